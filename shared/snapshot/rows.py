@@ -1,0 +1,46 @@
+"""What is read of the table: offerings that EC2 refused, and groups of claims that are being launched."""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Final, TypeVar
+
+import msgspec
+
+from shared.model.catalogue import UnavailableOffering
+from shared.model.cluster import LaunchGroup
+from shared.model.objects import Problem
+from shared.ports import Table
+
+UNAVAILABLE: Final = "unavailable"
+LAUNCH_GROUP: Final = "launch-group"
+T = TypeVar("T")
+
+
+def unavailable_offerings(table: Table, now: datetime, problems: list[Problem]) -> tuple[UnavailableOffering, ...]:
+    """Answer the offerings that are not to be tried at *now*, sorted; rows that cannot be read join *problems*.
+
+    Raises:
+        Fault: the table could not be read.
+    """
+    rows = _bodies(table, UNAVAILABLE, now, UnavailableOffering, problems)
+    return tuple(sorted({one for one in rows if one.until > now}))
+
+
+def launch_groups(table: Table, now: datetime, problems: list[Problem]) -> tuple[LaunchGroup, ...]:
+    """Answer the groups, sorted by name; rows that cannot be read join *problems*.
+
+    Raises:
+        Fault: the table could not be read.
+    """
+    return tuple(sorted(_bodies(table, LAUNCH_GROUP, now, LaunchGroup, problems), key=lambda group: group.name))
+
+
+def _bodies(table: Table, kind: str, now: datetime, type_: type[T], problems: list[Problem]) -> Iterator[T]:
+    for row in table.rows(kind):
+        if row.expires_at is not None and row.expires_at <= now:
+            continue
+        try:
+            yield msgspec.json.decode(row.body, type=type_)
+        except msgspec.DecodeError as error:
+            message = f"body: {error}; remove the row, it will be written anew"
+            problems.append(Problem(kind=kind, name=row.name, message=message))

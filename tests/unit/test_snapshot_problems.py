@@ -1,0 +1,174 @@
+"""One bad object never stops the rest: it is named, with the field and what to do, and left out."""
+
+from typing import Any
+
+import pytest
+
+from shared.model.cluster import Cluster
+from shared.snapshot.take import Wanted, take
+from tests.unit.snapshot_world import Lists, a_pod, named, world
+
+REF = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}
+LIKE = {"matchExpressions": [{"key": "a", "operator": "Like"}]}
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def seen(**lists: list[Any]) -> Cluster:
+    kinds = {
+        "pods": "Pod",
+        "nodes": "Node",
+        "node_claims": "NodeClaim",
+        "node_classes": "EC2NodeClass",
+        "daemon_sets": "DaemonSet",
+        "budgets": "PodDisruptionBudget",
+        "volumes": "PersistentVolume",
+        "storage_classes": "StorageClass",
+        "csi_nodes": "CSINode",
+    }
+    kube = Lists({kinds[field]: objects for field, objects in lists.items()})
+    return take(world(kube), Wanted(lists=tuple(lists)))
+
+
+def affinity(**expression: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+    return {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}}}
+
+
+def containers(**quantities: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - JSON
+    return [{"name": "app", "resources": quantities}]
+
+
+@pytest.mark.parametrize(
+    ("pod", "words"),
+    [
+        (
+            a_pod("bad", containers=containers(requests={"memory": "1gi"})),
+            "spec.containers[app].resources.requests: memory: not a quantity: '1gi'; write an amount",
+        ),
+        (
+            a_pod("bad", containers=containers(limits={"cpu": ""})),
+            "spec.containers[app].resources.limits: cpu: not a quantity",
+        ),
+        (a_pod("bad", containers=containers(requests={"cpu": "-1"})), "cpu: below zero: '-1'"),
+        (
+            a_pod("bad", initContainers=[{"name": "i", "resources": {"requests": {"cpu": "x"}}}]),
+            "spec.initContainers[i].resources.requests: cpu",
+        ),
+        (a_pod("bad", overhead={"cpu": "much"}), "spec.overhead: cpu: not a quantity: 'much'"),
+        (a_pod("bad", resources={"requests": {"cpu": "much"}}), "spec.resources.requests: cpu: not a quantity: 'much'"),
+        (
+            a_pod("bad", affinity=affinity(key="a", operator="Near", values=["b"])),
+            "nodeSelectorTerms[0]: a: unknown operator 'Near'",
+        ),
+        (a_pod("bad", affinity=affinity(key="a", operator="In", values=[])), "a: In needs at least one value"),
+        (a_pod("bad", affinity=affinity(key="a", operator="Gt", values=["b"])), "a: Gt takes one integer"),
+        (a_pod("bad", affinity={"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{}]}}}), "every term is empty"),
+        (
+            a_pod("bad", topologySpreadConstraints=[{"topologyKey": "z", "labelSelector": LIKE}]),
+            "spec.topologySpreadConstraints[0].labelSelector: unknown operator 'Like'",
+        ),
+        (a_pod("bad", tolerations="all"), "spec.tolerations: expected `array`, got `str`; correct the field"),
+        (
+            a_pod("bad", containers=[{"ports": [{"hostPort": "http"}]}]),
+            "spec.containers[0].ports[0].hostPort: expected `int`, got `str`",
+        ),
+        (named("bad", "shop"), "missing required field `spec`"),
+        (
+            {"metadata": {"name": "bad", "namespace": "shop", "creationTimestamp": "today"}, "spec": {}},
+            "metadata.creationTimestamp",
+        ),
+    ],
+)
+def test_a_bad_pod_in_the_middle_of_a_page_is_named_and_left_out(pod: dict[str, Any], words: str) -> None:
+    cluster = seen(pods=[a_pod("first"), pod, a_pod("last")])
+    assert [one.meta.name for one in cluster.pods] == ["first", "last"]
+    [problem] = cluster.problems
+    assert (problem.kind, problem.name) == ("Pod", "shop/bad")
+    assert words in problem.message
+
+
+@pytest.mark.parametrize("junk", ["text", 3, [], {}, {"metadata": 3}, {"metadata": {"name": 4}}, {"spec": []}])
+def test_what_is_no_object_at_all_is_left_out(junk: object) -> None:
+    cluster = seen(pods=[a_pod("first"), junk, a_pod("last")])
+    assert [one.meta.name for one in cluster.pods] == ["first", "last"]
+    assert [problem.name for problem in cluster.problems] == ["without a name"]
+
+
+def test_a_bad_pod_on_a_node_names_the_node() -> None:
+    bound = a_pod("bad", nodeName="ip-1", overhead={"cpu": "much"})
+    odd = a_pod("odd", nodeName="ip-2", priority="high")
+    assert [problem.node for problem in seen(pods=[bound, odd]).problems] == ["ip-1", "ip-2"]
+
+
+def test_a_problem_carries_the_uid() -> None:
+    bad = a_pod("bad", overhead={"cpu": "much"})
+    bad["metadata"]["uid"] = "u-1"
+    assert seen(pods=[bad]).problems[0].uid == "u-1"
+
+
+def test_a_null_says_the_same_as_nothing() -> None:
+    plain = a_pod("cart", containers=[{"name": "app"}])
+    nulls = a_pod(
+        "cart",
+        containers=[{"name": "app", "resources": None, "ports": None}],
+        initContainers=None,
+        nodeSelector=None,
+        affinity={"nodeAffinity": None},
+        nodeName=None,
+    )
+    nulls["metadata"] |= {"labels": None, "creationTimestamp": None}
+    nulls["status"] = {"conditions": None}
+    cluster = seen(pods=[nulls], csi_nodes=[named("n", spec={"drivers": None})])
+    assert cluster.problems == ()
+    assert cluster.pods == seen(pods=[plain]).pods
+    assert cluster.csi_nodes[0].limits == ()
+
+
+@pytest.mark.parametrize(
+    ("field", "bad", "words"),
+    [
+        (
+            "node_claims",
+            named("bad", spec={"nodeClassRef": REF, "expireAfter": "soon"}),
+            "spec.expireAfter: not a duration",
+        ),
+        (
+            "node_claims",
+            named("bad", spec={"requirements": [{"key": "a", "operator": "Is"}]}),
+            "spec.requirements: a: unknown operator",
+        ),
+        ("node_claims", named("bad", spec={}, status={"capacity": {"cpu": "x"}}), "status.capacity: cpu"),
+        (
+            "node_classes",
+            named("bad", spec={"blockDeviceMappings": [{"ebs": {"volumeSize": "20gi"}}]}),
+            "spec.blockDeviceMappings[0].ebs.volumeSize: not a quantity: '20gi'",
+        ),
+        ("node_classes", named("bad", spec={"role": 3}), "spec.role: expected `str`, got `int`"),
+        (
+            "node_classes",
+            named("bad", spec={}, status={"amis": [{"id": "ami-1", "requirements": [{"key": "a", "operator": "Is"}]}]}),
+            "status.amis[0].requirements: a",
+        ),
+        ("nodes", named("bad", status={"allocatable": {"cpu": "x"}}), "status.allocatable: cpu: not a quantity"),
+        (
+            "daemon_sets",
+            named("bad", "shop", spec={"template": {"spec": {"overhead": {"cpu": "x"}}}}),
+            "spec.template.spec.overhead: cpu",
+        ),
+        ("budgets", named("bad", "shop", spec={"selector": LIKE}), "spec.selector: unknown operator 'Like'"),
+        (
+            "storage_classes",
+            named("bad", allowedTopologies=[{"matchLabelExpressions": [{"key": "z"}]}]),
+            "allowedTopologies[0]: z: In needs",
+        ),
+        (
+            "volumes",
+            named("bad", spec={"nodeAffinity": {"required": {"nodeSelectorTerms": [LIKE]}}}),
+            "nodeSelectorTerms[0]: a: unknown operator",
+        ),
+    ],
+)
+def test_every_kind_names_its_bad_objects(field: str, bad: dict[str, Any], words: str) -> None:
+    cluster = seen(**{field: [bad]})
+    assert getattr(cluster, field) == ()
+    assert words in cluster.problems[0].message
+    assert cluster.problems[0].name.endswith("bad")
