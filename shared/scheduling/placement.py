@@ -1,0 +1,100 @@
+"""What a solver is told and what it answers: values, everything sorted."""
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from shared.model.requirements import ANYTHING, Requirements
+from shared.model.resources import NONE, Resources
+
+MAX_INSTANCE_TYPES = 600
+
+Reason: TypeAlias = Literal[
+    "InvalidPod",
+    "OptedOut",
+    "ResourceClaimsIgnored",
+    "VolumeNotUsable",
+    "NoNodePool",
+    "TaintNotTolerated",
+    "RequirementsNotMet",
+    "NoInstanceTypeFits",
+    "NoOffering",
+    "MinValuesNotMet",
+    "LimitExceeded",
+    "TopologyNotSatisfied",
+]
+"""Why a pod has no place, from what is wrong with the pod itself to what was nearest to a place."""
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """How to decide where the objects leave a choice; Karpenter's own names and defaults."""
+
+    preference_policy: Literal["Respect", "Ignore"] = "Respect"
+    min_values_policy: Literal["Strict", "BestEffort"] = "Strict"
+    readiness: Literal["Required", "Assumed"] = "Required"
+    """Assumed: a NodePool is used though its node class is missing or not ready (planning from files)."""
+    max_instance_types: int = MAX_INSTANCE_TYPES
+
+
+class Choice(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """The offering that costs least."""
+
+    instance_type: str
+    zone: str
+    capacity_type: str
+    price_usd_per_hour: float
+
+
+class NewNode(msgspec.Struct, frozen=True, kw_only=True):
+    """A node to be made: any of *instance_types*, in any offering that *requirements* leave open, holds its pods."""
+
+    name: str
+    """Of the NodeClaim it will be: the same decision has the same name."""
+    node_pool: str
+    requirements: Requirements = ANYTHING
+    """Everything but the instance types' names, their minValues included."""
+    instance_types: tuple[str, ...] = ()
+    """Cheapest first."""
+    pods: tuple[str, ...] = ()
+    """As ``shop/cart``, sorted."""
+    requests: Resources = NONE
+    """Of the pods, and the least that daemons take on any of the types."""
+    daemon_pods: int = 0
+    cheapest: Choice
+    min_values_relaxed: bool = False
+
+
+class Fit(msgspec.Struct, frozen=True, kw_only=True):
+    """Pods, sorted, that have room on a node that exists or is on its way."""
+
+    node: str
+    pods: tuple[str, ...]
+
+
+class Unschedulable(msgspec.Struct, frozen=True, kw_only=True):
+    """A pod without a place; *message* has, by NodePool in order of weight, what excluded it and the remedy."""
+
+    pod: str
+    reason: Reason
+    message: str
+
+
+class Approximation(msgspec.Struct, frozen=True, kw_only=True, order=True):
+    """A constraint of a pod that was placed without simulating it."""
+
+    pod: str
+    constraint: str
+
+
+class Placement(msgspec.Struct, frozen=True, kw_only=True):
+    """Each pod exactly once: on a new node, on an existing one, or unschedulable. Sorted by name throughout."""
+
+    new_nodes: tuple[NewNode, ...] = ()
+    existing: tuple[Fit, ...] = ()
+    unschedulable: tuple[Unschedulable, ...] = ()
+    approximations: tuple[Approximation, ...] = ()
+
+    @property
+    def price_usd_per_hour(self) -> float:
+        """What the new nodes cost, each at its cheapest offering."""
+        return sum(node.cheapest.price_usd_per_hour for node in self.new_nodes)

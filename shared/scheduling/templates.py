@@ -1,0 +1,202 @@
+"""NodePools as templates of nodes, and narrowing: what is still open about a node while pods are put on it."""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from shared.model.cluster import Cluster
+from shared.model.labels import NODECLASS, NODEPOOL, WELL_KNOWN
+from shared.model.nodepools import NodePool
+from shared.model.objects import condition
+from shared.model.requirements import Requirement, Requirements, requirements_from_labels
+from shared.model.resources import Axes
+from shared.scheduling.daemons import Overhead, overheads
+from shared.scheduling.placement import Options, Reason
+from shared.scheduling.shelf import Mask, Shelf
+
+
+class Refusal(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a NodePool cannot make a node, with the remedy."""
+
+    reason: Reason
+    message: str
+
+
+class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
+    """A NodePool that takes no part."""
+
+    pool: NodePool
+    refusal: Refusal
+
+
+class Narrowed(msgspec.Struct, kw_only=True, eq=False):
+    """What is known of a node to be: its requirements, and the types on sale that satisfy them."""
+
+    requirements: Requirements
+    mask: Mask
+    minima: tuple[Requirement, ...]
+    steps: "dict[Requirements, Narrowed | None]" = msgspec.field(default_factory=dict)
+
+
+class Template(msgspec.Struct, kw_only=True, eq=False):
+    """A NodePool that may make nodes."""
+
+    pool: NodePool
+    shelf: Shelf
+    overheads: tuple[Overhead, ...]
+    start: Narrowed
+    known: dict[Requirements, Narrowed]
+
+    def narrow(self, state: Narrowed, wanted: Requirements) -> Narrowed | None:
+        """Answer *state* with *wanted* too, None if it cannot be or no type on sale is left."""
+        if not wanted.items:
+            return state
+        if wanted not in state.steps:
+            state.steps[wanted] = self._narrowed(state, wanted)
+        return state.steps[wanted]
+
+    def conflict(self, state: Narrowed, wanted: Requirements) -> str:
+        """Answer the first key on which *wanted* cannot be had; only the pool itself can define custom keys."""
+        return self.start.requirements.undefined(wanted, WELL_KNOWN) or state.requirements.conflict(wanted)
+
+    def meets_minima(self, state: Narrowed, mask: Mask) -> bool:
+        """Whether the types in *mask* are as various as the pool asks."""
+        return all(self.shelf.count_values(item, mask) >= (item.min_values or 0) for item in state.minima)
+
+    def with_minima_lowered(self, state: Narrowed, mask: Mask) -> Narrowed:
+        """Ask no more variety than the types in *mask* have."""
+        lowered = Requirements(items=tuple(self._lowered(item, mask) for item in state.requirements))
+        return self._interned(lowered)
+
+    def _lowered(self, item: Requirement, mask: Mask) -> Requirement:
+        if item.min_values is None:
+            return item
+        return msgspec.structs.replace(item, min_values=min(item.min_values, self.shelf.count_values(item, mask)))
+
+    def _narrowed(self, state: Narrowed, wanted: Requirements) -> Narrowed | None:
+        if self.conflict(state, wanted):
+            return None
+        found = self._interned(state.requirements & wanted)
+        return found if found.mask else None
+
+    def _interned(self, wanted: Requirements) -> Narrowed:
+        if wanted not in self.known:
+            self.known[wanted] = narrowed_to(wanted, self.shelf)
+        return self.known[wanted]
+
+
+def narrowed_to(wanted: Requirements, shelf: Shelf) -> Narrowed:
+    """Answer what *wanted* leaves of the types on sale."""
+    minima = tuple(item for item in wanted if item.min_values is not None)
+    mask = shelf.compatible(wanted) & shelf.offered(wanted)
+    return Narrowed(requirements=wanted, mask=mask, minima=minima)
+
+
+def template_labels(pool: NodePool) -> dict[str, str]:
+    """Answer the labels that every node of *pool* has from its template."""
+    return dict(pool.labels) | {NODEPOOL: pool.name, NODECLASS: pool.node_class.name}
+
+
+def described(pool: NodePool) -> Requirements:
+    """Answer what every node of *pool* is."""
+    return pool.requirements & requirements_from_labels(template_labels(pool))
+
+
+def by_weight(pools: Iterable[NodePool]) -> list[NodePool]:
+    """Sort by weight, heaviest first, then by name, last first, as Karpenter does."""
+    return sorted(sorted(pools, key=lambda pool: pool.name, reverse=True), key=lambda pool: -pool.weight)
+
+
+def shelves(cluster: Cluster, axes: Axes) -> dict[str, Shelf]:
+    """Sort the catalogue in for each node class that is used, by its name; what is equal is shared."""
+    if cluster.catalogue is None:
+        return {}
+    own = dict(cluster.catalogue.by_node_class)
+    common: list[Shelf] = []
+    made: dict[str, Shelf] = {}
+    used = {pool.node_class.name for pool in cluster.node_pools} | {one.node_class.name for one in cluster.node_claims}
+    for name in sorted(used):
+        if name in own:
+            made[name] = Shelf(own[name], axes, cluster.unavailable, cluster.taken_at)
+            continue
+        if not common:
+            common.append(Shelf(cluster.catalogue.instance_types, axes, cluster.unavailable, cluster.taken_at))
+        made[name] = common[0]
+    return made
+
+
+def template(pool: NodePool, shelf: Shelf, cluster: Cluster, axes: Axes) -> Template:
+    """Make the template of *pool*."""
+    wanted = described(pool)
+    start = narrowed_to(wanted, shelf)
+    some = overheads(pool.taints, wanted, shelf, cluster.daemon_sets, axes)
+    return Template(pool=pool, shelf=shelf, overheads=some, start=start, known={wanted: start})
+
+
+def templates(
+    cluster: Cluster, axes: Axes, options: Options
+) -> tuple[tuple[Template, ...], tuple[LeftOut, ...], dict[str, Shelf]]:
+    """Answer the NodePools that may make nodes, those that may not with the reason, and the shelves; by weight."""
+    made = shelves(cluster, axes)
+    used: list[Template] = []
+    left_out: list[LeftOut] = []
+    for pool in by_weight(cluster.node_pools):
+        refusal = refused(pool, cluster, options)
+        shelf = made.get(pool.node_class.name)
+        if refusal is None and shelf is not None:
+            one = template(pool, shelf, cluster, axes)
+            refusal = _without_types(one, options)
+            if refusal is None:
+                used.append(one)
+        if refusal is not None:
+            left_out.append(LeftOut(pool=pool, refusal=refusal))
+    return tuple(used), tuple(left_out), made
+
+
+def refused(pool: NodePool, cluster: Cluster, options: Options) -> Refusal | None:
+    """Answer why *pool* takes no part, as far as the objects say."""
+    message = _unfit(pool) or _class_unfit(pool, cluster, options)
+    if not message and cluster.catalogue is None:
+        message = "there is no catalogue of instance types yet: wait for the catalogue function, or run it"
+    return Refusal(reason="NoNodePool", message=message) if message else None
+
+
+def _unfit(pool: NodePool) -> str:
+    if pool.meta.deleted_at is not None:
+        return "is being deleted"
+    if pool.replicas is not None:
+        return "is static (spec.replicas): it makes no nodes for pods"
+    if not pool.node_class.is_supported():
+        kind = f"{pool.node_class.group}/{pool.node_class.kind}"
+        return f"node class kind {kind} is not ours: use karpenter.k8s.aws/EC2NodeClass"
+    for type_ in ("ValidationSucceeded", "Ready"):
+        found = condition(pool.conditions, type_)
+        if found is not None and found.status == "False" and found.observed_generation >= pool.meta.generation:
+            return f"is not valid or not ready ({type_}): {found.message or found.reason}"
+    return ""
+
+
+def _class_unfit(pool: NodePool, cluster: Cluster, options: Options) -> str:
+    if options.readiness == "Assumed":
+        return ""
+    name = pool.node_class.name
+    found = next((one for one in cluster.node_classes if one.name == name), None)
+    if found is None:
+        return f"node class {name} does not exist: create it or correct spec.template.spec.nodeClassRef"
+    if found.meta.deleted_at is not None:
+        return f"node class {name} is being deleted: use another in spec.template.spec.nodeClassRef"
+    if not found.is_ready():
+        ready = condition(found.conditions, "Ready")
+        why = "" if ready is None or not ready.message else f" ({ready.message})"
+        return f"node class {name} is not ready{why}: see its status.conditions"
+    return ""
+
+
+def _without_types(one: Template, options: Options) -> Refusal | None:
+    if not one.start.mask:
+        message = "spec.template.spec.requirements leave no instance type that can be bought: widen them"
+        return Refusal(reason="RequirementsNotMet", message=message)
+    if options.min_values_policy == "Strict" and not one.meets_minima(one.start, one.start.mask):
+        message = "fewer kinds of instance type can be bought than minValues asks: lower it or widen the requirements"
+        return Refusal(reason="MinValuesNotMet", message=message)
+    return None
