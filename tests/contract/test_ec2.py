@@ -1,0 +1,230 @@
+"""What instances, launch templates, images and the network keep, whoever speaks for the cloud."""
+
+from datetime import timedelta
+
+import msgspec
+import pytest
+
+from shared.errors import Gone, Throttled
+from shared.model.ec2 import Image, LaunchTemplate, Selector
+from tests.contract.asking import CLUSTER, DISCOVERY, NAME, TAGS, request, start
+from tests.contract.memory_face import Face
+
+A_MINUTE = timedelta(minutes=1)
+UNKNOWN = "i-0aaaaaaaaaaaaaaaa"
+
+
+def free_ips(aws: Face) -> int:
+    return sum(subnet.available_ip_count for subnet in aws.ec2.subnets(DISCOVERY))
+
+
+def test_an_instance_is_pending_then_running(aws: Face) -> None:
+    instance_id = start(aws)
+    aws.cloud.clock.advance(timedelta(seconds=3))
+    assert aws.ec2.describe_instance(instance_id).state == "pending"
+    aws.cloud.clock.advance(A_MINUTE)
+    assert aws.ec2.describe_instance(instance_id).state == "running"
+
+
+def test_describe_lags_behind_create_fleet(aws: Face) -> None:
+    instance_id = start(aws)
+    assert aws.ec2.describe_instances(CLUSTER) == ()
+    with pytest.raises(Gone):
+        aws.ec2.describe_instance(instance_id)
+    aws.cloud.clock.advance(timedelta(seconds=2))
+    assert [instance.instance_id for instance in aws.ec2.describe_instances(CLUSTER)] == [instance_id]
+
+
+def test_an_instance_says_where_it_is_and_when_it_began(aws: Face) -> None:
+    began = aws.cloud.clock.now()
+    instance_id = start(aws)
+    aws.cloud.clock.advance(A_MINUTE)
+    instance = aws.ec2.describe_instance(instance_id)
+    groups = tuple(group.group_id for group in aws.ec2.security_groups(DISCOVERY))
+    assert instance.launched_at == began
+    assert instance.provider_id == f"aws:///us-east-1a/{instance_id}"
+    assert instance.security_group_ids == groups
+    assert instance.private_dns_name.startswith("ip-10-0-")
+    assert instance.private_dns_name.endswith(".ec2.internal")
+
+
+def test_the_end_takes_a_while_and_is_remembered_for_an_hour(aws: Face) -> None:
+    instance_id = start(aws)
+    aws.cloud.clock.advance(A_MINUTE)
+    aws.ec2.terminate_instances([instance_id])
+    assert aws.ec2.describe_instance(instance_id).state == "shutting-down"
+    assert len(aws.ec2.describe_instances(CLUSTER)) == 1
+    aws.cloud.clock.advance(A_MINUTE)
+    assert aws.ec2.describe_instance(instance_id).state == "terminated"
+    assert aws.ec2.describe_instances(CLUSTER) == ()
+    aws.cloud.clock.advance(timedelta(hours=1))
+    with pytest.raises(Gone):
+        aws.ec2.describe_instance(instance_id)
+
+
+def test_one_that_is_gone_does_not_save_the_others(aws: Face) -> None:
+    instance_id = start(aws)
+    aws.cloud.clock.advance(A_MINUTE)
+    aws.ec2.terminate_instances([UNKNOWN, instance_id, UNKNOWN])
+    assert aws.ec2.describe_instance(instance_id).state == "shutting-down"
+
+
+def test_a_pending_instance_can_be_ended(aws: Face) -> None:
+    instance_id = start(aws)
+    aws.cloud.clock.advance(timedelta(seconds=3))
+    aws.ec2.terminate_instances([instance_id])
+    aws.cloud.clock.advance(A_MINUTE)
+    assert aws.ec2.describe_instance(instance_id).state == "terminated"
+
+
+def test_an_instance_takes_an_address_and_gives_it_back(aws: Face) -> None:
+    before = free_ips(aws)
+    instance_id = start(aws)
+    assert free_ips(aws) == before - 1
+    aws.ec2.terminate_instances([instance_id])
+    aws.cloud.clock.advance(timedelta(minutes=2))
+    assert free_ips(aws) == before
+
+
+def test_instances_of_another_cluster_are_not_ours(aws: Face) -> None:
+    start(aws)
+    aws.cloud.clock.advance(A_MINUTE)
+    assert aws.ec2.describe_instances("other") == ()
+
+
+def test_what_has_no_node_pool_is_not_ours(aws: Face) -> None:
+    aws.ec2.create_fleet(request(aws, "m5.large", tags=TAGS[:1]))
+    aws.cloud.clock.advance(A_MINUTE)
+    assert aws.ec2.describe_instances(CLUSTER) == ()
+
+
+def test_instances_are_listed_by_id(aws: Face) -> None:
+    started = [start(aws, f"call {number}") for number in range(5)]
+    aws.cloud.clock.advance(A_MINUTE)
+    assert [instance.instance_id for instance in aws.ec2.describe_instances(CLUSTER)] == sorted(started)
+
+
+def test_tags_are_added_and_overwritten(aws: Face) -> None:
+    instance_id = start(aws)
+    aws.cloud.clock.advance(A_MINUTE)
+    aws.ec2.create_tags(instance_id, (("Name", "a"), ("karpenter.sh/nodeclaim", "default-1")))
+    aws.ec2.create_tags(instance_id, (("Name", "b"),))
+    instance = aws.ec2.describe_instance(instance_id)
+    assert (instance.tag("Name"), instance.tag("karpenter.sh/nodeclaim")) == ("b", "default-1")
+
+
+def test_what_is_gone_cannot_be_tagged(aws: Face) -> None:
+    with pytest.raises(Gone):
+        aws.ec2.create_tags(UNKNOWN, (("Name", "a"),))
+
+
+def test_a_launch_template_is_made_once(aws: Face) -> None:
+    template = LaunchTemplate(name=NAME, image_id="ami-0bbbbbbbbbbbbbbbb", user_data="YQ==", tags=TAGS)
+    aws.ec2.ensure_launch_template(template)
+    made = aws.ec2.launch_templates(CLUSTER)
+    aws.cloud.clock.advance(A_MINUTE)
+    aws.ec2.ensure_launch_template(template)
+    assert aws.ec2.launch_templates(CLUSTER) == made
+    assert [(known.name, known.tags) for known in made] == [(NAME, TAGS)]
+    assert made[0].created_at == aws.cloud.clock.now() - A_MINUTE
+
+
+def test_launch_templates_are_listed_by_name_and_cluster(aws: Face) -> None:
+    for name, tags in (("b-template", TAGS), ("a-template", TAGS), ("other", (("eks:eks-cluster-name", "other"),))):
+        aws.ec2.ensure_launch_template(LaunchTemplate(name=name, image_id="ami-0b", user_data="", tags=tags))
+    assert [known.name for known in aws.ec2.launch_templates(CLUSTER)] == ["a-template", "b-template"]
+
+
+def test_a_launch_template_can_be_deleted_twice(aws: Face) -> None:
+    aws.ec2.ensure_launch_template(LaunchTemplate(name=NAME, image_id="ami-0b", user_data="", tags=TAGS))
+    aws.ec2.delete_launch_template(NAME)
+    aws.ec2.delete_launch_template(NAME)
+    assert aws.ec2.launch_templates(CLUSTER) == ()
+
+
+def test_subnets_with_most_free_addresses_come_first(aws: Face) -> None:
+    crowded = aws.ec2.subnets(DISCOVERY)[0].subnet_id
+    aws.cloud.set_free_ips(crowded, 7)
+    subnets = aws.ec2.subnets(DISCOVERY)
+    assert [subnet.subnet_id for subnet in subnets[:-1]] == sorted(subnet.subnet_id for subnet in subnets[:-1])
+    assert (subnets[-1].subnet_id, subnets[-1].available_ip_count) == (crowded, 7)
+    assert sorted(subnet.zone for subnet in subnets) == ["us-east-1a", "us-east-1b", "us-east-1c"]
+    assert sorted(subnet.zone_id for subnet in subnets) == ["use1-az1", "use1-az2", "use1-az3"]
+
+
+@pytest.mark.parametrize(
+    ("tags", "count"),
+    [
+        ((("tier", "web"),), 1),
+        ((("tier", "*"),), 2),
+        ((("tier", "w*b"),), 1),
+        ((("tier", "web"), ("stage", "live")), 0),
+        ((("tier", "*"), ("stage", "live")), 1),
+        ((), 0),
+    ],
+)
+def test_a_selector_term_wants_all_of_its_tags(aws: Face, tags: tuple[tuple[str, str], ...], count: int) -> None:
+    aws.cloud.add_subnet("us-east-1a", (("tier", "web"),))
+    aws.cloud.add_subnet("us-east-1b", (("stage", "live"), ("tier", "data")))
+    assert len(aws.ec2.subnets((Selector(tags=tags),))) == count
+
+
+def test_selector_terms_are_a_union(aws: Face) -> None:
+    known = aws.ec2.subnets(DISCOVERY)
+    both = aws.ec2.subnets((*DISCOVERY, Selector(id=known[0].subnet_id), Selector(id="subnet-0aaaaaaaaaaaaaaaa")))
+    assert both == known
+
+
+def test_security_groups_are_found_by_id_name_and_tags(aws: Face) -> None:
+    web = aws.cloud.add_security_group("web-servers", (("tier", "web"),))
+    data = aws.cloud.add_security_group("databases", (("tier", "data"),))
+    terms = (Selector(id=web), Selector(name="web-*"), Selector(name="databases"), Selector(tags=(("tier", "web"),)))
+    found = [[group.group_id for group in aws.ec2.security_groups((term,))] for term in terms]
+    assert found == [[web], [web], [data], [web]]
+    assert [group.group_id for group in aws.ec2.security_groups(terms)] == sorted([web, data])
+
+
+def image(aws: Face, name: str, age: timedelta, **tags: str) -> Image:
+    """An image of our own."""
+    made = Image(
+        image_id="",
+        name=name,
+        architecture="x86_64",
+        created_at=aws.cloud.clock.now() - age,
+        tags=tuple(sorted(tags.items())),
+    )
+    return msgspec.structs.replace(made, image_id=aws.cloud.add_image(made))
+
+
+def test_images_come_newest_first(aws: Face) -> None:
+    old, new = image(aws, "golden-1", timedelta(days=2)), image(aws, "golden-2", timedelta(days=1))
+    assert aws.ec2.images((Selector(name="golden-*"),)) == (new, old)
+
+
+def test_images_are_found_by_id_name_owner_and_tags(aws: Face) -> None:
+    mine = image(aws, "golden-1", A_MINUTE, stage="live")
+    for term in (
+        Selector(id=mine.image_id),
+        Selector(name="golden-1", owner="self"),
+        Selector(tags=(("stage", "live"),)),
+        Selector(name="golden-*", tags=(("stage", "*"),)),
+    ):
+        assert aws.ec2.images((term,)) == (mine,)
+    for term in (Selector(name="golden-1", owner="amazon"), Selector(tags=(("stage", "test"),)), Selector()):
+        assert aws.ec2.images((term,)) == ()
+
+
+def test_a_deprecated_image_is_still_an_image(aws: Face) -> None:
+    mine = image(aws, "golden-1", A_MINUTE)
+    at = aws.cloud.clock.now() - timedelta(seconds=1)
+    aws.cloud.images.deprecate(mine.image_id, at)
+    assert aws.ec2.images((Selector(id=mine.image_id),))[0].deprecated_at == at
+
+
+def test_whoever_asks_too_often_is_told_so_and_nothing_is_done(aws: Face) -> None:
+    asked = request(aws, "m5.large")
+    aws.cloud.throttle_next("CreateFleet")
+    with pytest.raises(Throttled):
+        aws.ec2.create_fleet(asked)
+    aws.cloud.clock.advance(A_MINUTE)
+    assert aws.ec2.describe_instances(CLUSTER) == ()

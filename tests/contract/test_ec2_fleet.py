@@ -1,0 +1,190 @@
+"""What CreateFleet keeps, whoever speaks for the cloud."""
+
+from datetime import timedelta
+
+import msgspec
+import pytest
+
+from shared.errors import Gone, Invalid
+from shared.model.ec2 import AllocationStrategy, FleetResult
+from tests.contract.asking import CLUSTER, NAME, TAGS, first, request, with_overrides
+from tests.contract.memory_face import Face
+
+ANOTHER = "another call"
+
+
+def codes(result: FleetResult) -> list[str]:
+    return [error.code for error in result.errors]
+
+
+def types(result: FleetResult) -> list[str]:
+    return sorted(instance.instance_type for instance in result.instances)
+
+
+def test_a_fleet_starts_what_was_asked_where_it_was_asked(aws: Face) -> None:
+    asked = request(aws, "m5.large")
+    result = aws.ec2.create_fleet(asked)
+    (instance,) = result.instances
+    assert result.errors == ()
+    assert result.fleet_id.startswith("fleet-")
+    override = first(asked)
+    assert (instance.instance_type, instance.zone) == ("m5.large", "us-east-1a")
+    assert (instance.subnet_id, instance.image_id) == (override.subnet_id, override.image_id)
+    assert instance.capacity_type == "on-demand"
+
+
+def test_the_cheapest_offering_is_taken_and_the_next_when_it_is_used_up(aws: Face) -> None:
+    aws.cloud.set_capacity("m5.large", "us-east-1a", "on-demand", 1)
+    result = aws.ec2.create_fleet(request(aws, "m5.4xlarge", "m5.large", "m5.xlarge", capacity=2))
+    assert types(result) == ["m5.large", "m5.xlarge"]
+    assert [(e.code, e.instance_type, e.zone) for e in result.errors] == [
+        ("InsufficientInstanceCapacity", "m5.large", "us-east-1a")
+    ]
+
+
+def test_a_priority_beats_the_price(aws: Face) -> None:
+    asked = request(aws, "m5.large", "m5.4xlarge", strategy="prioritized")
+    cheap, dear = asked.configs[0].overrides
+    preferred = with_overrides(asked, cheap, msgspec.structs.replace(dear, priority=0.0))
+    assert types(aws.ec2.create_fleet(preferred)) == ["m5.4xlarge"]
+
+
+def test_spot_is_started_as_spot(aws: Face) -> None:
+    result = aws.ec2.create_fleet(request(aws, "m5.large", strategy="price-capacity-optimized"))
+    aws.cloud.clock.advance(timedelta(seconds=30))
+    assert aws.ec2.describe_instance(result.instances[0].instance_id).capacity_type == "spot"
+
+
+def test_a_used_up_pool_is_said_for_every_offering_that_was_tried(aws: Face) -> None:
+    for kind in ("m5.large", "m5.xlarge"):
+        aws.cloud.set_capacity(kind, "us-east-1a", "on-demand", 0)
+    result = aws.ec2.create_fleet(request(aws, "m5.large", "m5.xlarge"))
+    assert result.instances == ()
+    assert codes(result) == ["InsufficientInstanceCapacity"] * 2
+
+
+def test_spot_without_any_capacity_is_unfulfillable(aws: Face) -> None:
+    aws.cloud.drain_zone("us-east-1a")
+    result = aws.ec2.create_fleet(request(aws, "m5.large", strategy="price-capacity-optimized"))
+    assert result.instances == ()
+    assert codes(result) == ["UnfulfillableCapacity"]
+
+
+@pytest.mark.parametrize(
+    ("strategy", "code"),
+    [("lowest-price", "VcpuLimitExceeded"), ("price-capacity-optimized", "MaxSpotInstanceCountExceeded")],
+)
+def test_a_quota_stops_a_fleet(aws: Face, strategy: AllocationStrategy, code: str) -> None:
+    asked = request(aws, "m5.large", strategy=strategy, capacity=3)
+    aws.cloud.set_quota(asked.capacity_type, 4)
+    result = aws.ec2.create_fleet(asked)
+    assert len(result.instances) == 2
+    assert codes(result) == [code]
+
+
+def test_a_full_subnet_stops_a_fleet(aws: Face) -> None:
+    asked = request(aws, "m5.large", capacity=3)
+    aws.cloud.set_free_ips(first(asked).subnet_id, 1)
+    result = aws.ec2.create_fleet(asked)
+    assert len(result.instances) == 1
+    assert [(e.code, e.subnet_id) for e in result.errors] == [
+        ("InsufficientFreeAddressesInSubnet", first(asked).subnet_id)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"subnet_id": "subnet-0aaaaaaaaaaaaaaaa"}, "InvalidSubnetID.NotFound"),
+        ({"image_id": "ami-0aaaaaaaaaaaaaaaa"}, "InvalidAMIID.NotFound"),
+        ({"instance_type": "m6g.large"}, "InvalidParameterValue"),
+    ],
+)
+def test_an_offering_that_cannot_be_is_an_error_of_that_offering(aws: Face, changes: dict[str, str], code: str) -> None:
+    asked = request(aws, "m5.large")
+    result = aws.ec2.create_fleet(with_overrides(asked, msgspec.structs.replace(first(asked), **changes)))
+    assert result.instances == ()
+    assert codes(result) == [code]
+
+
+def test_a_type_that_the_zone_does_not_have_is_unsupported(aws: Face) -> None:
+    offered = set(aws.ec2.offerings())
+    usual = (info for info in aws.ec2.instance_types() if info.architectures == ("x86_64",))
+    absent = next(info.name for info in usual if (info.name, "us-east-1a") not in offered)
+    assert codes(aws.ec2.create_fleet(request(aws, absent))) == ["Unsupported"]
+
+
+def test_an_error_leaves_the_other_offerings_alone(aws: Face) -> None:
+    asked = request(aws, "m5.large", "m5.xlarge")
+    cheap, dear = asked.configs[0].overrides
+    broken = msgspec.structs.replace(cheap, image_id="ami-0aaaaaaaaaaaaaaaa")
+    result = aws.ec2.create_fleet(with_overrides(asked, broken, dear))
+    assert types(result) == ["m5.xlarge"]
+    assert codes(result) == ["InvalidAMIID.NotFound"]
+
+
+def test_a_template_that_is_gone_fails_the_call(aws: Face) -> None:
+    asked = request(aws, "m5.large")
+    aws.ec2.delete_launch_template(NAME)
+    with pytest.raises(Gone, match=r"InvalidLaunchTemplateName\.NotFoundException"):
+        aws.ec2.create_fleet(asked)
+
+
+def test_a_repeated_request_is_the_same_call(aws: Face) -> None:
+    asked = request(aws, "m5.large", capacity=2)
+    once = aws.ec2.create_fleet(asked)
+    assert aws.ec2.create_fleet(asked) == once
+    aws.cloud.clock.advance(timedelta(minutes=1))
+    assert len(aws.ec2.describe_instances(CLUSTER)) == 2
+
+
+def test_a_repeated_request_answers_instances_that_ended_since(aws: Face) -> None:
+    asked = request(aws, "m5.large")
+    once = aws.ec2.create_fleet(asked)
+    aws.ec2.terminate_instances([once.instances[0].instance_id])
+    aws.cloud.clock.advance(timedelta(minutes=2))
+    assert aws.ec2.create_fleet(asked) == once
+    assert aws.ec2.describe_instances(CLUSTER) == ()
+
+
+def test_a_repeated_request_repeats_its_refusal(aws: Face) -> None:
+    aws.cloud.set_capacity("m5.large", "us-east-1a", "on-demand", 0)
+    asked = request(aws, "m5.large")
+    once = aws.ec2.create_fleet(asked)
+    aws.cloud.set_capacity("m5.large", "us-east-1a", "on-demand", None)
+    assert aws.ec2.create_fleet(asked) == once
+
+
+def test_a_token_belongs_to_one_request(aws: Face) -> None:
+    asked = request(aws, "m5.large")
+    aws.ec2.create_fleet(asked)
+    with pytest.raises(Invalid) as refused:
+        aws.ec2.create_fleet(msgspec.structs.replace(asked, capacity=2))
+    assert refused.value.code == "IdempotentParameterMismatch"
+
+
+def test_another_token_is_another_call(aws: Face) -> None:
+    asked = request(aws, "m5.large")
+    once = aws.ec2.create_fleet(asked)
+    again = aws.ec2.create_fleet(request(aws, "m5.large", client_token=ANOTHER))
+    assert {i.instance_id for i in once.instances}.isdisjoint(i.instance_id for i in again.instances)
+
+
+def test_the_same_pool_cannot_be_asked_for_twice(aws: Face) -> None:
+    asked = request(aws, "m5.large", "m5.large")
+    with pytest.raises(Invalid) as refused:
+        aws.ec2.create_fleet(asked)
+    assert refused.value.code == "InvalidFleetConfig"
+
+
+def test_a_fleet_of_none_is_invalid(aws: Face) -> None:
+    with pytest.raises(Invalid):
+        aws.ec2.create_fleet(request(aws, "m5.large", capacity=0))
+
+
+def test_an_instance_has_the_tags_it_was_started_with(aws: Face) -> None:
+    result = aws.ec2.create_fleet(request(aws, "m5.large"))
+    aws.cloud.clock.advance(timedelta(seconds=30))
+    instance = aws.ec2.describe_instance(result.instances[0].instance_id)
+    assert set(TAGS) <= set(instance.tags)
+    assert instance.tag("aws:ec2:fleet-id") == result.fleet_id

@@ -1,0 +1,270 @@
+"""How the client over HTTP reads answers: each status means one fault, and no answer is never an empty one."""
+
+import socket
+import ssl
+from base64 import b64encode
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler
+from ipaddress import IPv4Address
+from pathlib import Path
+from typing import ClassVar
+
+import msgspec
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from shared.errors import (
+    Conflict,
+    EvictionRefused,
+    Expired,
+    Fault,
+    Forbidden,
+    Gone,
+    Invalid,
+    Throttled,
+    Unreachable,
+)
+from shared.kube.client import KubeClient
+from tests.contract.kube_front import listed, serve
+
+pytestmark = pytest.mark.loopback
+
+EVICTION = "/api/v1/namespaces/shop/pods/cart/eviction"
+
+
+class Canned(BaseHTTPRequestHandler):
+    """Answers every request with one answer (status 0: hangs up), and remembers the request."""
+
+    status: ClassVar[int]
+    body: ClassVar[bytes]
+    extra: ClassVar[dict[str, str]]
+    seen: ClassVar[list[tuple[str, str, dict[str, str], bytes]]]
+
+    def do_GET(self) -> None:
+        sent = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.seen.append((self.command, self.path, dict(self.headers), sent))
+        if not self.status:
+            return
+        self.send_response(self.status)
+        for name, value in ({"Content-Length": str(len(self.body))} | self.extra).items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(self.body)
+
+    def do_POST(self) -> None:
+        self.do_GET()
+
+    def do_PATCH(self) -> None:
+        self.do_GET()
+
+    def do_DELETE(self) -> None:
+        self.do_GET()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def server() -> Iterator[str]:
+    Canned.status, Canned.body, Canned.extra, Canned.seen = 200, b"{}", {}, []
+    yield from serve(Canned)
+
+
+def answer(status: int, message: str = "", **headers: str) -> None:
+    Canned.status = status
+    Canned.body = msgspec.json.encode({"kind": "Status", "message": message, "reason": "Because"})
+    Canned.extra = {name.replace("_", "-"): value for name, value in headers.items()}
+
+
+@pytest.mark.parametrize(
+    ("status", "fault"),
+    [
+        (301, Unreachable),
+        (400, Invalid),
+        (401, Forbidden),
+        (403, Forbidden),
+        (404, Gone),
+        (405, Invalid),
+        (408, Unreachable),
+        (409, Conflict),
+        (410, Expired),
+        (413, Invalid),
+        (415, Invalid),
+        (422, Invalid),
+        (429, Throttled),
+        (500, Unreachable),
+        (502, Unreachable),
+        (503, Unreachable),
+        (504, Unreachable),
+    ],
+)
+def test_a_status_is_a_fault(server: str, status: int, fault: type[Fault]) -> None:
+    answer(status, "the server's words")
+    with pytest.raises(fault, match=r"GET /api/v1/nodes/a: .*the server's words") as raised:
+        KubeClient(server).read("/api/v1/nodes/a")
+    assert type(raised.value) is fault
+
+
+def test_a_refusal_carries_the_servers_reason(server: str) -> None:
+    answer(422, "spec: wrong")
+    with pytest.raises(Invalid) as raised:
+        KubeClient(server).create("/api/v1/nodes", b"{}")
+    assert raised.value.code == "Because"
+
+
+@pytest.mark.parametrize(("header", "seconds"), [("7", 7), ("0", 1), ("", 1), ("Sat, 21 Nov 2026 08:00:00 GMT", 1)])
+def test_a_throttled_call_says_how_long_to_wait(server: str, header: str, seconds: int) -> None:
+    answer(429, "later", Retry_After=header)
+    with pytest.raises(Throttled) as raised:
+        KubeClient(server).list("/api/v1/pods")
+    assert raised.value.retry_after == timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "fault"),
+    [
+        (429, "Cannot evict pod as it would violate the pod's disruption budget.", EvictionRefused),
+        (500, "This pod has more than one PodDisruptionBudget, which is not supported.", EvictionRefused),
+        (500, "etcdserver: request timed out", Unreachable),
+        (404, "pods cart not found", Gone),
+        (409, "the UID is another", Conflict),
+    ],
+)
+def test_an_eviction_is_refused_by_budgets_only(server: str, status: int, message: str, fault: type[Fault]) -> None:
+    answer(status, message)
+    with pytest.raises(fault):
+        KubeClient(server).create(EVICTION, b"{}")
+
+
+def test_two_budgets_mean_nothing_elsewhere(server: str) -> None:
+    answer(500, "more than one PodDisruptionBudget")
+    with pytest.raises(Unreachable):
+        KubeClient(server).read("/api/v1/nodes/a")
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b'{"items":[', b"<html>", b'"ok"', b'{"items":[]}}'])
+def test_an_answer_that_is_no_document_says_nothing(server: str, body: bytes) -> None:
+    Canned.body = body
+    with pytest.raises(Unreachable):
+        KubeClient(server).list("/api/v1/pods")
+
+
+def test_an_answer_that_is_cut_off_says_nothing(server: str) -> None:
+    Canned.body, Canned.extra = b'{"items":[]}', {"Content-Length": "100"}
+    with pytest.raises(Unreachable):
+        KubeClient(server).list("/api/v1/pods")
+
+
+def test_an_error_that_is_no_status_document_is_quoted(server: str) -> None:
+    Canned.status, Canned.body = 502, b"<html>Bad gateway"
+    with pytest.raises(Unreachable, match="Bad gateway"):
+        KubeClient(server).read("/api/v1/nodes/a")
+
+
+def test_a_closed_door_says_nothing() -> None:
+    with socket.socket() as door:
+        door.bind(("127.0.0.1", 0))
+        endpoint = f"http://127.0.0.1:{door.getsockname()[1]}"
+        with pytest.raises(Unreachable):
+            KubeClient(endpoint).read("/api/v1/nodes/a")
+
+
+def test_silence_says_nothing() -> None:
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        endpoint = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        with pytest.raises(Unreachable):
+            KubeClient(endpoint, timeout=timedelta(milliseconds=20)).read("/api/v1/nodes/a")
+
+
+def test_a_server_that_does_not_speak_tls_says_nothing(server: str) -> None:
+    with pytest.raises(Unreachable):
+        KubeClient(server.replace("http:", "https:")).read("/api/v1/nodes/a")
+
+
+def test_an_authority_that_is_none_says_nothing(server: str) -> None:
+    authority = b64encode(b"-----BEGIN CERTIFICATE-----\nnonsense\n-----END CERTIFICATE-----\n").decode()
+    with pytest.raises(Unreachable):
+        KubeClient(server.replace("http:", "https:"), certificate_authority=authority).read("/api/v1/nodes/a")
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A key and a certificate for 127.0.0.1 that is its own authority, in one file."""
+    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "joiner")])
+    made = (
+        x509.CertificateBuilder(name, name, key.public_key(), 1)
+        .not_valid_before(datetime(2020, 1, 1, tzinfo=UTC))
+        .not_valid_after(datetime(2120, 1, 1, tzinfo=UTC))
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(IPv4Address("127.0.0.1"))]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    file = tmp_path_factory.mktemp("tls") / "server.pem"
+    form, plain = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    pem = serialization.Encoding.PEM
+    file.write_bytes(key.private_bytes(pem, form, plain) + made.public_bytes(pem))
+    return file
+
+
+def test_a_server_is_trusted_by_the_authority_that_was_given(server: str, certificate: Path) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    text = certificate.read_bytes()
+    authority = b64encode(text[text.index(b"-----BEGIN CERTIFICATE") :]).decode()
+    for endpoint in serve(Canned, context):
+        assert endpoint.startswith("https:")
+        assert KubeClient(endpoint, certificate_authority=authority).read("/api/v1/nodes/a") == b"{}"
+        with pytest.raises(Unreachable):
+            KubeClient(endpoint).read("/api/v1/nodes/a")
+    assert server.startswith("http:")
+
+
+def test_every_call_asks_for_the_token(server: str) -> None:
+    tokens = iter(["one", "two"])
+    client = KubeClient(server, token=lambda: next(tokens))
+    client.read("/api/v1/nodes/a")
+    client.read("/api/v1/nodes/a")
+    assert [headers["Authorization"] for _, _, headers, _ in Canned.seen] == ["Bearer one", "Bearer two"]
+
+
+def test_without_a_token_there_is_no_authorization(server: str) -> None:
+    KubeClient(server).read("/api/v1/nodes/a")
+    assert "Authorization" not in Canned.seen[0][2]
+
+
+def test_a_list_asks_for_what_was_wished_only(server: str) -> None:
+    client = KubeClient(server + "/")
+    client.list("/api/v1/pods", limit=0)
+    listed(client, "/api/v1/pods", selector="a in (b,c)", fields="spec.nodeName=", limit=2, after="x=")
+    assert [path for _, path, _, _ in Canned.seen] == [
+        "/api/v1/pods",
+        "/api/v1/pods?labelSelector=a+in+%28b%2Cc%29&fieldSelector=spec.nodeName%3D&limit=2&continue=x%3D",
+    ]
+
+
+def test_a_body_goes_out_as_it_is(server: str) -> None:
+    client = KubeClient(server)
+    client.create("/api/v1/nodes", b'{"a":1}')
+    client.patch("/api/v1/nodes/a", b'{"b":2}')
+    client.delete("/api/v1/nodes/a")
+    client.delete("/api/v1/nodes/a", b'{"gracePeriodSeconds":0}')
+    assert [(method, headers.get("Content-Type"), body) for method, _, headers, body in Canned.seen] == [
+        ("POST", "application/json", b'{"a":1}'),
+        ("PATCH", "application/merge-patch+json", b'{"b":2}'),
+        ("DELETE", None, b""),
+        ("DELETE", "application/json", b'{"gracePeriodSeconds":0}'),
+    ]
+
+
+@pytest.mark.parametrize("status", [0, 503])
+def test_a_call_is_not_repeated_by_itself(server: str, status: int) -> None:
+    answer(status)
+    with pytest.raises(Unreachable):
+        KubeClient(server).read("/api/v1/nodes/a")
+    assert len(Canned.seen) == 1

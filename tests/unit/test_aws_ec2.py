@@ -1,0 +1,171 @@
+"""How often EC2 is asked, and what is done when it says no: on stubs of boto3's clients, call by call."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from botocore.stub import Stubber
+
+from shared.aws.clients import Clients, Patience
+from shared.aws.ec2 import BotoEc2
+from shared.errors import Gone, Invalid, Throttled, Unreachable
+from shared.model.ec2 import FleetRequest, LaunchTemplate
+
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+TEMPLATE = LaunchTemplate(name="joiner/1", image_id="ami-1", user_data="")
+NOT_FOUND = "InvalidInstanceID.NotFound"
+UNKNOWN_TEMPLATE = "InvalidLaunchTemplateName.NotFoundException"
+TAKEN = "InvalidLaunchTemplateName.AlreadyExistsException"
+FLEET = FleetRequest(
+    client_token="",
+    capacity=1,
+    capacity_type="on-demand",
+    allocation_strategy="lowest-price",
+    configs=(),
+)
+
+
+class Script:
+    """What EC2 will be asked, in this order, and what it will say."""
+
+    def __init__(self, clients: Clients) -> None:
+        """Play the part of EC2 for *clients*."""
+        self.stubs: dict[Patience, Stubber] = {
+            "patient": Stubber(clients.patient("ec2")),
+            "once": Stubber(clients.once("ec2")),
+        }
+
+    def says(self, call: str, answer: dict[str, Any], patience: Patience = "patient", **said: Any) -> None:  # noqa: ANN401 - boto3's
+        self.stubs[patience].add_response(call, answer, said or None)
+
+    def refuses(self, call: str, code: str, status: int = 400, patience: Patience = "patient") -> None:
+        self.stubs[patience].add_client_error(call, code, "words", status)
+
+
+@pytest.fixture(scope="module")
+def shared_clients() -> Iterator[Clients]:
+    clients = Clients("us-east-1")
+    yield clients
+    clients.close()
+
+
+@pytest.fixture
+def script(shared_clients: Clients) -> Iterator[Script]:
+    script = Script(shared_clients)
+    for stub in script.stubs.values():
+        stub.activate()
+    yield script
+    for stub in script.stubs.values():
+        stub.assert_no_pending_responses()
+        stub.deactivate()
+
+
+@pytest.fixture
+def ec2(shared_clients: Clients) -> BotoEc2:
+    return BotoEc2(shared_clients, lambda: NOON)
+
+
+def test_nothing_is_asked_to_end_nothing(ec2: BotoEc2, script: Script) -> None:
+    assert script.stubs
+    ec2.terminate_instances([])
+
+
+def test_instances_are_ended_once_each_and_in_order(ec2: BotoEc2, script: Script) -> None:
+    script.says("terminate_instances", {}, InstanceIds=["i-1", "i-2"])
+    ec2.terminate_instances(["i-2", "i-1", "i-2"])
+
+
+def test_at_most_five_hundred_are_ended_by_one_call(ec2: BotoEc2, script: Script) -> None:
+    ids = [f"i-{number:04}" for number in range(1001)]
+    for start, end in ((0, 500), (500, 1000), (1000, 1001)):
+        script.says("terminate_instances", {}, InstanceIds=ids[start:end])
+    ec2.terminate_instances(ids)
+
+
+def test_a_list_with_one_that_is_gone_is_halved_until_it_is_alone(ec2: BotoEc2, script: Script) -> None:
+    script.refuses("terminate_instances", NOT_FOUND)
+    script.says("terminate_instances", {}, InstanceIds=["i-1", "i-2"])
+    script.refuses("terminate_instances", NOT_FOUND)
+    script.refuses("terminate_instances", NOT_FOUND)
+    script.says("terminate_instances", {}, InstanceIds=["i-4"])
+    ec2.terminate_instances(["i-1", "i-2", "i-3", "i-4"])
+
+
+def test_a_failure_to_end_is_not_taken_for_an_end(ec2: BotoEc2, script: Script) -> None:
+    script.refuses("terminate_instances", "InternalError", 500)
+    with pytest.raises(Unreachable):
+        ec2.terminate_instances(["i-1"])
+
+
+def test_an_empty_answer_about_one_instance_is_gone(ec2: BotoEc2, script: Script) -> None:
+    script.says("describe_instances", {"Reservations": [{"Instances": []}]}, InstanceIds=["i-1"])
+    with pytest.raises(Gone):
+        ec2.describe_instance("i-1")
+
+
+def test_one_page_that_fails_fails_the_list(ec2: BotoEc2, script: Script) -> None:
+    script.says("describe_instances", {"Reservations": [], "NextToken": "2"})
+    script.refuses("describe_instances", "RequestLimitExceeded", 503)
+    with pytest.raises(Throttled):
+        ec2.describe_instances("joiner")
+
+
+def test_a_template_that_is_known_is_not_made(ec2: BotoEc2, script: Script) -> None:
+    known = {"LaunchTemplates": [{"LaunchTemplateName": "joiner/1"}]}
+    script.says("describe_launch_templates", known, LaunchTemplateNames=["joiner/1"])
+    ec2.ensure_launch_template(TEMPLATE)
+
+
+def test_a_template_that_somebody_else_just_made_is_there(ec2: BotoEc2, script: Script) -> None:
+    script.refuses("describe_launch_templates", UNKNOWN_TEMPLATE)
+    script.refuses("create_launch_template", TAKEN)
+    ec2.ensure_launch_template(TEMPLATE)
+
+
+def test_a_template_that_ec2_refuses_is_invalid(ec2: BotoEc2, script: Script) -> None:
+    script.refuses("describe_launch_templates", UNKNOWN_TEMPLATE)
+    script.refuses("create_launch_template", "InvalidUserData.Malformed")
+    with pytest.raises(Invalid) as raised:
+        ec2.ensure_launch_template(TEMPLATE)
+    assert raised.value.code == "InvalidUserData.Malformed"
+
+
+@pytest.mark.parametrize("code", [UNKNOWN_TEMPLATE, "InvalidLaunchTemplateId.NotFound"])
+def test_only_a_missing_template_makes_a_fleet_gone(ec2: BotoEc2, script: Script, code: str) -> None:
+    script.refuses("create_fleet", code, patience="once")
+    with pytest.raises(Gone):
+        ec2.create_fleet(FLEET)
+
+
+def test_whatever_else_a_fleet_misses_is_invalid(ec2: BotoEc2, script: Script) -> None:
+    script.refuses("create_fleet", "InvalidSubnetID.NotFound", patience="once")
+    with pytest.raises(Invalid) as raised:
+        ec2.create_fleet(FLEET)
+    assert raised.value.code == "InvalidSubnetID.NotFound"
+
+
+def test_spot_prices_are_asked_for_from_now_on(ec2: BotoEc2, script: Script) -> None:
+    script.says(
+        "describe_spot_price_history",
+        {"SpotPriceHistory": []},
+        ProductDescriptions=["Linux/UNIX", "Linux/UNIX (Amazon VPC)"],
+        StartTime=NOON,
+        MaxResults=2000,
+    )
+    assert ec2.spot_prices() == ()
+
+
+def test_our_instances_have_three_tags_and_have_not_ended(ec2: BotoEc2, script: Script) -> None:
+    script.says(
+        "describe_instances",
+        {"Reservations": []},
+        Filters=[
+            {"Name": "tag:eks:eks-cluster-name", "Values": ["joiner"]},
+            {"Name": "tag-key", "Values": ["karpenter.sh/nodepool"]},
+            {"Name": "tag-key", "Values": ["karpenter.k8s.aws/ec2nodeclass"]},
+            {"Name": "instance-state-name", "Values": ["pending", "running", "stopping", "stopped", "shutting-down"]},
+        ],
+        MaxResults=1000,
+    )
+    assert ec2.describe_instances("joiner") == ()

@@ -1,0 +1,105 @@
+"""CreateLaunchTemplate in EC2's words."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from shared.aws.ec2_templates import launch_template_call
+from shared.model.ec2 import BlockDevice, CapacityType, LaunchTemplate
+
+PLAIN = LaunchTemplate(name="joiner/1", image_id="ami-1", user_data="YQ==", security_group_ids=("sg-1", "sg-2"))
+
+
+def data(region: str = "us-east-1", **changes: Any) -> dict[str, Any]:  # noqa: ANN401 - fields of a template
+    call = launch_template_call(msgspec.structs.replace(PLAIN, **changes), region)
+    said: dict[str, Any] = call["LaunchTemplateData"]
+    return said
+
+
+def test_a_plain_template_says_this_and_no_more() -> None:
+    assert launch_template_call(PLAIN, "us-east-1") == {
+        "LaunchTemplateName": "joiner/1",
+        "LaunchTemplateData": {
+            "ImageId": "ami-1",
+            "UserData": "YQ==",
+            "Monitoring": {"Enabled": False},
+            "MetadataOptions": {
+                "HttpEndpoint": "enabled",
+                "HttpProtocolIpv6": "disabled",
+                "HttpPutResponseHopLimit": 1,
+                "HttpTokens": "required",
+                "InstanceMetadataTags": "disabled",
+            },
+            "NetworkInterfaces": [{"DeviceIndex": 0, "Groups": ["sg-1", "sg-2"]}],
+        },
+    }
+
+
+@pytest.mark.parametrize("region", ["us-iso-east-1", "us-isob-east-1"])
+def test_isolated_regions_are_not_told_of_ipv6(region: str) -> None:
+    assert "HttpProtocolIpv6" not in data(region)["MetadataOptions"]
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_a_public_address_is_said_only_if_it_was_decided(*, wanted: bool) -> None:
+    (interface,) = data(associate_public_ip_address=wanted)["NetworkInterfaces"]
+    assert interface["AssociatePublicIpAddress"] is wanted
+
+
+def test_an_instance_profile_is_named() -> None:
+    assert data(instance_profile="nodes")["IamInstanceProfile"] == {"Name": "nodes"}
+
+
+def test_a_block_device_says_what_is_set() -> None:
+    devices = (
+        BlockDevice(device_name="/dev/xvda", volume_size_gib=20, iops=0),
+        BlockDevice(
+            device_name="/dev/xvdb",
+            volume_type="io2",
+            encrypted=False,
+            delete_on_termination=True,
+            iops=4000,
+            throughput=250,
+            kms_key_id="key",
+            snapshot_id="snap-1",
+        ),
+    )
+    assert data(block_devices=devices)["BlockDeviceMappings"] == [
+        {"DeviceName": "/dev/xvda", "Ebs": {"Encrypted": True, "VolumeType": "gp3", "VolumeSize": 20}},
+        {
+            "DeviceName": "/dev/xvdb",
+            "Ebs": {
+                "Encrypted": False,
+                "VolumeType": "io2",
+                "DeleteOnTermination": True,
+                "Iops": 4000,
+                "Throughput": 250,
+                "KmsKeyId": "key",
+                "SnapshotId": "snap-1",
+            },
+        },
+    ]
+
+
+@pytest.mark.parametrize(
+    ("capacity_type", "tagged"),
+    [
+        ("on-demand", ["network-interface"]),
+        ("reserved", ["network-interface"]),
+        ("spot", ["network-interface", "spot-instances-request"]),
+    ],
+)
+def test_spot_requests_are_tagged_only_where_there_will_be_one(capacity_type: CapacityType, tagged: list[str]) -> None:
+    call = launch_template_call(
+        msgspec.structs.replace(PLAIN, capacity_type=capacity_type, tags=(("a", "1"),)), "us-east-1"
+    )
+    tags = [{"Key": "a", "Value": "1"}]
+    assert call["TagSpecifications"] == [{"ResourceType": "launch-template", "Tags": tags}]
+    assert call["LaunchTemplateData"]["TagSpecifications"] == [{"ResourceType": kind, "Tags": tags} for kind in tagged]
+
+
+def test_a_reserved_template_starts_nothing_outside_a_reservation() -> None:
+    only = {"CapacityReservationPreference": "capacity-reservations-only"}
+    assert data(capacity_type="reserved")["CapacityReservationSpecification"] == only
+    assert "CapacityReservationSpecification" not in data(capacity_type="spot")
