@@ -1,0 +1,1 @@
+"""What EC2, SSM, Pricing and EKS do: state and rules over virtual time, without a wire format."""
