@@ -1,0 +1,72 @@
+"""Which resources of a template the embedded world knows, so that none is passed over in silence."""
+
+from typing import Final
+
+INERT: Final = frozenset(
+    {
+        "AWS::CDK::Metadata",
+        "AWS::CloudWatch::Alarm",
+        "AWS::DynamoDB::Table",
+        "AWS::EKS::AccessEntry",
+        "AWS::IAM::InstanceProfile",
+        "AWS::IAM::Policy",
+        "AWS::IAM::Role",
+        "AWS::Lambda::LayerVersion",
+        "AWS::Lambda::Permission",
+        "AWS::Logs::LogGroup",
+        "AWS::S3::Bucket",
+        "AWS::S3::BucketPolicy",
+        "AWS::SQS::QueuePolicy",
+    }
+)
+"""Resources that wake nobody."""
+WIRED: Final = {
+    "AWS::Events::Rule": frozenset(
+        {"Description", "EventPattern", "Name", "ScheduleExpression", "State", "Tags", "Targets"}
+    ),
+    "AWS::Lambda::EventInvokeConfig": frozenset(
+        {"FunctionName", "MaximumEventAgeInSeconds", "MaximumRetryAttempts", "Qualifier"}
+    ),
+    "AWS::Lambda::EventSourceMapping": frozenset(
+        {
+            "BatchSize",
+            "Enabled",
+            "EventSourceArn",
+            "FunctionName",
+            "FunctionResponseTypes",
+            "ScalingConfig",
+            "Tags",
+        }
+    ),
+    "AWS::Lambda::Function": frozenset(
+        {
+            "Architectures",
+            "Code",
+            "Description",
+            "Environment",
+            "FunctionName",
+            "Handler",
+            "Layers",
+            "LoggingConfig",
+            "MemorySize",
+            "Role",
+            "Runtime",
+            "Tags",
+            "Timeout",
+            "VpcConfig",
+        }
+    ),
+    "AWS::SQS::Queue": frozenset(
+        {
+            "DelaySeconds",
+            "KmsMasterKeyId",
+            "MessageRetentionPeriod",
+            "QueueName",
+            "RedrivePolicy",
+            "SqsManagedSseEnabled",
+            "Tags",
+            "VisibilityTimeout",
+        }
+    ),
+}
+"""Resources that wake somebody, with the properties that are simulated or do not matter."""

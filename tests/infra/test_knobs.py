@@ -1,0 +1,52 @@
+"""What may be chosen, without a synthesis."""
+
+import json
+
+import msgspec
+import pytest
+
+from infra.application import CDK_JSON
+from infra.knobs import Knobs, listed
+
+
+def test_nothing_has_to_be_chosen() -> None:
+    assert Knobs.from_context(lambda _: None) == Knobs()
+
+
+def test_cdk_json_lists_every_knob_with_its_default() -> None:
+    context = json.loads(CDK_JSON.read_text())["context"]
+    listed_there = {key.removeprefix("joiner:"): value for key, value in context.items() if key.startswith("joiner:")}
+    assert listed_there == msgspec.to_builtins(Knobs())
+
+
+def test_the_command_line_knows_only_strings() -> None:
+    knobs = Knobs.from_context({"joiner:cluster": "prod", "joiner:log-days": "7"}.get)
+    assert (knobs.cluster, knobs.log_days) == ("prod", 7)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [
+        ({"cluster": ""}, "joiner:cluster"),
+        ({"cluster": "-a"}, "joiner:cluster"),
+        ({"cluster": "a" * 61}, "joiner:cluster"),
+        ({"cluster": "a/b"}, "joiner:cluster"),
+        ({"mode": "dry"}, "joiner:mode"),
+        ({"subnets": "subnet-1"}, "joiner:security-groups"),
+        ({"security-groups": "sg-1"}, "joiner:subnets"),
+        ({"log-days": "soon"}, "log-days"),
+    ],
+)
+def test_what_cannot_be_deployed_is_refused_at_once(wrong: dict[str, object], named: str) -> None:
+    with pytest.raises(ValueError, match=named):
+        Knobs.from_context({f"joiner:{name}": value for name, value in wrong.items()}.get)
+
+
+def test_the_longest_cluster_name_leaves_room_for_every_queue() -> None:
+    longest = Knobs(cluster="a" * 60).cluster
+    assert len(f"{longest}-joiner-interruption") <= 80
+    assert len(f"{longest}-joiner-dead-letters") <= 80
+
+
+def test_a_list_may_be_empty_or_untidy() -> None:
+    assert (listed(""), listed("a"), listed(" a, b ,")) == ([], ["a"], ["a", "b"])
