@@ -1,0 +1,1 @@
+"""Every five minutes, and when a node class appears: what the account offers."""

@@ -1,0 +1,1 @@
+"""A message from the interruption queue: a machine is about to go."""

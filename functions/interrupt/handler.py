@@ -1,0 +1,24 @@
+"""A message from the interruption queue: a machine is about to go."""
+
+import os
+
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from functions.trigger import bodies_of, clock, trigger_of
+from shared import cycle
+from shared.ports import World
+from shared.world import world_from_environment
+
+
+def handler(event: dict[str, object], context: LambdaContext) -> dict[str, object]:
+    """Answer a Lambda invocation."""
+    return handle(event, world_from_environment(os.environ, context.aws_request_id, clock))
+
+
+def handle(event: dict[str, object], world: World) -> dict[str, object]:
+    """Act on all messages of *event* at once; a fault brings all of them back, which is harmless.
+
+    Messages that nobody understands are told in the log and are not brought back.
+    """
+    report = cycle.interrupt(world, trigger_of(event), bodies_of(event))
+    return {"actions": len(report.outcomes), "batchItemFailures": []}

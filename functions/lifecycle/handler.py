@@ -1,0 +1,21 @@
+"""Every minute, and soon again while nodes come or go: each claim and node takes its next steps."""
+
+import os
+
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from functions.trigger import clock, trigger_of
+from shared import cycle
+from shared.ports import World
+from shared.world import world_from_environment
+
+
+def handler(event: dict[str, object], context: LambdaContext) -> dict[str, object]:
+    """Answer a Lambda invocation."""
+    return handle(event, world_from_environment(os.environ, context.aws_request_id, clock))
+
+
+def handle(event: dict[str, object], world: World) -> dict[str, object]:
+    """Run one cycle, whatever *event* woke us: the snapshot is the state."""
+    report = cycle.lifecycle(world, trigger_of(event))
+    return {"actions": len(report.outcomes)}

@@ -1,0 +1,1 @@
+"""Every minute, and soon again while pods wait: pending pods become NodeClaims become instances."""

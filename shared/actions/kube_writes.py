@@ -1,0 +1,116 @@
+"""Writes to the Kubernetes API, one function per Action."""
+
+from typing import Final
+
+import msgspec
+
+from shared.errors import Conflict
+from shared.kube.objects import node_claim_object, owner_object, taint_object
+from shared.model.action import (
+    CreateNodeClaim,
+    DeleteObject,
+    DeletePod,
+    EvictPod,
+    Kind,
+    PatchMetadata,
+    PatchStatus,
+    RegisterNode,
+    TaintNode,
+)
+from shared.ports import Kube
+
+COLLECTIONS: Final[dict[str, str]] = {
+    "Node": "/api/v1/nodes",
+    "NodeClaim": "/apis/karpenter.sh/v1/nodeclaims",
+    "NodePool": "/apis/karpenter.sh/v1/nodepools",
+    "EC2NodeClass": "/apis/karpenter.k8s.aws/v1/ec2nodeclasses",
+}
+
+
+def path_of(kind: Kind, name: str) -> str:
+    """Answer where the object *name* lives."""
+    return f"{COLLECTIONS[kind]}/{name}"
+
+
+def create_node_claim(action: CreateNodeClaim, kube: Kube) -> None:
+    """Create the claim; that it exists already is no error, because its name is derived from the decision."""
+    try:
+        kube.create(COLLECTIONS["NodeClaim"], msgspec.json.encode(node_claim_object(action.claim)))
+    except Conflict:
+        return
+
+
+def patch_metadata(action: PatchMetadata, kube: Kube) -> None:
+    """Merge labels and annotations, replace finalizers and owners."""
+    metadata: dict[str, object] = {}
+    if action.labels:
+        metadata["labels"] = dict(action.labels)
+    if action.annotations:
+        metadata["annotations"] = dict(action.annotations)
+    if action.finalizers is not None:
+        metadata["finalizers"] = list(action.finalizers)
+    if action.owners is not None:
+        metadata["ownerReferences"] = [owner_object(owner) for owner in action.owners]
+    _patch(kube, path_of(action.kind, action.name), {"metadata": metadata}, action.resource_version)
+
+
+def patch_status(action: PatchStatus, kube: Kube) -> None:
+    """Merge into the status subresource."""
+    body = {"status": msgspec.json.decode(action.status)}
+    _patch(kube, path_of(action.kind, action.name) + "/status", body, action.resource_version)
+
+
+def taint_node(action: TaintNode, kube: Kube) -> None:
+    """Replace the taints."""
+    body: dict[str, object] = {"spec": {"taints": [taint_object(taint) for taint in action.taints]}}
+    if action.labels:
+        body["metadata"] = {"labels": dict(action.labels)}
+    _patch(kube, path_of("Node", action.name), body, action.resource_version)
+
+
+def register_node(action: RegisterNode, kube: Kube) -> None:
+    """Write everything that registration changes in one patch."""
+    metadata = {
+        "labels": dict(action.labels),
+        "annotations": dict(action.annotations),
+        "finalizers": list(action.finalizers),
+        "ownerReferences": [owner_object(owner) for owner in action.owners],
+    }
+    body: dict[str, object] = {"metadata": metadata, "spec": {"taints": [taint_object(one) for one in action.taints]}}
+    _patch(kube, path_of("Node", action.name), body, action.resource_version)
+
+
+def evict_pod(action: EvictPod, kube: Kube) -> None:
+    """POST an Eviction, for this very pod."""
+    path = f"/api/v1/namespaces/{action.namespace}/pods/{action.name}/eviction"
+    body = {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": action.name, "namespace": action.namespace},
+        "deleteOptions": {"preconditions": {"uid": action.uid}},
+    }
+    kube.create(path, msgspec.json.encode(body))
+
+
+def delete_pod(action: DeletePod, kube: Kube) -> None:
+    """DELETE with the grace that is left, this very pod."""
+    options = _delete_options(action.uid) | {"gracePeriodSeconds": action.grace_seconds}
+    kube.delete(f"/api/v1/namespaces/{action.namespace}/pods/{action.name}", msgspec.json.encode(options))
+
+
+def delete_object(action: DeleteObject, kube: Kube) -> None:
+    """DELETE, this very object where its uid is known."""
+    kube.delete(path_of(action.kind, action.name), msgspec.json.encode(_delete_options(action.uid)))
+
+
+def _delete_options(uid: str) -> dict[str, object]:
+    options: dict[str, object] = {"apiVersion": "v1", "kind": "DeleteOptions"}
+    return options | ({"preconditions": {"uid": uid}} if uid else {})
+
+
+def _patch(kube: Kube, path: str, body: dict[str, object], resource_version: str) -> None:
+    if resource_version:
+        metadata = body.setdefault("metadata", {})
+        if isinstance(metadata, dict):
+            metadata["resourceVersion"] = resource_version
+    kube.patch(path, msgspec.json.encode(body))

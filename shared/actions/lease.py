@@ -1,0 +1,82 @@
+"""The lease: one function at a time plans, and whoever lost it can do no more harm.
+
+The lease is a row of the table; its version is the fencing token. Writes that must not be done twice (a launch group)
+carry the fence and fail once somebody else holds the lease. The row is overwritten, never removed, and has no time to
+live: made anew it would count from one again, and an old fence could hold.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from typing import Final
+
+import msgspec
+
+from shared.errors import Conflict, Fault
+from shared.ports import Fence, Row, Table, World
+
+KIND: Final = "lease"
+LASTS: Final = timedelta(seconds=60)
+"""Longer than a function of the tick may run, so that its end is the holder's death."""
+
+
+class Holding(msgspec.Struct, frozen=True, kw_only=True):
+    """The row's body: who holds the lease, and until when."""
+
+    owner: str
+    until: datetime
+
+
+@contextmanager
+def leased(world: World, name: str) -> Iterator[Fence | None]:
+    """Hold the lease *name* for a block; yield None where somebody else holds it.
+
+    It is given back at the end of the block, not where the process dies: then it ends by itself.
+
+    Raises:
+        Fault: the table did not answer.
+    """
+    fence = _acquire(world, name)
+    try:
+        yield fence
+    except Exception:
+        _release(world, fence)
+        raise
+    _release(world, fence)
+
+
+def holds(table: Table, fence: Fence) -> bool:
+    """Whether the lease is still ours."""
+    row = table.read(KIND, fence.name)
+    return row is not None and row.version == fence.version
+
+
+def _acquire(world: World, name: str) -> Fence | None:
+    now = world.clock()
+    row = world.table.read(KIND, name)
+    if row is not None and _holding(row).until > now:
+        return None
+    try:
+        taken = world.table.write(
+            KIND, name, _body(world.name, now + LASTS), version=row.version if row is not None else 0
+        )
+    except Conflict:
+        return None
+    return Fence(name=name, version=taken.version)
+
+
+def _release(world: World, fence: Fence | None) -> None:
+    if fence is None:
+        return
+    try:
+        world.table.write(KIND, fence.name, _body("", world.clock()), version=fence.version)
+    except Fault:
+        return  # somebody took it over, or it ends by itself
+
+
+def _holding(row: Row) -> Holding:
+    return msgspec.json.decode(row.body, type=Holding)
+
+
+def _body(owner: str, until: datetime) -> str:
+    return msgspec.json.encode(Holding(owner=owner, until=until)).decode()

@@ -1,0 +1,63 @@
+"""The World of production: boto3 and the Kubernetes client behind the ports, from what a deployment decided.
+
+Clients are made once per container; everything they remember is a cache.
+"""
+
+import sys
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from functools import lru_cache
+
+import boto3
+import msgspec
+
+from shared.aws.clients import Clients
+from shared.aws.dynamodb import DynamoTable
+from shared.aws.ec2 import BotoEc2
+from shared.aws.eks import BotoEks
+from shared.aws.pricing import BotoPrices
+from shared.aws.s3 import S3Bucket
+from shared.aws.sqs import SqsMailbox
+from shared.aws.ssm import BotoParameters
+from shared.kube.client import KubeClient
+from shared.kube.token import EksToken
+from shared.ports import World
+from shared.settings import Settings
+
+
+def world_from_environment(environ: Mapping[str, str], name: str, clock: Callable[[], datetime]) -> World:
+    """Answer the World of this deployment; *name* is the invocation's, *clock* the trigger's.
+
+    Raises:
+        KeyError: a variable is missing; the message is its name.
+        Fault: eks:DescribeCluster did not answer.
+    """
+    return msgspec.structs.replace(_world(Settings.from_environment(environ), clock), name=name)
+
+
+@lru_cache(maxsize=1)
+def _world(settings: Settings, clock: Callable[[], datetime]) -> World:
+    clients = Clients(settings.region)
+    eks = BotoEks(clients)
+    facts = eks.cluster(settings.cluster_name)
+    return World(
+        settings=settings,
+        kube=KubeClient(
+            settings.kube_endpoint or facts.endpoint,
+            certificate_authority=facts.certificate_authority,
+            token=EksToken(boto3.Session(), cluster=settings.cluster_name, region=settings.region, clock=clock),
+        ),
+        ec2=BotoEc2(clients, clock),
+        parameters=BotoParameters(clients),
+        prices=BotoPrices(clients),
+        eks=eks,
+        mailbox=SqsMailbox(clients, settings.queue_prefix),
+        table=DynamoTable(clients, settings.table_name),
+        bucket=S3Bucket(clients, settings.bucket_name),
+        clock=clock,
+        emit=_emit,
+    )
+
+
+def _emit(line: str) -> None:
+    sys.stdout.write(line + "\n")
