@@ -1,0 +1,397 @@
+"""Each action's effect on the outside, and what is told of it."""
+
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from shared.actions.apply import Outcome, apply
+from shared.actions.lease import LASTS, leased
+from shared.errors import Conflict, Fault, Forbidden, Gone, Throttled, Unreachable
+from shared.model.action import (
+    Action,
+    CreateNodeClaim,
+    DeleteLaunchTemplate,
+    DeleteObject,
+    DeletePod,
+    EvictPod,
+    FollowUp,
+    LaunchInstances,
+    MarkUnavailable,
+    PatchMetadata,
+    PatchStatus,
+    PublishEvent,
+    RegisterNode,
+    TagInstance,
+    TaintNode,
+    TerminateInstances,
+)
+from shared.model.catalogue import UnavailableOffering
+from shared.model.objects import Owner
+from shared.model.taints import DISRUPTED
+from sim.clock import START
+from sim.faults import Call, Tap
+from tests.unit.actions_world import Outside, claim
+
+OWNER = Owner(api_version="karpenter.sh/v1", kind="NodeClaim", name="default-1", uid="u1")
+UNTIL = START + timedelta(minutes=3)
+SPOT_LARGE = UnavailableOffering(capacity_type="spot", instance_type="m5.large", zone="us-east-1a", until=UNTIL)
+OWNED = {
+    "apiVersion": "karpenter.sh/v1",
+    "kind": "NodeClaim",
+    "name": "default-1",
+    "uid": "u1",
+    "blockOwnerDeletion": True,
+}
+
+
+def one(action: Action, outside: Outside, **options: Any) -> Outcome:  # noqa: ANN401 - passed on
+    [outcome] = apply((action,), outside.world(**options))
+    return outcome
+
+
+def done(action: Action, outside: Outside) -> None:
+    outcome = one(action, outside)
+    assert (outcome.result, outcome.message, outcome.action) == ("done", "", action)
+
+
+def failing(port: str, fault: Fault, method: str = "") -> Tap:
+    def tap(call: Call) -> None:
+        if call.port == port and method in ("", call.method):
+            raise fault
+
+    return tap
+
+
+def started(outside: Outside) -> str:
+    [outcome] = apply((LaunchInstances(group=outside.group()),), outside.world())
+    assert outcome.group is not None
+    assert outcome.group.result is not None
+    outside.clock.advance(timedelta(seconds=30))
+    return outcome.group.result.instances[0].instance_id
+
+
+def test_a_claim_is_created_once() -> None:
+    outside = Outside()
+    done(CreateNodeClaim(claim=claim()), outside)
+    [first] = outside.api.list("nodeclaims.karpenter.sh")
+    done(CreateNodeClaim(claim=claim()), outside)
+    assert outside.api.list("nodeclaims.karpenter.sh") == [first]
+    assert first["spec"]["nodeClassRef"]["name"] == "default"
+
+
+def test_a_launch_answers_its_group() -> None:
+    outside = Outside()
+    outcome = one(LaunchInstances(group=outside.group()), outside)
+    assert outcome.result == "done"
+    assert outcome.group is not None
+    assert outcome.group.result is not None
+    assert len(outcome.group.result.instances) == len(outside.instances()) == 1
+
+
+def test_instances_are_terminated_and_those_that_are_gone_are_passed_over() -> None:
+    outside = Outside()
+    instance_id = started(outside)
+    done(TerminateInstances(instance_ids=("i-0gone", instance_id), why="test"), outside)
+    assert outside.cloud.machines.find(instance_id).state == "shutting-down"
+
+
+def test_an_instance_is_tagged() -> None:
+    outside = Outside()
+    instance_id = started(outside)
+    done(TagInstance(instance_id=instance_id, tags=(("Name", "n1"),)), outside)
+    assert outside.cloud.instance(instance_id).tag("Name") == "n1"
+
+
+def test_a_launch_template_is_deleted_and_may_be_gone() -> None:
+    outside = Outside()
+    started(outside)
+    [template] = outside.templates()
+    for _ in range(2):
+        done(DeleteLaunchTemplate(name=template.name), outside)
+    assert outside.templates() == ()
+
+
+@pytest.mark.parametrize(
+    ("offering", "name"),
+    [
+        (SPOT_LARGE, "spot:m5.large:us-east-1a"),
+        (UnavailableOffering(capacity_type="", zone="us-east-1a", until=UNTIL), "*:*:us-east-1a"),
+        (UnavailableOffering(capacity_type="spot", until=UNTIL), "spot:*:*"),
+    ],
+)
+def test_an_offering_that_was_refused_is_written_down(offering: UnavailableOffering, name: str) -> None:
+    outside = Outside()
+    done(MarkUnavailable(offering=offering), outside)
+    [row] = outside.table.rows("unavailable")
+    assert (row.name, row.expires_at) == (name, UNTIL)
+    assert msgspec.json.decode(row.body, type=UnavailableOffering) == offering
+
+
+@pytest.mark.parametrize(("seconds", "kept"), [(-60, 0), (0, 0), (60, 60)])
+def test_of_two_refusals_the_later_end_wins(seconds: int, kept: int) -> None:
+    outside = Outside()
+    done(MarkUnavailable(offering=SPOT_LARGE), outside)
+    other = msgspec.structs.replace(SPOT_LARGE, until=UNTIL + timedelta(seconds=seconds))
+    done(MarkUnavailable(offering=other), outside)
+    [row] = outside.table.rows("unavailable")
+    assert row.expires_at == UNTIL + timedelta(seconds=kept)
+
+
+def test_metadata_is_merged_and_lists_are_replaced() -> None:
+    outside = Outside()
+    outside.api.create(
+        "nodes", {"metadata": {"name": "n", "labels": {"a": "1"}, "annotations": {"b": "1"}, "finalizers": ["x/y"]}}
+    )
+    done(PatchMetadata(kind="Node", name="n", labels=(("c", "2"),)), outside)
+    metadata = outside.api.get("nodes", "n")["metadata"]
+    assert (metadata["labels"], metadata["annotations"], metadata["finalizers"]) == (
+        {"a": "1", "c": "2"},
+        {"b": "1"},
+        ["x/y"],
+    )
+    done(PatchMetadata(kind="Node", name="n", annotations=(("d", "3"),), finalizers=("z/z",), owners=(OWNER,)), outside)
+    metadata = outside.api.get("nodes", "n")["metadata"]
+    assert (metadata["annotations"], metadata["finalizers"]) == ({"b": "1", "d": "3"}, ["z/z"])
+    assert metadata["ownerReferences"] == [OWNED]
+    done(PatchMetadata(kind="Node", name="n", finalizers=()), outside)
+    assert outside.api.get("nodes", "n")["metadata"].get("finalizers", []) == []
+
+
+def test_a_status_is_merged_and_the_rest_is_left_alone() -> None:
+    outside = Outside()
+    done(CreateNodeClaim(claim=claim()), outside)
+    done(PatchStatus(kind="NodeClaim", name="default-1", status='{"nodeName": "n", "imageID": "ami-1"}'), outside)
+    done(PatchStatus(kind="NodeClaim", name="default-1", status='{"imageID": "ami-2"}'), outside)
+    stored = outside.api.get("nodeclaims.karpenter.sh", "default-1")
+    assert stored["status"] == {"nodeName": "n", "imageID": "ami-2"}
+
+
+def test_taints_are_replaced_with_labels() -> None:
+    outside = Outside()
+    revision = outside.node()["metadata"]["resourceVersion"]
+    done(TaintNode(name="n", resource_version=revision, taints=(DISRUPTED,), labels=(("a", "1"),)), outside)
+    node = outside.api.get("nodes", "n")
+    assert node["spec"]["taints"] == [{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]
+    assert node["metadata"]["labels"]["a"] == "1"
+    done(TaintNode(name="n", resource_version="", taints=()), outside)
+    assert outside.api.get("nodes", "n")["spec"].get("taints", []) == []
+
+
+def test_a_node_is_registered_in_one_write() -> None:
+    outside = Outside()
+    outside.node()
+    revision = outside.api.revision
+    registered = RegisterNode(
+        name="n",
+        resource_version="",
+        taints=(DISRUPTED,),
+        labels=(("a", "1"),),
+        annotations=(("b", "2"),),
+        finalizers=("karpenter.sh/termination",),
+        owners=(OWNER,),
+    )
+    done(registered, outside)
+    node = outside.api.get("nodes", "n")
+    assert outside.api.revision == revision + 1
+    assert (node["metadata"]["labels"]["a"], node["metadata"]["annotations"]["b"]) == ("1", "2")
+    assert node["metadata"]["finalizers"] == ["karpenter.sh/termination"]
+    assert node["metadata"]["ownerReferences"] == [OWNED]
+    assert [taint["key"] for taint in node["spec"]["taints"]] == ["karpenter.sh/disrupted"]
+
+
+def eviction(pod: dict[str, Any], uid: str = "") -> EvictPod:
+    return EvictPod(namespace="default", name=pod["metadata"]["name"], uid=uid or pod["metadata"]["uid"], node="n")
+
+
+def test_an_evicted_pod_is_on_its_way_out() -> None:
+    outside = Outside()
+    outside.node()
+    done(eviction(outside.pod()), outside)
+    assert "deletionTimestamp" in outside.api.get("pods", "cart", "default")["metadata"]
+
+
+def test_an_eviction_that_a_budget_refuses_is_skipped() -> None:
+    outside = Outside()
+    outside.node()
+    pod = outside.pod(app="web")
+    outside.budget(0)
+    outcome = one(eviction(pod), outside)
+    assert outcome.result == "skipped"
+    assert outcome.message.startswith("EvictionRefused: ")
+    assert "deletionTimestamp" not in outside.api.get("pods", "cart", "default")["metadata"]
+
+
+def test_another_pod_of_the_same_name_is_not_evicted() -> None:
+    outside = Outside()
+    outside.node()
+    outcome = one(eviction(outside.pod(), uid="of an older one"), outside)
+    assert (outcome.result, outcome.message[:8]) == ("skipped", "Conflict")
+
+
+def test_a_pod_is_deleted_past_a_budget_with_the_grace_that_is_left() -> None:
+    outside = Outside()
+    outside.node()
+    pod = outside.pod(app="web")
+    outside.budget(0)
+    uid = pod["metadata"]["uid"]
+    done(DeletePod(namespace="default", name="cart", uid=uid, node="n", grace_seconds=7), outside)
+    assert outside.api.get("pods", "cart", "default")["metadata"]["deletionGracePeriodSeconds"] == 7
+
+
+@pytest.mark.parametrize(("uid", "result"), [("", "done"), ("own", "done"), ("of an older one", "skipped")])
+def test_an_object_is_deleted_if_it_is_the_one_that_was_seen(uid: str, result: str) -> None:
+    outside = Outside()
+    own = outside.node()["metadata"]["uid"]
+    outcome = one(DeleteObject(kind="Node", name="n", uid=own if uid == "own" else uid, why="test"), outside)
+    assert outcome.result == result
+    assert len(outside.api.list("nodes")) == (result == "skipped")
+
+
+def test_an_event_is_published_and_a_function_woken() -> None:
+    outside = Outside()
+    done(PublishEvent(kind="Node", name="n", reason="Why", message="because", at=START), outside)
+    assert [event["reason"] for event in outside.api.list("events")] == ["Why"]
+    done(FollowUp(function="provision", after=timedelta(seconds=5), why="waiting"), outside)
+    [(function, body, after)] = outside.post.sent
+    assert (function, json.loads(body)["why"], after) == ("provision", "waiting", timedelta(seconds=5))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda stale: PatchMetadata(kind="Node", name="n", resource_version=stale, labels=(("a", "1"),)),
+        lambda stale: PatchMetadata(kind="Node", name="n", resource_version=stale),
+        lambda stale: PatchStatus(kind="Node", name="n", resource_version=stale, status='{"phase": "x"}'),
+        lambda stale: TaintNode(name="n", resource_version=stale, taints=()),
+        lambda stale: RegisterNode(
+            name="n", resource_version=stale, taints=(), labels=(), annotations=(), finalizers=(), owners=()
+        ),
+    ],
+    ids=["metadata", "no metadata", "status", "taints", "registration"],
+)
+def test_what_changed_since_it_was_seen_is_left_to_the_next_cycle(make: Callable[[str], Action]) -> None:
+    outside = Outside()
+    stale = outside.node()["metadata"]["resourceVersion"]
+    newest = outside.api.patch("nodes", "n", {"metadata": {"labels": {"b": "2"}}})
+    outcome = one(make(stale), outside)
+    assert (outcome.result, outcome.message[:8]) == ("skipped", "Conflict")
+    assert outside.api.get("nodes", "n") == newest
+
+
+@pytest.mark.parametrize(
+    ("fault", "result"),
+    [
+        (Gone("n"), "skipped"),
+        (Conflict("n"), "skipped"),
+        (Throttled("n"), "failed"),
+        (Unreachable("n"), "failed"),
+        (Forbidden("n"), "failed"),
+    ],
+)
+def test_one_that_fails_is_told_and_the_others_go_on(fault: Fault, result: str) -> None:
+    outside = Outside()
+    outside.node()
+    bad = DeleteObject(kind="Node", name="n", why="test")
+    world = outside.world(tap=failing("kube", fault, "delete"))
+    actions = (CreateNodeClaim(claim=claim("a")), bad, CreateNodeClaim(claim=claim("b")))
+    outcomes = apply(actions, world)
+    assert [outcome.result for outcome in outcomes] == ["done", result, "done"]
+    assert outcomes[1].message == f"{type(fault).__name__}: n"
+    assert [stored["metadata"]["name"] for stored in outside.api.list("nodeclaims.karpenter.sh")] == ["a", "b"]
+
+
+def test_what_is_no_fault_is_not_swallowed() -> None:
+    def tap(call: Call) -> None:
+        raise ZeroDivisionError(call.method)
+
+    with pytest.raises(ZeroDivisionError):
+        apply((CreateNodeClaim(claim=claim()),), Outside().world(tap=tap))
+
+
+def test_mode_plan_changes_nothing_at_all() -> None:
+    outside = Outside()
+    outside.node()
+    pod = outside.pod()
+    revision, calls = outside.api.revision, len(outside.calls)
+    group = outside.group()
+    actions: tuple[Action, ...] = (
+        CreateNodeClaim(claim=claim()),
+        LaunchInstances(group=group),
+        TerminateInstances(instance_ids=("i-1",), why=""),
+        TagInstance(instance_id="i-1", tags=()),
+        DeleteLaunchTemplate(name="t"),
+        MarkUnavailable(offering=SPOT_LARGE),
+        PatchMetadata(kind="Node", name="n", labels=(("a", "1"),)),
+        PatchStatus(kind="Node", name="n", status="{}"),
+        TaintNode(name="n", resource_version="", taints=(DISRUPTED,)),
+        RegisterNode(name="n", resource_version="", taints=(), labels=(), annotations=(), finalizers=(), owners=()),
+        eviction(pod),
+        DeletePod(namespace="default", name="cart", uid="", node="n", grace_seconds=0),
+        DeleteObject(kind="Node", name="n", why=""),
+        PublishEvent(kind="Node", name="n", reason="Why", message="because", at=START),
+        FollowUp(function="provision", after=timedelta(seconds=5)),
+    )
+    assert {type(action) for action in actions} == set(Action.__args__)
+    outcomes = apply(actions, outside.world(mode="plan"))
+    assert {(outcome.result, outcome.message) for outcome in outcomes} == {("skipped", "mode is plan")}
+    assert [outcome.action for outcome in outcomes] == list(actions)
+    assert (outside.api.revision, len(outside.calls), outside.post.sent) == (revision, calls, [])
+
+
+def guarded(outside: Outside) -> tuple[Action, ...]:
+    return (
+        PatchMetadata(kind="Node", name="n", labels=(("a", "1"),)),
+        CreateNodeClaim(claim=claim()),
+        LaunchInstances(group=outside.group()),
+        TerminateInstances(instance_ids=(), why=""),
+    )
+
+
+def test_a_fence_that_holds_lets_everything_pass() -> None:
+    outside = Outside()
+    outside.node()
+    world = outside.world()
+    with leased(world, "planner") as fence:
+        outcomes = apply(guarded(outside), world, fence)
+    assert [outcome.result for outcome in outcomes] == ["done"] * 4
+
+
+def test_a_fence_that_broke_stops_all_that_is_left_and_ec2_hears_nothing() -> None:
+    outside = Outside()
+    outside.node()
+    world = outside.world()
+    with leased(world, "planner") as fence:
+        outside.clock.advance(LASTS)
+        with leased(outside.world("two"), "planner"):
+            outcomes = apply(guarded(outside), world, fence)
+    assert [outcome.result for outcome in outcomes] == ["done", "skipped", "skipped", "skipped"]
+    assert {outcome.message for outcome in outcomes[1:]} == {"the lease was lost"}
+    assert outside.sent("ec2") == []
+    assert outside.api.list("nodeclaims.karpenter.sh") == []
+
+
+def test_a_fence_that_breaks_between_claim_and_launch_stops_the_launch() -> None:
+    outside = Outside()
+    world = outside.world()
+    with leased(world, "planner") as fence:
+        created = apply((CreateNodeClaim(claim=claim()),), world, fence)
+        outside.clock.advance(LASTS)
+        with leased(outside.world("two"), "planner"):
+            launched = apply((LaunchInstances(group=outside.group()),), world, fence)
+    assert [outcome.result for outcome in (*created, *launched)] == ["done", "skipped"]
+    assert outside.sent("ec2") == []
+
+
+def test_a_fence_that_cannot_be_read_fails_what_it_guards_and_nothing_else() -> None:
+    outside = Outside()
+    outside.node()
+    with leased(outside.world(), "planner") as fence:
+        world = outside.world(tap=failing("table", Throttled("later"), "read"))
+        outcomes = apply(guarded(outside), world, fence)
+    assert [outcome.result for outcome in outcomes] == ["done", "failed", "failed", "done"]
+    assert "create_fleet" not in outside.sent("ec2")
+    assert outside.api.list("nodeclaims.karpenter.sh") == []

@@ -1,0 +1,119 @@
+"""Events: one of a kind within two minutes, counted after that."""
+
+import re
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from shared.actions.events import QUIET_FOR, event_name, publish
+from shared.errors import Gone
+from shared.model.action import PublishEvent
+from sim.clock import START
+from sim.faults import Call
+from tests.unit.actions_world import Outside
+
+SAID = PublishEvent(kind="NodePool", name="default", uid="u", reason="Blocked", message="limits", at=START)
+SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+
+
+def said(outside: Outside, after: timedelta = timedelta(), **changes: object) -> None:
+    publish(msgspec.structs.replace(SAID, at=START + after, **changes), outside.world())
+
+
+def stored(outside: Outside) -> dict[str, Any]:
+    [event] = outside.api.list("events")
+    return event
+
+
+def test_an_event_says_who_and_what_and_when() -> None:
+    outside = Outside()
+    said(outside, type="Warning")
+    event = stored(outside)
+    assert event["metadata"]["namespace"] == "default"
+    assert event["involvedObject"] == {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodePool",
+        "name": "default",
+        "namespace": "",
+        "uid": "u",
+    }
+    assert (event["type"], event["reason"], event["message"], event["count"]) == ("Warning", "Blocked", "limits", 1)
+    assert event["firstTimestamp"] == event["lastTimestamp"] == "2026-11-21T08:00:00Z"
+    assert event["source"]["component"] == "joiner"
+
+
+def test_an_event_about_a_pod_lies_beside_it() -> None:
+    outside = Outside()
+    said(outside, kind="Pod", name="cart", namespace="kube-system")
+    event = stored(outside)
+    assert event["metadata"]["namespace"] == event["involvedObject"]["namespace"] == "kube-system"
+    assert event["involvedObject"]["apiVersion"] == "v1"
+
+
+def test_the_same_within_two_minutes_is_one_event() -> None:
+    outside = Outside()
+    said(outside)
+    revision = outside.api.revision
+    said(outside, QUIET_FOR - timedelta(seconds=1))
+    assert outside.api.revision == revision
+
+
+def test_the_same_after_two_minutes_is_counted() -> None:
+    outside = Outside()
+    for minutes in (0, 2, 3, 4):
+        said(outside, timedelta(minutes=minutes))
+    event = stored(outside)
+    assert (event["count"], event["firstTimestamp"], event["lastTimestamp"]) == (
+        3,
+        "2026-11-21T08:00:00Z",
+        "2026-11-21T08:04:00Z",
+    )
+
+
+@pytest.mark.parametrize("field", ["kind", "name", "namespace", "uid", "reason", "message"])
+def test_anything_else_that_is_said_is_another_event(field: str) -> None:
+    assert event_name(msgspec.structs.replace(SAID, **{field: "kube-system"})) != event_name(SAID)
+
+
+def test_when_it_is_said_does_not_change_its_name() -> None:
+    assert event_name(msgspec.structs.replace(SAID, at=START + timedelta(days=1))) == event_name(SAID)
+    assert event_name(SAID) == "default.9cc07a83d0ddbb8b"
+
+
+@pytest.mark.parametrize(
+    "name", ["default", "a" * 253, f"{'a' * 199}.b", f"{'a' * 198}-.b", "ip-10-0-0-1.ec2.internal"]
+)
+def test_its_name_is_one_that_kubernetes_takes(name: str) -> None:
+    made = event_name(msgspec.structs.replace(SAID, name=name))
+    assert SUBDOMAIN.fullmatch(made)
+    assert len(made) <= 253
+
+
+def test_a_long_message_is_cut_and_still_told_apart() -> None:
+    outside = Outside()
+    for end in "ab":
+        said(outside, message="x" * 2000 + end)
+    assert [len(event["message"]) for event in outside.api.list("events")] == [1024, 1024]
+
+
+def test_an_event_without_a_time_is_counted() -> None:
+    outside = Outside()
+    said(outside)
+    name = stored(outside)["metadata"]["name"]
+    outside.api.patch("events", name, {"lastTimestamp": None, "count": None}, "default")
+    said(outside)
+    assert stored(outside)["count"] == 2
+
+
+def test_an_event_that_goes_in_between_is_gone() -> None:
+    outside = Outside()
+    said(outside)
+
+    def expire(call: Call) -> None:
+        if call.method == "read" and call.when == "before":
+            outside.api.delete("events", event_name(SAID), "default")
+
+    with pytest.raises(Gone):
+        publish(SAID, outside.world(tap=expire))

@@ -1,0 +1,119 @@
+"""Messages to ourselves: one pending per function."""
+
+import json
+from datetime import timedelta
+
+import pytest
+
+from shared.actions.followups import KIND, follow_up
+from shared.errors import Unreachable
+from shared.model.action import FollowUp, Function
+from sim.faults import Call, Killed
+from tests.unit.actions_world import Outside
+
+
+def wake(outside: Outside, seconds: float, function: Function = "provision", **options: object) -> None:
+    follow_up(
+        FollowUp(function=function, after=timedelta(seconds=seconds), why="waiting"),
+        outside.world(**options),  # type: ignore[arg-type] - passed on
+    )
+
+
+def delays(outside: Outside) -> list[float]:
+    return [after.total_seconds() for _, _, after in outside.post.sent]
+
+
+def test_the_message_says_whence_and_why() -> None:
+    outside = Outside()
+    wake(outside, 5)
+    [(function, body, _)] = outside.post.sent
+    assert (function, json.loads(body)) == ("provision", {"source": "follow-up", "why": "waiting"})
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [(5, 5, [5]), (5, 9, [5]), (9, 5, [9, 5])],
+    ids=["the same", "a later one", "a sooner one"],
+)
+def test_of_two_the_sooner_one_is_pending(first: int, second: int, expected: list[float]) -> None:
+    outside = Outside()
+    wake(outside, first)
+    wake(outside, second)
+    assert delays(outside) == expected
+
+
+def test_functions_are_woken_apart() -> None:
+    outside = Outside()
+    wake(outside, 5)
+    wake(outside, 5, "lifecycle")
+    assert [function for function, _, _ in outside.post.sent] == ["provision", "lifecycle"]
+
+
+def test_a_chain_stays_one_chain() -> None:
+    outside = Outside()
+    for _ in range(5):
+        for _ in range(3):
+            wake(outside, 5)
+        outside.clock.advance(timedelta(seconds=5))
+    assert delays(outside) == [5] * 5
+
+
+@pytest.mark.parametrize(("passed", "again"), [(4, False), (5, True)])
+def test_a_message_that_was_lost_is_sent_again_once_it_is_due(passed: int, again: bool) -> None:  # noqa: FBT001 - a table's column
+    outside = Outside()
+    wake(outside, 5)
+    outside.clock.advance(timedelta(seconds=passed))
+    wake(outside, 5)
+    assert (len(outside.post.sent) == 2) is again
+
+
+def test_who_wants_more_than_a_mailbox_can_delay_is_woken_by_then_and_may_ask_again() -> None:
+    outside = Outside()
+    wake(outside, 1800)
+    outside.clock.advance(timedelta(minutes=15))
+    wake(outside, 900)
+    assert delays(outside) == [900, 900]
+
+
+def test_who_dies_before_it_is_written_down_wakes_twice() -> None:
+    outside = Outside()
+
+    def kill(call: Call) -> None:
+        if call.method == "write":
+            raise Killed
+
+    with pytest.raises(Killed):
+        wake(outside, 5, tap=kill)
+    wake(outside, 5)
+    assert delays(outside) == [5, 5]
+
+
+def test_a_message_that_was_not_sent_is_not_written_down() -> None:
+    outside = Outside()
+
+    def down(call: Call) -> None:
+        if call.port == "mailbox":
+            raise Unreachable("sqs")
+
+    with pytest.raises(Unreachable):
+        wake(outside, 5, tap=down)
+    assert outside.table.read(KIND, "provision") is None
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_somebody_who_woke_it_too_does_no_harm(version: int) -> None:
+    outside = Outside()
+    if version:
+        wake(outside, 5)
+        outside.clock.advance(timedelta(seconds=9))
+
+    def overtake(call: Call) -> None:
+        row = outside.table.read(KIND, "provision")
+        if call.method == "send" and call.when == "after" and (row.version if row is not None else 0) == version:
+            wake(outside, 5)
+
+    wake(outside, 5, tap=overtake)
+    row = outside.table.read(KIND, "provision")
+    assert row is not None
+    assert row.version == version + 1
+    assert row.expires_at == outside.clock.now() + timedelta(seconds=5)

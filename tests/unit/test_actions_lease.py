@@ -1,0 +1,134 @@
+"""One function at a time plans; whoever lost the lease does no more harm."""
+
+from datetime import timedelta
+
+import pytest
+
+from shared.actions.lease import LASTS, holds, leased
+from shared.errors import Conflict, Throttled, Unreachable
+from shared.ports import Fence
+from sim.faults import Call, Killed
+from tests.unit.actions_world import Outside
+
+
+def test_there_is_one_holder() -> None:
+    outside = Outside()
+    with leased(outside.world("one"), "planner") as first, leased(outside.world("two"), "planner") as second:
+        assert first is not None
+        assert second is None
+        assert holds(outside.table, first)
+
+
+def test_two_leases_do_not_know_each_other() -> None:
+    outside = Outside()
+    with leased(outside.world("one"), "planner") as planner, leased(outside.world("two"), "keeper") as keeper:
+        assert planner is not None
+        assert keeper is not None
+
+
+def test_a_lease_that_is_given_back_can_be_taken_at_once() -> None:
+    outside = Outside()
+    with leased(outside.world("one"), "planner") as first:
+        pass
+    with leased(outside.world("two"), "planner") as second:
+        assert second is not None
+        assert first is not None
+        assert second.version > first.version
+        assert not holds(outside.table, first)
+
+
+def test_who_found_it_taken_does_not_give_it_back() -> None:
+    outside = Outside()
+    with leased(outside.world("one"), "planner") as first:
+        with leased(outside.world("two"), "planner"):
+            pass
+        assert first is not None
+        assert holds(outside.table, first)
+
+
+def test_a_fault_in_the_block_gives_it_back() -> None:
+    outside = Outside()
+    with pytest.raises(Throttled), leased(outside.world(), "planner"):
+        raise Throttled("later")
+    with leased(outside.world(), "planner") as again:
+        assert again is not None
+
+
+@pytest.mark.parametrize(("passed", "taken"), [(LASTS - timedelta(seconds=1), False), (LASTS, True)])
+def test_who_dies_holds_it_until_it_ends(passed: timedelta, taken: bool) -> None:  # noqa: FBT001 - a table's column
+    outside = Outside()
+    with pytest.raises(Killed), leased(outside.world("one"), "planner"):
+        raise Killed
+    outside.clock.advance(passed)
+    with leased(outside.world("two"), "planner") as fence:
+        assert (fence is not None) is taken
+
+
+def test_a_lease_that_was_taken_over_is_not_given_back_by_its_old_holder() -> None:
+    outside = Outside()
+    with leased(outside.world("slow"), "planner") as old:
+        outside.clock.advance(LASTS)
+        with leased(outside.world("next"), "planner") as new:
+            assert new is not None
+            assert old is not None
+            assert not holds(outside.table, old)
+        with leased(outside.world("third"), "planner") as third:
+            assert third is not None
+    assert third is not None
+    assert outside.table.read("lease", "planner") is not None
+
+
+def test_a_table_that_fails_at_the_end_leaves_the_lease_to_end_by_itself() -> None:
+    outside = Outside()
+    down = False
+
+    def tap(call: Call) -> None:
+        if down and call.port == "table":
+            raise Unreachable("table")
+
+    with leased(outside.world(tap=tap), "planner") as fence:
+        down = True
+    assert fence is not None
+    assert holds(outside.table, fence)
+
+
+def test_a_table_that_does_not_answer_is_no_free_lease() -> None:
+    def tap(call: Call) -> None:
+        raise Unreachable(call.port)
+
+    with pytest.raises(Unreachable), leased(Outside().world(tap=tap), "planner"):
+        pytest.fail("entered without a lease")
+
+
+def test_of_two_that_see_it_free_one_gets_it() -> None:
+    outside = Outside()
+
+    def overtake(call: Call) -> None:
+        if call.method == "write" and call.when == "before" and outside.table.read("lease", "planner") is None:
+            outside.table.write("lease", "planner", '{"owner":"two","until":"2030-01-01T00:00:00Z"}', version=0)
+
+    with leased(outside.world("one", tap=overtake), "planner") as fence:
+        assert fence is None
+
+
+def test_a_lease_row_that_is_gone_is_held_by_nobody() -> None:
+    outside = Outside()
+    assert not holds(outside.table, Fence(name="planner", version=1))
+
+
+def test_the_row_is_overwritten_and_lives_for_ever() -> None:
+    outside = Outside()
+    for name in ("one", "two", "three"):
+        with leased(outside.world(name), "planner"):
+            pass
+    row = outside.table.read("lease", "planner")
+    assert row is not None
+    assert (row.version, row.expires_at) == (6, None)
+
+
+def test_a_write_behind_a_broken_fence_is_refused() -> None:
+    outside = Outside()
+    with leased(outside.world("one"), "planner") as fence:
+        outside.clock.advance(LASTS)
+        with leased(outside.world("two"), "planner"), pytest.raises(Conflict):
+            outside.table.write("launch-group", "g", "{}", version=0, fence=fence)
