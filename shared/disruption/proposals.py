@@ -11,8 +11,8 @@ import msgspec
 
 from shared.disruption.budgets import is_going
 from shared.disruption.candidates import Candidate
-from shared.lifecycle.conditions import conditions_json, with_condition, without_condition
 from shared.model.action import Action, PatchStatus, TaintNode
+from shared.model.conditions import conditions_json, with_condition, without_condition
 from shared.model.labels import DISRUPTED_TAINT
 from shared.model.nodes import NodeClaim
 from shared.model.objects import Condition, condition

@@ -7,17 +7,16 @@ catalog function; what the answers mean is decided here again.
 import json
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from shared.model.action import PatchStatus
+from shared.model.conditions import conditions_json, rooted, with_condition
 from shared.model.ec2 import Image, SecurityGroup, Subnet
 from shared.model.labels import ARCH
 from shared.model.nodeclasses import EC2NodeClass
-from shared.model.objects import condition
 from shared.model.requirements import Requirement, Requirements, requirements, written
-from shared.model.units import instant_text
 
 _GPU: Final = "karpenter.k8s.aws/instance-gpu-count"
 _ACCELERATOR: Final = "karpenter.k8s.aws/instance-accelerator-count"
@@ -28,7 +27,7 @@ _VARIANTS: Final = {
     "neuron": (Requirement(key=_ACCELERATOR, complement=True),),
 }
 _AL2023: Final = (("x86_64", ("standard", "nvidia", "neuron")), ("arm64", ("standard", "nvidia")))
-_READY: Final = (
+_ROOTS: Final = (
     "AMIsReady",
     "InstanceProfileReady",
     "SecurityGroupsReady",
@@ -167,27 +166,9 @@ def _state(found: tuple[object, ...] | None, kind: str, missing: str, field: str
     return ("True", kind, "")
 
 
-def _conditions(node_class: EC2NodeClass, states: Mapping[str, State], now: datetime) -> list[dict[str, object]]:
-    bad = [f"{kind}={states[kind][0]}" for kind in _READY if states[kind][0] != "True"]
-    if not bad:
-        ready: State = ("True", "Ready", "")
-    elif any(states[kind][0] == "False" for kind in _READY):
-        ready = ("False", "UnhealthyDependents", ", ".join(bad))
-    else:
-        ready = ("Unknown", "ReconcilingDependents", ", ".join(bad))
-    every = dict(states) | {"Ready": ready}
-    return [_condition(node_class, kind, every[kind], now) for kind in sorted(every)]
-
-
-def _condition(node_class: EC2NodeClass, kind: str, state: State, now: datetime) -> dict[str, object]:
-    status, reason, message = state
-    before = condition(node_class.conditions, kind)
-    since = before.since if before is not None and before.status == status and before.since else now
-    return {
-        "type": kind,
-        "status": status,
-        "reason": reason,
-        "message": message,
-        "lastTransitionTime": instant_text(since),
-        "observedGeneration": node_class.meta.generation,
-    }
+def _conditions(node_class: EC2NodeClass, states: Mapping[str, State], now: datetime) -> list[dict[str, Any]]:
+    some = node_class.conditions
+    generation = node_class.meta.generation
+    for kind, (status, reason, message) in sorted(states.items()):
+        some = with_condition(some, kind, status, reason, message, now=now, generation=generation)
+    return conditions_json(rooted(some, _ROOTS, now, generation, node_class.meta.created_at))

@@ -2,7 +2,7 @@
 
 import json
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -11,12 +11,11 @@ from shared.model import labels
 from shared.model.action import Action, DeleteObject, MarkUnavailable, PatchMetadata, PatchStatus, PublishEvent
 from shared.model.catalogue import InstanceType, UnavailableOffering
 from shared.model.cluster import Cluster, LaunchGroup
+from shared.model.conditions import CLAIM_ROOTS, conditions_json, rooted, with_condition
 from shared.model.ec2 import FleetError, FleetInstance, Override
 from shared.model.nodes import NodeClaim
-from shared.model.objects import condition
 from shared.model.requirements import Requirements
 from shared.model.resources import quantities_from
-from shared.model.units import instant_text
 
 UNAVAILABLE_FOR: Final = timedelta(minutes=3)
 NO_CAPACITY: Final = frozenset(
@@ -167,32 +166,12 @@ def _status(claim: NodeClaim, reason: str, message: str, now: datetime) -> Patch
     return PatchStatus(kind="NodeClaim", name=claim.name, status=status, why=f"{reason}: {cut}")
 
 
-def _conditions(claim: NodeClaim, status: str, reason: str, message: str, now: datetime) -> list[dict[str, object]]:
-    """Answer all conditions of *claim* as the API has them, with `Launched` as given."""
-    before = condition(claim.conditions, "Launched")
-    kept = before.since if before is not None and before.status == status else None
-    since = kept or (now if status == "True" else claim.meta.created_at or now)
-    others = [
-        {
-            "type": one.type,
-            "status": one.status,
-            "reason": one.reason,
-            "message": one.message,
-            "lastTransitionTime": instant_text(one.since or now),
-            "observedGeneration": one.observed_generation,
-        }
-        for one in claim.conditions
-        if one.type != "Launched"
-    ]
-    launched = {
-        "type": "Launched",
-        "status": status,
-        "reason": reason,
-        "message": message,
-        "lastTransitionTime": instant_text(since),
-        "observedGeneration": claim.meta.generation,
-    }
-    return sorted([*others, launched], key=lambda one: str(one["type"]))
+def _conditions(claim: NodeClaim, status: str, reason: str, message: str, now: datetime) -> list[dict[str, Any]]:
+    """Answer all conditions of *claim* as the API has them, with `Launched` as given and `Ready` after it."""
+    since = now if status == "True" else claim.meta.created_at or now
+    generation = claim.meta.generation
+    some = with_condition(claim.conditions, "Launched", status, reason, message, now=since, generation=generation)
+    return conditions_json(rooted(some, CLAIM_ROOTS, now, generation, claim.meta.created_at))
 
 
 def _single_values(some: Requirements) -> dict[str, str]:

@@ -6,15 +6,6 @@ from typing import Any, Final
 
 import msgspec
 
-from shared.lifecycle.conditions import (
-    CLAIM_ROOTS,
-    READY,
-    conditions_json,
-    restamped,
-    rooted,
-    same_conditions,
-    transitions,
-)
 from shared.lifecycle.events import about
 from shared.lifecycle.followups import SOONEST, look_again, soonest
 from shared.lifecycle.garbage import collect
@@ -27,6 +18,15 @@ from shared.lifecycle.tagging import tag
 from shared.lifecycle.termination import leave, leave_node
 from shared.model.action import Action, FollowUp, PatchMetadata, PatchStatus, TerminateInstances
 from shared.model.cluster import Cluster
+from shared.model.conditions import (
+    CLAIM_ROOTS,
+    READY,
+    conditions_json,
+    restamped,
+    rooted,
+    same_conditions,
+    transitions,
+)
 from shared.model.labels import TERMINATION_FINALIZER
 from shared.model.nodes import NodeClaim
 from shared.model.objects import condition, is_true

@@ -8,10 +8,10 @@ from datetime import datetime
 
 import msgspec
 
-from shared.lifecycle.conditions import with_condition, without_condition
 from shared.lifecycle.followups import look_at
 from shared.lifecycle.machines import Change, Machine, View
 from shared.model.action import PatchMetadata
+from shared.model.conditions import with_condition, without_condition
 from shared.model.labels import POD_DIGEST
 from shared.model.nodepools import NodePool
 from shared.model.nodes import NodeClaim

@@ -5,7 +5,9 @@ from typing import Any
 
 import msgspec
 
-from shared.lifecycle.conditions import (
+from shared.lifecycle.machines import View
+from shared.model.action import Action, PatchMetadata, PatchStatus
+from shared.model.conditions import (
     POOL_ROOTS,
     conditions_json,
     restamped,
@@ -13,8 +15,6 @@ from shared.lifecycle.conditions import (
     same_conditions,
     with_condition,
 )
-from shared.lifecycle.machines import View
-from shared.model.action import Action, PatchMetadata, PatchStatus
 from shared.model.labels import HASH_VERSION, NODEPOOL, NODEPOOL_HASH, NODEPOOL_HASH_VERSION
 from shared.model.nodepools import NodePool
 from shared.model.nodes import NodeClaim

@@ -6,10 +6,10 @@ happen is decided again.
 
 import msgspec
 
-from shared.lifecycle.conditions import with_condition
 from shared.lifecycle.events import about
 from shared.lifecycle.machines import Change, Machine, View
 from shared.model.action import PatchMetadata, RegisterNode
+from shared.model.conditions import with_condition
 from shared.model.labels import (
     DO_NOT_SYNC_TAINTS,
     INITIALIZED,

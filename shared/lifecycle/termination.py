@@ -11,7 +11,6 @@ from typing import Final
 
 import msgspec
 
-from shared.lifecycle.conditions import with_condition
 from shared.lifecycle.drain import Drain, deletions, drain, evictions, next_forced
 from shared.lifecycle.events import about, about_machine
 from shared.lifecycle.followups import SOONEST, look_again, look_at
@@ -19,6 +18,7 @@ from shared.lifecycle.launching import CLAIM_DELETED, leave_unlaunched
 from shared.lifecycle.machines import Change, Machine, Step, View, follow, is_held, is_ours
 from shared.lifecycle.volumes import attached
 from shared.model.action import Action, DeleteObject, FollowUp, PatchMetadata, TaintNode, TerminateInstances
+from shared.model.conditions import with_condition
 from shared.model.labels import DISRUPTED_TAINT, EXCLUDE_BALANCERS, TERMINATION_FINALIZER, TERMINATION_TIMESTAMP
 from shared.model.nodes import Node, NodeClaim
 from shared.model.objects import condition

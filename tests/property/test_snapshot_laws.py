@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.kube.objects import node_claim_object
-from shared.lifecycle.conditions import conditions_json
+from shared.model.conditions import conditions_json
 from shared.model.catalogue import Catalogue, InstanceType, Offering
 from shared.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ZONE, ZONE_ID
 from shared.model.nodes import NodeClaim, NodeClassRef

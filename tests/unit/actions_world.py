@@ -95,10 +95,12 @@ class Outside:
         return self.api.create("nodes", {"metadata": {"name": name}})
 
     def pod(self, name: str = "cart", *, on: str = "n", **labels: str) -> dict[str, Any]:
-        """Create a pod that is bound to *on*."""
+        """Create a pod that runs on *on* and is ready."""
         spec = {"nodeName": on, "containers": [{"name": "main", "image": "main"}]}
         metadata = {"name": name, "namespace": "default", "labels": labels}
-        return self.api.create("pods", {"metadata": metadata, "spec": spec})
+        self.api.create("pods", {"metadata": metadata, "spec": spec})
+        status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+        return self.api.patch("pods", name, {"status": status}, "default", "status")
 
     def budget(self, allowed: int) -> None:
         """Allow *allowed* disruptions of pods labelled ``app=web``."""

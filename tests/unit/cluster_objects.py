@@ -24,12 +24,12 @@ class Bench:
         self.api = ApiServer(self.clock, definitions=())
         self.scheduler = Scheduler(self.clock, self.api)
 
-    def node(self, name: str, **given: Any) -> None:  # noqa: ANN401 - passed on
+    def node(self, name: str, **given: Any) -> None:
         spec = {"taints": given.pop("taints", []), "unschedulable": given.pop("cordoned", False)}
         made = self.api.create("nodes", node(name, **given))
         self.api.patch("nodes", made["metadata"]["name"], {"spec": spec})
 
-    def pod(self, name: str, *, on: str = "", **given: Any) -> None:  # noqa: ANN401 - passed on
+    def pod(self, name: str, *, on: str = "", **given: Any) -> None:
         obj = pod(name, **given)
         if on:
             obj["spec"]["nodeName"] = on
@@ -63,7 +63,7 @@ def node(name: str, *, zone: str = "a", labels: Obj | None = None, ready: bool =
     }
 
 
-def pod(name: str, *, cpu: str = "100m", labels: Obj | None = None, spec: Obj | None = None, **metadata: Any) -> Obj:  # noqa: ANN401 - JSON
+def pod(name: str, *, cpu: str = "100m", labels: Obj | None = None, spec: Obj | None = None, **metadata: Any) -> Obj:
     containers = [{"name": "main", "image": "x", "resources": {"requests": {"cpu": cpu}}}]
     return {
         "metadata": {"name": name, "namespace": "default", "labels": labels or {}, **metadata},
@@ -71,7 +71,7 @@ def pod(name: str, *, cpu: str = "100m", labels: Obj | None = None, spec: Obj | 
     }
 
 
-def workload(kind: str, name: str, replicas: int | None = None, *, pod_spec: Obj | None = None, **spec: Any) -> Obj:  # noqa: ANN401 - JSON
+def workload(kind: str, name: str, replicas: int | None = None, *, pod_spec: Obj | None = None, **spec: Any) -> Obj:
     annotations = spec.pop("annotations", {})
     labels = {"app": name}
     template = {
@@ -87,7 +87,7 @@ def workload(kind: str, name: str, replicas: int | None = None, *, pod_spec: Obj
     }
 
 
-def boot(name: str, *, zone: str = "a", **given: Any) -> Boot:  # noqa: ANN401 - passed on
+def boot(name: str, *, zone: str = "a", **given: Any) -> Boot:
     quantities = given.pop("quantities", {"cpu": "4", "memory": "8Gi", "pods": "58"})
     return Boot(
         node_name=name,
@@ -134,7 +134,7 @@ class Flaky(ApiServer):
         self._perhaps("patch", resource)
         return super().patch(resource, name, patch, namespace, subresource)
 
-    def delete(self, resource: str, name: str, namespace: str = "", **options: Any) -> None:  # noqa: ANN401 - passed on
+    def delete(self, resource: str, name: str, namespace: str = "", **options: Any) -> None:
         self._perhaps("delete", resource)
         super().delete(resource, name, namespace, **options)
 

@@ -106,17 +106,17 @@ def world(
     )
 
 
-def named(name: str, namespace: str = "", **more: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+def named(name: str, namespace: str = "", **more: Any) -> dict[str, Any]:
     """Answer an object with metadata and whatever else."""
     return {"metadata": {"name": name} | ({"namespace": namespace} if namespace else {}), **more}
 
 
-def a_pod(name: str, **spec: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+def a_pod(name: str, **spec: Any) -> dict[str, Any]:
     """Answer a pod in the namespace shop, with a container that asks for little."""
     return named(name, "shop", spec={"containers": [{"name": "app", "resources": {"requests": {"cpu": "1"}}}]} | spec)
 
 
-def a_pool(name: str = "default", **spec: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+def a_pool(name: str = "default", **spec: Any) -> dict[str, Any]:
     """Answer a NodePool that any cluster would take; *spec* replaces parts of its template's spec."""
     ref = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}
     return named(name, spec={"template": {"spec": {"nodeClassRef": ref, "requirements": []} | spec}})

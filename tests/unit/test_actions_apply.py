@@ -48,7 +48,7 @@ OWNED = {
 }
 
 
-def one(action: Action, outside: Outside, **options: Any) -> Outcome:  # noqa: ANN401 - passed on
+def one(action: Action, outside: Outside, **options: Any) -> Outcome:
     [outcome] = apply((action,), outside.world(**options))
     return outcome
 

@@ -36,7 +36,7 @@ class Script:
             "once": Stubber(clients.once("ec2")),
         }
 
-    def says(self, call: str, answer: dict[str, Any], patience: Patience = "patient", **said: Any) -> None:  # noqa: ANN401 - boto3's
+    def says(self, call: str, answer: dict[str, Any], patience: Patience = "patient", **said: Any) -> None:
         self.stubs[patience].add_response(call, answer, said or None)
 
     def refuses(self, call: str, code: str, status: int = 400, patience: Patience = "patient") -> None:

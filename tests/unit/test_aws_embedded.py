@@ -70,7 +70,7 @@ def table(clients: Clients) -> DynamoTable:
     return DynamoTable(clients, "joiner")
 
 
-def raw(server: EmbeddedAws, service: str) -> Any:  # noqa: ANN401 - boto3's client
+def raw(server: EmbeddedAws, service: str) -> Any:
     return boto3.client(service, region_name="us-east-1", endpoint_url=server.url, config=ONCE)
 
 
@@ -267,8 +267,8 @@ def test_other_regions_have_no_prices_here(server: EmbeddedAws) -> None:
 def test_every_capacity_type_is_started_and_described_as_what_it_is(
     ec2: BotoEc2,
     cloud: Cloud,
-    capacity_type: Any,  # noqa: ANN401 - a parameter
-    strategy: Any,  # noqa: ANN401 - a parameter
+    capacity_type: Any,
+    strategy: Any,
 ) -> None:
     cloud.set_capacity("m5.large", "us-east-1a", "reserved", 1)
     ec2.ensure_launch_template(msgspec.structs.replace(TEMPLATE, capacity_type=capacity_type))
@@ -292,7 +292,7 @@ def test_every_capacity_type_is_started_and_described_as_what_it_is(
 
 
 @pytest.mark.parametrize("capacity_type", ["on-demand", "spot", "reserved"])
-def test_a_template_arrives_as_it_was_sent(ec2: BotoEc2, cloud: Cloud, capacity_type: Any) -> None:  # noqa: ANN401 - a parameter
+def test_a_template_arrives_as_it_was_sent(ec2: BotoEc2, cloud: Cloud, capacity_type: Any) -> None:
     sent = LaunchTemplate(
         name="joiner/1",
         image_id="ami-1",

@@ -20,7 +20,7 @@ from shared.errors import Conflict, Fault, Forbidden, Gone, InsufficientCapacity
 URL = "https://ec2.us-east-1.amazonaws.com"
 
 
-def client_error(code: str, status: int = 400, **more: Any) -> ClientError:  # noqa: ANN401 - botocore's dict
+def client_error(code: str, status: int = 400, **more: Any) -> ClientError:
     metadata = {"ResponseMetadata": {"HTTPStatusCode": status}}
     return ClientError({"Error": {"Code": code, "Message": "words"}, **metadata, **more}, "Call")
 

@@ -11,7 +11,7 @@ from shared.model.ec2 import BlockDevice, CapacityType, LaunchTemplate
 PLAIN = LaunchTemplate(name="joiner/1", image_id="ami-1", user_data="YQ==", security_group_ids=("sg-1", "sg-2"))
 
 
-def data(region: str = "us-east-1", **changes: Any) -> dict[str, Any]:  # noqa: ANN401 - fields of a template
+def data(region: str = "us-east-1", **changes: Any) -> dict[str, Any]:
     call = launch_template_call(msgspec.structs.replace(PLAIN, **changes), region)
     said: dict[str, Any] = call["LaunchTemplateData"]
     return said

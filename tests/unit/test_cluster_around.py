@@ -9,29 +9,29 @@ from tests.unit.cluster_objects import HOST, ZONE, Bench, Obj
 APP = {"matchLabels": {"app": "web"}}
 
 
-def spread(**given: Any) -> Obj:  # noqa: ANN401 - JSON
+def spread(**given: Any) -> Obj:
     constraint = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": APP}
     return {"topologySpreadConstraints": [constraint | given]}
 
 
-def affinity(kind: str, key: str = ZONE, /, **given: Any) -> Obj:  # noqa: ANN401 - JSON
+def affinity(kind: str, key: str = ZONE, /, **given: Any) -> Obj:
     term = {"topologyKey": key, "labelSelector": APP, **given}
     return {"affinity": {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
 
 
-def soft(kind: str, **given: Any) -> Obj:  # noqa: ANN401 - JSON
+def soft(kind: str, **given: Any) -> Obj:
     term = {"weight": 100, "podAffinityTerm": {"topologyKey": ZONE, "labelSelector": APP, **given}}
     return {"affinity": {kind: {"preferredDuringSchedulingIgnoredDuringExecution": [term]}}}
 
 
-def three_zones(**given: Any) -> Bench:  # noqa: ANN401 - passed on
+def three_zones(**given: Any) -> Bench:
     bench = Bench()
     for zone in "abc":
         bench.node(f"n-{zone}", zone=zone, **given)
     return bench
 
 
-def web(bench: Bench, name: str, spec: Obj | None = None, **given: Any) -> None:  # noqa: ANN401 - passed on
+def web(bench: Bench, name: str, spec: Obj | None = None, **given: Any) -> None:
     bench.pod(name, labels={"app": "web"}, spec=spec, **given)
 
 

@@ -135,7 +135,7 @@ def test_ports_of_the_host_network_are_host_ports() -> None:
     assert pod_ports({"containers": containers}) == ()
 
 
-def container(cpu: str, **given: Any) -> Obj:  # noqa: ANN401 - JSON
+def container(cpu: str, **given: Any) -> Obj:
     return {"name": "c", "resources": {"requests": {"cpu": cpu}}, **given}
 
 

@@ -10,17 +10,17 @@ from tests.unit.cluster_objects import ZONE, Bench, Obj, boot, live, names, pod,
 EBS = "ebs.csi.aws.com"
 
 
-def storage_class(mode: str = "WaitForFirstConsumer", **given: Any) -> Obj:  # noqa: ANN401 - JSON
+def storage_class(mode: str = "WaitForFirstConsumer", **given: Any) -> Obj:
     metadata = {"name": given.pop("name", "gp3")}
     return {"metadata": metadata, "provisioner": EBS, "volumeBindingMode": mode, "reclaimPolicy": "Delete", **given}
 
 
-def claim(name: str = "data", **given: Any) -> Obj:  # noqa: ANN401 - JSON
+def claim(name: str = "data", **given: Any) -> Obj:
     spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "8Gi"}}, "storageClassName": "gp3"}
     return {"metadata": {"name": name, "namespace": "default"}, "spec": spec | given}
 
 
-def volume(name: str, zone: str = "a", size: str = "10Gi", **given: Any) -> Obj:  # noqa: ANN401 - JSON
+def volume(name: str, zone: str = "a", size: str = "10Gi", **given: Any) -> Obj:
     term = {"matchExpressions": [{"key": ZONE, "operator": "In", "values": [zone]}]}
     spec = {
         "accessModes": ["ReadWriteOnce"],

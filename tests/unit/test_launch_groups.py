@@ -203,7 +203,7 @@ def test_an_error_that_is_not_about_capacity_is_told_to_the_claim_and_not_retrie
     assert given.left == ()
     [status] = given.actions
     assert isinstance(status, PatchStatus)
-    [condition] = json.loads(status.status)["conditions"]
+    [condition] = [one for one in json.loads(status.status)["conditions"] if one["type"] == "Launched"]
     assert (condition["status"], condition["reason"]) == ("Unknown", "LaunchFailed")
     assert len(condition["message"]) == 303
 

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from shared.lifecycle.conditions import (
+from shared.model.conditions import (
     conditions_json,
     restamped,
     rooted,

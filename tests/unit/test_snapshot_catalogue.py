@@ -18,11 +18,11 @@ SOLD = {"zone": "a", "zoneId": "az1", "capacityType": "spot", "price": 0.1}
 SMALL = {"name": "m5.large", "labels": {}, "capacity": {"cpu": "2"}, "overhead": {}, "offerings": [SOLD]}
 
 
-def document(**parts: Any) -> bytes:  # noqa: ANN401 - JSON
+def document(**parts: Any) -> bytes:
     return msgspec.json.encode({"region": "r", "instanceTypes": [SMALL]} | parts)
 
 
-def of_type(**parts: Any) -> bytes:  # noqa: ANN401 - JSON
+def of_type(**parts: Any) -> bytes:
     return document(instanceTypes=[SMALL | parts])
 
 

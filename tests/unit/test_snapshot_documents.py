@@ -14,16 +14,16 @@ REF = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}
 POOL_LABEL = {"karpenter.sh/nodepool": "default", "karpenter.k8s.aws/ec2nodeclass": "default"}
 
 
-def document(api: str, kind: str, name: str, **parts: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+def document(api: str, kind: str, name: str, **parts: Any) -> dict[str, Any]:
     meta = {"name": name} | parts.pop("metadata", {})
     return {"apiVersion": api, "kind": kind, "metadata": meta} | parts
 
 
-def pod(name: str = "cart", **parts: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+def pod(name: str = "cart", **parts: Any) -> dict[str, Any]:
     return document("v1", "Pod", name, **({"spec": {"containers": []}} | parts))
 
 
-def node(name: str, **parts: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+def node(name: str, **parts: Any) -> dict[str, Any]:
     return document("v1", "Node", name, **parts)
 
 

@@ -19,12 +19,12 @@ BY_KIND = {listing.kind: listing for listing in LISTINGS}
 REF = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}
 
 
-def read(kind: str, **parts: Any) -> Any:  # noqa: ANN401 - JSON in, some model type out
+def read(kind: str, **parts: Any) -> Any:
     [found], [] = BY_KIND[kind].objects([{"metadata": {"name": "default"}} | parts])
     return found
 
 
-def pool(template: dict[str, Any] | None = None, **parts: Any) -> NodePool:  # noqa: ANN401 - JSON
+def pool(template: dict[str, Any] | None = None, **parts: Any) -> NodePool:
     whole = {"template": {"spec": {"nodeClassRef": REF} | (template or {})}}
     found: NodePool = read("NodePool", spec=whole | parts)
     return found
@@ -136,7 +136,7 @@ def test_a_claim_is_read_whole() -> None:
     assert claim.requirements["karpenter.sh/nodepool"].values == {"p"}
 
 
-def node_class(status: dict[str, Any] | None = None, **spec: Any) -> EC2NodeClass:  # noqa: ANN401 - JSON
+def node_class(status: dict[str, Any] | None = None, **spec: Any) -> EC2NodeClass:
     found: EC2NodeClass = read("EC2NodeClass", spec=spec, status=status or {})
     return found
 

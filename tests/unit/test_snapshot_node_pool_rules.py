@@ -21,7 +21,7 @@ def pool_with_labels(labels: dict[str, str]) -> dict[str, Any]:
     return pool
 
 
-def pool_with(**spec: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+def pool_with(**spec: Any) -> dict[str, Any]:
     pool = a_pool("bad")
     pool["spec"] |= spec
     return pool

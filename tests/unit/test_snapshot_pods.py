@@ -18,12 +18,12 @@ REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
-def read(kind: str, **parts: Any) -> Any:  # noqa: ANN401 - JSON in, some model type out
+def read(kind: str, **parts: Any) -> Any:
     [found], [] = BY_KIND[kind].objects([{"metadata": {"name": "cart", "namespace": "shop"}} | parts])
     return found
 
 
-def spec(**parts: Any) -> PodSpec:  # noqa: ANN401 - JSON
+def spec(**parts: Any) -> PodSpec:
     pod: Pod = read("Pod", spec=parts)
     return pod.spec
 
@@ -226,7 +226,7 @@ def test_resource_claims_are_noticed() -> None:
     assert not spec().has_resource_claims
 
 
-def daemon(**parts: Any) -> DaemonSet:  # noqa: ANN401 - JSON
+def daemon(**parts: Any) -> DaemonSet:
     found: DaemonSet = read("DaemonSet", spec={"template": {"spec": parts}})
     return found
 

@@ -29,11 +29,11 @@ def seen(**lists: list[Any]) -> Cluster:
     return take(world(kube), Wanted(lists=tuple(lists)))
 
 
-def affinity(**expression: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+def affinity(**expression: Any) -> dict[str, Any]:
     return {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}}}
 
 
-def containers(**quantities: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - JSON
+def containers(**quantities: Any) -> list[dict[str, Any]]:
     return [{"name": "app", "resources": quantities}]
 
 

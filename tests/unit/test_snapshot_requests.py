@@ -10,7 +10,7 @@ from shared.snapshot.kinds import LISTINGS
 [PODS] = (listing for listing in LISTINGS if listing.kind == "Pod")
 
 
-def requests(status: dict[str, Any] | None = None, **spec: Any) -> Resources:  # noqa: ANN401 - JSON
+def requests(status: dict[str, Any] | None = None, **spec: Any) -> Resources:
     [pod], [] = PODS.objects([{"metadata": {"name": "cart"}, "spec": spec, "status": status or {}}])
     found: Resources = pod.spec.requests
     return found

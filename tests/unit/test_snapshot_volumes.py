@@ -12,7 +12,7 @@ BY_KIND = {listing.kind: listing for listing in LISTINGS}
 EBS = "ebs.csi.aws.com"
 
 
-def read(kind: str, **parts: Any) -> Any:  # noqa: ANN401 - JSON in, some model type out
+def read(kind: str, **parts: Any) -> Any:
     [found], [] = BY_KIND[kind].objects([{"metadata": {"name": "data"}} | parts])
     return found
 
