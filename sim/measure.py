@@ -49,11 +49,11 @@ class Waits:
         world.live.api.subscribe("pods", self._on_pod)
 
     def launched(self, pods: Iterable[str]) -> None:
-        """Note that a launch for *pods*, as ``shop/cart``, was sent now."""
+        """Note that a launch for *pods*, as ``shop/cart``, was sent now; those that run somewhere still do not wait."""
         now = self._world.clock.now()
         for pod in self._world.live.pods():
             name = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
-            if name in pods:
+            if name in pods and "nodeName" not in pod["spec"]:
                 self.to_launch.setdefault(pod["metadata"]["uid"], _seconds(pod, now))
 
     def _on_pod(self, event: str, _old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> None:
