@@ -51,33 +51,32 @@ def patch_metadata(action: PatchMetadata, kube: Kube) -> None:
         metadata["finalizers"] = list(action.finalizers)
     if action.owners is not None:
         metadata["ownerReferences"] = [owner_object(owner) for owner in action.owners]
-    _patch(kube, path_of(action.kind, action.name), {"metadata": metadata}, action.resource_version)
+    _patch(kube, path_of(action.kind, action.name), action.resource_version, metadata)
 
 
 def patch_status(action: PatchStatus, kube: Kube) -> None:
     """Merge into the status subresource."""
-    body = {"status": msgspec.json.decode(action.status)}
-    _patch(kube, path_of(action.kind, action.name) + "/status", body, action.resource_version)
+    status = msgspec.json.decode(action.status)
+    _patch(kube, path_of(action.kind, action.name) + "/status", action.resource_version, {}, status=status)
 
 
 def taint_node(action: TaintNode, kube: Kube) -> None:
     """Replace the taints."""
-    body: dict[str, object] = {"spec": {"taints": [taint_object(taint) for taint in action.taints]}}
-    if action.labels:
-        body["metadata"] = {"labels": dict(action.labels)}
-    _patch(kube, path_of("Node", action.name), body, action.resource_version)
+    metadata: dict[str, object] = {"labels": dict(action.labels)} if action.labels else {}
+    spec = {"taints": [taint_object(taint) for taint in action.taints]}
+    _patch(kube, path_of("Node", action.name), action.resource_version, metadata, spec=spec)
 
 
 def register_node(action: RegisterNode, kube: Kube) -> None:
     """Write everything that registration changes in one patch."""
-    metadata = {
+    metadata: dict[str, object] = {
         "labels": dict(action.labels),
         "annotations": dict(action.annotations),
         "finalizers": list(action.finalizers),
         "ownerReferences": [owner_object(owner) for owner in action.owners],
     }
-    body: dict[str, object] = {"metadata": metadata, "spec": {"taints": [taint_object(one) for one in action.taints]}}
-    _patch(kube, path_of("Node", action.name), body, action.resource_version)
+    spec = {"taints": [taint_object(taint) for taint in action.taints]}
+    _patch(kube, path_of("Node", action.name), action.resource_version, metadata, spec=spec)
 
 
 def evict_pod(action: EvictPod, kube: Kube) -> None:
@@ -108,9 +107,7 @@ def _delete_options(uid: str) -> dict[str, object]:
     return options | ({"preconditions": {"uid": uid}} if uid else {})
 
 
-def _patch(kube: Kube, path: str, body: dict[str, object], resource_version: str) -> None:
-    if resource_version:
-        metadata = body.setdefault("metadata", {})
-        if isinstance(metadata, dict):
-            metadata["resourceVersion"] = resource_version
-    kube.patch(path, msgspec.json.encode(body))
+def _patch(kube: Kube, path: str, resource_version: str, metadata: dict[str, object], **parts: object) -> None:
+    """Merge *metadata* and *parts*, if the object is still at *resource_version*."""
+    precondition = {"resourceVersion": resource_version} if resource_version else {}
+    kube.patch(path, msgspec.json.encode({"metadata": metadata | precondition, **parts}))

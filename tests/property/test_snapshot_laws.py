@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.kube.objects import node_claim_object
-from shared.model.conditions import conditions_json
 from shared.model.catalogue import Catalogue, InstanceType, Offering
+from shared.model.conditions import conditions_json
 from shared.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ZONE, ZONE_ID
 from shared.model.nodes import NodeClaim, NodeClassRef
 from shared.model.objects import Condition, Meta, Owner, pairs
@@ -86,7 +86,7 @@ claims = st.builds(
 )
 
 
-def read(kind: str, some: object) -> Any:  # noqa: ANN401 - some model type
+def read(kind: str, some: object) -> Any:
     [found], [] = BY_KIND[kind].objects([msgspec.json.decode(msgspec.json.encode(some))])
     return found
 
