@@ -15,9 +15,9 @@ from sim.play import Moment, Played, Stage
 from sim.scenario import read_scenario
 
 FOLDER: Final = Path(__file__).parent
-PLAY: Final = FOLDER / "compact.yaml"
+PLAY: Final = FOLDER.parents[1] / "examples" / "scenarios" / "classic.yaml"
 SITES: Final = FOLDER / "kill_sites.txt"
-FEW: Final = ("c5.xlarge", "m5.large", "m5.xlarge", "m5.2xlarge", "m5.4xlarge")
+FEW: Final = tuple(f"{family}5.{size}" for family in "cmr" for size in ("large", "xlarge", "2xlarge"))
 READS: Final = frozenset(
     ("describe_instances", "cluster", "get", "images", "instance_types", "keys", "list", "offerings", "on_demand")
 ) | {"parameter", "read", "rows", "security_groups", "spot_prices", "subnets"}
@@ -85,7 +85,10 @@ def final_state(killer: Killer | None) -> tuple[Played, dict[str, float], list[s
     """Answer the play in which *killer* lies in wait, what is measured at its end, and what was left over."""
     stage, played = _play(killer or _spare)
     world = stage.world
-    left = [f"instance {one.instance_id}" for one in world.living()]
+    claimed = {one.get("status", {}).get("providerID") for one in world.live.api.list("nodeclaims.karpenter.sh")}
+    living = {one.provider_id for one in world.living()}
+    left = [f"instance {one} without claim" for one in sorted(living - claimed)]
+    left += [f"claim of {one}, which is no more" for one in sorted(claimed - living, key=str)]
     left += [
         f"group {row.name} without answer" for row in world.table.rows("launch-group") if '"result":null' in row.body
     ]
