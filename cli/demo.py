@@ -47,7 +47,7 @@ def run(chosen: argparse.Namespace) -> int:
         return _refuse(str(error))
     seed = scenario.seed if chosen.seed is None else chosen.seed
     palette = Palette(enabled=sys.stdout.isatty())
-    shown = _Timeline(scenario, palette) if chosen.output == "text" else None
+    shown = Timeline(scenario, palette) if chosen.output == "text" else None
     began = perf_counter()
     try:
         played = Stage(scenario, seed, shown.tell if shown is not None else _unheard).play()
@@ -79,10 +79,11 @@ def _unheard(moment: Moment) -> None:
     del moment
 
 
-class _Timeline:
+class Timeline:
     """Prints moments as they happen."""
 
     def __init__(self, scenario: Scenario, palette: Palette) -> None:
+        """Print the head of the table."""
         self._palette = palette
         self._began: datetime | None = None
         sys.stdout.write(f"{palette.paint('bold', scenario.name)}: {scenario.says}\n")

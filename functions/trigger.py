@@ -1,12 +1,34 @@
 """What woke a function, and when: triggers own the clock."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
+
+from shared.errors import Fault
+from shared.ports import World
+from shared.report.journal import Entry, record
 
 
 def clock() -> datetime:
     """Answer the present instant, aware UTC."""
     return datetime.now(UTC)
+
+
+@contextmanager
+def told(function: str, event: dict[str, object], world: World) -> Iterator[None]:
+    """Let what nobody foresaw leave its entry in the journal and the log, before it fails the invocation.
+
+    A `Fault` has left its own: what could not be seen or done is told by the cycle.
+    """
+    try:
+        yield
+    except Fault:
+        raise
+    except Exception as error:
+        text = f"{type(error).__name__}: {error}"
+        entry = Entry(function=function, trigger=trigger_of(event), at=world.clock(), cluster="", error=text)
+        record(entry, world)
+        raise
 
 
 def trigger_of(event: dict[str, object]) -> str:
@@ -23,6 +45,6 @@ def trigger_of(event: dict[str, object]) -> str:
 def bodies_of(event: dict[str, object]) -> Iterator[str]:
     """Iterate over the bodies of an SQS event's messages, in order."""
     records = event.get("Records")
-    for record in records if isinstance(records, list) else []:
-        if isinstance(record, dict):
-            yield str(record.get("body", ""))
+    for message in records if isinstance(records, list) else []:
+        if isinstance(message, dict):
+            yield str(message.get("body", ""))

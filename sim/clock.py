@@ -65,6 +65,10 @@ class Clock:
         timer.callback()
         return True
 
+    def next_at(self) -> datetime | None:
+        """Answer when the next timer rings; None if there is none."""
+        return self._timers[0][0] if self._has_timer() else None
+
     def advance(self, delay: timedelta) -> None:
         """`run_until` *delay* from now."""
         self.run_until(self._now + delay)

@@ -8,7 +8,7 @@ import base64
 import math
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
@@ -17,7 +17,6 @@ from shared.model.units import parse_quantity
 from sim.cloud import chance
 from sim.cloud.cloud import Cloud
 from sim.cluster.kubelet import Boot
-from sim.cluster.live import LiveCluster
 from sim.cluster.userdata import UserDataSettings, boot_settings_from_user_data
 
 MIB: Final = 1024**2
@@ -33,10 +32,20 @@ _GPUS: Final = {"NVIDIA": "nvidia.com/gpu", "AMD": "amd.com/gpu", "Habana": "hab
 _ARCH: Final = {"x86_64": "amd64", "arm64": "arm64"}
 
 
+class Rack(Protocol):
+    """Where machines are switched on and off, as `LiveCluster` does."""
+
+    def start_node(self, boot: Boot) -> None:
+        """Let the machine of *boot* become a Node in its own time."""
+
+    def stop_node(self, name: str, *, gone: bool = True) -> None:
+        """Let the machine fall silent; *gone*: its instance is terminated, so that its Node has no reason to stay."""
+
+
 class Machines:
     """Boots a kubelet in *live* for every instance that *cloud* runs, and lets it fall silent with the instance."""
 
-    def __init__(self, cloud: Cloud, live: LiveCluster, seed: int = 0) -> None:
+    def __init__(self, cloud: Cloud, live: Rack, seed: int = 0) -> None:
         """Listen from now on."""
         self._cloud, self._live, self._seed = cloud, live, seed
         self.broken: list[str] = []

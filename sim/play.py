@@ -167,7 +167,7 @@ class Stage:
     def _unmet(self, act: Act) -> tuple[str, ...]:
         now = measured(self.world, self.tally)
         return tuple(
-            f"{name} is {now[name]:g}, expected {wanted}"
+            f"{name} is {now[name]:g}, expected {wanted if isinstance(wanted, str) else f'{wanted:g}'}"
             for name, wanted in act.expect.items()
             if not holds(wanted, now[name])
         )

@@ -4,7 +4,7 @@ import os
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from functions.trigger import bodies_of, clock, trigger_of
+from functions.trigger import bodies_of, clock, told, trigger_of
 from shared import cycle
 from shared.ports import World
 from shared.world import world_from_environment
@@ -20,5 +20,6 @@ def handle(event: dict[str, object], world: World) -> dict[str, object]:
 
     Messages that nobody understands are told in the log and are not brought back.
     """
-    report = cycle.interrupt(world, trigger_of(event), bodies_of(event))
+    with told("interrupt", event, world):
+        report = cycle.interrupt(world, trigger_of(event), bodies_of(event))
     return {"actions": len(report.outcomes), "batchItemFailures": []}

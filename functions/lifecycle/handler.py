@@ -4,7 +4,7 @@ import os
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from functions.trigger import clock, trigger_of
+from functions.trigger import clock, told, trigger_of
 from shared import cycle
 from shared.ports import World
 from shared.world import world_from_environment
@@ -17,5 +17,6 @@ def handler(event: dict[str, object], context: LambdaContext) -> dict[str, objec
 
 def handle(event: dict[str, object], world: World) -> dict[str, object]:
     """Run one cycle, whatever *event* woke us: the snapshot is the state."""
-    report = cycle.lifecycle(world, trigger_of(event))
+    with told("lifecycle", event, world):
+        report = cycle.lifecycle(world, trigger_of(event))
     return {"actions": len(report.outcomes)}

@@ -36,4 +36,8 @@ def follow_up(action: FollowUp, world: World) -> None:
 
 
 def _due(row: Row | None) -> datetime | None:
-    return parse_instant(row.body) if row is not None else None
+    """Answer when the function will be woken; None if nobody knows."""
+    try:
+        return parse_instant(row.body) if row is not None else None
+    except ValueError:
+        return None

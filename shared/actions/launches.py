@@ -26,7 +26,12 @@ def launch(action: LaunchInstances, world: World, fence: Fence | None) -> Launch
         Fault: EC2 did not answer, or answered "later": the same call is repeated by the next cycle.
     """
     row = _write_down(action.group, world, fence)
-    group = msgspec.json.decode(row.body, type=LaunchGroup)
+    group = _written(row)
+    if group is None:  # the same token again: EC2 starts nothing twice
+        row = world.table.write(
+            KIND, row.name, _body(action.group), version=row.version, expires_at=row.expires_at, fence=fence
+        )
+        group = action.group
     if group.result is not None:
         return group
     answered = msgspec.structs.replace(group, result=_send(group, world))
@@ -43,6 +48,14 @@ def _write_down(group: LaunchGroup, world: World, fence: Fence | None) -> Row:
         return row
     expires_at = world.clock() + KEPT_FOR
     return world.table.write(KIND, group.name, _body(group), version=0, expires_at=expires_at, fence=fence)
+
+
+def _written(row: Row) -> LaunchGroup | None:
+    """Answer the group in *row*, None if it cannot be read."""
+    try:
+        return msgspec.json.decode(row.body, type=LaunchGroup)
+    except msgspec.DecodeError:
+        return None
 
 
 def _send(group: LaunchGroup, world: World) -> FleetResult:

@@ -7,7 +7,7 @@ live: made anew it would count from one again, and an old fence could hold.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 import msgspec
@@ -54,7 +54,7 @@ def holds(table: Table, fence: Fence) -> bool:
 def _acquire(world: World, name: str) -> Fence | None:
     now = world.clock()
     row = world.table.read(KIND, name)
-    if row is not None and _holding(row).until > now:
+    if row is not None and _ends(row) > now:
         return None
     try:
         taken = world.table.write(
@@ -74,8 +74,12 @@ def _release(world: World, fence: Fence | None) -> None:
         return  # somebody took it over, or it ends by itself
 
 
-def _holding(row: Row) -> Holding:
-    return msgspec.json.decode(row.body, type=Holding)
+def _ends(row: Row) -> datetime:
+    """Answer when the lease ends; one that cannot be read has ended: taking it breaks its holder's fence."""
+    try:
+        return msgspec.json.decode(row.body, type=Holding).until
+    except msgspec.DecodeError:
+        return datetime.min.replace(tzinfo=UTC)
 
 
 def _body(owner: str, until: datetime) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from shared.model.cluster import LaunchGroup
-from shared.model.ec2 import FleetRequest, Instance, LaunchTemplate
+from shared.model.ec2 import Instance, LaunchTemplate
 from shared.model.nodes import NodeClaim, NodeClassRef
 from shared.model.objects import Meta
 from shared.ports import World
@@ -71,10 +71,10 @@ class Outside:
         )
         return tapped_world(world, both)
 
-    def group(self, name: str = "group", **changes: object) -> LaunchGroup:
-        """Answer a group for one m5.large; *changes* are the request's. Its template does not exist yet."""
-        asked: FleetRequest = request(in_memory(self.cloud), "m5.large", client_token=f"token-{name}", **changes)
-        [template] = self.cloud.templates.tagged("eks:eks-cluster-name", "joiner")
+    def group(self, name: str = "group", capacity: int = 1) -> LaunchGroup:
+        """Answer a group for *capacity* times m5.large. Its template does not exist yet."""
+        asked = request(in_memory(self.cloud), "m5.large", client_token=f"token-{name}", capacity=capacity)
+        [template] = self.templates()
         self.cloud.templates.delete(template.name)
         plain = msgspec.structs.replace(template, created_at=None)
         return LaunchGroup(

@@ -33,6 +33,7 @@ from shared.model.catalogue import UnavailableOffering
 from shared.model.objects import Owner
 from shared.model.taints import DISRUPTED
 from sim.clock import START
+from sim.cluster.kube import InMemoryKube
 from sim.faults import Call, Tap
 from tests.unit.actions_world import Outside, claim
 
@@ -131,14 +132,22 @@ def test_an_offering_that_was_refused_is_written_down(offering: UnavailableOffer
     assert msgspec.json.decode(row.body, type=UnavailableOffering) == offering
 
 
-@pytest.mark.parametrize(("seconds", "kept"), [(-60, 0), (0, 0), (60, 60)])
-def test_of_two_refusals_the_later_end_wins(seconds: int, kept: int) -> None:
+@pytest.mark.parametrize(("seconds", "kept", "version"), [(-60, 0, 1), (0, 0, 1), (60, 60, 2)])
+def test_of_two_refusals_the_later_end_wins(seconds: int, kept: int, version: int) -> None:
     outside = Outside()
     done(MarkUnavailable(offering=SPOT_LARGE), outside)
     other = msgspec.structs.replace(SPOT_LARGE, until=UNTIL + timedelta(seconds=seconds))
     done(MarkUnavailable(offering=other), outside)
     [row] = outside.table.rows("unavailable")
-    assert row.expires_at == UNTIL + timedelta(seconds=kept)
+    assert (row.expires_at, row.version) == (UNTIL + timedelta(seconds=kept), version)
+
+
+def test_a_refusal_that_cannot_be_read_is_written_anew() -> None:
+    outside = Outside()
+    outside.table.write("unavailable", "spot:m5.large:us-east-1a", "{", version=0)
+    done(MarkUnavailable(offering=SPOT_LARGE), outside)
+    [row] = outside.table.rows("unavailable")
+    assert (msgspec.json.decode(row.body, type=UnavailableOffering), row.version) == (SPOT_LARGE, 2)
 
 
 def test_metadata_is_merged_and_lists_are_replaced() -> None:
@@ -249,6 +258,23 @@ def test_an_object_is_deleted_if_it_is_the_one_that_was_seen(uid: str, result: s
     outcome = one(DeleteObject(kind="Node", name="n", uid=own if uid == "own" else uid, why="test"), outside)
     assert outcome.result == result
     assert len(outside.api.list("nodes")) == (result == "skipped")
+
+
+def test_an_empty_uid_is_no_precondition() -> None:
+    outside = Outside()
+    bodies: list[dict[str, Any]] = []
+
+    class Heard(InMemoryKube):
+        def delete(self, path: str, body: bytes = b"") -> None:
+            bodies.append(json.loads(body))
+            super().delete(path, body)
+
+    world = msgspec.structs.replace(outside.world(), kube=Heard(outside.api))
+    outside.node()
+    for uid in ("u1", ""):
+        apply((DeleteObject(kind="Node", name="n", uid=uid, why="test"),), world)
+    assert [body.get("preconditions") for body in bodies] == [{"uid": "u1"}, None]
+    assert outside.api.list("nodes") == []
 
 
 def test_an_event_is_published_and_a_function_woken() -> None:

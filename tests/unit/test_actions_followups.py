@@ -8,15 +8,13 @@ import pytest
 from shared.actions.followups import KIND, follow_up
 from shared.errors import Unreachable
 from shared.model.action import FollowUp, Function
-from sim.faults import Call, Killed
+from sim.faults import Call, Killed, Tap
 from tests.unit.actions_world import Outside
 
 
-def wake(outside: Outside, seconds: float, function: Function = "provision", **options: object) -> None:
-    follow_up(
-        FollowUp(function=function, after=timedelta(seconds=seconds), why="waiting"),
-        outside.world(**options),  # type: ignore[arg-type] - passed on
-    )
+def wake(outside: Outside, seconds: float, function: Function = "provision", *, tap: Tap | None = None) -> None:
+    action = FollowUp(function=function, after=timedelta(seconds=seconds), why="waiting")
+    follow_up(action, outside.world(tap=tap))
 
 
 def delays(outside: Outside) -> list[float]:
@@ -117,3 +115,11 @@ def test_somebody_who_woke_it_too_does_no_harm(version: int) -> None:
     assert row is not None
     assert row.version == version + 1
     assert row.expires_at == outside.clock.now() + timedelta(seconds=5)
+
+
+def test_a_row_that_cannot_be_read_is_no_pending_message() -> None:
+    outside = Outside()
+    outside.table.write(KIND, "provision", "soon", version=0)
+    wake(outside, 5)
+    wake(outside, 5)
+    assert delays(outside) == [5]

@@ -222,3 +222,29 @@ def test_a_group_of_three_sent_twice_is_three_instances() -> None:
     sent(outside.group(capacity=3), outside.world())
     sent(outside.group(capacity=3), outside.world())
     assert len(outside.instances()) == 3
+
+
+def test_a_row_that_cannot_be_read_is_written_anew_and_the_same_is_sent() -> None:
+    outside = Outside()
+    group = outside.group()
+    sent(group, outside.world())
+    row = outside.table.read(KIND, "group")
+    assert row is not None
+    outside.table.write(KIND, "group", "{", version=row.version, expires_at=row.expires_at)
+    answered = sent(group, outside.world())
+    assert stored(outside) == answered
+    assert len(outside.instances()) == 1
+
+
+def test_a_row_that_cannot_be_read_is_written_anew_and_nothing_is_started_twice() -> None:
+    outside = Outside()
+    group = outside.group()
+    with pytest.raises(Killed):
+        sent(group, outside.world(tap=killer("ec2.create_fleet after")))
+    row = outside.table.read(KIND, group.name)
+    assert row is not None
+    outside.table.write(KIND, group.name, "{nonsense", version=row.version)
+    answered = sent(group, outside.world())
+    assert answered.result is not None
+    assert len(outside.instances()) == 1
+    assert stored(outside) == answered

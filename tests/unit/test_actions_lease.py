@@ -132,3 +132,14 @@ def test_a_write_behind_a_broken_fence_is_refused() -> None:
         outside.clock.advance(LASTS)
         with leased(outside.world("two"), "planner"), pytest.raises(Conflict):
             outside.table.write("launch-group", "g", "{}", version=0, fence=fence)
+
+
+def test_a_lease_that_cannot_be_read_is_taken_and_breaks_its_holders_fence() -> None:
+    outside = Outside()
+    with leased(outside.world("one"), "planner") as old:
+        assert old is not None
+        garbled = outside.table.write("lease", "planner", "{", version=old.version)
+        with leased(outside.world("two"), "planner") as new:
+            assert new is not None
+            assert new.version == garbled.version + 1
+            assert not holds(outside.table, old)

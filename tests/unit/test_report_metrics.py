@@ -1,0 +1,70 @@
+"""Metrics: one line in CloudWatch's embedded metric format."""
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from shared.report.metrics import emit
+from tests.unit.actions_world import Outside
+
+
+def line(**counts: float) -> dict[str, Any]:
+    outside = Outside()
+    emit("provision", counts, outside.world())
+    [only] = outside.lines
+    return dict(json.loads(only))
+
+
+def test_the_line_is_what_cloudwatch_reads() -> None:
+    assert line(PendingPods=3.0, Actions=1.0) == {
+        "_aws": {
+            "Timestamp": 1795248000000,
+            "CloudWatchMetrics": [
+                {
+                    "Namespace": "Joiner",
+                    "Dimensions": [["cluster", "function", "service"]],
+                    "Metrics": [{"Name": "Actions", "Unit": "Count"}, {"Name": "PendingPods", "Unit": "Count"}],
+                }
+            ],
+        },
+        "service": "joiner",
+        "cluster": "joiner",
+        "function": "provision",
+        "Actions": [1.0],
+        "PendingPods": [3.0],
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "unit"),
+    [("PlannedNodes", "Count"), ("PendingSeconds", "Seconds"), ("SavingsUsdPerHour", "None"), ("Seconds", "Seconds")],
+)
+def test_a_name_says_its_unit(name: str, unit: str) -> None:
+    [metrics] = line(**{name: 1.0})["_aws"]["CloudWatchMetrics"]
+    assert metrics["Metrics"] == [{"Name": name, "Unit": unit}]
+
+
+def test_where_there_is_nothing_to_count_nothing_is_said() -> None:
+    outside = Outside()
+    emit("provision", {}, outside.world())
+    assert outside.lines == []
+
+
+@pytest.mark.parametrize("days", [-400, 0, 400])
+def test_only_the_worlds_clock_is_looked_at(days: int) -> None:
+    outside = Outside()
+    outside.clock._now += timedelta(days=days)  # noqa: SLF001 - no clock runs backwards
+    emit("provision", {"Actions": 1.0}, outside.world())
+    assert json.loads(outside.lines[0])["_aws"]["Timestamp"] == outside.clock.now().timestamp() * 1000
+
+
+def test_two_lines_do_not_share_a_count() -> None:
+    outside = Outside()
+    emit("provision", {"A": 1.0}, outside.world())
+    emit("disrupt", {"B": 2.0}, outside.world())
+    first, second = map(json.loads, outside.lines)
+    assert "B" not in first
+    assert "A" not in second
+    assert second["function"] == "disrupt"
