@@ -105,6 +105,9 @@ def assess(state: StateNode, field: Field, class_: Class = "graceful") -> Candid
     if node is None or claim is None or pool is None:
         name = state.meta.label(NODEPOOL)
         return Blocked(node=state.name, reason="NodePoolNotFound", message=f"NodePool not found (NodePool={name})")
+    unread = sorted(one.name for one in field.cluster.problems if one.kind == "Pod" and one.node == node.name)
+    if unread:
+        return Blocked(node=state.name, reason="PodUnreadable", message=f"pod {unread[0]} cannot be read")
     objection = pods_in_the_way(state.pods, field.guards, field.now)
     if objection and not (class_ == "eventual" and claim.termination_grace_period is not None):
         return Blocked(node=state.name, reason=objection[0], message=objection[1])

@@ -13,6 +13,8 @@ from shared.model.ec2 import InstanceTypeInfo
 from shared.model.nodeclasses import EC2NodeClass
 
 REFRESHED_EVERY: Final = timedelta(hours=1)
+REREAD: Final = timedelta(seconds=5)
+"""Not at once: if the new catalogue cannot be read either, catalog and provision wake each other."""
 
 
 def statuses(cluster: Cluster, found: Iterable[tuple[str, Found]], profile: str) -> tuple[Action, ...]:
@@ -50,7 +52,9 @@ def catalogue(cluster: Cluster, infos: tuple[InstanceTypeInfo, ...], market: Mar
 
 
 def told(before: Cluster, after: Cluster) -> tuple[Action, ...]:
-    """Answer whom to wake: pods may have waited for a node class to become ready."""
+    """Answer whom to wake: pods may have waited for a catalogue, or for a node class to become ready."""
+    if before.catalogue is None and any(one.is_ready() for one in after.node_classes):
+        return (FollowUp(function="provision", after=REREAD, why="there is a catalogue again"),)
     was = {one.name for one in before.node_classes if one.is_ready()}
     if any(one.is_ready() and one.name not in was for one in after.node_classes):
         return (FollowUp(function="provision", after=timedelta(), why="a node class became ready"),)

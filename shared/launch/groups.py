@@ -96,10 +96,10 @@ class Drafted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _draft(claim: NodeClaim, cluster: Cluster) -> Drafted | Unlaunchable:
-    node_class = next((one for one in cluster.node_classes if one.name == claim.node_class.name), None)
     wanted = f"EC2NodeClass {claim.node_class.name}"
+    node_class = next((one for one in cluster.node_classes if one.name == claim.node_class.name), None)
     if node_class is None or node_class.meta.deleted_at is not None:
-        return _refused(claim, "NodeClassNotFound", f"{wanted} does not exist", final=True)
+        return _without_class(claim, cluster)
     if not node_class.is_ready():
         # Not resolved yet for this generation is no fault of the claim: it waits for the catalog function.
         return _refused(claim, "NodeClassNotReady", f"{wanted} is not Ready", final=node_class.is_current())
@@ -116,6 +116,13 @@ def _draft(claim: NodeClaim, cluster: Cluster) -> Drafted | Unlaunchable:
     if not request.configs:
         return _refused(claim, "InsufficientCapacity", "all requested instance types were unavailable", final=True)
     return Drafted(request=request, fitted=fitted)
+
+
+def _without_class(claim: NodeClaim, cluster: Cluster) -> Unlaunchable:
+    name = claim.node_class.name
+    if any(one.kind == "EC2NodeClass" and one.name == name for one in cluster.problems):
+        return _refused(claim, "NodeClassNotReady", f"EC2NodeClass {name} cannot be read", final=False)
+    return _refused(claim, "NodeClassNotFound", f"EC2NodeClass {name} does not exist", final=True)
 
 
 def _refused(claim: NodeClaim, reason: str, message: str, *, final: bool) -> Unlaunchable:

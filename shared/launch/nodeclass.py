@@ -16,6 +16,7 @@ from shared.model.conditions import conditions_json, rooted, with_condition
 from shared.model.ec2 import Image, SecurityGroup, Subnet
 from shared.model.labels import ARCH
 from shared.model.nodeclasses import EC2NodeClass
+from shared.model.objects import condition
 from shared.model.requirements import Requirement, Requirements, requirements, written
 
 _GPU: Final = "karpenter.k8s.aws/instance-gpu-count"
@@ -85,7 +86,7 @@ def _alias(family: str, version: str, kubernetes: str) -> Iterable[WantedParamet
 def resolve(
     node_class: EC2NodeClass, found: Found, profile: str, now: datetime, problems: Iterable[str] = ()
 ) -> PatchStatus:
-    """Answer the new status; what could not be asked stays as it was.
+    """Answer the new status; what could not be asked stays as it was, unless the spec has changed since.
 
     *profile* is the instance profile that the stack made for nodes; a class that names its own keeps that.
     *problems* are what validation found wrong with the spec.
@@ -170,5 +171,8 @@ def _conditions(node_class: EC2NodeClass, states: Mapping[str, State], now: date
     some = node_class.conditions
     generation = node_class.meta.generation
     for kind, (status, reason, message) in sorted(states.items()):
+        known = condition(some, kind)
+        if status == "Unknown" and known is not None and known.observed_generation >= generation:
+            continue
         some = with_condition(some, kind, status, reason, message, now=now, generation=generation)
     return conditions_json(rooted(some, _ROOTS, now, generation, node_class.meta.created_at))

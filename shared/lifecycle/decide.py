@@ -13,6 +13,7 @@ from shared.lifecycle.liveness import depart
 from shared.lifecycle.machines import Change, Machine, Step, View, follow, machines_of, view_of
 from shared.lifecycle.podevents import consolidate, notice_pods
 from shared.lifecycle.pools import describe, sign
+from shared.lifecycle.refused import refuse
 from shared.lifecycle.registration import initialize, launch, register
 from shared.lifecycle.tagging import tag
 from shared.lifecycle.termination import leave, leave_node
@@ -52,6 +53,7 @@ def decide(cluster: Cluster, *, cluster_name: str = "", hashes: Mapping[str, str
     for _, pool in sorted(view.pools.items()):
         actions.extend(describe(pool, states, view))
         actions.extend(sign(pool, claims, hashes))
+    actions.extend(refuse(view))
     return soonest(_together(actions))
 
 

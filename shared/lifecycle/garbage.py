@@ -5,6 +5,7 @@ from typing import Final
 
 from shared.lifecycle.events import about
 from shared.lifecycle.machines import ENDING, View, is_suspicious
+from shared.lifecycle.tagging import NODE_CLAIM_TAG
 from shared.model.action import Action, DeleteObject, TerminateInstances
 from shared.model.ec2 import Instance
 from shared.model.labels import LAUNCH_GROUP
@@ -18,11 +19,11 @@ def collect(view: View) -> tuple[Action, ...]:
     if is_suspicious(view.cluster):
         return _doubt(view)
     claimed = {claim.instance_id for claim in view.cluster.node_claims}
-    launching = _launching_groups(view)
+    launching = _launching_groups(view) | view.unread("launch-group")
     orphans = tuple(
         one
         for one in sorted((view.instances or {}).values(), key=lambda one: one.instance_id)
-        if one.instance_id not in claimed and _is_orphan(one, launching, view)
+        if one.instance_id not in claimed and _is_orphan(one, launching, view) and not may_have_a_claim(one, view)
     )
     if not orphans:
         return ()
@@ -39,6 +40,16 @@ def collect(view: View) -> tuple[Action, ...]:
 def _is_orphan(instance: Instance, launching: frozenset[str], view: View) -> bool:
     old = view.now - instance.launched_at > YOUNG
     return old and instance.state not in ENDING and instance.tag(LAUNCH_GROUP) not in launching
+
+
+def may_have_a_claim(instance: Instance, view: View) -> bool:
+    """Whether a NodeClaim that cannot be read is, or may be, that of *instance*."""
+    unread = view.unread("NodeClaim")
+    owner, token = instance.tag(NODE_CLAIM_TAG), instance.tag(LAUNCH_GROUP)
+    if not unread or owner:
+        return owner in unread
+    group = next((one for one in view.cluster.launch_groups if one.name == token), None)
+    return group is None or bool(unread & set(group.claims))
 
 
 def _launching_groups(view: View) -> frozenset[str]:

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Final
 
 from shared.lifecycle.followups import SOONEST
+from shared.lifecycle.garbage import may_have_a_claim
 from shared.lifecycle.machines import ENDING, View
 from shared.model.action import Action, FollowUp, TerminateInstances
 from shared.model.cluster import LaunchGroup
@@ -42,7 +43,9 @@ def loose_instances(group: str, view: View) -> tuple[str, ...]:
     assigned = {claim.instance_id for claim in view.cluster.node_claims}
     some = (view.instances or {}).values()
     ours = (one for one in some if one.tag(LAUNCH_GROUP) == group and one.state not in ENDING)
-    return tuple(sorted(one.instance_id for one in ours if one.instance_id not in assigned))
+    return tuple(
+        sorted(one.instance_id for one in ours if not (one.instance_id in assigned or may_have_a_claim(one, view)))
+    )
 
 
 def _group_of(claim: NodeClaim, view: View) -> LaunchGroup | None:

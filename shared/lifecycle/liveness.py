@@ -45,7 +45,7 @@ def registration_timeout(machine: Machine, view: View) -> str:
     claim = machine.claim
     waiting = not is_true(claim.conditions, "Registered")
     late = waiting and _waited(claim, "Registered", view.now) >= REGISTRATION_TIMEOUT
-    return "registration_timeout" if late else ""
+    return "registration_timeout" if late and not view.may_hide_a_node(claim) else ""
 
 
 def expired(machine: Machine, view: View) -> str:
@@ -60,7 +60,7 @@ def garbage_collected(machine: Machine, view: View) -> str:
     gone = view.is_gone(claim.instance_id, machine.launched_at(view.now)) or view.is_ending(claim.instance_id)
     ready = any(node.is_ready() for node in machine.nodes)
     lost = bool(claim.provider_id) and claim.is_registered() and gone and not ready
-    return "garbage_collected" if lost else ""
+    return "garbage_collected" if lost and not view.may_hide_a_node(claim) else ""
 
 
 def node_deleted(machine: Machine, view: View) -> str:  # noqa: ARG001 - one signature for all causes

@@ -73,6 +73,24 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
         instance = (self.instances or {}).get(instance_id)
         return instance is not None and instance.state in ENDING
 
+    def unread(self, kind: str) -> frozenset[str]:
+        """Answer the names of those of *kind* that are there but cannot be read: they are not gone."""
+        return frozenset(one.name for one in self.cluster.problems if one.kind == kind)
+
+    def unread_pods(self, nodes: Iterable[Node]) -> tuple[str, ...]:
+        """Answer the pods on *nodes* that cannot be read, sorted."""
+        names = {node.name for node in nodes}
+        return tuple(sorted(one.name for one in self.cluster.problems if one.kind == "Pod" and one.node in names))
+
+    def may_hide_a_node(self, claim: NodeClaim) -> bool:
+        """Whether a Node that cannot be read is, or may be, that of *claim*."""
+        unread = self.unread("Node")
+        instance = (self.instances or {}).get(claim.instance_id)
+        if not unread or (instance is None and not claim.node_name):
+            return bool(unread)
+        names = {claim.node_name, claim.instance_id, instance.private_dns_name if instance is not None else ""}
+        return bool(names & unread)
+
     def pool_of(self, claim: NodeClaim) -> NodePool | None:
         """Answer the claim's NodePool, if it has one that is there."""
         return self.pools.get(claim.meta.label(NODEPOOL))
@@ -128,8 +146,11 @@ def view_of(cluster: Cluster, cluster_name: str = "") -> View:
 
 
 def is_suspicious(cluster: Cluster) -> bool:
-    """Whether EC2 says that we have nothing, while Nodes of ours are Ready that nobody has ended."""
-    return cluster.instances == () and any(_is_alive(machine) for machine in machines_of(cluster))
+    """Whether EC2 says that we have nothing, while Nodes of ours are Ready that nobody has ended, or cannot be read."""
+    if cluster.instances != ():
+        return False
+    hidden = any(problem.kind in ("Node", "NodeClaim") for problem in cluster.problems)
+    return hidden or any(_is_alive(machine) for machine in machines_of(cluster))
 
 
 def _is_alive(machine: Machine) -> bool:

@@ -41,10 +41,18 @@ def leave(machine: Machine, view: View) -> Change:
     gone = view.is_gone(claim.instance_id, machine.launched_at(view.now))
     if gone and not any(node.is_ready() for node in machine.held_nodes()):
         return let_go(machine)
+    if not machine.nodes and view.may_hide_a_node(claim) and not gone:
+        return _hidden(claim, view.now)
     draining: tuple[Step, ...] = (empty, detach) if machine.held_nodes() else ()
     change = follow((announce, *draining, terminate), machine, view)
     wake = look_again(_last_step(change.claim, view.now), view.now, f"{claim.name} is leaving")
     return msgspec.structs.replace(change, after=(*change.after, *wake))
+
+
+def _hidden(claim: NodeClaim, now: datetime) -> Change:
+    """Wait: there may be pods on a Node that cannot be read."""
+    words = f"Node {claim.node_name} cannot be read: it is not drained and its instance is not ended".replace("  ", " ")
+    return Change(claim=claim, after=(about("NodeClaim", claim.meta, "FailedDraining", words, now, type_="Warning"),))
 
 
 def announce(machine: Machine, view: View) -> Change:
@@ -73,7 +81,8 @@ def empty(machine: Machine, view: View) -> Change:
     taints = tuple(taint for node in machine.held_nodes() for taint in _tainting(node, f"{claim.name} is leaving"))
     since = drained.since if drained is not None else None
     announced = not taints and since is not None and now - since >= MINIMUM_DRAIN
-    if announced and not plan.waiting:
+    unread = view.unread_pods(machine.nodes) if deadline is None or now <= deadline else ()
+    if announced and not plan.waiting and not unread:
         return Change(claim=_mark(claim, now, "Drained", "True"))
     forced = deletions(plan.forced, deadline, now, reason_of(claim)) if deadline is not None else ()
     said = tuple(
@@ -207,7 +216,8 @@ def _drain_calls(machine: Machine, plan: Drain, view: View, *, tainted: bool, an
     if tainted:
         calls.append(FollowUp(function="provision", after=timedelta(), why=f"{claim.name} is leaving"))
     if announced:
-        words = plan.words()
+        unread = view.unread_pods(machine.nodes)
+        words = plan.words() + (f"; cannot be read: {', '.join(unread)}" if unread else "")
         calls.extend(
             about("Node", node.meta, "FailedDraining", words, now, type_="Warning") for node in machine.held_nodes()
         )

@@ -76,6 +76,9 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True, order=True):
     uid: str = ""
     node: str = ""
     """Where a pod that was left out is bound: that node is not empty, whatever the list of pods says."""
+    generation: int = 0
+    conditions: tuple[Condition, ...] = ()
+    """Of a NodePool or EC2NodeClass that was left out: what stands there, so that it can be told."""
 
 
 def condition(conditions: Iterable[Condition], type_: str) -> Condition | None:

@@ -20,8 +20,10 @@ SITES: Final = FOLDER / "kill_sites.txt"
 FEW: Final = tuple(f"{family}5.{size}" for family in "cmr" for size in ("large", "xlarge", "2xlarge"))
 READS: Final = frozenset(
     ("describe_instances", "cluster", "get", "images", "instance_types", "keys", "list", "offerings", "on_demand")
-) | {"parameter", "read", "rows", "security_groups", "spot_prices", "subnets"}
+) | {"parameter", "read", "rows", "security_groups", "spot_prices", "subnets", "watch"}
 """Who dies behind one of these dies before the next call: only one of the two is a place of its own."""
+PASSING: Final = ("costPerHour", "failedCalls", "problems")
+"""What is not the state of the world: tallies, and the price of the minute in which EC2 chose."""
 _OBJECT: Final = re.compile(r"(/(?:nodes|nodeclaims|nodepools|ec2nodeclasses|pods|events|namespaces))/[^/]+")
 
 
@@ -32,7 +34,9 @@ def site_of(call: Call) -> str:
     'x kube.patch /api/v1/nodes/* before'
     """
     about = ""
-    if call.port == "kube":
+    if call.method in ("list", "watch"):
+        about = ""  # a snapshot is many of them in a row, and nothing happens between them
+    elif call.port == "kube":
         about = _OBJECT.sub(r"\1/*", call.detail).removesuffix("/status")
     elif call.port in ("table", "mailbox"):
         about = call.detail
@@ -93,7 +97,7 @@ def final_state(killer: Killer | None) -> tuple[Played, dict[str, float], list[s
         f"group {row.name} without answer" for row in world.table.rows("launch-group") if '"result":null' in row.body
     ]
     left += [f"launched twice for {name}" for name in _doubled(stage)]
-    ends = {name: value for name, value in measured(world, Tally()).items() if name not in ("problems", "failedCalls")}
+    ends = {name: value for name, value in measured(world, Tally()).items() if name not in PASSING}
     return played, ends, left
 
 

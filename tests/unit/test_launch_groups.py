@@ -12,7 +12,10 @@ from shared.model.action import DeleteObject, LaunchInstances, MarkUnavailable, 
 from shared.model.catalogue import UnavailableOffering
 from shared.model.cluster import LaunchGroup
 from shared.model.ec2 import FleetError, FleetInstance, FleetResult, Override
+from shared.model.objects import Problem
 from tests.unit.launch_cases import NOW, claim, cluster, later, node_class
+
+UNREADABLE = Problem(kind="EC2NodeClass", name="default", message="spec.kubelet: what is this?")
 
 
 def overrides(launch: LaunchInstances) -> list[Override]:
@@ -128,6 +131,7 @@ def test_an_answer_that_was_not_told_is_told_not_asked_again() -> None:
     [
         ({"node_classes": ()}, "NodeClassNotFound", True),
         ({"node_classes": (node_class(conditions=()),)}, "NodeClassNotReady", False),
+        ({"node_classes": (), "problems": (UNREADABLE,)}, "NodeClassNotReady", False),
         ({"catalogue": None}, "CatalogueMissing", False),
         ({"facts": None}, "CatalogueMissing", False),
         ({"node_classes": (node_class(ami_family="AL2"),)}, "UserDataInvalid", False),

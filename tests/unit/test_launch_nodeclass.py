@@ -4,6 +4,7 @@ import json
 from datetime import timedelta
 from typing import Any
 
+import msgspec
 import pytest
 
 from shared.launch.catalogues import catalogue, is_due, knobs, statuses, told
@@ -136,7 +137,12 @@ def test_pods_that_waited_for_a_class_are_planned_at_once() -> None:
     [action] = told(unready, ready)
     assert isinstance(action, FollowUp)
     assert action.function == "provision"
-    assert told(ready, ready) == ()
+    [action] = told(ready, ready)  # without a catalogue before
+    assert isinstance(action, FollowUp)
+    assert action.function == "provision"
+    seen = msgspec.structs.replace(ready, catalogue=catalogue(ready, INFOS, MARKET, knobs("0.075", "0")))
+    assert told(seen, seen) == ()
+    assert told(unready, unready) == ()
 
 
 def test_a_class_that_is_gone_meanwhile_is_passed_over() -> None:
