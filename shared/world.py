@@ -56,6 +56,7 @@ def _world(settings: Settings, clock: Callable[[], datetime]) -> World:
         bucket=S3Bucket(clients, settings.bucket_name),
         clock=clock,
         emit=_emit,
+        memory={},
     )
 
 

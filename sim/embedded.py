@@ -42,7 +42,8 @@ class Embedded:
         self.cloud = Cloud(self.clock, seed, region=settings.region, cluster=settings.cluster_name)
         self.live = LiveCluster(self.clock, seed)
         self.machines = Machines(self.cloud, self.live, seed)
-        self.table, self.bucket = MemoryTable(), _Journalled(self._hear)
+        self.table, self.bucket = MemoryTable(), Journalled(self._hear)
+        self._memories: dict[str, dict[str, object]] = {}
         self.lines: list[str] = []
         """What the functions logged, oldest first."""
         self.tap: Tap = tap if tap is not None else _unseen
@@ -92,6 +93,7 @@ class Embedded:
             clock=self.clock.now,
             emit=self.lines.append,
             name=f"{function}-{len(self.runtime.records):06d}",
+            memory=self._memories.setdefault(function, {}),
         )
         return tapped_world(world, self._tapped)
 
@@ -107,14 +109,16 @@ def _definitions() -> tuple[dict[str, Any], ...]:
     return tuple(yaml.safe_load(document) for document in definitions())
 
 
-class _Journalled(MemoryBucket):
+class Journalled(MemoryBucket):
     """A bucket that tells of the journal entries in it."""
 
     def __init__(self, tell: Callable[[Entry], None]) -> None:
+        """Begin empty; *tell* hears every entry as it is written."""
         super().__init__()
         self._tell = tell
 
     def put(self, key: str, body: bytes) -> None:
+        """Write one object, whole."""
         super().put(key, body)
         if key.startswith(PREFIX):
             self._tell(read_entry(body))

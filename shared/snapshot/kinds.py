@@ -41,6 +41,8 @@ class Listing(Reader[Any, Any]):
         return f"{self.plural}.{group}" if group in ("karpenter.sh", "karpenter.k8s.aws") else ""
 
 
+_RUNNING: Final = "status.phase!=Succeeded,status.phase!=Failed"
+
 LISTINGS: Final = (
     Listing("nodes", "v1", "Node", wire_core.Node, node_from_wire),
     Listing("node_claims", "karpenter.sh/v1", "NodeClaim", wire_karpenter.NodeClaim, node_claim_from_wire),
@@ -50,7 +52,7 @@ LISTINGS: Final = (
         "Pod",
         wire_pods.Pod,
         pod_from_wire,
-        selector="status.phase!=Succeeded,status.phase!=Failed",
+        selector=_RUNNING,
     ),
     Listing("node_pools", "karpenter.sh/v1", "NodePool", wire_karpenter.NodePool, node_pool_from_wire),
     Listing("node_classes", "karpenter.k8s.aws/v1", "EC2NodeClass", wire_karpenter.NodeClass, node_class_from_wire),
@@ -70,6 +72,9 @@ LISTINGS: Final = (
     ),
 )
 """In the order in which they are read: machines before pods, so that too little is seen as free, not too much."""
+
+PENDING: Final = Listing("pods", "v1", "Pod", wire_pods.Pod, pod_from_wire, selector=f"spec.nodeName=,{_RUNNING}")
+"""The pods without a node."""
 
 KUBERNETES: Final = tuple(listing.field for listing in LISTINGS)
 """All the lists."""

@@ -1,18 +1,22 @@
-"""Pages of a collection: bytes -> model values and problems.
+"""Pages of a collection, and changes of it: bytes -> model values and problems.
 
 A page is decoded in one go. Only where something on it does not fit is it taken apart, so that the one bad object is
-named and left out, and the others are not.
+named and left out, and the others are not. An object that changed becomes the very value that a page would have had.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, Literal, TypeVar
 
 import msgspec
 
 from shared.errors import Unreachable
-from shared.model.objects import Problem
+from shared.model.objects import Condition, Problem
+from shared.snapshot import wire_core
+from shared.snapshot.core import conditions_from_wire
 from shared.snapshot.wire_core import ListMeta
 
+_TOLD: Final = ("EC2NodeClass", "NodePool")
+"""Kinds whose status says that they cannot be used."""
 W = TypeVar("W")
 M = TypeVar("M")
 
@@ -22,6 +26,31 @@ class Page(msgspec.Struct, Generic[W], frozen=True, kw_only=True, gc=False):
 
     metadata: ListMeta = ListMeta()
     items: tuple[W, ...] = ()
+
+
+class Change(msgspec.Struct, Generic[M], frozen=True, kw_only=True):
+    """What became of the object *name* (``shop/cart``) at *version*: at most one of the two, none if it is gone."""
+
+    name: str
+    version: int
+    value: M | None = None
+    problem: Problem | None = None
+
+
+class _Named(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    name: str
+    namespace: str = ""
+    resource_version: int
+    """etcd's revision: a decimal number in text."""
+
+
+class _Told(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    metadata: _Named
+
+
+class _Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    type: Literal["ADDED", "MODIFIED", "DELETED"]
+    object: msgspec.Raw
 
 
 class Reader(Generic[W, M]):
@@ -34,8 +63,28 @@ class Reader(Generic[W, M]):
         self._convert = convert
         self._decoder = msgspec.json.Decoder(Page[wire])  # type: ignore[valid-type] # a type made at run time
 
-    def page(self, body: bytes) -> tuple[list[M], list[Problem], str]:
-        """Answer the values of a page, what was left out of it, and where the next page begins ("": there is none).
+    def change(self, event: bytes) -> Change[M]:
+        """Answer what a WatchEvent says.
+
+        Raises:
+            Unreachable: it cannot be said which object it is about.
+        """
+        try:
+            told = msgspec.json.decode(event, type=_Event)
+            meta = msgspec.json.decode(told.object, type=_Told, strict=False).metadata
+            some = None if told.type == "DELETED" else msgspec.json.decode(told.object)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise Unreachable(f"a change of {self.kind} cannot be decoded: {error}") from error
+        found, problems = self.objects(() if some is None else (some,))
+        return Change(
+            name=f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name,
+            version=meta.resource_version,
+            value=found[0] if found else None,
+            problem=problems[0] if problems else None,
+        )
+
+    def page(self, body: bytes) -> tuple[list[M], list[Problem], ListMeta]:
+        """Answer the values of a page, what was left out of it, and where the next page begins.
 
         Raises:
             Unreachable: *body* is not a List document.
@@ -53,7 +102,7 @@ class Reader(Generic[W, M]):
                 found.append(self._convert(item))
             except ValueError as error:
                 problems.append(_problem(self.kind, _plain(item), error))
-        return found, problems, page.metadata.continue_token
+        return found, problems, page.metadata
 
     def objects(self, objects: Iterable[object]) -> tuple[list[M], list[Problem]]:
         """Answer the values of plain JSON objects, and what was left out."""
@@ -67,13 +116,13 @@ class Reader(Generic[W, M]):
                 problems.append(_problem(self.kind, some, error))
         return found, problems
 
-    def _page_by_item(self, body: bytes) -> tuple[list[M], list[Problem], str]:
+    def _page_by_item(self, body: bytes) -> tuple[list[M], list[Problem], ListMeta]:
         page = without_nulls(msgspec.json.decode(body))
         try:
             shell = msgspec.convert(page, type=Page[Any])
         except msgspec.ValidationError as error:
             raise Unreachable(f"the list of {self.kind} is not a List: {error}") from error
-        return *self.objects(shell.items), shell.metadata.continue_token
+        return *self.objects(shell.items), shell.metadata
 
 
 def without_nulls(value: Any) -> Any:  # noqa: ANN401 - JSON
@@ -94,7 +143,29 @@ def _problem(kind: str, item: object, error: ValueError) -> Problem:
     name = "/".join(_texts(meta, "namespace", "name")) or "without a name"
     [uid] = _texts(meta, "uid") or ("",)
     [node] = _texts(_section(item, "spec"), "nodeName") or ("",)
-    return Problem(kind=kind, name=name, message=_message(error), uid=uid, node=node if kind == "Pod" else "")
+    told = kind in _TOLD
+    return Problem(
+        kind=kind,
+        name=name,
+        message=_message(error),
+        uid=uid,
+        node=node if kind == "Pod" else "",
+        generation=_number(meta, "generation") if told else 0,
+        conditions=_conditions(item) if told else (),
+    )
+
+
+def _conditions(item: object) -> tuple[Condition, ...]:
+    try:
+        some = msgspec.convert(_section(item, "status").get("conditions", ()), type=tuple[wire_core.Condition, ...])
+        return conditions_from_wire(some)
+    except ValueError:
+        return ()
+
+
+def _number(section: Mapping[object, object], key: str) -> int:
+    value = section.get(key)
+    return value if isinstance(value, int) else 0
 
 
 def _message(error: ValueError) -> str:

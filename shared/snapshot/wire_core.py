@@ -102,6 +102,7 @@ class ListMeta(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The metadata of a page."""
 
     continue_token: str = field(name="continue", default="")
+    resource_version: str = field(name="resourceVersion", default="")
 
 
 class Namespace(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -26,6 +26,7 @@ from sim.cluster.api_kinds import (
 from sim.cluster.api_merge import merge_patch, without_nulls
 from sim.cluster.api_pages import Page, Pages, Wish
 from sim.cluster.api_store import Callback, Store, key_of
+from sim.cluster.api_watch import Event
 from sim.cluster.api_writes import desired, ends, writable
 from sim.cluster.selectors import select
 
@@ -109,6 +110,25 @@ class ApiServer:
         """Make every continue token that was given out too old."""
         self._pages.expire()
 
+    def changes(self, resource: str, wish: Wish, since: int) -> tuple[Event, ...]:
+        """Answer what a watch that began at the revision *since* has shown by now, oldest first.
+
+        Raises:
+            Expired: the history does not reach back to *since*, or *since* is yet to come.
+            Invalid: a selector is malformed.
+        """
+        name = self.resource(resource).name
+        wish.among(name, [])
+
+        def selects(obj: Object) -> bool:
+            return bool(wish.among(name, [obj]))
+
+        return self._store.history.events(name, selects, since=since, now=self.revision)
+
+    def expire_history(self) -> None:
+        """Forget all changes up to now: who wants to follow on from before must list again."""
+        self._store.history.expire(self.revision)
+
     def pods_on(self, node: str) -> Objects:
         """Answer the pods bound to *node*, by namespace, then name."""
         return self._store.pods_on(node)
@@ -156,12 +176,14 @@ class ApiServer:
         A `metadata.resourceVersion` in *patch* is a precondition.
 
         Raises:
-            Conflict: the precondition (or a UID in *patch*) does not hold.
+            Conflict: the precondition does not hold.
             Gone: it does not exist.
-            Invalid: a rule or the schema refuses the result.
+            Invalid: a rule or the schema refuses the result, or its UID is another one.
         """
-        old = self.get(resource, name, namespace)
-        return self._replace(self.resource(resource), old, merge_patch(old, patch), subresource)
+        served, old = self.resource(resource), self.get(resource, name, namespace)
+        new = merge_patch(old, patch)
+        api_meta.check_patched(served, old["metadata"], new.get("metadata"))
+        return self._replace(served, old, new, subresource)
 
     def update(self, resource: str, obj: Object, subresource: str = "") -> Object:
         """Put *obj* in place of what has its name; without a resourceVersion whatever that is by now.
@@ -272,6 +294,7 @@ class ApiServer:
         new = without_nulls(new)
         if old is None:
             return api_admission.admit_new(served, new, self.clock.now(), self._lookup)
+        new = api_admission.readmitted(served, new)
         api_admission.check_update(served, old, new)
         return new
 

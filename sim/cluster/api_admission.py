@@ -3,12 +3,13 @@
 Known difference: only fields that a scheduler, a drain or an autoscaler reads are defaulted or checked.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, Final
 
 from shared.errors import Conflict, Forbidden
-from sim.cluster.api_kinds import EVENTS, NAMESPACES, NODES, PODS, PRIORITY_CLASSES, Object, Resource
+from sim.cluster.api_kinds import BUDGETS, EVENTS, NAMESPACES, NODES, PODS, PRIORITY_CLASSES, Object, Resource
 from sim.cluster.api_meta import instant, invalid
 from sim.cluster.eviction import with_condition
 
@@ -17,6 +18,16 @@ NOT_READY: Final[Object] = {"key": "node.kubernetes.io/not-ready", "effect": "No
 
 _TOLERATED_SECONDS: Final = 300
 _DEFAULT_GRACE_SECONDS: Final = 30
+_NO_GRACE_SECONDS: Final = 1
+"""What a negative grace means."""
+_GATED: Final = {
+    "type": "PodScheduled",
+    "status": "False",
+    "reason": "SchedulingGated",
+    "message": "Scheduling is blocked due to non-empty scheduling gates",
+}
+_PERCENT: Final = re.compile(r"(100|\d{1,2})%")
+_EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 _POD_DEFAULTS: Final = {
     "schedulerName": "default-scheduler",
@@ -61,27 +72,56 @@ def admit_new(resource: Resource, obj: Object, now: datetime, lookup: Lookup) ->
         obj = {**obj, "spec": _SPEC_DEFAULTS[name] | (obj.get("spec") or {})}
     if name in _PHASES:
         obj = {**obj, "status": {"phase": _PHASES[name]}}
+    if check := _CHECKS.get(name):
+        check(resource, obj)
     match name:
         case "pods":
-            return _new_pod(resource, obj, lookup)
+            return _new_pod(resource, obj, now, lookup)
         case "nodes":
             return _new_node(obj)
         case "namespaces":
-            return {**obj, "spec": {"finalizers": ["kubernetes"]}}
-        case "events":
-            _check_event(resource, obj)
-            return {"firstTimestamp": instant(now), "lastTimestamp": instant(now), "count": 1} | obj
+            return _new_namespace(obj)
         case _:
             return obj
 
 
-def _new_pod(resource: Resource, obj: Object, lookup: Lookup) -> Object:
+def _new_namespace(obj: Object) -> Object:
+    metadata = obj["metadata"]
+    labels = (metadata.get("labels") or {}) | {"kubernetes.io/metadata.name": metadata["name"]}
+    return {**obj, "metadata": {**metadata, "labels": labels}, "spec": {"finalizers": ["kubernetes"]}}
+
+
+def _new_pod(resource: Resource, obj: Object, now: datetime, lookup: Lookup) -> Object:
     spec = _POD_DEFAULTS | (obj.get("spec") or {})
     if not spec.get("containers"):
         raise invalid(resource, obj["metadata"]["name"], "spec.containers", "Required value")
     spec |= _priority(obj["metadata"]["name"], spec, lookup)
     spec["tolerations"] = _with_default_tolerations(spec.get("tolerations") or [])
-    return {**obj, "spec": spec, "status": {"phase": "Pending", "qosClass": _qos_class(spec)}}
+    if spec["terminationGracePeriodSeconds"] < 0:
+        spec["terminationGracePeriodSeconds"] = _NO_GRACE_SECONDS
+    for field in ("containers", "initContainers"):
+        if field in spec:
+            spec[field] = [_new_container(each, on_host=bool(spec.get("hostNetwork"))) for each in spec[field]]
+    status: Object = {"phase": "Pending", "qosClass": _qos_class(spec)}
+    if spec.get("schedulingGates"):
+        status["conditions"] = [{**_GATED, "lastTransitionTime": instant(now)}]
+    return {**obj, "spec": spec, "status": status}
+
+
+def _new_container(container: Object, *, on_host: bool) -> Object:
+    """Answer *container* with requests where it has limits only; *on_host* its ports are the node's."""
+    filled = container
+    resources = container.get("resources") or {}
+    if limits := resources.get("limits"):
+        filled = {**filled, "resources": {**resources, "requests": {**limits, **(resources.get("requests") or {})}}}
+    if ports := container.get("ports"):
+        filled = {**filled, "ports": [_new_port(port, on_host=on_host) for port in ports]}
+    return filled
+
+
+def _new_port(port: Object, *, on_host: bool) -> Object:
+    host = {"hostPort": port["containerPort"]} if on_host else {}
+    return {**host, "protocol": "TCP", **port}
 
 
 def _priority(pod: str, spec: Object, lookup: Lookup) -> Object:
@@ -133,15 +173,55 @@ def _new_node(obj: Object) -> Object:
 def _check_event(resource: Resource, obj: Object) -> None:
     metadata, involved = obj["metadata"], obj.get("involvedObject") or {}
     namespace = involved.get("namespace", "")
-    allowed = {namespace} if namespace else {"default", "kube-system"}
-    if metadata["namespace"] not in allowed:
+    if metadata["namespace"] != (namespace or "default"):
         reason = f'Invalid value: "{namespace}": does not match event.namespace'
         raise invalid(resource, metadata["name"], "involvedObject.namespace", reason)
 
 
-_MUTABLE: Final = frozenset(
-    {"activeDeadlineSeconds", "terminationGracePeriodSeconds", "tolerations", "schedulingGates"}
-)
+def _check_taints(resource: Resource, obj: Object) -> None:
+    name, seen = obj["metadata"]["name"], set()
+    for index, taint in enumerate((obj.get("spec") or {}).get("taints") or []):
+        effect, field = taint.get("effect", ""), f"metadata.taints[{index}]"
+        if effect not in _EFFECTS:
+            reason = f'Unsupported value: "{effect}"' if effect else "Required value"
+            raise invalid(resource, name, f"{field}.effect", reason)
+        if (taint.get("key"), effect) in seen:
+            raise invalid(resource, name, field, "Duplicate value: taints must be unique by key and effect pair")
+        seen.add((taint.get("key"), effect))
+
+
+def _check_budget(resource: Resource, obj: Object) -> None:
+    name, spec = obj["metadata"]["name"], obj.get("spec") or {}
+    given = [field for field in ("minAvailable", "maxUnavailable") if field in spec]
+    if len(given) > 1:
+        raise invalid(resource, name, "spec", "Invalid value: minAvailable and maxUnavailable cannot be both set")
+    for field in given:
+        value = spec[field]
+        if not (_PERCENT.fullmatch(value) if isinstance(value, str) else value >= 0):
+            raise invalid(resource, name, f"spec.{field}", f'Invalid value: "{value}": not a number or a percentage')
+    policy = spec.get("unhealthyPodEvictionPolicy", "IfHealthyBudget")
+    if policy not in {"IfHealthyBudget", "AlwaysAllow"}:
+        raise invalid(resource, name, "spec.unhealthyPodEvictionPolicy", f'Unsupported value: "{policy}"')
+
+
+_CHECKS: Final[dict[str, Callable[[Resource, Object], None]]] = {
+    BUDGETS: _check_budget,
+    EVENTS: _check_event,
+    NODES: _check_taints,
+}
+"""What is asked of a kind's objects whenever they are written."""
+
+_MUTABLE: Final = frozenset({"activeDeadlineSeconds", "tolerations", "schedulingGates"})
+
+
+def readmitted(resource: Resource, obj: Object) -> Object:
+    """Answer what admission makes of an update to *obj*: the default tolerations of a pod cannot be got rid of."""
+    if resource.name != PODS or "spec" not in obj:
+        return obj
+    spec = obj["spec"]
+    kept = spec.get("tolerations") or []
+    tolerations = _with_default_tolerations(kept)
+    return obj if tolerations == kept else {**obj, "spec": {**spec, "tolerations": tolerations}}
 
 
 def check_update(resource: Resource, old: Object, new: Object) -> None:
@@ -150,15 +230,15 @@ def check_update(resource: Resource, old: Object, new: Object) -> None:
     Raises:
         Invalid: the message names the field.
     """
-    if resource.name == PODS and old["spec"] != new["spec"]:
+    if check := _CHECKS.get(resource.name):
+        check(resource, new)
+    if resource.name == PODS and old["spec"] != new.get("spec"):
         _check_pod_update(resource, old, new)
     elif resource.name == NODES:
         before = (old.get("spec") or {}).get("providerID", "")
         if before and before != (new.get("spec") or {}).get("providerID", ""):
             reason = "Forbidden: node updates may not change the providerID once it is set"
             raise invalid(resource, old["metadata"]["name"], "spec.providerID", reason)
-    elif resource.name == EVENTS:
-        _check_event(resource, new)
 
 
 def bound(pod: Object, node: str, now: datetime) -> Object:
@@ -180,7 +260,7 @@ def bound(pod: Object, node: str, now: datetime) -> Object:
 
 
 def _check_pod_update(resource: Resource, old: Object, new: Object) -> None:
-    name, before, after = old["metadata"]["name"], old["spec"], new["spec"]
+    name, before, after = old["metadata"]["name"], old["spec"], new.get("spec") or {}
     gated = bool(before.get("schedulingGates"))
     if _fixed(before, gated=gated) != _fixed(after, gated=gated):
         reason = "Forbidden: pod updates may not change fields other than images, tolerations (additions) and deadlines"

@@ -51,7 +51,7 @@ def terminating_namespace(namespace: Object, now: datetime) -> Object:
     """Answer *namespace* as its deletion leaves it; it goes when a controller takes the last of `spec.finalizers`."""
     if "deletionTimestamp" in namespace["metadata"]:
         return namespace
-    metadata = {**namespace["metadata"], "deletionTimestamp": instant(now), "deletionGracePeriodSeconds": 0}
+    metadata = {**namespace["metadata"], "deletionTimestamp": instant(now)}
     return {**namespace, "metadata": metadata, "status": {**namespace["status"], "phase": "Terminating"}}
 
 

@@ -22,6 +22,8 @@ _GENERATED_BASE: Final = 63 - _SUFFIX_LENGTH
 _ANNOTATIONS_BYTES: Final = 256 * 1024
 _SUBDOMAIN_LENGTH: Final = 253
 
+_OPTIONAL: Final = frozenset({"annotations", "finalizers", "labels", "ownerReferences"})
+_STANDARD_FINALIZERS: Final = frozenset({"foregroundDeletion", "kubernetes", "orphan"})
 _SERVER_OWNED: Final = ("managedFields", "selfLink", "resourceVersion")
 
 
@@ -97,9 +99,14 @@ def check_metadata(resource: Resource, metadata: Mapping[str, Any]) -> None:
             resource, name, "metadata.annotations", f"Too long: may not be more than {_ANNOTATIONS_BYTES} bytes"
         )
     for finalizer in metadata.get("finalizers") or []:
-        if not is_qualified_name(finalizer):
+        if not _is_finalizer(resource, finalizer):
             raise invalid(resource, name, "metadata.finalizers", f'Invalid value: "{finalizer}": not a qualified name')
     _check_owners(resource, metadata)
+
+
+def _is_finalizer(resource: Resource, name: str) -> bool:
+    """Answer whether *name* is qualified; built-in kinds insist on a domain, but for the standard ones."""
+    return is_qualified_name(name) and (bool(resource.schema) or "/" in name or name in _STANDARD_FINALIZERS)
 
 
 def _check_owners(resource: Resource, metadata: Mapping[str, Any]) -> None:
@@ -123,7 +130,7 @@ def identified(resource: Resource, obj: Object, namespace: str) -> Object:
     for field, expected in (("kind", resource.kind), ("apiVersion", resource.api_version)):
         if obj.get(field, expected) != expected:
             raise Invalid(f"the {field} {obj[field]!r} does not match {expected!r} of the path", "BadRequest")
-    metadata = {key: value for key, value in (obj.get("metadata") or {}).items() if key not in _SERVER_OWNED}
+    metadata = {key: value for key, value in (obj.get("metadata") or {}).items() if _says(key, value)}
     given = metadata.pop("namespace", "")
     if given and given != namespace:
         raise Invalid(
@@ -132,6 +139,11 @@ def identified(resource: Resource, obj: Object, namespace: str) -> Object:
     if namespace:
         metadata["namespace"] = namespace
     return {**obj, "apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}
+
+
+def _says(field: str, value: object) -> bool:
+    """Answer whether *field* of the metadata is for the writer to say, and says something."""
+    return field not in _SERVER_OWNED and not (field in _OPTIONAL and not value)
 
 
 def newborn(metadata: Object, *, identity: str, now: datetime, counts_generations: bool) -> Object:
@@ -159,7 +171,7 @@ def revised(resource: Resource, old: Object, new: Object) -> Object:
         raise Conflict(
             f'{resource.name} "{name}": the UID in the precondition is {new["uid"]}, the object\'s {old["uid"]}'
         )
-    kept = {key: value for key, value in new.items() if key not in _SERVER_OWNED}
+    kept = {key: value for key, value in new.items() if _says(key, value)}
     for field in ("name", "namespace", "uid", "creationTimestamp", "generation"):
         kept.pop(field, None)
         if field in old:
@@ -175,6 +187,18 @@ def revised(resource: Resource, old: Object, new: Object) -> Object:
         reason = f"Forbidden: no new finalizers can be added if the object is being deleted: {sorted(added)}"
         raise invalid(resource, name, "metadata.finalizers", reason)
     return kept
+
+
+def check_patched(resource: Resource, old: Object, new: Object | None) -> None:
+    """Refuse a patch that leaves no metadata or another UID; in an update the UID is a precondition, see `revised`.
+
+    Raises:
+        Invalid: it does.
+    """
+    if new is None:
+        raise Invalid(f"the name of the object ({old['name']} based on URL) was undeterminable", "BadRequest")
+    if new.get("uid", old["uid"]) != old["uid"]:
+        raise invalid(resource, old["name"], "metadata.uid", f'Invalid value: "{new["uid"]}": field is immutable')
 
 
 def content(obj: Object) -> Object:

@@ -42,6 +42,16 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
         """Answer whether there is a selector."""
         return bool(self.label_selector or self.field_selector)
 
+    def among(self, resource: str, objects: Objects) -> Objects:
+        """Answer those of *objects* that are wished for, in their order.
+
+        Raises:
+            Invalid: a selector is malformed.
+        """
+        if self.namespace is not None:
+            objects = [each for each in objects if each["metadata"].get("namespace") == self.namespace]
+        return select(resource, objects, label_selector=self.label_selector, field_selector=self.field_selector)
+
 
 class _Position(msgspec.Struct, frozen=True, kw_only=True):
     revision: int
@@ -71,11 +81,8 @@ class Pages:
         position = _position(wish.token)
         everything, revision = self._moment(resource.name, position)
         rest = everything[bisect_right(everything, position.after, key=key_of) :] if position else everything
-        if wish.namespace is not None:
-            rest = [each for each in rest if each["metadata"].get("namespace") == wish.namespace]
-        labels, fields = wish.label_selector, wish.field_selector
-        rest = select(resource.name, rest, label_selector=labels, field_selector=fields)
-        if not wish.limit or len(rest) <= wish.limit:
+        rest = wish.among(resource.name, rest)
+        if wish.limit <= 0 or len(rest) <= wish.limit:
             return Page(objects=rest, revision=revision)
         self._moments.setdefault((resource.name, revision), (now, everything))
         shown = rest[: wish.limit]

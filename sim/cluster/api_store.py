@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from sim.cluster.api_kinds import PODS, Key, Object
+from sim.cluster.api_watch import History, Write
 
 Callback = Callable[[str, Object | None, Object | None], None]
 
@@ -24,6 +25,7 @@ class Store:
     def __init__(self) -> None:
         """Begin empty, at revision 1."""
         self.revision = 1
+        self.history = History()
         self._objects: dict[str, dict[Key, Object]] = {}
         self._keys: dict[str, list[Key]] = {}
         self._pods_on: dict[str, dict[Key, Object]] = {}
@@ -61,6 +63,7 @@ class Store:
             insort(self._keys.setdefault(resource, []), key)
         self._objects.setdefault(resource, {})[key] = stored
         self._index(resource, key, old, stored)
+        self.history.record(resource, Write(revision=self.revision, old=old, new=stored))
         self._tell(resource, "MODIFIED" if old else "ADDED", old, stored)
         return stored
 
@@ -72,6 +75,7 @@ class Store:
         keys = self._keys[resource]
         del keys[bisect_left(keys, key)]
         self._index(resource, key, old, None)
+        self.history.record(resource, Write(revision=self.revision, old=old, new=None))
         self._tell(resource, "DELETED", old, None)
 
     def _index(self, resource: str, key: Key, old: Object | None, new: Object | None) -> None:

@@ -9,6 +9,8 @@ from sim.cluster.api_kinds import NAMESPACES, Object, Resource
 _NOT_DESIRED: Final = frozenset({"apiVersion", "kind", "metadata", "status"})
 _STATUS_KEEPS: Final[dict[str, tuple[str, ...]]] = {"pods": ("ownerReferences",), "deployments.apps": ("labels",)}
 
+_STATUS_OF_SERVER: Final = frozenset({"qosClass"})
+
 
 def writable(resource: Resource, old: Object, new: Object, subresource: str) -> Object:
     """Answer *new* without what *subresource* (empty: the resource itself) does not let it change.
@@ -28,7 +30,8 @@ def writable(resource: Resource, old: Object, new: Object, subresource: str) -> 
     metadata = new["metadata"]
     for field in _STATUS_KEEPS.get(resource.name, ()):
         metadata = _taken(metadata, old["metadata"], field)
-    return {**old, "metadata": metadata} | ({"status": new["status"]} if "status" in new else {})
+    kept = {key: (old.get("status") or {})[key] for key in _STATUS_OF_SERVER & set(old.get("status") or {})}
+    return {**old, "metadata": metadata, "status": (new.get("status") or {}) | kept}
 
 
 def desired(resource: Resource, obj: Object) -> Object:

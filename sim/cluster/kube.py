@@ -1,16 +1,20 @@
 """The `Kube` port in front of an `ApiServer`: paths and bytes instead of resources and dicts."""
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
 
 from shared.errors import Gone, Invalid
+from shared.ports import Changes
 from sim.cluster.api import ApiServer
 from sim.cluster.api_kinds import PODS, Object, Resource
 from sim.cluster.api_pages import Page, Wish
 from sim.cluster.api_paths import Place, parse_path
 
 _SUCCESS: Final = msgspec.json.encode({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"})
+
+_ACTIONS: Final = {"binding": ("Binding", ("v1",)), "eviction": ("Eviction", ("policy/v1", "policy/v1beta1"))}
 
 
 class _Metadata(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,6 +65,20 @@ class InMemoryKube:
         )
         return _listed(served, self.api.page(served.name, wish))
 
+    def watch(self, path: str, *, since: str, field_selector: str = "") -> Callable[[], Changes]:
+        """Answer what changed up to now, all of it, whenever it is asked for."""
+        place, served = self._served(path)
+        if not since.isdecimal():
+            raise Invalid(f"{path}: invalid resource version {since!r}", "BadRequest")
+        wish = Wish(namespace=place.namespace or None, field_selector=field_selector)
+        events = self.api.changes(served.name, wish, int(since))
+        changes = Changes(
+            events=tuple(msgspec.json.encode(event) for event in events),
+            version=str(self.api.revision),
+            count=len(self.api.list(served.name, wish.namespace)),
+        )
+        return lambda: changes
+
     def read(self, path: str) -> bytes:
         """Answer one object; a collection's path is answered with all of it."""
         place, served = self._served(path)
@@ -75,6 +93,8 @@ class InMemoryKube:
         place, served = self._served(path)
         obj = _object(path, body)
         if not place.name:
+            if served.schema and not obj.get("kind"):
+                raise Invalid(f"the object provided is unrecognized (must be of type {served.kind})", "BadRequest")
             return msgspec.json.encode(self.api.create(served.name, obj, place.namespace))
         return self._act(place, obj)
 
@@ -118,6 +138,7 @@ class InMemoryKube:
     def _act(self, place: Place, obj: Object) -> bytes:
         if place.resource != PODS or place.subresource not in {"eviction", "binding"}:
             raise Gone(f"the server could not find the requested resource {place.resource}/{place.subresource}")
+        _check_action(place, obj)
         if obj.get("metadata", {}).get("name") != place.name:
             raise Invalid(f"the name in the URL ({place.name}) does not match the name in the object", "BadRequest")
         if place.subresource == "binding":
@@ -127,6 +148,14 @@ class InMemoryKube:
         uid, grace = (options.get("preconditions") or {}).get("uid", ""), options.get("gracePeriodSeconds")
         self.api.evict(place.namespace, place.name, uid=uid, grace_period_seconds=grace)
         return _SUCCESS
+
+
+def _check_action(place: Place, obj: Object) -> None:
+    kind, versions = _ACTIONS[place.subresource]
+    if obj.get("kind", kind) != kind or obj.get("apiVersion", versions[0]) not in versions:
+        raise Invalid(f"{obj.get('apiVersion')} {obj.get('kind')} cannot be handled as a {kind}", "BadRequest")
+    if obj.get("metadata", {}).get("namespace", place.namespace) != place.namespace:
+        raise Invalid("the namespace of the object does not match the namespace on the request", "BadRequest")
 
 
 def _object(path: str, body: bytes) -> Object:

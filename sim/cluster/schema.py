@@ -86,7 +86,7 @@ class _Node:
             if node is None:
                 if self.open:
                     kept[key] = item
-            elif item is not None or node.nullable or node.default is _ABSENT:
+            elif item is not None or node.nullable:
                 kept[key] = node.completed(item)
         for key, node in self.properties.items():
             if node.default is not _ABSENT and key not in kept:

@@ -120,6 +120,7 @@ _FIELDS: Final[dict[str, dict[str, str]]] = {
         "involvedObject.uid": "",
         "involvedObject.apiVersion": "",
         "reason": "",
+        "reportingComponent": "",
         "type": "",
     },
 }

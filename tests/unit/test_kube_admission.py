@@ -113,10 +113,11 @@ def test_a_pod_has_containers(api: ApiServer) -> None:
         ({"schedulingGates": [{"name": "late"}]}, False),
         ({"tolerations": []}, False),
         ({"tolerations": None}, False),
+        ({"terminationGracePeriodSeconds": 5}, False),
     ],
 )
 def test_a_pods_spec_is_all_but_fixed(api: ApiServer, change: Object, *, allowed: bool) -> None:
-    api.create("pods", pod(), "default")
+    api.create("pods", pod(tolerations=[{"key": "a", "operator": "Exists"}]), "default")
     if allowed:
         assert api.patch("pods", "cart", {"spec": change}, "default")["metadata"]["generation"] == 2
     else:
@@ -247,10 +248,9 @@ def test_nulls_of_built_in_objects_are_not_stored(api: ApiServer) -> None:
     assert without_nulls(made) is made
 
 
-def test_an_event_is_dated_and_stays_in_its_namespace(api: ApiServer) -> None:
+def test_an_event_stays_in_its_namespace(api: ApiServer) -> None:
     about = {"kind": "Pod", "name": "cart", "namespace": "default"}
     made = api.create("events", {"metadata": {"name": "e"}, "involvedObject": about}, "default")
-    assert made["lastTimestamp"] == "2026-11-21T08:00:00Z"
     assert api.list("events", field_selector="involvedObject.name=cart") == [made]
     with pytest.raises(Invalid, match=r"involvedObject\.namespace"):
         api.patch("events", "e", {"involvedObject": {"namespace": "kube-system"}}, "default")

@@ -184,9 +184,11 @@ def test_an_update_keeps_its_kind(api: ApiServer) -> None:
         api.update("nodes", node(), "scale")
 
 
-def test_a_write_with_its_metadata_taken_away_changes_nothing_there(api: ApiServer) -> None:
+def test_an_update_without_metadata_changes_nothing_there(api: ApiServer) -> None:
     old = api.create("nodes", node())
-    assert api.patch("nodes", "n1", {"metadata": None}) is old
+    assert api.patch("nodes", "n1", {"metadata": {}}) is old
+    with pytest.raises(Invalid):
+        api.patch("nodes", "n1", {"metadata": None})
 
 
 def test_what_was_read_stays_as_it_was(api: ApiServer) -> None:
