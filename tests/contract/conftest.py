@@ -1,4 +1,4 @@
-"""The faces of the cloud, for every test of tests/contract/test_ec2*.py."""
+"""The faces of the cloud, for every test of tests/contract/test_ec2*.py, and the real API server for test_kube*.py."""
 
 from collections.abc import Iterator
 
@@ -8,6 +8,9 @@ from sim.clock import Clock
 from sim.cloud.cloud import Cloud
 from tests.contract.faces import FACES, Speaker
 from tests.contract.memory_face import Face
+from tests.controlplane.fixtures import api_plane, pytest_collection_modifyitems, pytest_configure, real_kube
+
+__all__ = ["api_plane", "aws", "pytest_collection_modifyitems", "pytest_configure", "real_kube"]
 
 
 def _parameter(speaker: Speaker) -> object:

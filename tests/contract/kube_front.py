@@ -1,9 +1,12 @@
-"""The two ends of the `Kube` contract: memory itself, and the client over HTTP in front of the same memory.
+"""The ends of the `Kube` contract: memory itself, the client over HTTP in front of it, and a real API server.
 
-A test module takes the fixtures it needs by name: ``kube, memory = kube_front.kube, kube_front.memory``.
+The real one takes part when it is asked for (tests/controlplane/fixtures.py). A test module takes the fixtures it needs
+by name: ``kube, memory = kube_front.kube, kube_front.memory``.
 """
 
+import time
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socket import socket
 from ssl import SSLContext
@@ -36,11 +39,15 @@ class Front(BaseHTTPRequestHandler):
     """HTTP in front of an `InMemoryKube`."""
 
     kube: ClassVar[InMemoryKube]
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
 
     def do_GET(self) -> None:
         url = urlsplit(self.path)
         query = {name: values[0] for name, values in parse_qs(url.query).items()}
-        if not query:
+        if "watch" in query:
+            self._watch(url.path, query)
+        elif not query:
             self._answer(lambda: self.kube.read(url.path))
         else:
             self._answer(
@@ -67,6 +74,22 @@ class Front(BaseHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         pass
+
+    def _watch(self, path: str, query: dict[str, str]) -> None:
+        """Send what there is, as the real one does: without a bookmark, and without an end."""
+        selector, since = query.get("fieldSelector", ""), query["resourceVersion"]
+        try:
+            lines = list(self.kube.watch(path, since=since, field_selector=selector)().events)
+        except Fault as fault:
+            status = {"kind": "Status", "code": status_of(fault), "message": str(fault)}
+            lines = [msgspec.json.encode({"type": "ERROR", "object": status})]
+        self.send_response(200)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        for line in lines:
+            self.wfile.write(b"%x\r\n%b\n\r\n" % (len(line) + 1, line))
+        self.rfile.read(1)
+        self.close_connection = True
 
     def _delete(self, body: bytes) -> bytes:
         self.kube.delete(self.path, body)
@@ -132,6 +155,29 @@ def names(document: Object) -> list[str]:
     return [item["metadata"]["name"] for item in document["items"]]
 
 
+def is_gone(kube: Kube, path: str) -> bool:
+    try:
+        kube.read(path)
+    except Gone:
+        return True
+    return False
+
+
+def eventually(claim: Callable[[], object], seconds: float = 10) -> None:
+    """Wait for what a real cluster does after it has answered; memory has done it by then."""
+    deadline = time.monotonic() + seconds
+    while not _holds(claim):
+        assert time.monotonic() < deadline, f"not within {seconds} s"
+        time.sleep(0.05)
+
+
+def _holds(claim: Callable[[], object]) -> bool:
+    try:
+        return bool(claim())
+    except Gone:
+        return False
+
+
 def pod(name: str, **spec: object) -> Object:
     whole = {"containers": [{"name": "app", "image": "app"}], "terminationGracePeriodSeconds": 30} | spec
     return {"metadata": {"name": name, "labels": {"app": name}}, "spec": whole}
@@ -148,11 +194,21 @@ def endpoint(memory: InMemoryKube) -> Iterator[str]:
     yield from serve(Front)
 
 
-@pytest.fixture(params=["memory", pytest.param("http", marks=pytest.mark.loopback)])
+@pytest.fixture(
+    params=[
+        "memory",
+        pytest.param("http", marks=pytest.mark.loopback),
+        pytest.param("real", marks=[pytest.mark.loopback, pytest.mark.controlplane]),
+    ]
+)
 def kube(request: pytest.FixtureRequest) -> Kube:
-    if request.param == "memory":
-        return cast("Kube", request.getfixturevalue("memory"))
-    return KubeClient(request.getfixturevalue("endpoint"))
+    match request.param:
+        case "memory":
+            return cast("Kube", request.getfixturevalue("memory"))
+        case "http":
+            return KubeClient(request.getfixturevalue("endpoint"), quiet=timedelta(milliseconds=300))
+        case _:
+            return cast("Kube", request.getfixturevalue("real_kube"))
 
 
 @pytest.fixture

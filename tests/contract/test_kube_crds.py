@@ -2,14 +2,14 @@
 
 from typing import Any
 
-import msgspec
 import pytest
 
-from shared.errors import Gone, Invalid
+from shared.errors import Invalid
 from shared.ports import Kube
 from sim.cluster.api_merge import Json
 from tests.contract import kube_front
-from tests.contract.kube_front import create, listed, patch, read
+from tests.contract.kube_front import create, eventually, is_gone, listed, patch, read
+from tests.controlplane.definitions import is_established
 
 memory, endpoint, kube, namespace = kube_front.memory, kube_front.endpoint, kube_front.kube, kube_front.namespace
 
@@ -351,10 +351,10 @@ def test_a_definition_that_is_taken_away_takes_its_objects(kube: Kube) -> None:
             ],
         },
     }
-    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-    made = create(kube, definitions, definition)
-    assert "Established" in msgspec.json.encode(made["status"]).decode()
-    create(kube, "/apis/example.com/v1/things", {"metadata": {"name": "a"}})
+    definitions, things = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "/apis/example.com/v1/things"
+    create(kube, definitions, definition)
+    eventually(lambda: is_established(kube, "things.example.com") and kube.list(things))
+    create(kube, things, {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "a"}})
     kube.delete(f"{definitions}/things.example.com")
-    with pytest.raises(Gone):
-        kube.list("/apis/example.com/v1/things")
+    eventually(lambda: is_gone(kube, things))
+    assert is_gone(kube, f"{definitions}/things.example.com")

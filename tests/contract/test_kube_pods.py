@@ -8,7 +8,7 @@ import pytest
 from shared.errors import Conflict, EvictionRefused, Forbidden, Gone, Invalid
 from shared.ports import Kube
 from tests.contract import kube_front
-from tests.contract.kube_front import create, patch, pod, read
+from tests.contract.kube_front import create, is_gone, patch, pod, read
 
 memory, endpoint, kube, namespace = kube_front.memory, kube_front.endpoint, kube_front.kube, kube_front.namespace
 
@@ -49,14 +49,6 @@ def guarded(
 def evict(kube: Kube, pods: str, name: str, **options: object) -> None:
     body = {"metadata": {"name": name}, "deleteOptions": options}
     kube.create(f"{pods}/{name}/eviction", msgspec.json.encode(body))
-
-
-def is_gone(kube: Kube, path: str) -> bool:
-    try:
-        kube.read(path)
-    except Gone:
-        return True
-    return False
 
 
 def test_a_bound_pod_ends_when_the_kubelet_says_so(kube: Kube, pods: str) -> None:

@@ -1,0 +1,164 @@
+"""One playground on a control plane of its own, and what a test wants to know of it.
+
+The cloud is embedded, its machines boot ten times as fast as real ones, and the schedules ring every five seconds; all
+else is as it would be: the deployed handlers with the rights that a deployment gives them, kube-scheduler,
+kube-controller-manager, and kwok in the kubelets' place.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+import pytest
+
+from shared.model.units import parse_quantity
+from sim.measure import is_over, is_running
+from sim.play import Moment
+from sim.playground import Playground
+from sim.playground_desk import NODE_CLAIMS, NODES, PODS, Desk
+from sim.playground_told import Commentary
+from sim.realtime import RealTimeClock
+from sim.scenario import Managed
+from tests.controlplane.fixtures import FUNCTIONS
+from tests.controlplane.plane import ControlPlane
+from tests.kubernetes.manifests import Object, daemon_set, node_class
+
+SECOND: Final = timedelta(seconds=1)
+MINUTE: Final = timedelta(minutes=1)
+POOLS: Final = "/apis/karpenter.sh/v1/nodepools"
+
+
+class Arena:
+    """One playground, and what a test wants to know of it."""
+
+    def __init__(self, plane: ControlPlane) -> None:
+        """Deploy into the cluster of *plane*; time passes only while somebody waits for something."""
+        clock = RealTimeClock(lambda: datetime.now(UTC))
+        self.playground = Playground(
+            clock,
+            functions=plane.client(plane.token_of(FUNCTIONS)),
+            people=plane.client(),
+            endpoint=plane.endpoint,
+            certificate_authority=plane.certificate_authority,
+            seed=7,
+            node_deletion=3 * SECOND,
+            haste=10,
+        )
+        self.desk: Desk = self.playground.desk
+        self.said: list[str] = []
+        self._registered_before: list[frozenset[str]] = []
+        self.told = Commentary(self.playground, self._hear)
+        self._began = clock.now()
+        self.desk.define()
+        self.until(self.desk.is_defined, "our definitions are served", 30 * SECOND)
+        self.desk.grant()
+        self.playground.start_managed_node(Managed(labels={"eks.amazonaws.com/nodegroup": "system"}))
+        self.desk.apply_all(daemon_set(*one) for one in (("aws-node", "50m"), ("kube-proxy", "100m")))
+        self.desk.apply(node_class())
+        self.playground.ring_every(5 * SECOND)
+
+    def _registered(self) -> frozenset[str]:
+        return frozenset(one["metadata"]["name"] for one in self.claims() if _holds(one, "Registered"))
+
+    @property
+    def seconds(self) -> float:
+        return (self.playground.clock.now() - self._began).total_seconds()
+
+    def until(self, holds: Callable[[], bool], what: str, limit: timedelta, every: timedelta = SECOND) -> float:
+        """Let time pass until *holds*; answer how many seconds that took."""
+        began, last = self.playground.clock.now(), [self.playground.clock.now() - every]
+
+        def looked() -> bool:
+            if self.playground.clock.now() - last[0] < every:
+                return False
+            last[0] = self.playground.clock.now()
+            return holds()
+
+        if not self.playground.drive.run(looked, limit):
+            pytest.fail(f"not within {limit}: {what}\n" + "\n".join(self.said[-60:]))
+        return (self.playground.clock.now() - began).total_seconds()
+
+    def passes(self, duration: timedelta) -> None:
+        self.playground.drive.run(limit=duration)
+
+    def pods(self, app: str = "") -> list[Object]:
+        """Answer the pods of our Deployments that are not on their way out."""
+        found = [pod for pod in self.desk.look(PODS) if pod["metadata"]["namespace"] == "default" and not is_over(pod)]
+        return [pod for pod in found if app in ("", pod["metadata"]["labels"]["app"])]
+
+    def running(self, count: int, app: str = "") -> Callable[[], bool]:
+        def all_run() -> bool:
+            pods = self.pods(app)
+            return len(pods) == count and all(is_running(pod) for pod in pods)
+
+        return all_run
+
+    def nodes(self, pool: str = "") -> list[Object]:
+        """Answer the Nodes of our pools."""
+        labelled = [(node["metadata"]["labels"].get("karpenter.sh/nodepool"), node) for node in self.desk.look(NODES)]
+        return [node for its, node in labelled if its is not None and pool in ("", its)]
+
+    def claims(self) -> list[Object]:
+        return self.desk.look(NODE_CLAIMS)
+
+    def planned_twice(self) -> dict[str, int]:
+        """Answer the pods that more than one NodeClaim was made for, and how many."""
+        counts = Counter(pod for claim in self.told.planned for pod in claim.pods)
+        return {pod: count for pod, count in sorted(counts.items()) if count > 1}
+
+    def second_launches(self) -> list[str]:
+        """Answer the NodeClaims all of whose pods had been planned for before, in the order of their creation."""
+        seen: set[str] = set()
+        again = []
+        for claim in self.told.planned:
+            if seen.issuperset(claim.pods):
+                again.append(claim.claim.name)
+            seen.update(claim.pods)
+        return again
+
+    def planned_while_covered(self) -> list[str]:
+        """Answer the pods that a second NodeClaim was made for while the node of the first was still on its way."""
+        found, first = [], dict[str, str]()
+        for number, claim in enumerate(self.told.planned):
+            for pod in claim.pods:
+                before = first.setdefault(pod, claim.claim.name)
+                if before != claim.claim.name and before not in self._registered_before[number]:
+                    found.append(pod)
+        return sorted(found)
+
+    def nodes_are_not_overfull(self) -> None:
+        """Fail if the requests on a node of ours are more than it has: neither plan nor scheduler may do that."""
+        pods = self.desk.look(PODS)
+        for node in self.nodes():
+            here = [pod for pod in pods if pod["spec"].get("nodeName") == node["metadata"]["name"] and not is_over(pod)]
+            for resource, unit in (("cpu", 1000), ("memory", 1)):
+                asked = sum(
+                    parse_quantity(one["resources"].get("requests", {}).get(resource, "0"), per_unit=unit)
+                    for pod in here
+                    for one in pod["spec"]["containers"]
+                )
+                assert asked <= parse_quantity(node["status"]["allocatable"][resource], per_unit=unit)
+
+    def _hear(self, moment: Moment) -> None:
+        while len(self._registered_before) < len(self.told.planned):
+            self._registered_before.append(self._registered())
+        self.said.append(f"{self.seconds:6.1f} {moment.who:30.30} {moment.what} {moment.why[:120]}")
+
+
+def is_ready(made: Object) -> bool:
+    return _holds(made, "Ready")
+
+
+def count_on(node: Object, pods: list[Object]) -> int:
+    return sum(pod["spec"].get("nodeName") == node["metadata"]["name"] for pod in pods)
+
+
+def zone_of(pod: Object, nodes: list[Object]) -> str:
+    zones = {node["metadata"]["name"]: node["metadata"]["labels"]["topology.kubernetes.io/zone"] for node in nodes}
+    return str(zones[pod["spec"]["nodeName"]])
+
+
+def _holds(made: Object, condition: str) -> bool:
+    conditions = (made.get("status") or {}).get("conditions") or []
+    return any(one["type"] == condition and one["status"] == "True" for one in conditions)

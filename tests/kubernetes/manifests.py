@@ -1,0 +1,86 @@
+"""What a test applies, as kubectl would."""
+
+from typing import Any
+
+Object = dict[str, Any]
+
+
+def daemon_set(name: str, cpu: str) -> Object:
+    requests = {"cpu": cpu, "memory": "32Mi"}
+    spec = {
+        "priorityClassName": "system-node-critical",
+        "tolerations": [{"operator": "Exists"}],
+        "containers": [{"name": name, "image": name, "resources": {"requests": requests}}],
+    }
+    template = {"metadata": {"labels": {"app": name}}, "spec": spec}
+    body = {"selector": {"matchLabels": {"app": name}}, "template": template}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": name, "namespace": "kube-system"},
+        "spec": body,
+    }
+
+
+def deployment(name: str, replicas: int, cpu: str, memory: str, **more: object) -> Object:
+    requests = {"cpu": cpu, "memory": memory}
+    spec = {
+        "terminationGracePeriodSeconds": 5,
+        "containers": [{"name": name, "image": name, "resources": {"requests": requests}}],
+        **more,
+    }
+    template = {"metadata": {"labels": {"app": name}}, "spec": spec}
+    body = {"replicas": replicas, "selector": {"matchLabels": {"app": name}}, "template": template}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": body}
+
+
+def node_class() -> Object:
+    tags = [{"tags": {"karpenter.sh/discovery": "*"}}]
+    return {
+        "apiVersion": "karpenter.k8s.aws/v1",
+        "kind": "EC2NodeClass",
+        "metadata": {"name": "default"},
+        "spec": {
+            "role": "joiner-node",
+            "amiSelectorTerms": [{"alias": "al2023@latest"}],
+            "subnetSelectorTerms": tags,
+            "securityGroupSelectorTerms": tags,
+        },
+    }
+
+
+def node_pool(name: str, *, weight: int = 1, expire_after: str = "720h", tier: str = "") -> Object:
+    """Answer a NodePool of types of all sizes; those of a *tier* take nobody who does not tolerate it."""
+    wanted = {
+        "karpenter.sh/capacity-type": ["spot", "on-demand"],
+        "kubernetes.io/arch": ["amd64"],
+        "karpenter.k8s.aws/instance-category": ["c", "m", "r"],
+    }
+    spec: Object = {
+        "expireAfter": expire_after,
+        "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"},
+        "requirements": [{"key": key, "operator": "In", "values": values} for key, values in wanted.items()],
+    }
+    labels = {}
+    if tier:
+        labels = {"tier": tier}
+        spec["taints"] = [{"key": "tier", "value": tier, "effect": "NoSchedule"}]
+    return {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodePool",
+        "metadata": {"name": name},
+        "spec": {
+            "weight": weight,
+            "disruption": {
+                "consolidationPolicy": "WhenEmpty",
+                "consolidateAfter": "5s",
+                "budgets": [{"nodes": "100%"}],
+            },
+            "template": {"metadata": {"labels": labels}, "spec": spec},
+        },
+    }
+
+
+def budget(app: str, allowed: int | str) -> Object:
+    spec = {"maxUnavailable": allowed, "selector": {"matchLabels": {"app": app}}}
+    return {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": app}, "spec": spec}

@@ -1,0 +1,81 @@
+"""Where the programs of a control plane come from; what builds them here only looks like Go."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.controlplane.binaries import API_SERVER, ASSETS, ETCD, PROGRAMS, NoPrograms, cache, programs, version
+
+BUILDS = """#!/bin/sh
+echo built >> "{log}"
+while [ "$1" != -o ]; do shift; done
+sleep 0.2; echo program > "$2"; chmod +x "$2"
+"""
+BREAKS = """#!/bin/sh
+echo 'main.go:1: it is too late in the day' >&2
+exit 1
+"""
+
+
+@pytest.fixture
+def go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
+    """Answer what makes a script Go, in a cache of its own; it answers the file that the script logs to."""
+    log, folder = tmp_path / "log", tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+    monkeypatch.delenv(ASSETS, raising=False)
+
+    def become(script: str) -> Path:
+        folder.joinpath("go").write_text(script.format(log=log))
+        folder.joinpath("go").chmod(0o755)
+        return log
+
+    return become
+
+
+def test_the_version_is_that_of_go_mod() -> None:
+    assert [part.isdecimal() for part in version().split(".")] == [True] * 3
+
+
+def test_it_is_built_once_for_all_who_ask(go: Callable[[str], Path]) -> None:
+    log = go(BUILDS)
+    said: list[str] = []
+    with ThreadPoolExecutor(3) as pool:
+        [folder] = set(pool.map(lambda _: programs(say=said.append), range(3)))
+    assert programs(say=said.append) == folder
+    assert log.read_text() == "built\n"
+    assert sorted(each.name for each in folder.iterdir()) == sorted(PROGRAMS)
+    assert sorted(each.name for each in cache().iterdir()) == [folder.name, "lock"]
+    assert said == ["control plane: waiting for the build that another process has begun"] * 2
+
+
+def test_a_build_that_fails_says_why_and_leaves_nothing(go: Callable[[str], Path]) -> None:
+    go(BREAKS)
+    with pytest.raises(NoPrograms, match="too late in the day"):
+        programs()
+    assert [each.name for each in cache().iterdir()] == ["lock"]
+
+
+def test_without_go_one_is_told_what_would_help(
+    go: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go(BUILDS)
+    monkeypatch.setenv("PATH", str(tmp_path / "nowhere"))
+    with pytest.raises(NoPrograms, match=r"go.*not on PATH.*https://go\.dev/dl.*KUBEBUILDER_ASSETS"):
+        programs()
+
+
+def test_what_somebody_has_is_used_if_it_is_all_that_is_wanted(
+    go: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go(BUILDS)
+    has = tmp_path / "assets"
+    has.mkdir()
+    for name in (ETCD, API_SERVER):
+        has.joinpath(name).touch(0o755)
+    monkeypatch.setenv(ASSETS, str(has))
+    assert programs((ETCD, API_SERVER)) == has
+    assert programs() != has
