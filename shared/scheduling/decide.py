@@ -78,6 +78,7 @@ def _left(text: str, cluster: Cluster) -> timedelta:
 
 
 def _events(cluster: Cluster, placement: Placement, pods: dict[str, Pod]) -> Iterator[Action]:
+    joined = frozenset(node.name for node in cluster.nodes)
     for verdict in placement.unschedulable:
         pod = pods.get(verdict.pod)
         if pod is not None:
@@ -86,11 +87,12 @@ def _events(cluster: Cluster, placement: Placement, pods: dict[str, Pod]) -> Ite
     for node in placement.new_nodes:
         yield from (_nominated(pods[name], f"nodeclaim/{node.name}", cluster) for name in node.pods if name in pods)
     for fit in placement.existing:
-        yield from (_nominated(pods[name], _place(fit), cluster) for name in fit.pods if name in pods)
+        place = _place(fit, joined)
+        yield from (_nominated(pods[name], place, cluster) for name in fit.pods if name in pods)
 
 
-def _place(fit: Fit) -> str:
-    return f"node/{fit.node}"
+def _place(fit: Fit, joined: frozenset[str]) -> str:
+    return f"{'node' if fit.node in joined else 'nodeclaim'}/{fit.node}"
 
 
 def _nominated(pod: Pod, place: str, cluster: Cluster) -> PublishEvent:

@@ -16,8 +16,9 @@ from shared.scheduling.demand import PodClass
 from shared.scheduling.opened import Offer, Opened, could_ever, holding, offer, put
 from shared.scheduling.placement import Options
 from shared.scheduling.relaxation import Stage
+from shared.scheduling.shelf import Mask
 from shared.scheduling.standing import Block, Standing, blocks
-from shared.scheduling.templates import Template
+from shared.scheduling.templates import Narrowed, Template
 from shared.scheduling.topology import Topology
 
 
@@ -36,6 +37,29 @@ class Packing(msgspec.Struct, kw_only=True, eq=False):
     admitted: dict[Stage, list[Block]] = msgspec.field(default_factory=dict)
     refused: dict[tuple[int, int], set[int]] = msgspec.field(default_factory=dict)
     """By class and stage: opened nodes that will never take such a pod again."""
+    targets: tuple[Mask, ...] = ()
+    """By template: the types that a new node is, if they do; empty: any."""
+    given_up: int = 0
+    """Preferences, counted per pod, that were not held."""
+
+    def fork(self) -> "Packing":
+        """Answer a packing that starts where this one is, before anything was opened."""
+        standing = [
+            msgspec.structs.replace(
+                node,
+                ports=list(node.ports),
+                attached={driver: set(keys) for driver, keys in node.attached.items()},
+                pods=list(node.pods),
+            )
+            for node in self.standing
+        ]
+        return Packing(
+            standing=standing,
+            templates=self.templates,
+            limits={name: dict(left) for name, left in self.limits.items()},
+            topology=self.topology.fork(),
+            options=self.options,
+        )
 
     def place(self, pods: PodClass) -> list[Pod]:
         """Place what can be placed of *pods*; answer the rest, in order."""
@@ -43,23 +67,49 @@ class Packing(msgspec.Struct, kw_only=True, eq=False):
             return self._relaxing(pods, pods.pods)
         return [pod for pod in pods.pods if self._relaxing(pods, [pod])]
 
-    def place_at_home(self, pods: PodClass, homes: Mapping[str, Standing]) -> list[Pod]:
+    def place_at_home(self, pods: PodClass, homes: Mapping[str, int]) -> list[Pod]:
         """Place those of *pods* that a node is already on its way for; answer the rest, in order."""
-        return [pod for pod in pods.pods if pod.name not in homes or not self._at_home(pods, pod, homes[pod.name])]
+        return [
+            pod
+            for pod in pods.pods
+            if pod.name not in homes or not self._at_home(pods, pod, self.standing[homes[pod.name]])
+        ]
+
+    def place_on_standing(self, pods: PodClass) -> list[Pod]:
+        """Place those of *pods* that have room, with all they prefer, on what is there; answer the rest, in order."""
+        if pods.stages[0].is_contradictory:
+            return pods.pods
+        if not pods.bound[0]:
+            return self._on_standing_nodes(pods, 0, pods.pods)
+        return [pod for pod in pods.pods if self._on_standing_nodes(pods, 0, [pod])]
+
+    def open(self, template: Template, state: Narrowed, mask: Mask) -> int | None:
+        """Open a node that may be of the types in *mask*, still empty; answer its number, None if it cannot be."""
+        node = self._blank(template, mask & state.mask)
+        if node is None or not template.meets_minima(state, node.mask):
+            return None
+        node.state = state
+        self._charge(template, node.mask)
+        self.opened.append(node)
+        insort(self.order, (0, node.number))
+        return node.number
+
+    def place_on(self, number: int, pods: PodClass, some: list[Pod]) -> int:
+        """Place as many of *some* as the opened node takes, with all they prefer; answer how many."""
+        self.refused.setdefault((id(pods), 0), set())
+        return self._on_opened(number, pods, 0, some)
 
     def _relaxing(self, pods: PodClass, some: list[Pod]) -> list[Pod]:
         left = list(some)
         for number, stage in enumerate(pods.stages):
             if left and not stage.is_contradictory:
+                before = len(left)
                 left = self._sweep(pods, number, left)
+                self.given_up += number * (before - len(left))
         return left
 
     def _sweep(self, pods: PodClass, stage: int, left: list[Pod]) -> list[Pod]:
-        for block in self._admitting(pods.stages[stage]):
-            if not left:
-                return left
-            if block.may_hold(pods.need):
-                left = self._on_block(block, pods, stage, left)
+        left = self._on_standing_nodes(pods, stage, left)
         refused = self.refused.setdefault((id(pods), stage), set())
         for _, number in list(self.order):
             if not left:
@@ -68,6 +118,14 @@ class Packing(msgspec.Struct, kw_only=True, eq=False):
                 left = left[self._on_opened(number, pods, stage, left) :]
         while left and (count := self._on_new(pods, stage, left)):
             left = left[count:]
+        return left
+
+    def _on_standing_nodes(self, pods: PodClass, stage: int, left: list[Pod]) -> list[Pod]:
+        for block in self._admitting(pods.stages[stage]):
+            if not left:
+                return left
+            if block.may_hold(pods.need):
+                left = self._on_block(block, pods, stage, left)
         return left
 
     def _on_block(self, block: Block, pods: PodClass, stage: int, left: list[Pod]) -> list[Pod]:
@@ -126,24 +184,25 @@ class Packing(msgspec.Struct, kw_only=True, eq=False):
         return only_hosts or not could_ever(node, pods, stage)
 
     def _on_new(self, pods: PodClass, stage: int, left: list[Pod]) -> int:
-        for template in self.templates:
-            node = self._blank(template, pods)
-            found = None if node is None else self._first_offer(node, pods, stage, len(left))
-            if node is not None and found is not None:
-                self._charge(node, pods, found)
-                self.opened.append(node)
-                self._take(node, pods, found, left)
-                return found.count
+        for number, template in enumerate(self.templates):
+            some = (self.targets[number], template.start.mask) if self.targets else (template.start.mask,)
+            for mask in some:
+                node = self._blank(template, mask)
+                found = None if node is None else self._first_offer(node, pods, stage, len(left))
+                if node is not None and found is not None:
+                    self._charge(template, holding(node, pods, 1, node.mask & found.state.mask))
+                    self.opened.append(node)
+                    self._take(node, pods, found, left)
+                    return found.count
         return 0
 
-    def _blank(self, template: Template, pods: PodClass) -> Opened | None:
+    def _blank(self, template: Template, mask: Mask) -> Opened | None:
         limits = self.limits.get(template.pool.name)
-        mask = template.start.mask
         if limits is not None:
             mask = 0 if limits.get(NODES, 1) < 1 else mask & template.shelf.within(_without_nodes(limits))
         if not mask:
             return None
-        nothing: Vector = (0,) * len(pods.need)
+        nothing: Vector = (0,) * len(template.shelf.axes.names)
         return Opened(
             number=len(self.opened), template=template, state=template.start, mask=mask, used=nothing, ports=[]
         )
@@ -159,14 +218,13 @@ class Packing(msgspec.Struct, kw_only=True, eq=False):
         node.is_relaxed = True
         return offer(node, pods, stage, count, self.topology)
 
-    def _charge(self, node: Opened, pods: PodClass, found: Offer) -> None:
+    def _charge(self, template: Template, mask: Mask) -> None:
         """Take the largest that the node may be, with its first pod, off the limits."""
-        limits = self.limits.get(node.template.pool.name)
+        limits = self.limits.get(template.pool.name)
         if limits is None:
             return
-        mask = holding(node, pods, 1, node.mask & found.state.mask)
         for name in limits:
-            limits[name] -= 1 if name == NODES else node.template.shelf.largest(mask, name)
+            limits[name] -= 1 if name == NODES else template.shelf.largest(mask, name)
 
     def _take(self, node: Opened, pods: PodClass, found: Offer, left: list[Pod]) -> None:
         put(node, pods, found, [pod.name for pod in left[: found.count]], self.topology)

@@ -34,6 +34,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     readiness: Literal["Required", "Assumed"] = "Required"
     """Assumed: a NodePool is used though its node class is missing or not ready (planning from files)."""
     max_instance_types: int = MAX_INSTANCE_TYPES
+    packing: Literal["Priced", "Greedy"] = "Priced"
+    """Greedy: the first plan that was found, whatever it costs."""
 
 
 class Choice(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -93,6 +95,8 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
     existing: tuple[Fit, ...] = ()
     unschedulable: tuple[Unschedulable, ...] = ()
     approximations: tuple[Approximation, ...] = ()
+    greedy_usd_per_hour: float = 0.0
+    """What the new nodes of the greedy plan would have cost."""
 
     @property
     def price_usd_per_hour(self) -> float:

@@ -49,7 +49,7 @@ def placement(
     units = _units(packing, cluster)
     new_nodes: list[NewNode] = []
     refused = list(unschedulable)
-    for node in packing.opened:
+    for node in (one for one in packing.opened if one.pods):
         made = _new_node(node, packing.options, units, axes)
         if isinstance(made, Refusal):
             refused += [Unschedulable(pod=name, reason=made.reason, message=made.message) for name in node.pods]

@@ -40,10 +40,12 @@ class Shelf:
         self, types: Iterable[InstanceType], axes: Axes, unavailable: tuple[UnavailableOffering, ...], now: datetime
     ) -> None:
         """Sort *types* in; what EC2 refused lately, or what is overdrawn, is not on sale."""
+        self.axes = axes
         self.types = tuple(sorted(types, key=lambda one: one.name))
         refused = _refused(unavailable, now)
         self.offerings = tuple(_on_sale(one, refused, now) for one in self.types)
-        self._rooms = _thresholds([axes.vector(one.allocatable) for one in self.types], len(axes.names))
+        self.rooms = tuple(axes.vector(one.allocatable) for one in self.types)
+        self._steps = _thresholds(self.rooms, len(axes.names))
         self._labels = _labels(self.types)
         self._kinds: dict[Kind, Mask] = {}
         self.usable: Mask = 0
@@ -59,7 +61,7 @@ class Shelf:
 
     def fitting(self, mask: Mask, needed: Vector) -> Mask:
         """Keep the types that have room for *needed* in all."""
-        for amount, (steps, masks) in zip(needed, self._rooms, strict=True):
+        for amount, (steps, masks) in zip(needed, self._steps, strict=True):
             if amount > 0:
                 mask &= masks[bisect_left(steps, amount)]
                 if not mask:
@@ -119,10 +121,11 @@ class Shelf:
 
     def cheapest_first(self, wanted: Requirements, mask: Mask) -> list[Priced]:
         """Answer the types in *mask* by the price of their cheapest open offering, then by name."""
-        kinds = self.kinds(wanted)
-        if kinds not in self._priced:
-            self._priced[kinds] = self._priced_in(frozenset(kinds))
-        return [one for one in self._priced[kinds] if one.bit & mask]
+        return [one for one in self._by_price(wanted) if one.bit & mask]
+
+    def cheapest(self, wanted: Requirements, mask: Mask) -> Priced | None:
+        """Answer the first of those, None if there is none."""
+        return next((one for one in self._by_price(wanted) if one.bit & mask), None)
 
     def capacity_types(self, wanted: Requirements, mask: Mask) -> frozenset[str]:
         """Answer the capacity types of the open offerings of the types in *mask*."""
@@ -163,6 +166,12 @@ class Shelf:
         if name not in self._capacities:
             self._capacities[name] = _thresholds([(one.capacity[name],) for one in self.types], 1)[0]
         return self._capacities[name]
+
+    def _by_price(self, wanted: Requirements) -> tuple[Priced, ...]:
+        kinds = self.kinds(wanted)
+        if kinds not in self._priced:
+            self._priced[kinds] = self._priced_in(frozenset(kinds))
+        return self._priced[kinds]
 
     def _intersecting(self, item: Requirement) -> Mask:
         return sum(
@@ -213,7 +222,7 @@ def _on_sale(one: InstanceType, refused: Refused, now: datetime) -> tuple[Offeri
     )
 
 
-def _thresholds(rooms: list[Vector], width: int) -> list[tuple[list[int], list[Mask]]]:
+def _thresholds(rooms: Sequence[Vector], width: int) -> list[tuple[list[int], list[Mask]]]:
     """For each axis: amounts, rising, and for each the types that have at least so much; the last is nobody."""
     found = []
     for axis in range(width):

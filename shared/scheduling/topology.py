@@ -74,6 +74,11 @@ class Topology(msgspec.Struct, kw_only=True, eq=False):
     groups: list[Group] = msgspec.field(default_factory=list)
     known: dict[tuple[str, object], tuple[int, ...]] = msgspec.field(default_factory=dict)
 
+    def fork(self) -> "Topology":
+        """Answer the same groups, to be counted on from here."""
+        groups = [Group(rule=group.rule, counts=dict(group.counts)) for group in self.groups]
+        return msgspec.structs.replace(self, groups=groups)
+
     def rules(self, pod: Pod, stage: Stage) -> tuple[int, ...]:
         """Answer the groups by which *pod* is bound at *stage*: its own, and those that keep it away."""
         own = (self.index[rule] for rule in own_rules(pod, stage, self.cluster.namespaces))

@@ -1,0 +1,190 @@
+"""How good and how fast plans are: `python -m sim.bench_plan CATALOGUE [WORKLOAD …] [--write FOLDER]`.
+
+Workloads as documents; with a folder, each is written there with its plan, for a judge that is not ours.
+"""
+
+import argparse
+import resource
+import sys
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from timeit import default_timer
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from shared.model.labels import CAPACITY_TYPE, HOSTNAME, ZONE
+from shared.scheduling.placement import Options, Placement
+from shared.scheduling.solve import solve
+from shared.snapshot.catalogue import decode_catalogue
+from shared.snapshot.documents import cluster_from_documents
+from sim.cloud.chance import share
+
+Document = dict[str, Any]
+NOW: Final = datetime(2026, 11, 21, tzinfo=UTC)
+SIZES: Final = (100, 200, 250, 500, 750, 1000, 1500, 2000, 3000, 4000)
+"""Milli cpu of a pod of a Deployment."""
+RATIOS: Final = (1, 2, 2, 4, 4, 8)
+"""Its GiB per core."""
+SMALL_CPU: Final = (100, 250, 500, 1000, 1500)
+SMALL_MEMORY: Final = (100, 256, 512, 1024, 2048, 4096)
+PER_DEPLOYMENT: Final = 100
+
+
+def pick(some: tuple[int, ...], *words: object) -> int:
+    """Answer one of *some*, by chance."""
+    return some[int(share(*words) * len(some))]
+
+
+def pod(name: str, labels: dict[str, str], cpu: int, memory: int, **spec: object) -> Document:
+    """Answer a Pod's document; *cpu* in milli, *memory* in MiB."""
+    requests = {"cpu": f"{cpu}m", "memory": f"{memory}Mi"}
+    containers = [{"name": "app", "resources": {"requests": requests}}]
+    meta = {"name": name, "namespace": "default", "labels": labels}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": {"containers": containers, **spec}}
+
+
+def spread(key: str, labels: dict[str, str]) -> list[Document]:
+    """Answer a hard constraint of skew 1 over *key*."""
+    selector = {"matchLabels": labels}
+    return [{"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": selector}]
+
+
+def _deployment(number: int, replicas: int, *, is_spread: bool) -> Iterator[Document]:
+    own = {"app": f"app-{number}"}
+    cpu = pick(SIZES, "cpu", number)
+    memory = cpu * pick(RATIOS, "ratio", number) * 1024 // 1000 + pick((0, 64, 128), "more", number)
+    spec = {"topologySpreadConstraints": spread(ZONE, own)} if is_spread else {}
+    return (pod(f"app-{number}-{replica}", own, cpu, memory, **spec) for replica in range(replicas))
+
+
+def deployments(count: int) -> Iterator[Document]:
+    """Replicas of Deployments of everyday sizes, every second one spread over zones."""
+    for number in range(PER_DEPLOYMENT):
+        yield from _deployment(number, count // PER_DEPLOYMENT, is_spread=number % 2 > 0)
+
+
+def plain(count: int) -> Iterator[Document]:
+    """The same, none spread."""
+    for number in range(PER_DEPLOYMENT):
+        yield from _deployment(number, count // PER_DEPLOYMENT, is_spread=False)
+
+
+def distinct(count: int) -> Iterator[Document]:
+    """No two alike; a fifth on demand, a fifth in twenty groups that are spread over zones."""
+    for number in range(count):
+        group = {"tier": str(number % 20)}
+        spec: Document = {"nodeSelector": {CAPACITY_TYPE: "on-demand"}} if share("demand", number) < 1 / 5 else {}
+        if share("spread", number) < 1 / 5:
+            spec["topologySpreadConstraints"] = spread(ZONE, group)
+        memory = 128 + int(share("memory", number) * 12_000)
+        yield pod(f"odd-{number}", group | {"app": f"odd-{number}"}, 100 + number % 4000, memory, **spec)
+
+
+def diverse(count: int) -> Iterator[Document]:
+    """Five kinds in equal parts: plain, spread over zones, over hosts, near each other by zone, apart by host."""
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    for number in range(count):
+        size = pick(SMALL_CPU, "cpu", number), pick(SMALL_MEMORY, "memory", number)
+        own, other = ({"my-label": "abcdefg"[pick(tuple(range(7)), which, number)]} for which in ("own", "other"))
+        near, far = {"my-affinity": own["my-label"]}, {"app": "nginx"}
+        kinds: tuple[tuple[dict[str, str], Document], ...] = (
+            (own, {}),
+            (own, {"topologySpreadConstraints": spread(ZONE, other)}),
+            (own, {"topologySpreadConstraints": spread(HOSTNAME, other)}),
+            (near, {"affinity": {"podAffinity": {required: [_term(ZONE, near)]}}}),
+            (far, {"affinity": {"podAntiAffinity": {required: [_term(HOSTNAME, far)]}}}),
+        )
+        labels, spec = kinds[number % len(kinds)]
+        yield pod(f"pod-{number}", labels, *size, **spec)
+
+
+def _term(key: str, labels: dict[str, str]) -> Document:
+    return {"topologyKey": key, "labelSelector": {"matchLabels": labels}}
+
+
+def preferences(count: int) -> Iterator[Document]:
+    """Equal pods with a preferred zone, and a preference to be apart in zones, which cannot be, and on hosts."""
+    preferred = "preferredDuringSchedulingIgnoredDuringExecution"
+    own = {"app": "nginx"}
+    zone = {"matchExpressions": [{"key": ZONE, "operator": "In", "values": ["us-east-1a"]}]}
+    terms = ((10, ZONE), (1, HOSTNAME))
+    affinity = {
+        "nodeAffinity": {preferred: [{"weight": 1, "preference": zone}]},
+        "podAntiAffinity": {
+            preferred: [{"weight": weight, "podAffinityTerm": _term(key, own)} for weight, key in terms]
+        },
+    }
+    return (pod(f"wish-{number}", own, 500, 1024, affinity=affinity) for number in range(count))
+
+
+WORKLOADS: Final[dict[str, tuple[Callable[[int], Iterator[Document]], int]]] = {
+    "plain-1000": (plain, 1_000),
+    "deployments-1000": (deployments, 1_000),
+    "deployments-10000": (deployments, 10_000),
+    "deployments-40000": (deployments, 40_000),
+    "distinct-5000": (distinct, 5_000),
+    "diverse-5000": (diverse, 5_000),
+    "diverse-20000": (diverse, 20_000),
+    "diverse-40000": (diverse, 40_000),
+    "preferences-4000": (preferences, 4_000),
+}
+
+
+def documents(name: str) -> list[Document]:
+    """Answer a NodePool of everyday types, and the pods of the workload *name*."""
+    make, count = WORKLOADS[name]
+    reference = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}
+    wanted = (
+        ("kubernetes.io/arch", ["amd64"]),
+        (CAPACITY_TYPE, ["spot", "on-demand"]),
+        ("karpenter.k8s.aws/instance-category", ["c", "m", "r"]),
+    )
+    needs = [{"key": key, "operator": "In", "values": values} for key, values in wanted]
+    template = {"spec": {"nodeClassRef": reference, "requirements": needs}}
+    pool = {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodePool",
+        "metadata": {"name": "default"},
+        "spec": {"template": template},
+    }
+    return [pool, *make(count)]
+
+
+def main() -> None:
+    """Plan each workload, and print what that took and what it costs."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("catalogue", type=Path)
+    parser.add_argument("workloads", nargs="*", default=sorted(WORKLOADS), metavar="WORKLOAD")
+    parser.add_argument("--write", type=Path, metavar="FOLDER")
+    chosen = parser.parse_args()
+    sys.stdout.write(f"{'workload':20}{'decode s':>9}{'plan s':>8}{'pods/s':>9}{'nodes':>7}{'$/h':>10}{'greedy':>10}\n")
+    for name in chosen.workloads:
+        some = documents(name)
+        encoded = msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": some})
+        if chosen.write is not None:
+            (chosen.write / f"{name}.json").write_bytes(encoded)
+        _plan(name, encoded, chosen.catalogue)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    sys.stdout.write(f"peak {peak:.0f} MiB\n")
+
+
+def _plan(name: str, encoded: bytes, catalogue: Path) -> Placement:
+    began = default_timer()
+    cluster = cluster_from_documents([msgspec.json.decode(encoded)], NOW)
+    cluster = replace(cluster, catalogue=decode_catalogue(catalogue.read_bytes()))
+    decoded = default_timer()
+    found = solve(cluster, options=Options(readiness="Assumed"))
+    took = default_timer() - decoded
+    sys.stdout.write(
+        f"{name:20}{decoded - began:9.2f}{took:8.2f}{len(cluster.pods) / took:9.0f}{len(found.new_nodes):7}"
+        f"{found.price_usd_per_hour:10.3f}{found.greedy_usd_per_hour:10.3f}\n"
+    )
+    sys.stdout.flush()
+    return found
+
+
+if __name__ == "__main__":
+    main()
