@@ -1,0 +1,291 @@
+"""`joiner playground`: a cluster to play with. A real control plane, an embedded cloud, the deployed handlers."""
+
+import argparse
+import os
+import shlex
+import shutil
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import Thread
+from types import FrameType
+from typing import Any, Final
+
+import yaml
+
+from cli.demo import Timeline
+from cli.text import Palette
+from shared.errors import Fault
+from sim.lambdas.template import SynthesisError
+from sim.playground import Playground
+from sim.playground_told import Commentary
+from sim.realtime import RealTimeClock
+from sim.scenario import Managed, Scenario
+
+EXAMPLES: Final = Path(__file__).resolve().parent.parent / "examples" / "playground"
+DESCRIPTION: Final = """Start a real Kubernetes control plane on this machine, an embedded EC2 whose instances join it
+as nodes, and the very handlers that would be deployed, on their schedules, in real time. Nothing is contacted; prices
+are synthetic. Ctrl-C ends all of it and leaves nothing. The control plane is built from source once, which needs Go
+and some minutes."""
+ORDERS: Final = {
+    "interrupt [NODE]": "EC2 takes a spot node back in two minutes (without NODE: the busiest)",
+    "rebalance [NODE]": "EC2 says that a spot node is in danger",
+    "kill [NODE]": "the instance dies at once",
+    "status": "count nodes, pods and dollars now",
+    "help": "this list",
+    "quit": "end, as Ctrl-C does",
+}
+LOOK_EVERY: Final = timedelta(seconds=2)
+SERVED_WITHIN: Final = timedelta(seconds=30)
+GROUP: Final = "joiner:functions"
+SYSTEM: Final = Managed(labels={"eks.amazonaws.com/nodegroup": "system"})
+
+
+class CannotPlay(Exception):
+    """There is nothing to play with; the message says what is missing."""
+
+
+def add_to(commands: Any) -> None:  # noqa: ANN401 - argparse does not export the type
+    """Add the command."""
+    orders = "\n".join(f"  {name:18} {says}" for name, says in ORDERS.items())
+    parser = commands.add_parser(
+        "playground",
+        help="a real control plane with an embedded cloud, to play with",
+        description=DESCRIPTION,
+        epilog=f"what may be typed while it runs:\n{orders}\n\nexamples:\n  joiner playground\n"
+        "  joiner playground --apply examples/playground/nodepool.yaml --apply examples/playground/web.yaml\n"
+        "  joiner playground --for 120 </dev/null\n\n"
+        "exit codes: 0 ended by you or by --for, 1 something is missing or the control plane ended, 2 wrong usage",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--apply", type=Path, action="append", default=[], metavar="FILE", help="manifests to begin with (YAML)"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="another cloud: prices, instance ids, delays")
+    parser.add_argument("--for", type=float, dest="seconds", metavar="SECONDS", help="end by itself after so long")
+    parser.set_defaults(run=run)
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Play until somebody ends it, and answer 0; 1 if it could not begin or the control plane ended by itself."""
+    try:
+        manifests = [one for path in chosen.apply for one in _manifests(path)]
+        with ExitStack() as stack:
+            return _play(chosen, manifests, stack)
+    except KeyboardInterrupt:
+        sys.stderr.write("\nended before it began\n")
+    except (CannotPlay, Fault, SynthesisError) as error:
+        return _refuse(str(error))
+    return 0
+
+
+def _play(chosen: argparse.Namespace, manifests: list[dict[str, Any]], stack: ExitStack) -> int:
+    from sim.http.server import EmbeddedAws  # noqa: PLC0415 - moto takes more than a second, and only this needs it
+
+    with _interruptible():
+        plane, token = _control_plane(stack)
+        clock = RealTimeClock(lambda: datetime.now(UTC))
+        playground = Playground(
+            clock,
+            functions=plane.client(token),
+            people=plane.client(),
+            endpoint=plane.endpoint,
+            certificate_authority=plane.certificate_authority,
+            seed=chosen.seed,
+        )
+        aws = stack.enter_context(EmbeddedAws(playground.cloud))
+        playground.drive.lock = aws.lock
+        _furnish(playground, manifests)
+        kubeconfig = plane.processes.folder / "kubeconfig"
+        kubeconfig.touch(mode=0o600)
+        kubeconfig.write_text(plane.kubeconfig(), encoding="utf-8")
+    sys.stdout.write(_welcome(kubeconfig, aws.url))
+    timeline = Timeline(Scenario(name="playground", says="what happens, as it happens", acts=()), _palette())
+    attended = _Attended(playground, Commentary(playground, timeline.tell), plane.processes.died)
+    with _stopping(playground):
+        playground.drive.run(attended.tend, timedelta(seconds=chosen.seconds) if chosen.seconds is not None else None)
+    sys.stdout.write("\nending\n")
+    return _refuse(attended.died) if attended.died else 0
+
+
+def _control_plane(stack: ExitStack) -> tuple[Any, str]:
+    """Start a control plane that ends with *stack*; answer it and the token of the functions.
+
+    Raises:
+        CannotPlay: it cannot be built or started, or this is no checkout.
+    """
+    try:
+        # Only a checkout has it: what is deployed neither ships a control plane nor the tests that it is made for.
+        from tests.controlplane.binaries import NoPrograms  # noqa: PLC0415
+        from tests.controlplane.commands import User  # noqa: PLC0415
+        from tests.controlplane.plane import ControlPlane, NotStarted  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise CannotPlay(
+            f"{error.name} is missing: the playground needs a checkout of the repository with its development "
+            "dependencies (`make setup`, then `make playground`)"
+        ) from error
+    functions = User(name=GROUP, groups=(GROUP,))
+    try:
+        plane = stack.enter_context(ControlPlane(users=[functions], say=_say))
+    except (NoPrograms, NotStarted) as error:
+        raise CannotPlay("\n".join([str(error), *getattr(error, "__notes__", ())])) from error
+    return plane, plane.token_of(functions)
+
+
+def _furnish(playground: Playground, manifests: list[dict[str, Any]]) -> None:
+    """Put into the cluster what was there before Joiner, our definitions, the rights of the functions, *manifests*."""
+    desk = playground.desk
+    desk.define()
+    if not playground.drive.run(desk.is_defined, SERVED_WITHIN):
+        raise CannotPlay(f"the API server does not serve our CustomResourceDefinitions after {SERVED_WITHIN}")
+    desk.grant()
+    playground.start_managed_node(SYSTEM)
+    desk.apply_all(manifests)
+
+
+def _welcome(kubeconfig: Path, aws: str) -> str:
+    """Answer what somebody needs to know who is here for the first time."""
+    kubectl = "kubectl" if shutil.which("kubectl") else "kubectl (not on PATH: https://kubernetes.io/docs/tasks/tools)"
+    here = os.path.relpath(EXAMPLES)
+    return f"""
+kubeconfig     {kubeconfig}
+AWS endpoint   {aws}   (EC2, SSM, EKS, pricing; any credentials)
+
+Three things to try, in another terminal:
+  export KUBECONFIG={kubeconfig}
+
+  1  {kubectl} apply -f {here}/nodepool.yaml        a NodePool and the EC2NodeClass it names
+     kubectl get nodepools,ec2nodeclasses
+  2  kubectl apply -f {here}/web.yaml && kubectl scale deployment web --replicas=20
+     kubectl get nodeclaims,nodes --watch          a node comes for the pods that wait
+  3  interrupt                                     typed here: EC2 takes the busiest spot node back
+
+Ctrl-C ends everything.
+
+"""
+
+
+class _Attended:
+    """Looks after a playground that runs: samples, orders that are typed, and whether the control plane lives."""
+
+    def __init__(self, playground: Playground, commentary: Commentary, deaths: Any) -> None:  # noqa: ANN401
+        self.died = ""
+        """What ended by itself, with its last words."""
+        self._playground, self._commentary, self._deaths = playground, commentary, deaths
+        self._looked: datetime | None = None
+        self._orders: SimpleQueue[str] = SimpleQueue()
+        Thread(target=self._listen, name="orders", daemon=True).start()
+
+    def tend(self) -> bool:
+        """Do what is due; answer whether it is over."""
+        now = self._playground.clock.now()
+        if self._looked is None or now - self._looked >= LOOK_EVERY:
+            self._looked = now
+            self.died = str(self._deaths())
+            if self._commentary.look():
+                self._commentary.say("", "")
+        return bool(self.died) or self._obey()
+
+    def _listen(self) -> None:
+        """Read what is typed, until there is nothing more to read."""
+        for line in sys.stdin:
+            self._orders.put(line)
+            self._playground.drive.wake()
+
+    def _obey(self) -> bool:
+        """Follow the orders that came; answer whether one of them was to end."""
+        while True:
+            try:
+                words = shlex.split(self._orders.get_nowait())
+            except Empty:
+                return False
+            except ValueError as error:
+                self._commentary.say("you", f"not understood: {error}")
+                continue
+            if words[:1] == ["quit"]:
+                return True
+            if words:
+                self._follow(*words[:2])
+
+    def _follow(self, order: str, node: str = "") -> None:
+        cloud = self._playground.cloud
+        strikes = {"interrupt": cloud.interrupt_spot, "rebalance": cloud.recommend_rebalance, "kill": cloud.kill}
+        try:
+            if order in strikes:
+                chosen = node or self._playground.busiest()
+                strikes[order](self._playground.instance_of(chosen))
+                self._commentary.say("you", f"{order} {chosen}")
+            elif order == "status":
+                self._commentary.look()
+                self._commentary.say("you", "status")
+            else:
+                sys.stdout.writelines(f"  {name:18} {says}\n" for name, says in ORDERS.items())
+        except (Fault, ValueError) as error:
+            self._commentary.say("you", f"{order} {node}".rstrip() + ": cannot be done", str(error))
+
+
+def _manifests(path: Path) -> list[dict[str, Any]]:
+    """Answer the documents in the file at *path*.
+
+    Raises:
+        CannotPlay: it cannot be read.
+    """
+    try:
+        found = list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise CannotPlay(f"{path}: {error.strerror}") from error
+    except (UnicodeDecodeError, yaml.YAMLError) as error:
+        raise CannotPlay(f"{path}: {' '.join(str(error).split())}") from error
+    for one in found:
+        if one is not None and not (isinstance(one, dict) and {"apiVersion", "kind", "metadata"} <= one.keys()):
+            raise CannotPlay(f"{path}: a document has no apiVersion, kind or metadata")
+    return [one for one in found if one is not None]
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Let a termination end what is being started as Ctrl-C does."""
+
+    def interrupt(*_: int | FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _stopping(playground: Playground) -> Iterator[None]:
+    """Let Ctrl-C, a termination or a closed terminal end *playground* in order; a second one does not wait."""
+
+    def stop(*_: int | FrameType | None) -> None:
+        if playground.drive.stopped:
+            raise KeyboardInterrupt
+        playground.drive.stop()
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _palette() -> Palette:
+    return Palette(enabled=sys.stdout.isatty())
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(line + "\n")
+    sys.stderr.flush()
+
+
+def _refuse(why: str) -> int:
+    sys.stderr.write(f"joiner playground: {why}\n")
+    return 1
