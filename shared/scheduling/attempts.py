@@ -9,13 +9,25 @@ from msgspec.structs import replace
 from shared.model.resources import CPU
 from shared.scheduling.demand import PodClass
 from shared.scheduling.guided import follow, widen
-from shared.scheduling.market import market
+from shared.scheduling.market import Market, market
 from shared.scheduling.pack import Packing
-from shared.scheduling.patterns import buy
+from shared.scheduling.patterns import Advice, Manner, buy
 from shared.scheduling.placement import Placement
+from shared.scheduling.worth import Appraiser
 
-CAPS: Final = (16000, 8000, 32000, 4000, 64000)
-"""Milli cpu of the largest node of a plan, the most promising first."""
+VARIATIONS: Final = (
+    Manner(faithful=True),
+    Manner(strict=2),
+    16000,
+    Manner(at_a_time=1000),
+    8000,
+    Manner(strict=1, at_a_time=1000),
+    32000,
+    Manner(strict=30),
+    4000,
+    64000,
+)
+"""Other plans, the most promising first: nodes filled in another manner, or none of more than so many milli cpu."""
 LEFTOVERS: Final = 4000
 """The same, for pods that no advice was given for."""
 EFFORT: Final = 6000
@@ -97,13 +109,45 @@ def _best(greedy: Attempt, others: list[Attempt], *, is_small: bool) -> Attempt:
 
 
 def _others(packing: Packing, classes: list[PodClass], homes: Mapping[str, int]) -> Iterator[Attempt]:
-    """Answer an advised plan, and as many of small nodes as there is time for if that is not as good as can be."""
-    advised, bound = _advised(packing, classes, homes)
+    """Answer an advised plan; if that is not as good as can be, as many others as there is time for."""
+    start = _Start(packing, classes, homes)
+    known = market(*start.again())
+    appraiser = Appraiser(known)
+    advice = buy(known, appraiser)
+    advised = _following(start, known, advice)
     yield advised
-    if advised.unplaced or advised.price() > bound * GOOD:
+    if advised.unplaced or advised.price() > advice.bound * GOOD:
         steps = sum(len(one.pods) + PER_CLASS for one in classes)
-        for cap in CAPS[: EFFORT // steps]:
-            yield _capped(packing, classes, homes, cap)
+        for variation in VARIATIONS[: EFFORT // steps]:
+            if isinstance(variation, Manner):
+                yield _following(start, known, buy(known, appraiser, variation))
+            else:
+                yield _capped(packing, classes, homes, variation)
+
+
+class _Start:
+    """Where advised plans start: what has room on nodes that are there is placed."""
+
+    def __init__(self, packing: Packing, classes: list[PodClass], homes: Mapping[str, int]) -> None:
+        self._packing, self._classes, self._homes = packing, classes, homes
+
+    def again(self) -> tuple[Packing, list[PodClass]]:
+        """Answer it anew."""
+        fork, some = self._packing.fork(), _copies(self._classes)
+        _at_home(fork, some, self._homes)
+        for one in some:
+            one.pods = fork.place_on_standing(one)
+        return fork, some
+
+
+def _following(start: _Start, known: Market, advice: Advice) -> Attempt:
+    """Answer the plan that follows the *advice*."""
+    fork, some = start.again()
+    follow(fork, some, known, advice.bought)
+    fork.targets = _up_to(fork, LEFTOVERS)
+    left = _rest(fork, some)
+    widen(fork)
+    return Attempt(packing=fork, left=left)
 
 
 def _greedy(packing: Packing, classes: list[PodClass], homes: Mapping[str, int]) -> Attempt:
@@ -119,21 +163,6 @@ def _capped(packing: Packing, classes: list[PodClass], homes: Mapping[str, int],
     left = _rest(fork, some)
     widen(fork)
     return Attempt(packing=fork, left=left)
-
-
-def _advised(packing: Packing, classes: list[PodClass], homes: Mapping[str, int]) -> tuple[Attempt, float]:
-    """Answer the plan that follows the market's advice, and a price that no plan can fall below."""
-    fork, some = packing.fork(), _copies(classes)
-    _at_home(fork, some, homes)
-    for one in some:
-        one.pods = fork.place_on_standing(one)
-    known = market(fork, some)
-    advice = buy(known)
-    follow(fork, some, known, advice.bought)
-    fork.targets = _up_to(packing, LEFTOVERS)
-    left = _rest(fork, some)
-    widen(fork)
-    return Attempt(packing=fork, left=left), advice.bound
 
 
 def _up_to(packing: Packing, cap: int) -> tuple[int, ...]:

@@ -18,13 +18,10 @@ from shared.scheduling.worth import Appraiser, Worth, shape_of, size_of
 PROMISING: Final = 0.85
 TRIED: Final = 40
 LEAST: Final = 1e-9
-AT_A_TIME: Final = 4
-"""A fill takes this part of what would fit of one item, then looks again."""
 SWEEP: Final = 0.1
 """So many of the items may be used up before they are swept out."""
 TWICE: Final = 2.0
-STRICT: Final = 8
-"""How much a pod that would pay better elsewhere is shunned: the power of its share."""
+ROUNDING: Final = 0.5
 FEW: Final = 16
 REFRESHED: Final = 8
 """So often worth is reckoned; what is left then is little."""
@@ -48,25 +45,39 @@ class Bought(msgspec.Struct, frozen=True, kw_only=True):
     count: int
 
 
+class Manner(msgspec.Struct, frozen=True, kw_only=True):
+    """How a node is filled: *strict*, how much a pod that would pay better elsewhere is shunned (a power)."""
+
+    strict: int = 8
+    at_a_time: int = 4
+    """Of what would fit of one item such a part is taken before looking again."""
+    faithful: bool = False
+    """No more nodes of a row than would be bought were pods fluid, before that is reckoned again."""
+
+
+USUAL: Final = Manner()
+
+
 class Advice(msgspec.Struct, frozen=True, kw_only=True):
-    """What to buy, in order; *bound*: what the pods cost at least."""
+    """What to buy, in order; *bound*: what the pods would cost were they fluid."""
 
     bought: tuple[Bought, ...] = ()
     bound: float = 0.0
 
 
-def buy(market: Market) -> Advice:
-    """Answer nodes for all items, as far as rows are open to them."""
+def buy(market: Market, appraiser: Appraiser, manner: Manner = USUAL) -> Advice:
+    """Answer nodes for all items, as far as rows are open to them; *appraiser* is that of the market."""
     if not market.rows:
         return Advice()
-    shopping = _Shopping(market)
+    shopping = _Shopping(market, appraiser, manner)
     return Advice(bought=tuple(shopping.run()), bound=shopping.bound)
 
 
 class _Shopping:
-    def __init__(self, market: Market) -> None:
-        self._market, self._appraiser = market, Appraiser(market)
+    def __init__(self, market: Market, appraiser: Appraiser, manner: Manner) -> None:
+        self._market, self._manner, self._appraiser = market, manner, appraiser
         self._left = [item.count for item in market.items]
+        self._faithful = manner.faithful
         self._tried = 0
         self._gone = 0
         self._by_row: dict[int, tuple[int, list[list[int]]]] = {}
@@ -83,13 +94,15 @@ class _Shopping:
             self.bound = self.bound or known.total
             start = sum(map(mul, known.items, self._left))
             found = list(self._until(known, start * AGAIN))
-            if not found:
+            if not found and not self._faithful:
                 return
+            self._faithful = self._faithful and bool(found)
             yield from found
 
     def _until(self, known: Worth, least: float) -> Iterator[Bought]:
         """Buy until no more than *least* of the worth is left."""
         rows = self._promising(known)
+        allotted = {row: int(number + ROUNDING) for row, number in enumerate(known.nodes)}
         best: dict[int, tuple[float, Pattern]] = {}
         here = sum(map(mul, known.items, self._left))
         while here > least and self._tried < ENOUGH:
@@ -99,10 +112,14 @@ class _Shopping:
                     pattern = self._fill(row, known)
                     if pattern.pods:
                         best[row] = (self._ratio(pattern, known), pattern)
-            if not best:
+            ranked = [(ratio, row) for row, (ratio, _) in best.items() if allotted[row] or not self._faithful]
+            if not ranked:
                 return
-            _, _, pattern = min((ratio, row, pattern) for row, (ratio, pattern) in best.items())
+            pattern = best[min(ranked)[1]][1]
             times = min(self._left[item] // some for item, some in pattern.pods)
+            if self._faithful:
+                times = min(times, allotted[pattern.row])
+                allotted[pattern.row] -= times
             for item, some in pattern.pods:
                 self._left[item] -= times * some
                 self._gone += not self._left[item]
@@ -134,7 +151,7 @@ class _Shopping:
         free = list(row.room)
         heads = [_Head(column, self._market.items, self._left) for column in self._columns(number)]
         heads = [head for head in heads if head.move(free, {}, {})]
-        tight = _Tightness(known, number, self._market.items)
+        tight = _Tightness(known, number, self._market.items, self._manner.strict)
         taken: dict[int, int] = {}
         grouped = {ALONE: 0}
         while heads:
@@ -144,7 +161,7 @@ class _Shopping:
             room = min(have // one for one, have in zip(need, free, strict=True) if one)
             before, group = taken.get(head.index, 0), head.item.group
             most = head.item.most - grouped.get(group, 0)
-            some = min(self._left[head.index] - before, most, max(1, room // AT_A_TIME))
+            some = min(self._left[head.index] - before, most, max(1, room // self._manner.at_a_time))
             taken[head.index] = before + some
             if group != ALONE:
                 grouped[group] = grouped.get(group, 0) + some
@@ -164,14 +181,15 @@ class _Shopping:
 class _Tightness:
     """How well an item pays for its room in one row."""
 
-    def __init__(self, known: Worth, row: int, items: Sequence[Item]) -> None:
+    def __init__(self, known: Worth, row: int, items: Sequence[Item], strict: int) -> None:
+        self._strict = strict
         self._worths, self._prices, self._items = known.items, known.prices[row], items
         self._known: dict[int, float] = {}
 
     def of(self, index: int) -> float:
         if index not in self._known:
             asked = sum(map(mul, self._prices, self._items[index].scaled))
-            self._known[index] = min(TWICE, self._worths[index] / asked if asked > 0 else TWICE) ** STRICT
+            self._known[index] = min(TWICE, self._worths[index] / asked if asked > 0 else TWICE) ** self._strict
         return self._known[index]
 
 

@@ -77,6 +77,8 @@ class Column(msgspec.Struct, frozen=True, kw_only=True):
 
     price: float
     amounts: tuple[tuple[int, float], ...]
+    source: int = -1
+    """Whose column it is, for those who ask."""
 
 
 class Master:

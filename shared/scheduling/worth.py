@@ -25,23 +25,29 @@ STEADY: Final = 0.6
 PALTRY: Final = 0.97
 """A row where a dollar buys no more than this is not looked at closely."""
 DEAR: Final = 1e6
+EXACT: Final = 80
+"""Up to so many items each group of pods that few nodes hold many of is reckoned with for itself."""
 OWN: Final = ALONE - 1
 _SLIVER: Final = 1e-6
 
 
 class Worth(msgspec.Struct, frozen=True, kw_only=True):
-    """What one pod of each item is worth, what room costs in each row, and how much worth a dollar buys there."""
+    """What one pod of each item is worth, what room costs in each row, and how much worth a dollar buys there.
+
+    *nodes*: how many of each row were bought, were pods fluid.
+    """
 
     items: tuple[float, ...]
     prices: tuple[Numbers, ...]
     rows: tuple[float, ...]
+    nodes: tuple[float, ...]
     total: float
 
 
 class Lump(msgspec.Struct, kw_only=True, eq=False):
     """Items alike; *need* is per amount, and so are *pods*, of which a node holds *most* of the *group*.
 
-    Items that have a group to themselves are thrown together: the lump is their group.
+    Where there are many items, those that have a group to themselves are thrown together: the lump is their group.
     """
 
     items: list[int]
@@ -59,13 +65,20 @@ class Appraiser:
         self._market = market
         self._lumps = _lumps(market)
         place_of = {item: index for index, lump in enumerate(self._lumps) for item in lump.items}
-        pairs = zip(market.rows, market.open_to, strict=True)
-        self._tanks = [_Tank(row, open_, place_of, self._lumps) for row, open_ in pairs]
+        pairs = enumerate(zip(market.rows, market.open_to, strict=True))
+        self._tanks = [_Tank(number, row, open_, place_of, self._lumps) for number, (row, open_) in pairs]
         self._alone = [_alone(index, self._tanks) for index in range(len(self._lumps))]
         self._pool: list[Column] = []
+        self._known: dict[tuple[int, ...], Worth] = {}
 
     def worth(self, counts: Sequence[int]) -> Worth:
         """Answer the worth of each item's pods, where *counts* of them are wanted."""
+        key = tuple(counts)
+        if key not in self._known:
+            self._known[key] = self._reckoned(counts)
+        return self._known[key]
+
+    def _reckoned(self, counts: Sequence[int]) -> Worth:
         amounts = [self._amount(lump, counts) for lump in self._lumps]
         master = Master(amounts, self._alone)
         for column in self._pool:
@@ -88,8 +101,16 @@ class Appraiser:
             items=self._by_item(counts, best),
             prices=tuple(tank.filled.prices[: len(tank.prices())] for tank in self._tanks),
             rows=tuple(tank.ratio for tank in self._tanks),
+            nodes=tuple(self._nodes(master)),
             total=master.cost,
         )
+
+    def _nodes(self, master: Master) -> list[float]:
+        found = [0.0 for _ in self._tanks]
+        for column, level in zip(master.basis, master.level, strict=True):
+            if column.source >= 0:
+                found[column.source] += level
+        return found
 
     def _settle(self, master: Master) -> None:
         while master.give_away():
@@ -152,11 +173,13 @@ def _lumps(market: Market) -> list[Lump]:
         for index in open_:
             rows_of[index] = rows_of.get(index, 0) | 1 << number
     owners = _owners(market.items)
+    is_rough = len(market.items) > EXACT
     groups: dict[tuple[tuple[object, ...], int], list[int]] = {}
     for index in sorted(rows_of):
         item = market.items[index]
         where = tuple((number, id(state)) for number, state in item.where)
-        group = item.group if len(owners[item.group]) > 1 or item.group == ALONE else OWN
+        is_own = is_rough and item.group != ALONE and len(owners[item.group]) == 1
+        group = OWN if is_own else item.group
         groups.setdefault(((where, shape_of(item), _magnitude(item)), group), []).append(index)
     found: list[Lump] = []
     for (_, group), some in groups.items():
@@ -192,8 +215,10 @@ def _lump(items: Sequence[Item], indices: list[int], group: int) -> Lump:
 class _Tank:
     """A row to be filled with lumps."""
 
-    def __init__(self, row: Row, open_: Iterable[int], place_of: dict[int, int], lumps: list[Lump]) -> None:
-        self._row = row
+    def __init__(
+        self, number: int, row: Row, open_: Iterable[int], place_of: dict[int, int], lumps: list[Lump]
+    ) -> None:
+        self.number, self._row = number, row
         here = set(open_)
         some = {place_of[item] for item in here}
         self._lumps = sorted(one for one in some if here.issuperset(lumps[one].items))
@@ -220,7 +245,7 @@ class _Tank:
     def column(self) -> Column:
         """Answer what it holds."""
         amounts = tuple((self._lumps[place], amount) for place, amount in self.filled.amounts)
-        return Column(price=self._row.price, amounts=amounts)
+        return Column(price=self._row.price, amounts=amounts, source=self.number)
 
     def prices(self) -> Numbers:
         """Answer what its room costs: if all of it is worth having, no less than the price."""
@@ -255,8 +280,8 @@ class _Tank:
 
 def _alone(lump: int, tanks: list[_Tank]) -> Column:
     """Answer the cheapest way to have nothing but *lump*."""
-    some = [(tank.price / amount, amount, tank.price) for tank in tanks if (amount := tank.alone(lump)) > 0]
+    some = [(tank.price / amount, tank.number, amount) for tank in tanks if (amount := tank.alone(lump)) > 0]
     if not some:
         return Column(price=DEAR, amounts=((lump, 1.0),))
-    _, amount, price = min(some)
-    return Column(price=price, amounts=((lump, amount),))
+    _, number, amount = min(some)
+    return Column(price=tanks[number].price, amounts=((lump, amount),), source=number)
