@@ -1,5 +1,7 @@
 """What plans cost: the cheaper of several, few nodes where that is as good, no more than the greedy one."""
 
+from typing import Any
+
 from shared.model.labels import HOSTNAME, INSTANCE_TYPE, ZONE
 from shared.model.pods import AffinityTerm, Pod, SpreadConstraint
 from shared.model.resources import resources
@@ -16,7 +18,7 @@ SHAPES = (
 )
 
 
-def many(count: int, app: str = "web", cpu: str = "1", memory: str = "1Gi", **spec: object) -> list[Pod]:
+def many(count: int, app: str = "web", cpu: str = "1", memory: str = "1Gi", **spec: Any) -> list[Pod]:
     """Equal pods."""
     return [pod(f"{app}-{number}", cpu, memory, labels={"app": app}, **spec) for number in range(count)]
 
