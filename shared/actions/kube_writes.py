@@ -5,7 +5,7 @@ from typing import Final
 import msgspec
 
 from shared.errors import Conflict
-from shared.kube.objects import node_claim_object, owner_object, taint_object
+from shared.kube.objects import node_claim_object, owner_object
 from shared.model.action import (
     CreateNodeClaim,
     DeleteObject,
@@ -17,6 +17,7 @@ from shared.model.action import (
     RegisterNode,
     TaintNode,
 )
+from shared.model.taints import taint_object
 from shared.ports import Kube
 
 COLLECTIONS: Final[dict[str, str]] = {

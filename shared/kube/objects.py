@@ -4,7 +4,7 @@ from shared.model.nodes import NodeClaim
 from shared.model.objects import Owner
 from shared.model.requirements import written
 from shared.model.resources import quantities_from
-from shared.model.taints import Taint
+from shared.model.taints import taint_object
 from shared.model.units import duration_text
 
 
@@ -27,12 +27,6 @@ def node_claim_object(claim: NodeClaim) -> dict[str, object]:
     if claim.termination_grace_period is not None:
         spec["terminationGracePeriod"] = duration_text(claim.termination_grace_period)
     return {"apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "metadata": _metadata(claim), "spec": spec}
-
-
-def taint_object(taint: Taint) -> dict[str, str]:
-    """Answer a v1 Taint."""
-    value = {"value": taint.value} if taint.value else {}
-    return {"key": taint.key, "effect": taint.effect, **value}
 
 
 def owner_object(owner: Owner) -> dict[str, object]:

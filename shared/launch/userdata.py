@@ -14,7 +14,7 @@ from shared.model.ec2 import ClusterFacts
 from shared.model.labels import DO_NOT_SYNC_TAINTS
 from shared.model.nodeclasses import EC2NodeClass, Kubelet
 from shared.model.objects import Pairs
-from shared.model.taints import UNREGISTERED, Taint
+from shared.model.taints import UNREGISTERED, Taint, taint_object
 
 _FORBIDDEN: Final = ("kubernetes.io", "k8s.io", "node-restriction.kubernetes.io")
 _BOUNDARY: Final = "//"
@@ -80,7 +80,7 @@ def kubelet_config(kubelet: Kubelet, boot: Bootstrap) -> dict[str, object]:
         "imageGCHighThresholdPercent": kubelet.image_gc_high_threshold_percent,
         "imageGCLowThresholdPercent": kubelet.image_gc_low_threshold_percent,
         "cpuCFSQuota": kubelet.cpu_cfs_quota,
-        "registerWithTaints": [_taint_object(taint) for taint in all_taints(boot.taints)],
+        "registerWithTaints": [taint_object(taint) for taint in all_taints(boot.taints)],
     }
     return {name: value for name, value in fields.items() if value is not None and value not in ([], {})}
 
@@ -161,11 +161,6 @@ def _table(name: str, values: Mapping[str, object]) -> str:
     # A TOML basic string, integer or array of strings is written as JSON writes it.
     lines = (f"{json.dumps(key)} = {json.dumps(value)}\n" for key, value in sorted(values.items()))
     return f"[{name}]\n" + "".join(lines)
-
-
-def _taint_object(taint: Taint) -> dict[str, str]:
-    value = {"value": taint.value} if taint.value else {}
-    return {"key": taint.key, "effect": taint.effect, **value}
 
 
 def _is_forbidden(key: str) -> bool:

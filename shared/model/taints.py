@@ -64,3 +64,9 @@ def first_untolerated(taints: Iterable[Taint], tolerations: Iterable[Toleration]
     """Answer the first taint, in the given order, that none of *tolerations* tolerates."""
     some = tuple(tolerations)
     return next((taint for taint in taints if not any(one.tolerates(taint) for one in some)), None)
+
+
+def taint_object(taint: Taint) -> dict[str, str]:
+    """Write a v1 Taint, as a Node, a NodeClaim and a kubelet's configuration have it."""
+    value = {"value": taint.value} if taint.value else {}
+    return {"key": taint.key, "effect": taint.effect, **value}
