@@ -15,6 +15,8 @@ AllocationStrategy: TypeAlias = Literal[
 ]
 Tags: TypeAlias = tuple[tuple[str, str], ...]
 """Sorted by key."""
+ReservationType: TypeAlias = Literal["", "default", "capacity-block", "interruptible"]
+"""What kind of reservation a launch draws from; "" where it draws from none."""
 
 
 class Override(msgspec.Struct, frozen=True, kw_only=True, gc=False, order=True):
@@ -44,6 +46,7 @@ class FleetRequest(msgspec.Struct, frozen=True, kw_only=True):
     configs: tuple[LaunchTemplateConfig, ...]
     tags: Tags = ()
     context: str = ""
+    reservation_type: ReservationType = ""
 
 
 class FleetInstance(msgspec.Struct, frozen=True, kw_only=True, order=True):
@@ -112,6 +115,24 @@ class BlockDevice(msgspec.Struct, frozen=True, kw_only=True):
     throughput: int | None = None
     kms_key_id: str = ""
     snapshot_id: str = ""
+    volume_initialization_rate: int | None = None
+
+
+class NetworkInterface(msgspec.Struct, frozen=True, kw_only=True, gc=False, order=True):
+    """One network interface that a node class asks for."""
+
+    network_card_index: int = 0
+    device_index: int = 0
+    interface_type: str = "interface"
+    """`interface`, or `efa-only`: such a one has no addresses."""
+
+
+class ConnectionTracking(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """How long security groups remember idle connections, in seconds; None: EC2's default."""
+
+    tcp_established_timeout: int | None = None
+    udp_stream_timeout: int | None = None
+    udp_timeout: int | None = None
 
 
 class LaunchTemplate(msgspec.Struct, frozen=True, kw_only=True):
@@ -130,12 +151,44 @@ class LaunchTemplate(msgspec.Struct, frozen=True, kw_only=True):
     http_put_response_hop_limit: int = 1
     http_tokens: str = "required"
     associate_public_ip_address: bool | None = None
+    ip_prefix_count: int | None = None
+    is_ipv6: bool = False
+    """The cluster's services have IPv6 addresses: interfaces get one too, and prefixes are of that family."""
+    network_interfaces: tuple[NetworkInterface, ...] = ()
+    """Empty: the primary one only."""
+    connection_tracking: ConnectionTracking | None = None
+    nested_virtualization: str = ""
+    placement_group_id: str = ""
     capacity_type: CapacityType = "on-demand"
     """`spot`: spot requests are tagged, which EC2 refuses where there are none. `reserved`: it starts nowhere else."""
+    reservation_id: str = ""
+    """Of a reserved one: the reservation that it starts from."""
+    reservation_type: ReservationType = ""
+    uses_open_reservations: bool = True
+    """Whether an instance that is not reserved may fall into a matching open reservation."""
     tags: Tags = ()
     """On the template itself, and on what it starts where CreateFleet cannot tag: network interfaces, spot requests."""
     created_at: datetime | None = None
     """Filled when read back."""
+
+
+class Probe(msgspec.Struct, frozen=True, kw_only=True):
+    """A launch to ask EC2 about, without launching."""
+
+    template: LaunchTemplate
+    instance_type: str
+    subnet_ids: tuple[str, ...]
+    """One of them must do."""
+    context: str = ""
+
+
+class Refusal(msgspec.Struct, frozen=True, kw_only=True, order=True):
+    """What EC2 would not do: the call, its code and its words."""
+
+    action: str
+    """As EC2 spells it: ``RunInstances``."""
+    code: str
+    message: str
 
 
 class Selector(msgspec.Struct, frozen=True, kw_only=True):
@@ -146,7 +199,36 @@ class Selector(msgspec.Struct, frozen=True, kw_only=True):
     owner: str = ""
     alias: str = ""
     ssm_parameter: str = ""
+    instance_match_criteria: str = ""
+    """Of capacity reservations: `open` or `targeted`."""
     tags: Tags = ()
+
+
+class CapacityReservation(msgspec.Struct, frozen=True, kw_only=True):
+    """DescribeCapacityReservations, one that is active."""
+
+    reservation_id: str
+    instance_type: str
+    zone: str
+    owner_id: str = ""
+    instance_match_criteria: str = "targeted"
+    reservation_type: str = "default"
+    """`default`, or `capacity-block`."""
+    is_interruptible: bool = False
+    available_count: int = 0
+    total_count: int = 0
+    ends_at: datetime | None = None
+    """None: never."""
+
+
+class PlacementGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """DescribePlacementGroups, one that is available."""
+
+    group_id: str
+    name: str = ""
+    strategy: str = "cluster"
+    """`cluster`, `partition` or `spread`."""
+    partition_count: int = 0
 
 
 class Subnet(msgspec.Struct, frozen=True, kw_only=True, order=True):
@@ -224,6 +306,9 @@ class InstanceTypeInfo(msgspec.Struct, frozen=True, kw_only=True):
     neurons: tuple[GpuDevice, ...] = ()
     placement_strategies: tuple[str, ...] = ()
     processor_features: tuple[str, ...] = ()
+    ena_support: str = ""
+    branch_interfaces: int = 0
+    """How many pods may have a network interface of their own; EC2 does not say it, the AWS room knows."""
 
 
 class SpotPrice(msgspec.Struct, frozen=True, kw_only=True, order=True):

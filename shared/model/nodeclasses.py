@@ -2,7 +2,17 @@
 
 import msgspec
 
-from shared.model.ec2 import BlockDevice, SecurityGroup, Selector, Subnet, Tags
+from shared.model.ec2 import (
+    BlockDevice,
+    CapacityReservation,
+    ConnectionTracking,
+    NetworkInterface,
+    PlacementGroup,
+    SecurityGroup,
+    Selector,
+    Subnet,
+    Tags,
+)
 from shared.model.objects import Condition, Meta, Pairs, is_true
 from shared.model.requirements import ANYTHING, Requirements
 
@@ -40,19 +50,30 @@ class EC2NodeClass(msgspec.Struct, frozen=True, kw_only=True):
     ami_family: str = ""
     """Effective: spec.amiFamily, else the alias' family, else Custom."""
     image_selectors: tuple[Selector, ...] = ()
+    written_family: str = ""
+    """spec.amiFamily as it is written, "" if it is not."""
     subnet_selectors: tuple[Selector, ...] = ()
     security_group_selectors: tuple[Selector, ...] = ()
+    capacity_reservation_selectors: tuple[Selector, ...] = ()
+    placement_group_selector: Selector | None = None
+    """By id or by name."""
     role: str = ""
     instance_profile: str = ""
     user_data: str = ""
     tags: Tags = ()
     kubelet: Kubelet = Kubelet()
+    kubelet_text: str = ""
+    """The whole of spec.kubelet as JSON, with the keys that we do not read; "" if it is not written."""
     block_devices: tuple[BlockDevice, ...] = ()
     root_device: str = ""
     """Device name of the mapping that is marked rootVolume."""
     instance_store_policy: str = ""
     detailed_monitoring: bool = False
     associate_public_ip_address: bool | None = None
+    ip_prefix_count: int | None = None
+    network_interfaces: tuple[NetworkInterface, ...] = ()
+    connection_tracking: ConnectionTracking | None = None
+    nested_virtualization: str = ""
     http_endpoint: str = "enabled"
     http_protocol_ipv6: str = "disabled"
     http_put_response_hop_limit: int = 1
@@ -65,6 +86,10 @@ class EC2NodeClass(msgspec.Struct, frozen=True, kw_only=True):
     resolved_images: tuple[ResolvedImage, ...] = ()
     """In order of preference."""
     resolved_profile: str = ""
+    resolved_capacity_reservations: tuple[CapacityReservation, ...] = ()
+    """Sorted by id; their counts are not in the status, and 0 where they were read from there."""
+    resolved_placement_group: PlacementGroup | None = None
+    """Never in the status: filled by who asked the account."""
     conditions: tuple[Condition, ...] = ()
 
     @property

@@ -63,7 +63,8 @@ class Meta(msgspec.Struct, frozen=True, kw_only=True):
 
     def is_owned_by(self, api_version: str, kind: str) -> bool:
         """Whether some owner is of that kind."""
-        return any(owner.api_version == api_version and owner.kind == kind for owner in self.owners)
+        some = self.owners
+        return bool(some) and any(owner.api_version == api_version and owner.kind == kind for owner in some)
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True, order=True):
@@ -83,7 +84,10 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True, order=True):
 
 def condition(conditions: Iterable[Condition], type_: str) -> Condition | None:
     """Answer the condition of that type, if there is one."""
-    return next((one for one in conditions if one.type == type_), None)
+    for one in conditions:
+        if one.type == type_:
+            return one
+    return None
 
 
 def is_true(conditions: Iterable[Condition], type_: str) -> bool:

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from shared.model.labels import DO_NOT_DISRUPT, POD_DELETION_COST
+from shared.model.labels import DO_NOT_DISRUPT, FAKE_POD, POD_DELETION_COST
 from shared.model.objects import Condition, Meta, Pairs, condition
 from shared.model.requirements import Requirements, requirements_from_labels
 from shared.model.resources import NONE, Resources
@@ -15,6 +15,9 @@ from shared.model.taints import DISRUPTED, Toleration
 from shared.model.units import parse_duration
 
 STUCK_AFTER: Final = timedelta(minutes=1)
+_MOST_PRIORITY: Final = 2**31
+LEAST: Final = -(2**31)
+"""The lowest priority there is."""
 CRITICAL: Final = ("system-cluster-critical", "system-node-critical")
 
 
@@ -123,6 +126,10 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True):
         """Whether a DaemonSet owns it."""
         return self.meta.is_owned_by("apps/v1", "DaemonSet")
 
+    def is_headroom(self) -> bool:
+        """Whether it is no pod, but room that a CapacityBuffer keeps."""
+        return self.priority == LEAST and self.meta.annotation(FAKE_POD) == "true"
+
     def is_mirror(self) -> bool:
         """Whether its node owns it: a static pod."""
         return self.meta.is_owned_by("v1", "Node")
@@ -134,8 +141,9 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True):
 
     def is_provisionable(self) -> bool:
         """Whether it waits for a node that we may make."""
-        placed = self.node_name or self.nominated_node_name
-        return self.is_unschedulable() and not placed and not self.is_daemon() and not self.is_mirror()
+        if self.node_name or self.nominated_node_name or not self.is_unschedulable():
+            return False
+        return not self.meta.owners or not (self.is_daemon() or self.is_mirror())
 
     def is_reschedulable(self) -> bool:
         """Whether it would need another place if its node went."""
@@ -188,7 +196,8 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True):
             deletion = 0.0
         if math.isnan(deletion):
             deletion = 0.0
-        return min(max(1 + deletion / 2**27 + self.priority / 2**25, -10.0), 10.0)
+        priority = min(max(self.priority, -_MOST_PRIORITY), _MOST_PRIORITY)
+        return min(max(1 + deletion / 2**27 + priority / 2**25, -10.0), 10.0)
 
 
 class PodDisruptionBudget(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,6 +14,8 @@ from shared.model.labels import normalised
 
 Operator: TypeAlias = Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Gte", "Lte"]
 OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Gte", "Lte")
+GREATEST: Final = 2**63 - 1
+_DIGITS: Final = len(str(GREATEST))
 _BOUNDS: Final = {"Gt": (1, True), "Gte": (0, True), "Lt": (-1, False), "Lte": (0, False)}
 
 
@@ -105,6 +107,8 @@ def requirement(key: str, operator: str, values: Iterable[str] = (), min_values:
                 raise ValueError(f"{key}: {operator} takes one integer, not {list(some)}")
             step, lower = _BOUNDS[operator]
             bound = int(some[0]) + step
+            if bound > GREATEST:
+                return Requirement(key=key, min_values=min_values)
             if lower:
                 return Requirement(key=key, complement=True, gte=bound, min_values=min_values)
             return Requirement(key=key, complement=True, lte=bound, min_values=min_values)
@@ -208,7 +212,9 @@ def _extreme(choose: Callable[[int, int], int], one: int | None, other: int | No
 
 
 def _is_integer(value: str) -> bool:
-    return value.isascii() and value.removeprefix("-").isdigit()
+    """Whether *value* is a whole number of 64 bits: longer ones are no numbers to Kubernetes either."""
+    digits = value.removeprefix("-")
+    return value.isascii() and digits.isdigit() and len(digits) <= _DIGITS and -GREATEST <= int(value) <= GREATEST
 
 
 def _is_within(value: str, gte: int | None, lte: int | None) -> bool:

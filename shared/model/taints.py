@@ -25,7 +25,10 @@ class Taint(msgspec.Struct, frozen=True, kw_only=True, gc=False, order=True):
 
 
 class Toleration(msgspec.Struct, frozen=True, kw_only=True, gc=False, order=True):
-    """One toleration; an empty key with `Exists` tolerates everything, an empty effect every effect."""
+    """One toleration; an empty key with `Exists` tolerates everything, an empty effect every effect.
+
+    An operator that is not known tolerates nothing.
+    """
 
     key: str = ""
     operator: str = "Equal"
@@ -38,7 +41,7 @@ class Toleration(msgspec.Struct, frozen=True, kw_only=True, gc=False, order=True
             return False
         if self.operator == "Exists":
             return not self.key or self.key == taint.key
-        return self.key == taint.key and self.value == taint.value
+        return self.operator == "Equal" and self.key == taint.key and self.value == taint.value
 
 
 DISRUPTED: Final = Taint(key=DISRUPTED_TAINT, effect="NoSchedule")
