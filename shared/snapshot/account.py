@@ -1,4 +1,4 @@
-"""One look at the account: what node classes select there, and what is on sale."""
+"""One look at the account: what node classes select there."""
 
 from collections.abc import Callable, Iterable
 from typing import TypeVar
@@ -6,12 +6,15 @@ from typing import TypeVar
 import msgspec
 
 from shared.errors import Fault, Gone
-from shared.launch.nodeclass import Found, parameters_wanted
-from shared.launch.types import Market
-from shared.model.ec2 import ClusterFacts, Image, InstanceTypeInfo, Selector
+from shared.launch.nodeclass import Found, filled, parameters_wanted
+from shared.launch.probes import refusal_findings
+from shared.launch.validation import findings
+from shared.model.ec2 import CapacityReservation, ClusterFacts, Image, PlacementGroup, Selector
 from shared.model.nodeclasses import EC2NodeClass
 from shared.model.objects import Problem
 from shared.ports import World
+from shared.settings import gates_from
+from shared.snapshot.rehearsed import remembered
 
 Answer = TypeVar("Answer")
 
@@ -25,34 +28,15 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple[Problem, ...] = ()
 
 
-class Shop(msgspec.Struct, frozen=True, kw_only=True):
-    """What is on sale in the region."""
-
-    infos: tuple[InstanceTypeInfo, ...]
-    market: Market
-
-
 def look(world: World, node_classes: Iterable[EC2NodeClass]) -> Account:
-    """Ask for what every node class selects; a part that fails is None, and named."""
+    """Ask for what every node class selects, and what a rehearsal said; a part that fails is None, and named."""
     problems: list[Problem] = []
     facts = _asked("Cluster", world.settings.cluster_name, lambda: world.eks.cluster(_name(world)), problems)
-    found = tuple((one.name, _found(one, facts, world, problems)) for one in node_classes)
-    return Account(facts=facts, found=found, problems=tuple(problems))
-
-
-def shop(world: World) -> Shop:
-    """Ask what is on sale.
-
-    Raises:
-        Fault: a part of it was not answered: a catalogue without prices or types is none.
-    """
-    market = Market(
-        region=world.settings.region,
-        offerings=world.ec2.offerings(),
-        on_demand=world.prices.on_demand(world.settings.region),
-        spot=world.ec2.spot_prices(),
-    )
-    return Shop(infos=world.ec2.instance_types(), market=market)
+    found: list[tuple[str, Found]] = []
+    for one in node_classes:
+        seen = _found(one, facts, world, problems)
+        found.append((one.name, _rehearsed(one, seen, world, problems)))
+    return Account(facts=facts, found=tuple(found), problems=tuple(problems))
 
 
 def _name(world: World) -> str:
@@ -67,7 +51,34 @@ def _found(node_class: EC2NodeClass, facts: ClusterFacts | None, world: World, p
         subnets=asked(lambda: world.ec2.subnets(node_class.subnet_selectors)),
         security_groups=asked(lambda: world.ec2.security_groups(node_class.security_group_selectors)),
         images=asked(lambda: _images(node_class, facts, world)) if facts is not None else None,
+        capacity_reservations=asked(lambda: _reservations(node_class, world)),
+        placement_groups=asked(lambda: _groups(node_class, world)),
+        findings=findings(node_class, facts),
+        kubernetes_version=facts.version if facts is not None else "",
     )
+
+
+def _rehearsed(node_class: EC2NodeClass, found: Found, world: World, problems: list[Problem]) -> Found:
+    """Answer *found* with what EC2 said to a launch, if it was asked."""
+    if found.findings:
+        return found
+    own = filled(node_class, found, world.settings.instance_profile, world.clock())
+    refusals = _asked("EC2NodeClass", own.name, lambda: remembered(own, world), problems)
+    grave = refusal_findings(own, refusals or ())
+    return msgspec.structs.replace(found, refusals=refusals, findings=grave)
+
+
+def _reservations(node_class: EC2NodeClass, world: World) -> tuple[CapacityReservation, ...]:
+    if not gates_from(world.settings.feature_gates).reserved_capacity:
+        return ()
+    terms = node_class.capacity_reservation_selectors
+    return world.ec2.capacity_reservations(terms) if terms else ()
+
+
+def _groups(node_class: EC2NodeClass, world: World) -> tuple[PlacementGroup, ...]:
+    selector = node_class.placement_group_selector
+    group = world.ec2.placement_group(selector) if selector is not None else None
+    return () if group is None else (group,)
 
 
 def _images(node_class: EC2NodeClass, facts: ClusterFacts, world: World) -> tuple[tuple[Image, tuple[str, ...]], ...]:

@@ -1,10 +1,13 @@
 """The catalogue as it is kept: JSON that other planners read too.
 
 An object says ``{"region": …, "pricedAt": …, "instanceTypes": […], "nodeClasses": {name: […]}}``. Of a type's labels
-those that follow from its name and its offerings are not repeated, unless they differ from that.
+those that follow from its name and its offerings are not repeated, unless they differ from that. It is kept
+compressed, thirty to one: what repeats most, keys and labels, costs a reader nothing, and `zcat` shows it.
 """
 
+import gzip
 import re
+import zlib
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -13,17 +16,21 @@ from typing import Final
 
 import msgspec
 
-from shared.model.catalogue import Catalogue, InstanceType, Offering
+from shared.model.catalogue import Catalogue, InstanceType, Offering, SeenMemory
 from shared.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ZONE, ZONE_ID
 from shared.model.requirements import Requirement, Requirements
-from shared.model.resources import quantities_from
+from shared.model.resources import Resources, quantities_from
 from shared.ports import Bucket
 from shared.snapshot.fields import amounts, at
 from shared.snapshot.wire_core import Quantities
 
 PREFIX: Final = "catalogue/"
 _INSTANT: Final = "%Y%m%dT%H%M%SZ"
-_KEY: Final = re.compile(rf"{PREFIX}\d{{8}}T\d{{6}}Z\.json")
+_KEY: Final = re.compile(rf"{PREFIX}\d{{8}}T\d{{6}}Z\.json(\.gz)?")
+_GZIP: Final = b"\x1f\x8b"
+_LEVEL: Final = 6
+_LARGEST: Final = 256 * 1024**2
+"""Nobody's catalogue; what claims to be larger is not unpacked."""
 _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 
 
@@ -37,6 +44,18 @@ class WireOffering(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc
     available: bool = True
     reservation_id: str = ""
     reservation_capacity: int = 0
+    reservation_type: str = ""
+    reservation_interruptible: bool = False
+    estimated: bool = False
+
+
+class WireSeen(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """Memory that a node reported, in bytes."""
+
+    instance_type: str
+    image_id: str
+    memory_bytes: int
+    at: datetime
 
 
 class WireType(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
@@ -54,19 +73,22 @@ class WireCatalogue(msgspec.Struct, frozen=True, kw_only=True, rename="camel", g
 
     region: str
     priced_at: datetime | None = None
+    made_at: datetime | None = None
     instance_types: tuple[WireType, ...]
     node_classes: dict[str, tuple[WireType, ...]] = {}
+    seen: tuple[WireSeen, ...] = ()
 
 
 def key_of(catalogue: Catalogue) -> str:
-    """Answer where *catalogue* is kept, ``catalogue/20261121T080000Z.json``; later ones sort behind earlier ones.
+    """Answer where *catalogue* is kept, ``catalogue/20261121T080000Z.json.gz``; later ones sort behind earlier ones.
 
     Raises:
-        ValueError: it does not say when it was priced.
+        ValueError: it does not say when it was made or priced.
     """
-    if catalogue.priced_at is None:
-        raise ValueError("a catalogue is kept under the time of its prices")
-    return f"{PREFIX}{catalogue.priced_at.astimezone(UTC):{_INSTANT}}.json"
+    at = catalogue.made_at or catalogue.priced_at
+    if at is None:
+        raise ValueError("a catalogue is kept under the time at which it was made")
+    return f"{PREFIX}{at.astimezone(UTC):{_INSTANT}}.json.gz"
 
 
 def catalogue_keys(bucket: Bucket) -> tuple[str, ...]:
@@ -78,45 +100,63 @@ def catalogue_keys(bucket: Bucket) -> tuple[str, ...]:
     return tuple(sorted(key for key in bucket.keys(PREFIX) if _KEY.fullmatch(key)))
 
 
-def newest_at(bucket: Bucket) -> datetime | None:
-    """Answer when the newest catalogue in *bucket* was priced, None if there is none.
-
-    Raises:
-        Fault: the bucket could not be read.
-    """
-    keys = catalogue_keys(bucket)
-    return datetime.strptime(keys[-1], f"{PREFIX}{_INSTANT}.json").replace(tzinfo=UTC) if keys else None
-
-
 def encode_catalogue(catalogue: Catalogue) -> bytes:
-    """Write *catalogue*; equal catalogues are equal bytes."""
+    """Write *catalogue* as JSON; equal catalogues are equal bytes."""
     document = WireCatalogue(
         region=catalogue.region,
         priced_at=catalogue.priced_at,
+        made_at=catalogue.made_at,
         instance_types=_types_to_wire(catalogue.instance_types),
         node_classes={name: _types_to_wire(types) for name, types in catalogue.by_node_class},
+        seen=tuple(msgspec.convert(one, WireSeen, from_attributes=True) for one in sorted(catalogue.seen)),
     )
     return _ENCODER.encode(document)
 
 
+def packed(body: bytes) -> bytes:
+    """Compress what is kept; equal bytes stay equal: no time is written into it."""
+    return gzip.compress(body, _LEVEL, mtime=0)
+
+
+def unpacked(body: bytes) -> bytes:
+    """Answer what `packed` was given, or *body* itself if it is not compressed.
+
+    Raises:
+        ValueError: it is not whole, or too large to be what it says.
+    """
+    if not body.startswith(_GZIP):
+        return body
+    inflating = zlib.decompressobj(wbits=31)
+    try:
+        found = inflating.decompress(body, _LARGEST)
+    except zlib.error as error:
+        raise ValueError(f"not whole: {error}") from None
+    if not inflating.eof:
+        raise ValueError("not whole, or far too large")
+    return found
+
+
 @lru_cache(maxsize=2)
 def decode_catalogue(body: bytes) -> Catalogue:
-    """Read what `encode_catalogue` writes; instance types, node classes and offerings are sorted.
+    """Read what `encode_catalogue` writes, `packed` or not; instance types, node classes and offerings are sorted.
 
     Raises:
         ValueError: *body* is not a whole catalogue, or one of its values cannot be.
     """
-    document = msgspec.json.decode(body, type=WireCatalogue)
+    document = msgspec.json.decode(unpacked(body), type=WireCatalogue)
     if not document.region or not (document.instance_types or any(document.node_classes.values())):
         raise ValueError("region or instanceTypes: empty; nothing could be launched with that")
+    reading = _Reading()
     return Catalogue(
         region=document.region,
-        instance_types=_types_from_wire("instanceTypes", document.instance_types),
+        instance_types=reading.types("instanceTypes", document.instance_types),
         by_node_class=tuple(
-            (name, _types_from_wire(f"nodeClasses[{name}]", types))
+            (name, reading.types(f"nodeClasses[{name}]", types))
             for name, types in sorted(document.node_classes.items())
         ),
         priced_at=document.priced_at,
+        made_at=document.made_at,
+        seen=tuple(sorted(msgspec.convert(one, SeenMemory, from_attributes=True) for one in document.seen)),
     )
 
 
@@ -126,9 +166,10 @@ def _types_to_wire(types: Iterable[InstanceType]) -> tuple[WireType, ...]:
 
 def _type_to_wire(one: InstanceType) -> WireType:
     derived = _derived(one.name, one.offerings)
+    written = [(item.key, tuple(sorted(item.values))) for item in one.requirements]
     return WireType(
         name=one.name,
-        labels={item.key: tuple(sorted(item.values)) for item in one.requirements if item != derived.get(item.key)},
+        labels={key: values for key, values in written if values != derived.get(key)},
         capacity=dict(quantities_from(one.capacity)),
         overhead=dict(quantities_from(one.overhead)),
         offerings=tuple(
@@ -140,36 +181,74 @@ def _type_to_wire(one: InstanceType) -> WireType:
                 available=offering.available,
                 reservation_id=offering.reservation_id,
                 reservation_capacity=offering.reservation_capacity,
+                reservation_type=offering.reservation_type,
+                reservation_interruptible=offering.reservation_interruptible,
+                estimated=offering.is_estimated,
             )
             for offering in sorted(one.offerings)
         ),
     )
 
 
-def _types_from_wire(path: str, types: Iterable[WireType]) -> tuple[InstanceType, ...]:
-    found = sorted((_type_from_wire(f"{path}[{one.name}]", one) for one in types), key=lambda one: one.name)
-    for one, other in pairwise(found):
-        if one.name == other.name:
-            raise ValueError(f"{path}[{one.name}]: twice")
-    return tuple(found)
+class _Reading:
+    """One document being read: what its types have in common is made once."""
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self._requirements: dict[tuple[str, tuple[str, ...]], Requirement] = {}
+        self._amounts: dict[tuple[tuple[str, object], ...], Resources] = {}
+        self._types: dict[str, tuple[WireType, InstanceType]] = {}
+
+    def types(self, path: str, types: Iterable[WireType]) -> tuple[InstanceType, ...]:
+        """Answer *types*, sorted by name.
+
+        Raises:
+            ValueError: a value cannot be, or a name is there twice; the message says where.
+        """
+        found = sorted((self._type(path, one) for one in types), key=lambda one: one.name)
+        for one, other in pairwise(found):
+            if one.name == other.name:
+                raise ValueError(f"{path}[{one.name}]: twice")
+        return tuple(found)
+
+    def _type(self, path: str, one: WireType) -> InstanceType:
+        """Answer one type; most are the same for every node class."""
+        wire, known = self._types.get(one.name, (None, None))
+        if known is None or wire != one:
+            known = self._made(path, one)
+            self._types[one.name] = (one, known)
+        return known
+
+    def _made(self, path: str, one: WireType) -> InstanceType:
+        offerings = tuple(sorted(_offering(path, one.name, offering) for offering in one.offerings))
+        known = {key: self._requirement(key, values) for key, values in _derived(one.name, offerings).items()}
+        for key, values in one.labels.items():
+            known[key] = self._requirement(key, values)
+        return InstanceType(
+            name=one.name,
+            requirements=Requirements(items=tuple([known[key] for key in sorted(known)])),
+            capacity=self._resources(path, one.name, "capacity", one.capacity),
+            overhead=self._resources(path, one.name, "overhead", one.overhead),
+            offerings=offerings,
+        )
+
+    def _requirement(self, key: str, values: tuple[str, ...]) -> Requirement:
+        known = self._requirements.get((key, values))
+        if known is None:
+            known = self._requirements[key, values] = Requirement(key=key, values=frozenset(values))
+        return known
+
+    def _resources(self, path: str, name: str, part: str, quantities: Quantities) -> Resources:
+        said = tuple(quantities.items())
+        known = self._amounts.get(said)
+        if known is None:
+            known = self._amounts[said] = amounts(f"{path}[{name}].{part}", quantities)
+        return known
 
 
-def _type_from_wire(path: str, one: WireType) -> InstanceType:
-    offerings = tuple(sorted(_offering(path, offering) for offering in one.offerings))
-    said = {key: _requirement(key, frozenset(values)) for key, values in one.labels.items()}
-    known = _derived(one.name, offerings) | said
-    return InstanceType(
-        name=one.name,
-        requirements=Requirements(items=tuple(known[key] for key in sorted(known))),
-        capacity=amounts(f"{path}.capacity", one.capacity),
-        overhead=amounts(f"{path}.overhead", one.overhead),
-        offerings=offerings,
-    )
-
-
-def _offering(path: str, offering: WireOffering) -> Offering:
-    with at(f"{path}.offerings", "write zone, capacityType and a price of zero or more"):
-        if offering.price < 0 or not offering.zone or not offering.capacity_type:
+def _offering(path: str, name: str, offering: WireOffering) -> Offering:
+    if offering.price < 0 or not offering.zone or not offering.capacity_type:
+        with at(f"{path}[{name}].offerings", "write zone, capacityType and a price of zero or more"):
             raise ValueError(f"cannot be: {msgspec.json.encode(offering).decode()}")
     return Offering(
         zone=offering.zone,
@@ -179,20 +258,17 @@ def _offering(path: str, offering: WireOffering) -> Offering:
         zone_id=offering.zone_id,
         reservation_id=offering.reservation_id,
         reservation_capacity=offering.reservation_capacity,
+        reservation_type=offering.reservation_type,
+        reservation_interruptible=offering.reservation_interruptible,
+        is_estimated=offering.estimated,
     )
 
 
-def _derived(name: str, offerings: Iterable[Offering]) -> dict[str, Requirement]:
-    sold = tuple(offerings)
-    values = {
-        INSTANCE_TYPE: frozenset((name,)),
-        ZONE: frozenset(offering.zone for offering in sold),
-        ZONE_ID: frozenset(offering.zone_id for offering in sold if offering.zone_id),
-        CAPACITY_TYPE: frozenset(offering.capacity_type for offering in sold),
+def _derived(name: str, sold: tuple[Offering, ...]) -> dict[str, tuple[str, ...]]:
+    """Answer the values of the labels that follow, sorted."""
+    return {
+        INSTANCE_TYPE: (name,),
+        ZONE: tuple(sorted({offering.zone for offering in sold})),
+        ZONE_ID: tuple(sorted({offering.zone_id for offering in sold if offering.zone_id})),
+        CAPACITY_TYPE: tuple(sorted({offering.capacity_type for offering in sold})),
     }
-    return {key: _requirement(key, some) for key, some in values.items()}
-
-
-@lru_cache(maxsize=65536)
-def _requirement(key: str, values: frozenset[str]) -> Requirement:
-    return Requirement(key=key, values=values)

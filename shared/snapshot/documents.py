@@ -4,7 +4,7 @@ The converters are those of a live cluster. Before them a manifest gets what an 
 have given it: a namespace, the default StorageClass, an unschedulable pod's condition, readiness.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any, Final
 
@@ -12,126 +12,56 @@ from shared.model.cluster import Cluster
 from shared.model.labels import NODECLASS, NODEPOOL
 from shared.model.nodes import Node, NodeClaim, NodeClassRef
 from shared.model.objects import Condition, Problem
-from shared.snapshot.kinds import LISTINGS, order
-from shared.snapshot.pages import without_nulls
+from shared.snapshot.assumed import Complete, completions
+from shared.snapshot.flat import Document, Source, documents_in
+from shared.snapshot.kinds import LISTINGS, Listing, order
+from shared.snapshot.optional import OPTIONAL
+from shared.snapshot.unread import Unread, UnreadPods
 
-_NAMESPACED: Final = frozenset(("Pod", "DaemonSet", "PersistentVolumeClaim", "PodDisruptionBudget"))
 _OLDER: Final = frozenset(("Provisioner", "AWSNodeTemplate", "Machine", "NodePool", "NodeClaim", "EC2NodeClass"))
-_TERMINAL: Final = ("Succeeded", "Failed")
-_READY: Final = {"type": "Ready", "status": "True", "reason": "Assumed"}
-_UNSCHEDULABLE: Final = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
-_DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
 
 
-def cluster_from_documents(
-    objects: Iterable[Mapping[str, Any]], now: datetime, *, assume_unschedulable: bool = True
-) -> Cluster:
+def cluster_from_documents(objects: Iterable[Source], now: datetime, *, assume_unschedulable: bool = True) -> Cluster:
     """Read *objects*, Lists among them, in any order; of an object that is there twice the last counts.
 
-    Kinds that decisions do not read are passed over. With *assume_unschedulable* a pod without node and without
-    `PodScheduled` condition counts as one that kube-scheduler gave up on.
+    Bytes are one JSON document each, and read several times as fast as what was decoded before. Kinds that decisions do
+    not read are passed over. With *assume_unschedulable* a pod without node and without `PodScheduled` condition counts
+    as one that kube-scheduler gave up on.
     """
-    some = {_identity(one): one for one in _flat(objects)}
-    by_kind: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for (api, kind, _, _), one in some.items():
-        by_kind.setdefault((api, kind), []).append(one)
-    problems = [problem for one in some.values() for problem in _older(one)]
+    problems: list[Problem] = []
+    some = {one.identity: one for one in documents_in(objects, problems)}
+    problems += [problem for one in some.values() for problem in _older(one)]
+    by_kind: dict[tuple[str, str], list[Document]] = {}
+    for one in some.values():
+        by_kind.setdefault((one.api, one.kind), []).append(one)
     parts: dict[str, Any] = {}
-    complete = _completions(some.values(), assume_unschedulable=assume_unschedulable)
-    for listing in LISTINGS:
-        mine = [one for one in by_kind.get((listing.api, listing.kind), ()) if not _is_terminal(one)]
-        found, bad = listing.objects([complete.get(listing.kind, _same)(one) for one in mine])
-        parts[listing.field] = tuple(sorted(found, key=order))
-        problems += bad
+    for listing in sorted(
+        (*LISTINGS, *OPTIONAL), key=lambda listing: (listing.field != "storage_classes", listing.field)
+    ):
+        complete = completions(parts.get("storage_classes", ()), assume_unschedulable=assume_unschedulable)
+        unread = _unread(listing, complete.get(listing.kind, _same), assume_unschedulable=assume_unschedulable)
+        unread.read(by_kind.get((listing.api, listing.kind), ()))
+        parts[listing.field] = tuple(sorted(unread.found, key=order))
+        problems += unread.problems
     parts["node_claims"] = _with_owned(parts["nodes"], parts["node_claims"])
     return Cluster(taken_at=now, problems=tuple(sorted(problems)), **parts)
 
 
-def _flat(objects: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    for one in objects:
-        if isinstance(one.get("items"), list):
-            yield from _flat(one["items"])
-        else:
-            yield _placed(without_nulls(dict(one)))
+def _unread(listing: Listing, complete: Complete, *, assume_unschedulable: bool) -> Unread:
+    if listing.field == "pods":
+        return UnreadPods(listing, complete, assume_unschedulable=assume_unschedulable)
+    return Unread(listing, complete)
 
 
-def _placed(one: dict[str, Any]) -> dict[str, Any]:
-    meta = one.get("metadata")
-    if one.get("kind") in _NAMESPACED and isinstance(meta, dict):
-        return one | {"metadata": {"namespace": "default"} | meta}
+def _same(one: object) -> object:
     return one
 
 
-def _identity(one: Mapping[str, Any]) -> tuple[str, str, str, str]:
-    meta = _meta(one)
-    parts = (one.get("apiVersion"), one.get("kind"), meta.get("namespace"), meta.get("name"))
-    api, kind, namespace, name = (part if isinstance(part, str) else "" for part in parts)
-    return api, kind, namespace, name
-
-
-def _meta(one: Mapping[str, Any]) -> Mapping[str, Any]:
-    meta = one.get("metadata")
-    return meta if isinstance(meta, Mapping) else {}
-
-
-def _says(one: object, key: str, text: str) -> bool:
-    return isinstance(one, Mapping) and one.get(key) == text
-
-
-def _older(one: Mapping[str, Any]) -> Iterator[Problem]:
-    api, kind, _, name = _identity(one)
-    version = api.partition("/")[2]
-    if "karpenter" in api.partition("/")[0] and kind in _OLDER and version != "v1":
-        message = f"apiVersion: {api} is not read any more; convert it to v1 with `joiner convert`"
-        yield Problem(kind=kind, name=name or "without a name", message=message)
-
-
-def _is_terminal(one: Mapping[str, Any]) -> bool:
-    return one.get("kind") == "Pod" and any(_says(one.get("status"), "phase", phase) for phase in _TERMINAL)
-
-
-def _completions(
-    objects: Iterable[Mapping[str, Any]], *, assume_unschedulable: bool
-) -> dict[str, Callable[[dict[str, Any]], dict[str, Any]]]:
-    default = _default_class(objects)
-
-    def claim(one: dict[str, Any]) -> dict[str, Any]:
-        spec = one.get("spec")
-        return one | {"spec": {"storageClassName": default} | spec} if isinstance(spec, dict) else one
-
-    complete = {"NodePool": _ready, "EC2NodeClass": _ready, "PersistentVolumeClaim": claim}
-    return complete | ({"Pod": _unschedulable} if assume_unschedulable else {})
-
-
-def _default_class(objects: Iterable[Mapping[str, Any]]) -> str:
-    names = [
-        _identity(one)[3]
-        for one in objects
-        if one.get("kind") == "StorageClass" and _says(_meta(one).get("annotations"), _DEFAULT_CLASS, "true")
-    ]
-    return min(names, default="")
-
-
-def _same(one: dict[str, Any]) -> dict[str, Any]:
-    return one
-
-
-def _ready(one: dict[str, Any]) -> dict[str, Any]:
-    status = one.get("status", {})
-    if not isinstance(status, dict) or status.get("conditions"):
-        return one
-    generation = _meta(one).get("generation", 0)
-    return one | {"status": status | {"conditions": [_READY | {"observedGeneration": generation}]}}
-
-
-def _unschedulable(one: dict[str, Any]) -> dict[str, Any]:
-    spec, status = one.get("spec"), one.get("status", {})
-    if not isinstance(spec, dict) or not isinstance(status, dict) or spec.get("nodeName"):
-        return one
-    conditions = status.get("conditions", [])
-    if not isinstance(conditions, list) or any(_says(one, "type", "PodScheduled") for one in conditions):
-        return one
-    return one | {"status": status | {"conditions": [*conditions, _UNSCHEDULABLE]}}
+def _older(one: Document) -> Iterator[Problem]:
+    group, _, version = one.api.partition("/")
+    if "karpenter" in group and one.kind in _OLDER and version != "v1":
+        message = f"apiVersion: {one.api} is not read any more; convert it to v1 with `joiner convert`"
+        yield Problem(kind=one.kind, name=one.name or "without a name", message=message)
 
 
 def _with_owned(nodes: Iterable[Node], claims: tuple[NodeClaim, ...]) -> tuple[NodeClaim, ...]:

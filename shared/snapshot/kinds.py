@@ -23,11 +23,16 @@ from shared.snapshot.volumes import (
 class Listing(Reader[Any, Any]):
     """One kind; *field* is its place in a Cluster."""
 
+    is_optional = False
+    """Whether a cluster may do without the kind."""
+
     def __init__(
         self, field: str, api: str, kind: str, wire: type, convert: Callable[[Any], object], selector: str = ""
     ) -> None:
         """Know where *kind* of *api* (``apps/v1``) is listed; *selector* is a field selector."""
         super().__init__(kind, wire, convert)
+        self.wire = wire
+        self.convert = convert
         self.field = field
         self.api = api
         self.plural = f"{kind.lower()}{'es' if kind.endswith('s') else 's'}"

@@ -21,6 +21,7 @@ SMALL: Final = 8 * 1024
 """Bytes. To list so little again is cheaper than to follow it: one request, and no connection of its own."""
 RELIST_AFTER: Final = timedelta(minutes=30)
 """Whatever a watch should ever have kept from us is seen by then."""
+_FORBIDDEN: Final = "forbidden "
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,6 +53,18 @@ def remember(memory: MutableMapping[str, object] | None, listing: Listing, kept:
         memory.pop(_place(listing), None)
     else:
         memory[_place(listing)] = kept
+
+
+def forbid(memory: MutableMapping[str, object] | None, listing: Listing, now: datetime) -> None:
+    """Write down that *listing* may not be watched."""
+    if memory is not None:
+        memory[_FORBIDDEN + _place(listing)] = now
+
+
+def is_forbidden(memory: MutableMapping[str, object] | None, listing: Listing, now: datetime) -> bool:
+    """Whether *listing* was not to be watched a while ago; after `RELIST_AFTER` one may ask again."""
+    since = memory.get(_FORBIDDEN + _place(listing)) if memory is not None else None
+    return isinstance(since, datetime) and timedelta() <= now - since < RELIST_AFTER
 
 
 def kept_list(

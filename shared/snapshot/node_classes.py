@@ -7,7 +7,15 @@ from typing import Any, Final
 
 import msgspec
 
-from shared.model.ec2 import BlockDevice, SecurityGroup, Selector, Subnet
+from shared.model.ec2 import (
+    BlockDevice,
+    CapacityReservation,
+    ConnectionTracking,
+    NetworkInterface,
+    SecurityGroup,
+    Selector,
+    Subnet,
+)
 from shared.model.nodeclasses import EC2NodeClass, Kubelet, ResolvedImage
 from shared.model.objects import Pairs, pairs
 from shared.model.units import parse_quantity
@@ -56,19 +64,35 @@ def node_class_from_wire(node_class: wire.NodeClass) -> EC2NodeClass:
     return EC2NodeClass(
         meta=meta_from_wire(node_class.metadata),
         ami_family=family,
+        written_family=spec.ami_family,
         image_selectors=images,
         subnet_selectors=tuple(selector_from_term(term) for term in spec.subnet_selector_terms),
         security_group_selectors=tuple(selector_from_term(term) for term in spec.security_group_selector_terms),
+        capacity_reservation_selectors=tuple(
+            selector_from_term(term) for term in spec.capacity_reservation_selector_terms
+        ),
+        placement_group_selector=selector_from_term(spec.placement_group_selector)
+        if spec.placement_group_selector is not None
+        else None,
         role=spec.role,
         instance_profile=spec.instance_profile,
         user_data=spec.user_data,
         tags=pairs(spec.tags),
         kubelet=kubelet_from_wire(spec.kubelet),
+        kubelet_text=_text(node_class.spec.get("kubelet")),
         block_devices=tuple(_block_device(number, one) for number, one in enumerate(spec.block_device_mappings)),
         root_device=next((one.device_name for one in spec.block_device_mappings if one.root_volume), ""),
         instance_store_policy=spec.instance_store_policy,
         detailed_monitoring=spec.detailed_monitoring,
         associate_public_ip_address=spec.associate_public_ip_address,
+        ip_prefix_count=spec.ip_prefix_count,
+        network_interfaces=tuple(
+            msgspec.convert(one, NetworkInterface, from_attributes=True) for one in spec.network_interfaces
+        ),
+        connection_tracking=msgspec.convert(spec.connection_tracking, ConnectionTracking, from_attributes=True)
+        if spec.connection_tracking is not None
+        else None,
+        nested_virtualization=spec.cpu_options.nested_virtualization,
         http_endpoint=options.http_endpoint,
         http_protocol_ipv6=options.http_protocol_ipv6,
         http_put_response_hop_limit=options.http_put_response_hop_limit,
@@ -81,6 +105,7 @@ def node_class_from_wire(node_class: wire.NodeClass) -> EC2NodeClass:
         resolved_security_groups=tuple(SecurityGroup(group_id=one.id, name=one.name) for one in status.security_groups),
         resolved_images=tuple(_image(number, one) for number, one in enumerate(status.amis)),
         resolved_profile=status.instance_profile,
+        resolved_capacity_reservations=tuple(_reservation(one) for one in status.capacity_reservations),
         conditions=conditions_from_wire(status.conditions),
     )
 
@@ -96,7 +121,8 @@ def selector_from_term(term: wire.Term) -> Selector:
     return Selector(
         id=term.id,
         name=term.name,
-        owner=term.owner,
+        owner=term.owner or term.owner_id,
+        instance_match_criteria=term.instance_match_criteria,
         alias=term.alias,
         ssm_parameter=term.ssm_parameter,
         tags=pairs(term.tags),
@@ -152,6 +178,7 @@ def _block_device(number: int, mapping: wire.BlockDeviceMapping) -> BlockDevice:
         throughput=ebs.throughput,
         kms_key_id=ebs.kms_key_id,
         snapshot_id=ebs.snapshot_id,
+        volume_initialization_rate=ebs.volume_initialization_rate,
     )
 
 
@@ -169,6 +196,23 @@ def _image(number: int, image: wire.StatusImage) -> ResolvedImage:
         requirements=requirements_from_wire(f"status.amis[{number}].requirements", image.requirements),
         deprecated=image.deprecated,
     )
+
+
+def _reservation(one: wire.StatusReservation) -> CapacityReservation:
+    return CapacityReservation(
+        reservation_id=one.id,
+        instance_type=one.instance_type,
+        zone=one.availability_zone,
+        owner_id=one.owner_id,
+        instance_match_criteria=one.instance_match_criteria,
+        reservation_type=one.reservation_type,
+        is_interruptible=one.interruptible,
+        ends_at=one.end_time,
+    )
+
+
+def _text(kubelet: object) -> str:
+    return msgspec.json.encode(kubelet, order="sorted").decode() if kubelet else ""
 
 
 def _reserved(quantities: Quantities) -> Pairs:

@@ -2,11 +2,17 @@
 
 Pods of one ReplicaSet differ in little but their names. What their PodSpec is made of is written down as a key, and
 equal keys are one PodSpec: 20,000 pods are converted in the time of some hundreds, and kept in their room.
+
+Whoever groups pods may use that. `one.spec is other.spec` says that two specs are equal, without a look at them; where
+it does not hold they may be equal all the same: written in other words, or forgotten because there were more than
+`SPECS`. Labels, owners and conditions are shared in the same way. So a memo by `id(pod.spec)` and `id(pod.meta.labels)`
+that lives no longer than the Cluster hashes hundreds of values instead of 20,000, and then joins those that are equal.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
 from functools import lru_cache
+from sys import intern
 from typing import Final
 
 import msgspec
@@ -21,7 +27,10 @@ from shared.snapshot.affinity import affinity_parts, without_preferences
 from shared.snapshot.core import conditions_from_wire, meta_from_wire, selector_from_wire
 from shared.snapshot.requests import requests_from_shape
 from shared.snapshot.wire_core import Condition as WireCondition
+from shared.snapshot.wire_core import Meta as WireMeta
 
+SPECS: Final = 8192
+"""How many different specs are remembered."""
 _LONGEST_SECONDS: Final = int(LONGEST.total_seconds())
 _SHAPE: Final = msgspec.json.Decoder(wire.PodShape)
 _KEY: Final = msgspec.json.Encoder()
@@ -43,22 +52,51 @@ _HOST_NETWORK_DAEMON: Final = Toleration(
 )
 
 
+class Template(msgspec.Struct, frozen=True, kw_only=True):
+    """What pods have in common that were made from one template; *node_name* if they are bound alike."""
+
+    spec: PodSpec
+    node_name: str
+    priority: int
+    priority_class: str
+    grace_period: timedelta
+
+
 def pod_from_wire(pod: wire.Pod) -> Pod:
     """Read a Pod. Of its annotations only those that decisions read are kept.
 
     Raises:
         ValueError: a part of its spec cannot be read; the message names the field.
     """
-    status = pod.status
+    return pod_from_template(template_from_wire(pod.spec, pod.status, pod.metadata.name), pod.metadata, pod.status)
+
+
+def template_from_wire(spec: wire.PodSpec, status: wire.PodStatus, name: str) -> Template:
+    """Read the spec of the pod *name*; *status* counts where containers are being resized.
+
+    Raises:
+        ValueError: a part of it cannot be read; the message names the field.
+    """
+    return Template(
+        spec=_spec_from_key(_KEY.encode(_shape(spec, status, name))),
+        node_name=intern(spec.node_name),
+        priority=spec.priority,
+        priority_class=spec.priority_class_name,
+        grace_period=_seconds(spec.termination_grace_period_seconds),
+    )
+
+
+def pod_from_template(template: Template, metadata: WireMeta, status: wire.PodStatus) -> Pod:
+    """Answer the pod of *template* with what is its own."""
     return Pod(
-        meta=meta_from_wire(pod.metadata, _read_annotations(pod.metadata.annotations)),
-        spec=_spec_from_key(_KEY.encode(_shape(pod.spec, pod.status, pod.metadata.name))),
-        node_name=pod.spec.node_name,
+        meta=meta_from_wire(metadata, _read_annotations(metadata.annotations)),
+        spec=template.spec,
+        node_name=template.node_name,
         nominated_node_name=status.nominated_node_name,
         phase=status.phase or "Pending",
-        priority=pod.spec.priority,
-        priority_class=pod.spec.priority_class_name,
-        grace_period=_seconds(pod.spec.termination_grace_period_seconds),
+        priority=template.priority,
+        priority_class=template.priority_class,
+        grace_period=template.grace_period,
         started_at=status.start_time,
         conditions=_conditions(status.conditions),
     )
@@ -124,7 +162,7 @@ def _claims(volumes: Iterable[wire.Volume], pod: str) -> Iterator[str]:
             yield f"{pod}-{volume.name}"
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=SPECS)
 def _spec_from_key(key: bytes) -> PodSpec:
     shape = _SHAPE.decode(key)
     return PodSpec(
@@ -170,4 +208,4 @@ def _conditions(conditions: tuple[WireCondition, ...]) -> tuple[Condition, ...]:
 
 @lru_cache(maxsize=64)
 def _seconds(count: int) -> timedelta:
-    return timedelta(seconds=min(count, _LONGEST_SECONDS))
+    return timedelta(seconds=max(0, min(count, _LONGEST_SECONDS)))

@@ -86,7 +86,7 @@ def storage_class_from_wire(storage_class: wire.StorageClass) -> StorageClass:
 
 def csi_node_from_wire(node: wire.CsiNode) -> CSINode:
     """Read a CSINode; a driver without a count takes any number and is not named."""
-    limits = {driver_name(driver.name): driver.allocatable.count for driver in node.spec.drivers}
+    limits = {driver_name(driver.name): driver.allocatable.count for driver in node.spec.drivers or ()}
     return CSINode(
         meta=meta_from_wire(node.metadata),
         limits=tuple(sorted((name, count) for name, count in limits.items() if count is not None)),

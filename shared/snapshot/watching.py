@@ -3,7 +3,7 @@
 What is kept is followed from its version, all kinds at once; what is not kept, or cannot be followed, is listed.
 Watches begin in the order in which kinds are listed, and each shows at least what was there when it began. So a
 Cluster that was caught up with is one that lists could have shown: machines before pods. Where machines had to be
-listed after all, the pods are followed once more.
+listed after all, the pods are followed once more. What may not be watched is told once and listed from then on.
 """
 
 from collections.abc import Callable, Iterable, Iterator, MutableMapping
@@ -11,11 +11,12 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Final
 
-from shared.errors import Expired, Fault, Gone, Throttled
+from shared.errors import Expired, Fault, Forbidden, Gone, Throttled
 from shared.model.objects import Problem
 from shared.ports import Changes, Kube
 from shared.snapshot.kinds import Listing
-from shared.snapshot.memory import Kept, caught_up, in_order, kept_list, recalled, remember
+from shared.snapshot.memory import Kept, caught_up, forbid, in_order, is_forbidden, kept_list, recalled, remember
+from shared.snapshot.unserved import unserved
 
 PAGE: Final = 500
 _MACHINES: Final = ("nodes", "node_claims")
@@ -31,6 +32,7 @@ class Watching:
         """Read nothing yet."""
         self._kube, self._memory, self._now = kube, memory, now
         self._machines_listed_late = False
+        self._told: list[Problem] = []
 
     def lists(self, listings: Iterable[Listing], problems: list[Problem]) -> dict[str, Values]:
         """Answer the values of *listings* by field; what was left out joins *problems*.
@@ -45,6 +47,7 @@ class Watching:
                 values, bad = self._begin(listing)()
             parts[listing.field] = values
             problems.extend(bad)
+        problems.extend(self._told)
         return parts
 
     def until(self, listing: Listing, wanted: Callable[[Any], bool], problems: list[Problem]) -> Values:
@@ -69,13 +72,14 @@ class Watching:
 
     def _begin(self, listing: Listing) -> Begun:
         kept = recalled(self._memory, listing, self._now)
-        if kept is None:
+        if kept is None or is_forbidden(self._memory, listing, self._now):
             return self._listed(listing)
         try:
             changes = self._kube.watch(listing.path, since=kept.version, field_selector=listing.selector)
         except Throttled:
             raise
-        except Fault:
+        except Fault as fault:
+            self._doubt(listing, fault)
             return self._listed(listing)
         return partial(self._caught_up, listing, kept, changes)
 
@@ -84,21 +88,30 @@ class Watching:
             kept = caught_up(kept, listing, changes())
         except Throttled:
             raise
-        except Fault:
+        except Fault as fault:
+            self._doubt(listing, fault)
             self._machines_listed_late |= listing.field in _MACHINES
             return self._listed(listing)()
         remember(self._memory, listing, kept)
         return kept.ordered, tuple(kept.problems.values())
+
+    def _doubt(self, listing: Listing, fault: Fault) -> None:
+        """Tell of a watch that is not allowed, and ask for it no more; whatever else is amiss, a list will show."""
+        if isinstance(fault, Forbidden):
+            forbid(self._memory, listing, self._now)
+            message = f"{fault}; it is listed instead, which costs the API server more"
+            self._told.append(Problem(kind="Watch", name=listing.path, message=message))
 
     def _listed(self, listing: Listing) -> Begun:
         remember(self._memory, listing, None)  # two lists of a kind need not be held at once
         try:
             values, bad = _twice(lambda: self._read(listing))
         except Gone:
+            if listing.is_optional:
+                return lambda: ((), ())
             if not listing.definition:
                 raise
-            message = f"{listing.definition} is not installed: apply the CustomResourceDefinitions"
-            missing = Problem(kind="CustomResourceDefinition", name=listing.definition, message=message)
+            missing = unserved(self._kube, listing)
             return lambda: ((), (missing,))
         return lambda: (values, bad)
 

@@ -4,13 +4,17 @@ Unknown fields are ignored. A null takes the slow way of `shared.snapshot.pages`
 """
 
 from datetime import datetime
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
 
 import msgspec
 from msgspec import field
 
 Quantities: TypeAlias = dict[str, str | int | float]
 """A ResourceList; the API server writes strings, people numbers too."""
+
+
+Instant: TypeAlias = Annotated[datetime, msgspec.Meta(tz=True)]
+"""One without its offset is refused: it could not be compared."""
 
 
 class Owner(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
@@ -31,8 +35,8 @@ class Meta(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
     uid: str = ""
     resource_version: str = ""
     generation: int = 0
-    creation_timestamp: datetime | None = None
-    deletion_timestamp: datetime | None = None
+    creation_timestamp: Instant | None = None
+    deletion_timestamp: Instant | None = None
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     finalizers: tuple[str, ...] = ()
@@ -53,7 +57,7 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=Fa
     status: str = "Unknown"
     reason: str = ""
     message: str = ""
-    last_transition_time: datetime | None = None
+    last_transition_time: Instant | None = None
     observed_generation: int = 0
 
 

@@ -1,12 +1,11 @@
 """The JSON of Karpenter's v1 kinds, only the fields that are read. The defaults are those of the definitions."""
 
-from datetime import datetime
 from typing import Any
 
 import msgspec
 from msgspec import field
 
-from shared.snapshot.wire_core import Condition, Expression, Meta, Quantities, Taint, TemplateMeta
+from shared.snapshot.wire_core import Condition, Expression, Instant, Meta, Quantities, Taint, TemplateMeta
 
 
 class ClassRef(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -44,7 +43,7 @@ class NodeClaimStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel",
     capacity: Quantities = {}
     allocatable: Quantities = {}
     conditions: tuple[Condition, ...] = ()
-    last_pod_event_time: datetime | None = None
+    last_pod_event_time: Instant | None = None
 
 
 class NodeClaim(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -112,6 +111,8 @@ class Term(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
     owner: str = ""
     alias: str = ""
     ssm_parameter: str = ""
+    owner_id: str = field(name="ownerID", default="")
+    instance_match_criteria: str = ""
     tags: dict[str, str] = {}
 
 
@@ -143,6 +144,7 @@ class Ebs(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
     throughput: int | None = None
     kms_key_id: str = field(name="kmsKeyID", default="")
     snapshot_id: str = field(name="snapshotID", default="")
+    volume_initialization_rate: int | None = None
 
 
 class BlockDeviceMapping(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
@@ -162,6 +164,28 @@ class MetadataOptions(msgspec.Struct, frozen=True, kw_only=True, rename="camel",
     http_tokens: str = "required"
 
 
+class ConnectionTracking(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """spec.connectionTracking."""
+
+    tcp_established_timeout: int | None = None
+    udp_stream_timeout: int | None = None
+    udp_timeout: int | None = None
+
+
+class NetworkInterface(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """One of spec.networkInterfaces."""
+
+    network_card_index: int = 0
+    device_index: int = 0
+    interface_type: str = "interface"
+
+
+class CpuOptions(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """spec.cpuOptions."""
+
+    nested_virtualization: str = ""
+
+
 class NodeClassSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
     """spec of an EC2NodeClass."""
 
@@ -169,6 +193,8 @@ class NodeClassSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", g
     ami_selector_terms: tuple[Term, ...] = ()
     subnet_selector_terms: tuple[Term, ...] = ()
     security_group_selector_terms: tuple[Term, ...] = ()
+    capacity_reservation_selector_terms: tuple[Term, ...] = ()
+    placement_group_selector: Term | None = None
     role: str = ""
     instance_profile: str = ""
     user_data: str = ""
@@ -178,6 +204,10 @@ class NodeClassSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", g
     instance_store_policy: str = ""
     detailed_monitoring: bool = False
     associate_public_ip_address: bool | None = field(name="associatePublicIPAddress", default=None)
+    ip_prefix_count: int | None = None
+    network_interfaces: tuple[NetworkInterface, ...] = ()
+    connection_tracking: ConnectionTracking | None = None
+    cpu_options: CpuOptions = CpuOptions()
     metadata_options: MetadataOptions = MetadataOptions()
     context: str = ""
 
@@ -206,6 +236,19 @@ class StatusImage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     requirements: tuple[Expression, ...] = ()
 
 
+class StatusReservation(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """One of status.capacityReservations."""
+
+    id: str
+    availability_zone: str = ""
+    instance_type: str = ""
+    instance_match_criteria: str = "targeted"
+    owner_id: str = field(name="ownerID", default="")
+    reservation_type: str = "default"
+    interruptible: bool = False
+    end_time: Instant | None = None
+
+
 class NodeClassStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
     """status of an EC2NodeClass."""
 
@@ -213,6 +256,7 @@ class NodeClassStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel",
     security_groups: tuple[StatusGroup, ...] = ()
     amis: tuple[StatusImage, ...] = ()
     instance_profile: str = ""
+    capacity_reservations: tuple[StatusReservation, ...] = ()
     conditions: tuple[Condition, ...] = ()
 
 

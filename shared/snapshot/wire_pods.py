@@ -3,12 +3,19 @@
 Parts of a pod's spec leave out their defaults when they are written: `PodShape` is written to be a key.
 """
 
-from datetime import datetime
-
 import msgspec
 from msgspec import field
 
-from shared.snapshot.wire_core import Condition, Expression, LabelSelector, Meta, NodeSelector, Quantities, Unread
+from shared.snapshot.wire_core import (
+    Condition,
+    Expression,
+    Instant,
+    LabelSelector,
+    Meta,
+    NodeSelector,
+    Quantities,
+    Unread,
+)
 
 Expressions = tuple[Expression, ...]
 
@@ -180,7 +187,7 @@ class PodStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=Fa
 
     phase: str = "Pending"
     nominated_node_name: str = ""
-    start_time: datetime | None = None
+    start_time: Instant | None = None
     conditions: tuple[Condition, ...] = ()
     container_statuses: tuple[ContainerStatus, ...] = ()
     init_container_statuses: tuple[ContainerStatus, ...] = ()

@@ -38,7 +38,8 @@ class VolumeClaimSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel",
     """spec of a PersistentVolumeClaim."""
 
     volume_name: str = ""
-    storage_class_name: str = ""
+    storage_class_name: str | None = None
+    """"" says none, and nothing at all the default one."""
 
 
 class VolumeClaimStatus(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -93,7 +94,8 @@ class CsiDriver(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 class CsiNodeSpec(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """spec of a CSINode."""
 
-    drivers: tuple[CsiDriver, ...] = ()
+    drivers: tuple[CsiDriver, ...] | None = None
+    """An API server writes none as null."""
 
 
 class CsiNode(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.kube.objects import node_claim_object
-from shared.model.catalogue import Catalogue, InstanceType, Offering
+from shared.model.catalogue import Catalogue, InstanceType, Offering, SeenMemory
 from shared.model.conditions import conditions_json
 from shared.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ZONE, ZONE_ID
 from shared.model.nodes import NodeClaim, NodeClassRef
@@ -16,7 +16,7 @@ from shared.model.objects import Condition, Meta, Owner, pairs
 from shared.model.requirements import Requirement, Requirements, requirements
 from shared.model.resources import Resources, resources
 from shared.model.taints import Taint
-from shared.snapshot.catalogue import decode_catalogue, encode_catalogue
+from shared.snapshot.catalogue import decode_catalogue, encode_catalogue, packed
 from shared.snapshot.digest import snapshot_digest
 from shared.snapshot.documents import cluster_from_documents
 from shared.snapshot.kinds import LISTINGS
@@ -112,6 +112,9 @@ offerings = st.lists(
         zone_id=values,
         reservation_id=values,
         reservation_capacity=st.integers(0, 5),
+        reservation_type=values,
+        reservation_interruptible=st.booleans(),
+        is_estimated=st.booleans(),
     ),
     max_size=4,
 ).map(lambda some: tuple(sorted(some)))
@@ -150,17 +153,24 @@ catalogues = st.builds(
     instance_types=type_sets,
     by_node_class=st.dictionaries(names, type_sets, max_size=2).map(lambda some: tuple(sorted(some.items()))),
     priced_at=st.none() | instants,
+    made_at=st.none() | instants,
+    seen=st.lists(
+        st.builds(SeenMemory, instance_type=names, image_id=names, memory_bytes=st.integers(1, 2**50), at=instants),
+        max_size=3,
+    ).map(lambda some: tuple(sorted(some))),
 )
 
 
 @given(catalogues)
 def test_a_catalogue_that_is_written_is_read_back(catalogue: Catalogue) -> None:
-    assert decode_catalogue(encode_catalogue(catalogue)) == catalogue
+    body = encode_catalogue(catalogue)
+    assert decode_catalogue(body) == catalogue
+    assert decode_catalogue(packed(body)) == catalogue
 
 
 @given(catalogues, st.data())
 def test_a_catalogue_that_is_cut_short_is_refused(catalogue: Catalogue, data: st.DataObject) -> None:
-    body = encode_catalogue(catalogue)
+    body = data.draw(st.sampled_from((encode_catalogue, lambda one: packed(encode_catalogue(one)))))(catalogue)
     part = body[: data.draw(st.integers(0, len(body) - 1))]
     try:
         decode_catalogue(part)

@@ -1,10 +1,8 @@
 """A catch-up shows what a list shows, byte for byte, whatever happened meanwhile."""
 
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
-from itertools import chain
-from typing import Any, cast
+from typing import cast
 
 import msgspec
 import pytest
@@ -13,108 +11,50 @@ from hypothesis import strategies as st
 
 from shared.errors import Conflict, Expired, Fault, Forbidden, Gone, Throttled, Unreachable
 from shared.ports import Changes, Kube, World
-from shared.snapshot import memory
+from shared.snapshot import memory, watching
+from shared.snapshot.kinds import KUBERNETES, LISTINGS
 from shared.snapshot.take import Wanted, take
 from sim.clock import Clock
 from sim.cluster.api import ApiServer
 from sim.cluster.kube import InMemoryKube
+from tests.property.snapshot_histories import (
+    BODIES,
+    Interrupted,
+    Step,
+    bytes_of,
+    histories,
+    populate,
+    write,
+    writes,
+)
 from tests.unit.snapshot_world import world
 
-LISTS = Wanted(lists=("nodes", "node_claims", "pods", "budgets"))
-BUDGETS, CLAIMS = "poddisruptionbudgets.policy", "nodeclaims.karpenter.sh"
-PHASES = {"x": "Failed", "1": "Running"}
-
-
-def a_pod(name: str, cpu: str = "1") -> dict[str, Any]:
-    resources = {"requests": {"cpu": cpu}}
-    return {"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "i", "resources": resources}]}}
-
-
-def a_claim(name: str) -> dict[str, Any]:
-    ref = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}
-    wanted = [{"key": "kubernetes.io/arch", "operator": "In", "values": ["amd64"]}]
-    return {"metadata": {"name": name}, "spec": {"nodeClassRef": ref, "requirements": wanted}}
-
-
-def a_node(name: str, word: str) -> dict[str, Any]:
-    return {"metadata": {"name": name}, "spec": {"providerID": f"aws:///{word}"}}
-
-
-def a_budget(name: str) -> dict[str, Any]:
-    return {"metadata": {"name": name}, "spec": {"maxUnavailable": 1}}
-
-
-def a_status(word: str) -> dict[str, Any]:
-    conditions = [{"type": "Ready", "status": word or "Unknown"}]
-    return {"status": {"conditions": conditions, "capacity": {"cpu": word or "4"}}}
-
-
-def a_taint(word: str) -> dict[str, Any]:
-    return {"spec": {"taints": [{"key": "t", "value": word, "effect": "NoSchedule"}]}}
-
-
-def a_label(word: str) -> dict[str, Any]:
-    return {"metadata": {"labels": {"l": word or None}}}
-
-
-def a_phase(word: str) -> dict[str, Any]:
-    return {"status": {"phase": PHASES.get(word, "Pending")}}
-
-
-VERBS: dict[str, Callable[[ApiServer, str, str], object]] = {
-    "pod": lambda api, name, word: api.create("pods", a_pod(name, word or "1"), "default"),
-    "label": lambda api, name, word: api.patch("pods", name, a_label(word), "default"),
-    "bind": lambda api, name, word: api.bind("default", name, f"node-{word}"),
-    "phase": lambda api, name, word: api.patch("pods", name, a_phase(word), "default", "status"),
-    "evict": lambda api, name, _: api.evict("default", name),
-    "delete": lambda api, name, _: api.delete("pods", name, "default"),
-    "end": lambda api, name, _: api.delete("pods", name, "default", grace_period_seconds=0),
-    "node": lambda api, name, word: api.create("nodes", a_node(name, word)),
-    "taint": lambda api, name, word: api.patch("nodes", name, a_taint(word)),
-    "heartbeat": lambda api, name, word: api.patch("nodes", name, a_status(word), subresource="status"),
-    "remove": lambda api, name, _: api.delete("nodes", name),
-    "claim": lambda api, name, _: api.create(CLAIMS, a_claim(name)),
-    "launch": lambda api, name, word: api.patch(CLAIMS, name, {"status": {"providerID": word}}, subresource="status"),
-    "finish": lambda api, name, _: api.delete(CLAIMS, name),
-    "budget": lambda api, name, _: api.create(BUDGETS, a_budget(name), "default"),
-    "loosen": lambda api, name, word: api.patch(BUDGETS, name, {"spec": {"maxUnavailable": word}}, "default"),
-    "lift": lambda api, name, _: api.delete(BUDGETS, name, "default"),
-}
-
-NAMES = st.sampled_from("abcd")
-WORDS = st.sampled_from(["", "x", "1", "lots"])
-WRITES = st.tuples(st.sampled_from(sorted(VERBS)), NAMES, WORDS)
-FAULTS = st.sampled_from([Expired("410"), Unreachable("cut"), Forbidden("403"), Gone("404"), Conflict("odd")])
-WATCHED = st.sampled_from(["nodes", "nodeclaims", "pods", "poddisruptionbudgets"])
+EVERYTHING = Wanted()
+WATCHED = st.sampled_from([listing.path.rpartition("/")[2] for listing in LISTINGS])
 WHEN = st.sampled_from(["begun", "asked"])
-LOOKS = st.one_of(
+FAULTS = st.sampled_from([Expired("410"), Unreachable("cut"), Forbidden("403"), Gone("404"), Conflict("odd")])
+LOOKS: st.SearchStrategy[Step] = st.one_of(
     st.just(("look",)),
     st.just(("forget",)),
     st.just(("wait",)),
     st.tuples(st.just("fail"), WATCHED, WHEN, FAULTS),
+    st.tuples(st.just("between"), writes(1, 3)),
+    st.just(("expire",)),
 )
-SOME = st.lists(WRITES, min_size=3, max_size=8).map(lambda writes: ("write", *writes))
-HISTORIES = st.lists(st.tuples(SOME, LOOKS), min_size=1, max_size=6).map(lambda pairs: [*chain(*pairs)])
+HISTORIES = histories(LOOKS, most=6)
 
 
-class Troubled:
-    """A `Kube` whose watches fail where they are told to, once."""
+class Troubled(Interrupted):
+    """One whose watches fail where they are told to, once."""
 
-    def __init__(self, api: ApiServer) -> None:
-        """Have no trouble with *api* yet."""
-        self._kube = InMemoryKube(api)
+    def __init__(self, kube: Kube) -> None:
+        """Have no trouble with *kube* yet."""
+        super().__init__(kube)
         self.faults: dict[tuple[str, str], Fault] = {}
-        self.lists = 0
-        self.watches = 0
-
-    def list(self, path: str, **options: Any) -> bytes:
-        self.lists += 1
-        return self._kube.list(path, **options)
 
     def watch(self, path: str, *, since: str, field_selector: str = "") -> Callable[[], Changes]:
-        self.watches += 1
         self._trouble(path, "begun")
-        changes = self._kube.watch(path, since=since, field_selector=field_selector)
+        changes = super().watch(path, since=since, field_selector=field_selector)
 
         def ask() -> Changes:
             self._trouble(path, "asked")
@@ -128,12 +68,6 @@ class Troubled:
             raise fault
 
 
-def write(api: ApiServer, verb: str, name: str, word: str) -> None:
-    """Do one write; what the server refuses is no matter here."""
-    with suppress(Fault):
-        VERBS[verb](api, name, word)
-
-
 class Scene:
     """Two worlds with one cluster: one remembers, the other does not."""
 
@@ -141,25 +75,34 @@ class Scene:
         """Begin with three of each kind."""
         self.clock = Clock()
         self.api = ApiServer(self.clock, definitions=None)
-        self.kube = Troubled(self.api)
+        self.people = cast("Kube", InMemoryKube(self.api))
+        self.kube = Troubled(self.people)
         self.memory: dict[str, object] = {}
-        for name in "abc":
-            for verb in ("pod", "node", "claim", "budget"):
-                write(self.api, verb, name, "1")
-        self.fresh = world(clock=self._now)
-        self.fresh = msgspec.structs.replace(self.fresh, kube=cast("Kube", InMemoryKube(self.api)))
+        populate(self.people)
+        self.fresh = msgspec.structs.replace(world(clock=self._now), kube=self.people)
         self.warm: World = msgspec.structs.replace(self.fresh, kube=cast("Kube", self.kube), memory=self.memory)
 
     def _now(self) -> datetime:
         return self.clock.now()
 
+    def write(self, some: Step) -> None:
+        for one in some[1:]:
+            write(self.people, *one)
+
     def looks_agree(self) -> None:
-        remembered, listed = take(self.warm, LISTS), take(self.fresh, LISTS)
-        assert msgspec.json.encode(remembered) == msgspec.json.encode(listed)
-        assert remembered == listed
+        remembered, listed = take(self.warm, EVERYTHING), take(self.fresh, EVERYTHING)
+        assert bytes_of(remembered) == bytes_of(listed)
+
+    def is_interrupted(self, between: Callable[[], object]) -> None:
+        """Read from the beginning, with something *between* two pages."""
+        self.memory.clear()
+        self.kube.between = between
+        take(self.warm, EVERYTHING)
+        self.kube.between = None
+        self.looks_agree()
 
 
-def play(scene: Scene, history: list[tuple[Any, ...]]) -> None:
+def play(scene: Scene, history: list[Step]) -> None:
     for step in history:
         match step:
             case ("look",):
@@ -170,42 +113,71 @@ def play(scene: Scene, history: list[tuple[Any, ...]]) -> None:
                 scene.clock.advance(timedelta(minutes=17))
             case ("fail", str(path), str(when), Fault() as fault):
                 scene.kube.faults[path, when] = fault
-            case ("write", *writes):
-                for one in writes:
-                    write(scene.api, *one)
+            case ("between", some):
+                scene.is_interrupted(lambda some=some: scene.write(some))  # type: ignore[misc] # bound now
+            case ("expire",):
+                scene.is_interrupted(scene.api.expire_tokens)
+            case ("write", *_):
+                scene.write(step)
             case _:
                 pytest.fail(f"no such step: {step}")
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _small_lists_are_kept_and_read_in_pages() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(memory, "SMALL", 0)
+        patched.setattr(watching, "PAGE", 2)
+        yield
+
+
+def test_histories_are_of_all_kinds() -> None:
+    assert set(BODIES) == set(KUBERNETES)
+    cluster = take(Scene().fresh, EVERYTHING)
+    assert [field for field in KUBERNETES if len(getattr(cluster, field)) < 3] == []
+    assert cluster.problems == ()
+
+
 @given(HISTORIES)
-def test_a_catch_up_shows_what_a_list_shows(history: list[tuple[Any, ...]]) -> None:
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(memory, "SMALL", 0)
-        scene = Scene()
-        play(scene, [("look",), *history, ("look",), ("look",)])
+def test_a_catch_up_shows_what_a_list_shows(history: list[Step]) -> None:
+    play(Scene(), [("look",), *history, ("look",), ("look",)])
 
 
 @given(HISTORIES)
-def test_whoever_is_not_troubled_lists_once(history: list[tuple[Any, ...]]) -> None:
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(memory, "SMALL", 0)
-        scene = Scene()
-        calm = [step for step in history if step[:1] not in (("forget",), ("wait",), ("fail",))]
-        play(scene, [("look",), *calm, ("look",)])
-        assert scene.kube.lists == len(LISTS.lists)
+def test_whoever_is_not_troubled_lists_once(history: list[Step]) -> None:
+    scene = Scene()
+    calm = [step for step in history if step[0] in ("write", "look")]
+    play(scene, [("look",), *calm, ("look",)])
+    assert scene.kube.lists == len(KUBERNETES)
 
 
-@given(st.lists(WRITES, max_size=8), WATCHED, WHEN)
-def test_what_comes_too_often_is_not_listed_instead(writes: list[tuple[str, str, str]], path: str, when: str) -> None:
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(memory, "SMALL", 0)
-        scene = Scene()
-        scene.looks_agree()
-        play(scene, [("write", *writes)])
-        lists = scene.kube.lists
-        scene.kube.faults[path, when] = Throttled("429")
-        with pytest.raises(Throttled):
-            take(scene.warm, LISTS)
-        assert scene.kube.lists == lists
-        scene.looks_agree()
-        assert scene.kube.lists == lists
+@given(writes(0, 8), WATCHED, WHEN)
+def test_what_comes_too_often_is_not_listed_instead(some: Step, path: str, when: str) -> None:
+    scene = Scene()
+    scene.looks_agree()
+    scene.write(some)
+    lists = scene.kube.lists
+    scene.kube.faults[path, when] = Throttled("429")
+    with pytest.raises(Throttled):
+        take(scene.warm, EVERYTHING)
+    assert scene.kube.lists == lists
+    scene.looks_agree()
+    assert scene.kube.lists == lists
+
+
+def test_a_list_whose_token_expired_is_read_from_the_beginning() -> None:
+    scene = Scene()
+    scene.is_interrupted(scene.api.expire_tokens)
+    assert scene.kube.lists == len(KUBERNETES) + 1
+
+
+def test_what_changes_between_two_pages_is_caught_up_with() -> None:
+    scene = Scene()
+
+    def between() -> None:
+        write(scene.people, "tell", "nodes", "a", "8")
+        write(scene.people, "remove", "nodes", "c", "")
+
+    scene.is_interrupted(between)
+    assert scene.kube.lists == len(KUBERNETES)
+    assert [node.name for node in take(scene.warm, EVERYTHING).nodes] == ["a", "b"]

@@ -10,7 +10,7 @@ from shared.model.catalogue import Catalogue, InstanceType, Offering
 from shared.model.labels import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, ZONE, ZONE_ID
 from shared.model.requirements import Requirement, Requirements, requirements
 from shared.model.resources import resources
-from shared.snapshot.catalogue import decode_catalogue, encode_catalogue, key_of, newest_at
+from shared.snapshot.catalogue import catalogue_keys, decode_catalogue, encode_catalogue, key_of, packed, unpacked
 from sim.memory import MemoryBucket
 
 AT = datetime(2026, 11, 21, 8, 0, 5, tzinfo=UTC)
@@ -147,15 +147,15 @@ def test_order_does_not_change_the_bytes() -> None:
 
 def test_a_catalogue_is_kept_under_the_time_of_its_prices() -> None:
     catalogue = Catalogue(region="r", instance_types=(), priced_at=AT)
-    assert key_of(catalogue) == "catalogue/20261121T080005Z.json"
+    assert key_of(catalogue) == "catalogue/20261121T080005Z.json.gz"
     bucket = MemoryBucket()
     for key in (key_of(catalogue), "catalogue/20261121T080004Z.json", "catalogue/later.json", "journal/z"):
         bucket.put(key, b"")
-    assert newest_at(bucket) == AT
+    assert catalogue_keys(bucket) == ("catalogue/20261121T080004Z.json", key_of(catalogue))
 
 
 def test_a_catalogue_without_a_time_is_not_kept() -> None:
-    with pytest.raises(ValueError, match="time of its prices"):
+    with pytest.raises(ValueError, match="time at which it was made"):
         key_of(Catalogue(region="r", instance_types=()))
 
 
@@ -163,3 +163,34 @@ def test_an_empty_type_has_no_zone() -> None:
     [one] = decode_catalogue(of_type(offerings=[])).instance_types
     assert isinstance(one.requirements, Requirements)
     assert one.requirements[ZONE].operator == "DoesNotExist"
+
+
+def test_what_is_compressed_is_read_as_what_is_not() -> None:
+    body = encode_catalogue(decode_catalogue(document()))
+    assert packed(body) == packed(body)
+    assert unpacked(packed(body)) == unpacked(body) == body
+    assert decode_catalogue(packed(body)) == decode_catalogue(body)
+
+
+@pytest.mark.parametrize("body", [packed(document())[:-1], b"\x1f\x8b", b"\x1f\x8bnonsense", packed(document())[:20]])
+def test_what_is_compressed_and_not_whole_is_refused(body: bytes) -> None:
+    with pytest.raises(ValueError, match="not whole"):
+        decode_catalogue(body)
+
+
+def test_what_would_fill_the_memory_is_not_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shared.snapshot.catalogue._LARGEST", 1000)
+    with pytest.raises(ValueError, match="far too large"):
+        unpacked(packed(b" " * 1001))
+
+
+def test_a_catalogue_made_of_old_prices_lies_under_the_time_at_which_it_was_made() -> None:
+    later = datetime(2026, 11, 21, 9, tzinfo=UTC)
+    assert key_of(Catalogue(region="r", instance_types=(), priced_at=AT, made_at=later)).endswith("T090000Z.json.gz")
+
+
+def test_the_catalogue_says_which_prices_are_estimated() -> None:
+    old = SOLD | {"capacityType": "on-demand", "estimated": True}
+    body = document(nodeClasses={"one": [SMALL | {"offerings": [SOLD, old]}]})
+    assert decode_catalogue(body).estimated() == ("on-demand",)
+    assert decode_catalogue(document()).estimated() == ()

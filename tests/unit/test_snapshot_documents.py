@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 import pytest
 
 from shared.model.cluster import Cluster
@@ -11,6 +12,8 @@ from shared.snapshot.documents import cluster_from_documents
 
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
 REF = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}
+RECURSIVE: dict[str, Any] = {"name": "a"}
+RECURSIVE["labels"] = RECURSIVE
 POOL_LABEL = {"karpenter.sh/nodepool": "default", "karpenter.k8s.aws/ec2nodeclass": "default"}
 
 
@@ -119,7 +122,7 @@ def test_older_versions_are_named_with_what_to_do(api: str, kind: str) -> None:
 
 
 def test_kinds_that_nobody_reads_are_passed_over() -> None:
-    assert read(document("apps/v1", "Deployment", "web", spec={})) == Cluster(taken_at=NOW)
+    assert read(document("v1", "ConfigMap", "web", data={})) == Cluster(taken_at=NOW)
 
 
 def test_of_an_object_that_is_there_twice_the_last_counts() -> None:
@@ -151,3 +154,73 @@ def test_what_cannot_be_read_is_named_and_the_rest_is_read(bad: dict[str, Any]) 
 
 def test_nulls_are_nothing() -> None:
     assert len(read(pod(status=None)).pods) == 1
+    bare = {"apiVersion": None, "kind": None, "metadata": None, "items": None}
+    assert read(bare) == Cluster(taken_at=NOW)
+    labelled = pod(metadata={"labels": {"a": None}, "namespace": None}, spec={"containers": None, "priority": None})
+    [one] = read(labelled).pods
+    assert (one.name, one.meta.labels) == ("default/cart", ())
+
+
+def a_list(*items: Any, **more: Any) -> bytes:
+    return msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": items} | more)
+
+
+def test_bytes_say_what_is_decoded_of_them() -> None:
+    some = (pod("a"), pod("b", status={"phase": "Running"}), node("n"), pod("bad", spec=3), pod("c", status=None))
+    whole = cluster_from_documents([a_list(*some)], NOW)
+    each = [msgspec.json.encode(one) for one in some]
+    assert whole == read(*some) == cluster_from_documents(each, NOW)
+    assert whole == cluster_from_documents([msgspec.Raw(one) for one in each], NOW)
+    assert [one.name for one in whole.pods] == ["default/a", "default/b", "default/c"]
+    assert [one.name for one in whole.problems] == ["default/bad"]
+
+
+def test_items_without_a_kind_are_of_that_of_their_list() -> None:
+    bare = {key: part for key, part in pod().items() if key not in ("apiVersion", "kind")}
+    assert [one.name for one in cluster_from_documents([a_list(bare, kind="PodList")], NOW).pods] == ["default/cart"]
+    assert cluster_from_documents([a_list(bare)], NOW).pods == ()
+
+
+def test_equal_specs_are_one_and_the_same() -> None:
+    asked = {"containers": [{"name": "app", "resources": {"requests": {"cpu": "1"}}}]}
+    running = {"phase": "Running", "conditions": []}
+    one, two, three, four = read(
+        pod("a", spec=asked), pod("b", spec=asked), pod("c", spec=asked, status=running), pod("d")
+    ).pods
+    assert one.spec is two.spec is three.spec
+    assert one.spec != four.spec
+
+
+def test_an_ephemeral_claim_has_its_own_pods_name() -> None:
+    spec = {"containers": [], "volumes": [{"name": "scratch", "ephemeral": {}}]}
+    assert [one.spec.volume_claims for one in read(pod("a", spec=spec), pod("b", spec=spec)).pods] == [
+        ("a-scratch",),
+        ("b-scratch",),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        (b"{", "truncated"),
+        (b"7", "is no object: '7'"),
+        (a_list("text"), "is no object: 'text'"),
+        (b'{"kind": "\xff"}', "utf-8"),
+        (
+            b'{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {"nodeName": "\xff"}}',
+            "is not JSON",
+        ),
+        ({"kind": "Pod", "metadata": RECURSIVE}, "cannot be written as JSON"),
+    ],
+)
+def test_what_is_no_document_is_named_and_the_rest_is_read(source: Any, words: str) -> None:
+    cluster = cluster_from_documents([source, pod("good")], NOW)
+    assert [one.name for one in cluster.pods] == ["default/good"]
+    [problem] = cluster.problems
+    assert words in problem.message
+
+
+def test_keys_that_json_does_not_have_become_text() -> None:
+    labels = {"labels": {True: "x"}}
+    assert read(pod(metadata=labels)).pods[0].meta.labels == (("true", "x"),)
+    assert read(pod(metadata={"annotations": {(1, 2): "x", "a": "b"}})).problems == ()

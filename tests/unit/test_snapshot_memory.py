@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, cast
 
 import msgspec
 import pytest
 
-from shared.errors import Expired, Fault, Gone, Throttled, Unreachable
+from shared.errors import Expired, Fault, Forbidden, Gone, Throttled, Unreachable
 from shared.model.cluster import Cluster
 from shared.ports import Changes, Kube, World
 from shared.snapshot import memory
@@ -32,7 +33,7 @@ class Watched(Lists):
         self.since: list[tuple[str, str, str]] = []
         self.memory: dict[str, object] = {}
         self.remembered_while_listing: list[int] = []
-        self.refuses = False
+        self.refusal: Fault | None = None
 
     def list(self, path: str, **options: Any) -> bytes:
         token = options.get("continue_token", "")
@@ -43,8 +44,8 @@ class Watched(Lists):
 
     def watch(self, path: str, *, since: str, field_selector: str = "") -> Callable[[], Changes]:
         kind = KINDS[path]
-        if self.refuses:
-            raise Throttled(path)
+        if self.refusal is not None:
+            raise self.refusal
         self.asked.append(f"watch {kind}")
         self.since.append((kind, since, field_selector))
 
@@ -195,13 +196,31 @@ def test_pods_are_a_selection_whose_number_nobody_knows(kube: Watched) -> None:
 def test_a_server_that_is_busy_is_not_asked_for_more(kube: Watched, *, begins: bool) -> None:
     take(warm(kube), PODS)
     kube.told["Pod"] = Throttled("later")
-    kube.refuses = begins
+    kube.refusal = Throttled("later") if begins else None
     with pytest.raises(Throttled):
         take(warm(kube), PODS)
-    kube.refuses = False
+    kube.refusal = None
     kube.told.clear()
     assert pods_of(take(warm(kube), PODS)) == ["a", "b"]
     assert kube.asked.count("Pod") == 1
+
+
+@pytest.mark.parametrize("begins", [True, False])
+def test_what_may_not_be_watched_is_told_once_and_listed(kube: Watched, *, begins: bool) -> None:
+    take(warm(kube), PODS)
+    fault = Forbidden("GET /api/v1/pods?watch=1: 403 cannot watch; apply rbac.yaml")
+    kube.told["Pod"] = fault
+    kube.refusal = fault if begins else None
+    [told] = take(warm(kube), PODS).problems
+    assert (told.kind, told.name) == ("Watch", "/api/v1/pods")
+    assert told.message == f"{fault}; it is listed instead, which costs the API server more"
+    kube.refusal = None
+    kube.asked.clear()
+    for minutes in (0, 1, 29):
+        assert take(warm(kube, partial(NOW.__add__, timedelta(minutes=minutes))), PODS).problems == ()
+    assert kube.asked == ["Pod"] * 3
+    later = warm(kube, lambda: NOW + timedelta(minutes=30))
+    assert [one.kind for one in take(later, PODS).problems] == ["Watch"], "it is asked for again, in vain"
 
 
 def test_a_list_that_cannot_be_read_either_is_a_fault(kube: Watched) -> None:

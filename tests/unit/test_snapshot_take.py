@@ -12,7 +12,7 @@ from shared.model.ec2 import FleetRequest, Instance
 from shared.model.requirements import Requirements
 from shared.model.resources import resources
 from shared.ports import World
-from shared.snapshot.catalogue import encode_catalogue, key_of, newest_at
+from shared.snapshot.catalogue import encode_catalogue, key_of
 from shared.snapshot.digest import snapshot_digest
 from shared.snapshot.take import EVERYTHING, NODE_CLASSES, PLANNING, Wanted, retake, take
 from sim.memory import MemoryBucket, MemoryTable
@@ -131,13 +131,18 @@ def test_without_a_list_of_claims_no_instance_looks_like_nobodys() -> None:
     [
         (world(ec2=Machines(Throttled("RequestLimitExceeded"))), "instances", "RequestLimitExceeded"),
         (world(eks=Plane(None)), "facts", "Gone"),
-        (world(), "catalogue", "run the catalog function"),
+        (world(Lists({"EC2NodeClass": [named("default", spec={})]})), "catalogue", "run the catalog function"),
     ],
 )
 def test_what_aws_does_not_answer_is_none_and_named(blind: World, place: str, word: str) -> None:
     cluster = take(blind)
     assert getattr(cluster, place) is None
     assert any(word in problem.message for problem in cluster.problems)
+
+
+def test_a_catalogue_that_would_be_for_nobody_is_not_missed() -> None:
+    cluster = take(world())
+    assert (cluster.catalogue, cluster.problems) == (None, ())
 
 
 def test_a_bucket_that_cannot_be_read_is_named() -> None:
@@ -164,7 +169,7 @@ def test_the_newest_catalogue_counts() -> None:
     bucket.put("catalogue/readme.txt", b"zzz")
     found = take(world(bucket=bucket)).catalogue
     assert found is not None
-    assert found.priced_at == NOW - timedelta(hours=1) == newest_at(bucket)
+    assert found.priced_at == NOW - timedelta(hours=1)
 
 
 def test_a_catalogue_that_is_only_half_there_is_named_and_the_one_before_it_is_used() -> None:
@@ -187,10 +192,6 @@ def test_a_catalogue_that_is_removed_meanwhile_is_passed_over() -> None:
     cluster = take(world(bucket=bucket))
     assert cluster.catalogue is not None
     assert cluster.problems == ()
-
-
-def test_there_is_no_newest_of_no_catalogues() -> None:
-    assert newest_at(MemoryBucket()) is None
 
 
 def refused(name: str, until: timedelta) -> UnavailableOffering:
