@@ -66,6 +66,10 @@ class EksToken:
             self._made = (now, keys.access_key, token)
         return self._made[2]
 
+    def renew(self) -> None:
+        """Sign anew the next time: the API server did not take the last one."""
+        self._made = None
+
 
 def eks_token(keys: Keys, *, cluster: str, region: str, now: datetime) -> str:
     """Answer the token for *cluster* as of *now* (aware UTC): a presigned URL in base64url without padding."""

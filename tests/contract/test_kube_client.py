@@ -3,14 +3,10 @@
 import socket
 import ssl
 from base64 import b64encode
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler
 from ipaddress import IPv4Address
 from pathlib import Path
-from typing import ClassVar
 
-import msgspec
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -29,55 +25,12 @@ from shared.errors import (
     Unreachable,
 )
 from shared.kube.client import KubeClient
+from tests.contract.kube_canned import Canned, answer
 from tests.contract.kube_front import listed, serve
 
 pytestmark = pytest.mark.loopback
 
 EVICTION = "/api/v1/namespaces/shop/pods/cart/eviction"
-
-
-class Canned(BaseHTTPRequestHandler):
-    """Answers every request with one answer (status 0: hangs up), and remembers the request."""
-
-    status: ClassVar[int]
-    body: ClassVar[bytes]
-    extra: ClassVar[dict[str, str]]
-    seen: ClassVar[list[tuple[str, str, dict[str, str], bytes]]]
-
-    def do_GET(self) -> None:
-        sent = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        self.seen.append((self.command, self.path, dict(self.headers), sent))
-        if not self.status:
-            return
-        self.send_response(self.status)
-        for name, value in ({"Content-Length": str(len(self.body))} | self.extra).items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(self.body)
-
-    def do_POST(self) -> None:
-        self.do_GET()
-
-    def do_PATCH(self) -> None:
-        self.do_GET()
-
-    def do_DELETE(self) -> None:
-        self.do_GET()
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-@pytest.fixture
-def server() -> Iterator[str]:
-    Canned.status, Canned.body, Canned.extra, Canned.seen = 200, b"{}", {}, []
-    yield from serve(Canned)
-
-
-def answer(status: int, message: str = "", **headers: str) -> None:
-    Canned.status = status
-    Canned.body = msgspec.json.encode({"kind": "Status", "message": message, "reason": "Because"})
-    Canned.extra = {name.replace("_", "-"): value for name, value in headers.items()}
 
 
 @pytest.mark.parametrize(

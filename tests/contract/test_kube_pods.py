@@ -51,6 +51,21 @@ def evict(kube: Kube, pods: str, name: str, **options: object) -> None:
     kube.create(f"{pods}/{name}/eviction", msgspec.json.encode(body))
 
 
+def test_a_nomination_is_for_one_very_pod_and_ends_with_the_binding(kube: Kube, pods: str) -> None:
+    uid = create(kube, pods, pod("cart"))["metadata"]["uid"]
+    hint = {"metadata": {"uid": uid}, "status": {"nominatedNodeName": "n1"}}
+    assert patch(kube, f"{pods}/cart/status", hint)["status"]["nominatedNodeName"] == "n1"
+    create(kube, pods, pod("other"))
+    for wish in ("status.nominatedNodeName=n1", "metadata.name=cart"):
+        found = msgspec.json.decode(kube.list(pods, field_selector=wish, limit=1000))["items"]
+        assert [one["metadata"]["name"] for one in found] == ["cart"]
+    with pytest.raises(Invalid, match="uid"):
+        patch(kube, f"{pods}/cart/status", hint | {"metadata": {"uid": "of an older one"}})
+    binding = {"metadata": {"name": "cart"}, "target": {"kind": "Node", "name": "n2"}}
+    kube.create(f"{pods}/cart/binding", msgspec.json.encode(binding))
+    assert "nominatedNodeName" not in read(kube, f"{pods}/cart")["status"]
+
+
 def test_a_bound_pod_ends_when_the_kubelet_says_so(kube: Kube, pods: str) -> None:
     running(kube, pods, "cart")
     kube.delete(f"{pods}/cart")

@@ -139,7 +139,10 @@ def test_our_definitions_say_what_kubectl_shows() -> None:
         ]
         for each in shipped_definitions()
     }
+    kinds = ("ConditionsType", "ConditionsStatus", "ConditionsReason")
     assert columns == {
+        "CapacityBuffer": [(name, 0) for name in ("Strategy", "PodTemplate", "Replicas", *kinds, "Age")],
+        "NodeOverlay": [("Ready", 0), ("Age", 0), ("Weight", 1)],
         "EC2NodeClass": [("Ready", 0), ("Age", 0), ("Role", 1)],
         "NodeClaim": [
             *((name, 0) for name in ("Type", "Capacity", "Zone", "Node", "Ready", "Age")),

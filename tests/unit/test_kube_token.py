@@ -95,6 +95,16 @@ def test_a_token_is_kept_for_fourteen_minutes() -> None:
     assert token() != first
 
 
+def test_a_token_that_was_not_taken_is_signed_anew() -> None:
+    clock = Moving()
+    token = EksToken(session_of(None), cluster="shop", region="us-east-1", clock=clock)
+    first = token()
+    clock.now = NOW + timedelta(minutes=1)
+    assert token() == first
+    token.renew()
+    assert token() != first
+
+
 def test_new_credentials_make_a_new_token(monkeypatch: pytest.MonkeyPatch) -> None:
     session = session_of(None)
     token = EksToken(session, cluster="shop", region="us-east-1", clock=Moving())
