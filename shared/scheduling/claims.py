@@ -26,8 +26,11 @@ from shared.model.objects import Meta, Owner, pairs
 from shared.model.pods import Pod
 from shared.model.requirements import Requirement, Requirements, written
 from shared.scheduling.hashes import node_pool_hash
+from shared.scheduling.homes import marks_of, marks_text, pod_mark
 from shared.scheduling.placement import NewNode, Placement
 from shared.scheduling.templates import template_labels
+
+__all__ = ["claim_for", "claim_name", "claims", "marks_of", "pod_mark"]
 
 
 def claims(placement: Placement, cluster: Cluster) -> tuple[NodeClaim, ...]:
@@ -58,25 +61,19 @@ def claim_for(new_node: NewNode, pool: NodePool, cluster: Cluster) -> NodeClaim:
     )
 
 
-def claim_name(pool: str, pods: Iterable[Pod], wanted: Requirements, taken: frozenset[str]) -> str:
-    """Derive a name from the decision; *taken* are names that must not be used again."""
-    who = sorted((pod.meta.uid, pod.name) for pod in pods)
-    content = msgspec.json.encode([pool, who, written(wanted)], order="sorted")
+def claim_name(pool: str, pods: Iterable[Pod], wanted: bytes, taken: frozenset[str]) -> str:
+    """Derive a name from the decision; *wanted* is `written_down`, *taken* are names that must not be used again."""
+    who = sorted([(pod.meta.uid, pod.name) for pod in pods])
+    content = msgspec.json.encode([pool, who, msgspec.Raw(wanted)])
     salt = 0
     while (name := f"{pool}-{sha256(content + b'%d' % salt).hexdigest()[:10]}") in taken:
         salt += 1
     return name
 
 
-def pod_mark(name: str) -> str:
-    """Answer the few characters by which a claim remembers the pod *name* (``shop/cart``)."""
-    return sha256(name.encode()).hexdigest()[:10]
-
-
-def marks_of(claim: NodeClaim) -> frozenset[str]:
-    """Answer the marks of the pods that *claim* was made for."""
-    text = claim.meta.annotation(NOMINATED_PODS)
-    return frozenset(text.split(",")) if text else frozenset()
+def written_down(wanted: Requirements) -> bytes:
+    """Answer *wanted* as JSON: the same for equal requirements."""
+    return msgspec.json.encode(written(wanted), order="sorted")
 
 
 def _labels(new_node: NewNode, pool: NodePool) -> dict[str, str]:
@@ -100,6 +97,6 @@ def _annotations(new_node: NewNode, pool: NodePool, cluster: Cluster) -> dict[st
         | hashed
         | {
             MIN_VALUES_RELAXED: "true" if new_node.min_values_relaxed else "false",
-            NOMINATED_PODS: ",".join(sorted(pod_mark(name) for name in new_node.pods)),
+            NOMINATED_PODS: marks_text(pod_mark(name) for name in new_node.pods),
         }
     )

@@ -1,21 +1,30 @@
 """A placement -> what is done about it: claims, nominations, events."""
 
-from collections.abc import Iterator
-from datetime import timedelta
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
 from itertools import islice
 from typing import Final
 
+import msgspec
+
 from shared.model.action import Action, CreateNodeClaim, FollowUp, Kind, PatchMetadata, PublishEvent
 from shared.model.cluster import Cluster
-from shared.model.labels import NOMINATED_UNTIL
+from shared.model.labels import NOMINATED_PODS, NOMINATED_UNTIL
+from shared.model.nodes import NodeClaim
+from shared.model.objects import Pairs, condition
 from shared.model.pods import Pod
 from shared.model.state import StateNode, state_nodes
 from shared.model.units import instant_text, parse_instant
+from shared.scheduling.homes import homes_of, marks_of, marks_text, pod_mark
 from shared.scheduling.placement import Fit, NewNode, Placement
 from shared.scheduling.solve import claims
 
 NOMINATED_FOR: Final = timedelta(minutes=2)
 """Twice the tick: a pod is bound by then, or planned anew."""
+SETTLES: Final = timedelta(seconds=20)
+"""So long after its node was opened a pod that finds no room there is not planned for again: places may be swapped."""
+SETTLES_IN_A_BURST: Final = timedelta(seconds=60)
+"""The same while other nodes have joined and are still closed."""
 AGAIN: Final = timedelta(seconds=10)
 SOON: Final = timedelta(seconds=5)
 MOST_EVENTS: Final = 60
@@ -25,22 +34,50 @@ MOST_EVENTS: Final = 60
 def decide(cluster: Cluster, placement: Placement) -> tuple[Action, ...]:
     """Answer the actions: claims first, then nominations and what pods are told, then when to look again."""
     pods = {pod.name: pod for pod in cluster.pods}
+    states = {state.name: state for state in state_nodes(cluster)}
+    homes = homes_of(states.values(), cluster.taken_at)
+    patience = SETTLES_IN_A_BURST if any(map(_is_to_open, states.values())) else SETTLES
+    last = cluster.taken_at - patience
+    settling = frozenset(name for name, pod in pods.items() if _is_settling(pod, homes, last))
+    placement, is_early = _without_early(placement, settling)
     created = claims(placement, cluster)
     nodes = {node.name: node for node in placement.new_nodes}
     actions: list[Action] = []
     for claim in created:
         node = nodes[claim.name]
         actions.append(CreateNodeClaim(claim=claim, pods=node.pods, why=_why(node)))
-    states = {state.name: state for state in state_nodes(cluster)}
     for fit in placement.existing:
-        actions.extend(_nominations(states[fit.node], cluster))
-    actions.extend(islice(_events(cluster, placement, pods), MOST_EVENTS))
+        actions.extend(_nominations(states[fit.node], fit, cluster))
+    actions.extend(_farewells(placement, states, homes))
+    actions.extend(islice(_events(cluster, placement, pods, states), MOST_EVENTS))
     actions.extend(_resolution(cluster))
-    if created or placement.existing:
+    if placement.goes_on_at:
+        why = f"time was up: planning goes on at {placement.goes_on_at}"
+        actions.append(FollowUp(function="provision", after=timedelta(), why=why))
+    if created or placement.existing or is_early:
         actions.append(FollowUp(function="provision", after=AGAIN, why="pods are on their way to their nodes"))
     if created:
         actions.append(FollowUp(function="lifecycle", after=SOON, why="nodes are on their way"))
     return tuple(actions)
+
+
+def _is_settling(pod: Pod, homes: Mapping[str, StateNode], last: datetime) -> bool:
+    """Whether *pod* waits, and its home was opened after *last*: not all may be where it will be."""
+    home = homes.get(pod_mark(pod.name)) if not pod.node_name else None
+    if home is None or home.claim is None or not home.is_registered():
+        return False
+    registered = condition(home.claim.conditions, "Registered")
+    return registered is None or registered.since is None or registered.since > last
+
+
+def _is_to_open(state: StateNode) -> bool:
+    return state.node is not None and not state.is_registered() and not state.is_marked()
+
+
+def _without_early(placement: Placement, settling: frozenset[str]) -> tuple[Placement, bool]:
+    """Answer *placement* without nodes all of whose pods may still find their place, and whether there were some."""
+    nodes = tuple(node for node in placement.new_nodes if not settling.issuperset(node.pods))
+    return msgspec.structs.replace(placement, new_nodes=nodes), len(nodes) < len(placement.new_nodes)
 
 
 def _resolution(cluster: Cluster) -> Iterator[Action]:
@@ -58,16 +95,47 @@ def _why(node: NewNode) -> str:
     return f"{len(node.pods)} pods fit no node; cheapest of {len(node.instance_types)} types that hold them: {which}"
 
 
-def _nominations(state: StateNode, cluster: Cluster) -> Iterator[Action]:
-    """Protect the node, unless it is protected for another half of the time anyway."""
-    meta = state.meta
-    text = meta.annotation(NOMINATED_UNTIL)
-    until = cluster.taken_at + NOMINATED_FOR
-    if state.claim is None or (text and _left(text, cluster) > NOMINATED_FOR / 2):
+def _nominations(state: StateNode, fit: Fit, cluster: Cluster) -> Iterator[Action]:
+    """Protect the node, unless it is protected for another half of the time anyway; let its claim know its pods."""
+    if state.claim is None:
         return
-    kind: Kind = "Node" if state.is_registered() else "NodeClaim"
-    annotations = ((NOMINATED_UNTIL, instant_text(until)),)
-    yield PatchMetadata(kind=kind, name=meta.name, annotations=annotations, why="pods are expected there")
+    marks = _new_marks(state, fit)
+    until = ((NOMINATED_UNTIL, instant_text(cluster.taken_at + NOMINATED_FOR)),)
+    is_due = _left(state.meta.annotation(NOMINATED_UNTIL), cluster) <= NOMINATED_FOR / 2
+    if state.is_registered():
+        if is_due:
+            yield _annotated("Node", state.name, until)
+        if marks:
+            yield _annotated("NodeClaim", state.claim.name, marks)
+    elif is_due or marks:
+        yield _annotated("NodeClaim", state.claim.name, (*marks, *until))
+
+
+def _farewells(
+    placement: Placement, states: Mapping[str, StateNode], homes: Mapping[str, StateNode]
+) -> Iterator[Action]:
+    """Let a claim that has no room for a pod of its own forget it, where another has."""
+    left: dict[str, tuple[NodeClaim, set[str]]] = {}
+    for fit in placement.existing:
+        for mark in map(pod_mark, fit.pods if _new_marks(states[fit.node], fit) else ()):
+            home = homes.get(mark)
+            if home is not None and home.claim is not None and home.name != fit.node:
+                left.setdefault(home.name, (home.claim, set()))[1].add(mark)
+    for _, (claim, marks) in sorted(left.items(), key=lambda item: item[0]):
+        yield _annotated("NodeClaim", claim.name, ((NOMINATED_PODS, marks_text(marks_of(claim) - marks)),))
+
+
+def _annotated(kind: Kind, name: str, annotations: Pairs) -> PatchMetadata:
+    return PatchMetadata(kind=kind, name=name, annotations=annotations, why="pods are expected there")
+
+
+def _new_marks(state: StateNode, fit: Fit) -> Pairs:
+    """Answer the annotation that makes the node the home of its pods, () if it is, or if it is in use already."""
+    if state.claim is None or state.is_initialized():
+        return ()
+    known = _known(state)
+    marks = known | {pod_mark(name) for name in fit.pods}
+    return ((NOMINATED_PODS, marks_text(marks)),) if marks != known else ()
 
 
 def _left(text: str, cluster: Cluster) -> timedelta:
@@ -77,18 +145,27 @@ def _left(text: str, cluster: Cluster) -> timedelta:
         return timedelta()
 
 
-def _events(cluster: Cluster, placement: Placement, pods: dict[str, Pod]) -> Iterator[Action]:
+def _events(
+    cluster: Cluster, placement: Placement, pods: Mapping[str, Pod], states: Mapping[str, StateNode]
+) -> Iterator[Action]:
+    """Tell pods what was decided about them; those whose node is on its way were told when it was asked for."""
     joined = frozenset(node.name for node in cluster.nodes)
     for verdict in placement.unschedulable:
         pod = pods.get(verdict.pod)
-        if pod is not None:
+        if pod is not None and verdict.reason != "NotReached":
             message = f"Failed to schedule pod, {verdict.message}"
             yield _event(pod, "Warning", "FailedScheduling", message, cluster)
     for node in placement.new_nodes:
         yield from (_nominated(pods[name], f"nodeclaim/{node.name}", cluster) for name in node.pods if name in pods)
     for fit in placement.existing:
-        place = _place(fit, joined)
-        yield from (_nominated(pods[name], place, cluster) for name in fit.pods if name in pods)
+        place, known = _place(fit, joined), _known(states[fit.node])
+        fresh = (name for name in fit.pods if name in pods and pod_mark(name) not in known)
+        yield from (_nominated(pods[name], place, cluster) for name in fresh)
+
+
+def _known(state: StateNode) -> frozenset[str]:
+    """Answer the marks of the pods that a node on its way is known to be for."""
+    return marks_of(state.claim) if state.claim is not None and not state.is_initialized() else frozenset()
 
 
 def _place(fit: Fit, joined: frozenset[str]) -> str:

@@ -1,22 +1,29 @@
 """Which pods need a place, which of them can have none, and which are alike."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
-from operator import add
+from operator import add, attrgetter
+from typing import Final
 
 import msgspec
 
 from shared.model.cluster import Cluster
-from shared.model.labels import NODEPOOL, is_restricted
-from shared.model.objects import condition
+from shared.model.labels import NODEPOOL
+from shared.model.objects import Pairs, condition
 from shared.model.pods import HostPort, Pod, PodDisruptionBudget, PodSpec, strict_requirements
-from shared.model.requirements import Requirements
+from shared.model.requirements import ANYTHING, Requirements
 from shared.model.resources import CPU, MEMORY, NONE, Axes, Vector
 from shared.model.state import StateNode
+from shared.scheduling.aims import Aim, Register
+from shared.scheduling.homes import hints_of
+from shared.scheduling.invalid import fault_of
 from shared.scheduling.placement import Options, Reason, Unschedulable
 from shared.scheduling.relaxation import Stage, stages
 from shared.scheduling.topology import Topology
 from shared.scheduling.volumes import Volumes
+
+ANYWHERE: Final = (ANYTHING,)
+"""Where a pod without volumes can be."""
 
 
 class PodClass(msgspec.Struct, kw_only=True, eq=False):
@@ -34,6 +41,8 @@ class PodClass(msgspec.Struct, kw_only=True, eq=False):
     """Where its volumes can be: any one of these."""
     drivers: tuple[tuple[str, frozenset[str]], ...] = ()
     """Volumes that count against a limit, by CSI driver; a class of one pod if there are any."""
+    aims: tuple[Aim, ...]
+    """By stage: the same in numbers."""
     pods: list[Pod]
 
     @property
@@ -43,12 +52,15 @@ class PodClass(msgspec.Struct, kw_only=True, eq=False):
 
     def times(self, count: int, more: Vector) -> Vector:
         """Answer what *count* pods need, and *more*."""
+        if count == 1:
+            return tuple(map(add, more, self.need))
         return tuple(map(add, more, (count * amount for amount in self.need)))
 
 
 def default_pods(cluster: Cluster, states: Iterable[StateNode], excluded: frozenset[str]) -> tuple[Pod, ...]:
     """Answer the pods that wait, and those that have to leave nodes that are going."""
-    waiting = [pod for pod in cluster.pods if pod.is_provisionable()]
+    hints = hints_of(cluster)
+    waiting = [pod for pod in cluster.pods if pod.is_provisionable() or hints.has(pod)]
     leaving = [
         pod
         for state in states
@@ -78,13 +90,21 @@ def is_fully_blocked(pod: Pod, budgets: Iterable[PodDisruptionBudget], now: date
 
 
 def in_order(pods: Iterable[Pod], taken_at: datetime) -> list[Pod]:
-    """Sort the queue: most cpu, most memory, oldest, by uid, by name."""
+    """Sort the queue: most cpu, most memory, oldest, by uid, by name; headroom behind all pods."""
+    sizes: dict[int, tuple[int, int]] = {}
 
-    def key(pod: Pod) -> tuple[int, int, datetime, str, str]:
-        requests = pod.spec.requests
-        return (-requests[CPU], -requests[MEMORY], pod.meta.created_at or taken_at, pod.meta.uid, pod.name)
+    def size(pod: Pod) -> tuple[int, int]:
+        found = sizes.get(id(pod.spec))
+        if found is None:
+            requests = pod.spec.requests
+            found = sizes[id(pod.spec)] = (-requests[CPU], -requests[MEMORY])
+        return found
 
-    return sorted(pods, key=key)
+    some = sorted(pods, key=attrgetter("meta.uid", "meta.namespace", "meta.name"))
+    some.sort(key=lambda pod: pod.meta.created_at or taken_at)
+    some.sort(key=size)
+    some.sort(key=Pod.is_headroom)
+    return some
 
 
 def verdict(pod: Pod, volumes: Volumes) -> Unschedulable | None:
@@ -102,62 +122,122 @@ def _fault(pod: Pod, volumes: Volumes) -> tuple[Reason, str] | None:
     first = strict_requirements(spec)
     if NODEPOOL in first and first[NODEPOOL].operator == "DoesNotExist":
         return "OptedOut", f"its requirements want no node with {NODEPOOL}: nothing is made for it"
-    if spec.has_match_fields:
-        return "InvalidPod", "required node affinity uses matchFields: use matchExpressions on a label"
-    wanted = [strict_requirements(spec, term) for term in range(max(1, len(spec.required_terms)))]
-    restricted = sorted({item.key for term in wanted for item in term if is_restricted(item.key)})
-    if restricted:
-        return "InvalidPod", f"requires {', '.join(restricted)}, which is restricted: select on another label"
+    invalid = fault_of(spec)
+    if invalid:
+        return "InvalidPod", invalid
     fault = volumes.fault(pod)
     return ("VolumeNotUsable", fault) if fault else None
 
 
-def stages_of(pods: Iterable[Pod], options: Options, *, discouraged: bool) -> dict[PodSpec, tuple[Stage, ...]]:
-    """Answer what is tried for each kind of pod, by its spec without requests."""
-    return {
-        shape: stages(shape, options.preference_policy, discouraged=discouraged)
-        for shape in dict.fromkeys(shape_of(pod) for pod in pods)
-    }
+class Kind(msgspec.Struct, kw_only=True, eq=False):
+    """Pods that differ in no more than their names and ages."""
+
+    first: Pod
+    """It stands for all of them."""
+    shape: PodSpec
+    """What decides where they may be, room aside."""
+    places: list[int]
+    """In the queue."""
 
 
-def shape_of(pod: Pod) -> PodSpec:
-    """Answer what decides where *pod* may be, room aside."""
-    return msgspec.structs.replace(pod.spec, requests=NONE)
+def kinds(queue: Iterable[Pod]) -> list[Kind]:
+    """Part the *queue* by kind, in order of their first.
 
-
-def classes(
-    pods: Iterable[Pod], tried: dict[PodSpec, tuple[Stage, ...]], found: Topology, volumes: Volumes, axes: Axes
-) -> list[PodClass]:
-    """Put pods that are alike together, in the order of *pods*."""
-    made: dict[tuple[object, ...], PodClass] = {}
-    for pod in pods:
-        some = tried[shape_of(pod)]
-        key = _likeness(pod, some[0], found, volumes)
-        if key in made:
-            made[key].pods.append(pod)
+    Specs that are one object are not compared; others are, once for each object.
+    """
+    numbers: dict[int, int] = {}
+    by_value: dict[PodSpec, int] = {}
+    made: dict[tuple[int, Pairs, str, str, bool], Kind] = {}
+    shapes: dict[PodSpec, PodSpec] = {}
+    for place, pod in enumerate(queue):
+        spec, meta = pod.spec, pod.meta
+        number = numbers.get(id(spec))
+        if number is None:
+            number = numbers[id(spec)] = by_value.setdefault(spec, len(by_value))
+        key = (number, meta.labels, meta.namespace, pod.node_name, pod.is_headroom())
+        kind = made.get(key)
+        if kind is None:
+            shape = msgspec.structs.replace(spec, requests=NONE)
+            made[key] = Kind(first=pod, shape=shapes.setdefault(shape, shape), places=[place])
         else:
-            made[key] = _class(pod, some, found, volumes, axes)
+            kind.places.append(place)
     return list(made.values())
 
 
-def _likeness(pod: Pod, stage: Stage, found: Topology, volumes: Volumes) -> tuple[object, ...]:
-    groups = (found.rules(pod, stage), found.counted(pod)) if found.groups else ()
-    if not pod.spec.volume_claims:
-        return (pod.spec, groups)
-    one = pod.name if volumes.attached((pod,)) else ""
-    return (pod.spec, groups, pod.meta.namespace, one)
+def stages_of(some: Iterable[Kind], options: Options, *, discouraged: bool) -> dict[int, tuple[Stage, ...]]:
+    """Answer what is tried for each kind of pod, by the id of its shape."""
+    found: dict[int, tuple[Stage, ...]] = {}
+    for kind in some:
+        if id(kind.shape) not in found:
+            found[id(kind.shape)] = stages(kind.shape, options.preference_policy, discouraged=discouraged)
+    return found
 
 
-def _class(pod: Pod, some: tuple[Stage, ...], found: Topology, volumes: Volumes, axes: Axes) -> PodClass:
+def classes(
+    queue: Sequence[Pod],
+    some: Iterable[Kind],
+    tried: dict[int, tuple[Stage, ...]],
+    found: Topology,
+    volumes: Volumes,
+    axes: Axes,
+) -> list[PodClass]:
+    """Put pods that are alike together, in the order of the *queue*; *some*: its kinds."""
+    made: dict[tuple[object, ...], PodClass] = {}
+    places: dict[tuple[object, ...], list[int]] = {}
+    register, specs = Register(found), dict[PodSpec, int]()
+    for kind in some:
+        stage, spec = tried[id(kind.shape)], kind.first.spec
+        number = specs.setdefault(spec, len(specs))
+        alone = bool(spec.volume_claims and volumes.attached((kind.first,)))
+        for part in [[place] for place in kind.places] if alone else [kind.places]:
+            pod = queue[part[0]]
+            groups = _groups(pod, stage[0], found)
+            key = (number, *_likeness(pod, alone=alone), *groups)
+            if key not in made:
+                made[key] = _class(pod, stage, found, groups, (volumes, axes, register))
+            places.setdefault(key, []).extend(part)
+    for key, one in made.items():
+        one.pods = [queue[place] for place in sorted(places[key])]
+    return list(made.values())
+
+
+def _likeness(pod: Pod, *, alone: bool) -> tuple[object, ...]:
+    namespace = pod.meta.namespace if pod.spec.volume_claims else ""
+    return (pod.is_headroom(), namespace, pod.name if alone else "")
+
+
+def _groups(pod: Pod, stage: Stage, found: Topology) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Answer the groups that bind *pod* at its first stage, and those in which it counts."""
+    return (found.rules(pod, stage), found.counted(pod)) if found.groups else ((), ())
+
+
+def _class(
+    pod: Pod,
+    some: tuple[Stage, ...],
+    found: Topology,
+    groups: tuple[tuple[int, ...], tuple[int, ...]],
+    tools: tuple[Volumes, Axes, Register],
+) -> PodClass:
+    volumes, axes, register = tools
+    first, counted = groups
     attached = volumes.attached((pod,)) if pod.spec.volume_claims else {}
+    later = (found.rules(pod, stage) if found.groups else () for stage in some[1:])
+    bound = (first, *later)
+    selecting = found.selecting(pod) if found.groups else ()
+    need = axes.vector(pod.spec.requests)
+    alternatives = volumes.alternatives(pod) if pod.spec.volume_claims else ANYWHERE
+    room = (need, pod.spec.host_ports, alternatives)
     return PodClass(
         spec=pod.spec,
         stages=some,
-        bound=tuple(found.rules(pod, stage) for stage in some) if found.groups else ((),) * len(some),
-        counted=found.counted(pod) if found.groups else (),
-        selecting=found.selecting(pod) if found.groups else (),
-        need=axes.vector(pod.spec.requests),
-        alternatives=volumes.alternatives(pod),
+        bound=bound,
+        counted=counted,
+        selecting=selecting,
+        need=need,
+        alternatives=alternatives,
         drivers=tuple((driver, frozenset(keys)) for driver, keys in sorted(attached.items())),
-        pods=[pod],
+        aims=tuple(
+            register.aim(stage, numbers, (selecting, counted), room) for stage, numbers in zip(some, bound, strict=True)
+        ),
+        pods=[],
     )

@@ -10,6 +10,7 @@ from shared.model.resources import NODES, resources, total
 from shared.model.state import StateNode, pool_usage
 from shared.scheduling.shelf import Shelf
 from shared.scheduling.standing import is_unlaunched, types_of
+from shared.scheduling.templates import shelf_for
 
 
 def remaining(
@@ -20,7 +21,7 @@ def remaining(
     found: dict[str, dict[str, int]] = {}
     for pool in pools:
         if pool.limits is not None:
-            shelf = shelves.get(pool.node_class.name)
+            shelf = shelf_for(shelves, pool.node_class.name, pool.name)
             found[pool.name] = _left(pool, some, shelf)
     return found
 

@@ -1,46 +1,59 @@
 """First fit: on what stands, then on what this run has opened, then on a new node of the heaviest NodePool that can.
 
-Pods that no other pod matters to are placed in bulk, all others one by one.
+Which nodes may take a pod at all is known as a set of bits; the door that every pod goes through checks what bits do
+not say: room, and domains that are not decided yet.
 """
 
-from bisect import bisect_left, insort
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Final
 
 import msgspec
 
-from shared.model.labels import HOSTNAME
 from shared.model.pods import Pod
-from shared.model.requirements import ANYTHING
 from shared.model.resources import NODES, Vector
+from shared.scheduling.aims import Aim
 from shared.scheduling.demand import PodClass
-from shared.scheduling.opened import Offer, Opened, could_ever, holding, offer, put
+from shared.scheduling.lookout import Lookout
+from shared.scheduling.nodeset import Nodes
+from shared.scheduling.opened import Offer, Opened, offer
 from shared.scheduling.placement import Options
-from shared.scheduling.relaxation import Stage
 from shared.scheduling.shelf import Mask
-from shared.scheduling.standing import Block, Standing, blocks
+from shared.scheduling.standing import Standing
 from shared.scheduling.templates import Narrowed, Template
-from shared.scheduling.topology import Topology
+
+ALL: Final[Nodes] = -1
+LOOK: Final = 256
+"""So many nodes are tried between two looks at the clock."""
 
 
-class Packing(msgspec.Struct, kw_only=True, eq=False):
+class Packing(Lookout, kw_only=True, eq=False):
     """The state of a run."""
 
     standing: list[Standing]
     templates: tuple[Template, ...]
     limits: dict[str, dict[str, int]]
     """By NodePool: what is left of its limits."""
-    topology: Topology
     options: Options
     opened: list[Opened] = msgspec.field(default_factory=list)
-    order: list[tuple[int, int]] = msgspec.field(default_factory=list)
-    """Of the opened nodes: number of pods, number of the node."""
-    admitted: dict[Stage, list[Block]] = msgspec.field(default_factory=dict)
-    refused: dict[tuple[int, int], set[int]] = msgspec.field(default_factory=dict)
-    """By class and stage: opened nodes that will never take such a pod again."""
+    sealed: Nodes = 0
+    """Nodes that take no more pods in this run."""
     targets: tuple[Mask, ...] = ()
     """By template: the types that a new node is, if they do; empty: any."""
     given_up: int = 0
     """Preferences, counted per pod, that were not held."""
+    is_over: Callable[[], bool] | None = None
+    """Whether time is up; asked now and then."""
+    over: bool = False
+    """Whether it was, when last asked."""
+    looks: int = 0
+    reached: set[int] = msgspec.field(default_factory=set)
+    """Ids of the classes that everything was tried for."""
+
+    def __post_init__(self) -> None:
+        """Take in the nodes that stand."""
+        if not self.nodes.hosts and self.standing:
+            self.nodes.stand(self.standing)
+            self.topology.seen_on(self.nodes.hosts)
 
     def fork(self) -> "Packing":
         """Answer a packing that starts where this one is, before anything was opened."""
@@ -53,35 +66,45 @@ class Packing(msgspec.Struct, kw_only=True, eq=False):
             )
             for node in self.standing
         ]
-        return Packing(
+        return type(self)(
             standing=standing,
             templates=self.templates,
             limits={name: dict(left) for name, left in self.limits.items()},
             topology=self.topology.fork(),
             options=self.options,
+            nodes=self.nodes.fork(),
+            is_over=self.is_over,
+            over=self.over,
         )
 
     def place(self, pods: PodClass) -> list[Pod]:
         """Place what can be placed of *pods*; answer the rest, in order."""
-        if not any(pods.bound):
-            return self._relaxing(pods, pods.pods)
-        return [pod for pod in pods.pods if self._relaxing(pods, [pod])]
+        left = pods.pods
+        self._look()
+        while left and not self.over:
+            left, is_done = self._relaxing(pods, left)
+            if is_done:
+                break
+        if not self.over:
+            self.reached.add(id(pods))
+        return left
+
+    def is_late(self) -> bool:
+        """Whether time is up, asked at once."""
+        self.over = self.over or (self.is_over is not None and self.is_over())
+        return self.over
 
     def place_at_home(self, pods: PodClass, homes: Mapping[str, int]) -> list[Pod]:
         """Place those of *pods* that a node is already on its way for; answer the rest, in order."""
-        return [
-            pod
-            for pod in pods.pods
-            if pod.name not in homes or not self._at_home(pods, pod, self.standing[homes[pod.name]])
-        ]
+        if not homes:
+            return pods.pods
+        return [pod for pod in pods.pods if pod.name not in homes or not self._at_home(pods, pod, homes[pod.name])]
 
     def place_on_standing(self, pods: PodClass) -> list[Pod]:
         """Place those of *pods* that have room, with all they prefer, on what is there; answer the rest, in order."""
-        if pods.stages[0].is_contradictory:
+        if not self.standing or pods.stages[0].is_contradictory:
             return pods.pods
-        if not pods.bound[0]:
-            return self._on_standing_nodes(pods, 0, pods.pods)
-        return [pod for pod in pods.pods if self._on_standing_nodes(pods, 0, [pod])]
+        return pods.pods[self._fill(pods, pods.aims[0], pods.pods, (1 << len(self.standing)) - 1) :]
 
     def open(self, template: Template, state: Narrowed, mask: Mask) -> int | None:
         """Open a node that may be of the types in *mask*, still empty; answer its number, None if it cannot be."""
@@ -90,111 +113,172 @@ class Packing(msgspec.Struct, kw_only=True, eq=False):
             return None
         node.state = state
         self._charge(template, node.mask)
-        self.opened.append(node)
-        insort(self.order, (0, node.number))
+        self._join(node)
         return node.number
+
+    def seal(self) -> None:
+        """Let the nodes that were opened so far take no more pods."""
+        self.sealed = ((1 << len(self.opened)) - 1) << len(self.standing)
 
     def place_on(self, number: int, pods: PodClass, some: list[Pod]) -> int:
         """Place as many of *some* as the opened node takes, with all they prefer; answer how many."""
-        self.refused.setdefault((id(pods), 0), set())
-        return self._on_opened(number, pods, 0, some)
+        return self._fill(pods, pods.aims[0], some, 1 << (len(self.standing) + number))
 
-    def _relaxing(self, pods: PodClass, some: list[Pod]) -> list[Pod]:
-        left = list(some)
-        for number, stage in enumerate(pods.stages):
-            if left and not stage.is_contradictory:
-                before = len(left)
-                left = self._sweep(pods, number, left)
-                self.given_up += number * (before - len(left))
-        return left
+    def _relaxing(self, pods: PodClass, left: list[Pod]) -> tuple[list[Pod], bool]:
+        """Try stage after stage; answer the rest, and whether no more is to be had.
 
-    def _sweep(self, pods: PodClass, stage: int, left: list[Pod]) -> list[Pod]:
-        left = self._on_standing_nodes(pods, stage, left)
-        refused = self.refused.setdefault((id(pods), stage), set())
-        for _, number in list(self.order):
+        Where a pod for which something was given up may let the next have all it prefers, that is tried anew.
+        """
+        is_wary = False
+        for number, aim in enumerate(pods.aims):
+            if aim.stage.is_contradictory:
+                continue
+            taken = self._sweep(pods, aim, left[:1] if is_wary else left)
+            self.given_up += number * taken
+            left = left[taken:] if taken else left
             if not left:
-                return left
-            if number not in refused:
-                left = left[self._on_opened(number, pods, stage, left) :]
-        while left and (count := self._on_new(pods, stage, left)):
-            left = left[count:]
-        return left
+                return left, True
+            if taken and is_wary:
+                return left, False
+            is_wary = is_wary or aim.bonds.may_recover
+        return left, True
 
-    def _on_standing_nodes(self, pods: PodClass, stage: int, left: list[Pod]) -> list[Pod]:
-        for block in self._admitting(pods.stages[stage]):
-            if not left:
-                return left
-            if block.may_hold(pods.need):
-                left = self._on_block(block, pods, stage, left)
-        return left
+    def _sweep(self, pods: PodClass, aim: Aim, some: list[Pod]) -> int:
+        """Place *some* on nodes that are there, and on new ones; answer how many found a place."""
+        done = self._fill(pods, aim, some, ALL & ~self.sealed)
+        while done < len(some) and not self.over:
+            count = self._on_new(pods, aim, some, done)
+            if not count:
+                break
+            done += count
+            if aim.bonds.watched and done < len(some):
+                done += self._fill(pods, aim, some[done:], ALL)
+        return done
 
-    def _on_block(self, block: Block, pods: PodClass, stage: int, left: list[Pod]) -> list[Pod]:
-        for node in block.nodes:
-            left = left[self._on_standing(node, pods, stage, left) :]
-            if not left:
-                return left
-        block.look_again()
-        return left
+    def _fill(self, pods: PodClass, aim: Aim, some: list[Pod], within: Nodes) -> int:
+        """Place *some* on nodes *within*; answer how many found a place."""
+        done = 0
+        while done < len(some) and not self.over:
+            version = self._version(aim)
+            able = self._able(pods, aim) & within
+            if not able:
+                break
+            end = done + 1 if aim.bonds.is_moving else len(some)
+            count = self._through((able, version), pods, aim, some[done:end])
+            done += count
+            if not count or (self._version(aim) == version and not aim.bonds.is_moving):
+                break
+        return done
 
-    def _admitting(self, stage: Stage) -> list[Block]:
-        if stage not in self.admitted:
-            self.admitted[stage] = blocks([node for node in self.standing if node.admits(stage)])
-        return self.admitted[stage]
+    def _through(self, start: tuple[Nodes, int], pods: PodClass, aim: Aim, some: list[Pod]) -> int:
+        """Place *some* on nodes that are able, as long as that does not change which ones are.
 
-    def _at_home(self, pods: PodClass, pod: Pod, home: Standing) -> bool:
-        """Whether *pod* could be put where it is expected; what other pods are about was settled before."""
-        admits = any(home.admits(stage) for stage in pods.stages if not stage.is_contradictory)
-        if not admits or not _volumes_agree(home, pods) or not home.room(pods, 1):
-            return False
-        self._settle(home, pods, [pod])
-        return True
+        *start*: these nodes, as of that version.
 
-    def _on_standing(self, node: Standing, pods: PodClass, stage: int, left: list[Pod]) -> int:
-        count = node.room(pods, len(left))
-        if not count or not _volumes_agree(node, pods):
+        What stands is filled one node after the other. Of the opened nodes the one with the fewest pods, the oldest of
+        these, takes as many as it can; or one, if other pods matter at some stage.
+        """
+        nodes, bonds, done, index = self.nodes, aim.bonds, 0, 0
+        able, version = start
+        is_bound = any(pods.bound)
+        front = able & nodes.standing
+        while able and done < len(some) and not self.over:
+            if front:
+                part = front
+            elif index < len(nodes.order):
+                part = able & nodes.ranks[nodes.order[index]]
+            else:
+                break
+            if not part:
+                index += 1
+                continue
+            bit = part & -part
+            is_single = is_bound and not front and able != bit
+            count = self._on(bit, pods, aim, some[done : done + 1] if is_single else some[done:])
+            done += count
+            if not count or not is_single or bonds.is_once:
+                able ^= bit
+                front &= able
+            if count and bonds.watched and self._version(aim) != version:
+                break
+        return done
+
+    def _on(self, bit: Nodes, pods: PodClass, aim: Aim, some: list[Pod]) -> int:
+        """Place as many of *some* as the node *bit* takes now."""
+        self._look()
+        number = bit.bit_length() - 1
+        count = (
+            self._most(self.nodes.hosts[number], aim, len(some)) if aim.bonds.watched or aim.bonds.hosts else len(some)
+        )
+        if count <= 0:
             return 0
-        bound = pods.bound[stage]
-        if bound:
-            choices = self.topology.choices(bound, pods.selecting, node.place)
-            if not any(node.satisfies(choice) for choice in choices):
-                return 0
-        self._settle(node, pods, left[:count])
+        if number < len(self.standing):
+            return self._on_standing(number, pods, aim, some[:count])
+        return self._on_opened(number, pods, aim, some[:count] if count < len(some) else some)
+
+    def _look(self) -> None:
+        self.looks += 1
+        if not self.looks % LOOK:
+            self.is_late()
+
+    def _on_standing(self, number: int, pods: PodClass, aim: Aim, some: list[Pod]) -> int:
+        node = self.standing[number]
+        if aim.wish.names_hosts and not _agrees(node, aim):
+            return 0
+        count = node.room(pods, len(some))
+        if count:
+            self._settle(number, pods, some[:count])
+        elif not pods.drivers:
+            self.nodes.refuse(aim.shape, number, node.free[:2])
         return count
 
-    def _settle(self, node: Standing, pods: PodClass, some: list[Pod]) -> None:
-        node.put(pods, [pod.name for pod in some])
-        if pods.counted:
-            self.topology.record(pods.counted, node.place, len(some))
-
-    def _on_opened(self, number: int, pods: PodClass, stage: int, left: list[Pod]) -> int:
-        node = self.opened[number]
-        found = offer(node, pods, stage, len(left), self.topology)
+    def _on_opened(self, number: int, pods: PodClass, aim: Aim, some: list[Pod]) -> int:
+        node = self.opened[number - len(self.standing)]
+        found = offer(node, pods, len(some), self._states(node.template, node.state, pods, aim))
         if found is None:
-            if self._is_final(node, pods, stage):
-                self.refused[id(pods), stage].add(number)
+            if not aim.bonds.domains or not self._could_ever(node, pods, aim):
+                self.nodes.refuse(aim.shape, number, node.free())
             return 0
-        del self.order[bisect_left(self.order, (len(node.pods), number))]
-        self._take(node, pods, found, left)
+        self._take(number, node, pods, found, some)
         return found.count
 
-    def _is_final(self, node: Opened, pods: PodClass, stage: int) -> bool:
-        """Whether *node* will refuse such pods ever after: on hosts, counts only rise, and room only shrinks."""
-        rules = [self.topology.groups[number].rule for number in pods.bound[stage]]
-        only_hosts = all(rule.key == HOSTNAME and rule.kind != "affinity" for rule in rules)
-        return only_hosts or not could_ever(node, pods, stage)
+    def _could_ever(self, node: Opened, pods: PodClass, aim: Aim) -> bool:
+        """Whether *node* has room for one such pod, other pods aside."""
+        return offer(node, pods, 1, node.template.narrow_to(node.state, aim.wish)) is not None
 
-    def _on_new(self, pods: PodClass, stage: int, left: list[Pod]) -> int:
+    def _at_home(self, pods: PodClass, pod: Pod, number: int) -> bool:
+        """Whether *pod* could be put where it is expected; what other pods are about was settled before."""
+        home = self.standing[number]
+        admits = any(home.admits(aim.stage) for aim in pods.aims if not aim.stage.is_contradictory)
+        if not admits or not any(home.satisfies(one) for one in pods.alternatives) or not home.room(pods, 1):
+            return False
+        self._settle(number, pods, [pod])
+        return True
+
+    def _settle(self, number: int, pods: PodClass, some: list[Pod]) -> None:
+        node = self.standing[number]
+        node.put(pods, [pod.name for pod in some])
+        if pods.counted:
+            self.topology.record(pods.counted, node.place, len(some), 1 << number)
+
+    def _on_new(self, pods: PodClass, aim: Aim, some: list[Pod], done: int) -> int:
+        """Open a node for those of *some* that are left after *done*, and place as many as it takes."""
+        self._look()
         for number, template in enumerate(self.templates):
-            some = (self.targets[number], template.start.mask) if self.targets else (template.start.mask,)
-            for mask in some:
+            masks = (self.targets[number], template.start.mask) if self.targets else (template.start.mask,)
+            for mask in masks:
                 node = self._blank(template, mask)
-                found = None if node is None else self._first_offer(node, pods, stage, len(left))
+                count = 0 if node is None else self._most(node.host, aim, len(some) - done)
+                found = self._first_offer(node, pods, aim, count) if node is not None and count > 0 else None
                 if node is not None and found is not None:
-                    self._charge(template, holding(node, pods, 1, node.mask & found.state.mask))
-                    self.opened.append(node)
-                    self._take(node, pods, found, left)
+                    self._charge(template, node.mask & found.state.mask, pods)
+                    self._take(self._join(node), node, pods, found, some[done : done + found.count])
                     return found.count
         return 0
+
+    def _join(self, node: Opened) -> int:
+        self.opened.append(node)
+        return self.nodes.open(node.host, node.template, node.state)
 
     def _blank(self, template: Template, mask: Mask) -> Opened | None:
         limits = self.limits.get(template.pool.name)
@@ -202,37 +286,57 @@ class Packing(msgspec.Struct, kw_only=True, eq=False):
             mask = 0 if limits.get(NODES, 1) < 1 else mask & template.shelf.within(_without_nodes(limits))
         if not mask:
             return None
+        number = len(self.opened)
         nothing: Vector = (0,) * len(template.shelf.axes.names)
         return Opened(
-            number=len(self.opened), template=template, state=template.start, mask=mask, used=nothing, ports=[]
+            number=number, host=f"new-{number:06d}", template=template, state=template.start, mask=mask, used=nothing
         )
 
-    def _first_offer(self, node: Opened, pods: PodClass, stage: int, count: int) -> Offer | None:
-        found = offer(node, pods, stage, count, self.topology)
+    def _first_offer(self, node: Opened, pods: PodClass, aim: Aim, count: int) -> Offer | None:
+        states = self._states(node.template, node.state, pods, aim)
+        found = offer(node, pods, count, states)
         if found is not None or self.options.min_values_policy == "Strict":
             return found
-        found = offer(node, pods, stage, 1, self.topology, any_variety=True)
+        found = offer(node, pods, 1, states, any_variety=True)
         if found is None:
             return None
         node.state = node.template.with_minima_lowered(node.template.start, found.mask)
         node.is_relaxed = True
-        return offer(node, pods, stage, count, self.topology)
+        return offer(node, pods, count, self._states(node.template, node.state, pods, aim))
 
-    def _charge(self, template: Template, mask: Mask) -> None:
-        """Take the largest that the node may be, with its first pod, off the limits."""
+    def _charge(self, template: Template, mask: Mask, pods: PodClass | None = None) -> None:
+        """Take the largest that the node may be, with its first pod if there is one, off the limits."""
         limits = self.limits.get(template.pool.name)
         if limits is None:
             return
+        if pods is not None:
+            mask = template.holding(mask, pods.need, pods.ports)
         for name in limits:
             limits[name] -= 1 if name == NODES else template.shelf.largest(mask, name)
 
-    def _take(self, node: Opened, pods: PodClass, found: Offer, left: list[Pod]) -> None:
-        put(node, pods, found, [pod.name for pod in left[: found.count]], self.topology)
-        insort(self.order, (len(node.pods), node.number))
+    def _take(self, number: int, node: Opened, pods: PodClass, found: Offer, some: list[Pod]) -> None:
+        """Let *node* have the first of *some*, as was offered."""
+        self.nodes.rise(1 << number, len(node.pods), len(node.pods) + found.count)
+        place, bit = node.template.place(found.state), 1 << number
+        node.used, node.mask = found.used, found.mask
+        node.ports.extend(pods.ports)
+        names = [pod.name for pod in some[: found.count]]
+        node.pods.extend(names)
+        if found.state is not node.state:
+            node.state = found.state
+            self.nodes.move(number, node.template, found.state)
+            before, node.waiting = node.waiting, []
+            for group, name in before:
+                still = self.topology.settle((group,), place, node.host, bit, 1)
+                node.waiting.extend((one, name) for one in still)
+        if pods.counted:
+            waiting = self.topology.settle(pods.counted, place, node.host, bit, found.count)
+            node.waiting.extend((one, name) for name in names for one in waiting)
 
 
-def _volumes_agree(node: Standing, pods: PodClass) -> bool:
-    return pods.alternatives == (ANYTHING,) or any(node.satisfies(one) for one in pods.alternatives)
+def _agrees(node: Standing, aim: Aim) -> bool:
+    wish = aim.wish
+    return node.satisfies(wish.requirements) and any(node.satisfies(one) for one in wish.alternatives)
 
 
 def _without_nodes(limits: Mapping[str, int]) -> dict[str, int]:

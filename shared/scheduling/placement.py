@@ -22,8 +22,12 @@ Reason: TypeAlias = Literal[
     "MinValuesNotMet",
     "LimitExceeded",
     "TopologyNotSatisfied",
+    "NotReached",
 ]
-"""Why a pod has no place, from what is wrong with the pod itself to what was nearest to a place."""
+"""Why a pod has no place, from what is wrong with the pod itself to what was nearest to a place.
+
+NotReached: the time was up before its turn. Nothing is wrong with it.
+"""
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,6 +40,12 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     max_instance_types: int = MAX_INSTANCE_TYPES
     packing: Literal["Priced", "Greedy"] = "Priced"
     """Greedy: the first plan that was found, whatever it costs."""
+    node_cost_usd_per_hour: float = 0.0
+    """What each node costs besides its instance and its volumes: an agent's licence, say."""
+    volume_usd_per_gib_month: float = 0.08
+    """Of the volumes that the node class maps: gp3."""
+    hints: Literal["Given", "Withheld"] = "Given"
+    """Whether kube-scheduler is told which node was made for which pod; Withheld: plans that need no telling win."""
 
 
 class Choice(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -95,8 +105,12 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
     existing: tuple[Fit, ...] = ()
     unschedulable: tuple[Unschedulable, ...] = ()
     approximations: tuple[Approximation, ...] = ()
+    second_launches: int = 0
+    """Pods of new nodes that would need another node if kube-scheduler were left to itself; counted if it is."""
     greedy_usd_per_hour: float = 0.0
     """What the new nodes of the greedy plan would have cost."""
+    goes_on_at: str = ""
+    """The first pod, in the order of the queue, that was not reached in time; "" if all were."""
 
     @property
     def price_usd_per_hour(self) -> float:

@@ -5,7 +5,7 @@ from typing import Final
 
 from shared.model.labels import CAPACITY_TYPE, WELL_KNOWN, ZONE
 from shared.model.requirements import Requirement, Requirements
-from shared.model.resources import NODES, Axes, Vector, quantities_from, resources, smallest
+from shared.model.resources import CPU, NODES, Axes, Vector, quantities_from, resources, smallest
 from shared.model.taints import first_untolerated
 from shared.scheduling.demand import PodClass
 from shared.scheduling.pack import Packing
@@ -14,6 +14,8 @@ from shared.scheduling.relaxation import Stage
 from shared.scheduling.shelf import Mask
 from shared.scheduling.templates import LeftOut, Refusal, Template, by_weight
 
+_TOO_MANY_CPUS: Final = 1_000_000 * 1000
+"""Thousandths of a cpu: no machine has so many."""
 _NEARNESS: Final[tuple[Reason, ...]] = (
     "NoNodePool",
     "TaintNotTolerated",
@@ -112,7 +114,7 @@ def _too_small(template: Template, pods: PodClass, stage: Stage, axes: Axes) -> 
     written = quantities_from(resources(alone) if alone else needed)
     what = " and ".join(f"{amount} {name}" for name, amount in written.items() if alone or name != "pods")
     together = "" if len(alone) == 1 else " together"
-    message = f"no instance type has {what}{together}{_where(joined.requirements)}"
+    message = f"no instance type has {what}{together}{_where(joined.requirements)}{_meant(pods)}"
     return Refusal(reason="NoInstanceTypeFits", message=message)
 
 
@@ -165,6 +167,12 @@ def _crowded(pods: PodClass, packing: Packing) -> Refusal:
         return Refusal(reason="TopologyNotSatisfied", message=message)
     message = "its host ports, volumes and limits leave no room together: see the pod's host ports and spec.limits"
     return Refusal(reason="NoInstanceTypeFits", message=message)
+
+
+def _meant(pods: PodClass) -> str:
+    if pods.spec.requests[CPU] < _TOO_MANY_CPUS:
+        return ""
+    return ": did you write M (millions) where m (thousandths of a cpu) was meant?"
 
 
 def _where(wanted: Requirements) -> str:

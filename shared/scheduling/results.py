@@ -8,12 +8,12 @@ from shared.model.cluster import Cluster
 from shared.model.labels import CAPACITY_TYPE, HOSTNAME, RESERVED
 from shared.model.pods import Pod
 from shared.model.requirements import Requirement, Requirements, requirements
-from shared.model.resources import PODS, Axes, smallest
-from shared.scheduling.claims import claim_name
+from shared.model.resources import PODS, Axes, Resources, Vector, smallest
+from shared.scheduling.claims import claim_name, written_down
 from shared.scheduling.opened import Opened
 from shared.scheduling.pack import Packing
-from shared.scheduling.placement import Approximation, Choice, Fit, NewNode, Options, Placement, Reason, Unschedulable
-from shared.scheduling.shelf import RESERVATION_ID, Mask, Priced
+from shared.scheduling.placement import Approximation, Choice, Fit, NewNode, Placement, Reason, Unschedulable
+from shared.scheduling.shelf import RESERVATION_ID, Mask, Priced, union
 from shared.scheduling.templates import Refusal, Template
 
 
@@ -41,51 +41,100 @@ class Units(msgspec.Struct, kw_only=True, eq=False):
         return asked, node.mask & shelf.offered(asked)
 
 
+class Ending(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """What nodes come to of which the same is known."""
+
+    requirements: Requirements
+    written: bytes
+    names: tuple[str, ...]
+    cheapest: Choice
+    daemons: Resources
+
+
+class Endings:
+    """Ends nodes, in their order; those that nothing of a reservation is open to end alike if they are alike."""
+
+    def __init__(self, packing: Packing, cluster: Cluster, pods: Mapping[str, Pod], axes: Axes) -> None:
+        """Begin with all that reservations have left."""
+        self._units, self._options = _units(packing, cluster), packing.options
+        self._pods, self._axes = pods, axes
+        self._taken = frozenset(claim.name for claim in cluster.node_claims)
+        self._known: dict[tuple[int, Mask], Ending | Refusal] = {}
+        self._requests: dict[tuple[Vector, int], Resources] = {}
+
+    def end(self, node: Opened) -> NewNode | Refusal:
+        """Answer the node with the cheapest of its types."""
+        ending, pool = self._of(node), node.template.pool.name
+        if isinstance(ending, Refusal):
+            return ending
+        return NewNode(
+            name=claim_name(pool, [self._pods[name] for name in node.pods], ending.written, self._taken),
+            node_pool=pool,
+            requirements=ending.requirements,
+            instance_types=ending.names,
+            pods=tuple(sorted(node.pods)),
+            requests=self._asked(node.used, ending.daemons),
+            daemon_pods=ending.daemons[PODS],
+            cheapest=ending.cheapest,
+            min_values_relaxed=node.is_relaxed,
+        )
+
+    def _of(self, node: Opened) -> Ending | Refusal:
+        key = (id(node.state), node.mask)
+        if key not in self._known:
+            asked = node.state.requirements.without((HOSTNAME,))
+            if self._units.left and node.template.shelf.reservations(asked, node.mask):
+                return self._ending(node, *self._units.hold(node, asked))
+            self._known[key] = self._ending(node, asked, node.mask & node.template.shelf.offered(asked))
+        return self._known[key]
+
+    def _ending(self, node: Opened, asked: Requirements, mask: Mask) -> Ending | Refusal:
+        shelf, template = node.template.shelf, node.template
+        priced, most = shelf.cheapest_first(asked, mask), self._options.max_instance_types
+        if len(priced) > most:
+            priced = priced[:most]
+            mask = union(one.bit for one in priced)
+        if not mask:
+            message = "its capacity reservations are used up: wait, or allow other capacity"
+            return _refusal(template, "NoOffering", message)
+        if self._options.min_values_policy == "Strict" and not template.meets_minima(node.state, mask):
+            message = "its cheapest types alone do not meet minValues: lower minValues"
+            return _refusal(template, "MinValuesNotMet", message)
+        wanted = asked & requirements((_in(CAPACITY_TYPE, shelf.capacity_types(asked, mask)),))
+        return Ending(
+            requirements=wanted,
+            written=written_down(wanted),
+            names=tuple([one.name for one in priced]),
+            cheapest=_choice(priced[0]),
+            daemons=smallest(group.requests for group in template.overheads if group.mask & mask),
+        )
+
+    def _asked(self, used: Vector, daemons: Resources) -> Resources:
+        key = (used, id(daemons))
+        if key not in self._requests:
+            self._requests[key] = self._axes.resources(used) + daemons
+        return self._requests[key]
+
+
 def placement(
     packing: Packing, unschedulable: list[Unschedulable], cluster: Cluster, pods: Mapping[str, Pod], axes: Axes
 ) -> Placement:
     """Answer the run's result, sorted by name throughout."""
-    taken = frozenset(claim.name for claim in cluster.node_claims)
-    units = _units(packing, cluster)
+    endings = Endings(packing, cluster, pods, axes)
     new_nodes: list[NewNode] = []
     refused = list(unschedulable)
     for node in (one for one in packing.opened if one.pods):
-        made = _new_node(node, packing.options, units, axes)
+        made = endings.end(node)
         if isinstance(made, Refusal):
             refused += [Unschedulable(pod=name, reason=made.reason, message=made.message) for name in node.pods]
         else:
-            name = claim_name(made.node_pool, (pods[name] for name in node.pods), made.requirements, taken)
-            new_nodes.append(msgspec.structs.replace(made, name=name))
+            new_nodes.append(made)
     fits = (Fit(node=node.name, pods=tuple(sorted(node.pods))) for node in packing.standing if node.pods)
     return Placement(
         new_nodes=tuple(sorted(new_nodes, key=lambda node: node.name)),
         existing=tuple(sorted(fits, key=lambda fit: fit.node)),
         unschedulable=tuple(sorted(refused, key=lambda one: one.pod)),
         approximations=tuple(sorted(set(_approximations(packing)))),
-    )
-
-
-def _new_node(node: Opened, options: Options, units: Units, axes: Axes) -> NewNode | Refusal:
-    """Answer the node, still without name, with the cheapest of its types."""
-    shelf, template = node.template.shelf, node.template
-    asked, mask = units.hold(node, node.state.requirements.without((HOSTNAME,)))
-    priced = shelf.cheapest_first(asked, mask)[: options.max_instance_types]
-    mask = sum(one.bit for one in priced)
-    if not mask:
-        return _refusal(template, "NoOffering", "its capacity reservations are used up: wait, or allow other capacity")
-    if options.min_values_policy == "Strict" and not template.meets_minima(node.state, mask):
-        return _refusal(template, "MinValuesNotMet", "its cheapest types alone do not meet minValues: lower minValues")
-    daemons = smallest(group.requests for group in template.overheads if group.mask & mask)
-    return NewNode(
-        name="",
-        node_pool=template.pool.name,
-        requirements=asked & requirements((_in(CAPACITY_TYPE, shelf.capacity_types(asked, mask)),)),
-        instance_types=tuple(one.name for one in priced),
-        pods=tuple(sorted(node.pods)),
-        requests=axes.resources(node.used) + daemons,
-        daemon_pods=daemons[PODS],
-        cheapest=_choice(priced[0]),
-        min_values_relaxed=node.is_relaxed,
     )
 
 

@@ -6,8 +6,8 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from shared.model.cluster import Namespace
-from shared.model.labels import WELL_KNOWN
-from shared.model.pods import AffinityTerm, Pod, SpreadConstraint
+from shared.model.labels import HOSTNAME, WELL_KNOWN
+from shared.model.pods import AffinityTerm, Pod, PodSpec, SpreadConstraint
 from shared.model.requirements import ANYTHING, Requirement, Requirements
 from shared.model.selectors import Expression, LabelSelector
 from shared.model.taints import Taint, Toleration, first_untolerated
@@ -33,6 +33,11 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     def on(self, key: str) -> Requirement:
         """Answer what is known of the label *key*."""
         return self.by_key.get(key) or Requirement(key=key, complement=True)
+
+    def single(self) -> dict[str, str]:
+        """Answer the labels of which the value is known, the hostname aside."""
+        some = ((key, item) for key, item in self.by_key.items() if key != HOSTNAME)
+        return {key: min(item.values) for key, item in some if len(item.values) == 1 and not item.complement}
 
     def may_be(self, wanted: Requirements) -> bool:
         """Whether the node can satisfy *wanted*."""
@@ -64,6 +69,11 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     def selects(self, namespace: str, labels: Mapping[str, str]) -> bool:
         """Whether a pod is one of those that are counted, or kept away."""
         return self.selector is not None and namespace in self.namespaces and self.selector.matches(labels)
+
+    @property
+    def is_anywhere(self) -> bool:
+        """Whether the pod's own requirements are silent."""
+        return self.counts_elsewhere or any(not term.items for term in self.terms)
 
     def allows(self, domain: str) -> bool:
         """Whether the pod's own requirements let it be in *domain*."""
@@ -97,6 +107,18 @@ def own_rules(pod: Pod, stage: Stage, namespaces: Iterable[Namespace]) -> Iterat
         yield _affinity(pod, one, "apart", namespaces, (ANYTHING,))
     for constraint in stage.spread:
         yield _spread(pod, constraint, terms)
+
+
+def reads_labels(spec: PodSpec) -> bool:
+    """Whether the rules of a pod depend on its own labels."""
+    terms = (
+        *spec.pod_affinity,
+        *spec.pod_anti_affinity,
+        *spec.preferred_pod_affinity,
+        *spec.preferred_pod_anti_affinity,
+    )
+    reading = any(one.match_label_keys or one.mismatch_label_keys for one in terms)
+    return reading or any(one.match_label_keys for one in spec.spread)
 
 
 def inverse_rules(pod: Pod, namespaces: Iterable[Namespace]) -> Iterator[Rule]:

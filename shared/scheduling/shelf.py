@@ -7,6 +7,8 @@ and per kind of offering, so that 900 types are filtered in microseconds.
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import reduce
+from operator import or_
 from typing import TypeAlias
 
 import msgspec
@@ -58,6 +60,7 @@ class Shelf:
         self._compatible: dict[Requirement, Mask] = {}
         self._capacities: dict[str, tuple[list[int], list[Mask]]] = {}
         self._priced: dict[tuple[Kind, ...], tuple[Priced, ...]] = {}
+        self._ranked: list[list[tuple[Kind, Offering]]] = []
 
     def fitting(self, mask: Mask, needed: Vector) -> Mask:
         """Keep the types that have room for *needed* in all."""
@@ -155,12 +158,11 @@ class Shelf:
 
     def largest(self, mask: Mask, name: str) -> int:
         """Answer the greatest raw capacity of resource *name* among the types in *mask*."""
-        steps, masks = self._capacity(name)
-        low, high = 0, len(steps)
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if mask & masks[middle] else (low, middle)
-        return steps[low] if steps and mask else 0
+        return _greatest(mask, *self._capacity(name))
+
+    def most(self, mask: Mask, axis: int) -> int:
+        """Answer the greatest allocatable amount on *axis* among the types in *mask*."""
+        return _greatest(mask, *self._steps[axis])
 
     def _capacity(self, name: str) -> tuple[list[int], list[Mask]]:
         if name not in self._capacities:
@@ -182,17 +184,35 @@ class Shelf:
 
     def _priced_in(self, kinds: frozenset[Kind]) -> tuple[Priced, ...]:
         found = []
-        for index, one in enumerate(self.types):
-            offerings = [offering for offering in self.offerings[index] if kind_of(offering) in kinds]
-            if offerings:
-                best = min(offerings, key=_order)
-                found.append(Priced(bit=1 << index, name=one.name, offering=best))
+        for index, ranked in enumerate(self._ranked_offerings()):
+            best = next((offering for kind, offering in ranked if kind in kinds), None)
+            if best is not None:
+                found.append(Priced(bit=1 << index, name=self.types[index].name, offering=best))
         return tuple(sorted(found, key=lambda one: (one.offering.price_usd_per_hour, one.name)))
+
+    def _ranked_offerings(self) -> list[list[tuple[Kind, Offering]]]:
+        """Answer the offerings by type, the cheapest first."""
+        if not self._ranked:
+            self._ranked = [[(kind_of(one), one) for one in sorted(some, key=_order)] for some in self.offerings]
+        return self._ranked
+
+
+def union(masks: Iterable[Mask]) -> Mask:
+    """Answer what is in any of *masks*."""
+    return reduce(or_, masks, 0)
 
 
 def kind_of(offering: Offering) -> Kind:
     """Answer what requirements can tell of *offering*."""
     return (offering.capacity_type, offering.reservation_id, offering.zone_id, offering.zone)
+
+
+def _greatest(mask: Mask, steps: Sequence[int], masks: Sequence[Mask]) -> int:
+    low, high = 0, len(steps)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if mask & masks[middle] else (low, middle)
+    return steps[low] if steps and mask else 0
 
 
 def _allows(item: Requirement, value: str) -> bool:

@@ -24,10 +24,9 @@ from shared.scheduling.ports import conflict
 from shared.scheduling.relaxation import Stage
 from shared.scheduling.rules import Place
 from shared.scheduling.shelf import Mask, Shelf
-from shared.scheduling.templates import described
+from shared.scheduling.templates import described, shelf_for
 from shared.scheduling.volumes import Volumes
 
-BLOCK: Final = 32
 CORDONED: Final = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 
 
@@ -45,6 +44,11 @@ class Standing(msgspec.Struct, kw_only=True, eq=False):
     """Of an unlaunched claim: what it may become."""
     mask: Mask = 0
     pods: list[str] = msgspec.field(default_factory=list)
+
+    @property
+    def host(self) -> str:
+        """Its hostname."""
+        return min(self.place.on(HOSTNAME).values, default=self.name)
 
     def admits(self, stage: Stage) -> bool:
         """Whether taints and labels let a pod in, room aside."""
@@ -88,32 +92,6 @@ class Standing(msgspec.Struct, kw_only=True, eq=False):
         if self.shelf is not None and self.shelf.speaks_of(item.key):
             return self.shelf.all_within(item, self.mask)
         return own is None and item.is_tolerant()
-
-
-class Block(msgspec.Struct, kw_only=True, eq=False):
-    """Some nodes in their order, and what none of them has more of: full blocks are passed over as one."""
-
-    nodes: list[Standing]
-    most: Vector
-
-    def may_hold(self, need: Vector) -> bool:
-        """Whether some node may have room for *need*."""
-        return all(have >= wanted or wanted <= 0 for have, wanted in zip(self.most, need, strict=True))
-
-    def look_again(self) -> None:
-        """Learn what there is now."""
-        self.most = most_of(self.nodes)
-
-
-def blocks(nodes: list[Standing]) -> list[Block]:
-    """Cut *nodes* up, in their order."""
-    parts = (nodes[start : start + BLOCK] for start in range(0, len(nodes), BLOCK))
-    return [Block(nodes=part, most=most_of(part)) for part in parts]
-
-
-def most_of(nodes: list[Standing]) -> Vector:
-    """Answer the greatest free amount of each resource."""
-    return tuple(map(max, zip(*(node.free for node in nodes), strict=True)))
 
 
 def place_of(state: StateNode) -> Place:
@@ -172,7 +150,7 @@ def _standing(state: StateNode, place: Place, cluster: Cluster, axes: Axes, volu
 def _unlaunched(
     claim: NodeClaim, place: Place, cluster: Cluster, axes: Axes, shelves: Mapping[str, Shelf]
 ) -> Standing | None:
-    shelf = shelves.get(claim.node_class.name)
+    shelf = shelf_for(shelves, claim.node_class.name, claim.meta.label(NODEPOOL))
     mask = 0 if shelf is None else types_of(claim, shelf)
     daemons, ports = _least_daemons(claim, shelf, mask, cluster, axes)
     free = claim.requests - daemons

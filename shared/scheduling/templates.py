@@ -1,18 +1,27 @@
 """NodePools as templates of nodes, and narrowing: what is still open about a node while pods are put on it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from operator import add
+from typing import Final
 
 import msgspec
 
 from shared.model.cluster import Cluster
-from shared.model.labels import NODECLASS, NODEPOOL, WELL_KNOWN
+from shared.model.labels import HOSTNAME, NODECLASS, NODEPOOL, WELL_KNOWN
 from shared.model.nodepools import NodePool
 from shared.model.objects import condition
+from shared.model.pods import HostPort
 from shared.model.requirements import Requirement, Requirements, requirements_from_labels
-from shared.model.resources import Axes
+from shared.model.resources import Axes, Vector
+from shared.model.taints import Toleration, first_untolerated
 from shared.scheduling.daemons import Overhead, overheads
 from shared.scheduling.placement import Options, Reason
+from shared.scheduling.ports import conflict
+from shared.scheduling.rules import Place
 from shared.scheduling.shelf import Mask, Shelf
+
+MOST_FITS: Final = 20_000
+"""So many answers are remembered."""
 
 
 class Refusal(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,6 +38,21 @@ class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
     refusal: Refusal
 
 
+class Wish(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """What a pod asks of a node, room and other pods aside; equal wishes have equal numbers."""
+
+    number: int
+    requirements: Requirements
+    tolerations: tuple[Toleration, ...]
+    alternatives: tuple[Requirements, ...]
+    """Any one of these besides."""
+
+    @property
+    def names_hosts(self) -> bool:
+        """Whether it is about hosts, too."""
+        return any(HOSTNAME in some for some in (self.requirements, *self.alternatives))
+
+
 class Narrowed(msgspec.Struct, kw_only=True, eq=False):
     """What is known of a node to be: its requirements, and the types on sale that satisfy them."""
 
@@ -36,6 +60,11 @@ class Narrowed(msgspec.Struct, kw_only=True, eq=False):
     mask: Mask
     minima: tuple[Requirement, ...]
     steps: "dict[Requirements, Narrowed | None]" = msgspec.field(default_factory=dict)
+    wished: "dict[int, tuple[Narrowed, ...]]" = msgspec.field(default_factory=dict)
+    place: Place | None = None
+    single: dict[str, str] | None = None
+    """Labels of which the value is known."""
+    within: "dict[tuple[str, tuple[str, ...]], tuple[Narrowed, ...]]" = msgspec.field(default_factory=dict)
 
 
 class Template(msgspec.Struct, kw_only=True, eq=False):
@@ -46,6 +75,8 @@ class Template(msgspec.Struct, kw_only=True, eq=False):
     overheads: tuple[Overhead, ...]
     start: Narrowed
     known: dict[Requirements, Narrowed]
+    fits: dict[Vector, Mask] = msgspec.field(default_factory=dict)
+    """Types that hold so much, daemons besides."""
 
     def narrow(self, state: Narrowed, wanted: Requirements) -> Narrowed | None:
         """Answer *state* with *wanted* too, None if it cannot be or no type on sale is left."""
@@ -54,6 +85,62 @@ class Template(msgspec.Struct, kw_only=True, eq=False):
         if wanted not in state.steps:
             state.steps[wanted] = self._narrowed(state, wanted)
         return state.steps[wanted]
+
+    def narrow_to(self, state: Narrowed, wish: Wish) -> tuple[Narrowed, ...]:
+        """Answer *state* with *wish* too, by where volumes can be; none if that cannot be."""
+        found = state.wished.get(wish.number)
+        if found is None:
+            found = state.wished[wish.number] = tuple(self._wished(state, wish))
+        return found
+
+    def narrow_in(self, state: Narrowed, key: str, domains: tuple[str, ...]) -> tuple[Narrowed, ...]:
+        """Answer *state* in each of *domains* of the label *key* that it can be in."""
+        found = state.within.get((key, domains))
+        if found is None:
+            wanted = (Requirement(key=key, values=frozenset((domain,))) for domain in domains)
+            some = (self.narrow(state, Requirements(items=(item,))) for item in wanted)
+            found = state.within[key, domains] = tuple(one for one in some if one is not None)
+        return found
+
+    def place(self, state: Narrowed) -> Place:
+        """Answer what other pods may know of a node in *state*, its host aside."""
+        if state.place is None:
+            by_key = {item.key: item for item in state.requirements}
+            defined = frozenset(item.key for item in self.start.requirements)
+            state.place = Place(by_key=by_key, taints=self.pool.taints, is_fixed=False, defined=defined)
+        return state.place
+
+    def single(self, state: Narrowed) -> dict[str, str]:
+        """Answer the labels of a node in *state* of which the value is known."""
+        if state.single is None:
+            state.single = self.place(state).single()
+        return state.single
+
+    def holding(self, mask: Mask, needed: Vector, ports: tuple[HostPort, ...] = ()) -> Mask:
+        """Answer the types in *mask* that hold *needed* and the daemons of each; none with a daemon on *ports*."""
+        if ports and any(conflict(group.ports, ports) for group in self.overheads):
+            mask &= sum(group.mask for group in self.overheads if not conflict(group.ports, ports))
+        found = self.fits.get(needed)
+        if found is None:
+            if len(self.fits) >= MOST_FITS:
+                self.fits.clear()
+            found = self.fits[needed] = self._fitting(needed)
+        return mask & found
+
+    def _fitting(self, needed: Vector) -> Mask:
+        fitting, found = self.shelf.fitting, 0
+        for group in self.overheads:
+            found |= fitting(group.mask, tuple(map(add, needed, group.needs)))
+        return found
+
+    def _wished(self, state: Narrowed, wish: Wish) -> Iterator[Narrowed]:
+        if first_untolerated(self.pool.taints, wish.tolerations) is not None:
+            return
+        wanted = self.narrow(state, wish.requirements)
+        for alternative in wish.alternatives if wanted is not None else ():
+            found = None if wanted is None else self.narrow(wanted, alternative)
+            if found is not None:
+                yield found
 
     def conflict(self, state: Narrowed, wanted: Requirements) -> str:
         """Answer the first key on which *wanted* cannot be had; only the pool itself can define custom keys."""
@@ -122,7 +209,18 @@ def shelves(cluster: Cluster, axes: Axes) -> dict[str, Shelf]:
         if not common:
             common.append(Shelf(cluster.catalogue.instance_types, axes, cluster.unavailable, cluster.taken_at))
         made[name] = common[0]
+    for name, types in cluster.catalogue.by_node_pool:
+        made[_of_pool(name)] = Shelf(types, axes, cluster.unavailable, cluster.taken_at)
     return made
+
+
+def shelf_for(made: Mapping[str, Shelf], node_class: str, node_pool: str) -> Shelf | None:
+    """Answer the shelf of the pool, if NodeOverlays made it one of its own, else that of its node class."""
+    return made.get(_of_pool(node_pool)) or made.get(node_class)
+
+
+def _of_pool(name: str) -> str:
+    return f"{name}/"  # no node class is called so
 
 
 def template(pool: NodePool, shelf: Shelf, cluster: Cluster, axes: Axes) -> Template:
@@ -142,7 +240,7 @@ def templates(
     left_out: list[LeftOut] = []
     for pool in by_weight(cluster.node_pools):
         refusal = refused(pool, cluster, options)
-        shelf = made.get(pool.node_class.name)
+        shelf = shelf_for(made, pool.node_class.name, pool.name)
         if refusal is None and shelf is not None:
             one = template(pool, shelf, cluster, axes)
             refusal = _without_types(one, options)
