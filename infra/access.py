@@ -15,7 +15,7 @@ from constructs import Construct
 from infra.functions import SPECS, Functions
 from infra.knobs import Knobs, listed
 from infra.node_role import NodeRole
-from infra.state import CATALOGUE, JOURNAL, State
+from infra.state import CATALOGUE, JOURNAL, MARKET, State
 
 NODEPOOL: Final = "karpenter.sh/nodepool"
 LAUNCHED: Final = ("fleet", "instance", "volume", "network-interface", "launch-template", "spot-instances-request")
@@ -23,9 +23,11 @@ USED: Final = ("security-group", "subnet", "capacity-reservation", "placement-gr
 NODE_TAGS: Final = ("eks:eks-cluster-name", "karpenter.sh/nodeclaim", "Name")
 """What may be written on an instance once it runs."""
 CATALOG_READS: Final = (
+    "ec2:DescribeCapacityReservations",
     "ec2:DescribeImages",
     "ec2:DescribeInstanceTypeOfferings",
     "ec2:DescribeInstanceTypes",
+    "ec2:DescribePlacementGroups",
     "ec2:DescribeSecurityGroups",
     "ec2:DescribeSpotPriceHistory",
     "ec2:DescribeSubnets",
@@ -156,8 +158,9 @@ class Access(Construct):
 
     def _common(self, name: str) -> list[Grant]:
         bucket = self._state.bucket.bucket_arn
-        journal, catalogue = f"{bucket}/{JOURNAL}*", f"{bucket}/{CATALOGUE}*"
-        written = (journal, catalogue) if name == "catalog" else (journal,)
+        journal, catalogue, market = (f"{bucket}/{prefix}*" for prefix in (JOURNAL, CATALOGUE, MARKET))
+        sold = (catalogue, market) if name == "catalog" else (catalogue,)
+        written = (journal, *sold) if name == "catalog" else (journal,)
         cluster = f"arn:{cdk.Aws.PARTITION}:eks:{cdk.Aws.REGION}:{cdk.Aws.ACCOUNT_ID}:cluster/{self._cluster}"
         grants = [
             Grant(sid="FindCluster", actions=("eks:DescribeCluster",), resources=(cluster,)),
@@ -165,7 +168,7 @@ class Access(Construct):
             Grant(sid="Rows", actions=TABLE_ACTIONS, resources=(self._state.table.table_arn,)),
         ]
         if name in CATALOGUE_READERS:
-            grants.append(Grant(sid="Read", actions=("s3:GetObject",), resources=(catalogue,), because=KEYS))
+            grants.append(Grant(sid="Read", actions=("s3:GetObject",), resources=sold, because=KEYS))
             # Without it S3 says "forbidden" where it means "there is none".
             grants.append(Grant(sid="List", actions=("s3:ListBucket",), resources=(bucket,)))
         return grants

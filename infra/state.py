@@ -11,6 +11,7 @@ from infra.knobs import Knobs
 
 JOURNAL: Final = "journal/"
 CATALOGUE: Final = "catalogue/"
+MARKET: Final = "market/"
 CATALOGUE_DAYS: Final = 90
 """Long after the newest catalogue would be too old to be trusted: no fault of ours may leave none."""
 
@@ -64,6 +65,11 @@ class State(Construct):
                 prefix=CATALOGUE,
                 expiration=cdk.Duration.days(CATALOGUE_DAYS),
                 noncurrent_version_expiration=cdk.Duration.days(CATALOGUE_DAYS),
+            ),
+            s3.LifecycleRule(
+                id="market",
+                prefix=MARKET,
+                noncurrent_version_expiration=cdk.Duration.days(1),
             ),
             s3.LifecycleRule(id="fragments", abort_incomplete_multipart_upload_after=cdk.Duration.days(1)),
         ]

@@ -1,4 +1,4 @@
-"""Where boto3 clients are made: region, endpoint, patience.
+"""Where AWS clients are made: region, endpoint, patience. They are boto3's, without what boto3 puts around them.
 
 Two kinds of patience, and every connection gives up early, so that a Lambda has time left to report it:
 
@@ -9,11 +9,13 @@ Two kinds of patience, and every connection gives up early, so that a Lambda has
   cycle repeats the same call with the same token.
 """
 
+from collections import Counter
+from collections.abc import Mapping
 from threading import Lock
 from typing import Any, Final, Literal
 
-import boto3
 from botocore.config import Config
+from botocore.session import Session
 
 Patience = Literal["patient", "once"]
 
@@ -32,6 +34,7 @@ class Clients:
         self._endpoint_url = endpoint_url or None
         self._made: dict[tuple[str, str, Patience], Any] = {}
         self._session: Any = None
+        self._calls: Counter[str] = Counter()
         self._lock = Lock()
 
     def patient(self, service: str, region: str = "") -> Any:  # noqa: ANN401 - boto3 has no types
@@ -41,6 +44,10 @@ class Clients:
     def once(self, service: str) -> Any:  # noqa: ANN401 - boto3 has no types
         """Answer the client of *service* for calls of which exactly one attempt is made."""
         return self._client(service, self.region, "once")
+
+    def calls(self) -> Mapping[str, int]:
+        """Answer how often each call went out so far, attempts counted: ``{"ec2:DescribeInstances": 3}``."""
+        return dict(sorted(self._calls.items()))
 
     def close(self) -> None:
         """Close every connection."""
@@ -53,11 +60,17 @@ class Clients:
         key = (service, region, patience)
         with self._lock:
             if key not in self._made:
-                self._session = self._session or boto3.Session(region_name=self.region)
-                self._made[key] = self._session.client(
+                self._session = self._session or Session()
+                made = self._session.create_client(
                     service, region_name=region, endpoint_url=self._endpoint_url, config=_config(service, patience)
                 )
+                made.meta.events.register("before-send", self._count)
+                self._made[key] = made
             return self._made[key]
+
+    def _count(self, event_name: str, **_: object) -> None:
+        service, call = event_name.split(".")[1:]
+        self._calls[f"{service}:{call}"] += 1
 
 
 def _config(service: str, patience: Patience) -> Config:

@@ -16,22 +16,29 @@ from shared.aws.ec2_answers import (
     instance_from_wire,
     launch_template_from_wire,
     newest_prices,
+    placement_group_from_wire,
+    reservation_from_wire,
     security_group_from_wire,
     subnet_from_wire,
 )
-from shared.aws.ec2_filters import image_queries, security_group_queries, subnet_queries
+from shared.aws.ec2_dry_runs import refused
+from shared.aws.ec2_filters import image_queries, reservation_queries, security_group_queries, subnet_queries
 from shared.aws.ec2_fleet import fleet_call, fleet_result_from_wire
 from shared.aws.ec2_templates import launch_template_call
 from shared.aws.ec2_types import instance_type_from_wire
 from shared.aws.errors import code_of, faults
 from shared.errors import Conflict, Gone, Invalid
 from shared.model.ec2 import (
+    CapacityReservation,
     FleetRequest,
     FleetResult,
     Image,
     Instance,
     InstanceTypeInfo,
     LaunchTemplate,
+    PlacementGroup,
+    Probe,
+    Refusal,
     SecurityGroup,
     Selector,
     SpotPrice,
@@ -184,6 +191,34 @@ class BotoEc2:
         pages = (self._pages("describe_images", "Images", 1000, **query) for query in image_queries(selectors))
         found = {image.image_id: image for page in pages for image in map(image_from_wire, page)}
         return tuple(sorted(found.values(), key=lambda image: (-image.created_at.timestamp(), image.image_id)))
+
+    def capacity_reservations(self, selectors: tuple[Selector, ...]) -> tuple[CapacityReservation, ...]:
+        """DescribeCapacityReservations once per query that *selectors* make, active ones, sorted by id."""
+        call, key = "describe_capacity_reservations", "CapacityReservations"
+        pages = (self._pages(call, key, 1000, **query) for query in reservation_queries(selectors))
+        now = self._clock()
+        found = {one.reservation_id: one for page in pages for one in map(reservation_from_wire, page)}
+        return tuple(found[name] for name in sorted(found) if (end := found[name].ends_at) is None or end > now)
+
+    def placement_group(self, selector: Selector) -> PlacementGroup | None:
+        """DescribePlacementGroups by id or name, available ones; the answer has no pages."""
+        wanted = {"GroupIds": [selector.id]} if selector.id else {"GroupNames": [selector.name]}
+        try:
+            with faults(f"ec2:DescribePlacementGroups {selector.id or selector.name}"):
+                answer = self._clients.patient("ec2").describe_placement_groups(
+                    Filters=_filters(("state", ["available"])), **wanted
+                )
+        except Gone:
+            return None
+        except Invalid as fault:
+            if "PlacementGroup.Unknown" in fault.code:
+                return None
+            raise
+        return next(map(placement_group_from_wire, answer["PlacementGroups"]), None)
+
+    def refusals(self, probe: Probe) -> tuple[Refusal, ...]:
+        """CreateLaunchTemplate, RunInstances and CreateFleet with DryRun, one attempt each."""
+        return refused(self._clients, probe)
 
     def _pages(self, call: str, key: str, page_size: int, **query: Any) -> Iterator[Any]:  # noqa: ANN401 - boto3's
         with faults(f"ec2:{call}"):

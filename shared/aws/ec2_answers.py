@@ -6,10 +6,12 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from shared.model.ec2 import (
+    CapacityReservation,
     CapacityType,
     Image,
     Instance,
     LaunchTemplate,
+    PlacementGroup,
     SecurityGroup,
     SpotPrice,
     Subnet,
@@ -69,6 +71,33 @@ def image_from_wire(wire: Mapping[str, Any]) -> Image:
         created_at=_instant(wire["CreationDate"]),
         deprecated_at=_instant(deprecated) if deprecated else None,
         tags=tags_from_wire(wire.get("Tags", ())),
+    )
+
+
+def reservation_from_wire(wire: Mapping[str, Any]) -> CapacityReservation:
+    """Answer one reservation of DescribeCapacityReservations."""
+    end = wire.get("EndDate")
+    return CapacityReservation(
+        reservation_id=wire["CapacityReservationId"],
+        instance_type=wire["InstanceType"],
+        zone=wire.get("AvailabilityZone", ""),
+        owner_id=wire.get("OwnerId", ""),
+        instance_match_criteria=wire.get("InstanceMatchCriteria", "open"),
+        reservation_type=wire.get("ReservationType") or "default",
+        is_interruptible=bool(wire.get("Interruptible", False)),
+        available_count=wire.get("AvailableInstanceCount", 0),
+        total_count=wire.get("TotalInstanceCount", 0),
+        ends_at=end.astimezone(UTC) if end is not None else None,
+    )
+
+
+def placement_group_from_wire(wire: Mapping[str, Any]) -> PlacementGroup:
+    """Answer one group of DescribePlacementGroups."""
+    return PlacementGroup(
+        group_id=wire.get("GroupId", ""),
+        name=wire.get("GroupName", ""),
+        strategy=wire.get("Strategy", ""),
+        partition_count=wire.get("PartitionCount", 0),
     )
 
 

@@ -36,6 +36,25 @@ def image_queries(selectors: tuple[Selector, ...]) -> tuple[Query, ...]:
     return tuple(_available(query) for query in (*ids, *map(_described_image, described)))
 
 
+def reservation_queries(selectors: tuple[Selector, ...]) -> tuple[Query, ...]:
+    """Answer the queries of DescribeCapacityReservations, active ones: by id, else by tags, owner and criteria.
+
+    Ids are asked for by filter: an id that does not exist then gives nothing, where the parameter would be refused.
+    """
+    ids = _listed("capacity-reservation-id", (term.id for term in selectors))
+    described = (term for term in selectors if not term.id and (term.tags or term.instance_match_criteria))
+    some = (*ids, *(_query(*_reservation_filters(term)) for term in described))
+    return tuple({**query, "Filters": [*query["Filters"], _filter("state", "active")]} for query in some)
+
+
+def _reservation_filters(term: Selector) -> Iterable[dict[str, Any]]:
+    yield from _tag_filters(term.tags)
+    if term.owner:
+        yield _filter("owner-id", term.owner)
+    if term.instance_match_criteria:
+        yield _filter("instance-match-criteria", term.instance_match_criteria)
+
+
 def _described_image(term: Selector) -> Query:
     named = [_filter("name", term.name)] if term.name else []
     query = _query(*named, *_tag_filters(term.tags))

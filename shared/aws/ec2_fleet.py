@@ -17,22 +17,22 @@ from shared.model.ec2 import (
 TAGGED: Final = ("instance", "volume", "fleet")
 """What CreateFleet tags; network interfaces and spot requests are tagged by the launch template."""
 
+INTERRUPTIBLE: Final = "interruptible-capacity-reservation"
 NOTHING_STARTED: Final = "too few instances returned"
 """Code and text of the error that stands for an answer with neither instances nor errors."""
 
 
 def fleet_call(request: FleetRequest) -> dict[str, Any]:
     """Answer the arguments of `create_fleet`."""
-    spot = request.capacity_type == "spot"
     call: dict[str, Any] = {
         "Type": "instant",
         "ClientToken": request.client_token,
         "LaunchTemplateConfigs": [_config(config) for config in request.configs],
         "TargetCapacitySpecification": {
             "TotalTargetCapacity": request.capacity,
-            "DefaultTargetCapacityType": "spot" if spot else "on-demand",
+            "DefaultTargetCapacityType": _target(request),
         },
-        "SpotOptions" if spot else "OnDemandOptions": {"AllocationStrategy": request.allocation_strategy},
+        **_options(request),
     }
     if request.tags:
         call["TagSpecifications"] = [tag_specification(kind, request.tags) for kind in TAGGED]
@@ -55,6 +55,25 @@ def fleet_result_from_wire(answer: Mapping[str, Any], request: FleetRequest) -> 
     if not instances and not errors:
         errors = (FleetError(code=NOTHING_STARTED, message=NOTHING_STARTED),)
     return FleetResult(fleet_id=answer.get("FleetId", ""), instances=instances, errors=errors)
+
+
+def _target(request: FleetRequest) -> str:
+    """Answer EC2's word for how the machines are paid for; an on-demand reservation is used on demand."""
+    if request.capacity_type == "spot":
+        return "spot"
+    return {"capacity-block": "capacity-block", "interruptible": "reserved-capacity"}.get(
+        request.reservation_type, "on-demand"
+    )
+
+
+def _options(request: FleetRequest) -> dict[str, Any]:
+    """Answer how EC2 chooses among the offerings; of a capacity block there is no choice."""
+    if request.reservation_type == "capacity-block":
+        return {}
+    if request.reservation_type == "interruptible":
+        return {"ReservedCapacityOptions": {"ReservationTypes": [INTERRUPTIBLE]}}
+    name = "SpotOptions" if request.capacity_type == "spot" else "OnDemandOptions"
+    return {name: {"AllocationStrategy": request.allocation_strategy}}
 
 
 def _config(config: LaunchTemplateConfig) -> dict[str, Any]:

@@ -1,10 +1,14 @@
 """CreateLaunchTemplate in EC2's words."""
 
-from typing import Any
+from typing import Any, Final
 
 from shared.aws.ec2_answers import RESERVED_ONLY
-from shared.aws.ec2_fleet import tag_specification
+from shared.aws.ec2_fleet import INTERRUPTIBLE, tag_specification
 from shared.model.ec2 import BlockDevice, LaunchTemplate
+
+_MARKETS: Final = {"capacity-block": "capacity-block", "interruptible": INTERRUPTIBLE}
+
+EFA_ONLY: Final = "efa-only"
 
 
 def launch_template_call(template: LaunchTemplate, region: str) -> dict[str, Any]:
@@ -16,7 +20,7 @@ def launch_template_call(template: LaunchTemplate, region: str) -> dict[str, Any
             "UserData": template.user_data,
             "Monitoring": {"Enabled": template.detailed_monitoring},
             "MetadataOptions": _metadata_options(template, region),
-            "NetworkInterfaces": [_network_interface(template)],
+            "NetworkInterfaces": network_interfaces(template),
             **_where_given(template),
         },
     }
@@ -31,12 +35,30 @@ def _where_given(template: LaunchTemplate) -> dict[str, Any]:
         data["IamInstanceProfile"] = {"Name": template.instance_profile}
     if template.block_devices:
         data["BlockDeviceMappings"] = [_block_device(device) for device in template.block_devices]
-    if template.capacity_type == "reserved":
-        data["CapacityReservationSpecification"] = {"CapacityReservationPreference": RESERVED_ONLY}
+    if template.placement_group_id:
+        data["Placement"] = {"GroupId": template.placement_group_id}
+    if template.nested_virtualization:
+        data["CpuOptions"] = {"NestedVirtualization": template.nested_virtualization}
+    reservation = _reservation(template)
+    if reservation:
+        data["CapacityReservationSpecification"] = reservation
+    market = _MARKETS.get(template.reservation_type)
+    if market:
+        data["InstanceMarketOptions"] = {"MarketType": market}
     if template.tags:
         kinds = ("network-interface", *(["spot-instances-request"] if template.capacity_type == "spot" else []))
         data["TagSpecifications"] = [tag_specification(kind, template.tags) for kind in kinds]
     return data
+
+
+def _reservation(template: LaunchTemplate) -> dict[str, Any]:
+    """Answer which reservation is used: the one that is named, or an open one that fits, or none."""
+    if template.capacity_type != "reserved":
+        return {} if template.uses_open_reservations else {"CapacityReservationPreference": "none"}
+    said: dict[str, Any] = {"CapacityReservationPreference": RESERVED_ONLY}
+    if template.reservation_id:
+        said["CapacityReservationTarget"] = {"CapacityReservationId": template.reservation_id}
+    return said
 
 
 def _metadata_options(template: LaunchTemplate, region: str) -> dict[str, Any]:
@@ -52,12 +74,44 @@ def _metadata_options(template: LaunchTemplate, region: str) -> dict[str, Any]:
     return options
 
 
-def _network_interface(template: LaunchTemplate) -> dict[str, Any]:
-    """Answer the primary interface; security groups are said here, since EC2 takes them in one place only."""
-    interface: dict[str, Any] = {"DeviceIndex": 0, "Groups": list(template.security_group_ids)}
-    if template.associate_public_ip_address is not None:
-        interface["AssociatePublicIpAddress"] = template.associate_public_ip_address
-    return interface
+def network_interfaces(template: LaunchTemplate) -> list[dict[str, Any]]:
+    """Answer the interfaces; security groups are said here, since EC2 takes them in one place only.
+
+    An `efa-only` interface has no addresses, so nothing about addresses is said of it.
+    """
+    if not template.network_interfaces:
+        return [{"DeviceIndex": 0, **_addresses(template)}]
+    return [
+        {
+            "NetworkCardIndex": one.network_card_index,
+            "DeviceIndex": one.device_index,
+            "InterfaceType": one.interface_type,
+            **(
+                {"Groups": list(template.security_group_ids)}
+                if one.interface_type == EFA_ONLY
+                else _addresses(template)
+            ),
+        }
+        for one in template.network_interfaces
+    ]
+
+
+def _addresses(template: LaunchTemplate) -> dict[str, Any]:
+    said: dict[str, Any] = {
+        "Groups": list(template.security_group_ids),
+        "AssociatePublicIpAddress": template.associate_public_ip_address,
+        "Ipv6PrefixCount" if template.is_ipv6 else "Ipv4PrefixCount": template.ip_prefix_count,
+        **({"PrimaryIpv6": True, "Ipv6AddressCount": 1} if template.is_ipv6 else {}),
+    }
+    tracking = template.connection_tracking
+    if tracking is not None:
+        timeouts = {
+            "TcpEstablishedTimeout": tracking.tcp_established_timeout,
+            "UdpStreamTimeout": tracking.udp_stream_timeout,
+            "UdpTimeout": tracking.udp_timeout,
+        }
+        said["ConnectionTrackingSpecification"] = {key: value for key, value in timeouts.items() if value is not None}
+    return {key: value for key, value in said.items() if value is not None}
 
 
 def _block_device(device: BlockDevice) -> dict[str, Any]:
@@ -70,5 +124,6 @@ def _block_device(device: BlockDevice) -> dict[str, Any]:
         "Throughput": device.throughput or None,
         "KmsKeyId": device.kms_key_id or None,
         "SnapshotId": device.snapshot_id or None,
+        "VolumeInitializationRate": device.volume_initialization_rate,
     }
     return {"DeviceName": device.device_name, "Ebs": {key: value for key, value in said.items() if value is not None}}

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from shared.aws.branches import branch_interfaces
 from shared.model.ec2 import GpuDevice, InstanceTypeInfo, NetworkCard
 
 
@@ -16,6 +17,7 @@ def instance_type_from_wire(wire: Mapping[str, Any]) -> InstanceTypeInfo:
         hypervisor=wire.get("Hypervisor", ""),
         bare_metal=wire.get("BareMetal", False),
         nitro_enclaves=wire.get("NitroEnclavesSupport", "") == "supported",
+        branch_interfaces=branch_interfaces(wire["InstanceType"]),
         placement_strategies=tuple(wire.get("PlacementGroupInfo", {}).get("SupportedStrategies", ())),
         **_processor(wire.get("ProcessorInfo", {})),
         **_network(wire.get("NetworkInfo", {})),
@@ -47,6 +49,7 @@ def _network(wire: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "network_cards": cards,
         "maximum_interfaces": next(of_default, wire.get("MaximumNetworkInterfaces", 0)),
+        "ena_support": wire.get("EnaSupport", ""),
         "ipv4_per_interface": wire.get("Ipv4AddressesPerInterface", 0),
         "encryption_in_transit": wire.get("EncryptionInTransitSupported", False),
         "efa_interfaces": wire.get("EfaInfo", {}).get("MaximumEfaInterfaces", 0),

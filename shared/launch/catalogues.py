@@ -2,25 +2,52 @@
 
 from collections.abc import Iterable
 from datetime import timedelta
-from typing import Final
+from typing import Final, TypeAlias
+
+import msgspec
 
 from shared.launch.nodeclass import Found, resolve
-from shared.launch.types import Knobs, Market, instance_types
+from shared.launch.type_room import Knobs
+from shared.launch.types import Market, instance_types
 from shared.model.action import Action, FollowUp
-from shared.model.catalogue import Catalogue
+from shared.model.catalogue import Catalogue, SeenMemory
 from shared.model.cluster import Cluster
 from shared.model.ec2 import InstanceTypeInfo
+from shared.model.labels import INSTANCE_TYPE
 from shared.model.nodeclasses import EC2NodeClass
+from shared.model.objects import Problem
+from shared.model.resources import MEMORY
 
 REFRESHED_EVERY: Final = timedelta(hours=1)
+REMEMBERED: Final = timedelta(days=60)
 REREAD: Final = timedelta(seconds=5)
 """Not at once: if the new catalogue cannot be read either, catalog and provision wake each other."""
+SeenOf: TypeAlias = tuple[SeenMemory, ...]
+_GROUP: Final = "karpenter.k8s.aws/placement-group-id"
 
 
 def statuses(cluster: Cluster, found: Iterable[tuple[str, Found]], profile: str) -> tuple[Action, ...]:
     """Answer one PatchStatus per node class, in the order of *found*."""
     classes = {one.name: one for one in cluster.node_classes}
     return tuple(resolve(classes[name], one, profile, cluster.taken_at) for name, one in found if name in classes)
+
+
+def with_counts(cluster: Cluster, found: Iterable[tuple[str, Found]]) -> Cluster:
+    """Answer *cluster* with what no status has room for: how much reservations hold, and placement groups."""
+    known = dict(found)
+    classes = tuple(_counted(one, known[one.name]) if one.name in known else one for one in cluster.node_classes)
+    return msgspec.structs.replace(cluster, node_classes=classes)
+
+
+def _counted(one: EC2NodeClass, found: Found) -> EC2NodeClass:
+    counts = {each.reservation_id: each for each in found.capacity_reservations or ()}
+    return msgspec.structs.replace(
+        one,
+        resolved_capacity_reservations=tuple(
+            counts.get(each.reservation_id, each) for each in one.resolved_capacity_reservations
+        ),
+        resolved_placement_group=next(iter(found.placement_groups or ()), None),
+    )
 
 
 def knobs(memory_overhead: str, reserved_enis: str) -> Knobs:
@@ -33,22 +60,66 @@ def knobs(memory_overhead: str, reserved_enis: str) -> Knobs:
 
 
 def is_due(before: Cluster, after: Cluster) -> bool:
-    """Whether the catalogue must be made anew: none, an old one, or node classes that resolve to something else."""
-    newest = before.catalogue.priced_at if before.catalogue is not None else None
-    if newest is None or after.taken_at - newest >= REFRESHED_EVERY:
+    """Whether the catalogue must be made anew: none, an old one, or node classes that resolve to something else.
+
+    Where there is no node class that has a zone, or none can be seen, the last one stays: another would be empty.
+    """
+    if after.lacks("ec2nodeclasses.karpenter.k8s.aws") or not _usable(after):
+        return False
+    made = before.catalogue
+    newest = None if made is None else made.made_at or made.priced_at
+    if made is None or newest is None or after.taken_at - newest >= REFRESHED_EVERY:
+        return True
+    if any(_has_changed(made, one) for one in _usable(after)):
         return True
     return [_resolved(one) for one in before.node_classes] != [_resolved(one) for one in after.node_classes]
 
 
-def catalogue(cluster: Cluster, infos: tuple[InstanceTypeInfo, ...], market: Market, settings: Knobs) -> Catalogue:
+def catalogue(
+    cluster: Cluster, infos: tuple[InstanceTypeInfo, ...], market: Market, settings: Knobs, seen: SeenOf = ()
+) -> Catalogue:
     """Answer what each node class that is resolved can start."""
-    usable = [one for one in cluster.node_classes if one.resolved_subnets]
+    now = cluster.taken_at
     return Catalogue(
         region=market.region,
         instance_types=(),
-        by_node_class=tuple((one.name, instance_types(infos, market, one, settings)) for one in usable),
-        priced_at=cluster.taken_at,
+        by_node_class=tuple(
+            (one.name, instance_types(infos, market, one, settings, seen, now)) for one in _usable(cluster)
+        ),
+        priced_at=market.priced_at or now,
+        made_at=now,
+        seen=tuple(sorted(seen)),
     )
+
+
+def unsold(made: Catalogue) -> tuple[Problem, ...]:
+    """Answer which node classes have nothing to start."""
+    why = "no instance type with a price is sold in the zones of its subnets: check spec.subnetSelectorTerms"
+    return tuple(
+        Problem(kind="EC2NodeClass", name=name, message=why) for name, types in made.by_node_class if not types
+    )
+
+
+def seen_memory(cluster: Cluster) -> SeenOf:
+    """Answer what nodes report of their memory, the least per type and image, and what was known of it before.
+
+    What nobody has reported for sixty days is forgotten.
+    """
+    known = cluster.catalogue.seen if cluster.catalogue is not None else ()
+    now = cluster.taken_at
+    least = {(one.instance_type, one.image_id): one for one in known if now - one.at < REMEMBERED}
+    nodes = {node.provider_id: node for node in cluster.nodes if node.provider_id}
+    for claim in cluster.node_claims:
+        node = nodes.get(claim.provider_id)
+        if node is None or not claim.image_id or not claim.is_registered():
+            continue
+        kind, memory = node.meta.label(INSTANCE_TYPE), node.capacity[MEMORY]
+        before = least.get((kind, claim.image_id))
+        if kind and memory and (before is None or memory <= before.memory_bytes):
+            least[kind, claim.image_id] = SeenMemory(
+                instance_type=kind, image_id=claim.image_id, memory_bytes=memory, at=now
+            )
+    return tuple(sorted(least.values()))
 
 
 def told(before: Cluster, after: Cluster) -> tuple[Action, ...]:
@@ -62,4 +133,25 @@ def told(before: Cluster, after: Cluster) -> tuple[Action, ...]:
 
 
 def _resolved(one: EC2NodeClass) -> tuple[object, ...]:
-    return (one.name, one.meta.generation, one.resolved_subnets, one.resolved_images)
+    return (
+        one.name,
+        one.meta.generation,
+        [(subnet.subnet_id, subnet.zone, subnet.zone_id) for subnet in one.resolved_subnets],
+        one.resolved_images,
+        [(held.reservation_id, held.instance_type, held.zone) for held in one.resolved_capacity_reservations],
+    )
+
+
+def _has_changed(made: Catalogue, one: EC2NodeClass) -> bool:
+    """Whether what no status has room for is another now: the placement group, what is left of reservations."""
+    types = next((types for name, types in made.by_node_class if name == one.name), ())
+    group = frozenset((one.resolved_placement_group.group_id,)) if one.resolved_placement_group else frozenset()
+    if types and types[0].requirements[_GROUP].values != group:
+        return True
+    now = {held.reservation_id: held.available_count for held in one.resolved_capacity_reservations}
+    sold = (offering for kind in types for offering in kind.offerings) if now else ()
+    return any(offering.reservation_capacity != now.get(offering.reservation_id, 0) for offering in sold)
+
+
+def _usable(cluster: Cluster) -> list[EC2NodeClass]:
+    return [one for one in cluster.node_classes if one.resolved_subnets]

@@ -18,7 +18,10 @@ class Family(msgspec.Struct, frozen=True, kw_only=True):
     pods_per_core: bool = True
     eni_based_memory_overhead: bool = True
     """kube-reserved memory follows the ENI formula, whatever maxPods says."""
+    arbitrary_kubelet: bool = False
+    """The machine takes any field of KubeletConfiguration; else only those that are read here."""
     os: str = "linux"
+    windows_build: str = ""
 
 
 def _gp3(device: str, gib: int) -> BlockDevice:
@@ -35,12 +38,13 @@ _WINDOWS: Final = {
         eni_limited_pods=False,
         eni_based_memory_overhead=False,
         os="windows",
+        windows_build=build,
     )
-    for name in ("Windows2019", "Windows2022", "Windows2025")
+    for name, build in (("Windows2019", "10.0.17763"), ("Windows2022", "10.0.20348"), ("Windows2025", "10.0.26100"))
 }
 FAMILIES: Final = {
     "AL2": Family(name="AL2", ephemeral_device="/dev/xvda", default_devices=_XVDA),
-    "AL2023": Family(name="AL2023", ephemeral_device="/dev/xvda", default_devices=_XVDA),
+    "AL2023": Family(name="AL2023", ephemeral_device="/dev/xvda", default_devices=_XVDA, arbitrary_kubelet=True),
     "Bottlerocket": Family(
         name="Bottlerocket",
         ephemeral_device="/dev/xvdb",
@@ -48,5 +52,8 @@ FAMILIES: Final = {
         pods_per_core=False,
         eni_based_memory_overhead=False,
     ),
-    "Custom": Family(name="Custom", ephemeral_device=""),
+    "Custom": Family(name="Custom", ephemeral_device="", arbitrary_kubelet=True),
 } | _WINDOWS
+
+ALIASES: Final = {name.lower(): name for name in FAMILIES if name != "Custom"}
+"""Family by the word before the ``@`` of an alias."""

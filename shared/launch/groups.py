@@ -2,39 +2,41 @@
 
 A group is written down, with its whole request, before it is sent: whoever finds it unanswered sends the same bytes
 with the same ClientToken, and EC2 answers with the same instances. So a claim is in one open group at most, and only
-the claims that an answered group left without an instance may join another.
+the claims that an answered group left without an instance may join another. Before that, the NodePool's ledger and the
+breaker say how many of the claims may be launched at all.
 """
 
-from collections.abc import Iterable
+from collections.abc import Hashable
 from typing import Final
 
 import msgspec
 
+from shared.launch.breaker import Breaker, Fuses, Trip
 from shared.launch.digest import digest
-from shared.launch.offers import Offer, offers, preferred_capacity_type
-from shared.launch.templates import Fitted, launch_tags, templates
+from shared.launch.drafts import Drafted, Unlaunchable, draft, refused
+from shared.launch.ledger import Book, accounts, largest
+from shared.launch.subnets import Addresses, addresses_each, left
 from shared.model.action import LaunchInstances
-from shared.model.catalogue import InstanceType
 from shared.model.cluster import Cluster, LaunchGroup
-from shared.model.ec2 import CapacityType, ClusterFacts, FleetRequest, LaunchTemplateConfig, Override
-from shared.model.labels import LAUNCH_GROUP
-from shared.model.nodeclasses import EC2NodeClass
+from shared.model.labels import LAUNCH_GROUP, MIN_VALUES_RELAXED, NODEPOOL
 from shared.model.nodes import NodeClaim
+from shared.model.resources import Resources
 
-MAX_TYPES: Final = 60
-MAX_OVERRIDES: Final = 300
 MAX_CLAIMS: Final = 500
 """Of one group: EC2 takes 1,000 instances per request."""
 
 
-class Unlaunchable(msgspec.Struct, frozen=True, kw_only=True):
-    """A claim that cannot be launched now; *final* says that waiting will not help it."""
+class Terms(msgspec.Struct, frozen=True, kw_only=True):
+    """What launches are held to, besides what the cluster says."""
 
-    claim: NodeClaim
-    reason: str
-    """`InsufficientCapacity`, `NodeClassNotReady`, `NodeClassNotFound`, `UserDataInvalid`, `CatalogueMissing`."""
-    message: str
-    final: bool
+    addresses: Addresses | None = None
+    books: tuple[Book, ...] = ()
+    """The ledger's rows, read before the cluster's claims were."""
+    fuses: Fuses = Fuses()
+    steady: frozenset[str] = frozenset()
+    """Claims that spot was refused to several times running: on-demand comes first for them."""
+    uses_open_reservations: bool = False
+    """Whether instances that are not reserved may fall into open reservations."""
 
 
 class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,38 +46,34 @@ class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True):
     answered: tuple[LaunchGroup, ...] = ()
     """Groups whose answer was written down, but not told to every claim that it gave an instance."""
     unlaunchable: tuple[Unlaunchable, ...] = ()
+    books: tuple[Book, ...] = ()
+    """What to write into the ledger before anything of its pools is sent, sorted by pool."""
+    trips: tuple[Trip, ...] = ()
+    """Fuses that blew, sorted."""
 
 
-def plan_launches(cluster: Cluster) -> LaunchPlan:
+def plan_launches(cluster: Cluster, terms: Terms | None = None) -> LaunchPlan:
     """Answer how every claim without an instance gets one."""
     waiting = {
         claim.name: claim for claim in cluster.node_claims if not claim.is_launched() and not claim.is_deleting()
     }
-    launches = [
+    repeated = [
         LaunchInstances(group=group, why="repeated: no answer was written down")
         for group in cluster.launch_groups
         if group.result is None and any(name in waiting for name in group.claims)
     ]
     answered = tuple(group for group in cluster.launch_groups if any(name in waiting for name in served(group)))
-    settled = {name for launch in launches for name in launch.group.claims}
+    settled = {name for launch in repeated for name in launch.group.claims}
     settled |= {name for group in answered for name in served(group)}
-    unlaunchable: list[Unlaunchable] = []
-    equal: dict[str, tuple[Drafted, list[NodeClaim]]] = {}
-    for name, claim in sorted(waiting.items()):
-        if name in settled:
-            continue
-        drafted = _draft(claim, cluster)
-        if isinstance(drafted, Unlaunchable):
-            unlaunchable.append(drafted)
-        else:
-            equal.setdefault(drafted.key(), (drafted, []))[1].append(claim)
-    for drafted, claims in equal.values():
-        parts = (claims[start : start + MAX_CLAIMS] for start in range(0, len(claims), MAX_CLAIMS))
-        launches.extend(_launch(drafted, part, cluster) for part in parts)
+    planner = _Planner(cluster, terms if terms is not None else Terms())
+    planner.plan([claim for name, claim in sorted(waiting.items()) if name not in settled])
+    books = (account.written() for _, account in sorted(planner.accounts.items()))
     return LaunchPlan(
-        launches=tuple(sorted(launches, key=lambda launch: launch.group.name)),
+        launches=tuple(sorted((*repeated, *planner.launches), key=lambda launch: launch.group.name)),
         answered=answered,
-        unlaunchable=tuple(unlaunchable),
+        unlaunchable=tuple(sorted(planner.unlaunchable, key=lambda one: one.claim.name)),
+        books=tuple(book for book in books if book is not None),
+        trips=tuple(sorted(planner.breaker.trips.values())),
     )
 
 
@@ -84,109 +82,98 @@ def served(group: LaunchGroup) -> tuple[str, ...]:
     return group.claims[: len(group.result.instances)] if group.result is not None else ()
 
 
-class Drafted(msgspec.Struct, frozen=True, kw_only=True):
-    """A request without its token, and the templates it needs."""
+class _Planner:
+    """Launches one after the other: each sees what those before it take of addresses, limits and fuses."""
 
-    request: FleetRequest
-    fitted: tuple[Fitted, ...]
+    def __init__(self, cluster: Cluster, terms: Terms) -> None:
+        self.launches: list[LaunchInstances] = []
+        self.unlaunchable: list[Unlaunchable] = []
+        self.accounts = accounts(cluster, terms.books)
+        self.breaker = Breaker(cluster.launch_groups, cluster.taken_at, terms.fuses)
+        self._cluster = cluster
+        self._terms = terms
+        self._counts = left(cluster, terms.addresses)
 
-    def key(self) -> str:
-        """Answer what equal requests have in common."""
-        return digest(self.request)
+    def plan(self, claims: list[NodeClaim]) -> None:
+        """Launch *claims*, equal ones together."""
+        drafts: dict[Hashable, Drafted | Unlaunchable] = {}
+        equal: dict[str, tuple[Drafted, list[NodeClaim]]] = {}
+        for claim in claims:
+            shape = _shape(claim, is_steady=claim.name in self._terms.steady)
+            if shape not in drafts:
+                drafts[shape] = self._draft(claim)
+            drafted = drafts[shape]
+            if isinstance(drafted, Unlaunchable):
+                self.unlaunchable.append(msgspec.structs.replace(drafted, claim=claim))
+            else:
+                equal.setdefault(drafted.key(), (drafted, []))[1].append(claim)
+        for drafted, some in equal.values():
+            allowed = self._allowed(drafted, some)
+            for start in range(0, len(allowed), MAX_CLAIMS):
+                self._launch(allowed[start : start + MAX_CLAIMS])
 
-
-def _draft(claim: NodeClaim, cluster: Cluster) -> Drafted | Unlaunchable:
-    wanted = f"EC2NodeClass {claim.node_class.name}"
-    node_class = next((one for one in cluster.node_classes if one.name == claim.node_class.name), None)
-    if node_class is None or node_class.meta.deleted_at is not None:
-        return _without_class(claim, cluster)
-    if not node_class.is_ready():
-        # Not resolved yet for this generation is no fault of the claim: it waits for the catalog function.
-        return _refused(claim, "NodeClassNotReady", f"{wanted} is not Ready", final=node_class.is_current())
-    if cluster.catalogue is None or cluster.facts is None:
-        return _refused(claim, "CatalogueMissing", "there is no catalogue to launch from yet", final=False)
-    found = offers(claim, cluster)
-    capacity_type = preferred_capacity_type(found)
-    chosen = cheapest_types([offer for offer in found if offer.offering.capacity_type == capacity_type])
-    try:
-        fitted = templates(claim, node_class, _types(chosen), cluster.facts, capacity_type)
-    except ValueError as error:
-        return _refused(claim, "UserDataInvalid", f"{wanted}: {error}", final=False)
-    request = _request(claim, node_class, cluster.facts, capacity_type, fitted, chosen)
-    if not request.configs:
-        return _refused(claim, "InsufficientCapacity", "all requested instance types were unavailable", final=True)
-    return Drafted(request=request, fitted=fitted)
-
-
-def _without_class(claim: NodeClaim, cluster: Cluster) -> Unlaunchable:
-    name = claim.node_class.name
-    if any(one.kind == "EC2NodeClass" and one.name == name for one in cluster.problems):
-        return _refused(claim, "NodeClassNotReady", f"EC2NodeClass {name} cannot be read", final=False)
-    return _refused(claim, "NodeClassNotFound", f"EC2NodeClass {name} does not exist", final=True)
-
-
-def _refused(claim: NodeClaim, reason: str, message: str, *, final: bool) -> Unlaunchable:
-    return Unlaunchable(claim=claim, reason=reason, message=message, final=final)
-
-
-def cheapest_types(some: list[Offer]) -> list[Offer]:
-    """Keep the offers of the `MAX_TYPES` types that have the cheapest ones, cheapest first."""
-    ordered = sorted(some, key=lambda offer: (offer.offering.price_usd_per_hour, offer.instance_type.name, offer.zone))
-    names: dict[str, None] = {}
-    for offer in ordered:
-        names.setdefault(offer.instance_type.name)
-    kept = set(list(names)[:MAX_TYPES])
-    return [offer for offer in ordered if offer.instance_type.name in kept][:MAX_OVERRIDES]
-
-
-def _types(some: Iterable[Offer]) -> list[InstanceType]:
-    by_name = {offer.instance_type.name: offer.instance_type for offer in some}
-    return list(by_name.values())
-
-
-def _request(
-    claim: NodeClaim,
-    node_class: EC2NodeClass,
-    facts: ClusterFacts,
-    capacity_type: CapacityType,
-    fitted: tuple[Fitted, ...],
-    chosen: list[Offer],
-) -> FleetRequest:
-    configs = [
-        LaunchTemplateConfig(
-            launch_template_name=one.template.name,
-            overrides=tuple(_override(offer, one) for offer in chosen if offer.instance_type in one.instance_types),
+    def _draft(self, claim: NodeClaim) -> Drafted | Unlaunchable:
+        return draft(
+            claim,
+            self._cluster,
+            self._counts,
+            steady=claim.name in self._terms.steady,
+            uses_open_reservations=self._terms.uses_open_reservations,
         )
-        for one in fitted
-    ]
-    return FleetRequest(
-        client_token="",
-        capacity=1,
-        capacity_type=capacity_type,
-        allocation_strategy="price-capacity-optimized" if capacity_type == "spot" else "lowest-price",
-        configs=tuple(sorted((config for config in configs if config.overrides), key=_config_name)),
-        tags=launch_tags(claim, node_class, facts.name),
-        context=node_class.context,
-    )
+
+    def _allowed(self, drafted: Drafted, claims: list[NodeClaim]) -> list[NodeClaim]:
+        """Answer the first of *claims*, as many as limit and breaker let through; the others are told why not."""
+        pool = claims[0].meta.label(NODEPOOL)
+        account = self.accounts.get(pool)
+        count = len(claims)
+        if account is not None:
+            count, short, may_wait = account.take(claims, _worst(drafted))
+            message = f"NodePool {pool} would exceed its limit of {short}"
+            self.unlaunchable.extend(
+                refused(one, "LimitExceeded", message, final=not may_wait) for one in claims[count:]
+            )
+        through, why = self.breaker.take(pool, count, drafted.price())
+        self.unlaunchable.extend(refused(one, "LaunchBreakerOpen", why, final=False) for one in claims[through:count])
+        return claims[:through]
+
+    def _launch(self, claims: list[NodeClaim]) -> None:
+        drafted = self._draft(claims[0])  # anew: what was launched before it may have filled a subnet
+        if isinstance(drafted, Unlaunchable):
+            self.unlaunchable.extend(msgspec.structs.replace(drafted, claim=one) for one in claims)
+            return
+        launch = _launch(drafted, claims, self._cluster)
+        self.launches.append(launch)
+        each = addresses_each(drafted.request, self._cluster)
+        for subnet_id in {one.subnet_id for config in drafted.request.configs for one in config.overrides}:
+            if subnet_id in self._counts:
+                self._counts[subnet_id] -= len(claims) * each
+        account = self.accounts.get(claims[0].meta.label(NODEPOOL))
+        if account is not None:
+            account.hold(launch.group.name, launch.group.claims, _worst(drafted))
 
 
-def _config_name(config: LaunchTemplateConfig) -> str:
-    return config.launch_template_name
+def _worst(drafted: Drafted) -> Resources:
+    return largest(offer.instance_type.capacity for one in drafted.fitted for offer in one.offers)
 
 
-def _override(offer: Offer, fitted: Fitted) -> Override:
-    return Override(
-        instance_type=offer.instance_type.name,
-        zone=offer.zone,
-        subnet_id=offer.subnet_id,
-        image_id=fitted.template.image_id,
-        priority=offer.offering.price_usd_per_hour,
+def _shape(claim: NodeClaim, *, is_steady: bool) -> Hashable:
+    """Answer what claims have in common that are drafted alike."""
+    return (
+        claim.node_class,
+        claim.requirements,
+        claim.requests,
+        claim.taints,
+        claim.startup_taints,
+        claim.meta.labels,
+        claim.meta.annotation(MIN_VALUES_RELAXED),
+        is_steady,
     )
 
 
 def _launch(drafted: Drafted, claims: list[NodeClaim], cluster: Cluster) -> LaunchInstances:
     names = tuple(sorted(claim.name for claim in claims))
-    answered = [group.name for group in cluster.launch_groups if set(group.claims) & set(names)]
+    wanted = set(names)
+    answered = [group.name for group in cluster.launch_groups if not wanted.isdisjoint(group.claims)]
     # EC2 remembers a token for ever: who was left without an instance must ask under another one.
     token = digest(sorted(claim.meta.uid for claim in claims), sorted(answered))
     tags = tuple(sorted((*drafted.request.tags, (LAUNCH_GROUP, token))))

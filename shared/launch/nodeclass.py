@@ -1,47 +1,47 @@
 """An EC2NodeClass and the account -> its status: subnets, security groups, images, profile, conditions.
 
-What has to be asked is an answer of this room (`parameters_wanted`, the selectors in the spec); asking is done by the
-catalog function; what the answers mean is decided here again.
+What has to be asked is an answer of this room (`parameters_wanted`, `probe`, the selectors in the spec); asking is done
+by the catalog function; what the answers mean is decided here again.
 """
 
 import json
 from collections.abc import Iterable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 import msgspec
 
+from shared.launch.images import (
+    WantedParameter,
+    best_images,
+    foreign_architectures,
+    parameters_wanted,
+    unsupported_alias,
+)
+from shared.launch.validation import Finding
 from shared.model.action import PatchStatus
 from shared.model.conditions import conditions_json, rooted, with_condition
-from shared.model.ec2 import Image, SecurityGroup, Subnet
-from shared.model.labels import ARCH
+from shared.model.ec2 import CapacityReservation, Image, PlacementGroup, Refusal, SecurityGroup, Selector, Subnet
 from shared.model.nodeclasses import EC2NodeClass
 from shared.model.objects import condition
-from shared.model.requirements import Requirement, Requirements, requirements, written
+from shared.model.requirements import written
+from shared.model.units import instant_text
 
-_GPU: Final = "karpenter.k8s.aws/instance-gpu-count"
-_ACCELERATOR: Final = "karpenter.k8s.aws/instance-accelerator-count"
-_ARCHES: Final = {"x86_64": "amd64", "arm64": "arm64"}
-_VARIANTS: Final = {
-    "standard": (Requirement(key=_GPU), Requirement(key=_ACCELERATOR)),
-    "nvidia": (Requirement(key=_GPU, complement=True),),
-    "neuron": (Requirement(key=_ACCELERATOR, complement=True),),
-}
-_AL2023: Final = (("x86_64", ("standard", "nvidia", "neuron")), ("arm64", ("standard", "nvidia")))
+__all__ = ["Found", "WantedParameter", "filled", "parameters_wanted", "resolve", "unmatched"]
+
 _ROOTS: Final = (
     "AMIsReady",
+    "CapacityReservationsReady",
     "InstanceProfileReady",
+    "PlacementGroupReady",
     "SecurityGroupsReady",
     "SubnetsReady",
     "ValidationSucceeded",
 )
-
-
-class WantedParameter(msgspec.Struct, frozen=True, kw_only=True):
-    """An SSM parameter whose value is an image id, and which types that image is for besides its architecture."""
-
-    name: str
-    variants: tuple[str, ...]
+_NEEDED: Final = ("AMIsReady", "InstanceProfileReady", "SecurityGroupsReady", "SubnetsReady")
+"""Without these nothing can be validated against EC2."""
+_BLOCK_ENDS: Final = timedelta(minutes=40)
+"""EC2 begins to take the instances of a capacity block back that long before its end."""
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,55 +51,53 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     security_groups: tuple[SecurityGroup, ...] | None
     images: tuple[tuple[Image, tuple[str, ...]], ...] | None
     """Images with the variants they are for; a term of the user's own has none: any type of the architecture."""
+    capacity_reservations: tuple[CapacityReservation, ...] | None = ()
+    placement_groups: tuple[PlacementGroup, ...] | None = ()
+    """At most one."""
+    findings: tuple[Finding, ...] = ()
+    """What is wrong with the spec, whatever the account says."""
+    refusals: tuple[Refusal, ...] | None = ()
+    """What EC2 says it would not do."""
+    kubernetes_version: str = ""
 
 
-def parameters_wanted(node_class: EC2NodeClass, kubernetes_version: str) -> tuple[WantedParameter, ...]:
-    """Answer the parameters behind the alias and the ssmParameter terms of *node_class*."""
-    wanted: list[WantedParameter] = []
-    for term in node_class.image_selectors:
-        if term.ssm_parameter:
-            wanted.append(WantedParameter(name=term.ssm_parameter, variants=()))
-        elif term.alias:
-            family, _, version = term.alias.partition("@")
-            wanted.extend(_alias(family.lower(), version, kubernetes_version))
-    return tuple(wanted)
-
-
-def _alias(family: str, version: str, kubernetes: str) -> Iterable[WantedParameter]:
-    base = "/aws/service/eks/optimized-ami"
-    if family == "al2023":
-        for arch, variants in _AL2023:
-            for variant in variants:
-                named = f"amazon-eks-node-al2023-{arch}-{variant}-{kubernetes}-{version}"
-                which = "recommended" if version == "latest" else named
-                name = f"{base}/{kubernetes}/amazon-linux-2023/{arch}/{variant}/{which}/image_id"
-                yield WantedParameter(name=name, variants=(variant,))
-    elif family == "bottlerocket":
-        which = version.lstrip("v")
-        base = f"/aws/service/bottlerocket/aws-k8s-{kubernetes}"
-        yield WantedParameter(name=f"{base}/x86_64/{which}/image_id", variants=("standard", "neuron"))
-        yield WantedParameter(name=f"{base}/arm64/{which}/image_id", variants=("standard",))
-        for arch in ("x86_64", "arm64"):
-            yield WantedParameter(name=f"{base}-nvidia/{arch}/{which}/image_id", variants=("nvidia",))
+def filled(node_class: EC2NodeClass, found: Found, profile: str, now: datetime) -> EC2NodeClass:
+    """Answer *node_class* with what was found, as its status will have it, and with what no status has room for."""
+    parts: dict[str, Any] = {"resolved_profile": node_class.instance_profile or profile}
+    if found.subnets is not None:
+        parts["resolved_subnets"] = found.subnets
+    if found.security_groups is not None:
+        parts["resolved_security_groups"] = found.security_groups
+    if found.images is not None:
+        parts["resolved_images"] = best_images(found.images, now)
+    if found.capacity_reservations is not None:
+        parts["resolved_capacity_reservations"] = found.capacity_reservations
+    if found.placement_groups is not None:
+        parts["resolved_placement_group"] = next(iter(found.placement_groups), None)
+    return msgspec.structs.replace(node_class, **parts)
 
 
 def resolve(
-    node_class: EC2NodeClass, found: Found, profile: str, now: datetime, problems: Iterable[str] = ()
+    node_class: EC2NodeClass, found: Found, profile: str, now: datetime, problems: Iterable[Finding] = ()
 ) -> PatchStatus:
     """Answer the new status; what could not be asked stays as it was, unless the spec has changed since.
 
     *profile* is the instance profile that the stack made for nodes; a class that names its own keeps that.
-    *problems* are what validation found wrong with the spec.
+    *problems* are what else keeps the class from being used.
     """
-    own_profile = node_class.instance_profile or profile
-    status: dict[str, object] = {"instanceProfile": own_profile}
+    own = filled(node_class, found, profile, now)
+    status: dict[str, object] = {"instanceProfile": own.resolved_profile}
     if found.subnets is not None:
         status["subnets"] = [{"id": one.subnet_id, "zone": one.zone, "zoneID": one.zone_id} for one in found.subnets]
     if found.security_groups is not None:
         status["securityGroups"] = [{"id": one.group_id, "name": one.name} for one in found.security_groups]
     if found.images is not None:
-        status["amis"] = _images(found.images, now)
-    states = _states(found, own_profile, tuple(problems))
+        status["amis"] = _images(own)
+    if found.capacity_reservations:
+        status["capacityReservations"] = [_reservation(one, now) for one in found.capacity_reservations]
+    elif found.capacity_reservations is not None and node_class.resolved_capacity_reservations:
+        status["capacityReservations"] = []
+    states = _states(own, found, (*found.findings, *problems))
     status["conditions"] = _conditions(node_class, states, now)
     return PatchStatus(
         kind="EC2NodeClass",
@@ -109,62 +107,160 @@ def resolve(
     )
 
 
-def _images(images: Iterable[tuple[Image, tuple[str, ...]]], now: datetime) -> list[dict[str, object]]:
-    """Answer status.amis: per set of requirements the best image, newest first, then by id."""
-    best: dict[str, tuple[tuple[bool, datetime, str], Image, Requirements]] = {}
-    for image, variants in images:
-        if image.architecture not in _ARCHES:
-            continue
-        arch = Requirement(key=ARCH, values=frozenset((_ARCHES[image.architecture],)))
-        for extra in [_VARIANTS[variant] for variant in variants] or [()]:
-            wanted = requirements((arch, *extra))
-            key = json.dumps(written(wanted))
-            alive = image.deprecated_at is None or image.deprecated_at > now
-            rank = (alive, image.created_at, image.name)
-            if key not in best or rank > best[key][0]:
-                best[key] = (rank, image, wanted)
-    ordered = sorted(best.items(), key=lambda item: (-item[1][1].created_at.timestamp(), item[1][1].image_id, item[0]))
+def unmatched(node_class: EC2NodeClass, found: Found) -> tuple[str, ...]:
+    """Name the terms by id or group name that matched nothing, though others did."""
+    answers: tuple[tuple[str, tuple[Selector, ...], Iterable[object] | None, set[str]], ...] = (
+        (
+            "subnetSelectorTerms",
+            node_class.subnet_selectors,
+            found.subnets,
+            {one.subnet_id for one in found.subnets or ()},
+        ),
+        (
+            "securityGroupSelectorTerms",
+            node_class.security_group_selectors,
+            found.security_groups,
+            {word for one in found.security_groups or () for word in (one.group_id, one.name)},
+        ),
+        (
+            "amiSelectorTerms",
+            tuple(term for term in node_class.image_selectors if term.id),
+            found.images,
+            {image.image_id for image, _ in found.images or ()},
+        ),
+        (
+            "capacityReservationSelectorTerms",
+            node_class.capacity_reservation_selectors,
+            found.capacity_reservations,
+            {one.reservation_id for one in found.capacity_reservations or ()},
+        ),
+    )
+    return tuple(
+        f"spec.{field}: {term.id or term.name} does not exist here: check account, region and spelling"
+        for field, terms, answer, known in answers
+        if answer is not None
+        for term in terms
+        if (term.id or (term.name and field.startswith("security"))) and (term.id or term.name) not in known
+    )
+
+
+def _images(node_class: EC2NodeClass) -> list[dict[str, object]]:
     return [
         {
             "id": image.image_id,
             "name": image.name,
-            "requirements": written(wanted),
-            **({} if rank[0] else {"deprecated": True}),
+            "requirements": written(image.requirements),
+            **({"deprecated": True} if image.deprecated else {}),
         }
-        for _, (rank, image, wanted) in ordered
+        for image in node_class.resolved_images
     ]
+
+
+def _reservation(one: CapacityReservation, now: datetime) -> dict[str, object]:
+    is_ending = (
+        one.reservation_type == "capacity-block" and one.ends_at is not None and now >= one.ends_at - _BLOCK_ENDS
+    )
+    said: dict[str, object] = {
+        "availabilityZone": one.zone,
+        "id": one.reservation_id,
+        "instanceMatchCriteria": one.instance_match_criteria,
+        "instanceType": one.instance_type,
+        "interruptible": one.is_interruptible,
+        "ownerID": one.owner_id,
+        "reservationType": one.reservation_type,
+        "state": "expiring" if is_ending else "active",
+    }
+    return said if one.ends_at is None else said | {"endTime": instant_text(one.ends_at)}
 
 
 State = tuple[str, str, str]
 """Status, reason, message."""
 
 
-def _states(found: Found, profile: str, problems: tuple[str, ...]) -> Mapping[str, State]:
-    return {
-        "SubnetsReady": _state(found.subnets, "SubnetsReady", "SubnetsNotFound", "spec.subnetSelectorTerms"),
+def _states(own: EC2NodeClass, found: Found, problems: tuple[Finding, ...]) -> Mapping[str, State]:
+    states = {
+        "SubnetsReady": _state(
+            "SubnetsReady", "SubnetsNotFound", "spec.subnetSelectorTerms", found.subnets, own.subnet_selectors
+        ),
         "SecurityGroupsReady": _state(
-            found.security_groups, "SecurityGroupsReady", "SecurityGroupsNotFound", "spec.securityGroupSelectorTerms"
+            "SecurityGroupsReady",
+            "SecurityGroupsNotFound",
+            "spec.securityGroupSelectorTerms",
+            found.security_groups,
+            own.security_group_selectors,
         ),
-        "AMIsReady": _state(found.images, "AMIsReady", "AMINotFound", "spec.amiSelectorTerms"),
-        "InstanceProfileReady": ("True", "InstanceProfileReady", "")
-        if profile
-        else (
-            "False",
-            "InstanceProfileNotFound",
-            "spec.role: the stack made no instance profile for it: deploy with this role, or set spec.instanceProfile",
+        "AMIsReady": _images_state(own, found),
+        "InstanceProfileReady": _profile_state(own),
+        "CapacityReservationsReady": _asked_state(
+            found.capacity_reservations, "CapacityReservationsReady", "spec.capacityReservationSelectorTerms"
         ),
-        "ValidationSucceeded": ("False", "ValidationFailed", "; ".join(problems))
-        if problems
-        else ("True", "ValidationSucceeded", ""),
+        "PlacementGroupReady": _group_state(own, found),
     }
+    return states | {"ValidationSucceeded": _validation_state(states, found, problems)}
 
 
-def _state(found: tuple[object, ...] | None, kind: str, missing: str, field: str) -> State:
+def _validation_state(states: Mapping[str, State], found: Found, problems: tuple[Finding, ...]) -> State:
+    if problems:
+        return ("False", problems[0].reason, "; ".join(dict.fromkeys(one.message for one in problems)))
+    poor = [f"{name}={states[name][0]}" for name in _NEEDED if states[name][0] != "True"]
+    if poor:
+        status = "False" if any(states[name][0] == "False" for name in _NEEDED) else "Unknown"
+        return (status, "DependenciesNotReady", ", ".join(poor))
+    return _asked_state(found.refusals, "ValidationSucceeded", "a launch")
+
+
+def _images_state(own: EC2NodeClass, found: Found) -> State:
+    why = unsupported_alias(own, found.kubernetes_version)
+    if why:
+        return ("False", "UnsupportedAlias", why)
+    if found.images and not own.resolved_images:
+        return ("False", "AMINotFound", f"spec.amiSelectorTerms: {'; '.join(foreign_architectures(found.images))}")
+    return _state("AMIsReady", "AMINotFound", "spec.amiSelectorTerms", found.images, own.image_selectors)
+
+
+def _profile_state(own: EC2NodeClass) -> State:
+    if own.resolved_profile:
+        return ("True", "InstanceProfileReady", "")
+    why = "the stack made no instance profile for it: deploy with this role, or set spec.instanceProfile"
+    return ("False", "InstanceProfileNotFound", f"spec.role: {why}")
+
+
+def _group_state(own: EC2NodeClass, found: Found) -> State:
+    selector = own.placement_group_selector
+    if selector is None:
+        return ("True", "PlacementGroupReady", "")
+    if found.placement_groups is None:
+        return ("Unknown", "PlacementGroupResolutionFailed", "spec.placementGroupSelector: EC2 could not be asked")
+    if not found.placement_groups:
+        name = selector.id or selector.name
+        why = f"{name} does not exist here, or is not available: make it, or correct the selector"
+        return ("False", "PlacementGroupNotFound", f"spec.placementGroupSelector: {why}")
+    return ("True", "PlacementGroupReady", "")
+
+
+def _asked_state(found: tuple[object, ...] | None, kind: str, what: str) -> State:
+    return (
+        ("Unknown", "AwaitingReconciliation", f"{what}: EC2 could not be asked")
+        if found is None
+        else ("True", kind, "")
+    )
+
+
+def _state(kind: str, missing: str, field: str, found: tuple[object, ...] | None, terms: Iterable[Selector]) -> State:
+    if found:
+        return ("True", kind, "")
     if found is None:
-        return ("Unknown", "AwaitingReconciliation", f"{field}: EC2 could not be asked")
-    if not found:
-        return ("False", missing, f"{field} matched nothing in this account and region: check ids, names and tags")
-    return ("True", kind, "")
+        return _asked_state(None, kind, field)
+    said = ", ".join(_said(number, term) for number, term in enumerate(terms))
+    where = f" ({said})" if said else ""
+    why = f"{field} matched nothing in this account and region{where}: check ids, names and tags"
+    return ("False", missing, why)
+
+
+def _said(number: int, term: Selector) -> str:
+    tags = ", ".join(f"{key}={value}" for key, value in term.tags)
+    word = term.id or term.alias or term.ssm_parameter
+    return f"[{number}] {word or ' '.join(filter(None, (term.name, f'tags {tags}' if tags else '')))}"
 
 
 def _conditions(node_class: EC2NodeClass, states: Mapping[str, State], now: datetime) -> list[dict[str, Any]]:

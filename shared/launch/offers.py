@@ -5,10 +5,23 @@ from typing import Final
 
 import msgspec
 
+from shared.launch.subnets import roomiest
 from shared.model.catalogue import InstanceType, Offering, UnavailableOffering
 from shared.model.cluster import Cluster
-from shared.model.ec2 import CapacityType, Subnet
-from shared.model.labels import CAPACITY_TYPE, ON_DEMAND, SPOT, WELL_KNOWN, ZONE, ZONE_ID
+from shared.model.ec2 import CapacityType, ReservationType
+from shared.model.labels import (
+    CAPACITY_TYPE,
+    NODEPOOL,
+    ON_DEMAND,
+    RESERVATION_ID,
+    RESERVATION_INTERRUPTIBLE,
+    RESERVATION_TYPE,
+    RESERVED,
+    SPOT,
+    WELL_KNOWN,
+    ZONE,
+    ZONE_ID,
+)
 from shared.model.nodes import NodeClaim
 from shared.model.requirements import Requirement, Requirements, requirements
 
@@ -19,6 +32,8 @@ EXOTIC: Final = (
     "nvidia.com/gpu",
     "habana.ai/gaudi",
 )
+KINDS: Final[tuple[ReservationType, ...]] = ("default", "capacity-block", "interruptible")
+"""Kinds of reservations; among equally cheap ones the first is used."""
 
 
 class Offer(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,21 +48,30 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
         """The zone."""
         return self.offering.zone
 
+    def rank(self) -> tuple[float, str, str, str]:
+        """Answer what offers are sorted by: price, type, zone, reservation."""
+        offering = self.offering
+        return (offering.price_usd_per_hour, self.instance_type.name, offering.zone, offering.reservation_id)
 
-def offers(claim: NodeClaim, cluster: Cluster) -> tuple[Offer, ...]:
-    """Answer every available offering that satisfies and holds *claim*, sorted by type, zone and capacity type."""
+
+def offers(claim: NodeClaim, cluster: Cluster, counts: Mapping[str, int]) -> tuple[Offer, ...]:
+    """Answer every available offering that satisfies and holds *claim*, sorted by type, zone and capacity type.
+
+    *counts* are the addresses that are left, by subnet id. A zone in which every subnet is full offers nothing.
+    """
     node_class = next(one for one in cluster.node_classes if one.name == claim.node_class.name)
-    subnets = roomiest(node_class.resolved_subnets)
-    types = cluster.catalogue.types_for(node_class.name) if cluster.catalogue is not None else ()
+    subnets = roomiest(node_class.resolved_subnets, counts, cluster.unavailable, cluster.taken_at)
+    pool = claim.meta.label(NODEPOOL)
+    types = cluster.catalogue.types_for(node_class.name, pool) if cluster.catalogue is not None else ()
+    defined = WELL_KNOWN | custom_keys(claim)
     found = [
         Offer(instance_type=one, offering=offering, subnet_id=subnets[offering.zone].subnet_id)
         for one in types
-        if one.requirements.is_compatible(claim.requirements, WELL_KNOWN | custom_keys(claim))
-        and claim.requests.fits(one.allocatable)
+        if one.requirements.is_compatible(claim.requirements, defined) and claim.requests.fits(one.allocatable)
         for offering in one.offerings
         if offering.zone in subnets and is_open(one.name, offering, claim.requirements, cluster)
     ]
-    return tuple(_without_dear_spot(_without_exotic(found, claim), claim))
+    return tuple(_without_dear_spot(_without_exotic(_one_reservation_each(found), claim), claim))
 
 
 def custom_keys(claim: NodeClaim) -> frozenset[str]:
@@ -59,9 +83,38 @@ def is_open(type_name: str, offering: Offering, wanted: Requirements, cluster: C
     """Whether *offering* is for sale, was not refused lately, and is what *wanted* asks for."""
     return (
         offering.available
+        and (offering.capacity_type != RESERVED or offering.reservation_capacity > 0)
         and not _is_refused(type_name, offering, cluster.unavailable, cluster)
         and not wanted.conflict(_requirements(offering))
     )
+
+
+def preferred(some: Iterable[Offer], *, steady: bool) -> tuple[Offer, ...]:
+    """Answer the offers of the capacity type to ask for: reserved before spot before on-demand.
+
+    Where *steady* is wished for, spot was refused several times running: on-demand comes before it.
+    """
+    offered: dict[str, list[Offer]] = {}
+    for offer in some:
+        offered.setdefault(offer.offering.capacity_type, []).append(offer)
+    ranked = (RESERVED, ON_DEMAND, SPOT) if steady else (RESERVED, SPOT, ON_DEMAND)
+    return tuple(next((offered[one] for one in ranked if one in offered), ()))
+
+
+def capacity_type_of(some: Iterable[Offer]) -> CapacityType:
+    """Answer the capacity type that all of *some* have; on-demand if there are none."""
+    kinds: tuple[CapacityType, ...] = ("reserved", "spot")
+    have = {offer.offering.capacity_type for offer in some}
+    return next((kind for kind in kinds if kind in have), "on-demand")
+
+
+def reservation_type_of(offering: Offering) -> ReservationType:
+    """Answer what kind of reservation *offering* draws from."""
+    if offering.capacity_type != RESERVED:
+        return ""
+    if offering.reservation_interruptible:
+        return "interruptible"
+    return "capacity-block" if offering.reservation_type == "capacity-block" else "default"
 
 
 def _is_refused(
@@ -70,23 +123,35 @@ def _is_refused(
     return any(one.covers(type_name, offering, cluster.taken_at) for one in unavailable)
 
 
-def preferred_capacity_type(some: Iterable[Offer]) -> CapacityType:
-    """Answer reserved before spot before on-demand, whichever is offered first; on-demand if nothing is."""
-    offered = {offer.offering.capacity_type for offer in some}
-    ranked: tuple[CapacityType, ...] = ("reserved", "spot")
-    return next((one for one in ranked if one in offered), "on-demand")
+def _one_reservation_each(found: list[Offer]) -> list[Offer]:
+    """Keep reservations of one kind, and of each type and zone the one with the most left; the others as they are.
 
-
-def roomiest(subnets: Iterable[Subnet]) -> Mapping[str, Subnet]:
-    """Answer by zone the first of *subnets*, which stand with the most free addresses first."""
-    found: dict[str, Subnet] = {}
-    for subnet in subnets:
-        found.setdefault(subnet.zone, subnet)
-    return found
+    One launch can draw from one kind only: from the kind with the cheapest offering. Of capacity blocks just one is
+    kept, because EC2 takes no choice of them.
+    """
+    reserved = [one for one in found if one.offering.capacity_type == RESERVED]
+    if not reserved:
+        return found
+    cheapest = min(reserved, key=lambda one: (one.rank()[0], KINDS.index(reservation_type_of(one.offering))))
+    kind = reservation_type_of(cheapest.offering)
+    same = [one for one in reserved if reservation_type_of(one.offering) == kind]
+    if kind == "capacity-block":
+        same = [min(same, key=Offer.rank)]
+    roomy: dict[tuple[str, str], Offer] = {}
+    for one in sorted(same, key=lambda one: (-one.offering.reservation_capacity, one.offering.reservation_id)):
+        roomy.setdefault((one.instance_type.name, one.zone), one)
+    kept = set(map(id, roomy.values()))
+    return [one for one in found if one.offering.capacity_type != RESERVED or id(one) in kept]
 
 
 def _requirements(offering: Offering) -> Requirements:
     values = {CAPACITY_TYPE: offering.capacity_type, ZONE: offering.zone, ZONE_ID: offering.zone_id}
+    if offering.capacity_type == RESERVED:
+        values |= {
+            RESERVATION_ID: offering.reservation_id,
+            RESERVATION_TYPE: offering.reservation_type or "default",
+            RESERVATION_INTERRUPTIBLE: "true" if offering.reservation_interruptible else "false",
+        }
     return requirements(Requirement(key=key, values=frozenset((value,))) for key, value in values.items() if value)
 
 

@@ -1,38 +1,31 @@
 """What EC2's answer means: claims that have an instance now, offerings that are out, claims that need another try."""
 
 import json
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 import msgspec
 
-from shared.launch.groups import Unlaunchable
+from shared.launch.breaker import Trip, pool_of
+from shared.launch.drafts import Unlaunchable
+from shared.launch.refusals import NO_ADDRESSES, NO_CAPACITY, NO_SPOT_ROLE, reason_of, remedy_of
+from shared.launch.subnets import full_subnets
 from shared.model import labels
 from shared.model.action import Action, DeleteObject, MarkUnavailable, PatchMetadata, PatchStatus, PublishEvent
 from shared.model.catalogue import InstanceType, UnavailableOffering
 from shared.model.cluster import Cluster, LaunchGroup
 from shared.model.conditions import CLAIM_ROOTS, conditions_json, rooted, with_condition
-from shared.model.ec2 import FleetError, FleetInstance, Override
+from shared.model.ec2 import FleetError, FleetInstance
 from shared.model.nodes import NodeClaim
+from shared.model.objects import condition, pairs
 from shared.model.requirements import Requirements
 from shared.model.resources import quantities_from
 
 UNAVAILABLE_FOR: Final = timedelta(minutes=3)
-NO_CAPACITY: Final = frozenset(
-    (
-        "InsufficientInstanceCapacity",
-        "MaxSpotInstanceCountExceeded",
-        "VcpuLimitExceeded",
-        "UnfulfillableCapacity",
-        "Unsupported",
-        "InsufficientFreeAddressesInSubnet",
-        "MaxFleetCountExceeded",
-        "ReservationCapacityExceeded",
-    )
-)
-"""EC2's codes for "not this offering, not now"."""
-NO_SPOT_ROLE: Final = "AuthFailure.ServiceLinkedRoleCreationNotPermitted"
+BREAKER_OPEN: Final = "LaunchBreakerOpen"
 _LONGEST_MESSAGE: Final = 300
+_DELETED_FOR: Final = {"InsufficientCapacity": "insufficient_capacity", "LimitExceeded": "limit_exceeded"}
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,41 +42,76 @@ def outcome(group: LaunchGroup, cluster: Cluster) -> Outcome:
         return Outcome(actions=(), left=group.claims)
     claims = {claim.name: claim for claim in cluster.node_claims}
     given = dict(zip(group.claims, sorted(result.instances), strict=False))
-    actions: list[Action] = [mark for error in result.errors for mark in marks(error, group, cluster.taken_at)]
+    actions: list[Action] = [mark for error in result.errors for mark in marks(error, group, cluster)]
     for name, instance in sorted(given.items()):
         claim = claims.get(name)
         if claim is not None and not claim.is_launched():
-            actions.extend(_launched(claim, instance, cluster))
+            actions.extend(_launched(claim, instance, group, cluster))
+    if any(error.code == NO_SPOT_ROLE for error in result.errors):
+        reason = reason_of(NO_SPOT_ROLE)
+        message = f"spot instances cannot be launched in this account; {remedy_of(reason)}"
+        actions.extend(_about_pool(pool_of(group.request), reason, message, cluster.taken_at))
     left = tuple(name for name in group.claims if name not in given and name in claims)
     if left and not _is_out_of_capacity(result.errors):
-        actions.extend(_failed(claims[name], result.errors, cluster.taken_at) for name in left)
+        texts = sorted({f"{error.code}: {error.message}" for error in result.errors})
+        message = "; ".join(texts) or "too few instances returned"
+        actions.extend(_failed([claims[name] for name in left], message, cluster.taken_at))
         left = ()
     return Outcome(actions=tuple(dict.fromkeys(actions)), left=left)
 
 
-def marks(error: FleetError, group: LaunchGroup, now: datetime) -> tuple[MarkUnavailable, ...]:
-    """Answer what one refusal closes: its offering, every type of a subnet's zone, or spot altogether."""
+def unanswered(group: LaunchGroup, message: str, cluster: Cluster) -> tuple[Action, ...]:
+    """Answer what the claims of a group are told whose request failed, so that nobody knows what became of it."""
+    claims = [one for one in cluster.node_claims if one.name in group.claims and not one.is_launched()]
+    return _failed(claims, message, cluster.taken_at)
+
+
+def blown(trip: Trip, cluster: Cluster) -> tuple[Action, ...]:
+    """Answer what a NodePool is told whose launches the breaker stopped."""
+    return _about_pool(trip.pool, BREAKER_OPEN, trip.message, cluster.taken_at)
+
+
+def marks(error: FleetError, group: LaunchGroup, cluster: Cluster) -> tuple[MarkUnavailable, ...]:
+    """Answer what one refusal closes: its offering, a subnet, spot altogether, or all that was asked for."""
+    until = cluster.taken_at + UNAVAILABLE_FOR
+    why = f"{error.code}: {error.message}"
     if error.code == NO_SPOT_ROLE:
-        closed = UnavailableOffering(capacity_type=labels.SPOT, until=now + UNAVAILABLE_FOR)
-    elif error.code == "InsufficientFreeAddressesInSubnet":
-        closed = UnavailableOffering(capacity_type="", zone=error.zone, until=now + UNAVAILABLE_FOR)
-    elif error.code in NO_CAPACITY and error.instance_type:
-        closed = UnavailableOffering(
-            capacity_type=group.request.capacity_type,
-            instance_type=error.instance_type,
-            zone=error.zone,
-            until=now + UNAVAILABLE_FOR,
-        )
-    elif error.code in NO_CAPACITY:
-        return tuple(_closed(override.instance_type, override.zone, error, group, now) for override in _all(group))
-    else:
+        return (MarkUnavailable(offering=UnavailableOffering(capacity_type=labels.SPOT, until=until), why=why),)
+    if error.code == NO_ADDRESSES and error.subnet_id:
+        return _without_addresses(error, group, cluster)
+    if error.code not in NO_CAPACITY:
         return ()
-    return (MarkUnavailable(offering=closed, why=f"{error.code}: {error.message}"),)
+    closed = [(error.instance_type, error.zone)] if error.instance_type else _all(group)
+    kind = group.request.capacity_type
+    return tuple(
+        MarkUnavailable(
+            offering=UnavailableOffering(capacity_type=kind, instance_type=name, zone=zone, until=until), why=why
+        )
+        for name, zone in closed
+    )
+
+
+def _without_addresses(error: FleetError, group: LaunchGroup, cluster: Cluster) -> tuple[MarkUnavailable, ...]:
+    """Close the subnet, and its zone if the node class has no other subnet there that is not full too."""
+    until = cluster.taken_at + UNAVAILABLE_FOR
+    why = f"{error.code}: {error.message}"
+    subnet = UnavailableOffering(capacity_type="", zone=error.zone, subnet_id=error.subnet_id, until=until)
+    name = dict(group.request.tags).get(labels.NODECLASS, "")
+    full = full_subnets(cluster.unavailable, cluster.taken_at) | {error.subnet_id}
+    subnets = [one for each in cluster.node_classes if each.name == name for one in each.resolved_subnets]
+    others = [one for one in subnets if one.zone == error.zone and one.subnet_id not in full]
+    closed = [subnet] if others else [subnet, UnavailableOffering(capacity_type="", zone=error.zone, until=until)]
+    return tuple(MarkUnavailable(offering=one, why=why) for one in closed)
 
 
 def given_up(one: Unlaunchable, now: datetime) -> tuple[Action, ...]:
-    """Answer what a claim that cannot be launched is told; a final one is deleted, its pods are planned anew."""
+    """Answer what a claim that cannot be launched is told; a final one is deleted, its pods are planned anew.
+
+    What it was told before is not told again.
+    """
     claim = one.claim
+    if not one.final and _knows(claim, one.reason, one.message):
+        return ()
     reason = "InsufficientCapacityError" if one.reason == "InsufficientCapacity" else one.reason
     event = PublishEvent(
         kind="NodeClaim",
@@ -95,29 +123,23 @@ def given_up(one: Unlaunchable, now: datetime) -> tuple[Action, ...]:
         at=now,
     )
     if one.final:
-        why = {"InsufficientCapacity": "insufficient_capacity"}.get(one.reason, "nodeclass_not_ready")
+        why = _DELETED_FOR.get(one.reason, "nodeclass_not_ready")
         return (event, DeleteObject(kind="NodeClaim", name=claim.name, uid=claim.meta.uid, why=why))
-    return (event, _status(claim, one.reason, one.message, now))
+    told = _status(claim, one.reason, one.message, now)
+    return (told,) if one.reason == BREAKER_OPEN else (event, told)
 
 
-def _all(group: LaunchGroup) -> list[Override]:
-    return [override for config in group.request.configs for override in config.overrides]
-
-
-def _closed(type_name: str, zone: str, error: FleetError, group: LaunchGroup, now: datetime) -> MarkUnavailable:
-    closed = UnavailableOffering(
-        capacity_type=group.request.capacity_type, instance_type=type_name, zone=zone, until=now + UNAVAILABLE_FOR
-    )
-    return MarkUnavailable(offering=closed, why=f"{error.code}: {error.message}")
+def _all(group: LaunchGroup) -> list[tuple[str, str]]:
+    return [(one.instance_type, one.zone) for config in group.request.configs for one in config.overrides]
 
 
 def _is_out_of_capacity(errors: tuple[FleetError, ...]) -> bool:
     return bool(errors) and all(error.code in NO_CAPACITY or error.code == NO_SPOT_ROLE for error in errors)
 
 
-def _launched(claim: NodeClaim, instance: FleetInstance, cluster: Cluster) -> tuple[Action, ...]:
+def _launched(claim: NodeClaim, instance: FleetInstance, group: LaunchGroup, cluster: Cluster) -> tuple[Action, ...]:
     node_class = next((one for one in cluster.node_classes if one.name == claim.node_class.name), None)
-    types = cluster.catalogue.types_for(claim.node_class.name) if cluster.catalogue is not None else ()
+    types = _types(claim, cluster)
     kind = next((one for one in types if one.name == instance.instance_type), None)
     found = _single_values(kind.requirements if kind is not None else Requirements())
     found |= {
@@ -128,15 +150,53 @@ def _launched(claim: NodeClaim, instance: FleetInstance, cluster: Cluster) -> tu
     if kind is not None:
         zone_id = next((one.zone_id for one in kind.offerings if one.zone == instance.zone), "")
         found |= {labels.ZONE_ID: zone_id} if zone_id else {}
+    found |= _reservation(instance, group)
     profile = node_class.resolved_profile if node_class is not None else ""
+    notes = {labels.INSTANCE_PROFILE: profile} if profile else {}
     metadata = PatchMetadata(
         kind="NodeClaim",
         name=claim.name,
         labels=tuple(sorted((found | dict(claim.meta.labels)).items())),
-        annotations=((labels.INSTANCE_PROFILE, profile),) if profile else (),
+        annotations=pairs(notes | _overlaid(kind, instance)),
         why="launched",
     )
     return (metadata, _launched_status(claim, instance, kind, cluster.taken_at))
+
+
+def _reservation(instance: FleetInstance, group: LaunchGroup) -> dict[str, str]:
+    """Answer the labels of the reservation that *instance* was started from: that of its template."""
+    if instance.capacity_type != labels.RESERVED:
+        return {}
+    place = (instance.instance_type, instance.zone)
+    named = {
+        config.launch_template_name
+        for config in group.request.configs
+        if any((one.instance_type, one.zone) == place for one in config.overrides)
+    }
+    template = next((one for one in group.templates if one.name in named), None)
+    if template is None or not template.reservation_id:
+        return {}
+    is_interruptible = template.reservation_type == "interruptible"
+    return {
+        labels.RESERVATION_ID: template.reservation_id,
+        labels.RESERVATION_TYPE: "default" if is_interruptible else template.reservation_type,
+        labels.RESERVATION_INTERRUPTIBLE: "true" if is_interruptible else "false",
+    }
+
+
+def _types(claim: NodeClaim, cluster: Cluster) -> tuple[InstanceType, ...]:
+    pool = claim.meta.label(labels.NODEPOOL)
+    return cluster.catalogue.types_for(claim.node_class.name, pool) if cluster.catalogue is not None else ()
+
+
+def _overlaid(kind: InstanceType | None, instance: FleetInstance) -> dict[str, str]:
+    """Answer the annotations of a claim that was launched with what NodeOverlays say."""
+    if kind is None:
+        return {}
+    place = (instance.zone, instance.capacity_type)
+    is_priced = any(one.is_overlaid for one in kind.offerings if (one.zone, one.capacity_type) == place)
+    notes = ((labels.PRICE_OVERLAY, is_priced), (labels.CAPACITY_OVERLAY, kind.is_overlaid))
+    return {name: "true" for name, holds in notes if holds}
 
 
 def _launched_status(
@@ -154,16 +214,35 @@ def _launched_status(
     return PatchStatus(kind="NodeClaim", name=claim.name, status=json.dumps(status, sort_keys=True), why=why)
 
 
-def _failed(claim: NodeClaim, errors: tuple[FleetError, ...], now: datetime) -> PatchStatus:
-    texts = sorted({f"{error.code}: {error.message}" for error in errors}) or ["too few instances returned"]
-    return _status(claim, "LaunchFailed", "; ".join(texts), now)
+def _failed(claims: Iterable[NodeClaim], message: str, now: datetime) -> tuple[Action, ...]:
+    """Tell each of *claims* why it was not launched, and their NodePools what to do about it."""
+    reason = reason_of(message)
+    remedy = remedy_of(reason)
+    text = f"{_cut(message)}; {remedy}" if remedy else message
+    some = list(claims)
+    told: list[Action] = [_status(one, reason, text, now) for one in some if not _knows(one, reason, text)]
+    for pool in sorted({one.meta.label(labels.NODEPOOL) for one in some} - {""}):
+        told.extend(_about_pool(pool, reason, f"instances could not be launched: {_cut(text)}", now))
+    return tuple(told)
+
+
+def _about_pool(pool: str, reason: str, message: str, now: datetime) -> tuple[Action, ...]:
+    return (PublishEvent(kind="NodePool", name=pool, type="Warning", reason=reason, message=message, at=now),)
+
+
+def _knows(claim: NodeClaim, reason: str, message: str) -> bool:
+    known = condition(claim.conditions, "Launched")
+    return known is not None and (known.status, known.reason, known.message) == ("Unknown", reason, _cut(message))
+
+
+def _cut(message: str) -> str:
+    return message if len(message) <= _LONGEST_MESSAGE else message[:_LONGEST_MESSAGE] + "..."
 
 
 def _status(claim: NodeClaim, reason: str, message: str, now: datetime) -> PatchStatus:
-    cut = message if len(message) <= _LONGEST_MESSAGE else message[:_LONGEST_MESSAGE] + "..."
-    conditions = _conditions(claim, "Unknown", reason, cut, now)
+    conditions = _conditions(claim, "Unknown", reason, _cut(message), now)
     status = json.dumps({"conditions": conditions}, sort_keys=True)
-    return PatchStatus(kind="NodeClaim", name=claim.name, status=status, why=f"{reason}: {cut}")
+    return PatchStatus(kind="NodeClaim", name=claim.name, status=status, why=f"{reason}: {_cut(message)}")
 
 
 def _conditions(claim: NodeClaim, status: str, reason: str, message: str, now: datetime) -> list[dict[str, Any]]:

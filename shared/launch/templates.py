@@ -1,48 +1,92 @@
 """Launch templates: one for each way in which the types of a launch must be told different things."""
 
 from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Final
 
 import msgspec
 
 from shared.launch.digest import digest
 from shared.launch.families import FAMILIES
+from shared.launch.offers import Offer, capacity_type_of, reservation_type_of
 from shared.launch.userdata import Bootstrap, encoded, user_data
 from shared.model import labels
-from shared.model.catalogue import InstanceType
-from shared.model.ec2 import CapacityType, ClusterFacts, LaunchTemplate, Tags
+from shared.model.action import DeleteLaunchTemplate
+from shared.model.cluster import LaunchGroup
+from shared.model.ec2 import CapacityType, ClusterFacts, LaunchTemplate, PlacementGroup, ReservationType, Tags
 from shared.model.nodeclasses import EC2NodeClass
 from shared.model.nodes import NodeClaim
 from shared.model.requirements import Requirements
 from shared.model.resources import PODS
 
+PREFIX: Final = "joiner"
+"""Of our templates' names; the cluster's follows."""
+_GROUP: Final = "karpenter.k8s.aws/placement-group-id"
+UNUSED_FOR: Final = timedelta(minutes=1)
+"""So long after its last launch a template is kept."""
+
 
 class Fitted(msgspec.Struct, frozen=True, kw_only=True):
-    """A launch template and the types it is for."""
+    """A launch template and the offers it is for."""
 
     template: LaunchTemplate
-    instance_types: tuple[InstanceType, ...]
+    offers: tuple[Offer, ...]
+
+
+class Purchase(msgspec.Struct, frozen=True, kw_only=True):
+    """How machines are paid for, as far as a template must say it."""
+
+    capacity_type: CapacityType = "on-demand"
+    reservation_id: str = ""
+    reservation_type: ReservationType = ""
+    uses_open_reservations: bool = False
 
 
 def templates(
     claim: NodeClaim,
     node_class: EC2NodeClass,
-    types: Iterable[InstanceType],
+    some: Iterable[Offer],
     facts: ClusterFacts,
-    capacity_type: CapacityType,
+    *,
+    uses_open_reservations: bool = False,
 ) -> tuple[Fitted, ...]:
-    """Group *types* by image and pod count, in their order; a type that no image is for is left out.
+    """Group *some* by image, pod count and reservation, in their order; a type that no image is for is left out.
 
     Raises:
         ValueError: the node class' user data cannot be made.
     """
-    groups: dict[tuple[str, int], list[InstanceType]] = {}
-    for one in types:
-        image_id = image_for(node_class, one.requirements)
+    groups: dict[tuple[str, int, Purchase], list[Offer]] = {}
+    node_class = _grouped(node_class, some := tuple(some))
+    for one in some:
+        image_id = image_for(node_class, one.instance_type.requirements)
         if image_id:
-            groups.setdefault((image_id, one.capacity[PODS]), []).append(one)
+            purchase = _purchase(one, uses_open_reservations=uses_open_reservations)
+            groups.setdefault((image_id, one.instance_type.capacity[PODS], purchase), []).append(one)
     return tuple(
-        Fitted(template=_template(claim, node_class, image_id, pods, facts, capacity_type), instance_types=tuple(some))
-        for (image_id, pods), some in groups.items()
+        Fitted(template=_template(claim, node_class, image_id, pods, facts, purchase), offers=tuple(some))
+        for (image_id, pods, purchase), some in groups.items()
+    )
+
+
+def unused(
+    known: Iterable[LaunchTemplate], groups: Iterable[LaunchGroup], cluster: str, now: datetime
+) -> tuple[DeleteLaunchTemplate, ...]:
+    """Answer which of the *known* templates go: ours by name and tag, of no open launch, and of none lately.
+
+    Templates that others made in the cluster's name, as Karpenter's of an adopted cluster, are not ours.
+    """
+    last: dict[str, datetime] = {}
+    for group in groups:
+        for template in group.templates:
+            used = group.created_at if group.result is not None else now
+            last[template.name] = max(used, last.get(template.name, used))
+    return tuple(
+        DeleteLaunchTemplate(name=one.name, why="no launch has used it lately")
+        for one in sorted(known, key=lambda one: one.name)
+        if one.name.startswith(f"{PREFIX}/{cluster}/")
+        and dict(one.tags).get("eks:eks-cluster-name") == cluster
+        and one.created_at is not None
+        and now - max(one.created_at, last.get(one.name, one.created_at)) > UNUSED_FOR
     )
 
 
@@ -65,15 +109,36 @@ def launch_tags(claim: NodeClaim, node_class: EC2NodeClass, cluster: str) -> Tag
     return tuple(sorted((dict(node_class.tags) | ours).items()))
 
 
+def _grouped(node_class: EC2NodeClass, some: tuple[Offer, ...]) -> EC2NodeClass:
+    """Answer *node_class* with its placement group, which no status has room for: the catalogue's types name it."""
+    if node_class.placement_group_selector is None or node_class.resolved_placement_group is not None:
+        return node_class
+    ids = sorted({name for one in some for name in one.instance_type.requirements[_GROUP].values})
+    group = PlacementGroup(group_id=ids[0]) if ids else None
+    return msgspec.structs.replace(node_class, resolved_placement_group=group)
+
+
+def _purchase(offer: Offer, *, uses_open_reservations: bool) -> Purchase:
+    offering = offer.offering
+    kind = capacity_type_of((offer,))
+    if kind != "reserved":
+        return Purchase(capacity_type=kind, uses_open_reservations=uses_open_reservations)
+    return Purchase(
+        capacity_type=kind,
+        reservation_id=offering.reservation_id,
+        reservation_type=reservation_type_of(offering),
+    )
+
+
 def _template(
     claim: NodeClaim,
     node_class: EC2NodeClass,
     image_id: str,
     pods: int,
     facts: ClusterFacts,
-    capacity_type: CapacityType,
+    purchase: Purchase,
 ) -> LaunchTemplate:
-    own = dict(claim.meta.labels) | {labels.CAPACITY_TYPE: capacity_type}
+    own = dict(claim.meta.labels) | {labels.CAPACITY_TYPE: purchase.capacity_type}
     boot = Bootstrap(
         facts=facts,
         labels=tuple(sorted(own.items())),
@@ -81,6 +146,7 @@ def _template(
         max_pods=pods,
     )
     family = FAMILIES.get(node_class.ami_family, FAMILIES["Custom"])
+    group = node_class.resolved_placement_group
     unnamed = LaunchTemplate(
         name="",
         image_id=image_id,
@@ -94,7 +160,16 @@ def _template(
         http_put_response_hop_limit=node_class.http_put_response_hop_limit,
         http_tokens=node_class.http_tokens,
         associate_public_ip_address=node_class.associate_public_ip_address,
-        capacity_type=capacity_type,
+        ip_prefix_count=node_class.ip_prefix_count,
+        is_ipv6=":" in facts.service_cidr,
+        network_interfaces=node_class.network_interfaces,
+        connection_tracking=node_class.connection_tracking,
+        nested_virtualization=node_class.nested_virtualization,
+        placement_group_id=group.group_id if group is not None else "",
+        capacity_type=purchase.capacity_type,
+        reservation_id=purchase.reservation_id,
+        reservation_type=purchase.reservation_type,
+        uses_open_reservations=purchase.uses_open_reservations,
         tags=launch_tags(claim, node_class, facts.name),
     )
-    return msgspec.structs.replace(unnamed, name=f"joiner/{facts.name}/{digest(unnamed)}")
+    return msgspec.structs.replace(unnamed, name=f"{PREFIX}/{facts.name}/{digest(unnamed)}")

@@ -19,6 +19,7 @@ from shared.model.ec2 import (
     Tags,
 )
 from sim.clock import Clock
+from sim.cloud.dry_runs import DryRuns
 from sim.cloud.events import Event, Events
 from sim.cloud.fleet import Fleets, Stock
 from sim.cloud.images import Shelf
@@ -27,6 +28,7 @@ from sim.cloud.machine import Machine
 from sim.cloud.network import Network
 from sim.cloud.pools import Pools
 from sim.cloud.prices import PriceList
+from sim.cloud.reservations import Reservations
 from sim.cloud.templates import Templates
 from sim.cloud.throttle import Throttle
 from sim.cloud.types import instance_types, offered
@@ -88,6 +90,8 @@ class Cloud:
         self.network = Network(region, self.zones, seed)
         self.images = Shelf(seed)
         self.templates = Templates(seed)
+        self.reservations = Reservations(seed)
+        self.dry_runs = DryRuns(self.images, self.network)
         self.events = Events(clock, seed, region)
         self.machines = Machines(clock, self.events, seed, region, describe_lag)
         self.throttles = Throttle(clock)
@@ -336,6 +340,7 @@ class Cloud:
             images=self.images,
             templates=self.templates,
             machines=self.machines,
+            reservations=self.reservations,
         )
 
     def _furnish(self, cluster: str) -> None:

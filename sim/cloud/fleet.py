@@ -28,9 +28,10 @@ from sim.cloud.images import Shelf
 from sim.cloud.instances import Machines, check_tags
 from sim.cloud.machine import Machine, Order
 from sim.cloud.network import Network
-from sim.cloud.pools import Pools
+from sim.cloud.pools import Pool, Pools
 from sim.cloud.prices import PriceList
 from sim.cloud.refusals import Refused
+from sim.cloud.reservations import Reservations, ReservedPool
 from sim.cloud.selectors import sorted_tags
 from sim.cloud.templates import Templates
 
@@ -54,6 +55,7 @@ class Stock(msgspec.Struct, frozen=True, kw_only=True):
     images: Shelf
     templates: Templates
     machines: Machines
+    reservations: Reservations
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
@@ -158,7 +160,8 @@ class Fleets:
     def _start(self, request: FleetRequest, fleet_id: str, candidate: Candidate) -> FleetInstance:
         stock, override = self._stock, candidate.override
         self._check_configuration(request, candidate)
-        self._check_room(request, override)
+        pool = self._pool(request, candidate)
+        self._check_room(request, override, pool)
         order = Order(
             instance_type=override.instance_type,
             vcpus=stock.types[override.instance_type].vcpus,
@@ -167,7 +170,6 @@ class Fleets:
             template=candidate.template,
             tags=sorted_tags((*request.tags, *self._own_tags(fleet_id, candidate.template))),
         )
-        pool = stock.pools.pool(override.instance_type, override.zone, request.capacity_type)
         return _started(stock.machines.start(order, stock.network.subnet(override.subnet_id), pool))
 
     def _own_tags(self, fleet_id: str, template: LaunchTemplate) -> tuple[tuple[str, str], ...]:
@@ -212,13 +214,23 @@ class Fleets:
         if image.architecture not in info.architectures:
             raise refusals.other_architecture(info.architectures, image.architecture)
 
-    def _check_room(self, request: FleetRequest, override: Override) -> None:
+    def _pool(self, request: FleetRequest, candidate: Candidate) -> Pool:
+        """Answer what is drawn from: a reservation that the template names, if it is for such an offering."""
+        override, named = candidate.override, candidate.template.reservation_id
+        if not named:
+            return self._stock.pools.pool(override.instance_type, override.zone, request.capacity_type)
+        known = self._stock.reservations.find(named)
+        if known is None or (known.instance_type, known.zone) != (override.instance_type, override.zone):
+            raise refusals.other_reservation(named)
+        return ReservedPool(self._stock.reservations, named)
+
+    def _check_room(self, request: FleetRequest, override: Override, pool: Pool) -> None:
         """Refuse what there is no room for at the moment."""
         self._check_quota(override.instance_type, request.capacity_type)
         if self._stock.network.subnet(override.subnet_id).free <= 0:
             raise refusals.no_addresses(override.subnet_id)
         kind, zone = override.instance_type, override.zone
-        if self._stock.pools.pool(kind, zone, request.capacity_type).free == 0:
+        if pool.free == 0:
             if request.capacity_type == "reserved":
                 raise refusals.no_reservation()
             raise refusals.no_capacity(kind, zone, tuple(other for other in self._zones_of(kind) if other != zone))

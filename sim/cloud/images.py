@@ -21,6 +21,8 @@ AL2023: Final = (
 )
 AL2: Final = (("", "x86_64"), ("-arm64", "arm64"), ("-gpu", "x86_64"))
 BOTTLEROCKET: Final = (("", "x86_64"), ("", "arm64"), ("-nvidia", "x86_64"), ("-nvidia", "arm64"))
+WINDOWS: Final = {"2019": 0, "2022": 0, "2025": 35}
+"""Releases of Windows Server, and the minor version of Kubernetes with which each begins."""
 OWNERS: Final = ("self", "amazon")
 """Who is asked when a selector has a name and no owner."""
 LIFE: Final = timedelta(days=730)
@@ -118,6 +120,7 @@ def eks_images(at: datetime, number: int) -> tuple[EksImage, ...]:
         kinds += [_bottlerocket(version, *variant, bottlerocket) for variant in BOTTLEROCKET]
         if int(version.split(".")[1]) <= LAST_AL2_MINOR:
             kinds += [_al2(version, *variant, date) for variant in AL2]
+        kinds += [_windows(version, year) for year, first in WINDOWS.items() if int(version.split(".")[1]) >= first]
     return tuple(kinds)
 
 
@@ -130,6 +133,13 @@ def _al2023(version: str, architecture: str, variant: str, date: str) -> EksImag
 def _al2(version: str, suffix: str, architecture: str, date: str) -> EksImage:
     root = f"/aws/service/eks/optimized-ami/{version}/amazon-linux-2{suffix}"
     return _eks_image(root, f"amazon-eks{suffix}-node-{version}-{date}", architecture)
+
+
+def _windows(version: str, year: str) -> EksImage:
+    """Answer the image; there is a parameter for the newest release only."""
+    name = f"Windows_Server-{year}-English-Core-EKS_Optimized-{version}"
+    newest = f"/aws/service/ami-windows-latest/{name}/image_id"
+    return EksImage(name=name, architecture="x86_64", newest=newest, pinned=newest)
 
 
 def _eks_image(root: str, name: str, architecture: str) -> EksImage:

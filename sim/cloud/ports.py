@@ -6,6 +6,7 @@ from typing import Final
 
 from shared.errors import Conflict, Gone
 from shared.model.ec2 import (
+    CapacityReservation,
     ClusterFacts,
     FleetRequest,
     FleetResult,
@@ -13,6 +14,9 @@ from shared.model.ec2 import (
     Instance,
     InstanceTypeInfo,
     LaunchTemplate,
+    PlacementGroup,
+    Probe,
+    Refusal,
     SecurityGroup,
     Selector,
     SpotPrice,
@@ -105,6 +109,22 @@ class CloudEc2:
         """What *selectors* match."""
         self._cloud.admit("DescribeImages")
         return self._cloud.images.select(selectors)
+
+    def capacity_reservations(self, selectors: tuple[Selector, ...]) -> tuple[CapacityReservation, ...]:
+        """What *selectors* match and has not ended."""
+        self._cloud.admit("DescribeCapacityReservations")
+        return self._cloud.reservations.select(selectors, self._cloud.clock.now())
+
+    def placement_group(self, selector: Selector) -> PlacementGroup | None:
+        """The one that *selector* names."""
+        self._cloud.admit("DescribePlacementGroups")
+        return self._cloud.reservations.group(selector)
+
+    def refusals(self, probe: Probe) -> tuple[Refusal, ...]:
+        """What would be refused."""
+        for action in ("CreateLaunchTemplate", "RunInstances", "CreateFleet"):
+            self._cloud.admit(action)
+        return self._cloud.dry_runs.refusals(probe)
 
 
 class CloudParameters:

@@ -93,6 +93,14 @@ def no_reservation() -> Refused:
     return Refused("ReservationCapacityExceeded", "The requested reservation does not have sufficient capacity.")
 
 
+def other_reservation(reservation_id: str) -> Refused:
+    """The reservation does not exist, or is for another type or zone."""
+    return Refused(
+        "InvalidCapacityReservationId.NotFound",
+        f"The capacity reservation '{reservation_id}' does not exist or has other attributes than the request.",
+    )
+
+
 def no_capacity(instance_type: str, zone: str, elsewhere: Sequence[str]) -> Refused:
     """EC2 has none there; the type is offered in the zones *elsewhere* too."""
     return Refused(

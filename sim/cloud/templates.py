@@ -30,15 +30,10 @@ class Templates:
             Conflict: the name is taken.
             Invalid: it is malformed, or the user data too long.
         """
-        if NAME.fullmatch(template.name) is None:
-            raise Invalid(
-                f"The name '{template.name}' is malformed.", code="InvalidLaunchTemplateName.MalformedException"
-            )
+        check_template(template)
         if template.name in self._templates:
             taken = "InvalidLaunchTemplateName.AlreadyExistsException: Launch template name already in use"
             raise Conflict(f"{taken}: {template.name}")
-        if len(template.user_data) > USER_DATA_LIMIT:
-            raise Invalid("User data is limited to 16384 bytes", code="InvalidUserData.Malformed")
         self._templates[template.name] = msgspec.structs.replace(template, created_at=at)
         return self._templates[template.name]
 
@@ -72,3 +67,15 @@ class Templates:
     def template_id(self, name: str) -> str:
         """Answer the id that EC2 gives the template of that name."""
         return chance.identity("lt", self._seed, name)
+
+
+def check_template(template: LaunchTemplate) -> None:
+    """Judge the content of *template*.
+
+    Raises:
+        Invalid: it is malformed, or the user data too long.
+    """
+    if NAME.fullmatch(template.name) is None:
+        raise Invalid(f"The name '{template.name}' is malformed.", code="InvalidLaunchTemplateName.MalformedException")
+    if len(template.user_data) > USER_DATA_LIMIT:
+        raise Invalid("User data is limited to 16384 bytes", code="InvalidUserData.Malformed")

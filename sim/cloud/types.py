@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from shared.aws.branches import branch_interfaces
 from shared.model.ec2 import GpuDevice, InstanceTypeInfo, NetworkCard
 
 ARCHITECTURES: Final = frozenset({"x86_64", "arm64"})
@@ -68,6 +69,7 @@ class _Network(_Wire, frozen=True, kw_only=True):
     default_network_card_index: int = 0
     encryption_in_transit_supported: bool = False
     efa_info: _Efa = _Efa()
+    ena_support: str = ""
     network_cards: tuple[_Card, ...] = ()
 
 
@@ -189,6 +191,8 @@ def _info(wire: _Type) -> InstanceTypeInfo:
         neurons=tuple(map(_device, wire.neuron_info.neuron_devices)),
         placement_strategies=wire.placement_group_info.supported_strategies,
         processor_features=wire.processor_info.supported_features,
+        ena_support=network.ena_support,
+        branch_interfaces=branch_interfaces(wire.instance_type),
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from moto.ec2.models.instance_types import INSTANCE_TYPES
 
-from shared.model.ec2 import Image, SecurityGroup, Selector
+from shared.model.ec2 import CapacityReservation, Image, PlacementGroup, SecurityGroup, Selector, Tags
 from sim.cloud.cloud import Cloud
 from sim.cloud.network import SubnetAddresses
 from sim.cloud.prices import HOUR, hour_of
@@ -28,6 +28,12 @@ _SUBNET_PATHS: Final = {
     "availability-zone": "AvailabilityZone",
     "availability-zone-id": "AvailabilityZoneId",
     "vpc-id": "VpcId",
+}
+_RESERVATION_PATHS: Final = {
+    "capacity-reservation-id": "CapacityReservationId",
+    "instance-match-criteria": "InstanceMatchCriteria",
+    "owner-id": "OwnerId",
+    "state": "State",
 }
 _OFFERING_PATHS: Final = {"instance-type": "InstanceType", "location": "Location"}
 
@@ -104,6 +110,29 @@ class CatalogueCalls:
         known = [image for image in found if said.get("IncludeDeprecated") or not self._is_deprecated(image)]
         return page([_image(image) for image in known], said, "Images", 1000)
 
+    def describe_capacity_reservations(self, said: Wire) -> Wire:
+        """DescribeCapacityReservations, the active ones."""
+        held = self._cloud.reservations
+        found = [_reservation(one, held.tags_of(one.reservation_id)) for one in held.active(self._cloud.clock.now())]
+        return page(filtered(found, said, _RESERVATION_PATHS), said, "CapacityReservations", 1000)
+
+    def describe_placement_groups(self, said: Wire) -> Wire:
+        """DescribePlacementGroups by names or ids.
+
+        Raises:
+            ApiError: one of them does not exist.
+        """
+        wanted = [Selector(name=name) for name in said.get("GroupNames", ())]
+        wanted += [Selector(id=group_id) for group_id in said.get("GroupIds", ())]
+        found = []
+        for selector in wanted:
+            group = self._cloud.reservations.group(selector)
+            if group is None:
+                name = selector.id or selector.name
+                raise ApiError("InvalidPlacementGroup.Unknown", f"The Placement Group '{name}' is unknown.")
+            found.append(_placement_group(group))
+        return {"PlacementGroups": found}
+
     def _select(self, terms: Iterable[Selector]) -> list[str]:
         return [image.image_id for image in self._cloud.images.select(tuple(terms))]
 
@@ -169,6 +198,33 @@ def _image(image: Image) -> Wire:
         "State": "available",
         "Tags": tags_to_wire(image.tags),
         **deprecated,
+    }
+
+
+def _reservation(one: CapacityReservation, tags: Tags) -> Wire:
+    return {
+        "CapacityReservationId": one.reservation_id,
+        "InstanceType": one.instance_type,
+        "AvailabilityZone": one.zone,
+        "OwnerId": one.owner_id,
+        "InstanceMatchCriteria": one.instance_match_criteria,
+        "ReservationType": one.reservation_type,
+        "Interruptible": one.is_interruptible,
+        "AvailableInstanceCount": one.available_count,
+        "TotalInstanceCount": one.total_count,
+        "State": "active",
+        "Tags": tags_to_wire(tags),
+        **({"EndDate": one.ends_at, "EndDateType": "limited"} if one.ends_at else {"EndDateType": "unlimited"}),
+    }
+
+
+def _placement_group(group: PlacementGroup) -> Wire:
+    return {
+        "GroupId": group.group_id,
+        "GroupName": group.name,
+        "State": "available",
+        "Strategy": group.strategy,
+        **({"PartitionCount": group.partition_count} if group.partition_count else {}),
     }
 
 

@@ -13,6 +13,7 @@ from shared.model.ec2 import (
     Instance,
     LaunchTemplateConfig,
     Override,
+    ReservationType,
     Selector,
     Tags,
 )
@@ -107,6 +108,8 @@ class InstanceCalls:
         configs = tuple(self._config(config) for config in said.get("LaunchTemplateConfigs", ()))
         capacity_type = self._capacity_type(said, configs)
         options = said.get("SpotOptions" if capacity_type == "spot" else "OnDemandOptions", {})
+        target = said["TargetCapacitySpecification"].get("DefaultTargetCapacityType", "on-demand")
+        kinds: dict[str, ReservationType] = {"capacity-block": "capacity-block", "reserved-capacity": "interruptible"}
         strategy: AllocationStrategy = options.get("AllocationStrategy", "lowest-price")
         return FleetRequest(
             client_token=said.get("ClientToken", ""),
@@ -116,6 +119,7 @@ class InstanceCalls:
             configs=configs,
             tags=tags_for("instance", said),
             context=said.get("Context", ""),
+            reservation_type=kinds.get(target, "default" if capacity_type == "reserved" else ""),
         )
 
     def _capacity_type(self, said: Wire, configs: Iterable[LaunchTemplateConfig]) -> CapacityType:

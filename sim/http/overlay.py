@@ -10,13 +10,20 @@ from sim.http.instances import InstanceCalls
 from sim.http.protocol import ApiError
 from sim.http.queries import Wire
 from sim.http.services import ServiceCalls
-from sim.http.templates import TemplateCalls
+from sim.http.templates import TemplateCalls, run_from, template_from
 
 Handler: TypeAlias = Callable[[Wire], Wire]
 Overlay: TypeAlias = Mapping[tuple[str, str], Handler]
+Judge: TypeAlias = Callable[[Cloud, Wire], None]
 
 _TOO_BUSY: Final = 503
 _DRY_RUN: Final = 412
+_JUDGES: Final[Mapping[str, Judge]] = {
+    "CreateFleet": lambda cloud, _: cloud.dry_runs.permit("CreateFleet"),
+    "CreateLaunchTemplate": lambda cloud, said: cloud.dry_runs.make_template(template_from(said)),
+    "RunInstances": lambda cloud, said: cloud.dry_runs.run(*run_from(said)),
+}
+"""Who says whether a call with DryRun would be refused; of other calls nothing is refused."""
 
 
 def overlay(cloud: Cloud) -> Overlay:
@@ -37,6 +44,9 @@ def overlay(cloud: Cloud) -> Overlay:
         ("ec2", "DescribeSubnets"): catalogue.describe_subnets,
         ("ec2", "DescribeSecurityGroups"): catalogue.describe_security_groups,
         ("ec2", "DescribeImages"): catalogue.describe_images,
+        ("ec2", "DescribeCapacityReservations"): catalogue.describe_capacity_reservations,
+        ("ec2", "DescribePlacementGroups"): catalogue.describe_placement_groups,
+        ("ec2", "RunInstances"): templates.run_instances,
         ("ssm", "GetParameter"): services.get_parameter,
         ("pricing", "GetProducts"): services.get_products,
         ("eks", "DescribeCluster"): services.describe_cluster,
@@ -49,6 +59,9 @@ def _admitted(cloud: Cloud, action: str, handler: Handler) -> Handler:
         try:
             cloud.admit(action)
             if said.get("DryRun"):
+                judge = _JUDGES.get(action)
+                if judge is not None:
+                    judge(cloud, said)
                 raise ApiError("DryRunOperation", "Request would have succeeded, but DryRun flag is set.", _DRY_RUN)
             return dict(handler(said))
         except Fault as fault:

@@ -2,10 +2,18 @@
 
 from typing import Any
 
-from shared.model.ec2 import BlockDevice, CapacityType, LaunchTemplate
+from shared.model.ec2 import (
+    BlockDevice,
+    CapacityType,
+    ConnectionTracking,
+    LaunchTemplate,
+    NetworkInterface,
+    ReservationType,
+    Tags,
+)
 from sim.cloud.cloud import Cloud
 from sim.http.instances import tags_for
-from sim.http.protocol import ApiError
+from sim.http.protocol import ApiError, NotOurs
 from sim.http.queries import Wire, page, tags_to_wire
 
 
@@ -18,7 +26,7 @@ class TemplateCalls:
 
     def create_launch_template(self, said: Wire) -> Wire:
         """CreateLaunchTemplate."""
-        return {"LaunchTemplate": self._wire(self._cloud.create_launch_template(_template(said)))}
+        return {"LaunchTemplate": self._wire(self._cloud.create_launch_template(template_from(said)))}
 
     def describe_launch_templates(self, said: Wire) -> Wire:
         """DescribeLaunchTemplates by names, or by tags.
@@ -41,6 +49,15 @@ class TemplateCalls:
         self._cloud.templates.delete(template.name)
         return {"LaunchTemplate": self._wire(template)}
 
+    def run_instances(self, said: Wire) -> Wire:
+        """RunInstances is judged here, with DryRun, before it comes to this.
+
+        Raises:
+            NotOurs: it is meant.
+        """
+        del said
+        raise NotOurs
+
     def _tagged(self, wanted: list[tuple[str, list[str]]]) -> list[LaunchTemplate]:
         (key, values), *others = wanted
         found = [template for value in values for template in self._cloud.templates.tagged(key, value)]
@@ -57,11 +74,22 @@ class TemplateCalls:
         }
 
 
-def _template(said: Wire) -> LaunchTemplate:
-    data = said["LaunchTemplateData"]
+def template_from(said: Wire) -> LaunchTemplate:
+    """Answer the template that CreateLaunchTemplate says."""
+    return _launch_template(said["LaunchTemplateName"], said["LaunchTemplateData"], tags_for("launch-template", said))
+
+
+def run_from(said: Wire) -> tuple[LaunchTemplate, str, str]:
+    """Answer what RunInstances says, as a template, the type and the subnet."""
+    template = _launch_template("inline/run", said, tags_for("instance", said))
+    return template, said.get("InstanceType", ""), str(_primary(said).get("SubnetId") or said.get("SubnetId", ""))
+
+
+def _launch_template(name: str, data: Wire, tags: Tags) -> LaunchTemplate:
     options, interface = data.get("MetadataOptions", {}), _primary(data)
+    is_ipv6 = "PrimaryIpv6" in interface
     return LaunchTemplate(
-        name=said["LaunchTemplateName"],
+        name=name,
         image_id=data.get("ImageId", ""),
         user_data=data.get("UserData", ""),
         instance_profile=data.get("IamInstanceProfile", {}).get("Name", ""),
@@ -73,8 +101,17 @@ def _template(said: Wire) -> LaunchTemplate:
         http_put_response_hop_limit=options.get("HttpPutResponseHopLimit", 1),
         http_tokens=options.get("HttpTokens", "optional"),
         associate_public_ip_address=interface.get("AssociatePublicIpAddress"),
+        ip_prefix_count=interface.get("Ipv6PrefixCount" if is_ipv6 else "Ipv4PrefixCount"),
+        is_ipv6=is_ipv6,
+        network_interfaces=_interfaces(data),
+        connection_tracking=_tracking(interface.get("ConnectionTrackingSpecification")),
+        nested_virtualization=data.get("CpuOptions", {}).get("NestedVirtualization", ""),
+        placement_group_id=data.get("Placement", {}).get("GroupId", ""),
         capacity_type=_capacity_type(data),
-        tags=tags_for("launch-template", said),
+        reservation_id=_reservation(data).get("CapacityReservationTarget", {}).get("CapacityReservationId", ""),
+        reservation_type=_reservation_type(data),
+        uses_open_reservations=_reservation(data).get("CapacityReservationPreference", "open") == "open",
+        tags=tags,
     )
 
 
@@ -92,13 +129,49 @@ def _primary(data: Wire) -> dict[str, Any]:
     return next((each for each in interfaces if each.get("DeviceIndex") == 0), default)
 
 
+def _interfaces(data: Wire) -> tuple[NetworkInterface, ...]:
+    """Answer the interfaces, if the template says of what type they are."""
+    return tuple(
+        NetworkInterface(
+            network_card_index=each.get("NetworkCardIndex", 0),
+            device_index=each.get("DeviceIndex", 0),
+            interface_type=each["InterfaceType"],
+        )
+        for each in data.get("NetworkInterfaces", ())
+        if "InterfaceType" in each
+    )
+
+
+def _tracking(said: Wire | None) -> ConnectionTracking | None:
+    if said is None:
+        return None
+    return ConnectionTracking(
+        tcp_established_timeout=said.get("TcpEstablishedTimeout"),
+        udp_stream_timeout=said.get("UdpStreamTimeout"),
+        udp_timeout=said.get("UdpTimeout"),
+    )
+
+
 def _capacity_type(data: Wire) -> CapacityType:
     """Answer what the template can be used for: its tags and its reservation say it."""
     if tags_for("spot-instances-request", data):
         return "spot"
-    reservation = data.get("CapacityReservationSpecification", {})
-    only = reservation.get("CapacityReservationPreference") == "capacity-reservations-only"
+    only = _reservation(data).get("CapacityReservationPreference") == "capacity-reservations-only"
     return "reserved" if only else "on-demand"
+
+
+def _reservation(data: Wire) -> Wire:
+    said: Wire = data.get("CapacityReservationSpecification", {})
+    return said
+
+
+def _reservation_type(data: Wire) -> ReservationType:
+    market = data.get("InstanceMarketOptions", {}).get("MarketType", "")
+    if market == "capacity-block":
+        return "capacity-block"
+    if market == "interruptible-capacity-reservation":
+        return "interruptible"
+    return "default" if _capacity_type(data) == "reserved" else ""
 
 
 def _block_device(said: Wire) -> BlockDevice:
@@ -113,4 +186,5 @@ def _block_device(said: Wire) -> BlockDevice:
         throughput=ebs.get("Throughput"),
         kms_key_id=ebs.get("KmsKeyId", ""),
         snapshot_id=ebs.get("SnapshotId", ""),
+        volume_initialization_rate=ebs.get("VolumeInitializationRate"),
     )

@@ -85,6 +85,8 @@ def test_spot_prices_move_by_the_hour(aws: Face) -> None:
         ("/aws/service/eks/optimized-ami/1.32/amazon-linux-2/recommended/image_id", "x86_64"),
         ("/aws/service/eks/optimized-ami/1.32/amazon-linux-2-arm64/recommended/image_id", "arm64"),
         ("/aws/service/eks/optimized-ami/1.32/amazon-linux-2-gpu/recommended/image_id", "x86_64"),
+        ("/aws/service/ami-windows-latest/Windows_Server-2022-English-Core-EKS_Optimized-1.34/image_id", "x86_64"),
+        ("/aws/service/ami-windows-latest/Windows_Server-2025-English-Core-EKS_Optimized-1.35/image_id", "x86_64"),
     ],
 )
 def test_a_parameter_leads_to_an_image_that_exists(aws: Face, name: str, architecture: str) -> None:

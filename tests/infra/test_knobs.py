@@ -35,11 +35,25 @@ def test_the_command_line_knows_only_strings() -> None:
         ({"subnets": "subnet-1"}, "joiner:security-groups"),
         ({"security-groups": "sg-1"}, "joiner:subnets"),
         ({"log-days": "soon"}, "log-days"),
+        ({"feature-gates": "NodeOverlay"}, "feature gates"),
+        ({"scheduler-config": "[1]"}, "joiner:scheduler-config is no map"),
+        ({"scheduler-config": "{"}, "joiner:scheduler-config is neither"),
     ],
 )
 def test_what_cannot_be_deployed_is_refused_at_once(wrong: dict[str, object], named: str) -> None:
     with pytest.raises(ValueError, match=named):
         Knobs.from_context({f"joiner:{name}": value for name, value in wrong.items()}.get)
+
+
+def test_the_schedulers_configuration_is_kept_as_json() -> None:
+    wanted = '{"podTopologySpread":{"defaultConstraints":[]}}'
+    some: tuple[object, ...] = (
+        "podTopologySpread:\n  defaultConstraints: []\n",
+        wanted,
+        {"podTopologySpread": {"defaultConstraints": []}},
+    )
+    for written in some:
+        assert Knobs.from_context({"joiner:scheduler-config": written}.get).scheduler_config == wanted
 
 
 def test_the_longest_cluster_name_leaves_room_for_every_queue() -> None:
@@ -50,3 +64,8 @@ def test_the_longest_cluster_name_leaves_room_for_every_queue() -> None:
 
 def test_a_list_may_be_empty_or_untidy() -> None:
     assert (listed(""), listed("a"), listed(" a, b ,")) == ([], ["a"], ["a", "b"])
+
+
+def test_a_fuse_of_the_launch_breaker_is_a_whole_number() -> None:
+    with pytest.raises(ValueError, match="joiner:launch-usd-per-hour is '-1': want a number, 0 for any"):
+        Knobs(launch_usd_per_hour="-1")

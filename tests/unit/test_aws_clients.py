@@ -5,6 +5,9 @@ from collections.abc import Iterator
 import pytest
 
 from shared.aws.clients import Clients
+from sim.clock import Clock
+from sim.cloud.cloud import Cloud
+from sim.http.server import EmbeddedAws
 
 
 @pytest.fixture(scope="module")
@@ -40,3 +43,16 @@ def test_an_endpoint_of_our_own_is_spoken_to_instead() -> None:
     clients = Clients("us-east-1", endpoint_url="http://127.0.0.1:1")
     assert clients.patient("ssm").meta.endpoint_url == "http://127.0.0.1:1"
     clients.close()
+
+
+@pytest.mark.loopback
+def test_every_attempt_is_counted_by_call() -> None:
+    with EmbeddedAws(Cloud(Clock())) as server:
+        clients = Clients("us-east-1", endpoint_url=server.url)
+        assert clients.calls() == {}
+        server.fail_next("ssm", "GetParameter", "ThrottlingException", 400)
+        with pytest.raises(Exception, match="ParameterNotFound"):
+            clients.patient("ssm").get_parameter(Name="/none")
+        clients.patient("ec2").describe_subnets()
+        assert clients.calls() == {"ec2:DescribeSubnets": 1, "ssm:GetParameter": 2}
+        clients.close()

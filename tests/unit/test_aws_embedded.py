@@ -20,7 +20,16 @@ from shared.aws.s3 import S3Bucket
 from shared.aws.sqs import SqsMailbox
 from shared.aws.ssm import BotoParameters
 from shared.errors import Gone, Unreachable
-from shared.model.ec2 import BlockDevice, FleetRequest, LaunchTemplate, LaunchTemplateConfig, Override, Selector
+from shared.model.ec2 import (
+    BlockDevice,
+    ConnectionTracking,
+    FleetRequest,
+    LaunchTemplate,
+    LaunchTemplateConfig,
+    NetworkInterface,
+    Override,
+    Selector,
+)
 from sim.clock import Clock
 from sim.cloud.cloud import Cloud
 from sim.http.faults import LOST
@@ -307,7 +316,15 @@ def test_a_template_arrives_as_it_was_sent(ec2: BotoEc2, cloud: Cloud, capacity_
         http_put_response_hop_limit=2,
         http_tokens="optional",
         associate_public_ip_address=False,
+        ip_prefix_count=2,
+        is_ipv6=True,
+        network_interfaces=(NetworkInterface(), NetworkInterface(device_index=1, interface_type="efa-only")),
+        connection_tracking=ConnectionTracking(udp_timeout=40),
+        nested_virtualization="enabled",
+        placement_group_id="pg-1",
         capacity_type=capacity_type,
+        reservation_type="default" if capacity_type == "reserved" else "",
+        uses_open_reservations=capacity_type != "reserved",
         tags=TEMPLATE.tags,
         created_at=cloud.clock.now(),
     )

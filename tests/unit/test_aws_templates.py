@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from shared.aws.ec2_templates import launch_template_call
-from shared.model.ec2 import BlockDevice, CapacityType, LaunchTemplate
+from shared.model.ec2 import BlockDevice, CapacityType, ConnectionTracking, LaunchTemplate, NetworkInterface
 
 PLAIN = LaunchTemplate(name="joiner/1", image_id="ami-1", user_data="YQ==", security_group_ids=("sg-1", "sg-2"))
 
@@ -103,3 +103,62 @@ def test_a_reserved_template_starts_nothing_outside_a_reservation() -> None:
     only = {"CapacityReservationPreference": "capacity-reservations-only"}
     assert data(capacity_type="reserved")["CapacityReservationSpecification"] == only
     assert "CapacityReservationSpecification" not in data(capacity_type="spot")
+
+
+def test_every_interface_that_is_asked_for_is_said_and_an_efa_only_one_has_no_addresses() -> None:
+    primary, fast = data(
+        network_interfaces=(
+            NetworkInterface(),
+            NetworkInterface(network_card_index=1, device_index=1, interface_type="efa-only"),
+        ),
+        associate_public_ip_address=False,
+        ip_prefix_count=2,
+        connection_tracking=ConnectionTracking(udp_timeout=40, tcp_established_timeout=600),
+    )["NetworkInterfaces"]
+    assert primary == {
+        "NetworkCardIndex": 0,
+        "DeviceIndex": 0,
+        "InterfaceType": "interface",
+        "Groups": ["sg-1", "sg-2"],
+        "AssociatePublicIpAddress": False,
+        "Ipv4PrefixCount": 2,
+        "ConnectionTrackingSpecification": {"TcpEstablishedTimeout": 600, "UdpTimeout": 40},
+    }
+    assert fast == {
+        "NetworkCardIndex": 1,
+        "DeviceIndex": 1,
+        "InterfaceType": "efa-only",
+        "Groups": ["sg-1", "sg-2"],
+    }
+
+
+def test_where_services_have_ipv6_interfaces_have_it_too() -> None:
+    (interface,) = data(is_ipv6=True, ip_prefix_count=1)["NetworkInterfaces"]
+    assert (interface["PrimaryIpv6"], interface["Ipv6AddressCount"], interface["Ipv6PrefixCount"]) == (True, 1, 1)
+    assert "Ipv4PrefixCount" not in interface
+
+
+def test_nested_virtualization_and_initialization_rate_are_said_where_they_are_set() -> None:
+    device = BlockDevice(device_name="/dev/xvda", snapshot_id="snap-1", volume_initialization_rate=200)
+    said = data(nested_virtualization="enabled", block_devices=(device,))
+    assert said["CpuOptions"] == {"NestedVirtualization": "enabled"}
+    assert said["BlockDeviceMappings"][0]["Ebs"]["VolumeInitializationRate"] == 200
+    assert "CpuOptions" not in data()
+
+
+def test_monitoring_and_metadata_options_are_those_that_were_asked_for() -> None:
+    said = data(
+        detailed_monitoring=True,
+        http_endpoint="disabled",
+        http_protocol_ipv6="enabled",
+        http_put_response_hop_limit=2,
+        http_tokens="optional",
+    )
+    assert said["Monitoring"] == {"Enabled": True}
+    assert said["MetadataOptions"] == {
+        "HttpEndpoint": "disabled",
+        "HttpProtocolIpv6": "enabled",
+        "HttpPutResponseHopLimit": 2,
+        "HttpTokens": "optional",
+        "InstanceMetadataTags": "disabled",
+    }

@@ -67,6 +67,17 @@ def test_whoever_listens_is_told_when_an_instance_halts_and_when_it_is_gone(aws:
     assert heard == ["shutting-down", "terminated"]
 
 
+def test_machines_in_haste_end_sooner_and_boot_as_ever(aws: Face) -> None:
+    aws.cloud.machines.haste = 10
+    instance_id = start(aws)
+    aws.cloud.clock.advance(timedelta(seconds=3))
+    assert state(aws, instance_id) == "pending"
+    aws.cloud.clock.advance(A_MINUTE)
+    aws.cloud.terminate([instance_id])
+    aws.cloud.clock.advance(timedelta(seconds=6))
+    assert state(aws, instance_id) == "terminated"
+
+
 def test_an_instance_ended_while_pending_never_runs(aws: Face, events: list[Event]) -> None:
     aws.cloud.terminate([start(aws)])
     aws.cloud.clock.advance(A_MINUTE)

@@ -8,14 +8,21 @@ import pytest
 from shared.launch.groups import plan_launches
 from shared.launch.outcome import given_up, outcome
 from shared.model import labels
-from shared.model.action import DeleteObject, LaunchInstances, MarkUnavailable, PatchMetadata, PatchStatus
+from shared.model.action import DeleteObject, LaunchInstances, MarkUnavailable, PatchMetadata, PatchStatus, PublishEvent
 from shared.model.catalogue import UnavailableOffering
 from shared.model.cluster import LaunchGroup
 from shared.model.ec2 import FleetError, FleetInstance, FleetResult, Override
-from shared.model.objects import Problem
+from shared.model.objects import Condition, Problem
 from tests.unit.launch_cases import NOW, claim, cluster, later, node_class
 
 UNREADABLE = Problem(kind="EC2NodeClass", name="default", message="spec.kubelet: what is this?")
+
+
+def conditions_of(status: PatchStatus) -> list[Condition]:
+    return [
+        Condition(type=one["type"], status=one["status"], reason=one["reason"], message=one["message"])
+        for one in json.loads(status.status)["conditions"]
+    ]
 
 
 def overrides(launch: LaunchInstances) -> list[Override]:
@@ -134,7 +141,7 @@ def test_an_answer_that_was_not_told_is_told_not_asked_again() -> None:
         ({"node_classes": (), "problems": (UNREADABLE,)}, "NodeClassNotReady", False),
         ({"catalogue": None}, "CatalogueMissing", False),
         ({"facts": None}, "CatalogueMissing", False),
-        ({"node_classes": (node_class(ami_family="AL2"),)}, "UserDataInvalid", False),
+        ({"node_classes": (node_class(ami_family="Bottlerocket", user_data="[["),)}, "UserDataInvalid", False),
         ({"unavailable": (UnavailableOffering(capacity_type="", until=later(9)),)}, "InsufficientCapacity", True),
     ],
 )
@@ -173,19 +180,26 @@ def test_a_refused_offering_is_remembered_for_three_minutes() -> None:
 @pytest.mark.parametrize(
     ("error", "closed"),
     [
-        (FleetError(code="InsufficientFreeAddressesInSubnet", message="", zone="us-east-1a"), {("", "", "us-east-1a")}),
+        (
+            FleetError(code="InsufficientFreeAddressesInSubnet", message="", zone="us-east-1b", subnet_id="subnet-b"),
+            {("", "", "us-east-1b", "subnet-b"), ("", "", "us-east-1b", "")},
+        ),
+        (
+            FleetError(code="InsufficientFreeAddressesInSubnet", message="", zone="us-east-1a", subnet_id="subnet-a"),
+            {("", "", "us-east-1a", "subnet-a")},
+        ),
         (
             FleetError(code="AuthFailure.ServiceLinkedRoleCreationNotPermitted", message="", instance_type="m5.large"),
-            {("spot", "", "")},
+            {("spot", "", "", "")},
         ),
         (FleetError(code="UnauthorizedOperation", message="no"), set()),
     ],
 )
-def test_what_is_closed_depends_on_the_code(error: FleetError, closed: set[tuple[str, str, str]]) -> None:
+def test_what_is_closed_depends_on_the_code(error: FleetError, closed: set[tuple[str, str, str, str]]) -> None:
     [launch] = plan_launches(cluster(claim("a"))).launches
     actions = outcome(answered(launch.group, 0, error), cluster(claim("a"))).actions
     found = {
-        (one.offering.capacity_type, one.offering.instance_type, one.offering.zone)
+        (one.offering.capacity_type, one.offering.instance_type, one.offering.zone, one.offering.subnet_id)
         for one in actions
         if isinstance(one, MarkUnavailable)
     }
@@ -205,11 +219,15 @@ def test_an_error_that_is_not_about_capacity_is_told_to_the_claim_and_not_retrie
     error = FleetError(code="UnauthorizedOperation", message="x" * 400)
     given = outcome(answered(launch.group, 0, error), cluster(claim("a")))
     assert given.left == ()
-    [status] = given.actions
+    [status, event] = given.actions
     assert isinstance(status, PatchStatus)
     [condition] = [one for one in json.loads(status.status)["conditions"] if one["type"] == "Launched"]
-    assert (condition["status"], condition["reason"]) == ("Unknown", "LaunchFailed")
+    assert (condition["status"], condition["reason"]) == ("Unknown", "Unauthorized")
     assert len(condition["message"]) == 303
+    assert isinstance(event, PublishEvent)
+    assert (event.kind, event.name, event.reason) == ("NodePool", "default", "Unauthorized")
+    told = claim("a", conditions=tuple(conditions_of(status)))
+    assert outcome(answered(launch.group, 0, error), cluster(told)).actions == (event,)
 
 
 def test_a_claim_that_is_gone_or_launched_is_passed_over() -> None:

@@ -4,18 +4,23 @@ import msgspec
 import pytest
 
 from shared.launch.families import FAMILIES
-from shared.launch.types import (
-    Knobs,
-    Market,
-    _kube_cpu_milli,
-    _own_labels,
-    eni_limited_pods,
-    instance_types,
-    pod_count,
-)
+from shared.launch.type_labels import labels_of, network_mbps
+from shared.launch.type_room import Knobs, eni_limited_pods, kube_cpu_milli, pod_count
+from shared.launch.types import Market, instance_types
 from shared.model import labels
-from shared.model.ec2 import BlockDevice, GpuDevice, InstanceTypeInfo
-from tests.unit.launch_cases import INFOS, MARKET, info, kubelet, node_class, types
+from shared.model.catalogue import Offering, SeenMemory
+from shared.model.ec2 import (
+    BlockDevice,
+    CapacityReservation,
+    ConnectionTracking,
+    GpuDevice,
+    InstanceTypeInfo,
+    NetworkCard,
+    NetworkInterface,
+    PlacementGroup,
+)
+from sim.cloud.types import instance_types as all_types
+from tests.unit.launch_cases import INFOS, MARKET, NOW, PRICES, info, kubelet, later, node_class, types
 
 MIB = 1024**2
 GIB = 1024**3
@@ -56,7 +61,7 @@ def test_the_kubelets_memory_follows_the_pods_of_its_family(
 @pytest.mark.parametrize(("vcpus", "milli"), [(1, 60), (2, 70), (4, 80), (8, 90), (16, 110), (96, 310)])
 def test_the_kubelets_share_of_a_cpu_falls_with_every_core(vcpus: int, milli: int) -> None:
 
-    assert _kube_cpu_milli(vcpus) == milli
+    assert kube_cpu_milli(vcpus) == milli
 
 
 def test_memory_is_less_what_the_hypervisor_keeps() -> None:
@@ -95,6 +100,28 @@ def test_thresholds_and_reservations_of_the_user_replace_the_defaults() -> None:
     assert one.overhead["cpu"] == 1000
     assert one.overhead["memory"] == (11 * 29 + 255) * MIB + GIB + -(-one.capacity["memory"] // 10)
     assert one.overhead["ephemeral-storage"] == GIB
+
+
+def test_soft_thresholds_take_nothing_away() -> None:
+    some = kubelet(
+        eviction_soft=(("memory.available", "1Gi"),), eviction_soft_grace_period=(("memory.available", "1m"),)
+    )
+    assert types(some) == types()
+
+
+@pytest.mark.parametrize(
+    ("threshold", "mib"), [("250Mi", 250), ("0", 0), ("0%", 0), ("100%", 0), ("1.5%", 113.655), ("50%", 3788.5)]
+)
+def test_a_hard_threshold_is_an_amount_or_a_share_of_the_memory(threshold: str, mib: float) -> None:
+    one = types(kubelet(eviction_hard=(("memory.available", threshold),)))["m5.large"]
+    kept = one.overhead["memory"] - (11 * 29 + 255) * MIB
+    assert kept == pytest.approx(mib * MIB, abs=1)
+
+
+def test_inodes_and_processes_are_the_kubelets_own_business() -> None:
+    hard = (("nodefs.inodesFree", "5%"), ("imagefs.available", "15%"), ("pid.available", "10%"))
+    assert types(kubelet(eviction_hard=hard)) == types()
+    assert types(kubelet(kube_reserved=(("pid", "1000"),), system_reserved=(("pid", "1000"),))) == types()
 
 
 def test_a_type_without_a_price_is_not_for_free() -> None:
@@ -138,13 +165,17 @@ def test_a_label_that_a_type_has_not_does_not_exist() -> None:
         ("m7i-flex.large", "m", "7"),
         ("inf2.xlarge", "inf", "2"),
         ("trn1.2xlarge", "trn", "1"),
+        ("hpc7g.4xlarge", "hpc", "7"),
+        ("mac2-m2pro.metal", "mac", "2"),
+        ("u7i-12tb.224xlarge", "u", "7"),
+        ("g4dn.xlarge", "g", "4"),
     ],
 )
 def test_category_and_generation_are_read_from_the_name(name: str, category: str, generation: str) -> None:
 
-    own = _own_labels(info(name, 2, 8), "r", FAMILIES["AL2023"])
-    assert own["karpenter.k8s.aws/instance-category"] == category
-    assert own["karpenter.k8s.aws/instance-generation"] == generation
+    own = labels_of(info(name, 2, 8), (), "r", FAMILIES["AL2023"], None)
+    assert own["karpenter.k8s.aws/instance-category"].values == {category}
+    assert own["karpenter.k8s.aws/instance-generation"].values == {generation}
 
 
 def test_gpus_are_resources_and_labels() -> None:
@@ -155,3 +186,244 @@ def test_gpus_are_resources_and_labels() -> None:
     assert one.capacity["nvidia.com/gpu"] == 4
     assert one.requirements["karpenter.k8s.aws/instance-gpu-name"].values == {"a10g"}
     assert one.requirements["karpenter.k8s.aws/instance-gpu-memory"].values == {"24576"}
+
+
+def one_of(some: InstanceTypeInfo, **fields: object) -> dict[str, int]:
+    market = msgspec.structs.replace(MARKET, offerings=((some.name, "us-east-1a"),), on_demand={some.name: 1.0})
+    [one] = instance_types((some,), market, node_class(**fields), Knobs())
+    return dict(one.capacity.amounts)
+
+
+M6IDN = info("m6idn.32xlarge", 128, 512, enis=8, ips=50)
+EFA_ONLY = (NetworkInterface(), NetworkInterface(device_index=1, interface_type="efa-only"))
+
+
+@pytest.mark.parametrize(
+    ("some", "fields", "resource", "amount"),
+    [
+        (M6IDN, {}, "pods", 394),
+        (msgspec.structs.replace(M6IDN, efa_interfaces=2), {}, "vpc.amazonaws.com/efa", 2),
+        (
+            msgspec.structs.replace(M6IDN, efa_interfaces=2),
+            {"network_interfaces": EFA_ONLY},
+            "vpc.amazonaws.com/efa",
+            1,
+        ),
+        (msgspec.structs.replace(M6IDN, efa_interfaces=2), {"network_interfaces": EFA_ONLY}, "pods", 7 * 49 + 2),
+        (msgspec.structs.replace(M6IDN, branch_interfaces=84), {}, "vpc.amazonaws.com/pod-eni", 84),
+        (T3_LARGE, {"ami_family": "Windows2022"}, "vpc.amazonaws.com/PrivateIPv4Address", 11),
+        (T3_LARGE, {"ami_family": "Windows2022"}, "pods", 110),
+        (msgspec.structs.replace(M6IDN, local_storage_gb=7600), {}, "ephemeral-storage", 20 * GIB),
+        (
+            msgspec.structs.replace(M6IDN, local_storage_gb=7600),
+            {"instance_store_policy": "RAID0"},
+            "ephemeral-storage",
+            7600 * 10**9,
+        ),
+    ],
+)
+def test_room_beyond_processor_and_memory(
+    some: InstanceTypeInfo, fields: dict[str, object], resource: str, amount: int
+) -> None:
+    assert one_of(some, **fields)[resource] == amount
+
+
+def test_neurons_are_counted_and_so_are_the_cores_of_the_first() -> None:
+    device = GpuDevice(name="Inferentia2", manufacturer="AWS", count=6, cores=2)
+    some = msgspec.structs.replace(info("inf2.24xlarge", 96, 384), neurons=(device,))
+    found = one_of(some)
+    assert (found["aws.amazon.com/neuron"], found["aws.amazon.com/neuroncore"]) == (6, 12)
+    own = labels_of(some, (), "r", FAMILIES["AL2023"], None)
+    assert own["karpenter.k8s.aws/instance-accelerator-name"].values == {"inferentia2"}
+    assert own["karpenter.k8s.aws/instance-accelerator-manufacturer"].values == {"aws"}
+    assert own["karpenter.k8s.aws/instance-accelerator-count"].values == {"6"}
+
+
+def test_a_node_that_was_seen_knows_its_memory_better_and_keeps_its_thresholds() -> None:
+    seen = (SeenMemory(instance_type="m5.large", image_id="ami-amd64", memory_bytes=7700 * MIB, at=NOW),)
+    some = kubelet(eviction_hard=(("memory.available", "10%"),))
+    guessed = {one.name: one for one in instance_types(INFOS, MARKET, some, Knobs())}
+    known = {one.name: one for one in instance_types(INFOS, MARKET, some, Knobs(), seen)}
+    assert known["m5.large"].capacity["memory"] == 7700 * MIB
+    assert known["m5.large"].overhead == guessed["m5.large"].overhead
+    assert known["m5.xlarge"] == guessed["m5.xlarge"]
+    other = node_class(resolved_images=tuple(reversed(node_class().resolved_images))[:1])
+    assert instance_types(INFOS, MARKET, other, Knobs(), seen) == instance_types(INFOS, MARKET, other, Knobs())
+
+
+@pytest.mark.parametrize(
+    ("name", "fields", "changed", "possible"),
+    [
+        ("a1.large", {}, {}, False),
+        ("a1.large", {"ami_family": "AL2"}, {}, True),
+        ("m5.large", {"connection_tracking": ConnectionTracking()}, {}, True),
+        ("m5.large", {"connection_tracking": ConnectionTracking()}, {"hypervisor": ""}, False),
+        ("m5.large", {"nested_virtualization": "enabled"}, {}, False),
+        ("m5.large", {"nested_virtualization": "disabled"}, {}, True),
+        ("m5.large", {"nested_virtualization": "enabled"}, {"processor_features": ("nested-virtualization",)}, True),
+        ("m5.large", {"resolved_placement_group": PlacementGroup(group_id="pg-1", strategy="cluster")}, {}, False),
+        (
+            "m5.large",
+            {"resolved_placement_group": PlacementGroup(group_id="pg-1", strategy="cluster")},
+            {"placement_strategies": ("cluster",)},
+            True,
+        ),
+        ("m5.large", {"network_interfaces": EFA_ONLY}, {}, False),
+        ("m5.large", {"network_interfaces": EFA_ONLY}, {"efa_interfaces": 1}, True),
+        ("m5.large", {"network_interfaces": EFA_ONLY}, {"efa_interfaces": 1, "ena_support": "unsupported"}, False),
+        ("m5.large", {"network_interfaces": EFA_ONLY}, {"efa_interfaces": 1, "network_cards": ()}, False),
+        ("m5.large", {"network_interfaces": (NetworkInterface(device_index=3),)}, {}, False),
+        ("m5.large", {"network_interfaces": (NetworkInterface(network_card_index=1),)}, {}, False),
+        (
+            "m5.large",
+            {"network_interfaces": (NetworkInterface(network_card_index=1),)},
+            {"network_cards": tuple(NetworkCard(index=number, maximum_interfaces=1) for number in (0, 1))},
+            True,
+        ),
+    ],
+)
+def test_what_a_class_asks_for_and_a_type_has_not_makes_it_unavailable_and_leaves_it_listed(
+    name: str, fields: dict[str, object], changed: dict[str, object], *, possible: bool
+) -> None:
+    some = msgspec.structs.replace(info(name, 2, 8), **changed)
+    market = msgspec.structs.replace(MARKET, offerings=((name, "us-east-1a"),), on_demand={name: 0.1})
+    [one] = instance_types((some,), market, node_class(**fields), Knobs())
+    assert {offering.available for offering in one.offerings} == {possible}
+
+
+def reservation(**fields: object) -> CapacityReservation:
+    defaults = {"reservation_id": "cr-1", "instance_type": "m5.large", "zone": "us-east-1a", "available_count": 2}
+    return msgspec.convert(defaults | fields, CapacityReservation)
+
+
+def reserved(*some: CapacityReservation) -> list[Offering]:
+    made = instance_types(INFOS, MARKET, node_class(resolved_capacity_reservations=some), Knobs(), now=NOW)
+    return [one for kind in made for one in kind.offerings if one.capacity_type == labels.RESERVED]
+
+
+@pytest.mark.parametrize(
+    ("fields", "available"),
+    [
+        ({}, True),
+        ({"available_count": 0}, False),
+        ({"ends_at": later(60)}, True),
+        ({"ends_at": NOW}, False),
+        ({"ends_at": later(39 * 60), "reservation_type": "capacity-block"}, False),
+        ({"ends_at": later(41 * 60), "reservation_type": "capacity-block"}, True),
+    ],
+)
+def test_a_reservation_is_an_offering_until_it_is_used_up_or_ends(
+    fields: dict[str, object], *, available: bool
+) -> None:
+    [one] = reserved(reservation(**fields))
+    assert (one.reservation_id, one.available, one.zone_id) == ("cr-1", available, "use1-az1")
+    assert one.price_usd_per_hour == PRICES["m5.large"] / 10_000_000
+
+
+def test_a_reservation_where_the_class_is_not_or_of_a_type_that_is_not_is_none() -> None:
+    assert reserved(reservation(zone="us-east-1c"), reservation(instance_type="x9.large")) == []
+
+
+def test_a_type_with_a_reservation_says_so_in_its_labels() -> None:
+    some = node_class(resolved_capacity_reservations=(reservation(is_interruptible=True),))
+    found = types(some)
+    own = {item.key: item.values for item in found["m5.large"].requirements}
+    assert own["karpenter.k8s.aws/capacity-reservation-id"] == {"cr-1"}
+    assert own["karpenter.k8s.aws/capacity-reservation-type"] == {"default"}
+    assert own["karpenter.k8s.aws/capacity-reservation-interruptible"] == {"true"}
+    assert labels.RESERVED in own[labels.CAPACITY_TYPE]
+    assert found["m5.xlarge"].requirements["karpenter.k8s.aws/capacity-reservation-id"].operator == "DoesNotExist"
+
+
+def test_a_partition_group_says_its_partitions_and_another_does_not() -> None:
+    group = PlacementGroup(group_id="pg-1", strategy="partition", partition_count=3)
+    own = labels_of(INFOS[0], (), "r", FAMILIES["AL2023"], group)
+    assert own["karpenter.k8s.aws/placement-group-id"].values == {"pg-1"}
+    assert own["karpenter.k8s.aws/placement-group-partition"].values == {"1", "2", "3"}
+    spread = labels_of(INFOS[0], (), "r", FAMILIES["AL2023"], PlacementGroup(group_id="pg-1", strategy="spread"))
+    assert "karpenter.k8s.aws/placement-group-partition" not in spread
+
+
+@pytest.mark.parametrize(("arch", "systems"), [("x86_64", {"windows"}), ("arm64", set())])
+def test_windows_is_for_amd64_and_says_its_build(arch: str, systems: set[str]) -> None:
+    own = labels_of(info("m5.large", 2, 8, arch=arch), (), "r", FAMILIES["Windows2022"], None)
+    assert own[labels.OS].values == systems
+    assert own[labels.WINDOWS_BUILD].values == {"10.0.20348"}
+    linux = labels_of(info("m5.large", 2, 8, arch=arch), (), "r", FAMILIES["AL2023"], None)
+    assert linux[labels.WINDOWS_BUILD].operator == "DoesNotExist"
+
+
+def test_prices_of_an_earlier_day_are_marked() -> None:
+    market = msgspec.structs.replace(MARKET, estimated=frozenset(("on-demand",)))
+    offerings = instance_types(INFOS, market, node_class(), Knobs())[0].offerings
+    assert {one.capacity_type: one.is_estimated for one in offerings} == {"on-demand": True, "spot": False}
+
+
+def test_every_type_has_every_well_known_label_or_says_that_it_has_not() -> None:
+    keys = (labels.WELL_KNOWN - {labels.NODEPOOL, labels.NODECLASS}) - {
+        "karpenter.k8s.aws/placement-group-id",
+        "karpenter.k8s.aws/placement-group-partition",
+    }
+    for some in all_types().values():
+        sold = (Offering(zone="a", zone_id="1", capacity_type="spot", price_usd_per_hour=1.0),)
+        own = labels_of(some, sold, "r", FAMILIES["AL2023"], None)
+        assert {item.key for item in own} == keys, some.name
+        assert own["karpenter.k8s.aws/instance-category"].values
+        assert own["karpenter.k8s.aws/instance-generation"].values
+        assert own["karpenter.k8s.aws/instance-family"].values == {some.name.partition(".")[0]}
+        assert own["karpenter.k8s.aws/instance-size"].values == {some.name.partition(".")[2]}
+
+
+@pytest.mark.parametrize(
+    "name", ["m5.large", "c7gn.16xlarge", "g5.48xlarge", "t3.micro", "u-6tb1.112xlarge", "a1.medium"]
+)
+def test_every_true_type_leaves_room_for_its_pods(name: str) -> None:
+    some = all_types()[name]
+    assert eni_limited_pods(some, 0) > 0
+    assert one_of(some, ami_family="AL2")["memory"] < some.memory_mib * MIB
+
+
+@pytest.mark.parametrize(
+    ("name", "pods"),
+    [
+        ("t3.nano", 4),
+        ("t3.micro", 4),
+        ("a1.medium", 8),
+        ("m5.large", 29),
+        ("t3.large", 35),
+        ("m5.xlarge", 58),
+        ("r5.2xlarge", 58),
+        ("c5.4xlarge", 234),
+        ("m5.24xlarge", 737),
+        ("p4d.24xlarge", 737),
+    ],
+)
+def test_as_many_pods_as_the_interfaces_of_a_true_type_have_addresses(name: str, pods: int) -> None:
+    assert one_of(all_types()[name], ami_family="AL2")["pods"] == pods
+
+
+@pytest.mark.parametrize(
+    ("name", "mbps"),
+    [("c5.12xlarge", 12000), ("t3.nano", 32), ("m6i.large", 781), ("p4d.24xlarge", 400000), ("g5.48xlarge", 100000)],
+)
+def test_bandwidth_is_what_all_cards_carry_at_all_times(name: str, mbps: int) -> None:
+    assert network_mbps(all_types()[name]) == mbps
+
+
+def test_the_first_graviton_as_it_is_known() -> None:
+    market = msgspec.structs.replace(
+        MARKET, offerings=(("a1.medium", "us-east-1a"),), on_demand={"a1.medium": 0.02}, spot=()
+    )
+    [one] = instance_types((all_types()["a1.medium"],), market, node_class(ami_family="AL2"), Knobs())
+    assert one.capacity["memory"] == 1835 * MIB
+    assert one.allocatable["memory"] == 1392 * MIB
+    assert one.allocatable["cpu"] == 940
+
+
+@pytest.mark.parametrize(
+    ("architectures", "value"),
+    [(("x86_64",), "amd64"), (("arm64",), "arm64"), (("i386", "x86_64"), "amd64"), (("x86_64_mac",), "x86_64_mac")],
+)
+def test_the_architecture_is_kubernetes_word_for_it(architectures: tuple[str, ...], value: str) -> None:
+    some = msgspec.structs.replace(INFOS[0], architectures=architectures)
+    assert labels_of(some, (), "r", FAMILIES["AL2023"], None)[labels.ARCH].values == {value}
