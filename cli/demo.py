@@ -9,7 +9,7 @@ from time import perf_counter
 from typing import Any, Final
 
 from cli.page import page
-from cli.text import Palette, clock_text, columns, dollars, seconds
+from cli.text import Palette, clock_text, columns, dollars, palette_of, seconds
 from sim.lambdas.template import SynthesisError
 from sim.play import Judged, Moment, Played, Stage
 from sim.scenario import MEASURES, Scenario, ScenarioError, read_scenario
@@ -46,7 +46,7 @@ def run(chosen: argparse.Namespace) -> int:
     except ScenarioError as error:
         return _refuse(str(error))
     seed = scenario.seed if chosen.seed is None else chosen.seed
-    palette = Palette(enabled=sys.stdout.isatty())
+    palette = palette_of(sys.stdout)
     shown = Timeline(scenario, palette) if chosen.output == "text" else None
     began = perf_counter()
     try:

@@ -11,22 +11,37 @@ from typing import Any, Final, Literal, get_args
 import msgspec
 from msgspec.structs import replace
 
-from cli.inputs import InputError, catalogue_in, objects_in, yaml_module
-from cli.planned import Planned, document, table
-from cli.text import Palette
+from cli.catalogues import AWS, HOW, catalogue_at
+from cli.explained import explain, verdict_document
+from cli.files import InputError
+from cli.look import Looked, look_at
+from cli.planned import Planned, document
+from cli.progress import progress
+from cli.tables import Look, table
+from cli.text import count, palette_of, width_of
+from cli.verdicts import page
 from shared.model.cluster import Cluster
 from shared.model.units import parse_instant
+from shared.scheduling.headroom import plan
 from shared.scheduling.placement import Options, Unschedulable
-from shared.scheduling.solve import solve
-from shared.snapshot.documents import cluster_from_documents
+from shared.snapshot.features import featured
 
 DESCRIPTION: Final = """Say where each pod that waits would go: on a node that is there, or on which new ones, for how
-much; or why it can go nowhere. Nothing is contacted, nothing is changed."""
-EXAMPLES: Final = """examples:
-  joiner plan -f cluster.json --instance-types catalogue.json
+much; or why it can go nowhere. Nothing is changed. Files are planned with as they are; with --context or --kubeconfig
+a cluster is asked for its objects (it is only listed, never written to), and files are what would be applied to it."""
+EXAMPLES: Final = f"""examples:
+  joiner plan -f examples/plan --instance-types examples/catalogue.json
+  joiner plan -f manifests/ -f pools.yaml --instance-types catalogue.json -o json | jq .totals
   kubectl get nodes,pods,ds,pv,pvc,sc,csinodes,pdb,ns,nodepools,ec2nodeclasses,nodeclaims -A -o json |
     joiner plan -f - --instance-types catalogue.json
-  joiner plan -f manifests/ -f pools.yaml --instance-types catalogue.json -o json | jq .totals
+  joiner plan --context                          what your current cluster would get now
+  joiner plan --context prod -f web.yaml         and what it would get if web.yaml were applied
+  joiner plan -f pods.yaml --instance-types catalogue.json --pod shop/cart-0      why there, or why nowhere
+
+Deployments, StatefulSets, ReplicaSets and Jobs count as the pods that they would still make.
+
+{HOW}
+  Without it a live cluster's is $JOINER_BUCKET_NAME if that is set, else aws.
 
 exit codes: 0 done (a pod without a place is an answer), 1 something could not be read (it is named; the rest is
 planned), 2 wrong usage
@@ -45,16 +60,8 @@ def add_to(commands: Any) -> None:  # noqa: ANN401 - argparse does not export th
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument(
-        "-f",
-        "--filename",
-        action="append",
-        required=True,
-        metavar="FILE|DIR|-",
-        help="objects as `kubectl get -o json` prints them, or manifests; may be given several times",
-    )
-    parser.add_argument("--instance-types", required=True, metavar="CATALOGUE", help="what the cloud sells, and prices")
-    parser.add_argument("-o", "--output", choices=get_args(Output), default="table", help="what is printed")
+    _add_sources(parser)
+    _add_output(parser)
     parser.add_argument(
         "--preference-policy",
         choices=get_args(PreferencePolicy),
@@ -68,8 +75,9 @@ def add_to(commands: Any) -> None:  # noqa: ANN401 - argparse does not export th
     parser.add_argument(
         "--assume-unschedulable",
         action=argparse.BooleanOptionalAction,
-        default=True,
-        help="take a pod without node and without PodScheduled condition for one that waits",
+        default=None,
+        help="take a pod without node and without PodScheduled condition for one that waits (default: in files yes, in "
+        "a live cluster no)",
     )
     parser.add_argument(
         "--now", type=_instant, metavar="TIME", help="the time of the snapshot, like 2026-11-21T08:00:00Z"
@@ -77,36 +85,103 @@ def add_to(commands: Any) -> None:  # noqa: ANN401 - argparse does not export th
     parser.set_defaults(run=run, usage=parser.error)
 
 
+def _add_sources(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-f",
+        "--filename",
+        action="append",
+        default=[],
+        metavar="FILE|DIR|-",
+        help="objects as `kubectl get -o json` (or yaml) prints them, or manifests; may be given several times",
+    )
+    parser.add_argument(
+        "--context",
+        nargs="?",
+        const="",
+        metavar="NAME",
+        help="plan for a live cluster; without NAME the current context",
+    )
+    parser.add_argument(
+        "--kubeconfig", metavar="FILE", help="where contexts are (default: $KUBECONFIG, ~/.kube/config)"
+    )
+    parser.add_argument("--instance-types", metavar="CATALOGUE", help="what the cloud sells, and prices; see below")
+
+
+def _add_output(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-o", "--output", choices=get_args(Output), default="table", help="what is printed")
+    parser.add_argument("--pod", metavar="NAME", help="print the verdict on one pod in full, as [NAMESPACE/]NAME")
+    parser.add_argument("--wide", action="store_true", help="cut nothing, however narrow the terminal")
+    parser.add_argument("--all", action="store_true", dest="is_whole", help="print long lists whole, with every name")
+
+
 def run(chosen: argparse.Namespace) -> int:
     """Read, plan, print; answer 1 if something could not be read."""
     options = _options(chosen)
-    told: list[str] = []
-    began = perf_counter()
+    is_live = chosen.context is not None or chosen.kubeconfig is not None
+    if not chosen.filename and not is_live:
+        chosen.usage("what is to be planned? name files with -f, or a live cluster with --context")
+    source = chosen.instance_types or _default_catalogue(is_live=is_live)
+    if not source:
+        chosen.usage(HOW)
+    now = chosen.now or datetime.now(UTC)
     try:
-        if chosen.output == "yaml":
-            yaml_module("-o yaml")
-        catalogue = catalogue_in(chosen.instance_types)
+        looked, planned = _planned(chosen, source, options, now)
+        shown = _shown(chosen, planned)
     except InputError as error:
         _tell([str(error)])
         return 1
-    objects = objects_in(chosen.filename, told.append)
-    cluster = cluster_from_documents(
-        objects, chosen.now or datetime.now(UTC), assume_unschedulable=chosen.assume_unschedulable
+    sys.stdout.write(shown)
+    sys.stdout.flush()
+    told = [*looked.told, *(looked.placed(one) for one in planned.cluster.problems)]
+    _tell(told)
+    return 1 if told else 0
+
+
+def _default_catalogue(*, is_live: bool) -> str:
+    """Answer where a live cluster's catalogue is; files are planned with without asking anybody."""
+    bucket = os.environ.get("JOINER_BUCKET_NAME")
+    return (f"s3://{bucket}" if bucket else AWS) if is_live else ""
+
+
+def _planned(chosen: argparse.Namespace, source: str, options: Options, now: datetime) -> tuple[Looked, Planned]:
+    """Read what there is, and decide.
+
+    Raises:
+        InputError: there is no catalogue, or a live cluster cannot be read.
+    """
+    began = perf_counter()
+    looked = look_at(chosen, now)
+    catalogue, problems = catalogue_at(source, looked.cluster, looked.hints, now)
+    cluster = replace(
+        looked.cluster, catalogue=catalogue, problems=tuple(sorted({*looked.cluster.problems, *problems}))
     )
-    cluster = replace(cluster, catalogue=catalogue)
+    cluster = _featured(cluster)
     decoded = perf_counter()
-    placement = solve(cluster, options=options)
+    waiting = sum(pod.is_provisionable() for pod in cluster.pods)
+    with progress(f"planning for {count(waiting, 'pod')}"):
+        placement = plan(cluster, options=options).placement
     planned = Planned(
         cluster=cluster,
         placement=placement,
+        options=options,
         unreadable=tuple(unreadable(cluster)),
+        notes=looked.notes,
         decode_seconds=decoded - began,
         solve_seconds=perf_counter() - decoded,
     )
-    sys.stdout.write(text(planned, chosen.output, Palette(enabled=sys.stdout.isatty())))
-    told += [f"{one.kind} {one.name}: {one.message}" for one in cluster.problems]
-    _tell(told)
-    return 1 if told else 0
+    return looked, planned
+
+
+def _featured(cluster: Cluster) -> Cluster:
+    """Answer *cluster* with what features that are on make of it.
+
+    Raises:
+        InputError: $FEATURE_GATES or $SCHEDULER_CONFIG cannot be read.
+    """
+    try:
+        return featured(cluster, os.environ.get("FEATURE_GATES", ""), os.environ.get("SCHEDULER_CONFIG", ""))
+    except ValueError as error:
+        raise InputError(f"$FEATURE_GATES or $SCHEDULER_CONFIG: {error}") from None
 
 
 def _options(chosen: argparse.Namespace) -> Options:
@@ -134,22 +209,31 @@ def options_from(chosen: argparse.Namespace, environ: Mapping[str, str]) -> Opti
 def unreadable(cluster: Cluster) -> Iterable[Unschedulable]:
     """Answer a verdict for each pod without a node that could not be read."""
     for one in cluster.problems:
-        if one.kind == "Pod" and not one.node:
+        if one.kind == "Pod" and not one.node and one.name != "*":
             yield Unschedulable(pod=one.name, reason="InvalidPod", message=one.message)
 
 
-def text(planned: Planned, output: Output, palette: Palette) -> str:
-    """Answer *planned* in the form that was asked for.
+def _shown(chosen: argparse.Namespace, planned: Planned) -> str:
+    """Answer what is printed.
 
     Raises:
-        InputError: that is YAML, and PyYAML is not installed.
+        InputError: there is no such pod.
     """
-    if output == "table":
-        return table(planned, palette)
-    encoded = msgspec.json.encode(document(planned))
-    if output == "json":
+    palette = palette_of(sys.stdout)
+    look = Look(width=None if chosen.wide else width_of(sys.stdout), is_whole=chosen.is_whole)
+    if chosen.pod is not None:
+        verdict = explain(planned, chosen.pod)
+        return page(verdict, palette, look) if chosen.output == "table" else _written(verdict_document(verdict), chosen)
+    return table(planned, palette, look) if chosen.output == "table" else _written(document(planned), chosen)
+
+
+def _written(some: dict[str, Any], chosen: argparse.Namespace) -> str:
+    encoded = msgspec.json.encode(some)
+    if chosen.output == "json":
         return msgspec.json.format(encoded, indent=1).decode() + "\n"
-    return str(yaml_module("-o yaml").safe_dump(msgspec.json.decode(encoded), sort_keys=False))
+    import yaml  # noqa: PLC0415 - who has JSON need not wait for YAML
+
+    return str(yaml.safe_dump(msgspec.json.decode(encoded), sort_keys=False, allow_unicode=True))
 
 
 def _tell(lines: Iterable[str]) -> None:

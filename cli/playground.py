@@ -103,7 +103,7 @@ def _play(chosen: argparse.Namespace, manifests: list[dict[str, Any]], stack: Ex
         kubeconfig = plane.processes.folder / "kubeconfig"
         kubeconfig.touch(mode=0o600)
         kubeconfig.write_text(plane.kubeconfig(), encoding="utf-8")
-    sys.stdout.write(_welcome(kubeconfig, aws.url))
+    sys.stdout.write(_welcome(kubeconfig, aws.url, _kubectl()))
     timeline = Timeline(Scenario(name="playground", says="what happens, as it happens", acts=()), _palette())
     attended = _Attended(playground, Commentary(playground, timeline.tell), plane.processes.died)
     with _stopping(playground):
@@ -147,24 +147,35 @@ def _furnish(playground: Playground, manifests: list[dict[str, Any]]) -> None:
     desk.apply_all(manifests)
 
 
-def _welcome(kubeconfig: Path, aws: str) -> str:
+def _kubectl() -> str:
+    """Answer what makes `kubectl` a command of the other terminal: the one that was built, if there is no other."""
+    from tests.controlplane.binaries import found  # noqa: PLC0415 - as above
+
+    built = found()
+    if shutil.which("kubectl"):
+        return ""
+    return f"  export PATH=$PATH:{built}\n" if built else "  (kubectl: https://kubernetes.io/docs/tasks/tools)\n"
+
+
+def _welcome(kubeconfig: Path, aws: str, kubectl: str) -> str:
     """Answer what somebody needs to know who is here for the first time."""
-    kubectl = "kubectl" if shutil.which("kubectl") else "kubectl (not on PATH: https://kubernetes.io/docs/tasks/tools)"
     here = os.path.relpath(EXAMPLES)
     return f"""
+AWS endpoint   {aws}   EC2, SSM, EKS and pricing, with any credentials:
+               aws --region us-east-1 --endpoint-url {aws} ec2 describe-instances
+               The functions' queues, table and bucket are inside this process, and cannot be looked at there.
 kubeconfig     {kubeconfig}
-AWS endpoint   {aws}   (EC2, SSM, EKS, pricing; any credentials)
 
-Three things to try, in another terminal:
+Three things to try. In another terminal, first:
   export KUBECONFIG={kubeconfig}
-
-  1  {kubectl} apply -f {here}/nodepool.yaml        a NodePool and the EC2NodeClass it names
+{kubectl}
+  1  kubectl apply -f {here}/nodepool.yaml        a NodePool and the EC2NodeClass it names
      kubectl get nodepools,ec2nodeclasses
   2  kubectl apply -f {here}/web.yaml && kubectl scale deployment web --replicas=20
-     kubectl get nodeclaims,nodes --watch          a node comes for the pods that wait
+     kubectl get nodeclaims,nodes --watch          within a minute a node comes for the pods that wait
   3  interrupt                                     typed here: EC2 takes the busiest spot node back
 
-Ctrl-C ends everything.
+`help` here lists what else may be typed. Ctrl-C ends everything.
 
 """
 

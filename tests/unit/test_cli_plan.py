@@ -1,70 +1,22 @@
 """`joiner plan`: files in, a table or a document out."""
 
-import importlib
 import io
 import json
+import sys
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
 import yaml
 
+from cli.look import Looked, look_at
 from cli.main import main
+from cli.progress import progress
+from tests.unit.cli_objects import CATALOGUE, EXISTING, POOL, Object, deployment, pod, pool, sold
 
+Out = pytest.CaptureFixture[str]
 TAKEN = "2026-11-21T08:00:00Z"
-POOL = {
-    "apiVersion": "karpenter.sh/v1",
-    "kind": "NodePool",
-    "metadata": {"name": "default"},
-    "spec": {
-        "template": {
-            "spec": {
-                "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"},
-                "requirements": [],
-                "taints": [{"key": "team", "value": "a", "effect": "NoSchedule"}],
-            }
-        }
-    },
-}
-
-
-def pod(name: str, cpu: str = "1", **spec: Any) -> dict[str, Any]:
-    """A bare manifest that tolerates the pool's taint."""
-    some = {"containers": [{"name": "app", "resources": {"requests": {"cpu": cpu, "memory": "1Gi"}}}]}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name},
-        "spec": some | {"tolerations": [{"key": "team", "operator": "Exists"}]} | spec,
-    }
-
-
-def sold(name: str, cpu: int, price: float) -> dict[str, Any]:
-    """A type in two zones, dearer in the second."""
-    return {
-        "name": name,
-        "labels": {"kubernetes.io/arch": ["amd64"]},
-        "capacity": {"cpu": str(cpu), "memory": f"{cpu * 4}Gi", "pods": "110"},
-        "overhead": {},
-        "offerings": [
-            {"zone": zone, "zoneId": zone, "capacityType": "on-demand", "price": price * factor, "available": True}
-            for zone, factor in (("a", 1), ("b", 2))
-        ],
-    }
-
-
-CATALOGUE = {"region": "nowhere", "instanceTypes": [sold("m.02", 2, 0.1), sold("m.04", 4, 0.2)]}
-EXISTING = {
-    "apiVersion": "v1",
-    "kind": "Node",
-    "metadata": {"name": "here"},
-    "spec": {},
-    "status": {
-        "capacity": {"cpu": "1", "memory": "4Gi", "pods": "10"},
-        "allocatable": {"cpu": "1", "memory": "4Gi", "pods": "10"},
-        "conditions": [{"type": "Ready", "status": "True"}],
-    },
-}
 
 
 @pytest.fixture
@@ -83,9 +35,7 @@ def plan(catalogue: str, *arguments: str) -> int:
     return main(["plan", "--instance-types", catalogue, "--now", TAKEN, *arguments])
 
 
-def test_the_document_has_each_pending_pod_once_and_the_price(
-    tmp_path: Path, catalogue: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_document_has_each_pending_pod_once_and_the_price(tmp_path: Path, catalogue: str, capsys: Out) -> None:
     cluster = write(tmp_path / "cluster.json", POOL, EXISTING, pod("a"), pod("b"), pod("c"), pod("huge", "64"))
     assert plan(catalogue, "-f", cluster, "-o", "json") == 0
     told = json.loads(capsys.readouterr().out)
@@ -96,12 +46,17 @@ def test_the_document_has_each_pending_pod_once_and_the_price(
     assert new["taints"] == [{"key": "team", "effect": "NoSchedule", "value": "a"}]
     assert new["requests"] == {"cpu": "2", "memory": "2Gi", "pods": "2"}
     assert (left["pod"], left["reason"]) == ("default/huge", "NoInstanceTypeFits")
-    assert told["totals"] == {"pods": 4, "scheduled": 3, "newNodes": 1, "price": 0.1, "greedyPrice": 0.1}
+    assert told["totals"] == {
+        "pods": 4,
+        "scheduled": 3,
+        "newNodes": 1,
+        "price": 0.1,
+        "greedyPrice": 0.1,
+        "secondLaunches": 0,
+    }
 
 
-def test_the_same_input_gives_the_same_bytes_but_for_the_seconds(
-    tmp_path: Path, catalogue: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_same_input_gives_the_same_bytes_but_for_the_seconds(tmp_path: Path, catalogue: str, capsys: Out) -> None:
     cluster = write(tmp_path / "cluster.json", *(pod(f"p{number}") for number in range(9)), POOL)
     told = []
     for _ in range(2):
@@ -110,7 +65,7 @@ def test_the_same_input_gives_the_same_bytes_but_for_the_seconds(
     assert told[0] == told[1]
 
 
-def test_yaml_says_the_same_as_json(tmp_path: Path, catalogue: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_yaml_says_the_same_as_json(tmp_path: Path, catalogue: str, capsys: Out) -> None:
     (tmp_path / "pods.yaml").write_text(yaml.safe_dump_all([pod("a"), None, [pod("b")]]))
     pool = write(tmp_path / "pool.json", POOL)
     told = {}
@@ -121,9 +76,7 @@ def test_yaml_says_the_same_as_json(tmp_path: Path, catalogue: str, capsys: pyte
     assert told["json"]["totals"]["scheduled"] == 2
 
 
-def test_a_table_says_what_is_bought_and_who_is_left_out(
-    tmp_path: Path, catalogue: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_table_says_what_is_bought_and_who_is_left_out(tmp_path: Path, catalogue: str, capsys: Out) -> None:
     large = (pod(f"huge-{number}", "64") for number in range(5))
     cluster = write(tmp_path / "cluster.json", POOL, EXISTING, pod("a"), pod("b"), pod("c"), *large)
     assert plan(catalogue, "-f", cluster) == 0
@@ -132,20 +85,18 @@ def test_a_table_says_what_is_bought_and_who_is_left_out(
     row = ["default", "m.02", "a*", "on-demand", "1", "2", "100%", "25%", "2", "0.1000", "0.1000"]
     assert row in [line.split() for line in told.splitlines()]
     assert "  here  1 pod  default/a\n" in told
-    assert "  5 pods  NoInstanceTypeFits: default/huge-0, default/huge-1, default/huge-2 and 2 more\n" in told
+    assert "  5 pods: default/huge-0, default/huge-1, default/huge-2 and 2 more: NoInstanceTypeFits\n" in told
     assert "    pool default: no instance type has 64 cpu\n" in told
     assert "total $0.1000 per hour, $73.00 per month of 730 hours\n" in told
     assert "* the cheapest of several zones" in told
 
 
-def test_nothing_to_do_is_said(tmp_path: Path, catalogue: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_to_do_is_said(tmp_path: Path, catalogue: str, capsys: Out) -> None:
     assert plan(catalogue, "-f", write(tmp_path / "cluster.json", POOL)) == 0
     assert capsys.readouterr().out.startswith("no pod waits for a node\n")
 
 
-def test_what_a_greedy_plan_would_have_cost_is_told(
-    tmp_path: Path, catalogue: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_a_greedy_plan_would_have_cost_is_told(tmp_path: Path, catalogue: str, capsys: Out) -> None:
     dear = {"region": "nowhere", "instanceTypes": [sold("m.02", 2, 0.1), sold("m.08", 8, 2.0)]}
     Path(catalogue).write_text(json.dumps(dear))
     cluster = write(tmp_path / "cluster.json", POOL, *(pod(f"p{number}", "500m") for number in range(16)))
@@ -154,7 +105,7 @@ def test_what_a_greedy_plan_would_have_cost_is_told(
 
 
 def test_a_folder_is_read_and_standard_input_may_hold_several_documents(
-    tmp_path: Path, catalogue: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, catalogue: str, capsys: Out, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "objects"
     folder.mkdir()
@@ -166,34 +117,7 @@ def test_a_folder_is_read_and_standard_input_may_hold_several_documents(
     assert json.loads(capsys.readouterr().out)["totals"]["scheduled"] == 2
 
 
-@pytest.mark.parametrize(
-    ("name", "body", "said"),
-    [
-        ("bad.json", "{", "bad.json: not JSON"),
-        ("bad.yaml", "a: [", "bad.yaml: not YAML"),
-        ("odd.json", "[7]", "odd.json: holds something that is no object: '7'"),
-        ("", "", "holds no file that ends in"),
-        ("none.json", None, "none.json: No such file"),
-    ],
-)
-def test_what_cannot_be_read_is_named_and_the_rest_is_planned(
-    tmp_path: Path, catalogue: str, capsys: pytest.CaptureFixture[str], name: str, body: str | None, said: str
-) -> None:
-    folder = tmp_path / "bad"
-    folder.mkdir()
-    path = folder / name
-    if body:
-        path.write_text(body)
-    good = write(tmp_path / "good.json", POOL, pod("a"))
-    assert plan(catalogue, "-f", str(path), "-f", good, "-o", "json") == 1
-    told = capsys.readouterr()
-    assert said in told.err
-    assert json.loads(told.out)["totals"]["scheduled"] == 1
-
-
-def test_a_pod_that_cannot_be_read_is_an_answer_and_a_problem(
-    tmp_path: Path, catalogue: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_pod_that_cannot_be_read_is_an_answer_and_a_problem(tmp_path: Path, catalogue: str, capsys: Out) -> None:
     cluster = write(tmp_path / "cluster.json", POOL, pod("a"), pod("poison", "many"))
     assert plan(catalogue, "-f", cluster, "-o", "json") == 1
     told = capsys.readouterr()
@@ -204,46 +128,8 @@ def test_a_pod_that_cannot_be_read_is_an_answer_and_a_problem(
     assert document["totals"]["pods"] == 2
 
 
-@pytest.mark.parametrize("body", [None, "{}", "- 1\n- 2\n", "a: b"])
-def test_without_a_catalogue_nothing_is_planned(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], body: str | None
-) -> None:
-    path = tmp_path / "catalogue.json"
-    if body is not None:
-        path.write_text(body)
-    assert plan(str(path), "-f", write(tmp_path / "cluster.json", POOL)) == 1
-    told = capsys.readouterr()
-    assert not told.out
-    assert "catalogue.json: " in told.err
-
-
-def test_a_catalogue_may_be_yaml(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "catalogue.yaml"
-    path.write_text(yaml.safe_dump(CATALOGUE))
-    cluster = write(tmp_path / "cluster.json", POOL, pod("a"))
-    assert plan(str(path), "-f", cluster) == 0
-    assert "m.02" in capsys.readouterr().out
-
-
-def test_json_needs_no_yaml_and_yaml_says_what_it_needs(
-    tmp_path: Path, catalogue: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    real = importlib.import_module
-
-    def missing(name: str, package: str | None = None) -> Any:
-        if name == "yaml":
-            raise ImportError(name)
-        return real(name, package)
-
-    monkeypatch.setattr(importlib, "import_module", missing)
-    cluster = write(tmp_path / "cluster.json", POOL, pod("a"))
-    assert plan(catalogue, "-f", cluster) == 0
-    assert plan(catalogue, "-f", cluster, "-o", "yaml") == 1
-    assert "YAML needs PyYAML" in capsys.readouterr().err
-
-
 def test_flags_win_over_the_environment(
-    tmp_path: Path, catalogue: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, catalogue: str, capsys: Out, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     various = json.loads(json.dumps(POOL))
     asked = {"key": "node.kubernetes.io/instance-type", "operator": "Exists", "minValues": 3}
@@ -268,9 +154,211 @@ def test_wrong_usage_is_two(
     assert left.value.code == 2
 
 
-def test_a_pod_without_a_verdict_waits_unless_told_otherwise(
-    tmp_path: Path, catalogue: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_pod_without_a_verdict_waits_unless_told_otherwise(tmp_path: Path, catalogue: str, capsys: Out) -> None:
     cluster = write(tmp_path / "cluster.json", POOL, pod("a"))
     assert plan(catalogue, "-f", cluster, "--no-assume-unschedulable") == 0
     assert capsys.readouterr().out.startswith("no pod waits")
+
+
+def test_what_is_left_out_is_grouped_by_cause_and_owner(tmp_path: Path, catalogue: str, capsys: Out) -> None:
+    """Pods of one cause are one entry, with whose they are; NodePools that say the same say it once."""
+    pools = [pool("b", taints=[{"key": "x", "effect": "NoSchedule"}]), pool("c"), pool("a")]
+    large = [deployment("big", 3), deployment("vast", 2)]
+    for one in large:
+        one["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "64"
+    volumes: Object = {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data-@"}}]}
+    named = [json.loads(json.dumps(pod(name, **volumes)).replace("@", name)) for name in ("cart-0", "cart-1")]
+    cluster = write(tmp_path / "cluster.json", *pools, *large, pod("huge", "64"), *named)
+    assert plan(catalogue, "-f", cluster) == 0
+    told = capsys.readouterr().out
+    owners = "3 of Deployment default/big, 2 of Deployment default/vast, 1 without owner"
+    assert (
+        f"  6 pods: {owners}: NoInstanceTypeFits\n    pools c, a: no instance type has 64 cpu\n"
+        "    pool b: needs toleration x:NoSchedule\n"
+    ) in told
+    assert "  2 pods: default/cart-0, default/cart-1: VolumeNotUsable\n    PersistentVolumeClaim data-<pod>" in told
+
+
+def test_one_workload_is_named_alone(tmp_path: Path, catalogue: str, capsys: Out) -> None:
+    assert plan(catalogue, "-f", write(tmp_path / "cluster.json", deployment("web", 2))) == 0
+    assert (
+        "  2 pods of Deployment default/web: NoNodePool\n    there is no NodePool: create one\n"
+        in capsys.readouterr().out
+    )
+
+
+def test_a_pod_of_a_replica_set_is_its_deployments(tmp_path: Path, catalogue: str, capsys: Out) -> None:
+    one = pod("web-5d4f8-x", labels={"pod-template-hash": "5d4f8"})
+    one["metadata"]["ownerReferences"] = [
+        {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-5d4f8", "uid": "u", "controller": True}
+    ]
+    assert plan(catalogue, "-f", write(tmp_path / "cluster.json", one)) == 0
+    assert "1 pod of Deployment default/web: NoNodePool" in capsys.readouterr().out
+
+
+MANY = [pool(f"p{number:02}", labels={}) for number in range(20)]
+
+
+@pytest.mark.parametrize("flags", [(), ("--all",)])
+def test_long_lists_are_cut_unless_they_are_wanted_whole(
+    tmp_path: Path, catalogue: str, capsys: Out, flags: tuple[str, ...]
+) -> None:
+    pods = [pod(f"a{number:02}", nodeSelector={"karpenter.sh/nodepool": f"p{number:02}"}) for number in range(20)]
+    lost = [pod(f"z{number:02}", nodeSelector={"place": f"a place {number:02}"}) for number in range(20)]
+    nodes = [
+        EXISTING | {"metadata": {"name": f"n{number:02}", "labels": {"on": f"n{number:02}"}}} for number in range(20)
+    ]
+    fits = [pod(f"f{number:02}", nodeSelector={"on": f"n{number:02}"}) for number in range(20)]
+    assert plan(catalogue, "-f", write(tmp_path / "cluster.json", *MANY, *pods, *lost, *nodes, *fits), *flags) == 0
+    told = capsys.readouterr().out
+    shown = sum(line.startswith("p") and "m.02" in line for line in told.splitlines())
+    more = ("… and 5 more kinds, 5 nodes, $0.5000 per hour", "… and 5 pods on 5 more nodes", "for 5 other reasons")
+    assert shown == (20 if flags else 15)
+    assert [words in told for words in more] == [not flags] * 3
+    assert ("default/z19" in told) is bool(flags)
+
+
+@pytest.mark.parametrize(
+    ("columns", "head"),
+    [
+        (102, "POOL TYPE ZONE CAPACITY NODES PODS EACH CPU MEMORY OR ANY OF $/H EACH $/H"),
+        (85, "POOL TYPE ZONE CAPACITY NODES PODS EACH CPU MEMORY $/H"),
+        (78, "POOL TYPE ZONE CAPACITY NODES PODS CPU MEMORY $/H"),
+        (50, "POOL TYPE ZONE CAPACITY NODES $/H"),
+        (20, "POOL TYPE ZONE CAPACITY NODES $/H"),
+    ],
+)
+def test_a_narrow_terminal_has_fewer_columns_and_shorter_lines(
+    tmp_path: Path, catalogue: str, capsys: Out, monkeypatch: pytest.MonkeyPatch, columns: int, head: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    lost = deployment("lost", 3)
+    lost["spec"]["template"]["spec"]["nodeSelector"] = {"a-label": "that-nobody-has"}
+    cluster = write(tmp_path / "cluster.json", pool("a-rather-long-name"), pod("a"), lost, EXISTING, pod("b"))
+    assert plan(catalogue, "-f", cluster) == 0
+    told = capsys.readouterr().out.splitlines()
+    assert " ".join(next(line for line in told if line.startswith("POOL")).split()) == head
+    if columns >= 50:
+        assert [line for line in told if len(line) > columns] == []
+    assert plan(catalogue, "-f", cluster, "--wide") == 0
+    assert "OR ANY OF" in capsys.readouterr().out
+
+
+def test_colours_are_for_terminals_that_want_them(
+    tmp_path: Path, catalogue: str, capsys: Out, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    cluster = write(tmp_path / "cluster.json", POOL, pod("a"))
+    found = []
+    for variables in ({}, {"NO_COLOR": "1"}, {"TERM": "dumb"}):
+        with monkeypatch.context() as patch:
+            for name, value in ({"TERM": "xterm", "NO_COLOR": "", "COLUMNS": "120"} | variables).items():
+                patch.setenv(name, value)
+            shown = Terminal()
+            patch.setattr("sys.stdout", shown)
+            assert plan(catalogue, "-f", cluster) == 0
+            found.append("\x1b[" in shown.getvalue())
+    assert found == [True, False, False]
+    assert plan(catalogue, "-f", cluster) == 0
+    assert "\x1b[" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("priced_at", "said"),
+    [
+        (None, "prices of an unknown day: the catalogue has no pricedAt\n"),
+        ("2026-11-21T05:30:00Z", "prices of 2026-11-21 05:30 UTC, 2 hours old\n"),
+        ("2026-11-01T08:00:00Z", "20 days old: spot prices are others by now, fetch a new catalogue\n"),
+    ],
+)
+def test_how_old_the_prices_are_is_told(
+    tmp_path: Path, catalogue: str, capsys: Out, priced_at: str | None, said: str
+) -> None:
+    Path(catalogue).write_text(json.dumps(CATALOGUE | {"pricedAt": priced_at}))
+    assert plan(catalogue, "-f", write(tmp_path / "cluster.json", POOL, pod("a"))) == 0
+    assert said in capsys.readouterr().out
+
+
+def test_prices_that_could_not_be_asked_for_are_said_to_be_old(tmp_path: Path, catalogue: str, capsys: Out) -> None:
+    old = json.loads(json.dumps(CATALOGUE | {"pricedAt": "2026-11-21T05:30:00Z"}))
+    for offering in old["instanceTypes"][0]["offerings"]:
+        offering["estimated"] = True
+    capacity_type = old["instanceTypes"][0]["offerings"][0]["capacityType"]
+    Path(catalogue).write_text(json.dumps(old))
+    path = write(tmp_path / "cluster.json", POOL, pod("a"))
+    assert plan(catalogue, "-f", path) == 0
+    assert f"2 hours old; {capacity_type} prices could not be asked for since" in capsys.readouterr().out
+    assert plan(catalogue, "-f", path, "-o", "json") == 0
+    assert json.loads(capsys.readouterr().out)["pricesEstimated"] == [capacity_type]
+
+
+def test_what_takes_long_is_told_on_standard_error(
+    tmp_path: Path, catalogue: str, capsys: Out, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slow(*arguments: Any) -> Looked:
+        with progress("thinking", patience=0):
+            told.wait(5)
+        return look_at(*arguments)
+
+    def flush() -> None:
+        real()
+        told.set()
+
+    told, real = Event(), sys.stderr.flush
+    monkeypatch.setattr(sys.stderr, "flush", flush)
+    monkeypatch.setattr("cli.plan.look_at", slow)
+    assert plan(catalogue, "-f", write(tmp_path / "cluster.json", POOL, pod("a")), "-o", "json") == 0
+    shown = capsys.readouterr()
+    assert shown.err == "joiner: thinking …\n"
+    assert json.loads(shown.out)["totals"]["scheduled"] == 1
+
+
+def test_what_is_decided_only_at_launch_is_noted(tmp_path: Path, catalogue: str, capsys: Out) -> None:
+    spread = {
+        "maxSkew": 1,
+        "topologyKey": "karpenter.sh/capacity-type",
+        "whenUnsatisfiable": "ScheduleAnyway",
+        "labelSelector": {"matchLabels": {"app": "a"}},
+    }
+    zones = spread | {"topologyKey": "topology.kubernetes.io/zone"}
+    some = [pod(f"a{number}", labels={"app": "a"}, topologySpreadConstraints=[spread, zones]) for number in range(3)]
+    beside = pod("b", affinity={"podAffinity": {_PREFERRED: [{"weight": 1, "podAffinityTerm": _near("a")}]}})
+    assert plan(catalogue, "-f", write(tmp_path / "cluster.json", POOL, *some, beside), "-o", "json") == 0
+    told = json.loads(capsys.readouterr().out)
+    undecided = {one["pod"] for one in told["approximations"]}
+    assert plan(catalogue, "-f", write(tmp_path / "cluster.json", POOL, *some, beside)) == 0
+    assert ("decided only at launch" in capsys.readouterr().out) is bool(undecided)
+
+
+_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+def _near(app: str) -> dict[str, Any]:
+    return {"topologyKey": "topology.kubernetes.io/zone", "labelSelector": {"matchLabels": {"app": app}}}
+
+
+def test_the_example_does_what_its_comment_says(capsys: Out) -> None:
+    assert plan("examples/catalogue.json", "-f", "examples/plan") == 0
+    told = capsys.readouterr().out
+    assert "2 pods of Deployment shop/search: NoInstanceTypeFits" in told
+    assert "12), Deployment shop/search (2), Job shop/recommend (1)" in told
+
+
+@pytest.mark.parametrize("name", ["FEATURE_GATES", "SCHEDULER_CONFIG"])
+def test_features_that_cannot_be_read_are_refused(
+    tmp_path: Path, catalogue: str, capsys: Out, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv(name, "NodeOverlay=maybe")
+    assert plan(catalogue, "-f", write(tmp_path / "cluster.json", POOL, pod("a"))) == 1
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert f"${name}" in told.err
+
+
+def test_what_is_to_be_planned_must_be_said(catalogue: str, capsys: Out) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        plan(catalogue)
+    assert "name files with -f, or a live cluster with --context" in capsys.readouterr().err

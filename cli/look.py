@@ -1,0 +1,98 @@
+"""Everything that is to be planned with: files, a live cluster, or both."""
+
+import argparse
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import Final
+
+import msgspec
+
+from cli.files import Tell
+from cli.inputs import documents_in, objects_of
+from cli.left_out import NAMED
+from cli.manifests import Manifests, manifests
+from cli.progress import progress
+from cli.text import some
+from shared.model.cluster import Cluster
+from shared.model.objects import Problem
+from shared.snapshot.documents import cluster_from_documents
+from shared.snapshot.flat import Source
+from shared.snapshot.kinds import LISTINGS
+from shared.snapshot.optional import OPTIONAL
+
+_CLAIM: Final = "PersistentVolumeClaim"
+
+
+class Looked(msgspec.Struct, frozen=True, kw_only=True):
+    """What was found."""
+
+    cluster: Cluster
+    told: tuple[str, ...]
+    """What could not be read."""
+    notes: tuple[str, ...]
+    hints: tuple[str, ...] = ()
+    """What may tell the region: ARN and endpoint of a live cluster."""
+    places: Mapping[tuple[str, str], str] = {}
+    """Where objects are written, by kind and name."""
+
+    def placed(self, problem: Problem) -> str:
+        """Answer *problem* in words, with the place where its object is written."""
+        where = self.places.get((problem.kind, problem.name))
+        return f"{f'{where}: ' if where else ''}{problem.kind} {problem.name}: {problem.message}"
+
+
+def look_at(chosen: argparse.Namespace, now: datetime) -> Looked:
+    """Read what *chosen* names, as of *now*.
+
+    Raises:
+        InputError: a live cluster cannot be read. Of files what cannot be read is told.
+    """
+    told: list[str] = []
+    assumed = chosen.assume_unschedulable
+    if chosen.context is None and chosen.kubeconfig is None:
+        with progress(f"reading {some(chosen.filename, NAMED)}"):
+            found = _files(chosen.filename, told.append, {})
+            cluster = cluster_from_documents(found.objects, now, assume_unschedulable=assumed is not False)
+        return Looked(cluster=cluster, told=tuple(told), notes=found.notes, places=found.places)
+    return _live(chosen, now, told)
+
+
+def _live(chosen: argparse.Namespace, now: datetime, told: list[str]) -> Looked:
+    from cli.kubeconfig import reach  # noqa: PLC0415 - the client library takes half a second
+    from cli.live import all_waiting, default_storage_class, joined, live_cluster, running_labels  # noqa: PLC0415
+
+    reached = reach(chosen.kubeconfig or "", chosen.context or "")
+    wanted = (*OPTIONAL, *LISTINGS) if _are_features_on() else LISTINGS
+    cluster, notes = live_cluster(reached.kube, now, reached.context, wanted)
+    if chosen.assume_unschedulable:
+        cluster = all_waiting(cluster)
+    found = _files(chosen.filename, told.append, running_labels(cluster))
+    found = msgspec.structs.replace(found, objects=tuple(_classed(found.objects, default_storage_class(cluster))))
+    applied = cluster_from_documents(found.objects, now, assume_unschedulable=chosen.assume_unschedulable is not False)
+    return Looked(
+        cluster=joined(cluster, applied),
+        told=tuple(told),
+        notes=(*notes, *found.notes),
+        hints=(reached.cluster, reached.server),
+        places=found.places,
+    )
+
+
+def _files(sources: Iterable[str], tell: Tell, running: Mapping[str, list[Mapping[str, str]]]) -> Manifests:
+    return manifests(objects_of(documents_in(sources, tell), tell), tell, running, are_features_on=_are_features_on())
+
+
+def _are_features_on() -> bool:
+    """Whether objects may count that otherwise nothing depends on."""
+    return bool(os.environ.get("FEATURE_GATES") or os.environ.get("SCHEDULER_CONFIG"))
+
+
+def _classed(objects: Iterable[Source], default: str) -> Iterator[Source]:
+    """Iterate over *objects*; volume claims without class have the live cluster's default."""
+    for one in objects:
+        spec = one.get("spec") if isinstance(one, dict) else None
+        if default and isinstance(one, dict) and one.get("kind") == _CLAIM and isinstance(spec, dict):
+            yield one | {"spec": {"storageClassName": default} | spec}
+        else:
+            yield one

@@ -1,0 +1,28 @@
+"""What takes long is told on standard error, once it does."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Timer
+from typing import Final
+
+PATIENCE: Final = 2.0
+"""Seconds for which nobody wonders."""
+
+
+@contextmanager
+def progress(what: str, patience: float = PATIENCE) -> Iterator[None]:
+    """Say *what* goes on if it goes on for *patience* seconds."""
+    told = Timer(patience, _say, (f"{what} …",))
+    told.daemon = True
+    told.start()
+    try:
+        yield
+    finally:
+        told.cancel()
+        told.join()
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(f"joiner: {line}\n")
+    sys.stderr.flush()

@@ -1,0 +1,143 @@
+"""`joiner catalog`: what the cloud sells, as a file."""
+
+import gzip
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from cli.main import main
+from shared.aws.pricing import BotoPrices
+from shared.errors import Unreachable
+from sim.clock import Clock
+from sim.cloud.cloud import Cloud
+from sim.http.server import EmbeddedAws
+from tests.unit.cli_objects import CATALOGUE
+from tests.unit.test_cli_catalogues import NODE_CLASS
+
+Out = pytest.CaptureFixture[str]
+
+
+def catalog(*arguments: str) -> int:
+    return main(["catalog", *arguments])
+
+
+@pytest.mark.loopback
+def test_the_embedded_cloud_is_asked_over_http(tmp_path: Path, capsys: Out) -> None:
+    before = dict(os.environ)
+    classes, path = tmp_path / "class.yaml", tmp_path / "catalogue.json"
+    classes.write_text(yaml.safe_dump(NODE_CLASS))
+    assert catalog("build", "--embedded", "-o", str(path), "-f", str(classes), "--region", "eu-west-1") == 0
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert "eu-west-1, " in told.err
+    assert "types in 3 zones for default" in told.err
+    assert " calls, " in told.err
+    made: dict[str, Any] = json.loads(path.read_bytes())
+    assert {offering["zone"] for one in made["nodeClasses"]["default"] for offering in one["offerings"]} == {
+        "eu-west-1a",
+        "eu-west-1b",
+        "eu-west-1c",
+    }
+    assert len(made["nodeClasses"]["default"]) > 700
+    assert dict(os.environ) == before
+
+    assert catalog("show", str(path), "m5.large") == 0
+    shown = capsys.readouterr().out
+    assert "m5.large for default\n  capacity: cpu 2, " in shown
+    assert "  karpenter.k8s.aws/instance-family: m5\n" in shown
+    assert "eu-west-1a on-demand: 0." in shown
+
+
+@pytest.mark.loopback
+def test_it_may_be_compressed_and_is_read_back(tmp_path: Path, capsys: Out) -> None:
+    path = tmp_path / "catalogue.json.gz"
+    assert catalog("build", "--embedded", "-o", str(path)) == 0
+    assert path.stat().st_size < 300_000
+    assert json.loads(gzip.decompress(path.read_bytes()))["region"] == "us-east-1"
+    capsys.readouterr()
+    assert catalog("show", str(path)) == 0
+    assert "types in 3 zones, prices of 2026-" in capsys.readouterr().out
+    assert catalog("show", str(path), "x9.large") == 1
+    assert "x9.large: is not in" in capsys.readouterr().err
+
+
+@pytest.mark.loopback
+def test_a_price_list_is_used_where_none_can_be_asked_for_and_said_to_be_old(
+    tmp_path: Path, capsys: Out, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, prices = tmp_path / "catalogue.json", tmp_path / "prices.json"
+    assert catalog("prices", "--embedded", "-o", str(prices)) == 0
+    assert "prices of us-east-1" in capsys.readouterr().err
+    listed = json.loads(prices.read_bytes())
+    assert set(listed) == {"region", "pricedAt", "onDemand"}
+
+    def deaf(*_: object) -> None:
+        raise Unreachable("nobody there")
+
+    monkeypatch.setattr(BotoPrices, "on_demand", deaf)
+    assert catalog("build", "--embedded", "-o", str(path)) == 1
+    assert "Unreachable: nobody there" in capsys.readouterr().err
+    assert catalog("build", "--embedded", "-o", str(path), "--prices", str(prices)) == 0
+    assert "on-demand prices could not be asked for and are of that day" in capsys.readouterr().err
+    assert catalog("show", str(path), "m5.large") == 0
+    assert "price of an earlier day" in capsys.readouterr().out
+    prices.write_text("[]")
+    assert catalog("build", "--embedded", "-o", str(path), "--prices", str(prices)) == 1
+    assert "ValidationError" in capsys.readouterr().err
+
+
+@pytest.mark.loopback
+def test_the_account_is_asked_in_the_region_of_its_credentials(
+    monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    with EmbeddedAws(Cloud(Clock())) as server:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", server.url)
+        assert catalog("prices", "-o", "-") == 0
+    assert json.loads(capfdbinary.readouterr().out)["region"] == "us-east-1"
+
+
+def test_a_region_that_nobody_knows_is_asked_for(monkeypatch: pytest.MonkeyPatch, capsys: Out) -> None:
+    monkeypatch.delenv("AWS_DEFAULT_REGION")
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/nonexistent")
+    assert catalog("prices", "-o", "-") == 1
+    assert "which region is not known: write --region" in capsys.readouterr().err
+
+
+@pytest.mark.loopback
+def test_a_node_class_that_cannot_be_read_is_named_and_the_rest_is_written(tmp_path: Path, capsys: Out) -> None:
+    bad = json.loads(json.dumps(NODE_CLASS)) | {"metadata": {"name": "bad"}}
+    bad["spec"]["blockDeviceMappings"] = [{"deviceName": "/dev/xvda", "ebs": {"volumeSize": "much"}}]
+    (tmp_path / "classes.yaml").write_text(yaml.safe_dump_all([NODE_CLASS, bad]))
+    path = tmp_path / "c.json.gz"
+    assert catalog("build", "--embedded", "-o", str(path), "-f", str(tmp_path / "classes.yaml")) == 1
+    assert "EC2NodeClass bad: " in capsys.readouterr().err
+    assert set(json.loads(gzip.decompress(path.read_bytes()))["nodeClasses"]) == {"default"}
+
+
+@pytest.mark.loopback
+def test_what_cannot_be_read_or_written_is_said(tmp_path: Path, capsys: Out) -> None:
+    (tmp_path / "pod.yaml").write_text("apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n")
+    assert catalog("build", "--embedded", "-o", "-", "-f", str(tmp_path / "pod.yaml")) == 1
+    assert "holds no EC2NodeClass" in capsys.readouterr().err
+    assert catalog("prices", "--embedded", "-o", str(tmp_path / "none" / "prices.json")) == 1
+    assert "No such file or directory" in capsys.readouterr().err
+    assert catalog("show", str(tmp_path / "none.json.gz")) == 1
+    assert "check the path" in capsys.readouterr().err
+
+
+def test_a_type_that_is_not_available_says_so(tmp_path: Path, capsys: Out) -> None:
+    some = json.loads(json.dumps(CATALOGUE))
+    some["instanceTypes"][0]["offerings"][0]["available"] = False
+    (tmp_path / "c.json").write_text(json.dumps(some))
+    assert catalog("show", str(tmp_path / "c.json"), some["instanceTypes"][0]["name"]) == 0
+    assert "not available" in capsys.readouterr().out
+
+
+def test_without_an_action_it_says_which_there_are(capsys: Out) -> None:
+    with pytest.raises(SystemExit):
+        catalog()
+    assert "say what: build, prices or show" in capsys.readouterr().err

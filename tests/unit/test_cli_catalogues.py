@@ -1,0 +1,196 @@
+"""Where the catalogue of a plan comes from: a file, a bucket, the account; and what is said where there is none."""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+import yaml
+from botocore.config import Config
+
+from cli.catalogues import catalogue_at
+from cli.main import main
+from shared.model.cluster import Cluster
+from shared.model.nodes import Node
+from shared.model.objects import Meta
+from sim.clock import Clock
+from sim.cloud.cloud import Cloud
+from sim.http.server import EmbeddedAws
+from tests.unit.cli_objects import CATALOGUE, POOL, pod, pool
+
+Out = pytest.CaptureFixture[str]
+NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
+EMPTY = Cluster(taken_at=NOW)
+NODE_CLASS = {
+    "apiVersion": "karpenter.k8s.aws/v1",
+    "kind": "EC2NodeClass",
+    "metadata": {"name": "default"},
+    "spec": {
+        "role": "joiner-node",
+        "amiSelectorTerms": [{"alias": "al2023@latest"}],
+        "subnetSelectorTerms": [{"tags": {"karpenter.sh/discovery": "*"}}],
+        "securityGroupSelectorTerms": [{"tags": {"karpenter.sh/discovery": "*"}}],
+    },
+}
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> str:
+    path = tmp_path / "cluster.json"
+    path.write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": [POOL, pod("a")]}))
+    return str(path)
+
+
+@pytest.fixture
+def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[EmbeddedAws]:
+    with EmbeddedAws(Cloud(Clock())) as server:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", server.url)
+        yield server
+
+
+def plan(*arguments: str) -> int:
+    return main(["plan", "--now", "2026-11-21T08:00:00Z", *arguments])
+
+
+def test_a_catalogue_may_be_yaml(tmp_path: Path, cluster: str, capsys: Out) -> None:
+    path = tmp_path / "catalogue.yaml"
+    path.write_text(yaml.safe_dump(CATALOGUE))
+    assert plan("-f", cluster, "--instance-types", str(path)) == 0
+    assert "m.02" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (None, ("No such file or directory", "--instance-types aws")),
+        ("{}", ("not a catalogue: Object missing required field `region`",)),
+        ("[1, 2]", ("not a catalogue: Expected `object`, got `array`",)),
+        ("- 1\n- 2\n", ("not a catalogue",)),
+        ("a: b", ("not a catalogue",)),
+        ("a: 1\n---\nb: 1\n", ("2 documents, where one is expected",)),
+        ("a: b: c", (":1: not YAML: mapping values",)),
+        ("\0\1\2", ("is no text",)),
+        (json.dumps(CATALOGUE | {"instanceTypes": []}), ("region or instanceTypes: empty",)),
+        (json.dumps(CATALOGUE).replace('"cpu": "2"', '"cpu": "two"'), ("instanceTypes[m.02].capacity: cpu",)),
+        ("[" * 5000, ("not a catalogue",)),
+    ],
+)
+def test_without_a_catalogue_nothing_is_planned_and_the_remedy_is_said(
+    tmp_path: Path, cluster: str, capsys: Out, body: str | None, words: tuple[str, ...]
+) -> None:
+    path = tmp_path / "catalogue.json"
+    if body is not None:
+        path.write_text(body)
+    assert plan("-f", cluster, "--instance-types", str(path)) == 1
+    told = capsys.readouterr()
+    assert told.out == ""
+    for word in ("catalogue.json", *words):
+        assert word in told.err
+
+
+def test_files_need_a_catalogue_and_three_ways_to_one_are_told(cluster: str, capsys: Out) -> None:
+    with pytest.raises(SystemExit) as left:
+        plan("-f", cluster)
+    assert left.value.code == 2
+    told = capsys.readouterr().err
+    for way in ("--instance-types FILE", "s3://BUCKET", "aws:REGION"):
+        assert way in told
+
+
+@pytest.mark.loopback
+@pytest.mark.usefixtures("aws")
+def test_the_account_itself_is_asked(tmp_path: Path, capsys: Out) -> None:
+    path = tmp_path / "cluster.json"
+    on_demand = [{"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["on-demand"]}]
+    other = {"nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "unknown"}}
+    pools = (pool("a", requirements=on_demand), pool("b", requirements=on_demand, **other))
+    pods = (pod(name, nodeSelector={"karpenter.sh/nodepool": name}) for name in ("a", "b"))
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [NODE_CLASS, *pools, *pods]}))
+    assert plan("-f", str(path), "--instance-types", "aws:us-east-1", "-o", "json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["pricedAt"] == "2026-11-21T08:00:00Z"
+    assert [node["nodePool"] for node in told["newNodes"]] == ["a", "b"]
+    assert all(node["cheapest"]["zone"].startswith("us-east-1") for node in told["newNodes"])
+
+
+@pytest.mark.loopback
+def test_the_bucket_of_a_deployment_has_the_newest_catalogue(aws: EmbeddedAws, cluster: str, capsys: Out) -> None:
+    s3 = boto3.client("s3", endpoint_url=aws.url, config=Config(retries={"total_max_attempts": 1}))
+    s3.create_bucket(Bucket="joiner")
+    assert plan("-f", cluster, "--instance-types", "s3://joiner") == 1
+    assert "s3://joiner: holds no catalogue under catalogue/: run the catalog function" in capsys.readouterr().err
+
+    old, new, bad = (f"catalogue/2026112{day}T080000Z.json" for day in (1, 2, 3))
+    dearer = json.loads(json.dumps(CATALOGUE).replace("0.1", "0.7"))
+    for key, body in ((old, dearer), (new, CATALOGUE), (bad, {})):
+        s3.put_object(Bucket="joiner", Key=key, Body=json.dumps(body).encode())
+    found = []
+    for source in ("s3://joiner", f"s3://joiner/{old}"):
+        code = plan("-f", cluster, "--instance-types", source, "-o", "json")
+        told = capsys.readouterr()
+        found.append((code, json.loads(told.out)["totals"]["price"], f"Catalogue {bad}" in told.err))
+    assert found == [(1, 0.1, True), (0, 0.2, False)]
+    assert plan("-f", cluster, "--instance-types", f"s3://joiner/{bad}") == 1
+    assert "not a catalogue" in capsys.readouterr().err
+    s3.close()
+
+
+@pytest.mark.loopback
+@pytest.mark.parametrize("source", ["aws:us-east-1", "s3://joiner"])
+def test_an_account_that_does_not_answer_is_said_with_other_ways(
+    cluster: str, capsys: Out, monkeypatch: pytest.MonkeyPatch, source: str
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+    monkeypatch.setattr("shared.aws.clients._config", lambda *_: Config(retries={"total_max_attempts": 1}))
+    assert plan("-f", cluster, "--instance-types", source) == 1
+    told = capsys.readouterr().err
+    assert f"joiner plan: {source}: Unreachable: " in told
+    assert "check credentials and region, or else" in told
+
+
+ARN = "arn:aws:eks:eu-west-1:123456789012:cluster/prod"
+ENDPOINT = "https://ABC.gr7.eu-central-1.eks.amazonaws.com"
+WHERE: list[tuple[dict[str, str], tuple[str, ...], str]] = [
+    ({"topology.kubernetes.io/region": "ap-south-1"}, (ARN,), "ap-south-1"),
+    ({}, (ARN, ENDPOINT), "eu-west-1"),
+    ({}, ("prod", ENDPOINT), "eu-central-1"),
+    ({}, ("prod", "https://127.0.0.1"), "us-east-1"),
+]
+
+
+@pytest.mark.parametrize(("labels", "hints", "region"), WHERE)
+def test_the_region_is_that_of_the_cluster(
+    monkeypatch: pytest.MonkeyPatch, labels: dict[str, str], hints: tuple[str, ...], region: str
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr("cli.catalogues._from_account", lambda where, *_: asked.append(where))
+    node = Node(meta=Meta(name="a", labels=tuple(labels.items())))
+    catalogue_at("aws", Cluster(taken_at=NOW, nodes=(node,)), hints, NOW)
+    assert asked == [region]
+
+
+def test_a_region_that_nobody_knows_is_asked_for(cluster: str, capsys: Out, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AWS_DEFAULT_REGION")
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/nonexistent")
+    assert plan("-f", cluster, "--instance-types", "aws") == 1
+    assert "which region is not known: write --instance-types aws:REGION" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("bucket", "source"), [("", "aws"), ("joiner", "s3://joiner")])
+def test_a_live_cluster_has_the_bucket_of_its_deployment_else_the_account(
+    monkeypatch: pytest.MonkeyPatch, bucket: str, source: str
+) -> None:
+    asked: list[Any] = []
+
+    def refuse(where: str, *_: object) -> None:
+        asked.append(where)
+        raise KeyboardInterrupt
+
+    monkeypatch.setenv("JOINER_BUCKET_NAME", bucket)
+    monkeypatch.setattr("cli.plan.catalogue_at", refuse)
+    monkeypatch.setattr("cli.plan.look_at", lambda *_: type("Looked", (), {"cluster": EMPTY, "hints": ()}))
+    assert plan("--context") == 130
+    assert asked == [source]

@@ -1,0 +1,284 @@
+"""`joiner plan --context`: a cluster over HTTP, as a kubeconfig describes it; listed, never written to."""
+
+import json
+import stat
+import sys
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from cli.kubeconfig import ReadOnlyKube, reach
+from cli.main import main
+from shared.errors import InvariantViolated
+from sim.clock import Clock
+from sim.cluster.api import ApiServer
+from sim.cluster.kube import InMemoryKube
+from tests.contract.kube_front import Front, create, serve
+from tests.unit.cli_objects import CATALOGUE, POOL, deployment, pod
+
+pytestmark = pytest.mark.loopback
+Out = pytest.CaptureFixture[str]
+TOKEN = "anything"  # noqa: S105 - it opens nothing
+PODS = "/api/v1/namespaces/default/pods"
+UNSCHEDULABLE = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}
+
+
+class Guarded(Front):
+    """An API server that writes down what it is asked, and wants a token."""
+
+    asked: ClassVar[list[tuple[str, str, str]]] = []
+    token: ClassVar[str] = ""
+    forbidden: ClassVar[str] = "/nothing"
+
+    def parse_request(self) -> bool:
+        whole = super().parse_request()
+        if whole:
+            given = self.headers.get("Authorization", "")
+            self.asked.append((self.command, self.path, given))
+            code = 401 if self.token and given != f"Bearer {self.token}" else 403 if self.forbidden in self.path else 0
+            if code:
+                self.send_response(code)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+                return False
+        return whole
+
+
+@pytest.fixture
+def kube() -> InMemoryKube:
+    return InMemoryKube(ApiServer(Clock()))
+
+
+@pytest.fixture
+def endpoint(kube: InMemoryKube) -> Iterator[str]:
+    Guarded.kube = kube
+    Guarded.asked, Guarded.token, Guarded.forbidden = [], "", "/nothing"
+    yield from serve(Guarded)
+
+
+def kubeconfig(path: Path, endpoint: str, **user: Any) -> str:
+    """Write a kubeconfig with two contexts: `here`, and `away`, where nobody answers."""
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [
+            {"name": "here", "cluster": {"server": endpoint}},
+            {"name": "away", "cluster": {"server": "http://127.0.0.1:1"}},
+        ],
+        "users": [{"name": "me", "user": user}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": "me"}} for name in ("here", "away")],
+        "current-context": "here",
+    }
+    path.write_text(json.dumps(config))
+    return str(path)
+
+
+@pytest.fixture
+def config(tmp_path: Path, endpoint: str) -> str:
+    return kubeconfig(tmp_path / "kubeconfig", endpoint, token=TOKEN)
+
+
+@pytest.fixture
+def catalogue(tmp_path: Path) -> str:
+    path = tmp_path / "catalogue.json"
+    path.write_text(json.dumps(CATALOGUE))
+    return str(path)
+
+
+def furnish(kube: InMemoryKube) -> None:
+    create(kube, "/apis/karpenter.sh/v1/nodepools", POOL)
+    for name in ("waits", "new"):
+        create(kube, PODS, pod(name))
+    kube.patch(f"{PODS}/waits/status", json.dumps({"status": UNSCHEDULABLE}).encode())
+
+
+def plan(catalogue: str, *arguments: str) -> int:
+    return main(["plan", "--instance-types", catalogue, "-o", "json", *arguments])
+
+
+def placed(capsys: Out) -> list[str]:
+    return [name for node in json.loads(capsys.readouterr().out)["newNodes"] for name in node["pods"]]
+
+
+def test_a_live_cluster_is_planned_for_and_only_listed(
+    kube: InMemoryKube, config: str, catalogue: str, capsys: Out
+) -> None:
+    furnish(kube)
+    Guarded.token = TOKEN
+    assert plan(catalogue, "--kubeconfig", config) == 0
+    assert placed(capsys) == ["default/waits"]
+    assert {verb for verb, _, _ in Guarded.asked} == {"GET"}
+    assert not [path for _, path, _ in Guarded.asked if "watch=" in path]
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [((), ["default/waits"]), (("--assume-unschedulable",), ["default/new", "default/waits"])],
+)
+def test_a_pod_that_kube_scheduler_has_not_looked_at_waits_only_if_it_is_said(
+    kube: InMemoryKube, config: str, catalogue: str, capsys: Out, flags: tuple[str, ...], expected: list[str]
+) -> None:
+    furnish(kube)
+    assert plan(catalogue, "--kubeconfig", config, "--context", "here", *flags) == 0
+    assert placed(capsys) == expected
+
+
+def test_files_are_what_would_be_applied(
+    kube: InMemoryKube, config: str, catalogue: str, capsys: Out, tmp_path: Path
+) -> None:
+    furnish(kube)
+    create(kube, PODS, pod("web-a", labels={"app": "web"}))
+    (tmp_path / "web.json").write_text(json.dumps(deployment("web", 3)))
+    assert plan(catalogue, "--kubeconfig", config, "-f", str(tmp_path / "web.json")) == 0
+    assert placed(capsys) == ["default/waits", "default/web-2", "default/web-3"]
+
+
+def test_claims_of_a_file_take_the_default_class_of_the_cluster(
+    kube: InMemoryKube, config: str, catalogue: str, capsys: Out, tmp_path: Path
+) -> None:
+    furnish(kube)
+    annotations = {"storageclass.kubernetes.io/is-default-class": "true"}
+    create(
+        kube,
+        "/apis/storage.k8s.io/v1/storageclasses",
+        {
+            "metadata": {"name": "gp3", "annotations": annotations},
+            "provisioner": "ebs.csi.aws.com",
+            "volumeBindingMode": "WaitForFirstConsumer",
+        },
+    )
+    claim = {"metadata": {"name": "data"}, "spec": {"resources": {"requests": {"storage": "1Gi"}}}}
+    body = deployment("db", 1, kind="StatefulSet", volumeClaimTemplates=[claim])
+    (tmp_path / "db.json").write_text(json.dumps(body))
+    assert plan(catalogue, "--kubeconfig", config, "-f", str(tmp_path / "db.json")) == 0
+    assert placed(capsys) == ["default/db-0", "default/waits"]
+
+
+def test_an_exec_plugin_gives_the_token(
+    kube: InMemoryKube, endpoint: str, catalogue: str, capsys: Out, tmp_path: Path
+) -> None:
+    furnish(kube)
+    Guarded.token = TOKEN
+    credential = {
+        "apiVersion": "client.authentication.k8s.io/v1beta1",
+        "kind": "ExecCredential",
+        "status": {"token": TOKEN},
+    }
+    plugin = tmp_path / "plugin"
+    plugin.write_text(f"#!{sys.executable}\nprint({json.dumps(credential)!r})\n")
+    plugin.chmod(stat.S_IRWXU)
+    asked = {"apiVersion": "client.authentication.k8s.io/v1beta1", "command": str(plugin)}
+    before = kubeconfig(tmp_path / "kubeconfig", endpoint, exec=asked)
+    text = Path(before).read_text()
+    assert plan(catalogue, "--kubeconfig", before) == 0
+    assert placed(capsys) == ["default/waits"]
+    assert Path(before).read_text() == text
+
+
+def test_the_kubeconfig_of_the_environment_is_taken(
+    kube: InMemoryKube, config: str, catalogue: str, capsys: Out, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    furnish(kube)
+    monkeypatch.setenv("KUBECONFIG", config)
+    assert plan(catalogue, "--context") == 0
+    assert placed(capsys) == ["default/waits"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "user", "token", "forbidden", "words"),
+    [
+        (("--context", "nowhere"), {}, "", "", ("context nowhere", "kubectl config get-contexts")),
+        (("--context", "away"), {}, "", "", ("away: GET /api", "see if kubectl gets an answer")),
+        (("--kubeconfig", "/nonexistent"), {}, "", "", ("/nonexistent: no such kubeconfig",)),
+        ((), {"token": "wrong"}, "right", "", ("401", "nothing can be planned without nodes")),
+        ((), {"token": "t"}, "", "/v1/pods", ("403", "nothing can be planned without pods")),
+        ((), {"exec": {"apiVersion": "v1", "command": "/no/plugin"}}, "", "", ("/no/plugin", "users[].user.exec")),
+        ((), {"client-certificate-data": "%%"}, "", "", ("not YAML",)),
+    ],
+)
+def test_who_cannot_be_reached_is_said_with_what_to_do(
+    endpoint: str,
+    catalogue: str,
+    capsys: Out,
+    tmp_path: Path,
+    arguments: tuple[str, ...],
+    user: dict[str, Any],
+    token: str,
+    forbidden: str,
+    words: tuple[str, ...],
+) -> None:
+    path = kubeconfig(tmp_path / "kubeconfig", endpoint, **user)
+    if "client-certificate-data" in user:
+        Path(path).write_text("a: [")
+        words = ("kubeconfig: context (the current one): ", "see if kubectl can read it")
+    Guarded.token, Guarded.forbidden = token, forbidden or "/nothing"
+    assert plan(catalogue, "--kubeconfig", path, *arguments) == 1
+    told = capsys.readouterr()
+    assert told.out == ""
+    for word in words:
+        assert word in told.err
+
+
+def test_what_may_not_be_listed_is_named_and_the_rest_is_planned(
+    kube: InMemoryKube, config: str, catalogue: str, capsys: Out
+) -> None:
+    furnish(kube)
+    Guarded.forbidden = "/storageclasses"
+    assert plan(catalogue, "--kubeconfig", config) == 1
+    told = capsys.readouterr()
+    assert json.loads(told.out)["totals"]["scheduled"] == 1
+    assert "StorageClass *: GET /apis/storage.k8s.io/v1/storageclasses" in told.err
+    assert "planned as if there were none: ask for the right to list them" in told.err
+
+
+def test_a_cluster_without_our_definitions_is_no_error(
+    kube: InMemoryKube, config: str, catalogue: str, capsys: Out, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before anything is installed one may ask what it would do."""
+    monkeypatch.setattr(Guarded, "do_GET", _without_definitions)
+    create(kube, PODS, pod("waits"))
+    kube.patch(f"{PODS}/waits/status", json.dumps({"status": UNSCHEDULABLE}).encode())
+    (tmp_path / "pool.json").write_text(json.dumps(POOL))
+    assert plan(catalogue, "--kubeconfig", config, "-f", str(tmp_path / "pool.json")) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["totals"]["scheduled"] == 1
+    assert "nodepools.karpenter.sh is not installed in here" in told["notes"]
+
+
+def _without_definitions(handler: BaseHTTPRequestHandler) -> None:
+    if "karpenter" in handler.path:
+        handler.send_response(404)
+        handler.send_header("Content-Length", "0")
+        handler.end_headers()
+    else:
+        Front.do_GET(handler)  # type: ignore[arg-type] # it is one
+
+
+def test_kinds_of_features_are_listed_only_where_these_are_on(
+    kube: InMemoryKube, config: str, catalogue: str, capsys: Out, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    furnish(kube)
+    asked = []
+    for gates in ("", "NodeOverlay=true"):
+        Guarded.asked.clear()
+        monkeypatch.setenv("FEATURE_GATES", gates)
+        assert plan(catalogue, "--kubeconfig", config) == 0
+        assert placed(capsys) == ["default/waits"]
+        asked.append(any("/nodeoverlays" in path for _, path, _ in Guarded.asked))
+    assert asked == [False, True]
+
+
+def test_nothing_can_be_written_through_it(config: str) -> None:
+    kube: ReadOnlyKube = reach(config, "here").kube
+    for write in (
+        lambda: kube.create(PODS, b"{}"),
+        lambda: kube.patch(f"{PODS}/a", b"{}"),
+        lambda: kube.delete(f"{PODS}/a"),
+        lambda: kube.watch(PODS, since="1"),
+    ):
+        with pytest.raises(InvariantViolated, match=PODS):
+            write()
+    assert not Guarded.asked

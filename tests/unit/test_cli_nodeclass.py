@@ -1,0 +1,295 @@
+"""`joiner nodeclass resolve`: what it prints, what it complains about, how it leaves."""
+
+import json
+import os
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from cli import nodeclass_account
+from cli.files import InputError
+from cli.main import main
+from shared.aws.clients import Clients
+from shared.launch.types import Market
+from shared.model.ec2 import CapacityReservation, Image, InstanceTypeInfo, PlacementGroup
+from sim.clock import Clock
+from sim.cloud.cloud import Cloud
+from sim.cloud.ports import CloudEc2
+from tests.contract.http_face import clients, embedded_aws
+
+Out = pytest.CaptureFixture[str]
+pytestmark = pytest.mark.loopback
+EXAMPLE = "examples/nodeclass/al2023.yaml"
+SPEC: dict[str, Any] = {
+    "role": "nodes",
+    "amiSelectorTerms": [{"alias": "bottlerocket@latest"}],
+    "subnetSelectorTerms": [{"tags": {"karpenter.sh/discovery": "demo"}}],
+    "securityGroupSelectorTerms": [{"tags": {"karpenter.sh/discovery": "demo"}}],
+}
+
+
+def _sold() -> tuple[tuple[InstanceTypeInfo, ...], Market]:
+    """A few true types: all of them are a thousand pages of XML."""
+    ec2 = CloudEc2(made := Cloud(Clock()))
+    infos = tuple(one for one in ec2.instance_types() if one.name.startswith(("m5.", "m6g.", "g5.")))
+    market = Market(
+        region="us-east-1", offerings=ec2.offerings(), on_demand=made.prices.on_demand, spot=ec2.spot_prices()
+    )
+    return infos, market
+
+
+SOLD = _sold()
+
+
+@pytest.fixture
+def cloud(monkeypatch: pytest.MonkeyPatch) -> Cloud:
+    """One server for all tests."""
+    made = Cloud(Clock(), cluster="demo")
+    embedded_aws().reset(made)
+
+    @contextmanager
+    def opened(*_: object) -> Iterator[tuple[Clients, datetime]]:
+        yield clients(), made.clock.now()
+
+    monkeypatch.setattr(nodeclass_account, "embedded", opened)
+    monkeypatch.setattr(nodeclass_account, "account", opened)
+    monkeypatch.setattr(nodeclass_account, "_sold", lambda _: SOLD)
+    for name in ("CLUSTER_NAME", "JOINER_INSTANCE_PROFILE", "FEATURE_GATES"):
+        monkeypatch.delenv(name, raising=False)
+    return made
+
+
+@pytest.fixture(autouse=True)
+def _cloud(request: pytest.FixtureRequest) -> None:
+    if "real" not in request.node.name:
+        request.getfixturevalue("cloud")
+
+
+def test_the_real_command_asks_the_embedded_cloud_over_http(capsys: Out, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of it once: a server of its own, a thousand types, and credentials that stay as they were."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "mine")
+    assert resolved(EXAMPLE, "-o", "json") == 0
+    [one] = json.loads(capsys.readouterr().out)
+    assert len(one["instanceTypes"]) > 1000
+    assert os.environ["AWS_ACCESS_KEY_ID"] == "mine"
+
+
+@pytest.mark.parametrize(("region", "named"), [("eu-west-1", "eu-west-1"), ("", "us-west-2")])
+def test_the_real_account_is_that_of_the_credentials(region: str, named: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-west-2")
+    with nodeclass_account.account(region) as (found, now):
+        assert (found.region, now.tzinfo) == (named, UTC)
+
+
+def test_the_real_account_needs_a_region(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_DEFAULT_REGION", "AWS_REGION", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/nowhere")
+    with pytest.raises(InputError, match="write --region"), nodeclass_account.account(""):
+        pass
+
+
+def written(folder: Path, **spec: Any) -> str:
+    said = {key: value for key, value in (SPEC | spec).items() if value is not None}
+    document = {
+        "apiVersion": "karpenter.k8s.aws/v1",
+        "kind": "EC2NodeClass",
+        "metadata": {"name": "default"},
+        "spec": said,
+    }
+    path = folder / "nodeclass.yaml"
+    path.write_text(yaml.safe_dump(document))
+    return str(path)
+
+
+def resolved(path: str, *more: str) -> int:
+    return main(["nodeclass", "resolve", "-f", path, "--embedded", *more])
+
+
+def test_a_person_reads_what_the_class_comes_to(capsys: Out) -> None:
+    assert resolved(EXAMPLE) == 0
+    told = capsys.readouterr()
+    assert told.out.startswith("EC2NodeClass default (AL2023) would be Ready\ninstance profile: joiner-nodes\n")
+    for word in ("us-east-1a", "use1-az1", "8,187", "eks-cluster-sg-demo", "no gpu-count", "m6g.medium", "--all"):
+        assert word in told.out
+    assert "joiner nodeclass:" not in told.err
+
+
+def test_all_types_are_printed_where_they_are_asked_for(capsys: Out) -> None:
+    resolved(EXAMPLE, "--all")
+    whole = capsys.readouterr().out
+    assert "m5.24xlarge" in whole
+    assert "--all shows them" not in whole
+
+
+@pytest.mark.parametrize("output", ["json", "yaml"])
+def test_a_program_reads_the_status_the_types_and_the_user_data(output: str, tmp_path: Path, capsys: Out) -> None:
+    assert resolved(written(tmp_path), "-o", output, "--user-data") == 0
+    text = capsys.readouterr().out
+    [one] = json.loads(text) if output == "json" else yaml.safe_load(text)
+    assert (one["name"], one["amiFamily"], one["instanceProfile"]) == ("default", "Bottlerocket", "joiner-nodes")
+    assert {each["freeIPs"] for each in one["subnets"]} == {8187}
+    assert {each["type"]: each["status"] for each in one["conditions"]}["Ready"] == "True"
+    [large] = [each for each in one["instanceTypes"] if each["name"] == "m5.large"]
+    assert large["allocatable"]["cpu"] == "1930m"
+    assert {each["capacityType"] for each in large["offerings"]} == {"on-demand", "spot"}
+    assert large["ami"] in {each["id"] for each in one["amis"]}
+    assert tomllib.loads(one["userData"])["settings"]["kubernetes"]["cluster-name"] == "demo"
+
+
+@pytest.mark.parametrize(
+    ("alias", "word"),
+    [("windows2022@latest", "windows"), ("bottlerocket@1.41.0", "aws-k8s-1.34"), ("al2023@v20261111", "v20261111")],
+)
+def test_every_family_that_the_version_has_is_resolved(alias: str, word: str, tmp_path: Path, capsys: Out) -> None:
+    assert resolved(written(tmp_path, amiSelectorTerms=[{"alias": alias}]), "--user-data") == 0
+    assert word in capsys.readouterr().out
+
+
+def test_user_data_is_printed_last(capsys: Out) -> None:
+    resolved(EXAMPLE, "--user-data")
+    assert capsys.readouterr().out.rstrip().endswith("--//--")
+
+
+def test_what_is_set_aside_is_printed(cloud: Cloud, tmp_path: Path, capsys: Out) -> None:
+    group = cloud.reservations.add_group(PlacementGroup(group_id="", name="racks"))
+    held = CapacityReservation(
+        reservation_id="cr-1", instance_type="m5.large", zone="us-east-1a", available_count=2, total_count=3
+    )
+    cloud.reservations.add(held)
+    path = written(
+        tmp_path, placementGroupSelector={"name": "racks"}, capacityReservationSelectorTerms=[{"id": "cr-1"}]
+    )
+    resolved(path)
+    told = capsys.readouterr().out
+    assert f"placement group: {group} racks (cluster)" in told
+    assert "2 of 3" in told
+    resolved(path, "-o", "json")
+    [one] = json.loads(capsys.readouterr().out)
+    assert one["placementGroup"]["id"] == group
+    assert [each["id"] for each in one["capacityReservations"]] == ["cr-1"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ({"subnetSelectorTerms": []}, ("SubnetsReady", "spec.subnetSelectorTerms: is empty")),
+        (
+            {"subnetSelectorTerms": [{"tags": {"a": "b"}}]},
+            ("SubnetsReady: SubnetsNotFound: spec.subnetSelectorTerms matched nothing", "tags a=b", "check ids"),
+        ),
+        ({"subnetSelectorTerms": [{"id": "subnet-0b"}]}, ("SubnetsNotFound", "[0] subnet-0b")),
+        (
+            {"amiSelectorTerms": [{"alias": "al2024@latest"}]},
+            ("amiSelectorTerms[0].alias: 'al2024@latest' is no family",),
+        ),
+        ({"amiSelectorTerms": [{"alias": "al2@latest"}]}, ("UnsupportedAlias", "use al2023@latest")),
+        ({"amiSelectorTerms": [{"alias": "al2023@v1"}]}, ("AMINotFound", "[0] al2023@v1")),
+        ({"tags": {"karpenter.sh/nodepool": "x"}}, ("TagValidationFailed: spec.tags[karpenter.sh/nodepool]",)),
+        ({"userData": "[x"}, ("UserDataInvalid: spec.userData: is not TOML",)),
+        ({"kubelet": {"podsPerCore": 3}}, ("UnsupportedKubeletConfiguration", "use maxPods")),
+        ({"kubelet": {"maxPods": [3]}}, ("EC2NodeClass default:", "spec.kubelet.maxPods")),
+        ({"placementGroupSelector": {"name": "no"}}, ("PlacementGroupNotFound", "no does not exist here")),
+    ],
+)
+def test_bad_input_is_named_with_object_field_and_remedy(
+    spec: dict[str, Any], words: tuple[str, ...], tmp_path: Path, capsys: Out
+) -> None:
+    assert resolved(written(tmp_path, **spec), "--user-data") == 1
+    told = capsys.readouterr().err
+    assert "joiner nodeclass: EC2NodeClass default:" in told
+    for word in words:
+        assert word in told
+
+
+def test_an_id_that_does_not_exist_beside_others_is_a_note(tmp_path: Path, capsys: Out) -> None:
+    terms = [*SPEC["subnetSelectorTerms"], {"id": "subnet-0b"}]
+    assert resolved(written(tmp_path, subnetSelectorTerms=terms)) == 0
+    assert "note: EC2NodeClass default: spec.subnetSelectorTerms: subnet-0b does not exist" in capsys.readouterr().err
+
+
+def test_more_pods_than_addresses_are_a_note(tmp_path: Path, capsys: Out) -> None:
+    assert resolved(written(tmp_path, kubelet={"maxPods": 30})) == 0
+    assert "spec.kubelet.maxPods: more than 3 types have addresses for (m5.large, m6g.large" in capsys.readouterr().err
+    assert resolved(written(tmp_path, kubelet={"maxPods": 30}, ipPrefixCount=2)) == 0
+    assert "maxPods" not in capsys.readouterr().err
+
+
+def test_one_zone_is_a_note(cloud: Cloud, tmp_path: Path, capsys: Out) -> None:
+    zone = {"id": cloud.add_subnet("us-east-1a", cidr="10.0.240.0/24")}
+    own = Image(image_id="ami-0a", name="a", architecture="arm64", created_at=cloud.clock.now(), tags=(("a", "b"),))
+    cloud.add_image(own)
+    spec = {"amiSelectorTerms": [{"id": "ami-0a"}], "amiFamily": "Custom", "subnetSelectorTerms": [zone]}
+    resolved(written(tmp_path, **spec))
+    assert "all subnets are in us-east-1a: choose two zones" in capsys.readouterr().err
+
+
+def test_a_missing_right_is_named_and_need_not_be_asked_for(cloud: Cloud, tmp_path: Path, capsys: Out) -> None:
+    cloud.dry_runs.deny("RunInstances")
+    path = written(tmp_path)
+    assert resolved(path) == 1
+    assert "RunInstancesAuthCheckFailed: ec2:RunInstances with DryRun" in capsys.readouterr().err
+    assert resolved(path, "--no-dry-run") == 0
+
+
+def test_a_refusal_of_this_question_only_is_a_note(tmp_path: Path, capsys: Out) -> None:
+    embedded_aws().fail_next("ec2", "RunInstances", "Unsupported", 400, times=3)
+    assert resolved(written(tmp_path)) == 0
+    assert "note: EC2NodeClass default: ec2:RunInstances: Unsupported" in capsys.readouterr().err
+
+
+def test_a_throttled_question_is_told_and_leaves_the_class_undecided(tmp_path: Path, capsys: Out) -> None:
+    embedded_aws().fail_next("ec2", "CreateFleet", "RequestLimitExceeded", 503)
+    assert resolved(written(tmp_path)) == 1
+    told = capsys.readouterr()
+    assert "Throttled" in told.err
+    assert "would not be Ready: ValidationSucceeded=Unknown" in told.out
+
+
+def test_without_a_profile_the_role_is_named(tmp_path: Path, capsys: Out) -> None:
+    assert main(["nodeclass", "resolve", "-f", written(tmp_path), "--cluster", "demo"]) == 1
+    assert "InstanceProfileNotFound: spec.role" in capsys.readouterr().err
+    arguments = ["--cluster", "demo", "--instance-profile", "nodes"]
+    assert main(["nodeclass", "resolve", "-f", written(tmp_path), *arguments]) == 0
+
+
+def test_a_cluster_that_does_not_exist_is_told(tmp_path: Path, capsys: Out) -> None:
+    assert resolved(written(tmp_path), "--cluster", "other", "--user-data") == 1
+    told = capsys.readouterr()
+    assert "Cluster other: Gone" in told.err
+    assert told.out.rstrip().endswith("user data:")
+
+
+def test_a_file_without_a_node_class_is_told(tmp_path: Path, capsys: Out) -> None:
+    path = tmp_path / "pod.yaml"
+    path.write_text("apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n")
+    assert resolved(str(path)) == 1
+    assert "holds no EC2NodeClass of karpenter.k8s.aws/v1" in capsys.readouterr().err
+    assert resolved(str(tmp_path / "none.yaml")) == 1
+    assert "none.yaml" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["nodeclass"], "say what: resolve"),
+        (["nodeclass", "resolve"], "name a file with -f"),
+        (["nodeclass", "resolve", "-f", EXAMPLE], "write --cluster NAME, or --embedded"),
+    ],
+)
+def test_wrong_usage_leaves_with_two(arguments: list[str], words: str, capsys: Out) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(arguments)
+    assert words in capsys.readouterr().err
+
+
+def test_help_has_examples(capsys: Out) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        main(["nodeclass", "resolve", "--help"])
+    assert "joiner nodeclass resolve -f examples/nodeclass/al2023.yaml --embedded" in capsys.readouterr().out
