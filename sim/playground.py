@@ -58,7 +58,7 @@ class Playground:
         """Deploy the stack of *template* (what the app synthesises, unless given) beside the cluster.
 
         EKS answers *endpoint* and *certificate_authority*, PEM in base64, for it; empty: what it makes up. A Node goes
-        *node_deletion* after its instance; machines boot *haste* times as fast as real ones.
+        *node_deletion* after its instance; machines boot and end *haste* times as fast as real ones.
         """
         self.on_journal: Callable[[Entry], None] = lambda _: None
         """Hears every journal entry as it is written."""
@@ -70,6 +70,7 @@ class Playground:
             self.cloud.facts = msgspec.structs.replace(
                 self.cloud.facts, endpoint=endpoint, certificate_authority=certificate_authority
             )
+        self.cloud.machines.haste = haste
         self.nodes = ApiNodes(clock, people, deleting=node_deletion, haste=haste)
         self.machines = Machines(self.cloud, self.nodes, seed)
         self.table, self.bucket = MemoryTable(), Journalled(self._hear)

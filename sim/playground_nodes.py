@@ -1,15 +1,14 @@
-"""Machines that become Nodes of a real API server: they register there, and kwok plays what is left of a kubelet.
+"""Machines that become Nodes of a real API server, and what is left of a kubelet there: kwok's part.
 
-Two roles of an EKS cluster are played here, each in its own time: the kubelet registers the Node (labels and taints of
-its user data, not ready, unknown to the cloud), and the cloud's node controller completes it, and deletes it when its
-instance is gone. kwok makes the Node ready, keeps it alive and runs its pods.
-
-Known difference: kwok takes charge only of Nodes that have its annotation when they are created, and at once. So a
-machine registers when its network is up, `register_after` and `ready_after` together, and is ready a moment later.
+Three roles of an EKS cluster are played, each in its own time: the kubelet registers the Node (`register`: labels and
+taints of its user data, not ready, unknown to the cloud); the cloud's node controller completes it (`complete`), and
+deletes it when its instance is gone (`remove`); from `wake` to `silence` kwok makes the Node ready, renews its lease
+and runs its pods. What a Node looks like is said where the embedded cluster says it.
 """
 
+import contextlib
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
 
@@ -18,20 +17,79 @@ import msgspec
 from shared.errors import Conflict, Fault, Gone
 from shared.ports import Kube
 from sim.clock import Clock
-from sim.cluster.controllers.cloud_node import DELETING, INITIALIZING
-from sim.cluster.kubelet_boot import UNINITIALIZED, Boot, node_of
+from sim.cluster.controllers.cloud_node import DELETING, INITIALIZING, completion
+from sim.cluster.kubelet_boot import Boot, csi_node_of, node_of
 
 KWOK: Final = "kwok.x-k8s.io/node"
-"""The annotation by which kwok knows its nodes, in whose creation it must be; the value is `fake`."""
+"""The label by which kwok knows the Nodes whose kubelet it plays; the value is `fake`."""
 RETRY: Final = timedelta(seconds=1)
 _NODES: Final = "/api/v1/nodes"
 _CSI_NODES: Final = "/apis/storage.k8s.io/v1/csinodes"
 
-Step = Callable[[Boot], None]
+Node = dict[str, Any]
+
+
+def register(kube: Kube, boot: Boot, now: datetime) -> None:
+    """Create the Node of *boot*, as its kubelet does: not ready, unknown to the cloud.
+
+    Raises:
+        Conflict: there is one of that name.
+    """
+    kube.create(_NODES, msgspec.json.encode({"apiVersion": "v1", "kind": "Node", **node_of(boot, now)}))
+
+
+def complete(kube: Kube, boot: Boot) -> None:
+    """Add to the Node of *boot* what the cloud knows of it, and take the cloud's taint away.
+
+    Raises:
+        Gone: there is none.
+        Conflict: somebody else changed it meanwhile.
+    """
+    _patch(kube, boot.node_name, completion(boot, read(kube, boot.node_name)))
+
+
+def wake(kube: Kube, name: str) -> None:
+    """Let kwok play the kubelet of Node *name* from now on; of any Node, at any time.
+
+    Raises:
+        Gone: there is none.
+    """
+    _patch(kube, name, {"metadata": {"labels": {KWOK: "fake"}}})
+
+
+def silence(kube: Kube, name: str) -> None:
+    """Let the kubelet of Node *name* fall silent: no heartbeat, no progress of its pods; no Node is no error."""
+    with contextlib.suppress(Gone):
+        _patch(kube, name, {"metadata": {"labels": {KWOK: None}}})
+
+
+def remove(kube: Kube, name: str, uid: str = "") -> None:
+    """Delete Node *name*, and only the one with *uid* if that is given; no such Node is no error.
+
+    Raises:
+        Conflict: it has another uid.
+    """
+    body = msgspec.json.encode({"preconditions": {"uid": uid}}) if uid else b""
+    with contextlib.suppress(Gone):
+        kube.delete(f"{_NODES}/{name}", body)
+
+
+def read(kube: Kube, name: str) -> Node:
+    """Answer Node *name*.
+
+    Raises:
+        Gone: there is none.
+    """
+    node: Node = msgspec.json.decode(kube.read(f"{_NODES}/{name}"))
+    return node
+
+
+def _patch(kube: Kube, name: str, body: Node, subresource: str = "") -> None:
+    kube.patch(f"{_NODES}/{name}{subresource}", msgspec.json.encode(body))
 
 
 class ApiNodes:
-    """Switches machines on and off in the cluster behind one API server."""
+    """Switches machines on and off in the cluster behind one API server, in their own time."""
 
     def __init__(self, clock: Clock, kube: Kube, *, deleting: timedelta = DELETING, haste: float = 1.0) -> None:
         """Write through *kube*, as somebody who may write Nodes.
@@ -45,9 +103,9 @@ class ApiNodes:
         self._off: dict[str, Boot] = {}
 
     def start_node(self, boot: Boot) -> None:
-        """Switch a machine on: its Node appears after `register_after` and `ready_after`, and is ready then."""
+        """Switch a machine on: its Node appears after `register_after`, and is ready `ready_after` later."""
         self._on[boot.node_name] = boot
-        self._after((boot.register_after + boot.ready_after) / self._haste, boot, self._register)
+        self._after(boot.register_after / self._haste, boot, self._register)
 
     def stop_node(self, name: str, *, gone: bool = True) -> None:
         """Let a machine fall silent; *gone*: its instance is terminated, so its Node is deleted after a while."""
@@ -58,11 +116,11 @@ class ApiNodes:
         if gone and name in self._off:
             self._clock.call_after(self._deleting, partial(self._again, partial(self._delete, self._off.pop(name))))
 
-    def _after(self, delay: timedelta, boot: Boot, step: Step) -> None:
+    def _after(self, delay: timedelta, boot: Boot, step: Callable[[Boot], None]) -> None:
         """Take *step* of *boot* after *delay*, if the machine is still on by then."""
         self._clock.call_after(delay, partial(self._again, partial(self._if_on, boot, step)), boot.node_name)
 
-    def _if_on(self, boot: Boot, step: Step) -> None:
+    def _if_on(self, boot: Boot, step: Callable[[Boot], None]) -> None:
         if self._on.get(boot.node_name) is boot:
             step(boot)
 
@@ -77,81 +135,40 @@ class ApiNodes:
 
     def _register(self, boot: Boot) -> None:
         try:
-            self._kube.create(_NODES, msgspec.json.encode(_document(boot, self._clock)))
+            register(self._kube, boot, self._clock.now())
         except Conflict:
             if not self._is_of(boot):
                 raise
         self.on_change(boot.node_name, "joins the cluster")
-        self._after(INITIALIZING, boot, self._complete)
-        if boot.volume_limit:
-            self._after(INITIALIZING, boot, self._report_driver)
+        self._after(INITIALIZING, boot, partial(complete, self._kube))
+        self._after(boot.ready_after / self._haste, boot, self._become_ready)
         if boot.late_resources:
             self._after(boot.late_after, boot, self._report_late)
 
-    def _complete(self, boot: Boot) -> None:
-        """Add what the cloud knows and take its taint away, in one write that nobody's other taint gets lost in."""
-        node = self._read(boot)
-        labels = {
-            **boot.cloud_labels,
-            "beta.kubernetes.io/instance-type": boot.instance_type,
-            "node.kubernetes.io/instance-type": boot.instance_type,
-            "topology.kubernetes.io/region": boot.region,
-            "topology.kubernetes.io/zone": boot.zone,
-        }
-        if boot.zone_id:
-            labels["topology.k8s.aws/zone-id"] = boot.zone_id
-        taints = [taint for taint in node["spec"].get("taints") or [] if taint["key"] != UNINITIALIZED["key"]]
-        metadata = {"labels": labels, "resourceVersion": node["metadata"]["resourceVersion"]}
-        self._patch(boot.node_name, {"metadata": metadata, "spec": {"taints": taints}})
-
-    def _report_driver(self, boot: Boot) -> None:
-        """Say how many volumes can be attached, as the CSI driver does."""
-        uid = self._read(boot)["metadata"]["uid"]
-        owner = {"apiVersion": "v1", "kind": "Node", "name": boot.node_name, "uid": uid}
-        driver = {"name": "ebs.csi.aws.com", "nodeID": boot.provider_id.rpartition("/")[2], "topologyKeys": []}
-        document = {
-            "apiVersion": "storage.k8s.io/v1",
-            "kind": "CSINode",
-            "metadata": {"name": boot.node_name, "ownerReferences": [owner]},
-            "spec": {"drivers": [driver | {"allocatable": {"count": boot.volume_limit}}]},
-        }
-        try:
-            self._kube.create(_CSI_NODES, msgspec.json.encode(document))
-        except Conflict:
-            return
+    def _become_ready(self, boot: Boot) -> None:
+        wake(self._kube, boot.node_name)
+        if boot.volume_limit:
+            document = csi_node_of(boot, read(self._kube, boot.node_name)["metadata"]["uid"])
+            with contextlib.suppress(Conflict):
+                self._kube.create(_CSI_NODES, msgspec.json.encode(document))
 
     def _report_late(self, boot: Boot) -> None:
         late = dict(boot.late_resources)
-        self._patch(boot.node_name, {"status": {"capacity": late, "allocatable": late}}, "/status")
+        _patch(self._kube, boot.node_name, {"status": {"capacity": late, "allocatable": late}}, "/status")
 
     def _let_go(self, boot: Boot) -> None:
         if self._is_of(boot):
-            self._patch(boot.node_name, {"metadata": {"annotations": {KWOK: None}}})
+            silence(self._kube, boot.node_name)
 
     def _delete(self, boot: Boot) -> None:
         """Delete the Node of *boot*; one of the same name belongs to another instance that has its address now."""
-        node = self._read(boot)
+        node = read(self._kube, boot.node_name)
         if node["spec"].get("providerID") == boot.provider_id:
-            uid = node["metadata"]["uid"]
-            self._kube.delete(f"{_NODES}/{boot.node_name}", msgspec.json.encode({"preconditions": {"uid": uid}}))
+            remove(self._kube, boot.node_name, node["metadata"]["uid"])
             self.on_change(boot.node_name, "is deleted")
 
     def _is_of(self, boot: Boot) -> bool:
         try:
-            provider_id: str = self._read(boot)["spec"].get("providerID", "")
+            return bool(read(self._kube, boot.node_name)["spec"].get("providerID") == boot.provider_id)
         except Gone:
             return False
-        return provider_id == boot.provider_id
-
-    def _read(self, boot: Boot) -> dict[str, Any]:
-        node: dict[str, Any] = msgspec.json.decode(self._kube.read(f"{_NODES}/{boot.node_name}"))
-        return node
-
-    def _patch(self, name: str, body: dict[str, Any], subresource: str = "") -> None:
-        self._kube.patch(f"{_NODES}/{name}{subresource}", msgspec.json.encode(body))
-
-
-def _document(boot: Boot, clock: Clock) -> dict[str, Any]:
-    node = node_of(boot, clock.now())
-    metadata = node["metadata"] | {"annotations": {KWOK: "fake"}}
-    return {"apiVersion": "v1", "kind": "Node", **node, "metadata": metadata}

@@ -31,6 +31,8 @@ SOURCE: Final = Path(__file__).parent
 _MADE_FROM: Final = ("go.mod", "go.sum", "main.go", "binaries.py")
 _IMPATIENCE_SECONDS: Final = 2
 _TELL_EVERY_SECONDS: Final = 10
+LONGEST_SECONDS: Final = 45 * 60
+"""For downloads and compilation; a second attempt finds what the first has fetched and compiled."""
 _PACKAGES: Final = 2800
 """What an empty Go build cache has to compile, in minutes."""
 _VERSIONED: Final = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
@@ -53,18 +55,30 @@ def programs(wanted: tuple[str, ...] = PROGRAMS, say: Say = tell) -> Path:
     A folder in KUBEBUILDER_ASSETS that has only some of them is not used: versions do not mix.
 
     Raises:
-        NoPrograms: there is no Go, or the build fails.
+        NoPrograms: there is no Go, or the build fails or takes longer than `LONGEST_SECONDS`.
     """
+    there = found(wanted)
+    if there:
+        return there
+    folder = home()
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with _alone(folder.parent / "lock", say):
+        if not folder.is_dir():
+            _build(folder, say)
+    return folder
+
+
+def found(wanted: tuple[str, ...] = PROGRAMS) -> Path | None:
+    """Answer the folder that has *wanted* already; None if there is none."""
     given = os.environ.get(ASSETS, "")
     if given and all(os.access(Path(given, name), os.X_OK) for name in wanted):
         return Path(given)
-    folder = cache() / f"{version()}-{digest()[:12]}"
-    if not folder.is_dir():
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with _alone(folder.parent / "lock", say):
-            if not folder.is_dir():
-                _build(folder, say)
-    return folder
+    return home() if home().is_dir() else None
+
+
+def home() -> Path:
+    """Answer the folder of what is built from these sources; it is there once it is whole."""
+    return cache() / f"{version()}-{digest()[:12]}"
 
 
 def cache() -> Path:
@@ -127,9 +141,12 @@ def _compile(target: Path, log: Path, say: Say) -> None:
             waited = time.monotonic() - begun
             whole = f"{done} of at most {_PACKAGES} packages"
             say(f"control plane: building Kubernetes {version()}, this once: {whole}, {waited:.0f} s")
+            if waited > LONGEST_SECONDS:
+                break
     if build.returncode:
         end = "\n".join(log.read_text().splitlines()[-20:])
-        raise NoPrograms(f"`{' '.join(command[1:3])}` in {SOURCE} failed:\n{end}")
+        how = "failed" if build.returncode > 0 else f"was given up after {LONGEST_SECONDS} s"
+        raise NoPrograms(f"`{' '.join(command[1:3])}` in {SOURCE} {how}:\n{end}")
 
 
 @contextmanager

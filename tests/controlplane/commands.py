@@ -11,10 +11,9 @@ from typing import Final
 
 import msgspec
 
+from sim.playground_nodes import KWOK as KWOK_LABEL
 from tests.controlplane.binaries import API_SERVER, CONTROLLERS, ETCD, KWOK, SCHEDULER
 
-KWOK_ANNOTATION: Final = "kwok.x-k8s.io/node"
-"""Set to `fake`, it makes kwok run the life of a node and of its pods."""
 POD_RANGE: Final = "10.128.0.0/9"
 SERVICE_RANGE: Final = "10.0.0.0/16"
 
@@ -123,16 +122,16 @@ def scheduler(programs: Path, folder: Path) -> list[str]:
     return [str(programs / SCHEDULER), f"--config={folder}/scheduler.yaml", "--secure-port=0"]
 
 
-def kwok(programs: Path, folder: Path) -> list[str]:
-    """Answer how to start kwok for nodes that are annotated for it, and no others."""
+def kwok(programs: Path, folder: Path, node_grace_seconds: int) -> list[str]:
+    """Answer how to start kwok for nodes while they have its label; it renews a lease four times in that grace."""
     return [
         str(programs / KWOK),
         f"--kubeconfig={folder}/{KWOK}.kubeconfig",
         f"--config={folder}/stages.yaml",
         "--manage-all-nodes=false",
-        f"--manage-nodes-with-annotation-selector={KWOK_ANNOTATION}=fake",
+        f"--manage-nodes-with-label-selector={KWOK_LABEL}=fake",
         f"--cidr={POD_RANGE}",
         "--node-ip=10.1.0.1",
-        "--node-lease-duration-seconds=40",
+        f"--node-lease-duration-seconds={node_grace_seconds}",
         "--v=WARN",
     ]

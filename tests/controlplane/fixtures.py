@@ -31,6 +31,8 @@ _SHARED: Final = (
     "/apis/karpenter.sh/v1/nodeclaims",
     "/apis/karpenter.sh/v1/nodepools",
     "/apis/karpenter.k8s.aws/v1/ec2nodeclasses",
+    "/apis/karpenter.sh/v1alpha1/nodeoverlays",
+    "/apis/autoscaling.x-k8s.io/v1beta1/namespaces/default/capacitybuffers",
     "/api/v1/nodes",
     "/api/v1/namespaces/default/pods",
     "/api/v1/namespaces/default/events",
@@ -86,8 +88,11 @@ def empty(kube: Kube, collection: str) -> None:
 
 @pytest.fixture(scope="session")
 def cluster(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
-    """A whole plane: with scheduler, controllers, kwok, our definitions and our role for `FUNCTIONS`."""
-    with ControlPlane(users=(FUNCTIONS, STRANGER)) as plane:
+    """A whole plane: with scheduler, controllers, kwok, our definitions and our role for `FUNCTIONS`.
+
+    A node that falls silent is lost sooner than elsewhere: tests wait for it.
+    """
+    with ControlPlane(users=(FUNCTIONS, STRANGER), node_grace_seconds=16) as plane:
         install(plane)
         grant(plane.client())
         yield plane

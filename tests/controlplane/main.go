@@ -1,6 +1,6 @@
 // One binary that is etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubectl or kwok, by the name it is
 // called by: the six share most of what they link, so one costs a third of the disk of six. Called as kwok-stages it
-// prints kwok's default stages for nodes and pods, which kwok itself does not read unless it is told to.
+// prints those of kwok's own stages that are used here, by which pods start and finish; the others are in stages.yaml.
 package main
 
 import (
@@ -22,8 +22,6 @@ import (
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	controllermanager "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
-	nodes "sigs.k8s.io/kwok/kustomize/stage/node/fast"
-	heartbeats "sigs.k8s.io/kwok/kustomize/stage/node/heartbeat-with-lease"
 	pods "sigs.k8s.io/kwok/kustomize/stage/pod/fast"
 	"sigs.k8s.io/kwok/pkg/config"
 	kwok "sigs.k8s.io/kwok/pkg/kwok/cmd"
@@ -37,10 +35,7 @@ var servers = map[string]func() *cobra.Command{
 	"kube-scheduler":          func() *cobra.Command { return scheduler.NewSchedulerCommand() },
 }
 
-var stages = []string{
-	nodes.DefaultNodeInit, heartbeats.DefaultNodeHeartbeatWithLease,
-	pods.DefaultPodReady, pods.DefaultPodComplete, pods.DefaultPodDelete,
-}
+var stages = []string{pods.DefaultPodReady, pods.DefaultPodComplete}
 
 func main() {
 	name := filepath.Base(os.Args[0])

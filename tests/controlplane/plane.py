@@ -51,6 +51,7 @@ _SYSTEM: Final = {
     SCHEDULER: User(name="system:kube-scheduler"),
     KWOK: User(name="kwok", groups=("system:masters",)),
 }
+_OUR_STAGES: Final = Path(__file__).with_name("stages.yaml")
 _START_SECONDS: Final = 60
 _POLL_SECONDS: Final = 0.05
 
@@ -185,12 +186,13 @@ class ControlPlane:
             API_SERVER: commands.api_server(binaries, folder, port, *self._flags),
             CONTROLLERS: commands.controllers(binaries, folder, self._node_grace_seconds),
             SCHEDULER: commands.scheduler(binaries, folder),
-            KWOK: commands.kwok(binaries, folder),
+            KWOK: commands.kwok(binaries, folder, self._node_grace_seconds),
         }
         for name in API_ONLY:
             self.processes.start(name, lines[name])
         if KWOK in self._parts:
-            folder.joinpath("stages.yaml").write_bytes(subprocess.check_output([str(binaries / STAGES)]))
+            kwoks = subprocess.check_output([str(binaries / STAGES)])
+            folder.joinpath("stages.yaml").write_bytes(kwoks + b"\n---\n" + _OUR_STAGES.read_bytes())
         self.wait_until_ready()
         for name in self._parts[len(API_ONLY) :]:
             self.processes.start(name, lines[name])

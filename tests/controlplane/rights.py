@@ -45,7 +45,7 @@ def granted() -> frozenset[Right]:
 def served(kube: Kube) -> frozenset[Right]:
     """Answer every verb of every resource that the API server has, subresources included."""
     groups = msgspec.json.decode(kube.read("/apis"))["groups"]
-    versions = ["/api/v1", *(f"/apis/{group['preferredVersion']['groupVersion']}" for group in groups)]
+    versions = ["/api/v1", *(f"/apis/{one['groupVersion']}" for group in groups for one in group["versions"])]
     found = set()
     for version in versions:
         group = version.split("/")[2] if version.startswith("/apis/") else ""

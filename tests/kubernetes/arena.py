@@ -1,13 +1,16 @@
 """One playground on a control plane of its own, and what a test wants to know of it.
 
-The cloud is embedded, its machines boot ten times as fast as real ones, and the schedules ring every five seconds; all
-else is as it would be: the deployed handlers with the rights that a deployment gives them, kube-scheduler,
+The cloud is embedded, its machines join and end ten times as fast as real ones, and the schedules ring every five
+seconds; all else is as it would be: the deployed handlers with the rights that a deployment gives them, kube-scheduler,
 kube-controller-manager, and kwok in the kubelets' place.
 """
 
+import re
+import subprocess
 from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import Final
 
 import pytest
@@ -20,6 +23,7 @@ from sim.playground_desk import NODE_CLAIMS, NODES, PODS, Desk
 from sim.playground_told import Commentary
 from sim.realtime import RealTimeClock
 from sim.scenario import Managed
+from tests.controlplane.binaries import KUBECTL, programs
 from tests.controlplane.fixtures import FUNCTIONS
 from tests.controlplane.plane import ControlPlane
 from tests.kubernetes.manifests import Object, daemon_set, node_class
@@ -27,6 +31,8 @@ from tests.kubernetes.manifests import Object, daemon_set, node_class
 SECOND: Final = timedelta(seconds=1)
 MINUTE: Final = timedelta(minutes=1)
 POOLS: Final = "/apis/karpenter.sh/v1/nodepools"
+DAEMONS: Final = {"aws-node": "50m", "kube-proxy": "100m"}
+"""What runs on every node, and the CPU that it asks for."""
 
 
 class Arena:
@@ -34,7 +40,7 @@ class Arena:
 
     def __init__(self, plane: ControlPlane) -> None:
         """Deploy into the cluster of *plane*; time passes only while somebody waits for something."""
-        clock = RealTimeClock(lambda: datetime.now(UTC))
+        clock, self._plane = RealTimeClock(lambda: datetime.now(UTC)), plane
         self.playground = Playground(
             clock,
             functions=plane.client(plane.token_of(FUNCTIONS)),
@@ -54,7 +60,7 @@ class Arena:
         self.until(self.desk.is_defined, "our definitions are served", 30 * SECOND)
         self.desk.grant()
         self.playground.start_managed_node(Managed(labels={"eks.amazonaws.com/nodegroup": "system"}))
-        self.desk.apply_all(daemon_set(*one) for one in (("aws-node", "50m"), ("kube-proxy", "100m")))
+        self.desk.apply_all(daemon_set(*one) for one in DAEMONS.items())
         self.desk.apply(node_class())
         self.playground.ring_every(5 * SECOND)
 
@@ -140,10 +146,53 @@ class Arena:
                 )
                 assert asked <= parse_quantity(node["status"]["allocatable"][resource], per_unit=unit)
 
+    def daemons_run_everywhere(self) -> bool:
+        """Whether each of our nodes has one running pod of every DaemonSet."""
+        pods = [pod for pod in self.desk.look(PODS) if is_running(pod)]
+        here = Counter((pod["spec"]["nodeName"], pod["metadata"]["labels"].get("app")) for pod in pods)
+        return all(here[node["metadata"]["name"], name] == 1 for node in self.nodes() for name in DAEMONS)
+
+    def instances_are_nodes(self) -> bool:
+        """Whether every instance that lives is a Node of ours, and has a NodeClaim; and the other way round."""
+        living = sorted(one.provider_id for one in self.playground.living())
+        nodes = sorted(node["spec"]["providerID"] for node in self.nodes())
+        return living == nodes == sorted((one.get("status") or {}).get("providerID", "") for one in self.claims())
+
+    def realised(self) -> str:
+        """Say of every NodeClaim what was planned for its node and what runs there, where the two differ."""
+        on = Counter((pod["spec"]["nodeName"], pod["metadata"]["labels"]["app"]) for pod in self.pods())
+        names = {claim["metadata"]["name"]: (claim.get("status") or {}).get("nodeName", "") for claim in self.claims()}
+        lines = []
+        for planned in self.told.planned:
+            node = names.get(planned.claim.name, "")
+            plan = Counter(_app_of(pod) for pod in planned.pods)
+            here = Counter({app: count for (where, app), count in on.items() if where == node})
+            if plan != here:
+                lines.append(f"  {planned.claim.name}: planned {_mix(plan)}; runs {_mix(here)}")
+        same = len(self.told.planned) - len(lines)
+        return "\n".join([f"{same} of {len(self.told.planned)} nodes run what was planned for them", *lines])
+
+    def kubectl(self, *words: str) -> str:
+        """Answer what kubectl prints, as the administrator; nothing if it fails."""
+        config = self._plane.processes.folder / "kubeconfig"
+        config.touch(mode=0o600)
+        config.write_text(self._plane.kubeconfig())
+        command = [str(programs((KUBECTL,)) / KUBECTL), f"--kubeconfig={config}", f"--cache-dir={config.parent}/cache"]
+        return subprocess.run([*command, *words], check=False, capture_output=True, text=True).stdout
+
     def _hear(self, moment: Moment) -> None:
         while len(self._registered_before) < len(self.told.planned):
             self._registered_before.append(self._registered())
         self.said.append(f"{self.seconds:6.1f} {moment.who:30.30} {moment.what} {moment.why[:120]}")
+
+
+def table(printed: str) -> list[dict[str, str]]:
+    """Answer the rows of a table of kubectl, by its headings."""
+    if not printed:
+        return []
+    headings, *rows = printed.splitlines()
+    starts = [found.start() for found in re.finditer(r"\S+", headings)] + [None]
+    return [{headings[a:b].strip(): row[a:b].strip() for a, b in pairwise(starts)} for row in rows]
 
 
 def is_ready(made: Object) -> bool:
@@ -162,3 +211,12 @@ def zone_of(pod: Object, nodes: list[Object]) -> str:
 def _holds(made: Object, condition: str) -> bool:
     conditions = (made.get("status") or {}).get("conditions") or []
     return any(one["type"] == condition and one["status"] == "True" for one in conditions)
+
+
+def _app_of(pod: str) -> str:
+    """Answer the Deployment of a pod, from a name as ``default/web-5d4f8-x7x2p``."""
+    return pod.partition("/")[2].rsplit("-", 2)[0]
+
+
+def _mix(counts: Counter[str]) -> str:
+    return " + ".join(f"{count} {app}" for app, count in sorted(counts.items())) or "nothing"

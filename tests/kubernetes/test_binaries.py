@@ -6,12 +6,23 @@ from pathlib import Path
 
 import pytest
 
+from tests.controlplane import __main__ as prospects
 from tests.controlplane.binaries import API_SERVER, ASSETS, ETCD, PROGRAMS, NoPrograms, cache, programs, version
 
 BUILDS = """#!/bin/sh
 echo built >> "{log}"
 while [ "$1" != -o ]; do shift; done
 sleep 0.2; echo program > "$2"; chmod +x "$2"
+"""
+KNOWS = """#!/bin/sh
+[ "$1" != env ] || {{ printf '%s\\n' "{log}" "{log}"; exit; }}
+"""
+IS_OLD = """#!/bin/sh
+echo 'go: go.mod requires go >= 1.26.0 (running go 1.22.1; GOTOOLCHAIN=local)' >&2
+exit 1
+"""
+SLEEPS = """#!/bin/sh
+exec sleep 5
 """
 BREAKS = """#!/bin/sh
 echo 'main.go:1: it is too late in the day' >&2
@@ -79,3 +90,55 @@ def test_what_somebody_has_is_used_if_it_is_all_that_is_wanted(
     monkeypatch.setenv(ASSETS, str(has))
     assert programs((ETCD, API_SERVER)) == has
     assert programs() != has
+
+
+def test_a_build_that_takes_too_long_is_given_up(go: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    go(SLEEPS)
+    monkeypatch.setattr("tests.controlplane.binaries.LONGEST_SECONDS", 0)
+    monkeypatch.setattr("tests.controlplane.binaries._IMPATIENCE_SECONDS", 0.05)
+    with pytest.raises(NoPrograms, match="given up after 0 s"):
+        programs(say=lambda _: None)
+
+
+def test_a_machine_that_can_build_does(go: Callable[[str], Path], capsys: pytest.CaptureFixture[str]) -> None:
+    go(KNOWS + BUILDS.removeprefix("#!/bin/sh\n"))
+    assert prospects.main() == 0
+    assert prospects.main() == 0
+    assert not capsys.readouterr().out
+
+
+def test_a_build_that_fails_is_a_failure(go: Callable[[str], Path], capsys: pytest.CaptureFixture[str]) -> None:
+    go(KNOWS + BREAKS.removeprefix("#!/bin/sh\n"))
+    assert prospects.main() == 1
+    assert "too late in the day" in capsys.readouterr().out
+
+
+def test_a_machine_that_cannot_build_says_why(
+    go: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def said() -> str:
+        assert prospects.main() == prospects.CANNOT
+        return capsys.readouterr().out
+
+    go(IS_OLD)
+    assert "requires go >= 1.26.0" in said()
+    go(SLEEPS)
+    monkeypatch.setattr(prospects, "PATIENCE", 0.05)
+    assert "has no answer" in said()
+    monkeypatch.setattr(prospects, "PATIENCE", 60)
+    go(KNOWS)
+    monkeypatch.setattr(prospects, "NEEDED_GB", 10**9)
+    assert "GB of disk are needed" in said()
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert "`go` is not on PATH" in said()
+
+
+def test_who_has_the_programs_needs_nothing(
+    go: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go(BREAKS)
+    for name in PROGRAMS:
+        tmp_path.joinpath(name).touch(0o755)
+    monkeypatch.setenv(ASSETS, str(tmp_path))
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert prospects.main() == 0

@@ -1,29 +1,175 @@
-"""What an API server forgets: the tokens of lists that were read too slowly."""
+"""What a real API server remembers and forgets: a catch-up shows what a list shows, byte for byte, whatever happened.
+
+The histories are those that memory is held to (tests/property/test_snapshot_memory.py), of all kinds, and this server
+forgets what is older than a second or two: a token may expire between any two pages, and a restart ends all watches.
+"""
 
 import time
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+from threading import Thread
+from typing import Any, cast
 
+import msgspec
 import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
 
 from shared.errors import Expired
+from shared.ports import Kube
+from shared.snapshot import memory, watching
+from shared.snapshot.kinds import KUBERNETES, LISTINGS
+from shared.snapshot.pages import Page
+from shared.snapshot.take import Wanted, take
 from tests.contract.kube_front import create, listed
+from tests.controlplane.binaries import API_SERVER
+from tests.controlplane.definitions import install
 from tests.controlplane.plane import API_ONLY, ControlPlane
+from tests.property.snapshot_histories import (
+    BODIES,
+    NAMES,
+    Interrupted,
+    Step,
+    bytes_of,
+    histories,
+    populate,
+    write,
+    writes,
+)
+from tests.unit.snapshot_world import NOW, world
 
 pytestmark = [pytest.mark.loopback, pytest.mark.controlplane]
 
-NAMESPACES = "/api/v1/namespaces"
+EVERYTHING = Wanted()
+CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
+LOOKS: st.SearchStrategy[Step] = st.one_of(
+    st.just(("look",)),
+    st.just(("wait",)),
+    st.tuples(st.just("between"), writes(1, 3)),
+    st.tuples(st.just("meanwhile"), writes(3, 8)),
+)
 
 
-def test_a_token_of_a_compacted_list_is_expired() -> None:
-    with ControlPlane(parts=API_ONLY, api_server_flags=["--etcd-compaction-interval=1s"]) as plane:
-        kube = plane.client()
-        token = listed(kube, NAMESPACES, limit=1)["metadata"]["continue"]
+@pytest.fixture(scope="module")
+def plane() -> Iterator[ControlPlane]:
+    """Answer a plane that forgets quickly, whose lists come in pages of two, however small they are."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(memory, "SMALL", 0)
+        patched.setattr(watching, "PAGE", 2)
+        with ControlPlane(parts=API_ONLY, api_server_flags=["--etcd-compaction-interval=1s"]) as plane:
+            install(plane)
+            yield plane
 
-        def read_on_slowly() -> None:
-            for _ in range(150):
-                create(kube, NAMESPACES, {"metadata": {"generateName": "busy-"}})
-                kube.list(NAMESPACES, limit=1, continue_token=token)
-                time.sleep(0.2)
 
-        with pytest.raises(Expired, match="410"):
-            read_on_slowly()
-        assert listed(kube, NAMESPACES, limit=1)["items"]
+class Scene:
+    """Two worlds with one cluster: one remembers, the other does not."""
+
+    def __init__(self, plane: ControlPlane) -> None:
+        """Begin with three of each kind, and no memory."""
+        self.people: Kube = plane.client()
+        for kind in BODIES:
+            for name in NAMES:
+                write(self.people, "remove", kind, name, "")
+        populate(self.people)
+        self.now = NOW
+        self.kube = Interrupted(self.people)
+        self.memory: dict[str, object] = {}
+        self.fresh = msgspec.structs.replace(world(clock=self._clock), kube=self.people)
+        self.warm = msgspec.structs.replace(self.fresh, kube=cast("Kube", self.kube), memory=self.memory)
+
+    def _clock(self) -> datetime:
+        return self.now
+
+    def write(self, some: Step) -> None:
+        for one in some[1:]:
+            write(self.people, *one)
+
+    def looks_agree(self) -> None:
+        remembered, fresh = take(self.warm, EVERYTHING), take(self.fresh, EVERYTHING)
+        assert bytes_of(remembered) == bytes_of(fresh)
+
+    def is_interrupted(self, between: Callable[[], object]) -> None:
+        """Read from the beginning, with something *between* two pages."""
+        self.memory.clear()
+        self.kube.between = between
+        take(self.warm, EVERYTHING)
+        assert self.kube.between is None
+        self.looks_agree()
+
+    def is_written_to_meanwhile(self, some: Step) -> None:
+        """Look while somebody writes: what that look shows is open, but not what the next one does."""
+        writer = Thread(target=self.write, args=(some,))
+        writer.start()
+        take(self.warm, EVERYTHING)
+        writer.join()
+        self.looks_agree()
+
+    def play(self, history: list[Step]) -> None:
+        for step in history:
+            match step:
+                case ("look",):
+                    self.looks_agree()
+                case ("wait",):
+                    self.now += timedelta(minutes=17)
+                case ("between", some):
+                    self.is_interrupted(lambda some=some: self.write(some))  # type: ignore[misc] # bound now
+                case ("meanwhile", some):
+                    self.is_written_to_meanwhile(some)
+                case ("write", *_):
+                    self.write(step)
+                case _:
+                    pytest.fail(f"no such step: {step}")
+
+
+@settings(max_examples=8, deadline=None, database=None, phases=(Phase.explicit, Phase.generate))
+@given(history=histories(LOOKS, most=4, at_once=10))
+def test_a_catch_up_shows_what_a_list_shows(plane: ControlPlane, history: list[Step]) -> None:
+    Scene(plane).play([("look",), *history, ("look",), ("look",)])
+
+
+def test_whoever_caught_up_before_a_restart_sees_what_a_list_shows_after_it(plane: ControlPlane) -> None:
+    scene = Scene(plane)
+    scene.play([("look",), ("write", ("label", "pods", "a", "x"), ("remove", "nodes", "a", "")), ("look",)])
+    assert scene.kube.lists == len(KUBERNETES)
+    scene.play([("write", ("tell", "nodes", "b", "1"), ("remove", "pods", "b", ""))])
+    plane.processes.kill(API_SERVER)
+    plane.processes.revive(API_SERVER)
+    plane.wait_until_ready()
+    scene.play([("write", ("make", "pods", "d", "1"), ("tell", "node_claims", "a", "x"))])
+    scene.play([("look",), ("write", ("remove", "volumes", "a", "")), ("look",)])
+
+
+def test_a_list_whose_token_expired_is_read_from_the_beginning(plane: ControlPlane) -> None:
+    scene = Scene(plane)
+    scene.is_interrupted(lambda: forgets(scene.people))
+    assert scene.kube.lists == len(KUBERNETES) + 1
+
+
+def forgets(kube: Kube) -> None:
+    """Write until what the server told before is compacted."""
+    token = listed(kube, BODIES["namespaces"][2], limit=1)["metadata"]["continue"]
+
+    def read_on_slowly() -> None:
+        for _ in range(150):
+            create(kube, CONFIG_MAPS, {"metadata": {"generateName": "busy-"}})
+            kube.list(BODIES["namespaces"][2], limit=1, continue_token=token)
+            time.sleep(0.2)
+
+    with pytest.raises(Expired, match="410"):
+        read_on_slowly()
+
+
+def test_no_list_takes_the_slow_way(plane: ControlPlane) -> None:
+    """What a server has nothing to say about it leaves out, or writes as null: both are decoded in one go."""
+    scene = Scene(plane)
+    bodies = {listing.field: scene.people.list(listing.path, limit=0) for listing in LISTINGS}
+    found = {
+        listing.field: len(msgspec.json.decode(bodies[listing.field], type=_page(listing.wire)).items)
+        for listing in LISTINGS
+    }
+    assert min(found.values()) >= len(NAMES) - 1
+    assert any(b":null" in body for body in bodies.values())
+
+
+def _page(wire: type) -> Any:
+    return Page[wire]  # type: ignore[valid-type] # a type made at run time

@@ -1,17 +1,19 @@
 """The main job, in real time, on a real control plane: what kube-scheduler makes of what Joiner plans."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
-from sim.measure import is_running
-from tests.controlplane.binaries import tell
+from shared.model.units import parse_quantity
+from sim.measure import is_over, is_running
+from sim.playground_desk import PODS
 from tests.controlplane.fixtures import FUNCTIONS
 from tests.controlplane.plane import ControlPlane
-from tests.kubernetes.arena import MINUTE, POOLS, SECOND, Arena, count_on, is_ready, zone_of
-from tests.kubernetes.manifests import budget, deployment, node_pool
+from tests.kubernetes.arena import DAEMONS, MINUTE, POOLS, SECOND, Arena, count_on, is_ready, table, zone_of
+from tests.kubernetes.manifests import Object, budget, deployment, node_pool
 
+BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
 ON_THE_SIDE = {"nodeSelector": {"tier": "side"}, "tolerations": [{"key": "tier", "operator": "Exists"}]}
 pytestmark = [pytest.mark.loopback, pytest.mark.controlplane]
 
@@ -24,9 +26,18 @@ def arena() -> Iterator[Arena]:
         assert not [call.error for call in made.told.failed]
 
 
-def test_the_demos_session_on_a_real_control_plane(arena: Arena) -> None:
+@pytest.fixture
+def haste(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A node that pods were planned on is spared for two minutes, wanted or not; here for half a minute."""
+    monkeypatch.setattr("shared.scheduling.decide.NOMINATED_FOR", MINUTE / 2)
+
+
+@pytest.mark.usefixtures("haste")
+def test_the_demos_session_on_a_real_control_plane(
+    arena: Arena, record_property: Callable[[str, object], None]
+) -> None:
     numbers: dict[str, float] = {}
-    arena.desk.apply(node_pool("default", expire_after="70s"))
+    arena.desk.apply(node_pool("default", expire_after="60s"))
     arena.desk.apply(deployment("web", 1, "500m", "512Mi"))
     numbers["1 pod"] = arena.until(arena.running(1), "one pod runs on the managed node", MINUTE)
     assert not arena.told.launched
@@ -37,6 +48,8 @@ def test_the_demos_session_on_a_real_control_plane(arena: Arena) -> None:
     numbers["5 pods"] = arena.until(arena.running(5, "web"), "five pods run", 2 * MINUTE)
     assert (arena.told.launched, len(arena.nodes())) == (1, 1)
     [first] = arena.nodes()
+    arena.until(arena.daemons_run_everywhere, "its daemons run", MINUTE)
+    asks_for_pods_and_daemons(arena, 500)
 
     arena.desk.apply(node_pool("default"))
     arena.desk.scale("Deployment", "web", 20)
@@ -44,6 +57,7 @@ def test_the_demos_session_on_a_real_control_plane(arena: Arena) -> None:
     assert (arena.told.launched, len(arena.nodes())) == (2, 2)
     assert not arena.planned_twice()
     arena.nodes_are_not_overfull()
+    kubectl_shows_what_there_is(arena)
 
     def has_expired() -> bool:
         names = [node["metadata"]["name"] for node in arena.nodes()]
@@ -57,6 +71,7 @@ def test_the_demos_session_on_a_real_control_plane(arena: Arena) -> None:
         lambda: not arena.nodes() and not arena.claims(), "no node of ours is left", 3 * MINUTE
     )
     assert arena.told.launched == arena.told.ended
+    assert not arena.playground.living()
 
     launched = arena.told.launched
     arena.told.planned.clear()
@@ -64,7 +79,13 @@ def test_the_demos_session_on_a_real_control_plane(arena: Arena) -> None:
     numbers["8 pods"] = arena.until(arena.running(8, "web"), "eight pods run", 2 * MINUTE)
     assert not arena.planned_twice()
     struck = arena.playground.busiest()
+    [doomed] = [one["metadata"]["name"] for one in arena.claims() if one["status"]["nodeName"] == struck]
     arena.playground.cloud.interrupt_spot(arena.playground.instance_of(struck))
+    arena.until(
+        lambda: "SpotInterrupted" in arena.kubectl("describe", "nodeclaim", doomed).partition("Events:")[2],
+        "`kubectl describe` tells of the interruption",
+        MINUTE,
+    )
 
     def has_moved() -> bool:
         return struck not in [pod["spec"].get("nodeName") for pod in arena.pods("web")] and arena.running(8, "web")()
@@ -72,11 +93,15 @@ def test_the_demos_session_on_a_real_control_plane(arena: Arena) -> None:
     numbers["interruption"] = arena.until(has_moved, "the pods of the interrupted node run elsewhere", 2 * MINUTE)
     assert numbers["interruption"] < 120
     assert arena.told.launched - launched == 2
-    arena.until(lambda: struck not in [one["metadata"]["name"] for one in arena.nodes()], "its Node is gone", MINUTE)
-    tell(f"main job, session: {report(numbers)}; {arena.told.launched} launches, {arena.seconds:.0f} s")
+    arena.until(arena.instances_are_nodes, "its instance, its NodeClaim and its Node are gone", 2 * MINUTE)
+    record_property(
+        "told", f"main job, session: {report(numbers)}; {arena.told.launched} launches, {arena.seconds:.0f} s"
+    )
 
 
-def test_a_burst_of_a_thousand_pods_is_planned_once(arena: Arena) -> None:
+def test_a_burst_of_a_thousand_pods_is_planned_once(
+    arena: Arena, record_property: Callable[[str, object], None]
+) -> None:
     numbers: dict[str, float] = {}
     arena.desk.apply_all([node_pool("default"), node_pool("side", weight=50, tier="side")])
     arena.until(lambda: all(is_ready(pool) for pool in arena.desk.look(POOLS)), "the NodePools are ready", MINUTE)
@@ -91,7 +116,6 @@ def test_a_burst_of_a_thousand_pods_is_planned_once(arena: Arena) -> None:
             deployment("small", 500, "900m", "3100Mi"),
             deployment("large", 500, "3500m", "28Gi"),
             deployment("spread", 30, "1", "1Gi", topologySpreadConstraints=[spread], **ON_THE_SIDE),
-            budget("small", "10%"),
             budget("spread", 5),
         ]
     )
@@ -106,22 +130,15 @@ def test_a_burst_of_a_thousand_pods_is_planned_once(arena: Arena) -> None:
     assert not arena.planned_while_covered()
     arena.nodes_are_not_overfull()
     zones = Counter(zone_of(pod, arena.nodes()) for pod in arena.pods("spread"))
+    assert len(zones) == 3
     assert max(zones.values()) - min(zones.values()) <= 1
-    arena.passes(20 * SECOND)
+    arena.until(arena.daemons_run_everywhere, "all daemons run", MINUTE, 2 * SECOND)
+    realised = arena.realised()
+    arena.passes(12 * SECOND)
     assert arena.told.launched == numbers["launches"], "something was launched though no pod waits"
 
-    guarded = max(arena.nodes("default"), key=lambda node: count_on(node, arena.pods("small")))
-    numbers["guarded pods"] = count_on(guarded, arena.pods("small"))
-    fewest = [500]
-
-    def is_drained() -> bool:
-        fewest[0] = min(fewest[0], sum(is_running(pod) for pod in arena.pods("small")))
-        return guarded["metadata"]["name"] not in [node["metadata"]["name"] for node in arena.nodes()]
-
-    [claim] = [one for one in arena.claims() if one["status"]["nodeName"] == guarded["metadata"]["name"]]
-    arena.desk.delete(claim)
-    numbers["drain"] = arena.until(is_drained, "the node is drained and gone", 3 * MINUTE, 2 * SECOND)
-    assert fewest[0] >= 450, "the budget of `small` was broken"
+    arena.until(arena.instances_are_nodes, "every instance is a node", MINUTE, 2 * SECOND)
+    numbers["drain"] = drain_guarded(arena)
     arena.until(arena.running(1030), "all pods run again", 3 * MINUTE, 3 * SECOND)
 
     arena.desk.apply(node_pool("late", tier="side"))
@@ -131,10 +148,102 @@ def test_a_burst_of_a_thousand_pods_is_planned_once(arena: Arena) -> None:
         lambda: not arena.nodes("side") and arena.running(30, "spread")(), "its pods run elsewhere", 5 * MINUTE
     )
     assert {node["metadata"]["labels"]["tier"] for node in arena.nodes("late")} == {"side"}
+    assert {pool["metadata"]["name"] for pool in arena.desk.look(POOLS)} == {"default", "late"}
     arena.until(arena.running(1030), "all pods run at the end", 2 * MINUTE, 3 * SECOND)
-    tell(f"main job, burst: {report(numbers)}; {arena.told.launched} launches, {arena.seconds:.0f} s")
-    if second:
-        pytest.xfail(f"places that were planned went to other pods: {len(second)} second launches: {report(numbers)}")
+    arena.until(arena.instances_are_nodes, "every instance is a node at the end", 2 * MINUTE, 2 * SECOND)
+    record_property(
+        "told", f"main job, burst: {report(numbers)}; {arena.told.launched} launches, {arena.seconds:.0f} s; {realised}"
+    )
+    assert not second, f"places that were planned went to other pods: {report(numbers)}\n{realised}"
+
+
+def asks_for_pods_and_daemons(arena: Arena, cpu_milli: int) -> None:
+    """Fail unless the only NodeClaim asks for the CPU of its pods, *cpu_milli* each, and that of every DaemonSet."""
+    [planned] = arena.told.planned
+    [claim] = arena.claims()
+    asked = parse_quantity(claim["spec"]["resources"]["requests"]["cpu"], per_unit=1000)
+    daemons = sum(parse_quantity(cpu, per_unit=1000) for cpu in DAEMONS.values())
+    assert asked == len(planned.pods) * cpu_milli + daemons
+
+
+def kubectl_shows_what_there_is(arena: Arena) -> None:
+    """Fail unless the columns that users of Karpenter look for are there, and say what the objects say."""
+    arena.until(lambda: all(is_ready(claim) for claim in arena.claims()), "the NodeClaims are Ready", MINUTE)
+    claims = {claim["metadata"]["name"]: claim for claim in arena.claims()}
+    shown = {one["NAME"]: one for one in table(arena.kubectl("get", "nodeclaims", "--output=wide"))}
+    assert {name: one.pop("AGE") != "" and "DRIFTED" in one for name, one in shown.items()} == dict.fromkeys(
+        claims, True
+    )
+    for name, one in shown.items():
+        assert {key: value for key, value in one.items() if key != "DRIFTED"} == columns(claims[name])
+        events = arena.kubectl("describe", "nodeclaim", name).partition("Events:")[2]
+        assert all(f"Normal  {reason} " in events for reason in ("Registered", "Initialized", "Ready"))
+    [made] = table(arena.kubectl("get", "ec2nodeclasses", "--output=wide"))
+    assert made.pop("AGE")
+    assert made == {"NAME": "default", "READY": "True", "ROLE": "joiner-node"}
+    cpus = str(sum(int(node["status"]["capacity"]["cpu"]) for node in arena.nodes()))
+    pool = {"NAME": "default", "NODECLASS": "default", "NODES": "2", "READY": "True", "WEIGHT": "1", "CPU": cpus}
+
+    def is_shown() -> bool:
+        [one] = table(arena.kubectl("get", "nodepools", "--output=wide"))
+        return one.pop("AGE") != "" and one.pop("MEMORY") != "" and one == pool
+
+    arena.until(is_shown, "`kubectl get nodepools` shows what the NodePool has", MINUTE)
+
+
+def columns(claim: Object) -> dict[str, str]:
+    """Answer what kubectl is to show of *claim*, but for its age and drift."""
+    labels, status = claim["metadata"]["labels"], claim["status"]
+    return {
+        "NAME": claim["metadata"]["name"],
+        "TYPE": labels["node.kubernetes.io/instance-type"],
+        "CAPACITY": "spot",
+        "ZONE": labels["topology.kubernetes.io/zone"],
+        "NODE": status["nodeName"],
+        "READY": "True",
+        "IMAGEID": status["imageID"],
+        "ID": status["providerID"],
+        "NODEPOOL": "default",
+        "NODECLASS": "default",
+    }
+
+
+def drain_guarded(arena: Arena) -> float:
+    """Delete the NodeClaim of a node whose pods a budget lets go a few at a time; answer how long it took.
+
+    Fail if there were ever fewer of them than the budget wants, or if one went that the API server was not asked for:
+    it is the eviction that asks it, and what asks nobody is a deletion.
+    """
+    guarded = max(arena.nodes("default"), key=lambda node: count_on(node, arena.pods("small")))
+    name, pods = guarded["metadata"]["name"], count_on(guarded, arena.pods("small"))
+    allowed = max(1, pods // 3)
+    assert pods > allowed, "no node has pods enough for a budget to hold some back"
+    arena.desk.apply(budget("small", allowed))
+    arena.until(lambda: allowed_by_budget(arena) == allowed, "the budget is known", MINUTE)
+    [claim] = [one for one in arena.claims() if one["status"]["nodeName"] == name]
+    fewest, went = [500], dict[str, str]()
+
+    def is_drained() -> bool:
+        here = [pod for pod in arena.desk.look(PODS) if pod["metadata"]["labels"].get("app") == "small"]
+        fewest[0] = min(fewest[0], sum(is_running(pod) for pod in here))
+        leaving = [pod for pod in here if is_over(pod) and pod["spec"].get("nodeName") == name]
+        went.update({pod["metadata"]["name"]: why_it_goes(pod) for pod in leaving})
+        return name not in [node["metadata"]["name"] for node in arena.nodes()]
+
+    arena.desk.delete(claim)
+    took = arena.until(is_drained, "the node is drained and gone", 4 * MINUTE)
+    assert fewest[0] >= 500 - allowed, f"the budget of `small` allows {allowed} of 500"
+    assert set(went.values()) == {"EvictionByEvictionAPI"}
+    return took
+
+
+def why_it_goes(pod: Object) -> str:
+    return next((one["reason"] for one in pod["status"]["conditions"] if one["type"] == "DisruptionTarget"), "")
+
+
+def allowed_by_budget(arena: Arena) -> int:
+    [guard] = [one for one in arena.desk.look(BUDGETS) if one["metadata"]["name"] == "small"]
+    return int((guard.get("status") or {}).get("disruptionsAllowed", 0))
 
 
 def report(numbers: dict[str, float]) -> str:

@@ -1,24 +1,30 @@
 """Real controllers and a real scheduler on nodes whose life is kwok's: what Joiner will see of a cluster."""
 
+import time
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
 import pytest
 
-from shared.errors import EvictionRefused, Gone
+from shared.errors import Conflict, EvictionRefused, Gone
 from shared.kube.client import KubeClient
+from shared.model.units import parse_instant
+from sim import playground_nodes as nodes
+from sim.clock import Clock
 from sim.cluster.kubelet_boot import Boot
+from sim.cluster.live import LiveCluster
+from sim.cluster.stages import STOP_SECONDS
+from sim.playground_nodes import KWOK
 from tests.contract.kube_front import create, eventually, is_gone, patch, pod, read
-from tests.controlplane import nodes
-from tests.controlplane.commands import KWOK_ANNOTATION
 from tests.controlplane.fixtures import empty
 from tests.controlplane.plane import ControlPlane
 
 pytestmark = [pytest.mark.loopback, pytest.mark.controlplane]
 
 NODE = "/api/v1/nodes/ip-10-0-0-7.ec2.internal"
+UNREACHABLE = "node.kubernetes.io/unreachable"
 STARTUP = {"key": "karpenter.sh/unregistered", "effect": "NoExecute"}
 BOOT = Boot(
     node_name="ip-10-0-0-7.ec2.internal",
@@ -52,14 +58,35 @@ def namespace(kube: KubeClient) -> Iterator[str]:
 
 @pytest.fixture
 def node(kube: KubeClient) -> Iterator[str]:
-    nodes.register(kube, BOOT, datetime.now(UTC))
+    join(kube)
     yield NODE
     nodes.remove(kube, BOOT.node_name)
 
 
+def join(kube: KubeClient) -> None:
+    """Let the machine register, the cloud complete its Node, and kwok take charge of it."""
+    nodes.register(kube, BOOT, datetime.now(UTC))
+    eventually(lambda: is_completed(kube))
+    nodes.wake(kube, BOOT.node_name)
+
+
+def is_completed(kube: KubeClient) -> bool:
+    """Whether it could be completed: a new Node is everybody's, and who changes it first wins."""
+    try:
+        nodes.complete(kube, BOOT)
+    except Conflict:
+        return False
+    return True
+
+
+def taints(kube: KubeClient) -> list[dict[str, str]]:
+    """Answer the Node's, but for when one was added."""
+    found = read(kube, NODE)["spec"].get("taints", [])
+    return [{key: value for key, value in taint.items() if key != "timeAdded"} for taint in found]
+
+
 def untaint(kube: KubeClient) -> None:
-    taints = read(kube, NODE)["spec"].get("taints", [])
-    kept = [taint for taint in taints if taint["key"] != STARTUP["key"]]
+    kept = [taint for taint in taints(kube) if taint["key"] != STARTUP["key"]]
     patch(kube, NODE, {"spec": {"taints": kept or None}})
 
 
@@ -67,7 +94,8 @@ def deployed(kube: KubeClient, namespace: str, replicas: int, **spec: object) ->
     """Create a Deployment of pods of 500m; answer what lists its pods."""
     labels = {"app": "cart"}
     resources = {"requests": {"cpu": "500m", "memory": "1Gi"}}
-    template = pod("", containers=[{"name": "app", "image": "app", "resources": resources}], **spec)["spec"]
+    containers = [{"name": "app", "image": "app", "resources": resources}]
+    template = pod("", containers=containers, terminationGracePeriodSeconds=1, **spec)["spec"]
     wish = {
         "replicas": replicas,
         "selector": {"matchLabels": labels},
@@ -89,7 +117,7 @@ def is_ready(kube: KubeClient) -> bool:
 
 def test_a_node_is_kept_alive_by_kwok_and_keeps_its_startup_taint(kube: KubeClient, node: str) -> None:
     eventually(lambda: is_ready(kube))
-    eventually(lambda: read(kube, node)["spec"]["taints"] == [STARTUP])
+    eventually(lambda: taints(kube) == [STARTUP])
     made = read(kube, node)
     assert made["status"]["allocatable"] == dict(BOOT.allocatable)
     assert made["metadata"]["labels"]["topology.kubernetes.io/zone"] == "us-east-1a"
@@ -100,7 +128,7 @@ def test_a_node_is_kept_alive_by_kwok_and_keeps_its_startup_taint(kube: KubeClie
 def test_pods_wait_unschedulable_and_run_when_a_node_has_come(kube: KubeClient, namespace: str) -> None:
     pods = deployed(kube, namespace, 3)
     eventually(lambda: [has(one, "PodScheduled", "False", "Unschedulable") for one in pods()] == [True] * 3)
-    nodes.register(kube, BOOT, datetime.now(UTC))
+    join(kube)
     try:
         eventually(lambda: is_ready(kube))
         assert not any(one["spec"].get("nodeName") for one in pods())
@@ -135,22 +163,102 @@ def evict(kube: KubeClient, namespace: str, name: str) -> None:
     create(kube, f"/api/v1/namespaces/{namespace}/pods/{name}/eviction", eviction)
 
 
-def test_a_daemon_comes_with_the_node(kube: KubeClient, namespace: str, node: str) -> None:
+@pytest.mark.usefixtures("node")
+def test_a_daemon_comes_with_the_node(kube: KubeClient, namespace: str) -> None:
     labels = {"app": "agent"}
     template = {"metadata": {"labels": labels}, "spec": pod("", tolerations=[{"operator": "Exists"}])["spec"]}
     wish = {"selector": {"matchLabels": labels}, "template": template}
     path = f"/apis/apps/v1/namespaces/{namespace}/daemonsets"
     create(kube, path, {"metadata": {"name": "agent"}, "spec": wish})
     eventually(lambda: read(kube, f"{path}/agent")["status"].get("numberReady") == 1, 30)
-    assert read(kube, node)["spec"]["taints"] == [STARTUP]
+    eventually(lambda: taints(kube) == [STARTUP])
 
 
-def test_a_machine_that_is_silenced_is_left_alone(kube: KubeClient, node: str) -> None:
+def test_a_node_looks_as_eks_makes_it(kube: KubeClient, node: str) -> None:
+    """It is what the embedded cluster makes, to the field, and nothing of it is kwok's but the label."""
+    eventually(lambda: is_ready(kube) and taints(kube) == [STARTUP])
+    made, live = read(kube, node), LiveCluster(Clock(datetime.now(UTC)))
+    live.start_node(BOOT)
+    live.run(timedelta(minutes=1))
+    expected = live.api.get("nodes", BOOT.node_name)
+    assert made["metadata"]["labels"] == {**expected["metadata"]["labels"], KWOK: "fake"}
+    assert made["spec"]["providerID"] == expected["spec"]["providerID"] == BOOT.provider_id
+    assert expected["spec"]["taints"] == [STARTUP]
+    for part in ("capacity", "allocatable", "addresses", "nodeInfo"):
+        assert made["status"][part] == expected["status"][part], part
+    assert conditions(made) == conditions(expected)
+    assert "kwok" not in str(made["status"])
+
+
+def conditions(node: dict[str, Any]) -> set[tuple[str, str, str]]:
+    return {(one["type"], one["status"], one["reason"]) for one in node["status"]["conditions"]}
+
+
+@pytest.mark.usefixtures("node")
+def test_a_pod_takes_its_grace_to_stop_and_no_more(kube: KubeClient, namespace: str) -> None:
+    eventually(lambda: is_ready(kube))
+    untaint(kube)
+    pods = f"/api/v1/namespaces/{namespace}/pods"
+    graces = {"slow": (4, {}), "quick": (60, {STOP_SECONDS: "1"}), "greedy": (4, {STOP_SECONDS: "60"})}
+    for name, (grace, annotations) in graces.items():
+        made = pod(name, terminationGracePeriodSeconds=grace)
+        made["metadata"]["annotations"] = annotations
+        create(kube, pods, made)
+    eventually(lambda: all(has(read(kube, f"{pods}/{name}"), "Ready") for name in graces), 30)
+    for name in graces:
+        kube.delete(f"{pods}/{name}")
+    due = {name: parse_instant(read(kube, f"{pods}/{name}")["metadata"]["deletionTimestamp"]) for name in graces}
+    seen: dict[str, datetime] = {}
+
+    def all_gone() -> bool:
+        here = {name for name in graces if not is_gone(kube, f"{pods}/{name}")}
+        seen.update(dict.fromkeys(here, datetime.now(UTC)))
+        return not here
+
+    eventually(all_gone, 40)
+    assert [name for name in graces if seen[name] > due[name] - timedelta(seconds=1)] == ["slow", "greedy"]
+
+
+@pytest.mark.usefixtures("node")
+def test_a_pod_that_is_told_again_stops_sooner(kube: KubeClient, namespace: str) -> None:
+    eventually(lambda: is_ready(kube))
+    untaint(kube)
+    path = f"/api/v1/namespaces/{namespace}/pods/slow"
+    create(kube, path.rpartition("/")[0], pod("slow", terminationGracePeriodSeconds=600))
+    eventually(lambda: has(read(kube, path), "Ready"), 30)
+    kube.delete(path)
+    assert read(kube, path)["metadata"]["deletionGracePeriodSeconds"] == 600
+    kube.delete(path, b'{"gracePeriodSeconds":1}')
+    eventually(lambda: is_gone(kube, path), 30)
+
+
+def test_a_machine_that_falls_silent_is_lost_and_may_come_back(kube: KubeClient, namespace: str, node: str) -> None:
+    """After the grace that nodes have: Ready is Unknown, the taints of lost nodes come, and nothing starts there."""
+    eventually(lambda: is_ready(kube))
+    untaint(kube)
+    nodes.silence(kube, BOOT.node_name)
+    assert KWOK not in read(kube, node)["metadata"]["labels"]
+    eventually(lambda: ("Ready", "Unknown", "NodeStatusUnknown") in conditions(read(kube, node)), 90)
+    eventually(lambda: {"key": UNREACHABLE, "effect": "NoSchedule"} in taints(kube), 30)
+    path = f"/api/v1/namespaces/{namespace}/pods/late"
+    create(kube, path.rpartition("/")[0], pod("late", nodeName=BOOT.node_name, tolerations=[{"operator": "Exists"}]))
+    nodes.wake(kube, BOOT.node_name)
+    eventually(lambda: is_ready(kube), 30)
+    eventually(lambda: not taints(kube), 30)
+    eventually(lambda: has(read(kube, path), "Ready"), 30)
+
+
+def test_a_silent_machine_runs_nothing_and_its_node_may_be_removed(kube: KubeClient, namespace: str, node: str) -> None:
     eventually(lambda: is_ready(kube))
     nodes.silence(kube, BOOT.node_name)
-    assert KWOK_ANNOTATION not in read(kube, node)["metadata"].get("annotations", {})
+    path = f"/api/v1/namespaces/{namespace}/pods/lost"
+    create(kube, path.rpartition("/")[0], pod("lost", nodeName=BOOT.node_name, tolerations=[{"operator": "Exists"}]))
+    time.sleep(2)
+    assert read(kube, path)["status"]["phase"] == "Pending"
     nodes.remove(kube, BOOT.node_name)
     nodes.remove(kube, BOOT.node_name)
     nodes.silence(kube, BOOT.node_name)
     with pytest.raises(Gone):
         kube.read(node)
+    with pytest.raises(Gone):
+        nodes.wake(kube, BOOT.node_name)

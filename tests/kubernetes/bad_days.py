@@ -1,0 +1,292 @@
+"""A control plane that has bad days, and what the functions say meanwhile."""
+
+import json
+import os
+import signal
+import socket
+import ssl
+from base64 import b64decode
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+from urllib.parse import urlsplit
+from urllib.request import Request, urlopen
+
+import msgspec
+
+from shared.errors import Fault
+from shared.kube.client import KubeClient
+from shared.kube.patience import Patience
+from sim.faults import Call, Tap
+from tests.controlplane.binaries import API_SERVER
+from tests.controlplane.commands import User
+from tests.controlplane.fixtures import FUNCTIONS
+from tests.controlplane.plane import ADMIN, ControlPlane
+from tests.kubernetes.arena import SECOND, Arena
+from tests.kubernetes.manifests import Object
+
+LISTER: Final = User(name="lister", groups=("system:authenticated",))
+"""Somebody who may list, but not watch."""
+TIMEOUT: Final = timedelta(seconds=1)
+"""Of the functions' client: a silence of ten seconds would be one of the whole arena, which has one thread."""
+
+
+class BadPlane(ControlPlane):
+    """One whose functions are somebody else at a moment's notice, as when their token expires."""
+
+    def __init__(self) -> None:
+        """Plan one; the functions are `FUNCTIONS`."""
+        super().__init__(users=(FUNCTIONS, LISTER))
+        self.identity = ""
+        """The functions' bearer token; "": that of `FUNCTIONS`."""
+        self.next_identity = ""
+        """What their token becomes when it is renewed; "": nobody renews it."""
+        self.renewals = 0
+
+    def client(self, token: str | Callable[[], str] = "") -> KubeClient:
+        """Answer the functions' client for the functions' token: as in production, but a second is its patience."""
+        if token != self.token_of(FUNCTIONS):
+            return super().client(token)
+        return KubeClient(
+            self.endpoint,
+            certificate_authority=self.certificate_authority,
+            token=lambda: self.identity or token,
+            renew=self._renew,
+            patience=Patience(lambda: datetime.now(UTC)),
+            timeout=TIMEOUT,
+        )
+
+    def _renew(self) -> None:
+        self.renewals += 1
+        self.identity = self.next_identity or self.identity
+
+    def die(self) -> None:
+        """Let the API server be gone, as by a crash."""
+        self.processes.kill(API_SERVER)
+
+    def rise(self) -> None:
+        """Start it again: the same port, the same data."""
+        self.processes.revive(API_SERVER)
+        self.wait_until_ready()
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Let it neither answer nor hang up, for a block."""
+        pid = self.processes.pids()[API_SERVER]
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(pid, signal.SIGCONT)
+
+    @contextmanager
+    def crowded(self) -> Iterator[None]:
+        """Let a request of the functions' own user go on and on, for a block: its body never comes."""
+        address = urlsplit(self.endpoint)
+        with (
+            socket.create_connection((address.hostname, address.port)) as plain,
+            self._trust().wrap_socket(plain, server_hostname=address.hostname) as line,
+        ):
+            head = "POST /api/v1/namespaces/default/events HTTP/1.1", f"Host: {address.netloc}", "Content-Length: 9"
+            token = f"Authorization: Bearer {self.token_of(FUNCTIONS)}"
+            line.sendall("\r\n".join((*head, token, "Content-Type: application/json", "", "")).encode())
+            yield
+
+    def rejected(self, level: str) -> int:
+        """Answer how many requests the priority level *level* was too busy for, by the API server's own count."""
+        headers = {"Authorization": f"Bearer {self.token_of(ADMIN)}"}
+        request = Request(f"{self.endpoint}/metrics", headers=headers)  # noqa: S310 - our own endpoint
+        with urlopen(request, timeout=10, context=self._trust()) as answer:  # noqa: S310 - our own endpoint
+            lines = answer.read().decode().splitlines()
+        counted = [one for one in lines if one.startswith("apiserver_flowcontrol_rejected_requests_total{")]
+        return sum(int(float(one.rpartition(" ")[2])) for one in counted if f'priority_level="{level}"' in one)
+
+    def _trust(self) -> ssl.SSLContext:
+        return ssl.create_default_context(cadata=b64decode(self.certificate_authority).decode())
+
+
+class ShakenArena(Arena):
+    """One that goes on counting while nobody can see the cluster."""
+
+    _known: frozenset[str] = frozenset()
+
+    def _registered(self) -> frozenset[str]:
+        with suppress(Fault):
+            self._known = super()._registered()
+        return self._known
+
+
+class Watch:
+    """What the functions say and do from now on, and what there was before."""
+
+    def __init__(self, arena: Arena) -> None:
+        """Remember what is there."""
+        self._arena = arena
+        self._from = len(arena.playground.lines)
+        self._ended, self.launched_before = arena.told.ended, arena.told.launched
+        self._claims = {one["metadata"]["name"] for one in arena.claims()}
+        self._living = {one.instance_id for one in arena.playground.living()}
+
+    def lines(self) -> list[dict[str, Any]]:
+        """Answer the log's lines about cycles, oldest first."""
+        some = [json.loads(one) for one in self._arena.playground.lines[self._from :]]
+        return [one for one in some if one.get("service") == "joiner" and "function" in one and "at" in one]
+
+    def told(self, *words: str) -> list[str]:
+        """Answer what was said with all of *words* in it: errors, failures and problems."""
+        said = [
+            text
+            for one in self.lines()
+            for text in (one.get("error", ""), *one.get("failed", ()), *one.get("problems", ()))
+        ]
+        return [text for text in said if all(word in text for word in words)]
+
+    @property
+    def launched(self) -> int:
+        return self._arena.told.launched - self.launched_before
+
+    def nothing_has_ended(self) -> None:
+        """Fail if an instance ends, a claim is gone, or a node is being emptied."""
+        assert self._arena.told.ended == self._ended, "\n".join(self._arena.said[-40:])
+        assert self._living <= {one.instance_id for one in self._arena.playground.living()}
+        assert self._claims <= {one["metadata"]["name"] for one in self._arena.claims()}
+        assert not [one["metadata"]["name"] for one in self._arena.nodes() if _is_tainted(one)]
+
+
+def _is_tainted(node: Object) -> bool:
+    return any(taint["key"] == "karpenter.sh/disrupted" for taint in node["spec"].get("taints", ()))
+
+
+class Trap:
+    """Strikes when the functions make a call, once for each of *sites*, in their order: ``port.method detail``."""
+
+    def __init__(self, sites: list[tuple[str, str, str]], strike: Callable[[], None]) -> None:
+        """Wait for the first: when, ``port.method``, the beginning of the detail."""
+        self.sites, self._strike = sites, strike
+
+    def has_left(self, count: int) -> bool:
+        return len(self.sites) == count
+
+    def __call__(self, call: Call) -> None:
+        """Look at *call*."""
+        if self.sites:
+            when, what, detail = self.sites[0]
+            if (call.when, f"{call.port}.{call.method}") == (when, what) and call.detail.startswith(detail):
+                self.sites.pop(0)
+                self._strike()
+
+
+@contextmanager
+def tapped(arena: Arena, tap: Tap) -> Iterator[None]:
+    """Let *tap* see the functions' calls, for a block."""
+    before, arena.playground.tap = arena.playground.tap, tap
+    try:
+        yield
+    finally:
+        arena.playground.tap = before
+
+
+def object_of(arena: Arena, path: str) -> Object:
+    found: Object = msgspec.json.decode(arena.desk.kube.read(path))
+    return found
+
+
+def without_service(name: str) -> Object:
+    """Answer a webhook for new NodeClaims whose service nobody runs, and which must be asked."""
+    rule = {
+        "apiGroups": ["karpenter.sh"],
+        "apiVersions": ["v1"],
+        "resources": ["nodeclaims"],
+        "operations": ["CREATE"],
+    }
+    webhook = {
+        "name": name,
+        "clientConfig": {"url": "https://127.0.0.1:1/"},
+        "rules": [rule],
+        "failurePolicy": "Fail",
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+        "timeoutSeconds": 1,
+    }
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": name},
+        "webhooks": [webhook],
+    }
+
+
+def policy(name: str, expression: str) -> list[Object]:
+    """Answer a policy, and its binding, that lets the functions change only NodeClaims for which *expression* holds."""
+    rule = {
+        "apiGroups": ["karpenter.sh"],
+        "apiVersions": ["v1"],
+        "resources": ["nodeclaims", "nodeclaims/status"],
+        "operations": ["UPDATE"],
+    }
+    spec = {
+        "failurePolicy": "Fail",
+        "matchConstraints": {"resourceRules": [rule]},
+        "matchConditions": [{"name": "functions", "expression": f"request.userInfo.username == '{FUNCTIONS.name}'"}],
+        "validations": [{"expression": expression, "message": "not today"}],
+    }
+    api = "admissionregistration.k8s.io/v1"
+    return [
+        {"apiVersion": api, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": name}, "spec": spec},
+        {
+            "apiVersion": api,
+            "kind": "ValidatingAdmissionPolicyBinding",
+            "metadata": {"name": name},
+            "spec": {"policyName": name, "validationActions": ["Deny"]},
+        },
+    ]
+
+
+def full_house(name: str) -> list[Object]:
+    """Answer a priority level that has room for one request at most, and a flow schema that leads the functions there.
+
+    With no share at all it still takes a request that finds nobody there: somebody has to be.
+    """
+    api = "flowcontrol.apiserver.k8s.io/v1"
+    limited = {
+        "nominalConcurrencyShares": 0,
+        "lendablePercent": 0,
+        "borrowingLimitPercent": 0,
+        "limitResponse": {"type": "Reject"},
+    }
+    rule = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"], "namespaces": ["*"], "clusterScope": True}
+    spec = {
+        "priorityLevelConfiguration": {"name": name},
+        "matchingPrecedence": 2,
+        "rules": [{"subjects": [{"kind": "User", "user": {"name": FUNCTIONS.name}}], "resourceRules": [rule]}],
+    }
+    level = {"type": "Limited", "limited": limited}
+    return [
+        {"apiVersion": api, "kind": "PriorityLevelConfiguration", "metadata": {"name": name}, "spec": level},
+        {"apiVersion": api, "kind": "FlowSchema", "metadata": {"name": name}, "spec": spec},
+    ]
+
+
+CLUSTER_WIDE: Final = {
+    "ValidatingWebhookConfiguration": "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
+    "ValidatingAdmissionPolicy": "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies",
+    "ValidatingAdmissionPolicyBinding": "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings",
+    "PriorityLevelConfiguration": "/apis/flowcontrol.apiserver.k8s.io/v1/prioritylevelconfigurations",
+    "FlowSchema": "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas",
+}
+
+
+@contextmanager
+def standing(arena: Arena, *manifests: Object) -> Iterator[None]:
+    """Let *manifests* be there for a block, and take effect: that takes an API server a moment, both ways."""
+    kube = arena.desk.kube
+    for one in manifests:
+        kube.create(CLUSTER_WIDE[one["kind"]], msgspec.json.encode(one))
+    arena.passes(2 * SECOND)
+    try:
+        yield
+    finally:
+        for one in reversed(manifests):
+            kube.delete(f"{CLUSTER_WIDE[one['kind']]}/{one['metadata']['name']}")
+        arena.passes(1 * SECOND)

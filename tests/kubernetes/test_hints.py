@@ -1,0 +1,111 @@
+"""What kube-scheduler makes of `status.nominatedNodeName` when somebody else writes it: all that hints rely on.
+
+The embedded scheduler is held to the same by tests/unit/test_cluster_nominations.py.
+"""
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from shared.errors import Gone
+from shared.kube.client import KubeClient
+from tests.contract.kube_front import create, eventually, patch, pod, read
+from tests.controlplane.fixtures import empty
+from tests.controlplane.plane import ControlPlane
+
+pytestmark = [pytest.mark.loopback, pytest.mark.controlplane]
+
+NODES = "/api/v1/nodes"
+CLOSED = {"key": "karpenter.sh/unregistered", "effect": "NoExecute"}
+NOT_READY = {"key": "node.kubernetes.io/not-ready", "operator": "Exists"}
+ROOM = {"cpu": "4", "memory": "16Gi", "pods": "20"}
+
+
+@pytest.fixture
+def kube(cluster: ControlPlane) -> Iterator[KubeClient]:
+    client = cluster.client()
+    yield client
+    for name in ("hint-a", "hint-b"):
+        with contextlib.suppress(Gone):
+            client.delete(f"{NODES}/{name}")
+
+
+@pytest.fixture
+def pods(kube: KubeClient) -> Iterator[str]:
+    name = create(kube, "/api/v1/namespaces", {"metadata": {"generateName": "hints-"}})["metadata"]["name"]
+    account = f"/api/v1/namespaces/{name}/serviceaccounts/default"
+    eventually(lambda: kube.read(account))
+    yield f"/api/v1/namespaces/{name}/pods"
+    kube.delete(f"/api/v1/namespaces/{name}")
+    empty(kube, f"/api/v1/namespaces/{name}/pods")
+
+
+def closed_node(kube: KubeClient, name: str, **room: str) -> None:
+    """Let a node join that has no kubelet: nothing on it ever runs."""
+    create(kube, NODES, {"metadata": {"name": name, "labels": {"hints": "here"}}, "spec": {"taints": [CLOSED]}})
+    patch(kube, f"{NODES}/{name}/status", {"status": {"allocatable": ROOM | room, "capacity": ROOM | room}})
+
+
+def opened(kube: KubeClient, *names: str) -> None:
+    for name in names:
+        patch(kube, f"{NODES}/{name}", {"spec": {"taints": None}})
+
+
+def waiting(kube: KubeClient, pods: str, name: str, cpu: str) -> None:
+    """Create a pod for the nodes of this test, and wait until it was tried in vain."""
+    made = pod(name, nodeSelector={"hints": "here"}, tolerations=[NOT_READY])
+    made["spec"]["containers"][0]["resources"] = {"requests": {"cpu": cpu}}
+    create(kube, pods, made)
+    eventually(lambda: "Unschedulable" in str(status(kube, pods, name)))
+
+
+def status(kube: KubeClient, pods: str, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = read(kube, f"{pods}/{name}")["status"]
+    return found
+
+
+def hint(kube: KubeClient, pods: str, name: str, node: str) -> None:
+    patch(kube, f"{pods}/{name}/status", {"status": {"nominatedNodeName": node}})
+
+
+def is_on(kube: KubeClient, pods: str, name: str, node: str) -> None:
+    eventually(lambda: read(kube, f"{pods}/{name}")["spec"].get("nodeName") == node, 30)
+
+
+def test_the_hint_is_followed_though_another_node_is_emptier(kube: KubeClient, pods: str) -> None:
+    closed_node(kube, "hint-a")
+    closed_node(kube, "hint-b", cpu="64")
+    waiting(kube, pods, "cart", "1")
+    hint(kube, pods, "cart", "hint-a")
+    opened(kube, "hint-a", "hint-b")
+    is_on(kube, pods, "cart", "hint-a")
+    assert "nominatedNodeName" not in status(kube, pods, "cart")
+
+
+def test_room_is_kept_for_those_with_a_hint(kube: KubeClient, pods: str) -> None:
+    closed_node(kube, "hint-a")
+    for number in range(4):
+        waiting(kube, pods, f"other-{number}", "3")
+    waiting(kube, pods, "cart", "3")
+    hint(kube, pods, "cart", "hint-a")
+    opened(kube, "hint-a")
+    is_on(kube, pods, "cart", "hint-a")
+
+
+def test_a_stale_hint_does_no_harm(kube: KubeClient, pods: str) -> None:
+    closed_node(kube, "hint-a")
+    waiting(kube, pods, "cart", "1")
+    hint(kube, pods, "cart", "hint-gone")
+    opened(kube, "hint-a")
+    is_on(kube, pods, "cart", "hint-a")
+
+
+def test_who_is_tried_in_vain_loses_the_hint(kube: KubeClient, pods: str) -> None:
+    closed_node(kube, "hint-a")
+    waiting(kube, pods, "cart", "1")
+    hint(kube, pods, "cart", "hint-a")
+    closed_node(kube, "hint-b", cpu="500m")
+    opened(kube, "hint-b")
+    eventually(lambda: "nominatedNodeName" not in status(kube, pods, "cart"), 30)

@@ -1,0 +1,106 @@
+"""`.ci/run`, with stand-ins for make and for the build of the control plane: what it runs, says last, and answers."""
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+RUN = Path(__file__).parents[2] / ".ci" / "run"
+MAKE = """#!/bin/sh
+echo "make $*"
+case "$*" in *kills|*test-kubernetes) echo "== 1 passed in 0.1s ==";; esac
+case "$*" in *"$FAILS") exit 2;; esac
+"""
+BUILD = """#!/bin/sh
+echo $$ >building
+sleep "$SECONDS_TO_BUILD"
+echo "because of $BUILDS"; echo "main.go:1: no" >&2
+exit "$BUILDS"
+"""
+ALL = ["setup", "gates", "kills", "test-kubernetes"]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., subprocess.Popen[str]]:
+    """Answer what starts a copy of it, whose build answers *builds* and whose target *fails* fails."""
+    for name, script in (("bin/make", MAKE), (".venv/bin/python", BUILD)):
+        tmp_path.joinpath(name).parent.mkdir(parents=True, exist_ok=True)
+        tmp_path.joinpath(name).write_text(script)
+        tmp_path.joinpath(name).chmod(0o755)
+    tmp_path.joinpath(".ci").mkdir()
+    tmp_path.joinpath("tmp").mkdir()
+    shutil.copy(RUN, tmp_path / ".ci" / "run")
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+
+    def start(builds: int = 0, fails: str = "nothing", seconds: float = 0) -> subprocess.Popen[str]:
+        more = {"BUILDS": str(builds), "FAILS": fails, "SECONDS_TO_BUILD": str(seconds)}
+        return subprocess.Popen(
+            [str(tmp_path / ".ci" / "run")],
+            env=os.environ | more,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    return start
+
+
+def targets(said: str) -> list[str]:
+    return [line.rpartition(" ")[2] for line in said.splitlines() if line.startswith("make ")]
+
+
+def test_a_machine_that_can_runs_everything(run: Callable[..., subprocess.Popen[str]], tmp_path: Path) -> None:
+    made = run()
+    said, _ = made.communicate()
+    assert (made.returncode, targets(said)) == (0, ALL)
+    assert "!!!" not in said
+    assert not list(tmp_path.joinpath("tmp").iterdir())
+
+
+@pytest.mark.parametrize(("builds", "code", "told"), [(3, 0, "NOT RUN"), (1, 1, "FAILED")])
+def test_what_was_not_run_is_said_loudly_and_before_the_last_line(
+    run: Callable[..., subprocess.Popen[str]], builds: int, code: int, told: str
+) -> None:
+    made = run(builds)
+    said, _ = made.communicate()
+    assert (made.returncode, targets(said)) == (code, ALL[:3])
+    assert f"{told}: the" in said
+    assert f"because of {builds}" in said
+    assert sum(line.startswith("!!!!!") for line in said.splitlines()) == 4
+    assert said.splitlines()[-1] == "== 1 passed in 0.1s =="
+
+
+@pytest.mark.parametrize("fails", ALL)
+def test_what_fails_is_the_end_and_the_answer(run: Callable[..., subprocess.Popen[str]], fails: str) -> None:
+    made = run(fails=fails)
+    said, _ = made.communicate()
+    assert (made.returncode, targets(said)) == (2, ALL[: ALL.index(fails) + 1])
+
+
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT])
+def test_a_build_ends_with_who_wanted_it(
+    run: Callable[..., subprocess.Popen[str]], end: signal.Signals, tmp_path: Path
+) -> None:
+    made = run(seconds=60)
+    building = tmp_path / "building"
+    while not building.exists() or not building.read_text():
+        assert made.poll() is None
+        time.sleep(0.05)
+    made.send_signal(end)
+    made.communicate(timeout=20)
+    assert made.returncode == 128 + end
+    assert not list(tmp_path.joinpath("tmp").iterdir())
+    with pytest.raises(ProcessLookupError):
+        watch(int(building.read_text()))
+
+
+def watch(pid: int) -> None:
+    while True:
+        os.kill(pid, 0)
+        time.sleep(0.05)
