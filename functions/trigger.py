@@ -2,16 +2,29 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from shared.errors import Fault
 from shared.ports import World
 from shared.report.journal import Entry, record
 
+if TYPE_CHECKING:
+    from aws_lambda_powertools.utilities.typing import LambdaContext
+
 
 def clock() -> datetime:
     """Answer the present instant, aware UTC."""
     return datetime.now(UTC)
+
+
+def counting(world: World, context: "LambdaContext") -> World:
+    """Answer *world* with what is left of the invocation's time."""
+    return msgspec.structs.replace(
+        world, time_left=lambda: timedelta(milliseconds=context.get_remaining_time_in_millis())
+    )
 
 
 @contextmanager

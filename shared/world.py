@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import lru_cache
 
-import boto3
 import msgspec
+from botocore.session import Session
 
 from shared.aws.clients import Clients
 from shared.aws.dynamodb import DynamoTable
@@ -20,6 +20,7 @@ from shared.aws.s3 import S3Bucket
 from shared.aws.sqs import SqsMailbox
 from shared.aws.ssm import BotoParameters
 from shared.kube.client import KubeClient
+from shared.kube.patience import Patience
 from shared.kube.token import EksToken
 from shared.ports import World
 from shared.settings import Settings
@@ -40,15 +41,18 @@ def _world(settings: Settings, clock: Callable[[], datetime]) -> World:
     clients = Clients(settings.region)
     eks = BotoEks(clients)
     facts = eks.cluster(settings.cluster_name)
+    token = EksToken(Session(), cluster=settings.cluster_name, region=settings.region, clock=clock)
     return World(
         settings=settings,
         kube=KubeClient(
             settings.kube_endpoint or facts.endpoint,
             certificate_authority=facts.certificate_authority,
-            token=EksToken(boto3.Session(), cluster=settings.cluster_name, region=settings.region, clock=clock),
+            token=token,
+            renew=token.renew,
+            patience=Patience(clock),
         ),
         ec2=BotoEc2(clients, clock),
-        parameters=BotoParameters(clients),
+        parameters=BotoParameters(clients, clock),
         prices=BotoPrices(clients),
         eks=eks,
         mailbox=SqsMailbox(clients, settings.queue_prefix),
@@ -57,6 +61,7 @@ def _world(settings: Settings, clock: Callable[[], datetime]) -> World:
         clock=clock,
         emit=_emit,
         memory={},
+        calls=clients.calls,
     )
 
 

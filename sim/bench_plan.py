@@ -1,6 +1,8 @@
 """How good and how fast plans are: `python -m sim.bench_plan CATALOGUE [WORKLOAD …] [--write FOLDER]`.
 
-Workloads as documents; with a folder, each is written there with its plan, for a judge that is not ours.
+Workloads as documents; with a folder, each is written there with its plan, for a judge that is not ours. The catalogue
+`made-up` has the 400 types of Karpenter's own benchmark, whose mix of pods *diverse* is; with --greedy no cheaper plan
+is sought.
 """
 
 import argparse
@@ -15,7 +17,10 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from shared.model.labels import CAPACITY_TYPE, HOSTNAME, ZONE
+from shared.model.catalogue import Catalogue, InstanceType, Offering
+from shared.model.labels import ARCH, CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, ON_DEMAND, OS, SPOT, ZONE
+from shared.model.requirements import Requirement, requirements
+from shared.model.resources import resources
 from shared.scheduling.placement import Options, Placement
 from shared.scheduling.solve import solve
 from shared.snapshot.catalogue import decode_catalogue
@@ -127,10 +132,39 @@ WORKLOADS: Final[dict[str, tuple[Callable[[int], Iterator[Document]], int]]] = {
     "deployments-40000": (deployments, 40_000),
     "distinct-5000": (distinct, 5_000),
     "diverse-5000": (diverse, 5_000),
+    "diverse-10000": (diverse, 10_000),
     "diverse-20000": (diverse, 20_000),
     "diverse-40000": (diverse, 40_000),
     "preferences-4000": (preferences, 4_000),
 }
+
+
+def made_up(count: int = 400) -> Catalogue:
+    """Answer types with 1, 2 … cores, 2 GiB and 10 pods for each; spot in two zones, on-demand in three."""
+    zones = ("us-east-1a", "us-east-1b", "us-east-1c")
+    places = [(SPOT, zone) for zone in zones[:2]] + [(ON_DEMAND, zone) for zone in zones]
+    return Catalogue(region="us-east-1", instance_types=tuple(_made_up(cores, places) for cores in range(1, count + 1)))
+
+
+def _made_up(cores: int, places: list[tuple[str, str]]) -> InstanceType:
+    memory = 2 * cores * 1024**3
+    labels = {
+        INSTANCE_TYPE: f"m{cores}.any",
+        ARCH: "amd64",
+        OS: "linux",
+        "karpenter.k8s.aws/instance-category": "m",
+    }
+    several = {ZONE: {zone for _, zone in places}, CAPACITY_TYPE: {kind for kind, _ in places}}
+    own = [Requirement(key=key, values=frozenset((value,))) for key, value in labels.items()]
+    own += [Requirement(key=key, values=frozenset(values)) for key, values in several.items()]
+    price = 0.1 * cores + 0.1 * memory / 1e9
+    return InstanceType(
+        name=f"m{cores}.any",
+        requirements=requirements(own),
+        capacity=resources({"cpu": 1000 * cores, "memory": memory, "pods": 10 * cores}),
+        overhead=resources({"cpu": 100, "memory": 10 << 20}),
+        offerings=tuple(Offering(zone=zone, capacity_type=kind, price_usd_per_hour=price) for kind, zone in places),
+    )
 
 
 def documents(name: str) -> list[Document]:
@@ -156,27 +190,30 @@ def documents(name: str) -> list[Document]:
 def main() -> None:
     """Plan each workload, and print what that took and what it costs."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("catalogue", type=Path)
+    parser.add_argument("catalogue", help="a file, or made-up")
     parser.add_argument("workloads", nargs="*", default=sorted(WORKLOADS), metavar="WORKLOAD")
     parser.add_argument("--write", type=Path, metavar="FOLDER")
+    parser.add_argument("--greedy", action="store_const", const="Greedy", default="Priced")
     chosen = parser.parse_args()
+    catalogue = made_up() if chosen.catalogue == "made-up" else decode_catalogue(Path(chosen.catalogue).read_bytes())
+    options = Options(readiness="Assumed", packing=chosen.greedy)
     sys.stdout.write(f"{'workload':20}{'decode s':>9}{'plan s':>8}{'pods/s':>9}{'nodes':>7}{'$/h':>10}{'greedy':>10}\n")
     for name in chosen.workloads:
         some = documents(name)
         encoded = msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": some})
         if chosen.write is not None:
             (chosen.write / f"{name}.json").write_bytes(encoded)
-        _plan(name, encoded, chosen.catalogue)
+        _plan(name, encoded, catalogue, options)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     sys.stdout.write(f"peak {peak:.0f} MiB\n")
 
 
-def _plan(name: str, encoded: bytes, catalogue: Path) -> Placement:
+def _plan(name: str, encoded: bytes, catalogue: Catalogue, options: Options) -> Placement:
     began = default_timer()
     cluster = cluster_from_documents([msgspec.json.decode(encoded)], NOW)
-    cluster = replace(cluster, catalogue=decode_catalogue(catalogue.read_bytes()))
+    cluster = replace(cluster, catalogue=catalogue)
     decoded = default_timer()
-    found = solve(cluster, options=Options(readiness="Assumed"))
+    found = solve(cluster, options=options)
     took = default_timer() - decoded
     sys.stdout.write(
         f"{name:20}{decoded - began:9.2f}{took:8.2f}{len(cluster.pods) / took:9.0f}{len(found.new_nodes):7}"

@@ -1,4 +1,4 @@
-"""What people want to hear of actions: one line each for what matters, many small ones together, warnings once."""
+"""What people want to hear of actions: one line for what matters, one for many small or alike, warnings once."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -18,6 +18,8 @@ from shared.model.action import (
 
 Line = tuple[str, str]
 """What is done, and why."""
+Said = tuple[str, str, str]
+"""Of which kind, the reason, the message."""
 
 
 class Teller:
@@ -25,23 +27,40 @@ class Teller:
 
     def __init__(self) -> None:
         """Nothing was told yet."""
-        self._warned: set[Line] = set()
+        self._warned: set[tuple[str, str, str, str]] = set()
 
     def told(self, actions: Iterable[Action]) -> Iterator[Line]:
         """Answer the lines about *actions* of one cycle, in their order; what was joined comes last."""
         some = tuple(actions)
+        alike = self._fresh(some)
         for action in some:
             if isinstance(action, PublishEvent):
-                yield from self._warning(action)
+                yield from _warning(_said(action), alike.pop(_said(action), []))
             else:
                 yield from _alone(action)
         yield from _together(some)
 
-    def _warning(self, event: PublishEvent) -> Iterator[Line]:
-        line = (f"{event.kind.lower()} {event.name}: {event.reason}", event.message)
-        if event.type == "Warning" and line not in self._warned:
-            self._warned.add(line)
-            yield line
+    def _fresh(self, actions: Iterable[Action]) -> dict[Said, list[str]]:
+        """Answer the warnings that were not told before, and the names of whom each is about."""
+        fresh: dict[Said, list[str]] = {}
+        for one in actions:
+            if isinstance(one, PublishEvent) and one.type == "Warning":
+                told = (*_said(one), one.name)
+                if told not in self._warned:
+                    fresh.setdefault(_said(one), []).append(one.name)
+                self._warned.add(told)
+        return fresh
+
+
+def _said(event: PublishEvent) -> Said:
+    return event.kind.lower(), event.reason, event.message
+
+
+def _warning(said: Said, names: list[str]) -> Iterator[Line]:
+    kind, reason, message = said
+    if names:
+        more = f" and {len(names) - 1} more" if names[1:] else ""
+        yield f"{kind} {names[0]}{more}: {reason}", message
 
 
 def _alone(action: Action) -> Iterator[Line]:

@@ -1,16 +1,18 @@
 """Every five minutes, and when a node class appears: what the account offers."""
 
 import os
-
-from aws_lambda_powertools.utilities.typing import LambdaContext
+from typing import TYPE_CHECKING
 
 from functions.trigger import clock, told, trigger_of
 from shared import cycle
 from shared.ports import World
 from shared.world import world_from_environment
 
+if TYPE_CHECKING:
+    from aws_lambda_powertools.utilities.typing import LambdaContext
 
-def handler(event: dict[str, object], context: LambdaContext) -> dict[str, object]:
+
+def handler(event: dict[str, object], context: "LambdaContext") -> dict[str, object]:
     """Answer a Lambda invocation."""
     return handle(event, world_from_environment(os.environ, context.aws_request_id, clock))
 

@@ -1,18 +1,21 @@
 """A message from the interruption queue: a machine is about to go."""
 
 import os
+from typing import TYPE_CHECKING
 
-from aws_lambda_powertools.utilities.typing import LambdaContext
-
-from functions.trigger import bodies_of, clock, told, trigger_of
+from functions.trigger import bodies_of, clock, counting, told, trigger_of
 from shared import cycle
 from shared.ports import World
 from shared.world import world_from_environment
 
+if TYPE_CHECKING:
+    from aws_lambda_powertools.utilities.typing import LambdaContext
 
-def handler(event: dict[str, object], context: LambdaContext) -> dict[str, object]:
+
+def handler(event: dict[str, object], context: "LambdaContext") -> dict[str, object]:
     """Answer a Lambda invocation."""
-    return handle(event, world_from_environment(os.environ, context.aws_request_id, clock))
+    world = world_from_environment(os.environ, context.aws_request_id, clock)
+    return handle(event, counting(world, context))
 
 
 def handle(event: dict[str, object], world: World) -> dict[str, object]:

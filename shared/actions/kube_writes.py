@@ -14,7 +14,6 @@ from shared.model.action import (
     Kind,
     PatchMetadata,
     PatchStatus,
-    RegisterNode,
     TaintNode,
 )
 from shared.model.taints import taint_object
@@ -25,12 +24,18 @@ COLLECTIONS: Final[dict[str, str]] = {
     "NodeClaim": "/apis/karpenter.sh/v1/nodeclaims",
     "NodePool": "/apis/karpenter.sh/v1/nodepools",
     "EC2NodeClass": "/apis/karpenter.k8s.aws/v1/ec2nodeclasses",
+    "NodeOverlay": "/apis/karpenter.sh/v1alpha1/nodeoverlays",
+    "CapacityBuffer": "/apis/autoscaling.x-k8s.io/v1beta1/capacitybuffers",
 }
 
 
-def path_of(kind: Kind, name: str) -> str:
+def path_of(kind: Kind, name: str, namespace: str = "") -> str:
     """Answer where the object *name* lives."""
-    return f"{COLLECTIONS[kind]}/{name}"
+    collection = COLLECTIONS[kind]
+    if namespace:
+        version, _, plural = collection.rpartition("/")
+        collection = f"{version}/namespaces/{namespace}/{plural}"
+    return f"{collection}/{name}"
 
 
 def create_node_claim(action: CreateNodeClaim, kube: Kube) -> None:
@@ -52,32 +57,26 @@ def patch_metadata(action: PatchMetadata, kube: Kube) -> None:
         metadata["finalizers"] = list(action.finalizers)
     if action.owners is not None:
         metadata["ownerReferences"] = [owner_object(owner) for owner in action.owners]
-    _patch(kube, path_of(action.kind, action.name), action.resource_version, metadata)
+    patch_object(kube, path_of(action.kind, action.name), action.resource_version, metadata)
 
 
 def patch_status(action: PatchStatus, kube: Kube) -> None:
     """Merge into the status subresource."""
     status = msgspec.json.decode(action.status)
-    _patch(kube, path_of(action.kind, action.name) + "/status", action.resource_version, {}, status=status)
+    patch_object(
+        kube,
+        path_of(action.kind, action.name, action.namespace) + "/status",
+        action.resource_version,
+        {},
+        status=status,
+    )
 
 
 def taint_node(action: TaintNode, kube: Kube) -> None:
     """Replace the taints."""
     metadata: dict[str, object] = {"labels": dict(action.labels)} if action.labels else {}
     spec = {"taints": [taint_object(taint) for taint in action.taints]}
-    _patch(kube, path_of("Node", action.name), action.resource_version, metadata, spec=spec)
-
-
-def register_node(action: RegisterNode, kube: Kube) -> None:
-    """Write everything that registration changes in one patch."""
-    metadata: dict[str, object] = {
-        "labels": dict(action.labels),
-        "annotations": dict(action.annotations),
-        "finalizers": list(action.finalizers),
-        "ownerReferences": [owner_object(owner) for owner in action.owners],
-    }
-    spec = {"taints": [taint_object(taint) for taint in action.taints]}
-    _patch(kube, path_of("Node", action.name), action.resource_version, metadata, spec=spec)
+    patch_object(kube, path_of("Node", action.name), action.resource_version, metadata, spec=spec)
 
 
 def evict_pod(action: EvictPod, kube: Kube) -> None:
@@ -108,7 +107,7 @@ def _delete_options(uid: str) -> dict[str, object]:
     return options | ({"preconditions": {"uid": uid}} if uid else {})
 
 
-def _patch(kube: Kube, path: str, resource_version: str, metadata: dict[str, object], **parts: object) -> None:
+def patch_object(kube: Kube, path: str, resource_version: str, metadata: dict[str, object], **parts: object) -> None:
     """Merge *metadata* and *parts*, if the object is still at *resource_version*."""
     precondition = {"resourceVersion": resource_version} if resource_version else {}
     kube.patch(path, msgspec.json.encode({"metadata": metadata | precondition, **parts}))

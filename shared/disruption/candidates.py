@@ -141,7 +141,7 @@ def pods_in_the_way(pods: Iterable[Pod], guards: Guards, now: datetime) -> tuple
 def price(state: StateNode, pool: NodePool, catalogue: Catalogue | None) -> float:
     """Answer the price of the first offering that the node's labels name, available or not; 0 if there is none."""
     meta = state.meta
-    types = catalogue.types_for(pool.node_class.name) if catalogue is not None else ()
+    types = catalogue.types_for(pool.node_class.name, pool.name) if catalogue is not None else ()
     offerings = next((one.offerings for one in types if one.name == meta.label(INSTANCE_TYPE)), ())
     wanted = (meta.label(ZONE), meta.label(CAPACITY_TYPE))
     return next((one.price_usd_per_hour for one in offerings if (one.zone, one.capacity_type) == wanted), 0.0)

@@ -22,20 +22,23 @@ from shared.model.cluster import Cluster
 from shared.model.labels import POD_DIGEST
 from shared.model.nodepools import NodePool
 from shared.model.objects import is_true
-from shared.model.state import pod_digest
+from shared.model.state import StateNode, pod_digest
 
 REASON: Final = "Empty"
 
 
-def decide(cluster: Cluster, nominated: frozenset[str] = frozenset()) -> Sweep:
-    """Propose, confirm or take back; *nominated* are names of state nodes that pending pods are planned on."""
+def decide(cluster: Cluster, nominated: frozenset[str] = frozenset(), headroom: frozenset[str] = frozenset()) -> Sweep:
+    """Propose, confirm or take back.
+
+    *nominated* are names of state nodes that pending pods are planned on, *headroom* of those that buffers are.
+    """
     field = field_of(cluster, nominated)
     verdicts: list[Verdict] = []
     eligible: list[Candidate] = []
     actions: list[Action] = []
     for state in field.states:
         assessed = assess(state, field)
-        judged = assessed if isinstance(assessed, Blocked) else _kept(assessed, field.now)
+        judged = assessed if isinstance(assessed, Blocked) else _kept(assessed, field.now) or _held(state, headroom)
         if isinstance(assessed, Candidate) and judged is None:
             eligible.append(assessed)
         elif judged is not None:
@@ -81,6 +84,12 @@ def _kept(candidate: Candidate, now: datetime) -> Kept | None:
     else:
         return None
     return Kept(node=candidate.name, reason=why[0], message=why[1])
+
+
+def _held(state: StateNode, headroom: frozenset[str]) -> Kept | None:
+    if state.name not in headroom:
+        return None
+    return Kept(node=state.name, reason="Headroom", message="a CapacityBuffer keeps room there: it is not empty")
 
 
 def _wake(candidate: Candidate, now: datetime) -> tuple[FollowUp, ...]:

@@ -9,6 +9,7 @@ import msgspec
 from shared.lifecycle.events import about
 from shared.lifecycle.followups import SOONEST, look_again, soonest
 from shared.lifecycle.garbage import collect
+from shared.lifecycle.held import hold
 from shared.lifecycle.liveness import depart
 from shared.lifecycle.machines import Change, Machine, Step, View, follow, machines_of, view_of
 from shared.lifecycle.podevents import consolidate, notice_pods
@@ -17,7 +18,15 @@ from shared.lifecycle.refused import refuse
 from shared.lifecycle.registration import initialize, launch, register
 from shared.lifecycle.tagging import tag
 from shared.lifecycle.termination import leave, leave_node
-from shared.model.action import Action, FollowUp, PatchMetadata, PatchStatus, TerminateInstances
+from shared.model.action import (
+    Action,
+    FollowUp,
+    NominatePod,
+    PatchMetadata,
+    PatchStatus,
+    RegisterNode,
+    TerminateInstances,
+)
 from shared.model.cluster import Cluster
 from shared.model.conditions import (
     CLAIM_ROOTS,
@@ -35,14 +44,23 @@ from shared.model.state import pods_by_node, state_nodes
 from shared.model.units import instant_text
 
 NO_HASHES: Final[Mapping[str, str]] = MappingProxyType({})
+NO_PLACES: Final[Mapping[str, tuple[NominatePod, ...]]] = MappingProxyType({})
 
 
-def decide(cluster: Cluster, *, cluster_name: str = "", hashes: Mapping[str, str] = NO_HASHES) -> tuple[Action, ...]:
+def decide(
+    cluster: Cluster,
+    *,
+    cluster_name: str = "",
+    hashes: Mapping[str, str] = NO_HASHES,
+    closed: frozenset[str] = frozenset(),
+    places: Mapping[str, tuple[NominatePod, ...]] = NO_PLACES,
+) -> tuple[Action, ...]:
     """Answer what is to be done now, in order; *hashes* are those of the NodePools' templates, by the pools' names.
 
-    Of one object at most one action carries a resource version; what precedes it in the answer does not touch it.
+    Of one object at most one action carries a resource version; what precedes it in the answer does not touch it. Nodes
+    are opened first, with *places* kept for their pods; those that are *closed*, by name, in a later cycle.
     """
-    view = view_of(cluster, cluster_name)
+    view = view_of(cluster, cluster_name, closed, places)
     actions: list[Action] = []
     for machine in machines_of(cluster):
         actions.extend(advance(machine, view))
@@ -54,6 +72,7 @@ def decide(cluster: Cluster, *, cluster_name: str = "", hashes: Mapping[str, str
         actions.extend(describe(pool, states, view))
         actions.extend(sign(pool, claims, hashes))
     actions.extend(refuse(view))
+    actions.sort(key=lambda action: not isinstance(action, RegisterNode))
     return soonest(_together(actions))
 
 
@@ -61,9 +80,9 @@ def advance(machine: Machine, view: View) -> tuple[Action, ...]:
     """Take every step of one machine that is possible now; its status is written once, between them."""
     claim = machine.claim
     if claim.is_deleting():
-        steps: tuple[Step, ...] = (leave,)
+        steps: tuple[Step, ...] = (hold, leave)
     elif TERMINATION_FINALIZER not in claim.meta.finalizers:
-        return _hold(claim)
+        return _protect(claim)
     else:
         steps = LIVING
     change = follow(steps, machine, view)
@@ -113,15 +132,15 @@ def progress(machine: Machine, view: View) -> Change:
 LIVING: Final[tuple[Step, ...]] = (launch, register, initialize, notice_pods, consolidate, tag, depart, progress)
 
 
-def _hold(claim: NodeClaim) -> tuple[Action, ...]:
-    hold = PatchMetadata(
+def _protect(claim: NodeClaim) -> tuple[Action, ...]:
+    protection = PatchMetadata(
         kind="NodeClaim",
         name=claim.name,
         resource_version=claim.meta.resource_version,
         finalizers=(*claim.meta.finalizers, TERMINATION_FINALIZER),
         why="it must not go before its instance",
     )
-    return (hold, FollowUp(function="lifecycle", after=SOONEST, why=f"{claim.name} is new"))
+    return (protection, FollowUp(function="lifecycle", after=SOONEST, why=f"{claim.name} is new"))
 
 
 def _unclaimed(view: View) -> tuple[Action, ...]:

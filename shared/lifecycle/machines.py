@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
+from types import MappingProxyType
 from typing import Final, TypeAlias
 
 import msgspec
 
 from shared.lifecycle.guards import Guards, guards_of
-from shared.model.action import Action
+from shared.model.action import Action, NominatePod
 from shared.model.cluster import Cluster
 from shared.model.ec2 import Instance
 from shared.model.labels import NODECLASS, NODEPOOL, REGISTERED, TERMINATION_FINALIZER
@@ -53,6 +54,10 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     """By id; None: not seen, or not to be believed."""
     pools: Mapping[str, NodePool]
     guards: Guards
+    closed: frozenset[str] = frozenset()
+    """Names of Nodes that are not to be opened yet."""
+    places: Mapping[str, tuple[NominatePod, ...]] = MappingProxyType({})
+    """By Node: what its pods are to be told before it is opened."""
 
     @property
     def now(self) -> datetime:
@@ -133,8 +138,13 @@ def is_ours(node: Node) -> bool:
     return any(key == NODECLASS for key, _ in node.meta.labels)
 
 
-def view_of(cluster: Cluster, cluster_name: str = "") -> View:
-    """Index the snapshot."""
+def view_of(
+    cluster: Cluster,
+    cluster_name: str = "",
+    closed: frozenset[str] = frozenset(),
+    places: Mapping[str, tuple[NominatePod, ...]] = MappingProxyType({}),
+) -> View:
+    """Index the snapshot; the Nodes *closed* are not to be opened yet, the others with *places* for their pods."""
     instances = None if cluster.instances is None or is_suspicious(cluster) else cluster.instances
     return View(
         cluster=cluster,
@@ -142,6 +152,8 @@ def view_of(cluster: Cluster, cluster_name: str = "") -> View:
         instances=None if instances is None else {one.instance_id: one for one in instances},
         pools={pool.name: pool for pool in cluster.node_pools if pool.node_class.is_supported()},
         guards=guards_of(cluster.budgets),
+        closed=closed,
+        places=places,
     )
 
 

@@ -55,6 +55,8 @@ def conditions_of(pool: NodePool, view: View) -> tuple[Condition, ...]:
 def _class_readiness(pool: NodePool, view: View) -> tuple[str, str, str]:
     name = pool.node_class.name
     found = next((one for one in view.cluster.node_classes if one.name == name), None)
+    if found is None and view.cluster.lacks("ec2nodeclasses.karpenter.k8s.aws"):
+        return "Unknown", "NodeClassReadinessUnknown", f"EC2NodeClass {name} cannot be seen"
     if found is None:
         return "False", "NodeClassNotFound", f"there is no EC2NodeClass {name}"
     if found.meta.deleted_at is not None:

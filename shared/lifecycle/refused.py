@@ -1,6 +1,8 @@
-"""NodePools and EC2NodeClasses that cannot be read: their status says so, where the operator looks first."""
+"""What cannot be read says so where the operator looks first: pools and node classes in their status, pods by event."""
 
 from collections import defaultdict
+from collections.abc import Iterator
+from itertools import islice
 from typing import Final
 
 import msgspec
@@ -11,6 +13,8 @@ from shared.model.action import Action, Kind, PatchStatus
 from shared.model.conditions import conditions_json, same_conditions, with_condition
 from shared.model.objects import Meta, Problem
 
+MOST_PODS: Final = 20
+"""Per cycle: each is a call or three. The journal names them all."""
 _VALID: Final = "ValidationSucceeded"
 _REASONS: Final[dict[Kind, str]] = {"EC2NodeClass": "ValidationFailed", "NodePool": "NodePoolValidationFailed"}
 
@@ -28,7 +32,18 @@ def refuse(view: View) -> tuple[Action, ...]:
                 found[problem.name].append(problem)
         for _, problems in sorted(found.items()):
             actions.extend(_told(kind, reason, problems, view))
+    actions.extend(_pods(view))
     return tuple(actions)
+
+
+def _pods(view: View) -> Iterator[Action]:
+    """Tell pods that wait, or may wait, where nobody else looks at them: in `kubectl describe pod`."""
+    some = (one for one in view.cluster.problems if one.kind == "Pod" and one.uid and not one.node)
+    for problem in islice(sorted(some), MOST_PODS):
+        namespace, _, name = problem.name.rpartition("/")
+        meta = Meta(name=name, namespace=namespace, uid=problem.uid)
+        words = f"Failed to schedule pod, it cannot be read: {problem.message}"
+        yield about("Pod", meta, "FailedScheduling", words, view.now, type_="Warning")
 
 
 def _told(kind: Kind, reason: str, problems: list[Problem], view: View) -> tuple[Action, ...]:

@@ -4,11 +4,14 @@ What is done to the Node is judged by what the Node shows, not by what the claim
 happen is decided again.
 """
 
+from datetime import timedelta
+from typing import Final
+
 import msgspec
 
 from shared.lifecycle.events import about
 from shared.lifecycle.machines import Change, Machine, View
-from shared.model.action import PatchMetadata, RegisterNode
+from shared.model.action import FollowUp, PatchMetadata, RegisterNode
 from shared.model.conditions import with_condition
 from shared.model.labels import (
     DO_NOT_SYNC_TAINTS,
@@ -21,6 +24,9 @@ from shared.model.labels import (
 from shared.model.nodes import Node, NodeClaim
 from shared.model.objects import Owner, condition, is_true, pairs
 from shared.model.taints import Taint, is_ephemeral
+
+AGAIN: Final = timedelta(seconds=3)
+"""So soon a node is looked at again that is kept closed until it is Ready: its pods wait for nothing else."""
 
 
 def launch(machine: Machine, view: View) -> Change:
@@ -45,16 +51,27 @@ def register(machine: Machine, view: View) -> Change:
     (node,) = machine.nodes
     if node.meta.deleted_at is not None:
         return Change(claim=claim)
+    is_closed = node.name in view.closed and node.meta.label(REGISTERED) != "true"
+    return _wait(claim, node, view) if is_closed else _open(claim, node, view)
+
+
+def _wait(claim: NodeClaim, node: Node, view: View) -> Change:
+    message = f"node {node.name} stays closed until it is Ready and its pods are told to go there"
+    wake = FollowUp(function="lifecycle", after=AGAIN, why=f"node {node.name} is closed")
+    return Change(claim=_mark(claim, view, "Registered", "Unknown", "NodeClosed", message), after=(wake,))
+
+
+def _open(claim: NodeClaim, node: Node, view: View) -> Change:
     registered = _mark(msgspec.structs.replace(claim, node_name=node.name), view, "Registered", "True")
     if node.meta.label(REGISTERED) == "true":
         return Change(claim=registered)
     bare = not any(taint.key == UNREGISTERED_TAINT for taint in node.taints)
     words = f"node {node.name} joined without the taint {UNREGISTERED_TAINT}: pods may have come before its labels"
     missing = about("NodeClaim", claim.meta, "UnregisteredTaintMissing", words, view.now, type_="Warning")
-    return Change(claim=registered, before=(registration_of(claim, node),), after=(missing,) if bare else ())
+    return Change(claim=registered, before=(registration_of(claim, node, view),), after=(missing,) if bare else ())
 
 
-def registration_of(claim: NodeClaim, node: Node) -> RegisterNode:
+def registration_of(claim: NodeClaim, node: Node, view: View) -> RegisterNode:
     """Answer what makes *node* the node of *claim*; what it has of its own stays."""
     finalizers = dict.fromkeys((*node.meta.finalizers, TERMINATION_FINALIZER))
     others = (one for one in node.meta.owners if one.uid != claim.meta.uid)
@@ -67,6 +84,8 @@ def registration_of(claim: NodeClaim, node: Node) -> RegisterNode:
         annotations=pairs(pair for pair in claim.meta.annotations if pair[0] != POD_DIGEST),
         finalizers=tuple(finalizers),
         owners=(*others, owner),
+        hints=view.places.get(node.name, ()),
+        seen=node.taints,
         why=f"the node of {claim.name} joined",
     )
 

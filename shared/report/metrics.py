@@ -4,8 +4,6 @@ import json
 from collections.abc import Mapping
 from typing import Final
 
-from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
-
 from shared.ports import World
 
 NAMESPACE: Final = "Joiner"
@@ -15,6 +13,11 @@ def emit(function: str, counts: Mapping[str, float], world: World) -> None:
     """Write one EMF line of *counts*; a name that ends in Seconds or UsdPerHour says its unit."""
     if not counts:
         return
+    from aws_lambda_powertools.metrics import (  # noqa: PLC0415 - a cycle begins sooner without
+        EphemeralMetrics,
+        MetricUnit,
+    )
+
     metrics = EphemeralMetrics(namespace=NAMESPACE, service="joiner")
     metrics.add_dimension(name="cluster", value=world.settings.cluster_name)
     metrics.add_dimension(name="function", value=function)

@@ -242,7 +242,7 @@ def check_update(resource: Resource, old: Object, new: Object) -> None:
 
 
 def bound(pod: Object, node: str, now: datetime) -> Object:
-    """Answer *pod* as pods/binding leaves it.
+    """Answer *pod* as pods/binding leaves it: a nomination has served its purpose.
 
     Raises:
         Conflict: it is bound already, gated, or being deleted.
@@ -256,7 +256,8 @@ def bound(pod: Object, node: str, now: datetime) -> Object:
         raise Conflict(f"pod {name} has non-empty .spec.schedulingGates")
     condition = {"type": "PodScheduled", "status": "True", "lastTransitionTime": instant(now)}
     conditions = with_condition(pod["status"].get("conditions"), condition)
-    return {**pod, "spec": {**pod["spec"], "nodeName": node}, "status": {**pod["status"], "conditions": conditions}}
+    status = {key: value for key, value in pod["status"].items() if key != "nominatedNodeName"}
+    return {**pod, "spec": {**pod["spec"], "nodeName": node}, "status": status | {"conditions": conditions}}
 
 
 def _check_pod_update(resource: Resource, old: Object, new: Object) -> None:

@@ -10,11 +10,12 @@ from sim.cluster.api import ApiServer
 from sim.cluster.controllers.conditions import is_ready, text_of, with_conditions
 from sim.cluster.controllers.heartbeats import Heartbeats
 from sim.cluster.controllers.informer import Informer, Key, Obj, key_of
-from sim.cluster.kubelet_boot import Boot, node_of, pod_status
+from sim.cluster.kubelet_boot import Boot, csi_node_of, node_of, pod_status
 from sim.cluster.stages import POD_STAGES, Stage, next_stage
 
 __all__ = ["Boot", "Kubelet"]
 
+CSI_NODES: Final = "csinodes.storage.k8s.io"
 LEASES: Final = "leases.coordination.k8s.io"
 _RETRY: Final = timedelta(seconds=1)
 _RESUME: Final = Stage(name="pod-resume", effect="run", delay=timedelta(), deleting=False)
@@ -108,11 +109,13 @@ class Kubelet:
             boot, lambda node: {"conditions": with_conditions(node, [fresh], self._clock.now())}, self._become_ready
         )
         if boot.volume_limit and self._is_current(boot):
-            driver: Obj = {"name": "ebs.csi.aws.com", "nodeID": boot.provider_id.rpartition("/")[2], "topologyKeys": []}
-            driver["allocatable"] = {"count": boot.volume_limit}
-            metadata = {"name": boot.node_name}
-            if not self._api.list("csinodes.storage.k8s.io", field_selector=f"metadata.name={boot.node_name}"):
-                self._api.create("csinodes.storage.k8s.io", {"metadata": metadata, "spec": {"drivers": [driver]}})
+            self._report_driver(boot)
+
+    def _report_driver(self, boot: Boot) -> None:
+        selector = f"metadata.name={boot.node_name}"
+        for node in self._api.list("nodes", field_selector=selector):
+            if not self._api.list(CSI_NODES, field_selector=selector):
+                self._api.create(CSI_NODES, csi_node_of(boot, node["metadata"]["uid"]))
 
     def _report_late(self, boot: Boot) -> None:
         late = dict(boot.late_resources)

@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Final
+from uuid import UUID
 
 import msgspec
 
@@ -16,6 +17,13 @@ UNINITIALIZED: Final = {
     "value": "true",
     "effect": "NoSchedule",
 }
+FINE: Final = {
+    "MemoryPressure": "KubeletHasSufficientMemory",
+    "DiskPressure": "KubeletHasNoDiskPressure",
+    "PIDPressure": "KubeletHasSufficientPID",
+}
+"""What a kubelet says is not the matter, and why."""
+_MACHINES: Final = {"amd64": "x86_64", "arm64": "aarch64"}
 NOT_READY: Final = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
 
 
@@ -63,11 +71,9 @@ def node_of(boot: Boot, now: datetime) -> Obj:
         "kubernetes.io/os": boot.os,
     }
     addresses = [{"type": "InternalIP", "address": boot.internal_ip}] if boot.internal_ip else []
+    names = [{"type": kind, "address": boot.node_name} for kind in ("InternalDNS", "Hostname")]
     at = {"lastHeartbeatTime": text_of(now), "lastTransitionTime": text_of(now)}
-    fine = [
-        {"type": kind, "status": "False", "reason": f"KubeletHasNo{kind}", **at}
-        for kind in ("MemoryPressure", "DiskPressure", "PIDPressure")
-    ]
+    fine = [{"type": kind, "status": "False", "reason": reason, **at} for kind, reason in FINE.items()]
     ready = {
         "type": "Ready",
         "status": "False",
@@ -84,15 +90,38 @@ def node_of(boot: Boot, now: datetime) -> Obj:
         "status": {
             "capacity": dict(boot.capacity),
             "allocatable": dict(boot.allocatable),
-            "addresses": [*addresses, {"type": "Hostname", "address": boot.node_name}],
+            "addresses": [*addresses, *names],
             "conditions": [*fine, ready],
-            "nodeInfo": {
-                "architecture": boot.arch,
-                "operatingSystem": boot.os,
-                "osImage": boot.os_image,
-                "kubeletVersion": boot.kubelet_version,
-            },
+            "nodeInfo": _node_info(boot),
         },
+    }
+
+
+def csi_node_of(boot: Boot, uid: str) -> Obj:
+    """Answer the CSINode by which the EBS driver says how many volumes the machine takes; *uid* is its Node's."""
+    driver = {"name": "ebs.csi.aws.com", "nodeID": boot.provider_id.rpartition("/")[2], "topologyKeys": []}
+    owner = {"apiVersion": "v1", "kind": "Node", "name": boot.node_name, "uid": uid}
+    return {
+        "metadata": {"name": boot.node_name, "ownerReferences": [owner]},
+        "spec": {"drivers": [driver | {"allocatable": {"count": boot.volume_limit}}]},
+    }
+
+
+def _node_info(boot: Boot) -> Obj:
+    """Answer what the kubelet reports of its machine; what a machine has alone comes from its instance's id."""
+    one = hashlib.blake2b(boot.provider_id.encode(), digest_size=32).hexdigest()
+    machine, start = f"ec2{one[:29]}", one[32:]
+    return {
+        "architecture": boot.arch,
+        "bootID": str(UUID(start)),
+        "containerRuntimeVersion": "containerd://2.1.4",
+        "kernelVersion": f"6.12.46-66.121.amzn2023.{_MACHINES.get(boot.arch, boot.arch)}",
+        "kubeProxyVersion": "",
+        "kubeletVersion": boot.kubelet_version,
+        "machineID": machine,
+        "operatingSystem": boot.os,
+        "osImage": boot.os_image,
+        "systemUUID": str(UUID(machine)),
     }
 
 

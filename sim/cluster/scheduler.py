@@ -1,8 +1,10 @@
 """kube-scheduler: it finds a node for every pending pod, or says why there is none.
 
+A pod that is tried in vain loses its nomination, as in all versions but 1.34.
+
 Known differences: no preemption (its message is that of a cluster without lower priorities), scores in a simple form
-(least allocated, preferred affinity, taints to avoid, soft rules), no service-based default spreading; ties go to the
-first name instead of to chance.
+(least and balanced allocation, preferred affinity, taints to avoid, soft rules), no service-based default spreading;
+ties go to the first name instead of to chance.
 """
 
 from datetime import datetime, timedelta
@@ -15,6 +17,7 @@ from sim.cluster.controllers.conditions import condition, is_terminal, with_cond
 from sim.cluster.scheduler_find import Finder
 from sim.cluster.scheduler_match import Obj
 from sim.cluster.scheduler_nodes import Nodes
+from sim.cluster.scheduler_nominator import Nominator, nominated_node
 from sim.cluster.scheduler_queue import Waiting
 from sim.cluster.scheduler_shape import Shapes
 from sim.cluster.scheduler_volumes import SELECTED_NODE, Plan, Volumes, claim_names
@@ -33,7 +36,7 @@ class Scheduler:
         self._shapes = Shapes()
         self._waiting: dict[str, Waiting] = {}
         self._binding: dict[str, tuple[str, Waiting]] = {}
-        self._finder = Finder(self.nodes, self.volumes)
+        self._finder, self._nominator = Finder(self.nodes, self.volumes), Nominator(self.nodes)
         self._turn = 0
         self._moved = self._moved_near = False
         self._timer: tuple[datetime, Timer] | None = None
@@ -70,7 +73,7 @@ class Scheduler:
 
     def _on_pod(self, event: str, old: Obj | None, new: Obj | None) -> None:
         pod: Obj = new or old or {}
-        key = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+        key = key_of(pod)
         if event == "DELETED" or is_terminal(pod):
             self._gone(key)
         elif old is not None and _asks_the_same(old, pod) and self._is_known(key, pod):
@@ -85,17 +88,25 @@ class Scheduler:
         waiting = self._waiting.get(key)
         if waiting is not None:
             waiting.pod = pod
+            self._note(key, waiting)
         return waiting is not None or (key in self.nodes.placed and bool(pod["spec"].get("nodeName")))
+
+    def _note(self, key: str, entry: Waiting) -> None:
+        """A nomination is no reason to try the pod itself; one that is given up may be the place of others."""
+        if self._nominator.note(key, entry.pod, entry.shape):
+            self._move()
 
     def _gone(self, key: str) -> None:
         self._waiting.pop(key, None)
         self._binding.pop(key, None)
+        self._nominator.forget(key)
         if self.nodes.lift(key):
             self._move()
 
     def _bound(self, key: str, pod: Obj) -> None:
         self._waiting.pop(key, None)
         self._binding.pop(key, None)
+        self._nominator.forget(key)
         shape = self._shapes.of(pod)
         terminating = bool(pod["metadata"].get("deletionTimestamp"))
         if self.nodes.place(key, pod["spec"]["nodeName"], shape, terminating=terminating):
@@ -114,6 +125,7 @@ class Scheduler:
         self._turn += 1
         due = self._clock.now() + DELAY
         self._waiting[key] = Waiting(pod, self._shapes.of(pod), self._turn, due)
+        self._note(key, self._waiting[key])
         self._wake(due)
 
     def _say_gated(self, key: str) -> None:
@@ -164,7 +176,8 @@ class Scheduler:
         entry.last_attempt = self._clock.now()
         entry.due = None
         plan = self.volumes.plan(entry.pod, entry.shape) if entry.shape.claims or entry.shape.ephemeral_claims else None
-        node, message = self._finder.find(entry.shape, plan)
+        asking = self._nominator.asking(key_of(entry.pod), entry.pod, entry.shape)
+        node, message = self._finder.find(entry.shape, plan, asking)
         try:
             if node is None:
                 self._explain(entry.pod, "Unschedulable", message)
@@ -175,17 +188,19 @@ class Scheduler:
 
     def _explain(self, pod: Obj, reason: str, message: str) -> None:
         old = condition(pod, "PodScheduled") or {}
-        if (old.get("status"), old.get("reason"), old.get("message")) == ("False", reason, message):
+        dropped = {"nominatedNodeName": None} if nominated_node(pod) else {}
+        said = (old.get("status"), old.get("reason"), old.get("message"))
+        if said == ("False", reason, message) and not dropped:
             return
         fresh = {"type": "PodScheduled", "status": "False", "reason": reason, "message": message}
-        patch = {"status": {"conditions": with_conditions(pod, [fresh], self._clock.now())}}
+        patch = {"status": {"conditions": with_conditions(pod, [fresh], self._clock.now()), **dropped}}
         metadata = pod["metadata"]
         self._api.patch("pods", metadata["name"], patch, metadata["namespace"], "status")
 
     def _assume(self, entry: Waiting, node: str, plan: Plan | None) -> None:
         """Count the pod on *node* at once; bind it, or first have its claims bound."""
-        metadata = entry.pod["metadata"]
-        key = f"{metadata['namespace']}/{metadata['name']}"
+        metadata, key = entry.pod["metadata"], key_of(entry.pod)
+        self._nominator.forget(key)
         self.nodes.place(key, node, entry.shape)
         self._move(near=True)
         try:
@@ -196,6 +211,7 @@ class Scheduler:
                 self._api.bind(metadata["namespace"], metadata["name"], node)
         except Fault:
             self.nodes.lift(key)
+            self._note(key, entry)
             raise
 
     def _select_node(self, plan: Plan, node: str) -> None:
@@ -230,6 +246,12 @@ class Scheduler:
         self.nodes.lift(key)
         entry.due = entry.after_backoff()
         self._waiting[key] = entry
+        self._note(key, entry)
+
+
+def key_of(pod: Obj) -> str:
+    """Answer "namespace/name"."""
+    return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
 
 
 def _asks_the_same(old: Obj, new: Obj) -> bool:

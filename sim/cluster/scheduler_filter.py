@@ -15,6 +15,7 @@ from sim.cluster.scheduler_nodes import NodeInfo, Nodes
 from sim.cluster.scheduler_shape import Shape
 
 HARD: Final = ("NoSchedule", "NoExecute")
+_SCORED: Final = ("cpu", "memory")
 _AFFINITY_WEIGHT: Final = 2
 _TAINT_WEIGHT: Final = 3
 
@@ -66,16 +67,41 @@ def _unfit(shape: Shape, node: NodeInfo) -> Refusal | None:
 
 
 def score(shape: Shape, node: NodeInfo) -> int:
-    """Answer how much *node* is liked by *shape*: free cpu and memory, preferred affinity, taints to avoid."""
+    """Answer how much *node* is liked by *shape*: free cpu and memory, their balance, affinity, taints to avoid."""
     free = [_free_percent(node, position, shape.scored[position]) for position in (0, 1)]
     liked = sum(weight for weight, matches in shape.preferred if matches(node.name, node.labels))
     total = sum(weight for weight, _ in shape.preferred) or 1
     avoided = untolerated(node.taints, shape.tolerations, ("PreferNoSchedule",)) is not None
-    return sum(free) // 2 + _AFFINITY_WEIGHT * 100 * liked // total - _TAINT_WEIGHT * 100 * avoided
+    return (
+        sum(free) // 2
+        + _balanced(shape, node)
+        + _AFFINITY_WEIGHT * 100 * liked // total
+        - _TAINT_WEIGHT * 100 * avoided
+    )
+
+
+def _balanced(shape: Shape, node: NodeInfo) -> int:
+    """Answer how much better the parts of cpu and memory that are taken agree with the pod than without it."""
+    asked = tuple(shape.requests.get(name, 0) for name in _SCORED)
+    if not any(asked):
+        return 0
+    before = _balance(node, (0, 0))
+    change = 50 + _balance(node, asked) - before
+    return 50 + (change // 2 if change >= 0 else -(-change // 2))
+
+
+def _balance(node: NodeInfo, more: tuple[int, ...]) -> int:
+    parts = [
+        min(1.0, (node.used.get(name, 0) + extra) / node.allocatable[name])
+        for name, extra in zip(_SCORED, more, strict=True)
+        if node.allocatable.get(name)
+    ]
+    deviation = abs((parts[0] - parts[1]) / 2) if len(parts) == len(_SCORED) else 0.0
+    return int((1 - deviation) * 100)
 
 
 def _free_percent(node: NodeInfo, position: int, needed: int) -> int:
-    total = node.allocatable.get(("cpu", "memory")[position], 0)
+    total = node.allocatable.get(_SCORED[position], 0)
     return max(0, total - node.used_scored[position] - needed) * 100 // total if total else 0
 
 

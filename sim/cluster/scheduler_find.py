@@ -5,6 +5,7 @@ from typing import Final
 from sim.cluster.scheduler_around import Surroundings
 from sim.cluster.scheduler_filter import Candidates, Refusal
 from sim.cluster.scheduler_nodes import Nodes
+from sim.cluster.scheduler_nominator import Asking
 from sim.cluster.scheduler_shape import Shape
 from sim.cluster.scheduler_volumes import Plan, Volumes
 
@@ -24,10 +25,11 @@ class Finder:
         """Something changed that is not in the log of the nodes."""
         self._hopeless.clear()
 
-    def find(self, shape: Shape, plan: Plan | None) -> tuple[str | None, str]:
-        """Answer the best node, or none and the message."""
+    def find(self, shape: Shape, plan: Plan | None, asking: Asking | None = None) -> tuple[str | None, str]:
+        """Answer the best node for a pod, or none and the message; *asking* minds nominations, its own first."""
         moment = len(self.nodes.log)
-        if plan is None and self._hopeless.get(shape, (-1, ""))[0] == moment:
+        alone = plan is None and asking is None
+        if alone and self._hopeless.get(shape, (-1, ""))[0] == moment:
             return None, self._hopeless[shape][1]
         if not self.nodes.known:
             return None, "no nodes available to schedule pods"
@@ -35,14 +37,14 @@ class Finder:
             return None, self._message(shape, [plan.problem], 0)
         candidates = self._candidates_of(shape)
         surroundings = Surroundings(shape, self.nodes)
-        if plan is None and surroundings.is_empty:
+        if alone and surroundings.is_empty:
             best, refused = candidates.best(), list[Refusal]()
         else:
-            best, refused = self._best_placed(candidates, surroundings, plan)
+            best, refused = self._best_placed(candidates, surroundings, plan, asking)
         if best is not None:
             return best, ""
         message = self._refusals(candidates, refused)
-        if plan is None:
+        if alone:
             self._hopeless[shape] = (moment, message)
         return None, message
 
@@ -58,17 +60,20 @@ class Finder:
         return candidates
 
     def _best_placed(
-        self, candidates: Candidates, around: Surroundings, plan: Plan | None
+        self, candidates: Candidates, around: Surroundings, plan: Plan | None, asking: Asking | None
     ) -> tuple[str | None, list[Refusal]]:
         refused: list[Refusal] = []
         fits: list[str] = []
         for name in sorted(candidates.scores):
             node = self.nodes.known[name]
             why = (self.volumes.refusal(plan, node) if plan is not None else None) or around.refusal(node)
+            why = why or (asking.refusal(node) if asking is not None else None)
             if why is None:
                 fits.append(name)
             else:
                 refused.append(why)
+        if asking is not None and asking.node in fits:
+            return asking.node, refused
         soft = around.scores(fits)
         return min(fits, key=lambda name: (-candidates.scores[name] - soft[name], name), default=None), refused
 

@@ -4,7 +4,8 @@ Every change of a node is written into a log; whoever derived something from all
 appear in the log since.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Final
 
 from sim.cluster.scheduler_match import UNSCHEDULABLE, Labels, Obj
@@ -191,6 +192,19 @@ class Nodes:
         if not info.pods:
             self._ghosts.pop(old.node, None)
         return True
+
+    @contextmanager
+    def supposing(self, node: str, pods: Mapping[str, Shape]) -> Iterator[None]:
+        """Count *pods*, by key, on *node* for a block; nobody who derived something from the nodes hears of it."""
+        moment = len(self.log)
+        for key, shape in pods.items():
+            self.place(key, node, shape)
+        try:
+            yield
+        finally:
+            for key in pods:
+                self.lift(key)
+            del self.log[moment:]
 
     def _info(self, name: str) -> NodeInfo:
         return self.known.get(name) or self._ghosts.setdefault(name, NodeInfo(name))

@@ -224,13 +224,30 @@ def test_without_a_catalogue_nothing_ends_and_pods_wait_for_the_next() -> None:
     world = World(node_class(), pool(), deployment(2))
     world.settled(2)
     with world.down("ec2.instance_types"):
-        for key in world.bucket.keys("catalogue/"):
+        for key in (*world.bucket.keys("catalogue/"), *world.bucket.keys("market/")):
             world.bucket.put(key, b"")
         world.scale(6)
         world.seconds(200)
         assert (len(world.living()), len(world.running())) == (1, 4)
         assert "there is none that can be read" in world.log()
     world.settled(6, within=400)
+
+
+def test_a_catalogue_is_made_of_what_was_kept_while_ec2_does_not_say_what_it_sells() -> None:
+    world = World(node_class(), pool(), deployment(2))
+    world.settled(2)
+    with world.down("ec2.instance_types"):
+        for key in world.bucket.keys("catalogue/"):
+            world.bucket.put(key, b"")
+        world.scale(6)
+        world.settled(6, within=400)
+
+
+def test_before_the_first_node_class_there_is_no_catalogue_and_nobody_misses_it() -> None:
+    world = World(pool())
+    world.seconds(400)
+    assert world.bucket.keys("catalogue/") == ()
+    assert [one for one in world.problems() if one.startswith("Catalogue")] == []
 
 
 def test_a_row_that_cannot_be_read_is_named_and_stops_nothing() -> None:

@@ -3,7 +3,8 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from shared.launch.types import Knobs, Market, instance_types
+from shared.launch.type_room import Knobs
+from shared.launch.types import Market, instance_types
 from shared.model import labels
 from shared.model.catalogue import Catalogue, InstanceType
 from shared.model.cluster import Cluster

@@ -11,13 +11,14 @@ from shared.model.ec2 import ClusterFacts, Instance
 from shared.ports import Ec2, Eks, Kube, Mailbox, Parameters, Prices, World
 from shared.settings import Settings
 from shared.snapshot.kinds import LISTINGS
+from shared.snapshot.optional import OPTIONAL
 from sim.memory import MemoryBucket, MemoryTable
 
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
 FACTS = ClusterFacts(
     name="demo", endpoint="https://k", certificate_authority="", version="1.33", service_cidr="10.0.0.0/16"
 )
-PATHS = {listing.kind: listing.path for listing in LISTINGS}
+PATHS = {listing.kind: listing.path for listing in (*LISTINGS, *OPTIONAL)}
 
 
 class Lists:
@@ -52,6 +53,9 @@ class Lists:
         items = self.objects.get(kind, ())
         more = {"continue": str(start + self.per_page)} if start + self.per_page < len(items) else {}
         return msgspec.json.encode({"metadata": more, "items": items[start : start + self.per_page]})
+
+    def read(self, path: str) -> bytes:
+        raise Gone(path)
 
 
 class Machines:

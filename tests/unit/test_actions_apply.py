@@ -21,6 +21,7 @@ from shared.model.action import (
     FollowUp,
     LaunchInstances,
     MarkUnavailable,
+    NominatePod,
     PatchMetadata,
     PatchStatus,
     PublishEvent,
@@ -251,6 +252,15 @@ def test_a_pod_is_deleted_past_a_budget_with_the_grace_that_is_left() -> None:
     assert outside.api.get("pods", "cart", "default")["metadata"]["deletionGracePeriodSeconds"] == 7
 
 
+@pytest.mark.parametrize(("uid", "result", "node"), [("own", "done", "n"), ("of an older one", "skipped", "")])
+def test_a_pod_is_told_where_it_is_expected_if_it_is_the_one_that_was_seen(uid: str, result: str, node: str) -> None:
+    outside = Outside()
+    own = outside.pod()["metadata"]["uid"]
+    outcome = one(NominatePod(namespace="default", name="cart", uid=own if uid == "own" else uid, node="n"), outside)
+    assert outcome.result == result
+    assert outside.api.get("pods", "cart", "default")["status"].get("nominatedNodeName", "") == node
+
+
 @pytest.mark.parametrize(("uid", "result"), [("", "done"), ("own", "done"), ("of an older one", "skipped")])
 def test_an_object_is_deleted_if_it_is_the_one_that_was_seen(uid: str, result: str) -> None:
     outside = Outside()
@@ -356,6 +366,7 @@ def test_mode_plan_changes_nothing_at_all() -> None:
         TaintNode(name="n", resource_version="", taints=(DISRUPTED,)),
         RegisterNode(name="n", resource_version="", taints=(), labels=(), annotations=(), finalizers=(), owners=()),
         eviction(pod),
+        NominatePod(namespace="default", name="cart", uid="", node="n"),
         DeletePod(namespace="default", name="cart", uid="", node="n", grace_seconds=0),
         DeleteObject(kind="Node", name="n", why=""),
         PublishEvent(kind="Node", name="n", reason="Why", message="because", at=START),

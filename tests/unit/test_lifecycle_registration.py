@@ -57,6 +57,34 @@ def test_a_provider_id_is_proof_of_a_launch() -> None:
     assert statuses(decide(cluster(node_claims=(young(conditions=()),))))["conditions"]["Launched"]["status"] == "True"
 
 
+def test_a_node_is_kept_closed_as_long_as_somebody_says_so_and_looked_at_soon() -> None:
+    some = cluster(node_claims=(young(),), nodes=(newcomer(),))
+    actions = decide(some, closed=frozenset({"node-a"}))
+    assert not of(RegisterNode, actions)
+    said = statuses(actions)["conditions"]["Registered"]
+    assert (said["status"], said["reason"]) == ("Unknown", "NodeClosed")
+    [wake] = of(FollowUp, actions)
+    assert (wake.function, wake.after) == ("lifecycle", timedelta(seconds=3))
+    assert of(RegisterNode, decide(some, closed=frozenset({"another"})))
+
+
+def test_a_node_that_is_open_is_not_closed_again() -> None:
+    joined = node(fit=False, extra={labels.REGISTERED: "true"})
+    some = cluster(node_claims=(young(),), nodes=(joined,))
+    assert decide(some, closed=frozenset({joined.name})) == decide(some)
+
+
+def test_nodes_are_opened_first_and_all_at_once() -> None:
+    names = ("a", "b")
+    some = cluster(
+        node_claims=tuple(young(name=name) for name in names),
+        nodes=tuple(newcomer(name=name) for name in names),
+    )
+    kinds = [isinstance(action, RegisterNode) for action in decide(some)]
+    assert kinds[:2] == [True, True]
+    assert not any(kinds[2:])
+
+
 def test_until_its_node_joins_a_claim_says_so_and_is_looked_at_again() -> None:
     actions = decide(cluster(node_claims=(young(),)))
     told = statuses(actions)["conditions"]

@@ -52,13 +52,15 @@ class Outage:
 
 
 def play_kwok(live: LiveCluster) -> None:
-    """Let a kubelet of *live* take over every Node that is annotated when it is created, until it is not any more."""
+    """Let a kubelet of *live* take over every Node while it has kwok's label."""
+    taken: set[str] = set()
 
     def on_node(event: str, _old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> None:
         if new is None or event == "DELETED":
             return
-        name, annotated = new["metadata"]["name"], KWOK in new["metadata"].get("annotations", {})
-        if event == "ADDED" and annotated:
+        name, labelled = new["metadata"]["name"], KWOK in new["metadata"]["labels"]
+        if labelled and name not in taken:
+            taken.add(name)
             status = new["status"]
             live.kubelet.start(
                 msgspec.structs.replace(
@@ -71,7 +73,8 @@ def play_kwok(live: LiveCluster) -> None:
                     ready_after=timedelta(),
                 )
             )
-        elif live.kubelet.is_running(name) and not annotated:
+        elif name in taken and not labelled:
+            taken.remove(name)
             live.kubelet.stop(name)
 
     live.api.subscribe("nodes", on_node)
@@ -100,7 +103,7 @@ def test_a_machine_becomes_a_node_that_the_cloud_completes(live: LiveCluster, no
     heard: list[tuple[str, str]] = []
     nodes.on_change = lambda name, what: heard.append((name, what))
     nodes.start_node(BOOT)
-    live.run(BOOT.register_after + BOOT.ready_after - SECOND)
+    live.run(BOOT.register_after - SECOND)
     assert not live.api.list("nodes")
     live.run(SECOND)
     assert [taint["key"] for taint in node(live)["spec"]["taints"]] == [
@@ -116,14 +119,36 @@ def test_a_machine_becomes_a_node_that_the_cloud_completes(live: LiveCluster, no
         "us-east-1a",
         "use1-az1",
     )
-    assert node(live)["metadata"]["annotations"] == {KWOK: "fake"}
+    assert KWOK not in labels
+    live.run(BOOT.ready_after - SECOND)
+    assert node(live)["metadata"]["labels"] == labels | {KWOK: "fake"}
     assert heard == [(BOOT.node_name, "joins the cluster")]
+
+
+def test_both_clusters_have_the_same_nodes(live: LiveCluster, nodes: ApiNodes) -> None:
+    """But for the label by which kwok knows its own, and what follows from being ready, which takes kwok."""
+    boot = msgspec.structs.replace(BOOT, internal_ip="10.0.1.4", arch="arm64", volume_limit=25)
+    nodes.start_node(boot)
+    live.run(timedelta(minutes=2))
+    embedded = LiveCluster(Clock())
+    embedded.start_node(boot)
+    embedded.run(timedelta(minutes=2))
+    [ours], [theirs] = live.api.list("nodes"), embedded.api.list("nodes")
+    assert ours["metadata"]["labels"] == {**theirs["metadata"]["labels"], KWOK: "fake"}
+    taints = [taint for taint in ours["spec"].pop("taints") if "not-ready" not in taint["key"]]
+    assert {**ours["spec"], "taints": taints} == theirs["spec"]
+    for part in ("capacity", "allocatable", "addresses", "nodeInfo"):
+        assert ours["status"][part] == theirs["status"][part]
+    [ours], [theirs] = live.api.list("csinodes.storage.k8s.io"), embedded.api.list("csinodes.storage.k8s.io")
+    assert ours["spec"] == theirs["spec"]
 
 
 def test_a_machine_may_be_in_haste(live: LiveCluster, kube: Outage) -> None:
     ApiNodes(live.clock, kube, haste=10).start_node(BOOT)
-    live.run(3 * SECOND)
-    assert node(live)
+    live.run(2 * SECOND)
+    assert KWOK not in node(live)["metadata"]["labels"]
+    live.run(SECOND)
+    assert KWOK in node(live)["metadata"]["labels"]
 
 
 def test_devices_and_volumes_are_reported(live: LiveCluster, nodes: ApiNodes) -> None:
@@ -147,7 +172,7 @@ def test_a_halted_machine_is_let_go_and_a_terminated_ones_node_is_deleted(live: 
     nodes.start_node(BOOT)
     live.run(timedelta(minutes=1))
     nodes.stop_node(BOOT.node_name, gone=False)
-    assert KWOK not in node(live)["metadata"].get("annotations", {})
+    assert KWOK not in node(live)["metadata"]["labels"]
     nodes.stop_node(BOOT.node_name)
     live.run(9 * SECOND)
     assert node(live)

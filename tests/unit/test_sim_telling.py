@@ -1,5 +1,9 @@
 """What people hear of actions."""
 
+from datetime import timedelta
+
+import msgspec
+
 from shared.model.action import (
     CreateNodeClaim,
     DeleteObject,
@@ -66,3 +70,15 @@ def test_a_warning_is_told_once_in_a_play() -> None:
 
 def test_what_is_of_no_interest_is_not_told() -> None:
     assert list(Teller().told((WAKE,))) == []
+
+
+def test_warnings_alike_are_one_line_and_none_is_told_twice() -> None:
+    teller = Teller()
+    cart, shop, till = (msgspec.structs.replace(WARNING, name=name) for name in ("cart", "shop", "till"))
+    other = msgspec.structs.replace(shop, message="never")
+    later = msgspec.structs.replace(cart, at=START + timedelta(minutes=3))
+    assert list(teller.told((cart, other, shop))) == [
+        ("pod cart and 1 more: FailedScheduling", "no"),
+        ("pod shop: FailedScheduling", "never"),
+    ]
+    assert list(teller.told((later, shop, till))) == [("pod till: FailedScheduling", "no")]

@@ -43,20 +43,29 @@ class CloudNodes:
         node, boot = self._nodes.get(name), self._instances.get(name)
         if node is None or boot is None:
             return
-        labels = {
-            **boot.cloud_labels,
-            "beta.kubernetes.io/instance-type": boot.instance_type,
-            "node.kubernetes.io/instance-type": boot.instance_type,
-            "topology.kubernetes.io/region": boot.region,
-            "topology.kubernetes.io/zone": boot.zone,
-        }
-        if boot.zone_id:
-            labels["topology.k8s.aws/zone-id"] = boot.zone_id
-        taints = [taint for taint in node["spec"].get("taints") or [] if taint["key"] != UNINITIALIZED["key"]]
-        version = node["metadata"]["resourceVersion"]
-        patch = {"metadata": {"labels": labels, "resourceVersion": version}, "spec": {"taints": taints}}
-        self._api.patch("nodes", name, patch)
+        self._api.patch("nodes", name, completion(boot, node))
 
     def _delete(self, name: str) -> None:
         if self._nodes.get(name) is not None:
             self._api.delete("nodes", name)
+
+
+def completion(boot: Boot, node: Obj) -> Obj:
+    """Answer the change that completes *node*: what the cloud knows of *boot*, and no taint that says it does not.
+
+    It names the version it was made from, so that nobody's other taint gets lost in it.
+    """
+    labels = {
+        **boot.cloud_labels,
+        "beta.kubernetes.io/instance-type": boot.instance_type,
+        "failure-domain.beta.kubernetes.io/region": boot.region,
+        "failure-domain.beta.kubernetes.io/zone": boot.zone,
+        "node.kubernetes.io/instance-type": boot.instance_type,
+        "topology.kubernetes.io/region": boot.region,
+        "topology.kubernetes.io/zone": boot.zone,
+    }
+    if boot.zone_id:
+        labels["topology.k8s.aws/zone-id"] = boot.zone_id
+    taints = [taint for taint in node["spec"].get("taints") or [] if taint["key"] != UNINITIALIZED["key"]]
+    version = node["metadata"]["resourceVersion"]
+    return {"metadata": {"labels": labels, "resourceVersion": version}, "spec": {"taints": taints}}
