@@ -5,7 +5,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -26,7 +26,7 @@ ALL = ["setup", "gates", "kills", "test-kubernetes"]
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., subprocess.Popen[str]]:
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., subprocess.Popen[str]]]:
     """Answer what starts a copy of it, whose build answers *builds* and whose target *fails* fails."""
     for name, script in (("bin/make", MAKE), (".venv/bin/python", BUILD)):
         tmp_path.joinpath(name).parent.mkdir(parents=True, exist_ok=True)
@@ -37,6 +37,8 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., subpro
     shutil.copy(RUN, tmp_path / ".ci" / "run")
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
     monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    # Who was started in the background ignores SIGINT, and so would all that it starts.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def start(builds: int = 0, fails: str = "nothing", seconds: float = 0) -> subprocess.Popen[str]:
         more = {"BUILDS": str(builds), "FAILS": fails, "SECONDS_TO_BUILD": str(seconds)}
@@ -48,7 +50,8 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., subpro
             text=True,
         )
 
-    return start
+    yield start
+    signal.signal(signal.SIGINT, before)
 
 
 def targets(said: str) -> list[str]:
