@@ -6,6 +6,7 @@ is sought.
 """
 
 import argparse
+import math
 import resource
 import sys
 from collections.abc import Callable, Iterator
@@ -21,7 +22,7 @@ from shared.model.catalogue import Catalogue, InstanceType, Offering
 from shared.model.labels import ARCH, CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, ON_DEMAND, OS, SPOT, ZONE
 from shared.model.requirements import Requirement, requirements
 from shared.model.resources import resources
-from shared.scheduling.placement import Options, Placement
+from shared.scheduling.placement import Options
 from shared.scheduling.solve import solve
 from shared.snapshot.catalogue import decode_catalogue
 from shared.snapshot.documents import cluster_from_documents
@@ -198,19 +199,34 @@ def main() -> None:
     catalogue = made_up() if chosen.catalogue == "made-up" else decode_catalogue(Path(chosen.catalogue).read_bytes())
     options = Options(readiness="Assumed", packing=chosen.greedy)
     sys.stdout.write(f"{'workload':20}{'decode s':>9}{'plan s':>8}{'pods/s':>9}{'nodes':>7}{'$/h':>10}{'greedy':>10}\n")
+    seconds: dict[str, float] = {}
     for name in chosen.workloads:
         some = documents(name)
         encoded = msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": some})
         if chosen.write is not None:
             (chosen.write / f"{name}.json").write_bytes(encoded)
-        _plan(name, encoded, catalogue, options)
+        seconds[name] = _plan(name, encoded, catalogue, options)
+    for kind, exponent in growth(seconds):
+        sys.stdout.write(f"{kind}: seconds grow as pods to the power of {exponent:.2f}\n")
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     sys.stdout.write(f"peak {peak:.0f} MiB\n")
 
 
-def _plan(name: str, encoded: bytes, catalogue: Catalogue, options: Options) -> Placement:
+def growth(seconds: dict[str, float]) -> Iterator[tuple[str, float]]:
+    """Answer, by kind of workload, the exponent between its smallest and its largest."""
+    kinds: dict[str, list[tuple[int, float]]] = {}
+    for name, took in seconds.items():
+        kind, _, count = name.rpartition("-")
+        kinds.setdefault(kind, []).append((int(count), took))
+    for kind, some in sorted(kinds.items()):
+        (few, briefly), (many, long) = min(some), max(some)
+        if many > few:
+            yield kind, math.log(long / briefly) / math.log(many / few)
+
+
+def _plan(name: str, encoded: bytes, catalogue: Catalogue, options: Options) -> float:
     began = default_timer()
-    cluster = cluster_from_documents([msgspec.json.decode(encoded)], NOW)
+    cluster = cluster_from_documents([encoded], NOW)
     cluster = replace(cluster, catalogue=catalogue)
     decoded = default_timer()
     found = solve(cluster, options=options)
@@ -220,7 +236,7 @@ def _plan(name: str, encoded: bytes, catalogue: Catalogue, options: Options) -> 
         f"{found.price_usd_per_hour:10.3f}{found.greedy_usd_per_hour:10.3f}\n"
     )
     sys.stdout.flush()
-    return found
+    return took
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ kube-scheduler alone binds pods, and spreads them over the emptiest nodes: pods 
 room of those that a node was made for. Pods with a hint to a node are counted there when others look at it (all but
 those of higher priority), and look there first. But kube-scheduler drops the hint of a pod that it tried in vain, and
 it tries all that wait when any node joins or opens. So hints are given while a node still has its `unregistered` taint,
-right before that is taken away, and only then: not while it is not Ready, which is another taint, not ours to hold.
+right before that is taken away, and as the last taint: others, as that of a node that is not Ready, are not ours to hold.
 
 Hints cost a request each. None is given where none matters: where all that waits is alike, or has the same home.
 """
@@ -18,16 +18,18 @@ import msgspec
 
 from shared.model.action import NominatePod
 from shared.model.cluster import Cluster
+from shared.model.labels import UNREGISTERED_TAINT
 from shared.model.nodes import Node
 from shared.model.pods import Pod, PodSpec
 from shared.model.resources import CPU, MEMORY, total
 from shared.model.state import StateNode, state_nodes
+from shared.model.taints import is_ephemeral
 from shared.scheduling.homes import Hints, hints_of, homes_of, pod_mark
 
 MOST: Final = 1000
 """Pods whose nodes are opened in one cycle, unless one node has more: a hint takes 10 ms, more or less."""
 UNREADY: Final = timedelta(seconds=45)
-"""So long after it joined a node that is not Ready may be kept closed: its network may need a pod that it keeps out."""
+"""So long after it joined a node that others keep closed may be kept so by us: a pod that it needs may be kept out."""
 UNTOLD: Final = timedelta(minutes=2)
 """The same for one that only waits until its pods are told."""
 
@@ -59,7 +61,7 @@ def reservations(cluster: Cluster, most: int = MOST) -> Reservations:
         is_late = count > 0 and count + len(pods) > most
         if state.is_registered():
             given += _told(node.name, _missing(state, node.name, pods, hints))
-        elif pods and (is_late or not node.is_ready()) and _may_wait(node, cluster.taken_at):
+        elif pods and (is_late or not _is_usable(state, node)) and _may_wait(state, node, cluster.taken_at):
             closed.add(node.name)
         elif pods:
             count += len(pods)
@@ -91,9 +93,16 @@ def _looks_around(spec: PodSpec) -> bool:
     return bool(spec.spread or spec.pod_affinity or spec.pod_anti_affinity)
 
 
-def _may_wait(node: Node, now: datetime) -> bool:
+def _is_usable(state: StateNode, node: Node) -> bool:
+    """Whether *node* is Ready, and nobody's taint but ours keeps pods out: hints would be dropped meanwhile."""
+    startup = state.claim.startup_taints if state.claim is not None else ()
+    others = (taint for taint in node.taints if taint.key != UNREGISTERED_TAINT)
+    return node.is_ready() and not any(is_ephemeral(one) or any(one.is_same(own) for own in startup) for one in others)
+
+
+def _may_wait(state: StateNode, node: Node, now: datetime) -> bool:
     """Whether *node*, which is closed still, has not been for long."""
-    joined, patience = node.meta.created_at, UNTOLD if node.is_ready() else UNREADY
+    joined, patience = node.meta.created_at, UNTOLD if _is_usable(state, node) else UNREADY
     return joined is not None and now - joined < patience
 
 

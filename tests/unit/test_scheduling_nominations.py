@@ -12,6 +12,7 @@ from shared.model.nodes import Node, NodeClaim
 from shared.model.objects import Condition, pairs
 from shared.model.pods import Pod, SpreadConstraint
 from shared.model.state import state_nodes
+from shared.model.taints import UNREGISTERED, Taint
 from shared.scheduling.decide import decide
 from shared.scheduling.homes import hints_of, homes_of, marks_of, pod_mark
 from shared.scheduling.nominations import reservations
@@ -110,6 +111,19 @@ def test_a_node_that_is_not_ready_stays_closed_and_its_pods_are_told_later() -> 
     some = cluster(LARGE, SMALL, machines=(joined("n1", "large", ready=False), TWO[1]))
     assert reservations(some).closed == {"n1"}
     assert told(some) == [("small", "n2")]
+
+
+@pytest.mark.parametrize(
+    "key", ["node.cloudprovider.kubernetes.io/uninitialized", "node.kubernetes.io/not-ready", "cni"]
+)
+def test_our_taint_is_the_last_to_go(key: str) -> None:
+    some, claim = joined("n1", "large")
+    startup = Taint(key="cni", effect="NoSchedule")
+    some = replace(some, taints=(UNREGISTERED, Taint(key=key, effect="NoSchedule")))
+    tainted = (some, replace(claim, startup_taints=(startup,)))
+    assert reservations(cluster(LARGE, SMALL, machines=(tainted, TWO[1]))).closed == {"n1"}
+    own = (replace(some, taints=(UNREGISTERED, Taint(key="team", effect="NoSchedule"))), claim)
+    assert not reservations(cluster(LARGE, SMALL, machines=(own, TWO[1]))).closed
 
 
 def test_no_node_is_kept_closed_for_long() -> None:
