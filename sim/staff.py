@@ -13,7 +13,8 @@ from sim.embedded import Embedded
 from sim.machines import boot_of
 from sim.scenario import Managed
 
-NAME: Final = "ip-10-0-0-10.ec2.internal"
+NAME: Final = "ip-10-0-0-1.ec2.internal"
+"""Of an address that EC2 gives to no instance: the first of a subnet is its router's."""
 
 
 def start_managed_node(world: Embedded, managed: Managed) -> str:

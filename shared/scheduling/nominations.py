@@ -4,7 +4,7 @@ kube-scheduler alone binds pods, and spreads them over the emptiest nodes: pods 
 room of those that a node was made for. Pods with a hint to a node are counted there when others look at it (all but
 those of higher priority), and look there first. But kube-scheduler drops the hint of a pod that it tried in vain, and
 it tries all that wait when any node joins or opens. So hints are given while a node still has its `unregistered` taint,
-right before that is taken away, and as the last taint: others, as that of a node that is not Ready, are not ours to hold.
+right before that is taken away, and when no other taint is left that goes by itself.
 
 Hints cost a request each. None is given where none matters: where all that waits is alike, or has the same home.
 """
@@ -57,13 +57,13 @@ def reservations(cluster: Cluster, most: int = MOST) -> Reservations:
     places: dict[str, tuple[NominatePod, ...]] = {}
     closed, count = set[str](), 0
     for state, node in _joined(states):
-        pods = at_home.get(state.name, [])
+        pods, is_usable = at_home.get(state.name, []), _is_usable(state, node)
         is_late = count > 0 and count + len(pods) > most
         if state.is_registered():
-            given += _told(node.name, _missing(state, node.name, pods, hints))
-        elif pods and (is_late or not _is_usable(state, node)) and _may_wait(state, node, cluster.taken_at):
+            given += _told(node.name, _missing(state, node.name, pods, hints)) if is_usable else ()
+        elif pods and (is_late or not is_usable) and _may_wait(state, node, cluster.taken_at):
             closed.add(node.name)
-        elif pods:
+        elif pods and is_usable:
             count += len(pods)
             places[node.name] = _told(node.name, pods)
     return Reservations(hints=tuple(given), places=places, closed=frozenset(closed))
@@ -101,9 +101,14 @@ def _is_usable(state: StateNode, node: Node) -> bool:
 
 
 def _may_wait(state: StateNode, node: Node, now: datetime) -> bool:
-    """Whether *node*, which is closed still, has not been for long."""
+    """Whether *node*, which is closed still, has not been for long.
+
+    One with startup taints does not wait at all: they are written when it is registered, and whoever takes them away
+    does so but once.
+    """
     joined, patience = node.meta.created_at, UNTOLD if _is_usable(state, node) else UNREADY
-    return joined is not None and now - joined < patience
+    startup = state.claim is not None and state.claim.startup_taints
+    return not startup and joined is not None and now - joined < patience
 
 
 def _missing(state: StateNode, name: str, pods: list[Pod], hints: Hints) -> Iterator[Pod]:

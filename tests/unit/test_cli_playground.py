@@ -83,7 +83,7 @@ def test_it_says_where_things_are_and_what_to_try(fake: type[Plane], capsys: pyt
     assert told == "it is built\n"
     for wanted in (f"{fake.folder}/kubeconfig", "http://127.0.0.1:", "nodepool.yaml", "scale deployment", "interrupt"):
         assert wanted in said
-    assert "node ip-10-0-0-10 joins the cluster" in said
+    assert "node ip-10-0-0-1 joins the cluster" in said
     assert fake.folder.joinpath("kubeconfig").stat().st_mode & 0o777 == 0o600
     assert fake.folder.joinpath("ended").exists()
     assert fake.api.get("nodepools.karpenter.sh", "default")

@@ -113,23 +113,34 @@ def test_a_node_that_is_not_ready_stays_closed_and_its_pods_are_told_later() -> 
     assert told(some) == [("small", "n2")]
 
 
-@pytest.mark.parametrize(
-    "key", ["node.cloudprovider.kubernetes.io/uninitialized", "node.kubernetes.io/not-ready", "cni"]
-)
-def test_our_taint_is_the_last_to_go(key: str) -> None:
+UNINITIALIZED = Taint(key="node.cloudprovider.kubernetes.io/uninitialized", effect="NoSchedule", value="true")
+NOT_READY = Taint(key="node.kubernetes.io/not-ready", effect="NoSchedule")
+TEAM = Taint(key="team", effect="NoSchedule")
+
+
+@pytest.mark.parametrize(("taint", "is_closed"), [(UNINITIALIZED, True), (NOT_READY, True), (TEAM, False)])
+def test_our_taint_is_the_last_that_goes_by_itself(taint: Taint, *, is_closed: bool) -> None:
     some, claim = joined("n1", "large")
-    startup = Taint(key="cni", effect="NoSchedule")
-    some = replace(some, taints=(UNREGISTERED, Taint(key=key, effect="NoSchedule")))
-    tainted = (some, replace(claim, startup_taints=(startup,)))
-    assert reservations(cluster(LARGE, SMALL, machines=(tainted, TWO[1]))).closed == {"n1"}
-    own = (replace(some, taints=(UNREGISTERED, Taint(key="team", effect="NoSchedule"))), claim)
-    assert not reservations(cluster(LARGE, SMALL, machines=(own, TWO[1]))).closed
+    machine = (replace(some, taints=(UNREGISTERED, taint)), claim)
+    assert ("n1" in reservations(cluster(LARGE, SMALL, machines=(machine, TWO[1]))).closed) is is_closed
+
+
+def test_a_node_with_startup_taints_is_opened_at_once_and_its_pods_are_told_when_they_are_gone() -> None:
+    for registered in (False, True):
+        some, claim = joined("n1", "large", ready=False, registered=registered)
+        claim = replace(claim, startup_taints=(TEAM,))
+        waiting = cluster(LARGE, SMALL, machines=((replace(some, taints=(TEAM,)), claim), TWO[1]))
+        assert not reservations(waiting).closed
+        assert told(waiting) == [("small", "n2")]
+    some, claim = joined("n1", "large", registered=True)
+    usable = cluster(LARGE, SMALL, machines=((some, replace(claim, startup_taints=(TEAM,))), TWO[1]))
+    assert told(usable) == [("large", "n1"), ("small", "n2")]
 
 
 def test_no_node_is_kept_closed_for_long() -> None:
-    some = cluster(LARGE, SMALL, machines=(joined("n1", "large", ready=False, age=45), TWO[1]))
-    assert not reservations(some).closed
-    assert ("large", "n1") in told(some)
+    assert not reservations(cluster(LARGE, SMALL, machines=(joined("n1", "large", ready=False, age=45), TWO[1]))).closed
+    machines = (joined("n1", "large", "larger", age=120), joined("n2", "small", age=120))
+    assert not reservations(cluster(LARGE, LARGER, SMALL, machines=machines), 1).closed
 
 
 def test_nodes_are_opened_a_few_pods_at_a_time_and_one_at_least() -> None:
