@@ -17,7 +17,7 @@ from shared.model.ec2 import (
     LaunchTemplateConfig,
     Override,
 )
-from shared.model.labels import MIN_VALUES_RELAXED
+from shared.model.labels import MIN_VALUES_RELAXED, NODEPOOL
 from shared.model.nodeclasses import EC2NodeClass
 from shared.model.nodes import NodeClaim
 
@@ -117,7 +117,7 @@ def _request(
         capacity_type=capacity_type,
         allocation_strategy=_strategy(capacity_type, is_overlaid=any(one.offering.is_overlaid for one in chosen)),
         configs=tuple(sorted(configs, key=_config_name)),
-        tags=launch_tags(claim, node_class, facts.name),
+        tags=launch_tags(claim.meta.label(NODEPOOL), node_class, facts.name),
         context="" if is_relaxed else node_class.context,
         reservation_type=reservation_type_of(chosen[0].offering),
     )

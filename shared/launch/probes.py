@@ -7,19 +7,18 @@ from typing import Final
 
 import msgspec
 
-from shared.launch.bootstrap import is_ipv6
 from shared.launch.digest import digest
-from shared.launch.families import FAMILIES
 from shared.launch.images import ARCHES
-from shared.launch.userdata import encoded, user_data
+from shared.launch.templates import Purchase, launch_tags, template_of
 from shared.launch.validation import Finding, rehearsal
 from shared.model import labels
 from shared.model.catalogue import InstanceType
-from shared.model.ec2 import ClusterFacts, LaunchTemplate, Probe, Refusal, Tags
+from shared.model.ec2 import ClusterFacts, Probe, Refusal
 from shared.model.nodeclasses import EC2NodeClass, ResolvedImage
 
 REHEARSAL: Final = "rehearsal"
 """Kind of the rows in which `Rehearsal` stands, by class."""
+_ANYHOW: Final = Purchase(uses_open_reservations=True)
 _USUAL: Final = {"amd64": "m5.large", "arm64": "m6g.large"}
 _DENIED: Final = re.compile(r"^(Unauthorized|AccessDenied|AuthFailure)")
 _PERMISSION: Final = re.compile(r"perform: ([a-z0-9-]+:[A-Za-z]+)")
@@ -61,8 +60,9 @@ def probe(node_class: EC2NodeClass, facts: ClusterFacts, types: Iterable[Instanc
     if not node_class.resolved_images or not node_class.resolved_subnets:
         return None
     image = _plainest(node_class.resolved_images)
+    tags = launch_tags("", node_class, facts.name)
     return Probe(
-        template=template_of(node_class, facts, image),
+        template=template_of(node_class, image.image_id, rehearsal(facts), _ANYHOW, tags),
         instance_type=_type_for(image, tuple(types)),
         subnet_ids=tuple(subnet.subnet_id for subnet in node_class.resolved_subnets),
         context=node_class.context,
@@ -90,34 +90,6 @@ def rehearsal_in(body: str, node_class: EC2NodeClass) -> Rehearsal | None:
     except msgspec.MsgspecError:
         return None
     return written if written.key == rehearsal_key(node_class) else None
-
-
-def template_of(node_class: EC2NodeClass, facts: ClusterFacts, image: ResolvedImage) -> LaunchTemplate:
-    """Answer a launch template with all that the class says, for no NodePool in particular."""
-    family = FAMILIES.get(node_class.ami_family, FAMILIES["Custom"])
-    group = node_class.resolved_placement_group
-    unnamed = LaunchTemplate(
-        name="",
-        image_id=image.image_id,
-        user_data=encoded(user_data(node_class, rehearsal(facts))),
-        instance_profile=node_class.resolved_profile,
-        security_group_ids=tuple(one.group_id for one in node_class.resolved_security_groups),
-        block_devices=node_class.block_devices or family.default_devices,
-        detailed_monitoring=node_class.detailed_monitoring,
-        http_endpoint=node_class.http_endpoint,
-        http_protocol_ipv6=node_class.http_protocol_ipv6,
-        http_put_response_hop_limit=node_class.http_put_response_hop_limit,
-        http_tokens=node_class.http_tokens,
-        associate_public_ip_address=node_class.associate_public_ip_address,
-        ip_prefix_count=node_class.ip_prefix_count,
-        is_ipv6=is_ipv6(facts),
-        network_interfaces=node_class.network_interfaces,
-        connection_tracking=node_class.connection_tracking,
-        nested_virtualization=node_class.nested_virtualization,
-        placement_group_id=group.group_id if group is not None else "",
-        tags=_tags(node_class, facts.name),
-    )
-    return msgspec.structs.replace(unnamed, name=f"joiner/{facts.name}/{digest(unnamed)}")
 
 
 def refusal_findings(node_class: EC2NodeClass, refusals: Iterable[Refusal]) -> tuple[Finding, ...]:
@@ -169,13 +141,3 @@ def _type_for(image: ResolvedImage, types: tuple[InstanceType, ...]) -> str:
     arch = next((arch for arch in ARCHES.values() if image.requirements[labels.ARCH].has(arch)), "amd64")
     usual = _USUAL[arch]
     return fitting[0] if fitting and usual not in fitting else usual
-
-
-def _tags(node_class: EC2NodeClass, cluster: str) -> Tags:
-    ours = {
-        f"kubernetes.io/cluster/{cluster}": "owned",
-        "eks:eks-cluster-name": cluster,
-        labels.NODEPOOL: "",
-        labels.NODECLASS: node_class.name,
-    }
-    return tuple(sorted((dict(node_class.tags) | ours).items()))

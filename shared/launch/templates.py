@@ -6,6 +6,7 @@ from typing import Final
 
 import msgspec
 
+from shared.launch.bootstrap import is_ipv6
 from shared.launch.digest import digest
 from shared.launch.families import FAMILIES
 from shared.launch.offers import Offer, capacity_type_of, reservation_type_of
@@ -98,12 +99,12 @@ def image_for(node_class: EC2NodeClass, type_requirements: Requirements) -> str:
     )
 
 
-def launch_tags(claim: NodeClaim, node_class: EC2NodeClass, cluster: str) -> Tags:
-    """Answer the tags of everything that a launch makes: the user's, and ours, which win."""
+def launch_tags(pool: str, node_class: EC2NodeClass, cluster: str) -> Tags:
+    """Answer the tags of everything that a launch for NodePool *pool* makes: the user's, and ours, which win."""
     ours = {
         f"kubernetes.io/cluster/{cluster}": "owned",
         "eks:eks-cluster-name": cluster,
-        labels.NODEPOOL: claim.meta.label(labels.NODEPOOL),
+        labels.NODEPOOL: pool,
         labels.NODECLASS: node_class.name,
     }
     return tuple(sorted((dict(node_class.tags) | ours).items()))
@@ -145,6 +146,18 @@ def _template(
         taints=(*claim.taints, *claim.startup_taints),
         max_pods=pods,
     )
+    tags = launch_tags(claim.meta.label(labels.NODEPOOL), node_class, facts.name)
+    return template_of(node_class, image_id, boot, purchase, tags)
+
+
+def template_of(
+    node_class: EC2NodeClass, image_id: str, boot: Bootstrap, purchase: Purchase, tags: Tags
+) -> LaunchTemplate:
+    """Answer the template with all that *node_class* says, named by its content.
+
+    Raises:
+        ValueError: the node class' user data cannot be made.
+    """
     family = FAMILIES.get(node_class.ami_family, FAMILIES["Custom"])
     group = node_class.resolved_placement_group
     unnamed = LaunchTemplate(
@@ -152,7 +165,7 @@ def _template(
         image_id=image_id,
         user_data=encoded(user_data(node_class, boot)),
         instance_profile=node_class.resolved_profile,
-        security_group_ids=tuple(group.group_id for group in node_class.resolved_security_groups),
+        security_group_ids=tuple(one.group_id for one in node_class.resolved_security_groups),
         block_devices=node_class.block_devices or family.default_devices,
         detailed_monitoring=node_class.detailed_monitoring,
         http_endpoint=node_class.http_endpoint,
@@ -161,7 +174,7 @@ def _template(
         http_tokens=node_class.http_tokens,
         associate_public_ip_address=node_class.associate_public_ip_address,
         ip_prefix_count=node_class.ip_prefix_count,
-        is_ipv6=":" in facts.service_cidr,
+        is_ipv6=is_ipv6(boot.facts),
         network_interfaces=node_class.network_interfaces,
         connection_tracking=node_class.connection_tracking,
         nested_virtualization=node_class.nested_virtualization,
@@ -170,6 +183,6 @@ def _template(
         reservation_id=purchase.reservation_id,
         reservation_type=purchase.reservation_type,
         uses_open_reservations=purchase.uses_open_reservations,
-        tags=launch_tags(claim, node_class, facts.name),
+        tags=tags,
     )
-    return msgspec.structs.replace(unnamed, name=f"{PREFIX}/{facts.name}/{digest(unnamed)}")
+    return msgspec.structs.replace(unnamed, name=f"{PREFIX}/{boot.facts.name}/{digest(unnamed)}")
