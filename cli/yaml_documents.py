@@ -7,7 +7,7 @@ read count.
 import re
 from collections.abc import Callable, Iterator
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import yaml
 
@@ -29,9 +29,26 @@ _FIXES: Final = (
     ("unhashable key", "quote a value that begins with {"),
     ("could not determine a constructor", "remove the tag, the word that begins with !"),
 )
+_SLIPS: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...]] = (
+    (
+        re.compile(r"""^ *- +((?:"[^"]*"|'[^']*')(?: *, *(?:"[^"]*"|'[^']*'))+) *$"""),
+        lambda slip: (
+            f"several values in one item of a list: write [{slip[1]}] in its place, or each on a line of its own"
+        ),
+    ),
+    (
+        re.compile(r"^ *-? *(key): +([^\s:#]+): +([^\s#]+) *$"),
+        lambda slip: (
+            f"two colons on one line: write `{slip[1]}: {slip[2]}`, and below it `values: [{slip[3]}]` for example"
+        ),
+    ),
+)
+"""What people wrote in articles, and others copied."""
 _FEWEST_PARTS: Final = 100_000
 _PARTS_PER_LETTER: Final = 10
 DEEPEST: Final = 100
+Keys: TypeAlias = tuple[str | int, ...]
+"""Where a field stands in its document."""
 _INDENT: Final = "correct the indentation: a key stands under the other keys of its object, with `: ` behind it"
 
 
@@ -47,11 +64,39 @@ _Loader.yaml_implicit_resolvers = {
 
 def read_yaml(text: str, tell: Tell) -> Iterator[tuple[int, Any]]:
     """Iterate over the documents in *text*, with their first line; what cannot be read is told, and left out."""
+    for first, value, _ in _read(text, tell):
+        yield first, value
+
+
+def read_marked(text: str, tell: Tell) -> Iterator[tuple[str, Any, dict[Keys, int]]]:
+    """Iterate over the documents in *text*: as they are written, what they say, and the line of each field."""
+    lines = text.splitlines()
+    for first, value, node in _read(text, tell):
+        above = first - 1 - node.start_mark.line
+        # A block ends where the next thing begins.
+        last = above + node.end_mark.line + (node.end_mark.column > 0)
+        yield "\n".join(lines[first - 1 : last]).rstrip() + "\n", value, dict(_lines(node, (), above + 1))
+
+
+def _lines(node: yaml.Node, path: Keys, above: int) -> Iterator[tuple[Keys, int]]:
+    """Iterate over the paths in *node*, with the lines on which their keys stand."""
+    if not path:
+        yield path, above + node.start_mark.line
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            yield (*path, key.value), above + key.start_mark.line
+            yield from _lines(value, (*path, key.value), above)
+    elif isinstance(node, yaml.SequenceNode):
+        for place, value in enumerate(node.value):
+            yield (*path, place), above + value.start_mark.line
+            yield from _lines(value, (*path, place), above)
+
+
+def _read(text: str, tell: Tell) -> list[tuple[int, Any, yaml.Node]]:
     try:
-        found = list(_documents(text, 0))
+        return list(_documents(text, 0))
     except yaml.YAMLError:
-        found = [one for first, part in _parts(text) for one in _part(first, part, tell)]
-    yield from found
+        return [one for first, part in _parts(text) for one in _part(first, part, tell)]
 
 
 def _is_tree(value: object, most: int) -> bool:
@@ -75,7 +120,7 @@ def _parts(text: str) -> Iterator[tuple[int, str]]:
         first += text.count("\n", start, end)
 
 
-def _part(first: int, text: str, tell: Tell) -> list[tuple[int, Any]]:
+def _part(first: int, text: str, tell: Tell) -> list[tuple[int, Any, yaml.Node]]:
     try:
         return list(_documents(text, first))
     except yaml.YAMLError as error:
@@ -84,7 +129,7 @@ def _part(first: int, text: str, tell: Tell) -> list[tuple[int, Any]]:
         return []
 
 
-def _documents(text: str, first: int) -> Iterator[tuple[int, Any]]:
+def _documents(text: str, first: int) -> Iterator[tuple[int, Any, yaml.Node]]:
     most = max(_FEWEST_PARTS, _PARTS_PER_LETTER * len(text))  # a few anchors may stand for billions
     loader = _Loader(text)
     try:
@@ -95,7 +140,7 @@ def _documents(text: str, first: int) -> Iterator[tuple[int, Any]]:
                 raise yaml.constructor.ConstructorError(
                     None, None, "its anchors repeat it without end", node.start_mark
                 )
-            yield first + node.start_mark.line + 1, value
+            yield first + node.start_mark.line + 1, value, node
     finally:
         loader.dispose()
 
@@ -110,5 +155,9 @@ def _mistake(text: str, error: yaml.YAMLError) -> tuple[int, str]:
     around = "\n".join(lines[max(0, line - 2) : line])
     if "{{" in around:
         return line, f"{said}: {_TEMPLATE}"
+    for number in range(max(1, line - 1), min(line, len(lines)) + 1):
+        for pattern, fix in _SLIPS:
+            if (slip := pattern.match(lines[number - 1])) is not None:
+                return number, f"{said}: {fix(slip)}"
     known = said + ("\\t" if re.search(r"^ *\t", around, re.MULTILINE) else "")
     return line, f"{said}: {next((fix for sign, fix in _FIXES if sign in known), _INDENT)}"

@@ -1,0 +1,155 @@
+"""Objects of any age -> objects of v1, knobs of the stack, and a line of why for each change."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from cli.conversion import classes, pools, settings, workloads
+from cli.conversion.accepted import complaints
+from cli.conversion.classes import Defaults
+from cli.conversion.kubelet_homes import Homed, homes
+from cli.conversion.parts import Part
+from cli.conversion.pools import Pool
+from cli.conversion.remarks import Level, Remark, Remarks, spelled
+from cli.conversion.sources import Written
+
+Object = dict[str, Any]
+ALPHA: Final = "karpenter.sh/v1alpha5"
+BETA: Final = "karpenter.sh/v1beta1"
+TEMPLATES: Final = "karpenter.k8s.aws/v1alpha1"
+BETA_CLASSES: Final = "karpenter.k8s.aws/v1beta1"
+_POOLS: Final[Mapping[tuple[str, str], Callable[[Part, Defaults], Pool]]] = {
+    (ALPHA, "Provisioner"): pools.from_provisioner,
+    (BETA, "NodePool"): lambda root, _: pools.from_beta(root),
+    (BETA, "NodeClaim"): lambda root, _: pools.from_beta_claim(root),
+}
+_CLASSES: Final[Mapping[tuple[str, str], Callable[[Part, Defaults], Object]]] = {
+    (TEMPLATES, "AWSNodeTemplate"): classes.from_template,
+    (BETA_CLASSES, "EC2NodeClass"): lambda root, _: classes.from_beta(root),
+}
+_OURS: Final = ("karpenter.sh", "karpenter.k8s.aws")
+_NOW: Final = ("karpenter.sh/v1", "karpenter.sh/v1alpha1", "karpenter.k8s.aws/v1")
+
+
+class Note(msgspec.Struct, frozen=True, kw_only=True):
+    """What was done with one field, or why it could not be."""
+
+    level: Level
+    where: str
+    """File, and line where that is known."""
+    kind: str
+    name: str
+    field: str
+    message: str
+
+
+class Conversion(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of everything."""
+
+    objects: tuple[Written, ...]
+    """In the order in which they were read; a class that a pool had inline stands before it."""
+    knobs: Mapping[str, str]
+    notes: tuple[Note, ...]
+
+
+def convert(found: Iterable[Written], role: str = "") -> Conversion:
+    """Convert what is old; what is not passes as it is. *role* is that of nodes, where nobody names one."""
+    some = list(found)
+    told: list[tuple[Written, Remarks]] = [(one, Remarks()) for one in some]
+    knobs: dict[str, str] = {}
+    defaults = Defaults(role=role)
+    for one, remarks in told:
+        if _is_config(one.value, settings.GLOBAL):
+            defaults = settings.defaults_in(_root(one, remarks), role)
+    done = [_converted(one, remarks, defaults, knobs) for one, remarks in told]
+    homed = homes([pool for pool in done if isinstance(pool, Pool)], _known(done))
+    objects: list[Written] = []
+    for (one, remarks), new in zip(told, done, strict=True):
+        objects.extend(_said(one, remarks, new, homed))
+    notes = (_note(one, remark) for one, remarks in told for remark in _worth_telling(one, remarks))
+    return Conversion(objects=tuple(objects), knobs=knobs, notes=tuple(dict.fromkeys(notes)))
+
+
+def _worth_telling(one: Written, remarks: Remarks) -> list[Remark]:
+    """Answer what is told, line by line; what an object that is left out would have become is of no interest."""
+    some = [remark for remark in remarks.said if not remarks.is_refused() or remark.level != "changed"]
+    return sorted(some if _becomes_object(one) else remarks.said, key=lambda remark: one.line(remark.path))
+
+
+def _becomes_object(one: Written) -> bool:
+    return bool(one.value["kind"] != "ConfigMap")
+
+
+def _root(one: Written, remarks: Remarks) -> Part:
+    return Part(one.value, (), remarks)
+
+
+def _is_config(value: Object, name: str) -> bool:
+    meta = value.get("metadata")
+    return value["kind"] == "ConfigMap" and isinstance(meta, dict) and meta.get("name") == name
+
+
+def _converted(one: Written, remarks: Remarks, defaults: Defaults, knobs: dict[str, str]) -> Pool | Object | None:
+    """Answer what *one* becomes; None if it becomes no object."""
+    key = (str(one.value["apiVersion"]), one.value["kind"])
+    if (pool := _POOLS.get(key)) is not None:
+        return pool(_root(one, remarks), defaults)
+    if (template := _CLASSES.get(key)) is not None:
+        return template(_root(one, remarks), defaults)
+    if _is_config(one.value, settings.GLOBAL) or _is_config(one.value, settings.LOGGING):
+        knobs.update(settings.knobs(_root(one, remarks)))
+        return None
+    if key[0].partition("/")[0] in _OURS and key[0] not in _NOW:
+        remarks.refuse(("kind",), _remedy(*key))
+        return None
+    return workloads.converted(one.value, remarks) if key[1] in workloads.PODS else one.value
+
+
+def _remedy(api: str, kind: str) -> str:
+    if kind == "Machine":
+        return "a Machine stands for one running instance: remove it; nodes that are there are adopted, or expire"
+    return f"{kind} of {api} was never served: write v1alpha5 for a Provisioner, v1beta1 or v1 for a NodePool"
+
+
+def _known(done: Sequence[Pool | Object | None]) -> dict[str, Object]:
+    """Answer the node classes that are there, by name."""
+    inline = [one.node_class for one in done if isinstance(one, Pool) and one.node_class is not None]
+    some = [*inline, *(one for one in done if isinstance(one, dict) and _is_class(one))]
+    return {str(one["metadata"].get("name")): one for one in some if isinstance(one.get("metadata"), dict)}
+
+
+def _is_class(value: Object) -> bool:
+    return bool(value.get("kind") == "EC2NodeClass" and value.get("apiVersion") == classes.API)
+
+
+def _said(one: Written, remarks: Remarks, new: Pool | Object | None, homed: Homed) -> list[Written]:
+    """Answer what is printed for *one*."""
+    if isinstance(new, Pool):
+        values = [] if remarks.is_refused() else homed.of_pool(new, remarks)
+    elif new is not None and _is_class(new):
+        values = homed.of_class(new, remarks)
+    else:
+        values = [] if new is None else [new]
+    if values == [one.value]:
+        return [one]
+    for value in values:
+        for complaint in complaints(value):
+            field, _, why = complaint.partition(": ")
+            remarks.refuse((), f"{value['kind']} of v1 takes no such {field}: {why}: correct it")
+    if remarks.is_refused():
+        return []
+    return [Written(value=value, file=one.file) for value in values]
+
+
+def _note(one: Written, remark: Remark) -> Note:
+    meta = one.value.get("metadata")
+    name = meta.get("name") if isinstance(meta, dict) else None
+    return Note(
+        level=remark.level,
+        where=one.where(remark.path),
+        kind=one.value["kind"],
+        name=str(name or "without a name"),
+        field=spelled(remark.path),
+        message=remark.message,
+    )

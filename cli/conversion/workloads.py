@@ -1,0 +1,85 @@
+"""What pods say to Karpenter, in Pods and in everything that makes them; the rest of them is left as it is."""
+
+from collections.abc import Iterator
+from copy import deepcopy
+from typing import Any, Final
+
+from cli.conversion.metadata import ANNOTATIONS, RENAMED, renamed_annotation, renamed_label
+from cli.conversion.remarks import Path, Remarks
+
+Object = dict[str, Any]
+_TEMPLATE: Final = ("spec", "template")
+PODS: Final[dict[str, Path]] = {
+    "Pod": (),
+    "PodTemplate": ("template",),
+    "Deployment": _TEMPLATE,
+    "ReplicaSet": _TEMPLATE,
+    "ReplicationController": _TEMPLATE,
+    "StatefulSet": _TEMPLATE,
+    "DaemonSet": _TEMPLATE,
+    "Job": _TEMPLATE,
+    "CronJob": ("spec", "jobTemplate", "spec", "template"),
+}
+"""Where each kind has a pod."""
+_KNOWN: Final = frozenset((*ANNOTATIONS, *ANNOTATIONS.values()))
+
+
+def converted(value: Object, remarks: Remarks) -> Object:
+    """Answer *value* with today's annotations and labels; *value* itself if there is nothing to change."""
+    path = PODS[value["kind"]]
+    if not isinstance(_at(value, path), dict):
+        return value
+    new = deepcopy(value)
+    pod = _at(new, path)
+    _annotations(pod, path, remarks)
+    spec = pod.get("spec")
+    if isinstance(spec, dict):
+        _selector(spec, (*path, "spec", "nodeSelector"), remarks)
+        for where, holder, key in _keys(spec, (*path, "spec")):
+            holder[key] = renamed_label(holder[key], where, remarks)
+    return value if new == value else new
+
+
+def _at(value: Any, path: Path) -> Any:  # noqa: ANN401 - JSON
+    for key in path:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def _annotations(pod: Object, path: Path, remarks: Remarks) -> None:
+    meta = pod.get("metadata")
+    notes = meta.get("annotations") if isinstance(meta, dict) else None
+    if not isinstance(meta, dict) or not isinstance(notes, dict):
+        return
+    where = (*path, "metadata", "annotations")
+    new: Object = {}
+    for key, value in notes.items():
+        name = renamed_annotation(str(key), (*where, key), remarks)
+        if name in _KNOWN and isinstance(value, bool):
+            remarks.changed((*where, key), f'the API server takes texts only, so it is quoted: "{str(value).lower()}"')
+            value = str(value).lower()  # noqa: PLW2901 - the same value, quoted
+        new[name] = value
+    meta["annotations"] = new
+
+
+def _selector(spec: Object, path: Path, remarks: Remarks) -> None:
+    old = spec.get("nodeSelector")
+    if isinstance(old, dict) and not old.keys().isdisjoint(RENAMED):
+        spec["nodeSelector"] = {renamed_label(key, (*path, key), remarks): value for key, value in old.items()}
+
+
+def _keys(value: Any, path: Path) -> Iterator[tuple[Path, Any, str]]:  # noqa: ANN401 - JSON
+    """Iterate over what names a label of nodes: affinity's expressions, topology keys."""
+    if isinstance(value, list):
+        for place, one in enumerate(value):
+            yield from _keys(one, (*path, place))
+    elif isinstance(value, dict):
+        for key, one in value.items():
+            if (
+                isinstance(one, str)
+                and one in RENAMED
+                and (key == "topologyKey" or (key == "key" and "operator" in value))
+            ):
+                yield (*path, key), value, key
+            else:
+                yield from _keys(one, (*path, key))

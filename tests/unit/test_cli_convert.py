@@ -1,0 +1,601 @@
+"""`joiner convert`: what older manifests become, and what is refused of them."""
+
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from cli.conversion.accepted import complaints
+from cli.conversion.convert import Conversion, convert
+from cli.conversion.sources import Written
+from cli.main import main
+
+Object = dict[str, Any]
+Out = pytest.CaptureFixture[str]
+REF = {"providerRef": {"name": "default"}}
+TERMS = {"subnetSelector": {"Name": "private"}, "securityGroupSelector": {"Name": "nodes"}}
+BETA_TERMS = {"subnetSelectorTerms": [{"tags": {"a": "b"}}], "securityGroupSelectorTerms": [{"name": "nodes"}]}
+CLASS_REF = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}
+
+
+V1_CLASS = BETA_TERMS | {"role": "r", "amiSelectorTerms": [{"alias": "al2023@latest"}]}
+
+
+def made(api: str, kind: str, spec: Object, name: str = "default") -> Object:
+    return {"apiVersion": api, "kind": kind, "metadata": {"name": name}, "spec": spec}
+
+
+def provisioner(name: str = "default", /, **spec: object) -> Object:
+    return made("karpenter.sh/v1alpha5", "Provisioner", REF | spec, name)
+
+
+def node_template(name: str = "default", /, **spec: object) -> Object:
+    return made("karpenter.k8s.aws/v1alpha1", "AWSNodeTemplate", {"instanceProfile": "p"} | TERMS | spec, name)
+
+
+def beta_pool(name: str = "default", /, disruption: Object | None = None, **inner: object) -> Object:
+    spec: Object = {"template": {"spec": {"nodeClassRef": {"name": "default"}, "requirements": []} | inner}}
+    more = {} if disruption is None else {"disruption": disruption}
+    return made("karpenter.sh/v1beta1", "NodePool", spec | more, name)
+
+
+def beta_class(**spec: object) -> Object:
+    return made("karpenter.k8s.aws/v1beta1", "EC2NodeClass", {"amiFamily": "AL2", "role": "r"} | BETA_TERMS | spec)
+
+
+def settings(**data: object) -> Object:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "karpenter-global-settings"}, "data": data}
+
+
+def converted(*values: Object, role: str = "") -> Conversion:
+    return convert([Written(value=value, file="old.yaml") for value in values], role)
+
+
+def only(*values: Object) -> Object:
+    """Answer the one object that becomes of *values*, which an API server would take."""
+    done = converted(*values)
+    assert [note for note in done.notes if note.level == "refused"] == []
+    [one] = done.objects
+    assert complaints(one.value) == []
+    return one.value  # type: ignore[no-any-return]
+
+
+def at(value: Any, path: str) -> Any:
+    for key in path.split("."):
+        value = value[int(key)] if key.isdecimal() and isinstance(value, list) else value.get(key)
+    return value
+
+
+def refusals(*values: Object) -> dict[str, str]:
+    done = converted(*values)
+    refused = {note.field: note.message for note in done.notes if note.level == "refused"}
+    names = {(note.kind, note.name) for note in done.notes if note.level == "refused"}
+    kept = {(one.value["kind"], one.value["metadata"]["name"]) for one in done.objects}
+    assert names.isdisjoint(kept), "what is refused is left out"
+    return refused
+
+
+POOL = "spec.template.spec"
+
+
+@pytest.mark.parametrize(
+    ("spec", "path", "wanted"),
+    [
+        ({}, f"{POOL}.nodeClassRef", CLASS_REF),
+        ({}, f"{POOL}.expireAfter", "Never"),
+        ({"ttlSecondsUntilExpired": 2592000}, f"{POOL}.expireAfter", "2592000s"),
+        ({}, "spec.disruption", {"consolidationPolicy": "WhenEmpty", "consolidateAfter": "Never"}),
+        (
+            {"ttlSecondsAfterEmpty": 30},
+            "spec.disruption",
+            {"consolidationPolicy": "WhenEmpty", "consolidateAfter": "30s"},
+        ),
+        (
+            {"consolidation": {"enabled": True}},
+            "spec.disruption",
+            {"consolidationPolicy": "WhenEmptyOrUnderutilized", "consolidateAfter": "0s"},
+        ),
+        ({"consolidation": {"enabled": False}}, "spec.disruption.consolidateAfter", "Never"),
+        ({"limits": {"resources": {"cpu": 1000, "nvidia.com/gpu": "2"}}}, "spec.limits.cpu", 1000),
+        ({"weight": "50"}, "spec.weight", 50),
+        ({"labels": {"team": True}}, "spec.template.metadata.labels", {"team": "true"}),
+        (
+            {"annotations": {"karpenter.sh/do-not-consolidate": "true"}},
+            "spec.template.metadata.annotations",
+            {"karpenter.sh/do-not-disrupt": "true"},
+        ),
+        (
+            {"taints": [{"key": "a", "effect": "NoSchedule", "value": 1}]},
+            f"{POOL}.taints",
+            [{"key": "a", "value": "1", "effect": "NoSchedule"}],
+        ),
+        (
+            {"startupTaints": [{"key": "a", "effect": "NoExecute"}]},
+            f"{POOL}.startupTaints",
+            [{"key": "a", "effect": "NoExecute"}],
+        ),
+    ],
+)
+def test_a_field_of_a_provisioner_keeps_its_meaning(spec: Object, path: str, wanted: object) -> None:
+    assert at(only(provisioner(**spec)), path) == wanted
+
+
+def test_what_the_old_webhook_added_is_written_out_unless_somebody_said_otherwise() -> None:
+    needs = {one["key"]: one.get("values") for one in at(only(provisioner()), f"{POOL}.requirements")}
+    assert needs == {
+        "kubernetes.io/os": ["linux"],
+        "kubernetes.io/arch": ["amd64"],
+        "karpenter.sh/capacity-type": ["on-demand"],
+        "karpenter.k8s.aws/instance-category": ["c", "m", "r"],
+        "karpenter.k8s.aws/instance-generation": ["2"],
+    }
+    said = [
+        {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["spot"]},
+        {"key": "karpenter.k8s.aws/instance-family", "operator": "In", "values": ["t3"]},
+        {"key": "beta.kubernetes.io/arch", "operator": "In", "values": ["arm64"]},
+    ]
+    needs = {one["key"]: one["values"] for one in at(only(provisioner(requirements=said)), f"{POOL}.requirements")}
+    assert needs == {
+        "karpenter.sh/capacity-type": ["spot"],
+        "karpenter.k8s.aws/instance-family": ["t3"],
+        "kubernetes.io/arch": ["arm64"],
+        "kubernetes.io/os": ["linux"],
+    }
+
+
+def test_a_label_of_karpenters_own_is_a_requirement() -> None:
+    pool = only(provisioner(labels={"karpenter.sh/capacity-type": "spot", "karpenter.sh/provisioner-name": "x"}))
+    needs = {one["key"]: one["values"] for one in at(pool, f"{POOL}.requirements")}
+    assert needs["karpenter.sh/capacity-type"] == ["spot"]
+    assert at(pool, "spec.template.metadata") is None
+
+
+def test_numbers_among_the_values_of_a_requirement_are_quoted_and_told() -> None:
+    need = {"key": "karpenter.k8s.aws/instance-cpu", "operator": "In", "values": [4, 8]}
+    done = converted(provisioner(requirements=[need]))
+    assert at(done.objects[0].value, f"{POOL}.requirements.0.values") == ["4", "8"]
+    assert "spec.requirements[0].values[0]" in {note.field for note in done.notes}
+
+
+@pytest.mark.parametrize(
+    ("spec", "field", "remedy"),
+    [
+        ({"label": {"team": "a"}}, "spec.label", "did you mean labels"),
+        ({"limits": {"cpu": 10}}, "spec.limits.cpu", "write limits.resources.cpu"),
+        ({"limits": {"resources": {"cpu": "50%"}}}, "spec.limits.resources.cpu", "an amount, not a share"),
+        ({"limits": {"resources": {"cpu": "many"}}}, "spec.limits.resources.cpu", "write an amount"),
+        ({"weight": 200}, "spec.weight", "no percentage"),
+        ({"weight": "x"}, "spec.weight", "whole number"),
+        ({"ttlSecondsAfterEmpty": -1}, "spec.ttlSecondsAfterEmpty", "0 or more"),
+        ({"ttlSecondsUntilExpired": 0}, "spec.ttlSecondsUntilExpired", "write a time"),
+        ({"ttlSecondsAfterEmpty": 30, "consolidation": {"enabled": True}}, "spec.ttlSecondsAfterEmpty", "remove one"),
+        ({"consolidation": {"enabled": "maybe"}}, "spec.consolidation.enabled", "true or false"),
+        ({"provider": {"a": "b"}}, "spec.provider", "remove one of them"),
+        ({"providerRef": None}, "spec.providerRef", "is missing"),
+        ({"providerRef": {"name": "a", "kind": "Other"}}, "spec.providerRef", "no AWSNodeTemplate"),
+        ({"providerRef": None, "provider": {}}, "spec.provider", "alias: al2023@latest"),
+        ({"kubeletConfiguration": {"podPerCore": 2}}, "spec.kubeletConfiguration.podPerCore", "podsPerCore"),
+        (
+            {"kubeletConfiguration": {"containerRuntime": "dockerd"}},
+            "spec.kubeletConfiguration.containerRuntime",
+            "run",
+        ),
+        (
+            {"kubeletConfiguration": {"evictionSoft": {"memory.available": "5%"}}},
+            "spec.kubeletConfiguration.evictionSoft.memory.available",
+            "evictionSoftGracePeriod",
+        ),
+        (
+            {"kubeletConfiguration": {"imageGCHighThresholdPercent": 50, "imageGCLowThresholdPercent": 60}},
+            "spec.kubeletConfiguration.imageGCHighThresholdPercent",
+            "above the low one",
+        ),
+        ({"taints": [{"key": "a", "effect": "NoSchedul"}]}, "spec.taints[0].effect", "did you mean NoSchedule"),
+        ({"taints": [{"effect": "NoSchedule"}]}, "spec.taints[0].key", "name the taint"),
+        ({"taints": "a=b:NoSchedule"}, "spec.taints", "write a list"),
+        ({"taints": ["a=b:NoSchedule"]}, "spec.taints[0]", "name: value"),
+        ({"labels": ["a"]}, "spec.labels", "name: value"),
+        ({"labels": {"a": {"b": "c"}}}, "spec.labels.a", "write a text"),
+        ({"labels": {"karpenter.sh/mine": "a"}}, "spec.labels.karpenter.sh/mine", "one of your own"),
+    ],
+)
+def test_what_has_no_equivalent_in_a_provisioner_is_refused_with_a_remedy(
+    spec: Object, field: str, remedy: str
+) -> None:
+    assert remedy in refusals(provisioner(**spec))[field]
+
+
+@pytest.mark.parametrize(
+    ("need", "field", "remedy"),
+    [
+        ({"operator": "In", "values": ["a"]}, "key", "name a label"),
+        ({"key": "a", "operator": "in", "values": ["a"]}, "operator", "did you mean In"),
+        ({"key": "a", "operator": "=", "values": ["a"]}, "operator", "write one of"),
+        ({"key": "a", "operator": "In"}, "values", "at least one"),
+        ({"key": "a", "operator": "Exists", "values": ["a"]}, "values", "write In"),
+        ({"key": "a", "operator": "Gt", "values": ["x"]}, "values", "one whole number"),
+        ({"key": "a", "operator": "In", "values": "a"}, "values", "write a list"),
+        ({"key": "a", "operator": "In", "values": ["a, b"]}, "values[0]", '["a", "b"]'),
+        ({"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["ondemand"]}, "values[0]", "on-demand?"),
+        ({"key": "kubernetes.io/arch", "operator": "In", "values": ["x86_64"]}, "values[0]", "amd64?"),
+        ({"key": "kubernetes.io/os", "operator": "In", "values": ["beos"]}, "values[0]", "write one of"),
+        ({"key": "karpenter.k8s.aws/instance-famly", "operator": "Exists"}, "key", "instance-family?"),
+        ({"key": "karpenter.k8s.aws/instance-pods", "operator": "Gt", "values": ["9"]}, "key", "maxPods"),
+        ({"key": "kubernetes.io/hostname", "operator": "Exists"}, "key", "remove the requirement"),
+        ({"key": "karpenter.sh/provisioner-name", "operator": "Exists"}, "key", "remove the requirement"),
+    ],
+)
+def test_a_requirement_that_makes_no_sense_is_refused(need: Object, field: str, remedy: str) -> None:
+    assert remedy in refusals(provisioner(requirements=[need]))[f"spec.requirements[0].{field}"]
+
+
+def test_an_inline_provider_becomes_a_node_class_named_after_its_provisioner() -> None:
+    provider = {"subnetSelector": {"karpenter.sh/discovery": "c"}, "securityGroupSelector": {"aws::ids": "sg-1"}}
+    done = converted(provisioner("web", providerRef=None, provider=provider), role="nodes")
+    node_class, pool = (one.value for one in done.objects)
+    assert (node_class["kind"], node_class["metadata"], node_class["spec"]["role"]) == (
+        "EC2NodeClass",
+        {"name": "web"},
+        "nodes",
+    )
+    assert at(pool, f"{POOL}.nodeClassRef.name") == "web"
+    assert complaints(node_class) == complaints(pool) == []
+
+
+HOPS = {"httpEndpoint": "enabled", "httpProtocolIPv6": "disabled", "httpTokens": "required"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "path", "wanted"),
+    [
+        ({}, "spec.amiSelectorTerms", [{"alias": "al2@latest"}]),
+        ({"amiFamily": "Bottlerocket"}, "spec.amiSelectorTerms", [{"alias": "bottlerocket@latest"}]),
+        ({"amiFamily": "Bottlerocket"}, "spec.amiFamily", None),
+        ({"amiFamily": "Custom", "amiSelector": {"a": "b"}}, "spec.amiFamily", "Custom"),
+        ({"amiSelector": {"aws-ids": "ami-1, ami-2"}}, "spec.amiSelectorTerms", [{"id": "ami-1"}, {"id": "ami-2"}]),
+        (
+            {"amiSelector": {"aws::name": "a,b", "aws::owners": "self", "k": "v"}},
+            "spec.amiSelectorTerms",
+            [{"tags": {"k": "v"}, "name": name, "owner": "self"} for name in ("a", "b")],
+        ),
+        (
+            {"subnetSelector": {"a": "1,2", "b": "*"}},
+            "spec.subnetSelectorTerms",
+            [{"tags": {"a": one, "b": "*"}} for one in ("1", "2")],
+        ),
+        ({}, "spec.metadataOptions", HOPS | {"httpPutResponseHopLimit": 2}),
+        (
+            {"metadataOptions": {"httpPutResponseHopLimit": 1}},
+            "spec.metadataOptions",
+            HOPS | {"httpPutResponseHopLimit": 1},
+        ),
+        ({"tags": {"team": 1}}, "spec.tags", {"team": "1"}),
+        ({"userData": "x", "detailedMonitoring": True}, "spec.detailedMonitoring", True),
+        ({"context": "c"}, "spec.context", "c"),
+        (
+            {"blockDeviceMappings": [{"deviceName": "/dev/xvda", "ebs": {"volumeSize": "50Gi", "encrypted": True}}]},
+            "spec.blockDeviceMappings",
+            [{"deviceName": "/dev/xvda", "ebs": {"encrypted": True, "volumeSize": "50Gi"}}],
+        ),
+    ],
+)
+def test_a_field_of_a_node_template_keeps_its_meaning(spec: Object, path: str, wanted: object) -> None:
+    assert at(only(node_template(**spec)), path) == wanted
+
+
+@pytest.mark.parametrize(
+    ("spec", "field", "remedy"),
+    [
+        ({"launchTemplate": "mine"}, "spec.launchTemplate", "write what it says here"),
+        ({"amiFamily": "Ubuntu"}, "spec.amiFamily", "write Custom"),
+        ({"amiFamily": "Gentoo"}, "spec.amiFamily", "write one of"),
+        ({"amiFamily": "Custom"}, "spec.amiSelectorTerms", "name some"),
+        ({"amiSelector": {"aws::name": "ami-123"}}, "spec.amiSelector[0]", "write it as `id: ami-123`"),
+        ({"subnetSelector": None}, "spec.subnetSelector", "is missing"),
+        ({"subnetSelector": {"aws-ids": "sg-1"}}, "spec.subnetSelector.aws-ids", "subnet-"),
+        ({"subnetSelector": {"aws-ids": "subnet-1", "a": "b"}}, "spec.subnetSelector.aws-ids", "stands alone"),
+        ({"subnetSelector": {"a": ""}}, "spec.subnetSelector.a", "'*' for any"),
+        ({"subnetSelector": {"a": ",".join("abcdefghijklmnopqrstuvwxyz01234")}}, "spec.subnetSelector", "30 are taken"),
+        ({"tags": {"kubernetes.io/cluster/c": "owned"}}, "spec.tags.kubernetes.io/cluster/c", "remove it"),
+        ({"role": "r"}, "spec.role", "remove one"),
+        (
+            {"blockDeviceMappings": [{"deviceName": "a", "ebs": {"volumeSize": 100}}]},
+            "spec.blockDeviceMappings[0].ebs.volumeSize",
+            "write 100Gi",
+        ),
+        (
+            {"blockDeviceMappings": [{"deviceName": "a", "ebs": {"volumeSize": "big"}}]},
+            "spec.blockDeviceMappings[0].ebs.volumeSize",
+            "as 100Gi",
+        ),
+        ({"blockDeviceMappings": [{"deviceName": "a"}]}, "spec.blockDeviceMappings[0].ebs", "is missing"),
+    ],
+)
+def test_what_has_no_equivalent_in_a_node_template_is_refused(spec: Object, field: str, remedy: str) -> None:
+    assert remedy in refusals(node_template(**spec))[field]
+
+
+def test_a_node_template_without_profile_gets_that_of_the_settings_and_their_tags() -> None:
+    config = settings(**{"aws.defaultInstanceProfile": "all", "aws.tags": '{"team": "a", "env": "x"}'})
+    node_class = only(config, node_template(instanceProfile=None, tags={"env": "y"}))
+    assert (node_class["spec"]["instanceProfile"], node_class["spec"]["tags"]) == ("all", {"team": "a", "env": "y"})
+
+
+def test_without_any_profile_a_role_has_to_be_written_and_that_is_said() -> None:
+    done = converted(node_template(instanceProfile=None))
+    assert done.objects[0].value["spec"]["role"] == "${KARPENTER_NODE_ROLE}"
+    assert [note.field for note in done.notes if note.level == "warning"] == ["spec.role"]
+
+
+@pytest.mark.parametrize(
+    ("disruption", "wanted", "expiry"),
+    [
+        (None, {"consolidationPolicy": "WhenEmptyOrUnderutilized", "consolidateAfter": "0s"}, None),
+        (
+            {"consolidationPolicy": "WhenUnderutilized", "expireAfter": "720h"},
+            {"consolidationPolicy": "WhenEmptyOrUnderutilized", "consolidateAfter": "0s"},
+            None,
+        ),
+        (
+            {"consolidationPolicy": "WhenEmpty", "consolidateAfter": "30s", "expireAfter": "Never"},
+            {"consolidationPolicy": "WhenEmpty", "consolidateAfter": "30s"},
+            "Never",
+        ),
+        (
+            {"consolidateAfter": "Never", "budgets": [{"nodes": "10%", "schedule": "@daily", "duration": "8h"}]},
+            {
+                "consolidationPolicy": "WhenEmptyOrUnderutilized",
+                "consolidateAfter": "Never",
+                "budgets": [{"nodes": "10%", "schedule": "@daily", "duration": "8h"}],
+            },
+            None,
+        ),
+    ],
+)
+def test_the_disruption_of_a_v1beta1_pool_keeps_its_meaning(
+    disruption: Object | None, wanted: Object, expiry: str | None
+) -> None:
+    pool = only(beta_pool(disruption=disruption))
+    assert pool["spec"]["disruption"] == wanted
+    assert at(pool, f"{POOL}.expireAfter") == expiry
+
+
+@pytest.mark.parametrize(
+    ("value", "field", "remedy"),
+    [
+        (beta_pool(disruption={"consolidationPolicy": "WhenEmpty"}), "spec.disruption.consolidateAfter", "write 30s"),
+        (beta_pool(disruption={"consolidateAfter": "30s"}), "spec.disruption.consolidateAfter", "WhenEmpty"),
+        (beta_pool(disruption={"consolidationPolicy": "Often"}), "spec.disruption.consolidationPolicy", "one of"),
+        (beta_pool(disruption={"budgets": [{"node": "1"}]}), "spec.disruption.budgets[0].node", "nodes"),
+        (beta_pool(nodeClassRef=None), "spec.template.spec.nodeClassRef.name", "name an EC2NodeClass"),
+        (
+            beta_pool(nodeClassRef={"apiVersion": "karpenter.azure.com/v1", "kind": "AKS", "name": "a"}),
+            "spec.template.spec.nodeClassRef",
+            "no node class of AWS",
+        ),
+        (beta_class(amiFamily=None), "spec.amiFamily", "is missing"),
+        (beta_class(amiSelectorTerms=[{"name": "ami-*****"}]), "spec.amiSelectorTerms[0].name", "`id: "),
+        (beta_class(amiSelectorTerms=[{"id": "i-1"}]), "spec.amiSelectorTerms[0].id", "ami-"),
+        (beta_class(subnetSelectorTerms=[{}]), "spec.subnetSelectorTerms[0]", "is empty"),
+        (beta_class(instanceStorePolicy="RAID5"), "spec.instanceStorePolicy", "RAID0"),
+        (made("karpenter.sh/v1alpha5", "Machine", {}), "kind", "remove it"),
+        (made("karpenter.sh/v1alpha5", "NodePool", {}), "kind", "never served"),
+        (made("karpenter.sh/v1alpha5", "Provisioner", REF, ""), "metadata.name", "name it"),
+    ],
+)
+def test_what_has_no_equivalent_in_older_apis_is_refused(value: Object, field: str, remedy: str) -> None:
+    assert remedy in refusals(value)[field]
+
+
+def test_a_v1beta1_node_class_keeps_its_images_and_its_hop_limit() -> None:
+    node_class = only(beta_class(amiSelectorTerms=[{"tags": {"a": "b"}}], associatePublicIPAddress=True))
+    assert node_class["spec"]["amiFamily"] == "AL2"
+    assert node_class["spec"]["metadataOptions"]["httpPutResponseHopLimit"] == 2
+    assert only(beta_class())["spec"]["amiSelectorTerms"] == [{"alias": "al2@latest"}]
+
+
+def test_what_the_api_server_wrote_is_left_out() -> None:
+    old = beta_class() | {"status": {"amis": []}}
+    old["metadata"] |= {
+        "uid": "1",
+        "resourceVersion": "2",
+        "creationTimestamp": "2024-01-01T00:00:00Z",
+        "namespace": "x",
+        "labels": {"kept": "yes"},
+        "annotations": {"kubectl.kubernetes.io/last-applied-configuration": "{}", "kept": "too"},
+    }
+    new = only(old)
+    assert new["metadata"] == {"name": "default", "labels": {"kept": "yes"}, "annotations": {"kept": "too"}}
+    assert "status" not in new
+
+
+def test_a_claim_is_converted_and_the_reader_warned_of_applying_it() -> None:
+    spec = {"nodeClassRef": {"name": "a"}, "requirements": [], "resources": {"requests": {"cpu": "1"}}}
+    done = converted(made("karpenter.sh/v1beta1", "NodeClaim", spec))
+    [claim] = done.objects
+    assert claim.value["spec"]["resources"] == {"requests": {"cpu": "1"}}
+    assert [note.level for note in done.notes if "machine" in note.message] == ["warning"]
+
+
+KUBELET = {"kubeletConfiguration": {"maxPods": 50, "containerRuntime": "containerd", "clusterDNS": ["10.0.0.10"]}}
+
+
+def kubelets(done: Conversion) -> dict[str, object]:
+    some = [one.value for one in done.objects if one.value["kind"] == "EC2NodeClass"]
+    return {one["metadata"]["name"]: one["spec"].get("kubelet", {}).get("maxPods") for one in some}
+
+
+def classes_of(done: Conversion) -> dict[str, object]:
+    some = [one.value for one in done.objects if one.value["kind"] == "NodePool"]
+    return {one["metadata"]["name"]: at(one, f"{POOL}.nodeClassRef.name") for one in some}
+
+
+def test_the_kubelet_of_a_pool_moves_to_its_node_class() -> None:
+    done = converted(node_template(), provisioner(**KUBELET), provisioner("other", **KUBELET))
+    assert kubelets(done) == {"default": 50}
+    assert classes_of(done) == {"default": "default", "other": "default"}
+
+
+def test_pools_that_disagree_about_the_kubelet_get_classes_of_their_own() -> None:
+    other = provisioner("other", kubeletConfiguration={"maxPods": 20})
+    done = converted(node_template(), provisioner(**KUBELET), other, provisioner("third"))
+    assert kubelets(done) == {"default": None, "default-default": 50, "default-other": 20}
+    assert classes_of(done) == {"default": "default-default", "other": "default-other", "third": "default"}
+
+
+def test_a_kubelet_without_its_node_class_at_hand_is_refused() -> None:
+    assert "name its file too" in refusals(provisioner(**KUBELET))["spec.kubeletConfiguration"]
+
+
+def test_a_node_class_of_v1_takes_the_kubelet_of_a_v1beta1_pool() -> None:
+    node_class = made("karpenter.k8s.aws/v1", "EC2NodeClass", V1_CLASS | {"kubelet": {"maxPods": 10}})
+    assert kubelets(converted(node_class, beta_pool(kubelet={"maxPods": 50}))) == {
+        "default": 10,
+        "default-default": 50,
+    }
+
+
+def test_pods_say_what_they_said_in_todays_words() -> None:
+    pod = {
+        "metadata": {"annotations": {"karpenter.sh/do-not-evict": True, "other": "x"}},
+        "spec": {
+            "nodeSelector": {"karpenter.sh/provisioner-name": "a", "mine": "b"},
+            "topologySpreadConstraints": [{"topologyKey": "failure-domain.beta.kubernetes.io/zone"}],
+            "affinity": {"terms": [{"matchExpressions": [{"key": "beta.kubernetes.io/os", "operator": "Exists"}]}]},
+        },
+    }
+    cron = made("batch/v1", "CronJob", {"jobTemplate": {"spec": {"template": pod}}})
+    new = at(only(cron), "spec.jobTemplate.spec.template")
+    assert new["metadata"]["annotations"] == {"karpenter.sh/do-not-disrupt": "true", "other": "x"}
+    assert new["spec"]["nodeSelector"] == {"karpenter.sh/nodepool": "a", "mine": "b"}
+    assert new["spec"]["topologySpreadConstraints"] == [{"topologyKey": "topology.kubernetes.io/zone"}]
+    assert at(new, "spec.affinity.terms.0.matchExpressions.0.key") == "kubernetes.io/os"
+
+
+def test_a_misspelt_annotation_is_told_with_what_was_meant() -> None:
+    done = converted(provisioner(annotations={"arpenter.sh/do-not-consolidate": "true"}))
+    [note] = [note for note in done.notes if note.level == "warning"]
+    assert "did you mean karpenter.sh/do-not-consolidate?" in note.message
+
+
+def test_global_settings_become_knobs_of_the_stack() -> None:
+    known = {"aws.clusterName": "prod", "aws.reservedENIs": "1", "batchMaxDuration": "10s", "aws.enablePodENI": "true"}
+    done = converted(settings(**known, **{"featureGates.driftEnabled": "false"}))
+    assert done.knobs == {"joiner:cluster": "prod", "joiner:reserved-enis": "1"}
+    assert (done.objects, {note.level for note in done.notes}) == ((), {"changed"})
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "remedy"),
+    [
+        ("aws.assumeRoleARN", "arn", "deploy the stack"),
+        ("aws.enableENILimitedPodDensity", "false", "maxPods: 110"),
+        ("aws.tags", "team=a", "JSON object"),
+        ("clusterNam", "x", "correct or remove"),
+    ],
+)
+def test_a_setting_without_equivalent_is_refused(key: str, value: str, remedy: str) -> None:
+    assert remedy in refusals(settings(**{key: value}))[f"data.{key}"]
+
+
+def test_how_an_older_karpenter_logged_is_told_to_have_no_equivalent() -> None:
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "config-logging"}}
+    done = converted(config | {"data": {"zap-logger-config": "{}", "loglevel.webhook": "error"}})
+    assert [note.level for note in done.notes] == ["warning", "warning"]
+
+
+OLD = """# what we had
+apiVersion: karpenter.sh/v1alpha5
+kind: Provisioner
+metadata: {name: default}
+spec:
+  providerRef: {name: default}
+  weight: 200
+---
+apiVersion: v1
+kind: Service  # stays as it is
+metadata:
+  name: web
+---
+apiVersion: v1
+kind: List
+items:
+- {apiVersion: v1, kind: Secret, metadata: {name: s}}
+"""
+
+
+def test_the_command_prints_objects_and_tells_file_and_line(tmp_path: Path, capsys: Out) -> None:
+    file = tmp_path / "old.yaml"
+    file.write_text(OLD)
+    assert main(["convert", "-f", str(file)]) == 1
+    out, told = capsys.readouterr()
+    assert out.startswith("apiVersion: v1\nkind: Service  # stays as it is\n")
+    assert [one["kind"] for one in yaml.safe_load_all(out)] == ["Service", "Secret"]
+    assert f"{file}:7: refused: Provisioner default: spec.weight: is 200" in told
+
+
+def test_what_is_converted_once_is_printed_the_same_again(tmp_path: Path, capsys: Out) -> None:
+    first, second = tmp_path / "first.yaml", tmp_path / "second.yaml"
+    first.write_text(yaml.safe_dump_all([provisioner(**KUBELET), node_template()]))
+    assert main(["convert", "-f", str(first)]) == 0
+    once = capsys.readouterr().out
+    second.write_text(once)
+    assert main(["convert", "-f", str(second)]) == 0
+    assert capsys.readouterr() == (once, "")
+
+
+def test_the_document_has_objects_knobs_and_notes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Out) -> None:
+    given = json.dumps([provisioner(), settings(**{"aws.clusterName": "c"}), {"no": "object"}]).encode()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given.replace(b"}, {", b"}\n{")[1:-1])))
+    knobs = tmp_path / "knobs.json"
+    assert main(["convert", "-f", "-", "-o", "json", "--settings", str(knobs)]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert [one["kind"] for one in told["objects"]] == ["NodePool"]
+    assert json.loads(knobs.read_text()) == told["knobs"] == {"joiner:cluster": "c"}
+    assert told["notes"][0]["level"] == "changed"
+    assert len(told["unread"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "remedy"),
+    [
+        ('a:\n- "x", "y"\n', 2, '["x", "y"]'),
+        ("a:\n  - key: type: worker\n", 2, "write `key: type`"),
+        ("a:\n\tb: c\n", 2, "spaces"),
+    ],
+)
+def test_yaml_that_articles_taught_is_told_with_line_and_fix(
+    tmp_path: Path, capsys: Out, text: str, line: int, remedy: str
+) -> None:
+    file = tmp_path / "bad.yaml"
+    file.write_text(text)
+    assert main(["convert", "-f", str(file)]) == 1
+    told = capsys.readouterr().err
+    assert f"{file}:{line}: not YAML" in told
+    assert remedy in told
+
+
+def test_settings_that_cannot_be_written_are_told(tmp_path: Path, capsys: Out) -> None:
+    file = tmp_path / "old.yaml"
+    file.write_text(yaml.safe_dump(provisioner()))
+    assert main(["convert", "-f", str(file), "--settings", str(tmp_path)]) == 1
+    assert "name a file that can be written" in capsys.readouterr().err
+
+
+def test_nothing_to_convert_is_wrong_usage(capsys: Out) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["convert"])
+    assert left.value.code == 2
+    assert "name a file with -f" in capsys.readouterr().err
+
+
+def test_the_example_becomes_what_needs_no_more_converting(tmp_path: Path, capsys: Out) -> None:
+    assert main(["convert", "-f", "examples/older"]) == 0
+    new = tmp_path / "new.yaml"
+    new.write_text(capsys.readouterr().out)
+    assert main(["lint", "-f", str(new)]) == 0
+    assert capsys.readouterr().out == ""

@@ -1,0 +1,204 @@
+"""`joiner lint`: what is wrong with manifests, or hardly meant so."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from cli.main import main
+from tests.unit.cli_objects import CATALOGUE
+
+Object = dict[str, Any]
+Out = pytest.CaptureFixture[str]
+REF = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}
+GPU = {"key": "gpu", "effect": "NoSchedule"}
+
+
+def pool(name: str = "a", /, meta: Object | None = None, spec: Object | None = None, **inner: object) -> Object:
+    template = {"spec": {"nodeClassRef": REF, "requirements": []} | inner}
+    return {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodePool",
+        "metadata": {"name": name} | (meta or {}),
+        "spec": {"template": template} | (spec or {}),
+    }
+
+
+def node_class(**spec: object) -> Object:
+    terms = {"subnetSelectorTerms": [{"id": "subnet-1"}], "securityGroupSelectorTerms": [{"id": "sg-1"}]}
+    return {
+        "apiVersion": "karpenter.k8s.aws/v1",
+        "kind": "EC2NodeClass",
+        "metadata": {"name": "default"},
+        "spec": {"role": "r", "amiSelectorTerms": [{"alias": "al2023@latest"}]} | terms | spec,
+    }
+
+
+def pod(meta: Object | None = None, **spec: object) -> Object:
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"} | (meta or {}), "spec": spec}
+
+
+def need(key: str, operator: str, *values: object) -> Object:
+    return {"key": key, "operator": operator, "values": list(values)}
+
+
+CPUS = need("karpenter.k8s.aws/instance-cpu", "In", "4")
+
+
+@pytest.fixture
+def lint(tmp_path: Path, capsys: Out) -> Any:
+    """Answer what is found in some objects: level, field and message, and the exit code."""
+
+    def run(*values: object, more: tuple[str, ...] = ()) -> tuple[int, list[tuple[str, str, str]]]:
+        file = tmp_path / "some.yaml"
+        file.write_text(yaml.safe_dump_all(values, sort_keys=False))
+        code = main(["lint", "-f", str(file), "-o", "json", *more])
+        found = json.loads(capsys.readouterr().out)
+        return code, [(one["level"], one["field"], one["message"]) for one in found]
+
+    return run
+
+
+def test_what_is_right_is_passed_over(lint: Any) -> None:
+    assert lint(pool(), node_class(), pod({"annotations": {"karpenter.sh/do-not-disrupt": "true"}})) == (0, [])
+
+
+@pytest.mark.parametrize(
+    ("value", "level", "field", "remedy"),
+    [
+        (pool(spec={"weigth": 3}), "error", "spec.weigth", "did you mean weight?"),
+        (pool(spec={"zzz": 3}), "error", "spec.zzz", "correct or remove it"),
+        (pool(taint=[]), "error", "spec.template.spec.taint", "did you mean taints?"),
+        (pool(spec={"weight": 200}), "error", "spec.weight", "maximum is 100"),
+        (pool(spec={"limits": {"cpu": "10%"}}), "error", "spec.limits.cpu", "should match"),
+        (
+            pool(requirements=[need("karpenter.k8s.aws/instance-cpu", "In", 4)]),
+            "error",
+            "spec.template.spec.requirements[0].values[0]",
+            "write it in quotes",
+        ),
+        (pool(expireAfter="5m"), "warning", "spec.template.spec.expireAfter", "after 5 minutes"),
+        (pool(spec={"limits": {"cpu": "500m"}}), "error", "spec.limits.cpu", "nothing can be launched"),
+        (
+            pool(meta={"annotations": {"arpenter.sh/do-not-consolidate": "true"}}),
+            "warning",
+            "metadata.annotations.arpenter.sh/do-not-consolidate",
+            "did you mean karpenter.sh/do-not-consolidate?",
+        ),
+        (
+            node_class(amiSelectorTerms=[{"name": "ami-123"}], amiFamily="AL2"),
+            "error",
+            "spec.amiSelectorTerms[0].name",
+            "write `id: ami-123`",
+        ),
+        (
+            pod({"annotations": {"karpenter.sh/do-not-disrupt": True}}),
+            "error",
+            "metadata.annotations.karpenter.sh/do-not-disrupt",
+            'in quotes: "true"',
+        ),
+        (
+            pod({"annotations": {"karpenter.sh/do-not-evict": "true"}}),
+            "warning",
+            "metadata.annotations.karpenter.sh/do-not-evict",
+            "the old name of karpenter.sh/do-not-disrupt",
+        ),
+    ],
+)
+def test_what_is_wrong_with_one_object_is_told_with_its_field(
+    lint: Any, value: Object, level: str, field: str, remedy: str
+) -> None:
+    code, found = lint(value)
+    [message] = [said for one, where, said in found if (one, where) == (level, field)]
+    assert remedy in message
+    assert code == (level == "error")
+
+
+def test_an_older_api_is_told_to_be_converted_and_what_that_would_refuse(lint: Any) -> None:
+    old = {
+        "apiVersion": "karpenter.sh/v1alpha5",
+        "kind": "Provisioner",
+        "metadata": {"name": "a"},
+        "spec": {"wight": 1},
+    }
+    code, found = lint(old)
+    fields = {field: message for level, field, message in found if level == "error"}
+    assert code == 1
+    assert "joiner convert" in fields["apiVersion"]
+    assert "did you mean weight?" in fields["spec.wight"]
+
+
+def test_limits_are_compared_with_what_is_sold(lint: Any, tmp_path: Path) -> None:
+    catalogue = tmp_path / "catalogue.json"
+    catalogue.write_text(json.dumps(CATALOGUE))
+    limited = pool(spec={"limits": {"cpu": "1"}}, requirements=[need("node.kubernetes.io/instance-type", "In", "m.02")])
+    _, found = lint(limited, more=("--instance-types", str(catalogue)))
+    [(_, field, message)] = found
+    assert (field, "the smallest type has 2" in message) == ("spec.limits.cpu", True)
+
+
+def test_a_catalogue_that_is_none_is_told(lint: Any, tmp_path: Path) -> None:
+    code, found = lint(pool(), more=("--instance-types", str(tmp_path / "none.json")))
+    assert (code, len(found)) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("first", "other", "unused"),
+    [
+        (pool("a"), pool("b", requirements=[CPUS]), ["b"]),
+        (pool("a", spec={"limits": {"cpu": "100"}}), pool("b"), []),
+        (pool("a"), pool("b", spec={"weight": 1}), ["a"]),
+        (pool("a", requirements=[CPUS]), pool("b"), []),
+        (pool("a", requirements=[CPUS]), pool("b", requirements=[CPUS]), ["b"]),
+        (pool("a", requirements=[CPUS]), pool("b", requirements=[need(CPUS["key"], "In", "4", "8")]), []),
+        (pool("a", taints=[GPU]), pool("b"), []),
+        (pool("a", taints=[GPU]), pool("b", taints=[GPU]), ["b"]),
+        (pool("a"), pool("b", requirements=[need("team", "In", "x")]), []),
+    ],
+)
+def test_a_pool_that_another_leaves_nothing_to_is_told(
+    tmp_path: Path, capsys: Out, first: Object, other: Object, unused: list[str]
+) -> None:
+    file = tmp_path / "pools.yaml"
+    file.write_text(yaml.safe_dump_all([first, other]))
+    assert main(["lint", "-f", str(file), "-o", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [one["name"] for one in found if "comes first" in one["message"]] == unused
+
+
+@pytest.mark.parametrize(
+    ("tolerations", "count"),
+    [
+        ([], 1),
+        ([{"key": "gpu", "operator": "Exists"}], 0),
+        ([{"key": "gpu", "value": "x"}], 1),
+        (["no object"], 1),
+    ],
+)
+def test_a_taint_that_no_pod_tolerates_is_told(lint: Any, tolerations: list[Object], count: int) -> None:
+    _, found = lint(pool(taints=[GPU]), pod(tolerations=tolerations))
+    assert len(found) == count
+
+
+def test_without_pods_nobody_knows_who_tolerates_what(lint: Any) -> None:
+    assert lint(pool(taints=[GPU])) == (0, [])
+
+
+def test_lines_say_where_and_the_last_one_how_many(tmp_path: Path, capsys: Out) -> None:
+    file = tmp_path / "some.yaml"
+    file.write_text('a:\n- "x", "y"\n---\n' + yaml.safe_dump(pool(expireAfter="5m")))
+    assert main(["lint", "-f", str(file)]) == 1
+    out, told = capsys.readouterr()
+    broken, short = out.splitlines()
+    assert broken.startswith(f"{file}:2: not YAML")
+    assert ": warning: NodePool a: spec.template.spec.expireAfter: " in short
+    assert told == "joiner lint: 1 error, 1 warning\n"
+
+
+def test_nothing_to_look_at_is_wrong_usage(capsys: Out) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["lint"])
+    assert left.value.code == 2
+    assert "name a file with -f" in capsys.readouterr().err
