@@ -9,7 +9,7 @@ from shared.scheduling.filling import Filler, Manner, Pattern
 from shared.scheduling.market import Market
 from shared.scheduling.mending import Mender
 from shared.scheduling.patterns import Bought, shopped
-from shared.scheduling.worth import Appraiser
+from shared.scheduling.worth import Appraiser, Worth
 
 MANNERS: Final = (
     Manner(faithful=True, mixed=True),
@@ -25,7 +25,7 @@ GOOD: Final = 1.01
 FEW: Final = 0.15
 """This part of the effort is spent on mending each; what is left at the end, on mending the best."""
 STEPS: Final = 40_000
-"""The usual effort: a pod, or some equal ones, put on a node on trial is a step."""
+"""The usual effort: a pod, or some equal ones, put on a node on trial is a step; so is what takes as long."""
 
 SMALL: Final = 500
 """So few pods are planned for in all manners, however good the first plan is."""
@@ -50,16 +50,17 @@ def advise(market: Market, effort: int = STEPS) -> tuple[Advice, ...]:
         return (Advice(),)
     counts = [item.count for item in market.items]
     effort = min(effort, PER_POD * sum(counts))
-    appraiser = Appraiser(market)
+    appraiser = Appraiser(market, effort)
     known = appraiser.worth(counts)
     plans: list[Mender] = []
-    raw: list[Mender] = []
-    left = effort
+    raw: list[Advice] = []
+    left = effort - appraiser.steps
     for manner in MANNERS:
-        filler = Filler(market, list(counts))
+        filler, before = Filler(market, list(counts)), appraiser.steps
         bought = shopped(market, appraiser, filler, manner)
         plan = Mender(market, known, [one.pattern for one in bought for _ in range(one.count)])
-        raw.append(Mender(market, known, plan.nodes))
+        left -= appraiser.steps - before
+        raw.append(_advice(plan, known))
         left -= filler.steps + plan.run(int(FEW * effort))
         plans.append(plan)
         is_good = plan.price <= GOOD * known.total and sum(counts) > SMALL
@@ -68,9 +69,13 @@ def advise(market: Market, effort: int = STEPS) -> tuple[Advice, ...]:
     best = min(plans, key=lambda plan: (plan.price, len(plan.nodes)))
     if best.price > GOOD * known.total:
         best.run(max(0, left))
-    ranked = sorted((*plans, *raw), key=lambda plan: (plan.price, len(plan.nodes)))
-    found = [Advice(bought=_counted(plan.nodes), bound=known.total, price=plan.price) for plan in ranked]
+    found = [*(_advice(plan, known) for plan in plans), *raw]
+    found.sort(key=lambda one: (one.price, sum(some.count for some in one.bought)))
     return tuple(one for place, one in enumerate(found) if one not in found[:place])
+
+
+def _advice(plan: Mender, known: Worth) -> Advice:
+    return Advice(bought=_counted(plan.nodes), bound=known.total, price=plan.price)
 
 
 def _counted(nodes: list[Pattern]) -> tuple[Bought, ...]:

@@ -10,6 +10,7 @@ import msgspec
 from shared.model.action import Action, CreateNodeClaim, FollowUp, Kind, PatchMetadata, PublishEvent
 from shared.model.cluster import Cluster
 from shared.model.labels import NOMINATED_PODS, NOMINATED_UNTIL
+from shared.model.nodepools import NodePool
 from shared.model.nodes import NodeClaim
 from shared.model.objects import Pairs, condition
 from shared.model.pods import Pod
@@ -148,7 +149,14 @@ def _left(text: str, cluster: Cluster) -> timedelta:
 def _events(
     cluster: Cluster, placement: Placement, pods: Mapping[str, Pod], states: Mapping[str, StateNode]
 ) -> Iterator[Action]:
-    """Tell pods what was decided about them; those whose node is on its way were told when it was asked for."""
+    """Tell pods what was decided about them; those whose node is on its way were told when it was asked for.
+
+    First, NodePools that nothing can be made from are told so.
+    """
+    pools = {pool.name: pool for pool in cluster.node_pools}
+    for left in placement.without_types:
+        if left.node_pool in pools:
+            yield _pool_event(pools[left.node_pool], left.message, cluster)
     joined = frozenset(node.name for node in cluster.nodes)
     for verdict in placement.unschedulable:
         pod = pods.get(verdict.pod)
@@ -174,6 +182,18 @@ def _place(fit: Fit, joined: frozenset[str]) -> str:
 
 def _nominated(pod: Pod, place: str, cluster: Cluster) -> PublishEvent:
     return _event(pod, "Normal", "Nominated", f"Pod should schedule on: {place}", cluster)
+
+
+def _pool_event(pool: NodePool, message: str, cluster: Cluster) -> PublishEvent:
+    return PublishEvent(
+        kind="NodePool",
+        name=pool.name,
+        uid=pool.meta.uid,
+        type="Warning",
+        reason="NoCompatibleInstanceTypes",
+        message=message,
+        at=cluster.taken_at,
+    )
 
 
 def _event(pod: Pod, kind: str, reason: str, message: str, cluster: Cluster) -> PublishEvent:

@@ -1,6 +1,6 @@
 """Which pods need a place, which of them can have none, and which are alike."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from operator import add, attrgetter
 from typing import Final
@@ -13,12 +13,13 @@ from shared.model.objects import Pairs, condition
 from shared.model.pods import HostPort, Pod, PodDisruptionBudget, PodSpec, strict_requirements
 from shared.model.requirements import ANYTHING, Requirements
 from shared.model.resources import CPU, MEMORY, NONE, Axes, Vector
+from shared.model.selectors import LabelSelector
 from shared.model.state import StateNode
 from shared.scheduling.aims import Aim, Register
 from shared.scheduling.homes import hints_of
 from shared.scheduling.invalid import fault_of
 from shared.scheduling.placement import Options, Reason, Unschedulable
-from shared.scheduling.relaxation import Stage, stages
+from shared.scheduling.relaxation import Stage, stages, without_the_impossible
 from shared.scheduling.topology import Topology
 from shared.scheduling.volumes import Volumes
 
@@ -164,13 +165,32 @@ def kinds(queue: Iterable[Pod]) -> list[Kind]:
     return list(made.values())
 
 
-def stages_of(some: Iterable[Kind], options: Options, *, discouraged: bool) -> dict[int, tuple[Stage, ...]]:
-    """Answer what is tried for each kind of pod, by the id of its shape."""
+def stages_of(
+    some: Iterable[Kind], options: Options, pods: Iterable[Pod], *, discouraged: bool
+) -> dict[int, tuple[Stage, ...]]:
+    """Answer what is tried for each kind of pod, by the id of its shape; *pods* are all that there are."""
     found: dict[int, tuple[Stage, ...]] = {}
+    is_anybody = _somebody_among(pods)
     for kind in some:
         if id(kind.shape) not in found:
-            found[id(kind.shape)] = stages(kind.shape, options.preference_policy, discouraged=discouraged)
+            shape = without_the_impossible(kind.shape, is_anybody)
+            found[id(kind.shape)] = stages(shape, options.preference_policy, discouraged=discouraged)
     return found
+
+
+def _somebody_among(pods: Iterable[Pod]) -> Callable[[LabelSelector], bool]:
+    """Answer what says whether a selector means any of *pods*, which are looked at only when it is asked."""
+    labels: list[dict[str, str]] = []
+    known: dict[LabelSelector, bool] = {}
+
+    def is_anybody(selector: LabelSelector) -> bool:
+        if not labels:
+            labels.extend(dict(one) for one in {pod.meta.labels for pod in pods})
+        if selector not in known:
+            known[selector] = any(selector.matches(some) for some in labels)
+        return known[selector]
+
+    return is_anybody
 
 
 def classes(

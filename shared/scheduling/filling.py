@@ -1,19 +1,21 @@
 """One node, filled with the largest pods that lie along what it has left."""
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Sequence
 from operator import mul
 from typing import Final
 
 import msgspec
 
-from shared.model.resources import Vector
 from shared.scheduling.lumps import shape_of
-from shared.scheduling.market import Market
+from shared.scheduling.market import Market, is_crowded
+from shared.scheduling.stalls import SLOTS
 from shared.scheduling.stock import Bits, bits, places
 from shared.scheduling.wanted import ALONE
 from shared.scheduling.worth import Worth
 
 TWICE: Final = 2.0
+_NOTHING: Final = 1e-30
 
 
 class Manner(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,6 +44,9 @@ class Filler:
         """Start with *left*, by item; tell `take` what becomes less."""
         self._market, self.left = market, left
         self.steps = 0
+        self._is_full = is_crowded(market)
+        self._by: Worth | None = None
+        self._seen: dict[tuple[int, int], _Look] = {}
         self.there = bits([index for index, count in enumerate(left) if count])
         self._columns = _columns(market)
         self._full = _full(market)
@@ -85,17 +90,13 @@ class Filler:
         grouped = _grouped(taken, self._market)
         for group, count in grouped.items():
             open_ &= ~self._crowded(group, count)
-        tight = _Tightness(known, number, self._market, manner.strict)
+        look = self._looks(known, number, manner.strict)
         fitting = self._market.stock.fitting
         if taken:
             open_ &= ~bits([item for item, count in taken.items() if count >= left[item]])
         while open_ := fitting(free, open_):
             self.steps += 1
-            best, index = -1.0, -1
-            for head in self._heads(open_):
-                score = tight.of(head) * _along(items[head].pods.need, free, room)
-                if score > best:
-                    best, index = score, head
+            index = self._best(open_, look, free[0] / room[0], free[1] / room[1], free[SLOTS] / (room[SLOTS] or 1))
             item = items[index]
             need = item.pods.need
             fits = min(have // one for one, have in zip(need, free, strict=True) if one)
@@ -110,40 +111,66 @@ class Filler:
                 open_ &= ~(1 << index)
         return Pattern(row=number, pods=tuple(sorted(taken.items())))
 
-    def _heads(self, open_: Bits) -> Iterator[int]:
-        """Answer the largest item of each shape."""
+    def _best(self, open_: Bits, look: "_Look", cpu: float, memory: float, slots: float) -> int:
+        """Answer the item that pays best and lies along what is free: of each shape the largest is looked at."""
+        best, index, known = -1.0, -1, look.known
         for column in self._columns:
             some = open_ & column
             if some:
-                yield some.bit_length() - 1
+                head = some.bit_length() - 1
+                found = known.get(head)
+                if found is None:
+                    found = known[head] = look.at(head)
+                score = (found[0] * cpu + found[1] * memory + found[2] * slots) ** 2
+                if score > best:
+                    best, index = score, head
+        return index
+
+    def _looks(self, known: Worth, row: int, strict: int) -> "_Look":
+        """Answer how items look in a row, by worths that are the same as long as *known* is."""
+        if self._by is not known:
+            self._by = known
+            self._seen.clear()
+        key = (row, strict)
+        if key not in self._seen:
+            self._seen[key] = _Look(known, row, self._market, strict, is_full=self._is_full)
+        return self._seen[key]
 
     def _crowded(self, group: int, count: int) -> Bits:
         """Answer the items of *group* that bear no more than *count* of it on their node."""
         return sum(some for most, some in self._full[group] if most <= count)
 
 
-class _Tightness:
-    """How well an item pays for its room in one row."""
+class _Look:
+    """How well items pay for their room in one row, and which way they point there."""
 
-    def __init__(self, known: Worth, row: int, market: Market, strict: int) -> None:
-        self._strict = strict
+    def __init__(self, known: Worth, row: int, market: Market, strict: int, *, is_full: bool) -> None:
+        self._strict, self._room = strict, market.rows[row].room
         self._worths, self._prices, self._items = known.items, known.prices[row], market.items
-        self._known: dict[int, float] = {}
+        self._slots = 1 / self._room[SLOTS] if is_full and self._room[SLOTS] else 0.0
+        self.known: dict[int, tuple[float, float, float]] = {}
 
-    def of(self, index: int) -> float:
-        found = self._known.get(index)
-        if found is None:
-            asked = sum(map(mul, self._prices, self._items[index].scaled))
-            found = min(TWICE, self._worths[index] / asked if asked > 0 else TWICE) ** self._strict
-            self._known[index] = found
-        return found
+    def at(self, index: int) -> tuple[float, float, float]:
+        """Answer parts of cpu, memory and slots, as long as the root of the item's worth for its price, to some power.
+
+        How many pods there may be is looked at only where they are so small that it matters.
+        """
+        item = self._items[index]
+        asked = sum(map(mul, self._prices, item.scaled))
+        ratio = self._worths[index] / asked if asked > 0 else TWICE
+        x, y = item.pods.need[0] / self._room[0], item.pods.need[1] / self._room[1]
+        z = self._slots
+        long = math.sqrt(max(0.0, min(TWICE, ratio)) ** self._strict / (x * x + y * y + z * z + _NOTHING))
+        return long * x, long * y, long * z
 
 
 def _columns(market: Market) -> list[Bits]:
-    """Part items by shape."""
-    columns: dict[int, list[int]] = {}
+    """Part items by shape; by size, too, where they are so small that it matters how many they are."""
+    columns: dict[tuple[int, int], list[int]] = {}
+    crowded = is_crowded(market)
     for index, item in enumerate(market.items):
-        columns.setdefault(shape_of(item), []).append(index)
+        size = round(math.log2(item.size)) if crowded else 0
+        columns.setdefault((shape_of(item), size), []).append(index)
     return [bits(some) for _, some in sorted(columns.items())]
 
 
@@ -163,10 +190,3 @@ def _grouped(taken: dict[int, int], market: Market) -> dict[int, int]:
         if group != ALONE:
             found[group] = found.get(group, 0) + count
     return found
-
-
-def _along(need: Vector, free: Sequence[int], room: Vector) -> float:
-    """Answer how much *need* points where *free* points, as parts of *room*: squared cosine."""
-    x, y = need[0] / room[0], need[1] / room[1]
-    u, v = free[0] / room[0], free[1] / room[1]
-    return (x * u + y * v) ** 2 / ((x * x + y * y) * (u * u + v * v) + 1e-30)

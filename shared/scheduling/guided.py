@@ -10,37 +10,37 @@ from typing import Final
 
 import msgspec
 
-from shared.model.labels import CAPACITY_TYPE, HOSTNAME, ZONE
+from shared.model.labels import CAPACITY_TYPE, HOSTNAME, RESERVED, ZONE
 from shared.model.pods import Pod
-from shared.model.requirements import Requirement, Requirements
+from shared.model.requirements import ANYTHING, Requirement, Requirements
 from shared.scheduling.advice import Advice, advise
 from shared.scheduling.demand import PodClass
 from shared.scheduling.market import Market, market
 from shared.scheduling.opened import Opened
 from shared.scheduling.pack import Packing
-from shared.scheduling.ports import conflict
 from shared.scheduling.shelf import Mask
 from shared.scheduling.stalls import Row
-from shared.scheduling.templates import Narrowed
+from shared.scheduling.templates import Narrowed, Template
 from shared.scheduling.wanted import at_stage, in_zone, possible
 
 NEARLY: Final = 1.15
 """Times the least price: types up to there are as good."""
 VARIETY: Final = 10
 """So many types are listed, where they exist, whatever they cost."""
-ROUNDS: Final = 4
-"""So often advice is asked for where limits were in the way."""
+ROUNDS: Final = 6
+"""So often advice is asked for where limits were in the way ..."""
+WITHIN: Final = 3
+"""... and so often for nodes that are still within them; then their NodePools have no part in it any more."""
+LESS: Final = 8_000
+"""The effort that is worth then."""
 
 
 class Loose(msgspec.Struct, kw_only=True, eq=False):
-    """A node that was opened on advice: what it could be if only its pods bound it, and what it was when it had them.
-
-    It is kept to the capacity type that it was bought for, lest a pod that comes later makes it dear.
-    """
+    """A node that is kept to the capacity type that it was bought for, lest a pod that comes later makes it dear."""
 
     node: Opened
     state: Narrowed
-    filled: Narrowed
+    """What it could be if only its pods bound it."""
 
 
 class Guide:
@@ -55,50 +55,72 @@ class Guide:
     def follow(self, classes: list[PodClass], known: Market, advice: Advice) -> None:
         """Open the nodes that were advised, and place the pods that they are for; what is left stays in *classes*.
 
-        Where a NodePool's limits forbid some of the nodes, advice is asked for again, without that pool.
+        Where a NodePool's limits forbid some of the nodes, advice is asked for again, for what they leave; and without
+        that pool once no node more was opened in it.
         """
-        for _ in range(ROUNDS):
-            before = set(self._closed)
-            self._settle(classes, known, self._opened(known, advice))
-            if self._closed == before:
+        tight: set[int] = set()
+        for turn in range(ROUNDS):
+            first = len(self._packing.opened)
+            slots, refused = self._opened(known, advice)
+            self._settle(classes, known, slots)
+            tight |= refused
+            if tight <= self._closed or not any(one.pods for one in classes):
                 return
+            grown = {id(node.template) for node in self._packing.opened[first:]} if turn < WITHIN else set()
+            self._closed |= {number for number in tight if id(self._packing.templates[number]) not in grown}
             known = market(self._packing, classes, frozenset(self._closed))
-            advice = advise(known)[0]
+            advice = advise(known, effort=LESS)[0]
 
     def widen(self) -> None:
         """Let each node be whatever holds its pods and costs little more than the cheapest that does."""
         if all(group.rule.key in (HOSTNAME, ZONE) for group in self._packing.topology.groups):
+            self._narrow()
             for one in self._loose.values():
                 _loosen(one)
         widen(self._packing)
 
-    def _opened(self, known: Market, advice: Advice) -> dict[int, list[tuple[int, int]]]:
-        """Open what was bought; answer, by item, which nodes are for how many."""
+    def reopen(self, node: Opened) -> int | None:
+        """Open a node like *node*, empty, of the type that it would be bought as; answer its number if it may be."""
+        template, asked = node.template, node.state.requirements
+        priced = template.shelf.cheapest(asked, node.mask)
+        state: Narrowed | None = template.start
+        if state is not None and ZONE in asked:
+            state = template.narrow(state, Requirements(items=(asked[ZONE],)))
+        if state is None or priced is None:
+            return None
+        kind = priced.offering.capacity_type
+        return self._join(template, state, _of_kind(kind) if kind != RESERVED else ANYTHING, priced.bit)
+
+    def _opened(self, known: Market, advice: Advice) -> tuple[dict[int, list[tuple[int, int]]], set[int]]:
+        """Open what was bought; answer, by item, which nodes are for how many, and which templates limits forbade."""
         slots: dict[int, list[tuple[int, int]]] = {}
+        refused: set[int] = set()
         for one in advice.bought:
             row = known.rows[one.pattern.row]
             is_zonal = any(known.items[item].zone for item, _ in one.pattern.pods)
             for _ in range(one.count):
                 number = self._open(row, is_zonal=is_zonal)
                 if number is None:
-                    self._closed.add(row.template)
+                    refused.add(row.template)
                     break
                 for item, count in one.pattern.pods:
                     slots.setdefault(item, []).append((number, count))
-        return slots
+        return slots, refused
 
     def _open(self, row: Row, *, is_zonal: bool) -> int | None:
         template = self._packing.templates[row.template]
         state = template.narrow(template.start, in_zone(row.zone)) if is_zonal else template.start
-        kept = None if state is None else template.narrow(state, _of_kind(row.kind[0]))
-        if state is None or kept is None:
+        return None if state is None else self._join(template, state, _of_kind(row.kind[0]), row.bit)
+
+    def _join(self, template: Template, state: Narrowed, kind: Requirements, mask: Mask) -> int | None:
+        kept = template.narrow(state, kind)
+        if kept is None:
             return None
-        mask = row.bit
         if state.minima:
-            mask = template.shelf.fitting(kept.mask, template.shelf.rooms[row.bit.bit_length() - 1])
+            mask = template.shelf.fitting(kept.mask, template.shelf.rooms[mask.bit_length() - 1])
         number = self._packing.open(template, kept, mask)
         if number is not None:
-            self._loose[number] = Loose(node=self._packing.opened[number], state=state, filled=kept)
+            self._loose[number] = Loose(node=self._packing.opened[number], state=state)
         return number
 
     def _settle(self, classes: list[PodClass], known: Market, slots: dict[int, list[tuple[int, int]]]) -> None:
@@ -110,27 +132,28 @@ class Guide:
             lanes = [slots[index] for index in by_class.get(number, ())]
             if lanes:
                 pods.pods = self._place(pods, lanes)
-        for one in self._loose.values():
-            one.filled = one.node.state
 
     def _place(self, pods: PodClass, lanes: list[list[tuple[int, int]]]) -> list[Pod]:
-        left = list(pods.pods)
         stage = possible(self._packing, pods)
-        pods = at_stage(pods, stage)
+        pods, done = at_stage(pods, stage), 0
         turns = _in_turn(lanes) if pods.bound[0] else chain.from_iterable(lanes)
         for number, count in turns:
-            if not left:
+            if done == len(pods.pods):
                 break
-            done = self._packing.place_on(number, pods, left[:count])
-            left = left[done:]
-            self._packing.given_up += stage * done
-            if done:
-                self._narrow(self._loose[number], pods)
-        return left
+            done += self._packing.place_on(number, pods, pods.pods[done : done + count])
+        self._packing.given_up += stage * done
+        return pods.pods[done:]
 
-    def _narrow(self, one: Loose, pods: PodClass) -> None:
-        for wanted in (pods.stages[0].requirements, pods.alternatives[0]):
-            one.state = one.node.template.narrow(one.state, wanted) or one.state
+    def _narrow(self) -> None:
+        """Let pods bind what their nodes could be; a pod that could be in several places keeps its node as it is."""
+        standing = len(self._packing.standing)
+        for number, pods, aim, _ in self._packing.trail:
+            one = self._loose.get(number - standing)
+            if one is not None:
+                alone = len(pods.alternatives) == 1
+                where = pods.alternatives[0] if alone else one.node.state.requirements
+                for wanted in (aim.stage.requirements, where):
+                    one.state = one.node.template.narrow(one.state, wanted) or one.state
 
 
 def _of_kind(capacity_type: str) -> Requirements:
@@ -144,9 +167,9 @@ def _in_turn(lanes: list[list[tuple[int, int]]]) -> Iterator[tuple[int, int]]:
 
 
 def _loosen(one: Loose) -> None:
-    """Let the node be of any capacity type again, unless somebody else has come."""
+    """Let the node be of any capacity type again."""
     node = one.node
-    if not node.pods or node.state is not one.filled:
+    if not node.pods:
         return
     zone = node.state.requirements[ZONE]
     wide = (
@@ -157,21 +180,21 @@ def _loosen(one: Loose) -> None:
 
 
 def widen(packing: Packing) -> None:
-    """Let each node be any type that holds its pods and costs little more than the cheapest."""
+    """Let each node be any type that holds its pods and costs little more than the cheapest, within all limits."""
     for node in packing.opened:
-        if node.pods:
-            node.mask |= _alternatives(node, is_limited=node.template.pool.name in packing.limits)
+        if node.pods and node.template.pool.name in packing.limits:
+            packing.grow(node, _alternatives(node, packing.affordable(node)))
+        elif node.pods:
+            key = (node.used, tuple(node.ports))
+            found = node.state.wide.get(key)
+            if found is None:
+                found = node.state.wide[key] = _alternatives(node, node.state.mask)
+            node.mask |= found
 
 
-def _alternatives(node: Opened, *, is_limited: bool) -> Mask:
-    if is_limited:
-        return 0
+def _alternatives(node: Opened, among: Mask) -> Mask:
     shelf = node.template.shelf
-    mask = 0
-    for group in node.template.overheads:
-        part = node.state.mask & group.mask
-        if part and not conflict(group.ports, tuple(node.ports)):
-            mask |= shelf.fitting(part, tuple(map(sum, zip(node.used, group.needs, strict=True))))
+    mask = node.template.holding(node.state.mask & among, node.used, tuple(node.ports))
     priced = shelf.cheapest_first(node.state.requirements, mask)
     if not priced:
         return 0

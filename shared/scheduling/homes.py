@@ -49,6 +49,17 @@ def homes_of(states: Iterable[StateNode], now: datetime) -> Mapping[str, StateNo
     return found
 
 
+def awaited(cluster: Cluster) -> Mapping[str, str]:
+    """Answer, by pod (``shop/cart``) that runs on a node which is going, the claim whose node is on its way for it."""
+    states = state_nodes(cluster)
+    leaving = [pod for state in states if state.is_marked() for pod in state.pods if pod.is_active()]
+    if not leaving:
+        return {}
+    coming = homes_of((state for state in states if not state.is_initialized()), cluster.taken_at)
+    homes = ((pod.name, coming.get(pod_mark(pod.name))) for pod in leaving)
+    return {name: home.claim.name for name, home in homes if home is not None and home.claim is not None}
+
+
 def _age(state: StateNode) -> tuple[datetime, str]:
     claim = state.claim
     return ((claim.meta.created_at or NEVER) if claim is not None else NEVER, state.name)

@@ -13,6 +13,7 @@ from shared.model.pods import PodSpec, SpreadConstraint, strict_requirements
 
 _VALUE: Final = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 _SHOWN: Final = 40
+_AFFINITY: Final = "spec.affinity.nodeAffinity"
 _UNSATISFIABLE: Final = ("DoNotSchedule", "ScheduleAnyway")
 _POLICIES: Final = ("Honor", "Ignore")
 
@@ -25,24 +26,26 @@ def fault_of(spec: PodSpec) -> str:
 
 def _faults(spec: PodSpec) -> Iterator[str]:
     if spec.has_match_fields:
-        yield "required node affinity uses matchFields: use matchExpressions on a label"
+        yield f"{_AFFINITY}: required terms use matchFields: use matchExpressions on a label"
     wanted = [strict_requirements(spec, term) for term in range(max(1, len(spec.required_terms)))]
     restricted = sorted({item.key for term in wanted for item in term if is_restricted(item.key)})
     if restricted:
-        yield f"requires {', '.join(restricted)}, which is restricted: select on another label"
+        where = " and ".join(sorted({_field(spec, key) for key in restricted}))
+        yield f"{where}: requires {', '.join(restricted)}, which is restricted: select on another label"
     asked = [*spec.node_selector, *((item.key, value) for one in wanted for item in one for value in item.values)]
     for key, value in sorted(set(asked)):
         if not _VALUE.fullmatch(value):
-            yield f"requires {key} to be {_shown(value)}: write up to 63 letters, digits, '-', '_' and '.'"
+            said = f"{_field(spec, key)}: requires {key} to be {_shown(value)}"
+            yield f"{said}: write up to 63 letters, digits, '-', '_' and '.'"
     for constraint in spec.spread:
         yield from _spread_faults(constraint)
     for term in (*spec.pod_affinity, *spec.pod_anti_affinity):
         if not term.topology_key:
-            yield "a term of pod affinity has no topologyKey: write a label's name"
+            yield "spec.affinity: a term of pod affinity has no topologyKey: write a label's name"
 
 
 def _spread_faults(one: SpreadConstraint) -> Iterator[str]:
-    where = f"topologySpreadConstraints over {one.topology_key!r}"
+    where = f"spec.topologySpreadConstraints over {one.topology_key!r}"
     if not one.topology_key:
         yield f"{where}: write a label's name as topologyKey"
     if one.max_skew < 1:
@@ -57,6 +60,10 @@ def _spread_faults(one: SpreadConstraint) -> Iterator[str]:
     ):
         if policy not in _POLICIES:
             yield f"{where}: {name} is {policy!r}: write one of {', '.join(_POLICIES)}"
+
+
+def _field(spec: PodSpec, key: str) -> str:
+    return "spec.nodeSelector" if any(key == one for one, _ in spec.node_selector) else _AFFINITY
 
 
 def _shown(value: str) -> str:

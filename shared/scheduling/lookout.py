@@ -21,15 +21,22 @@ class Lookout(msgspec.Struct, kw_only=True, eq=False):
 
     def _able(self, pods: PodClass, aim: Aim) -> Nodes:
         """Answer the nodes that may take such a pod, as far as bits say."""
-        nodes, bonds, groups = self.nodes, aim.bonds, self.topology.groups
-        able = 0
-        for site in nodes.granted(aim.wish):
-            members = nodes.members[site]
-            if members and (not bonds.domains or self._is_open(site, pods, aim)):
-                able |= members
-        able &= ~nodes.too_full(aim.shape, pods.need)
-        for bond in bonds.hosts:
-            group = groups[bond.group]
+        able = self._granting(pods, aim) & ~self.nodes.too_full(aim.shape, pods.need)
+        return self._unbound(able, aim) if aim.bonds.hosts else able
+
+    def _is_able(self, number: int, pods: PodClass, aim: Aim) -> bool:
+        """Whether one node may take such a pod, as far as bits say."""
+        nodes, site = self.nodes, self.nodes.at[number]
+        if site not in nodes.granted(aim.wish) or nodes.too_full(aim.shape, pods.need) >> number & 1:
+            return False
+        if aim.bonds.hosts and not self._unbound(1 << number, aim):
+            return False
+        return not aim.bonds.domains or self._is_open(site, pods, aim)
+
+    def _unbound(self, able: Nodes, aim: Aim) -> Nodes:
+        """Keep of *able* the nodes that rules over hosts leave open."""
+        for bond in aim.bonds.hosts:
+            group = self.topology.groups[bond.group]
             if group.rule.kind == "spread":
                 able &= ~group.hosts_with(group.rule.max_skew - bond.own)
             elif group.rule.kind != "affinity":
@@ -37,6 +44,15 @@ class Lookout(msgspec.Struct, kw_only=True, eq=False):
             elif not bond.own or group.is_taken():
                 able &= group.hosts_with(0)
         return able
+
+    def _granting(self, pods: PodClass, aim: Aim) -> Nodes:
+        """Answer the nodes that are, or can be, what such a pod asks for, in domains that are open to it."""
+        nodes, found = self.nodes, 0
+        for site in nodes.granted(aim.wish):
+            members = nodes.members[site]
+            if members and (not aim.bonds.domains or self._is_open(site, pods, aim)):
+                found |= members
+        return found
 
     def _is_open(self, number: int, pods: PodClass, aim: Aim) -> bool:
         """Whether some domain that nodes at a site may be in is open to such a pod."""

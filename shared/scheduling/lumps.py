@@ -1,6 +1,7 @@
 """Pods that are alike in shape, thrown together: few enough that a linear program over them is small."""
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final, TypeAlias
 
@@ -31,12 +32,20 @@ class Lump(msgspec.Struct, kw_only=True, eq=False):
     Where there are many items, those that have a group to themselves are thrown together: the lump is their group.
     """
 
+    row: int
+    """Of the linear program: what lumps of one row need is reckoned with together ..."""
+    slot: int
+    """... and so are, in another row, the pods of a group that has lumps in several rows; -1: there is none."""
     items: list[int]
     bits: Bits
     need: Numbers
     pods: float
     most: int
     group: int
+
+    def rows(self) -> tuple[tuple[int, float], ...]:
+        """Answer the rows, and what an amount of it counts for there."""
+        return ((self.row, 1.0),) if self.slot < 0 else ((self.row, 1.0), (self.slot, self.pods))
 
 
 def shape_of(item: Item) -> int:
@@ -46,19 +55,40 @@ def shape_of(item: Item) -> int:
 
 def lumps(market: Market) -> list[Lump]:
     """Part the items that may go somewhere at all."""
-    owners = _owners(market.items)
-    is_rough = len(market.items) > EXACT
+    items, owners = market.items, _owners(market.items)
+    is_rough = len(items) > EXACT
     groups: dict[Key, list[int]] = {}
-    for index, item in enumerate(market.items):
+    for index, item in enumerate(items):
         where = (tuple((number, id(state)) for number, state in item.where), tuple(map(bool, item.scaled)))
-        is_own = is_rough and item.group != ALONE and len(owners[item.group]) == 1
-        group = OWN if is_own else item.group
+        group = item.group
+        if is_rough and group != ALONE:
+            group = OWN if len(owners[group]) == 1 else ALONE
         groups.setdefault((where, shape_of(item), _magnitude(item), group), []).append(index)
     found: list[Lump] = []
-    for (*_, group), some in _merged(groups, market.items).items():
+    row = 0
+    for (*_, group), some in _merged(groups, items).items():
         for part in _together(some, market):
-            own = OWN - len(found) if group == OWN else group
-            found.append(_lump([market.items[index] for index in part], part, own))
+            for own, mine in _by_group(part, items).items() if group == ALONE else ((group, part),):
+                number = OWN - row if own == OWN else own
+                found.append(_lump([items[index] for index in mine], mine, number, row))
+            row += 1
+    return _with_slots(found, row)
+
+
+def _by_group(some: Iterable[int], items: Sequence[Item]) -> dict[int, list[int]]:
+    found: dict[int, list[int]] = {}
+    for index in some:
+        found.setdefault(items[index].group, []).append(index)
+    return found
+
+
+def _with_slots(found: list[Lump], row: int) -> list[Lump]:
+    """Let groups have a row, from *row* on, if their lumps share rows with others."""
+    shared = Counter(lump.row for lump in found)
+    groups = sorted({lump.group for lump in found if lump.group != ALONE and shared[lump.row] > 1})
+    slots = {group: row + place for place, group in enumerate(groups)}
+    for lump in found:
+        lump.slot = slots.get(lump.group, -1)
     return found
 
 
@@ -105,10 +135,10 @@ def _distance(one: Key, other: Key) -> int:
     return abs(one[1] - other[1]) + FAR * abs(one[2] - other[2])
 
 
-def _lump(items: Sequence[Item], indices: list[int], group: int) -> Lump:
+def _lump(items: Sequence[Item], indices: list[int], group: int, row: int) -> Lump:
     amount = sum(item.count * item.size for item in items)
     axes = range(len(items[0].scaled))
     need = tuple(sum(item.count * item.scaled[axis] for item in items) / amount for axis in axes)
     pods = sum(item.count for item in items) / amount
     most = sum({item.group: item.most for item in items}.values()) if group <= OWN else items[0].most
-    return Lump(items=indices, bits=bits(indices), need=need, pods=pods, most=most, group=group)
+    return Lump(row=row, slot=-1, items=indices, bits=bits(indices), need=need, pods=pods, most=most, group=group)

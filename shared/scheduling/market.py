@@ -11,7 +11,7 @@ import msgspec
 from shared.scheduling.costs import node_costs
 from shared.scheduling.demand import PodClass
 from shared.scheduling.pack import Packing
-from shared.scheduling.stalls import Row, Stalls, scale_of, scaled_by
+from shared.scheduling.stalls import SLOTS, Row, Stalls, scale_of, scaled_by
 from shared.scheduling.stock import Bits, Stock
 from shared.scheduling.wanted import Item, wanted
 
@@ -29,12 +29,27 @@ class Market(msgspec.Struct, kw_only=True, eq=False):
 
 
 def market(packing: Packing, classes: Iterable[PodClass], closed: frozenset[int] = frozenset()) -> Market:
-    """Answer the market for those of *classes* of which enough is known; *closed*: templates without a part in it."""
-    found = wanted(packing, classes, closed)
+    """Answer the market for those of *classes* of which enough is known; *closed*: templates without a part in it.
+
+    Types that a NodePool's limits leave no room for are not on offer.
+    """
+    masks = [packing.within_limits(one, one.start.mask) for one in packing.templates]
+    found = wanted(packing, classes, closed | {number for number, mask in enumerate(masks) if not mask})
     scale = scale_of(found)
     for item in found:
         item.scaled = scaled_by(item.pods.need, scale)
     found.sort(key=lambda item: (item.size, item.number, item.zone))
-    stalls = Stalls(packing.templates, node_costs(packing), scale, found)
+    stalls = Stalls(packing.templates, node_costs(packing), scale, found, masks)
     rows = stalls.rows
     return Market(items=found, stock=stalls.stock, rows=rows, open_to=[stalls.open_to(row) for row in rows])
+
+
+def is_crowded(market: Market) -> bool:
+    """Whether some node would be full of usual pods before their cpu or their memory is used up."""
+    items = market.items
+    count = sum(item.count for item in items)
+    usual = [sum(item.count * item.pods.need[axis] for item in items) for axis in (0, 1)]
+    return any(
+        row.room[SLOTS] * usual[0] < count * row.room[0] and row.room[SLOTS] * usual[1] < count * row.room[1]
+        for row in market.rows
+    )

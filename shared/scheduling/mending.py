@@ -5,6 +5,7 @@ bought for as before; if that is no better, all is put back. Advice only, so not
 """
 
 from collections.abc import Iterator
+from heapq import nlargest
 from typing import Final
 
 from shared.scheduling.filling import Filler, Manner, Pattern
@@ -29,7 +30,8 @@ class Mender:
     def __init__(self, market: Market, known: Worth, nodes: list[Pattern]) -> None:
         """Start with *nodes*; *known*: what pods were worth before anything was bought."""
         self._market, self._known = market, known
-        self.nodes = nodes
+        self.nodes = list(nodes)
+        self._losses = self._lost(nodes)
         self._filler = Filler(market, [0 for _ in market.items])
         self._coins = _coins()
         self._trial = 0
@@ -51,9 +53,16 @@ class Mender:
 
     def _victims(self) -> list[int]:
         """Answer about half of those that lose most."""
-        order = sorted(range(len(self.nodes)), key=lambda place: (-self._loss(self.nodes[place]), place))
+        losses = self._losses
         size = PARTS[self._trial // len(MANNERS) % len(PARTS)]
-        return sorted(place for place in order[: 2 * size] if next(self._coins))
+        order = nlargest(2 * size, range(len(self.nodes)), key=losses.__getitem__)
+        return sorted(place for place in order if next(self._coins))
+
+    def _lost(self, nodes: list[Pattern]) -> list[float]:
+        """Answer what each of *nodes* loses; equal ones are often one object."""
+        known = {id(node): node for node in nodes}
+        losses = {number: self._loss(node) for number, node in known.items()}
+        return [losses[id(node)] for node in nodes]
 
     def _loss(self, node: Pattern) -> float:
         return self._price(node) - sum(some * self._known.items[item] for item, some in node.pods)
@@ -66,10 +75,12 @@ class Mender:
         cost = sum(self._price(node) for node in gone)
         for node in gone:
             self._filler.take(node.pods, -1)
-        kept, bought = list(self.nodes), self._bought(cost, manner)
+        bought = self._bought(cost, manner)
         if bought is not None:
-            taken = set(places)
-            self.nodes = [node for place, node in enumerate(kept) if place not in taken] + bought
+            for place in reversed(places):
+                del self.nodes[place], self._losses[place]
+            self.nodes += bought
+            self._losses += self._lost(bought)
         self._filler.clear()
         return bought is not None
 

@@ -63,7 +63,8 @@ class NodeSet(msgspec.Struct, kw_only=True, eq=False):
     refused: dict[int, Nodes] = msgspec.field(default_factory=dict)
     """By shape of pod: nodes that will never hold it."""
     scarce: tuple[list[Nodes], ...] = msgspec.field(default_factory=lambda: ([0] * LEVELS, [0] * LEVELS))
-    """Of cpu and of memory, by level: nodes that were seen to have less left."""
+    """Of cpu and of memory, by level: nodes that were seen to have less left; up to the highest asked for."""
+    highest: list[int] = msgspec.field(default_factory=lambda: [0, 0])
     levels: dict[tuple[int, int], int] = msgspec.field(default_factory=dict)
     """By axis and node: the least level that it has not."""
     standing: Nodes = 0
@@ -83,6 +84,7 @@ class NodeSet(msgspec.Struct, kw_only=True, eq=False):
             granting={wish: (count, list(some)) for wish, (count, some) in self.granting.items()},
             refused=dict(self.refused),
             scarce=tuple(list(some) for some in self.scarce),
+            highest=list(self.highest),
             levels=dict(self.levels),
             standing=self.standing,
             ranks=dict(self.ranks),
@@ -133,18 +135,34 @@ class NodeSet(msgspec.Struct, kw_only=True, eq=False):
         """Remember that node *number* has no room for *shape*; *free*: no more than so much cpu and memory are left."""
         bit = 1 << number
         self.refused[shape] = self.refused.get(shape, 0) | bit
-        for axis, (amount, levels) in enumerate(zip(free, self.scarce, strict=True)):
+        for axis, amount in enumerate(free):
             known = self.levels.get((axis, number), LEVELS)
             level = level_of(amount) + 1
-            for one in range(level, known):
-                levels[one] |= bit
             if level < known:
+                levels = self.scarce[axis]
+                for one in range(level, min(known, self.highest[axis] + 1)):
+                    levels[one] |= bit
                 self.levels[axis, number] = level
 
     def too_full(self, shape: int, need: Sequence[int]) -> Nodes:
         """Answer nodes that have no room for *shape*, or were seen to have less cpu or memory left than *need*."""
-        cpu, memory = self.scarce
-        return self.refused.get(shape, 0) | cpu[level_of(need[0])] | memory[level_of(need[1])]
+        cpu, memory = level_of(need[0]), level_of(need[1])
+        if cpu > self.highest[0]:
+            self._raise(0, cpu)
+        if memory > self.highest[1]:
+            self._raise(1, memory)
+        return self.refused.get(shape, 0) | self.scarce[0][cpu] | self.scarce[1][memory]
+
+    def _raise(self, axis: int, level: int) -> None:
+        """Let it be known, up to *level*, which nodes have less."""
+        levels, before = self.scarce[axis], self.highest[axis]
+        for one in range(before + 1, level + 1):
+            levels[one] = levels[before]
+        for (of, number), least in self.levels.items():
+            if of == axis:
+                for one in range(max(least, before + 1), level + 1):
+                    levels[one] |= 1 << number
+        self.highest[axis] = level
 
     def _enter(self, bit: Nodes, rank: int) -> None:
         if rank in self.ranks:

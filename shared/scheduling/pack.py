@@ -4,8 +4,8 @@ Which nodes may take a pod at all is known as a set of bits; the door that every
 not say: room, and domains that are not decided yet.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -22,6 +22,10 @@ from shared.scheduling.standing import Standing
 from shared.scheduling.templates import Narrowed, Template
 
 ALL: Final[Nodes] = -1
+Put: TypeAlias = tuple[int, PodClass, Aim, Sequence[Pod]]
+"""The node, counted with those that stand, and what it was given."""
+Part: TypeAlias = tuple[int, int]
+"""Some pods of a class: from the one place up to the other. A list of them, time and again, would be long."""
 LOOK: Final = 256
 """So many nodes are tried between two looks at the clock."""
 
@@ -48,6 +52,10 @@ class Packing(Lookout, kw_only=True, eq=False):
     looks: int = 0
     reached: set[int] = msgspec.field(default_factory=set)
     """Ids of the classes that everything was tried for."""
+    wheres: dict[tuple[int, frozenset[int]], tuple[tuple[int, Narrowed], ...]] = msgspec.field(default_factory=dict)
+    """By shape of pod, and templates left out: which templates make a node for it, and what is left of each."""
+    trail: list[Put] = msgspec.field(default_factory=list)
+    """What was put where, in order; pods that are at home aside."""
 
     def __post_init__(self) -> None:
         """Take in the nodes that stand."""
@@ -75,19 +83,18 @@ class Packing(Lookout, kw_only=True, eq=False):
             nodes=self.nodes.fork(),
             is_over=self.is_over,
             over=self.over,
+            wheres=self.wheres,
         )
 
     def place(self, pods: PodClass) -> list[Pod]:
         """Place what can be placed of *pods*; answer the rest, in order."""
-        left = pods.pods
+        done, is_done = 0, False
         self._look()
-        while left and not self.over:
-            left, is_done = self._relaxing(pods, left)
-            if is_done:
-                break
+        while done < len(pods.pods) and not is_done and not self.over:
+            done, is_done = self._relaxing(pods, done)
         if not self.over:
             self.reached.add(id(pods))
-        return left
+        return pods.pods[done:] if done else pods.pods
 
     def is_late(self) -> bool:
         """Whether time is up, asked at once."""
@@ -104,7 +111,7 @@ class Packing(Lookout, kw_only=True, eq=False):
         """Place those of *pods* that have room, with all they prefer, on what is there; answer the rest, in order."""
         if not self.standing or pods.stages[0].is_contradictory:
             return pods.pods
-        return pods.pods[self._fill(pods, pods.aims[0], pods.pods, (1 << len(self.standing)) - 1) :]
+        return pods.pods[self._fill(pods, pods.aims[0], (0, len(pods.pods)), (1 << len(self.standing)) - 1) :]
 
     def open(self, template: Template, state: Narrowed, mask: Mask) -> int | None:
         """Open a node that may be of the types in *mask*, still empty; answer its number, None if it cannot be."""
@@ -116,59 +123,92 @@ class Packing(Lookout, kw_only=True, eq=False):
         self._join(node)
         return node.number
 
+    def within_limits(self, template: Template, mask: Mask) -> Mask:
+        """Answer those of *mask* that one node more may be as far as the limits of its NodePool go."""
+        limits = self.limits.get(template.pool.name)
+        if limits is None:
+            return mask
+        return 0 if limits.get(NODES, 1) < 1 else mask & template.shelf.within(_without_nodes(limits))
+
+    def affordable(self, node: Opened) -> Mask:
+        """Answer the types that *node* may become as far as its NodePool's limits go."""
+        shelf, limits = node.template.shelf, self.limits[node.template.pool.name]
+        left = {name: amount + shelf.largest(node.mask, name) for name, amount in _without_nodes(limits).items()}
+        return shelf.within(left)
+
+    def grow(self, node: Opened, more: Mask) -> None:
+        """Let *node* be of the types in *more*, too, and take what it may become off the limits."""
+        shelf, limits = node.template.shelf, self.limits[node.template.pool.name]
+        for name in _without_nodes(limits):
+            limits[name] -= shelf.largest(node.mask | more, name) - shelf.largest(node.mask, name)
+        node.mask |= more
+
     def seal(self) -> None:
         """Let the nodes that were opened so far take no more pods."""
         self.sealed = ((1 << len(self.opened)) - 1) << len(self.standing)
 
     def place_on(self, number: int, pods: PodClass, some: list[Pod]) -> int:
         """Place as many of *some* as the opened node takes, with all they prefer; answer how many."""
-        return self._fill(pods, pods.aims[0], some, 1 << (len(self.standing) + number))
+        return self.put((len(self.standing) + number, pods, pods.aims[0], some))
 
-    def _relaxing(self, pods: PodClass, left: list[Pod]) -> tuple[list[Pod], bool]:
-        """Try stage after stage; answer the rest, and whether no more is to be had.
+    def put(self, one: Put) -> int:
+        """Place as many of the pods as the node takes; answer how many."""
+        number, pods, aim, some = one
+        bit, is_moving, done = 1 << number, aim.bonds.is_moving, 0
+        while done < len(some) and not self.over and self._is_able(number, pods, aim):
+            version = self._version(aim)
+            count = self._on(bit, pods, aim, list(some[done : done + 1] if is_moving else some[done:]))
+            done += count
+            if not count or (self._version(aim) == version and not is_moving):
+                break
+        return done
+
+    def _relaxing(self, pods: PodClass, done: int) -> tuple[int, bool]:
+        """Try stage after stage, after the first *done*; answer how many are done then, and whether no more can be.
 
         Where a pod for which something was given up may let the next have all it prefers, that is tried anew.
         """
-        is_wary = False
+        is_wary, count = False, len(pods.pods)
         for number, aim in enumerate(pods.aims):
             if aim.stage.is_contradictory:
                 continue
-            taken = self._sweep(pods, aim, left[:1] if is_wary else left)
+            taken = self._sweep(pods, aim, (done, done + 1 if is_wary else count))
             self.given_up += number * taken
-            left = left[taken:] if taken else left
-            if not left:
-                return left, True
+            done += taken
+            if done == count:
+                return done, True
             if taken and is_wary:
-                return left, False
+                return done, False
             is_wary = is_wary or aim.bonds.may_recover
-        return left, True
+        return done, True
 
-    def _sweep(self, pods: PodClass, aim: Aim, some: list[Pod]) -> int:
-        """Place *some* on nodes that are there, and on new ones; answer how many found a place."""
-        done = self._fill(pods, aim, some, ALL & ~self.sealed)
-        while done < len(some) and not self.over:
-            count = self._on_new(pods, aim, some, done)
+    def _sweep(self, pods: PodClass, aim: Aim, part: Part) -> int:
+        """Place *part* on nodes that are there, and on new ones; answer how many found a place."""
+        start, end = part
+        done = start + self._fill(pods, aim, part, ALL & ~self.sealed)
+        while done < end and not self.over:
+            count = self._on_new(pods, aim, (done, end))
             if not count:
                 break
             done += count
-            if aim.bonds.watched and done < len(some):
-                done += self._fill(pods, aim, some[done:], ALL)
-        return done
+            if aim.bonds.watched and done < end:
+                done += self._fill(pods, aim, (done, end), ALL)
+        return done - start
 
-    def _fill(self, pods: PodClass, aim: Aim, some: list[Pod], within: Nodes) -> int:
-        """Place *some* on nodes *within*; answer how many found a place."""
-        done = 0
-        while done < len(some) and not self.over:
+    def _fill(self, pods: PodClass, aim: Aim, part: Part, within: Nodes) -> int:
+        """Place *part* on nodes *within*; answer how many found a place."""
+        done, end = part
+        while done < end and not self.over:
             version = self._version(aim)
             able = self._able(pods, aim) & within
             if not able:
                 break
-            end = done + 1 if aim.bonds.is_moving else len(some)
-            count = self._through((able, version), pods, aim, some[done:end])
+            some = pods.pods[done : done + 1 if aim.bonds.is_moving else end]
+            count = self._through((able, version), pods, aim, some)
             done += count
             if not count or (self._version(aim) == version and not aim.bonds.is_moving):
                 break
-        return done
+        return done - part[0]
 
     def _through(self, start: tuple[Nodes, int], pods: PodClass, aim: Aim, some: list[Pod]) -> int:
         """Place *some* on nodes that are able, as long as that does not change which ones are.
@@ -212,9 +252,11 @@ class Packing(Lookout, kw_only=True, eq=False):
         )
         if count <= 0:
             return 0
-        if number < len(self.standing):
-            return self._on_standing(number, pods, aim, some[:count])
-        return self._on_opened(number, pods, aim, some[:count] if count < len(some) else some)
+        place = self._on_standing if number < len(self.standing) else self._on_opened
+        done = place(number, pods, aim, some[:count] if count < len(some) else some)
+        if done:
+            self.trail.append((number, pods, aim, some[:done]))
+        return done
 
     def _look(self) -> None:
         self.looks += 1
@@ -261,18 +303,21 @@ class Packing(Lookout, kw_only=True, eq=False):
         if pods.counted:
             self.topology.record(pods.counted, node.place, len(some), 1 << number)
 
-    def _on_new(self, pods: PodClass, aim: Aim, some: list[Pod], done: int) -> int:
-        """Open a node for those of *some* that are left after *done*, and place as many as it takes."""
+    def _on_new(self, pods: PodClass, aim: Aim, part: Part) -> int:
+        """Open a node for *part*, and place as many as it takes."""
+        done, end = part
         self._look()
         for number, template in enumerate(self.templates):
             masks = (self.targets[number], template.start.mask) if self.targets else (template.start.mask,)
             for mask in masks:
                 node = self._blank(template, mask)
-                count = 0 if node is None else self._most(node.host, aim, len(some) - done)
+                count = 0 if node is None else self._most(node.host, aim, end - done)
                 found = self._first_offer(node, pods, aim, count) if node is not None and count > 0 else None
                 if node is not None and found is not None:
                     self._charge(template, node.mask & found.state.mask, pods)
-                    self._take(self._join(node), node, pods, found, some[done : done + found.count])
+                    joined, first = self._join(node), pods.pods[done : done + found.count]
+                    self._take(joined, node, pods, found, first)
+                    self.trail.append((joined, pods, aim, first))
                     return found.count
         return 0
 
@@ -281,9 +326,7 @@ class Packing(Lookout, kw_only=True, eq=False):
         return self.nodes.open(node.host, node.template, node.state)
 
     def _blank(self, template: Template, mask: Mask) -> Opened | None:
-        limits = self.limits.get(template.pool.name)
-        if limits is not None:
-            mask = 0 if limits.get(NODES, 1) < 1 else mask & template.shelf.within(_without_nodes(limits))
+        mask = self.within_limits(template, mask)
         if not mask:
             return None
         number = len(self.opened)

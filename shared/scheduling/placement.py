@@ -1,6 +1,6 @@
 """What a solver is told and what it answers: values, everything sorted."""
 
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 
@@ -8,6 +8,7 @@ from shared.model.requirements import ANYTHING, Requirements
 from shared.model.resources import NONE, Resources
 
 MAX_INSTANCE_TYPES = 600
+Usd: TypeAlias = Annotated[float, msgspec.Meta(ge=0, lt=1e6)]
 
 Reason: TypeAlias = Literal[
     "InvalidPod",
@@ -40,9 +41,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     max_instance_types: int = MAX_INSTANCE_TYPES
     packing: Literal["Priced", "Greedy"] = "Priced"
     """Greedy: the first plan that was found, whatever it costs."""
-    node_cost_usd_per_hour: float = 0.0
+    node_cost_usd_per_hour: Usd = 0.0
     """What each node costs besides its instance and its volumes: an agent's licence, say."""
-    volume_usd_per_gib_month: float = 0.08
+    volume_usd_per_gib_month: Usd = 0.08
     """Of the volumes that the node class maps: gp3."""
     hints: Literal["Given", "Withheld"] = "Given"
     """Whether kube-scheduler is told which node was made for which pod; Withheld: plans that need no telling win."""
@@ -55,6 +56,8 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     zone: str
     capacity_type: str
     price_usd_per_hour: float
+    reservation_id: str = ""
+    """Of the capacity reservation that it takes from; "" if it takes from none."""
 
 
 class NewNode(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,6 +94,13 @@ class Unschedulable(msgspec.Struct, frozen=True, kw_only=True):
     message: str
 
 
+class WithoutTypes(msgspec.Struct, frozen=True, kw_only=True):
+    """A NodePool that no instance type is left for before any pod is looked at."""
+
+    node_pool: str
+    message: str
+
+
 class Approximation(msgspec.Struct, frozen=True, kw_only=True, order=True):
     """A constraint of a pod that was placed without simulating it."""
 
@@ -109,6 +119,10 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
     """Pods of new nodes that would need another node if kube-scheduler were left to itself; counted if it is."""
     greedy_usd_per_hour: float = 0.0
     """What the new nodes of the greedy plan would have cost."""
+    without_types: tuple[WithoutTypes, ...] = ()
+    """Sorted by NodePool."""
+    by_zone: tuple[tuple[str, int], ...] = ()
+    """How many of the pods can be in one zone only, by it; in several: `flexible`, in none: `none`."""
     goes_on_at: str = ""
     """The first pod, in the order of the queue, that was not reached in time; "" if all were."""
 

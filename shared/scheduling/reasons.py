@@ -1,17 +1,17 @@
 """Why a pod found no place: by NodePool, in order of weight, what excluded it first, in words with the remedy."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from shared.model.labels import CAPACITY_TYPE, WELL_KNOWN, ZONE
 from shared.model.requirements import Requirement, Requirements
-from shared.model.resources import CPU, NODES, Axes, Vector, quantities_from, resources, smallest
+from shared.model.resources import CPU, NODES, PODS, Axes, amount_text, resources, smallest
 from shared.model.taints import first_untolerated
+from shared.scheduling.crowds import told
 from shared.scheduling.demand import PodClass
 from shared.scheduling.pack import Packing
 from shared.scheduling.placement import Reason
 from shared.scheduling.relaxation import Stage
-from shared.scheduling.shelf import Mask
 from shared.scheduling.templates import LeftOut, Refusal, Template, by_weight
 
 _TOO_MANY_CPUS: Final = 1_000_000 * 1000
@@ -37,13 +37,29 @@ def why(pods: PodClass, packing: Packing, left_out: tuple[LeftOut, ...], axes: A
     if not pools:
         return Refusal(reason="NoNodePool", message="there is no NodePool: create one")
     message = "; ".join(f"pool {pool.name}: {refusals[pool.name].message}" for pool in pools)
-    nearest = max(refusals.values(), key=lambda one: _NEARNESS.index(one.reason))
-    return Refusal(reason=nearest.reason, message=message)
+    return Refusal(reason=max(refusals.values(), key=_nearness).reason, message=message)
 
 
 def _refusal(template: Template, pods: PodClass, packing: Packing, axes: Axes) -> Refusal:
-    """Answer why *template* opened no node for the pod, all its preferences given up."""
-    stage = pods.stages[-1]
+    """Answer why *template* opened no node for the pod, all its preferences given up: the term that came nearest."""
+    last = pods.stages[-1]
+    some = (number for number, one in enumerate(pods.stages) if _is_last(one, last))
+    return max((_of_stage(template, pods, number, packing, axes) for number in some), key=_nearness)
+
+
+def _is_last(one: Stage, last: Stage) -> bool:
+    """Whether nothing is preferred any more at stage *one*; there is one for each required term."""
+    held = (one.affinity, one.anti_affinity, one.spread, one.tolerations)
+    bare = (last.affinity, last.anti_affinity, last.spread, last.tolerations)
+    return held == bare and one.requirements == one.strict
+
+
+def _nearness(one: Refusal) -> int:
+    return _NEARNESS.index(one.reason)
+
+
+def _of_stage(template: Template, pods: PodClass, number: int, packing: Packing, axes: Axes) -> Refusal:
+    stage = pods.stages[number]
     taint = first_untolerated(template.pool.taints, stage.tolerations)
     if taint is not None:
         return Refusal(reason="TaintNotTolerated", message=f"needs toleration {taint}")
@@ -51,9 +67,10 @@ def _refusal(template: Template, pods: PodClass, packing: Packing, axes: Axes) -
         _unlike(template, stage)
         or _nowhere(template, pods, stage)
         or _too_small(template, pods, stage, axes)
+        or _clashing(template, pods, stage)
         or _limited(template, pods, stage, packing)
         or _too_few(template, pods, stage, packing)
-        or _crowded(pods, packing)
+        or _crowded(pods.bound[number], packing)
     )
 
 
@@ -61,10 +78,11 @@ def _unlike(template: Template, stage: Stage) -> Refusal | None:
     wanted = stage.requirements
     if stage.is_contradictory:
         key = next(item.key for item in wanted if item.operator == "DoesNotExist")
-        return Refusal(reason="RequirementsNotMet", message=f"its own requirements on {key} contradict each other")
+        message = f"its nodeSelector and required node affinity contradict each other on {key}: correct one of them"
+        return Refusal(reason="RequirementsNotMet", message=message)
     key = template.start.requirements.undefined(wanted, WELL_KNOWN)
     if key:
-        remedy = "add it to spec.template.metadata.labels or spec.template.spec.requirements"
+        remedy = f"{_meaning(key, template)}add it to spec.template.metadata.labels or spec.template.spec.requirements"
         message = f"does not define label {key}, which the pod requires ({_text(wanted[key])}): {remedy}"
         return Refusal(reason="RequirementsNotMet", message=message)
     key = template.start.requirements.conflict(wanted)
@@ -101,7 +119,7 @@ def _nowhere(template: Template, pods: PodClass, stage: Stage) -> Refusal | None
 def _too_small(template: Template, pods: PodClass, stage: Stage, axes: Axes) -> Refusal | None:
     joined = template.narrow(template.start, stage.requirements)
     mask = 0 if joined is None else joined.mask
-    if joined is None or _roomy(template, mask, pods.need):
+    if joined is None or template.holding(mask, pods.need):
         return None
     groups = [group for group in template.overheads if group.mask & mask]
     least = axes.vector(smallest(group.requests for group in groups))
@@ -111,19 +129,20 @@ def _too_small(template: Template, pods: PodClass, stage: Stage, axes: Axes) -> 
         for name, amount in needed.amounts
         if not template.shelf.fitting(mask, axes.vector(resources({name: amount})))
     }
-    written = quantities_from(resources(alone) if alone else needed)
-    what = " and ".join(f"{amount} {name}" for name, amount in written.items() if alone or name != "pods")
+    written = alone or {name: amount for name, amount in needed.amounts if name != PODS}
+    what = " and ".join(f"{amount_text(name, amount)} {name}" for name, amount in sorted(written.items()))
     together = "" if len(alone) == 1 else " together"
     message = f"no instance type has {what}{together}{_where(joined.requirements)}{_meant(pods)}"
     return Refusal(reason="NoInstanceTypeFits", message=message)
 
 
-def _roomy(template: Template, mask: Mask, need: Vector) -> Mask:
-    found = 0
-    for group in template.overheads:
-        needed = tuple(one + other for one, other in zip(need, group.needs, strict=True))
-        found |= template.shelf.fitting(mask & group.mask, needed)
-    return found
+def _clashing(template: Template, pods: PodClass, stage: Stage) -> Refusal | None:
+    joined = template.narrow(template.start, stage.requirements)
+    if joined is None or template.holding(joined.mask, pods.need, pods.ports):
+        return None
+    ports = ", ".join(f"{one.port}/{one.protocol}" for one in pods.ports)
+    message = f"DaemonSets take a host port of the pod's ({ports}) on every type that has room: choose another"
+    return Refusal(reason="NoInstanceTypeFits", message=message)
 
 
 def _limited(template: Template, pods: PodClass, stage: Stage, packing: Packing) -> Refusal | None:
@@ -134,39 +153,55 @@ def _limited(template: Template, pods: PodClass, stage: Stage, packing: Packing)
     if left.get(NODES, 1) < 1:
         message = "its limit of nodes is reached: raise spec.limits.nodes"
         return Refusal(reason="LimitExceeded", message=message)
-    rest = {name: amount for name, amount in left.items() if name != NODES}
-    if _roomy(template, joined.mask & template.shelf.within(rest), pods.need):
+    rest = _amounts(left)
+    if template.holding(joined.mask & template.shelf.within(rest), pods.need):
         return None
     tight = [
         name
         for name, amount in sorted(rest.items())
-        if not _roomy(template, joined.mask & template.shelf.within({name: amount}), pods.need)
+        if not template.holding(joined.mask & template.shelf.within({name: amount}), pods.need)
     ] or sorted(rest)
-    written = quantities_from(resources({name: max(0, rest[name]) for name in tight}))
-    what = ", ".join(f"{name} ({written.get(name, '0')} left)" for name in tight)
+    what = ", ".join(f"{name} ({amount_text(name, max(0, rest[name]), is_least=True)} left)" for name in tight)
     message = f"every instance type that fits would exceed its limit of {what}: raise spec.limits"
     return Refusal(reason="LimitExceeded", message=message)
+
+
+def _amounts(left: Mapping[str, int]) -> dict[str, int]:
+    return {name: amount for name, amount in left.items() if name != NODES}
 
 
 def _too_few(template: Template, pods: PodClass, stage: Stage, packing: Packing) -> Refusal | None:
     joined = template.narrow(template.start, stage.requirements)
     if joined is None or packing.options.min_values_policy != "Strict":
         return None
-    if template.meets_minima(joined, _roomy(template, joined.mask, pods.need)):
+    mask = template.holding(joined.mask, pods.need, pods.ports)
+    left = packing.limits.get(template.pool.name)
+    bought = mask if left is None else mask & template.shelf.within(_amounts(left))
+    if template.meets_minima(joined, bought):
         return None
     keys = ", ".join(f"{item.key} ({item.min_values})" for item in joined.minima)
-    message = f"the instance types that fit are less various than minValues asks of {keys}: lower minValues"
+    fit, remedy = "fit", "lower minValues"
+    if template.meets_minima(joined, mask):
+        fit, remedy = "fit, and that its limits leave,", "raise spec.limits or lower minValues"
+    message = f"the instance types that {fit} are less various than minValues asks of {keys}: {remedy}"
     return Refusal(reason="MinValuesNotMet", message=message)
 
 
-def _crowded(pods: PodClass, packing: Packing) -> Refusal:
-    rules = [str(packing.topology.groups[number].rule) for number in pods.bound[-1]]
-    what = " and ".join(sorted(set(rules)))
+def _crowded(bound: Iterable[int], packing: Packing) -> Refusal:
+    what = " and ".join(sorted({told(packing.topology.groups[number]) for number in bound}))
     if what:
         message = f"no domain it can make satisfies {what}: relax the constraint or allow more domains"
         return Refusal(reason="TopologyNotSatisfied", message=message)
-    message = "its host ports, volumes and limits leave no room together: see the pod's host ports and spec.limits"
+    message = "its volumes, limits and minValues leave no room together: see the pod's volumes and spec.limits"
     return Refusal(reason="NoInstanceTypeFits", message=message)
+
+
+def _meaning(key: str, template: Template) -> str:
+    """Ask for the label that may have been meant: a known one with the same last part, or one that *key* is part of."""
+    known = sorted({*WELL_KNOWN, *(item.key for item in template.start.requirements)})
+    last = key.rpartition("/")[2]
+    near = next((one for one in known if key in one or one.rpartition("/")[2] == last), "")
+    return f"did you mean {near}? Else " if near else ""
 
 
 def _meant(pods: PodClass) -> str:

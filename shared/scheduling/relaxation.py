@@ -1,16 +1,19 @@
 """Preferences are held like requirements, and given up one at a time, in Karpenter's order.
 
+Before that go those to be near pods that are nowhere: Karpenter gives up what could hold before them.
 The first of several required terms, then preferred pod affinity, preferred pod anti-affinity, preferred node affinity,
-spread that may be broken; last, taints that only discourage are tolerated.
+spread that may be broken; last, taints that only discourage are tolerated. There Karpenter stops. We try what that
+order has left out: the terms that were dropped while something was preferred besides, without all that.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Literal
 
 import msgspec
 
 from shared.model.pods import AffinityTerm, PodSpec, SpreadConstraint, strict_requirements
 from shared.model.requirements import ANYTHING, Requirements
+from shared.model.selectors import LabelSelector
 from shared.model.taints import PREFER_NO_SCHEDULE, Toleration
 
 HARD = "DoNotSchedule"
@@ -33,12 +36,27 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
 
 def stages(spec: PodSpec, policy: Literal["Respect", "Ignore"], *, discouraged: bool) -> tuple[Stage, ...]:
     """Answer what is tried for *spec*, one after the other; *discouraged*: some node or pool has PreferNoSchedule."""
-    current = _without_preferences(spec) if policy == "Ignore" else _by_weight(spec)
-    tried = [current, *_relaxed(current)]
-    current = tried[-1]
-    if discouraged and PREFER_NO_SCHEDULE not in current.tolerations:
-        tried.append(msgspec.structs.replace(current, tolerations=(*current.tolerations, PREFER_NO_SCHEDULE)))
-    return tuple(_stage(one) for one in tried)
+    first = _without_preferences(spec) if policy == "Ignore" else _by_weight(spec)
+    tried = [first, *_relaxed(first)]
+    bare = [msgspec.structs.replace(tried[-1], required_terms=(term,)) for term in first.required_terms]
+    tolerant = [_tolerant(one) for one in bare or tried[-1:]] if discouraged else []
+    tried += (*tolerant[-1:], *bare[:-1], *tolerant[:-1])
+    return tuple(dict.fromkeys(_stage(one) for one in tried))
+
+
+def without_the_impossible(spec: PodSpec, is_anybody: Callable[[LabelSelector], bool]) -> PodSpec:
+    """Answer *spec* without preferences to be near pods that are nowhere; *is_anybody* says whether some pod is meant.
+
+    In Karpenter's order such a preference outlives heavier ones, which could hold.
+    """
+    kept = tuple(one for one in spec.preferred_pod_affinity if one.selector is not None and is_anybody(one.selector))
+    return spec if kept == spec.preferred_pod_affinity else msgspec.structs.replace(spec, preferred_pod_affinity=kept)
+
+
+def _tolerant(spec: PodSpec) -> PodSpec:
+    if PREFER_NO_SCHEDULE in spec.tolerations:
+        return spec
+    return msgspec.structs.replace(spec, tolerations=(*spec.tolerations, PREFER_NO_SCHEDULE))
 
 
 def _stage(spec: PodSpec) -> Stage:

@@ -56,7 +56,7 @@ class Endings:
 
     def __init__(self, packing: Packing, cluster: Cluster, pods: Mapping[str, Pod], axes: Axes) -> None:
         """Begin with all that reservations have left."""
-        self._units, self._options = _units(packing, cluster), packing.options
+        self._units, self._options = units_of(packing, cluster), packing.options
         self._pods, self._axes = pods, axes
         self._taken = frozenset(claim.name for claim in cluster.node_claims)
         self._known: dict[tuple[int, Mask], Ending | Refusal] = {}
@@ -145,6 +145,7 @@ def _choice(priced: Priced) -> Choice:
         zone=offering.zone,
         capacity_type=offering.capacity_type,
         price_usd_per_hour=offering.price_usd_per_hour,
+        reservation_id=offering.reservation_id,
     )
 
 
@@ -156,7 +157,7 @@ def _refusal(template: Template, reason: Reason, message: str) -> Refusal:
     return Refusal(reason=reason, message=f"pool {template.pool.name}: {message}")
 
 
-def _units(packing: Packing, cluster: Cluster) -> Units:
+def units_of(packing: Packing, cluster: Cluster) -> Units:
     """Answer what reservations have left when all claims that wait for their instance have taken theirs."""
     left: dict[str, int] = {}
     for template in packing.templates:

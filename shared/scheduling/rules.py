@@ -102,9 +102,9 @@ def own_rules(pod: Pod, stage: Stage, namespaces: Iterable[Namespace]) -> Iterat
     """Answer the rules that *pod* sets itself at *stage*, preferences that are still held among them."""
     terms = tuple(dict.fromkeys(terms_of(pod.spec)))
     for one in stage.affinity:
-        yield _affinity(pod, one, "affinity", namespaces, terms)
+        yield _affinity(pod, one, "affinity", namespaces)
     for one in stage.anti_affinity:
-        yield _affinity(pod, one, "apart", namespaces, (ANYTHING,))
+        yield _affinity(pod, one, "apart", namespaces)
     for constraint in stage.spread:
         yield _spread(pod, constraint, terms)
 
@@ -124,12 +124,10 @@ def reads_labels(spec: PodSpec) -> bool:
 def inverse_rules(pod: Pod, namespaces: Iterable[Namespace]) -> Iterator[Rule]:
     """Answer the rules by which *pod* keeps others away: its required anti-affinity."""
     for one in pod.spec.pod_anti_affinity:
-        yield _affinity(pod, one, "inverse", namespaces, (ANYTHING,))
+        yield _affinity(pod, one, "inverse", namespaces)
 
 
-def _affinity(
-    pod: Pod, term: AffinityTerm, kind: Kind, namespaces: Iterable[Namespace], terms: tuple[Requirements, ...]
-) -> Rule:
+def _affinity(pod: Pod, term: AffinityTerm, kind: Kind, namespaces: Iterable[Namespace]) -> Rule:
     selector = _with_label_keys(term.selector, term.match_label_keys, pod, "In")
     selector = _with_label_keys(selector, term.mismatch_label_keys, pod, "NotIn")
     return Rule(
@@ -137,7 +135,6 @@ def _affinity(
         key=term.topology_key,
         namespaces=_namespaces(pod, term, namespaces),
         selector=selector,
-        terms=terms,
     )
 
 

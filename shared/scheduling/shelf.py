@@ -8,6 +8,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import reduce
+from itertools import accumulate
 from operator import or_
 from typing import TypeAlias
 
@@ -60,6 +61,8 @@ class Shelf:
         self._compatible: dict[Requirement, Mask] = {}
         self._capacities: dict[str, tuple[list[int], list[Mask]]] = {}
         self._priced: dict[tuple[Kind, ...], tuple[Priced, ...]] = {}
+        self._cheaper: dict[tuple[Kind, ...], list[Mask]] = {}
+        self._open_to: dict[int, tuple[Requirements, tuple[Kind, ...]]] = {}
         self._ranked: list[list[tuple[Kind, Offering]]] = []
 
     def fitting(self, mask: Mask, needed: Vector) -> Mask:
@@ -84,8 +87,12 @@ class Shelf:
 
     def kinds(self, wanted: Requirements) -> tuple[Kind, ...]:
         """Answer the kinds of offering that *wanted* leaves open, sorted."""
-        asked = [(place, wanted[key]) for place, key in enumerate(OFFERING_KEYS) if key in wanted]
-        return tuple(sorted(kind for kind in self._kinds if all(_allows(item, kind[place]) for place, item in asked)))
+        known = self._open_to.get(id(wanted))
+        if known is None or known[0] is not wanted:
+            asked = [(place, wanted[key]) for place, key in enumerate(OFFERING_KEYS) if key in wanted]
+            some = sorted(kind for kind in self._kinds if all(_allows(item, kind[place]) for place, item in asked))
+            known = self._open_to[id(wanted)] = (wanted, tuple(some))
+        return known[1]
 
     def offered(self, wanted: Requirements) -> Mask:
         """Answer the types that have some available offering that *wanted* leaves open."""
@@ -128,7 +135,9 @@ class Shelf:
 
     def cheapest(self, wanted: Requirements, mask: Mask) -> Priced | None:
         """Answer the first of those, None if there is none."""
-        return next((one for one in self._by_price(wanted) if one.bit & mask), None)
+        priced, masks = self._by_price(wanted), self._cheaper[self.kinds(wanted)]
+        place = bisect_left(masks, 1, key=lambda cheaper: cheaper & mask != 0)
+        return priced[place] if place < len(priced) else None
 
     def capacity_types(self, wanted: Requirements, mask: Mask) -> frozenset[str]:
         """Answer the capacity types of the open offerings of the types in *mask*."""
@@ -172,7 +181,8 @@ class Shelf:
     def _by_price(self, wanted: Requirements) -> tuple[Priced, ...]:
         kinds = self.kinds(wanted)
         if kinds not in self._priced:
-            self._priced[kinds] = self._priced_in(frozenset(kinds))
+            priced = self._priced[kinds] = self._priced_in(frozenset(kinds))
+            self._cheaper[kinds] = list(accumulate((one.bit for one in priced), or_))
         return self._priced[kinds]
 
     def _intersecting(self, item: Requirement) -> Mask:
@@ -238,7 +248,7 @@ def _on_sale(one: InstanceType, refused: Refused, now: datetime) -> tuple[Offeri
         for offering in one.offerings
         if offering.available
         and (offering.capacity_type != RESERVED or offering.reservation_capacity > 0)
-        and not any(some.covers(one.name, offering, now) for some in against)
+        and not any(some.covers(one.name, offering, now, one.group_id) for some in against)
     )
 
 

@@ -6,7 +6,8 @@ from typing import Final
 
 import msgspec
 
-from shared.model.labels import RESERVED
+from shared.model.labels import CAPACITY_TYPE, RESERVED
+from shared.model.requirements import Requirement, requirements
 from shared.model.resources import Vector
 from shared.scheduling.shelf import Kind, Mask, kind_of
 from shared.scheduling.simplex import Numbers
@@ -16,12 +17,18 @@ from shared.scheduling.wanted import Item, Where, in_zone
 
 DIRECTIONS: Final = tuple(2.0**power for power in (-4, -2, -1, -0.5, 0, 0.5, 1, 2, 4))
 """Worth of memory against cpu, each per its usual amount."""
+CROWDED: Final = (0.5, 1.0, 2.0, 4.0, 16.0)
+"""Where pods are many and small: what a pod's slot is worth in parts of the cpu that a usual pod needs."""
+SLOTS: Final = 3
+"""The axis of pods: how many a node takes."""
 SIZES: Final = (1000, 2000, 4000, 8000, 16000, 32000, 64000, 128000)
 """Milli cpu up to which types are of one size."""
 CORE: Final = 1000
 PER_CORE: Final = 4 << 30
 HANDLING: Final = 0.1
 """A node more is worth so much of a core with its usual memory."""
+BOUGHT: Final = requirements((Requirement(key=CAPACITY_TYPE, complement=True, values=frozenset((RESERVED,))),))
+"""What is reserved is not for sale: it is used before anything is bought."""
 MOST_SCANS: Final = 40
 """So many different sets of types are looked through."""
 
@@ -64,11 +71,17 @@ def scaled_by(amounts: Vector, scale: Numbers) -> Numbers:
 class Stalls:
     """Looks through the types that are open to pods."""
 
-    def __init__(self, templates: tuple[Template, ...], extras: Numbers, scale: Numbers, items: list[Item]) -> None:
-        """Look; *extras*: by template, what a node costs besides the instance. *items* are in the order of bits."""
-        self._templates, self._extras, self._scale = templates, extras, scale
+    def __init__(
+        self, templates: tuple[Template, ...], extras: Numbers, scale: Numbers, items: list[Item], masks: list[Mask]
+    ) -> None:
+        """Look; by template: what a node costs besides the instance, in *extras*, and types it may be, in *masks*.
+
+        *items* are in the order of bits.
+        """
+        self._templates, self._extras, self._scale, self._masks = templates, extras, scale, masks
         self._kinds: dict[int, frozenset[Kind]] = {}
         self._rooms: dict[tuple[int, Mask], tuple[Vector, Numbers] | None] = {}
+        self._slot = sum(item.count * item.scaled[0] for item in items) / max(1, sum(item.count for item in items))
         self._stock = Stock([item.pods.need for item in items])
         self._wheres: dict[tuple[tuple[int, int], ...], Where] = {}
         by_states: dict[tuple[tuple[int, int], ...], list[int]] = {}
@@ -136,8 +149,7 @@ class Stalls:
             groups.setdefault(size, []).append(row)
         for _, some in sorted(groups.items()):
             chosen: dict[str, Row] = {}
-            for direction in DIRECTIONS:
-                best = min(some, key=lambda row: (row.price / (row.scaled[0] + direction * row.scaled[1]), row.name))
+            for best in self._cheapest(some):
                 chosen[best.name] = best
             shapes: dict[int, list[Row]] = {}
             for row in some:
@@ -147,13 +159,24 @@ class Stalls:
                 chosen[best.name] = best
             yield from chosen.values()
 
+    def _cheapest(self, some: list[Row]) -> Iterator[Row]:
+        """Answer the rows that cost least, whatever memory, and a slot where slots are few, is worth against cpu."""
+        slots = [part * self._slot for part in CROWDED]
+        if not any(row.room[SLOTS] * self._slot < min(row.scaled[:2]) for row in some):
+            slots = []
+        for direction in DIRECTIONS:
+            plain = {row.name: row.scaled[0] + direction * row.scaled[1] for row in some}
+            for slot in (0.0, *slots):
+                yield min(some, key=lambda row: (row.price / (plain[row.name] + slot * row.room[SLOTS]), row.name))
+
     def _sold(self, number: int, state: Narrowed) -> Iterator[Row]:
-        for priced in self._templates[number].shelf.cheapest_first(state.requirements, state.mask):
+        mask = state.mask & self._masks[number]
+        for priced in self._templates[number].shelf.cheapest_first(state.requirements & BOUGHT, mask):
             key = (number, priced.bit)
             if key not in self._rooms:
                 self._rooms[key] = self._room(number, priced.bit)
             found = self._rooms[key]
-            if found is not None and priced.offering.capacity_type != RESERVED:
+            if found is not None:
                 yield Row(
                     template=number,
                     bit=priced.bit,

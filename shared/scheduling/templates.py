@@ -15,7 +15,7 @@ from shared.model.requirements import Requirement, Requirements, requirements_fr
 from shared.model.resources import Axes, Vector
 from shared.model.taints import Toleration, first_untolerated
 from shared.scheduling.daemons import Overhead, overheads
-from shared.scheduling.placement import Options, Reason
+from shared.scheduling.placement import Options, Reason, WithoutTypes
 from shared.scheduling.ports import conflict
 from shared.scheduling.rules import Place
 from shared.scheduling.shelf import Mask, Shelf
@@ -65,6 +65,8 @@ class Narrowed(msgspec.Struct, kw_only=True, eq=False):
     single: dict[str, str] | None = None
     """Labels of which the value is known."""
     within: "dict[tuple[str, tuple[str, ...]], tuple[Narrowed, ...]]" = msgspec.field(default_factory=dict)
+    wide: dict[tuple[Vector, tuple[HostPort, ...]], Mask] = msgspec.field(default_factory=dict)
+    """By what is used: the types that a node is bought as."""
 
 
 class Template(msgspec.Struct, kw_only=True, eq=False):
@@ -249,6 +251,15 @@ def templates(
         if refusal is not None:
             left_out.append(LeftOut(pool=pool, refusal=refusal))
     return tuple(used), tuple(left_out), made
+
+
+def without_types(some: Iterable[LeftOut]) -> tuple[WithoutTypes, ...]:
+    """Answer those of *some* that are in order, but for which no instance type is left; by name."""
+    found = (one for one in some if one.refusal.reason in ("RequirementsNotMet", "MinValuesNotMet"))
+    return tuple(
+        WithoutTypes(node_pool=one.pool.name, message=one.refusal.message)
+        for one in sorted(found, key=lambda one: one.pool.name)
+    )
 
 
 def refused(pool: NodePool, cluster: Cluster, options: Options) -> Refusal | None:

@@ -5,7 +5,7 @@ no other; where pods keep each other apart, every domain that the node may still
 the host, a group knows besides, as bits, which nodes have how many: those are excluded, or sought, all at once.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Final
 
@@ -19,11 +19,15 @@ from shared.model.requirements import Requirement, Requirements
 from shared.model.state import StateNode
 from shared.scheduling.relaxation import Stage
 from shared.scheduling.rules import Place, Rule, inverse_rules, is_blocked, own_rules, reads_labels
+from shared.scheduling.shelf import OFFERING_KEYS, Mask
 from shared.scheduling.templates import Template
 
 DEEPEST: Final = 64
 """So many pods on a host are told apart by bits; beyond, they are counted only."""
 UNBOUNDED: Final = 1 << 30
+NO_LABEL: Final = ("", "")
+EVERY: Final[Mask] = -1
+"""All types that there are."""
 
 
 class Group(msgspec.Struct, kw_only=True, eq=False):
@@ -62,7 +66,7 @@ class Group(msgspec.Struct, kw_only=True, eq=False):
                 return not count
 
     def is_taken(self) -> bool:
-        """Whether there is some pod to follow where the rule's owner may be."""
+        """Whether there is some pod to follow, wherever: kube-scheduler lets nobody begin a second domain."""
         return self._recall()[2]
 
     def hosts_with(self, more_than: int) -> int:
@@ -96,11 +100,9 @@ class Group(msgspec.Struct, kw_only=True, eq=False):
 
     def _recall(self) -> tuple[int, int, bool]:
         if self.known[0] != self.version:
-            rule = self.rule
-            taken = rule.kind == "affinity" and any(
-                count and rule.allows(domain) for domain, count in self.counts.items()
-            )
-            self.known = (self.version, self._least() if rule.kind == "spread" else 0, taken)
+            kind = self.rule.kind
+            taken = kind == "affinity" and any(self.counts.values())
+            self.known = (self.version, self._least() if kind == "spread" else 0, taken)
         return self.known
 
     def _least(self) -> int:
@@ -142,6 +144,10 @@ class Topology(msgspec.Struct, kw_only=True, eq=False):
     ruled: dict[tuple[int, str, Pairs], tuple[int, ...]] = msgspec.field(default_factory=dict)
     reading: dict[int, bool] = msgspec.field(default_factory=dict)
     countings: dict[tuple[int, tuple[int, ...]], Counting] = msgspec.field(default_factory=dict)
+    by_label: dict[tuple[str, str], list[int]] = msgspec.field(default_factory=dict)
+    """The groups whose selector wants this label, each under one key only; under no label: those that name none."""
+    sorted_in: int = 0
+    """So many groups are there already."""
 
     def fork(self) -> "Topology":
         """Answer the same groups, to be counted on from here."""
@@ -172,11 +178,19 @@ class Topology(msgspec.Struct, kw_only=True, eq=False):
         """Answer the groups whose selector *pod* matches."""
         key = (pod.meta.namespace, pod.meta.labels)
         if key not in self.known:
-            labels = dict(pod.meta.labels)
+            labels, namespace = dict(pod.meta.labels), pod.meta.namespace
             self.known[key] = tuple(
-                number for number, one in enumerate(self.groups) if one.rule.selects(pod.meta.namespace, labels)
+                number for number in self._likely(labels) if self.groups[number].rule.selects(namespace, labels)
             )
         return self.known[key]
+
+    def _likely(self, labels: Mapping[str, str]) -> list[int]:
+        """Answer the groups that may select a pod with *labels*, in order: thousands of pods are alike in none."""
+        while self.sorted_in < len(self.groups):
+            for label in _labels_of(self.groups[self.sorted_in].rule):
+                self.by_label.setdefault(label, []).append(self.sorted_in)
+            self.sorted_in += 1
+        return sorted(number for label in (NO_LABEL, *labels.items()) for number in self.by_label.get(label, ()))
 
     def choices(self, bound: Iterable[int], selecting: Collection[int], place: Place) -> list[Requirements]:
         """Answer what may be required of *place* so that all groups in *bound* are content, the best first."""
@@ -288,6 +302,14 @@ class Topology(msgspec.Struct, kw_only=True, eq=False):
         return [Requirement(key=key, values=frozenset((domain,))) for domain in sorted(domains, key=load)]
 
 
+def _labels_of(rule: Rule) -> Iterable[tuple[str, str]]:
+    """Answer labels of which a pod has exactly one if *rule* selects it."""
+    if rule.selector is None:
+        return ()
+    one = next((one for one in rule.selector.expressions if one.operator == "In"), None)
+    return (NO_LABEL,) if one is None else [(one.key, value) for value in dict.fromkeys(one.values)]
+
+
 def on_host(host: str) -> Requirement:
     """Answer that the node is *host*."""
     return Requirement(key=HOSTNAME, values=frozenset((host,)))
@@ -337,21 +359,37 @@ def _make(found: Topology, rules: Iterable[Rule]) -> None:
 
 def _register(found: Topology, places: list[Place], templates: tuple[Template, ...]) -> None:
     """Let the groups know the domains that there are, and those that pools could make."""
+    single = {key: list(_single(places, key)) for key in {group.rule.key for group in found.groups}}
     for group in found.groups:
         rule = group.rule
         for one in templates:
             if rule.tolerations is None or not is_blocked(one.pool.taints, rule.tolerations):
                 group.counts |= dict.fromkeys(_domains(one, rule.key), 0)
-        for place in places:
-            values = place.on(rule.key).values
-            if rule.key in place.by_key and len(values) == 1 and rule.counts_on(place):
-                group.counts |= dict.fromkeys(values, 0)
+        some = single[rule.key]
+        if rule.kind != "spread" or (rule.is_anywhere and rule.tolerations is None):
+            group.counts |= dict.fromkeys([domain for domain, _ in some], 0)
+        else:
+            group.counts |= dict.fromkeys([domain for domain, place in some if rule.counts_on(place)], 0)
+
+
+def _single(places: Iterable[Place], key: str) -> Iterator[tuple[str, Place]]:
+    """Iterate over the places of which the domain of *key* is known, with that."""
+    for place in places:
+        known = place.by_key.get(key)
+        if known is not None and len(known.values) == 1:
+            yield min(known.values), place
 
 
 def _domains(one: Template, key: str) -> Iterable[str]:
+    """Answer the values that nodes of a pool can have.
+
+    Of a label of types, types that the pool excludes count too, as with Karpenter. A zone that none of its own types is
+    sold in does not: pods would wait for it for good.
+    """
     mine = one.start.requirements[key]
     if key == HOSTNAME:
         return ()
     if one.shelf.speaks_of(key):
-        return one.shelf.values(mine, one.shelf.compatible(one.start.requirements))
+        among = one.shelf.compatible(one.start.requirements) if key in OFFERING_KEYS else EVERY
+        return one.shelf.values(mine, among)
     return () if mine.complement else mine.values

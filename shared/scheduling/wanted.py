@@ -71,15 +71,22 @@ def at_stage(pods: PodClass, stage: int) -> PodClass:
 
 def where(packing: Packing, pods: PodClass, closed: frozenset[int] = frozenset()) -> Where:
     """Answer the heaviest of the templates, without those *closed*, that can make a node for such a pod."""
+    if pods.stages[0].is_contradictory:
+        return ()
+    key = (pods.aims[0].shape, closed)
+    if key not in packing.wheres:
+        packing.wheres[key] = _where(packing, pods, closed)
+    return packing.wheres[key]
+
+
+def _where(packing: Packing, pods: PodClass, closed: frozenset[int]) -> Where:
     stage = pods.stages[0]
     found: list[tuple[int, Narrowed]] = []
     weight = None
     for number, template in enumerate(packing.templates):
         if weight is not None and template.pool.weight != weight:
             break
-        if number in closed or stage.is_contradictory:
-            continue
-        if first_untolerated(template.pool.taints, stage.tolerations) is not None:
+        if number in closed or first_untolerated(template.pool.taints, stage.tolerations) is not None:
             continue
         state = template.narrow(template.start, stage.requirements)
         state = None if state is None or not pods.alternatives else template.narrow(state, pods.alternatives[0])

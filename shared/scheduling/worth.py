@@ -6,16 +6,16 @@ Worths that swing from one column to the next teach little: they start where one
 everywhere, and are kept from rising far above the best that are known.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import mul
 from typing import Final
 
 import msgspec
 
-from shared.scheduling.lumps import lumps
-from shared.scheduling.market import Market
+from shared.scheduling.lumps import Lump, lumps
+from shared.scheduling.market import Market, is_crowded
 from shared.scheduling.simplex import Column, Master, Numbers
-from shared.scheduling.stalls import DIRECTIONS
+from shared.scheduling.stalls import CROWDED, DIRECTIONS
 from shared.scheduling.stock import Bits
 from shared.scheduling.tanks import Tank
 from shared.scheduling.wanted import ALONE
@@ -24,6 +24,14 @@ PHASES: Final = 3
 """So often the best worths are taken for a new start."""
 ROUNDS: Final = 8
 """So often in each columns are made."""
+PASSES: Final = 4
+"""So often in each of these all columns are offered, at most."""
+ENOUGH: Final = 40_000
+"""After so many steps worths are good enough ..."""
+LEAST: Final = 8_000
+"""... and after no fewer, however little effort is wanted."""
+PER_STEP: Final = 40
+"""Multiplications that take as long as one step of filling a node."""
 CLOSE: Final = 1.004
 HIGH: Final = 1.1
 """Times the best worth that is known: what a lump may be bought for without a node, while columns are made."""
@@ -56,15 +64,17 @@ class Worth(msgspec.Struct, frozen=True, kw_only=True):
 class Appraiser:
     """Knows what pods are worth while their number falls."""
 
-    def __init__(self, market: Market) -> None:
-        """Part the pods into lumps."""
+    def __init__(self, market: Market, effort: int = ENOUGH) -> None:
+        """Part the pods into lumps; once so many steps are spent worths need not become better."""
+        self._effort = max(effort, LEAST)
         self._market = market
         self._lumps = lumps(market)
         pairs = enumerate(zip(market.rows, market.open_to, strict=True))
         self._tanks = [Tank(number, row, open_, self._lumps) for number, (row, open_) in pairs]
-        self._pool = [_alone(index, self._tanks) for index in range(len(self._lumps))]
+        self._demand = _Demand(self._lumps)
+        self._pool = [self._demand.alone(row, self._tanks) for row in range(self._demand.width)]
         self._always = len(self._pool)
-        self._grouped = frozenset(place for place, lump in enumerate(self._lumps) if lump.group != ALONE)
+        self._best: list[float] | None = None
         self._known: dict[tuple[int, ...], Worth] = {}
 
     def worth(self, counts: Sequence[int]) -> Worth:
@@ -74,14 +84,25 @@ class Appraiser:
             self._known[key] = self._reckoned(counts)
         return self._known[key]
 
+    @property
+    def steps(self) -> int:
+        """How long it has reckoned, in steps of filling a node."""
+        return sum(tank.work for tank in self._tanks) // PER_STEP
+
     def _reckoned(self, counts: Sequence[int]) -> Worth:
         items = self._market.items
-        amounts = [sum(counts[index] * items[index].size for index in lump.items) for lump in self._lumps]
-        search = _Search(self._tanks, amounts, self._pool, self._grouped)
-        search.run()
+        amounts = [
+            (sum(counts[index] * items[index].size for index in lump.items), sum(counts[index] for index in lump.items))
+            for lump in self._lumps
+        ]
+        search = _Search(self._tanks, self._demand, amounts, self._pool)
+        search.run(self._starts(search), lambda: self.steps > self._effort)
+        if self._best is None:
+            self._best = search.best
         self._pool[self._always :] = search.used()
+        worths = search.by_lump(search.best)
         for tank in self._tanks:
-            tank.fill(search.best, at_all=True)
+            tank.fill(worths, at_all=True)
         return Worth(
             items=self._by_item(counts, search.best),
             prices=tuple(tank.prices() for tank in self._tanks),
@@ -90,6 +111,16 @@ class Appraiser:
             mixes=tuple(tuple((self._lumps[lump].bits, some) for lump, some in mix) for mix in search.mixes()),
             total=search.bound,
         )
+
+    def _starts(self, search: "_Search") -> Iterator[list[float]]:
+        """Answer the worths to begin with: the best that are known, and whatever holds everywhere."""
+        count = sum(item.count for item in self._market.items)
+        usual = sum(item.count * item.scaled[0] for item in self._market.items) / max(1, count)
+        slots = (0.0, *(usual * part for part in CROWDED)) if is_crowded(self._market) else (0.0,)
+        if self._best is not None:
+            yield search.there(self._best)
+            slots = slots[:1]
+        yield from (search.plain(direction, slot) for slot in slots for direction in DIRECTIONS)
 
     def _by_item(self, counts: Sequence[int], worths: Sequence[float]) -> tuple[float, ...]:
         """Answer the least that any row asks for a pod: prices of its room such that a full node pays for itself.
@@ -103,8 +134,10 @@ class Appraiser:
             for index in lump.items if asking else ():
                 if counts[index]:
                     found[index] = min(sum(map(mul, prices, items[index].scaled)) for prices in asking)
-                    if items[index].group != ALONE:
-                        found[index] = max(found[index], worths[place] * items[index].size)
+                    if lump.slot >= 0:
+                        found[index] += worths[lump.slot]
+                    elif lump.group != ALONE:
+                        found[index] = max(found[index], worths[lump.row] * items[index].size)
         return tuple(found)
 
     def _asking(self, place: int) -> list[Numbers]:
@@ -115,30 +148,79 @@ class Appraiser:
         return [self._tanks[number].prices() for _, number in asked[:NEAR]]
 
 
+class _Demand:
+    """What lumps ask of the linear program: a row for those alike, and one for each group that shares such rows."""
+
+    def __init__(self, lumps_: Sequence[Lump]) -> None:
+        self._lumps = lumps_
+        self.width = 1 + max((max(lump.row, lump.slot) for lump in lumps_), default=-1)
+        self._slots = frozenset(lump.slot for lump in lumps_)
+        self.bounded = frozenset(range(self.width)) - {lump.row for lump in lumps_ if lump.group == ALONE}
+        """Rows of nothing but pods of which nodes hold only so many."""
+
+    def of(self, amounts: Sequence[tuple[float, int]]) -> list[float]:
+        """Answer what is asked for; *amounts*: by lump, and in pods."""
+        found = [0.0] * self.width
+        for lump, (amount, pods) in zip(self._lumps, amounts, strict=True):
+            found[lump.row] += amount
+            if lump.slot >= 0:
+                found[lump.slot] += pods
+        return found
+
+    def by_lump(self, worths: Sequence[float]) -> list[float]:
+        """Answer the worth of lumps, given that of rows."""
+        return [sum([part * worths[row] for row, part in lump.rows()]) for lump in self._lumps]
+
+    def plain(self, tanks: Sequence[Tank], direction: float, slot: float) -> list[float]:
+        """Answer what each row costs where it costs least; a place in a group costs nothing."""
+        found = [0.0 if row in self._slots else DEAR for row in range(self.width)]
+        for tank in tanks:
+            for place, asked in zip(tank.lumps, tank.asks(direction, slot), strict=True):
+                row = self._lumps[place].row
+                found[row] = min(found[row], asked)
+        return found
+
+    def alone(self, row: int, tanks: Sequence[Tank]) -> Column:
+        """Answer the cheapest way to have nothing but what *row* asks for; of a group, whatever the room is worth."""
+        parts = [(place, part) for place, lump in enumerate(self._lumps) for one, part in lump.rows() if one == row]
+        some = [
+            (tank.price / (part * amount), tank.number, place, amount, part)
+            for tank in tanks
+            for place, part in parts
+            if (amount := tank.alone(place)) > 0
+        ]
+        _, number, place, amount, part = min(some)
+        is_node = row not in self._slots
+        return Column(
+            price=tanks[number].price,
+            amounts=((row, part * amount),),
+            source=number if is_node else -1,
+            holds=((place, amount),) if is_node else (),
+        )
+
+
 class _Search:
     """Looks for worths that are high, with nothing left that would pay more than it costs."""
 
     def __init__(
-        self, tanks: list[Tank], amounts: list[float], pool: Sequence[Column], grouped: frozenset[int]
+        self, tanks: list[Tank], demand: _Demand, amounts: Sequence[tuple[float, int]], pool: Sequence[Column]
     ) -> None:
-        """Begin with *pool*: the i-th column is of lump i alone; *grouped*: lumps that nodes hold only so much of."""
-        self._grouped = grouped
-        self._tanks, self._amounts = tanks, amounts
+        """Begin with *pool*: the i-th column is of row i alone."""
+        self._tanks, self._demand, self._amounts = tanks, demand, demand.of(amounts)
+        self._is_there = [pods > 0 for _, pods in amounts]
         self._pool = list(pool)
-        self.best, self.bound = [0.0 for _ in amounts], 0.0
+        self.best, self.bound = [0.0 for _ in self._amounts], 0.0
         self._master = Master((), ())
 
-    def run(self) -> None:
-        for direction in DIRECTIONS:
-            self._try(self._plain(direction))
+    def run(self, starts: Iterable[list[float]], is_over: Callable[[], bool]) -> None:
+        """Look, until it *is_over*; *starts*: worths to begin with."""
+        for worths in starts:
+            self._try(worths)
             self._pool.extend(tank.column() for tank in self._tanks if tank.ratio >= PAYS)
         for _ in range(PHASES):
             self._master = Master(self._amounts, [self._start(row) for row in range(len(self.best))])
-            for column in self._pool:
-                self._master.offer(column)
-            self._make_columns()
-            self._pool.extend(self.used())
-            if self._master.cost <= CLOSE * self.bound or not self._is_short():
+            self._make_columns(is_over)
+            if self._master.cost <= CLOSE * self.bound or not self._is_short() or is_over():
                 return
 
     def used(self) -> list[Column]:
@@ -158,14 +240,14 @@ class _Search:
         """Answer, by row, how much of which lumps they hold."""
         found: list[dict[int, float]] = [{} for _ in self._tanks]
         for column, level in zip(self._master.basis, self._master.level, strict=True):
-            for lump, amount in column.amounts if column.source >= 0 and level > _SLIVER else ():
+            for lump, amount in column.holds if column.source >= 0 and level > _SLIVER else ():
                 mix = found[column.source]
                 mix[lump] = mix.get(lump, 0.0) + level * amount
         return [sorted(mix.items()) for mix in found]
 
     def _start(self, row: int) -> Column:
         """Answer a column of one lump: not much above its worth, if that is known well without its group."""
-        if row in self._grouped:
+        if row in self._demand.bounded:
             return self._pool[row]
         return Column(price=max(_TINY, HIGH * self.best[row]), amounts=((row, 1.0),))
 
@@ -174,13 +256,10 @@ class _Search:
         pairs = zip(self._master.basis, self._master.level, strict=True)
         return any(column.source < 0 and level > _SLIVER for column, level in pairs)
 
-    def _make_columns(self) -> None:
+    def _make_columns(self, is_over: Callable[[], bool]) -> None:
         for _ in range(ROUNDS):
-            for _ in self._amounts:
-                if not self._master.give_away():
-                    break
-            pairs = zip(self._master.worths, self._amounts, strict=True)
-            there = [worth if amount > 0 else 0.0 for worth, amount in pairs]
+            self._settle()
+            there = self.there(self._master.worths)
             mixed = zip(self.best, there, strict=True)
             self._try([STEADY * one + (1 - STEADY) * other for one, other in mixed])
             if self._master.cost <= CLOSE * self.bound:
@@ -189,43 +268,47 @@ class _Search:
                 self._try(there)
                 if not self._improve():
                     return
+            if is_over():
+                return
+
+    def _settle(self) -> None:
+        """Find the least cost with the columns that are there."""
+        for _ in range(PASSES):
+            is_better = False
+            for column in self._pool:
+                is_better = self._master.offer(column) or is_better
+            for _ in self._amounts:
+                if not self._master.give_away():
+                    break
+                is_better = True
+            if not is_better:
+                return
+
+    def by_lump(self, worths: Sequence[float]) -> list[float]:
+        """Answer the worth of lumps, given that of rows; nothing where none is left."""
+        pairs = zip(self._demand.by_lump(worths), self._is_there, strict=True)
+        return [worth if is_there else 0.0 for worth, is_there in pairs]
 
     def _try(self, worths: list[float]) -> None:
         """Fill every tank; the worths that a dollar buys, at most, are a bound."""
+        by_lump = self.by_lump(worths)
         for tank in self._tanks:
-            tank.fill(worths)
+            tank.fill(by_lump)
         most = max(1.0, *(tank.ratio for tank in self._tanks))
         bound = sum(map(mul, worths, self._amounts)) / most
         if bound > self.bound:
             self.best, self.bound = [one / most for one in worths], bound
 
-    def _plain(self, direction: float) -> list[float]:
-        """Answer what each lump costs where it costs least, at one price of memory against cpu everywhere."""
-        found = [DEAR for _ in self._amounts]
-        for tank in self._tanks:
-            for lump, asked in zip(tank.lumps, tank.asks(direction), strict=True):
-                found[lump] = min(found[lump], asked)
-        return [one if amount > 0 else 0.0 for one, amount in zip(found, self._amounts, strict=True)]
+    def plain(self, direction: float, slot: float) -> list[float]:
+        """Answer what each row costs where it costs least, at one price of memory, and of a slot, against cpu."""
+        return self.there(self._demand.plain(self._tanks, direction, slot))
+
+    def there(self, worths: Iterable[float]) -> list[float]:
+        """Answer *worths*, or nothing where nothing is asked for."""
+        return [one if amount > 0 else 0.0 for one, amount in zip(worths, self._amounts, strict=True)]
 
     def _improve(self) -> bool:
-        """Offer the columns that hold most worth, one for each lump; whether some saved something."""
-        covered: set[int] = set()
-        is_better = False
-        for tank in self._ranked():
-            column = tank.column()
-            lumps_of = {lump for lump, _ in column.amounts}
-            if not lumps_of <= covered:
-                covered |= lumps_of
-                is_better = self._master.offer(column) or is_better
-        return is_better
-
-    def _ranked(self) -> Iterator[Tank]:
-        some = [tank for tank in self._tanks if tank.ratio >= 1]
-        return iter(sorted(some, key=lambda tank: (-tank.ratio, tank.number)))
-
-
-def _alone(lump: int, tanks: list[Tank]) -> Column:
-    """Answer the cheapest way to have nothing but *lump*."""
-    some = [(tank.price / amount, tank.number, amount) for tank in tanks if (amount := tank.alone(lump)) > 0]
-    _, number, amount = min(some)
-    return Column(price=tanks[number].price, amounts=((lump, amount),), source=number)
+        """Add columns that hold most worth; whether some save something."""
+        found = [tank.column() for tank in self._tanks if tank.ratio >= 1]
+        self._pool += found
+        return any(self._master.saves(column) > _TINY for column in found)

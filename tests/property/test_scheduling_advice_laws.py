@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from shared.model.pods import PodSpec
@@ -16,7 +16,7 @@ from shared.scheduling.patterns import shopped
 from shared.scheduling.stalls import Row
 from shared.scheduling.stock import Stock
 from shared.scheduling.wanted import ALONE, UNBOUNDED, Item
-from shared.scheduling.worth import Appraiser
+from shared.scheduling.worth import Appraiser, Worth
 
 ROWS = ((2000, 4 << 30, 0.09), (4000, 16 << 30, 0.2), (8000, 64 << 30, 0.5), (16000, 32 << 30, 0.7))
 UNIT = (1000.0, float(4 << 30), 10.0)
@@ -39,11 +39,11 @@ def one_class(need: tuple[int, ...]) -> PodClass:
 
 
 def made(wanted: list[tuple[tuple[int, ...], int, int]]) -> Market:
-    """Answer a market of four types for items of (need, count, how many a node may have; 0: any)."""
+    """Answer a market of four types for items of (cpu, memory and pods; count; how many a node may have, 0: any)."""
     items = [
         Item(
             number=number,
-            pods=one_class(need),
+            pods=one_class((*need[:2], 0, need[2])),
             zone="",
             count=count,
             most=most or UNBOUNDED,
@@ -62,7 +62,7 @@ def made(wanted: list[tuple[tuple[int, ...], int, int]]) -> Market:
             name=f"type-{place}",
             kind=("on-demand", "", "", "a"),
             price=price,
-            room=(cpu, memory, 50),
+            room=(cpu, memory, 0, 50),
             scaled=(cpu / UNIT[0], memory / UNIT[1], 50 / UNIT[2]),
         )
         for place, (cpu, memory, price) in enumerate(ROWS)
@@ -113,6 +113,35 @@ def test_mending_keeps_all_pods_and_never_costs_more(
     mender.run(effort)
     assert mender.price <= before + 1e-9
     assert_holds(market, mender.nodes)
+
+
+@settings(max_examples=30)
+@given(
+    WANTED,
+    st.integers(0, 30),
+    st.lists(st.tuples(st.floats(-1, 3), st.sampled_from((-0.3, 0.0, 5e-18, 1.0))), min_size=8, max_size=8),
+)
+@example([((900, 1 << 30, 1), 5, 0)], 7, [(-0.2, 5e-18)] * 8)
+def test_a_node_is_filled_with_what_is_there_whatever_pods_and_room_are_worth(
+    wanted: list[tuple[tuple[int, ...], int, int]], strict: int, odd: list[tuple[float, float]]
+) -> None:
+    market = made(wanted)
+    counts = [item.count for item in market.items]
+    rows = len(market.rows)
+    known = Worth(
+        items=tuple(worth for worth, _ in odd[: len(counts)]),
+        prices=tuple((price, abs(price), 0.0) for _, price in odd[:rows]),
+        rows=(1.0,) * rows,
+        nodes=(1.0,) * rows,
+        mixes=((),) * rows,
+        total=1.0,
+    )
+    for row in range(rows):
+        filler = Filler(market, list(counts))
+        pattern = filler.fill(row, known, Manner(strict=strict))
+        assert all(item in range(len(counts)) and 0 < some <= counts[item] for item, some in pattern.pods)
+        filler.take(pattern.pods, 1)
+        assert min(filler.left) >= 0
 
 
 def test_without_effort_there_is_one_way_and_no_more() -> None:

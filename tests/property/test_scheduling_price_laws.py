@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.scheduling.placement import Options
-from shared.scheduling.simplex import Column, Master, richest
+from shared.scheduling.simplex import Column, Fill, Master, Vessel
 from shared.scheduling.solve import solve
 from tests.property.test_scheduling_laws import Recipe, recipes
 
@@ -21,16 +21,26 @@ def test_a_priced_plan_places_what_the_greedy_one_places_and_costs_no_more(recip
     assert priced.greedy_usd_per_hour == greedy.greedy_usd_per_hour == greedy.price_usd_per_hour
 
 
-@given(NEEDS, st.lists(st.tuples(NEEDS, AMOUNTS), min_size=1, max_size=8))
-def test_a_fill_has_room_and_its_prices_prove_that_no_other_is_worth_more(
-    room: tuple[float, ...], fluids: list[tuple[tuple[float, ...], float]]
+@given(NEEDS, st.lists(st.tuples(NEEDS, AMOUNTS, AMOUNTS), min_size=1, max_size=8), st.integers(0, 8))
+def test_a_fill_has_room_and_its_prices_prove_that_no_other_is_worth_more_whatever_was_there_before(
+    room: tuple[float, ...], fluids: list[tuple[tuple[float, ...], float, float]], gone: int
 ) -> None:
-    needs, worths = [need for need, _ in fluids], tuple(worth for _, worth in fluids)
-    found = richest(room, needs, worths)
+    needs, first = [need for need, _, _ in fluids], [worth for _, worth, _ in fluids]
+    second = [0.0 if index == gone else worth for index, (_, _, worth) in enumerate(fluids)]
+    vessel = Vessel(room, needs)
+    for worths in (first, second, first):
+        bound = vessel.most(worths)
+        found = vessel.fill(worths)
+        _prove(found, room, needs, worths)
+        assert bound is None or found.worth <= bound * (1 + 1e-6)
+        assert vessel.most(worths) is None or abs((vessel.most(worths) or 0.0) - found.worth) <= 1e-6 * found.worth
+
+
+def _prove(found: Fill, room: tuple[float, ...], needs: list[tuple[float, ...]], worths: list[float]) -> None:
     for axis, have in enumerate(room):
         assert sum(amount * needs[index][axis] for index, amount in found.amounts) <= have * (1 + 1e-6)
     assert all(price >= -1e-6 for price in found.prices)
-    for need, worth in fluids:
+    for need, worth in zip(needs, worths, strict=True):
         assert sum(map(float.__mul__, found.prices, need)) >= worth * (1 - 1e-6)
     asked = sum(map(float.__mul__, found.prices, room))
     assert abs(found.worth - asked) <= 1e-6 * max(1.0, asked)

@@ -16,7 +16,7 @@ from shared.scheduling.aims import Aim
 from shared.scheduling.demand import PodClass
 from shared.scheduling.nodeset import Nodes
 from shared.scheduling.opened import Offer, Opened, offer
-from shared.scheduling.pack import Packing
+from shared.scheduling.pack import Packing, Part
 from shared.scheduling.placement import Options, Placement
 from shared.scheduling.rules import Place
 from shared.scheduling.solve import solve
@@ -28,18 +28,19 @@ from tests.unit.catalogues import needs
 class OneByOne(Packing):
     """It asks every node for every pod, with all the groups that bind it, and remembers nothing of the answers."""
 
-    def _relaxing(self, pods: PodClass, left: list[Pod]) -> tuple[list[Pod], bool]:
+    def _relaxing(self, pods: PodClass, done: int) -> tuple[int, bool]:
         if not any(pods.bound):
-            return super()._relaxing(pods, left)
-        for number, aim in enumerate(pods.aims):
-            if not aim.stage.is_contradictory and self._sweep(pods, aim, left[:1]):
-                self.given_up += number
-                return left[1:], False
-        others, is_done = self._relaxing(pods, left[1:]) if len(left) > 1 else ([], True)
-        return [left[0], *others], is_done or len(others) == len(left) - 1
+            return super()._relaxing(pods, done)
+        for place in range(done, len(pods.pods)):
+            for number, aim in enumerate(pods.aims):
+                if not aim.stage.is_contradictory and self._sweep(pods, aim, (place, place + 1)):
+                    self.given_up += number
+                    pods.pods.insert(done, pods.pods.pop(place))
+                    return done + 1, False
+        return done, True
 
-    def _fill(self, pods: PodClass, aim: Aim, some: list[Pod], within: Nodes) -> int:
-        done, front = 0, len(self.standing)
+    def _fill(self, pods: PodClass, aim: Aim, part: Part, within: Nodes) -> int:
+        some, done, front = pods.pods[slice(*part)], 0, len(self.standing)
         for number in range(front):
             if within >> number & 1:
                 done += self._stand(number, pods, aim, some[done:])

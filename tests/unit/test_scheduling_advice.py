@@ -12,6 +12,7 @@ from shared.model.labels import ARCH, CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, ZO
 from shared.model.pods import AffinityTerm, Pod, SpreadConstraint
 from shared.model.resources import resources
 from shared.model.selectors import selector
+from shared.scheduling import attempts
 from shared.scheduling.placement import Options, Placement
 from shared.scheduling.solve import solve
 from tests.unit.catalogues import daemon, instance_type, needs, node, node_class, pod, pool, world
@@ -43,10 +44,10 @@ def odd(count: int, **spec: Any) -> list[Pod]:
 
 
 def extra(gib: int) -> Cluster:
-    """Eighty pods, and a node class with a volume of *gib*."""
+    """Pods for three large nodes or 24 small ones, and a node class with a volume of *gib*."""
     types = (instance_type("small", 4, price=0.2), instance_type("large", 32, price=1.8))
     some = replace(node_class(), block_devices=(BlockDevice(device_name="/dev/xvda", volume_size_gib=gib),))
-    return world(*many(80), types=types, node_classes=(some,))
+    return world(*many(96), types=types, node_classes=(some,))
 
 
 def capacity_types(found: Placement) -> Counter[str]:
@@ -134,6 +135,27 @@ def test_the_next_pool_is_advised_where_limits_forbid_the_first() -> None:
     assert not found.unschedulable
     assert Counter(made.node_pool for made in found.new_nodes) == {"first": 8, "second": 17}
     assert found.price_usd_per_hour == pytest.approx(5.0)
+
+
+def test_what_limits_leave_is_bought_by_advice_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    prices = ((4, 0.3), (16, 0.95), (32, 0.9), (64, 9.6))
+    types = tuple(instance_type(f"m-{cpu}", cpu, price=price) for cpu, price in prices)
+    monkeypatch.setattr(attempts, "EFFORT", 0)
+    monkeypatch.setattr(attempts, "bettered", lambda *_: [])
+    found = solve(world(*many(78), types=types, node_pools=(pool(limits=resources({"cpu": 80_000})),)))
+    assert not found.unschedulable
+    assert Counter(made.cheapest.instance_type for made in found.new_nodes) == {"m-32": 2, "m-16": 1}
+
+
+def test_pods_too_large_for_what_limits_leave_are_advised_in_the_next_pool(monkeypatch: pytest.MonkeyPatch) -> None:
+    types = tuple(instance_type(f"m-{cpu:02d}", cpu, price=price) for cpu, price in ((4, 0.3), (16, 0.5), (64, 3.0)))
+    monkeypatch.setattr(attempts, "EFFORT", 0)
+    monkeypatch.setattr(attempts, "bettered", lambda *_: [])
+    pools = (pool("first", weight=10, limits=resources({"cpu": 20_000})), pool("second"))
+    found = solve(world(*many(21, cpu="5", memory="3Gi"), types=types, node_pools=pools))
+    assert not found.unschedulable
+    by_pool = Counter((made.node_pool, made.cheapest.instance_type) for made in found.new_nodes)
+    assert by_pool == {("first", "m-16"): 1, ("second", "m-16"): 6}
 
 
 def test_pods_whose_first_wish_no_node_can_grant_are_advised_by_the_next() -> None:

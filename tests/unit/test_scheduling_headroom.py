@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from shared.disruption import emptiness
+from shared.disruption.sweep import sweep
 from shared.model.action import PatchMetadata, PatchStatus, PublishEvent
 from shared.model.cluster import Cluster
 from shared.model.labels import FAKE_POD, HOSTNAME
@@ -17,6 +17,7 @@ from shared.model.selectors import selector
 from shared.model.workloads import CapacityBuffer, ScalableRef, Workload
 from shared.scheduling.decide import decide
 from shared.scheduling.headroom import MOST, conditions_of, describe_buffers, plan, rooms_of, size
+from shared.scheduling.placement import Options
 from shared.scheduling.wake import needs_planning
 from tests.unit.catalogues import NOW, asks, claimed, node, pod, pool, sizes, world
 
@@ -151,11 +152,10 @@ def test_room_that_is_there_is_headroom_enough_and_nobody_is_told() -> None:
 def test_a_node_that_holds_headroom_is_not_empty() -> None:
     some, its = claimed(node("here", "4"))
     cluster = seen(buffer(), nodes=(some,), node_claims=(its,))
-    without = emptiness.decide(cluster)
-    held = emptiness.decide(cluster, headroom=plan(cluster).holding())
+    held, without = (sweep(one, options=Options()) for one in (cluster, replace(cluster, capacity_buffers=())))
     assert "Headroom" not in [one.reason for one in without.verdicts]
     assert _held_or_blocked(held) <= {"Headroom", "NotConsolidatable"}
-    assert held.disrupted() == ()
+    assert held.commands == ()
 
 
 def _held_or_blocked(sweep: Any) -> set[str]:

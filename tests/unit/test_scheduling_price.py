@@ -1,11 +1,13 @@
 """What plans cost: the cheaper of several, few nodes where that is as good, no more than the greedy one."""
 
+from types import SimpleNamespace
 from typing import Any
 
 from shared.model.labels import HOSTNAME, INSTANCE_TYPE, ZONE
 from shared.model.pods import AffinityTerm, Pod, SpreadConstraint
 from shared.model.resources import resources
 from shared.model.selectors import selector
+from shared.scheduling import filling
 from shared.scheduling.placement import Options
 from shared.scheduling.solve import solve
 from tests.unit.catalogues import daemon, instance_type, needs, node, pod, pool, world
@@ -21,6 +23,14 @@ SHAPES = (
 def many(count: int, app: str = "web", cpu: str = "1", memory: str = "1Gi", **spec: Any) -> list[Pod]:
     """Equal pods."""
     return [pod(f"{app}-{number}", cpu, memory, labels={"app": app}, **spec) for number in range(count)]
+
+
+def test_an_item_worth_less_than_nothing_is_no_more_where_a_node_costs_next_to_nothing() -> None:
+    item: Any = SimpleNamespace(scaled=(1.0,), pods=SimpleNamespace(need=(1, 1, 0, 1)))
+    market: Any = SimpleNamespace(items=(item,), rows=(SimpleNamespace(room=(1, 1, 0, 1)),))
+    known: Any = SimpleNamespace(items=(-0.15,), prices=((5e-18,),))
+    look = filling._Look(known, 0, market, 30, is_full=False)  # noqa: SLF001 - no small market has such prices
+    assert look.at(0) == (0.0, 0.0, 0.0)
 
 
 def test_small_nodes_are_bought_where_the_large_ones_cost_more() -> None:

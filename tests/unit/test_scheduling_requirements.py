@@ -3,8 +3,9 @@
 import pytest
 from msgspec.structs import replace
 
-from shared.model.labels import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, NODECLASS, NODEPOOL, ZONE
+from shared.model.labels import ARCH, CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, NODECLASS, NODEPOOL, ZONE
 from shared.model.pods import AffinityTerm, HostPort, PodSpec, PreferredTerm, SpreadConstraint
+from shared.model.selectors import selector as selecting
 from shared.model.taints import Taint, Toleration
 from shared.scheduling.placement import Options
 from shared.scheduling.relaxation import stages
@@ -75,6 +76,15 @@ def test_terms_are_tried_in_order_until_one_works() -> None:
     assert made.requirements[ZONE].values == {"b"}
 
 
+def test_a_term_that_was_dropped_beside_a_preference_is_tried_without_it() -> None:
+    terms = (needs((ZONE, "In", ("b",))), needs((ZONE, "In", ("z",))))
+    never = PreferredTerm(weight=1, requirements=needs((ARCH, "In", ("arm64",))))
+    (made,) = solve(world(pod("one", required_terms=terms, preferred_terms=(never,)))).new_nodes
+    assert made.requirements[ZONE].values == {"b"}
+    soft = (pool(taints=(SOFT,)),)
+    assert placed(solve(world(pod("one", required_terms=terms), node_pools=soft))) == {"one": "default"}
+
+
 @pytest.mark.parametrize(("zones", "got"), [("a", "a"), ("z", "c"), ("zb", "b")])
 def test_preferences_hold_where_they_can_the_heaviest_first(zones: str, got: str) -> None:
     preferred = tuple(
@@ -83,6 +93,17 @@ def test_preferences_hold_where_they_can_the_heaviest_first(zones: str, got: str
     required = (needs((ZONE, "In", (got, "c"))),)
     (made,) = solve(world(pod("one", preferred_terms=preferred, required_terms=required))).new_nodes
     assert got in made.requirements[ZONE].values
+
+
+def test_a_preference_for_pods_that_are_nowhere_outlives_none_that_could_hold() -> None:
+    near, nowhere = (
+        AffinityTerm(topology_key=key, selector=selecting({"app": app}), weight=weight)
+        for key, app, weight in ((ZONE, "db", 50), (HOSTNAME, "none", 5))
+    )
+    there = pod("db", "14", labels={"app": "db"}, node_selector=((ZONE, "b"),))
+    some = pod("one", "14", preferred_pod_affinity=(near, nowhere))
+    nodes = solve(world(there, some)).new_nodes
+    assert [node.requirements[ZONE].values for node in nodes] == [frozenset("b")] * 2
 
 
 def test_preferences_may_be_ignored() -> None:
@@ -185,7 +206,10 @@ def test_best_effort_does_not_make_room() -> None:
     assert placed(placement) == {"one": "NoInstanceTypeFits"}
     ports = (HostPort(port=80),)
     clash = world(pod("one", host_ports=ports), node_pools=(VARIOUS,), daemon_sets=(daemon("d", host_ports=ports),))
-    assert "host ports" in solve(clash, options=Options(min_values_policy="BestEffort")).unschedulable[0].message
+    assert (
+        "a host port of the pod's (80/TCP)"
+        in solve(clash, options=Options(min_values_policy="BestEffort")).unschedulable[0].message
+    )
 
 
 def test_preferences_are_given_up_in_karpenters_order() -> None:
@@ -219,5 +243,7 @@ def test_preferences_are_given_up_in_karpenters_order() -> None:
         (ARCH, "", False, "yz", 0),
         (ARCH, "", False, "z", 0),
         (ARCH, "", False, "z", 1),
+        (ZONE, "", True, "z", 0),
+        (ZONE, "", True, "z", 1),
     ]
     assert len(stages(some, "Ignore", discouraged=False)) == 2

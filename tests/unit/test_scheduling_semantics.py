@@ -1,4 +1,4 @@
-"""Rules that no other file of tests holds; and docs/semantics.md, which says where each rule is held."""
+"""Rules that no other file of tests holds; and the pages in docs/ that say where each rule is held."""
 
 import ast
 import re
@@ -7,15 +7,29 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from shared.model.catalogue import Offering
 from shared.model.labels import INSTANCE_TYPE, ZONE
+from shared.model.pods import HostPort
 from shared.model.resources import Resources
 from shared.model.taints import Taint
 from shared.scheduling.placement import Options
 from shared.scheduling.solve import solve
-from tests.unit.catalogues import daemon, instance_type, needs, node, placed, pod, pool, sizes, world
+from tests.unit.catalogues import (
+    DAEMON_OWNER,
+    SIZES,
+    daemon,
+    instance_type,
+    needs,
+    node,
+    placed,
+    pod,
+    pool,
+    sizes,
+    world,
+)
 
 ROOT = Path(__file__).parents[2]
-TEXT = (ROOT / "docs" / "semantics.md").read_text()
+TEXT = "".join((ROOT / "docs" / name).read_text() for name in ("semantics.md", "disruption.md"))
 ROWS = [line.split("|") for line in TEXT.splitlines() if line.count("|") == 4 and "`" in line]
 
 
@@ -43,6 +57,30 @@ def test_a_daemon_runs_where_a_taint_only_discourages() -> None:
     assert placed(solve(with_daemon)) == {"x": "NoNodePool"}
 
 
+def test_pods_that_have_ended_take_no_room_and_no_port() -> None:
+    ports = (HostPort(port=80),)
+    ended = replace(pod("ended", "3", host_ports=ports, on="here"), phase="Succeeded")
+    assert placed(solve(world(ended, pod("x", "3", host_ports=ports), nodes=(node("here"),)))) == {"x": "here"}
+    failed = replace(pod("agent-1", "1", owners=(DAEMON_OWNER,), on="here"), phase="Failed")
+    cluster = world(failed, pod("x", "1500m"), nodes=(node("here", "2"),), daemon_sets=(daemon("agent", "1"),))
+    assert placed(solve(cluster)) == {"x": "default"}
+
+
+def test_a_reservation_is_not_taken_from_where_min_values_forbid_it() -> None:
+    held = Offering(
+        zone="a", capacity_type="reserved", price_usd_per_hour=0.0, reservation_id="cr-1", reservation_capacity=1
+    )
+    types = (replace(SIZES[0], offerings=(*SIZES[0].offerings, held)), *SIZES[1:])
+    free, various = pool(), pool(requirements=needs((INSTANCE_TYPE, "Exists", ()), minimum={INSTANCE_TYPE: 2}))
+    kinds = [solve(world(pod("x"), types=types, node_pools=(one,))).new_nodes[0].cheapest for one in (free, various)]
+    assert [one.capacity_type for one in kinds] == ["reserved", "on-demand"]
+
+
+def test_a_daemon_with_resource_claims_is_not_counted() -> None:
+    daemons = (daemon("agent", "1500m", has_resource_claims=True),)
+    assert solve(world(pod("x"), daemon_sets=daemons)).new_nodes[0].cheapest.instance_type == "m.02"
+
+
 def test_a_pod_with_resource_claims_is_told_that_these_are_ignored() -> None:
     [one] = solve(world(pod("x", has_resource_claims=True))).unschedulable
     assert one.message == "spec.resourceClaims: dynamic resource allocation is not supported"
@@ -65,7 +103,7 @@ def _tests() -> frozenset[str]:
     )
 
 
-def test_every_rule_of_the_page_names_code_and_tests_that_there_are() -> None:
+def test_every_rule_of_the_pages_names_code_and_tests_that_there_are() -> None:
     known, missing = _tests(), []
     for _, rule, code, tests, _ in ROWS:
         for name in re.findall(r"`([^`]+)`", code):

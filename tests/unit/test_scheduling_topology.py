@@ -67,6 +67,29 @@ def test_pods_count_where_a_label_must_not_be() -> None:
     assert sizes(solve(world(*(web(n, **some) for n in range(3))))) == [1, 1, 1]
 
 
+def test_pods_that_end_do_not_count() -> None:
+    ends = [replace(web("r0"), node_name="here", phase="Succeeded"), replace(web("r1"), node_name="here")]
+    ends[1] = replace(ends[1], meta=replace(ends[1].meta, deleted_at=ends[1].meta.created_at))
+    placement = solve(world(*ends, *(web(n, spread=(spread(),)) for n in range(3)), nodes=(node("here", "0"),)))
+    assert zones(placement) == {"a": 1, "b": 1, "c": 1}
+
+
+def test_a_node_that_the_pod_may_not_be_on_is_no_domain() -> None:
+    far = node("far", "0", labels={ZONE: "z", "kubernetes.io/arch": "arm64"})
+    some = [web(n, spread=(spread(),), node_selector=(("kubernetes.io/arch", "amd64"),)) for n in range(4)]
+    assert zones(solve(world(*some, nodes=(far,)))) == {"a": 2, "b": 1, "c": 1}
+
+
+def test_a_taint_that_discourages_leaves_a_node_in_a_spread_that_honors_taints() -> None:
+    running = [replace(web(f"r{n}"), node_name="here", conditions=()) for n in range(2)]
+    soft = node("here", "0", taints=(Taint(key="soft", effect="PreferNoSchedule"),))
+    honor = spread(node_taints_policy="Honor")
+    assert zones(solve(world(*running, *(web(n, spread=(honor,)) for n in range(2)), nodes=(soft,)))) == {
+        "b": 1,
+        "c": 1,
+    }
+
+
 def test_pods_of_others_do_not_count_in_a_spread() -> None:
     running = [replace(pod(f"r{n}"), node_name="here", conditions=()) for n in range(2)]
     placement = solve(world(*running, web(1, spread=(spread(),)), nodes=(node("here", "0"),)))
@@ -195,6 +218,31 @@ def test_pods_together_follow_the_first() -> None:
     assert zones(placement) == {"a": 40}
 
 
+def test_a_set_of_pods_that_began_in_one_zone_does_not_begin_in_another() -> None:
+    where = (("web-1", "a"), ("web-2", "b"))
+    both = [web(name[-1], pod_affinity=(term(ZONE),), node_selector=((ZONE, zone),)) for name, zone in where]
+    assert sorted(placed(solve(world(*both))).values()) == ["TopologyNotSatisfied", "default"]
+    running = replace(web("r"), node_name="here", conditions=())
+    assert placed(solve(world(running, both[1], nodes=(node("here", "0"),)))) == {"web-2": "TopologyNotSatisfied"}
+
+
+def test_types_that_a_pool_excludes_are_domains_of_their_labels_and_not_of_zones() -> None:
+    family, category = "karpenter.k8s.aws/instance-family", "karpenter.k8s.aws/instance-category"
+    types = [
+        instance_type(name, 4, labels={family: [name], category: [name[0]]}, zones=zones_)
+        for name, zones_ in (("m1", "ab"), ("m2", "ab"), ("g1", "abz"))
+    ]
+    some = pool(requirements=needs((category, "In", ("m",))))
+    by_family = [web(number, spread=(spread(family),)) for number in range(3)]
+    assert sorted(placed(solve(world(*by_family, types=types, node_pools=(some,)))).values()) == [
+        "TopologyNotSatisfied",
+        "default",
+        "default",
+    ]
+    by_zone = [web(number, spread=(spread(),)) for number in range(4)]
+    assert zones(solve(world(*by_zone, types=types, node_pools=(some,)))) == {"a": 2, "b": 2}
+
+
 def test_pods_together_follow_who_runs() -> None:
     running = replace(web("r"), node_name="here", conditions=())
     nodes = (node("here", "0", labels={ZONE: "b"}),)
@@ -226,6 +274,7 @@ def test_a_preferred_neighbour_is_given_up() -> None:
         ({"namespace_selector": EVERYTHING}, True),
         ({"namespace_selector": selector({"tier": "x"})}, True),
         ({"namespace_selector": selector({"tier": "y"})}, False),
+        ({"namespaces": ("bank",), "namespace_selector": selector({"tier": "y"})}, True),
         ({"selector": None}, False),
         ({"namespaces": ("bank",), "mismatch_label_keys": ("app",)}, False),
     ],
@@ -237,6 +286,14 @@ def test_a_term_is_about_the_namespaces_it_names(fields: dict[str, object], *, a
     some = replace(term(), **fields)
     cluster = world(other, web(1, pod_anti_affinity=(some,)), nodes=(node("here"),), namespaces=spaces)
     assert placed(solve(cluster)) == {"web-1": "default" if apart else "here"}
+
+
+@pytest.mark.parametrize(("revision", "where"), [("1", "default"), ("2", "here")])
+def test_a_term_may_be_about_pods_of_the_same_revision(revision: str, where: str) -> None:
+    running = pod("r", labels={"app": "web", "rev": "1"}, on="here")
+    apart = (term(match_label_keys=("rev",)),)
+    some = pod("x", labels={"app": "web", "rev": revision}, pod_anti_affinity=apart)
+    assert placed(solve(world(running, some, nodes=(node("here"),)))) == {"x": where}
 
 
 def test_a_pod_that_is_counted_once_its_nodes_zone_is_known() -> None:

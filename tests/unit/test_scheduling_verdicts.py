@@ -6,16 +6,35 @@ import pytest
 from msgspec.structs import replace
 
 from shared.model.catalogue import InstanceType
-from shared.model.labels import HOSTNAME, NODEPOOL, ZONE
+from shared.model.labels import HOSTNAME, INSTANCE_TYPE, NODEPOOL, ZONE
 from shared.model.nodepools import NodePool
 from shared.model.nodes import NodeClassRef
 from shared.model.objects import Condition
-from shared.model.pods import Pod
+from shared.model.pods import AffinityTerm, HostPort, Pod, SpreadConstraint
 from shared.model.resources import Resources
+from shared.model.selectors import selector
 from shared.model.taints import Taint
+from shared.scheduling.crowds import told
 from shared.scheduling.placement import Options
+from shared.scheduling.rules import Rule
 from shared.scheduling.solve import solve
-from tests.unit.catalogues import NOW, SIZES, instance_type, needs, node, node_class, placed, pod, pool, world
+from shared.scheduling.topology import Group
+from tests.unit.catalogues import (
+    NOW,
+    SIZES,
+    daemon,
+    instance_type,
+    needs,
+    node,
+    node_class,
+    placed,
+    pod,
+    pool,
+    world,
+)
+
+WEB = selector({"app": "web"})
+IN_A = ((ZONE, "a"),)
 
 
 def _message(*pods: Pod, types: tuple[InstanceType, ...] = SIZES, **fields: object) -> str:
@@ -42,6 +61,17 @@ def test_each_pool_says_in_order_of_weight_what_it_lacks() -> None:
         (pod("x", node_selector=((ZONE, "q"),)), "no instance type it allows has topology.kubernetes.io/zone In [q]"),
         (pod("x", required_terms=(needs((ZONE, "Gt", ("3",))),)), "topology.kubernetes.io/zone >= 4"),
         (pod("x", node_selector=(("karpenter.sh/capacity-type", "spot"),)), "no instance type it allows has"),
+        (
+            pod("x", node_selector=(("instance-gpu", "1"),)),
+            "did you mean karpenter.k8s.aws/instance-gpu-count? Else add",
+        ),
+        (pod("x", node_selector=(("topology.k8s.io/zone", "a"),)), f"did you mean {ZONE}? Else add"),
+        (pod("x", "2500m", "524352Mi"), "no instance type has 512.1Gi memory"),
+        (pod("x", "100500m", "1Gi"), "no instance type has 100.5 cpu"),
+        (
+            pod("x", required_terms=(needs(("mine", "Exists", ())), needs((ZONE, "In", ("a",)))), cpu="99"),
+            "no instance type has 99 cpu in a",
+        ),
     ],
 )
 def test_a_message_names_what_is_missing(some: Pod, words: str) -> None:
@@ -53,6 +83,75 @@ def test_what_is_there_but_sold_out_is_said_so() -> None:
     sold = tuple(replace(offering, available=False) for offering in types[0].offerings)
     message = _message(pod("x", node_selector=((ZONE, "a"),)), types=(replace(types[0], offerings=sold), types[1]))
     assert "no instance type it allows can be bought in a now" in message
+
+
+@pytest.mark.parametrize(
+    ("constraint", "words"),
+    [
+        (
+            {
+                "spread": (SpreadConstraint(topology_key=ZONE, max_skew=1, selector=WEB, min_domains=9),),
+                "node_selector": IN_A,
+            },
+            "topology spread over topology.kubernetes.io/zone (minDomains 9 while there are 1)",
+        ),
+        (
+            {"spread": (SpreadConstraint(topology_key="rack", max_skew=1, selector=WEB),)},
+            "topology spread over rack (no node that the pod may be on has that label, or can be made with it)",
+        ),
+        (
+            {"pod_affinity": (AffinityTerm(topology_key=ZONE, selector=selector({"app": "db"})),)},
+            "pod affinity over topology.kubernetes.io/zone (no such pod has a place)",
+        ),
+        (
+            {"pod_affinity": (AffinityTerm(topology_key=ZONE, selector=WEB),), "node_selector": ((ZONE, "b"),)},
+            "pod affinity over topology.kubernetes.io/zone (such pods are in a)",
+        ),
+        (
+            {"pod_anti_affinity": (AffinityTerm(topology_key=ZONE, selector=WEB),), "node_selector": IN_A},
+            "pod anti-affinity over topology.kubernetes.io/zone (taken: a)",
+        ),
+    ],
+)
+def test_a_message_says_what_other_pods_leave_open(constraint: dict[str, Any], words: str) -> None:
+    running = pod("r", labels={"app": "web"}, on="here")
+    [one] = solve(
+        world(running, pod("w", labels={"app": "web"}, **constraint), nodes=(node("here", "1"),))
+    ).unschedulable
+    assert words in one.message
+
+
+def test_of_hosts_no_list_is_given_and_of_others_a_short_one() -> None:
+    hosts = Rule(kind="spread", key=HOSTNAME, namespaces=frozenset(("shop",)), selector=WEB, max_skew=2)
+    assert told(Group(rule=hosts, counts={"n1": 2}, levels=[])) == f"topology spread over {HOSTNAME} (maxSkew 2)"
+    apart = replace(hosts, kind="apart")
+    assert told(Group(rule=apart, counts={"n1": 2}, levels=[])) == f"pod anti-affinity over {HOSTNAME}"
+    many = Group(rule=replace(apart, key=ZONE), counts=dict.fromkeys("abcde", 1), levels=[])
+    assert told(many) == f"pod anti-affinity over {ZONE} (taken: a, b, c and 2 more)"
+    assert told(Group(rule=replace(apart, key=ZONE), counts={"a": 0}, levels=[])) == f"pod anti-affinity over {ZONE}"
+
+
+def test_a_spread_names_the_domain_that_holds_it_back() -> None:
+    even = SpreadConstraint(topology_key=ZONE, max_skew=1, selector=WEB)
+    some = [pod(f"w{number}", labels={"app": "web"}, spread=(even,)) for number in range(4)]
+    far = node("far", "0", labels={ZONE: "z"})
+    [one] = solve(world(*some, nodes=(far,))).unschedulable
+    assert "topology spread over topology.kubernetes.io/zone (maxSkew 1 while z has 0)" in one.message
+
+
+def test_daemons_on_the_pods_port_and_limits_beside_min_values_are_named() -> None:
+    ports = (HostPort(port=80, protocol="UDP"),)
+    clash = world(pod("one", host_ports=ports), daemon_sets=(daemon("d", host_ports=ports),))
+    assert "DaemonSets take a host port of the pod's (80/UDP)" in solve(clash).unschedulable[0].message
+    various = needs((INSTANCE_TYPE, "Exists", ()), minimum={INSTANCE_TYPE: 3})
+    tight = pool(requirements=various, limits=Resources(amounts=(("cpu", 4000),)))
+    [one] = solve(world(pod("one"), node_pools=(tight,))).unschedulable
+    assert (one.reason, "raise spec.limits or lower minValues" in one.message) == ("MinValuesNotMet", True)
+
+
+def test_what_is_left_of_a_limit_is_rounded_down() -> None:
+    limits = Resources(amounts=(("memory", 3 * 1024**3 - 1),))
+    assert "limit of memory (2.9Gi left)" in _message(pod("one"), node_pools=(pool(limits=limits),))
 
 
 def test_two_needs_that_only_fail_together_are_both_named() -> None:
