@@ -50,6 +50,8 @@ _CLUSTER_TAG: Final = "eks:eks-cluster-name"
 _TAG_KEYS: Final = ("karpenter.sh/nodepool", "karpenter.k8s.aws/ec2nodeclass")
 _STATES: Final = ["pending", "running", "stopping", "stopped", "shutting-down"]
 _TERMINATE_AT_ONCE: Final = 500
+_NO_SPOT_ROLE: Final = "AuthFailure.ServiceLinkedRoleCreationNotPermitted"
+"""Not we may not, but spot may not: an answer about the request."""
 
 
 class BotoEc2:
@@ -72,7 +74,7 @@ class BotoEc2:
                 answer = self._clients.once("ec2").create_fleet(**fleet_call(request))
             except ClientError as error:
                 code = code_of(error)
-                if ".NotFound" in code and "LaunchTemplate" not in code:
+                if code == _NO_SPOT_ROLE or (".NotFound" in code and "LaunchTemplate" not in code):
                     raise Invalid(f"ec2:CreateFleet {request.client_token}: {error}", code=code) from error
                 raise
         return fleet_result_from_wire(answer, request)

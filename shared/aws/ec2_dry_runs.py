@@ -20,6 +20,8 @@ from shared.model.ec2 import Probe, Refusal
 
 ALLOWED: Final = "DryRunOperation"
 _NO_TEMPLATE: Final = "InvalidLaunchTemplateName.NotFoundException"
+_NOBODY: Final = ("ExpiredToken", "ExpiredTokenException", "RequestExpired")
+"""Who asked is not known: that says nothing about what they may do."""
 _RUN_TAGGED: Final = ("instance", "volume", "network-interface")
 _INTERFACE_TAGS: Final = "TagSpecifications"
 
@@ -28,6 +30,7 @@ def refused(clients: Clients, probe: Probe) -> tuple[Refusal, ...]:
     """Ask for each call, once; sorted by action.
 
     Raises:
+        Forbidden: the credentials have expired.
         Throttled: EC2 wants to be asked later.
         Unreachable: it did not answer.
     """
@@ -88,7 +91,7 @@ def _asked(action: str, call: Callable[[], object]) -> Refusal | None:
             if code in (ALLOWED, _NO_TEMPLATE):
                 return None
             status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 400))
-            if isinstance(classified((code,), status, ""), (Throttled, Unreachable)):
+            if code in _NOBODY or isinstance(classified((code,), status, ""), (Throttled, Unreachable)):
                 raise
             return Refusal(action=action, code=code, message=str(detail.get("Message", "")))
     return None

@@ -8,6 +8,7 @@ from shared.model.ec2 import BlockDevice, LaunchTemplate
 
 _MARKETS: Final = {"capacity-block": "capacity-block", "interruptible": INTERRUPTIBLE}
 
+EFA: Final = "efa"
 EFA_ONLY: Final = "efa-only"
 
 
@@ -21,6 +22,7 @@ def launch_template_call(template: LaunchTemplate, region: str) -> dict[str, Any
             "Monitoring": {"Enabled": template.detailed_monitoring},
             "MetadataOptions": _metadata_options(template, region),
             "NetworkInterfaces": network_interfaces(template),
+            "Placement": _placement(template),
             **_where_given(template),
         },
     }
@@ -35,10 +37,10 @@ def _where_given(template: LaunchTemplate) -> dict[str, Any]:
         data["IamInstanceProfile"] = {"Name": template.instance_profile}
     if template.block_devices:
         data["BlockDeviceMappings"] = [_block_device(device) for device in template.block_devices]
-    if template.placement_group_id:
-        data["Placement"] = {"GroupId": template.placement_group_id}
     if template.nested_virtualization:
         data["CpuOptions"] = {"NestedVirtualization": template.nested_virtualization}
+    if template.enclaves:
+        data["EnclaveOptions"] = {"Enabled": True}
     reservation = _reservation(template)
     if reservation:
         data["CapacityReservationSpecification"] = reservation
@@ -49,6 +51,15 @@ def _where_given(template: LaunchTemplate) -> dict[str, Any]:
         kinds = ("network-interface", *(["spot-instances-request"] if template.capacity_type == "spot" else []))
         data["TagSpecifications"] = [tag_specification(kind, template.tags) for kind in kinds]
     return data
+
+
+def _placement(template: LaunchTemplate) -> dict[str, Any]:
+    said = {
+        "Tenancy": template.tenancy,
+        "GroupId": template.placement_group_id or None,
+        "PartitionNumber": template.partition_number,
+    }
+    return {key: value for key, value in said.items() if value is not None}
 
 
 def _reservation(template: LaunchTemplate) -> dict[str, Any]:
@@ -79,6 +90,11 @@ def network_interfaces(template: LaunchTemplate) -> list[dict[str, Any]]:
 
     An `efa-only` interface has no addresses, so nothing about addresses is said of it.
     """
+    if not template.network_interfaces and template.efa_interfaces:
+        return [
+            {"NetworkCardIndex": card, "DeviceIndex": min(card, 1), "InterfaceType": EFA, **_addresses(template)}
+            for card in range(template.efa_interfaces)
+        ]
     if not template.network_interfaces:
         return [{"DeviceIndex": 0, **_addresses(template)}]
     return [

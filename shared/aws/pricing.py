@@ -62,7 +62,15 @@ class BotoPrices:
             Unreachable: no pricing service serves *region*, or it answers without a single price.
         """
         if region.startswith("us-gov-"):
-            raise Unreachable(f"pricing:GetProducts: no endpoint serves {region}")
+            raise Unreachable(f"pricing:GetProducts: no endpoint of its partition serves {region}")
+        return self.listed(region)
+
+    def listed(self, region: str) -> Mapping[str, float]:
+        """Answer the same, though only a caller from outside the partition of *region* may be answered.
+
+        Raises:
+            Unreachable: nobody answers, or without a single price.
+        """
         currency = "CNY" if region.startswith("cn-") else "USD"
         items = chain(self._products(region, _SHARED), self._products(region, _METAL))
         prices = dict(sorted(price for item in items for price in prices_of(item, currency)))

@@ -83,6 +83,8 @@ def kubelet_config(node_class: EC2NodeClass, boot: Bootstrap) -> dict[str, objec
     ours = {
         "maxPods": boot.max_pods,
         "clusterDNS": list(cluster_dns(kubelet, boot.facts)),
+        "kubeReserved": dict(kubelet.kube_reserved),
+        "systemReserved": dict(kubelet.system_reserved),
         "registerWithTaints": [taint_object(taint) for taint in all_taints(boot.taints)],
     }
     return {name: value for name, value in {**said, **ours}.items() if value is not None and value not in ([], {})}

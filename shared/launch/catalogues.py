@@ -13,7 +13,7 @@ from shared.model.action import Action, FollowUp
 from shared.model.catalogue import Catalogue, SeenMemory
 from shared.model.cluster import Cluster
 from shared.model.ec2 import InstanceTypeInfo
-from shared.model.labels import INSTANCE_TYPE
+from shared.model.labels import INSTANCE_TYPE, ON_DEMAND
 from shared.model.nodeclasses import EC2NodeClass
 from shared.model.objects import Problem
 from shared.model.resources import MEMORY
@@ -23,7 +23,6 @@ REMEMBERED: Final = timedelta(days=60)
 REREAD: Final = timedelta(seconds=5)
 """Not at once: if the new catalogue cannot be read either, catalog and provision wake each other."""
 SeenOf: TypeAlias = tuple[SeenMemory, ...]
-_GROUP: Final = "karpenter.k8s.aws/placement-group-id"
 
 
 def statuses(cluster: Cluster, found: Iterable[tuple[str, Found]], profile: str) -> tuple[Action, ...]:
@@ -50,25 +49,30 @@ def _counted(one: EC2NodeClass, found: Found) -> EC2NodeClass:
     )
 
 
-def knobs(memory_overhead: str, reserved_enis: str) -> Knobs:
+def knobs(memory_overhead: str, reserved_enis: str, *, node_class_cel: bool = False) -> Knobs:
     """Read the deployment's settings.
 
     Raises:
         ValueError: one is not a number.
     """
-    return Knobs(vm_memory_overhead_percent=float(memory_overhead), reserved_enis=int(reserved_enis))
+    return Knobs(
+        vm_memory_overhead_percent=float(memory_overhead),
+        reserved_enis=int(reserved_enis),
+        node_class_cel=node_class_cel,
+    )
 
 
 def is_due(before: Cluster, after: Cluster) -> bool:
     """Whether the catalogue must be made anew: none, an old one, or node classes that resolve to something else.
 
+    One that sells nothing on demand was made while no price could be had: it is made anew until there is one.
     Where there is no node class that has a zone, or none can be seen, the last one stays: another would be empty.
     """
     if after.lacks("ec2nodeclasses.karpenter.k8s.aws") or not _usable(after):
         return False
     made = before.catalogue
     newest = None if made is None else made.made_at or made.priced_at
-    if made is None or newest is None or after.taken_at - newest >= REFRESHED_EVERY:
+    if made is None or newest is None or after.taken_at - newest >= REFRESHED_EVERY or not _sells_on_demand(made):
         return True
     if any(_has_changed(made, one) for one in _usable(after)):
         return True
@@ -142,11 +146,16 @@ def _resolved(one: EC2NodeClass) -> tuple[object, ...]:
     )
 
 
+def _sells_on_demand(made: Catalogue) -> bool:
+    views = (made.instance_types, *(types for _, types in made.by_node_class))
+    return any(one.capacity_type == ON_DEMAND for types in views for kind in types for one in kind.offerings)
+
+
 def _has_changed(made: Catalogue, one: EC2NodeClass) -> bool:
     """Whether what no status has room for is another now: the placement group, what is left of reservations."""
     types = next((types for name, types in made.by_node_class if name == one.name), ())
-    group = frozenset((one.resolved_placement_group.group_id,)) if one.resolved_placement_group else frozenset()
-    if types and types[0].requirements[_GROUP].values != group:
+    group = one.resolved_placement_group
+    if types and types[0].group_id != (group.group_id if group is not None else ""):
         return True
     now = {held.reservation_id: held.available_count for held in one.resolved_capacity_reservations}
     sold = (offering for kind in types for offering in kind.offerings) if now else ()

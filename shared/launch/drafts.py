@@ -8,6 +8,7 @@ import msgspec
 from shared.launch.digest import digest
 from shared.launch.offers import Offer, capacity_type_of, offers, preferred, reservation_type_of
 from shared.launch.templates import Fitted, launch_tags, templates
+from shared.model.catalogue import InstanceType
 from shared.model.cluster import Cluster
 from shared.model.ec2 import (
     AllocationStrategy,
@@ -20,6 +21,7 @@ from shared.model.ec2 import (
 from shared.model.labels import MIN_VALUES_RELAXED, NODEPOOL
 from shared.model.nodeclasses import EC2NodeClass
 from shared.model.nodes import NodeClaim
+from shared.model.requirements import Requirement, Requirements
 
 MAX_TYPES: Final = 60
 MAX_OVERRIDES: Final = 300
@@ -42,6 +44,7 @@ class Drafted(msgspec.Struct, frozen=True, kw_only=True):
 
     request: FleetRequest
     fitted: tuple[Fitted, ...]
+    node_class_hash: str
 
     def key(self) -> str:
         """Answer what equal requests have in common."""
@@ -52,27 +55,48 @@ class Drafted(msgspec.Struct, frozen=True, kw_only=True):
         return min(override.priority or 0.0 for config in self.request.configs for override in config.overrides)
 
 
-def draft(
-    claim: NodeClaim, cluster: Cluster, counts: Mapping[str, int], *, steady: bool, uses_open_reservations: bool
-) -> Drafted | Unlaunchable:
+class Wishes(msgspec.Struct, frozen=True, kw_only=True):
+    """How one claim is launched, besides what it says itself."""
+
+    steady: bool = False
+    """On-demand comes before spot."""
+    uses_open_reservations: bool = False
+    best_effort: bool = False
+    """minValues that one request cannot name are passed over."""
+
+
+def draft(claim: NodeClaim, cluster: Cluster, counts: Mapping[str, int], wishes: Wishes) -> Drafted | Unlaunchable:
     """Answer how *claim* would be launched; *counts* are free addresses by subnet."""
-    wanted = f"EC2NodeClass {claim.node_class.name}"
     node_class = next((one for one in cluster.node_classes if one.name == claim.node_class.name), None)
     if node_class is None or node_class.meta.deleted_at is not None:
         return _without_class(claim, cluster)
     if not node_class.is_ready():
         # Not resolved yet for this generation is no fault of the claim: it waits for the catalog function.
-        return refused(claim, "NodeClassNotReady", f"{wanted} is not Ready", final=node_class.is_current())
+        return refused(
+            claim, "NodeClassNotReady", f"EC2NodeClass {node_class.name} is not Ready", final=node_class.is_current()
+        )
     if cluster.catalogue is None or cluster.facts is None:
         return refused(claim, "CatalogueMissing", "there is no catalogue to launch from yet", final=False)
-    chosen = cheapest_types(preferred(offers(claim, cluster, counts), steady=steady))
+    every = offers(claim, cluster, counts)
+    short = shortfall(widest(every, claim.requirements), claim.requirements)
+    if every and short and not wishes.best_effort and claim.meta.annotation(MIN_VALUES_RELAXED) != "true":
+        message = f"minValues are not met by what can be asked for in one request: {short}"
+        return refused(claim, "InsufficientCapacity", message, final=True)
+    chosen = widest(preferred(every, steady=wishes.steady), claim.requirements)
+    return _drafted(claim, node_class, chosen, cluster.facts, wishes)
+
+
+def _drafted(
+    claim: NodeClaim, node_class: EC2NodeClass, chosen: list[Offer], facts: ClusterFacts, wishes: Wishes
+) -> Drafted | Unlaunchable:
     try:
-        fitted = templates(claim, node_class, chosen, cluster.facts, uses_open_reservations=uses_open_reservations)
+        fitted = templates(claim, node_class, chosen, facts, uses_open_reservations=wishes.uses_open_reservations)
     except ValueError as error:
-        return refused(claim, "UserDataInvalid", f"{wanted}: {error}", final=False)
+        return refused(claim, "UserDataInvalid", f"EC2NodeClass {node_class.name}: {error}", final=False)
     if not fitted:
         return refused(claim, "InsufficientCapacity", "all requested instance types were unavailable", final=True)
-    return Drafted(request=_request(claim, node_class, cluster.facts, fitted), fitted=fitted)
+    request = _request(claim, node_class, facts, fitted)
+    return Drafted(request=request, fitted=fitted, node_class_hash=node_class.hashed)
 
 
 def refused(claim: NodeClaim, reason: str, message: str, *, final: bool) -> Unlaunchable:
@@ -80,14 +104,54 @@ def refused(claim: NodeClaim, reason: str, message: str, *, final: bool) -> Unla
     return Unlaunchable(claim=claim, reason=reason, message=message, final=final)
 
 
-def cheapest_types(some: Iterable[Offer]) -> list[Offer]:
-    """Keep the offers of the `MAX_TYPES` types that have the cheapest ones, cheapest first."""
+def widest(some: Iterable[Offer], wanted: Requirements) -> list[Offer]:
+    """Keep the offers of `MAX_TYPES` types, the cheapest, and of these `MAX_OVERRIDES`; cheapest first.
+
+    A dearer type that brings a value that minValues miss goes before a cheaper one that brings none, and a type's
+    cheapest offer before another's second.
+    """
     ordered = sorted(some, key=Offer.rank)
-    names: dict[str, None] = {}
+    first: dict[str, Offer] = {}
     for offer in ordered:
-        names.setdefault(offer.instance_type.name)
-    kept = set(list(names)[:MAX_TYPES])
-    return [offer for offer in ordered if offer.instance_type.name in kept][:MAX_OVERRIDES]
+        first.setdefault(offer.instance_type.name, offer)
+    needed = _needed((offer.instance_type for offer in first.values()), wanted)
+    names = list(dict.fromkeys((*needed, *first)))[:MAX_TYPES]
+    kept = set(names)
+    leading = {id(offer) for offer in first.values()}
+    others = (one for one in ordered if one.instance_type.name in kept and id(one) not in leading)
+    return sorted([*(first[name] for name in names), *others][:MAX_OVERRIDES], key=Offer.rank)
+
+
+def shortfall(some: Iterable[Offer], wanted: Requirements) -> str:
+    """Answer which of the minValues that are *wanted* the types of *some* do not have, "" if they have all."""
+    types = {offer.instance_type.name: offer.instance_type for offer in some}
+    for item in _minima(wanted):
+        have = {value for one in types.values() for value in _values(one, item)}
+        if len(have) < (item.min_values or 0):
+            return f"{item.key} has {len(have)} of at least {item.min_values} values"
+    return ""
+
+
+def _needed(types: Iterable[InstanceType], wanted: Requirements) -> list[str]:
+    """Answer the cheapest types, which come first, that together have all minimum values, as far as any have."""
+    seen: dict[str, set[str]] = {item.key: set() for item in _minima(wanted)}
+    found: list[str] = []
+    for one in types:
+        for item in _minima(wanted):
+            new = _values(one, item) - seen[item.key]
+            if new and len(seen[item.key]) < (item.min_values or 0):
+                found.append(one.name)
+                for other in _minima(wanted):
+                    seen[other.key] |= _values(one, other)
+    return list(dict.fromkeys(found))
+
+
+def _minima(wanted: Requirements) -> list[Requirement]:
+    return [item for item in wanted if item.min_values is not None]
+
+
+def _values(one: InstanceType, item: Requirement) -> frozenset[str]:
+    return frozenset(value for value in one.requirements[item.key].values if item.has(value))
 
 
 def _without_class(claim: NodeClaim, cluster: Cluster) -> Unlaunchable:

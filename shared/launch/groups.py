@@ -13,7 +13,7 @@ import msgspec
 
 from shared.launch.breaker import Breaker, Fuses, Trip
 from shared.launch.digest import digest
-from shared.launch.drafts import Drafted, Unlaunchable, draft, refused
+from shared.launch.drafts import Drafted, Unlaunchable, Wishes, draft, refused
 from shared.launch.ledger import Book, accounts, largest
 from shared.launch.subnets import Addresses, addresses_each, left
 from shared.model.action import LaunchInstances
@@ -37,6 +37,8 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     """Claims that spot was refused to several times running: on-demand comes first for them."""
     uses_open_reservations: bool = False
     """Whether instances that are not reserved may fall into open reservations."""
+    best_effort: bool = False
+    """Whether claims are launched with fewer values than their minValues, where one request cannot name more."""
 
 
 class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,11 +62,16 @@ def plan_launches(cluster: Cluster, terms: Terms | None = None) -> LaunchPlan:
     repeated = [
         LaunchInstances(group=group, why="repeated: no answer was written down")
         for group in cluster.launch_groups
-        if group.result is None and any(name in waiting for name in group.claims)
+        if group.result is None and any(name in waiting and group.is_for(waiting[name]) for name in group.claims)
     ]
-    answered = tuple(group for group in cluster.launch_groups if any(name in waiting for name in served(group)))
-    settled = {name for launch in repeated for name in launch.group.claims}
-    settled |= {name for group in answered for name in served(group)}
+    answered = tuple(
+        group
+        for group in cluster.launch_groups
+        if any(name in waiting and group.is_for(waiting[name]) for name in served(group))
+    )
+    asked = [(launch.group, launch.group.claims) for launch in repeated]
+    asked += [(group, served(group)) for group in answered]
+    settled = {name for group, names in asked for name in names if name in waiting and group.is_for(waiting[name])}
     planner = _Planner(cluster, terms if terms is not None else Terms())
     planner.plan([claim for name, claim in sorted(waiting.items()) if name not in settled])
     books = (account.written() for _, account in sorted(planner.accounts.items()))
@@ -113,13 +120,12 @@ class _Planner:
                 self._launch(allowed[start : start + MAX_CLAIMS])
 
     def _draft(self, claim: NodeClaim) -> Drafted | Unlaunchable:
-        return draft(
-            claim,
-            self._cluster,
-            self._counts,
+        wishes = Wishes(
             steady=claim.name in self._terms.steady,
             uses_open_reservations=self._terms.uses_open_reservations,
+            best_effort=self._terms.best_effort,
         )
+        return draft(claim, self._cluster, self._counts, wishes)
 
     def _allowed(self, drafted: Drafted, claims: list[NodeClaim]) -> list[NodeClaim]:
         """Answer the first of *claims*, as many as limit and breaker let through; the others are told why not."""
@@ -181,9 +187,11 @@ def _launch(drafted: Drafted, claims: list[NodeClaim], cluster: Cluster) -> Laun
     group = LaunchGroup(
         name=token,
         claims=names,
+        uids=tuple(claim.meta.uid for claim in sorted(claims, key=lambda one: one.name)),
         request=request,
         templates=tuple(sorted((one.template for one in drafted.fitted), key=lambda template: template.name)),
         created_at=cluster.taken_at,
+        node_class_hash=drafted.node_class_hash,
     )
     cheapest = min(
         (override for config in request.configs for override in config.overrides),

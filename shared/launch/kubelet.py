@@ -3,11 +3,13 @@
 import json
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
+from functools import lru_cache
 from typing import Any, Final
 
 from shared.launch.families import FAMILIES
 from shared.model.nodeclasses import EC2NodeClass
-from shared.model.units import parse_duration, parse_quantity
+from shared.model.objects import Pairs, pairs
+from shared.model.units import is_quantity, parse_duration
 
 _KINDS: Final[dict[str, tuple[type, ...]]] = {
     "text": (str,),
@@ -104,16 +106,21 @@ def structure_problems(node_class: EC2NodeClass) -> Iterator[str]:
     yield from _numbers(said)
 
 
-def expressions(node_class: EC2NodeClass) -> Iterator[str]:
-    """Iterate over the fields that hold an expression instead of an amount."""
-    said: Mapping[str, Any] = json.loads(node_class.kubelet_text) if node_class.kubelet_text else {}
-    if isinstance(said.get("maxPods"), str):
-        yield f"spec.kubelet.maxPods: {said['maxPods']!r}"
+def expressions(node_class: EC2NodeClass) -> Pairs:
+    """Answer the fields that hold an expression instead of an amount, as ``("kubeReserved.cpu", "10 * vcpus")``."""
+    return _expressions(node_class.kubelet_text)
+
+
+@lru_cache(maxsize=64)
+def _expressions(kubelet_text: str) -> Pairs:
+    said: Mapping[str, Any] = json.loads(kubelet_text) if kubelet_text else {}
+    found = {"maxPods": said["maxPods"]} if isinstance(said.get("maxPods"), str) else {}
     for field in ("kubeReserved", "systemReserved"):
-        for key, value in sorted(_map(said, field).items()):
+        for key, value in _map(said, field).items():
             text = str(value)
-            if not text.startswith("-") and not _is_quantity(text):
-                yield f"spec.kubelet.{field}.{key}: {text!r}"
+            if key in _RESERVABLE and not text.startswith("-") and not is_quantity(text):
+                found[f"{field}.{key}"] = text
+    return pairs(found)
 
 
 def family_problems(node_class: EC2NodeClass) -> Iterator[str]:
@@ -200,19 +207,11 @@ def _number(said: Mapping[str, Any], name: str, default: int) -> int:
     return found if isinstance(found, int) else default
 
 
-def _is_quantity(text: str) -> bool:
-    try:
-        parse_quantity(text)
-    except ValueError:
-        return False
-    return True
-
-
 def _is_threshold(text: str) -> bool:
     if text.endswith("%"):
         number = text[:-1]
         return number.replace(".", "", 1).isdecimal() and float(number) <= _WHOLE
-    return not text.startswith("-") and _is_quantity(text)
+    return not text.startswith("-") and is_quantity(text)
 
 
 def _is_duration(text: str) -> bool:

@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from shared.launch.subnets import roomiest
-from shared.model.catalogue import InstanceType, Offering, UnavailableOffering
+from shared.model.catalogue import InstanceType, Offering
 from shared.model.cluster import Cluster
 from shared.model.ec2 import CapacityType, ReservationType
 from shared.model.labels import (
@@ -69,7 +69,7 @@ def offers(claim: NodeClaim, cluster: Cluster, counts: Mapping[str, int]) -> tup
         for one in types
         if one.requirements.is_compatible(claim.requirements, defined) and claim.requests.fits(one.allocatable)
         for offering in one.offerings
-        if offering.zone in subnets and is_open(one.name, offering, claim.requirements, cluster)
+        if offering.zone in subnets and is_open(one, offering, claim.requirements, cluster)
     ]
     return tuple(_without_dear_spot(_without_exotic(_one_reservation_each(found), claim), claim))
 
@@ -79,12 +79,12 @@ def custom_keys(claim: NodeClaim) -> frozenset[str]:
     return frozenset(item.key for item in claim.requirements if item.key not in WELL_KNOWN)
 
 
-def is_open(type_name: str, offering: Offering, wanted: Requirements, cluster: Cluster) -> bool:
+def is_open(kind: InstanceType, offering: Offering, wanted: Requirements, cluster: Cluster) -> bool:
     """Whether *offering* is for sale, was not refused lately, and is what *wanted* asks for."""
     return (
         offering.available
         and (offering.capacity_type != RESERVED or offering.reservation_capacity > 0)
-        and not _is_refused(type_name, offering, cluster.unavailable, cluster)
+        and not _is_refused(kind, offering, cluster)
         and not wanted.conflict(_requirements(offering))
     )
 
@@ -117,10 +117,9 @@ def reservation_type_of(offering: Offering) -> ReservationType:
     return "capacity-block" if offering.reservation_type == "capacity-block" else "default"
 
 
-def _is_refused(
-    type_name: str, offering: Offering, unavailable: Iterable[UnavailableOffering], cluster: Cluster
-) -> bool:
-    return any(one.covers(type_name, offering, cluster.taken_at) for one in unavailable)
+def _is_refused(kind: InstanceType, offering: Offering, cluster: Cluster) -> bool:
+    group_id = kind.group_id if cluster.unavailable else ""
+    return any(one.covers(kind.name, offering, cluster.taken_at, group_id) for one in cluster.unavailable)
 
 
 def _one_reservation_each(found: list[Offer]) -> list[Offer]:

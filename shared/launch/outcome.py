@@ -9,14 +9,15 @@ import msgspec
 
 from shared.launch.breaker import Trip, pool_of
 from shared.launch.drafts import Unlaunchable
-from shared.launch.refusals import NO_ADDRESSES, NO_CAPACITY, NO_SPOT_ROLE, reason_of, remedy_of
+from shared.launch.refusals import NO_ADDRESSES, NO_CAPACITY, NO_SPOT_ROLE, SPREAD_FULL, reason_of, remedy_of
 from shared.launch.subnets import full_subnets
+from shared.launch.templates import EFA, has_efa
 from shared.model import labels
 from shared.model.action import Action, DeleteObject, MarkUnavailable, PatchMetadata, PatchStatus, PublishEvent
 from shared.model.catalogue import InstanceType, UnavailableOffering
 from shared.model.cluster import Cluster, LaunchGroup
 from shared.model.conditions import CLAIM_ROOTS, conditions_json, rooted, with_condition
-from shared.model.ec2 import FleetError, FleetInstance
+from shared.model.ec2 import FleetError, FleetInstance, LaunchTemplate
 from shared.model.nodes import NodeClaim
 from shared.model.objects import condition, pairs
 from shared.model.requirements import Requirements
@@ -40,7 +41,8 @@ def outcome(group: LaunchGroup, cluster: Cluster) -> Outcome:
     result = group.result
     if result is None:
         return Outcome(actions=(), left=group.claims)
-    claims = {claim.name: claim for claim in cluster.node_claims}
+    names = frozenset(group.claims)
+    claims = {claim.name: claim for claim in cluster.node_claims if claim.name in names and group.is_for(claim)}
     given = dict(zip(group.claims, sorted(result.instances), strict=False))
     actions: list[Action] = [mark for error in result.errors for mark in marks(error, group, cluster)]
     for name, instance in sorted(given.items()):
@@ -62,7 +64,7 @@ def outcome(group: LaunchGroup, cluster: Cluster) -> Outcome:
 
 def unanswered(group: LaunchGroup, message: str, cluster: Cluster) -> tuple[Action, ...]:
     """Answer what the claims of a group are told whose request failed, so that nobody knows what became of it."""
-    claims = [one for one in cluster.node_claims if one.name in group.claims and not one.is_launched()]
+    claims = [one for one in cluster.node_claims if group.is_for(one) and not one.is_launched()]
     return _failed(claims, message, cluster.taken_at)
 
 
@@ -72,20 +74,30 @@ def blown(trip: Trip, cluster: Cluster) -> tuple[Action, ...]:
 
 
 def marks(error: FleetError, group: LaunchGroup, cluster: Cluster) -> tuple[MarkUnavailable, ...]:
-    """Answer what one refusal closes: its offering, a subnet, spot altogether, or all that was asked for."""
+    """Answer what one refusal closes: its offering, a subnet, spot altogether, or all that was asked for.
+
+    What is refused to a placement group is open to others.
+    """
     until = cluster.taken_at + UNAVAILABLE_FOR
     why = f"{error.code}: {error.message}"
     if error.code == NO_SPOT_ROLE:
         return (MarkUnavailable(offering=UnavailableOffering(capacity_type=labels.SPOT, until=until), why=why),)
     if error.code == NO_ADDRESSES and error.subnet_id:
         return _without_addresses(error, group, cluster)
+    within = next((one.placement_group_id for one in group.templates), "")
+    if within and SPREAD_FULL in error.message:
+        zone = UnavailableOffering(capacity_type="", zone=error.zone, until=until, group_id=within)
+        return (MarkUnavailable(offering=zone, why=why),)
     if error.code not in NO_CAPACITY:
         return ()
     closed = [(error.instance_type, error.zone)] if error.instance_type else _all(group)
     kind = group.request.capacity_type
     return tuple(
         MarkUnavailable(
-            offering=UnavailableOffering(capacity_type=kind, instance_type=name, zone=zone, until=until), why=why
+            offering=UnavailableOffering(
+                capacity_type=kind, instance_type=name, zone=zone, until=until, group_id=within
+            ),
+            why=why,
         )
         for name, zone in closed
     )
@@ -134,7 +146,9 @@ def _all(group: LaunchGroup) -> list[tuple[str, str]]:
 
 
 def _is_out_of_capacity(errors: tuple[FleetError, ...]) -> bool:
-    return bool(errors) and all(error.code in NO_CAPACITY or error.code == NO_SPOT_ROLE for error in errors)
+    return bool(errors) and all(
+        error.code in NO_CAPACITY or error.code == NO_SPOT_ROLE or SPREAD_FULL in error.message for error in errors
+    )
 
 
 def _launched(claim: NodeClaim, instance: FleetInstance, group: LaunchGroup, cluster: Cluster) -> tuple[Action, ...]:
@@ -150,34 +164,52 @@ def _launched(claim: NodeClaim, instance: FleetInstance, group: LaunchGroup, clu
     if kind is not None:
         zone_id = next((one.zone_id for one in kind.offerings if one.zone == instance.zone), "")
         found |= {labels.ZONE_ID: zone_id} if zone_id else {}
-    found |= _reservation(instance, group)
+    template = _template_of(instance, group)
+    found |= _of_template(template, instance)
     profile = node_class.resolved_profile if node_class is not None else ""
     notes = {labels.INSTANCE_PROFILE: profile} if profile else {}
     metadata = PatchMetadata(
         kind="NodeClaim",
         name=claim.name,
         labels=tuple(sorted((found | dict(claim.meta.labels)).items())),
-        annotations=pairs(notes | _overlaid(kind, instance)),
+        annotations=pairs(notes | _hash_of(group) | _overlaid(kind, instance)),
         why="launched",
     )
-    return (metadata, _launched_status(claim, instance, kind, cluster.taken_at))
+    return (metadata, _launched_status(claim, instance, kind, template, cluster.taken_at))
 
 
-def _reservation(instance: FleetInstance, group: LaunchGroup) -> dict[str, str]:
-    """Answer the labels of the reservation that *instance* was started from: that of its template."""
-    if instance.capacity_type != labels.RESERVED:
+def _hash_of(group: LaunchGroup) -> dict[str, str]:
+    """Answer what the machines of *group* were made of: the class may have changed since it was written down."""
+    if not group.node_class_hash:
         return {}
+    return {
+        labels.NODECLASS_HASH: group.node_class_hash,
+        labels.NODECLASS_HASH_VERSION: labels.NODECLASS_HASH_VERSION_VALUE,
+    }
+
+
+def _template_of(instance: FleetInstance, group: LaunchGroup) -> LaunchTemplate | None:
+    """Answer the template that *instance* was started with."""
     place = (instance.instance_type, instance.zone)
     named = {
         config.launch_template_name
         for config in group.request.configs
         if any((one.instance_type, one.zone) == place for one in config.overrides)
     }
-    template = next((one for one in group.templates if one.name in named), None)
-    if template is None or not template.reservation_id:
+    return next((one for one in group.templates if one.name in named), None)
+
+
+def _of_template(template: LaunchTemplate | None, instance: FleetInstance) -> dict[str, str]:
+    """Answer the labels that *template* decides: tenancy, partition, and the reservation."""
+    if template is None:
         return {}
+    found: dict[str, str] = {labels.TENANCY: template.tenancy}
+    if template.partition_number is not None:
+        found[labels.PARTITION] = str(template.partition_number)
+    if instance.capacity_type != labels.RESERVED or not template.reservation_id:
+        return found
     is_interruptible = template.reservation_type == "interruptible"
-    return {
+    return found | {
         labels.RESERVATION_ID: template.reservation_id,
         labels.RESERVATION_TYPE: "default" if is_interruptible else template.reservation_type,
         labels.RESERVATION_INTERRUPTIBLE: "true" if is_interruptible else "false",
@@ -200,7 +232,11 @@ def _overlaid(kind: InstanceType | None, instance: FleetInstance) -> dict[str, s
 
 
 def _launched_status(
-    claim: NodeClaim, instance: FleetInstance, kind: InstanceType | None, now: datetime
+    claim: NodeClaim,
+    instance: FleetInstance,
+    kind: InstanceType | None,
+    template: LaunchTemplate | None,
+    now: datetime,
 ) -> PatchStatus:
     status: dict[str, object] = {
         "providerID": f"aws:///{instance.zone}/{instance.instance_id}",
@@ -208,8 +244,9 @@ def _launched_status(
         "conditions": _conditions(claim, "True", "Launched", "", now),
     }
     if kind is not None:
-        status["capacity"] = quantities_from(kind.capacity)
-        status["allocatable"] = quantities_from(kind.allocatable)
+        unlike = () if template is None or has_efa(template) else (EFA,)
+        status["capacity"] = quantities_from(kind.capacity.without(unlike))
+        status["allocatable"] = quantities_from(kind.allocatable.without(unlike))
     why = f"{instance.instance_id} is a {instance.capacity_type} {instance.instance_type} in {instance.zone}"
     return PatchStatus(kind="NodeClaim", name=claim.name, status=json.dumps(status, sort_keys=True), why=why)
 

@@ -9,12 +9,13 @@ import msgspec
 
 from shared.launch.digest import digest
 from shared.launch.images import ARCHES
-from shared.launch.templates import Purchase, launch_tags, template_of
+from shared.launch.templates import Purchase, Shape, launch_tags, template_of, tenancy_of, with_group
 from shared.launch.validation import Finding, rehearsal
 from shared.model import labels
 from shared.model.catalogue import InstanceType
 from shared.model.ec2 import ClusterFacts, Probe, Refusal
 from shared.model.nodeclasses import EC2NodeClass, ResolvedImage
+from shared.model.nodepools import NodePool
 
 REHEARSAL: Final = "rehearsal"
 """Kind of the rows in which `Rehearsal` stands, by class."""
@@ -48,22 +49,31 @@ class Rehearsal(msgspec.Struct, frozen=True, kw_only=True):
     again_at: datetime
 
 
-def probe(node_class: EC2NodeClass, facts: ClusterFacts, types: Iterable[InstanceType] = ()) -> Probe | None:
+def probe(
+    node_class: EC2NodeClass,
+    facts: ClusterFacts,
+    types: Iterable[InstanceType] = (),
+    pools: Iterable[NodePool] = (),
+) -> Probe | None:
     """Answer what to ask EC2 for a class that is resolved, None if there is nothing to launch it with.
 
     The type is the usual one of the best image's architecture, where *types* have it or nothing is known of them,
-    else the first that the image is for.
+    else the first that the image is for. It is asked for in the placement group, which *types* know where the class
+    does not, and on hardware of one's own where one of *pools* wants that.
 
     Raises:
         ValueError: the user data cannot be made.
     """
     if not node_class.resolved_images or not node_class.resolved_subnets:
         return None
-    image = _plainest(node_class.resolved_images)
+    image, some = _plainest(node_class.resolved_images), tuple(types)
+    shapes = {tenancy_of(pool.requirements) for pool in pools if pool.node_class.name == node_class.name}
+    shape = Shape(tenancy="dedicated" if "dedicated" in shapes else "default")
+    grouped = with_group(node_class, some)
     tags = launch_tags("", node_class, facts.name)
     return Probe(
-        template=template_of(node_class, image.image_id, rehearsal(facts), _ANYHOW, tags),
-        instance_type=_type_for(image, tuple(types)),
+        template=template_of(grouped, image.image_id, rehearsal(facts), _ANYHOW, tags, shape),
+        instance_type=_type_for(image, some),
         subnet_ids=tuple(subnet.subnet_id for subnet in node_class.resolved_subnets),
         context=node_class.context,
     )

@@ -16,6 +16,8 @@ NO_CAPACITY: Final = frozenset(
 )
 """EC2's codes for "not this offering, not now"."""
 NO_SPOT_ROLE: Final = "AuthFailure.ServiceLinkedRoleCreationNotPermitted"
+SPREAD_FULL: Final = "limit of instances in this spread placement group"
+"""EC2's words, under several codes: the zone has as many of the group's machines as it may."""
 NO_ADDRESSES: Final = "InsufficientFreeAddressesInSubnet"
 
 _REASONS: Final[tuple[tuple[tuple[str, ...], str], ...]] = (

@@ -6,6 +6,7 @@ from typing import Final
 
 import msgspec
 
+from shared.launch.amounts import with_reserved
 from shared.launch.bootstrap import is_ipv6
 from shared.launch.digest import digest
 from shared.launch.families import FAMILIES
@@ -13,16 +14,20 @@ from shared.launch.offers import Offer, capacity_type_of, reservation_type_of
 from shared.launch.userdata import Bootstrap, encoded, user_data
 from shared.model import labels
 from shared.model.action import DeleteLaunchTemplate
+from shared.model.catalogue import InstanceType
 from shared.model.cluster import LaunchGroup
-from shared.model.ec2 import CapacityType, ClusterFacts, LaunchTemplate, PlacementGroup, ReservationType, Tags
+from shared.model.ec2 import CapacityType, ClusterFacts, LaunchTemplate, PlacementGroup, ReservationType, Tags, Tenancy
 from shared.model.nodeclasses import EC2NodeClass
 from shared.model.nodes import NodeClaim
+from shared.model.objects import Pairs
 from shared.model.requirements import Requirements
 from shared.model.resources import PODS
 
 PREFIX: Final = "joiner"
 """Of our templates' names; the cluster's follows."""
-_GROUP: Final = "karpenter.k8s.aws/placement-group-id"
+EFA: Final = "vpc.amazonaws.com/efa"
+ENCLAVES: Final = "eks.amazonaws.com/nitro-sandbox"
+"""Pods that ask for it may run Nitro Enclaves."""
 UNUSED_FOR: Final = timedelta(minutes=1)
 """So long after its last launch a template is kept."""
 
@@ -34,6 +39,15 @@ class Fitted(msgspec.Struct, frozen=True, kw_only=True):
     offers: tuple[Offer, ...]
 
 
+class Shape(msgspec.Struct, frozen=True, kw_only=True):
+    """What pods want of the machine itself, besides room."""
+
+    efa_interfaces: int = 0
+    enclaves: bool = False
+    tenancy: Tenancy = "default"
+    partition_number: int | None = None
+
+
 class Purchase(msgspec.Struct, frozen=True, kw_only=True):
     """How machines are paid for, as far as a template must say it."""
 
@@ -41,6 +55,20 @@ class Purchase(msgspec.Struct, frozen=True, kw_only=True):
     reservation_id: str = ""
     reservation_type: ReservationType = ""
     uses_open_reservations: bool = False
+
+
+class Told(msgspec.Struct, frozen=True, kw_only=True):
+    """What the types of one template have in common."""
+
+    image_id: str
+    pods: int
+    kube_reserved: Pairs
+    system_reserved: Pairs
+    shape: Shape
+    purchase: Purchase
+
+
+_PLAIN: Final = Shape()
 
 
 def templates(
@@ -51,21 +79,21 @@ def templates(
     *,
     uses_open_reservations: bool = False,
 ) -> tuple[Fitted, ...]:
-    """Group *some* by image, pod count and reservation, in their order; a type that no image is for is left out.
+    """Group *some* by all that a template tells a machine, in their order; a type without an image is left out.
 
     Raises:
         ValueError: the node class' user data cannot be made.
     """
-    groups: dict[tuple[str, int, Purchase], list[Offer]] = {}
-    node_class = _grouped(node_class, some := tuple(some))
+    groups: dict[Told, list[Offer]] = {}
+    some = tuple(some)
+    node_class = with_group(node_class, (one.instance_type for one in some))
     for one in some:
         image_id = image_for(node_class, one.instance_type.requirements)
         if image_id:
-            purchase = _purchase(one, uses_open_reservations=uses_open_reservations)
-            groups.setdefault((image_id, one.instance_type.capacity[PODS], purchase), []).append(one)
+            told = _told(claim, node_class, one, image_id, uses_open_reservations=uses_open_reservations)
+            groups.setdefault(told, []).append(one)
     return tuple(
-        Fitted(template=_template(claim, node_class, image_id, pods, facts, purchase), offers=tuple(some))
-        for (image_id, pods, purchase), some in groups.items()
+        Fitted(template=_template(claim, node_class, told, facts), offers=tuple(some)) for told, some in groups.items()
     )
 
 
@@ -110,13 +138,51 @@ def launch_tags(pool: str, node_class: EC2NodeClass, cluster: str) -> Tags:
     return tuple(sorted((dict(node_class.tags) | ours).items()))
 
 
-def _grouped(node_class: EC2NodeClass, some: tuple[Offer, ...]) -> EC2NodeClass:
-    """Answer *node_class* with its placement group, which no status has room for: the catalogue's types name it."""
+def with_group(node_class: EC2NodeClass, types: Iterable[InstanceType]) -> EC2NodeClass:
+    """Answer *node_class* with its placement group, which no status has room for: the catalogue's *types* name it."""
     if node_class.placement_group_selector is None or node_class.resolved_placement_group is not None:
         return node_class
-    ids = sorted({name for one in some for name in one.instance_type.requirements[_GROUP].values})
+    ids = sorted({one.group_id for one in types} - {""})
     group = PlacementGroup(group_id=ids[0]) if ids else None
     return msgspec.structs.replace(node_class, resolved_placement_group=group)
+
+
+def has_efa(template: LaunchTemplate) -> bool:
+    """Whether what it starts has a fast interface."""
+    return template.efa_interfaces > 0 or any(one.interface_type == "efa-only" for one in template.network_interfaces)
+
+
+def tenancy_of(wanted: Requirements) -> Tenancy:
+    """Answer whose hardware it is: shared where that will do."""
+    tenancy = wanted[labels.TENANCY]
+    return "dedicated" if tenancy.has("dedicated") and not tenancy.has("default") else "default"
+
+
+def _told(
+    claim: NodeClaim, node_class: EC2NodeClass, offer: Offer, image_id: str, *, uses_open_reservations: bool
+) -> Told:
+    kind = offer.instance_type
+    is_fast = claim.requests[EFA] and not node_class.network_interfaces
+    return Told(
+        image_id=image_id,
+        pods=kind.capacity[PODS],
+        kube_reserved=kind.kube_reserved,
+        system_reserved=kind.system_reserved,
+        shape=Shape(
+            efa_interfaces=kind.capacity[EFA] if is_fast else 0,
+            enclaves=bool(claim.requests[ENCLAVES]),
+            tenancy=tenancy_of(claim.requirements),
+            partition_number=_partition(claim.requirements, kind.requirements),
+        ),
+        purchase=_purchase(offer, uses_open_reservations=uses_open_reservations),
+    )
+
+
+def _partition(wanted: Requirements, offered: Requirements) -> int | None:
+    """Answer the first partition that the claim may be in, None where any will do: EC2 spreads better than we do."""
+    if wanted[labels.PARTITION].complement:
+        return None
+    return min((int(one) for one in (wanted[labels.PARTITION] & offered[labels.PARTITION]).values), default=None)
 
 
 def _purchase(offer: Offer, *, uses_open_reservations: bool) -> Purchase:
@@ -131,27 +197,26 @@ def _purchase(offer: Offer, *, uses_open_reservations: bool) -> Purchase:
     )
 
 
-def _template(
-    claim: NodeClaim,
-    node_class: EC2NodeClass,
-    image_id: str,
-    pods: int,
-    facts: ClusterFacts,
-    purchase: Purchase,
-) -> LaunchTemplate:
-    own = dict(claim.meta.labels) | {labels.CAPACITY_TYPE: purchase.capacity_type}
+def _template(claim: NodeClaim, node_class: EC2NodeClass, told: Told, facts: ClusterFacts) -> LaunchTemplate:
+    own = dict(claim.meta.labels) | {labels.CAPACITY_TYPE: told.purchase.capacity_type}
     boot = Bootstrap(
         facts=facts,
         labels=tuple(sorted(own.items())),
         taints=(*claim.taints, *claim.startup_taints),
-        max_pods=pods,
+        max_pods=told.pods,
     )
     tags = launch_tags(claim.meta.label(labels.NODEPOOL), node_class, facts.name)
-    return template_of(node_class, image_id, boot, purchase, tags)
+    settled = with_reserved(node_class, told.kube_reserved, told.system_reserved)
+    return template_of(settled, told.image_id, boot, told.purchase, tags, told.shape)
 
 
 def template_of(
-    node_class: EC2NodeClass, image_id: str, boot: Bootstrap, purchase: Purchase, tags: Tags
+    node_class: EC2NodeClass,
+    image_id: str,
+    boot: Bootstrap,
+    purchase: Purchase,
+    tags: Tags,
+    shape: Shape = _PLAIN,
 ) -> LaunchTemplate:
     """Answer the template with all that *node_class* says, named by its content.
 
@@ -178,7 +243,11 @@ def template_of(
         network_interfaces=node_class.network_interfaces,
         connection_tracking=node_class.connection_tracking,
         nested_virtualization=node_class.nested_virtualization,
+        efa_interfaces=shape.efa_interfaces,
+        enclaves=shape.enclaves,
         placement_group_id=group.group_id if group is not None else "",
+        partition_number=shape.partition_number,
+        tenancy=shape.tenancy,
         capacity_type=purchase.capacity_type,
         reservation_id=purchase.reservation_id,
         reservation_type=purchase.reservation_type,

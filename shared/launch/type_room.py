@@ -9,10 +9,12 @@ from typing import Final
 
 import msgspec
 
+from shared.launch.amounts import settled
 from shared.launch.families import Family
+from shared.launch.kubelet import expressions
 from shared.launch.type_fits import efa_only
 from shared.model.ec2 import InstanceTypeInfo
-from shared.model.nodeclasses import EC2NodeClass
+from shared.model.nodeclasses import EC2NodeClass, Kubelet
 from shared.model.objects import Pairs
 from shared.model.resources import CPU, MEMORY, PODS, STORAGE, Resources, parse_resources, resources
 
@@ -30,6 +32,8 @@ class Knobs(msgspec.Struct, frozen=True, kw_only=True):
     vm_memory_overhead_percent: float = 0.075
     """A share of one, whatever the name says; it is Karpenter's."""
     reserved_enis: int = 0
+    node_class_cel: bool = False
+    """Whether amounts of spec.kubelet may be expressions."""
 
 
 def room_of(
@@ -39,8 +43,9 @@ def room_of(
 
     Thresholds in percent are of the estimate, so that one node's report does not move them.
     """
+    kubelet = kubelet_of(info, node_class, family, knobs)
     estimated = _capacity(info, node_class, family, knobs)
-    overhead = _overhead(info, estimated, node_class, family)
+    overhead = _overhead(info, estimated, kubelet, family)
     if seen_memory is None:
         return estimated, overhead
     return resources(dict(estimated.amounts) | {MEMORY: seen_memory}), overhead
@@ -54,7 +59,7 @@ def storage_bytes(info: InstanceTypeInfo, node_class: EC2NodeClass, family: Fami
     sizes = {device.device_name: device.volume_size_gib for device in devices}
     defaults = {device.device_name: device.volume_size_gib for device in family.default_devices}
     last = devices[-1].volume_size_gib if devices and not family.ephemeral_device else None
-    choices = (sizes.get(node_class.root_device), last, sizes.get(family.ephemeral_device))
+    choices = (*(sizes.get(name) for name in node_class.root_devices), last, sizes.get(family.ephemeral_device))
     gib = next((size for size in (*choices, defaults.get(family.ephemeral_device)) if size), 20)
     return gib * GIB
 
@@ -64,15 +69,25 @@ def pod_count(info: InstanceTypeInfo, node_class: EC2NodeClass, family: Family, 
 
     Prefix delegation is not seen here: who uses it says maxPods.
     """
-    kubelet = node_class.kubelet
-    count = 110
-    if kubelet.max_pods is not None:
-        count = kubelet.max_pods
-    elif family.eni_limited_pods:
-        count = eni_limited_pods(info, knobs.reserved_enis + efa_only(node_class, card=0))
+    kubelet = kubelet_of(info, node_class, family, knobs)
+    count = default_pods(info, node_class, family, knobs) if kubelet.max_pods is None else kubelet.max_pods
     if kubelet.pods_per_core and family.pods_per_core:
         count = min(count, kubelet.pods_per_core * info.vcpus)
     return count
+
+
+def default_pods(info: InstanceTypeInfo, node_class: EC2NodeClass, family: Family, knobs: Knobs) -> int:
+    """Answer how many pods the kubelet takes if the class says nothing of it."""
+    if not family.eni_limited_pods:
+        return 110
+    return eni_limited_pods(info, knobs.reserved_enis + efa_only(node_class, card=0))
+
+
+def kubelet_of(info: InstanceTypeInfo, node_class: EC2NodeClass, family: Family, knobs: Knobs) -> Kubelet:
+    """Answer what is read of spec.kubelet, with amounts in place of its expressions."""
+    if not knobs.node_class_cel or not expressions(node_class):
+        return node_class.kubelet
+    return settled(node_class, info, default_pods(info, node_class, family, knobs))
 
 
 def eni_limited_pods(info: InstanceTypeInfo, reserved_enis: int) -> int:
@@ -116,8 +131,7 @@ def _memory_bytes(info: InstanceTypeInfo, knobs: Knobs) -> int:
     return (mib - math.ceil(mib * knobs.vm_memory_overhead_percent)) * MIB
 
 
-def _overhead(info: InstanceTypeInfo, capacity: Resources, node_class: EC2NodeClass, family: Family) -> Resources:
-    kubelet = node_class.kubelet
+def _overhead(info: InstanceTypeInfo, capacity: Resources, kubelet: Kubelet, family: Family) -> Resources:
     pods = eni_limited_pods(info, 0) if family.eni_based_memory_overhead else capacity[PODS]
     kube = {CPU: kube_cpu_milli(info.vcpus), MEMORY: (11 * pods + 255) * MIB, STORAGE: GIB}
     kube |= dict(_reserved(kubelet.kube_reserved).amounts)

@@ -14,7 +14,7 @@ from shared.launch.families import FAMILIES
 from shared.launch.templates import image_for
 from shared.launch.type_fits import obstacle
 from shared.launch.type_labels import labels_of
-from shared.launch.type_room import Knobs, room_of
+from shared.launch.type_room import Knobs, kubelet_of, room_of
 from shared.model import labels
 from shared.model.catalogue import InstanceType, Offering, SeenMemory
 from shared.model.ec2 import CapacityReservation, InstanceTypeInfo, SpotPrice, Subnet
@@ -78,6 +78,12 @@ def instance_types(
     return tuple(one for one in made if one.offerings)
 
 
+def unpriced(infos: Iterable[InstanceTypeInfo], market: Market) -> tuple[str, ...]:
+    """Answer the types, sorted, that are for sale on demand somewhere, at a price that nobody told."""
+    sold = {name for name, _ in market.offerings} - market.on_demand.keys()
+    return tuple(sorted(one.name for one in infos if one.name in sold and labels.ON_DEMAND in one.usage_classes))
+
+
 def _instance_type(
     info: InstanceTypeInfo, subnets: list[Subnet], shelf: Shelf, node_class: EC2NodeClass, knobs: Knobs
 ) -> InstanceType:
@@ -88,7 +94,16 @@ def _instance_type(
     own = labels_of(info, offerings, shelf.market.region, family, node_class.resolved_placement_group)
     memory = shelf.seen.get((info.name, image_for(node_class, own))) if shelf.seen else None
     capacity, overhead = room_of(info, node_class, family, knobs, memory)
-    return InstanceType(name=info.name, requirements=own, capacity=capacity, overhead=overhead, offerings=offerings)
+    kubelet = kubelet_of(info, node_class, family, knobs)
+    return InstanceType(
+        name=info.name,
+        requirements=own,
+        capacity=capacity,
+        overhead=overhead,
+        offerings=offerings,
+        kube_reserved=kubelet.kube_reserved if kubelet is not node_class.kubelet else (),
+        system_reserved=kubelet.system_reserved if kubelet is not node_class.kubelet else (),
+    )
 
 
 def _offerings(

@@ -9,14 +9,16 @@ from typing import Final
 
 import msgspec
 
+from shared.launch.amounts import uncomputable, unreadable
 from shared.launch.bootstrap import Bootstrap
 from shared.launch.families import ALIASES, FAMILIES
 from shared.launch.kubelet import expressions, family_problems, structure_problems
+from shared.launch.spec_values import value_problems
 from shared.launch.userdata import LIMIT_BYTES, user_data
 from shared.launch.userdata_bottlerocket import dropped
 from shared.launch.userdata_mime import is_script
 from shared.model import labels
-from shared.model.ec2 import ClusterFacts, Selector
+from shared.model.ec2 import ClusterFacts, InstanceTypeInfo, Selector
 from shared.model.nodeclasses import EC2NodeClass
 from shared.model.objects import pairs
 
@@ -33,6 +35,26 @@ _IDS: Final = {
 }
 _AMI_ID: Final = re.compile(r"ami-[0-9a-z*]+")
 _HOPS: Final = (1, 64)
+_USUAL_PODS: Final = 110
+_EXTREMES: Final = tuple(
+    InstanceTypeInfo(
+        name=name,
+        architectures=("x86_64",),
+        usage_classes=(),
+        vcpus=vcpus,
+        memory_mib=mib,
+        maximum_interfaces=enis,
+        ipv4_per_interface=ips,
+    )
+    for name, vcpus, mib, enis, ips in (
+        ("t3.nano", 2, 512, 2, 2),
+        ("a1.medium", 1, 2048, 2, 4),
+        ("m5.large", 2, 8192, 3, 10),
+        ("m5.24xlarge", 96, 393_216, 15, 50),
+        ("u7in-32tb.224xlarge", 896, 33_554_432, 15, 50),
+    )
+)
+"""Machines of every size: what can be computed for these can be for all."""
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,12 +65,18 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     message: str
 
 
-def findings(node_class: EC2NodeClass, facts: ClusterFacts | None) -> tuple[Finding, ...]:
-    """Answer what is wrong with the spec, gravest first; without *facts* user data cannot be tried."""
+def findings(
+    node_class: EC2NodeClass, facts: ClusterFacts | None, *, with_expressions: bool = False
+) -> tuple[Finding, ...]:
+    """Answer what is wrong with the spec, gravest first; without *facts* user data cannot be tried.
+
+    Expressions in spec.kubelet are refused unless the deployment wants them.
+    """
     some: tuple[tuple[str, Iterable[str]], ...] = (
         ("ValidationFailed", _spec(node_class)),
+        ("ValidationFailed", value_problems(node_class)),
         ("InvalidKubeletConfiguration", structure_problems(node_class)),
-        ("KubeletExpressionsDisabled", (f"{one} is an expression: write an amount" for one in expressions(node_class))),
+        *_expressions(node_class, with_expressions=with_expressions),
         ("UnsupportedKubeletConfiguration", family_problems(node_class)),
         ("TagValidationFailed", _tags(node_class)),
     )
@@ -82,6 +110,21 @@ def rehearsal(facts: ClusterFacts) -> Bootstrap:
     """Answer what a machine could be told, to see how it reads and how long it is."""
     own = {labels.NODEPOOL: "default", labels.CAPACITY_TYPE: labels.ON_DEMAND}
     return Bootstrap(facts=facts, labels=pairs(own), taints=(), max_pods=110)
+
+
+def _expressions(node_class: EC2NodeClass, *, with_expressions: bool) -> Iterator[tuple[str, Iterable[str]]]:
+    some = expressions(node_class)
+    if not with_expressions:
+        how = "write an amount, or deploy with joiner:aws-feature-gates=NodeClassCEL=true"
+        yield (
+            "KubeletExpressionsDisabled",
+            tuple(f"spec.kubelet.{path}: {text!r} is an expression: {how}" for path, text in some),
+        )
+        return
+    wrong = tuple(unreadable(node_class))
+    yield "KubeletExpressionInvalid", wrong
+    if not wrong:
+        yield "KubeletExpressionEvaluationFailed", tuple(uncomputable(node_class, _EXTREMES, _USUAL_PODS))
 
 
 def _is_understood(own: str) -> bool:
@@ -196,6 +239,8 @@ def _devices(node_class: EC2NodeClass) -> Iterator[str]:
             yield f"{path}: has neither volumeSize nor snapshotID: write one of them"
         if device.volume_initialization_rate is not None and not device.snapshot_id:
             yield f"{path}.volumeInitializationRate: needs a snapshotID: add it, or remove the rate"
+    if len(node_class.root_devices) > 1:
+        yield f"spec.blockDeviceMappings: {' and '.join(node_class.root_devices)} are rootVolume: mark one of them"
     names = [device.device_name for device in node_class.block_devices]
     for name in sorted({name for name in names if names.count(name) > 1}):
         yield f"spec.blockDeviceMappings: {name} is mapped twice: remove one"

@@ -91,7 +91,7 @@ class Cloud:
         self.images = Shelf(seed)
         self.templates = Templates(seed)
         self.reservations = Reservations(seed)
-        self.dry_runs = DryRuns(self.images, self.network)
+        self.dry_runs = DryRuns(self.images, self.network, self.reservations)
         self.events = Events(clock, seed, region)
         self.machines = Machines(clock, self.events, seed, region, describe_lag)
         self.throttles = Throttle(clock)

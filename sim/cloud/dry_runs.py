@@ -10,6 +10,9 @@ from shared.errors import Fault, Gone, Invalid
 from shared.model.ec2 import LaunchTemplate, Probe, Refusal
 from sim.cloud.images import Shelf
 from sim.cloud.network import Network
+from sim.cloud.refusals import Refused
+from sim.cloud.reservations import Reservations
+from sim.cloud.shapes import check_shape
 from sim.cloud.templates import check_template
 from sim.cloud.types import instance_types
 
@@ -19,9 +22,9 @@ UNAUTHORIZED = "UnauthorizedOperation"
 class DryRuns:
     """The judge of one account's calls."""
 
-    def __init__(self, images: Shelf, network: Network) -> None:
+    def __init__(self, images: Shelf, network: Network, set_aside: Reservations) -> None:
         """Begin with everything allowed."""
-        self._images, self._network = images, network
+        self._images, self._network, self._set_aside = images, network, set_aside
         self._denied: dict[str, str] = {}
         self._missing_profiles: set[str] = set()
 
@@ -74,6 +77,10 @@ class DryRuns:
                 "specified AMI.",
                 code="InvalidParameterValue",
             )
+        try:
+            check_shape(template, types[instance_type], self._set_aside)
+        except Refused as refused:
+            raise Invalid(str(refused), code=refused.code) from refused
 
     def make_template(self, template: LaunchTemplate) -> None:
         """Judge CreateLaunchTemplate.

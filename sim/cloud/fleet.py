@@ -33,6 +33,7 @@ from sim.cloud.prices import PriceList
 from sim.cloud.refusals import Refused
 from sim.cloud.reservations import Reservations, ReservedPool
 from sim.cloud.selectors import sorted_tags
+from sim.cloud.shapes import check_shape
 from sim.cloud.templates import Templates
 
 MAXIMUM_OVERRIDES: Final = 300
@@ -187,6 +188,7 @@ class Fleets:
             raise refusals.no_such_type(override.instance_type)
         self._check_place(override)
         self._check_image(info, candidate.image_id)
+        check_shape(candidate.template, info, self._stock.reservations)
         for group_id in candidate.template.security_group_ids:
             if not self._stock.network.has_security_group(group_id):
                 raise refusals.no_such_group(group_id)

@@ -82,6 +82,11 @@ class Machines:
         visible = sorted(name for name, machine in self._machines.items() if self._is_visible(machine))
         return tuple(self._machines[name].described(self._region) for name in visible)
 
+    def known(self) -> tuple[Instance, ...]:
+        """Answer all that is remembered, Describe's lag set aside, sorted by id."""
+        self._forget()
+        return tuple(machine.described(self._region) for _, machine in sorted(self._machines.items()))
+
     def alive(self) -> tuple[Machine, ...]:
         """Answer those that have not begun to end, in the order of their start."""
         return tuple(machine for machine in self._machines.values() if machine.state in ALIVE)

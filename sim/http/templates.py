@@ -106,7 +106,11 @@ def _launch_template(name: str, data: Wire, tags: Tags) -> LaunchTemplate:
         network_interfaces=_interfaces(data),
         connection_tracking=_tracking(interface.get("ConnectionTrackingSpecification")),
         nested_virtualization=data.get("CpuOptions", {}).get("NestedVirtualization", ""),
+        efa_interfaces=sum(each.get("InterfaceType") == "efa" for each in data.get("NetworkInterfaces", ())),
+        enclaves=data.get("EnclaveOptions", {}).get("Enabled", False),
         placement_group_id=data.get("Placement", {}).get("GroupId", ""),
+        partition_number=data.get("Placement", {}).get("PartitionNumber"),
+        tenancy=data.get("Placement", {}).get("Tenancy", "default"),
         capacity_type=_capacity_type(data),
         reservation_id=_reservation(data).get("CapacityReservationTarget", {}).get("CapacityReservationId", ""),
         reservation_type=_reservation_type(data),
@@ -138,7 +142,7 @@ def _interfaces(data: Wire) -> tuple[NetworkInterface, ...]:
             interface_type=each["InterfaceType"],
         )
         for each in data.get("NetworkInterfaces", ())
-        if "InterfaceType" in each
+        if each.get("InterfaceType", "efa") != "efa"
     )
 
 

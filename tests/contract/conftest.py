@@ -9,9 +9,18 @@ from sim.cloud.cloud import Cloud
 from tests.contract.faces import FACES, Speaker
 from tests.contract.kube_canned import server
 from tests.contract.memory_face import Face
+from tests.contract.tls import certificate
 from tests.controlplane.fixtures import api_plane, pytest_collection_modifyitems, pytest_configure, real_kube
 
-__all__ = ["api_plane", "aws", "pytest_collection_modifyitems", "pytest_configure", "real_kube", "server"]
+__all__ = [
+    "api_plane",
+    "aws",
+    "certificate",
+    "pytest_collection_modifyitems",
+    "pytest_configure",
+    "real_kube",
+    "server",
+]
 
 
 def _parameter(speaker: Speaker) -> object:

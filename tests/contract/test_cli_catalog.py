@@ -80,14 +80,20 @@ def test_a_price_list_is_used_where_none_can_be_asked_for_and_said_to_be_old(
 
     monkeypatch.setattr(BotoPrices, "on_demand", deaf)
     assert catalog("build", "--embedded", "-o", str(path)) == 1
-    assert "Unreachable: nobody there" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "on-demand prices: Unreachable: nobody there: check --region" in told
+    assert "without them nothing is sold on demand: name a list with --prices" in told
+    made = json.loads(path.read_bytes())
+    assert {one["capacityType"] for kind in made["instanceTypes"] for one in kind["offerings"]} == {"spot"}
     assert catalog("build", "--embedded", "-o", str(path), "--prices", str(prices)) == 0
     assert "on-demand prices could not be asked for and are of that day" in capsys.readouterr().err
     assert catalog("show", str(path), "m5.large") == 0
     assert "price of an earlier day" in capsys.readouterr().out
+    assert catalog("build", "--embedded", "-o", str(path), "--prices", str(prices), "--region", "eu-west-1") == 1
+    assert "prices.json: has the prices of us-east-1, not of eu-west-1" in capsys.readouterr().err
     prices.write_text("[]")
     assert catalog("build", "--embedded", "-o", str(path), "--prices", str(prices)) == 1
-    assert "ValidationError" in capsys.readouterr().err
+    assert "prices.json: not a price list: Expected `object`, got `array`" in capsys.readouterr().err
 
 
 @pytest.mark.loopback
@@ -119,12 +125,69 @@ def test_a_node_class_that_cannot_be_read_is_named_and_the_rest_is_written(tmp_p
 
 
 @pytest.mark.loopback
-def test_what_cannot_be_read_or_written_is_said(tmp_path: Path, capsys: Out) -> None:
+def test_a_class_sees_the_subnets_that_it_names_and_one_that_sees_none_is_told(tmp_path: Path, capsys: Out) -> None:
+    own, other = json.loads(json.dumps(NODE_CLASS)), json.loads(json.dumps(NODE_CLASS))
+    own["spec"]["subnetSelectorTerms"] = [{"tags": {"karpenter.sh/discovery": "shop"}}]
+    other["metadata"]["name"] = "other"
+    other["spec"]["subnetSelectorTerms"] = [{"tags": {"team": "none"}}]
+    (tmp_path / "classes.yaml").write_text(yaml.safe_dump_all([own, other]))
+    path = tmp_path / "c.json.gz"
+    assert catalog("build", "--embedded", "-o", str(path), "-f", str(tmp_path / "classes.yaml")) == 1
+    told = capsys.readouterr().err
+    assert "EC2NodeClass other: spec.subnetSelectorTerms matched nothing in us-east-1" in told
+    assert "types in 3 zones for default" in told
+
+
+@pytest.mark.loopback
+def test_a_type_without_a_price_is_named_and_that_is_no_failure(
+    tmp_path: Path, capsys: Out, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(BotoPrices, "on_demand", lambda *_: {"m5.large": 0.1})
+    assert catalog("build", "--embedded", "-o", str(tmp_path / "c.json.gz")) == 0
+    assert "types without on-demand price: a1.2xlarge, a1.4xlarge, a1.large and 1362 more" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("action", ["build", "prices"])
+def test_where_nothing_can_be_written_nobody_is_asked(
+    action: str, tmp_path: Path, capsys: Out, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "cli.catalog.opened", lambda *_, **__: pytest.fail("the account is asked though nothing can be written")
+    )
+    assert catalog(action, "-o", str(tmp_path / "none" / "c.json")) == 1
+    assert "c.json: its folder does not exist: name another file with -o, or `-`" in capsys.readouterr().err
+    assert catalog(action, "-o", str(tmp_path)) == 1
+    assert "is a folder" in capsys.readouterr().err
+    (tmp_path / "c.json").touch()
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    assert catalog(action, "-o", str(tmp_path / "c.json")) == 1
+    assert "c.json: cannot be written" in capsys.readouterr().err
+
+
+@pytest.mark.loopback
+def test_a_disk_that_is_full_is_said(capsys: Out) -> None:
+    assert catalog("prices", "--embedded", "-o", "/dev/full") == 1
+    assert "/dev/full: No space left on device: name another file with -o" in capsys.readouterr().err
+
+
+def test_a_program_reads_the_catalogue_or_one_type_of_it(tmp_path: Path, capsys: Out) -> None:
+    path = tmp_path / "c.json"
+    path.write_text(json.dumps(CATALOGUE))
+    assert catalog("show", str(path), "-o", "json") == 0
+    whole = json.loads(capsys.readouterr().out)
+    names = [one["name"] for one in whole["instanceTypes"]]
+    assert (whole["region"], names) == (CATALOGUE["region"], [one["name"] for one in CATALOGUE["instanceTypes"]])
+    assert catalog("show", str(path), names[-1], "-o", "json") == 0
+    assert [one["name"] for one in json.loads(capsys.readouterr().out)["instanceTypes"]] == names[-1:]
+    assert catalog("show", str(path), "x9.large", "-o", "json") == 1
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.loopback
+def test_what_cannot_be_read_is_said(tmp_path: Path, capsys: Out) -> None:
     (tmp_path / "pod.yaml").write_text("apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n")
     assert catalog("build", "--embedded", "-o", "-", "-f", str(tmp_path / "pod.yaml")) == 1
     assert "holds no EC2NodeClass" in capsys.readouterr().err
-    assert catalog("prices", "--embedded", "-o", str(tmp_path / "none" / "prices.json")) == 1
-    assert "No such file or directory" in capsys.readouterr().err
     assert catalog("show", str(tmp_path / "none.json.gz")) == 1
     assert "check the path" in capsys.readouterr().err
 

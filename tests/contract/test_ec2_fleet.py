@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from shared.errors import Gone, Invalid
-from shared.model.ec2 import AllocationStrategy, FleetResult
+from shared.model.ec2 import AllocationStrategy, FleetResult, PlacementGroup
 from tests.contract.asking import CLUSTER, NAME, TAGS, first, request, with_overrides
 from tests.contract.memory_face import Face
 
@@ -188,3 +188,39 @@ def test_an_instance_has_the_tags_it_was_started_with(aws: Face) -> None:
     instance = aws.ec2.describe_instance(result.instances[0].instance_id)
     assert set(TAGS) <= set(instance.tags)
     assert instance.tag("aws:ec2:fleet-id") == result.fleet_id
+
+
+def shaped(aws: Face, kind: str, **wanted: object) -> FleetResult:
+    """Ask for one of *kind* as a template wants it that differs from the usual one by *wanted*."""
+    asked = request(aws, kind)
+    usual = aws.cloud.templates.find(NAME)
+    template = msgspec.structs.replace(usual, name="joiner/shaped", created_at=None, **wanted)
+    aws.ec2.ensure_launch_template(template)
+    assert msgspec.structs.replace(aws.cloud.templates.find(template.name), created_at=None) == template
+    config = msgspec.structs.replace(asked.configs[0], launch_template_name=template.name)
+    return aws.ec2.create_fleet(msgspec.structs.replace(asked, configs=(config,)))
+
+
+@pytest.mark.parametrize(
+    ("kind", "wanted", "code"),
+    [
+        ("c5n.18xlarge", {"efa_interfaces": 1}, ""),
+        ("m5.large", {"efa_interfaces": 1}, "InvalidParameterCombination"),
+        ("c5n.18xlarge", {"efa_interfaces": 2}, "InvalidParameterCombination"),
+        ("m5.xlarge", {"enclaves": True}, ""),
+        ("t3.large", {"enclaves": True}, "UnsupportedOperation"),
+        ("m5.large", {"tenancy": "dedicated"}, ""),
+        ("m5.large", {"placement_group_id": "pg-none"}, "InvalidPlacementGroup.Unknown"),
+        ("m5.large", {"placement_group_id": "pg-1", "partition_number": 2}, ""),
+        ("m5.large", {"placement_group_id": "pg-1", "partition_number": 3}, "InvalidParameterValue"),
+        ("t3.large", {"placement_group_id": "pg-2"}, "InvalidParameterCombination"),
+    ],
+)
+def test_a_machine_is_as_its_template_wants_it_or_is_not(
+    aws: Face, kind: str, wanted: dict[str, object], code: str
+) -> None:
+    aws.cloud.reservations.add_group(PlacementGroup(group_id="pg-1", strategy="partition", partition_count=2))
+    aws.cloud.reservations.add_group(PlacementGroup(group_id="pg-2", strategy="cluster"))
+    result = shaped(aws, kind, **wanted)
+    assert codes(result) == ([code] if code else [])
+    assert types(result) == ([] if code else [kind])

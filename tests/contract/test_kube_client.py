@@ -1,17 +1,11 @@
 """How the client over HTTP reads answers: each status means one fault, and no answer is never an empty one."""
 
 import socket
-import ssl
 from base64 import b64encode
-from datetime import UTC, datetime, timedelta
-from ipaddress import IPv4Address
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from shared.errors import (
     Conflict,
@@ -27,6 +21,7 @@ from shared.errors import (
 from shared.kube.client import KubeClient
 from tests.contract.kube_canned import Canned, answer
 from tests.contract.kube_front import listed, serve
+from tests.contract.tls import authority_of, tls_of
 
 pytestmark = pytest.mark.loopback
 
@@ -146,33 +141,10 @@ def test_an_authority_that_is_none_says_nothing(server: str) -> None:
         KubeClient(server.replace("http:", "https:"), certificate_authority=authority).read("/api/v1/nodes/a")
 
 
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A key and a certificate for 127.0.0.1 that is its own authority, in one file."""
-    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "joiner")])
-    made = (
-        x509.CertificateBuilder(name, name, key.public_key(), 1)
-        .not_valid_before(datetime(2020, 1, 1, tzinfo=UTC))
-        .not_valid_after(datetime(2120, 1, 1, tzinfo=UTC))
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(IPv4Address("127.0.0.1"))]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    file = tmp_path_factory.mktemp("tls") / "server.pem"
-    form, plain = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    pem = serialization.Encoding.PEM
-    file.write_bytes(key.private_bytes(pem, form, plain) + made.public_bytes(pem))
-    return file
-
-
 def test_a_server_is_trusted_by_the_authority_that_was_given(server: str, certificate: Path) -> None:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate)
-    text = certificate.read_bytes()
-    authority = b64encode(text[text.index(b"-----BEGIN CERTIFICATE") :]).decode()
-    for endpoint in serve(Canned, context):
+    for endpoint in serve(Canned, tls_of(certificate)):
         assert endpoint.startswith("https:")
-        assert KubeClient(endpoint, certificate_authority=authority).read("/api/v1/nodes/a") == b"{}"
+        assert KubeClient(endpoint, certificate_authority=authority_of(certificate)).read("/api/v1/nodes/a") == b"{}"
         with pytest.raises(Unreachable):
             KubeClient(endpoint).read("/api/v1/nodes/a")
     assert server.startswith("http:")

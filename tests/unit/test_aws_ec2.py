@@ -9,7 +9,7 @@ from botocore.stub import Stubber
 
 from shared.aws.clients import Clients, Patience
 from shared.aws.ec2 import BotoEc2
-from shared.errors import Gone, Invalid, Throttled, Unreachable
+from shared.errors import Gone, InsufficientCapacity, Invalid, Throttled, Unreachable
 from shared.model.ec2 import FleetRequest, LaunchTemplate
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -138,11 +138,18 @@ def test_only_a_missing_template_makes_a_fleet_gone(ec2: BotoEc2, script: Script
         ec2.create_fleet(FLEET)
 
 
-def test_whatever_else_a_fleet_misses_is_invalid(ec2: BotoEc2, script: Script) -> None:
-    script.refuses("create_fleet", "InvalidSubnetID.NotFound", patience="once")
+@pytest.mark.parametrize("code", ["InvalidSubnetID.NotFound", "AuthFailure.ServiceLinkedRoleCreationNotPermitted"])
+def test_whatever_else_a_fleet_misses_is_invalid(ec2: BotoEc2, script: Script, code: str) -> None:
+    script.refuses("create_fleet", code, patience="once")
     with pytest.raises(Invalid) as raised:
         ec2.create_fleet(FLEET)
-    assert raised.value.code == "InvalidSubnetID.NotFound"
+    assert raised.value.code == code
+
+
+def test_that_there_is_no_capacity_at_all_is_told_apart(ec2: BotoEc2, script: Script) -> None:
+    script.refuses("create_fleet", "InsufficientInstanceCapacity", patience="once")
+    with pytest.raises(InsufficientCapacity):
+        ec2.create_fleet(FLEET)
 
 
 def test_spot_prices_are_asked_for_from_now_on(ec2: BotoEc2, script: Script) -> None:

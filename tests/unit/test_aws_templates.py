@@ -32,6 +32,7 @@ def test_a_plain_template_says_this_and_no_more() -> None:
                 "InstanceMetadataTags": "disabled",
             },
             "NetworkInterfaces": [{"DeviceIndex": 0, "Groups": ["sg-1", "sg-2"]}],
+            "Placement": {"Tenancy": "default"},
         },
     }
 

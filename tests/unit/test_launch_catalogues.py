@@ -40,6 +40,14 @@ def test_old_prices_do_not_make_a_new_catalogue_due() -> None:
     assert not is_due(msgspec.structs.replace(before, catalogue=old), before)
 
 
+def test_a_catalogue_that_was_made_without_on_demand_prices_is_made_anew() -> None:
+    some = Cluster(taken_at=NOW, node_classes=(node_class(),))
+    for prices, due in ((MARKET.on_demand, False), ({}, True)):
+        market = msgspec.structs.replace(MARKET, on_demand=prices)
+        before = msgspec.structs.replace(some, catalogue=catalogue(some, INFOS, market, KNOBS))
+        assert is_due(before, some) is due
+
+
 @pytest.mark.parametrize(
     ("was", "now", "due"),
     [

@@ -133,6 +133,17 @@ def test_an_answer_that_was_not_told_is_told_not_asked_again() -> None:
     assert again.group.name != launch.group.name
 
 
+def test_a_claim_that_comes_again_under_its_name_is_launched_anew() -> None:
+    [launch] = plan_launches(cluster(claim("a"), claim("b"))).launches
+    anew = claim("a", meta=msgspec.structs.replace(claim("a").meta, uid="another"))
+    for group in (answered(launch.group, 2), launch.group):
+        plan = plan_launches(cluster(anew, launch_groups=(group,)))
+        assert plan.answered == ()
+        assert [one.group.claims for one in plan.launches] == [("a",)]
+        assert plan.launches[0].group.name != launch.group.name
+        assert outcome(group, cluster(anew)).actions == ()
+
+
 @pytest.mark.parametrize(
     ("change", "reason", "final"),
     [

@@ -16,7 +16,7 @@ from shared.model.cluster import Cluster
 from shared.model.ec2 import CapacityReservation, Image, PlacementGroup, SecurityGroup, Selector, Subnet
 from shared.model.nodeclasses import EC2NodeClass
 from shared.model.objects import Condition
-from tests.unit.launch_cases import INFOS, MARKET, NOW, SUBNETS, later, node_class
+from tests.unit.launch_cases import INFOS, MARKET, NOW, SUBNETS, later, node_class, types
 
 FOUND = Found(
     subnets=SUBNETS,
@@ -148,7 +148,7 @@ def test_an_alias_is_parameters(term: Selector, name: str, count: int) -> None:
 
 
 def test_the_catalogue_is_made_anew_when_it_is_old_or_a_class_changed() -> None:
-    made = Catalogue(region="r", instance_types=(), priced_at=NOW)
+    made = Catalogue(region="r", instance_types=tuple(types().values()), priced_at=NOW)
     before = Cluster(taken_at=NOW, node_classes=(node_class(),), catalogue=made)
     moved = node_class(resolved_subnets=(Subnet(subnet_id="s", zone="z", zone_id="i", available_ip_count=1),))
     assert not is_due(before, before)

@@ -5,11 +5,16 @@ from typing import Any
 import msgspec
 import pytest
 
+from shared.aws.ec2_dry_runs import run_call
+from shared.aws.ec2_templates import launch_template_call
 from shared.launch.probes import probe, refusal_findings, rehearsal_key
 from shared.model import labels
-from shared.model.ec2 import ConnectionTracking, NetworkInterface, PlacementGroup, Refusal
+from shared.model.ec2 import ConnectionTracking, NetworkInterface, PlacementGroup, Refusal, Selector
 from shared.model.nodeclasses import ResolvedImage
-from shared.model.requirements import Requirement, requirements
+from shared.model.nodepools import NodePool
+from shared.model.nodes import NodeClassRef
+from shared.model.objects import Meta
+from shared.model.requirements import Requirement, requirement, requirements
 from tests.unit.launch_cases import FACTS, SUBNETS, node_class, types
 
 GPU = "karpenter.k8s.aws/instance-gpu-count"
@@ -150,3 +155,33 @@ def test_a_profile_of_the_classes_own_is_named_as_such() -> None:
 @pytest.mark.parametrize("code", ["Unsupported", "InsufficientInstanceCapacity", "VcpuLimitExceeded"])
 def test_what_is_of_this_one_question_only_keeps_nobody_from_launching(code: str) -> None:
     assert refusal_findings(node_class(), (Refusal(action="RunInstances", code=code, message="x"),)) == ()
+
+
+def test_the_placement_group_that_only_the_catalogue_knows_is_asked_about() -> None:
+    group = requirement("karpenter.k8s.aws/placement-group-id", "In", ("pg-1",))
+    some = [
+        msgspec.structs.replace(one, requirements=requirements((*one.requirements, group))) for one in types().values()
+    ]
+    asked = probe(node_class(placement_group_selector=Selector(name="rack")), FACTS, some)
+    assert asked is not None
+    assert asked.template.placement_group_id == "pg-1"
+    call = run_call(asked, launch_template_call(asked.template, "us-east-1")["LaunchTemplateData"], "subnet-a")
+    assert call["Placement"] == {"Tenancy": "default", "GroupId": "pg-1"}
+
+
+@pytest.mark.parametrize(
+    ("name", "allowed", "tenancy"),
+    [
+        ("default", ("dedicated",), "dedicated"),
+        ("default", ("default", "dedicated"), "default"),
+        ("other", ("dedicated",), "default"),
+    ],
+)
+def test_hardware_of_ones_own_is_asked_about_where_a_pool_of_the_class_wants_it(
+    name: str, allowed: tuple[str, ...], tenancy: str
+) -> None:
+    wanted = requirements((requirement(labels.TENANCY, "In", allowed),))
+    pool = NodePool(meta=Meta(name="p"), node_class=NodeClassRef(name=name), requirements=wanted)
+    asked = probe(node_class(), FACTS, types().values(), [pool])
+    assert asked is not None
+    assert asked.template.tenancy == tenancy

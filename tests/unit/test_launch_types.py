@@ -82,7 +82,13 @@ def test_pods_per_core_caps_even_max_pods() -> None:
         ({}, 20),
         ({"block_devices": (BlockDevice(device_name="/dev/xvda", volume_size_gib=80),)}, 80),
         ({"block_devices": (BlockDevice(device_name="/dev/sdb", volume_size_gib=80),)}, 20),
-        ({"block_devices": (BlockDevice(device_name="/dev/sdb", volume_size_gib=80),), "root_device": "/dev/sdb"}, 80),
+        (
+            {
+                "block_devices": (BlockDevice(device_name="/dev/sdb", volume_size_gib=80),),
+                "root_devices": ("/dev/sdb",),
+            },
+            80,
+        ),
         ({"block_devices": (BlockDevice(device_name="x", volume_size_gib=7),), "ami_family": "Custom"}, 7),
     ],
 )

@@ -93,6 +93,14 @@ def test_what_is_right_is_not_complained_about(spec: dict[str, Any]) -> None:
             },
             ("volumeInitializationRate: needs a snapshotID", "a is mapped twice"),
         ),
+        (
+            {
+                "blockDeviceMappings": [
+                    {"deviceName": name, "rootVolume": True, "ebs": {"volumeSize": "9Gi"}} for name in ("a", "b")
+                ]
+            },
+            ("spec.blockDeviceMappings: a and b are rootVolume: mark one of them",),
+        ),
         ({"networkInterfaces": [{"interfaceType": "efa-only"}]}, ("card 0 and device 0, is not of type interface",)),
         ({"networkInterfaces": [{}, {}]}, ("device 0 of card 0 is named twice",)),
         (
@@ -236,3 +244,42 @@ def test_two_zones_are_advised() -> None:
         assert list(advice(node_class(userData=own))) == []
     broken = {"userData": "[", "amiSelectorTerms": [{"alias": "bottlerocket@latest"}]}
     assert list(advice(node_class(**broken))) == []
+
+
+def device(**ebs: Any) -> dict[str, Any]:
+    return {"blockDeviceMappings": [{"deviceName": "a", "ebs": {"volumeSize": "9Gi"} | ebs}]}
+
+
+RESERVATION = {"tags": {"a": "b"}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ({"metadataOptions": {"httpEndpoint": "on"}}, "httpEndpoint: 'on': write enabled or disabled"),
+        ({"metadataOptions": {"httpProtocolIPv6": "on"}}, "httpProtocolIPv6: 'on': write enabled"),
+        ({"metadataOptions": {"httpTokens": "maybe"}}, "httpTokens: 'maybe': write required or optional"),
+        ({"cpuOptions": {"nestedVirtualization": "yes"}}, "nestedVirtualization: 'yes'"),
+        ({"instanceStorePolicy": "RAID1"}, "instanceStorePolicy: 'RAID1': write RAID0"),
+        ({"connectionTracking": {}}, "connectionTracking: says nothing"),
+        ({"networkInterfaces": [{}, {"deviceIndex": 1, "interfaceType": "efa"}]}, "[1].interfaceType: 'efa'"),
+        ({"networkInterfaces": [{}, {"networkCardIndex": -1}]}, "networkInterfaces[1].networkCardIndex: -1"),
+        ({"networkInterfaces": [{}, {"deviceIndex": -1}]}, "networkInterfaces[1].deviceIndex: -1"),
+        ({"networkInterfaces": [{"deviceIndex": n} for n in range(151)]}, "networkInterfaces: has 151 entries"),
+        (device(volumeType="gp9"), "blockDeviceMappings[0].ebs.volumeType: 'gp9'"),
+        (device(volumeSize="70Ti"), "volumeSize in GiB: 71,680: write 1 to 59,605"),
+        (device(volumeSize="0"), "volumeSize in GiB: 0: write 1"),
+        (device(snapshotID="snap-1", volumeInitializationRate=50), "volumeInitializationRate: 50: write 100 to 300"),
+        ({"ipPrefixCount": -1}, "spec.ipPrefixCount: -1"),
+        ({"subnetSelectorTerms": [{"tags": {f"k{n}": "v" for n in range(21)}}]}, "[0].tags: has 21 entries"),
+        ({"subnetSelectorTerms": [{"id": f"subnet-{n}"} for n in range(31)]}, "has 31 entries: write at most 30"),
+        ({"capacityReservationSelectorTerms": [RESERVATION | {"ownerID": "12"}]}, "ownerID: '12' is no account"),
+        ({"capacityReservationSelectorTerms": [{"instanceMatchCriteria": "maybe"}]}, "'maybe': write open or targeted"),
+        ({"amiSelectorTerms": [{"alias": "al2023@" + "1" * 40}]}, "alias: is longer than 30"),
+        ({"placementGroupSelector": {"id": "rack"}}, "placementGroupSelector.id: 'rack' is no id"),
+    ],
+)
+def test_a_value_that_is_none_of_those_allowed_is_named(spec: dict[str, Any], words: str) -> None:
+    [(reason, message)] = found(**spec)
+    assert reason == "ValidationFailed"
+    assert words in message
