@@ -47,10 +47,10 @@ def create_node_claim(action: CreateNodeClaim, kube: Kube) -> None:
 
 
 def patch_metadata(action: PatchMetadata, kube: Kube) -> None:
-    """Merge labels and annotations, replace finalizers and owners."""
+    """Merge labels and annotations, take labels away, replace finalizers and owners."""
     metadata: dict[str, object] = {}
-    if action.labels:
-        metadata["labels"] = dict(action.labels)
+    if action.labels or action.unlabelled:
+        metadata["labels"] = dict.fromkeys(action.unlabelled) | dict(action.labels)
     if action.annotations:
         metadata["annotations"] = dict(action.annotations)
     if action.finalizers is not None:
@@ -75,6 +75,8 @@ def patch_status(action: PatchStatus, kube: Kube) -> None:
 def taint_node(action: TaintNode, kube: Kube) -> None:
     """Replace the taints."""
     metadata: dict[str, object] = {"labels": dict(action.labels)} if action.labels else {}
+    if action.annotations:
+        metadata["annotations"] = dict(action.annotations)
     spec = {"taints": [taint_object(taint) for taint in action.taints]}
     patch_object(kube, path_of("Node", action.name), action.resource_version, metadata, spec=spec)
 

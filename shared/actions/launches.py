@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from shared.errors import Conflict, Gone, Invalid
+from shared.errors import Conflict, Gone, InsufficientCapacity, Invalid
 from shared.model.action import LaunchInstances
 from shared.model.cluster import LaunchGroup
 from shared.model.ec2 import FleetError, FleetResult
@@ -18,8 +18,8 @@ KEPT_FOR: Final = timedelta(hours=24)
 def launch(action: LaunchInstances, world: World, fence: Fence | None) -> LaunchGroup:
     """Send the group's request, as it was first written down; answer the group with EC2's answer.
 
-    A request that EC2 refuses as wrong is an answer too: it is written down as an error, so that the claims can be
-    told and are not asked for again and again.
+    A request that EC2 refuses as wrong, or as a whole for want of capacity, is an answer too: it is written down as an
+    error, so that the claims can be told and are not asked for again and again.
 
     Raises:
         Conflict: the lease was lost before the group was written down: nothing was sent.
@@ -63,7 +63,9 @@ def _send(group: LaunchGroup, world: World) -> FleetResult:
         return _ask(group, world)
     except Invalid as refused:
         error = FleetError(code=refused.code or "LaunchFailed", message=str(refused))
-        return FleetResult(fleet_id="", errors=(error,))
+    except InsufficientCapacity as refused:
+        error = FleetError(code="InsufficientInstanceCapacity", message=str(refused))
+    return FleetResult(fleet_id="", errors=(error,))
 
 
 def _ask(group: LaunchGroup, world: World) -> FleetResult:

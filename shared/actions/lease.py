@@ -13,11 +13,17 @@ from typing import Final
 import msgspec
 
 from shared.errors import Conflict, Fault
+from shared.model.action import Action, CreateNodeClaim, LaunchInstances
 from shared.ports import Fence, Row, Table, World
 
 KIND: Final = "lease"
 LASTS: Final = timedelta(seconds=60)
 """Longer than a function of the tick may run, so that its end is the holder's death."""
+
+NEVER: Final = datetime.min.replace(tzinfo=UTC)
+"""Until when a lease is held that was given back: for whoever comes, whatever their clock says."""
+TRUSTED: Final = timedelta(seconds=5)
+"""So long after a look at the lease claims are created without another."""
 
 
 class Holding(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,6 +57,37 @@ def holds(table: Table, fence: Fence) -> bool:
     return row is not None and row.version == fence.version
 
 
+class Guard:
+    """What a fence guards: launches, and claims that will be launched.
+
+    A launch is never sent before a look at the lease, and what is written down for it carries the fence besides. Before
+    a claim the last look will do for a moment: what comes of claims is launched under the fence again.
+    """
+
+    def __init__(self, world: World, fence: Fence | None) -> None:
+        """Begin without a look; without *fence* nothing is guarded."""
+        self.fence = fence
+        self._world = world
+        self._looked_at: datetime | None = None
+
+    def lets(self, action: Action) -> bool:
+        """Whether *action* may be performed.
+
+        Raises:
+            Fault: the table did not answer.
+        """
+        if self.fence is None or not isinstance(action, CreateNodeClaim | LaunchInstances):
+            return True
+        now = self._world.clock()
+        is_fresh = self._looked_at is not None and now - self._looked_at < TRUSTED
+        if is_fresh and isinstance(action, CreateNodeClaim):
+            return True
+        if not holds(self._world.table, self.fence):
+            return False
+        self._looked_at = now
+        return True
+
+
 def _acquire(world: World, name: str) -> Fence | None:
     now = world.clock()
     row = world.table.read(KIND, name)
@@ -69,7 +106,7 @@ def _release(world: World, fence: Fence | None) -> None:
     if fence is None:
         return
     try:
-        world.table.write(KIND, fence.name, _body("", world.clock()), version=fence.version)
+        world.table.write(KIND, fence.name, _body("", NEVER), version=fence.version)
     except Fault:
         return  # somebody took it over, or it ends by itself
 
@@ -79,7 +116,7 @@ def _ends(row: Row) -> datetime:
     try:
         return msgspec.json.decode(row.body, type=Holding).until
     except msgspec.DecodeError:
-        return datetime.min.replace(tzinfo=UTC)
+        return NEVER
 
 
 def _body(owner: str, until: datetime) -> str:

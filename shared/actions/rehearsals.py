@@ -15,6 +15,7 @@ from shared.model.action import Action, FollowUp
 from shared.model.cluster import Cluster
 from shared.model.ec2 import ClusterFacts
 from shared.model.nodeclasses import EC2NodeClass
+from shared.model.objects import Problem
 from shared.ports import World
 
 REMEMBERED: Final = timedelta(minutes=30)
@@ -23,24 +24,31 @@ AGAIN: Final = timedelta(minutes=5)
 _KEPT: Final = timedelta(days=1)
 
 
-def rehearse(cluster: Cluster, world: World) -> tuple[Action, ...]:
+def rehearse(cluster: Cluster, world: World, problems: list[Problem]) -> tuple[Action, ...]:
     """Ask EC2 about each node class that is ready, or was refused, and was not asked about lately; say whom to wake.
 
-    A fault is no answer: the next invocation asks again. A deployment that only plans asks nothing.
+    A fault is no answer, and joins *problems*: the next invocation asks again. A deployment that only plans asks
+    nothing, nor does one that does not want to.
     """
     facts = cluster.facts
-    if facts is None or world.settings.mode != "active":
+    if facts is None or world.settings.mode != "active" or world.settings.disable_dry_run == "true":
         return ()
-    changed = [one.name for one in cluster.node_classes if _has_changed(one, cluster, facts, world)]
+    changed = [one.name for one in cluster.node_classes if _has_changed(one, cluster, facts, world, problems)]
     why = f"EC2 answers otherwise about EC2NodeClass {', '.join(changed)}"
     return (FollowUp(function="catalog", after=timedelta(), why=why),) if changed else ()
 
 
-def _has_changed(one: EC2NodeClass, cluster: Cluster, facts: ClusterFacts, world: World) -> bool:
+def _has_changed(
+    one: EC2NodeClass, cluster: Cluster, facts: ClusterFacts, world: World, problems: list[Problem]
+) -> bool:
     try:
         return _asked(one, cluster, facts, world)
-    except (Fault, ValueError):
-        return False
+    except Fault as fault:
+        message = f"EC2 could not be asked what it would refuse: {type(fault).__name__}: {fault}"
+        problems.append(Problem(kind="EC2NodeClass", name=one.name, message=message))
+    except ValueError:
+        pass  # its user data: catalog says so
+    return False
 
 
 def _asked(one: EC2NodeClass, cluster: Cluster, facts: ClusterFacts, world: World) -> bool:
@@ -56,7 +64,7 @@ def _asked(one: EC2NodeClass, cluster: Cluster, facts: ClusterFacts, world: Worl
     if not (one.is_ready() or before) or (known is not None and world.clock() < known.again_at):
         return False
     types = cluster.catalogue.types_for(one.name) if cluster.catalogue is not None else ()
-    asked = probe(one, facts, types)
+    asked = probe(one, facts, types, cluster.node_pools)
     if asked is None:
         return False
     refusals = world.ec2.refusals(asked)

@@ -7,10 +7,10 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 
 from shared.disruption.budgets import is_going
+from shared.disruption.prices import PriceList
 from shared.lifecycle.guards import Guards, guards_of
-from shared.model.catalogue import Catalogue
 from shared.model.cluster import Cluster
-from shared.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODEPOOL, ZONE
+from shared.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODEPOOL
 from shared.model.nodepools import NodePool
 from shared.model.nodes import Node, NodeClaim
 from shared.model.pods import Pod
@@ -65,6 +65,16 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
         """USD per hour for each unit of disruption."""
         return self.price_usd_per_hour / self.reschedule_cost
 
+    @property
+    def capacity_type(self) -> str:
+        """As its label says."""
+        return self.node.meta.label(CAPACITY_TYPE)
+
+    @property
+    def instance_type(self) -> str:
+        """As its label says."""
+        return self.node.meta.label(INSTANCE_TYPE)
+
     def is_empty(self) -> bool:
         """Whether there is no pod that it costs anything to move."""
         return self.reschedule_cost <= 1.0
@@ -78,6 +88,9 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
     pools: Mapping[str, NodePool]
     guards: Guards
     nominated: frozenset[str]
+    prices: PriceList
+    unread: Mapping[str, str]
+    """By Node, a pod there that cannot be read."""
 
     @property
     def now(self) -> datetime:
@@ -93,7 +106,17 @@ def field_of(cluster: Cluster, nominated: frozenset[str] = frozenset()) -> Field
         pools={pool.name: pool for pool in cluster.node_pools if pool.node_class.is_supported()},
         guards=guards_of(cluster.budgets),
         nominated=nominated,
+        prices=PriceList(cluster.catalogue),
+        unread=_unread(cluster),
     )
+
+
+def _unread(cluster: Cluster) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for one in sorted(cluster.problems):
+        if one.kind == "Pod" and one.node:
+            found.setdefault(one.node, one.name)
+    return found
 
 
 def assess(state: StateNode, field: Field, class_: Class = "graceful") -> Candidate | Blocked:
@@ -105,9 +128,9 @@ def assess(state: StateNode, field: Field, class_: Class = "graceful") -> Candid
     if node is None or claim is None or pool is None:
         name = state.meta.label(NODEPOOL)
         return Blocked(node=state.name, reason="NodePoolNotFound", message=f"NodePool not found (NodePool={name})")
-    unread = sorted(one.name for one in field.cluster.problems if one.kind == "Pod" and one.node == node.name)
-    if unread:
-        return Blocked(node=state.name, reason="PodUnreadable", message=f"pod {unread[0]} cannot be read")
+    if node.name in field.unread:
+        message = f"pod {field.unread[node.name]} cannot be read"
+        return Blocked(node=state.name, reason="PodUnreadable", message=message)
     objection = pods_in_the_way(state.pods, field.guards, field.now)
     if objection and not (class_ == "eventual" and claim.termination_grace_period is not None):
         return Blocked(node=state.name, reason=objection[0], message=objection[1])
@@ -117,7 +140,7 @@ def assess(state: StateNode, field: Field, class_: Class = "graceful") -> Candid
         claim=claim,
         pool=pool,
         reschedulable=tuple(pod for pod in state.pods if pod.is_reschedulable()),
-        price_usd_per_hour=price(state, pool, field.cluster.catalogue),
+        price_usd_per_hour=field.prices.price(state.meta, pool.node_class.name),
     )
 
 
@@ -136,15 +159,6 @@ def pods_in_the_way(pods: Iterable[Pod], guards: Guards, now: datetime) -> tuple
         if refusal := guards.refusal(pod, now):
             return "PodBlocksEviction", refusal
     return None
-
-
-def price(state: StateNode, pool: NodePool, catalogue: Catalogue | None) -> float:
-    """Answer the price of the first offering that the node's labels name, available or not; 0 if there is none."""
-    meta = state.meta
-    types = catalogue.types_for(pool.node_class.name, pool.name) if catalogue is not None else ()
-    offerings = next((one.offerings for one in types if one.name == meta.label(INSTANCE_TYPE)), ())
-    wanted = (meta.label(ZONE), meta.label(CAPACITY_TYPE))
-    return next((one.price_usd_per_hour for one in offerings if (one.zone, one.capacity_type) == wanted), 0.0)
 
 
 _Objection: TypeAlias = tuple[str, str] | None

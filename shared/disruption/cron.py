@@ -1,10 +1,10 @@
-"""Schedules of disruption budgets: cron in robfig's dialect, in UTC.
+"""Schedules of disruption budgets: cron in robfig's dialect, in UTC unless something else is asked for.
 
 Five fields or a descriptor. Every field is expanded here by robfig's rules, and cronsim, whose dialect is another,
 is given plain lists of numbers. Known difference: a date that never comes is an error here, not always.
 """
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final
 
 import msgspec
@@ -41,18 +41,21 @@ _FIELDS: Final = (
 )
 
 
-def is_open(schedule: str, duration: timedelta, now: datetime) -> bool:
+def is_open(schedule: str, duration: timedelta, now: datetime, zone: tzinfo = UTC) -> bool:
     """Whether a hit of *schedule* lies in the last *duration*: open at the hit itself, closed when it is over.
+
+    The schedule is what clocks in *zone* show. A time that a change of clocks skips is taken to be right after it, one
+    that comes twice comes the first time; a duration is what passes, whatever clocks show.
 
     Raises:
         ValueError: *schedule* is not valid, or never comes.
     """
     plain = plain_schedule(schedule)
     try:
-        opened = next(CronSim(plain, now - duration))
+        opened = next(CronSim(plain, (now - duration).astimezone(zone)))
     except (CronSimError, StopIteration, OverflowError):
         raise ValueError(f"schedule {schedule!r} never comes") from None
-    return opened <= now
+    return opened.astimezone(UTC) <= now
 
 
 def plain_schedule(schedule: str) -> str:

@@ -1,16 +1,11 @@
-"""Proposals: a disruption in two calls, without a memory.
+"""Proposals, as the cluster shows them: a taint keeps pods from the Node, a condition of its claim says why."""
 
-The first taints the Node and says why on the claim; a later one looks again and either deletes the claim or takes
-both back. What was begun and never finished is taken back too.
-"""
-
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
 import msgspec
 
 from shared.disruption.budgets import is_going
-from shared.disruption.candidates import Candidate
 from shared.model.action import Action, PatchStatus, TaintNode
 from shared.model.conditions import conditions_json, with_condition, without_condition
 from shared.model.labels import DISRUPTED_TAINT
@@ -19,8 +14,6 @@ from shared.model.objects import Condition, condition
 from shared.model.state import StateNode
 from shared.model.taints import DISRUPTED
 
-VALIDATION: Final = timedelta(seconds=5)
-"""How long a proposal stands before it is looked at again."""
 CONDITION: Final = "DisruptionReason"
 
 
@@ -30,39 +23,41 @@ def reason_of(claim: NodeClaim | None) -> str:
     return known.reason if known is not None and known.status == "True" else ""
 
 
-def propose(candidate: Candidate, reason: str, now: datetime) -> tuple[Action, ...]:
-    """Taint, and say why; on a proposal that stands but has lost its taint, time begins again."""
-    taints = _taint(candidate.state, f"proposed for disruption: {reason}", tainted=True)
-    known = without_condition(candidate.claim.conditions, CONDITION)
-    generation = candidate.claim.meta.generation
-    new = with_condition(known, CONDITION, "True", reason, reason, now, generation)
-    return (*taints, _write(candidate.claim, new, f"proposed for disruption: {reason}"))
+def mark(state: StateNode, reason: str, now: datetime) -> tuple[Action, ...]:
+    """Taint the Node, and say why on the claim; where half of that was lost, time begins again."""
+    claim = state.claim
+    if claim is None:
+        return ()
+    why = f"proposed for disruption: {reason}"
+    known = without_condition(claim.conditions, CONDITION)
+    new = with_condition(known, CONDITION, "True", reason, reason, now, claim.meta.generation)
+    return (*_taint(state, why, tainted=True), _write(claim, new, why))
 
 
-def is_standing(candidate: Candidate, reason: str) -> bool:
-    """Whether taint and reason are both there."""
-    return reason_of(candidate.claim) == reason and DISRUPTED in candidate.node.taints
+def marked_since(state: StateNode, reason: str) -> datetime | None:
+    """Answer since when taint and *reason* are both there; None: they are not."""
+    if state.node is None or state.claim is None or DISRUPTED not in state.node.taints:
+        return None
+    known = condition(state.claim.conditions, CONDITION)
+    return known.since if reason_of(state.claim) == reason and known is not None else None
 
 
-def is_mature(candidate: Candidate, now: datetime) -> bool:
-    """Whether the proposal has stood long enough to be decided."""
-    known = condition(candidate.claim.conditions, CONDITION)
-    return known is not None and known.since is not None and now - known.since >= VALIDATION
+def is_touched(state: StateNode) -> bool:
+    """Whether a taint or a reason is there, and the node is not going yet."""
+    tainted = state.node is not None and DISRUPTED in state.node.taints
+    return (tainted or bool(reason_of(state.claim))) and not is_going(state)
 
 
-def roll_back(state: StateNode, reasons: frozenset[str]) -> tuple[Action, ...]:
-    """Take back what a proposal for one of *reasons*, or for none, has left on a node that stays."""
+def unmark(state: StateNode) -> tuple[Action, ...]:
+    """Take back taint and reason from a node that stays."""
     node, claim = state.node, state.claim
     if node is None or claim is None or is_going(state):
         return ()
-    reason = reason_of(claim)
-    if reason and reason not in reasons:
-        return ()
-    taints = _taint(state, "it is not disrupted after all", tainted=False)
-    if not reason or not state.is_initialized():
+    why = "it is not disrupted after all"
+    taints = _taint(state, why, tainted=False)
+    if not reason_of(claim) or not state.is_initialized():
         return taints
-    rest = without_condition(claim.conditions, CONDITION)
-    return (*taints, _write(claim, rest, "it is not disrupted after all"))
+    return (*taints, _write(claim, without_condition(claim.conditions, CONDITION), why))
 
 
 def _taint(state: StateNode, why: str, *, tainted: bool) -> tuple[TaintNode, ...]:

@@ -1,11 +1,10 @@
-"""What a sweep says of every node, and what it does."""
+"""What a sweep says of every node."""
 
 from typing import Literal, TypeAlias
 
 import msgspec
 
 from shared.disruption.candidates import Blocked
-from shared.model.action import Action
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,14 +46,3 @@ class Disrupted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Verdict: TypeAlias = Blocked | Kept | Disrupted
-
-
-class Sweep(msgspec.Struct, frozen=True, kw_only=True):
-    """One look at all nodes; a verdict for each, sorted by the node's name."""
-
-    actions: tuple[Action, ...] = ()
-    verdicts: tuple[Verdict, ...] = ()
-
-    def disrupted(self) -> tuple[str, ...]:
-        """Answer the names of the nodes that go."""
-        return tuple(one.node for one in self.verdicts if isinstance(one, Disrupted))

@@ -4,6 +4,8 @@ from datetime import datetime
 
 import msgspec
 
+from shared.model.labels import PLACEMENT_GROUP
+from shared.model.objects import Pairs
 from shared.model.requirements import Requirements
 from shared.model.resources import MEMORY, Resources, resources
 
@@ -41,6 +43,14 @@ class InstanceType(msgspec.Struct, frozen=True, kw_only=True):
     """Sorted by zone, then capacity type."""
     is_overlaid: bool = False
     """Some of its capacity is that of a NodeOverlay."""
+    kube_reserved: Pairs = ()
+    """As the machine is told, where spec.kubelet has expressions for it; else it says these itself."""
+    system_reserved: Pairs = ()
+
+    @property
+    def group_id(self) -> str:
+        """The placement group that it would be started in, "" if in none."""
+        return next(iter(self.requirements[PLACEMENT_GROUP].values), "")
 
     @property
     def allocatable(self) -> Resources:
@@ -101,12 +111,15 @@ class UnavailableOffering(msgspec.Struct, frozen=True, kw_only=True, gc=False, o
     until: datetime
     subnet_id: str = ""
     """If given, no offering is meant, but that subnet alone: others of its zone may have addresses."""
+    group_id: str = ""
+    """If given, only launches into that placement group are meant."""
 
-    def covers(self, instance_type: str, offering: Offering, now: datetime) -> bool:
-        """Whether *offering* is not to be tried at *now*."""
+    def covers(self, instance_type: str, offering: Offering, now: datetime, group_id: str = "") -> bool:
+        """Whether *offering* is not to be tried at *now*, by launches into the placement group *group_id*."""
         return (
             now < self.until
             and not self.subnet_id
+            and self.group_id in ("", group_id)
             and self.capacity_type in ("", offering.capacity_type)
             and self.instance_type in ("", instance_type)
             and self.zone in ("", offering.zone)

@@ -13,6 +13,7 @@ InstanceState: TypeAlias = Literal["pending", "running", "shutting-down", "termi
 AllocationStrategy: TypeAlias = Literal[
     "lowest-price", "price-capacity-optimized", "capacity-optimized-prioritized", "prioritized"
 ]
+Tenancy: TypeAlias = Literal["default", "dedicated"]
 Tags: TypeAlias = tuple[tuple[str, str], ...]
 """Sorted by key."""
 ReservationType: TypeAlias = Literal["", "default", "capacity-block", "interruptible"]
@@ -158,7 +159,14 @@ class LaunchTemplate(msgspec.Struct, frozen=True, kw_only=True):
     """Empty: the primary one only."""
     connection_tracking: ConnectionTracking | None = None
     nested_virtualization: str = ""
+    efa_interfaces: int = 0
+    """One fast interface on each of so many network cards; 0: none. Where *network_interfaces* are said, they count."""
+    enclaves: bool = False
+    """Nitro Enclaves may be run."""
     placement_group_id: str = ""
+    partition_number: int | None = None
+    """Of the placement group; None: EC2 chooses."""
+    tenancy: Tenancy = "default"
     capacity_type: CapacityType = "on-demand"
     """`spot`: spot requests are tagged, which EC2 refuses where there are none. `reserved`: it starts nowhere else."""
     reservation_id: str = ""

@@ -65,8 +65,8 @@ class EC2NodeClass(msgspec.Struct, frozen=True, kw_only=True):
     kubelet_text: str = ""
     """The whole of spec.kubelet as JSON, with the keys that we do not read; "" if it is not written."""
     block_devices: tuple[BlockDevice, ...] = ()
-    root_device: str = ""
-    """Device name of the mapping that is marked rootVolume."""
+    root_devices: tuple[str, ...] = ()
+    """Device names of the mappings that are marked rootVolume: one at most, or the class is refused."""
     instance_store_policy: str = ""
     detailed_monitoring: bool = False
     associate_public_ip_address: bool | None = None

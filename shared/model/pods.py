@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from shared.model.labels import DO_NOT_DISRUPT, FAKE_POD, POD_DELETION_COST
+from shared.model.labels import DO_NOT_DISRUPT, DO_NOT_EVICT, FAKE_POD, POD_DELETION_COST
 from shared.model.objects import Condition, Meta, Pairs, condition
 from shared.model.requirements import Requirements, requirements_from_labels
 from shared.model.resources import NONE, Resources
@@ -155,9 +155,12 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True):
         return any(toleration.tolerates(DISRUPTED) for toleration in self.spec.tolerations)
 
     def is_protected(self, now: datetime) -> bool:
-        """Whether `karpenter.sh/do-not-disrupt` is in force: ``true``, or a duration since the pod started."""
+        """Whether `karpenter.sh/do-not-disrupt` is in force: ``true``, or a duration since the pod started.
+
+        Its older spelling, do-not-evict, holds too if it is ``true``.
+        """
         value = self.meta.annotation(DO_NOT_DISRUPT)
-        if value == "true":
+        if value == "true" or self.meta.annotation(DO_NOT_EVICT) == "true":
             return True
         try:
             lasts = parse_duration(value)

@@ -18,6 +18,8 @@ PODS: Final = "pods"
 NODES: Final = "nodes"
 """The pseudo-resource of NodePool limits."""
 
+_MILLI: Final = 1000
+
 Vector: TypeAlias = tuple[int, ...]
 """Amounts in the order of some `Axes`."""
 
@@ -45,6 +47,11 @@ class Resources(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         for name, amount in other.amounts:
             amounts[name] = amounts.get(name, 0) - amount
         return resources(amounts)
+
+    def without(self, names: Iterable[str]) -> "Resources":
+        """Answer the same without *names*."""
+        left_out = set(names)
+        return Resources(amounts=tuple(one for one in self.amounts if one[0] not in left_out))
 
     def fits(self, available: "Resources") -> bool:
         """Whether every amount is there, and *available* overdrawn nowhere."""
@@ -134,6 +141,24 @@ def _quantity(name: str, amount: int) -> str:
             if amount % 1024**power == 0:
                 return f"{amount // 1024**power}{suffix}"
     return str(amount)
+
+
+_UNITS: Final = tuple((1024**power, f"{letter}i") for power, letter in zip(range(6, 0, -1), "EPTGMK", strict=True))
+
+
+def amount_text(name: str, amount: int, *, is_least: bool = False) -> str:
+    """Write *amount* as a person would, rounded up to a tenth of its unit; down if it is what there is at least.
+
+    >>> amount_text("memory", 524352 * 1024**2), amount_text("cpu", 2500), amount_text("cpu", 250)
+    ('512.1Gi', '2.5', '250m')
+    """
+    if name == CPU:
+        cores = f"{amount // _MILLI}.{amount % _MILLI:03}".rstrip("0").rstrip(".")
+        return f"{amount}m" if 0 < amount < _MILLI else cores
+    is_bytes = name in (MEMORY, STORAGE) or name.startswith("hugepages-")
+    unit, letters = next((one for one in _UNITS if is_bytes and amount >= one[0]), (1, ""))
+    tenths = amount * 10 // unit if is_least else -(-amount * 10 // unit)
+    return f"{tenths // 10}.{tenths % 10}".removesuffix(".0") + letters
 
 
 class Axes(msgspec.Struct, frozen=True, kw_only=True):

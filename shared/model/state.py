@@ -6,13 +6,22 @@ is taken from the claim. A claim without an instance is an in-flight node too: n
 """
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from datetime import datetime
 from hashlib import sha256
 
 import msgspec
 
 from shared.model.cluster import Cluster
-from shared.model.labels import DO_NOT_DISRUPT, HOSTNAME, INITIALIZED, NODEPOOL, NOMINATED_UNTIL, REGISTERED
+from shared.model.labels import (
+    DO_NOT_CONSOLIDATE,
+    DO_NOT_DISRUPT,
+    HOSTNAME,
+    INITIALIZED,
+    NODEPOOL,
+    NOMINATED_UNTIL,
+    REGISTERED,
+)
 from shared.model.nodes import Node, NodeClaim
 from shared.model.objects import Meta, is_true
 from shared.model.pods import Pod
@@ -75,20 +84,23 @@ class StateNode(msgspec.Struct, frozen=True, kw_only=True):
             return self.claim.is_deleting() or is_true(self.claim.conditions, "InstanceTerminating")
         return self.node is not None and self.node.meta.deleted_at is not None
 
-    def is_nominated(self, now: datetime) -> bool:
-        """Whether pods are expected on it."""
+    def nominated_until(self) -> datetime | None:
+        """Answer until when pods are, or were, expected on it; None: they never were."""
+        found: list[datetime] = []
         for owner in (self.node, self.claim):
             text = owner.meta.annotation(NOMINATED_UNTIL) if owner is not None else ""
-            try:
-                if text and parse_instant(text) > now:
-                    return True
-            except ValueError:
-                continue
-        return False
+            with suppress(ValueError):
+                found += [parse_instant(text)] if text else []
+        return max(found, default=None)
+
+    def is_nominated(self, now: datetime) -> bool:
+        """Whether pods are expected on it."""
+        until = self.nominated_until()
+        return until is not None and until > now
 
     def is_protected(self) -> bool:
-        """Whether its do-not-disrupt annotation is exactly ``true``."""
-        return self.meta.annotation(DO_NOT_DISRUPT) == "true"
+        """Whether its do-not-disrupt annotation, or the older do-not-consolidate, is exactly ``true``."""
+        return "true" in (self.meta.annotation(DO_NOT_DISRUPT), self.meta.annotation(DO_NOT_CONSOLIDATE))
 
     def labels(self) -> dict[str, str]:
         """Answer its labels, the hostname included."""

@@ -156,7 +156,10 @@ class Little:
             more = (
                 {"finalizers": action.finalizers, "owners": action.owners} if isinstance(action, RegisterNode) else {}
             )
-            return {"labels": pairs((*old.labels, *action.labels))} | more
+            return {
+                "labels": pairs((*old.labels, *action.labels)),
+                "annotations": pairs((*old.annotations, *action.annotations)),
+            } | more
 
         self._write("Node", action.name, action.resource_version, {"taints": action.taints}, meta)
 

@@ -5,35 +5,45 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from itertools import pairwise
 from threading import Semaphore, Thread
+from typing import Protocol
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.actions.apply import apply, mark_unavailable
+from shared.actions.apply import apply
 from shared.actions.events import QUIET_FOR, publish
 from shared.actions.followups import LONGEST, follow_up
 from shared.actions.launches import KIND
 from shared.actions.lease import LASTS, leased
-from shared.model.action import CreateNodeClaim, FollowUp, LaunchInstances, MarkUnavailable, PublishEvent
+from shared.actions.marks import mark_unavailable
+from shared.model.action import CreateNodeClaim, FollowUp, LaunchInstances, PublishEvent
 from shared.model.catalogue import UnavailableOffering
 from shared.model.cluster import LaunchGroup
 from shared.ports import World
+from shared.snapshot.rows import unavailable_offerings
 from sim.clock import START, Clock
 from sim.cluster.api import ApiServer
 from sim.cluster.kube import InMemoryKube
-from sim.faults import Call, Killed
+from sim.faults import Call, Killed, Tap
 from sim.memory import MemoryTable
 from tests.unit.actions_world import Outside, Post, claim
 
 WORLD = Outside().world()
 
 
+class Reachable(Protocol):
+    """What there is to reach."""
+
+    def world(self, name: str = ..., *, tap: Tap | None = ...) -> World:
+        """Answer it for whoever is called *name*, with *tap* at every call."""
+
+
 class Process:
     """A call that stands still at every port until it is resumed: a thread of which one at a time runs."""
 
-    def __init__(self, outside: Outside, name: str, body: Callable[[World], None]) -> None:
+    def __init__(self, outside: Reachable, name: str, body: Callable[[World], None]) -> None:
         """Stand before the first step."""
         self.over = self._dying = False
         self._go, self._stands = Semaphore(0), Semaphore(0)
@@ -154,10 +164,11 @@ def test_whoever_asked_to_be_woken_is_woken_by_then(wishes: list[tuple[int, int]
 def test_an_offering_is_out_until_the_latest_end(ends: list[int]) -> None:
     world = msgspec.structs.replace(WORLD, table=MemoryTable())
     for end in ends:
-        offering = UnavailableOffering(capacity_type="spot", until=START + timedelta(seconds=end))
-        mark_unavailable(MarkUnavailable(offering=offering), world)
-    [row] = world.table.rows("unavailable")
-    assert row.expires_at == START + timedelta(seconds=max(ends))
+        mark_unavailable([UnavailableOffering(capacity_type="spot", until=START + timedelta(seconds=end))], world)
+    last = START + timedelta(seconds=max(ends))
+    [seen] = unavailable_offerings(world.table, last - timedelta(seconds=1), [])
+    assert seen.until == last
+    assert unavailable_offerings(world.table, last, []) == ()
 
 
 @given(st.lists(st.integers(0, 300), min_size=1, max_size=8))

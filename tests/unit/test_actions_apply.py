@@ -33,6 +33,7 @@ from shared.model.action import (
 from shared.model.catalogue import UnavailableOffering
 from shared.model.objects import Owner
 from shared.model.taints import DISRUPTED
+from shared.snapshot.rows import unavailable_offerings
 from sim.clock import START
 from sim.cluster.kube import InMemoryKube
 from sim.faults import Call, Tap
@@ -117,38 +118,24 @@ def test_a_launch_template_is_deleted_and_may_be_gone() -> None:
     assert outside.templates() == ()
 
 
-@pytest.mark.parametrize(
-    ("offering", "name"),
-    [
-        (SPOT_LARGE, "spot:m5.large:us-east-1a"),
-        (UnavailableOffering(capacity_type="", zone="us-east-1a", until=UNTIL), "*:*:us-east-1a"),
-        (UnavailableOffering(capacity_type="spot", until=UNTIL), "spot:*:*"),
-    ],
-)
-def test_an_offering_that_was_refused_is_written_down(offering: UnavailableOffering, name: str) -> None:
+def test_offerings_that_one_answer_refused_are_one_row() -> None:
     outside = Outside()
-    done(MarkUnavailable(offering=offering), outside)
+    zone = UnavailableOffering(capacity_type="", zone="us-east-1a", until=UNTIL + timedelta(seconds=1))
+    marks = [MarkUnavailable(offering=one) for one in (SPOT_LARGE, zone, SPOT_LARGE)]
+    outcomes = apply((*marks, TerminateInstances(instance_ids=(), why=""), *marks), outside.world())
+    assert [(one.result, one.action) for one in outcomes] == [("done", one.action) for one in outcomes]
+    assert [one.action for one in outcomes[:3]] == marks
     [row] = outside.table.rows("unavailable")
-    assert (row.name, row.expires_at) == (name, UNTIL)
-    assert msgspec.json.decode(row.body, type=UnavailableOffering) == offering
+    assert row.expires_at == zone.until
+    assert set(unavailable_offerings(outside.table, START, [])) == {SPOT_LARGE, zone}
+    assert outside.sent("table") == ["write", "write"]
 
 
-@pytest.mark.parametrize(("seconds", "kept", "version"), [(-60, 0, 1), (0, 0, 1), (60, 60, 2)])
-def test_of_two_refusals_the_later_end_wins(seconds: int, kept: int, version: int) -> None:
+def test_marks_that_cannot_be_written_are_told_each() -> None:
     outside = Outside()
-    done(MarkUnavailable(offering=SPOT_LARGE), outside)
-    other = msgspec.structs.replace(SPOT_LARGE, until=UNTIL + timedelta(seconds=seconds))
-    done(MarkUnavailable(offering=other), outside)
-    [row] = outside.table.rows("unavailable")
-    assert (row.expires_at, row.version) == (UNTIL + timedelta(seconds=kept), version)
-
-
-def test_a_refusal_that_cannot_be_read_is_written_anew() -> None:
-    outside = Outside()
-    outside.table.write("unavailable", "spot:m5.large:us-east-1a", "{", version=0)
-    done(MarkUnavailable(offering=SPOT_LARGE), outside)
-    [row] = outside.table.rows("unavailable")
-    assert (msgspec.json.decode(row.body, type=UnavailableOffering), row.version) == (SPOT_LARGE, 2)
+    marks = [MarkUnavailable(offering=one) for one in (SPOT_LARGE, SPOT_LARGE)]
+    outcomes = apply(marks, outside.world(tap=failing("table", Throttled("later"))))
+    assert [(one.result, one.message) for one in outcomes] == [("failed", "Throttled: later")] * 2
 
 
 def test_metadata_is_merged_and_lists_are_replaced() -> None:
@@ -167,6 +154,8 @@ def test_metadata_is_merged_and_lists_are_replaced() -> None:
     metadata = outside.api.get("nodes", "n")["metadata"]
     assert (metadata["annotations"], metadata["finalizers"]) == ({"b": "1", "d": "3"}, ["z/z"])
     assert metadata["ownerReferences"] == [OWNED]
+    done(PatchMetadata(kind="Node", name="n", labels=(("e", "4"),), unlabelled=("a", "gone")), outside)
+    assert outside.api.get("nodes", "n")["metadata"]["labels"] == {"c": "2", "e": "4"}
     done(PatchMetadata(kind="Node", name="n", finalizers=()), outside)
     assert outside.api.get("nodes", "n")["metadata"].get("finalizers", []) == []
 
@@ -432,3 +421,30 @@ def test_a_fence_that_cannot_be_read_fails_what_it_guards_and_nothing_else() -> 
     assert [outcome.result for outcome in outcomes] == ["done", "failed", "failed", "done"]
     assert "create_fleet" not in outside.sent("ec2")
     assert outside.api.list("nodeclaims.karpenter.sh") == []
+
+
+def test_the_lease_is_looked_at_once_for_many_claims_and_before_every_launch() -> None:
+    outside = Outside()
+    world = outside.world()
+    claims = tuple(CreateNodeClaim(claim=claim(f"default-{number}")) for number in range(300))
+    with leased(world, "planner") as fence:
+        outside.calls.clear()
+        apply(claims, world, fence)
+        assert outside.sent("table") == ["read"]
+        outside.calls.clear()
+        apply((claims[0], LaunchInstances(group=outside.group())), world, fence)
+        assert outside.sent("table")[:2] == ["read", "read"]
+
+
+def test_claims_that_take_their_time_are_looked_after() -> None:
+    outside = Outside()
+
+    def slow(call: Call) -> None:
+        if (call.port, call.method, call.when) == ("kube", "create", "after"):
+            outside.clock.advance(LASTS)
+            outside.table.write("lease", "planner", "{}", version=1)
+
+    world = outside.world(tap=slow)
+    with leased(world, "planner") as fence:
+        outcomes = apply([CreateNodeClaim(claim=claim(name)) for name in ("a", "b", "c")], world, fence)
+    assert [outcome.result for outcome in outcomes] == ["done", "skipped", "skipped"]

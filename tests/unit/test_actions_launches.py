@@ -7,7 +7,7 @@ import pytest
 
 from shared.actions.launches import KEPT_FOR, KIND, launch
 from shared.actions.lease import LASTS, leased
-from shared.errors import Conflict, Fault, Gone, Invalid, Throttled
+from shared.errors import Conflict, Fault, Gone, InsufficientCapacity, Invalid, Throttled
 from shared.model.action import LaunchInstances
 from shared.model.cluster import LaunchGroup
 from shared.ports import World
@@ -131,6 +131,18 @@ def test_a_refusal_is_an_answer(method: str, code: str, told: str) -> None:
     assert [(error.code, error.message) for error in answered.result.errors] == [(told, "nonsense")]
     assert stored(outside) == answered
     assert outside.instances() == ()
+
+
+@pytest.mark.parametrize("method", ["create_fleet", "ensure_launch_template"])
+def test_that_there_is_no_capacity_at_all_is_an_answer_and_closes_the_group(method: str) -> None:
+    outside = Outside()
+    words = "ec2:CreateFleet: InsufficientInstanceCapacity: no room"
+    answered = sent(outside.group(), outside.world(tap=raising(method, InsufficientCapacity(words))))
+    assert answered.result is not None
+    assert [(error.code, error.message) for error in answered.result.errors] == [
+        ("InsufficientInstanceCapacity", words)
+    ]
+    assert stored(outside) == answered
 
 
 def test_a_refusal_after_the_template_was_made_again_is_an_answer_too() -> None:

@@ -15,6 +15,7 @@ from shared.model.action import FollowUp, PatchStatus
 from shared.model.cluster import Cluster
 from shared.model.ec2 import CapacityReservation, PlacementGroup, Selector
 from shared.model.nodeclasses import EC2NodeClass
+from shared.model.objects import Condition, Problem
 from shared.ports import World
 from shared.settings import Settings
 from shared.snapshot.account import look
@@ -57,6 +58,7 @@ class Stage:
         }
         self.node_class = node_class(**(defaults | fields))
         self.calls = 0
+        self.problems: list[Problem] = []
         admit = self.cloud.admit
 
         def counted(action: str) -> None:
@@ -76,7 +78,7 @@ class Stage:
         """Do what `provision` does, and answer whom it wakes."""
         facts = self.cloud.facts
         cluster = Cluster(taken_at=self.cloud.clock.now(), node_classes=(self.node_class,), facts=facts)
-        return [cast("FollowUp", action).function for action in rehearse(cluster, self.world)]
+        return [cast("FollowUp", action).function for action in rehearse(cluster, self.world, self.problems)]
 
     def state(self, kind: str) -> tuple[str, str, str]:
         [one] = [one for one in self.node_class.conditions if one.type == kind]
@@ -143,6 +145,9 @@ def test_a_throttle_is_no_answer() -> None:
     stage.cloud.throttle_next("CreateLaunchTemplate")
     assert stage.rehearsed() == []
     assert stage.world.table.read(REHEARSAL, "default") is None
+    [problem] = stage.problems
+    assert (problem.kind, problem.name) == ("EC2NodeClass", "default")
+    assert "Throttled: " in problem.message
     stage.rehearsed()
     assert stage.world.table.read(REHEARSAL, "default") is not None
 
@@ -150,7 +155,7 @@ def test_a_throttle_is_no_answer() -> None:
 def test_nothing_is_asked_without_facts_or_about_a_class_that_is_not_ready() -> None:
     stage = Stage()
     cluster = Cluster(taken_at=stage.cloud.clock.now(), node_classes=(stage.node_class,))
-    assert rehearse(cluster, stage.world) == ()
+    assert rehearse(cluster, stage.world, []) == ()
     assert stage.rehearsed() == []
     assert stage.calls == 0
 
@@ -220,3 +225,35 @@ def test_the_status_is_json_with_an_image_per_variant() -> None:
     written = json.loads(cast("PatchStatus", action).status)
     assert len(written["amis"]) == 5
     assert {one["status"] for one in written["conditions"]} == {"True"}
+
+
+def test_a_deployment_that_does_not_want_to_ask_asks_nothing_and_heeds_no_answer() -> None:
+    stage = Stage()
+    stage.resolved()
+    stage.cloud.dry_runs.deny("CreateFleet")
+    stage.rehearsed()
+    assert not stage.resolved().is_ready()
+    settings = msgspec.structs.replace(stage.world.settings, disable_dry_run="true")
+    stage.world = msgspec.structs.replace(stage.world, settings=settings)
+    stage.cloud.clock.advance(REMEMBERED)
+    assert stage.resolved().is_ready()
+    calls = stage.calls
+    assert stage.rehearsed() == []
+    assert stage.calls == calls
+
+
+def test_expressions_make_a_class_unready_unless_the_gate_is_open() -> None:
+    for gates, is_ready in (("", False), ("NodeClassCEL=false", False), ("NodeClassCEL=true,Other=true", True)):
+        stage = Stage(kubelet_text='{"maxPods": "vcpus * 10"}')
+        settings = msgspec.structs.replace(stage.world.settings, aws_feature_gates=gates)
+        stage.world = msgspec.structs.replace(stage.world, settings=settings)
+        assert stage.resolved().is_ready() is is_ready
+
+
+def test_what_cannot_be_told_a_machine_or_was_not_found_is_not_asked_about() -> None:
+    ready = (Condition(type="Ready", status="True", observed_generation=1),)
+    bad = {"ami_family": "Bottlerocket", "user_data": "[["}
+    for fields in (bad, {"resolved_images": ()}):
+        stage = Stage(conditions=ready, **fields)
+        assert stage.rehearsed() == []
+        assert (stage.calls, stage.problems) == (0, [])

@@ -5,19 +5,18 @@ from datetime import timedelta
 import pytest
 
 from shared.disruption.candidates import Blocked, Candidate, assess, field_of
-from shared.disruption.decide import decide as decide_all
-from shared.disruption.emptiness import decide
-from shared.disruption.verdicts import Disrupted, Kept, Sweep
+from shared.disruption.eligibility import kept_from_emptiness
+from shared.disruption.sweep import Sweep, sweep
+from shared.disruption.verdicts import Disrupted
 from shared.model import labels
-from shared.model.action import DeleteObject, FollowUp, PatchStatus, PublishEvent, TaintNode
 from shared.model.catalogue import Catalogue, InstanceType, Offering
 from shared.model.cluster import Cluster
 from shared.model.nodepools import Budget
-from shared.model.objects import Condition, Owner
+from shared.model.objects import Owner
 from shared.model.requirements import ANYTHING
 from shared.model.resources import NONE
 from shared.model.state import pod_digest
-from shared.model.taints import DISRUPTED
+from shared.scheduling.placement import Options
 from tests.unit.lifecycle_cases import (
     NOW,
     POOL,
@@ -29,14 +28,11 @@ from tests.unit.lifecycle_cases import (
     cluster,
     guard,
     node,
-    of,
     pod,
-    statuses,
     true,
 )
 
 FREE = changed(POOL, budgets=())
-A_MOMENT_AGO = ago(seconds=5)
 GRACE = timedelta(minutes=1)
 
 
@@ -44,18 +40,17 @@ def quiet(name: str = "a", pods: Case = (), **fields: Case) -> Case:
     return claim(name, annotations={labels.POD_DIGEST: pod_digest(pods)}, **fields)
 
 
-def proposed(name: str = "a", since: Case = A_MOMENT_AGO, reason: str = "Empty", **fields: Case) -> Case:
-    why = Condition(type="DisruptionReason", status="True", reason=reason, message=reason, since=since)
-    return quiet(name, conditions=(*true(*STAGES), why), **fields)
-
-
 def world(mine: Case = None, there: Case = None, *pods: Case, **fields: Case) -> Cluster:
     own = {"node_claims": (mine or quiet(pods=pods),), "nodes": (there or node(),), "pods": pods}
     return cluster(**(own | {"node_pools": (FREE,)} | fields))
 
 
-def verdict(of_world: Cluster, nominated: frozenset[str] = frozenset()) -> tuple[str, str]:
-    [only] = decide(of_world, nominated).verdicts
+def look(of_world: Cluster, busy: frozenset[str] = frozenset()) -> Sweep:
+    return sweep(of_world, options=Options(), busy=busy)
+
+
+def verdict(of_world: Cluster) -> tuple[str, str]:
+    [only] = look(of_world).verdicts
     return only.verdict, only.reason
 
 
@@ -89,7 +84,7 @@ AGENT = pod("agent", daemon=True)
     ],
 )
 def test_a_node_that_may_not_be_touched_says_why(of_world: Cluster, reason: str, message: str) -> None:
-    [only] = decide(of_world).verdicts
+    [only] = look(of_world).verdicts
     assert isinstance(only, Blocked)
     assert only.reason == reason
     assert message in only.why
@@ -156,85 +151,26 @@ def worthless(**fields: Case) -> Case:
         (world(claim()), "NotConsolidatable"),
         (world(claim(conditions=true(*STAGES, "Consolidatable"))), None),
         (world(node_pools=(changed(FREE, consolidation_policy="WhenEmpty"),)), None),
-        (world(node_pools=(changed(FREE, budgets=(Budget(nodes="0"),)),)), "Budget"),
     ],
 )
 def test_a_node_is_empty_when_nothing_on_it_costs_anything_and_it_was_quiet(of_world: Cluster, kept: Case) -> None:
-    assert verdict(of_world)[1] == (kept or "Empty")
+    field = field_of(of_world)
+    [one] = [assess(state, field) for state in field.states]
+    assert isinstance(one, Candidate)
+    found = kept_from_emptiness(one, field, frozenset())
+    assert (found.reason if found is not None else None) == kept
+    assert (verdict(of_world) == ("disrupted", "Empty")) == (kept is None)
+
+
+def test_a_budget_of_none_keeps_an_empty_node() -> None:
+    assert verdict(world(node_pools=(changed(FREE, budgets=(Budget(nodes="0"),)),))) == ("blocked", "Budget")
 
 
 def test_a_node_that_pending_pods_are_planned_on_is_protected() -> None:
-    assert verdict(world(), frozenset(("node-a",))) == ("blocked", "Nominated")
-
-
-def test_first_a_disruption_is_proposed() -> None:
-    actions = decide(world()).actions
-    assert [(one.taints, one.resource_version) for one in of(TaintNode, actions)] == [((DISRUPTED,), "8")]
-    told = statuses(actions)["conditions"]["DisruptionReason"]
-    assert (told["status"], told["reason"], told["lastTransitionTime"]) == ("True", "Empty", "2026-11-21T12:00:00Z")
-    assert [(one.function, one.after.total_seconds()) for one in of(FollowUp, actions)] == [("disrupt", 5)]
-    assert not of(DeleteObject, actions)
-
-
-@pytest.mark.parametrize(("seconds", "gone"), [(4.9, False), (5, True)])
-def test_a_proposal_is_carried_out_five_seconds_later(seconds: float, gone: bool) -> None:  # noqa: FBT001
-    sweep = decide(world(proposed(since=ago(seconds=seconds)), node(going=True)))
-    deleted = [(one.kind, one.name, one.uid, one.why) for one in of(DeleteObject, sweep.actions)]
-    assert deleted == ([("NodeClaim", "a", "uid-a", "empty")] if gone else [])
-    assert [one.function for one in of(FollowUp, sweep.actions)] == ["lifecycle" if gone else "disrupt"]
-    assert ("DisruptionTerminating" in [one.reason for one in of(PublishEvent, sweep.actions)]) is gone
-    assert not of(PatchStatus, sweep.actions)
-    assert sweep.disrupted() == ("node-a",)
-
-
-def test_a_proposal_without_its_taint_begins_again() -> None:
-    actions = decide(world(proposed())).actions
-    assert not of(DeleteObject, actions)
-    assert of(TaintNode, actions)
-    assert statuses(actions)["conditions"]["DisruptionReason"]["lastTransitionTime"] == "2026-11-21T12:00:00Z"
-
-
-def test_a_taint_without_its_reason_is_half_a_proposal() -> None:
-    actions = decide(world(None, node(going=True))).actions
-    assert not of(TaintNode, actions)
-    assert "DisruptionReason" in statuses(actions)["conditions"]
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"pods": (pod(),)},
-        {"node_pools": (changed(POOL, budgets=(Budget(nodes="0"),)),)},
-        {"node_pools": ()},
-    ],
-)
-def test_a_proposal_that_no_longer_holds_is_taken_back(fields: Case) -> None:
-    mine = proposed(pods=fields.get("pods", ()))
-    actions = decide(world(mine, node(going=True), **fields)).actions
-    assert [one.taints for one in of(TaintNode, actions)] == [()]
-    assert set(statuses(actions)["conditions"]) == set(STAGES)
-    assert not of(DeleteObject, actions)
-
-
-@pytest.mark.parametrize(
-    ("mine", "there"),
-    [
-        (proposed(reason="Drifted", pods=(pod(),)), node(going=True)),
-        (proposed(pods=(pod(),), deleted=NOW), node(going=True)),
-        (proposed(pods=(pod(),)), node(going=True, deleted=NOW)),
-        (None, node()),
-    ],
-)
-def test_what_is_not_ours_to_take_back_stays(mine: Case, there: Case) -> None:
-    actions = decide(world(mine, there, pod())).actions
-    assert not of(TaintNode, actions)
-    assert not of(PatchStatus, actions)
-
-
-def test_a_taint_that_nobody_explains_is_taken_away() -> None:
-    actions = decide(world(None, node(going=True), pod())).actions
-    assert [one.taints for one in of(TaintNode, actions)] == [()]
-    assert not of(PatchStatus, actions)
+    field = field_of(world(), frozenset(("node-a",)))
+    blocked = assess(field.states[0], field)
+    assert isinstance(blocked, Blocked)
+    assert blocked.reason == "Nominated"
 
 
 def priced(*prices: float) -> Catalogue:
@@ -265,35 +201,30 @@ def fleet(allowed: str, *mine: Case, **fields: Case) -> Cluster:
     return cluster(**({"node_claims": mine, "nodes": nodes, "node_pools": (pool,)} | fields))
 
 
-def verdicts(sweep: Sweep) -> dict[str, str]:
-    return {one.node.removeprefix("node-"): one.reason for one in sweep.verdicts}
+def verdicts(found: Sweep) -> dict[str, str]:
+    return {one.node.removeprefix("node-"): one.reason for one in found.verdicts}
 
 
 def test_the_best_savings_go_first_as_far_as_the_budget_allows() -> None:
-    sweep = decide(fleet("1", quiet("a"), quiet("b"), quiet("c"), catalogue=priced(0.1, 0.3, 0.2)))
-    assert verdicts(sweep) == {"a": "Budget", "b": "Empty", "c": "Budget"}
-    [gone] = [one for one in sweep.verdicts if isinstance(one, Disrupted)]
+    found = look(fleet("1", quiet("a"), quiet("b"), quiet("c"), catalogue=priced(0.1, 0.3, 0.2)))
+    assert verdicts(found) == {"a": "Budget", "b": "Empty", "c": "Budget"}
+    [gone] = [one for one in found.verdicts if isinstance(one, Disrupted)]
     assert gone.price_usd_per_hour == 0.3
     assert gone.why.startswith("Empty: ")
 
 
 def test_equal_savings_go_by_name() -> None:
-    assert verdicts(decide(fleet("1", quiet("b"), quiet("a")))) == {"a": "Empty", "b": "Budget"}
+    assert verdicts(look(fleet("1", quiet("b"), quiet("a")))) == {"a": "Empty", "b": "Budget"}
 
 
 def test_what_is_proposed_keeps_its_place_in_the_budget() -> None:
-    mine = (quiet("a"), proposed("b", NOW), proposed("c", NOW))
-    sweep = decide(fleet("1", *mine, catalogue=priced(9.0, 0.1, 0.2)))
-    assert verdicts(sweep) == {"a": "Budget", "b": "Budget", "c": "Empty"}
-    assert [one.name for one in of(TaintNode, sweep.actions)] == ["node-b"]
+    mine = (quiet("a"), quiet("b"), quiet("c"))
+    found = look(fleet("1", *mine, catalogue=priced(9.0, 0.1, 0.2)), frozenset({"node-c"}))
+    assert verdicts(found) == {"a": "Budget", "b": "Budget"}
 
 
-@pytest.mark.parametrize(
-    "other",
-    [claim("b", deleted=NOW), proposed("b", NOW, "Drifted")],
-)
-def test_whatever_else_goes_takes_from_the_budget(other: Case) -> None:
-    assert verdicts(decide(fleet("1", quiet("a"), other)))["a"] == "Budget"
+def test_whatever_else_goes_takes_from_the_budget() -> None:
+    assert verdicts(look(fleet("1", quiet("a"), claim("b", deleted=NOW))))["a"] == "Budget"
 
 
 def test_a_broken_node_counts_against_itself() -> None:
@@ -302,58 +233,18 @@ def test_a_broken_node_counts_against_itself() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("budget", "type_", "words"),
-    [
-        (Budget(nodes="0"), "Normal", "No allowed disruptions for disruption reason Empty due to blocking budget"),
-        (Budget(nodes="x"), "Warning", "budgets[0]"),
-    ],
-)
-def test_a_budget_that_blocks_everything_is_told(budget: Budget, type_: str, words: str) -> None:
-    events = of(PublishEvent, decide(world(node_pools=(changed(POOL, budgets=(budget,)),))).actions)
-    assert [(one.kind, one.reason, one.type) for one in events] == [("NodePool", "DisruptionBlocked", type_)]
-    assert words in events[0].message
-    idle = decide(cluster(node_pools=(changed(POOL, budgets=(Budget(nodes="0"),)),)))
-    assert not of(PublishEvent, idle.actions)
-
-
-def test_an_empty_node_that_may_not_go_says_so_and_a_busy_one_does_not() -> None:
-    shy = node(annotations=DND)
-    assert [one.kind for one in of(PublishEvent, decide(world(None, shy)).actions)] == ["NodeClaim", "Node"]
-    assert not of(PublishEvent, decide(world(None, shy, pod())).actions)
-
-
-@pytest.mark.parametrize(
-    ("after", "wake"), [(timedelta(minutes=61), 60), (timedelta(minutes=75), 900), (timedelta(minutes=76), None)]
-)
-def test_an_empty_node_is_looked_at_again_when_it_will_have_been_quiet(after: timedelta, wake: int | None) -> None:
-    actions = decide(world(node_pools=(changed(FREE, consolidate_after=after),))).actions
-    assert [(one.function, one.after.total_seconds()) for one in of(FollowUp, actions)] == (
-        [("disrupt", wake)] if wake else []
-    )
-
-
-def test_a_node_whose_pods_have_just_gone_is_looked_at_by_both() -> None:
-    actions = decide(world(quiet(pods=(pod(),)))).actions
-    assert [(one.function, one.after.total_seconds()) for one in of(FollowUp, actions)] == [
-        ("disrupt", 10),
-        ("lifecycle", 5),
-    ]
-
-
 def test_every_node_has_a_verdict() -> None:
-    mine = (quiet("a"), quiet("b"), proposed("c"), claim("d", launched=False, conditions=()))
+    mine = (quiet("a"), quiet("b"), quiet("c"), claim("d", launched=False, conditions=()))
     foreign = node("x", provider_id="aws:///us-east-1a/i-other")
     of_world = fleet("10", *mine[:3], pods=(pod(on="b"),))
     of_world = changed(of_world, node_claims=mine, nodes=(*of_world.nodes, foreign))
-    sweep = decide_all(of_world)
-    assert [(one.node, one.verdict) for one in sweep.verdicts] == [
+    found = look(of_world)
+    assert [(one.node, one.verdict) for one in found.verdicts] == [
         ("d", "blocked"),
         ("node-a", "disrupted"),
         ("node-b", "kept"),
         ("node-c", "disrupted"),
         ("node-x", "blocked"),
     ]
-    assert isinstance(sweep.verdicts[2], Kept)
-    assert sweep.verdicts[2].why == "NotEmpty: 1 pods would need another place"
-    assert sweep == decide(of_world)
+    assert [one.nodes() for one in found.commands] == [{"node-a", "node-c"}]
+    assert found == look(of_world)

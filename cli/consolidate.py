@@ -1,0 +1,197 @@
+"""`joiner consolidate`: what disruption would do, step by step."""
+
+import argparse
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from time import perf_counter
+from typing import Any, Final, get_args
+
+import msgspec
+from msgspec.structs import replace
+
+from cli.catalogues import HOW, catalogue_at
+from cli.consolidated import Report, document, page
+from cli.files import InputError
+from cli.look import Looked, look_at
+from cli.plan import (
+    MinValuesPolicy,
+    Output,
+    PreferencePolicy,
+    add_money,
+    add_sources,
+    default_catalogue,
+    encoded,
+    instant,
+    options_from,
+    with_features,
+)
+from cli.progress import progress
+from cli.steps import REASONS, consolidate
+from cli.tables import Look
+from cli.text import palette_of, width_of
+from shared.disruption.terms import Terms
+from shared.scheduling.placement import Options
+from shared.settings import gates_from
+
+DESCRIPTION: Final = """Say which nodes disruption would take away, step by step, with nothing else changing, until it
+would take no more: what each step saves, and what stands in the way of the others. Nothing is changed. Files are read
+as they are; with --context or --kubeconfig a cluster is asked for its objects (it is only listed, never written to)."""
+EXAMPLES: Final = f"""examples:
+  joiner consolidate -f cluster.json --instance-types catalogue.json
+  joiner consolidate --context                   what would become of your current cluster
+  joiner consolidate --context prod --reason Empty --reason Drifted
+  joiner consolidate -f cluster.json --instance-types catalogue.json --until '$/h<12' -o json | jq .after
+  joiner consolidate --context --steps 1         the next sweep only
+
+{HOW}
+  Without it a live cluster's is $JOINER_BUCKET_NAME if that is set, else aws.
+
+exit codes: 0 done (a node that stays is an answer), 1 something could not be read (it is named; the rest is decided
+on), 2 wrong usage
+"""
+_UNTIL: Final = re.compile(r"\s*\$/h\s*(?P<how><=?)\s*(?P<price>[0-9]+(?:\.[0-9]+)?)\s*")
+
+
+def add_to(commands: Any) -> None:  # noqa: ANN401 - argparse does not export the type
+    """Add the command."""
+    parser = commands.add_parser(
+        "consolidate",
+        help="what disruption would do, step by step, and what it saves",
+        description=DESCRIPTION,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_sources(parser)
+    parser.add_argument("-o", "--output", choices=get_args(Output), default="table", help="what is printed")
+    parser.add_argument("--wide", action="store_true", help="cut nothing, however narrow the terminal")
+    parser.add_argument("--all", action="store_true", dest="is_whole", help="print long lists whole, with every name")
+    _add_bounds(parser)
+    parser.add_argument("--preference-policy", choices=get_args(PreferencePolicy), help="as for `joiner plan`")
+    parser.add_argument("--min-values-policy", choices=get_args(MinValuesPolicy), help="as for `joiner plan`")
+    add_money(parser)
+    parser.add_argument(
+        "--feature-gates",
+        metavar="NAME=BOOL,…",
+        help="like SpotToSpotConsolidation=true (default: $FEATURE_GATES)",
+    )
+    parser.add_argument(
+        "--assume-unschedulable",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="take a pod without node and without PodScheduled condition for one that waits",
+    )
+    parser.add_argument(
+        "--now",
+        type=instant,
+        metavar="TIME",
+        help="the time of the snapshot, like 2026-11-21T08:00:00Z: budgets read it",
+    )
+    parser.set_defaults(run=run, usage=parser.error)
+
+
+def _add_bounds(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--reason", action="append", choices=REASONS, help="only steps for this reason; may be given several times"
+    )
+    parser.add_argument("--steps", type=_positive, metavar="N", help="no more than so many sweeps")
+    parser.add_argument("--max-steps", type=_positive, metavar="N", help="no more than so many steps")
+    parser.add_argument("--until", type=_until, metavar="'$/h<12'", help="stop as soon as the fleet costs so little")
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Read, decide, print; answer 1 if something could not be read."""
+    options, terms = _options(chosen)
+    is_live = chosen.context is not None or chosen.kubeconfig is not None
+    if not chosen.filename and not is_live:
+        chosen.usage("what is to be consolidated? name files with -f, or a live cluster with --context")
+    source = chosen.instance_types or default_catalogue(is_live=is_live)
+    if not source:
+        chosen.usage(HOW)
+    try:
+        looked, report = _reported(chosen, source, options, terms)
+    except InputError as error:
+        _tell([str(error)])
+        return 1
+    look = Look(width=None if chosen.wide else width_of(sys.stdout), is_whole=chosen.is_whole)
+    shown = (
+        page(report, palette_of(sys.stdout), look) if chosen.output == "table" else encoded(document(report), chosen)
+    )
+    sys.stdout.write(shown)
+    sys.stdout.flush()
+    told = [*looked.told, *(looked.placed(one) for one in report.cluster.problems)]
+    _tell(told)
+    return 1 if told else 0
+
+
+def _reported(chosen: argparse.Namespace, source: str, options: Options, terms: Terms) -> tuple[Looked, Report]:
+    """Read what there is, and decide.
+
+    Raises:
+        InputError: there is no catalogue, or a live cluster cannot be read.
+    """
+    began, now = perf_counter(), chosen.now or datetime.now(UTC)
+    looked = look_at(chosen, now)
+    catalogue, problems = catalogue_at(source, looked.cluster, looked.hints, now)
+    cluster = with_features(
+        replace(looked.cluster, catalogue=catalogue, problems=tuple(sorted({*looked.cluster.problems, *problems})))
+    )
+    decoded = perf_counter()
+    with progress("looking for what may go"):
+        found = consolidate(
+            cluster,
+            options,
+            terms,
+            reasons=chosen.reason or REASONS,
+            most_steps=chosen.max_steps,
+            most_sweeps=chosen.steps,
+            until=chosen.until,
+        )
+    report = Report(
+        cluster=cluster,
+        found=found,
+        notes=looked.notes,
+        decode_seconds=decoded - began,
+        decide_seconds=perf_counter() - decoded,
+    )
+    return looked, report
+
+
+def _options(chosen: argparse.Namespace) -> tuple[Options, Terms]:
+    try:
+        gates = gates_from(chosen.feature_gates or os.environ.get("FEATURE_GATES", ""))
+        return options_from(chosen, os.environ), Terms(spot_to_spot=gates.spot_to_spot_consolidation)
+    except (msgspec.ValidationError, ValueError) as error:
+        chosen.usage(str(error))
+        raise AssertionError("argparse has left") from error
+
+
+def _until(text: str) -> Callable[[float], bool]:
+    """Read a condition on the price.
+
+    Raises:
+        ArgumentTypeError: it is none.
+    """
+    match = _UNTIL.fullmatch(text)
+    if match is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is not like '$/h<12'")
+    most, is_strict = float(match["price"]), match["how"] == "<"
+    return lambda price: round(price, 9) < most if is_strict else round(price, 9) <= most
+
+
+def _positive(text: str) -> int:
+    """Read a number.
+
+    Raises:
+        ArgumentTypeError: it is not one, or less.
+    """
+    if not text.isascii() or not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1")
+    return int(text)
+
+
+def _tell(lines: Iterable[str]) -> None:
+    for line in lines:
+        sys.stderr.write(f"joiner consolidate: {line}\n")
