@@ -45,14 +45,23 @@ def told(function: str, event: dict[str, object], world: World) -> Iterator[None
 
 
 def trigger_of(event: dict[str, object]) -> str:
-    """Answer it in words: ``schedule``, ``message`` for a queue's, else what the event says of itself.
+    """Answer it in words: ``schedule``, ``message`` for a queue's, ``log``, else what the event says of itself.
 
     >>> trigger_of({"source": "schedule"}), trigger_of({"Records": []})
     ('schedule', 'message')
     """
     if "Records" in event:
         return "message"
+    if "awslogs" in event:
+        return "log"
     return str(event.get("source", "invocation"))
+
+
+def ids_of(event: dict[str, object]) -> tuple[str, ...]:
+    """Answer the ids of an SQS event's messages, in order."""
+    records = event.get("Records")
+    some = records if isinstance(records, list) else []
+    return tuple(str(message.get("messageId", "")) for message in some if isinstance(message, dict))
 
 
 def bodies_of(event: dict[str, object]) -> Iterator[str]:

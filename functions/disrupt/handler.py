@@ -3,7 +3,7 @@
 import os
 from typing import TYPE_CHECKING
 
-from functions.trigger import clock, told, trigger_of
+from functions.trigger import clock, counting, told, trigger_of
 from shared import cycle
 from shared.ports import World
 from shared.world import world_from_environment
@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 def handler(event: dict[str, object], context: "LambdaContext") -> dict[str, object]:
     """Answer a Lambda invocation."""
-    return handle(event, world_from_environment(os.environ, context.aws_request_id, clock))
+    world = world_from_environment(os.environ, context.aws_request_id, clock)
+    return handle(event, counting(world, context))
 
 
 def handle(event: dict[str, object], world: World) -> dict[str, object]:

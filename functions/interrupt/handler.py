@@ -3,7 +3,7 @@
 import os
 from typing import TYPE_CHECKING
 
-from functions.trigger import bodies_of, clock, counting, told, trigger_of
+from functions.trigger import bodies_of, clock, counting, ids_of, told, trigger_of
 from shared import cycle
 from shared.ports import World
 from shared.world import world_from_environment
@@ -21,8 +21,11 @@ def handler(event: dict[str, object], context: "LambdaContext") -> dict[str, obj
 def handle(event: dict[str, object], world: World) -> dict[str, object]:
     """Act on all messages of *event* at once; a fault brings all of them back, which is harmless.
 
-    Messages that nobody understands are told in the log and are not brought back.
+    Where a single call failed, only the messages come back that are not done. Those that nobody understands are told in
+    the log and are not brought back.
     """
     with told("interrupt", event, world):
         report = cycle.interrupt(world, trigger_of(event), bodies_of(event))
-    return {"actions": len(report.outcomes), "batchItemFailures": []}
+    ids = ids_of(event)
+    again = [{"itemIdentifier": ids[place]} for place in report.unsettled]
+    return {"actions": len(report.outcomes), "batchItemFailures": again}

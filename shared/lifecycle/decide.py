@@ -6,16 +6,22 @@ from typing import Any, Final
 
 import msgspec
 
+from shared.lifecycle.classes import keep
+from shared.lifecycle.consistency import check
 from shared.lifecycle.events import about
 from shared.lifecycle.followups import SOONEST, look_again, soonest
 from shared.lifecycle.garbage import collect
+from shared.lifecycle.health import remember
 from shared.lifecycle.held import hold
+from shared.lifecycle.hydration import hydrate
 from shared.lifecycle.liveness import depart
 from shared.lifecycle.machines import Change, Machine, Step, View, follow, machines_of, view_of
 from shared.lifecycle.podevents import consolidate, notice_pods
-from shared.lifecycle.pools import describe, sign
+from shared.lifecycle.pools import describe
 from shared.lifecycle.refused import refuse
 from shared.lifecycle.registration import initialize, launch, register
+from shared.lifecycle.reserved import follow_reservations
+from shared.lifecycle.stamps import stamp
 from shared.lifecycle.tagging import tag
 from shared.lifecycle.termination import leave, leave_node
 from shared.model.action import (
@@ -37,7 +43,7 @@ from shared.model.conditions import (
     same_conditions,
     transitions,
 )
-from shared.model.labels import TERMINATION_FINALIZER
+from shared.model.labels import COMMAND, NODEPOOL, TERMINATION_FINALIZER
 from shared.model.nodes import NodeClaim
 from shared.model.objects import condition, is_true
 from shared.model.state import pods_by_node, state_nodes
@@ -45,6 +51,7 @@ from shared.model.units import instant_text
 
 NO_HASHES: Final[Mapping[str, str]] = MappingProxyType({})
 NO_PLACES: Final[Mapping[str, tuple[NominatePod, ...]]] = MappingProxyType({})
+NOBODY: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 def decide(
@@ -54,23 +61,34 @@ def decide(
     hashes: Mapping[str, str] = NO_HASHES,
     closed: frozenset[str] = frozenset(),
     places: Mapping[str, tuple[NominatePod, ...]] = NO_PLACES,
+    awaited: Mapping[str, str] = NOBODY,
 ) -> tuple[Action, ...]:
     """Answer what is to be done now, in order; *hashes* are those of the NodePools' templates, by the pools' names.
 
     Of one object at most one action carries a resource version; what precedes it in the answer does not touch it. Nodes
-    are opened first, with *places* kept for their pods; those that are *closed*, by name, in a later cycle.
+    are opened first, with *places* kept for their pods; those that are *closed*, by name, in a later cycle. Pods that
+    leave their node wait for the claim by which they are *awaited*.
     """
-    view = view_of(cluster, cluster_name, closed, places)
+    view = view_of(cluster, cluster_name, closed, places, awaited)
     actions: list[Action] = []
-    for machine in machines_of(cluster):
+    machines = tuple(machines_of(cluster))
+    for machine in machines:
         actions.extend(advance(machine, view))
+    actions.extend(follow_reservations(machines, view))
     actions.extend(_unclaimed(view))
     actions.extend(collect(view))
     states = state_nodes(cluster)
     claims = sorted(cluster.node_claims, key=lambda claim: claim.name)
     for _, pool in sorted(view.pools.items()):
-        actions.extend(describe(pool, states, view))
-        actions.extend(sign(pool, claims, hashes))
+        actions.extend((*describe(pool, states, view), *remember(pool, view)))
+        own = [one for one in claims if one.meta.label(NODEPOOL) == pool.name]
+        actions.extend(stamp("NodePool", pool.meta, hashes.get(pool.name, ""), own))
+    for node_class in sorted(cluster.node_classes, key=lambda one: one.name):
+        own = [one for one in claims if one.node_class.name == node_class.name]
+        actions.extend(keep(node_class, own, view))
+        # A claim gets the hash of its class with its instance.
+        launched = [one for one in own if one.provider_id]
+        actions.extend(stamp("EC2NodeClass", node_class.meta, node_class.hashed, launched))
     actions.extend(refuse(view))
     actions.sort(key=lambda action: not isinstance(action, RegisterNode))
     return soonest(_together(actions))
@@ -86,9 +104,17 @@ def advance(machine: Machine, view: View) -> tuple[Action, ...]:
     else:
         steps = LIVING
     change = follow(steps, machine, view)
+    if claim.is_deleting() and claim.meta.annotation(COMMAND) and not _has_ended(claim):
+        wake = FollowUp(function="disrupt", after=SOONEST, why=f"{claim.name} comes to nothing")
+        change = msgspec.structs.replace(change, after=(*change.after, wake))
     released = any(isinstance(one, PatchMetadata) and one.finalizers is not None for one in change.after)
     status = () if released and claim.is_deleting() else write_status(claim, change.claim, view)
     return (*change.before, *status, *change.after)
+
+
+def _has_ended(claim: NodeClaim) -> bool:
+    """Whether it was fit for use, or its instance ends already."""
+    return claim.is_initialized() or is_true(claim.conditions, "InstanceTerminating")
 
 
 def write_status(old: NodeClaim, new: NodeClaim, view: View) -> tuple[Action, ...]:
@@ -129,7 +155,18 @@ def progress(machine: Machine, view: View) -> Change:
     return Change(claim=claim, after=look_again(since, view.now, f"{claim.name} is not initialized"))
 
 
-LIVING: Final[tuple[Step, ...]] = (launch, register, initialize, notice_pods, consolidate, tag, depart, progress)
+LIVING: Final[tuple[Step, ...]] = (
+    launch,
+    register,
+    initialize,
+    check,
+    notice_pods,
+    consolidate,
+    hydrate,
+    tag,
+    depart,
+    progress,
+)
 
 
 def _protect(claim: NodeClaim) -> tuple[Action, ...]:

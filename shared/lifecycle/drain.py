@@ -4,8 +4,9 @@ Those whose time is up, because the termination grace period of the node ends, a
 others leave in tiers, each after the one before it is empty: ordinary pods, daemons, critical pods, critical daemons.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
+from types import MappingProxyType
 from typing import Final
 
 import msgspec
@@ -35,15 +36,24 @@ class Drain(msgspec.Struct, frozen=True, kw_only=True):
         return f"{len(self.waiting)} pods are waiting to leave: {shown}{more}{because}"
 
 
-def drain(pods: Iterable[Pod], deadline: datetime | None, now: datetime, guards: Guards) -> Drain:
-    """Look at the pods of one node; *deadline* is when its termination grace period ends, None: it has none."""
+def drain(
+    pods: Iterable[Pod],
+    deadline: datetime | None,
+    now: datetime,
+    guards: Guards,
+    held: Mapping[str, str] = MappingProxyType({}),
+) -> Drain:
+    """Look at the pods of one node; *deadline* is when its termination grace period ends, None: it has none.
+
+    Those *held*, by name, are not asked to leave yet, and why.
+    """
     waiting = tuple(sorted((pod for pod in pods if pod.is_waiting_eviction(now)), key=_identity))
     forced = tuple(pod for pod in waiting if deadline is not None and is_forced(pod, deadline, now))
     urgent = {_identity(pod) for pod in forced}
     orderly = [pod for pod in waiting if _identity(pod) not in urgent]
     first = min((_tier(pod) for pod in orderly), default=0)
     due = [pod for pod in orderly if _tier(pod) == first and pod.is_active()]
-    refusals = {_identity(pod): _refusal(pod, now, guards) for pod in due}
+    refusals = {_identity(pod): _refusal(pod, now, guards) or held.get(pod.name, "") for pod in due}
     evicted = tuple(pod for pod in due if not refusals[_identity(pod)])
     refused = tuple(why for why in refusals.values() if why)
     return Drain(waiting=waiting, forced=forced, evicted=evicted, refused=refused)

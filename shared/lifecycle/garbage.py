@@ -55,9 +55,11 @@ def may_have_a_claim(instance: Instance, view: View) -> bool:
 def _launching_groups(view: View) -> frozenset[str]:
     """Answer the launch groups that have a claim which was not told its instance yet."""
     unlaunched = [claim for claim in view.cluster.node_claims if not claim.provider_id]
-    names = {claim.name for claim in unlaunched}
     labelled = {claim.meta.label(LAUNCH_GROUP) for claim in unlaunched} - {""}
-    return frozenset(labelled | {group.name for group in view.cluster.launch_groups if names & set(group.claims)})
+    by_name = {claim.name: claim for claim in unlaunched}
+    groups = view.cluster.launch_groups
+    asked = {one.name for one in groups if any(one.is_for(by_name[name]) for name in by_name.keys() & set(one.claims))}
+    return frozenset(labelled | asked)
 
 
 def _doubt(view: View) -> tuple[Action, ...]:

@@ -5,7 +5,7 @@ from datetime import datetime
 
 import msgspec
 
-from shared.model.objects import condition
+from shared.model.objects import Pairs, condition
 from shared.model.pods import Pod, PodDisruptionBudget
 
 
@@ -13,10 +13,15 @@ class Guards(msgspec.Struct, frozen=True, kw_only=True):
     """The cluster's PodDisruptionBudgets, by namespace, each list sorted by name."""
 
     budgets: Mapping[str, tuple[PodDisruptionBudget, ...]]
+    known: dict[tuple[str, Pairs], tuple[PodDisruptionBudget, ...]] = msgspec.field(default_factory=dict)
+    """What was answered, by namespace and labels."""
 
     def of(self, pod: Pod) -> tuple[PodDisruptionBudget, ...]:
         """Answer those that select *pod*."""
-        return tuple(one for one in self.budgets.get(pod.meta.namespace, ()) if one.selects(pod))
+        key = (pod.meta.namespace, pod.meta.labels)
+        if key not in self.known:
+            self.known[key] = tuple(one for one in self.budgets.get(pod.meta.namespace, ()) if one.selects(pod))
+        return self.known[key]
 
     def refusal(self, pod: Pod, now: datetime) -> str:
         """Say what would refuse the eviction of *pod* at present; "" if nothing does, or if it is not to be evicted."""
@@ -37,7 +42,10 @@ class Guards(msgspec.Struct, frozen=True, kw_only=True):
         if not guarding or (guarding[0].always_allows_unhealthy and _is_unready(pod)):
             return ""
         refuses = guarding[0].is_fully_blocking() if lasting else guarding[0].disruptions_allowed <= 0
-        return f"pod {pod.name} is held by pod disruption budget {guarding[0].name}" if refuses else ""
+        count = guarding[0].disruptions_allowed
+        return (
+            f"pod {pod.name} is held by pod disruption budget {guarding[0].name} ({count} allowed)" if refuses else ""
+        )
 
 
 def guards_of(budgets: Iterable[PodDisruptionBudget]) -> Guards:

@@ -52,7 +52,7 @@ def _group_of(claim: NodeClaim, view: View) -> LaunchGroup | None:
     young = (
         group
         for group in view.cluster.launch_groups
-        if claim.name in group.claims and view.now - group.created_at < PENDING_FOR
+        if group.is_for(claim) and view.now - group.created_at < PENDING_FOR
     )
     return max(young, key=lambda group: (group.created_at, group.name), default=None)
 
@@ -60,8 +60,7 @@ def _group_of(claim: NodeClaim, view: View) -> LaunchGroup | None:
 def _heirs(group: LaunchGroup, view: View) -> bool:
     """Whether a living claim may yet be told that one of the group's instances is its own."""
     return any(
-        claim.name in group.claims and not claim.provider_id and not claim.is_deleting()
-        for claim in view.cluster.node_claims
+        group.is_for(claim) and not claim.provider_id and not claim.is_deleting() for claim in view.cluster.node_claims
     )
 
 

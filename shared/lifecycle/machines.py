@@ -58,6 +58,8 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     """Names of Nodes that are not to be opened yet."""
     places: Mapping[str, tuple[NominatePod, ...]] = MappingProxyType({})
     """By Node: what its pods are to be told before it is opened."""
+    awaited: Mapping[str, str] = MappingProxyType({})
+    """By pod, as ``shop/cart``: the claim whose node was made for it and is not fit for use yet."""
 
     @property
     def now(self) -> datetime:
@@ -143,8 +145,12 @@ def view_of(
     cluster_name: str = "",
     closed: frozenset[str] = frozenset(),
     places: Mapping[str, tuple[NominatePod, ...]] = MappingProxyType({}),
+    awaited: Mapping[str, str] = MappingProxyType({}),
 ) -> View:
-    """Index the snapshot; the Nodes *closed* are not to be opened yet, the others with *places* for their pods."""
+    """Index the snapshot; the Nodes *closed* are not to be opened yet, the others with *places* for their pods.
+
+    Pods that run have a new node on its way where it is *awaited*.
+    """
     instances = None if cluster.instances is None or is_suspicious(cluster) else cluster.instances
     return View(
         cluster=cluster,
@@ -154,6 +160,7 @@ def view_of(
         guards=guards_of(cluster.budgets),
         closed=closed,
         places=places,
+        awaited=awaited,
     )
 
 

@@ -1,6 +1,7 @@
 """What AWS sends about instances, as EventBridge wraps it. What is not understood is a value, never an exception."""
 
-from datetime import datetime
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -13,6 +14,7 @@ NoticeKind: TypeAlias = Literal[
     "instance_stopped",
     "instance_terminated",
     "scheduled_change",
+    "scheduled_change_cancelled",
     "capacity_reservation_interrupted",
 ]
 
@@ -24,6 +26,10 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
     instance_ids: tuple[str, ...]
     at: datetime | None = None
     """When it was sent."""
+    begins_at: datetime | None = None
+    """Of a scheduled change: when the machine is touched."""
+    event: str = ""
+    """Of a scheduled change: which one."""
 
 
 class Unknown(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,6 +60,9 @@ class _Entity(msgspec.Struct, frozen=True, rename="camel"):
 class _HealthDetail(msgspec.Struct, frozen=True, rename="camel"):
     service: str = ""
     event_type_category: str = ""
+    event_arn: str = ""
+    status_code: str = ""
+    start_time: str = ""
     affected_entities: tuple[_Entity, ...] = ()
 
 
@@ -108,7 +117,20 @@ def _health(envelope: _Envelope) -> Notice | Unknown:
     if detail.service != "EC2" or detail.event_type_category != "scheduledChange":
         said = f"{detail.service!r} {detail.event_type_category!r}"
         return Unknown(reason=f"{said} asks for nothing", harmless=True)
-    return _notice("scheduled_change", tuple(one.entity_value for one in detail.affected_entities), envelope)
+    is_over = detail.status_code.lower() == "closed"
+    kind: NoticeKind = "scheduled_change_cancelled" if is_over else "scheduled_change"
+    notice = _notice(kind, tuple(one.entity_value for one in detail.affected_entities), envelope)
+    if isinstance(notice, Unknown):
+        return notice
+    return msgspec.structs.replace(notice, begins_at=_mail_date(detail.start_time), event=detail.event_arn)
+
+
+def _mail_date(text: str) -> datetime | None:
+    """Read a date as AWS Health writes it: ``Sat, 21 Nov 2026 08:00:00 GMT``."""
+    try:
+        return parsedate_to_datetime(text).astimezone(UTC)
+    except ValueError:
+        return None
 
 
 def _notice(kind: NoticeKind, instance_ids: tuple[str, ...], envelope: _Envelope) -> Notice | Unknown:

@@ -1,12 +1,13 @@
-"""What NodePools say of themselves: the hash of their template, what they use, whether they can be used."""
+"""What NodePools say of themselves: what they use, whether they can be used."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
+from shared.lifecycle.health import with_health
 from shared.lifecycle.machines import View
-from shared.model.action import Action, PatchMetadata, PatchStatus
+from shared.model.action import PatchStatus
 from shared.model.conditions import (
     POOL_ROOTS,
     conditions_json,
@@ -15,10 +16,8 @@ from shared.model.conditions import (
     same_conditions,
     with_condition,
 )
-from shared.model.labels import HASH_VERSION, NODEPOOL, NODEPOOL_HASH, NODEPOOL_HASH_VERSION
 from shared.model.nodepools import NodePool
-from shared.model.nodes import NodeClaim
-from shared.model.objects import Condition, condition, is_true, pairs
+from shared.model.objects import Condition, condition
 from shared.model.resources import NODES, quantities_from
 from shared.model.state import StateNode, pool_usage
 
@@ -49,6 +48,7 @@ def conditions_of(pool: NodePool, view: View) -> tuple[Condition, ...]:
     valid = ("False", "NodePoolValidationFailed", "; ".join(problems)) if problems else ("True", "", "")
     some = with_condition(pool.conditions, "ValidationSucceeded", *valid, now, generation)
     some = with_condition(some, "NodeClassReady", *_class_readiness(pool, view), now, generation)
+    some = with_health(some, pool, view)
     return rooted(restamped(some, POOL_ROOTS, generation), POOL_ROOTS, now, generation, pool.meta.created_at)
 
 
@@ -65,21 +65,3 @@ def _class_readiness(pool: NodePool, view: View) -> tuple[str, str, str]:
     if ready is None or ready.status == "Unknown" or not found.is_current():
         return "Unknown", "NodeClassReadinessUnknown", f"EC2NodeClass {name} is not resolved yet"
     return (ready.status, "", "") if ready.status == "True" else (ready.status, ready.reason, ready.message)
-
-
-def sign(pool: NodePool, claims: Iterable[NodeClaim], hashes: Mapping[str, str]) -> tuple[Action, ...]:
-    """Write the pool's hash, and carry claims whose hash is of another version over, so that they do not drift."""
-    wanted = hashes.get(pool.name, "")
-    if not wanted:
-        return ()
-    both = pairs({NODEPOOL_HASH: wanted, NODEPOOL_HASH_VERSION: HASH_VERSION})
-    actions: list[Action] = []
-    if not set(both) <= set(pool.meta.annotations):
-        actions.append(PatchMetadata(kind="NodePool", name=pool.name, annotations=both, why="its template changed"))
-    for claim in claims:
-        if claim.meta.label(NODEPOOL) != pool.name or claim.meta.annotation(NODEPOOL_HASH_VERSION) == HASH_VERSION:
-            continue
-        version = pairs({NODEPOOL_HASH_VERSION: HASH_VERSION})
-        note = version if is_true(claim.conditions, "Drifted") else both
-        actions.append(PatchMetadata(kind="NodeClaim", name=claim.name, annotations=note, why="a new kind of hash"))
-    return tuple(actions)

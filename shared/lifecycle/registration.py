@@ -14,6 +14,7 @@ from shared.lifecycle.machines import Change, Machine, View
 from shared.model.action import FollowUp, PatchMetadata, RegisterNode
 from shared.model.conditions import with_condition
 from shared.model.labels import (
+    COMMAND,
     DO_NOT_SYNC_TAINTS,
     INITIALIZED,
     POD_DIGEST,
@@ -113,11 +114,18 @@ def initialize(machine: Machine, view: View) -> Change:
     if reason:
         return Change(claim=_mark(claim, view, "Initialized", "Unknown", reason, message))
     initialized = _mark(claim, view, "Initialized", "True")
+    wake = () if done else _replaces(claim)
     if node.meta.label(INITIALIZED) == "true":
-        return Change(claim=initialized)
+        return Change(claim=initialized, after=wake)
     why = f"the node of {claim.name} is fit for use"
     label = PatchMetadata(kind="Node", name=node.name, labels=((INITIALIZED, "true"),), why=why)
-    return Change(claim=initialized, before=(label,))
+    return Change(claim=initialized, before=(label,), after=wake)
+
+
+def _replaces(claim: NodeClaim) -> tuple[FollowUp, ...]:
+    """Wake disruption for what waits for this node."""
+    command = claim.meta.annotation(COMMAND)
+    return (FollowUp(function="disrupt", after=timedelta(), why=f"{claim.name} is fit for use"),) if command else ()
 
 
 def _obstacle(claim: NodeClaim, node: Node) -> tuple[str, str]:

@@ -1,11 +1,12 @@
 """The end of a machine: taint, drain, detach, terminate, let go. Each call does what can be done now.
 
 Replacement comes first: with the taint, provisioning is woken to make room for the pods, and no pod is asked to leave
-before the drain was announced (`Drained` Unknown) for as long as a drain lasts at least. A two-minute warning leaves
-no time for more. What is over is read from the world: an instance is gone when EC2 was seen not to have it.
+before the drain was announced (`Drained` Unknown) for as long as a drain lasts at least, and its new node is fit for
+use, while there is time for that (`handover`). What is over is read from the world: an instance is gone when EC2 was
+seen not to have it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -14,6 +15,7 @@ import msgspec
 from shared.lifecycle.drain import Drain, deletions, drain, evictions, next_forced
 from shared.lifecycle.events import about, about_machine
 from shared.lifecycle.followups import SOONEST, look_again, look_at
+from shared.lifecycle.handover import held_back
 from shared.lifecycle.launching import CLAIM_DELETED, leave_unlaunched
 from shared.lifecycle.machines import Change, Machine, Step, View, follow, is_held, is_ours
 from shared.lifecycle.volumes import attached
@@ -77,9 +79,10 @@ def empty(machine: Machine, view: View) -> Change:
     if drained is not None and drained.status == "True":
         return Change(claim=claim)
     deadline = deadline_of(claim)
-    plan = drain(machine.pods, deadline, now, view.guards)
-    taints = tuple(taint for node in machine.held_nodes() for taint in _tainting(node, f"{claim.name} is leaving"))
     since = drained.since if drained is not None else None
+    held = held_back(machine, view, since, deadline)
+    plan = drain(machine.pods, deadline, now, view.guards, held)
+    taints = tuple(taint for node in machine.held_nodes() for taint in _tainting(node, f"{claim.name} is leaving"))
     announced = not taints and since is not None and now - since >= MINIMUM_DRAIN
     unread = view.unread_pods(machine.nodes) if deadline is None or now <= deadline else ()
     if announced and not plan.waiting and not unread:
@@ -90,9 +93,13 @@ def empty(machine: Machine, view: View) -> Change:
         for pod in plan.forced
     )
     return Change(
-        claim=_mark(claim, now, "Drained", "Unknown", "Draining"),
+        claim=_mark(claim, now, "Drained", "Unknown", "Draining", plan.words()),
         before=(*taints, *forced, *(evictions(plan.evicted, reason_of(claim)) if announced else ())),
-        after=(*said, *_drain_calls(machine, plan, view, tainted=bool(taints), announced=announced)),
+        after=(
+            *said,
+            *_patience(machine, held, now),
+            *_drain_calls(machine, plan, view, tainted=bool(taints), announced=announced),
+        ),
         waits=True,
     )
 
@@ -210,6 +217,15 @@ def _node_deletions(machine: Machine) -> tuple[DeleteObject, ...]:
     )
 
 
+def _patience(machine: Machine, held: Mapping[str, str], now: datetime) -> tuple[Action, ...]:
+    """Say that pods wait for their new nodes, and look again soon."""
+    if not held:
+        return ()
+    words = f"{len(held)} pods stay until they have another node: {held[min(held)]}"
+    wake = FollowUp(function="lifecycle", after=SOONEST, why=f"pods of {machine.claim.name} wait for their new nodes")
+    return (*about_machine(machine.claim, machine.nodes, "DisruptionWaitingReadiness", words, now), wake)
+
+
 def _drain_calls(machine: Machine, plan: Drain, view: View, *, tainted: bool, announced: bool) -> tuple[Action, ...]:
     claim, now = machine.claim, view.now
     calls: list[Action] = []
@@ -235,6 +251,6 @@ def _last_step(claim: NodeClaim, now: datetime) -> datetime:
     return max(moved, default=claim.meta.deleted_at or now)
 
 
-def _mark(claim: NodeClaim, now: datetime, type_: str, status: str, reason: str = "") -> NodeClaim:
-    some = with_condition(claim.conditions, type_, status, reason, "", now, claim.meta.generation)
+def _mark(claim: NodeClaim, now: datetime, type_: str, status: str, reason: str = "", message: str = "") -> NodeClaim:
+    some = with_condition(claim.conditions, type_, status, reason, message, now, claim.meta.generation)
     return msgspec.structs.replace(claim, conditions=some)

@@ -7,13 +7,16 @@ import pytest
 
 from shared.lifecycle.decide import decide
 from shared.model import labels
-from shared.model.action import FollowUp, PatchMetadata, PatchStatus
+from shared.model.action import FollowUp, PatchMetadata, PatchStatus, PublishEvent
 from shared.model.cluster import Cluster
+from shared.model.nodeclasses import EC2NodeClass
+from shared.model.nodes import NodeClaim, NodeClassRef
 from shared.model.objects import Condition, Meta, Problem, pairs
 from shared.model.resources import parse_resources
 from shared.model.state import pod_digest
 from tests.unit.lifecycle_cases import (
     BIRTH,
+    HEALTH,
     NODE_CLASS,
     NOW,
     POOL,
@@ -120,13 +123,14 @@ def test_a_pool_says_what_it_uses_and_zero_of_the_rest() -> None:
     }
     assert {type_: one["status"] for type_, one in status["conditions"].items()} == {
         "NodeClassReady": "True",
+        "NodeRegistrationHealthy": "Unknown",
         "Ready": "True",
         "ValidationSucceeded": "True",
     }
 
 
 def test_a_pool_says_nothing_twice() -> None:
-    ready = true("NodeClassReady", "Ready", "ValidationSucceeded")
+    ready = true("NodeClassReady", "NodeRegistrationHealthy", "Ready", "ValidationSucceeded")
     usage = parse_resources({"cpu": 4, "memory": "8Gi", "pods": 30, "nodes": 1})
     told = changed(POOL, conditions=ready, usage=usage)
     assert pool_status(node_pools=(told,), node_claims=(claim(),), nodes=(node(),)) == {}
@@ -185,8 +189,91 @@ def test_hashes_are_written_where_they_differ_and_a_new_kind_of_hash_makes_nothi
 
 def test_a_known_hash_is_not_written_again() -> None:
     both = {labels.NODEPOOL_HASH_VERSION: labels.HASH_VERSION, labels.NODEPOOL_HASH: "h"}
-    signed = changed(POOL, meta=changed(POOL.meta, annotations=pairs(both)))
+    signed = changed(POOL, meta=changed(POOL.meta, annotations=pairs((HEALTH, *both.items()))))
     assert not of(PatchMetadata, decide(cluster(node_pools=(signed,)), hashes={"default": "h"}))
+
+
+CLASS_VERSION = {labels.NODECLASS_HASH_VERSION: labels.NODECLASS_HASH_VERSION_VALUE}
+HASHED = changed(NODE_CLASS, hashed="h")
+
+
+def class_notes(*claims: NodeClaim, node_class: EC2NodeClass = HASHED) -> dict[tuple[str, str], dict[str, str]]:
+    """Answer by kind and name what is noted about the hash of a node class."""
+    world = cluster(node_classes=(node_class,), node_claims=claims)
+    return {
+        (one.kind, one.name): dict(one.annotations)
+        for one in of(PatchMetadata, decide(world))
+        if labels.NODECLASS_HASH_VERSION in dict(one.annotations)
+    }
+
+
+def test_a_class_says_its_hash_and_a_new_kind_of_hash_makes_no_node_drift() -> None:
+    both = CLASS_VERSION | {labels.NODECLASS_HASH: "h"}
+    older = {labels.NODECLASS_HASH: "x", labels.NODECLASS_HASH_VERSION: "v6"}
+    current = CLASS_VERSION | {labels.NODECLASS_HASH: "differs, and drifts"}
+    noted = class_notes(
+        claim("a", annotations=older),
+        claim("b", annotations=older, conditions=true(*STAGES, "Drifted")),
+        claim("c", annotations=current),
+        claim("d", launched=False),
+        changed(claim("e"), node_class=NodeClassRef(name="other")),
+    )
+    assert noted == {
+        ("EC2NodeClass", "default"): both,
+        ("NodeClaim", "a"): both,
+        ("NodeClaim", "b"): CLASS_VERSION,
+    }
+
+
+def test_claims_are_carried_over_before_their_class_says_the_new_hash() -> None:
+    world = cluster(node_classes=(HASHED,), node_claims=(claim("a"),))
+    kinds = [one.kind for one in of(PatchMetadata, decide(world)) if labels.NODECLASS_HASH in dict(one.annotations)]
+    assert kinds == ["NodeClaim", "EC2NodeClass"]
+
+
+def test_a_classes_hash_that_is_known_is_not_written_again() -> None:
+    both = pairs(CLASS_VERSION | {labels.NODECLASS_HASH: "h"})
+    signed = changed(HASHED, meta=changed(HASHED.meta, annotations=both))
+    assert class_notes(node_class=signed) == {}
+
+
+def class_actions(meta: Meta, *claims: NodeClaim, problems: Case = ()) -> list[str]:
+    """Answer what is done about the class itself: the finalizers written, or the event."""
+    world = cluster(node_classes=(changed(NODE_CLASS, meta=meta),), node_claims=claims, problems=problems)
+    actions = decide(world)
+    patched = [str(one.finalizers) for one in of(PatchMetadata, actions) if one.kind == "EC2NodeClass"]
+    told = [one.message for one in of(PublishEvent, actions) if one.kind == "EC2NodeClass"]
+    return patched + told
+
+
+HELD = ("other/finalizer", labels.NODECLASS_FINALIZER)
+UNREAD = (Problem(kind="NodeClaim", name="unread", message="spec: what is this?"),)
+
+
+@pytest.mark.parametrize(
+    ("meta", "claims", "problems", "done"),
+    [
+        (Meta(name="default"), (), (), "('karpenter.k8s.aws/termination',)"),
+        (Meta(name="default", finalizers=HELD), (), (), ""),
+        (Meta(name="default", finalizers=HELD, deleted_at=NOW), (), (), "('other/finalizer',)"),
+        (Meta(name="default", finalizers=HELD[:1], deleted_at=NOW), (), (), ""),
+        (
+            Meta(name="default", finalizers=HELD, deleted_at=NOW),
+            ("b", "a"),
+            (),
+            "waiting for NodeClaims to be gone: a, b",
+        ),
+        (Meta(name="default", finalizers=HELD, deleted_at=NOW), tuple("abcdefg"), (), "a, b, c, d, e and 2 more"),
+        (Meta(name="default", finalizers=HELD, deleted_at=NOW), (), UNREAD, "to be gone: unread"),
+        (Meta(name="other", finalizers=HELD, deleted_at=NOW), ("a",), (), "('other/finalizer',)"),
+    ],
+)
+def test_a_class_stays_until_its_last_claim_is_gone(
+    meta: Meta, claims: tuple[str, ...], problems: Case, done: str
+) -> None:
+    found = class_actions(meta, *(claim(name) for name in claims), problems=problems)
+    assert len(found) == bool(done)
+    assert all(done in one for one in found)
 
 
 def test_statuses_are_json() -> None:
