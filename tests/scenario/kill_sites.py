@@ -1,22 +1,35 @@
 """The places at which a handler calls the outside, and plays in which it dies at one of them.
 
-Run as a program it writes `kill_sites.txt` anew from a recorded play.
+Two plays: the classic one, in which whoever calls for the first time at a place dies there; and one in which a smaller
+node replaces a larger: whoever writes something for the command dies behind that, each time anew, and so does whoever
+writes at a place that the classic play does not know.
+
+Run as a program it writes `kill_sites.txt` and `kill_sites_swap.txt` anew from recorded plays.
 """
 
-import re
 import sys
+from collections import Counter
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
+from shared.model.commands import Standing
+from shared.model.labels import DISRUPTED_TAINT
+from shared.ports import Row
+from sim.chaos.sites import place_of
 from sim.faults import Call, Killed
 from sim.measure import Tally, measured
 from sim.play import Moment, Played, Stage
 from sim.scenario import read_scenario
 
 FOLDER: Final = Path(__file__).parent
-PLAY: Final = FOLDER.parents[1] / "examples" / "scenarios" / "classic.yaml"
+CLASSIC: Final = FOLDER.parents[1] / "examples" / "scenarios" / "classic.yaml"
+SWAP: Final = FOLDER / "swap.yaml"
 SITES: Final = FOLDER / "kill_sites.txt"
+SWAP_SITES: Final = FOLDER / "kill_sites_swap.txt"
 FEW: Final = tuple(f"{family}5.{size}" for family in "cmr" for size in ("large", "xlarge", "2xlarge"))
 READS: Final = frozenset(
     ("describe_instances", "cluster", "get", "images", "instance_types", "keys", "list", "offerings", "on_demand")
@@ -24,7 +37,6 @@ READS: Final = frozenset(
 """Who dies behind one of these dies before the next call: only one of the two is a place of its own."""
 PASSING: Final = ("costPerHour", "failedCalls", "problems")
 """What is not the state of the world: tallies, and the price of the minute in which EC2 chose."""
-_OBJECT: Final = re.compile(r"(/(?:nodes|nodeclaims|nodepools|ec2nodeclasses|pods|events|namespaces))/[^/]+")
 
 
 def site_of(call: Call) -> str:
@@ -33,18 +45,7 @@ def site_of(call: Call) -> str:
     >>> site_of(Call(port="kube", method="patch", detail="/api/v1/nodes/a/status", when="before", who="x-1"))
     'x kube.patch /api/v1/nodes/* before'
     """
-    about = ""
-    if call.method in ("list", "watch"):
-        about = ""  # a snapshot is many of them in a row, and nothing happens between them
-    elif call.port == "kube":
-        about = _OBJECT.sub(r"\1/*", call.detail).removesuffix("/status")
-    elif call.port in ("table", "mailbox"):
-        about = call.detail
-    elif call.port == "bucket":
-        about = call.detail.partition("/")[0]
-    return " ".join(
-        part for part in (call.who.partition("-")[0], f"{call.port}.{call.method}", about, call.when) if part
-    )
+    return f"{place_of(call)} {call.when}"
 
 
 def recorded() -> tuple[str, ...]:
@@ -55,22 +56,40 @@ def recorded() -> tuple[str, ...]:
         if call.when == "before" or call.method not in READS:
             met.add(site_of(call))
 
-    _play(meet)
+    _play(CLASSIC, meet)
     return tuple(sorted(met))
 
 
-def known() -> tuple[str, ...]:
-    """Answer the sites in `kill_sites.txt`."""
-    return tuple(SITES.read_text().splitlines())
+def recorded_swap() -> tuple[str, ...]:
+    """Answer how often there is a call behind which somebody may die in a play of the swap, as ``site #number``.
+
+    From the moment at which the node becomes too large: all writes of disrupt, and those of others at new places.
+    """
+    counts: Counter[str] = Counter()
+    elsewhere = set(known())
+
+    def meet(call: Call) -> None:
+        site = site_of(call)
+        is_write = call.when == "after" and call.method not in READS and not _is_routine(call)
+        if is_write and (call.who.startswith("disrupt") or site not in elsewhere):
+            counts[site] += 1
+
+    _play(SWAP, meet, late=True)
+    return tuple(sorted(f"{site} #{number}" for site, count in counts.items() for number in range(1, count + 1)))
+
+
+def known(sites: Path = SITES) -> tuple[str, ...]:
+    """Answer the sites in a file."""
+    return tuple(sites.read_text().splitlines())
 
 
 class Killer:
-    """Kills whoever calls at *site* for the *number*th time, once."""
+    """Kills whoever calls at *site* for the *number*th time, once; *late*: from when the second act has begun."""
 
-    def __init__(self, site: str, number: int) -> None:
+    def __init__(self, site: str, number: int = 1, *, late: bool = False) -> None:
         """Lie in wait."""
         self._site, self._left = site, number
-        self.struck = False
+        self.late, self.struck = late, False
 
     def __call__(self, call: Call) -> None:
         """Let *call* pass, or not.
@@ -85,10 +104,15 @@ class Killer:
                 raise Killed(self._site)
 
 
-def final_state(killer: Killer | None) -> tuple[Played, dict[str, float], list[str]]:
+REST: Final = timedelta(minutes=2)
+"""So long after a play what it began comes to its end: pods stay on an old machine until their new one is ready."""
+
+
+def final_state(killer: Killer | None, path: Path = CLASSIC) -> tuple[Played, dict[str, float], list[str]]:
     """Answer the play in which *killer* lies in wait, what is measured at its end, and what was left over."""
-    stage, played = _play(killer or _spare)
+    stage, played = _play(path, killer or _spare, late=killer is not None and killer.late)
     world = stage.world
+    world.run(REST)
     claimed = {one.get("status", {}).get("providerID") for one in world.live.api.list("nodeclaims.karpenter.sh")}
     living = {one.provider_id for one in world.living()}
     left = [f"instance {one} without claim" for one in sorted(living - claimed)]
@@ -97,6 +121,8 @@ def final_state(killer: Killer | None) -> tuple[Played, dict[str, float], list[s
         f"group {row.name} without answer" for row in world.table.rows("launch-group") if '"result":null' in row.body
     ]
     left += [f"launched twice for {name}" for name in _doubled(stage)]
+    left += [f"command {row.name} without end" for row in world.table.rows("command") if _is_open(row)]
+    left += [f"taint on {name}" for name in _tainted(stage)]
     ends = {name: value for name, value in measured(world, Tally()).items() if name not in PASSING}
     return played, ends, left
 
@@ -110,16 +136,40 @@ def _doubled(stage: Stage) -> list[str]:
     return sorted(name for name, ids in owners.items() if len(ids) > 1)
 
 
-def _play(tap: Callable[[Call], None]) -> tuple[Stage, Played]:
-    scenario = read_scenario(PLAY)
-    stage = Stage(scenario, scenario.seed, _unheard)
+def _is_open(row: Row) -> bool:
+    return msgspec.json.decode(row.body, type=Standing).is_open
+
+
+def _tainted(stage: Stage) -> list[str]:
+    return [
+        node["metadata"]["name"]
+        for node in stage.world.live.api.list("nodes")
+        if any(taint["key"] == DISRUPTED_TAINT for taint in node["spec"].get("taints", []))
+    ]
+
+
+def _is_routine(call: Call) -> bool:
+    """Whether *call* is one that every cycle makes, whatever it decides."""
+    return call.port == "bucket" or (call.port == "table" and call.detail == "lease")
+
+
+def _play(path: Path, tap: Callable[[Call], None], *, late: bool = False) -> tuple[Stage, Played]:
+    scenario = read_scenario(path)
+    begun: list[Moment] = []
+
+    def hear(moment: Moment) -> None:
+        if moment.who == "act" and moment.what == scenario.acts[-1].name:
+            begun.append(moment)
+
+    stage = Stage(scenario, scenario.seed, hear)
     cloud = stage.world.cloud
     cloud.types = {name: cloud.types[name] for name in FEW}  # a small catalogue: the play is played hundreds of times
     cloud.offerings = tuple((name, zone) for name, zone in cloud.offerings if name in FEW)
     strikes = stage.world.tap
 
     def both(call: Call) -> None:
-        tap(call)
+        if begun or not late:
+            tap(call)
         strikes(call)
 
     stage.world.tap = both
@@ -130,10 +180,7 @@ def _spare(call: Call) -> None:
     del call
 
 
-def _unheard(moment: Moment) -> None:
-    del moment
-
-
 if __name__ == "__main__":
     SITES.write_text("\n".join(recorded()) + "\n")
-    sys.stdout.write(f"{len(known())} sites\n")
+    SWAP_SITES.write_text("\n".join(recorded_swap()) + "\n")
+    sys.stdout.write(f"{len(known())} sites, {len(known(SWAP_SITES))} in the swap\n")

@@ -12,12 +12,14 @@ from typing import Final
 import msgspec
 import pytest
 
-from shared.errors import Fault, Forbidden, Invalid, Throttled, Unreachable
+from shared.errors import Fault, Forbidden, InsufficientCapacity, Invalid, Throttled, Unreachable
 from shared.model.action import LaunchInstances, MarkUnavailable
+from shared.model.ec2 import PlacementGroup
 from shared.report.journal import Entry
 from shared.settings import Settings
+from shared.snapshot.rows import launch_groups
 from sim.faults import Call, Tap, When
-from tests.scenario.worlds import CLAIMS, World, deployment, node_class, pool
+from tests.scenario.worlds import CLAIMS, CLASSES, World, deployment, node_class, pool
 
 TABLE: Final = Path(__file__).parents[2] / "docs" / "faults.md"
 
@@ -42,11 +44,20 @@ CALLS: Final = {
     "DescribeInstanceTypes": "ec2.instance_types",
     "DescribeInstances": "ec2.describe_instances",
     "DescribeLaunchTemplates": "ec2.launch_templates",
+    "DescribePlacementGroups": "ec2.placement_group",
     "DescribeSecurityGroups": "ec2.security_groups",
     "DescribeSpotPriceHistory": "ec2.spot_prices",
     "DescribeSubnets": "ec2.subnets",
+    "DryRun": "ec2.refusals",
+    "GetItem": "table.read",
+    "GetObject": "bucket.get",
     "GetParameter": "parameters.parameter",
     "GetProducts": "prices.on_demand",
+    "ListObjects": "bucket.keys",
+    "PutItem": "table.write",
+    "PutObject": "bucket.put",
+    "Query": "table.rows",
+    "SendMessage": "mailbox.send",
     "TerminateInstances": "ec2.terminate_instances",
 }
 
@@ -67,12 +78,21 @@ def failing(method: str, failure: Failure, hits: list[str]) -> Tap:
     return tap
 
 
+RACK: Final = PlacementGroup(group_id="", name="rack", strategy="cluster")
+
+
 def late(replicas: int = 4, **more: object) -> list[dict[str, object]]:
     """Answer a node class, a pool and a Deployment that come while the fault lasts."""
     selected = deployment(replicas, "late", nodeSelector={"is": "late"})
     selectors = [{"tags": {"karpenter.sh/discovery": "*"}}]
-    asked = {"capacityReservationSelectorTerms": selectors} | more
+    asked = {"capacityReservationSelectorTerms": selectors, "placementGroupSelector": {"name": RACK.name}} | more
     return [node_class("late", **asked), pool("late", of="late", labels={"is": "late"}), selected]
+
+
+def with_rack(world: World) -> World:
+    """Answer *world* with the placement group that the late class asks for."""
+    world.cloud.reservations.add_group(RACK)
+    return world
 
 
 def ends_well(world: World, launched: int) -> None:
@@ -90,7 +110,7 @@ def ends_well(world: World, launched: int) -> None:
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("call", CALLS)
 def test_a_call_that_fails(call: str, fault: str) -> None:
-    world = World(node_class(), pool(), deployment(2))
+    world = with_rack(World(node_class(), pool(), deployment(2)))
     world.settled(2)
     hits: list[str] = []
     with world.tapped(failing(CALLS[call], FAULTS[fault], hits)):
@@ -164,7 +184,7 @@ SHORTAGES: Final[dict[str, tuple[Callable[[World], None], Callable[[World], None
 
 @pytest.mark.parametrize("shortage", SHORTAGES)
 def test_a_shortage_that_ends(shortage: str) -> None:
-    world = World(node_class(), pool())
+    world = with_rack(World(node_class(), pool()))
     begins, ends, told = SHORTAGES[shortage]
     begins(world)
     world.apply(late())
@@ -177,7 +197,7 @@ def test_a_shortage_that_ends(shortage: str) -> None:
 
 
 def test_a_type_that_is_out_is_passed_over_at_once() -> None:
-    world = World(node_class(), pool())
+    world = with_rack(World(node_class(), pool()))
     out_of_one_type(world)
     [klass, only, pods] = late()
     two = pool("late", of="late", labels={"is": "late"}, types=("m5.large", "m5.xlarge"))
@@ -191,7 +211,7 @@ def test_a_type_that_is_out_is_passed_over_at_once() -> None:
 
 
 def test_spot_that_is_out_is_on_demand_in_the_same_invocation() -> None:
-    world = World(node_class(), pool())
+    world = with_rack(World(node_class(), pool()))
     out_of_spot(world)
     world.apply([pool("both", capacity=("spot", "on-demand"), labels={"is": "both"}, types=TYPES)])
     world.apply([deployment(4, "late", nodeSelector={"is": "both"})])
@@ -203,7 +223,7 @@ def test_spot_that_is_out_is_on_demand_in_the_same_invocation() -> None:
 
 
 def test_a_spot_only_pool_waits_for_spot_and_says_so() -> None:
-    world = World(node_class(), pool())
+    world = with_rack(World(node_class(), pool()))
     out_of_spot(world)
     world.apply([pool("spot", capacity=("spot",), labels={"is": "spot"}, types=TYPES)])
     world.apply([deployment(4, "late", nodeSelector={"is": "spot"})])
@@ -232,10 +252,18 @@ REFUSALS: Final = {
     "user-data": ("InvalidUserData.Malformed", "User data is limited to 16384 bytes", "UserDataSizeLimitExceeded"),
 }
 SHORT: Final = {
+    "capacity": ("InsufficientInstanceCapacity", "We currently do not have sufficient capacity"),
     "fleet-quota": ("MaxFleetCountExceeded", "You have reached the limit of fleets"),
     "on-demand-quota": ("VcpuLimitExceeded", "You have requested more vCPU capacity than your current limit"),
     "spot-quota": ("MaxSpotInstanceCountExceeded", "Max spot instance count exceeded"),
 }
+
+
+def refusal(code: str, message: str) -> Fault:
+    """Answer what the port raises where EC2 says *code* to a whole request."""
+    if code == "InsufficientInstanceCapacity":
+        return InsufficientCapacity(message)
+    return Forbidden(message) if code == "PendingVerification" else Invalid(message, code)
 
 
 def refusing(code: str, words: str, hits: list[str]) -> Tap:
@@ -244,7 +272,7 @@ def refusing(code: str, words: str, hits: list[str]) -> Tap:
     def tap(call: Call) -> None:
         if (call.when, call.port, call.method) == ("before", "ec2", "create_fleet"):
             hits.append(code)
-            raise Invalid(f"ec2:CreateFleet: {code}: {words}", code)
+            raise refusal(code, f"ec2:CreateFleet: {code}: {words}")
 
     return tap
 
@@ -252,7 +280,7 @@ def refusing(code: str, words: str, hits: list[str]) -> Tap:
 @pytest.mark.parametrize("refusal", REFUSALS)
 def test_a_request_that_is_refused_as_wrong(refusal: str) -> None:
     code, words, reason = REFUSALS[refusal]
-    world, hits = World(node_class(), pool()), list[str]()
+    world, hits = with_rack(World(node_class(), pool())), list[str]()
     with world.tapped(refusing(code, words, hits)):
         world.apply(late())
         world.until(lambda: hits, within=400)
@@ -268,18 +296,36 @@ def test_a_request_that_is_refused_as_wrong(refusal: str) -> None:
 @pytest.mark.parametrize("short", SHORT)
 def test_a_quota_that_refuses_the_whole_request(short: str) -> None:
     code, words = SHORT[short]
-    world, hits = World(node_class(), pool()), list[str]()
+    world, hits = with_rack(World(node_class(), pool())), list[str]()
     with world.tapped(refusing(code, words, hits)):
         world.apply(late())
         world.until(lambda: hits, within=400)
         world.seconds(30)
         assert world.events(reason="InsufficientCapacityError")
         assert code in "".join(map(repr, world.done(MarkUnavailable)))
+        assert all(group.result is not None for group in launch_groups(world.table, world.clock.now(), []))
     ends_well(world, launched=1)
 
 
-def test_a_subnet_that_is_gone_is_passed_over_and_found_out() -> None:
+def test_a_right_that_is_missing_is_named_and_nothing_more_is_launched() -> None:
     world = World(node_class(), pool())
+    world.cloud.dry_runs.deny("RunInstances", "You are not authorized to perform: ec2:RunInstances on resource: x")
+    world.apply([deployment(2)])
+    world.settled(2)
+    world.until(lambda: world.condition(CLASSES, "default", "ValidationSucceeded")[0] == "False", within=70)
+    _, reason, message = world.condition(CLASSES, "default", "ValidationSucceeded")
+    assert reason == "RunInstancesAuthCheckFailed"
+    assert "give ec2:RunInstances to the functions' roles" in message
+    world.apply([deployment(4, "late")])
+    world.seconds(120)
+    assert len(world.launched) == len(world.claims()) == 1
+    world.cloud.dry_runs.allow("RunInstances")
+    world.settled(6, within=700)
+    assert len(world.launched) == len(world.claims()) == 2
+
+
+def test_a_subnet_that_is_gone_is_passed_over_and_found_out() -> None:
+    world = with_rack(World(node_class(), pool()))
     gone = list(world.cloud.network.subnets)[:2]
     for subnet_id in gone:
         world.cloud.network.remove_subnet(subnet_id)
@@ -288,7 +334,7 @@ def test_a_subnet_that_is_gone_is_passed_over_and_found_out() -> None:
 
 
 def test_a_template_that_is_deleted_meanwhile_is_made_again() -> None:
-    world, deleted = World(node_class(), pool()), list[str]()
+    world, deleted = with_rack(World(node_class(), pool())), list[str]()
 
     def tap(call: Call) -> None:
         if (call.when, call.port, call.method) == ("before", "ec2", "create_fleet") and not deleted:
@@ -304,7 +350,7 @@ def test_a_template_that_is_deleted_meanwhile_is_made_again() -> None:
 
 
 def test_an_answer_that_gives_some_of_the_machines_is_followed_by_a_request_for_the_others() -> None:
-    world = World(node_class(), pool())
+    world = with_rack(World(node_class(), pool()))
     rooms = dict(zip(world.cloud.zones, (1, 1, 0), strict=True))
     for zone, room in rooms.items():
         world.cloud.set_capacity("m5.xlarge", zone, "on-demand", room)
@@ -319,7 +365,7 @@ def test_an_answer_that_gives_some_of_the_machines_is_followed_by_a_request_for_
 
 
 def test_spot_without_its_role_is_on_demand_and_says_what_to_create() -> None:
-    world, hits = World(node_class(), pool()), list[str]()
+    world, hits = with_rack(World(node_class(), pool())), list[str]()
     words = "The provided credentials do not have permission to create the service-linked role for EC2 Spot"
     code = "AuthFailure.ServiceLinkedRoleCreationNotPermitted"
 

@@ -8,6 +8,7 @@ from shared.model.action import CreateNodeClaim, NominatePod, RegisterNode
 from shared.ports import World as Ports
 from sim.faults import Call
 from tests.scenario.kill_sites import Killer
+from tests.scenario.promised import MOST, promise
 from tests.scenario.worlds import World, deployment, node_class, pool
 
 
@@ -82,3 +83,22 @@ def test_where_hints_are_withheld_nobody_is_told() -> None:
     world = burst(Silent)
     world.settled(60, within=600)
     assert not hints(world)
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [(("700m", 120), ("1500m", 80)), (("300m", 150), ("900m", 60), ("3", 20))],
+    ids=["two-sizes", "three-sizes"],
+)
+def test_what_is_paid_in_the_end_is_what_was_planned_first(
+    sizes: tuple[tuple[str, int], ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nodes that exist when all pods run, at their offerings' prices, against the first plan for each pod."""
+    promised = promise(monkeypatch)
+    world = World(node_class(), pool())
+    world.apply([deployment(count, f"size-{number}", cpu=cpu) for number, (cpu, count) in enumerate(sizes)])
+    total = sum(count for _, count in sizes)
+    world.settled(total, within=600)
+    again = [pod for pod, times in Counter(planned(world)).items() if times > 1]
+    assert len(again) <= total / 100
+    assert 0 < world.cloud.hourly_cost() <= MOST * promised.usd_per_hour
