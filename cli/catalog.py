@@ -3,20 +3,19 @@
 import argparse
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 import msgspec
 
 from cli.catalogues import catalogue_at
-from cli.files import InputError, body_of
-from cli.inputs import documents_in, objects_of
-from cli.manifests import manifests
-from cli.text import count
+from cli.clouds import CLUSTER, discovered_cluster, opened, said
+from cli.files import InputError
+from cli.node_classes import node_classes_in
+from cli.text import count, some
 from shared.errors import Fault
 from shared.model.catalogue import Catalogue, InstanceType
 from shared.model.cluster import Cluster
@@ -34,15 +33,18 @@ EXAMPLES: Final = """examples:
   joiner catalog build -o prod.json.gz -f nodeclass.yaml --region eu-west-1
   joiner catalog build -o catalogue.json --embedded               true types, made-up prices, no account
   joiner catalog show catalogue.json m5.large                     what is known of a type
-  joiner catalog prices -o prices.json --region us-east-1         for where no pricing service can be reached:
-  aws s3 cp prices.json s3://BUCKET/market/prices-us-gov-west-1.json     the functions then use it, and say its day
+  joiner catalog show s3://BUCKET m5.large -o json | jq .         the same as JSON
 
-exit codes: 0 done, 1 something could not be read, asked or written, 2 wrong usage
+Where the functions can reach no pricing service, give them a list of prices, which they use and say its day:
+  joiner catalog prices -o prices.json --region us-gov-west-1     with credentials of the commercial partition
+  npx cdk deploy -c joiner:price-list=prices.json                 shipped with the functions; or, without a deployment:
+  aws s3 cp prices.json s3://BUCKET/market/prices-us-gov-west-1.json
+
+exit codes: 0 done, 1 something could not be read, asked or written (it is named), 2 wrong usage
 """
-_CREDENTIALS: Final = {"AWS_ACCESS_KEY_ID": "embedded", "AWS_SECRET_ACCESS_KEY": "embedded"}
-_DEFAULT_REGION: Final = "us-east-1"
-Made = tuple[bytes, str, Sequence[str]]
-"""What is written, what it is in a line, and what could not be read."""
+Output = Literal["text", "json"]
+Made = tuple[bytes, str]
+"""What is written, and what it is, in a line."""
 
 
 def add_to(commands: Any) -> None:  # noqa: ANN401 - argparse does not export the type
@@ -66,12 +68,15 @@ def add_to(commands: Any) -> None:  # noqa: ANN401 - argparse does not export th
         metavar="FILE|DIR|-",
         help="EC2NodeClasses: types are written as each of them sees them, too",
     )
-    build.add_argument("--prices", metavar="FILE", help="a price list, for when the pricing service cannot be asked")
+    build.add_argument(
+        "--prices", default="", metavar="FILE", help="a price list, for when the pricing service cannot be asked"
+    )
     prices = actions.add_parser("prices", help="ask, and write the list of on-demand prices with its day")
     _add_account(prices, _prices)
     show = actions.add_parser("show", help="what a catalogue holds")
     show.add_argument("catalogue", metavar="CATALOGUE", help="a file, s3://BUCKET, aws or aws:REGION")
     show.add_argument("type", nargs="?", default="", metavar="TYPE", help="all that is known of one type")
+    show.add_argument("-o", "--output", choices=get_args(Output), default="text", help="what is printed")
     show.set_defaults(run=_show)
 
 
@@ -88,100 +93,76 @@ def _nothing(chosen: argparse.Namespace) -> int:
 
 
 def _build(chosen: argparse.Namespace) -> int:
-    from cli.account import of_account, price_list_from  # noqa: PLC0415 - boto3 takes half a second
+    told: list[str] = []
+    try:
+        _refuse_unwritable(chosen.output)
+        classes = node_classes_in(chosen.filename, datetime.now(UTC), told.append) if chosen.filename else ()
+    except InputError as error:
+        return _tell(*told, str(error))
 
     def make(clients: "Clients", now: datetime) -> Made:
-        told: list[str] = []
-        cluster = _cluster(chosen.filename, now, told)
-        listed = price_list_from(body_of(chosen.prices, Path(chosen.prices))) if chosen.prices else None
-        made = of_account(clients, cluster, now, listed)
-        body = msgspec.json.format(encode_catalogue(made), indent=1)
-        return packed(body) if chosen.output.endswith(".gz") else body + b"\n", _summary(made), told
+        from cli.account import of_account, price_list_in  # noqa: PLC0415 - botocore takes a fifth of a second
 
-    return _asked(chosen, make)
+        listed = price_list_in(chosen.prices, clients.region)
+        made, unpriced = of_account(clients, classes, now, told.append, listed)
+        body = msgspec.json.format(encode_catalogue(made), indent=1)
+        without = f"; {count(len(unpriced), 'type')} without on-demand price: {some(unpriced, 3)}" if unpriced else ""
+        return packed(body) if chosen.output.endswith(".gz") else body + b"\n", _summary(made) + without
+
+    return _asked(chosen, make, told, cluster=discovered_cluster(classes))
 
 
 def _prices(chosen: argparse.Namespace) -> int:
-    from cli.account import list_prices  # noqa: PLC0415 - boto3 takes half a second
+    from cli.account import list_prices  # noqa: PLC0415 - botocore takes a fifth of a second
 
     def make(clients: "Clients", now: datetime) -> Made:
         listed = list_prices(clients, now)
         body = msgspec.json.format(msgspec.json.encode(listed, order="deterministic"), indent=1)
-        return body + b"\n", f"{count(len(listed.on_demand), 'price')} of {listed.region}", ()
+        return body + b"\n", f"{count(len(listed.on_demand), 'price')} of {listed.region}, {now:%Y-%m-%d}"
 
-    return _asked(chosen, make)
+    try:
+        _refuse_unwritable(chosen.output)
+    except InputError as error:
+        return _tell(str(error))
+    return _asked(chosen, make, [])
 
 
-def _asked(chosen: argparse.Namespace, make: Callable[["Clients", datetime], Made]) -> int:
-    """Ask, write, and say in one line what it was; answer 1 if that could not be."""
+def _asked(
+    chosen: argparse.Namespace,
+    make: Callable[["Clients", datetime], Made],
+    told: list[str],
+    *,
+    cluster: str = CLUSTER,
+) -> int:
+    """Ask, write, and say in one line what it was; answer 1 if that could not be, or something was *told*."""
     began = perf_counter()
     try:
-        with _clients(chosen) as (clients, now):
-            body, summary, told = make(clients, now)
+        with opened(chosen.region, embedded=chosen.embedded, cluster=cluster) as (clients, now):
+            body, summary = make(clients, now)
             calls = sum(clients.calls().values())
         _write(chosen.output, body)
     except (Fault, InputError, ValueError) as error:
-        return _tell(str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}")
+        return _tell(*told, said(error) if isinstance(error, Fault) else str(error))
     except OSError as error:
-        return _tell(f"{chosen.output}: {error.strerror}")
-    for line in told:
-        _tell(line)
+        return _tell(*told, f"{chosen.output}: {error.strerror}: name another file with -o")
     took = f"{count(calls, 'call')}, {perf_counter() - began:.1f} s"
-    _tell(f"{chosen.output}: {summary}; {len(body) / 1e6:,.1f} MB, {took}")
+    _tell(*told, f"{chosen.output}: {summary}; {len(body) / 1e6:,.1f} MB, {took}")
     return 1 if told else 0
 
 
-@contextmanager
-def _clients(chosen: argparse.Namespace) -> Iterator[tuple["Clients", datetime]]:
-    """Open clients for the account, or for the embedded cloud, and say what time it is there."""
-    from shared.aws.clients import Clients  # noqa: PLC0415 - boto3 takes half a second
-
-    if not chosen.embedded:
-        clients = Clients(chosen.region or _region_here())
-        yield clients, datetime.now(UTC)
-        clients.close()
-        return
-    from sim.clock import Clock  # noqa: PLC0415 - the simulator takes a second
-    from sim.cloud.cloud import Cloud  # noqa: PLC0415
-    from sim.http.server import EmbeddedAws  # noqa: PLC0415
-
-    cloud = Cloud(Clock(), region=chosen.region or _DEFAULT_REGION)
-    before = dict(os.environ)
-    os.environ.update(_CREDENTIALS)
-    try:
-        with EmbeddedAws(cloud) as server:
-            clients = Clients(cloud.region, endpoint_url=server.url)
-            yield clients, cloud.clock.now()
-            clients.close()
-    finally:
-        for name in _CREDENTIALS:
-            os.environ.pop(name)
-        os.environ.update({name: before[name] for name in _CREDENTIALS if name in before})
-
-
-def _region_here() -> str:
-    import boto3  # noqa: PLC0415 - half a second
-
-    found = boto3.Session().region_name
-    if not found:
-        raise InputError("which region is not known: write --region")
-    return str(found)
-
-
-def _cluster(filenames: list[str], now: datetime, told: list[str]) -> Cluster:
-    """Read node classes; what cannot be read is told.
+def _refuse_unwritable(output: str) -> None:
+    """Refuse at once what would be found out only after the account was asked.
 
     Raises:
-        InputError: files are named, and there is no node class in them.
+        InputError: nothing can be written there.
     """
-    from shared.snapshot.documents import cluster_from_documents  # noqa: PLC0415
-
-    found = manifests(objects_of(documents_in(filenames, told.append), told.append), told.append, {})
-    cluster = cluster_from_documents(found.objects, now)
-    told.extend(f"{one.kind} {one.name}: {one.message}" for one in cluster.problems)
-    if filenames and not cluster.node_classes:
-        raise InputError("; ".join((*told, f"{', '.join(filenames)}: holds no EC2NodeClass")))
-    return cluster
+    path = Path(output)
+    if output == "-" or (os.access(path if path.exists() else path.parent, os.W_OK) and not path.is_dir()):
+        return
+    why = (
+        "is a folder" if path.is_dir() else "cannot be written" if path.parent.is_dir() else "its folder does not exist"
+    )
+    raise InputError(f"{output}: {why}: name another file with -o, or `-`")
 
 
 def _show(chosen: argparse.Namespace) -> int:
@@ -191,14 +172,25 @@ def _show(chosen: argparse.Namespace) -> int:
         return _tell(str(error))
     for problem in problems:
         _tell(f"{problem.kind} {problem.name}: {problem.message}")
-    if not chosen.type:
-        sys.stdout.write(_summary(found) + "\n")
-        return 0
     seen = [(name, one) for name, types in _views(found) for one in types if one.name == chosen.type]
-    if not seen:
+    if chosen.type and not seen:
         return _tell(f"{chosen.type}: is not in {chosen.catalogue}")
-    sys.stdout.write("\n".join(line for name, one in seen for line in _lines(name, one)) + "\n")
+    if chosen.output == "json":
+        sys.stdout.write(_document(found, chosen.type))
+    elif chosen.type:
+        sys.stdout.write("\n".join(line for name, one in seen for line in _lines(name, one)) + "\n")
+    else:
+        sys.stdout.write(_summary(found) + "\n")
     return 0
+
+
+def _document(found: Catalogue, name: str) -> str:
+    """Answer the catalogue as JSON; only with the type *name*, if it is one."""
+    if name:
+        views = {view: tuple(one for one in types if one.name == name) for view, types in _views(found)}
+        own = tuple((view, types) for view, types in views.items() if view)
+        found = msgspec.structs.replace(found, instance_types=views[""], by_node_class=own)
+    return msgspec.json.format(encode_catalogue(found), indent=1).decode() + "\n"
 
 
 def _views(found: Catalogue) -> tuple[tuple[str, tuple[InstanceType, ...]], ...]:
@@ -220,8 +212,8 @@ def _summary(found: Catalogue) -> str:
 
 def _lines(name: str, one: InstanceType) -> Iterator[str]:
     yield f"{one.name}{f' for {name}' if name else ''}"
-    for title, some in (("capacity", one.capacity), ("allocatable", one.allocatable)):
-        yield f"  {title}: " + ", ".join(f"{key} {value}" for key, value in quantities_from(some).items())
+    for title, held in (("capacity", one.capacity), ("allocatable", one.allocatable)):
+        yield f"  {title}: " + ", ".join(f"{key} {value}" for key, value in quantities_from(held).items())
     for offering in one.offerings:
         said = "" if offering.available else ", not available"
         said += ", price of an earlier day" if offering.is_estimated else ""
@@ -240,7 +232,8 @@ def _write(output: str, body: bytes) -> None:
         Path(output).write_bytes(body)
 
 
-def _tell(line: str) -> int:
-    """Say *line* on standard error, and answer the status of a failure."""
-    sys.stderr.write(f"joiner catalog: {line}\n")
+def _tell(*lines: str) -> int:
+    """Say *lines* on standard error, and answer the status of a failure."""
+    for line in lines:
+        sys.stderr.write(f"joiner catalog: {line}\n")
     return 1

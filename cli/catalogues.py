@@ -8,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from cli.clouds import region_here
 from cli.files import JSON, InputError, body_of
 from cli.inputs import documents_of
 from cli.progress import progress
@@ -42,7 +43,7 @@ def catalogue_at(source: str, cluster: Cluster, hints: Iterable[str], now: datet
         if source.partition(":")[0] == AWS:
             region = source.partition(":")[2] or _region(cluster, hints)
             with progress(f"asking the account what {region} sells"):
-                return _from_account(region, cluster, now), problems
+                return _from_account(region, cluster, now, problems), problems
     except Fault as fault:
         raise InputError(
             f"{source}: {type(fault).__name__}: {fault}: check credentials and region, or else {HOW}"
@@ -92,7 +93,7 @@ def _from_bucket(source: str, problems: list[Problem]) -> Catalogue:
     from shared.snapshot.take import newest_catalogue  # noqa: PLC0415
 
     name, _, key = source.removeprefix(_S3).partition("/")
-    bucket = S3Bucket(Clients(_default_region() or "us-east-1"), name)
+    bucket = S3Bucket(Clients(region_here() or "us-east-1"), name)
     if key.endswith((".json", ".json.gz")):
         try:
             return decode_catalogue(bucket.get(key))
@@ -104,12 +105,15 @@ def _from_bucket(source: str, problems: list[Problem]) -> Catalogue:
     return found
 
 
-def _from_account(region: str, cluster: Cluster, now: datetime) -> Catalogue:
+def _from_account(region: str, cluster: Cluster, now: datetime, problems: list[Problem]) -> Catalogue:
     """Ask EC2 and the price list; types are as the node classes of *cluster* see them."""
-    from cli.account import of_account  # noqa: PLC0415 - boto3 takes half a second
+    from cli.account import of_account  # noqa: PLC0415 - botocore takes a fifth of a second
     from shared.aws.clients import Clients  # noqa: PLC0415
 
-    return of_account(Clients(region), cluster, now)
+    told: list[str] = []
+    made, _ = of_account(Clients(region), cluster.node_classes, now, told.append)
+    problems.extend(Problem(kind="Catalogue", name=region, message=line) for line in told)
+    return made
 
 
 def _region(cluster: Cluster, hints: Iterable[str]) -> str:
@@ -120,13 +124,7 @@ def _region(cluster: Cluster, hints: Iterable[str]) -> str:
     """
     labelled = (node.meta.label(REGION) for node in cluster.nodes)
     matched = (match["host"] or match["arn"] for hint in hints if (match := _EKS.search(hint)))
-    found = next((one for one in (*labelled, *matched, _default_region()) if one), "")
+    found = next((one for one in (*labelled, *matched, region_here()) if one), "")
     if not found:
         raise InputError("aws: which region is not known: write --instance-types aws:REGION")
     return found
-
-
-def _default_region() -> str:
-    import boto3  # noqa: PLC0415 - half a second
-
-    return boto3.Session().region_name or ""

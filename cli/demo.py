@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from cli.page import page
 from cli.text import Palette, clock_text, columns, dollars, palette_of, seconds
+from shared.report.journal import PREFIX
 from sim.lambdas.template import SynthesisError
 from sim.play import Judged, Moment, Played, Stage
 from sim.scenario import MEASURES, Scenario, ScenarioError, read_scenario
@@ -29,11 +30,13 @@ def add_to(commands: Any) -> None:  # noqa: ANN401 - argparse does not export th
         help="the main job on an embedded cloud and cluster",
         description=DESCRIPTION,
         epilog=f"what a scenario may expect:\n{measures}\n\nexamples:\n  joiner demo\n"
-        "  joiner demo --scenario examples/scenarios/no-capacity.yaml --page none\n  joiner demo -o json > run.json",
+        "  joiner demo --scenario examples/scenarios/no-capacity.yaml --page none\n  joiner demo -o json > run.json\n"
+        "  joiner demo --journal journal && joiner explain nodepool default --journal journal",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--scenario", type=Path, default=CLASSIC, metavar="FILE", help="another play (YAML)")
     parser.add_argument("--page", default="demo.html", metavar="FILE", help="where the page goes; `none` for no page")
+    parser.add_argument("--journal", metavar="DIR", help="keep its journal there, for `joiner explain`")
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="what is printed")
     parser.add_argument("--seed", type=int, help="another seed than the scenario's")
     parser.set_defaults(run=run)
@@ -41,6 +44,8 @@ def add_to(commands: Any) -> None:  # noqa: ANN401 - argparse does not export th
 
 def run(chosen: argparse.Namespace) -> int:
     """Play, and answer 0 if every act met its expectation."""
+    if chosen.journal is not None and Path(chosen.journal, PREFIX).exists():
+        return _refuse(f"{chosen.journal}: holds a journal already: remove it, or name another folder")
     try:
         scenario = read_scenario(chosen.scenario)
     except ScenarioError as error:
@@ -50,7 +55,8 @@ def run(chosen: argparse.Namespace) -> int:
     shown = Timeline(scenario, palette) if chosen.output == "text" else None
     began = perf_counter()
     try:
-        played = Stage(scenario, seed, shown.tell if shown is not None else _unheard).play()
+        stage = Stage(scenario, seed, shown.tell if shown is not None else _unheard)
+        played = stage.play()
     except ScenarioError as error:
         return _refuse(f"{chosen.scenario}: {error}")
     except SynthesisError as error:
@@ -60,14 +66,31 @@ def run(chosen: argparse.Namespace) -> int:
         sys.stdout.write(json.dumps(summary(played), indent=1) + "\n")
     else:
         sys.stdout.write(table(played, took, palette))
-    if chosen.page != "none":
-        try:
-            Path(chosen.page).write_text(page(played), encoding="utf-8")
-        except OSError as error:
-            return _refuse(f"{chosen.page}: {error.strerror}")
-        if shown is not None:
-            sys.stdout.write(f"\nplots: {chosen.page}\n")
+    try:
+        _leave(chosen, stage, played, is_told=shown is not None)
+    except OSError as error:
+        return _refuse(f"{error.filename}: {error.strerror}")
     return 0 if played.passed else 1
+
+
+def _leave(chosen: argparse.Namespace, stage: Stage, played: Played, *, is_told: bool) -> None:
+    """Write the page, and the journal as `aws s3 cp --recursive` would.
+
+    Raises:
+        OSError: one of them cannot be written.
+    """
+    told: list[str] = []
+    if chosen.journal is not None:
+        for key in stage.world.bucket.keys(PREFIX):
+            path = Path(chosen.journal, key)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(stage.world.bucket.get(key))
+        told.append(f"journal: {chosen.journal}; `joiner explain --help` tells how to ask it\n")
+    if chosen.page != "none":
+        Path(chosen.page).write_text(page(played), encoding="utf-8")
+        told.append(f"plots: {chosen.page}\n")
+    if is_told and told:
+        sys.stdout.write("\n" + "".join(told))
 
 
 def _refuse(why: str) -> int:

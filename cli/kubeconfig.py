@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlencode
 
 import msgspec
 from kubernetes.client import ApiClient, Configuration
@@ -19,6 +18,8 @@ from yaml import YAMLError
 from cli.files import InputError
 from shared.errors import InvariantViolated, Unreachable
 from shared.kube.answers import document, fault_from, is_success
+from shared.kube.paths import list_path
+from shared.kube.proxies import proxy_headers
 from shared.ports import Changes
 
 DEFAULT: Final = "~/.kube/config"
@@ -53,14 +54,14 @@ class ReadOnlyKube:
         continue_token: str = "",
     ) -> bytes:
         """GET one page of a collection."""
-        query = {
-            "labelSelector": label_selector,
-            "fieldSelector": field_selector,
-            "limit": str(limit),
-            "continue": continue_token,
-        }
-        said = urlencode({name: value for name, value in query.items() if value})
-        return self.read(f"{path}?{said}")
+        page = list_path(
+            path,
+            label_selector=label_selector,
+            field_selector=field_selector,
+            limit=limit,
+            continue_token=continue_token,
+        )
+        return self.read(page)
 
     def read(self, path: str) -> bytes:
         """GET."""
@@ -117,6 +118,8 @@ def reach(kubeconfig: str, context: str) -> Reached:
                 config_base_path=None,
             )
             loader.load_and_set(configuration)
+            if configuration.proxy:
+                configuration.proxy_headers = proxy_headers(configuration.proxy)
     except ConfigException as error:
         words = str(error).removeprefix("Invalid kube-config file. ")
         raise InputError(f"{said}: {words.rstrip('.')}: `kubectl config get-contexts` shows what there is") from None

@@ -15,6 +15,7 @@ from shared.model.selectors import LabelSelector
 from shared.snapshot.flat import Source
 from shared.snapshot.kinds import LISTINGS
 from shared.snapshot.optional import OPTIONAL
+from shared.snapshot.pages import nameless
 
 _USED: Final = frozenset(listing.kind for listing in LISTINGS) | {kind for _, kind in KINDS}
 _FEATURES: Final = frozenset(listing.kind for listing in OPTIONAL)
@@ -23,7 +24,7 @@ _NAMESPACED: Final = frozenset(("Pod", "DaemonSet", "PersistentVolumeClaim", "Po
 _OLDER: Final = frozenset(("Provisioner", "AWSNodeTemplate", "Machine", "NodePool", "NodeClaim", "EC2NodeClass"))
 _FINISHED: Final = ("Succeeded", "Failed")
 _GROUPS: Final = frozenset(api.partition("/")[0] for api in _READ.values())
-_NAMELESS: Final = "without a name"
+_NAMELESS: Final = nameless()
 _SIMILAR: Final = 0.9
 
 
@@ -147,10 +148,10 @@ def _name(one: Mapping[str, Any]) -> str:
 
 
 def _told_as(one: Mapping[str, Any]) -> str:
-    """Answer how a problem names *one*; where it has no name its namespace alone stands."""
+    """Answer how a problem names *one*."""
     name, meta = _name(one), one.get("metadata")
     if name == _NAMELESS and one.get("kind") in _NAMESPACED and isinstance(meta, dict):
-        return str(meta.get("namespace") or "default")
+        return nameless(str(meta.get("namespace") or "default"))
     return name
 
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 import msgspec
 
+from cli.clouds import discovered_cluster, opened, said
 from cli.files import InputError
-from cli.inputs import documents_in, objects_of
+from cli.node_classes import node_classes_in
 from cli.progress import progress
 from shared.errors import Fault
 from shared.model.nodeclasses import EC2NodeClass
 from shared.settings import Settings
-from shared.snapshot.documents import cluster_from_documents
 
 if TYPE_CHECKING:
     from cli.nodeclass_account import Resolved
@@ -33,8 +33,6 @@ EXAMPLES: Final = """examples:
 exit codes: 0 every class would be Ready, 1 one would not (it is named, with field and remedy) or something could not be
 read or asked, 2 wrong usage
 """
-DISCOVERY: Final = "karpenter.sh/discovery"
-_EMBEDDED_CLUSTER: Final = "demo"
 _EMBEDDED_PROFILE: Final = "joiner-nodes"
 Output = Literal["table", "json", "yaml"]
 
@@ -69,6 +67,9 @@ def add_to(commands: Any) -> None:  # noqa: ANN401 - argparse does not export th
         metavar="NAME",
         help="what the stack made for classes that name a role (default: $JOINER_INSTANCE_PROFILE)",
     )
+    resolve.add_argument(
+        "--prices", default="", metavar="FILE", help="a price list, for when the pricing service cannot be asked"
+    )
     resolve.add_argument("--no-dry-run", action="store_true", help="do not ask EC2 whether it would let us launch")
     resolve.add_argument("--user-data", action="store_true", help="print what a machine would be told, too")
     resolve.add_argument("-o", "--output", choices=get_args(Output), default="table", help="what is printed")
@@ -82,12 +83,11 @@ def run(chosen: argparse.Namespace) -> int:
     told: list[str] = []
     now = datetime.now(UTC)
     try:
-        classes = _classes(chosen.filename, now, told)
+        classes = node_classes_in(chosen.filename, now, told.append)
         cluster = _cluster_name(chosen, classes)
         resolved, at = _asked(chosen, classes, cluster, told)
     except (InputError, Fault, ValueError) as error:
-        named = str(error) if isinstance(error, (InputError, ValueError)) else f"{type(error).__name__}: {error}"
-        return _tell((*told, named))
+        return _tell((*told, said(error) if isinstance(error, Fault) else str(error)))
     sys.stdout.write(_shown(chosen, resolved, at))
     sys.stdout.flush()
     from cli.nodeclass_tables import complaints, warnings  # noqa: PLC0415 - --help needs none of it
@@ -103,46 +103,24 @@ def _nothing(chosen: argparse.Namespace) -> int:
     raise AssertionError("argparse has left")
 
 
-def _classes(filenames: list[str], now: datetime, told: list[str]) -> tuple[EC2NodeClass, ...]:
-    """Read the node classes; what cannot be read is told.
-
-    Raises:
-        InputError: there is none.
-    """
-    objects = (one.source for one in objects_of(documents_in(filenames, told.append), told.append))
-    cluster = cluster_from_documents(tuple(objects), now)
-    told.extend(
-        f"{one.kind} {one.name}: {one.message}"
-        for one in cluster.problems
-        if one.kind in ("EC2NodeClass", "AWSNodeTemplate")
-    )
-    if not cluster.node_classes:
-        if told:
-            raise InputError("no EC2NodeClass could be read")
-        raise InputError(
-            f"{', '.join(filenames)}: holds no EC2NodeClass of karpenter.k8s.aws/v1: name a file that does"
-        )
-    return cluster.node_classes
-
-
 def _cluster_name(chosen: argparse.Namespace, classes: Iterable[EC2NodeClass]) -> str:
     named: str = chosen.cluster or os.environ.get("CLUSTER_NAME", "")
     if named:
         return named
     if not chosen.embedded:
         chosen.usage("which cluster? write --cluster NAME, or --embedded")
-    tags = (dict(term.tags).get(DISCOVERY, "") for one in classes for term in one.subnet_selectors)
-    return next((tag for tag in tags if tag and "*" not in tag), _EMBEDDED_CLUSTER)
+    return discovered_cluster(classes)
 
 
 def _asked(
     chosen: argparse.Namespace, classes: tuple[EC2NodeClass, ...], cluster: str, told: list[str]
 ) -> tuple[tuple["Resolved", ...], datetime]:
-    from cli.nodeclass_account import account, embedded, resolve_all  # noqa: PLC0415 - boto3 takes half a second
+    from cli.account import price_list_in  # noqa: PLC0415 - botocore takes a fifth of a second
+    from cli.nodeclass_account import resolve_all  # noqa: PLC0415
 
     profile = chosen.instance_profile or os.environ.get("JOINER_INSTANCE_PROFILE", "")
-    opened = embedded(chosen.region, cluster) if chosen.embedded else account(chosen.region)
-    with progress(f"asking about {', '.join(one.name for one in classes)}"), opened as (clients, now):
+    cloud = opened(chosen.region, embedded=chosen.embedded, cluster=cluster)
+    with progress(f"asking about {', '.join(one.name for one in classes)}"), cloud as (clients, now):
         settings = Settings(
             cluster_name=cluster,
             region=clients.region,
@@ -150,10 +128,11 @@ def _asked(
             feature_gates=os.environ.get("FEATURE_GATES", ""),
             vm_memory_overhead_percent=os.environ.get("VM_MEMORY_OVERHEAD_PERCENT", "0.075"),
             reserved_enis=os.environ.get("RESERVED_ENIS", "0"),
+            aws_feature_gates=os.environ.get("AWS_FEATURE_GATES", ""),
         )
-        resolved, problems = resolve_all(classes, clients, settings, now, rehearses=not chosen.no_dry_run)
-    told.extend(f"{one.kind} {one.name}: {one.message}" for one in problems)
-    return resolved, now
+        listed = price_list_in(chosen.prices, clients.region)
+        rehearses = not chosen.no_dry_run and os.environ.get("DISABLE_DRY_RUN", "false") != "true"
+        return resolve_all(classes, clients, settings, now, told.append, listed=listed, rehearses=rehearses), now
 
 
 def _shown(chosen: argparse.Namespace, resolved: Iterable["Resolved"], at: datetime) -> str:

@@ -1,15 +1,14 @@
-"""Whom `joiner nodeclass` asks: the account of the caller's credentials, or the embedded cloud, over HTTP both."""
+"""What an account has for EC2NodeClasses: what they select, what EC2 would refuse, what could be started."""
 
-import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from datetime import UTC, datetime
-from typing import Any, Final, cast
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, cast
 
 import msgspec
 from msgspec.structs import replace
 
-from cli.files import InputError
+from cli.account import Sold, sold
+from cli.files import Tell
 from shared.aws.clients import Clients
 from shared.aws.ec2 import BotoEc2
 from shared.aws.eks import BotoEks
@@ -20,17 +19,15 @@ from shared.launch.catalogues import knobs
 from shared.launch.nodeclass import Found, filled
 from shared.launch.probes import probe, refusal_findings
 from shared.launch.type_room import Knobs, eni_limited_pods
-from shared.launch.types import Market, instance_types
+from shared.launch.types import instance_types
 from shared.model.catalogue import InstanceType
 from shared.model.ec2 import ClusterFacts, InstanceTypeInfo, Refusal
 from shared.model.nodeclasses import EC2NodeClass
 from shared.model.objects import Problem
 from shared.ports import Row, World
-from shared.settings import Settings
+from shared.settings import Settings, aws_gates_from
 from shared.snapshot.account import look
-
-DEFAULT_REGION: Final = "us-east-1"
-_CREDENTIALS: Final = {"AWS_ACCESS_KEY_ID": "embedded", "AWS_SECRET_ACCESS_KEY": "embedded"}
+from shared.snapshot.shop import PriceList
 
 
 class Resolved(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,79 +52,45 @@ class _Unwritten:
         return None
 
 
-@contextmanager
-def account(region: str) -> Iterator[tuple[Clients, datetime]]:
-    """Open the account of the caller's credentials, and say what time it is.
-
-    Raises:
-        InputError: nobody says which region.
-    """
-    import boto3  # noqa: PLC0415 - half a second
-
-    found = region or boto3.Session().region_name
-    if not found:
-        raise InputError("which region is not known: write --region, or set $AWS_REGION")
-    clients = Clients(str(found))
-    try:
-        yield clients, datetime.now(UTC)
-    finally:
-        clients.close()
-
-
-@contextmanager
-def embedded(region: str, cluster: str) -> Iterator[tuple[Clients, datetime]]:
-    """Open the embedded cloud, whose subnets and security group are tagged for *cluster*, and say what time it is."""
-    from sim.clock import Clock  # noqa: PLC0415 - the simulator takes a second
-    from sim.cloud.cloud import Cloud  # noqa: PLC0415
-    from sim.http.server import EmbeddedAws  # noqa: PLC0415
-
-    cloud = Cloud(Clock(), region=region or DEFAULT_REGION, cluster=cluster)
-    before = {name: os.environ.get(name) for name in _CREDENTIALS}
-    os.environ.update(_CREDENTIALS)
-    try:
-        with EmbeddedAws(cloud) as server:
-            clients = Clients(cloud.region, endpoint_url=server.url)
-            try:
-                yield clients, cloud.clock.now()
-            finally:
-                clients.close()
-    finally:
-        for name, value in before.items():
-            os.environ.pop(name)
-            if value is not None:
-                os.environ[name] = value
-
-
 def resolve_all(
-    classes: tuple[EC2NodeClass, ...], clients: Clients, settings: Settings, now: datetime, *, rehearses: bool
-) -> tuple[tuple[Resolved, ...], tuple[Problem, ...]]:
+    classes: tuple[EC2NodeClass, ...],
+    clients: Clients,
+    settings: Settings,
+    now: datetime,
+    tell: Tell,
+    *,
+    listed: PriceList | None = None,
+    rehearses: bool = True,
+) -> tuple[Resolved, ...]:
     """Ask for what each of *classes* selects, what EC2 would refuse, and what could be started.
 
+    What could not be asked for is told; *listed* is used where the pricing service cannot be asked.
+
     Raises:
-        Fault: types, zones or prices could not be asked for.
+        Fault: types, zones or spot prices could not be asked for.
         ValueError: a setting is no number.
     """
     world = _world(clients, settings, lambda: now)
     seen = look(world, classes)
-    sold = _sold(world)
-    settled = knobs(settings.vm_memory_overhead_percent, settings.reserved_enis)
+    goods = sold(clients, now, tell, listed)
+    cel = aws_gates_from(settings.aws_feature_gates).node_class_cel
+    settled = knobs(settings.vm_memory_overhead_percent, settings.reserved_enis, node_class_cel=cel)
     problems = list(seen.problems)
     found = dict(seen.found)
     resolved = []
     for one in classes:
-        made = _resolved(one, found[one.name], seen.facts, sold, settled, world)
+        made = _resolved(one, found[one.name], seen.facts, goods, settled, world)
         resolved.append(_rehearsed(made, world, problems) if rehearses else made)
-    return tuple(resolved), tuple(problems)
-
-
-Sold = tuple[tuple[InstanceTypeInfo, ...], Market]
+    for problem in problems:
+        tell(f"{problem.kind} {problem.name}: {problem.message}")
+    return tuple(resolved)
 
 
 def _resolved(
-    one: EC2NodeClass, found: Found, facts: ClusterFacts | None, sold: Sold, settled: Knobs, world: World
+    one: EC2NodeClass, found: Found, facts: ClusterFacts | None, goods: Sold, settled: Knobs, world: World
 ) -> Resolved:
     own = filled(one, found, world.settings.instance_profile, world.clock())
-    infos, market = sold
+    infos, market = goods
     types = instance_types(infos, market, own, settled, now=world.clock()) if own.resolved_images else ()
     fitting = tuple(kind for kind in types if _has_image(own, kind))
     names = {kind.name for kind in fitting}
@@ -157,16 +120,6 @@ def _rehearsed(made: Resolved, world: World, problems: list[Problem]) -> Resolve
 
 def _has_image(own: EC2NodeClass, kind: InstanceType) -> bool:
     return any(not kind.requirements.conflict(image.requirements) for image in own.resolved_images)
-
-
-def _sold(world: World) -> Sold:
-    market = Market(
-        region=world.settings.region,
-        offerings=world.ec2.offerings(),
-        on_demand=world.prices.on_demand(world.settings.region),
-        spot=world.ec2.spot_prices(),
-    )
-    return world.ec2.instance_types(), market
 
 
 def _world(clients: Clients, settings: Settings, clock: Callable[[], datetime]) -> World:

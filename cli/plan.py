@@ -23,7 +23,7 @@ from cli.verdicts import page
 from shared.model.cluster import Cluster
 from shared.model.units import parse_instant
 from shared.scheduling.headroom import plan
-from shared.scheduling.placement import Options, Unschedulable
+from shared.scheduling.placement import Options, Unschedulable, Usd
 from shared.snapshot.features import featured
 
 DESCRIPTION: Final = """Say where each pod that waits would go: on a node that is there, or on which new ones, for how
@@ -49,6 +49,7 @@ planned), 2 wrong usage
 Output = Literal["table", "json", "yaml"]
 PreferencePolicy = Literal["Respect", "Ignore"]
 MinValuesPolicy = Literal["Strict", "BestEffort"]
+Hints = Literal["Given", "Withheld"]
 
 
 def add_to(commands: Any) -> None:  # noqa: ANN401 - argparse does not export the type
@@ -60,7 +61,7 @@ def add_to(commands: Any) -> None:  # noqa: ANN401 - argparse does not export th
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    _add_sources(parser)
+    add_sources(parser)
     _add_output(parser)
     parser.add_argument(
         "--preference-policy",
@@ -72,6 +73,7 @@ def add_to(commands: Any) -> None:  # noqa: ANN401 - argparse does not export th
         choices=get_args(MinValuesPolicy),
         help="whether minValues may be given up (default: $MIN_VALUES_POLICY, else Strict)",
     )
+    add_money(parser)
     parser.add_argument(
         "--assume-unschedulable",
         action=argparse.BooleanOptionalAction,
@@ -80,12 +82,37 @@ def add_to(commands: Any) -> None:  # noqa: ANN401 - argparse does not export th
         "a live cluster no)",
     )
     parser.add_argument(
-        "--now", type=_instant, metavar="TIME", help="the time of the snapshot, like 2026-11-21T08:00:00Z"
+        "--now", type=instant, metavar="TIME", help="the time of the snapshot, like 2026-11-21T08:00:00Z"
     )
     parser.set_defaults(run=run, usage=parser.error)
 
 
-def _add_sources(parser: argparse.ArgumentParser) -> None:
+def add_money(parser: argparse.ArgumentParser) -> None:
+    """Add what nodes cost besides, and how pods are told of them."""
+    parser.add_argument(
+        "--hints",
+        choices=get_args(Hints),
+        help="whether kube-scheduler will be told which node was made for which pod; Withheld prefers plans that need "
+        "no telling (default: $JOINER_HINTS, else Given)",
+    )
+    parser.add_argument(
+        "--node-cost",
+        metavar="USD",
+        type=_usd,
+        help="what each node costs per hour besides its instance and its volumes, like a licence (default: "
+        "$JOINER_NODE_COST_USD_PER_HOUR, else 0)",
+    )
+    parser.add_argument(
+        "--volume-price",
+        metavar="USD",
+        type=_usd,
+        help="what a GiB of the volumes of node classes costs per month (default: $JOINER_VOLUME_USD_PER_GIB_MONTH, "
+        "else 0.08)",
+    )
+
+
+def add_sources(parser: argparse.ArgumentParser) -> None:
+    """Add what is read."""
     parser.add_argument(
         "-f",
         "--filename",
@@ -120,7 +147,7 @@ def run(chosen: argparse.Namespace) -> int:
     is_live = chosen.context is not None or chosen.kubeconfig is not None
     if not chosen.filename and not is_live:
         chosen.usage("what is to be planned? name files with -f, or a live cluster with --context")
-    source = chosen.instance_types or _default_catalogue(is_live=is_live)
+    source = chosen.instance_types or default_catalogue(is_live=is_live)
     if not source:
         chosen.usage(HOW)
     now = chosen.now or datetime.now(UTC)
@@ -137,7 +164,7 @@ def run(chosen: argparse.Namespace) -> int:
     return 1 if told else 0
 
 
-def _default_catalogue(*, is_live: bool) -> str:
+def default_catalogue(*, is_live: bool) -> str:
     """Answer where a live cluster's catalogue is; files are planned with without asking anybody."""
     bucket = os.environ.get("JOINER_BUCKET_NAME")
     return (f"s3://{bucket}" if bucket else AWS) if is_live else ""
@@ -155,7 +182,7 @@ def _planned(chosen: argparse.Namespace, source: str, options: Options, now: dat
     cluster = replace(
         looked.cluster, catalogue=catalogue, problems=tuple(sorted({*looked.cluster.problems, *problems}))
     )
-    cluster = _featured(cluster)
+    cluster = with_features(cluster)
     decoded = perf_counter()
     waiting = sum(pod.is_provisionable() for pod in cluster.pods)
     with progress(f"planning for {count(waiting, 'pod')}"):
@@ -172,7 +199,7 @@ def _planned(chosen: argparse.Namespace, source: str, options: Options, now: dat
     return looked, planned
 
 
-def _featured(cluster: Cluster) -> Cluster:
+def with_features(cluster: Cluster) -> Cluster:
     """Answer *cluster* with what features that are on make of it.
 
     Raises:
@@ -201,9 +228,12 @@ def options_from(chosen: argparse.Namespace, environ: Mapping[str, str]) -> Opti
     asked = {
         "preference_policy": chosen.preference_policy or environ.get("PREFERENCE_POLICY"),
         "min_values_policy": chosen.min_values_policy or environ.get("MIN_VALUES_POLICY"),
+        "hints": chosen.hints or environ.get("JOINER_HINTS"),
+        "node_cost_usd_per_hour": chosen.node_cost or environ.get("JOINER_NODE_COST_USD_PER_HOUR"),
+        "volume_usd_per_gib_month": chosen.volume_price or environ.get("JOINER_VOLUME_USD_PER_GIB_MONTH"),
     }
     said = {name: value for name, value in asked.items() if value}
-    return msgspec.convert(said | {"readiness": "Assumed"}, Options)
+    return msgspec.convert(said | {"readiness": "Assumed"}, Options, strict=False)
 
 
 def unreadable(cluster: Cluster) -> Iterable[Unschedulable]:
@@ -223,17 +253,18 @@ def _shown(chosen: argparse.Namespace, planned: Planned) -> str:
     look = Look(width=None if chosen.wide else width_of(sys.stdout), is_whole=chosen.is_whole)
     if chosen.pod is not None:
         verdict = explain(planned, chosen.pod)
-        return page(verdict, palette, look) if chosen.output == "table" else _written(verdict_document(verdict), chosen)
-    return table(planned, palette, look) if chosen.output == "table" else _written(document(planned), chosen)
+        return page(verdict, palette, look) if chosen.output == "table" else encoded(verdict_document(verdict), chosen)
+    return table(planned, palette, look) if chosen.output == "table" else encoded(document(planned), chosen)
 
 
-def _written(some: dict[str, Any], chosen: argparse.Namespace) -> str:
-    encoded = msgspec.json.encode(some)
+def encoded(some: dict[str, Any], chosen: argparse.Namespace) -> str:
+    """Answer *some* as JSON or YAML, as *chosen* says."""
+    body = msgspec.json.encode(some)
     if chosen.output == "json":
-        return msgspec.json.format(encoded, indent=1).decode() + "\n"
+        return msgspec.json.format(body, indent=1).decode() + "\n"
     import yaml  # noqa: PLC0415 - who has JSON need not wait for YAML
 
-    return str(yaml.safe_dump(msgspec.json.decode(encoded), sort_keys=False, allow_unicode=True))
+    return str(yaml.safe_dump(msgspec.json.decode(body), sort_keys=False, allow_unicode=True))
 
 
 def _tell(lines: Iterable[str]) -> None:
@@ -241,7 +272,7 @@ def _tell(lines: Iterable[str]) -> None:
         sys.stderr.write(f"joiner plan: {line}\n")
 
 
-def _instant(text: str) -> datetime:
+def instant(text: str) -> datetime:
     """Read an instant.
 
     Raises:
@@ -251,3 +282,16 @@ def _instant(text: str) -> datetime:
         return parse_instant(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _usd(text: str) -> str:
+    """Check that it is dollars.
+
+    Raises:
+        ArgumentTypeError: it is none.
+    """
+    try:
+        msgspec.convert(text, Usd, strict=False)
+    except msgspec.ValidationError:
+        raise argparse.ArgumentTypeError(f"{text!r}: want dollars, like 0.08") from None
+    return text

@@ -11,6 +11,7 @@ from shared.model.requirements import written
 from shared.model.resources import quantities_from
 from shared.model.taints import taint_object
 from shared.model.units import instant_text
+from shared.scheduling.costs import besides
 from shared.scheduling.placement import Choice, NewNode, Options, Placement, Unschedulable
 
 
@@ -43,6 +44,11 @@ class Planned(msgspec.Struct, frozen=True, kw_only=True):
         """How many pods are on nodes that are there or on their way."""
         return sum(len(fit.pods) for fit in self.placement.existing)
 
+    @property
+    def besides(self) -> float:
+        """What the new nodes cost besides their instances, in USD per hour."""
+        return besides(self.placement, self.cluster, self.options)
+
     def pods(self) -> Mapping[str, Pod]:
         """Answer the pods that could be read, by name."""
         return {pod.name: pod for pod in self.cluster.pods}
@@ -55,7 +61,7 @@ def document(planned: Planned) -> dict[str, Any]:
     scheduled = planned.on_new + planned.on_existing
     priced_at = cluster.catalogue.priced_at if cluster.catalogue is not None else None
     return {
-        "newNodes": [_new_node(node, taints[node.node_pool]) for node in placement.new_nodes],
+        "newNodes": [new_node_document(node, taints[node.node_pool]) for node in placement.new_nodes],
         "existingNodes": [{"node": fit.node, "pods": list(fit.pods)} for fit in placement.existing],
         "unschedulable": [{"pod": one.pod, "reason": one.reason, "message": one.message} for one in left_out],
         "approximations": [{"pod": one.pod, "constraint": one.constraint} for one in placement.approximations],
@@ -65,6 +71,7 @@ def document(planned: Planned) -> dict[str, Any]:
             "newNodes": len(placement.new_nodes),
             "price": round(placement.price_usd_per_hour, 9),
             "greedyPrice": round(placement.greedy_usd_per_hour, 9),
+            "otherCosts": round(planned.besides, 9),
             "secondLaunches": placement.second_launches,
         },
         "pricedAt": instant_text(priced_at) if priced_at is not None else None,
@@ -75,7 +82,8 @@ def document(planned: Planned) -> dict[str, Any]:
     }
 
 
-def _new_node(node: NewNode, taints: list[dict[str, str]]) -> dict[str, Any]:
+def new_node_document(node: NewNode, taints: list[dict[str, str]]) -> dict[str, Any]:
+    """Answer a node that is to be made as it is written down."""
     return {
         "name": node.name,
         "nodePool": node.node_pool,
@@ -91,9 +99,10 @@ def _new_node(node: NewNode, taints: list[dict[str, str]]) -> dict[str, Any]:
 
 def choice_document(choice: Choice) -> dict[str, Any]:
     """Answer an offering as it is written down; USD per hour."""
+    reserved = {"reservationId": choice.reservation_id} if choice.reservation_id else {}
     return {
         "instanceType": choice.instance_type,
         "zone": choice.zone,
         "capacityType": choice.capacity_type,
         "price": choice.price_usd_per_hour,
-    }
+    } | reserved

@@ -1,4 +1,4 @@
-"""What takes long is told on standard error, once it does."""
+"""What takes long is told on standard error, once it does; if that is a terminal: a log has no use for it."""
 
 import sys
 from collections.abc import Iterator
@@ -12,7 +12,10 @@ PATIENCE: Final = 2.0
 
 @contextmanager
 def progress(what: str, patience: float = PATIENCE) -> Iterator[None]:
-    """Say *what* goes on if it goes on for *patience* seconds."""
+    """Say *what* goes on if it goes on for *patience* seconds and somebody looks on."""
+    if not sys.stderr.isatty():
+        yield
+        return
     told = Timer(patience, _say, (f"{what} …",))
     told.daemon = True
     told.start()

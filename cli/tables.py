@@ -189,10 +189,18 @@ def _totals(planned: Planned, palette: Palette, look: Look) -> Iterator[str]:
         month = f"${HOURS_PER_MONTH * price:,.2f} per month of {HOURS_PER_MONTH} hours"
         first, *rest = folded(f"total ${price:.4f} per hour, {month}", look.width, "")
         yield from (palette.paint("bold", first), *rest)
+        if planned.besides:
+            more = f"volumes and whatever else each node costs: ${planned.besides:.4f} per hour more"
+            yield from folded(more, look.width, "")
         if greedy > price > 0:
             saved = f"${HOURS_PER_MONTH * (greedy - price):,.2f} per month saved"
             more = f"{100 * (greedy / price - 1):.0f} % more; {saved}"
             yield from folded(f"the greedy plan: ${greedy:.4f} per hour, {more}", look.width, "")
+        else:
+            yield palette.paint("dim", "the greedy plan would cost as much")
+        if again := planned.placement.second_launches:
+            words = f"{count(again, 'pod')} would need a second launch, as kube-scheduler is told nothing (--hints)"
+            yield from folded(words, look.width, "")
         yield from _prices(planned, palette, look)
         if not all(is_fixed(node) for node in planned.placement.new_nodes):
             yield palette.paint("dim", "* the cheapest of several zones")

@@ -12,7 +12,7 @@ import msgspec
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from infra.functions import SPECS, Functions
+from infra.functions import Functions
 from infra.knobs import Knobs, listed
 from infra.node_role import NodeRole
 from infra.state import CATALOGUE, JOURNAL, MARKET, State
@@ -89,9 +89,10 @@ class Access(Construct):
         own = {
             "provision": [*self._launch(), self._pass_roles(nodes, listed(knobs.node_roles))],
             "lifecycle": self._end(),
+            "disrupt": [_unscoped("Find", ("ec2:DescribeInstances",), _in_region())],
             "catalog": self._learn(listed(knobs.ssm_parameters)),
         }
-        for spec in SPECS:
+        for spec in functions.specs:
             grants = [*own.get(spec.name, []), *self._common(spec.name)]
             if knobs.subnets:
                 grants.append(_unscoped("OwnInterfaces", NETWORK_ACTIONS))

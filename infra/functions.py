@@ -4,6 +4,7 @@ Each has a role and a log group of its own. A scheduled call is asynchronous, an
 fails; that is off, because the next tick comes sooner than the repetition and knows more.
 """
 
+from collections.abc import Mapping
 from typing import Final
 
 import aws_cdk as cdk
@@ -69,20 +70,45 @@ SPECS: Final = (
     ),
 )
 
+WATCH: Final = Spec(
+    name="watch",
+    purpose="sees within seconds that pods begin to wait",
+    memory_mb=512,
+    timeout_seconds=20,
+)
+"""Only where `joiner:reaction` is not ``tick``."""
+
+
+def specs_for(reaction: str) -> tuple[Spec, ...]:
+    """Answer what is deployed; the minute begins the watch that goes on by itself, a log begins each look anew."""
+    if reaction == "tick":
+        return SPECS
+    return (*SPECS, msgspec.structs.replace(WATCH, every_minutes=1 if reaction == "watch" else 0))
+
 
 class Functions(Construct):
-    """All of `SPECS`; index it by name."""
+    """All of the specs that the knobs ask for; index it by name."""
 
-    def __init__(self, scope: Construct, construct_id: str, *, knobs: Knobs, settings: Settings) -> None:
-        """Make them, all with *settings* in their environment."""
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        knobs: Knobs,
+        settings: Settings,
+        files: Mapping[str, bytes],
+    ) -> None:
+        """Make them, all with *settings* in their environment, and with *files*, by name, beside their code."""
         super().__init__(scope, construct_id)
         self._knobs = knobs
-        layer = lambda_.LayerVersion(self, "Dependencies", code=bundling.dependencies())
-        code = bundling.sources()
-        self._functions = {spec.name: self._function(spec, settings, layer, code) for spec in SPECS}
+        self.specs = specs_for(knobs.reaction)
+        python = bundling.interpreter() if cdk.Stack.of(self).bundling_required else ""
+        layer = lambda_.LayerVersion(self, "Dependencies", code=bundling.dependencies(python))
+        code = bundling.sources(python, files)
+        self._functions = {spec.name: self._function(spec, settings, layer, code) for spec in self.specs}
 
     def __getitem__(self, name: str) -> lambda_.Function:
-        """Answer the function called *name* in `SPECS`."""
+        """Answer the function called *name*."""
         return self._functions[name]
 
     def role(self, name: str) -> iam.Role:

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from shared.settings import gates_from
+from shared.settings import aws_gates_from, gates_from
 
 CLUSTER_NAME: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,59}")
 """EKS allows 100 characters; SQS gives a queue 80, of which ours need 20."""
@@ -23,6 +23,17 @@ FUSES: Final = (
 )
 NUMBER: Final = re.compile(r"[0-9]+")
 """Whole dollars, whole nodes."""
+PRICES: Final = ("node_cost_usd_per_hour", "volume_usd_per_gib_month")
+CHOICES: Final = {
+    "mode": ("active", "plan"),
+    "hints": ("Given", "Withheld"),
+    "reaction": ("tick", "watch", "logs"),
+}
+REASONS: Final = "Drifted,Empty,Unhealthy,Underutilized or some of them"
+_REASON: Final = "(Drifted|Empty|Unhealthy|Underutilized)"
+PAUSED: Final = re.compile(rf"(true|false|{_REASON}(, ?{_REASON})*)?")
+PERCENT: Final = re.compile(r"100|[0-9]{1,2}")
+PRICE: Final = re.compile(r"[0-9]+(\.[0-9]+)?")
 
 
 class Knobs(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fields=True):
@@ -36,8 +47,19 @@ class Knobs(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_un
     """`plan` decides and reports, and changes nothing."""
     preference_policy: str = "Respect"
     min_values_policy: str = "Strict"
+    hints: str = "Given"
+    """`Given` tells kube-scheduler which node was made for which pod; `Withheld`, where nobody may write pods' status:
+    plans are then chosen that need no telling."""
+    node_cost_usd_per_hour: str = "0"
+    """What each node costs besides its instance and its volumes, like an agent's licence: the dearer, the fewer."""
+    volume_usd_per_gib_month: str = "0.08"
+    """What volumes of nodes cost where you are; counted when plans are compared."""
     feature_gates: str = ""
     """Like ``NodeOverlay=true,StaticCapacity=true``."""
+    aws_feature_gates: str = ""
+    """Like ``NodeClassCEL=true``: amounts in an EC2NodeClass' kubelet block may be expressions."""
+    disable_dry_run: str = "false"
+    """`true`: EC2 is not asked beforehand what it would refuse, so node classes do not tell which right is missing."""
     scheduler_config: str = ""
     """Karpenter's own: ``podTopologySpread.defaultConstraints``, as JSON or YAML."""
     vm_memory_overhead_percent: str = "0.075"
@@ -49,6 +71,13 @@ class Knobs(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_un
     launch_pool_nodes_per_minute: str = "1000"
     """The same for each NodePool."""
     launch_pool_usd_per_hour: str = "1000"
+    disruption_paused: str = ""
+    """``true`` pauses all disruption by choice, ``Drifted,Underutilized`` that for these reasons."""
+    drift_pause_percent: str = "0"
+    """Drift of a NodePool pauses where more of its nodes have drifted at once; 0: never."""
+    reaction: str = "tick"
+    """How soon pods that begin to wait are seen: by the ``tick`` of every minute, by ``watch`` within five seconds, or
+    by ``logs``: pushed by the control plane's log of the scheduler, which must be on. docs/reaction.md has prices."""
     log_days: int = 30
     journal_days: int = 30
     """How long `explain` and replay can look back."""
@@ -60,8 +89,12 @@ class Knobs(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_un
     """Names of further roles that nodes may have: those of the instance profiles that an EC2NodeClass names itself."""
     ssm_parameters: str = ""
     """Names of private image parameters; the public ones under /aws/service may always be read."""
+    price_list: str = ""
+    """A file of `joiner catalog prices`, shipped for where the functions reach no pricing service."""
     alarm_topic: str = ""
     """ARN of an SNS topic that hears of alarms."""
+    price_age_alarm_hours: int = 48
+    """Alarm when prices are so old: they are asked for twice a day; 0: never."""
 
     def __post_init__(self) -> None:
         """Refuse what would fail only while deploying.
@@ -71,11 +104,21 @@ class Knobs(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_un
         """
         if not CLUSTER_NAME.fullmatch(self.cluster):
             raise ValueError(f"joiner:cluster is {self.cluster!r}: want {CLUSTER_NAME.pattern}")
-        if self.mode not in ("active", "plan"):
-            raise ValueError(f"joiner:mode is {self.mode!r}: want active or plan")
+        for field, choices in CHOICES.items():
+            if getattr(self, field) not in choices:
+                raise ValueError(f"joiner:{field} is {getattr(self, field)!r}: want {' or '.join(choices)}")
         gates_from(self.feature_gates)
+        aws_gates_from(self.aws_feature_gates)
+        if self.disable_dry_run not in ("true", "false"):
+            raise ValueError(f"joiner:disable-dry-run is {self.disable_dry_run!r}: want true or false")
         for fuse in FUSES:
             _check_number(fuse, getattr(self, fuse))
+        for price in PRICES:
+            _check_price(price, getattr(self, price))
+        if not PAUSED.fullmatch(self.disruption_paused):
+            raise ValueError(f"joiner:disruption-paused is {self.disruption_paused!r}: want true, or {REASONS}")
+        if not PERCENT.fullmatch(self.drift_pause_percent):
+            raise ValueError(f"joiner:drift-pause-percent is {self.drift_pause_percent!r}: want 0 to 100")
         if bool(self.subnets) != bool(self.security_groups):
             raise ValueError("joiner:subnets and joiner:security-groups go together")
 
@@ -102,6 +145,16 @@ def _check_number(field: str, text: str) -> None:
     """
     if not NUMBER.fullmatch(text):
         raise ValueError(f"joiner:{field.replace('_', '-')} is {text!r}: want a number, 0 for any")
+
+
+def _check_price(field: str, text: str) -> None:
+    """Refuse a price that is no number, or below 0.
+
+    Raises:
+        ValueError: the message names the knob.
+    """
+    if not PRICE.fullmatch(text):
+        raise ValueError(f"joiner:{field.replace('_', '-')} is {text!r}: want dollars, like 0.08")
 
 
 def as_json(config: object) -> str:

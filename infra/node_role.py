@@ -7,7 +7,7 @@ from aws_cdk import aws_eks as eks
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from infra.functions import SPECS, Functions
+from infra.functions import Functions
 
 FUNCTIONS_GROUP: Final = "joiner:functions"
 """The Kubernetes group that the ClusterRoleBinding names."""
@@ -51,7 +51,7 @@ class FunctionEntries(Construct):
     def __init__(self, scope: Construct, construct_id: str, *, cluster: str, functions: Functions) -> None:
         """Make one entry per function."""
         super().__init__(scope, construct_id)
-        for spec in SPECS:
+        for spec in functions.specs:
             eks.CfnAccessEntry(
                 self,
                 spec.name.capitalize(),

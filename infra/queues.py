@@ -11,7 +11,7 @@ from aws_cdk import aws_lambda_event_sources as sources
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from infra.functions import SPECS, Functions
+from infra.functions import Functions, Spec
 
 BATCH: Final = 10
 MAX_CONCURRENCY: Final = 2
@@ -25,8 +25,8 @@ ATTEMPTS: Final = 5
 class Queues(Construct):
     """Follow-ups, interruptions, dead letters; all encrypted, all TLS only."""
 
-    def __init__(self, scope: Construct, construct_id: str, *, cluster: str) -> None:
-        """Make them, named ``<cluster>-joiner-<function>``."""
+    def __init__(self, scope: Construct, construct_id: str, *, cluster: str, specs: tuple[Spec, ...]) -> None:
+        """Make them, named ``<cluster>-joiner-<function>``, for all *specs*."""
         super().__init__(scope, construct_id)
         self._names = f"{cluster}-joiner-"
         self.dead = self._queue("dead-letters", retention_period=cdk.Duration.days(14))
@@ -37,7 +37,7 @@ class Queues(Construct):
                 visibility_timeout=cdk.Duration.seconds(VISIBILITY_TIMEOUTS * spec.timeout_seconds),
                 dead_letter_queue=self._letters,
             )
-            for spec in SPECS
+            for spec in specs
         }
         self.interruption = self._queue(
             "interruption",
@@ -59,7 +59,7 @@ class Queues(Construct):
                     queue, batch_size=BATCH, report_batch_item_failures=True, max_concurrency=MAX_CONCURRENCY
                 )
             )
-            for spec in SPECS:
+            for spec in functions.specs:
                 queue.grant_send_messages(functions[spec.name])
         functions["interrupt"].add_event_source(
             sources.SqsEventSource(self.interruption, batch_size=BATCH, report_batch_item_failures=True)

@@ -8,7 +8,7 @@ from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from infra.functions import SPECS, Functions, Spec
+from infra.functions import Functions, Spec
 
 TICK: Final = {"source": "schedule"}
 """What the function is handed: always the same, so that nothing can depend on it."""
@@ -20,7 +20,7 @@ class Schedules(Construct):
     def __init__(self, scope: Construct, construct_id: str, *, functions: Functions, dead: sqs.IQueue) -> None:
         """Make them; *dead* gets the ticks that EventBridge could not deliver."""
         super().__init__(scope, construct_id)
-        for spec in SPECS:
+        for spec in functions.specs:
             if spec.every_minutes:
                 self._tick(spec, functions, dead)
 

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import lru_cache
+from pathlib import Path
 
 import msgspec
 from botocore.session import Session
@@ -21,6 +22,7 @@ from shared.aws.sqs import SqsMailbox
 from shared.aws.ssm import BotoParameters
 from shared.kube.client import KubeClient
 from shared.kube.patience import Patience
+from shared.kube.proxies import proxy_of
 from shared.kube.token import EksToken
 from shared.ports import World
 from shared.settings import Settings
@@ -41,12 +43,14 @@ def _world(settings: Settings, clock: Callable[[], datetime]) -> World:
     clients = Clients(settings.region)
     eks = BotoEks(clients)
     facts = eks.cluster(settings.cluster_name)
+    endpoint = settings.kube_endpoint or facts.endpoint
     token = EksToken(Session(), cluster=settings.cluster_name, region=settings.region, clock=clock)
     return World(
         settings=settings,
         kube=KubeClient(
-            settings.kube_endpoint or facts.endpoint,
+            endpoint,
             certificate_authority=facts.certificate_authority,
+            proxy=proxy_of(endpoint),
             token=token,
             renew=token.renew,
             patience=Patience(clock),
@@ -62,7 +66,12 @@ def _world(settings: Settings, clock: Callable[[], datetime]) -> World:
         emit=_emit,
         memory={},
         calls=clients.calls,
+        packaged=_packaged,
     )
+
+
+def _packaged(name: str) -> bytes:
+    return (Path(__file__).parent.parent / name).read_bytes()
 
 
 def _emit(line: str) -> None:

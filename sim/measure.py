@@ -8,6 +8,7 @@ import msgspec
 
 from shared.model.labels import NODEPOOL
 from shared.model.units import parse_instant
+from sim.cloud.cloud import Cloud
 from sim.embedded import Embedded
 
 NAMESPACE: Final = "default"
@@ -68,18 +69,22 @@ class Waits:
 
 def sample(world: Embedded) -> Sample:
     """Answer what can be counted now."""
-    pods = world.live.pods(NAMESPACE)
-    running = sum(is_running(pod) for pod in pods)
-    nodes = world.live.api.list("nodes")
-    ours = [node for node in nodes if is_ours(node)]
+    return counted(world.live.pods(NAMESPACE), world.live.api.list("nodes"), world.cloud)
+
+
+def counted(pods: Iterable[Mapping[str, Any]], nodes: Iterable[Mapping[str, Any]], cloud: Cloud) -> Sample:
+    """Answer the counts of *pods* and *nodes*, and what *cloud* charges now."""
+    some, every = list(pods), list(nodes)
+    running = sum(is_running(pod) for pod in some)
+    ours = [node for node in every if is_ours(node)]
     return Sample(
-        at=world.clock.now(),
+        at=cloud.clock.now(),
         running=running,
-        pending=sum(not is_over(pod) for pod in pods) - running,
+        pending=sum(not is_over(pod) for pod in some) - running,
         nodes=len(ours),
-        managed=len(nodes) - len(ours),
+        managed=len(every) - len(ours),
         vcpus=sum(vcpus_of(node) for node in ours),
-        cost_usd_per_hour=round(world.cloud.hourly_cost(), 4),
+        cost_usd_per_hour=round(cloud.hourly_cost(), 4),
     )
 
 

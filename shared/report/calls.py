@@ -6,7 +6,7 @@ from typing import Final
 from shared.model.objects import Problem
 from shared.ports import World
 
-BUDGET: Final = {"catalog": 150, "disrupt": 30, "interrupt": 40, "lifecycle": 60, "provision": 60}
+BUDGET: Final = {"catalog": 150, "disrupt": 30, "interrupt": 40, "lifecycle": 60, "provision": 60, "watch": 10}
 """Calls of a cycle in which nothing had to be done; catalog reads every page of types and prices twice a day."""
 PER_ACTION: Final = 10
 """Calls that one action may take, its rows in the table and repeated attempts included."""

@@ -13,7 +13,7 @@ from shared.model.ec2 import CapacityReservation, ClusterFacts, Image, Placement
 from shared.model.nodeclasses import EC2NodeClass
 from shared.model.objects import Problem
 from shared.ports import World
-from shared.settings import gates_from
+from shared.settings import aws_gates_from, gates_from
 from shared.snapshot.rehearsed import remembered
 
 Answer = TypeVar("Answer")
@@ -53,14 +53,16 @@ def _found(node_class: EC2NodeClass, facts: ClusterFacts | None, world: World, p
         images=asked(lambda: _images(node_class, facts, world)) if facts is not None else None,
         capacity_reservations=asked(lambda: _reservations(node_class, world)),
         placement_groups=asked(lambda: _groups(node_class, world)),
-        findings=findings(node_class, facts),
+        findings=findings(
+            node_class, facts, with_expressions=aws_gates_from(world.settings.aws_feature_gates).node_class_cel
+        ),
         kubernetes_version=facts.version if facts is not None else "",
     )
 
 
 def _rehearsed(node_class: EC2NodeClass, found: Found, world: World, problems: list[Problem]) -> Found:
     """Answer *found* with what EC2 said to a launch, if it was asked."""
-    if found.findings:
+    if found.findings or world.settings.disable_dry_run == "true":
         return found
     own = filled(node_class, found, world.settings.instance_profile, world.clock())
     refusals = _asked("EC2NodeClass", own.name, lambda: remembered(own, world), problems)

@@ -18,6 +18,7 @@ import msgspec
 
 from shared.model.catalogue import Catalogue, InstanceType, Offering, SeenMemory
 from shared.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ZONE, ZONE_ID
+from shared.model.objects import pairs
 from shared.model.requirements import Requirement, Requirements
 from shared.model.resources import Resources, quantities_from
 from shared.ports import Bucket
@@ -58,7 +59,7 @@ class WireSeen(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=Fal
     at: datetime
 
 
-class WireType(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+class WireType(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False, omit_defaults=True):
     """One instance type; a label with an empty list does not exist on it."""
 
     name: str
@@ -66,6 +67,9 @@ class WireType(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=Fal
     capacity: Quantities
     overhead: Quantities
     offerings: tuple[WireOffering, ...]
+    kube_reserved: dict[str, str] = {}
+    """As the machine is told, where the node class has expressions for it."""
+    system_reserved: dict[str, str] = {}
 
 
 class WireCatalogue(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False, omit_defaults=True):
@@ -187,6 +191,8 @@ def _type_to_wire(one: InstanceType) -> WireType:
             )
             for offering in sorted(one.offerings)
         ),
+        kube_reserved=dict(one.kube_reserved),
+        system_reserved=dict(one.system_reserved),
     )
 
 
@@ -230,6 +236,8 @@ class _Reading:
             capacity=self._resources(path, one.name, "capacity", one.capacity),
             overhead=self._resources(path, one.name, "overhead", one.overhead),
             offerings=offerings,
+            kube_reserved=pairs(one.kube_reserved),
+            system_reserved=pairs(one.system_reserved),
         )
 
     def _requirement(self, key: str, values: tuple[str, ...]) -> Requirement:

@@ -16,6 +16,7 @@ from shared.snapshot.assumed import Complete, completions
 from shared.snapshot.flat import Document, Source, documents_in
 from shared.snapshot.kinds import LISTINGS, Listing, order
 from shared.snapshot.optional import OPTIONAL
+from shared.snapshot.pages import nameless
 from shared.snapshot.unread import Unread, UnreadPods
 
 _OLDER: Final = frozenset(("Provisioner", "AWSNodeTemplate", "Machine", "NodePool", "NodeClaim", "EC2NodeClass"))
@@ -61,7 +62,7 @@ def _older(one: Document) -> Iterator[Problem]:
     group, _, version = one.api.partition("/")
     if "karpenter" in group and one.kind in _OLDER and version != "v1":
         message = f"apiVersion: {one.api} is not read any more; convert it to v1 with `joiner convert`"
-        yield Problem(kind=one.kind, name=one.name or "without a name", message=message)
+        yield Problem(kind=one.kind, name=one.name or nameless(), message=message)
 
 
 def _with_owned(nodes: Iterable[Node], claims: tuple[NodeClaim, ...]) -> tuple[NodeClaim, ...]:

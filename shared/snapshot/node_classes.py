@@ -18,7 +18,7 @@ from shared.model.ec2 import (
 )
 from shared.model.nodeclasses import EC2NodeClass, Kubelet, ResolvedImage
 from shared.model.objects import Pairs, pairs
-from shared.model.units import parse_quantity
+from shared.model.units import is_quantity, parse_quantity
 from shared.snapshot import wire_karpenter as wire
 from shared.snapshot.core import conditions_from_wire, meta_from_wire, requirements_from_wire
 from shared.snapshot.fields import QUANTITY, at
@@ -81,7 +81,7 @@ def node_class_from_wire(node_class: wire.NodeClass) -> EC2NodeClass:
         kubelet=kubelet_from_wire(spec.kubelet),
         kubelet_text=_text(node_class.spec.get("kubelet")),
         block_devices=tuple(_block_device(number, one) for number, one in enumerate(spec.block_device_mappings)),
-        root_device=next((one.device_name for one in spec.block_device_mappings if one.root_volume), ""),
+        root_devices=tuple(one.device_name for one in spec.block_device_mappings if one.root_volume),
         instance_store_policy=spec.instance_store_policy,
         detailed_monitoring=spec.detailed_monitoring,
         associate_public_ip_address=spec.associate_public_ip_address,
@@ -216,19 +216,11 @@ def _text(kubelet: object) -> str:
 
 
 def _reserved(quantities: Quantities) -> Pairs:
-    return tuple((name, text) for name, text in _texts(quantities) if _is_quantity(text))
+    return tuple((name, text) for name, text in _texts(quantities) if is_quantity(text))
 
 
 def _texts(quantities: Quantities) -> Pairs:
     return pairs({name: str(amount) for name, amount in quantities.items()})
-
-
-def _is_quantity(text: str) -> bool:
-    try:
-        parse_quantity(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _canonical(value: Any) -> Any:  # noqa: ANN401 - JSON

@@ -4,6 +4,7 @@ A page is decoded in one go. Only where something on it does not fit is it taken
 named and left out, and the others are not. An object that changed becomes the very value that a page would have had.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Generic, Literal, TypeVar
 
@@ -17,6 +18,8 @@ from shared.snapshot.wire_core import ListMeta
 
 _TOLD: Final = ("EC2NodeClass", "NodePool")
 """Kinds whose status says that they cannot be used."""
+_UNQUOTED: Final = re.compile(r"Expected `str`, got `(int|float|bool)`")
+"""What YAML makes of a 4, of a 3.0 and of a yes."""
 W = TypeVar("W")
 M = TypeVar("M")
 
@@ -134,13 +137,19 @@ def without_nulls(value: Any) -> Any:  # noqa: ANN401 - JSON
     return value
 
 
+def nameless(namespace: str = "") -> str:
+    """Answer what an object without a name is called, in *namespace* if it says one."""
+    return f"without a name in namespace {namespace}" if namespace else "without a name"
+
+
 def _plain(item: Any) -> object:  # noqa: ANN401 - some wire type
     return msgspec.to_builtins(item)
 
 
 def _problem(kind: str, item: object, error: ValueError) -> Problem:
     meta = _section(item, "metadata")
-    name = "/".join(_texts(meta, "namespace", "name")) or "without a name"
+    named = bool(_texts(meta, "name"))
+    name = "/".join(_texts(meta, "namespace", "name")) if named else nameless(*_texts(meta, "namespace"))
     [uid] = _texts(meta, "uid") or ("",)
     [node] = _texts(_section(item, "spec"), "nodeName") or ("",)
     told = kind in _TOLD
@@ -174,7 +183,8 @@ def _message(error: ValueError) -> str:
         return text
     what, _, path = text.partition(" - at `$")
     field = path.strip("`").removeprefix(".") or "the object"
-    return f"{field}: {what[:1].lower()}{what[1:]}; correct the field"
+    remedy = "put it in quotes" if _UNQUOTED.match(what) else "correct the field"
+    return f"{field}: {what[:1].lower()}{what[1:]}; {remedy}"
 
 
 def _section(item: object, key: str) -> Mapping[object, object]:

@@ -17,13 +17,19 @@ T = TypeVar("T")
 
 
 def unavailable_offerings(table: Table, now: datetime, problems: list[Problem]) -> tuple[UnavailableOffering, ...]:
-    """Answer the offerings that are not to be tried at *now*, sorted; rows that cannot be read join *problems*.
+    """Answer the offerings that are not to be tried at *now*, each with its last end, sorted.
+
+    Rows that cannot be read join *problems*.
 
     Raises:
         Fault: the table could not be read.
     """
-    rows = _bodies(table, UNAVAILABLE, now, UnavailableOffering, problems)
-    return tuple(sorted({one for one in rows if one.until > now}))
+    last: dict[tuple[str, ...], UnavailableOffering] = {}
+    for row in _bodies(table, UNAVAILABLE, now, tuple[UnavailableOffering, ...], problems):
+        for one in row:
+            key = (one.capacity_type, one.instance_type, one.zone, one.subnet_id, one.group_id)
+            last[key] = max(one, last.get(key, one), key=lambda one: one.until)
+    return tuple(sorted(one for one in last.values() if one.until > now))
 
 
 def launch_groups(table: Table, now: datetime, problems: list[Problem]) -> tuple[LaunchGroup, ...]:

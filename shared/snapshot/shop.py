@@ -1,21 +1,23 @@
 """What is on sale in the region: asked for where what is kept of it has grown old, and kept, with the day of each part.
 
 Four questions of about forty calls together. A part that is not answered is that of an earlier day, and said to be:
-types and zones change seldom, and an old price orders a catalogue better than none. Nothing is ever guessed.
+types and zones change seldom, and an old price orders a catalogue better than none. On-demand prices of an earlier day
+are the newest of what was answered last, of a list in the bucket, and of one that the deployment brought along.
+Nothing is ever guessed: what has no price anywhere is not for sale.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from typing import Final, TypeVar, cast
 
 import msgspec
 
-from shared.errors import Fault, Gone
-from shared.launch.types import Market
+from shared.errors import Fault, Gone, Unreachable
+from shared.launch.types import Market, unpriced
 from shared.model.ec2 import InstanceTypeInfo, SpotPrice
 from shared.model.labels import ON_DEMAND, SPOT
 from shared.model.objects import Problem
-from shared.ports import Bucket, World
+from shared.ports import World
 from shared.snapshot.catalogue import packed, unpacked
 
 T = TypeVar("T")
@@ -54,8 +56,8 @@ class Shop(msgspec.Struct, frozen=True, kw_only=True):
 
     infos: tuple[InstanceTypeInfo, ...]
     market: Market
-    ages: dict[str, float] = {}
-    """Seconds since each part was answered."""
+    counts: dict[str, float] = {}
+    """How old the prices of each capacity type are, in seconds, and how many types have no on-demand price."""
     problems: tuple[Problem, ...] = ()
 
 
@@ -73,7 +75,7 @@ def shop(world: World) -> Shop:
     """Answer what is on sale.
 
     Raises:
-        Fault: types, zones or every price can be had neither from AWS nor from what was kept.
+        Fault: types, zones or any price at all can be had neither from AWS nor from what was kept.
     """
     return _Errand(world).done()
 
@@ -97,22 +99,26 @@ class _Errand:
         ec2, region = self._world.ec2, self._region
         _, types = self._part("types", ec2.instance_types)
         _, offerings = self._part("offerings", ec2.offerings)
-        on_demand_at, on_demand = self._part("on_demand", lambda: dict(self._world.prices.on_demand(region)))
+        no_prices: dict[str, float] = {}
+        on_demand = self._part("on_demand", lambda: dict(self._world.prices.on_demand(region)), otherwise=no_prices)
         nothing: tuple[SpotPrice, ...] = ()
-        spot_at, spot = self._part("spot", ec2.spot_prices, otherwise=nothing)
+        spot = self._part("spot", ec2.spot_prices, otherwise=nothing)
+        days = {name: at for name, (at, prices) in (("OnDemand", on_demand), ("Spot", spot)) if prices}
+        if not days:
+            raise Unreachable(f"{region}: no price at all: {'; '.join(one.message for one in self._problems)}")
         if self._kept != self._was:
             self._world.bucket.put(market_key(region), packed(msgspec.json.encode(self._kept, order="deterministic")))
         market = Market(
             region=region,
             offerings=offerings,
-            on_demand=on_demand,
-            spot=spot,
-            priced_at=min(on_demand_at, spot_at),
+            on_demand=on_demand[1],
+            spot=spot[1],
+            priced_at=min(days.values()),
             estimated=frozenset(name for part, name in _PRICES if part in self._late),
         )
-        ages = {"OnDemandPriceAgeSeconds": on_demand_at, "SpotPriceAgeSeconds": spot_at}
-        seconds = {name: (self._now - at).total_seconds() for name, at in ages.items()}
-        return Shop(infos=types, market=market, ages=seconds, problems=tuple(self._problems))
+        counts = {f"{name}PriceAgeSeconds": (self._now - at).total_seconds() for name, at in days.items()}
+        counts["UnpricedInstanceTypes"] = float(len(unpriced(types, market)))
+        return Shop(infos=types, market=market, counts=counts, problems=tuple(self._problems))
 
     def _part(self, name: str, ask: Callable[[], T], otherwise: T | None = None) -> tuple[datetime, T]:
         """Answer one part and its day: what is kept while it is good, else what AWS says, else the newest there is."""
@@ -130,10 +136,9 @@ class _Errand:
         self, name: str, kept: tuple[datetime, T] | None, fault: Fault, otherwise: T | None
     ) -> tuple[datetime, T]:
         self._late.add(name)
-        listed = self._read(price_list_key(self._region), PriceList) if name == "on_demand" else None
         older = [kept] if kept is not None else []
-        if listed is not None:
-            older.append((listed.priced_at, cast("T", listed.on_demand)))
+        if name == "on_demand":
+            older += [(one.priced_at, cast("T", one.on_demand)) for one in self._price_lists()]
         if older:
             found = max(older, key=lambda one: one[0])
             used = f"what was answered on {found[0]:%Y-%m-%d %H:%M} UTC is used"
@@ -145,16 +150,28 @@ class _Errand:
         self._problems.append(Problem(kind=_KIND, name=name, message=message))
         return found
 
+    def _price_lists(self) -> Iterator[PriceList]:
+        """Iterate over the lists that people made: in the bucket, and brought along by the deployment."""
+        laid = (price_list_key(self._region), self._world.bucket.get)
+        packaged = (self._world.settings.price_list, self._world.packaged)
+        for name, read in (laid, packaged):
+            found = _decoded(name, read, PriceList, self._problems) if name and read is not None else None
+            if found is not None and found.region == self._region:
+                yield found
+            elif found is not None:
+                message = f"has the prices of {found.region}, not of {self._region}; it is passed over"
+                self._problems.append(Problem(kind=_KIND, name=name, message=message))
+
     def _read(self, key: str, kind: type[T]) -> T | None:
-        return read_kept(self._world.bucket, key, kind, self._problems)
+        return _decoded(key, self._world.bucket.get, kind, self._problems)
 
 
-def read_kept(bucket: Bucket, key: str, kind: type[T], problems: list[Problem]) -> T | None:
-    """Answer the document at *key*, None if there is none; one that cannot be read joins *problems*."""
+def _decoded(name: str, read: Callable[[str], bytes], kind: type[T], problems: list[Problem]) -> T | None:
+    """Answer what *read* has of *name*, None if there is none; what cannot be read joins *problems*."""
     try:
-        return msgspec.json.decode(unpacked(bucket.get(key)), type=kind)
+        return msgspec.json.decode(unpacked(read(name)), type=kind)
     except Gone:
         return None
-    except (Fault, ValueError) as error:
-        problems.append(Problem(kind=_KIND, name=key, message=f"{type(error).__name__}: {error}; it is passed over"))
+    except (Fault, OSError, ValueError) as error:
+        problems.append(Problem(kind=_KIND, name=name, message=f"{type(error).__name__}: {error}; it is passed over"))
         return None

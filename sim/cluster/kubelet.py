@@ -4,6 +4,8 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Final
 
+from msgspec.structs import replace
+
 from shared.errors import Fault, Gone
 from sim.clock import Clock, Timer
 from sim.cluster.api import ApiServer
@@ -54,6 +56,21 @@ class Kubelet:
             self._heartbeats.cease(node_name)
         for pod in self._api.pods_on(node_name):
             self._forget(key_of(pod))
+
+    def hang(self, node_name: str) -> Callable[[], None]:
+        """Let the machine stand still; answer what lets it go on, where it is not switched on anew meanwhile.
+
+        Raises:
+            KeyError: no kubelet runs there.
+        """
+        boot = replace(self._running[node_name], register_after=timedelta(), ready_after=timedelta())
+        self.stop(node_name)
+
+        def wake() -> None:
+            if node_name not in self._running and node_name not in self._booting:
+                self.start(boot)
+
+        return wake
 
     def is_running(self, node_name: str) -> bool:
         """Say whether the kubelet of *node_name* has registered and lives."""

@@ -14,6 +14,7 @@ INERT: Final = frozenset(
         "AWS::Lambda::LayerVersion",
         "AWS::Lambda::Permission",
         "AWS::Logs::LogGroup",
+        "AWS::Logs::SubscriptionFilter",
         "AWS::S3::Bucket",
         "AWS::S3::BucketPolicy",
         "AWS::SQS::QueuePolicy",

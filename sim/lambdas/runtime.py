@@ -74,6 +74,8 @@ class LambdaRuntime:
         """Hears of each as it is added."""
         self.copies: Callable[[str, str], int] = lambda _queue, _body: 1
         """Asked, with queue and body, how often a message arrives: 0 loses it, 2 is what "at least once" allows."""
+        self.lateness: Callable[[str, str], timedelta] = lambda _queue, _body: timedelta()
+        """Asked, with queue and body, how much later than it should a message can be seen."""
         self._clock, self._wiring, self._world_for = clock, wiring, world_for
         self._load, self._duration = load, duration
         self._functions = {function.name: function for function in wiring.functions}
@@ -144,7 +146,8 @@ class LambdaRuntime:
         """Send *body* to the queue called *queue*, as often as `copies` says."""
         for _ in range(self.copies(queue, body)):
             self._sent += 1
-            self._queues[queue].send(f"message-{self._sent:06d}", body, delay)
+            wanted = self._queues[queue].queue.delay if delay is None else delay
+            self._queues[queue].send(f"message-{self._sent:06d}", body, wanted + self.lateness(queue, body))
 
     def _ring_next(self, schedule: Schedule, ticks: Iterator[datetime]) -> None:
         when = next(ticks, None)

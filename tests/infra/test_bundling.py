@@ -1,13 +1,22 @@
-"""What the layer holds."""
+"""What the layer and our own asset hold: as commands, and built as they are deployed."""
 
+import ast
 import re
+import shutil
 import subprocess
 import sys
+import zipfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from infra import bundling
+from tests.benchmarks.bench_cold_start import FUNCTIONS, cold_start
+
+MOST_BYTES = 15_000_000
+Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def test_the_layer_is_a_part_of_what_is_tested() -> None:
@@ -15,50 +24,94 @@ def test_the_layer_is_a_part_of_what_is_tested() -> None:
     assert {line for line in bundling.LOCK.read_text().splitlines() if "==" in line} < set(environment)
 
 
+def test_what_is_left_out_is_left_out_with_its_hashes_and_all_else_stays() -> None:
+    whole = bundling.LOCK.read_text()
+    names = re.compile(r"^([a-z0-9-]+)==", flags=re.MULTILINE)
+    left = bundling.kept(whole)
+    assert set(names.findall(whole)) - set(names.findall(left)) == bundling.LEFT_OUT
+    assert left.count("--hash") < whole.count("--hash")
+    assert all(entry.count("==") == 1 for entry in re.split(r"^(?=[a-z])", left, flags=re.MULTILINE) if entry)
+
+
 def test_the_layer_holds_wheels_of_the_lambda(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     commands: list[list[str]] = []
-    monkeypatch.setattr(subprocess, "run", lambda command, check: commands.append(command) if check else None)
-    monkeypatch.setattr(bundling, "precompile", lambda _: None)
-    assert bundling.UvBundling().try_bundle(str(tmp_path), image="unused")
+    monkeypatch.setattr(subprocess, "run", lambda command, check, **_: commands.append(command) if check else None)
+    assert bundling.UvBundling("").try_bundle(str(tmp_path), image="unused")
     [[python, *options]] = commands
     assert python == sys.executable
     assert {"--require-hashes", "--only-binary=:all:", f"--target={tmp_path}/python"} < set(options)
+    assert {"--python-version=3.13", "--python-platform=aarch64-manylinux_2_28"} < set(options)
 
 
-def test_our_own_code_is_shipped_without_what_this_machine_made_of_it(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(bundling, "precompile", lambda _: None)
-    assert bundling.OwnBundling().try_bundle(str(tmp_path), image="unused")
-    assert {one.name for one in tmp_path.iterdir()} == {"functions", "shared"}
+def test_our_own_code_is_shipped_without_what_this_machine_made_of_it(tmp_path: Path) -> None:
+    assert bundling.OwnBundling("", {"prices.json": b"{}"}).try_bundle(str(tmp_path), image="unused")
+    assert {one.name for one in tmp_path.iterdir()} == {"functions", "shared", "prices.json"}
     assert (tmp_path / "shared" / "aws" / "branches.json").exists()
     assert not list(tmp_path.rglob("__pycache__"))
 
 
-@pytest.mark.parametrize("is_there", [True, False])
-def test_bytecode_is_made_by_a_python_of_the_lambdas_version_or_not_at_all(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *, is_there: bool
-) -> None:
+def answers(*said: tuple[str, int]) -> tuple[list[list[str]], Run]:
+    """A uv that answers its calls as *said*: text and status; the last one for ever."""
     commands: list[list[str]] = []
 
-    def run(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+    def run(command: list[str], **options: object) -> subprocess.CompletedProcess[str]:
+        environment = options["env"]
+        assert isinstance(environment, dict)
+        assert environment["PYENV_VERSION"] == "3.13"
+        text, status = said[min(len(commands), len(said) - 1)]
         commands.append(command)
-        return subprocess.CompletedProcess(command, returncode=0 if is_there else 2, stdout="/usr/bin/python3.13\n")
+        return subprocess.CompletedProcess(command, returncode=status, stdout=text, stderr="")
 
+    return commands, run
+
+
+@pytest.mark.parametrize(
+    ("said", "found", "verbs"),
+    [
+        ([("/usr/bin/python3.13\n", 0)], "/usr/bin/python3.13", ["find"]),
+        ([("", 2), ("Installed", 0), ("/managed/python3.13\n", 0)], "/managed/python3.13", ["find", "install", "find"]),
+        ([("", 2)], "", ["find", "install"]),
+    ],
+)
+def test_a_python_of_the_lambdas_version_is_found_or_fetched_or_its_lack_is_said(
+    said: list[tuple[str, int]],
+    found: str,
+    verbs: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    commands, run = answers(*said)
     monkeypatch.setattr(subprocess, "run", run)
-    bundling.precompile(tmp_path)
-    assert commands[0][-1] == "3.13"
-    made = [command for command in commands if "compileall" in command]
-    assert [command[0] for command in made] == (["/usr/bin/python3.13"] if is_there else [])
+    assert bundling.interpreter() == found
+    assert [command[4] for command in commands] == verbs
+    assert {command[-1] for command in commands} == {"3.13"}
+    assert ("no bytecode is shipped" in capsys.readouterr().err) is not bool(found)
+
+
+@pytest.mark.parametrize("python", ["/usr/bin/python3.13", ""])
+def test_bytecode_is_made_by_that_python_or_not_at_all(
+    python: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    commands: list[list[str]] = []
+    monkeypatch.setattr(subprocess, "run", lambda command, check: commands.append(command) if check else None)
+    bundling.precompile(tmp_path, python)
+    assert [command[:3] for command in commands] == ([[python, "-m", "compileall"]] if python else [])
 
 
 def test_the_layer_has_no_more_than_is_used(tmp_path: Path) -> None:
-    for name in ("botocore/data/ec2", "botocore/data/chime", "kubernetes/client", "msgspec"):
+    for name in (
+        "botocore/data/ec2/2014-10-01",
+        "botocore/data/ec2/2016-11-15",
+        "botocore/data/chime",
+        "bin",
+        "msgspec",
+    ):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "botocore" / "data" / "endpoints.json").touch()
     bundling.prune(tmp_path)
     left = {str(one.relative_to(tmp_path)) for one in tmp_path.rglob("*")}
-    assert left == {"botocore", "botocore/data", "botocore/data/ec2", "botocore/data/endpoints.json", "msgspec"}
+    newest = {"botocore/data/ec2", "botocore/data/ec2/2016-11-15"}
+    assert left == {"botocore", "botocore/data", *newest, "botocore/data/endpoints.json", "msgspec"}
 
 
 def test_every_service_that_is_called_is_in_the_layer() -> None:
@@ -68,11 +121,68 @@ def test_every_service_that_is_called_is_in_the_layer() -> None:
     assert called <= set(bundling.SERVICES)
 
 
-def test_no_function_imports_what_the_layer_has_not() -> None:
-    functions = [one.parent.name for one in (bundling.ROOT / "functions").glob("*/handler.py")]
-    assert len(functions) == 5
-    wanted = "; ".join(f"import functions.{name}.handler" for name in sorted(functions))
-    code = f"import sys; sys.modules.update(dict.fromkeys({bundling.LEFT_OUT})); {wanted}"
-    subprocess.run(
-        [sys.executable, "-c", f"{code}; import aws_lambda_powertools.metrics"], check=True, cwd=bundling.ROOT
+@pytest.fixture(scope="module")
+def asset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Both halves as they are deployed, with bytecode where a Python of the Lambda's version is here."""
+    folder = tmp_path_factory.mktemp("asset")
+    python = bundling._python("find", "--no-python-downloads")  # noqa: SLF001 - nothing is fetched for a test
+    assert bundling.UvBundling(python).try_bundle(str(folder / "layer"))
+    (folder / "own").mkdir()
+    assert bundling.OwnBundling(python, {}).try_bundle(str(folder / "own"))
+    return folder
+
+
+def zipped(folder: Path) -> int:
+    path = folder.with_suffix(".zip")
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for one in sorted(folder.rglob("*")):
+            archive.write(one, one.relative_to(folder))
+    return path.stat().st_size
+
+
+def test_the_whole_bundle_is_small_even_with_its_bytecode(asset: Path) -> None:
+    assert zipped(asset / "layer") + zipped(asset / "own") < MOST_BYTES
+
+
+def test_what_is_compiled_in_the_bundle_is_for_the_lambdas_machine(asset: Path) -> None:
+    compiled = [one.name for one in asset.rglob("*.so")]
+    assert any(name.startswith("_core.") for name in compiled)
+    assert {name.rpartition(".cpython-")[2] for name in compiled} == {"313-aarch64-linux-gnu.so"}
+
+
+def test_every_import_of_every_function_leads_to_a_file_of_the_bundle(asset: Path) -> None:
+    """Lazy ones too; what only a type checker imports is not looked at."""
+    roots = [asset / "own", asset / "layer" / "python"]
+    wanted = {name for one in sorted((asset / "own").rglob("*.py")) for name in imported(ast.parse(one.read_text()))}
+    assert {"botocore.session", "aws_lambda_powertools.metrics", "msgspec", "urllib3"} <= wanted
+    assert [name for name in sorted(wanted) if not is_there(name, roots)] == []
+
+
+def imported(tree: ast.AST) -> Iterator[str]:
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            continue
+        if isinstance(node, ast.Import):
+            yield from (one.name for one in node.names)
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+        yield from imported(node)
+
+
+def is_there(name: str, roots: list[Path]) -> bool:
+    if name.partition(".")[0] in sys.stdlib_module_names:
+        return True
+    parts = name.split(".")
+    return any(
+        root.joinpath(*parts).is_dir() or list(root.joinpath(*parts[:-1]).glob(f"{parts[-1]}.*")) for root in roots
     )
+
+
+def test_every_function_gets_to_its_first_call_with_nothing_but_the_bundle(asset: Path, tmp_path: Path) -> None:
+    """What is compiled is for another machine, and for once that of this one: it is locked in the same version."""
+    compiled = {one.relative_to(asset / "layer" / "python").parts[0] for one in asset.rglob("*.so")}
+    assert compiled == {"msgspec"}
+    shutil.copytree(Path(msgspec.__file__).parent, tmp_path / "msgspec")
+    assert {one.parent.name for one in (asset / "own" / "functions").glob("*/handler.py")} == set(FUNCTIONS)
+    for name in FUNCTIONS:
+        cold_start(sys.executable, name, tmp_path, asset / "own", asset / "layer" / "python")

@@ -12,6 +12,7 @@ from tests.controlplane.fixtures import FUNCTIONS
 from tests.controlplane.plane import ControlPlane
 from tests.kubernetes.arena import DAEMONS, MINUTE, POOLS, SECOND, Arena, count_on, is_ready, table, zone_of
 from tests.kubernetes.manifests import Object, budget, deployment, node_pool
+from tests.scenario.promised import MOST, promise
 
 BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
 SECOND_LAUNCHES = 0.01
@@ -102,9 +103,10 @@ def test_the_demos_session_on_a_real_control_plane(
 
 
 def test_a_burst_of_a_thousand_pods_is_planned_once(
-    arena: Arena, record_property: Callable[[str, object], None]
+    arena: Arena, record_property: Callable[[str, object], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     numbers: dict[str, float] = {}
+    promised = promise(monkeypatch)
     arena.desk.apply_all([node_pool("default"), node_pool("side", weight=50, tier="side")])
     arena.until(lambda: all(is_ready(pool) for pool in arena.desk.look(POOLS)), "the NodePools are ready", MINUTE)
     spread = {
@@ -128,6 +130,7 @@ def test_a_burst_of_a_thousand_pods_is_planned_once(
         "second launches": len(second),
         "pods planned twice": len(arena.planned_twice()),
     }
+    paid, planned = arena.playground.cloud.hourly_cost(), promised.usd_per_hour
     assert arena.told.launched == len(arena.told.planned), "CreateFleet started more than was planned"
     assert not arena.planned_while_covered()
     arena.nodes_are_not_overfull()
@@ -154,8 +157,11 @@ def test_a_burst_of_a_thousand_pods_is_planned_once(
     arena.until(arena.running(1030), "all pods run at the end", 2 * MINUTE, 3 * SECOND)
     arena.until(arena.instances_are_nodes, "every instance is a node at the end", 2 * MINUTE, 2 * SECOND)
     record_property(
-        "told", f"main job, burst: {report(numbers)}; {arena.told.launched} launches, {arena.seconds:.0f} s; {realised}"
+        "told",
+        f"main job, burst: {report(numbers)}; {arena.told.launched} launches, {arena.seconds:.0f} s; "
+        f"{planned:.3f} $/h planned, {paid:.3f} paid; {realised}",
     )
+    assert 0 < paid <= MOST * planned, f"{paid:.3f} $/h are paid, {planned:.3f} were planned"
     most = 1030 * SECOND_LAUNCHES
     assert numbers["pods planned twice"] <= most, f"places went to other pods: {report(numbers)}\n{realised}"
 

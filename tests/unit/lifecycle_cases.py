@@ -35,9 +35,10 @@ LABELS = {
 }
 BIRTH = NOW - timedelta(hours=1)
 STAGES = ("Launched", "Registered", "Initialized")
-POOL = NodePool(meta=Meta(name="default", uid="p", generation=1), node_class=CLASS)
+HEALTH = (labels.REGISTRATION_HEALTH, '{"of":"1/1","since":"2026-11-21T11:00:00Z","failed":{}}')
+POOL = NodePool(meta=Meta(name="default", uid="p", generation=1, annotations=(HEALTH,)), node_class=CLASS)
 NODE_CLASS = EC2NodeClass(
-    meta=Meta(name="default", generation=1),
+    meta=Meta(name="default", generation=1, finalizers=(labels.NODECLASS_FINALIZER,)),
     conditions=(Condition(type="Ready", status="True", reason="Ready", observed_generation=1),),
 )
 A = TypeVar("A")

@@ -134,7 +134,7 @@ BAD: list[tuple[str, Write, tuple[str, ...]]] = [
     (
         "nameless.yaml",
         text(yaml_of(pod("a") | {"metadata": {}})),
-        ("nameless.yaml:1: Pod default: metadata: object missing",),
+        ("nameless.yaml:1: Pod without a name in namespace default: metadata: object missing",),
     ),
     ("anonymous.yaml", text(yaml_of(deployment("", 1))), ("Deployment without a name: metadata.name: is missing",)),
     ("many.yaml", text(yaml_of(deployment("a", 10**9))), ("Deployment default/a: spec.replicas: 1000000000 pods",)),

@@ -126,6 +126,18 @@ def test_a_pod_that_kube_scheduler_has_not_looked_at_waits_only_if_it_is_said(
     assert placed(capsys) == expected
 
 
+def test_explain_says_how_things_are_now(kube: InMemoryKube, config: str, capsys: Out) -> None:
+    furnish(kube)
+    assert main(["explain", "pod", "waits", "--kubeconfig", config, "-o", "json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["answers"][0] == {
+        "question": "now",
+        "words": ["pending: Unschedulable", "`joiner plan --context --pod default/waits` plans for it as it is now"],
+    }
+    assert main(["explain", "pod", "waits", "--kubeconfig", config, "--context", "nobody"]) == 1
+    assert "kubectl config get-contexts" in capsys.readouterr().err
+
+
 def test_files_are_what_would_be_applied(
     kube: InMemoryKube, config: str, catalogue: str, capsys: Out, tmp_path: Path
 ) -> None:

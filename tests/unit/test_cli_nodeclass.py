@@ -5,15 +5,14 @@ import os
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from cli import nodeclass_account
-from cli.files import InputError
+from cli import nodeclass, nodeclass_account
 from cli.main import main
 from shared.aws.clients import Clients
 from shared.launch.types import Market
@@ -54,12 +53,11 @@ def cloud(monkeypatch: pytest.MonkeyPatch) -> Cloud:
     embedded_aws().reset(made)
 
     @contextmanager
-    def opened(*_: object) -> Iterator[tuple[Clients, datetime]]:
+    def opened(*_: object, **__: object) -> Iterator[tuple[Clients, datetime]]:
         yield clients(), made.clock.now()
 
-    monkeypatch.setattr(nodeclass_account, "embedded", opened)
-    monkeypatch.setattr(nodeclass_account, "account", opened)
-    monkeypatch.setattr(nodeclass_account, "_sold", lambda _: SOLD)
+    monkeypatch.setattr(nodeclass, "opened", opened)
+    monkeypatch.setattr(nodeclass_account, "sold", lambda *_: SOLD)
     for name in ("CLUSTER_NAME", "JOINER_INSTANCE_PROFILE", "FEATURE_GATES"):
         monkeypatch.delenv(name, raising=False)
     return made
@@ -78,21 +76,6 @@ def test_the_real_command_asks_the_embedded_cloud_over_http(capsys: Out, monkeyp
     [one] = json.loads(capsys.readouterr().out)
     assert len(one["instanceTypes"]) > 1000
     assert os.environ["AWS_ACCESS_KEY_ID"] == "mine"
-
-
-@pytest.mark.parametrize(("region", "named"), [("eu-west-1", "eu-west-1"), ("", "us-west-2")])
-def test_the_real_account_is_that_of_the_credentials(region: str, named: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-west-2")
-    with nodeclass_account.account(region) as (found, now):
-        assert (found.region, now.tzinfo) == (named, UTC)
-
-
-def test_the_real_account_needs_a_region(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("AWS_DEFAULT_REGION", "AWS_REGION", "AWS_PROFILE"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("AWS_CONFIG_FILE", "/nowhere")
-    with pytest.raises(InputError, match="write --region"), nodeclass_account.account(""):
-        pass
 
 
 def written(folder: Path, **spec: Any) -> str:

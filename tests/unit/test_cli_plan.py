@@ -10,9 +10,14 @@ from typing import Any
 import pytest
 import yaml
 
+from cli.explained import Verdict
 from cli.look import Looked, look_at
 from cli.main import main
+from cli.plan import default_catalogue
 from cli.progress import progress
+from cli.tables import Look
+from cli.text import Palette
+from cli.verdicts import page
 from tests.unit.cli_objects import CATALOGUE, EXISTING, POOL, Object, deployment, pod, pool, sold
 
 Out = pytest.CaptureFixture[str]
@@ -52,8 +57,19 @@ def test_the_document_has_each_pending_pod_once_and_the_price(tmp_path: Path, ca
         "newNodes": 1,
         "price": 0.1,
         "greedyPrice": 0.1,
+        "otherCosts": 0.0,
         "secondLaunches": 0,
     }
+
+
+def test_a_reservation_that_is_taken_from_is_named(tmp_path: Path, catalogue: str, capsys: Out) -> None:
+    document = json.loads(Path(catalogue).read_text())
+    held = {"capacityType": "reserved", "reservationId": "cr-1", "reservationCapacity": 1, "price": 0.0, "zone": "a"}
+    document["instanceTypes"][0]["offerings"].append(held)
+    Path(catalogue).write_text(json.dumps(document))
+    assert plan(catalogue, "-f", write(tmp_path / "cluster.json", POOL, pod("a")), "-o", "json") == 0
+    [new] = json.loads(capsys.readouterr().out)["newNodes"]
+    assert (new["cheapest"]["capacityType"], new["cheapest"]["reservationId"]) == ("reserved", "cr-1")
 
 
 def test_the_same_input_gives_the_same_bytes_but_for_the_seconds(tmp_path: Path, catalogue: str, capsys: Out) -> None:
@@ -87,7 +103,7 @@ def test_a_table_says_what_is_bought_and_who_is_left_out(tmp_path: Path, catalog
     assert "  here  1 pod  default/a\n" in told
     assert "  5 pods: default/huge-0, default/huge-1, default/huge-2 and 2 more: NoInstanceTypeFits\n" in told
     assert "    pool default: no instance type has 64 cpu\n" in told
-    assert "total $0.1000 per hour, $73.00 per month of 730 hours\n" in told
+    assert "total $0.1000 per hour, $73.00 per month of 730 hours\nthe greedy plan would cost as much\n" in told
     assert "* the cheapest of several zones" in told
 
 
@@ -143,7 +159,9 @@ def test_flags_win_over_the_environment(
     assert found == [1, 0]
 
 
-@pytest.mark.parametrize("flags", [(), ("--now", "yesterday"), ("-o", "xml")])
+@pytest.mark.parametrize(
+    "flags", [(), ("--now", "yesterday"), ("-o", "xml"), ("--node-cost", "-1"), ("--volume-price", "nan")]
+)
 def test_wrong_usage_is_two(
     tmp_path: Path, catalogue: str, monkeypatch: pytest.MonkeyPatch, flags: tuple[str, ...]
 ) -> None:
@@ -308,12 +326,50 @@ def test_what_takes_long_is_told_on_standard_error(
         told.set()
 
     told, real = Event(), sys.stderr.flush
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setattr(sys.stderr, "flush", flush)
     monkeypatch.setattr("cli.plan.look_at", slow)
     assert plan(catalogue, "-f", write(tmp_path / "cluster.json", POOL, pod("a")), "-o", "json") == 0
     shown = capsys.readouterr()
     assert shown.err == "joiner: thinking …\n"
     assert json.loads(shown.out)["totals"]["scheduled"] == 1
+
+
+def test_a_log_is_spared_what_takes_long(capsys: Out) -> None:
+    with progress("thinking", patience=0):
+        pass
+    assert not capsys.readouterr().err
+
+
+def test_money_may_be_counted_besides_instances(
+    tmp_path: Path, catalogue: str, capsys: Out, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Volumes at their price and what each node costs anyhow, as flags say, else the environment."""
+    disks = [{"deviceName": "/dev/xvda", "ebs": {"volumeSize": "73Gi"}}]
+    node_class = {
+        "apiVersion": "karpenter.k8s.aws/v1",
+        "kind": "EC2NodeClass",
+        "metadata": {"name": "default"},
+        "spec": {"blockDeviceMappings": disks, "amiSelectorTerms": [{"alias": "al2023@latest"}]},
+    }
+    cluster = write(tmp_path / "cluster.json", POOL, node_class, pod("a"))
+    monkeypatch.setenv("JOINER_VOLUME_USD_PER_GIB_MONTH", "0.1")
+    for flags, besides in (((), 0.01), (("--volume-price", "0.2", "--node-cost", "0.3"), 0.32)):
+        assert plan(catalogue, "-f", cluster, *flags, "-o", "json") == 0
+        assert json.loads(capsys.readouterr().out)["totals"]["otherCosts"] == pytest.approx(besides)
+    assert plan(catalogue, "-f", cluster) == 0
+    assert "volumes and whatever else each node costs: $0.0100 per hour more\n" in capsys.readouterr().out
+
+
+def test_who_gives_no_hints_hears_of_second_launches(
+    tmp_path: Path, catalogue: str, capsys: Out, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path(catalogue).write_text(json.dumps({"region": "nowhere", "instanceTypes": [sold("m.04", 4, 0.2)]}))
+    pods = [pod(f"{name}-{number}", cpu) for name, cpu in (("s", "700m"), ("l", "1500m")) for number in range(12)]
+    cluster = write(tmp_path / "cluster.json", POOL, *pods)
+    monkeypatch.setattr("shared.scheduling.attempts.REHEARSED", 0)
+    assert plan(catalogue, "-f", cluster, "--hints", "Withheld") == 0
+    assert "would need a second launch, as kube-scheduler is told nothing" in capsys.readouterr().out
 
 
 def test_what_is_decided_only_at_launch_is_noted(tmp_path: Path, catalogue: str, capsys: Out) -> None:
@@ -362,3 +418,22 @@ def test_what_is_to_be_planned_must_be_said(catalogue: str, capsys: Out) -> None
     with pytest.raises(SystemExit, match="2"):
         plan(catalogue)
     assert "name files with -f, or a live cluster with --context" in capsys.readouterr().err
+
+
+def test_files_are_not_planned_with_without_a_catalogue(tmp_path: Path, capsys: Out) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["plan", "-f", write(tmp_path / "cluster.json", POOL)])
+    assert left.value.code == 2
+    assert "a plan needs a catalogue" in capsys.readouterr().err
+
+
+def test_a_live_clusters_catalogue_is_its_deployments_else_the_accounts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("JOINER_BUCKET_NAME", raising=False)
+    assert (default_catalogue(is_live=False), default_catalogue(is_live=True)) == ("", "aws")
+    monkeypatch.setenv("JOINER_BUCKET_NAME", "prod")
+    assert (default_catalogue(is_live=False), default_catalogue(is_live=True)) == ("", "s3://prod")
+
+
+def test_what_is_open_about_a_pod_is_told_last() -> None:
+    verdict = Verdict(pod="shop/a", workload="", requests={}, kind="NotWaiting", reason="it runs", undecided=("x",))
+    assert page(verdict, Palette(enabled=False), Look()).splitlines()[-1].split() == ["open", "x"]

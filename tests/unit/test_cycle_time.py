@@ -31,6 +31,7 @@ def test_a_plan_is_ended_while_there_is_time_to_act_on_it(
     assert bool(at_once) is not is_planned
     assert report.counts["PendingPods"] == 12.0
     assert report.counts["UnschedulablePods"] == 0.0
+    assert report.counts["PriceAgeSeconds"] == 0.0
 
 
 def test_what_is_left_is_what_the_trigger_says() -> None:

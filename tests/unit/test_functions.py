@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from functions.trigger import bodies_of, clock, trigger_of
+from functions.trigger import bodies_of, clock, ids_of, trigger_of
 from shared import world as production
 from shared.aws.dynamodb import DynamoTable
 from shared.aws.ec2 import BotoEc2
@@ -23,7 +23,7 @@ from shared.settings import Settings
 from sim.faults import Call, tapped_world
 from tests.unit.actions_world import Outside
 
-NAMES = ("catalog", "disrupt", "interrupt", "lifecycle", "provision")
+NAMES = ("catalog", "disrupt", "interrupt", "lifecycle", "provision", "watch")
 CONTEXT = SimpleNamespace(aws_request_id="request-1")
 SETTINGS = Settings(
     cluster_name="demo", region="eu-west-1", table_name="rows", bucket_name="things", queue_prefix="https://sqs/x-"
@@ -44,6 +44,7 @@ def module(name: str) -> ModuleType:
         ({"source": "aws.ec2", "detail": {}}, "aws.ec2"),
         ({"Records": []}, "message"),
         ({"Records": [{"body": "{}"}], "source": "x"}, "message"),
+        ({"awslogs": {"data": "H4sI"}}, "log"),
         ({}, "invocation"),
     ],
 )
@@ -64,6 +65,8 @@ def test_a_trigger_is_a_word(event: dict[str, object], trigger: str) -> None:
 def test_bodies_are_those_of_the_messages_in_order(records: object, bodies: list[str]) -> None:
     assert list(bodies_of({"Records": records})) == bodies
     assert list(bodies_of({})) == []
+    assert len(ids_of({"Records": records})) == len(bodies)
+    assert ids_of({"Records": [{"messageId": "1"}, {"body": "?"}]}) == ("1", "")
 
 
 def test_the_clock_is_the_present_in_utc() -> None:
@@ -87,7 +90,8 @@ def test_a_handler_builds_its_world_from_the_environment_and_runs_its_cycle(
     assert built == [("demo", "request-1", clock)]
     assert answer.pop("batchItemFailures", []) == []
     assert set(answer) == {"actions"}
-    assert f'"function":"{name}","trigger":"schedule"' in outside.lines[0]
+    told = [f'"function":"{name}","trigger":"schedule"' in line for line in outside.lines]
+    assert told[:1] == ([] if name == "watch" else [True])
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -141,6 +145,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_the_world_of_production_is_wired_from_the_settings(asked: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy:3128")
+    monkeypatch.setenv("NO_PROXY", "")
     kube: dict[str, Any] = {}
 
     def client(endpoint: str, **options: object) -> object:
@@ -152,6 +158,9 @@ def test_the_world_of_production_is_wired_from_the_settings(asked: list[str], mo
     assert asked == ["demo"]
     assert (world.settings, world.name, world.clock) == (SETTINGS, "request-1", clock)
     assert (kube["endpoint"], kube["certificate_authority"]) == ("https://k.eks", "")
+    assert kube["proxy"] == "http://proxy:3128"
+    assert world.packaged is not None
+    assert world.packaged("functions/__init__.py").startswith(b'"""The Lambdas')
     assert kube["token"]().startswith("k8s-aws-v1.")
     kinds = {"ec2": BotoEc2, "table": DynamoTable, "bucket": S3Bucket, "mailbox": SqsMailbox, "eks": BotoEks}
     assert {name: type(getattr(world, name)) for name in kinds} == kinds

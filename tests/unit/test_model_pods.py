@@ -237,3 +237,10 @@ def test_a_selector_that_contradicts_itself_is_satisfied_by_nothing() -> None:
 def test_what_a_refusal_covers(refused: UnavailableOffering, *, covers: bool) -> None:
     offering = Offering(zone="a", capacity_type="spot", price_usd_per_hour=1.0)
     assert refused.covers("m5.large", offering, NOW) is covers
+
+
+@pytest.mark.parametrize(("group", "covers"), [("pg-1", True), ("pg-2", False), ("", False)])
+def test_what_is_refused_to_a_placement_group_is_open_to_others(group: str, *, covers: bool) -> None:
+    refused = UnavailableOffering(capacity_type="", zone="a", until=NOW + timedelta(1), group_id="pg-1")
+    offering = Offering(zone="a", capacity_type="spot", price_usd_per_hour=1.0)
+    assert refused.covers("m5.large", offering, NOW, group) is covers

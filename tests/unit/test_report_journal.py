@@ -14,16 +14,20 @@ from shared.model.action import (
     FollowUp,
     LaunchInstances,
     MarkUnavailable,
+    PatchMetadata,
     PublishEvent,
 )
 from shared.model.catalogue import UnavailableOffering
-from shared.model.objects import Problem
+from shared.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODECLASS, RESERVATION_ID, ZONE
+from shared.model.objects import Problem, pairs
 from shared.model.requirements import requirement, requirements
 from shared.report.journal import Done, Entry, Note, key_of, read_entry, record
+from shared.report.notes import of_launches
 from sim.clock import START
 from sim.faults import Call
 from tests.unit.actions_world import Outside, claim
 from tests.unit.launch_cases import claim as wide_claim
+from tests.unit.launch_cases import cluster as launch_cluster
 
 EVICT = EvictPod(namespace="shop", name="cart", uid="u", node="n", why="drain")
 WAKE = FollowUp(function="provision", after=timedelta(seconds=5), why="waiting")
@@ -47,8 +51,13 @@ def test_a_key_is_function_day_and_instant() -> None:
 
 @pytest.mark.parametrize(
     "fields",
-    [{"done": (Done(action=WAKE, result="done"),)}, {"problems": (PROBLEM,)}, {"error": "Throttled: ec2"}],
-    ids=["an action", "a problem", "an error"],
+    [
+        {"done": (Done(action=WAKE, result="done"),)},
+        {"notes": (Note(kind="Node", name="n", verdict="kept", why="busy"),)},
+        {"problems": (PROBLEM,)},
+        {"error": "Throttled: ec2"},
+    ],
+    ids=["an action", "a verdict", "a problem", "an error"],
 )
 def test_a_cycle_in_which_something_happened_is_kept(fields: dict[str, object]) -> None:
     outside, _ = recorded(**fields)
@@ -57,7 +66,7 @@ def test_a_cycle_in_which_something_happened_is_kept(fields: dict[str, object]) 
 
 
 def test_a_cycle_that_saw_nothing_to_do_leaves_a_line_only() -> None:
-    outside, line = recorded(notes=(Note(kind="Node", name="n", verdict="Kept", why="busy"),))
+    outside, line = recorded()
     assert outside.bucket.keys("") == ()
     assert line == {
         "level": "INFO",
@@ -144,3 +153,36 @@ def test_the_same_cycle_is_the_same_bytes() -> None:
 def test_what_is_no_entry_is_refused(body: bytes) -> None:
     with pytest.raises(msgspec.DecodeError):
         read_entry(body)
+
+
+def bought(**labels: str) -> PatchMetadata:
+    given = {INSTANCE_TYPE: "m5.large", ZONE: "us-east-1a", CAPACITY_TYPE: "on-demand", NODECLASS: "default"}
+    return PatchMetadata(kind="NodeClaim", name="a", labels=pairs(given | labels), why="launched")
+
+
+@pytest.mark.parametrize(
+    ("labels", "why", "price"),
+    [
+        ({}, "m5.large, on-demand, in us-east-1a, $0.1000 per hour", 0.1),
+        ({INSTANCE_TYPE: "m5.xlarge"}, "m5.xlarge, on-demand, in us-east-1a, $0.2000 per hour", 0.2),
+        ({ZONE: "us-east-1z"}, "m5.large, on-demand, in us-east-1z", 0.0),
+        ({RESERVATION_ID: "cr-1"}, "m5.large, on-demand, in us-east-1a", 0.0),
+    ],
+    ids=["as sold", "another type", "a zone where it is not sold", "a reservation that is not there any more"],
+)
+def test_a_claim_that_was_launched_is_noted_with_what_was_bought_and_its_price(
+    labels: dict[str, str], why: str, price: float
+) -> None:
+    cluster = launch_cluster()
+    [note] = of_launches([EVICT, bought(**labels)], cluster)
+    assert note == Note(kind="NodeClaim", name="a", verdict="launched", why=why, usd_per_hour=price)
+
+
+def test_other_patches_and_a_catalogue_that_is_not_there_make_no_price() -> None:
+    others = [
+        PatchMetadata(kind="NodeClaim", name="a", annotations=(("a", "b"),)),
+        PatchMetadata(kind="Node", name="a", labels=bought().labels),
+    ]
+    cluster = msgspec.structs.replace(launch_cluster(), catalogue=None)
+    assert list(of_launches(others, cluster)) == []
+    assert [one.usd_per_hour for one in of_launches([bought()], cluster)] == [0.0]

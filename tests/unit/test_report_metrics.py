@@ -46,6 +46,16 @@ def test_a_name_says_its_unit(name: str, unit: str) -> None:
     assert metrics["Metrics"] == [{"Name": name, "Unit": unit}]
 
 
+def test_pods_that_can_be_in_one_zone_only_have_a_line_by_zone() -> None:
+    outside = Outside()
+    emit("provision", {}, outside.world(), (("a", 2), ("flexible", 3)))
+    lines = [json.loads(one) for one in outside.lines]
+    assert [(one["zone"], one["PendingPodsByEffectiveZone"], one["function"]) for one in lines] == [
+        ("a", [2.0], "provision"),
+        ("flexible", [3.0], "provision"),
+    ]
+
+
 def test_where_there_is_nothing_to_count_nothing_is_said() -> None:
     outside = Outside()
     emit("provision", {}, outside.world())

@@ -213,7 +213,7 @@ def test_a_class_is_read_whole() -> None:
     ]
     assert (found.block_devices[1].kms_key_id, found.block_devices[1].snapshot_id) == ("k", "s")
     assert (found.block_devices[2].delete_on_termination, found.block_devices[2].throughput) == (True, 5)
-    assert (found.root_device, found.instance_store_policy) == ("/dev/xvda", "RAID0")
+    assert (found.root_devices, found.instance_store_policy) == (("/dev/xvda",), "RAID0")
     assert (found.detailed_monitoring, found.associate_public_ip_address) == (True, False)
     assert (found.http_endpoint, found.http_protocol_ipv6) == ("enabled", "enabled")
     assert (found.http_put_response_hop_limit, found.http_tokens) == (1, "optional")

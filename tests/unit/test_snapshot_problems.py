@@ -66,6 +66,10 @@ def containers(**quantities: Any) -> list[dict[str, Any]]:
             a_pod("bad", topologySpreadConstraints=[{"topologyKey": "z", "labelSelector": LIKE}]),
             "spec.topologySpreadConstraints[0].labelSelector: unknown operator 'Like'",
         ),
+        (
+            a_pod("bad", tolerations=[{"key": "a", "value": 4}]),
+            "spec.tolerations[0].value: expected `str`, got `int`; put it in quotes",
+        ),
         (a_pod("bad", tolerations="all"), "spec.tolerations: expected `array`, got `str`; correct the field"),
         (
             a_pod("bad", containers=[{"ports": [{"hostPort": "http"}]}]),
@@ -91,6 +95,11 @@ def test_what_is_no_object_at_all_is_left_out(junk: object) -> None:
     cluster = seen(pods=[a_pod("first"), junk, a_pod("last")])
     assert [one.meta.name for one in cluster.pods] == ["first", "last"]
     assert [problem.name for problem in cluster.problems] == ["without a name"]
+
+
+def test_an_object_without_a_name_is_not_called_by_its_namespace() -> None:
+    [problem] = seen(pods=[{"metadata": {"namespace": "shop"}, "spec": {}}]).problems
+    assert problem.name == "without a name in namespace shop"
 
 
 def test_a_bad_pod_on_a_node_names_the_node() -> None:

@@ -80,8 +80,8 @@ def test_what_has_grown_old_is_asked_for_again(
     counting.asked.clear()
     later = shop(at(some, NOW + passed))
     assert counting.asked == asked
-    assert later.ages["SpotPriceAgeSeconds"] == 0
-    assert later.ages["OnDemandPriceAgeSeconds"] == (0 if "on_demand" in asked else passed.total_seconds())
+    assert later.counts["SpotPriceAgeSeconds"] == 0
+    assert later.counts["OnDemandPriceAgeSeconds"] == (0 if "on_demand" in asked else passed.total_seconds())
     assert later.market.priced_at == (NOW + passed if "on_demand" in asked else NOW)
 
 
@@ -108,12 +108,27 @@ def test_what_is_not_answered_is_that_of_an_earlier_day_and_said_to_be(
     assert "2026-11-21 08:00 UTC is used" in problem.message
 
 
-@pytest.mark.parametrize("call", ["instance_types", "offerings", "on_demand"])
-def test_what_was_never_answered_makes_no_catalogue(cloud: tuple[World, Counting], call: str) -> None:
+@pytest.mark.parametrize("calls", [("instance_types",), ("offerings",), ("on_demand", "spot_prices")])
+def test_what_was_never_answered_makes_no_catalogue(cloud: tuple[World, Counting], calls: tuple[str, ...]) -> None:
     some, counting = cloud
-    counting.deaf.add(call)
+    counting.deaf.update(calls)
     with pytest.raises(Fault, match="deaf"):
         shop(some)
+
+
+def test_without_any_on_demand_price_nothing_is_sold_on_demand_and_no_price_is_made_up(
+    cloud: tuple[World, Counting],
+) -> None:
+    some, counting = cloud
+    counting.deaf.add("on_demand")
+    found = shop(some)
+    assert found.market.on_demand == {}
+    assert found.counts["UnpricedInstanceTypes"] > 1000
+    assert "OnDemandPriceAgeSeconds" not in found.counts
+    [problem] = found.problems
+    assert problem.message == "could not be asked for: Unreachable: on_demand: deaf; there are none to use instead"
+    counting.deaf.clear()
+    assert shop(some).counts["UnpricedInstanceTypes"] == 0
 
 
 def test_without_spot_prices_nothing_is_sold_on_the_spot_market(cloud: tuple[World, Counting]) -> None:
@@ -145,6 +160,56 @@ def test_of_two_old_price_lists_the_newer_counts(cloud: tuple[World, Counting]) 
     some.bucket.put(price_list_key("us-east-1"), listed(9, {"m5.large": 0.1}))
     counting.deaf.add("on_demand")
     assert shop(at(some, NOW + 13 * HOUR)).market.on_demand == first.market.on_demand
+
+
+def shipped(some: World, body: bytes | OSError) -> World:
+    def read(name: str) -> bytes:
+        assert name == "prices.json"
+        if isinstance(body, OSError):
+            raise body
+        return body
+
+    settings = msgspec.structs.replace(some.settings, price_list="prices.json")
+    return msgspec.structs.replace(some, settings=settings, packaged=read)
+
+
+def test_a_price_list_that_was_shipped_is_used_unless_there_is_a_newer_one(cloud: tuple[World, Counting]) -> None:
+    some, counting = cloud
+    counting.deaf.add("on_demand")
+    with_list = shipped(some, listed(30, {"m5.large": 0.2}))
+    found = shop(with_list)
+    assert found.market.on_demand == {"m5.large": 0.2}
+    assert found.market.estimated == {ON_DEMAND}
+    assert found.counts["OnDemandPriceAgeSeconds"] == timedelta(days=30).total_seconds()
+    some.bucket.put(price_list_key("us-east-1"), listed(9, {"m5.large": 0.1}))
+    assert shop(with_list).market.on_demand == {"m5.large": 0.1}
+
+
+def test_nobody_reads_the_list_that_was_shipped_while_prices_are_answered(cloud: tuple[World, Counting]) -> None:
+    some, _ = cloud
+    assert shop(shipped(some, FileNotFoundError("prices.json"))).problems == ()
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (FileNotFoundError("prices.json"), "FileNotFoundError"),
+        (b"[]", "ValidationError"),
+        (
+            msgspec.json.encode(PriceList(region="eu-west-1", priced_at=NOW, on_demand={"m5.large": 0.1})),
+            "has the prices of eu-west-1, not of us-east-1",
+        ),
+    ],
+)
+def test_a_list_that_was_shipped_and_cannot_be_used_is_told(
+    cloud: tuple[World, Counting], body: bytes | OSError, why: str
+) -> None:
+    some, counting = cloud
+    counting.deaf.add("on_demand")
+    found = shop(shipped(some, body))
+    assert found.market.on_demand == {}
+    assert why in found.problems[0].message
+    assert found.problems[0].name == "prices.json"
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"\x1f\x8bnonsense", b'{"types": 1}'])

@@ -201,9 +201,10 @@ def refused(name: str, until: timedelta) -> UnavailableOffering:
 def test_offerings_stay_unavailable_until_their_time_is_over() -> None:
     table = MemoryTable()
     soon, long_ago = refused("b", timedelta(minutes=3)), refused("a", -timedelta(minutes=3))
-    for one in (soon, long_ago):
-        table.write("unavailable", one.instance_type, msgspec.json.encode(one).decode(), version=0)
-    assert take(world(table=table)).unavailable == (soon,)
+    sooner, other = refused("b", timedelta(minutes=2)), refused("c", timedelta(minutes=1))
+    for name, some in (("first", (soon, long_ago)), ("second", (sooner, other))):
+        table.write("unavailable", name, msgspec.json.encode(some).decode(), version=0)
+    assert take(world(table=table)).unavailable == (soon, other)
 
 
 def a_group(name: str) -> LaunchGroup:

@@ -1,0 +1,153 @@
+"""`joiner explain`: why something is as it is, from the journal, and from the live cluster if one is named."""
+
+import argparse
+import os
+import sys
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+
+from cli.explain_kinds import KINDS
+
+if TYPE_CHECKING:
+    from cli.explain_journals import Journal
+    from shared.model.cluster import Cluster
+
+DESCRIPTION: Final = """Say why a pod waits or is where it is, why a node was made, why of that type, why it was removed
+or is not, what happened when, and what it cost. The functions write down every decision and what became of it: the
+journal. It is read from the bucket of a deployment, or from a copy of it in a folder, without any network."""
+EXAMPLES: Final = """examples:
+  joiner demo --journal journal                  play the demo and keep its journal; then
+  joiner explain nodepool default --journal journal
+  joiner explain node ip-10-0-64-5 --journal journal
+  joiner explain pod shop/cart-0 --since 2h      from $JOINER_BUCKET_NAME: why pending, or why there
+  joiner explain node i-0a31911b38b3d1a82 --journal s3://joiner-prod-bucket --context prod
+  joiner explain command emptiness-72bd96604e13 -o json | jq .happened
+
+Names may be short: a pod without its namespace, a node up to its first dot; a node or nodeclaim is found by any of its
+names, and by the id of its instance. Of a bucket the last day is read unless --since asks for more; a folder is read
+whole, and its time is that of its last cycle unless --now says otherwise.
+
+-o json and yaml have kind and name; answers: question, words; cost: usd, usdPerHour (at the end), hours, or null;
+happened, oldest first: at, until, secondsAgo, times, function, what, why, failed, cycle (its entry); journal:
+source, cycles, from, to, now, failed, lastError, unreadable.
+
+exit codes: 0 something is known, 1 nothing is known, or something could not be read (it is named, the rest is told),
+2 wrong usage
+"""
+Output = Literal["table", "json", "yaml"]
+
+
+def add_to(commands: Any) -> None:  # noqa: ANN401 - argparse does not export the type
+    """Add the command."""
+    parser = commands.add_parser(
+        "explain",
+        help="why a pod, node, NodePool, NodeClaim or command is as it is",
+        description=DESCRIPTION,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(run=run, usage=parser.error)
+    parser.add_argument("kind", choices=tuple(KINDS), help="what it is")
+    parser.add_argument("name", metavar="NAME", help="which one")
+    parser.add_argument(
+        "--journal",
+        metavar="DIR|s3://BUCKET[/PREFIX]",
+        help="where the journal is (default: s3://$JOINER_BUCKET_NAME); PREFIX is what keys have before `provision/`, "
+        "`journal` unless it was copied",
+    )
+    parser.add_argument("--since", type=_duration, metavar="DURATION", help="only what is younger, like 2h, 30m or 72h")
+    parser.add_argument("--now", type=_instant, metavar="TIME", help="count back from there, like 2026-11-21T08:00:00Z")
+    parser.add_argument(
+        "--context", nargs="?", const="", metavar="NAME", help="look at a live cluster too; without NAME the current"
+    )
+    parser.add_argument(
+        "--kubeconfig", metavar="FILE", help="where contexts are (default: $KUBECONFIG, ~/.kube/config)"
+    )
+    parser.add_argument("-o", "--output", choices=get_args(Output), default="table", help="what is printed")
+    parser.add_argument("--all", action="store_true", dest="is_whole", help="print the story from its beginning")
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Read, look it up, print; answer 1 if nothing is known, or something could not be read."""
+    bucket = os.environ.get("JOINER_BUCKET_NAME")
+    source = chosen.journal or (f"s3://{bucket}" if bucket else "")
+    is_live = chosen.context is not None or chosen.kubeconfig is not None
+    if not source and not is_live:
+        chosen.usage("where is the journal? name it with --journal DIR or s3://BUCKET, or set $JOINER_BUCKET_NAME")
+    from cli.explain_answers import explained  # noqa: PLC0415 - --help needs none of it
+    from cli.explain_look import Unknown, looked  # noqa: PLC0415
+    from cli.explain_page import covers, document, page  # noqa: PLC0415
+    from cli.files import InputError  # noqa: PLC0415
+    from cli.plan import encoded  # noqa: PLC0415
+    from cli.text import palette_of, width_of  # noqa: PLC0415
+
+    try:
+        journal = _journal(chosen, source, is_live=is_live)
+        live = _live(chosen, journal.now) if is_live else None
+    except InputError as error:
+        return _tell(str(error))
+    look = looked(journal, live)
+    for line in journal.told:
+        _tell(line)
+    try:
+        said = explained(look, chosen.kind, chosen.name)
+    except Unknown as error:
+        return _tell(f"{error} ({covers(look)}{'' if chosen.since is None else '; a longer --since sees more'})")
+    if chosen.output == "table":
+        shown = page(said, look, palette_of(sys.stdout), width_of(sys.stdout), is_whole=chosen.is_whole)
+    else:
+        shown = encoded(document(said, look), chosen)
+    sys.stdout.write(shown)
+    return 1 if journal.told else 0
+
+
+def _journal(chosen: argparse.Namespace, source: str, *, is_live: bool) -> "Journal":
+    from cli.explain_journals import Journal, journal_at  # noqa: PLC0415 - --help needs none of it
+
+    now = chosen.now or datetime.now(UTC)
+    if not source:
+        return Journal(source="", now=now)
+    return journal_at(source, now, chosen.since, is_now=is_live or chosen.now is not None)
+
+
+def _live(chosen: argparse.Namespace, now: datetime) -> "Cluster":
+    from cli.kubeconfig import reach  # noqa: PLC0415 - the client library takes half a second
+    from cli.live import live_cluster  # noqa: PLC0415
+    from shared.snapshot.kinds import LISTINGS  # noqa: PLC0415
+
+    reached = reach(chosen.kubeconfig or "", chosen.context or "")
+    wanted = [one for one in LISTINGS if one.field in ("nodes", "node_claims", "pods", "node_pools")]
+    return live_cluster(reached.kube, now, reached.context, wanted)[0]
+
+
+def _tell(line: str) -> int:
+    sys.stderr.write(f"joiner explain: {line}\n")
+    return 1
+
+
+def _duration(text: str) -> timedelta:
+    """Read a duration.
+
+    Raises:
+        ArgumentTypeError: it is none, or nothing.
+    """
+    from shared.model.units import parse_duration  # noqa: PLC0415 - --help needs none of it
+
+    try:
+        found = parse_duration(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    if found <= timedelta():
+        raise argparse.ArgumentTypeError(f"{text!r}: want more than nothing, like 2h")
+    return found
+
+
+def _instant(text: str) -> datetime:
+    """Read an instant.
+
+    Raises:
+        ArgumentTypeError: it is none.
+    """
+    from cli.plan import instant  # noqa: PLC0415 - --help needs none of it
+
+    return instant(text)
