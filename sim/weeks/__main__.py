@@ -31,7 +31,7 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stdout.writelines(f"{line}\n" for line in (*lines(said), *with_.violations, *without.violations))
     if chosen.plot is not None:
         chosen.plot.write_text(plot(with_, without))
-    return int(bool(said.violations or said.restless or said.failed_calls))
+    return int(bool(said.violations or said.back or said.failed_calls))
 
 
 def both(days: float, seed: int, size: float = 1.0) -> tuple[Week, Week]:

@@ -39,7 +39,7 @@ class Return(msgspec.Struct, frozen=True, kw_only=True):
     """When it was asked for."""
     minutes: float
     is_back: bool
-    """What was there before came again: the same type in the same zone."""
+    """What was there before came again: the same types in the same zones."""
 
 
 class Exchanges:
@@ -87,7 +87,7 @@ class Exchanges:
                 made = makers.get(name)
                 if made is not None and unmade.at - self._born[name] <= SOON:
                     minutes = (unmade.at - self._born[name]).total_seconds() / 60
-                    back = set(made.kinds_gone) & set(self._kinds_of(unmade.came))
+                    back = sorted(made.kinds_gone) == sorted(self._kinds_of(unmade.came))
                     yield Return(
                         made=made,
                         unmade=unmade,

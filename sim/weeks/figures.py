@@ -40,6 +40,8 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     consolidations: int
     returns: int
     restless: int
+    back: int
+    """Of them, those for which what had been before came again."""
     violations: int
     failed_calls: int
 
@@ -75,6 +77,7 @@ def figures(with_: Week, without: Week) -> Figures:
         consolidations=with_.exchanges,
         returns=len(with_.returns),
         restless=len(with_.restless),
+        back=sum(one.is_back for one in with_.restless),
         violations=len(with_.violations) + len(without.violations),
         failed_calls=len(with_.failed) + len(without.failed),
     )
@@ -98,7 +101,8 @@ def lines(one: Figures) -> Iterable[str]:
         ("launches, with and without", f"{one.launched}, {one.launched_without}"),
         ("spot interruptions", str(one.interrupted)),
         ("consolidations carried out", str(one.consolidations)),
-        ("nodes they made that went again within the hour", f"{one.returns}; without a change of pods {one.restless}"),
+        ("nodes they made that went again within the hour", f"{one.returns}; with no change of pods {one.restless}"),
+        ("of these, replaced by what had been before", str(one.back)),
         ("violations of a budget of pods or nodes, or of do-not-disrupt", str(one.violations)),
         ("invocations that failed", str(one.failed_calls)),
     )

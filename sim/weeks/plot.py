@@ -20,7 +20,7 @@ svg{font:12px system-ui,sans-serif;--paper:#fff;--ink:#222;--faint:#ddd;--ours:#
 --ideal:#6fcf83;--bound:#999;--pods:#24394a;--evicted:#c59be6}}
 .paper{fill:var(--paper)}text{fill:var(--ink)}.grid{stroke:var(--faint)}.line{fill:none;stroke-width:1.5}
 .ours{stroke:var(--ours)}.without{stroke:var(--without)}.ideal{stroke:var(--ideal)}
-.bound{stroke:var(--bound);stroke-dasharray:4 3}.pods{fill:var(--pods)}.evicted{fill:var(--evicted)}
+.bound{stroke:var(--bound);fill:var(--bound);stroke-width:3}.pods{fill:var(--pods)}.evicted{fill:var(--evicted)}
 .mark{stroke:var(--ink);stroke-dasharray:2 3}
 """
 DAY: Final = timedelta(days=1)
@@ -102,7 +102,8 @@ def plot(with_: Week, without: Week) -> str:
 
 def _lines(money: Panel, with_: Week, without: Week) -> Iterator[str]:
     ideals = [(one.at, one.ideal) for one in with_.samples if one.ideal is not None]
-    yield money.path(((at, one.bound) for at, one in ideals if one.bound is not None), "bound")
+    for at, bound in ((at, one.bound) for at, one in ideals if one.bound is not None):
+        yield f'<circle class="bound" cx="{money.x(at):.1f}" cy="{money.y(bound):.1f}" r="3"/>'
     yield money.path(((at, one.repacked) for at, one in ideals), "ideal")
     yield money.path(((one.at, one.usd_per_hour) for one in without.samples), "without")
     yield money.path(((one.at, one.usd_per_hour) for one in with_.samples), "ours")

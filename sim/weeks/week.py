@@ -53,7 +53,7 @@ class Week(msgspec.Struct, frozen=True, kw_only=True):
     returns: tuple[Return, ...]
     """Nodes that consolidation made and took away within an hour."""
     restless: tuple[Return, ...]
-    """Those of them between whose making and end nobody else changed anything: there must be none."""
+    """Those of them between whose making and end nobody else changed what is to run."""
     launched: int
     interrupted: int
     calls: tuple[tuple[str, int], ...]
