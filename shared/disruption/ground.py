@@ -168,7 +168,7 @@ class Ground(Packing, kw_only=True, eq=False):
         some = [one for one in parts if one.pods]
         if some:
             known = market(self, some)
-            advice = advise(known, self.effort)[0]
+            advice = advise(known, self.effort, most)[0]
             if advice.price > most:
                 return some
             guide = Guide(self)

@@ -32,6 +32,8 @@ PAYS: Final = 0.95
 """A repacking costs no more than this part of what was there: it moves many pods."""
 PAYS_FOR_MORE: Final = 0.8
 """The same, if there are no fewer nodes afterwards."""
+FEWEST: Final = 2
+"""So many nodes are never replaced by fewer that are several."""
 
 
 class Repacking:
@@ -90,7 +92,8 @@ class Repacking:
         frame = ground.begin(may_open=len(targets) + MORE)
         pods = [pod for one in targets for pod in ground.clear(ground.numbers[one.name])]
         price, agreed = price_of(targets), list[Exchange]()
-        left = ground.house_advised(pods, PAYS * price)
+        most = PAYS if len(targets) > FEWEST else PAYS_FOR_MORE
+        left = ground.house_advised(pods, most * price)
         opened = [node for node in ground.opened[base:] if node.pods]
         if len(opened) > 1 and not left:  # what one new node can do is found below, with more types to choose from
             pays = PAYS if len(opened) < len(targets) else PAYS_FOR_MORE
