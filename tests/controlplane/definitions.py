@@ -37,4 +37,4 @@ def is_established(kube: Kube, name: str) -> bool:
         status = msgspec.json.decode(kube.read(f"{DEFINITIONS}/{name}")).get("status") or {}
     except Gone:
         return False
-    return any(each["type"] == "Established" and each["status"] == "True" for each in status.get("conditions", ()))
+    return any(each["type"] == "Established" and each["status"] == "True" for each in status.get("conditions") or ())
