@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 import msgspec
 
@@ -47,15 +47,9 @@ Made = tuple[bytes, str]
 """What is written, and what it is, in a line."""
 
 
-def add_to(commands: Any) -> None:  # noqa: ANN401 - argparse does not export the type
-    """Add the command."""
-    parser = commands.add_parser(
-        "catalog",
-        help="what the cloud sells, as the file that `plan` reads",
-        description=DESCRIPTION,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_to(parser: argparse.ArgumentParser) -> None:
+    """Add what the command says of itself, and its arguments."""
+    parser.description, parser.epilog = DESCRIPTION, EXAMPLES
     parser.set_defaults(run=_nothing, usage=parser.error)
     actions = parser.add_subparsers(metavar="ACTION")
     build = actions.add_parser("build", help="ask, and write a catalogue")

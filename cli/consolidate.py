@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from time import perf_counter
-from typing import Any, Final, get_args
+from typing import Final, get_args
 
 import msgspec
 from msgspec.structs import replace
@@ -55,15 +55,9 @@ on), 2 wrong usage
 _UNTIL: Final = re.compile(r"\s*\$/h\s*(?P<how><=?)\s*(?P<price>[0-9]+(?:\.[0-9]+)?)\s*")
 
 
-def add_to(commands: Any) -> None:  # noqa: ANN401 - argparse does not export the type
-    """Add the command."""
-    parser = commands.add_parser(
-        "consolidate",
-        help="what disruption would do, step by step, and what it saves",
-        description=DESCRIPTION,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_to(parser: argparse.ArgumentParser) -> None:
+    """Add what the command says of itself, and its arguments."""
+    parser.description, parser.epilog = DESCRIPTION, EXAMPLES
     add_sources(parser)
     parser.add_argument("-o", "--output", choices=get_args(Output), default="table", help="what is printed")
     parser.add_argument("--wide", action="store_true", help="cut nothing, however narrow the terminal")

@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 import msgspec
 
@@ -28,15 +28,9 @@ with line and remedy), 2 wrong usage
 Output = Literal["yaml", "json"]
 
 
-def add_to(commands: Any) -> None:  # noqa: ANN401 - argparse does not export the type
-    """Add the command."""
-    parser = commands.add_parser(
-        "convert",
-        help="older manifests, as karpenter.sh/v1",
-        description=DESCRIPTION,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_to(parser: argparse.ArgumentParser) -> None:
+    """Add what the command says of itself, and its arguments."""
+    parser.description, parser.epilog = DESCRIPTION, EXAMPLES
     parser.set_defaults(run=run, usage=parser.error)
     parser.add_argument(
         "-f", "--filename", action="append", default=[], metavar="FILE|DIR|-", help="manifests, YAML or JSON"

@@ -22,17 +22,14 @@ Nothing is contacted; prices are synthetic."""
 COLOURS: Final = {"act": "bold", "you": "cyan", "fate": "red", "EC2": "yellow", "cluster": "green"}
 
 
-def add_to(commands: Any) -> None:  # noqa: ANN401 - argparse does not export the type
-    """Add the command."""
+def add_to(parser: argparse.ArgumentParser) -> None:
+    """Add what the command says of itself, and its arguments."""
     measures = "\n".join(f"  {name:14} {says}" for name, says in MEASURES.items())
-    parser = commands.add_parser(
-        "demo",
-        help="the main job on an embedded cloud and cluster",
-        description=DESCRIPTION,
-        epilog=f"what a scenario may expect:\n{measures}\n\nexamples:\n  joiner demo\n"
+    parser.description = DESCRIPTION
+    parser.epilog = (
+        f"what a scenario may expect:\n{measures}\n\nexamples:\n  joiner demo\n"
         "  joiner demo --scenario examples/scenarios/no-capacity.yaml --page none\n  joiner demo -o json > run.json\n"
-        "  joiner demo --journal journal && joiner explain nodepool default --journal journal",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        "  joiner demo --journal journal && joiner explain nodepool default --journal journal"
     )
     parser.add_argument("--scenario", type=Path, default=CLASSIC, metavar="FILE", help="another play (YAML)")
     parser.add_argument("--page", default="demo.html", metavar="FILE", help="where the page goes; `none` for no page")

@@ -4,7 +4,7 @@ import argparse
 import os
 import sys
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from cli.explain_kinds import KINDS
 
@@ -37,15 +37,9 @@ exit codes: 0 something is known, 1 nothing is known, or something could not be 
 Output = Literal["table", "json", "yaml"]
 
 
-def add_to(commands: Any) -> None:  # noqa: ANN401 - argparse does not export the type
-    """Add the command."""
-    parser = commands.add_parser(
-        "explain",
-        help="why a pod, node, NodePool, NodeClaim or command is as it is",
-        description=DESCRIPTION,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_to(parser: argparse.ArgumentParser) -> None:
+    """Add what the command says of itself, and its arguments."""
+    parser.description, parser.epilog = DESCRIPTION, EXAMPLES
     parser.set_defaults(run=run, usage=parser.error)
     parser.add_argument("kind", choices=tuple(KINDS), help="what it is")
     parser.add_argument("name", metavar="NAME", help="which one")

@@ -23,15 +23,9 @@ exit codes: 0 nothing, or warnings only; 1 an error was found, or something coul
 Output = Literal["text", "json"]
 
 
-def add_to(commands: Any) -> None:  # noqa: ANN401 - argparse does not export the type
-    """Add the command."""
-    parser = commands.add_parser(
-        "lint",
-        help="what is wrong with manifests, before a cluster sees them",
-        description=DESCRIPTION,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_to(parser: argparse.ArgumentParser) -> None:
+    """Add what the command says of itself, and its arguments."""
+    parser.description, parser.epilog = DESCRIPTION, EXAMPLES
     parser.set_defaults(run=run, usage=parser.error)
     parser.add_argument(
         "-f", "--filename", action="append", default=[], metavar="FILE|DIR|-", help="manifests, YAML or JSON"

@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 import msgspec
 
@@ -37,15 +37,9 @@ _EMBEDDED_PROFILE: Final = "joiner-nodes"
 Output = Literal["table", "json", "yaml"]
 
 
-def add_to(commands: Any) -> None:  # noqa: ANN401 - argparse does not export the type
-    """Add the command."""
-    parser = commands.add_parser(
-        "nodeclass",
-        help="what an EC2NodeClass comes to in an account",
-        description=DESCRIPTION,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_to(parser: argparse.ArgumentParser) -> None:
+    """Add what the command says of itself, and its arguments."""
+    parser.description, parser.epilog = DESCRIPTION, EXAMPLES
     parser.set_defaults(run=_nothing, usage=parser.error)
     actions = parser.add_subparsers(metavar="ACTION")
     resolve = actions.add_parser(

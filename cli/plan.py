@@ -52,15 +52,9 @@ MinValuesPolicy = Literal["Strict", "BestEffort"]
 Hints = Literal["Given", "Withheld"]
 
 
-def add_to(commands: Any) -> None:  # noqa: ANN401 - argparse does not export the type
-    """Add the command."""
-    parser = commands.add_parser(
-        "plan",
-        help="where pending pods would go, and for how much",
-        description=DESCRIPTION,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_to(parser: argparse.ArgumentParser) -> None:
+    """Add what the command says of itself, and its arguments."""
+    parser.description, parser.epilog = DESCRIPTION, EXAMPLES
     add_sources(parser)
     _add_output(parser)
     parser.add_argument(

@@ -49,18 +49,15 @@ class CannotPlay(Exception):
     """There is nothing to play with; the message says what is missing."""
 
 
-def add_to(commands: Any) -> None:  # noqa: ANN401 - argparse does not export the type
-    """Add the command."""
+def add_to(parser: argparse.ArgumentParser) -> None:
+    """Add what the command says of itself, and its arguments."""
     orders = "\n".join(f"  {name:18} {says}" for name, says in ORDERS.items())
-    parser = commands.add_parser(
-        "playground",
-        help="a real control plane with an embedded cloud, to play with",
-        description=DESCRIPTION,
-        epilog=f"what may be typed while it runs:\n{orders}\n\nexamples:\n  joiner playground\n"
+    parser.description = DESCRIPTION
+    parser.epilog = (
+        f"what may be typed while it runs:\n{orders}\n\nexamples:\n  joiner playground\n"
         "  joiner playground --apply examples/playground/nodepool.yaml --apply examples/playground/web.yaml\n"
         "  joiner playground --for 120 </dev/null\n\n"
-        "exit codes: 0 ended by you or by --for, 1 something is missing or the control plane ended, 2 wrong usage",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        "exit codes: 0 ended by you or by --for, 1 something is missing or the control plane ended, 2 wrong usage"
     )
     parser.add_argument(
         "--apply", type=Path, action="append", default=[], metavar="FILE", help="manifests to begin with (YAML)"
