@@ -8,7 +8,7 @@ from cli.conversion.metadata import renamed_label
 from cli.conversion.parts import Part
 from cli.conversion.remarks import Path, Remarks
 from shared.model.labels import ARCH, CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, NODEPOOL, OS, WELL_KNOWN
-from shared.model.units import parse_quantity
+from shared.model.units import is_quantity
 
 Object = dict[str, Any]
 OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Gte", "Lte")
@@ -142,19 +142,11 @@ def limits(amounts: Part | None) -> Object:
             amounts.remarks.refuse(
                 amounts.at(name), f"is {value}: a limit is an amount, not a share: write 100 or 400Gi"
             )
-        elif isinstance(value, bool) or not _is_amount(value):
+        elif isinstance(value, bool) or not is_quantity(str(value)):
             amounts.remarks.refuse(amounts.at(name), f"is {value!r}: write an amount, as 1000 or 400Gi")
         else:
             found[name] = value
     return found
-
-
-def _is_amount(value: object) -> bool:
-    try:
-        parse_quantity(str(value))
-    except ValueError:
-        return False
-    return True
 
 
 def constrains(keys: Iterable[str], some: Iterable[str]) -> bool:
