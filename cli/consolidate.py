@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from cli.catalogues import HOW, catalogue_at
 from cli.consolidated import Report, document, page
+from cli.encoding import encoded
 from cli.files import InputError
 from cli.look import Looked, look_at
 from cli.plan import (
@@ -23,7 +24,6 @@ from cli.plan import (
     add_money,
     add_sources,
     default_catalogue,
-    encoded,
     instant,
     options_from,
     with_features,
@@ -111,7 +111,9 @@ def run(chosen: argparse.Namespace) -> int:
         return 1
     look = Look(width=None if chosen.wide else width_of(sys.stdout), is_whole=chosen.is_whole)
     shown = (
-        page(report, palette_of(sys.stdout), look) if chosen.output == "table" else encoded(document(report), chosen)
+        page(report, palette_of(sys.stdout), look)
+        if chosen.output == "table"
+        else encoded(document(report), chosen.output)
     )
     sys.stdout.write(shown)
     sys.stdout.flush()

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Final, Literal, get_args
 
 import msgspec
 
+from cli.encoding import encoded
+
 if TYPE_CHECKING:
     from cli.conversion.convert import Conversion, Note
 
@@ -97,4 +99,4 @@ def _json(done: "Conversion", unread: Iterable[str]) -> str:
         "notes": done.notes,
         "unread": list(unread),
     }
-    return msgspec.json.format(msgspec.json.encode(value), indent=1).decode() + "\n"
+    return encoded(value, "json")

@@ -68,11 +68,11 @@ def run(chosen: argparse.Namespace) -> int:
     is_live = chosen.context is not None or chosen.kubeconfig is not None
     if not source and not is_live:
         chosen.usage("where is the journal? name it with --journal DIR or s3://BUCKET, or set $JOINER_BUCKET_NAME")
+    from cli.encoding import encoded  # noqa: PLC0415
     from cli.explain_answers import explained  # noqa: PLC0415 - --help needs none of it
     from cli.explain_look import Unknown, looked  # noqa: PLC0415
     from cli.explain_page import covers, document, page  # noqa: PLC0415
     from cli.files import InputError  # noqa: PLC0415
-    from cli.plan import encoded  # noqa: PLC0415
     from cli.text import palette_of, width_of  # noqa: PLC0415
 
     try:
@@ -90,7 +90,7 @@ def run(chosen: argparse.Namespace) -> int:
     if chosen.output == "table":
         shown = page(said, look, palette_of(sys.stdout), width_of(sys.stdout), is_whole=chosen.is_whole)
     else:
-        shown = encoded(document(said, look), chosen)
+        shown = encoded(document(said, look), chosen.output)
     sys.stdout.write(shown)
     return 1 if journal.told else 0
 

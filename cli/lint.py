@@ -4,8 +4,7 @@ import argparse
 import sys
 from typing import Any, Final, Literal, get_args
 
-import msgspec
-
+from cli.encoding import encoded
 from cli.text import count
 
 DESCRIPTION: Final = """Read manifests as an API server would, and say what it would refuse, silently drop or take in
@@ -53,7 +52,7 @@ def run(chosen: argparse.Namespace) -> int:
     found = findings(list(written_in(chosen.filename, unread.append)), catalogue)
     broken = [Finding(level="error", where=line, kind="", name="", field="", message="") for line in unread]
     if chosen.output == "json":
-        sys.stdout.write(msgspec.json.format(msgspec.json.encode([*broken, *found]), indent=1).decode() + "\n")
+        sys.stdout.write(encoded([*broken, *found], chosen.output))
     else:
         sys.stdout.writelines(f"{line}\n" for line in unread)
         sys.stdout.writelines(f"{_line(one)}\n" for one in found)

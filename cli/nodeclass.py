@@ -7,9 +7,8 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
-import msgspec
-
 from cli.clouds import discovered_cluster, opened, said
+from cli.encoding import encoded
 from cli.files import InputError
 from cli.node_classes import node_classes_in
 from cli.progress import progress
@@ -135,13 +134,7 @@ def _shown(chosen: argparse.Namespace, resolved: Iterable["Resolved"], at: datet
     if chosen.output == "table":
         pages = (page(one, at, is_whole=chosen.is_whole, tells=chosen.user_data) for one in resolved)
         return "\n".join(pages)
-    some = [document(one, at, tells=chosen.user_data) for one in resolved]
-    encoded = msgspec.json.encode(some)
-    if chosen.output == "json":
-        return msgspec.json.format(encoded, indent=1).decode() + "\n"
-    import yaml  # noqa: PLC0415 - who has JSON need not wait for YAML
-
-    return str(yaml.safe_dump(msgspec.json.decode(encoded), sort_keys=False, allow_unicode=True))
+    return encoded([document(one, at, tells=chosen.user_data) for one in resolved], chosen.output)
 
 
 def _tell(lines: Iterable[str]) -> int:

@@ -6,12 +6,13 @@ import sys
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from time import perf_counter
-from typing import Any, Final, Literal, get_args
+from typing import Final, Literal, get_args
 
 import msgspec
 from msgspec.structs import replace
 
 from cli.catalogues import AWS, HOW, catalogue_at
+from cli.encoding import encoded
 from cli.explained import explain, verdict_document
 from cli.files import InputError
 from cli.look import Looked, look_at
@@ -247,18 +248,12 @@ def _shown(chosen: argparse.Namespace, planned: Planned) -> str:
     look = Look(width=None if chosen.wide else width_of(sys.stdout), is_whole=chosen.is_whole)
     if chosen.pod is not None:
         verdict = explain(planned, chosen.pod)
-        return page(verdict, palette, look) if chosen.output == "table" else encoded(verdict_document(verdict), chosen)
-    return table(planned, palette, look) if chosen.output == "table" else encoded(document(planned), chosen)
-
-
-def encoded(some: dict[str, Any], chosen: argparse.Namespace) -> str:
-    """Answer *some* as JSON or YAML, as *chosen* says."""
-    body = msgspec.json.encode(some)
-    if chosen.output == "json":
-        return msgspec.json.format(body, indent=1).decode() + "\n"
-    import yaml  # noqa: PLC0415 - who has JSON need not wait for YAML
-
-    return str(yaml.safe_dump(msgspec.json.decode(body), sort_keys=False, allow_unicode=True))
+        return (
+            page(verdict, palette, look)
+            if chosen.output == "table"
+            else encoded(verdict_document(verdict), chosen.output)
+        )
+    return table(planned, palette, look) if chosen.output == "table" else encoded(document(planned), chosen.output)
 
 
 def _tell(lines: Iterable[str]) -> None:
