@@ -24,6 +24,7 @@ from shared.aws.ec2_answers import (
 from shared.aws.ec2_dry_runs import refused
 from shared.aws.ec2_filters import image_queries, reservation_queries, security_group_queries, subnet_queries
 from shared.aws.ec2_fleet import fleet_call, fleet_result_from_wire
+from shared.aws.ec2_statuses import QUERIES, statuses_from_wire
 from shared.aws.ec2_templates import launch_template_call
 from shared.aws.ec2_types import instance_type_from_wire
 from shared.aws.errors import code_of, faults
@@ -34,6 +35,7 @@ from shared.model.ec2 import (
     FleetResult,
     Image,
     Instance,
+    InstanceStatus,
     InstanceTypeInfo,
     LaunchTemplate,
     PlacementGroup,
@@ -108,6 +110,12 @@ class BotoEc2:
             for instance in reservation["Instances"]:
                 return instance_from_wire(instance)
         raise Gone(f"ec2:DescribeInstances {instance_id}: an empty answer")
+
+    def instance_statuses(self) -> tuple[InstanceStatus, ...]:
+        """DescribeInstanceStatus, once for each thing that may be wrong."""
+        call, key = "describe_instance_status", "InstanceStatuses"
+        pages = (self._pages(call, key, 1000, Filters=_filters(query)) for query in QUERIES)
+        return statuses_from_wire(one for found in pages for one in found)
 
     def create_tags(self, instance_id: str, tags: Tags) -> None:
         """CreateTags.

@@ -104,6 +104,30 @@ class Instance(msgspec.Struct, frozen=True, kw_only=True):
         return dict(self.tags).get(key, "")
 
 
+class FailedCheck(msgspec.Struct, frozen=True, kw_only=True, gc=False, order=True):
+    """A status check of EC2 that an instance does not pass: its own, or that of the host below it."""
+
+    of: Literal["instance", "system"]
+    since: datetime
+
+
+class ScheduledEvent(msgspec.Struct, frozen=True, kw_only=True, gc=False, order=True):
+    """What EC2 is going to do to an instance."""
+
+    event_id: str
+    code: str
+    """``instance-retirement``, ``system-reboot`` …"""
+    begins_at: datetime | None = None
+
+
+class InstanceStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """DescribeInstanceStatus: what EC2 says is wrong with one instance, or will be; both sorted."""
+
+    instance_id: str
+    failed: tuple[FailedCheck, ...] = ()
+    events: tuple[ScheduledEvent, ...] = ()
+
+
 class BlockDevice(msgspec.Struct, frozen=True, kw_only=True):
     """One block device mapping of a launch template."""
 
