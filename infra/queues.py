@@ -18,7 +18,14 @@ MAX_CONCURRENCY: Final = 2
 VISIBILITY_TIMEOUTS: Final = 6
 """Visibility time-out in time-outs of the function; what AWS recommends, for Lambda retries while it is throttled."""
 INTERRUPTION_VISIBILITY: Final = cdk.Duration.seconds(30)
-"""Shorter than recommended: a spot instance is gone two minutes after its warning, a second attempt comes sooner."""
+"""Longer than time-out and window together, and shorter than recommended: a spot instance is gone two minutes after its
+warning, a second attempt comes sooner."""
+STORM: Final = 100
+"""Notices that one invocation takes: as many Nodes are tainted in about a second, and one plan is made for all."""
+WINDOW: Final = cdk.Duration.seconds(1)
+"""How long notices are gathered: what a batch above ten needs at least, of two minutes."""
+STORM_CONCURRENCY: Final = 5
+"""Invocations for notices at once; what comes while all are at work makes their next batches larger."""
 ATTEMPTS: Final = 5
 
 
@@ -30,6 +37,9 @@ class Queues(Construct):
         super().__init__(scope, construct_id)
         self._names = f"{cluster}-joiner-"
         self.dead = self._queue("dead-letters", retention_period=cdk.Duration.days(14))
+        last = "it is where the letters of the others end"
+        named = "Serverless::Serverless-SQSRedrivePolicy"
+        cdk.Validations.of(self.dead).acknowledge(cdk.Acknowledgment(id=named, reason=last))
         self._letters = sqs.DeadLetterQueue(queue=self.dead, max_receive_count=ATTEMPTS)
         self.follow_ups = {
             spec.name: self._queue(
@@ -62,7 +72,13 @@ class Queues(Construct):
             for spec in functions.specs:
                 queue.grant_send_messages(functions[spec.name])
         functions["interrupt"].add_event_source(
-            sources.SqsEventSource(self.interruption, batch_size=BATCH, report_batch_item_failures=True)
+            sources.SqsEventSource(
+                self.interruption,
+                batch_size=STORM,
+                max_batching_window=WINDOW,
+                report_batch_item_failures=True,
+                max_concurrency=STORM_CONCURRENCY,
+            )
         )
 
     def _queue(self, name: str, **options: object) -> sqs.Queue:

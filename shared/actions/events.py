@@ -1,6 +1,6 @@
 """Kubernetes events, which `kubectl describe` shows. The same event within two minutes is one event."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Final
 
@@ -13,6 +13,9 @@ from shared.ports import World
 
 QUIET_FOR: Final = timedelta(minutes=2)
 SOURCE: Final = "joiner"
+KEY: Final = "told events"
+MOST: Final = 10_000
+"""So many are remembered, then none."""
 _LONGEST: Final = 1024
 _GROUPS: Final = {
     "Pod": "v1",
@@ -29,9 +32,27 @@ class _Known(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def publish(action: PublishEvent, world: World) -> None:
-    """Create the event, or count it once more."""
+    """Create the event, or count it once more; what this container said lately costs no call."""
+    name, told = event_name(action), _told(world)
+    if name not in told or not timedelta() <= action.at - told[name] < QUIET_FOR:
+        _write(action, name, world)
+        told[name] = action.at
+
+
+def _told(world: World) -> dict[str, datetime]:
+    """Answer when this container said what, of late."""
+    if world.memory is None:
+        return {}
+    known = world.memory.get(KEY)
+    told: dict[str, datetime] = known if isinstance(known, dict) else {}
+    if len(told) >= MOST:
+        told.clear()
+    world.memory[KEY] = told
+    return told
+
+
+def _write(action: PublishEvent, name: str, world: World) -> None:
     namespace = action.namespace or "default"
-    name = event_name(action)
     collection = f"/api/v1/namespaces/{namespace}/events"
     try:
         world.kube.create(collection, msgspec.json.encode(event_object(action, name, namespace)))

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from shared.actions.apply import Outcome
+from shared.actions.apply import UNDONE, Outcome
 from shared.lifecycle.notices import Notice, Unknown
 from shared.model.action import DeleteObject, PatchMetadata, TaintNode
 from shared.model.cluster import Cluster
@@ -18,8 +18,11 @@ def insisting(done: Iterable[Outcome]) -> tuple[PatchMetadata, ...]:
 
 
 def unsettled(parsed: Sequence[Notice | Unknown], done: Iterable[Outcome], cluster: Cluster) -> tuple[int, ...]:
-    """Answer, by their place, the notices that are to come again: a machine is not on its way, for a call failed."""
-    failed = [one.action for one in done if one.result == "failed"]
+    """Answer, by their place, the notices that are to come again.
+
+    A machine of theirs is not on its way, for a call failed, or time was too short for it.
+    """
+    failed = [one.action for one in done if one.result == "failed" or one.message == UNDONE]
     names = {one.name for one in failed if isinstance(one, TaintNode | DeleteObject)}
     ids = {one.instance_id for one in cluster.node_claims if {one.name, one.node_name} & names}
     return tuple(

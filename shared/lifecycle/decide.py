@@ -22,6 +22,7 @@ from shared.lifecycle.refused import refuse
 from shared.lifecycle.registration import initialize, launch, register
 from shared.lifecycle.reserved import follow_reservations
 from shared.lifecycle.stamps import stamp
+from shared.lifecycle.statuses import heed
 from shared.lifecycle.tagging import tag
 from shared.lifecycle.termination import leave, leave_node
 from shared.model.action import (
@@ -75,6 +76,7 @@ def decide(
     for machine in machines:
         actions.extend(advance(machine, view))
     actions.extend(follow_reservations(machines, view))
+    actions.extend(heed(machines, view))
     actions.extend(_unclaimed(view))
     actions.extend(collect(view))
     states = state_nodes(cluster)

@@ -1,16 +1,14 @@
 """Instances of ours that no claim knows. What is not seen is not garbage."""
 
-from datetime import timedelta
 from typing import Final
 
 from shared.lifecycle.events import about
-from shared.lifecycle.machines import ENDING, View, is_suspicious
+from shared.lifecycle.machines import ENDING, SETTLED, View, is_suspicious
 from shared.lifecycle.tagging import NODE_CLAIM_TAG
 from shared.model.action import Action, DeleteObject, TerminateInstances
 from shared.model.ec2 import Instance
 from shared.model.labels import LAUNCH_GROUP
 
-YOUNG: Final = timedelta(seconds=30)
 NO_CLAIM: Final = "it has no claim"
 
 
@@ -38,7 +36,7 @@ def collect(view: View) -> tuple[Action, ...]:
 
 
 def _is_orphan(instance: Instance, launching: frozenset[str], view: View) -> bool:
-    old = view.now - instance.launched_at > YOUNG
+    old = view.now - instance.launched_at > SETTLED
     return old and instance.state not in ENDING and instance.tag(LAUNCH_GROUP) not in launching
 
 

@@ -42,6 +42,7 @@ WARNING: Final = timedelta(minutes=2)
 CORDONED: Final = Taint(key=AT_RISK, effect="NoSchedule")
 _REBALANCE: Final = "rebalance_recommendation"
 _CANCELLED: Final = "scheduled_change_cancelled"
+_LATE: Final = "; its claim is deleted already, so the node goes all the same"
 _WARNED: Final = ("capacity_reservation_interrupted", "spot_interrupted")
 _OVER: Final = ("instance_stopped", "instance_terminated")
 _EVENTS: Final[dict[NoticeKind, tuple[str, str]]] = {
@@ -93,12 +94,23 @@ def _standing(notices: Iterable[Notice]) -> dict[NoticeKind, list[Notice]]:
 
 
 def _hasten(machine: Machine, said: Mapping[NoticeKind, list[Notice]], now: datetime) -> tuple[Action, ...]:
-    """Let a drain that has begun know until when there is time; that we end a machine ourselves is no news."""
+    """Let a drain that has begun know until when there is time; that we end a machine ourselves is no news.
+
+    What is called off now comes too late: a deletion is not taken back.
+    """
+    claim = machine.claim
     news = {kind: some for kind, some in said.items() if kind not in _OVER}
     taints = _taints(machine, next(iter(sorted(news)), ""), _end(news, now), anew=False)
-    if not taints:
-        return ()
-    return (*taints, FollowUp(function="lifecycle", after=SOONEST, why=f"{machine.claim.name} has less time"))
+    told = (kind for kind in sorted(news) if taints or kind == _CANCELLED)
+    events = [event for kind in told for event in _told(machine, kind, now, _LATE if kind == _CANCELLED else "")]
+    wake = FollowUp(function="lifecycle", after=SOONEST, why=f"{claim.name} has less time")
+    return (*taints, *events, *((wake,) if taints else ()))
+
+
+def _told(machine: Machine, kind: NoticeKind, now: datetime, more: str = "") -> list[Action]:
+    reason, words = _EVENTS[kind]
+    tone: Literal["Normal", "Warning"] = "Normal" if kind in (_REBALANCE, _CANCELLED) else "Warning"
+    return list(about_machine(machine.claim, machine.nodes, reason, words + more, now, type_=tone))
 
 
 def _act(machine: Machine, said: Mapping[NoticeKind, list[Notice]], cluster: Cluster) -> tuple[Action, ...]:
@@ -106,10 +118,8 @@ def _act(machine: Machine, said: Mapping[NoticeKind, list[Notice]], cluster: Clu
     policy = _policy(machine, cluster)
     events: list[Action] = []
     for kind in sorted(said):
-        reason, words = _EVENTS[kind]
-        tone: Literal["Normal", "Warning"] = "Normal" if kind in (_REBALANCE, _CANCELLED) else "Warning"
-        text = f"{words}; the policy of its NodePool is {policy}" if kind == _REBALANCE else words
-        events.extend(about_machine(claim, machine.nodes, reason, text, now, type_=tone))
+        more = f"; the policy of its NodePool is {policy}" if kind == _REBALANCE else ""
+        events.extend(_told(machine, kind, now, more))
     grave = [kind for kind in sorted(said) if kind not in (_REBALANCE, _CANCELLED)]
     if _REBALANCE in said and policy != "ignore":
         if not grave and policy == "cordon":

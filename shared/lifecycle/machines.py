@@ -19,7 +19,7 @@ from shared.model.pods import Pod
 from shared.model.state import pods_by_node
 
 SETTLED: Final = timedelta(seconds=60)
-"""How old a launch must be before its absence from EC2's list says something: the list lags behind CreateFleet."""
+"""How old a launch must be before it says something that EC2 does not list it, or no claim has it: lists lag."""
 ENDING: Final = ("shutting-down", "terminated")
 
 

@@ -14,9 +14,9 @@ import msgspec
 from shared.model.action import CreateNodeClaim
 from shared.model.objects import Pairs
 
-Reason: TypeAlias = Literal["Empty", "Drifted", "Underutilized", "Unhealthy"]
+Reason: TypeAlias = Literal["Empty", "Drifted", "Underutilized"]
 """As budgets and the claim's condition spell it."""
-Method: TypeAlias = Literal["Emptiness", "StaticDrift", "Drift", "MultiNode", "SingleNode", "Repair"]
+Method: TypeAlias = Literal["Emptiness", "StaticDrift", "Drift", "MultiNode", "SingleNode"]
 Phase: TypeAlias = Literal["PROPOSED", "VALIDATED", "LAUNCHED", "INITIALIZED", "DRAINING", "DONE", "ROLLED_BACK"]
 """Each is what has been done: LAUNCHED, that the replacements were asked for; DRAINING, that the claims are deleted."""
 
@@ -125,6 +125,8 @@ class Pause(msgspec.Struct, frozen=True, kw_only=True):
     """And what resumes it."""
     holds_all: bool = False
     """What was begun does not go on either, unless nodes are going already."""
+    spares_repair: bool = False
+    """Machines that are broken go all the same."""
 
 
 class Pauses(msgspec.Struct, frozen=True, kw_only=True):
@@ -142,4 +144,10 @@ class Pauses(msgspec.Struct, frozen=True, kw_only=True):
         return next((one.why for pool in pools for one in self._of(pool, command.reason) if one.holds_all), "")
 
     def _of(self, pool: str, reason: str) -> Iterator[Pause]:
-        return (one for one in self.items if one.pool in ("", pool) and one.reason in ("", reason))
+        return (
+            one
+            for one in self.items
+            if one.pool in ("", pool)
+            and one.reason in ("", reason)
+            and not (one.spares_repair and reason == "Unhealthy")
+        )

@@ -168,6 +168,14 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True):
             return False
         return lasts > timedelta() and (self.started_at is None or now - self.started_at < lasts)
 
+    def misprotected(self) -> str:
+        """Answer what its do-not-disrupt annotation says, if that protects nothing at any time; "" if there is none."""
+        value = self.meta.annotation(DO_NOT_DISRUPT)
+        try:
+            return value if value != "true" and parse_duration(value) <= timedelta() else ""
+        except ValueError:
+            return value
+
     def is_disruptable(self, now: datetime) -> bool:
         """Whether a voluntary disruption of its node may begin, as far as this pod says."""
         return not self.is_active() or not self.is_protected(now)

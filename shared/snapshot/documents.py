@@ -8,10 +8,12 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from shared.model.cluster import Cluster
-from shared.model.labels import NODECLASS, NODEPOOL
+from shared.model.labels import INITIALIZED, NODECLASS, NODEPOOL, REGISTERED
 from shared.model.nodes import Node, NodeClaim, NodeClassRef
-from shared.model.objects import Condition, Problem
+from shared.model.objects import Condition, Problem, pairs
 from shared.snapshot.assumed import Complete, completions
 from shared.snapshot.flat import Document, Source, documents_in
 from shared.snapshot.kinds import LISTINGS, Listing, order
@@ -44,7 +46,9 @@ def cluster_from_documents(objects: Iterable[Source], now: datetime, *, assume_u
         unread.read(by_kind.get((listing.api, listing.kind), ()))
         parts[listing.field] = tuple(sorted(unread.found, key=order))
         problems += unread.problems
-    parts["node_claims"] = _with_owned(parts["nodes"], parts["node_claims"])
+    owned = {node.name: _joined(node) for node in _owned(parts["nodes"], parts["node_claims"])}
+    parts["nodes"] = tuple(owned.get(node.name, node) for node in parts["nodes"])
+    parts["node_claims"] = tuple(sorted((*parts["node_claims"], *map(_claim_of, owned.values())), key=order))
     return Cluster(taken_at=now, problems=tuple(sorted(problems)), **parts)
 
 
@@ -65,14 +69,26 @@ def _older(one: Document) -> Iterator[Problem]:
         yield Problem(kind=one.kind, name=one.name or nameless(), message=message)
 
 
-def _with_owned(nodes: Iterable[Node], claims: tuple[NodeClaim, ...]) -> tuple[NodeClaim, ...]:
-    known = {claim.provider_id for claim in claims} | {claim.node_name for claim in claims}
-    owned = [
-        _claim_of(node)
-        for node in nodes
-        if node.meta.label(NODEPOOL) and node.name not in known and not (node.provider_id and node.provider_id in known)
-    ]
-    return tuple(sorted((*claims, *owned), key=order))
+def _owned(nodes: Iterable[Node], claims: Iterable[NodeClaim]) -> Iterator[Node]:
+    """Iterate over the nodes that a NodePool has and no claim names."""
+    some = tuple(claims)
+    known = {claim.provider_id for claim in some} | {claim.node_name for claim in some}
+    for node in nodes:
+        if (
+            node.meta.label(NODEPOOL)
+            and node.name not in known
+            and not (node.provider_id and node.provider_id in known)
+        ):
+            yield node
+
+
+def _joined(node: Node) -> Node:
+    """Answer *node* with the labels of one that has joined, unless it says something about that itself."""
+    labels = dict(node.meta.labels)
+    if REGISTERED in labels or INITIALIZED in labels:
+        return node
+    labels |= {REGISTERED: "true", INITIALIZED: "true"}
+    return replace(node, meta=replace(node.meta, labels=pairs(labels)))
 
 
 def _claim_of(node: Node) -> NodeClaim:

@@ -40,6 +40,7 @@ CALLS: Final = {
     "DescribeCapacityReservations": "ec2.capacity_reservations",
     "DescribeCluster": "eks.cluster",
     "DescribeImages": "ec2.images",
+    "DescribeInstanceStatus": "ec2.instance_statuses",
     "DescribeInstanceTypeOfferings": "ec2.offerings",
     "DescribeInstanceTypes": "ec2.instance_types",
     "DescribeInstances": "ec2.describe_instances",

@@ -53,6 +53,7 @@ def test_a_pod_leaves_when_its_new_node_is_fit_for_use_and_before_its_old_one_is
     world.settled(3)
     assert world.clock.now() - began < timedelta(seconds=110)
     assert old["metadata"]["name"] not in [one["spec"]["nodeName"] for one in world.running()]
+    assert len([one for one in world.events(reason="Evicted") if one.startswith("Evicted: Evicted pod: ")]) == 3
 
 
 def test_when_nothing_can_be_launched_pods_leave_in_time_for_their_grace_periods() -> None:

@@ -22,6 +22,7 @@ ORPHANED_FOR: Final = timedelta(minutes=3)
 CLAIMS: Final = "nodeclaims.karpenter.sh"
 POOLS: Final = "nodepools.karpenter.sh"
 CLASSES: Final = "ec2nodeclasses.karpenter.k8s.aws"
+DEADLINE: Final = "karpenter.sh/nodeclaim-termination-timestamp"
 INTERRUPTIONS: Final = "demo-joiner-interruption"
 Json = dict[str, Any]
 
@@ -224,7 +225,8 @@ class World(Embedded):
 
     def _has_deadline(self, node: str) -> bool:
         return any(
-            claim["status"].get("nodeName") == node and "terminationGracePeriod" in claim["spec"]
+            claim["status"].get("nodeName") == node
+            and ("terminationGracePeriod" in claim["spec"] or DEADLINE in claim["metadata"].get("annotations", {}))
             for claim in self.claims()
         )
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from shared.actions.apply import Outcome, apply
+from shared.actions.apply import UNDONE, Outcome, apply
 from shared.actions.lease import LASTS, leased
 from shared.errors import Conflict, Fault, Forbidden, Gone, Throttled, Unreachable
 from shared.model.action import (
@@ -335,6 +335,17 @@ def test_what_is_no_fault_is_not_swallowed() -> None:
 
     with pytest.raises(ZeroDivisionError):
         apply((CreateNodeClaim(claim=claim()),), Outside().world(tap=tap))
+
+
+def test_once_time_is_over_nothing_is_done_but_functions_are_woken() -> None:
+    outside = Outside()
+    outside.node()
+    patch = PatchMetadata(kind="Node", name="n", labels=(("a", "1"),))
+    wake = FollowUp(function="lifecycle", after=timedelta(), why="more")
+    asked = iter((False, True))
+    outcomes = apply((patch, patch, wake), outside.world(), is_over=lambda: next(asked))
+    assert [one.result for one in outcomes] == ["done", "skipped", "done"]
+    assert outcomes[1].message == UNDONE
 
 
 def test_mode_plan_changes_nothing_at_all() -> None:

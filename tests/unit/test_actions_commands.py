@@ -274,13 +274,14 @@ def test_a_command_is_told_of_once_for_each_step() -> None:
         ("Node", "PROPOSED"),
         ("Node", "disrupted"),
     ]
-    assert first.counts == {
+    known = {
         "OpenCommands": 1.0,
         "ProposedCommands": 1.0,
         "RolledBackCommands": 0.0,
         "DisruptionPauses": 0.0,
         "SavedUsdPerHour": 0.0,
     }
+    assert {name: first.counts[name] for name in known} == known
 
 
 def test_no_more_is_begun_than_there_is_time_for() -> None:

@@ -7,11 +7,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from shared.actions import events
 from shared.actions.events import QUIET_FOR, event_name, publish
-from shared.errors import Gone
+from shared.errors import Gone, Unreachable
 from shared.model.action import PublishEvent
 from sim.clock import START
-from sim.faults import Call
+from sim.faults import Call, tapped_world
 from tests.unit.actions_world import Outside
 
 SAID = PublishEvent(kind="NodePool", name="default", uid="u", reason="Blocked", message="limits", at=START)
@@ -117,3 +118,41 @@ def test_an_event_that_goes_in_between_is_gone() -> None:
 
     with pytest.raises(Gone):
         publish(SAID, outside.world(tap=expire))
+
+
+def test_what_a_container_said_lately_costs_it_no_call() -> None:
+    outside, memory, calls = Outside(), dict[str, object](), list[Call]()
+    world = msgspec.structs.replace(tapped_world(outside.world(), calls.append), memory=memory)
+
+    def again(seconds: int, **changes: object) -> int:
+        calls.clear()
+        publish(msgspec.structs.replace(SAID, at=START + timedelta(seconds=seconds), **changes), world)
+        return len([one for one in calls if one.when == "before"])
+
+    assert [again(0), again(119), again(60, message="other"), again(-1)] == [1, 0, 1, 2]
+    assert again(121) == 3
+    memory.clear()
+    assert again(180) == 2
+
+
+def test_so_much_is_remembered_and_not_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events, "MOST", 2)
+    outside, memory = Outside(), dict[str, object]()
+    world = msgspec.structs.replace(outside.world(), memory=memory)
+    for number in range(5):
+        publish(msgspec.structs.replace(SAID, message=str(number)), world)
+    [told] = memory.values()
+    assert isinstance(told, dict)
+    assert len(told) <= 2
+
+
+def test_an_event_that_could_not_be_written_is_not_remembered() -> None:
+    outside, memory = Outside(), dict[str, object]()
+
+    def down(call: Call) -> None:
+        raise Unreachable(call.method)
+
+    with pytest.raises(Unreachable):
+        publish(SAID, msgspec.structs.replace(tapped_world(outside.world(), down), memory=memory))
+    publish(SAID, msgspec.structs.replace(outside.world(), memory=memory))
+    assert stored(outside)["reason"] == "Blocked"

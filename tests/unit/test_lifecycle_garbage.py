@@ -22,8 +22,8 @@ def ended(*instances: Case, **fields: Case) -> list[str]:
 @pytest.mark.parametrize(
     ("orphan", "gone"),
     [
-        (instance(at=ago(seconds=31)), True),
-        (instance(at=ago(seconds=30)), False),
+        (instance(at=ago(seconds=61)), True),
+        (instance(at=ago(seconds=60)), False),
         (instance(state="stopped"), True),
         (instance(state="shutting-down"), False),
     ],
@@ -69,7 +69,6 @@ def lost(**fields: Case) -> list[str]:
         ({}, True),
         ({"nodes": ()}, True),
         ({"nodes": (node(),)}, False),
-        ({"instances": (SEEN, instance(state="shutting-down"))}, True),
         ({"instances": (SEEN, instance())}, False),
         ({"instances": None}, False),
         ({"instances": ()}, True),
@@ -83,6 +82,25 @@ def test_a_registered_claim_is_garbage_if_its_instance_was_seen_to_be_gone_and_i
     gone: bool,  # noqa: FBT001
 ) -> None:
     assert lost(**fields) == (["garbage_collected"] if gone else [])
+
+
+BOOTING = claim(conditions=true("Launched"), created=ago(minutes=2))
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"instances": (SEEN, instance(state="shutting-down"))}, "instance_terminated"),
+        ({"instances": (SEEN, instance(state="stopping"))}, "instance_stopped"),
+        ({"instances": (SEEN, instance(state="stopped"))}, "instance_stopped"),
+        ({"instances": (SEEN, instance(state="stopped")), "nodes": (), "mine": BOOTING}, "instance_stopped"),
+        ({"instances": (SEEN, instance(state="terminated")), "nodes": (), "mine": BOOTING}, "instance_terminated"),
+        ({"instances": (SEEN, instance(state="stopped")), "nodes": (node(),)}, ""),
+        ({"instances": (SEEN, instance(state="pending")), "mine": BOOTING}, ""),
+    ],
+)
+def test_a_claim_whose_instance_was_seen_to_end_or_to_stand_still_needs_no_notice(fields: Case, why: str) -> None:
+    assert lost(**fields) == ([why] if why else [])
 
 
 def test_an_empty_answer_of_ec2_is_not_believed_while_nodes_are_ready() -> None:

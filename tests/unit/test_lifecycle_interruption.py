@@ -252,7 +252,20 @@ def test_a_drain_that_has_begun_hears_only_of_an_end_that_is_sooner(kind: str, k
     actions = decide_notices(cluster(node_claims=(claim(deleted=NOW),), nodes=(mine,)), (notice(kind),))
     assert [one.annotations for one in of(TaintNode, actions)] == ([ends(noted)] if noted else [])
     assert [one.function for one in of(FollowUp, actions)] == (["lifecycle"] if noted else [])
+    told = [(one.kind, one.reason) for one in of(PublishEvent, actions)]
+    assert told == ([("NodeClaim", "SpotInterrupted"), ("Node", "SpotInterrupted")] if noted else [])
     assert not of(DeleteObject, actions)
+
+
+def test_a_change_that_is_called_off_too_late_is_told_and_takes_no_deletion_back() -> None:
+    mine = cluster(node_claims=(claim(deleted=NOW),), nodes=(node(going=True, deleted=NOW),))
+    actions = decide_notices(mine, (notice("scheduled_change_cancelled", event="arn:1"),))
+    told = of(PublishEvent, actions)
+    assert [(one.kind, one.reason) for one in told] == [
+        (kind, "ScheduledChangeCancelled") for kind in ("NodeClaim", "Node")
+    ]
+    assert all("goes all the same" in one.message for one in told)
+    assert len(actions) == len(told)
 
 
 def test_a_label_that_is_missing_does_not_stand_for_every_offering() -> None:

@@ -49,8 +49,7 @@ def newcomer(**fields: Case) -> Case:
 
 def test_a_claim_without_an_instance_waits_for_provisioning() -> None:
     actions = decide(cluster(node_claims=(young(launched=False, conditions=()),)))
-    [wake] = of(FollowUp, actions)
-    assert (wake.function, wake.after) == ("provision", timedelta(seconds=5))
+    assert ("provision", timedelta(seconds=5)) in [(one.function, one.after) for one in of(FollowUp, actions)]
 
 
 def test_a_provider_id_is_proof_of_a_launch() -> None:
@@ -216,6 +215,19 @@ def test_what_does_not_start_in_time_is_deleted(
     late = claim(conditions=conditions, launched=launched, created=ago(minutes=minutes), node_name="")
     found = [(one.kind, one.name, one.uid, one.why) for one in of(DeleteObject, decide(cluster(node_claims=(late,))))]
     assert found == ([("NodeClaim", "a", "uid-a", why)] if why else [])
+
+
+@pytest.mark.parametrize(
+    ("conditions", "launched", "minutes"), [((), False, 4.9), (true("Launched", since=ago(minutes=14.9)), True, 14.9)]
+)
+def test_a_claim_that_is_late_is_looked_at_when_its_time_is_up(
+    conditions: tuple[Condition, ...],
+    launched: bool,  # noqa: FBT001 - a case
+    minutes: float,
+) -> None:
+    late = claim(conditions=conditions, launched=launched, created=ago(minutes=minutes), node_name="")
+    wakes = {one.function: one.after for one in of(FollowUp, decide(cluster(node_claims=(late,))))}
+    assert wakes["lifecycle"] == timedelta(seconds=6)
 
 
 @pytest.mark.parametrize(("expires_in", "gone", "wake"), [(0, True, 5), (600, False, 600), (901, False, None)])

@@ -95,6 +95,15 @@ def test_a_node_with_a_pools_label_belongs_to_the_pool() -> None:
     assert cluster.node_claims[0].is_initialized()
 
 
+@pytest.mark.parametrize(
+    ("said", "is_initialized"),
+    [({}, True), ({"karpenter.sh/registered": "true"}, False), ({"karpenter.sh/initialized": "false"}, False)],
+)
+def test_such_a_node_has_joined_unless_it_says_something_else(said: dict[str, str], is_initialized: bool) -> None:  # noqa: FBT001 - a table's column
+    cluster = read(node("ip-1", metadata={"labels": POOL_LABEL | said}))
+    assert [state.is_initialized() for state in state_nodes(cluster)] == [is_initialized]
+
+
 def test_a_node_that_has_a_claim_gets_no_other() -> None:
     spec, labelled = {"providerID": "aws:///a/i-1"}, {"labels": POOL_LABEL}
     claim = document("karpenter.sh/v1", "NodeClaim", "c", spec={"nodeClassRef": REF}, status=spec)
