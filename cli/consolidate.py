@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from cli.catalogues import HOW, catalogue_at
-from cli.consolidated import Report, document, page
+from cli.consolidated import Report, document, doubts, page, so_far
 from cli.encoding import encoded
 from cli.files import InputError
 from cli.look import Looked, look_at
@@ -29,12 +29,12 @@ from cli.plan import (
     with_features,
 )
 from cli.progress import progress
-from cli.steps import REASONS, consolidate
+from cli.steps import REASONS, Bounds, consolidate
 from cli.tables import Look
 from cli.text import palette_of, width_of
-from shared.disruption.terms import Terms
+from shared.disruption.terms import Terms, terms_from
 from shared.scheduling.placement import Options
-from shared.settings import gates_from
+from shared.settings import Gates, gates_from
 
 DESCRIPTION: Final = """Say which nodes disruption would take away, step by step, with nothing else changing, until it
 would take no more: what each step saves, and what stands in the way of the others. Nothing is changed. Files are read
@@ -50,8 +50,9 @@ EXAMPLES: Final = f"""examples:
   Without it a live cluster's is $JOINER_BUCKET_NAME if that is set, else aws.
 
 exit codes: 0 done (a node that stays is an answer), 1 something could not be read (it is named; the rest is decided
-on), 2 wrong usage
+on), 2 wrong usage, 130 interrupted (what was found by then is printed)
 """
+INTERRUPTED: Final = 130
 _UNTIL: Final = re.compile(r"\s*\$/h\s*(?P<how><=?)\s*(?P<price>[0-9]+(?:\.[0-9]+)?)\s*")
 
 
@@ -105,7 +106,7 @@ def run(chosen: argparse.Namespace) -> int:
     if not source:
         chosen.usage(HOW)
     try:
-        looked, report = _reported(chosen, source, options, terms)
+        looked, report = _reported(chosen, source, options, replace(terms, frees_limits=not is_live))
     except InputError as error:
         _tell([str(error)])
         return 1
@@ -119,6 +120,8 @@ def run(chosen: argparse.Namespace) -> int:
     sys.stdout.flush()
     told = [*looked.told, *(looked.placed(one) for one in report.cluster.problems)]
     _tell(told)
+    if report.found.stopped == "interrupted":
+        return INTERRUPTED
     return 1 if told else 0
 
 
@@ -135,20 +138,18 @@ def _reported(chosen: argparse.Namespace, source: str, options: Options, terms: 
         replace(looked.cluster, catalogue=catalogue, problems=tuple(sorted({*looked.cluster.problems, *problems})))
     )
     decoded = perf_counter()
-    with progress("looking for what may go"):
-        found = consolidate(
-            cluster,
-            options,
-            terms,
-            reasons=chosen.reason or REASONS,
-            most_steps=chosen.max_steps,
-            most_sweeps=chosen.steps,
-            until=chosen.until,
-        )
+    bounds = Bounds(
+        reasons=chosen.reason or REASONS,
+        most_steps=chosen.max_steps,
+        most_sweeps=chosen.steps,
+        until=chosen.until,
+    )
+    with progress("looking for what may go") as say:
+        found = consolidate(cluster, options, terms, bounds, lambda steps, price: say(so_far(steps, price)))
     report = Report(
         cluster=cluster,
         found=found,
-        notes=looked.notes,
+        notes=(*looked.notes, *doubts(cluster, found.before)),
         decode_seconds=decoded - began,
         decide_seconds=perf_counter() - decoded,
     )
@@ -158,10 +159,24 @@ def _reported(chosen: argparse.Namespace, source: str, options: Options, terms: 
 def _options(chosen: argparse.Namespace) -> tuple[Options, Terms]:
     try:
         gates = gates_from(chosen.feature_gates or os.environ.get("FEATURE_GATES", ""))
-        return options_from(chosen, os.environ), Terms(spot_to_spot=gates.spot_to_spot_consolidation)
+        return options_from(chosen, os.environ), _terms(gates)
     except (msgspec.ValidationError, ValueError) as error:
         chosen.usage(str(error))
         raise AssertionError("argparse has left") from error
+
+
+def _terms(gates: Gates) -> Terms:
+    """Answer what the deployment says about disruption, as far as the environment has it.
+
+    Raises:
+        ValueError: it cannot be read.
+    """
+    names = ("JOINER_DISRUPTION_BUDGETS", "JOINER_DISRUPTION_TIME_ZONE")
+    budgets, zone = (os.environ.get(name, "") for name in names)
+    terms = terms_from(budgets, zone, spot_to_spot=gates.spot_to_spot_consolidation)
+    if terms.problem:
+        raise ValueError(terms.problem)
+    return terms
 
 
 def _until(text: str) -> Callable[[float], bool]:

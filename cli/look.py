@@ -58,6 +58,24 @@ def look_at(chosen: argparse.Namespace, now: datetime) -> Looked:
     return _live(chosen, now, told)
 
 
+def look_and_price(chosen: argparse.Namespace, *, is_live: bool, now: datetime) -> tuple[Looked, Cluster]:
+    """Read what *chosen* names, and give the cluster the catalogue that is named; where none is, nothing has a price.
+
+    Raises:
+        InputError: a catalogue or a live cluster cannot be read.
+    """
+    from cli.catalogues import AWS, catalogue_at  # noqa: PLC0415 - the client library takes half a second
+    from cli.plan import default_catalogue  # noqa: PLC0415
+
+    looked = look_at(chosen, now)
+    source = chosen.instance_types or default_catalogue(is_live=is_live)
+    if source in ("", AWS):
+        return looked, looked.cluster
+    catalogue, problems = catalogue_at(source, looked.cluster, looked.hints, now)
+    every = tuple(sorted({*looked.cluster.problems, *problems}))
+    return looked, msgspec.structs.replace(looked.cluster, catalogue=catalogue, problems=every)
+
+
 def _live(chosen: argparse.Namespace, now: datetime, told: list[str]) -> Looked:
     from cli.kubeconfig import reach  # noqa: PLC0415 - the client library takes half a second
     from cli.live import all_waiting, default_storage_class, joined, live_cluster, running_labels  # noqa: PLC0415

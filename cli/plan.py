@@ -269,8 +269,8 @@ def instant(text: str) -> datetime:
     """
     try:
         return parse_instant(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time like 2026-11-21T08:00:00Z") from None
 
 
 def _usd(text: str) -> str:

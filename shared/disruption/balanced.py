@@ -5,6 +5,7 @@ causes. Only pools with that policy are asked; the one whose nodes take the pods
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
 from math import inf
 from typing import Final
 
@@ -13,6 +14,7 @@ import msgspec
 from shared.disruption.candidates import Candidate, Field, reschedule_cost
 from shared.disruption.exchange import Refused
 from shared.disruption.knobs import Knobs, knobs_of
+from shared.disruption.payback import too_soon
 from shared.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODEPOOL, ZONE
 from shared.model.state import StateNode
 
@@ -31,8 +33,12 @@ class Total(msgspec.Struct, frozen=True, kw_only=True):
 class Worthwhile:
     """Judges what is saved."""
 
-    def __init__(self, field: Field, candidates: Mapping[str, Candidate]) -> None:
-        """Sum the pools up; *candidates*: by name, whether a method wants them or not."""
+    def __init__(self, field: Field, candidates: Mapping[str, Candidate], overlap: timedelta = timedelta()) -> None:
+        """Sum the pools up; *candidates*: by name, whether a method wants them or not.
+
+        New nodes run beside those in whose place they come for as long as *overlap*.
+        """
+        self._now, self._overlap = field.now, overlap
         pools = {one.pool.name: one.pool for one in candidates.values()}
         self._knobs = {name: knobs_of(pool) for name, pool in pools.items()}
         balanced = {name for name, pool in pools.items() if pool.consolidation_policy == BALANCED}
@@ -47,7 +53,8 @@ class Worthwhile:
                 refused = self._unbalanced(name, targets, saved, price)
             if refused is not None:
                 return refused
-        return None
+        early = too_soon(targets, saved, price, self._now, self._overlap)
+        return Refused(reason="NotEarned", message=early) if early else None
 
     def score(self, pool: str, targets: Iterable[Candidate], saved: float, price: float) -> float:
         """Answer how much of its cost *pool* saves for each part of its disruption."""

@@ -44,6 +44,8 @@ DELAYS: Final[Mapping[str, timedelta]] = {
     "SingleNode": timedelta(seconds=15),
 }
 """How long a proposal stands, by method, before it is looked at again; the others at once."""
+SEEN_WITHIN: Final = timedelta(seconds=1)
+"""So long after nodes were marked one looks whether they are: a list that lags would have us mark them for ever."""
 REVOCABLE: Final[frozenset[Phase]] = frozenset(("PROPOSED", "VALIDATED", "LAUNCHED"))
 NOTHING_PAUSED: Final = Pauses()
 MOST_FAILURES: Final = 5
@@ -146,7 +148,7 @@ def _judge(scene: Scene, standing: Standing, still_holds: StillHolds, time: time
     unmarked = [state for state, instant in zip(states, since, strict=True) if instant is None]
     if unmarked:
         marks = [action for state in unmarked for action in mark(state, command.reason, now)]
-        return Step(standing=standing, actions=(*marks, _look(standing, delay)))
+        return Step(standing=standing, actions=(*marks, _look(standing, max(delay, SEEN_WITHIN))))
     ripe = max(standing.proposed_at, *(instant for instant in since if instant is not None)) + delay
     if ripe > now:
         return Step(standing=standing, actions=(_look(standing, ripe - now),))
@@ -196,7 +198,8 @@ def _wait(scene: Scene, standing: Standing, time: timedelta) -> Step:
     if waiting:
         if now - standing.proposed_at > time:
             return _failed(latched, waiting[0], "was not fit for use in time", now)
-        return Step(standing=latched)
+        words = f"Waiting for {len(waiting)} replacements to be initialized, {waiting[0]} among them"
+        return Step(standing=latched, actions=tuple(_said(scene, command, "DisruptionWaitingReadiness", words)))
     protected = next((state for state in staying if _is_protected(state, command, now)), None)
     if protected is not None:
         return _rolled_back(latched, f"{protected.name} must not be disrupted any more", now)

@@ -43,8 +43,6 @@ class Search:
     ) -> None:
         """Search on the ground of *layout*; *extras*: what nodes cost besides their instances, by pool."""
         self._hunt = Hunt(layout, judges, extras, is_over)
-        self.is_settled = False
-        """Whether no node could go without a new one: then their order hardly matters."""
         self.over_budget: list[Candidate] = []
         self._singles: dict[str, float] = {}
 
@@ -58,13 +56,16 @@ class Search:
         """Names of candidates that were not looked at in time, in order."""
         return self._hunt.unreached
 
-    def find(self, candidates: Sequence[Candidate]) -> list[Draft]:
-        """Answer what goes of *candidates*, which are tried in their order."""
+    def delete(self, candidates: Sequence[Candidate]) -> list[Draft]:
+        """Answer what goes of *candidates* without a new node; they are tried in their order."""
+        found = Deletions(self._hunt).find(candidates)
+        self._hunt.expect(found)
+        return found
+
+    def exchange(self, candidates: Sequence[Candidate]) -> list[Draft]:
+        """Answer what else goes of *candidates*, for new nodes that cost less."""
         hunt = self._hunt
-        found = Deletions(hunt).find(candidates)
-        self.is_settled = not found
-        hunt.expect(found)
-        found += Repacking(hunt, len(candidates)).find(hunt.rest(candidates))
+        found = Repacking(hunt).find(hunt.rest(candidates))
         found += self._exchanged(hunt.rest(candidates))
         return found
 

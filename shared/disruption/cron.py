@@ -50,12 +50,14 @@ def is_open(schedule: str, duration: timedelta, now: datetime, zone: tzinfo = UT
     Raises:
         ValueError: *schedule* is not valid, or never comes.
     """
-    plain = plain_schedule(schedule)
+    plain, began = plain_schedule(schedule), now - duration
     try:
-        opened = next(CronSim(plain, (now - duration).astimezone(zone)))
+        hits = (one.astimezone(UTC) for one in CronSim(plain, began.astimezone(zone)))
+        # In the hour that comes twice cronsim begins with hits of the first time.
+        opened = next(one for one in hits if one > began)
     except (CronSimError, StopIteration, OverflowError):
         raise ValueError(f"schedule {schedule!r} never comes") from None
-    return opened.astimezone(UTC) <= now
+    return opened <= now
 
 
 def plain_schedule(schedule: str) -> str:

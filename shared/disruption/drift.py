@@ -6,6 +6,7 @@ A node of a static pool is replaced by one from the pool's template, whoever was
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
+from math import inf
 from typing import Final
 
 from shared.disruption.candidates import Blocked, Candidate, Field
@@ -55,6 +56,7 @@ class Renewal:
     def find(self, candidates: Sequence[Candidate]) -> list[Draft]:
         """Answer what is replaced of *candidates*, which have drifted."""
         found: list[Draft] = []
+        self._ground.value(self._ground.on(one.name for one in candidates))
         for one in sorted(candidates, key=first_drifted):
             if self._is_over():
                 self._block(one, "NotReached", "the time was up before its turn")
@@ -68,7 +70,7 @@ class Renewal:
     def _renewed(self, one: Candidate) -> Draft | None:
         ground = self._ground
         base, frame = len(ground.opened), ground.begin(may_open=MOST_NEW)
-        left = ground.house_advised(ground.clear(ground.numbers[one.name]))
+        left = ground.house_advised(ground.clear(ground.numbers[one.name]), inf)
         faults = [name for pod in one.state.pods if (name := pod.name) in self._layout.faults]
         opened = [node for node in ground.opened[base:] if node.pods]
         units = self._exchanges.units()

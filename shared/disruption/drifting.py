@@ -3,17 +3,13 @@
 What cannot be seen (an instance, a status) is no difference; a condition stays as it is then.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Final, TypeAlias
 
 import msgspec
 
-from shared.disruption.prices import PriceList
-from shared.model.action import Action, PatchStatus
 from shared.model.catalogue import InstanceType
-from shared.model.cluster import Cluster
-from shared.model.conditions import conditions_json, with_condition, without_condition
 from shared.model.ec2 import Instance
 from shared.model.labels import (
     CAPACITY_TYPE,
@@ -22,7 +18,6 @@ from shared.model.labels import (
     NODECLASS_HASH,
     NODECLASS_HASH_VERSION,
     NODECLASS_HASH_VERSION_VALUE,
-    NODEPOOL,
     NODEPOOL_HASH,
     NODEPOOL_HASH_VERSION,
     ON_DEMAND,
@@ -33,11 +28,10 @@ from shared.model.labels import (
 from shared.model.nodeclasses import EC2NodeClass
 from shared.model.nodepools import NodePool
 from shared.model.nodes import NodeClaim
-from shared.model.objects import condition, is_true
-from shared.model.requirements import requirements_from_labels
+from shared.model.requirements import Requirement, requirements_from_labels
 from shared.scheduling.hashes import node_pool_hash
 
-CONDITION: Final = "Drifted"
+IMAGE: Final = "AMIDrift"
 PLACEMENT_GROUP: Final = "karpenter.k8s.aws/placement-group-id"
 SETTLED: Final = timedelta(hours=1)
 """How old a claim is before its type may be missed in the catalogue."""
@@ -52,6 +46,10 @@ class Drifting(msgspec.Struct, frozen=True, kw_only=True):
     instance: Instance | None
     types: Mapping[str, InstanceType]
     now: datetime
+    is_asked: bool = False
+    """Somebody wants it replaced."""
+    holds_image: bool = False
+    """Another node is to try the new image before."""
 
     def label(self, key: str) -> str:
         """Answer a label of the claim."""
@@ -68,50 +66,27 @@ def drift_of(one: Drifting) -> str | None:
     return ""
 
 
-def describe_drift(cluster: Cluster) -> tuple[Action, ...]:
-    """Write the condition of every claim that has another now; sorted by name."""
-    return tuple(_writes(cluster))
+def fitting_images(one: Drifting) -> set[str]:
+    """Answer the ids of the images that its class has for its type today; none, too, where that cannot be told."""
+    kind, node_class = one.types.get(one.label(INSTANCE_TYPE)), one.node_class
+    if kind is None or node_class is None:
+        return set()
+    return {
+        image.image_id for image in node_class.resolved_images if not kind.requirements.conflict(image.requirements)
+    }
 
 
-def _writes(cluster: Cluster) -> Iterator[Action]:
-    pools = {one.name: one for one in cluster.node_pools if one.node_class.is_supported()}
-    classes = {one.name: one for one in cluster.node_classes}
-    instances = {one.instance_id: one for one in cluster.instances or ()}
-    prices = PriceList(cluster.catalogue)
-    for claim in sorted(cluster.node_claims, key=lambda one: one.name):
-        pool = pools.get(claim.meta.label(NODEPOOL))
-        if pool is None or claim.is_deleting():
-            continue
-        reason: str | None = ""
-        if is_true(claim.conditions, "Launched"):
-            reason = drift_of(
-                Drifting(
-                    claim=claim,
-                    pool=pool,
-                    node_class=classes.get(claim.node_class.name),
-                    instance=instances.get(claim.instance_id),
-                    types=prices.types(claim.node_class.name, pool.name),
-                    now=cluster.taken_at,
-                )
-            )
-        if reason is not None:
-            yield from _write(claim, reason, cluster.taken_at)
+def unmet(one: Drifting) -> Requirement | None:
+    """Answer the first of the NodePool's requirements that the claim's labels do not meet."""
+    labels = requirements_from_labels(one.claim.meta.labels)
+    for item in one.pool.requirements:
+        if not (labels[item.key].intersects(item) if item.key in labels else item.is_tolerant()):
+            return item
+    return None
 
 
-def _write(claim: NodeClaim, reason: str, now: datetime) -> Iterator[Action]:
-    old = condition(claim.conditions, CONDITION)
-    if (old.reason if old is not None and old.status == "True" else "") == reason and (reason or old is None):
-        return
-    some = without_condition(claim.conditions, CONDITION)
-    if reason:
-        some = with_condition(claim.conditions, CONDITION, "True", reason, reason, now, claim.meta.generation)
-    yield PatchStatus(
-        kind="NodeClaim",
-        name=claim.name,
-        resource_version=claim.meta.resource_version,
-        status=msgspec.json.encode({"conditions": conditions_json(some)}).decode(),
-        why=f"it has drifted: {reason}" if reason else "it has not drifted any more",
-    )
+def _asked_drift(one: Drifting) -> str:
+    return "DriftRequested" if one.is_asked else ""
 
 
 def _pool_drift(one: Drifting) -> str:
@@ -121,12 +96,7 @@ def _pool_drift(one: Drifting) -> str:
 
 
 def _requirements_drift(one: Drifting) -> str:
-    labels = requirements_from_labels(one.claim.meta.labels)
-    for item in one.pool.requirements:
-        is_met = labels[item.key].intersects(item) if item.key in labels else item.is_tolerant()
-        if not is_met:
-            return "RequirementsDrifted"
-    return ""
+    return "" if unmet(one) is None else "RequirementsDrifted"
 
 
 def _type_drift(one: Drifting) -> str:
@@ -153,10 +123,7 @@ def _image_drift(one: Drifting) -> str | None:
     kind, node_class = one.types.get(one.label(INSTANCE_TYPE)), one.node_class
     if kind is None or node_class is None or not node_class.resolved_images or not one.claim.image_id:
         return None
-    fitting = {
-        image.image_id for image in node_class.resolved_images if not kind.requirements.conflict(image.requirements)
-    }
-    return "" if one.claim.image_id in fitting else "AMIDrift"
+    return "" if one.holds_image or one.claim.image_id in fitting_images(one) else IMAGE
 
 
 def _group_drift(one: Drifting) -> str | None:
@@ -187,7 +154,7 @@ def _placement_drift(one: Drifting) -> str:
 
 
 _Check: TypeAlias = Callable[[Drifting], str | None]
-_OF_POOL: Final[tuple[_Check, ...]] = (_pool_drift, _requirements_drift, _type_drift)
+_OF_POOL: Final[tuple[_Check, ...]] = (_asked_drift, _pool_drift, _requirements_drift, _type_drift)
 _OF_CLASS: Final[tuple[_Check, ...]] = (
     _class_drift,
     _image_drift,

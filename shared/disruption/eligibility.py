@@ -5,7 +5,7 @@ from datetime import datetime
 from shared.disruption.candidates import Candidate, Field
 from shared.disruption.verdicts import Kept
 from shared.lifecycle.podevents import consolidatable_at
-from shared.model.labels import CAPACITY_TYPE, POD_DIGEST, ZONE
+from shared.model.labels import CAPACITY_TYPE, COMMAND, POD_DIGEST, ZONE
 from shared.model.objects import is_true
 from shared.model.state import StateNode, pod_digest
 
@@ -15,13 +15,26 @@ def kept_from_emptiness(one: Candidate, field: Field, headroom: frozenset[str]) 
     pool = one.pool
     if pool.replicas is not None:
         return _static(one)
-    if pool.consolidate_after is None:
+    left_over = was_never_used(one)
+    if pool.consolidate_after is None and not left_over:
         return _disabled(one)
     if one.name in headroom:
         return _kept(one, "Headroom", "a CapacityBuffer keeps room there: it is not empty")
     if not one.is_empty():
         return _kept(one, "NotEmpty", f"{len(one.reschedulable)} pods would need another place")
-    return unquiet(one, field.now)
+    return None if left_over else unquiet(one, field.now)
+
+
+def was_never_used(one: Candidate) -> bool:
+    """Whether *one* came for nodes that stayed after all: a replacement that no pod has ever come to.
+
+    It is nobody's by choice, so neither consolidateAfter nor its absence keeps it. While its command goes on it is
+    expected, and no candidate.
+    """
+    meta = one.claim.meta
+    known = meta.annotation(POD_DIGEST)
+    is_as_seen = bool(known) and known == pod_digest(one.state.pods)
+    return bool(meta.annotation(COMMAND)) and one.claim.last_pod_event_at is None and is_as_seen
 
 
 def kept_from_consolidation(one: Candidate, field: Field) -> Kept | None:

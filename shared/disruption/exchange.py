@@ -8,7 +8,7 @@ import msgspec
 
 from shared.disruption.candidates import Candidate
 from shared.disruption.prices import Ladder, Ladders
-from shared.model.labels import CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, ON_DEMAND, RESERVED, SPOT
+from shared.model.labels import CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, ON_DEMAND, RESERVED, SPOT, ZONE, ZONE_ID
 from shared.model.pods import Pod
 from shared.model.requirements import Requirement, Requirements, requirements
 from shared.model.resources import PODS, Axes, smallest
@@ -16,7 +16,7 @@ from shared.scheduling.claims import claim_name, written_down
 from shared.scheduling.opened import Opened
 from shared.scheduling.placement import Choice, NewNode
 from shared.scheduling.results import Units
-from shared.scheduling.shelf import Mask, union
+from shared.scheduling.shelf import Mask, kind_of, union
 
 LEAST_SPOT: Final = 15
 """So many cheaper types a spot node is replaced with at least, lest it moves each time a price does."""
@@ -66,7 +66,7 @@ class Exchanges:
         is_spot = all(one.capacity_type == SPOT for one in targets)
         if is_spot and asked[CAPACITY_TYPE].has(SPOT):
             return self._spot_to_spot_exchange(node, asked, targets, price, is_one=most is None)
-        mask &= self._ladder(node, asked).below(price)
+        asked, mask = self._below(node, asked, mask, price)
         if len(targets) > 1 and most is None:
             mask &= self._unlike(node, asked, mask, targets)
         if not mask:
@@ -109,6 +109,23 @@ class Exchanges:
 
     def _ladder(self, node: Opened, asked: Requirements) -> Ladder:
         return self._ladders.of(node.template.shelf, asked)
+
+    def _below(self, node: Opened, asked: Requirements, mask: Mask, price: float) -> tuple[Requirements, Mask]:
+        """Leave open what costs less than *price*: in all zones if some type does, else where the cheapest does."""
+        found = mask & self._ladder(node, asked).below(price)
+        if found or any(item.key in (ZONE, ZONE_ID) for item in node.state.minima):
+            return asked, found
+        shelf = node.template.shelf
+        for kind in (SPOT, ON_DEMAND):
+            narrow = asked & _of_kind(kind)
+            first = shelf.cheapest(narrow, mask) if asked[CAPACITY_TYPE].has(kind) else None
+            if first is None or first.offering.price_usd_per_hour >= price:
+                continue
+            kinds, offerings = frozenset(shelf.kinds(narrow)), shelf.offerings[first.bit.bit_length() - 1]
+            some = (one for one in offerings if kind_of(one) in kinds and one.price_usd_per_hour < price)
+            narrow &= Requirements(items=(Requirement(key=ZONE, values=frozenset(one.zone for one in some)),))
+            return narrow, mask & shelf.offered(narrow) & self._ladder(node, narrow).below(price)
+        return asked, 0
 
     def _narrowed(self, node: Opened, asked: Requirements, mask: Mask, price: float) -> tuple[Requirements, Mask]:
         """Leave one capacity type open where both are: the dear one must not be what is launched."""

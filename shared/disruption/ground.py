@@ -1,65 +1,30 @@
 """The cluster as a standing state: pods of some nodes are taken out, placed elsewhere on trial, and put back.
 
-It is built once in a sweep. A trial costs what its own pods cost, not what the cluster does: what it changes is noted
-in a frame, and undone from there. Frames nest, so that a set of nodes can grow one by one.
-
-Nodes are in the order in which they are filled: those that stay first. Between two commits they only fill up, so a node
-that had no room for a pod, and was not touched since, has none.
+It is built once in a sweep. Nodes are in the order in which they are filled: those that stay first. Between two commits
+they only fill up, so a node that had no room for a pod, and was not touched since, has none.
 """
 
 from collections.abc import Iterable, Mapping
-from math import inf
 from typing import Final
 
 import msgspec
 
+from shared.disruption.trials import Trials
 from shared.model.pods import Pod
-from shared.model.resources import Vector
-from shared.scheduling.advice import advise
 from shared.scheduling.aims import Aim
 from shared.scheduling.demand import PodClass
 from shared.scheduling.guided import Guide
 from shared.scheduling.market import market
 from shared.scheduling.nodeset import Nodes
-from shared.scheduling.opened import Offer, Opened
 from shared.scheduling.outset import finish
-from shared.scheduling.pack import Packing, Part
+from shared.scheduling.pack import Part
 from shared.scheduling.shelf import Mask, union
 from shared.scheduling.templates import Narrowed, Template
+from shared.scheduling.valued import Valued, valued
 from shared.scheduling.wanted import at_stage, possible
 
-EFFORT: Final = 1000
-"""The usual effort for advice, in a large cluster."""
-
-
-class Stand(msgspec.Struct, frozen=True, kw_only=True):
-    """What a node that stands was before it was touched."""
-
-    free: Vector
-    ports: int
-    attached: dict[str, set[str]]
-    pods: int
-
-
-class Frame(msgspec.Struct, kw_only=True, eq=False):
-    """What has to be known to undo a trial."""
-
-    sealed: Nodes
-    may_open: int
-    limits: dict[str, dict[str, int]]
-    refused: dict[int, Nodes]
-    ranks: dict[int, Nodes]
-    order: list[int]
-    at: list[int]
-    """Of opened nodes: their sites."""
-    opened: int
-    groups: dict[int, tuple[dict[str, int], list[int]]] = msgspec.field(default_factory=dict)
-    stands: dict[int, Stand] = msgspec.field(default_factory=dict)
-    opens: dict[int, Opened] = msgspec.field(default_factory=dict)
-    gone: dict[int, dict[str, Pod]] = msgspec.field(default_factory=dict)
-    """Nodes that were cleared, with the movable pods that were there."""
-    moves: list[tuple[Pod, int]] = msgspec.field(default_factory=list)
-    """In the order in which they were placed."""
+EFFORT: Final = 3000
+"""So many steps are spent on advice for the pods of one trial."""
 
 
 class Reach(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -72,7 +37,7 @@ class Reach(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """By label: nodes by its value; and the sites where that is not known."""
 
 
-class Ground(Packing, kw_only=True, eq=False):
+class Ground(Trials, kw_only=True, eq=False):
     """A packing of what runs, which can be tried out and put back."""
 
     numbers: dict[str, int] = msgspec.field(default_factory=dict)
@@ -81,39 +46,21 @@ class Ground(Packing, kw_only=True, eq=False):
     """By movable pod: place in the queue, and class."""
     everybody: Mapping[str, Pod] = msgspec.field(default_factory=dict)
     """The movable pods, by name."""
-    residents: dict[int, dict[str, Pod]] = msgspec.field(default_factory=dict)
-    """By node: the movable pods that are there now, by name."""
     fixtures: dict[int, list[tuple[int, ...]]] = msgspec.field(default_factory=dict)
     """By node: the groups in which pods count that go with it."""
     reaches: dict[int, Reach] = msgspec.field(default_factory=dict)
     """By wish: the nodes that stand and grant it."""
-    effort: int = EFFORT
-    """So many steps are spent on advice for the pods of one trial."""
-    may_open: int = 0
-    """So many more new nodes a trial may have."""
-    frames: list[Frame] = msgspec.field(default_factory=list)
-
-    def begin(self, *, may_open: int = 0) -> Frame:
-        """Begin a trial."""
-        nodes = self.nodes
-        self.trail.clear()
-        frame = Frame(
-            sealed=self.sealed,
-            may_open=self.may_open,
-            limits={name: dict(left) for name, left in self.limits.items()},
-            refused=dict(nodes.refused),
-            ranks=dict(nodes.ranks),
-            order=list(nodes.order),
-            at=nodes.at[len(self.standing) :],
-            opened=len(self.opened),
-        )
-        self.frames.append(frame)
-        self.may_open = may_open
-        return frame
+    frees: Mapping[int, tuple[str, Mapping[str, int]]] = msgspec.field(default_factory=dict)
+    """By node: its NodePool, and what that may have again of its limits once the node is cleared."""
+    valued: Valued | None = None
+    """What pods are worth for which advice is asked."""
 
     def clear(self, number: int) -> list[Pod]:
         """Take node *number* away; answer the movable pods that are homeless now."""
         frame = self.frames[-1]
+        if number in self.frees and not any(number in one.gone for one in self.frames):
+            pool, room = self.frees[number]
+            self.limits[pool] = {name: left + room.get(name, 0) for name, left in self.limits[pool].items()}
         before = self.residents.get(number, {})
         frame.gone.setdefault(number, before)
         self.residents[number] = {}
@@ -155,8 +102,8 @@ class Ground(Packing, kw_only=True, eq=False):
             waiting = left
         return self.house(waiting)
 
-    def house_advised(self, pods: Iterable[Pod], most: float = inf) -> list[PodClass]:
-        """Place *pods* where there is room, the others on new nodes as the market advises; answer those without.
+    def house_advised(self, pods: Iterable[Pod], most: float) -> list[PodClass]:
+        """Place *pods* where there is room, the others, which are valued, on new nodes as advised; answer who has none.
 
         Where the advice costs more than *most* USD per hour, none of these is placed.
         """
@@ -166,16 +113,26 @@ class Ground(Packing, kw_only=True, eq=False):
             stage = possible(self, one)
             one.pods = self.place_on_standing(at_stage(one, stage))
         some = [one for one in parts if one.pods]
-        if some:
-            known = market(self, some)
-            advice = advise(known, self.effort, most)[0]
-            if advice.price > most:
-                return some
+        known = self.valued
+        if not some or known is None:
+            return some
+        some = known.in_turn({self.kinds[one.pods[0].name][0]: one for one in some})
+        advice = known.advise(known.counts(self, some), EFFORT, most)
+        if advice.price <= most:
             guide = Guide(self)
-            guide.follow(some, known, advice)
-            some = finish(self, some).left
+            guide.follow(some, known.market, advice)
+            some = finish(self, [one for one in some if one.pods]).left
             guide.widen()
-        return some
+        return [one for one in some if one.pods]
+
+    def on(self, nodes: Iterable[str]) -> list[Pod]:
+        """Answer the movable pods that are on *nodes* now."""
+        return [pod for name in nodes for pod in self.residents[self.numbers[name]].values() if pod.name in self.kinds]
+
+    def value(self, pods: Iterable[Pod]) -> None:
+        """Value *pods*: some of them are to be placed as is advised, on trial."""
+        some = [(self.kinds[one.pods[0].name][0], one) for one in self.parts(pods)]
+        self.valued = valued(market(self, [one for _, one in some], everywhere=True), some) if some else None
 
     def open(self, template: Template, state: Narrowed, mask: Mask) -> int | None:
         """Open a node, if one more may be."""
@@ -201,38 +158,6 @@ class Ground(Packing, kw_only=True, eq=False):
             msgspec.structs.replace(one, pods=[pod for _, pod in sorted(placed, key=lambda pair: pair[0])])
             for one, placed in some
         ]
-
-    def undo(self) -> None:
-        """Let everything be as it was before the last frame."""
-        frame = self.frames.pop()
-        touched = self._close(frame)
-        self._restore_nodes(frame, touched)
-        for number, (counts, levels) in frame.groups.items():
-            group = self.topology.groups[number]
-            group.counts, group.levels = counts, levels
-            group.version += 1
-        self.residents.update(frame.gone)
-        for pod, number in frame.moves:
-            if number in self.residents:
-                self.residents[number].pop(pod.name, None)
-        self.sealed, self.may_open, self.limits = frame.sealed, frame.may_open, frame.limits
-
-    def keep(self) -> None:
-        """Let the last trial be part of the one around it, or of what is so."""
-        frame = self.frames.pop()
-        self.may_open = frame.may_open
-        if self.frames:
-            outer = self.frames[-1]
-            outer.groups = frame.groups | outer.groups
-            outer.stands = frame.stands | outer.stands
-            opens = {number: one for number, one in frame.opens.items() if number < outer.opened}
-            outer.opens = opens | outer.opens
-            outer.gone = frame.gone | outer.gone
-            outer.moves.extend(frame.moves)
-
-    def seal_opened(self) -> None:
-        """Let nodes that were opened so far take no more pods in any trial to come."""
-        self.sealed |= ((1 << len(self.opened)) - 1) << len(self.standing)
 
     def _granting(self, pods: PodClass, aim: Aim) -> Nodes:
         """Answer as a packing does; of nodes that stand it is known by wish, or by wish and domain."""
@@ -280,29 +205,6 @@ class Ground(Packing, kw_only=True, eq=False):
             self._save(counted)
             self.topology.record(counted, self.standing[number].place, -1)
 
-    def _save(self, groups: Iterable[int]) -> None:
-        saved = self.frames[-1].groups if self.frames else None
-        for number in groups if saved is not None else ():
-            if saved is not None and number not in saved:
-                group = self.topology.groups[number]
-                saved[number] = (dict(group.counts), list(group.levels))
-
-    def _settle(self, number: int, pods: PodClass, some: list[Pod]) -> None:
-        if self.frames:
-            self._note(number)
-        super()._settle(number, pods, some)
-        self._moved(number, some)
-
-    def _take(self, number: int, node: Opened, pods: PodClass, found: Offer, some: list[Pod]) -> None:
-        if self.frames:
-            frame, index = self.frames[-1], number - len(self.standing)
-            if index < frame.opened and index not in frame.opens:
-                frame.opens[index] = msgspec.structs.replace(
-                    node, ports=list(node.ports), pods=list(node.pods), waiting=list(node.waiting)
-                )
-        super()._take(number, node, pods, found, some)
-        self._moved(number, some[: found.count])
-
     def _able(self, pods: PodClass, aim: Aim) -> Nodes:
         return super()._able(pods, aim) & ~self.sealed
 
@@ -312,67 +214,3 @@ class Ground(Packing, kw_only=True, eq=False):
         count = super()._on_new(pods, aim, part)
         self.may_open -= bool(count)
         return count
-
-    def _moved(self, number: int, some: list[Pod]) -> None:
-        home = self.residents.setdefault(number, {})
-        for pod in some:
-            home[pod.name] = pod
-        if self.frames:
-            self.frames[-1].moves.extend((pod, number) for pod in some)
-
-    def _note(self, number: int) -> None:
-        stands = self.frames[-1].stands
-        if number not in stands:
-            node = self.standing[number]
-            stands[number] = Stand(
-                free=node.free,
-                ports=len(node.ports),
-                attached={driver: set(keys) for driver, keys in node.attached.items()} if node.attached else {},
-                pods=len(node.pods),
-            )
-
-    def _close(self, frame: Frame) -> Nodes:
-        """Close what was opened in *frame*; answer the opened nodes that it touched, as bits."""
-        nodes, base, touched = self.nodes, len(self.standing), 0
-        for index in range(len(self.opened)):
-            number = base + index
-            bit = 1 << number
-            nodes.members[nodes.at[number]] &= ~bit
-            if index < frame.opened:
-                nodes.at[number] = frame.at[index]
-                nodes.members[frame.at[index]] |= bit
-            if index >= frame.opened or index in frame.opens:
-                touched |= bit
-        for index, one in frame.opens.items():
-            self.opened[index] = one
-        for index in range(frame.opened, len(self.opened)):
-            self.residents.pop(base + index, None)
-        del nodes.hosts[base + frame.opened :], nodes.at[base + frame.opened :], self.opened[frame.opened :]
-        nodes.ranks, nodes.order = frame.ranks, frame.order
-        return touched
-
-    def _restore_nodes(self, frame: Frame, touched: Nodes) -> None:
-        nodes = self.nodes
-        for number, was in frame.stands.items():
-            node = self.standing[number]
-            node.free, node.attached = was.free, was.attached
-            del node.ports[was.ports :], node.pods[was.pods :]
-            touched |= 1 << number
-        for shape, bits in nodes.refused.items():
-            if bits & touched:
-                nodes.refused[shape] = (bits & ~touched) | (frame.refused.get(shape, 0) & touched)
-        self._forget(touched)
-
-    def _forget(self, touched: Nodes) -> None:
-        """Forget how little was left on the nodes *touched*: it will be seen again."""
-        nodes = self.nodes
-        for masks in nodes.scarce:
-            for level, bits in enumerate(masks):
-                if bits & touched:
-                    masks[level] = bits & ~touched
-        while touched:
-            bit = touched & -touched
-            touched ^= bit
-            number = bit.bit_length() - 1
-            nodes.levels.pop((0, number), None)
-            nodes.levels.pop((1, number), None)

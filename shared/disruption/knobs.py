@@ -5,6 +5,8 @@
     joiner.dev/budget-time-zone: Europe/Berlin              in which the schedules of its budgets are read
     joiner.dev/disruption-windows: "0 22 * * mon-fri 8h; 0 0 * * sat 48h"
                                                             only then; in the same time zone
+    joiner.dev/expiry-jitter-percent: "10"                  nodes born together expire one after the other
+    joiner.dev/image-soak: 24h                              one node runs a new image so long before the others follow
 
 What cannot be read allows nothing.
 """
@@ -20,12 +22,15 @@ from shared.disruption.cron import is_open
 from shared.model.labels import (
     BUDGET_TIME_ZONE,
     DISRUPTION_WINDOWS,
+    EXPIRY_JITTER,
+    IMAGE_SOAK,
     MINIMUM_SAVINGS_PERCENT,
     MINIMUM_SAVINGS_USD,
 )
 from shared.model.nodepools import NodePool
 from shared.model.objects import Pairs
 from shared.model.units import parse_duration
+from shared.scheduling.lifetimes import MOST, jitter_percent
 
 _FIELDS: Final = 5
 _MOST_PERCENT: Final = 100
@@ -46,6 +51,10 @@ class Knobs(msgspec.Struct, frozen=True, kw_only=True):
     zone: str = "UTC"
     windows: tuple[Window, ...] = ()
     """None at all: any time."""
+    image_soak: timedelta = timedelta()
+    """How long one node runs a new image before the others drift for it; nothing: they all do at once."""
+    expiry_jitter_percent: int = 0
+    """What `shared.scheduling.lifetimes` makes of it."""
     problems: tuple[str, ...] = ()
     """What could not be read, with the annotation's name."""
 
@@ -127,7 +136,23 @@ def _window(text: str) -> Window:
     return window
 
 
+def _soak(text: str) -> timedelta:
+    found = parse_duration(text)
+    if found < timedelta():
+        raise ValueError(f"{text!r} is less than nothing: write one like 24h")
+    return found
+
+
+def _jitter(text: str) -> int:
+    found = jitter_percent(text)
+    if not found and text not in ("0", "0%"):
+        raise ValueError(f"{text!r} is no part of a lifetime: write a number from 0 to {MOST}")
+    return found
+
+
 _READERS: Final = {
+    EXPIRY_JITTER: ("expiry_jitter_percent", _jitter),
+    IMAGE_SOAK: ("image_soak", _soak),
     MINIMUM_SAVINGS_USD: ("minimum_usd_per_hour", _amount),
     MINIMUM_SAVINGS_PERCENT: ("minimum_percent", _percent),
     BUDGET_TIME_ZONE: ("zone", _zone),

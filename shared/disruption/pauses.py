@@ -183,7 +183,7 @@ def _crowded(cluster: Cluster, standings: list[Standing]) -> Iterator[Pause]:
             f"{count} pods wait for a node for more than {LONG.seconds // 60} minutes, {before} did before nodes were "
             f"taken away: it goes on once they have one"
         )
-        yield Pause(why=why, holds_all=True)
+        yield Pause(why=why, holds_all=True, spares_repair=True)
 
 
 def _drifting(states: Iterable[StateNode]) -> dict[str, tuple[int, int]]:

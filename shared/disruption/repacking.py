@@ -14,24 +14,15 @@ from shared.scheduling.opened import Opened
 
 CHUNKS: Final = (25, 8, 2, 1)
 """So many nodes are repacked together, one size after the other."""
-REPACKED: Final = 3_000
-"""So many pods are repacked on trial in a sweep ..."""
-REPACKINGS: Final = 20
-"""... in so many sets."""
+REPACKED: Final = 20_000
+"""So many pods are repacked on trial in a sweep."""
 IN_VAIN: Final = 2
 """After so many sets of one size in vain, one after the other, the next size is tried."""
-SMALL: Final = 60
-CAREFUL: Final = 20_000
-"""So much effort is spent on advice where there are so few candidates ..."""
-MIDDLING: Final = 300
-FAIR: Final = 3_000
-"""... and so much where there are no more than so many."""
-MORE: Final = 3
-"""So many nodes more than there were may be bought."""
 PAYS: Final = 0.95
 """A repacking costs no more than this part of what was there: it moves many pods."""
 PAYS_FOR_MORE: Final = 0.8
 """The same, if there are no fewer nodes afterwards."""
+PARTS: Final = tuple(part / 20 for part in range(15, 0, -1))
 FEWEST: Final = 2
 """So many nodes are never replaced by fewer that are several."""
 
@@ -39,36 +30,33 @@ FEWEST: Final = 2
 class Repacking:
     """Looks for sets of nodes that cheaper ones do instead of."""
 
-    def __init__(self, hunt: Hunt, count: int) -> None:
-        """Look on the ground of *hunt*; the more candidates (*count*) there are, the less is spent on each set."""
-        self._hunt = hunt
-        if count <= MIDDLING:
-            hunt.ground.effort = CAREFUL if count <= SMALL else FAIR
+    def __init__(self, hunt: Hunt) -> None:
+        """Look on the ground of *hunt*."""
+        self._hunt, self._pods = hunt, REPACKED
+        self._tried: set[frozenset[str]] = set()
 
     def find(self, rest: Sequence[Candidate]) -> list[Draft]:
         """Answer sets of nodes that cheaper ones do instead of, several for several."""
-        found: list[Draft] = []
-        effort, tries = REPACKED, REPACKINGS
-        for size in CHUNKS:
-            in_vain = 0
-            for some in _chunks(
-                self._affordable(self._hunt.rest(rest)), size, mixed=not self._hunt.exchanges.spot_to_spot
-            ):
-                left = self._affordable(self._hunt.rest(some))
-                effort -= sum(len(one.reschedulable) for one in left)
-                if effort < 0 or tries <= 0 or self._hunt.is_over():
-                    return found
-                if not left or not self._may_be_bought(left):
-                    continue
-                tries -= 1
-                draft = self._repack(left)
+        ground = self._hunt.ground
+        ground.value(ground.on(one.name for one in self._affordable(rest)))
+        return [draft for size in CHUNKS for draft in self._of_size(size, rest)]
+
+    def _of_size(self, size: int, rest: Sequence[Candidate]) -> Iterator[Draft]:
+        in_vain, mixed = 0, not self._hunt.exchanges.spot_to_spot
+        for some in _chunks(self._affordable(self._hunt.rest(rest)), size, mixed=mixed):
+            left = self._affordable(self._hunt.rest(some))
+            self._pods -= sum(len(one.reschedulable) for one in left)
+            if in_vain == IN_VAIN or self._pods < 0 or self._hunt.is_over():
+                return
+            names = frozenset(one.name for one in left)
+            most = self._most(left) if left and names not in self._tried and self._may_be_bought(left) else 0.0
+            if most > 0:
+                self._tried.add(names)
+                draft = self._repack(left, most)
+                in_vain = 0 if draft is not None else in_vain + 1
                 if draft is not None:
-                    found.append(draft)
                     self._hunt.expect((draft,))
-                in_vain = in_vain + 1 if draft is None else 0
-                if in_vain == IN_VAIN:
-                    break
-        return found
+                    yield draft
 
     def _may_be_bought(self, some: Sequence[Candidate]) -> bool:
         return self._hunt.exchanges.spot_to_spot or any(one.capacity_type != SPOT for one in some)
@@ -87,12 +75,18 @@ class Repacking:
         self._hunt.rooms.release(found)
         return found
 
-    def _repack(self, targets: list[Candidate]) -> Draft | None:
+    def _most(self, targets: Sequence[Candidate]) -> float:
+        """Answer what part of their price the new nodes may cost for *targets* to go, in steps; 0: none is approved."""
+        price = price_of(targets)
+        steps = (PAYS if len(targets) > FEWEST else PAYS_FOR_MORE, *PARTS)
+        return next((part for part in steps if self._hunt.approve(targets, price * (1 - part)) is None), 0.0)
+
+    def _repack(self, targets: list[Candidate], most: float) -> Draft | None:
         ground, base = self._hunt.ground, self._hunt.base()
-        frame = ground.begin(may_open=len(targets) + MORE)
+        frame = ground.begin()
         pods = [pod for one in targets for pod in ground.clear(ground.numbers[one.name])]
+        ground.may_open = len(pods)
         price, agreed = price_of(targets), list[Exchange]()
-        most = PAYS if len(targets) > FEWEST else PAYS_FOR_MORE
         left = ground.house_advised(pods, most * price)
         opened = [node for node in ground.opened[base:] if node.pods]
         if len(opened) > 1 and not left:  # what one new node can do is found below, with more types to choose from

@@ -2,11 +2,15 @@
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
+from typing import Final
 
 from shared.disruption.budgets import UNLIMITED, Allowance, Tally, allowance, least, tallies
 from shared.disruption.candidates import Candidate, Field
-from shared.disruption.terms import Terms
+from shared.disruption.knobs import time_zone
+from shared.disruption.terms import BUDGETS, Terms
 from shared.model.nodepools import NodePool
+
+_BUSY: Final = "going or not Ready"
 
 
 class Rooms:
@@ -61,31 +65,30 @@ class Rooms:
             self._allowed[key] = allowance(pool, reason, total, self._field.now)
         return self._allowed[key]
 
-    def total(self, pool: NodePool) -> int:
-        """Answer how many nodes percentages are of."""
-        return self._tallies.get(pool.name, Tally()).total
-
     def why_none(self, pool: NodePool, reason: str) -> str:
         """Say what lets no more nodes of *pool* go for *reason*."""
         own = self.allowed(pool, reason)
         if own.problem:
             return f"NodePool {pool.name}: {own.problem}"
         if self._everywhere(reason).problem:
-            return f"the cluster's budgets: {self._everywhere(reason).problem}"
+            return self._everywhere(reason).problem
         going = self._tallies.get(pool.name, Tally()).disrupting + self._taken.get(pool.name, 0)
         if own.count - going <= 0:
-            return f"NodePool {pool.name} allows {own.count} nodes at a time for reason {reason}, {going} are going"
+            return f"NodePool {pool.name} allows {own.count} nodes at a time for reason {reason}, {going} are {_BUSY}"
         count, everyone = self._everywhere(reason).count, self._all.disrupting + sum(self._taken.values())
-        return f"the cluster allows {count} nodes at a time for reason {reason}, {everyone} are going"
+        return f"the cluster allows {count} nodes at a time for reason {reason}, {everyone} are {_BUSY}"
 
     def _room(self, reason: str) -> int:
         """Answer how many more nodes may go in all the cluster."""
         return self._everywhere(reason).count - self._all.disrupting - sum(self._taken.values())
 
     def _everywhere(self, reason: str) -> Allowance:
+        if self._terms.problem:
+            return Allowance(count=0, problem=self._terms.problem)
         if not self._terms.budgets:
             return Allowance(count=UNLIMITED)
         key = ("", reason)
         if key not in self._allowed:
-            self._allowed[key] = least(self._terms.budgets, reason, self._all.total, self._field.now)
+            zone = time_zone(self._terms.time_zone)
+            self._allowed[key] = least(self._terms.budgets, reason, self._all.total, self._field.now, zone, BUDGETS)
         return self._allowed[key]

@@ -6,38 +6,32 @@ are disjoint. Budgets are counted over all of them.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from types import MappingProxyType
 from typing import Final
 
 import msgspec
 
 from shared.disruption.balanced import Worthwhile
-from shared.disruption.candidates import Blocked, Candidate, Field, assess, field_of
+from shared.disruption.candidates import Blocked, Candidate
 from shared.disruption.consolidation import Search
 from shared.disruption.drafts import Draft, command_of, price_of
 from shared.disruption.drift import REASON as DRIFTED
 from shared.disruption.drift import Renewal, has_drifted, renew_static
-from shared.disruption.eligibility import kept_from_consolidation, kept_from_emptiness, refuses_pods
+from shared.disruption.eligibility import kept_from_consolidation, kept_from_emptiness
 from shared.disruption.exchange import Exchanges
-from shared.disruption.layout import Layout, lay_out
-from shared.disruption.rooms import Rooms
+from shared.disruption.layout import Layout
+from shared.disruption.scope import DEFAULT, NOWHERE, Scope, has_claim_drifted
 from shared.disruption.terms import EVERYTHING, Terms
 from shared.disruption.verdicts import Disrupted, Kept, Verdict
 from shared.model.cluster import Cluster
 from shared.model.commands import TARGETS_MAX, Command
-from shared.model.state import StateNode
 from shared.scheduling.costs import costs_by_pool
-from shared.scheduling.headroom import plan
 from shared.scheduling.placement import Options
-from shared.scheduling.results import units_of
 
 EMPTY: Final = "Empty"
 UNDERUTILIZED: Final = "Underutilized"
-DEFAULT: Final = Terms()
 FEW: Final = 300
 """So few candidates are looked at in two orders: which is better cannot be known beforehand."""
 ALIKE: Final = 1.001
-NOWHERE: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class Sweep(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,70 +68,6 @@ def sweep(
     scope = Scope(cluster, options, busy, homes, terms)
     sweeping = _Sweeping(scope, frozenset(paused), is_over or _never)
     return sweeping.run(cursor)
-
-
-class Scope:
-    """What methods decide on; one for a sweep, or for looking at one command again."""
-
-    def __init__(
-        self, cluster: Cluster, options: Options, busy: frozenset[str], homes: Mapping[str, str], terms: Terms
-    ) -> None:
-        """Index the snapshot, and plan where pods will be that wait or that leave nodes which are going."""
-        self.cluster, self.options, self.busy, self.terms = cluster, options, busy, terms
-        planned = plan(cluster, excluded=busy, options=options)
-        self.headroom = planned.holding()
-        engaged = {pod.name for pod in cluster.pods if pod.node_name in busy}
-        fits = {pod: fit.node for fit in planned.of_pods().existing for pod in fit.pods if pod not in engaged}
-        self.expected = {pod: node for pod, node in homes.items() if pod in engaged} | fits
-        self.field: Field = field_of(cluster, frozenset(self.expected.values()))
-        self.rooms = Rooms(self.field, terms, busy)
-
-    def assessed(self, *, eventual: bool = False) -> dict[str, Candidate | Blocked]:
-        """Answer, by name, what each node is that is not in a command."""
-        return {
-            one.name: assess(one, self.field, "eventual" if eventual else "graceful")
-            for one in self.field.states
-            if one.name not in self.busy
-        }
-
-    def lay_out(self, last: Iterable[Candidate], gone: Collection[str]) -> Layout:
-        """Lay out the ground without nodes *gone*: what stays is filled first, the *last* in their order last."""
-        places = {one.name: place for place, one in enumerate(reversed(list(last)), start=1)}
-        states = sorted(
-            self.field.states,
-            key=lambda one: (not one.is_initialized(), has_claim_drifted(one), places.get(one.name, 0), one.name),
-        )
-        layout = lay_out(self.cluster, states, {*self.busy, *gone}, self.expected, self.options)
-        self.close(layout, lambda state: not state.is_initialized())
-        return layout
-
-    def close(self, layout: Layout, when: Callable[[StateNode], bool]) -> None:
-        """Let nodes take no more pods for which *when* says so."""
-        ground = layout.ground
-        for state in self.field.states:
-            number = ground.numbers.get(state.name)
-            if number is not None and when(state):
-                ground.sealed |= 1 << number
-
-    def exchanges(self, layout: Layout) -> Exchanges:
-        """Answer who judges exchanges."""
-        return Exchanges(
-            layout.axes,
-            units_of(layout.ground, self.cluster),
-            spot_to_spot=self.terms.spot_to_spot,
-            most_types=self.options.max_instance_types,
-            taken=frozenset(claim.name for claim in self.cluster.node_claims),
-        )
-
-    def quiet(self, layout: Layout) -> None:
-        """Leave pods alone that have just come to their nodes, as consolidation has to."""
-        self.close(layout, lambda state: refuses_pods(state, self.field))
-
-
-def has_claim_drifted(state: StateNode) -> bool:
-    """Whether what is put there would have to move again soon."""
-    claim = state.claim
-    return claim is not None and any(one.type == DRIFTED and one.status == "True" for one in claim.conditions)
 
 
 class _Sweeping:
@@ -234,28 +164,28 @@ class _Sweeping:
     def _consolidate(self, eligible: list[Candidate], candidates: Mapping[str, Candidate], cursor: str) -> str:
         if not eligible:
             return ""
-        worthwhile = Worthwhile(self._scope.field, candidates)
-        search, drafts = self._searched(eligible, cursor, worthwhile)
-        if self._ground is None and len(eligible) <= FEW and not search.is_settled and not self._is_over():
+        worthwhile = Worthwhile(self._scope.field, candidates, self._scope.terms.overlap)
+        search, drafts = self._deleted(eligible, cursor, worthwhile)
+        if drafts and self._ground is None and len(eligible) <= FEW and not self._is_over():
             others = sorted(eligible, key=_order)
-            other, found = self._searched(others, cursor, worthwhile)
+            other, found = self._deleted(others, cursor, worthwhile)
             if _saved(found) > ALIKE * _saved(drafts):
-                search, drafts = other, found
-        self._add(drafts)
+                search, drafts, eligible = other, found, others
+        self._add([*drafts, *search.exchange(_from(cursor, eligible))])
         self._verdicts |= search.kept
         for one in search.over_budget:
             self._verdicts[one.name] = self._over_budget(one, UNDERUTILIZED)
         return next(iter(search.unreached), "")
 
-    def _searched(self, eligible: list[Candidate], cursor: str, worthwhile: Worthwhile) -> tuple[Search, list[Draft]]:
-        """Look for what may go of *eligible*, in that order, on the ground that there is or on one of its own."""
+    def _deleted(self, eligible: list[Candidate], cursor: str, worthwhile: Worthwhile) -> tuple[Search, list[Draft]]:
+        """Look for what may just go of *eligible*, in that order, on the ground that there is or on one of its own."""
         scope = self._scope
         layout, exchanges = self._ground or self._new_ground(eligible)
         scope.quiet(layout)
         extras = costs_by_pool(scope.cluster, scope.options)
         judges = (exchanges, scope.rooms.fork(), worthwhile.refusal)
         search = Search(layout, judges, extras, self._is_over)
-        return search, search.find(_from(cursor, eligible))
+        return search, search.delete(_from(cursor, eligible))
 
     def _pause(self, one: Candidate, reason: str) -> Kept | None:
         if not self._paused & {reason, f"{one.pool.name}/{reason}", EVERYTHING}:

@@ -6,7 +6,7 @@ from shared.disruption.candidates import Blocked, Candidate, assess
 from shared.disruption.drift import has_drifted
 from shared.disruption.eligibility import kept_from_consolidation, kept_from_emptiness
 from shared.disruption.ground import Ground
-from shared.disruption.sweep import DEFAULT, NOWHERE, Scope
+from shared.disruption.scope import DEFAULT, NOWHERE, Scope
 from shared.disruption.terms import Terms
 from shared.disruption.verdicts import Kept
 from shared.model.cluster import Cluster

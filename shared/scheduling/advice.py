@@ -1,7 +1,6 @@
 """What to buy: several ways of filling nodes are tried, the best is mended."""
 
 from collections import Counter
-from math import inf
 from typing import Final
 
 import msgspec
@@ -42,11 +41,10 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
     price: float = 0.0
 
 
-def advise(market: Market, effort: int = STEPS, most: float = inf) -> tuple[Advice, ...]:
+def advise(market: Market, effort: int = STEPS) -> tuple[Advice, ...]:
     """Answer nodes for all items, as far as rows are open to them: plans, the cheapest first, at least one.
 
     About *effort* steps are spent. Plans that are a little dearer may do better by pods that no advice is given for.
-    Where even fluid pods would cost more than *most* USD per hour, nothing is bought: the price alone is answered.
     """
     if not any(market.open_to):
         return (Advice(),)
@@ -54,8 +52,6 @@ def advise(market: Market, effort: int = STEPS, most: float = inf) -> tuple[Advi
     effort = min(effort, PER_POD * sum(counts))
     appraiser = Appraiser(market, effort)
     known = appraiser.worth(counts)
-    if known.total > most:
-        return (Advice(bound=known.total, price=known.total),)
     plans: list[Mender] = []
     raw: list[Advice] = []
     left = effort - appraiser.steps
@@ -79,8 +75,9 @@ def advise(market: Market, effort: int = STEPS, most: float = inf) -> tuple[Advi
 
 
 def _advice(plan: Mender, known: Worth) -> Advice:
-    return Advice(bought=_counted(plan.nodes), bound=known.total, price=plan.price)
+    return Advice(bought=counted(plan.nodes), bound=known.total, price=plan.price)
 
 
-def _counted(nodes: list[Pattern]) -> tuple[Bought, ...]:
+def counted(nodes: list[Pattern]) -> tuple[Bought, ...]:
+    """Answer equal *nodes* once each, with how many they are."""
     return tuple(Bought(pattern=node, count=count) for node, count in Counter(nodes).items())

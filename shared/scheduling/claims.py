@@ -27,6 +27,7 @@ from shared.model.pods import Pod
 from shared.model.requirements import Requirement, Requirements, written
 from shared.scheduling.hashes import node_pool_hash
 from shared.scheduling.homes import marks_of, marks_text, pod_mark
+from shared.scheduling.lifetimes import expire_after
 from shared.scheduling.placement import NewNode, Placement
 from shared.scheduling.templates import template_labels
 
@@ -56,7 +57,7 @@ def claim_for(new_node: NewNode, pool: NodePool, cluster: Cluster) -> NodeClaim:
         requests=new_node.requests,
         taints=pool.taints,
         startup_taints=pool.startup_taints,
-        expire_after=pool.expire_after,
+        expire_after=expire_after(pool, new_node.name),
         termination_grace_period=pool.termination_grace_period,
     )
 

@@ -16,7 +16,7 @@ from shared.model.objects import Pairs, condition
 from shared.model.pods import Pod
 from shared.model.state import StateNode, state_nodes
 from shared.model.units import instant_text, parse_instant
-from shared.scheduling.homes import homes_of, marks_of, marks_text, pod_mark
+from shared.scheduling.homes import heirs_of, homes_of, marks_of, marks_text, pod_mark
 from shared.scheduling.placement import Fit, NewNode, Placement
 from shared.scheduling.solve import claims
 
@@ -36,7 +36,9 @@ def decide(cluster: Cluster, placement: Placement) -> tuple[Action, ...]:
     """Answer the actions: claims first, then nominations and what pods are told, then when to look again."""
     pods = {pod.name: pod for pod in cluster.pods}
     states = {state.name: state for state in state_nodes(cluster)}
-    homes = homes_of(states.values(), cluster.taken_at)
+    made_for = homes_of(states.values(), cluster.taken_at)
+    heirs = heirs_of(made_for, cluster.pods)
+    homes = made_for | {mark: made_for[late] for mark, late in heirs.items()}
     patience = SETTLES_IN_A_BURST if any(map(_is_to_open, states.values())) else SETTLES
     last = cluster.taken_at - patience
     settling = frozenset(name for name, pod in pods.items() if _is_settling(pod, homes, last))
@@ -48,8 +50,8 @@ def decide(cluster: Cluster, placement: Placement) -> tuple[Action, ...]:
         node = nodes[claim.name]
         actions.append(CreateNodeClaim(claim=claim, pods=node.pods, why=_why(node)))
     for fit in placement.existing:
-        actions.extend(_nominations(states[fit.node], fit, cluster))
-    actions.extend(_farewells(placement, states, homes))
+        actions.extend(_nominations(states[fit.node], fit, cluster, heirs))
+    actions.extend(_farewells(placement, states, homes, heirs))
     actions.extend(islice(_events(cluster, placement, pods, states), MOST_EVENTS))
     actions.extend(_resolution(cluster))
     if placement.goes_on_at:
@@ -96,11 +98,11 @@ def _why(node: NewNode) -> str:
     return f"{len(node.pods)} pods fit no node; cheapest of {len(node.instance_types)} types that hold them: {which}"
 
 
-def _nominations(state: StateNode, fit: Fit, cluster: Cluster) -> Iterator[Action]:
+def _nominations(state: StateNode, fit: Fit, cluster: Cluster, heirs: Mapping[str, str]) -> Iterator[Action]:
     """Protect the node, unless it is protected for another half of the time anyway; let its claim know its pods."""
     if state.claim is None:
         return
-    marks = _new_marks(state, fit)
+    marks = _new_marks(state, fit, heirs)
     until = ((NOMINATED_UNTIL, instant_text(cluster.taken_at + NOMINATED_FOR)),)
     is_due = _left(state.meta.annotation(NOMINATED_UNTIL), cluster) <= NOMINATED_FOR / 2
     if state.is_registered():
@@ -113,15 +115,15 @@ def _nominations(state: StateNode, fit: Fit, cluster: Cluster) -> Iterator[Actio
 
 
 def _farewells(
-    placement: Placement, states: Mapping[str, StateNode], homes: Mapping[str, StateNode]
+    placement: Placement, states: Mapping[str, StateNode], homes: Mapping[str, StateNode], heirs: Mapping[str, str]
 ) -> Iterator[Action]:
     """Let a claim that has no room for a pod of its own forget it, where another has."""
     left: dict[str, tuple[NodeClaim, set[str]]] = {}
     for fit in placement.existing:
-        for mark in map(pod_mark, fit.pods if _new_marks(states[fit.node], fit) else ()):
+        for mark in map(pod_mark, fit.pods if _new_marks(states[fit.node], fit, heirs) else ()):
             home = homes.get(mark)
             if home is not None and home.claim is not None and home.name != fit.node:
-                left.setdefault(home.name, (home.claim, set()))[1].add(mark)
+                left.setdefault(home.name, (home.claim, set()))[1].add(heirs.get(mark, mark))
     for _, (claim, marks) in sorted(left.items(), key=lambda item: item[0]):
         yield _annotated("NodeClaim", claim.name, ((NOMINATED_PODS, marks_text(marks_of(claim) - marks)),))
 
@@ -130,12 +132,16 @@ def _annotated(kind: Kind, name: str, annotations: Pairs) -> PatchMetadata:
     return PatchMetadata(kind=kind, name=name, annotations=annotations, why="pods are expected there")
 
 
-def _new_marks(state: StateNode, fit: Fit) -> Pairs:
-    """Answer the annotation that makes the node the home of its pods, () if it is, or if it is in use already."""
+def _new_marks(state: StateNode, fit: Fit, heirs: Mapping[str, str]) -> Pairs:
+    """Answer the annotation that makes the node the home of its pods, () if it is, or if it is in use already.
+
+    *heirs* stand there instead of those whose place they take.
+    """
     if state.claim is None or state.is_initialized():
         return ()
     known = _known(state)
-    marks = known | {pod_mark(name) for name in fit.pods}
+    new = {pod_mark(name) for name in fit.pods}
+    marks = known - {heirs[mark] for mark in new if mark in heirs} | new
     return ((NOMINATED_PODS, marks_text(marks)),) if marks != known else ()
 
 

@@ -1,11 +1,17 @@
 """Homes: which node on its way was planned for which pod, and which pods already hold a hint to theirs.
 
-A claim remembers its pods by marks. A hint is `status.nominatedNodeName`, as kube-scheduler knows it: a pod that has
-one waits like any other, but its room is kept from pods of its own priority and below.
+A claim remembers its pods by marks. A pod that is evicted comes back by another name; but a ReplicaSet and a Job call
+all their pods by their own name and five random letters, so half of a mark says of what kin a pod is: whoever waits and
+has no home of its own inherits that of one of its kin that is there no more.
+
+A hint is `status.nominatedNodeName`, as kube-scheduler knows it: a pod that has one waits like any other, but its room
+is kept from pods of its own priority and below.
 """
 
+import re
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from hashlib import sha256
 from typing import Final
 
@@ -14,15 +20,31 @@ import msgspec
 from shared.model.cluster import Cluster
 from shared.model.labels import NOMINATED_PODS
 from shared.model.nodes import NodeClaim
+from shared.model.objects import condition
 from shared.model.pods import Pod
 from shared.model.state import StateNode, state_nodes
 
 NEVER: Final = datetime.min.replace(tzinfo=UTC)
+OPENED: Final = timedelta(minutes=5)
+"""So long after it was initialized a node expects those whose predecessors it was made for: drains take their time."""
+HALF: Final = 8
+GENERATED: Final = re.compile(r"-[bcdfghjklmnpqrstvwxz2456789]{5}$")
+"""What Kubernetes appends to the name of whoever makes a pod."""
 
 
+@lru_cache(maxsize=1 << 15)
 def pod_mark(name: str) -> str:
-    """Answer the few characters by which a claim remembers the pod *name* (``shop/cart``)."""
-    return sha256(name.encode()).hexdigest()[:10]
+    """Answer the few characters by which a claim remembers the pod *name* (``shop/cart``): half for its kin."""
+    return _digest(GENERATED.sub("", name)) + _digest(name)
+
+
+def kin_of(mark: str) -> str:
+    """Answer the half of *mark* that all pods have which one ReplicaSet or Job made."""
+    return mark[:HALF]
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode()).hexdigest()[:HALF]
 
 
 def marks_of(claim: NodeClaim) -> frozenset[str]:
@@ -36,17 +58,44 @@ def marks_text(marks: Iterable[str]) -> str:
     return ",".join(sorted(marks))
 
 
-def homes_of(states: Iterable[StateNode], now: datetime) -> Mapping[str, StateNode]:
+def homes_of(states: Iterable[StateNode], now: datetime, pods: Iterable[Pod] = ()) -> dict[str, StateNode]:
     """Answer, by mark, the node that is expected to take the pod; the claim that was made last, if it has several.
 
-    A node expects its pods until it is in use and has had time to be bound to.
+    A node expects its pods until it is in use and has had time to be bound to; then heirs among *pods*, of which all
+    that there are have to be named.
     """
     found: dict[str, StateNode] = {}
-    expecting = (state for state in states if not state.is_initialized() or state.is_nominated(now))
-    for state in sorted(expecting, key=_age):
+    for state in sorted((one for one in states if expects(one, now)), key=_age):
         if state.claim is not None and not state.is_marked():
             found |= dict.fromkeys(marks_of(state.claim), state)
-    return found
+    return found | {mark: found[late] for mark, late in heirs_of(found, pods).items()}
+
+
+def expects(state: StateNode, now: datetime) -> bool:
+    """Whether pods that *state* was made for may still come; a nomination is no reason, as it is what comes of this."""
+    initialized = condition(state.claim.conditions, "Initialized") if state.claim is not None else None
+    since = initialized.since if initialized is not None else None
+    return not state.is_initialized() or (since is not None and now - since < OPENED)
+
+
+def heirs_of(marks: Iterable[str], pods: Iterable[Pod]) -> Mapping[str, str]:
+    """Answer, by the mark of a pod that waits and has none of *marks*, the one that it inherits: its pod is no more.
+
+    Each is inherited once. What was made by hand has no kin, and what has a fixed name is its own heir.
+    """
+    left = frozenset(marks)
+    if not left:
+        return {}
+    there = {pod_mark(pod.name): pod for pod in pods if pod.is_active()}
+    vacant: dict[str, list[str]] = {}
+    for mark in sorted(left - there.keys(), reverse=True):
+        vacant.setdefault(kin_of(mark), []).append(mark)
+    heirs = (mark for mark, pod in sorted(there.items(), key=lambda item: item[0]) if _may_inherit(pod))
+    return {mark: vacant[kin_of(mark)].pop() for mark in heirs if mark not in left and vacant.get(kin_of(mark))}
+
+
+def _may_inherit(pod: Pod) -> bool:
+    return not pod.node_name and bool(pod.meta.owners)
 
 
 def awaited(cluster: Cluster) -> Mapping[str, str]:
@@ -87,10 +136,16 @@ def hints_of(cluster: Cluster) -> Hints:
     states = [state for state in state_nodes(cluster) if state.node is not None and not state.is_marked()]
     living = {state.node.name: state.claim for state in states if state.node is not None and state.node.name in names}
     marks = {name: marks_of(claim) for name, claim in living.items() if claim is not None}
+    kins = {
+        state.node.name: frozenset(map(kin_of, marks.get(state.node.name, ())))
+        for state in states
+        if state.node is not None and state.node.name in living and expects(state, cluster.taken_at)
+    }
     ours = {
         pod.name: pod.nominated_node_name
         for pod in hinted
         if pod_mark(pod.name) in marks.get(pod.nominated_node_name, ())
+        or kin_of(pod_mark(pod.name)) in kins.get(pod.nominated_node_name, ())
     }
     return Hints(ours=ours, stale=frozenset(pod.name for pod in hinted if pod.nominated_node_name not in living))
 

@@ -28,13 +28,17 @@ class Market(msgspec.Struct, kw_only=True, eq=False):
     """By row: the items that may be there."""
 
 
-def market(packing: Packing, classes: Iterable[PodClass], closed: frozenset[int] = frozenset()) -> Market:
+def market(
+    packing: Packing, classes: Iterable[PodClass], closed: frozenset[int] = frozenset(), *, everywhere: bool = False
+) -> Market:
     """Answer the market for those of *classes* of which enough is known; *closed*: templates without a part in it.
 
-    Types that a NodePool's limits leave no room for are not on offer.
+    Types that a NodePool's limits leave no room for are not on offer. *everywhere*: for some pods in each zone.
     """
     masks = [packing.within_limits(one, one.start.mask) for one in packing.templates]
-    found = wanted(packing, classes, closed | {number for number, mask in enumerate(masks) if not mask})
+    found = wanted(
+        packing, classes, closed | {number for number, mask in enumerate(masks) if not mask}, everywhere=everywhere
+    )
     scale = scale_of(found)
     for item in found:
         item.scaled = scaled_by(item.pods.need, scale)

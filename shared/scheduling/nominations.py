@@ -50,7 +50,7 @@ def reservations(cluster: Cluster, most: int = MOST) -> Reservations:
     states = state_nodes(cluster)
     hints = hints_of(cluster)
     waiting = [pod for pod in cluster.pods if pod.is_provisionable() or hints.has(pod)]
-    at_home = _at_home(waiting, homes_of(states, cluster.taken_at))
+    at_home = _at_home(waiting, homes_of(states, cluster.taken_at, cluster.pods))
     if len(at_home) <= 1 or _are_alike(waiting):
         return Reservations()
     given: list[NominatePod] = []

@@ -46,12 +46,15 @@ class Item(msgspec.Struct, kw_only=True, eq=False):
         return max(self.scaled[0] + self.scaled[1], _SLIVER)
 
 
-def wanted(packing: Packing, classes: Iterable[PodClass], closed: frozenset[int] = frozenset()) -> list[Item]:
+def wanted(
+    packing: Packing, classes: Iterable[PodClass], closed: frozenset[int] = frozenset(), *, everywhere: bool = False
+) -> list[Item]:
     """Answer what is wanted by those of *classes* of which enough is known, not scaled yet.
 
-    *closed*: numbers of templates that make no nodes any more.
+    *closed*: numbers of templates that make no nodes any more. *everywhere*: where zones are shared, at least one pod
+    in each, whoever is there already.
     """
-    demand = _Demand(packing, closed)
+    demand = _Demand(packing, closed, int(everywhere))
     classes = (at_stage(one, possible(packing, one)) for one in classes)
     return [item for number, one in enumerate(classes) if one.pods for item in demand.items(number, one)]
 
@@ -99,8 +102,8 @@ def _where(packing: Packing, pods: PodClass, closed: frozenset[int]) -> Where:
 class _Demand:
     """Makes items of classes, one after the other: what was shared out to zones counts for those that follow."""
 
-    def __init__(self, packing: Packing, closed: frozenset[int]) -> None:
-        self._packing, self._closed = packing, closed
+    def __init__(self, packing: Packing, closed: frozenset[int], least: int) -> None:
+        self._packing, self._closed, self._least = packing, closed, least
         groups = enumerate(packing.topology.groups)
         self._shared_out = {
             number: dict(group.counts)
@@ -144,7 +147,7 @@ class _Demand:
             for zone, count in share.items():
                 other[zone] = other.get(zone, 0) + count
         for zone, count in share.items():
-            if count:
+            if count := max(count, self._least):
                 yield self._item(number, pods, zone, count, host, open_[zone])
 
     def _counting(self, pods: PodClass, zonal: int) -> Iterator[dict[str, int]]:

@@ -294,7 +294,7 @@ class _Search:
         by_lump = self.by_lump(worths)
         for tank in self._tanks:
             tank.fill(by_lump)
-        most = max(1.0, *(tank.ratio for tank in self._tanks))
+        most = max((1.0, *(tank.ratio for tank in self._tanks)))
         bound = sum(map(mul, worths, self._amounts)) / most
         if bound > self.bound:
             self.best, self.bound = [one / most for one in worths], bound

@@ -25,7 +25,7 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     ideal_usd_per_hour: float
     """All pods placed anew by our own solver, hour by hour."""
     bound_usd_per_hour: float
-    """What no fleet can cost less than, every six hours."""
+    """What no fleet can cost less than, every day."""
     over_ideal_percent: float
     """Ours at the same instants, above it."""
     over_bound_percent: float
@@ -92,7 +92,7 @@ def lines(one: Figures) -> Iterable[str]:
         ("$/h with consolidation", f"{one.mean_usd_per_hour:.3f}"),
         ("$/h without", f"{one.without_usd_per_hour:.3f} (consolidation saves {one.saved_percent:.1f} %)"),
         ("$/h of an ideal repacking, hourly", f"{one.ideal_usd_per_hour:.3f} (ours is {above:.1f} % above it)"),
-        ("$/h that nothing can beat, every six hours", f"{one.bound_usd_per_hour:.3f} (ours is {over:.1f} % above it)"),
+        ("$/h that nothing can beat, every day", f"{one.bound_usd_per_hour:.3f} (ours is {over:.1f} % above it)"),
         *(
             (f"evictions per pod and day: {WORDS.get(reason, reason)}", f"{count:.2f}")
             for reason, count in one.evictions_per_pod_day.items()

@@ -18,8 +18,8 @@ from sim.weeks.world import Ideal, WeekWorld
 WARM_UP: Final = timedelta(minutes=10)
 SAMPLE_EVERY: Final = timedelta(minutes=5)
 IDEAL_EVERY: Final = timedelta(hours=1)
-BOUND_EVERY: Final = 6
-"""Of so many of these one has a lower bound, too: it takes seconds."""
+BOUND_EVERY: Final = 24
+"""Of so many of these one has a lower bound, too: it takes half a minute for some fifty pods."""
 
 
 class Sample(msgspec.Struct, frozen=True, kw_only=True):

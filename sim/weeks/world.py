@@ -5,11 +5,11 @@ from typing import Final
 
 import msgspec
 
-from shared.cycle import options
 from shared.model.cluster import Cluster
 from shared.scheduling.headroom import plan
 from shared.snapshot.features import survey
 from shared.snapshot.take import PLANNING
+from shared.wishes import options
 from sim.bound.program import lower_bound
 from sim.embedded import Embedded
 from sim.lambdas.template import synthesised

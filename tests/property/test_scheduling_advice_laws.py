@@ -153,13 +153,3 @@ def test_without_effort_there_is_one_way_and_no_more() -> None:
 def test_where_nothing_can_be_bought_nothing_is_advised() -> None:
     market = made([((64_000, 1 << 30, 1), 3, 0)])
     assert advise(market) == (Advice(),)
-
-
-@given(WANTED)
-def test_where_even_fluid_pods_cost_too_much_nothing_is_bought(wanted: list[tuple[tuple[int, ...], int, int]]) -> None:
-    market = made(wanted)
-    best = advise(market)[0]
-    assert advise(market, most=best.bound) == advise(market)
-    [none] = advise(market, most=best.bound / 2)
-    assert none.bought == ()
-    assert none.price > best.bound / 2

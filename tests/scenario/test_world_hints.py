@@ -1,10 +1,11 @@
 """What was planned together stays together, whatever kube-scheduler likes better."""
 
 from collections import Counter
+from collections.abc import Iterable
 
 import pytest
 
-from shared.model.action import CreateNodeClaim, NominatePod, RegisterNode
+from shared.model.action import CreateNodeClaim, EvictPod, NominatePod, RegisterNode
 from shared.ports import World as Ports
 from sim.faults import Call
 from tests.scenario.kill_sites import Killer
@@ -102,3 +103,32 @@ def test_what_is_paid_in_the_end_is_what_was_planned_first(
     again = [pod for pod, times in Counter(planned(world)).items() if times > 1]
     assert len(again) <= total / 100
     assert 0 < world.cloud.hourly_cost() <= MOST * promised.usd_per_hour
+
+
+def test_pods_that_had_to_leave_early_come_to_the_nodes_that_were_planned_for_them() -> None:
+    """Nothing can be launched until the pods are evicted: those that come instead have other names."""
+    world = World(node_class(), pool(capacity=("spot",), after="Never"))
+    world.apply([deployment(16, "small", cpu="700m"), deployment(12, "large", cpu="1500m")])
+    world.settled(28)
+    world.seconds(90)
+    before = {pod["metadata"]["name"] for pod in world.live.pods("default")}
+    world.entries.clear()
+    with world.down("ec2.create_fleet"):
+        for one in world.living():
+            world.cloud.interrupt_spot(one.instance_id)
+        world.until(lambda: len(world.done(EvictPod)) > 1, 120)
+        world.seconds(20)
+    world.settled(28, within=600)
+    fresh = {pod["metadata"]["name"] for pod in world.live.pods("default")} - before
+    assert fresh
+    assert not fresh & {name.partition("/")[2] for name in planned(world)}
+    names = {claim["metadata"]["name"]: claim["status"]["nodeName"] for claim in world.claims()}
+    wanted = {names[action.claim.name]: _sizes(action.pods) for action in world.done(CreateNodeClaim)}
+    homes: dict[str, list[str]] = {}
+    for pod in world.running():
+        homes.setdefault(pod["spec"]["nodeName"], []).append(f"default/{pod['metadata']['name']}")
+    assert {node: _sizes(there) for node, there in homes.items()} == wanted
+
+
+def _sizes(pods: Iterable[str]) -> Counter[str]:
+    return Counter(name.partition("/")[2].partition("-")[0] for name in pods)

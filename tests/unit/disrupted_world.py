@@ -17,6 +17,7 @@ from shared.model.objects import Meta
 from shared.model.state import pod_digest
 from shared.model.units import instant_text
 from shared.ports import World
+from sim.faults import Tap
 from tests.unit.actions_world import Outside
 
 CLAIMS: Final = "nodeclaims.karpenter.sh"
@@ -28,15 +29,22 @@ Json = dict[str, Any]
 class Idle(Outside):
     """So many empty nodes of one NodePool, all of which might go."""
 
-    def __init__(self, *names: str, budget: str = "1", **pool: Any) -> None:
-        """Make machines of *names*; *pool* adds to the NodePool's spec.disruption."""
+    def __init__(self, *names: str, budget: str = "1", together: str = "", **pool: Any) -> None:
+        """Make machines of *names*; *pool* adds to spec.disruption of theirs, *together* are the cluster's budgets."""
         super().__init__()
+        self.together = together
         reference = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}
         disruption = {"consolidationPolicy": "WhenEmpty", "consolidateAfter": "0s", "budgets": [{"nodes": budget}]}
         spec = {"template": {"spec": {"nodeClassRef": reference, "requirements": []}}}
         self.api.create(POOLS, {"metadata": {"name": "default"}, "spec": spec | {"disruption": disruption | pool}})
         for name in names:
             self.machine(name)
+
+    def world(self, name: str = "one", *, mode: str = "active", tap: Tap | None = None) -> World:
+        """Answer the world of the invocation *name*."""
+        world = super().world(name, mode=mode, tap=tap)
+        settings = msgspec.structs.replace(world.settings, disruption_budgets=self.together)
+        return msgspec.structs.replace(world, settings=settings)
 
     def machine(self, name: str, *, drifted: bool = False) -> None:
         """Make a claim and its Node, fit for use."""

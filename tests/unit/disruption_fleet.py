@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping
 from msgspec.structs import replace
 
 from shared.disruption.candidates import Blocked
-from shared.disruption.sweep import DEFAULT, Sweep, sweep
+from shared.disruption.scope import DEFAULT
+from shared.disruption.sweep import Sweep, sweep
 from shared.disruption.terms import Terms
 from shared.model.cluster import Cluster
 from shared.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODECLASS, NODEPOOL, ZONE

@@ -1,4 +1,4 @@
-"""`joiner consolidate`."""
+"""`joiner consolidate`: what is decided, as a document."""
 
 import json
 from pathlib import Path
@@ -7,84 +7,14 @@ from typing import Any
 import pytest
 
 from cli.main import main
+from tests.unit.fleet_files import POOL, claim, machine, pod, small, written
 
 Out = pytest.CaptureFixture[str]
-CPUS = (2, 4, 8, 16)
-NODECLASS = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}
-STAGES = ("Launched", "Registered", "Initialized", "Consolidatable")
-
-
-def kind(cpu: int) -> dict[str, Any]:
-    return {
-        "name": f"m.{cpu:02d}",
-        "labels": {"kubernetes.io/arch": ["amd64"], "kubernetes.io/os": ["linux"]},
-        "capacity": {"cpu": str(cpu), "memory": f"{4 * cpu}Gi", "pods": "110"},
-        "overhead": {},
-        "offerings": [{"zone": "a", "capacityType": "on-demand", "price": 0.05 * cpu, "available": True}],
-    }
-
-
-def machine(name: str, cpu: int, **annotations: str) -> list[dict[str, Any]]:
-    labels = {
-        "karpenter.sh/nodepool": "default",
-        "karpenter.sh/registered": "true",
-        "karpenter.sh/initialized": "true",
-        "node.kubernetes.io/instance-type": f"m.{cpu:02d}",
-        "karpenter.sh/capacity-type": "on-demand",
-        "topology.kubernetes.io/zone": "a",
-        "kubernetes.io/arch": "amd64",
-        "kubernetes.io/os": "linux",
-    }
-    room = {"cpu": str(cpu), "memory": f"{4 * cpu}Gi", "pods": "110"}
-    status = {"capacity": room, "allocatable": room, "conditions": [{"type": "Ready", "status": "True"}]}
-    notes = {key.replace("__", "/").replace("_", "-"): value for key, value in annotations.items()}
-    meta = {"name": name, "labels": labels, "annotations": notes}
-    return [
-        {"apiVersion": "v1", "kind": "Node", "metadata": meta, "spec": {"providerID": f"x/{name}"}, "status": status}
-    ]
-
-
-def pod(name: str, node: str, cpu: str) -> dict[str, Any]:
-    containers = [{"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}]
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": "shop", "labels": {"app": name}},
-        "spec": {"nodeName": node, "containers": containers},
-        "status": {"phase": "Running"},
-    }
-
-
-POOL = {
-    "apiVersion": "karpenter.sh/v1",
-    "kind": "NodePool",
-    "metadata": {"name": "default"},
-    "spec": {
-        "template": {"spec": {"nodeClassRef": NODECLASS, "requirements": []}},
-        "disruption": {"consolidateAfter": "0s", "budgets": [{"nodes": "100%"}]},
-    },
-}
 
 
 @pytest.fixture(name="files")
 def _files(tmp_path: Path) -> list[str]:
-    held = {"karpenter.sh__do_not_disrupt": "true"}
-    objects = [
-        POOL,
-        *machine("empty", 8),
-        *machine("large", 16),
-        *machine("half", 4),
-        *machine("full", 4),
-        *machine("held", 2, **held),
-        pod("one", "large", "6"),
-        pod("two", "half", "500m"),
-        pod("three", "full", "3"),
-        pod("four", "held", "1900m"),
-    ]
-    (tmp_path / "cluster.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
-    catalogue = {"region": "nowhere", "instanceTypes": [kind(cpu) for cpu in CPUS]}
-    (tmp_path / "catalogue.json").write_text(json.dumps(catalogue))
-    return ["-f", str(tmp_path / "cluster.json"), "--instance-types", str(tmp_path / "catalogue.json")]
+    return small(tmp_path)
 
 
 def told(files: list[str], capsys: Out, *more: str) -> dict[str, Any]:
@@ -146,62 +76,9 @@ def test_the_same_input_is_the_same_bytes(files: list[str], capsys: Out) -> None
     assert first | {"seconds": 0} == second | {"seconds": 0}
 
 
-def test_a_page_has_the_fleet_before_and_after_and_why(files: list[str], capsys: Out) -> None:
-    assert main(["consolidate", *files]) == 0
-    page = capsys.readouterr().out
-    assert "BEFORE" in page
-    assert "AFTER" in page
-    assert "1. Empty: 1 node (empty)" in page
-    assert "all pods that may be moved, placed anew" in page
-    assert "BLOCKED" in page
-    assert "held" in page
-
-
-def test_a_page_may_be_narrow(files: list[str], capsys: Out, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "60")
-    assert main(["consolidate", *files, "--max-steps", "1"]) == 0
-    page = capsys.readouterr().out
-    assert max(map(len, page.splitlines())) <= 60
-    assert "there may be more steps" in page
-
-
 def test_yaml_is_the_same(files: list[str], capsys: Out) -> None:
     assert main(["consolidate", *files, "-o", "yaml", "--max-steps", "1"]) == 0
     assert "reason: Empty" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    "more",
-    [
-        ["--until", "12"],
-        ["--until", "$/h>1"],
-        ["--max-steps", "0"],
-        ["--reason", "Boredom"],
-        ["--feature-gates", "SpotToSpotConsolidation=perhaps"],
-    ],
-)
-def test_wrong_usage_is_told(files: list[str], more: list[str], capsys: Out) -> None:
-    with pytest.raises(SystemExit) as left:
-        main(["consolidate", *files, *more])
-    assert left.value.code == 2
-    assert "consolidate" in capsys.readouterr().err
-
-
-def test_without_anything_to_read_it_says_so(capsys: Out) -> None:
-    with pytest.raises(SystemExit):
-        main(["consolidate"])
-    assert "what is to be consolidated?" in capsys.readouterr().err
-
-
-def test_files_need_a_catalogue(files: list[str], capsys: Out) -> None:
-    with pytest.raises(SystemExit):
-        main(["consolidate", *files[:2]])
-    assert "--instance-types" in capsys.readouterr().err
-
-
-def test_a_catalogue_that_is_not_there_is_named(files: list[str], capsys: Out) -> None:
-    assert main(["consolidate", *files[:3], "/nowhere.json"]) == 1
-    assert "/nowhere.json" in capsys.readouterr().err
 
 
 def test_what_cannot_be_read_is_named_and_the_rest_is_decided(files: list[str], tmp_path: Path, capsys: Out) -> None:
@@ -211,3 +88,64 @@ def test_what_cannot_be_read_is_named_and_the_rest_is_decided(files: list[str], 
     shown = capsys.readouterr()
     assert "shop/bad" in shown.err
     assert json.loads(shown.out)["steps"]
+
+
+def test_who_comes_or_goes_already_is_neither_blocked_nor_counted(tmp_path: Path, capsys: Out) -> None:
+    leaving = claim("default-1", "old", 4, deletionTimestamp="2026-11-21T08:59:00Z", finalizers=["x/y"])
+    (failed,) = machine("failed", 4)
+    del failed["metadata"]["labels"]["karpenter.sh/initialized"]
+    late = claim("default-3", "failed", 4, deletionTimestamp="2026-11-21T08:59:00Z", finalizers=["x/y"])
+    objects = (POOL, *machine("old", 4), leaving, claim("default-2", "", 4), failed, late, *machine("full", 2))
+    found = told(written(tmp_path, *objects), capsys)
+    assert found["before"] == {"nodes": 1, "price": 0.1}
+    assert [(one["node"], one["reason"]) for one in found["underway"]] == [
+        ("default-2", "NoNode"),
+        ("failed", "NotInitialized"),
+        ("old", "Deleting"),
+    ]
+    assert found["blocked"] == []
+
+
+def test_a_node_that_has_not_registered_is_called_by_its_own_name(tmp_path: Path, capsys: Out) -> None:
+    node, *_ = machine("young", 4)
+    del node["metadata"]["labels"]["karpenter.sh/registered"], node["metadata"]["labels"]["karpenter.sh/initialized"]
+    found = told(written(tmp_path, POOL, node, claim("default-1", "young", 4)), capsys)
+    assert [(one["node"], one["reason"]) for one in found["blocked"]] == [("young", "NotInitialized")]
+
+
+def test_a_node_without_price_and_a_pool_that_is_missing_are_named(tmp_path: Path, capsys: Out) -> None:
+    odd, bare, lost = machine("odd", 4)[0], machine("bare", 4)[0], machine("lost", 4)[0]
+    odd["metadata"]["labels"]["node.kubernetes.io/instance-type"] = "x9.huge"
+    lost["metadata"]["labels"]["karpenter.sh/nodepool"] = "forgotten"
+    del bare["metadata"]["labels"]["node.kubernetes.io/instance-type"]
+    work = (pod(name, name, "3500m") for name in ("odd", "bare", "lost"))
+    found = told(written(tmp_path, POOL, odd, bare, lost, *work), capsys)
+    assert found["notes"] == [
+        "NodePool forgotten is not among what was read, 1 node of it stay: read it as well",
+        "the catalogue has no price for a node without instance type, it counts as $0: bare",
+        "the catalogue has no price for x9.huge in its zone, it counts as $0: odd",
+    ]
+    assert [one["node"] for one in found["blocked"]] == ["lost"]
+
+
+def test_pods_that_wait_do_not_count_to_the_distance(tmp_path: Path, capsys: Out) -> None:
+    waiting = pod("waiting", "", "7") | {"status": {"phase": "Pending"}}
+    objects = (POOL, *machine("large", 16), pod("one", "large", "1500m"))
+    found = told(written(tmp_path, *objects, waiting), capsys)
+    assert found["ideal"] == {"price": 0.1}
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [(["--max-steps", "1"], "steps"), (["--steps", "1"], "sweeps"), (["--until", "$/h<1.6"], "price"), ([], None)],
+)
+def test_why_it_stopped_is_told(files: list[str], more: list[str], why: str | None, capsys: Out) -> None:
+    assert told(files, capsys, *more)["stopped"] == why
+
+
+def test_what_has_no_other_place_is_no_distance(tmp_path: Path, capsys: Out) -> None:
+    """The limit would be exceeded by any node that holds the pod."""
+    limited = POOL | {"spec": POOL["spec"] | {"limits": {"cpu": "4"}}}
+    found = told(written(tmp_path, limited, *machine("large", 16), pod("one", "large", "7")), capsys)
+    assert found["steps"] == []
+    assert found["ideal"]["price"] == found["after"]["price"]

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from shared.disruption.budgets import UNLIMITED, allowance, tallies
+from shared.disruption.budgets import UNLIMITED, allowance, tallies, unreadable
 from shared.disruption.cron import is_open, plain_schedule
 from shared.model.nodepools import Budget
 from shared.model.state import state_nodes
@@ -61,11 +61,27 @@ def test_the_least_of_the_budgets_that_apply_counts(budgets: Case, count: int) -
     assert allowed(*budgets) == count
 
 
-def test_a_budget_that_cannot_be_read_is_named() -> None:
-    bad = changed(POOL, budgets=(Budget(), Budget(nodes="many")))
-    assert allowance(bad, "Empty", 3, NOW).problem == (
-        "spec.disruption.budgets[1]: nodes 'many' is neither a number nor a percentage"
-    )
+@pytest.mark.parametrize(
+    ("bad", "words"),
+    [
+        (Budget(nodes="many"), "nodes 'many' is neither a number nor a percentage up to 100%"),
+        (Budget(nodes="101%"), "nodes '101%' is neither a number nor a percentage up to 100%"),
+        (Budget(schedule="0 25 * * *", duration=HOUR), "hour '25' is not a range within 0-23"),
+        (Budget(schedule="whenever", duration=HOUR), "schedule 'whenever' is neither five fields nor a descriptor"),
+        (Budget(schedule="@daily"), "schedule and duration go together: write both or neither"),
+        (Budget(reasons=("Expired",)), "'Expired' is no reason: write some of Drifted, Empty, Underutilized"),
+    ],
+)
+def test_a_budget_that_cannot_be_read_is_named_and_allows_nothing(bad: Budget, words: str) -> None:
+    pool = changed(POOL, budgets=(Budget(), bad))
+    for reason in ("Drifted", "Empty", "Underutilized"):
+        found = allowance(pool, reason, 3, NOW)
+        assert (found.count, found.problem) == (0, unreadable(pool, NOW))
+        assert found.problem.startswith(f"spec.disruption.budgets[1]: {words}")
+
+
+def test_nothing_is_wrong_with_a_budget_that_can_be_read() -> None:
+    assert unreadable(changed(POOL, budgets=(Budget(reasons=("Empty",)),)), NOW) == ""
 
 
 @pytest.mark.parametrize(("minutes", "is_active"), [(-1, False), (0, True), (59, True), (60, False)])

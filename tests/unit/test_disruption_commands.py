@@ -92,7 +92,6 @@ def test_a_new_command_marks_its_nodes_and_is_looked_at_again_after_the_delay_of
         (order("a", method="MultiNode"), 15),
         (order("a", method="Drift", reason="Drifted"), 0),
         (order("a", method="StaticDrift", reason="Drifted"), 0),
-        (order("a", method="Repair", reason="Unhealthy"), 0),
     ],
 )
 def test_it_is_decided_when_it_has_stood_so_long_and_not_before(one: Case, seconds: int) -> None:
@@ -119,6 +118,12 @@ def test_where_a_mark_was_lost_time_begins_again(half: Case) -> None:
     assert step.standing == stands(SWAP)
     assert of(PatchStatus, step.actions)
     assert not of(CreateNodeClaim, step.actions)
+
+
+@pytest.mark.parametrize(("method", "seconds"), [("Drift", 1), ("SingleNode", 15)])
+def test_a_list_that_lags_behind_the_marks_keeps_nobody_busy(method: Case, seconds: int) -> None:
+    step = advance(seen((claim(), node())), stands(order("a", method=method)), holds)
+    assert [wake.after for wake in of(FollowUp, step.actions)] == [timedelta(seconds=seconds)]
 
 
 def test_time_counts_from_the_last_of_the_marks() -> None:
@@ -228,11 +233,21 @@ def test_nothing_is_asked_for_once_the_node_went_by_itself() -> None:
 # LAUNCHED
 
 
+def told_of(step: Step) -> list[tuple[str, str, str]]:
+    """Answer the events, of a step that does nothing else."""
+    assert all(isinstance(one, PublishEvent) for one in step.actions)
+    return [(one.kind, one.reason, one.message) for one in of(PublishEvent, step.actions)]
+
+
 def test_no_node_goes_before_every_replacement_was_seen_fit() -> None:
     both = order("a", by=("new", "newer"))
     half = seen(marked(), (substitute(fit=True), node("new")), (substitute("newer"), None))
     step = advance(half, stands(both, "LAUNCHED"), holds)
-    assert (step.standing.phase, step.standing.initialized, step.actions) == ("LAUNCHED", ("new",), ())
+    assert (step.standing.phase, step.standing.initialized) == ("LAUNCHED", ("new",))
+    assert told_of(step) == [
+        (kind, "DisruptionWaitingReadiness", "Waiting for 1 replacements to be initialized, newer among them")
+        for kind in ("NodeClaim", "Node")
+    ]
     rest = seen(marked(), (substitute("newer", fit=True), node("newer")))
     step = advance(rest, step.standing, holds)
     assert (step.standing.phase, step.standing.initialized) == ("INITIALIZED", ("new", "newer"))
@@ -251,7 +266,8 @@ def test_a_replacement_that_comes_to_nothing_takes_the_command_with_it(there: Ca
 def test_a_replacement_that_cannot_be_read_is_not_gone() -> None:
     unread = (Problem(kind="NodeClaim", name="new", message="odd"),)
     step = advance(seen(marked(), problems=unread), stands(SWAP, "LAUNCHED"), holds)
-    assert step == Step(standing=stands(SWAP, "LAUNCHED"))
+    assert step.standing == stands(SWAP, "LAUNCHED")
+    assert {reason for _, reason, _ in told_of(step)} == {"DisruptionWaitingReadiness"}
 
 
 def test_a_replacement_that_takes_too_long_is_given_up() -> None:

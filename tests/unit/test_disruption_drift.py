@@ -1,12 +1,14 @@
 """Drift: what is told to have drifted is replaced; what differs is told."""
 
+import json
 from datetime import timedelta
 from types import MappingProxyType
 
 import pytest
 from msgspec.structs import replace
 
-from shared.disruption.drifting import Drifting, describe_drift, drift_of
+from shared.disruption.drifting import Drifting, drift_of
+from shared.disruption.drifts import describe_drift
 from shared.model import labels
 from shared.model.action import PatchStatus
 from shared.model.ec2 import CapacityReservation, Instance, PlacementGroup, SecurityGroup, Subnet
@@ -67,6 +69,16 @@ def test_drift_is_held_to_budgets() -> None:
     found = swept(fleet(*some, pools=(percent("40%"),)))
     assert len(found.commands) == 2
     assert [one.reason for one in found.verdicts].count("Budget") == 3
+
+
+def test_of_fifty_drifted_nodes_a_tenth_goes_at_a_time() -> None:
+    some = [drifted(f"n{number:02d}", web(str(number), "3"), hours=50 - number) for number in range(50)]
+    cluster = fleet(*some, pools=(percent("10%"),))
+    found = swept(cluster)
+    going = frozenset(name for one in found.commands for name in one.nodes())
+    assert sorted(going) == ["n00", "n01", "n02", "n03", "n04"]
+    assert swept(cluster, busy=going).commands == ()
+    assert len(swept(cluster, busy=going - {"n04"}).commands) == 1
 
 
 def test_pods_of_drifted_nodes_go_where_they_can_stay() -> None:
@@ -190,6 +202,7 @@ RESERVATION = CapacityReservation(reservation_id="cr-1", instance_type=KIND.name
         (compared(pool=replace(FREE, labels=(("team", "x"),))), "NodePoolDrifted"),
         (compared({labels.NODEPOOL_HASH_VERSION: "v3"}, pool=replace(FREE, labels=(("team", "x"),))), ""),
         (compared({labels.NODEPOOL_HASH: "other"}), "NodePoolDrifted"),
+        (compared({labels.NODEPOOL_HASH: "other"}, is_asked=True), "DriftRequested"),
         (compared(pool=replace(FREE, requirements=needs((labels.ZONE, "In", ("b",))))), "RequirementsDrifted"),
         (compared(pool=replace(FREE, requirements=needs((labels.ZONE, "In", ("a", "b"))))), ""),
         (compared(pool=replace(FREE, requirements=needs(("team", "Exists", ())))), "RequirementsDrifted"),
@@ -236,6 +249,12 @@ def test_a_condition_says_so_and_keeps_its_time() -> None:
     [write] = describe_drift(cluster)
     assert isinstance(write, PatchStatus)
     assert '"reason":"NodePoolDrifted"' in write.status
+    since = NOW - timedelta(hours=3)
+    other = Condition(type="Drifted", status="True", reason="AMIDrift", since=since)
+    [again] = describe_drift(fleet((there, replace(claim, conditions=(*claim.conditions, other)), ())))
+    assert isinstance(again, PatchStatus)
+    [condition] = [one for one in json.loads(again.status)["conditions"] if one["type"] == "Drifted"]
+    assert (condition["reason"], condition["lastTransitionTime"]) == ("NodePoolDrifted", "2026-11-21T09:00:00Z")
     known = Condition(type="Drifted", status="True", reason="NodePoolDrifted", since=NOW)
     assert describe_drift(fleet((there, replace(claim, conditions=(*claim.conditions, known)), ()))) == ()
 

@@ -248,3 +248,21 @@ def test_every_node_has_a_verdict() -> None:
     ]
     assert [one.nodes() for one in found.commands] == [{"node-a", "node-c"}]
     assert found == look(of_world)
+
+
+@pytest.mark.parametrize(
+    ("note", "event", "reason"),
+    [
+        ({labels.COMMAND: "drift-1"}, None, "Empty"),
+        ({labels.COMMAND: "drift-1"}, ago(minutes=5), "ConsolidationDisabled"),
+        ({}, None, "ConsolidationDisabled"),
+        ({labels.COMMAND: "drift-1", labels.POD_DIGEST: "another"}, None, "ConsolidationDisabled"),
+    ],
+    ids=["left over", "pods were there", "not of a command", "pods may have come"],
+)
+def test_a_replacement_that_was_never_used_goes_though_its_pool_consolidates_nothing(
+    note: dict[str, str], event: Case, reason: str
+) -> None:
+    mine = claim("a", annotations={labels.POD_DIGEST: pod_digest(())} | note, last_pod_event_at=event)
+    found = world(mine, node_pools=(changed(FREE, consolidate_after=None),))
+    assert verdict(found)[1] == reason

@@ -298,7 +298,7 @@ def test_the_cluster_has_a_budget_of_its_own() -> None:
 def test_the_clusters_budget_is_bad() -> None:
     found = swept(fleet(machine("a")), Terms(budgets=(Budget(nodes="many"),)))
     assert found.commands == ()
-    assert "the cluster's budgets" in verdict(found, "a")[2]
+    assert verdict(found, "a")[2].startswith("joiner:disruption-budgets[0]: nodes 'many'")
 
 
 @pytest.mark.parametrize("paused", [{"Empty"}, {EVERYTHING}, {"default/Empty"}])

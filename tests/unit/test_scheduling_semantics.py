@@ -29,7 +29,7 @@ from tests.unit.catalogues import (
 )
 
 ROOT = Path(__file__).parents[2]
-TEXT = "".join((ROOT / "docs" / name).read_text() for name in ("semantics.md", "disruption.md"))
+TEXT = "".join((ROOT / "docs" / name).read_text() for name in ("semantics.md", "disruption.md", "lifecycle.md"))
 ROWS = [line.split("|") for line in TEXT.splitlines() if line.count("|") == 4 and "`" in line]
 
 
