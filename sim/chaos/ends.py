@@ -1,5 +1,6 @@
 """What must come true once nothing goes wrong any more, and what must be gone once nobody wants anything."""
 
+from collections import Counter
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any, Final
@@ -10,9 +11,11 @@ from shared.launch.templates import unused
 from shared.model.cluster import LaunchGroup
 from shared.model.commands import Standing
 from shared.model.labels import DISRUPTED_TAINT, NODEPOOL
-from sim.chaos.invariants import CLAIMS
+from sim.chaos.allowed import limits
+from sim.chaos.events import DeadBoot
+from sim.chaos.known import CLAIMS, is_on_every_node
 from sim.chaos.manifests import TYPES
-from sim.chaos.script import DeadBoot, Script
+from sim.chaos.script import Script
 from sim.chaos.world import ChaosWorld
 from sim.measure import is_over, is_running
 
@@ -21,6 +24,7 @@ SETTLED_WITHIN: Final = timedelta(minutes=10)
 """After the last fault: a message that was hidden comes back after five and a half minutes, a lease ends after one."""
 GIVEN_UP_AFTER: Final = timedelta(minutes=16)
 """A machine that never joins is waited for so long, and what should run on it with it."""
+SCALED: Final = {"Deployment": "deployments.apps", "StatefulSet": "statefulsets.apps"}
 LEFT_WITHIN: Final = timedelta(minutes=25)
 """After the last wish: nodes go one after the other, as the budget says."""
 TIDIED_WITHIN: Final = timedelta(minutes=3)
@@ -34,9 +38,9 @@ def settles_within(script: Script) -> timedelta:
 
 def unplaced(world: ChaosWorld, script: Script) -> list[str]:
     """Answer the pods that do not run though there could be a machine for them; sorted."""
-    pods = [pod for pod in world.live.pods("default") if not is_over(pod)]
+    pods = [pod for pod in world.live.pods("default") if not is_over(pod) and not is_on_every_node(pod)]
     waiting = sorted(pod["metadata"]["name"] for pod in pods if not is_running(pod))
-    wanted = sum(one["spec"]["replicas"] for one in world.live.api.list("deployments.apps", "default"))
+    wanted = sum(one["spec"]["replicas"] for kind in SCALED.values() for one in world.live.api.list(kind, "default"))
     if len(pods) < wanted:
         waiting.append(f"{wanted - len(pods)} that were not made yet")
     if not waiting or _is_full(world, script):
@@ -45,12 +49,15 @@ def unplaced(world: ChaosWorld, script: Script) -> list[str]:
 
 
 def _is_full(world: ChaosWorld, script: Script) -> bool:
-    """Whether the NodePool's limit may refuse one more machine; a plan reckons with the largest that it may become."""
+    """Whether all limits may refuse one more machine; a plan reckons with the largest that it may become."""
     machines = world.living_machines()
     if len(machines) < len(world.live.api.list(CLAIMS)):
         return False
-    used = sum(world.cloud.types[one.instance_type].vcpus for one in machines if one.tag(NODEPOOL))
-    return script.setting.limit_cpu - used < max(world.cloud.types[name].vcpus for name in TYPES)
+    largest = max(world.cloud.types[name].vcpus for name in TYPES)
+    used: Counter[str] = Counter()
+    for one in machines:
+        used[one.tag(NODEPOOL)] += world.cloud.types[one.instance_type].vcpus
+    return all(limit - used[pool] < largest for pool, limit in limits(script.setting).items())
 
 
 def left_over(world: ChaosWorld) -> list[str]:
@@ -112,5 +119,12 @@ def marked(world: ChaosWorld) -> list[str]:
 
 def wish_nothing(world: ChaosWorld) -> None:
     """Scale everything to zero."""
-    for one in world.live.api.list("deployments.apps", "default"):
-        world.live.scale("Deployment", "default", one["metadata"]["name"], 0)
+    api = world.live.api
+    for kind, resource in SCALED.items():
+        for one in api.list(resource, "default"):
+            world.live.scale(kind, "default", one["metadata"]["name"], 0)
+    for one in api.list("jobs.batch", "default"):
+        api.delete("jobs.batch", one["metadata"]["name"], "default")
+    for one in api.list("nodepools.karpenter.sh"):
+        if one["spec"].get("replicas"):
+            api.patch("nodepools.karpenter.sh", one["metadata"]["name"], {"spec": {"replicas": 0}})

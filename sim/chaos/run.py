@@ -8,16 +8,19 @@ from typing import Any, Final
 import msgspec
 
 from shared.errors import Gone
-from sim.chaos import ends, manifests
+from sim.chaos import ends
+from sim.chaos.events import Kill, Pause
 from sim.chaos.fate import Fate
 from sim.chaos.invariants import Invariants
-from sim.chaos.script import Kill, Pause, Script
-from sim.chaos.sites import Coverage
+from sim.chaos.script import Script
+from sim.chaos.sites import Coverage, Target
 from sim.chaos.world import ChaosWorld
 from sim.lambdas.invocation import Invocation
 
 WARM_UP: Final = timedelta(seconds=60)
 LOOK_EVERY: Final = timedelta(seconds=5)
+CALLS_AT_ONCE: Final = 200
+"""More than a storm of messages makes."""
 MOST: Final = 5
 """So many violations end a play: what follows is said of a world that is broken already."""
 
@@ -30,18 +33,22 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """Oldest first."""
     timeline: tuple[str, ...]
     simulated_seconds: int
+    happened: tuple[tuple[str, int], ...]
+    """What struck and what people did, by kind, and how often; sorted."""
+    dead_letters: int
+    """Messages that were given up."""
     calls: int
     """Invocations of functions."""
-    met: tuple[str, ...]
-    struck: tuple[tuple[str, str], ...]
+    met: tuple[Target, ...]
+    struck: tuple[Target, ...]
 
     def kinds(self) -> frozenset[str]:
         """Answer what kinds of promises were broken, such as ``doubled`` and ``limit``."""
         return frozenset(one.partition(":")[0] for one in self.violations)
 
     def faults(self) -> Counter[str]:
-        """Count the faults of the script by kind."""
-        return Counter(type(one).__name__ for one in self.script.faults())
+        """Count what struck, by kind."""
+        return Counter(dict(self.happened))
 
 
 class Broken(Exception):
@@ -61,6 +68,8 @@ def play(script: Script) -> Verdict:
         violations=tuple(stage.violations),
         timeline=tuple(stage.timeline),
         simulated_seconds=int((now - stage.began).total_seconds()),
+        happened=tuple(sorted(stage.happened.items())),
+        dead_letters=stage.dead_letters(),
         calls=len(stage.world.runtime.records),
         met=tuple(sorted(stage.coverage.met)),
         struck=tuple(sorted(stage.coverage.struck)),
@@ -73,8 +82,10 @@ class _Stage:
         self.violations: list[str] = []
         self.timeline: list[str] = []
         self.coverage = Coverage()
-        self.world = ChaosWorld(script.seed)
-        self.began = self.world.clock.now()
+        self.happened: Counter[str] = Counter()
+        self.world = ChaosWorld(script.seed, script.setting.reaction)
+        self.began = self._last_call = self.world.clock.now()
+        self._calls_at_once = 0
         self.invariants = Invariants(self.world, script.setting, self._violated)
         self.world.on_call = self._on_call
         self.world.cloud.subscribe_events(self._on_event)
@@ -86,9 +97,10 @@ class _Stage:
         Raises:
             Broken: too many promises were broken.
         """
-        self.world.apply(manifests.set_up(self.script.setting))
+        self.world.furnish(self.script.setting)
         self._pass(WARM_UP)
         fate = Fate(self.world, self.script, self.say, self.coverage)
+        self.happened = fate.happened
         windows = [one for one in self.script.faults() if not isinstance(one, Kill | Pause)]
         end = max([self.script.length, *(one.until for one in windows)])
         while self.world.clock.now() < fate.at(end):
@@ -99,6 +111,11 @@ class _Stage:
         fate.lift()
         self._settle()
         self._leave()
+
+    def dead_letters(self) -> int:
+        """Answer how many messages were given up."""
+        dead = sorted({one.dead_letters for one in self.world.wiring.queues if one.dead_letters})
+        return sum(len(self.world.runtime.queue(name).messages) for name in dead)
 
     def say(self, who: str, what: str) -> None:
         """Add a line to the timeline."""
@@ -147,8 +164,17 @@ class _Stage:
         self.say("VIOLATION", words)
 
     def _on_call(self, call: Invocation) -> None:
+        self._judge_haste(call)
         if call.outcome != "ok":
             self.say(call.function, f"{call.outcome} ({call.trigger}): {call.error}"[:200])
+
+    def _judge_haste(self, call: Invocation) -> None:
+        """See that functions do not wake each other without end; time stands still while they do."""
+        self._calls_at_once = self._calls_at_once + 1 if call.at == self._last_call else 0
+        self._last_call = call.at
+        if self._calls_at_once > CALLS_AT_ONCE:
+            self._violated(f"spinning: {call.function} is called by {call.trigger}, and again, at the same moment")
+            raise Broken
 
     def _on_event(self, event: dict[str, Any]) -> None:
         detail = event["detail"]

@@ -1,12 +1,17 @@
 """The places at which handlers call the outside, told apart by function, port, method and kind of thing."""
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
-from typing import Final
+from typing import Final, TypeAlias
 
-from sim.faults import Call
+from sim.faults import Call, When
 
 _OBJECT: Final = re.compile(r"(/(?:nodes|nodeclaims|nodepools|ec2nodeclasses|pods|events|namespaces))/[^/]+")
+
+Target: TypeAlias = tuple[str, When]
+"""A place, and whether one dies before or behind the call there."""
+_PHASES: Final[tuple[When, ...]] = ("after", "before")
 
 
 def place_of(call: Call) -> str:
@@ -37,22 +42,25 @@ class Coverage:
 
     def __init__(self) -> None:
         """Begin with none."""
-        self.met: set[str] = set()
-        self.struck: set[tuple[str, str]] = set()
+        self.met: set[Target] = set()
+        self.struck: set[Target] = set()
 
-    def add(self, other: "Coverage") -> None:
-        """Join what *other* saw."""
-        self.met |= other.met
-        self.struck |= other.struck
+    def add(self, met: Iterable[Target], struck: Iterable[Target]) -> None:
+        """Add what one play met and struck."""
+        self.met |= set(met)
+        self.struck |= set(struck)
 
-    def missed(self) -> tuple[str, ...]:
+    def places(self) -> set[str]:
+        """Answer the places that were met."""
+        return {place for place, _ in self.met}
+
+    def missed(self) -> tuple[Target, ...]:
         """Answer the places at which nobody died before, or nobody after, sorted."""
-        both = [(place, when) for place in sorted(self.met) for when in ("before", "after")]
-        return tuple(f"{place} {when}" for place, when in both if (place, when) not in self.struck)
+        both = [(place, when) for place in sorted(self.places()) for when in _PHASES]
+        return tuple(one for one in both if one not in self.struck)
 
     def words(self) -> str:
         """Say how much was covered."""
-        counts = {
-            when: len(self.met & {place for place, its in self.struck if its == when}) for when in ("before", "after")
-        }
-        return f"killed before {counts['before']} and after {counts['after']} of {len(self.met)} call sites"
+        places = self.places()
+        counts = {when: sum(its == when and place in places for place, its in self.struck) for when in _PHASES}
+        return f"killed before {counts['before']} and after {counts['after']} of {len(places)} call sites"

@@ -3,7 +3,7 @@
 from typing import Final
 
 from shared.errors import Conflict, EvictionRefused, Expired, Fault, Throttled, Unreachable
-from sim.chaos.script import Trouble
+from sim.chaos.events import Trouble
 from sim.faults import Call
 
 ERRORS: Final[dict[str, type[Fault]]] = {
@@ -29,7 +29,7 @@ def strike(event: Trouble, call: Call) -> None:
 
 def concerns(event: Trouble, call: Call) -> bool:
     """Whether *call* is one that can fail so."""
-    if call.port != event.port or event.method not in ("", call.method):
+    if call.port != event.port or event.method not in ("", call.method) or not call.who.startswith(event.function):
         return False
     if event.fault == "lost":
         return call.when == "after" and call.method not in READS

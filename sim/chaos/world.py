@@ -1,18 +1,27 @@
 """The embedded world as a play has it: few types, containers, skewed clocks, lists that may be old, and a witness."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import Protocol
+from functools import cache
+from typing import Any, Final, Protocol
 
 import msgspec
 
-from shared.model.ec2 import FleetRequest, FleetResult, Instance
+from shared.model.ec2 import CapacityReservation, FleetRequest, FleetResult, Instance, LaunchTemplate
+from shared.model.labels import NODEPOOL
 from shared.ports import Changes, Ec2, Kube, World
-from sim.chaos.manifests import TYPES
+from sim.chaos.manifests import RESERVED_TYPE, TYPES, set_up
+from sim.chaos.script import Setting
+from sim.cloud.machine import Order
 from sim.cloud.ports import CloudEc2
 from sim.cluster.kube import InMemoryKube
 from sim.embedded import Embedded
 from sim.lambdas.invocation import Invocation
+from sim.lambdas.template import synthesised
+
+GATES: Final = {"FEATURE_GATES": "StaticCapacity=true"}
+OLDEST: Final = timedelta(minutes=5)
+"""No server lags longer."""
 
 
 class Witness(Protocol):
@@ -36,18 +45,23 @@ class ChaosWorld(Embedded):
 
     witness: Witness
 
-    def __init__(self, seed: int) -> None:
-        """Deploy into them; nothing is applied yet."""
+    def __init__(self, seed: int, reaction: str = "tick") -> None:
+        """Deploy into them, to see waiting pods by *reaction*; nothing is applied yet."""
         self.skews: dict[str, timedelta] = {}
         """How far a function's clock is ahead."""
         self.behind = timedelta()
         """How old a list may be at present."""
         self.seen: dict[str, list[tuple[datetime, bytes]]] = {}
+        self._revisions: list[tuple[datetime, int]] = []
         self._who = ""
         self._busy: list[tuple[str, int]] = []
         self._containers: dict[tuple[str, int], dict[str, object]] = {}
         self._born = 0
-        super().__init__(seed)
+        self.impaired: dict[str, tuple[datetime, datetime]] = {}
+        """Machines that failed a status check, from when until when."""
+        self.strangers: tuple[str, ...] = ()
+        """Machines of another cluster in the same account."""
+        super().__init__(seed, template=_deployed(reaction))
         self.cloud.types = {name: self.cloud.types[name] for name in TYPES}
         self.cloud.offerings = tuple((name, zone) for name, zone in self.cloud.offerings if name in TYPES)
         self.on_call: Callable[[Invocation], None] = lambda _: None
@@ -55,18 +69,56 @@ class ChaosWorld(Embedded):
         self.runtime.on_invocation = self._over
 
     def started(self) -> tuple[Instance, ...]:
-        """Answer every machine that EC2 remembers, however young, sorted by id."""
-        return self.cloud.machines.known()
+        """Answer every machine of this cluster that EC2 remembers, however young, sorted by id."""
+        return tuple(one for one in self.cloud.machines.known() if one.instance_id not in self.strangers)
 
     def living_machines(self) -> tuple[Instance, ...]:
         """Answer those that have not begun to end; `living` asks Describe, which lags."""
         return tuple(one for one in self.started() if one.state in ("pending", "running"))
 
+    def furnish(self, setting: Setting) -> None:
+        """Put into the account what *setting* wants there, and apply what people want in the cluster."""
+        if setting.neighbour:
+            self._house_stranger()
+        if setting.reserved:
+            reserved = CapacityReservation(
+                reservation_id="",
+                instance_type=RESERVED_TYPE,
+                zone=self.cloud.zones[0],
+                available_count=setting.reserved,
+                total_count=setting.reserved,
+            )
+            self.cloud.reservations.add(reserved, (("purpose", "chaos"),))
+        self.apply(set_up(setting))
+
+    def _house_stranger(self) -> None:
+        """Start a machine that another cluster has in the account; nobody here may touch it."""
+        zone = self.cloud.zones[0]
+        order = Order(
+            instance_type=TYPES[0],
+            vcpus=self.cloud.types[TYPES[0]].vcpus,
+            capacity_type="spot",
+            image_id="ami-0neighbour",
+            template=LaunchTemplate(name="neighbour", image_id="ami-0neighbour", user_data=""),
+            tags=(("eks:eks-cluster-name", "neighbour"), (NODEPOOL, "main")),
+        )
+        subnet = next(one for _, one in sorted(self.cloud.network.subnets.items()) if one.zone == zone)
+        self.cloud.machines.fail_next_boot(TYPES[0])
+        machine = self.cloud.machines.start(order, subnet, self.cloud.pools.pool(TYPES[0], zone, "spot"))
+        self.strangers = (*self.strangers, machine.instance_id)
+
+    def revision_shown(self) -> int:
+        """Answer up to which change a server that lags has heard of them; at least the first it knows."""
+        now = self.clock.now()
+        self._revisions.append((now, self.live.api.revision))
+        self._revisions = [one for one in self._revisions if now - one[0] <= OLDEST]
+        return max((one[1] for one in self._revisions if now - one[0] >= self.behind), default=self._revisions[0][1])
+
     def _world(self, function: str, environment: dict[str, str]) -> World:
         """Answer what *function* is handed: with a clock of its own, and the memory of a container that is free."""
         self._born += 1
         self._who = f"{function}-{self._born:06d}"
-        world = super()._world(function, environment)
+        world = super()._world(function, environment | GATES)
 
         def clock() -> datetime:
             return self.clock.now() + self.skews.get(function, timedelta())
@@ -93,6 +145,11 @@ class ChaosWorld(Embedded):
         if invocation.outcome == "killed":
             del self._containers[mine]
         self.on_call(invocation)
+
+
+@cache
+def _deployed(reaction: str) -> Mapping[str, Any]:
+    return synthesised(context={"joiner:reaction": reaction} if reaction != "tick" else None)
 
 
 class _Kube(InMemoryKube):
@@ -126,10 +183,14 @@ class _Kube(InMemoryKube):
         return fresh
 
     def watch(self, path: str, *, since: str, field_selector: str = "") -> Callable[[], Changes]:
-        """Answer that nothing has changed, while lists may be old."""
-        if self._world.behind:
-            return lambda: Changes(version=since)
-        return super().watch(path, since=since, field_selector=field_selector)
+        """Answer what a list would show, and it may be as old: a server that lags has the latest changes for nobody."""
+        begun = super().watch(path, since=since, field_selector=field_selector)
+        shown = self._world.revision_shown()
+        if not self._world.behind:
+            return begun
+        changes = begun()
+        known = tuple(one for one in changes.events if _revision_of(one) <= shown)
+        return lambda: Changes(events=known, version=str(max(int(since), shown)))
 
     def create(self, path: str, body: bytes) -> bytes:
         """Create; an eviction is witnessed."""
@@ -142,6 +203,10 @@ class _Kube(InMemoryKube):
         """Delete, witnessed."""
         self._world.witness.deleting(self._who, path)
         super().delete(path, body)
+
+
+def _revision_of(event: bytes) -> int:
+    return int(msgspec.json.decode(event)["object"]["metadata"]["resourceVersion"])
 
 
 class _Ec2(CloudEc2):

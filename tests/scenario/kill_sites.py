@@ -32,7 +32,18 @@ SITES: Final = FOLDER / "kill_sites.txt"
 SWAP_SITES: Final = FOLDER / "kill_sites_swap.txt"
 FEW: Final = tuple(f"{family}5.{size}" for family in "cmr" for size in ("large", "xlarge", "2xlarge"))
 READS: Final = frozenset(
-    ("describe_instances", "cluster", "get", "images", "instance_types", "keys", "list", "offerings", "on_demand")
+    (
+        "describe_instances",
+        "instance_statuses",
+        "cluster",
+        "get",
+        "images",
+        "instance_types",
+        "keys",
+        "list",
+        "offerings",
+        "on_demand",
+    )
 ) | {"parameter", "read", "rows", "security_groups", "spot_prices", "subnets", "watch"}
 """Who dies behind one of these dies before the next call: only one of the two is a place of its own."""
 PASSING: Final = ("costPerHour", "failedCalls", "problems")

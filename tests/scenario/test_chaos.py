@@ -1,16 +1,20 @@
 """The simulation itself: what it finds, that it says the same twice, and that the product passes some of it."""
 
 import io
+import re
 
 import pytest
 from msgspec.structs import replace
 
 from sim.chaos.__main__ import main, regressions
-from sim.chaos.draw import brief_of, known_sites, script_of
+from sim.chaos.aimed import Sightings, with_kills
+from sim.chaos.draw import brief_of, script_of
+from sim.chaos.draw_faults import known_sites
+from sim.chaos.events import Kill, Pause, Scale
 from sim.chaos.run import play
-from sim.chaos.script import Pause, Scale, Script, decoded, encoded
+from sim.chaos.script import Script, decoded, encoded
 from sim.chaos.shrink import shrunk
-from sim.chaos.sites import Coverage
+from sim.chaos.sites import Coverage, Target
 from tests.scenario.planted import PLANTS
 
 MOST = 50
@@ -80,11 +84,43 @@ def test_a_script_is_shrunk_to_what_it_needs() -> None:
 
 
 def test_coverage_names_where_nobody_died() -> None:
-    coverage = Coverage()
-    coverage.met |= {"a kube.list", "b kube.list"}
-    coverage.struck |= {("a kube.list", "before"), ("a kube.list", "after"), ("b kube.list", "after")}
-    assert coverage.missed() == ("b kube.list before",)
+    coverage, met = Coverage(), ("a kube.list", "b kube.list")
+    struck: list[Target] = [("a kube.list", "before"), ("a kube.list", "after"), ("b kube.list", "after")]
+    coverage.add([(place, "before") for place in met], struck)
+    assert coverage.missed() == (("b kube.list", "before"),)
     assert coverage.words() == "killed before 1 and after 2 of 2 call sites"
+
+
+def test_places_that_were_missed_are_aimed_at_in_few_plays_that_met_them() -> None:
+    sightings, scripts = Sightings(), [script_of(seed) for seed in (1, 2, 3)]
+    places: list[Target] = [(f"lifecycle kube.{name}", "after") for name in "abcd"]
+    for number, script in enumerate(scripts):
+        sightings.add(script, places[number:])
+    aimed = list(sightings.aimed([*places, ("disrupt kube.never", "after")], 3))
+    assert [one.seed for one in aimed] == [1, 1]
+    told = [[one for one in script.events if isinstance(one, Kill) and one.at == 0] for script in aimed]
+    assert [[one.site[-1] for one in some] for some in told] == [["a", "b", "c"], ["d"]]
+    assert {(one.function, one.nth, one.when) for some in told for one in some} == {("lifecycle", 1, "after")}
+
+
+def test_whoever_aims_at_a_place_that_a_play_met_hits_it() -> None:
+    script = brief_of(11)
+    met = [one for one in play(script).met if one[0].startswith("disrupt table.write")]
+    assert met
+    for target in met:
+        assert target in play(with_kills(script, [target])).struck
+
+
+def test_the_program_aims_at_places_at_which_nobody_died(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sim.chaos.__main__.script_of", brief_of)
+    monkeypatch.setattr("sim.chaos.__main__.AT_ONCE", (40,))
+    out = io.StringIO()
+    assert main(["--seeds", "1", "--jobs", "1"], out) == 0
+    told = out.getvalue().splitlines()
+    [kills] = [line for line in told if line.startswith("kills: ")]
+    assert re.search(r", [1-9]\d* plays were aimed at them$", kills)
+    assert any("known call sites were not met" in line for line in told)
+    assert told[-1] == "1 seeds, 0 violations"
 
 
 def test_the_program_tells_a_seed_that_fails_and_how_to_play_it_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,7 +128,7 @@ def test_the_program_tells_a_seed_that_fails_and_how_to_play_it_again(monkeypatc
     crowded = replace(script_of(1).setting, limit_cpu=8, replicas=(("big", 2), ("web", 6)))
     monkeypatch.setattr("sim.chaos.__main__.script_of", lambda seed: replace(brief_of(seed), setting=crowded))
     out = io.StringIO()
-    assert main(["--seeds", "1", "--jobs", "1"], out) == 1
+    assert main(["--seeds", "1", "--jobs", "1", "--no-aim"], out) == 1
     told = out.getvalue().splitlines()
     assert any(line.startswith("again: python -m sim.chaos --replay ") for line in told)
     assert any(line.startswith("shrunk: ") and not decoded(line.removeprefix("shrunk: ")).events for line in told)

@@ -1,8 +1,10 @@
 """How soon a pod that begins to wait has a claim: by the minute, by watching, by what the scheduler's log says."""
 
+import base64
+import gzip
+import json
 from datetime import timedelta
 
-from functions.watch.handler import handle
 from shared.errors import Unreachable
 from sim.embedded import Embedded
 from sim.faults import Call
@@ -88,13 +90,12 @@ def test_a_watch_that_broke_off_begins_again_with_the_minute() -> None:
 def test_a_line_of_the_schedulers_log_is_a_reason_to_look_and_nothing_polls() -> None:
     world = deployed("logs")
     assert not invocations(world, "watch")
-    began = world.clock.now()
-    world.live.scale("Deployment", "default", "web", 3)
-    world.run(timedelta(seconds=2))
-    environment = dict(world.wiring.function("watch").environment)
-    answer = handle({"awslogs": {"data": "H4sIAAAA"}}, world._world("watch", environment))  # noqa: SLF001 - as Lambda would
-    assert answer == {"actions": 1}
-    assert world.run_until(lambda: bool(world.living()), timedelta(seconds=90))
-    assert (world.clock.now() - began).total_seconds() <= 6
-    world.run(timedelta(seconds=30))
-    assert not invocations(world, "watch")
+    assert seconds_until_asked(world) <= 6
+    asked = [one for one in world.runtime.records if one.function == "watch"]
+    assert {one.trigger for one in asked} == {"log"}
+    said = json.loads(gzip.decompress(base64.b64decode(asked[0].event["awslogs"]["data"])))
+    assert "Unable to schedule pod" in said["logEvents"][0]["message"]
+    world.run(timedelta(seconds=60))
+    before = invocations(world, "watch")
+    world.run(timedelta(seconds=60))
+    assert invocations(world, "watch") == before
