@@ -12,13 +12,13 @@ import msgspec
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from infra.functions import Functions
+from infra.functions import INSTALLER, Functions
 from infra.knobs import Knobs, listed
 from infra.node_role import NodeRole
 from infra.state import CATALOGUE, JOURNAL, MARKET, State
 
 NODEPOOL: Final = "karpenter.sh/nodepool"
-LAUNCHED: Final = ("fleet", "instance", "volume", "network-interface", "launch-template", "spot-instances-request")
+LAUNCHED: Final = ("fleet", "instance", "volume", "network-interface", "spot-instances-request")
 USED: Final = ("security-group", "subnet", "capacity-reservation", "placement-group")
 NODE_TAGS: Final = ("eks:eks-cluster-name", "karpenter.sh/nodeclaim", "Name")
 """What may be written on an instance once it runs."""
@@ -32,17 +32,17 @@ CATALOG_READS: Final = (
     "ec2:DescribeSpotPriceHistory",
     "ec2:DescribeSubnets",
 )
-TABLE_ACTIONS: Final = tuple(
-    f"dynamodb:{name}" for name in ("ConditionCheckItem", "DeleteItem", "GetItem", "PutItem", "Query")
-)
-NETWORK_ACTIONS: Final = (
+MACHINE_READS: Final = ("ec2:DescribeInstances", "ec2:DescribeInstanceStatus", "ec2:DescribeLaunchTemplates")
+TABLE_ACTIONS: Final = tuple(f"dynamodb:{name}" for name in ("ConditionCheckItem", "GetItem", "PutItem", "Query"))
+FORGETFUL: Final = frozenset({"disrupt"})
+"""Who deletes rows; others overwrite them, or let them expire."""
+INTERFACE_CHANGES: Final = (
     "ec2:AssignPrivateIpAddresses",
     "ec2:CreateNetworkInterface",
     "ec2:DeleteNetworkInterface",
-    "ec2:DescribeNetworkInterfaces",
-    "ec2:DescribeSubnets",
     "ec2:UnassignPrivateIpAddresses",
 )
+NETWORK_ACTIONS: Final = (*INTERFACE_CHANGES, "ec2:DescribeNetworkInterfaces", "ec2:DescribeSubnets")
 CATALOGUE_READERS: Final = frozenset({"provision", "disrupt", "interrupt", "catalog"})
 """`lifecycle` alone decides without prices."""
 
@@ -63,11 +63,16 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
     resources: tuple[str, ...]
     conditions: Conditions | None = None
     because: str = ""
+    effect: iam.Effect = iam.Effect.ALLOW
 
     def to(self, role: iam.Role) -> None:
         """Give it to *role*."""
         statement = iam.PolicyStatement(
-            sid=self.sid, actions=list(self.actions), resources=list(self.resources), conditions=self.conditions
+            sid=self.sid,
+            effect=self.effect,
+            actions=list(self.actions),
+            resources=list(self.resources),
+            conditions=self.conditions,
         )
         role.add_to_policy(statement)
         if not self.because:
@@ -81,29 +86,37 @@ class Access(Construct):
     """The policies of all roles."""
 
     def __init__(
-        self, scope: Construct, construct_id: str, *, knobs: Knobs, functions: Functions, state: State, nodes: NodeRole
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        knobs: Knobs,
+        functions: Functions,
+        state: State,
+        nodes: list[NodeRole],
     ) -> None:
         """Attach them."""
         super().__init__(scope, construct_id)
         self._cluster, self._state = knobs.cluster, state
+        if knobs.permissions_boundary:
+            boundary = iam.ManagedPolicy.from_managed_policy_arn(self, "Boundary", knobs.permissions_boundary)
+            iam.PermissionsBoundary.of(cdk.Stack.of(self)).apply(boundary)
         own = {
             "provision": [*self._launch(), self._pass_roles(nodes, listed(knobs.node_roles))],
             "lifecycle": self._end(),
             "disrupt": [_unscoped("Find", ("ec2:DescribeInstances",), _in_region())],
             "catalog": self._learn(listed(knobs.ssm_parameters)),
         }
-        for spec in functions.specs:
-            grants = [*own.get(spec.name, []), *self._common(spec.name)]
-            if knobs.subnets:
-                grants.append(_unscoped("OwnInterfaces", NETWORK_ACTIONS))
-            for grant in grants:
-                grant.to(functions.role(spec.name))
+        given = {spec.name: [*own.get(spec.name, []), *self._common(spec.name)] for spec in functions.specs}
+        given[INSTALLER.name] = [self._find_cluster()]
+        for name, grants in given.items():
+            for grant in (*grants, *(_own_interfaces() if knobs.subnets else ())):
+                grant.to(functions.role(name))
 
     def _launch(self) -> list[Grant]:
         start = ("ec2:CreateFleet", "ec2:RunInstances")
         used = (*(_ec2(kind) for kind in USED), _ec2("image", account=""), _ec2("snapshot", account=""))
-        made = tuple(_ec2(kind) for kind in LAUNCHED)
-        template = (_ec2("launch-template"),)
+        made, template = tuple(_ec2(kind) for kind in LAUNCHED), (_ec2("launch-template"),)
         ours = self._owned("aws:ResourceTag")
         tagged = self._owned("aws:RequestTag", {"aws:RequestTag/eks:eks-cluster-name": self._cluster})
         creating = self._owned(
@@ -113,22 +126,23 @@ class Access(Construct):
                 "ec2:CreateAction": ["CreateFleet", "CreateLaunchTemplate", "RunInstances"],
             },
         )
-        make = (*start, "ec2:CreateLaunchTemplate")
+        make, tag = ("ec2:CreateLaunchTemplate",), ("ec2:CreateTags",)
         return [
             Grant(sid="LaunchWith", actions=start, resources=used, because=CHOSEN),
             Grant(sid="LaunchFromOwn", actions=start, resources=template, conditions=ours, because=TAGGED),
-            Grant(sid="LaunchTagged", actions=make, resources=made, conditions=tagged, because=TAGGED),
-            Grant(sid="TagNew", actions=("ec2:CreateTags",), resources=made, conditions=creating, because=TAGGED),
+            Grant(sid="LaunchTagged", actions=start, resources=made, conditions=tagged, because=TAGGED),
+            Grant(sid="MakeTagged", actions=make, resources=template, conditions=tagged, because=TAGGED),
+            Grant(sid="TagNew", actions=tag, resources=(*made, *template), conditions=creating, because=TAGGED),
             _unscoped("FindTemplates", ("ec2:DescribeLaunchTemplates",), _in_region()),
         ]
 
-    def _pass_roles(self, nodes: NodeRole, further: list[str]) -> Grant:
+    def _pass_roles(self, nodes: list[NodeRole], further: list[str]) -> Grant:
         arns = tuple(f"arn:{cdk.Aws.PARTITION}:iam::{cdk.Aws.ACCOUNT_ID}:role/{name}" for name in further)
         services = ["ec2.amazonaws.com", "ec2.amazonaws.com.cn"]
         return Grant(
             sid="PassNodeRole",
             actions=("iam:PassRole",),
-            resources=(nodes.role.role_arn, *arns),
+            resources=(*(one.role.role_arn for one in nodes), *arns),
             conditions={"StringEquals": {"iam:PassedToService": services}},
         )
 
@@ -144,7 +158,7 @@ class Access(Construct):
             Grant(sid="TerminateOwn", actions=terminate, resources=instance, conditions=ours, because=TAGGED),
             Grant(sid="DeleteOwn", actions=delete, resources=template, conditions=ours, because=TAGGED),
             Grant(sid="NameOwn", actions=("ec2:CreateTags",), resources=instance, conditions=named, because=TAGGED),
-            _unscoped("Find", ("ec2:DescribeInstances", "ec2:DescribeLaunchTemplates"), _in_region()),
+            _unscoped("Find", MACHINE_READS, _in_region()),
         ]
 
     def _learn(self, parameters: list[str]) -> list[Grant]:
@@ -162,17 +176,21 @@ class Access(Construct):
         journal, catalogue, market = (f"{bucket}/{prefix}*" for prefix in (JOURNAL, CATALOGUE, MARKET))
         sold = (catalogue, market) if name == "catalog" else (catalogue,)
         written = (journal, *sold) if name == "catalog" else (journal,)
-        cluster = f"arn:{cdk.Aws.PARTITION}:eks:{cdk.Aws.REGION}:{cdk.Aws.ACCOUNT_ID}:cluster/{self._cluster}"
+        rows = (*TABLE_ACTIONS, *(["dynamodb:DeleteItem"] if name in FORGETFUL else []))
         grants = [
-            Grant(sid="FindCluster", actions=("eks:DescribeCluster",), resources=(cluster,)),
+            self._find_cluster(),
             Grant(sid="Write", actions=("s3:PutObject",), resources=written, because=KEYS),
-            Grant(sid="Rows", actions=TABLE_ACTIONS, resources=(self._state.table.table_arn,)),
+            Grant(sid="Rows", actions=rows, resources=(self._state.table.table_arn,)),
         ]
         if name in CATALOGUE_READERS:
             grants.append(Grant(sid="Read", actions=("s3:GetObject",), resources=sold, because=KEYS))
             # Without it S3 says "forbidden" where it means "there is none".
             grants.append(Grant(sid="List", actions=("s3:ListBucket",), resources=(bucket,)))
         return grants
+
+    def _find_cluster(self) -> Grant:
+        cluster = f"arn:{cdk.Aws.PARTITION}:eks:{cdk.Aws.REGION}:{cdk.Aws.ACCOUNT_ID}:cluster/{self._cluster}"
+        return Grant(sid="FindCluster", actions=("eks:DescribeCluster",), resources=(cluster,))
 
     def _owned(self, key: str, further: dict[str, Any] | None = None) -> Conditions:
         """Answer that the tags under *key* say: this cluster, by a NodePool; and *further* equalities."""
@@ -188,6 +206,20 @@ def _ec2(kind: str, *, account: str = "*") -> str:
 
 def _in_region() -> Conditions:
     return {"StringEquals": {"aws:RequestedRegion": cdk.Aws.REGION}}
+
+
+def _own_interfaces() -> list[Grant]:
+    """Answer what Lambda does in a function's name before it runs, and that the function's own code may not do it."""
+    by_code: Conditions = {"Null": {"lambda:SourceFunctionArn": "false"}}
+    denied = Grant(
+        sid="NotByCode",
+        actions=INTERFACE_CHANGES,
+        resources=("*",),
+        conditions=by_code,
+        because=NO_RESOURCES,
+        effect=iam.Effect.DENY,
+    )
+    return [_unscoped("OwnInterfaces", NETWORK_ACTIONS), denied]
 
 
 def _unscoped(sid: str, actions: tuple[str, ...], conditions: Conditions | None = None) -> Grant:

@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+from infra.budgets import check_budgets, check_time_zone
 from shared.settings import aws_gates_from, gates_from
 
 CLUSTER_NAME: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,59}")
@@ -28,11 +29,15 @@ CHOICES: Final = {
     "mode": ("active", "plan"),
     "hints": ("Given", "Withheld"),
     "reaction": ("tick", "watch", "logs"),
+    "on_destroy": ("keep", "purge", "abandon"),
+    "windows": ("true", "false"),
+    "dashboard": ("true", "false"),
 }
 REASONS: Final = "Drifted,Empty,Unhealthy,Underutilized or some of them"
 _REASON: Final = "(Drifted|Empty|Unhealthy|Underutilized)"
 PAUSED: Final = re.compile(rf"(true|false|{_REASON}(, ?{_REASON})*)?")
 PERCENT: Final = re.compile(r"100|[0-9]{1,2}")
+BOUNDARY: Final = re.compile(r"(arn:aws[a-z-]*:iam::([0-9]{12}|aws):policy/.+)?")
 PRICE: Final = re.compile(r"[0-9]+(\.[0-9]+)?")
 
 
@@ -75,24 +80,37 @@ class Knobs(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_un
     """``true`` pauses all disruption by choice, ``Drifted,Underutilized`` that for these reasons."""
     drift_pause_percent: str = "0"
     """Drift of a NodePool pauses where more of its nodes have drifted at once; 0: never."""
+    disruption_budgets: str = ""
+    """For all nodes together, beside the NodePools' own: ``[{"nodes": "5%"}]``, as spec.disruption.budgets has them."""
+    disruption_time_zone: str = "UTC"
+    """In which the schedules of these are read, like ``Europe/Berlin``."""
     reaction: str = "tick"
     """How soon pods that begin to wait are seen: by the ``tick`` of every minute, by ``watch`` within five seconds, or
     by ``logs``: pushed by the control plane's log of the scheduler, which must be on. docs/reaction.md has prices."""
     log_days: int = 30
     journal_days: int = 30
     """How long `explain` and replay can look back."""
+    on_destroy: str = "keep"
+    """`keep` leaves what an operator wrote, and refuses while nodes of ours run: they would lose their role. `purge`
+    ends all NodePools and their nodes first; `abandon` leaves the nodes to themselves."""
+    windows: str = "false"
+    """`true`: a second node role for Windows, with the access entry that such nodes need."""
     subnets: str = ""
     """Where the functions get network interfaces; needed only if the API server has no public endpoint."""
     security_groups: str = ""
     """Of those interfaces."""
     node_roles: str = ""
     """Names of further roles that nodes may have: those of the instance profiles that an EC2NodeClass names itself."""
+    permissions_boundary: str = ""
+    """ARN of a managed policy that no role of the stack may exceed, nodes' included."""
     ssm_parameters: str = ""
     """Names of private image parameters; the public ones under /aws/service may always be read."""
     price_list: str = ""
     """A file of `joiner catalog prices`, shipped for where the functions reach no pricing service."""
     alarm_topic: str = ""
     """ARN of an SNS topic that hears of alarms."""
+    dashboard: str = "true"
+    """A CloudWatch dashboard for the cluster; the first three of an account cost nothing, each further $3 a month."""
     price_age_alarm_hours: int = 48
     """Alarm when prices are so old: they are asked for twice a day; 0: never."""
 
@@ -102,11 +120,12 @@ class Knobs(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_un
         Raises:
             ValueError: a value cannot be deployed.
         """
-        if not CLUSTER_NAME.fullmatch(self.cluster):
-            raise ValueError(f"joiner:cluster is {self.cluster!r}: want {CLUSTER_NAME.pattern}")
+        _check_pattern("cluster", self.cluster, CLUSTER_NAME)
+        _check_pattern("permissions_boundary", self.permissions_boundary, BOUNDARY)
         for field, choices in CHOICES.items():
             if getattr(self, field) not in choices:
-                raise ValueError(f"joiner:{field} is {getattr(self, field)!r}: want {' or '.join(choices)}")
+                named = field.replace("_", "-")
+                raise ValueError(f"joiner:{named} is {getattr(self, field)!r}: want {' or '.join(choices)}")
         gates_from(self.feature_gates)
         aws_gates_from(self.aws_feature_gates)
         if self.disable_dry_run not in ("true", "false"):
@@ -119,6 +138,8 @@ class Knobs(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_un
             raise ValueError(f"joiner:disruption-paused is {self.disruption_paused!r}: want true, or {REASONS}")
         if not PERCENT.fullmatch(self.drift_pause_percent):
             raise ValueError(f"joiner:drift-pause-percent is {self.drift_pause_percent!r}: want 0 to 100")
+        check_budgets(self.disruption_budgets)
+        check_time_zone(self.disruption_time_zone)
         if bool(self.subnets) != bool(self.security_groups):
             raise ValueError("joiner:subnets and joiner:security-groups go together")
 
@@ -134,7 +155,19 @@ class Knobs(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_un
         context = {name: value for name in names if (value := value_of(f"joiner:{name}")) is not None}
         if config := context.get("scheduler-config"):
             context["scheduler-config"] = as_json(config)
+        if isinstance(budgets := context.get("disruption-budgets"), list):
+            context["disruption-budgets"] = msgspec.json.encode(budgets).decode()
         return msgspec.convert(context, cls, strict=False)
+
+
+def _check_pattern(field: str, text: str, pattern: re.Pattern[str]) -> None:
+    """Refuse a text that is not what *pattern* describes.
+
+    Raises:
+        ValueError: the message names the knob.
+    """
+    if not pattern.fullmatch(text):
+        raise ValueError(f"joiner:{field.replace('_', '-')} is {text!r}: want {pattern.pattern}")
 
 
 def _check_number(field: str, text: str) -> None:

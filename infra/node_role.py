@@ -20,10 +20,10 @@ POLICIES: Final = (
 
 
 class NodeRole(Construct):
-    """The role of nodes whose EC2NodeClass does not name an instance profile of its own."""
+    """The role of nodes of one *platform*; of Linux for all whose EC2NodeClass names no instance profile of its own."""
 
-    def __init__(self, scope: Construct, construct_id: str, *, cluster: str) -> None:
-        """Make role, instance profile and the nodes' access entry."""
+    def __init__(self, scope: Construct, construct_id: str, *, cluster: str, platform: str = "LINUX") -> None:
+        """Make role, instance profile and the nodes' access entry: a role has one, so Windows needs a role as well."""
         super().__init__(scope, construct_id)
         self.role = iam.Role(
             self,
@@ -32,7 +32,8 @@ class NodeRole(Construct):
             managed_policies=[iam.ManagedPolicy.from_aws_managed_policy_name(name) for name in POLICIES],
         )
         self.profile = iam.CfnInstanceProfile(self, "Profile", roles=[self.role.role_name])
-        eks.CfnAccessEntry(self, "Nodes", cluster_name=cluster, principal_arn=self.role.role_arn, type="EC2_LINUX")
+        kind = f"EC2_{platform}"
+        eks.CfnAccessEntry(self, "Nodes", cluster_name=cluster, principal_arn=self.role.role_arn, type=kind)
         reason = "what EKS asks of every node; AWS maintains them"
         cdk.Validations.of(self.role).acknowledge(
             *(

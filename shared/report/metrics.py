@@ -1,4 +1,9 @@
-"""CloudWatch metrics as embedded metric format lines, made by Powertools; nothing is called, the log carries them."""
+"""CloudWatch metrics as embedded metric format lines, made by Powertools; nothing is called, the log carries them.
+
+A metric costs by the hour in which it is sent, by name and by set of dimensions, whoever looks at it. So the few that
+an alarm or the dashboard needs are published, by cluster, and what rarely happens only when it does; all counts, by
+function, are in the journal and its log lines.
+"""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -7,17 +12,37 @@ from typing import Final
 from shared.ports import World
 
 NAMESPACE: Final = "Joiner"
+STEADY: Final = frozenset({"FleetUsdPerHour", "ManagedNodes", "OpenCommands", "PendingPods", "PriceAgeSeconds"})
+"""Published every time."""
+RARE: Final = frozenset(
+    {
+        "DisruptionPauses",
+        "FailedActions",
+        "Faults",
+        "HeldRepairs",
+        "LaunchBreakerTrips",
+        "LaunchFailures",
+        "LeaksEnded",
+        "RepairedNodes",
+        "RolledBackCommands",
+        "SavedUsdPerHour",
+        "Throttles",
+        "UnschedulablePods",
+    }
+)
+"""Published when it is not zero: no alarm takes silence for a fault."""
 
 
-def emit(function: str, counts: Mapping[str, float], world: World, by_zone: Iterable[tuple[str, int]] = ()) -> None:
-    """Write one EMF line of *counts*; a name that ends in Seconds or UsdPerHour says its unit.
+def emit(counts: Mapping[str, float], world: World, by_zone: Iterable[tuple[str, int]] = ()) -> None:
+    """Write one EMF line of those *counts* that are published; a name that ends in Seconds or PerHour says its unit.
 
     *by_zone*: the pods that can be in one zone only, by it; a line for each.
     """
-    if counts:
-        _write({"function": function}, counts, world)
+    published = {name: amount for name, amount in counts.items() if name in STEADY or (amount and name in RARE)}
+    if published:
+        _write({}, published, world)
     for zone, pods in by_zone:
-        _write({"function": function, "zone": zone}, {"PendingPodsByEffectiveZone": float(pods)}, world)
+        _write({"zone": zone}, {"PendingPodsByEffectiveZone": float(pods)}, world)
 
 
 def _write(dimensions: Mapping[str, str], counts: Mapping[str, float], world: World) -> None:

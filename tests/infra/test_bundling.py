@@ -13,7 +13,8 @@ import msgspec
 import pytest
 
 from infra import bundling
-from tests.benchmarks.bench_cold_start import FUNCTIONS, cold_start
+from tests.benchmarks.bench_cold_start import ENVIRONMENT, FUNCTIONS, PROBE, cold_start
+from tests.infra.installations import event
 
 MOST_BYTES = 15_000_000
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -31,6 +32,10 @@ def test_what_is_left_out_is_left_out_with_its_hashes_and_all_else_stays() -> No
     assert set(names.findall(whole)) - set(names.findall(left)) == bundling.LEFT_OUT
     assert left.count("--hash") < whole.count("--hash")
     assert all(entry.count("==") == 1 for entry in re.split(r"^(?=[a-z])", left, flags=re.MULTILINE) if entry)
+
+
+def test_time_zones_are_shipped_because_a_lambda_need_not_have_them() -> None:
+    assert re.search(r"^tzdata==.* \\$", bundling.kept(bundling.LOCK.read_text()), flags=re.MULTILINE)
 
 
 def test_the_layer_holds_wheels_of_the_lambda(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -183,6 +188,12 @@ def test_every_function_gets_to_its_first_call_with_nothing_but_the_bundle(asset
     compiled = {one.relative_to(asset / "layer" / "python").parts[0] for one in asset.rglob("*.so")}
     assert compiled == {"msgspec"}
     shutil.copytree(Path(msgspec.__file__).parent, tmp_path / "msgspec")
-    assert {one.parent.name for one in (asset / "own" / "functions").glob("*/handler.py")} == set(FUNCTIONS)
+    found = {one.parent.name for one in (asset / "own" / "functions").glob("*/handler.py")}
+    assert found == {*FUNCTIONS, "installer"}
+    folders = (tmp_path, asset / "own", asset / "layer" / "python")
     for name in FUNCTIONS:
-        cold_start(sys.executable, name, tmp_path, asset / "own", asset / "layer" / "python")
+        cold_start(sys.executable, name, *folders)
+    ordered = PROBE.replace('{"source": "schedule"}', repr(event("Create", {"Part": "installed"})))
+    ordered = ordered.replace("aws_request_id =", "aws_request_id = log_stream_name =")
+    command = [sys.executable, "-I", "-S", "-B", "-c", ordered, "installer", *map(str, folders)]
+    subprocess.run(command, check=True, capture_output=True, env=ENVIRONMENT)

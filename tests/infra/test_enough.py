@@ -1,166 +1,153 @@
-"""The policies allow what the functions do: a cluster's short life in the embedded world, call by call.
+"""The policies allow what the functions do and nothing else: a cluster's short life, request by request.
 
-The simulated cloud asks nobody for permission, so each call is held against the role of the function that made it.
+IAM is asked before every call of every function, with the tags that are written and those that are there; what it does
+not allow is refused, so that a right that is missing shows in the world, too.
 """
 
-from datetime import timedelta
-from fnmatch import fnmatchcase
-from typing import Any
+from typing import Final
 
+import msgspec
 import pytest
-import yaml
 
-from shared.ports import World
-from sim.embedded import Embedded
-from sim.faults import Call
-from sim.lambdas.template import synthesised
-from tests.infra.policies import several, statements
+from sim.iam.policy import Statement, Verdict
+from sim.iam.values import matches
+from tests.infra.guarded import Asked, Guarded
+from tests.infra.policies import policies
 
-NEEDS = {
-    "ec2.create_fleet": ["ec2:CreateFleet", "ec2:RunInstances", "ec2:CreateTags", "iam:PassRole"],
-    "ec2.terminate_instances": ["ec2:TerminateInstances"],
-    "ec2.describe_instances": ["ec2:DescribeInstances"],
-    "ec2.describe_instance": ["ec2:DescribeInstances"],
-    "ec2.create_tags": ["ec2:CreateTags"],
-    "ec2.ensure_launch_template": ["ec2:DescribeLaunchTemplates", "ec2:CreateLaunchTemplate", "ec2:CreateTags"],
-    "ec2.launch_templates": ["ec2:DescribeLaunchTemplates"],
-    "ec2.delete_launch_template": ["ec2:DeleteLaunchTemplate"],
-    "ec2.instance_types": ["ec2:DescribeInstanceTypes"],
-    "ec2.offerings": ["ec2:DescribeInstanceTypeOfferings"],
-    "ec2.spot_prices": ["ec2:DescribeSpotPriceHistory"],
-    "ec2.subnets": ["ec2:DescribeSubnets"],
-    "ec2.security_groups": ["ec2:DescribeSecurityGroups"],
-    "ec2.images": ["ec2:DescribeImages"],
-    "ec2.capacity_reservations": ["ec2:DescribeCapacityReservations"],
-    "ec2.placement_group": ["ec2:DescribePlacementGroups"],
-    "ec2.refusals": [
-        "ec2:CreateFleet",
-        "ec2:RunInstances",
-        "ec2:CreateLaunchTemplate",
-        "ec2:CreateTags",
-        "iam:PassRole",
-    ],
-    "parameters.parameter": ["ssm:GetParameter"],
-    "prices.on_demand": ["pricing:GetProducts"],
-    "eks.cluster": ["eks:DescribeCluster"],
-    "mailbox.send": ["sqs:SendMessage"],
-    "table.read": ["dynamodb:GetItem"],
-    "table.rows": ["dynamodb:Query"],
-    "table.write": ["dynamodb:PutItem", "dynamodb:ConditionCheckItem"],
-    "table.remove": ["dynamodb:DeleteItem"],
-    "bucket.put": ["s3:PutObject"],
-    "bucket.get": ["s3:GetObject"],
-    "bucket.keys": ["s3:ListBucket"],
-}
-MANIFESTS = """
-apiVersion: karpenter.k8s.aws/v1
-kind: EC2NodeClass
-metadata: {name: default}
-spec:
-  role: joiner-node
-  amiSelectorTerms: [{alias: al2023@latest}]
-  subnetSelectorTerms: [{tags: {karpenter.sh/discovery: "*"}}]
-  securityGroupSelectorTerms: [{tags: {karpenter.sh/discovery: "*"}}]
----
-apiVersion: karpenter.sh/v1
-kind: NodePool
-metadata: {name: default}
-spec:
-  disruption: {consolidationPolicy: WhenEmpty, consolidateAfter: 1m}
-  template:
-    spec:
-      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}
-      requirements:
-        - {key: karpenter.sh/capacity-type, operator: In, values: [spot]}
----
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web, namespace: default}
-spec:
-  replicas: 3
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec:
-      containers: [{name: web, image: web, resources: {requests: {cpu: 500m, memory: 512Mi}}}]
-"""
+ANY: Final = "*"
 
 
-class Watched(Embedded):
-    """Remembers who called what: function, ``port.method``, first argument."""
+class Unused(msgspec.Struct, frozen=True, kw_only=True):
+    """A right that the short life does not use, and why it is given: all are patterns."""
 
-    def __init__(self, template: dict[str, Any]) -> None:
-        """Deploy *template*."""
-        self.calls: set[tuple[str, str, str]] = set()
-        self._caller = ""
-        super().__init__(template=template, tap=self._note)
+    function: str = ANY
+    action: str
+    resource: str = ANY
+    because: str
 
-    def _world(self, function: str, environment: dict[str, str]) -> World:
-        self._caller = function
-        return super()._world(function, environment)
+    def covers(self, grant: "Grant") -> bool:
+        patterns = (self.function, self.action, self.resource)
+        return all(matches(pattern, each) for pattern, each in zip(patterns, grant[:3], strict=True))
 
-    def _note(self, call: Call) -> None:
-        if call.when == "before" and call.port != "kube":
-            detail = call.detail if call.port == "bucket" else ""
-            self.calls.add((self._caller, f"{call.port}.{call.method}", detail))
+
+Grant = tuple[str, str, str, Statement]
+"""Function, action, resource, and the statement that says so."""
+
+UNUSED: Final = (
+    Unused(action="logs:*", because="Lambda writes a function's log in its name"),
+    Unused(action="sqs:ReceiveMessage", because="Lambda polls a function's queue in its name"),
+    Unused(action="sqs:DeleteMessage", because="Lambda polls a function's queue in its name"),
+    Unused(action="sqs:ChangeMessageVisibility", because="Lambda polls a function's queue in its name"),
+    Unused(action="sqs:GetQueue*", because="names and counts of our own queues, which a poller and a sender are given"),
+    Unused(action="sqs:SendMessage", because="each function may wake each: which does is the cycle's to say"),
+    Unused(action="eks:DescribeCluster", because="asked where a container begins, before there is a world"),
+    Unused(
+        function="provision",
+        action="ec2:CreateFleet",
+        because="a fleet may be held to what it starts and uses as well; EC2 names all of these for the call",
+    ),
+    Unused(
+        function="provision",
+        action="ec2:RunInstances",
+        resource="arn:aws:ec2:*:capacity-reservation/*",
+        because="an EC2NodeClass may select capacity reservations; this one does not",
+    ),
+    Unused(
+        function="provision",
+        action="ec2:RunInstances",
+        resource="arn:aws:ec2:*:placement-group/*",
+        because="an EC2NodeClass may select a placement group; this one does not",
+    ),
+    Unused(
+        function="provision",
+        action="ec2:RunInstances",
+        resource="arn:aws:ec2:*:snapshot/*",
+        because="an EC2NodeClass may name a volume's snapshot; this one does not",
+    ),
+    Unused(
+        function="provision",
+        action="ec2:RunInstances",
+        resource="arn:aws:ec2:*:fleet/*",
+        because="in one statement with the fleet itself; EC2 asks it of no fleet",
+    ),
+    Unused(
+        function="catalog",
+        action="ec2:DescribeCapacityReservations",
+        because="an EC2NodeClass may select capacity reservations; this one does not",
+    ),
+    Unused(
+        function="catalog",
+        action="ec2:DescribePlacementGroups",
+        because="an EC2NodeClass may select a placement group; this one does not",
+    ),
+    Unused(
+        function="disrupt",
+        action="dynamodb:DeleteItem",
+        because="commands are forgotten a day after their end, later than this life lasts",
+    ),
+    Unused(action="dynamodb:ConditionCheckItem", because="reads no more than GetItem: what a fenced write asks"),
+    Unused(action="dynamodb:Query", because="reads no more than GetItem"),
+)
 
 
 @pytest.fixture(scope="module")
-def calls() -> set[tuple[str, str, str]]:
-    """Pods come, an instance is announced to go, pods go."""
-    world = Watched(synthesised())
-    manifests = list(yaml.safe_load_all(MANIFESTS))
-    world.apply(manifests)
-    world.run(timedelta(minutes=10))
-    [instance, *_] = world.living()
-    warning = "EC2 Spot Instance Interruption Warning"
-    world.runtime.put_event(
-        {"source": "aws.ec2", "detail-type": warning, "detail": {"instance-id": instance.instance_id}}
-    )
-    world.run(timedelta(minutes=10))
-    manifests[-1]["spec"]["replicas"] = 0
-    world.apply(manifests[-1:])
-    world.run(timedelta(minutes=10))
-    return world.calls
+def grants(life: Guarded) -> list[Grant]:
+    return [
+        (function, action, resource, statement)
+        for function, policy in policies(life.template).items()
+        for statement in policy
+        for action in statement.actions
+        for resource in statement.resources
+    ]
 
 
-@pytest.fixture(scope="module")
-def grants() -> set[tuple[str, str, str]]:
-    """Answer function, action and resource of every statement."""
-    return {
-        (function, action, arn)
-        for function, statement in statements(synthesised())
-        for action in several(statement["Action"])
-        for arn in several(statement["Resource"])
-    }
+def test_every_call_of_every_function_is_allowed(life: Guarded) -> None:
+    assert [one for one in life.asked if one.verdict is not Verdict.ALLOWED] == []
+    assert {record.outcome for record in life.runtime.records} == {"ok"}
 
 
-def test_every_call_of_every_function_is_allowed(
-    calls: set[tuple[str, str, str]], grants: set[tuple[str, str, str]]
-) -> None:
-    refused = sorted(
-        (function, method, detail, action)
-        for function, method, detail in calls
-        for action in NEEDS[method]
-        if not any(
-            (function, action) == grant[:2] and (action[:3] != "s3:" or _covers(grant[2], action, detail))
-            for grant in grants
-        )
-    )
-    assert refused == []
-
-
-def _covers(arn: str, action: str, key: str) -> bool:
-    return action == "s3:ListBucket" or fnmatchcase(f"{arn.partition('/')[0]}/{key}", arn)
-
-
-def test_the_short_life_had_everything_in_it(calls: set[tuple[str, str, str]]) -> None:
-    made = {(function, method) for function, method, _ in calls}
+def test_the_short_life_had_everything_in_it(life: Guarded) -> None:
+    made = {(one.function, one.request.action) for one in life.asked}
     assert made >= {
-        ("provision", "ec2.create_fleet"),
-        ("lifecycle", "ec2.create_tags"),
-        ("lifecycle", "ec2.terminate_instances"),
-        ("interrupt", "bucket.put"),
-        ("disrupt", "bucket.get"),
-        ("catalog", "prices.on_demand"),
+        ("provision", "ec2:CreateFleet"),
+        ("provision", "ec2:RunInstances"),
+        ("provision", "iam:PassRole"),
+        ("lifecycle", "ec2:CreateTags"),
+        ("lifecycle", "ec2:TerminateInstances"),
+        ("lifecycle", "ec2:DeleteLaunchTemplate"),
+        ("interrupt", "s3:PutObject"),
+        ("disrupt", "s3:GetObject"),
+        ("catalog", "pricing:GetProducts"),
     }
+
+
+def test_what_is_made_or_changed_was_asked_with_its_tags(life: Guarded) -> None:
+    """The contexts are real ones: without them a condition would have nothing to judge."""
+    for one in life.asked:
+        service, _, name = one.request.action.partition(":")
+        tags = {key.partition("/")[0] for key in one.request.context if "tag/" in key}
+        if name in ("TerminateInstances", "DeleteLaunchTemplate"):
+            assert tags >= {"aws:resourcetag"}, one
+        elif service == "ec2" and name.startswith(("Create", "Run")) and one.request.resource.endswith("/*"):
+            assert tags == {"aws:requesttag"}, one
+
+
+def test_nothing_is_granted_that_is_not_used_or_excused(life: Guarded, grants: list[Grant]) -> None:
+    idle = [grant for grant in grants if not is_used(grant, life.asked)]
+    assert [grant[:3] for grant in idle if not any(each.covers(grant) for each in UNUSED)] == []
+
+
+@pytest.mark.parametrize("excuse", UNUSED, ids=lambda one: f"{one.function} {one.action} {one.resource}")
+def test_an_excuse_is_for_something(excuse: Unused, life: Guarded, grants: list[Grant]) -> None:
+    assert [grant for grant in grants if excuse.covers(grant) and not is_used(grant, life.asked)]
+
+
+def is_used(grant: Grant, asked: tuple[Asked, ...]) -> bool:
+    function, action, resource, statement = grant
+    return any(
+        one.function == function
+        and one.request.action == action
+        and matches(resource, one.request.resource)
+        and statement.applies(one.request)
+        for one in asked
+    )

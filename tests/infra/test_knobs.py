@@ -38,6 +38,16 @@ def test_the_command_line_knows_only_strings() -> None:
         ({"volume-usd-per-gib-month": "cheap"}, "joiner:volume-usd-per-gib-month is 'cheap'"),
         ({"disruption-paused": "Dirft"}, "joiner:disruption-paused is 'Dirft': want true, or Drifted"),
         ({"drift-pause-percent": "101"}, "joiner:drift-pause-percent is '101': want 0 to 100"),
+        ({"disruption-budgets": "10%"}, "joiner:disruption-budgets: Expected `array`"),
+        ({"disruption-budgets": '{"nodes": "1"}'}, "joiner:disruption-budgets: Expected `array`"),
+        ({"disruption-budgets": '[{"nodes": "101%"}]'}, r"joiner:disruption-budgets: .*nodes"),
+        ({"disruption-budgets": '[{"reasons": ["Expired"]}]'}, "Invalid enum value 'Expired'"),
+        ({"disruption-budgets": '[{"schedule": "@weakly", "duration": "1h"}]'}, r"schedule"),
+        ({"disruption-budgets": '[{"schedule": "@weekly"}]'}, r"disruption-budgets\[0\]: schedule and duration go"),
+        ({"disruption-time-zone": "Berlin"}, "joiner:disruption-time-zone is 'Berlin': want one like Europe/Berlin"),
+        ({"on-destroy": "delete"}, "joiner:on-destroy is 'delete': want keep or purge or abandon"),
+        ({"windows": "yes"}, "joiner:windows is 'yes': want true or false"),
+        ({"permissions-boundary": "mine"}, "joiner:permissions-boundary is 'mine': want"),
         ({"subnets": "subnet-1"}, "joiner:security-groups"),
         ({"security-groups": "sg-1"}, "joiner:subnets"),
         ({"log-days": "soon"}, "log-days"),
@@ -62,6 +72,12 @@ def test_the_schedulers_configuration_is_kept_as_json() -> None:
     )
     for written in some:
         assert Knobs.from_context({"joiner:scheduler-config": written}.get).scheduler_config == wanted
+
+
+def test_budgets_may_be_a_list_or_its_text() -> None:
+    wanted = '[{"nodes":"5%","schedule":"0 9 * * mon-fri","duration":"8h"}]'
+    for written in (wanted, msgspec.json.decode(wanted)):
+        assert Knobs.from_context({"joiner:disruption-budgets": written}.get).disruption_budgets == wanted
 
 
 def test_the_longest_cluster_name_leaves_room_for_every_queue() -> None:

@@ -12,34 +12,33 @@ from tests.unit.actions_world import Outside
 
 def line(**counts: float) -> dict[str, Any]:
     outside = Outside()
-    emit("provision", counts, outside.world())
+    emit(counts, outside.world())
     [only] = outside.lines
     return dict(json.loads(only))
 
 
-def test_the_line_is_what_cloudwatch_reads() -> None:
-    assert line(PendingPods=3.0, Actions=1.0) == {
+def test_the_line_is_what_cloudwatch_reads_and_has_no_more_than_is_published() -> None:
+    assert line(PendingPods=3.0, Faults=1.0, Actions=2.0) == {
         "_aws": {
             "Timestamp": 1795248000000,
             "CloudWatchMetrics": [
                 {
                     "Namespace": "Joiner",
-                    "Dimensions": [["cluster", "function", "service"]],
-                    "Metrics": [{"Name": "Actions", "Unit": "Count"}, {"Name": "PendingPods", "Unit": "Count"}],
+                    "Dimensions": [["cluster", "service"]],
+                    "Metrics": [{"Name": "Faults", "Unit": "Count"}, {"Name": "PendingPods", "Unit": "Count"}],
                 }
             ],
         },
         "service": "joiner",
         "cluster": "joiner",
-        "function": "provision",
-        "Actions": [1.0],
+        "Faults": [1.0],
         "PendingPods": [3.0],
     }
 
 
 @pytest.mark.parametrize(
     ("name", "unit"),
-    [("PlannedNodes", "Count"), ("PendingSeconds", "Seconds"), ("SavingsUsdPerHour", "None"), ("Seconds", "Seconds")],
+    [("OpenCommands", "Count"), ("PriceAgeSeconds", "Seconds"), ("SavedUsdPerHour", "None")],
 )
 def test_a_name_says_its_unit(name: str, unit: str) -> None:
     [metrics] = line(**{name: 1.0})["_aws"]["CloudWatchMetrics"]
@@ -48,17 +47,18 @@ def test_a_name_says_its_unit(name: str, unit: str) -> None:
 
 def test_pods_that_can_be_in_one_zone_only_have_a_line_by_zone() -> None:
     outside = Outside()
-    emit("provision", {}, outside.world(), (("a", 2), ("flexible", 3)))
+    emit({}, outside.world(), (("a", 2), ("flexible", 3)))
     lines = [json.loads(one) for one in outside.lines]
-    assert [(one["zone"], one["PendingPodsByEffectiveZone"], one["function"]) for one in lines] == [
-        ("a", [2.0], "provision"),
-        ("flexible", [3.0], "provision"),
+    assert [(one["zone"], one["PendingPodsByEffectiveZone"]) for one in lines] == [
+        ("a", [2.0]),
+        ("flexible", [3.0]),
     ]
 
 
 def test_where_there_is_nothing_to_count_nothing_is_said() -> None:
     outside = Outside()
-    emit("provision", {}, outside.world())
+    emit({}, outside.world())
+    emit({"Actions": 1.0}, outside.world())
     assert outside.lines == []
 
 
@@ -66,15 +66,23 @@ def test_where_there_is_nothing_to_count_nothing_is_said() -> None:
 def test_only_the_worlds_clock_is_looked_at(days: int) -> None:
     outside = Outside()
     outside.clock._now += timedelta(days=days)  # noqa: SLF001 - no clock runs backwards
-    emit("provision", {"Actions": 1.0}, outside.world())
+    emit({"Faults": 1.0}, outside.world())
     assert json.loads(outside.lines[0])["_aws"]["Timestamp"] == outside.clock.now().timestamp() * 1000
 
 
 def test_two_lines_do_not_share_a_count() -> None:
     outside = Outside()
-    emit("provision", {"A": 1.0}, outside.world())
-    emit("disrupt", {"B": 2.0}, outside.world())
+    emit({"Faults": 1.0}, outside.world())
+    emit({"PendingPods": 2.0}, outside.world())
     first, second = map(json.loads, outside.lines)
-    assert "B" not in first
-    assert "A" not in second
-    assert second["function"] == "disrupt"
+    assert "PendingPods" not in first
+    assert "Faults" not in second
+
+
+def test_what_rarely_happens_is_said_only_when_it_does() -> None:
+    assert line(PendingPods=0.0, Faults=0.0)["_aws"]["CloudWatchMetrics"][0]["Metrics"] == [
+        {"Name": "PendingPods", "Unit": "Count"}
+    ]
+    outside = Outside()
+    emit({"LaunchFailures": 0.0}, outside.world())
+    assert outside.lines == []

@@ -1,0 +1,87 @@
+"""What every cycle has around it: a lease where it needs one, its entry in the journal, its metrics, and its faults."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Final
+
+import msgspec
+
+from shared.actions.apply import Outcome, apply
+from shared.actions.lease import leased
+from shared.errors import Fault, Throttled
+from shared.model.action import Action, FollowUp, Function
+from shared.model.cluster import Cluster
+from shared.model.objects import Problem
+from shared.ports import Fence, World
+from shared.report.calls import overrun, since, so_far
+from shared.report.counts import of_actions
+from shared.report.journal import Done, Entry, Note, record
+from shared.report.metrics import emit
+from shared.snapshot.digest import snapshot_digest
+
+BUSY: Final = timedelta(seconds=5)
+RETRIED: Final = timedelta(seconds=10)
+"""So long after a cycle that could not see or do something the next one tries."""
+TICKING: Final[tuple[Function, ...]] = ("disrupt", "lifecycle", "provision")
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """What one cycle saw and did."""
+
+    cluster: Cluster | None = None
+    outcomes: tuple[Outcome, ...] = ()
+    counts: dict[str, float] = {}
+    by_zone: tuple[tuple[str, int], ...] = ()
+    """Pods that wait, as `Placement` has them."""
+    notes: tuple[Note, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    unsettled: tuple[int, ...] = ()
+    """Of messages, by their place: those that something of what they ask for failed of."""
+    quiet: bool = False
+    """Nothing happened that is worth an entry in the journal."""
+
+
+def under(lease: str, function: Function, world: World, cycle: Callable[[Fence], Report]) -> Report:
+    """Run *cycle* while holding *lease*; if somebody else holds it, come back in a moment."""
+    with leased(world, lease) as fence:
+        if fence is not None:
+            return cycle(fence)
+    again: tuple[Action, ...] = (FollowUp(function=function, after=BUSY, why=f"{lease} is at work"),)
+    return Report(outcomes=apply(again, world))
+
+
+def reported(function: Function, world: World, trigger: str, cycle: Callable[[], Report]) -> Report:
+    """Run *cycle* and report it, a fault too.
+
+    Raises:
+        Fault: as the cycle did; nothing was concluded from what could not be seen.
+    """
+    began, called = world.clock(), so_far(world)
+    try:
+        report = cycle()
+    except Fault as fault:
+        error, calls = f"{type(fault).__name__}: {fault}", since(called, world)
+        record(Entry(function=function, trigger=trigger, at=began, cluster="", error=error, calls=calls), world)
+        emit({"Faults": 1.0, "Throttles": float(isinstance(fault, Throttled))}, world)
+        if function in TICKING:
+            # A message comes back only after several time-outs of the function, and the tick after a minute.
+            apply((FollowUp(function=function, after=RETRIED, why=f"it failed: {type(fault).__name__}"),), world)
+        raise
+    if report.quiet:
+        return report
+    calls = since(called, world)
+    problems = {*report.problems, *overrun(function, calls, len(report.outcomes))}
+    entry = Entry(
+        function=function,
+        trigger=trigger,
+        at=began,
+        cluster=snapshot_digest(report.cluster) if report.cluster is not None else "",
+        counts=report.counts,
+        notes=report.notes,
+        problems=tuple(sorted({*problems, *(report.cluster.problems if report.cluster is not None else ())})),
+        done=tuple(Done(action=one.action, result=one.result, message=one.message) for one in report.outcomes),
+        calls=calls,
+    )
+    record(entry, world)
+    emit(report.counts | of_actions(entry.done), world, report.by_zone)
+    return report

@@ -1,0 +1,1 @@
+"""What Joiner itself costs a month: the bill of its synthesised stack, with durations that were measured."""

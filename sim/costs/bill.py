@@ -1,0 +1,94 @@
+"""A month's bill: the resources of a template, and what they were used for."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from sim.costs import prices
+from sim.costs.usage import Usage
+from sim.lambdas.wiring import Wiring
+
+PUTS = frozenset({"put", "keys"})
+WRITES = frozenset({"write", "remove"})
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of the bill."""
+
+    what: str
+    how_much: str
+    usd: float
+
+
+def bill(template: Mapping[str, Any], usage: Usage) -> tuple[Line, ...]:
+    """Answer what a month costs in which everything goes on as it did in *usage*."""
+    kinds = Counter(resource["Type"] for resource in template["Resources"].values())
+    share = prices.SECONDS / usage.lasted.total_seconds()
+    wiring = Wiring.parse(template)
+    return (
+        *_functions(wiring, usage, share),
+        *_messages(wiring, usage, share),
+        *_state(usage, share),
+        *_seen(usage, share, kinds, wiring),
+    )
+
+
+def total(lines: tuple[Line, ...]) -> float:
+    """Answer the sum, in US dollars."""
+    return sum(line.usd for line in lines)
+
+
+def _functions(wiring: Wiring, usage: Usage, share: float) -> Iterator[Line]:
+    for function in wiring.functions:
+        used = usage.functions.get(function.name)
+        if used is not None and used.invocations:
+            seconds = used.billed(function.memory_mb)
+            calls = round(used.invocations * share)
+            usd = seconds * share * function.memory_mb / 1024 * prices.LAMBDA_GB_SECOND + calls * prices.LAMBDA_REQUEST
+            each = f"{1000 * seconds / used.invocations:.0f} ms at {function.memory_mb} MB"
+            yield Line(what=f"Lambda: {function.name}", how_much=f"{calls:,} calls of {each}", usd=usd)
+
+
+def _messages(wiring: Wiring, usage: Usage, share: float) -> Iterator[Line]:
+    polls = round(len(wiring.mappings) * prices.POLLS_PER_SECOND * prices.SECONDS)
+    sent = round(sum(usage.calls("mailbox").values()) * share)
+    yield Line(
+        what="SQS",
+        how_much=f"{polls:,} polls of {len(wiring.mappings)} queues, {sent:,} messages",
+        usd=(polls + 2 * sent) * prices.SQS_REQUEST,
+    )
+
+
+def _state(usage: Usage, share: float) -> Iterator[Line]:
+    table, bucket = usage.calls("table"), usage.calls("bucket")
+    writes = round(share * sum(times for method, times in table.items() if method in WRITES))
+    reads = round(share * sum(times for method, times in table.items() if method not in WRITES))
+    usd = writes * prices.TABLE_WRITE + reads * prices.TABLE_READ
+    yield Line(what="DynamoDB", how_much=f"{reads:,} reads, {writes:,} writes", usd=usd)
+    puts = round(share * sum(times for method, times in bucket.items() if method in PUTS))
+    gets = round(share * sum(times for method, times in bucket.items() if method not in PUTS))
+    kept = usage.stored_bytes * share / 2**30
+    usd = puts * prices.BUCKET_PUT + gets * prices.BUCKET_GET + kept * prices.BUCKET_GB_MONTH
+    yield Line(what="S3", how_much=f"{puts:,} puts and lists, {gets:,} gets, {kept:.2f} GB kept", usd=usd)
+
+
+def _seen(usage: Usage, share: float, kinds: Counter[str], wiring: Wiring) -> Iterator[Line]:
+    invocations = sum(used.invocations for used in usage.functions.values())
+    gigabytes = (usage.log_bytes + invocations * prices.LINES_OF_LAMBDA) * share / 2**30
+    usd = gigabytes * (prices.LOGS_GB + prices.LOGS_GB_MONTH)
+    yield Line(what="CloudWatch logs", how_much=f"{gigabytes:.2f} GB", usd=usd)
+    yield Line(what="CloudWatch metrics", how_much=f"{usage.metrics}", usd=usage.metrics * prices.METRIC)
+    fixed = (
+        ("AWS::CloudWatch::Alarm", "CloudWatch alarms", prices.ALARM),
+        ("AWS::CloudWatch::Dashboard", "CloudWatch dashboards", prices.DASHBOARD),
+        ("AWS::SecretsManager::Secret", "Secrets Manager", prices.SECRET),
+        ("AWS::KMS::Key", "KMS keys", prices.KEY),
+    )
+    for kind, what, each in fixed:
+        if kinds[kind]:
+            yield Line(what=what, how_much=f"{kinds[kind]}", usd=kinds[kind] * each)
+    if kinds["AWS::Scheduler::Schedule"]:
+        ticks = round(prices.SECONDS / 60 * len(wiring.schedules))
+        yield Line(what="EventBridge Scheduler", how_much=f"at most {ticks:,} calls", usd=ticks * prices.SCHEDULER_CALL)
