@@ -31,6 +31,7 @@ class Embedded(Deployed):
         self.machines = Machines(self.cloud, self.live, seed)
         self._memories: dict[str, dict[str, object]] = {}
         self.switch_on(self.clock, seed)
+        self.live.scheduler.log = self.runtime.write_log
         for definition in _definitions():
             self.live.apply(definition)
 

@@ -2,6 +2,7 @@
 
 import base64
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -16,15 +17,17 @@ from shared.model.ec2 import (
     Image,
     Instance,
     LaunchTemplate,
+    ScheduledEvent,
     Tags,
 )
 from sim.clock import Clock
+from sim.cloud import chance
 from sim.cloud.dry_runs import DryRuns
 from sim.cloud.events import Event, Events
 from sim.cloud.fleet import Fleets, Stock
 from sim.cloud.images import Shelf
 from sim.cloud.instances import Machines
-from sim.cloud.machine import Machine
+from sim.cloud.machine import Machine, StatusCheck
 from sim.cloud.network import Network
 from sim.cloud.pools import Pools
 from sim.cloud.prices import PriceList
@@ -255,15 +258,42 @@ class Cloud:
         self.machines.recommend_rebalance(instance_id)
 
     def schedule_maintenance(self, instance_ids: Sequence[str]) -> None:
-        """Let Health say that the hardware below *instance_ids* is retired in a week; nothing else comes of it.
+        """Let Health, and each status, say that the hardware below is retired in a week; nothing else comes of it.
 
         Raises:
             Gone: EC2 does not know one of them.
         """
-        for instance_id in instance_ids:
-            self.machines.find(instance_id)
         start = self.clock.now() + MAINTENANCE_IN
+        for instance_id in instance_ids:
+            event = chance.uuid(self.seed, "retirement", instance_id)
+            retired = ScheduledEvent(event_id=f"instance-event-{event}", code="instance-retirement", begins_at=start)
+            self.machines.find(instance_id).ahead = (retired,)
         self.events.scheduled_change(tuple(instance_ids), start, start + MAINTENANCE_LASTS)
+
+    def call_off_maintenance(self, instance_ids: Sequence[str]) -> None:
+        """Let Health say that what `schedule_maintenance` announced of *instance_ids* is not to be."""
+        for instance_id in instance_ids:
+            with suppress(Gone):
+                self.machines.find(instance_id).ahead = ()
+        start = self.clock.now() + MAINTENANCE_IN
+        self.events.scheduled_change(tuple(instance_ids), start, start + MAINTENANCE_LASTS, is_over=True)
+
+    def reclaim_reserved(self, instance_id: str) -> None:
+        """Warn, and take the instance with its reserved capacity two minutes later.
+
+        Raises:
+            Gone: EC2 does not know it.
+            Invalid: it is of no reservation, or it has ended.
+        """
+        self.machines.reclaim(instance_id)
+
+    def impair(self, instance_id: str, check: StatusCheck, *, failing: bool = True) -> None:
+        """Let a status check of an instance fail from now on, or no longer; nothing else comes of it.
+
+        Raises:
+            Gone: EC2 does not know it.
+        """
+        self.machines.impair(instance_id, check, failing=failing)
 
     def next_boot_fails(self, instance_type: str = "") -> None:
         """Let the next instance (of *instance_type*, if given) run without ever becoming a node."""

@@ -45,8 +45,16 @@ class Events:
         arn = f"arn:aws:ec2:{zone}:instance/{instance_id}"
         self._publish("aws.ec2", "EC2 Instance Rebalance Recommendation", [arn], {"instance-id": instance_id})
 
-    def scheduled_change(self, instance_ids: Sequence[str], start: datetime, end: datetime) -> None:
-        """Say that the hardware below *instance_ids* is retired between *start* and *end*."""
+    def reservation_interruption(self, instance_id: str, zone: str) -> None:
+        """Warn that the capacity which an instance has from a reservation is wanted back in two minutes."""
+        detail = {"instance-id": instance_id, "instance-action": "terminate"}
+        arn = f"arn:aws:ec2:{zone}:instance/{instance_id}"
+        self._publish("aws.ec2", "EC2 Capacity Reservation Instance Interruption Warning", [arn], detail)
+
+    def scheduled_change(
+        self, instance_ids: Sequence[str], start: datetime, end: datetime, *, is_over: bool = False
+    ) -> None:
+        """Say that the hardware below *instance_ids* is retired between *start* and *end*, or that it is not."""
         code = "AWS_EC2_INSTANCE_RETIREMENT_SCHEDULED"
         arn = f"arn:aws:health:{self._region}::event/EC2/{code}/{chance.uuid(self._seed, code, *instance_ids)}"
         detail = {
@@ -54,6 +62,7 @@ class Events:
             "service": "EC2",
             "eventTypeCode": code,
             "eventTypeCategory": "scheduledChange",
+            "statusCode": "closed" if is_over else "upcoming",
             "startTime": f"{start:%a, %d %b %Y %H:%M:%S GMT}",
             "endTime": f"{end:%a, %d %b %Y %H:%M:%S GMT}",
             "eventDescription": [{"language": "en_US", "latestDescription": "The hardware is to be retired."}],

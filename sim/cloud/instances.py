@@ -15,11 +15,11 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from shared.errors import Gone, Invalid
-from shared.model.ec2 import Instance, InstanceState, LaunchTemplate, Tags
+from shared.model.ec2 import Instance, InstanceState, InstanceStatus, LaunchTemplate, Tags
 from sim.clock import Clock
 from sim.cloud import chance
 from sim.cloud.events import NOTICE, Events
-from sim.cloud.machine import Machine, Order
+from sim.cloud.machine import Machine, Order, StatusCheck
 from sim.cloud.network import SubnetAddresses
 from sim.cloud.pools import Pool
 
@@ -157,6 +157,36 @@ class Machines:
         machine.is_reclaimed = True
         self._events.spot_interruption(instance_id, machine.subnet.zone)
         self._clock.call_after(NOTICE, lambda: self.terminate(instance_id), f"reclaim {instance_id}")
+
+    def reclaim(self, instance_id: str) -> None:
+        """Warn that reserved capacity is wanted back, and take the instance two minutes later.
+
+        Raises:
+            Gone: EC2 does not know it.
+            Invalid: it is of no reservation, or it has ended.
+        """
+        machine = self.find(instance_id)
+        if machine.order.capacity_type != "reserved" or machine.state not in ALIVE:
+            raise Invalid(f"{instance_id} is of no reservation", code="IncorrectInstanceState")
+        self._events.reservation_interruption(instance_id, machine.subnet.zone)
+        self._clock.call_after(NOTICE, lambda: self.terminate(instance_id), f"reclaim {instance_id}")
+
+    def impair(self, instance_id: str, check: StatusCheck, *, failing: bool = True) -> None:
+        """Let a status check of one fail from now on, or no longer.
+
+        Raises:
+            Gone: EC2 does not know it.
+        """
+        machine = self.find(instance_id)
+        if failing:
+            machine.impaired.setdefault(check, self._clock.now())
+        else:
+            machine.impaired.pop(check, None)
+
+    def statuses(self) -> tuple[InstanceStatus, ...]:
+        """Answer those of running instances that say that something is wrong, sorted by id."""
+        running = (one for _, one in sorted(self._machines.items()) if one.state == "running")
+        return tuple(one.status() for one in running if one.impaired or one.ahead)
 
     def recommend_rebalance(self, instance_id: str) -> None:
         """Say that a spot instance is in danger; nothing else comes of it.

@@ -2,14 +2,26 @@
 
 from datetime import datetime
 from ipaddress import IPv4Address
+from typing import Literal
 
 import msgspec
 
-from shared.model.ec2 import CapacityType, Instance, InstanceState, LaunchTemplate, Tags
+from shared.model.ec2 import (
+    CapacityType,
+    FailedCheck,
+    Instance,
+    InstanceState,
+    InstanceStatus,
+    LaunchTemplate,
+    ScheduledEvent,
+    Tags,
+)
 from sim.clock import Timer
 from sim.cloud.network import SubnetAddresses
 from sim.cloud.pools import Pool
 from sim.cloud.selectors import sorted_tags
+
+StatusCheck = Literal["instance", "system"]
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,6 +49,9 @@ class Machine:
         self.tags = dict(order.tags)
         self.is_faulty = False
         self.is_reclaimed = False
+        self.impaired: dict[StatusCheck, datetime] = {}
+        """Status checks that fail, and since when."""
+        self.ahead: tuple[ScheduledEvent, ...] = ()
         self.timer = Timer(_nothing, "nothing lies ahead")
         self._pool = pool
         pool.take()
@@ -46,6 +61,11 @@ class Machine:
         self.subnet.give_back(self.address)
         if not self.is_reclaimed:
             self._pool.give_back()
+
+    def status(self) -> InstanceStatus:
+        """Answer DescribeInstanceStatus' view."""
+        failed = tuple(FailedCheck(of=of, since=since) for of, since in sorted(self.impaired.items()))
+        return InstanceStatus(instance_id=self.instance_id, failed=failed, events=self.ahead)
 
     def described(self, region: str) -> Instance:
         """Answer DescribeInstances' view."""

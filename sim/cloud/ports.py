@@ -12,6 +12,7 @@ from shared.model.ec2 import (
     FleetResult,
     Image,
     Instance,
+    InstanceStatus,
     InstanceTypeInfo,
     LaunchTemplate,
     PlacementGroup,
@@ -57,6 +58,11 @@ class CloudEc2:
         """One, whosever it is."""
         self._cloud.admit("DescribeInstances")
         return self._cloud.instance(instance_id)
+
+    def instance_statuses(self) -> tuple[InstanceStatus, ...]:
+        """Of all with which something is wrong."""
+        self._cloud.admit("DescribeInstanceStatus")
+        return self._cloud.machines.statuses()
 
     def create_tags(self, instance_id: str, tags: Tags) -> None:
         """Add or overwrite."""

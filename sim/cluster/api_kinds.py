@@ -57,6 +57,8 @@ DEFINITIONS: Final = "customresourcedefinitions.apiextensions.k8s.io"
 PRIORITY_CLASSES: Final = "priorityclasses.scheduling.k8s.io"
 
 _STORAGE: Final = "storage.k8s.io"
+_RIGHTS: Final = "rbac.authorization.k8s.io"
+_FLOWS: Final = "flowcontrol.apiserver.k8s.io"
 
 BUILT_IN: Final = (
     Resource(plural="pods", kind="Pod", counts_generations=True),
@@ -80,6 +82,18 @@ BUILT_IN: Final = (
     Resource(plural="leases", kind="Lease", group="coordination.k8s.io", has_status=False),
     Resource(
         plural="priorityclasses", kind="PriorityClass", group="scheduling.k8s.io", namespaced=False, has_status=False
+    ),
+    Resource(plural="clusterroles", kind="ClusterRole", group=_RIGHTS, namespaced=False, has_status=False),
+    Resource(
+        plural="clusterrolebindings", kind="ClusterRoleBinding", group=_RIGHTS, namespaced=False, has_status=False
+    ),
+    Resource(plural="flowschemas", kind="FlowSchema", group=_FLOWS, namespaced=False, counts_generations=True),
+    Resource(
+        plural="prioritylevelconfigurations",
+        kind="PriorityLevelConfiguration",
+        group=_FLOWS,
+        namespaced=False,
+        counts_generations=True,
     ),
     Resource(
         plural="customresourcedefinitions",

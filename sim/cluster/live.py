@@ -53,6 +53,7 @@ class LiveCluster:
 
     def _start_controllers(self, nodes: Informer) -> None:
         clock, api, pods = self.clock, self.api, self._pods
+        self.attacher = VolumeAttacher(clock, api, pods)
         replica_sets = ReplicaSets(clock, api, pods)
         self.controllers = (
             replica_sets,
@@ -67,7 +68,7 @@ class LiveCluster:
             TaintEviction(clock, api, nodes, pods),
             PodCollector(clock, api, nodes, pods),
             VolumeBinder(clock, api, nodes, pods),
-            VolumeAttacher(clock, api, pods),
+            self.attacher,
         )
 
     def resource_of(self, kind: str, api_version: str = "") -> str:

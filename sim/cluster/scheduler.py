@@ -7,6 +7,7 @@ Known differences: no preemption (its message is that of a cluster without lower
 ties go to the first name instead of to chance.
 """
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -32,6 +33,8 @@ class Scheduler:
     def __init__(self, clock: Clock, api: ApiServer) -> None:
         """Follow *api* from now on."""
         self._clock, self._api = clock, api
+        self.log: Callable[[str], None] = lambda _: None
+        """Hears what is logged of pods that find no node."""
         self.nodes, self.volumes = Nodes(), Volumes(api)
         self._shapes = Shapes()
         self._waiting: dict[str, Waiting] = {}
@@ -180,6 +183,8 @@ class Scheduler:
         node, message = self._finder.find(entry.shape, plan, asking)
         try:
             if node is None:
+                name = "/".join(key_of(entry.pod))
+                self.log(f'"Unable to schedule pod; no fit; waiting" pod="{name}" err="{message}"')
                 self._explain(entry.pod, "Unschedulable", message)
             else:
                 self._assume(entry, node, plan)

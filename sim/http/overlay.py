@@ -10,6 +10,7 @@ from sim.http.instances import InstanceCalls
 from sim.http.protocol import ApiError
 from sim.http.queries import Wire
 from sim.http.services import ServiceCalls
+from sim.http.statuses import StatusCalls
 from sim.http.templates import TemplateCalls, run_from, template_from
 
 Handler: TypeAlias = Callable[[Wire], Wire]
@@ -33,6 +34,7 @@ def overlay(cloud: Cloud) -> Overlay:
     handlers: dict[tuple[str, str], Handler] = {
         ("ec2", "CreateFleet"): instances.create_fleet,
         ("ec2", "DescribeInstances"): instances.describe_instances,
+        ("ec2", "DescribeInstanceStatus"): StatusCalls(cloud).describe_instance_status,
         ("ec2", "TerminateInstances"): instances.terminate_instances,
         ("ec2", "CreateTags"): instances.create_tags,
         ("ec2", "CreateLaunchTemplate"): templates.create_launch_template,

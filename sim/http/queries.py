@@ -60,7 +60,7 @@ def _passes(item: Wire, name: str, values: Sequence[str], paths: Mapping[str, st
 def _at(item: Wire, path: str) -> list[str]:
     found: Any = item
     for step in path.split("."):
-        found = found.get(step, {})
+        found = [one.get(step, "") for one in found] if isinstance(found, list) else found.get(step, {})
     if isinstance(found, str):
         return [found]
     return [str(one) for one in found]

@@ -38,6 +38,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
 
 
 KINDS: Final = {
+    "AWS::CloudWatch::Alarm": Kind(naming="AlarmName", arn="arn:aws:cloudwatch:{region}:{account}:alarm:{name}"),
     "AWS::DynamoDB::Table": Kind(naming="TableName", arn="arn:aws:dynamodb:{region}:{account}:table/{name}"),
     "AWS::Events::Rule": Kind(naming="Name", arn="arn:aws:events:{region}:{account}:rule/{name}"),
     "AWS::IAM::InstanceProfile": Kind(

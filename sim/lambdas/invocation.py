@@ -24,7 +24,7 @@ class Invocation(msgspec.Struct, frozen=True, kw_only=True):
     request_id: str
     function: str
     trigger: str
-    """``schedule:<rule>``, ``event:<rule>``, ``queue:<queue>`` or ``direct``."""
+    """``schedule:<rule>``, ``event:<rule>``, ``queue:<queue>``, ``log`` or ``direct``."""
     at: datetime
     ended_at: datetime
     outcome: Outcome

@@ -43,6 +43,8 @@ class EventSourceMapping(msgspec.Struct, frozen=True, kw_only=True):
     queue: str
     function: str
     batch_size: int = 10
+    window: timedelta = timedelta(0)
+    """So long a batch that is not full waits for more."""
     partial_failures: bool = False
     maximum_concurrency: int = 1000
 
@@ -61,6 +63,13 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     expression: str
     targets: tuple[Target, ...]
+
+
+class LogFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """What of a log is pushed to a function: the lines that have *words* in them."""
+
+    words: str
+    function: str
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True):

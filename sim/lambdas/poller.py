@@ -25,6 +25,8 @@ class Poller:
         self._call = call
         self._in_flight = 0
         self._due: set[datetime] = set()
+        self._closes: datetime | None = None
+        """When the batch that is being gathered is handed over, full or not."""
         queue.ripens = self._poll_at
 
     def _poll_at(self, when: datetime) -> None:
@@ -34,13 +36,27 @@ class Poller:
 
     def _poll(self, when: datetime) -> None:
         self._due.discard(when)
-        while self._in_flight < self._mapping.maximum_concurrency:
+        while self._in_flight < self._mapping.maximum_concurrency and not self._gathers():
             batch = self._queue.receive(self._mapping.batch_size)
             if not batch:
                 return
             self._in_flight += 1
             event = sqs_event(self._queue.queue.arn, batch)
             self._call(self._mapping.function, event, f"queue:{self._mapping.queue}", partial(self._settle, batch))
+
+    def _gathers(self) -> bool:
+        """Whether the mapping's window is open, so that more messages may join those that are visible."""
+        count, now = self._queue.visible(), self._clock.now()
+        if not self._mapping.window or not count or count >= self._mapping.batch_size:
+            self._closes = None
+            return False
+        if self._closes is None:
+            self._closes = now + self._mapping.window
+            self._poll_at(self._closes)
+        if now < self._closes:
+            return True
+        self._closes = None
+        return False
 
     def _settle(self, batch: tuple[Message, ...], invocation: Invocation) -> None:
         self._in_flight -= 1

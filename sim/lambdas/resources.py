@@ -6,6 +6,7 @@ INERT: Final = frozenset(
     {
         "AWS::CDK::Metadata",
         "AWS::CloudWatch::Alarm",
+        "AWS::CloudWatch::Dashboard",
         "AWS::DynamoDB::Table",
         "AWS::EKS::AccessEntry",
         "AWS::IAM::InstanceProfile",
@@ -14,10 +15,11 @@ INERT: Final = frozenset(
         "AWS::Lambda::LayerVersion",
         "AWS::Lambda::Permission",
         "AWS::Logs::LogGroup",
-        "AWS::Logs::SubscriptionFilter",
         "AWS::S3::Bucket",
         "AWS::S3::BucketPolicy",
         "AWS::SQS::QueuePolicy",
+        "Custom::JoinerEmptied",
+        "Custom::JoinerInstalled",
     }
 )
 """Resources that wake nobody."""
@@ -35,6 +37,7 @@ WIRED: Final = {
             "EventSourceArn",
             "FunctionName",
             "FunctionResponseTypes",
+            "MaximumBatchingWindowInSeconds",
             "ScalingConfig",
             "Tags",
         }
@@ -57,6 +60,7 @@ WIRED: Final = {
             "VpcConfig",
         }
     ),
+    "AWS::Logs::SubscriptionFilter": frozenset({"DestinationArn", "FilterPattern", "LogGroupName"}),
     "AWS::SQS::Queue": frozenset(
         {
             "DelaySeconds",

@@ -6,6 +6,8 @@ the same to whoever called it: messages come back after their visibility time-ou
 as the template allows.
 """
 
+import base64
+import gzip
 import importlib
 import json
 import math
@@ -32,6 +34,8 @@ from sim.lambdas.wiring import Wiring
 LONGEST_DELAY: Final = timedelta(minutes=15)
 RETRY_AFTER: Final = timedelta(minutes=1)
 """Before the first repetition of a failed asynchronous call; twice as long before the second."""
+PUSHED_AFTER: Final = timedelta(seconds=2)
+"""What CloudWatch takes from a line to the functions that want it."""
 
 WorldFor = Callable[[str, dict[str, str]], World]
 """Builds the world of one call from the function's name and environment."""
@@ -82,6 +86,8 @@ class LambdaRuntime:
         self._queues = {queue.name: SqsQueue(queue, clock, seed) for queue in wiring.queues}
         self._sent = self._called = self._events = 0
         self._timers: dict[str, Timer] = {}
+        self._lines: dict[str, list[str]] = {}
+        """Of the log, not yet pushed, by the function that wants them."""
         self._connect()
 
     def _connect(self) -> None:
@@ -148,6 +154,21 @@ class LambdaRuntime:
             self._sent += 1
             wanted = self._queues[queue].queue.delay if delay is None else delay
             self._queues[queue].send(f"message-{self._sent:06d}", body, wanted + self.lateness(queue, body))
+
+    def write_log(self, line: str) -> None:
+        """Write *line* into the cluster's log: who wants such lines is called with what came until then, soon after."""
+        for one in self._wiring.log_filters:
+            if one.words not in line:
+                continue
+            waiting = self._lines.setdefault(one.function, [])
+            waiting.append(line)
+            if len(waiting) == 1:
+                self._clock.call_after(PUSHED_AFTER, partial(self._push, one.function), f"log {one.function}")
+
+    def _push(self, function: str) -> None:
+        said = {"logEvents": [{"message": line} for line in self._lines.pop(function)]}
+        data = base64.b64encode(gzip.compress(json.dumps(said).encode(), mtime=0)).decode()
+        self._call_asynchronously(function, {"awslogs": {"data": data}}, "log", 0)
 
     def _ring_next(self, schedule: Schedule, ticks: Iterator[datetime]) -> None:
         when = next(ticks, None)

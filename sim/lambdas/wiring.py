@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from sim.lambdas.intrinsics import REGION, Resolver, Template, UnsupportedTemplateError
-from sim.lambdas.parts import ASYNC_RETRIES, EventSourceMapping, Function, Queue, Rule, Schedule, Target
+from sim.lambdas.parts import ASYNC_RETRIES, EventSourceMapping, Function, LogFilter, Queue, Rule, Schedule, Target
 from sim.lambdas.pattern import checked
 from sim.lambdas.resources import INERT, WIRED
 
@@ -24,6 +24,7 @@ class Wiring(msgspec.Struct, frozen=True, kw_only=True):
     mappings: tuple[EventSourceMapping, ...]
     schedules: tuple[Schedule, ...]
     rules: tuple[Rule, ...]
+    log_filters: tuple[LogFilter, ...]
 
     @classmethod
     def parse(cls, template: Template, region: str = REGION) -> "Wiring":
@@ -78,6 +79,7 @@ class _Reader:
             ),
             schedules=tuple(self._schedule(*rule) for rule in rules if "ScheduleExpression" in rule[1]),
             rules=tuple(self._rule(*rule) for rule in rules if "EventPattern" in rule[1]),
+            log_filters=tuple(self._log_filter(*one) for one in self._all("AWS::Logs::SubscriptionFilter")),
         )
 
     def _all(self, kind: str) -> Resources:
@@ -140,6 +142,7 @@ class _Reader:
             queue=self._queues[source],
             function=names[called],
             batch_size=properties.get("BatchSize", 10),
+            window=timedelta(seconds=properties.get("MaximumBatchingWindowInSeconds", 0)),
             partial_failures="ReportBatchItemFailures" in properties.get("FunctionResponseTypes", []),
             maximum_concurrency=properties.get("ScalingConfig", {}).get("MaximumConcurrency", 1000),
         )
@@ -152,6 +155,13 @@ class _Reader:
     def _rule(self, logical_id: str, properties: Mapping[str, Any]) -> Rule:
         pattern = checked(self._resolver.resolve(properties["EventPattern"]))
         return Rule(name=logical_id, pattern=pattern, targets=self._targets(logical_id, properties))
+
+    def _log_filter(self, logical_id: str, properties: Mapping[str, Any]) -> LogFilter:
+        arn, pattern = self._resolver.resolve(properties["DestinationArn"]), properties["FilterPattern"]
+        words = pattern.strip('"')
+        if arn not in self._functions or f'"{words}"' != pattern:
+            raise UnsupportedTemplateError(f"{logical_id} pushes {pattern} to {arn}, which is not simulated")
+        return LogFilter(words=words, function=self._functions[arn])
 
     def _targets(self, logical_id: str, properties: Mapping[str, Any]) -> tuple[Target, ...]:
         return tuple(self._target(logical_id, target) for target in properties.get("Targets", []))

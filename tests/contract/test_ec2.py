@@ -228,3 +228,30 @@ def test_whoever_asks_too_often_is_told_so_and_nothing_is_done(aws: Face) -> Non
         aws.ec2.create_fleet(asked)
     aws.cloud.clock.advance(A_MINUTE)
     assert aws.ec2.describe_instances(CLUSTER) == ()
+
+
+def test_a_machine_says_which_checks_it_fails_and_what_lies_ahead_of_it(aws: Face) -> None:
+    fine, broken, old = (start(aws, call) for call in ("fine", "broken", "old"))
+    aws.cloud.clock.advance(A_MINUTE)
+    since = aws.cloud.clock.now()
+    for check in ("system", "instance"):
+        aws.cloud.impair(broken, check)
+    aws.cloud.schedule_maintenance([old])
+    aws.cloud.clock.advance(A_MINUTE)
+    found = {one.instance_id: one for one in aws.ec2.instance_statuses()}
+    assert list(found) == sorted({broken, old})
+    assert fine not in found
+    assert [(one.of, one.since) for one in found[broken].failed] == [("instance", since), ("system", since)]
+    [event] = found[old].events
+    assert (event.code, event.begins_at) == ("instance-retirement", since + timedelta(days=7))
+    assert (found[broken].events, found[old].failed) == ((), ())
+
+
+def test_a_machine_that_is_well_again_has_nothing_to_say(aws: Face) -> None:
+    instance_id = start(aws)
+    aws.cloud.clock.advance(A_MINUTE)
+    aws.cloud.impair(instance_id, "instance")
+    aws.cloud.schedule_maintenance([instance_id])
+    aws.cloud.impair(instance_id, "instance", failing=False)
+    aws.cloud.call_off_maintenance([instance_id])
+    assert aws.ec2.instance_statuses() == ()

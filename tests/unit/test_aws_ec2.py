@@ -104,6 +104,35 @@ def test_an_empty_answer_about_one_instance_is_gone(ec2: BotoEc2, script: Script
         ec2.describe_instance("i-1")
 
 
+def test_statuses_are_asked_for_once_for_each_thing_that_may_be_wrong(ec2: BotoEc2, script: Script) -> None:
+    def status(*details: dict[str, Any]) -> dict[str, Any]:
+        return {"Status": "impaired", "Details": list(details)}
+
+    failed: dict[str, Any] = {"Name": "reachability", "Status": "failed"}
+    events = [
+        {"Code": "instance-stop", "InstanceEventId": "e-2", "NotBefore": NOON, "Description": "to be stopped"},
+        {"Code": "system-reboot", "InstanceEventId": "e-1", "Description": "[Canceled] to be rebooted"},
+        {"Code": "system-reboot", "InstanceEventId": "e-0", "Description": "[Completed] to be rebooted"},
+        {"Code": "instance-retirement", "InstanceEventId": "e-3"},
+    ]
+    answers = {
+        "instance-status.status": [{"InstanceId": "i-2", "InstanceStatus": status(failed | {"ImpairedSince": NOON})}],
+        "system-status.status": [
+            {"InstanceId": "i-1", "SystemStatus": status(failed)},
+            {"InstanceId": "i-3", "SystemStatus": status({"Name": "reachability", "Status": "insufficient-data"})},
+        ],
+        "event.code": [{"InstanceId": "i-0", "Events": events}, {"InstanceId": "i-4", "Events": events[1:3]}],
+    }
+    codes = ["instance-reboot", "instance-retirement", "instance-stop", "system-maintenance", "system-reboot"]
+    for name, found in answers.items():
+        wanted = [{"Name": name, "Values": codes if name == "event.code" else ["impaired"]}]
+        script.says("describe_instance_status", {"InstanceStatuses": found}, Filters=wanted, MaxResults=1000)
+    first, second = ec2.instance_statuses()
+    assert (first.instance_id, second.instance_id) == ("i-0", "i-2")
+    assert [(one.event_id, one.begins_at) for one in first.events] == [("e-2", NOON), ("e-3", None)]
+    assert [(one.of, one.since) for one in second.failed] == [("instance", NOON)]
+
+
 def test_one_page_that_fails_fails_the_list(ec2: BotoEc2, script: Script) -> None:
     script.says("describe_instances", {"Reservations": [], "NextToken": "2"})
     script.refuses("describe_instances", "RequestLimitExceeded", 503)

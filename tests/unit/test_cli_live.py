@@ -190,6 +190,12 @@ def test_an_exec_plugin_gives_the_token(
     assert Path(before).read_text() == text
 
 
+def test_drift_is_looked_for_in_a_live_cluster(config: str, capsys: Out) -> None:
+    assert main(["drift", "--kubeconfig", config, "--context", "here"]) == 0
+    assert capsys.readouterr().out == "0 of 0 nodes have drifted\n"
+    assert {method for method, _, _ in Guarded.asked} == {"GET"}
+
+
 def test_the_kubeconfig_of_the_environment_is_taken(
     kube: InMemoryKube, config: str, catalogue: str, capsys: Out, monkeypatch: pytest.MonkeyPatch
 ) -> None:

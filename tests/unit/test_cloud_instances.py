@@ -283,3 +283,10 @@ def test_machines_take_different_times_to_boot(aws: Face) -> None:
     aws.cloud.clock.advance(A_MINUTE)
     assert len(set(at)) > 10
     assert all(4 <= seconds < 10 for seconds in at)
+
+
+def test_only_reserved_capacity_that_lives_is_wanted_back(aws: Face, events: list[Event]) -> None:
+    instance_id = running(aws)
+    with pytest.raises(Invalid):
+        aws.cloud.reclaim_reserved(instance_id)
+    assert "EC2 Capacity Reservation Instance Interruption Warning" not in {one["detail-type"] for one in events}

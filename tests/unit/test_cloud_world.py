@@ -175,6 +175,7 @@ def test_every_call_through_a_port_asks_for_admission(aws: Face) -> None:
         "CreateFleet": lambda: aws.ec2.create_fleet(asked),
         "TerminateInstances": lambda: aws.ec2.terminate_instances([]),
         "DescribeInstances": lambda: aws.ec2.describe_instances("joiner"),
+        "DescribeInstanceStatus": aws.ec2.instance_statuses,
         "CreateTags": lambda: aws.ec2.create_tags("i-0a", ()),
         "CreateLaunchTemplate": lambda: aws.ec2.ensure_launch_template(TEMPLATE),
         "DescribeLaunchTemplates": lambda: aws.ec2.launch_templates("joiner"),

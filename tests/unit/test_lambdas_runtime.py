@@ -145,6 +145,24 @@ def test_a_mapping_calls_no_more_at_once_than_it_may() -> None:
     assert [at for at, _ in stack.bodies()] == [0, 0, 5, 5, 10]
 
 
+def test_a_mapping_gathers_messages_until_its_window_closes_or_the_batch_is_full() -> None:
+    patient = reads(MaximumBatchingWindowInSeconds=4, BatchSize=3)
+    stack = Stack({**BASE, "Reads": patient}, succeed)
+    for second in (0, 2, 10, 11, 12, 13):
+        stack.runtime.send("worker", str(second), timedelta(seconds=second))
+    stack.run(60)
+    assert stack.bodies() == [(4, ["0", "2"]), (12, ["10", "11", "12"]), (17, ["13"])]
+
+
+def test_a_window_that_closed_while_all_were_at_work_is_not_waited_for_again() -> None:
+    patient = reads(MaximumBatchingWindowInSeconds=4, BatchSize=3, ScalingConfig={"MaximumConcurrency": 1})
+    stack = Stack({**BASE, "Reads": patient}, succeed, duration=lambda _name, _event: timedelta(seconds=10))
+    for second in (0, 5):
+        stack.runtime.send("worker", str(second), timedelta(seconds=second))
+    stack.run(60)
+    assert [at for at, _ in stack.bodies()] == [4, 18]
+
+
 def test_a_function_gets_the_environment_of_the_template_and_a_name_of_its_own() -> None:
     stack = Stack(BASE, succeed)
     stack.runtime.invoke("worker", {})

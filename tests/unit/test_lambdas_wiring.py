@@ -57,6 +57,7 @@ TEMPLATE: dict[str, Any] = {
                 "EventSourceArn": QUEUE_ARN,
                 "FunctionName": {"Ref": "Ticker"},
                 "FunctionResponseTypes": ["ReportBatchItemFailures"],
+                "MaximumBatchingWindowInSeconds": 3,
                 "ScalingConfig": {"MaximumConcurrency": 2},
             },
         },
@@ -76,7 +77,7 @@ TEMPLATE: dict[str, Any] = {
             "Properties": {"EventPattern": {"source": ["a"]}, "Targets": [{"Arn": QUEUE_ARN, "Id": "a"}]},
         },
         "Rows": {"Type": "AWS::DynamoDB::Table", "Properties": {}},
-        "Alarm": {"Type": "AWS::CloudWatch::Alarm", "Properties": {"AlarmName": {"Fn::If": ["c", "a", "b"]}}},
+        "Policy": {"Type": "AWS::SQS::QueuePolicy", "Properties": {"PolicyDocument": {"Fn::If": ["c", "a", "b"]}}},
     },
 }
 
@@ -119,7 +120,7 @@ def test_intrinsics_have_values_that_never_change(value: object, expected: objec
         ({"Fn::If": ["c", 1, 2]}, "Fn::If"),
         ({"Ref": "Nobody"}, "Nobody"),
         ({"Ref": "Bare"}, "Bare"),
-        ({"Ref": "Alarm"}, "AWS::CloudWatch::Alarm"),
+        ({"Ref": "Policy"}, "AWS::SQS::QueuePolicy"),
         ({"Fn::GetAtt": ["Rows", "StreamArn"]}, "StreamArn"),
     ],
 )
@@ -146,6 +147,7 @@ def test_a_template_becomes_plain_values() -> None:
     assert (work.retention, work.dead_letters, work.max_receive_count) == (timedelta(hours=1), dead.name, 3)
     assert (mapping.queue, mapping.function) == ("ticker", "ticker")
     assert (mapping.batch_size, mapping.partial_failures, mapping.maximum_concurrency) == (4, True, 2)
+    assert mapping.window == timedelta(seconds=3)
     assert [(target.kind, target.name, target.input) for target in schedule.targets] == [("function", "ticker", "{}")]
     assert [(target.kind, target.name, target.input) for target in rule.targets] == [("queue", "ticker", "")]
     assert plain.name == "plain"

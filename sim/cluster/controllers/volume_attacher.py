@@ -27,7 +27,9 @@ class VolumeAttacher:
         self._attachments = Informer(api, RESOURCE)
         self._queue: Queue[str] = Queue(clock, self._attach, "attacher")
         self._marks: Queue[str] = Queue(clock, self._mark, "attached", ATTACHING)
-        self._detach_queue: Queue[str] = Queue(clock, self._detach, "detacher", detaching)
+        self.detaching = detaching
+        """What it takes at present."""
+        self._detach_queue: Queue[str] = Queue(clock, self._detach, "detacher")
         pods.on_change(self._on_pod)
 
     def _on_pod(self, event: str, old: Obj | None, new: Obj) -> None:
@@ -35,7 +37,7 @@ class VolumeAttacher:
             return
         node = new["spec"]["nodeName"]
         if event == "DELETED" or is_terminal(new):
-            self._detach_queue.add(node)
+            self._detach_queue.add_after(node, self.detaching)
         elif old is None or not old["spec"].get("nodeName"):
             self._queue.add(node)
 
