@@ -45,7 +45,7 @@ DELAYS: Final[Mapping[str, timedelta]] = {
 }
 """How long a proposal stands, by method, before it is looked at again; the others at once."""
 SEEN_WITHIN: Final = timedelta(seconds=1)
-"""So long after nodes were marked one looks whether they are: a list that lags would have us mark them for ever."""
+"""So long after nodes were marked, or deleted once more, one looks again: a list that lags would keep us at it."""
 REVOCABLE: Final[frozenset[Phase]] = frozenset(("PROPOSED", "VALIDATED", "LAUNCHED"))
 NOTHING_PAUSED: Final = Pauses()
 MOST_FAILURES: Final = 5
@@ -217,7 +217,7 @@ def _finish(scene: Scene, standing: Standing) -> Step:
     if all(scene.of(target) is None and not scene.cannot_see(target.claim) for target in standing.command.targets):
         return Step(standing=_moved(standing, "DONE", scene.now, "its nodes are gone"))
     if scene.staying(standing.command):
-        return Step(standing=standing, actions=_deletions(scene, standing))
+        return Step(standing=standing, actions=_deletions(scene, standing, SEEN_WITHIN))
     if standing.phase == "DRAINING":
         return Step(standing=standing)
     return Step(standing=_moved(standing, "DRAINING", scene.now, "its nodes are drained"))
@@ -267,7 +267,8 @@ def _missing(scene: Scene, command: Command) -> tuple[CreateNodeClaim, ...]:
     return tuple(one for one in command.replacements if one.claim.name not in scene.by_claim)
 
 
-def _deletions(scene: Scene, standing: Standing) -> tuple[Action, ...]:
+def _deletions(scene: Scene, standing: Standing, after: timedelta = timedelta()) -> tuple[Action, ...]:
+    """Delete what stays; *after*: what was deleted before may only not be seen yet, and nobody hurries for that."""
     command = standing.command
     claims = [state.claim for state in scene.staying(command) if state.claim is not None]
     return (
@@ -276,7 +277,7 @@ def _deletions(scene: Scene, standing: Standing) -> tuple[Action, ...]:
             for claim in claims
         ),
         *_said(scene, command, "DisruptionTerminating", f"Disrupting: {command.reason}"),
-        FollowUp(function="lifecycle", after=timedelta(), why=f"{command.command_id} deletes {len(claims)} claims"),
+        FollowUp(function="lifecycle", after=after, why=f"{command.command_id} deletes {len(claims)} claims"),
     )
 
 

@@ -327,6 +327,16 @@ def test_who_died_before_all_claims_were_deleted_is_followed_by_one_who_deletes_
     assert deleted(step) == [("b", "uid-b")]
 
 
+def test_a_list_that_lags_behind_a_deletion_keeps_nobody_busy() -> None:
+    alone = order("a", method="Emptiness")
+    first = advance(seen(marked()), stands(alone, since=ago(minutes=1)), holds)
+    assert first.standing.phase == "INITIALIZED"
+    again = advance(seen(marked()), first.standing, holds)
+    assert deleted(first) == deleted(again) == [("a", "uid-a")]
+    waits = [wake.after for step in (first, again) for wake in of(FollowUp, step.actions)]
+    assert waits == [timedelta(), timedelta(seconds=1)]
+
+
 def test_it_is_done_when_its_nodes_are_gone() -> None:
     going = seen((claim(deleted=NOW), node(deleted=NOW)))
     draining = advance(going, stands(SWAP, "INITIALIZED"), holds)
