@@ -22,6 +22,8 @@ REFRESHED_EVERY: Final = timedelta(hours=1)
 REMEMBERED: Final = timedelta(days=60)
 REREAD: Final = timedelta(seconds=5)
 """Not at once: if the new catalogue cannot be read either, catalog and provision wake each other."""
+SEEN_WITHIN: Final = timedelta(seconds=1)
+"""The same of a status that was just written: with lists that lag they would wake each other without end."""
 SeenOf: TypeAlias = tuple[SeenMemory, ...]
 
 
@@ -132,7 +134,7 @@ def told(before: Cluster, after: Cluster) -> tuple[Action, ...]:
         return (FollowUp(function="provision", after=REREAD, why="there is a catalogue again"),)
     was = {one.name for one in before.node_classes if one.is_ready()}
     if any(one.is_ready() and one.name not in was for one in after.node_classes):
-        return (FollowUp(function="provision", after=timedelta(), why="a node class became ready"),)
+        return (FollowUp(function="provision", after=SEEN_WITHIN, why="a node class became ready"),)
     return ()
 
 

@@ -170,7 +170,7 @@ def test_a_class_without_subnets_is_not_in_the_catalogue() -> None:
     assert made.priced_at == NOW
 
 
-def test_pods_that_waited_for_a_class_are_planned_at_once() -> None:
+def test_pods_that_waited_for_a_class_are_planned_within_a_second_and_not_at_once() -> None:
     unready, ready = (Cluster(taken_at=NOW, node_classes=(one,)) for one in (node_class(conditions=()), node_class()))
     [action] = told(unready, ready)
     assert isinstance(action, FollowUp)
@@ -179,6 +179,9 @@ def test_pods_that_waited_for_a_class_are_planned_at_once() -> None:
     assert isinstance(action, FollowUp)
     assert action.function == "provision"
     seen = msgspec.structs.replace(ready, catalogue=catalogue(ready, INFOS, MARKET, knobs("0.075", "0")))
+    [action] = told(msgspec.structs.replace(unready, catalogue=seen.catalogue), seen)
+    assert isinstance(action, FollowUp)
+    assert (action.function, action.after) == ("provision", timedelta(seconds=1))
     assert told(seen, seen) == ()
     assert told(unready, unready) == ()
 
