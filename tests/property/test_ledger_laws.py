@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from shared.actions.ledger import promise, read_books
 from shared.launch.groups import Terms, plan_launches
+from shared.launch.ledger import UNSEEN_FOR
 from shared.model.cluster import Cluster, LaunchGroup
 from shared.model.ec2 import FleetInstance, FleetResult
 from shared.model.nodepools import NodePool
@@ -21,6 +22,7 @@ from tests.unit.launch_cases import claim, cluster, later
 VCPUS = 4
 LIMIT = resources({CPU: 5 * VCPUS * 1000, NODES: 7})
 POOL = NodePool(meta=Meta(name="default"), node_class=NodeClassRef(name="default"), limits=LIMIT)
+OLDEST = UNSEEN_FOR.total_seconds()
 XLARGE = parse_resources({"cpu": str(VCPUS), "memory": "8Gi"})
 
 
@@ -30,14 +32,20 @@ class Region:
     def __init__(self, gives: list[int]) -> None:
         """Begin empty; EC2 gives so many machines each time, the last number first, then all that are wanted."""
         self.claims: dict[str, NodeClaim] = {}
+        self.born: dict[str, int] = {}
+        """By claim: the second in which it was made."""
         self.groups: dict[str, LaunchGroup] = {}
         self.second = 0
         self.made = 0
         self._gives = gives
 
     def seen_by(self, actor: str) -> Cluster:
-        """Answer what *actor* sees; the claims that others have just made are younger than its list."""
-        some = [one for one in self.claims.values() if one.provider_id or one.name.startswith(actor)]
+        """Answer what *actor* sees; the claims that others have just made are younger than its list, which is young."""
+        some = [
+            one
+            for one in self.claims.values()
+            if one.provider_id or one.name.startswith(actor) or self.second - self.born[one.name] >= OLDEST
+        ]
         now = later(self.second)
         return cluster(*some, node_pools=(POOL,), launch_groups=tuple(self.groups.values()), taken_at=now)
 
@@ -66,7 +74,7 @@ def function(actor: str, counts: list[int], region: Region, world: World) -> Gen
         region.made += 1
         for number in range(counts[region.made % len(counts)]):
             name = f"{actor}-{region.made:03}-{number:03}"
-            region.claims[name] = claim(name, cpu="3")
+            region.claims[name], region.born[name] = claim(name, cpu="3"), region.second
         books = read_books(world, region.seen_by(actor))
         yield
         seen = region.seen_by(actor)
