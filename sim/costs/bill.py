@@ -24,14 +24,13 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
 
 def bill(template: Mapping[str, Any], usage: Usage) -> tuple[Line, ...]:
     """Answer what a month costs in which everything goes on as it did in *usage*."""
-    kinds = Counter(resource["Type"] for resource in template["Resources"].values())
     share = prices.SECONDS / usage.lasted.total_seconds()
     wiring = Wiring.parse(template)
     return (
         *_functions(wiring, usage, share),
         *_messages(wiring, usage, share),
         *_state(usage, share),
-        *_seen(usage, share, kinds, wiring),
+        *_seen(usage, share, template, wiring),
     )
 
 
@@ -74,14 +73,16 @@ def _state(usage: Usage, share: float) -> Iterator[Line]:
     yield Line(what="S3", how_much=f"{puts:,} puts and lists, {gets:,} gets, {kept:.2f} GB kept", usd=usd)
 
 
-def _seen(usage: Usage, share: float, kinds: Counter[str], wiring: Wiring) -> Iterator[Line]:
+def _seen(usage: Usage, share: float, template: Mapping[str, Any], wiring: Wiring) -> Iterator[Line]:
+    kinds = Counter(resource["Type"] for resource in template["Resources"].values())
     invocations = sum(used.invocations for used in usage.functions.values())
     gigabytes = (usage.log_bytes + invocations * prices.LINES_OF_LAMBDA) * share / 2**30
     usd = gigabytes * (prices.LOGS_GB + prices.LOGS_GB_MONTH)
     yield Line(what="CloudWatch logs", how_much=f"{gigabytes:.2f} GB", usd=usd)
     yield Line(what="CloudWatch metrics", how_much=f"{usage.metrics}", usd=usage.metrics * prices.METRIC)
+    watched = sum(map(_watched, template["Resources"].values()))
+    yield Line(what="CloudWatch alarms", how_much=f"{watched} metrics", usd=watched * prices.ALARM)
     fixed = (
-        ("AWS::CloudWatch::Alarm", "CloudWatch alarms", prices.ALARM),
         ("AWS::CloudWatch::Dashboard", "CloudWatch dashboards", prices.DASHBOARD),
         ("AWS::SecretsManager::Secret", "Secrets Manager", prices.SECRET),
         ("AWS::KMS::Key", "KMS keys", prices.KEY),
@@ -92,3 +93,11 @@ def _seen(usage: Usage, share: float, kinds: Counter[str], wiring: Wiring) -> It
     if kinds["AWS::Scheduler::Schedule"]:
         ticks = round(prices.SECONDS / 60 * len(wiring.schedules))
         yield Line(what="EventBridge Scheduler", how_much=f"at most {ticks:,} calls", usd=ticks * prices.SCHEDULER_CALL)
+
+
+def _watched(resource: Mapping[str, Any]) -> int:
+    """Answer how many metrics an alarm looks at: each is paid for."""
+    if resource["Type"] != "AWS::CloudWatch::Alarm":
+        return 0
+    queries = resource["Properties"].get("Metrics", [])
+    return sum("MetricStat" in one for one in queries) or 1

@@ -25,6 +25,7 @@ LOGS_GB: Final = 0.50
 """Taken in; Lambda's own lines too."""
 LOGS_GB_MONTH: Final = 0.03
 ALARM: Final = 0.10
+"""Each metric that one looks at."""
 METRIC: Final = 0.30
 """One name with one set of dimensions, for a month in which it is sent all the time."""
 DASHBOARD: Final = 3.00

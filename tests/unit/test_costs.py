@@ -85,8 +85,12 @@ def test_what_is_logged_and_published_and_watched_is_counted(template: dict[str,
     some = used(metrics=4, log_bytes=2**30, lasted=timedelta(seconds=prices.SECONDS))
     assert line(template, "CloudWatch metrics", some).usd == pytest.approx(4 * prices.METRIC)
     assert line(template, "CloudWatch logs", some).usd == pytest.approx(prices.LOGS_GB + prices.LOGS_GB_MONTH)
-    alarms = sum(one["Type"] == "AWS::CloudWatch::Alarm" for one in template["Resources"].values())
-    assert line(template, "CloudWatch alarms", some).usd == pytest.approx(alarms * prices.ALARM)
+    alarms = [one["Properties"] for one in template["Resources"].values() if one["Type"] == "AWS::CloudWatch::Alarm"]
+    plain = sum("MetricName" in one for one in alarms)
+    summed = str([one["Metrics"] for one in alarms if "Metrics" in one]).count("'MetricStat'")
+    assert plain > 0
+    assert summed > len(alarms) - plain
+    assert line(template, "CloudWatch alarms", some).usd == pytest.approx((plain + summed) * prices.ALARM)
     lines = bill(template, some)
     assert total(lines) == pytest.approx(sum(one.usd for one in lines))
 
