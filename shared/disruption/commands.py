@@ -15,25 +15,21 @@ A command without replacements goes from PROPOSED to INITIALIZED. One that is ro
 `shared.disruption.leftovers`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from hashlib import sha256
-from itertools import islice
 from typing import Final, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
 
 from shared.disruption.budgets import is_going
-from shared.disruption.events import MOST
+from shared.disruption.orders import SEEN_WITHIN, creations, deletions, look_again, missing, said
 from shared.disruption.proposals import mark, marked_since
 from shared.disruption.scenes import Scene
-from shared.lifecycle.events import about_machine
-from shared.model.action import Action, CreateNodeClaim, DeleteObject, FollowUp
+from shared.model.action import Action, CreateNodeClaim
 from shared.model.cluster import Cluster
 from shared.model.commands import Command, Invalid, Pauses, Phase, Standing
-from shared.model.labels import COMMAND
-from shared.model.objects import pairs
 from shared.model.state import StateNode
 
 StillHolds: TypeAlias = Callable[[Cluster, Command], Invalid | None]
@@ -44,8 +40,6 @@ DELAYS: Final[Mapping[str, timedelta]] = {
     "SingleNode": timedelta(seconds=15),
 }
 """How long a proposal stands, by method, before it is looked at again; the others at once."""
-SEEN_WITHIN: Final = timedelta(seconds=1)
-"""So long after nodes were marked, or deleted once more, one looks again: a list that lags would keep us at it."""
 REVOCABLE: Final[frozenset[Phase]] = frozenset(("PROPOSED", "VALIDATED", "LAUNCHED"))
 NOTHING_PAUSED: Final = Pauses()
 MOST_FAILURES: Final = 5
@@ -148,10 +142,10 @@ def _judge(scene: Scene, standing: Standing, still_holds: StillHolds, time: time
     unmarked = [state for state, instant in zip(states, since, strict=True) if instant is None]
     if unmarked:
         marks = [action for state in unmarked for action in mark(state, command.reason, now)]
-        return Step(standing=standing, actions=(*marks, _look(standing, max(delay, SEEN_WITHIN))))
+        return Step(standing=standing, actions=(*marks, look_again(standing, max(delay, SEEN_WITHIN))))
     ripe = max(standing.proposed_at, *(instant for instant in since if instant is not None)) + delay
     if ripe > now:
-        return Step(standing=standing, actions=(_look(standing, ripe - now),))
+        return Step(standing=standing, actions=(look_again(standing, ripe - now),))
     invalid = still_holds(scene.cluster, command)
     return _confirmed(scene, standing) if invalid is None else _without(standing, invalid, now)
 
@@ -161,22 +155,22 @@ def _confirmed(scene: Scene, standing: Standing) -> Step:
     if not standing.command.replacements:
         return _commit(scene, standing)
     moved = _moved(standing, "VALIDATED", scene.now, "it still holds")
-    return Step(standing=moved, actions=_creations(standing, scene))
+    return Step(standing=moved, actions=creations(standing, scene))
 
 
 def _resume(scene: Scene, standing: Standing, still_holds: StillHolds) -> Step:
     """VALIDATED, and whoever saw to that did not come to the end: ask for the replacements that are missing."""
     command, now = standing.command, scene.now
-    missing = _missing(scene, command)
-    if not missing:
+    lacking = missing(scene, command)
+    if not lacking:
         return Step(standing=asked_for(standing, now))
     if len(scene.staying(command)) < len(command.targets):
         return _rolled_back(standing, "a node went by itself before its replacement was asked for", now)
-    if len(missing) == len(command.replacements):
+    if len(lacking) == len(command.replacements):
         invalid = still_holds(scene.cluster, command)
         if invalid is not None:
             return _rolled_back(standing, invalid.why, now)
-    return Step(standing=standing, actions=_creations(standing, scene))
+    return Step(standing=standing, actions=creations(standing, scene))
 
 
 def _wait(scene: Scene, standing: Standing, time: timedelta) -> Step:
@@ -199,7 +193,7 @@ def _wait(scene: Scene, standing: Standing, time: timedelta) -> Step:
         if now - standing.proposed_at > time:
             return _failed(latched, waiting[0], "was not fit for use in time", now)
         words = f"Waiting for {len(waiting)} replacements to be initialized, {waiting[0]} among them"
-        return Step(standing=latched, actions=tuple(_said(scene, command, "DisruptionWaitingReadiness", words)))
+        return Step(standing=latched, actions=tuple(said(scene, command, "DisruptionWaitingReadiness", words)))
     protected = next((state for state in staying if _is_protected(state, command, now)), None)
     if protected is not None:
         return _rolled_back(latched, f"{protected.name} must not be disrupted any more", now)
@@ -209,7 +203,7 @@ def _wait(scene: Scene, standing: Standing, time: timedelta) -> Step:
 def _commit(scene: Scene, standing: Standing) -> Step:
     """Write down that the nodes go, whatever comes, and delete their claims."""
     moved = _moved(standing, "INITIALIZED", scene.now, "its claims are deleted")
-    return Step(standing=moved, actions=_deletions(scene, moved))
+    return Step(standing=moved, actions=deletions(scene, moved))
 
 
 def _finish(scene: Scene, standing: Standing) -> Step:
@@ -217,7 +211,7 @@ def _finish(scene: Scene, standing: Standing) -> Step:
     if all(scene.of(target) is None and not scene.cannot_see(target.claim) for target in standing.command.targets):
         return Step(standing=_moved(standing, "DONE", scene.now, "its nodes are gone"))
     if scene.staying(standing.command):
-        return Step(standing=standing, actions=_deletions(scene, standing, SEEN_WITHIN))
+        return Step(standing=standing, actions=deletions(scene, standing, SEEN_WITHIN))
     if standing.phase == "DRAINING":
         return Step(standing=standing)
     return Step(standing=_moved(standing, "DRAINING", scene.now, "its nodes are drained"))
@@ -230,7 +224,7 @@ def _without(standing: Standing, invalid: Invalid, now: datetime) -> Step:
     if command.method != "Emptiness" or not invalid.nodes or not rest:
         return _rolled_back(standing, invalid.why, now)
     fewer = replace(standing, command=replace(command, targets=rest), why=invalid.why)
-    return Step(standing=fewer, actions=(_look(standing, timedelta()),))
+    return Step(standing=fewer, actions=(look_again(standing, timedelta()),))
 
 
 def _rolled_back(standing: Standing, why: str, now: datetime) -> Step:
@@ -244,52 +238,6 @@ def _failed(standing: Standing, replacement: str, fate: str, now: datetime) -> S
 
 def _moved(standing: Standing, phase: Phase, now: datetime, why: str) -> Standing:
     return replace(standing, phase=phase, phase_since=now, why=why)
-
-
-def _creations(standing: Standing, scene: Scene) -> tuple[Action, ...]:
-    command = standing.command
-    words = f"Launching {len(command.replacements)} for {command.reason}"
-    return (
-        *(_creation(one, command) for one in _missing(scene, command)),
-        *_said(scene, command, "DisruptionLaunching", words),
-        FollowUp(function="provision", after=timedelta(), why=f"{command.command_id} waits for its replacements"),
-    )
-
-
-def _creation(one: CreateNodeClaim, command: Command) -> CreateNodeClaim:
-    """Let the claim say what it is for: what is left of a command is found by that."""
-    meta = one.claim.meta
-    marked = replace(meta, annotations=pairs(dict(meta.annotations) | {COMMAND: command.command_id}))
-    return replace(one, claim=replace(one.claim, meta=marked))
-
-
-def _missing(scene: Scene, command: Command) -> tuple[CreateNodeClaim, ...]:
-    return tuple(one for one in command.replacements if one.claim.name not in scene.by_claim)
-
-
-def _deletions(scene: Scene, standing: Standing, after: timedelta = timedelta()) -> tuple[Action, ...]:
-    """Delete what stays; *after*: what was deleted before may only not be seen yet, and nobody hurries for that."""
-    command = standing.command
-    claims = [state.claim for state in scene.staying(command) if state.claim is not None]
-    return (
-        *(
-            DeleteObject(kind="NodeClaim", name=claim.name, uid=claim.meta.uid, why=command.reason.lower())
-            for claim in claims
-        ),
-        *_said(scene, command, "DisruptionTerminating", f"Disrupting: {command.reason}"),
-        FollowUp(function="lifecycle", after=after, why=f"{command.command_id} deletes {len(claims)} claims"),
-    )
-
-
-def _said(scene: Scene, command: Command, reason: str, words: str) -> Iterator[Action]:
-    for state in islice(scene.staying(command), MOST):
-        if state.claim is not None:
-            nodes = () if state.node is None else (state.node,)
-            yield from about_machine(state.claim, nodes, reason, words, scene.now)
-
-
-def _look(standing: Standing, after: timedelta) -> FollowUp:
-    return FollowUp(function="disrupt", after=after, why=f"{standing.command.command_id} is proposed")
 
 
 def _ends(state: StateNode | None) -> bool:
