@@ -83,17 +83,17 @@ class Invariants:
             if claim is None or not self._truth.has_deadline(claim):
                 self._judge_left(who, instance_id)
 
-    def deleting(self, who: str, path: str) -> None:
-        """Look at claims that are given up by choice, and at pods that are deleted instead of evicted."""
+    def deleting(self, who: str, path: str, uid: str = "") -> None:
+        """Look at claims given up by choice, and at pods deleted instead of evicted; *uid*: of whom is meant."""
         if path.startswith(CLAIM_PATH) and who.startswith("disrupt"):
             self._judge_choice(who, path.rpartition("/")[2])
         elif "/pods/" in path:
             *_, namespace, _, name = path.split("/")
-            self._judge_pod(who, namespace, name, is_evicted=False)
+            self._judge_pod(who, namespace, name, uid, is_evicted=False)
 
-    def evicting(self, who: str, namespace: str, name: str) -> None:
+    def evicting(self, who: str, namespace: str, name: str, uid: str = "") -> None:
         """Look at whom the eviction API is asked for."""
-        self._judge_pod(who, namespace, name, is_evicted=True)
+        self._judge_pod(who, namespace, name, uid, is_evicted=True)
 
     # What must hold
 
@@ -161,11 +161,13 @@ class Invariants:
         if len(going) > allowed:
             self._say("budget", f"{who} deletes {name}: {', '.join(sorted(going))} go, {allowed} may")
 
-    def _judge_pod(self, who: str, namespace: str, name: str, *, is_evicted: bool) -> None:
+    def _judge_pod(self, who: str, namespace: str, name: str, uid: str, *, is_evicted: bool) -> None:
         try:
             pod = self._world.live.api.get("pods", name, namespace)
         except Gone:
             return
+        if uid and pod["metadata"]["uid"] != uid:
+            return  # a new pod with the name of an old one: the API server refuses
         claim = self._truth.claim_of_node(pod["spec"].get("nodeName", ""))
         if claim is not None and self._truth.has_deadline(claim):
             return

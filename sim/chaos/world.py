@@ -33,10 +33,10 @@ class Witness(Protocol):
     def ending(self, who: str, instance_ids: tuple[str, ...]) -> None:
         """Instances are about to be ended."""
 
-    def deleting(self, who: str, path: str) -> None:
+    def deleting(self, who: str, path: str, uid: str = "") -> None:
         """An object is about to be deleted."""
 
-    def evicting(self, who: str, namespace: str, name: str) -> None:
+    def evicting(self, who: str, namespace: str, name: str, uid: str = "") -> None:
         """A pod is about to be evicted, if its budget allows it."""
 
 
@@ -196,13 +196,20 @@ class _Kube(InMemoryKube):
         """Create; an eviction is witnessed."""
         if path.endswith("/eviction"):
             *_, namespace, _, name, _ = path.split("/")
-            self._world.witness.evicting(self._who, namespace, name)
+            self._world.witness.evicting(self._who, namespace, name, _wanted(body))
         return super().create(path, body)
 
     def delete(self, path: str, body: bytes = b"") -> None:
         """Delete, witnessed."""
-        self._world.witness.deleting(self._who, path)
+        self._world.witness.deleting(self._who, path, _wanted(body))
         super().delete(path, body)
+
+
+def _wanted(body: bytes) -> str:
+    """Answer the uid of the object that a deletion or an eviction is meant for; "": whoever has the name."""
+    said = msgspec.json.decode(body) if body else {}
+    uid = said.get("deleteOptions", said).get("preconditions", {}).get("uid", "")
+    return str(uid)
 
 
 def _revision_of(event: bytes) -> int:
