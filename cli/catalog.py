@@ -15,6 +15,7 @@ from cli.catalogues import catalogue_at
 from cli.clouds import CLUSTER, discovered_cluster, opened, said
 from cli.files import InputError
 from cli.node_classes import node_classes_in
+from cli.telling import tell
 from cli.text import count, some
 from shared.errors import Fault
 from shared.model.catalogue import Catalogue, InstanceType
@@ -92,7 +93,7 @@ def _build(chosen: argparse.Namespace) -> int:
         _refuse_unwritable(chosen.output)
         classes = node_classes_in(chosen.filename, datetime.now(UTC), told.append) if chosen.filename else ()
     except InputError as error:
-        return _tell(*told, str(error))
+        return tell("catalog", [*told, str(error)])
 
     def make(clients: "Clients", now: datetime) -> Made:
         from cli.account import of_account, price_list_in  # noqa: PLC0415 - botocore takes a fifth of a second
@@ -117,7 +118,7 @@ def _prices(chosen: argparse.Namespace) -> int:
     try:
         _refuse_unwritable(chosen.output)
     except InputError as error:
-        return _tell(str(error))
+        return tell("catalog", [str(error)])
     return _asked(chosen, make, [])
 
 
@@ -136,11 +137,11 @@ def _asked(
             calls = sum(clients.calls().values())
         _write(chosen.output, body)
     except (Fault, InputError, ValueError) as error:
-        return _tell(*told, said(error) if isinstance(error, Fault) else str(error))
+        return tell("catalog", [*told, said(error) if isinstance(error, Fault) else str(error)])
     except OSError as error:
-        return _tell(*told, f"{chosen.output}: {error.strerror}: name another file with -o")
+        return tell("catalog", [*told, f"{chosen.output}: {error.strerror}: name another file with -o"])
     took = f"{count(calls, 'call')}, {perf_counter() - began:.1f} s"
-    _tell(*told, f"{chosen.output}: {summary}; {len(body) / 1e6:,.1f} MB, {took}")
+    tell("catalog", [*told, f"{chosen.output}: {summary}; {len(body) / 1e6:,.1f} MB, {took}"])
     return 1 if told else 0
 
 
@@ -163,12 +164,12 @@ def _show(chosen: argparse.Namespace) -> int:
     try:
         found, problems = catalogue_at(chosen.catalogue, Cluster(taken_at=datetime.now(UTC)), (), datetime.now(UTC))
     except InputError as error:
-        return _tell(str(error))
+        return tell("catalog", [str(error)])
     for problem in problems:
-        _tell(f"{problem.kind} {problem.name}: {problem.message}")
+        tell("catalog", [f"{problem.kind} {problem.name}: {problem.message}"])
     seen = [(name, one) for name, types in _views(found) for one in types if one.name == chosen.type]
     if chosen.type and not seen:
-        return _tell(f"{chosen.type}: is not in {chosen.catalogue}")
+        return tell("catalog", [f"{chosen.type}: is not in {chosen.catalogue}"])
     if chosen.output == "json":
         sys.stdout.write(_document(found, chosen.type))
     elif chosen.type:
@@ -224,10 +225,3 @@ def _write(output: str, body: bytes) -> None:
         sys.stdout.buffer.write(body)
     else:
         Path(output).write_bytes(body)
-
-
-def _tell(*lines: str) -> int:
-    """Say *lines* on standard error, and answer the status of a failure."""
-    for line in lines:
-        sys.stderr.write(f"joiner catalog: {line}\n")
-    return 1

@@ -4,7 +4,7 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import UTC, datetime
 from time import perf_counter
 from typing import Final, get_args
@@ -31,6 +31,7 @@ from cli.plan import (
 from cli.progress import progress
 from cli.steps import REASONS, Bounds, consolidate
 from cli.tables import Look
+from cli.telling import tell
 from cli.text import palette_of, width_of
 from shared.disruption.terms import Terms, terms_from
 from shared.scheduling.placement import Options
@@ -108,7 +109,7 @@ def run(chosen: argparse.Namespace) -> int:
     try:
         looked, report = _reported(chosen, source, options, replace(terms, frees_limits=not is_live))
     except InputError as error:
-        _tell([str(error)])
+        tell("consolidate", [str(error)])
         return 1
     look = Look(width=None if chosen.wide else width_of(sys.stdout), is_whole=chosen.is_whole)
     shown = (
@@ -119,7 +120,7 @@ def run(chosen: argparse.Namespace) -> int:
     sys.stdout.write(shown)
     sys.stdout.flush()
     told = [*looked.told, *(looked.placed(one) for one in report.cluster.problems)]
-    _tell(told)
+    tell("consolidate", told)
     if report.found.stopped == "interrupted":
         return INTERRUPTED
     return 1 if told else 0
@@ -201,8 +202,3 @@ def _positive(text: str) -> int:
     if not text.isascii() or not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1")
     return int(text)
-
-
-def _tell(lines: Iterable[str]) -> None:
-    for line in lines:
-        sys.stderr.write(f"joiner consolidate: {line}\n")

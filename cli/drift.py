@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
+from cli.telling import tell
+
 if TYPE_CHECKING:
     from shared.disruption.drifts import Drift
     from shared.model.cluster import Cluster
@@ -64,14 +66,14 @@ def run(chosen: argparse.Namespace) -> int:
         looked, cluster = look_and_price(chosen, is_live=is_live, now=datetime.now(UTC))
         found = _found(cluster, chosen.node)
     except InputError as error:
-        return _tell([str(error)])
+        return tell("drift", [str(error)])
     if chosen.mark or chosen.unmark:
         sys.stdout.writelines(f"{line}\n" for line in _commands(found, chosen))
     elif chosen.output == "table":
         sys.stdout.writelines(f"{line}\n" for line in _lines(found, is_one=bool(chosen.node)))
     else:
         sys.stdout.write(encoded([_document(one) for one in found], chosen.output))
-    return _tell([*looked.told, *(looked.placed(one) for one in cluster.problems)])
+    return tell("drift", [*looked.told, *(looked.placed(one) for one in cluster.problems)])
 
 
 def _found(cluster: "Cluster", name: str) -> "list[Drift]":
@@ -150,9 +152,3 @@ def _lines(found: "Iterable[Drift]", *, is_one: bool) -> Iterator[str]:
         yield f"{name}: {one['reason']}: {one['was']} -> {one['wanted']} ({since})"
     if not is_one:
         yield f"{len(drifted)} of {len(documents)} nodes have drifted"
-
-
-def _tell(lines: Iterable[str]) -> int:
-    some = list(lines)
-    sys.stderr.writelines(f"joiner drift: {line}\n" for line in some)
-    return 1 if some else 0

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from cli.explain_kinds import KINDS
+from cli.telling import tell
 
 if TYPE_CHECKING:
     from cli.explain_journals import Journal
@@ -79,14 +80,16 @@ def run(chosen: argparse.Namespace) -> int:
         journal = _journal(chosen, source, is_live=is_live)
         live = _live(chosen, journal.now) if is_live else None
     except InputError as error:
-        return _tell(str(error))
+        return tell("explain", [str(error)])
     look = looked(journal, live)
     for line in journal.told:
-        _tell(line)
+        tell("explain", [line])
     try:
         said = explained(look, chosen.kind, chosen.name)
     except Unknown as error:
-        return _tell(f"{error} ({covers(look)}{'' if chosen.since is None else '; a longer --since sees more'})")
+        return tell(
+            "explain", [f"{error} ({covers(look)}{'' if chosen.since is None else '; a longer --since sees more'})"]
+        )
     if chosen.output == "table":
         shown = page(said, look, palette_of(sys.stdout), width_of(sys.stdout), is_whole=chosen.is_whole)
     else:
@@ -112,11 +115,6 @@ def _live(chosen: argparse.Namespace, now: datetime) -> "Cluster":
     reached = reach(chosen.kubeconfig or "", chosen.context or "")
     wanted = [one for one in LISTINGS if one.field in ("nodes", "node_claims", "pods", "node_pools")]
     return live_cluster(reached.kube, now, reached.context, wanted)[0]
-
-
-def _tell(line: str) -> int:
-    sys.stderr.write(f"joiner explain: {line}\n")
-    return 1
 
 
 def _duration(text: str) -> timedelta:

@@ -12,6 +12,7 @@ from cli.encoding import encoded
 from cli.files import InputError
 from cli.node_classes import node_classes_in
 from cli.progress import progress
+from cli.telling import tell
 from shared.errors import Fault
 from shared.model.nodeclasses import EC2NodeClass
 from shared.settings import Settings
@@ -80,7 +81,7 @@ def run(chosen: argparse.Namespace) -> int:
         cluster = _cluster_name(chosen, classes)
         resolved, at = _asked(chosen, classes, cluster, told)
     except (InputError, Fault, ValueError) as error:
-        return _tell((*told, said(error) if isinstance(error, Fault) else str(error)))
+        return tell("nodeclass", dict.fromkeys((*told, said(error) if isinstance(error, Fault) else str(error))))
     sys.stdout.write(_shown(chosen, resolved, at))
     sys.stdout.flush()
     from cli.nodeclass_tables import complaints, warnings  # noqa: PLC0415 - --help needs none of it
@@ -88,7 +89,7 @@ def run(chosen: argparse.Namespace) -> int:
     told.extend(line for one in resolved for line in complaints(one, at))
     for line in (line for one in resolved for line in warnings(one)):
         sys.stderr.write(f"joiner nodeclass: note: {line}\n")
-    return _tell(told)
+    return tell("nodeclass", dict.fromkeys(told))
 
 
 def _nothing(chosen: argparse.Namespace) -> int:
@@ -135,10 +136,3 @@ def _shown(chosen: argparse.Namespace, resolved: Iterable["Resolved"], at: datet
         pages = (page(one, at, is_whole=chosen.is_whole, tells=chosen.user_data) for one in resolved)
         return "\n".join(pages)
     return encoded([document(one, at, tells=chosen.user_data) for one in resolved], chosen.output)
-
-
-def _tell(lines: Iterable[str]) -> int:
-    some = list(dict.fromkeys(lines))
-    for line in some:
-        sys.stderr.write(f"joiner nodeclass: {line}\n")
-    return 1 if some else 0

@@ -19,6 +19,7 @@ from cli.look import Looked, look_at
 from cli.planned import Planned, document
 from cli.progress import progress
 from cli.tables import Look, table
+from cli.telling import tell
 from cli.text import count, palette_of, width_of
 from cli.verdicts import page
 from shared.model.cluster import Cluster
@@ -150,12 +151,12 @@ def run(chosen: argparse.Namespace) -> int:
         looked, planned = _planned(chosen, source, options, now)
         shown = _shown(chosen, planned)
     except InputError as error:
-        _tell([str(error)])
+        tell("plan", [str(error)])
         return 1
     sys.stdout.write(shown)
     sys.stdout.flush()
     told = [*looked.told, *(looked.placed(one) for one in planned.cluster.problems)]
-    _tell(told)
+    tell("plan", told)
     return 1 if told else 0
 
 
@@ -254,11 +255,6 @@ def _shown(chosen: argparse.Namespace, planned: Planned) -> str:
             else encoded(verdict_document(verdict), chosen.output)
         )
     return table(planned, palette, look) if chosen.output == "table" else encoded(document(planned), chosen.output)
-
-
-def _tell(lines: Iterable[str]) -> None:
-    for line in lines:
-        sys.stderr.write(f"joiner plan: {line}\n")
 
 
 def instant(text: str) -> datetime:

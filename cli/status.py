@@ -3,9 +3,10 @@
 import argparse
 import sys
 import time
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Literal, get_args
+
+from cli.telling import tell
 
 if TYPE_CHECKING:
     from shared.model.cluster import Cluster
@@ -60,11 +61,11 @@ def run(chosen: argparse.Namespace) -> int:
         try:
             looked, cluster = look_and_price(chosen, is_live=is_live, now=datetime.now(UTC))
         except InputError as error:
-            status = _tell([str(error)])
+            status = tell("status", [str(error)])
         else:
             sys.stdout.write((HOME if chosen.watch and sys.stdout.isatty() else "") + _shown(cluster, chosen))
             sys.stdout.flush()
-            status = _tell([*looked.told, *(looked.placed(one) for one in cluster.problems)])
+            status = tell("status", [*looked.told, *(looked.placed(one) for one in cluster.problems)])
         if not chosen.watch:
             return status
         time.sleep(EVERY)
@@ -82,9 +83,3 @@ def _shown(cluster: "Cluster", chosen: argparse.Namespace) -> str:
         return encoded(document(standing), chosen.output)
     look = Look(width=None if chosen.wide else width_of(sys.stdout), is_whole=chosen.is_whole)
     return page(standing, palette_of(sys.stdout), look)
-
-
-def _tell(lines: Iterable[str]) -> int:
-    told = list(lines)
-    sys.stderr.writelines(f"joiner status: {line}\n" for line in told)
-    return 1 if told else 0
