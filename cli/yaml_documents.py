@@ -37,6 +37,14 @@ _SLIPS: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...]
         ),
     ),
     (
+        re.compile(r"""^ *-? *([\w./-]+): +((?:"[^"]*"|'[^']*')(?: *, *(?:"[^"]*"|'[^']*'))+) *$"""),
+        lambda slip: f"several values without brackets: write `{slip[1]}: [{slip[2]}]`",
+    ),
+    (
+        re.compile(r"^.*<<-? *['\"]?\w+['\"]?.*$"),
+        lambda _: "this is a line for a shell: leave out all but what stands between it and its last word",
+    ),
+    (
         re.compile(r"^ *-? *(key): +([^\s:#]+): +([^\s#]+) *$"),
         lambda slip: (
             f"two colons on one line: write `{slip[1]}: {slip[2]}`, and below it `values: [{slip[3]}]` for example"

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from cli.conversion import classes, pools, settings, workloads
+from cli.conversion import classes, controller, pools, settings, workloads
 from cli.conversion.accepted import complaints
 from cli.conversion.classes import Defaults
 from cli.conversion.kubelet_homes import Homed, homes
@@ -103,6 +103,8 @@ def _converted(one: Written, remarks: Remarks, defaults: Defaults, knobs: dict[s
     if key[0].partition("/")[0] in _OURS and key[0] not in _NOW:
         remarks.refuse(("kind",), _remedy(*key))
         return None
+    if controller.is_controller(one.value):
+        knobs.update(controller.knobs(one.value, remarks))
     return workloads.converted(one.value, remarks) if key[1] in workloads.PODS else one.value
 
 

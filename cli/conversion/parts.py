@@ -2,9 +2,11 @@
 
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, Final
 
 from cli.conversion.remarks import Path, Remarks
+
+_CURLY: Final = frozenset("\u201c\u201d\u2018\u2019")
 
 
 class Part:
@@ -110,6 +112,8 @@ class Part:
             self.remarks.changed(path, f'{text} has to be a text, so it is quoted: "{text}"')
             return text
         if isinstance(value, str):
+            if value[:1] in _CURLY or value[-1:] in _CURLY:
+                self.remarks.refuse(path, f"is {value}, within quotes that a word processor made: write plain ones")
             return value
         self.remarks.refuse(path, f"is {_shown(value)}: write a text")
         return ""

@@ -24,6 +24,7 @@ _GONE: Final = {
     "aws.enablePodENI": "types offer vpc.amazonaws.com/pod-eni wherever the machine can",
     "aws.isolatedVPC": "set joiner:subnets, joiner:security-groups, and joiner:price-list if no pricing answers",
     "aws.clusterCABundle": "it is asked from EKS",
+    "aws.nodeNameConvention": "a node is called as its machine is: its subnet says whether by address or by id",
 }
 _REFUSED: Final = {
     "aws.assumeRoleARN": "the functions have roles of their own: deploy the stack into the account of the nodes",

@@ -489,6 +489,41 @@ def test_global_settings_become_knobs_of_the_stack() -> None:
     assert (done.objects, {note.level for note in done.notes}) == ((), {"changed"})
 
 
+def test_the_names_of_nodes_were_a_setting_once() -> None:
+    [note] = converted(settings(**{"aws.nodeNameConvention": "resource-name"})).notes
+    assert (note.level, "its subnet says" in note.message) == ("changed", True)
+
+
+def test_the_environment_of_a_controller_becomes_knobs_and_its_replicas_are_warned_of() -> None:
+    env = {
+        "CLUSTER_NAME": "prod",
+        "FEATURE_GATES": "Drift=true,NodeRepair=true",
+        "AWS_FEATURE_GATES": "NodeClassCEL=true",
+        "DISABLE_DRY_RUN": "true",
+        "INTERRUPTION_QUEUE": "prod",
+        "KUBERNETES_MIN_VERSION": "1.19.0-0",
+        "CLUSTER_ENDPOINT": "",
+    }
+    listed = [{"name": name, "value": value} for name, value in env.items()]
+    container: Object = {"image": "public.ecr.aws/karpenter/controller:1.9.0@sha256:1", "env": listed}
+    deployment = made("apps/v1", "Deployment", {"replicas": 2, "template": {"spec": {"containers": [container]}}}, "k")
+    done = converted(deployment)
+    assert done.knobs == {
+        "joiner:cluster": "prod",
+        "joiner:feature-gates": "NodeRepair=true",
+        "joiner:aws-feature-gates": "NodeClassCEL=true",
+        "joiner:disable-dry-run": "true",
+    }
+    assert [one.value for one in done.objects] == [deployment]
+    assert [note.field for note in done.notes if note.level == "warning"] == ["spec.replicas"]
+    assert any("INTERRUPTION_QUEUE is needed no more" in note.message for note in done.notes)
+
+
+def test_quotes_of_a_word_processor_are_refused() -> None:
+    wrong = provisioner(labels={"team": "\u201ca\u201d"})
+    assert any("word processor" in note.message for note in converted(wrong).notes)
+
+
 @pytest.mark.parametrize(
     ("key", "value", "remedy"),
     [

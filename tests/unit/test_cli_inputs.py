@@ -89,6 +89,8 @@ BAD: list[tuple[str, Write, tuple[str, ...]]] = [
     ("open.yaml", text("a: [1, 2"), ("open.yaml:2: not YAML: ", "close the quote or bracket")),
     ("bell.yaml", text("a: \x07"), ("bell.yaml:1: not YAML: ", "remove the character")),
     ("step.yaml", text("a:\n  - b\n c: d"), ("step.yaml:3: not YAML: ", "correct the indentation")),
+    ("list.yaml", text("values: 'a', 'b'"), ("list.yaml:1: not YAML: ", "write `values: ['a', 'b']`")),
+    ("shell.yaml", text("cat <<EOF | kubectl apply -f -\nkind: Pod\nEOF\n"), ("shell.yaml:1: ", "a line for a shell")),
     ("alias.yaml", text("a: *b"), ("alias.yaml:1: not YAML: ", "quote a value that begins with *")),
     ("tag.yaml", text("a: !vault b"), ("tag.yaml:1: not YAML: ", "remove the tag")),
     ("helm.yaml", text("a: {{ .Values.a }}"), ("helm.yaml:1: not YAML: ", "a template: render it first")),
