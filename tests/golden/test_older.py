@@ -1,0 +1,37 @@
+"""What becomes of old manifests is what was written down, and broken ones name line and remedy."""
+
+import re
+
+import pytest
+
+from tests.golden.older import FOLDER, NAMES, answer, converted
+
+BROKEN = tuple(name for name in NAMES if name.startswith("broken"))
+MENDED = "broken-unquoted"
+"""What can only mean one thing is quoted, and told."""
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_manifest_becomes_what_was_written_down(name: str) -> None:
+    wanted = FOLDER.joinpath(f"{name}.txt").read_text()
+    assert answer(name) == wanted, "run `python -m tests.golden.older` and read the difference"
+
+
+def test_no_answer_is_left_of_a_manifest_that_is_gone() -> None:
+    assert {path.stem for path in FOLDER.glob("*.txt")} == set(NAMES)
+
+
+@pytest.mark.parametrize("name", sorted(set(NAMES) - set(BROKEN)))
+def test_nothing_whole_is_refused(name: str) -> None:
+    code, _, told = converted(name)
+    assert (code, "refused" in told) == (0, False)
+
+
+@pytest.mark.parametrize("name", sorted(set(BROKEN) - {MENDED}))
+def test_what_is_broken_is_refused_with_its_line_and_a_remedy(name: str) -> None:
+    code, _, told = converted(name)
+    wrong = [line for line in told.splitlines() if "refused: " in line or "not YAML: " in line]
+    assert (code, bool(wrong)) == (1, True)
+    for line in wrong:
+        assert re.match(rf"joiner convert: {name}\.yaml:\d+: ", line)
+        assert re.search(r"write|correct|remove|indent|did you mean", line), line

@@ -1,0 +1,67 @@
+"""What old manifests meant is what is planned by what they become."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from cli.main import main
+from tests.golden.older import converted
+
+CATALOGUE = str(Path(__file__).parents[2] / "examples" / "catalogue.json")
+GPU = {"tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}]}
+SPECIAL = {"tolerations": [{"key": "example.com/special-taint", "operator": "Exists"}]}
+
+
+def planned(name: str, capsys: pytest.CaptureFixture[str], folder: Path, **spec: Any) -> dict[str, Any]:
+    """Answer the plan for one pod with *spec*, by what the manifest called *name* became."""
+    container = {"name": "a", "image": "a", "resources": {"requests": {"cpu": "1"}}}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "default"}}
+    _, out, _ = converted(name)
+    folder.joinpath("all.yaml").write_text(
+        f"{out}---\n{yaml.safe_dump(pod | {'spec': {'containers': [container]} | spec})}"
+    )
+    main(["plan", "-f", str(folder), "--instance-types", CATALOGUE, "-o", "json"])
+    answer: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return answer
+
+
+def test_spot_stays_spot_of_the_categories_that_were_the_default(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    [node] = planned("spot-with-inline-provider", capsys, tmp_path)["newNodes"]
+    assert node["cheapest"]["capacityType"] == "spot"
+    assert {one[0] for one in node["instanceTypes"]} <= {"c", "m", "r"}
+    assert not any("g.large" in one for one in node["instanceTypes"]), "arm64 was never the default"
+
+
+def test_a_taint_still_keeps_out_who_does_not_tolerate_it(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    [left] = planned("nodepool-of-v1beta1", capsys, tmp_path)["unschedulable"]
+    assert left["reason"] == "TaintNotTolerated"
+
+
+def test_on_demand_is_on_demand_and_the_taint_is_on_the_node(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    [node] = planned("nodepool-of-v1beta1", capsys, tmp_path, **SPECIAL)["newNodes"]
+    assert node["cheapest"]["capacityType"] == "on-demand"
+    assert [one["key"] for one in node["taints"]] == ["example.com/special-taint"]
+
+
+def test_types_that_are_not_sold_here_are_still_those_that_were_asked_for(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    [left] = planned("gpu-with-taint", capsys, tmp_path, **GPU)["unschedulable"]
+    assert "leave no instance type that can be bought" in left["message"]
+
+
+def test_a_pool_that_was_selected_by_its_old_label_is_selected_by_its_new_one(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    _, out, _ = converted("pods-that-say-do-not-evict")
+    [job] = [one for one in yaml.safe_load_all(out) if one["kind"] == "CronJob"]
+    selector = job["spec"]["jobTemplate"]["spec"]["template"]["spec"]["nodeSelector"]
+    [node] = planned("when-empty-of-v1beta1", capsys, tmp_path, nodeSelector=selector)["newNodes"]
+    assert (node["nodePool"], node["cheapest"]["capacityType"]) == ("batch", "spot")
