@@ -22,7 +22,7 @@ sleep "$SECONDS_TO_BUILD"
 echo "because of $BUILDS"; echo "main.go:1: no" >&2
 exit "$BUILDS"
 """
-ALL = ["setup", "gates", "kills", "test-kubernetes"]
+ALL = ["setup", "gates", "kills", "e2e", "test-kubernetes"]
 
 
 @pytest.fixture
