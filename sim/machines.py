@@ -67,6 +67,11 @@ class Machines:
         self._live.start_node(msgspec.structs.replace(boot, capacity=capacity, allocatable=allocatable))
 
 
+def living(cloud: Cloud) -> tuple[Instance, ...]:
+    """Answer the instances that have not begun to end, sorted by id."""
+    return tuple(one for one in cloud.instances() if one.state in ("pending", "running"))
+
+
 def boot_of(instance: Instance, info: InstanceTypeInfo, settings: UserDataSettings, seed: int, zone_id: str) -> Boot:
     """Answer the machine that *instance* is, with volumes as they come."""
     capacity, allocatable = sizes(info, settings)

@@ -1,4 +1,7 @@
-"""The proxy that calls go through, as the environment says: HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY."""
+"""Connections: whom they trust, and the proxy that they go through, as the environment says.
+
+The variables are HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY.
+"""
 
 import ssl
 from typing import Any
@@ -6,7 +9,7 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from urllib3 import PoolManager, ProxyManager
-from urllib3.util import make_headers, parse_url
+from urllib3.util import create_urllib3_context, make_headers, parse_url
 
 
 def proxy_of(endpoint: str) -> str:
@@ -31,5 +34,17 @@ def connections(proxy: str, authority: str | None, most: int) -> PoolManager:
     *authority* is PEM, None for the system's. The client library's own pool is the same, and takes half a second to
     import.
     """
-    options: dict[str, Any] = {"cert_reqs": ssl.CERT_REQUIRED, "ca_cert_data": authority, "maxsize": most}
+    context = verifying()
+    if authority is None:
+        context.load_default_certs()
+    options: dict[str, Any] = {"ssl_context": context, "ca_cert_data": authority, "maxsize": most}
     return ProxyManager(proxy, proxy_headers=proxy_headers(proxy), **options) if proxy else PoolManager(**options)
+
+
+def verifying() -> ssl.SSLContext:
+    """Answer what verifies a server's chain and its name, and trusts nobody yet.
+
+    From 3.13 on Python also wants what RFC 5280 asks of the form of certificates, identifiers of keys for one. The
+    authorities of older EKS clusters lack them, and every other client takes them.
+    """
+    return create_urllib3_context(cert_reqs=ssl.CERT_REQUIRED, verify_flags=ssl.VERIFY_X509_PARTIAL_CHAIN)

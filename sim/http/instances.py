@@ -49,7 +49,7 @@ class InstanceCalls:
         """
         if said.get("Type") != "instant":
             raise ApiError("InvalidParameterValue", "only fleets of type instant are modelled")
-        request = self._request(said)
+        request = self.fleet(said)
         result = self._cloud.create_fleet(request)
         lifecycle = "spot" if request.capacity_type == "spot" else "on-demand"
         return {
@@ -104,7 +104,12 @@ class InstanceCalls:
             self._cloud.tag(instance_id, tags)
         return {}
 
-    def _request(self, said: Wire) -> FleetRequest:
+    def fleet(self, said: Wire) -> FleetRequest:
+        """Answer what CreateFleet says.
+
+        Raises:
+            Gone: it names a template that is not there.
+        """
         configs = tuple(self._config(config) for config in said.get("LaunchTemplateConfigs", ()))
         capacity_type = self._capacity_type(said, configs)
         options = said.get("SpotOptions" if capacity_type == "spot" else "OnDemandOptions", {})

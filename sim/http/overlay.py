@@ -52,6 +52,7 @@ def overlay(cloud: Cloud) -> Overlay:
         ("ssm", "GetParameter"): services.get_parameter,
         ("pricing", "GetProducts"): services.get_products,
         ("eks", "DescribeCluster"): services.describe_cluster,
+        ("servicequotas", "GetServiceQuota"): services.get_service_quota,
     }
     return {(service, action): _admitted(cloud, action, handler) for (service, action), handler in handlers.items()}
 

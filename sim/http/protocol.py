@@ -18,11 +18,14 @@ from botocore.exceptions import UnknownServiceError
 from moto.core.parse import PROTOCOL_PARSERS
 from moto.core.serialize import get_serializer_class
 from moto.core.utils import get_service_model
+from werkzeug.datastructures import MultiDict
 
 Environ: TypeAlias = dict[str, Any]
 
-_SCOPE: Final = re.compile(r"Credential=[^/]+/\d+/([^/]+)/([^/]+)/aws4_request")
+_SCOPE: Final = re.compile(r"Credential=([^/]+)/\d+/([^/]+)/([^/]+)/aws4_request")
 _S3: Final = {"PUT": "PutObject", "GET": "GetObject", "DELETE": "DeleteObject", "HEAD": "HeadObject"}
+_MODELS: Final = {"monitoring": "cloudwatch", "servicequotas": "service-quotas"}
+"""What botocore calls services that are signed for under another name."""
 _XML: Final = '<?xml version="1.0" encoding="UTF-8"?>'
 
 
@@ -35,6 +38,10 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     form: Mapping[str, str]
     body: bytes
     path_parameters: Mapping[str, str]
+    query: str = ""
+    """Of the URL."""
+    access_key: str = ""
+    """Whose signature it carries; nobody's if it has none."""
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,6 +50,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     status: int
     content_type: str
     body: bytes
+    headers: tuple[tuple[str, str], ...] = ()
 
 
 class ApiError(Exception):
@@ -64,11 +72,20 @@ def parse_call(environ: Environ) -> Call:
     body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
     environ["wsgi.input"] = BytesIO(body)
     scope = _SCOPE.search(environ.get("HTTP_AUTHORIZATION", ""))
-    region, service = scope.groups() if scope else ("", "")
+    access_key, region, service = scope.groups() if scope else ("", "", "")
     is_form = environ.get("CONTENT_TYPE", "").startswith("application/x-www-form-urlencoded")
     form = dict(parse_qsl(body.decode(), keep_blank_values=True)) if is_form else {}
     action, path_parameters = _action(environ, service, form)
-    return Call(service=service, action=action, region=region, form=form, body=body, path_parameters=path_parameters)
+    return Call(
+        service=service,
+        action=action,
+        region=region,
+        form=form,
+        body=body,
+        path_parameters=path_parameters,
+        query=environ.get("QUERY_STRING", ""),
+        access_key=access_key,
+    )
 
 
 def parameters_of(call: Call) -> dict[str, Any]:
@@ -78,7 +95,7 @@ def parameters_of(call: Call) -> dict[str, Any]:
     said: dict[str, Any] = parser.parse(
         {
             "method": "",
-            "values": call.form,
+            "values": MultiDict([*call.form.items(), *parse_qsl(call.query, keep_blank_values=True)]),
             "headers": {},
             "body": call.body,
             "url_path": "",
@@ -125,7 +142,8 @@ def _action(environ: Environ, service: str, form: Mapping[str, str]) -> tuple[st
     method, path, query = environ["REQUEST_METHOD"], environ["PATH_INFO"], environ.get("QUERY_STRING", "")
     if service == "s3":
         return "ListObjectsV2" if "list-type=2" in query else _S3.get(method, ""), {}
-    return _routed(service, method, path)
+    # Undecoded: a slash within a name is no other part of the path.
+    return _routed(service, method, str(environ.get("REQUEST_URI", path)).partition("?")[0])
 
 
 def _routed(service: str, method: str, path: str) -> tuple[str, Mapping[str, str]]:
@@ -160,8 +178,9 @@ def _pattern(uri: str) -> re.Pattern[str]:
 
 @lru_cache(maxsize=16)
 def _service(service: str) -> Any:  # noqa: ANN401 - botocore has no types
-    return get_service_model(service)
+    return get_service_model(_MODELS.get(service, service))
 
 
 def _protocol(service: str) -> str:
-    return str(_service(service).metadata["protocol"])
+    """Answer the protocol that SDKs here speak with *service*, of those that it understands."""
+    return str(_service(service).resolved_protocol)

@@ -21,6 +21,8 @@ from sim.http.protocol import ApiError, Call, Environ, NotOurs, Reply, answer, p
 from sim.http.queries import Wire
 
 StartResponse: TypeAlias = Callable[..., Any]
+Front: TypeAlias = Callable[[Call, Environ], Reply | None]
+"""Answers a request before anybody else does, or leaves it to them; may raise `ApiError`."""
 
 _POLL_SECONDS: Final = 0.02
 _SERVERS_FAULT: Final = 500
@@ -47,8 +49,9 @@ class _Server(ThreadedWSGIServer):
 class EmbeddedAws:
     """An AWS of our own on the loopback interface, for boto3 with ``endpoint_url``. A context manager."""
 
-    def __init__(self, cloud: Cloud) -> None:
-        """Answer from *cloud*; nothing listens before `start`."""
+    def __init__(self, cloud: Cloud, front: Front = lambda *_: None) -> None:
+        """Answer from *cloud* what *front* leaves to it; nothing listens before `start`."""
+        self._front = front
         self._lock = RLock()
         self._faults = Faults()
         self._moto: Any = DomainDispatcherApplication(create_backend_app)
@@ -135,6 +138,9 @@ class EmbeddedAws:
     def _answered(self, call: Call, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         handler = self._overlay.get((call.service, call.action))
         try:
+            reply = self._fronted(call, environ)
+            if reply is not None:
+                return _write(reply, start_response)
             if handler is not None:
                 with self._lock:
                     return _write(self._written(call, handler(parameters_of(call))), start_response)
@@ -144,6 +150,13 @@ class EmbeddedAws:
             pass
         answered: Iterable[bytes] = self._moto(environ, start_response)
         return answered
+
+    def _fronted(self, call: Call, environ: Environ) -> Reply | None:
+        """Ask who is in front; what is none of theirs is left to those behind."""
+        try:
+            return self._front(call, environ)
+        except NotOurs:
+            return None
 
     def _written(self, call: Call, result: Wire) -> Reply:
         """Answer *result* on the wire; what is long and never changes is written once."""
@@ -159,6 +172,7 @@ def _write(reply: Reply, start_response: StartResponse) -> Iterable[bytes]:
         ("Content-Type", reply.content_type),
         ("Content-Length", str(len(reply.body))),
         ("x-amzn-RequestId", "0"),
+        *reply.headers,
     ]
     start_response(f"{reply.status} {'OK' if reply.status < _SERVERS_FAULT else 'Error'}", headers)
     return [reply.body]

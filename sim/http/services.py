@@ -1,11 +1,17 @@
 """SSM, the pricing service and EKS on the wire."""
 
 import json
+from typing import Final
 
+from shared.model.ec2 import CapacityType
 from sim.cloud.cloud import Cloud
 from sim.cloud.events import ACCOUNT
 from sim.http.protocol import NotOurs
 from sim.http.queries import Wire, page
+
+QUOTAS: Final[dict[str, CapacityType]] = {"L-1216C47A": "on-demand", "L-34B43A08": "spot"}
+PLENTY: Final = 100_000
+"""What an account has to which nobody gave a quota."""
 
 
 class ServiceCalls:
@@ -55,8 +61,22 @@ class ServiceCalls:
                 "version": facts.version,
                 "status": "ACTIVE",
                 "kubernetesNetworkConfig": {"serviceIpv4Cidr": facts.service_cidr, "ipFamily": "ipv4"},
+                "accessConfig": {"authenticationMode": "API_AND_CONFIG_MAP"},
+                "resourcesVpcConfig": {"endpointPublicAccess": True, "publicAccessCidrs": ["0.0.0.0/0"]},
             }
         }
+
+    def get_service_quota(self, said: Wire) -> Wire:
+        """GetServiceQuota: the vCPUs of standard instances.
+
+        Raises:
+            NotOurs: it is another quota.
+        """
+        kind = QUOTAS.get(said["QuotaCode"])
+        if kind is None:
+            raise NotOurs
+        vcpus = self._cloud.pools.quota(kind)
+        return {"Quota": {"QuotaCode": said["QuotaCode"], "Value": float(PLENTY if vcpus is None else vcpus)}}
 
 
 def _product(name: str, usd_per_hour: float) -> str:

@@ -6,6 +6,7 @@ import pytest
 
 from sim.clock import Clock
 from sim.cloud.cloud import Cloud
+from tests.contract.account_stage import Stage
 from tests.contract.faces import FACES, Speaker
 from tests.contract.kube_canned import server
 from tests.contract.memory_face import Face
@@ -33,3 +34,11 @@ def aws(request: pytest.FixtureRequest) -> Iterator[Face]:
     speaker: Speaker = request.param
     with speaker.open(Cloud(Clock())) as face:
         yield face
+
+
+@pytest.fixture
+def stage() -> Iterator[Stage]:
+    """An account with nothing in it."""
+    made = Stage()
+    with made.account:
+        yield made

@@ -1,6 +1,7 @@
 """How the client over HTTP reads answers: each status means one fault, and no answer is never an empty one."""
 
 import socket
+import ssl
 from base64 import b64encode
 from datetime import timedelta
 from pathlib import Path
@@ -19,6 +20,7 @@ from shared.errors import (
     Unreachable,
 )
 from shared.kube.client import KubeClient
+from shared.kube.proxies import connections
 from tests.contract.kube_canned import Canned, answer
 from tests.contract.kube_front import listed, serve
 from tests.contract.tls import authority_of, tls_of
@@ -148,6 +150,15 @@ def test_a_server_is_trusted_by_the_authority_that_was_given(server: str, certif
         with pytest.raises(Unreachable):
             KubeClient(endpoint).read("/api/v1/nodes/a")
     assert server.startswith("http:")
+
+
+@pytest.mark.parametrize("authority", [None, "made up"])
+def test_an_authority_without_identifiers_of_keys_is_trusted_by_the_newest_python_too(authority: str | None) -> None:
+    """Those of older EKS clusters have none, and from 3.13 on Python asks for them if it is not told otherwise."""
+    context = connections("", authority, 1).connection_pool_kw["ssl_context"]
+    assert not context.verify_flags & ssl.VERIFY_X509_STRICT
+    assert context.verify_mode is ssl.CERT_REQUIRED
+    assert context.check_hostname
 
 
 def test_every_call_asks_for_the_token(server: str) -> None:

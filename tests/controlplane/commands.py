@@ -89,6 +89,20 @@ def api_server(programs: Path, folder: Path, port: int, *more: str) -> list[str]
     ]
 
 
+def authenticator(folder: Path, url: str) -> tuple[str, ...]:
+    """Have TokenReviews sent to *url*, and answers forgotten after a second; answer the API server's flags."""
+    file = folder / "authenticator.kubeconfig"
+    named = {"clusters": [{"name": "reviews", "cluster": {"server": url}}], "users": [{"name": "api", "user": {}}]}
+    contexts = [{"name": "reviews", "context": {"cluster": "reviews", "user": "api"}}]
+    whole = {"apiVersion": "v1", "kind": "Config", **named, "contexts": contexts, "current-context": "reviews"}
+    file.write_text(json.dumps(whole))
+    return (
+        f"--authentication-token-webhook-config-file={file}",
+        "--authentication-token-webhook-version=v1",
+        "--authentication-token-webhook-cache-ttl=1s",
+    )
+
+
 def controllers(programs: Path, folder: Path, node_grace_seconds: int) -> list[str]:
     """Answer how to start kube-controller-manager; a node is lost after *node_grace_seconds* without a heartbeat."""
     return [

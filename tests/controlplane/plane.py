@@ -25,6 +25,7 @@ import msgspec
 
 from shared.errors import Fault
 from shared.kube.client import KubeClient
+from shared.kube.proxies import verifying
 from tests.controlplane import commands
 from tests.controlplane.binaries import (
     API_SERVER,
@@ -70,16 +71,18 @@ class ControlPlane:
         users: Iterable[User] = (),
         node_grace_seconds: int = 40,
         api_server_flags: Iterable[str] = (),
+        authenticator: str = "",
         say: Say = tell,
     ) -> None:
         """Plan one of *parts*, which knows *users* besides the administrator (`token_of` answers their tokens).
 
-        A node without heartbeats is lost after *node_grace_seconds*; *say* hears of a build, which takes minutes.
+        Bearer tokens that are none of theirs are shown to the webhook at the URL *authenticator*, if there is one. A
+        node without heartbeats is lost after *node_grace_seconds*; *say* hears of a build, which takes minutes.
         """
         self._parts = tuple(each for each in ALL if each in set(parts))
         self._tokens = {secrets.token_hex(16): user for user in (ADMIN, *_SYSTEM.values(), *users)}
         self._node_grace_seconds, self._say = node_grace_seconds, say
-        self._flags = tuple(api_server_flags)
+        self._flags, self._authenticator = tuple(api_server_flags), authenticator
         if CONTROLLERS not in self._parts:
             self._flags = ("--disable-admission-plugins=ServiceAccount", *self._flags)
         self._processes: Processes | None = None
@@ -170,7 +173,8 @@ class ControlPlane:
 
     def wait_until_ready(self) -> None:
         """Wait until the API server says that it is ready: its hooks have made roles and priority classes."""
-        context = ssl.create_default_context(cadata=b64decode(self.certificate_authority).decode())
+        context = verifying()
+        context.load_verify_locations(cadata=b64decode(self.certificate_authority).decode())
         self.wait_for(lambda: _is_ready(self.endpoint, context), API_SERVER)
 
     def _start(self, binaries: Path, folder: Path, port: int) -> None:
@@ -181,9 +185,10 @@ class ControlPlane:
         for name, user in _SYSTEM.items():
             folder.joinpath(f"{name}.kubeconfig").write_text(self.kubeconfig(self.token_of(user)))
         folder.joinpath("scheduler.yaml").write_text(commands.scheduler_settings(folder))
+        asked = commands.authenticator(folder, self._authenticator) if self._authenticator else ()
         lines = {
             ETCD: commands.etcd(binaries, folder),
-            API_SERVER: commands.api_server(binaries, folder, port, *self._flags),
+            API_SERVER: commands.api_server(binaries, folder, port, *self._flags, *asked),
             CONTROLLERS: commands.controllers(binaries, folder, self._node_grace_seconds),
             SCHEDULER: commands.scheduler(binaries, folder),
             KWOK: commands.kwok(binaries, folder, self._node_grace_seconds),

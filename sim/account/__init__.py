@@ -1,0 +1,1 @@
+"""An AWS account on loopback: stacks are deployed into it, and callers are somebody."""

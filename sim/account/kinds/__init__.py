@@ -1,0 +1,1 @@
+"""What CloudFormation does for each type of resource, by calls to the account's own services."""

@@ -1,0 +1,1 @@
+"""What IAM is asked for each request, and what it answers by the policies that are deployed."""
