@@ -10,6 +10,7 @@ import msgspec
 from shared.errors import Fault
 from shared.ports import World
 from shared.report.journal import Entry, record
+from shared.report.metrics import emit
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
@@ -41,6 +42,7 @@ def told(function: str, event: dict[str, object], world: World) -> Iterator[None
         text = f"{type(error).__name__}: {error}"
         entry = Entry(function=function, trigger=trigger_of(event), at=world.clock(), cluster="", error=text)
         record(entry, world)
+        emit({"Faults": 1.0}, world)
         raise
 
 

@@ -13,9 +13,10 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from infra.functions import INSTALLER, Functions
-from infra.knobs import Knobs, listed
+from infra.knobs import Knobs
 from infra.node_role import NodeRole
-from infra.state import CATALOGUE, JOURNAL, MARKET, State
+from infra.state import CATALOGUE, COSTS, JOURNAL, MARKET, SNAPSHOTS, State
+from infra.written import listed
 
 NODEPOOL: Final = "karpenter.sh/nodepool"
 LAUNCHED: Final = ("fleet", "instance", "volume", "network-interface", "spot-instances-request")
@@ -36,6 +37,8 @@ MACHINE_READS: Final = ("ec2:DescribeInstances", "ec2:DescribeInstanceStatus", "
 TABLE_ACTIONS: Final = tuple(f"dynamodb:{name}" for name in ("ConditionCheckItem", "GetItem", "PutItem", "Query"))
 FORGETFUL: Final = frozenset({"disrupt"})
 """Who deletes rows; others overwrite them, or let them expire."""
+DECIDING: Final = frozenset({"disrupt", "interrupt", "provision"})
+"""Who keeps what it decided from."""
 INTERFACE_CHANGES: Final = (
     "ec2:AssignPrivateIpAddresses",
     "ec2:CreateNetworkInterface",
@@ -98,6 +101,7 @@ class Access(Construct):
         """Attach them."""
         super().__init__(scope, construct_id)
         self._cluster, self._state = knobs.cluster, state
+        self._without_prices = knobs.network == "isolated"
         if knobs.permissions_boundary:
             boundary = iam.ManagedPolicy.from_managed_policy_arn(self, "Boundary", knobs.permissions_boundary)
             iam.PermissionsBoundary.of(cdk.Stack.of(self)).apply(boundary)
@@ -110,7 +114,7 @@ class Access(Construct):
         given = {spec.name: [*own.get(spec.name, []), *self._common(spec.name)] for spec in functions.specs}
         given[INSTALLER.name] = [self._find_cluster()]
         for name, grants in given.items():
-            for grant in (*grants, *(_own_interfaces() if knobs.subnets else ())):
+            for grant in (*grants, *(_own_interfaces() if knobs.network != "public" else ())):
                 grant.to(functions.role(name))
 
     def _launch(self) -> list[Grant]:
@@ -165,17 +169,18 @@ class Access(Construct):
         ssm = f"arn:{cdk.Aws.PARTITION}:ssm:{cdk.Aws.REGION}"
         private = tuple(f"{ssm}:{cdk.Aws.ACCOUNT_ID}:parameter/{name.lstrip('/')}" for name in parameters)
         public, read = f"{ssm}::parameter/aws/service/*", ("ssm:GetParameter",)
-        return [
-            _unscoped("Learn", CATALOG_READS, _in_region()),
-            _unscoped("LearnPrices", ("pricing:GetProducts",)),
-            Grant(sid="FindImages", actions=read, resources=(public, *private), because=PUBLIC),
-        ]
+        images = Grant(sid="FindImages", actions=read, resources=(public, *private), because=PUBLIC)
+        learn = [_unscoped("Learn", CATALOG_READS, _in_region()), images]
+        return learn if self._without_prices else [*learn, _unscoped("LearnPrices", ("pricing:GetProducts",))]
 
     def _common(self, name: str) -> list[Grant]:
         bucket = self._state.bucket.bucket_arn
-        journal, catalogue, market = (f"{bucket}/{prefix}*" for prefix in (JOURNAL, CATALOGUE, MARKET))
-        sold = (catalogue, market) if name == "catalog" else (catalogue,)
-        written = (journal, *sold) if name == "catalog" else (journal,)
+        journal, snapshots, catalogue, market, costs = (
+            f"{bucket}/{prefix}*" for prefix in (JOURNAL, SNAPSHOTS, CATALOGUE, MARKET, COSTS)
+        )
+        own = (catalogue, market, costs) if name == "catalog" else ()
+        written = (journal, *own, *((snapshots,) if name in DECIDING else ()))
+        read = (*own, journal) if name == "catalog" else (catalogue,)
         rows = (*TABLE_ACTIONS, *(["dynamodb:DeleteItem"] if name in FORGETFUL else []))
         grants = [
             self._find_cluster(),
@@ -183,7 +188,7 @@ class Access(Construct):
             Grant(sid="Rows", actions=rows, resources=(self._state.table.table_arn,)),
         ]
         if name in CATALOGUE_READERS:
-            grants.append(Grant(sid="Read", actions=("s3:GetObject",), resources=sold, because=KEYS))
+            grants.append(Grant(sid="Read", actions=("s3:GetObject",), resources=read, because=KEYS))
             # Without it S3 says "forbidden" where it means "there is none".
             grants.append(Grant(sid="List", actions=("s3:ListBucket",), resources=(bucket,)))
         return grants

@@ -1,5 +1,11 @@
-"""When a person should look. Each alarm says in its description what to do."""
+"""When a person should look. Each alarm says in its description what to do; each metric it reads costs $0.10 a month.
 
+Silence is looked for, not errors: a cycle that fails is repeated, and where a function does not succeed for five
+minutes, be it for its code, its rights, Lambda's throttling or a schedule that is off, nobody does its work. What
+functions can say themselves they say as metrics of ours, at the moment at which it happens.
+"""
+
+from collections.abc import Iterable
 from typing import Final
 
 import aws_cdk as cdk
@@ -19,22 +25,32 @@ SILENCE: Final = ("provision", "lifecycle", "disrupt")
 
 
 class Alarms(Construct):
-    """Dead letters, silence, errors and throttles of functions, and what functions themselves say."""
+    """Dead letters, silence, and what functions themselves say."""
 
     def __init__(
-        self, scope: Construct, construct_id: str, *, knobs: Knobs, functions: Functions, dead: sqs.IQueue
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        knobs: Knobs,
+        functions: Functions,
+        dead: sqs.IQueue,
+        others: Iterable[cloudwatch.Alarm] = (),
     ) -> None:
-        """Make them; where *knobs* name no topic they are only seen in the console."""
+        """Make them; where *knobs* name no topic they are only seen in the console. *others* tell the same people."""
         super().__init__(scope, construct_id)
-        self.all: list[cloudwatch.Alarm] = []
+        self.all: list[cloudwatch.Alarm] = [*others]
         self._cluster = knobs.cluster
-        self._of_functions(functions)
+        for name in SILENCE:
+            self._silent(name, functions)
         waiting = dead.metric_approximate_number_of_messages_visible(period=PERIOD)
         self._alarm("DeadLetters", waiting, "Messages failed for good: read them, then the log of their function.")
         self._said("LaunchBreakerTrips", "More was to be launched than the breaker lets: see the NodePools' events.")
         self._said("LaunchFailures", "EC2 refuses launches: `joiner explain nodepool NAME` has its words.", periods=3)
         self._said("LeaksEnded", "Instances without a NodeClaim were ended: somebody removes claims or finalizers.")
         self._said("DisruptionPauses", "Disruption is paused: the NodePools' events say why, and how to go on.")
+        self._said("Faults", "Cycles fail again and again: the log of the function says at what.", periods=3)
+        self._said("Throttles", "AWS throttles our calls: see who else asks EC2 so much in this account.", periods=3)
         if knobs.price_age_alarm_hours:
             limit = cdk.Duration.hours(knobs.price_age_alarm_hours).to_seconds()
             words = "Decisions are made with old prices: see the log of `catalog`."
@@ -44,30 +60,23 @@ class Alarms(Construct):
             for alarm in self.all:
                 alarm.add_alarm_action(action)
 
-    def _of_functions(self, functions: Functions) -> None:
-        every = {spec.name: functions[spec.name] for spec in functions.specs}
-        for name in SILENCE:
-            using = {
-                "calls": every[name].metric_invocations(period=PERIOD),
-                "errors": every[name].metric_errors(period=PERIOD),
-            }
-            succeeded = cloudwatch.MathExpression(
-                expression="FILL(calls, 0) - FILL(errors, 0)", using_metrics=using, period=PERIOD
-            )
-            self._alarm(
-                f"{name.capitalize()}Silent",
-                succeeded,
-                f"`{name}` did not succeed once in five minutes: see its log, and whether its schedule is enabled.",
-                comparison=cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD,
-                missing=cloudwatch.TreatMissingData.BREACHING,
-            )
-        for what, words in (
-            ("errors", "Functions fail again and again: their logs say at what."),
-            ("throttles", "Lambda throttles: raise the account's concurrency, or the function's."),
-        ):
-            metrics = {name: getattr(one, f"metric_{what}")(period=PERIOD) for name, one in every.items()}
-            total = cloudwatch.MathExpression(expression="SUM(METRICS())", using_metrics=metrics, period=PERIOD)
-            self._alarm(what.capitalize(), total, words, periods=3)
+    def _silent(self, name: str, functions: Functions) -> None:
+        function = functions[name]
+        succeeded = cloudwatch.MathExpression(
+            expression="FILL(calls, 0) - FILL(errors, 0)",
+            using_metrics={
+                "calls": function.metric_invocations(period=PERIOD),
+                "errors": function.metric_errors(period=PERIOD),
+            },
+            period=PERIOD,
+        )
+        self._alarm(
+            f"{name.capitalize()}Silent",
+            succeeded,
+            f"`{name}` did not succeed once in five minutes: see its log, its schedule, and if Lambda throttles it.",
+            comparison=cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD,
+            missing=cloudwatch.TreatMissingData.BREACHING,
+        )
 
     def _said(self, name: str, words: str, *, periods: int = 1, threshold: float = 1) -> None:
         metric = ours(name, self._cluster, PERIOD)

@@ -1,8 +1,9 @@
 """One page to look at: what waits, what there is and costs, what was decided, and whether the functions are well.
 
-Lambda's and SQS's own metrics cost nothing; what is asked of the log costs when somebody looks.
+Lambda's and SQS's own metrics cost nothing, and everything else is asked of the log: no metric is paid for to be drawn.
 """
 
+from collections.abc import Iterable
 from typing import Final
 
 import aws_cdk as cdk
@@ -13,26 +14,11 @@ from constructs import Construct
 from infra.alarms import Alarms
 from infra.functions import Functions
 from infra.knobs import Knobs
-from infra.metrics import ours
+from infra.queries import FIRST, LAST, THIRD, WIDE, Query
 from infra.queues import Queues
 
 PERIOD: Final = cdk.Duration.minutes(1)
-WIDE: Final = 24
-HALF: Final = 12
-THIRD: Final = 8
 HIGH: Final = 6
-DECISIONS: Final = (
-    "filter ispresent(function) and ispresent(done.0)",
-    "fields @timestamp, function, trigger, done.0, done.1, done.2, failed.0",
-    "sort @timestamp desc",
-    "limit 50",
-)
-COMPLAINTS: Final = (
-    'filter level = "ERROR" or level = "WARNING"',
-    "fields @timestamp, function, error, problems.0, problems.1, failed.0",
-    "sort @timestamp desc",
-    "limit 50",
-)
 
 
 class Dashboard(Construct):
@@ -50,31 +36,25 @@ class Dashboard(Construct):
     ) -> None:
         """Lay it out."""
         super().__init__(scope, construct_id)
-        self._cluster, self._functions = knobs.cluster, functions
+        self._functions = functions
         page = cloudwatch.Dashboard(self, "Page", dashboard_name=f"joiner-{knobs.cluster}")
         page.add_widgets(cloudwatch.AlarmStatusWidget(alarms=alarms.all, width=WIDE, title="Should a person look?"))
-        page.add_widgets(
-            self._graph("Pods that wait", "PendingPods", "UnschedulablePods"),
-            self._graph("Nodes", "ManagedNodes", right="FleetUsdPerHour"),
-            self._graph("Disruption", "OpenCommands", "RolledBackCommands", right="SavedUsdPerHour"),
-        )
-        page.add_widgets(
-            self._latency(),
-            self._graph("What failed", "FailedActions", "LaunchFailures", "Faults", "Throttles", "LeaksEnded"),
-            self._waiting(queues),
-        )
-        names = [functions[spec.name].log_group.log_group_name for spec in functions.specs]
-        for title, lines in (("What was done", DECISIONS), ("What went wrong", COMPLAINTS)):
-            page.add_widgets(
-                cloudwatch.LogQueryWidget(
-                    title=title, log_group_names=names, query_lines=list(lines), width=WIDE, height=HIGH
-                )
-            )
+        page.add_widgets(*self._asked(FIRST), self._latency(), self._waiting(queues))
+        page.add_widgets(*self._asked(LAST))
 
-    def _graph(self, title: str, *names: str, right: str = "") -> cloudwatch.GraphWidget:
-        said = [ours(name, self._cluster, PERIOD) for name in names]
-        other = [ours(right, self._cluster, PERIOD)] if right else []
-        return cloudwatch.GraphWidget(title=title, left=said, right=other, width=THIRD, height=HIGH)
+    def _asked(self, queries: Iterable[Query]) -> list[cloudwatch.IWidget]:
+        groups = [self._functions[spec.name].log_group.log_group_name for spec in self._functions.specs]
+        return [
+            cloudwatch.LogQueryWidget(
+                title=one.title,
+                log_group_names=groups,
+                query_lines=list(one.lines),
+                view=one.view,
+                width=one.width,
+                height=HIGH,
+            )
+            for one in queries
+        ]
 
     def _latency(self) -> cloudwatch.GraphWidget:
         metrics = [

@@ -1,7 +1,8 @@
 """The Lambdas: one table says what each needs, one construct makes them alike.
 
-Each has a role and a log group of its own. A scheduled call is asynchronous, and Lambda would repeat it twice if it
-fails; that is off, because the next tick comes sooner than the repetition and knows more.
+Each has a role and a log group of its own, and an alias, `LIVE`, by which everybody calls it: a published version that
+never changes. A scheduled call is asynchronous, and Lambda would repeat it twice if it fails; that is off, because the
+next tick comes sooner than the repetition and knows more.
 """
 
 from collections.abc import Mapping
@@ -14,10 +15,13 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from infra import bundling
-from infra.knobs import Knobs, listed
+from infra import bundling, by_function
+from infra.knobs import Knobs
+from infra.network import Network
 from shared.settings import Settings
 
+LIVE: Final = "live"
+"""The alias that schedules, queues and CloudFormation call."""
 ONE_VCPU_MB: Final = 1769
 """With this much memory Lambda gives one whole processor."""
 
@@ -44,6 +48,11 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True):
     timeout_seconds: int
     every_minutes: int = 0
     """0: only events and follow-ups wake it."""
+    is_followed_up: bool = True
+    """Whether a cycle may ask for another one of it; if so it has a queue."""
+    reserved: int | None = None
+    """Of the account's concurrency; None: what there is is shared."""
+    log_level: str = "INFO"
 
 
 SPECS: Final = (
@@ -73,6 +82,7 @@ SPECS: Final = (
         purpose="reacts to what EC2 announces",
         memory_mb=ONE_VCPU_MB,
         timeout_seconds=25,
+        is_followed_up=False,
     ),
     Spec(
         name="catalog",
@@ -101,11 +111,25 @@ INSTALLER: Final = Spec(
 """CloudFormation alone calls it: no schedule, no queue, none of the others' rights."""
 
 
-def specs_for(reaction: str) -> tuple[Spec, ...]:
+def specs_for(knobs: Knobs) -> tuple[Spec, ...]:
     """Answer what is deployed; the minute begins the watch that goes on by itself, a log begins each look anew."""
-    if reaction == "tick":
-        return SPECS
-    return (*SPECS, msgspec.structs.replace(WATCH, every_minutes=1 if reaction == "watch" else 0))
+    watch = msgspec.structs.replace(WATCH, every_minutes=1 if knobs.reaction == "watch" else 0)
+    chosen = SPECS if knobs.reaction == "tick" else (*SPECS, watch)
+    return tuple(_as_chosen(spec, knobs) for spec in chosen)
+
+
+def _as_chosen(spec: Spec, knobs: Knobs) -> Spec:
+    """Answer *spec* with what *knobs* say of it."""
+    memory = by_function.numbers("memory-mb", knobs.memory_mb, by_function.MEMORY_MB)
+    minutes = by_function.numbers("every-minutes", knobs.every_minutes, by_function.EVERY_MINUTES)
+    reserved = by_function.numbers("reserved-concurrency", knobs.reserved_concurrency, by_function.RESERVED)
+    return msgspec.structs.replace(
+        spec,
+        memory_mb=memory.get(spec.name, spec.memory_mb),
+        every_minutes=minutes.get(spec.name, spec.every_minutes),
+        reserved=reserved.get(spec.name),
+        log_level=by_function.levels("log-level", knobs.log_level)[spec.name],
+    )
 
 
 class Functions(Construct):
@@ -119,20 +143,26 @@ class Functions(Construct):
         knobs: Knobs,
         settings: Settings,
         files: Mapping[str, bytes],
+        network: Network,
     ) -> None:
         """Make them, all with *settings* in their environment, and with *files*, by name, beside their code."""
         super().__init__(scope, construct_id)
-        self._knobs = knobs
-        self.specs = specs_for(knobs.reaction)
+        self._knobs, self._network = knobs, network
+        self.specs = specs_for(knobs)
         python = bundling.interpreter() if cdk.Stack.of(self).bundling_required else ""
         layer = lambda_.LayerVersion(self, "Dependencies", code=bundling.dependencies(python))
         code = bundling.sources(python, files)
-        specs = (*self.specs, INSTALLER)
+        specs = (*self.specs, _as_chosen(INSTALLER, knobs))
         self._functions = {spec.name: self._function(spec, settings, layer, code) for spec in specs}
+        self._aliases = {name: self._alias(name) for name in self._functions}
 
     def __getitem__(self, name: str) -> lambda_.Function:
         """Answer the function called *name*."""
         return self._functions[name]
+
+    def alias(self, name: str) -> lambda_.Alias:
+        """Answer what calls of *name* go to: the version that is live."""
+        return self._aliases[name]
 
     def role(self, name: str) -> iam.Role:
         """Answer the role that only *name* has."""
@@ -155,16 +185,28 @@ class Functions(Construct):
             log_group=self._log_group(f"{title}Logs"),
             memory_size=spec.memory_mb,
             timeout=cdk.Duration.seconds(spec.timeout_seconds),
-            environment=settings.environment(),
-            retry_attempts=0,
-            max_event_age=cdk.Duration.minutes(1),
+            environment=msgspec.structs.replace(settings, log_level=spec.log_level).environment(),
+            reserved_concurrent_executions=spec.reserved,
+            logging_format=lambda_.LoggingFormat.JSON,
+            application_log_level_v2=_lets_through(spec),
+            system_log_level_v2=lambda_.SystemLogLevel(self._knobs.system_log_level),
         )
         function.log_group.grant_write(function)
         self._place(function)
-        cdk.Validations.of(function).acknowledge(
-            *(cdk.Acknowledgment(id=rule, reason=why) for rule, why in REASONS.items())
-        )
+        _acknowledge(function)
         return function
+
+    def _alias(self, name: str) -> lambda_.Alias:
+        alias = lambda_.Alias(
+            self,
+            f"{name.capitalize()}Live",
+            alias_name=LIVE,
+            version=self._functions[name].current_version,
+            retry_attempts=0,
+            max_event_age=cdk.Duration.minutes(1),
+        )
+        _acknowledge(alias)
+        return alias
 
     def _log_group(self, name: str) -> logs.LogGroup:
         group = logs.LogGroup(self, name, removal_policy=cdk.RemovalPolicy.DESTROY)
@@ -172,10 +214,16 @@ class Functions(Construct):
         return group
 
     def _place(self, function: lambda_.Function) -> None:
-        if not self._knobs.subnets:
-            return
-        placement = {
-            "SubnetIds": listed(self._knobs.subnets),
-            "SecurityGroupIds": listed(self._knobs.security_groups),
-        }
-        function.node.default_child.add_property_override("VpcConfig", placement)
+        if self._network.placement:
+            function.node.default_child.add_property_override("VpcConfig", self._network.placement)
+            function.node.add_dependency(self._network)
+
+
+def _lets_through(spec: Spec) -> lambda_.ApplicationLogLevel:
+    """Answer from which level on Lambda keeps a line; metrics are INFO: what we leave out, we leave out ourselves."""
+    return lambda_.ApplicationLogLevel.DEBUG if spec.log_level == "DEBUG" else lambda_.ApplicationLogLevel.INFO
+
+
+def _acknowledge(construct: Construct) -> None:
+    reasons = (cdk.Acknowledgment(id=rule, reason=why) for rule, why in REASONS.items())
+    cdk.Validations.of(construct).acknowledge(*reasons)

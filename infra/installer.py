@@ -39,7 +39,8 @@ class Installer(Construct):
     def __init__(self, scope: Construct, construct_id: str, *, knobs: Knobs, functions: Functions) -> None:
         """Make `installed`; whatever needs it has to say so."""
         super().__init__(scope, construct_id)
-        self._function, self._knobs = functions[INSTALLER.name], knobs
+        self._alias, self._knobs = functions.alias(INSTALLER.name), knobs
+        self._function = functions[INSTALLER.name]
         self._entry = eks.CfnAccessEntry(
             self,
             "Entry",
@@ -66,9 +67,9 @@ class Installer(Construct):
             self,
             name,
             resource_type=f"Custom::Joiner{name}",
-            service_token=self._function.function_arn,
+            service_token=self._alias.function_arn,
             service_timeout=cdk.Duration.seconds(INSTALLER.timeout_seconds + 60),
             properties={"Part": name.lower(), "OnDestroy": self._knobs.on_destroy, **properties},
         )
-        resource.node.add_dependency(self._entry, self._function)
+        resource.node.add_dependency(self._entry, self._function, self._alias)
         return resource

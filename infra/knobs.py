@@ -4,54 +4,51 @@ Each knob is a context value named `joiner:` and its field with hyphens:
 ``cdk deploy -c joiner:cluster=prod -c joiner:log-days=7``. cdk.json lists them all; the command line overrules it.
 """
 
-import re
 from collections.abc import Callable
 from typing import Final
 
 import msgspec
 
-from infra.budgets import check_budgets, check_time_zone
-from shared.settings import aws_gates_from, gates_from
+from infra.checks import check, spelled
+from infra.networks import MODES
+from infra.written import as_json, listed
 
-CLUSTER_NAME: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,59}")
-"""EKS allows 100 characters; SQS gives a queue 80, of which ours need 20."""
-
-FUSES: Final = (
-    "launch_nodes_per_minute",
-    "launch_usd_per_hour",
-    "launch_pool_nodes_per_minute",
-    "launch_pool_usd_per_hour",
-)
-NUMBER: Final = re.compile(r"[0-9]+")
-"""Whole dollars, whole nodes."""
-PRICES: Final = ("node_cost_usd_per_hour", "volume_usd_per_gib_month")
 CHOICES: Final = {
     "mode": ("active", "plan"),
+    "disruption": ("plan", "active"),
     "hints": ("Given", "Withheld"),
     "reaction": ("tick", "watch", "logs"),
     "on_destroy": ("keep", "purge", "abandon"),
     "windows": ("true", "false"),
     "dashboard": ("true", "false"),
+    "snapshots": ("on", "off"),
+    "metrics": ("alarms", "all"),
+    "network": MODES,
+    "vpc_endpoints": ("true", "false"),
+    "deployment": ("canary", "all-at-once"),
+    "system_log_level": ("DEBUG", "INFO", "WARN"),
 }
-REASONS: Final = "Drifted,Empty,Unhealthy,Underutilized or some of them"
-_REASON: Final = "(Drifted|Empty|Unhealthy|Underutilized)"
-PAUSED: Final = re.compile(rf"(true|false|{_REASON}(, ?{_REASON})*)?")
-PERCENT: Final = re.compile(r"100|[0-9]{1,2}")
-BOUNDARY: Final = re.compile(r"(arn:aws[a-z-]*:iam::([0-9]{12}|aws):policy/.+)?")
-PRICE: Final = re.compile(r"[0-9]+(\.[0-9]+)?")
 
 
 class Knobs(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fields=True):
     """One deployment's choices; lists are comma-separated, as a command line has them."""
 
     cluster: str = "demo"
-    """The EKS cluster's name; one stack serves one cluster."""
+    """The EKS cluster's name; of several, ``a,b``, each gets a stack of its own."""
+    account: str = ""
+    """Where the stack may be deployed, and nowhere else: twelve digits; empty: wherever the credentials lead."""
+    region: str = ""
+    """The same: like ``eu-central-1``."""
+    tags: str = ""
+    """Of everything in the stack, like ``team=platform,cost-centre=42``. Nodes have those of their EC2NodeClass."""
     kube_endpoint: str = ""
     """Empty: asked from eks:DescribeCluster."""
     mode: str = "active"
     """`plan` decides and reports, and changes nothing."""
     preference_policy: str = "Respect"
+    """Preferences of pods: ``Respect`` places by them where that is possible, ``Ignore`` does not."""
     min_values_policy: str = "Strict"
+    """What `minValues` of a requirement asks for is held to, ``Strict``, or as far as possible, ``BestEffort``."""
     hints: str = "Given"
     """`Given` tells kube-scheduler which node was made for which pod; `Withheld`, where nobody may write pods' status:
     plans are then chosen that need no telling."""
@@ -68,7 +65,9 @@ class Knobs(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_un
     scheduler_config: str = ""
     """Karpenter's own: ``podTopologySpread.defaultConstraints``, as JSON or YAML."""
     vm_memory_overhead_percent: str = "0.075"
+    """The part of an instance type's memory that its machines lack, until one was seen."""
     reserved_enis: str = "0"
+    """Network interfaces of each node that pods cannot use."""
     launch_nodes_per_minute: str = "2000"
     """How many nodes the cluster may start within a minute: beyond, the launch breaker holds them back; 0: any."""
     launch_usd_per_hour: str = "2000"
@@ -76,6 +75,10 @@ class Knobs(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_un
     launch_pool_nodes_per_minute: str = "1000"
     """The same for each NodePool."""
     launch_pool_usd_per_hour: str = "1000"
+    """What each NodePool may start within an hour, at its price per hour; 0: any."""
+    disruption: str = "plan"
+    """What becomes of nodes that need not be there, or not as they are: ``plan`` tells of them, in events, the journal
+    and `explain`, and keeps them; ``active`` lets them go. Interruptions, expiry and repair ask for neither."""
     disruption_paused: str = ""
     """``true`` pauses all disruption by choice, ``Drifted,Underutilized`` that for these reasons."""
     drift_pause_percent: str = "0"
@@ -87,18 +90,51 @@ class Knobs(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_un
     reaction: str = "tick"
     """How soon pods that begin to wait are seen: by the ``tick`` of every minute, by ``watch`` within five seconds, or
     by ``logs``: pushed by the control plane's log of the scheduler, which must be on. docs/reaction.md has prices."""
+    deployment: str = "canary"
+    """How a new version takes over: after five minutes with half of the calls and no errors, or ``all-at-once``."""
+    memory_mb: str = ""
+    """Of single functions, like ``provision=3008``; 1,769 MB are one processor, and a plan can use no more."""
+    every_minutes: str = ""
+    """How often functions tick, like ``disrupt=4,catalog=10``: every minute, `catalog` every five, else."""
+    reserved_concurrency: str = ""
+    """What of the account's concurrency only they have, like ``provision=3,interrupt=5``. Nothing, else: Lambda refuses
+    it to accounts that may run only ten functions at once, as new ones."""
+    log_level: str = "INFO"
+    """What functions tell in their logs: each cycle, with ``DEBUG`` also why each thing was decided, with ``WARNING``
+    only what went wrong, with ``ERROR`` only what failed; of single ones ``INFO,provision=DEBUG``."""
+    system_log_level: str = "WARN"
+    """What Lambda tells there: what went wrong; ``INFO`` has of each call what it took in time and memory besides."""
     log_days: int = 30
+    """How long logs are kept."""
     journal_days: int = 30
-    """How long `explain` and replay can look back."""
+    """How long `explain` and `replay` can look back."""
+    snapshots: str = "on"
+    """`on` keeps what decisions were made from beside the journal, for `replay`: what pods ask for, their labels,
+    affinities and places, and the nodes; never containers, commands or variables. `off` keeps none of it."""
     on_destroy: str = "keep"
     """`keep` leaves what an operator wrote, and refuses while nodes of ours run: they would lose their role. `purge`
     ends all NodePools and their nodes first; `abandon` leaves the nodes to themselves."""
     windows: str = "false"
     """`true`: a second node role for Windows, with the access entry that such nodes need."""
+    network: str = "public"
+    """`public`: functions outside a VPC. `private`: in the cluster's subnets, with a NAT. `isolated`: without one, with
+    VPC endpoints and a price list instead. docs/networking.md has what each needs and costs."""
     subnets: str = ""
-    """Where the functions get network interfaces; needed only if the API server has no public endpoint."""
+    """Where the functions get network interfaces."""
     security_groups: str = ""
-    """Of those interfaces."""
+    """Of those interfaces; empty: the stack makes one."""
+    vpc: str = ""
+    """Where that group and endpoints are made."""
+    vpc_cidrs: str = ""
+    """The VPC's address blocks: who may use endpoints that are made."""
+    cluster_security_group: str = ""
+    """The API server's: it lets in the group that is made."""
+    vpc_endpoints: str = "false"
+    """`true`: the stack makes the endpoints; one subnet of each zone, then."""
+    route_tables: str = ""
+    """Of those subnets: where the ways to S3 and DynamoDB are entered."""
+    prefix_lists: str = ""
+    """Of S3 and DynamoDB: then the group that is made lets out to these and the VPC only."""
     node_roles: str = ""
     """Names of further roles that nodes may have: those of the instance profiles that an EC2NodeClass names itself."""
     permissions_boundary: str = ""
@@ -111,6 +147,11 @@ class Knobs(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_un
     """ARN of an SNS topic that hears of alarms."""
     dashboard: str = "true"
     """A CloudWatch dashboard for the cluster; the first three of an account cost nothing, each further $3 a month."""
+    metrics: str = "alarms"
+    """What is published as CloudWatch metrics: what ``alarms`` need, when they do; or ``all`` the time, $0.30 a month
+    each. The dashboard needs neither."""
+    cost_label: str = ""
+    """A label of nodes, like ``billing-team``, by which the daily cost report adds up besides NodePool and type."""
     price_age_alarm_hours: int = 48
     """Alarm when prices are so old: they are asked for twice a day; 0: never."""
 
@@ -120,28 +161,10 @@ class Knobs(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_un
         Raises:
             ValueError: a value cannot be deployed.
         """
-        _check_pattern("cluster", self.cluster, CLUSTER_NAME)
-        _check_pattern("permissions_boundary", self.permissions_boundary, BOUNDARY)
         for field, choices in CHOICES.items():
             if getattr(self, field) not in choices:
-                named = field.replace("_", "-")
-                raise ValueError(f"joiner:{named} is {getattr(self, field)!r}: want {' or '.join(choices)}")
-        gates_from(self.feature_gates)
-        aws_gates_from(self.aws_feature_gates)
-        if self.disable_dry_run not in ("true", "false"):
-            raise ValueError(f"joiner:disable-dry-run is {self.disable_dry_run!r}: want true or false")
-        for fuse in FUSES:
-            _check_number(fuse, getattr(self, fuse))
-        for price in PRICES:
-            _check_price(price, getattr(self, price))
-        if not PAUSED.fullmatch(self.disruption_paused):
-            raise ValueError(f"joiner:disruption-paused is {self.disruption_paused!r}: want true, or {REASONS}")
-        if not PERCENT.fullmatch(self.drift_pause_percent):
-            raise ValueError(f"joiner:drift-pause-percent is {self.drift_pause_percent!r}: want 0 to 100")
-        check_budgets(self.disruption_budgets)
-        check_time_zone(self.disruption_time_zone)
-        if bool(self.subnets) != bool(self.security_groups):
-            raise ValueError("joiner:subnets and joiner:security-groups go together")
+                raise ValueError(f"{spelled(field)} is {getattr(self, field)!r}: want {' or '.join(choices)}")
+        check(self)
 
     @classmethod
     def from_context(cls, value_of: Callable[[str], object]) -> "Knobs":
@@ -155,70 +178,12 @@ class Knobs(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_un
         context = {name: value for name in names if (value := value_of(f"joiner:{name}")) is not None}
         if config := context.get("scheduler-config"):
             context["scheduler-config"] = as_json(config)
+        if isinstance(tags := context.get("tags"), dict):
+            context["tags"] = ",".join(f"{key}={value}" for key, value in tags.items())
         if isinstance(budgets := context.get("disruption-budgets"), list):
             context["disruption-budgets"] = msgspec.json.encode(budgets).decode()
         return msgspec.convert(context, cls, strict=False)
 
-
-def _check_pattern(field: str, text: str, pattern: re.Pattern[str]) -> None:
-    """Refuse a text that is not what *pattern* describes.
-
-    Raises:
-        ValueError: the message names the knob.
-    """
-    if not pattern.fullmatch(text):
-        raise ValueError(f"joiner:{field.replace('_', '-')} is {text!r}: want {pattern.pattern}")
-
-
-def _check_number(field: str, text: str) -> None:
-    """Refuse a fuse that is no number, or below 0.
-
-    Raises:
-        ValueError: the message names the knob.
-    """
-    if not NUMBER.fullmatch(text):
-        raise ValueError(f"joiner:{field.replace('_', '-')} is {text!r}: want a number, 0 for any")
-
-
-def _check_price(field: str, text: str) -> None:
-    """Refuse a price that is no number, or below 0.
-
-    Raises:
-        ValueError: the message names the knob.
-    """
-    if not PRICE.fullmatch(text):
-        raise ValueError(f"joiner:{field.replace('_', '-')} is {text!r}: want dollars, like 0.08")
-
-
-def as_json(config: object) -> str:
-    """Answer the scheduler's configuration as one line of JSON: the functions have no reader of YAML.
-
-    >>> as_json("podTopologySpread: {defaultConstraints: []}")
-    '{"podTopologySpread":{"defaultConstraints":[]}}'
-
-    Raises:
-        ValueError: it is neither JSON nor YAML, or no map.
-    """
-    try:
-        read = msgspec.convert(_decoded(config) if isinstance(config, str) else config, dict[str, object])
-    except msgspec.ValidationError:
-        raise ValueError("joiner:scheduler-config is no map: want podTopologySpread: {...}") from None
-    except (msgspec.DecodeError, ImportError) as error:
-        raise ValueError(f"joiner:scheduler-config is neither JSON nor YAML: {error}") from None
-    return msgspec.json.encode(read).decode()
-
-
-def _decoded(text: str) -> object:
-    try:
-        return msgspec.json.decode(text)
-    except msgspec.DecodeError:
-        return msgspec.yaml.decode(text)
-
-
-def listed(value: str) -> list[str]:
-    """Answer the items of a comma-separated *value*.
-
-    >>> listed("a, b,"), listed("")
-    (['a', 'b'], [])
-    """
-    return [item.strip() for item in value.split(",") if item.strip()]
+    def of_each_cluster(self) -> tuple["Knobs", ...]:
+        """Answer those of each stack: one serves one cluster."""
+        return tuple(msgspec.structs.replace(self, cluster=name) for name in listed(self.cluster))

@@ -45,9 +45,10 @@ def publish(folder: Path, context: dict[str, object], *, bundle: bool = True) ->
     """
     with tempfile.TemporaryDirectory() as outdir:
         app = application(bundle=bundle, outdir=outdir, context=context, synthesizer=synthesizer())
-        for stack in app.node.children:
-            if isinstance(stack, cdk.Stack):
-                _ask_for_bucket(stack)
+        stacks = [one for one in app.node.children if isinstance(one, cdk.Stack)]
+        if len(stacks) > 1:
+            raise ValueError("joiner:cluster names several: a template is for one")
+        _ask_for_bucket(stacks[0])
         [synthesised] = app.synth().stacks
         text = json.dumps(synthesised.template, separators=(",", ":"), sort_keys=True)
         if len(text) > LONGEST:

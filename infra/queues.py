@@ -1,4 +1,4 @@
-"""What wakes a function besides the schedule: a follow-up queue each, and what EC2 announces.
+"""What wakes a function besides the schedule: a queue of follow-ups for whom there may be some, and what EC2 announces.
 
 `Mailbox` finds a follow-up queue by its URL, a prefix and the function's name, so that no function refers to another's
 queue and a new function needs no new setting. A message that fails for good waits in one place for a person.
@@ -15,6 +15,7 @@ from infra.functions import Functions, Spec
 
 BATCH: Final = 10
 MAX_CONCURRENCY: Final = 2
+"""The least that Lambda allows: one works, for there is a lease, and who comes second says so and ends."""
 VISIBILITY_TIMEOUTS: Final = 6
 """Visibility time-out in time-outs of the function; what AWS recommends, for Lambda retries while it is throttled."""
 INTERRUPTION_VISIBILITY: Final = cdk.Duration.seconds(30)
@@ -33,7 +34,7 @@ class Queues(Construct):
     """Follow-ups, interruptions, dead letters; all encrypted, all TLS only."""
 
     def __init__(self, scope: Construct, construct_id: str, *, cluster: str, specs: tuple[Spec, ...]) -> None:
-        """Make them, named ``<cluster>-joiner-<function>``, for all *specs*."""
+        """Make them, named ``<cluster>-joiner-<function>``, for those of *specs* that are followed up."""
         super().__init__(scope, construct_id)
         self._names = f"{cluster}-joiner-"
         self.dead = self._queue("dead-letters", retention_period=cdk.Duration.days(14))
@@ -48,6 +49,7 @@ class Queues(Construct):
                 dead_letter_queue=self._letters,
             )
             for spec in specs
+            if spec.is_followed_up
         }
         self.interruption = self._queue(
             "interruption",
@@ -64,14 +66,14 @@ class Queues(Construct):
     def wake(self, functions: Functions) -> None:
         """Connect each queue with the function that reads it, and let every function send follow-ups to all."""
         for name, queue in self.follow_ups.items():
-            functions[name].add_event_source(
+            functions.alias(name).add_event_source(
                 sources.SqsEventSource(
                     queue, batch_size=BATCH, report_batch_item_failures=True, max_concurrency=MAX_CONCURRENCY
                 )
             )
             for spec in functions.specs:
                 queue.grant_send_messages(functions[spec.name])
-        functions["interrupt"].add_event_source(
+        functions.alias("interrupt").add_event_source(
             sources.SqsEventSource(
                 self.interruption,
                 batch_size=STORM,

@@ -10,10 +10,16 @@ from constructs import Construct
 from infra.knobs import Knobs
 
 JOURNAL: Final = "journal/"
+SNAPSHOTS: Final = "snapshot/"
+"""What decisions of the journal were made from."""
 CATALOGUE: Final = "catalogue/"
 MARKET: Final = "market/"
+COSTS: Final = "costs/"
+COSTS_DAYS: Final = 400
+"""Of a daily report: this month can be held against that of last year."""
 CATALOGUE_DAYS: Final = 90
-"""Long after the newest catalogue would be too old to be trusted: no fault of ours may leave none."""
+"""Long after the newest catalogue would be too old to be trusted: no fault of ours may leave none. What was decided
+with one that old can be decided again for as long as the journal lasts: it stays for that time more."""
 
 
 class State(Construct):
@@ -61,14 +67,26 @@ class State(Construct):
                 noncurrent_version_expiration=cdk.Duration.days(1),
             ),
             s3.LifecycleRule(
+                id="snapshots",
+                prefix=SNAPSHOTS,
+                expiration=cdk.Duration.days(journal_days),
+                noncurrent_version_expiration=cdk.Duration.days(1),
+            ),
+            s3.LifecycleRule(
                 id="catalogue",
                 prefix=CATALOGUE,
-                expiration=cdk.Duration.days(CATALOGUE_DAYS),
+                expiration=cdk.Duration.days(CATALOGUE_DAYS + journal_days),
                 noncurrent_version_expiration=cdk.Duration.days(CATALOGUE_DAYS),
             ),
             s3.LifecycleRule(
                 id="market",
                 prefix=MARKET,
+                noncurrent_version_expiration=cdk.Duration.days(1),
+            ),
+            s3.LifecycleRule(
+                id="costs",
+                prefix=COSTS,
+                expiration=cdk.Duration.days(COSTS_DAYS),
                 noncurrent_version_expiration=cdk.Duration.days(1),
             ),
             s3.LifecycleRule(id="fragments", abort_incomplete_multipart_upload_after=cdk.Duration.days(1)),

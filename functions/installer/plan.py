@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from functions.installer.compare import described, is_within, merge_patch, unusable
+from functions.installer.compare import described, is_within, merge_patch
 from functions.installer.manifests import (
     COLLECTIONS,
     DEFINITION,
@@ -23,6 +23,7 @@ from functions.installer.manifests import (
     path_of,
     titled,
 )
+from shared.kube.compatibility import unusable
 
 NEEDED: Final = ("ec2nodeclasses.karpenter.k8s.aws", "nodeclaims.karpenter.sh", "nodepools.karpenter.sh")
 """Definitions without which nothing goes; the others are of features that are off unless they are asked for."""
@@ -100,9 +101,9 @@ def remove(wanted: Iterable[Manifest], standing: Standing, *, purge: bool) -> Pl
     return plan
 
 
-def empty(pools: Iterable[tuple[str, Manifest]], claims: Iterable[tuple[str, Manifest]]) -> Plan:
-    """Plan to end all nodes: *pools* first, so that none is made anew; what is going already is not asked again."""
-    found = ((path, one) for some in (pools, claims) for path, one in some)
+def empty(*some: Iterable[tuple[str, Manifest]]) -> Plan:
+    """Plan to end *some* objects, in their order; what is going already is not asked again."""
+    found = ((path, one) for each in some for path, one in each)
     going = tuple(Delete(path=path, uid=one["metadata"]["uid"]) for path, one in found if not is_going(one))
     return Plan(steps=going)
 

@@ -75,19 +75,29 @@ class Installer(msgspec.Struct, frozen=True, kw_only=True):
         return self._repeated(lambda: remove(self.wanted, self._standing(), purge=purge))
 
     def empty(self) -> tuple[str, ...]:
-        """End all NodePools and NodeClaims, and wait for the functions to end the nodes.
+        """End NodePools, so that no node is made anew, NodeClaims, and EC2NodeClasses; wait for the functions to do so.
 
         Raises:
             Refused: some were left at the deadline; once more will go on.
             Fault: the API server did not let us, until the deadline.
         """
+        self._end("NodeClaims", POOLS, CLAIMS)
+        self._end("EC2NodeClasses", CLASSES)
+        return ("all NodePools, NodeClaims and EC2NodeClasses are gone",)
+
+    def _end(self, what: str, *collections: str) -> None:
+        """Delete all that is in *collections* until there is none in the last, *what*.
+
+        Raises:
+            Refused: some were left at the deadline.
+        """
         while True:
-            self._patiently(lambda: self._carried_out(empty(self._objects(POOLS), self._objects(CLAIMS))))
-            left = self._patiently(lambda: [name_of(one) for _, one in self._objects(CLAIMS)])
+            self._patiently(lambda: self._carried_out(empty(*(self._objects(each) for each in collections))))
+            left = self._patiently(lambda: [name_of(one) for _, one in self._objects(collections[-1])])
             if not left:
-                return ("all NodePools and NodeClaims are gone",)
+                return
             if self.clock() + PAUSE > self.deadline:
-                raise Refused(f"{len(left)} NodeClaims are still going: {', '.join(left[:5])}; delete the stack again")
+                raise Refused(f"{len(left)} {what} are still going: {', '.join(left[:5])}; delete the stack again")
             self.wait(PAUSE)
 
     def leave(self, profiles: tuple[str, ...]) -> tuple[str, ...]:

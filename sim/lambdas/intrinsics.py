@@ -29,7 +29,7 @@ class UnsupportedTemplateError(Exception):
 
 
 class Kind(msgspec.Struct, frozen=True, kw_only=True):
-    """How one resource type names its resources; *arn* and *ref* are formats."""
+    """How one resource type names its resources; *arn* and *ref* are formats, in which *function* is whose it is."""
 
     naming: str
     """The property that holds a name somebody chose."""
@@ -37,22 +37,35 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     ref: str = "{name}"
 
 
+QUALIFIED: Final = "arn:aws:lambda:{region}:{account}:function:{function}:{name}"
 KINDS: Final = {
     "AWS::CloudWatch::Alarm": Kind(naming="AlarmName", arn="arn:aws:cloudwatch:{region}:{account}:alarm:{name}"),
+    "AWS::CodeDeploy::Application": Kind(
+        naming="ApplicationName", arn="arn:aws:codedeploy:{region}:{account}:application:{name}"
+    ),
+    "AWS::CodeDeploy::DeploymentConfig": Kind(
+        naming="DeploymentConfigName", arn="arn:aws:codedeploy:{region}:{account}:deploymentconfig:{name}"
+    ),
     "AWS::DynamoDB::Table": Kind(naming="TableName", arn="arn:aws:dynamodb:{region}:{account}:table/{name}"),
+    "AWS::EC2::SecurityGroup": Kind(naming="GroupId", arn="arn:aws:ec2:{region}:{account}:security-group/{name}"),
     "AWS::Events::Rule": Kind(naming="Name", arn="arn:aws:events:{region}:{account}:rule/{name}"),
     "AWS::IAM::InstanceProfile": Kind(
         naming="InstanceProfileName", arn="arn:aws:iam::{account}:instance-profile/{name}"
     ),
     "AWS::IAM::Role": Kind(naming="RoleName", arn="arn:aws:iam::{account}:role/{name}"),
+    "AWS::Lambda::Alias": Kind(naming="Name", arn=QUALIFIED, ref=QUALIFIED),
     "AWS::Lambda::Function": Kind(naming="FunctionName", arn="arn:aws:lambda:{region}:{account}:function:{name}"),
     "AWS::Lambda::LayerVersion": Kind(
         naming="LayerName",
         arn="arn:aws:lambda:{region}:{account}:layer:{name}:1",
         ref="arn:aws:lambda:{region}:{account}:layer:{name}:1",
     ),
+    "AWS::Lambda::Version": Kind(naming="Version", arn=QUALIFIED, ref=QUALIFIED),
     "AWS::Logs::LogGroup": Kind(naming="LogGroupName", arn="arn:aws:logs:{region}:{account}:log-group:{name}:*"),
     "AWS::S3::Bucket": Kind(naming="BucketName", arn="arn:aws:s3:::{name}"),
+    "AWS::Scheduler::ScheduleGroup": Kind(
+        naming="Name", arn="arn:aws:scheduler:{region}:{account}:schedule-group/{name}"
+    ),
     "AWS::SQS::Queue": Kind(
         naming="QueueName",
         arn="arn:aws:sqs:{region}:{account}:{name}",
@@ -74,6 +87,8 @@ class Resolver:
             "Ref": self.ref,
             "Fn::GetAtt": self._attribute,
             "Fn::Join": self._join,
+            "Fn::Select": self._select,
+            "Fn::Split": self._split,
             "Fn::Sub": self._substitute,
         }
 
@@ -113,7 +128,9 @@ class Resolver:
         return logical_id.lower() if chosen is None else str(self.resolve(chosen))
 
     def _filled(self, text: str, logical_id: str) -> str:
-        return text.format(name=self.name(logical_id), region=self._region, account=ACCOUNT)
+        of = self._resources[logical_id].get("Properties", {}).get("FunctionName", "") if text == QUALIFIED else ""
+        names = {"name": self.name(logical_id), "function": self.resolve(of)}
+        return text.format(**names, region=self._region, account=ACCOUNT)
 
     def _kind(self, logical_id: str) -> Kind:
         if logical_id not in self._resources:
@@ -138,6 +155,14 @@ class Resolver:
     def _join(self, argument: tuple[str, Any]) -> str:
         separator, parts = argument
         return str(separator).join(str(part) for part in self.resolve(parts))
+
+    def _select(self, argument: tuple[int | str, Any]) -> Json:
+        place, parts = argument
+        return self.resolve(parts)[int(place)]
+
+    def _split(self, argument: tuple[str, Any]) -> list[str]:
+        separator, text = argument
+        return str(self.resolve(text)).split(separator)
 
     def _substitute(self, argument: str | tuple[str, Mapping[str, Any]]) -> str:
         text, given = (argument, {}) if isinstance(argument, str) else argument

@@ -50,7 +50,7 @@ class EventSourceMapping(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a rule delivers; *input*, JSON, replaces the event if it is given."""
+    """Where a rule or a schedule delivers; *input*, JSON, replaces the event if it is given."""
 
     kind: Literal["function", "queue"]
     name: str
@@ -58,11 +58,11 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Schedule(msgspec.Struct, frozen=True, kw_only=True):
-    """A rule that rings by the clock."""
+    """Rings by the clock."""
 
     name: str
     expression: str
-    targets: tuple[Target, ...]
+    target: Target
 
 
 class LogFilter(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,6 +7,9 @@ INERT: Final = frozenset(
         "AWS::CDK::Metadata",
         "AWS::CloudWatch::Alarm",
         "AWS::CloudWatch::Dashboard",
+        "AWS::CodeDeploy::Application",
+        "AWS::CodeDeploy::DeploymentConfig",
+        "AWS::CodeDeploy::DeploymentGroup",
         "AWS::DynamoDB::Table",
         "AWS::EKS::AccessEntry",
         "AWS::IAM::InstanceProfile",
@@ -14,19 +17,20 @@ INERT: Final = frozenset(
         "AWS::IAM::Role",
         "AWS::Lambda::LayerVersion",
         "AWS::Lambda::Permission",
+        "AWS::Lambda::Version",
         "AWS::Logs::LogGroup",
         "AWS::S3::Bucket",
         "AWS::S3::BucketPolicy",
         "AWS::SQS::QueuePolicy",
+        "AWS::Scheduler::ScheduleGroup",
         "Custom::JoinerEmptied",
         "Custom::JoinerInstalled",
     }
 )
 """Resources that wake nobody."""
 WIRED: Final = {
-    "AWS::Events::Rule": frozenset(
-        {"Description", "EventPattern", "Name", "ScheduleExpression", "State", "Tags", "Targets"}
-    ),
+    "AWS::Events::Rule": frozenset({"Description", "EventPattern", "Name", "State", "Tags", "Targets"}),
+    "AWS::Lambda::Alias": frozenset({"Description", "FunctionName", "FunctionVersion", "Name"}),
     "AWS::Lambda::EventInvokeConfig": frozenset(
         {"FunctionName", "MaximumEventAgeInSeconds", "MaximumRetryAttempts", "Qualifier"}
     ),
@@ -53,11 +57,24 @@ WIRED: Final = {
             "Layers",
             "LoggingConfig",
             "MemorySize",
+            "ReservedConcurrentExecutions",
             "Role",
             "Runtime",
             "Tags",
             "Timeout",
             "VpcConfig",
+        }
+    ),
+    "AWS::Scheduler::Schedule": frozenset(
+        {
+            "Description",
+            "FlexibleTimeWindow",
+            "GroupName",
+            "Name",
+            "ScheduleExpression",
+            "ScheduleExpressionTimezone",
+            "State",
+            "Target",
         }
     ),
     "AWS::Logs::SubscriptionFilter": frozenset({"DestinationArn", "FilterPattern", "LogGroupName"}),

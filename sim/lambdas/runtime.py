@@ -179,9 +179,8 @@ class LambdaRuntime:
 
     def _ring(self, schedule: Schedule, ticks: Iterator[datetime]) -> None:
         self._ring_next(schedule, ticks)
-        event = {"detail-type": "Scheduled Event", "source": "aws.events", "time": _rfc3339(self._clock.now())}
-        for target in schedule.targets:
-            self._deliver(target, event, f"schedule:{schedule.name}")
+        event = {"detail-type": "Scheduled Event", "source": "aws.scheduler", "time": _rfc3339(self._clock.now())}
+        self._deliver(schedule.target, event, f"schedule:{schedule.name}")
 
     def _deliver(self, target: Target, event: Event, trigger: str) -> None:
         text = target.input or json.dumps(event)

@@ -14,6 +14,8 @@ from typing import Any, Final
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 CACHE: Final = ROOT / ".cdk" / "templates"
+ACTIVE: Final = {"joiner:disruption": "active"}
+"""What people say once they have seen what would go; before that nothing does."""
 SOURCES: Final = ("app.py", "cdk.json", "requirements-lambda.lock", "shared/settings.py")
 
 

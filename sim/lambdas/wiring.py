@@ -62,14 +62,14 @@ class _Reader:
         self._region = region
         self._resolver = Resolver(template, region)
         self._resources: Mapping[str, Any] = template["Resources"]
-        self._functions = {self._resolver.arn(key): _function_name(handler) for key, handler in self._handlers()}
+        self._live = {self._resolver.resolve(one["FunctionName"]): key for key, one in self._all("AWS::Lambda::Alias")}
+        self._functions = dict(self._called())
         self._queues = {self._resolver.arn(key): self._resolver.name(key) for key, _ in self._all("AWS::SQS::Queue")}
 
     def wiring(self) -> Wiring:
         for logical_id, resource in self._resources.items():
             if resource["Type"] not in INERT | WIRED.keys():
                 raise UnsupportedTemplateError(f"{logical_id} is {resource['Type']}, which is not simulated")
-        rules = list(self._all("AWS::Events::Rule"))
         return Wiring(
             region=self._region,
             functions=tuple(self._function(key, properties) for key, properties in self._all("AWS::Lambda::Function")),
@@ -77,8 +77,8 @@ class _Reader:
             mappings=tuple(
                 self._mapping(key, properties) for key, properties in self._all("AWS::Lambda::EventSourceMapping")
             ),
-            schedules=tuple(self._schedule(*rule) for rule in rules if "ScheduleExpression" in rule[1]),
-            rules=tuple(self._rule(*rule) for rule in rules if "EventPattern" in rule[1]),
+            schedules=tuple(self._schedule(*one) for one in self._all("AWS::Scheduler::Schedule")),
+            rules=tuple(self._rule(*one) for one in self._all("AWS::Events::Rule")),
             log_filters=tuple(self._log_filter(*one) for one in self._all("AWS::Logs::SubscriptionFilter")),
         )
 
@@ -94,9 +94,13 @@ class _Reader:
             if properties.get("State") != "DISABLED" and properties.get("Enabled") is not False:
                 yield logical_id, properties
 
-    def _handlers(self) -> Iterator[tuple[str, str]]:
+    def _called(self) -> Iterator[tuple[str, str]]:
+        """Answer how each function may be called, by name and ARN, with an alias and without, and what it is."""
         for logical_id, properties in self._all("AWS::Lambda::Function"):
-            yield logical_id, properties["Handler"]
+            function = _function_name(properties["Handler"])
+            name, arn = self._resolver.ref(logical_id), self._resolver.arn(logical_id)
+            live = f":{self._resolver.name(self._live[name])}" if name in self._live else ""
+            yield from ((one, function) for one in (name, arn, f"{name}{live}", f"{arn}{live}"))
 
     def _function(self, logical_id: str, properties: Mapping[str, Any]) -> Function:
         environment = self._resolver.resolve(properties.get("Environment", {}).get("Variables", {}))
@@ -112,8 +116,11 @@ class _Reader:
         )
 
     def _async_retries(self, logical_id: str) -> int:
+        name = self._resolver.ref(logical_id)
+        called = self._resolver.name(self._live[name]) if name in self._live else "$LATEST"
         for _, properties in self._all("AWS::Lambda::EventInvokeConfig"):
-            if self._resolver.resolve(properties["FunctionName"]) == self._resolver.ref(logical_id):
+            said = self._resolver.resolve([properties["FunctionName"], properties["Qualifier"]])
+            if said == [name, called]:
                 return int(properties.get("MaximumRetryAttempts", ASYNC_RETRIES))
         return ASYNC_RETRIES
 
@@ -133,14 +140,11 @@ class _Reader:
     def _mapping(self, logical_id: str, properties: Mapping[str, Any]) -> EventSourceMapping:
         source = self._resolver.resolve(properties["EventSourceArn"])
         called = self._resolver.resolve(properties["FunctionName"])
-        names = {
-            self._resolver.ref(key): _function_name(handler) for key, handler in self._handlers()
-        } | self._functions
-        if source not in self._queues or called not in names:
+        if source not in self._queues or called not in self._functions:
             raise UnsupportedTemplateError(f"{logical_id} connects {source} with {called}, of which one is unknown")
         return EventSourceMapping(
             queue=self._queues[source],
-            function=names[called],
+            function=self._functions[called],
             batch_size=properties.get("BatchSize", 10),
             window=timedelta(seconds=properties.get("MaximumBatchingWindowInSeconds", 0)),
             partial_failures="ReportBatchItemFailures" in properties.get("FunctionResponseTypes", []),
@@ -148,9 +152,11 @@ class _Reader:
         )
 
     def _schedule(self, logical_id: str, properties: Mapping[str, Any]) -> Schedule:
-        return Schedule(
-            name=logical_id, expression=properties["ScheduleExpression"], targets=self._targets(logical_id, properties)
-        )
+        window, zone = properties["FlexibleTimeWindow"], properties.get("ScheduleExpressionTimezone", "UTC")
+        if window != {"Mode": "OFF"} or zone not in ("UTC", "Etc/UTC"):
+            raise UnsupportedTemplateError(f"{logical_id} rings in {zone}, {window}, which is not simulated")
+        target = self._target(logical_id, properties["Target"])
+        return Schedule(name=logical_id, expression=properties["ScheduleExpression"], target=target)
 
     def _rule(self, logical_id: str, properties: Mapping[str, Any]) -> Rule:
         pattern = checked(self._resolver.resolve(properties["EventPattern"]))
@@ -167,7 +173,7 @@ class _Reader:
         return tuple(self._target(logical_id, target) for target in properties.get("Targets", []))
 
     def _target(self, logical_id: str, target: Mapping[str, Any]) -> Target:
-        _known(logical_id, target, frozenset({"Arn", "DeadLetterConfig", "Id", "Input", "RetryPolicy"}))
+        _known(logical_id, target, frozenset({"Arn", "DeadLetterConfig", "Id", "Input", "RetryPolicy", "RoleArn"}))
         arn, text = self._resolver.resolve(target["Arn"]), self._resolver.resolve(target.get("Input", ""))
         if arn in self._functions:
             return Target(kind="function", name=self._functions[arn], input=text)

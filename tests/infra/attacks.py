@@ -180,6 +180,12 @@ ATTACKS: Final[dict[str, Attack]] = {
         action="lambda:UpdateFunctionCode", resource=f"arn:aws:lambda:{HOME}:{ACCOUNT}:function:x"
     ),
     "call a function": Attack(action="lambda:InvokeFunction", resource=f"arn:aws:lambda:{HOME}:{ACCOUNT}:function:x"),
+    "send a function's calls to another version": Attack(
+        action="lambda:UpdateAlias", resource=f"arn:aws:lambda:{HOME}:{ACCOUNT}:function:x"
+    ),
+    "ring another bell": Attack(
+        action="scheduler:UpdateSchedule", resource=f"arn:aws:scheduler:{HOME}:{ACCOUNT}:schedule/x/y"
+    ),
     "silence the log": Attack(action="logs:DeleteLogGroup", resource=f"arn:aws:logs:{HOME}:{ACCOUNT}:log-group:x"),
     "write another log": Attack(action="logs:PutLogEvents", resource=f"arn:aws:logs:{HOME}:{ACCOUNT}:log-group:x:*"),
 }

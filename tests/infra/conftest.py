@@ -5,15 +5,33 @@ import pytest
 from sim.clock import Clock
 from sim.cluster.api import ApiServer
 from sim.cluster.kube import InMemoryKube
-from sim.lambdas.template import synthesised
+from sim.lambdas.template import ACTIVE, synthesised
+from sim.lambdas.wiring import Wiring
 from tests.infra.guarded import Guarded, short_life
 from tests.infra.installations import Stack
+from tests.infra.policies import Template
+from tests.infra.stacks import PRIVATE, synthesis
 
 
 @pytest.fixture(scope="session")
 def life() -> Guarded:
     """A cluster's short life with all functions that there are, and every request that was made in it."""
-    return short_life(synthesised(context={"joiner:reaction": "watch"}))
+    return short_life(synthesised(context={**ACTIVE, "joiner:reaction": "watch"}))
+
+
+@pytest.fixture(scope="session")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Template:
+    return synthesis(str(tmp_path_factory.mktemp("cdk")), {})
+
+
+@pytest.fixture(scope="session")
+def private(tmp_path_factory: pytest.TempPathFactory) -> Template:
+    return synthesis(str(tmp_path_factory.mktemp("private")), dict(PRIVATE))
+
+
+@pytest.fixture(scope="session")
+def wiring(template: Template) -> Wiring:
+    return Wiring.parse(template)
 
 
 @pytest.fixture

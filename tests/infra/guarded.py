@@ -144,7 +144,7 @@ def profiles(template: Template) -> dict[str, str]:
 
 
 def short_life(template: Template) -> Guarded:
-    """Answer a world in which pods came, an instance was announced to go, and pods went."""
+    """Answer a world in which pods came, an instance was announced to go, pods went, and the hour was billed."""
     world = Guarded(template)
     manifests = list(yaml.safe_load_all(MANIFESTS))
     world.apply(manifests)
@@ -157,5 +157,5 @@ def short_life(template: Template) -> Guarded:
     world.run(timedelta(minutes=10))
     manifests[-1]["spec"]["replicas"] = 0
     world.apply(manifests[-1:])
-    world.run(timedelta(minutes=10))
+    world.run(timedelta(minutes=50))
     return world

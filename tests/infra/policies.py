@@ -22,22 +22,46 @@ def roles(template: Template) -> dict[str, str]:
     return {properties["Handler"].split(".")[1]: ids[properties["Role"]] for properties in functions}
 
 
+def services(template: Template) -> dict[str, str]:
+    """Answer the logical id of the role that each service has which works for the functions, by the service."""
+    found = {}
+    for key, role in resources(template, "AWS::IAM::Role").items():
+        [trust] = role["AssumeRolePolicyDocument"]["Statement"]
+        service = trust["Principal"]["Service"].partition(".")[0]
+        if service not in ("lambda", "ec2"):
+            found[service] = key
+    return found
+
+
 def statements(template: Template) -> Iterator[tuple[str, dict[str, Any]]]:
     """Answer each statement with the function whose role has it."""
-    resolver = Resolver(template)
-    functions = {resolver.ref(role): function for function, role in roles(template).items()}
-    for policy in resources(template, "AWS::IAM::Policy").values():
-        for name in policy["Roles"]:
-            for statement in policy["PolicyDocument"]["Statement"]:
-                yield functions[name], statement
+    return _statements(template, roles(template))
 
 
 def policies(template: Template) -> dict[str, Policy]:
     """Answer what each function's role says, parsed."""
-    found: dict[str, list[Statement]] = {function: [] for function in roles(template)}
-    for function, statement in statements(template):
-        found[function].append(parse_statement(statement))
-    return {function: tuple(some) for function, some in found.items()}
+    return _parsed(template, roles(template))
+
+
+def service_policies(template: Template) -> dict[str, Policy]:
+    """Answer the same for the roles of services that call functions, or move their aliases."""
+    return _parsed(template, services(template))
+
+
+def _statements(template: Template, ids: dict[str, str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    resolver = Resolver(template)
+    owners = {resolver.ref(role): owner for owner, role in ids.items()}
+    for policy in resources(template, "AWS::IAM::Policy").values():
+        for name in policy["Roles"]:
+            if name in owners:
+                yield from ((owners[name], statement) for statement in policy["PolicyDocument"]["Statement"])
+
+
+def _parsed(template: Template, ids: dict[str, str]) -> dict[str, Policy]:
+    found: dict[str, list[Statement]] = {owner: [] for owner in ids}
+    for owner, statement in _statements(template, ids):
+        found[owner].append(parse_statement(statement))
+    return {owner: tuple(some) for owner, some in found.items()}
 
 
 def resource_policies(template: Template) -> tuple[Policy, ...]:

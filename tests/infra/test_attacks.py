@@ -29,8 +29,18 @@ from tests.infra.attacks import (
     plain,
 )
 from tests.infra.guarded import profiles
-from tests.infra.policies import Template, policies, resource_policies, resources, roles, statements
+from tests.infra.policies import (
+    Template,
+    policies,
+    resource_policies,
+    resources,
+    roles,
+    service_policies,
+    services,
+    statements,
+)
 
+SCHEDULE: Final = "AWS::Scheduler::Schedule"
 LAUNCHES: Final = frozenset({"ec2:CreateFleet", "ec2:RunInstances"})
 
 
@@ -42,7 +52,8 @@ def template() -> Template:
 
 @pytest.fixture(scope="module")
 def private() -> Template:
-    return synthesised(context={"joiner:subnets": "subnet-1", "joiner:security-groups": "sg-1"})
+    inside = {"joiner:network": "private", "joiner:subnets": "subnet-00000001", "joiner:security-groups": "sg-00000001"}
+    return synthesised(context=inside)
 
 
 @pytest.fixture(scope="module")
@@ -51,11 +62,12 @@ def granted(template: Template) -> dict[str, Policy]:
 
 
 @pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS.keys())
-def test_an_attack_is_refused_to_every_function(attack: Attack, granted: dict[str, Policy], template: Template) -> None:
+def test_an_attack_is_refused_to_everybody(attack: Attack, granted: dict[str, Policy], template: Template) -> None:
     others, resolver = resource_policies(template), Resolver(template)
     [table] = map(resolver.ref, resources(template, "AWS::DynamoDB::Table"))
     request = msgspec.structs.replace(attack, resource=attack.resource.replace(OUR_TABLE, table)).request()
-    answers = {name: verdict([policy, *others], request) for name, policy in granted.items()}
+    everybody = granted | service_policies(template)
+    answers = {name: verdict([policy, *others], request) for name, policy in everybody.items()}
     assert [name for name, answer in answers.items() if answer is Verdict.ALLOWED] == []
 
 
@@ -163,6 +175,52 @@ def test_a_functions_role_has_no_rights_but_those_that_are_evaluated_here(templa
         [trust] = said[role]["AssumeRolePolicyDocument"]["Statement"]
         assert trust["Principal"] == {"Service": "lambda.amazonaws.com"}
     assert not resources(template, "AWS::IAM::ManagedPolicy")
+
+
+def test_services_call_live_functions_and_move_their_aliases_and_that_is_all(template: Template) -> None:
+    granted, resolver = service_policies(template), Resolver(template)
+    functions = {resolver.arn(key) for key in resources(template, "AWS::Lambda::Function")}
+    ticking = {target["Arn"] for target in (one["Target"] for one in resources(template, SCHEDULE).values())}
+    assert granted.keys() == {"codedeploy", "scheduler"}
+    assert {(each, one.resources) for one in granted["scheduler"] for each in one.actions} == {
+        ("lambda:InvokeFunction", tuple(sorted(ticking))),
+        ("sqs:SendMessage", (f"arn:aws:sqs:{HOME}:{ACCOUNT}:demo-joiner-dead-letters",)),
+    }
+    assert {arn.removesuffix(":live") for arn in ticking} < functions
+    moved = {arn for one in granted["codedeploy"] if "lambda:UpdateAlias" in one.actions for arn in one.resources}
+    assert moved == {arn for arn in functions if "installer" not in arn}
+    assert {each for one in granted["codedeploy"] for each in one.actions} == {
+        "cloudwatch:DescribeAlarms",
+        "lambda:GetAlias",
+        "lambda:GetProvisionedConcurrencyConfig",
+        "lambda:UpdateAlias",
+    }
+
+
+@pytest.mark.parametrize(
+    ("service", "ours", "theirs"),
+    [
+        ("scheduler", "schedule-group/{group}", "schedule-group/default"),
+        ("codedeploy", "deploymentgroup:{application}/a", "deploymentgroup:other/a"),
+    ],
+)
+def test_a_service_works_for_nobody_else(service: str, ours: str, theirs: str, template: Template) -> None:
+    [group] = [one["Name"] for one in resources(template, "AWS::Scheduler::ScheduleGroup").values()]
+    [application] = map(Resolver(template).ref, resources(template, "AWS::CodeDeploy::Application"))
+    role = resources(template, "AWS::IAM::Role")[services(template)[service]]
+    [trust] = role["AssumeRolePolicyDocument"]["Statement"]
+    trusts = (parse_statement({**trust, "Resource": "*"}),)
+
+    def by(what: str, account: str = ACCOUNT, principal: str = service) -> Verdict:
+        source = f"arn:aws:{service}:{HOME}:{account}:{what.format(group=group, application=application)}"
+        known = context({"aws:SourceArn": source, "aws:SourceAccount": account})
+        return verdict(
+            [trusts],
+            Request(action="sts:AssumeRole", resource="*", context=known, principal=f"{principal}.amazonaws.com"),
+        )
+
+    assert by(ours) is Verdict.ALLOWED
+    assert {by(theirs), by(ours, "999999999999"), by(ours, principal="lambda")} == {Verdict.SILENT}
 
 
 @pytest.mark.parametrize("action", ["CreateNetworkInterface", "DeleteNetworkInterface", "AssignPrivateIpAddresses"])

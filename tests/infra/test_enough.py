@@ -40,6 +40,15 @@ UNUSED: Final = (
     Unused(action="sqs:ChangeMessageVisibility", because="Lambda polls a function's queue in its name"),
     Unused(action="sqs:GetQueue*", because="names and counts of our own queues, which a poller and a sender are given"),
     Unused(action="sqs:SendMessage", because="each function may wake each: which does is the cycle's to say"),
+    Unused(
+        action="s3:ListBucket",
+        because="only where the newest catalogue is not written down; without it S3 forbids what is not there",
+    ),
+    Unused(
+        function="watch",
+        action="s3:PutObject",
+        because="a cycle that failed leaves an entry; that it woke somebody is in the log",
+    ),
     Unused(action="eks:DescribeCluster", because="asked where a container begins, before there is a world"),
     Unused(
         function="provision",

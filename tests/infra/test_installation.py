@@ -36,7 +36,7 @@ def test_nobody_but_cloudformation_calls_the_installer(template: Template) -> No
     assert not [one for one in resources(template, "AWS::Lambda::Permission").values() if one["FunctionName"] in named]
     assert "installer" not in {mapping.function for mapping in Wiring.parse(template).mappings}
     called = {one["ServiceToken"] for kind in CUSTOM for one in resources(template, kind).values()}
-    assert called == {Resolver(template).arn(key)}
+    assert called == {f"{Resolver(template).arn(key)}:live"}
 
 
 CUSTOM = ("Custom::JoinerInstalled", "Custom::JoinerEmptied")
@@ -70,13 +70,21 @@ def test_the_installers_right_comes_before_it_and_nobody_else_is_let_in_or_woken
     entries = resources(template, "AWS::EKS::AccessEntry")
     functions = {key for key, one in entries.items() if "KubernetesGroups" in one}
     assert later >= functions
-    assert later >= {
-        key for key, one in resources(template, "AWS::Events::Rule").items() if "ScheduleExpression" in one
-    }
+    assert later >= set(resources(template, "AWS::Scheduler::Schedule"))
+    assert later >= set(resources(template, "AWS::Lambda::EventSourceMapping"))
     [own] = [key for key, one in entries.items() if "AccessPolicies" in one]
     earlier = earlier_than(template, installed)
     assert own in earlier
     assert not earlier & functions
+
+
+def test_a_new_installer_is_at_work_before_any_other_function_is_renewed(template: Template) -> None:
+    [installed] = resources(template, "Custom::JoinerInstalled")
+    aliases = resources(template, "AWS::Lambda::Alias")
+    [own] = [key for key in aliases if key.startswith("FunctionsInstaller")]
+    assert own in earlier_than(template, installed)
+    assert "UpdatePolicy" not in template["Resources"][own]  # at once: nobody else would notice what it does wrong
+    assert later_than(template, "Custom::JoinerInstalled") >= aliases.keys() - {own}
 
 
 def test_the_stack_is_emptied_while_everything_works(template: Template) -> None:
@@ -84,7 +92,9 @@ def test_the_stack_is_emptied_while_everything_works(template: Template) -> None
     kinds = (
         "AWS::EKS::AccessEntry",
         "AWS::Lambda::Function",
+        "AWS::Lambda::Alias",
         "AWS::Lambda::EventSourceMapping",
+        "AWS::Scheduler::Schedule",
         "AWS::DynamoDB::Table",
         "AWS::S3::Bucket",
         "AWS::IAM::InstanceProfile",
@@ -93,7 +103,6 @@ def test_the_stack_is_emptied_while_everything_works(template: Template) -> None
         "Custom::JoinerInstalled",
     )
     working = {key for kind in kinds for key in resources(template, kind)}
-    working |= {key for key, one in resources(template, "AWS::Events::Rule").items() if "ScheduleExpression" in one}
     assert working - earlier_than(template, emptied) == set()
 
 

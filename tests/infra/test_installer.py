@@ -178,7 +178,7 @@ def test_a_purge_waits_until_the_functions_have_ended_every_node(clock: Clock) -
     make(kube, CLAIMS, claim("a"), **HELD)
     clock.call_after(timedelta(minutes=4), lambda: finished(kube), "the functions are done")
     status, told = stack.ask("Delete", "emptied", OnDestroy="purge")
-    assert (status, told) == ("SUCCESS", "all NodePools and NodeClaims are gone")
+    assert (status, told) == ("SUCCESS", "all NodePools, NodeClaims and EC2NodeClasses are gone")
     assert timedelta(minutes=4) <= stack.waited <= timedelta(minutes=5)
     assert msgspec.json.decode(kube.list(POOLS))["items"] == []
 

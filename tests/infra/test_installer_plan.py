@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from functions.installer.compare import is_within, lacking, merge_patch, unusable
+from functions.installer.compare import is_within, merge_patch
 from functions.installer.manifests import (
     COLLECTIONS,
     DEFINITION,
@@ -21,6 +21,7 @@ from functions.installer.manifests import (
 )
 from functions.installer.plan import Create, Delete, Patch, Standing, empty, install, remove
 from infra.installer import manifests
+from shared.kube.compatibility import lacking, unusable
 from sim.cluster.api_merge import merge_patch as merged
 from tests.infra.installations import shipped, wanted
 

@@ -1,12 +1,20 @@
 """What may be chosen, without a synthesis."""
 
 import json
+import os
+import re
+import subprocess
+import sys
+from itertools import pairwise
 
 import msgspec
 import pytest
 
 from infra.application import CDK_JSON
-from infra.knobs import Knobs, listed
+from infra.by_function import levels
+from infra.knobs import Knobs
+from infra.written import check_names, listed, tags_from
+from sim.lambdas.template import ROOT
 
 
 def test_nothing_has_to_be_chosen() -> None:
@@ -17,6 +25,14 @@ def test_cdk_json_lists_every_knob_with_its_default() -> None:
     context = json.loads(CDK_JSON.read_text())["context"]
     listed_there = {key.removeprefix("joiner:"): value for key, value in context.items() if key.startswith("joiner:")}
     assert listed_there == msgspec.to_builtins(Knobs())
+
+
+def test_cdk_json_says_what_each_knob_does_on_the_line_before_it() -> None:
+    keys = list(json.loads(CDK_JSON.read_text())["context"].items())
+    for (comment, says), (key, _) in pairwise(keys):
+        if key.startswith("joiner:"):
+            assert comment == f"//{key}"
+            assert len(str(says)) > 10, key
 
 
 def test_the_command_line_knows_only_strings() -> None:
@@ -48,9 +64,27 @@ def test_the_command_line_knows_only_strings() -> None:
         ({"on-destroy": "delete"}, "joiner:on-destroy is 'delete': want keep or purge or abandon"),
         ({"windows": "yes"}, "joiner:windows is 'yes': want true or false"),
         ({"permissions-boundary": "mine"}, "joiner:permissions-boundary is 'mine': want"),
-        ({"subnets": "subnet-1"}, "joiner:security-groups"),
-        ({"security-groups": "sg-1"}, "joiner:subnets"),
         ({"log-days": "soon"}, "log-days"),
+        ({"cluster": "a,a"}, "joiner:cluster is 'a,a': want .*, each once"),
+        ({"cluster": "a,-b"}, "joiner:cluster is 'a,-b'"),
+        ({"cluster": "a,b", "kube-endpoint": "https://a"}, "joiner:kube-endpoint is that of one cluster"),
+        ({"account": "12"}, "joiner:account is '12': want twelve digits"),
+        ({"region": "Frankfurt"}, "joiner:region is 'Frankfurt': want one like eu-central-1"),
+        ({"tags": "team"}, "joiner:tags has 'team': want KEY=VALUE"),
+        ({"tags": "=platform"}, "joiner:tags has '=platform'"),
+        ({"tags": "kubernetes.io/cluster/demo=owned"}, "joiner:tags has 'kubernetes.io/cluster/demo': AWS, EKS and"),
+        ({"tags": {"karpenter.sh/nodepool": "a"}}, "joiner:tags has 'karpenter.sh/nodepool'"),
+        ({"tags": "aws:name=a"}, "joiner:tags has 'aws:name'"),
+        ({"memory-mb": "provision=128"}, "joiner:memory-mb: provision is '128': want 256 to 10240"),
+        ({"memory-mb": "provison=512"}, "joiner:memory-mb: 'provison' is none of provision, lifecycle"),
+        ({"memory-mb": "512"}, "joiner:memory-mb: '512' is none of"),
+        ({"every-minutes": "disrupt=5"}, "joiner:every-minutes: disrupt is '5': want 1 to 4"),
+        ({"every-minutes": "interrupt=1"}, "joiner:every-minutes: 'interrupt' is none of"),
+        ({"reserved-concurrency": "provision=0"}, "joiner:reserved-concurrency: provision is '0': want 3 to 100"),
+        ({"log-level": "TRACE"}, "joiner:log-level has TRACE=: want DEBUG or INFO"),
+        ({"log-level": "provision=LOUD"}, "joiner:log-level has provision=LOUD"),
+        ({"log-level": "nobody=DEBUG"}, "joiner:log-level has nobody=DEBUG"),
+        ({"deployment": "linear"}, "joiner:deployment is 'linear': want canary or all-at-once"),
         ({"feature-gates": "NodeOverlay"}, "feature gates"),
         ({"aws-feature-gates": "NodeClassCEL"}, "feature gates"),
         ({"disable-dry-run": "yes"}, "joiner:disable-dry-run"),
@@ -93,3 +127,43 @@ def test_a_list_may_be_empty_or_untidy() -> None:
 def test_a_fuse_of_the_launch_breaker_is_a_whole_number() -> None:
     with pytest.raises(ValueError, match="joiner:launch-usd-per-hour is '-1': want a number, 0 for any"):
         Knobs(launch_usd_per_hour="-1")
+
+
+def test_of_several_clusters_each_has_knobs_of_its_own() -> None:
+    assert [one.cluster for one in Knobs(cluster="a, b").of_each_cluster()] == ["a", "b"]
+    assert Knobs(cluster="a").of_each_cluster() == (Knobs(cluster="a"),)
+
+
+@pytest.mark.parametrize(
+    ("key", "told"),
+    [
+        ("joiner:clustr", "joiner:clustr is no knob: did you mean joiner:cluster?"),
+        ("joiner:logs-days", "did you mean joiner:log-days?"),
+        ("joiner:zzz", "joiner:zzz is no knob: cdk.json has them all"),
+    ],
+)
+def test_a_knob_that_there_is_not_is_refused_with_what_was_meant(key: str, told: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(told)):
+        check_names(["joiner:cluster", "//joiner:cluster", "@aws-cdk/core:x", key], Knobs.__struct_encode_fields__)
+
+
+def test_tags_may_be_a_map_or_its_text() -> None:
+    for written in ("team=platform,cost-centre=4=2", {"team": "platform", "cost-centre": "4=2"}):
+        knobs = Knobs.from_context({"joiner:tags": written}.get)
+        assert tags_from(knobs.tags) == {"team": "platform", "cost-centre": "4=2"}
+
+
+def test_what_is_said_of_all_functions_may_be_said_otherwise_of_one() -> None:
+    said = levels("log-level", "WARNING, provision=DEBUG")
+    assert (said["provision"], said["disrupt"], said["installer"]) == ("DEBUG", "WARNING", "WARNING")
+    assert set(levels("log-level", "").values()) == {"INFO"}
+
+
+def test_who_deploys_is_told_in_one_line() -> None:
+    environment = {**os.environ, "CDK_CONTEXT_JSON": '{"joiner:clustr": "prod"}'}
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "app.py")], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == "joiner: joiner:clustr is no knob: did you mean joiner:cluster?"
+    assert "Traceback" not in done.stderr

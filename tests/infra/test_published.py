@@ -84,3 +84,13 @@ def test_a_wrong_knob_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert published.main(["-o", str(tmp_path / "dist"), "-c", "joiner:mode=often"]) == 2
     assert "joiner:mode" in capsys.readouterr().err
     assert not (tmp_path / "dist").exists()
+
+
+def test_a_new_version_is_tried_there_too(template: dict[str, Any]) -> None:
+    aliases = [one for one in template["Resources"].values() if one["Type"] == "AWS::Lambda::Alias"]
+    assert sum("CodeDeployLambdaAliasUpdate" in one.get("UpdatePolicy", {}) for one in aliases) == len(aliases) - 1
+
+
+def test_a_template_is_for_one_cluster(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert published.main(["-o", str(tmp_path / "dist"), "-c", "joiner:cluster=a,b"]) == 2
+    assert "joiner:cluster names several: a template is for one" in capsys.readouterr().err

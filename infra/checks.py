@@ -1,0 +1,74 @@
+"""What is refused of single knobs, and of several together, before anything is deployed."""
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from infra import by_function
+from infra.budgets import check_budgets, check_time_zone
+from infra.networks import check_network
+from infra.written import listed, tags_from
+from shared.settings import aws_gates_from, gates_from
+
+if TYPE_CHECKING:
+    from infra.knobs import Knobs
+
+CLUSTER_NAME: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,59}")
+"""EKS allows 100 characters; SQS gives a queue 80, of which ours need 20."""
+REASONS: Final = "Drifted,Empty,Unhealthy,Underutilized or some of them"
+_REASON: Final = "(Drifted|Empty|Unhealthy|Underutilized)"
+WHOLE: Final = re.compile("[0-9]+")
+"""Dollars, nodes."""
+PRICE: Final = re.compile(r"[0-9]+(\.[0-9]+)?")
+PATTERNS: Final = {
+    "account": (re.compile("([0-9]{12})?"), "twelve digits"),
+    "region": (re.compile("([a-z]{2}(-[a-z]+)+-[0-9])?"), "one like eu-central-1"),
+    "permissions_boundary": (re.compile(r"(arn:aws[a-z-]*:iam::([0-9]{12}|aws):policy/.+)?"), "the ARN of a policy"),
+    "disruption_paused": (re.compile(rf"(true|false|{_REASON}(, ?{_REASON})*)?"), f"true, or {REASONS}"),
+    "drift_pause_percent": (re.compile("100|[0-9]{1,2}"), "0 to 100"),
+    "launch_nodes_per_minute": (WHOLE, "a number, 0 for any"),
+    "launch_usd_per_hour": (WHOLE, "a number, 0 for any"),
+    "launch_pool_nodes_per_minute": (WHOLE, "a number, 0 for any"),
+    "launch_pool_usd_per_hour": (WHOLE, "a number, 0 for any"),
+    "node_cost_usd_per_hour": (PRICE, "dollars, like 0.08"),
+    "volume_usd_per_gib_month": (PRICE, "dollars, like 0.08"),
+    "disable_dry_run": (re.compile("true|false"), "true or false"),
+}
+"""What the text of a knob must be, and how that is said."""
+OF_ONE_CLUSTER: Final = ("kube_endpoint", "cluster_security_group")
+
+
+def check(knobs: "Knobs") -> None:
+    """Refuse what would fail only while deploying.
+
+    Raises:
+        ValueError: the message names the knob.
+    """
+    for field, (pattern, want) in PATTERNS.items():
+        if not pattern.fullmatch(getattr(knobs, field)):
+            raise ValueError(f"{spelled(field)} is {getattr(knobs, field)!r}: want {want}")
+    _check_clusters(knobs)
+    gates_from(knobs.feature_gates)
+    aws_gates_from(knobs.aws_feature_gates)
+    check_budgets(knobs.disruption_budgets)
+    check_time_zone(knobs.disruption_time_zone)
+    check_network(knobs)
+    tags_from(knobs.tags)
+    by_function.numbers("memory-mb", knobs.memory_mb, by_function.MEMORY_MB)
+    by_function.numbers("every-minutes", knobs.every_minutes, by_function.EVERY_MINUTES)
+    by_function.numbers("reserved-concurrency", knobs.reserved_concurrency, by_function.RESERVED)
+    by_function.levels("log-level", knobs.log_level)
+
+
+def spelled(field: str) -> str:
+    """Answer how the knob of *field* is written."""
+    return f"joiner:{field.replace('_', '-')}"
+
+
+def _check_clusters(knobs: "Knobs") -> None:
+    names = listed(knobs.cluster)
+    for name in names or [""]:
+        if not CLUSTER_NAME.fullmatch(name) or names.count(name) > 1:
+            raise ValueError(f"joiner:cluster is {knobs.cluster!r}: want {CLUSTER_NAME.pattern}, each once")
+    for field in OF_ONE_CLUSTER if len(names) > 1 else ():
+        if getattr(knobs, field):
+            raise ValueError(f"{spelled(field)} is that of one cluster, and joiner:cluster is {knobs.cluster!r}")
