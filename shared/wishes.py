@@ -10,7 +10,7 @@ from shared.disruption.payback import OVERLAP
 from shared.disruption.terms import Terms, terms_from
 from shared.ports import World
 from shared.scheduling.placement import Options
-from shared.snapshot.features import gates_of
+from shared.settings import Settings, gates_from
 
 ACTING: Final = timedelta(seconds=20)
 """Kept of an invocation's time for what was planned: claims are made and instances asked for."""
@@ -18,8 +18,8 @@ CLOSING: Final = timedelta(seconds=5)
 """Kept of an invocation's time for its end: the report is written and the lease given back."""
 
 
-def options(world: World) -> Options:
-    """Answer the solver's options as the deployment sets them."""
+def options(settings: Settings) -> Options:
+    """Answer the solver's options as the deployment sets them; in mode `plan` no node class says that it is ready."""
     names = (
         "preference_policy",
         "min_values_policy",
@@ -27,12 +27,14 @@ def options(world: World) -> Options:
         "node_cost_usd_per_hour",
         "volume_usd_per_gib_month",
     )
-    return msgspec.convert({name: getattr(world.settings, name) for name in names}, Options, strict=False)
+    said = {name: getattr(settings, name) for name in names}
+    readiness = "Assumed" if settings.mode == "plan" else "Required"
+    return msgspec.convert(said | {"readiness": readiness}, Options, strict=False)
 
 
-def disruption_terms(world: World) -> Terms:
+def disruption_terms(settings: Settings) -> Terms:
     """Answer what disruption is held to; an exchange of nodes has to earn what it costs."""
-    settings, gates = world.settings, gates_of(world)
+    gates = gates_from(settings.feature_gates)
     said = terms_from(
         settings.disruption_budgets, settings.disruption_time_zone, spot_to_spot=gates.spot_to_spot_consolidation
     )

@@ -16,7 +16,7 @@ from shared.aws.clients import Clients
 from shared.aws.dynamodb import DynamoTable
 from shared.aws.ec2 import BotoEc2
 from shared.aws.eks import BotoEks
-from shared.aws.pricing import BotoPrices
+from shared.aws.pricing import BotoPrices, NoPrices
 from shared.aws.s3 import S3Bucket
 from shared.aws.sqs import SqsMailbox
 from shared.aws.ssm import BotoParameters
@@ -57,7 +57,7 @@ def _world(settings: Settings, clock: Callable[[], datetime]) -> World:
         ),
         ec2=BotoEc2(clients, clock),
         parameters=BotoParameters(clients, clock),
-        prices=BotoPrices(clients),
+        prices=BotoPrices(clients) if settings.price_service == "asked" else NoPrices(),
         eks=eks,
         mailbox=SqsMailbox(clients, settings.queue_prefix),
         table=DynamoTable(clients, settings.table_name),

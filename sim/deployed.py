@@ -17,8 +17,9 @@ from sim.cloud.cloud import Cloud
 from sim.cloud.ports import CloudEc2, CloudEks, CloudParameters, CloudPrices
 from sim.faults import Call, Tap, tapped_world
 from sim.lambdas.runtime import LambdaRuntime
-from sim.lambdas.template import synthesised
+from sim.lambdas.template import ACTIVE, synthesised
 from sim.lambdas.wiring import Wiring
+from sim.machines import living
 from sim.memory import MemoryBucket, MemoryTable
 
 
@@ -31,7 +32,7 @@ class Deployed(ABC):
         """Read the stack of *template* (what the app synthesises, if None) and make the account."""
         self.on_journal: Callable[[Entry], None] = lambda _: None
         """Hears every journal entry as it is written."""
-        self.wiring = Wiring.parse(template if template is not None else synthesised())
+        self.wiring = Wiring.parse(template if template is not None else synthesised(context=ACTIVE))
         settings = Settings.from_environment(dict(self.wiring.functions[0].environment))
         self.cloud = Cloud(clock, seed, region=settings.region, cluster=settings.cluster_name)
         self.table, self.bucket = MemoryTable(), Journalled(self._hear)
@@ -41,7 +42,7 @@ class Deployed(ABC):
 
     def living(self) -> tuple[Instance, ...]:
         """Answer the instances that have not begun to end, sorted by id."""
-        return tuple(one for one in self.cloud.instances() if one.state in ("pending", "running"))
+        return living(self.cloud)
 
     def switch_on(self, clock: Clock, seed: int) -> None:
         """Let schedules ring and queues deliver from now on."""

@@ -24,12 +24,14 @@ from shared.model.commands import Invalid as Invalidity
 from shared.model.nodes import NodeClaim
 from shared.model.objects import Meta, Problem
 from shared.ports import Fence, Row, World
+from shared.settings import Settings
 
 KIND: Final = "command"
 CURSOR: Final = "cursor"
 DISRUPT: Final = "disrupt"
 KEPT_FOR: Final = timedelta(hours=1)
 """So long a command that came to its end is remembered: what went wrong of late pauses what is to come."""
+LEASE_LOST: Final = "another cycle had taken over before all was written down"
 MOST_REMOVED: Final = 25
 """Rows that are past, a cycle."""
 
@@ -47,9 +49,10 @@ class Course(msgspec.Struct, kw_only=True):
     """How commands go on in one cycle."""
 
     scene: Scene
-    world: World
-    fence: Fence
     judge: Judge
+    write: Callable[[Standing], Standing]
+    """Writes a row, and answers what it is then; raises Conflict once somebody else has the lease."""
+    perform: Callable[[Iterable[Action]], tuple[Outcome, ...]]
     standings: dict[str, Standing]
     """By id, as they are now."""
     paused: Pauses = Pauses()
@@ -61,6 +64,8 @@ class Course(msgspec.Struct, kw_only=True):
     """How soon functions were woken."""
     is_lost: bool = False
     """Nothing more is done: somebody else has the lease by now, or the mode is plan."""
+    unwritten: str = ""
+    """Why some step could not be written down."""
 
     def advance(self) -> None:
         """Take every step that is possible now, of all commands, by name.
@@ -139,12 +144,13 @@ class Course(msgspec.Struct, kw_only=True):
     def _write(self, standing: Standing) -> bool:
         """Write *standing* down; answer whether it is."""
         try:
-            written = write_command(standing, self.world, self.fence)
+            written = self.write(standing)
         except Conflict:
-            self.is_lost = True
+            self.is_lost, self.unwritten = True, LEASE_LOST
             return False
         except Invalid as refused:
             name = standing.command.command_id
+            self.unwritten = f"command {name} could not be written down"
             self.problems.append(Problem(kind=KIND, name=name, message=f"cannot be written down: {refused}"))
             return False
         self.standings[standing.command.command_id] = written
@@ -152,7 +158,7 @@ class Course(msgspec.Struct, kw_only=True):
         return True
 
     def _apply(self, actions: Iterable[Action]) -> tuple[Outcome, ...]:
-        done = apply([one for one in actions if self._is_new(one)], self.world, self.fence)
+        done = self.perform([one for one in actions if self._is_new(one)])
         self.outcomes.extend(done)
         return done
 
@@ -175,21 +181,47 @@ def begin(cluster: Cluster, world: World, fence: Fence, judge: Judge) -> Course:
         ValueError: a setting cannot be read.
     """
     problems: list[Problem] = []
-    scene, standings = scene_of(cluster), read_commands(world, problems)
-    settings, is_active = world.settings, world.settings.mode != "plan"
-    if is_active:
+    standings = read_commands(world, problems)
+    if world.settings.mode != "plan":
         forget_past(standings, world)
+
+    def write(standing: Standing) -> Standing:
+        return write_command(standing, world, fence)
+
+    def perform(actions: Iterable[Action]) -> tuple[Outcome, ...]:
+        return apply(actions, world, fence)
+
+    course = course_of(cluster, standings, world.settings, judge, write=write, perform=perform)
+    course.problems[:0] = problems
+    return course
+
+
+def course_of(
+    cluster: Cluster,
+    standings: dict[str, Standing],
+    settings: Settings,
+    judge: Judge,
+    *,
+    write: Callable[[Standing], Standing],
+    perform: Callable[[Iterable[Action]], tuple[Outcome, ...]],
+) -> Course:
+    """Answer how *standings*, by id, go on where rows are written by *write* and actions done by *perform*.
+
+    Raises:
+        ValueError: a setting cannot be read.
+    """
+    scene = scene_of(cluster)
     wanted = switches(settings.disruption_paused, settings.drift_pause_percent)
     paused, unread = pauses(cluster, scene.states, standings.values(), wanted)
     return Course(
         scene=scene,
-        world=world,
-        fence=fence,
         judge=judge,
+        write=write,
+        perform=perform,
         standings=standings,
         paused=paused,
-        problems=[*problems, *unread],
-        is_lost=not is_active,
+        problems=list(unread),
+        is_lost=settings.mode == "plan",
     )
 
 
@@ -224,19 +256,24 @@ def forget_past(standings: dict[str, Standing], world: World) -> None:
 
 
 def write_command(standing: Standing, world: World, fence: Fence) -> Standing:
-    """Write the row; what came to its end without what nobody will ask for any more.
+    """Write the row, `outlined`.
 
     Raises:
         Conflict: the lease was lost, or somebody else wrote the row.
         Invalid: it is too large.
     """
     name = standing.command.command_id
-    kept = standing if standing.is_open else replace(standing, command=_outline(standing.command))
+    kept = outlined(standing)
     fresh = replace(kept, fence=fence.version, version=0)
     body = msgspec.json.encode(fresh, order="deterministic").decode()
     until = None if standing.is_open else standing.phase_since + KEPT_FOR
     row = world.table.write(KIND, name, body, version=standing.version, expires_at=until, fence=fence)
     return replace(kept, fence=fence.version, version=row.version)
+
+
+def outlined(standing: Standing) -> Standing:
+    """Answer *standing* as it is written down: of what came to its end its replacements have no more than names."""
+    return standing if standing.is_open else replace(standing, command=_outline(standing.command))
 
 
 def read_cursor(world: World) -> Row:

@@ -48,6 +48,18 @@ class _Item(msgspec.Struct, frozen=True, kw_only=True):
     terms: _Terms = _Terms()
 
 
+class NoPrices:
+    """`shared.ports.Prices` where no network leads to the pricing service: it has endpoints in few regions."""
+
+    def on_demand(self, region: str) -> Mapping[str, float]:
+        """Answer nothing, and at once.
+
+        Raises:
+            Unreachable: always.
+        """
+        raise Unreachable(f"pricing:GetProducts {region}: the network leads nowhere but to VPC endpoints")
+
+
 class BotoPrices:
     """`shared.ports.Prices` over boto3."""
 

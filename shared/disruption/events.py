@@ -7,6 +7,7 @@ from typing import Final
 from shared.disruption.budgets import REASONS, allowance, counts, unreadable
 from shared.disruption.candidates import Blocked
 from shared.disruption.complaints import misprotected
+from shared.disruption.planned import REASON as PLANNED
 from shared.disruption.repair import REASON as UNHEALTHY
 from shared.disruption.scenes import Scene
 from shared.disruption.verdicts import Disrupted, Kept, Verdict
@@ -46,6 +47,7 @@ def _of_machine(one: Blocked | Kept, state: StateNode | None, scene: Scene) -> t
     if state is None or state.claim is None:
         return ()
     reason, words = _WORDS[isinstance(one, Blocked), one.reason == UNHEALTHY]
+    reason = "DisruptionPlanned" if one.reason == PLANNED else reason
     nodes = () if state.node is None else (state.node,)
     return about_machine(state.claim, nodes, reason, f"{words}: {one.message}", scene.now)
 

@@ -1,9 +1,9 @@
 """What holds disruption back: people, and what went wrong of late.
 
-People pause with a setting (all of the cluster) or an annotation (a NodePool). By itself it pauses a NodePool
-whose replacements come to nothing, everything while pods wait longer than before nodes were taken away, and drift where
-more nodes would drift at once than the deployment calls usual. These end with their cause, or once it is past; an
-annotation with an instant says that what a NodePool was paused for is known, and meant.
+People pause with a setting, or without a deployment with an annotation: both are holds (`shared.model.holds`). By
+itself it pauses a NodePool whose replacements come to nothing, everything while pods wait longer than before nodes were
+taken away, and drift where more nodes would drift at once than the deployment calls usual. These end with their cause,
+or once it is past; an annotation with an instant says that what a NodePool was paused for is known, and meant.
 """
 
 import re
@@ -18,6 +18,7 @@ from shared.lifecycle.events import about
 from shared.model.action import Action
 from shared.model.cluster import Cluster
 from shared.model.commands import Pause, Pauses, Phase, Standing
+from shared.model.holds import DISRUPTIONS, Held, Hold, held_in, holds_from, launches_held
 from shared.model.labels import DISRUPTION_PAUSED, DISRUPTION_RESUMED
 from shared.model.nodepools import NodePool
 from shared.model.objects import Problem, is_true
@@ -26,7 +27,6 @@ from shared.model.state import StateNode
 from shared.model.units import parse_instant
 
 _PERCENT: Final = re.compile(r"100|[0-9]{1,2}")
-REASONS: Final = ("Drifted", "Empty", "Unhealthy", "Underutilized")
 WENT_WELL: Final[frozenset[Phase]] = frozenset(("INITIALIZED", "DRAINING", "DONE"))
 """Its replacements came, and its nodes went or are about to."""
 FAILURES: Final = 3
@@ -41,8 +41,7 @@ AFTERMATH: Final = timedelta(minutes=15)
 class Switches(msgspec.Struct, frozen=True, kw_only=True):
     """What the deployment says."""
 
-    paused: frozenset[str] = frozenset()
-    """Reasons; all of `REASONS` for everything."""
+    paused: tuple[Hold, ...] = ()
     drift_percent: int = 0
     """Of a NodePool's nodes: more than so many are not taken for drifted at once; 0: any number."""
 
@@ -50,31 +49,29 @@ class Switches(msgspec.Struct, frozen=True, kw_only=True):
 def switches(paused: str, drift_percent: str) -> Switches:
     """Read the settings.
 
-    >>> sorted(switches("Drifted, Empty", "30").paused), len(switches("true", "0").paused)
-    (['Drifted', 'Empty'], 4)
+    >>> [one.what for one in switches("Drifted, Empty", "30").paused]
+    [('Drifted', 'Empty')]
 
     Raises:
-        ValueError: it is neither ``true`` nor reasons that there are, or no percentage.
+        ValueError: it is no hold of reasons that there are, or no percentage.
     """
     if not _PERCENT.fullmatch(drift_percent):
         raise ValueError(f"{drift_percent!r} is no percentage: write a number from 0 to 100")
-    return Switches(paused=_reasons(paused), drift_percent=int(drift_percent))
+    return Switches(paused=holds_from(paused, DISRUPTIONS), drift_percent=int(drift_percent))
 
 
 def pauses(
     cluster: Cluster, states: Iterable[StateNode], standings: Iterable[Standing], wanted: Switches
 ) -> tuple[Pauses, tuple[Problem, ...]]:
     """Answer what is paused, and which annotations cannot be read: they pause their NodePool altogether."""
-    problems: list[Problem] = []
+    held, unread = held_in(cluster)
+    problems = list(unread)
     known = sorted(standings, key=lambda one: (one.phase_since, one.command.command_id))
-    found = [
-        Pause(reason=reason, why="the setting joiner:disruption-paused says so: change it and deploy", holds_all=True)
-        for reason in sorted(wanted.paused)
-    ]
+    found = [pause for one in wanted.paused if one.counts(cluster.taken_at) for pause in _by_setting(one)]
+    found += [pause for one in held if one.key == DISRUPTION_PAUSED for pause in _by_people(one)]
     found += _crowded(cluster, known)
     drifting = _drifting(states)
     for pool in sorted(cluster.node_pools, key=lambda one: one.name):
-        found += _by_people(pool, problems)
         found += _by_failures(pool, known, problems, cluster.taken_at)
         found += _by_drift(pool, drifting.get(pool.name, (0, 0)), wanted.drift_percent, cluster.taken_at)
     items = tuple(sorted(found, key=lambda one: (one.pool, one.reason, one.why)))
@@ -88,23 +85,28 @@ def as_reasons(paused: Pauses) -> frozenset[str]:
         if not one.pool:
             found.add(one.reason or EVERYTHING)
         else:
-            found.update(f"{one.pool}/{reason}" for reason in ([one.reason] if one.reason else REASONS))
+            found.update(f"{one.pool}/{reason}" for reason in ([one.reason] if one.reason else DISRUPTIONS))
     return frozenset(found)
 
 
 def describe_pauses(paused: Pauses, cluster: Cluster) -> tuple[Action, ...]:
-    """Tell every NodePool that is paused."""
+    """Tell every NodePool that is paused, or whose launches are."""
     return tuple(
-        about("NodePool", pool.meta, "DisruptionPaused", words(one), cluster.taken_at, type_="Warning")
+        about("NodePool", pool.meta, reason, message, cluster.taken_at, type_="Warning")
         for pool in sorted(cluster.node_pools, key=lambda one: one.name)
-        for one in paused.items
-        if one.pool in ("", pool.name)
+        for reason, message in _told(pool, paused, cluster)
     )
 
 
 def words(pause: Pause) -> str:
     """Say what is paused, and why."""
     return f"{pause.reason or 'All'} disruption is paused: {pause.why}"
+
+
+def _told(pool: NodePool, paused: Pauses, cluster: Cluster) -> Iterator[tuple[str, str]]:
+    yield from (("DisruptionPaused", words(one)) for one in paused.items if one.pool in ("", pool.name))
+    if why := launches_held(pool, cluster):
+        yield "LaunchesPaused", why
 
 
 def long_waiting(cluster: Cluster) -> int:
@@ -117,29 +119,15 @@ def _waits_long(pod: Pod, now: datetime) -> bool:
     return pod.is_provisionable() and created is not None and now - created > LONG
 
 
-def _reasons(text: str) -> frozenset[str]:
-    said = [part.strip() for part in text.split(",") if part.strip()]
-    if said in ([], ["false"]):
-        return frozenset()
-    if said == ["true"]:
-        return frozenset(REASONS)
-    unknown = sorted(set(said) - set(REASONS))
-    if unknown:
-        raise ValueError(f"{unknown[0]!r} is no reason: write true, or some of {', '.join(REASONS)}")
-    return frozenset(said)
+def _by_setting(hold: Hold) -> Iterator[Pause]:
+    said = hold.words()
+    why = f"{said + '; ' if said else ''}the setting joiner:disruption-paused says so: change it and deploy"
+    yield from (Pause(reason=reason, why=why, holds_all=True) for reason in hold.what)
 
 
-def _by_people(pool: NodePool, problems: list[Problem]) -> Iterator[Pause]:
-    text = pool.meta.annotation(DISRUPTION_PAUSED)
-    try:
-        reasons = _reasons(text)
-    except ValueError as error:
-        message = f"metadata.annotations[{DISRUPTION_PAUSED}]: {error}; nothing of it is disrupted"
-        problems.append(Problem(kind="NodePool", name=pool.name, message=message))
-        reasons = frozenset(REASONS)
-    why = f"the annotation {DISRUPTION_PAUSED} says so: remove it to resume"
-    for reason in [""] if len(reasons) == len(REASONS) else sorted(reasons):
-        yield Pause(pool=pool.name, reason=reason, why=why, holds_all=True)
+def _by_people(held: Held) -> Iterator[Pause]:
+    for reason in [""] if len(held.hold.what) == len(DISRUPTIONS) else held.hold.what:
+        yield Pause(pool=held.pool, reason=reason, why=held.why(), holds_all=True)
 
 
 def _by_failures(pool: NodePool, standings: list[Standing], problems: list[Problem], now: datetime) -> Iterator[Pause]:

@@ -25,6 +25,8 @@ from shared.model.resources import quantities_from
 
 UNAVAILABLE_FOR: Final = timedelta(minutes=3)
 BREAKER_OPEN: Final = "LaunchBreakerOpen"
+REFUSED: Final = "instances could not be launched"
+"""What a NodePool is told begins with this where EC2 refuses for another reason than that it has none."""
 _LONGEST_MESSAGE: Final = 300
 _DELETED_FOR: Final = {"InsufficientCapacity": "insufficient_capacity", "LimitExceeded": "limit_exceeded"}
 
@@ -259,7 +261,7 @@ def _failed(claims: Iterable[NodeClaim], message: str, now: datetime) -> tuple[A
     some = list(claims)
     told: list[Action] = [_status(one, reason, text, now) for one in some if not _knows(one, reason, text)]
     for pool in sorted({one.meta.label(labels.NODEPOOL) for one in some} - {""}):
-        told.extend(_about_pool(pool, reason, f"instances could not be launched: {_cut(text)}", now))
+        told.extend(_about_pool(pool, reason, f"{REFUSED}: {_cut(text)}", now))
     return tuple(told)
 
 

@@ -1,6 +1,6 @@
 """Launch templates: one for each way in which the types of a launch must be told different things."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -98,10 +98,15 @@ def templates(
 
 
 def unused(
-    known: Iterable[LaunchTemplate], groups: Iterable[LaunchGroup], cluster: str, now: datetime
+    known: Iterable[LaunchTemplate],
+    groups: Iterable[LaunchGroup],
+    cluster: str,
+    now: datetime,
+    leaving: Collection[str] = (),
 ) -> tuple[DeleteLaunchTemplate, ...]:
     """Answer which of the *known* templates go: ours by name and tag, of no open launch, and of none lately.
 
+    Those of node classes that are *leaving*, which nothing is launched by any more, go at once.
     Templates that others made in the cluster's name, as Karpenter's of an adopted cluster, are not ours.
     """
     last: dict[str, datetime] = {}
@@ -115,7 +120,10 @@ def unused(
         if one.name.startswith(f"{PREFIX}/{cluster}/")
         and dict(one.tags).get("eks:eks-cluster-name") == cluster
         and one.created_at is not None
-        and now - max(one.created_at, last.get(one.name, one.created_at)) > UNUSED_FOR
+        and (
+            dict(one.tags).get(labels.NODECLASS) in leaving
+            or now - max(one.created_at, last.get(one.name, one.created_at)) > UNUSED_FOR
+        )
     )
 
 

@@ -1,11 +1,12 @@
 """EC2NodeClasses stay until the last of their claims is gone: without its class nobody knows how a node was made."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Final
 
 from shared.lifecycle.events import about
 from shared.lifecycle.machines import View
 from shared.model.action import Action, PatchMetadata
+from shared.model.cluster import Cluster
 from shared.model.labels import NODECLASS_FINALIZER
 from shared.model.nodeclasses import EC2NodeClass
 from shared.model.nodes import NodeClaim
@@ -33,6 +34,19 @@ def keep(node_class: EC2NodeClass, claims: Iterable[NodeClaim], view: View) -> t
     more = f" and {len(waiting) - _NAMED} more" if len(waiting) > _NAMED else ""
     message = f"waiting for NodeClaims to be gone: {', '.join(waiting[:_NAMED])}{more}"
     return (about("EC2NodeClass", meta, WAITING, message, view.now),)
+
+
+def departing(cluster: Cluster) -> frozenset[str]:
+    """Answer the names of classes that may go now: they are deleted, and no claim is or may be of theirs."""
+    if any(one.kind == "NodeClaim" for one in cluster.problems) or cluster.lacks("nodeclaims.karpenter.sh"):
+        return frozenset()
+    used = {one.node_class.name for one in cluster.node_claims}
+    return frozenset(one.name for one in cluster.node_classes if one.meta.deleted_at is not None) - used
+
+
+def is_farewell(action: Action, names: Collection[str]) -> bool:
+    """Whether *action* lets go of one of the classes called *names*."""
+    return isinstance(action, PatchMetadata) and action.kind == "EC2NodeClass" and action.name in names
 
 
 def _patched(node_class: EC2NodeClass, finalizers: tuple[str, ...], why: str) -> PatchMetadata:

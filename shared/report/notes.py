@@ -29,6 +29,17 @@ class Told(msgspec.Struct, kw_only=True):
     verdicts: dict[str, tuple[str, str]] = {}
 
 
+def told_by(memory: MutableMapping[str, object] | None) -> Told | None:
+    """Answer a copy of what *memory* has told."""
+    known = memory.get(_KEY) if memory is not None else None
+    return msgspec.structs.replace(known, verdicts=dict(known.verdicts)) if isinstance(known, Told) else None
+
+
+def memory_with(told: Told | None) -> dict[str, object]:
+    """Answer the memory of which `told_by` answered *told*."""
+    return {} if told is None else {_KEY: msgspec.structs.replace(told, verdicts=dict(told.verdicts))}
+
+
 def news(verdicts: Iterable[Verdict], memory: MutableMapping[str, object] | None, now: datetime) -> tuple[Verdict, ...]:
     """Answer the verdicts that were not told yet, and all once an hour; sorted by node, no more than `MOST`.
 

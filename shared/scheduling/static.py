@@ -14,6 +14,7 @@ import msgspec
 
 from shared.model.action import Action, CreateNodeClaim, DeleteObject, FollowUp
 from shared.model.cluster import Cluster
+from shared.model.holds import launches_held
 from shared.model.labels import INSTANCE_TYPE, MIN_VALUES_RELAXED, NODEPOOL, NOMINATED_PODS
 from shared.model.nodepools import NodePool
 from shared.model.nodes import NodeClaim
@@ -95,7 +96,7 @@ def decide_static(cluster: Cluster) -> tuple[Action, ...]:
 
 
 def is_usable(pool: NodePool, cluster: Cluster) -> bool:
-    """Whether *pool* is valid and its node class ready."""
+    """Whether *pool* is valid, its node class ready, and nobody holds its launches back."""
     node_class = next((one for one in cluster.node_classes if one.name == pool.node_class.name), None)
     refused = any(
         one.type in ("Ready", "ValidationSucceeded")
@@ -103,7 +104,7 @@ def is_usable(pool: NodePool, cluster: Cluster) -> bool:
         and one.observed_generation >= pool.meta.generation
         for one in pool.conditions
     )
-    supported = pool.node_class.is_supported() and not refused
+    supported = pool.node_class.is_supported() and not refused and not launches_held(pool, cluster)
     return supported and node_class is not None and node_class.meta.deleted_at is None and node_class.is_ready()
 
 

@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 
 from shared.model.cluster import Cluster
+from shared.model.holds import launches_held
 from shared.model.labels import HOSTNAME, NODECLASS, NODEPOOL, WELL_KNOWN
 from shared.model.nodepools import NodePool
 from shared.model.objects import condition
@@ -264,7 +265,7 @@ def without_types(some: Iterable[LeftOut]) -> tuple[WithoutTypes, ...]:
 
 def refused(pool: NodePool, cluster: Cluster, options: Options) -> Refusal | None:
     """Answer why *pool* takes no part, as far as the objects say."""
-    message = _unfit(pool) or _class_unfit(pool, cluster, options)
+    message = _unfit(pool) or launches_held(pool, cluster) or _class_unfit(pool, cluster, options)
     if not message and cluster.catalogue is None:
         message = "there is no catalogue of instance types yet: wait for the catalogue function, or run it"
     return Refusal(reason="NoNodePool", message=message) if message else None

@@ -8,7 +8,7 @@ compressed, thirty to one: what repeats most, keys and labels, costs a reader no
 import gzip
 import re
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import pairwise
@@ -16,6 +16,7 @@ from typing import Final
 
 import msgspec
 
+from shared.errors import Gone
 from shared.model.catalogue import Catalogue, InstanceType, Offering, SeenMemory
 from shared.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ZONE, ZONE_ID
 from shared.model.objects import pairs
@@ -26,6 +27,8 @@ from shared.snapshot.fields import amounts, at
 from shared.snapshot.wire_core import Quantities
 
 PREFIX: Final = "catalogue/"
+NEWEST: Final = f"{PREFIX}newest"
+"""The key of the newest."""
 _INSTANT: Final = "%Y%m%dT%H%M%SZ"
 _KEY: Final = re.compile(rf"{PREFIX}\d{{8}}T\d{{6}}Z\.json(\.gz)?")
 _GZIP: Final = b"\x1f\x8b"
@@ -102,6 +105,36 @@ def catalogue_keys(bucket: Bucket) -> tuple[str, ...]:
         Fault: the bucket could not be read.
     """
     return tuple(sorted(key for key in bucket.keys(PREFIX) if _KEY.fullmatch(key)))
+
+
+def newest_keys(bucket: Bucket) -> Iterator[str]:
+    """Iterate over the keys of the catalogues in *bucket*, newest first.
+
+    The first is written down, so that the bucket need not be listed, which costs twelve times what a look does; where
+    nothing is written down, or that one is not to be used, the list tells.
+
+    Raises:
+        Fault: the bucket could not be read.
+    """
+    try:
+        first = bucket.get(NEWEST).decode(errors="replace")
+    except Gone:
+        first = ""
+    if _KEY.fullmatch(first):
+        yield first
+    yield from (key for key in reversed(catalogue_keys(bucket)) if key != first)
+
+
+def keep(catalogue: Catalogue, bucket: Bucket) -> None:
+    """Write *catalogue*, then that it is the newest: in between the one before it still counts.
+
+    Raises:
+        Fault: the bucket did not take it.
+        ValueError: it does not say when it was made or priced.
+    """
+    key = key_of(catalogue)
+    bucket.put(key, packed(encode_catalogue(catalogue)))
+    bucket.put(NEWEST, key.encode())
 
 
 def encode_catalogue(catalogue: Catalogue) -> bytes:

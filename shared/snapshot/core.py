@@ -5,6 +5,7 @@ from functools import lru_cache
 from typing import Final
 
 from shared.model.cluster import Namespace
+from shared.model.holds import WORDS
 from shared.model.nodes import Node
 from shared.model.objects import Condition, Meta, Owner, Pairs, pairs
 from shared.model.requirements import Requirements, requirement, requirements
@@ -106,7 +107,9 @@ def selector_from_wire(path: str, some: wire.LabelSelector | None) -> LabelSelec
 
 def namespace_from_wire(namespace: wire.Namespace) -> Namespace:
     """Read a Namespace."""
-    return Namespace(name=namespace.metadata.name, labels=pairs(namespace.metadata.labels))
+    meta = namespace.metadata
+    ours = {key: value for key, value in meta.annotations.items() if key in WORDS}
+    return Namespace(name=meta.name, labels=pairs(meta.labels), annotations=pairs(ours))
 
 
 def node_from_wire(node: wire.Node) -> Node:

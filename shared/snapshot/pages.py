@@ -131,9 +131,13 @@ class Reader(Generic[W, M]):
 def without_nulls(value: Any) -> Any:  # noqa: ANN401 - JSON
     """Answer JSON *value* without the members that are null: they say the same as if they were not there."""
     if isinstance(value, dict):
-        return {key: without_nulls(part) for key, part in value.items() if part is not None}
+        return {
+            key: without_nulls(part) if isinstance(part, (dict, list)) else part
+            for key, part in value.items()
+            if part is not None
+        }
     if isinstance(value, list):
-        return [without_nulls(part) for part in value]
+        return [without_nulls(part) if isinstance(part, (dict, list)) else part for part in value]
     return value
 
 

@@ -27,7 +27,8 @@ GIVEN_UP_AFTER: Final = timedelta(minutes=16)
 SCALED: Final = {"Deployment": "deployments.apps", "StatefulSet": "statefulsets.apps"}
 LEFT_WITHIN: Final = timedelta(minutes=25)
 """After the last wish: nodes go one after the other, as the budget says."""
-TIDIED_WITHIN: Final = timedelta(minutes=3)
+TIDIED_WITHIN: Final = timedelta(minutes=13)
+"""After everything is gone: who tidies looks every ten minutes."""
 
 
 def settles_within(script: Script) -> timedelta:

@@ -17,7 +17,7 @@ from sim.cloud.ports import CloudEc2
 from sim.cluster.kube import InMemoryKube
 from sim.embedded import Embedded
 from sim.lambdas.invocation import Invocation
-from sim.lambdas.template import synthesised
+from sim.lambdas.template import ACTIVE, synthesised
 
 GATES: Final = {"FEATURE_GATES": "StaticCapacity=true"}
 OLDEST: Final = timedelta(minutes=5)
@@ -149,7 +149,7 @@ class ChaosWorld(Embedded):
 
 @cache
 def _deployed(reaction: str) -> Mapping[str, Any]:
-    return synthesised(context={"joiner:reaction": reaction} if reaction != "tick" else None)
+    return synthesised(context=ACTIVE | ({"joiner:reaction": reaction} if reaction != "tick" else {}))
 
 
 class _Kube(InMemoryKube):

@@ -4,6 +4,7 @@ import base64
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Final
 
 import msgspec
@@ -87,7 +88,7 @@ class Cloud:
             raise ValueError(f"{region} has {len(self.zones)} zones")
         self.types = instance_types()
         self._offered = {zone: offered(region)[zone] for zone in self.zones}
-        self.offerings = tuple(sorted((kind, zone) for zone, kinds in self._offered.items() for kind in kinds))
+        self.offerings = _offerings(region, self.zones)
         self.prices = PriceList(self.offerings, seed)
         self.pools = Pools(seed)
         self.network = Network(region, self.zones, seed)
@@ -380,6 +381,11 @@ class Cloud:
         self.add_security_group(f"eks-cluster-sg-{cluster}", tags)
         for age in RELEASED_BEFORE:
             self.images.release(self.clock.now() - age)
+
+
+@cache
+def _offerings(region: str, zones: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted((kind, zone) for zone in zones for kind in offered(region)[zone]))
 
 
 def _facts(cluster: str, region: str, version: str) -> ClusterFacts:

@@ -85,9 +85,8 @@ class PriceList:
 
     def __init__(self, offers: tuple[tuple[str, str], ...], seed: int) -> None:
         """Price what *offers* has: (type, zone) pairs, sorted."""
-        types = instance_types()
         self.on_demand = on_demand_prices()
-        self._offers = tuple((kind, zone) for kind, zone in offers if "spot" in types[kind].usage_classes)
+        self._offers = _spot_offers(offers)
         self._seed = seed
         self._hour = _EPOCH
         self._asked: dict[tuple[str, str], float] = {}
@@ -114,6 +113,12 @@ class PriceList:
     def _spot(self, instance_type: str, zone: str, at: datetime) -> SpotPrice:
         price = self.spot(instance_type, zone, at)
         return SpotPrice(instance_type=instance_type, zone=zone, price_usd_per_hour=price, at=at)
+
+
+@cache
+def _spot_offers(offers: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+    types = instance_types()
+    return tuple((kind, zone) for kind, zone in offers if "spot" in types[kind].usage_classes)
 
 
 def _family(name: str) -> tuple[str, int, str]:

@@ -26,10 +26,14 @@ def merge_patch(target: Json, patch: Json) -> Json:
 def without_nulls(value: Json) -> Json:
     """Answer *value* without the members of objects that are null; the same object if there are none."""
     if isinstance(value, dict):
-        kept = {key: without_nulls(item) for key, item in value.items() if item is not None}
-        same = len(kept) == len(value) and all(kept[key] is item for key, item in value.items())
-        return value if same else kept
+        nested = {key: item for key, item in value.items() if item is None or isinstance(item, (dict, list))}
+        if not nested:
+            return value
+        kept = {key: without_nulls(item) for key, item in nested.items() if item is not None}
+        if len(kept) == len(nested) and all(kept[key] is item for key, item in nested.items()):
+            return value
+        return {key: kept.get(key, item) for key, item in value.items() if item is not None}
     if isinstance(value, list):
-        items = [without_nulls(item) for item in value]
+        items = [without_nulls(item) if isinstance(item, (dict, list)) else item for item in value]
         return value if all(new is old for new, old in zip(items, value, strict=True)) else items
     return value

@@ -14,7 +14,7 @@ import msgspec
 
 from sim.costs.bill import Line, bill, total
 from sim.costs.measured import metered
-from sim.lambdas.template import synthesised
+from sim.lambdas.template import ACTIVE, synthesised
 
 SIZES: Final = (20, 100, 1_000)
 REACTIONS: Final = ("tick", "watch", "logs")
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     bills: list[Bill] = []
     for nodes in given.nodes:
         for reaction in given.reaction:
-            template = synthesised(context={"joiner:reaction": reaction})
+            template = synthesised(context={**ACTIVE, "joiner:reaction": reaction})
             used = metered(template, nodes, timedelta(minutes=given.minutes), _told)
             lines = bill(template, used)
             bills.append(Bill(nodes=nodes, reaction=reaction, usd=total(lines), lines=lines))
@@ -53,7 +53,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m sim.costs", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--nodes", type=int, nargs="+", default=list(SIZES), help="sizes of clusters, ten pods a node")
     parser.add_argument("--reaction", nargs="+", choices=REACTIONS, default=list(REACTIONS))
-    parser.add_argument("--minutes", type=int, default=40, help="of virtual time that are measured")
+    parser.add_argument("--minutes", type=int, default=60, help="of virtual time that are measured")
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
     return parser
 

@@ -76,7 +76,7 @@ def _state(usage: Usage, share: float) -> Iterator[Line]:
 def _seen(usage: Usage, share: float, template: Mapping[str, Any], wiring: Wiring) -> Iterator[Line]:
     kinds = Counter(resource["Type"] for resource in template["Resources"].values())
     invocations = sum(used.invocations for used in usage.functions.values())
-    gigabytes = (usage.log_bytes + invocations * prices.LINES_OF_LAMBDA) * share / 2**30
+    gigabytes = (usage.log_bytes + invocations * _lines_of_lambda(template)) * share / 2**30
     usd = gigabytes * (prices.LOGS_GB + prices.LOGS_GB_MONTH)
     yield Line(what="CloudWatch logs", how_much=f"{gigabytes:.2f} GB", usd=usd)
     yield Line(what="CloudWatch metrics", how_much=f"{usage.metrics}", usd=usage.metrics * prices.METRIC)
@@ -93,6 +93,13 @@ def _seen(usage: Usage, share: float, template: Mapping[str, Any], wiring: Wirin
     if kinds["AWS::Scheduler::Schedule"]:
         ticks = round(prices.SECONDS / 60 * len(wiring.schedules))
         yield Line(what="EventBridge Scheduler", how_much=f"at most {ticks:,} calls", usd=ticks * prices.SCHEDULER_CALL)
+
+
+def _lines_of_lambda(template: Mapping[str, Any]) -> int:
+    """Answer the most that Lambda logs of one invocation of any of the functions, in bytes."""
+    functions = (one["Properties"] for one in template["Resources"].values() if one["Type"] == "AWS::Lambda::Function")
+    levels = (one.get("LoggingConfig", {}).get("SystemLogLevel", "INFO") for one in functions)
+    return max(prices.LINES_OF_LAMBDA[level] for level in levels)
 
 
 def _watched(resource: Mapping[str, Any]) -> int:

@@ -36,8 +36,8 @@ KEY: Final = 1.00
 
 POLLS_PER_SECOND: Final = 5 / 20
 """Lambda asks a standard queue that is empty with five connections, each waits twenty seconds."""
-LINES_OF_LAMBDA: Final = 350
-"""Bytes that Lambda itself logs of one invocation: START, END, REPORT."""
+LINES_OF_LAMBDA: Final[Mapping[str, int]] = MappingProxyType({"INFO": 900, "DEBUG": 900, "WARN": 0})
+"""Bytes that Lambda itself logs of one invocation that goes well, by the system log level: start, end, report."""
 
 LATENCY: Final[Mapping[str, timedelta]] = MappingProxyType(
     {

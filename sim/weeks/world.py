@@ -12,7 +12,7 @@ from shared.snapshot.take import PLANNING
 from shared.wishes import options
 from sim.bound.program import lower_bound
 from sim.embedded import Embedded
-from sim.lambdas.template import synthesised
+from sim.lambdas.template import ACTIVE, synthesised
 from sim.measure import is_ours
 from sim.weeks.churn import Happening
 from sim.weeks.workloads import DEPLOYMENTS, NAMESPACE
@@ -37,7 +37,7 @@ class WeekWorld(Embedded):
 
     def __init__(self, seed: int, *, consolidates: bool = True) -> None:
         """Deploy it, for a region with few types."""
-        super().__init__(seed, template=synthesised(context={} if consolidates else OFF))
+        super().__init__(seed, template=synthesised(context=ACTIVE if consolidates else ACTIVE | OFF))
         kept = {name: info for name, info in sorted(self.cloud.types.items()) if TYPES.fullmatch(name)}
         self.cloud.types = kept
         self.cloud.offerings = tuple((name, zone) for name, zone in self.cloud.offerings if name in kept)
@@ -63,7 +63,7 @@ class WeekWorld(Embedded):
     def ideal(self, *, bounded: bool = True) -> Ideal:
         """Answer what the pods of now would cost elsewhere; *bounded*: with the bound. Changes nothing."""
         cluster = self._seen()
-        chosen = options(self._world("provision", self._environment()))
+        chosen = options(self._world("provision", self._environment()).settings)
         ours = frozenset(node["metadata"]["name"] for node in self.live.api.list("nodes") if is_ours(node))
         placement = plan(cluster, excluded=ours, options=chosen).placement
         empty = msgspec.structs.replace(cluster, nodes=(), node_claims=())

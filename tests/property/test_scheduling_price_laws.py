@@ -6,16 +6,17 @@ from hypothesis import strategies as st
 from shared.scheduling.placement import Options
 from shared.scheduling.simplex import Column, Fill, Master, Vessel
 from shared.scheduling.solve import solve
-from tests.property.test_scheduling_laws import Recipe, recipes
+from tests.property.test_scheduling_laws import Recipe, of_the_same_worlds, recipes, solved
 
 AMOUNTS = st.integers(1, 40).map(float)
 NEEDS = st.tuples(AMOUNTS, AMOUNTS, AMOUNTS)
 
 
+@of_the_same_worlds
 @given(recipes())
 def test_a_priced_plan_places_what_the_greedy_one_places_and_costs_no_more(recipe: Recipe) -> None:
     cluster = recipe.cluster()
-    greedy, priced = solve(cluster, options=Options(packing="Greedy")), solve(cluster)
+    greedy, priced = solve(cluster, options=Options(packing="Greedy")), solved(recipe)
     assert len(priced.unschedulable) <= len(greedy.unschedulable)
     assert priced.price_usd_per_hour <= greedy.price_usd_per_hour + 1e-9
     assert priced.greedy_usd_per_hour == greedy.greedy_usd_per_hour == greedy.price_usd_per_hour

@@ -3,6 +3,7 @@
 import pytest
 
 from shared.errors import Gone
+from shared.snapshot.catalogue import catalogue_keys
 from sim.faults import Call, Killed
 from tests.scenario.worlds import (
     CLAIMS,
@@ -211,7 +212,7 @@ def test_messages_about_instances_of_others_touch_nothing() -> None:
 def test_half_a_catalogue_is_named_and_made_anew() -> None:
     world = World(node_class(), pool(), deployment(0))
     world.until(lambda: world.bucket.keys("catalogue/"))
-    [key] = world.bucket.keys("catalogue/")
+    [key] = catalogue_keys(world.bucket)
     body = world.bucket.get(key)
     world.bucket.put(key, body[: len(body) // 2])
     world.scale(2)

@@ -17,6 +17,7 @@ from shared.model.action import LaunchInstances, MarkUnavailable
 from shared.model.ec2 import PlacementGroup
 from shared.report.journal import Entry
 from shared.settings import Settings
+from shared.snapshot.catalogue import NEWEST
 from shared.snapshot.rows import launch_groups
 from sim.faults import Call, Tap, When
 from tests.scenario.worlds import CLAIMS, CLASSES, World, deployment, node_class, pool
@@ -103,6 +104,7 @@ def ends_well(world: World, launched: int) -> None:
     assert len(world.launched) == launched
     world.scale(0, "late")
     world.until(lambda: not world.living() and not world.claims(), within=600)
+    world.forget()  # a container that lives on tidies up every ten minutes only
     world.seconds(130)
     assert world.cloud.templates.tagged("eks:eks-cluster-name", world.cluster_name) == ()
     assert len(world.launched) == launched
@@ -117,6 +119,8 @@ def test_a_call_that_fails(call: str, fault: str) -> None:
     with world.tapped(failing(CALLS[call], FAULTS[fault], hits)):
         if call in SHOPPING:
             world.bucket.put("market/us-east-1.json.gz", b"")  # what is on sale was written down: let that be broken
+        if call == "ListObjects":
+            world.bucket.put(NEWEST, b"")  # which is the newest was written down, too
         world.apply(late())
         world.scale(0)
         world.until(lambda: hits, within=700)

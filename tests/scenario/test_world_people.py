@@ -19,6 +19,29 @@ def at_work(*manifests: Json, replicas: int = 4, **how: Any) -> World:
     return world
 
 
+def test_a_node_class_that_nobody_uses_any_more_takes_its_launch_templates_with_it() -> None:
+    world = at_work()
+    world.live.api.delete(CLASSES, "default")
+    world.live.api.delete(POOLS, "default", propagation="Foreground")
+    world.until(lambda: not world.claims())
+    world.until(lambda: not world.live.api.list(CLASSES))
+    assert not world.cloud.templates.tagged("eks:eks-cluster-name", world.cloud.facts.name)
+    world.seconds(120)
+    assert not world.errors()
+
+
+def test_a_node_class_stays_until_ec2_says_that_its_launch_templates_are_gone() -> None:
+    world = at_work()
+    world.live.api.delete(CLASSES, "default")
+    world.live.api.delete(POOLS, "default", propagation="Foreground")
+    with world.down("ec2.launch_templates"):
+        world.until(lambda: not world.claims())
+        world.seconds(120)
+        assert len(world.live.api.list(CLASSES)) == 1
+    world.until(lambda: not world.live.api.list(CLASSES))
+    assert not world.cloud.templates.tagged("eks:eks-cluster-name", world.cloud.facts.name)
+
+
 @pytest.mark.parametrize("resource", ["nodes", CLAIMS])
 def test_what_somebody_deletes_is_drained_and_replaced(resource: str) -> None:
     world = at_work()

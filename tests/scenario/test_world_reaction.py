@@ -8,14 +8,14 @@ from datetime import timedelta
 from shared.errors import Unreachable
 from sim.embedded import Embedded
 from sim.faults import Call
-from sim.lambdas.template import synthesised
+from sim.lambdas.template import ACTIVE, synthesised
 from tests.scenario.worlds import CLAIMS, deployment, node_class, pool
 
 WARM_UP = timedelta(seconds=65)
 
 
 def deployed(reaction: str) -> Embedded:
-    world = Embedded(template=synthesised(context={"joiner:reaction": reaction}))
+    world = Embedded(template=synthesised(context={**ACTIVE, "joiner:reaction": reaction}))
     world.apply([node_class(), pool(), deployment(0)])
     world.run(WARM_UP)
     return world

@@ -30,9 +30,11 @@ Json = dict[str, Any]
 class World(Embedded):
     """An embedded world that is judged as it goes."""
 
-    def __init__(self, *manifests: Json, seed: int = 0, types: tuple[str, ...] = FEW) -> None:
+    def __init__(
+        self, *manifests: Json, seed: int = 0, types: tuple[str, ...] = FEW, template: Json | None = None
+    ) -> None:
         """Set it up with *manifests* and let the catalogue be made."""
-        super().__init__(seed)
+        super().__init__(seed, template=template)
         self.cloud.types = {name: self.cloud.types[name] for name in types}
         self.cloud.offerings = tuple((name, zone) for name, zone in self.cloud.offerings if name in types)
         self.broken: list[str] = []
@@ -63,6 +65,10 @@ class World(Embedded):
     def seconds(self, count: float) -> None:
         """Let so many seconds pass."""
         self.pass_time(timedelta(seconds=count))
+
+    def forget(self) -> None:
+        """Have Lambda begin anew with every container: what it remembered is no more than a cache."""
+        self._memories.clear()
 
     def until(self, holds: Callable[[], object], within: float = 300) -> float:
         """Let time pass until *holds*; answer after how many seconds.

@@ -38,8 +38,9 @@ class Post:
 class Outside:
     """Everything outside; `world` is one function's way to it."""
 
-    def __init__(self) -> None:
-        """Begin with a new account and a new cluster."""
+    def __init__(self, **settings: str) -> None:
+        """Begin with a new account and a new cluster, and with *settings* by name."""
+        self._settings = Settings(cluster_name="joiner", region="us-east-1", **settings)
         self.clock = Clock()
         self.cloud = Cloud(self.clock)
         self.api = ApiServer(self.clock)
@@ -56,7 +57,7 @@ class Outside:
                 tap(call)
 
         world = World(
-            settings=Settings(cluster_name="joiner", region="us-east-1", mode=mode),
+            settings=msgspec.structs.replace(self._settings, mode=mode),
             kube=InMemoryKube(self.api),
             ec2=CloudEc2(self.cloud),
             parameters=CloudParameters(self.cloud),

@@ -32,6 +32,12 @@ def rule(target: str, **properties: object) -> dict[str, Any]:
     return {"Type": "AWS::Events::Rule", "Properties": {"Targets": targets, **properties}}
 
 
+def ticks(target: str, expression: str) -> dict[str, Any]:
+    called = {"Arn": {"Fn::GetAtt": [target, "Arn"]}}
+    said = {"ScheduleExpression": expression, "FlexibleTimeWindow": {"Mode": "OFF"}, "Target": called}
+    return {"Type": "AWS::Scheduler::Schedule", "Properties": said}
+
+
 def reads(**properties: object) -> dict[str, Any]:
     source = {"EventSourceArn": {"Fn::GetAtt": ["Work", "Arn"]}, "FunctionName": {"Ref": "Worker"}}
     reports = {"FunctionResponseTypes": ["ReportBatchItemFailures"], "BatchSize": 3}

@@ -9,7 +9,7 @@ from botocore.stub import ANY, Stubber
 
 from shared.aws.clients import Clients
 from shared.aws.eks import BotoEks
-from shared.aws.pricing import BotoPrices, prices_of, pricing_region
+from shared.aws.pricing import BotoPrices, NoPrices, prices_of, pricing_region
 from shared.errors import Unreachable
 
 
@@ -122,3 +122,8 @@ def test_a_cluster_has_one_service_range(clients: Clients, network: dict[str, st
     with Stubber(clients.patient("eks")) as stub:
         stub.add_response("describe_cluster", {"cluster": facts})
         assert BotoEks(clients).cluster("a").service_cidr == cidr
+
+
+def test_where_no_network_leads_to_it_nobody_waits() -> None:
+    with pytest.raises(Unreachable, match="nowhere but to VPC endpoints"):
+        NoPrices().on_demand("us-east-1")

@@ -500,6 +500,7 @@ def test_the_environment_of_a_controller_becomes_knobs_and_its_replicas_are_warn
         "FEATURE_GATES": "Drift=true,NodeRepair=true",
         "AWS_FEATURE_GATES": "NodeClassCEL=true",
         "DISABLE_DRY_RUN": "true",
+        "LOG_LEVEL": "debug",
         "INTERRUPTION_QUEUE": "prod",
         "KUBERNETES_MIN_VERSION": "1.19.0-0",
         "CLUSTER_ENDPOINT": "",
@@ -513,6 +514,7 @@ def test_the_environment_of_a_controller_becomes_knobs_and_its_replicas_are_warn
         "joiner:feature-gates": "NodeRepair=true",
         "joiner:aws-feature-gates": "NodeClassCEL=true",
         "joiner:disable-dry-run": "true",
+        "joiner:log-level": "DEBUG",
     }
     assert [one.value for one in done.objects] == [deployment]
     assert [note.field for note in done.notes if note.level == "warning"] == ["spec.replicas"]
@@ -541,6 +543,21 @@ def test_how_an_older_karpenter_logged_is_told_to_have_no_equivalent() -> None:
     config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "config-logging"}}
     done = converted(config | {"data": {"zap-logger-config": "{}", "loglevel.webhook": "error"}})
     assert [note.level for note in done.notes] == ["warning", "warning"]
+
+
+@pytest.mark.parametrize(
+    ("data", "level"),
+    [
+        ({"loglevel.controller": "debug"}, "DEBUG"),
+        ({"loglevel.controller": "loud"}, None),
+        ({"zap-logger-config": '{"level": "warn", "encoding": "console"}'}, "WARNING"),
+        ({"loglevel.controller": "error", "zap-logger-config": '{"level": "debug"}'}, "ERROR"),
+    ],
+)
+def test_how_much_an_older_karpenter_logged_is_a_knob(data: dict[str, str], level: str | None) -> None:
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "config-logging"}, "data": data}
+    said = " ".join(note.message for note in converted(config).notes)
+    assert (f'"joiner:log-level": "{level}"' in said) is (level is not None)
 
 
 OLD = """# what we had

@@ -582,7 +582,7 @@ def test_a_machine_of_the_live_cluster_is_known_without_a_journal() -> None:
 
 
 def test_a_live_cluster_is_looked_at_where_one_is_named(monkeypatch: pytest.MonkeyPatch, capsys: Out) -> None:
-    monkeypatch.setattr("cli.explain._live", lambda *_: alive())
+    monkeypatch.setattr("cli.explain.live_of", lambda *_: alive())
     monkeypatch.delenv("JOINER_BUCKET_NAME", raising=False)
     assert main(["explain", "pod", "off", "--context"]) == 0
     told = capsys.readouterr().out
@@ -691,12 +691,14 @@ def test_a_pod_whose_name_is_in_several_namespaces_is_asked_for(tmp_path: Path, 
 def test_what_cannot_be_read_is_named_and_the_rest_is_told(tmp_path: Path, capsys: Out) -> None:
     journal = written(tmp_path, *MADE)
     for number in range(5):
-        (tmp_path / f"broken-{number}.json").write_text("{")
-    (tmp_path / "locked.json").symlink_to(tmp_path / "nowhere")
+        (tmp_path / "journal" / f"broken-{number}.json").write_text("{")
+    (tmp_path / "journal" / "locked.json").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "costs.json").write_text("{}")
     assert run("node", "n1", journal) == 1
     told = capsys.readouterr()
     assert told.out.startswith("node n1")
-    assert "joiner explain: broken-0.json: no entry of a journal" in told.err
+    assert "joiner explain: journal/broken-0.json: no entry of a journal" in told.err
+    assert "costs" not in told.err
     assert "and 3 more files" in told.err
 
 

@@ -6,74 +6,32 @@ import sys
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
 from cli.kubeconfig import ReadOnlyKube, reach
 from cli.main import main
 from shared.errors import InvariantViolated
-from sim.clock import Clock
-from sim.cluster.api import ApiServer
 from sim.cluster.kube import InMemoryKube
-from tests.contract.kube_front import Front, create, serve
+from tests.contract.kube_front import Front, create
 from tests.unit.cli_objects import CATALOGUE, POOL, deployment, pod
+from tests.unit.live_cases import TOKEN, Guarded, kubeconfig, memory, served
 
 pytestmark = pytest.mark.loopback
 Out = pytest.CaptureFixture[str]
-TOKEN = "anything"  # noqa: S105 - it opens nothing
 PODS = "/api/v1/namespaces/default/pods"
 UNSCHEDULABLE = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}
 
 
-class Guarded(Front):
-    """An API server that writes down what it is asked, and wants a token."""
-
-    asked: ClassVar[list[tuple[str, str, str]]] = []
-    token: ClassVar[str] = ""
-    forbidden: ClassVar[str] = "/nothing"
-
-    def parse_request(self) -> bool:
-        whole = super().parse_request()
-        if whole:
-            given = self.headers.get("Authorization", "")
-            self.asked.append((self.command, self.path, given))
-            code = 401 if self.token and given != f"Bearer {self.token}" else 403 if self.forbidden in self.path else 0
-            if code:
-                self.send_response(code)
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-                return False
-        return whole
-
-
 @pytest.fixture
 def kube() -> InMemoryKube:
-    return InMemoryKube(ApiServer(Clock()))
+    return memory()
 
 
 @pytest.fixture
 def endpoint(kube: InMemoryKube) -> Iterator[str]:
-    Guarded.kube = kube
-    Guarded.asked, Guarded.token, Guarded.forbidden = [], "", "/nothing"
-    yield from serve(Guarded)
-
-
-def kubeconfig(path: Path, endpoint: str, **user: Any) -> str:
-    """Write a kubeconfig with two contexts: `here`, and `away`, where nobody answers."""
-    config = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [
-            {"name": "here", "cluster": {"server": endpoint}},
-            {"name": "away", "cluster": {"server": "http://127.0.0.1:1"}},
-        ],
-        "users": [{"name": "me", "user": user}],
-        "contexts": [{"name": name, "context": {"cluster": name, "user": "me"}} for name in ("here", "away")],
-        "current-context": "here",
-    }
-    path.write_text(json.dumps(config))
-    return str(path)
+    yield from served(kube)
 
 
 @pytest.fixture
@@ -194,6 +152,14 @@ def test_drift_is_looked_for_in_a_live_cluster(config: str, capsys: Out) -> None
     assert main(["drift", "--kubeconfig", config, "--context", "here"]) == 0
     assert capsys.readouterr().out == "0 of 0 nodes have drifted\n"
     assert {method for method, _, _ in Guarded.asked} == {"GET"}
+
+
+def test_explain_says_what_people_have_paused(kube: InMemoryKube, config: str, capsys: Out) -> None:
+    noted = {"joiner.dev/disruption-paused": "Empty by anna because Black Friday"}
+    create(kube, "/apis/karpenter.sh/v1/nodepools", POOL)
+    kube.patch("/api/v1/namespaces/kube-system", json.dumps({"metadata": {"annotations": noted}}).encode())
+    assert main(["explain", "nodepool", "default", "--kubeconfig", config]) == 0
+    assert "people have paused Empty disruption, by anna: Black Friday" in capsys.readouterr().out
 
 
 def test_the_kubeconfig_of_the_environment_is_taken(

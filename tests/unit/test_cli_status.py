@@ -7,7 +7,10 @@ from typing import Any
 import pytest
 
 import cli.status
-from cli.main import main
+from cli.look import Looking
+from cli.main import main, parser_for
+from cli.status import _drawn
+from cli.watching import View
 from tests.unit.fleet_files import POOL, claim, kind, machine, pod
 
 Out = pytest.CaptureFixture[str]
@@ -167,3 +170,40 @@ def test_watching_goes_on_until_it_is_interrupted(tmp_path: Path, monkeypatch: p
     assert main(["status", "--context", "--watch"]) == 130
     assert looks == [cli.status.EVERY] * 2
     assert capsys.readouterr().out.count("1 node") == 2
+
+
+def test_what_people_have_paused_is_told_for_people_and_programs(tmp_path: Path, capsys: Out) -> None:
+    text = "Drifted,Empty until 2100-01-01T00:00:00Z by anna because Black Friday"
+    kube_system = {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": "kube-system", "annotations": {"joiner.dev/disruption-paused": text}},
+    }
+    held_pool = {**POOL, "metadata": {"name": "default", "annotations": {"joiner.dev/launches-paused": "true"}}}
+    arguments = written(tmp_path, ready(held_pool), kube_system, *machine("n1", 4), claim("c1", "n1", 4))
+    assert main(arguments) == 0
+    told = capsys.readouterr().out
+    assert "paused: all NodePools: Drifted and Empty disruption for " in told
+    assert "(until 2100-01-01T00:00:00Z), by anna: Black Friday" in told
+    assert "paused: NodePool default: launches\n" in told
+    assert main([*arguments, "-o", "json"]) == 0
+    first, second = json.loads(capsys.readouterr().out)["paused"]
+    assert first == {
+        "nodePool": None,
+        "what": ["Drifted", "Empty"],
+        "by": "anna",
+        "since": None,
+        "until": "2100-01-01T00:00:00Z",
+        "because": "Black Friday",
+    }
+    assert (second["nodePool"], second["what"], second["by"]) == ("default", ["Launches"], None)
+
+
+def test_a_page_of_a_terminal_fits_and_can_be_turned_over(fleet: list[str]) -> None:
+    chosen = parser_for("status").parse_args(fleet)
+    found = Looking(chosen)()
+    whole, _ = _drawn(found, View(columns=40, lines=50), chosen)
+    assert max(map(len, whole)) <= 40
+    lines, last = _drawn(found, View(columns=40, lines=5, first=99), chosen)
+    assert (len(lines), last) == (5, len(whole) - 5)
+    assert lines == whole[-5:]

@@ -19,8 +19,9 @@ from shared.disruption.scenes import scene_of
 from shared.model.action import PublishEvent
 from shared.model.cluster import Cluster
 from shared.model.commands import Pause, Pauses, Phase, Standing
-from shared.model.labels import DISRUPTION_PAUSED, DISRUPTION_RESUMED
+from shared.model.labels import DISRUPTION_PAUSED, DISRUPTION_RESUMED, LAUNCHES_PAUSED
 from shared.model.objects import Condition, pairs
+from shared.model.units import instant_text
 from tests.unit.command_cases import order, stands
 from tests.unit.lifecycle_cases import (
     NOW,
@@ -105,7 +106,8 @@ def test_a_setting_that_cannot_be_read_is_refused(setting: str, percent: str, na
 
 def test_what_people_pause_stops_what_was_begun_too() -> None:
     one = order("a", by=("new",))
-    assert "remove it" in paused(cluster(node_pools=(annotated(paused="Underutilized"),))).stops(one)
+    by_people = paused(cluster(node_pools=(annotated(paused="Underutilized"),)))
+    assert "`joiner resume --nodepool default` goes on" in by_people.stops(one)
     assert not paused(cluster(node_pools=(annotated(paused="Drifted"),))).stops(one)
     failures = paused(cluster(), lost(1), lost(2), lost(3))
     assert failures.why("default", "Underutilized")
@@ -253,3 +255,19 @@ def test_every_pool_that_is_paused_is_told() -> None:
         ("other", "Warning", "DisruptionPaused", "Drifted disruption is paused: so many"),
     ]
     assert words(found.items[1]) == "Drifted disruption is paused: so many"
+
+
+def test_a_pool_whose_launches_are_paused_is_told() -> None:
+    held = changed(POOL, meta=changed(POOL.meta, annotations=pairs({LAUNCHES_PAUSED: "true by anna"})))
+    [event] = describe_pauses(Pauses(), cluster(node_pools=(held, OTHER)))
+    assert isinstance(event, PublishEvent)
+    assert (event.name, event.reason) == ("default", "LaunchesPaused")
+    assert "launches are paused: by anna" in event.message
+
+
+@pytest.mark.parametrize(("minutes", "is_paused"), [(1, True), (0, False)])
+def test_a_setting_may_end_by_itself(minutes: int, is_paused: bool) -> None:  # noqa: FBT001
+    until = instant_text(NOW + timedelta(minutes=minutes))
+    found = paused(cluster(), wanted=switches(f"Empty until {until} because freeze", "0"))
+    assert bool(found.why("default", "Empty")) == is_paused
+    assert not is_paused or "until" in found.why("default", "Empty")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from shared.model import labels
 
-PAGE = (Path(__file__).parents[2] / "docs" / "adoption.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "guide" / "migrate-from-karpenter.md").read_text()
 PEOPLES = frozenset(
     (
         labels.BUDGET_TIME_ZONE,
@@ -13,6 +13,7 @@ PEOPLES = frozenset(
         labels.DISRUPTION_WINDOWS,
         labels.EXPIRY_JITTER,
         labels.IMAGE_SOAK,
+        labels.LAUNCHES_PAUSED,
         labels.MINIMUM_SAVINGS_PERCENT,
         labels.MINIMUM_SAVINGS_USD,
         labels.REBALANCE_POLICY,

@@ -14,6 +14,7 @@ from shared import world as production
 from shared.aws.dynamodb import DynamoTable
 from shared.aws.ec2 import BotoEc2
 from shared.aws.eks import BotoEks
+from shared.aws.pricing import BotoPrices, NoPrices
 from shared.aws.s3 import S3Bucket
 from shared.aws.sqs import SqsMailbox
 from shared.errors import Unreachable
@@ -172,6 +173,13 @@ def test_a_given_endpoint_goes_before_that_of_eks(asked: list[str], monkeypatch:
     settings = msgspec.structs.replace(SETTINGS, kube_endpoint="https://proxy")
     production.world_from_environment(settings.environment(), "request-1", clock)
     assert (endpoints, asked) == (["https://proxy"], ["demo"])
+
+
+@pytest.mark.parametrize(("said", "kind"), [("asked", BotoPrices), ("unreachable", NoPrices)])
+def test_the_pricing_service_is_asked_where_there_is_a_way_to_it(said: str, kind: type, asked: list[str]) -> None:
+    settings = msgspec.structs.replace(SETTINGS, price_service=said)
+    assert type(production.world_from_environment(settings.environment(), "request-1", clock).prices) is kind
+    assert asked == ["demo"]
 
 
 def test_a_container_makes_its_clients_once(asked: list[str]) -> None:

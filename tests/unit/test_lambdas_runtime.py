@@ -10,52 +10,52 @@ import pytest
 from shared.ports import World
 from sim.lambdas.invocation import Answer, Event, Invocation
 from sim.lambdas.runtime import imported
-from tests.unit.lambdas_stack import BASE, Behave, Stack, die, fail, function, reads, rule, succeed
+from tests.unit.lambdas_stack import BASE, Behave, Stack, die, fail, function, reads, rule, succeed, ticks
 
 
 def test_a_rate_rings_every_so_often_from_the_deployment_on() -> None:
-    stack = Stack({**BASE, "Tick": rule("Worker", ScheduleExpression="rate(1 minute)")}, succeed)
+    stack = Stack({**BASE, "Tick": ticks("Worker", "rate(1 minute)")}, succeed)
     stack.run(185)
     assert [at for at, _, _ in stack.seen] == [60, 120, 180]
     assert {invocation.trigger for invocation in stack.runtime.records} == {"schedule:Tick"}
 
 
 def test_a_cron_rings_at_its_minutes() -> None:
-    stack = Stack({**BASE, "Tick": rule("Worker", ScheduleExpression="cron(0/20 * * * ? *)")}, succeed)
+    stack = Stack({**BASE, "Tick": ticks("Worker", "cron(0/20 * * * ? *)")}, succeed)
     stack.run(3600)
     assert [at for at, _, _ in stack.seen] == [1200, 2400, 3600]
 
 
 def test_a_schedule_that_is_over_rings_no_more() -> None:
-    stack = Stack({**BASE, "Tick": rule("Worker", ScheduleExpression="cron(0 0 1 1 ? 2026)")}, succeed)
+    stack = Stack({**BASE, "Tick": ticks("Worker", "cron(0 0 1 1 ? 2026)")}, succeed)
     stack.run(10**8)
     assert stack.seen == []
 
 
 def test_a_tick_hands_over_the_input_of_the_template() -> None:
-    tick = rule("Worker", ScheduleExpression="rate(1 minute)")
-    tick["Properties"]["Targets"][0]["Input"] = '{"source":"schedule"}'
+    tick = ticks("Worker", "rate(1 minute)")
+    tick["Properties"]["Target"]["Input"] = '{"source":"schedule"}'
     stack = Stack({**BASE, "Tick": tick}, succeed)
     stack.run(60)
     assert [event for _, _, event in stack.seen] == [{"source": "schedule"}]
 
 
 def test_a_tick_without_an_input_is_a_scheduled_event() -> None:
-    stack = Stack({**BASE, "Tick": rule("Worker", ScheduleExpression="rate(1 minute)")}, succeed)
+    stack = Stack({**BASE, "Tick": ticks("Worker", "rate(1 minute)")}, succeed)
     stack.run(60)
     [(_, _, event)] = stack.seen
-    assert (event["source"], event["time"]) == ("aws.events", "2026-11-21T08:01:00Z")
+    assert (event["source"], event["time"]) == ("aws.scheduler", "2026-11-21T08:01:00Z")
 
 
 def test_a_schedule_may_fill_a_queue() -> None:
-    stack = Stack({**BASE, "Tick": rule("Work", ScheduleExpression="rate(1 minute)")}, succeed)
+    stack = Stack({**BASE, "Tick": ticks("Work", "rate(1 minute)")}, succeed)
     stack.run(60)
     [(at, [body])] = stack.bodies()
     assert (at, json.loads(body)["detail-type"]) == (60, "Scheduled Event")
 
 
 def test_a_stopped_stack_ticks_no_more_but_delivers_what_waits() -> None:
-    stack = Stack({**BASE, "Tick": rule("Worker", ScheduleExpression="rate(1 minute)")}, succeed)
+    stack = Stack({**BASE, "Tick": ticks("Worker", "rate(1 minute)")}, succeed)
     stack.runtime.send("worker", "late", timedelta(seconds=100))
     stack.run(60)
     stack.runtime.stop()
@@ -72,7 +72,7 @@ def test_a_failed_tick_is_repeated_as_often_as_the_template_says(
 ) -> None:
     once = {"FunctionName": {"Ref": "Worker"}, "Qualifier": "$LATEST", "MaximumRetryAttempts": retries}
     invoke = {} if retries is None else {"Once": {"Type": "AWS::Lambda::EventInvokeConfig", "Properties": once}}
-    stack = Stack({**BASE, **invoke, "Tick": rule("Worker", ScheduleExpression="cron(1 8 * * ? *)")}, misbehave)
+    stack = Stack({**BASE, **invoke, "Tick": ticks("Worker", "cron(1 8 * * ? *)")}, misbehave)
     stack.run(3600)
     assert [at for at, _, _ in stack.seen] == attempts
 

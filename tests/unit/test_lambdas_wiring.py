@@ -36,7 +36,20 @@ TEMPLATE: dict[str, Any] = {
         },
         "Once": {
             "Type": "AWS::Lambda::EventInvokeConfig",
-            "Properties": {"FunctionName": {"Ref": "Ticker"}, "Qualifier": "$LATEST", "MaximumRetryAttempts": 0},
+            "Properties": {
+                "FunctionName": {"Ref": "Ticker"},
+                "Qualifier": {"Fn::Select": [7, {"Fn::Split": [":", {"Ref": "Live"}]}]},
+                "MaximumRetryAttempts": 0,
+            },
+        },
+        "Version": {"Type": "AWS::Lambda::Version", "Properties": {"FunctionName": {"Ref": "Ticker"}}},
+        "Live": {
+            "Type": "AWS::Lambda::Alias",
+            "Properties": {
+                "FunctionName": {"Ref": "Ticker"},
+                "FunctionVersion": {"Fn::GetAtt": ["Version", "Version"]},
+                "Name": "live",
+            },
         },
         "Plain": {"Type": "AWS::Lambda::Function", "Properties": {"Handler": "functions.plain.handler.handler"}},
         "Work": {
@@ -62,14 +75,15 @@ TEMPLATE: dict[str, Any] = {
             },
         },
         "Minute": {
-            "Type": "AWS::Events::Rule",
+            "Type": "AWS::Scheduler::Schedule",
             "Properties": {
+                "FlexibleTimeWindow": {"Mode": "OFF"},
                 "ScheduleExpression": "rate(1 minute)",
-                "Targets": [{"Arn": {"Fn::GetAtt": "Ticker.Arn"}, "Id": "a", "Input": "{}"}],
+                "Target": {"Arn": {"Ref": "Live"}, "Input": "{}", "RoleArn": "arn:x"},
             },
         },
         "Never": {
-            "Type": "AWS::Events::Rule",
+            "Type": "AWS::Scheduler::Schedule",
             "Properties": {"ScheduleExpression": "rate(1 day)", "State": "DISABLED"},
         },
         "Heard": {
@@ -100,6 +114,9 @@ TEMPLATE: dict[str, Any] = {
         ({"Fn::GetAtt": "Work.Arn"}, "arn:aws:sqs:eu-west-1:111122223333:ticker"),
         ({"Fn::GetAtt": ["Work", "QueueName"]}, "ticker"),
         ({"Fn::GetAtt": ["Work", "QueueUrl"]}, "https://sqs.eu-west-1.amazonaws.com/111122223333/ticker"),
+        ({"Ref": "Live"}, "arn:aws:lambda:eu-west-1:111122223333:function:ticker:live"),
+        ({"Fn::GetAtt": ["Version", "Version"]}, "version"),
+        ({"Fn::Select": ["1", {"Fn::Split": ["-", "a-b"]}]}, "b"),
         ({"Fn::GetAtt": ["Rows", "Arn"]}, "arn:aws:dynamodb:eu-west-1:111122223333:table/rows"),
         ({"Fn::Join": ["-", ["a", {"Ref": "Stage"}, 3]]}, "a-blue-3"),
         (
@@ -148,7 +165,7 @@ def test_a_template_becomes_plain_values() -> None:
     assert (mapping.queue, mapping.function) == ("ticker", "ticker")
     assert (mapping.batch_size, mapping.partial_failures, mapping.maximum_concurrency) == (4, True, 2)
     assert mapping.window == timedelta(seconds=3)
-    assert [(target.kind, target.name, target.input) for target in schedule.targets] == [("function", "ticker", "{}")]
+    assert (schedule.target.kind, schedule.target.name, schedule.target.input) == ("function", "ticker", "{}")
     assert [(target.kind, target.name, target.input) for target in rule.targets] == [("queue", "ticker", "")]
     assert plain.name == "plain"
 
@@ -189,7 +206,9 @@ def _add(**resource: object) -> dict[str, Any]:
         (_with("Once", DestinationConfig={}), "Once has DestinationConfig"),
         (_with("Reads", FilterCriteria={}), "Reads has FilterCriteria"),
         (_with("Reads", EventSourceArn="arn:aws:sqs:us-east-1:111122223333:other"), "Reads connects"),
-        (_with("Minute", Targets=[{"Arn": "arn:x", "Id": "a"}]), "Minute delivers to arn:x"),
+        (_with("Minute", Target={"Arn": "arn:x"}), "Minute delivers to arn:x"),
+        (_with("Minute", FlexibleTimeWindow={"Mode": "FLEXIBLE"}), "Minute rings in UTC, {'Mode': 'FLEXIBLE'}"),
+        (_with("Minute", ScheduleExpressionTimezone="Europe/Berlin"), "Minute rings in Europe/Berlin"),
         (_with("Heard", Targets=[{"Arn": QUEUE_ARN, "Id": "a", "InputPath": "$"}]), "Heard has InputPath"),
         (_with("Heard", EventPattern={"source": [{"wildcard": "*"}]}), "wildcard"),
         (_with("Plain", Handler="lambda.main"), "lambda.main"),

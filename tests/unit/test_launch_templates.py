@@ -70,6 +70,12 @@ def test_a_template_is_collected(one: LaunchTemplate, groups: tuple[LaunchGroup,
     assert [action.name for action in unused([one], groups, "c", NOW)] == ([one.name] if gone else [])
 
 
+def test_templates_of_a_class_that_leaves_go_at_once_and_others_stay() -> None:
+    leaves, stays = (template(f"joiner/c/{name}", (*OURS, (labels.NODECLASS, name)), age=1) for name in ("a", "b"))
+    gone = unused([leaves, stays], (), "c", NOW, leaving={"a"})
+    assert [one.name for one in gone] == [leaves.name]
+
+
 def test_the_same_content_is_the_same_template() -> None:
     names = {
         one.name

@@ -52,12 +52,13 @@ def test_a_key_is_function_day_and_instant() -> None:
 @pytest.mark.parametrize(
     "fields",
     [
-        {"done": (Done(action=WAKE, result="done"),)},
+        {"done": (Done(action=EVICT, result="done"),)},
+        {"done": (Done(action=WAKE, result="failed", message="Gone: no such queue"),)},
         {"notes": (Note(kind="Node", name="n", verdict="kept", why="busy"),)},
         {"problems": (PROBLEM,)},
         {"error": "Throttled: ec2"},
     ],
-    ids=["an action", "a verdict", "a problem", "an error"],
+    ids=["an action", "a call that failed", "a verdict", "a problem", "an error"],
 )
 def test_a_cycle_in_which_something_happened_is_kept(fields: dict[str, object]) -> None:
     outside, _ = recorded(**fields)
@@ -75,17 +76,32 @@ def test_a_cycle_that_saw_nothing_to_do_leaves_a_line_only() -> None:
         "trigger": "schedule",
         "at": "2026-11-21T08:00:00Z",
         "counts": {"PendingPods": 2.0},
+        "seconds": 0.0,
     }
+
+
+def test_that_somebody_is_woken_is_told_in_the_log_and_is_not_worth_an_object() -> None:
+    outside, line = recorded(done=(Done(action=WAKE, result="done"),))
+    assert outside.bucket.keys("") == ()
+    assert line["done"] == {"FollowUp": 1}
+
+
+def test_the_line_says_how_old_the_snapshot_was_when_its_cycle_ended() -> None:
+    outside = Outside()
+    outside.clock.advance(timedelta(seconds=1.25))
+    record(PLAIN, outside.world())
+    assert json.loads(outside.lines[0])["seconds"] == 1.25
 
 
 def test_the_line_names_what_was_done_what_failed_and_what_is_wrong() -> None:
     done = (
         Done(action=WAKE, result="done"),
+        Done(action=WAKE, result="done"),
         Done(action=EVICT, result="failed", message="Throttled: later"),
         Done(action=EVICT, result="skipped", message="Gone: cart"),
     )
     _, line = recorded(done=done, problems=(PROBLEM,))
-    assert line["done"] == ["FollowUp"]
+    assert line["done"] == {"FollowUp": 2}
     assert line["failed"] == ["EvictPod: Throttled: later"]
     assert line["problems"] == ["NodePool orphan: its node class does not exist"]
     assert line["level"] == "WARNING"
@@ -107,10 +123,10 @@ def test_a_bucket_that_does_not_answer_is_told_and_stops_nothing(error: str, lev
         if call.port == "bucket":
             raise Unreachable("s3")
 
-    entry = msgspec.structs.replace(PLAIN, error=error, done=(Done(action=WAKE, result="done"),))
+    entry = msgspec.structs.replace(PLAIN, error=error, done=(Done(action=EVICT, result="done"),))
     record(entry, outside.world(tap=down))
     [line] = map(json.loads, outside.lines)
-    assert (line["level"], line["error"], line["done"]) == (level, told, ["FollowUp"])
+    assert (line["level"], line["error"], line["done"]) == (level, told, {"EvictPod": 1})
     assert outside.bucket.keys("") == ()
 
 

@@ -6,15 +6,24 @@ from typing import Any
 
 import pytest
 
-from shared.report.metrics import emit
+from shared.report.metrics import ALARMED, EVERY, emit
 from tests.unit.actions_world import Outside
 
 
-def line(**counts: float) -> dict[str, Any]:
-    outside = Outside()
-    emit(counts, outside.world())
-    [only] = outside.lines
-    return dict(json.loads(only))
+def line(*, wanted: str = "all", **counts: float) -> dict[str, Any]:
+    [only] = lines(counts, wanted=wanted)
+    return only
+
+
+def lines(counts: dict[str, float], by_zone: tuple[tuple[str, int], ...] = (), *, wanted: str) -> list[dict[str, Any]]:
+    outside = Outside(metrics=wanted)
+    emit(counts, outside.world(), by_zone)
+    return [dict(json.loads(one)) for one in outside.lines]
+
+
+def names(emf: dict[str, Any]) -> list[str]:
+    [metrics] = emf["_aws"]["CloudWatchMetrics"]
+    return [one["Name"] for one in metrics["Metrics"]]
 
 
 def test_the_line_is_what_cloudwatch_reads_and_has_no_more_than_is_published() -> None:
@@ -41,22 +50,20 @@ def test_the_line_is_what_cloudwatch_reads_and_has_no_more_than_is_published() -
     [("OpenCommands", "Count"), ("PriceAgeSeconds", "Seconds"), ("SavedUsdPerHour", "None")],
 )
 def test_a_name_says_its_unit(name: str, unit: str) -> None:
-    [metrics] = line(**{name: 1.0})["_aws"]["CloudWatchMetrics"]
+    [only] = lines({name: 1.0}, wanted="all")
+    [metrics] = only["_aws"]["CloudWatchMetrics"]
     assert metrics["Metrics"] == [{"Name": name, "Unit": unit}]
 
 
-def test_pods_that_can_be_in_one_zone_only_have_a_line_by_zone() -> None:
-    outside = Outside()
-    emit({}, outside.world(), (("a", 2), ("flexible", 3)))
-    lines = [json.loads(one) for one in outside.lines]
-    assert [(one["zone"], one["PendingPodsByEffectiveZone"]) for one in lines] == [
-        ("a", [2.0]),
-        ("flexible", [3.0]),
-    ]
+def test_pods_that_can_be_in_one_zone_only_have_a_line_by_zone_where_all_is_wanted() -> None:
+    zones = (("a", 2), ("flexible", 3))
+    said = [(one["zone"], one["PendingPodsByEffectiveZone"]) for one in lines({}, zones, wanted="all")]
+    assert said == [("a", [2.0]), ("flexible", [3.0])]
+    assert lines({}, zones, wanted="alarms") == []
 
 
 def test_where_there_is_nothing_to_count_nothing_is_said() -> None:
-    outside = Outside()
+    outside = Outside(metrics="all")
     emit({}, outside.world())
     emit({"Actions": 1.0}, outside.world())
     assert outside.lines == []
@@ -71,7 +78,7 @@ def test_only_the_worlds_clock_is_looked_at(days: int) -> None:
 
 
 def test_two_lines_do_not_share_a_count() -> None:
-    outside = Outside()
+    outside = Outside(metrics="all")
     emit({"Faults": 1.0}, outside.world())
     emit({"PendingPods": 2.0}, outside.world())
     first, second = map(json.loads, outside.lines)
@@ -80,9 +87,24 @@ def test_two_lines_do_not_share_a_count() -> None:
 
 
 def test_what_rarely_happens_is_said_only_when_it_does() -> None:
-    assert line(PendingPods=0.0, Faults=0.0)["_aws"]["CloudWatchMetrics"][0]["Metrics"] == [
-        {"Name": "PendingPods", "Unit": "Count"}
-    ]
-    outside = Outside()
-    emit({"LaunchFailures": 0.0}, outside.world())
-    assert outside.lines == []
+    assert names(line(PendingPods=0.0, Faults=0.0)) == ["PendingPods"]
+    assert lines({"LaunchFailures": 0.0}, wanted="all") == []
+
+
+def test_unless_all_is_wanted_only_what_an_alarm_needs_is_paid_for_and_only_when_there_is_something() -> None:
+    every = dict.fromkeys(EVERY, 1.0) | {"LeaksEnded": 0.0}
+    assert set(names(line(wanted="alarms", **every))) == ALARMED - {"LeaksEnded", "PriceAgeSeconds"}
+    assert lines({"PendingPods": 5.0}, wanted="alarms") == []
+
+
+@pytest.mark.parametrize(("hours", "said"), [(12, []), (13, []), (14, ["PriceAgeSeconds"])])
+def test_how_old_prices_are_is_published_once_they_should_have_been_asked_for_again(
+    hours: int, said: list[str]
+) -> None:
+    found = lines({"PriceAgeSeconds": 3600.0 * hours}, wanted="alarms")
+    assert [name for one in found for name in names(one)] == said
+
+
+def test_we_have_no_more_than_twenty_five_metrics() -> None:
+    assert ALARMED < EVERY
+    assert len(EVERY) <= 25

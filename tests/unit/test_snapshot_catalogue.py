@@ -1,6 +1,6 @@
 """The catalogue as it is kept."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -10,7 +10,17 @@ from shared.model.catalogue import Catalogue, InstanceType, Offering
 from shared.model.labels import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, ZONE, ZONE_ID
 from shared.model.requirements import Requirement, Requirements, requirements
 from shared.model.resources import resources
-from shared.snapshot.catalogue import catalogue_keys, decode_catalogue, encode_catalogue, key_of, packed, unpacked
+from shared.snapshot.catalogue import (
+    NEWEST,
+    catalogue_keys,
+    decode_catalogue,
+    encode_catalogue,
+    keep,
+    key_of,
+    newest_keys,
+    packed,
+    unpacked,
+)
 from sim.memory import MemoryBucket
 
 AT = datetime(2026, 11, 21, 8, 0, 5, tzinfo=UTC)
@@ -152,6 +162,35 @@ def test_a_catalogue_is_kept_under_the_time_of_its_prices() -> None:
     for key in (key_of(catalogue), "catalogue/20261121T080004Z.json", "catalogue/later.json", "journal/z"):
         bucket.put(key, b"")
     assert catalogue_keys(bucket) == ("catalogue/20261121T080004Z.json", key_of(catalogue))
+
+
+class Counted(MemoryBucket):
+    """A bucket that knows how often it was listed."""
+
+    listed = 0
+
+    def keys(self, prefix: str) -> tuple[str, ...]:
+        self.listed += 1
+        return super().keys(prefix)
+
+
+def test_the_newest_catalogue_is_found_without_a_list_and_the_others_by_one() -> None:
+    bucket = Counted()
+    older, newer = (Catalogue(region="r", instance_types=(), priced_at=AT + timedelta(hours=n)) for n in (0, 1))
+    keep(older, bucket)
+    keep(newer, bucket)
+    every = newest_keys(bucket)
+    assert (next(every), bucket.listed) == (key_of(newer), 0)
+    assert (list(every), bucket.listed) == ([key_of(older)], 1)
+
+
+@pytest.mark.parametrize("written", [None, b"", b"catalogue/newest", b"\xff", b"journal/z"])
+def test_where_it_is_not_written_down_which_is_newest_the_list_says(written: bytes | None) -> None:
+    bucket = Counted()
+    bucket.put(key_of(Catalogue(region="r", instance_types=(), priced_at=AT)), b"")
+    if written is not None:
+        bucket.put(NEWEST, written)
+    assert list(newest_keys(bucket)) == ["catalogue/20261121T080005Z.json.gz"]
 
 
 def test_a_catalogue_without_a_time_is_not_kept() -> None:

@@ -1,0 +1,124 @@
+"""Whatever was decided is decided again from what was kept of it, byte for byte: in plays, under faults, over days."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from cli.replay_differences import compared
+from cli.replayed import cluster_of, decided_again, decided_then
+from shared.model.action import FollowUp
+from shared.report.code import code_digest
+from shared.report.journal import PREFIX, Entry, read_entry
+from shared.report.snapshots import PREFIX as SNAPSHOTS
+from shared.report.snapshots import read_snapshot
+from shared.settings import Settings
+from shared.snapshot.catalogue import decode_catalogue
+from sim import deployed
+from sim.chaos.draw import brief_of, script_of
+from sim.chaos.run import play
+from sim.memory import MemoryBucket
+from sim.play import Stage
+from sim.scenario import read_scenario
+from tests.scenario.worlds import World, deployment, node_class, pool
+
+SCENARIOS = sorted((Path(__file__).parents[2] / "examples" / "scenarios").glob("*.yaml"))
+
+
+class Judge:
+    """Decides every entry again as soon as it is written."""
+
+    def __init__(self) -> None:
+        """Know of none yet."""
+        self.again: Counter[str] = Counter()
+        self.cut: Counter[str] = Counter()
+        self.broken: list[str] = []
+        self.entries: list[Entry] = []
+
+    def see(self, bucket: MemoryBucket, key: str) -> None:
+        """Judge the entry under *key*, if something was kept of what it was decided from."""
+        entry = read_entry(bucket.get(key))
+        self.entries.append(entry)
+        if not entry.snapshot:
+            return
+        assert entry.code == code_digest()
+        snapshot = read_snapshot(bucket.get(entry.snapshot))
+        catalogue = decode_catalogue(bucket.get(snapshot.catalogue)) if snapshot.catalogue else None
+        again = decided_again(entry, snapshot, cluster_of(snapshot, catalogue))
+        found = compared(decided_then(entry, snapshot), again)
+        if snapshot.made.cut:
+            self.cut[entry.function] += 1
+            return
+        self.again[entry.function] += 1
+        if not found.is_same:
+            self.broken.append(f"{key}: {(*found.actions, *found.notes)[:2]} {found.is_reordered}")
+
+
+@pytest.fixture
+def judge(monkeypatch: pytest.MonkeyPatch) -> Iterator[Judge]:
+    one = Judge()
+    put: Callable[[deployed.Journalled, str, bytes], None] = deployed.Journalled.put
+
+    def put_and_judge(self: deployed.Journalled, key: str, body: bytes) -> None:
+        put(self, key, body)
+        if key.startswith(PREFIX):
+            one.see(self, key)
+
+    monkeypatch.setattr(deployed.Journalled, "put", put_and_judge)
+    yield one
+    assert one.broken == []
+
+
+@pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
+def test_every_decision_of_a_play_is_made_again(path: Path, judge: Judge) -> None:
+    scenario = read_scenario(path)
+    Stage(scenario, scenario.seed, lambda _: None).play()
+    assert judge.again["provision"] > 1
+    assert not judge.cut
+
+
+@pytest.mark.parametrize("seed", [21, 22, 23])
+def test_every_decision_among_lost_and_overtaken_launches_is_made_again(seed: int, judge: Judge) -> None:
+    play(brief_of(seed))
+    assert judge.again["provision"] > 1
+
+
+@pytest.mark.parametrize("seed", [4, 5])
+def test_every_decision_of_half_an_hour_under_faults_is_made_again(seed: int, judge: Judge) -> None:
+    play(script_of(seed))
+    assert judge.again["provision"] > 1
+    assert judge.again["disrupt"] > 1
+
+
+def test_whatever_a_lifecycle_or_catalog_did_is_not_called_a_decision(judge: Judge) -> None:
+    world = World(node_class(), pool(), deployment(3))
+    world.settled(3)
+    others = [one for one in judge.entries if one.function in ("catalog", "lifecycle", "watch")]
+    assert others
+    assert not any(one.snapshot for one in others)
+
+
+def test_what_is_not_wanted_is_not_kept(monkeypatch: pytest.MonkeyPatch, judge: Judge) -> None:
+    read = Settings.from_environment
+
+    def off(environ: Mapping[str, str]) -> Settings:
+        return replace(read(environ), snapshots="off")
+
+    monkeypatch.setattr(Settings, "from_environment", off)
+    world = World(node_class(), pool(), deployment(3))
+    world.settled(3)
+    assert judge.entries
+    assert world.bucket.keys(SNAPSHOTS) == ()
+    assert not any(one.snapshot for one in judge.entries)
+
+
+def test_pods_that_keep_the_room_they_have_leave_no_snapshot(judge: Judge) -> None:
+    world = World(node_class(), pool(), deployment(3))
+    world.settled(3)
+    idle = [one for one in judge.entries if all(isinstance(done.action, FollowUp) for done in one.done)]
+    told = [one for one in idle if one.function == "provision" and one.notes]
+    assert told
+    assert not any(one.snapshot for one in told)
+    assert len(world.bucket.keys(SNAPSHOTS)) == sum(bool(one.snapshot) for one in judge.entries)
