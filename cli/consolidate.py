@@ -34,6 +34,7 @@ from cli.tables import Look
 from cli.telling import tell
 from cli.text import palette_of, width_of
 from shared.disruption.terms import Terms, terms_from
+from shared.model.cluster import Cluster
 from shared.scheduling.placement import Options
 from shared.settings import Gates, gates_from
 
@@ -65,6 +66,12 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--wide", action="store_true", help="cut nothing, however narrow the terminal")
     parser.add_argument("--all", action="store_true", dest="is_whole", help="print long lists whole, with every name")
     _add_bounds(parser)
+    add_settings(parser)
+    parser.set_defaults(run=run, usage=parser.error)
+
+
+def add_settings(parser: argparse.ArgumentParser) -> None:
+    """Add what the functions are told by their deployment, and the time."""
     parser.add_argument("--preference-policy", choices=get_args(PreferencePolicy), help="as for `joiner plan`")
     parser.add_argument("--min-values-policy", choices=get_args(MinValuesPolicy), help="as for `joiner plan`")
     add_money(parser)
@@ -85,7 +92,6 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         metavar="TIME",
         help="the time of the snapshot, like 2026-11-21T08:00:00Z: budgets read it",
     )
-    parser.set_defaults(run=run, usage=parser.error)
 
 
 def _add_bounds(parser: argparse.ArgumentParser) -> None:
@@ -99,7 +105,7 @@ def _add_bounds(parser: argparse.ArgumentParser) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Read, decide, print; answer 1 if something could not be read."""
-    options, terms = _options(chosen)
+    options, terms = options_and_terms(chosen)
     is_live = chosen.context is not None or chosen.kubeconfig is not None
     if not chosen.filename and not is_live:
         chosen.usage("what is to be consolidated? name files with -f, or a live cluster with --context")
@@ -132,12 +138,8 @@ def _reported(chosen: argparse.Namespace, source: str, options: Options, terms: 
     Raises:
         InputError: there is no catalogue, or a live cluster cannot be read.
     """
-    began, now = perf_counter(), chosen.now or datetime.now(UTC)
-    looked = look_at(chosen, now)
-    catalogue, problems = catalogue_at(source, looked.cluster, looked.hints, now)
-    cluster = with_features(
-        replace(looked.cluster, catalogue=catalogue, problems=tuple(sorted({*looked.cluster.problems, *problems})))
-    )
+    began = perf_counter()
+    looked, cluster = read(chosen, source)
     decoded = perf_counter()
     bounds = Bounds(
         reasons=chosen.reason or REASONS,
@@ -157,7 +159,21 @@ def _reported(chosen: argparse.Namespace, source: str, options: Options, terms: 
     return looked, report
 
 
-def _options(chosen: argparse.Namespace) -> tuple[Options, Terms]:
+def read(chosen: argparse.Namespace, source: str) -> tuple[Looked, Cluster]:
+    """Read what there is, and what *source* sells.
+
+    Raises:
+        InputError: there is no catalogue, or a live cluster cannot be read.
+    """
+    now = chosen.now or datetime.now(UTC)
+    looked = look_at(chosen, now)
+    catalogue, problems = catalogue_at(source, looked.cluster, looked.hints, now)
+    every = tuple(sorted({*looked.cluster.problems, *problems}))
+    return looked, with_features(replace(looked.cluster, catalogue=catalogue, problems=every))
+
+
+def options_and_terms(chosen: argparse.Namespace) -> tuple[Options, Terms]:
+    """Answer how pods are placed and what disruption is held to, as flags and environment say."""
     try:
         gates = gates_from(chosen.feature_gates or os.environ.get("FEATURE_GATES", ""))
         return options_from(chosen, os.environ), _terms(gates)

@@ -45,9 +45,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 def document(report: Report) -> dict[str, Any]:
     """Answer the steps as they are written down: stable keys and order; USD per hour."""
     found = report.found
-    taints = {pool.name: [taint_object(one) for one in pool.taints] for pool in report.cluster.node_pools}
     return {
-        "steps": [_step(one.draft, taints) for one in found.steps],
+        "steps": step_documents(found.steps, report.cluster),
         "before": _fleet(found.before),
         "after": _fleet(found.after),
         "ideal": {"price": round(found.ideal_usd_per_hour, 9)},
@@ -59,6 +58,12 @@ def document(report: Report) -> dict[str, Any]:
         "notes": list(report.notes),
         "seconds": {"decode": round(report.decode_seconds, 3), "decide": round(report.decide_seconds, 3)},
     }
+
+
+def step_documents(steps: Iterable[Taken], cluster: Cluster) -> list[dict[str, Any]]:
+    """Answer *steps* in *cluster* as they are written down."""
+    taints = {pool.name: [taint_object(one) for one in pool.taints] for pool in cluster.node_pools}
+    return [_step(one.draft, taints) for one in steps]
 
 
 def _fleet(fleet: Fleet) -> dict[str, Any]:
@@ -107,7 +112,7 @@ def page(report: Report, palette: Palette, look: Look) -> str:
     lines = [*_summary(report, palette, look), ""]
     for part in (
         _fleets(report.found, palette, look),
-        _steps(report.found, palette, look),
+        step_lines(report.found.steps, palette, look),
         _staying("BLOCKED", report.found.blocked, report.found.after, palette, look),
         _staying("KEPT", report.found.kept, report.found.after, palette, look),
         _staying("UNDERWAY", report.found.underway, report.found.after, palette, look),
@@ -176,14 +181,15 @@ def _sum(kinds: Iterable[Kind], by_kind: Mapping[Kind, tuple[int, float]]) -> tu
     return sum(number for number, _ in there), sum(price for _, price in there)
 
 
-def _steps(found: Consolidated, palette: Palette, look: Look) -> Iterator[str]:
-    if not found.steps:
+def step_lines(steps: Sequence[Taken], palette: Palette, look: Look) -> Iterator[str]:
+    """Iterate over what a person reads of *steps*; nothing if there are none."""
+    if not steps:
         return
     yield palette.paint("bold", "STEPS")
-    shown = found.steps[: look.most]
+    shown = steps[: look.most]
     for number, one in enumerate(shown, start=1):
         yield from _told(number, one, look)
-    rest = found.steps[len(shown) :]
+    rest = steps[len(shown) :]
     if rest:
         saved = sum(one.draft.savings_usd_per_hour for one in rest)
         more = f"  … and {count(len(rest), 'more step')} that save ${saved:.4f} per hour (--all shows them)"

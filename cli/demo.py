@@ -29,11 +29,15 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
         f"what a scenario may expect:\n{measures}\n\nexamples:\n  joiner demo\n"
         "  joiner demo --scenario examples/scenarios/no-capacity.yaml --page none\n  joiner demo -o json > run.json\n"
-        "  joiner demo --journal journal && joiner explain nodepool default --journal journal"
+        "  joiner demo --journal journal && joiner explain nodepool default --journal journal\n\n"
+        "exit codes: 0 all that was expected came true, 1 something did not, or the scenario cannot be read,\n"
+        "2 wrong usage, 130 interrupted\n"
     )
     parser.add_argument("--scenario", type=Path, default=CLASSIC, metavar="FILE", help="another play (YAML)")
     parser.add_argument("--page", default="demo.html", metavar="FILE", help="where the page goes; `none` for no page")
-    parser.add_argument("--journal", metavar="DIR", help="keep its journal there, for `joiner explain`")
+    parser.add_argument(
+        "--journal", metavar="DIR", help="keep its bucket there, for `joiner explain`, `replay` and `report`"
+    )
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="what is printed")
     parser.add_argument("--seed", type=int, help="another seed than the scenario's")
     parser.set_defaults(run=run)
@@ -71,14 +75,14 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 def _leave(chosen: argparse.Namespace, stage: Stage, played: Played, *, is_told: bool) -> None:
-    """Write the page, and the journal as `aws s3 cp --recursive` would.
+    """Write the page, and the bucket with its journal as `aws s3 cp --recursive` would.
 
     Raises:
         OSError: one of them cannot be written.
     """
     told: list[str] = []
     if chosen.journal is not None:
-        for key in stage.world.bucket.keys(PREFIX):
+        for key in stage.world.bucket.keys(""):
             path = Path(chosen.journal, key)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(stage.world.bucket.get(key))

@@ -44,6 +44,14 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=run, usage=parser.error)
     parser.add_argument("kind", choices=tuple(KINDS), help="what it is")
     parser.add_argument("name", metavar="NAME", help="which one")
+    add_journal_to(parser)
+    add_live_to(parser)
+    parser.add_argument("-o", "--output", choices=get_args(Output), default="table", help="what is printed")
+    parser.add_argument("--all", action="store_true", dest="is_whole", help="print the story from its beginning")
+
+
+def add_journal_to(parser: argparse.ArgumentParser) -> None:
+    """Add where the journal is, and how much of it counts."""
     parser.add_argument(
         "--journal",
         metavar="DIR|s3://BUCKET[/PREFIX]",
@@ -52,14 +60,16 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--since", type=_duration, metavar="DURATION", help="only what is younger, like 2h, 30m or 72h")
     parser.add_argument("--now", type=_instant, metavar="TIME", help="count back from there, like 2026-11-21T08:00:00Z")
+
+
+def add_live_to(parser: argparse.ArgumentParser) -> None:
+    """Add which live cluster is looked at."""
     parser.add_argument(
         "--context", nargs="?", const="", metavar="NAME", help="look at a live cluster too; without NAME the current"
     )
     parser.add_argument(
         "--kubeconfig", metavar="FILE", help="where contexts are (default: $KUBECONFIG, ~/.kube/config)"
     )
-    parser.add_argument("-o", "--output", choices=get_args(Output), default="table", help="what is printed")
-    parser.add_argument("--all", action="store_true", dest="is_whole", help="print the story from its beginning")
 
 
 def run(chosen: argparse.Namespace) -> int:
@@ -77,8 +87,8 @@ def run(chosen: argparse.Namespace) -> int:
     from cli.text import palette_of, width_of  # noqa: PLC0415
 
     try:
-        journal = _journal(chosen, source, is_live=is_live)
-        live = _live(chosen, journal.now) if is_live else None
+        journal = journal_of(chosen, source, is_live=is_live)
+        live = live_of(chosen, journal.now) if is_live else None
     except InputError as error:
         return tell("explain", [str(error)])
     look = looked(journal, live)
@@ -98,7 +108,12 @@ def run(chosen: argparse.Namespace) -> int:
     return 1 if journal.told else 0
 
 
-def _journal(chosen: argparse.Namespace, source: str, *, is_live: bool) -> "Journal":
+def journal_of(chosen: argparse.Namespace, source: str, *, is_live: bool) -> "Journal":
+    """Read the journal at *source* as *chosen* says; an empty one if that is "".
+
+    Raises:
+        InputError: it cannot be read.
+    """
     from cli.explain_journals import Journal, journal_at  # noqa: PLC0415 - --help needs none of it
 
     now = chosen.now or datetime.now(UTC)
@@ -107,13 +122,19 @@ def _journal(chosen: argparse.Namespace, source: str, *, is_live: bool) -> "Jour
     return journal_at(source, now, chosen.since, is_now=is_live or chosen.now is not None)
 
 
-def _live(chosen: argparse.Namespace, now: datetime) -> "Cluster":
+def live_of(chosen: argparse.Namespace, now: datetime) -> "Cluster":
+    """List what *chosen* names.
+
+    Raises:
+        InputError: it cannot be read.
+    """
     from cli.kubeconfig import reach  # noqa: PLC0415 - the client library takes half a second
     from cli.live import live_cluster  # noqa: PLC0415
     from shared.snapshot.kinds import LISTINGS  # noqa: PLC0415
 
     reached = reach(chosen.kubeconfig or "", chosen.context or "")
-    wanted = [one for one in LISTINGS if one.field in ("nodes", "node_claims", "pods", "node_pools")]
+    fields = ("nodes", "node_claims", "pods", "node_pools", "namespaces")
+    wanted = [one for one in LISTINGS if one.field in fields]
     return live_cluster(reached.kube, now, reached.context, wanted)[0]
 
 

@@ -87,7 +87,7 @@ def _decoded(read: Iterable[tuple[str, bytes | str]]) -> tuple[list[Cycle], list
 
 
 def _of_folder(source: str) -> Iterator[tuple[str, bytes | str]]:
-    """Read every file of *source* that ends in .json.
+    """Read every file of *source* that ends in .json; of the copy of a whole bucket what is in its journal.
 
     Raises:
         InputError: there is no such folder.
@@ -99,7 +99,8 @@ def _of_folder(source: str) -> Iterator[tuple[str, bytes | str]]:
             f"--journal {source}: {what}: name one that holds a journal (`joiner demo --journal {source}` makes one), "
             "or s3://BUCKET"
         )
-    paths = sorted(folder.rglob("*.json"))
+    inner = folder / PREFIX
+    paths = sorted((inner if inner.is_dir() else folder).rglob("*.json"))
     return ((str(path.relative_to(folder)), _body_of(path)) for path in paths if not path.is_dir())
 
 

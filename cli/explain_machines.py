@@ -61,18 +61,22 @@ class _Status(msgspec.Struct, frozen=True, kw_only=True):
     node_name: str | None = msgspec.field(name="nodeName", default=None)
 
 
-def machines(cycles: Iterable[Cycle], live: Cluster | None = None) -> tuple[Machine, ...]:
-    """Answer the machines that *cycles* tell of, and those of *live*; a claim that was made again is another."""
-    known: dict[str, dict[str, Any]] = {}
+def machines(
+    cycles: Iterable[Cycle], live: Cluster | None = None, before: Cluster | None = None
+) -> tuple[Machine, ...]:
+    """Answer the machines that *cycles* tell of, and those of *live*; a claim that was made again is another.
+
+    *before* is what there was when the first of them began.
+    """
+    known: dict[str, dict[str, Any]] = dict(_of_cluster(before))
     past: list[tuple[str, dict[str, Any]]] = []
     for cycle in cycles:
         for claim, facts in _of_entry(cycle.entry, known):
             if "asked_at" in facts and "deleted_at" in known.get(claim, {}):
                 past.append((claim, known.pop(claim)))
             known.setdefault(claim, {}).update(facts)
-    for one in live.node_claims if live is not None else ():
-        said = {"node": one.node_name, "instance": one.instance_id} | _labelled(one.meta.labels)
-        known.setdefault(one.name, {}).update({key: value for key, value in said.items() if value})
+    for claim, facts in _of_cluster(live):
+        known.setdefault(claim, {}).update(facts)
     return tuple(Machine(claim=claim, **facts) for claim, facts in (*past, *sorted(known.items())))
 
 
@@ -80,6 +84,12 @@ def machine_of(found: Iterable[Machine], name: str) -> Machine | None:
     """Answer the machine of which *name* is one; the youngest where a Node's name was used again."""
     same = [one for one in found if name and name in (one.claim, one.node, one.instance)]
     return max(same, key=lambda one: (one.asked_at or _LONG_AGO, one.claim), default=None)
+
+
+def _of_cluster(cluster: Cluster | None) -> Iterator[tuple[str, dict[str, Any]]]:
+    for one in cluster.node_claims if cluster is not None else ():
+        said = {"node": one.node_name, "instance": one.instance_id} | _labelled(one.meta.labels)
+        yield one.name, {key: value for key, value in said.items() if value}
 
 
 def _of_entry(entry: Entry, known: dict[str, dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from cli.paused import paused_words
 from cli.text import age, count
 from shared.model.cluster import Cluster
 from shared.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODEPOOL, ZONE
@@ -50,6 +51,7 @@ def _node(node: Node, live: Cluster) -> Iterator[str]:
     if node.meta.created_at is not None:
         said.append(f"{age(live.taken_at - node.meta.created_at)} old")
     yield f"the Node is {', '.join(said)}"
+    yield from paused_words(live, node.meta.label(NODEPOOL))
     if node.taints:
         yield f"tainted: {', '.join(f'{one.key}:{one.effect}' for one in node.taints)}"
 
@@ -82,4 +84,5 @@ def _pool(pool: NodePool, live: Cluster) -> Iterator[str]:
     nodes = sum(node.meta.label(NODEPOOL) == pool.name for node in live.nodes)
     claims = sum(claim.meta.label(NODEPOOL) == pool.name for claim in live.node_claims)
     yield f"{count(nodes, 'node')}, {count(claims, 'claim')}, node class {pool.node_class.name}"
+    yield from paused_words(live, pool.name)
     yield from _unmet(pool.conditions)

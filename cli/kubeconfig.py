@@ -3,7 +3,9 @@
 import logging
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,6 +25,8 @@ from shared.kube.proxies import proxy_headers
 from shared.ports import Changes
 
 DEFAULT: Final = "~/.kube/config"
+_JSON: Final = "application/json"
+_NAMES: Final = f"{_JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,{_JSON}"
 _TIMEOUT: Final = Timeout(connect=10, read=60)
 
 
@@ -36,12 +40,26 @@ class Reached(msgspec.Struct, frozen=True, kw_only=True):
     server: str
 
 
+class _Named(msgspec.Struct, frozen=True):
+    name: str = ""
+
+
+class _WithName(msgspec.Struct, frozen=True):
+    metadata: _Named = _Named()
+
+
+class _Names(msgspec.Struct, frozen=True):
+    items: tuple[_WithName, ...] = ()
+
+
 class ReadOnlyKube:
     """`shared.ports.Kube` of whatever a kubeconfig describes, as far as it reads; the rest is refused here."""
 
     def __init__(self, configuration: Configuration) -> None:
         """Open no connection yet."""
-        self._configuration = configuration
+        self.configuration = configuration
+        self.answered_at: datetime | None = None
+        """The API server's clock at its last answer, to the second."""
         self._pool: PoolManager = ApiClient(configuration).rest_client.pool_manager
 
     def list(
@@ -65,18 +83,42 @@ class ReadOnlyKube:
 
     def read(self, path: str) -> bytes:
         """GET."""
-        call = f"GET {path}"
-        headers = {"Accept": "application/json"}
-        for setting in self._configuration.auth_settings().values():
+        return self._call("GET", path)
+
+    def names(self, path: str, seconds: float) -> tuple[str, ...]:
+        """GET the names of the first page of a collection, and nothing else of it, within so many *seconds* or not.
+
+        Raises:
+            Fault: it was not answered so soon.
+        """
+        timeout = Timeout(total=seconds)
+        page = msgspec.json.decode(self._call("GET", f"{path}?limit=500", accept=_NAMES, timeout=timeout), type=_Names)
+        return tuple(one.metadata.name for one in page.items)
+
+    def _call(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        *,
+        content_type: str = _JSON,
+        accept: str = _JSON,
+        timeout: Timeout = _TIMEOUT,
+    ) -> bytes:
+        call = f"{method} {path}"
+        headers = {"Accept": accept} | ({} if body is None else {"Content-Type": content_type})
+        for setting in self.configuration.auth_settings().values():
             headers[setting["key"]] = setting["value"]
         try:
             response: BaseHTTPResponse = self._pool.request(
-                "GET", self._configuration.host + path, headers=headers, timeout=_TIMEOUT, retries=False
+                method, self.configuration.host + path, body=body, headers=headers, timeout=timeout, retries=False
             )
         except (HTTPError, OSError) as error:
             raise Unreachable(f"{call}: {error}") from error
         if not is_success(response.status):
             raise fault_from(call, response.status, response.data, response.headers)
+        with suppress(KeyError, TypeError, ValueError):
+            self.answered_at = parsedate_to_datetime(response.headers["Date"]).astimezone(UTC)
         return document(call, response.data)
 
     def watch(self, path: str, *, since: str, field_selector: str = "") -> Callable[[], Changes]:
@@ -104,10 +146,7 @@ def reach(kubeconfig: str, context: str) -> Reached:
     Raises:
         InputError: there is no such context, or it gives no way in.
     """
-    where = kubeconfig or os.environ.get("KUBECONFIG") or DEFAULT
-    files = [Path(one).expanduser() for one in where.split(os.pathsep) if one]
-    if not any(one.exists() for one in files):
-        raise InputError(f"{where}: no such kubeconfig: name one with --kubeconfig, or `aws eks update-kubeconfig`")
+    where, files = _files(kubeconfig)
     said = f"{where}: context {context or '(the current one)'}"
     configuration = Configuration()
     try:
@@ -132,6 +171,33 @@ def reach(kubeconfig: str, context: str) -> Reached:
         cluster=str(known["context"]["cluster"]),
         server=str(configuration.host),
     )
+
+
+def contexts(kubeconfig: str) -> list[str]:
+    """Answer the names of the contexts that `reach` knows.
+
+    Raises:
+        InputError: there is no such kubeconfig, or it cannot be read.
+    """
+    where, files = _files(kubeconfig)
+    try:
+        merged = KubeConfigMerger(os.pathsep.join(map(str, files))).config
+        return [str(one["name"]) for one in merged["contexts"]] if merged is not None else []
+    except (ConfigException, OSError, ValueError, TypeError, YAMLError) as error:
+        raise InputError(f"{where}: {' '.join(str(error).split())}: see if kubectl can read it") from None
+
+
+def _files(kubeconfig: str) -> tuple[str, list[Path]]:
+    """Answer what is called *kubeconfig*, and its files.
+
+    Raises:
+        InputError: none of them exists.
+    """
+    where = kubeconfig or os.environ.get("KUBECONFIG") or DEFAULT
+    files = [Path(one).expanduser() for one in where.split(os.pathsep) if one]
+    if not any(one.exists() for one in files):
+        raise InputError(f"{where}: no such kubeconfig: name one with --kubeconfig, or `aws eks update-kubeconfig`")
+    return where, files
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 import argparse
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 import msgspec
@@ -21,6 +21,8 @@ from shared.snapshot.flat import Source
 from shared.snapshot.kinds import LISTINGS
 from shared.snapshot.optional import OPTIONAL
 
+KEPT: Final = timedelta(minutes=5)
+"""For so long a catalogue is not read again by who looks again and again."""
 _CLAIM: Final = "PersistentVolumeClaim"
 
 
@@ -74,6 +76,29 @@ def look_and_price(chosen: argparse.Namespace, *, is_live: bool, now: datetime) 
     catalogue, problems = catalogue_at(source, looked.cluster, looked.hints, now)
     every = tuple(sorted({*looked.cluster.problems, *problems}))
     return looked, msgspec.structs.replace(looked.cluster, catalogue=catalogue, problems=every)
+
+
+class Looking:
+    """Looks again and again: the cluster each time, the catalogue, which is made once an hour, now and then."""
+
+    def __init__(self, chosen: argparse.Namespace) -> None:
+        """Look at what *chosen* names."""
+        self._chosen = chosen
+        self._is_live = chosen.context is not None or chosen.kubeconfig is not None
+        self._priced: Cluster | None = None
+
+    def __call__(self) -> tuple[Looked, Cluster]:
+        """Answer how it is now.
+
+        Raises:
+            InputError: as `look_and_price`.
+        """
+        now = datetime.now(UTC)
+        if self._priced is None or now - self._priced.taken_at > KEPT:
+            looked, self._priced = look_and_price(self._chosen, is_live=self._is_live, now=now)
+            return looked, self._priced
+        looked = look_at(self._chosen, now)
+        return looked, msgspec.structs.replace(looked.cluster, catalogue=self._priced.catalogue)
 
 
 def _live(chosen: argparse.Namespace, now: datetime, told: list[str]) -> Looked:

@@ -70,7 +70,7 @@ def resolve_all(
         Fault: types, zones or spot prices could not be asked for.
         ValueError: a setting is no number.
     """
-    world = _world(clients, settings, lambda: now)
+    world = asking(clients, settings, lambda: now)
     seen = look(world, classes)
     goods = sold(clients, now, tell, listed)
     cel = aws_gates_from(settings.aws_feature_gates).node_class_cel
@@ -122,7 +122,8 @@ def _has_image(own: EC2NodeClass, kind: InstanceType) -> bool:
     return any(not kind.requirements.conflict(image.requirements) for image in own.resolved_images)
 
 
-def _world(clients: Clients, settings: Settings, clock: Callable[[], datetime]) -> World:
+def asking(clients: Clients, settings: Settings, clock: Callable[[], datetime]) -> World:
+    """Answer a world of the account alone: it is asked, and nothing is written down."""
     nothing: Any = None
     return World(
         settings=settings,

@@ -9,6 +9,7 @@ import msgspec
 
 from shared.disruption.prices import PriceList
 from shared.model.cluster import Cluster
+from shared.model.holds import Held, held_in
 from shared.model.labels import CAPACITY_TYPE, ON_DEMAND, RESERVED, SPOT
 from shared.model.objects import Condition, condition, is_true
 from shared.model.pods import Pod
@@ -32,6 +33,8 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     waiting: tuple[tuple[str, str], ...]
     """Pods that no node has room for, and what kube-scheduler says; sorted."""
     trouble: tuple["Trouble", ...]
+    held: tuple[Held, ...]
+    """What people have paused."""
     usd_per_hour: float | None
     """None: no prices are known."""
 
@@ -80,6 +83,7 @@ def standing_of(cluster: Cluster) -> Standing:
         running=sum(bool(pod.node_name) and not pod.is_terminal() for pod in cluster.pods),
         waiting=tuple(sorted((pod.name, _why(pod)) for pod in cluster.pods if pod.is_provisionable())),
         trouble=tuple(sorted(_trouble(cluster))),
+        held=held_in(cluster)[0],
         usd_per_hour=sum(one.usd_per_hour for one in pools) if has_prices else None,
     )
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
+from cli.paused import paused_documents, paused_lines
 from cli.standing import Pool, Standing
 from cli.tables import HOURS_PER_MONTH, Look
 from cli.text import Palette, aligned, count, cut, folded
@@ -21,6 +22,7 @@ def document(one: Standing) -> dict[str, Any]:
         "pods": {"running": one.running, "waiting": len(one.waiting)},
         "pools": [_pool(pool, priced=one.usd_per_hour is not None) for pool in one.pools],
         "others": one.others,
+        "paused": paused_documents(one.held),
         "waiting": [{"pod": pod, "why": why} for pod, why in one.waiting],
         "trouble": [{"kind": each.kind, "name": each.name, "what": each.what, "why": each.why} for each in one.trouble],
     }
@@ -28,8 +30,14 @@ def document(one: Standing) -> dict[str, Any]:
 
 def page(one: Standing, palette: Palette, look: Look) -> str:
     """Answer what a person reads."""
-    parts = (_summary(one, palette, look), _pools(one, palette, look), _waiting(one, palette, look))
-    blocks = [lines for part in (*parts, _trouble(one, palette, look)) if (lines := list(part))]
+    parts = (
+        _summary(one, palette, look),
+        paused_lines(one.held, one.at, palette, look.width),
+        _pools(one, palette, look),
+        _waiting(one, palette, look),
+        _trouble(one, palette, look),
+    )
+    blocks = [lines for part in parts if (lines := list(part))]
     return "\n\n".join("\n".join(lines) for lines in blocks) + "\n"
 
 

@@ -77,7 +77,7 @@ def consolidate(
         KeyboardInterrupt: before anything was found.
     """
     best = ideal(cluster, options, terms)
-    going = _Going(cluster, options, terms, bounds)
+    going = _Going(cluster, options, terms, frozenset(REASONS) - frozenset(bounds.reasons), bounds)
     try:
         going.on(watch)
     except KeyboardInterrupt:
@@ -88,14 +88,28 @@ def consolidate(
     return going.told(before, last, min(best, last.price_usd_per_hour))
 
 
+def taken(
+    cluster: Cluster, options: Options, terms: Terms, paused: Collection[str], watch: Watch | None = None
+) -> tuple[Cluster, tuple[Taken, ...]]:
+    """Take steps until there are none; answer the cluster as it would be then, and the steps.
+
+    *paused* is what `sweep` is told.
+    """
+    going = _Going(cluster, options, terms, frozenset(paused), EVERY)
+    going.on(watch)
+    return going.cluster, tuple(going.steps)
+
+
 class _Going:
     """The steps while they are taken."""
 
-    def __init__(self, cluster: Cluster, options: Options, terms: Terms, bounds: Bounds) -> None:
+    def __init__(
+        self, cluster: Cluster, options: Options, terms: Terms, paused: frozenset[str], bounds: Bounds
+    ) -> None:
         self.cluster, self._options, self._terms, self._bounds = cluster, options, terms, bounds
-        self._paused = frozenset(REASONS) - frozenset(bounds.reasons)
+        self._paused = paused
         self._price = fleet_of(cluster).price_usd_per_hour
-        self._steps: list[Taken] = []
+        self.steps: list[Taken] = []
         self.last: Sweep | None = None
         self.stopped: Stop | None = None
 
@@ -110,18 +124,18 @@ class _Going:
             if self.stopped is not None:
                 return
             if watch is not None:
-                watch(len(self._steps), self._price)
+                watch(len(self.steps), self._price)
         self.stopped = "sweeps"
 
     def _take(self, drafts: Iterable[Draft]) -> None:
         some: list[Draft] = []
         for draft in drafts:
-            self.stopped = self._bounds.reached(len(self._steps), self._price)
+            self.stopped = self._bounds.reached(len(self.steps), self._price)
             if self.stopped is not None:
                 break
             some.append(draft)
             self._price -= draft.savings_usd_per_hour
-            self._steps.append(Taken(draft=draft, price_usd_per_hour=self._price))
+            self.steps.append(Taken(draft=draft, price_usd_per_hour=self._price))
         self.cluster = after(self.cluster, some)
 
     def told(self, before: Fleet, last: Fleet, best: float) -> Consolidated:
@@ -135,7 +149,7 @@ class _Going:
         return Consolidated(
             before=before,
             after=last,
-            steps=tuple(self._steps),
+            steps=tuple(self.steps),
             blocked=tuple(one for one in blocked if one.node not in underway),
             kept=tuple(one for one in verdicts if isinstance(one, Kept)),
             underway=tuple(one for one in blocked if one.node in underway),

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sys
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import Final, TextIO
@@ -27,6 +28,11 @@ def palette_of(stream: TextIO) -> Palette:
     """Answer colours if *stream* is a terminal that has them and nobody said NO_COLOR."""
     wanted = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     return Palette(enabled=wanted and stream.isatty())
+
+
+def is_terminal() -> bool:
+    """Whether somebody looks on and may press keys, at a terminal that we know to refresh."""
+    return os.name == "posix" and sys.stdout.isatty() and sys.stdin.isatty()
 
 
 def width_of(stream: TextIO) -> int | None:

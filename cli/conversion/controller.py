@@ -1,8 +1,9 @@
 """Karpenter's own Deployment: the settings in its environment -> knobs of the stack; it itself must not run beside."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from cli.conversion.levels import KNOB, level_from
 from cli.conversion.remarks import Path, Remarks
 
 IMAGE: Final = "karpenter/controller"
@@ -16,6 +17,7 @@ _KNOBS: Final = {
     "DISABLE_DRY_RUN": "joiner:disable-dry-run",
     "FEATURE_GATES": "joiner:feature-gates",
     "AWS_FEATURE_GATES": "joiner:aws-feature-gates",
+    "LOG_LEVEL": KNOB,
 }
 _GONE: Final = {
     "INTERRUPTION_QUEUE": "the stack makes a queue of its own, with the rules that fill it",
@@ -50,7 +52,9 @@ def _knob(name: str, value: object, path: Path, remarks: Remarks) -> dict[str, s
         remarks.changed(path, f"{name} is needed no more: {_GONE[name]}")
     if name not in _KNOBS or value in (None, ""):
         return {}
-    text = _gates(str(value)) if name == "FEATURE_GATES" else str(value)
+    text = _READ.get(name, str)(str(value))
+    if not text:
+        return {}
     remarks.changed(path, f'{name} is a knob of the stack: "{_KNOBS[name]}": "{text}" in cdk.json')
     return {_KNOBS[name]: text}
 
@@ -63,6 +67,10 @@ def _gates(text: str) -> str:
     """
     some = (gate.strip() for gate in text.split(","))
     return ",".join(gate for gate in some if gate.partition("=")[0] not in _CLOSED)
+
+
+_READ: Final[dict[str, Callable[[str], str]]] = {"FEATURE_GATES": _gates, "LOG_LEVEL": level_from}
+"""What is written otherwise by now."""
 
 
 def _containers(value: Mapping[str, Any]) -> list[Mapping[str, Any]]:

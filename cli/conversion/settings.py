@@ -4,6 +4,7 @@ import json
 from typing import Any, Final
 
 from cli.conversion.classes import Defaults
+from cli.conversion.levels import KNOB, level_from, level_in
 from cli.conversion.parts import Part
 
 GLOBAL: Final = "karpenter-global-settings"
@@ -50,11 +51,21 @@ def knobs(root: Part) -> dict[str, str]:
             remarks.changed(path, "is written into each EC2NodeClass that is made from an AWSNodeTemplate here")
         elif key == "aws.enableENILimitedPodDensity":
             _density(value, data)
+        elif level := _level(key, value):
+            found.setdefault(KNOB, level)
+            remarks.changed(path, f'is a knob of the stack: "{KNOB}": "{level}" in cdk.json; {_LEVELS}')
         elif key == "zap-logger-config" or key.startswith("loglevel."):
             remarks.warn(path, f"has no equivalent: {_LEVELS}")
         else:
             remarks.refuse(path, "is no setting that Karpenter ever had: correct or remove it")
     return found
+
+
+def _level(key: str, value: str) -> str:
+    """Answer how much functions are to tell; "" where *key* is about something else."""
+    if key == "zap-logger-config":
+        return level_in(value)
+    return level_from(value) if key == "loglevel.controller" else ""
 
 
 def defaults_in(root: Part, role: str) -> Defaults:

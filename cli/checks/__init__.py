@@ -1,0 +1,1 @@
+"""What `joiner doctor` looks at: facts in, findings out; nothing here asks anybody."""
