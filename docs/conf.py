@@ -1,0 +1,13 @@
+"""The site: MyST pages under the theme furo; `make docs` builds it offline, and takes warnings for errors."""  # noqa: INP001 - Sphinx reads it, nobody imports it
+
+project = "Joiner"
+html_title = "Joiner"
+extensions = ["myst_parser", "sphinx_copybutton"]
+exclude_patterns = ["_build"]
+myst_enable_extensions = ["colon_fence", "deflist"]
+myst_heading_anchors = 4
+html_theme = "furo"
+html_copy_source = False
+html_show_sourcelink = False
+html_show_copyright = False
+copybutton_exclude = ".linenos, .gp, .go"

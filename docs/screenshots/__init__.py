@@ -1,0 +1,1 @@
+"""Pictures of commands and pages: `python -m docs.screenshots`."""

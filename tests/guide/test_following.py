@@ -1,0 +1,122 @@
+"""The follower does what a page says, and complains where it is not so."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.guide.awscli import NoSuchCall, call_of
+from tests.guide.following import Follower, NotAsWritten
+from tests.guide.pages import Block, blocks, followed
+
+PAGE = """# A page
+
+```sh
+export GREETING=hello
+echo $GREETING NAME
+```
+
+```text
+hello …
+```
+
+<!-- not followed: nobody can -->
+```sh
+false
+```
+
+- indented
+
+  ```sh
+  echo "$GREETING again"
+  ```
+"""
+
+
+@pytest.fixture
+def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "page.md"
+    path.write_text(PAGE)
+    monkeypatch.setattr("tests.guide.pages.ROOT", tmp_path)
+    return path
+
+
+@pytest.fixture
+def somebody() -> Iterator[Follower]:
+    with Follower({}, {"NAME": "prod"}, ()) as follower:
+        yield follower
+
+
+def block(text: str, expected: str = "") -> Block:
+    return Block(page="page.md", line=1, language="sh", text=text, expected=expected)
+
+
+def test_a_page_is_played_block_by_block_in_one_session(page: Path, somebody: Follower) -> None:
+    first, unfollowed, last = blocks(page)
+    assert (first.expected, unfollowed.unfollowed, last.line) == ("hello …\n", "nobody can", 19)
+    assert [somebody.play(one) for one in followed(page)] == ["hello prod\n", "hello again\n"]
+
+
+def test_what_fails_or_says_something_else_is_told(somebody: Follower) -> None:
+    with pytest.raises(NotAsWritten, match="ends with 3"):
+        somebody.play(block("echo before; (exit 3)\necho behind"))
+    assert somebody.play(msgspec.structs.replace(block("echo so; exit 3"), ends=(1, 3))) == "so\n"
+    with pytest.raises(NotAsWritten, match="ends with 1"):
+        somebody.play(block("false | cat"))
+    with pytest.raises(NotAsWritten, match="'b …'"):
+        somebody.follow([block("echo a"), block("echo a; echo b", "b …\na")])
+
+
+def test_whoever_follows_has_nobodys_credentials_and_writes_nowhere_but_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_PROFILE", "mine")
+    told: list[str] = []
+    with Follower({"AWS_REGION": "here"}, {}, (), tell=told.append) as follower:
+        assert follower.play(block("env | grep AWS_")) == "AWS_REGION=here\n"
+        assert "env | grep AWS_" in told[0]
+        follower.play(block("test -e cdk.json && test ! -e cdk.out && touch written-by-a-page"))
+    assert not Path("written-by-a-page").exists()
+
+
+@pytest.mark.parametrize(
+    ("line", "parameters"),
+    [
+        (
+            "eks update-nodegroup-config --cluster-name a --nodegroup-name b --scaling-config minSize=0,desiredSize=1",
+            {"clusterName": "a", "nodegroupName": "b", "scalingConfig": {"minSize": 0, "desiredSize": 1}},
+        ),
+        (
+            "ec2 describe-instances --filters Name=tag:a,Values=b,c --dry-run",
+            {"Filters": [{"Name": "tag:a", "Values": ["b", "c"]}], "DryRun": True},
+        ),
+        ('sqs send-message --queue-url u --message-body {"a":1}', None),
+        ("eks update-nodegroup-config --cluster-name a", None),
+        ("eks update-nodegroup --cluster-name a", None),
+        ("ekss list-clusters", None),
+        ("eks list-clusters --names a", None),
+        ("eks list-clusters a", None),
+        ("eks update-nodegroup-config --scaling-config small", None),
+        ("eks update-nodegroup-config --scaling-config minimum=1", None),
+    ],
+)
+def test_an_aws_command_is_read_as_aws_reads_it_or_refused(line: str, parameters: object) -> None:
+    if parameters is None:
+        with pytest.raises(NoSuchCall):
+            call_of(line.split())
+    else:
+        assert call_of(line.split())[2] == parameters
+
+
+def test_whoever_is_interrupted_leaves_no_process_behind() -> None:
+    begun: list[int] = []
+
+    def interrupted(process: subprocess.Popen[bytes]) -> int:
+        begun.append(process.pid)
+        raise KeyboardInterrupt
+
+    with Follower({}, {}, (), wait=interrupted) as follower, pytest.raises(KeyboardInterrupt):
+        follower.play(block("sleep 60"))
+    with pytest.raises(ProcessLookupError):
+        os.killpg(begun[0], 0)
