@@ -224,12 +224,15 @@ class Terminal:
 
 @pytest.fixture
 def config(tmp_path: Path) -> Iterator[str]:
+    # Who was started in the background ignores SIGINT, and so would all that it starts.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     with live(tmp_path) as (kube, config):
         create(kube, "/apis/karpenter.sh/v1/nodepools", POOL)
         for number in range(40):
             for one in machine(f"node-{number:02}", 2 + number % 3):
                 create(kube, "/api/v1/nodes", one)
         yield config
+    signal.signal(signal.SIGINT, before)
 
 
 def shown(seen: str) -> list[str]:
