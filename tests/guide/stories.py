@@ -13,6 +13,9 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
+import pytest
+
+from shared.errors import Gone
 from tests.controlplane.binaries import KUBECTL, programs
 from tests.e2e.libraries import ROOT, libraries
 from tests.e2e.stage import CLUSTER, Stage
@@ -55,7 +58,9 @@ def _work(stage: Stage, _: Follower) -> None:
 
 
 def _nothing_is_left(stage: Stage, _: Follower) -> None:
-    assert (stage.status(), stage.instances(), stage.claims(), stage.our_nodes()) == ("", [], [], [])
+    assert (stage.status(), stage.instances(), stage.our_nodes()) == ("", [], [])
+    with pytest.raises(Gone):  # a definition that nothing is left of goes with the stack
+        stage.claims()
 
 
 def _karpenters_nodes_stayed(stage: Stage, _: Follower) -> None:
