@@ -137,6 +137,8 @@ def _lent(folder: Path) -> Path:
     folder.mkdir()
     _link(ROOT, folder, _LEFT_OUT | _STAMPS.keys())
     for name, stamp in _STAMPS.items():
+        if not ROOT.joinpath(name, stamp).exists():
+            continue  # it was not set up: `make` does that, if a page asks for it
         folder.joinpath(name).mkdir()
         _link(ROOT / name, folder / name, {stamp})
         folder.joinpath(name, stamp).touch()
