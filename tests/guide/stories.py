@@ -75,6 +75,7 @@ def _the_pod_moved(stage: Stage, _: Follower) -> None:
 
 
 STORIES: Final[dict[str, tuple[Callable[[Stage], None], tuple[Act, ...]]]] = {
+    "getting-started": (Stage.furnish, (page("getting-started"),)),
     "first": (
         Stage.furnish,
         (page("getting-started"), _work, page("upgrade"), page("rollback"), _work, page("uninstall"), _nothing_is_left),
