@@ -76,7 +76,7 @@ def _seen(chosen: argparse.Namespace) -> "Evidence":
     """
     from cli.audit_look import evidence  # noqa: PLC0415 - --help needs none of it
     from cli.clouds import opened  # noqa: PLC0415
-    from cli.doctor import EKS_ARN  # noqa: PLC0415
+    from cli.eks_names import eks_name  # noqa: PLC0415
     from cli.files import InputError  # noqa: PLC0415
     from cli.kubeconfig import reach  # noqa: PLC0415
 
@@ -86,13 +86,13 @@ def _seen(chosen: argparse.Namespace) -> "Evidence":
     except InputError:
         if chosen.context or chosen.kubeconfig or not chosen.cluster:
             raise
-    known = EKS_ARN.match(reached.cluster) if reached is not None else None
-    cluster = chosen.cluster or (known["name"] if known else "")
+    known = eks_name(reached.cluster) if reached is not None else None
+    cluster = chosen.cluster or (known.name if known else "")
     if not cluster:
         raise InputError("which EKS cluster is it? the kubeconfig does not say: write --cluster NAME")
-    if known and known["name"] != cluster and not chosen.context:
+    if known and known.name != cluster and not chosen.context:
         reached = None
-    with opened(chosen.region or (known["region"] if known else ""), embedded=False) as (clients, _):
+    with opened(chosen.region or (known.region if known else ""), embedded=False) as (clients, _):
         return evidence(clients, reached, cluster, chosen.stack or f"joiner-{cluster}", datetime.now(UTC))
 
 

@@ -1,11 +1,11 @@
 """`joiner doctor`: whether a cluster and its account are fit for Joiner, and whether Joiner is well."""
 
 import argparse
-import re
 import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
+from cli.eks_names import eks_name
 from cli.telling import tell
 
 if TYPE_CHECKING:
@@ -34,10 +34,6 @@ exit codes: 0 all is well, or is made by the installation; 1 something is wrong;
 looked at, or could not be seen; 130 interrupted
 """
 Output = Literal["table", "json", "yaml"]
-EKS_ARN: Final = re.compile(r"^arn:aws[^:]*:eks:(?P<region>[^:]+):[0-9]*:cluster/(?P<name>.+)$")
-"""What `aws eks update-kubeconfig` calls a cluster."""
-EKSCTL: Final = re.compile(r"^(?P<name>.+)\.(?P<region>[a-z0-9-]+)\.eksctl\.io$")
-"""What eksctl calls it."""
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:
@@ -128,7 +124,9 @@ def _reached(chosen: argparse.Namespace, unasked: list[str]) -> "Reached | None"
             raise
         unasked.append(f"the cluster: {error}")
         return None
-    if chosen.context is None and chosen.cluster and _named(reached.cluster) != chosen.cluster:
+    known = eks_name(reached.cluster)
+    named = known.name if known else reached.cluster
+    if chosen.context is None and chosen.cluster and named != chosen.cluster:
         unasked.append(
             f"the cluster: the current context is of {reached.cluster}: name that of {chosen.cluster}, --context"
         )
@@ -158,24 +156,14 @@ def _account(
     Raises:
         InputError: the region is not known.
     """
-    known = EKS_ARN.match(reached.cluster) if reached is not None else None
-    cluster = chosen.cluster or (known["name"] if known else "")
+    known = eks_name(reached.cluster) if reached is not None else None
+    cluster = chosen.cluster or (known.name if known else "")
     if chosen.no_account or not cluster:
         unasked.append("the account" if chosen.no_account else "the account: which cluster is it there? --cluster NAME")
         return None
     from cli.clouds import opened  # noqa: PLC0415
     from cli.doctor_account import of_account  # noqa: PLC0415 - botocore takes a fifth of a second
 
-    region = chosen.region or (known["region"] if known else "")
+    region = chosen.region or (known.region if known else "")
     with opened(region, embedded=False) as (clients, _):
         return of_account(clients, cluster, chosen.stack or f"joiner-{cluster}", classes, now)
-
-
-def _named(entry: str) -> str:
-    """Answer the name that a kubeconfig's entry gives its cluster.
-
-    >>> _named("arn:aws:eks:us-east-1:123456789012:cluster/shop"), _named("shop.us-east-1.eksctl.io"), _named("shop")
-    ('shop', 'shop', 'shop')
-    """
-    arn = EKS_ARN.match(entry) or EKSCTL.match(entry)
-    return arn["name"] if arn else entry

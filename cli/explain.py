@@ -72,13 +72,19 @@ def add_live_to(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(chosen: argparse.Namespace) -> int:
-    """Read, look it up, print; answer 1 if nothing is known, or something could not be read."""
+def source_of(chosen: argparse.Namespace, *, is_needed: bool = True) -> str:
+    """Answer where the journal is; "" if nobody says and it *is_needed* by nobody, otherwise that is wrong usage."""
     bucket = os.environ.get("JOINER_BUCKET_NAME")
     source = chosen.journal or (f"s3://{bucket}" if bucket else "")
-    is_live = chosen.context is not None or chosen.kubeconfig is not None
-    if not source and not is_live:
+    if is_needed and not source:
         chosen.usage("where is the journal? name it with --journal DIR or s3://BUCKET, or set $JOINER_BUCKET_NAME")
+    return str(source)
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Read, look it up, print; answer 1 if nothing is known, or something could not be read."""
+    is_live = chosen.context is not None or chosen.kubeconfig is not None
+    source = source_of(chosen, is_needed=not is_live)
     from cli.encoding import encoded  # noqa: PLC0415
     from cli.explain_answers import explained  # noqa: PLC0415 - --help needs none of it
     from cli.explain_look import Unknown, looked  # noqa: PLC0415

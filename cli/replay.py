@@ -1,7 +1,6 @@
 """`joiner replay`: a stored decision, made again by today's code or with other objects."""
 
 import argparse
-import os
 import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Literal, get_args
@@ -75,17 +74,15 @@ def add_to(parser: argparse.ArgumentParser) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Find it, decide it again, print; answer 0 if it comes out the same, 1 if it does not."""
-    bucket = os.environ.get("JOINER_BUCKET_NAME")
-    source = chosen.journal or (f"s3://{bucket}" if bucket else "")
-    if not source:
-        chosen.usage("where is the journal? name it with --journal DIR or s3://BUCKET, or set $JOINER_BUCKET_NAME")
     from cli.encoding import encoded  # noqa: PLC0415 - --help needs none of it
+    from cli.explain import source_of  # noqa: PLC0415
     from cli.files import InputError  # noqa: PLC0415
     from cli.replay_cycles import Unknown  # noqa: PLC0415
     from cli.replay_page import document, page  # noqa: PLC0415
     from cli.telling import tell  # noqa: PLC0415
     from cli.text import palette_of, width_of  # noqa: PLC0415
 
+    source = source_of(chosen)
     told: list[str] = []
     try:
         journal = _journal(chosen, source)

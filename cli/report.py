@@ -1,7 +1,6 @@
 """`joiner report`: one page about the fleet, what it cost, what was decided, and what is blocked and why."""
 
 import argparse
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, get_args
@@ -52,13 +51,11 @@ def add_to(parser: argparse.ArgumentParser) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Read, put together, write; answer 1 if something could not be read or written."""
-    bucket = os.environ.get("JOINER_BUCKET_NAME")
-    source = chosen.journal or (f"s3://{bucket}" if bucket else "")
-    is_live = chosen.context is not None or chosen.kubeconfig is not None
-    if not source and not is_live:
-        chosen.usage("where is the journal? name it with --journal DIR or s3://BUCKET, or set $JOINER_BUCKET_NAME")
-    from cli.explain import journal_of, live_of  # noqa: PLC0415 - --help needs none of it
+    from cli.explain import journal_of, live_of, source_of  # noqa: PLC0415 - --help needs none of it
     from cli.files import InputError  # noqa: PLC0415
+
+    is_live = chosen.context is not None or chosen.kubeconfig is not None
+    source = source_of(chosen, is_needed=not is_live)
 
     try:
         journal = journal_of(chosen, source, is_live=is_live)

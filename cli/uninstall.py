@@ -161,10 +161,10 @@ def _kinds(what: "Doomed") -> tuple[tuple[str, Any], ...]:
 
 
 def _next(reached: "Reached") -> Iterator[str]:
-    from cli.doctor import EKS_ARN  # noqa: PLC0415 - --help needs none of it
+    from cli.eks_names import eks_name  # noqa: PLC0415
 
-    known = EKS_ARN.match(reached.cluster)
-    cluster = known["name"] if known else "CLUSTER"
+    known = eks_name(reached.cluster)
+    cluster = known.name if known else "CLUSTER"
     yield f"npx cdk destroy -c joiner:cluster={cluster}"
     yield f"joiner audit --cluster {cluster}"
 
