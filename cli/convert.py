@@ -83,13 +83,9 @@ def _line(note: "Note") -> str:
 
 
 def _yaml(done: "Conversion") -> str:
-    import yaml  # noqa: PLC0415 - who has JSON need not wait for YAML
+    from cli.conversion.writing import written  # noqa: PLC0415 - who has JSON need not wait for YAML
 
-    def texts() -> Iterable[str]:
-        for one in done.objects:
-            yield one.text or yaml.safe_dump(one.value, sort_keys=False, allow_unicode=True, width=120)
-
-    return "---\n".join(texts())
+    return "---\n".join(one.text or written(one.value) for one in done.objects)
 
 
 def _json(done: "Conversion", unread: Iterable[str]) -> str:

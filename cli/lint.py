@@ -40,7 +40,8 @@ def run(chosen: argparse.Namespace) -> int:
     from cli.catalogues import catalogue_in  # noqa: PLC0415
     from cli.conversion.sources import written_in  # noqa: PLC0415 - --help needs none of it
     from cli.files import InputError  # noqa: PLC0415
-    from cli.linting import Finding, findings  # noqa: PLC0415
+    from cli.findings import Finding  # noqa: PLC0415
+    from cli.linting import findings  # noqa: PLC0415
 
     unread: list[str] = []
     catalogue = None

@@ -5,59 +5,24 @@ read count.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
 from typing import Any, Final, TypeAlias
 
+import msgspec
 import yaml
+
+from cli.yaml_mistakes import mistake, oddities
 
 Tell = Callable[[int, str], None]
 """Hears a line, and what is wrong with it."""
 _BASE: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _END: Final = re.compile(r"^---(?=\s|$)", re.MULTILINE)
-_TEMPLATE: Final = "this is a template: render it first, with `helm template` for example"
-_FIXES: Final = (
-    ("\\t", "indent with spaces, not with tabs"),
-    ("mapping values are not allowed", "quote a value that holds `: `, or correct the indentation of this line"),
-    ("anchors repeat", "write the parts out"),
-    ("undefined alias", "quote a value that begins with *"),
-    ("cannot start any token", "quote a value that begins with @, ` or %"),
-    ("expected node content", "close the bracket, or write the value"),
-    ("control characters", "remove the character"),
-    ("end of stream", "close the quote or bracket"),
-    ("expected ',' or", "close the quote or bracket"),
-    ("unhashable key", "quote a value that begins with {"),
-    ("could not determine a constructor", "remove the tag, the word that begins with !"),
-)
-_SLIPS: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...]] = (
-    (
-        re.compile(r"""^ *- +((?:"[^"]*"|'[^']*')(?: *, *(?:"[^"]*"|'[^']*'))+) *$"""),
-        lambda slip: (
-            f"several values in one item of a list: write [{slip[1]}] in its place, or each on a line of its own"
-        ),
-    ),
-    (
-        re.compile(r"""^ *-? *([\w./-]+): +((?:"[^"]*"|'[^']*')(?: *, *(?:"[^"]*"|'[^']*'))+) *$"""),
-        lambda slip: f"several values without brackets: write `{slip[1]}: [{slip[2]}]`",
-    ),
-    (
-        re.compile(r"^.*<<-? *['\"]?\w+['\"]?.*$"),
-        lambda _: "this is a line for a shell: leave out all but what stands between it and its last word",
-    ),
-    (
-        re.compile(r"^ *-? *(key): +([^\s:#]+): +([^\s#]+) *$"),
-        lambda slip: (
-            f"two colons on one line: write `{slip[1]}: {slip[2]}`, and below it `values: [{slip[3]}]` for example"
-        ),
-    ),
-)
-"""What people wrote in articles, and others copied."""
 _FEWEST_PARTS: Final = 100_000
 _PARTS_PER_LETTER: Final = 10
 DEEPEST: Final = 100
 Keys: TypeAlias = tuple[str | int, ...]
 """Where a field stands in its document."""
-_INDENT: Final = "correct the indentation: a key stands under the other keys of its object, with `: ` behind it"
 
 
 class _Loader(_BASE):  # type: ignore[misc] # whichever of the two there is
@@ -76,14 +41,46 @@ def read_yaml(text: str, tell: Tell) -> Iterator[tuple[int, Any]]:
         yield first, value
 
 
-def read_marked(text: str, tell: Tell) -> Iterator[tuple[str, Any, dict[Keys, int]]]:
-    """Iterate over the documents in *text*: as they are written, what they say, and the line of each field."""
+class Marked(msgspec.Struct, frozen=True, kw_only=True):
+    """One document, and where everything in it stands."""
+
+    text: str
+    """As it is written, comments included."""
+    value: Any
+    lines: Mapping[Keys, int]
+    """On which lines the keys of its fields stand, counted from 1."""
+    plain: Mapping[Keys, str]
+    """How values are written that are read as numbers, truth values or nothing."""
+
+
+def read_marked(text: str, tell: Tell) -> Iterator[Marked]:
+    """Iterate over the documents in *text*; what is no YAML, or hardly meant as it reads, is told, and left out."""
     lines = text.splitlines()
     for first, value, node in _read(text, tell):
         above = first - 1 - node.start_mark.line
+        if odd := dict.fromkeys(oddities(node, above + 1)):
+            for line, why in odd:
+                tell(line, why)
+            continue
         # A block ends where the next thing begins.
         last = above + node.end_mark.line + (node.end_mark.column > 0)
-        yield "\n".join(lines[first - 1 : last]).rstrip() + "\n", value, dict(_lines(node, (), above + 1))
+        yield Marked(
+            text="\n".join(lines[first - 1 : last]).rstrip() + "\n",
+            value=value,
+            lines=dict(_lines(node, (), above + 1)),
+            plain=dict(_plain(node, ())),
+        )
+
+
+def _plain(node: yaml.Node, path: Keys) -> Iterator[tuple[Keys, str]]:
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            yield from _plain(value, (*path, key.value))
+    elif isinstance(node, yaml.SequenceNode):
+        for place, value in enumerate(node.value):
+            yield from _plain(value, (*path, place))
+    elif not node.tag.endswith(":str"):
+        yield path, node.value
 
 
 def _lines(node: yaml.Node, path: Keys, above: int) -> Iterator[tuple[Keys, int]]:
@@ -132,7 +129,7 @@ def _part(first: int, text: str, tell: Tell) -> list[tuple[int, Any, yaml.Node]]
     try:
         return list(_documents(text, first))
     except yaml.YAMLError as error:
-        line, what = _mistake(text, error)
+        line, what = mistake(text, error)
         tell(first + line, what)
         return []
 
@@ -151,21 +148,3 @@ def _documents(text: str, first: int) -> Iterator[tuple[int, Any, yaml.Node]]:
             yield first + node.start_mark.line + 1, value, node
     finally:
         loader.dispose()
-
-
-def _mistake(text: str, error: yaml.YAMLError) -> tuple[int, str]:
-    """Answer the line, counted from 1, and the words."""
-    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
-    before = text.count("\n", 0, getattr(error, "position", 0))
-    line = 1 + (mark.line if mark is not None else before)
-    said = getattr(error, "problem", None) or str(error).splitlines()[0]
-    lines = text.splitlines()
-    around = "\n".join(lines[max(0, line - 2) : line])
-    if "{{" in around:
-        return line, f"{said}: {_TEMPLATE}"
-    for number in range(max(1, line - 1), min(line, len(lines)) + 1):
-        for pattern, fix in _SLIPS:
-            if (slip := pattern.match(lines[number - 1])) is not None:
-                return number, f"{said}: {fix(slip)}"
-    known = said + ("\\t" if re.search(r"^ *\t", around, re.MULTILINE) else "")
-    return line, f"{said}: {next((fix for sign, fix in _FIXES if sign in known), _INDENT)}"

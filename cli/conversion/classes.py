@@ -1,11 +1,14 @@
 """AWSNodeTemplate v1alpha1, a Provisioner's inline provider and EC2NodeClass v1beta1 -> EC2NodeClass v1."""
 
+from difflib import get_close_matches
 from typing import Any, Final
 
+from cli.conversion.beyond import name_in
+from cli.conversion.devices import device, metadata_options
+from cli.conversion.elsewhere import IN_CLASS, IN_TEMPLATE_CLASS, IN_TERM
 from cli.conversion.metadata import metadata
-from cli.conversion.parts import Part
+from cli.conversion.parts import Part, remedy
 from cli.conversion.selectors import GROUP, IMAGE, SUBNET, check_name, terms
-from shared.model.units import parse_quantity
 
 Object = dict[str, Any]
 API: Final = "karpenter.k8s.aws/v1"
@@ -19,17 +22,18 @@ ALIASES: Final = {
     "Windows2022": "windows2022@latest",
 }
 _FAMILIES: Final = (*ALIASES, "Custom")
-_METADATA: Final = {
-    "httpEndpoint": "enabled",
-    "httpProtocolIPv6": "disabled",
-    "httpPutResponseHopLimit": 2,
-    "httpTokens": "required",
-}
-"""Defaults of v1alpha1 and v1beta1; v1 has a hop limit of 1."""
 _OURS: Final = ("karpenter.sh/managed-by", "karpenter.sh/nodepool", "karpenter.sh/nodeclaim")
 _OURS_TOO: Final = ("karpenter.sh/provisioner-name", "karpenter.k8s.aws/ec2nodeclass", "eks:eks-cluster-name")
-_TEXTS: Final = ("kmsKeyID", "snapshotID", "volumeType")
-_NUMBERS: Final = ("iops", "throughput", "volumeInitializationRate")
+_SUBNETS: Final = ("subnetSelector", "subnetSelectorTerms")
+_GROUPS: Final = ("securityGroupSelector", "securityGroupSelectorTerms")
+_UBUNTU: Final = "name them, amiSelector: {aws::name: 'ubuntu-eks/k8s_1.30/images/*', aws::owners: '099720109477'}"
+_UBUNTU_ROOT: Final = {
+    "deviceName": "/dev/sda1",
+    "rootVolume": True,
+    "ebs": {"encrypted": True, "volumeType": "gp3", "volumeSize": "20Gi"},
+}
+"""What images of Ubuntu had, where nobody said."""
+_AMI: Final = "write one like ami-0123456789abcdef0"
 _EXCLUDED: Final = "securityGroupSelector, amiFamily, amiSelector, instanceProfile, blockDeviceMappings, userData"
 
 
@@ -39,13 +43,15 @@ class Defaults:
     def __init__(self, *, role: str = "", profile: str = "", tags: dict[str, str] | None = None) -> None:
         """Nothing, unless it is said."""
         self.role, self.profile, self.tags = role, profile, tags or {}
+        self.taken: frozenset[str] = frozenset()
+        """Names of node classes that stand beside those that are made for inline providers."""
 
 
 def from_template(root: Part, defaults: Defaults) -> Object:
     """Answer the EC2NodeClass for an AWSNodeTemplate."""
     meta, spec = metadata(root), _spec_of(root)
     _end(root)
-    return _made(meta, _alpha(spec, defaults))
+    return _made(meta, {} if spec is None else _alpha(spec, defaults))
 
 
 def from_inline(provider: Part, name: str, defaults: Defaults) -> Object:
@@ -59,6 +65,11 @@ def from_inline(provider: Part, name: str, defaults: Defaults) -> Object:
 def from_beta(root: Part) -> Object:
     """Answer EC2NodeClass v1 for that of v1beta1."""
     meta, spec = metadata(root), _spec_of(root)
+    _end(root)
+    return _made(meta, {} if spec is None else _beta(spec))
+
+
+def _beta(spec: Part) -> Object:
     new: Object = {
         "amiFamily": "",
         "amiSelectorTerms": [_image_term(one) for one in spec.parts("amiSelectorTerms")],
@@ -80,9 +91,8 @@ def from_beta(root: Part) -> Object:
     if (is_public := spec.flag("associatePublicIPAddress")) is not None:
         new["associatePublicIPAddress"] = is_public
     new |= _machine(spec, {})
-    spec.end()
-    _end(root)
-    return _made(meta, new)
+    spec.end(homes=IN_CLASS)
+    return new
 
 
 def _made(meta: Object, spec: Object) -> Object:
@@ -90,11 +100,10 @@ def _made(meta: Object, spec: Object) -> Object:
     return {"apiVersion": API, "kind": "EC2NodeClass", "metadata": meta, "spec": kept}
 
 
-def _spec_of(root: Part) -> Part:
+def _spec_of(root: Part) -> Part | None:
     spec = root.part("spec")
     if spec is None:
-        root.remarks.refuse(("spec",), "is missing: write subnetSelectorTerms, securityGroupSelectorTerms, role")
-        return Part({}, ("spec",), root.remarks)
+        root.remarks.refuse(("spec",), "is missing: write which subnets and security groups, and which role")
     return spec
 
 
@@ -130,24 +139,32 @@ def _alpha(spec: Part, defaults: Defaults) -> Object:
         _need(new, field, spec, old)
     new |= _identity(spec, defaults)
     new |= _machine(spec, defaults.tags)
-    spec.end()
+    spec.end(homes=IN_TEMPLATE_CLASS)
     return new
 
 
 def _need(new: Object, field: str, spec: Part, old: str = "") -> None:
-    if not new[field]:
-        example = "{tags: {karpenter.sh/discovery: CLUSTER}}"
-        spec.remarks.refuse(spec.at(old or field), f"is missing, so nothing says which: write {field}: [{example}]")
+    there, tags = old or field, "karpenter.sh/discovery: CLUSTER"
+    others = _SUBNETS if field.startswith("subnet") else _GROUPS
+    if not new[field] and not any(spec.holds(one) for one in others):
+        example = f"{old}: {{{tags}}}" if old else f"{field}: [{{tags: {{{tags}}}}}]"
+        spec.remarks.refuse(spec.at(there), f"is missing, so nothing says which: write {example}")
 
 
 def _image(spec: Part, family: str, new: Object) -> None:
     """Write family and terms: an alias where nobody chose images."""
     path = spec.at("amiFamily")
-    if family == "Ubuntu":
-        spec.remarks.refuse(path, "no family Ubuntu is left: write Custom, amiSelectorTerms and a userData of your own")
+    chosen = bool(new["amiSelectorTerms"])
+    if family == "Ubuntu" and chosen:
+        new["amiFamily"] = "AL2"
+        spec.remarks.changed(path, "Ubuntu is no family any more: its images are started as those of AL2 are")
+    elif family == "Ubuntu":
+        spec.remarks.refuse(path, f"no family Ubuntu is left, whose images would be found: {_UBUNTU}")
     elif family not in _FAMILIES:
-        spec.remarks.refuse(path, f"is {family!r}: write one of {', '.join(_FAMILIES)}")
-    elif new["amiSelectorTerms"]:
+        close = get_close_matches(family, _FAMILIES, n=1)
+        hint = f"did you mean {close[0]}?" if close else f"write one of {', '.join(_FAMILIES)}"
+        spec.remarks.refuse(path, f"is {family!r}: {remedy(family, hint)}")
+    elif chosen:
         new["amiFamily"] = family
     elif family == "Custom":
         spec.remarks.refuse(spec.at("amiSelectorTerms"), "is missing: Custom has no images of its own: name some")
@@ -159,7 +176,7 @@ def _image(spec: Part, family: str, new: Object) -> None:
 
 def _identity(spec: Part, defaults: Defaults) -> Object:
     """Answer role or instance profile."""
-    role, profile = spec.text("role"), spec.text("instanceProfile")
+    role, profile = (_name_of(spec, field) for field in ("role", "instanceProfile"))
     if role and profile:
         spec.remarks.refuse(spec.at("role"), "stands beside instanceProfile: remove one of them")
     if role or profile:
@@ -171,6 +188,13 @@ def _identity(spec: Part, defaults: Defaults) -> Object:
         return {"role": defaults.role}
     spec.remarks.warn(spec.at("role"), f"is missing: replace {ROLE} by the name of your nodes' role, or give --role")
     return {"role": ROLE}
+
+
+def _name_of(spec: Part, field: str) -> str:
+    text = spec.text(field)
+    if name := name_in(text):
+        spec.remarks.refuse(spec.at(field), f"is an ARN, and a name is asked for: write {name}")
+    return text
 
 
 def _machine(spec: Part, defaults: dict[str, str]) -> Object:
@@ -185,62 +209,23 @@ def _machine(spec: Part, defaults: dict[str, str]) -> Object:
     new["tags"] = defaults | own
     if (detailed := spec.flag("detailedMonitoring")) is not None:
         new["detailedMonitoring"] = detailed
-    new["metadataOptions"] = _metadata_options(spec)
-    new["blockDeviceMappings"] = [_device(one) for one in spec.parts("blockDeviceMappings")]
+    new["metadataOptions"] = metadata_options(spec)
+    new["blockDeviceMappings"] = [device(one) for one in spec.parts("blockDeviceMappings")]
+    if spec.text("amiFamily") == "Ubuntu" and not new["blockDeviceMappings"]:
+        new["blockDeviceMappings"] = [_UBUNTU_ROOT]
+        spec.remarks.changed(spec.at("blockDeviceMappings"), "/dev/sda1 is written out: it was the default of Ubuntu")
     return new
-
-
-def _metadata_options(spec: Part) -> Object:
-    old, new = spec.part("metadataOptions"), dict(_METADATA)
-    if old is not None:
-        for name in ("httpEndpoint", "httpProtocolIPv6", "httpTokens"):
-            if old.has(name):
-                new[name] = old.text(name)
-        hops = old.number("httpPutResponseHopLimit")
-        new["httpPutResponseHopLimit"] = 2 if hops is None else hops
-        old.end()
-    if old is None or not old.has("httpPutResponseHopLimit"):
-        path = spec.at("metadataOptions", "httpPutResponseHopLimit")
-        spec.remarks.changed(path, "2 is written out: it was the default, and is 1 in v1")
-    return new
-
-
-def _device(one: Part) -> Object:
-    new: Object = {"deviceName": one.text("deviceName")}
-    if (is_root := one.flag("rootVolume")) is not None:
-        new["rootVolume"] = is_root
-    old = one.part("ebs")
-    if old is None:
-        one.remarks.refuse(one.at("ebs"), "is missing: write volumeSize and volumeType")
-        old = Part({}, one.at("ebs"), one.remarks)
-    ebs: Object = {name: flag for name in ("deleteOnTermination", "encrypted") if (flag := old.flag(name)) is not None}
-    ebs |= {name: number for name in _NUMBERS if (number := old.number(name)) is not None}
-    ebs |= {name: text for name in _TEXTS if (text := old.text(name))}
-    if old.has("volumeSize"):
-        ebs["volumeSize"] = _size(old)
-    old.end()
-    one.end()
-    return new | {"ebs": ebs}
-
-
-def _size(ebs: Part) -> str:
-    value = ebs.raw("volumeSize")
-    try:
-        amount = parse_quantity(str(value))
-    except ValueError:
-        ebs.remarks.refuse(ebs.at("volumeSize"), f"is {value!r}: write an amount, as 100Gi")
-        return ""
-    if amount < 1 << 30:
-        ebs.remarks.refuse(ebs.at("volumeSize"), f"is {value} bytes, less than 1Gi: write {value}Gi, if that is meant")
-    return str(value)
 
 
 def _term(one: Part, fields: tuple[str, ...]) -> Object:
     new: Object = {name: text for name in fields if (text := one.text(name))}
+    if "," in new.get("id", ""):
+        some = ", ".join(f"{{id: {part.strip()}}}" for part in new["id"].split(","))
+        one.remarks.refuse(one.at("id"), f"is several with commas: write a term for each: [{some}]")
     if tags := one.table("tags"):
         new["tags"] = tags
-    one.end()
-    if not new:
+    one.end(homes=IN_TERM)
+    if not new and {*fields, "tags"}.issuperset(one.keys()):
         one.remarks.refuse(one.path, f"is empty: write {', '.join(('tags', *fields))}")
     return new
 
@@ -248,6 +233,6 @@ def _term(one: Part, fields: tuple[str, ...]) -> Object:
 def _image_term(one: Part) -> Object:
     new = _term(one, ("id", "name", "owner"))
     check_name(str(new.get("name", "")), one, "name")
-    if "id" in new and not IMAGE.fullmatch(str(new["id"])):
-        one.remarks.refuse(one.at("id"), f"{new['id']!r} is no id of an image: write one like ami-0123456789abcdef0")
+    if "id" in new and "," not in new["id"] and not IMAGE.fullmatch(str(new["id"])):
+        one.remarks.refuse(one.at("id"), f"{new['id']!r} is no id of an image: {remedy(new['id'], _AMI)}")
     return new

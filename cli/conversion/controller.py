@@ -27,6 +27,7 @@ _GONE: Final = {
     "BATCH_MAX_DURATION": "pods are gathered from one invocation to the next",
     "BATCH_IDLE_DURATION": "pods are gathered from one invocation to the next",
 }
+_OWN_ROLES: Final = ("ASSUME_ROLE_ARN", "ASSUME_ROLE_DURATION")
 _CLOSED: Final = frozenset({"Drift"})
 """Gates that stand open by now, and that nobody may name any more."""
 
@@ -48,6 +49,8 @@ def knobs(value: Mapping[str, Any], remarks: Remarks) -> dict[str, str]:
 
 
 def _knob(name: str, value: object, path: Path, remarks: Remarks) -> dict[str, str]:
+    if name in _OWN_ROLES and value not in (None, ""):
+        remarks.warn(path, f"{name} has no equivalent: functions have roles of their own, in the account of the nodes")
     if name in _GONE:
         remarks.changed(path, f"{name} is needed no more: {_GONE[name]}")
     if name not in _KNOBS or value in (None, ""):

@@ -6,12 +6,17 @@ from typing import Any, Final
 import msgspec
 
 from cli.conversion import classes, controller, pools, settings, workloads
-from cli.conversion.accepted import complaints
+from cli.conversion.accepted import complaints, is_ours, unread
+from cli.conversion.beyond import faults, field_of, unplannable
 from cli.conversion.classes import Defaults
+from cli.conversion.kinds import is_karpenters, served
 from cli.conversion.kubelet_homes import Homed, homes
+from cli.conversion.metadata import check_name
+from cli.conversion.nowadays import mended
 from cli.conversion.parts import Part
 from cli.conversion.pools import Pool
-from cli.conversion.remarks import Level, Remark, Remarks, spelled
+from cli.conversion.remarks import Level, Path, Remark, Remarks, spelled
+from cli.conversion.remedies import remedy_for, value_at
 from cli.conversion.sources import Written
 
 Object = dict[str, Any]
@@ -28,8 +33,10 @@ _CLASSES: Final[Mapping[tuple[str, str], Callable[[Part, Defaults], Object]]] = 
     (TEMPLATES, "AWSNodeTemplate"): classes.from_template,
     (BETA_CLASSES, "EC2NodeClass"): lambda root, _: classes.from_beta(root),
 }
-_OURS: Final = ("karpenter.sh", "karpenter.k8s.aws")
-_NOW: Final = ("karpenter.sh/v1", "karpenter.sh/v1alpha1", "karpenter.k8s.aws/v1")
+CONVERTED: Final = frozenset((*_POOLS, *_CLASSES))
+"""API and kind of what has another form now."""
+_CLASS_KINDS: Final = ("AWSNodeTemplate", "EC2NodeClass")
+_BECOMES: Final = {"Provisioner": "NodePool", "AWSNodeTemplate": "EC2NodeClass"}
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,12 +63,14 @@ class Conversion(msgspec.Struct, frozen=True, kw_only=True):
 def convert(found: Iterable[Written], role: str = "") -> Conversion:
     """Convert what is old; what is not passes as it is. *role* is that of nodes, where nobody names one."""
     some = list(found)
-    told: list[tuple[Written, Remarks]] = [(one, Remarks()) for one in some]
+    told: list[tuple[Written, Remarks]] = [(one, Remarks(one.plain)) for one in some]
     knobs: dict[str, str] = {}
     defaults = Defaults(role=role)
+    _tell_namesakes(told)
     for one, remarks in told:
         if _is_config(one.value, settings.GLOBAL):
             defaults = settings.defaults_in(_root(one, remarks), role)
+    defaults.taken = frozenset(_name(one) for one in some if one.value["kind"] in _CLASS_KINDS)
     done = [_converted(one, remarks, defaults, knobs) for one, remarks in told]
     homed = homes([pool for pool in done if isinstance(pool, Pool)], _known(done))
     objects: list[Written] = []
@@ -100,18 +109,31 @@ def _converted(one: Written, remarks: Remarks, defaults: Defaults, knobs: dict[s
     if _is_config(one.value, settings.GLOBAL) or _is_config(one.value, settings.LOGGING):
         knobs.update(settings.knobs(_root(one, remarks)))
         return None
-    if key[0].partition("/")[0] in _OURS and key[0] not in _NOW:
-        remarks.refuse(("kind",), _remedy(*key))
+    if is_ours(one.value):
+        if name := _name(one):
+            check_name(name, ("metadata", "name"), remarks)
+        return mended(one.value, remarks)
+    if is_karpenters(key[0]):
+        remarks.refuse(("kind",), served(*key))
         return None
     if controller.is_controller(one.value):
         knobs.update(controller.knobs(one.value, remarks))
     return workloads.converted(one.value, remarks) if key[1] in workloads.PODS else one.value
 
 
-def _remedy(api: str, kind: str) -> str:
-    if kind == "Machine":
-        return "a Machine stands for one running instance: remove it; nodes that are there are adopted, or expire"
-    return f"{kind} of {api} was never served: write v1alpha5 for a Provisioner, v1beta1 or v1 for a NodePool"
+def _tell_namesakes(told: Iterable[tuple[Written, Remarks]]) -> None:
+    """Tell what is applied over something else of its name; if that stood beside it before, it is refused."""
+    first: dict[tuple[str, str], Written] = {}
+    for one, remarks in told:
+        kind = _BECOMES.get(one.value["kind"], one.value["kind"])
+        if not is_karpenters(str(one.value["apiVersion"])) or not (name := _name(one)):
+            continue
+        other = first.setdefault((kind, name), one)
+        path, where = ("metadata", "name"), other.where(("metadata", "name"))
+        if other.value["kind"] != one.value["kind"] and other.file == one.file:
+            remarks.refuse(path, f"{kind} {name} stands at {where} already: rename or remove one of them")
+        elif other.value != one.value:
+            remarks.warn(path, f"{kind} {name} stands at {where}, too, and what is applied last counts: rename one")
 
 
 def _known(done: Sequence[Pool | Object | None]) -> dict[str, Object]:
@@ -133,25 +155,59 @@ def _said(one: Written, remarks: Remarks, new: Pool | Object | None, homed: Home
         values = homed.of_class(new, remarks)
     else:
         values = [] if new is None else [new]
-    if values == [one.value]:
-        return [one]
+    if len(values) == 1 and values[0] is one.value:
+        return [] if remarks.is_refused() else [one]
     for value in values:
-        for complaint in complaints(value):
-            field, _, why = complaint.partition(": ")
-            remarks.refuse((), f"{value['kind']} of v1 takes no such {field}: {why}: correct it")
+        _refuse_unaccepted(one, value, remarks)
     if remarks.is_refused():
         return []
     return [Written(value=value, file=one.file) for value in values]
 
 
-def _note(one: Written, remark: Remark) -> Note:
+def _refuse_unaccepted(one: Written, value: Object, remarks: Remarks) -> None:
+    """Refuse what an API server would of *value*, which *one* became; what is refused for better reasons is enough."""
+    said = [remark.path for remark in remarks.said if remark.level == "refused"]
+    for complaint in complaints(value):
+        field, _, why = complaint.partition(": ")
+        path, is_leaf = _origin(one, field)
+        if not said or (is_leaf and not any(path[: len(other)] == other for other in said)):
+            how = remedy_for(field, why, value_at(one.value, path))
+            remarks.refuse(path, f"{value['kind']} of v1 takes no such {field}: {why}: {how}")
+    if not remarks.is_refused() and not any(faults(value)):
+        for message in unplannable(value):
+            field = field_of(message)
+            remarks.refuse(_origin(one, field)[0], message.removeprefix(f"{field}: "))
+    for path, why in faults(value):
+        place = _origin(one, spelled(path))[0]
+        if not any(place[: len(other)] == other for other in said):
+            remarks.refuse(place, why)
+    if value.get("apiVersion") == one.value["apiVersion"]:
+        for path, close in unread(value):
+            hint = f"did you mean {close}? Correct or remove it" if close else "correct or remove it"
+            remarks.refuse(path, f"is no field of {value['kind']} v1: {hint}")
+
+
+def _origin(one: Written, field: str) -> tuple[Path, bool]:
+    """Answer where in *one* that stands which is *field* of v1, or what is nearest to it; and whether it is a value."""
+    places = {spelled(path): path for path in one.lines}
+    for name in (field, field.replace("template.spec.", ""), field.replace("template.metadata.", "")):
+        if name in places:
+            path = places[name]
+            return path, not any(other[: len(path)] == path != other for other in one.lines)
+    return (places.get("spec", ()), False) if "." not in field else (_origin(one, field.rpartition(".")[0])[0], False)
+
+
+def _name(one: Written) -> str:
     meta = one.value.get("metadata")
-    name = meta.get("name") if isinstance(meta, dict) else None
+    return str((meta.get("name") if isinstance(meta, dict) else None) or "")
+
+
+def _note(one: Written, remark: Remark) -> Note:
     return Note(
         level=remark.level,
         where=one.where(remark.path),
         kind=one.value["kind"],
-        name=str(name or "without a name"),
+        name=_name(one) or "without a name",
         field=spelled(remark.path),
         message=remark.message,
     )

@@ -1,10 +1,12 @@
 """Names, labels and annotations: what a server wrote goes, what an older Karpenter read is spelled as today."""
 
+import re
 from difflib import get_close_matches
 from typing import Any, Final
 
-from cli.conversion.parts import Part
+from cli.conversion.parts import Part, remedy
 from cli.conversion.remarks import Path, Remarks
+from shared.model.labels import DO_NOT_DISRUPT
 
 Object = dict[str, Any]
 RENAMED: Final = {
@@ -22,6 +24,10 @@ ANNOTATIONS: Final = {
     "karpenter.sh/do-not-consolidate": "karpenter.sh/do-not-disrupt",
 }
 _STALE: Final = (
+    "compatibility.karpenter.k8s.aws/kubelet-drift-hash",
+    "compatibility.karpenter.sh/v1beta1-kubelet-conversion",
+    "compatibility.karpenter.sh/v1beta1-nodeclass-reference",
+    "karpenter.sh/stored-version-migrated",
     "karpenter.sh/emptiness-timestamp",
     "karpenter.sh/linked",
     "karpenter.sh/managed-by",
@@ -49,7 +55,12 @@ _SERVERS: Final = frozenset(
         "uid",
     )
 )
-_LIKE: Final = 0.9
+_LIKE: Final = 0.75
+_NO_WORD: Final = re.compile(r"[^a-z]")
+_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_LONGEST: Final = 63
+"""Letters of a name that is the value of a label, too."""
+_NO_LETTER: Final = re.compile(r"[^a-z0-9.]+")
 
 
 def metadata(root: Part) -> Object:
@@ -59,6 +70,8 @@ def metadata(root: Part) -> Object:
         root.remarks.refuse(("metadata", "name"), "is missing: name it")
         return {}
     new: Object = {"name" if old.has("name") else "generateName": name}
+    if old.has("name"):
+        check_name(name, old.at("name"), root.remarks)
     if old.has("namespace"):
         root.remarks.changed(old.at("namespace"), "left out: the kind belongs to the cluster, not to a namespace")
     labels, notes = old.table("labels"), annotations(old)
@@ -70,6 +83,15 @@ def metadata(root: Part) -> Object:
         old.raw(key)
     old.end()
     return new
+
+
+def check_name(name: str, path: Path, remarks: Remarks) -> None:
+    """Refuse what no API server takes for a name."""
+    if len(name) > _LONGEST:
+        remarks.refuse(path, f"{name} has {len(name)} letters: write {_LONGEST} at most")
+    elif _NAME.fullmatch(name) is None:
+        hint = f"write small letters, digits and hyphens: {_NO_LETTER.sub('-', name.lower()).strip('-.')}"
+        remarks.refuse(path, f"{name} is no name: {remedy(name, hint)}")
 
 
 def annotations(owner: Part) -> dict[str, str]:
@@ -91,11 +113,19 @@ def renamed_annotation(key: str, path: Path, remarks: Remarks) -> str:
         more = ": it keeps a node from all disruption by choice, not from consolidation alone" * ("consol" in key)
         remarks.changed(path, f"is called {now} now{more}")
         return now
-    known = [*ANNOTATIONS, "karpenter.sh/do-not-disrupt"]
-    close = get_close_matches(key, known, n=1, cutoff=_LIKE)
-    if close and key not in known:
-        remarks.warn(path, f"nobody reads it: did you mean {close[0]}?")
+    if close := _misspelt(key):
+        remarks.warn(path, f"nobody reads it: did you mean {close}?")
     return key
+
+
+def _misspelt(key: str) -> str:
+    """Answer the annotation that *key* is misspelt for; "" for none."""
+    domain, slash, name = key.rpartition("/")
+    known = {_NO_WORD.sub("", one.rpartition("/")[2]): one for one in (*ANNOTATIONS, DO_NOT_DISRUPT)}
+    if key in known.values() or (slash and "arpenter" not in domain):
+        return ""
+    close = get_close_matches(_NO_WORD.sub("", name.lower()), known, n=1, cutoff=_LIKE)
+    return known[close[0]] if close else ""
 
 
 def renamed_label(key: str, path: Path, remarks: Remarks) -> str:

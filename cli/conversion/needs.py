@@ -4,19 +4,23 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any, Final
 
+from cli.conversion.keys import meant
 from cli.conversion.metadata import renamed_label
-from cli.conversion.parts import Part
+from cli.conversion.parts import Part, remedy
 from cli.conversion.remarks import Path, Remarks
+from cli.conversion.remedies import several, whole
 from shared.model.labels import ARCH, CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, NODEPOOL, OS, WELL_KNOWN
 from shared.model.units import is_quantity
 
 Object = dict[str, Any]
 OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Gte", "Lte")
 _EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
-_QUOTES: Final = " \"'"
 _SETS: Final = ("In", "NotIn")
 _NONE: Final = ("Exists", "DoesNotExist")
-_SET_BY_US: Final = frozenset((NODEPOOL, HOSTNAME))
+_AMOUNT: Final = "write an amount, as 1000 or 400Gi"
+_SIGNS: Final = {">": "Gt", "<": "Lt", ">=": "Gte", "<=": "Lte", "=": "In", "==": "In", "!=": "NotIn"} | dict.fromkeys(
+    ("equal", "equals", "is"), "In"
+)
 _PODS: Final = "karpenter.k8s.aws/instance-pods"
 _VALUES: Final = {
     ARCH: ("amd64", "arm64"),
@@ -32,21 +36,22 @@ CHOOSES: Final = (
 """Who constrains one of these got no default for category and generation."""
 
 
-def requirements(spec: Part) -> list[Object]:
-    """Answer `requirements` of *spec*."""
-    return [_requirement(one) for one in spec.parts("requirements")]
+def requirements(spec: Part, set_by_us: frozenset[str] = frozenset((NODEPOOL, HOSTNAME))) -> list[Object]:
+    """Answer `requirements` of *spec*; none of the keys *set_by_us* may be among them."""
+    return [_requirement(one, set_by_us) for one in spec.parts("requirements")]
 
 
-def _requirement(one: Part) -> Object:
+def _requirement(one: Part, set_by_us: frozenset[str]) -> Object:
     remarks = one.remarks
     key, operator, values = one.text("key"), one.text("operator"), one.texts("values")
     least = one.number("minValues")
-    one.end()
+    if key:
+        one.end()
     if not key:
-        remarks.refuse(one.at("key"), "is missing: name a label of nodes")
+        remarks.refuse(one.at("key"), f"is missing: {whole(one.keys(), one.raw)}")
         return {}
     key = renamed_label(key, one.at("key"), remarks)
-    _check_key(key, one.at("key"), remarks)
+    _check_key(key, one.at("key"), remarks, set_by_us)
     if isinstance(one.raw("values"), list | None):
         _check_operator(operator, values, one)
     if operator in _SETS:
@@ -57,22 +62,25 @@ def _requirement(one: Part) -> Object:
     return new if least is None else new | {"minValues": least}
 
 
-def _check_key(key: str, path: Path, remarks: Remarks) -> None:
-    if key in _SET_BY_US:
+def _check_key(key: str, path: Path, remarks: Remarks, set_by_us: frozenset[str]) -> None:
+    if key in set_by_us:
         remarks.refuse(path, f"{key} is set for each node by the autoscaler: remove the requirement")
     elif key == _PODS:
         remarks.refuse(path, f"{key} is no label any more: constrain instance-cpu or the types, or set kubelet.maxPods")
     elif key.partition("/")[0] in _RESERVED and key not in WELL_KNOWN:
-        close = get_close_matches(key, sorted(WELL_KNOWN), n=1)
-        hint = f"did you mean {close[0]}?" if close else "remove it"
+        close = meant(key)
+        hint = f"did you mean {close}?" if close else "remove it, or use a domain of your own"
         remarks.refuse(path, f"no label {key} is known: {hint}")
+    elif close := meant(key):
+        remarks.refuse(path, f"no machine has a label {key}: did you mean {close}?")
 
 
 def _check_operator(operator: str, values: list[str], one: Part) -> None:
     if operator not in OPERATORS:
-        close = get_close_matches(operator.capitalize(), OPERATORS, n=1)
-        hint = f"did you mean {close[0]}?" if close else f"write one of {', '.join(OPERATORS)}"
-        one.remarks.refuse(one.at("operator"), f"is {operator!r}: {hint}")
+        close = get_close_matches(operator.lower().replace(" ", ""), [each.lower() for each in OPERATORS], n=1)
+        sure = _SIGNS.get(operator.lower()) or next((each for each in OPERATORS if [each.lower()] == close), "")
+        hint = f"did you mean {sure}?" if sure else f"write one of {', '.join(OPERATORS)}"
+        one.remarks.refuse(one.at("operator"), f"is {operator!r}: {hint}" if operator else f"is missing: {hint}")
     elif operator in _NONE:
         if values:
             one.remarks.refuse(one.at("values"), f"{operator} takes none: remove them, or write In")
@@ -85,14 +93,15 @@ def _check_operator(operator: str, values: list[str], one: Part) -> None:
 
 def _check_values(key: str, values: list[str], one: Part) -> None:
     for place, value in enumerate(values):
-        if "," in value:
-            some = ", ".join(f'"{part.strip(_QUOTES)}"' for part in value.split(","))
+        if "," in value or " " in value.strip():
             one.remarks.refuse(
-                one.at("values", place), f"is one text with a comma in it, {value!r}: write values: [{some}]"
+                one.at("values", place),
+                f"is one text with several values in it, {value!r}: write values: {several(value)}",
             )
         elif key in _VALUES and value not in _VALUES[key]:
-            close = [_MEANT[value]] if value in _MEANT else get_close_matches(value, _VALUES[key], n=1)
-            hint = f"did you mean {close[0]}?" if close else f"write one of {', '.join(_VALUES[key])}"
+            plain = value.lower().replace("_", "-").replace(" ", "-")
+            close = [_MEANT[plain]] if plain in _MEANT else get_close_matches(plain, _VALUES[key], n=1)
+            hint = f"did you mean {close[0]}?" if close else remedy(value, f"write one of {', '.join(_VALUES[key])}")
             one.remarks.refuse(one.at("values", place), f"{key} is never {value!r}: {hint}")
 
 
@@ -143,7 +152,7 @@ def limits(amounts: Part | None) -> Object:
                 amounts.at(name), f"is {value}: a limit is an amount, not a share: write 100 or 400Gi"
             )
         elif isinstance(value, bool) or not is_quantity(str(value)):
-            amounts.remarks.refuse(amounts.at(name), f"is {value!r}: write an amount, as 1000 or 400Gi")
+            amounts.remarks.refuse(amounts.at(name), f"is {value!r}: {remedy(value, _AMOUNT)}")
         else:
             found[name] = value
     return found

@@ -1,5 +1,6 @@
 """A mapping of an old manifest, read key by key: what nobody asked for is refused in the end, not dropped."""
 
+import re
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any, Final
@@ -7,6 +8,9 @@ from typing import Any, Final
 from cli.conversion.remarks import Path, Remarks
 
 _CURLY: Final = frozenset("\u201c\u201d\u2018\u2019")
+_PLACEHOLDER: Final = re.compile(r"\$[{(A-Za-z_]|<[\w .-]+>|\{\{")
+_TRUTHS: Final = {"true", "True", "TRUE", "false", "False", "FALSE"}
+_GLUED: Final = re.compile(r"([\w./-]+):(\S+)")
 
 
 class Part:
@@ -24,6 +28,10 @@ class Part:
     def keys(self) -> list[str]:
         """Answer all keys, as they are written."""
         return [str(key) for key in self._value]
+
+    def holds(self, key: str) -> bool:
+        """Whether *key* is there, and not null; unlike `has` it does not count as read by that."""
+        return self._value.get(key) is not None
 
     def has(self, key: str) -> bool:
         """Whether *key* is there, and not null."""
@@ -46,7 +54,7 @@ class Part:
             return int(value)
         if value is None or (isinstance(value, int) and not isinstance(value, bool)):
             return value
-        self.remarks.refuse(self.at(key), f"is {value!r}: write a whole number")
+        self.remarks.refuse(self.at(key), f"is {value!r}: {remedy(value, 'write a whole number')}")
         return None
 
     def flag(self, key: str) -> bool | None:
@@ -57,7 +65,7 @@ class Part:
             return bool(value == "true")
         if value is None or isinstance(value, bool):
             return value
-        self.remarks.refuse(self.at(key), f"is {value!r}: write true or false")
+        self.remarks.refuse(self.at(key), f"is {value!r}: {remedy(value, 'write true or false')}")
         return None
 
     def part(self, key: str) -> "Part | None":
@@ -66,7 +74,13 @@ class Part:
         if isinstance(value, Mapping):
             return Part(value, self.at(key), self.remarks)
         if value is not None:
-            self.remarks.refuse(self.at(key), f"is {_shown(value)}: write fields under it, each with `name: value`")
+            glued = _GLUED.fullmatch(value) if isinstance(value, str) else None
+            how = (
+                "fields under it, each with `name: value`"
+                if glued is None
+                else f"`{glued[1]}: {glued[2]}`, with a space"
+            )
+            self.remarks.refuse(self.at(key), f"is {_shown(value)}: {remedy(value, f'write {how}')}")
         return None
 
     def parts(self, key: str) -> list["Part"]:
@@ -88,20 +102,26 @@ class Part:
         inner = self.part(key)
         return {} if inner is None else {name: inner.text(name) for name in inner.keys()}  # noqa: SIM118 - no mapping
 
-    def end(self, fields: Iterable[str] = ()) -> None:
-        """Refuse what nobody asked for; *fields* are others that could be meant."""
+    def end(self, fields: Iterable[str] = (), homes: Mapping[str, str] | None = None) -> None:
+        """Refuse what nobody asked for; *fields* are others that could be meant, *homes* say where some belong."""
         known = sorted(self._asked | set(fields))
         for key in self.keys():
             if key not in self._asked:
                 close = get_close_matches(key, known, n=1)
                 hint = f"did you mean {close[0]}? Correct or remove it" if close else "correct or remove it"
+                hint = (homes or {}).get(key, hint)
                 self.remarks.refuse(self.at(key), f"is no field that was ever read here, so it did nothing: {hint}")
 
     def _list(self, key: str) -> list[Any]:
         value = self.raw(key)
         if value is None or isinstance(value, list):
             return value or []
-        self.remarks.refuse(self.at(key), f"is {_shown(value)}: write a list: each item on its own line behind `- `")
+        how = "a list: each item on its own line behind `- `"
+        if isinstance(value, str | int):
+            how = f"a list: {key}: [{', '.join(_items(value))}]"
+        elif isinstance(value, Mapping) and "key" in value:
+            how = "a list: `- ` before `key`, and the fields below it two spaces further in"
+        self.remarks.refuse(self.at(key), f"is {_shown(value)}: {remedy(value, f'write {how}')}")
         return []
 
     def _quoted(self, value: Any, path: Path) -> str:  # noqa: ANN401 - JSON
@@ -109,6 +129,8 @@ class Part:
             return ""
         if isinstance(value, bool | int | float):
             text = str(value).lower() if isinstance(value, bool) else str(value)
+            if (written := self.remarks.plain.get(path, "true")) not in _TRUTHS:
+                text = written
             self.remarks.changed(path, f'{text} has to be a text, so it is quoted: "{text}"')
             return text
         if isinstance(value, str):
@@ -117,6 +139,17 @@ class Part:
             return value
         self.remarks.refuse(path, f"is {_shown(value)}: write a text")
         return ""
+
+
+def remedy(value: object, else_: str) -> str:
+    """Answer *else_*, unless *value* stands for something that has to be filled in first."""
+    if isinstance(value, str) and _PLACEHOLDER.search(value):
+        return "fill it in first, with `envsubst` for example; write what it stands for"
+    return else_
+
+
+def _items(value: str | int) -> list[str]:
+    return [f'"{part}"' for part in re.split(r"[\s,]+", str(value).strip(" ,[]")) if part]
 
 
 def _shown(value: object) -> str:

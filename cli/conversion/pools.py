@@ -5,21 +5,24 @@ from typing import Any, Final
 import msgspec
 
 from cli.conversion.classes import Defaults, from_inline
+from cli.conversion.disruption import duration, expiry, of_beta, of_provisioner
+from cli.conversion.elsewhere import IN_POOL, IN_PROVISIONER, IN_TEMPLATE
 from cli.conversion.kubelets import kubelet
 from cli.conversion.metadata import annotations, metadata
 from cli.conversion.needs import CHOOSES, constrains, labels_and_requirements, limits, requirements, taints
 from cli.conversion.parts import Part
 from cli.conversion.remarks import Path
-from shared.model.labels import ARCH, CAPACITY_TYPE, ON_DEMAND, OS
+from shared.model.labels import ARCH, CAPACITY_TYPE, HOSTNAME, ON_DEMAND, OS
 
 Object = dict[str, Any]
 API: Final = "karpenter.sh/v1"
 GROUP: Final = "karpenter.k8s.aws"
 CLASS: Final = "EC2NodeClass"
-_POLICIES: Final = {"WhenUnderutilized": "WhenEmptyOrUnderutilized", "WhenEmpty": "WhenEmpty"}
 _REF: Final = {"group": GROUP, "kind": CLASS}
 _MONTH: Final = "720h"
 _MOST_WEIGHT: Final = 100
+_OF_OTHERS: Final = frozenset((HOSTNAME,))
+"""What not even a claim may ask for; a pool's name stands in each."""
 _CATEGORY, _GENERATION = "karpenter.k8s.aws/instance-category", "karpenter.k8s.aws/instance-generation"
 
 
@@ -48,24 +51,28 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
 def from_provisioner(root: Part, defaults: Defaults) -> Pool:
     """Answer the NodePool for a Provisioner."""
     meta, spec = metadata(root), root.part("spec") or Part({}, ("spec",), root.remarks)
+    own = str(meta.get("name", ""))
+    while own in defaults.taken:
+        own += "-inline"
     labels, needs = labels_and_requirements(spec, spec.table("labels"), spec.at("labels"))
     needs += requirements(spec)
     inner: Object = {
-        "nodeClassRef": _REF | {"name": _provider_name(spec, str(meta.get("name", "")))},
+        "nodeClassRef": _REF | {"name": _provider_name(spec, own)},
         "requirements": _defaulted(spec, needs, labels),
         **_tainted(spec),
-        "expireAfter": _expiry(spec),
+        "expireAfter": expiry(spec),
     }
-    own = kubelet(spec.part("kubeletConfiguration"))
-    inline = _inline(spec, str(meta.get("name", "")), defaults)
+    kubelets = kubelet(spec.part("kubeletConfiguration"))
+    inline = _inline(spec, own, defaults)
     new: Object = {
         "template": _template(labels, annotations(spec), inner),
-        "disruption": _alpha_disruption(spec),
+        "disruption": of_provisioner(spec),
         **_amounts(spec),
     }
-    spec.end(("labels", "annotations"))
+    spec.end(("labels", "annotations"), IN_PROVISIONER)
     _end(root)
-    return Pool(value=_pool(meta, new), kubelet=own, kubelet_path=spec.at("kubeletConfiguration"), node_class=inline)
+    path = spec.at("kubeletConfiguration")
+    return Pool(value=_pool(meta, new), kubelet=kubelets, kubelet_path=path, node_class=inline)
 
 
 def from_beta(root: Part) -> Pool:
@@ -74,21 +81,22 @@ def from_beta(root: Part) -> Pool:
     template = spec.part("template") or Part({}, spec.at("template"), root.remarks)
     about = template.part("metadata") or Part({}, template.at("metadata"), root.remarks)
     labels, needs = labels_and_requirements(about, about.table("labels"), about.at("labels"))
-    inner, own = _nodes(template.part("spec") or Part({}, template.at("spec"), root.remarks), needs)
+    nodes = template.part("spec") or Part({}, template.at("spec"), root.remarks)
+    inner, own = _nodes(nodes, needs + requirements(nodes))
     disruption = spec.part("disruption") or Part({}, spec.at("disruption"), root.remarks)
-    if (expiry := disruption.text("expireAfter")) not in ("", _MONTH):
-        inner["expireAfter"] = expiry
-    if expiry:
+    if (lives := duration(disruption, "expireAfter")) not in ("", _MONTH):
+        inner["expireAfter"] = lives
+    if lives:
         root.remarks.changed(
             disruption.at("expireAfter"), "is template.spec.expireAfter now; what is old goes, whatever budgets say"
         )
-    new: Object = {"template": _template(labels, annotations(about), inner), "disruption": _beta_disruption(disruption)}
+    new: Object = {"template": _template(labels, annotations(about), inner), "disruption": of_beta(disruption)}
     new["limits"] = limits(spec.part("limits"))
     new["weight"] = _weight(spec)
     about.end()
-    template.end()
+    template.end(homes=IN_TEMPLATE)
     disruption.end()
-    spec.end()
+    spec.end(homes=IN_POOL)
     _end(root)
     return Pool(value=_pool(meta, _full(new)), kubelet=own, kubelet_path=template.at("spec", "kubelet"))
 
@@ -96,7 +104,7 @@ def from_beta(root: Part) -> Pool:
 def from_beta_claim(root: Part) -> Pool:
     """Answer NodeClaim v1 for that of v1beta1."""
     meta, spec = metadata(root), root.part("spec") or Part({}, ("spec",), root.remarks)
-    inner, own = _nodes(spec, [])
+    inner, own = _nodes(spec, requirements(spec, _OF_OTHERS))
     amounts = spec.part("resources")
     if amounts is not None:
         inner["resources"] = {"requests": limits(amounts.part("requests"))}
@@ -135,10 +143,10 @@ def _tainted(spec: Part) -> Object:
 
 def _nodes(spec: Part, needs: list[Object]) -> tuple[Object, Object | None]:
     """Answer what a v1beta1 pool or claim says of its nodes, and of their kubelet."""
-    inner: Object = {"nodeClassRef": _reference(spec), "requirements": needs + requirements(spec), **_tainted(spec)}
+    inner: Object = {"nodeClassRef": _reference(spec), "requirements": needs, **_tainted(spec)}
     own = kubelet(spec.part("kubelet"))
     spec.raw("resources")
-    spec.end()
+    spec.end(homes=IN_TEMPLATE)
     return inner, own
 
 
@@ -206,70 +214,6 @@ def _defaulted(spec: Part, needs: list[Object], labels: dict[str, str]) -> list[
         said = f"{one['key']} {one['operator']} {', '.join(one['values'])}"
         spec.remarks.changed(spec.at("requirements"), f"{said} is written out: it held where nobody said otherwise")
     return needs + more
-
-
-def _seconds(spec: Part, field: str) -> int | None:
-    number = spec.number(field)
-    if number is not None and number < 0:
-        spec.remarks.refuse(spec.at(field), f"is {number}: write seconds, 0 or more")
-    return number
-
-
-def _expiry(spec: Part) -> str:
-    path, number = spec.at("ttlSecondsUntilExpired"), _seconds(spec, "ttlSecondsUntilExpired")
-    if number is None:
-        spec.remarks.changed(path, "was not there, so nodes did not grow old: expireAfter: Never (v1 would say 720h)")
-        return "Never"
-    if number == 0:
-        spec.remarks.refuse(path, "is 0: nodes would expire before they are ready: write a time, or remove it")
-    spec.remarks.changed(path, f"is template.spec.expireAfter: {number}s now; what is old goes, whatever budgets say")
-    return f"{number}s"
-
-
-def _alpha_disruption(spec: Part) -> Object:
-    old, empty = spec.part("consolidation"), _seconds(spec, "ttlSecondsAfterEmpty")
-    enabled = None if old is None else old.flag("enabled")
-    if old is not None:
-        old.end()
-    path = spec.at("ttlSecondsAfterEmpty")
-    if enabled and empty is not None:
-        spec.remarks.refuse(path, "stands beside consolidation.enabled: true, which was refused: remove one of them")
-    if enabled:
-        spec.remarks.changed(spec.at("consolidation"), "is consolidationPolicy: WhenEmptyOrUnderutilized now")
-        return {"consolidationPolicy": "WhenEmptyOrUnderutilized", "consolidateAfter": "0s"}
-    if empty is not None:
-        spec.remarks.changed(
-            path,
-            f"is consolidationPolicy: WhenEmpty with consolidateAfter: {empty}s now, counted from the last pod event",
-        )
-        return {"consolidationPolicy": "WhenEmpty", "consolidateAfter": f"{empty}s"}
-    where = spec.at("consolidation") if old is not None else path
-    spec.remarks.changed(where, "nothing was removed for being empty: consolidateAfter: Never")
-    return {"consolidationPolicy": "WhenEmpty", "consolidateAfter": "Never"}
-
-
-def _beta_disruption(old: Part) -> Object:
-    policy = old.text("consolidationPolicy") or "WhenUnderutilized"
-    after, path = old.text("consolidateAfter"), old.at("consolidateAfter")
-    if policy not in _POLICIES:
-        old.remarks.refuse(old.at("consolidationPolicy"), f"is {policy!r}: write one of {', '.join(_POLICIES)}")
-    elif policy == "WhenUnderutilized":
-        old.remarks.changed(old.at("consolidationPolicy"), "WhenUnderutilized is WhenEmptyOrUnderutilized now")
-        if after and after != "Never":
-            old.remarks.refuse(path, "went only with WhenEmpty: remove it, or write consolidationPolicy: WhenEmpty")
-    elif not after:
-        old.remarks.refuse(path, "is missing: WhenEmpty needs it: write 30s, for example")
-    new: Object = {"consolidationPolicy": _POLICIES.get(policy, ""), "consolidateAfter": after or "0s"}
-    budgets = [_budget(one) for one in old.parts("budgets")]
-    return new | ({"budgets": budgets} if budgets else {})
-
-
-def _budget(one: Part) -> Object:
-    new: Object = {name: text for name in ("nodes", "schedule", "duration") if (text := one.text(name))}
-    if reasons := one.texts("reasons"):
-        new["reasons"] = reasons
-    one.end()
-    return new
 
 
 def _amounts(spec: Part) -> Object:

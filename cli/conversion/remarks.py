@@ -1,5 +1,6 @@
 """What is to be said of an object while it is converted, and of which field."""
 
+from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -31,9 +32,10 @@ def spelled(path: Path) -> str:
 class Remarks:
     """What was said of one object so far."""
 
-    def __init__(self) -> None:
-        """Nothing yet."""
+    def __init__(self, plain: Mapping[Path, str] | None = None) -> None:
+        """Nothing yet; *plain* is how numbers and truth values are written in the object."""
         self.said: list[Remark] = []
+        self.plain = plain or {}
 
     def changed(self, path: Path, message: str) -> None:
         """The field has another form now."""

@@ -8,7 +8,7 @@ import re
 from itertools import product
 from typing import Any, Final
 
-from cli.conversion.parts import Part
+from cli.conversion.parts import Part, remedy
 
 Object = dict[str, Any]
 IDS: Final = ("aws-ids", "aws::ids")
@@ -28,6 +28,12 @@ def terms(selector: Part, ids: re.Pattern[str]) -> list[Object]:
         return by_id
     names, owners = (_split(selector, key) for key in (_NAMES, _OWNERS)) if ids is IMAGE else ([], [])
     tags = {key: _split(selector, key) for key in selector.keys() if key not in (_NAMES, _OWNERS)}  # noqa: SIM118
+    for key, values in tags.items() if ids is IMAGE else ():
+        for one in values:
+            if IMAGE.fullmatch(one):
+                selector.remarks.refuse(
+                    selector.at(key), f"{one} is an image's id, and {key} a tag: write `aws::ids: {one}` in its place"
+                )
     combined = product(owners or [""], names or [""], *tags.values())
     found = [_term(owner, name, dict(zip(tags, values, strict=True))) for owner, name, *values in combined]
     if len(found) > 1:
@@ -61,12 +67,18 @@ def _by_id(selector: Part, ids: re.Pattern[str]) -> list[Object] | None:
     found = _split(selector, named[0])
     for one in found:
         if not ids.fullmatch(one):
-            selector.remarks.refuse(selector.at(named[0]), f"{one!r} is no id: write one like {_EXAMPLES[ids]}")
+            selector.remarks.refuse(
+                selector.at(named[0]), f"{one!r} is no id: {remedy(one, f'write one like {_EXAMPLES[ids]}')}"
+            )
     selector.remarks.changed(selector.at(named[0]), "is a term with `id` for each now")
     return [{"id": one} for one in found]
 
 
 def _split(selector: Part, key: str) -> list[str]:
+    if isinstance(some := selector.raw(key), list):
+        joined = ",".join(str(one) for one in some)
+        selector.remarks.refuse(selector.at(key), f'is a list: write one text with commas, "{joined}"')
+        return []
     text = selector.text(key)
     values = [one.strip() for one in text.split(",")]
     if selector.has(key) and (not key or not all(values)):

@@ -1,6 +1,7 @@
 """ConfigMaps karpenter-global-settings and config-logging -> knobs of the stack, as cdk.json has them."""
 
 import json
+from difflib import get_close_matches
 from typing import Any, Final
 
 from cli.conversion.classes import Defaults
@@ -31,6 +32,10 @@ _REFUSED: Final = {
     "aws.assumeRoleARN": "the functions have roles of their own: deploy the stack into the account of the nodes",
     "aws.assumeRoleDuration": "the functions have roles of their own: remove it",
 }
+_ROLE: Final = "aws.assumeRoleARN"
+_DRIFT: Final = "featureGates.driftEnabled"
+_TAG: Final = "aws.tags."
+"""How tags were written before v0.23: each has a key of its own."""
 _LEVELS: Final = "logs are JSON in CloudWatch"
 
 
@@ -40,25 +45,38 @@ def knobs(root: Part) -> dict[str, str]:
     found: dict[str, str] = {}
     for key in data.keys():  # noqa: SIM118 - no mapping
         value, path, remarks = data.text(key), data.at(key), root.remarks
-        if key in _KNOBS:
+        if key in _KNOBS and value:
             found[_KNOBS[key]] = value
             remarks.changed(path, f'is a knob of the stack: "{_KNOBS[key]}": "{value}" in cdk.json')
-        elif key in _GONE:
-            remarks.changed(path, f"is needed no more: {_GONE[key]}")
-        elif key in _REFUSED:
-            remarks.refuse(path, f"has no equivalent: {_REFUSED[key]}")
-        elif key in ("aws.defaultInstanceProfile", "aws.tags"):
-            remarks.changed(path, "is written into each EC2NodeClass that is made from an AWSNodeTemplate here")
-        elif key == "aws.enableENILimitedPodDensity":
-            _density(value, data)
         elif level := _level(key, value):
             found.setdefault(KNOB, level)
             remarks.changed(path, f'is a knob of the stack: "{KNOB}": "{level}" in cdk.json; {_LEVELS}')
         elif key == "zap-logger-config" or key.startswith("loglevel."):
             remarks.warn(path, f"has no equivalent: {_LEVELS}")
         else:
-            remarks.refuse(path, "is no setting that Karpenter ever had: correct or remove it")
+            _no_knob(key, value, data)
     return found
+
+
+def _no_knob(key: str, value: str, data: Part) -> None:
+    """Tell what became of a setting that is none of the stack."""
+    path, remarks = data.at(key), data.remarks
+    if key in ("aws.defaultInstanceProfile", "aws.tags") or key.startswith(_TAG):
+        remarks.changed(path, "is written into each EC2NodeClass that is made from an AWSNodeTemplate here")
+    elif key in _REFUSED and data.text(_ROLE):
+        remarks.refuse(path, f"has no equivalent: {_REFUSED[key]}")
+    elif key in _REFUSED or key in _KNOBS:
+        remarks.changed(path, "is needed no more: it says nothing")
+    elif key == _DRIFT and value == "false":
+        remarks.warn(path, f"kept nodes that had drifted: {_GONE[key]}")
+    elif key in _GONE:
+        remarks.changed(path, f"is needed no more: {_GONE[key]}")
+    elif key == "aws.enableENILimitedPodDensity":
+        _density(value, data)
+    else:
+        close = get_close_matches(key, [*_KNOBS, *_GONE], n=1)
+        hint = f"did you mean {close[0]}? Correct or remove it" if close else "correct or remove it"
+        remarks.refuse(path, f"is no setting that Karpenter ever had: {hint}")
 
 
 def _level(key: str, value: str) -> str:
@@ -71,8 +89,11 @@ def _level(key: str, value: str) -> str:
 def defaults_in(root: Part, role: str) -> Defaults:
     """Answer what a ConfigMap says for all node templates."""
     data = root.part("data") or Part({}, ("data",), root.remarks)
-    tags = data.text("aws.tags")
-    return Defaults(role=role, profile=data.text("aws.defaultInstanceProfile"), tags=_tags(tags, data) if tags else {})
+    text = data.text("aws.tags")
+    tags = {key.removeprefix(_TAG): data.text(key) for key in data.keys() if key.startswith(_TAG)}  # noqa: SIM118 - no mapping
+    if text:
+        tags |= _tags(text, data)
+    return Defaults(role=role, profile=data.text("aws.defaultInstanceProfile"), tags=tags)
 
 
 def _tags(text: str, data: Part) -> dict[str, str]:

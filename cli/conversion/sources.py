@@ -1,13 +1,22 @@
 """Files -> objects with the lines of their fields, and the very text of those that stay as they are."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from difflib import get_close_matches
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 from cli.conversion.remarks import Path
 from cli.files import JSON, InputError, Tell, body_of, files_in
 from cli.inputs import documents_of
+from cli.yaml_mistakes import ALIEN
+
+Said = TypeVar("Said", int, str)
+MOST_MARKED: Final = 1 << 20
+"""Bytes of JSON that are read twice for the sake of lines."""
+_EXAMPLE: Final = "`apiVersion: karpenter.sh/v1` and `kind: NodePool`"
+_NUMBERED: Final = re.compile(r"\d+:? +\w")
 
 
 class Written(msgspec.Struct, frozen=True, kw_only=True):
@@ -19,6 +28,8 @@ class Written(msgspec.Struct, frozen=True, kw_only=True):
     """As it stands in a file of YAML, comments included; empty if it came from JSON, or out of a List."""
     lines: Mapping[Path, int] = {}
     """Where its fields begin, counted from 1."""
+    plain: Mapping[Path, str] = {}
+    """How numbers and truth values are written in it."""
 
     def where(self, path: Path) -> str:
         """Answer file and line of the field at *path*, or of the nearest above it that is there."""
@@ -47,27 +58,76 @@ def written_in(sources: Iterable[str], tell: Tell) -> Iterator[Written]:
 
 def _documents(name: str, body: bytes, tell: Tell) -> Iterator[Written]:
     if body.lstrip()[:1] in JSON:
-        try:
-            for one in documents_of(name, body, tell):
-                value = one.value if one.body is None else msgspec.json.decode(one.body)
-                yield Written(value=value, file=one.where)
-        except InputError as error:
-            tell(str(error))
+        yield from _marked_json(name, body) or _json(name, body, tell)
         return
     from cli.yaml_documents import read_marked  # noqa: PLC0415 - who has JSON need not wait for YAML
 
-    for text, value, lines in read_marked(body.decode(), lambda line, why: tell(f"{name}:{line}: not YAML: {why}")):
-        yield Written(value=value, file=name, text=text, lines=lines)
+    for one in read_marked(body.decode(), lambda line, why: tell(f"{name}:{line}: not YAML: {why}")):
+        yield Written(value=one.value, file=name, text=one.text, lines=one.lines, plain=one.plain)
+
+
+def _json(name: str, body: bytes, tell: Tell) -> Iterator[Written]:
+    try:
+        for one in documents_of(name, body, tell):
+            value = one.value if one.body is None else msgspec.json.decode(one.body)
+            yield Written(value=value, file=one.where)
+    except InputError as error:
+        tell(str(error))
+
+
+def _marked_json(name: str, body: bytes) -> list[Written]:
+    """Answer the one document in *body* with its lines, as JSON is YAML; nothing if it is long, or several."""
+    if len(body) > MOST_MARKED:
+        return []
+    try:
+        value = msgspec.json.decode(body)
+    except msgspec.DecodeError:
+        return []
+    from cli.yaml_documents import read_marked  # noqa: PLC0415 - as above
+
+    some = list(read_marked(body.decode(), lambda *_: None))
+    return [Written(value=value, file=name, lines=one.lines) for one in some if some == [one]]
 
 
 def _objects(one: Written, tell: Tell) -> Iterator[Written]:
     value = one.value
     if isinstance(value, dict) and isinstance(value.get("items"), list) and str(value.get("kind")).endswith("List"):
         for place, item in enumerate(value["items"]):
-            prefix: Path = ("items", place)
-            lines = {path[2:]: line for path, line in one.lines.items() if path[:2] == prefix}
-            yield from _objects(Written(value=item, file=one.file, lines=lines), tell)
+            lines, plain = _below(("items", place), one.lines), _below(("items", place), one.plain)
+            yield from _objects(Written(value=_lent(value, item), file=one.file, lines=lines, plain=plain), tell)
     elif isinstance(value, dict) and isinstance(value.get("kind"), str) and value.get("apiVersion"):
         yield one
     elif value is not None:
-        tell(f"{one.where(())}: is no object of Kubernetes: write apiVersion, kind and metadata, or remove it")
+        tell(f"{one.where(())}: is no object of Kubernetes: {_meant(value, one.text)}")
+
+
+def _lent(some: Mapping[str, Any], item: Any) -> Any:  # noqa: ANN401 - JSON
+    """Answer *item* with what items of a PodList do not say themselves."""
+    kind = str(some["kind"]).removesuffix("List")
+    return {"apiVersion": some.get("apiVersion"), "kind": kind} | item if kind and isinstance(item, dict) else item
+
+
+def _below(prefix: Path, some: Mapping[Path, Said]) -> dict[Path, Said]:
+    return {path[len(prefix) :]: said for path, said in some.items() if path[: len(prefix)] == prefix}
+
+
+def _meant(value: object, text: str) -> str:
+    """Say what *value*, which is no object, could be, and what to do."""
+    if isinstance(value, Mapping):
+        keys = [str(key) for key in value]
+        if any(_NUMBERED.match(key) for key in keys):
+            return "the numbers of the lines came along: remove them"
+        for field in ("apiVersion", "kind"):
+            close = get_close_matches(
+                field, [key for key in keys if key not in ("apiVersion", "kind")], n=1, cutoff=0.8
+            )
+            if field not in value and close:
+                return f"{close[0]}: did you mean {field}?"
+            if field not in value and "metadata" in value:
+                return f"{field} is missing: write it, as in {_EXAMPLE}"
+        if not {"settings", "serviceAccount", "controller"}.isdisjoint(value):
+            return "these are values of a chart: render it first, with `helm template` for example"
+    if isinstance(value, list) and value and isinstance(value[0], Mapping) and {"op", "path"} <= value[0].keys():
+        return "this is a patch: build what it changes first, with `kubectl kustomize` for example"
+    alien = next((why for pattern, why in ALIEN if pattern.search(text)), "")
+    return alien or "write apiVersion, kind and metadata, or remove it"

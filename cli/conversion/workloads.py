@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from cli.conversion.metadata import ANNOTATIONS, RENAMED, renamed_annotation, renamed_label
 from cli.conversion.remarks import Path, Remarks
+from shared.model.labels import DISRUPTED_TAINT
 
 Object = dict[str, Any]
 _TEMPLATE: Final = ("spec", "template")
@@ -18,9 +19,11 @@ PODS: Final[dict[str, Path]] = {
     "StatefulSet": _TEMPLATE,
     "DaemonSet": _TEMPLATE,
     "Job": _TEMPLATE,
+    "Rollout": _TEMPLATE,
     "CronJob": ("spec", "jobTemplate", "spec", "template"),
 }
 """Where each kind has a pod."""
+_OLD_TAINT: Final = "karpenter.sh/disruption"
 _KNOWN: Final = frozenset((*ANNOTATIONS, *ANNOTATIONS.values()))
 
 
@@ -35,6 +38,7 @@ def converted(value: Object, remarks: Remarks) -> Object:
     spec = pod.get("spec")
     if isinstance(spec, dict):
         _selector(spec, (*path, "spec", "nodeSelector"), remarks)
+        _tolerations(spec, (*path, "spec", "tolerations"), remarks)
         for where, holder, key in _keys(spec, (*path, "spec")):
             holder[key] = renamed_label(holder[key], where, remarks)
     return value if new == value else new
@@ -66,6 +70,18 @@ def _selector(spec: Object, path: Path, remarks: Remarks) -> None:
     old = spec.get("nodeSelector")
     if isinstance(old, dict) and not old.keys().isdisjoint(RENAMED):
         spec["nodeSelector"] = {renamed_label(key, (*path, key), remarks): value for key, value in old.items()}
+
+
+def _tolerations(spec: Object, path: Path, remarks: Remarks) -> None:
+    """Who tolerated the taint of a node that is to go still does."""
+    some = spec.get("tolerations")
+    if not isinstance(some, list):
+        return
+    for place, one in enumerate(some):
+        if isinstance(one, dict) and one.get("key") == _OLD_TAINT:
+            remarks.changed((*path, place), f"the taint {_OLD_TAINT} is called {DISRUPTED_TAINT} now, and has no value")
+            kept = {key: value for key, value in one.items() if key not in ("value", "operator")}
+            some[place] = kept | {"key": DISRUPTED_TAINT, "operator": "Exists"}
 
 
 def _keys(value: Any, path: Path) -> Iterator[tuple[Path, Any, str]]:  # noqa: ANN401 - JSON

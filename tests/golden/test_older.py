@@ -1,9 +1,11 @@
 """What becomes of old manifests is what was written down, and broken ones name line and remedy."""
 
 import re
+from pathlib import Path
 
 import pytest
 
+from cli.main import main
 from tests.golden.older import FOLDER, NAMES, answer, converted
 
 BROKEN = tuple(name for name in NAMES if name.startswith("broken"))
@@ -34,4 +36,16 @@ def test_what_is_broken_is_refused_with_its_line_and_a_remedy(name: str) -> None
     assert (code, bool(wrong)) == (1, True)
     for line in wrong:
         assert re.match(rf"joiner convert: {name}\.yaml:\d+: ", line)
-        assert re.search(r"write|correct|remove|indent|did you mean", line), line
+        assert re.search(r"write|correct|remove|indent|did you mean|close|leave out|render|quote", line), line
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_came_out_comes_out_again_and_has_no_errors(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, out, _ = converted(name)
+    once = tmp_path / "once.yaml"
+    once.write_text(out)
+    assert (main(["convert", "-f", str(once)]), capsys.readouterr().out) == (0, out)
+    main(["lint", "-f", str(once)])
+    assert " error: " not in capsys.readouterr().out

@@ -10,76 +10,27 @@ import pytest
 import yaml
 
 from cli.conversion.accepted import complaints
-from cli.conversion.convert import Conversion, convert
-from cli.conversion.sources import Written
+from cli.conversion.convert import Conversion
 from cli.main import main
+from tests.unit.cli_old_objects import (
+    CLASS_REF,
+    POOL,
+    REF,
+    V1_CLASS,
+    at,
+    beta_class,
+    beta_pool,
+    converted,
+    made,
+    node_template,
+    only,
+    provisioner,
+    refusals,
+    settings,
+)
 
 Object = dict[str, Any]
 Out = pytest.CaptureFixture[str]
-REF = {"providerRef": {"name": "default"}}
-TERMS = {"subnetSelector": {"Name": "private"}, "securityGroupSelector": {"Name": "nodes"}}
-BETA_TERMS = {"subnetSelectorTerms": [{"tags": {"a": "b"}}], "securityGroupSelectorTerms": [{"name": "nodes"}]}
-CLASS_REF = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}
-
-
-V1_CLASS = BETA_TERMS | {"role": "r", "amiSelectorTerms": [{"alias": "al2023@latest"}]}
-
-
-def made(api: str, kind: str, spec: Object, name: str = "default") -> Object:
-    return {"apiVersion": api, "kind": kind, "metadata": {"name": name}, "spec": spec}
-
-
-def provisioner(name: str = "default", /, **spec: object) -> Object:
-    return made("karpenter.sh/v1alpha5", "Provisioner", REF | spec, name)
-
-
-def node_template(name: str = "default", /, **spec: object) -> Object:
-    return made("karpenter.k8s.aws/v1alpha1", "AWSNodeTemplate", {"instanceProfile": "p"} | TERMS | spec, name)
-
-
-def beta_pool(name: str = "default", /, disruption: Object | None = None, **inner: object) -> Object:
-    spec: Object = {"template": {"spec": {"nodeClassRef": {"name": "default"}, "requirements": []} | inner}}
-    more = {} if disruption is None else {"disruption": disruption}
-    return made("karpenter.sh/v1beta1", "NodePool", spec | more, name)
-
-
-def beta_class(**spec: object) -> Object:
-    return made("karpenter.k8s.aws/v1beta1", "EC2NodeClass", {"amiFamily": "AL2", "role": "r"} | BETA_TERMS | spec)
-
-
-def settings(**data: object) -> Object:
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "karpenter-global-settings"}, "data": data}
-
-
-def converted(*values: Object, role: str = "") -> Conversion:
-    return convert([Written(value=value, file="old.yaml") for value in values], role)
-
-
-def only(*values: Object) -> Object:
-    """Answer the one object that becomes of *values*, which an API server would take."""
-    done = converted(*values)
-    assert [note for note in done.notes if note.level == "refused"] == []
-    [one] = done.objects
-    assert complaints(one.value) == []
-    return one.value  # type: ignore[no-any-return]
-
-
-def at(value: Any, path: str) -> Any:
-    for key in path.split("."):
-        value = value[int(key)] if key.isdecimal() and isinstance(value, list) else value.get(key)
-    return value
-
-
-def refusals(*values: Object) -> dict[str, str]:
-    done = converted(*values)
-    refused = {note.field: note.message for note in done.notes if note.level == "refused"}
-    names = {(note.kind, note.name) for note in done.notes if note.level == "refused"}
-    kept = {(one.value["kind"], one.value["metadata"]["name"]) for one in done.objects}
-    assert names.isdisjoint(kept), "what is refused is left out"
-    return refused
-
-
-POOL = "spec.template.spec"
 
 
 @pytest.mark.parametrize(
@@ -214,7 +165,8 @@ def test_what_has_no_equivalent_in_a_provisioner_is_refused_with_a_remedy(
     [
         ({"operator": "In", "values": ["a"]}, "key", "name a label"),
         ({"key": "a", "operator": "in", "values": ["a"]}, "operator", "did you mean In"),
-        ({"key": "a", "operator": "=", "values": ["a"]}, "operator", "write one of"),
+        ({"key": "a", "operator": "=", "values": ["a"]}, "operator", "did you mean In"),
+        ({"key": "a", "operator": "~", "values": ["a"]}, "operator", "write one of"),
         ({"key": "a", "operator": "In"}, "values", "at least one"),
         ({"key": "a", "operator": "Exists", "values": ["a"]}, "values", "write In"),
         ({"key": "a", "operator": "Gt", "values": ["x"]}, "values", "one whole number"),
@@ -291,7 +243,7 @@ def test_a_field_of_a_node_template_keeps_its_meaning(spec: Object, path: str, w
     ("spec", "field", "remedy"),
     [
         ({"launchTemplate": "mine"}, "spec.launchTemplate", "write what it says here"),
-        ({"amiFamily": "Ubuntu"}, "spec.amiFamily", "write Custom"),
+        ({"amiFamily": "Ubuntu"}, "spec.amiFamily", "name them, amiSelector"),
         ({"amiFamily": "Gentoo"}, "spec.amiFamily", "write one of"),
         ({"amiFamily": "Custom"}, "spec.amiSelectorTerms", "name some"),
         ({"amiSelector": {"aws::name": "ami-123"}}, "spec.amiSelector[0]", "write it as `id: ami-123`"),
@@ -383,7 +335,7 @@ def test_the_disruption_of_a_v1beta1_pool_keeps_its_meaning(
         (beta_class(subnetSelectorTerms=[{}]), "spec.subnetSelectorTerms[0]", "is empty"),
         (beta_class(instanceStorePolicy="RAID5"), "spec.instanceStorePolicy", "RAID0"),
         (made("karpenter.sh/v1alpha5", "Machine", {}), "kind", "remove it"),
-        (made("karpenter.sh/v1alpha5", "NodePool", {}), "kind", "never served"),
+        (made("karpenter.sh/v1alpha5", "NodePool", {}), "kind", "has no NodePool: write"),
         (made("karpenter.sh/v1alpha5", "Provisioner", REF, ""), "metadata.name", "name it"),
     ],
 )
@@ -484,7 +436,7 @@ def test_a_misspelt_annotation_is_told_with_what_was_meant() -> None:
 
 def test_global_settings_become_knobs_of_the_stack() -> None:
     known = {"aws.clusterName": "prod", "aws.reservedENIs": "1", "batchMaxDuration": "10s", "aws.enablePodENI": "true"}
-    done = converted(settings(**known, **{"featureGates.driftEnabled": "false"}))
+    done = converted(settings(**known, **{"featureGates.driftEnabled": "true"}))
     assert done.knobs == {"joiner:cluster": "prod", "joiner:reserved-enis": "1"}
     assert (done.objects, {note.level for note in done.notes}) == ((), {"changed"})
 
@@ -532,7 +484,8 @@ def test_quotes_of_a_word_processor_are_refused() -> None:
         ("aws.assumeRoleARN", "arn", "deploy the stack"),
         ("aws.enableENILimitedPodDensity", "false", "maxPods: 110"),
         ("aws.tags", "team=a", "JSON object"),
-        ("clusterNam", "x", "correct or remove"),
+        ("clusterNam", "x", "did you mean aws.clusterName? Correct or remove"),
+        ("colour", "x", "correct or remove"),
     ],
 )
 def test_a_setting_without_equivalent_is_refused(key: str, value: str, remedy: str) -> None:

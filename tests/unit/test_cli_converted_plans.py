@@ -65,3 +65,25 @@ def test_a_pool_that_was_selected_by_its_old_label_is_selected_by_its_new_one(
     selector = job["spec"]["jobTemplate"]["spec"]["template"]["spec"]["nodeSelector"]
     [node] = planned("when-empty-of-v1beta1", capsys, tmp_path, nodeSelector=selector)["newNodes"]
     assert (node["nodePool"], node["cheapest"]["capacityType"]) == ("batch", "spot")
+
+
+@pytest.mark.parametrize("arch", ["amd64", "arm64"])
+def test_what_was_merged_from_an_anchor_still_makes_nodes_of_its_own(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, arch: str
+) -> None:
+    selector = {"kubernetes.io/arch": arch}
+    [node] = planned("windows-line-ends-and-anchors", capsys, tmp_path, nodeSelector=selector)["newNodes"]
+    assert (node["nodePool"], node["cheapest"]["capacityType"]) == (arch[:3], "spot")
+
+
+def test_only_the_version_of_which_was_changed_plans_as_v1beta1_did(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    [node] = planned("v1-with-fields-of-v1beta1", capsys, tmp_path)["newNodes"]
+    assert {one[0] for one in node["instanceTypes"]} <= {"c", "m", "r"}
+
+
+def test_a_pod_gets_the_pool_whose_capacity_it_asks_for(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    selector = {"karpenter.sh/capacity-type": "on-demand"}
+    [node] = planned("pools-that-share-a-class", capsys, tmp_path, nodeSelector=selector)["newNodes"]
+    assert (node["nodePool"], node["cheapest"]["capacityType"]) == ("few", "on-demand")

@@ -44,6 +44,18 @@ def need(key: str, operator: str, *values: object) -> Object:
     return {"key": key, "operator": operator, "values": list(values)}
 
 
+def disrupted(**spec: object) -> Object:
+    return pool(spec={"disruption": {"consolidateAfter": "1m"} | spec})
+
+
+def annotations(key: str, value: object) -> Object:
+    return {"annotations": {key: value}}
+
+
+REQUIREMENT = "spec.template.spec.requirements[0]"
+ANNOTATIONS = "metadata.annotations."
+DO_NOT = "karpenter.sh/do-not-disrupt"
+BUDGET = {"nodes": "0", "schedule": "0 9 * * mon-frid", "duration": "8h"}
 CPUS = need("karpenter.k8s.aws/instance-cpu", "In", "4")
 
 
@@ -92,6 +104,59 @@ def test_what_is_right_is_passed_over(lint: Any) -> None:
             "error",
             "spec.amiSelectorTerms[0].name",
             "write `id: ami-123`",
+        ),
+        (pool(requirements=[need("kubernetes.io/architecture", "In", "a")]), "error", REQUIREMENT + ".key", "o/arch?"),
+        (pool(requirements=[need("zone", "In", "a, b")]), "error", REQUIREMENT + ".values[0]", '["a", "b"]'),
+        (pool(requirements=[need("zone", "In", "a b")]), "error", REQUIREMENT + ".values[0]", '["a", "b"]'),
+        (pool(requirements=[{"a": "b"}]), "error", REQUIREMENT, 'write {key: a, operator: In, values: ["b"]}'),
+        (pool(spec={"weight": "50"}), "error", "spec.weight", "write 50, without quotes"),
+        (pool(spec={"weight": "high"}), "error", "spec.weight", "write a whole number"),
+        (pool(requirements={}), "error", "spec.template.spec.requirements", "each item on its own line"),
+        (pool(requirements=["a"]), "error", REQUIREMENT, "write fields"),
+        (pool(expireAfter="30d"), "error", "spec.template.spec.expireAfter", "write 720h"),
+        (pool(expireAfter="never"), "error", "spec.template.spec.expireAfter", "write Never"),
+        (pool(expireAfter="soon"), "error", "spec.template.spec.expireAfter", "write 720h, 30s or Never"),
+        (pool(expireAfter=30), "error", "spec.template.spec.expireAfter", "write 30s"),
+        (disrupted(consolidationPolicy="whenEmpty"), "error", "spec.disruption.consolidationPolicy", "WhenEmpty?"),
+        (disrupted(consolidationPolicy="x"), "error", "spec.disruption.consolidationPolicy", "write one of WhenEmpty,"),
+        (disrupted(budgets=[BUDGET]), "error", "spec.disruption.budgets[0].schedule", "write five fields"),
+        (pool(taints=[GPU, GPU]), "error", "spec.template.spec.taints[1]", "remove one"),
+        (
+            pool(requirements=[need("karpenter.k8s.aws/instance-cpu", "Gt", "15")], spec={"limits": {"cpu": 8}}),
+            "error",
+            "spec.limits.cpu",
+            "smallest type has 16",
+        ),
+        (node_class(role="arn:aws:iam::1:role/a/nodes"), "error", "spec.role", "write nodes"),
+        (node_class(detailedMonitoring="yes"), "error", "spec.detailedMonitoring", "true or false, without quotes"),
+        (node_class(subnetSelectorTerms=[{"id": "a"}]), "error", "spec.subnetSelectorTerms[0].id", "like subnet-"),
+        (
+            node_class(amiSelectorTerms=[{"tags": {"Name": "ami-123"}}], amiFamily="AL2"),
+            "warning",
+            "spec.amiSelectorTerms[0].tags.Name",
+            "write `id: ami-123`",
+        ),
+        (pod(annotations("do-not-disrupt", "true")), "warning", ANNOTATIONS + "do-not-disrupt", "did you mean"),
+        (
+            pod(annotations("karpenter.sh/doNotEvict", "true")),
+            "warning",
+            f"{ANNOTATIONS}karpenter.sh/doNotEvict",
+            "o-not",
+        ),
+        (pod(annotations(DO_NOT, "True")), "warning", ANNOTATIONS + DO_NOT, 'write "true"'),
+        (pod(annotations(DO_NOT, "false")), "warning", ANNOTATIONS + DO_NOT, "remove it"),
+        (pod({"labels": {"a": 1}}), "error", "metadata.labels.a", 'in quotes: "1"'),
+        (pod(nodeSelector={"a": True}), "error", "spec.nodeSelector.a", 'in quotes: "true"'),
+        (pod(tolerations=[{"key": "a", "value": 1}]), "error", "spec.tolerations[0].value", 'in quotes: "1"'),
+        (
+            {
+                "apiVersion": "v1",
+                "kind": "Node",
+                "metadata": {"name": "n"} | annotations("karpenter.sh/do-not-evict", "true"),
+            },
+            "warning",
+            ANNOTATIONS + "karpenter.sh/do-not-evict",
+            "write karpenter.sh/do-not-disrupt",
         ),
         (
             pod({"annotations": {"karpenter.sh/do-not-disrupt": True}}),
@@ -202,3 +267,14 @@ def test_nothing_to_look_at_is_wrong_usage(capsys: Out) -> None:
         main(["lint"])
     assert left.value.code == 2
     assert "name a file with -f" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("lasts", ["true", "30m", "1h30m"])
+def test_a_pod_that_is_protected_for_a_time_is_passed_over(lint: Any, lasts: str) -> None:
+    assert lint(pod(annotations(DO_NOT, lasts))) == (0, [])
+
+
+def test_what_is_older_than_what_is_converted_is_told_once(lint: Any) -> None:
+    older = {"apiVersion": "provisioning.karpenter.sh/v1alpha3", "kind": "Provisioner", "metadata": {"name": "a"}}
+    _, [(level, field, message)] = lint(older)
+    assert (level, field, "write it as karpenter.sh/v1alpha5" in message) == ("error", "kind", True)
