@@ -14,7 +14,7 @@ from cli.files import InputError
 from cli.kubeconfig import Reached
 from cli.live import live_cluster
 from cli.progress import progress
-from shared.actions.commands import KIND
+from shared.actions.command_rows import KIND
 from shared.aws.clients import Clients
 from shared.aws.dynamodb import DynamoTable
 from shared.aws.ec2 import BotoEc2

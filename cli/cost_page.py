@@ -1,37 +1,19 @@
 """What nodes cost, added up, for people and for programs."""
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from cli.tables import Look
 from cli.text import Palette, aligned, count, cut, folded
-from shared.report.days import Day, Dear, Share, is_whole
+from shared.report.days import Day, Dear, is_whole
+from shared.report.parts import Part, parts_of
 
 BAR: Final = 20
 """Columns of the longest."""
 _BLOCKS: Final = " ▏▎▍▌▋▊▉█"
-NAMES: Final[Mapping[str, Callable[[Share], str]]] = {
-    "pool": lambda one: one.pool,
-    "type": lambda one: one.instance_type,
-    "capacity-type": lambda one: one.capacity_type,
-    "label": lambda one: one.label,
-}
 _DEAREST: Final = 5
-
-
-class Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Machines that have something in common, over all days."""
-
-    name: str
-    nodes: int
-    """Summed over the days: one that is there on two counts twice."""
-    node_hours: float
-    usd: float
-    on_demand_usd: float
-    idle_usd: float
 
 
 class Totals(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,29 +33,7 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True):
 
 def totals(days: tuple[Day, ...], by: str) -> Totals:
     """Add *days* up, told apart *by* one of `NAMES`."""
-    found: dict[str, list[Share]] = defaultdict(list)
-    for one in days:
-        for share in one.shares:
-            found[NAMES[by](share)].append(share)
-    parts = [_part(name, some) for name, some in found.items()]
-    ranked = tuple(sorted(parts, key=lambda one: (-one.usd, -one.node_hours, one.name)))
-    return Totals(days=days, by=by, label=days[-1].label, parts=ranked)
-
-
-def _part(name: str, some: Iterable[Share]) -> Part:
-    every = list(some)
-
-    def total(amount: Callable[[Share], float]) -> float:
-        return round(sum(map(amount, every)), 6)
-
-    return Part(
-        name=name,
-        nodes=sum(one.nodes for one in every),
-        node_hours=total(lambda one: one.node_hours),
-        usd=total(lambda one: one.usd),
-        on_demand_usd=total(lambda one: one.on_demand_usd),
-        idle_usd=total(lambda one: one.idle_usd),
-    )
+    return Totals(days=days, by=by, label=days[-1].label, parts=parts_of(days, by))
 
 
 def document(found: Totals) -> dict[str, Any]:

@@ -37,7 +37,7 @@ MACHINE_READS: Final = ("ec2:DescribeInstances", "ec2:DescribeInstanceStatus", "
 TABLE_ACTIONS: Final = tuple(f"dynamodb:{name}" for name in ("ConditionCheckItem", "GetItem", "PutItem", "Query"))
 FORGETFUL: Final = frozenset({"disrupt"})
 """Who deletes rows; others overwrite them, or let them expire."""
-DECIDING: Final = frozenset({"disrupt", "interrupt", "provision"})
+DECIDING: Final = frozenset({"catalog", "disrupt", "interrupt", "lifecycle", "provision"})
 """Who keeps what it decided from."""
 INTERFACE_CHANGES: Final = (
     "ec2:AssignPrivateIpAddresses",
@@ -109,7 +109,7 @@ class Access(Construct):
             "provision": [*self._launch(), self._pass_roles(nodes, listed(knobs.node_roles))],
             "lifecycle": self._end(),
             "disrupt": [_unscoped("Find", ("ec2:DescribeInstances",), _in_region())],
-            "catalog": self._learn(listed(knobs.ssm_parameters)),
+            "catalog": [*self._learn(listed(knobs.ssm_parameters)), *_tell(knobs.report_topic)],
         }
         given = {spec.name: [*own.get(spec.name, []), *self._common(spec.name)] for spec in functions.specs}
         given[INSTALLER.name] = [self._find_cluster()]
@@ -207,6 +207,10 @@ class Access(Construct):
 
 def _ec2(kind: str, *, account: str = "*") -> str:
     return f"arn:{cdk.Aws.PARTITION}:ec2:{cdk.Aws.REGION}:{account}:{kind}/*"
+
+
+def _tell(topic: str) -> list[Grant]:
+    return [Grant(sid="TellCosts", actions=("sns:Publish",), resources=(topic,))] if topic else []
 
 
 def _in_region() -> Conditions:

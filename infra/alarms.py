@@ -48,7 +48,7 @@ class Alarms(Construct):
         self._said("LaunchBreakerTrips", "More was to be launched than the breaker lets: see the NodePools' events.")
         self._said("LaunchFailures", "EC2 refuses launches: `joiner explain nodepool NAME` has its words.", periods=3)
         self._said("LeaksEnded", "Instances without a NodeClaim were ended: somebody removes claims or finalizers.")
-        self._said("DisruptionPauses", "Disruption is paused: the NodePools' events say why, and how to go on.")
+        self._said("DisruptionPauses", "Disruption paused itself: the NodePools' events say why, and how to go on.")
         self._said("Faults", "Cycles fail again and again: the log of the function says at what.", periods=3)
         self._said("Throttles", "AWS throttles our calls: see who else asks EC2 so much in this account.", periods=3)
         if knobs.price_age_alarm_hours:

@@ -7,23 +7,49 @@ from infra import by_function
 from infra.budgets import check_budgets, check_time_zone
 from infra.networks import check_network
 from infra.written import listed, tags_from
-from shared.settings import aws_gates_from, gates_from
+from shared.settings import aws_gates_from, gates_from, paused_from
 
 if TYPE_CHECKING:
     from infra.knobs import Knobs
 
 CLUSTER_NAME: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,59}")
 """EKS allows 100 characters; SQS gives a queue 80, of which ours need 20."""
-REASONS: Final = "Drifted,Empty,Unhealthy,Underutilized or some of them"
-_REASON: Final = "(Drifted|Empty|Unhealthy|Underutilized)"
 WHOLE: Final = re.compile("[0-9]+")
 """Dollars, nodes."""
 PRICE: Final = re.compile(r"[0-9]+(\.[0-9]+)?")
+TOPIC: Final = re.compile(r"(arn:aws[a-z-]*:sns:(?P<region>[a-z0-9-]+):[0-9]{12}:[0-9A-Za-z_-]{1,256})?")
+TOPIC_SAID: Final = "the ARN of a standard SNS topic"
+PRICES_OLD_HOURS: Final = 13
+"""They are asked for twice a day, and their age is published only beyond (`shared.report.metrics`)."""
+LOG_DAYS: Final = (
+    1,
+    3,
+    5,
+    7,
+    14,
+    30,
+    60,
+    90,
+    120,
+    150,
+    180,
+    365,
+    400,
+    545,
+    731,
+    1096,
+    1827,
+    2192,
+    2557,
+    2922,
+    3288,
+    3653,
+)
+"""What CloudWatch knows."""
 PATTERNS: Final = {
     "account": (re.compile("([0-9]{12})?"), "twelve digits"),
     "region": (re.compile("([a-z]{2}(-[a-z]+)+-[0-9])?"), "one like eu-central-1"),
     "permissions_boundary": (re.compile(r"(arn:aws[a-z-]*:iam::([0-9]{12}|aws):policy/.+)?"), "the ARN of a policy"),
-    "disruption_paused": (re.compile(rf"(true|false|{_REASON}(, ?{_REASON})*)?"), f"true, or {REASONS}"),
     "drift_pause_percent": (re.compile("100|[0-9]{1,2}"), "0 to 100"),
     "launch_nodes_per_minute": (WHOLE, "a number, 0 for any"),
     "launch_usd_per_hour": (WHOLE, "a number, 0 for any"),
@@ -31,6 +57,8 @@ PATTERNS: Final = {
     "launch_pool_usd_per_hour": (WHOLE, "a number, 0 for any"),
     "node_cost_usd_per_hour": (PRICE, "dollars, like 0.08"),
     "volume_usd_per_gib_month": (PRICE, "dollars, like 0.08"),
+    "alarm_topic": (TOPIC, TOPIC_SAID),
+    "report_topic": (TOPIC, TOPIC_SAID),
     "disable_dry_run": (re.compile("true|false"), "true or false"),
 }
 """What the text of a knob must be, and how that is said."""
@@ -47,8 +75,11 @@ def check(knobs: "Knobs") -> None:
         if not pattern.fullmatch(getattr(knobs, field)):
             raise ValueError(f"{spelled(field)} is {getattr(knobs, field)!r}: want {want}")
     _check_clusters(knobs)
+    _check_topics(knobs)
+    _check_times(knobs)
     gates_from(knobs.feature_gates)
     aws_gates_from(knobs.aws_feature_gates)
+    _check_paused(knobs)
     check_budgets(knobs.disruption_budgets)
     check_time_zone(knobs.disruption_time_zone)
     check_network(knobs)
@@ -64,6 +95,13 @@ def spelled(field: str) -> str:
     return f"joiner:{field.replace('_', '-')}"
 
 
+def _check_paused(knobs: "Knobs") -> None:
+    try:
+        paused_from(knobs.disruption_paused)
+    except ValueError as error:
+        raise ValueError(f"{spelled('disruption_paused')}: {error}") from None
+
+
 def _check_clusters(knobs: "Knobs") -> None:
     names = listed(knobs.cluster)
     for name in names or [""]:
@@ -72,3 +110,21 @@ def _check_clusters(knobs: "Knobs") -> None:
     for field in OF_ONE_CLUSTER if len(names) > 1 else ():
         if getattr(knobs, field):
             raise ValueError(f"{spelled(field)} is that of one cluster, and joiner:cluster is {knobs.cluster!r}")
+
+
+def _check_topics(knobs: "Knobs") -> None:
+    found = TOPIC.fullmatch(knobs.report_topic)
+    region = found["region"] if found is not None else None
+    if region and knobs.region and region != knobs.region:
+        raise ValueError(f"joiner:report-topic is in {region}, and joiner:region is {knobs.region}: want one there")
+
+
+def _check_times(knobs: "Knobs") -> None:
+    hours = knobs.price_age_alarm_hours
+    if hours != 0 and hours < PRICES_OLD_HOURS:
+        why = "prices are asked for twice a day, and are that old on a good day"
+        raise ValueError(f"joiner:price-age-alarm-hours is {hours}: want {PRICES_OLD_HOURS} or more, or 0: {why}")
+    if knobs.log_days not in LOG_DAYS:
+        raise ValueError(f"joiner:log-days is {knobs.log_days}: want one of {', '.join(map(str, LOG_DAYS))}")
+    if knobs.journal_days < 1:
+        raise ValueError(f"joiner:journal-days is {knobs.journal_days}: want 1 or more")

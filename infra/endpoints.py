@@ -18,6 +18,8 @@ from infra.written import listed
 
 INTERFACES: Final = ("ec2", "eks", "sqs", "ssm")
 """Services with an endpoint for each subnet, by the hour and the gigabyte."""
+TELLING: Final = "sns"
+"""The same, where `joiner:report-topic` names somebody to tell."""
 GATEWAYS: Final = ("dynamodb", "s3")
 """Services with an entry in each route table, for nothing."""
 OF_AWS: Final = {
@@ -43,7 +45,7 @@ class Endpoints(Construct):
                 for block in listed(knobs.vpc_cidrs)
             ],
         )
-        for service in INTERFACES:
+        for service in (*INTERFACES, *([TELLING] if knobs.report_topic else [])):
             ec2.CfnVPCEndpoint(
                 self,
                 service.capitalize(),

@@ -80,7 +80,8 @@ class Knobs(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_un
     """What becomes of nodes that need not be there, or not as they are: ``plan`` tells of them, in events, the journal
     and `explain`, and keeps them; ``active`` lets them go. Interruptions, expiry and repair ask for neither."""
     disruption_paused: str = ""
-    """``true`` pauses all disruption by choice, ``Drifted,Underutilized`` that for these reasons."""
+    """``true`` pauses all disruption by choice, ``Drifted,Underutilized`` that for these reasons; with all that the
+    annotation `joiner.dev/disruption-paused` takes: ``Drifted in batch until 2026-11-22T09:00:00Z because audit``."""
     drift_pause_percent: str = "0"
     """Drift of a NodePool pauses where more of its nodes have drifted at once; 0: never."""
     disruption_budgets: str = ""
@@ -145,6 +146,9 @@ class Knobs(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_un
     """A file of `joiner catalog prices`, shipped for where the functions reach no pricing service."""
     alarm_topic: str = ""
     """ARN of an SNS topic that hears of alarms."""
+    report_topic: str = ""
+    """ARN of an SNS topic, in the same region, that is told each day what nodes cost; it may be the same one. A key
+    that encrypts it must let the role of `catalog` in: docs/cost.md."""
     dashboard: str = "true"
     """A CloudWatch dashboard for the cluster; the first three of an account cost nothing, each further $3 a month."""
     metrics: str = "alarms"
@@ -153,7 +157,7 @@ class Knobs(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_un
     cost_label: str = ""
     """A label of nodes, like ``billing-team``, by which the daily cost report adds up besides NodePool and type."""
     price_age_alarm_hours: int = 48
-    """Alarm when prices are so old: they are asked for twice a day; 0: never."""
+    """Alarm when prices are so old: they are asked for twice a day, so 13 at the least; 0: never."""
 
     def __post_init__(self) -> None:
         """Refuse what would fail only while deploying.

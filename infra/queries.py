@@ -83,9 +83,14 @@ FIRST: Final = (
         ),
     ),
     Query(
-        title="Commands under way, and what they save per hour",
+        title="Commands under way, what they save per hour, and what is paused: by people, and by itself",
         lines=_series(
-            'function = "disrupt"', 5, Open="max(counts.OpenCommands)", SavedUsd="sum(counts.SavedUsdPerHour)"
+            'function = "disrupt"',
+            5,
+            Open="max(counts.OpenCommands)",
+            SavedUsd="sum(counts.SavedUsdPerHour)",
+            Meant="max(counts.IntendedPauses)",
+            ByItself="max(counts.DisruptionPauses)",
         ),
     ),
     Query(

@@ -5,6 +5,7 @@ what became of it, and *write*, which writes the row of a command: a replay answ
 """
 
 from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from datetime import timedelta
 from typing import Final, Protocol
 
 import msgspec
@@ -28,6 +29,7 @@ from shared.model.action import (
     Action,
     CreateNodeClaim,
     DeleteObject,
+    FollowUp,
     MarkUnavailable,
     PatchMetadata,
     PublishEvent,
@@ -38,13 +40,15 @@ from shared.model.commands import Command, Invalid
 from shared.model.state import state_nodes
 from shared.report.counts import of_fleet
 from shared.report.journal import Note
-from shared.report.notes import news, of_commands, of_nodes, of_pauses, of_places
+from shared.report.notes import news, of_commands, of_launches, of_nodes, of_pauses, of_places, voiced
 from shared.report.snapshots import Given
 from shared.reported import Report
+from shared.rounds import Launcher, launched, trips
 from shared.scheduling import decide as scheduling_decisions
 from shared.scheduling.headroom import Planned, describe_buffers, plan
 from shared.scheduling.placement import Placement
 from shared.scheduling.static import decide_static
+from shared.scheduling.stragglers import given_up, stragglers, without
 from shared.settings import Settings, gates_from
 from shared.wishes import disruption_terms, options
 
@@ -91,16 +95,38 @@ class Provisioned(msgspec.Struct, frozen=True, kw_only=True):
 
 def provisioned(cluster: Cluster, given: Given, bell: Bell) -> Provisioned:
     """Decide about the pods that wait, and about static NodePools."""
-    going = leaving(given.standings)
+    going, late = leaving(given.standings), stragglers(cluster, given.overtaken)
+    cluster = without(cluster, late)
     planned = plan(cluster, excluded=going, options=options(given.settings), is_over=bell)
     placement = spared(planned.of_pods(), cluster, going)
     static = decide_static(cluster) if gates_from(given.settings.feature_gates).static_capacity else ()
+    actions = (*scheduling_decisions.decide(cluster, placement), *describe_buffers(planned, cluster), *static)
     return Provisioned(
-        actions=(*scheduling_decisions.decide(cluster, placement), *describe_buffers(planned, cluster), *static),
+        actions=(*actions, *(() if bell.cut() else given_up(late, actions))),
         placement=placement,
         headroom=planned.headroom,
         notes=tuple(of_places(placement)),
     )
+
+
+class Bought(msgspec.Struct, frozen=True, kw_only=True):
+    """What was launched for claims."""
+
+    outcomes: tuple[Outcome, ...]
+    notes: tuple[Note, ...]
+    trips: int
+    """Of the launch breaker."""
+
+
+def bought(cluster: Cluster, given: Given, launcher: Launcher) -> Bought:
+    """Launch every claim that has no instance, by *launcher*; who waits for one that is given up is woken."""
+    done = tuple(launched(cluster, given.settings, launcher))
+    if leaving(given.standings) and any(isinstance(one.action, DeleteObject) for one in done):
+        told = FollowUp(function="disrupt", after=timedelta(), why="a claim was given up: it may be a replacement")
+        done += launcher.perform((told,))
+    made = of_launches((one.action for one in done if one.result == "done"), cluster)
+    held = tuple(trips(done))
+    return Bought(outcomes=done, notes=(*made, *held), trips=len(held))
 
 
 def judge_by(settings: Settings) -> Judge:
@@ -145,7 +171,8 @@ def disrupted(
     course.tidy()
     verdicts = mended.with_verdicts(swept.verdicts if is_let else as_planned(swept.verdicts))
     fresh = news(verdicts, memory, cluster.taken_at)
-    told = (*describe_pauses(course.paused, cluster), *describe_verdicts(fresh, verdicts, course.scene))
+    said_now = voiced(fresh, verdicts, memory, cluster.taken_at)
+    told = (*describe_pauses(course.paused, cluster), *describe_verdicts(said_now, verdicts, course.scene))
     told += (*describe_planned(verdicts, course.scene), *describe_drift(cluster), *wakes(course.scene.states, cluster))
     report = Report(
         cluster=cluster,

@@ -20,6 +20,7 @@ from shared.report.code import code_digest
 from shared.report.counts import of_actions, of_cluster
 from shared.report.journal import Done, Entry, Note, record
 from shared.report.metrics import emit
+from shared.report.observed import untold
 from shared.report.snapshots import Given, Made, is_kept, keep
 from shared.snapshot.catalogue import key_of
 from shared.snapshot.digest import digest_of, stored
@@ -46,6 +47,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """Nothing happened that is worth an entry in the journal."""
     given: Given | None = None
     """What was decided on besides *cluster*; None: it cannot be decided again from these."""
+    before: Cluster | None = None
+    """What was decided on, where *cluster* is what became of it."""
     made: Made | None = None
 
 
@@ -79,7 +82,7 @@ def reported(function: Function, world: World, trigger: str, cycle: Callable[[],
         return report
     calls = since(called, world)
     problems = {*report.problems, *overrun(function, calls, len(report.outcomes))}
-    done = tuple(Done(action=one.action, result=one.result, message=one.message) for one in report.outcomes)
+    done = tuple(Done(action=untold(one.action), result=one.result, message=one.message) for one in report.outcomes)
     entry = Entry(
         function=function,
         trigger=trigger,
@@ -104,7 +107,7 @@ def _with_snapshot(entry: Entry, report: Report, world: World) -> tuple[Entry, s
 
     Of 20,000 pods that is 50 MB of JSON: it is made only for an entry that lasts.
     """
-    cluster = report.cluster
+    cluster = report.before or report.cluster
     if cluster is None or not entry.is_kept:
         return entry, ""
     body = stored(cluster)

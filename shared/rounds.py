@@ -1,21 +1,18 @@
 """Launching: EC2 is asked for every claim without an instance, in rounds, since one answer may leave some over."""
 
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import Final, Protocol
 
-from shared.actions.addresses import known_addresses
-from shared.actions.apply import Outcome, apply
-from shared.actions.ledger import promise, read_books
+from shared.actions.apply import Outcome
 from shared.launch.breaker import Fuses
 from shared.launch.groups import LaunchPlan, Terms, plan_launches
 from shared.launch.ledger import Book
 from shared.launch.outcome import BREAKER_OPEN, blown, given_up, outcome, unanswered
+from shared.launch.subnets import Addresses
 from shared.model.action import Action, LaunchInstances, PublishEvent
 from shared.model.cluster import Cluster
-from shared.ports import Fence, World
 from shared.report.journal import Note
-from shared.snapshot.features import gates_of
-from shared.snapshot.take import retake
+from shared.settings import Settings, gates_from
 
 ROUNDS: Final = 4
 """How often one invocation asks EC2 for claims that an answer left without an instance."""
@@ -23,24 +20,33 @@ SPOT_ROUNDS: Final = 2
 """After so many rounds a claim that may be on-demand is, though other spot offerings were not tried yet."""
 
 
-def launched(cluster: Cluster, world: World, fence: Fence) -> Iterator[Outcome]:
-    """Ask EC2 for every claim that has no instance; what one answer leaves over is asked for in another way at once.
+class Launcher(Protocol):
+    """Who looks and asks between two rounds: the world, or what was kept of it."""
 
-    The ledger is read before the claims are: what is gone from it is seen among them.
-    """
+    def look(self, cluster: Cluster) -> tuple[Cluster, tuple[Book, ...], Addresses | None]:
+        """Answer *cluster* with its claims as they are now, the ledger as it was before that, and free addresses."""
+
+    def promise(self, plan: LaunchPlan, cluster: Cluster) -> LaunchPlan:
+        """Answer *plan* without what another function was quicker with."""
+
+    def perform(self, actions: Iterable[Action]) -> tuple[Outcome, ...]:
+        """Do *actions*, launches under the lease, and answer what became of each."""
+
+
+def launched(cluster: Cluster, settings: Settings, launcher: Launcher) -> Iterator[Outcome]:
+    """Ask EC2 for every claim that has no instance; what one answer leaves over is asked for in another way at once."""
     left: frozenset[str] = frozenset()
     for round_ in range(ROUNDS):
-        books = read_books(world, cluster)
-        cluster = retake(world, cluster)
+        cluster, books, addresses = launcher.look(cluster)
         steady = left if round_ >= SPOT_ROUNDS else frozenset()
-        wanted = plan_launches(cluster, _terms(world, cluster, books, steady))
-        plan = promise(wanted, cluster, world, fence)
-        sent = apply(plan.launches, world, fence)
+        wanted = plan_launches(cluster, _terms(settings, books, addresses, steady))
+        plan = launcher.promise(wanted, cluster)
+        sent = launcher.perform(plan.launches)
         yield from sent
-        yield from apply(_told(plan, sent, cluster), world)
+        yield from launcher.perform(_told(plan, sent, cluster))
         answers = [*plan.answered, *(one.group for one in sent if one.group is not None)]
         results = [outcome(group, cluster) for group in answers]
-        yield from apply([action for result in results for action in result.actions], world)
+        yield from launcher.perform([action for result in results for action in result.actions])
         left = frozenset(name for result in results for name in result.left)
         if not left and len(plan.launches) == len(wanted.launches):
             return
@@ -54,12 +60,10 @@ def trips(done: Iterable[Outcome]) -> Iterator[Note]:
             yield Note(kind="NodePool", name=name, verdict=BREAKER_OPEN, why=why)
 
 
-def _terms(world: World, cluster: Cluster, books: tuple[Book, ...], steady: frozenset[str]) -> Terms:
-    """Answer what launches are held to; addresses are asked for only where subnets are to choose from."""
-    settings = world.settings
-    waiting = any(not claim.is_launched() and not claim.is_deleting() for claim in cluster.node_claims)
+def _terms(settings: Settings, books: tuple[Book, ...], addresses: Addresses | None, steady: frozenset[str]) -> Terms:
+    """Answer what launches are held to."""
     return Terms(
-        addresses=known_addresses(world) if waiting else None,
+        addresses=addresses,
         books=books,
         fuses=Fuses(
             nodes_per_minute=int(settings.launch_nodes_per_minute),
@@ -68,7 +72,7 @@ def _terms(world: World, cluster: Cluster, books: tuple[Book, ...], steady: froz
             pool_usd_per_hour=float(settings.launch_pool_usd_per_hour),
         ),
         steady=steady,
-        uses_open_reservations=not gates_of(world).reserved_capacity,
+        uses_open_reservations=not gates_from(settings.feature_gates).reserved_capacity,
         best_effort=settings.min_values_policy == "BestEffort",
     )
 

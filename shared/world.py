@@ -18,6 +18,7 @@ from shared.aws.ec2 import BotoEc2
 from shared.aws.eks import BotoEks
 from shared.aws.pricing import BotoPrices, NoPrices
 from shared.aws.s3 import S3Bucket
+from shared.aws.sns import SnsTopic
 from shared.aws.sqs import SqsMailbox
 from shared.aws.ssm import BotoParameters
 from shared.kube.client import KubeClient
@@ -63,6 +64,7 @@ def _world(settings: Settings, clock: Callable[[], datetime]) -> World:
         table=DynamoTable(clients, settings.table_name),
         bucket=S3Bucket(clients, settings.bucket_name),
         clock=clock,
+        topic=SnsTopic(clients, settings.report_topic) if settings.report_topic else None,
         emit=_emit,
         memory={},
         calls=clients.calls,

@@ -20,7 +20,7 @@ from sim.lambdas.runtime import LambdaRuntime
 from sim.lambdas.template import ACTIVE, synthesised
 from sim.lambdas.wiring import Wiring
 from sim.machines import living
-from sim.memory import MemoryBucket, MemoryTable
+from sim.memory import MemoryBucket, MemoryTable, MemoryTopic
 
 
 class Deployed(ABC):
@@ -36,6 +36,8 @@ class Deployed(ABC):
         settings = Settings.from_environment(dict(self.wiring.functions[0].environment))
         self.cloud = Cloud(clock, seed, region=settings.region, cluster=settings.cluster_name)
         self.table, self.bucket = MemoryTable(), Journalled(self._hear)
+        self.topic = MemoryTopic()
+        """What people are told, where `joiner:report-topic` names a topic."""
         self.lines: list[str] = []
         """What the functions logged, oldest first."""
         self.tap: Tap = tap if tap is not None else _unseen
@@ -63,8 +65,9 @@ class Deployed(ABC):
         return None
 
     def _world(self, function: str, environment: dict[str, str]) -> World:
+        settings = Settings.from_environment(environment)
         world = World(
-            settings=Settings.from_environment(environment),
+            settings=settings,
             kube=self._kube(),
             ec2=self._ec2(),
             parameters=CloudParameters(self.cloud),
@@ -74,6 +77,7 @@ class Deployed(ABC):
             table=self.table,
             bucket=self.bucket,
             clock=self.cloud.clock.now,
+            topic=self.topic if settings.report_topic else None,
             emit=self.lines.append,
             name=f"{function}-{len(self.runtime.records):06d}",
             memory=self._memory(function),

@@ -13,7 +13,7 @@ from shared.ports import World
 When = Literal["before", "after"]
 Port = TypeVar("Port")
 
-PORTS: Final = ("kube", "ec2", "parameters", "prices", "eks", "mailbox", "table", "bucket")
+PORTS: Final = ("kube", "ec2", "parameters", "prices", "eks", "mailbox", "table", "bucket", "topic")
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,5 +60,6 @@ def tapped(port: Port, name: str, tap: Tap, who: str = "") -> Port:
 
 def tapped_world(world: World, tap: Tap) -> World:
     """Answer *world* with *tap* in front of every port."""
-    taps = {name: tapped(getattr(world, name), name, tap, world.name) for name in PORTS}
+    ports = {name: getattr(world, name) for name in PORTS}
+    taps = {name: tapped(port, name, tap, world.name) for name, port in ports.items() if port is not None}
     return msgspec.structs.replace(world, **taps)

@@ -1,6 +1,7 @@
-"""The table and the bucket in memory: what DynamoDB and S3 promise us, and nothing that they do not."""
+"""Table, bucket and topic in memory: what DynamoDB, S3 and SNS promise us, and nothing that they do not."""
 
 import math
+import re
 from datetime import UTC, datetime
 from threading import Lock
 from typing import Final
@@ -13,6 +14,10 @@ from shared.ports import Fence, Row
 LEASE: Final = "lease"
 """The kind of the rows that a `Fence` names."""
 
+SUBJECT: Final = re.compile(r"[!-~][ -~]{0,98}")
+"""Of a message by e-mail: below a hundred characters."""
+LONGEST_TEXT: Final = 256 * 1024
+"""Bytes."""
 LARGEST_ITEM: Final = 400 * 1024
 """Bytes, names and values together."""
 
@@ -100,6 +105,27 @@ class MemoryBucket:
     def keys(self, prefix: str) -> tuple[str, ...]:
         """Answer the keys that begin with *prefix*, sorted."""
         return tuple(sorted(key for key in self._objects if key.startswith(prefix)))
+
+
+class MemoryTopic:
+    """`shared.ports.Topic`."""
+
+    def __init__(self) -> None:
+        """Nothing was said yet."""
+        self.said: list[tuple[str, str]] = []
+        """Subjects and texts, oldest first."""
+
+    def publish(self, subject: str, text: str) -> None:
+        """Keep it.
+
+        Raises:
+            Invalid: SNS would not take it.
+        """
+        if not SUBJECT.fullmatch(subject):
+            raise Invalid(f"no subject: {subject!r}", code="InvalidParameter")
+        if not text or len(text.encode()) > LONGEST_TEXT:
+            raise Invalid("no message, or one that is too long", code="InvalidParameter")
+        self.said.append((subject, text))
 
 
 def _check(row: Row, fence: Fence | None) -> None:

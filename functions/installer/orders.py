@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 
 from functions.installer.answer import Order, Status, reply
+from functions.installer.ending import emptied, left, resumed
 from functions.installer.manifests import parse_manifests
 from functions.installer.shell import Installer, Refused
 from shared.errors import Fault
@@ -36,15 +37,17 @@ def _said(order: Order, world: World, status: Status, told: str) -> bytes:
 def _done(order: Order, world: World, wait: Callable[[timedelta], None]) -> tuple[str, ...]:
     properties, deleting = order.resource_properties, order.request_type == "Delete"
     purge = properties.on_destroy == "purge"
-    left = world.time_left() - MARGIN if world.time_left is not None else ENOUGH
+    within = world.time_left() - MARGIN if world.time_left is not None else ENOUGH
     if properties.part == "emptied":
         if not deleting or properties.on_destroy == "abandon":
             return ()
-        leaving = _installer(world, b"[]", wait, left)
-        return leaving.empty() if purge else leaving.leave(properties.profiles)
+        leaving = _installer(world, b"[]", wait, within)
+        return emptied(leaving) if purge else left(leaving, properties.profiles)
     shipped = world.packaged(properties.manifests) if world.packaged is not None else b"[]"
-    installer = _installer(world, shipped, wait, min(ENOUGH, left))
-    return installer.remove(purge=purge) if deleting else installer.install()
+    installer = _installer(world, shipped, wait, min(ENOUGH, within))
+    told = installer.remove(purge=purge) if deleting else installer.install()
+    resumed(installer)
+    return told
 
 
 def _installer(world: World, shipped: bytes, wait: Callable[[timedelta], None], within: timedelta) -> Installer:

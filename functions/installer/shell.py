@@ -18,11 +18,10 @@ from functions.installer.manifests import (
     path_of,
     titled,
 )
-from functions.installer.plan import Create, Delete, Patch, Plan, Standing, Step, empty, install, remove
+from functions.installer.plan import Create, Delete, Patch, Plan, Standing, Step, install, remove
 from shared.errors import Conflict, Forbidden, Gone, Throttled, Unreachable
 from shared.ports import Kube
 
-POOLS: Final = "/apis/karpenter.sh/v1/nodepools"
 CLAIMS: Final = "/apis/karpenter.sh/v1/nodeclaims"
 CLASSES: Final = "/apis/karpenter.k8s.aws/v1/ec2nodeclasses"
 NODES: Final = "/api/v1/nodes"
@@ -37,9 +36,6 @@ PAUSE: Final = timedelta(seconds=5)
 Answer = TypeVar("Answer")
 PASSING: Final = (Conflict, Forbidden, Gone, Throttled, Unreachable)
 """Worth another look: also what is forbidden, for an access entry that was just made counts some seconds later."""
-PROFILE: Final = "karpenter.k8s.aws/instance-profile-name"
-"""Annotation of a NodeClaim that was launched."""
-REMEDY: Final = "kubectl delete nodepools --all, and wait; or deploy with joiner:on-destroy=purge (or abandon) first"
 
 
 class Refused(Exception):
@@ -63,7 +59,7 @@ class Installer(msgspec.Struct, frozen=True, kw_only=True):
             Fault: the API server did not let us, until the deadline.
         """
         told = self._repeated(lambda: install(self.wanted, Standing(live=self._steady())))
-        self._patiently(self._served)
+        self.patiently(self._served)
         return told
 
     def remove(self, *, purge: bool) -> tuple[str, ...]:
@@ -74,57 +70,23 @@ class Installer(msgspec.Struct, frozen=True, kw_only=True):
         """
         return self._repeated(lambda: remove(self.wanted, self._standing(), purge=purge))
 
-    def empty(self) -> tuple[str, ...]:
-        """End NodePools, so that no node is made anew, NodeClaims, and EC2NodeClasses; wait for the functions to do so.
-
-        Raises:
-            Refused: some were left at the deadline; once more will go on.
-            Fault: the API server did not let us, until the deadline.
-        """
-        self._end("NodeClaims", POOLS, CLAIMS)
-        self._end("EC2NodeClasses", CLASSES)
-        return ("all NodePools, NodeClaims and EC2NodeClasses are gone",)
-
-    def _end(self, what: str, *collections: str) -> None:
-        """Delete all that is in *collections* until there is none in the last, *what*.
-
-        Raises:
-            Refused: some were left at the deadline.
-        """
-        while True:
-            self._patiently(lambda: self._carried_out(empty(*(self._objects(each) for each in collections))))
-            left = self._patiently(lambda: [name_of(one) for _, one in self._objects(collections[-1])])
-            if not left:
-                return
-            if self.clock() + PAUSE > self.deadline:
-                raise Refused(f"{len(left)} {what} are still going: {', '.join(left[:5])}; delete the stack again")
-            self.wait(PAUSE)
-
-    def leave(self, profiles: tuple[str, ...]) -> tuple[str, ...]:
-        """Look that no node has one of *profiles*: with its role it would lose the cluster.
-
-        Raises:
-            Refused: some do; nothing was done.
-            Fault: the API server did not let us, until the deadline.
-        """
-        claims = self._patiently(lambda: [one for _, one in self._objects(CLAIMS)])
-        left = [name_of(one) for one in claims if (one["metadata"].get("annotations") or {}).get(PROFILE) in profiles]
-        if left:
-            raise Refused(f"{len(left)} nodes run with the stack's role: {', '.join(left[:5])}; {REMEDY}")
-        return ()
-
     def _repeated(self, look: Callable[[], Plan]) -> tuple[str, ...]:
         """Carry out what is planned until nothing is, or only what was just done; answer what was told, each once."""
         told: dict[str, None] = {}
         done: Plan | None = None
         while True:
-            plan = self._patiently(lambda: self._carried_out(look()))
+            plan = self.patiently(lambda: self.carried_out(look()))
             told |= dict.fromkeys(plan.told)
             if not plan.steps or (done is not None and plan.steps == done.steps):
                 return tuple(told)
             done = plan
 
-    def _patiently(self, act: Callable[[], Answer]) -> Answer:
+    def patiently(self, act: Callable[[], Answer]) -> Answer:
+        """Answer what *act* does, once it does.
+
+        Raises:
+            Fault: it did not until the deadline.
+        """
         while True:
             try:
                 return act()
@@ -133,7 +95,13 @@ class Installer(msgspec.Struct, frozen=True, kw_only=True):
                     raise
                 self.wait(PAUSE)
 
-    def _carried_out(self, plan: Plan) -> Plan:
+    def carried_out(self, plan: Plan) -> Plan:
+        """Take the steps of *plan*, and answer it.
+
+        Raises:
+            Refused: it says so itself; nothing was done.
+            Fault: a step failed.
+        """
         if plan.refused:
             raise Refused("; ".join(plan.refused))
         for step in plan.steps:
@@ -173,8 +141,8 @@ class Installer(msgspec.Struct, frozen=True, kw_only=True):
     def _standing(self) -> Standing:
         live = self._live()
         ours = [one for one in self.wanted if one["kind"] == DEFINITION and is_kept(live.get(path_of(one)))]
-        counts = {name_of(one): sum(1 for _ in self._objects(objects_of(one))) for one in ours}
-        held = (each for path, label in HELD for each in self._objects(path, label))
+        counts = {name_of(one): sum(1 for _ in self.objects(objects_of(one))) for one in ours}
+        held = (each for path, label in HELD for each in self.objects(path, label))
         return Standing(live=live, counts=counts, held=tuple(held), has_keeper=self._has_keeper())
 
     def _has_keeper(self) -> bool:
@@ -190,7 +158,7 @@ class Installer(msgspec.Struct, frozen=True, kw_only=True):
             return None
         return found
 
-    def _objects(self, collection: str, label: str = "") -> Iterator[tuple[str, Manifest]]:
+    def objects(self, collection: str, label: str = "") -> Iterator[tuple[str, Manifest]]:
         """Iterate over path and object of all of *collection*; there are none where its kind is not defined.
 
         Raises:

@@ -4,7 +4,6 @@ Every write names the planner's lease: whoever lost it writes nothing down, and 
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from datetime import timedelta
 from typing import Final, Protocol
 
@@ -12,28 +11,22 @@ import msgspec
 from msgspec.structs import replace
 
 from shared.actions.apply import Outcome, apply
-from shared.disruption.commands import advance, asked_for, proposed, time_for
+from shared.actions.command_rows import KIND, forget_past, read_commands, write_command
+from shared.disruption.commands import advance
 from shared.disruption.leftovers import tidy
 from shared.disruption.pauses import long_waiting, pauses, switches
 from shared.disruption.scenes import Scene, busy, homes, scene_of, touched
+from shared.disruption.standings import asked_for, proposed, time_for
 from shared.errors import Conflict, Invalid
 from shared.model.action import Action, CreateNodeClaim, FollowUp
 from shared.model.cluster import Cluster
 from shared.model.commands import Command, Pauses, Standing
 from shared.model.commands import Invalid as Invalidity
-from shared.model.nodes import NodeClaim
-from shared.model.objects import Meta, Problem
-from shared.ports import Fence, Row, World
+from shared.model.objects import Problem
+from shared.ports import Fence, World
 from shared.settings import Settings
 
-KIND: Final = "command"
-CURSOR: Final = "cursor"
-DISRUPT: Final = "disrupt"
-KEPT_FOR: Final = timedelta(hours=1)
-"""So long a command that came to its end is remembered: what went wrong of late pauses what is to come."""
 LEASE_LOST: Final = "another cycle had taken over before all was written down"
-MOST_REMOVED: Final = 25
-"""Rows that are past, a cycle."""
 
 
 class Judge(Protocol):
@@ -117,7 +110,8 @@ class Course(msgspec.Struct, kw_only=True):
             "OpenCommands": float(sum(one.is_open for one in self.standings.values())),
             "ProposedCommands": float(sum(one.phase == "PROPOSED" for one in self.moved)),
             "RolledBackCommands": float(sum(one.phase == "ROLLED_BACK" for one in self.moved)),
-            "DisruptionPauses": float(len(self.paused.items)),
+            "DisruptionPauses": float(sum(not one.is_meant for one in self.paused.items)),
+            "IntendedPauses": float(sum(one.is_meant for one in self.paused.items)),
             "SavedUsdPerHour": saved,
         }
 
@@ -223,84 +217,3 @@ def course_of(
         problems=list(unread),
         is_lost=settings.mode == "plan",
     )
-
-
-def read_commands(world: World, problems: list[Problem]) -> dict[str, Standing]:
-    """Answer the rows by id; those that cannot be read join *problems*, and their nodes are nobody's.
-
-    Raises:
-        Fault: the table did not answer.
-    """
-    found: dict[str, Standing] = {}
-    for row in world.table.rows(KIND):
-        try:
-            read = msgspec.json.decode(row.body, type=Standing)
-        except msgspec.DecodeError as error:
-            message = f"body: {error}; remove the row, what it was about is taken back"
-            problems.append(Problem(kind=KIND, name=row.name, message=message))
-            continue
-        found[row.name] = replace(read, version=row.version)
-    return found
-
-
-def forget_past(standings: dict[str, Standing], world: World) -> None:
-    """Remove rows of commands that ended long ago, and from *standings*; some in each cycle.
-
-    Raises:
-        Fault: the table did not answer.
-    """
-    now = world.clock()
-    past = [name for name, one in sorted(standings.items()) if not one.is_open and now - one.phase_since > KEPT_FOR]
-    for name in past[:MOST_REMOVED]:
-        world.table.remove(KIND, name, version=standings.pop(name).version)
-
-
-def write_command(standing: Standing, world: World, fence: Fence) -> Standing:
-    """Write the row, `outlined`.
-
-    Raises:
-        Conflict: the lease was lost, or somebody else wrote the row.
-        Invalid: it is too large.
-    """
-    name = standing.command.command_id
-    kept = outlined(standing)
-    fresh = replace(kept, fence=fence.version, version=0)
-    body = msgspec.json.encode(fresh, order="deterministic").decode()
-    until = None if standing.is_open else standing.phase_since + KEPT_FOR
-    row = world.table.write(KIND, name, body, version=standing.version, expires_at=until, fence=fence)
-    return replace(kept, fence=fence.version, version=row.version)
-
-
-def outlined(standing: Standing) -> Standing:
-    """Answer *standing* as it is written down: of what came to its end its replacements have no more than names."""
-    return standing if standing.is_open else replace(standing, command=_outline(standing.command))
-
-
-def read_cursor(world: World) -> Row:
-    """Answer where the last sweep came to; a body of "" is the beginning.
-
-    Raises:
-        Fault: the table did not answer.
-    """
-    return world.table.read(CURSOR, DISRUPT) or Row(kind=CURSOR, name=DISRUPT, version=0, body="")
-
-
-def write_cursor(row: Row, cursor: str, world: World, fence: Fence) -> None:
-    """Remember where a sweep came to, if that is another place; who lost the lease leaves it to whoever has it.
-
-    Raises:
-        Fault: the table did not answer.
-    """
-    if cursor == row.body or world.settings.mode == "plan":
-        return
-    with suppress(Conflict):
-        world.table.write(CURSOR, DISRUPT, cursor, version=row.version, fence=fence)
-
-
-def _outline(command: Command) -> Command:
-    """Answer *command* with no more of its replacements than their names."""
-    outlined = (
-        CreateNodeClaim(claim=NodeClaim(meta=Meta(name=one.claim.name), node_class=one.claim.node_class))
-        for one in command.replacements
-    )
-    return replace(command, replacements=tuple(outlined), homes=())

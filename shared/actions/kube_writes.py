@@ -3,6 +3,7 @@
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from shared.errors import Conflict
 from shared.kube.objects import node_claim_object, owner_object
@@ -16,8 +17,9 @@ from shared.model.action import (
     PatchStatus,
     TaintNode,
 )
+from shared.model.labels import PLANNED_UNDER
 from shared.model.taints import taint_object
-from shared.ports import Kube
+from shared.ports import Fence, Kube
 
 COLLECTIONS: Final[dict[str, str]] = {
     "Node": "/api/v1/nodes",
@@ -38,10 +40,17 @@ def path_of(kind: Kind, name: str, namespace: str = "") -> str:
     return f"{collection}/{name}"
 
 
-def create_node_claim(action: CreateNodeClaim, kube: Kube) -> None:
-    """Create the claim; that it exists already is no error, because its name is derived from the decision."""
+def create_node_claim(action: CreateNodeClaim, kube: Kube, fence: Fence | None = None) -> None:
+    """Create the claim; that it exists already is no error, because its name is derived from the decision.
+
+    It bears the version of the lease that it was decided under: nothing can keep a write from coming late.
+    """
+    claim = action.claim
+    if fence is not None:
+        stamped = (*claim.meta.annotations, (PLANNED_UNDER, str(fence.version)))
+        claim = replace(claim, meta=replace(claim.meta, annotations=stamped))
     try:
-        kube.create(COLLECTIONS["NodeClaim"], msgspec.json.encode(node_claim_object(action.claim)))
+        kube.create(COLLECTIONS["NodeClaim"], msgspec.json.encode(node_claim_object(claim)))
     except Conflict:
         return
 

@@ -22,6 +22,8 @@ LASTS: Final = timedelta(seconds=60)
 
 NEVER: Final = datetime.min.replace(tzinfo=UTC)
 """Until when a lease is held that was given back: for whoever comes, whatever their clock says."""
+REMEMBERED: Final = 16
+"""Holders that were overtaken: what they write comes late by minutes, not by weeks."""
 TRUSTED: Final = timedelta(seconds=5)
 """So long after a look at the lease claims are created without another."""
 
@@ -31,6 +33,8 @@ class Holding(msgspec.Struct, frozen=True, kw_only=True):
 
     owner: str
     until: datetime
+    overtaken: tuple[int, ...] = ()
+    """Versions that were not given back, the latest first, no more than `REMEMBERED`."""
 
 
 @contextmanager
@@ -91,33 +95,38 @@ class Guard:
 def _acquire(world: World, name: str) -> Fence | None:
     now = world.clock()
     row = world.table.read(KIND, name)
-    if row is not None and _ends(row) > now:
+    before = _holding(row)
+    if before.until > now:
         return None
+    overtaken = before.overtaken
+    if row is not None and before.owner:
+        overtaken = (row.version, *overtaken)[:REMEMBERED]
+    body = _body(world.name, now + LASTS, overtaken)
     try:
-        taken = world.table.write(
-            KIND, name, _body(world.name, now + LASTS), version=row.version if row is not None else 0
-        )
+        taken = world.table.write(KIND, name, body, version=row.version if row is not None else 0)
     except Conflict:
         return None
-    return Fence(name=name, version=taken.version)
+    return Fence(name=name, version=taken.version, overtaken=overtaken)
 
 
 def _release(world: World, fence: Fence | None) -> None:
     if fence is None:
         return
     try:
-        world.table.write(KIND, fence.name, _body("", NEVER), version=fence.version)
+        world.table.write(KIND, fence.name, _body("", NEVER, fence.overtaken), version=fence.version)
     except Fault:
         return  # somebody took it over, or it ends by itself
 
 
-def _ends(row: Row) -> datetime:
-    """Answer when the lease ends; one that cannot be read has ended: taking it breaks its holder's fence."""
+def _holding(row: Row | None) -> Holding:
+    """Read who has the lease; where that cannot be read it has ended: taking it breaks its holder's fence."""
+    if row is None:
+        return Holding(owner="", until=NEVER)
     try:
-        return msgspec.json.decode(row.body, type=Holding).until
+        return msgspec.json.decode(row.body, type=Holding)
     except msgspec.DecodeError:
-        return NEVER
+        return Holding(owner="?", until=NEVER)
 
 
-def _body(owner: str, until: datetime) -> str:
-    return msgspec.json.encode(Holding(owner=owner, until=until)).decode()
+def _body(owner: str, until: datetime, overtaken: tuple[int, ...]) -> str:
+    return msgspec.json.encode(Holding(owner=owner, until=until, overtaken=overtaken)).decode()

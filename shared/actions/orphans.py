@@ -4,7 +4,7 @@ A snapshot may be older than the instances that EC2 shows: what a watch has not 
 by its name is as it is.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 import msgspec
 
@@ -16,7 +16,7 @@ from shared.model.action import Action, DeleteObject, TerminateInstances
 from shared.model.cluster import Cluster
 from shared.model.ec2 import Instance
 from shared.model.labels import LAUNCH_GROUP
-from shared.ports import Kube, World
+from shared.ports import Kube
 
 
 class _Status(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,8 +27,8 @@ class _Claim(msgspec.Struct, frozen=True, kw_only=True):
     status: _Status | None = None
 
 
-def reconsidered(actions: tuple[Action, ...], cluster: Cluster, world: World) -> tuple[Action, ...]:
-    """Answer *actions* without what ends instances, or their Nodes, whose claim is there or cannot be looked up."""
+def spared(actions: Iterable[Action], cluster: Cluster, kube: Kube) -> tuple[str, ...]:
+    """Answer the instances that *actions* end as nobody's, and whose claim is there or cannot be looked up; sorted."""
     suspects = {
         one
         for each in actions
@@ -36,14 +36,18 @@ def reconsidered(actions: tuple[Action, ...], cluster: Cluster, world: World) ->
         for one in each.instance_ids
     }
     some = (one for one in cluster.instances or () if one.instance_id in suspects)
-    spared = {one.instance_id for one in some if _may_have_a_claim(one, cluster, world.kube)}
+    return tuple(sorted(one.instance_id for one in some if _may_have_a_claim(one, cluster, kube)))
+
+
+def reconsidered(actions: tuple[Action, ...], cluster: Cluster, spared: Collection[str]) -> tuple[Action, ...]:
+    """Answer *actions* without what ends instances that are *spared*, or their Nodes."""
     if not spared:
         return actions
     nodes = {one.name for one in cluster.nodes if one.provider_id.rpartition("/")[2] in spared}
     return tuple(_without(actions, spared, nodes))
 
 
-def _without(actions: Iterable[Action], spared: set[str], nodes: set[str]) -> Iterator[Action]:
+def _without(actions: Iterable[Action], spared: Collection[str], nodes: set[str]) -> Iterator[Action]:
     for one in actions:
         if isinstance(one, TerminateInstances) and one.why == NO_CLAIM:
             left = tuple(each for each in one.instance_ids if each not in spared)

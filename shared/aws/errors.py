@@ -51,10 +51,10 @@ _CONFLICT: Final = frozenset(
 )
 _FORBIDDEN: Final = re.compile(
     r"(Unauthorized|AccessDenied|AuthFailure|ExpiredToken|InvalidClientTokenId|UnrecognizedClient|SignatureDoesNotMatch|"
-    r"MissingAuthenticationToken|OptInRequired|PendingVerification|RequestExpired|InvalidAccessKeyId|Blocked$)"
+    r"AuthorizationError|KMSAccessDenied|KMSDisabled|KMSInvalidState|KMSNotFound|KMSOptInRequired|MissingAuthenticationToken|OptInRequired|PendingVerification|RequestExpired|InvalidAccessKeyId|Blocked$)"
 )
 _GONE: Final = re.compile(
-    r"\.NotFound|NotFoundException$|^(NoSuch|ParameterNotFound|404$)|NonExistentQueue$|QueueDoesNotExist"
+    r"\.NotFound|NotFoundException$|^(NoSuch|NotFound$|ParameterNotFound|404$)|NonExistentQueue$|QueueDoesNotExist"
 )
 _TAKEN: Final = re.compile(r"AlreadyExists|AlreadyOwnedByYou")
 _NO_CAPACITY: Final = re.compile(r"^Insufficient.*Capacity$")

@@ -15,9 +15,8 @@ A command without replacements goes from PROPOSED to INITIALIZED. One that is ro
 `shared.disruption.leftovers`.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
-from hashlib import sha256
 from typing import Final, TypeAlias
 
 import msgspec
@@ -27,7 +26,8 @@ from shared.disruption.budgets import is_going
 from shared.disruption.orders import SEEN_WITHIN, creations, deletions, look_again, missing, said
 from shared.disruption.proposals import mark, marked_since
 from shared.disruption.scenes import Scene
-from shared.model.action import Action, CreateNodeClaim
+from shared.disruption.standings import LEAST_TIME, asked_for, moved
+from shared.model.action import Action
 from shared.model.cluster import Cluster
 from shared.model.commands import Command, Invalid, Pauses, Phase, Standing
 from shared.model.state import StateNode
@@ -44,10 +44,6 @@ REVOCABLE: Final[frozenset[Phase]] = frozenset(("PROPOSED", "VALIDATED", "LAUNCH
 NOTHING_PAUSED: Final = Pauses()
 MOST_FAILURES: Final = 5
 """So many are remembered."""
-LEAST_TIME: Final = timedelta(minutes=10)
-MOST_TIME: Final = timedelta(hours=1)
-TIME_FOR_EACH: Final = timedelta(milliseconds=80)
-"""What a command may take until its replacements are there, for each node that is being disrupted."""
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,29 +51,6 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
 
     standing: Standing
     actions: tuple[Action, ...] = ()
-
-
-def proposed(command: Command, now: datetime) -> Standing:
-    """Answer a new command's standing; its replacements have names of this very proposal.
-
-    The same decision may come again, and what was launched for a name once is never launched for it again.
-    """
-    names = {one.claim.name: _name(one.claim.name, command, now) for one in command.replacements}
-    renamed = replace(
-        command,
-        replacements=tuple(_renamed(one, names[one.claim.name]) for one in command.replacements),
-        homes=tuple((pod, names.get(home, home)) for pod, home in command.homes),
-    )
-    return Standing(command=renamed, phase_since=now, proposed_at=now, why=command.why)
-
-
-def _name(name: str, command: Command, now: datetime) -> str:
-    salt = sha256(f"{command.command_id} {name} {now.isoformat()}".encode()).hexdigest()[:10]
-    return f"{name.rpartition('-')[0] or name}-{salt}"
-
-
-def _renamed(one: CreateNodeClaim, name: str) -> CreateNodeClaim:
-    return replace(one, claim=replace(one.claim, meta=replace(one.claim.meta, name=name)))
 
 
 def advance(
@@ -104,18 +77,6 @@ def advance(
     if standing.phase == "LAUNCHED":
         return _wait(scene, standing, time)
     return _finish(scene, standing)
-
-
-def asked_for(standing: Standing, now: datetime) -> Standing:
-    """Answer the standing of a command all of whose replacements were asked for."""
-    count = len(standing.command.replacements)
-    return _moved(standing, "LAUNCHED", now, f"waits for {count} replacement{'s' if count > 1 else ''}")
-
-
-def time_for(standings: Iterable[Standing]) -> timedelta:
-    """Answer how long a command may take, with so many nodes being disrupted."""
-    count = sum(len(one.command.targets) for one in standings if one.is_open)
-    return min(max(TIME_FOR_EACH * count, LEAST_TIME), MOST_TIME)
 
 
 def _unless_paused(still_holds: StillHolds, paused: Pauses) -> StillHolds:
@@ -154,8 +115,8 @@ def _confirmed(scene: Scene, standing: Standing) -> Step:
     """Ask for the replacements; where there are none, that was all."""
     if not standing.command.replacements:
         return _commit(scene, standing)
-    moved = _moved(standing, "VALIDATED", scene.now, "it still holds")
-    return Step(standing=moved, actions=creations(standing, scene))
+    further = moved(standing, "VALIDATED", scene.now, "it still holds")
+    return Step(standing=further, actions=creations(standing, scene))
 
 
 def _resume(scene: Scene, standing: Standing, still_holds: StillHolds) -> Step:
@@ -178,7 +139,7 @@ def _wait(scene: Scene, standing: Standing, time: timedelta) -> Step:
     command, now = standing.command, scene.now
     staying = scene.staying(command)
     if not staying:
-        return _finish(scene, _moved(standing, "INITIALIZED", now, "its nodes went by themselves"))
+        return _finish(scene, moved(standing, "INITIALIZED", now, "its nodes went by themselves"))
     seen = set(standing.initialized)
     for one in command.replacements:
         state = scene.by_claim.get(one.claim.name)
@@ -202,19 +163,19 @@ def _wait(scene: Scene, standing: Standing, time: timedelta) -> Step:
 
 def _commit(scene: Scene, standing: Standing) -> Step:
     """Write down that the nodes go, whatever comes, and delete their claims."""
-    moved = _moved(standing, "INITIALIZED", scene.now, "its claims are deleted")
-    return Step(standing=moved, actions=deletions(scene, moved))
+    further = moved(standing, "INITIALIZED", scene.now, "its claims are deleted")
+    return Step(standing=further, actions=deletions(scene, further))
 
 
 def _finish(scene: Scene, standing: Standing) -> Step:
     """INITIALIZED or DRAINING: delete what is still there, until all is gone."""
     if all(scene.of(target) is None and not scene.cannot_see(target.claim) for target in standing.command.targets):
-        return Step(standing=_moved(standing, "DONE", scene.now, "its nodes are gone"))
+        return Step(standing=moved(standing, "DONE", scene.now, "its nodes are gone"))
     if scene.staying(standing.command):
         return Step(standing=standing, actions=deletions(scene, standing, SEEN_WITHIN))
     if standing.phase == "DRAINING":
         return Step(standing=standing)
-    return Step(standing=_moved(standing, "DRAINING", scene.now, "its nodes are drained"))
+    return Step(standing=moved(standing, "DRAINING", scene.now, "its nodes are drained"))
 
 
 def _without(standing: Standing, invalid: Invalid, now: datetime) -> Step:
@@ -228,16 +189,12 @@ def _without(standing: Standing, invalid: Invalid, now: datetime) -> Step:
 
 
 def _rolled_back(standing: Standing, why: str, now: datetime) -> Step:
-    return Step(standing=_moved(standing, "ROLLED_BACK", now, why))
+    return Step(standing=moved(standing, "ROLLED_BACK", now, why))
 
 
 def _failed(standing: Standing, replacement: str, fate: str, now: datetime) -> Step:
     failures = (*standing.failures, now)[-MOST_FAILURES:]
     return _rolled_back(replace(standing, failures=failures), f"replacement {replacement} {fate}", now)
-
-
-def _moved(standing: Standing, phase: Phase, now: datetime, why: str) -> Standing:
-    return replace(standing, phase=phase, phase_since=now, why=why)
 
 
 def _ends(state: StateNode | None) -> bool:

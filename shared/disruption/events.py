@@ -19,7 +19,9 @@ from shared.model.state import StateNode
 
 MOST: Final = 30
 """Machines that are told something in one cycle: each costs some calls. The journal has them all."""
-SILENT: Final = frozenset(("Budget", "Deleting", "NotManaged", "NoNode", "NotInitialized", "NotConsolidatable"))
+SILENT: Final = frozenset(
+    ("Budget", "Deleting", "Expecting", "Nominated", "NotManaged", "NoNode", "NotInitialized", "NotConsolidatable")
+)
 """What is told of the NodePool, or passes by itself."""
 
 _WORDS: Final = {

@@ -122,12 +122,13 @@ def _waits_long(pod: Pod, now: datetime) -> bool:
 def _by_setting(hold: Hold) -> Iterator[Pause]:
     said = hold.words()
     why = f"{said + '; ' if said else ''}the setting joiner:disruption-paused says so: change it and deploy"
-    yield from (Pause(reason=reason, why=why, holds_all=True) for reason in hold.what)
+    for pool in hold.pools or ("",):
+        yield from (Pause(pool=pool, reason=reason, why=why, holds_all=True, is_meant=True) for reason in hold.what)
 
 
 def _by_people(held: Held) -> Iterator[Pause]:
     for reason in [""] if len(held.hold.what) == len(DISRUPTIONS) else held.hold.what:
-        yield Pause(pool=held.pool, reason=reason, why=held.why(), holds_all=True)
+        yield Pause(pool=held.pool, reason=reason, why=held.why(), holds_all=True, is_meant=held.is_meant)
 
 
 def _by_failures(pool: NodePool, standings: list[Standing], problems: list[Problem], now: datetime) -> Iterator[Pause]:

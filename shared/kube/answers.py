@@ -1,6 +1,6 @@
 """What the API server answered: a document, or a Fault. Classified here, once, with what helps where that is known."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from http import HTTPStatus
 from typing import Final
@@ -42,10 +42,15 @@ class _Status(msgspec.Struct, frozen=True, kw_only=True):
     details: _Details | None = None
 
 
-def fault_from(call: str, code: int, body: bytes, headers: Mapping[str, str]) -> Fault:
-    """Answer what an answer with *code*, which is no success, means for whoever made *call*."""
+def fault_from(
+    call: str, code: int, body: bytes, headers: Mapping[str, str], helps: Callable[[int, str], str] | None = None
+) -> Fault:
+    """Answer what an answer with *code*, which is no success, means for whoever made *call*.
+
+    *helps* says what to do for a code and the server's words; without it a function asks.
+    """
     status = _status(body)
-    remedy = _remedy(code, status.message)
+    remedy = (helps or _remedy)(code, status.message)
     message = f"{call}: {code} {status.message}".rstrip() + (f"; {remedy}" if remedy else "")
     if call.endswith("/eviction") and _is_refused_by_budgets(code, status):
         return EvictionRefused(message)

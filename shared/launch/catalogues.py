@@ -7,6 +7,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from shared.launch.nodeclass import Found, resolve
+from shared.launch.stated import is_said
 from shared.launch.type_room import Knobs
 from shared.launch.types import Market, instance_types
 from shared.model.action import Action, FollowUp
@@ -28,9 +29,10 @@ SeenOf: TypeAlias = tuple[SeenMemory, ...]
 
 
 def statuses(cluster: Cluster, found: Iterable[tuple[str, Found]], profile: str) -> tuple[Action, ...]:
-    """Answer one PatchStatus per node class, in the order of *found*."""
+    """Answer one PatchStatus per node class whose status says something else by now, in the order of *found*."""
     classes = {one.name: one for one in cluster.node_classes}
-    return tuple(resolve(classes[name], one, profile, cluster.taken_at) for name, one in found if name in classes)
+    every = (resolve(classes[name], one, profile, cluster.taken_at) for name, one in found if name in classes)
+    return tuple(patch for patch in every if not is_said(classes[patch.name], patch))
 
 
 def with_counts(cluster: Cluster, found: Iterable[tuple[str, Found]]) -> Cluster:

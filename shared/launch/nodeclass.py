@@ -6,7 +6,7 @@ by the catalog function; what the answers mean is decided here again.
 
 import json
 from collections.abc import Iterable, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Final
 
 import msgspec
@@ -18,14 +18,13 @@ from shared.launch.images import (
     parameters_wanted,
     unsupported_alias,
 )
+from shared.launch.stated import stated
 from shared.launch.validation import Finding
 from shared.model.action import PatchStatus
 from shared.model.conditions import conditions_json, rooted, with_condition
 from shared.model.ec2 import CapacityReservation, Image, PlacementGroup, Refusal, SecurityGroup, Selector, Subnet
 from shared.model.nodeclasses import EC2NodeClass
 from shared.model.objects import condition
-from shared.model.requirements import written
-from shared.model.units import instant_text
 
 __all__ = ["Found", "WantedParameter", "filled", "parameters_wanted", "resolve", "unmatched"]
 
@@ -40,8 +39,6 @@ _ROOTS: Final = (
 )
 _NEEDED: Final = ("AMIsReady", "InstanceProfileReady", "SecurityGroupsReady", "SubnetsReady")
 """Without these nothing can be validated against EC2."""
-_BLOCK_ENDS: Final = timedelta(minutes=40)
-"""EC2 begins to take the instances of a capacity block back that long before its end."""
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,17 +83,15 @@ def resolve(
     *problems* are what else keeps the class from being used.
     """
     own = filled(node_class, found, profile, now)
-    status: dict[str, object] = {"instanceProfile": own.resolved_profile}
-    if found.subnets is not None:
-        status["subnets"] = [{"id": one.subnet_id, "zone": one.zone, "zoneID": one.zone_id} for one in found.subnets]
-    if found.security_groups is not None:
-        status["securityGroups"] = [{"id": one.group_id, "name": one.name} for one in found.security_groups]
-    if found.images is not None:
-        status["amis"] = _images(own)
-    if found.capacity_reservations:
-        status["capacityReservations"] = [_reservation(one, now) for one in found.capacity_reservations]
-    elif found.capacity_reservations is not None and node_class.resolved_capacity_reservations:
-        status["capacityReservations"] = []
+    held = found.capacity_reservations
+    asked = {
+        "amis": found.images is not None,
+        "capacityReservations": held is not None and bool(held or node_class.resolved_capacity_reservations),
+        "instanceProfile": True,
+        "securityGroups": found.security_groups is not None,
+        "subnets": found.subnets is not None,
+    }
+    status = {name: value for name, value in stated(own, now).items() if asked[name]}
     states = _states(own, found, (*found.findings, *problems))
     status["conditions"] = _conditions(node_class, states, now)
     return PatchStatus(
@@ -142,35 +137,6 @@ def unmatched(node_class: EC2NodeClass, found: Found) -> tuple[str, ...]:
         for term in terms
         if (term.id or (term.name and field.startswith("security"))) and (term.id or term.name) not in known
     )
-
-
-def _images(node_class: EC2NodeClass) -> list[dict[str, object]]:
-    return [
-        {
-            "id": image.image_id,
-            "name": image.name,
-            "requirements": written(image.requirements),
-            **({"deprecated": True} if image.deprecated else {}),
-        }
-        for image in node_class.resolved_images
-    ]
-
-
-def _reservation(one: CapacityReservation, now: datetime) -> dict[str, object]:
-    is_ending = (
-        one.reservation_type == "capacity-block" and one.ends_at is not None and now >= one.ends_at - _BLOCK_ENDS
-    )
-    said: dict[str, object] = {
-        "availabilityZone": one.zone,
-        "id": one.reservation_id,
-        "instanceMatchCriteria": one.instance_match_criteria,
-        "instanceType": one.instance_type,
-        "interruptible": one.is_interruptible,
-        "ownerID": one.owner_id,
-        "reservationType": one.reservation_type,
-        "state": "expiring" if is_ending else "active",
-    }
-    return said if one.ends_at is None else said | {"endTime": instant_text(one.ends_at)}
 
 
 State = tuple[str, str, str]

@@ -9,6 +9,7 @@ import msgspec
 from shared.lifecycle.classes import keep
 from shared.lifecycle.consistency import check
 from shared.lifecycle.events import about
+from shared.lifecycle.farewell import leave_node
 from shared.lifecycle.followups import SOONEST, look_again, soonest
 from shared.lifecycle.garbage import collect
 from shared.lifecycle.health import remember
@@ -24,7 +25,7 @@ from shared.lifecycle.reserved import follow_reservations
 from shared.lifecycle.stamps import stamp
 from shared.lifecycle.statuses import heed
 from shared.lifecycle.tagging import tag
-from shared.lifecycle.termination import leave, leave_node
+from shared.lifecycle.termination import leave
 from shared.model.action import (
     Action,
     FollowUp,

@@ -6,7 +6,7 @@ use, while there is time for that (`handover`). What is over is read from the wo
 seen not to have it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -14,22 +14,20 @@ import msgspec
 
 from shared.lifecycle.drain import Drain, deletions, drain, evictions, next_forced
 from shared.lifecycle.events import about, about_machine
+from shared.lifecycle.farewell import FORCEFUL, let_go, node_deletions, release, tainting
 from shared.lifecycle.followups import SOONEST, look_again, look_at
 from shared.lifecycle.handover import held_back
 from shared.lifecycle.launching import CLAIM_DELETED, leave_unlaunched
-from shared.lifecycle.machines import Change, Machine, Step, View, follow, is_held, is_ours
+from shared.lifecycle.machines import Change, Machine, Step, View, follow
 from shared.lifecycle.volumes import attached
-from shared.model.action import Action, DeleteObject, FollowUp, PatchMetadata, TaintNode, TerminateInstances
+from shared.model.action import Action, FollowUp, PatchMetadata, TerminateInstances
 from shared.model.conditions import with_condition
-from shared.model.labels import DISRUPTED_TAINT, EXCLUDE_BALANCERS, TERMINATION_FINALIZER, TERMINATION_TIMESTAMP
-from shared.model.nodes import Node, NodeClaim
+from shared.model.labels import TERMINATION_FINALIZER, TERMINATION_TIMESTAMP
+from shared.model.nodes import NodeClaim
 from shared.model.objects import condition
-from shared.model.pods import Pod
-from shared.model.taints import DISRUPTED
 from shared.model.units import instant_text, parse_instant
 
 MINIMUM_DRAIN: Final = timedelta(seconds=5)
-FORCEFUL: Final = "Forceful Termination"
 
 
 def leave(machine: Machine, view: View) -> Change:
@@ -69,7 +67,7 @@ def announce(machine: Machine, view: View) -> Change:
         words = f"All pods will be deleted by {text}"
         said = about_machine(claim, machine.nodes, "TerminationGracePeriodExpiring", words, view.now, type_="Warning")
         after = (PatchMetadata(kind="NodeClaim", name=claim.name, annotations=note, why=why), *said)
-    return Change(claim=claim, after=(*after, *_node_deletions(machine)))
+    return Change(claim=claim, after=(*after, *node_deletions(machine)))
 
 
 def empty(machine: Machine, view: View) -> Change:
@@ -82,7 +80,7 @@ def empty(machine: Machine, view: View) -> Change:
     since = drained.since if drained is not None else None
     held = held_back(machine, view, since, deadline)
     plan = drain(machine.pods, deadline, now, view.guards, held)
-    taints = tuple(taint for node in machine.held_nodes() for taint in _tainting(node, f"{claim.name} is leaving"))
+    taints = tuple(taint for node in machine.held_nodes() for taint in tainting(node, f"{claim.name} is leaving"))
     announced = not taints and since is not None and now - since >= MINIMUM_DRAIN
     unread = view.unread_pods(machine.nodes) if deadline is None or now <= deadline else ()
     if announced and not plan.waiting and not unread:
@@ -135,42 +133,6 @@ def terminate(machine: Machine, view: View) -> Change:
     return Change(claim=_mark(claim, view.now, "InstanceTerminating", "True"), before=before, waits=True)
 
 
-def let_go(machine: Machine) -> Change:
-    """Take our finalizer off the Nodes, and once they are seen without it, off the claim."""
-    held = machine.held_nodes()
-    if not held:
-        end = release(machine.claim, "its instance is gone")
-        return Change(claim=machine.claim, after=(*_node_deletions(machine), end), waits=True)
-    going = tuple(release(node, "its instance is gone") for node in held if node.meta.deleted_at is not None)
-    wake = FollowUp(function="lifecycle", after=SOONEST, why=f"the nodes of {machine.claim.name} are let go")
-    return Change(claim=machine.claim, after=(*going, *_node_deletions(machine), wake), waits=True)
-
-
-def leave_node(node: Node, pods: Iterable[Pod], view: View) -> tuple[Action, ...]:
-    """Take a Node of ours that has no claim as far as it can go now, if it is deleted or has lost its instance.
-
-    Its instance, if it has one, is garbage.
-    """
-    instance_id = node.provider_id.rpartition("/")[2]
-    gone = view.is_gone(instance_id, node.meta.created_at or view.now) or view.is_ending(instance_id)
-    lost = gone and not node.is_ready()
-    if is_ours(node) and lost and node.meta.deleted_at is None:
-        return (DeleteObject(kind="Node", name=node.name, uid=node.meta.uid, why="its instance is gone"),)
-    if node.meta.deleted_at is None or not is_held(node) or not is_ours(node):
-        return ()
-    if lost:
-        return (release(node, "its instance is gone"),)
-    wake = FollowUp(function="lifecycle", after=SOONEST, why=f"{node.name} is leaving")
-    taints = _tainting(node, f"{node.name} is deleted and has no claim")
-    if taints:
-        return (*taints, FollowUp(function="provision", after=timedelta(), why=f"{node.name} is leaving"), wake)
-    plan = drain(pods, None, view.now, view.guards)
-    if not plan.waiting:
-        return (release(node, "it is drained and has no claim"),)
-    said = about("Node", node.meta, "FailedDraining", plan.words(), view.now, type_="Warning")
-    return (*evictions(plan.evicted, FORCEFUL), said, wake)
-
-
 def deadline_of(claim: NodeClaim) -> datetime | None:
     """Answer when the termination grace period of a deleting claim ends; what its annotation says comes first."""
     try:
@@ -184,37 +146,6 @@ def reason_of(claim: NodeClaim) -> str:
     """Answer what its pods are told: why it is disrupted, if it was a decision."""
     known = condition(claim.conditions, "DisruptionReason")
     return known.reason if known is not None and known.status == "True" else FORCEFUL
-
-
-def release(owner: Node | NodeClaim, why: str) -> PatchMetadata:
-    """Take our finalizer off."""
-    others = tuple(one for one in owner.meta.finalizers if one != TERMINATION_FINALIZER)
-    return PatchMetadata(
-        kind="Node" if isinstance(owner, Node) else "NodeClaim",
-        name=owner.name,
-        resource_version=owner.meta.resource_version,
-        finalizers=others,
-        why=why,
-    )
-
-
-def _tainting(node: Node, why: str) -> tuple[TaintNode, ...]:
-    taints = (*(taint for taint in node.taints if taint.key != DISRUPTED_TAINT), DISRUPTED)
-    label = (EXCLUDE_BALANCERS, "karpenter")
-    if sorted(taints) == sorted(node.taints) and label in node.meta.labels:
-        return ()
-    version = node.meta.resource_version
-    return (TaintNode(name=node.name, resource_version=version, taints=taints, labels=(label,), why=why),)
-
-
-def _node_deletions(machine: Machine) -> tuple[DeleteObject, ...]:
-    if not machine.has_joined():
-        return ()
-    return tuple(
-        DeleteObject(kind="Node", name=node.name, uid=node.meta.uid, why=CLAIM_DELETED)
-        for node in machine.nodes
-        if node.meta.deleted_at is None
-    )
 
 
 def _patience(machine: Machine, held: Mapping[str, str], now: datetime) -> tuple[Action, ...]:

@@ -125,6 +125,8 @@ class Pause(msgspec.Struct, frozen=True, kw_only=True):
     """And what resumes it."""
     holds_all: bool = False
     """What was begun does not go on either, unless nodes are going already."""
+    is_meant: bool = False
+    """People said so: nobody need be woken for it."""
     spares_repair: bool = False
     """Machines that are broken go all the same."""
 

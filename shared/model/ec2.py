@@ -251,6 +251,8 @@ class CapacityReservation(msgspec.Struct, frozen=True, kw_only=True):
     total_count: int = 0
     ends_at: datetime | None = None
     """None: never."""
+    state: str = ""
+    """What a status says of it, `active` or `expiring`; "" where it was read from EC2."""
 
 
 class PlacementGroup(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,9 +6,12 @@ from typing import Final
 
 import msgspec
 
+from shared.disruption.events import MOST as MOST_MACHINES
+from shared.disruption.events import SILENT
 from shared.disruption.pauses import words
-from shared.disruption.verdicts import Verdict
+from shared.disruption.verdicts import Disrupted, Kept, Verdict
 from shared.model.action import Action, PatchMetadata
+from shared.model.catalogue import Catalogue
 from shared.model.cluster import Cluster
 from shared.model.commands import Command, Pauses, Standing, Target
 from shared.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODECLASS, NODEPOOL, RESERVATION_ID, ZONE
@@ -19,6 +22,10 @@ TOLD_AGAIN: Final = timedelta(hours=1)
 """So far back the journal has to be read for a verdict that still stands."""
 MOST: Final = 5000
 """Verdicts that one entry has room for."""
+LAGS: Final = timedelta(minutes=15)
+"""A machine is not told more often why it stays: that changes with every pod."""
+SETTLES: Final = timedelta(minutes=2)
+"""Nor, more often, what forbids that it goes."""
 _KEY: Final = "verdicts"
 
 
@@ -27,17 +34,19 @@ class Told(msgspec.Struct, kw_only=True):
 
     since: datetime
     verdicts: dict[str, tuple[str, str]] = {}
+    events: dict[str, tuple[str, datetime]] = {}
+    """By machine, what an event said of it last, and when."""
 
 
 def told_by(memory: MutableMapping[str, object] | None) -> Told | None:
     """Answer a copy of what *memory* has told."""
     known = memory.get(_KEY) if memory is not None else None
-    return msgspec.structs.replace(known, verdicts=dict(known.verdicts)) if isinstance(known, Told) else None
+    return _copied(known) if isinstance(known, Told) else None
 
 
 def memory_with(told: Told | None) -> dict[str, object]:
     """Answer the memory of which `told_by` answered *told*."""
-    return {} if told is None else {_KEY: msgspec.structs.replace(told, verdicts=dict(told.verdicts))}
+    return {} if told is None else {_KEY: _copied(told)}
 
 
 def news(verdicts: Iterable[Verdict], memory: MutableMapping[str, object] | None, now: datetime) -> tuple[Verdict, ...]:
@@ -53,6 +62,32 @@ def news(verdicts: Iterable[Verdict], memory: MutableMapping[str, object] | None
             told.verdicts[one.node] = said
             fresh.append(one)
     return tuple(fresh)
+
+
+def voiced(
+    fresh: Iterable[Verdict], every: Iterable[Verdict], memory: MutableMapping[str, object] | None, now: datetime
+) -> tuple[Verdict, ...]:
+    """Answer those of *every* that events are to say now: all that go, and what is *fresh* and lasts; sorted by node.
+
+    A machine of which something was said lately is left alone for a while; what is true of it then is said then.
+    """
+    told, some = _remembered(memory, now), {one.node for one in fresh}
+    found: list[Verdict] = []
+    machines = 0
+    for one in sorted(every, key=lambda one: one.node):
+        is_going = isinstance(one, Disrupted)
+        if is_going and one.node in some:
+            found.append(one)
+        if is_going or one.reason in SILENT or machines == MOST_MACHINES:
+            continue
+        last = told.events.get(one.node)
+        if one.node not in some and (last is None or last[0] == one.why):
+            continue
+        if last is None or now - last[1] >= (LAGS if isinstance(one, Kept) else SETTLES):
+            told.events[one.node] = (one.why, now)
+            found.append(one)
+            machines += 1
+    return tuple(found)
 
 
 def of_nodes(verdicts: Iterable[Verdict]) -> Iterator[Note]:
@@ -140,7 +175,20 @@ def _summary(command: Command) -> str:
 def _remembered(memory: MutableMapping[str, object] | None, now: datetime) -> Told:
     known = memory.get(_KEY) if memory is not None else None
     if not isinstance(known, Told) or now - known.since >= TOLD_AGAIN:
-        known = Told(since=now, verdicts={})
+        before = known.events if isinstance(known, Told) else {}
+        late = {name: one for name, one in before.items() if now - one[1] < TOLD_AGAIN}
+        known = Told(since=now, verdicts={}, events=late)
         if memory is not None:
             memory[_KEY] = known
     return known
+
+
+def _copied(told: Told) -> Told:
+    return msgspec.structs.replace(told, verdicts=dict(told.verdicts), events=dict(told.events))
+
+
+def of_catalogue(made: Catalogue, key: str) -> Note:
+    """Answer the note of a catalogue that was made."""
+    sold = ", ".join(f"{len(types)} types for {name}" for name, types in made.by_node_class)
+    priced = f", prices of {made.priced_at:%Y-%m-%d %H:%M}" if made.priced_at is not None else ""
+    return Note(kind="Catalogue", name=key, verdict="made", why=f"{sold}{priced}")

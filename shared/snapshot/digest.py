@@ -16,7 +16,8 @@ from shared.model.labels import POD_DELETION_COST
 from shared.model.objects import Pairs
 
 _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
-_DOMAINS: Final = ("karpenter.sh/", "karpenter.k8s.aws/", "joiner.dev/", "pv.kubernetes.io/")
+_DOMAINS: Final = ("karpenter.sh", "karpenter.k8s.aws", "joiner.dev", "pv.kubernetes.io")
+"""With those below them, as ``compatibility.karpenter.k8s.aws``."""
 _LISTS: Final = tuple(
     name
     for name in Cluster.__struct_fields__
@@ -32,7 +33,7 @@ def stored(cluster: Cluster) -> bytes:
 
 def bared(cluster: Cluster) -> Cluster:
     """Answer *cluster* without what no decision about nodes reads."""
-    parts: dict[str, Any] = {name: _sifted(getattr(cluster, name)) for name in _LISTS}
+    parts: dict[str, Any] = {name: sifted(getattr(cluster, name)) for name in _LISTS}
     parts["node_classes"] = tuple(replace(one, user_data="") for one in parts["node_classes"])
     facts = cluster.facts
     if facts is not None:
@@ -51,7 +52,8 @@ def snapshot_digest(cluster: Cluster) -> str:
     return digest_of(stored(cluster), cluster)
 
 
-def _sifted(some: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
+def sifted(some: Any) -> Any:  # noqa: ANN401 - a tuple of any objects of a Cluster, or None
+    """Answer *some* objects without the annotations that no decision reads."""
     return None if some is None else tuple([_without_words(one) for one in some])
 
 
@@ -65,4 +67,5 @@ def _without_words(one: Any) -> Any:  # noqa: ANN401 - any object of a Cluster
 
 def is_read(annotation: str) -> bool:
     """Whether some decision may read that *annotation* of an object."""
-    return annotation == POD_DELETION_COST or annotation.startswith(_DOMAINS)
+    domain = f".{annotation.partition('/')[0]}"
+    return annotation == POD_DELETION_COST or any(domain.endswith(f".{one}") for one in _DOMAINS)

@@ -208,6 +208,7 @@ def _reservation(one: wire.StatusReservation) -> CapacityReservation:
         reservation_type=one.reservation_type,
         is_interruptible=one.interruptible,
         ends_at=one.end_time,
+        state=one.state,
     )
 
 

@@ -247,6 +247,7 @@ class StatusReservation(msgspec.Struct, frozen=True, kw_only=True, rename="camel
     reservation_type: str = "default"
     interruptible: bool = False
     end_time: Instant | None = None
+    state: str = ""
 
 
 class NodeClassStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):

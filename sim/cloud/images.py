@@ -1,6 +1,7 @@
 """Machine images, and the SSM parameters that name the newest of EKS's own."""
 
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -89,14 +90,7 @@ class Shelf:
     def release(self, at: datetime) -> None:
         """Let EKS publish a new image of every kind, created *at*, to which its parameters lead from now on."""
         self._releases += 1
-        for kind in eks_images(at, self._releases):
-            image = Image(
-                image_id=chance.identity("ami", self._seed, kind.pinned, self._releases),
-                name=kind.name,
-                architecture=kind.architecture,
-                created_at=at,
-                deprecated_at=at + LIFE,
-            )
+        for kind, image in _released(at, self._releases, self._seed):
             self.add(image, owner="amazon")
             self.parameters[kind.newest] = self.parameters[kind.pinned] = image.image_id
 
@@ -109,6 +103,24 @@ class Shelf:
         if name not in self.parameters:
             raise Gone(f"ParameterNotFound: {name}")
         return self.parameters[name]
+
+
+@lru_cache(maxsize=64)
+def _released(at: datetime, number: int, seed: int) -> tuple[tuple[EksImage, Image], ...]:
+    """Answer release *number*; kept, because thousands of clouds begin at the same time with the same releases."""
+    return tuple(
+        (
+            kind,
+            Image(
+                image_id=chance.identity("ami", seed, kind.pinned, number),
+                name=kind.name,
+                architecture=kind.architecture,
+                created_at=at,
+                deprecated_at=at + LIFE,
+            ),
+        )
+        for kind in eks_images(at, number)
+    )
 
 
 def eks_images(at: datetime, number: int) -> tuple[EksImage, ...]:

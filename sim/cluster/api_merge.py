@@ -25,15 +25,21 @@ def merge_patch(target: Json, patch: Json) -> Json:
 
 def without_nulls(value: Json) -> Json:
     """Answer *value* without the members of objects that are null; the same object if there are none."""
-    if isinstance(value, dict):
-        nested = {key: item for key, item in value.items() if item is None or isinstance(item, (dict, list))}
-        if not nested:
-            return value
-        kept = {key: without_nulls(item) for key, item in nested.items() if item is not None}
-        if len(kept) == len(nested) and all(kept[key] is item for key, item in nested.items()):
-            return value
-        return {key: kept.get(key, item) for key, item in value.items() if item is not None}
+    if not _has_nulls(value):
+        return value
     if isinstance(value, list):
-        items = [without_nulls(item) if isinstance(item, (dict, list)) else item for item in value]
-        return value if all(new is old for new, old in zip(items, value, strict=True)) else items
-    return value
+        return [without_nulls(item) for item in value]
+    return {key: without_nulls(item) for key, item in value.items() if item is not None}
+
+
+def _has_nulls(value: Json) -> bool:
+    """Answer whether an object in *value* has a null member; most have none, so that this is what takes time."""
+    if isinstance(value, dict):
+        for item in value.values():
+            if item is None or (isinstance(item, (dict, list)) and _has_nulls(item)):
+                return True
+    elif isinstance(value, list):
+        for item in value:
+            if isinstance(item, (dict, list)) and _has_nulls(item):
+                return True
+    return False

@@ -138,7 +138,10 @@ def select(
     labels, fields = parse_label_selector(label_selector), parse_field_selector(resource, field_selector)
     if labels.terms:
         objects = [each for each in objects if labels.matches(each["metadata"].get("labels"))]
-    return [each for each in objects if matches_fields(resource, fields, each)] if fields else objects
+    if not fields:
+        return objects
+    paths = _paths(resource, fields)
+    return [each for each in objects if _matches(paths, each)]
 
 
 @lru_cache(maxsize=1024)
@@ -163,13 +166,27 @@ def parse_field_selector(resource: str, text: str) -> tuple[tuple[str, bool, str
 
 def matches_fields(resource: str, terms: tuple[tuple[str, bool, str], ...], obj: Mapping[str, Any]) -> bool:
     """Answer whether *obj* meets all *terms* of `parse_field_selector`."""
-    return all((_field(resource, field, obj) == value) is equal for field, equal, value in terms)
+    return _matches(_paths(resource, terms), obj)
 
 
-def _field(resource: str, field: str, obj: Mapping[str, Any]) -> str:
-    value: Any = obj
-    for part in field.split("."):
-        value = value.get(part) if isinstance(value, Mapping) else None
-    if isinstance(value, bool):
-        return str(value).lower()
-    return value if isinstance(value, str) else _FIELDS.get(resource, {}).get(field, "")
+_Path = tuple[str, str, str, bool, str]
+"""Of a term: the field's two parts, what it is where it is not said, and whether it must be which value."""
+
+
+@lru_cache(maxsize=1024)
+def _paths(resource: str, terms: tuple[tuple[str, bool, str], ...]) -> tuple[_Path, ...]:
+    usual = _FIELDS.get(resource, {})
+    parts = ((field, field.partition("."), equal, value) for field, equal, value in terms)
+    return tuple((outer, inner, usual.get(field, ""), equal, value) for field, (outer, _, inner), equal, value in parts)
+
+
+def _matches(paths: tuple[_Path, ...], obj: Mapping[str, Any]) -> bool:
+    """Answer whether *obj* is as all *paths* say; lists of thousands of pods are asked this every few seconds."""
+    for outer, inner, usual, equal, value in paths:
+        part = obj.get(outer)
+        found = (part.get(inner) if isinstance(part, dict) else None) if inner else part
+        if isinstance(found, bool):
+            found = "true" if found else "false"
+        if ((found if isinstance(found, str) else usual) == value) is not equal:
+            return False
+    return True

@@ -90,6 +90,8 @@ def _seen(usage: Usage, share: float, template: Mapping[str, Any], wiring: Wirin
     for kind, what, each in fixed:
         if kinds[kind]:
             yield Line(what=what, how_much=f"{kinds[kind]}", usd=kinds[kind] * each)
+    if wiring.functions and dict(wiring.functions[0].environment).get("JOINER_REPORT_TOPIC"):
+        yield Line(what="SNS", how_much=f"{prices.DAYS} reports by e-mail", usd=prices.DAYS * prices.TOPIC_MAIL)
     if kinds["AWS::Scheduler::Schedule"]:
         ticks = round(prices.SECONDS / 60 * len(wiring.schedules))
         yield Line(what="EventBridge Scheduler", how_much=f"at most {ticks:,} calls", usd=ticks * prices.SCHEDULER_CALL)

@@ -20,6 +20,9 @@ TYPE: Final = "m5.2xlarge"
 """What every node is: eight processors, so that ten pods fill it."""
 PODS_PER_NODE: Final = 10
 CHANGE_EVERY: Final = timedelta(minutes=10)
+SETTLING: Final = timedelta(minutes=30)
+LOOKED_AT: Final = timedelta(seconds=10)
+"""Between two looks whether all pods run: to look at ten thousand takes a while."""
 CHANGED: Final = 0.05
 """Such a part of the pods goes, and comes back, in turn."""
 EVERYWHERE: Final = [{"tags": {"karpenter.sh/discovery": "demo"}}]
@@ -93,8 +96,11 @@ def metered(template: dict[str, Any], nodes: int, lasted: timedelta, told: Calla
     pods = nodes * PODS_PER_NODE
     world.apply(_manifests(pods))
     told(f"{nodes} nodes: {pods} pods are started")
-    if not world.run_until(lambda: _running(world) == pods, timedelta(minutes=30)):
-        raise RuntimeError(f"{_running(world)} of {pods} pods run after half an hour")
+    end = world.clock.now() + SETTLING
+    while _running(world) < pods:
+        if world.clock.now() >= end:
+            raise RuntimeError(f"{_running(world)} of {pods} pods run after half an hour")
+        world.run(LOOKED_AT)
     world.run(timedelta(minutes=10))
     world.forget()
     fewer = round(pods * (1 - CHANGED))

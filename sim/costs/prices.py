@@ -13,6 +13,10 @@ LAMBDA_GB_SECOND: Final = 0.0000133334
 """On arm64."""
 LAMBDA_REQUEST: Final = 0.20e-6
 SQS_REQUEST: Final = 0.40e-6
+TOPIC_MAIL: Final = 0.50e-6 + 2.00 / 100_000
+"""A message that SNS takes, and sends to one address by e-mail."""
+DAYS: Final = 31
+"""Of a month, for what is done once a day."""
 TABLE_READ: Final = 0.125e-6
 """A read request unit: 4 KB, strongly consistent."""
 TABLE_WRITE: Final = 0.625e-6
@@ -45,6 +49,7 @@ LATENCY: Final[Mapping[str, timedelta]] = MappingProxyType(
         "table": timedelta(milliseconds=6),
         "bucket": timedelta(milliseconds=30),
         "mailbox": timedelta(milliseconds=10),
+        "topic": timedelta(milliseconds=30),
         "parameters": timedelta(milliseconds=40),
         "eks": timedelta(milliseconds=150),
         "prices": timedelta(milliseconds=200),

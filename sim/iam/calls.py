@@ -75,6 +75,7 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
             "eks.cluster": lambda one: (self._request("eks:DescribeCluster", self._arn("eks", f"cluster/{one}")),),
             "mailbox.send": lambda one: (self._request("sqs:SendMessage", self._queue(one)),),
             "parameters.parameter": self._parameter,
+            "topic.publish": lambda _: (self._request("sns:Publish", self.settings.report_topic),),
             "bucket.get": lambda one: (self._request("s3:GetObject", f"{self._bucket}/{one}"),),
             "bucket.keys": lambda one: (self._request("s3:ListBucket", self._bucket, {"s3:prefix": one}),),
             "bucket.put": lambda one: (self._request("s3:PutObject", f"{self._bucket}/{one}"),),

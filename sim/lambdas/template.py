@@ -31,7 +31,8 @@ def synthesised(*, cache: bool = True, context: Mapping[str, str] | None = None)
     Raises:
         SynthesisError: the application failed.
     """
-    overruled = dict(sorted((context or {}).items()))
+    usual = json.loads((ROOT / "cdk.json").read_text())["context"]
+    overruled = {key: value for key, value in sorted((context or {}).items()) if usual.get(key) != value}
     remembered = CACHE / f"{_digest(overruled)}.json"
     if cache and remembered.exists():
         return read_template(remembered)

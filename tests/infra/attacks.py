@@ -77,6 +77,7 @@ def without(key: str) -> tuple[tuple[str, str], ...]:
 
 CREATED_BY: Final = {"ec2:CreateAction": "RunInstances"}
 ROLE: Final = f"arn:aws:iam::{ACCOUNT}:role/"
+TOPIC: Final = f"arn:aws:sns:{HOME}:{ACCOUNT}:costs"
 OUR_TABLE: Final = "<ours>"
 TABLE: Final = f"arn:aws:dynamodb:{HOME}:{ACCOUNT}:table/"
 ATTACKS: Final[dict[str, Attack]] = {
@@ -176,6 +177,10 @@ ATTACKS: Final[dict[str, Attack]] = {
     "read dead letters": Attack(
         action="sqs:ReceiveMessage", resource=f"arn:aws:sqs:{HOME}:{ACCOUNT}:demo-joiner-dead-letters"
     ),
+    "tell another topic": Attack(action="sns:Publish", resource=f"{TOPIC}-of-others"),
+    "send a text message": Attack(action="sns:Publish", resource="+491700000000"),
+    "hear what a topic is told": Attack(action="sns:Subscribe", resource=TOPIC),
+    "open a topic to others": Attack(action="sns:SetTopicAttributes", resource=TOPIC),
     "change a function": Attack(
         action="lambda:UpdateFunctionCode", resource=f"arn:aws:lambda:{HOME}:{ACCOUNT}:function:x"
     ),
@@ -195,6 +200,7 @@ HARMLESS: Final = {
     "name an instance of ours": (retag(OURS, ("Name", "x"), ("karpenter.sh/nodeclaim", "a")), {"lifecycle"}),
     "launch from a template of ours": (on("launch-template", "RunInstances", OURS), {"provision"}),
     "launch with our tags": (making("instance", "RunInstances", OURS), {"provision"}),
+    "tell what nodes cost": (Attack(action="sns:Publish", resource=TOPIC), {"catalog"}),
     "tag what is launched": (making("instance", "CreateTags", OURS, **CREATED_BY), {"provision"}),
     "make a template with our tags": (making("launch-template", "CreateLaunchTemplate", OURS), {"provision"}),
     "look around at home": (Attack(action="ec2:DescribeInstances"), {"disrupt", "lifecycle"}),

@@ -5,6 +5,7 @@ import pytest
 from sim.clock import Clock
 from sim.cluster.api import ApiServer
 from sim.cluster.kube import InMemoryKube
+from sim.lambdas.intrinsics import ACCOUNT
 from sim.lambdas.template import ACTIVE, synthesised
 from sim.lambdas.wiring import Wiring
 from tests.infra.guarded import Guarded, short_life
@@ -16,7 +17,8 @@ from tests.infra.stacks import PRIVATE, synthesis
 @pytest.fixture(scope="session")
 def life() -> Guarded:
     """A cluster's short life with all functions that there are, and every request that was made in it."""
-    return short_life(synthesised(context={**ACTIVE, "joiner:reaction": "watch"}))
+    told = {"joiner:reaction": "watch", "joiner:report-topic": f"arn:aws:sns:us-east-1:{ACCOUNT}:costs"}
+    return short_life(synthesised(context={**ACTIVE, **told}))
 
 
 @pytest.fixture(scope="session")

@@ -15,6 +15,9 @@ from infra.installer import manifests
 from infra.node_role import FUNCTIONS_GROUP
 from shared.errors import Forbidden
 from shared.ports import World
+from shared.report.costs import Ledger, day_of
+from shared.report.days import day
+from shared.report.ledger import PREFIX
 from shared.settings import Settings
 from sim.embedded import Embedded
 from sim.iam.calls import Account
@@ -24,7 +27,7 @@ from sim.iam.values import Request
 from sim.lambdas.intrinsics import ACCOUNT, Resolver
 from tests.infra.policies import Template, policies, resource_policies, resources
 
-PORTS: Final = ("ec2", "parameters", "prices", "eks", "mailbox", "table", "bucket")
+PORTS: Final = ("ec2", "parameters", "prices", "eks", "mailbox", "table", "bucket", "topic")
 MANIFESTS: Final = """
 apiVersion: karpenter.k8s.aws/v1
 kind: EC2NodeClass
@@ -98,7 +101,8 @@ class Guarded(Embedded):
             for request in account.requests(call, arguments, options):
                 self._ask(function, call, request)
 
-        guards = {port: Guard(getattr(world, port), port, ask) for port in PORTS}
+        ports = {name: getattr(world, name) for name in PORTS}
+        guards = {name: Guard(port, name, ask) for name, port in ports.items() if port is not None}
         return msgspec.structs.replace(world, **guards, kube=Guard(world.kube, "kube", self._admit))
 
     def _admit(self, call: str, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> None:
@@ -144,8 +148,11 @@ def profiles(template: Template) -> dict[str, str]:
 
 
 def short_life(template: Template) -> Guarded:
-    """Answer a world in which pods came, an instance was announced to go, pods went, and the hour was billed."""
+    """Answer a world in which pods came, one instance was taken back, pods went; costs were billed and told of."""
     world = Guarded(template)
+    yesterday = day_of(world.clock.now()) - timedelta(days=1)
+    report = day(Ledger(since=yesterday, until=yesterday + timedelta(days=1)), world.cluster_name)
+    world.bucket.put(f"{PREFIX}{report.day}.json", msgspec.json.encode(report))
     manifests = list(yaml.safe_load_all(MANIFESTS))
     world.apply(manifests)
     world.run(timedelta(minutes=10))

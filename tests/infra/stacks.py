@@ -32,6 +32,7 @@ PRIVATE = {
     "joiner:windows": "true",
     "joiner:permissions-boundary": "arn:aws:iam::111122223333:policy/limits",
     "joiner:alarm-topic": "arn:aws:sns:us-east-1:111122223333:pager",
+    "joiner:report-topic": "arn:aws:sns:us-east-1:111122223333:costs",
     "joiner:mode": "plan",
     "joiner:log-days": "7",
     "joiner:price-age-alarm-hours": "0",

@@ -23,6 +23,7 @@ from tests.infra.attacks import (
     OUR_TABLE,
     ROLE,
     THEIRS,
+    TOPIC,
     Attack,
     ec2,
     passing,
@@ -47,7 +48,7 @@ LAUNCHES: Final = frozenset({"ec2:CreateFleet", "ec2:RunInstances"})
 @pytest.fixture(scope="module")
 def template() -> Template:
     """With all functions that there are."""
-    return synthesised(context={"joiner:reaction": "watch"})
+    return synthesised(context={"joiner:reaction": "watch", "joiner:report-topic": TOPIC})
 
 
 @pytest.fixture(scope="module")

@@ -19,6 +19,7 @@ SETTINGS = Settings(
     region="us-east-1",
     table_name="rows",
     bucket_name="things",
+    report_topic="arn:aws:sns:us-east-1:1:costs",
     queue_prefix="https://sqs.us-east-1.amazonaws.com/1/demo-joiner-",
 )
 
@@ -78,6 +79,7 @@ def tags_of(found: Request) -> Mapping[str, tuple[str, ...]]:
             [("dynamodb:DeleteItem", "arn:aws:dynamodb:us-east-1:1:table/rows")],
         ),
         ("mailbox.send", ("catalog", "{}"), {}, [("sqs:SendMessage", "arn:aws:sqs:us-east-1:1:demo-joiner-catalog")]),
+        ("topic.publish", ("subject", "text"), {}, [("sns:Publish", "arn:aws:sns:us-east-1:1:costs")]),
         ("bucket.put", ("journal/a", b""), {}, [("s3:PutObject", "arn:aws:s3:::things/journal/a")]),
         ("ec2.subnets", ((),), {}, [("ec2:DescribeSubnets", "*")]),
     ],

@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from datetime import timedelta
 from itertools import pairwise
 
 import msgspec
@@ -12,8 +13,10 @@ import pytest
 
 from infra.application import CDK_JSON
 from infra.by_function import levels
+from infra.checks import PRICES_OLD_HOURS
 from infra.knobs import Knobs
 from infra.written import check_names, listed, tags_from
+from shared.report.metrics import PRICES_OLD
 from sim.lambdas.template import ROOT
 
 
@@ -52,7 +55,10 @@ def test_the_command_line_knows_only_strings() -> None:
         ({"hints": "Maybe"}, "joiner:hints is 'Maybe': want Given or Withheld"),
         ({"node-cost-usd-per-hour": "-1"}, "joiner:node-cost-usd-per-hour is '-1': want dollars"),
         ({"volume-usd-per-gib-month": "cheap"}, "joiner:volume-usd-per-gib-month is 'cheap'"),
-        ({"disruption-paused": "Dirft"}, "joiner:disruption-paused is 'Dirft': want true, or Drifted"),
+        ({"disruption-paused": "Dirft"}, "joiner:disruption-paused: 'Dirft' is no reason: did you mean Drifted[?]"),
+        ({"disruption-paused": "Launches"}, "joiner:disruption-paused: 'Launches' is no reason: write true, or some"),
+        ({"disruption-paused": "Empty until dawn"}, "joiner:disruption-paused: .*dawn"),
+        ({"disruption-paused": "Empty at night"}, "joiner:disruption-paused: 'Empty at night' is not like REASON"),
         ({"drift-pause-percent": "101"}, "joiner:drift-pause-percent is '101': want 0 to 100"),
         ({"disruption-budgets": "10%"}, "joiner:disruption-budgets: Expected `array`"),
         ({"disruption-budgets": '{"nodes": "1"}'}, "joiner:disruption-budgets: Expected `array`"),
@@ -65,6 +71,19 @@ def test_the_command_line_knows_only_strings() -> None:
         ({"windows": "yes"}, "joiner:windows is 'yes': want true or false"),
         ({"permissions-boundary": "mine"}, "joiner:permissions-boundary is 'mine': want"),
         ({"log-days": "soon"}, "log-days"),
+        ({"log-days": "8"}, "joiner:log-days is 8: want one of 1, 3, 5, 7, 14, 30"),
+        ({"journal-days": "0"}, "joiner:journal-days is 0: want 1 or more"),
+        ({"price-age-alarm-hours": "12"}, "joiner:price-age-alarm-hours is 12: want 13 or more, or 0: prices are ask"),
+        ({"price-age-alarm-hours": "-1"}, "joiner:price-age-alarm-hours is -1"),
+        ({"alarm-topic": "pager"}, "joiner:alarm-topic is 'pager': want the ARN of a standard SNS topic"),
+        (
+            {"report-topic": "arn:aws:sns:us-east-1:111122223333:a.fifo"},
+            "joiner:report-topic is .*want the ARN of a st",
+        ),
+        (
+            {"region": "eu-central-1", "report-topic": "arn:aws:sns:us-east-1:111122223333:costs"},
+            "joiner:report-topic is in us-east-1, and joiner:region is eu-central-1",
+        ),
         ({"cluster": "a,a"}, "joiner:cluster is 'a,a': want .*, each once"),
         ({"cluster": "a,-b"}, "joiner:cluster is 'a,-b'"),
         ({"cluster": "a,b", "kube-endpoint": "https://a"}, "joiner:kube-endpoint is that of one cluster"),
@@ -95,6 +114,13 @@ def test_the_command_line_knows_only_strings() -> None:
 def test_what_cannot_be_deployed_is_refused_at_once(wrong: dict[str, object], named: str) -> None:
     with pytest.raises(ValueError, match=named):
         Knobs.from_context({f"joiner:{name}": value for name, value in wrong.items()}.get)
+
+
+def test_topics_may_be_one_and_the_youngest_price_alarm_rings() -> None:
+    topic = "arn:aws-us-gov:sns:us-gov-west-1:111122223333:pager"
+    some = {"alarm-topic": topic, "report-topic": topic, "region": "us-gov-west-1", "price-age-alarm-hours": "13"}
+    assert Knobs.from_context({f"joiner:{name}": value for name, value in some.items()}.get).report_topic == topic
+    assert timedelta(hours=PRICES_OLD_HOURS) == PRICES_OLD
 
 
 def test_the_schedulers_configuration_is_kept_as_json() -> None:

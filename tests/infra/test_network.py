@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from infra.endpoints import GATEWAYS, INTERFACES
+from infra.endpoints import GATEWAYS, INTERFACES, TELLING
 from infra.knobs import Knobs
 from sim.lambdas.intrinsics import ACCOUNT
 from tests.infra.policies import Template, policies, resources, several
@@ -128,6 +128,12 @@ def test_there_is_an_endpoint_for_every_service_that_a_policy_names(isolated: Te
     assert called(isolated) == {*INTERFACES, *GATEWAYS}
     assert endpoints(isolated, "Interface").keys() == set(INTERFACES)
     assert endpoints(isolated, "Gateway").keys() == set(GATEWAYS)
+
+
+def test_whoever_is_told_of_costs_is_reached_too(tmp_path: Path) -> None:
+    told = made(tmp_path, {**ISOLATED, "report-topic": f"arn:aws:sns:us-east-1:{ACCOUNT}:costs"})
+    assert called(told) == {*INTERFACES, *GATEWAYS, TELLING}
+    assert endpoints(told, "Interface").keys() == {*INTERFACES, TELLING}
 
 
 def test_what_is_excused_is_named_by_a_policy(isolated: Template) -> None:

@@ -82,12 +82,10 @@ def test_tags_are_given_only_while_launching_or_to_name_a_node(template: Templat
 
 
 def test_who_decides_writes_snapshots_beside_the_journal_and_the_catalog_what_is_sold(template: Template) -> None:
-    further = {"catalog": {"catalogue/*", "costs/*", "market/*"}} | {
-        name: {"snapshot/*"} for name in ("disrupt", "interrupt", "provision")
-    }
+    further = {"catalog": {"catalogue/*", "costs/*", "market/*"}}
     for name in FUNCTIONS:
         written = {arn.partition("/")[2] for arn in several(statement(template, name, "Write")["Resource"])}
-        assert written == {"journal/*"} | further.get(name, set())
+        assert written == {"journal/*", "snapshot/*"} | further.get(name, set())
 
 
 def test_only_node_roles_are_passed_and_only_to_ec2(template: Template, private: Template) -> None:
@@ -96,6 +94,16 @@ def test_only_node_roles_are_passed_and_only_to_ec2(template: Template, private:
     assert passed["Condition"]["StringEquals"]["iam:PassedToService"][0] == "ec2.amazonaws.com"
     further = "arn:aws:iam::111122223333:role/KarpenterNodeRole-prod"
     assert further in statement(private, "provision", "PassNodeRole")["Resource"]
+
+
+def test_who_is_told_of_costs_is_told_by_the_catalog_and_nobody_else_is_told(
+    template: Template, private: Template
+) -> None:
+    assert allowed(template, "sns:Publish") == set()
+    assert allowed(private, "sns:Publish") == {"catalog"}
+    assert statement(private, "catalog", "TellCosts")["Resource"] == PRIVATE["joiner:report-topic"]
+    told = [one["Environment"]["Variables"] for one in resources(private, "AWS::Lambda::Function").values()]
+    assert {one["JOINER_REPORT_TOPIC"] for one in told} == {PRIVATE["joiner:report-topic"]}
 
 
 def test_private_image_parameters_are_read_if_named(template: Template, private: Template) -> None:

@@ -1,5 +1,6 @@
 """Alarms, in the embedded world: the fault is played, and the alarm rings that is for it."""
 
+import json
 from collections.abc import Callable
 from datetime import timedelta
 
@@ -7,6 +8,8 @@ import msgspec
 import pytest
 
 from shared.errors import Invalid, Throttled, Unreachable
+from shared.model.holds import HOME
+from shared.model.labels import DISRUPTION_PAUSED
 from shared.snapshot.catalogue import decode_catalogue, keep, newest_keys
 from sim.embedded import Embedded
 from sim.faults import Call, Tap
@@ -14,6 +17,7 @@ from sim.lambdas.template import ACTIVE, synthesised
 from tests.infra.cloudwatch import CloudWatch
 from tests.scenario.worlds import deployment, node_class, pool
 
+pytestmark = pytest.mark.no_cover  # minutes of a cluster like those that tests/scenario plays
 MINUTE = timedelta(minutes=1)
 SILENT = {"ProvisionSilent", "LifecycleSilent", "DisruptSilent"}
 
@@ -113,9 +117,29 @@ def test_cycles_that_fail_again_and_again_are_noticed_though_others_succeed() ->
     assert watch.ringing() == {"Faults"}
 
 
-def test_a_pause_is_noticed() -> None:
-    _, watch = played(3, context={"joiner:disruption-paused": "true"})
+def drifted(world: Embedded) -> None:
+    """Change the NodePool's template, so that every node of it has drifted."""
+    labels = {"template": {"metadata": {"labels": {"team": "other"}}}}
+    world.live.api.patch("nodepools.karpenter.sh", "default", {"spec": labels})
+
+
+def test_that_disruption_paused_itself_is_noticed() -> None:
+    world, watch = played(5, context={"joiner:drift-pause-percent": "10"})
+    drifted(world)
+    world.run(5 * MINUTE)
     assert watch.ringing() == {"DisruptionPauses"}
+
+
+@pytest.mark.parametrize("where", ["setting", "annotation", "unreadable"])
+def test_a_pause_that_people_meant_is_drawn_and_wakes_nobody(where: str) -> None:
+    text = "till tomorrow" if where == "unreadable" else "true by anna because Black Friday"
+    world, watch = played(3, context={"joiner:disruption-paused": "true"} if where == "setting" else None)
+    if where != "setting":
+        world.live.api.patch("namespaces", HOME, {"metadata": {"annotations": {DISRUPTION_PAUSED: text}}})
+    world.run(3 * MINUTE)
+    assert watch.ringing() == ({"DisruptionPauses"} if where == "unreadable" else set())
+    last = [line["counts"] for line in map(json.loads, world.lines) if line.get("function") == "disrupt"][-1]
+    assert bool(last.get("IntendedPauses")) == (where != "unreadable")
 
 
 def test_prices_that_grow_old_are_noticed() -> None:

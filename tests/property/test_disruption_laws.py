@@ -7,10 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.disruption.budgets import UNLIMITED, allowance, is_going
-from shared.disruption.commands import advance, asked_for, proposed
+from shared.disruption.commands import advance
 from shared.disruption.leftovers import tidy
 from shared.disruption.proposals import is_touched
 from shared.disruption.scenes import busy, scene_of, touched
+from shared.disruption.standings import asked_for, proposed
 from shared.disruption.sweep import Sweep, sweep
 from shared.disruption.validation import still_holds
 from shared.lifecycle.decide import decide as keep

@@ -22,6 +22,7 @@ WORDS = st.text("abc ;:,=\n\"'äuntil by since because", max_size=40).map(plain)
 HOLDS = st.builds(
     Hold,
     what=REASONS,
+    pools=st.sampled_from(((), ("any", "batch"))),
     until=st.none() | INSTANTS,
     by=st.sampled_from(("", "anna", "arn:aws:sts::111122223333:assumed-role/Admin/anna")),
     since=st.none() | INSTANTS,

@@ -22,6 +22,7 @@ BRIEF = (11, 12, 13)
 LONG = (1, 2, 3)
 
 
+@pytest.mark.no_cover  # what runs is what runs in the plays below
 @pytest.mark.parametrize("name", PLANTS)
 def test_a_planted_bug_is_found_within_fifty_seeds(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     plant, draw, kinds = PLANTS[name]
@@ -42,6 +43,7 @@ def test_half_an_hour_under_faults_breaks_no_promise(seed: int) -> None:
     assert not verdict.violations, "\n".join(verdict.timeline)
 
 
+@pytest.mark.no_cover
 def test_what_once_failed_fails_no_more() -> None:
     for why, script in regressions():
         assert why, "say why it is kept"

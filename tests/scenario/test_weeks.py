@@ -51,7 +51,7 @@ def judged() -> Figures:
     return figures(played(consolidates=True), played(consolidates=False))
 
 
-@pytest.mark.parametrize("consolidates", [True, False])
+@pytest.mark.parametrize("consolidates", [True, pytest.param(False, marks=pytest.mark.no_cover)])
 def test_no_budget_is_violated_and_no_function_fails(*, consolidates: bool) -> None:
     week = played(consolidates=consolidates)
     assert week.violations == ()

@@ -4,12 +4,13 @@ import json
 from datetime import datetime, timedelta
 from typing import Any
 
+import msgspec
 import pytest
 
 from shared.errors import Unreachable
-from shared.report.costs import HOUR, Ledger
+from shared.report.costs import HOUR, Ledger, day_of
 from shared.report.days import day
-from shared.report.ledger import read_ledger
+from shared.report.ledger import TODAY, read_ledger
 from sim.embedded import Embedded
 from sim.faults import Call, Killed
 from sim.lambdas.template import ACTIVE, synthesised
@@ -112,3 +113,28 @@ def test_a_catalog_that_is_ended_while_it_bills_leaves_it_to_the_next() -> None:
     assert ledger.until - ledger.since == HOUR
     assert sum(one.hours for one in ledger.lives) == pytest.approx(world.hours(ledger.since, ledger.until), abs=2 / 60)
     assert json.loads(world.bucket.get("costs/today.json"))["until"] == "2026-11-21T09:00:00Z"
+
+
+def late(world: Embedded) -> None:
+    """Leave the last hour of yesterday, and what there is of today, to be billed."""
+    until = day_of(world.clock.now()) - HOUR
+    ledger = Ledger(since=until - 23 * HOUR, until=until)
+    world.bucket.put(TODAY, msgspec.json.encode(ledger))
+
+
+def test_once_a_day_is_over_people_are_told_of_it_once() -> None:
+    told = {"joiner:report-topic": "arn:aws:sns:us-east-1:111122223333:costs"}
+    world = Embedded(template=synthesised(context={**ACTIVE, **told}))
+    late(world)
+    world.apply([node_class(), pool(), deployment(1)])
+    world.run(20 * MINUTE)
+    assert [subject for subject, _ in world.topic.said] == ["Joiner: demo cost $0.00 on 2026-11-20"]
+    assert json.loads(world.bucket.get(TODAY))["since"] == "2026-11-21T00:00:00Z"
+
+
+def test_unless_somebody_wants_to_hear_nobody_is_told() -> None:
+    world = Embedded(template=synthesised(context=ACTIVE))
+    late(world)
+    world.run(20 * MINUTE)
+    assert "costs/2026-11-20.json" in world.bucket.keys("costs/")
+    assert (world.topic.said, world.table.rows("costs")) == ([], ())

@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from shared import cycle
-from shared.actions.commands import KIND
+from shared.actions.command_rows import KIND
 from shared.actions.lease import LASTS
 from shared.model import labels
 from shared.model.action import CreateNodeClaim

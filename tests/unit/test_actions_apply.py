@@ -31,6 +31,7 @@ from shared.model.action import (
     TerminateInstances,
 )
 from shared.model.catalogue import UnavailableOffering
+from shared.model.labels import PLANNED_UNDER
 from shared.model.objects import Owner
 from shared.model.taints import DISRUPTED
 from shared.snapshot.rows import unavailable_offerings
@@ -421,6 +422,20 @@ def test_a_fence_that_breaks_between_claim_and_launch_stops_the_launch() -> None
             launched = apply((LaunchInstances(group=outside.group()),), world, fence)
     assert [outcome.result for outcome in (*created, *launched)] == ["done", "skipped"]
     assert outside.sent("ec2") == []
+
+
+def test_a_claim_bears_the_version_of_the_lease_that_it_was_decided_under() -> None:
+    outside = Outside()
+    world = outside.world()
+    with leased(world, "planner") as fence:
+        apply((CreateNodeClaim(claim=claim("under")),), world, fence)
+    assert fence is not None
+    apply((CreateNodeClaim(claim=claim("by-hand")),), world)
+    stamps = {
+        one["metadata"]["name"]: one["metadata"].get("annotations", {}).get(PLANNED_UNDER)
+        for one in outside.api.list("nodeclaims.karpenter.sh")
+    }
+    assert stamps == {"by-hand": None, "under": str(fence.version)}
 
 
 def test_a_fence_that_cannot_be_read_fails_what_it_guards_and_nothing_else() -> None:

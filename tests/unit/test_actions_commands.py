@@ -6,17 +6,17 @@ import msgspec
 import pytest
 
 from shared import cycle
-from shared.actions.commands import (
+from shared.actions.command_rows import (
     CURSOR,
     KEPT_FOR,
     KIND,
     MOST_REMOVED,
-    begin,
     read_commands,
     read_cursor,
     write_command,
     write_cursor,
 )
+from shared.actions.commands import begin
 from shared.actions.lease import leased
 from shared.errors import Conflict, Invalid, Unreachable
 from shared.model.commands import Standing
@@ -235,7 +235,7 @@ def test_what_is_paused_is_not_begun_and_told_loudly() -> None:
     )
     report = cycle.disrupt(idle.world(), "schedule")
     assert (idle.phases(), idle.tainted()) == ([], set())
-    assert report.counts["DisruptionPauses"] == 1
+    assert (report.counts["IntendedPauses"], report.counts["DisruptionPauses"]) == (1, 0)
     assert ("NodePool", "default", "DisruptionPaused") in {(one.kind, one.name, one.verdict) for one in report.notes}
     assert [one["reason"] for one in idle.api.list("events") if one["involvedObject"]["kind"] == "NodePool"] == [
         "DisruptionPaused"
@@ -279,6 +279,7 @@ def test_a_command_is_told_of_once_for_each_step() -> None:
         "ProposedCommands": 1.0,
         "RolledBackCommands": 0.0,
         "DisruptionPauses": 0.0,
+        "IntendedPauses": 0.0,
         "SavedUsdPerHour": 0.0,
     }
     assert {name: first.counts[name] for name in known} == known

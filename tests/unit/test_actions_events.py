@@ -1,4 +1,4 @@
-"""Events: one of a kind within two minutes, counted after that."""
+"""Events: one of a kind within two minutes, counted after that, ever more rarely."""
 
 import re
 from datetime import timedelta
@@ -26,6 +26,10 @@ def said(outside: Outside, after: timedelta = timedelta(), **changes: object) ->
 def stored(outside: Outside) -> dict[str, Any]:
     [event] = outside.api.list("events")
     return event
+
+
+def stored_counts(outside: Outside) -> dict[str, int]:
+    return {event["message"]: event["count"] for event in outside.api.list("events")}
 
 
 def test_an_event_says_who_and_what_and_when() -> None:
@@ -61,15 +65,20 @@ def test_the_same_within_two_minutes_is_one_event() -> None:
     assert outside.api.revision == revision
 
 
-def test_the_same_after_two_minutes_is_counted() -> None:
-    outside = Outside()
-    for minutes in (0, 2, 3, 4):
-        said(outside, timedelta(minutes=minutes))
+@pytest.mark.parametrize("remembers", [False, True])
+def test_what_stands_is_counted_ever_more_rarely_and_never_forgotten(remembers: bool) -> None:  # noqa: FBT001 - a table's column
+    outside, written = Outside(), []
+    world = msgspec.structs.replace(outside.world(), memory={} if remembers else None)
+    for minutes in range(61):
+        revision = outside.api.revision
+        publish(msgspec.structs.replace(SAID, at=START + timedelta(minutes=minutes)), world)
+        written += [minutes] * (outside.api.revision - revision)
+    assert written == [0, 2, 6, 14, 29, 44, 59]
     event = stored(outside)
     assert (event["count"], event["firstTimestamp"], event["lastTimestamp"]) == (
-        3,
+        7,
         "2026-11-21T08:00:00Z",
-        "2026-11-21T08:04:00Z",
+        "2026-11-21T08:59:00Z",
     )
 
 
@@ -130,9 +139,28 @@ def test_what_a_container_said_lately_costs_it_no_call() -> None:
         return len([one for one in calls if one.when == "before"])
 
     assert [again(0), again(119), again(60, message="other"), again(-1)] == [1, 0, 1, 2]
-    assert again(121) == 3
+    assert [again(121), again(360), again(362)] == [1, 0, 1]
     memory.clear()
-    assert again(180) == 2
+    assert [again(400), again(500)] == [2, 0]
+    assert again(362 + 480) == 1
+    assert stored_counts(outside) == {"limits": 4, "other": 1}
+
+
+def test_what_two_containers_say_is_counted_by_both() -> None:
+    outside = Outside()
+    one, other = (msgspec.structs.replace(outside.world(), memory={}) for _ in range(2))
+    for minutes, world in ((0, one), (2, other), (6, one), (14, other), (14, one), (29, one)):
+        publish(msgspec.structs.replace(SAID, at=START + timedelta(minutes=minutes)), world)
+    assert (stored(outside)["count"], stored(outside)["lastTimestamp"]) == (5, "2026-11-21T08:29:00Z")
+
+
+def test_what_the_api_server_forgot_is_said_anew() -> None:
+    outside = Outside()
+    world = msgspec.structs.replace(outside.world(), memory={})
+    publish(SAID, world)
+    outside.api.delete("events", event_name(SAID), "default")
+    publish(msgspec.structs.replace(SAID, at=START + timedelta(hours=2)), world)
+    assert (stored(outside)["count"], stored(outside)["firstTimestamp"]) == (1, "2026-11-21T10:00:00Z")
 
 
 def test_so_much_is_remembered_and_not_more(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,10 +1,11 @@
 """One function at a time plans; whoever lost the lease does no more harm."""
 
+from contextlib import suppress
 from datetime import timedelta
 
 import pytest
 
-from shared.actions.lease import LASTS, holds, leased
+from shared.actions.lease import LASTS, REMEMBERED, holds, leased
 from shared.errors import Conflict, Throttled, Unreachable
 from shared.ports import Fence
 from sim.faults import Call, Killed
@@ -76,6 +77,44 @@ def test_a_lease_that_was_taken_over_is_not_given_back_by_its_old_holder() -> No
             assert third is not None
     assert third is not None
     assert outside.table.read("lease", "planner") is not None
+
+
+def test_the_lease_remembers_who_never_gave_it_back_the_latest_first() -> None:
+    outside = Outside()
+    versions: list[int] = []
+    for dies in (True, False, True, True, False):
+        outside.clock.advance(LASTS)
+        with suppress(Killed), leased(outside.world("one"), "planner") as fence:
+            assert fence is not None
+            assert fence.overtaken == tuple(reversed(versions))
+            if dies:
+                versions.append(fence.version)
+                raise Killed
+    with leased(outside.world("two"), "planner") as last:
+        assert last is not None
+    assert last.overtaken == tuple(reversed(versions))
+    assert len(versions) == 3
+
+
+def test_no_more_are_remembered_than_may_still_write() -> None:
+    outside = Outside()
+    for _ in range(REMEMBERED + 2):
+        with suppress(Killed), leased(outside.world("one"), "planner"):
+            raise Killed
+        outside.clock.advance(LASTS)
+    with leased(outside.world("two"), "planner") as fence:
+        assert fence is not None
+    assert len(fence.overtaken) == REMEMBERED
+    assert fence.overtaken[0] == fence.version - 1
+
+
+@pytest.mark.parametrize("body", ["{", '{"owner":"before","until":"2020-01-01T00:00:00Z"}'])
+def test_a_row_that_is_spoilt_or_of_an_older_release_is_that_of_somebody_who_was_overtaken(body: str) -> None:
+    outside = Outside()
+    row = outside.table.write("lease", "planner", body, version=0)
+    with leased(outside.world("two"), "planner") as fence:
+        assert fence is not None
+    assert fence.overtaken == (row.version,)
 
 
 def test_a_table_that_fails_at_the_end_leaves_the_lease_to_end_by_itself() -> None:

@@ -5,11 +5,12 @@ from typing import cast
 import pytest
 from msgspec.structs import replace
 
-from shared.actions.orphans import reconsidered
+from shared.actions import orphans
 from shared.errors import Gone, Unreachable
 from shared.lifecycle.garbage import NO_CLAIM
 from shared.lifecycle.tagging import NODE_CLAIM_TAG
 from shared.model.action import Action, DeleteObject, TerminateInstances
+from shared.model.cluster import Cluster
 from shared.ports import Kube, World
 from tests.unit.actions_world import Outside
 from tests.unit.lifecycle_cases import Case, cluster, instance, node
@@ -37,6 +38,10 @@ class Reads:
 
 def world(reads: Reads) -> World:
     return replace(Outside().world(), kube=cast("Kube", reads))
+
+
+def reconsidered(actions: tuple[Action, ...], seen: Cluster, outside: World) -> tuple[Action, ...]:
+    return orphans.reconsidered(actions, seen, orphans.spared(actions, seen, outside.kube))
 
 
 def ends(*ids: str) -> TerminateInstances:

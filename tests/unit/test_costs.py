@@ -95,6 +95,12 @@ def test_what_is_logged_and_published_and_watched_is_counted(template: dict[str,
     assert total(lines) == pytest.approx(sum(one.usd for one in lines))
 
 
+def test_a_daily_report_is_on_the_bill_where_somebody_hears_it(template: dict[str, Any]) -> None:
+    told = synthesised(context={"joiner:report-topic": "arn:aws:sns:us-east-1:111122223333:costs"})
+    assert line(told, "SNS", used()).usd == pytest.approx(31 * (0.5e-6 + 2e-5))
+    assert "SNS" not in {one.what for one in bill(template, used())}
+
+
 def test_a_small_cluster_is_measured(template: dict[str, Any]) -> None:
     told: list[str] = []
     usage = metered(template, 2, timedelta(minutes=20), told.append)

@@ -4,9 +4,10 @@ from datetime import timedelta
 
 import pytest
 
-from shared.disruption.commands import DELAYS, Step, advance, asked_for, proposed, time_for
+from shared.disruption.commands import DELAYS, Step, advance
 from shared.disruption.leftovers import tidy
 from shared.disruption.scenes import busy, leaving, touched
+from shared.disruption.standings import asked_for, proposed, time_for
 from shared.lifecycle.decide import decide as keep
 from shared.model import labels
 from shared.model.action import CreateNodeClaim, DeleteObject, FollowUp, PatchStatus, PublishEvent, TaintNode

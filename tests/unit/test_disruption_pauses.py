@@ -84,15 +84,17 @@ def test_a_setting_pauses_the_cluster_and_an_annotation_a_pool(text: str, reason
     assert stopped(paused(both), "other") == set()
     everywhere = paused(cluster(node_pools=(POOL, OTHER)), wanted=switches(text, "0"))
     assert stopped(everywhere) == stopped(everywhere, "other") == reasons
+    assert all(one.is_meant for one in (*paused(both).items, *everywhere.items))
 
 
 def test_an_annotation_that_cannot_be_read_pauses_the_pool_and_is_named() -> None:
     odd = cluster(node_pools=(annotated(paused="Dirft"),))
     found, problems = pauses(odd, (), (), NOTHING)
     assert stopped(found) == {"Drifted", "Empty", "Unhealthy", "Underutilized"}
+    assert not any(one.is_meant for one in found.items)
     [problem] = problems
     assert (problem.kind, problem.name) == ("NodePool", "default")
-    assert "'Dirft' is no reason: write true, or some of Drifted, Empty" in problem.message
+    assert "'Dirft' is no reason: did you mean Drifted? write true, or some of Drifted, Empty" in problem.message
 
 
 @pytest.mark.parametrize(

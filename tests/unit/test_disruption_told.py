@@ -8,7 +8,7 @@ import pytest
 from shared.disruption.candidates import Blocked
 from shared.disruption.events import MOST, describe_verdicts
 from shared.disruption.scenes import homes, spared
-from shared.disruption.verdicts import Disrupted, Kept
+from shared.disruption.verdicts import Disrupted, Kept, Verdict
 from shared.disruption.wakes import wakes
 from shared.model import labels
 from shared.model.action import FollowUp, PublishEvent
@@ -19,7 +19,7 @@ from shared.model.state import pod_digest
 from shared.report import notes
 from shared.report.counts import of_placement, of_prices
 from shared.report.journal import Note
-from shared.report.notes import Told, news, of_commands, of_nodes, of_pauses, of_places
+from shared.report.notes import LAGS, Told, news, of_commands, of_nodes, of_pauses, of_places, told_by, voiced
 from shared.scheduling.placement import Choice, Fit, NewNode, Placement, Unschedulable
 from tests.unit.command_cases import order, seen, stands, substitute, there
 from tests.unit.lifecycle_cases import NOW, POOL, STAGES, Case, ago, changed, claim, node, of, pod, true
@@ -43,6 +43,8 @@ def none(**fields: Case) -> Case:
         (Disrupted(node="node-a", reason="Empty", message="x"), ""),
         (Blocked(node="node-a", reason="NotInitialized", message="x"), ""),
         (Kept(node="node-a", reason="NotConsolidatable", message="x"), ""),
+        (Blocked(node="node-a", reason="Nominated", message="for seconds"), ""),
+        (Kept(node="node-a", reason="Expecting", message="until they are there"), ""),
         (Kept(node="node-z", reason="NotEmpty", message="of nobody"), ""),
     ],
 )
@@ -81,6 +83,49 @@ def test_a_pool_is_told_which_budget_stands_in_the_way() -> None:
     [event] = of(PublishEvent, describe_verdicts([], stopped, seen((claim(), node()), node_pools=(odd,))))
     assert (event.type, event.message[:37]) == ("Warning", "No disruption is allowed: spec.disrup")
     assert describe_verdicts([], [KEPT], shut) == ()
+
+
+def test_why_a_machine_stays_is_said_anew_after_a_while_though_it_changes_with_every_pod() -> None:
+    memory: dict[str, object] = {}
+
+    def heard(minutes: float, verdict: Case) -> bool:
+        now = NOW + timedelta(minutes=minutes)
+        return voiced(news([verdict], memory, now), [verdict], memory, now) == (verdict,)
+
+    more, most = changed(KEPT, message="3 pods"), changed(KEPT, message="4 pods")
+    assert [heard(minutes, one) for minutes, one in ((0, KEPT), (1, more), (14, most), (15, most))] == [1, 0, 0, 1]
+    assert [heard(minutes, one) for minutes, one in ((16, more), (17, most), (50, most))] == [0, 0, 0]
+    assert [heard(minutes, one) for minutes, one in ((60, most), (61, BLOCKED), (62, BLOCKED), (62.5, KEPT))] == [
+        1,
+        0,
+        1,
+        0,
+    ]
+    assert heard(77, KEPT)
+
+
+def test_what_there_is_no_time_for_is_said_by_the_next_cycle_if_something_else_was_said_before() -> None:
+    names = [f"node-{number:02}" for number in range(MOST + 1)]
+    memory: dict[str, object] = {"verdicts": Told(since=NOW, events=dict.fromkeys(names, ("x", NOW - 2 * LAGS)))}
+    some: list[Verdict] = [changed(KEPT, node=name) for name in names]
+    assert len(voiced(news(some, memory, NOW), some, memory, NOW)) == MOST
+    assert voiced(news(some, memory, NOW), some, memory, NOW) == (some[-1],)
+
+
+def test_a_machine_that_goes_is_heard_of_once_and_what_passes_by_itself_never() -> None:
+    gone, fleeting = Disrupted(node="node-b", reason="Empty", message="x"), changed(BLOCKED, reason="Nominated")
+    some: list[Verdict] = [gone, fleeting]
+    memory = dict[str, object]()
+    assert voiced(news(some, memory, NOW), some, memory, NOW) == (gone,)
+    assert voiced(news(some, memory, NOW), some, memory, NOW) == ()
+
+
+def test_a_copy_of_what_was_told_is_nobody_elses() -> None:
+    memory: dict[str, object] = {"verdicts": Told(since=NOW)}
+    copy = told_by(memory)
+    voiced(news([KEPT], memory, NOW), [KEPT], memory, NOW)
+    assert copy is not None
+    assert (copy.events, copy.verdicts) == ({}, {})
 
 
 # Notes

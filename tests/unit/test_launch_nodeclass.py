@@ -10,12 +10,13 @@ import pytest
 from shared.launch.catalogues import catalogue, is_due, knobs, statuses, told
 from shared.launch.nodeclass import Found, parameters_wanted, resolve, unmatched
 from shared.launch.validation import Finding
-from shared.model.action import FollowUp
+from shared.model.action import FollowUp, PatchStatus
 from shared.model.catalogue import Catalogue
 from shared.model.cluster import Cluster
 from shared.model.ec2 import CapacityReservation, Image, PlacementGroup, SecurityGroup, Selector, Subnet
 from shared.model.nodeclasses import EC2NodeClass
-from shared.model.objects import Condition
+from shared.model.objects import Condition, Meta
+from shared.snapshot.foreseen import with_status
 from tests.unit.launch_cases import INFOS, MARKET, NOW, SUBNETS, later, node_class, types
 
 FOUND = Found(
@@ -300,3 +301,44 @@ def test_a_class_is_validated_once_its_dependencies_are_there() -> None:
     assert unasked["ValidationSucceeded"] == ("Unknown", "DependenciesNotReady")
     refused = conditions(status(node_class(), msgspec.structs.replace(FOUND, refusals=None)))
     assert refused["ValidationSucceeded"] == ("Unknown", "AwaitingReconciliation")
+
+
+BLOCK = reservation(reservation_type="capacity-block", ends_at=NOW + timedelta(hours=1))
+HOLDING = msgspec.structs.replace(FOUND, capacity_reservations=(BLOCK,))
+
+
+def said(some: EC2NodeClass, found: Found, profile: str = "p", minutes: int = 0) -> tuple[str, ...]:
+    """Answer what is written of *some* so many *minutes* later."""
+    cluster = Cluster(taken_at=NOW + timedelta(minutes=minutes), node_classes=(some,))
+    actions = statuses(cluster, ((some.name, found),), profile)
+    return tuple(one.status for one in actions if isinstance(one, PatchStatus))
+
+
+@pytest.mark.parametrize("found", [FOUND, HOLDING, Found(subnets=None, security_groups=(), images=())])
+def test_a_status_that_says_it_already_is_not_written_again(found: Found) -> None:
+    [written] = said(node_class(), found)
+    shown = with_status(node_class(), written)
+    assert said(shown, found) == said(shown, found, minutes=19) == ()
+    unasked = msgspec.structs.replace(found, capacity_reservations=None, refusals=None)
+    assert said(shown, unasked) == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "found", "profile", "minutes"),
+    [
+        ({}, {"subnets": SUBNETS[:1]}, "p", 0),
+        ({}, {"security_groups": (SecurityGroup(group_id="sg-1", name="renamed"),)}, "p", 0),
+        ({}, {"images": ((image("new", 1), ("standard",)),)}, "p", 0),
+        ({}, {"capacity_reservations": ()}, "p", 0),
+        ({}, {}, "q", 0),
+        ({}, {}, "p", 21),
+        ({"meta": Meta(name="default", generation=2)}, {}, "p", 0),
+        ({"conditions": ()}, {}, "p", 0),
+    ],
+)
+def test_a_status_is_written_once_anything_of_it_is_another(
+    change: dict[str, Any], found: dict[str, Any], profile: str, minutes: int
+) -> None:
+    [written] = said(node_class(), HOLDING)
+    shown = msgspec.structs.replace(with_status(node_class(), written), **change)
+    assert len(said(shown, msgspec.structs.replace(HOLDING, **found), profile, minutes)) == 1

@@ -1,9 +1,12 @@
 """What people hold back: where it is said, for whom it counts, and how long."""
 
+import re
 from datetime import timedelta
 
 import pytest
+from msgspec.structs import replace
 
+from shared.disruption.pauses import Switches, pauses, switches
 from shared.model.cluster import Cluster, Namespace
 from shared.model.holds import DISRUPTIONS, HOME, Hold, held_in, holds_from, launches_held
 from shared.model.labels import DISRUPTION_PAUSED, LAUNCHES_PAUSED
@@ -31,8 +34,9 @@ def of_launches(text: str) -> Cluster:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("Dirfted", "'Dirfted' is no reason: write true, or some of Drifted, Empty"),
-        ("Drifted till 9", "'Drifted till 9' is not like REASON,… [until INSTANT]"),
+        ("Dirfted", "'Dirfted' is no reason: did you mean Drifted? write true, or some of Drifted, Empty"),
+        ("empty,xyz", "'xyz' is no reason: write true, or some of Drifted, Empty"),
+        ("Drifted till 9", "'Drifted till 9' is not like REASON,… [in NODEPOOL,…] [until INSTANT]"),
         ("Drifted until tomorrow", "tomorrow"),
         ("Drifted until", "is not like"),
         ("true,Drifted", "'true' is no reason"),
@@ -40,8 +44,36 @@ def of_launches(text: str) -> Cluster:
     ],
 )
 def test_what_cannot_be_read_is_named(text: str, words: str) -> None:
-    with pytest.raises(ValueError, match=words.replace("[", r"\[")):
+    with pytest.raises(ValueError, match=re.escape(words)):
         holds_from(text, DISRUPTIONS)
+
+
+def test_reasons_may_be_written_in_small_letters() -> None:
+    assert holds_from("empty, DRIFTED", DISRUPTIONS)[0].what == ("Drifted", "Empty")
+
+
+def test_the_namespace_and_a_setting_may_name_nodepools() -> None:
+    text = "Drifted in web,batch until 2100-01-01T00:00:00Z by anna"
+    cluster = Cluster(taken_at=NOW, node_pools=(POOL,), namespaces=(spoken(**{DISRUPTION_PAUSED: text}),))
+    held, problems = held_in(cluster)
+    assert (problems, [one.pool for one in held]) == ((), ["batch", "web"])
+    assert {one.resumed_by() for one in held} == {"`joiner resume`"}
+    assert all("of Namespace kube-system says so" in one.why() for one in held)
+    for some in (pauses(cluster, (), (), Switches()), pauses(Cluster(taken_at=NOW), (), (), switches(text, "0"))):
+        assert [bool(some[0].why(pool, "Drifted")) for pool in ("batch", "web", "other")] == [True, True, False]
+        assert not some[0].why("batch", "Empty")
+
+
+def test_launches_of_one_nodepool_are_held_by_the_namespace_too() -> None:
+    assert launches_held(POOL, of_launches(f"true in {POOL.name}"))
+    assert not launches_held(POOL, of_launches("true in another"))
+
+
+def test_a_nodepool_speaks_of_itself() -> None:
+    pool = replace(POOL, meta=replace(POOL.meta, annotations=((DISRUPTION_PAUSED, "Empty in another"),)))
+    [held], [problem] = held_in(Cluster(taken_at=NOW, node_pools=(pool,)))
+    assert (held.pool, held.hold.what) == (POOL.name, DISRUPTIONS)
+    assert "'in another' is said on a NodePool, which speaks of itself: leave it out" in problem.message
 
 
 @pytest.mark.parametrize(

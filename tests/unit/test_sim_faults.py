@@ -1,10 +1,11 @@
 """The tap between a caller and a port."""
 
+import msgspec
 import pytest
 
 from shared.errors import Gone, Throttled
-from sim.faults import PORTS, Call, Killed, tapped
-from sim.memory import MemoryBucket
+from sim.faults import PORTS, Call, Killed, tapped, tapped_world
+from sim.memory import MemoryBucket, MemoryTopic
 from tests.unit.actions_world import Outside
 
 
@@ -58,7 +59,8 @@ def test_who_is_killed_cannot_catch_it_as_an_exception() -> None:
 
 def test_every_port_of_a_world_is_tapped() -> None:
     outside = Outside()
-    world = outside.world()
+    world = msgspec.structs.replace(outside.world(), topic=MemoryTopic())
+    world = tapped_world(world, outside.calls.append)
     world.kube.list("/api/v1/nodes")
     world.ec2.offerings()
     world.prices.on_demand("us-east-1")
@@ -68,5 +70,7 @@ def test_every_port_of_a_world_is_tapped() -> None:
     with pytest.raises(Gone):
         world.parameters.parameter("/none")
     world.mailbox.send("provision", "", outside.clock.now() - outside.clock.now())
+    assert world.topic is not None
+    world.topic.publish("a", "b")
     assert {call.port for call in outside.calls} == set(PORTS)
     assert {call.who for call in outside.calls} == {"one"}
