@@ -9,17 +9,16 @@ What is deployed lies where the services keep it: moto's state, and a few stores
 
 from collections.abc import Callable
 from datetime import timedelta
-from functools import cache, partial
+from functools import partial
 from threading import Event, RLock, Thread
 from types import TracebackType
 from typing import Any, Final, Self
 
-import boto3
 import msgspec
-from botocore.config import Config
 
 from sim.account.access_entries import AccessEntries
 from sim.account.authentication import Authenticator
+from sim.account.clients import Clients
 from sim.account.code_deploy import CodeDeploy
 from sim.account.contract import Credentials, Dispatcher, Function, Invocation, Invoker, NoInvoker
 from sim.account.identities import Caller, Identities
@@ -39,6 +38,7 @@ from sim.account.permits.requests import Asking
 from sim.account.stacks.calls import CloudFormation
 from sim.account.sts import FORBIDDEN, Sts
 from sim.account.subscriptions import Subscriptions
+from sim.account.watch import Watch
 from sim.clock import Clock
 from sim.cloud.cloud import Cloud
 from sim.cloud.events import ACCOUNT
@@ -48,8 +48,6 @@ from sim.http.server import EmbeddedAws
 
 DEPLOYER: Final = Credentials(access_key="AKIADEPLOYER", secret_key="deployer", session_token="")  # noqa: S106 - opens nothing
 _REVIEWS: Final = "/eks/token-reviews"
-_PATIENT: Final = Config(retries={"max_attempts": 0}, max_pool_connections=32, read_timeout=900)
-"""As long as a function may run."""
 
 
 class Account:
@@ -60,19 +58,20 @@ class Account:
         cloud: Cloud,
         clock: Clock,
         *,
-        canary_minute: timedelta = timedelta(seconds=1),
-        patience: timedelta = timedelta(minutes=15),
+        minute: timedelta = timedelta(seconds=1),
     ) -> None:
         """Hold *cloud* and, by *clock*, the time of what is made.
 
-        A minute of a canary lasts *canary_minute*; a custom resource is waited for *patience* at most.
+        A minute of alarms and of deployments lasts *minute*; zero: nothing waits, and no alarm looks.
         """
         self.cloud, self.clock, self.region, self.number = cloud, clock, cloud.region, ACCOUNT
         self.invoker: Invoker = _nobody
         """Runs functions; whoever does sets it."""
         self.dispatcher: Dispatcher = self._dispatch
         """Takes asynchronous calls; without another one, each becomes a thread."""
-        self.canary_minute = canary_minute
+        self.minute = minute
+        self.watch = Watch(self, lambda: self.minute)
+        """What was measured, and the alarms that ring by it."""
         self._stopped = Event()
         self.pause: Callable[[float], object] = self._stopped.wait
         """Waits some seconds, between two looks at the alarms of a deployment."""
@@ -84,12 +83,12 @@ class Account:
         self.authenticator = Authenticator(cloud, clock, self.entries, self._keys, self.identities.caller)
         """Says whom the cluster's API server lets in."""
         self._answers = Answers()
-        self._lock, self._clients_lock = RLock(), RLock()
-        self._clients: dict[tuple[str, str], Any] = {}
+        self._lock = RLock()
+        self._clients = Clients(lambda: self.url, self.region)
         self._threads: list[Thread] = []
         self._server = EmbeddedAws(cloud, self._front)
-        custom = Custom(self._answers, lambda: self.url, self._ask, patience.total_seconds())
-        alias = Alias(lambda: self.canary_minute, self._pause)
+        custom = Custom(self._answers, lambda: self.url, self._ask)
+        alias = Alias(lambda: self.minute, self._pause)
         self.stacks = CloudFormation(self, finder(custom, alias), clock)
         self.lambdas = Lambda(self)
         self._invoking = LambdaCalls(self._invoke, self._send)
@@ -116,11 +115,11 @@ class Account:
         self._stopped.set()
         self._answers.close()
         self.stacks.join()
-        for thread in self._threads:
+        with self._lock:
+            begun = tuple(self._threads)
+        for thread in begun:
             thread.join()
-        for client in self._clients.values():
-            client.close()
-        self._clients.clear()
+        self._clients.close()
         self._server.stop()
 
     @property
@@ -145,19 +144,7 @@ class Account:
 
     def client(self, service: str, credentials: Credentials = DEPLOYER) -> Any:  # noqa: ANN401 - boto3's have no types
         """Answer boto3's client of *service* as *credentials*; the same one the next time."""
-        key = service, credentials.access_key
-        with self._clients_lock:
-            if key not in self._clients:
-                self._clients[key] = _session().client(
-                    service,
-                    region_name=self.region,
-                    endpoint_url=self.url,
-                    aws_access_key_id=credentials.access_key,
-                    aws_secret_access_key=credentials.secret_key,
-                    aws_session_token=credentials.session_token or None,
-                    config=_PATIENT,
-                )
-            return self._clients[key]
+        return self._clients.client(service, credentials)
 
     def credentials_of(
         self,
@@ -247,12 +234,6 @@ class Account:
         said = parameters_of(call)
         with self._lock:
             return answer(call, handler(said))
-
-
-@cache
-def _session() -> boto3.session.Session:
-    """Answer the session that has read the services' models already."""
-    return boto3.session.Session()
 
 
 def _nobody(name: str, qualifier: str, payload: bytes) -> Invocation:

@@ -41,6 +41,8 @@ class Function(msgspec.Struct, frozen=True, kw_only=True):
     """With the version, as the function is told it was called."""
     name: str
     version: str
+    is_one_of_two: bool = False
+    """Whether it was chosen by lot: the alias that was called leads to another one too."""
     handler: str
     environment: dict[str, str]
     memory_mb: int

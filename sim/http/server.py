@@ -34,7 +34,7 @@ class _Quiet(WSGIRequestHandler):
     """Writes no access log; what goes wrong inside is still logged. One connection, one request: none lingers."""
 
     protocol_version = "HTTP/1.0"
-    timeout = 5
+    timeout = 300
 
     def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
         """Say nothing."""

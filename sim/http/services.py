@@ -10,6 +10,14 @@ from sim.http.protocol import NotOurs
 from sim.http.queries import Wire, page
 
 QUOTAS: Final[dict[str, CapacityType]] = {"L-1216C47A": "on-demand", "L-34B43A08": "spot"}
+SPECIAL: Final = frozenset(
+    f"L-{code}"
+    for code in (
+        *("DB2E81BA", "3819A6DF", "417A185B", "7212CCBC", "C4BD4855", "1945791B", "B5D1601B", "2C3B7624", "6B0D517C"),
+        *("6E869C2A", "85EED4F7", "74FC7D96", "88CF9481", "7295265B", "E3A00192", "43DA4232", "F7808C92"),
+    )
+)
+"""Quotas of vCPUs of special families, which nobody can set here."""
 PLENTY: Final = 100_000
 """What an account has to which nobody gave a quota."""
 
@@ -67,15 +75,15 @@ class ServiceCalls:
         }
 
     def get_service_quota(self, said: Wire) -> Wire:
-        """GetServiceQuota: the vCPUs of standard instances.
+        """GetServiceQuota: vCPUs of instances.
 
         Raises:
             NotOurs: it is another quota.
         """
         kind = QUOTAS.get(said["QuotaCode"])
-        if kind is None:
+        if kind is None and said["QuotaCode"] not in SPECIAL:
             raise NotOurs
-        vcpus = self._cloud.pools.quota(kind)
+        vcpus = None if kind is None else self._cloud.pools.quota(kind)
         return {"Quota": {"QuotaCode": said["QuotaCode"], "Value": float(PLENTY if vcpus is None else vcpus)}}
 
 

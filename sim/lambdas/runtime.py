@@ -10,7 +10,6 @@ import base64
 import gzip
 import importlib
 import json
-import math
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
 from functools import partial
@@ -18,10 +17,10 @@ from typing import Any, Final
 
 import msgspec
 
-from shared.errors import Gone
 from shared.ports import Mailbox, World
 from sim.clock import Clock, Timer
 from sim.faults import Killed
+from sim.lambdas.follow_ups import FollowUps
 from sim.lambdas.intrinsics import ACCOUNT
 from sim.lambdas.invocation import Answer, Event, Handle, Invocation, Outcome, plain
 from sim.lambdas.parts import Function, Schedule, Target
@@ -31,7 +30,6 @@ from sim.lambdas.queue import SqsQueue
 from sim.lambdas.schedule import instants
 from sim.lambdas.wiring import Wiring
 
-LONGEST_DELAY: Final = timedelta(minutes=15)
 RETRY_AFTER: Final = timedelta(minutes=1)
 """Before the first repetition of a failed asynchronous call; twice as long before the second."""
 PUSHED_AFTER: Final = timedelta(seconds=2)
@@ -109,7 +107,7 @@ class LambdaRuntime:
     def mailbox(self) -> Mailbox:
         """Answer the `Mailbox` whose messages go to the follow-up queues of this stack."""
         prefix = self._wiring.follow_up_prefix()
-        return _FollowUps(self.send, prefix, {queue.url: queue.name for queue in self._wiring.queues})
+        return FollowUps(self.send, prefix, {queue.url: queue.name for queue in self._wiring.queues})
 
     def stop(self) -> None:
         """Ring no schedule any more; messages that wait are still delivered."""
@@ -238,18 +236,6 @@ class LambdaRuntime:
             return "killed", str(killed), None
         except Exception as error:  # noqa: BLE001 - Lambda takes whatever a handler raises for its failure
             return "failed", f"{type(error).__name__}: {error}", None
-
-
-class _FollowUps:
-    def __init__(self, send: Callable[[str, str, timedelta], None], prefix: str, names: Mapping[str, str]) -> None:
-        self._send, self._prefix, self._names = send, prefix, names
-
-    def send(self, function: str, body: str, after: timedelta) -> None:
-        url = f"{self._prefix}{function}"
-        if url not in self._names:
-            raise Gone(f"SendMessage: there is no queue {url}")
-        seconds = math.ceil(min(max(after, timedelta(0)), LONGEST_DELAY).total_seconds())
-        self._send(self._names[url], body, timedelta(seconds=seconds))
 
 
 def _rfc3339(instant: datetime) -> str:

@@ -37,8 +37,8 @@ class Reading:
         self._kept: dict[str, tuple[datetime, tuple[Any, ...]]] = {}
 
     def forget(self) -> None:
-        """Ask anew the next time."""
-        self._kept.clear()
+        """Ask anew the next time; what another thread is being told just now is not kept."""
+        self._kept = {}
 
     def mappings(self) -> tuple[Mapping, ...]:
         """Answer the event source mappings of queues that are switched on."""
@@ -57,15 +57,15 @@ class Reading:
         return self._fresh("rules", self._waiting)
 
     def _fresh(self, what: str, ask: Callable[[], Iterator[Any]]) -> tuple[Any, ...]:
-        now = self._clock()
-        kept = self._kept.get(what)
+        now, known = self._clock(), self._kept
+        kept = known.get(what)
         if kept is None or now - kept[0] > FRESH:
             before = kept[1] if kept is not None else ()
             try:
                 kept = (now, tuple(ask()))
             except ClientError:
                 kept = (now, before)  # something was deleted between two questions
-            self._kept[what] = kept
+            known[what] = kept
         return kept[1]
 
     def _mappings(self) -> Iterator[Mapping]:

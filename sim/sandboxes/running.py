@@ -1,7 +1,7 @@
 """An account whose functions run: everything that wakes them, wired to their sandboxes.
 
 with Running(account, machine, clock) as running:
-account.invoker, account.dispatcher = running.service.invoker, running.service.take
+    account.invoker, account.dispatcher = running.service.invoker, running.service.take
 """
 
 from collections.abc import Callable
@@ -16,6 +16,7 @@ from botocore.exceptions import ClientError
 from sim.account.contract import Credentials, Function
 from sim.sandboxes.bus import Bus
 from sim.sandboxes.deliveries import Deliveries
+from sim.sandboxes.measured import measured, throttled
 from sim.sandboxes.queues import Mapping, Poller, Pollers
 from sim.sandboxes.reading import Reading
 from sim.sandboxes.sandboxes import Call, Machine, Sandboxes
@@ -40,7 +41,14 @@ class Running:
         """Hears of each call when it is over, in the thread that made it."""
         self.workers, self._lock, self._clock = Workers(), Lock(), clock
         self._wires, self.reading = Wires(account, clock), Reading(account, clock)
-        self.sandboxes = Sandboxes(machine, clock=clock, credentials_of=partial(_own, account), on_call=self._hear)
+        self._account, self._watch = account, account.watch
+        self.sandboxes = Sandboxes(
+            machine,
+            clock=clock,
+            credentials_of=partial(_own, account),
+            on_call=self._hear,
+            on_throttle=lambda function: self._watch.metrics.record(throttled(function, clock())),
+        )
         self.service = LambdaService(account, self.sandboxes, clock, self.workers, give_up=self._give_up)
         self._deliveries = Deliveries(self._wires, self.workers, clock)
         self.schedules = Schedules(self.reading.schedules, self._deliveries, clock)
@@ -50,7 +58,8 @@ class Running:
 
     def __enter__(self) -> Self:
         """Begin."""
-        self._heart = Heart([self.service.look, self.schedules.look, self._deliveries.look, self._pollers.look])
+        looks = (self.service, self.schedules, self._deliveries, self._pollers, self._watch)
+        self._heart = Heart([one.look for one in looks])
         return self
 
     def __exit__(
@@ -77,11 +86,21 @@ class Running:
     def _hear(self, function: Function, stream: str, call: Call) -> None:
         with self._lock:
             self.calls.append(call)
+        self._watch.metrics.record(measured(function, call))
         try:
             self._wires.write_log(function, stream, call)
         except ClientError as error:
-            self.refused.append(f"{function.log_group}: {error}")
+            if self._is_there(function):
+                self.refused.append(f"{function.log_group}: {error}")
         self.on_call(call)
+
+    def _is_there(self, function: Function) -> bool:
+        """Whether it has not been deleted while it worked: then its role and its log may be gone too."""
+        try:
+            self._account.function(function.name)
+        except LookupError:
+            return False
+        return True
 
     def _give_up(self, function: Function, later: Later, why: str) -> None:
         self.given_up.append(f"{function.name} ({later.by}): {why}")

@@ -54,6 +54,11 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
         """Whether a process was started for it."""
         return self.how.init is not None
 
+    @property
+    def ended(self) -> datetime:
+        """When it was over."""
+        return self.began + (self.how.init or timedelta()) + self.how.duration
+
     def tail(self) -> str:
         """Answer the end of its log."""
         return "".join(f"{line}\n" for line in self.lines).encode()[-TAIL_BYTES:].decode(errors="ignore")
@@ -69,12 +74,15 @@ class Sandboxes:
         clock: Callable[[], datetime],
         credentials_of: Callable[[Function], Credentials],
         on_call: Callable[[Function, str, Call], None] = lambda _function, _stream, _call: None,
+        on_throttle: Callable[[Function], None] = lambda _function: None,
     ) -> None:
         """Run on *machine*, each function as its role, by *credentials_of*.
 
-        *on_call* hears of each call that is over, with its function and log stream, in the thread that made it.
+        *on_call* hears of each call that is over, with its function and log stream, in the thread that made it;
+        *on_throttle* of each that was refused.
         """
         self._machine, self._clock, self._credentials_of, self._on_call = machine, clock, credentials_of, on_call
+        self._on_throttle = on_throttle
         self._code = CodeFolders(machine.folder)
         self._idle: dict[str, list[tuple[str, ExecutionEnvironment]]] = {}
         self._all: set[ExecutionEnvironment] = set()
@@ -89,7 +97,11 @@ class Sandboxes:
             Throttled: as many run as are reserved for it, or all is over.
         """
         identity = _identity(function)
-        self._enter(function)
+        try:
+            self._enter(function)
+        except Throttled:
+            self._on_throttle(function)
+            raise
         try:
             stream, environment = self._taken(function, identity)
             call = self._called(environment, function, payload, request_id, by)
@@ -153,6 +165,9 @@ class Sandboxes:
         environment = ExecutionEnvironment(self._planned(function, stream, number), self._clock)
         with self._lock:
             self._all.add(environment)
+            is_too_late = self._is_over
+        if is_too_late:
+            environment.end()
         return stream, environment
 
     def _planned(self, function: Function, stream: str, number: int) -> Plan:

@@ -14,6 +14,7 @@ import msgspec
 from botocore.exceptions import BotoCoreError, ClientError
 
 from sim.account.contract import Credentials, Function
+from sim.account.watch import Watch
 from sim.sandboxes.deliveries import Target, Undelivered
 from sim.sandboxes.queues import MOST_AT_ONCE, Mapping, QueueGone, QueueUnavailable, Received, message_from
 from sim.sandboxes.reading import Clients
@@ -28,6 +29,8 @@ _MILLISECOND: Final = timedelta(milliseconds=1)
 
 class Account(Clients, Directory, Protocol):
     """An account, as the sandboxes know it."""
+
+    watch: Watch
 
     def credentials_of(
         self, role_arn: str, session: str = ..., *, function_arn: str = ..., service: str = ..., source_arn: str = ...

@@ -11,6 +11,7 @@ from urllib3 import PoolManager
 
 from sim.account.account import Account
 from sim.account.contract import Invocation
+from sim.clock import Clock
 from sim.cloud.cloud import Cloud
 from sim.realtime import RealTimeClock
 
@@ -26,14 +27,19 @@ TRUST = {
 
 
 class Stage:
-    """One account, and a function that answers every custom resource as a test wants it."""
+    """One account, and a function that answers every custom resource as a test wants it.
 
-    def __init__(self) -> None:
-        """Start nothing yet."""
-        clock = RealTimeClock(lambda: datetime.now(UTC))
+    When it has been asked it has answered: whoever waits then finds the answer or, however slow the machine, silence.
+    """
+
+    def __init__(self, clock: Clock | None = None, minute: timedelta = timedelta()) -> None:
+        """Start nothing yet; without *clock* time is real, and a *minute* of a deployment lasts no time."""
+        clock = clock or RealTimeClock(lambda: datetime.now(UTC))
         cloud = Cloud(clock, cluster="demo", describe_lag=timedelta(0))
-        self.account = Account(cloud, clock, canary_minute=timedelta(0), patience=timedelta(seconds=0.2))
-        self.account.invoker = self._run
+        self.account = Account(cloud, clock, minute=minute)
+        self.in_threads = self.account.dispatcher
+        """Calls as the account has them made: nobody waits for their end."""
+        self.account.invoker, self.account.dispatcher = self._run, self._call
         self.asked: list[Json] = []
         self.answer: Answering = lambda _: {}
         self._names = count(1)
@@ -105,6 +111,9 @@ class Stage:
                 self.put(said, told)
             return Invocation(payload=b"null")
         return Invocation(payload=json.dumps({"name": name, "qualifier": qualifier, "said": said}).encode())
+
+    def _call(self, name: str, qualifier: str, payload: bytes) -> None:
+        self._run(name, qualifier, payload)
 
     def put(self, said: Json, told: Json) -> int:
         """Answer a custom resource; answers the HTTP status."""

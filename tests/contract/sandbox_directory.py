@@ -7,7 +7,7 @@ import time
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from sim.account.contract import Credentials, Function
-from sim.realtime import RealTimeClock
+from sim.clock import Clock
 from sim.sandboxes.sandboxes import Call, Machine, Sandboxes
 from sim.sandboxes.service import LambdaService, Later
 from sim.sandboxes.workers import Workers
@@ -33,7 +33,9 @@ def handler(event, context):
     print("said:", event.get("say", "nothing"))
     match event.get("do", ""):
         case "raise": raise ValueError("as asked")
-        case "sleep": time.sleep(event["seconds"])
+        case "sleep": time.sleep(3600)
+        case "wait":
+            while not os.path.exists(event["for"]): time.sleep(0.02)
         case "eat": bytearray(event["megabytes"] << 20)
         case "exit": os._exit(event["code"])
         case "environ": return dict(os.environ)
@@ -76,7 +78,7 @@ class Account:
             handler="tiny.handler",
             environment={"SEEN": str(self.folder / "seen"), "SAID": "yes"},
             memory_mb=128,
-            timeout_seconds=10,
+            timeout_seconds=600,
             role_arn="arn:aws:iam::111122223333:role/tiny",
             log_group="/tiny",
             code_sha256=sha256(code).hexdigest(),
@@ -127,22 +129,24 @@ class Place:
             credentials_of=lambda one: Credentials(access_key=one.role_arn[-4:], secret_key="", session_token=""),
             on_call=lambda _function, _stream, call: self.calls.append(call),
         )
-        self.hasty = RealTimeClock(now, speed=600)
+        self.clock = Clock()
         self.service = LambdaService(
             self.account,
             self.sandboxes,
-            self.hasty.now,
+            self.clock.now,
             self.workers,
             give_up=lambda _function, later, why: self.given_up.append((later, why)),
         )
 
     def until(self, holds: Callable[[], bool], *, look: bool = True) -> None:
-        """Wait until *holds*, and meanwhile *look* again and again whether a call is due."""
-        end = time.monotonic() + 60
+        """Wait until *holds*; meanwhile *look* whether a call is due, and let a minute pass whenever none runs."""
+        end = time.monotonic() + 600
         while not holds():
             assert time.monotonic() < end, [call.lines for call in self.calls]
             if look:
                 self.service.look()
+                if not self.sandboxes.running():
+                    self.clock.advance(timedelta(minutes=1))
             time.sleep(0.02)
 
     def ask(self, qualifier: str = "", **event: Any) -> Call:

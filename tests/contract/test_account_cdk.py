@@ -86,7 +86,7 @@ def cdk(stage: Stage, home: Path, *arguments: str) -> subprocess.CompletedProces
     own = {"PATH": os.environ["PATH"], "HOME": str(home), "CDK_HOME": str(home), "CDK_DISABLE_VERSION_CHECK": "1"}
     command = ["npx", "--no-install", "cdk", *arguments]
     environment = {**own, **stage.account.environment()}
-    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=300)
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=1800)
 
 
 def test_cdk_bootstraps_deploys_changes_takes_back_and_destroys(stage: Stage, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Custom resources: CloudFormation asks a function, and believes only what is put to its URL."""
 
+from threading import Event
 from typing import Any
 
 import pytest
@@ -9,6 +10,9 @@ from tests.contract.account_stage import Json, Stage, put
 pytestmark = pytest.mark.loopback
 
 INSTALLER = "arn:aws:lambda:us-east-1:123456789012:function:installer:live"
+CREATED = "CREATE_COMPLETE"
+SOON = "0.05"
+"""Seconds that a function is waited for which has been silent."""
 
 
 def custom(kind: str = "Custom::Thing", **said: Any) -> Json:
@@ -36,14 +40,21 @@ def test_the_function_is_asked_and_its_answer_is_the_resource(stage: Stage) -> N
 
 def test_the_function_is_called_by_its_alias_and_nobody_waits_for_its_end(stage: Stage) -> None:
     called: list[tuple[str, str]] = []
-    run = stage.account.dispatcher
+    may_end = Event()
 
     def dispatch(name: str, qualifier: str, payload: bytes) -> None:
         called.append((name, qualifier))
-        run(name, qualifier, payload)
+        stage.in_threads(name, qualifier, payload)
 
-    stage.account.dispatcher = dispatch
-    stage.deploy("s", {"Thing": custom("AWS::CloudFormation::CustomResource")})
+    def answer(said: Json) -> None:
+        stage.put(said, {})
+        may_end.wait()
+
+    stage.account.dispatcher, stage.answer = dispatch, answer
+    try:
+        assert stage.deploy("s", {"Thing": custom("AWS::CloudFormation::CustomResource")})["StackStatus"] == CREATED
+    finally:
+        may_end.set()
     assert called == [("installer", "live")]
 
 
@@ -88,21 +99,20 @@ def test_a_failure_is_the_stacks_and_the_resource_is_asked_to_go(stage: Stage) -
 
 def test_no_answer_is_a_failure(stage: Stage) -> None:
     stage.answer = lambda said: None if said["RequestType"] == "Create" else {}
-    assert stage.deploy("s", {"Thing": custom()})["StackStatus"] == "ROLLBACK_COMPLETE"
+    assert stage.deploy("s", {"Thing": custom(ServiceTimeout=SOON)})["StackStatus"] == "ROLLBACK_COMPLETE"
     assert "did not receive a response from your Custom Resource" in stage.why("s")
     assert requests(stage) == ["Create", "Delete"]
     assert stage.asked[-1]["PhysicalResourceId"].startswith("s-Thing-")
 
 
-def test_a_resource_says_how_long_it_may_take(stage: Stage) -> None:
-    stage.account.stacks.join()
+def test_what_never_answers_stays_with_the_stack(stage: Stage) -> None:
     stage.answer = lambda _: None
-    assert stage.deploy("s", {"Thing": custom(ServiceTimeout="0.05")})["StackStatus"] == "ROLLBACK_FAILED"
+    assert stage.deploy("s", {"Thing": custom(ServiceTimeout=SOON)})["StackStatus"] == "ROLLBACK_FAILED"
 
 
 def test_an_answer_that_comes_too_late_is_not_taken(stage: Stage) -> None:
     stage.answer = lambda said: None if said["RequestType"] == "Create" else {}
-    stage.deploy("s", {"Thing": custom()})
+    stage.deploy("s", {"Thing": custom(ServiceTimeout=SOON)})
     assert stage.put(stage.asked[0], {}) == 403
 
 

@@ -110,7 +110,7 @@ def watched(stage: Stage) -> list[tuple[str, dict[str, float]]]:
     """Have every wait of a deployment noted: where the alias leads meanwhile."""
     seen: list[tuple[str, dict[str, float]]] = []
     stage.account.pause = lambda _: seen.append(leads(stage))
-    stage.account.canary_minute = timedelta(seconds=0.01)
+    stage.account.minute = timedelta(seconds=0.01)
     return seen
 
 

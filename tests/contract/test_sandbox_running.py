@@ -40,7 +40,10 @@ class World:
         self.may("caller", "lambda:InvokeFunction", "sqs:SendMessage")
         account.client("logs").create_log_group(logGroupName="/aws/lambda/tiny")
         sqs = account.client("sqs")
-        self.work, self.dead = (sqs.create_queue(QueueName=name)["QueueUrl"] for name in ("work", "dead"))
+        hidden = {"VisibilityTimeout": "600"}
+        self.work, self.dead = (
+            sqs.create_queue(QueueName=name, Attributes=hidden)["QueueUrl"] for name in ("work", "dead")
+        )
         account.client("lambda").create_function(
             FunctionName="tiny",
             Runtime="python3.13",
@@ -48,7 +51,7 @@ class World:
             Role=self.arn("iam", "role/tiny", region=""),
             Code={"ZipFile": zipped()},
             Environment={"Variables": {"SEEN": str(self.seen)}},
-            Timeout=10,
+            Timeout=600,
         )
 
     def arn(self, service: str, name: str, *, region: str = "us-east-1") -> str:
@@ -69,7 +72,7 @@ class World:
         self.running.schedules.ring()
 
     def until(self, holds: Callable[[], object]) -> None:
-        end = time.monotonic() + 60
+        end = time.monotonic() + 600
         while not holds():
             assert time.monotonic() < end, self.running.problems()
             time.sleep(0.05)
@@ -156,6 +159,16 @@ def test_a_function_that_may_not_write_its_log_is_told_of(world: World) -> None:
     world.account.client("lambda").invoke(FunctionName="tiny", Payload=b"{}")
     assert "/aws/lambda/tiny" in world.running.problems()[0]
     assert "logs:CreateLogStream" in world.running.problems()[0]
+
+
+def test_a_function_that_is_deleted_while_it_works_may_lose_its_log(world: World) -> None:
+    world.may("tiny", "lambda:DeleteFunction")
+    lambdas = world.account.client("lambda")
+    code = "import boto3\ndef handler(*_): boto3.client('lambda').delete_function(FunctionName='tiny')\n"
+    lambdas.update_function_code(FunctionName="tiny", ZipFile=zipped(code))
+    assert "FunctionError" not in lambdas.invoke(FunctionName="tiny")
+    assert len(world.running.calls) == 1
+    assert world.running.problems() == []
 
 
 def test_a_schedule_in_local_time_is_refused(world: World) -> None:

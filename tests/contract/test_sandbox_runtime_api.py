@@ -31,7 +31,7 @@ def test_who_waits_for_work_at_the_end_gets_none() -> None:
 
     with ThreadPoolExecutor(1) as process:
         asked = process.submit(ask)
-        assert api.news.get(timeout=60).what == "next"
+        assert api.news.get(timeout=600).what == "next"
         api.close()
-        asked.result(60)
+        asked.result(600)
     line.close()

@@ -63,7 +63,7 @@ class Desk:
         """Wait for the worker: it is one, so that what is asked last is done last."""
         done = threading.Event()
         self.workers.start(done.set)
-        assert done.wait(10)
+        assert done.wait(600)
 
 
 @pytest.fixture

@@ -33,6 +33,11 @@ class Cdk:
         self._process.kill()
         self._process.wait()
 
+    @property
+    def name(self) -> str:
+        """What it is doing, as a person types it."""
+        return f"cdk {self._words[0]}"
+
     def has_ended(self) -> bool:
         """Whether it is done."""
         return self._process.poll() is not None
@@ -45,4 +50,4 @@ class Cdk:
         """
         if self._process.returncode:
             tail = "\n".join(self._log.read_text(errors="replace").splitlines()[-40:])
-            raise NotSo(f"cdk {self._words[0]} failed ({self._process.returncode}):\n{tail}")
+            raise NotSo(f"{self.name} failed ({self._process.returncode}):\n{tail}")

@@ -1,7 +1,7 @@
 """The stage: an account, a real control plane whose callers the account vouches for, and functions that run.
 
 Instances boot and end faster than real ones, and the schedules ring oftener than each minute: the play is to be over in
-five minutes. All else takes its time.
+some minutes. All else takes its time.
 """
 
 import os
@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,29 +21,34 @@ from shared.errors import Gone
 from sim.account.account import Account
 from sim.cloud.cloud import Cloud
 from sim.cloud.events import ACCOUNT
-from sim.machines import living
-from sim.measure import is_ours, is_over, is_running
-from sim.playground_desk import NODE_CLAIMS, NODES, PODS, Manifest
-from sim.playground_grounds import CUSTODIANS, Grounds
+from sim.playground_desk import NODE_CLAIMS, NODES, PODS
+from sim.playground_grounds import Grounds
 from sim.realtime import RealTimeClock
 from sim.sandboxes.running import Running
 from sim.sandboxes.sandboxes import Machine
 from sim.scenario import Managed
 from tests.controlplane.plane import ControlPlane
+from tests.e2e.assembly import Assembly
 from tests.e2e.cdk import Cdk, NotSo
 from tests.e2e.libraries import ROOT, Libraries
 from tests.e2e.meter import Meter
+from tests.e2e.sights import Sights
 from tests.e2e.told import Narrator, Witness
 
 CLUSTER: Final = "demo"
 STACK: Final = f"joiner-{CLUSTER}"
 HASTE: Final = 10
 RING_EVERY: Final = timedelta(seconds=5)
+EACH_MINUTE: Final = "rate(1 minute)"
+OTHERS: Final = 5
 NODE_GOES: Final = timedelta(seconds=3)
 NODE_CLASSES: Final = "/apis/karpenter.k8s.aws/v1/ec2nodeclasses"
 NODE_POOLS: Final = "/apis/karpenter.sh/v1/nodepools"
 SECOND: Final = timedelta(seconds=1)
 SYSTEM: Final = Managed(labels={"eks.amazonaws.com/nodegroup": "system"})
+MOMENT: Final = timedelta(seconds=0.25)
+LONGEST: Final = timedelta(minutes=20)
+"""Of real time, for whatever has to come about: no machine is as slow."""
 KNOBS: Final = tuple(
     word
     for knob in (f"cluster={CLUSTER}", "on-destroy=purge", "disruption=active")
@@ -50,12 +56,15 @@ KNOBS: Final = tuple(
 )
 
 
-class Stage:
+class Stage(Sights):
     """All of it, wired."""
 
-    def __init__(self, libraries: Libraries, stack: ExitStack) -> None:
-        """Begin; *stack* ends it."""
+    def __init__(self, libraries: Libraries, stack: ExitStack, *, synthesises: bool = False) -> None:
+        """Begin; *stack* ends it. If it *synthesises* the application, that begins at once, and goes on meanwhile."""
         self.folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="joiner-e2e-")))
+        self.assembly = Assembly(self.folder, KNOBS, self._surroundings(), stack)
+        if synthesises:
+            self.assembly.begin(ROOT)
         clock = RealTimeClock(_now)
         self.cloud = Cloud(clock, seed=7, cluster=CLUSTER)
         self.account = stack.enter_context(Account(self.cloud, clock))
@@ -71,7 +80,7 @@ class Stage:
             haste=HASTE,
         )
         self.grounds.drive.lock = self.account.lock
-        self.desk = self.grounds.desk
+        super().__init__(self.account, self.grounds.desk, self.cloud, STACK)
         machine = Machine(
             python=libraries.python,
             libraries=libraries.folder,
@@ -89,6 +98,7 @@ class Stage:
         self.grounds.nodes.on_change = self.witness.on_node
         self.furniture: set[str] = set()
         """What lies in the account before Joiner comes."""
+        self._looked, self._rings = _now(), count()
         self._ring()
 
     def _pids(self) -> list[int]:
@@ -98,22 +108,30 @@ class Stage:
         """Put an announcement of EC2 on the bus, in a thread that does not hold the cloud's lock."""
         self.running.workers.start(partial(self.running.bus.put, event))
 
-    def _ring(self) -> None:
+    def ring_all(self) -> None:
+        """Ring all schedules that there are now."""
+        self.running.reading.forget()
         self.running.workers.start(self.running.schedules.ring)
-        self.grounds.clock.call_after(RING_EVERY, self._ring, "ring all schedules")
+
+    def _ring(self) -> None:
+        """Ring what rings each minute; everything else at every fifth time, which is seldom enough."""
+        often = EACH_MINUTE if next(self._rings) % OTHERS else ""
+        self.running.workers.start(partial(self.running.schedules.ring, often))
+        self.grounds.clock.call_after(RING_EVERY, self._ring, "ring the schedules")
 
     def furnish(self) -> None:
         """Put into the cluster what is there before Joiner."""
         self.grounds.start_managed_node(SYSTEM)
-        self.until(lambda: len(self.nodes()) == 1, "the managed node joins", 30 * SECOND)
+        self.until(lambda: len(self.nodes()) == 1, "the managed node joins")
 
-    def until(self, holds: Callable[[], bool], what: str, limit: timedelta, every: timedelta = SECOND) -> None:
+    def until(self, holds: Callable[[], bool], what: str, every: timedelta = SECOND) -> None:
         """Let time pass until *holds*.
 
         Raises:
-            NotSo: it does not within *limit*, or a part of the control plane died.
+            NotSo: it does not within `LONGEST`, or a part of the control plane died.
         """
-        last = [_now() - every]
+        began = _now()
+        last = [began - every]
 
         def looked() -> bool:
             if _now() - last[0] < every:
@@ -122,10 +140,14 @@ class Stage:
             self._look()
             return holds()
 
-        if not self.grounds.drive.run(looked, limit):
-            raise NotSo(f"not within {limit.total_seconds():.0f} s: {what}")
+        if not self.grounds.drive.run(looked, LONGEST):
+            raise NotSo(f"not within {LONGEST}: {what}")
+        self.narrator.say("so", what, f"after {(_now() - began).total_seconds():.1f} s")
 
     def _look(self) -> None:
+        if _now() - self._looked < SECOND:
+            return
+        self._looked = _now()
         died = self._plane.processes.died()
         if died:
             raise NotSo(died)
@@ -134,17 +156,24 @@ class Stage:
             self.witness.read(self.account.client("s3"), bucket)
 
     @contextmanager
-    def cdk(self, *words: str, folder: Path = ROOT) -> Iterator[Cdk]:
-        """Run the CDK's command line in *folder*; the block may do something meanwhile, then its end is waited for.
+    def cdk(self, *words: str) -> Iterator[Cdk]:
+        """Run the CDK's command line; the block may do something meanwhile, then its end is waited for.
 
         Raises:
-            NotSo: it failed, or took ten minutes.
+            NotSo: it failed, or took longer than `LONGEST`.
         """
-        number = len(list(self.folder.glob("cdk-*.log")))
-        words = (*words, "--output", str(self.folder / "cdk.out"))
-        with Cdk(words, folder, self.environment(), self.folder / f"cdk-{number}.log") as running:
+        log = self.folder / f"cdk-{len(list(self.folder.glob('cdk-*.log')))}-{words[0]}.log"
+        with Cdk(words, self.folder, self.environment(), log) as running:
             yield running
-            self.until(running.has_ended, f"cdk {words[0]} ends", timedelta(minutes=10))
+            self.see_out(running)
+
+    def see_out(self, running: Cdk) -> None:
+        """Wait for the end of *running*.
+
+        Raises:
+            NotSo: it failed, or takes longer than `LONGEST` from now on.
+        """
+        self.until(running.has_ended, f"{running.name} ends", MOMENT)
         running.judge()
 
     def keep_logs(self) -> Path:
@@ -169,72 +198,14 @@ class Stage:
 
     def environment(self) -> dict[str, str]:
         """Answer a person's environment with the account's credentials in it."""
+        return self._surroundings() | self.account.environment()
+
+    def _surroundings(self) -> dict[str, str]:
+        """Answer a person's environment without any account."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
         kept.pop("PYTHONDONTWRITEBYTECODE", None)
         quiet = {"JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20", "CDK_HOME": str(self.folder / "cdk")}
-        return kept | quiet | self.account.environment()
-
-    # What can be seen from outside
-
-    def outputs(self) -> dict[str, str]:
-        """Answer the stack's outputs; none if there is no stack."""
-        cloudformation = self.account.client("cloudformation")
-        try:
-            [stack] = cloudformation.describe_stacks(StackName=STACK)["Stacks"]
-        except cloudformation.exceptions.ClientError:
-            return {}
-        return {one["OutputKey"]: one["OutputValue"] for one in stack.get("Outputs", ())}
-
-    def status(self, stack: str = STACK) -> str:
-        """Answer CloudFormation's status of *stack*; "" if there is none."""
-        summaries = self.account.client("cloudformation").list_stacks()["StackSummaries"]
-        found = [one["StackStatus"] for one in summaries if one["StackName"] == stack]
-        return found[0] if found else ""
-
-    def nodes(self) -> list[Manifest]:
-        """Answer all Nodes."""
-        return self.desk.look(NODES)
-
-    def our_nodes(self) -> list[str]:
-        """Answer the names of the Nodes that a NodePool made."""
-        return sorted(one["metadata"]["name"] for one in self.nodes() if is_ours(one))
-
-    def claims(self) -> list[Manifest]:
-        """Answer all NodeClaims."""
-        return self.desk.look(NODE_CLAIMS)
-
-    def pods(self) -> list[Manifest]:
-        """Answer the pods of people that are not over."""
-        found = [one for one in self.desk.look(PODS) if one["metadata"]["namespace"] not in CUSTODIANS]
-        return [one for one in found if not is_over(one)]
-
-    def run(self, count: int) -> bool:
-        """Whether *count* pods are there, and all of them run."""
-        pods = self.pods()
-        return len(pods) == count and all(is_running(one) for one in pods)
-
-    def instances(self) -> list[str]:
-        """Answer the ids of what EC2 describes as pending or running."""
-        alive = [{"Name": "instance-state-name", "Values": ["pending", "running"]}]
-        pages = self.account.client("ec2").get_paginator("describe_instances").paginate(Filters=alive)
-        reservations = (one for page in pages for one in page["Reservations"])
-        return sorted(each["InstanceId"] for one in reservations for each in one["Instances"])
-
-    def is_in_step(self) -> bool:
-        """Whether every instance is a Node and a NodeClaim, and the other way round."""
-        ids = [str(one["spec"].get("providerID", "")).rpartition("/")[2] for one in self.nodes() if is_ours(one)]
-        claimed = [(one.get("status") or {}).get("providerID", "").rpartition("/")[2] for one in self.claims()]
-        described = [one.instance_id for one in living(self.cloud)]
-        return sorted(ids) == sorted(claimed) == described == self.instances()
-
-    def dead_letters(self) -> int:
-        """Answer how many messages wait in queues of dead letters."""
-        sqs = self.account.client("sqs")
-        urls = [url for url in sqs.list_queues().get("QueueUrls", ()) if url.endswith("dead-letters")]
-        name = "ApproximateNumberOfMessages"
-        return sum(
-            int(sqs.get_queue_attributes(QueueUrl=url, AttributeNames=[name])["Attributes"][name]) for url in urls
-        )
+        return kept | quiet
 
     def strike(self) -> str:
         """Let EC2 take the busiest node back in two minutes; answer the node's name."""

@@ -254,18 +254,24 @@ def test_a_template_is_made_anew_for_another_context_or_on_demand(application: C
     assert ["joiner:cluster" in " ".join(command) for command in commands] == [False, True, False]
 
 
+def test_who_chooses_what_is_usual_gets_the_usual_template(application: Callable[..., list[list[str]]]) -> None:
+    commands = application({"Resources": {}})
+    assert templates.synthesised(context={"joiner:reaction": "tick"}) == templates.synthesised()
+    assert len(commands) == 1
+
+
 def test_a_template_is_made_anew_after_a_change(
     application: Callable[..., list[list[str]]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     commands = application({"Resources": {}})
     for name in ("infra/stack.py", *templates.SOURCES):
         (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text("")
+        (tmp_path / name).write_text('{"context": {}}')
     monkeypatch.setattr(templates, "ROOT", tmp_path)
     for number, name in enumerate(("cdk.json", "infra/stack.py", "shared/settings.py"), start=1):
         templates.synthesised()
         assert len(commands) == number
-        (tmp_path / name).write_text("changed")
+        (tmp_path / name).write_text('{"context": {}, "changed": true}')
     templates.synthesised()
     assert len(commands) == 4
 

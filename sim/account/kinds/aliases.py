@@ -16,7 +16,8 @@ from sim.account.kinds.kind import Failed, Kind, Made, Place, Said, Setting, onl
 
 _CANARY: Final = re.compile(r"CodeDeployDefault\.LambdaCanary(\d+)Percent(\d+)Minutes?")
 _LINEAR: Final = re.compile(r"CodeDeployDefault\.LambdaLinear(\d+)PercentEvery(\d+)Minutes?")
-_LOOK_SECONDS: Final = 0.05
+_LOOKS: Final = 4
+"""In a minute, at the alarms."""
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,7 +82,7 @@ class Alias(Kind):
         for step in self._steps(at, group["deploymentConfigName"]):
             weights = {"AdditionalVersionWeights": {new["FunctionVersion"]: step.percent / 100}}
             self._write(at, old, weights)
-            rung = self._watch(at, group, step.minutes * self._minute())
+            rung = self._watch(at, group, step.minutes)
             if rung:
                 self._write(at, old, _weights(old))
                 text = f"CodeDeploy stopped the deployment of {new['Name']}: alarm {', '.join(rung)} is in ALARM"
@@ -93,17 +94,16 @@ class Alias(Kind):
         codedeploy = at.client("codedeploy")
         return routed(codedeploy.get_deployment_config(deploymentConfigName=config)["deploymentConfigInfo"])
 
-    def _watch(self, at: Place, group: Said, lasting: timedelta) -> list[str]:
-        """Answer the alarms that ring before *lasting* is over."""
+    def _watch(self, at: Place, group: Said, minutes: float) -> list[str]:
+        """Answer the alarms that ring before so many *minutes* are over."""
         watched = group.get("alarmConfiguration", {})
         names = [one["name"] for one in watched.get("alarms", ()) if watched.get("enabled")]
-        left = lasting.total_seconds()
-        while True:
-            rung = ringing(at, names)
-            if rung or left <= 0:
+        pause = self._minute().total_seconds() / _LOOKS
+        for _ in range(round(minutes * _LOOKS) if pause else 0):
+            if rung := ringing(at, names):
                 return rung
-            self._sleep(min(left, _LOOK_SECONDS))
-            left -= _LOOK_SECONDS
+            self._sleep(pause)
+        return ringing(at, names)
 
 
 def ringing(at: Place, names: list[str]) -> list[str]:

@@ -11,8 +11,8 @@ import msgspec
 from sim.account.kinds.kind import Failed, Kind, Made, Place, Said
 
 PATH: Final = "/cloudformation-custom-resource-response/"
-LONGEST: Final = 3600
-"""Seconds that an answer may take, unless `ServiceTimeout` says less."""
+LONGEST: Final = 900
+"""Seconds that an answer may take, unless `ServiceTimeout` says less. CloudFormation waits an hour; no function can."""
 _RESPONSE_BYTES: Final = 4096
 
 
@@ -69,15 +69,9 @@ class Custom(Kind):
 
     fixed = frozenset({"ServiceToken"})
 
-    def __init__(
-        self,
-        answers: Answers,
-        url: Callable[[], str],
-        ask: Callable[[str, bytes], None],
-        patience_seconds: float = LONGEST,
-    ) -> None:
-        """Ask by *ask*, which waits for nothing; answers come to *url*, within *patience_seconds*."""
-        self._answers, self._url, self._send, self._patience = answers, url, ask, patience_seconds
+    def __init__(self, answers: Answers, url: Callable[[], str], ask: Callable[[str, bytes], None]) -> None:
+        """Ask by *ask*, which need not wait for the end of the function; answers come to *url*."""
+        self._answers, self._url, self._send = answers, url, ask
         self._count = 0
 
     def create(self, at: Place, said: Said) -> Made:
@@ -110,7 +104,7 @@ class Custom(Kind):
         }
         self._answers.open(token)
         self._send(said["ServiceToken"], json.dumps(document).encode())
-        body = self._answers.take(token, min(self._patience, float(said.get("ServiceTimeout", LONGEST))))
+        body = self._answers.take(token, min(LONGEST, float(said.get("ServiceTimeout", LONGEST))))
         if body is None:
             text = "CloudFormation did not receive a response from your Custom Resource."
             raise Failed(f"{text} Please check your logs for requestId [{token[:36]}].")

@@ -6,6 +6,7 @@ from typing import Any, Final, Protocol, TypeAlias
 import msgspec
 
 from sim.account.kinds.functions import split
+from sim.account.lambdas.aliases import Aliases
 from sim.account.lambdas.calling import Calling
 from sim.account.lambdas.mappings import Mappings
 from sim.account.lambdas.store import CONFLICT, LATEST, NOT_FOUND, Function, Layers, Version
@@ -51,25 +52,21 @@ class Lambda:
         self.layers = Layers()
         self.mappings = Mappings(account, self._named)
         self.handlers: Mapping[str, Callable[[Wire], Answer]] = {
-            "CreateAlias": self._create_alias,
             "CreateFunction": self._create,
-            "DeleteAlias": self._delete_alias,
             "DeleteFunction": self._delete,
             "DeleteLayerVersion": self._delete_layer,
-            "GetAlias": self._alias,
             "GetFunction": self._describe,
             "GetFunctionConfiguration": lambda said: self._shown(*self._qualified(said)),
             "GetLayerVersion": self._layer,
-            "ListAliases": self._list_aliases,
             "ListFunctions": lambda _: {"Functions": [self._shown(one, "") for one in self.functions()]},
             "ListLayers": self._list_layers,
             "ListVersionsByFunction": self._list_versions,
             "PublishLayerVersion": self._publish_layer,
             "PublishVersion": self._publish,
-            "UpdateAlias": self._update_alias,
             "UpdateFunctionCode": self._update_code,
             "UpdateFunctionConfiguration": self._update_config,
             **self.mappings.handlers,
+            **Aliases(self._named).handlers,
             **Calling(self._named).handlers,
         }
 
@@ -199,49 +196,6 @@ class Lambda:
         if said.get("CodeSha256") not in (None, function.latest.sha256):
             raise ApiError("InvalidParameterValueException", "CodeSHA256 is different from current CodeSHA256")
         return self._shown(function, function.publish(said.get("Description", "")).number)
-
-    def _alias_of(self, said: Wire) -> tuple[Function, Answer]:
-        function, name = self._named(said["FunctionName"])[0], said["Name"]
-        if name not in function.aliases:
-            raise ApiError("ResourceNotFoundException", f"Alias not found: {function.arn}:{name}", NOT_FOUND)
-        return function, function.aliases[name]
-
-    def _create_alias(self, said: Wire) -> Answer:
-        function, name = self._named(said["FunctionName"])[0], said["Name"]
-        if name in function.aliases:
-            raise ApiError("ResourceConflictException", f"Alias already exists: {function.arn}:{name}", CONFLICT)
-        function.aliases[name] = self._leading(function, {"Name": name, "Description": ""}, said)
-        return self._alias(said)
-
-    def _update_alias(self, said: Wire) -> Answer:
-        function, before = self._alias_of(said)
-        function.aliases[said["Name"]] = self._leading(function, before, said)
-        return self._alias(said)
-
-    def _leading(self, function: Function, before: Answer, said: Wire) -> Answer:
-        fields = ("Description", "FunctionVersion", "RoutingConfig")
-        wanted = {**before, **{key: said[key] for key in fields if key in said}}
-        function.version(wanted["FunctionVersion"])
-        for number in wanted.get("RoutingConfig", {}).get("AdditionalVersionWeights", {}):
-            function.version(number)
-        return wanted
-
-    def _alias(self, said: Wire) -> Answer:
-        function, found = self._alias_of(said)
-        return {**found, "AliasArn": f"{function.arn}:{found['Name']}"}
-
-    def _list_aliases(self, said: Wire) -> Answer:
-        function, _ = self._named(said["FunctionName"])
-        names = sorted(function.aliases)
-        return {"Aliases": [{**function.aliases[one], "AliasArn": f"{function.arn}:{one}"} for one in names]}
-
-    def _delete_alias(self, said: Wire) -> Answer:
-        function, _ = self._named(said["FunctionName"])
-        name = said["Name"]
-        function.aliases.pop(name, None)
-        function.permissions.pop(name, None)
-        function.invoke_configs.pop(name, None)
-        return {}
 
     def _publish_layer(self, said: Wire) -> Answer:
         fields = ("CompatibleArchitectures", "CompatibleRuntimes", "Description", "LicenseInfo")

@@ -3,6 +3,8 @@
 from bisect import bisect_right
 from itertools import accumulate
 
+import msgspec
+
 from sim.account import contract
 from sim.account.kinds.functions import split
 from sim.account.lambdas.calls import Lambda
@@ -20,8 +22,9 @@ def deployed(lambdas: Lambda, name: str, qualifier: str, roll: float) -> contrac
     asked = own or qualifier
     try:
         function = lambdas.find(its)
-        number = _chosen(function.routes(asked), roll)
-        return _contract(lambdas, function, number, asked)
+        routes = function.routes(asked)
+        found = _contract(lambdas, function, _chosen(routes, roll), asked)
+        return msgspec.structs.replace(found, is_one_of_two=len(routes) > 1)
     except ApiError as error:
         raise LookupError(str(error)) from error
 

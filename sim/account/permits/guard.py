@@ -76,7 +76,8 @@ class Guard:
 
     def has_role(self, name: str) -> bool:
         """Whether there is a role called *name*."""
-        return any(role.name == name for role in iam_backends[self._number]["aws"].roles.values())
+        # Other requests make and delete roles meanwhile: what is looked at is a copy.
+        return any(role.name == name for role in list(iam_backends[self._number]["aws"].roles.values()))
 
     def _refusal(self, request: Request, caller: Caller) -> str:
         """Answer why not; empty if it is allowed."""

@@ -72,9 +72,10 @@ class CloudFormation:
 
     def join(self) -> None:
         """Wait until nothing is being deployed."""
-        for thread in self._threads:
+        with self._lock:
+            begun = tuple(self._threads)
+        for thread in begun:
             thread.join()
-        self._threads.clear()
 
     def _stored(self, name: str) -> str:
         return str(self._services.client("ssm").get_parameter(Name=name)["Parameter"]["Value"])

@@ -140,7 +140,7 @@ class Stacks:
             owners = [
                 stack
                 for stack in self.stacks
-                if any(one.made.physical_id == wanted for one in stack.resources.values())
+                if any(one.made.physical_id == wanted for one in [*stack.resources.values()])
             ]
             if not owners:
                 raise ApiError("ValidationError", f"Stack for {wanted} does not exist")

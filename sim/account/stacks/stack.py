@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import datetime
+from threading import Lock
 from typing import Any, Final
 
 import msgspec
@@ -84,6 +85,7 @@ class Stack:
         self.events: list[Event] = []
         self.change_sets: dict[str, ChangeSet] = {}
         self.token = ""
+        self._telling = Lock()
 
     created_at: datetime
     updated_at: datetime | None
@@ -105,18 +107,19 @@ class Stack:
 
     def tell(self, logical_id: str, physical_id: str, kind: str, status: str, reason: str = "") -> None:
         """Keep what happened."""
-        self.events.append(
-            Event(
-                ordinal=len(self.events) + 1,
-                logical_id=logical_id,
-                physical_id=physical_id,
-                type=kind,
-                status=status,
-                reason=reason,
-                token=self.token,
-                at=self._now(),
+        with self._telling:
+            self.events.append(
+                Event(
+                    ordinal=len(self.events) + 1,
+                    logical_id=logical_id,
+                    physical_id=physical_id,
+                    type=kind,
+                    status=status,
+                    reason=reason,
+                    token=self.token,
+                    at=self._now(),
+                )
             )
-        )
 
     def now(self) -> datetime:
         """Answer the present instant."""

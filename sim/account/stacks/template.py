@@ -87,19 +87,28 @@ def needs(definition: Template) -> frozenset[str]:
     return references(definition.get("Properties", {})) | references(definition.get("UpdatePolicy", {})) | awaited
 
 
+def sorter_of(resources: Mapping[str, Iterable[str]]) -> TopologicalSorter[str]:
+    """Answer who tells which of *resources* is ready, as soon as all that it needs is done.
+
+    Raises:
+        InvalidTemplate: some need each other.
+    """
+    sorter = TopologicalSorter({name: sorted(set(some) & resources.keys()) for name, some in sorted(resources.items())})
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        names = ", ".join(error.args[1][:-1])
+        raise InvalidTemplate(f"Circular dependency between resources: [{names}]") from error
+    return sorter
+
+
 def ordered(resources: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
     """Answer the names of *resources*, each after all that it needs, by name where nothing else says.
 
     Raises:
         InvalidTemplate: some need each other.
     """
-    known = {name: sorted(set(some) & resources.keys()) for name, some in sorted(resources.items())}
-    sorter = TopologicalSorter(known)
-    try:
-        sorter.prepare()
-    except CycleError as error:
-        names = ", ".join(error.args[1][:-1])
-        raise InvalidTemplate(f"Circular dependency between resources: [{names}]") from error
+    sorter = sorter_of(resources)
     found: list[str] = []
     while sorter.is_active():
         ready = sorted(sorter.get_ready())

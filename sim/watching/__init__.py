@@ -1,0 +1,1 @@
+"""CloudWatch as far as alarms need it: what was measured, and what an alarm makes of it."""
