@@ -24,9 +24,10 @@ EXAMPLES: Final = """examples:
   joiner explain node i-0a31911b38b3d1a82 --journal s3://joiner-prod-bucket --context prod
   joiner explain command emptiness-72bd96604e13 -o json | jq .happened
 
-Names may be short: a pod without its namespace, a node up to its first dot; a node or nodeclaim is found by any of its
-names, and by the id of its instance. Of a bucket the last day is read unless --since asks for more; a folder is read
-whole, and its time is that of its last cycle unless --now says otherwise.
+Names may be short: a pod without its namespace, or the name of its Deployment, StatefulSet or Job; a node up to its
+first dot; a node or nodeclaim is found by any of its names, by its address, and by the id or provider id of its
+instance. Of a bucket the last day is read unless --since asks for more; a folder is read whole, and its time is that
+of its last cycle unless --now says otherwise. What cannot be read is named, and never taken for nothing.
 
 -o json and yaml have kind and name; answers: question, words; cost: usd, usdPerHour (at the end), hours, or null;
 happened, oldest first: at, until, secondsAgo, times, function, what, why, failed, cycle (its entry); journal:
@@ -93,7 +94,7 @@ def run(chosen: argparse.Namespace) -> int:
     from cli.text import palette_of, width_of  # noqa: PLC0415
 
     try:
-        journal = journal_of(chosen, source, is_live=is_live)
+        journal = journal_seen(chosen, source, is_live=is_live)
         live = live_of(chosen, journal.now) if is_live else None
     except InputError as error:
         return tell("explain", [str(error)])
@@ -103,15 +104,34 @@ def run(chosen: argparse.Namespace) -> int:
     try:
         said = explained(look, chosen.kind, chosen.name)
     except Unknown as error:
-        return tell(
-            "explain", [f"{error} ({covers(look)}{'' if chosen.since is None else '; a longer --since sees more'})"]
-        )
+        is_bucket = chosen.since is None and source.startswith("s3://")
+        more = "; only the last day was read: --since 168h sees a week" if is_bucket else ""
+        more = "; a longer --since sees more" if chosen.since is not None else more
+        return tell("explain", [f"{error} ({covers(look)}{more})"])
     if chosen.output == "table":
         shown = page(said, look, palette_of(sys.stdout), width_of(sys.stdout), is_whole=chosen.is_whole)
     else:
         shown = encoded(document(said, look), chosen.output)
     sys.stdout.write(shown)
     return 1 if journal.told else 0
+
+
+def journal_seen(chosen: argparse.Namespace, source: str, *, is_live: bool) -> "Journal":
+    """Read the journal; where a live cluster is looked at too, one that cannot be seen is told, and is no end.
+
+    Raises:
+        InputError: it cannot be read, and there is nothing else to look at.
+    """
+    from cli.explain_journals import Journal  # noqa: PLC0415 - --help needs none of it
+    from cli.files import InputError  # noqa: PLC0415
+
+    try:
+        return journal_of(chosen, source, is_live=is_live)
+    except InputError as error:
+        if not is_live:
+            raise
+        told = f"the journal could not be seen: {error}; nothing is concluded from that"
+        return Journal(source="", told=(told,), now=chosen.now or datetime.now(UTC))
 
 
 def journal_of(chosen: argparse.Namespace, source: str, *, is_live: bool) -> "Journal":
@@ -167,6 +187,6 @@ def _instant(text: str) -> datetime:
     Raises:
         ArgumentTypeError: it is none.
     """
-    from cli.plan import instant  # noqa: PLC0415 - --help needs none of it
+    from cli.sources import instant  # noqa: PLC0415 - --help needs none of it
 
     return instant(text)

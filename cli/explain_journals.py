@@ -10,6 +10,7 @@ from typing import Final, get_args
 import msgspec
 
 from cli.clouds import region_here, said
+from cli.explain_versions import legible
 from cli.files import InputError
 from cli.progress import progress
 from cli.text import count
@@ -22,6 +23,7 @@ S3: Final = "s3://"
 DAY: Final = timedelta(days=1)
 """So much of a bucket is read unless more is asked for: thousands of cycles."""
 NAMED: Final = 3
+UNSEEN: Final = "could not be seen"
 _RANK: Final = {name: rank for rank, name in enumerate(("interrupt", "disrupt", "provision", "lifecycle"), 1)}
 """Which comes first of those that begin at the same instant: who asks for a claim before who launches it."""
 _AT_ONCE: Final = 32
@@ -43,6 +45,8 @@ class Journal(msgspec.Struct, frozen=True, kw_only=True):
     """Oldest first."""
     told: tuple[str, ...] = ()
     """What could not be read."""
+    unread: int = 0
+    """So many entries, not all of which *told* names."""
     now: datetime
     """What times are compared with."""
 
@@ -66,9 +70,10 @@ def journal_at(source: str, now: datetime, since: timedelta | None, *, is_now: b
 
 def _journal(source: str, found: list[Cycle], told: list[str], now: datetime, since: timedelta | None) -> Journal:
     kept = tuple(one for one in found if since is None or one.entry.at >= now - since)
+    unread = len(told)
     if len(told) > NAMED:
         told = [*told[:NAMED], f"… and {count(len(told) - NAMED, 'more file')}"]
-    return Journal(source=source, cycles=kept, told=tuple(told), now=now)
+    return Journal(source=source, cycles=kept, told=tuple(told), unread=unread, now=now)
 
 
 def _decoded(read: Iterable[tuple[str, bytes | str]]) -> tuple[list[Cycle], list[str]]:
@@ -82,7 +87,12 @@ def _decoded(read: Iterable[tuple[str, bytes | str]]) -> tuple[list[Cycle], list
         try:
             found.append(Cycle(key=key, entry=read_entry(body)))
         except msgspec.DecodeError as error:
-            told.append(f"{key}: no entry of a journal: {error}")
+            entry, lost = legible(body)
+            if entry is None:
+                told.append(f"{key}: no entry of a journal: {error}")
+                continue
+            found.append(Cycle(key=key, entry=entry))
+            told.append(f"{key}: of another version: {lost} cannot be read, the rest is told ({error})")
     return sorted(found, key=lambda one: (one.entry.at, _RANK.get(one.entry.function, 0), one.key)), told
 
 
@@ -130,6 +140,8 @@ def _of_bucket(source: str, now: datetime, since: timedelta) -> Journal:
         raise InputError(f"--journal {source}: {said(fault)}") from None
     finally:
         clients.close()
+    if not found and any(UNSEEN in one for one in told):
+        raise InputError(f"--journal {source}: {count(len(told), 'file')}, and none could be read: {told[0]}")
     return _journal(source, found, told, now, since)
 
 
@@ -159,5 +171,7 @@ def _reader(bucket: Bucket) -> Callable[[str], tuple[str, bytes | str]]:
             return key, bucket.get(key)
         except Gone:
             return key, "is gone: it became too old meanwhile"
+        except Fault as fault:
+            return key, f"{UNSEEN}: {said(fault)}"
 
     return read

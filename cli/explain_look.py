@@ -1,5 +1,6 @@
 """All that there is to look at, and the names in it."""
 
+import re
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from difflib import get_close_matches
@@ -11,12 +12,13 @@ from cli.explain_journals import Cycle, Journal
 from cli.explain_kinds import KINDS, Kind
 from cli.explain_machines import Machine, machines
 from cli.explain_told import NAMED
-from cli.text import some
+from cli.text import count, some
 from shared.model.action import CreateNodeClaim, DeletePod, EvictPod
 from shared.model.cluster import Cluster
 from shared.report.journal import Note
 
 _LIKELY: Final = 0.6
+_ADDRESS: Final = re.compile(r"\d+\.\d+\.\d+\.\d+")
 _MACHINES: Final = ("node", "nodeclaim")
 
 
@@ -79,23 +81,67 @@ def _pods_of_actions(cycles: Iterable[Cycle]) -> Iterator[str]:
 
 
 def found(look: Look, kind: Kind, wanted: str) -> str:
-    """Answer the whole name of *wanted*.
+    """Answer the whole name of *wanted*: it may be short, a machine's provider id or address, or a workload's name.
 
     Raises:
         Unknown: there is none, or more than one.
     """
     known = _known(look, kind)
-    if wanted in known:
-        return wanted
-    same = sorted(one for one in known if wanted in (one.partition("/")[2], one.partition(".")[0]))
+    called = _called(kind, wanted)
+    if called in known:
+        return called
+    same = sorted(one for one in known if called in (one.partition("/")[2], one.partition(".")[0]))
     if len(same) == 1:
         return same[0]
     if same:
         raise Unknown(f"{kind} {wanted}: there are several: write one of {some(same, NAMED)}")
-    elsewhere = next((one for one in KINDS if one != kind and wanted in _known(look, one)), None)
+    own = _of_workload(known, called) if kind == "pod" else []
+    if len(own) == 1:
+        return own[0]
+    if own:
+        raise Unknown(f"pod {wanted}: there is none of that name, but {_each(look, own)}: write one of them")
+    elsewhere = next((one for one in KINDS if one != kind and _called(one, wanted) in _known(look, one)), None)
     if elsewhere is not None:
-        raise Unknown(f"{kind} {wanted}: not known; there is a {elsewhere} of that name")
-    raise Unknown(f"{kind} {wanted}: nothing is known of it{_hint(known, wanted, kind)}")
+        raise Unknown(
+            f"{kind} {wanted}: not known; there is a {elsewhere} of that name: `joiner explain {elsewhere} {wanted}`"
+        )
+    raise Unknown(f"{kind} {wanted}: nothing is known of it{_hint(known, called, kind)}")
+
+
+def _called(kind: Kind, wanted: str) -> str:
+    """Answer *wanted* without what kubectl and AWS put before a name; an address as EC2 makes a name of it.
+
+    >>> _called("node", "aws:///us-east-1a/i-0a31"), _called("node", "10.0.64.5"), _called("pod", "pod/shop/cart-0")
+    ('i-0a31', 'ip-10-0-64-5', 'shop/cart-0')
+    """
+    named = wanted.partition("/")
+    if named[0].lower() in (kind, f"{kind}s", f"{kind}s.karpenter.sh", "po" if kind == "pod" else "no"):
+        wanted = named[2]
+    if kind in _MACHINES:
+        wanted = wanted.rpartition("/")[2]
+        if _ADDRESS.fullmatch(wanted):
+            return f"ip-{wanted.replace('.', '-')}"
+    return wanted
+
+
+def _of_workload(known: frozenset[str], wanted: str) -> list[str]:
+    """Answer the pods whose names begin as those that the workload *wanted* makes, as ``web`` or ``shop/web``."""
+    namespace, _, name = wanted.rpartition("/")
+    made = re.compile(rf"{re.escape(name)}(-[a-z0-9]{{1,10}})?-([a-z0-9]{{5}}|\d+)")
+    return sorted(
+        one
+        for one in known
+        if namespace in ("", one.partition("/")[0]) and made.fullmatch(one.partition("/")[2]) is not None
+    )
+
+
+def _each(look: Look, pods: list[str]) -> str:
+    """Say of *pods* what was decided last, those first that wait."""
+    last = {note.name: note.verdict for _, note in look.notes("Pod")}
+    waiting = [one for one in pods if one in last and "/" not in last[one]]
+    ordered = [*waiting, *(one for one in pods if one not in waiting)]
+    said = [f"{one} ({last[one]})" if one in last else one for one in ordered]
+    return f"{count(len(pods), 'pod')} that may be its own, {len(waiting)} without a place: {some(said, NAMED)}"
 
 
 def _hint(known: frozenset[str], wanted: str, kind: Kind) -> str:

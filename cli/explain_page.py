@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from cli.explain_answers import Explanation, instant
 from cli.explain_look import Look
 from cli.explain_told import Happening
+from cli.explain_words import Explanation, instant
 from cli.text import Palette, clock_text, count, folded
 from shared.report.journal import Entry
 
@@ -70,15 +70,16 @@ def before(passed: timedelta) -> str:
 
 def covers(look: Look) -> str:
     """Say which time the journal covers, and how much of it came to nothing."""
-    cycles = look.cycles
+    cycles, unread = look.cycles, look.journal.unread
+    lost = f"; {count(unread, 'file')} could not be read, or not whole: it may be in what was lost" if unread else ""
     if not cycles:
-        return f"no cycle in {look.journal.source}" if look.journal.source else "no journal was read"
+        return f"no cycle in {look.journal.source}{lost}" if look.journal.source else "no journal was read"
     first, last = cycles[0].entry.at, cycles[-1].entry.at
     text = f"{look.journal.source}: {count(len(cycles), 'cycle')} from {instant(first)} to {instant(last)} UTC"
     failed = _failed(look)
     if failed:
         text += f"; {count(len(failed), 'cycle')} failed, last {failed[-1].function}: {failed[-1].error}"
-    return text
+    return f"{text}{lost}"
 
 
 def _failed(look: Look) -> list[Entry]:

@@ -11,19 +11,17 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
+from cli.explained_constraints import Constraint, constraints
 from cli.files import InputError
 from cli.left_out import by_pool, workload_of
 from cli.planned import Planned, choice_document
 from shared.model.catalogue import InstanceType
-from shared.model.labels import CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, NODECLASS, NODEPOOL, ZONE
+from shared.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
 from shared.model.nodepools import NodePool
 from shared.model.objects import condition
 from shared.model.pods import Pod, strict_requirements
 from shared.model.requirements import (
-    Requirement,
     Requirements,
-    requirements_from_labels,
-    written,
 )
 from shared.model.resources import PODS, quantities_from, resources
 from shared.model.state import state_nodes
@@ -31,14 +29,6 @@ from shared.scheduling.placement import Choice, NewNode
 from shared.scheduling.solve import solve
 
 _LIKELY: Final = 0.6
-_OF_EVERY_NODE: Final = frozenset((HOSTNAME, NODEPOOL, NODECLASS))
-
-
-class Constraint(msgspec.Struct, frozen=True, kw_only=True):
-    """A requirement of the place, and who made it."""
-
-    requirement: dict[str, object]
-    made_by: tuple[str, ...]
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -119,14 +109,10 @@ def _on_new(planned: Planned, pod: Pod, node: NewNode, about: dict[str, Any]) ->
         beside=tuple(one for one in node.pods if one != pod.name),
         daemon_pods=node.daemon_pods,
         funnel=tuple(_funnel(planned, pool, pod, node)),
-        constraints=tuple(_constraints(pool, pod, node)),
+        constraints=tuple(constraints(pool, pod, node)),
         pools=tuple(_others(planned, pod, pool.name)),
         **about,
     )
-
-
-def _offered_by(pool: NodePool) -> Requirements:
-    return pool.requirements & requirements_from_labels(pool.labels)
 
 
 def _funnel(planned: Planned, pool: NodePool, pod: Pod, node: NewNode) -> Iterator[tuple[str, int]]:
@@ -147,49 +133,6 @@ def _funnel(planned: Planned, pool: NodePool, pod: Pod, node: NewNode) -> Iterat
 
 def _compatible(types: Iterable[InstanceType], wanted: Requirements) -> list[InstanceType]:
     return [one for one in types if not one.requirements.conflict(wanted)]
-
-
-def _constraints(pool: NodePool, pod: Pod, node: NewNode) -> Iterator[Constraint]:
-    offered, own = _offered_by(pool), strict_requirements(pod.spec)
-    keys = _topology_keys(pod)
-    for item in node.requirements:
-        is_asked = item.key in own or item.key in offered
-        if item.key in _OF_EVERY_NODE or (item.key == CAPACITY_TYPE and not is_asked):
-            continue
-        makers = [f"pool {pool.name}"] if item.key in offered else []
-        makers += ["the pod"] if item.key in own else []
-        both = offered[item.key] & own[item.key]
-        if _narrows(item, both):
-            makers.append(keys.get(item.key) or _whoever(pod, node))
-        for entry in written(Requirements(items=(item,))):
-            yield Constraint(requirement=entry, made_by=tuple(makers))
-    if HOSTNAME in keys:
-        yield Constraint(requirement={"key": HOSTNAME, "operator": "Exists"}, made_by=(keys[HOSTNAME],))
-
-
-def _narrows(item: Requirement, known: Requirement) -> bool:
-    """Whether *item* allows less than *known*; which offerings are sold at all is nobody's constraint."""
-    return item.key != CAPACITY_TYPE and (item.complement, item.values) != (known.complement, known.values)
-
-
-def _topology_keys(pod: Pod) -> dict[str, str]:
-    """Answer what the pod wants in view of other pods, by label key."""
-    spec = pod.spec
-    found = {one.topology_key: "the pod's anti-affinity" for one in spec.pod_anti_affinity}
-    found |= {one.topology_key: "the pod's affinity to other pods" for one in spec.pod_affinity}
-    return found | {one.topology_key: f"the pod's topology spread (maxSkew {one.max_skew})" for one in spec.spread}
-
-
-def _whoever(pod: Pod, node: NewNode) -> str:
-    """Answer who is left to have narrowed the place of *pod*, if neither the pool nor what the pod requires has."""
-    spec = pod.spec
-    if spec.volume_claims:
-        return "the pod's volumes"
-    if len(node.pods) > 1:
-        return "the pods beside it"
-    if spec.preferred_terms or spec.preferred_pod_affinity or spec.preferred_pod_anti_affinity:
-        return "the pod's preferences"
-    return "pods elsewhere"
 
 
 def _others(planned: Planned, pod: Pod, chosen: str) -> Iterator[tuple[str, str]]:

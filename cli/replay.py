@@ -24,11 +24,12 @@ EXAMPLES: Final = """examples:
   joiner replay disrupt latest --since 6h -o json | jq .differences      from $JOINER_BUCKET_NAME
 
 CYCLE is what `joiner explain` prints: a function and an instant in UTC (or its beginning, or with its offset, like
-2026-11-21T09:05+01:00), the request id, the key of the entry; or `latest`. provision, disrupt and interrupt decide from
-what they saw alone; lifecycle and catalog do not, and are not decided again. A bucket keeps what decisions were made
-from for as long as its journal, unless joiner:snapshots is off.
+2026-11-21T09:05+01:00), the request id, the key of the entry; or `latest`. A bucket keeps what decisions were made
+from, and what was heard on the way (EC2's answers to launches, what an EC2NodeClass selects), for as long as its
+journal, unless joiner:snapshots is off. Never made again: user data of launch templates, and the catalogue itself.
 
--o json has cycle, function, at, trigger, snapshot, catalogue, code: then, now; changed; notes; same (true, false),
+-o json has cycle, function, at, trigger, snapshot, catalogue, code: then, now; changed; notes; limits
+(what was not decided again, or not compared); same (true, false),
 reordered, cut (why it need not come out the same); then and now: newNodes, usdPerHour (each at its cheapest), actions
 and verdicts as the journal has them; differences: of (action, verdict), how (then: only then; now: only now; changed),
 what, then, now. With --list a list: cycle, function, at, code, decided.
@@ -142,8 +143,10 @@ def _replayed(chosen: argparse.Namespace, journal: "Journal", told: list[str]) -
     from cli.replay_changes import changed  # noqa: PLC0415
     from cli.replay_cycles import Store, asked_for, found  # noqa: PLC0415
     from cli.replay_differences import compared  # noqa: PLC0415
+    from cli.replay_known import known_at, with_found  # noqa: PLC0415
     from cli.replay_page import Replayed  # noqa: PLC0415
-    from cli.replayed import cluster_of, decided_again, decided_then  # noqa: PLC0415
+    from cli.replay_selectors import Known  # noqa: PLC0415
+    from cli.replayed import READS, cluster_of, decided_again, decided_then  # noqa: PLC0415
     from shared.report.code import code_digest  # noqa: PLC0415
     from shared.scheduling.overlays import overlaid  # noqa: PLC0415
 
@@ -152,8 +155,12 @@ def _replayed(chosen: argparse.Namespace, journal: "Journal", told: list[str]) -
     with progress(f"deciding {entry.function} {entry.at:%Y-%m-%d %H:%M:%S} again"):
         snapshot = store.snapshot(entry.snapshot)
         catalogue, notes = _catalogue(chosen.instance_types, store, snapshot.catalogue)
-        changes = changed(cluster_of(snapshot, catalogue), chosen.added, chosen.without, told.append)
-        again = decided_again(entry, snapshot, overlaid(changes.cluster))
+        cluster = cluster_of(snapshot, catalogue)
+        known = known_at(journal, store, cycle, snapshot) if chosen.added else Known(now=cluster.taken_at)
+        reads = READS.get(entry.function)
+        changes = changed(cluster, known, chosen.added, chosen.without, told.append, reads)
+        meant = with_found(snapshot, changes, known)
+        again = decided_again(entry, meant, overlaid(changes.cluster), store.overlaid(snapshot))
     return Replayed(
         cycle=cycle,
         snapshot=snapshot,

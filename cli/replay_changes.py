@@ -1,7 +1,7 @@
 """What is otherwise than it was: objects that are put in the place of those that were decided on, or taken away."""
 
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections.abc import Collection, Iterable, Sequence
+from typing import Final, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
@@ -10,6 +10,7 @@ from cli.files import InputError, Tell
 from cli.inputs import documents_in, objects_of
 from cli.live import joined, running_labels
 from cli.manifests import manifests
+from cli.replay_selectors import FIELDS, Known, reselected, sold_to
 from shared.model.cluster import Cluster
 from shared.model.nodeclasses import EC2NodeClass
 from shared.model.nodepools import NodePool
@@ -18,24 +19,15 @@ from shared.snapshot.documents import cluster_from_documents
 from shared.snapshot.kinds import LISTINGS, order
 from shared.snapshot.optional import OPTIONAL
 
-_FOUND_OUT: Final = (
-    "resolved_subnets",
-    "resolved_security_groups",
-    "resolved_images",
+_STATUS: Final = (
+    *(one.status for one in FIELDS),
     "resolved_profile",
-    "resolved_capacity_reservations",
     "resolved_placement_group",
     "conditions",
 )
 """Of an EC2NodeClass: what the catalog function writes into its status."""
-_ASKED: Final = (
-    "image_selectors",
-    "ami_family",
-    "subnet_selectors",
-    "security_group_selectors",
-    "capacity_reservation_selectors",
-    "placement_group_selector",
-)
+Reads: TypeAlias = Collection[str] | None
+"""Of a Cluster: the lists that a function reads."""
 
 
 class Changed(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,13 +38,18 @@ class Changed(msgspec.Struct, frozen=True, kw_only=True):
     """As ``NodePool default``, and how it is otherwise."""
     notes: tuple[str, ...] = ()
     """What a reader should know of it."""
+    reselected: tuple[str, ...] = ()
+    """EC2NodeClasses that are new, or otherwise."""
 
 
-def changed(cluster: Cluster, files: Sequence[str], without: Iterable[str], tell: Tell) -> Changed:
+def changed(
+    cluster: Cluster, known: Known, files: Sequence[str], without: Iterable[str], tell: Tell, reads: Reads = None
+) -> Changed:
     """Answer *cluster* with the objects in *files* as if they were applied, and without those that are named.
 
-    What is wrong with a file is told. An object keeps what it is known by, and its status: what is written into that
-    later, as images that a node class selects, is not found out anew.
+    What is wrong with a file is told. An object keeps what it is known by, and its status; what an EC2NodeClass selects
+    is found out anew as far as it is *known*. Kinds that the cycle does not read, if *reads* says which it does, change
+    nothing.
 
     Raises:
         InputError: there is no object of which *without* speaks.
@@ -69,14 +66,42 @@ def changed(cluster: Cluster, files: Sequence[str], without: Iterable[str], tell
         where = some.places.get((problem.kind, problem.name), "")
         tell(f"{f'{where}: ' if where else ''}{problem.kind} {problem.name}: {problem.message}")
     notes = list(some.notes)
-    applied = replace(
-        applied,
-        problems=(),
-        node_pools=tuple(_pool(one, cluster) for one in applied.node_pools),
-        node_classes=tuple(_node_class(one, cluster, notes) for one in applied.node_classes),
-    )
+    applied = replace(applied, problems=(), node_pools=tuple(_pool(one, cluster) for one in applied.node_pools))
+    if reads is not None:
+        applied = _of_kinds(applied, reads, notes)
+    cluster, applied, other = _with_classes(cluster, applied, known, notes)
     said += _said(cluster, applied)
-    return Changed(cluster=joined(cluster, applied), what=tuple(said), notes=tuple(notes))
+    return Changed(cluster=joined(cluster, applied), what=tuple(said), notes=tuple(notes), reselected=other)
+
+
+def _of_kinds(applied: Cluster, reads: Collection[str], notes: list[str]) -> Cluster:
+    """Leave out what the cycle did not look at."""
+    for listing in (*LISTINGS, *OPTIONAL):
+        if listing.field not in reads and (objects := getattr(applied, listing.field)):
+            names = ", ".join("/".join(filter(None, order(one))) for one in objects)
+            notes.append(f"{listing.kind} {names}: this function does not look at any; it changes nothing")
+            applied = replace(applied, **{listing.field: ()})
+    return applied
+
+
+def _with_classes(
+    cluster: Cluster, applied: Cluster, known: Known, notes: list[str]
+) -> tuple[Cluster, Cluster, tuple[str, ...]]:
+    """Answer both, what EC2NodeClasses select found out anew, and which of these are otherwise than they were."""
+    classes: list[EC2NodeClass] = []
+    other: list[str] = []
+    for one in applied.node_classes:
+        before = next((each for each in cluster.node_classes if each.name == one.name), None)
+        mine, words = reselected(_kept(one, before), before, known)
+        classes.append(mine)
+        notes += words
+        if mine != before:
+            other.append(one.name)
+        if cluster.catalogue is not None:
+            sold, more = sold_to(cluster.catalogue, mine, before)
+            cluster = replace(cluster, catalogue=sold)
+            notes += more
+    return cluster, replace(applied, node_classes=tuple(classes)), tuple(other)
 
 
 def _without(cluster: Cluster, text: str) -> tuple[Cluster, str]:
@@ -103,17 +128,13 @@ def _pool(one: NodePool, cluster: Cluster) -> NodePool:
     return replace(one, meta=_meta(one.meta, known.meta), usage=known.usage, conditions=known.conditions)
 
 
-def _node_class(one: EC2NodeClass, cluster: Cluster, notes: list[str]) -> EC2NodeClass:
-    known = next((each for each in cluster.node_classes if each.name == one.name), None)
+def _kept(one: EC2NodeClass, known: EC2NodeClass | None) -> EC2NodeClass:
+    """Answer *one* with what its name is known for: its status."""
     if known is None:
-        notes.append(
-            f"EC2NodeClass {one.name} is new: nothing of what it selects is known, prices are those of any type"
-        )
         return one
-    if any(getattr(one, field) != getattr(known, field) for field in _ASKED):
-        notes.append(f"EC2NodeClass {one.name} selects otherwise: its images, subnets and groups stay what they were")
-    kept = {field: getattr(known, field) for field in _FOUND_OUT}
-    return replace(one, meta=_meta(one.meta, known.meta), **kept)
+    status = {name: getattr(known, name) for name in _STATUS}
+    status["resolved_profile"] = one.instance_profile or known.resolved_profile
+    return replace(one, meta=_meta(one.meta, known.meta), **status)
 
 
 def _meta(new: Meta, known: Meta) -> Meta:

@@ -11,7 +11,7 @@ import msgspec
 from cli.clouds import region_here, said
 from cli.explain_journals import S3, Cycle, Journal
 from cli.files import InputError
-from cli.replayed import PLANNERS
+from cli.replayed import DECIDING
 from cli.text import count
 from shared.errors import Fault, Gone
 from shared.model.action import Function
@@ -143,12 +143,8 @@ def _is_then(at: datetime, text: str) -> bool:
 def _why(some: Sequence[Cycle]) -> str:
     """Say why nothing was kept of *some*."""
     functions = {one.entry.function for one in some}
-    if some and not functions & set(PLANNERS):
-        name = min(functions)
-        return (
-            f": {name} goes step by step, and EC2 and the API server answer in between; `joiner explain` tells what it "
-            f"did. Of {', '.join(PLANNERS)} a decision is whole"
-        )
+    if some and not functions & set(DECIDING):
+        return f": {min(functions)} only wakes others: it decides nothing"
     if any(one.entry.error for one in some):
         return ": it failed before anything was decided"
     return (
@@ -187,6 +183,15 @@ class Store:
             return decode_catalogue(body)
         except ValueError as error:
             raise InputError(f"{key}: {error}: name another with --instance-types") from None
+
+    def overlaid(self, snapshot: Snapshot) -> Catalogue | None:
+        """Answer the catalogue that `lifecycle` tried NodeOverlays on, if it tried any.
+
+        Raises:
+            InputError: it is not there, or cannot be read.
+        """
+        kept = snapshot.given.kept
+        return self.catalogue(kept.catalogue) if kept is not None and kept.catalogue else None
 
     def _body(self, key: str, remedy: str) -> bytes:
         if self._source.startswith(S3):

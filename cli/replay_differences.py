@@ -6,20 +6,17 @@ from typing import Final, Literal, TypeAlias, TypeVar
 
 import msgspec
 
+from cli.replay_launches import requests_said
+from cli.replay_words import key_of, said
 from cli.replayed import Decision
-from cli.text import count
 from shared.model.action import (
     Action,
     CreateNodeClaim,
-    DeleteObject,
     FollowUp,
-    MarkUnavailable,
-    PatchMetadata,
-    PatchStatus,
+    LaunchInstances,
     PublishEvent,
-    TaintNode,
 )
-from shared.report.journal import Note
+from shared.report.journal import LAUNCHED, Note
 
 T = TypeVar("T", bound=Action | Note)
 How: TypeAlias = Literal["then", "now", "changed"]
@@ -50,6 +47,8 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[Difference, ...]
     is_reordered: bool
     """All is the same, in another order."""
+    is_unanswered: bool = False
+    """EC2 would be asked for something else: what was done with its answers is not compared."""
 
     @property
     def is_same(self) -> bool:
@@ -59,14 +58,33 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
 
 def compared(then: Decision, now: Decision) -> Compared:
     """Put *then* and *now* beside each other: what is equal in both is no difference, wherever it stands."""
-    actions = tuple(_differences(then.actions, now.actions, _key, said))
-    notes = tuple(_differences(then.notes, now.notes, _note_key, _note_said))
+    is_unanswered = _launches(then) != _launches(now)
+    before, after = (_unanswered(one.actions) if is_unanswered else one.actions for one in (then, now))
+    noted, notes_now = (_planned(one.notes) if is_unanswered else one.notes for one in (then, now))
+    actions = tuple(_differences(before, after, key_of, said))
+    notes = tuple(_differences(noted, notes_now, _note_key, _note_said))
     is_reordered = not (actions or notes) and _bytes(then) != _bytes(now)
-    return Compared(then=then, now=now, actions=actions, notes=notes, is_reordered=is_reordered)
+    return Compared(
+        then=then, now=now, actions=actions, notes=notes, is_reordered=is_reordered, is_unanswered=is_unanswered
+    )
 
 
-def _bytes(some: object) -> bytes:
-    return msgspec.json.encode(some, order="deterministic")
+def _launches(one: Decision) -> list[bytes]:
+    return [_bytes(action) for action in one.actions if isinstance(action, LaunchInstances)]
+
+
+def _unanswered(actions: Sequence[Action]) -> list[Action]:
+    """Answer *actions* up to the first launch, and all launches: what comes after them is what EC2 said to these."""
+    first = next((place for place, one in enumerate(actions) if isinstance(one, LaunchInstances)), len(actions))
+    return [*actions[:first], *(one for one in actions[first:] if isinstance(one, LaunchInstances))]
+
+
+def _planned(notes: Iterable[Note]) -> list[Note]:
+    return [one for one in notes if one.verdict != LAUNCHED]
+
+
+def _bytes(value: object) -> bytes:
+    return msgspec.json.encode(value, order="deterministic")
 
 
 def _differences(
@@ -88,6 +106,8 @@ def _changed(old: T, new: T, said: Callable[[T], tuple[str, str]]) -> Difference
     (what, then), (other, now) = said(old), said(new)
     if what != other:
         then, now = f"{what}: {then}" if then else what, f"{other}: {now}" if now else other
+    if isinstance(old, LaunchInstances) and isinstance(new, LaunchInstances):
+        then, now = requests_said(old, new)
     if then == now:
         then, now = _fields(old, new)
     name = what if what == other else what.partition(" for ")[0]
@@ -101,20 +121,20 @@ def _fields(old: object, new: object) -> tuple[str, str]:
     return _of_fields(before, sorted(names)), _of_fields(after, sorted(names))
 
 
-def _of_fields(some: Mapping[str, object], names: Iterable[str]) -> str:
-    return ", ".join(f"{name}={_short(some.get(name))}" for name in names)
+def _of_fields(known: Mapping[str, object], names: Iterable[str]) -> str:
+    return ", ".join(f"{name}={_short(known.get(name))}" for name in names)
 
 
-def _short(some: object) -> str:
-    text = msgspec.json.encode(some, order="sorted").decode()
+def _short(value: object) -> str:
+    text = msgspec.json.encode(value, order="sorted").decode()
     return text if len(text) <= 120 else text[:117] + "…"  # noqa: PLR2004 - a line and a half
 
 
-def _without_equals(some: Sequence[T], others: Sequence[T]) -> list[T]:
-    """Answer those of *some* that are not in *others*, each as often as it is there more."""
+def _without_equals(these: Sequence[T], others: Sequence[T]) -> list[T]:
+    """Answer those of *these* that are not in *others*, each as often as it is there more."""
     left = Counter(_bytes(one) for one in others)
     rest: list[T] = []
-    for one in some:
+    for one in these:
         body = _bytes(one)
         if left[body]:
             left[body] -= 1
@@ -150,57 +170,8 @@ def _alike(one: T, after: Iterable[T], matched: set[int]) -> list[T]:
     return [max(alike, key=lambda each: (len(pods.intersection(each.pods)), each.claim.name))] if alike else []
 
 
-def _key(action: Action) -> Hashable:
-    match action:
-        case CreateNodeClaim():
-            return "create", action.claim.name
-        case FollowUp():
-            return "wake", action.function
-        case PublishEvent():
-            return "event", action.kind, action.namespace, action.name, action.reason
-        case MarkUnavailable():
-            one = action.offering
-            return "mark", one.capacity_type, one.instance_type, one.zone, one.subnet_id
-        case PatchMetadata() | PatchStatus() | DeleteObject():
-            return type(action).__name__, action.kind, action.name
-        case _:
-            return type(action).__name__, getattr(action, "name", "")
-
-
 def _note_key(note: Note) -> Hashable:
     return note.kind, note.name, note.links
-
-
-def said(action: Action) -> tuple[str, str]:  # noqa: PLR0911 - one case each
-    """Answer what *action* is about and does, and why."""
-    match action:
-        case CreateNodeClaim():
-            return f"NodeClaim {action.claim.name} for {_pods(action.pods)}", action.why
-        case DeleteObject():
-            return f"{action.kind} {action.name} deleted", action.why
-        case PublishEvent():
-            name = f"{action.namespace}/{action.name}" if action.namespace else action.name
-            return f"event {action.reason} on {action.kind} {name}", action.message
-        case FollowUp():
-            return f"{action.function} woken in {action.after.total_seconds():g} s", action.why
-        case MarkUnavailable():
-            one = action.offering
-            return f"{' '.join(filter(None, (one.capacity_type, one.instance_type, one.zone)))} marked", action.why
-        case TaintNode():
-            return f"Node {action.name} tainted", f"{', '.join(one.key for one in action.taints)}: {action.why}"
-        case PatchMetadata():
-            keys = ", ".join(key for key, _ in (*action.labels, *action.annotations))
-            return f"{action.kind} {action.name} annotated", f"{keys}: {action.why}"
-        case PatchStatus():
-            return f"status of {action.kind} {action.name}", action.why
-        case _:
-            return type(action).__name__, getattr(action, "why", "")
-
-
-def _pods(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:_LISTED])
-    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
-    return f"{count(len(names), 'pod')} ({shown}{more})" if names else "no pod"
 
 
 def _note_said(note: Note) -> tuple[str, str]:

@@ -1,12 +1,33 @@
 """Which cycles of a journal can be decided again; for people and for programs."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from cli.explain_journals import Cycle
 from cli.replay_page import MOST, instant
 from cli.text import Palette, aligned, count, cut
-from shared.model.action import CreateNodeClaim, DeleteObject
+from shared.model.action import (
+    Action,
+    CreateNodeClaim,
+    DeleteObject,
+    DeletePod,
+    EvictPod,
+    LaunchInstances,
+    PatchMetadata,
+    PatchStatus,
+    PublishEvent,
+    RegisterNode,
+    TaintNode,
+    TerminateInstances,
+)
+
+_DEEDS: Final[tuple[tuple[tuple[type[Action], ...], str], ...]] = (
+    ((LaunchInstances,), "request to EC2"),
+    ((RegisterNode,), "node registered"),
+    ((TaintNode,), "node tainted"),
+    ((EvictPod, DeletePod), "eviction"),
+    ((TerminateInstances,), "termination"),
+)
 
 
 def listing(cycles: Sequence[Cycle], palette: Palette, width: int | None, *, is_whole: bool) -> str:
@@ -33,14 +54,26 @@ def summary(one: Cycle) -> str:
     commands = {note.name for note in entry.notes if note.kind == "Command"}
     parts = (
         (len(made), "NodeClaim made"),
+        *((_of(one, types), words) for types, words in _DEEDS),
         (len(gone), "deletion"),
         (placed, "pod placed"),
         (len(waiting), "pod without a place"),
         (len(commands), "command"),
         (sum(note.kind == "Node" for note in entry.notes), "verdict on nodes"),
     )
+    if not any(number for number, _ in parts):
+        freed = (done.action for done in entry.done if isinstance(done.action, PatchMetadata))
+        parts = (
+            (sum(each.finalizers is not None for each in freed), "object let go"),
+            (_of(one, PatchStatus), "status written"),
+            (_of(one, PublishEvent), "event"),
+        )
     said_ = [_many(number, what) for number, what in parts if number]
     return ", ".join(said_) or count(len(entry.done), "action")
+
+
+def _of(one: Cycle, types: type[Action] | tuple[type[Action], ...]) -> int:
+    return sum(isinstance(done.action, types) for done in one.entry.done)
 
 
 def _many(number: int, what: str) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import groupby
 from typing import Any, Final
 
 import msgspec
@@ -9,9 +10,11 @@ import msgspec
 from cli.explain_journals import Cycle
 from cli.replay_bill import bill
 from cli.replay_changes import Changed
-from cli.replay_differences import SAYING, Compared, Difference, said
+from cli.replay_differences import SAYING, Compared, Difference
+from cli.replay_words import said
 from cli.replayed import Decision
 from cli.text import Palette, count, folded, some
+from shared.model.action import Action, LaunchInstances, MarkUnavailable
 from shared.model.cluster import Cluster
 from shared.report.snapshots import Snapshot
 
@@ -53,7 +56,11 @@ def page(one: Replayed, palette: Palette, width: int | None, *, is_whole: bool) 
 def _head(one: Replayed, palette: Palette, width: int | None) -> Iterator[str]:
     entry = one.cycle.entry
     yield palette.paint("bold", f"{entry.function} {instant(entry.at)} UTC")
-    rows = [("cycle", one.cycle.key), ("woken by", entry.trigger), ("decided from", _seen(one.changed.cluster))]
+    rows = [
+        ("cycle", one.cycle.key),
+        ("woken by", entry.trigger),
+        ("decided from", _seen(one.changed.cluster, entry.function)),
+    ]
     rows += [("catalogue", one.snapshot.catalogue or "none")]
     rows += [
         ("code", f"{entry.code or 'unknown'} then, {one.code} now" if one.is_other_code else f"{one.code}, the same")
@@ -67,7 +74,9 @@ def _head(one: Replayed, palette: Palette, width: int | None) -> Iterator[str]:
         yield from rest
 
 
-def _seen(cluster: Cluster) -> str:
+def _seen(cluster: Cluster, function: str) -> str:
+    if function == "catalog":
+        return f"{count(len(cluster.node_classes), 'EC2NodeClass')}; as seen at {instant(cluster.taken_at)}"
     waiting = sum(pod.is_provisionable() for pod in cluster.pods)
     parts = (
         f"{count(len(cluster.pods), 'pod')}, {waiting} without a node",
@@ -90,15 +99,28 @@ def _decision(title: str, decided: Decision, palette: Palette, width: int | None
     yield palette.paint("bold", title)
     deeds = [one for one in decided.actions if not isinstance(one, SAYING)]
     words = len(decided.actions) - len(deeds)
-    for action in deeds[:most]:
-        what, why = said(action)
+    lines = _alike(deeds)
+    for what, why in lines[:most]:
         yield from folded(f"{what}{f': {why}' if why else ''}", width, _INDENT)
-    yield from _rest(len(deeds), most, "action", palette)
+    yield from _rest(len(lines), most, "action", palette)
     if not deeds:
         yield f"{_INDENT}nothing is done"
     yield palette.paint(
         "dim", f"{_INDENT}and {count(words, 'event')} or wake-ups, {count(len(decided.notes), 'verdict')}"
     )
+
+
+def _alike(deeds: Iterable[Action]) -> list[tuple[str, str]]:
+    """Say what is done; offerings that are marked for one reason after each other are one line."""
+    lines: list[tuple[str, str]] = []
+    for (is_mark, why), some_ in groupby(deeds, key=lambda one: (isinstance(one, MarkUnavailable), said(one)[1])):
+        words = [said(one) for one in some_]
+        if is_mark and len(words) > 1:
+            names = [what.removesuffix(" marked") for what, _ in words]
+            lines.append((f"{count(len(names), 'offering')} marked: {some(names, NAMED)}", why))
+        else:
+            lines += words
+    return lines
 
 
 def _differences(both: Compared, palette: Palette, width: int | None, most: int | None) -> Iterator[str]:
@@ -161,6 +183,22 @@ def _verdict(one: Replayed, palette: Palette, width: int | None) -> Iterator[str
     yield from (palette.paint(colour, line) for line in folded(words, width, "", ""))
     if cut_ and not compared.is_same:
         yield from folded(f"it need not come out the same: {cut_}", width, "", "")
+    for words in _limits(one):
+        yield from folded(words, width, "", "")
+
+
+def _limits(one: Replayed) -> Iterator[str]:
+    """Say what was not decided again, or not compared."""
+    entry = one.cycle.entry
+    launches = any(isinstance(action, LaunchInstances) for action in one.compared.then.actions)
+    if one.compared.is_unanswered:
+        yield "EC2 would be asked for something else: what it would have said is not known, so that is not compared"
+    if launches:
+        yield "of launch templates all but user data is compared: that is not kept"
+    if entry.function == "provision" and one.snapshot.given.rounds is None:
+        yield "launches are not decided again: this snapshot is of a version that did not keep what they saw"
+    if entry.function == "catalog" and any(note.kind == "Catalogue" for note in entry.notes):
+        yield "the catalogue that was made is not made again: what EC2 sells, and for how much, is not kept besides it"
 
 
 def document(one: Replayed) -> dict[str, Any]:
@@ -176,6 +214,7 @@ def document(one: Replayed) -> dict[str, Any]:
         "code": {"then": entry.code, "now": one.code},
         "changed": list(one.changed.what),
         "notes": [*one.changed.notes, *one.notes],
+        "limits": list(_limits(one)),
         "same": compared.is_same,
         "reordered": compared.is_reordered,
         "cut": one.snapshot.made.cut,

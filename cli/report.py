@@ -51,14 +51,14 @@ def add_to(parser: argparse.ArgumentParser) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Read, put together, write; answer 1 if something could not be read or written."""
-    from cli.explain import journal_of, live_of, source_of  # noqa: PLC0415 - --help needs none of it
+    from cli.explain import journal_seen, live_of, source_of  # noqa: PLC0415 - --help needs none of it
     from cli.files import InputError  # noqa: PLC0415
 
     is_live = chosen.context is not None or chosen.kubeconfig is not None
     source = source_of(chosen, is_needed=not is_live)
 
     try:
-        journal = journal_of(chosen, source, is_live=is_live)
+        journal = journal_seen(chosen, source, is_live=is_live)
         live = live_of(chosen, journal.now) if is_live else None
     except InputError as error:
         return tell("report", [str(error)])
@@ -88,12 +88,13 @@ def _made(journal: "Journal", live: "Cluster | None", output: Output) -> str:
 
 
 def _seen(journal: "Journal") -> "tuple[Cluster | None, Cluster | None]":
-    """Answer the first and the last snapshot of *journal*, None where there is none that can be read."""
+    """Answer the first and the last snapshot of *journal* with all lists, None where there is none that can be read."""
     from cli.files import InputError  # noqa: PLC0415 - --help needs none of it
     from cli.replay_cycles import Store  # noqa: PLC0415
-    from cli.replayed import cluster_of  # noqa: PLC0415
+    from cli.replayed import READS, cluster_of  # noqa: PLC0415
 
-    kept = [one.entry.snapshot for one in journal.cycles if one.entry.snapshot]
+    some = (one.entry for one in journal.cycles if one.entry.function not in READS)
+    kept = [one.snapshot for one in some if one.snapshot]
     store = Store(journal.source)
 
     def read(key: str) -> "Cluster | None":

@@ -17,6 +17,7 @@ from cli.text import age, count, some
 MOST: Final = 400
 """Decisions that the page shows; the document has all."""
 NAMED: Final = 12
+UNKNOWN: Final = "Not known: no cycle of this time was read, which is not to say that nothing happened."
 _LONG: Final = timedelta(days=2)
 
 
@@ -39,7 +40,7 @@ def _head(one: Report) -> Markup:
 def _tiles(one: Report) -> Markup:
     price = sum(pool.usd_per_hour for pool in one.pools)
     tiles = (
-        ("nodes", f"{len(one.nodes):,}"),
+        ("nodes", f"{len(one.nodes):,}" if one.cycles or one.is_live else "?"),
         ("$ per hour", f"{price:,.2f}"),
         ("$ for instances in this time", f"{one.usd:,.2f}"),
         ("$ per hour saved by commands", f"{one.saved_usd_per_hour:,.2f}"),
@@ -78,7 +79,7 @@ def _label(one: Report) -> "Any":  # noqa: ANN401 - of an instant, a text
 def _fleet(one: Report) -> Iterator[Markup]:
     yield tag("h2", "Fleet")
     if not one.pools:
-        yield tag("p", "The journal tells of no machine.")
+        yield tag("p", "The journal tells of no machine." if one.cycles or one.is_live else UNKNOWN)
         return
     numbers = ("nodes", "$ per hour", "$ in this time", "launched", "terminated")
     columns = [Column(title="NodePool"), Column(title="capacity")]
@@ -130,6 +131,9 @@ def _node(one: Node, now: datetime) -> Sequence[str]:
 
 def _blocked(one: Report) -> Iterator[Markup]:
     yield tag("h2", "What is blocked, and why")
+    if not (one.cycles or one.is_live):
+        yield tag("p", UNKNOWN, class_="no")
+        return
     if not (one.blocked_pods or one.blocked_nodes):
         yield tag("p", "Nothing: no pod waits without a place, and of no node it is said why it stays.")
     if one.blocked_pods:

@@ -14,23 +14,33 @@ from msgspec.structs import replace
 from cli.main import main
 from cli.replay_changes import changed
 from cli.replay_cycles import asked_for, since_of
-from cli.replay_differences import compared, said
+from cli.replay_differences import compared
+from cli.replay_launches import requests_said
+from cli.replay_selectors import Known
+from cli.replay_words import said
 from cli.replayed import Decision
 from shared.errors import Forbidden, Gone
 from shared.model.action import (
     Action,
     CreateNodeClaim,
+    DeleteLaunchTemplate,
     DeleteObject,
+    DeletePod,
     EvictPod,
     FollowUp,
+    LaunchInstances,
     MarkUnavailable,
+    NominatePod,
     PatchMetadata,
     PatchStatus,
     PublishEvent,
+    TagInstance,
     TaintNode,
+    TerminateInstances,
 )
 from shared.model.catalogue import UnavailableOffering
-from shared.model.cluster import Cluster
+from shared.model.cluster import Cluster, LaunchGroup
+from shared.model.ec2 import FleetRequest, LaunchTemplate, LaunchTemplateConfig, Override
 from shared.model.nodes import NodeClaim, NodeClassRef
 from shared.model.objects import Meta
 from shared.model.taints import Taint
@@ -82,7 +92,7 @@ def first_made(folder: Path, capsys: Out) -> str:
 
 def test_every_cycle_that_is_listed_comes_out_the_same(played: Path, capsys: Out) -> None:
     some = listed(played, capsys)
-    assert {one["function"] for one in some} == {"provision", "disrupt", "interrupt"}
+    assert {one["function"] for one in some} == {"provision", "disrupt", "interrupt", "lifecycle", "catalog"}
     assert [one["at"] for one in some] == sorted(one["at"] for one in some)
     for one in some:
         status, told = replayed(played, one["cycle"], capsys=capsys)
@@ -101,6 +111,10 @@ def test_another_node_pool_comes_out_otherwise_and_each_difference_is_told(
     assert told["changed"] == ["NodePool default (changed)"]
     made = [one for one in told["differences"] if one["what"].startswith("NodeClaim")]
     assert [one["how"] for one in made] == ["changed"]
+    asked = [one for one in told["differences"] if one["what"].startswith("fleet request")]
+    assert [one["how"] for one in asked] == ["then", "now"]
+    assert "c5.xlarge" in asked[1]["now"]
+    assert any("EC2 would be asked for something else" in one for one in told["limits"])
     assert "m5.xlarge spot" in made[0]["then"]
     assert "c5.xlarge on-demand" in made[0]["now"]
     assert told["then"]["usdPerHour"] < told["now"]["usdPerHour"]
@@ -114,7 +128,9 @@ def test_the_same_manifest_applied_again_changes_nothing(played: Path, tmp_path:
     for one in listed(played, capsys):
         status, told = replayed(played, one["cycle"], "--with", str(same), capsys=capsys)
         assert (status, told["differences"]) == (0, []), one["cycle"]
-        assert told["changed"] == ["NodePool default (as it was)", "EC2NodeClass default (as it was)"]
+        pools = [] if "/catalog/" in one["cycle"] else ["NodePool default (as it was)"]
+        assert told["changed"] == [*pools, "EC2NodeClass default (as it was)"]
+        assert bool(pools) is not any("does not look at any" in note for note in told["notes"])
 
 
 def test_without_its_node_pool_a_pod_has_no_place(played: Path, capsys: Out) -> None:
@@ -139,11 +155,79 @@ def test_a_node_class_that_selects_otherwise_keeps_what_it_had_and_says_so(
     other = tmp_path / "class.yaml"
     other.write_text(yaml.safe_dump_all([node_class(amiSelectorTerms=[{"id": "ami-1"}]), node_class("new")]))
     _, told = replayed(played, first_made(played, capsys), "--with", str(other), capsys=capsys)
-    assert [one.partition(":")[0] for one in told["notes"]] == [
-        "EC2NodeClass default selects otherwise",
-        "EC2NodeClass new is new",
-    ]
+    assert told["notes"][0].startswith(
+        "EC2NodeClass default: spec.amiSelectorTerms[0] (ami-1) cannot be resolved: nothing that was kept says what it "
+        "selects; assumed: its images stay what they were: ami-"
+    )
+    assert told["notes"][-1] == "EC2NodeClass new is new; assumed: it is Ready, and sells what the others do"
     assert told["changed"] == ["EC2NodeClass default (changed)", "EC2NodeClass new (new)"]
+
+
+def test_what_catalog_made_of_a_class_is_made_again_of_another(played: Path, tmp_path: Path, capsys: Out) -> None:
+    key = next(one["cycle"] for one in listed(played, capsys) if one["function"] == "catalog")
+    entry = json.loads((played / key).read_text())
+    found = read_snapshot((played / entry["snapshot"]).read_bytes()).given.resolved
+    assert found is not None
+    subnet = (found.found[0][1].subnets or ())[0].subnet_id
+    other = tmp_path / "class.yaml"
+    other.write_text(yaml.safe_dump(node_class(subnetSelectorTerms=[{"id": subnet}])))
+    status, told = replayed(played, key, "--with", str(other), capsys=capsys)
+    assert status == 1
+    assert f"spec.subnetSelectorTerms select {subnet}, as they were found then" in told["notes"][0]
+    assert [one["what"] for one in told["differences"]] == ["status of EC2NodeClass default"]
+    assert main(["replay", key, "--with", str(other), "--journal", str(played)]) == 1
+    assert "1 EC2NodeClass; as seen at" in capsys.readouterr().out
+
+
+def test_what_cannot_be_read_of_the_last_look_is_not_known(played: Path, tmp_path: Path, capsys: Out) -> None:
+    folder = copy(played, tmp_path)
+    for one in listed(folder, capsys):
+        if one["function"] == "catalog":
+            (folder / json.loads((folder / one["cycle"]).read_text())["snapshot"]).unlink()
+    other = tmp_path / "class.yaml"
+    other.write_text(yaml.safe_dump(node_class(subnetSelectorTerms=[{"tags": {"team": "shop"}}])))
+    _, told = replayed(folder, first_made(folder, capsys), "--with", str(other), capsys=capsys)
+    assert "(tags team=shop) cannot be resolved" in told["notes"][0]
+
+
+def fleet(*overrides: Override, why: str = "w", **fields: Any) -> LaunchInstances:
+    template = LaunchTemplate(name="t", image_id="ami-1", user_data="")
+    request = FleetRequest(
+        client_token="t",  # noqa: S106 - EC2's word
+        capacity=1,
+        capacity_type="spot",
+        allocation_strategy="lowest-price",
+        configs=(LaunchTemplateConfig(launch_template_name="t", overrides=overrides),),
+    )
+    templates = fields.pop("templates", (template,))
+    group = LaunchGroup(
+        name="g", claims=("c",), request=replace(request, **fields), templates=templates, created_at=START
+    )
+    return LaunchInstances(group=group, why=why)
+
+
+LARGE = Override(instance_type="m5.large", zone="a", subnet_id="s", image_id="ami-1", priority=0.1)
+
+
+@pytest.mark.parametrize(
+    ("other", "then", "now"),
+    [
+        (fleet(LARGE), "", ""),
+        (fleet(LARGE, capacity_type="on-demand"), "capacity_type spot", "capacity_type on-demand"),
+        (fleet(LARGE, why="v"), "w", "v"),
+        (fleet(replace(LARGE, zone="b")), "only here 1 offering: m5.large/a/s", "only here 1 offering: m5.large/b/s"),
+        (fleet(LARGE, replace(LARGE, zone="b")), "", "only here 1 offering: m5.large/b/s"),
+        (fleet(replace(LARGE, priority=0.2)), "priority of m5.large/a/s 0.1", "priority of m5.large/a/s 0.2"),
+        (fleet(LARGE, templates=()), "1 launch template", "0 launch templates"),
+        (
+            fleet(LARGE, templates=(LaunchTemplate(name="u", image_id="ami-2", user_data=""),)),
+            'launch template: image_id="ami-1"',
+            'launch template: image_id="ami-2"',
+        ),
+    ],
+)
+def test_requests_differ_in_words(other: LaunchInstances, then: str, now: str) -> None:
+    assert requests_said(fleet(LARGE), other) == (then, now)
 
 
 def test_another_catalogue_may_be_bought_from(played: Path, tmp_path: Path, capsys: Out) -> None:
@@ -218,8 +302,7 @@ def test_the_latest_is_meant_if_nobody_says_otherwise(played: Path, capsys: Out)
         (["03:33"], "no such cycle in"),
         (["2031-01-01T00:00:00+99:00"], "no such cycle in"),
         (["nonsense"], "no such cycle in"),
-        (["lifecycle"], "lifecycle goes step by step"),
-        (["catalog", "08"], "cannot be decided again: catalog goes step by step"),
+        (["watch"], "0 cycles, and none can be decided again"),
     ],
 )
 def test_a_name_that_is_none_or_several_is_told_with_a_remedy(
@@ -310,12 +393,12 @@ def test_among_thousands_of_entries_one_is_found(played: Path, tmp_path: Path, c
     folder = copy(played, tmp_path)
     key = first_made(folder, capsys)
     entry = json.loads((folder / key).read_text())
-    for number in range(4000):
+    for number in range(2000):
         at = START - timedelta(minutes=number + 1)
         path = folder / "journal" / f"{number}-many.json"
         path.write_text(json.dumps(entry | {"at": at.isoformat()}))
     assert replayed(folder, key, capsys=capsys)[0] == 0
-    assert len(listed(folder, capsys)) > 4000
+    assert len(listed(folder, capsys)) > 2000
     assert main(["replay", "--list", "--journal", str(folder)]) == 0
     assert "earlier cycles (--all shows them)" in capsys.readouterr().out
 
@@ -371,8 +454,8 @@ def test_yaml_says_what_json_says(played: Path, capsys: Out) -> None:
     assert main(["replay", "--journal", str(played), "-o", "yaml"]) == 0
     assert yaml.safe_load(capsys.readouterr().out) == told
     assert list(told) == [
-        *("cycle", "function", "at", "trigger", "snapshot", "catalogue", "code", "changed", "notes", "same"),
-        *("reordered", "cut", "then", "now", "differences"),
+        *("cycle", "function", "at", "trigger", "snapshot", "catalogue", "code", "changed", "notes", "limits"),
+        *("same", "reordered", "cut", "then", "now", "differences"),
     ]
 
 
@@ -511,7 +594,15 @@ def test_verdicts_are_paired_by_whom_they_are_about() -> None:
             ("Node n tainted", "k: w"),
         ),
         (PatchStatus(kind="NodePool", name="p", status="{}", why="w"), ("status of NodePool p", "w")),
-        (EvictPod(namespace="n", name="p", uid="", node="x", why="w"), ("EvictPod", "w")),
+        (EvictPod(namespace="n", name="p", uid="", node="x", why="w"), ("Pod n/p evicted", "w")),
+        (DeletePod(namespace="n", name="p", uid="", node="x", grace_seconds=1, why="w"), ("Pod n/p deleted", "w")),
+        (NominatePod(namespace="n", name="p", uid="", node="x", why="w"), ("Pod n/p told of x", "w")),
+        (TerminateInstances(instance_ids=("i-1", "i-2"), why="w"), ("i-1, i-2 ended", "w")),
+        (TagInstance(instance_id="i-1", tags=(("Name", "n"),), why="w"), ("i-1 tagged", "Name: w")),
+        (DeleteLaunchTemplate(name="t", why="w"), ("launch template t deleted", "w")),
+        (PatchMetadata(kind="Node", name="n", labels=(("l", "v"),), why="w"), ("Node n annotated", "l: w")),
+        (PatchMetadata(kind="NodeClaim", name="c", finalizers=("f",), why="w"), ("NodeClaim c held", "w")),
+        (PatchMetadata(kind="NodeClaim", name="c", finalizers=(), why="w"), ("NodeClaim c let go", "w")),
     ],
 )
 def test_actions_are_said_in_words(action: Action, words: tuple[str, str]) -> None:
@@ -520,7 +611,7 @@ def test_actions_are_said_in_words(action: Action, words: tuple[str, str]) -> No
 
 def test_nothing_changed_is_nothing_said() -> None:
     cluster = Cluster(taken_at=START)
-    assert changed(cluster, (), (), lambda _: None).what == ()
+    assert changed(cluster, Known(now=START), (), (), lambda _: None).what == ()
 
 
 def test_help_has_examples_exit_codes_and_the_shape(capsys: Out) -> None:
