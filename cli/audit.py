@@ -115,11 +115,11 @@ def _shown(found: "tuple[Asset, ...]", seen: "Evidence", chosen: argparse.Namesp
         return encoded(told, chosen.output)
     width = None if chosen.wide else width_of(sys.stdout)
     shown = found if chosen.is_whole else tuple(leaked)
-    return "\n".join(_page(found, shown, palette_of(sys.stdout), width)) + "\n"
+    return "\n".join(_page(found, shown, palette_of(sys.stdout), width, is_partial=any(unseen(seen)))) + "\n"
 
 
 def _page(
-    found: "tuple[Asset, ...]", shown: "tuple[Asset, ...]", palette: "Palette", width: int | None
+    found: "tuple[Asset, ...]", shown: "tuple[Asset, ...]", palette: "Palette", width: int | None, *, is_partial: bool
 ) -> Iterator[str]:
     from cli.text import aligned, count, cut, folded  # noqa: PLC0415 - --help needs none of it
     from cli.top_page import short_age  # noqa: PLC0415
@@ -127,6 +127,7 @@ def _page(
     leaked = [one for one in found if one.is_leaked]
     price = sum(one.usd_per_hour for one in leaked)
     what = f"{count(len(leaked), 'thing')} that nothing accounts for, ${price:.4f} per hour" if leaked else "no leak"
+    what += " in what could be looked at" if is_partial else ""
     head = f"{what}; of ours there are {_counted(found) or 'no things'}"
     yield from (palette.paint("bold", line) for line in folded(head, width, ""))
     if not shown:

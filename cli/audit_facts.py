@@ -79,11 +79,14 @@ class Asset(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def unseen(seen: Evidence) -> Iterator[str]:
-    """Iterate over what could not be seen, and why."""
-    for what in ("cluster", "instances", "templates", "attached", "named", "commands"):
-        part = getattr(seen, what)
-        if isinstance(part, Unseen):
-            yield f"{_PARTS[what]}: {part.why}"
+    """Iterate over what could not be seen, and why; what only signing in would help is one line."""
+    hidden = {name: part for what, name in _PARTS.items() if isinstance(part := getattr(seen, what), Unseen)}
+    unsigned = [name for name, part in hidden.items() if part.remedy]
+    for name, part in hidden.items():
+        if not part.remedy:
+            yield f"{name}: {part.why}"
+        elif name == unsigned[0]:
+            yield f"{', '.join(unsigned)}: {part.why}: {part.remedy}"
 
 
 def document(asset: Asset) -> dict[str, Any]:

@@ -72,7 +72,7 @@ def _claim_trouble(one: NodeClaim, pools: set[str], there: set[str] | None, now:
             return f"it is going for over an hour, held by {held}", f"joiner explain nodeclaim {one.name} --context"
         return "", ""
     if one.is_launched() and there is not None and one.instance_id not in there and age > YOUNG:
-        return f"its instance {one.instance_id} is not there", f"kubectl delete nodeclaim {one.name}"
+        return f"its instance is not there: {one.instance_id}", f"kubectl delete nodeclaim {one.name}"
     if one.meta.label(NODEPOOL) not in pools:
         return "its NodePool is not there", f"kubectl delete nodeclaim {one.name}"
     return "", ""

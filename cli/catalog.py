@@ -137,7 +137,7 @@ def _asked(
             calls = sum(clients.calls().values())
         _write(chosen.output, body)
     except (Fault, InputError, ValueError) as error:
-        return tell("catalog", [*told, said(error) if isinstance(error, Fault) else str(error)])
+        return tell("catalog", [*told, said(error, embedded=True) if isinstance(error, Fault) else str(error)])
     except OSError as error:
         return tell("catalog", [*told, f"{chosen.output}: {error.strerror}: name another file with -o"])
     took = f"{count(calls, 'call')}, {perf_counter() - began:.1f} s"

@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from cli.files import InputError
-from shared.errors import Fault, Forbidden, Throttled, Unreachable
+from cli.remedies import in_account
+from shared.errors import Fault
 from shared.model.nodeclasses import EC2NodeClass
 
 if TYPE_CHECKING:
@@ -29,7 +30,8 @@ def opened(region: str, *, embedded: bool, cluster: str = CLUSTER) -> Iterator[t
     Raises:
         InputError: nobody says which region, or there is no such region.
     """
-    named = region or (_REGION if embedded else region_here())
+    here = "" if embedded else region_here()  # also with a region: a profile that is not there is found before any call
+    named = region or (_REGION if embedded else here)
     if not named:
         raise InputError("which region is not known: write --region, or set $AWS_REGION")
     if not _NAME.fullmatch(named):
@@ -39,11 +41,20 @@ def opened(region: str, *, embedded: bool, cluster: str = CLUSTER) -> Iterator[t
 
 
 def region_here() -> str:
-    """Answer the region of the caller's environment or profile, "" if neither has one."""
-    import boto3  # noqa: PLC0415 - half a second
+    """Answer the region of the caller's environment or profile, "" if neither has one.
 
+    Raises:
+        InputError: there is no such profile, or where profiles are cannot be read.
+    """
+    import boto3  # noqa: PLC0415 - half a second
+    from botocore.exceptions import BotoCoreError  # noqa: PLC0415
+
+    try:
+        found = str(boto3.Session().region_name or "")
+    except BotoCoreError as error:
+        raise InputError(f"$AWS_PROFILE: {error}: `aws configure list-profiles` shows what there is") from None
     # boto3 passes this one over; the other kits and the AWS CLI take it first.
-    return os.environ.get("AWS_REGION") or str(boto3.Session().region_name or "")
+    return os.environ.get("AWS_REGION") or found
 
 
 def discovered_cluster(classes: Iterable[EC2NodeClass]) -> str:
@@ -52,18 +63,10 @@ def discovered_cluster(classes: Iterable[EC2NodeClass]) -> str:
     return next((tag for tag in tags if tag and "*" not in tag), CLUSTER)
 
 
-def said(fault: Fault) -> str:
-    """Answer what *fault* is, and what the caller of a command can do about it."""
-    match fault:
-        case Forbidden():
-            remedy = ": see that `aws sts get-caller-identity` answers and that it may do this, or use --embedded"
-        case Unreachable():
-            remedy = ": check --region and the way to it, or use --embedded"
-        case Throttled():
-            remedy = ": try again in a minute"
-        case _:
-            remedy = ""
-    return f"{type(fault).__name__}: {fault}{remedy}"
+def said(fault: Fault, *, embedded: bool = False) -> str:
+    """Answer what *fault* is, and what the caller of a command can do about it, who may do without an account."""
+    remedy = in_account(fault, embedded=embedded)
+    return f"{type(fault).__name__}: {fault}{f': {remedy}' if remedy else ''}"
 
 
 @contextmanager

@@ -17,18 +17,9 @@ from cli.consolidated import Report, document, doubts, page, so_far
 from cli.encoding import encoded
 from cli.files import InputError
 from cli.look import Looked, look_at
-from cli.plan import (
-    MinValuesPolicy,
-    Output,
-    PreferencePolicy,
-    add_money,
-    add_sources,
-    default_catalogue,
-    instant,
-    options_from,
-    with_features,
-)
+from cli.plan import MinValuesPolicy, Output, PreferencePolicy, options_from, with_features
 from cli.progress import progress
+from cli.sources import add_money, add_sources, default_catalogue, instant
 from cli.steps import REASONS, Bounds, consolidate
 from cli.tables import Look
 from cli.telling import tell

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from cli.checks.facts import Account, Facts, Kubernetes
     from cli.checks.findings import Finding
     from cli.kubeconfig import Reached
-    from shared.model.nodeclasses import EC2NodeClass
 
 DESCRIPTION: Final = """Look at everything that Joiner needs, before and after it is installed: is the API server
 reached, by whom, are nodes and functions let in, are our kinds defined, who else scales, subnets, images, volumes,
@@ -97,14 +96,13 @@ def _gathered(chosen: argparse.Namespace, told: list[str]) -> "tuple[Facts, list
     Raises:
         InputError: a file or a kubeconfig that is named cannot be read, or nobody says what to look at.
     """
-    from cli.checks.facts import Facts, Unseen  # noqa: PLC0415
+    from cli.checks.facts import Facts  # noqa: PLC0415
     from cli.doctor_cluster import shipped  # noqa: PLC0415
 
     now, unasked = datetime.now(UTC), list[str]()
     reached = None if chosen.filename else _reached(chosen, unasked)
     kubernetes = _kubernetes(chosen, reached, now, told)
-    classes = kubernetes.node_classes if kubernetes is not None else ()
-    account = _account(chosen, reached, () if isinstance(classes, Unseen) else classes, now, unasked)
+    account = _account(chosen, reached, kubernetes, now, unasked)
     return Facts(now=now, kubernetes=kubernetes, account=account, shipped=shipped()), unasked
 
 
@@ -147,7 +145,7 @@ def _kubernetes(
 def _account(
     chosen: argparse.Namespace,
     reached: "Reached | None",
-    classes: "tuple[EC2NodeClass, ...]",
+    kubernetes: "Kubernetes | None",
     now: datetime,
     unasked: list[str],
 ) -> "Account | None":
@@ -161,9 +159,20 @@ def _account(
     if chosen.no_account or not cluster:
         unasked.append("the account" if chosen.no_account else "the account: which cluster is it there? --cluster NAME")
         return None
+    from cli.checks.facts import Unseen  # noqa: PLC0415
+    from cli.checks.families import wanted  # noqa: PLC0415
     from cli.clouds import opened  # noqa: PLC0415
     from cli.doctor_account import of_account  # noqa: PLC0415 - botocore takes a fifth of a second
 
+    classes = kubernetes.node_classes if kubernetes is not None else ()
+    pools = kubernetes.node_pools if kubernetes is not None else ()
     region = chosen.region or (known.region if known else "")
     with opened(region, embedded=False) as (clients, _):
-        return of_account(clients, cluster, chosen.stack or f"joiner-{cluster}", classes, now)
+        return of_account(
+            clients,
+            cluster,
+            chosen.stack or f"joiner-{cluster}",
+            () if isinstance(classes, Unseen) else classes,
+            now,
+            wanted(() if isinstance(pools, Unseen) else pools),
+        )

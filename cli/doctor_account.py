@@ -7,8 +7,9 @@ from functools import partial
 from typing import Any, Final
 
 from cli.checks.facts import Account, ClassFacts, ControlPlane, Stack, Unseen
-from cli.checks.quotas import CODES
+from cli.checks.families import USUAL, Quota
 from cli.doctor_cluster import seen
+from cli.doctor_quotas import allowed
 from cli.doctor_stack import stack_named
 from cli.nodeclass_account import asking
 from cli.progress import progress
@@ -27,7 +28,12 @@ DISCOVERY: Final = "karpenter.sh/discovery"
 
 
 def of_account(
-    clients: Clients, cluster: str, stack_name: str, classes: Iterable[EC2NodeClass], now: datetime
+    clients: Clients,
+    cluster: str,
+    stack_name: str,
+    classes: Iterable[EC2NodeClass],
+    now: datetime,
+    quotas: Iterable[Quota] = USUAL,
 ) -> Account:
     """Ask for everything; what cannot be asked is `Unseen`, and the rest goes on."""
     with progress(f"asking {clients.region} about {cluster}"):
@@ -36,18 +42,20 @@ def of_account(
         told = found.settings if isinstance(found, Stack) else None
         settings = told or Settings(cluster_name=cluster, region=clients.region)
         world = asking(clients, settings, lambda: now)
+        plane = seen(lambda: _plane(clients, cluster))
         return Account(
             region=clients.region,
             cluster=cluster,
             caller=caller,
             ahead_seconds=ahead,
-            plane=seen(lambda: _plane(clients, cluster)),
+            plane=plane,
+            clusters=seen(lambda: _clusters(clients)) if plane is None else (),
             entries=seen(lambda: _entries(clients, cluster)),
             classes=tuple(_classes(world, clients, tuple(classes))),
             discovered=seen(lambda: _discovered(world, cluster)),
             instances=seen(lambda: world.ec2.describe_instances(cluster)),
             templates=seen(lambda: world.ec2.launch_templates(cluster)),
-            quotas={kind: seen(partial(_quota, clients, code)) for kind, code in CODES.items()},
+            quotas=allowed(clients, quotas, now),
             stack=found,
         )
 
@@ -91,21 +99,16 @@ def _plane(clients: Clients, cluster: str) -> ControlPlane | None:
     )
 
 
+def _clusters(clients: Clients) -> tuple[str, ...]:
+    with faults("eks:ListClusters"):
+        pages = clients.patient("eks").get_paginator("list_clusters").paginate()
+        return tuple(sorted(one for page in pages for one in page["clusters"]))
+
+
 def _entries(clients: Clients, cluster: str) -> tuple[str, ...]:
     with faults(f"eks:ListAccessEntries {cluster}"):
         pages = clients.patient("eks").get_paginator("list_access_entries").paginate(clusterName=cluster)
         return tuple(sorted(one for page in pages for one in page["accessEntries"]))
-
-
-def _quota(clients: Clients, code: str) -> float:
-    """Answer what applies to the account, else what AWS gives to all."""
-    quotas, wanted = clients.patient("service-quotas"), {"ServiceCode": "ec2", "QuotaCode": code}
-    try:
-        with faults(f"servicequotas:GetServiceQuota {code}"):
-            return float(quotas.get_service_quota(**wanted)["Quota"]["Value"])
-    except Gone:
-        with faults(f"servicequotas:GetAWSDefaultServiceQuota {code}"):
-            return float(quotas.get_aws_default_service_quota(**wanted)["Quota"]["Value"])
 
 
 def _discovered(world: World, cluster: str) -> tuple[tuple[Subnet, ...], tuple[SecurityGroup, ...]]:

@@ -13,6 +13,7 @@ from cli.files import Tell
 from cli.inputs import documents_in, objects_of
 from cli.kubeconfig import Reached, ReadOnlyKube
 from cli.progress import progress
+from cli.remedies import SIGN_IN, is_unsigned
 from cli.text import cut
 from shared.errors import Fault, Forbidden, Gone
 from shared.kube.definitions import definitions
@@ -23,7 +24,7 @@ from shared.snapshot.watching import Watching
 
 T = TypeVar("T")
 
-FIELDS: Final = ("nodes", "node_pools", "node_classes", "node_claims")
+FIELDS: Final = ("nodes", "node_pools", "node_classes", "node_claims", "namespaces")
 DEFINITION: Final = "CustomResourceDefinition"
 _DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _BINDING: Final = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/joiner-functions"
@@ -32,7 +33,7 @@ _PAGE: Final = 500
 _MOST: Final = 240
 """Characters of what somebody says who should have answered: a proxy sends a whole page."""
 _NOT_THERE: Final = "the files have none"
-_ADD: Final = "add what `kubectl get crd,clusterrolebindings,deployments -A -o json` writes"
+_ADD: Final = "add what `kubectl get crd,clusterrolebindings,deployments,ns -A -o json` writes"
 
 
 class _Named(msgspec.Struct, frozen=True):
@@ -81,7 +82,11 @@ def seen(ask: Callable[[], T]) -> T | Unseen:
         return ask()
     except Fault as fault:
         words = " ".join(str(fault).split())
-        return Unseen(why=f"{type(fault).__name__}: {cut(words, _MOST)}", is_denied=isinstance(fault, Forbidden))
+        return Unseen(
+            why=f"{type(fault).__name__}: {cut(words, _MOST)}",
+            is_denied=isinstance(fault, Forbidden),
+            remedy=SIGN_IN if is_unsigned(fault) else "",
+        )
 
 
 def of_cluster(reached: Reached, now: datetime, shipped: Iterable[Manifest]) -> Kubernetes:
@@ -124,6 +129,7 @@ def of_files(sources: Iterable[str], now: datetime, tell: Tell) -> Kubernetes:
         node_pools=cluster.node_pools,
         node_classes=cluster.node_classes,
         node_claims=cluster.node_claims,
+        namespaces=cluster.namespaces or missing,
         definitions=defined or missing,
         workloads=tuple(_workload(msgspec.convert(one, _Deployment)) for one in deployed) or missing,
         is_bound=bound or missing,
@@ -139,6 +145,7 @@ def _blind(where: str, why: Unseen) -> Kubernetes:
         node_pools=why,
         node_classes=why,
         node_claims=why,
+        namespaces=why,
         definitions=why,
         workloads=why,
         is_bound=why,

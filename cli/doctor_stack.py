@@ -16,6 +16,7 @@ from shared.snapshot.take import newest_catalogue
 
 Resources = tuple[tuple[str, str, str], ...]
 """Type, logical and physical id of each."""
+_COUNTED: Final = ("Invocations", "Errors")
 _ABSENT: Final = "does not exist"
 _OURS: Final = "functions."
 _EVENTS: Final = "Events"
@@ -28,14 +29,10 @@ def stack_named(clients: Clients, name: str, now: datetime) -> Stack | None:
     Raises:
         Fault: CloudFormation could not be asked.
     """
-    try:
-        with faults(f"cloudformation:DescribeStacks {name}"):
-            [said] = clients.patient("cloudformation").describe_stacks(StackName=name)["Stacks"]
-    except (Gone, Invalid) as fault:
-        if isinstance(fault, Gone) or _ABSENT in str(fault):
-            return None
-        raise
-    listed = seen(lambda: _resources(clients, name))
+    said = stack_said(clients, name)
+    if said is None:
+        return None
+    listed = seen(lambda: resources_of(clients, name))
     if isinstance(listed, Unseen):
         return Stack(
             name=name,
@@ -59,7 +56,28 @@ def stack_named(clients: Clients, name: str, now: datetime) -> Stack | None:
     )
 
 
-def _resources(clients: Clients, name: str) -> Resources:
+def stack_said(clients: Clients, name: str) -> dict[str, Any] | None:
+    """Answer what CloudFormation says of stack *name*, None if there is none.
+
+    Raises:
+        Fault: it could not be asked.
+    """
+    try:
+        with faults(f"cloudformation:DescribeStacks {name}"):
+            [said] = clients.patient("cloudformation").describe_stacks(StackName=name)["Stacks"]
+    except (Gone, Invalid) as fault:
+        if isinstance(fault, Gone) or _ABSENT in str(fault):
+            return None
+        raise
+    return dict(said)
+
+
+def resources_of(clients: Clients, name: str) -> Resources:
+    """Answer what is in stack *name*, sorted.
+
+    Raises:
+        Fault: it could not be asked.
+    """
     with faults(f"cloudformation:ListStackResources {name}"):
         pages = clients.patient("cloudformation").get_paginator("list_stack_resources").paginate(StackName=name)
         found = [one for page in pages for one in page["StackResourceSummaries"]]
@@ -104,32 +122,43 @@ def _settings(said: dict[str, Any]) -> Settings | None:
 
 
 def _called(clients: Clients, names: Iterable[str], now: datetime) -> dict[str, Called]:
-    order = list(names)
-    queries = [
-        _query(f"{metric.lower()}{number}", metric, name)
-        for number, name in enumerate(order)
-        for metric in ("Invocations", "Errors")
-    ]
-    with faults("cloudwatch:GetMetricData"):
-        pages = (
-            clients.patient("cloudwatch")
-            .get_paginator("get_metric_data")
-            .paginate(MetricDataQueries=queries, StartTime=now - LATELY, EndTime=now)
-        )
-        sums: dict[str, int] = {}
-        for page in pages:
-            for one in page["MetricDataResults"]:
-                sums[one["Id"]] = sums.get(one["Id"], 0) + int(sum(one["Values"]))
+    minutes = called_by_the_minute(clients, names, now - LATELY, now)
     return {
-        name: Called(calls=sums.get(f"invocations{number}", 0), errors=sums.get(f"errors{number}", 0))
-        for number, name in enumerate(order)
+        name: Called(calls=sum(calls for _, calls, _ in some), errors=sum(errors for *_, errors in some))
+        for name, some in minutes.items()
     }
+
+
+def called_by_the_minute(
+    clients: Clients, names: Iterable[str], begin: datetime, end: datetime
+) -> dict[str, tuple[tuple[datetime, int, int], ...]]:
+    """Answer by the name in Lambda each minute with calls: when, how many, and how many of them failed.
+
+    Raises:
+        Fault: CloudWatch could not be asked.
+    """
+    order = list(names)
+    queries = [_query(f"{metric}{number}", metric, name) for number, name in enumerate(order) for metric in _COUNTED]
+    counted: dict[str, dict[datetime, int]] = {}
+    with faults("cloudwatch:GetMetricData"):
+        pager = clients.patient("cloudwatch").get_paginator("get_metric_data")
+        for page in pager.paginate(MetricDataQueries=queries, StartTime=begin, EndTime=end) if queries else ():
+            for one in page["MetricDataResults"]:
+                at = counted.setdefault(one["Id"], {})
+                at.update((when, int(number)) for when, number in zip(one["Timestamps"], one["Values"], strict=True))
+    return {name: tuple(_minutes(counted, number)) for number, name in enumerate(order)}
+
+
+def _minutes(counted: dict[str, dict[datetime, int]], number: int) -> Iterator[tuple[datetime, int, int]]:
+    calls, errors = (counted.get(f"{metric.lower()}{number}", {}) for metric in _COUNTED)
+    yield from ((at, calls.get(at, 0), errors.get(at, 0)) for at in sorted(calls.keys() | errors.keys()))
 
 
 def _query(identity: str, metric: str, function: str) -> dict[str, Any]:
     dimensions = [{"Name": "FunctionName", "Value": function}]
     measured = {"Namespace": "AWS/Lambda", "MetricName": metric, "Dimensions": dimensions}
-    return {"Id": identity, "MetricStat": {"Metric": measured, "Period": 60, "Stat": "Sum"}, "ReturnData": True}
+    stat = {"Metric": measured, "Period": 60, "Stat": "Sum"}
+    return {"Id": identity.lower(), "MetricStat": stat, "ReturnData": True}
 
 
 def _schedules(clients: Clients, listed: Resources) -> Iterator[Schedule]:

@@ -16,11 +16,11 @@ DESCRIPTION: Final = """Say whether a node has drifted: whether it differs from 
 ask for today, in what, from what to what, and since when the functions know. Without NODE all that have drifted are
 told. Files are read as they are; with --context or --kubeconfig a cluster is only listed, never written to."""
 EXAMPLES: Final = """examples:
-  joiner drift --context                         all nodes that have drifted
+  joiner drift                                   all nodes of your current cluster that have drifted
   joiner drift ip-10-0-64-5 --context prod       by the name of Node, NodeClaim or instance; up to its first dot
   joiner drift -f cluster.json --instance-types catalogue.json -o json | jq '.[] | select(.drifted) | .node'
-  joiner drift ip-10-0-64-5 --context --mark | sh        have it replaced, as if it had drifted, within budgets
-  joiner drift ip-10-0-64-5 --context --unmark | sh      take that back
+  joiner drift ip-10-0-64-5 --mark | sh                  have it replaced, as if it had drifted, within budgets
+  joiner drift ip-10-0-64-5 --unmark | sh                take that back
 
 --mark and --unmark print the kubectl command and run nothing. Without a catalogue (--instance-types, or
 $JOINER_BUCKET_NAME for a live cluster) images are compared whatever instance type they are for, and a type that is not
@@ -37,7 +37,7 @@ NAMED: Final = 5
 
 def add_to(parser: argparse.ArgumentParser) -> None:
     """Add what the command says of itself, and its arguments."""
-    from cli.plan import add_sources  # noqa: PLC0415 - the list of commands needs none of it
+    from cli.sources import add_sources  # noqa: PLC0415 - the list of commands needs none of it
 
     parser.description, parser.epilog = DESCRIPTION, EXAMPLES
     parser.add_argument(
@@ -53,15 +53,13 @@ def add_to(parser: argparse.ArgumentParser) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Read, compare, print; answer 1 if something could not be read."""
-    is_live = chosen.context is not None or chosen.kubeconfig is not None
-    if not chosen.filename and not is_live:
-        chosen.usage("what is to be looked at? name files with -f, or a live cluster with --context")
     if (chosen.mark or chosen.unmark) and not chosen.node:
         chosen.usage("which NODE is to be marked?")
     from cli.encoding import encoded  # noqa: PLC0415 - --help needs none of it
     from cli.files import InputError  # noqa: PLC0415
-    from cli.look import look_and_price  # noqa: PLC0415
+    from cli.look import current_unless_named, look_and_price  # noqa: PLC0415
 
+    is_live = current_unless_named(chosen)
     try:
         looked, cluster = look_and_price(chosen, is_live=is_live, now=datetime.now(UTC))
         found = _found(cluster, chosen.node)

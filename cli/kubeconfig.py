@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any, Final
@@ -18,6 +19,7 @@ from urllib3.exceptions import HTTPError
 from yaml import YAMLError
 
 from cli.files import InputError
+from cli.remedies import SIGN_IN, is_unsigned, of_answer
 from shared.errors import InvariantViolated, Unreachable
 from shared.kube.answers import document, fault_from, is_success
 from shared.kube.paths import list_path
@@ -27,6 +29,8 @@ from shared.ports import Changes
 DEFAULT: Final = "~/.kube/config"
 _JSON: Final = "application/json"
 _NAMES: Final = f"{_JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,{_JSON}"
+_LISTED: Final = "`kubectl config get-contexts` shows what there is"
+_INSTALL: Final = "install what users[].user.exec names (for EKS the AWS CLI), or mend $PATH"
 _TIMEOUT: Final = Timeout(connect=10, read=60)
 
 
@@ -116,7 +120,7 @@ class ReadOnlyKube:
         except (HTTPError, OSError) as error:
             raise Unreachable(f"{call}: {error}") from error
         if not is_success(response.status):
-            raise fault_from(call, response.status, response.data, response.headers)
+            raise fault_from(call, response.status, response.data, response.headers, of_answer)
         with suppress(KeyError, TypeError, ValueError):
             self.answered_at = parsedate_to_datetime(response.headers["Date"]).astimezone(UTC)
         return document(call, response.data)
@@ -161,7 +165,8 @@ def reach(kubeconfig: str, context: str) -> Reached:
                 configuration.proxy_headers = proxy_headers(configuration.proxy)
     except ConfigException as error:
         words = str(error).removeprefix("Invalid kube-config file. ")
-        raise InputError(f"{said}: {words.rstrip('.')}: `kubectl config get-contexts` shows what there is") from None
+        meant = _meant(context, kubeconfig)
+        raise InputError(f"{said}: {words.rstrip('.')}: {meant or _LISTED}") from None
     except (OSError, UnicodeDecodeError, ValueError, TypeError, YAMLError) as error:
         raise InputError(f"{said}: {' '.join(str(error).split())}: see if kubectl can read it") from None
     known: dict[str, Any] = loader.current_context
@@ -171,6 +176,15 @@ def reach(kubeconfig: str, context: str) -> Reached:
         cluster=str(known["context"]["cluster"]),
         server=str(configuration.host),
     )
+
+
+def _meant(context: str, kubeconfig: str) -> str:
+    """Answer which context may be meant; "" if none is like it, or the file cannot be read."""
+    try:
+        close = get_close_matches(context, contexts(kubeconfig), n=1) if context else []
+    except (InputError, KeyError):
+        return ""
+    return f"did you mean {close[0]!r}?" if close else ""
 
 
 def contexts(kubeconfig: str) -> list[str]:
@@ -220,4 +234,7 @@ def _complaints(said: str) -> Iterator[None]:
     finally:
         root.removeHandler(hearing)
     if heard:
-        raise InputError(f"{said}: {'; '.join(heard)}: run the command of users[].user.exec by hand")
+        words = " ".join("; ".join(heard).split())
+        remedy = _INSTALL if "No such file" in words else "run the command of users[].user.exec by hand"
+        remedy = SIGN_IN if is_unsigned(words) else remedy
+        raise InputError(f"{said}: {words}: {remedy}")

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from cli.files import InputError
 from cli.progress import progress
+from cli.remedies import way_in
 from shared.errors import Fault, Forbidden
 from shared.model.cluster import Cluster
 from shared.model.objects import Condition, Problem, condition
@@ -19,6 +20,8 @@ from shared.snapshot.watching import Watching
 _DEFINITION: Final = "CustomResourceDefinition"
 _NEEDED: Final = frozenset(("nodes", "pods"))
 """Without these there is nothing to plan."""
+UNDEFINED: Final = " is not installed in "
+"""Between a kind's definition and the cluster that does not have it."""
 _REQUEST: Final = "planned as if there were none: ask for the right to list them"
 
 
@@ -36,7 +39,7 @@ def live_cluster(
     with progress(f"listing {where}"):
         for listing in wanted:
             parts |= _listed(watching, listing, where, problems)
-    notes = tuple(f"{one.name} is not installed in {where}" for one in problems if one.kind == _DEFINITION)
+    notes = tuple(f"{one.name}{UNDEFINED}{where}" for one in problems if one.kind == _DEFINITION)
     kept = sorted({one for one in problems if one.kind != _DEFINITION})
     return Cluster(taken_at=now, problems=tuple(kept), **parts), notes
 
@@ -50,7 +53,7 @@ def _listed(watching: Watching, listing: Listing, where: str, problems: list[Pro
         problems.append(Problem(kind=listing.kind, name="*", message=f"{fault}: {_REQUEST}"))
         return {listing.field: ()}
     except Fault as fault:
-        raise InputError(f"{where}: {fault}: see if kubectl gets an answer") from None
+        raise InputError(f"{where}: {fault}: {way_in(fault)}") from None
 
 
 def joined(live: Cluster, applied: Cluster) -> Cluster:

@@ -10,6 +10,7 @@ import msgspec
 
 from cli.files import Tell
 from cli.inputs import documents_in, objects_of
+from cli.installation import Beside, Installation
 from cli.left_out import NAMED
 from cli.manifests import Manifests, manifests
 from cli.progress import progress
@@ -67,7 +68,7 @@ def look_and_price(chosen: argparse.Namespace, *, is_live: bool, now: datetime) 
         InputError: a catalogue or a live cluster cannot be read.
     """
     from cli.catalogues import AWS, catalogue_at  # noqa: PLC0415 - the client library takes half a second
-    from cli.plan import default_catalogue  # noqa: PLC0415
+    from cli.sources import default_catalogue  # noqa: PLC0415
 
     looked = look_at(chosen, now)
     source = chosen.instance_types or default_catalogue(is_live=is_live)
@@ -99,6 +100,30 @@ class Looking:
             return looked, self._priced
         looked = look_at(self._chosen, now)
         return looked, msgspec.structs.replace(looked.cluster, catalogue=self._priced.catalogue)
+
+
+def current_unless_named(chosen: argparse.Namespace) -> bool:
+    """Mean the current context where *chosen* names neither files nor a cluster; answer whether one is looked at."""
+    if not chosen.filename and chosen.context is None and chosen.kubeconfig is None:
+        chosen.context = ""
+    return chosen.context is not None or chosen.kubeconfig is not None
+
+
+class Watched:
+    """Looks again and again at a cluster, and at the installation beside it."""
+
+    def __init__(self, chosen: argparse.Namespace) -> None:
+        """Look at what *chosen* names."""
+        self._looking, self._beside = Looking(chosen), Beside(chosen)
+
+    def __call__(self) -> tuple[Looked, Cluster, Installation | None]:
+        """Answer how it is now.
+
+        Raises:
+            InputError: as `Looking`.
+        """
+        looked, cluster = self._looking()
+        return looked, cluster, self._beside(looked.hints, cluster.taken_at)
 
 
 def _live(chosen: argparse.Namespace, now: datetime, told: list[str]) -> Looked:

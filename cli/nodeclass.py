@@ -81,7 +81,9 @@ def run(chosen: argparse.Namespace) -> int:
         cluster = _cluster_name(chosen, classes)
         resolved, at = _asked(chosen, classes, cluster, told)
     except (InputError, Fault, ValueError) as error:
-        return tell("nodeclass", dict.fromkeys((*told, said(error) if isinstance(error, Fault) else str(error))))
+        return tell(
+            "nodeclass", dict.fromkeys((*told, said(error, embedded=True) if isinstance(error, Fault) else str(error)))
+        )
     sys.stdout.write(_shown(chosen, resolved, at))
     sys.stdout.flush()
     from cli.nodeclass_tables import complaints, warnings  # noqa: PLC0415 - --help needs none of it

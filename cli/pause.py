@@ -34,7 +34,7 @@ SKEW: Final = timedelta(minutes=1)
 
 def add_to(parser: argparse.ArgumentParser) -> None:
     """Add what the command says of itself, and its arguments."""
-    from cli.plan import instant  # noqa: PLC0415 - the list of commands needs none of it
+    from cli.sources import instant  # noqa: PLC0415 - the list of commands needs none of it
 
     parser.description, parser.epilog = DESCRIPTION, EXAMPLES
     add_where(parser)
@@ -138,11 +138,10 @@ def duration(text: str) -> timedelta:
 
 
 def _reasons(text: str) -> tuple[str, ...]:
-    from shared.model.holds import DISRUPTIONS  # noqa: PLC0415 - --help needs none of it
+    from shared.model.holds import DISRUPTIONS, reason  # noqa: PLC0415 - --help needs none of it
 
-    known = {one.lower(): one for one in DISRUPTIONS}
     said = [part.strip() for part in text.split(",") if part.strip()]
-    unknown = [part for part in said if part.lower() not in known]
-    if unknown or not said:
-        raise argparse.ArgumentTypeError(f"{(unknown or [text])[0]!r} is no reason: write {', '.join(DISRUPTIONS)}")
-    return tuple(known[part.lower()] for part in said)
+    try:
+        return tuple(reason(part, DISRUPTIONS) for part in said or [text])
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None

@@ -18,8 +18,13 @@ def paused_documents(held: Iterable[Held]) -> list[dict[str, Any]]:
 def paused_lines(held: Iterable[Held], now: datetime, palette: Palette, width: int | None) -> Iterator[str]:
     """Iterate over what a person reads at *now*, one line for each."""
     for one in held:
-        whose = f"NodePool {one.pool}" if one.pool else "all NodePools"
-        yield palette.paint("yellow", cut(f"paused: {whose}: {_what(one)}{_how(one, now)}", width))
+        yield palette.paint("yellow", cut(f"paused: {paused_text(one, now)}", width))
+
+
+def paused_text(one: Held, now: datetime) -> str:
+    """Say at *now* of which NodePool what is paused, until when, by whom and why."""
+    whose = f"NodePool {one.pool}" if one.pool else "all NodePools"
+    return f"{whose}: {_what(one)}{_how(one, now)}"
 
 
 def paused_words(cluster: Cluster, pool: str) -> Iterator[str]:

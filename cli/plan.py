@@ -11,21 +11,21 @@ from typing import Final, Literal, get_args
 import msgspec
 from msgspec.structs import replace
 
-from cli.catalogues import AWS, HOW, catalogue_at
+from cli.catalogues import HOW, catalogue_at
 from cli.encoding import encoded
 from cli.explained import explain, verdict_document
 from cli.files import InputError
 from cli.look import Looked, look_at
 from cli.planned import Planned, document
 from cli.progress import progress
+from cli.sources import add_money, add_sources, default_catalogue, instant
 from cli.tables import Look, table
 from cli.telling import tell
 from cli.text import count, palette_of, width_of
 from cli.verdicts import page
 from shared.model.cluster import Cluster
-from shared.model.units import parse_instant
 from shared.scheduling.headroom import plan
-from shared.scheduling.placement import Options, Unschedulable, Usd
+from shared.scheduling.placement import Options, Unschedulable
 from shared.snapshot.features import featured
 
 DESCRIPTION: Final = """Say where each pod that waits would go: on a node that is there, or on which new ones, for how
@@ -51,7 +51,6 @@ planned), 2 wrong usage
 Output = Literal["table", "json", "yaml"]
 PreferencePolicy = Literal["Respect", "Ignore"]
 MinValuesPolicy = Literal["Strict", "BestEffort"]
-Hints = Literal["Given", "Withheld"]
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:
@@ -83,53 +82,6 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=run, usage=parser.error)
 
 
-def add_money(parser: argparse.ArgumentParser) -> None:
-    """Add what nodes cost besides, and how pods are told of them."""
-    parser.add_argument(
-        "--hints",
-        choices=get_args(Hints),
-        help="whether kube-scheduler will be told which node was made for which pod; Withheld prefers plans that need "
-        "no telling (default: $JOINER_HINTS, else Given)",
-    )
-    parser.add_argument(
-        "--node-cost",
-        metavar="USD",
-        type=_usd,
-        help="what each node costs per hour besides its instance and its volumes, like a licence (default: "
-        "$JOINER_NODE_COST_USD_PER_HOUR, else 0)",
-    )
-    parser.add_argument(
-        "--volume-price",
-        metavar="USD",
-        type=_usd,
-        help="what a GiB of the volumes of node classes costs per month (default: $JOINER_VOLUME_USD_PER_GIB_MONTH, "
-        "else 0.08)",
-    )
-
-
-def add_sources(parser: argparse.ArgumentParser) -> None:
-    """Add what is read."""
-    parser.add_argument(
-        "-f",
-        "--filename",
-        action="append",
-        default=[],
-        metavar="FILE|DIR|-",
-        help="objects as `kubectl get -o json` (or yaml) prints them, or manifests; may be given several times",
-    )
-    parser.add_argument(
-        "--context",
-        nargs="?",
-        const="",
-        metavar="NAME",
-        help="plan for a live cluster; without NAME the current context",
-    )
-    parser.add_argument(
-        "--kubeconfig", metavar="FILE", help="where contexts are (default: $KUBECONFIG, ~/.kube/config)"
-    )
-    parser.add_argument("--instance-types", metavar="CATALOGUE", help="what the cloud sells, and prices; see below")
-
-
 def _add_output(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", choices=get_args(Output), default="table", help="what is printed")
     parser.add_argument("--pod", metavar="NAME", help="print the verdict on one pod in full, as [NAMESPACE/]NAME")
@@ -158,12 +110,6 @@ def run(chosen: argparse.Namespace) -> int:
     told = [*looked.told, *(looked.placed(one) for one in planned.cluster.problems)]
     tell("plan", told)
     return 1 if told else 0
-
-
-def default_catalogue(*, is_live: bool) -> str:
-    """Answer where a live cluster's catalogue is; files are planned with without asking anybody."""
-    bucket = os.environ.get("JOINER_BUCKET_NAME")
-    return (f"s3://{bucket}" if bucket else AWS) if is_live else ""
 
 
 def _planned(chosen: argparse.Namespace, source: str, options: Options, now: datetime) -> tuple[Looked, Planned]:
@@ -255,28 +201,3 @@ def _shown(chosen: argparse.Namespace, planned: Planned) -> str:
             else encoded(verdict_document(verdict), chosen.output)
         )
     return table(planned, palette, look) if chosen.output == "table" else encoded(document(planned), chosen.output)
-
-
-def instant(text: str) -> datetime:
-    """Read an instant.
-
-    Raises:
-        ArgumentTypeError: it is none.
-    """
-    try:
-        return parse_instant(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a time like 2026-11-21T08:00:00Z") from None
-
-
-def _usd(text: str) -> str:
-    """Check that it is dollars.
-
-    Raises:
-        ArgumentTypeError: it is none.
-    """
-    try:
-        msgspec.convert(text, Usd, strict=False)
-    except msgspec.ValidationError:
-        raise argparse.ArgumentTypeError(f"{text!r}: want dollars, like 0.08") from None
-    return text

@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import shlex
 import shutil
 import signal
 import sys
@@ -10,13 +9,12 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from queue import Empty, SimpleQueue
-from threading import Thread
 from types import FrameType
 from typing import Any, Final
 
 import yaml
 
+from cli.attended import ORDERS, Attended
 from cli.demo import Timeline
 from cli.text import Palette
 from shared.errors import Fault
@@ -31,16 +29,7 @@ DESCRIPTION: Final = """Start a real Kubernetes control plane on this machine, a
 as nodes, and the very handlers that would be deployed, on their schedules, in real time. Nothing is contacted; prices
 are synthetic. Ctrl-C ends all of it and leaves nothing. The control plane is built from source once, which needs Go
 and some minutes."""
-ORDERS: Final = {
-    "interrupt [NODE]": "EC2 takes a spot node back in two minutes (without NODE: the busiest)",
-    "rebalance [NODE]": "EC2 says that a spot node is in danger",
-    "kill [NODE]": "the instance dies at once",
-    "status": "count nodes, pods and dollars now",
-    "help": "this list",
-    "quit": "end, as Ctrl-C does",
-}
-LOOK_EVERY: Final = timedelta(seconds=2)
-SERVED_WITHIN: Final = timedelta(seconds=30)
+SERVED_WITHIN: Final = timedelta(minutes=5)
 GROUP: Final = "joiner:functions"
 SYSTEM: Final = Managed(labels={"eks.amazonaws.com/nodegroup": "system"})
 
@@ -102,7 +91,7 @@ def _play(chosen: argparse.Namespace, manifests: list[dict[str, Any]], stack: Ex
         kubeconfig.write_text(plane.kubeconfig(), encoding="utf-8")
     sys.stdout.write(_welcome(kubeconfig, aws.url, _kubectl()))
     timeline = Timeline(Scenario(name="playground", says="what happens, as it happens", acts=()), _palette())
-    attended = _Attended(playground, Commentary(playground, timeline.tell), plane.processes.died)
+    attended = Attended(playground, Commentary(playground, timeline.tell), plane.processes.died)
     with _stopping(playground):
         playground.drive.run(attended.tend, timedelta(seconds=chosen.seconds) if chosen.seconds is not None else None)
     sys.stdout.write("\nending\n")
@@ -175,65 +164,6 @@ Three things to try. In another terminal, first:
 `help` here lists what else may be typed. Ctrl-C ends everything.
 
 """
-
-
-class _Attended:
-    """Looks after a playground that runs: samples, orders that are typed, and whether the control plane lives."""
-
-    def __init__(self, playground: Playground, commentary: Commentary, deaths: Any) -> None:  # noqa: ANN401
-        self.died = ""
-        """What ended by itself, with its last words."""
-        self._playground, self._commentary, self._deaths = playground, commentary, deaths
-        self._looked: datetime | None = None
-        self._orders: SimpleQueue[str] = SimpleQueue()
-        Thread(target=self._listen, name="orders", daemon=True).start()
-
-    def tend(self) -> bool:
-        """Do what is due; answer whether it is over."""
-        now = self._playground.clock.now()
-        if self._looked is None or now - self._looked >= LOOK_EVERY:
-            self._looked = now
-            self.died = str(self._deaths())
-            if self._commentary.look():
-                self._commentary.say("", "")
-        return bool(self.died) or self._obey()
-
-    def _listen(self) -> None:
-        """Read what is typed, until there is nothing more to read."""
-        for line in sys.stdin:
-            self._orders.put(line)
-            self._playground.drive.wake()
-
-    def _obey(self) -> bool:
-        """Follow the orders that came; answer whether one of them was to end."""
-        while True:
-            try:
-                words = shlex.split(self._orders.get_nowait())
-            except Empty:
-                return False
-            except ValueError as error:
-                self._commentary.say("you", f"not understood: {error}")
-                continue
-            if words[:1] == ["quit"]:
-                return True
-            if words:
-                self._follow(*words[:2])
-
-    def _follow(self, order: str, node: str = "") -> None:
-        cloud = self._playground.cloud
-        strikes = {"interrupt": cloud.interrupt_spot, "rebalance": cloud.recommend_rebalance, "kill": cloud.kill}
-        try:
-            if order in strikes:
-                chosen = node or self._playground.busiest()
-                strikes[order](self._playground.instance_of(chosen))
-                self._commentary.say("you", f"{order} {chosen}")
-            elif order == "status":
-                self._commentary.look()
-                self._commentary.say("you", "status")
-            else:
-                sys.stdout.writelines(f"  {name:18} {says}\n" for name, says in ORDERS.items())
-        except (Fault, ValueError) as error:
-            self._commentary.say("you", f"{order} {node}".rstrip() + ": cannot be done", str(error))
 
 
 def _manifests(path: Path) -> list[dict[str, Any]]:

@@ -1,11 +1,12 @@
 """The nodes one by one: what each costs, how full it is, how it is, and what keeps it."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import timedelta
 from typing import Any, Final
 
 import msgspec
 
+from cli.checks.acting import acting
 from shared.disruption.candidates import Blocked, Candidate, Field, assess, field_of
 from shared.disruption.drift import REASON as DRIFTED
 from shared.disruption.eligibility import kept_from_consolidation, kept_from_emptiness
@@ -15,8 +16,12 @@ from shared.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
 from shared.model.objects import is_true
 from shared.model.resources import CPU, MEMORY
 from shared.model.state import StateNode
+from shared.settings import Settings, paused_from
 
 LAST: Final = timedelta.max
+SETTING: Final = "joiner:disruption-paused"
+MOVABLE: Final = ("ready", "drifted")
+"""States of a node that may go by choice."""
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,11 +72,29 @@ KEYS: Final[dict[str, Callable[[Row], Any]]] = {
 """What may come first; numbers fall, words rise."""
 
 
-def rows_of(cluster: Cluster, pools: Collection[str] = ()) -> tuple[Row, ...]:
-    """Answer the nodes of NodePools, or of these *pools* only, by name."""
+def rows_of(cluster: Cluster, pools: Collection[str] = (), told: Settings | None = None) -> tuple[Row, ...]:
+    """Answer the nodes of NodePools, or of these *pools* only, by name; *told*: what functions are told, if known."""
     field, (held, _) = field_of(cluster), held_in(cluster)
     ours = (one for one in field.states if one.pool or one.claim is not None)
-    return tuple(_row(one, field, held) for one in ours if not pools or one.pool in pools)
+    rows = (_row(one, field, (*held, *_by_setting(told))) for one in ours if not pools or one.pool in pools)
+    return tuple(_as_planned(one, told) for one in rows)
+
+
+def _by_setting(told: Settings | None) -> Iterator[Held]:
+    try:
+        holds = paused_from(told.disruption_paused) if told is not None else ()
+    except ValueError:  # of an installation that is older, or newer
+        return
+    for hold in holds:
+        yield from (Held(pool=pool, key=SETTING, hold=hold) for pool in hold.pools or ("",))
+
+
+def _as_planned(row: Row, told: Settings | None) -> Row:
+    """Answer *row*; what might go stays where disruption is only planned."""
+    does = None if told is None else acting(told)
+    if does is None or row.keeps[0] or row.state not in MOVABLE or "planned" not in does.state:
+        return row
+    return msgspec.structs.replace(row, keeps=("Planned", f"{does.what}; {does.remedy}"))
 
 
 def ranked(rows: Iterable[Row], key: str, *, is_reversed: bool = False) -> list[Row]:
@@ -117,7 +140,9 @@ def _keeps(state: StateNode, field: Field, held: Iterable[Held]) -> tuple[str, s
     wanted = _reason(one)
     paused = next((some for some in held if wanted in some.hold.what and some.pool in ("", one.pool.name)), None)
     if paused is not None:
-        return "Paused", paused.why()
+        said = paused.hold.words()
+        setting = f"{said + '; ' if said else ''}the setting {SETTING} says so"
+        return "Paused", setting if paused.key == SETTING else paused.why()
     if wanted == DRIFTED:
         return "", ""
     kept = kept_from_emptiness(one, field, frozenset()) if one.is_empty() else kept_from_consolidation(one, field)

@@ -37,7 +37,7 @@ WITHOUT: Final = (
 def add_to(parser: argparse.ArgumentParser) -> None:
     """Add what the command says of itself, and its arguments."""
     from cli.consolidate import add_settings  # noqa: PLC0415 - the list of commands needs none of it
-    from cli.plan import add_sources  # noqa: PLC0415
+    from cli.sources import add_sources  # noqa: PLC0415
 
     parser.description, parser.epilog = DESCRIPTION, EXAMPLES
     parser.add_argument("--plan", action="store_true", help="required: nothing is changed")
@@ -59,8 +59,8 @@ def run(chosen: argparse.Namespace) -> int:
     from cli.consolidate import options_and_terms, read  # noqa: PLC0415
     from cli.files import InputError  # noqa: PLC0415
     from cli.gaps import rebalanced  # noqa: PLC0415
-    from cli.plan import default_catalogue  # noqa: PLC0415
     from cli.progress import progress  # noqa: PLC0415
+    from cli.sources import default_catalogue  # noqa: PLC0415
     from cli.telling import tell  # noqa: PLC0415
 
     if not chosen.plan:

@@ -3,9 +3,12 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
+from cli.installation import Installation
+from cli.installation_page import installation_document, installation_lines
 from cli.paused import paused_documents, paused_lines
+from cli.plan_totals import HOURS_PER_MONTH
 from cli.standing import Pool, Standing
-from cli.tables import HOURS_PER_MONTH, Look
+from cli.tables import Look
 from cli.text import Palette, aligned, count, cut, folded
 from shared.model.resources import CPU, MEMORY, Resources, amount_text, quantities_from, resources
 from shared.model.units import instant_text
@@ -14,10 +17,11 @@ _HEAD: Final = ("POOL", "READY", "COMING", "GOING", "CAPACITY", "CPU", "MEMORY",
 _LEFT: Final = 1
 
 
-def document(one: Standing) -> dict[str, Any]:
-    """Answer what a program reads."""
+def document(one: Standing, beside: Installation | None) -> dict[str, Any]:
+    """Answer what a program reads of a fleet and of the installation *beside* it."""
     return {
         "at": instant_text(one.at),
+        "installation": installation_document(beside),
         "usdPerHour": None if one.usd_per_hour is None else round(one.usd_per_hour, 9),
         "pods": {"running": one.running, "waiting": len(one.waiting)},
         "pools": [_pool(pool, priced=one.usd_per_hour is not None) for pool in one.pools],
@@ -28,10 +32,11 @@ def document(one: Standing) -> dict[str, Any]:
     }
 
 
-def page(one: Standing, palette: Palette, look: Look) -> str:
+def page(one: Standing, beside: Installation | None, palette: Palette, look: Look) -> str:
     """Answer what a person reads."""
     parts = (
         _summary(one, palette, look),
+        installation_lines(beside, one.at, palette, look.width),
         paused_lines(one.held, one.at, palette, look.width),
         _pools(one, palette, look),
         _waiting(one, palette, look),

@@ -1,25 +1,21 @@
 """A plan as a table that a person reads."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import timedelta
 from typing import Final
 
 import msgspec
 
 from cli.left_out import NAMED, left_out_lines
+from cli.plan_totals import is_fixed, notes, totals
 from cli.planned import Planned
-from cli.text import Palette, age, aligned, count, cut, folded, some, width_when_aligned
+from cli.text import Palette, aligned, count, cut, folded, some, width_when_aligned
 from shared.model.catalogue import InstanceType
 from shared.model.cluster import Cluster
-from shared.model.labels import ZONE
 from shared.model.resources import CPU, MEMORY
 from shared.scheduling.placement import NewNode
 
-HOURS_PER_MONTH: Final = 730
 MOST: Final = 15
 """Rows of a list that is not asked for whole."""
-STALE: Final = timedelta(days=7)
-"""After that spot prices are others."""
 _HEAD: Final = (
     "POOL",
     "TYPE",
@@ -72,8 +68,8 @@ def table(planned: Planned, palette: Palette, look: Look) -> str:
         _nodes(planned, palette, look),
         _existing(planned, palette, look),
         _left_out(planned, palette, look),
-        _totals(planned, palette, look),
-        _notes(planned, palette, look),
+        totals(planned, palette, look.width),
+        notes(planned, palette, look.width),
     )
     shown = [lines for part in parts if (lines := list(part))]
     return "\n\n".join("\n".join(lines) for lines in shown) + "\n"
@@ -158,11 +154,6 @@ def _row(same: list[NewNode], types: Mapping[tuple[str, str], InstanceType]) -> 
     )
 
 
-def is_fixed(node: NewNode) -> bool:
-    """Whether the zone of its cheapest offering is the only one that it can be in."""
-    return node.requirements[ZONE].values == {node.cheapest.zone}
-
-
 def _existing(planned: Planned, palette: Palette, look: Look) -> Iterator[str]:
     fits = sorted(planned.placement.existing, key=lambda one: (-len(one.pods), one.node))
     if not fits:
@@ -181,60 +172,6 @@ def _left_out(planned: Planned, palette: Palette, look: Look) -> Iterator[str]:
     if planned.left_out:
         yield palette.paint("bold", "LEFT OUT")
         yield from left_out_lines(planned.left_out, planned.pods(), palette, width=look.width, most=look.most)
-
-
-def _totals(planned: Planned, palette: Palette, look: Look) -> Iterator[str]:
-    price, greedy = planned.placement.price_usd_per_hour, planned.placement.greedy_usd_per_hour
-    if planned.placement.new_nodes:
-        month = f"${HOURS_PER_MONTH * price:,.2f} per month of {HOURS_PER_MONTH} hours"
-        first, *rest = folded(f"total ${price:.4f} per hour, {month}", look.width, "")
-        yield from (palette.paint("bold", first), *rest)
-        if planned.besides:
-            more = f"volumes and whatever else each node costs: ${planned.besides:.4f} per hour more"
-            yield from folded(more, look.width, "")
-        if greedy > price > 0:
-            saved = f"${HOURS_PER_MONTH * (greedy - price):,.2f} per month saved"
-            more = f"{100 * (greedy / price - 1):.0f} % more; {saved}"
-            yield from folded(f"the greedy plan: ${greedy:.4f} per hour, {more}", look.width, "")
-        else:
-            yield palette.paint("dim", "the greedy plan would cost as much")
-        if again := planned.placement.second_launches:
-            words = f"{count(again, 'pod')} would need a second launch, as kube-scheduler is told nothing (--hints)"
-            yield from folded(words, look.width, "")
-        yield from _prices(planned, palette, look)
-        if not all(is_fixed(node) for node in planned.placement.new_nodes):
-            yield palette.paint("dim", "* the cheapest of several zones")
-    yield palette.paint("dim", f"read in {planned.decode_seconds:.2f} s, planned in {planned.solve_seconds:.2f} s")
-
-
-def _prices(planned: Planned, palette: Palette, look: Look) -> Iterator[str]:
-    """Say how old the prices are."""
-    catalogue, now = planned.cluster.catalogue, planned.cluster.taken_at
-    if catalogue is None or catalogue.priced_at is None:
-        colour, said = "dim", "prices of an unknown day: the catalogue has no pricedAt"
-    else:
-        passed = now - catalogue.priced_at
-        colour, said = "dim", f"prices of {catalogue.priced_at:%Y-%m-%d %H:%M} UTC, {age(passed)} old"
-        if catalogue.estimated():
-            colour, said = (
-                "yellow",
-                f"{said}; {' and '.join(catalogue.estimated())} prices could not be asked for since",
-            )
-        if passed >= STALE:
-            colour, said = "yellow", f"{said}: spot prices are others by now, fetch a new catalogue"
-    yield from (palette.paint(colour, line) for line in folded(said, look.width, ""))
-
-
-def _notes(planned: Planned, palette: Palette, look: Look) -> Iterator[str]:
-    pods = len({one.pod for one in planned.placement.approximations})
-    own = (
-        f"{count(pods, 'pod')} with a constraint that is decided only at launch, by the zone that the node gets"
-        if pods
-        else ""
-    )
-    for note in (*planned.notes, own):
-        if note:
-            yield from (palette.paint("dim", line) for line in folded(f"note: {note}", look.width, ""))
 
 
 def types_of(cluster: Cluster, nodes: Iterable[NewNode]) -> dict[tuple[str, str], InstanceType]:

@@ -4,12 +4,14 @@ import argparse
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
 if TYPE_CHECKING:
+    from cli.installation import Installation
     from cli.watching import Drawn, View
     from shared.model.cluster import Cluster
 
 DESCRIPTION: Final = """Show the nodes of NodePools, dearest first: what each costs, how much of it is requested, how it
-is, and what keeps it from being removed. In a terminal it is refreshed until q or Ctrl-C; elsewhere, with --once or
-with files it is printed once. A cluster is only listed, never written to."""
+is, and what keeps it from being removed; of an EKS cluster also that its installation only plans, or a function is
+late. In a terminal it is refreshed until q or Ctrl-C; elsewhere, with --once or with files it is printed once. Nothing
+is written: a cluster and an account are only asked."""
 EXAMPLES: Final = """examples:
   joiner top                                     your current cluster; q leaves
   joiner top --context prod --nodepool batch --sort cpu --reverse        the emptiest nodes of one NodePool first
@@ -35,10 +37,12 @@ LETTERS: Final = dict(zip(("$", "c", "m", "p", "a", "n", "o", "t", "s", "b"), SO
 
 def add_to(parser: argparse.ArgumentParser) -> None:
     """Add what the command says of itself, and its arguments."""
-    from cli.plan import add_sources  # noqa: PLC0415 - the list of commands needs none of it
+    from cli.installation import add_account_to  # noqa: PLC0415 - the list of commands needs none of it
+    from cli.sources import add_sources  # noqa: PLC0415
 
     parser.description, parser.epilog = DESCRIPTION, EXAMPLES
     add_sources(parser)
+    add_account_to(parser)
     parser.add_argument("--sort", choices=SORTS, default="price", help="what comes first (default: what costs most)")
     parser.add_argument("--reverse", action="store_true", help="the other way round")
     parser.add_argument(
@@ -53,18 +57,17 @@ def add_to(parser: argparse.ArgumentParser) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Look, and show; answer 1 if something could not be read."""
-    from cli.look import Looking  # noqa: PLC0415 - --help needs none of it
+    from cli.look import Watched, current_unless_named  # noqa: PLC0415 - --help needs none of it
     from cli.text import is_terminal  # noqa: PLC0415
 
-    if not chosen.filename and chosen.context is None and chosen.kubeconfig is None:
-        chosen.context = ""
+    current_unless_named(chosen)
     once = chosen.once or chosen.wide or chosen.filename or chosen.output != "table"
     if once or not is_terminal():
         return _once(chosen)
     from cli.watching import watch  # noqa: PLC0415 - it knows terminals, which not every system has
 
-    looking = Looking(chosen)
-    return watch(lambda: looking()[1], lambda cluster, view: _drawn(cluster, view, chosen), chosen.every)
+    looking = Watched(chosen)
+    return watch(lambda: looking()[1:], lambda found, view: _drawn(*found, view, chosen), chosen.every)
 
 
 def _once(chosen: argparse.Namespace) -> int:
@@ -72,20 +75,22 @@ def _once(chosen: argparse.Namespace) -> int:
 
     from cli.encoding import encoded  # noqa: PLC0415
     from cli.files import InputError  # noqa: PLC0415
-    from cli.look import Looking  # noqa: PLC0415
+    from cli.look import Watched  # noqa: PLC0415
     from cli.ranked import ranked, rows_of  # noqa: PLC0415
     from cli.telling import tell  # noqa: PLC0415
     from cli.text import palette_of, width_of  # noqa: PLC0415
     from cli.top_page import document, lines  # noqa: PLC0415
 
     try:
-        looked, cluster = Looking(chosen)()
+        looked, cluster, beside = Watched(chosen)()
     except InputError as error:
         return tell("top", [str(error)])
-    rows = ranked(rows_of(cluster, chosen.nodepool), chosen.sort, is_reversed=chosen.reverse)
+    rows = ranked(
+        rows_of(cluster, chosen.nodepool, beside.settings if beside else None), chosen.sort, is_reversed=chosen.reverse
+    )
     if chosen.output == "table":
         width = None if chosen.wide else width_of(sys.stdout)
-        sys.stdout.write("\n".join(lines(cluster, rows, palette_of(sys.stdout), width)) + "\n")
+        sys.stdout.write("\n".join(lines(cluster, beside, rows, palette_of(sys.stdout), width)) + "\n")
     else:
         sys.stdout.write(encoded(document(cluster, rows), chosen.output))
     unknown = sorted(set(chosen.nodepool) - {one.name for one in cluster.node_pools})
@@ -93,7 +98,7 @@ def _once(chosen: argparse.Namespace) -> int:
     return tell("top", [*told, *looked.told, *(looked.placed(one) for one in cluster.problems)])
 
 
-def _drawn(cluster: "Cluster", view: "View", chosen: argparse.Namespace) -> "Drawn":
+def _drawn(cluster: "Cluster", beside: "Installation | None", view: "View", chosen: argparse.Namespace) -> "Drawn":
     """Answer as many lines as have room: what stands on top, some of the rows, and the keys."""
     import sys  # noqa: PLC0415 - --help needs none of it
 
@@ -102,9 +107,9 @@ def _drawn(cluster: "Cluster", view: "View", chosen: argparse.Namespace) -> "Dra
     from cli.top_page import lines  # noqa: PLC0415
 
     sort, is_reversed = _order(chosen, view.keys)
-    rows = ranked(rows_of(cluster, chosen.nodepool), sort, is_reversed=is_reversed)
+    rows = ranked(rows_of(cluster, chosen.nodepool, beside.settings if beside else None), sort, is_reversed=is_reversed)
     palette = palette_of(sys.stdout)
-    every = lines(cluster, rows, palette, view.columns)
+    every = lines(cluster, beside, rows, palette, view.columns)
     head, body = every[: len(every) - len(rows)], every[len(every) - len(rows) :]
     room = max(view.lines - len(head) - 1, 1)
     last = max(0, len(body) - room)

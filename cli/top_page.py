@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, Final
 
+from cli.installation import Installation
+from cli.installation_page import concerns
 from cli.paused import paused_lines
+from cli.plan_totals import HOURS_PER_MONTH
 from cli.ranked import Row
-from cli.tables import HOURS_PER_MONTH
 from cli.text import Palette, aligned, count, cut, width_when_aligned
 from shared.model.cluster import Cluster
 from shared.model.holds import held_in
@@ -53,10 +55,15 @@ def summary(cluster: Cluster, rows: Sequence[Row]) -> str:
     return f"{count(len(rows), 'node')}{f' ({said})' if said else ''}{money}{''.join(shares)}{pods}"
 
 
-def lines(cluster: Cluster, rows: Sequence[Row], palette: Palette, width: int | None) -> list[str]:
-    """Answer what a person reads: summary, what is paused, heads, and a line for each of *rows*."""
+def lines(
+    cluster: Cluster, beside: Installation | None, rows: Sequence[Row], palette: Palette, width: int | None
+) -> list[str]:
+    """Answer what a person reads: summary, what does not go on, heads, and a line for each of *rows*."""
     held, _ = held_in(cluster)
-    paused = list(paused_lines(held, cluster.taken_at, palette, width))
+    paused = [
+        *concerns(beside, cluster.taken_at, palette, width),
+        *paused_lines(held, cluster.taken_at, palette, width),
+    ]
     head, *body = _table(rows, width)
     coloured = [palette.paint(_COLOURS.get(row.state, ""), line) for row, line in zip(rows, body, strict=True)]
     said = cut(summary(cluster, rows), width)

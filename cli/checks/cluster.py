@@ -1,6 +1,7 @@
 """The cluster: who is let in, what is defined, who else scales it."""
 
 from collections.abc import Iterator
+from difflib import get_close_matches
 from typing import Final
 
 from cli.checks.facts import ClassFacts, Facts, Stack, Unseen, Workload
@@ -24,12 +25,22 @@ def control_plane(facts: Facts) -> Iterator[Finding]:
     if isinstance(plane, Unseen):
         yield say.unseen(f"cluster {name}", plane, "eks:DescribeCluster")
     elif plane is None:
-        what = f"{facts.account.region} has no cluster {name}"
-        yield say.fail(what, "check --cluster and --region: `aws eks list-clusters` has their names")
+        yield say.fail(f"{facts.account.region} has no cluster {name}", _meant(name, facts.account.clusters))
     elif plane.status != "ACTIVE":
         yield say.warn(f"cluster {name} is {plane.status}", "wait until it is ACTIVE")
     else:
         yield say.ok(f"{name}: Kubernetes {plane.version}, ACTIVE")
+
+
+def _meant(name: str, known: tuple[str, ...] | Unseen) -> str:
+    """Say which cluster may be meant."""
+    if isinstance(known, Unseen):
+        return "check --cluster and --region: `aws eks list-clusters` has their names"
+    if not known:
+        return "it has none at all: check --region, and whose account it is"
+    close = get_close_matches(name, known, n=1)
+    meant = f"did you mean {close[0]}? " if close else ""
+    return f"{meant}--cluster is one of {some(known, NAMED)}"
 
 
 def authentication(facts: Facts) -> Iterator[Finding]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from cli.checks import cluster, installed, leaks, nodes, quotas, reach
+from cli.checks import cluster, installed, leaks, nodes, pauses, quotas, reach
 from cli.checks.facts import Facts
 from cli.checks.findings import Check, Finding
 
@@ -40,6 +40,7 @@ GROUPS: Final[tuple[tuple[str, tuple[Check, ...]], ...]] = (
         (
             installed.stack,
             installed.mode,
+            pauses.pauses,
             installed.functions,
             installed.schedules,
             installed.interruption,

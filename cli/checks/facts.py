@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from shared.launch.nodeclass import Found
+from shared.model.cluster import Namespace
 from shared.model.ec2 import Instance, LaunchTemplate, Refusal, SecurityGroup, Subnet
 from shared.model.nodeclasses import EC2NodeClass
 from shared.model.nodepools import NodePool
@@ -57,6 +58,8 @@ class Kubernetes(msgspec.Struct, frozen=True, kw_only=True):
     node_claims: tuple[NodeClaim, ...] | Unseen
     definitions: tuple[Manifest, ...] | Unseen
     workloads: tuple[Workload, ...] | Unseen
+    namespaces: tuple[Namespace, ...] | Unseen
+    """Of them kube-system may say what is paused."""
     is_bound: bool | Unseen
     """Whether the functions' group is given its rights."""
     told: tuple[str, ...] = ()
@@ -163,6 +166,14 @@ class Stack(msgspec.Struct, frozen=True, kw_only=True):
         return next((one.settings for one in seen if one.settings is not None), None)
 
 
+class Allowed(msgspec.Struct, frozen=True, kw_only=True):
+    """A quota of vCPUs."""
+
+    vcpus: float
+    used: int | None = None
+    """By everybody in the account and region, as CloudWatch counts; None: that is not known."""
+
+
 class Account(msgspec.Struct, frozen=True, kw_only=True):
     """The AWS side."""
 
@@ -175,13 +186,15 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     """None: there is no such cluster."""
     entries: tuple[str, ...] | Unseen
     """Principals with an access entry."""
+    clusters: tuple[str, ...] | Unseen = ()
+    """All of the region, asked only where there is none of that name."""
     classes: tuple[ClassFacts, ...]
     discovered: tuple[tuple[Subnet, ...], tuple[SecurityGroup, ...]] | Unseen
     """What has the usual tag."""
     instances: tuple[Instance, ...] | Unseen
     templates: tuple[LaunchTemplate, ...] | Unseen
-    quotas: Mapping[str, float | Unseen]
-    """vCPUs that may run, by capacity type."""
+    quotas: Mapping[str, Allowed | Unseen]
+    """What may run, by the quota's name, as ``standard spot``."""
     stack: Stack | Unseen | None
     """None: there is none of that name."""
 

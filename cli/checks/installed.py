@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any, Final
 
+from cli.checks.acting import acting
 from cli.checks.facts import Facts, FunctionFacts, QueueFacts, Rule, Stack, Unseen
 from cli.checks.findings import Finding, Findings
 from cli.text import age, count
@@ -46,17 +47,12 @@ def mode(facts: Facts) -> Iterator[Finding]:
     settings = facts.stack.settings if facts.stack is not None else None
     if settings is None:
         return
-    say = Findings("mode")
-    if settings.mode == "plan":
-        yield say.warn("joiner:mode is plan: it decides and changes nothing", "deploy with joiner:mode=active")
-    elif settings.disruption == "plan":
-        # As is chosen by who chooses nothing: no reason to call a fresh installation unwell.
-        yield say.ok("it launches; it tells which nodes might go and keeps them until joiner:disruption is active")
-    elif settings.disruption_paused:
-        what = f"joiner:disruption-paused is {settings.disruption_paused}: nodes stay although they might go"
-        yield say.warn(what, "deploy without it once you may")
+    say, does = Findings("mode"), acting(settings)
+    # Disruption is planned where nobody chose anything: no reason to call a fresh installation unwell.
+    if does.state in ("active", "disruption-planned"):
+        yield say.ok(does.what)
     else:
-        yield say.ok("it is active")
+        yield say.warn(does.what, does.remedy)
 
 
 def functions(facts: Facts) -> Iterator[Finding]:

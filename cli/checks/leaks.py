@@ -1,54 +1,45 @@
-"""What is left over: instances without NodeClaim, NodeClaims without instance, launch templates of nothing."""
+"""What is left over, as `joiner audit` judges it: of what is looked at here anyway."""
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from itertools import groupby
 from typing import Final
 
-from cli.checks.facts import Facts, Unseen
+from cli.audit_facts import Asset, Evidence
+from cli.audited import audited
+from cli.checks.facts import Account, Facts, Kubernetes, Unseen
 from cli.checks.findings import Finding, Findings
 from cli.text import count, some
+from shared.model.cluster import Cluster
 
-YOUNG: Final = timedelta(minutes=5)
-"""EC2 and the API server may tell of a machine at different times."""
-OLD: Final = timedelta(days=1)
 NAMED: Final = 5
+AUDIT: Final = "joiner audit"
+_TEMPLATE: Final = "LaunchTemplate"
+_PARTS: Final = ("nodes", "node_pools", "node_classes", "node_claims")
 
 
 def leaks(facts: Facts) -> Iterator[Finding]:
-    """Do NodeClaims and instances belong together?"""
+    """Do instances, NodeClaims and Nodes belong together?"""
     if facts.account is None or facts.kubernetes is None:
         return
-    instances, claims, say = facts.account.instances, facts.kubernetes.node_claims, Findings("leaks")
-    if isinstance(instances, Unseen):
-        yield say.unseen("instances", instances, "ec2:DescribeInstances")
+    say, evidence = Findings("leaks"), _evidence(facts, facts.account)
+    if isinstance(evidence.instances, Unseen):
+        yield say.unseen("instances", evidence.instances, "ec2:DescribeInstances")
         return
-    if isinstance(claims, Unseen):
-        yield say.unseen("NodeClaims", claims, "list on nodeclaims.karpenter.sh")
+    if isinstance(evidence.cluster, Unseen):
+        yield say.unseen("NodeClaims", evidence.cluster, "list on nodes and on nodeclaims.karpenter.sh")
         return
+    found = [one for one in audited(evidence) if one.kind != _TEMPLATE]
+    leaked = [one for one in found if one.is_leaked]
+    for (kind, why), same in groupby(leaked, key=lambda one: (one.kind, _cause(one))):
+        names = [one.name for one in same]
+        yield say.fail(f"{count(len(names), kind)}: {some(names, NAMED)}: {why}", f"`{AUDIT}` has what removes it")
+    if not leaked:
+        yield say.ok(f"{count(len(evidence.instances), 'instance')}, each with its NodeClaim")
 
-    def is_old(since: datetime | None) -> bool:
-        return since is not None and facts.now - since > YOUNG
 
-    known = {one.instance_id for one in claims if one.is_launched()}
-    orphans = sorted(
-        one.instance_id
-        for one in instances
-        if one.instance_id not in known and one.state == "running" and is_old(one.launched_at)
-    )
-    there = {one.instance_id for one in instances}
-    empty = sorted(
-        one.name
-        for one in claims
-        if one.is_launched() and not one.is_deleting() and one.instance_id not in there and is_old(one.meta.created_at)
-    )
-    if orphans:
-        what = f"{count(len(orphans), 'instance')} without NodeClaim: {some(orphans, NAMED)}"
-        yield say.fail(what, "`lifecycle` ends them within minutes: see its log if it does not")
-    if empty:
-        what = f"{count(len(empty), 'NodeClaim')} whose instance is not there: {some(empty, NAMED)}"
-        yield say.fail(what, "`lifecycle` removes them within minutes: see its log if it does not")
-    if not orphans and not empty:
-        yield say.ok(f"{count(len(instances), 'instance')}, each with its NodeClaim")
+def _cause(one: Asset) -> str:
+    """Answer why it is a leak, without what is of this one only."""
+    return one.why.partition(":")[0].partition(", held by")[0]
 
 
 def templates(facts: Facts) -> Iterator[Finding]:
@@ -59,9 +50,36 @@ def templates(facts: Facts) -> Iterator[Finding]:
     if isinstance(found, Unseen):
         yield say.unseen("launch templates", found, "ec2:DescribeLaunchTemplates")
         return
-    left = sorted(one.name for one in found if one.created_at is not None and facts.now - one.created_at > OLD)
-    if left and facts.is_installed is False:
-        what = f"{count(len(left), 'launch template')} of an earlier installation: {some(left, NAMED)}"
-        yield say.warn(what, "aws ec2 delete-launch-template --launch-template-name NAME")
+    left = [one for one in audited(_evidence(facts, facts.account)) if one.kind == _TEMPLATE and one.is_leaked]
+    if left:
+        names = some([one.name for one in left], NAMED)
+        yield say.warn(f"{count(len(left), 'launch template')} of an earlier installation: {names}", left[0].remedy)
     else:
         yield say.ok(count(len(found), "launch template"))
+
+
+def _evidence(facts: Facts, account: Account) -> Evidence:
+    return Evidence(
+        now=facts.now,
+        name=account.cluster,
+        cluster=_cluster(facts),
+        instances=account.instances,
+        templates=account.templates,
+        attached=(),
+        named=(),
+        commands=(),
+        is_installed=facts.is_installed,
+    )
+
+
+def _cluster(facts: Facts) -> Cluster | Unseen:
+    """Answer what the API server has; of a part that was not seen nothing else could be said."""
+    seen = facts.kubernetes
+    if seen is None:
+        return Unseen(why="it was not asked")
+    hidden = (one for name in _PARTS if isinstance(one := getattr(seen, name), Unseen))
+    return next(hidden, None) or _whole(seen, facts)
+
+
+def _whole(seen: Kubernetes, facts: Facts) -> Cluster:
+    return Cluster(taken_at=facts.now, **{name: getattr(seen, name) for name in _PARTS})

@@ -1,10 +1,11 @@
 """NodePools and EC2NodeClasses: whether nodes could be made of them here and now."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sized
 from typing import Final
 
 from cli.checks.facts import ClassFacts, Facts, Unseen
 from cli.checks.findings import Finding, Findings
+from cli.remedies import SIGN_IN, is_unsigned
 from cli.text import count, some
 from shared.launch.families import FAMILIES
 from shared.model.ec2 import Subnet
@@ -24,13 +25,8 @@ def pools(facts: Facts) -> Iterator[Finding]:
     if facts.kubernetes is None:
         return
     found, say = facts.kubernetes.node_pools, Findings("nodepools")
-    if isinstance(found, Unseen):
-        yield say.unseen("NodePools", found, "list on nodepools.karpenter.sh")
-        return
-    if not found:
-        made = say.later if facts.is_installed is False else say.warn
-        yield made("there is no NodePool", "write one: docs/guide/getting-started.md")
-    for one in found:
+    yield from _absent("NodePool", found, "list on nodepools.karpenter.sh", say, facts)
+    for one in () if isinstance(found, Unseen) else found:
         ready = condition(one.conditions, "Ready")
         if ready is None:
             yield say.warn(f"NodePool {one.name} has no status", "wait a minute; then see whether `lifecycle` runs")
@@ -49,14 +45,18 @@ def classes(facts: Facts) -> Iterator[Finding]:
     if facts.kubernetes is None:
         return
     found, say = facts.kubernetes.node_classes, Findings("nodeclasses")
-    if isinstance(found, Unseen):
-        yield say.unseen("EC2NodeClasses", found, "list on ec2nodeclasses.karpenter.k8s.aws")
-        return
-    if not found:
-        made = say.later if facts.is_installed is False else say.warn
-        yield made("there is no EC2NodeClass", "write one: docs/guide/getting-started.md")
-    for one in found:
+    yield from _absent("EC2NodeClass", found, "list on ec2nodeclasses.karpenter.k8s.aws", say, facts)
+    for one in () if isinstance(found, Unseen) else found:
         yield _status(one, say, facts)
+
+
+def _absent(kind: str, found: Sized | Unseen, right: str, say: Findings, facts: Facts) -> Iterator[Finding]:
+    """Iterate over what there is to say where no object of *kind* is there, or was seen."""
+    if isinstance(found, Unseen):
+        yield say.unseen(f"objects of kind {kind}", found, right)
+    elif not found:
+        made = say.later if facts.is_installed is False else say.warn
+        yield made(f"there is no {kind}", "write one: docs/guide/getting-started.md")
 
 
 def _status(one: EC2NodeClass, say: Findings, facts: Facts) -> Finding:
@@ -216,4 +216,4 @@ def _each(facts: Facts, check: str) -> Iterator[tuple[ClassFacts, Findings, str]
 
 def _unasked(one: ClassFacts) -> Unseen:
     why = "; ".join(one.told) or "AWS did not answer"
-    return Unseen(why=why, is_denied="Forbidden" in why)
+    return Unseen(why=why, is_denied="Forbidden" in why, remedy=SIGN_IN if is_unsigned(why) else "")

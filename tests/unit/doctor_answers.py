@@ -3,7 +3,8 @@
 import io
 from collections import Counter
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from threading import Lock
+from typing import Any, ClassVar
 
 import msgspec
 from botocore.awsrequest import AWSResponse
@@ -84,7 +85,12 @@ def queue(url: str) -> dict[str, Any]:
 
 
 def metrics(queries: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{"Id": one["Id"], "Values": [7.0, 8.0] if one["Id"].startswith("inv") else []} for one in queries]
+    now = datetime.now(UTC).replace(second=0, microsecond=0)
+    counted = [(now, 7.0), (now - timedelta(minutes=1), 8.0)]
+    found = ((one["Id"], counted if one["Id"].startswith("inv") else []) for one in queries)
+    return [
+        {"Id": key, "Timestamps": [at for at, _ in some], "Values": [each for _, each in some]} for key, some in found
+    ]
 
 
 def catalogue() -> Catalogue:
@@ -157,7 +163,11 @@ def answers() -> dict[str, Any]:
 
 
 class ByHeart(Clients):
-    """Clients that reach nobody; `asked` counts the calls."""
+    """Clients that reach nobody; `asked` counts the calls. Lent from one to the next: each takes long to make."""
+
+    _kept: ClassVar[Clients] = Clients("us-east-1")
+    _owners: ClassVar[dict[int, "ByHeart"]] = {}
+    _turn: ClassVar[Lock] = Lock()
 
     def __init__(self, **others: Any) -> None:
         """Answer as `answers`, but for *others*, whose names have two underscores where the call has a colon."""
@@ -169,12 +179,20 @@ class ByHeart(Clients):
         self.asked: Counter[str] = Counter()
 
     def patient(self, service: str, region: str = "") -> Any:
-        return self._heard(service, super().patient(service, region))
+        return self._heard(service, self._kept.patient(service, region))
 
     def once(self, service: str) -> Any:
-        return self._heard(service, super().once(service))
+        return self._heard(service, self._kept.once(service))
 
     def _heard(self, service: str, client: Any) -> Any:
+        """Answer *client* as one that asks us, and no other any more."""
+        with self._turn:
+            if self._owners.get(id(client)) is not self:
+                self._take(service, client)
+                self._owners[id(client)] = self
+        return client
+
+    def _take(self, service: str, client: Any) -> None:
         def answer(model: Any, context: Any, **_: Any) -> tuple[AWSResponse, Any]:
             call = f"{service}:{model.name}"
             self.asked[call] += 1
@@ -190,9 +208,9 @@ class ByHeart(Clients):
         def remember(params: Any, context: Any, **_: Any) -> None:
             context["said"] = dict(params)
 
-        client.meta.events.register_first("provide-client-params", remember, unique_id="remember")
-        client.meta.events.register_first("before-call", answer, unique_id="answer")
-        return client
+        for event, hears in (("provide-client-params", remember), ("before-call", answer)):
+            client.meta.events.unregister(event, unique_id=event)
+            client.meta.events.register_first(event, hears, unique_id=event)
 
 
 __all__ = ["DENIED", "MISSING", "NOT_THERE", "ByHeart", "answers", "plane"]

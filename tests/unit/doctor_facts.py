@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from cli.checks.facts import (
     Account,
+    Allowed,
     Answer,
     Called,
     ClassFacts,
@@ -24,6 +25,7 @@ from cli.checks.facts import (
 )
 from cli.doctor_cluster import shipped
 from shared.launch.nodeclass import Found
+from shared.model.cluster import Namespace
 from shared.model.ec2 import Image, Instance, SecurityGroup, Subnet
 from shared.model.nodeclasses import EC2NodeClass, ResolvedImage
 from shared.model.nodepools import NodePool
@@ -140,7 +142,7 @@ def account(**parts: Any) -> Account:
         "discovered": ((), ()),
         "instances": (instance("i-1"),),
         "templates": (),
-        "quotas": {"on-demand": 640.0, "spot": 640.0},
+        "quotas": {f"standard {kind}": Allowed(vcpus=640) for kind in ("on-demand", "spot")},
         "stack": stack(),
     }
     return Account(**(known | parts))
@@ -161,14 +163,19 @@ def instance(name: str, **parts: Any) -> Instance:
 
 
 def claim(name: str, instance_id: str, **meta: Any) -> NodeClaim:
-    known: dict[str, Any] = {"created_at": LONG_AGO}
+    known: dict[str, Any] = {"created_at": LONG_AGO, "labels": (("karpenter.sh/nodepool", "default"),)}
     ref = NodeClassRef(name="default")
     return NodeClaim(meta=Meta(name=name, **(known | meta)), node_class=ref, provider_id=f"aws:///a/{instance_id}")
 
 
-def node(cpu: int, kind: str) -> Node:
-    labels = (("karpenter.sh/capacity-type", kind), ("karpenter.sh/nodepool", "default"))
-    return Node(meta=Meta(name=f"n-{cpu}", labels=labels), capacity=resources({"cpu": cpu * 1000}))
+def node(cpu: int, kind: str, instance_type: str = "m5.large") -> Node:
+    labels = (
+        ("karpenter.sh/capacity-type", kind),
+        ("karpenter.sh/nodepool", "default"),
+        ("node.kubernetes.io/instance-type", instance_type),
+    )
+    meta = Meta(name=f"n-{cpu}", labels=labels, created_at=NOW)
+    return Node(meta=meta, capacity=resources({"cpu": cpu * 1000}), provider_id="aws:///a/i-1")
 
 
 def pool(**parts: Any) -> NodePool:
@@ -189,6 +196,7 @@ def kubernetes(**parts: Any) -> Kubernetes:
         "node_pools": (pool(),),
         "node_classes": (node_class(),),
         "node_claims": (claim("c-1", "i-1"),),
+        "namespaces": (Namespace(name="kube-system"),),
         "definitions": shipped(),
         "workloads": (Workload(namespace="kube-system", name="coredns", images=("coredns:1",), replicas=2),),
         "is_bound": True,

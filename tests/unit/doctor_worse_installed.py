@@ -96,23 +96,25 @@ WORSE: list[Worse] = [
     ("catalogue", stacked(catalogue=None), "fail", "nothing can be launched", "`catalog`"),
     ("catalogue", stacked(catalogue=(NOW - timedelta(hours=5), NOW)), "fail", "is 5 hours old", "`catalog`"),
     ("catalogue", stacked(catalogue=(NOW, NOW - timedelta(days=3))), "warn", "prices are 3 days old", "prices"),
-    ("leaks", facts({"node_claims": ()}), "fail", "1 instance without NodeClaim: i-1", "`lifecycle`"),
+    ("leaks", facts({"node_claims": ()}), "fail", "1 Instance: i-1: no NodeClaim has it", "`joiner audit`"),
     (
         "leaks",
         facts({"node_claims": (claim("c-1", "i-1"), claim("c-2", "i-2"))}),
         "fail",
-        "1 NodeClaim whose instance is not there: c-2",
-        "`lifecycle`",
+        "1 NodeClaim: c-2: its instance is not there",
+        "`joiner audit`",
     ),
     (
         "launch-templates",
         preflight(
             of_account={
-                "templates": (LaunchTemplate(name="t", image_id="", user_data="", created_at=NOW - timedelta(days=2)),)
+                "templates": (
+                    LaunchTemplate(name="joiner/prod/t", image_id="", user_data="", created_at=NOW - timedelta(days=2)),
+                )
             }
         ),
         "warn",
-        "1 launch template of an earlier installation: t",
+        "1 launch template of an earlier installation: joiner/prod/t",
         "delete-launch-template",
     ),
 ]

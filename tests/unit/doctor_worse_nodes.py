@@ -1,8 +1,10 @@
 """What may be wrong with NodePools, EC2NodeClasses and quotas: check, facts, level, words, remedy."""
 
-from cli.checks.facts import Facts
+from cli.checks.facts import Allowed, Facts, Unseen
 from shared.model.ec2 import BlockDevice, Refusal, Subnet
+from shared.model.nodepools import NodePool
 from shared.model.objects import Condition
+from shared.model.requirements import requirement, requirements
 from tests.unit.doctor_facts import (
     class_facts,
     classed,
@@ -19,6 +21,17 @@ def zones(**free: int) -> Facts:
     subnets = tuple(Subnet(subnet_id=z, zone=z, zone_id=z, available_ip_count=number) for z, number in free.items())
     return found(subnets=subnets)
 
+
+def asking(**what: str) -> NodePool:
+    """Answer a NodePool that asks for one value of each label: underscores for dashes."""
+    items = ((KEYS.get(key, f"karpenter.k8s.aws/{key.replace('_', '-')}"), value) for key, value in what.items())
+    return pool(requirements=requirements(requirement(key, "In", (value,)) for key, value in items))
+
+
+KEYS = {"kind": "karpenter.sh/capacity-type", "type": "node.kubernetes.io/instance-type"}
+SPOT = asking(kind="spot", instance_category="m")
+GPUS = asking(kind="on-demand", instance_category="g")
+DENIED = Unseen(why="Forbidden: no", is_denied=True)
 
 WORSE: list[Worse] = [
     ("nodepools", facts({"node_pools": ()}), "warn", "there is no NodePool", "getting-started"),
@@ -110,16 +123,56 @@ WORSE: list[Worse] = [
     ),
     (
         "quotas",
-        facts(of_account={"quotas": {"spot": 0.0}}),
+        facts({"node_pools": (SPOT,)}, {"quotas": {"standard spot": Allowed(vcpus=0)}}),
         "fail",
-        "spot: the account may run 0 vCPUs",
+        "spot: the account may run 0 vCPUs, 16 in use by NodePools: nothing more starts for NodePool default",
         "--quota-code L-34B43A08",
     ),
-    ("quotas", facts(of_account={"quotas": {"spot": 16.0}}), "fail", "16 in use by NodePools", "L-34B43A08"),
-    ("quotas", facts(of_account={"quotas": {"spot": 17.0}}), "warn", "17 vCPUs, 16 in use", "L-34B43A08"),
     (
         "quotas",
-        facts(of_account={"quotas": {"on-demand": 64.0}}),
+        facts(of_account={"quotas": {"standard spot": Allowed(vcpus=16)}}),
+        "warn",
+        "16 in use by NodePools: NodePools get what else they allow",
+        "L-34B43A08",
+    ),
+    (
+        "quotas",
+        facts({"node_pools": DENIED}, {"quotas": {"standard spot": Allowed(vcpus=16)}}),
+        "fail",
+        "nothing more starts",
+        "L-34B43A08",
+    ),
+    (
+        "quotas",
+        facts({"node_pools": DENIED}, {"quotas": {"P spot": Allowed(vcpus=0)}}),
+        "warn",
+        "P spot: the account may run 0 vCPUs",
+        "L-7212CCBC",
+    ),
+    (
+        "quotas",
+        facts(of_account={"quotas": {"standard spot": Allowed(vcpus=17)}}),
+        "warn",
+        "17 vCPUs, 16 in use",
+        "L-34B43A08",
+    ),
+    (
+        "quotas",
+        facts(of_account={"quotas": {"standard spot": Allowed(vcpus=600, used=590)}}),
+        "warn",
+        "600 vCPUs, 16 in use by NodePools, 590 in use by all",
+        "L-34B43A08",
+    ),
+    (
+        "quotas",
+        facts({"node_pools": (GPUS,)}, {"quotas": {"G and VT on-demand": Allowed(vcpus=64)}}),
+        "warn",
+        "G and VT on-demand: NodePools may ask for 400 vCPUs, the account may run 64",
+        "--quota-code L-DB2E81BA --desired-value 400",
+    ),
+    (
+        "quotas",
+        facts(of_account={"quotas": {"standard on-demand": Allowed(vcpus=64.0)}}),
         "warn",
         "NodePools may ask for 400 vCPUs, the account may run 64",
         "--desired-value 400, or lower spec.limits",

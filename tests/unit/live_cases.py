@@ -31,6 +31,7 @@ class Guarded(Front):
                 self.send_response(code)
                 self.send_header("Content-Length", "0")
                 self.end_headers()
+                self.wfile.flush()  # whoever answers False is asked nothing more, not even this
                 return False
         return whole
 

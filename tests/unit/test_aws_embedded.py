@@ -333,7 +333,7 @@ def test_a_template_arrives_as_it_was_sent(ec2: BotoEc2, cloud: Cloud, capacity_
 
 
 def test_a_request_that_nobody_signed_is_motos(server: EmbeddedAws) -> None:
-    with urllib.request.urlopen(f"{server.url}/moto-api/data.json", timeout=5) as answer:  # noqa: S310 - our own server
+    with urllib.request.urlopen(f"{server.url}/moto-api/data.json", timeout=600) as answer:  # noqa: S310 - our own server
         assert answer.status == 200
 
 
@@ -346,10 +346,10 @@ def test_stopping_leaves_no_port_and_no_thread() -> None:
     before = set(threading.enumerate())
     server = EmbeddedAws(Cloud(Clock())).start()
     address = ("127.0.0.1", int(server.url.rpartition(":")[2]))
-    with socket.create_connection(address, timeout=1):
+    with socket.create_connection(address, timeout=600):
         pass
     server.stop()
     server.stop()
     with pytest.raises(ConnectionRefusedError):
-        socket.create_connection(address, timeout=1)
+        socket.create_connection(address, timeout=600)
     assert set(threading.enumerate()) <= before

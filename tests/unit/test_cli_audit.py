@@ -110,7 +110,7 @@ def test_where_everything_belongs_together_each_thing_has_its_owner() -> None:
     ("evidence", "name", "why", "remedy"),
     [
         (seen(instances=(instance("i-x"),)), "i-x", "no NodeClaim has it", "terminate-instances --instance-ids i-x"),
-        (seen(node_claims=(claim("a"),)), "a", "its instance i-a is not there", "kubectl delete nodeclaim a"),
+        (seen(node_claims=(claim("a"),)), "a", "its instance is not there: i-a", "kubectl delete nodeclaim a"),
         (
             seen(node_claims=(claim("a"),), instances=(instance("i-a"),), node_pools=()),
             "a",

@@ -19,7 +19,7 @@ from shared.model.objects import Meta
 from sim.clock import Clock
 from sim.cloud.cloud import Cloud
 from sim.http.server import EmbeddedAws
-from tests.unit.cli_objects import CATALOGUE, POOL, pod, pool
+from tests.unit.cli_objects import CATALOGUE, POOL, pod
 
 Out = pytest.CaptureFixture[str]
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
@@ -98,22 +98,6 @@ def test_files_need_a_catalogue_and_three_ways_to_one_are_told(cluster: str, cap
     told = capsys.readouterr().err
     for way in ("--instance-types FILE", "s3://BUCKET", "aws:REGION"):
         assert way in told
-
-
-@pytest.mark.loopback
-@pytest.mark.usefixtures("aws")
-def test_the_account_itself_is_asked(tmp_path: Path, capsys: Out) -> None:
-    path = tmp_path / "cluster.json"
-    on_demand = [{"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["on-demand"]}]
-    other = {"nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "unknown"}}
-    pools = (pool("a", requirements=on_demand), pool("b", requirements=on_demand, **other))
-    pods = (pod(name, nodeSelector={"karpenter.sh/nodepool": name}) for name in ("a", "b"))
-    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [NODE_CLASS, *pools, *pods]}))
-    assert plan("-f", str(path), "--instance-types", "aws:us-east-1", "-o", "json") == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["pricedAt"] == "2026-11-21T08:00:00Z"
-    assert [node["nodePool"] for node in told["newNodes"]] == ["a", "b"]
-    assert all(node["cheapest"]["zone"].startswith("us-east-1") for node in told["newNodes"])
 
 
 @pytest.mark.loopback

@@ -14,7 +14,8 @@ from tests.unit.live_cases import Guarded, live
 
 
 @pytest.fixture
-def config(tmp_path: Path) -> Iterator[str]:
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    monkeypatch.setattr("cli.completing.PATIENCE", 600)  # this machine may be slow
     with live(tmp_path) as (kube, path):
         create(kube, "/apis/karpenter.sh/v1/nodepools", POOL)
         for name in ("node-a", "node-b"):

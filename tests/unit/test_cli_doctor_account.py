@@ -10,10 +10,12 @@ import pytest
 from msgspec.structs import replace
 
 from cli.checks.every import examine
-from cli.checks.facts import Account, Facts, Unseen
+from cli.checks.facts import Account, Allowed, Facts, Unseen
+from cli.checks.families import BY_NAME
 from cli.checks.findings import Finding
 from cli.doctor_account import of_account
 from cli.doctor_cluster import shipped
+from cli.remedies import SIGN_IN
 from shared.model.ec2 import Selector
 from shared.model.nodeclasses import EC2NodeClass
 from tests.unit.doctor_answers import DENIED, MISSING, NOT_THERE, ByHeart, answers, plane
@@ -42,7 +44,7 @@ def seen(clients: ByHeart, classes: tuple[EC2NodeClass, ...] = (CLASS,)) -> Acco
 
 def examined(account: Account) -> list[Finding]:
     now = datetime.now(UTC)
-    some = Facts(now=now, kubernetes=kubernetes(node_claims=()), account=account, shipped=shipped())
+    some = Facts(now=now, kubernetes=kubernetes(node_claims=(), nodes=()), account=account, shipped=shipped())
     return [one for _, one in examine(some)]
 
 
@@ -81,7 +83,7 @@ def test_a_stack_that_cannot_be_described_is_not_taken_for_none() -> None:
 
 
 def test_a_cluster_that_is_not_there_is_none() -> None:
-    gone = seen(ByHeart(eks__DescribeCluster=MISSING))
+    gone = seen(ByHeart(eks__DescribeCluster=MISSING, eks__ListClusters={"clusters": []}))
     assert gone.plane is None
     assert [one.level for one in examined(gone) if one.check == "cluster"] == ["fail"]
 
@@ -100,7 +102,63 @@ def test_what_eks_does_not_say_has_its_default_or_is_unknown() -> None:
 def test_a_quota_that_nobody_raised_is_that_of_all() -> None:
     default = {"Quota": {"Value": 5.0}}
     clients = ByHeart(service_quotas__GetServiceQuota=MISSING, service_quotas__GetAWSDefaultServiceQuota=default)
-    assert dict(seen(clients).quotas) == {"on-demand": 5.0, "spot": 5.0}
+    assert dict(seen(clients).quotas) == {f"standard {kind}": Allowed(vcpus=5) for kind in ("on-demand", "spot")}
+
+
+USED = {
+    "MetricNamespace": "AWS/Usage",
+    "MetricName": "ResourceCount",
+    "MetricDimensions": {"Service": "EC2", "Class": "Standard/Spot"},
+    "MetricStatisticRecommendation": "Maximum",
+}
+
+
+def test_what_everybody_runs_is_asked_of_the_metric_that_the_quota_names() -> None:
+    asked: list[dict[str, Any]] = []
+
+    def count(said: dict[str, Any]) -> dict[str, Any]:
+        asked.extend(one for one in said["MetricDataQueries"] if one["Id"].startswith("used"))
+        counted = {"Values": [7.0, 9.0], "Timestamps": [datetime.now(UTC), datetime(2026, 11, 22, tzinfo=UTC)]}
+        return {"MetricDataResults": [{"Id": one["Id"], **counted} for one in said["MetricDataQueries"]]}
+
+    clients = ByHeart(service_quotas__GetServiceQuota={"Quota": {"Value": 8.0, "UsageMetric": USED}})
+    clients.answers["cloudwatch:GetMetricData"] = count
+    assert set(seen(clients).quotas.values()) == {Allowed(vcpus=8, used=7)}
+    metric = asked[0]["MetricStat"]["Metric"]
+    assert (metric["Namespace"], metric["MetricName"]) == ("AWS/Usage", "ResourceCount")
+    assert {"Name": "Class", "Value": "Standard/Spot"} in metric["Dimensions"]
+    clients.answers["cloudwatch:GetMetricData"] = DENIED
+    assert set(seen(clients).quotas.values()) == {Allowed(vcpus=8)}
+
+
+@pytest.mark.parametrize(
+    ("answer", "remedy"),
+    [
+        ({"clusters": ["prod-eu", "staging"]}, "did you mean prod-eu? --cluster is one of prod-eu, staging"),
+        ({"clusters": ["a", "b", "c", "d"]}, "--cluster is one of a, b, c and 1 more"),
+        ({"clusters": []}, "it has none at all: check --region"),
+        (DENIED, "`aws eks list-clusters`"),
+    ],
+)
+def test_where_there_is_no_such_cluster_those_that_there_are_are_named(answer: dict[str, Any], remedy: str) -> None:
+    clients = ByHeart(eks__DescribeCluster=MISSING, eks__ListClusters=answer)
+    [one] = [one for one in examined(seen(clients)) if one.check == "cluster"]
+    assert one.what == "us-east-1 has no cluster prod"
+    assert one.remedy.startswith(remedy) or remedy in one.remedy
+
+
+def test_who_has_not_signed_in_is_told_to_and_not_which_right_is_missing() -> None:
+    expired = {"Error": {"Code": "ExpiredTokenException", "Message": "The security token is expired"}}
+    clients = ByHeart()
+    clients.answers = dict.fromkeys(clients.answers, expired)
+    worse = [one for one in examined(seen(clients)) if one.level == "unseen"]
+    assert worse
+    assert {one.remedy for one in worse} == {SIGN_IN}
+
+
+def test_only_the_quotas_that_matter_are_asked() -> None:
+    found = of_account(ByHeart(), "prod", "joiner-prod", (), datetime.now(UTC), (BY_NAME["P on-demand"],))
+    assert list(found.quotas) == ["P on-demand"]
 
 
 @pytest.mark.parametrize("answer", [MISSING, {"InstanceProfile": {"Roles": []}}])
@@ -153,7 +211,8 @@ def test_a_function_whose_variables_cannot_be_read_tells_no_settings() -> None:
 def test_the_page_has_the_rights_for_every_call() -> None:
     [policy] = re.findall(r"```json\n(.*?)```", PAGE.read_text(), re.DOTALL)
     [statement] = json.loads(policy)["Statement"]
-    called = {RENAMED.get(call, call) for call in answers()} | {"service-quotas:GetAWSDefaultServiceQuota"}
+    seldom = {"service-quotas:GetAWSDefaultServiceQuota", "eks:ListClusters"}
+    called = {RENAMED.get(call, call) for call in answers()} | seldom
     spelled = {f"{SPELLED.get(service, service)}:{name}" for service, _, name in (one.partition(":") for one in called)}
     dry_runs = {one for one in spelled if one.partition(":")[2].startswith(("Run", "Create"))}
     assert set(statement["Action"]) == spelled - dry_runs

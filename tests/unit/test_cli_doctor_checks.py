@@ -7,9 +7,11 @@ import pytest
 from msgspec.structs import replace
 
 from cli.checks.every import GROUPS, examine
-from cli.checks.facts import Called, Facts, Unseen
+from cli.checks.facts import Allowed, Called, Facts, Unseen
+from cli.checks.families import QUOTAS, quotas_of, wanted
 from cli.checks.findings import Finding
 from cli.doctor_cluster import shipped
+from shared.model.cluster import Namespace
 from shared.model.ec2 import LaunchTemplate, Refusal
 from shared.model.labels import CAPACITY_TYPE
 from shared.model.objects import Meta
@@ -94,7 +96,7 @@ def test_what_is_not_well_is_said_with_a_remedy(check: str, some: Facts, level: 
         ("autoscalers", {"workloads": ...}, {}),
         ("nodepools", {"node_pools": ...}, {}),
         ("nodeclasses", {"node_classes": ...}, {}),
-        ("quotas", {}, {"quotas": {"spot": ...}}),
+        ("quotas", {}, {"quotas": {"standard spot": ...}}),
         ("stack", {}, {"stack": ...}),
         ("leaks", {}, {"instances": ...}),
         ("leaks", {"node_claims": ...}, {}),
@@ -232,16 +234,20 @@ def test_a_machine_that_has_just_been_started_is_no_leak() -> None:
 @pytest.mark.parametrize("limits", [None, pool().limits])
 def test_a_quota_is_compared_with_what_is_in_use_and_with_limits_where_all_pools_have_some(limits: Any) -> None:
     pools = (pool(), pool(meta=Meta(name="other"), limits=limits))
-    [one] = lines(facts({"node_pools": pools}, {"quotas": {"spot": 640.0}}), "quotas")
+    [one] = lines(facts({"node_pools": pools}, {"quotas": {"standard spot": Allowed(vcpus=640.0)}}), "quotas")
     assert (one.level == "warn") is (limits is not None)
-    [unseen] = lines(facts({"node_pools": DENIED, "nodes": DENIED}, {"quotas": {"spot": 8.0}}), "quotas")
+    [unseen] = lines(
+        facts({"node_pools": DENIED, "nodes": DENIED}, {"quotas": {"standard spot": Allowed(vcpus=8.0)}}), "quotas"
+    )
     assert (unseen.level, "in use" in unseen.what) == ("ok", False)
 
 
 def test_a_pool_that_may_not_have_spot_does_not_count_against_its_quota() -> None:
     held = pool(requirements=requirements((requirement(CAPACITY_TYPE, "In", ("on-demand",)),)))
     for kind, level in (("spot", "ok"), ("on-demand", "warn")):
-        [one] = lines(facts({"node_pools": (held,), "nodes": ()}, {"quotas": {kind: 64.0}}), "quotas")
+        [one] = lines(
+            facts({"node_pools": (held,), "nodes": ()}, {"quotas": {f"standard {kind}": Allowed(vcpus=64)}}), "quotas"
+        )
         assert one.level == level
 
 
@@ -256,13 +262,91 @@ def test_nodes_of_windows_have_an_entry_of_their_own_type() -> None:
 def test_only_nodes_of_nodepools_count_against_a_quota() -> None:
     other = replace(node(500, "spot"), meta=Meta(name="managed"))
     [one] = lines(
-        facts({"nodes": (other, node(4, "spot"), node(8, "on-demand"))}, {"quotas": {"spot": 640.0}}), "quotas"
+        facts(
+            {"nodes": (other, node(4, "spot"), node(8, "on-demand"))},
+            {"quotas": {"standard spot": Allowed(vcpus=640.0)}},
+        ),
+        "quotas",
     )
     assert "4 in use" in one.what
 
 
+@pytest.mark.parametrize(
+    ("what", "names"),
+    [
+        ({"kind": "spot", "type": "p5.48xlarge"}, ["P5 spot"]),
+        ({"kind": "on-demand", "type": "p5.48xlarge"}, ["P on-demand"]),
+        ({"kind": "spot", "type": "u-6tb1.56xlarge"}, []),
+        ({"kind": "on-demand", "type": "u7i-12tb.224xlarge"}, ["high memory on-demand"]),
+        ({"kind": "spot", "instance_family": "im4gn"}, ["standard spot"]),
+        ({"kind": "spot", "instance_category": "p"}, ["P spot", "P5 spot"]),
+        ({"kind": "on-demand", "instance_category": "p"}, ["P on-demand"]),
+        ({"kind": "spot", "instance_family": "g6"}, ["G and VT spot"]),
+        ({"kind": "spot", "instance_family": "vt1"}, ["G and VT spot"]),
+        ({"kind": "spot", "instance_family": "inf2"}, ["Inf spot"]),
+        ({"kind": "spot", "instance_family": "trn1n"}, ["Trn spot"]),
+        ({"kind": "spot", "instance_family": "dl1"}, ["DL spot"]),
+        ({"kind": "spot", "instance_family": "f1"}, ["F spot"]),
+        ({"kind": "spot", "instance_family": "x2iedn"}, ["X spot"]),
+        ({"kind": "spot", "instance_gpu_name": "t4"}, ["G and VT spot", "P spot", "P5 spot"]),
+        ({"kind": "spot", "instance_accelerator_count": "1"}, ["Inf spot", "Trn spot", "DL spot"]),
+        ({"kind": "spot", "instance_family": "1000"}, []),
+        ({"kind": "reserved"}, []),
+    ],
+)
+def test_a_nodepool_counts_by_the_quotas_of_what_it_may_come_to(what: dict[str, str], names: list[str]) -> None:
+    assert [one.name for one in quotas_of(nodes.asking(**what))] == names
+
+
+def test_without_nodepools_the_usual_quotas_are_asked() -> None:
+    assert [one.name for one in wanted(())] == ["standard on-demand", "standard spot"]
+    assert wanted((pool(),)) == QUOTAS
+
+
+def test_quotas_that_may_not_be_seen_are_one_line() -> None:
+    [one] = lines(facts(of_account={"quotas": {"standard spot": DENIED, "P spot": DENIED}}), "quotas")
+    assert "standard spot, P spot: could not be looked at" in one.what
+
+
+def test_a_special_family_of_which_the_account_has_none_is_told_and_well_where_there_is_another() -> None:
+    [one] = lines(facts(of_account={"quotas": {"P on-demand": Allowed(vcpus=0)}}), "quotas")
+    assert (one.level, one.remedy) == ("ok", "")
+    assert "NodePools get what else they allow" in one.what
+
+
+NOTED = (("joiner.dev/disruption-paused", "Drifted until 2100-01-01T00:00:00Z by anna because Black Friday"),)
+
+
+@pytest.mark.parametrize(
+    ("of_cluster", "words", "remedy"),
+    [
+        ({"namespaces": (Namespace(name="kube-system", annotations=NOTED),)}, "all NodePools: ", "`joiner resume` "),
+        (
+            {"node_pools": (pool(meta=Meta(name="batch", annotations=NOTED)),)},
+            "NodePool batch: ",
+            "`joiner resume --nodepool batch` ",
+        ),
+    ],
+)
+def test_what_is_paused_is_said_with_who_until_when_and_why(
+    of_cluster: dict[str, Any], words: str, remedy: str
+) -> None:
+    [one] = lines(facts(of_cluster), "pauses")
+    assert one.level == "warn"
+    assert one.what.startswith(f"{words}Drifted disruption for ")
+    assert "(until 2100-01-01T00:00:00Z), by anna: Black Friday" in one.what
+    assert one.remedy.startswith(remedy)
+
+
+def test_a_pause_that_cannot_be_read_is_wrong() -> None:
+    bad = (("joiner.dev/disruption-paused", "Drfited"),)
+    first, second = lines(facts({"node_pools": (pool(meta=Meta(name="batch", annotations=bad)),)}), "pauses")
+    assert (first.level, second.level) == ("fail", "warn")
+    assert "'Drfited'" in first.what
+
+
 def test_launch_templates_that_are_in_use_are_no_leftovers() -> None:
-    old = LaunchTemplate(name="t", image_id="", user_data="", created_at=LONG_AGO)
+    old = LaunchTemplate(name="joiner/prod/t", image_id="", user_data="", created_at=LONG_AGO)
     for some in (facts(of_account={"templates": (old,)}), preflight(of_account={"templates": (old,)})):
         [one] = lines(some, "launch-templates")
         assert one.level == "ok"

@@ -170,7 +170,6 @@ def test_a_file_that_is_not_there_is_named(capsys: Out) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "what is to be looked at? name files with -f"),
         (["-f", "x", "--mark"], "which NODE is to be marked?"),
         (["n", "-f", "x", "--mark", "--unmark"], "not allowed with argument"),
     ],

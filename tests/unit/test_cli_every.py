@@ -175,6 +175,7 @@ def complete(command: str) -> list[str]:
         (("--kubeconfig", "{folder}/broken"), "broken: context (the current one): "),
         (("--kubeconfig", "{folder}/config", "--context", "nobody"), "nobody"),
         (("--kubeconfig", "{folder}/config"), "GET /"),
+        (("--kubeconfig", "{folder}/config", "-o", "json"), "GET /"),
     ],
 )
 def test_a_cluster_that_is_not_reached_is_named_with_what_to_do(
@@ -204,6 +205,7 @@ def test_a_cluster_that_is_not_reached_is_named_with_what_to_do(
     assert told.err.startswith(f"joiner {command}: ")
     assert words in told.err
     assert "Traceback" not in told.err
+    assert told.out == "", "a program that reads it would take this for an answer"
 
 
 ON_FILES: Final = ("consolidate", "drift", "plan", "rebalance --plan", "status", "top")
@@ -239,6 +241,48 @@ def test_a_reader_that_has_gone_gets_no_traceback(tmp_path: Path, command: str) 
     assert process.returncode in (0, 1)
 
 
+SIGNS: Final = "wéb-…-🚀"
+
+
+@pytest.mark.parametrize("command", [*ON_FILES, "help", "pause --help", "nothing-…"])
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_a_terminal_that_knows_few_characters_gets_its_answer(tmp_path: Path, command: str, encoding: str) -> None:
+    files = named_oddly(tmp_path) if command in ON_FILES else []
+    process = ran(*command.split(), *files, PYTHONIOENCODING=encoding, COLUMNS="40")
+    assert "Traceback" not in process.stderr
+    assert process.returncode in ((0, 1) if command in ON_FILES else (0, 2))
+    process.stdout.encode(encoding)
+
+
+@pytest.mark.parametrize("command", ON_FILES)
+def test_json_is_the_same_where_few_characters_are_known(tmp_path: Path, command: str) -> None:
+    if command in CLOCKED:
+        return
+    files = named_oddly(tmp_path)
+    plain, few = (ran(*command.split(), *files, "-o", "json", PYTHONIOENCODING=one) for one in ("utf-8", "ascii"))
+    timeless = [
+        {**read, "at": None} if isinstance(read := json.loads(one.stdout), dict) else read for one in (plain, few)
+    ]
+    assert timeless[0] == timeless[1]
+
+
+def named_oddly(tmp_path: Path) -> list[str]:
+    """Write the small fleet with names that few terminals know."""
+    files = small(tmp_path)[:4]
+    for path in tmp_path.rglob("*.json"):
+        path.write_text(path.read_text().replace("shop", SIGNS))
+    return files
+
+
+def ran(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+    code = "import sys; from cli.main import main; sys.exit(main(sys.argv[1:]))"
+    env = {**os.environ, **environment}
+    encoding = environment.get("PYTHONIOENCODING", "utf-8")
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments], env=env, capture_output=True, encoding=encoding, check=False
+    )
+
+
 # Completion
 
 
@@ -253,7 +297,8 @@ def completed(line: str, tmp_path: Path, **environment: str) -> list[str]:
         "COMP_LINE": line,
         "COMP_POINT": str(len(line)),
     }
-    code = "from cli.main import main; main([])"
+    # A machine may be too slow for whoever waits for the tab key.
+    code = "import cli.completing; cli.completing.PATIENCE = 600; from cli.main import main; main([])"
     run = [sys.executable, "-c", code]
     process = subprocess.run(
         run, env={**os.environ, **asked, **environment}, capture_output=True, text=True, check=True

@@ -174,7 +174,7 @@ def test_the_kubeconfig_of_the_environment_is_taken(
 @pytest.mark.parametrize(
     ("arguments", "user", "token", "forbidden", "words"),
     [
-        (("--context", "nowhere"), {}, "", "", ("context nowhere", "kubectl config get-contexts")),
+        (("--context", "xyz"), {}, "", "", ("context xyz", "kubectl config get-contexts")),
         (("--context", "away"), {}, "", "", ("away: GET /api", "see if kubectl gets an answer")),
         (("--kubeconfig", "/nonexistent"), {}, "", "", ("/nonexistent: no such kubeconfig",)),
         ((), {"token": "wrong"}, "right", "", ("401", "nothing can be planned without nodes")),

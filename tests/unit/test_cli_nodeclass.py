@@ -1,7 +1,6 @@
 """`joiner nodeclass resolve`: what it prints, what it complains about, how it leaves."""
 
 import json
-import os
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,7 +22,7 @@ from sim.cloud.ports import CloudEc2
 from tests.contract.http_face import clients, embedded_aws
 
 Out = pytest.CaptureFixture[str]
-pytestmark = pytest.mark.loopback
+pytestmark = [pytest.mark.loopback, pytest.mark.usefixtures("cloud")]
 EXAMPLE = "examples/nodeclass/al2023.yaml"
 SPEC: dict[str, Any] = {
     "role": "nodes",
@@ -61,21 +60,6 @@ def cloud(monkeypatch: pytest.MonkeyPatch) -> Cloud:
     for name in ("CLUSTER_NAME", "JOINER_INSTANCE_PROFILE", "FEATURE_GATES"):
         monkeypatch.delenv(name, raising=False)
     return made
-
-
-@pytest.fixture(autouse=True)
-def _cloud(request: pytest.FixtureRequest) -> None:
-    if "real" not in request.node.name:
-        request.getfixturevalue("cloud")
-
-
-def test_the_real_command_asks_the_embedded_cloud_over_http(capsys: Out, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All of it once: a server of its own, a thousand types, and credentials that stay as they were."""
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "mine")
-    assert resolved(EXAMPLE, "-o", "json") == 0
-    [one] = json.loads(capsys.readouterr().out)
-    assert len(one["instanceTypes"]) > 1000
-    assert os.environ["AWS_ACCESS_KEY_ID"] == "mine"
 
 
 def written(folder: Path, **spec: Any) -> str:

@@ -11,8 +11,9 @@ from typing import Any, Self
 
 import pytest
 
+from cli.attended import ORDERS
 from cli.main import main
-from cli.playground import EXAMPLES, ORDERS
+from cli.playground import EXAMPLES
 from sim.clock import Clock
 from sim.cluster.api import ApiServer
 from sim.cluster.kube import InMemoryKube
@@ -77,8 +78,17 @@ def fails(error: BaseException) -> Callable[[], None]:
     return fail
 
 
-def test_it_says_where_things_are_and_what_to_try(fake: type[Plane], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["playground", "--for", "1.3", "--apply", NODE_POOL]) == 0
+def test_it_says_where_things_are_and_what_to_try(
+    fake: type[Plane], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def end_once_a_node_is_there() -> str:
+        if b"ip-10-0-0-1" in InMemoryKube(fake.api).list("/api/v1/nodes"):
+            os.kill(os.getpid(), signal.SIGTERM)
+        return ""
+
+    fake.died = staticmethod(end_once_a_node_is_there)
+    monkeypatch.setattr("cli.attended.LOOK_EVERY", timedelta(0))
+    assert main(["playground", "--apply", NODE_POOL]) == 0
     said, told = capsys.readouterr()
     assert told == "it is built\n"
     for wanted in (f"{fake.folder}/kubeconfig", "http://127.0.0.1:", "nodepool.yaml", "scale deployment", "interrupt"):
@@ -90,12 +100,17 @@ def test_it_says_where_things_are_and_what_to_try(fake: type[Plane], capsys: pyt
     assert fake.folder.joinpath("granted").exists()
 
 
+def test_it_ends_by_itself_if_it_is_to(fake: type[Plane]) -> None:
+    assert main(["playground", "--for", "0.1"]) == 0
+    assert fake.folder.joinpath("ended").exists()
+
+
 def test_orders_are_followed_until_one_is_to_quit(
     fake: type[Plane], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     orders = "\nstatus\nsing\ninterrupt\nkill ip-10-0-9-9\nsay 'what\nquit\n"
     monkeypatch.setattr(sys, "stdin", io.StringIO(orders))
-    assert main(["playground", "--for", "60"]) == 0
+    assert main(["playground", "--for", "3600"]) == 0
     said = capsys.readouterr().out
     assert "you                   status" in said
     assert "interrupt: cannot be done" in said
@@ -114,7 +129,7 @@ def test_a_node_of_ours_can_be_struck(
     monkeypatch.setattr("sim.playground.Playground.busiest", lambda _: "ip-10-0-1-4")
     monkeypatch.setattr("sim.playground.Playground.instance_of", lambda _, node: f"instance of {node}")
     monkeypatch.setattr("sim.cloud.cloud.Cloud.recommend_rebalance", lambda _, instance: struck.append(instance))
-    assert main(["playground", "--for", "60"]) == 0
+    assert main(["playground", "--for", "3600"]) == 0
     assert struck == ["instance of ip-10-0-1-4"]
     assert "rebalance ip-10-0-1-4" in capsys.readouterr().out
     assert fake.folder.joinpath("ended").exists()

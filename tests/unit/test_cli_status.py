@@ -1,16 +1,18 @@
 """`joiner status`."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import cli.status
-from cli.look import Looking
+from cli.look import Looked, Looking
 from cli.main import main, parser_for
 from cli.status import _drawn
 from cli.watching import View
+from shared.model.cluster import Cluster
 from tests.unit.fleet_files import POOL, claim, kind, machine, pod
 
 Out = pytest.CaptureFixture[str]
@@ -132,7 +134,7 @@ def test_many_pods_that_wait_are_cut_unless_all_are_wanted(tmp_path: Path, capsy
     assert "shop/p19" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("more", [[], ["--watch", "-f", "x"], ["--context", "--watch", "-o", "json"]])
+@pytest.mark.parametrize("more", [["--watch", "-f", "x"], ["--context", "--watch", "-o", "json"]])
 def test_what_cannot_be_meant_is_refused(more: list[str], capsys: Out) -> None:
     with pytest.raises(SystemExit) as left:
         main(["status", *more])
@@ -201,9 +203,23 @@ def test_what_people_have_paused_is_told_for_people_and_programs(tmp_path: Path,
 
 def test_a_page_of_a_terminal_fits_and_can_be_turned_over(fleet: list[str]) -> None:
     chosen = parser_for("status").parse_args(fleet)
-    found = Looking(chosen)()
+    found = (*Looking(chosen)(), None)
     whole, _ = _drawn(found, View(columns=40, lines=50), chosen)
     assert max(map(len, whole)) <= 40
     lines, last = _drawn(found, View(columns=40, lines=5, first=99), chosen)
     assert (len(lines), last) == (5, len(whole) - 5)
     assert lines == whole[-5:]
+
+
+def test_a_cluster_without_our_kinds_says_what_makes_them(monkeypatch: pytest.MonkeyPatch, capsys: Out) -> None:
+    def look(*_: object) -> Looked:
+        at = Cluster(taken_at=datetime(2026, 11, 22, tzinfo=UTC))
+        return Looked(cluster=at, told=(), notes=("nodepools.karpenter.sh is not installed in prod", "something else"))
+
+    monkeypatch.setattr("cli.look.look_at", look)
+    assert main(["status", "-f", "x"]) == 0
+    *_, first, second = capsys.readouterr().out.splitlines()
+    assert first == f"note: nodepools.karpenter.sh is not installed in prod{cli.status.MADE}"
+    assert second == "note: something else"
+    assert main(["status", "-f", "x", "-o", "json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["notes"]) == 2

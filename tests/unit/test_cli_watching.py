@@ -72,7 +72,7 @@ class Told(list[str]):
 
 def test_a_page_is_shown_until_q_and_the_terminal_is_as_it_was(desk: Desk) -> None:
     told = Told(desk)
-    assert watch(lambda: "fleet", told, 60) == 0
+    assert watch(lambda: "fleet", told, 3600) == 0
     seen = desk.seen()
     assert seen.startswith(ENTER)
     assert "fleet from 0" in seen
@@ -82,7 +82,7 @@ def test_a_page_is_shown_until_q_and_the_terminal_is_as_it_was(desk: Desk) -> No
 
 def test_keys_move_rows_within_what_there_is_and_are_remembered(desk: Desk) -> None:
     told = Told(desk, "j", " ", "\x1b[6~\x1b[6~\x1b[6~", "k", "c")
-    watch(lambda: "fleet", told, 60)
+    watch(lambda: "fleet", told, 3600)
     assert [(one.first, one.keys) for one in told.views] == [
         (0, ()),
         (1, ()),
@@ -103,7 +103,7 @@ def test_another_size_of_the_window_is_seen(desk: Desk) -> None:
         return [found], 0
 
     sizes: list[tuple[int, int]] = []
-    watch(lambda: "fleet", draw, 60)
+    watch(lambda: "fleet", draw, 3600)
     assert sizes[0] == (20, 5)
     assert sizes[-1] == (40, 9)
 
@@ -132,7 +132,7 @@ def test_before_the_first_answer_only_the_trouble_is_shown(desk: Desk) -> None:
         desk.type("xq")
         raise InputError("nobody answers")
 
-    watch(look, lambda found, _: ([found], 0), 60)
+    watch(look, lambda found, _: ([found], 0), 3600)
     assert "looking …" in desk.seen()
 
 
@@ -141,7 +141,7 @@ def test_ctrl_c_leaves_the_terminal_as_it_was(desk: Desk) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        watch(lambda: "fleet", draw, 60)
+        watch(lambda: "fleet", draw, 3600)
     assert termios.tcgetattr(desk.slave) == desk.before
     assert desk.seen().endswith(LEAVE)
 
@@ -153,12 +153,12 @@ def test_a_mistake_in_this_program_ends_it(desk: Desk) -> None:
 
     desk.type("x")
     with pytest.raises(RuntimeError, match="once, without a terminal, it says why"):
-        watch(look, lambda found, _: ([found], 0), 60)
+        watch(look, lambda found, _: ([found], 0), 3600)
 
 
 def test_news_are_told_once(desk: Desk) -> None:
     del desk
-    looks = Looks(lambda: "fleet", 60)
+    looks = Looks(lambda: "fleet", 3600)
     while not looks.is_news():
         pass
     assert (looks.is_news(), looks.latest, looks.trouble) == (False, "fleet", "")
@@ -173,4 +173,4 @@ def test_keys_have_names(desk: Desk, typed: str, keys: list[str]) -> None:
     with Screen() as screen:
         if typed:
             desk.type(typed)
-        assert screen.keys(0.0 if not typed else 60) == keys
+        assert screen.keys(0.0 if not typed else 3600) == keys
