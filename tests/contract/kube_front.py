@@ -36,10 +36,14 @@ def status_of(fault: Fault) -> int:
 
 
 class Front(BaseHTTPRequestHandler):
-    """HTTP in front of an `InMemoryKube`."""
+    """HTTP in front of an `InMemoryKube`.
+
+    An answer goes out whole: silence after its beginning, however short, is never that of a slow machine.
+    """
 
     kube: ClassVar[InMemoryKube]
     protocol_version = "HTTP/1.1"
+    wbufsize = 1 << 20
     disable_nagle_algorithm = True
 
     def do_GET(self) -> None:
@@ -88,6 +92,7 @@ class Front(BaseHTTPRequestHandler):
         self.end_headers()
         for line in lines:
             self.wfile.write(b"%x\r\n%b\n\r\n" % (len(line) + 1, line))
+        self.wfile.flush()
         self.rfile.read(1)
         self.close_connection = True
 
@@ -163,7 +168,7 @@ def is_gone(kube: Kube, path: str) -> bool:
     return False
 
 
-def eventually(claim: Callable[[], object], seconds: float = 10) -> None:
+def eventually(claim: Callable[[], object], seconds: float = 300) -> None:
     """Wait for what a real cluster does after it has answered; memory has done it by then."""
     deadline = time.monotonic() + seconds
     while not _holds(claim):
@@ -172,9 +177,10 @@ def eventually(claim: Callable[[], object], seconds: float = 10) -> None:
 
 
 def _holds(claim: Callable[[], object]) -> bool:
+    """Say whether *claim* holds; what it looks at may not be there yet, or not have been written."""
     try:
         return bool(claim())
-    except Gone:
+    except (Gone, KeyError):
         return False
 
 
@@ -206,7 +212,7 @@ def kube(request: pytest.FixtureRequest) -> Kube:
         case "memory":
             return cast("Kube", request.getfixturevalue("memory"))
         case "http":
-            return KubeClient(request.getfixturevalue("endpoint"), quiet=timedelta(milliseconds=300))
+            return KubeClient(request.getfixturevalue("endpoint"), quiet=timedelta(milliseconds=20))
         case _:
             return cast("Kube", request.getfixturevalue("real_kube"))
 

@@ -42,7 +42,7 @@ class Tunnel(BaseHTTPRequestHandler):
             self.send_response(200)
             self.end_headers()
             near = self.connection
-            while data := (source := select([near, far], [], [], 5)[0][0]).recv(65536):
+            while data := (source := select([near, far], [], [])[0][0]).recv(65536):
                 (far if source is near else near).sendall(data)
 
     def log_message(self, *_: object) -> None:

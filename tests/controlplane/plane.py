@@ -15,7 +15,8 @@ import tempfile
 import time
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -53,7 +54,10 @@ _SYSTEM: Final = {
     KWOK: User(name="kwok", groups=("system:masters",)),
 }
 _OUR_STAGES: Final = Path(__file__).with_name("stages.yaml")
-_START_SECONDS: Final = 60
+_START_SECONDS: Final = 600
+_SILENCE: Final = timedelta(seconds=30)
+_QUIET: Final = timedelta(seconds=2)
+"""Of tests' clients: a slow machine is neither out of reach nor done with telling what it has to tell."""
 _POLL_SECONDS: Final = 0.05
 
 
@@ -86,6 +90,7 @@ class ControlPlane:
         if CONTROLLERS not in self._parts:
             self._flags = ("--disable-admission-plugins=ServiceAccount", *self._flags)
         self._processes: Processes | None = None
+        self._port = ExitStack()
         self.endpoint = ""
         self.certificate_authority = ""
 
@@ -119,8 +124,7 @@ class ControlPlane:
         folder = Path(tempfile.mkdtemp(prefix="joiner-plane-"))
         self._processes = Processes(folder)
         try:
-            with _held_port() as port:
-                self._start(binaries, folder, port)
+            self._start(binaries, folder, self._port.enter_context(_held_port()))
         except BaseException as error:
             error.add_note(f"logs of the control plane: {self.keep_logs()}")
             self.stop()
@@ -131,6 +135,7 @@ class ControlPlane:
         if self._processes is not None:
             self._processes.end()
             self._processes = None
+        self._port.close()
 
     def keep_logs(self, where: Path | None = None) -> Path:
         """Copy the logs to *where*, or to a new temporary folder; answer which."""
@@ -146,7 +151,13 @@ class ControlPlane:
         """Answer a client with *token*, or the function that answers one; the administrator's if there is none."""
         chosen = token or self.token_of(ADMIN)
         ask = chosen if callable(chosen) else lambda: chosen
-        return KubeClient(self.endpoint, certificate_authority=self.certificate_authority, token=ask)
+        return KubeClient(
+            self.endpoint,
+            certificate_authority=self.certificate_authority,
+            token=ask,
+            timeout=_SILENCE,
+            quiet=_QUIET,
+        )
 
     def kubeconfig(self, token: str = "") -> str:
         """Answer a kubeconfig for kubectl, with *token* or as the administrator."""
@@ -209,7 +220,7 @@ class ControlPlane:
 
 @contextmanager
 def _held_port() -> Iterator[int]:
-    """Keep a free port of loopback from all who do not share it, until the API server has it."""
+    """Keep a free port of loopback from all who do not share it, while the API server has it and when it is down."""
     with socket.socket() as held:
         held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         held.bind(("127.0.0.1", 0))
@@ -225,7 +236,7 @@ def _holds(claim: Callable[[], bool]) -> bool:
 
 def _is_ready(endpoint: str, context: ssl.SSLContext) -> bool:
     try:
-        with urlopen(f"{endpoint}/readyz", timeout=2, context=context) as answer:  # noqa: S310 - our own endpoint
+        with urlopen(f"{endpoint}/readyz", timeout=30, context=context) as answer:  # noqa: S310 - our own endpoint
             return bool(answer.read() == b"ok")
     except OSError:
         return False

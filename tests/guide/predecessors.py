@@ -6,7 +6,6 @@ machines that it launched and tagged. Neither controller acts: what follows is a
 
 import base64
 from collections.abc import Iterable
-from datetime import timedelta
 from typing import Any, Final
 
 import msgspec
@@ -21,7 +20,6 @@ from tests.guide.pages import ROOT
 
 Object = dict[str, Any]
 
-MINUTE: Final = timedelta(minutes=1)
 TYPE: Final = "m5.large"
 NODES_MADE: Final = 2
 IMAGE: Final = "/aws/service/eks/optimized-ami/{version}/amazon-linux-2023/x86_64/standard/recommended/image_id"
@@ -51,18 +49,18 @@ def furnish_karpenter(stage: Stage) -> None:
     """Put a Karpenter into the cluster, with a NodePool, two nodes and pods that run there."""
     stage.furnish()
     stage.desk.define()
-    stage.until(stage.desk.is_defined, "Karpenter's definitions are served", MINUTE)
+    stage.until(stage.desk.is_defined, "Karpenter's definitions are served")
     for one in yaml.safe_load_all((ROOT / "examples" / "getting-started.yaml").read_text().replace("CLUSTER", CLUSTER)):
         one["metadata"]["annotations"] = HASHES if one["kind"] == "NodePool" else CLASS_HASHES
         stage.desk.apply(one)
     stage.desk.apply(_controller("karpenter", "public.ecr.aws/karpenter/controller:1.8.0", 2))
     with stage.account.lock:
         started = _launch(stage.cloud)
-    stage.until(lambda: len(_joined(stage)) == NODES_MADE, "Karpenter's nodes join", 2 * MINUTE)
+    stage.until(lambda: len(_joined(stage)) == NODES_MADE, "Karpenter's nodes join")
     for number, instance in enumerate(started):
         _own(stage, f"default-{number}abcd", instance)
     stage.desk.apply(_inflated(3))
-    stage.until(lambda: stage.run(3), "pods run on Karpenter's nodes", 2 * MINUTE)
+    stage.until(lambda: stage.run(3), "pods run on Karpenter's nodes")
 
 
 def furnish_cluster_autoscaler(stage: Stage) -> None:
@@ -71,7 +69,7 @@ def furnish_cluster_autoscaler(stage: Stage) -> None:
     image = "registry.k8s.io/autoscaling/cluster-autoscaler:v1.34.0"
     stage.desk.apply(_controller("cluster-autoscaler", image, 1))
     stage.desk.apply(_inflated(1))
-    stage.until(lambda: stage.run(1), "a pod runs on the group's node", MINUTE)
+    stage.until(lambda: stage.run(1), "a pod runs on the group's node")
 
 
 def _launch(cloud: Cloud) -> tuple[FleetInstance, ...]:

@@ -9,7 +9,6 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
@@ -23,7 +22,6 @@ from tests.guide.following import Follower
 from tests.guide.pages import GUIDE, followed
 from tests.guide.predecessors import furnish_cluster_autoscaler, furnish_karpenter
 
-MINUTE: Final = timedelta(minutes=1)
 Act = Callable[[Stage, Follower], None]
 
 
@@ -46,7 +44,6 @@ def _stocked(stage: Stage) -> str:
     stage.until(
         lambda: s3.list_objects_v2(Bucket=bucket, Prefix="catalogue/")["KeyCount"] > 1,
         "the catalogue is in the bucket",
-        5 * MINUTE,
     )
     return bucket
 
@@ -54,7 +51,7 @@ def _stocked(stage: Stage) -> str:
 def _work(stage: Stage, _: Follower) -> None:
     """Have three pods, on a node of ours."""
     stage.desk.scale("Deployment", "inflate", 3)
-    stage.until(lambda: stage.run(3) and bool(stage.our_nodes()), "three pods run", 3 * MINUTE)
+    stage.until(lambda: stage.run(3) and bool(stage.our_nodes()), "three pods run")
 
 
 def _nothing_is_left(stage: Stage, _: Follower) -> None:
@@ -70,7 +67,7 @@ def _karpenters_nodes_stayed(stage: Stage, _: Follower) -> None:
 
 
 def _the_pod_moved(stage: Stage, _: Follower) -> None:
-    stage.until(lambda: stage.run(1), "the pod runs", 2 * MINUTE)
+    stage.until(lambda: stage.run(1), "the pod runs")
     assert {one["spec"]["nodeName"] for one in stage.pods()} <= {*stage.our_nodes()}
 
 
@@ -102,7 +99,7 @@ def tell(name: str, say: Callable[[str], None]) -> None:
         kubeconfig.write_text(stage.kubeconfig(), encoding="utf-8")
 
         def wait(process: subprocess.Popen[bytes]) -> int:
-            stage.until(lambda: process.poll() is not None, "the command ends", 20 * MINUTE)
+            stage.until(lambda: process.poll() is not None, "the command ends")
             return process.wait()
 
         somebody = stack.enter_context(

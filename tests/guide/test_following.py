@@ -119,7 +119,7 @@ def test_whoever_is_interrupted_leaves_no_process_behind() -> None:
 
     with Follower({}, {}, (), wait=interrupted) as follower, pytest.raises(KeyboardInterrupt):
         follower.play(block("sleep 60"))
-    for _ in range(100):  # whoever inherits what was ended takes it away in its own time
+    for _ in range(6000):  # whoever inherits what was ended takes it away in its own time
         try:
             os.killpg(begun[0], 0)
         except ProcessLookupError:

@@ -97,7 +97,7 @@ class BadPlane(ControlPlane):
         """Answer how many requests the priority level *level* was too busy for, by the API server's own count."""
         headers = {"Authorization": f"Bearer {self.token_of(ADMIN)}"}
         request = Request(f"{self.endpoint}/metrics", headers=headers)  # noqa: S310 - our own endpoint
-        with urlopen(request, timeout=10, context=self._trust()) as answer:  # noqa: S310 - our own endpoint
+        with urlopen(request, timeout=60, context=self._trust()) as answer:  # noqa: S310 - our own endpoint
             lines = answer.read().decode().splitlines()
         counted = [one for one in lines if one.startswith("apiserver_flowcontrol_rejected_requests_total{")]
         return sum(int(float(one.rpartition(" ")[2])) for one in counted if f'priority_level="{level}"' in one)
@@ -185,6 +185,15 @@ def tapped(arena: Arena, tap: Tap) -> Iterator[None]:
         yield
     finally:
         arena.playground.tap = before
+
+
+def is_refused(call: Callable[[], object], words: str) -> bool:
+    """Make *call*; answer whether the API server refuses it, with *words*."""
+    try:
+        call()
+    except Fault as fault:
+        return words in str(fault)
+    return False
 
 
 def object_of(arena: Arena, path: str) -> Object:
@@ -278,13 +287,13 @@ CLUSTER_WIDE: Final = {
 
 
 @contextmanager
-def standing(arena: Arena, *manifests: Object) -> Iterator[None]:
-    """Let *manifests* be there for a block, and take effect: that takes an API server a moment, both ways."""
+def standing(arena: Arena, *manifests: Object, takes_effect: Callable[[], bool]) -> Iterator[None]:
+    """Let *manifests* be there for a block, and begin it when that *takes_effect*."""
     kube = arena.desk.kube
     for one in manifests:
         kube.create(CLUSTER_WIDE[one["kind"]], msgspec.json.encode(one))
-    arena.passes(2 * SECOND)
     try:
+        arena.until(takes_effect, "the API server heeds it", SECOND / 4)
         yield
     finally:
         for one in reversed(manifests):

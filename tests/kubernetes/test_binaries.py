@@ -7,13 +7,15 @@ from pathlib import Path
 import pytest
 
 from tests.controlplane import __main__ as prospects
+from tests.controlplane import binaries
 from tests.controlplane.binaries import API_SERVER, ASSETS, ETCD, PROGRAMS, NoPrograms, cache, programs, version
 
 BUILDS = """#!/bin/sh
 echo built >> "{log}"
 while [ "$1" != -o ]; do shift; done
-sleep 0.2; echo program > "$2"; chmod +x "$2"
+echo program > "$2"; chmod +x "$2"
 """
+IS_AWAITED = 'until [ -e "{log}.awaited" ]; do sleep 0.02; done\n'
 KNOWS = """#!/bin/sh
 [ "$1" != env ] || {{ printf '%s\\n' "{log}" "{log}"; exit; }}
 """
@@ -22,7 +24,7 @@ echo 'go: go.mod requires go >= 1.26.0 (running go 1.22.1; GOTOOLCHAIN=local)' >
 exit 1
 """
 SLEEPS = """#!/bin/sh
-exec sleep 5
+exec sleep 3600
 """
 BREAKS = """#!/bin/sh
 echo 'main.go:1: it is too late in the day' >&2
@@ -38,6 +40,8 @@ def go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
     monkeypatch.delenv(ASSETS, raising=False)
+    monkeypatch.setattr(binaries, "_IMPATIENCE_SECONDS", 3600)
+    monkeypatch.setattr(prospects, "NEEDED_GB", 0)
 
     def become(script: str) -> Path:
         folder.joinpath("go").write_text(script.format(log=log))
@@ -52,10 +56,16 @@ def test_the_version_is_that_of_go_mod() -> None:
 
 
 def test_it_is_built_once_for_all_who_ask(go: Callable[[str], Path]) -> None:
-    log = go(BUILDS)
+    log = go(BUILDS.replace("echo program", f"{IS_AWAITED}echo program"))
     said: list[str] = []
+
+    def say(line: str) -> None:
+        said.append(line)
+        if len(said) == 2:
+            log.with_name("log.awaited").touch()
+
     with ThreadPoolExecutor(3) as pool:
-        [folder] = set(pool.map(lambda _: programs(say=said.append), range(3)))
+        [folder] = set(pool.map(lambda _: programs(say=say), range(3)))
     assert programs(say=said.append) == folder
     assert log.read_text() == "built\n"
     assert sorted(each.name for each in folder.iterdir()) == sorted(PROGRAMS)
@@ -94,8 +104,8 @@ def test_what_somebody_has_is_used_if_it_is_all_that_is_wanted(
 
 def test_a_build_that_takes_too_long_is_given_up(go: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
     go(SLEEPS)
-    monkeypatch.setattr("tests.controlplane.binaries.LONGEST_SECONDS", 0)
-    monkeypatch.setattr("tests.controlplane.binaries._IMPATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(binaries, "LONGEST_SECONDS", 0)
+    monkeypatch.setattr(binaries, "_IMPATIENCE_SECONDS", 0.05)
     with pytest.raises(NoPrograms, match="given up after 0 s"):
         programs(say=lambda _: None)
 
@@ -125,7 +135,7 @@ def test_a_machine_that_cannot_build_says_why(
     go(SLEEPS)
     monkeypatch.setattr(prospects, "PATIENCE", 0.05)
     assert "has no answer" in said()
-    monkeypatch.setattr(prospects, "PATIENCE", 60)
+    monkeypatch.setattr(prospects, "PATIENCE", 3600)
     go(KNOWS)
     monkeypatch.setattr(prospects, "NEEDED_GB", 10**9)
     assert "GB of disk are needed" in said()

@@ -129,8 +129,10 @@ def test_a_catch_up_shows_what_a_list_shows(plane: ControlPlane, history: list[S
 
 def test_whoever_caught_up_before_a_restart_sees_what_a_list_shows_after_it(plane: ControlPlane) -> None:
     scene = Scene(plane)
-    scene.play([("look",), ("write", ("label", "pods", "a", "x"), ("remove", "nodes", "a", "")), ("look",)])
-    assert scene.kube.lists == len(KUBERNETES)
+    scene.play([("look",)])
+    listed_once = scene.kube.lists
+    scene.play([("write", ("label", "pods", "a", "x"), ("remove", "nodes", "a", "")), ("look",)])
+    assert scene.kube.lists == listed_once
     scene.play([("write", ("tell", "nodes", "b", "1"), ("remove", "pods", "b", ""))])
     plane.processes.kill(API_SERVER)
     plane.processes.revive(API_SERVER)
@@ -142,7 +144,7 @@ def test_whoever_caught_up_before_a_restart_sees_what_a_list_shows_after_it(plan
 def test_a_list_whose_token_expired_is_read_from_the_beginning(plane: ControlPlane) -> None:
     scene = Scene(plane)
     scene.is_interrupted(lambda: forgets(scene.people))
-    assert scene.kube.lists == len(KUBERNETES) + 1
+    assert scene.kube.lists > len(KUBERNETES)
 
 
 def forgets(kube: Kube) -> None:
@@ -150,7 +152,7 @@ def forgets(kube: Kube) -> None:
     token = listed(kube, BODIES["namespaces"][2], limit=1)["metadata"]["continue"]
 
     def read_on_slowly() -> None:
-        for _ in range(150):
+        for _ in range(1500):
             create(kube, CONFIG_MAPS, {"metadata": {"generateName": "busy-"}})
             kube.list(BODIES["namespaces"][2], limit=1, continue_token=token)
             time.sleep(0.2)

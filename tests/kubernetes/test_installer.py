@@ -15,8 +15,9 @@ from functions.installer.manifests import DEFINITION, path_of
 from shared.errors import Gone
 from shared.kube.client import KubeClient
 from sim.clock import Clock
+from tests.contract.kube_front import eventually
 from tests.contract.test_kube_crds import claim, node_class
-from tests.controlplane.definitions import install
+from tests.controlplane.definitions import install, is_established
 from tests.controlplane.fixtures import FUNCTIONS, STRANGER
 from tests.controlplane.plane import API_ONLY, ControlPlane
 from tests.controlplane.rights import granted, is_allowed
@@ -55,9 +56,9 @@ def stack(kube: KubeClient) -> Iterator[Stack]:
 def deployed(kube: KubeClient) -> Stack:
     clock = Clock()
 
-    def wait(duration: timedelta) -> None:
+    def wait(_: timedelta) -> None:
         time.sleep(0.3)
-        clock.advance(duration)
+        clock.advance(timedelta(seconds=0.3))
 
     return Stack(kube, clock, wait)
 
@@ -71,7 +72,7 @@ def read(kube: KubeClient, path: str) -> dict[str, Any]:
     return found
 
 
-def until_gone(kube: KubeClient, paths: list[str], seconds: float = 20) -> None:
+def until_gone(kube: KubeClient, paths: list[str], seconds: float = 300) -> None:
     deadline = time.monotonic() + seconds
     for path in paths:
         while True:
@@ -83,21 +84,35 @@ def until_gone(kube: KubeClient, paths: list[str], seconds: float = 20) -> None:
             time.sleep(0.1)
 
 
-def settled(stack: Stack) -> None:
-    """Install, and let the server's own controllers write the conditions that they write."""
+def settled(stack: Stack, kube: KubeClient) -> None:
+    """Install, and let the server serve it, and its own controllers write the conditions that they write."""
     assert stack.ask("Create")[0] == "SUCCESS"
-    time.sleep(2)
+    for one in wanted():
+        if one["kind"] == DEFINITION:
+            eventually(lambda one=one: is_served(kube, one))  # type: ignore[misc] # bound now
+    eventually(lambda: read(kube, FLOW)["status"]["conditions"])
+    seen = [versions(kube)]
+    while not seen[3:] or seen[-1] != seen[-4]:
+        time.sleep(0.5)
+        seen.append(versions(kube))
+
+
+def is_served(kube: KubeClient, definition: dict[str, Any]) -> bool:
+    spec = definition["spec"]
+    collection = f"/apis/{spec['group']}/{spec['versions'][0]['name']}/{spec['names']['plural']}"
+    return is_established(kube, definition["metadata"]["name"]) and bool(kube.list(collection, limit=1))
 
 
 def test_after_installing_the_functions_may_do_what_they_do(stack: Stack, plane: ControlPlane) -> None:
-    settled(stack)
     admin = plane.client()
-    assert [right for right in sorted(granted()) if not is_allowed(admin, right, *FUNCTIONS.groups)] == []
+    settled(stack, admin)
+    for right in sorted(granted()):
+        eventually(lambda right=right: is_allowed(admin, right, *FUNCTIONS.groups))  # type: ignore[misc] # bound now
     assert b"NodePoolList" in plane.client(plane.token_of(FUNCTIONS)).list("/apis/karpenter.sh/v1/nodepools")
 
 
 def test_installing_again_writes_nothing(stack: Stack, kube: KubeClient) -> None:
-    settled(stack)
+    settled(stack, kube)
     before = versions(kube)
     assert stack.ask("Update") == ("SUCCESS", "nothing to do")
     assert versions(kube) == before
@@ -115,7 +130,7 @@ def test_a_release_and_its_rollback(stack: Stack, kube: KubeClient) -> None:
             if one["kind"] == "ClusterRoleBinding":
                 one["roleRef"]["name"] = "other"
 
-    settled(stack)
+    settled(stack, kube)
     stack.body = shipped(change)
     status, told = stack.ask("Update")
     assert (status, told.count("brought up to date"), told.count("made anew")) == ("SUCCESS", 7, 1)
@@ -135,13 +150,13 @@ def flow_of(plane: ControlPlane, token: str) -> str:
 
 
 def test_requests_of_the_functions_count_for_their_own_priority(stack: Stack, plane: ControlPlane) -> None:
-    settled(stack)
+    settled(stack, plane.client())
     own = read(plane.client(), FLOW)["metadata"]["uid"]
-    assert flow_of(plane, plane.token_of(FUNCTIONS)) == own
+    eventually(lambda: flow_of(plane, plane.token_of(FUNCTIONS)) == own)
 
 
 def test_what_an_operator_wrote_stays_and_can_be_deleted(stack: Stack, kube: KubeClient) -> None:
-    settled(stack)
+    settled(stack, kube)
     for collection, body, finalizer in (
         (CLASSES, node_class("a"), "karpenter.k8s.aws/termination"),
         (CLAIMS, claim("a"), "karpenter.sh/termination"),
@@ -158,7 +173,7 @@ def test_what_an_operator_wrote_stays_and_can_be_deleted(stack: Stack, kube: Kub
 
 
 def test_on_request_nothing_is_left(stack: Stack, kube: KubeClient) -> None:
-    settled(stack)
+    settled(stack, kube)
     body = node_class("a")
     metadata = {**body["metadata"], "finalizers": ["karpenter.k8s.aws/termination"]}
     kube.create(CLASSES, msgspec.json.encode({**body, "metadata": metadata}))

@@ -40,46 +40,51 @@ def test_the_demos_session_on_a_real_control_plane(
     arena: Arena, record_property: Callable[[str, object], None]
 ) -> None:
     numbers: dict[str, float] = {}
-    arena.desk.apply(node_pool("default", expire_after="60s"))
+    arena.desk.apply(node_pool("default"))
     arena.desk.apply(deployment("web", 1, "500m", "512Mi"))
-    numbers["1 pod"] = arena.until(arena.running(1), "one pod runs on the managed node", MINUTE)
+    numbers["1 pod"] = arena.until(arena.running(1), "one pod runs on the managed node")
     assert not arena.told.launched
 
     arena.desk.apply(deployment("filler", 1, "1", "1Gi", nodeSelector={"eks.amazonaws.com/nodegroup": "system"}))
-    arena.until(arena.running(1, "filler"), "the managed node is full", MINUTE)
+    arena.until(arena.running(1, "filler"), "the managed node is full")
     arena.desk.scale("Deployment", "web", 5)
-    numbers["5 pods"] = arena.until(arena.running(5, "web"), "five pods run", 2 * MINUTE)
+    numbers["5 pods"] = arena.until(arena.running(5, "web"), "five pods run")
     assert (arena.told.launched, len(arena.nodes())) == (1, 1)
-    [first] = arena.nodes()
-    arena.until(arena.daemons_run_everywhere, "its daemons run", MINUTE)
+    arena.until(arena.daemons_run_everywhere, "its daemons run")
     asks_for_pods_and_daemons(arena, 500)
 
-    arena.desk.apply(node_pool("default"))
     arena.desk.scale("Deployment", "web", 20)
-    numbers["20 pods"] = arena.until(arena.running(20, "web"), "twenty pods run", 2 * MINUTE)
+    numbers["20 pods"] = arena.until(arena.running(20, "web"), "twenty pods run")
     assert (arena.told.launched, len(arena.nodes())) == (2, 2)
     assert not arena.planned_twice()
     arena.nodes_are_not_overfull()
     kubectl_shows_what_there_is(arena)
 
+    there = {one["metadata"]["name"] for one in arena.claims()}
+    arena.desk.apply(node_pool("default", expire_after="60s"))
+    arena.desk.apply(deployment("guest", 1, "15", "1Gi"))
+    arena.until(lambda: len(arena.claims()) == 3, "there is a claim that will expire")
+    arena.desk.apply(node_pool("default"))
+    [fleeting] = {one["metadata"]["name"] for one in arena.claims()} - there
+
     def has_expired() -> bool:
-        names = [node["metadata"]["name"] for node in arena.nodes()]
-        return first["metadata"]["name"] not in names and arena.running(20, "web")()
+        names = [one["metadata"]["name"] for one in arena.claims()]
+        return fleeting not in names and arena.running(1, "guest")()
 
-    numbers["expiry"] = arena.until(has_expired, "the first node's pods run elsewhere", 4 * MINUTE)
+    numbers["expiry"] = arena.until(has_expired, "the pod of the expired node runs elsewhere")
     assert arena.told.ended == 1
+    assert arena.running(20, "web")()
 
+    arena.desk.scale("Deployment", "guest", 0)
     arena.desk.scale("Deployment", "web", 0)
-    numbers["0 pods"] = arena.until(
-        lambda: not arena.nodes() and not arena.claims(), "no node of ours is left", 3 * MINUTE
-    )
+    numbers["0 pods"] = arena.until(lambda: not arena.nodes() and not arena.claims(), "no node of ours is left")
     assert arena.told.launched == arena.told.ended
     assert not arena.playground.living()
 
     launched = arena.told.launched
     arena.told.planned.clear()
     arena.desk.scale("Deployment", "web", 8)
-    numbers["8 pods"] = arena.until(arena.running(8, "web"), "eight pods run", 2 * MINUTE)
+    numbers["8 pods"] = arena.until(arena.running(8, "web"), "eight pods run")
     assert not arena.planned_twice()
     struck = arena.playground.busiest()
     [doomed] = [one["metadata"]["name"] for one in arena.claims() if one["status"]["nodeName"] == struck]
@@ -87,16 +92,14 @@ def test_the_demos_session_on_a_real_control_plane(
     arena.until(
         lambda: "SpotInterrupted" in arena.kubectl("describe", "nodeclaim", doomed).partition("Events:")[2],
         "`kubectl describe` tells of the interruption",
-        MINUTE,
     )
 
     def has_moved() -> bool:
         return struck not in [pod["spec"].get("nodeName") for pod in arena.pods("web")] and arena.running(8, "web")()
 
-    numbers["interruption"] = arena.until(has_moved, "the pods of the interrupted node run elsewhere", 2 * MINUTE)
-    assert numbers["interruption"] < 120
+    numbers["interruption"] = arena.until(has_moved, "the pods of the interrupted node run elsewhere")
     assert arena.told.launched - launched == 2
-    arena.until(arena.instances_are_nodes, "its instance, its NodeClaim and its Node are gone", 2 * MINUTE)
+    arena.until(arena.instances_are_nodes, "its instance, its NodeClaim and its Node are gone")
     record_property(
         "told", f"main job, session: {report(numbers)}; {arena.told.launched} launches, {arena.seconds:.0f} s"
     )
@@ -108,7 +111,7 @@ def test_a_burst_of_a_thousand_pods_is_planned_once(
     numbers: dict[str, float] = {}
     promised = promise(monkeypatch)
     arena.desk.apply_all([node_pool("default"), node_pool("side", weight=50, tier="side")])
-    arena.until(lambda: all(is_ready(pool) for pool in arena.desk.look(POOLS)), "the NodePools are ready", MINUTE)
+    arena.until(lambda: all(is_ready(pool) for pool in arena.desk.look(POOLS)), "the NodePools are ready")
     spread = {
         "maxSkew": 1,
         "topologyKey": "topology.kubernetes.io/zone",
@@ -123,7 +126,7 @@ def test_a_burst_of_a_thousand_pods_is_planned_once(
             budget("spread", 5),
         ]
     )
-    numbers["burst"] = arena.until(arena.running(1030), "all pods run", 5 * MINUTE, 3 * SECOND)
+    numbers["burst"] = arena.until(arena.running(1030), "all pods run", 3 * SECOND)
     second = arena.second_launches()
     numbers |= {
         "launches": arena.told.launched,
@@ -137,25 +140,25 @@ def test_a_burst_of_a_thousand_pods_is_planned_once(
     zones = Counter(zone_of(pod, arena.nodes()) for pod in arena.pods("spread"))
     assert len(zones) == 3
     assert max(zones.values()) - min(zones.values()) <= 1
-    arena.until(arena.daemons_run_everywhere, "all daemons run", MINUTE, 2 * SECOND)
+    arena.until(arena.daemons_run_everywhere, "all daemons run", 2 * SECOND)
     realised = arena.realised()
     arena.passes(12 * SECOND)
     assert arena.told.launched == numbers["launches"], "something was launched though no pod waits"
 
-    arena.until(arena.instances_are_nodes, "every instance is a node", MINUTE, 2 * SECOND)
+    arena.until(arena.instances_are_nodes, "every instance is a node", 2 * SECOND)
     numbers["drain"] = drain_guarded(arena)
-    arena.until(arena.running(1030), "all pods run again", 3 * MINUTE, 3 * SECOND)
+    arena.until(arena.running(1030), "all pods run again", 3 * SECOND)
 
     arena.desk.apply(node_pool("late", tier="side"))
-    arena.until(lambda: all(is_ready(pool) for pool in arena.desk.look(POOLS)), "the NodePool is ready", MINUTE)
+    arena.until(lambda: all(is_ready(pool) for pool in arena.desk.look(POOLS)), "the NodePool is ready")
     arena.desk.delete(node_pool("side"))
     numbers["deletion of a pool"] = arena.until(
-        lambda: not arena.nodes("side") and arena.running(30, "spread")(), "its pods run elsewhere", 5 * MINUTE
+        lambda: not arena.nodes("side") and arena.running(30, "spread")(), "its pods run elsewhere"
     )
     assert {node["metadata"]["labels"]["tier"] for node in arena.nodes("late")} == {"side"}
     assert {pool["metadata"]["name"] for pool in arena.desk.look(POOLS)} == {"default", "late"}
-    arena.until(arena.running(1030), "all pods run at the end", 2 * MINUTE, 3 * SECOND)
-    arena.until(arena.instances_are_nodes, "every instance is a node at the end", 2 * MINUTE, 2 * SECOND)
+    arena.until(arena.running(1030), "all pods run at the end", 3 * SECOND)
+    arena.until(arena.instances_are_nodes, "every instance is a node at the end", 2 * SECOND)
     record_property(
         "told",
         f"main job, burst: {report(numbers)}; {arena.told.launched} launches, {arena.seconds:.0f} s; "
@@ -179,7 +182,7 @@ def asks_for_pods_and_daemons(arena: Arena, cpu_milli: int) -> None:
 
 def kubectl_shows_what_there_is(arena: Arena) -> None:
     """Fail unless the columns that users of Karpenter look for are there, and say what the objects say."""
-    arena.until(lambda: all(is_ready(claim) for claim in arena.claims()), "the NodeClaims are Ready", MINUTE)
+    arena.until(lambda: all(is_ready(claim) for claim in arena.claims()), "the NodeClaims are Ready")
     claims = {claim["metadata"]["name"]: claim for claim in arena.claims()}
     shown = {one["NAME"]: one for one in table(arena.kubectl("get", "nodeclaims", "--output=wide"))}
     assert {name: one.pop("AGE") != "" and "DRIFTED" in one for name, one in shown.items()} == dict.fromkeys(
@@ -199,7 +202,7 @@ def kubectl_shows_what_there_is(arena: Arena) -> None:
         [one] = table(arena.kubectl("get", "nodepools", "--output=wide"))
         return one.pop("AGE") != "" and one.pop("MEMORY") != "" and one == pool
 
-    arena.until(is_shown, "`kubectl get nodepools` shows what the NodePool has", MINUTE)
+    arena.until(is_shown, "`kubectl get nodepools` shows what the NodePool has")
 
 
 def columns(claim: Object) -> dict[str, str]:
@@ -230,7 +233,7 @@ def drain_guarded(arena: Arena) -> float:
     allowed = max(1, pods // 3)
     assert pods > allowed, "no node has pods enough for a budget to hold some back"
     arena.desk.apply(budget("small", allowed))
-    arena.until(lambda: allowed_by_budget(arena) == allowed, "the budget is known", MINUTE)
+    arena.until(lambda: allowed_by_budget(arena) == allowed, "the budget is known")
     [claim] = [one for one in arena.claims() if one["status"]["nodeName"] == name]
     fewest, went = [500], dict[str, str]()
 
@@ -242,7 +245,7 @@ def drain_guarded(arena: Arena) -> float:
         return name not in [node["metadata"]["name"] for node in arena.nodes()]
 
     arena.desk.delete(claim)
-    took = arena.until(is_drained, "the node is drained and gone", 4 * MINUTE)
+    took = arena.until(is_drained, "the node is drained and gone")
     assert fewest[0] >= 500 - allowed, f"the budget of `small` allows {allowed} of 500"
     assert set(went.values()) == {"EvictionByEvictionAPI"}
     return took

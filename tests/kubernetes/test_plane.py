@@ -35,7 +35,7 @@ def is_running(pid: int) -> bool:
     return True
 
 
-def leftovers(folder: Path, pids: list[int], seconds: float = 5) -> list[object]:
+def leftovers(folder: Path, pids: list[int], seconds: float = 300) -> list[object]:
     deadline = time.monotonic() + seconds
     while True:
         left: list[object] = [pid for pid in pids if is_running(pid)]
@@ -115,6 +115,7 @@ def test_a_part_that_is_killed_can_be_revived(part: str) -> None:
                 kube.read("/api/v1/namespaces/shop")
         plane.processes.revive(part)
         plane.wait_until_ready()
+        plane.wait_for(lambda: bool(kube.read("/api/v1/namespaces/shop")), "what was stored")
         assert msgspec.json.decode(kube.read("/api/v1/namespaces/shop"))["metadata"]["name"] == "shop"
 
 

@@ -90,13 +90,13 @@ def test_what_fails_is_the_end_and_the_answer(run: Callable[..., subprocess.Pope
 def test_a_build_ends_with_who_wanted_it(
     run: Callable[..., subprocess.Popen[str]], end: signal.Signals, tmp_path: Path
 ) -> None:
-    made = run(seconds=60)
+    made = run(seconds=3600)
     building = tmp_path / "building"
     while not building.exists() or not building.read_text():
         assert made.poll() is None
         time.sleep(0.05)
     made.send_signal(end)
-    made.communicate(timeout=20)
+    made.communicate(timeout=600)
     assert made.returncode == 128 + end
     assert not list(tmp_path.joinpath("tmp").iterdir())
     with pytest.raises(ProcessLookupError):
