@@ -57,6 +57,7 @@ OURS: Final[Mapping[str, tuple[str, str]]] = {
     names.LAUNCH_GROUP: ("NodeClaim, EC2 tag", "Claims that share it are launched by one CreateFleet."),
     names.NOMINATED_UNTIL: ("NodeClaim, Node", "Pods are expected: not disrupted before."),
     names.NOMINATED_PODS: ("NodeClaim", "Marks of the pods it was made for."),
+    names.PLANNED_UNDER: ("NodeClaim", "Version of the lease of planners under which it was decided."),
     names.POD_DIGEST: ("NodeClaim", "Digest of its pods, to notice that one came or went."),
     names.COMMAND: ("NodeClaim", "The disruption it replaces nodes for: `joiner explain command NAME`."),
     names.ENDS_AT: ("Node", "When EC2 takes the machine back."),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 AWS = Path(__file__).parents[2] / "shared" / "aws"
 CALLED = re.compile(r"\.(?:patient|once)\(\s*\"([a-z0-9-]+)\"")
-IN_A_VPC = {"dynamodb", "ec2", "eks", "s3", "sqs", "ssm"}
+IN_A_VPC = {"dynamodb", "ec2", "eks", "s3", "sns", "sqs", "ssm"}
 """Services with a VPC endpoint. EventBridge and logs are written to by others than our code; STS is signed for, not
 called."""
 WITHOUT = {"pricing"}
