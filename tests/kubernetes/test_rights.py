@@ -19,6 +19,7 @@ SITES: Final = Path(__file__).parents[1] / "scenario" / "kill_sites.txt"
 SELDOM: Final = frozenset(
     {
         ("delete", "pods"),
+        ("get", "events"),
         ("patch", "events"),
         ("patch", "pods"),
         ("patch", "nodeoverlays.karpenter.sh"),
