@@ -48,28 +48,20 @@ from shared.report.journal import Note
 from shared.report.snapshots import read_snapshot
 from sim.clock import START
 from sim.memory import MemoryBucket
-from tests.scenario.worlds import World, deployment, node_class, notice, pool
+from tests.scenario.worlds import deployment, node_class, pool
+from tests.unit.journal_plays import MIXED, interrupted, unpacked
 
 Out = pytest.CaptureFixture[str]
-MIXED = ("m5.large", "m5.xlarge")
 
 
 @pytest.fixture(scope="module")
 def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Answer a folder with the bucket of a short play: nodes made, one interrupted, one that went empty."""
-    world = World(node_class(), pool(types=MIXED, capacity=("spot", "on-demand")), deployment(3))
-    world.settled(3)
-    [node] = world.nodes()[:1]
-    world.interrupt(notice("EC2 Spot Instance Interruption Warning", world.instance_of(node).instance_id))
+    world = interrupted()
     world.seconds(150)
     world.scale(0)
     world.seconds(240)
-    folder = tmp_path_factory.mktemp("bucket")
-    for key in world.bucket.keys(""):
-        path = folder / key
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(world.bucket.get(key))
-    return folder
+    return unpacked(world.bucket, tmp_path_factory.mktemp("bucket"))
 
 
 def replayed(folder: Path, *words: str, capsys: Out) -> tuple[int, dict[str, Any]]:

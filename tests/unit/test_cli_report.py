@@ -28,7 +28,7 @@ from shared.model.objects import Condition, Meta, Problem
 from shared.report.journal import LAUNCHED, Done, Entry, Note, key_of
 from shared.snapshot.documents import cluster_from_documents
 from sim.clock import START
-from tests.scenario.worlds import World, deployment, node_class, notice, pool
+from tests.unit.journal_plays import interrupted, unpacked
 
 Out = pytest.CaptureFixture[str]
 EVIL = "<script>alert('x')</script>\"&"
@@ -130,19 +130,11 @@ def page_of(folder: Path, *flags: str, capsys: Out) -> str:
 @pytest.fixture(scope="module")
 def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Answer a folder with the bucket of a short play."""
-    world = World(node_class(), pool(types=("m5.large", "m5.xlarge"), capacity=("spot", "on-demand")), deployment(3))
-    world.settled(3)
-    [node] = world.nodes()[:1]
-    world.interrupt(notice("EC2 Spot Instance Interruption Warning", world.instance_of(node).instance_id))
+    world = interrupted()
     world.seconds(200)
     world.scale(9)
     world.seconds(120)
-    folder = tmp_path_factory.mktemp("bucket")
-    for key in world.bucket.keys(""):
-        path = folder / key
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(world.bucket.get(key))
-    return folder
+    return unpacked(world.bucket, tmp_path_factory.mktemp("bucket"))
 
 
 # What is told
