@@ -1,5 +1,6 @@
 """What a type of resource is to CloudFormation: how one is made, changed and taken away."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any, ClassVar, Protocol, TypeAlias
@@ -111,7 +112,7 @@ class Kind:
         """
 
 
-class Setting(Kind):
+class Setting(Kind, ABC):
     """A type whose properties are written by one call, the first time as any other time."""
 
     def create(self, at: Place, said: Said) -> Made:
@@ -123,9 +124,9 @@ class Setting(Kind):
         del old
         return self.write(at, new, made)
 
+    @abstractmethod
     def write(self, at: Place, said: Said, before: Made | None) -> Made:
         """Write what *said* says; *before* is what was there."""
-        raise NotImplementedError
 
 
 def without(said: Said, *names: str) -> dict[str, Any]:
