@@ -11,37 +11,32 @@ from typing import Final
 
 from shared.disruption.candidates import Blocked, Candidate, Field
 from shared.disruption.drafts import Draft, price_of
+from shared.disruption.drifting import DRIFTED
 from shared.disruption.exchange import Exchange, Exchanges
 from shared.disruption.layout import Layout
 from shared.disruption.moves import moves_of
 from shared.disruption.rooms import Rooms
 from shared.model.nodepools import NodePool
-from shared.model.objects import condition, is_true
+from shared.model.objects import condition
 from shared.model.resources import NODES
 from shared.scheduling.static import is_usable, static_claim
 
-REASON: Final = "Drifted"
 MOST_NEW: Final = 100
 """So many nodes come in the place of one, at most."""
 _LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def has_drifted(one: Candidate) -> bool:
-    """Whether its claim says so."""
-    return is_true(one.claim.conditions, REASON)
-
-
 def first_drifted(one: Candidate) -> tuple[bool, datetime, str]:
     """Answer a key that sorts nodes without pods first, then by how long ago they drifted."""
-    known = condition(one.claim.conditions, REASON)
+    known = condition(one.claim.conditions, DRIFTED)
     since = known.since if known is not None else None
     return bool(one.reschedulable), since or _LONG_AGO, one.name
 
 
 def why_drifted(one: Candidate) -> str:
     """Answer the kind of drift."""
-    known = condition(one.claim.conditions, REASON)
-    return known.reason if known is not None else REASON
+    known = condition(one.claim.conditions, DRIFTED)
+    return known.reason if known is not None else DRIFTED
 
 
 class Renewal:
@@ -60,8 +55,8 @@ class Renewal:
         for one in sorted(candidates, key=first_drifted):
             if self._is_over():
                 self._block(one, "NotReached", "the time was up before its turn")
-            elif not self._rooms.has_room_for((one,), REASON):
-                self._block(one, "Budget", self._rooms.why_none(one.pool, REASON))
+            elif not self._rooms.has_room_for((one,), DRIFTED):
+                self._block(one, "Budget", self._rooms.why_none(one.pool, DRIFTED))
             elif (draft := self._renewed(one)) is not None:
                 found.append(draft)
                 self._rooms.take((one,))
@@ -89,7 +84,7 @@ class Renewal:
         }
         draft = Draft(
             method="Drift",
-            reason=REASON,
+            reason=DRIFTED,
             targets=(one,),
             new_nodes=tuple(nodes),
             moves=moves_of(ground, frame.moves, names_of),
@@ -118,7 +113,7 @@ def renew_static(
         granted = _granted(some[0].pool, field, busy)
         for one in some:
             why = "" if granted > 0 else f"NodePool {one.pool.name} has no room for a replacement"
-            why = why or ("" if rooms.has_room_for((one,), REASON) else rooms.why_none(one.pool, REASON))
+            why = why or ("" if rooms.has_room_for((one,), DRIFTED) else rooms.why_none(one.pool, DRIFTED))
             if why:
                 blocked.append(Blocked(node=one.name, reason="Budget", message=why))
                 continue
@@ -133,7 +128,7 @@ def _static(one: Candidate, field: Field) -> Draft:
     claim = static_claim(one.pool, f"{one.pool.name}-{digest}", field.cluster)
     return Draft(
         method="StaticDrift",
-        reason=REASON,
+        reason=DRIFTED,
         targets=(one,),
         claims=(claim,),
         price_usd_per_hour=0.0,

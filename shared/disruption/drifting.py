@@ -28,9 +28,15 @@ from shared.model.labels import (
 from shared.model.nodeclasses import EC2NodeClass
 from shared.model.nodepools import NodePool
 from shared.model.nodes import NodeClaim
+from shared.model.objects import condition
 from shared.model.requirements import Requirement, requirements_from_labels
 from shared.scheduling.hashes import node_pool_hash
 
+DRIFTED: Final = "Drifted"
+ASKED: Final = "DriftRequested"
+POOL: Final = "NodePoolDrifted"
+REQUIREMENTS: Final = "RequirementsDrifted"
+CLASS: Final = "NodeClassDrift"
 IMAGE: Final = "AMIDrift"
 PLACEMENT_GROUP: Final = "karpenter.k8s.aws/placement-group-id"
 SETTLED: Final = timedelta(hours=1)
@@ -66,6 +72,16 @@ def drift_of(one: Drifting) -> str | None:
     return ""
 
 
+def is_recovered(one: Drifting) -> bool:
+    """Whether its condition calls it drifted for something that can be seen to be as it ought to be.
+
+    Whoever changes a NodePool and changes it back has lost no node then, though the condition is still to be written.
+    """
+    known = condition(one.claim.conditions, DRIFTED)
+    check = _BACK.get(known.reason) if known is not None and known.status == "True" else None
+    return check is not None and check(one)
+
+
 def fitting_images(one: Drifting) -> set[str]:
     """Answer the ids of the images that its class has for its type today; none, too, where that cannot be told."""
     kind, node_class = one.types.get(one.label(INSTANCE_TYPE)), one.node_class
@@ -86,17 +102,22 @@ def unmet(one: Drifting) -> Requirement | None:
 
 
 def _asked_drift(one: Drifting) -> str:
-    return "DriftRequested" if one.is_asked else ""
+    return ASKED if one.is_asked else ""
 
 
 def _pool_drift(one: Drifting) -> str:
+    own = _pool_hash(one)
+    return POOL if own and own != node_pool_hash(one.pool) else ""
+
+
+def _pool_hash(one: Drifting) -> str:
+    """Answer what the claim remembers of its NodePool, "" if it cannot be compared."""
     is_ours = one.claim.meta.annotation(NODEPOOL_HASH_VERSION) == HASH_VERSION
-    own = one.claim.meta.annotation(NODEPOOL_HASH)
-    return "NodePoolDrifted" if is_ours and own and own != node_pool_hash(one.pool) else ""
+    return one.claim.meta.annotation(NODEPOOL_HASH) if is_ours else ""
 
 
 def _requirements_drift(one: Drifting) -> str:
-    return "" if unmet(one) is None else "RequirementsDrifted"
+    return "" if unmet(one) is None else REQUIREMENTS
 
 
 def _type_drift(one: Drifting) -> str:
@@ -113,10 +134,14 @@ def _type_drift(one: Drifting) -> str:
 
 
 def _class_drift(one: Drifting) -> str:
-    hashed = one.node_class.hashed if one.node_class is not None else ""
+    own = _class_hash(one)
+    return CLASS if own and own != (one.node_class.hashed if one.node_class is not None else "") else ""
+
+
+def _class_hash(one: Drifting) -> str:
+    """Answer what the claim remembers of its node class, "" if it cannot be compared."""
     is_ours = one.claim.meta.annotation(NODECLASS_HASH_VERSION) == NODECLASS_HASH_VERSION_VALUE
-    own = one.claim.meta.annotation(NODECLASS_HASH)
-    return "NodeClassDrift" if is_ours and own and own != hashed else ""
+    return one.claim.meta.annotation(NODECLASS_HASH) if is_ours else ""
 
 
 def _image_drift(one: Drifting) -> str | None:
@@ -163,3 +188,11 @@ _OF_CLASS: Final[tuple[_Check, ...]] = (
     _reservation_drift,
     _placement_drift,
 )
+_BACK: Final[Mapping[str, Callable[[Drifting], bool]]] = {
+    ASKED: lambda one: not one.is_asked,
+    POOL: lambda one: _pool_hash(one) == node_pool_hash(one.pool),
+    REQUIREMENTS: lambda one: unmet(one) is None,
+    CLASS: lambda one: one.node_class is not None and _class_hash(one) == one.node_class.hashed != "",
+    IMAGE: lambda one: one.claim.image_id in fitting_images(one),
+}
+"""By reason, whether it is seen not to hold; of the others only the next look at the instance tells."""

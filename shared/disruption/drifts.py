@@ -7,13 +7,12 @@ drift when it was fit for use for so long.
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import Final
 
 import msgspec
 from msgspec.structs import replace
 
 from shared.disruption.candidates import pods_in_the_way
-from shared.disruption.drifting import IMAGE, Drifting, drift_of, fitting_images
+from shared.disruption.drifting import DRIFTED, IMAGE, Drifting, drift_of, fitting_images, is_recovered
 from shared.disruption.knobs import knobs_of
 from shared.disruption.prices import PriceList
 from shared.lifecycle.events import about
@@ -27,8 +26,6 @@ from shared.model.nodes import NodeClaim
 from shared.model.objects import Meta, condition, is_true
 from shared.model.state import pods_by_node
 from shared.model.units import instant_text
-
-CONDITION: Final = "Drifted"
 
 
 class Drift(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,6 +47,13 @@ class Canary(msgspec.Struct, frozen=True, kw_only=True):
 def drifts(cluster: Cluster) -> tuple[Drift, ...]:
     """Compare every claim that is ours and stays; sorted by name. What is not launched has not drifted."""
     return _drifts(cluster)[0]
+
+
+def recovered(cluster: Cluster) -> frozenset[str]:
+    """Answer the names of claims that are called drifted, and are seen to be as they ought to be."""
+    if not any(is_true(one.conditions, DRIFTED) for one in cluster.node_claims):
+        return frozenset()
+    return frozenset(one.claim.name for one in _compared(cluster) if is_recovered(one))
 
 
 def describe_drift(cluster: Cluster) -> tuple[Action, ...]:
@@ -143,7 +147,7 @@ class _Reluctance:
     def __call__(self, claim: NodeClaim) -> tuple[bool, bool, str]:
         pods = self._pods.get(claim.node_name, ())
         is_kept = self._nodes.get(claim.node_name) == "true" or pods_in_the_way(pods, self._guards, self._now)
-        return bool(is_kept), not is_true(claim.conditions, CONDITION), claim.name
+        return bool(is_kept), not is_true(claim.conditions, DRIFTED), claim.name
 
 
 def _fit_since(claim: NodeClaim) -> datetime | None:
@@ -152,12 +156,12 @@ def _fit_since(claim: NodeClaim) -> datetime | None:
 
 
 def _write(claim: NodeClaim, reason: str, now: datetime) -> Iterator[Action]:
-    old = condition(claim.conditions, CONDITION)
+    old = condition(claim.conditions, DRIFTED)
     if (old.reason if old is not None and old.status == "True" else "") == reason and (reason or old is None):
         return
-    some = without_condition(claim.conditions, CONDITION)
+    some = without_condition(claim.conditions, DRIFTED)
     if reason:
-        some = with_condition(claim.conditions, CONDITION, "True", reason, reason, now, claim.meta.generation)
+        some = with_condition(claim.conditions, DRIFTED, "True", reason, reason, now, claim.meta.generation)
     yield PatchStatus(
         kind="NodeClaim",
         name=claim.name,

@@ -5,13 +5,15 @@ from types import MappingProxyType
 from typing import Final
 
 from shared.disruption.candidates import Blocked, Candidate, Field, assess, field_of
-from shared.disruption.drift import REASON as DRIFTED
+from shared.disruption.drifting import DRIFTED
+from shared.disruption.drifts import recovered
 from shared.disruption.eligibility import refuses_pods
 from shared.disruption.exchange import Exchanges
 from shared.disruption.layout import Layout, lay_out
 from shared.disruption.rooms import Rooms
 from shared.disruption.terms import Terms
 from shared.model.cluster import Cluster
+from shared.model.objects import is_true
 from shared.model.state import StateNode, pool_usage
 from shared.scheduling.headroom import plan
 from shared.scheduling.placement import Options
@@ -36,6 +38,12 @@ class Scope:
         self.expected = {pod: node for pod, node in homes.items() if pod in engaged} | fits
         self.field: Field = field_of(cluster, frozenset(self.expected.values()))
         self.rooms = Rooms(self.field, terms, busy)
+        self._recovered = recovered(cluster)
+
+    def has_drifted(self, state: StateNode) -> bool:
+        """Whether its claim is called drifted, and nothing in the snapshot speaks against it."""
+        claim = state.claim
+        return claim is not None and is_true(claim.conditions, DRIFTED) and claim.name not in self._recovered
 
     def assessed(self, *, eventual: bool = False) -> dict[str, Candidate | Blocked]:
         """Answer, by name, what each node is that is not in a command."""
@@ -50,7 +58,7 @@ class Scope:
         places = {one.name: place for place, one in enumerate(reversed(list(last)), start=1)}
         states = sorted(
             self.field.states,
-            key=lambda one: (not one.is_initialized(), has_claim_drifted(one), places.get(one.name, 0), one.name),
+            key=lambda one: (not one.is_initialized(), self.has_drifted(one), places.get(one.name, 0), one.name),
         )
         layout = lay_out(self.cluster, states, {*self.busy, *gone}, self.expected, self.options)
         self.close(layout, lambda state: not state.is_initialized())
@@ -85,9 +93,3 @@ class Scope:
     def quiet(self, layout: Layout) -> None:
         """Leave pods alone that have just come to their nodes, as consolidation has to."""
         self.close(layout, lambda state: refuses_pods(state, self.field))
-
-
-def has_claim_drifted(state: StateNode) -> bool:
-    """Whether what is put there would have to move again soon."""
-    claim = state.claim
-    return claim is not None and any(one.type == DRIFTED and one.status == "True" for one in claim.conditions)

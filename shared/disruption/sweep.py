@@ -14,12 +14,12 @@ from shared.disruption.balanced import Worthwhile
 from shared.disruption.candidates import Blocked, Candidate
 from shared.disruption.consolidation import Search
 from shared.disruption.drafts import Draft, command_of, price_of
-from shared.disruption.drift import REASON as DRIFTED
-from shared.disruption.drift import Renewal, has_drifted, renew_static
+from shared.disruption.drift import Renewal, renew_static
+from shared.disruption.drifting import DRIFTED
 from shared.disruption.eligibility import kept_from_consolidation, kept_from_emptiness
 from shared.disruption.exchange import Exchanges
 from shared.disruption.layout import Layout
-from shared.disruption.scope import DEFAULT, NOWHERE, Scope, has_claim_drifted
+from shared.disruption.scope import DEFAULT, NOWHERE, Scope
 from shared.disruption.terms import EVERYTHING, Terms
 from shared.disruption.verdicts import Disrupted, Kept, Verdict
 from shared.model.cluster import Cluster
@@ -134,11 +134,11 @@ class _Sweeping:
         return sorted(found, key=_dearest)
 
     def _drift(self, eligible: list[Candidate]) -> None:
-        if not any(has_claim_drifted(state) for state in self._scope.field.states):
+        if not any(self._scope.has_drifted(state) for state in self._scope.field.states):
             return
         drifted = []
         for one in self._scope.assessed(eventual=True).values():
-            if isinstance(one, Blocked) or one.name in self._gone or not has_drifted(one):
+            if isinstance(one, Blocked) or one.name in self._gone or not self._scope.has_drifted(one.state):
                 continue
             kept = self._pause(one, DRIFTED)
             if kept is None:

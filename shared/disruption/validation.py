@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 
 from shared.disruption.candidates import Blocked, Candidate, assess
-from shared.disruption.drift import has_drifted
 from shared.disruption.eligibility import kept_from_consolidation, kept_from_emptiness
 from shared.disruption.ground import Ground
 from shared.disruption.scope import DEFAULT, NOWHERE, Scope
@@ -62,7 +61,7 @@ def _candidate(node: str, uid: str, command: Command, scope: Scope) -> Candidate
         return kept_from_emptiness(one, scope.field, scope.headroom) or one
     if command.reason == "Drifted":
         calm = Kept(node=node, reason="NotDrifted", message="it has not drifted any more")
-        return one if has_drifted(one) else calm
+        return one if scope.has_drifted(one.state) else calm
     if one.is_empty():
         return Kept(node=node, reason="Empty", message="it is empty by now")
     return kept_from_consolidation(one, scope.field) or one
