@@ -5,7 +5,7 @@ carry the fence and fail once somebody else holds the lease. The row is overwrit
 live: made anew it would count from one again, and an old fence could hold.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -29,12 +29,23 @@ TRUSTED: Final = timedelta(seconds=5)
 
 
 class Holding(msgspec.Struct, frozen=True, kw_only=True):
-    """The row's body: who holds the lease, and until when."""
+    """The row's body: who holds the lease, and until when.
+
+    What else a later release has written there stays as it is: until it is deployed everywhere both take turns.
+    """
 
     owner: str
     until: datetime
     overtaken: tuple[int, ...] = ()
     """Versions that were not given back, the latest first, no more than `REMEMBERED`."""
+
+
+class Held(msgspec.Struct, frozen=True, kw_only=True):
+    """A lease that was taken."""
+
+    fence: Fence
+    others: Mapping[str, msgspec.Raw]
+    """Fields of the row that are not ours."""
 
 
 @contextmanager
@@ -46,13 +57,13 @@ def leased(world: World, name: str) -> Iterator[Fence | None]:
     Raises:
         Fault: the table did not answer.
     """
-    fence = _acquire(world, name)
+    held = _acquire(world, name)
     try:
-        yield fence
+        yield held.fence if held is not None else None
     except Exception:
-        _release(world, fence)
+        _release(world, held)
         raise
-    _release(world, fence)
+    _release(world, held)
 
 
 def holds(table: Table, fence: Fence) -> bool:
@@ -92,28 +103,30 @@ class Guard:
         return True
 
 
-def _acquire(world: World, name: str) -> Fence | None:
+def _acquire(world: World, name: str) -> Held | None:
     now = world.clock()
     row = world.table.read(KIND, name)
-    before = _holding(row)
+    before, others = _holding(row), _others(row)
     if before.until > now:
         return None
     overtaken = before.overtaken
     if row is not None and before.owner:
         overtaken = (row.version, *overtaken)[:REMEMBERED]
-    body = _body(world.name, now + LASTS, overtaken)
+    body = _body(Holding(owner=world.name, until=now + LASTS, overtaken=overtaken), others)
     try:
         taken = world.table.write(KIND, name, body, version=row.version if row is not None else 0)
     except Conflict:
         return None
-    return Fence(name=name, version=taken.version, overtaken=overtaken)
+    return Held(fence=Fence(name=name, version=taken.version, overtaken=overtaken), others=others)
 
 
-def _release(world: World, fence: Fence | None) -> None:
-    if fence is None:
+def _release(world: World, held: Held | None) -> None:
+    if held is None:
         return
+    fence = held.fence
+    body = _body(Holding(owner="", until=NEVER, overtaken=fence.overtaken), held.others)
     try:
-        world.table.write(KIND, fence.name, _body("", NEVER, fence.overtaken), version=fence.version)
+        world.table.write(KIND, fence.name, body, version=fence.version)
     except Fault:
         return  # somebody took it over, or it ends by itself
 
@@ -128,5 +141,14 @@ def _holding(row: Row | None) -> Holding:
         return Holding(owner="?", until=NEVER)
 
 
-def _body(owner: str, until: datetime, overtaken: tuple[int, ...]) -> str:
-    return msgspec.json.encode(Holding(owner=owner, until=until, overtaken=overtaken)).decode()
+def _others(row: Row | None) -> Mapping[str, msgspec.Raw]:
+    """Answer what *row* has besides; nothing where it cannot be read."""
+    try:
+        fields = msgspec.json.decode(row.body, type=dict[str, msgspec.Raw]) if row is not None else {}
+    except msgspec.DecodeError:
+        return {}
+    return {name: value for name, value in sorted(fields.items()) if name not in Holding.__struct_fields__}
+
+
+def _body(holding: Holding, others: Mapping[str, msgspec.Raw]) -> str:
+    return msgspec.json.encode(msgspec.structs.asdict(holding) | dict(others)).decode()

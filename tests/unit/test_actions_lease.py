@@ -1,5 +1,6 @@
 """One function at a time plans; whoever lost the lease does no more harm."""
 
+import json
 from contextlib import suppress
 from datetime import timedelta
 
@@ -115,6 +116,40 @@ def test_a_row_that_is_spoilt_or_of_an_older_release_is_that_of_somebody_who_was
     with leased(outside.world("two"), "planner") as fence:
         assert fence is not None
     assert fence.overtaken == (row.version,)
+
+
+def test_what_a_later_release_wrote_into_the_row_stays_there_whoever_holds_the_lease() -> None:
+    """During a canary both take turns: the older must not undo what the newer is to remember."""
+    outside = Outside()
+    news = {"epoch": {"of": [1, 2.50, None]}, "sinceÜ": "2026-11-22T08:00:00Z"}
+    free = {"owner": "", "until": "0001-01-01T00:00:00Z", "overtaken": []}
+    outside.table.write("lease", "planner", json.dumps(free | news), version=0)
+
+    def row() -> dict[str, object]:
+        found = outside.table.read("lease", "planner")
+        assert found is not None
+        body: dict[str, object] = json.loads(found.body)
+        return body
+
+    for dies in (False, True, False):
+        with suppress(Killed), leased(outside.world("one"), "planner") as fence:
+            assert fence is not None
+            assert row() == row() | news | {"owner": "one"}
+            if dies:
+                raise Killed
+        assert row() == row() | news | {"owner": "one" if dies else ""}
+        outside.clock.advance(LASTS)
+
+
+@pytest.mark.parametrize("body", ["{", "[]", '{"owner": 7, "more": 1}'])
+def test_of_a_row_that_cannot_be_read_that_is_kept_which_can(body: str) -> None:
+    outside = Outside()
+    outside.table.write("lease", "planner", body, version=0)
+    with leased(outside.world("two"), "planner") as fence:
+        assert fence is not None
+    row = outside.table.read("lease", "planner")
+    assert row is not None
+    assert (json.loads(row.body).get("more"), json.loads(row.body)["owner"]) == (1 if "more" in body else None, "")
 
 
 def test_a_table_that_fails_at_the_end_leaves_the_lease_to_end_by_itself() -> None:
