@@ -7,7 +7,6 @@ from itertools import product
 from typing import Any, TypeAlias, TypeVar
 
 import msgspec
-import pytest
 from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -24,7 +23,6 @@ from shared.scheduling.placement import Choice, NewNode, Placement
 from shared.scheduling.solve import claims, solve
 from tests.unit.catalogues import daemon, instance_type, launched, needs, node, pod, pool, world
 
-pytestmark = pytest.mark.no_cover
 Law = TypeVar("Law", bound=Callable[..., None])
 Offer: TypeAlias = tuple[InstanceType, Offering]
 SIZE = "karpenter.k8s.aws/instance-size"

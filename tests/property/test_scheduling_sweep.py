@@ -24,8 +24,6 @@ from shared.scheduling.templates import Narrowed
 from tests.property.test_scheduling_laws import FEW, Recipe, recipes
 from tests.unit.catalogues import needs
 
-pytestmark = pytest.mark.no_cover
-
 
 class OneByOne(Packing):
     """It asks every node for every pod, with all the groups that bind it, and remembers nothing of the answers."""

@@ -17,7 +17,6 @@ from shared.actions.lease import LASTS
 from tests.property.test_actions_laws import Process
 from tests.unit.disrupted_world import Idle
 
-pytestmark = pytest.mark.no_cover
 BUDGET = 1
 Budgets = dict[str, str]
 NUMBER: Budgets = {"budget": "1"}

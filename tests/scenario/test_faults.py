@@ -110,7 +110,6 @@ def ends_well(world: World, launched: int) -> None:
     assert len(world.launched) == launched
 
 
-@pytest.mark.no_cover  # one path of calls, a hundred times
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("call", CALLS)
 def test_a_call_that_fails(call: str, fault: str) -> None:

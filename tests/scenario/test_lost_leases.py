@@ -23,7 +23,6 @@ from tests.scenario.worlds import CLAIMS, Json, World, deployment, node_class, n
 
 LATE: Final = LASTS + timedelta(seconds=5)
 TICK: Final[dict[str, object]] = {"source": "schedule"}
-pytestmark = pytest.mark.no_cover
 LIFE: Final = 8
 """Plays of one world: what has ended is remembered for a while, and makes it slow."""
 LAST: Final = 2

@@ -35,7 +35,6 @@ def test_every_act_meets_its_expectation(path: Path) -> None:
     assert bindings == [], "no pod is bound by us"
 
 
-@pytest.mark.no_cover
 def test_the_same_seed_is_the_same_play_byte_for_byte_and_another_is_another() -> None:
     [path] = [path for path in SCENARIOS if path.stem == "no-capacity"]
     one, other = (play(path) for _ in range(2))

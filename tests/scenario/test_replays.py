@@ -76,7 +76,6 @@ def judge(monkeypatch: pytest.MonkeyPatch) -> Iterator[Judge]:
     assert one.broken == []
 
 
-@pytest.mark.no_cover  # tests/scenario/test_plays.py plays the same, and the tests below replay
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
 def test_every_decision_of_a_play_is_made_again(path: Path, judge: Judge) -> None:
     scenario = read_scenario(path)

@@ -9,7 +9,6 @@ from tests.golden.state import ROWS
 from tests.scenario.versions import Versions, extended, golden, narrowed
 from tests.scenario.worlds import CLAIMS, deployment, node_class, notice, pool
 
-pytestmark = pytest.mark.no_cover  # what the other plays play, half of it by another version
 WARNING: Final = "EC2 Spot Instance Interruption Warning"
 SIZES: Final = ("m5.large", "m5.xlarge", "m5.2xlarge")
 CANARY: Final = ((0.0, 3), (0.5, 12), (1.0, 3), (0.5, 9), (0.0, 4))
