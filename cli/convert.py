@@ -13,11 +13,11 @@ from cli.encoding import encoded
 if TYPE_CHECKING:
     from cli.conversion.convert import Conversion, Note
 
-DESCRIPTION: Final = """Turn Provisioners and AWSNodeTemplates (v1alpha5, v1alpha1), NodePools, EC2NodeClasses and
-NodeClaims (v1beta1), the ConfigMaps karpenter-global-settings and config-logging, and what pods say to Karpenter into
-karpenter.sh/v1 with the same meaning. Objects go to standard output, what was changed and why to standard error. What
-has no equivalent is refused, with a remedy, and left out; other kinds pass as they are. Name all files at once: the
-kubelet's configuration of a pool moves to the node class that it names."""
+DESCRIPTION: Final = """Turn Provisioners (v1alpha5, v1alpha4), AWSNodeTemplates (v1alpha1), NodePools, EC2NodeClasses
+and NodeClaims (v1beta1), the ConfigMaps karpenter-global-settings and config-logging, and what pods say to Karpenter
+into karpenter.sh/v1 with the same meaning. Objects go to standard output, what was changed and why to standard error.
+What has no equivalent is refused, with a remedy, and left out; other kinds pass as they are. Name all files at once:
+the kubelet's configuration of a pool moves to the node class that it names."""
 EXAMPLES: Final = """examples:
   joiner convert -f provisioner.yaml -f nodetemplate.yaml > v1.yaml
   joiner convert -f karpenter/ --role KarpenterNodeRole-prod | kubectl apply --dry-run=server -f -
@@ -25,7 +25,7 @@ EXAMPLES: Final = """examples:
   joiner convert -f old.yaml -o json | jq '.notes[] | select(.level == "refused")'
 
 exit codes: 0 everything was converted or passed as it was, 1 something was refused or could not be read (it is named,
-with line and remedy), 2 wrong usage
+with line and remedy), 2 wrong usage, 130 interrupted
 """
 Output = Literal["yaml", "json"]
 

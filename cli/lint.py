@@ -17,7 +17,8 @@ EXAMPLES: Final = """examples:
   kubectl get nodepools,ec2nodeclasses -o yaml | joiner lint -f -
   joiner lint -f . -o json | jq -r '.[] | select(.level == "error") | .where'
 
-exit codes: 0 nothing, or warnings only; 1 an error was found, or something could not be read; 2 wrong usage
+exit codes: 0 nothing, or warnings only; 1 an error was found, or something could not be read; 2 wrong usage;
+130 interrupted
 """
 Output = Literal["text", "json"]
 

@@ -7,7 +7,9 @@ from typing import Any, Final
 from cli.conversion.accepted import complaints, is_ours, unread
 from cli.conversion.beyond import faults, field_of, unplannable
 from cli.conversion.convert import CONVERTED, convert
+from cli.conversion.judged import hint_for
 from cli.conversion.metadata import ANNOTATIONS, renamed_annotation
+from cli.conversion.nowadays import other_class
 from cli.conversion.remarks import Path, Remarks, spelled
 from cli.conversion.remedies import remedy_for, value_at
 from cli.conversion.sources import Written
@@ -25,7 +27,8 @@ _READ: Final = frozenset((*ANNOTATIONS, DO_NOT_DISRUPT))
 def findings(some: Sequence[Written], catalogue: Catalogue | None = None) -> list[Finding]:
     """Answer what is to be said of *some*, in the order in which they were read."""
     found = [each for one in some for each in _of_one(one)]
-    found += _of_old(some)
+    told = {(one.kind, one.name, one.field) for one in found}
+    found += [one for one in _of_old(some) if (one.kind, one.name, one.field) not in told]
     found += of_pools(some, catalogue)
     places = {id(one): place for place, one in enumerate(some)}
     at = {(one.value["kind"], name_of(one.value)): places[id(one)] for one in reversed(some)}
@@ -41,20 +44,25 @@ def _of_one(one: Written) -> Iterator[Finding]:
     """Look at *one* alone: its fields, its annotations, its images."""
     if is_ours(one.value):
         for path, close in unread(one.value):
-            hint = f"did you mean {close}?" if close else "correct or remove it"
-            yield finding(one, "error", path, f"is no field, so it is silently dropped: {hint}")
+            yield finding(one, "error", path, f"is no field, so it is silently dropped: {hint_for(path, close)}")
+        better = {path for path, _ in faults(one.value)}
         for complaint in complaints(one.value):
             field, _, why = complaint.partition(": ")
             path = _path(field, one)
+            if path in better:
+                continue
             yield finding(one, "error", path, f"{why}: {remedy_for(field, why, value_at(one.value, path))}")
         for message in () if any(faults(one.value)) else unplannable(one.value):
             field = field_of(message)
             yield finding(one, "error", _path(field, one), message.removeprefix(f"{field}: "))
         for path, why in faults(one.value):
             yield finding(one, "error", path, why)
+        for path, why in other_class(one.value):
+            yield finding(one, "warning", path, why)
         yield from _images(one)
     elif one.value["kind"] in PODS:
         yield from _texts(one)
+        yield from _misplaced(one)
     for path, notes in _annotated(one.value, ()):
         yield from _annotations(one, path, notes)
 
@@ -120,6 +128,31 @@ def _lasts(text: str) -> bool:
         return parse_duration(text) > timedelta()
     except ValueError:
         return False
+
+
+def _misplaced(one: Written) -> Iterator[Finding]:
+    """Look for what would protect pods, if it stood where it is read from."""
+    meta, path = one.value.get("metadata"), spelled((*PODS[one.value["kind"]], "metadata", "annotations"))
+    notes = meta.get("annotations") if isinstance(meta, dict) else None
+    for key in sorted(_READ & notes.keys()) if isinstance(notes, dict) and PODS[one.value["kind"]] else ():
+        yield finding(
+            one,
+            "warning",
+            ("metadata", "annotations", key),
+            f"is read from pods, and does nothing here: write it under {path}",
+        )
+    for place, labels in _labelled(one.value, ()):
+        for key in sorted(_READ & labels.keys()):
+            yield finding(one, "warning", (*place, key), f"is a label here, and nobody reads it: write it under {path}")
+
+
+def _labelled(value: Any, path: Path) -> Iterator[tuple[Path, Object]]:  # noqa: ANN401 - JSON
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if key == "labels" and path[-1:] == ("metadata",) and isinstance(inner, dict):
+                yield (*path, key), inner
+            else:
+                yield from _labelled(inner, (*path, key))
 
 
 def _texts(one: Written) -> Iterator[Finding]:

@@ -21,18 +21,35 @@ _END: Final = re.compile(r"^---(?=\s|$)", re.MULTILINE)
 _FEWEST_PARTS: Final = 100_000
 _PARTS_PER_LETTER: Final = 10
 DEEPEST: Final = 100
+_DIGITS: Final = 1000
+_PIT: Final = 10 * DEEPEST
+"""How deep somebody may get whom nobody understands, and is told of by `DEEPEST`."""
+_OPENED: Final = re.compile(r"[\[{](?![^\[\]{}\n]*[\]}])")
+"""A bracket that is not closed on its line, before another is opened."""
+_STAIRS: Final = re.compile(r"(?:[-?] ){1000}")
 Keys: TypeAlias = tuple[str | int, ...]
 """Where a field stands in its document."""
 
 
+_TEXTS: Final = ("tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:value")
+
+
 class _Loader(_BASE):  # type: ignore[misc] # whichever of the two there is
-    """The safe loader; what looks like a date stays text, as in Kubernetes."""
+    """The safe loader; what looks like a date stays text, as in Kubernetes, and so does `=`."""
 
 
 _Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in some if tag != "tag:yaml.org,2002:timestamp"]
+    first: [(tag, pattern) for tag, pattern in some if tag not in _TEXTS]
     for first, some in _BASE.yaml_implicit_resolvers.items()
 }
+
+
+def _whole_number(loader: Any, node: yaml.ScalarNode) -> int | str:  # noqa: ANN401 - as above
+    """Read what is no number of any field as the text that it is: nobody counts so far, and Python does not either."""
+    return node.value if len(node.value) > _DIGITS else loader.construct_yaml_int(node)  # type: ignore[no-any-return]
+
+
+_Loader.add_constructor("tag:yaml.org,2002:int", _whole_number)
 
 
 def read_yaml(text: str, tell: Tell) -> Iterator[tuple[int, Any]]:
@@ -134,8 +151,27 @@ def _part(first: int, text: str, tell: Tell) -> list[tuple[int, Any, yaml.Node]]
         return []
 
 
+def _refuse_pit(text: str) -> None:
+    """Refuse what is nested so deeply that a reader would not come up again; brackets within texts are none.
+
+    Raises:
+        yaml.YAMLError: with the place.
+    """
+    depth, opened = 0, len(_OPENED.findall(text))
+    if opened <= _PIT and _STAIRS.search(text) is None:
+        return
+    for event in yaml.parse(text, Loader=_BASE):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > _PIT:
+            raise yaml.MarkedYAMLError(problem="it is nested too deeply", problem_mark=event.start_mark)  # type: ignore[arg-type] # as above
+
+
 def _documents(text: str, first: int) -> Iterator[tuple[int, Any, yaml.Node]]:
     most = max(_FEWEST_PARTS, _PARTS_PER_LETTER * len(text))  # a few anchors may stand for billions
+    _refuse_pit(text)
     loader = _Loader(text)
     try:
         while loader.check_node():

@@ -8,11 +8,17 @@ import yaml
 
 _QUOTED: Final = r"""(?:"[^"]*"|'[^']*')"""
 _TEMPLATE: Final = "this is a template: render it first, with `helm template` for example"
+_MARKS: Final = re.compile(r"\{\{|\{%|%\{|<%")
+"""How templates begin what is to be filled in: of Helm, Jinja, Terraform and Ruby."""
+_SEPARATOR: Final = "write three hyphens, `---`, at the beginning of a line between two documents"
+_SHELL: Final = "this is a line for a shell: remove it"
+_LEFT_OUT: Final = "`...` stands for what was left out: write that, or remove the line"
 _FIXES: Final = (
     ("\\t", "indent with spaces, not with tabs"),
     ("mapping values are not allowed", "quote a value that holds `: `, or correct the indentation of this line"),
     ("anchors repeat", "write the parts out"),
-    ("undefined alias", "quote a value that begins with *"),
+    ("nested too deeply", "no object of Kubernetes is: remove it"),
+    ("undefined alias", "quote a value that begins with *; what an anchor of another document holds, write out"),
     ("alphabetic or numeric character", "quote a value that begins with * or &"),
     ("cannot start any token", "quote a value that begins with @, ` or %"),
     ("expected node content", "close the bracket, or write the value"),
@@ -57,23 +63,39 @@ _SLIPS: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...]
         re.compile(r"^ *-? *(\w+):([^\s:/][^\s:]*) *$"),
         lambda slip: f"no space behind the colon: write `{slip[1]}: {slip[2]}`",
     ),
-    (re.compile(r"^ *\.\.\.+ *$"), lambda _: "`...` stands for what was left out: write that, or remove the line"),
-    (re.compile(r"^ *-{4,} *$"), lambda _: "write three hyphens, `---`, between two documents"),
+    (re.compile(r"^ *(?:- *)?(?:\.\.\.+|\u2026) *$"), lambda _: _LEFT_OUT),
+    (re.compile(r"^ *(?:-{4,}|--|[\u2012-\u2015]-?|[=_*]{2,}) *$"), lambda _: _SEPARATOR),
+    (re.compile(r"^ +--- *$"), lambda _: _SEPARATOR),
     (re.compile(r"^ *[\u2012-\u2015\u2212] "), lambda _: "this is a dash, no hyphen: write a plain `-`"),
+    (re.compile(r"^ *[*\u2022\u25aa\u25cf\u25e6\u00b7] +[\w\"']"), lambda _: "this is a bullet: write a plain `-`"),
+    (
+        re.compile(r"^[^#\"'\[{]*[\[{][^\"']*(\$\{[^\"'{}]*\})"),
+        lambda slip: f'within {{ }} or [ ] this wants quotes: write "{slip[1]}", or what it stands for',
+    ),
     (re.compile(r"^[^#]*\uff1a"), lambda _: "this is a wide colon: write a plain `: `"),
 )
 """What people wrote in articles, and others copied."""
+_WORD: Final = r"(?:kubectl|helm|cat|type|less|vim?|nano|echo|export|aws|eksctl|curl|sudo|terraform|k|oc)\b"
+"""What a line for a shell begins with."""
 ALIEN: Final = (
     (re.compile(r"(?m)^ *(?:```|~~~)"), "this is Markdown: leave out all but what stands between two fences"),
     (
-        re.compile(r"(?m)^ *</?(?:pre|code|div|span|p|html|br)\b|&(?:quot|lt|gt|amp|nbsp|#39);"),
+        re.compile(r"(?m)^ *</?(?:pre|code|div|span|p|html|br)\b|&(?:quot|lt|gt|amp|nbsp|#x?[0-9a-fA-F]+);"),
         "this is HTML: write the text of it, as a browser shows it",
     ),
     (
         re.compile(r"""(?m)^(?:resource|module|data|locals|variable)\b.*\{ *$"""),
         "this is Terraform: write the manifest as YAML",
     ),
-    (re.compile(r"(?m)^\$ "), "this is a line for a shell: remove it"),
+    (re.compile(r"(?m)^\$ "), _SHELL),
+    (
+        re.compile(rf"(?m)^(?:[%\u276f\u279c] ?|PS [A-Z]:[^>\n]*> ?|\[?\w{{1,40}}@[^$#%\n]{{1,200}}[$#%] ?){_WORD}"),
+        _SHELL,
+    ),
+    (re.compile(r"(?m)^(?:kubectl|helm|cat|echo|export|aws|eksctl|curl|sudo|terraform) [^:\n]*$"), _SHELL),
+    (re.compile(r"(?m)^ *(?://|/\*)"), "this is a comment of another language: write # before it, or remove it"),
+    (re.compile(r"(?m)^ *> ?\w[\w.]*:"), "this is a quotation, as in a letter: remove the > before each line"),
+    (re.compile(r"(?m)\A *1(?:[.:|)]? *\| *|[.:|)]?[ \t]+)\w"), "the numbers of the lines came along: remove them"),
     (
         re.compile(r"(?m)^\+ *-? *[\w\"]"),
         "this is a difference: remove the lines with -, and the sign + before the others",
@@ -85,6 +107,11 @@ _PAIRS: Final = re.compile(r"""'[^']*'|"(?:\\.|[^"\\])*"|(?:^|\s)#.*$""")
 ODD: Final = re.compile("[\u00a0\u1680\u2000-\u200f\u2028-\u202f\u205f-\u2064\u3000\ufeff]")
 """Spaces that are none, and what nobody sees: pages in a browser are full of them."""
 _MERGE: Final = "<<"
+_FLAT: Final = (
+    "what belongs to `metadata` stands beside it, as if the indentation were lost: write two spaces before it, and "
+    "before all that belongs to another field"
+)
+_TOP: Final = ("apiVersion", "kind")
 _NEAR: Final = 12
 """Lines within which a quote that is open is the reason."""
 
@@ -101,11 +128,13 @@ def mistake(text: str, error: yaml.YAMLError) -> tuple[int, str]:
     said = getattr(error, "problem", None) or str(error).splitlines()[0]
     lines = text.splitlines()
     around = "\n".join(lines[max(0, line - 2) : line])
-    if "{{" in around:
+    if _MARKS.search(around):
         return line, f"{said}: {_TEMPLATE}"
     number, why = _slip(lines, line) or _alien(lines) or _open(lines[:line], said) or (line, "")
     if why:
         return number, f"{said}: {why}"
+    if "mapping values" in said and (bare := _bare(lines[: line - 1])):
+        return bare, f"{said}: this line has no colon: write `name: value`, or remove it"
     known = said + ("\\t" if re.search(r"^ *\t", around, re.MULTILINE) else "")
     return line, f"{said}: {next((fix for sign, fix in _FIXES if sign in known), _INDENT)}"
 
@@ -119,6 +148,13 @@ def _slip(lines: list[str], line: int) -> tuple[int, str] | None:
             if (slip := pattern.match(lines[number - 1])) is not None:
                 return number, fix(slip)
     return None
+
+
+def _bare(lines: list[str]) -> int:
+    """Answer the number of the last of *lines* if it is words at its margin, which no key is; 0 if it is not."""
+    number = next((number for number in range(len(lines), 0, -1) if lines[number - 1].strip()), 0)
+    text = lines[number - 1] if number else "#"
+    return 0 if text[0] in " #-\"'[{|>" or ":" in text or text.startswith("...") else number
 
 
 def _alien(lines: list[str]) -> tuple[int, str] | None:
@@ -148,9 +184,27 @@ def unseen(character: str) -> str:
 
 def oddities(node: yaml.Node, above: int) -> Iterator[tuple[int, str]]:
     """Iterate over what can be read and is hardly meant so: the line, counted from *above*, and the words."""
+    whole = _whole(node, above) if isinstance(node, yaml.MappingNode) else None
+    yield from _oddities(node, above) if whole is None else (whole,)
+
+
+def _whole(node: yaml.MappingNode, above: int) -> tuple[int, str] | None:
+    """Answer what is wrong with a document as a whole, which would be told of many of its lines."""
+    lines: dict[str, list[int]] = {}
+    for key, _ in node.value:
+        lines.setdefault(str(key.value), []).append(above + key.start_mark.line)
+    if all(len(lines.get(key, ())) > 1 for key in _TOP):
+        begins = min(lines[key][1] for key in _TOP)
+        return begins, "another object begins here: write `---` on a line of its own above it"
+    if "name" in lines and any(str(key.value) == "metadata" and value.value == "" for key, value in node.value):
+        return lines["metadata"][0], _FLAT
+    return None
+
+
+def _oddities(node: yaml.Node, above: int) -> Iterator[tuple[int, str]]:
     if isinstance(node, yaml.SequenceNode):
         for inner in node.value:
-            yield from oddities(inner, above)
+            yield from _oddities(inner, above)
     elif isinstance(node, yaml.MappingNode):
         seen: dict[str, int] = {}
         for key, inner in node.value:
@@ -164,7 +218,7 @@ def oddities(node: yaml.Node, above: int) -> Iterator[tuple[int, str]]:
                 )
             seen.setdefault(name, line)
             yield from _odd_scalar(key, above, name)
-            yield from oddities(inner, above)
+            yield from _oddities(inner, above)
     else:
         yield from _odd_scalar(node, above, f"{node.value[:1]}{node.value[-1:]}")
 

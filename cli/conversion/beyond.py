@@ -7,15 +7,20 @@ from typing import Any, Final
 
 from cli.conversion.accepted import complaints
 from cli.conversion.keys import meant
+from cli.conversion.kubelets import kubelet_faults
 from cli.conversion.remarks import Path
 from cli.conversion.remedies import several, whole
 from shared.disruption.cron import plain_schedule
 from shared.snapshot.documents import cluster_from_documents
 
 Object = dict[str, Any]
+_GROUP: Final = "karpenter.k8s.aws"
+_CLASS: Final = "EC2NodeClass"
+_WITH_SECONDS: Final = 6
+"""Fields of a schedule as some other programs read it."""
 _NOW: Final = datetime(2024, 1, 1, tzinfo=UTC)
 _ARN: Final = re.compile(r"arn:[\w-]+:iam::[^:]*:(?:role|instance-profile)/(?:.*/)?([^/]+)")
-_FIELD: Final = re.compile(r"(spec[\w.\[\]/-]*): ")
+_FIELD: Final = re.compile(r"(spec[\w.\[\]/-]*(?:\[[^\]]*\])?): ")
 
 
 def name_in(arn: str) -> str:
@@ -32,8 +37,10 @@ def faults(value: Object) -> Iterator[tuple[Path, str]]:
     """Iterate over what is wrong with *value*, of v1, that an API server would take: where, why and a remedy."""
     if value["kind"] == "EC2NodeClass":
         yield from _arns(value)
+        yield from _class_faults(value)
     if value["kind"] != "NodePool":
         return
+    yield from _reference(value)
     for place, budget in enumerate(_listed(value, "spec", "disruption", "budgets")):
         yield from _schedule(budget, ("spec", "disruption", "budgets", place, "schedule"))
     for place, one in enumerate(_listed(value, "spec", "template", "spec", "requirements")):
@@ -65,12 +72,44 @@ def _arns(value: Object) -> Iterator[tuple[Path, str]]:
             yield ("spec", field), f"is an ARN, and a name is asked for: write {name}"
 
 
+def _class_faults(value: Object) -> Iterator[tuple[Path, str]]:
+    spec = value.get("spec")
+    own = spec.get("kubelet") if isinstance(spec, Mapping) else None
+    for path, why in kubelet_faults(own) if isinstance(own, Mapping) else ():
+        yield ("spec", "kubelet", *path), why
+    for place, one in enumerate(_listed(value, "spec", "blockDeviceMappings")):
+        ebs = one.get("ebs")
+        size = ebs.get("volumeSize") if isinstance(ebs, Mapping) else None
+        if isinstance(size, int):
+            path = ("spec", "blockDeviceMappings", place, "ebs", "volumeSize")
+            yield path, f"is {size} bytes, less than 1Gi: write {size}Gi, if that is meant"
+
+
+def _reference(value: Object) -> Iterator[tuple[Path, str]]:
+    path = ("spec", "template", "spec", "nodeClassRef")
+    at: Any = value
+    for key in path:
+        at = at.get(key) if isinstance(at, Mapping) else None
+    if isinstance(at, Mapping) and at.get("group") == _GROUP and at.get("kind") not in (None, "", _CLASS):
+        yield (*path, "kind"), f"{_GROUP} has no {at['kind']}: write {_CLASS}"
+
+
 def _schedule(budget: Mapping[str, Any], path: Path) -> Iterator[tuple[Path, str]]:
     text = budget.get("schedule")
     try:
         plain_schedule(text if isinstance(text, str) else "@daily")
     except ValueError as error:
-        yield path, f'{error}: write five fields, as "0 9 * * mon-fri", or @daily'
+        yield path, f"{error}: {_five(str(text))}"
+
+
+def _five(text: str) -> str:
+    """Answer what to write for *text*, which is no schedule."""
+    fields = text.split()
+    if fields and fields[0].startswith(("TZ=", "CRON_TZ=")):
+        return f'write it in UTC, without a zone: "{" ".join(fields[1:])}" is meant there'
+    if len(fields) == _WITH_SECONDS:
+        return f'write it without seconds: "{" ".join(fields[1:])}"'
+    return 'write five fields, as "0 9 * * mon-fri", or @daily'
 
 
 def _requirement(one: Mapping[str, Any], path: Path) -> Iterator[tuple[Path, str]]:

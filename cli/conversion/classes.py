@@ -1,32 +1,23 @@
 """AWSNodeTemplate v1alpha1, a Provisioner's inline provider and EC2NodeClass v1beta1 -> EC2NodeClass v1."""
 
-from difflib import get_close_matches
 from typing import Any, Final
 
 from cli.conversion.beyond import name_in
 from cli.conversion.devices import device, metadata_options
-from cli.conversion.elsewhere import IN_CLASS, IN_TEMPLATE_CLASS, IN_TERM
+from cli.conversion.elsewhere import AT_ROOT, IN_CLASS, IN_TEMPLATE_CLASS, IN_TERM
+from cli.conversion.families import FAMILIES, choose
 from cli.conversion.metadata import metadata
 from cli.conversion.parts import Part, remedy
-from cli.conversion.selectors import GROUP, IMAGE, SUBNET, check_name, terms
+from cli.conversion.selectors import GROUP, IMAGE, SUBNET, check_name, selected, terms
 
 Object = dict[str, Any]
 API: Final = "karpenter.k8s.aws/v1"
 ROLE: Final = "${KARPENTER_NODE_ROLE}"
 """Stands where a role has to be written."""
-ALIASES: Final = {
-    "AL2": "al2@latest",
-    "AL2023": "al2023@latest",
-    "Bottlerocket": "bottlerocket@latest",
-    "Windows2019": "windows2019@latest",
-    "Windows2022": "windows2022@latest",
-}
-_FAMILIES: Final = (*ALIASES, "Custom")
 _OURS: Final = ("karpenter.sh/managed-by", "karpenter.sh/nodepool", "karpenter.sh/nodeclaim")
 _OURS_TOO: Final = ("karpenter.sh/provisioner-name", "karpenter.k8s.aws/ec2nodeclass", "eks:eks-cluster-name")
 _SUBNETS: Final = ("subnetSelector", "subnetSelectorTerms")
 _GROUPS: Final = ("securityGroupSelector", "securityGroupSelectorTerms")
-_UBUNTU: Final = "name them, amiSelector: {aws::name: 'ubuntu-eks/k8s_1.30/images/*', aws::owners: '099720109477'}"
 _UBUNTU_ROOT: Final = {
     "deviceName": "/dev/sda1",
     "rootVolume": True,
@@ -54,12 +45,10 @@ def from_template(root: Part, defaults: Defaults) -> Object:
     return _made(meta, {} if spec is None else _alpha(spec, defaults))
 
 
-def from_inline(provider: Part, name: str, defaults: Defaults) -> Object:
-    """Answer an EC2NodeClass called *name* for a Provisioner's own `provider`."""
+def from_inline(provider: Part, name: str, defaults: Defaults, cluster: str = "") -> Object:
+    """Answer an EC2NodeClass called *name* for a Provisioner's own `provider`, of *cluster* if that is said."""
     provider.remarks.changed(provider.path, f"is an EC2NodeClass of its own now, {name}")
-    for key in ("apiVersion", "kind"):
-        provider.raw(key)
-    return _made({"name": name}, _alpha(provider, defaults))
+    return _made({"name": name}, _alpha(provider, defaults, cluster))
 
 
 def from_beta(root: Part) -> Object:
@@ -78,9 +67,9 @@ def _beta(spec: Part) -> Object:
     }
     family = spec.text("amiFamily")
     if not family:
-        spec.remarks.refuse(spec.at("amiFamily"), f"is missing: write one of {', '.join(_FAMILIES)}")
+        spec.remarks.refuse(spec.at("amiFamily"), f"is missing: write one of {', '.join(FAMILIES)}")
     else:
-        _image(spec, family, new)
+        choose(spec, family, new)
     new |= _identity(spec, Defaults())
     for field in ("subnetSelectorTerms", "securityGroupSelectorTerms"):
         _need(new, field, spec)
@@ -110,32 +99,37 @@ def _spec_of(root: Part) -> Part | None:
 def _end(root: Part) -> None:
     for key in ("apiVersion", "kind", "status"):
         root.raw(key)
-    root.end()
+    root.end(homes=AT_ROOT)
 
 
-def _alpha(spec: Part, defaults: Defaults) -> Object:
+def _alpha(spec: Part, defaults: Defaults, cluster: str = "") -> Object:
     new: Object = {"amiFamily": "", "amiSelectorTerms": [], "subnetSelectorTerms": [], "securityGroupSelectorTerms": []}
+    for key in ("apiVersion", "kind"):
+        spec.raw(key)
     if spec.has("launchTemplate") or spec.has("launchTemplateName"):
         field = "launchTemplate" if spec.has("launchTemplate") else "launchTemplateName"
         spec.remarks.refuse(
             spec.at(field), f"nobody's own launch template can be used any more: write what it says here ({_EXCLUDED})"
         )
-    images = spec.part("amiSelector")
+    images = selected(spec, "amiSelector", IMAGE)
     if images is not None:
         new["amiSelectorTerms"] = terms(images, IMAGE)
     family = spec.text("amiFamily")
     if not family:
         family = "AL2"
         spec.remarks.changed(spec.at("amiFamily"), "was AL2 where nobody said; EKS has no AL2 from 1.33 on")
-    _image(spec, family, new)
+    choose(spec, family, new)
     for old, field, ids in (
         ("subnetSelector", "subnetSelectorTerms", SUBNET),
         ("securityGroupSelector", "securityGroupSelectorTerms", GROUP),
     ):
-        selector = spec.part(old)
+        selector = selected(spec, old, ids)
         new[field] = [] if selector is None else terms(selector, ids)
         if selector is not None:
             spec.remarks.changed(spec.at(old), f"is {field} now")
+        elif cluster and not spec.holds(old):
+            new[field] = [{"tags": {f"kubernetes.io/cluster/{cluster}": "*"}}]
+            spec.remarks.changed(spec.at(old), "those with the cluster's tag are written out: they were the default")
         _need(new, field, spec, old)
     new |= _identity(spec, defaults)
     new |= _machine(spec, defaults.tags)
@@ -149,29 +143,6 @@ def _need(new: Object, field: str, spec: Part, old: str = "") -> None:
     if not new[field] and not any(spec.holds(one) for one in others):
         example = f"{old}: {{{tags}}}" if old else f"{field}: [{{tags: {{{tags}}}}}]"
         spec.remarks.refuse(spec.at(there), f"is missing, so nothing says which: write {example}")
-
-
-def _image(spec: Part, family: str, new: Object) -> None:
-    """Write family and terms: an alias where nobody chose images."""
-    path = spec.at("amiFamily")
-    chosen = bool(new["amiSelectorTerms"])
-    if family == "Ubuntu" and chosen:
-        new["amiFamily"] = "AL2"
-        spec.remarks.changed(path, "Ubuntu is no family any more: its images are started as those of AL2 are")
-    elif family == "Ubuntu":
-        spec.remarks.refuse(path, f"no family Ubuntu is left, whose images would be found: {_UBUNTU}")
-    elif family not in _FAMILIES:
-        close = get_close_matches(family, _FAMILIES, n=1)
-        hint = f"did you mean {close[0]}?" if close else f"write one of {', '.join(_FAMILIES)}"
-        spec.remarks.refuse(path, f"is {family!r}: {remedy(family, hint)}")
-    elif chosen:
-        new["amiFamily"] = family
-    elif family == "Custom":
-        spec.remarks.refuse(spec.at("amiSelectorTerms"), "is missing: Custom has no images of its own: name some")
-    else:
-        new["amiSelectorTerms"] = [{"alias": ALIASES[family]}]
-        advice = "; al2023@latest is its successor, which also takes other user data" if family == "AL2" else ""
-        spec.remarks.changed(path, f"{family} without chosen images is the alias {ALIASES[family]} now{advice}")
 
 
 def _identity(spec: Part, defaults: Defaults) -> Object:

@@ -6,26 +6,29 @@ from typing import Any, Final
 import msgspec
 
 from cli.conversion import classes, controller, pools, settings, workloads
-from cli.conversion.accepted import complaints, is_ours, unread
-from cli.conversion.beyond import faults, field_of, unplannable
+from cli.conversion.accepted import is_ours
 from cli.conversion.classes import Defaults
-from cli.conversion.kinds import is_karpenters, served
+from cli.conversion.judged import refuse_unaccepted
+from cli.conversion.kinds import is_karpenters, refused
 from cli.conversion.kubelet_homes import Homed, homes
 from cli.conversion.metadata import check_name
-from cli.conversion.nowadays import mended
+from cli.conversion.nowadays import mended, other_class
 from cli.conversion.parts import Part
 from cli.conversion.pools import Pool
-from cli.conversion.remarks import Level, Path, Remark, Remarks, spelled
-from cli.conversion.remedies import remedy_for, value_at
+from cli.conversion.remarks import Level, Remark, Remarks, spelled
+from cli.conversion.remedies import value_at
 from cli.conversion.sources import Written
 
 Object = dict[str, Any]
 ALPHA: Final = "karpenter.sh/v1alpha5"
+OLDER_ALPHA: Final = "karpenter.sh/v1alpha4"
+"""The same fields, fewer of them."""
 BETA: Final = "karpenter.sh/v1beta1"
 TEMPLATES: Final = "karpenter.k8s.aws/v1alpha1"
 BETA_CLASSES: Final = "karpenter.k8s.aws/v1beta1"
 _POOLS: Final[Mapping[tuple[str, str], Callable[[Part, Defaults], Pool]]] = {
     (ALPHA, "Provisioner"): pools.from_provisioner,
+    (OLDER_ALPHA, "Provisioner"): pools.from_provisioner,
     (BETA, "NodePool"): lambda root, _: pools.from_beta(root),
     (BETA, "NodeClaim"): lambda root, _: pools.from_beta_claim(root),
 }
@@ -72,7 +75,8 @@ def convert(found: Iterable[Written], role: str = "") -> Conversion:
             defaults = settings.defaults_in(_root(one, remarks), role)
     defaults.taken = frozenset(_name(one) for one in some if one.value["kind"] in _CLASS_KINDS)
     done = [_converted(one, remarks, defaults, knobs) for one, remarks in told]
-    homed = homes([pool for pool in done if isinstance(pool, Pool)], _known(done))
+    kept = [new for (_, remarks), new in zip(told, done, strict=True) if not remarks.is_refused()]
+    homed = homes([pool for pool in kept if isinstance(pool, Pool)], _known(done))
     objects: list[Written] = []
     for (one, remarks), new in zip(told, done, strict=True):
         objects.extend(_said(one, remarks, new, homed))
@@ -103,22 +107,32 @@ def _converted(one: Written, remarks: Remarks, defaults: Defaults, knobs: dict[s
     """Answer what *one* becomes; None if it becomes no object."""
     key = (str(one.value["apiVersion"]), one.value["kind"])
     if (pool := _POOLS.get(key)) is not None:
-        return pool(_root(one, remarks), defaults)
+        new = pool(_root(one, remarks), defaults)
+        knobs.update(new.knobs)
+        return new
     if (template := _CLASSES.get(key)) is not None:
         return template(_root(one, remarks), defaults)
     if _is_config(one.value, settings.GLOBAL) or _is_config(one.value, settings.LOGGING):
         knobs.update(settings.knobs(_root(one, remarks)))
         return None
     if is_ours(one.value):
-        if name := _name(one):
-            check_name(name, ("metadata", "name"), remarks)
-        return mended(one.value, remarks)
-    if is_karpenters(key[0]):
-        remarks.refuse(("kind",), served(*key))
+        return _of_today(one, remarks)
+    if (refusal := refused(*key)) is not None:
+        remarks.refuse((refusal[0],), refusal[1])
         return None
     if controller.is_controller(one.value):
         knobs.update(controller.knobs(one.value, remarks))
-    return workloads.converted(one.value, remarks) if key[1] in workloads.PODS else one.value
+    return workloads.converted(one.value, remarks)
+
+
+def _of_today(one: Written, remarks: Remarks) -> Pool | Object:
+    if name := _name(one):
+        check_name(name, ("metadata", "name"), remarks)
+    elif value_at(one.value, ("metadata", "generateName")) is None:
+        remarks.refuse(("metadata", "name"), "is missing: name it")
+    for path, message in other_class(one.value):
+        remarks.warn(path, message)
+    return mended(one.value, remarks)
 
 
 def _tell_namesakes(told: Iterable[tuple[Written, Remarks]]) -> None:
@@ -144,7 +158,8 @@ def _known(done: Sequence[Pool | Object | None]) -> dict[str, Object]:
 
 
 def _is_class(value: Object) -> bool:
-    return bool(value.get("kind") == "EC2NodeClass" and value.get("apiVersion") == classes.API)
+    is_class = value.get("kind") == "EC2NodeClass" and value.get("apiVersion") == classes.API
+    return is_class and isinstance(value.get("metadata"), dict)
 
 
 def _said(one: Written, remarks: Remarks, new: Pool | Object | None, homed: Homed) -> list[Written]:
@@ -158,43 +173,10 @@ def _said(one: Written, remarks: Remarks, new: Pool | Object | None, homed: Home
     if len(values) == 1 and values[0] is one.value:
         return [] if remarks.is_refused() else [one]
     for value in values:
-        _refuse_unaccepted(one, value, remarks)
+        refuse_unaccepted(one, value, remarks)
     if remarks.is_refused():
         return []
     return [Written(value=value, file=one.file) for value in values]
-
-
-def _refuse_unaccepted(one: Written, value: Object, remarks: Remarks) -> None:
-    """Refuse what an API server would of *value*, which *one* became; what is refused for better reasons is enough."""
-    said = [remark.path for remark in remarks.said if remark.level == "refused"]
-    for complaint in complaints(value):
-        field, _, why = complaint.partition(": ")
-        path, is_leaf = _origin(one, field)
-        if not said or (is_leaf and not any(path[: len(other)] == other for other in said)):
-            how = remedy_for(field, why, value_at(one.value, path))
-            remarks.refuse(path, f"{value['kind']} of v1 takes no such {field}: {why}: {how}")
-    if not remarks.is_refused() and not any(faults(value)):
-        for message in unplannable(value):
-            field = field_of(message)
-            remarks.refuse(_origin(one, field)[0], message.removeprefix(f"{field}: "))
-    for path, why in faults(value):
-        place = _origin(one, spelled(path))[0]
-        if not any(place[: len(other)] == other for other in said):
-            remarks.refuse(place, why)
-    if value.get("apiVersion") == one.value["apiVersion"]:
-        for path, close in unread(value):
-            hint = f"did you mean {close}? Correct or remove it" if close else "correct or remove it"
-            remarks.refuse(path, f"is no field of {value['kind']} v1: {hint}")
-
-
-def _origin(one: Written, field: str) -> tuple[Path, bool]:
-    """Answer where in *one* that stands which is *field* of v1, or what is nearest to it; and whether it is a value."""
-    places = {spelled(path): path for path in one.lines}
-    for name in (field, field.replace("template.spec.", ""), field.replace("template.metadata.", "")):
-        if name in places:
-            path = places[name]
-            return path, not any(other[: len(path)] == path != other for other in one.lines)
-    return (places.get("spec", ()), False) if "." not in field else (_origin(one, field.rpartition(".")[0])[0], False)
 
 
 def _name(one: Written) -> str:

@@ -39,6 +39,8 @@ def metadata_options(spec: Part) -> Object:
 def device(one: Part) -> Object:
     """Answer one of `blockDeviceMappings`."""
     new: Object = {"deviceName": one.text("deviceName")}
+    if not new["deviceName"]:
+        one.remarks.refuse(one.at("deviceName"), "is missing: write it, as deviceName: /dev/xvda")
     if (is_root := one.flag("rootVolume")) is not None:
         new["rootVolume"] = is_root
     old = one.part("ebs")

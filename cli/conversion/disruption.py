@@ -1,8 +1,10 @@
 """How long nodes live, and when they are removed: of a Provisioner, and of a NodePool v1beta1."""
 
 import re
+from difflib import get_close_matches
 from typing import Any, Final
 
+from cli.conversion.elsewhere import IN_CONSOLIDATION
 from cli.conversion.parts import Part, remedy
 from cli.conversion.remedies import hours
 
@@ -12,6 +14,11 @@ _DURATION: Final = re.compile(r"(?:[0-9]+[smh])+|Never")
 
 
 def _seconds(spec: Part, field: str) -> int | None:
+    text = spec.holds(field) and str(spec.raw(field)).strip()
+    if text and text[-1].isalpha() and (said := hours(text)).rstrip("hms").isdecimal():
+        seconds = int(said[:-1]) * {"h": 3600, "m": 60, "s": 1}[said[-1]]
+        spec.remarks.refuse(spec.at(field), f"is {text!r}, and seconds are counted here: write {seconds}")
+        return None
     number = spec.number(field)
     if number is not None and number < 0:
         spec.remarks.refuse(spec.at(field), f"is {number}: write seconds, 0 or more")
@@ -32,10 +39,10 @@ def expiry(spec: Part) -> str:
 
 def of_provisioner(spec: Part) -> Object:
     """Answer `disruption` for a Provisioner."""
-    old, empty = spec.part("consolidation"), _seconds(spec, "ttlSecondsAfterEmpty")
+    old, empty = spec.part("consolidation", "enabled"), _seconds(spec, "ttlSecondsAfterEmpty")
     enabled = None if old is None else old.flag("enabled")
     if old is not None:
-        old.end()
+        old.end(homes=IN_CONSOLIDATION)
     path = spec.at("ttlSecondsAfterEmpty")
     if enabled and empty is not None:
         spec.remarks.refuse(path, "stands beside consolidation.enabled: true, which was refused: remove one of them")
@@ -60,7 +67,7 @@ def of_beta(old: Part) -> Object:
     policy = old.text("consolidationPolicy") or "WhenUnderutilized"
     after, path = duration(old, "consolidateAfter"), old.at("consolidateAfter")
     if policy not in _POLICIES:
-        old.remarks.refuse(old.at("consolidationPolicy"), f"is {policy!r}: write one of {', '.join(_POLICIES)}")
+        old.remarks.refuse(old.at("consolidationPolicy"), f"is {policy!r}: {_policy_like(policy)}")
     elif policy == "WhenUnderutilized":
         old.remarks.changed(old.at("consolidationPolicy"), "WhenUnderutilized is WhenEmptyOrUnderutilized now")
         if after and after != "Never":
@@ -70,6 +77,17 @@ def of_beta(old: Part) -> Object:
     new: Object = {"consolidationPolicy": _POLICIES.get(policy, ""), "consolidateAfter": after or "0s"}
     budgets = [_budget(one) for one in old.parts("budgets")]
     return new | ({"budgets": budgets} if budgets else {})
+
+
+def _policy_like(policy: str) -> str:
+    """Answer what to write for *policy*, which v1beta1 has not."""
+    if policy == _POLICIES["WhenUnderutilized"]:
+        return "write WhenUnderutilized, or the whole as karpenter.sh/v1, which has it"
+    if policy.lower() in ("never", "none", "disabled"):
+        return "write consolidationPolicy: WhenEmpty and consolidateAfter: Never"
+    close = get_close_matches(policy.lower(), {one.lower(): one for one in _POLICIES}, n=1)
+    sure = next((one for one in _POLICIES if [one.lower()] == close), "")
+    return f"did you mean {sure}?" if sure else f"write one of {', '.join(_POLICIES)}"
 
 
 def duration(part: Part, field: str) -> str:

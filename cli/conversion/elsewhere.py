@@ -27,6 +27,17 @@ IN_POOL: Final = {
 } | dict.fromkeys(
     ("requirements", "taints", "startupTaints", "nodeClassRef", "kubelet"), "write it under spec.template.spec"
 )
+_CLASS_FIELDS: Final = (
+    "amiFamily",
+    "amiSelector",
+    "blockDeviceMappings",
+    "instanceProfile",
+    "metadataOptions",
+    "securityGroupSelector",
+    "subnetSelector",
+    "tags",
+    "userData",
+)
 IN_PROVISIONER: Final = {
     "resources": "write it under limits, two spaces further in",
     "nodeClassRef": "write it as providerRef, which names an AWSNodeTemplate",
@@ -37,8 +48,61 @@ IN_PROVISIONER: Final = {
     "zones": "write a requirement: {key: topology.kubernetes.io/zone, operator: In, values: [...]}",
     "architectures": "write a requirement: {key: kubernetes.io/arch, operator: In, values: [...]}",
     "operatingSystems": "write a requirement: {key: kubernetes.io/os, operator: In, values: [...]}",
-    "cluster": "remove it: functions know their cluster",
+    "cluster": "write it under provider, or remove it: functions know their cluster",
+    "expireAfter": "write ttlSecondsUntilExpired: 2592000",
+    "consolidationPolicy": "write consolidation: {enabled: true}, or ttlSecondsAfterEmpty: 30",
+    "consolidateAfter": "write ttlSecondsAfterEmpty: 30",
+    "budgets": "write the whole as karpenter.sh/v1, which has them under spec.disruption",
+} | dict.fromkeys(_CLASS_FIELDS, "write it into the AWSNodeTemplate, or under provider")
+IN_CONSOLIDATION: Final = {
+    "ttlSecondsAfterEmpty": "write it under spec",
+    "ttlSecondsUntilExpired": "write it under spec",
+    "consolidationPolicy": "write consolidation: {enabled: true}",
 }
+IN_DISRUPTION: Final = {
+    "consolidation": "write consolidationPolicy: WhenUnderutilized",
+    "ttlSecondsAfterEmpty": "write consolidationPolicy: WhenEmpty and consolidateAfter: 30s",
+    "ttlSecondsUntilExpired": "write expireAfter: 720h",
+    "terminationGracePeriod": "write the whole as karpenter.sh/v1, which has it under spec.template.spec",
+}
+_UNDER_SPEC: Final = (
+    *_CLASS_FIELDS,
+    "consolidation",
+    "disruption",
+    "kubeletConfiguration",
+    "limits",
+    "provider",
+    "providerRef",
+    "requirements",
+    "role",
+    "securityGroupSelectorTerms",
+    "startupTaints",
+    "subnetSelectorTerms",
+    "taints",
+    "template",
+    "ttlSecondsAfterEmpty",
+    "ttlSecondsUntilExpired",
+    "weight",
+)
+AT_ROOT: Final = dict.fromkeys(_UNDER_SPEC, "write it under spec, two spaces further in") | dict.fromkeys(
+    ("name", "labels", "annotations", "namespace"), "write it under metadata, two spaces further in"
+)
+IN_V1: Final = {
+    "consolidation": "write spec.disruption: {consolidationPolicy: WhenEmptyOrUnderutilized, consolidateAfter: 0s}",
+    "kubeletConfiguration": "write it as spec.kubelet of the EC2NodeClass",
+    "provider": "write spec.template.spec.nodeClassRef, and an EC2NodeClass",
+    "providerRef": "write spec.template.spec.nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: NAME}",
+    "ttlSecondsAfterEmpty": "write spec.disruption: {consolidationPolicy: WhenEmpty, consolidateAfter: 30s}",
+    "ttlSecondsUntilExpired": "write spec.template.spec.expireAfter: 720h",
+    "expireAfter": "write it under spec.template.spec",
+    "terminationGracePeriod": "write it under spec.template.spec",
+    "subnetSelector": "write subnetSelectorTerms: [{tags: {KEY: VALUE}}]",
+    "securityGroupSelector": "write securityGroupSelectorTerms: [{tags: {KEY: VALUE}}]",
+    "amiSelector": "write amiSelectorTerms: [{tags: {KEY: VALUE}}], or [{id: ami-...}]",
+    "launchTemplate": "nobody's own launch template can be used any more: write what it says here",
+    "launchTemplateName": "nobody's own launch template can be used any more: write what it says here",
+} | dict.fromkeys(("requirements", "taints", "startupTaints", "nodeClassRef"), "write it under spec.template.spec")
+"""Fields of older APIs in objects of v1."""
 IN_TEMPLATE_CLASS: Final = {
     "subnetSelectorTerms": "write subnetSelector: {KEY: VALUE}, or the whole as EC2NodeClass of karpenter.k8s.aws/v1",
     "securityGroupSelectorTerms": "write securityGroupSelector: {KEY: VALUE}, or the whole as EC2NodeClass",

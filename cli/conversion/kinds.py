@@ -13,6 +13,7 @@ _SERVED: Final = {
 }
 _OLDER: Final = ("v1alpha1", "v1alpha2", "v1alpha3", "v1alpha4")
 _LIKE: Final = 0.7
+_CLOSE: Final = 0.85
 _FIELDS: Final = (
     "requirements for instanceTypes, zones, architectures and operatingSystems, providerRef or provider, and no cluster"
 )
@@ -27,6 +28,28 @@ def is_karpenters(api: str) -> bool:
     """
     group = api.partition("/")[0]
     return group in ("karpenter.sh", "karpenter.k8s.aws") or group.endswith(".karpenter.sh")
+
+
+def lookalike(api: str, kind: str) -> str:
+    """Answer the API that *api* is misspelt for, as its *kind* shows; "" if both may be somebody else's.
+
+    >>> lookalike("kapenter.sh/v1beta1", "NodePool"), lookalike("v1", "Provisioner"), lookalike("a.io/v1", "NodePool")
+    ('karpenter.sh/v1beta1', 'karpenter.sh/v1alpha5', '')
+    """
+    group = api.rpartition("/")[0]
+    apis = _SERVED.get(kind, ())
+    groups = {one.partition("/")[0] for one in apis}
+    if not apis or (group and group != "karpenter" and not get_close_matches(group, groups, n=1, cutoff=_CLOSE)):
+        return ""
+    return next((one for one in apis if one.partition("/")[2] == api.rpartition("/")[2]), apis[-1])
+
+
+def refused(api: str, kind: str) -> tuple[str, str] | None:
+    """Answer the field and the words for what is Karpenter's, or nearly, and neither old nor of today; None if not."""
+    if is_karpenters(api):
+        return "kind", served(api, kind)
+    close = lookalike(api, kind)
+    return ("apiVersion", f"no server has {api} with a {kind}: did you mean {close}?") if close else None
 
 
 def served(api: str, kind: str) -> str:

@@ -65,12 +65,12 @@ def homes(some: Sequence[Pool], known: Mapping[str, Object]) -> Homed:
         if speaking and all(one == wanted[0] for one in wanted) and own in (None, wanted[0]):
             kubelets[name] = speaking[0].kubelet or {}
         else:
-            copied |= {_key(one): _free(f"{name}-{one.value['metadata'].get('name')}", known) for one in speaking}
+            copied |= {_key(one): _free(f"{name}-{one.name}", known) for one in speaking}
     return Homed(known, kubelets, copied)
 
 
 def _key(pool: Pool) -> str:
-    return f"{pool.value['kind']}/{pool.value['metadata'].get('name')}"
+    return f"{pool.value['kind']}/{pool.name}"
 
 
 def _free(name: str, taken: Iterable[str]) -> str:

@@ -65,9 +65,10 @@ _NO_LETTER: Final = re.compile(r"[^a-z0-9.]+")
 
 def metadata(root: Part) -> Object:
     """Answer the metadata of a cluster-scoped object without what the API server wrote."""
-    old = root.part("metadata")
+    old = root.part("metadata", "name")
     if old is None or not (name := old.text("name") or old.text("generateName")):
-        root.remarks.refuse(("metadata", "name"), "is missing: name it")
+        if old is not None or not root.holds("metadata"):
+            root.remarks.refuse(("metadata", "name"), "is missing: name it")
         return {}
     new: Object = {"name" if old.has("name") else "generateName": name}
     if old.has("name"):
@@ -79,7 +80,7 @@ def metadata(root: Part) -> Object:
         new["labels"] = labels
     if notes:
         new["annotations"] = notes
-    for key in _SERVERS:
+    for key in (*_SERVERS, "generateName"):
         old.raw(key)
     old.end()
     return new

@@ -1,14 +1,15 @@
 """Requirements, taints and limits of a pool: nearly the same since v1alpha5."""
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any, Final
 
 from cli.conversion.keys import meant
 from cli.conversion.metadata import renamed_label
-from cli.conversion.parts import Part, remedy
+from cli.conversion.parts import Part, remedy, shown
 from cli.conversion.remarks import Path, Remarks
-from cli.conversion.remedies import several, whole
+from cli.conversion.remedies import amount_like, several, whole
 from shared.model.labels import ARCH, CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, NODEPOOL, OS, WELL_KNOWN
 from shared.model.units import is_quantity
 
@@ -17,7 +18,7 @@ OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Gte", 
 _EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _SETS: Final = ("In", "NotIn")
 _NONE: Final = ("Exists", "DoesNotExist")
-_AMOUNT: Final = "write an amount, as 1000 or 400Gi"
+_SHORT: Final = re.compile(r"([\w./-]+)(?:=([\w.-]*))?:(\w+)")
 _SIGNS: Final = {">": "Gt", "<": "Lt", ">=": "Gte", "<=": "Lte", "=": "In", "==": "In", "!=": "NotIn"} | dict.fromkeys(
     ("equal", "equals", "is"), "In"
 )
@@ -49,6 +50,9 @@ def _requirement(one: Part, set_by_us: frozenset[str]) -> Object:
         one.end()
     if not key:
         remarks.refuse(one.at("key"), f"is missing: {whole(one.keys(), one.raw)}")
+        return {}
+    if not operator and not values and one.keys() == ["key"]:
+        remarks.refuse(one.at("operator"), "is missing: write operator and values below key, without a hyphen before")
         return {}
     key = renamed_label(key, one.at("key"), remarks)
     _check_key(key, one.at("key"), remarks, set_by_us)
@@ -86,7 +90,7 @@ def _check_operator(operator: str, values: list[str], one: Part) -> None:
             one.remarks.refuse(one.at("values"), f"{operator} takes none: remove them, or write In")
     elif operator in _SETS:
         if not values and operator == "In":
-            one.remarks.refuse(one.at("values"), "are missing: In needs at least one")
+            one.remarks.refuse(one.at("values"), "are missing: In needs at least one: write values: [...]")
     elif len(values) != 1 or not values[0].isdecimal():
         one.remarks.refuse(one.at("values"), f'{operator} takes one whole number: write values: ["3"], for example')
 
@@ -123,10 +127,19 @@ def labels_and_requirements(spec: Part, labels: dict[str, str], path: Path) -> t
     return kept, needs
 
 
+def _taint(text: str) -> str:
+    """Answer what to write for *text*, a taint as kubectl has it; "" if it is none."""
+    found = _SHORT.fullmatch(text)
+    if found is None:
+        return ""
+    value = f"value: {found[2]}, " if found[2] else ""
+    return f"write {{key: {found[1]}, {value}effect: {found[3]}}}"
+
+
 def taints(spec: Part, field: str) -> list[Object]:
     """Answer the taints under *field*."""
     found: list[Object] = []
-    for one in spec.parts(field):
+    for one in spec.parts(field, _taint):
         new = {name: one.text(name) for name in ("key", "value", "effect")}
         one.raw("timeAdded")
         one.end()
@@ -152,7 +165,7 @@ def limits(amounts: Part | None) -> Object:
                 amounts.at(name), f"is {value}: a limit is an amount, not a share: write 100 or 400Gi"
             )
         elif isinstance(value, bool) or not is_quantity(str(value)):
-            amounts.remarks.refuse(amounts.at(name), f"is {value!r}: {remedy(value, _AMOUNT)}")
+            amounts.remarks.refuse(amounts.at(name), f"is {shown(value)}: {remedy(value, amount_like(name, value))}")
         else:
             found[name] = value
     return found

@@ -1,14 +1,15 @@
 """Objects of v1 in which fields stand as v1beta1 had them: what they can only mean, or what there is to correct."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from typing import Any, Final
 
 from cli.conversion.accepted import complaints, unread
-from cli.conversion.classes import ALIASES
+from cli.conversion.families import ALIASES
 from cli.conversion.kubelets import kubelet
 from cli.conversion.parts import Part
-from cli.conversion.pools import CLASS, GROUP, Pool
+from cli.conversion.pools import Pool
+from cli.conversion.references import CLASS, GROUP, MISTAKEN, TEMPLATE
 from cli.conversion.remarks import Remarks
 
 Object = dict[str, Any]
@@ -33,7 +34,19 @@ def mended(value: Object, remarks: Remarks) -> Pool | Object:
     path = ("spec", "template", "spec", "kubelet")
     own = kubelet(Part(inner, path[:-1], remarks).part("kubelet"))
     inner.pop("kubelet", None)
-    return Pool(value=new, kubelet=own, kubelet_path=path) if own is not None else new
+    pool = Pool(value=new, kubelet=own, kubelet_path=path)
+    return pool if own is not None and pool.class_name else new
+
+
+def other_class(value: Object) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Iterate over what there is to know of a pool, or claim, whose machines are those of another autoscaler."""
+    inner = _at(value, "spec") if value["kind"] == "NodeClaim" else _at(value, "spec", "template", "spec")
+    group = _at(inner, "nodeClassRef").get("group")
+    if value["kind"] in ("NodePool", "NodeClaim") and isinstance(group, str) and group not in ("", GROUP):
+        path = (
+            ("spec", "nodeClassRef") if value["kind"] == "NodeClaim" else ("spec", "template", "spec", "nodeClassRef")
+        )
+        yield path, f"is a class of {group}, of which Joiner makes no nodes: write that of an EC2NodeClass of {GROUP}"
 
 
 def _at(value: Object, *keys: str) -> Object:
@@ -48,7 +61,7 @@ def _at(value: Object, *keys: str) -> Object:
 
 def _images(spec: Object, remarks: Remarks) -> None:
     family = spec.get("amiFamily")
-    if family in ALIASES and not spec.get("amiSelectorTerms"):
+    if isinstance(family, str) and family in ALIASES and not spec.get("amiSelectorTerms"):
         spec["amiSelectorTerms"] = [{"alias": ALIASES[family]}]
         path = ("spec", "amiFamily")
         remarks.changed(path, f"chooses no images any more: amiSelectorTerms: [{{alias: {ALIASES[family]}}}] does")
@@ -60,8 +73,9 @@ def _reference(inner: Object, remarks: Remarks) -> None:
         return
     new = {key: value for key, value in old.items() if key != "apiVersion"}
     group = str(old.get("group") or old.get("apiVersion") or GROUP).partition("/")[0]
-    if group == GROUP:
-        new |= {"group": group, "kind": old.get("kind") or CLASS}
+    if group in (GROUP, *MISTAKEN):
+        kind = old.get("kind") or CLASS
+        new |= {"group": GROUP, "kind": CLASS if kind == TEMPLATE else kind}
     if new != old:
         inner["nodeClassRef"] = new
         remarks.changed(path, f"has group {GROUP}, and kind, and no apiVersion")

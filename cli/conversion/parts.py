@@ -1,16 +1,23 @@
 """A mapping of an old manifest, read key by key: what nobody asked for is refused in the end, not dropped."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any, Final
 
 from cli.conversion.remarks import Path, Remarks
 
 _CURLY: Final = frozenset("\u201c\u201d\u2018\u2019")
-_PLACEHOLDER: Final = re.compile(r"\$[{(A-Za-z_]|<[\w .-]+>|\{\{")
+_PLACEHOLDER: Final = re.compile(r"\$[{(A-Za-z_]|<[\w .-]+>|\{\{|\{%|%\{|<%")
+_TEMPLATE: Final = re.compile(r"\{\{|\{%|%\{|<%")
 _TRUTHS: Final = {"true", "True", "TRUE", "false", "False", "FALSE"}
-_GLUED: Final = re.compile(r"([\w./-]+):(\S+)")
+_SAID: Final = dict.fromkeys(("true", "yes", "on", "enabled", "1"), "true") | dict.fromkeys(
+    ("false", "no", "off", "disabled", "0"), "false"
+)
+_DIGITS: Final = 18
+"""Of the longest number that any field takes."""
+_COUNT: Final = re.compile(r"([0-9][0-9,_]*)(?:\.0+)? *%?")
+_GLUED: Final = re.compile(r"([\w./-]+)[:\uff1a] ?(\S+)")
 
 
 class Part:
@@ -49,12 +56,12 @@ class Part:
     def number(self, key: str) -> int | None:
         """Answer a whole number, None if there is none."""
         value = self.raw(key)
-        if isinstance(value, str) and value.strip().isdecimal():
+        if isinstance(value, str) and value.strip().isdecimal() and len(value) <= _DIGITS:
             self.remarks.changed(self.at(key), f"{value!r} was quoted and is a number")
             return int(value)
         if value is None or (isinstance(value, int) and not isinstance(value, bool)):
             return value
-        self.remarks.refuse(self.at(key), f"is {value!r}: {remedy(value, 'write a whole number')}")
+        self.remarks.refuse(self.at(key), f"is {value!r}: {remedy(value, _whole_number(value))}")
         return None
 
     def flag(self, key: str) -> bool | None:
@@ -65,32 +72,35 @@ class Part:
             return bool(value == "true")
         if value is None or isinstance(value, bool):
             return value
-        self.remarks.refuse(self.at(key), f"is {value!r}: {remedy(value, 'write true or false')}")
+        meant = _SAID.get(str(value).strip().lower(), "true or false")
+        self.remarks.refuse(self.at(key), f"is {value!r}: {remedy(value, f'write {meant}')}")
         return None
 
-    def part(self, key: str) -> "Part | None":
-        """Answer the mapping under *key*, None if there is none."""
+    def part(self, key: str, field: str = "") -> "Part | None":
+        """Answer the mapping under *key*, None if there is none; a lone value there is hardly but its *field*."""
         value = self.raw(key)
         if isinstance(value, Mapping):
             return Part(value, self.at(key), self.remarks)
         if value is not None:
             glued = _GLUED.fullmatch(value) if isinstance(value, str) else None
-            how = (
-                "fields under it, each with `name: value`"
-                if glued is None
-                else f"`{glued[1]}: {glued[2]}`, with a space"
-            )
-            self.remarks.refuse(self.at(key), f"is {_shown(value)}: {remedy(value, f'write {how}')}")
+            how = "fields under it, each with `name: value`"
+            if glued is not None:
+                how = f"`{glued[1]}: {glued[2]}`, with a space"
+            elif field and isinstance(value, str | bool | int):
+                text = str(value).lower() if isinstance(value, bool) else str(value)
+                how = f"{key}: {{{field}: {_SAID.get(text, text) if field == 'enabled' else text}}}"
+            self.remarks.refuse(self.at(key), f"is {shown(value)}: {remedy(value, f'write {how}')}")
         return None
 
-    def parts(self, key: str) -> list["Part"]:
-        """Answer the mappings in the list under *key*."""
+    def parts(self, key: str, meant: Callable[[str], str] = lambda _: "") -> list["Part"]:
+        """Answer the mappings in the list under *key*; *meant* says what to write for a text, or ""."""
         found: list[Part] = []
         for place, value in enumerate(self._list(key)):
             if isinstance(value, Mapping):
                 found.append(Part(value, self.at(key, place), self.remarks))
             else:
-                self.remarks.refuse(self.at(key, place), f"is {_shown(value)}: write fields, each with `name: value`")
+                how = (isinstance(value, str) and meant(value)) or "write fields, each with `name: value`"
+                self.remarks.refuse(self.at(key, place), f"is {shown(value)}: {how}")
         return found
 
     def texts(self, key: str) -> list[str]:
@@ -119,9 +129,9 @@ class Part:
         how = "a list: each item on its own line behind `- `"
         if isinstance(value, str | int):
             how = f"a list: {key}: [{', '.join(_items(value))}]"
-        elif isinstance(value, Mapping) and "key" in value:
-            how = "a list: `- ` before `key`, and the fields below it two spaces further in"
-        self.remarks.refuse(self.at(key), f"is {_shown(value)}: {remedy(value, f'write {how}')}")
+        elif isinstance(value, Mapping) and not {"key", "tags", "id", "deviceName", "nodes"}.isdisjoint(value):
+            how = f"a list: `- ` before `{next(iter(value))}`, and the fields below it two spaces further in"
+        self.remarks.refuse(self.at(key), f"is {shown(value)}: {remedy(value, f'write {how}')}")
         return []
 
     def _quoted(self, value: Any, path: Path) -> str:  # noqa: ANN401 - JSON
@@ -137,22 +147,32 @@ class Part:
             if value[:1] in _CURLY or value[-1:] in _CURLY:
                 self.remarks.refuse(path, f"is {value}, within quotes that a word processor made: write plain ones")
             return value
-        self.remarks.refuse(path, f"is {_shown(value)}: write a text")
+        is_hole = isinstance(value, Mapping) and value and not any(value.values())
+        how = "what it stands for, in quotes" if is_hole else "a text"
+        self.remarks.refuse(path, f"is {shown(value)}: write {how}")
         return ""
 
 
 def remedy(value: object, else_: str) -> str:
     """Answer *else_*, unless *value* stands for something that has to be filled in first."""
+    if isinstance(value, str) and _TEMPLATE.search(value):
+        return "this is a template: render it first, with `helm template` for example; write what it stands for"
     if isinstance(value, str) and _PLACEHOLDER.search(value):
         return "fill it in first, with `envsubst` for example; write what it stands for"
     return else_
+
+
+def _whole_number(value: object) -> str:
+    found = _COUNT.fullmatch(str(value).strip())
+    return "write a whole number" if found is None else f"write {re.sub('[,_]', '', found[1])}"
 
 
 def _items(value: str | int) -> list[str]:
     return [f'"{part}"' for part in re.split(r"[\s,]+", str(value).strip(" ,[]")) if part]
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
+    """Answer *value* as it is told: what it is, if it is not short."""
     if isinstance(value, Mapping):
         return "an object"
     return "a list" if isinstance(value, list) else repr(value)

@@ -4,9 +4,10 @@ from typing import Any, Final
 
 import msgspec
 
-from cli.conversion.classes import Defaults, from_inline
+from cli.conversion import references
+from cli.conversion.classes import Defaults
 from cli.conversion.disruption import duration, expiry, of_beta, of_provisioner
-from cli.conversion.elsewhere import IN_POOL, IN_PROVISIONER, IN_TEMPLATE
+from cli.conversion.elsewhere import AT_ROOT, IN_DISRUPTION, IN_POOL, IN_PROVISIONER, IN_TEMPLATE
 from cli.conversion.kubelets import kubelet
 from cli.conversion.metadata import annotations, metadata
 from cli.conversion.needs import CHOOSES, constrains, labels_and_requirements, limits, requirements, taints
@@ -16,9 +17,6 @@ from shared.model.labels import ARCH, CAPACITY_TYPE, HOSTNAME, ON_DEMAND, OS
 
 Object = dict[str, Any]
 API: Final = "karpenter.sh/v1"
-GROUP: Final = "karpenter.k8s.aws"
-CLASS: Final = "EC2NodeClass"
-_REF: Final = {"group": GROUP, "kind": CLASS}
 _MONTH: Final = "720h"
 _MOST_WEIGHT: Final = 100
 _OF_OTHERS: Final = frozenset((HOSTNAME,))
@@ -35,11 +33,20 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
     """Where it stood."""
     node_class: Object | None = None
     """That of an inline provider."""
+    knobs: dict[str, str] = {}
+    """What it says of its cluster, as settings of the stack."""
 
     @property
     def class_name(self) -> str:
-        """Answer which node class it names."""
-        return str(self.spec["nodeClassRef"]["name"])
+        """Answer which node class it names; "" for none."""
+        reference = self.spec.get("nodeClassRef")
+        return str(reference.get("name") or "") if isinstance(reference, dict) else ""
+
+    @property
+    def name(self) -> str:
+        """Answer what it is called; "" if nobody said."""
+        meta = self.value.get("metadata")
+        return str(meta.get("name") or "") if isinstance(meta, dict) else ""
 
     @property
     def spec(self) -> Object:
@@ -57,13 +64,13 @@ def from_provisioner(root: Part, defaults: Defaults) -> Pool:
     labels, needs = labels_and_requirements(spec, spec.table("labels"), spec.at("labels"))
     needs += requirements(spec)
     inner: Object = {
-        "nodeClassRef": _REF | {"name": _provider_name(spec, own)},
+        "nodeClassRef": references.REF | {"name": references.of_provisioner(spec, own)},
         "requirements": _defaulted(spec, needs, labels),
         **_tainted(spec),
         "expireAfter": expiry(spec),
     }
     kubelets = kubelet(spec.part("kubeletConfiguration"))
-    inline = _inline(spec, own, defaults)
+    inline, knobs = references.inline(spec, own, defaults)
     new: Object = {
         "template": _template(labels, annotations(spec), inner),
         "disruption": of_provisioner(spec),
@@ -72,7 +79,7 @@ def from_provisioner(root: Part, defaults: Defaults) -> Pool:
     spec.end(("labels", "annotations"), IN_PROVISIONER)
     _end(root)
     path = spec.at("kubeletConfiguration")
-    return Pool(value=_pool(meta, new), kubelet=kubelets, kubelet_path=path, node_class=inline)
+    return Pool(value=_pool(meta, new), kubelet=kubelets, kubelet_path=path, node_class=inline, knobs=knobs)
 
 
 def from_beta(root: Part) -> Pool:
@@ -93,9 +100,12 @@ def from_beta(root: Part) -> Pool:
     new: Object = {"template": _template(labels, annotations(about), inner), "disruption": of_beta(disruption)}
     new["limits"] = limits(spec.part("limits"))
     new["weight"] = _weight(spec)
+    for key in ("name", "creationTimestamp"):
+        if not about.holds(key):
+            about.raw(key)
     about.end()
     template.end(homes=IN_TEMPLATE)
-    disruption.end()
+    disruption.end(homes=IN_DISRUPTION)
     spec.end(homes=IN_POOL)
     _end(root)
     return Pool(value=_pool(meta, _full(new)), kubelet=own, kubelet_path=template.at("spec", "kubelet"))
@@ -125,7 +135,7 @@ def _pool(meta: Object, spec: Object) -> Object:
 def _end(root: Part) -> None:
     for key in ("apiVersion", "kind", "status"):
         root.raw(key)
-    root.end()
+    root.end(homes=AT_ROOT)
 
 
 def _full(some: Object) -> Object:
@@ -143,60 +153,11 @@ def _tainted(spec: Part) -> Object:
 
 def _nodes(spec: Part, needs: list[Object]) -> tuple[Object, Object | None]:
     """Answer what a v1beta1 pool or claim says of its nodes, and of their kubelet."""
-    inner: Object = {"nodeClassRef": _reference(spec), "requirements": needs, **_tainted(spec)}
+    inner: Object = {"nodeClassRef": references.of_beta(spec), "requirements": needs, **_tainted(spec)}
     own = kubelet(spec.part("kubelet"))
     spec.raw("resources")
     spec.end(homes=IN_TEMPLATE)
     return inner, own
-
-
-def _reference(spec: Part) -> Object:
-    old = spec.part("nodeClassRef")
-    if old is None or not old.text("name"):
-        spec.remarks.refuse(spec.at("nodeClassRef", "name"), "is missing: name an EC2NodeClass")
-        return _REF | {"name": ""}
-    group = old.text("apiVersion").partition("/")[0] or old.text("group") or GROUP
-    kind = old.text("kind") or CLASS
-    if group != GROUP or kind not in (CLASS, "AWSNodeTemplate"):
-        spec.remarks.refuse(old.path, f"{group} {kind} is no node class of AWS: name an EC2NodeClass of {GROUP}")
-    elif not old.has("group"):
-        spec.remarks.changed(old.path, "has group and kind now, and no apiVersion")
-    old.end()
-    return _REF | {"name": old.text("name")}
-
-
-def _provider_name(spec: Part, own: str) -> str:
-    reference, provider = spec.part("providerRef"), spec.raw("provider")
-    if reference is not None and provider is not None:
-        spec.remarks.refuse(spec.at("provider"), "stands beside providerRef: remove one of them")
-    if reference is None:
-        if provider is None:
-            spec.remarks.refuse(
-                spec.at("providerRef"), "is missing: write `providerRef: {name: ...}` of an AWSNodeTemplate"
-            )
-        return own
-    name, kind = reference.text("name"), reference.text("kind") or "AWSNodeTemplate"
-    reference.raw("apiVersion")
-    reference.end()
-    if not name or kind not in ("AWSNodeTemplate", CLASS):
-        spec.remarks.refuse(reference.path, "names no AWSNodeTemplate: write its name, and no other kind")
-    spec.remarks.changed(reference.path, f"is nodeClassRef now, with group {GROUP} and kind {CLASS}")
-    return name
-
-
-def _inline(spec: Part, name: str, defaults: Defaults) -> Object | None:
-    provider = spec.part("provider")
-    if provider is None:
-        return None
-    if not provider.keys():
-        spec.remarks.refuse(
-            provider.path,
-            "is empty, and a node class needs subnets, security groups and a role: write `providerRef: {name: NAME}` "
-            f"and an EC2NodeClass NAME of {GROUP}/v1 with amiSelectorTerms: [{{alias: al2023@latest}}], role, and "
-            "subnetSelectorTerms and securityGroupSelectorTerms: [{tags: {karpenter.sh/discovery: CLUSTER}}]",
-        )
-        return None
-    return from_inline(provider, name, defaults)
 
 
 def _defaulted(spec: Part, needs: list[Object], labels: dict[str, str]) -> list[Object]:

@@ -5,6 +5,8 @@ is a comma. So one map is as many terms as its values have combinations.
 """
 
 import re
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from itertools import product
 from typing import Any, Final
 
@@ -28,6 +30,10 @@ def terms(selector: Part, ids: re.Pattern[str]) -> list[Object]:
         return by_id
     names, owners = (_split(selector, key) for key in (_NAMES, _OWNERS)) if ids is IMAGE else ([], [])
     tags = {key: _split(selector, key) for key in selector.keys() if key not in (_NAMES, _OWNERS)}  # noqa: SIM118
+    _refuse_unknown(selector, tags, (*IDS, _NAMES, _OWNERS) if ids is IMAGE else IDS)
+    if owners and not names and not tags:
+        names = ["*"]
+        selector.remarks.changed(selector.at(_OWNERS), "has a name beside it, '*', which all images have")
     for key, values in tags.items() if ids is IMAGE else ():
         for one in values:
             if IMAGE.fullmatch(one):
@@ -49,6 +55,16 @@ def terms(selector: Part, ids: re.Pattern[str]) -> list[Object]:
     return found
 
 
+def selected(spec: Part, field: str, ids: re.Pattern[str]) -> Part | None:
+    """Answer the selector under *field*, None if there is none; ids alone are refused."""
+    value = spec.raw(field)
+    if isinstance(value, str | list) and (found := ids.findall(str(value))):
+        example = f'{field}: {{aws::ids: "{",".join(found)}"}}'
+        spec.remarks.refuse(spec.at(field), f"selects by key and value: write {example}")
+        return None
+    return spec.part(field)
+
+
 def check_name(name: str, part: Part, *keys: str | int) -> None:
     """Refuse an id where a name is asked for: nothing is called so."""
     if name.startswith("ami-"):
@@ -56,6 +72,14 @@ def check_name(name: str, part: Part, *keys: str | int) -> None:
             part.at(*keys),
             f"{name} is an image's id, not its name, and no image is called so: write it as `id: {name}`",
         )
+
+
+def _refuse_unknown(selector: Part, keys: Iterable[str], known: Sequence[str]) -> None:
+    for key in keys:
+        if key.startswith("aws::") and key not in known:
+            close = get_close_matches(key, known, n=1)
+            hint = f"did you mean {close[0]}?" if close else "write the tag's own key"
+            selector.remarks.refuse(selector.at(key), f"selects nothing: {hint}")
 
 
 def _by_id(selector: Part, ids: re.Pattern[str]) -> list[Object] | None:
@@ -80,8 +104,10 @@ def _split(selector: Part, key: str) -> list[str]:
         selector.remarks.refuse(selector.at(key), f'is a list: write one text with commas, "{joined}"')
         return []
     text = selector.text(key)
+    if selector.holds(key) and not isinstance(selector.raw(key), str | int | float):
+        return []
     values = [one.strip() for one in text.split(",")]
-    if selector.has(key) and (not key or not all(values)):
+    if key in selector.keys() and (not key or not all(values)):  # noqa: SIM118 - no mapping
         selector.remarks.refuse(selector.at(key), "is empty: write a value, or '*' for any")
     return [one for one in values if one]
 

@@ -1,6 +1,7 @@
 """ConfigMaps karpenter-global-settings and config-logging -> knobs of the stack, as cdk.json has them."""
 
 import json
+from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any, Final
 
@@ -44,7 +45,11 @@ def knobs(root: Part) -> dict[str, str]:
     data = root.part("data") or Part({}, ("data",), root.remarks)
     found: dict[str, str] = {}
     for key in data.keys():  # noqa: SIM118 - no mapping
-        value, path, remarks = data.text(key), data.at(key), root.remarks
+        path, remarks = data.at(key), root.remarks
+        if isinstance(inner := data.raw(key), Mapping):
+            remarks.refuse(path, f"is an object, and settings are texts: {_as_texts(key, inner)}")
+            continue
+        value = data.text(key)
         if key in _KNOBS and value:
             found[_KNOBS[key]] = value
             remarks.changed(path, f'is a knob of the stack: "{_KNOBS[key]}": "{value}" in cdk.json')
@@ -56,6 +61,13 @@ def knobs(root: Part) -> dict[str, str]:
         else:
             _no_knob(key, value, data)
     return found
+
+
+def _as_texts(key: str, inner: Mapping[str, Any]) -> str:
+    """Answer how *inner*, which stands under *key* as in the values of the chart, is written as texts."""
+    if key == "aws.tags":
+        return f"write aws.tags: '{json.dumps(dict(inner), default=str)}'"
+    return "write " + ", ".join(f"{key}.{name}: {json.dumps(str(value))}" for name, value in inner.items())
 
 
 def _no_knob(key: str, value: str, data: Part) -> None:
@@ -89,7 +101,7 @@ def _level(key: str, value: str) -> str:
 def defaults_in(root: Part, role: str) -> Defaults:
     """Answer what a ConfigMap says for all node templates."""
     data = root.part("data") or Part({}, ("data",), root.remarks)
-    text = data.text("aws.tags")
+    text = "" if isinstance(data.raw("aws.tags"), Mapping) else data.text("aws.tags")
     tags = {key.removeprefix(_TAG): data.text(key) for key in data.keys() if key.startswith(_TAG)}  # noqa: SIM118 - no mapping
     if text:
         tags |= _tags(text, data)

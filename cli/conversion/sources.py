@@ -16,7 +16,19 @@ Said = TypeVar("Said", int, str)
 MOST_MARKED: Final = 1 << 20
 """Bytes of JSON that are read twice for the sake of lines."""
 _EXAMPLE: Final = "`apiVersion: karpenter.sh/v1` and `kind: NodePool`"
-_NUMBERED: Final = re.compile(r"\d+:? +\w")
+_NUMBERED: Final = re.compile(r"\d+[.:|)]?[ \t|]+\w")
+_BUILT: Final = "build what it describes first, with `kubectl kustomize` for example"
+_RENDERED: Final = "render it first, with `helm template` for example"
+
+
+_OTHER_FILES: Final = {
+    frozenset({"version"}): f"this describes a chart: {_RENDERED}",
+    frozenset({"resources", "patches", "patchesStrategicMerge", "bases", "components"}): (
+        f"this is a kustomization: {_BUILT}"
+    ),
+    frozenset({"settings", "serviceAccount", "controller"}): f"these are values of a chart: {_RENDERED}",
+}
+"""What a file without objects is, by a key of it."""
 
 
 class Written(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,7 +70,10 @@ def written_in(sources: Iterable[str], tell: Tell) -> Iterator[Written]:
 
 def _documents(name: str, body: bytes, tell: Tell) -> Iterator[Written]:
     if body.lstrip()[:1] in JSON:
-        yield from _marked_json(name, body) or _json(name, body, tell)
+        try:
+            yield from _marked_json(name, body) or _json(name, body, tell)
+        except RecursionError:
+            tell(f"{name}:1: is nested too deeply: no object of Kubernetes is: remove it")
         return
     from cli.yaml_documents import read_marked  # noqa: PLC0415 - who has JSON need not wait for YAML
 
@@ -97,6 +112,10 @@ def _objects(one: Written, tell: Tell) -> Iterator[Written]:
             yield from _objects(Written(value=_lent(value, item), file=one.file, lines=lines, plain=plain), tell)
     elif isinstance(value, dict) and isinstance(value.get("kind"), str) and value.get("apiVersion"):
         yield one
+    elif isinstance(value, list) and any(isinstance(item, dict) and "kind" in item for item in value):
+        for place, item in enumerate(value):
+            lines, plain = _below((place,), one.lines), _below((place,), one.plain)
+            yield from _objects(Written(value=item, file=one.file, lines=lines, plain=plain), tell)
     elif value is not None:
         tell(f"{one.where(())}: is no object of Kubernetes: {_meant(value, one.text)}")
 
@@ -114,20 +133,26 @@ def _below(prefix: Path, some: Mapping[Path, Said]) -> dict[Path, Said]:
 def _meant(value: object, text: str) -> str:
     """Say what *value*, which is no object, could be, and what to do."""
     if isinstance(value, Mapping):
-        keys = [str(key) for key in value]
-        if any(_NUMBERED.match(key) for key in keys):
-            return "the numbers of the lines came along: remove them"
-        for field in ("apiVersion", "kind"):
-            close = get_close_matches(
-                field, [key for key in keys if key not in ("apiVersion", "kind")], n=1, cutoff=0.8
-            )
-            if field not in value and close:
-                return f"{close[0]}: did you mean {field}?"
-            if field not in value and "metadata" in value:
-                return f"{field} is missing: write it, as in {_EXAMPLE}"
-        if not {"settings", "serviceAccount", "controller"}.isdisjoint(value):
-            return "these are values of a chart: render it first, with `helm template` for example"
+        return _lacking(value)
     if isinstance(value, list) and value and isinstance(value[0], Mapping) and {"op", "path"} <= value[0].keys():
-        return "this is a patch: build what it changes first, with `kubectl kustomize` for example"
+        return f"this is a patch: {_BUILT}"
     alien = next((why for pattern, why in ALIEN if pattern.search(text)), "")
     return alien or "write apiVersion, kind and metadata, or remove it"
+
+
+def _lacking(value: Mapping[Any, Any]) -> str:
+    """Say what a mapping could be that lacks apiVersion or kind."""
+    keys = [str(key) for key in value]
+    if any(_NUMBERED.match(key) for key in keys):
+        return "the numbers of the lines came along: remove them"
+    others = {key.lower(): key for key in keys if key not in ("apiVersion", "kind")}
+    for field in ("apiVersion", "kind"):
+        close = get_close_matches(field.lower(), others, n=1, cutoff=0.8)
+        if field not in value and close:
+            return f"{others[close[0]]}: did you mean {field}?"
+        if field not in value and "metadata" in value:
+            return f"{field} is missing: write it, as in {_EXAMPLE}"
+    for some, what in _OTHER_FILES.items():
+        if not some.isdisjoint(value):
+            return what
+    return f"write apiVersion, kind and metadata, or remove it; if these are values of a chart, {_RENDERED}"

@@ -23,12 +23,17 @@ PODS: Final[dict[str, Path]] = {
     "CronJob": ("spec", "jobTemplate", "spec", "template"),
 }
 """Where each kind has a pod."""
+_OLD_LABELS: Final = ("karpenter.sh/provisioner-name", "node.k8s.aws/capacity-type")
 _OLD_TAINT: Final = "karpenter.sh/disruption"
 _KNOWN: Final = frozenset((*ANNOTATIONS, *ANNOTATIONS.values()))
 
 
 def converted(value: Object, remarks: Remarks) -> Object:
-    """Answer *value* with today's annotations and labels; *value* itself if there is nothing to change."""
+    """Answer *value* with today's annotations and labels; *value* itself if there is nothing to change, or no pod."""
+    if value["kind"] not in PODS:
+        for where, message in _unread(value):
+            remarks.warn(where, message)
+        return value
     path = PODS[value["kind"]]
     if not isinstance(_at(value, path), dict):
         return value
@@ -42,6 +47,24 @@ def converted(value: Object, remarks: Remarks) -> Object:
         for where, holder, key in _keys(spec, (*path, "spec")):
             holder[key] = renamed_label(holder[key], where, remarks)
     return value if new == value else new
+
+
+def _unread(value: Object) -> Iterator[tuple[Path, str]]:
+    """Iterate over what an older Karpenter read in *value*, of a kind that is left as it is, and nobody reads now."""
+    for path, key in _names(value, ()):
+        now = ANNOTATIONS.get(key) or RENAMED[key]
+        yield path, f"{key} is called {now} now, and {value['kind']} is passed as it is: write the new name yourself"
+
+
+def _names(value: Any, path: Path) -> Iterator[tuple[Path, str]]:  # noqa: ANN401 - JSON
+    if isinstance(value, list):
+        for place, one in enumerate(value):
+            yield from _names(one, (*path, place))
+    elif isinstance(value, dict):
+        for key, one in value.items():
+            if key in ANNOTATIONS or key in _OLD_LABELS:
+                yield (*path, key), key
+            yield from _names(one, (*path, key))
 
 
 def _at(value: Any, path: Path) -> Any:  # noqa: ANN401 - JSON

@@ -37,6 +37,13 @@ def test_spot_stays_spot_of_the_categories_that_were_the_default(
     assert not any("g.large" in one for one in node["instanceTypes"]), "arm64 was never the default"
 
 
+def test_the_first_versions_plan_what_they_did(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    [node] = planned("cluster-in-the-provider", capsys, tmp_path, nodeSelector={"intent": "apps"})["newNodes"]
+    assert (node["nodePool"], node["cheapest"]["capacityType"]) == ("first-steps", "spot")
+    [left] = planned("provisioner-of-v1alpha4", capsys, tmp_path)["unschedulable"]
+    assert left["reason"] == "TaintNotTolerated"
+
+
 def test_a_taint_still_keeps_out_who_does_not_tolerate_it(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     [left] = planned("nodepool-of-v1beta1", capsys, tmp_path)["unschedulable"]
     assert left["reason"] == "TaintNotTolerated"

@@ -40,6 +40,10 @@ def told(text: str) -> list[tuple[int, str]]:
         ("a: {b: *}\n", 1, "begins with * or &"),
         ("a: 1\n\u00a0 b: 2: 3\n", 2, "holds U+00A0"),
         ("a: b\nc d\n", 3, "has no colon"),
+        ("a: b\nc: *d\n", 2, "what an anchor of another document holds"),
+        ("a: b\nc: " + "[" * 5000 + "]" * 5000, 2, "nested too deeply"),
+        ("a: " + "- " * 5000, 1, "correct"),
+        ("- " * 5000 + "a", 1, "nested too deeply"),
     ],
 )
 def test_a_mistake_is_told_with_its_line_and_what_to_write(text: str, line: int, remedy: str) -> None:
@@ -72,6 +76,8 @@ def test_what_can_be_read_and_is_hardly_meant_is_told_and_left_out(text: str, li
         'a: "\u00a0"\n',
         "a: |\n  b: 1\n  b: 2\n",
         "# \u201cquoted\u201d\na: it\u2019s\n",
+        "a: |\n  " + "[\n  " * 2000,
+        "a: [\n[],\n{\nb: c},\n" + "[d],\n" * 2000 + "]",
     ],
 )
 def test_what_is_meant_is_read(text: str) -> None:
@@ -81,6 +87,11 @@ def test_what_is_meant_is_read(text: str) -> None:
 def test_how_a_number_is_written_is_known() -> None:
     [one] = read_marked("a: 0123\nb: [1.10, yes, x]\nc: '4'\n", lambda *_: None)
     assert one.plain == {("a",): "0123", ("b", 0): "1.10", ("b", 1): "yes"}
+
+
+def test_what_is_no_number_of_anything_is_a_text() -> None:
+    [one] = read_marked(f"a: {'9' * 5000}\nb: =\n", lambda *_: None)
+    assert one.value == {"a": "9" * 5000, "b": "="}
 
 
 def sources(path: Path, text: str) -> tuple[list[Written], list[str]]:
@@ -119,6 +130,12 @@ def test_much_json_is_read_without_lines(tmp_path: Path) -> None:
     text = '{"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "' + "x" * (1 << 20) + '"}}'
     [one], unread = sources(tmp_path / "a.json", text)
     assert (one.lines, unread) == ({}, [])
+
+
+@pytest.mark.parametrize("text", ["[" * 5000, '{"a":' * 5000])
+def test_json_without_a_bottom_is_told(tmp_path: Path, text: str) -> None:
+    some, [why] = sources(tmp_path / "a.json", text)
+    assert (some, "a.json:1: is nested too deeply" in why) == ([], True)
 
 
 def test_broken_json_is_told(tmp_path: Path) -> None:
