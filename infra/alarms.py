@@ -59,6 +59,7 @@ class Alarms(Construct):
             action = actions.SnsAction(sns.Topic.from_topic_arn(self, "Topic", knobs.alarm_topic))
             for alarm in self.all:
                 alarm.add_alarm_action(action)
+                alarm.add_ok_action(action)
 
     def _silent(self, name: str, functions: Functions) -> None:
         function = functions[name]

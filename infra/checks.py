@@ -1,11 +1,13 @@
 """What is refused of single knobs, and of several together, before anything is deployed."""
 
 import re
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from infra import by_function
 from infra.budgets import check_budgets, check_time_zone
 from infra.networks import check_network
+from infra.scheduler_config import check_scheduler_config
 from infra.written import listed, tags_from
 from shared.settings import aws_gates_from, gates_from, paused_from
 
@@ -14,10 +16,12 @@ if TYPE_CHECKING:
 
 CLUSTER_NAME: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,59}")
 """EKS allows 100 characters; SQS gives a queue 80, of which ours need 20."""
+CLUSTER_SAID: Final = "names of clusters, of letters, digits, - and _, of 60 at the most"
 WHOLE: Final = re.compile("[0-9]+")
 """Dollars, nodes."""
 PRICE: Final = re.compile(r"[0-9]+(\.[0-9]+)?")
 TOPIC: Final = re.compile(r"(arn:aws[a-z-]*:sns:(?P<region>[a-z0-9-]+):[0-9]{12}:[0-9A-Za-z_-]{1,256})?")
+LABEL: Final = re.compile(r"(([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?[0-9A-Za-z]([\w.-]{0,61}[0-9A-Za-z])?)?", re.ASCII)
 TOPIC_SAID: Final = "the ARN of a standard SNS topic"
 PRICES_OLD_HOURS: Final = 13
 """They are asked for twice a day, and their age is published only beyond (`shared.report.metrics`)."""
@@ -60,8 +64,26 @@ PATTERNS: Final = {
     "alarm_topic": (TOPIC, TOPIC_SAID),
     "report_topic": (TOPIC, TOPIC_SAID),
     "disable_dry_run": (re.compile("true|false"), "true or false"),
+    "kube_endpoint": (re.compile(r"(https://[^\s/]+/?)?"), "a URL like https://HOST, or nothing"),
+    "vm_memory_overhead_percent": (re.compile(r"0|0?\.[0-9]+"), "a part of one, like 0.075"),
+    "reserved_enis": (WHOLE, "a number"),
+    "cost_label": (LABEL, "the key of a label, like billing-team or example.com/team"),
 }
 """What the text of a knob must be, and how that is said."""
+LISTS: Final = {
+    "node_roles": (re.compile(r"[\w+=.@/-]{1,512}", re.ASCII), "names of roles, without wildcards"),
+    "ssm_parameters": (
+        re.compile(r"[\w./-]{1,1011}", re.ASCII),
+        "names of parameters like /images/golden, without wildcards",
+    ),
+}
+"""The same of each item: rights are given on what it names, and on nothing else."""
+READ: Final[Mapping[str, Callable[[str], object]]] = {
+    "feature_gates": gates_from,
+    "aws_feature_gates": aws_gates_from,
+    "disruption_paused": paused_from,
+}
+"""What functions read by a grammar of their own."""
 OF_ONE_CLUSTER: Final = ("kube_endpoint", "cluster_security_group")
 
 
@@ -74,12 +96,15 @@ def check(knobs: "Knobs") -> None:
     for field, (pattern, want) in PATTERNS.items():
         if not pattern.fullmatch(getattr(knobs, field)):
             raise ValueError(f"{spelled(field)} is {getattr(knobs, field)!r}: want {want}")
+    for field, (pattern, want) in LISTS.items():
+        if wrong := [one for one in listed(getattr(knobs, field)) if not pattern.fullmatch(one)]:
+            raise ValueError(f"{spelled(field)} has {wrong[0]!r}: want {want}")
+    for field, read in READ.items():
+        _check_read(field, getattr(knobs, field), read)
     _check_clusters(knobs)
     _check_topics(knobs)
     _check_times(knobs)
-    gates_from(knobs.feature_gates)
-    aws_gates_from(knobs.aws_feature_gates)
-    _check_paused(knobs)
+    check_scheduler_config(knobs.scheduler_config)
     check_budgets(knobs.disruption_budgets)
     check_time_zone(knobs.disruption_time_zone)
     check_network(knobs)
@@ -95,18 +120,18 @@ def spelled(field: str) -> str:
     return f"joiner:{field.replace('_', '-')}"
 
 
-def _check_paused(knobs: "Knobs") -> None:
+def _check_read(field: str, text: str, read: Callable[[str], object]) -> None:
     try:
-        paused_from(knobs.disruption_paused)
+        read(text)
     except ValueError as error:
-        raise ValueError(f"{spelled('disruption_paused')}: {error}") from None
+        raise ValueError(f"{spelled(field)}: {error}") from None
 
 
 def _check_clusters(knobs: "Knobs") -> None:
     names = listed(knobs.cluster)
     for name in names or [""]:
         if not CLUSTER_NAME.fullmatch(name) or names.count(name) > 1:
-            raise ValueError(f"joiner:cluster is {knobs.cluster!r}: want {CLUSTER_NAME.pattern}, each once")
+            raise ValueError(f"joiner:cluster is {knobs.cluster!r}: want {CLUSTER_SAID}, each once")
     for field in OF_ONE_CLUSTER if len(names) > 1 else ():
         if getattr(knobs, field):
             raise ValueError(f"{spelled(field)} is that of one cluster, and joiner:cluster is {knobs.cluster!r}")
@@ -126,5 +151,6 @@ def _check_times(knobs: "Knobs") -> None:
         raise ValueError(f"joiner:price-age-alarm-hours is {hours}: want {PRICES_OLD_HOURS} or more, or 0: {why}")
     if knobs.log_days not in LOG_DAYS:
         raise ValueError(f"joiner:log-days is {knobs.log_days}: want one of {', '.join(map(str, LOG_DAYS))}")
-    if knobs.journal_days < 1:
-        raise ValueError(f"joiner:journal-days is {knobs.journal_days}: want 1 or more")
+    for field in ("journal_days", "snapshot_days"):
+        if getattr(knobs, field) < 1:
+            raise ValueError(f"{spelled(field)} is {getattr(knobs, field)}: want 1 or more")

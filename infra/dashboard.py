@@ -19,6 +19,8 @@ from infra.queues import Queues
 
 PERIOD: Final = cdk.Duration.minutes(1)
 HIGH: Final = 6
+FROM_ZERO: Final = cloudwatch.YAxisProps(min=0, show_units=False)
+"""Titles have the units."""
 
 
 class Dashboard(Construct):
@@ -64,13 +66,25 @@ class Dashboard(Construct):
             for spec in self._functions.specs
             for statistic in ("p50", "p95")
         ]
-        return cloudwatch.GraphWidget(title="How long functions take", left=metrics, width=THIRD, height=HIGH)
+        return cloudwatch.GraphWidget(
+            title="How long functions take, in milliseconds",
+            left=metrics,
+            width=THIRD,
+            height=HIGH,
+            left_y_axis=FROM_ZERO,
+        )
 
     @staticmethod
     def _waiting(queues: Queues) -> cloudwatch.GraphWidget:
-        every: dict[str, sqs.IQueue] = {**queues.follow_ups, "interruption": queues.interruption, "dead": queues.dead}
+        every: dict[str, sqs.IQueue] = {
+            **queues.follow_ups,
+            "interruption": queues.interruption,
+            "dead letters": queues.dead,
+        }
         metrics = [
             queue.metric_approximate_number_of_messages_visible(period=PERIOD, label=name)
             for name, queue in every.items()
         ]
-        return cloudwatch.GraphWidget(title="Messages that wait", left=metrics, width=THIRD, height=HIGH)
+        return cloudwatch.GraphWidget(
+            title="Messages that wait, by queue", left=metrics, width=THIRD, height=HIGH, left_y_axis=FROM_ZERO
+        )

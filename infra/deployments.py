@@ -33,9 +33,9 @@ class Deployments(Construct):
     def __init__(self, scope: Construct, construct_id: str, *, knobs: Knobs, functions: Functions) -> None:
         """Make them, and the alarm that takes a deployment back."""
         super().__init__(scope, construct_id)
-        self._functions = functions
+        self._functions, self._cluster = functions, knobs.cluster
         self._application = codedeploy.LambdaApplication(self, "Application")
-        self.errors = self._errors(knobs.cluster)
+        self.errors = self._errors()
         role = self._role()
         config = self._config(knobs.deployment)
         for spec in functions.specs:
@@ -60,7 +60,7 @@ class Deployments(Construct):
         routing = codedeploy.TrafficRouting.time_based_canary(interval=TRIED_FOR, percentage=SHARE)
         return codedeploy.LambdaDeploymentConfig(self, "Canary", traffic_routing=routing)
 
-    def _errors(self, cluster: str) -> cloudwatch.Alarm:
+    def _errors(self) -> cloudwatch.Alarm:
         # Who is called more rarely could not fail in so many minutes, and each metric costs $0.10 a month.
         ticking = [spec for spec in self._functions.specs if spec.every_minutes]
         often = [spec for spec in ticking if BAD_MINUTES * spec.every_minutes <= TRIED_FOR.to_minutes()]
@@ -69,7 +69,7 @@ class Deployments(Construct):
             self,
             "NewVersionErrors",
             metric=cloudwatch.MathExpression(expression="SUM(METRICS())", using_metrics=using, period=MINUTE),
-            alarm_description=f"Joiner, {cluster}: a new version fails and is taken back: its log says at what.",
+            alarm_description=f"Joiner, {self._cluster}: a new version fails and is taken back: its log says at what.",
             threshold=1,
             evaluation_periods=round(TRIED_FOR.to_minutes()),
             datapoints_to_alarm=BAD_MINUTES,
@@ -96,7 +96,9 @@ class Deployments(Construct):
         partition, region, account = cdk.Aws.PARTITION, cdk.Aws.REGION, cdk.Aws.ACCOUNT_ID
         groups = f"arn:{partition}:codedeploy:{region}:{account}:deploymentgroup:{self._application.application_name}/*"
         deputy = {"StringEquals": {"aws:SourceAccount": account}, "ArnLike": {"aws:SourceArn": groups}}
-        role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("codedeploy.amazonaws.com", conditions=deputy))
+        trusted = iam.ServicePrincipal("codedeploy.amazonaws.com", conditions=deputy)
+        says = f"Joiner, {self._cluster}: moves the aliases of its functions to new versions, and back"
+        role = iam.Role(self, "Role", assumed_by=trusted, description=says)
         arns = tuple(self._functions[spec.name].function_arn for spec in self._functions.specs)
         versions = tuple(f"{arn}:*" for arn in arns)
         move, asked = ("lambda:GetAlias", "lambda:UpdateAlias"), ("lambda:GetProvisionedConcurrencyConfig",)

@@ -27,13 +27,16 @@ DETAILS: Final[dict[str, dict[str, Any]]] = {
 class CloudEvents(Construct):
     """One rule per announcement."""
 
-    def __init__(self, scope: Construct, construct_id: str, *, queue: sqs.IQueue, dead: sqs.IQueue) -> None:
+    def __init__(
+        self, scope: Construct, construct_id: str, *, cluster: str, queue: sqs.IQueue, dead: sqs.IQueue
+    ) -> None:
         """Send each to *queue*, or to *dead* if that does not take it for a day."""
         super().__init__(scope, construct_id)
         for title, (source, detail_type) in ANNOUNCEMENTS.items():
             events.Rule(
                 self,
                 title,
+                description=f"Joiner, {cluster}: {detail_type}, to the interruption queue",
                 event_pattern=events.EventPattern(
                     source=[source], detail_type=[detail_type], detail=DETAILS.get(title)
                 ),

@@ -107,6 +107,7 @@ INSTALLER: Final = Spec(
     purpose="puts definitions and rights into the cluster when the stack is deployed",
     memory_mb=512,
     timeout_seconds=900,
+    is_followed_up=False,
 )
 """CloudFormation alone calls it: no schedule, no queue, none of the others' rights."""
 
@@ -150,7 +151,12 @@ class Functions(Construct):
         self._knobs, self._network = knobs, network
         self.specs = specs_for(knobs)
         python = bundling.interpreter() if cdk.Stack.of(self).bundling_required else ""
-        layer = lambda_.LayerVersion(self, "Dependencies", code=bundling.dependencies(python))
+        layer = lambda_.LayerVersion(
+            self,
+            "Dependencies",
+            code=bundling.dependencies(python),
+            description="Joiner: the libraries of its functions, as locked",
+        )
         code = bundling.sources(python, files)
         specs = (*self.specs, _as_chosen(INSTALLER, knobs))
         self._functions = {spec.name: self._function(spec, settings, layer, code) for spec in specs}
@@ -181,12 +187,14 @@ class Functions(Construct):
             code=code,
             handler=f"functions.{spec.name}.handler.handler",
             layers=[layer],
-            role=iam.Role(self, f"{title}Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com")),
+            role=self._role(spec, settings.cluster_name),
             log_group=self._log_group(f"{title}Logs"),
             memory_size=spec.memory_mb,
             timeout=cdk.Duration.seconds(spec.timeout_seconds),
             environment=msgspec.structs.replace(settings, log_level=spec.log_level).environment(),
             reserved_concurrent_executions=spec.reserved,
+            # What calls itself by a queue is a mistake to Lambda otherwise, and stopped after sixteen times.
+            recursive_loop=lambda_.RecursiveLoop.ALLOW if spec.is_followed_up else None,
             logging_format=lambda_.LoggingFormat.JSON,
             application_log_level_v2=_lets_through(spec),
             system_log_level_v2=lambda_.SystemLogLevel(self._knobs.system_log_level),
@@ -195,6 +203,11 @@ class Functions(Construct):
         self._place(function)
         _acknowledge(function)
         return function
+
+    def _role(self, spec: Spec, cluster: str) -> iam.Role:
+        says = f"Joiner, {cluster}: what the function {spec.name} may do"
+        trusted = iam.ServicePrincipal("lambda.amazonaws.com")
+        return iam.Role(self, f"{spec.name.capitalize()}Role", assumed_by=trusted, description=says)
 
     def _alias(self, name: str) -> lambda_.Alias:
         alias = lambda_.Alias(

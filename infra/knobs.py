@@ -11,11 +11,14 @@ import msgspec
 
 from infra.checks import check, spelled
 from infra.networks import MODES
-from infra.written import as_json, listed
+from infra.scheduler_config import as_json
+from infra.written import as_text, listed
 
 CHOICES: Final = {
     "mode": ("active", "plan"),
     "disruption": ("plan", "active"),
+    "preference_policy": ("Respect", "Ignore"),
+    "min_values_policy": ("Strict", "BestEffort"),
     "hints": ("Given", "Withheld"),
     "reaction": ("tick", "watch", "logs"),
     "on_destroy": ("keep", "purge", "abandon"),
@@ -108,7 +111,9 @@ class Knobs(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_un
     log_days: int = 30
     """How long logs are kept."""
     journal_days: int = 30
-    """How long `explain` and `replay` can look back."""
+    """How long `explain` can look back."""
+    snapshot_days: int = 7
+    """How long `replay` can, if that is not longer: what decisions were made from is most of what the bucket holds."""
     snapshots: str = "on"
     """`on` keeps what decisions were made from beside the journal, for `replay`: what pods ask for, their labels,
     affinities and places, and the nodes; never containers, commands or variables. `off` keeps none of it."""
@@ -175,7 +180,6 @@ class Knobs(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_un
         """Read a context, *value_of* a key, None if it is missing; the knob then has its default.
 
         Raises:
-            msgspec.ValidationError: a number is none.
             ValueError: a value cannot be deployed.
         """
         names = cls.__struct_encode_fields__
@@ -186,8 +190,24 @@ class Knobs(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_un
             context["tags"] = ",".join(f"{key}={value}" for key, value in tags.items())
         if isinstance(budgets := context.get("disruption-budgets"), list):
             context["disruption-budgets"] = msgspec.json.encode(budgets).decode()
-        return msgspec.convert(context, cls, strict=False)
+        text = {name: as_text(value) for name, value in context.items()}
+        for field in msgspec.structs.fields(cls):
+            _check_kind(field, text.get(field.encode_name, field.default))
+        return msgspec.convert(text, cls, strict=False)
 
     def of_each_cluster(self) -> tuple["Knobs", ...]:
         """Answer those of each stack: one serves one cluster."""
         return tuple(msgspec.structs.replace(self, cluster=name) for name in listed(self.cluster))
+
+
+def _check_kind(field: msgspec.structs.FieldInfo, value: object) -> None:
+    """Refuse what is no text, or where a number is wanted none.
+
+    Raises:
+        ValueError: the message names the knob of *field*.
+    """
+    try:
+        msgspec.convert(value, field.type, strict=False)
+    except msgspec.ValidationError:
+        want = "a whole number" if field.type is int else "text"
+        raise ValueError(f"joiner:{field.encode_name} is {value!r}: want {want}") from None

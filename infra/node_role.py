@@ -29,6 +29,7 @@ class NodeRole(Construct):
             self,
             "Role",
             assumed_by=iam.ServicePrincipal("ec2.amazonaws.com"),
+            description=f"Joiner, {cluster}: what nodes of {platform.capitalize()} may do",
             managed_policies=[iam.ManagedPolicy.from_aws_managed_policy_name(name) for name in POLICIES],
         )
         self.profile = iam.CfnInstanceProfile(self, "Profile", roles=[self.role.role_name])

@@ -25,9 +25,12 @@ LATEST: Final = cdk.Duration.minutes(1)
 class Schedules(Construct):
     """One schedule per function that ticks."""
 
-    def __init__(self, scope: Construct, construct_id: str, *, functions: Functions, dead: sqs.IQueue) -> None:
+    def __init__(
+        self, scope: Construct, construct_id: str, *, cluster: str, functions: Functions, dead: sqs.IQueue
+    ) -> None:
         """Make them; *dead* gets the ticks that could not be delivered."""
         super().__init__(scope, construct_id)
+        self._cluster = cluster
         self.group = scheduler.ScheduleGroup(self, "Group", removal_policy=cdk.RemovalPolicy.DESTROY)
         self._role = self._caller()
         for spec in functions.specs:
@@ -41,7 +44,8 @@ class Schedules(Construct):
             "aws:SourceArn": self.group.schedule_group_arn,
         }
         principal = iam.ServicePrincipal("scheduler.amazonaws.com", conditions={"StringEquals": deputy})
-        return iam.Role(self, "Role", assumed_by=principal)
+        says = f"Joiner, {self._cluster}: calls the functions that tick"
+        return iam.Role(self, "Role", assumed_by=principal, description=says)
 
     def _tick(self, spec: Spec, functions: Functions, dead: sqs.IQueue) -> None:
         target = targets.LambdaInvoke(
@@ -55,7 +59,7 @@ class Schedules(Construct):
         schedule = scheduler.Schedule(
             self,
             spec.name.capitalize(),
-            description=spec.purpose,
+            description=f"Joiner, {self._cluster}: {spec.name} {spec.purpose}",
             schedule=scheduler.ScheduleExpression.rate(cdk.Duration.minutes(spec.every_minutes)),
             schedule_group=self.group,
             time_window=scheduler.TimeWindow.off(),

@@ -47,7 +47,7 @@ class State(Construct):
             encryption=s3.BucketEncryption.S3_MANAGED,
             enforce_ssl=True,
             block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
-            lifecycle_rules=self._lifecycle_rules(knobs.journal_days),
+            lifecycle_rules=self._lifecycle_rules(knobs.journal_days, knobs.snapshot_days),
             removal_policy=cdk.RemovalPolicy.RETAIN,
         )
         cdk.Validations.of(self.bucket).acknowledge(
@@ -58,7 +58,7 @@ class State(Construct):
         )
 
     @staticmethod
-    def _lifecycle_rules(journal_days: int) -> list[s3.LifecycleRule]:
+    def _lifecycle_rules(journal_days: int, snapshot_days: int) -> list[s3.LifecycleRule]:
         return [
             s3.LifecycleRule(
                 id="journal",
@@ -69,7 +69,7 @@ class State(Construct):
             s3.LifecycleRule(
                 id="snapshots",
                 prefix=SNAPSHOTS,
-                expiration=cdk.Duration.days(journal_days),
+                expiration=cdk.Duration.days(min(snapshot_days, journal_days)),
                 noncurrent_version_expiration=cdk.Duration.days(1),
             ),
             s3.LifecycleRule(

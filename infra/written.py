@@ -1,11 +1,9 @@
-"""How knobs are written: lists, tags, a configuration as JSON or YAML; and which one somebody meant."""
+"""How knobs are written, as text whatever a context has; lists and tags; and which knob somebody meant."""
 
 import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Final
-
-import msgspec
 
 TAG_KEY: Final = re.compile(r"[\w .:/+@-]{1,128}")
 TAG_VALUE: Final = re.compile(r"[\w .:/=+@-]{0,256}")
@@ -20,6 +18,19 @@ def listed(value: str) -> list[str]:
     (['a', 'b'], [])
     """
     return [item.strip() for item in value.split(",") if item.strip()]
+
+
+def as_text(value: object) -> object:
+    """Answer a number, a truth or a list of words as a command line has it; everything else as it is.
+
+    >>> as_text(True), as_text(500), as_text(["a", "b"]), as_text("a")
+    ('true', '500', 'a,b', 'a')
+    """
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list) and all(isinstance(one, str) for one in value):
+        return ",".join(value)
+    return str(value) if isinstance(value, int | float) else value
 
 
 def tags_from(text: str) -> dict[str, str]:
@@ -55,28 +66,3 @@ def check_names(keys: Iterable[str], known: Iterable[str]) -> None:
             meant = get_close_matches(name, names, 1)
             said = f"did you mean joiner:{meant[0]}?" if meant else "cdk.json has them all"
             raise ValueError(f"{key} is no knob: {said}")
-
-
-def as_json(config: object) -> str:
-    """Answer the scheduler's configuration as one line of JSON: the functions have no reader of YAML.
-
-    >>> as_json("podTopologySpread: {defaultConstraints: []}")
-    '{"podTopologySpread":{"defaultConstraints":[]}}'
-
-    Raises:
-        ValueError: it is neither JSON nor YAML, or no map.
-    """
-    try:
-        read = msgspec.convert(_decoded(config) if isinstance(config, str) else config, dict[str, object])
-    except msgspec.ValidationError:
-        raise ValueError("joiner:scheduler-config is no map: want podTopologySpread: {...}") from None
-    except (msgspec.DecodeError, ImportError) as error:
-        raise ValueError(f"joiner:scheduler-config is neither JSON nor YAML: {error}") from None
-    return msgspec.json.encode(read).decode()
-
-
-def _decoded(text: str) -> object:
-    try:
-        return msgspec.json.decode(text)
-    except msgspec.DecodeError:
-        return msgspec.yaml.decode(text)

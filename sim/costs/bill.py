@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from datetime import timedelta
 from typing import Any
 
 import msgspec
@@ -30,6 +31,7 @@ def bill(template: Mapping[str, Any], usage: Usage) -> tuple[Line, ...]:
         *_functions(wiring, usage, share),
         *_messages(wiring, usage, share),
         *_state(usage, share),
+        *_kept(template, usage),
         *_seen(usage, share, template, wiring),
     )
 
@@ -68,9 +70,25 @@ def _state(usage: Usage, share: float) -> Iterator[Line]:
     yield Line(what="DynamoDB", how_much=f"{reads:,} reads, {writes:,} writes", usd=usd)
     puts = round(share * sum(times for method, times in bucket.items() if method in PUTS))
     gets = round(share * sum(times for method, times in bucket.items() if method not in PUTS))
-    kept = usage.stored_bytes * share / 2**30
-    usd = puts * prices.BUCKET_PUT + gets * prices.BUCKET_GET + kept * prices.BUCKET_GB_MONTH
-    yield Line(what="S3", how_much=f"{puts:,} puts and lists, {gets:,} gets, {kept:.2f} GB kept", usd=usd)
+    usd = puts * prices.BUCKET_PUT + gets * prices.BUCKET_GET
+    yield Line(what="S3", how_much=f"{puts:,} puts and lists, {gets:,} gets", usd=usd)
+
+
+def _kept(template: Mapping[str, Any], usage: Usage) -> Iterator[Line]:
+    """Iterate over what is in the bucket once as much expires as comes."""
+    buckets = (one["Properties"] for one in template["Resources"].values() if one["Type"] == "AWS::S3::Bucket")
+    rules = [rule for one in buckets for rule in one["LifecycleConfiguration"]["Rules"] if "ExpirationInDays" in rule]
+    for prefix, days in sorted((rule["Prefix"], _days(rule)) for rule in rules):
+        size = usage.stored_bytes.get(prefix, 0) * (timedelta(days=days) / usage.lasted) / 2**30
+        if size:
+            usd = size * prices.BUCKET_GB_MONTH
+            yield Line(what=f"S3: {prefix[:-1]}", how_much=f"{size:.2f} GB kept, of {days} days", usd=usd)
+
+
+def _days(rule: Mapping[str, Any]) -> int:
+    """Answer for how long *rule* keeps bytes: what expires in a versioned bucket is an older version for some days."""
+    days: int = rule["ExpirationInDays"] + rule["NoncurrentVersionExpiration"]["NoncurrentDays"]
+    return days
 
 
 def _seen(usage: Usage, share: float, template: Mapping[str, Any], wiring: Wiring) -> Iterator[Line]:

@@ -1,7 +1,7 @@
 """Runs a deployed stack beside a cluster of some size, and counts what it uses, on a real clock."""
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from datetime import timedelta
 from time import process_time
@@ -34,7 +34,7 @@ class Metered(Embedded):
     def __init__(self, template: dict[str, Any]) -> None:
         """Deploy *template*."""
         self.used: dict[str, Used] = defaultdict(Used)
-        self._stored = 0
+        self._stored: Counter[str] = Counter()
         self._began = self._away = 0.0
         super().__init__(0, template=template, tap=self._see)
 
@@ -60,8 +60,11 @@ class Metered(Embedded):
             stored_bytes=self._in_bucket() - self._stored,
         )
 
-    def _in_bucket(self) -> int:
-        return sum(len(self.bucket.get(key)) for key in self.bucket.keys(""))
+    def _in_bucket(self) -> Counter[str]:
+        found: Counter[str] = Counter()
+        for key in self.bucket.keys(""):
+            found[f"{key.partition('/')[0]}/"] += len(self.bucket.get(key))
+        return found
 
     def _metered(self, handler: str) -> Handle:
         handle, name = imported(handler), handler.split(".")[1]

@@ -38,8 +38,8 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
     """Pairs of a name and a set of dimensions."""
     log_bytes: int
     """Of our own lines."""
-    stored_bytes: int
-    """Put into the bucket."""
+    stored_bytes: Mapping[str, int]
+    """Put into the bucket, by the beginning of the key: ``journal/``."""
 
     def calls(self, port: str) -> Counter[str]:
         """Answer how often each method of *port* was called, by all."""

@@ -21,6 +21,8 @@ class Function(msgspec.Struct, frozen=True, kw_only=True):
     timeout: timedelta
     memory_mb: int
     async_retries: int = ASYNC_RETRIES
+    may_recur: bool = False
+    """Whether Lambda lets it be called by what came of its own messages, however often."""
 
 
 class Queue(msgspec.Struct, frozen=True, kw_only=True):

@@ -57,6 +57,7 @@ WIRED: Final = {
             "Layers",
             "LoggingConfig",
             "MemorySize",
+            "RecursiveLoop",
             "ReservedConcurrentExecutions",
             "Role",
             "Runtime",

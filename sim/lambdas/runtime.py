@@ -20,6 +20,7 @@ import msgspec
 from shared.ports import Mailbox, World
 from sim.clock import Clock, Timer
 from sim.faults import Killed
+from sim.lambdas.chains import LONGEST, Chains
 from sim.lambdas.follow_ups import FollowUps
 from sim.lambdas.intrinsics import ACCOUNT
 from sim.lambdas.invocation import Answer, Event, Handle, Invocation, Outcome, plain
@@ -83,6 +84,7 @@ class LambdaRuntime:
         self._functions = {function.name: function for function in wiring.functions}
         self._queues = {queue.name: SqsQueue(queue, clock, seed) for queue in wiring.queues}
         self._sent = self._called = self._events = 0
+        self._chains = Chains()
         self._timers: dict[str, Timer] = {}
         self._lines: dict[str, list[str]] = {}
         """Of the log, not yet pushed, by the function that wants them."""
@@ -150,8 +152,10 @@ class LambdaRuntime:
         """Send *body* to the queue called *queue*, as often as `copies` says."""
         for _ in range(self.copies(queue, body)):
             self._sent += 1
+            message = f"message-{self._sent:06d}"
+            self._chains.sent(message)
             wanted = self._queues[queue].queue.delay if delay is None else delay
-            self._queues[queue].send(f"message-{self._sent:06d}", body, wanted + self.lateness(queue, body))
+            self._queues[queue].send(message, body, wanted + self.lateness(queue, body))
 
     def write_log(self, line: str) -> None:
         """Write *line* into the cluster's log: who wants such lines is called with what came until then, soon after."""
@@ -226,12 +230,16 @@ class LambdaRuntime:
             end()
 
     def _run(self, function: Function, event: Event, request_id: str) -> tuple[Outcome, str, Answer]:
+        calls = self._chains.calls(event)
+        if calls > LONGEST and not function.may_recur:
+            return "failed", f"RecursiveInvocation: call {calls} of a chain", None
         handle = self._load(function.handler)
         world = self._world_for(function.name, dict(function.environment))
         if not world.name:
             world = msgspec.structs.replace(world, name=request_id)
         try:
-            return "ok", "", plain(handle(plain(event), world))
+            with self._chains.running(calls):
+                return "ok", "", plain(handle(plain(event), world))
         except Killed as killed:
             return "killed", str(killed), None
         except Exception as error:  # noqa: BLE001 - Lambda takes whatever a handler raises for its failure

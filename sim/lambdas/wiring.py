@@ -113,6 +113,7 @@ class _Reader:
             timeout=timedelta(seconds=properties.get("Timeout", 3)),
             memory_mb=properties.get("MemorySize", 128),
             async_retries=self._async_retries(logical_id),
+            may_recur=properties.get("RecursiveLoop") == "Allow",
         )
 
     def _async_retries(self, logical_id: str) -> int:

@@ -65,11 +65,19 @@ def test_a_security_group_is_shown_with_its_rules_and_held_by_its_users(stage: S
     assert code_of(lambda: authorize(GroupId=group, IpPermissions=[rule])) == "InvalidGroup.NotFound"
 
 
+def test_whether_a_function_may_call_itself_by_messages_is_what_the_template_says_last(stage: Stage) -> None:
+    asked = stage.client("lambda").get_function_recursion_config
+    for number, said in enumerate(("Allow", "Terminate", "Allow", None)):
+        stage.deploy("s", function(str(number), **({"RecursiveLoop": said} if said else {})))
+        assert asked(FunctionName="tick")["RecursiveLoop"] == (said or "Terminate")
+
+
 def test_a_function_is_shown_as_people_ask_for_it(stage: Stage) -> None:
     stage.deploy("s", function("1", ReservedConcurrentExecutions=3, Timeout=9))
     lambdas = stage.client("lambda")
     assert lambdas.get_function(FunctionName="tick")["Concurrency"] == {"ReservedConcurrentExecutions": 3}
     assert lambdas.get_function_concurrency(FunctionName="tick")["ReservedConcurrentExecutions"] == 3
+    assert lambdas.get_function_recursion_config(FunctionName="tick")["RecursiveLoop"] == "Terminate"
     found = lambdas.get_function_configuration(FunctionName="tick", Qualifier="live")
     assert (found["Timeout"], found["Version"]) == (9, "1")
     assert [one["Name"] for one in lambdas.list_aliases(FunctionName="tick")["Aliases"]] == ["live"]

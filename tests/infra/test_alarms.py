@@ -16,9 +16,15 @@ from tests.infra.stacks import PRIVATE, synthesis
 def test_every_alarm_says_what_to_do_and_whom_it_tells(template: Template, private: Template) -> None:
     alarms = resources(template, "AWS::CloudWatch::Alarm").values()
     assert {alarm["AlarmDescription"].startswith("Joiner, demo: ") for alarm in alarms} == {True}
-    assert not [alarm for alarm in alarms if "AlarmActions" in alarm]
+    assert not [alarm for alarm in alarms if alarm.keys() & {"AlarmActions", "OKActions"}]
     for alarm in resources(private, "AWS::CloudWatch::Alarm").values():
         assert alarm["AlarmActions"] == [PRIVATE["joiner:alarm-topic"]]
+
+
+def test_whoever_is_told_of_an_alarm_is_told_that_it_is_over(private: Template) -> None:
+    for alarm in resources(private, "AWS::CloudWatch::Alarm").values():
+        assert alarm["OKActions"] == alarm["AlarmActions"]
+        assert "InsufficientDataActions" not in alarm
 
 
 def test_dead_letters_and_silence_are_noticed(template: Template) -> None:
@@ -45,6 +51,20 @@ def test_alarms_read_metrics_that_functions_write_for_them_and_the_dashboard_non
     body = json.loads(page["DashboardBody"])
     metrics = [one for widget in body["widgets"] for one in widget["properties"].get("metrics", [])]
     assert {one[0] for one in metrics} == {"AWS/Lambda", "AWS/SQS"}
+
+
+def test_every_widget_says_what_is_drawn_in_which_unit_and_every_line_whose_it_is(template: Template) -> None:
+    [page] = resources(template, "AWS::CloudWatch::Dashboard").values()
+    drawn = [one["properties"] for one in json.loads(page["DashboardBody"])["widgets"]]
+    assert [one for one in drawn if not one.get("title")] == []
+    graphs = [one for one in drawn if "metrics" in one]
+    assert [one["title"] for one in graphs] == [
+        "How long functions take, in milliseconds",
+        "Messages that wait, by queue",
+    ]
+    for graph in graphs:
+        assert graph["yAxis"]["left"]["min"] == 0
+        assert all(line[-1].get("label") for line in graph["metrics"])
 
 
 def test_nobody_needs_a_dashboard(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from infra.checks import PRICES_OLD_HOURS
 from infra.knobs import Knobs
 from infra.written import check_names, listed, tags_from
 from shared.report.metrics import PRICES_OLD
+from shared.scheduling.spread import default_constraints
 from sim.lambdas.template import ROOT
 
 
@@ -70,9 +71,12 @@ def test_the_command_line_knows_only_strings() -> None:
         ({"on-destroy": "delete"}, "joiner:on-destroy is 'delete': want keep or purge or abandon"),
         ({"windows": "yes"}, "joiner:windows is 'yes': want true or false"),
         ({"permissions-boundary": "mine"}, "joiner:permissions-boundary is 'mine': want"),
-        ({"log-days": "soon"}, "log-days"),
+        ({"log-days": "soon"}, "joiner:log-days is 'soon': want a whole number"),
+        ({"journal-days": 1.5}, "joiner:journal-days is '1.5': want a whole number"),
+        ({"cluster": {"name": "a"}}, "joiner:cluster is {'name': 'a'}: want text"),
         ({"log-days": "8"}, "joiner:log-days is 8: want one of 1, 3, 5, 7, 14, 30"),
         ({"journal-days": "0"}, "joiner:journal-days is 0: want 1 or more"),
+        ({"snapshot-days": "0"}, "joiner:snapshot-days is 0: want 1 or more"),
         ({"price-age-alarm-hours": "12"}, "joiner:price-age-alarm-hours is 12: want 13 or more, or 0: prices are ask"),
         ({"price-age-alarm-hours": "-1"}, "joiner:price-age-alarm-hours is -1"),
         ({"alarm-topic": "pager"}, "joiner:alarm-topic is 'pager': want the ARN of a standard SNS topic"),
@@ -104,8 +108,16 @@ def test_the_command_line_knows_only_strings() -> None:
         ({"log-level": "provision=LOUD"}, "joiner:log-level has provision=LOUD"),
         ({"log-level": "nobody=DEBUG"}, "joiner:log-level has nobody=DEBUG"),
         ({"deployment": "linear"}, "joiner:deployment is 'linear': want canary or all-at-once"),
-        ({"feature-gates": "NodeOverlay"}, "feature gates"),
-        ({"aws-feature-gates": "NodeClassCEL"}, "feature gates"),
+        ({"preference-policy": "Obey"}, "joiner:preference-policy is 'Obey': want Respect or Ignore"),
+        ({"min-values-policy": "Lax"}, "joiner:min-values-policy is 'Lax': want Strict or BestEffort"),
+        ({"kube-endpoint": "10.0.0.1"}, "joiner:kube-endpoint is '10.0.0.1': want a URL like https://HOST"),
+        ({"vm-memory-overhead-percent": "7.5"}, "joiner:vm-memory-overhead-percent is '7.5': want a part of one"),
+        ({"reserved-enis": "one"}, "joiner:reserved-enis is 'one': want a number"),
+        ({"cost-label": "billing team"}, "joiner:cost-label is 'billing team': want the key of a label"),
+        ({"node-roles": "NodeRole,Admin*"}, r"joiner:node-roles has 'Admin\*': want names of roles, without wild"),
+        ({"ssm-parameters": "/images/*"}, r"joiner:ssm-parameters has '/images/\*': want names of parameters"),
+        ({"feature-gates": "NodeOverlay"}, "joiner:feature-gates: .*'NodeOverlay': write Name=true or Name=false"),
+        ({"aws-feature-gates": "NodeClassCEL"}, "joiner:aws-feature-gates: .*write Name=true"),
         ({"disable-dry-run": "yes"}, "joiner:disable-dry-run"),
         ({"scheduler-config": "[1]"}, "joiner:scheduler-config is no map"),
         ({"scheduler-config": "{"}, "joiner:scheduler-config is neither"),
@@ -132,6 +144,42 @@ def test_the_schedulers_configuration_is_kept_as_json() -> None:
     )
     for written in some:
         assert Knobs.from_context({"joiner:scheduler-config": written}.get).scheduler_config == wanted
+
+
+SPREAD: dict[str, object] = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}
+
+
+@pytest.mark.parametrize(
+    ("constraints", "said"),
+    [
+        ([SPREAD], ""),
+        ([SPREAD, SPREAD | {"whenUnsatisfiable": "DoNotSchedule", "minDomains": 2}], ""),
+        ([SPREAD | {"nodeTaintsPolicy": "Honor", "topologyKey": "k" * 316}], ""),
+        ([SPREAD, SPREAD], "zone with ScheduleAnyway is there twice"),
+        ([SPREAD | {"maxSkew": 0}], "maxSkew"),
+        ([SPREAD | {"topologyKey": ""}], "topologyKey"),
+        ([SPREAD | {"topologyKey": "k" * 317}], "topologyKey"),
+        ([SPREAD | {"whenUnsatisfiable": "Perhaps"}], "Invalid enum value 'Perhaps'"),
+        ([SPREAD | {"labelSelector": {}}], "unknown field `labelSelector`"),
+        ([{"maxSkew": 1}], "missing required field"),
+    ],
+)
+def test_spreading_is_refused_beforehand_if_functions_could_not_read_it(constraints: list[object], said: str) -> None:
+    config = {"podTopologySpread": {"defaultConstraints": constraints}}
+    if not said:
+        assert default_constraints(Knobs.from_context({"joiner:scheduler-config": config}.get).scheduler_config)
+        return
+    with pytest.raises(ValueError, match=f"joiner:scheduler-config: .*{said}"):
+        Knobs.from_context({"joiner:scheduler-config": config}.get)
+    with pytest.raises(ValueError, match=r"\w"):
+        default_constraints(json.dumps(config))
+
+
+def test_what_cdk_json_has_as_a_number_a_truth_or_a_list_is_read_as_the_command_line_has_it() -> None:
+    written = {"windows": True, "launch-usd-per-hour": 500, "node-roles": ["a", "b"], "node-cost-usd-per-hour": 0.02}
+    knobs = Knobs.from_context({f"joiner:{name}": value for name, value in written.items()}.get)
+    found = (knobs.windows, knobs.launch_usd_per_hour, knobs.node_roles, knobs.node_cost_usd_per_hour)
+    assert found == ("true", "500", "a,b", "0.02")
 
 
 def test_budgets_may_be_a_list_or_its_text() -> None:

@@ -163,5 +163,5 @@ def test_there_is_an_alarm_when(name: str, made: Synthesis) -> None:
 
 
 def test_what_is_paid_though_nothing_happens_leaves_a_third_of_ten_dollars_for_work(made: Synthesis) -> None:
-    nothing = Usage(lasted=timedelta(hours=1), functions={}, metrics=0, log_bytes=0, stored_bytes=0)
+    nothing = Usage(lasted=timedelta(hours=1), functions={}, metrics=0, log_bytes=0, stored_bytes={})
     assert total(bill(made.template, nothing)) <= FIXED_USD

@@ -46,8 +46,10 @@ def failing(port: str, method: str, error: Callable[[], Exception], who: str = "
     return tap
 
 
-def test_while_all_is_well_nothing_rings() -> None:
-    _, watch = played(20)
+@pytest.mark.parametrize("reaction", ["tick", "watch"])
+def test_while_all_is_well_nothing_rings(reaction: str) -> None:
+    """Nor does what calls itself all the time leave letters that are dead."""
+    _, watch = played(20, context={"joiner:reaction": reaction})
     assert watch.ringing() == set()
     assert len(watch.alarms) == 11
 
@@ -103,6 +105,17 @@ def test_that_aws_throttles_our_calls_is_noticed() -> None:
     tap = failing("ec2", "describe_instances", lambda: Throttled("RequestLimitExceeded"))
     _, watch = played(16, tap=tap)
     assert watch.ringing() == {"Throttles"}
+
+
+def test_an_alarm_is_over_once_its_cause_is_so_that_whoever_heard_it_hears_that_too() -> None:
+    world, watch = played(5)
+    quiet = world.tap
+    world.tap = failing("table", "", lambda: RuntimeError("a bug"), who="disrupt")
+    world.run(11 * MINUTE)
+    assert watch.ringing() >= {"DisruptSilent"}
+    world.tap = quiet
+    world.run(30 * MINUTE)
+    assert watch.ringing() == set()
 
 
 def test_cycles_that_fail_again_and_again_are_noticed_though_others_succeed() -> None:

@@ -27,10 +27,14 @@ def used(
     lasted: timedelta = HOUR,
     metrics: int = 0,
     log_bytes: int = 0,
-    stored_bytes: int = 0,
+    stored_bytes: dict[str, int] | None = None,
 ) -> Usage:
     return Usage(
-        lasted=lasted, functions=functions or {}, metrics=metrics, log_bytes=log_bytes, stored_bytes=stored_bytes
+        lasted=lasted,
+        functions=functions or {},
+        metrics=metrics,
+        log_bytes=log_bytes,
+        stored_bytes=stored_bytes or {},
     )
 
 
@@ -74,11 +78,16 @@ def test_queues_are_asked_whether_anything_is_sent_or_not(template: dict[str, An
 
 def test_state_costs_by_reads_and_writes_and_by_what_is_kept(template: dict[str, Any]) -> None:
     calls = Counter({("table", "read"): 2, ("table", "write"): 3, ("bucket", "put"): 5, ("bucket", "get"): 7})
-    some = used(functions={"lifecycle": Used(calls=calls)}, stored_bytes=2**30)
+    some = used(functions={"lifecycle": Used(calls=calls)}, stored_bytes={"snapshot/": 2**30, "catalogue/": 2**20})
     table = prices.HOURS * (2 * prices.TABLE_READ + 3 * prices.TABLE_WRITE)
     assert line(template, "DynamoDB", some).usd == pytest.approx(table)
-    bucket = 5 * prices.BUCKET_PUT + 7 * prices.BUCKET_GET + prices.BUCKET_GB_MONTH
+    bucket = 5 * prices.BUCKET_PUT + 7 * prices.BUCKET_GET
     assert line(template, "S3", some).usd == pytest.approx(prices.HOURS * bucket)
+    for name, hours, gigabytes in (("snapshot", 8 * 24, 1), ("catalogue", 210 * 24, 1 / 1024)):
+        kept = line(template, f"S3: {name}", some)
+        assert kept.usd == pytest.approx(hours * gigabytes * prices.BUCKET_GB_MONTH)
+        assert kept.how_much == f"{hours * gigabytes:.2f} GB kept, of {hours // 24} days"
+    assert "S3: journal" not in {one.what for one in bill(template, some)}
 
 
 def test_what_is_logged_and_published_and_watched_is_counted(template: dict[str, Any]) -> None:
@@ -108,7 +117,7 @@ def test_a_small_cluster_is_measured(template: dict[str, Any]) -> None:
     assert usage.functions["catalog"].invocations == 4
     assert all(one.processor_seconds > 0 for one in usage.functions.values())
     assert usage.calls("table")["read"] > 0
-    assert usage.stored_bytes > 0
+    assert usage.stored_bytes["journal/"] > 0
     assert usage.metrics == 0  # nothing needs an alarm
     assert told
 

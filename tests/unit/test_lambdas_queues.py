@@ -7,7 +7,7 @@ import pytest
 from shared.errors import Gone
 from shared.ports import World
 from sim.lambdas.invocation import Answer, Event
-from tests.unit.lambdas_stack import BASE, WORK, Behave, Stack, die, fail, reads, succeed
+from tests.unit.lambdas_stack import BASE, WORK, Behave, Stack, die, fail, function, reads, succeed
 
 
 def test_a_follow_up_arrives_after_its_delay() -> None:
@@ -57,6 +57,22 @@ def test_a_batch_is_never_larger_than_the_mapping_says() -> None:
         stack.runtime.send("worker", str(number))
     stack.run(1)
     assert [bodies for _, bodies in stack.bodies()] == [["0", "1", "2"], ["3", "4", "5"], ["6"]]
+
+
+@pytest.mark.parametrize(("said", "calls", "dead"), [("Terminate", 16, 1), ("Allow", 61, 0)])
+def test_what_wakes_itself_for_ever_is_a_loop_to_lambda_unless_it_may(said: str, calls: int, dead: int) -> None:
+    def again(event: Event, world: World) -> Answer:
+        world.mailbox.send("worker", "again", timedelta(seconds=10))
+        return succeed(event, world)
+
+    stack = Stack({**BASE, "Worker": function("worker", RecursiveLoop=said)}, again)
+    stack.runtime.send("worker", "first")
+    stack.run(600)
+    assert len(stack.seen) == calls
+    assert len(stack.runtime.queue("dead").messages) == dead
+    stack.runtime.send("worker", "of nobody")  # a chain of its own
+    stack.run(601)
+    assert stack.bodies()[-1] == (600, ["of nobody"])
 
 
 def test_another_seed_shuffles_what_sqs_does_not_order_and_always_alike() -> None:

@@ -34,6 +34,7 @@ class Function(Kind):
         made = at.client("lambda").create_function(FunctionName=name, Code=_code(said), Tags=tags, **rest)
         at.begun.append(Made(physical_id=name))
         self._reserve(at, name, {}, said)
+        _let_recur(at, name, {}, said)
         return Made(physical_id=name, attributes={"Arn": made["FunctionArn"]})
 
     def update(self, at: Place, made: Made, old: Said, new: Said) -> Made:
@@ -48,6 +49,7 @@ class Function(Kind):
         if changed:
             client.update_function_configuration(FunctionName=name, **changed)
         self._reserve(at, name, old, new)
+        _let_recur(at, name, old, new)
         return made
 
     def delete(self, at: Place, made: Made, said: Said) -> None:
@@ -61,6 +63,12 @@ class Function(Kind):
             client.put_function_concurrency(FunctionName=name, ReservedConcurrentExecutions=int(new[key]))
         elif key in old and key not in new:
             client.delete_function_concurrency(FunctionName=name)
+
+
+def _let_recur(at: Place, name: str, old: Said, new: Said) -> None:
+    was, wanted = (one.get("RecursiveLoop", "Terminate") for one in (old, new))
+    if wanted != was:
+        at.client("lambda").put_function_recursion_config(FunctionName=name, RecursiveLoop=wanted)
 
 
 def _code(said: Said) -> dict[str, Any]:

@@ -23,10 +23,12 @@ class Calling:
             "DeleteFunctionEventInvokeConfig": self._delete_invoke_config,
             "GetFunctionConcurrency": self._concurrency,
             "GetFunctionEventInvokeConfig": self._invoke_config,
+            "GetFunctionRecursionConfig": self._recursion,
             "GetPolicy": self._policy,
             "ListFunctionEventInvokeConfigs": self._list_invoke_configs,
             "PutFunctionConcurrency": self._reserve,
             "PutFunctionEventInvokeConfig": self._put_invoke_config,
+            "PutFunctionRecursionConfig": self._let_recur,
             "RemovePermission": self._remove_permission,
         }
 
@@ -99,6 +101,14 @@ class Calling:
     def _concurrency(self, said: Wire) -> Answer:
         reserved = self._named(said["FunctionName"])[0].reserved
         return {} if reserved is None else {"ReservedConcurrentExecutions": reserved}
+
+    def _let_recur(self, said: Wire) -> Answer:
+        function, _ = self._named(said["FunctionName"])
+        function.recursive_loop = said["RecursiveLoop"]
+        return self._recursion(said)
+
+    def _recursion(self, said: Wire) -> Answer:
+        return {"RecursiveLoop": self._named(said["FunctionName"])[0].recursive_loop}
 
 
 def _statement(said: Wire, resource: str) -> Answer:

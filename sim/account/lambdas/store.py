@@ -47,6 +47,8 @@ class Function:
         self.invoke_configs: dict[str, dict[str, Any]] = {}
         """By qualifier."""
         self.reserved: int | None = None
+        self.recursive_loop = "Terminate"
+        """What becomes of the seventeenth call of one chain."""
         self.tags: dict[str, str] = {}
 
     def version(self, qualifier: str) -> Version:
