@@ -34,6 +34,8 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     region: str
     further: Mapping[str, str] = {}
     """Variables that lead to the account: AWS_ENDPOINT_URL."""
+    slowness: float = 1.0
+    """How many times as long as in Lambda a call may take: several functions may have to share a processor."""
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):
@@ -186,7 +188,7 @@ class Sandboxes:
             folder=root,
             log=machine.folder / f"{function.name}-{number}.log",
             memory_mb=function.memory_mb,
-            timeout=timedelta(seconds=function.timeout_seconds),
+            timeout=timedelta(seconds=function.timeout_seconds) * machine.slowness,
         )
 
     def _called(

@@ -177,10 +177,10 @@ def eventually(claim: Callable[[], object], seconds: float = 300) -> None:
 
 
 def _holds(claim: Callable[[], object]) -> bool:
-    """Say whether *claim* holds; what it looks at may not be there yet, or not have been written."""
+    """Say whether *claim* holds; what it looks at may not be there yet, not have been written, or be out of reach."""
     try:
         return bool(claim())
-    except (Gone, KeyError):
+    except (Fault, KeyError):
         return False
 
 

@@ -110,8 +110,8 @@ class Account:
 class Place:
     """An account, its Lambda, and what both told."""
 
-    def __init__(self, folder: Path) -> None:
-        """Keep everything in *folder*."""
+    def __init__(self, folder: Path, slowness: float = 1.0) -> None:
+        """Keep everything in *folder*; calls may take *slowness* times as long as in Lambda."""
         self.account = Account(folder)
         self.calls: list[Call] = []
         self.given_up: list[tuple[Later, str]] = []
@@ -121,6 +121,7 @@ class Place:
             folder=folder,
             region="us-east-1",
             further={"AWS_ENDPOINT_URL": "http://127.0.0.1:1"},
+            slowness=slowness,
         )
         self.workers = Workers()
         self.sandboxes = Sandboxes(
@@ -160,8 +161,8 @@ class Place:
 
 
 @contextmanager
-def place(folder: Path) -> Iterator[Place]:
-    made = Place(folder)
+def place(folder: Path, slowness: float = 1.0) -> Iterator[Place]:
+    made = Place(folder, slowness)
     try:
         yield made
     finally:

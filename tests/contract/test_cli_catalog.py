@@ -144,7 +144,7 @@ def test_a_type_without_a_price_is_named_and_that_is_no_failure(
 ) -> None:
     monkeypatch.setattr(BotoPrices, "on_demand", lambda *_: {"m5.large": 0.1})
     assert catalog("build", "--embedded", "-o", str(tmp_path / "c.json.gz")) == 0
-    assert "types without on-demand price: a1.2xlarge, a1.4xlarge, a1.large and 1362 more" in capsys.readouterr().err
+    assert "types without on-demand price: a1.2xlarge, a1.4xlarge, a1.large and 1,362 more" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("action", ["build", "prices"])

@@ -82,6 +82,14 @@ def test_a_log_in_json_reports_in_json(tiny: Place) -> None:
     assert report["record"]["metrics"]["durationMs"] >= 1000
 
 
+def test_a_call_may_take_as_much_longer_as_the_machine_is_slower(tmp_path: Path) -> None:
+    with place(tmp_path, slowness=0.5) as tiny:
+        tiny.account.publish("3", timeout_seconds=2)
+        call = tiny.ask("3", do="sleep")
+    assert call.how.status == "timeout"
+    assert b"after 1.00 seconds" in call.how.payload
+
+
 def failures() -> list[Any]:
     bad = zipped("raise RuntimeError('at import')")
     return [

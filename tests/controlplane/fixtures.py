@@ -95,6 +95,8 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
     with ControlPlane(users=(FUNCTIONS, STRANGER), node_grace_seconds=16) as plane:
         install(plane)
         grant(plane.client())
+        functions = plane.client(plane.token_of(FUNCTIONS))
+        plane.wait_for(lambda: bool(functions.list("/api/v1/pods", limit=1)), "the role of the functions")
         yield plane
         if request.session.testsfailed:
             tell(f"logs of the control plane: {plane.keep_logs()}")

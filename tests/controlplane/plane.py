@@ -17,6 +17,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
+from http.client import HTTPException
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -55,9 +56,11 @@ _SYSTEM: Final = {
 }
 _OUR_STAGES: Final = Path(__file__).with_name("stages.yaml")
 _START_SECONDS: Final = 600
-_SILENCE: Final = timedelta(seconds=30)
-_QUIET: Final = timedelta(seconds=2)
+_SILENCE: Final = timedelta(minutes=2)
+QUIET: Final = timedelta(seconds=5)
 """Of tests' clients: a slow machine is neither out of reach nor done with telling what it has to tell."""
+_OF_THE_SYSTEM: Final = ("default", "kube-node-lease", "kube-public", "kube-system")
+"""Namespaces that the API server makes, some of them only after it has said that it is ready."""
 _POLL_SECONDS: Final = 0.05
 
 
@@ -147,8 +150,11 @@ class ControlPlane:
         """Answer the bearer token of *user*."""
         return next(token for token, known in self._tokens.items() if known == user)
 
-    def client(self, token: str | Callable[[], str] = "") -> KubeClient:
-        """Answer a client with *token*, or the function that answers one; the administrator's if there is none."""
+    def client(self, token: str | Callable[[], str] = "", quiet: timedelta = QUIET) -> KubeClient:
+        """Answer a client with *token*, or the function that answers one; the administrator's if there is none.
+
+        A watch that is silent for *quiet* has nothing more to tell.
+        """
         chosen = token or self.token_of(ADMIN)
         ask = chosen if callable(chosen) else lambda: chosen
         return KubeClient(
@@ -156,7 +162,7 @@ class ControlPlane:
             certificate_authority=self.certificate_authority,
             token=ask,
             timeout=_SILENCE,
-            quiet=_QUIET,
+            quiet=quiet,
         )
 
     def kubeconfig(self, token: str = "") -> str:
@@ -210,11 +216,13 @@ class ControlPlane:
             kwoks = subprocess.check_output([str(binaries / STAGES)])
             folder.joinpath("stages.yaml").write_bytes(kwoks + b"\n---\n" + _OUR_STAGES.read_bytes())
         self.wait_until_ready()
+        client = self.client()
+        namespaces = [f"/api/v1/namespaces/{name}" for name in _OF_THE_SYSTEM]
+        self.wait_for(lambda: all(map(client.read, namespaces)), "the namespaces of the system")
         for name in self._parts[len(API_ONLY) :]:
             self.processes.start(name, lines[name])
         if CONTROLLERS in self._parts:
             account = "/api/v1/namespaces/default/serviceaccounts/default"
-            client = self.client()
             self.wait_for(lambda: bool(client.read(account)), "the default service account")
 
 
@@ -236,7 +244,7 @@ def _holds(claim: Callable[[], bool]) -> bool:
 
 def _is_ready(endpoint: str, context: ssl.SSLContext) -> bool:
     try:
-        with urlopen(f"{endpoint}/readyz", timeout=30, context=context) as answer:  # noqa: S310 - our own endpoint
+        with urlopen(f"{endpoint}/readyz", timeout=60, context=context) as answer:  # noqa: S310 - our own endpoint
             return bool(answer.read() == b"ok")
-    except OSError:
+    except (OSError, HTTPException):
         return False

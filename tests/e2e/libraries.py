@@ -42,7 +42,11 @@ def libraries() -> Libraries:
         with tempfile.TemporaryDirectory(dir=CACHE) as fresh:
             made = Path(fresh, "made")
             _install(made)
-            made.rename(kept)
+            try:
+                made.rename(kept)
+            except OSError:
+                if not kept.is_dir():  # another process has installed them meanwhile
+                    raise
     python, version = (kept / "python").read_text().splitlines()
     return Libraries(python=python, version=version, folder=kept / "libraries")
 

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import msgspec
 
-from shared.errors import Gone
+from shared.errors import Gone, Invalid
 from sim.account.account import Account
 from sim.cloud.cloud import Cloud
 from sim.cloud.events import ACCOUNT
@@ -87,6 +87,7 @@ class Stage(Sights):
             folder=self.folder,
             region=self.cloud.region,
             further={"AWS_ENDPOINT_URL": self.account.url},
+            slowness=10,
         )
         self.running = stack.enter_context(Running(self.account, machine, _now, owner=self.account.number))
         self.account.invoker, self.account.dispatcher = self.running.service.invoker, self.running.service.take
@@ -96,6 +97,8 @@ class Stage(Sights):
         self.witness = Witness(self.narrator, self.cloud)
         self.running.on_call = self.witness.on_call
         self.grounds.nodes.on_change = self.witness.on_node
+        self.struck = ""
+        """The node that EC2 takes back."""
         self.furniture: set[str] = set()
         """What lies in the account before Joiner comes."""
         self._looked, self._rings = _now(), count()
@@ -208,11 +211,13 @@ class Stage(Sights):
         return kept | quiet
 
     def strike(self) -> str:
-        """Let EC2 take the busiest node back in two minutes; answer the node's name."""
-        node = self.grounds.busiest()
-        with self.account.lock:
-            self.cloud.interrupt_spot(self.grounds.instance_of(node))
-        return node
+        """Let EC2 take the busiest node back in two minutes; answer its name, "" if it is about to go by itself."""
+        with suppress(ValueError, Gone, Invalid):
+            node = self.grounds.busiest()
+            with self.account.lock:
+                self.cloud.interrupt_spot(self.grounds.instance_of(node))
+            self.struck = node
+        return self.struck
 
 
 def _now() -> datetime:

@@ -24,6 +24,8 @@ FLOW: Final = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas/joiner-function
 LEVEL: Final = "/apis/flowcontrol.apiserver.k8s.io/v1/prioritylevelconfigurations/joiner-functions"
 INSTALLED: Final = (ROLES, BINDING, FLOW, LEVEL)
 REFUSALS: Final = re.compile(r"AccessDenied|UnauthorizedOperation|is not authorized|[Ff]orbidden")
+LATE_RING: Final = "User: scheduler.amazonaws.com is not authorized to perform: sts:AssumeRole"
+"""What a schedule hears that rings as the stack goes: its role went before anybody knew that it is gone."""
 FIRST, BURST, REST = 5, 17, 6
 
 
@@ -90,7 +92,8 @@ def _scale_up(stage: Stage) -> None:
 
 
 def _interrupt(stage: Stage) -> None:
-    struck = stage.strike()
+    stage.until(lambda: bool(stage.strike()), "a node is there to be taken")
+    struck = stage.struck
     stage.narrator.say("EC2", f"takes {struck.partition('.')[0]} back in two minutes")
 
     def has_moved() -> bool:
@@ -103,7 +106,6 @@ def _interrupt(stage: Stage) -> None:
 def _redeploy(stage: Stage) -> None:
     before = _versions(stage)
     launched = len(stage.witness.launched)
-    stage.witness.planned.clear()
     with _deploying(stage) as cdk:
         stage.until(lambda: stage.status() == "UPDATE_IN_PROGRESS" or cdk.has_ended(), "the update begins")
         stage.desk.scale("Deployment", "inflate", BURST)
@@ -111,24 +113,23 @@ def _redeploy(stage: Stage) -> None:
     _is(stage.status(), "UPDATE_COMPLETE", "the stack's status")
     stage.until(lambda: stage.run(BURST), "all pods run")
     stage.until(stage.is_in_step, "every instance is a node and a claim")
-    twice = {pod: count for pod, count in stage.witness.planned.items() if count > 1}
-    _is(twice, {}, "pods that a node was made for twice")
     stage.until(lambda: bool({one.version for one in stage.running.calls} - before), "the new version is called")
-    stage.narrator.say("you", f"{len(stage.witness.launched) - launched} instances for the burst, none twice")
+    stage.narrator.say("you", f"{len(stage.witness.launched) - launched} instances for the burst")
 
 
 def _consolidate(stage: Stage) -> None:
-    before = len(stage.our_nodes())
+    most = max(1, len(stage.our_nodes()) - 1)
     stage.desk.scale("Deployment", "inflate", REST)
     stage.narrator.say("you", f"kubectl scale deployment inflate --replicas={REST}")
     stage.until(
-        lambda: len(stage.our_nodes()) < before and stage.run(REST) and stage.is_in_step(),
-        f"fewer than {before} nodes, and all pods run",
+        lambda: len(stage.our_nodes()) <= most and stage.run(REST) and stage.is_in_step(),
+        f"{most} nodes at most, and all pods run",
     )
 
 
 def _destroy(stage: Stage) -> None:
     _is(stage.dead_letters(), 0, "dead letters")
+    _is(stage.running.problems(), [], "what was refused, given up or unforeseen")
     working = stage.running.calls[:]
     bucket = stage.outputs()["JoinerBucketName"]
     [stack] = stage.account.client("cloudformation").describe_stacks(StackName=STACK)["Stacks"]
@@ -173,9 +174,13 @@ def _all_went_well(stage: Stage, end: datetime) -> None:
     Raises:
         NotSo: one did not.
     """
-    _is(stage.running.problems(), [], "what was refused, given up or unforeseen")
+    problems = [one for one in stage.running.problems() if LATE_RING not in one]
+    _is(problems, [], "what was refused, given up or unforeseen")
     calls = [one for one in stage.running.calls if one.ended < end]
     _is([one.how.payload for one in calls if one.how.status != "success"], [], "calls that failed")
+    _is(
+        stage.witness.planned_while_covered(), [], "pods that a second node was made for while the first was on its way"
+    )
     late = [one.began for one in stage.running.calls if one.ended >= end]
     errors = [one.error for one in stage.witness.entries if one.error and one.at < min([end, *late])]
     _is(errors, [], "errors in the journal")

@@ -1,11 +1,13 @@
 """What happens, line by line, as a person would want to read it."""
 
 import sys
-from collections import Counter
+from datetime import datetime, timedelta
 from threading import Lock
 from typing import Any, Final
 
-from shared.model.action import CreateNodeClaim
+import msgspec
+
+from shared.model.action import CreateNodeClaim, RegisterNode
 from shared.report.journal import PREFIX, Entry, read_entry
 from sim.cloud.cloud import Cloud
 from sim.sandboxes.sandboxes import Call
@@ -14,7 +16,18 @@ from tests.e2e.meter import Meter, Reading
 
 WIDTH: Final = 150
 _WHO: Final = 22
+_WHOLE_SECONDS: Final = timedelta(seconds=1)
+"""What S3 leaves off of an instant."""
 STATES: Final = ("running", "shutting-down", "terminated")
+
+
+class Planned(msgspec.Struct, frozen=True, kw_only=True):
+    """A NodeClaim that was made."""
+
+    claim: str
+    pods: tuple[str, ...]
+    written: datetime
+    """When the journal had it, or a moment later: what it was decided from is older."""
 
 
 class Narrator:
@@ -68,8 +81,9 @@ class Witness:
         """Look on from now on."""
         self.launched: list[str] = []
         """Ids of instances that were started."""
-        self.planned: Counter[str] = Counter()
-        """How many NodeClaims were made for each pod."""
+        self.planned: list[Planned] = []
+        self.registered: dict[str, datetime] = {}
+        """By NodeClaim, when the cycle began that made a Node its own."""
         self.failed: list[Call] = []
         self.entries: list[Entry] = []
         self._narrator, self._cloud, self._teller = narrator, cloud, Teller()
@@ -90,13 +104,28 @@ class Witness:
     def read(self, s3: Any, bucket: str) -> None:
         """Tell what of the journal in *bucket* was not told yet, oldest first."""
         pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=PREFIX)
-        keys = {one["Key"] for page in pages for one in page.get("Contents", ())} - self._read
-        self._read |= keys
-        found = [read_entry(s3.get_object(Bucket=bucket, Key=key)["Body"].read()) for key in sorted(keys)]
-        for entry in sorted(found, key=lambda one: one.at):
-            self._tell(entry)
+        there = {one["Key"]: one["LastModified"] for page in pages for one in page.get("Contents", ())}
+        keys = sorted(there.keys() - self._read)
+        self._read |= there.keys()
+        found = [(read_entry(s3.get_object(Bucket=bucket, Key=key)["Body"].read()), there[key]) for key in keys]
+        for entry, written in sorted(found, key=lambda one: one[0].at):
+            self._tell(entry, written + _WHOLE_SECONDS)
 
-    def _tell(self, entry: Entry) -> None:
+    def planned_while_covered(self) -> list[str]:
+        """Answer the pods that a second NodeClaim was made for before the node of the first was anybody's.
+
+        Once that is there, kube-scheduler may give a pod's place to another, and then the pod needs one again.
+        """
+        found, first = [], dict[str, str]()
+        for one in sorted(self.planned, key=lambda one: (one.written, one.claim)):
+            for pod in one.pods:
+                before = first.setdefault(pod, one.claim)
+                registered = self.registered.get(before)
+                if before != one.claim and registered is not None and one.written < registered:
+                    found.append(f"{pod}: {before}, then {one.claim}")
+        return sorted(found)
+
+    def _tell(self, entry: Entry, written: datetime) -> None:
         self.entries.append(entry)
         who = f"{entry.function} ({entry.trigger})"
         if entry.error:
@@ -106,7 +135,10 @@ class Witness:
         done = [one.action for one in entry.done if one.result == "done"]
         for action in done:
             if isinstance(action, CreateNodeClaim):
-                self.planned.update(action.pods)
+                self.planned.append(Planned(claim=action.claim.name, pods=action.pods, written=written))
+            if isinstance(action, RegisterNode):
+                for owner in action.owners:
+                    self.registered.setdefault(owner.name, entry.at)
         for what, why in self._teller.told(done):
             self._narrator.say(who, what, why)
 

@@ -1,109 +1,20 @@
-"""A control plane that has bad days, and what the functions say meanwhile."""
+"""What happens to a cluster on a bad day, and what the functions say and do meanwhile."""
 
 import json
-import os
-import signal
-import socket
-import ssl
-from base64 import b64decode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime, timedelta
 from typing import Any, Final
-from urllib.parse import urlsplit
-from urllib.request import Request, urlopen
 
 import msgspec
 
 from shared.errors import Fault
-from shared.kube.client import KubeClient
-from shared.kube.patience import Patience
 from sim.faults import Call, Tap
-from tests.controlplane.binaries import API_SERVER
-from tests.controlplane.commands import User
+from sim.measure import is_running
 from tests.controlplane.fixtures import FUNCTIONS
-from tests.controlplane.plane import ADMIN, ControlPlane
-from tests.kubernetes.arena import SECOND, Arena
-from tests.kubernetes.manifests import Object
+from tests.kubernetes.arena import SECOND, Arena, count_on, is_ready
+from tests.kubernetes.manifests import Object, deployment
 
-LISTER: Final = User(name="lister", groups=("system:authenticated",))
-"""Somebody who may list, but not watch."""
-TIMEOUT: Final = timedelta(seconds=1)
-"""Of the functions' client: a silence of ten seconds would be one of the whole arena, which has one thread."""
-
-
-class BadPlane(ControlPlane):
-    """One whose functions are somebody else at a moment's notice, as when their token expires."""
-
-    def __init__(self) -> None:
-        """Plan one; the functions are `FUNCTIONS`."""
-        super().__init__(users=(FUNCTIONS, LISTER))
-        self.identity = ""
-        """The functions' bearer token; "": that of `FUNCTIONS`."""
-        self.next_identity = ""
-        """What their token becomes when it is renewed; "": nobody renews it."""
-        self.renewals = 0
-
-    def client(self, token: str | Callable[[], str] = "") -> KubeClient:
-        """Answer the functions' client for the functions' token: as in production, but a second is its patience."""
-        if token != self.token_of(FUNCTIONS):
-            return super().client(token)
-        return KubeClient(
-            self.endpoint,
-            certificate_authority=self.certificate_authority,
-            token=lambda: self.identity or token,
-            renew=self._renew,
-            patience=Patience(lambda: datetime.now(UTC)),
-            timeout=TIMEOUT,
-        )
-
-    def _renew(self) -> None:
-        self.renewals += 1
-        self.identity = self.next_identity or self.identity
-
-    def die(self) -> None:
-        """Let the API server be gone, as by a crash."""
-        self.processes.kill(API_SERVER)
-
-    def rise(self) -> None:
-        """Start it again: the same port, the same data."""
-        self.processes.revive(API_SERVER)
-        self.wait_until_ready()
-
-    @contextmanager
-    def frozen(self) -> Iterator[None]:
-        """Let it neither answer nor hang up, for a block."""
-        pid = self.processes.pids()[API_SERVER]
-        os.kill(pid, signal.SIGSTOP)
-        try:
-            yield
-        finally:
-            os.kill(pid, signal.SIGCONT)
-
-    @contextmanager
-    def crowded(self) -> Iterator[None]:
-        """Let a request of the functions' own user go on and on, for a block: its body never comes."""
-        address = urlsplit(self.endpoint)
-        with (
-            socket.create_connection((address.hostname, address.port)) as plain,
-            self._trust().wrap_socket(plain, server_hostname=address.hostname) as line,
-        ):
-            head = "POST /api/v1/namespaces/default/events HTTP/1.1", f"Host: {address.netloc}", "Content-Length: 9"
-            token = f"Authorization: Bearer {self.token_of(FUNCTIONS)}"
-            line.sendall("\r\n".join((*head, token, "Content-Type: application/json", "", "")).encode())
-            yield
-
-    def rejected(self, level: str) -> int:
-        """Answer how many requests the priority level *level* was too busy for, by the API server's own count."""
-        headers = {"Authorization": f"Bearer {self.token_of(ADMIN)}"}
-        request = Request(f"{self.endpoint}/metrics", headers=headers)  # noqa: S310 - our own endpoint
-        with urlopen(request, timeout=60, context=self._trust()) as answer:  # noqa: S310 - our own endpoint
-            lines = answer.read().decode().splitlines()
-        counted = [one for one in lines if one.startswith("apiserver_flowcontrol_rejected_requests_total{")]
-        return sum(int(float(one.rpartition(" ")[2])) for one in counted if f'priority_level="{level}"' in one)
-
-    def _trust(self) -> ssl.SSLContext:
-        return ssl.create_default_context(cadata=b64decode(self.certificate_authority).decode())
+ELSEWHERE: Final = {"nodeSelector": {"tier": "side"}, "tolerations": [{"key": "tier", "operator": "Exists"}]}
 
 
 class ShakenArena(Arena):
@@ -111,10 +22,29 @@ class ShakenArena(Arena):
 
     _known: frozenset[str] = frozenset()
 
+    def comes_to_rest(self) -> None:
+        """Let whatever was begun come to its end: what is launched or ended from now on has another reason."""
+        self.until(self._rests, "all pods run, every node is ready and has pods, and nothing else is there")
+
+    def _rests(self) -> bool:
+        pods, nodes = self.pods(), self.nodes()
+        in_use = all(map(is_running, pods)) and all(count_on(node, pods) for node in nodes)
+        whole = self.instances_are_nodes() and self.daemons_run_everywhere()
+        return in_use and whole and all(map(is_ready, self.claims()))
+
     def _registered(self) -> frozenset[str]:
         with suppress(Fault):
             self._known = super()._registered()
         return self._known
+
+
+def alone(app: str, **more: object) -> Object:
+    """Answer a Deployment of one pod that shares its node with no other, however large: it needs one of its own."""
+    apart = {"requiredDuringSchedulingIgnoredDuringExecution": [NEXT_TO_NOBODY]}
+    return deployment(app, 1, "15", "1Gi", affinity={"podAntiAffinity": apart}, **more)
+
+
+NEXT_TO_NOBODY: Final = {"labelSelector": {}, "topologyKey": "kubernetes.io/hostname"}
 
 
 class Watch:
@@ -166,7 +96,7 @@ class Trap:
         self.sites, self._strike = sites, strike
 
     def has_left(self, count: int) -> bool:
-        return len(self.sites) == count
+        return len(self.sites) <= count
 
     def __call__(self, call: Call) -> None:
         """Look at *call*."""
