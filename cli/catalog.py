@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Final, Literal, get_args
@@ -29,21 +30,27 @@ if TYPE_CHECKING:
 
 DESCRIPTION: Final = """Ask an account, or the embedded cloud, what it sells; write that as a catalogue, or show one.
 Nothing is changed in the account: it is asked for instance types, the zones that have them, and prices."""
-EXAMPLES: Final = """examples:
+BUILD: Final = """examples:
   joiner catalog build -o catalogue.json                          the account and region of your credentials
   joiner catalog build -o prod.json.gz -f nodeclass.yaml --region eu-west-1
   joiner catalog build -o catalogue.json --embedded               true types, made-up prices, no account
-  joiner catalog show catalogue.json m5.large                     what is known of a type
+"""
+SHOW: Final = """  joiner catalog show catalogue.json m5.large                     what is known of a type
   joiner catalog show s3://BUCKET m5.large -o json | jq .         the same as JSON
-
+"""
+PRICES: Final = """\
 Where the functions can reach no pricing service, give them a list of prices, which they use and say its day:
   joiner catalog prices -o prices.json --region us-gov-west-1     with credentials of the commercial partition
   npx cdk deploy -c joiner:price-list=prices.json                 shipped with the functions; or, without a deployment:
   aws s3 cp prices.json s3://BUCKET/market/prices-us-gov-west-1.json
-
-exit codes: 0 done, 1 something could not be read, asked or written (it is named), 2 wrong usage
 """
+EXITS: Final = """
+exit codes: 0 done, 1 something could not be read, asked or written (it is named), 2 wrong usage,
+130 interrupted
+"""
+EXAMPLES: Final = f"{BUILD}{SHOW}\n{PRICES}{EXITS}"
 Output = Literal["text", "json"]
+NAMED: Final = 3
 Made = tuple[bytes, str]
 """What is written, and what it is, in a line."""
 
@@ -53,7 +60,11 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     parser.description, parser.epilog = DESCRIPTION, EXAMPLES
     parser.set_defaults(run=_nothing, usage=parser.error)
     actions = parser.add_subparsers(metavar="ACTION")
-    build = actions.add_parser("build", help="ask, and write a catalogue")
+    raw = argparse.RawDescriptionHelpFormatter
+    ask = "Ask an account, or the embedded cloud; nothing is changed there."
+    build = actions.add_parser(
+        "build", help="ask, and write a catalogue", description=ask, epilog=BUILD + EXITS, formatter_class=raw
+    )
     _add_account(build, _build)
     build.add_argument(
         "-f",
@@ -66,9 +77,14 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     build.add_argument(
         "--prices", default="", metavar="FILE", help="a price list, for when the pricing service cannot be asked"
     )
-    prices = actions.add_parser("prices", help="ask, and write the list of on-demand prices with its day")
+    says = "ask, and write the list of on-demand prices with its day"
+    prices = actions.add_parser("prices", help=says, description=ask, epilog=PRICES + EXITS, formatter_class=raw)
     _add_account(prices, _prices)
-    show = actions.add_parser("show", help="what a catalogue holds")
+    shown = f"examples:\n{SHOW}{EXITS}"
+    held = "Say what a catalogue holds, or all that it says of one type."
+    show = actions.add_parser(
+        "show", help="what a catalogue holds", description=held, epilog=shown, formatter_class=raw
+    )
     show.add_argument("catalogue", metavar="CATALOGUE", help="a file, s3://BUCKET, aws or aws:REGION")
     show.add_argument("type", nargs="?", default="", metavar="TYPE", help="all that is known of one type")
     show.add_argument("-o", "--output", choices=get_args(Output), default="text", help="what is printed")
@@ -169,7 +185,7 @@ def _show(chosen: argparse.Namespace) -> int:
         tell("catalog", [f"{problem.kind} {problem.name}: {problem.message}"])
     seen = [(name, one) for name, types in _views(found) for one in types if one.name == chosen.type]
     if chosen.type and not seen:
-        return tell("catalog", [f"{chosen.type}: is not in {chosen.catalogue}"])
+        return tell("catalog", [f"{chosen.type}: is not in {chosen.catalogue}{_meant(chosen.type, found)}"])
     if chosen.output == "json":
         sys.stdout.write(_document(found, chosen.type))
     elif chosen.type:
@@ -177,6 +193,13 @@ def _show(chosen: argparse.Namespace) -> int:
     else:
         sys.stdout.write(_summary(found) + "\n")
     return 0
+
+
+def _meant(name: str, found: Catalogue) -> str:
+    """Say which types there are that may be meant."""
+    known = sorted({one.name for _, types in _views(found) for one in types})
+    close = get_close_matches(name, known, n=NAMED)
+    return f"; do you mean {' or '.join(close)}?" if close else f": it has {some(known, NAMED)}"
 
 
 def _document(found: Catalogue, name: str) -> str:

@@ -64,8 +64,8 @@ def _nothing(**_: Any) -> list[str]:  # noqa: ANN401 - argcomplete's
 
 def _contexts(prefix: str, parsed_args: argparse.Namespace, **_: Any) -> list[str]:  # noqa: ANN401 - argcomplete's
     """Answer the contexts of the kubeconfig; none if it cannot be read."""
+    from cli.contexts import contexts  # noqa: PLC0415
     from cli.files import InputError  # noqa: PLC0415 - only who asks for names waits
-    from cli.kubeconfig import contexts  # noqa: PLC0415
 
     try:
         return [one for one in contexts(getattr(parsed_args, "kubeconfig", "") or "") if one.startswith(prefix)]

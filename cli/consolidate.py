@@ -16,7 +16,7 @@ from cli.catalogues import HOW, catalogue_at
 from cli.consolidated import Report, document, doubts, page, so_far
 from cli.encoding import encoded
 from cli.files import InputError
-from cli.look import Looked, look_at
+from cli.look import Looked, current_and_told, look_at
 from cli.plan import MinValuesPolicy, Output, PreferencePolicy, options_from, with_features
 from cli.progress import progress
 from cli.sources import add_money, add_sources, default_catalogue, instant
@@ -31,13 +31,14 @@ from shared.settings import Gates, gates_from
 
 DESCRIPTION: Final = """Say which nodes disruption would take away, step by step, with nothing else changing, until it
 would take no more: what each step saves, and what stands in the way of the others. Nothing is changed. Files are read
-as they are; with --context or --kubeconfig a cluster is asked for its objects (it is only listed, never written to)."""
+as they are; with --context or --kubeconfig a cluster is asked for its objects (it is only listed, never written to).
+Without any of these it is the current context's cluster."""
 EXAMPLES: Final = f"""examples:
   joiner consolidate -f cluster.json --instance-types catalogue.json
-  joiner consolidate --context                   what would become of your current cluster
+  joiner consolidate                             what would become of your current cluster
   joiner consolidate --context prod --reason Empty --reason Drifted
   joiner consolidate -f cluster.json --instance-types catalogue.json --until '$/h<12' -o json | jq .after
-  joiner consolidate --context --steps 1         the next sweep only
+  joiner consolidate --steps 1                   the next sweep only
 
 {HOW}
   Without it a live cluster's is $JOINER_BUCKET_NAME if that is set, else aws.
@@ -97,13 +98,11 @@ def _add_bounds(parser: argparse.ArgumentParser) -> None:
 def run(chosen: argparse.Namespace) -> int:
     """Read, decide, print; answer 1 if something could not be read."""
     options, terms = options_and_terms(chosen)
-    is_live = chosen.context is not None or chosen.kubeconfig is not None
-    if not chosen.filename and not is_live:
-        chosen.usage("what is to be consolidated? name files with -f, or a live cluster with --context")
-    source = chosen.instance_types or default_catalogue(is_live=is_live)
-    if not source:
-        chosen.usage(HOW)
     try:
+        is_live = current_and_told(chosen, "consolidate")
+        source = chosen.instance_types or default_catalogue(is_live=is_live)
+        if not source:
+            chosen.usage(HOW)
         looked, report = _reported(chosen, source, options, replace(terms, frees_limits=not is_live))
     except InputError as error:
         tell("consolidate", [str(error)])

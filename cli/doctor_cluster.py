@@ -9,7 +9,8 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from cli.checks.facts import Answer, Kubernetes, Manifest, Unseen, Workload
-from cli.files import Tell
+from cli.doctor_events import notices
+from cli.files import InputError, Tell
 from cli.inputs import documents_in, objects_of
 from cli.kubeconfig import Reached, ReadOnlyKube
 from cli.progress import progress
@@ -33,7 +34,7 @@ _PAGE: Final = 500
 _MOST: Final = 240
 """Characters of what somebody says who should have answered: a proxy sends a whole page."""
 _NOT_THERE: Final = "the files have none"
-_ADD: Final = "add what `kubectl get crd,clusterrolebindings,deployments,ns -A -o json` writes"
+_ADD: Final = "add what `kubectl get crd,clusterrolebindings,deployments,ns,nodepools,ec2nodeclasses -A -o json` writes"
 
 
 class _Named(msgspec.Struct, frozen=True):
@@ -107,15 +108,22 @@ def of_cluster(reached: Reached, now: datetime, shipped: Iterable[Manifest]) -> 
             definitions=seen(lambda: tuple(_defined(kube, names))),
             workloads=seen(lambda: tuple(_deployments(kube))),
             is_bound=seen(lambda: _is_there(kube, _BINDING)),
+            notices=seen(lambda: tuple(notices(kube, now))),
             told=_told(problems),
             **parts,
         )
 
 
 def of_files(sources: Iterable[str], now: datetime, tell: Tell) -> Kubernetes:
-    """Look at what kubectl wrote to files; of what is in none of them nothing is concluded."""
+    """Look at what kubectl wrote to files; of what is in none of them nothing is concluded.
+
+    Raises:
+        InputError: there is nothing in them.
+    """
     with progress("reading files"):
         objects = list(objects_of(documents_in(sources, tell), tell))
+        if not objects:
+            raise InputError("nothing could be read of the cluster")
         cluster = cluster_from_documents([one.source for one in objects], now, assume_unschedulable=False)
     plain = [one.value for one in objects if isinstance(one.value, Mapping)]
     defined = tuple(one for one in plain if one.get("kind") == DEFINITION)
@@ -126,8 +134,8 @@ def of_files(sources: Iterable[str], now: datetime, tell: Tell) -> Kubernetes:
         where="files",
         answer=None,
         nodes=cluster.nodes,
-        node_pools=cluster.node_pools,
-        node_classes=cluster.node_classes,
+        node_pools=cluster.node_pools or missing,
+        node_classes=cluster.node_classes or missing,
         node_claims=cluster.node_claims,
         namespaces=cluster.namespaces or missing,
         definitions=defined or missing,
@@ -149,6 +157,7 @@ def _blind(where: str, why: Unseen) -> Kubernetes:
         definitions=why,
         workloads=why,
         is_bound=why,
+        notices=why,
     )
 
 

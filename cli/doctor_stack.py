@@ -4,7 +4,9 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any, Final
 
-from cli.checks.facts import Called, FunctionFacts, QueueFacts, Rule, Schedule, Stack, Unseen
+from msgspec.structs import replace
+
+from cli.checks.facts import Called, FunctionFacts, QueueFacts, Rule, Schedule, Stack, Topic, Unseen
 from cli.checks.installed import LATELY
 from cli.doctor_cluster import seen
 from shared.aws.clients import Clients
@@ -44,7 +46,7 @@ def stack_named(clients: Clients, name: str, now: datetime) -> Stack | None:
             rules=listed,
             catalogue=listed,
         )
-    return Stack(
+    found = Stack(
         name=name,
         status=said["StackStatus"],
         since=said["CreationTime"],
@@ -54,6 +56,7 @@ def stack_named(clients: Clients, name: str, now: datetime) -> Stack | None:
         rules=seen(lambda: tuple(_rules(clients, listed))),
         catalogue=seen(lambda: _catalogue(clients, listed)),
     )
+    return replace(found, topic=seen(lambda: _topic(clients, found.settings)))
 
 
 def stack_said(clients: Clients, name: str) -> dict[str, Any] | None:
@@ -202,6 +205,23 @@ def _rules(clients: Clients, listed: Resources) -> Iterator[Rule]:
             is_enabled=said.get("State") == "ENABLED",
             targets=tuple(sorted(one["Arn"] for one in targets)),
         )
+
+
+def _topic(clients: Clients, told: Settings | None) -> Topic | None:
+    arn = told.report_topic if told is not None else ""
+    if not arn:
+        return None
+    try:
+        with faults(f"sns:GetTopicAttributes {arn}"):
+            said = clients.patient("sns").get_topic_attributes(TopicArn=arn)["Attributes"]
+    except Gone:
+        return Topic(arn=arn, is_there=False)
+    return Topic(
+        arn=arn,
+        listeners=int(said.get("SubscriptionsConfirmed", 0)),
+        unconfirmed=int(said.get("SubscriptionsPending", 0)),
+        key=said.get("KmsMasterKeyId", ""),
+    )
 
 
 def _catalogue(clients: Clients, listed: Resources) -> tuple[datetime | None, datetime | None] | None:

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
@@ -29,7 +30,7 @@ sold any more is not noticed; instances are not looked at: subnets and security 
 -o json and yaml: a list of node, nodeClaim, nodePool, drifted (true, false), reason, was, wanted, since, known (whether
 the functions have noticed yet).
 
-exit codes: 0 answered, 1 something could not be read or there is no such node, 2 wrong usage
+exit codes: 0 answered, 1 something could not be read or there is no such node, 2 wrong usage, 130 interrupted
 """
 Output = Literal["table", "json", "yaml"]
 NAMED: Final = 5
@@ -48,6 +49,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     how.add_argument("--mark", action="store_true", help="print how to have NODE replaced")
     how.add_argument("--unmark", action="store_true", help="print how to take that back")
     parser.add_argument("-o", "--output", choices=get_args(Output), default="table", help="what is printed")
+    parser.add_argument("--all", action="store_true", dest="is_whole", help="print every node that has drifted")
     parser.set_defaults(run=run, usage=parser.error, assume_unschedulable=None)
 
 
@@ -68,7 +70,7 @@ def run(chosen: argparse.Namespace) -> int:
     if chosen.mark or chosen.unmark:
         sys.stdout.writelines(f"{line}\n" for line in _commands(found, chosen))
     elif chosen.output == "table":
-        sys.stdout.writelines(f"{line}\n" for line in _lines(found, is_one=bool(chosen.node)))
+        sys.stdout.writelines(f"{line}\n" for line in _lines(found, chosen))
     else:
         sys.stdout.write(encoded([_document(one) for one in found], chosen.output))
     return tell("drift", [*looked.told, *(looked.placed(one) for one in cluster.problems)])
@@ -138,15 +140,27 @@ def _document(one: "Drift") -> dict[str, Any]:
     }
 
 
-def _lines(found: "Iterable[Drift]", *, is_one: bool) -> Iterator[str]:
+def _lines(found: "Iterable[Drift]", chosen: argparse.Namespace) -> Iterator[str]:
+    """Iterate over nodes that have drifted, of many the first, and what they come to; or over the one that is meant."""
+    from cli.tables import MOST  # noqa: PLC0415 - --help needs none of it
+    from cli.text import count  # noqa: PLC0415
+
     documents = [_document(one) for one in found]
+    if chosen.node:
+        yield from map(_line, documents)
+        return
     drifted = [one for one in documents if one["drifted"]]
-    for one in documents if is_one else drifted:
-        name = one["node"] or one["nodeClaim"]
-        if not one["drifted"]:
-            yield f"{name} has not drifted"
-            continue
-        since = f"since {one['since']}" if one["known"] and one["since"] else "the next sweep will notice"
-        yield f"{name}: {one['reason']}: {one['was']} -> {one['wanted']} ({since})"
-    if not is_one:
-        yield f"{len(drifted)} of {len(documents)} nodes have drifted"
+    yield from map(_line, drifted if chosen.is_whole else drifted[:MOST])
+    if len(drifted) > MOST and not chosen.is_whole:
+        yield f"… and {count(len(drifted) - MOST, 'more node')} (--all shows them)"
+    kinds = sorted(Counter(one["reason"] for one in drifted).items(), key=lambda one: (-one[1], one[0]))
+    by_kind = f": {', '.join(f'{number} {kind}' for kind, number in kinds)}" if len(drifted) > 1 else ""
+    yield f"{len(drifted)} of {count(len(documents), 'node')} have drifted{by_kind}"
+
+
+def _line(one: dict[str, Any]) -> str:
+    name = one["node"] or one["nodeClaim"]
+    if not one["drifted"]:
+        return f"{name} has not drifted"
+    since = f"since {one['since']}" if one["known"] and one["since"] else "the next sweep will notice"
+    return f"{name}: {one['reason']}: {one['was']} -> {one['wanted']} ({since})"

@@ -3,7 +3,7 @@
 import argparse
 import os
 import sys
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from cli.explain_kinds import KINDS
@@ -22,7 +22,7 @@ EXAMPLES: Final = """examples:
   joiner explain node ip-10-0-64-5 --journal journal
   joiner explain pod shop/cart-0 --since 2h      from $JOINER_BUCKET_NAME: why pending, or why there
   joiner explain node i-0a31911b38b3d1a82 --journal s3://joiner-prod-bucket --context prod
-  joiner explain command emptiness-72bd96604e13 -o json | jq .happened
+  joiner explain command emptiness-e0ae10abb2af -o json | jq .happened
 
 Names may be short: a pod without its namespace, or the name of its Deployment, StatefulSet or Job; a node up to its
 first dot; a node or nodeclaim is found by any of its names, by its address, and by the id or provider id of its
@@ -34,7 +34,7 @@ happened, oldest first: at, until, secondsAgo, times, function, what, why, faile
 source, cycles, from, to, now, failed, lastError, unreadable.
 
 exit codes: 0 something is known, 1 nothing is known, or something could not be read (it is named, the rest is told),
-2 wrong usage
+2 wrong usage, 130 interrupted
 """
 Output = Literal["table", "json", "yaml"]
 
@@ -53,14 +53,16 @@ def add_to(parser: argparse.ArgumentParser) -> None:
 
 def add_journal_to(parser: argparse.ArgumentParser) -> None:
     """Add where the journal is, and how much of it counts."""
+    from cli.sources import duration, instant  # noqa: PLC0415 - the list of commands needs none of it
+
     parser.add_argument(
         "--journal",
         metavar="DIR|s3://BUCKET[/PREFIX]",
         help="where the journal is (default: s3://$JOINER_BUCKET_NAME); PREFIX is what keys have before `provision/`, "
         "`journal` unless it was copied",
     )
-    parser.add_argument("--since", type=_duration, metavar="DURATION", help="only what is younger, like 2h, 30m or 72h")
-    parser.add_argument("--now", type=_instant, metavar="TIME", help="count back from there, like 2026-11-21T08:00:00Z")
+    parser.add_argument("--since", type=duration, metavar="DURATION", help="only what is younger, like 2h, 30m or 72h")
+    parser.add_argument("--now", type=instant, metavar="TIME", help="count back from there, like 2026-11-21T08:00:00Z")
 
 
 def add_live_to(parser: argparse.ArgumentParser) -> None:
@@ -84,8 +86,6 @@ def source_of(chosen: argparse.Namespace, *, is_needed: bool = True) -> str:
 
 def run(chosen: argparse.Namespace) -> int:
     """Read, look it up, print; answer 1 if nothing is known, or something could not be read."""
-    is_live = chosen.context is not None or chosen.kubeconfig is not None
-    source = source_of(chosen, is_needed=not is_live)
     from cli.encoding import encoded  # noqa: PLC0415
     from cli.explain_answers import explained  # noqa: PLC0415 - --help needs none of it
     from cli.explain_look import Unknown, looked  # noqa: PLC0415
@@ -94,8 +94,7 @@ def run(chosen: argparse.Namespace) -> int:
     from cli.text import palette_of, width_of  # noqa: PLC0415
 
     try:
-        journal = journal_seen(chosen, source, is_live=is_live)
-        live = live_of(chosen, journal.now) if is_live else None
+        journal, live = seen_of(chosen)
     except InputError as error:
         return tell("explain", [str(error)])
     look = looked(journal, live)
@@ -104,7 +103,7 @@ def run(chosen: argparse.Namespace) -> int:
     try:
         said = explained(look, chosen.kind, chosen.name)
     except Unknown as error:
-        is_bucket = chosen.since is None and source.startswith("s3://")
+        is_bucket = chosen.since is None and journal.source.startswith("s3://")
         more = "; only the last day was read: --since 168h sees a week" if is_bucket else ""
         more = "; a longer --since sees more" if chosen.since is not None else more
         return tell("explain", [f"{error} ({covers(look)}{more})"])
@@ -114,6 +113,18 @@ def run(chosen: argparse.Namespace) -> int:
         shown = encoded(document(said, look), chosen.output)
     sys.stdout.write(shown)
     return 1 if journal.told else 0
+
+
+def seen_of(chosen: argparse.Namespace) -> "tuple[Journal, Cluster | None]":
+    """Read the journal and, where one is named, the live cluster; only with it no journal need be named.
+
+    Raises:
+        InputError: what is named cannot be read, and there is nothing else to look at.
+    """
+    is_live = chosen.context is not None or chosen.kubeconfig is not None
+    source = source_of(chosen, is_needed=not is_live)
+    journal = journal_seen(chosen, source, is_live=is_live)
+    return journal, live_of(chosen, journal.now) if is_live else None
 
 
 def journal_seen(chosen: argparse.Namespace, source: str, *, is_live: bool) -> "Journal":
@@ -162,31 +173,3 @@ def live_of(chosen: argparse.Namespace, now: datetime) -> "Cluster":
     fields = ("nodes", "node_claims", "pods", "node_pools", "namespaces")
     wanted = [one for one in LISTINGS if one.field in fields]
     return live_cluster(reached.kube, now, reached.context, wanted)[0]
-
-
-def _duration(text: str) -> timedelta:
-    """Read a duration.
-
-    Raises:
-        ArgumentTypeError: it is none, or nothing.
-    """
-    from shared.model.units import parse_duration  # noqa: PLC0415 - --help needs none of it
-
-    try:
-        found = parse_duration(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-    if found <= timedelta():
-        raise argparse.ArgumentTypeError(f"{text!r}: want more than nothing, like 2h")
-    return found
-
-
-def _instant(text: str) -> datetime:
-    """Read an instant.
-
-    Raises:
-        ArgumentTypeError: it is none.
-    """
-    from cli.sources import instant  # noqa: PLC0415 - --help needs none of it
-
-    return instant(text)

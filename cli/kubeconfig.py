@@ -7,7 +7,6 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from email.utils import parsedate_to_datetime
-from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -18,6 +17,7 @@ from urllib3 import BaseHTTPResponse, PoolManager, Timeout
 from urllib3.exceptions import HTTPError
 from yaml import YAMLError
 
+from cli.contexts import contexts, files_of
 from cli.files import InputError
 from cli.remedies import SIGN_IN, is_unsigned, of_answer
 from shared.errors import InvariantViolated, Unreachable
@@ -26,7 +26,6 @@ from shared.kube.paths import list_path
 from shared.kube.proxies import proxy_headers
 from shared.ports import Changes
 
-DEFAULT: Final = "~/.kube/config"
 _JSON: Final = "application/json"
 _NAMES: Final = f"{_JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,{_JSON}"
 _LISTED: Final = "`kubectl config get-contexts` shows what there is"
@@ -150,7 +149,7 @@ def reach(kubeconfig: str, context: str) -> Reached:
     Raises:
         InputError: there is no such context, or it gives no way in.
     """
-    where, files = _files(kubeconfig)
+    where, files = files_of(kubeconfig)
     said = f"{where}: context {context or '(the current one)'}"
     configuration = Configuration()
     try:
@@ -185,33 +184,6 @@ def _meant(context: str, kubeconfig: str) -> str:
     except (InputError, KeyError):
         return ""
     return f"did you mean {close[0]!r}?" if close else ""
-
-
-def contexts(kubeconfig: str) -> list[str]:
-    """Answer the names of the contexts that `reach` knows.
-
-    Raises:
-        InputError: there is no such kubeconfig, or it cannot be read.
-    """
-    where, files = _files(kubeconfig)
-    try:
-        merged = KubeConfigMerger(os.pathsep.join(map(str, files))).config
-        return [str(one["name"]) for one in merged["contexts"]] if merged is not None else []
-    except (ConfigException, OSError, ValueError, TypeError, YAMLError) as error:
-        raise InputError(f"{where}: {' '.join(str(error).split())}: see if kubectl can read it") from None
-
-
-def _files(kubeconfig: str) -> tuple[str, list[Path]]:
-    """Answer what is called *kubeconfig*, and its files.
-
-    Raises:
-        InputError: none of them exists.
-    """
-    where = kubeconfig or os.environ.get("KUBECONFIG") or DEFAULT
-    files = [Path(one).expanduser() for one in where.split(os.pathsep) if one]
-    if not any(one.exists() for one in files):
-        raise InputError(f"{where}: no such kubeconfig: name one with --kubeconfig, or `aws eks update-kubeconfig`")
-    return where, files
 
 
 @contextmanager

@@ -8,12 +8,13 @@ from typing import Final
 
 import msgspec
 
-from cli.files import Tell
+from cli.files import InputError, Tell
 from cli.inputs import documents_in, objects_of
 from cli.installation import Beside, Installation
 from cli.left_out import NAMED
 from cli.manifests import Manifests, manifests
 from cli.progress import progress
+from cli.telling import tell
 from cli.text import some
 from shared.model.cluster import Cluster
 from shared.model.objects import Problem
@@ -49,13 +50,15 @@ def look_at(chosen: argparse.Namespace, now: datetime) -> Looked:
     """Read what *chosen* names, as of *now*.
 
     Raises:
-        InputError: a live cluster cannot be read. Of files what cannot be read is told.
+        InputError: a live cluster cannot be read, or nothing of the files. What cannot be read of them is told.
     """
     told: list[str] = []
     assumed = chosen.assume_unschedulable
     if chosen.context is None and chosen.kubeconfig is None:
         with progress(f"reading {some(chosen.filename, NAMED)}"):
             found = _files(chosen.filename, told.append, {})
+            if told and not found.objects:
+                raise InputError("; ".join(told))
             cluster = cluster_from_documents(found.objects, now, assume_unschedulable=assumed is not False)
         return Looked(cluster=cluster, told=tuple(told), notes=found.notes, places=found.places)
     return _live(chosen, now, told)
@@ -107,6 +110,25 @@ def current_unless_named(chosen: argparse.Namespace) -> bool:
     if not chosen.filename and chosen.context is None and chosen.kubeconfig is None:
         chosen.context = ""
     return chosen.context is not None or chosen.kubeconfig is not None
+
+
+def current_and_told(chosen: argparse.Namespace, command: str) -> bool:
+    """Do as `current_unless_named`; which context that is, *command* says before anything of it is listed.
+
+    Raises:
+        InputError: there is neither a name nor a kubeconfig.
+    """
+    if chosen.filename or chosen.context is not None or chosen.kubeconfig is not None:
+        return current_unless_named(chosen)
+    from cli.contexts import current  # noqa: PLC0415 - the client library takes half a second
+
+    try:
+        name = current("")
+    except InputError as error:
+        raise InputError(f"{error}; or name files with -f") from None
+    if name:
+        tell(command, [f"of the current context, {name}: -f names files, --context another"])
+    return current_unless_named(chosen)
 
 
 class Watched:

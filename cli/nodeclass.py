@@ -31,7 +31,7 @@ EXAMPLES: Final = """examples:
   kubectl get ec2nodeclasses -o json | joiner nodeclass resolve -f - --cluster prod
 
 exit codes: 0 every class would be Ready, 1 one would not (it is named, with field and remedy) or something could not be
-read or asked, 2 wrong usage
+read or asked, 2 wrong usage, 130 interrupted
 """
 _EMBEDDED_PROFILE: Final = "joiner-nodes"
 Output = Literal["table", "json", "yaml"]

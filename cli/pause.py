@@ -34,7 +34,7 @@ SKEW: Final = timedelta(minutes=1)
 
 def add_to(parser: argparse.ArgumentParser) -> None:
     """Add what the command says of itself, and its arguments."""
-    from cli.sources import instant  # noqa: PLC0415 - the list of commands needs none of it
+    from cli.sources import duration, instant  # noqa: PLC0415 - the list of commands needs none of it
 
     parser.description, parser.epilog = DESCRIPTION, EXAMPLES
     add_where(parser)
@@ -118,23 +118,6 @@ def show(cluster: "Cluster", chosen: argparse.Namespace) -> None:
         return
     lines = list(paused_lines(held, cluster.taken_at, palette_of(sys.stdout), width_of(sys.stdout)))
     sys.stdout.write("\n".join(lines or ["nothing is paused"]) + "\n")
-
-
-def duration(text: str) -> timedelta:
-    """Read how long something is to last.
-
-    Raises:
-        ArgumentTypeError: it is not like 90m, or no time at all.
-    """
-    from shared.model.units import parse_duration  # noqa: PLC0415 - --help needs none of it
-
-    try:
-        found = parse_duration(text)
-    except ValueError:
-        found = timedelta()
-    if found <= timedelta():
-        raise argparse.ArgumentTypeError(f"{text!r} is no time that passes, like 90m or 2h30m")
-    return found
 
 
 def _reasons(text: str) -> tuple[str, ...]:

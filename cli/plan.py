@@ -15,7 +15,7 @@ from cli.catalogues import HOW, catalogue_at
 from cli.encoding import encoded
 from cli.explained import explain, verdict_document
 from cli.files import InputError
-from cli.look import Looked, look_at
+from cli.look import Looked, current_and_told, look_at
 from cli.planned import Planned, document
 from cli.progress import progress
 from cli.sources import add_money, add_sources, default_catalogue, instant
@@ -30,13 +30,14 @@ from shared.snapshot.features import featured
 
 DESCRIPTION: Final = """Say where each pod that waits would go: on a node that is there, or on which new ones, for how
 much; or why it can go nowhere. Nothing is changed. Files are planned with as they are; with --context or --kubeconfig
-a cluster is asked for its objects (it is only listed, never written to), and files are what would be applied to it."""
+a cluster is asked for its objects (it is only listed, never written to), and files are what would be applied to it.
+Without any of these it is the current context's cluster."""
 EXAMPLES: Final = f"""examples:
   joiner plan -f examples/plan --instance-types examples/catalogue.json
   joiner plan -f manifests/ -f pools.yaml --instance-types catalogue.json -o json | jq .totals
   kubectl get nodes,pods,ds,pv,pvc,sc,csinodes,pdb,ns,nodepools,ec2nodeclasses,nodeclaims -A -o json |
     joiner plan -f - --instance-types catalogue.json
-  joiner plan --context                          what your current cluster would get now
+  joiner plan                                    what your current cluster would get now
   joiner plan --context prod -f web.yaml         and what it would get if web.yaml were applied
   joiner plan -f pods.yaml --instance-types catalogue.json --pod shop/cart-0      why there, or why nowhere
 
@@ -46,7 +47,7 @@ Deployments, StatefulSets, ReplicaSets and Jobs count as the pods that they woul
   Without it a live cluster's is $JOINER_BUCKET_NAME if that is set, else aws.
 
 exit codes: 0 done (a pod without a place is an answer), 1 something could not be read (it is named; the rest is
-planned), 2 wrong usage
+planned), 2 wrong usage, 130 interrupted
 """
 Output = Literal["table", "json", "yaml"]
 PreferencePolicy = Literal["Respect", "Ignore"]
@@ -92,14 +93,12 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
 def run(chosen: argparse.Namespace) -> int:
     """Read, plan, print; answer 1 if something could not be read."""
     options = _options(chosen)
-    is_live = chosen.context is not None or chosen.kubeconfig is not None
-    if not chosen.filename and not is_live:
-        chosen.usage("what is to be planned? name files with -f, or a live cluster with --context")
-    source = chosen.instance_types or default_catalogue(is_live=is_live)
-    if not source:
-        chosen.usage(HOW)
     now = chosen.now or datetime.now(UTC)
     try:
+        is_live = current_and_told(chosen, "plan")
+        source = chosen.instance_types or default_catalogue(is_live=is_live)
+        if not source:
+            chosen.usage(HOW)
         looked, planned = _planned(chosen, source, options, now)
         shown = _shown(chosen, planned)
     except InputError as error:

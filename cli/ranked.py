@@ -8,7 +8,7 @@ import msgspec
 
 from cli.checks.acting import acting
 from shared.disruption.candidates import Blocked, Candidate, Field, assess, field_of
-from shared.disruption.drift import REASON as DRIFTED
+from shared.disruption.drifting import DRIFTED
 from shared.disruption.eligibility import kept_from_consolidation, kept_from_emptiness
 from shared.model.cluster import Cluster
 from shared.model.holds import Held, held_in

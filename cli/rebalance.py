@@ -14,10 +14,10 @@ DESCRIPTION: Final = """Say what the fleet costs, what the best fleet for the sa
 with all rules, what lies between them, cause by cause, and which steps disruption would take by itself. It only plans,
 and --plan is required to say so: Joiner rebalances by itself, by consolidation."""
 EXAMPLES: Final = """examples:
-  joiner rebalance --plan --context
+  joiner rebalance --plan                        of your current cluster
   joiner rebalance --plan -f cluster.json --instance-types catalogue.json
-  joiner rebalance --plan --context -o json | jq '.gap[] | {cause, usdPerHour}'
-  joiner consolidate --context                   the steps in full, and what keeps every other node
+  joiner rebalance --plan -o json | jq '.gap[] | {cause, usdPerHour}'
+  joiner consolidate                             the steps in full, and what keeps every other node
 
 Each cause is lifted on top of those above it, so their order matters: pauses, budgets, consolidateAfter, protection,
 policies; then all pods are placed anew. Drift and reserved capacity are as they are. Sources are those of
@@ -59,20 +59,19 @@ def run(chosen: argparse.Namespace) -> int:
     from cli.consolidate import options_and_terms, read  # noqa: PLC0415
     from cli.files import InputError  # noqa: PLC0415
     from cli.gaps import rebalanced  # noqa: PLC0415
+    from cli.look import current_and_told  # noqa: PLC0415
     from cli.progress import progress  # noqa: PLC0415
     from cli.sources import default_catalogue  # noqa: PLC0415
     from cli.telling import tell  # noqa: PLC0415
 
     if not chosen.plan:
         chosen.usage(WITHOUT)
-    is_live = chosen.context is not None or chosen.kubeconfig is not None
-    if not chosen.filename and not is_live:
-        chosen.usage("what is to be rebalanced? name files with -f, or a live cluster with --context")
-    source = chosen.instance_types or default_catalogue(is_live=is_live)
-    if not source:
-        chosen.usage(HOW)
     options, terms = options_and_terms(chosen)
     try:
+        is_live = current_and_told(chosen, "rebalance")
+        source = chosen.instance_types or default_catalogue(is_live=is_live)
+        if not source:
+            chosen.usage(HOW)
         looked, cluster = read(chosen, source)
     except InputError as error:
         return tell("rebalance", [str(error)])
@@ -117,6 +116,10 @@ def page(found: "Rebalanced", notes: tuple[str, ...], palette: "Palette", look: 
     from cli.consolidated import HOURS_PER_MONTH, step_lines  # noqa: PLC0415 - --help needs none of it
     from cli.text import aligned, count, cut, folded  # noqa: PLC0415
 
+    if not found.before.nodes:
+        yield "no node there belongs to a NodePool: there is nothing to rebalance"
+        yield from _notes(notes, palette, look)
+        return
     today, best = found.before.price_usd_per_hour, found.ideal_usd_per_hour
     above = f", {100 * (today / best - 1):.0f} % above the best" if best > 0 and today > best else ", which is the best"
     head = f"${today:.4f} per hour for {count(found.before.nodes, 'node')}{above}"
@@ -132,6 +135,12 @@ def page(found: "Rebalanced", notes: tuple[str, ...], palette: "Palette", look: 
     wide = max(map(len, cells))
     yield from (cut(f"{line:{wide}}  {row[3]}".rstrip(), look.width) for line, row in zip(cells[1:], rows, strict=True))
     yield from ("", *step_lines(found.steps, palette, look)) if found.steps else ()
+    yield from _notes(notes, palette, look)
+
+
+def _notes(notes: tuple[str, ...], palette: "Palette", look: "Look") -> Iterator[str]:
+    from cli.text import folded  # noqa: PLC0415 - --help needs none of it
+
     yield from (palette.paint("dim", line) for note in notes for line in folded(f"note: {note}", look.width, ""))
 
 

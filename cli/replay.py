@@ -34,11 +34,14 @@ reordered, cut (why it need not come out the same); then and now: newNodes, usdP
 and verdicts as the journal has them; differences: of (action, verdict), how (then: only then; now: only now; changed),
 what, then, now. With --list a list: cycle, function, at, code, decided.
 
-exit codes: 0 the same decision (or listed), 1 another decision, 2 wrong usage, no such cycle, or something could not be
-read
+exit codes: 0 the same decision (or listed), 1 there is no such cycle, or something could not be read (it is named),
+2 wrong usage, 3 another decision, 130 interrupted
 """
+FUNCTIONS: Final = ("provision", "lifecycle", "disrupt", "interrupt", "catalog")
+"""Those that decide."""
 Output = Literal["table", "json", "yaml"]
-_TROUBLE: Final = 2
+_TROUBLE: Final = 1
+_ANOTHER: Final = 3
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:
@@ -51,7 +54,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--list", action="store_true", dest="is_list", help="print the cycles that can be decided again"
     )
-    parser.add_argument("--function", choices=("provision", "disrupt", "interrupt"), help="only cycles of this one")
+    parser.add_argument("--function", choices=FUNCTIONS, help="only cycles of this one")
     parser.add_argument(
         "--with",
         action="append",
@@ -74,7 +77,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Find it, decide it again, print; answer 0 if it comes out the same, 1 if it does not."""
+    """Find it, decide it again, print; answer 0 if it comes out the same, 3 if it does not."""
     from cli.encoding import encoded  # noqa: PLC0415 - --help needs none of it
     from cli.explain import source_of  # noqa: PLC0415
     from cli.files import InputError  # noqa: PLC0415
@@ -101,7 +104,7 @@ def run(chosen: argparse.Namespace) -> int:
         sys.stdout.write(encoded(document(one), chosen.output))
     if told:
         return _TROUBLE
-    return 0 if one.compared.is_same else 1
+    return 0 if one.compared.is_same else _ANOTHER
 
 
 def _journal(chosen: argparse.Namespace, source: str) -> "Journal":
@@ -121,10 +124,14 @@ def _journal(chosen: argparse.Namespace, source: str) -> "Journal":
 def _list(chosen: argparse.Namespace, journal: "Journal") -> int:
     from cli.encoding import encoded  # noqa: PLC0415 - --help needs none of it
     from cli.replay_list import listed, listing  # noqa: PLC0415
-    from cli.text import palette_of, width_of  # noqa: PLC0415
+    from cli.telling import tell  # noqa: PLC0415
+    from cli.text import count, palette_of, width_of  # noqa: PLC0415
 
     some = [one for one in journal.cycles if one.entry.snapshot and chosen.function in (None, one.entry.function)]
-    if chosen.output == "table":
+    if chosen.output == "table" and not some:
+        tell("replay", [f"{journal.source}: {count(len(journal.cycles), 'cycle')}, and none can be decided again"])
+        shown = ""
+    elif chosen.output == "table":
         shown = listing(some, palette_of(sys.stdout), width_of(sys.stdout), is_whole=chosen.is_whole)
     else:
         shown = encoded(listed(some), chosen.output)

@@ -2,12 +2,15 @@
 
 import argparse
 import sys
+from bisect import bisect_left
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from cli.telling import tell
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
     from cli.explain_journals import Journal
     from shared.model.cluster import Cluster
 
@@ -29,7 +32,8 @@ usdPerHour; nodes: name, claim, pool, instanceType, capacityType, zone, usdPerHo
 newest first: at, function, what, why, isFailed, cycle; blockedNodes, blockedPods: what, why, names; problems: kind,
 name, message; failures: error, times, last.
 
-exit codes: 0 written, 1 something could not be read (it is named, the rest is told) or written, 2 wrong usage
+exit codes: 0 written, 1 something could not be read (it is named, the rest is told) or written, 2 wrong usage,
+130 interrupted
 """
 Output = Literal["html", "json", "yaml"]
 STDOUT: Final = "-"
@@ -51,24 +55,30 @@ def add_to(parser: argparse.ArgumentParser) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Read, put together, write; answer 1 if something could not be read or written."""
-    from cli.explain import journal_seen, live_of, source_of  # noqa: PLC0415 - --help needs none of it
+    from cli.explain import seen_of  # noqa: PLC0415 - --help needs none of it
     from cli.files import InputError  # noqa: PLC0415
 
-    is_live = chosen.context is not None or chosen.kubeconfig is not None
-    source = source_of(chosen, is_needed=not is_live)
-
     try:
-        journal = journal_seen(chosen, source, is_live=is_live)
-        live = live_of(chosen, journal.now) if is_live else None
+        journal, live = seen_of(chosen)
     except InputError as error:
         return tell("report", [str(error)])
     tell("report", journal.told)
+    if not journal.cycles and live is None:
+        young = _of_late(chosen.since, journal.source)
+        tell("report", [f"{journal.source}: holds no cycle{young}: the page has nothing to tell"])
     file = chosen.file or ("report.html" if chosen.output == "html" else STDOUT)
     try:
         _write(file, _made(journal, live, chosen.output))
     except OSError as error:
         return tell("report", [f"{file}: {error.strerror}"])
     return 1 if journal.told else 0
+
+
+def _of_late(since: "timedelta | None", source: str) -> str:
+    """Say how far back was looked."""
+    if since is not None:
+        return " so young (a longer --since sees more)"
+    return " of the last day (--since 168h sees a week)" if source.startswith("s3://") else ""
 
 
 def _made(journal: "Journal", live: "Cluster | None", output: Output) -> str:
@@ -88,7 +98,10 @@ def _made(journal: "Journal", live: "Cluster | None", output: Output) -> str:
 
 
 def _seen(journal: "Journal") -> "tuple[Cluster | None, Cluster | None]":
-    """Answer the first and the last snapshot of *journal* with all lists, None where there is none that can be read."""
+    """Answer the first and the last snapshot of *journal* with all lists, None where there is none that can be read.
+
+    The journal goes back further than its snapshots do: those of the oldest entries are gone.
+    """
     from cli.files import InputError  # noqa: PLC0415 - --help needs none of it
     from cli.replay_cycles import Store  # noqa: PLC0415
     from cli.replayed import READS, cluster_of  # noqa: PLC0415
@@ -105,7 +118,14 @@ def _seen(journal: "Journal") -> "tuple[Cluster | None, Cluster | None]":
             return None
         return cluster_of(snapshot, catalogue)
 
-    return (read(kept[0]), read(kept[-1])) if kept else (None, None)
+    last = read(kept[-1]) if kept else None
+    if last is None:
+        return None, None
+    first = read(kept[0])
+    if first is None:
+        oldest = bisect_left(kept, 1, key=lambda key: int(read(key) is not None), hi=len(kept) - 1)
+        first = read(kept[oldest])
+    return first, last
 
 
 def _write(file: str, body: str) -> None:

@@ -7,7 +7,7 @@ from typing import Final
 DESCRIPTION: Final = """Take back what is paused by people: in the whole cluster, or in the NodePools that are named;
 all of it, or only what is named. A pause that a NodePool has of its own stays when the whole cluster's is taken back. A
 setting of the deployment (joiner:disruption-paused) is taken back by a deployment, and what paused by itself goes on by
-itself: the NodePools' events say when."""
+itself: `joiner doctor` tells of it, and the NodePools' events say when."""
 EXAMPLES: Final = """examples:
   joiner resume                                  the whole cluster's pause is over
   joiner resume --nodepool batch                 that of one NodePool is

@@ -2,7 +2,7 @@
 
 import argparse
 import os
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Literal, get_args
 
 Hints = Literal["Given", "Withheld"]
@@ -23,7 +23,7 @@ def add_sources(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         const="",
         metavar="NAME",
-        help="plan for a live cluster; without NAME the current context",
+        help="a live cluster, which is only listed; without NAME the current context's",
     )
     parser.add_argument(
         "--kubeconfig", metavar="FILE", help="where contexts are (default: $KUBECONFIG, ~/.kube/config)"
@@ -75,6 +75,23 @@ def instant(text: str) -> datetime:
         return parse_instant(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not a time like 2026-11-21T08:00:00Z") from None
+
+
+def duration(text: str) -> timedelta:
+    """Read how long something is to last.
+
+    Raises:
+        ArgumentTypeError: it is not like 90m, or no time at all.
+    """
+    from shared.model.units import parse_duration  # noqa: PLC0415 - --help needs none of it
+
+    try:
+        found = parse_duration(text)
+    except ValueError:
+        found = timedelta()
+    if found <= timedelta():
+        raise argparse.ArgumentTypeError(f"{text!r} is no time that passes, like 90m or 2h30m")
+    return found
 
 
 def _usd(text: str) -> str:

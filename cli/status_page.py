@@ -1,6 +1,6 @@
 """How a fleet stands, for people and for programs."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from cli.installation import Installation
@@ -9,12 +9,13 @@ from cli.paused import paused_documents, paused_lines
 from cli.plan_totals import HOURS_PER_MONTH
 from cli.standing import Pool, Standing
 from cli.tables import Look
-from cli.text import Palette, aligned, count, cut, folded
+from cli.text import Palette, aligned, count, cut, folded, some
 from shared.model.resources import CPU, MEMORY, Resources, amount_text, quantities_from, resources
 from shared.model.units import instant_text
 
 _HEAD: Final = ("POOL", "READY", "COMING", "GOING", "CAPACITY", "CPU", "MEMORY", "$/H", "LIMIT")
 _LEFT: Final = 1
+NAMED: Final = 3
 
 
 def document(one: Standing, beside: Installation | None) -> dict[str, Any]:
@@ -118,9 +119,28 @@ def _waiting(one: Standing, palette: Palette, look: Look) -> Iterator[str]:
     if not one.waiting:
         return
     yield palette.paint("bold", "WAITING")
-    for pod, why in one.waiting[: look.most]:
-        yield cut(f"  {pod}{f': {why}' if why else ''}", look.width)
-    yield from _rest(len(one.waiting), "more pod", palette, look)
+    each = [((pod,), why) for pod, why in one.waiting]
+    found = each if look.most is None else list(_alike(one.waiting))
+    for pods, why in found[: look.most]:
+        yield cut(f"  {_those(pods, why)}", look.width)
+    hidden = sum(len(pods) for pods, _ in found[len(found) if look.most is None else look.most :])
+    if hidden:
+        yield palette.paint("dim", f"  … and {count(hidden, 'more pod')} (--all)")
+
+
+def _alike(waiting: Iterable[tuple[str, str]]) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Iterate over the reasons why pods wait, those of most pods first, and over the pods of each."""
+    found: dict[str, list[str]] = {}
+    for pod, why in waiting:
+        found.setdefault(why, []).append(pod)
+    for why, pods in sorted(found.items(), key=lambda one: (-len(one[1]), one[0])):
+        yield tuple(pods), why
+
+
+def _those(pods: tuple[str, ...], why: str) -> str:
+    """Say which pods wait, and why: the reason first where they are many, names may be cut."""
+    told = f": {why}" if why else ""
+    return f"{pods[0]}{told}" if len(pods) == 1 else f"{count(len(pods), 'pod')}{told} ({some(pods, NAMED)})"
 
 
 def _trouble(one: Standing, palette: Palette, look: Look) -> Iterator[str]:

@@ -99,7 +99,7 @@ def some(names: Iterable[str], most: int | None) -> str:
     """
     every = list(names)
     rest = 0 if most is None else len(every) - most
-    return ", ".join(every[:most]) + (f" and {rest} more" if rest > 0 else "")
+    return ", ".join(every[:most]) + (f" and {rest:,} more" if rest > 0 else "")
 
 
 def count(number: int, what: str) -> str:

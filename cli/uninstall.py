@@ -39,7 +39,7 @@ LATER: Final = "what was asked for goes on, launches stay paused (`joiner resume
 
 def add_to(parser: argparse.ArgumentParser) -> None:
     """Add what the command says of itself, and its arguments."""
-    from cli.pause import duration  # noqa: PLC0415 - the list of commands needs none of it
+    from cli.sources import duration  # noqa: PLC0415 - the list of commands needs none of it
 
     parser.description, parser.epilog = DESCRIPTION, EXAMPLES
     parser.add_argument("--context", default="", metavar="NAME", help="which cluster (default: the current context)")

@@ -66,9 +66,9 @@ def _warning(said: Said, names: list[str]) -> Iterator[Line]:
 def _alone(action: Action) -> Iterator[Line]:
     match action:
         case CreateNodeClaim():
-            yield f"creates nodeclaim {action.claim.name} for {len(action.pods)} pods", action.why
+            yield f"creates nodeclaim {action.claim.name} for {_many(len(action.pods), 'pod')}", action.why
         case LaunchInstances():
-            yield f"CreateFleet for {len(action.group.claims)} nodeclaims", action.why
+            yield f"CreateFleet for {_many(len(action.group.claims), 'nodeclaim')}", action.why
         case TaintNode():
             yield f"taints {_short(action.name)}", action.why
         case DeleteObject():
@@ -82,10 +82,14 @@ def _alone(action: Action) -> Iterator[Line]:
 def _together(actions: tuple[Action, ...]) -> Iterator[Line]:
     avoided = [action for action in actions if isinstance(action, MarkUnavailable)]
     if avoided:
-        yield f"avoids {len(avoided)} offerings for 3 minutes", avoided[0].why
+        yield f"avoids {_many(len(avoided), 'offering')} for 3 minutes", avoided[0].why
     evicted = Counter(action.node for action in actions if isinstance(action, EvictPod | DeletePod))
     for node, count in sorted(evicted.items()):
-        yield f"evicts {count} pods from {_short(node)}", ""
+        yield f"evicts {_many(count, 'pod')} from {_short(node)}", ""
+
+
+def _many(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _short(name: str) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from cli.checks import cluster, installed, leaks, nodes, pauses, quotas, reach
+from cli.checks import cluster, installed, leaks, nodes, pauses, quotas, reach, topics
 from cli.checks.facts import Facts
 from cli.checks.findings import Check, Finding
 
@@ -46,6 +46,7 @@ GROUPS: Final[tuple[tuple[str, tuple[Check, ...]], ...]] = (
             installed.interruption,
             installed.dead_letters,
             installed.catalogue,
+            topics.report_topic,
         ),
     ),
     ("left over", (leaks.leaks, leaks.templates)),

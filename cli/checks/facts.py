@@ -45,6 +45,14 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     replicas: int
 
 
+class Notice(msgspec.Struct, frozen=True, kw_only=True):
+    """What Joiner said of a NodePool."""
+
+    pool: str
+    message: str
+    at: datetime
+
+
 class Kubernetes(msgspec.Struct, frozen=True, kw_only=True):
     """The cluster, from within."""
 
@@ -62,6 +70,8 @@ class Kubernetes(msgspec.Struct, frozen=True, kw_only=True):
     """Of them kube-system may say what is paused."""
     is_bound: bool | Unseen
     """Whether the functions' group is given its rights."""
+    notices: tuple[Notice, ...] | Unseen | None = None
+    """What is held back by itself, as was said of late; None: files do not tell."""
     told: tuple[str, ...] = ()
     """Objects that could not be read."""
 
@@ -146,6 +156,18 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     targets: tuple[str, ...]
 
 
+class Topic(msgspec.Struct, frozen=True, kw_only=True):
+    """The SNS topic that hears each day what nodes cost."""
+
+    arn: str
+    is_there: bool = True
+    listeners: int = 0
+    unconfirmed: int = 0
+    """Those who have not said yes yet."""
+    key: str = ""
+    """That encrypts it."""
+
+
 class Stack(msgspec.Struct, frozen=True, kw_only=True):
     """The installation."""
 
@@ -158,6 +180,8 @@ class Stack(msgspec.Struct, frozen=True, kw_only=True):
     rules: tuple[Rule, ...] | Unseen
     catalogue: tuple[datetime | None, datetime | None] | Unseen | None
     """When the newest was made and priced; None: there is none."""
+    topic: Topic | Unseen | None = None
+    """None: nobody is told of costs."""
 
     @property
     def settings(self) -> Settings | None:

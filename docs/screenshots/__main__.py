@@ -86,7 +86,7 @@ def said_by(shot: Shot, journal: Path) -> str:
         for name, value in _TERMINAL.items():
             patch.setenv(name, value)
         status = joiner(words)
-    if status not in (0, 1) or wrong.getvalue():
+    if status not in (0, 1, 3) or wrong.getvalue():
         raise RuntimeError(f"{shot.command}: exit code {status}: {wrong.getvalue()}")
     text = told.getvalue().replace(str(journal), JOURNAL)
     return _SECONDS.sub("0.1 s", text.replace(code_digest(), "0123456789ab"))

@@ -18,7 +18,7 @@ from shared.lifecycle.events import about
 from shared.model.action import Action
 from shared.model.cluster import Cluster
 from shared.model.commands import Pause, Pauses, Phase, Standing
-from shared.model.holds import DISRUPTIONS, Held, Hold, held_in, holds_from, launches_held
+from shared.model.holds import DISRUPTIONS, SAYS_SO, Held, Hold, held_in, holds_from, launches_held
 from shared.model.labels import DISRUPTION_PAUSED, DISRUPTION_RESUMED
 from shared.model.nodepools import NodePool
 from shared.model.objects import Problem, is_true
@@ -26,6 +26,8 @@ from shared.model.pods import Pod
 from shared.model.state import StateNode
 from shared.model.units import parse_instant
 
+PAUSED: Final = "DisruptionPaused"
+"""Why a NodePool has an event."""
 _PERCENT: Final = re.compile(r"100|[0-9]{1,2}")
 WENT_WELL: Final[frozenset[Phase]] = frozenset(("INITIALIZED", "DRAINING", "DONE"))
 """Its replacements came, and its nodes went or are about to."""
@@ -103,8 +105,13 @@ def words(pause: Pause) -> str:
     return f"{pause.reason or 'All'} disruption is paused: {pause.why}"
 
 
+def is_meant(told: str) -> bool:
+    """Whether *told*, which `words` made, is of a pause that people want."""
+    return f" {SAYS_SO}: " in told
+
+
 def _told(pool: NodePool, paused: Pauses, cluster: Cluster) -> Iterator[tuple[str, str]]:
-    yield from (("DisruptionPaused", words(one)) for one in paused.items if one.pool in ("", pool.name))
+    yield from ((PAUSED, words(one)) for one in paused.items if one.pool in ("", pool.name))
     if why := launches_held(pool, cluster):
         yield "LaunchesPaused", why
 
@@ -121,7 +128,7 @@ def _waits_long(pod: Pod, now: datetime) -> bool:
 
 def _by_setting(hold: Hold) -> Iterator[Pause]:
     said = hold.words()
-    why = f"{said + '; ' if said else ''}the setting joiner:disruption-paused says so: change it and deploy"
+    why = f"{said + '; ' if said else ''}the setting joiner:disruption-paused {SAYS_SO}: change it and deploy"
     for pool in hold.pools or ("",):
         yield from (Pause(pool=pool, reason=reason, why=why, holds_all=True, is_meant=True) for reason in hold.what)
 

@@ -33,6 +33,8 @@ VOLUNTARY: Final = ("Drifted", "Empty", "Underutilized")
 LAUNCHES: Final = ("Launches",)
 WORDS: Final = {DISRUPTION_PAUSED: DISRUPTIONS, LAUNCHES_PAUSED: LAUNCHES}
 """What each annotation may hold back."""
+SAYS_SO: Final = "says so"
+"""In the words of every pause that people made, and of none that Joiner makes by itself."""
 _HOLD: Final = re.compile(
     r"(?P<what>[A-Za-z]+(?:\s*,\s*[A-Za-z]+)*)(?:\s+in\s+(?P<pools>[a-z0-9.-]+(?:\s*,\s*[a-z0-9.-]+)*))?"
     r"(?:\s+until\s+(?P<until>\S+))?(?:\s+by\s+(?P<by>\S+))?(?:\s+since\s+(?P<since>\S+))?"
@@ -92,7 +94,7 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
         """Say by whose wish, and how it is taken back."""
         words = self.hold.words()
         whose = f"NodePool {self.pool}" if self._is_its_own() else f"Namespace {HOME}"
-        return f"{words + '; ' if words else ''}{self.key} of {whose} says so: {self.resumed_by()} goes on"
+        return f"{words + '; ' if words else ''}{self.key} of {whose} {SAYS_SO}: {self.resumed_by()} goes on"
 
     def resumed_by(self) -> str:
         """Answer the command that takes it back."""

@@ -95,7 +95,10 @@ def _resolution(cluster: Cluster) -> Iterator[Action]:
 def _why(node: NewNode) -> str:
     choice = node.cheapest
     which = f"{choice.instance_type} {choice.capacity_type} in {choice.zone} ${choice.price_usd_per_hour:.4f}/h"
-    return f"{len(node.pods)} pods fit no node; cheapest of {len(node.instance_types)} types that hold them: {which}"
+    pods, kinds = len(node.pods), len(node.instance_types)
+    who, whom = ("1 pod fits", "it") if pods == 1 else (f"{pods} pods fit", "them")
+    chosen = f"cheapest of {kinds} types that hold {whom}" if kinds > 1 else f"the only type that holds {whom}"
+    return f"{who} no node; {chosen}: {which}"
 
 
 def _nominations(state: StateNode, fit: Fit, cluster: Cluster, heirs: Mapping[str, str]) -> Iterator[Action]:

@@ -15,7 +15,7 @@ from shared.aws.clients import Clients
 from shared.model.catalogue import Catalogue
 from shared.settings import Settings
 from shared.snapshot.catalogue import decode_catalogue, encode_catalogue, key_of, packed
-from tests.unit.doctor_facts import NAMES, QUEUE, ROLE, RULE, policy
+from tests.unit.doctor_facts import NAMES, QUEUE, ROLE, RULE, TOPIC, policy
 from tests.unit.fleet_files import kind
 
 DENIED = {"Error": {"Code": "AccessDeniedException", "Message": "you may not"}}
@@ -67,7 +67,7 @@ def plane(**parts: Any) -> dict[str, Any]:
 def function(name: str) -> dict[str, Any]:
     """Answer what Lambda says of one of ours, or of one that is not."""
     short = name.rpartition("-")[2]
-    told = Settings(cluster_name="prod", region="us-east-1", instance_profile="nodes")
+    told = Settings(cluster_name="prod", region="us-east-1", instance_profile="nodes", report_topic=TOPIC)
     return {
         "Handler": f"functions.{short}.handler.handler" if short in NAMES else "index.handler",
         "Role": f"{ROLE}{short}",
@@ -146,6 +146,7 @@ def answers() -> dict[str, Any]:
         "events:ListTargetsByRule": {"Targets": [{"Id": "q", "Arn": QUEUE}]},
         "s3:ListObjectsV2": {"Contents": [{"Key": key_of(catalogue())}]},
         "s3:GetObject": lambda said: stored(said["Key"]),
+        "sns:GetTopicAttributes": {"Attributes": {"TopicArn": TOPIC, "SubscriptionsConfirmed": "2"}},
         "eks:DescribeCluster": {"cluster": plane()},
         "eks:ListAccessEntries": {"accessEntries": [f"{ROLE}{name}" for name in (*NAMES, "nodes")]},
         "service-quotas:GetServiceQuota": {"Quota": {"Value": 640.0}},

@@ -21,6 +21,7 @@ from cli.checks.facts import (
     Rule,
     Schedule,
     Stack,
+    Topic,
     Workload,
 )
 from cli.doctor_cluster import shipped
@@ -39,6 +40,7 @@ LONG_AGO = NOW - timedelta(hours=1)
 READY = (Condition(type="Ready", status="True"),)
 ROLE = "arn:aws:iam::1:role/"
 QUEUE = "arn:aws:sqs:us-east-1:1:prod-joiner-interruption"
+TOPIC = "arn:aws:sns:us-east-1:1:costs"
 RULE = "arn:aws:events:us-east-1:1:rule/spot"
 NAMES = ("provision", "lifecycle", "disrupt", "interrupt", "catalog")
 
@@ -109,6 +111,7 @@ def stack(**parts: Any) -> Stack:
         ),
         "rules": (Rule(name="spot", arn=RULE, is_enabled=True, targets=(QUEUE,)),),
         "catalogue": (NOW - timedelta(minutes=30), NOW - timedelta(hours=3)),
+        "topic": Topic(arn=TOPIC, listeners=2),
     }
     return Stack(**(known | parts))
 
@@ -200,6 +203,7 @@ def kubernetes(**parts: Any) -> Kubernetes:
         "definitions": shipped(),
         "workloads": (Workload(namespace="kube-system", name="coredns", images=("coredns:1",), replicas=2),),
         "is_bound": True,
+        "notices": (),
     }
     return Kubernetes(**(known | parts))
 

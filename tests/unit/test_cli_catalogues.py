@@ -178,3 +178,15 @@ def test_a_live_cluster_has_the_bucket_of_its_deployment_else_the_account(
     monkeypatch.setattr("cli.plan.look_at", lambda *_: type("Looked", (), {"cluster": EMPTY, "hints": ()}))
     assert plan("--context") == 130
     assert asked == [source]
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("m7a.xlarg", "; do you mean m7a.xlarge or "),
+        ("zzz", ": it has c6a.large, c7a.2xlarge, c7a.large and 9 more\n"),
+    ],
+)
+def test_a_type_that_a_catalogue_lacks_is_guessed_or_others_are_named(name: str, words: str, capsys: Out) -> None:
+    assert main(["catalog", "show", "examples/catalogue.json", name]) == 1
+    assert f"{name}: is not in examples/catalogue.json{words}" in capsys.readouterr().err

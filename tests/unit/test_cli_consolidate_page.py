@@ -119,12 +119,6 @@ def test_wrong_usage_is_told(files: list[str], more: list[str], capsys: Out) -> 
     assert more[1] in error
 
 
-def test_without_anything_to_read_it_says_so(capsys: Out) -> None:
-    with pytest.raises(SystemExit):
-        main(["consolidate"])
-    assert "what is to be consolidated?" in capsys.readouterr().err
-
-
 def test_files_need_a_catalogue(files: list[str], capsys: Out) -> None:
     with pytest.raises(SystemExit):
         main(["consolidate", *files[:2]])

@@ -11,7 +11,6 @@ from cli.checks.facts import Allowed, Called, Facts, Unseen
 from cli.checks.families import QUOTAS, quotas_of, wanted
 from cli.checks.findings import Finding
 from cli.doctor_cluster import shipped
-from shared.model.cluster import Namespace
 from shared.model.ec2 import LaunchTemplate, Refusal
 from shared.model.labels import CAPACITY_TYPE
 from shared.model.objects import Meta
@@ -312,37 +311,6 @@ def test_a_special_family_of_which_the_account_has_none_is_told_and_well_where_t
     [one] = lines(facts(of_account={"quotas": {"P on-demand": Allowed(vcpus=0)}}), "quotas")
     assert (one.level, one.remedy) == ("ok", "")
     assert "NodePools get what else they allow" in one.what
-
-
-NOTED = (("joiner.dev/disruption-paused", "Drifted until 2100-01-01T00:00:00Z by anna because Black Friday"),)
-
-
-@pytest.mark.parametrize(
-    ("of_cluster", "words", "remedy"),
-    [
-        ({"namespaces": (Namespace(name="kube-system", annotations=NOTED),)}, "all NodePools: ", "`joiner resume` "),
-        (
-            {"node_pools": (pool(meta=Meta(name="batch", annotations=NOTED)),)},
-            "NodePool batch: ",
-            "`joiner resume --nodepool batch` ",
-        ),
-    ],
-)
-def test_what_is_paused_is_said_with_who_until_when_and_why(
-    of_cluster: dict[str, Any], words: str, remedy: str
-) -> None:
-    [one] = lines(facts(of_cluster), "pauses")
-    assert one.level == "warn"
-    assert one.what.startswith(f"{words}Drifted disruption for ")
-    assert "(until 2100-01-01T00:00:00Z), by anna: Black Friday" in one.what
-    assert one.remedy.startswith(remedy)
-
-
-def test_a_pause_that_cannot_be_read_is_wrong() -> None:
-    bad = (("joiner.dev/disruption-paused", "Drfited"),)
-    first, second = lines(facts({"node_pools": (pool(meta=Meta(name="batch", annotations=bad)),)}), "pauses")
-    assert (first.level, second.level) == ("fail", "warn")
-    assert "'Drfited'" in first.what
 
 
 def test_launch_templates_that_are_in_use_are_no_leftovers() -> None:

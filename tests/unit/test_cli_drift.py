@@ -86,7 +86,22 @@ def test_without_a_name_all_that_have_drifted_are_told(files: list[str], capsys:
     assert main(["drift", *files]) == 0
     *some, total = capsys.readouterr().out.splitlines()
     assert [one.partition(":")[0] for one in some] == ["n1.internal", "m1.internal"]
-    assert total == "2 of 3 nodes have drifted"
+    assert total == "2 of 3 nodes have drifted: 2 AMIDrift"
+
+
+def test_many_that_have_drifted_are_counted_by_what_and_the_first_are_told(tmp_path: Path, capsys: Out) -> None:
+    some = [POOL, CLASS]
+    for number in range(20):
+        some += [*node(f"n{number:02}.internal", 4), launched(f"c{number:02}", f"n{number:02}.internal")]
+    (tmp_path / "cluster.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": some}))
+    (tmp_path / "catalogue.json").write_text(json.dumps({"region": "nowhere", "instanceTypes": [kind(4)]}))
+    files = ["-f", str(tmp_path / "cluster.json"), "--instance-types", str(tmp_path / "catalogue.json")]
+    assert main(["drift", *files]) == 0
+    *first, rest, total = capsys.readouterr().out.splitlines()
+    assert [one.partition(".")[0] for one in first] == [f"n{number:02}" for number in range(15)]
+    assert (rest, total) == ("… and 5 more nodes (--all shows them)", "20 of 20 nodes have drifted: 20 AMIDrift")
+    assert main(["drift", *files, "--all"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 21
 
 
 def test_without_a_catalogue_the_condition_counts(files: list[str], capsys: Out) -> None:

@@ -75,6 +75,18 @@ def test_help_says_what_it_does_with_examples_and_exit_codes(name: str, parser: 
 
 
 @pytest.mark.parametrize(("name", "parser"), EVERY)
+def test_an_action_of_a_command_says_what_it_does_too(name: str, parser: Parser) -> None:
+    assert parser.description, name
+    assert "exit codes: 0 " in parser.format_help()
+
+
+@pytest.mark.parametrize(("name", "parser"), WHOLE)
+def test_how_it_ends_when_it_is_interrupted_is_said(name: str, parser: Parser) -> None:
+    said = " ".join(parser.format_help().partition("exit codes: ")[2].split())
+    assert ("130 interrupted" in said) == (name not in SILENT)
+
+
+@pytest.mark.parametrize(("name", "parser"), EVERY)
 def test_every_option_says_what_it_is_for(name: str, parser: Parser) -> None:
     assert [one.dest for one in parser._actions if not one.help] == [], name  # noqa: SLF001 - argparse has no other list
 
@@ -219,6 +231,56 @@ def test_what_a_program_reads_can_be_read(tmp_path: Path, capsys: Out, command: 
     assert main([*command.split(), *files, "-o", output]) == 0
     told = capsys.readouterr().out
     assert json.loads(told) if output == "json" else yaml.safe_load(told)
+
+
+@pytest.mark.parametrize("command", [*ON_FILES, "doctor"])
+def test_files_of_which_nothing_can_be_read_are_no_empty_cluster(tmp_path: Path, capsys: Out, command: str) -> None:
+    _, _, *catalogue = small(tmp_path)[:4]
+    missing = str(tmp_path / "none.yaml")
+    assert main([*command.split(), "-f", missing, *(catalogue if command != "doctor" else ())]) == 1
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert f"{missing}: No such file or directory: check the path" in told.err
+
+
+PLANNING: Final = ("consolidate", "plan", "rebalance --plan")
+"""What plans for files, or for the current context's cluster."""
+
+
+@pytest.mark.parametrize("command", PLANNING)
+def test_who_names_neither_files_nor_a_cluster_and_has_no_kubeconfig_is_told_both_ways(
+    tmp_path: Path, capsys: Out, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    assert main(command.split()) == 1
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert f"{tmp_path / 'none'}: no such kubeconfig: name one with --kubeconfig" in told.err
+    assert told.err.endswith("; or name files with -f\n")
+
+
+@pytest.mark.parametrize("command", ["--version", "drift", "lint"])
+def test_where_nobody_reads_what_is_written_it_ends_as_otherwise(tmp_path: Path, command: str) -> None:
+    files = small(tmp_path)[:2] if command != "--version" else []
+    code = "import os, sys; os.close(1); os.execv(sys.executable, [sys.executable, '-c', sys.argv[1], *sys.argv[2:]])"
+    inner = "import sys; from cli.main import main; sys.exit(main(sys.argv[1:]))"
+    run = [sys.executable, "-c", code, inner, command, *files]
+    process = subprocess.run(run, stderr=subprocess.PIPE, text=True, check=False)
+    assert "Traceback" not in process.stderr
+    assert process.returncode == 0
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no disk that is always full")  # noqa: PTH110 - no path of ours
+@pytest.mark.parametrize("command", ["--version", "drift"])
+def test_an_answer_that_cannot_be_written_is_no_success(tmp_path: Path, command: str) -> None:
+    files = small(tmp_path)[:2] if command != "--version" else []
+    code = "import sys; from cli.main import main; sys.exit(main(sys.argv[1:]))"
+    with open("/dev/full", "w") as full:  # noqa: PTH123 - as above
+        run = [sys.executable, "-c", code, command, *files]
+        process = subprocess.run(run, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert process.stderr.startswith("joiner: the answer could not be written: ")
+    assert "Traceback" not in process.stderr
+    assert process.returncode == 1
 
 
 CLOCKED: Final = ("consolidate", "plan", "rebalance --plan")

@@ -18,10 +18,9 @@ from shared.model.nodes import NodeClassRef
 from shared.model.objects import Meta
 from sim.clock import START
 from sim.memory import MemoryBucket
-from tests.unit.test_cli_explain import (
+from tests.unit.explained_journals import (
     JOINS,
     MADE,
-    Out,
     asked,
     claim,
     entry,
@@ -33,6 +32,7 @@ from tests.unit.test_cli_explain import (
     written,
 )
 
+Out = pytest.CaptureFixture[str]
 POD = "shop/web-7d9f8c6b5-x2k9q"
 OTHER = "shop/web-7d9f8c6b5-abcde"
 

@@ -84,6 +84,31 @@ def test_a_pod_that_kube_scheduler_has_not_looked_at_waits_only_if_it_is_said(
     assert placed(capsys) == expected
 
 
+@pytest.mark.parametrize("command", ["plan", "consolidate", "rebalance --plan"])
+def test_without_any_source_it_is_the_current_context_and_that_is_said(
+    kube: InMemoryKube, config: str, catalogue: str, capsys: Out, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    furnish(kube)
+    monkeypatch.setenv("KUBECONFIG", config)
+    assert main([*command.split(), "--instance-types", catalogue]) == 0
+    told = capsys.readouterr()
+    name = command.partition(" ")[0]
+    assert told.err == f"joiner {name}: of the current context, here: -f names files, --context another\n"
+    assert {verb for verb, _, _ in Guarded.asked} == {"GET"}
+
+
+def test_a_kubeconfig_without_a_current_context_is_told(
+    config: str, catalogue: str, capsys: Out, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = json.loads(Path(config).read_text())
+    Path(config).write_text(json.dumps({**said, "current-context": ""}))
+    monkeypatch.setenv("KUBECONFIG", config)
+    assert plan(catalogue) == 1
+    told = capsys.readouterr()
+    assert (told.out, "of the current context" in told.err) == ("", False)
+    assert f"{config}: context (the current one): " in told.err
+
+
 def test_explain_says_how_things_are_now(kube: InMemoryKube, config: str, capsys: Out) -> None:
     furnish(kube)
     assert main(["explain", "pod", "waits", "--kubeconfig", config, "-o", "json"]) == 0

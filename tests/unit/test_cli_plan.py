@@ -414,12 +414,6 @@ def test_features_that_cannot_be_read_are_refused(
     assert f"${name}" in told.err
 
 
-def test_what_is_to_be_planned_must_be_said(catalogue: str, capsys: Out) -> None:
-    with pytest.raises(SystemExit, match="2"):
-        plan(catalogue)
-    assert "name files with -f, or a live cluster with --context" in capsys.readouterr().err
-
-
 def test_files_are_not_planned_with_without_a_catalogue(tmp_path: Path, capsys: Out) -> None:
     with pytest.raises(SystemExit) as left:
         main(["plan", "-f", write(tmp_path / "cluster.json", POOL)])

@@ -1,7 +1,6 @@
 """`joiner rebalance --plan`."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -104,17 +103,15 @@ def test_steps_are_told_on_the_page_and_lines_fit(tmp_path: Path, capsys: Out, m
     assert max(map(len, lines)) <= 80
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (lambda _: [], "what is to be rebalanced?"),
-        (lambda folder: ["-f", str(folder / "none.json")], "--instance-types"),
-    ],
-)
-def test_wrong_usage_is_said(tmp_path: Path, capsys: Out, arguments: Callable[[Path], list[str]], words: str) -> None:
+def test_files_need_a_catalogue(tmp_path: Path, capsys: Out) -> None:
     with pytest.raises(SystemExit, match="2"):
-        main(["rebalance", "--plan", *arguments(tmp_path)])
-    assert words in capsys.readouterr().err
+        main(["rebalance", "--plan", "-f", str(tmp_path / "none.json")])
+    assert "--instance-types" in capsys.readouterr().err
+
+
+def test_where_no_node_is_of_a_nodepool_it_says_so(tmp_path: Path, capsys: Out) -> None:
+    assert main(["rebalance", "--plan", *written(tmp_path, POOL)]) == 0
+    assert capsys.readouterr().out == "no node there belongs to a NodePool: there is nothing to rebalance\n"
 
 
 def test_what_cannot_be_read_is_named(tmp_path: Path, capsys: Out) -> None:

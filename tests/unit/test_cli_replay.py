@@ -12,6 +12,7 @@ import yaml
 from msgspec.structs import replace
 
 from cli.main import main
+from cli.replay import FUNCTIONS
 from cli.replay_changes import changed
 from cli.replay_cycles import asked_for, since_of
 from cli.replay_differences import compared
@@ -99,7 +100,7 @@ def test_another_node_pool_comes_out_otherwise_and_each_difference_is_told(
     other.write_text(yaml.safe_dump(pool(types=("c5.xlarge",), capacity=("on-demand",))))
     key = first_made(played, capsys)
     status, told = replayed(played, key, "--with", str(other), capsys=capsys)
-    assert (status, told["same"]) == (1, False)
+    assert (status, told["same"]) == (3, False)
     assert told["changed"] == ["NodePool default (changed)"]
     made = [one for one in told["differences"] if one["what"].startswith("NodeClaim")]
     assert [one["how"] for one in made] == ["changed"]
@@ -127,7 +128,7 @@ def test_the_same_manifest_applied_again_changes_nothing(played: Path, tmp_path:
 
 def test_without_its_node_pool_a_pod_has_no_place(played: Path, capsys: Out) -> None:
     status, told = replayed(played, first_made(played, capsys), "--without", "nodepool/default", capsys=capsys)
-    assert status == 1
+    assert status == 3
     assert told["changed"] == ["without NodePool default"]
     assert told["now"]["newNodes"] == 0
     assert any("there is no NodePool" in one["now"] for one in told["differences"])
@@ -137,7 +138,7 @@ def test_pods_that_were_not_there_are_planned_for(played: Path, tmp_path: Path, 
     more = tmp_path / "more.yaml"
     more.write_text(yaml.safe_dump(deployment(4, "late", cpu="1500m")))
     status, told = replayed(played, first_made(played, capsys), "--with", str(more), capsys=capsys)
-    assert status == 1
+    assert status == 3
     assert sum(one["what"].startswith("Pod default/late") for one in told["differences"]) == 4
 
 
@@ -164,10 +165,10 @@ def test_what_catalog_made_of_a_class_is_made_again_of_another(played: Path, tmp
     other = tmp_path / "class.yaml"
     other.write_text(yaml.safe_dump(node_class(subnetSelectorTerms=[{"id": subnet}])))
     status, told = replayed(played, key, "--with", str(other), capsys=capsys)
-    assert status == 1
+    assert status == 3
     assert f"spec.subnetSelectorTerms select {subnet}, as they were found then" in told["notes"][0]
     assert [one["what"] for one in told["differences"]] == ["status of EC2NodeClass default"]
-    assert main(["replay", key, "--with", str(other), "--journal", str(played)]) == 1
+    assert main(["replay", key, "--with", str(other), "--journal", str(played)]) == 3
     assert "1 EC2NodeClass; as seen at" in capsys.readouterr().out
 
 
@@ -231,7 +232,7 @@ def test_another_catalogue_may_be_bought_from(played: Path, tmp_path: Path, caps
     dear = tmp_path / "dear.json"
     dear.write_text(json.dumps(sold))
     status, told = replayed(played, key, "--instance-types", str(dear), capsys=capsys)
-    assert status == 1
+    assert status == 3
     assert told["notes"] == [f"sold is what {dear} says"]
 
 
@@ -240,7 +241,7 @@ def test_what_is_wrong_with_a_file_is_told_and_the_rest_is_decided(played: Path,
     bad.write_text(yaml.safe_dump(pool("broken") | {"spec": {"template": 3}}))
     status = main(["replay", first_made(played, capsys), "--with", str(bad), "--journal", str(played)])
     told = capsys.readouterr()
-    assert status == 2
+    assert status == 1
     assert "NodePool broken" in told.err
     assert "DECIDED THEN" in told.out
 
@@ -300,7 +301,7 @@ def test_the_latest_is_meant_if_nobody_says_otherwise(played: Path, capsys: Out)
 def test_a_name_that_is_none_or_several_is_told_with_a_remedy(
     words: list[str], says: str, played: Path, capsys: Out
 ) -> None:
-    assert main(["replay", *words, "--journal", str(played)]) == 2
+    assert main(["replay", *words, "--journal", str(played)]) == 1
     assert says in capsys.readouterr().err
 
 
@@ -330,7 +331,7 @@ def test_an_entry_of_an_older_version_is_not_decided_again(played: Path, tmp_pat
     (folder / key).write_text(
         json.dumps({name: one for name, one in entry.items() if name not in ("snapshot", "code")})
     )
-    assert main(["replay", key, "--journal", str(folder)]) == 2
+    assert main(["replay", key, "--journal", str(folder)]) == 1
     assert "was written by a version that kept none" in " ".join(capsys.readouterr().err.split())
 
 
@@ -343,17 +344,17 @@ def test_a_cycle_that_failed_has_decided_nothing(tmp_path: Path, capsys: Out) ->
         "error": "Throttled: x",
     }
     (tmp_path / "080000-one.json").write_text(json.dumps(entry))
-    assert main(["replay", "one", "--journal", str(tmp_path)]) == 2
+    assert main(["replay", "one", "--journal", str(tmp_path)]) == 1
     assert "it failed before anything was decided" in capsys.readouterr().err
 
 
 def test_the_journal_alone_is_not_enough_and_that_is_said(played: Path, tmp_path: Path, capsys: Out) -> None:
     folder = tmp_path / "only"
     shutil.copytree(played / "journal", folder / "journal")
-    assert main(["replay", "--journal", str(folder)]) == 2
+    assert main(["replay", "--journal", str(folder)]) == 1
     assert "only journal/ was copied: copy snapshot/ and catalogue/ too" in capsys.readouterr().err
     shutil.copytree(played / "snapshot", folder / "snapshot")
-    assert main(["replay", "--journal", str(folder)]) == 2
+    assert main(["replay", "--journal", str(folder)]) == 1
     assert "name another with --instance-types, or copy catalogue/ too" in capsys.readouterr().err
     shutil.copytree(played / "catalogue", folder / "catalogue")
     assert main(["replay", "--journal", str(folder)]) == 0
@@ -367,15 +368,15 @@ def test_torn_and_foreign_files_are_named(played: Path, tmp_path: Path, capsys: 
     whole = snapshot.read_bytes()
     for body in (whole[: len(whole) // 2], b"", gzip.compress(b'{"some": "thing"}')):
         snapshot.write_bytes(body)
-        assert main(["replay", key, "--journal", str(folder)]) == 2
+        assert main(["replay", key, "--journal", str(folder)]) == 1
         assert "no snapshot that this version can read" in capsys.readouterr().err
     snapshot.write_bytes(whole)
     catalogue = folder / read_snapshot(whole).catalogue
     catalogue.write_bytes(b"{}")
-    assert main(["replay", key, "--journal", str(folder)]) == 2
+    assert main(["replay", key, "--journal", str(folder)]) == 1
     assert "name another with --instance-types" in capsys.readouterr().err
     (folder / "journal" / "foreign.json").write_text('{"kind": "List"}')
-    assert main(["replay", "--list", "--journal", str(folder)]) == 2
+    assert main(["replay", "--list", "--journal", str(folder)]) == 1
     told = capsys.readouterr()
     assert "foreign.json: no entry of a journal" in told.err
     assert "provision" in told.out
@@ -404,7 +405,7 @@ def test_the_page_of_the_same_decision_says_so_and_of_another_in_what_they_diffe
     told = capsys.readouterr().out
     assert "the same decision, byte for byte" in told
     assert "WOULD BE DECIDED NOW" not in told
-    assert main(["replay", key, "--without", "nodepool/default", "--journal", str(played), "--all"]) == 1
+    assert main(["replay", key, "--without", "nodepool/default", "--journal", str(played), "--all"]) == 3
     told = capsys.readouterr().out
     for part in (
         "DECIDED THEN",
@@ -435,7 +436,7 @@ def test_other_code_and_a_plan_that_time_ended_are_named(played: Path, tmp_path:
     document["made"]["cut"] = "time was up before all was decided"
     snapshot.write_bytes(gzip.compress(json.dumps(document).encode()))
     (folder / key).write_text(json.dumps(entry | {"code": "other"}))
-    assert main(["replay", key, "--without", "nodepool/default", "--journal", str(folder)]) == 1
+    assert main(["replay", key, "--without", "nodepool/default", "--journal", str(folder)]) == 3
     told = capsys.readouterr().out
     assert "other then, " in told
     assert "it need not come out the same: time was up before all was decided" in told
@@ -451,16 +452,25 @@ def test_yaml_says_what_json_says(played: Path, capsys: Out) -> None:
     ]
 
 
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_only_cycles_of_the_function_that_is_named_are_listed(function: str, played: Path, capsys: Out) -> None:
+    assert main(["replay", "--list", "--all", "--function", function, "--journal", str(played), "-o", "json"]) == 0
+    assert {one["function"] for one in json.loads(capsys.readouterr().out)} == {function}
+
+
 def test_without_a_journal_nothing_can_be_found(capsys: Out, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("JOINER_BUCKET_NAME", raising=False)
     with pytest.raises(SystemExit) as left:
         main(["replay"])
     assert left.value.code == 2
     assert "where is the journal?" in capsys.readouterr().err
-    assert main(["replay", "--journal", str(tmp_path / "none")]) == 2
+    assert main(["replay", "--journal", str(tmp_path / "none")]) == 1
     assert "no such folder" in capsys.readouterr().err
-    assert main(["replay", "--journal", str(tmp_path)]) == 2
+    assert main(["replay", "--journal", str(tmp_path)]) == 1
     assert "0 cycles, and none can be decided again" in capsys.readouterr().err
+    for output, shown in (("table", ""), ("json", "[]\n")):
+        assert main(["replay", "--list", "--journal", str(tmp_path), "-o", output]) == 0
+        assert capsys.readouterr().out == shown
 
 
 @pytest.mark.parametrize(
@@ -472,7 +482,7 @@ def test_without_a_journal_nothing_can_be_found(capsys: Out, monkeypatch: pytest
     ],
 )
 def test_what_is_not_there_cannot_be_taken_away(wanted: str, says: str, played: Path, capsys: Out) -> None:
-    assert main(["replay", "--without", wanted, "--journal", str(played)]) == 2
+    assert main(["replay", "--without", wanted, "--journal", str(played)]) == 1
     assert says in capsys.readouterr().err
 
 
@@ -489,7 +499,7 @@ def test_of_a_bucket_the_day_that_is_named_is_read(played: Path, capsys: Out, mo
     key = first_made(played, capsys)
     name = key.rpartition("/")[2].removesuffix(".json").partition("-")[2]
     at = f"{START:%Y-%m-%d}"
-    assert main(["replay", "provision", f"{at}T{key.rpartition('/')[2][:2]}:99"]) == 2
+    assert main(["replay", "provision", f"{at}T{key.rpartition('/')[2][:2]}:99"]) == 1
     capsys.readouterr()
     assert main(["replay", name, "--now", "2026-11-21T09:00:00Z"]) == 0
     capsys.readouterr()
@@ -504,9 +514,9 @@ def test_of_a_bucket_the_day_that_is_named_is_read(played: Path, capsys: Out, mo
     monkeypatch.setattr(
         MemoryBucket, "get", lambda self, key: gone(self, key) if "snapshot" in key else read(self, key)
     )
-    assert main(["replay", name, "--now", "2026-11-21T09:00:00Z"]) == 2
+    assert main(["replay", name, "--now", "2026-11-21T09:00:00Z"]) == 1
     assert "it became too old" in capsys.readouterr().err
-    assert main(["replay", name, *copied]) == 2
+    assert main(["replay", name, *copied]) == 1
     assert "s3://b/copied/journal: Forbidden" in capsys.readouterr().err
 
 

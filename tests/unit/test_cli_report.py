@@ -215,8 +215,15 @@ def test_machines_older_than_the_journal_are_known_from_its_snapshots(
     assert {one["name"] for one in late["nodes"]} == {one["name"] for one in whole["nodes"]}
     assert all(one["usdPerHour"] > 0 and one["instanceType"] and one["pool"] for one in late["nodes"])
     assert late["usd"] < whole["usd"]
+    named = [msgspec.json.decode(path.read_bytes()).get("snapshot") for path in keys[first - 1 :] if path.exists()]
+    [oldest, *others] = dict.fromkeys(filter(None, named))
+    (folder / oldest).unlink()  # the journal stays for longer
+    assert others
+    some = told(folder, capsys=capsys)
     shutil.rmtree(folder / "snapshot")
-    assert len(told(folder, capsys=capsys)["nodes"]) <= len(late["nodes"])
+    none = told(folder, capsys=capsys)
+    assert len(none["nodes"]) <= len(some["nodes"]) == len(late["nodes"])
+    assert none["usd"] < some["usd"]
 
 
 def test_a_live_cluster_says_which_nodes_there_are_and_which_pods_wait(
@@ -377,6 +384,15 @@ def test_a_journal_of_nothing_has_a_page(tmp_path: Path, capsys: Out) -> None:
     assert text.count("Not known: no cycle of this time was read, which is not to say that nothing happened.") == 2
     assert "Nothing: no pod waits" not in text
     assert "nan" not in text
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [((), "holds no cycle: "), (("--since", "2h"), "holds no cycle so young (a longer --since sees more): ")],
+)
+def test_who_makes_a_page_of_nothing_is_told(tmp_path: Path, capsys: Out, more: tuple[str, ...], words: str) -> None:
+    assert main(["report", "-", "--journal", str(tmp_path), *more]) == 0
+    assert capsys.readouterr().err == f"joiner report: {tmp_path}: {words}the page has nothing to tell\n"
 
 
 def test_the_same_journal_is_the_same_page(played: Path, capsys: Out) -> None:

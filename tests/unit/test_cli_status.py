@@ -127,11 +127,28 @@ def test_nodes_of_a_pool_that_is_gone_are_still_counted(tmp_path: Path, capsys: 
 
 
 def test_many_pods_that_wait_are_cut_unless_all_are_wanted(tmp_path: Path, capsys: Out) -> None:
-    arguments = written(tmp_path, ready(POOL), *(waiting(f"p{number:02}") for number in range(20)))
+    every = [waiting(f"p{number:02}") for number in range(20)]
+    for number, one in enumerate(every[:18]):
+        one["status"]["conditions"][0]["message"] = f"reason {number}"
+    arguments = written(tmp_path, ready(POOL), *every)
     assert main(arguments) == 0
-    assert "  … and 5 more pods (--all)" in capsys.readouterr().out
+    assert "  … and 4 more pods (--all)" in capsys.readouterr().out
     assert main([*arguments, "--all"]) == 0
     assert "shop/p19" in capsys.readouterr().out
+
+
+def test_pods_that_wait_for_the_same_reason_are_one_line(tmp_path: Path, capsys: Out) -> None:
+    some = [waiting(f"p{number}") for number in range(5)]
+    some[0]["status"]["conditions"][0]["message"] = "another reason"
+    arguments = written(tmp_path, ready(POOL), *some)
+    assert main(arguments) == 0
+    lines = capsys.readouterr().out.partition("WAITING\n")[2].splitlines()
+    assert lines[:2] == [
+        "  4 pods: 0/2 nodes are available (shop/p1, shop/p2, shop/p3 and 1 more)",
+        "  shop/p0: another reason",
+    ]
+    assert main([*arguments, "--all"]) == 0
+    assert len(capsys.readouterr().out.partition("WAITING\n")[2].splitlines()) == 5
 
 
 @pytest.mark.parametrize("more", [["--watch", "-f", "x"], ["--context", "--watch", "-o", "json"]])

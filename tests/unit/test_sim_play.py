@@ -69,7 +69,7 @@ def test_the_timeline_says_who_did_what(launched: tuple[Played, Stage, list[Mome
     assert ("you", "scale deployment web to 0") in lines
     for who, words in (
         ("provision", "creates nodeclaim default-"),
-        ("provision", "CreateFleet for 1 nodeclaims"),
+        ("provision", "CreateFleet for 1 nodeclaim"),
         ("EC2", "spot running"),
         ("cluster", "joins the cluster"),
     ):

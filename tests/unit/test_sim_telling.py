@@ -41,7 +41,7 @@ def test_what_matters_is_a_line_each_in_its_order() -> None:
     )
     assert list(Teller().told(actions)) == [
         ("creates nodeclaim a for 2 pods", "pending"),
-        ("CreateFleet for 1 nodeclaims", "wanted"),
+        ("CreateFleet for 1 nodeclaim", "wanted"),
         ("taints ip-10-0-0-1", "expired"),
         ("deletes nodeclaim a", "empty"),
         ("TerminateInstances 456789, defabc", "gone"),
@@ -55,7 +55,7 @@ def test_many_small_ones_are_told_together_and_last() -> None:
     assert [what for what, _ in Teller().told((*actions, taint))] == [
         "taints ip-10-0-0-1",
         "avoids 2 offerings for 3 minutes",
-        "evicts 1 pods from ip-10-0-0-0",
+        "evicts 1 pod from ip-10-0-0-0",
         "evicts 2 pods from ip-10-0-0-1",
     ]
 
