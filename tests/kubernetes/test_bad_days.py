@@ -120,9 +120,17 @@ def test_an_api_server_that_dies_within_a_cycle_costs_nothing(mortals: ShakenAre
         ("after", "kube.patch", "/api/v1/nodes/"),
     ]
     trap = Trap(sites, mortal.die)
-    watch, claims = Watch(mortals), len(mortals.claims())
+    watch, claims, seen = Watch(mortals), len(mortals.claims()), set[str]()
+
+    def all_run() -> bool:
+        seen.update(pod["metadata"]["name"] for pod in mortals.pods())
+        return mortals.running(2)()
+
+    mortals.desk.apply_all([alone("one"), alone("two", **ELSEWHERE)])
+    mortals.settle("one", 1)
+    mortals.settle("two", 1)
+    assert not all_run()
     with tapped(mortals, trap):
-        mortals.desk.apply_all([alone("one"), alone("two", **ELSEWHERE)])
         for left in (2, 1, 0):
             mortals.until(partial(trap.has_left, left), "the next call is made", SECOND / 4)
             died = len(mortals.playground.lines)
@@ -131,9 +139,11 @@ def test_an_api_server_that_dies_within_a_cycle_costs_nothing(mortals: ShakenAre
             )
             mortal.rise()
             watch.nothing_has_ended()
-    mortals.until(mortals.running(2), "the pods run at the end")
+    mortals.until(all_run, "the pods run at the end")
+    mortals.until(mortals.instances_are_nodes, "every instance is a node")
     assert not mortals.told.ended
-    assert (len(mortals.claims()) - claims, watch.launched, len(mortals.playground.living())) == (2, 2, 2)
+    # A pod that comes to a node whose controllers do not know yet that it is open is evicted, and another made for it.
+    assert 2 <= watch.launched == len(mortals.claims()) - claims <= len(seen), seen
     assert not mortals.planned_twice()
 
 
