@@ -63,7 +63,7 @@ def _of_one(one: Written) -> Iterator[Finding]:
     elif one.value["kind"] in PODS:
         yield from _texts(one)
         yield from _misplaced(one)
-    for path, notes in _annotated(one.value, ()):
+    for path, notes in _in_metadata("annotations", one.value, ()):
         yield from _annotations(one, path, notes)
 
 
@@ -92,17 +92,17 @@ def _images(one: Written) -> Iterator[Finding]:
                 yield finding(one, "error" if where == ("name",) else "warning", path, why)
 
 
-def _annotated(value: Any, path: Path) -> Iterator[tuple[Path, Object]]:  # noqa: ANN401 - JSON
-    """Iterate over all annotations in *value*: of the object, and of what it makes."""
+def _in_metadata(field: str, value: Any, path: Path) -> Iterator[tuple[Path, Object]]:  # noqa: ANN401 - JSON
+    """Iterate over all *field* of metadata in *value*: of the object, and of what it makes."""
     if isinstance(value, dict):
         for key, inner in value.items():
-            if key == "annotations" and path[-1:] == ("metadata",) and isinstance(inner, dict):
+            if key == field and path[-1:] == ("metadata",) and isinstance(inner, dict):
                 yield (*path, key), inner
             else:
-                yield from _annotated(inner, (*path, key))
+                yield from _in_metadata(field, inner, (*path, key))
     elif isinstance(value, list):
         for place, inner in enumerate(value):
-            yield from _annotated(inner, (*path, place))
+            yield from _in_metadata(field, inner, (*path, place))
 
 
 def _annotations(one: Written, path: Path, notes: Object) -> Iterator[Finding]:
@@ -141,18 +141,9 @@ def _misplaced(one: Written) -> Iterator[Finding]:
             ("metadata", "annotations", key),
             f"is read from pods, and does nothing here: write it under {path}",
         )
-    for place, labels in _labelled(one.value, ()):
+    for place, labels in _in_metadata("labels", one.value, ()):
         for key in sorted(_READ & labels.keys()):
             yield finding(one, "warning", (*place, key), f"is a label here, and nobody reads it: write it under {path}")
-
-
-def _labelled(value: Any, path: Path) -> Iterator[tuple[Path, Object]]:  # noqa: ANN401 - JSON
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            if key == "labels" and path[-1:] == ("metadata",) and isinstance(inner, dict):
-                yield (*path, key), inner
-            else:
-                yield from _labelled(inner, (*path, key))
 
 
 def _texts(one: Written) -> Iterator[Finding]:
