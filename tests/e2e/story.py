@@ -123,7 +123,7 @@ def _consolidate(stage: Stage) -> None:
     stage.narrator.say("you", f"kubectl scale deployment inflate --replicas={REST}")
     stage.until(
         lambda: len(stage.our_nodes()) <= most and stage.run(REST) and stage.is_in_step(),
-        f"{most} nodes at most, and all pods run",
+        f"nodes of ours are {most} or fewer, and all pods run",
     )
 
 
