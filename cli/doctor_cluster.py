@@ -13,6 +13,7 @@ from cli.doctor_events import notices
 from cli.files import InputError, Tell
 from cli.inputs import documents_in, objects_of
 from cli.kubeconfig import Reached, ReadOnlyKube
+from cli.listed import listed
 from cli.progress import progress
 from cli.remedies import SIGN_IN, is_unsigned
 from cli.text import cut
@@ -30,7 +31,6 @@ DEFINITION: Final = "CustomResourceDefinition"
 _DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _BINDING: Final = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/joiner-functions"
 _DEPLOYMENTS: Final = "/apis/apps/v1/deployments"
-_PAGE: Final = 500
 _MOST: Final = 240
 """Characters of what somebody says who should have answered: a proxy sends a whole page."""
 _NOT_THERE: Final = "the files have none"
@@ -62,15 +62,6 @@ class _Spec(msgspec.Struct, frozen=True):
 class _Deployment(msgspec.Struct, frozen=True):
     metadata: _Named
     spec: _Spec = _Spec()
-
-
-class _More(msgspec.Struct, frozen=True):
-    next: str = msgspec.field(name="continue", default="")
-
-
-class _Deployments(msgspec.Struct, frozen=True):
-    items: tuple[_Deployment, ...] = ()
-    metadata: _More = _More()
 
 
 class _Version(msgspec.Struct, frozen=True, rename="camel"):
@@ -106,7 +97,7 @@ def of_cluster(reached: Reached, now: datetime, shipped: Iterable[Manifest]) -> 
             where=reached.server,
             answer=answer,
             definitions=seen(lambda: tuple(_defined(kube, names))),
-            workloads=seen(lambda: tuple(_deployments(kube))),
+            workloads=seen(lambda: tuple(map(_workload, listed(kube, _DEPLOYMENTS, _Deployment)))),
             is_bound=seen(lambda: _is_there(kube, _BINDING)),
             notices=seen(lambda: tuple(notices(kube, now))),
             told=_told(problems),
@@ -181,17 +172,6 @@ def _defined(kube: ReadOnlyKube, names: Iterable[str]) -> Iterator[Manifest]:
             yield msgspec.json.decode(kube.read(f"{_DEFINITIONS}/{name}"))
         except Gone:
             continue
-
-
-def _deployments(kube: ReadOnlyKube) -> Iterator[Workload]:
-    token = ""
-    while True:
-        body = kube.list(_DEPLOYMENTS, limit=_PAGE, continue_token=token)
-        page = msgspec.json.decode(body, type=_Deployments)
-        yield from map(_workload, page.items)
-        token = page.metadata.next
-        if not token:
-            return
 
 
 def _workload(one: _Deployment) -> Workload:

@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 
 from cli.checks.facts import Notice
+from cli.listed import listed
 from shared.actions.events import QUIET_AT_MOST, SOURCE
 from shared.disruption.pauses import PAUSED, is_meant
 from shared.launch.outcome import BREAKER_OPEN
@@ -17,7 +18,6 @@ FRESH: Final = QUIET_AT_MOST + timedelta(minutes=2)
 _EVENTS: Final = "/api/v1/namespaces/default/events"
 """Where events are of what has no namespace."""
 _CHOSEN: Final = "involvedObject.kind=NodePool,type=Warning"
-_PAGE: Final = 500
 
 
 class _Source(msgspec.Struct, frozen=True):
@@ -36,32 +36,16 @@ class _Event(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     last_timestamp: datetime | None = None
 
 
-class _More(msgspec.Struct, frozen=True):
-    next: str = msgspec.field(name="continue", default="")
-
-
-class _Events(msgspec.Struct, frozen=True):
-    items: tuple[_Event, ...] = ()
-    metadata: _More = _More()
-
-
 def notices(kube: Kube, now: datetime) -> Iterator[Notice]:
     """Iterate over what is held back at *now*, as far as it was said of late, and no person wants it.
 
     Raises:
         Fault: events are not shown.
     """
-    token = ""
-    while True:
-        body = kube.list(_EVENTS, field_selector=_CHOSEN, limit=_PAGE, continue_token=token)
-        page = msgspec.json.decode(body, type=_Events)
-        for one in page.items:
-            at = one.last_timestamp
-            if at is not None and now - at <= FRESH and _is_its_own(one):
-                yield Notice(pool=one.involved_object.name, message=one.message, at=at)
-        token = page.metadata.next
-        if not token:
-            return
+    for one in listed(kube, _EVENTS, _Event, _CHOSEN):
+        at = one.last_timestamp
+        if at is not None and now - at <= FRESH and _is_its_own(one):
+            yield Notice(pool=one.involved_object.name, message=one.message, at=at)
 
 
 def _is_its_own(one: _Event) -> bool:

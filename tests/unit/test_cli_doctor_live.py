@@ -178,7 +178,7 @@ def test_the_current_context_is_looked_at_only_if_it_is_of_the_cluster_that_is_m
 
 
 def test_deployments_are_read_page_by_page(config: str, kube: InMemoryKube, capsys: Out, monkeypatch: Any) -> None:
-    monkeypatch.setattr("cli.doctor_cluster._PAGE", 1)
+    monkeypatch.setattr("cli.listed._PAGE", 1)
     spec = {"replicas": 1, "selector": {}, "template": {"spec": {"containers": [{"name": "c", "image": "x"}]}}}
     for name in ("a", "cluster-autoscaler", "karpenter"):
         create(kube, "/apis/apps/v1/namespaces/default/deployments", {"metadata": {"name": name}, "spec": spec})

@@ -118,7 +118,7 @@ def kube() -> InMemoryKube:
 def test_events_of_nodepools_tell_what_joiner_holds_back_by_itself(
     kube: InMemoryKube, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cli.doctor_events._PAGE", 1)
+    monkeypatch.setattr("cli.listed._PAGE", 1)
     trip = Trip(pool="batch", fuse="nodes_per_minute", message="launch breaker: the others wait")
     opened = blown(trip, Cluster(taken_at=NOW))
     assert isinstance(opened[0], PublishEvent)
