@@ -19,7 +19,7 @@ from cli.files import InputError
 from cli.look import Looked, current_and_told, look_at
 from cli.plan import MinValuesPolicy, Output, PreferencePolicy, options_from, with_features
 from cli.progress import progress
-from cli.sources import add_money, add_sources, default_catalogue, instant
+from cli.sources import add_money, add_sources, catalogue_of, instant
 from cli.steps import REASONS, Bounds, consolidate
 from cli.tables import Look
 from cli.telling import tell
@@ -100,9 +100,7 @@ def run(chosen: argparse.Namespace) -> int:
     options, terms = options_and_terms(chosen)
     try:
         is_live = current_and_told(chosen, "consolidate")
-        source = chosen.instance_types or default_catalogue(is_live=is_live)
-        if not source:
-            chosen.usage(HOW)
+        source = catalogue_of(chosen, is_live=is_live)
         looked, report = _reported(chosen, source, options, replace(terms, frees_limits=not is_live))
     except InputError as error:
         tell("consolidate", [str(error)])

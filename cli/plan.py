@@ -18,7 +18,7 @@ from cli.files import InputError
 from cli.look import Looked, current_and_told, look_at
 from cli.planned import Planned, document
 from cli.progress import progress
-from cli.sources import add_money, add_sources, default_catalogue, instant
+from cli.sources import add_money, add_sources, catalogue_of, instant
 from cli.tables import Look, table
 from cli.telling import tell
 from cli.text import count, palette_of, width_of
@@ -96,9 +96,7 @@ def run(chosen: argparse.Namespace) -> int:
     now = chosen.now or datetime.now(UTC)
     try:
         is_live = current_and_told(chosen, "plan")
-        source = chosen.instance_types or default_catalogue(is_live=is_live)
-        if not source:
-            chosen.usage(HOW)
+        source = catalogue_of(chosen, is_live=is_live)
         looked, planned = _planned(chosen, source, options, now)
         shown = _shown(chosen, planned)
     except InputError as error:

@@ -55,13 +55,12 @@ def run(chosen: argparse.Namespace) -> int:
 
     from msgspec.structs import replace  # noqa: PLC0415
 
-    from cli.catalogues import HOW  # noqa: PLC0415
     from cli.consolidate import options_and_terms, read  # noqa: PLC0415
     from cli.files import InputError  # noqa: PLC0415
     from cli.gaps import rebalanced  # noqa: PLC0415
     from cli.look import current_and_told  # noqa: PLC0415
     from cli.progress import progress  # noqa: PLC0415
-    from cli.sources import default_catalogue  # noqa: PLC0415
+    from cli.sources import catalogue_of  # noqa: PLC0415
     from cli.telling import tell  # noqa: PLC0415
 
     if not chosen.plan:
@@ -69,9 +68,7 @@ def run(chosen: argparse.Namespace) -> int:
     options, terms = options_and_terms(chosen)
     try:
         is_live = current_and_told(chosen, "rebalance")
-        source = chosen.instance_types or default_catalogue(is_live=is_live)
-        if not source:
-            chosen.usage(HOW)
+        source = catalogue_of(chosen, is_live=is_live)
         looked, cluster = read(chosen, source)
     except InputError as error:
         return tell("rebalance", [str(error)])

@@ -55,6 +55,16 @@ def add_money(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def catalogue_of(chosen: argparse.Namespace, *, is_live: bool) -> str:
+    """Answer where the catalogue is that is named or goes without saying; without one it ends as wrong usage does."""
+    from cli.catalogues import HOW  # noqa: PLC0415 - --help needs none of it
+
+    source: str = chosen.instance_types or default_catalogue(is_live=is_live)
+    if not source:
+        chosen.usage(HOW)
+    return source
+
+
 def default_catalogue(*, is_live: bool) -> str:
     """Answer where a live cluster's catalogue is; files are planned with without asking anybody."""
     from cli.catalogues import AWS  # noqa: PLC0415 - --help needs none of it
