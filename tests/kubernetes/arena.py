@@ -7,7 +7,6 @@ kube-controller-manager, and kwok in the kubelets' place.
 
 import re
 import subprocess
-import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
@@ -100,11 +99,8 @@ class Arena:
         A ReplicaSet makes its pods in ever larger batches, and a cycle that rings between two of them plans for the
         first alone: what it launches then depends on who was faster.
         """
-        end = self.playground.clock.now() + LONGEST
-        while not self._is_settled(app, count):
-            if self.playground.clock.now() > end:
-                pytest.fail(f"not within {LONGEST}: kube-scheduler has tried {count} pods of {app}")
-            time.sleep(0.1)
+        what = f"kube-scheduler to have tried {count} pods of {app}"
+        self._plane.wait_for(lambda: self._is_settled(app, count), what, LONGEST.total_seconds())
 
     def passes(self, duration: timedelta) -> None:
         self.playground.drive.run(limit=duration)
@@ -219,10 +215,8 @@ class Arena:
         return subprocess.run([*command, *words], check=False, capture_output=True, text=True).stdout
 
     def _is_settled(self, app: str, count: int) -> bool:
-        with suppress(Fault):
-            pods = self.pods(app)
-            return len(pods) == count and all(_is_tried(pod) for pod in pods)
-        return False
+        pods = self.pods(app)
+        return len(pods) == count and all(_status_of(pod, "PodScheduled") for pod in pods)
 
     def _managed_runs(self) -> bool:
         on = Counter(pod["spec"].get("nodeName", "") for pod in self.desk.look(PODS) if is_running(pod))
@@ -251,14 +245,13 @@ def count_on(node: Object, pods: list[Object]) -> int:
     return sum(pod["spec"].get("nodeName") == node["metadata"]["name"] for pod in pods)
 
 
-def _is_tried(pod: Object) -> bool:
-    conditions = (pod.get("status") or {}).get("conditions") or []
-    return any(one["type"] == "PodScheduled" for one in conditions)
-
-
 def _holds(made: Object, condition: str) -> bool:
+    return _status_of(made, condition) == "True"
+
+
+def _status_of(made: Object, condition: str) -> str:
     conditions = (made.get("status") or {}).get("conditions") or []
-    return any(one["type"] == condition and one["status"] == "True" for one in conditions)
+    return next((str(one["status"]) for one in conditions if one["type"] == condition), "")
 
 
 def _app_of(pod: str) -> str:
