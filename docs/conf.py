@@ -1,4 +1,4 @@
-"""The site: MyST pages under the theme furo; `make docs` builds it offline, and takes warnings for errors."""  # noqa: INP001 - Sphinx reads it, nobody imports it
+"""The site: MyST pages under the theme furo; `make docs` builds it offline, and takes warnings for errors."""  # noqa: INP001 - Sphinx reads it, no module imports it
 
 project = "Joiner"
 html_title = "Joiner"

@@ -1,1 +1,1 @@
-"""The reference, generated from what it is about: `python -m docs.reference` writes the pages beside this file."""
+"""The reference pages, generated from code: `python -m docs.reference` writes them into this folder."""

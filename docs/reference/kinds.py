@@ -1,4 +1,4 @@
-"""The kinds of Karpenter's API, from the CustomResourceDefinitions that the stack installs."""
+"""The reference pages of Karpenter's kinds, from the CustomResourceDefinitions that the stack installs."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -6,114 +6,118 @@ from typing import Any, Final
 
 import yaml
 
-from docs.reference.markdown import code, page, table
+from docs.reference.markdown import format_code, render_page, render_table
 
-DEFINITIONS: Final = Path(__file__).resolve().parents[2] / "shared" / "kube" / "crds"
-HEADS: Final = ("Field", "Type", "Default", "What it says")
-_SKIPPED: Final = frozenset(("apiVersion", "kind", "metadata"))
-_BOUNDS: Final = {
+CRD_FOLDER: Final = Path(__file__).resolve().parents[2] / "shared" / "crds" / "manifests"
+TABLE_HEADS: Final = ("Field", "Type", "Default", "What it says")
+_SKIPPED_PARTS: Final = frozenset(("apiVersion", "kind", "metadata"))
+_BOUND_TEXTS: Final = {
     "minimum": "at least {}",
     "maximum": "at most {}",
     "minItems": "at least {} entries",
     "maxItems": "at most {} entries",
     "minProperties": "at least {} keys",
 }
-_LONG_PATTERN: Final = 60
-"""A longer regular expression tells nobody anything; what is refused is told by the API server."""
+_MAX_PATTERN_CHARS: Final = 60
+"""A longer regular expression does not help a reader; the API server reports a value that does not match."""
 
 Schema = Mapping[str, Any]
 
 
-def pages() -> dict[str, str]:
-    """Answer the text of each kind's page by its file name."""
-    definitions = (yaml.safe_load(path.read_text(encoding="utf-8")) for path in sorted(DEFINITIONS.glob("*.yaml")))
-    return {f"{one['spec']['names']['singular']}.md": _page(one["spec"]) for one in definitions}
+def render_kind_pages() -> dict[str, str]:
+    """Render the page of each kind, by file name."""
+    crds = (yaml.safe_load(path.read_text(encoding="utf-8")) for path in sorted(CRD_FOLDER.glob("*.yaml")))
+    return {f"{crd['spec']['names']['singular']}.md": _render_page(crd["spec"]) for crd in crds}
 
 
-def _page(spec: Schema) -> str:
+def _render_page(spec: Schema) -> str:
     [version] = spec["versions"]
     schema = version["schema"]["openAPIV3Schema"]
     names = [spec["names"]["plural"], *spec["names"].get("shortNames", ())]
     scope = "no namespace" if spec["scope"] == "Cluster" else "in a namespace"
-    about = (
+    introduction = (
         f"{schema['description']} `apiVersion: {spec['group']}/{version['name']}`, {scope}; "
-        f"{' or '.join(code(f'kubectl get {name}') for name in names)}."
+        f"{' or '.join(format_code(f'kubectl get {name}') for name in names)}."
     )
-    return page(
+    return render_page(
         spec["names"]["kind"],
-        about,
+        introduction,
         "A field in bold must be there; `[]`: each entry of a list; `{}`: each value of a map; *held*: else refused.",
-        *(f"## {part}\n\n{_fields(schema, part)}" for part in schema["properties"] if part not in _SKIPPED),
+        *(
+            f"## {part}\n\n{_render_fields(schema, part)}"
+            for part in schema["properties"]
+            if part not in _SKIPPED_PARTS
+        ),
     )
 
 
-def _fields(schema: Schema, part: str) -> str:
-    wanted = part in schema.get("required", ())
-    return table(HEADS, _rows(part, schema["properties"][part], required=wanted))
+def _render_fields(schema: Schema, part: str) -> str:
+    is_required = part in schema.get("required", ())
+    return render_table(TABLE_HEADS, _iterate_rows(part, schema["properties"][part], required=is_required))
 
 
-def _rows(path: str, schema: Schema, *, required: bool) -> Iterator[tuple[str, str, str, str]]:
-    default = code(_literal(schema["default"])) if "default" in schema else ""
-    name = f"**{code(path)}**" if required and not default else code(path)
-    says = _says(schema)
-    if says or default or required or "properties" not in schema:
-        yield name, _type(schema), default, says
-    for key, below in schema.get("properties", {}).items():
-        yield from _rows(f"{path}.{key}", below, required=key in schema.get("required", ()))
-    for mark, below in (("[]", schema.get("items")), ("{}", schema.get("additionalProperties"))):
-        if isinstance(below, Mapping) and not _is_plain(below):
-            yield from _rows(f"{path}{mark}", below, required=False)
+def _iterate_rows(path: str, schema: Schema, *, required: bool) -> Iterator[tuple[str, str, str, str]]:
+    default = format_code(_format_literal(schema["default"])) if "default" in schema else ""
+    name = f"**{format_code(path)}**" if required and not default else format_code(path)
+    description = _describe_schema(schema)
+    if description or default or required or "properties" not in schema:
+        yield name, _format_type(schema), default, description
+    for key, subschema in schema.get("properties", {}).items():
+        yield from _iterate_rows(f"{path}.{key}", subschema, required=key in schema.get("required", ()))
+    for mark, subschema in (("[]", schema.get("items")), ("{}", schema.get("additionalProperties"))):
+        if isinstance(subschema, Mapping) and not _is_plain(subschema):
+            yield from _iterate_rows(f"{path}{mark}", subschema, required=False)
 
 
 def _is_plain(schema: Schema) -> bool:
-    """Whether the type of a list or map says all of it."""
+    """Return whether the type of a list or map describes its entries completely."""
     return "properties" not in schema
 
 
-def _type(schema: Schema) -> str:
+def _format_type(schema: Schema) -> str:
     kind = str(schema.get("type", ""))
     if schema.get("x-kubernetes-int-or-string"):
         return "integer or string"
     if kind == "array":
-        return f"list of {_type(schema['items'])}"
+        return f"list of {_format_type(schema['items'])}"
     if isinstance(schema.get("additionalProperties"), Mapping):
-        return f"map of {_type(schema['additionalProperties'])}"
+        return f"map of {_format_type(schema['additionalProperties'])}"
     return "time" if schema.get("format") == "date-time" else kind
 
 
-def _literal(value: object) -> str:
+def _format_literal(value: object) -> str:
     text = yaml.safe_dump(value, default_flow_style=True, width=1000).removesuffix("...\n").strip()
     return str(text)
 
 
-def _says(schema: Schema) -> str:
-    told = [schema.get("description", ""), *_limits(schema)]
-    rules = [rule["message"] for rule in _rules(schema)]
-    told += [f"*Held*: {'; '.join(rules)}."] if rules else []
-    return " ".join(part for part in told if part)
+def _describe_schema(schema: Schema) -> str:
+    sentences = [schema.get("description", ""), *_describe_limits(schema)]
+    rules = [rule["message"] for rule in _collect_rules(schema)]
+    sentences += [f"*Held*: {'; '.join(rules)}."] if rules else []
+    return " ".join(part for part in sentences if part)
 
 
-def _limits(schema: Schema) -> Iterator[str]:
-    """Answer what values there may be, each as a sentence; of a list or map with plain entries those of the entries."""
-    for one in (schema, *(schema.get(below) for below in ("items", "additionalProperties"))):
-        if not isinstance(one, Mapping) or (one is not schema and not _is_plain(one)):
+def _describe_limits(schema: Schema) -> Iterator[str]:
+    """Yield each limit of the values as a sentence; for a list or map with plain entries, the limits of the entries."""
+    for limited_schema in (schema, *(schema.get(below) for below in ("items", "additionalProperties"))):
+        if not isinstance(limited_schema, Mapping) or (limited_schema is not schema and not _is_plain(limited_schema)):
             continue
-        if "enum" in one:
-            yield f"One of {', '.join(code(str(value)) for value in one['enum'])}."
-        for key, words in _BOUNDS.items():
-            if key in one and one[key] != 0:
-                yield f"{words.format(one[key]).capitalize()}."
-        pattern = one.get("pattern", "")
-        if pattern and len(pattern) <= _LONG_PATTERN:
-            yield f"Like {code(pattern)}."
+        if "enum" in limited_schema:
+            yield f"One of {', '.join(format_code(str(value)) for value in limited_schema['enum'])}."
+        for key, template in _BOUND_TEXTS.items():
+            if key in limited_schema and limited_schema[key] != 0:
+                yield f"{template.format(limited_schema[key]).capitalize()}."
+        pattern = limited_schema.get("pattern", "")
+        if pattern and len(pattern) <= _MAX_PATTERN_CHARS:
+            yield f"Like {format_code(pattern)}."
     if schema.get("x-kubernetes-preserve-unknown-fields"):
         yield "Any field is taken."
 
 
-def _rules(schema: Schema) -> list[Mapping[str, str]]:
-    """Answer the CEL rules of *schema*, and of plain entries, which have no row of their own."""
-    found = list(schema.get("x-kubernetes-validations", ()))
-    for below in (schema.get("items"), schema.get("additionalProperties")):
-        if isinstance(below, Mapping) and _is_plain(below):
-            found += below.get("x-kubernetes-validations", ())
-    return found
+def _collect_rules(schema: Schema) -> list[Mapping[str, str]]:
+    """Return the CEL rules of *schema* and of plain entries, which have no row of their own."""
+    rules = list(schema.get("x-kubernetes-validations", ()))
+    for subschema in (schema.get("items"), schema.get("additionalProperties")):
+        if isinstance(subschema, Mapping) and _is_plain(subschema):
+            rules += subschema.get("x-kubernetes-validations", ())
+    return rules

@@ -1,12 +1,15 @@
-"""Labels, annotations, taints and finalizers, by whose they are; each constant of `shared.model.labels` has a row."""
+"""The reference page of labels, annotations, taints and finalizers, by who writes them.
+
+Each constant of `shared.model.core.labels` has a row.
+"""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from docs.reference.markdown import code, page, table
-from shared.model import labels as names
+from docs.reference.markdown import format_code, render_page, render_table
+from shared.model.core import labels as names
 
-PEOPLES: Final[Mapping[str, tuple[str, str]]] = {
+USER_KEYS: Final[Mapping[str, tuple[str, str]]] = {
     names.DO_NOT_DISRUPT: (
         "pod, Node",
         '`"true"`: not disrupted by choice. On a pod also a duration from its start: `"2h"`. Expiry begins anyway.',
@@ -36,7 +39,7 @@ PEOPLES: Final[Mapping[str, tuple[str, str]]] = {
     names.REBALANCE_POLICY: ("NodePool", "`ignore` (default), `cordon` or `drain` where EC2 recommends a rebalance."),
     names.DO_NOT_SYNC_TAINTS: ("Node label", "`true`: taints are left as the node brought them."),
 }
-OURS: Final[Mapping[str, tuple[str, str]]] = {
+JOINER_KEYS: Final[Mapping[str, tuple[str, str]]] = {
     names.NODEPOOL: ("Node, NodeClaim, EC2 tag", "Label: which NodePool."),
     names.CAPACITY_TYPE: ("Node, NodeClaim", "Label: `spot`, `on-demand` or `reserved`."),
     names.NODECLASS: ("Node, NodeClaim, EC2 tag", "Label: which EC2NodeClass."),
@@ -47,6 +50,8 @@ OURS: Final[Mapping[str, tuple[str, str]]] = {
     names.NODECLASS_HASH: ("EC2NodeClass, NodeClaim", "The same of the node class."),
     names.NODECLASS_HASH_VERSION: ("EC2NodeClass, NodeClaim", "How that was computed."),
     names.INSTANCE_PROFILE: ("NodeClaim", "What its machine was launched with."),
+    names.TAGGED: ("NodeClaim", "Its machine has the tags of its node."),
+    names.CLUSTER_NAME_TAGGED: ("NodeClaim", "The same of the tag of the cluster."),
     names.TERMINATION_TIMESTAMP: ("NodeClaim, Node", "When pods that are left are deleted: terminationGracePeriod."),
     names.MIN_VALUES_RELAXED: ("NodeClaim", "Whether minValues were given up for it."),
     names.PRICE_OVERLAY: ("NodeClaim", "A NodeOverlay changed its price."),
@@ -69,36 +74,43 @@ OURS: Final[Mapping[str, tuple[str, str]]] = {
     names.NODECLASS_FINALIZER: ("EC2NodeClass", "Finalizer: gone once its last NodeClaim is."),
     names.EXCLUDE_BALANCERS: ("Node", "Label: load balancers send nothing new to a node that goes."),
 }
-_HEADS = ("Key", "On", "")
-_NAMES: Final = "Keys that a NodePool need not define for a pod to ask for them. Pods may use the older spellings too."
+_TABLE_HEADS = ("Key", "On", "")
+_WELL_KNOWN_INTRODUCTION: Final = (
+    "Keys that a NodePool need not define for a pod to ask for them. Pods may use the older spellings too."
+)
 
 
-def pages() -> dict[str, str]:
-    """Answer the page of all keys."""
-    known = table(("Key", "Older spellings"), ((code(key), _older(key)) for key in sorted(names.WELL_KNOWN)))
+def render_label_pages() -> dict[str, str]:
+    """Render the page of all keys, by file name."""
+    well_known_table = render_table(
+        ("Key", "Older spellings"),
+        ((format_code(key), _format_older_spellings(key)) for key in sorted(names.WELL_KNOWN)),
+    )
     return {
-        "labels.md": page(
+        "labels.md": render_page(
             "Labels, annotations, taints",
-            f"## What you write\n\nA value is always a string: quote it.\n\n{_table(PEOPLES)}",
-            f"## What Joiner writes\n\nLeave these alone.\n\n{_table(OURS)}",
-            f"## Well-known labels\n\n{_NAMES}\n\n{known}",
+            f"## What you write\n\nA value is always a string: quote it.\n\n{_render_table(USER_KEYS)}",
+            f"## What Joiner writes\n\nLeave these alone.\n\n{_render_table(JOINER_KEYS)}",
+            f"## Well-known labels\n\n{_WELL_KNOWN_INTRODUCTION}\n\n{well_known_table}",
         )
     }
 
 
-def _table(rows: Mapping[str, tuple[str, str]]) -> str:
-    return table(_HEADS, ((code(key), *rest) for key, rest in rows.items()))
+def _render_table(rows: Mapping[str, tuple[str, str]]) -> str:
+    return render_table(_TABLE_HEADS, ((format_code(key), *cells) for key, cells in rows.items()))
 
 
-def _older(key: str) -> str:
-    return ", ".join(map(code, _spellings(key)))
+def _format_older_spellings(key: str) -> str:
+    return ", ".join(map(format_code, _list_older_spellings(key)))
 
 
-def _spellings(key: str) -> Iterable[str]:
-    return sorted(old for old in OLDER if names.normalised(old) == key)
+def _list_older_spellings(key: str) -> Iterable[str]:
+    return sorted(
+        older_spelling for older_spelling in OLDER_SPELLINGS if names.normalize_label_key(older_spelling) == key
+    )
 
 
-OLDER: Final = (
+OLDER_SPELLINGS: Final = (
     "beta.kubernetes.io/arch",
     "beta.kubernetes.io/instance-type",
     "beta.kubernetes.io/os",

@@ -1,1 +1,1 @@
-"""Pictures of commands and pages: `python -m docs.screenshots`."""
+"""Screenshots of commands and pages: `python -m docs.screenshots`."""

@@ -1,8 +1,8 @@
-"""`python -m docs.screenshots`: commands as they look on a terminal, as SVG in docs/images, and a report as PNG.
+"""`python -m docs.screenshots`: terminal output of commands as SVG in docs/images, and a report as PNG.
 
-What is shown is what comes out: a play of a shipped scenario is kept as a journal, and commands are asked about it. The
-text of each picture is in it, so a test can tell whether a command still says the same. The report is painted by a
-browser without a window, where there is one; elsewhere its picture stays as it is.
+The output is real: a simulation of a shipped scenario writes a journal, and the commands run against it. The text is
+stored in each picture, so that a test can detect when a command prints something else. A headless browser renders the
+report; without a browser, its picture stays unchanged.
 """
 
 import io
@@ -20,35 +20,41 @@ import msgspec
 import pytest
 
 from cli.main import main as joiner
-from docs.screenshots.pictures import WIDTH, drawn
-from shared.report.code import code_digest
+from docs.screenshots.pictures import TERMINAL_WIDTH, render_terminal
+from shared.report.journal.decision_record import compute_code_digest
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 FOLDER: Final = ROOT / "docs" / "images"
 SCENARIO: Final = "examples/scenarios/no-capacity.yaml"
 JOURNAL: Final = "journal"
 REPORT: Final = "report.png"
-_TERMINAL: Final = {"COLUMNS": str(WIDTH), "LINES": "60", "TERM": "xterm", "NO_COLOR": "", "JOINER_BUCKET_NAME": ""}
+_TERMINAL: Final = {
+    "COLUMNS": str(TERMINAL_WIDTH),
+    "LINES": "60",
+    "TERM": "xterm",
+    "NO_COLOR": "",
+    "JOINER_BUCKET_NAME": "",
+}
 BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome", "firefox")
-_SECONDS: Final = re.compile(r"\b\d+\.\d+ s\b")
+_SECONDS_PATTERN: Final = re.compile(r"\b\d+\.\d+ s\b")
 
 
-class Shot(msgspec.Struct, frozen=True, kw_only=True):
-    """One picture."""
+class Screenshot(msgspec.Struct, frozen=True, kw_only=True):
+    """A screenshot of one command."""
 
     name: str
     command: str
-    """As it is typed, in the folder of the repository."""
-    most: int | None = None
-    """Lines that are shown."""
+    """The command line, typed in the folder of the repository."""
+    max_lines: int | None = None
+    """The number of output lines shown; None: all."""
 
 
-_PLAN: Final = "joiner plan -f examples/plan --instance-types examples/catalogue.json"
-SHOTS: Final = (
-    Shot(name="plan", command=f"{_PLAN} --now 2026-11-21T09:00:00Z"),
-    Shot(name="explain", command=f"joiner explain nodepool default --journal {JOURNAL}", most=40),
-    Shot(name="replay-list", command=f"joiner replay --list --journal {JOURNAL}"),
-    Shot(
+_PLAN_COMMAND: Final = "joiner plan -f examples/plan --instance-types examples/catalogue.json"
+SCREENSHOTS: Final = (
+    Screenshot(name="plan", command=f"{_PLAN_COMMAND} --now 2026-11-21T09:00:00Z"),
+    Screenshot(name="explain", command=f"joiner explain nodepool default --journal {JOURNAL}", max_lines=40),
+    Screenshot(name="replay-list", command=f"joiner replay --list --journal {JOURNAL}"),
+    Screenshot(
         name="replay",
         command=f"joiner replay provision 08:02:00 --journal {JOURNAL} --with examples/replay/larger.yaml",
     ),
@@ -56,78 +62,89 @@ SHOTS: Final = (
 
 
 class _Terminal(io.StringIO):
-    """Hears what is written, and has colours."""
+    """A text buffer that claims to be a terminal, so that commands use colors."""
 
     def isatty(self) -> bool:
         return True
 
 
-def prepare(folder: Path) -> None:
-    """Play the scenario, and leave its bucket in *folder*.
+def prepare_journal(folder: Path) -> None:
+    """Simulate the scenario and write its journal to *folder*.
 
     Raises:
-        RuntimeError: it did not go as expected.
+        RuntimeError: the simulation failed.
     """
-    with chdir(ROOT), redirect_stdout(io.StringIO()) as said:
+    with chdir(ROOT), redirect_stdout(io.StringIO()) as output:
         status = joiner(["demo", "--scenario", SCENARIO, "--page", "none", "--journal", str(folder)])
     if status:
-        raise RuntimeError(f"{SCENARIO}: {said.getvalue()}")
+        raise RuntimeError(f"{SCENARIO}: {output.getvalue()}")
 
 
-def said_by(shot: Shot, journal: Path) -> str:
-    """Answer what the terminal gets, colours too; what differs each time, as durations, is replaced.
+def capture_command_output(screenshot: Screenshot, journal: Path) -> str:
+    """Run the command and return its terminal output with colors; varying parts such as durations are replaced.
 
     Raises:
-        RuntimeError: the command does not work.
+        RuntimeError: the command failed.
     """
-    words = [str(journal) if word == JOURNAL else word for word in shlex.split(shot.command)[1:]]
-    told, wrong = _Terminal(), io.StringIO()
-    with chdir(ROOT), pytest.MonkeyPatch.context() as patch, redirect_stdout(told), redirect_stderr(wrong):
+    arguments = [str(journal) if word == JOURNAL else word for word in shlex.split(screenshot.command)[1:]]
+    terminal, error_output = _Terminal(), io.StringIO()
+    with chdir(ROOT), pytest.MonkeyPatch.context() as patch, redirect_stdout(terminal), redirect_stderr(error_output):
         for name, value in _TERMINAL.items():
             patch.setenv(name, value)
-        status = joiner(words)
-    if status not in (0, 1, 3) or wrong.getvalue():
-        raise RuntimeError(f"{shot.command}: exit code {status}: {wrong.getvalue()}")
-    text = told.getvalue().replace(str(journal), JOURNAL)
-    return _SECONDS.sub("0.1 s", text.replace(code_digest(), "0123456789ab"))
+        status = joiner(arguments)
+    if status not in (0, 1, 3) or error_output.getvalue():
+        raise RuntimeError(f"{screenshot.command}: exit code {status}: {error_output.getvalue()}")
+    text = terminal.getvalue().replace(str(journal), JOURNAL)
+    return _SECONDS_PATTERN.sub("0.1 s", text.replace(compute_code_digest(), "0123456789ab"))
 
 
-def browser() -> str:
-    """Answer where a browser is, "" if there is none."""
-    return next((found for name in BROWSERS if (found := shutil.which(name))), "")
+def find_browser() -> str:
+    """Return the path of a browser, or "" if there is none."""
+    return next((browser_path for name in BROWSERS if (browser_path := shutil.which(name))), "")
 
 
-def paint(page: Path, picture: Path, program: str) -> None:
-    """Have *program* paint *page* without a window.
+def render_screenshot(page: Path, picture: Path, program: str) -> None:
+    """Let *program*, a browser, render *page* in headless mode.
 
     Raises:
-        subprocess.SubprocessError: it does not.
+        subprocess.SubprocessError: the browser failed.
     """
     with TemporaryDirectory() as profile:
-        where = ["--profile", profile] if "firefox" in program else ["--no-sandbox", f"--user-data-dir={profile}"]
-        how = ["--headless", "--disable-gpu", "--hide-scrollbars", "--window-size=1000,1400", f"--screenshot={picture}"]
-        command = [program, *where, *how, page.resolve().as_uri()]
+        profile_options = (
+            ["--profile", profile] if "firefox" in program else ["--no-sandbox", f"--user-data-dir={profile}"]
+        )
+        output_options = [
+            "--headless",
+            "--disable-gpu",
+            "--hide-scrollbars",
+            "--window-size=1000,1400",
+            f"--screenshot={picture}",
+        ]
+        command = [program, *profile_options, *output_options, page.resolve().as_uri()]
         subprocess.run(command, check=True, capture_output=True, timeout=120)
 
 
 def main() -> int:
-    """Write every picture; say which, and what was left out."""
+    """Write every picture; print the written files and what was skipped."""
     FOLDER.mkdir(exist_ok=True)
     with TemporaryDirectory() as folder:
         journal, page = Path(folder, JOURNAL), Path(folder, "report.html")
-        prepare(journal)
-        for shot in SHOTS:
-            path = FOLDER / f"{shot.name}.svg"
-            path.write_text(drawn(shot.command, said_by(shot, journal), shot.most), encoding="utf-8")
+        prepare_journal(journal)
+        for screenshot in SCREENSHOTS:
+            path = FOLDER / f"{screenshot.name}.svg"
+            path.write_text(
+                render_terminal(screenshot.command, capture_command_output(screenshot, journal), screenshot.max_lines),
+                encoding="utf-8",
+            )
             sys.stdout.write(f"{path.relative_to(ROOT)}\n")
-        program = browser()
+        program = find_browser()
         if not program:
             sys.stdout.write(f"{REPORT} stays as it is: no browser here, of {', '.join(BROWSERS)}\n")
             return 0
         with redirect_stdout(io.StringIO()):
             joiner(["report", str(page), "--journal", str(journal)])
         page.write_text(page.read_text(encoding="utf-8").replace(str(journal), JOURNAL), encoding="utf-8")
-        paint(page, FOLDER / REPORT, program)
+        render_screenshot(page, FOLDER / REPORT, program)
         sys.stdout.write(f"{(FOLDER / REPORT).relative_to(ROOT)}\n")
     return 0
 

@@ -1,1 +1,1 @@
-"""Every five minutes, and when a node class appears: what the account offers."""
+"""The catalog function: resolves node classes and refreshes the catalog every five minutes."""

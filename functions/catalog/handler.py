@@ -1,24 +1,27 @@
-"""Every five minutes, and when a node class appears: what the account offers."""
+"""Handler of the catalog function.
+
+It runs every five minutes and when a node class appears, and records what the account offers.
+"""
 
 import os
 from typing import TYPE_CHECKING
 
-from functions.trigger import clock, told, trigger_of
-from shared import cycle
-from shared.ports import World
-from shared.world import world_from_environment
+from functions.invocation import get_current_time, get_trigger_name, report_unexpected_errors
+from shared.cycles import catalog
+from shared.ports.world import World
+from shared.production_world import build_world
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
 
 def handler(event: dict[str, object], context: "LambdaContext") -> dict[str, object]:
-    """Answer a Lambda invocation."""
-    return handle(event, world_from_environment(os.environ, context.aws_request_id, clock))
+    """Handle a Lambda invocation."""
+    return handle(event, build_world(os.environ, context.aws_request_id, get_current_time))
 
 
 def handle(event: dict[str, object], world: World) -> dict[str, object]:
-    """Run one cycle, whatever *event* woke us."""
-    with told("catalog", event, world):
-        report = cycle.catalog(world, trigger_of(event))
+    """Run one catalog cycle; *event* only names the trigger."""
+    with report_unexpected_errors("catalog", event, world):
+        report = catalog.run_catalog(world, get_trigger_name(event))
     return {"actions": len(report.outcomes)}

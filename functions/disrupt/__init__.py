@@ -1,1 +1,1 @@
-"""Every minute, and when a node's time comes: nodes that are not needed go."""
+"""The disrupt function: removes or replaces nodes that are not needed, every minute and when a node becomes due."""

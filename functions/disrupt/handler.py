@@ -1,25 +1,28 @@
-"""Every minute, and when a node's time comes: nodes that are not needed go."""
+"""Handler of the disrupt function.
+
+It runs every minute and when a node becomes due, and removes or replaces nodes that are not needed.
+"""
 
 import os
 from typing import TYPE_CHECKING
 
-from functions.trigger import clock, counting, told, trigger_of
-from shared import cycle
-from shared.ports import World
-from shared.world import world_from_environment
+from functions.invocation import get_current_time, get_trigger_name, report_unexpected_errors, with_time_left
+from shared.cycles import disrupt
+from shared.ports.world import World
+from shared.production_world import build_world
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
 
 def handler(event: dict[str, object], context: "LambdaContext") -> dict[str, object]:
-    """Answer a Lambda invocation."""
-    world = world_from_environment(os.environ, context.aws_request_id, clock)
-    return handle(event, counting(world, context))
+    """Handle a Lambda invocation."""
+    world = build_world(os.environ, context.aws_request_id, get_current_time)
+    return handle(event, with_time_left(world, context))
 
 
 def handle(event: dict[str, object], world: World) -> dict[str, object]:
-    """Run one cycle, whatever *event* woke us: the snapshot is the state."""
-    with told("disrupt", event, world):
-        report = cycle.disrupt(world, trigger_of(event))
+    """Run one disrupt cycle; *event* only names the trigger: the cluster snapshot is the state."""
+    with report_unexpected_errors("disrupt", event, world):
+        report = disrupt.run_disrupt(world, get_trigger_name(event))
     return {"actions": len(report.outcomes)}

@@ -1,1 +1,1 @@
-"""Puts into the cluster what Joiner needs there, and takes it out again, when CloudFormation says so."""
+"""The installer function: a CloudFormation custom resource that installs what Joiner needs in the cluster."""

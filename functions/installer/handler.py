@@ -1,34 +1,34 @@
-"""When the stack is made, changed or deleted: what Joiner needs in the cluster is put there, or taken out."""
+"""Handler of the installer function: runs when the stack is created, updated or deleted."""
 
 import os
 import time
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from functions.installer.answer import parse_order, reply, send
-from functions.installer.orders import handle
-from functions.trigger import clock, counting
-from shared.errors import Fault, Gone
-from shared.world import world_from_environment
+from functions.invocation import get_current_time, with_time_left
+from shared.errors import Fault, NotFound
+from shared.installer.cloudformation import build_response, parse_cloudformation_request, send_response
+from shared.installer.requests import handle_request
+from shared.production_world import build_world
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
 
 def handler(event: dict[str, Any], context: "LambdaContext") -> None:
-    """Answer CloudFormation, whatever happens."""
-    order = parse_order(event)
-    body = reply(order, "FAILED", f"see the log, {context.log_stream_name}")
+    """Handle a CloudFormation request; a response is sent in every case."""
+    request = parse_cloudformation_request(event)
+    body = build_response(request, "FAILED", f"see the log, {context.log_stream_name}")
     try:
-        world = counting(world_from_environment(os.environ, context.aws_request_id, clock), context)
-        body = handle(order, world, _sleep)
-    except Gone as fault:
-        # Only asking for the cluster itself gets here: a cluster that is gone has nothing of ours in it.
-        body = reply(order, "SUCCESS" if order.request_type == "Delete" else "FAILED", str(fault))
+        world = with_time_left(build_world(os.environ, context.aws_request_id, get_current_time), context)
+        body = handle_request(request, world, _sleep)
+    except NotFound as fault:
+        # Only the lookup of the cluster itself raises this: a cluster that does not exist contains nothing of ours.
+        body = build_response(request, "SUCCESS" if request.request_type == "Delete" else "FAILED", str(fault))
     except Fault as fault:
-        body = reply(order, "FAILED", str(fault))
+        body = build_response(request, "FAILED", str(fault))
     finally:
-        send(order.response_url, body)
+        send_response(request.response_url, body)
 
 
 def _sleep(pause: timedelta) -> None:

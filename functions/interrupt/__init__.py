@@ -1,1 +1,1 @@
-"""A message from the interruption queue: a machine is about to go."""
+"""The interrupt function: handles messages of the interruption queue about instances that will stop soon."""

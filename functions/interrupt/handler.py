@@ -1,31 +1,38 @@
-"""A message from the interruption queue: a machine is about to go."""
+"""Handler of the interrupt function: handles messages of the interruption queue."""
 
 import os
 from typing import TYPE_CHECKING
 
-from functions.trigger import bodies_of, clock, counting, ids_of, told, trigger_of
-from shared import cycle
-from shared.ports import World
-from shared.world import world_from_environment
+from functions.invocation import (
+    get_current_time,
+    get_message_bodies,
+    get_message_ids,
+    get_trigger_name,
+    report_unexpected_errors,
+    with_time_left,
+)
+from shared.cycles import interrupt
+from shared.ports.world import World
+from shared.production_world import build_world
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
 
 def handler(event: dict[str, object], context: "LambdaContext") -> dict[str, object]:
-    """Answer a Lambda invocation."""
-    world = world_from_environment(os.environ, context.aws_request_id, clock)
-    return handle(event, counting(world, context))
+    """Handle a Lambda invocation."""
+    world = build_world(os.environ, context.aws_request_id, get_current_time)
+    return handle(event, with_time_left(world, context))
 
 
 def handle(event: dict[str, object], world: World) -> dict[str, object]:
-    """Act on all messages of *event* at once; a fault brings all of them back, which is harmless.
+    """Handle all messages of *event* together; after a fault SQS delivers all of them again, which is harmless.
 
-    Where a single call failed, only the messages come back that are not done. Those that nobody understands are told in
-    the log and are not brought back.
+    If single calls failed, only the messages that are not settled are delivered again. Messages that cannot be parsed
+    are logged and not delivered again.
     """
-    with told("interrupt", event, world):
-        report = cycle.interrupt(world, trigger_of(event), bodies_of(event))
-    ids = ids_of(event)
-    again = [{"itemIdentifier": ids[place]} for place in report.unsettled]
-    return {"actions": len(report.outcomes), "batchItemFailures": again}
+    with report_unexpected_errors("interrupt", event, world):
+        report = interrupt.run_interrupt(world, get_trigger_name(event), get_message_bodies(event))
+    message_ids = get_message_ids(event)
+    batch_item_failures = [{"itemIdentifier": message_ids[index]} for index in report.unsettled]
+    return {"actions": len(report.outcomes), "batchItemFailures": batch_item_failures}

@@ -1,1 +1,1 @@
-"""Every minute, and soon again while nodes come or go: each claim and node takes its next steps."""
+"""The lifecycle function: advances each NodeClaim and node, every minute or sooner."""

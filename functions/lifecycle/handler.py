@@ -1,24 +1,27 @@
-"""Every minute, and soon again while nodes come or go: each claim and node takes its next steps."""
+"""Handler of the lifecycle function: advances each NodeClaim and node.
+
+It runs every minute, and sooner while nodes start or terminate.
+"""
 
 import os
 from typing import TYPE_CHECKING
 
-from functions.trigger import clock, told, trigger_of
-from shared import cycle
-from shared.ports import World
-from shared.world import world_from_environment
+from functions.invocation import get_current_time, get_trigger_name, report_unexpected_errors
+from shared.cycles import lifecycle
+from shared.ports.world import World
+from shared.production_world import build_world
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
 
 def handler(event: dict[str, object], context: "LambdaContext") -> dict[str, object]:
-    """Answer a Lambda invocation."""
-    return handle(event, world_from_environment(os.environ, context.aws_request_id, clock))
+    """Handle a Lambda invocation."""
+    return handle(event, build_world(os.environ, context.aws_request_id, get_current_time))
 
 
 def handle(event: dict[str, object], world: World) -> dict[str, object]:
-    """Run one cycle, whatever *event* woke us: the snapshot is the state."""
-    with told("lifecycle", event, world):
-        report = cycle.lifecycle(world, trigger_of(event))
+    """Run one lifecycle cycle; *event* only names the trigger: the cluster snapshot is the state."""
+    with report_unexpected_errors("lifecycle", event, world):
+        report = lifecycle.run_lifecycle(world, get_trigger_name(event))
     return {"actions": len(report.outcomes)}

@@ -1,1 +1,1 @@
-"""Every minute, and soon again while pods wait: pending pods become NodeClaims become instances."""
+"""The provision function: creates NodeClaims and instances for pending pods, every minute or sooner."""

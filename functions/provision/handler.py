@@ -1,25 +1,28 @@
-"""Every minute, and soon again while pods wait: pending pods become NodeClaims become instances."""
+"""Handler of the provision function: creates NodeClaims and instances for pending pods.
+
+It runs every minute, and sooner while pods are pending.
+"""
 
 import os
 from typing import TYPE_CHECKING
 
-from functions.trigger import clock, counting, told, trigger_of
-from shared import cycle
-from shared.ports import World
-from shared.world import world_from_environment
+from functions.invocation import get_current_time, get_trigger_name, report_unexpected_errors, with_time_left
+from shared.cycles import provision
+from shared.ports.world import World
+from shared.production_world import build_world
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
 
 def handler(event: dict[str, object], context: "LambdaContext") -> dict[str, object]:
-    """Answer a Lambda invocation."""
-    world = world_from_environment(os.environ, context.aws_request_id, clock)
-    return handle(event, counting(world, context))
+    """Handle a Lambda invocation."""
+    world = build_world(os.environ, context.aws_request_id, get_current_time)
+    return handle(event, with_time_left(world, context))
 
 
 def handle(event: dict[str, object], world: World) -> dict[str, object]:
-    """Run one cycle, whatever *event* woke us: the snapshot is the state."""
-    with told("provision", event, world):
-        report = cycle.provision(world, trigger_of(event))
+    """Run one provision cycle; *event* only names the trigger: the cluster snapshot is the state."""
+    with report_unexpected_errors("provision", event, world):
+        report = provision.run_provision(world, get_trigger_name(event))
     return {"actions": len(report.outcomes)}

@@ -1,1 +1,1 @@
-"""Every few seconds, or when kube-scheduler's log says so: whether pods began to wait."""
+"""The watch function: looks for new pending pods every few seconds, or when kube-scheduler's log reports them."""

@@ -1,24 +1,27 @@
-"""Every few seconds, or when kube-scheduler's log says so: pods that began to wait wake provision at once."""
+"""Handler of the watch function: wakes provision at once when pods become pending.
+
+It runs every few seconds, or when kube-scheduler's log reports an unschedulable pod.
+"""
 
 import os
 from typing import TYPE_CHECKING
 
-from functions.trigger import clock, told, trigger_of
-from shared import cycle
-from shared.ports import World
-from shared.world import world_from_environment
+from functions.invocation import get_current_time, get_trigger_name, report_unexpected_errors
+from shared.cycles import watch
+from shared.ports.world import World
+from shared.production_world import build_world
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
 
 def handler(event: dict[str, object], context: "LambdaContext") -> dict[str, object]:
-    """Answer a Lambda invocation."""
-    return handle(event, world_from_environment(os.environ, context.aws_request_id, clock))
+    """Handle a Lambda invocation."""
+    return handle(event, build_world(os.environ, context.aws_request_id, get_current_time))
 
 
 def handle(event: dict[str, object], world: World) -> dict[str, object]:
-    """Look once, whatever *event* woke us: what a log says is only a reason to look."""
-    with told("watch", event, world):
-        report = cycle.watch(world, trigger_of(event))
+    """Look for new pending pods once; *event* only names the trigger, and log records are not read."""
+    with report_unexpected_errors("watch", event, world):
+        report = watch.run_watch(world, get_trigger_name(event))
     return {"actions": len(report.outcomes)}

@@ -1,12 +1,14 @@
-"""Where AWS clients are made: region, endpoint, patience. They are boto3's, without what boto3 puts around them.
+"""Construction of AWS clients: region, endpoint, timeouts and retries.
 
-Two kinds of patience, and every connection gives up early, so that a Lambda has time left to report it:
+The clients are botocore's, the same as boto3's, without boto3's wrapper.
 
-- ``patient``: reads, and writes that may be repeated. botocore's adaptive retries, which slow down by themselves when
-  AWS throttles; four attempts.
-- ``once``: writes that take effect only under a condition, and CreateFleet. A repeated attempt would hide what became
-  of the first: a conditional write would be refused by its own earlier success. We see the time-out, and the next
-  cycle repeats the same call with the same token.
+There are two retry modes. Every connection has a short timeout, so that a Lambda function has time left to report it:
+
+* ``patient``: reads, and writes that may be repeated. botocore's adaptive retries, which slow down when AWS
+  throttles; four attempts.
+* ``once``: writes that take effect only under a condition, and CreateFleet. A second attempt would hide the outcome
+  of the first: a conditional write would be rejected because of its own earlier success. The caller sees the
+  timeout, and the next run repeats the same call with the same token.
 """
 
 from collections import Counter
@@ -17,68 +19,77 @@ from typing import Any, Final, Literal
 from botocore.config import Config
 from botocore.session import Session
 
-Patience = Literal["patient", "once"]
+RetryMode = Literal["patient", "once"]
 
-_CONNECT_SECONDS: Final = 3
-_READ_SECONDS: Final = 10
-_FLEET_SECONDS: Final = 30
-"""CreateFleet answers when the instances are started."""
+_CONNECT_TIMEOUT_SECONDS: Final = 3
+_READ_TIMEOUT_SECONDS: Final = 10
+_FLEET_READ_TIMEOUT_SECONDS: Final = 30
+"""Read timeout of CreateFleet, which responds only after the instances are started."""
 
 
 class Clients:
-    """The boto3 clients of one account, each made when first asked for and kept; safe to share between threads."""
+    """The botocore clients of one account, each built on first use and cached; safe to share between threads."""
 
     def __init__(self, region: str, *, endpoint_url: str = "") -> None:
-        """Speak to *region*; to *endpoint_url* instead of AWS, if given (the embedded cloud)."""
+        """Build clients for *region*; they call *endpoint_url* instead of AWS if it is given (the embedded cloud)."""
         self.region = region
         self._endpoint_url = endpoint_url or None
-        self._made: dict[tuple[str, str, Patience], Any] = {}
+        self._client_by_key: dict[tuple[str, str, RetryMode], Any] = {}
         self._session: Any = None
-        self._calls: Counter[str] = Counter()
+        self._call_counts: Counter[str] = Counter()
         self._lock = Lock()
 
-    def patient(self, service: str, region: str = "") -> Any:  # noqa: ANN401 - boto3 has no types
-        """Answer the client of *service* for calls that may be repeated; in *region* if that is another."""
-        return self._client(service, region or self.region, "patient")
+    def get_retrying_client(self, service: str, region: str = "") -> Any:  # noqa: ANN401 - boto3 has no types
+        """Return the client of *service* for calls that may be repeated; *region* overrides the default region."""
+        return self._get_client(service, region or self.region, "patient")
 
-    def once(self, service: str) -> Any:  # noqa: ANN401 - boto3 has no types
-        """Answer the client of *service* for calls of which exactly one attempt is made."""
-        return self._client(service, self.region, "once")
+    def get_single_attempt_client(self, service: str) -> Any:  # noqa: ANN401 - boto3 has no types
+        """Return the client of *service* for calls that are attempted exactly once."""
+        return self._get_client(service, self.region, "once")
 
-    def calls(self) -> Mapping[str, int]:
-        """Answer how often each call went out so far, attempts counted: ``{"ec2:DescribeInstances": 3}``."""
-        return dict(sorted(self._calls.items()))
+    def get_call_counts(self) -> Mapping[str, int]:
+        """Return the number of calls sent so far by operation, counting every attempt: ``{"ec2:DescribeInstances".
+
+        3}``.
+        """
+        return dict(sorted(self._call_counts.items()))
 
     def close(self) -> None:
-        """Close every connection."""
+        """Close all connections."""
         with self._lock:
-            for client in self._made.values():
+            for client in self._client_by_key.values():
                 client.close()
-            self._made.clear()
+            self._client_by_key.clear()
 
-    def _client(self, service: str, region: str, patience: Patience) -> Any:  # noqa: ANN401 - boto3 has no types
-        key = (service, region, patience)
+    def _get_client(self, service: str, region: str, retry_mode: RetryMode) -> Any:  # noqa: ANN401 - boto3 has no types
+        key = (service, region, retry_mode)
         with self._lock:
-            if key not in self._made:
+            if key not in self._client_by_key:
                 self._session = self._session or Session()
-                made = self._session.create_client(
-                    service, region_name=region, endpoint_url=self._endpoint_url, config=_config(service, patience)
+                client = self._session.create_client(
+                    service,
+                    region_name=region,
+                    endpoint_url=self._endpoint_url,
+                    config=_build_config(service, retry_mode),
                 )
-                made.meta.events.register("before-send", self._count)
-                self._made[key] = made
-            return self._made[key]
+                client.meta.events.register("before-send", self._count_call)
+                self._client_by_key[key] = client
+            return self._client_by_key[key]
 
-    def _count(self, event_name: str, **_: object) -> None:
-        service, call = event_name.split(".")[1:]
-        self._calls[f"{service}:{call}"] += 1
+    def _count_call(self, event_name: str, **_: object) -> None:
+        service, operation = event_name.split(".")[1:]
+        self._call_counts[f"{service}:{operation}"] += 1
 
 
-def _config(service: str, patience: Patience) -> Config:
-    """Answer the limits; ``total_max_attempts`` counts the first attempt, as ``max_attempts`` does not."""
-    adaptive, strict = {"mode": "adaptive", "total_max_attempts": 4}, {"mode": "standard", "total_max_attempts": 1}
+def _build_config(service: str, retry_mode: RetryMode) -> Config:
+    """Build the timeouts and retries; ``total_max_attempts`` includes the first attempt, ``max_attempts`` does not."""
+    adaptive_retries, no_retries = (
+        {"mode": "adaptive", "total_max_attempts": 4},
+        {"mode": "standard", "total_max_attempts": 1},
+    )
     return Config(
-        connect_timeout=_CONNECT_SECONDS,
-        read_timeout=_FLEET_SECONDS if (service, patience) == ("ec2", "once") else _READ_SECONDS,
-        retries=adaptive if patience == "patient" else strict,
+        connect_timeout=_CONNECT_TIMEOUT_SECONDS,
+        read_timeout=_FLEET_READ_TIMEOUT_SECONDS if (service, retry_mode) == ("ec2", "once") else _READ_TIMEOUT_SECONDS,
+        retries=adaptive_retries if retry_mode == "patient" else no_retries,
         tcp_keepalive=True,
     )

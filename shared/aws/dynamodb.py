@@ -1,11 +1,12 @@
-"""The table: what must be exact between concurrent functions.
+"""The DynamoDB table: state that must be exact between concurrent functions.
 
-One item per row: `pk` is the kind, `sk` the name, `version` grows by one with every write, `body` is JSON, `expires`
-is the epoch second at which DynamoDB may delete the row (its TTL attribute), which it does late: readers compare.
+One item per row: `pk` is the kind, `sk` the name, `version` grows by one with every write, `body` is JSON, `expires` is
+the epoch second after which DynamoDB may delete the row (the TTL attribute). DynamoDB deletes late, so readers must
+compare the time themselves.
 
-Every write is conditional and is attempted once: a second attempt would be refused by the success of the first.
-A fenced write is a transaction with a check of the lease row; a lease row must therefore be overwritten, never removed,
-because a row that is made anew starts again at version 1.
+Every write is conditional and is attempted once: a second attempt would be rejected because the first succeeded. A
+fenced write is a transaction with a check of the lease row. A lease row must therefore be overwritten and never
+deleted, because a recreated row starts again at version 1.
 """
 
 import math
@@ -14,49 +15,49 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from shared.aws.clients import Clients
-from shared.aws.errors import faults
-from shared.ports import Fence, Row
+from shared.aws.errors import translate_errors
+from shared.ports.storage import FencingToken, TableRow
 
-LEASE: Final = "lease"
-"""The kind of the rows that a `Fence` names."""
+LEASE_KIND: Final = "lease"
+"""The kind of the lease rows that a `FencingToken` refers to."""
 
-_NAMES: Final = {"#pk": "pk", "#version": "version"}
-_ABSENT: Final = "attribute_not_exists(#pk)"
-_UNCHANGED: Final = "#version = :version"
+_ATTRIBUTE_NAMES: Final = {"#pk": "pk", "#version": "version"}
+_ROW_ABSENT_EXPRESSION: Final = "attribute_not_exists(#pk)"
+_VERSION_UNCHANGED_EXPRESSION: Final = "#version = :version"
 
 
 class DynamoTable:
-    """`shared.ports.Table` over boto3."""
+    """`shared.ports.storage.Table` over boto3."""
 
     def __init__(self, clients: Clients, table_name: str) -> None:
-        """Speak of *table_name*; calls nothing yet."""
+        """Use the table *table_name*; no call is made."""
         self._clients = clients
-        self._table = table_name
+        self._table_name = table_name
 
-    def read(self, kind: str, name: str) -> Row | None:
-        """GetItem, consistent."""
-        with faults(f"dynamodb:GetItem {kind}/{name}"):
-            answer = self._clients.patient("dynamodb").get_item(
-                TableName=self._table, Key=_key(kind, name), ConsistentRead=True
+    def read(self, kind: str, name: str) -> TableRow | None:
+        """GetItem, strongly consistent."""
+        with translate_errors(f"dynamodb:GetItem {kind}/{name}"):
+            response = self._clients.get_retrying_client("dynamodb").get_item(
+                TableName=self._table_name, Key=_build_key(kind, name), ConsistentRead=True
             )
-        return row_from_item(answer["Item"]) if "Item" in answer else None
+        return parse_item(response["Item"]) if "Item" in response else None
 
-    def rows(self, kind: str) -> tuple[Row, ...]:
-        """Query, consistent, all pages."""
-        with faults(f"dynamodb:Query {kind}"):
+    def list_rows(self, kind: str) -> tuple[TableRow, ...]:
+        """Query, strongly consistent, all pages."""
+        with translate_errors(f"dynamodb:Query {kind}"):
             pages = (
-                self._clients.patient("dynamodb")
+                self._clients.get_retrying_client("dynamodb")
                 .get_paginator("query")
                 .paginate(
-                    TableName=self._table,
+                    TableName=self._table_name,
                     ConsistentRead=True,
                     KeyConditionExpression="#pk = :kind",
                     ExpressionAttributeNames={"#pk": "pk"},
                     ExpressionAttributeValues={":kind": {"S": kind}},
                 )
             )
-            found = [row_from_item(item) for page in pages for item in page["Items"]]
-        return tuple(sorted(found, key=lambda row: row.name))
+            rows = [parse_item(item) for page in pages for item in page["Items"]]
+        return tuple(sorted(rows, key=lambda row: row.name))
 
     def write(
         self,
@@ -66,51 +67,57 @@ class DynamoTable:
         *,
         version: int,
         expires_at: datetime | None = None,
-        fence: Fence | None = None,
-    ) -> Row:
-        """PutItem under a condition; with *fence* a transaction. *expires_at* is kept in whole seconds, rounded up.
+        fence: FencingToken | None = None,
+    ) -> TableRow:
+        """PutItem with a condition; with *fence*, a transaction. *expires_at* is stored in whole seconds, rounded up.
 
         Raises:
             Conflict: the row is not at *version*, or the fence does not hold.
         """
-        row = Row(kind=kind, name=name, version=version + 1, body=body, expires_at=whole_seconds(expires_at))
-        put = {"TableName": self._table, "Item": item_from_row(row), **_condition(version)}
-        with faults(f"dynamodb:PutItem {kind}/{name} at {version}"):
+        row = TableRow(kind=kind, name=name, version=version + 1, body=body, expires_at=round_up_to_seconds(expires_at))
+        put_request = {"TableName": self._table_name, "Item": build_item(row), **_build_version_condition(version)}
+        with translate_errors(f"dynamodb:PutItem {kind}/{name} at {version}"):
             if fence is None:
-                self._clients.once("dynamodb").put_item(**put)
+                self._clients.get_single_attempt_client("dynamodb").put_item(**put_request)
             else:
-                self._clients.once("dynamodb").transact_write_items(
-                    TransactItems=[{"ConditionCheck": self._holds(fence)}, {"Put": put}]
+                self._clients.get_single_attempt_client("dynamodb").transact_write_items(
+                    TransactItems=[{"ConditionCheck": self._build_lease_check(fence)}, {"Put": put_request}]
                 )
         return row
 
     def remove(self, kind: str, name: str, *, version: int) -> None:
-        """DeleteItem, if it is at *version* or gone already.
+        """DeleteItem if the row is at *version* or does not exist.
 
         Raises:
-            Conflict: it has another version.
+            Conflict: the row has another version.
         """
-        unless_changed = _condition(version or -1)
-        unless_changed["ConditionExpression"] = f"{_ABSENT} OR {_UNCHANGED}"
-        unless_changed["ExpressionAttributeNames"] = _NAMES
-        with faults(f"dynamodb:DeleteItem {kind}/{name} at {version}"):
-            self._clients.once("dynamodb").delete_item(TableName=self._table, Key=_key(kind, name), **unless_changed)
+        condition = _build_version_condition(version or -1)
+        condition["ConditionExpression"] = f"{_ROW_ABSENT_EXPRESSION} OR {_VERSION_UNCHANGED_EXPRESSION}"
+        condition["ExpressionAttributeNames"] = _ATTRIBUTE_NAMES
+        with translate_errors(f"dynamodb:DeleteItem {kind}/{name} at {version}"):
+            self._clients.get_single_attempt_client("dynamodb").delete_item(
+                TableName=self._table_name, Key=_build_key(kind, name), **condition
+            )
 
-    def _holds(self, fence: Fence) -> dict[str, Any]:
-        return {"TableName": self._table, "Key": _key(LEASE, fence.name), **_condition(fence.version)}
+    def _build_lease_check(self, fence: FencingToken) -> dict[str, Any]:
+        return {
+            "TableName": self._table_name,
+            "Key": _build_key(LEASE_KIND, fence.name),
+            **_build_version_condition(fence.version),
+        }
 
 
-def item_from_row(row: Row) -> dict[str, Any]:
-    """Answer *row* in DynamoDB's typed JSON."""
-    item = {**_key(row.kind, row.name), "version": {"N": str(row.version)}, "body": {"S": row.body}}
+def build_item(row: TableRow) -> dict[str, Any]:
+    """Convert *row* to DynamoDB's typed JSON."""
+    item = {**_build_key(row.kind, row.name), "version": {"N": str(row.version)}, "body": {"S": row.body}}
     if row.expires_at is not None:
         item["expires"] = {"N": str(int(row.expires_at.timestamp()))}
     return item
 
 
-def row_from_item(item: Mapping[str, Any]) -> Row:
-    """Answer the row that DynamoDB's typed JSON stands for."""
-    return Row(
+def parse_item(item: Mapping[str, Any]) -> TableRow:
+    """Parse a row from DynamoDB's typed JSON."""
+    return TableRow(
         kind=item["pk"]["S"],
         name=item["sk"]["S"],
         version=int(item["version"]["N"]),
@@ -119,21 +126,21 @@ def row_from_item(item: Mapping[str, Any]) -> Row:
     )
 
 
-def whole_seconds(instant: datetime | None) -> datetime | None:
-    """Answer *instant* as TTL can keep it: rounded up, so that nothing expires early."""
+def round_up_to_seconds(instant: datetime | None) -> datetime | None:
+    """Round *instant* up to whole seconds, the precision of a TTL, so that nothing expires early."""
     return instant and datetime.fromtimestamp(math.ceil(instant.timestamp()), UTC)
 
 
-def _key(kind: str, name: str) -> dict[str, Any]:
+def _build_key(kind: str, name: str) -> dict[str, Any]:
     return {"pk": {"S": kind}, "sk": {"S": name}}
 
 
-def _condition(version: int) -> dict[str, Any]:
-    """Answer the condition that the row is still at *version*; 0: that there is none."""
+def _build_version_condition(version: int) -> dict[str, Any]:
+    """Build the condition that the row is still at *version*; 0 means that the row does not exist."""
     if version == 0:
-        return {"ConditionExpression": _ABSENT, "ExpressionAttributeNames": {"#pk": "pk"}}
+        return {"ConditionExpression": _ROW_ABSENT_EXPRESSION, "ExpressionAttributeNames": {"#pk": "pk"}}
     return {
-        "ConditionExpression": _UNCHANGED,
+        "ConditionExpression": _VERSION_UNCHANGED_EXPRESSION,
         "ExpressionAttributeNames": {"#version": "version"},
         "ExpressionAttributeValues": {":version": {"N": str(version)}},
     }

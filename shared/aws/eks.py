@@ -1,31 +1,31 @@
-"""EKS: what the control plane is."""
+"""The EKS client: facts about the control plane."""
 
 from shared.aws.clients import Clients
-from shared.aws.errors import faults
+from shared.aws.errors import translate_errors
 from shared.errors import Unreachable
-from shared.model.ec2 import ClusterFacts
+from shared.model.ec2.account import ControlPlaneFacts
 
 
 class BotoEks:
-    """`shared.ports.Eks` over boto3."""
+    """`shared.ports.aws.Eks` over boto3."""
 
     def __init__(self, clients: Clients) -> None:
-        """Calls nothing yet."""
+        """Make no call yet."""
         self._clients = clients
 
-    def cluster(self, name: str) -> ClusterFacts:
-        """Answer the facts of cluster *name*; the service CIDR is the IPv6 one where the cluster has that.
+    def describe_cluster(self, name: str) -> ControlPlaneFacts:
+        """Call DescribeCluster; the service CIDR is the IPv6 one if the cluster has it.
 
         Raises:
-            Gone: there is no such cluster.
-            Unreachable: it exists, but has no endpoint yet.
+            NotFound: there is no such cluster.
+            Unreachable: the cluster exists, but has no endpoint yet.
         """
-        with faults(f"eks:DescribeCluster {name}"):
-            facts = self._clients.patient("eks").describe_cluster(name=name)["cluster"]
+        with translate_errors(f"eks:DescribeCluster {name}"):
+            facts = self._clients.get_retrying_client("eks").describe_cluster(name=name)["cluster"]
         if not facts.get("endpoint"):
             raise Unreachable(f"eks:DescribeCluster {name}: {facts.get('status', '')}, no endpoint yet")
         network = facts.get("kubernetesNetworkConfig", {})
-        return ClusterFacts(
+        return ControlPlaneFacts(
             name=facts["name"],
             endpoint=facts["endpoint"],
             certificate_authority=facts["certificateAuthority"]["data"],

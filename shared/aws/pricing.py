@@ -1,4 +1,4 @@
-"""On-demand prices from the pricing service, which answers in four regions for all the others."""
+"""On-demand prices from the AWS Price List API, which has endpoints in four regions for all regions."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -8,51 +8,54 @@ from typing import Final
 import msgspec
 
 from shared.aws.clients import Clients
-from shared.aws.errors import faults
+from shared.aws.errors import translate_errors
 from shared.errors import Unreachable
 
-_COMMON: Final = {
+_COMMON_FILTERS: Final = {
     "serviceCode": "AmazonEC2",
     "preInstalledSw": "NA",
     "operatingSystem": "Linux",
     "capacitystatus": "Used",
     "marketoption": "OnDemand",
 }
-_SHARED: Final = {"tenancy": "Shared", "productFamily": "Compute Instance"}
-_METAL: Final = {"tenancy": "Dedicated", "productFamily": "Compute Instance (bare metal)"}
-_ENDPOINTS: Final = (("ap-", "ap-south-1"), ("cn-", "cn-northwest-1"), ("eu-", "eu-central-1"))
+_SHARED_TENANCY_FILTERS: Final = {"tenancy": "Shared", "productFamily": "Compute Instance"}
+_BARE_METAL_FILTERS: Final = {"tenancy": "Dedicated", "productFamily": "Compute Instance (bare metal)"}
+_REGION_BY_PREFIX: Final = (("ap-", "ap-south-1"), ("cn-", "cn-northwest-1"), ("eu-", "eu-central-1"))
 
 
-class _Dimension(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class _PriceDimension(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     price_per_unit: dict[str, str] = msgspec.field(default_factory=dict)
 
 
-class _Term(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    price_dimensions: dict[str, _Dimension] = msgspec.field(default_factory=dict)
+class _OfferTerm(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    price_dimensions: dict[str, _PriceDimension] = msgspec.field(default_factory=dict)
 
 
-class _Terms(msgspec.Struct, frozen=True, kw_only=True):
-    on_demand: dict[str, _Term] = msgspec.field(name="OnDemand", default_factory=dict)
+class _OfferTerms(msgspec.Struct, frozen=True, kw_only=True):
+    on_demand: dict[str, _OfferTerm] = msgspec.field(name="OnDemand", default_factory=dict)
 
 
-class _Attributes(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class _ProductAttributes(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     instance_type: str = ""
 
 
 class _Product(msgspec.Struct, frozen=True, kw_only=True):
-    attributes: _Attributes = _Attributes()
+    attributes: _ProductAttributes = _ProductAttributes()
 
 
-class _Item(msgspec.Struct, frozen=True, kw_only=True):
+class _PriceListItem(msgspec.Struct, frozen=True, kw_only=True):
     product: _Product = _Product()
-    terms: _Terms = _Terms()
+    terms: _OfferTerms = _OfferTerms()
 
 
-class NoPrices:
-    """`shared.ports.Prices` where no network leads to the pricing service: it has endpoints in few regions."""
+class UnreachablePricing:
+    """`shared.ports.aws.PricingService` for networks without a route to the Price List API.
 
-    def on_demand(self, region: str) -> Mapping[str, float]:
-        """Answer nothing, and at once.
+    The API has VPC endpoints in few regions.
+    """
+
+    def get_on_demand_prices(self, region: str) -> Mapping[str, float]:
+        """Raise immediately, without a call.
 
         Raises:
             Unreachable: always.
@@ -60,41 +63,43 @@ class NoPrices:
         raise Unreachable(f"pricing:GetProducts {region}: the network leads nowhere but to VPC endpoints")
 
 
-class BotoPrices:
-    """`shared.ports.Prices` over boto3."""
+class BotoPricingService:
+    """`shared.ports.aws.PricingService` over boto3."""
 
     def __init__(self, clients: Clients) -> None:
-        """Calls nothing yet."""
+        """Make no call yet."""
         self._clients = clients
 
-    def on_demand(self, region: str) -> Mapping[str, float]:
-        """Answer the price by type; in China the currency is CNY, the only one there is.
+    def get_on_demand_prices(self, region: str) -> Mapping[str, float]:
+        """Return the price per hour by instance type; in China the currency is CNY, the only one available.
 
         Raises:
-            Unreachable: no pricing service serves *region*, or it answers without a single price.
+            Unreachable: no Price List endpoint serves *region*, or the response has no prices.
         """
         if region.startswith("us-gov-"):
             raise Unreachable(f"pricing:GetProducts: no endpoint of its partition serves {region}")
-        return self.listed(region)
+        return self.list_published_prices(region)
 
-    def listed(self, region: str) -> Mapping[str, float]:
-        """Answer the same, though only a caller from outside the partition of *region* may be answered.
+    def list_published_prices(self, region: str) -> Mapping[str, float]:
+        """Return the prices of any region, also where only callers outside the partition of *region* get a response.
 
         Raises:
-            Unreachable: nobody answers, or without a single price.
+            Unreachable: the service does not respond, or the response has no prices.
         """
         currency = "CNY" if region.startswith("cn-") else "USD"
-        items = chain(self._products(region, _SHARED), self._products(region, _METAL))
-        prices = dict(sorted(price for item in items for price in prices_of(item, currency)))
+        items = chain(
+            self._list_products(region, _SHARED_TENANCY_FILTERS), self._list_products(region, _BARE_METAL_FILTERS)
+        )
+        prices = dict(sorted(price for item in items for price in parse_prices(item, currency)))
         if not prices:
             raise Unreachable(f"pricing:GetProducts: no price for {region}")
         return prices
 
-    def _products(self, region: str, kind: Mapping[str, str]) -> Iterator[str]:
-        terms = {"regionCode": region, **_COMMON, **kind}
-        filters = [{"Type": "TERM_MATCH", "Field": field, "Value": value} for field, value in terms.items()]
-        with faults(f"pricing:GetProducts {region}"):
-            client = self._clients.patient("pricing", pricing_region(region))
+    def _list_products(self, region: str, tenancy_filters: Mapping[str, str]) -> Iterator[str]:
+        filter_values = {"regionCode": region, **_COMMON_FILTERS, **tenancy_filters}
+        filters = [{"Type": "TERM_MATCH", "Field": field, "Value": value} for field, value in filter_values.items()]
+        with translate_errors(f"pricing:GetProducts {region}"):
+            client = self._clients.get_retrying_client("pricing", get_pricing_region(region))
             pages = client.get_paginator("get_products").paginate(
                 ServiceCode="AmazonEC2", Filters=filters, PaginationConfig={"PageSize": 100}
             )
@@ -102,19 +107,19 @@ class BotoPrices:
                 yield from page["PriceList"]
 
 
-def pricing_region(region: str) -> str:
-    """Answer where the prices of *region* are asked for.
+def get_pricing_region(region: str) -> str:
+    """Return the region of the Price List endpoint that is used for *region*.
 
-    >>> pricing_region("eu-west-3"), pricing_region("sa-east-1")
+    >>> get_pricing_region("eu-west-3"), get_pricing_region("sa-east-1")
     ('eu-central-1', 'us-east-1')
     """
-    return next((endpoint for prefix, endpoint in _ENDPOINTS if region.startswith(prefix)), "us-east-1")
+    return next((endpoint for prefix, endpoint in _REGION_BY_PREFIX if region.startswith(prefix)), "us-east-1")
 
 
-def prices_of(item: str, currency: str) -> tuple[tuple[str, float], ...]:
-    """Answer (instance type, price per hour) of one product; nothing if it has no price that can be read."""
+def parse_prices(item: str, currency: str) -> tuple[tuple[str, float], ...]:
+    """Return (instance type, price per hour) pairs of one product; empty if it has no valid price."""
     try:
-        product = msgspec.json.decode(item, type=_Item)
+        product = msgspec.json.decode(item, type=_PriceListItem)
         amounts = [
             float(dimension.price_per_unit[currency])
             for term in product.terms.on_demand.values()

@@ -1,38 +1,39 @@
-"""The bucket: catalogue and journal."""
+"""The S3 bucket: catalog and journal."""
 
 from shared.aws.clients import Clients
-from shared.aws.errors import faults
+from shared.aws.errors import translate_errors
 
 
 class S3Bucket:
-    """`shared.ports.Bucket` over boto3."""
+    """`shared.ports.storage.Bucket` over boto3."""
 
     def __init__(self, clients: Clients, bucket: str) -> None:
-        """Speak of *bucket*; calls nothing yet."""
+        """Use *bucket*; no call is made."""
         self._clients = clients
         self._bucket = bucket
 
     def put(self, key: str, body: bytes) -> None:
-        """PutObject."""
-        with faults(f"s3:PutObject {key}"):
-            self._clients.patient("s3").put_object(Bucket=self._bucket, Key=key, Body=body)
+        """Call PutObject."""
+        with translate_errors(f"s3:PutObject {key}"):
+            self._clients.get_retrying_client("s3").put_object(Bucket=self._bucket, Key=key, Body=body)
 
     def get(self, key: str) -> bytes:
-        """GetObject, read to its end.
+        """Call GetObject and read the whole body.
 
         Raises:
-            Gone: there is none. (Without the right to list the bucket S3 says `Forbidden` instead.)
+            NotFound: the object does not exist. (Without permission to list the bucket, S3 returns `Forbidden`
+                instead.)
         """
-        with faults(f"s3:GetObject {key}"):
-            answer = self._clients.patient("s3").get_object(Bucket=self._bucket, Key=key)
-            return bytes(answer["Body"].read())
+        with translate_errors(f"s3:GetObject {key}"):
+            response = self._clients.get_retrying_client("s3").get_object(Bucket=self._bucket, Key=key)
+            return bytes(response["Body"].read())
 
-    def keys(self, prefix: str) -> tuple[str, ...]:
-        """ListObjectsV2, all pages, sorted."""
-        with faults(f"s3:ListObjectsV2 {prefix}"):
+    def list_keys(self, prefix: str) -> tuple[str, ...]:
+        """Call ListObjectsV2, all pages; return the keys, sorted."""
+        with translate_errors(f"s3:ListObjectsV2 {prefix}"):
             pages = (
-                self._clients.patient("s3")
+                self._clients.get_retrying_client("s3")
                 .get_paginator("list_objects_v2")
                 .paginate(Bucket=self._bucket, Prefix=prefix)
             )
-            return tuple(sorted(str(each["Key"]) for page in pages for each in page.get("Contents", ())))
+            return tuple(sorted(str(entry["Key"]) for page in pages for entry in page.get("Contents", ())))

@@ -1,1 +1,1 @@
-"""What EC2, SSM, Pricing and EKS do: state and rules over virtual time, without a wire format."""
+"""Simulated EC2, SSM, Pricing and EKS: state and rules over virtual time, without a wire format."""

@@ -1,62 +1,68 @@
-"""What EC2 and Health say on EventBridge, in its envelope: dicts that can be put on a bus as they are."""
+"""Events of EC2 and AWS Health on EventBridge, in its envelope: dicts that can be put on a bus unchanged."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from shared.model.ec2 import InstanceState
-from sim.clock import Clock
-from sim.cloud import chance
+from shared.model.ec2.types import InstanceState
+from sim.cloud import seeded_random
+from sim.time.virtual_clock import Clock
 
-ACCOUNT: Final = "123456789012"
-NOTICE: Final = timedelta(seconds=120)
-"""Between a spot interruption warning and the end of the instance."""
-Event = dict[str, Any]
+ACCOUNT_ID: Final = "123456789012"
+INTERRUPTION_DELAY: Final = timedelta(seconds=120)
+"""Time between a spot interruption warning and the termination of the instance."""
+EventBridgeEvent = dict[str, Any]
 
 
-class Events:
-    """Publishes to whoever subscribed, at once and in the order of subscription."""
+class EventBus:
+    """Publishes events to the subscribers, immediately and in the order of subscription."""
 
     def __init__(self, clock: Clock, seed: int, region: str) -> None:
-        """Begin with no subscriber."""
+        """Create the bus without subscribers."""
         self._clock = clock
         self._seed = seed
         self._region = region
-        self._sent = 0
-        self._subscribers: list[Callable[[Event], None]] = []
+        self._event_count = 0
+        self._subscribers: list[Callable[[EventBridgeEvent], None]] = []
 
-    def subscribe(self, callback: Callable[[Event], None]) -> None:
+    def subscribe(self, callback: Callable[[EventBridgeEvent], None]) -> None:
         """Call *callback* with every event from now on."""
         self._subscribers.append(callback)
 
-    def state_changed(self, instance_id: str, state: InstanceState) -> None:
-        """Say that an instance has a new state."""
+    def publish_state_change(self, instance_id: str, state: InstanceState) -> None:
+        """Publish that an instance has a new state."""
         detail = {"instance-id": instance_id, "state": state}
-        self._publish("aws.ec2", "EC2 Instance State-change Notification", [self._instance_arn(instance_id)], detail)
+        self._publish(
+            "aws.ec2", "EC2 Instance State-change Notification", [self._build_instance_arn(instance_id)], detail
+        )
 
-    def spot_interruption(self, instance_id: str, zone: str) -> None:
-        """Warn that a spot instance has two minutes."""
+    def publish_spot_interruption(self, instance_id: str, zone: str) -> None:
+        """Publish the two-minute warning of a spot instance."""
         detail = {"instance-id": instance_id, "instance-action": "terminate"}
         arn = f"arn:aws:ec2:{zone}:instance/{instance_id}"
         self._publish("aws.ec2", "EC2 Spot Instance Interruption Warning", [arn], detail)
 
-    def rebalance_recommendation(self, instance_id: str, zone: str) -> None:
-        """Say that a spot instance is more likely than others to be interrupted."""
+    def publish_rebalance_recommendation(self, instance_id: str, zone: str) -> None:
+        """Publish that a spot instance has an elevated risk of interruption."""
         arn = f"arn:aws:ec2:{zone}:instance/{instance_id}"
         self._publish("aws.ec2", "EC2 Instance Rebalance Recommendation", [arn], {"instance-id": instance_id})
 
-    def reservation_interruption(self, instance_id: str, zone: str) -> None:
-        """Warn that the capacity which an instance has from a reservation is wanted back in two minutes."""
+    def publish_reservation_interruption(self, instance_id: str, zone: str) -> None:
+        """Publish the two-minute warning that EC2 reclaims the capacity reservation of an instance."""
         detail = {"instance-id": instance_id, "instance-action": "terminate"}
         arn = f"arn:aws:ec2:{zone}:instance/{instance_id}"
         self._publish("aws.ec2", "EC2 Capacity Reservation Instance Interruption Warning", [arn], detail)
 
-    def scheduled_change(
+    def publish_scheduled_change(
         self, instance_ids: Sequence[str], start: datetime, end: datetime, *, is_over: bool = False
     ) -> None:
-        """Say that the hardware below *instance_ids* is retired between *start* and *end*, or that it is not."""
+        """Publish that the hardware of *instance_ids* is retired between *start* and *end*.
+
+        Or that this is canceled.
+        """
         code = "AWS_EC2_INSTANCE_RETIREMENT_SCHEDULED"
-        arn = f"arn:aws:health:{self._region}::event/EC2/{code}/{chance.uuid(self._seed, code, *instance_ids)}"
+        event_id = seeded_random.build_uuid(self._seed, code, *instance_ids)
+        arn = f"arn:aws:health:{self._region}::event/EC2/{code}/{event_id}"
         detail = {
             "eventArn": arn,
             "service": "EC2",
@@ -70,15 +76,15 @@ class Events:
         }
         self._publish("aws.health", "AWS Health Event", list(instance_ids), detail)
 
-    def _publish(self, source: str, kind: str, resources: list[str], detail: Mapping[str, object]) -> None:
-        self._sent += 1
-        event: Event = {
+    def _publish(self, source: str, detail_type: str, resources: list[str], detail: Mapping[str, object]) -> None:
+        self._event_count += 1
+        event: EventBridgeEvent = {
             "version": "0",
-            "id": chance.uuid(self._seed, "event", self._sent),
-            "detail-type": kind,
+            "id": seeded_random.build_uuid(self._seed, "event", self._event_count),
+            "detail-type": detail_type,
             "source": source,
-            "account": ACCOUNT,
-            "time": f"{self._clock.now():%Y-%m-%dT%H:%M:%SZ}",
+            "account": ACCOUNT_ID,
+            "time": f"{self._clock.get_time():%Y-%m-%dT%H:%M:%SZ}",
             "region": self._region,
             "resources": resources,
             "detail": dict(detail),
@@ -86,5 +92,5 @@ class Events:
         for callback in self._subscribers:
             callback(event)
 
-    def _instance_arn(self, instance_id: str) -> str:
-        return f"arn:aws:ec2:{self._region}:{ACCOUNT}:instance/{instance_id}"
+    def _build_instance_arn(self, instance_id: str) -> str:
+        return f"arn:aws:ec2:{self._region}:{ACCOUNT_ID}:instance/{instance_id}"

@@ -1,177 +1,167 @@
-"""The ports of `shared.ports` in front of a `Cloud`, in this process: the fast face."""
+"""The ports of `shared.ports.aws` implemented by a `Cloud` in this process: the fast front end."""
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Final
 
-from shared.errors import Conflict, Gone
-from shared.model.ec2 import (
+from shared.errors import Conflict, NotFound
+from shared.model.ec2.account import (
     CapacityReservation,
-    ClusterFacts,
-    FleetRequest,
-    FleetResult,
+    ControlPlaneFacts,
     Image,
-    Instance,
-    InstanceStatus,
-    InstanceTypeInfo,
-    LaunchTemplate,
     PlacementGroup,
-    Probe,
-    Refusal,
     SecurityGroup,
-    Selector,
-    SpotPrice,
+    SelectorTerm,
     Subnet,
-    Tags,
 )
+from shared.model.ec2.dry_run import DryRunRefusal, DryRunRequest
+from shared.model.ec2.fleet import FleetRequest, FleetResult
+from shared.model.ec2.instance import Instance, InstanceStatus
+from shared.model.ec2.instance_type_info import InstanceTypeInfo, SpotPrice
+from shared.model.ec2.launch_template import LaunchTemplate
+from shared.model.ec2.types import Tags
 from sim.cloud.cloud import Cloud
 
 CLUSTER_TAG: Final = "eks:eks-cluster-name"
-POOL_TAG: Final = "karpenter.sh/nodepool"
+NODEPOOL_TAG: Final = "karpenter.sh/nodepool"
 
 
-class CloudEc2:
-    """`shared.ports.Ec2`, method by method."""
+class CloudPort:
+    """A port on the simulated cloud."""
 
     def __init__(self, cloud: Cloud) -> None:
-        """Speak for *cloud*."""
+        """Use *cloud* as the backend."""
         self._cloud = cloud
 
+
+class CloudEc2(CloudPort):
+    """The port `shared.ports.aws.Ec2`."""
+
     def create_fleet(self, request: FleetRequest) -> FleetResult:
-        """Start instances now."""
-        self._cloud.admit("CreateFleet")
-        return self._cloud.create_fleet(request)
+        """Launch instances now."""
+        self._cloud.rate_limiter.check_call("CreateFleet")
+        return self._cloud.fleets.create(request)
 
     def terminate_instances(self, instance_ids: Iterable[str]) -> None:
-        """One call, in which those that are gone are passed over."""
-        self._cloud.admit("TerminateInstances")
+        """Terminate the instances in one call; instances that are already gone are skipped."""
+        self._cloud.rate_limiter.check_call("TerminateInstances")
         for instance_id in instance_ids:
-            with suppress(Gone):
-                self._cloud.terminate([instance_id])
+            with suppress(NotFound):
+                self._cloud.terminate_instances([instance_id])
 
     def describe_instances(self, cluster: str) -> tuple[Instance, ...]:
-        """Those with the cluster's tag and a NodePool's."""
-        self._cloud.admit("DescribeInstances")
-        return tuple(i for i in self._cloud.instances() if i.state != "terminated" and _is_ours(i.tags, cluster))
+        """Return the instances with the cluster's tag and a NodePool tag."""
+        self._cloud.rate_limiter.check_call("DescribeInstances")
+        return tuple(
+            i for i in self._cloud.instances.describe_all() if i.state != "terminated" and _is_ours(i.tags, cluster)
+        )
 
     def describe_instance(self, instance_id: str) -> Instance:
-        """One, whosever it is."""
-        self._cloud.admit("DescribeInstances")
-        return self._cloud.instance(instance_id)
+        """Return one instance, regardless of its tags."""
+        self._cloud.rate_limiter.check_call("DescribeInstances")
+        return self._cloud.instances.describe(instance_id)
 
-    def instance_statuses(self) -> tuple[InstanceStatus, ...]:
-        """Of all with which something is wrong."""
-        self._cloud.admit("DescribeInstanceStatus")
-        return self._cloud.machines.statuses()
+    def describe_instance_statuses(self) -> tuple[InstanceStatus, ...]:
+        """Return the statuses of all instances with a failed check or a scheduled event."""
+        self._cloud.rate_limiter.check_call("DescribeInstanceStatus")
+        return self._cloud.instances.describe_statuses()
 
     def create_tags(self, instance_id: str, tags: Tags) -> None:
-        """Add or overwrite."""
-        self._cloud.admit("CreateTags")
-        self._cloud.tag(instance_id, tags)
+        """Add or overwrite tags."""
+        self._cloud.rate_limiter.check_call("CreateTags")
+        self._cloud.instances.tag(instance_id, tags)
 
     def ensure_launch_template(self, template: LaunchTemplate) -> None:
-        """Create, and be content if the name is taken."""
-        self._cloud.admit("CreateLaunchTemplate")
+        """Create the launch template; if the name exists, that is no error."""
+        self._cloud.rate_limiter.check_call("CreateLaunchTemplate")
         with suppress(Conflict):
             self._cloud.create_launch_template(template)
 
-    def launch_templates(self, cluster: str) -> tuple[LaunchTemplate, ...]:
-        """Those with the cluster's tag, content and all."""
-        self._cloud.admit("DescribeLaunchTemplates")
-        return self._cloud.templates.tagged(CLUSTER_TAG, cluster)
+    def describe_launch_templates(self, cluster: str) -> tuple[LaunchTemplate, ...]:
+        """Return the launch templates with the cluster's tag, including their content."""
+        self._cloud.rate_limiter.check_call("DescribeLaunchTemplates")
+        return self._cloud.templates.list_by_tag(CLUSTER_TAG, cluster)
 
     def delete_launch_template(self, name: str) -> None:
-        """Forget one, if it is there."""
-        self._cloud.admit("DeleteLaunchTemplate")
-        with suppress(Gone):
+        """Delete a launch template if it exists."""
+        self._cloud.rate_limiter.check_call("DeleteLaunchTemplate")
+        with suppress(NotFound):
             self._cloud.templates.delete(name)
 
-    def instance_types(self) -> tuple[InstanceTypeInfo, ...]:
-        """All of them."""
-        self._cloud.admit("DescribeInstanceTypes")
+    def describe_instance_types(self) -> tuple[InstanceTypeInfo, ...]:
+        """Return all instance types."""
+        self._cloud.rate_limiter.check_call("DescribeInstanceTypes")
         return tuple(self._cloud.types.values())
 
-    def offerings(self) -> tuple[tuple[str, str], ...]:
-        """All of them."""
-        self._cloud.admit("DescribeInstanceTypeOfferings")
+    def describe_offerings(self) -> tuple[tuple[str, str], ...]:
+        """Return all offerings."""
+        self._cloud.rate_limiter.check_call("DescribeInstanceTypeOfferings")
         return self._cloud.offerings
 
-    def spot_prices(self) -> tuple[SpotPrice, ...]:
-        """What holds this hour."""
-        self._cloud.admit("DescribeSpotPriceHistory")
-        return self._cloud.prices.spot_list(self._cloud.clock.now())
+    def describe_spot_prices(self) -> tuple[SpotPrice, ...]:
+        """Return the spot prices of the current hour."""
+        self._cloud.rate_limiter.check_call("DescribeSpotPriceHistory")
+        return self._cloud.prices.list_spot_prices(self._cloud.clock.get_time())
 
-    def subnets(self, selectors: tuple[Selector, ...]) -> tuple[Subnet, ...]:
-        """What *selectors* match."""
-        self._cloud.admit("DescribeSubnets")
+    def describe_subnets(self, selectors: tuple[SelectorTerm, ...]) -> tuple[Subnet, ...]:
+        """Return the subnets that match *selectors*."""
+        self._cloud.rate_limiter.check_call("DescribeSubnets")
         return self._cloud.network.select_subnets(selectors)
 
-    def security_groups(self, selectors: tuple[Selector, ...]) -> tuple[SecurityGroup, ...]:
-        """What *selectors* match."""
-        self._cloud.admit("DescribeSecurityGroups")
+    def describe_security_groups(self, selectors: tuple[SelectorTerm, ...]) -> tuple[SecurityGroup, ...]:
+        """Return the security groups that match *selectors*."""
+        self._cloud.rate_limiter.check_call("DescribeSecurityGroups")
         return self._cloud.network.select_security_groups(selectors)
 
-    def images(self, selectors: tuple[Selector, ...]) -> tuple[Image, ...]:
-        """What *selectors* match."""
-        self._cloud.admit("DescribeImages")
+    def describe_images(self, selectors: tuple[SelectorTerm, ...]) -> tuple[Image, ...]:
+        """Return the images that match *selectors*."""
+        self._cloud.rate_limiter.check_call("DescribeImages")
         return self._cloud.images.select(selectors)
 
-    def capacity_reservations(self, selectors: tuple[Selector, ...]) -> tuple[CapacityReservation, ...]:
-        """What *selectors* match and has not ended."""
-        self._cloud.admit("DescribeCapacityReservations")
-        return self._cloud.reservations.select(selectors, self._cloud.clock.now())
+    def describe_capacity_reservations(self, selectors: tuple[SelectorTerm, ...]) -> tuple[CapacityReservation, ...]:
+        """Return the reservations that match *selectors* and have not ended."""
+        self._cloud.rate_limiter.check_call("DescribeCapacityReservations")
+        return self._cloud.reservations.select(selectors, self._cloud.clock.get_time())
 
-    def placement_group(self, selector: Selector) -> PlacementGroup | None:
-        """The one that *selector* names."""
-        self._cloud.admit("DescribePlacementGroups")
-        return self._cloud.reservations.group(selector)
+    def describe_placement_group(self, selector: SelectorTerm) -> PlacementGroup | None:
+        """Return the placement group that *selector* names."""
+        self._cloud.rate_limiter.check_call("DescribePlacementGroups")
+        return self._cloud.reservations.find_group(selector)
 
-    def refusals(self, probe: Probe) -> tuple[Refusal, ...]:
-        """What would be refused."""
+    def dry_run_launch(self, probe: DryRunRequest) -> tuple[DryRunRefusal, ...]:
+        """Return the calls of a launch that would be refused."""
         for action in ("CreateLaunchTemplate", "RunInstances", "CreateFleet"):
-            self._cloud.admit(action)
-        return self._cloud.dry_runs.refusals(probe)
+            self._cloud.rate_limiter.check_call(action)
+        return self._cloud.dry_runs.list_refusals(probe)
 
 
-class CloudParameters:
-    """`shared.ports.Parameters`."""
+class CloudParameters(CloudPort):
+    """The port for SSM Parameter Store of `shared.ports.aws`."""
 
-    def __init__(self, cloud: Cloud) -> None:
-        """Speak for *cloud*."""
-        self._cloud = cloud
-
-    def parameter(self, name: str) -> str:
-        """Answer the value."""
-        self._cloud.admit("GetParameter")
-        return self._cloud.images.parameter(name)
+    def get_parameter(self, name: str) -> str:
+        """Return the parameter's value."""
+        self._cloud.rate_limiter.check_call("GetParameter")
+        return self._cloud.images.get_parameter(name)
 
 
-class CloudPrices:
-    """`shared.ports.Prices`."""
+class CloudPricing(CloudPort):
+    """The port for the AWS Price List of `shared.ports.aws`."""
 
-    def __init__(self, cloud: Cloud) -> None:
-        """Speak for *cloud*."""
-        self._cloud = cloud
-
-    def on_demand(self, region: str) -> Mapping[str, float]:
-        """Answer the list of the cloud's own region; of others nothing is known."""
-        self._cloud.admit("GetProducts")
+    def get_on_demand_prices(self, region: str) -> Mapping[str, float]:
+        """Return the price list of the cloud's own region; empty for other regions."""
+        self._cloud.rate_limiter.check_call("GetProducts")
         return self._cloud.prices.on_demand if region == self._cloud.region else {}
 
 
-class CloudEks:
-    """`shared.ports.Eks`."""
+class CloudEks(CloudPort):
+    """The port `shared.ports.aws.Eks`."""
 
-    def __init__(self, cloud: Cloud) -> None:
-        """Speak for *cloud*."""
-        self._cloud = cloud
-
-    def cluster(self, name: str) -> ClusterFacts:
-        """Answer what the control plane is."""
-        self._cloud.admit("DescribeCluster")
-        return self._cloud.cluster(name)
+    def describe_cluster(self, name: str) -> ControlPlaneFacts:
+        """Return the facts about the control plane."""
+        self._cloud.rate_limiter.check_call("DescribeCluster")
+        return self._cloud.describe_cluster(name)
 
 
 def _is_ours(tags: Tags, cluster: str) -> bool:
-    have = dict(tags)
-    return have.get(CLUSTER_TAG) == cluster and POOL_TAG in have
+    values_by_key = dict(tags)
+    return values_by_key.get(CLUSTER_TAG) == cluster and NODEPOOL_TAG in values_by_key

@@ -1,4 +1,4 @@
-"""The API's rate limits: one token bucket per kind of call, refilled by the virtual clock. Off unless switched on."""
+"""API rate limits: one token bucket per category of call, refilled by the virtual clock. Disabled by default."""
 
 from datetime import datetime, timedelta
 from typing import Final, Literal
@@ -6,26 +6,26 @@ from typing import Final, Literal
 import msgspec
 
 from shared.errors import Throttled
-from sim.clock import Clock
+from sim.time.virtual_clock import Clock
 
-Kind = Literal["read", "mutate", "run", "terminate", "tag"]
+CallCategory = Literal["read", "mutate", "run", "terminate", "tag"]
 
 
-class Limit(msgspec.Struct, frozen=True, kw_only=True):
-    """Calls per second in the long run, and how many at once."""
+class RateLimit(msgspec.Struct, frozen=True, kw_only=True):
+    """Sustained calls per second, and the burst: how many calls can be made at once."""
 
     per_second: float
     burst: int
 
 
-LIMITS: Final[dict[Kind, Limit]] = {
-    "read": Limit(per_second=20, burst=100),
-    "mutate": Limit(per_second=5, burst=50),
-    "run": Limit(per_second=2, burst=5),
-    "terminate": Limit(per_second=5, burst=100),
-    "tag": Limit(per_second=10, burst=100),
+RATE_LIMITS: Final[dict[CallCategory, RateLimit]] = {
+    "read": RateLimit(per_second=20, burst=100),
+    "mutate": RateLimit(per_second=5, burst=50),
+    "run": RateLimit(per_second=2, burst=5),
+    "terminate": RateLimit(per_second=5, burst=100),
+    "tag": RateLimit(per_second=10, burst=100),
 }
-KINDS: Final[dict[str, Kind]] = {
+CATEGORY_BY_ACTION: Final[dict[str, CallCategory]] = {
     "CreateFleet": "run",
     "RunInstances": "run",
     "TerminateInstances": "terminate",
@@ -33,44 +33,44 @@ KINDS: Final[dict[str, Kind]] = {
 }
 
 
-def kind_of(action: str) -> Kind:
-    """Answer whose bucket pays for *action*, which is spelled as EC2 spells it."""
-    reads = action.startswith(("Describe", "Get", "List"))
-    return KINDS.get(action, "read" if reads else "mutate")
+def get_call_category(action: str) -> CallCategory:
+    """Return the category of *action*, which is spelled as EC2 spells it."""
+    is_read = action.startswith(("Describe", "Get", "List"))
+    return CATEGORY_BY_ACTION.get(action, "read" if is_read else "mutate")
 
 
-class Throttle:
-    """The buckets of one account in one region."""
+class RateLimiter:
+    """The token buckets of one account in one region."""
 
     def __init__(self, clock: Clock) -> None:
-        """Begin switched off, with full buckets."""
-        self.on = False
+        """Create the limiter disabled, with full buckets."""
+        self.enabled = False
         self._clock = clock
-        self._levels: dict[Kind, tuple[float, datetime]] = {}
-        self._refusals: dict[str, int] = {}
+        self._tokens_by_category: dict[CallCategory, tuple[float, datetime]] = {}
+        self._rejections_by_action: dict[str, int] = {}
 
-    def refuse_next(self, action: str, times: int) -> None:
-        """Refuse the next *times* calls of *action*, switched on or not."""
-        self._refusals[action] = times
+    def reject_next_calls(self, action: str, times: int = 1) -> None:
+        """Reject the next *times* calls of *action*, also if the limits are disabled."""
+        self._rejections_by_action[action] = times
 
-    def admit(self, action: str) -> None:
-        """Let one call pass.
+    def check_call(self, action: str) -> None:
+        """Count one call.
 
         Raises:
-            Throttled: it may not; nothing was done.
+            Throttled: the call is rejected; nothing was done.
         """
-        if self._refusals.get(action, 0) > 0:
-            self._refusals[action] -= 1
+        if self._rejections_by_action.get(action, 0) > 0:
+            self._rejections_by_action[action] -= 1
             raise Throttled(f"RequestLimitExceeded: Request limit exceeded. ({action})")
-        if self.on:
-            self._pay(action, kind_of(action))
+        if self.enabled:
+            self._take_token(action, get_call_category(action))
 
-    def _pay(self, action: str, kind: Kind) -> None:
-        limit, now = LIMITS[kind], self._clock.now()
-        level, since = self._levels.get(kind, (float(limit.burst), now))
-        level = min(limit.burst, level + (now - since).total_seconds() * limit.per_second)
-        if level < 1:
-            self._levels[kind] = (level, now)
-            wait = timedelta(seconds=(1 - level) / limit.per_second)
-            raise Throttled(f"RequestLimitExceeded: Request limit exceeded. ({action})", retry_after=wait)
-        self._levels[kind] = (level - 1, now)
+    def _take_token(self, action: str, category: CallCategory) -> None:
+        limit, now = RATE_LIMITS[category], self._clock.get_time()
+        tokens, updated_at = self._tokens_by_category.get(category, (float(limit.burst), now))
+        tokens = min(limit.burst, tokens + (now - updated_at).total_seconds() * limit.per_second)
+        if tokens < 1:
+            self._tokens_by_category[category] = (tokens, now)
+            retry_after = timedelta(seconds=(1 - tokens) / limit.per_second)
+            raise Throttled(f"RequestLimitExceeded: Request limit exceeded. ({action})", retry_after=retry_after)
+        self._tokens_by_category[category] = (tokens - 1, now)

@@ -1,1 +1,1 @@
-"""A Kubernetes cluster in memory: an API server, a scheduler, controllers and kubelets on one virtual clock."""
+"""An in-memory Kubernetes cluster: API server, scheduler, controllers and kubelets on one virtual clock."""

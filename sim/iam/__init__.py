@@ -1,1 +1,1 @@
-"""What IAM would answer, offline: policies and requests as values, and one verdict."""
+"""Offline evaluation of IAM policies: policies and requests as values, and one access decision."""

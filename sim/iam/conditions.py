@@ -1,7 +1,9 @@
-"""Condition operators: what each says of one value, and how several values, several keys and missing keys add up.
+"""IAM condition operators.
 
-A key that the request lacks fails a test, unless the operator is a negation, asks only ``IfExists``, or is of all
-values. An operator that is not known here raises, wherever it stands.
+The comparison of one value, and the combination of several values, several keys and missing keys.
+
+A condition on a key that the request lacks is false, unless the operator is negated, has ``IfExists``, or has
+``ForAllValues``. An unsupported operator raises an error wherever it occurs.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,75 +12,79 @@ from itertools import zip_longest
 from operator import eq, ge, gt, le, lt
 from typing import Final
 
-from sim.iam.values import Context, UnsupportedPolicyError, Values, filled, matches
+from sim.iam.values import RequestContext, UnsupportedPolicyError, Values, is_match, replace_variables
 
-Block = Mapping[str, Mapping[str, str | list[str]]]
-"""As a statement has it: operator, key, one value or several."""
-Test = Callable[[str, str, Context], bool]
-"""Whether a value of the policy, with the variables of a context, describes one of the request."""
+ConditionBlock = Mapping[str, Mapping[str, str | list[str]]]
+"""The Condition element of a statement: operator, key, one value or a list of values."""
+ValueTest = Callable[[str, str, RequestContext], bool]
+"""Returns whether a policy value, with the policy variables of a context, matches a value of the request."""
 
-ARN_PARTS: Final = 6
-_ALL: Final = "ForAllValues:"
-_ANY: Final = "ForAnyValue:"
-_IF_EXISTS: Final = "IfExists"
-_NULL: Final = "Null"
-
-
-def _equals(wanted: str, value: str, known: Context) -> bool:
-    return filled(wanted, known) == value
+ARN_PART_COUNT: Final = 6
+_FOR_ALL_VALUES: Final = "ForAllValues:"
+_FOR_ANY_VALUE: Final = "ForAnyValue:"
+_IF_EXISTS_SUFFIX: Final = "IfExists"
+_NULL_OPERATOR: Final = "Null"
 
 
-def _equals_caseless(wanted: str, value: str, known: Context) -> bool:
-    return filled(wanted, known).lower() == value.lower()
+def _is_equal(policy_value: str, value: str, context: RequestContext) -> bool:
+    return replace_variables(policy_value, context) == value
 
 
-def _like(wanted: str, value: str, known: Context) -> bool:
-    return matches(wanted, value, known)
+def _is_equal_ignoring_case(policy_value: str, value: str, context: RequestContext) -> bool:
+    return replace_variables(policy_value, context).lower() == value.lower()
 
 
-def _arn_like(wanted: str, value: str, known: Context) -> bool:
-    """Compare part by part: a wildcard does not reach beyond a colon, but for the last part, which may have some."""
-    parts = zip_longest(_arn_parts(wanted), value.split(":", ARN_PARTS - 1), fillvalue="")
-    return value.count(":") >= ARN_PARTS - 1 and all(matches(pattern, part, known) for pattern, part in parts)
+def _is_like(policy_value: str, value: str, context: RequestContext) -> bool:
+    return is_match(policy_value, value, context)
 
 
-def _arn_parts(pattern: str) -> list[str]:
-    """Split *pattern* at the colons that no variable contains."""
+def _is_arn_like(policy_value: str, value: str, context: RequestContext) -> bool:
+    """Compare part by part: a wildcard does not match a colon, except in the last part, which may contain colons."""
+    part_pairs = zip_longest(_split_arn_pattern(policy_value), value.split(":", ARN_PART_COUNT - 1), fillvalue="")
+    return value.count(":") >= ARN_PART_COUNT - 1 and all(
+        is_match(pattern, part, context) for pattern, part in part_pairs
+    )
+
+
+def _split_arn_pattern(pattern: str) -> list[str]:
+    """Split *pattern* at the colons outside of policy variables."""
     parts, depth = [""], 0
-    for one in pattern:
-        depth += (one == "{") - (one == "}")
-        if one == ":" and not depth and len(parts) < ARN_PARTS:
+    for character in pattern:
+        depth += (character == "{") - (character == "}")
+        if character == ":" and not depth and len(parts) < ARN_PART_COUNT:
             parts.append("")
         else:
-            parts[-1] += one
+            parts[-1] += character
     return parts
 
 
-def _is(wanted: str, value: str, known: Context) -> bool:
-    return filled(wanted, known).lower() == value.lower()
+def _is_equal_bool(policy_value: str, value: str, context: RequestContext) -> bool:
+    return replace_variables(policy_value, context).lower() == value.lower()
 
 
-def _number(holds: Callable[[float, float], bool], wanted: str, value: str, known: Context) -> bool:
+def _compare_number(
+    compare: Callable[[float, float], bool], policy_value: str, value: str, context: RequestContext
+) -> bool:
     try:
-        return holds(float(value), float(filled(wanted, known)))
+        return compare(float(value), float(replace_variables(policy_value, context)))
     except ValueError:
         return False
 
 
-TESTS: Final[Mapping[str, Test]] = {
-    "StringEquals": _equals,
-    "StringEqualsIgnoreCase": _equals_caseless,
-    "StringLike": _like,
-    "ArnEquals": _arn_like,
-    "ArnLike": _arn_like,
-    "Bool": _is,
-    "NumericEquals": partial(_number, eq),
-    "NumericLessThan": partial(_number, lt),
-    "NumericLessThanEquals": partial(_number, le),
-    "NumericGreaterThan": partial(_number, gt),
-    "NumericGreaterThanEquals": partial(_number, ge),
+TEST_BY_OPERATOR: Final[Mapping[str, ValueTest]] = {
+    "StringEquals": _is_equal,
+    "StringEqualsIgnoreCase": _is_equal_ignoring_case,
+    "StringLike": _is_like,
+    "ArnEquals": _is_arn_like,
+    "ArnLike": _is_arn_like,
+    "Bool": _is_equal_bool,
+    "NumericEquals": partial(_compare_number, eq),
+    "NumericLessThan": partial(_compare_number, lt),
+    "NumericLessThanEquals": partial(_compare_number, le),
+    "NumericGreaterThan": partial(_compare_number, gt),
+    "NumericGreaterThanEquals": partial(_compare_number, ge),
 }
-NEGATIONS: Final = {
+OPERATOR_BY_NEGATION: Final = {
     "StringNotEquals": "StringEquals",
     "StringNotEqualsIgnoreCase": "StringEqualsIgnoreCase",
     "StringNotLike": "StringLike",
@@ -88,71 +94,71 @@ NEGATIONS: Final = {
 }
 
 
-def holds(block: Block, known: Context) -> bool:
-    """Whether all of *block* is so in a request with the keys of *known*.
+def is_condition_met(block: ConditionBlock, context: RequestContext) -> bool:
+    """Return whether all conditions of *block* are true for a request with *context*.
 
     Raises:
         UnsupportedPolicyError: an operator is unknown, or a key has several values and the operator takes one.
-        MissingValueError: a variable has no value.
+        MissingValueError: a policy variable has no value.
     """
     tests = [
-        _test(operator)(several(wanted), known.get(key.lower()), known)
+        _get_operator_test(operator)(convert_to_values(policy_values), context.get(key.lower()), context)
         for operator, keys in sorted(block.items())
-        for key, wanted in sorted(keys.items())
+        for key, policy_values in sorted(keys.items())
     ]
-    # All of them are looked at first: a variable without a value must not hide behind what fails.
+    # Evaluate all conditions first: a variable without a value must raise even if another condition is false.
     return all(tests)
 
 
-def check(block: Block) -> None:
-    """Look whether every operator of *block* is known here.
+def check_operators(block: ConditionBlock) -> None:
+    """Check that every operator of *block* is supported.
 
     Raises:
-        UnsupportedPolicyError: one is not.
+        UnsupportedPolicyError: an operator is not supported.
     """
     for operator in sorted(block):
-        _test(operator)
+        _get_operator_test(operator)
 
 
-def _test(operator: str) -> Callable[[Values, Values | None, Context], bool]:
-    return _null if operator == _NULL else _operator(operator)
+def _get_operator_test(operator: str) -> Callable[[Values, Values | None, RequestContext], bool]:
+    return _is_null_condition_met if operator == _NULL_OPERATOR else _build_operator_test(operator)
 
 
-def several(value: str | list[str]) -> Values:
-    """Answer the items of what is one or a list; JSON's own numbers and booleans in IAM's words.
+def convert_to_values(value: str | list[str]) -> Values:
+    """Return a value or a list of values as a tuple of text; JSON numbers and booleans are written as IAM does.
 
-    >>> several("a"), several(["a", "b"])
+    >>> convert_to_values("a"), convert_to_values(["a", "b"])
     (('a',), ('a', 'b'))
     """
-    return tuple(_text(one) for one in (value if isinstance(value, list) else [value]))
+    return tuple(_format_value(item) for item in (value if isinstance(value, list) else [value]))
 
 
-def _text(value: object) -> str:
+def _format_value(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _null(wanted: Values, values: Values | None, known: Context) -> bool:
-    del known
-    return str(not values).lower() in {one.lower() for one in wanted}
+def _is_null_condition_met(policy_values: Values, values: Values | None, context: RequestContext) -> bool:
+    del context
+    return str(not values).lower() in {policy_value.lower() for policy_value in policy_values}
 
 
-def _operator(operator: str) -> Callable[[Values, Values | None, Context], bool]:
-    quantifier = next((one for one in (_ALL, _ANY) if operator.startswith(one)), "")
+def _build_operator_test(operator: str) -> Callable[[Values, Values | None, RequestContext], bool]:
+    quantifier = next((prefix for prefix in (_FOR_ALL_VALUES, _FOR_ANY_VALUE) if operator.startswith(prefix)), "")
     name = operator.removeprefix(quantifier)
-    is_optional = name.endswith(_IF_EXISTS)
-    name = name.removesuffix(_IF_EXISTS)
-    is_negation = name in NEGATIONS
-    test = TESTS.get(NEGATIONS.get(name, name))
+    is_optional = name.endswith(_IF_EXISTS_SUFFIX)
+    name = name.removesuffix(_IF_EXISTS_SUFFIX)
+    is_negation = name in OPERATOR_BY_NEGATION
+    test = TEST_BY_OPERATOR.get(OPERATOR_BY_NEGATION.get(name, name))
     if test is None:
         raise UnsupportedPolicyError(f"the condition operator {operator} is not evaluated here")
 
-    def decided(wanted: Values, values: Values | None, known: Context) -> bool:
+    def is_operator_met(policy_values: Values, values: Values | None, context: RequestContext) -> bool:
         if not values:
-            return is_optional or quantifier == _ALL or (is_negation and not quantifier)
+            return is_optional or quantifier == _FOR_ALL_VALUES or (is_negation and not quantifier)
         if not quantifier and len(values) > 1:
             raise UnsupportedPolicyError(f"{operator} is asked of {len(values)} values: it takes one")
-        hits = [[test(each, value, known) for each in wanted] for value in values]
-        found = [any(each) != is_negation for each in hits]
-        return any(found) if quantifier == _ANY else all(found)
+        matches_by_value = [[test(policy_value, value, context) for policy_value in policy_values] for value in values]
+        is_met_by_value = [any(matches_of_value) != is_negation for matches_of_value in matches_by_value]
+        return any(is_met_by_value) if quantifier == _FOR_ANY_VALUE else all(is_met_by_value)
 
-    return decided
+    return is_operator_met

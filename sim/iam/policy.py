@@ -1,4 +1,4 @@
-"""The verdict: an explicit deny wins over every allow, an allow over silence, and silence is a no."""
+"""Evaluates IAM policies: an explicit deny wins over every allow, an allow over the implicit deny."""
 
 from collections.abc import Iterable, Mapping
 from enum import Enum
@@ -6,129 +6,134 @@ from typing import Any, Final
 
 import msgspec
 
-from sim.iam.conditions import Block, check, holds, several
-from sim.iam.values import Context, MissingValueError, Request, UnsupportedPolicyError, Values, matches
+from sim.iam.conditions import ConditionBlock, check_operators, convert_to_values, is_condition_met
+from sim.iam.values import IamRequest, MissingValueError, RequestContext, UnsupportedPolicyError, Values, is_match
 
-VERSION: Final = "2012-10-17"
-"""Older policies know no variables."""
-_ELEMENTS: Final = frozenset(
+POLICY_VERSION: Final = "2012-10-17"
+"""Older policy versions have no policy variables."""
+_SUPPORTED_ELEMENTS: Final = frozenset(
     {"Sid", "Effect", "Action", "NotAction", "Resource", "NotResource", "Condition", "Principal"}
 )
 
 
-class Verdict(Enum):
-    """What becomes of a request; *SILENT* is IAM's implicit deny."""
+class AccessDecision(Enum):
+    """The decision about a request."""
 
     ALLOWED = "allowed"
     DENIED = "denied"
-    SILENT = "nothing allows it"
+    IMPLICIT_DENY = "nothing allows it"
 
 
-class Statement(msgspec.Struct, frozen=True, kw_only=True):
-    """One statement; *actions* and *resources* are patterns, of which the request may match one, or none at all."""
+class PolicyStatement(msgspec.Struct, frozen=True, kw_only=True):
+    """One statement.
+
+    *actions* and *resources* are patterns: one must match the request, or none for NotAction and NotResource.
+    """
 
     effect: str
     actions: Values
     resources: Values
-    excepts_actions: bool = False
-    excepts_resources: bool = False
-    condition: Block = {}
+    has_not_action: bool = False
+    has_not_resource: bool = False
+    condition: ConditionBlock = {}
     principals: Values | None = None
-    """None: the policy is a role's own."""
+    """None: the statement is in an identity-based policy."""
     sid: str = ""
 
-    def applies(self, request: Request) -> bool:
-        """Whether it speaks of *request*; one with a variable that has no value does not.
+    def is_applicable(self, request: IamRequest) -> bool:
+        """Return whether the statement applies to *request*; a missing value of a policy variable means no.
 
         Raises:
-            UnsupportedPolicyError: a condition on one value is asked of several.
+            UnsupportedPolicyError: a condition for one value meets a key with several values.
         """
         try:
-            return self._speaks_of(request) and holds(self.condition, request.context)
+            return self._is_match(request) and is_condition_met(self.condition, request.context)
         except MissingValueError:
             return False
 
-    def _speaks_of(self, request: Request) -> bool:
+    def _is_match(self, request: IamRequest) -> bool:
         return (
-            _any(self.actions, request.action, None) != self.excepts_actions
-            and _any(self.resources, request.resource, request.context) != self.excepts_resources
-            and (self.principals is None or _any(self.principals, request.principal, None))
+            _has_match(self.actions, request.action, None) != self.has_not_action
+            and _has_match(self.resources, request.resource, request.context) != self.has_not_resource
+            and (self.principals is None or _has_match(self.principals, request.principal, None))
         )
 
 
-Policy = tuple[Statement, ...]
+Policy = tuple[PolicyStatement, ...]
 
 
 def parse_policy(document: Mapping[str, Any]) -> Policy:
-    """Read a policy document whose CloudFormation functions are resolved.
+    """Parse a policy document whose CloudFormation functions are resolved.
 
     Raises:
-        UnsupportedPolicyError: it says what is not evaluated here.
+        UnsupportedPolicyError: it has an element that is not evaluated here.
     """
-    if document.get("Version") != VERSION:
-        raise UnsupportedPolicyError(f"Version is {document.get('Version')}: want {VERSION}")
-    found = document["Statement"]
-    return tuple(parse_statement(one) for one in (found if isinstance(found, list) else [found]))
+    if document.get("Version") != POLICY_VERSION:
+        raise UnsupportedPolicyError(f"Version is {document.get('Version')}: want {POLICY_VERSION}")
+    statements = document["Statement"]
+    return tuple(
+        parse_statement(statement) for statement in (statements if isinstance(statements, list) else [statements])
+    )
 
 
-def parse_statement(document: Mapping[str, Any]) -> Statement:
-    """Read one statement.
+def parse_statement(document: Mapping[str, Any]) -> PolicyStatement:
+    """Parse one statement.
 
     Raises:
-        UnsupportedPolicyError: it has an element that is not evaluated here, or lacks one.
+        UnsupportedPolicyError: it has an element that is not evaluated here, or lacks a required element.
     """
-    if unknown := sorted(document.keys() - _ELEMENTS):
+    if unknown := sorted(document.keys() - _SUPPORTED_ELEMENTS):
         raise UnsupportedPolicyError(f"{', '.join(unknown)} is not evaluated here")
     if document.get("Effect") not in ("Allow", "Deny"):
         raise UnsupportedPolicyError(f"Effect is {document.get('Effect')!r}: want Allow or Deny")
-    check(document.get("Condition", {}))
-    actions, excepts_actions = _either(document, "Action")
-    resources, excepts_resources = _either(document, "Resource")
-    return Statement(
+    check_operators(document.get("Condition", {}))
+    actions, has_not_action = _get_element(document, "Action")
+    resources, has_not_resource = _get_element(document, "Resource")
+    return PolicyStatement(
         effect=document["Effect"],
         actions=actions,
         resources=resources,
-        excepts_actions=excepts_actions,
-        excepts_resources=excepts_resources,
+        has_not_action=has_not_action,
+        has_not_resource=has_not_resource,
         condition=document.get("Condition", {}),
-        principals=_principals(document["Principal"]) if "Principal" in document else None,
+        principals=_parse_principals(document["Principal"]) if "Principal" in document else None,
         sid=document.get("Sid", ""),
     )
 
 
-def verdict(policies: Iterable[Policy], request: Request) -> Verdict:
-    """Answer what all *policies* together say of *request*: those of the role that asks, and the resource's own.
+def evaluate_policies(policies: Iterable[Policy], request: IamRequest) -> AccessDecision:
+    """Return the decision of all *policies* about *request*: of the role's policies, or of a resource policy.
 
     Raises:
-        UnsupportedPolicyError: a condition on one value is asked of several.
+        UnsupportedPolicyError: a condition for one value meets a key with several values.
     """
-    effects = {one.effect for policy in policies for one in policy if one.applies(request)}
+    effects = {statement.effect for policy in policies for statement in policy if statement.is_applicable(request)}
     if "Deny" in effects:
-        return Verdict.DENIED
-    return Verdict.ALLOWED if effects else Verdict.SILENT
+        return AccessDecision.DENIED
+    return AccessDecision.ALLOWED if effects else AccessDecision.IMPLICIT_DENY
 
 
-def allowing(policy: Policy, request: Request) -> tuple[Statement, ...]:
-    """Answer the statements of *policy* that allow *request*, in their order."""
-    return tuple(one for one in policy if one.effect == "Allow" and one.applies(request))
+def find_allowing_statements(policy: Policy, request: IamRequest) -> tuple[PolicyStatement, ...]:
+    """Return the statements of *policy* that allow *request*, in their order."""
+    return tuple(statement for statement in policy if statement.effect == "Allow" and statement.is_applicable(request))
 
 
-def _either(document: Mapping[str, Any], name: str) -> tuple[Values, bool]:
-    excepting = f"Not{name}"
-    if (name in document) == (excepting in document):
-        raise UnsupportedPolicyError(f"a statement has {name} or {excepting}: this one has both or none")
-    return several(document[name if name in document else excepting]), excepting in document
+def _get_element(document: Mapping[str, Any], name: str) -> tuple[Values, bool]:
+    negated_name = f"Not{name}"
+    if (name in document) == (negated_name in document):
+        raise UnsupportedPolicyError(f"a statement has {name} or {negated_name}: this one has both or none")
+    return convert_to_values(document[name if name in document else negated_name]), negated_name in document
 
 
-def _principals(said: str | Mapping[str, Any]) -> Values:
-    named = {"AWS": said} if isinstance(said, str) else said
-    if unknown := sorted(named.keys() - {"AWS", "Service"}):
+def _parse_principals(principal_element: str | Mapping[str, Any]) -> Values:
+    principals = {"AWS": principal_element} if isinstance(principal_element, str) else principal_element
+    if unknown := sorted(principals.keys() - {"AWS", "Service"}):
         raise UnsupportedPolicyError(f"principals of kind {', '.join(unknown)} are not evaluated here")
-    return tuple(one for kind in sorted(named) for one in several(named[kind]))
+    return tuple(principal for kind in sorted(principals) for principal in convert_to_values(principals[kind]))
 
 
-def _any(patterns: Values, text: str, known: Context | None) -> bool:
-    """Whether one matches; actions, the only ones without variables besides principals, do not mind case."""
-    # All are looked at: a variable without a value takes the whole statement away, whatever else it names.
-    found = [matches(one, text, known, is_caseless=known is None) for one in patterns]
-    return any(found)
+def _has_match(patterns: Values, text: str, context: RequestContext | None) -> bool:
+    """Return whether a pattern matches; without *context* (actions and principals), case is ignored."""
+    # Evaluate all patterns: a variable without a value makes the whole statement inapplicable.
+    matches_by_pattern = [is_match(pattern, text, context, ignore_case=context is None) for pattern in patterns]
+    return any(matches_by_pattern)

@@ -1,6 +1,6 @@
-"""Requests, and the patterns and variables that a policy describes them with.
+"""IAM requests, and the patterns and policy variables with which policies match them.
 
-Names of condition keys do not mind case, those of tags within them neither; values do.
+Names of condition keys ignore case, including the tag names in them; values are case-sensitive.
 """
 
 import re
@@ -11,94 +11,98 @@ from typing import Final
 import msgspec
 
 Values = tuple[str, ...]
-"""Of one condition key; most keys have one."""
-Context = Mapping[str, Values]
-"""Condition keys, in small letters; a key that is missing is not there at all."""
+"""The values of one condition key; most keys have one value."""
+RequestContext = Mapping[str, Values]
+"""The values by condition key in lowercase; a missing key is absent."""
 
-VARIABLE: Final = re.compile(r"\$\{([^}]*)\}")
-_DEFAULTED: Final = re.compile(r"([^,]+?)\s*,\s*'([^']*)'")
-_LITERAL: Final = frozenset("*?$")
-"""``${*}`` is a star and no wildcard."""
+VARIABLE_PATTERN: Final = re.compile(r"\$\{([^}]*)\}")
+_VARIABLE_WITH_DEFAULT_PATTERN: Final = re.compile(r"([^,]+?)\s*,\s*'([^']*)'")
+_LITERAL_VARIABLES: Final = frozenset("*?$")
+"""``${*}`` is a star, not a wildcard."""
 
 
 class UnsupportedPolicyError(Exception):
-    """A policy says something that is not evaluated here: a guess would be no proof."""
+    """A policy uses a feature that is not evaluated here; a guess would prove nothing."""
 
 
 class MissingValueError(Exception):
-    """A variable has no value in this request: what names it matches nothing."""
+    """A policy variable has no value in this request: the statement does not match."""
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """One action on one resource; a call that touches several is several requests, all of which must be allowed."""
+class IamRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """One action on one resource; a call on several resources has several requests, all of which must be allowed."""
 
     action: str
-    """As ``ec2:RunInstances``."""
+    """The action, as ``ec2:RunInstances``."""
     resource: str = "*"
-    """Its ARN; ``*`` where the call knows no resources. What is yet to be made has ``*`` for a name."""
-    context: Context = {}
+    """The ARN; ``*`` if the call has no resource-level permissions. A resource to be created has ``*`` as its name."""
+    context: RequestContext = {}
     principal: str = "*"
-    """ARN of who asks, or a service as ``events.amazonaws.com``; only resource policies look at it."""
+    """The ARN of the caller, or a service as ``events.amazonaws.com``; only resource policies use it."""
 
 
-def context(values: Mapping[str, str | Iterable[str]]) -> dict[str, Values]:
-    """Answer *values* as a request has them.
+def build_context(values: Mapping[str, str | Iterable[str]]) -> dict[str, Values]:
+    """Return *values* as a request context.
 
-    >>> context({"aws:TagKeys": ["a", "b"], "aws:RequestedRegion": "us-east-1"})
+    >>> build_context({"aws:TagKeys": ["a", "b"], "aws:RequestedRegion": "us-east-1"})
     {'aws:tagkeys': ('a', 'b'), 'aws:requestedregion': ('us-east-1',)}
     """
-    return {key.lower(): (one,) if isinstance(one, str) else tuple(one) for key, one in values.items()}
+    return {key.lower(): (value,) if isinstance(value, str) else tuple(value) for key, value in values.items()}
 
 
-def matches(pattern: str, text: str, known: Context | None = None, *, is_caseless: bool = False) -> bool:
-    """Whether *text* is what *pattern* describes: ``*`` is anything, ``?`` one character, ``${key}`` what *known* has.
+def is_match(pattern: str, text: str, context: RequestContext | None = None, *, ignore_case: bool = False) -> bool:
+    """Return whether *text* matches *pattern*.
 
-    What a variable stands for is taken literally: a star in it is a star. Without *known* there are no variables, and
-    only then case may not matter.
+    In a pattern, ``*`` is any text, ``?`` is one character and ``${key}`` is the value of the key in *context*. Values
+    of variables are literal: a star in a value is a star. Without *context* there are no variables, and only then case
+    can be ignored.
 
-    >>> matches("ec2:Describe*", "ec2:DescribeSubnets"), matches("a?c", "ac")
+    >>> is_match("ec2:Describe*", "ec2:DescribeSubnets"), is_match("a?c", "ac")
     (True, False)
 
     Raises:
         MissingValueError: a variable has no value, or several.
     """
-    if known is None or "${" not in pattern:
-        return _compiled(pattern, is_caseless=is_caseless).fullmatch(text) is not None
-    return re.fullmatch(_expression(pattern, known), text, re.DOTALL) is not None
+    if context is None or "${" not in pattern:
+        return _compile_pattern(pattern, ignore_case=ignore_case).fullmatch(text) is not None
+    return re.fullmatch(_build_regex(pattern, context), text, re.DOTALL) is not None
 
 
-def filled(text: str, known: Context) -> str:
-    """Answer *text* with its variables replaced; wildcards stay what they are.
+def replace_variables(text: str, context: RequestContext) -> str:
+    """Return *text* with its variables replaced; wildcards stay.
 
     Raises:
         MissingValueError: a variable has no value, or several.
     """
-    return VARIABLE.sub(lambda found: _value(found[1], known), text)
+    return VARIABLE_PATTERN.sub(lambda variable_match: _get_variable_value(variable_match[1], context), text)
 
 
 @lru_cache(maxsize=4096)
-def _compiled(pattern: str, *, is_caseless: bool) -> re.Pattern[str]:
-    return re.compile(_wild(pattern), re.DOTALL | (re.IGNORECASE if is_caseless else 0))
+def _compile_pattern(pattern: str, *, ignore_case: bool) -> re.Pattern[str]:
+    return re.compile(_convert_wildcards(pattern), re.DOTALL | (re.IGNORECASE if ignore_case else 0))
 
 
-def _expression(pattern: str, known: Context) -> str:
+def _build_regex(pattern: str, context: RequestContext) -> str:
     parts, end = [], 0
-    for found in VARIABLE.finditer(pattern):
-        parts += [_wild(pattern[end : found.start()]), re.escape(_value(found[1], known))]
-        end = found.end()
-    return "".join((*parts, _wild(pattern[end:])))
+    for variable_match in VARIABLE_PATTERN.finditer(pattern):
+        parts += [
+            _convert_wildcards(pattern[end : variable_match.start()]),
+            re.escape(_get_variable_value(variable_match[1], context)),
+        ]
+        end = variable_match.end()
+    return "".join((*parts, _convert_wildcards(pattern[end:])))
 
 
-def _wild(text: str) -> str:
-    return "".join({"*": ".*", "?": "."}.get(one) or re.escape(one) for one in text)
+def _convert_wildcards(text: str) -> str:
+    return "".join({"*": ".*", "?": "."}.get(character) or re.escape(character) for character in text)
 
 
-def _value(variable: str, known: Context) -> str:
-    if variable in _LITERAL:
+def _get_variable_value(variable: str, context: RequestContext) -> str:
+    if variable in _LITERAL_VARIABLES:
         return variable
-    defaulted = _DEFAULTED.fullmatch(variable)
-    name, *default = defaulted.groups() if defaulted else (variable,)
-    values = known.get(name.strip().lower(), ())
+    default_match = _VARIABLE_WITH_DEFAULT_PATTERN.fullmatch(variable)
+    name, *default = default_match.groups() if default_match else (variable,)
+    values = context.get(name.strip().lower(), ())
     if len(values) == 1:
         return values[0]
     if default and not values:

@@ -1,8 +1,8 @@
-"""How long each function takes from nothing to its first call, in processor seconds, from what is deployed.
+"""Measure how long each deployed function takes from a cold start to its first call, in processor seconds.
 
-The bundle is that of `infra.bundling` with wheels for this machine, run by a Python of the Lambda's version if one is
-here. Nothing but the bundle and the standard library can be imported. The first call is cut off where it would open a
-connection: what comes before it is all ours, what comes after is waiting.
+The bundle is that of `infra.functions.bundling` with wheels for this machine, run by a Python of the Lambda version if
+one is installed. Only the bundle and the standard library can be imported. The first call is cut off where it would
+open a connection: everything before is Joiner's own work, everything after is waiting. Run it with::
 
     python -m tests.benchmarks.bench_cold_start
 """
@@ -16,11 +16,11 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from infra import bundling
+from infra.functions import bundling
 
-RUNS: Final = 7
+RUNS_PER_FUNCTION: Final = 7
 FUNCTIONS: Final = ("provision", "lifecycle", "disrupt", "interrupt", "catalog", "watch")
-PROBE: Final = """
+PROBE_SCRIPT: Final = """
 import sys
 from importlib import import_module
 from time import process_time
@@ -58,26 +58,26 @@ ENVIRONMENT: Final = {
 }
 
 
-def build(folder: Path, version: str) -> None:
-    """Put into *folder* what is deployed, with wheels for this machine and Python *version*."""
-    bundling.install(folder, version=version, platform="")
+def build_bundle(folder: Path, version: str) -> None:
+    """Put the deployed code into *folder*, with wheels for this machine and Python *version*."""
+    bundling.install_dependencies(folder, version=version, platform="")
     bundling.OwnBundling("", {}).try_bundle(str(folder))
 
 
-def cold_start(python: str, function: str, *folders: Path) -> tuple[float, float]:
-    """Answer the processor seconds of importing *function* from *folders*, and from there to its first call.
+def measure_cold_start(python: str, function: str, *folders: Path) -> tuple[float, float]:
+    """Return the processor seconds of importing *function* from *folders*, and from there to its first call.
 
     Raises:
-        subprocess.CalledProcessError: it did not get so far.
+        subprocess.CalledProcessError: the function failed before its first call.
     """
-    command = [python, "-I", "-S", "-B", "-c", PROBE, function, *map(str, folders)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True, env=ENVIRONMENT)
-    loaded, called = map(float, done.stdout.split())
-    return loaded, called
+    command = [python, "-I", "-S", "-B", "-c", PROBE_SCRIPT, function, *map(str, folders)]
+    process = subprocess.run(command, check=True, capture_output=True, text=True, env=ENVIRONMENT)
+    loaded, call_seconds = map(float, process.stdout.split())
+    return loaded, call_seconds
 
 
-def sizes(folder: Path, python: str) -> Iterator[tuple[str, float]]:
-    """Build what is deployed in *folder*, for the Lambda's machine, and answer its parts' zipped sizes in MB."""
+def list_part_sizes_mb(folder: Path, python: str) -> Iterator[tuple[str, float]]:
+    """Build the deployed parts in *folder* for Lambda's architecture and yield their names and zipped sizes in MB."""
     for name, part in (("layer", bundling.UvBundling(python)), ("own code", bundling.OwnBundling(python, {}))):
         (folder / name).mkdir()
         part.try_bundle(str(folder / name))
@@ -86,20 +86,22 @@ def sizes(folder: Path, python: str) -> Iterator[tuple[str, float]]:
 
 def main() -> None:
     """Print a table."""
-    python = bundling.interpreter()
-    version = bundling.VERSION if python else f"{sys.version_info.major}.{sys.version_info.minor}"
+    python = bundling.find_interpreter()
+    version = bundling.PYTHON_VERSION if python else f"{sys.version_info.major}.{sys.version_info.minor}"
     with TemporaryDirectory() as name:
-        for what, size in sizes(Path(name), python):
-            sys.stdout.write(f"{what}, zipped{', with bytecode' if python else ''}: {size:.1f} MB\n")
+        for part_name, size in list_part_sizes_mb(Path(name), python):
+            sys.stdout.write(f"{part_name}, zipped{', with bytecode' if python else ''}: {size:.1f} MB\n")
         folder = Path(name) / "here"
-        build(folder, version)
+        build_bundle(folder, version)
         for kind in ("as source", "with bytecode"):
             for function in FUNCTIONS:
-                runs = [cold_start(python or sys.executable, function, folder) for _ in range(RUNS)]
-                loaded, called = (median(one[part] for one in runs) * 1000 for part in (0, 1))
-                said = f"{loaded:.0f} + {called:.0f} = {loaded + called:.0f} ms"
-                sys.stdout.write(f"{function}, Python {version} {kind}: import + first call {said}\n")
-            bundling.precompile(folder, python or sys.executable)
+                runs = [
+                    measure_cold_start(python or sys.executable, function, folder) for _ in range(RUNS_PER_FUNCTION)
+                ]
+                loaded, call_ms = (median(run[part] for run in runs) * 1000 for part in (0, 1))
+                durations = f"{loaded:.0f} + {call_ms:.0f} = {loaded + call_ms:.0f} ms"
+                sys.stdout.write(f"{function}, Python {version} {kind}: import + first call {durations}\n")
+            bundling.compile_bytecode(folder, python or sys.executable)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
-"""What a look at a large cluster costs the API server: listed, caught up with, and at a glance.
+"""Measure what a snapshot of a large cluster costs the API server: full lists, catch-up, and the first trigger.
 
 ``python -m tests.benchmarks.bench_snapshot [pods]``: the product's client over HTTP, in front of a cluster in memory,
-in one process and on one core with it. Requests and bytes are counted at the server's socket; its time counts too.
+in one process and on one core with it. Requests and bytes are counted at the server's socket; the server's time is
+included.
 
-``--real``: in front of a real API server, which is started and filled for that (minutes; needs Go the first time). Our
-time and the server's are told apart, and what is measured is held to a budget; ``-o json`` writes it for a program.
+``--real``: in front of a real API server, which is started and filled for that (minutes; needs Go the first time). The
+time of the client and of the server are reported separately and compared with a budget; ``-o json`` writes JSON.
 """
 
 import argparse
@@ -18,25 +19,27 @@ from typing import Any, ClassVar, cast
 import msgspec
 from msgspec.structs import replace
 
-from shared.kube.client import KubeClient
-from shared.model.cluster import Cluster
-from shared.ports import World
-from shared.snapshot.take import Wanted, first_look, take
-from sim.clock import Clock
-from sim.cluster.api import ApiServer
-from sim.cluster.kube import InMemoryKube
+from shared.kubernetes.client import KubeClient
+from shared.model.cluster import ClusterSnapshot
+from shared.ports.world import World
+from shared.take.snapshot import SnapshotRequest, take_snapshot, take_trigger_snapshot
+from sim.cluster.api_server.api_server import ApiServer
+from sim.cluster.api_server.kube_port import InMemoryKube
+from sim.time.virtual_clock import Clock
 from tests.benchmarks import real_plane
-from tests.contract.kube_front import Front, serve
-from tests.unit.snapshot_world import NOW, world
+from tests.contract.kube_front import Front, run_server
+from tests.support.snapshot_world import NOW, make_world
 
 CLAIMS = "nodeclaims.karpenter.sh"
 FILLER = "x" * 512
-PARTS = 10
-"""Times FILLER: with that a pod is 6.5 KB, as one with its managed fields and its status is."""
+FILLERS_PER_OBJECT = 10
+"""Number of FILLER annotations per object: with them a pod has 6.5 KB, like a real pod with managed fields and
+status.
+"""
 
 
-class Counted:
-    """A socket's file that counts."""
+class CountingFile:
+    """A socket's file that counts the bytes written to it."""
 
     def __init__(self, file: BufferedIOBase) -> None:
         """Write to *file*."""
@@ -51,115 +54,119 @@ class Counted:
 
 
 class Metered(Front):
-    """HTTP in front of the cluster, counting."""
+    """An HTTP handler in front of the cluster that counts requests and bytes."""
 
     requests: ClassVar[int] = 0
     sent: ClassVar[int] = 0
 
     def setup(self) -> None:
         super().setup()
-        self.wfile = cast("BufferedIOBase", Counted(self.wfile))
+        self.wfile = cast("BufferedIOBase", CountingFile(self.wfile))
 
     def parse_request(self) -> bool:
         Metered.requests += 1
         return super().parse_request()
 
 
-def filled(pods: int) -> ApiServer:
-    """Answer a cluster of *pods* that run, on a tenth as many nodes, each with its claim."""
+def build_filled_api_server(pods: int) -> ApiServer:
+    """Return a cluster of *pods* running pods, on a tenth as many nodes, each with its NodeClaim."""
     api = ApiServer(Clock())
-    annotations = {f"example.com/{part}": FILLER for part in range(PARTS)}
+    annotations = {f"example.com/{part}": FILLER for part in range(FILLERS_PER_OBJECT)}
     ref = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}
-    wanted = [{"key": "kubernetes.io/arch", "operator": "In", "values": ["amd64"]}]
+    requirements = [{"key": "kubernetes.io/arch", "operator": "In", "values": ["amd64"]}]
     for number in range(pods // 10):
         name = f"node-{number:05d}"
         meta = {"name": name, "annotations": annotations}
         capacity = {"capacity": {"cpu": "16", "memory": "64Gi", "pods": "110"}}
         api.create("nodes", {"metadata": meta, "spec": {"providerID": f"aws:///a/i-{number:017x}"}, "status": capacity})
-        api.create(CLAIMS, {"metadata": {"name": name}, "spec": {"nodeClassRef": ref, "requirements": wanted}})
+        api.create(CLAIMS, {"metadata": {"name": name}, "spec": {"nodeClassRef": ref, "requirements": requirements}})
         status = {"providerID": f"aws:///a/i-{number:017x}", "nodeName": name}
         api.patch(CLAIMS, name, {"status": status}, subresource="status")
-    asked = {"requests": {"cpu": "250m", "memory": "512Mi"}}
+    resources = {"requests": {"cpu": "250m", "memory": "512Mi"}}
     for number in range(pods):
         spec = {
-            "containers": [{"name": "app", "image": "registry.example.com/app:1", "resources": asked}],
+            "containers": [{"name": "app", "image": "registry.example.com/app:1", "resources": resources}],
             "nodeName": f"node-{number % (pods // 10):05d}",
         }
-        labelled = {"name": f"app-{number:05d}", "labels": {"app": f"app-{number % 40}"}, "annotations": annotations}
-        api.create("pods", {"metadata": labelled, "spec": spec}, "default")
+        pod_metadata = {
+            "name": f"app-{number:05d}",
+            "labels": {"app": f"app-{number % 40}"},
+            "annotations": annotations,
+        }
+        api.create("pods", {"metadata": pod_metadata, "spec": spec}, "default")
     return api
 
 
-def churn(api: ApiServer, changes: int) -> None:
-    """Change as many pods."""
+def change_pods(api: ApiServer, changes: int) -> None:
+    """Change the status of *changes* pods."""
     for number in range(changes):
         api.patch("pods", f"app-{number * 7:05d}", {"status": {"phase": "Running"}}, "default", "status")
 
 
-def measured(what: str, look: Callable[[World], Cluster], at: World) -> Cluster:
-    """Tell what *look* costs."""
+def measure_snapshot(label: str, take: Callable[[World], ClusterSnapshot], source_world: World) -> ClusterSnapshot:
+    """Print what taking a snapshot costs."""
     Metered.requests = Metered.sent = 0
     began = perf_counter()
-    cluster = look(at)
-    took = (perf_counter() - began) * 1e3
+    cluster = take(source_world)
+    duration_ms = (perf_counter() - began) * 1e3
     peak = getrusage(RUSAGE_SELF).ru_maxrss / 1024
-    cost = f"{Metered.requests:4} requests {Metered.sent / 1e3:12,.1f} KB {took:7,.0f} ms"
-    sys.stdout.write(f"{what:42}{cost}, {peak:,.0f} MB at most so far\n")
+    cost = f"{Metered.requests:4} requests {Metered.sent / 1e3:12,.1f} KB {duration_ms:7,.0f} ms"
+    sys.stdout.write(f"{label:42}{cost}, {peak:,.0f} MB at most so far\n")
     return cluster
 
 
-def everything(at: World) -> Cluster:
+def take_full_snapshot(source_world: World) -> ClusterSnapshot:
     """Read all lists."""
-    return take(at, Wanted())
+    return take_snapshot(source_world, SnapshotRequest())
 
 
-def told(api: ApiServer, cold: World) -> None:
-    """Measure all ways to look."""
+def measure_all_snapshots(api: ApiServer, cold: World) -> None:
+    """Measure every way to take a snapshot."""
     warm = replace(cold, memory={})
-    measured("listed", everything, cold)
-    measured("listed, to be remembered", everything, warm)
+    measure_snapshot("listed", take_full_snapshot, cold)
+    measure_snapshot("listed, to be remembered", take_full_snapshot, warm)
     for number in range(3):
         api.create("configmaps", {"metadata": {"name": f"something-else-{number}"}}, "default")
-        measured("caught up, nothing changed", everything, warm)
-    churn(api, 200)
-    caught_up = measured("caught up, 200 pods changed", everything, warm)
-    if caught_up != everything(cold):
+        measure_snapshot("caught up, nothing changed", take_full_snapshot, warm)
+    change_pods(api, 200)
+    caught_up = measure_snapshot("caught up, 200 pods changed", take_full_snapshot, warm)
+    if caught_up != take_full_snapshot(cold):
         raise AssertionError("a catch-up shows something else than a list")
     api.patch("nodes", "node-00000", {"metadata": {"labels": {"a": "b"}}})
-    measured("caught up, one node changed", everything, warm)
+    measure_snapshot("caught up, one node changed", take_full_snapshot, warm)
     api.create("configmaps", {"metadata": {"name": "something-else"}}, "default")
-    measured("first look, nothing waits, remembering", first_look, warm)
-    measured("first look, nothing waits, cold", first_look, cold)
+    measure_snapshot("first look, nothing waits, remembering", take_trigger_snapshot, warm)
+    measure_snapshot("first look, nothing waits, cold", take_trigger_snapshot, cold)
 
 
-def in_memory(pods: int) -> None:
+def measure_in_memory(pods: int) -> None:
     """Measure a cluster of *pods* in memory."""
-    api = filled(pods)
+    api = build_filled_api_server(pods)
     Metered.kube = InMemoryKube(api)
-    for endpoint in serve(Metered):
-        told(api, replace(world(clock=lambda: NOW), kube=KubeClient(endpoint)))
+    for endpoint in run_server(Metered):
+        measure_all_snapshots(api, replace(make_world(clock=lambda: NOW), kube=KubeClient(endpoint)))
 
 
-def really(pods: int, output: str) -> None:
-    """Measure a real API server with *pods*."""
-    account = real_plane.measured(pods)
+def measure_real_api_server(pods: int, output: str) -> None:
+    """Measure a real API server with *pods* pods."""
+    report = real_plane.measure_on_real_plane(pods)
     if output == "json":
-        sys.stdout.write(msgspec.json.format(msgspec.json.encode(account), indent=1).decode() + "\n")
+        sys.stdout.write(msgspec.json.format(msgspec.json.encode(report), indent=1).decode() + "\n")
     else:
-        sys.stdout.write(real_plane.table(account))
+        sys.stdout.write(real_plane.format_table(report))
 
 
 def main() -> None:
-    """Measure what is asked for."""
+    """Run the benchmark that the command line names."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pods", type=int, nargs="?", default=20_000)
     parser.add_argument("--real", action="store_true", help="in front of a real API server")
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table", help="of --real")
-    chosen = parser.parse_args()
-    if chosen.real:
-        really(chosen.pods, chosen.output)
+    args = parser.parse_args()
+    if args.real:
+        measure_real_api_server(args.pods, args.output)
     else:
-        in_memory(chosen.pods)
+        measure_in_memory(args.pods)
 
 
 if __name__ == "__main__":

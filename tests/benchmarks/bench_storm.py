@@ -1,8 +1,8 @@
-"""EC2 takes all machines back within a minute: are they drained within their two minutes, and what does that cost?
+"""EC2 interrupts all instances within a minute: are they drained within two minutes, and what does that cost?
 
-``python -m tests.benchmarks.bench_storm 1000``; one pod on each machine. Virtual time passes in functions as well: what
-this process works for one, and `REPLY` for each of its calls. What a function does happens at its beginning all the
-same, so the times of drains are too good by what their last functions took.
+``python -m tests.benchmarks.bench_storm 1000``; one pod on each instance. Virtual time passes in functions as well: the
+processor time that this process spends for a function, and `CALL_DELAY` for each of its calls. A function's effects
+happen at its beginning all the same, so drains appear shorter than they are by the duration of their last functions.
 """
 
 import sys
@@ -14,154 +14,177 @@ from typing import Any, Final
 
 import msgspec
 
-from shared.ports import World
-from sim.clock import Clock
-from sim.embedded import Embedded
-from sim.faults import Call
-from sim.lambdas.invocation import Event
-from sim.lambdas.runtime import LambdaRuntime
-from sim.measure import is_running
-from tests.scenario.worlds import deployment, node_class, pool
+from shared.ports.world import World
+from sim.fault_tap import PortCall
+from sim.lambda_runtime.invocation import Event
+from sim.lambda_runtime.runtime import LambdaRuntime
+from sim.time.virtual_clock import Clock
+from sim.world.embedded_world import EmbeddedWorld
+from sim.world.measurements import is_running
+from tests.scenario.worlds import make_deployment, make_node_class, make_node_pool
 
-MINUTE: Final = 60
-GRACE: Final = 30
-REPLY: Final = timedelta(milliseconds=10)
-"""What a call to Kubernetes or AWS takes."""
-NODES: Final = "/api/v1/nodes/"
-DISRUPTED: Final = "karpenter.sh/disrupted"
+SECONDS_PER_MINUTE: Final = 60
+GRACE_PERIOD_SECONDS: Final = 30
+CALL_DELAY: Final = timedelta(milliseconds=10)
+"""Duration of one call to Kubernetes or AWS."""
+NODES_PATH: Final = "/api/v1/nodes/"
+DISRUPTED_TAINT: Final = "karpenter.sh/disrupted"
 
 
-class Work(msgspec.Struct):
-    """What one function did altogether."""
+class FunctionWork(msgspec.Struct):
+    """The total work of one function."""
 
     invocations: int = 0
-    calls: int = 0
-    processor: float = 0.0
-    hardest: float = 0.0
-    """Of one invocation, seconds of a processor."""
-    longest: float = 0.0
-    """Of one invocation, seconds with its calls."""
+    call_count: int = 0
+    processor_seconds: float = 0.0
+    max_processor_seconds: float = 0.0
+    """Processor seconds of the most expensive invocation."""
+    max_duration_seconds: float = 0.0
+    """Duration of the longest invocation, calls included."""
 
 
-class Storm(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of it; seconds sorted."""
+class StormResult(msgspec.Struct, frozen=True, kw_only=True):
+    """The outcome of a storm; lists of seconds are sorted."""
 
-    late: tuple[str, ...]
-    """Pods that were still on a machine when EC2 ended it."""
-    running_at_least: int
-    until_tainted: tuple[float, ...]
-    work_until_tainted: tuple[float, ...]
-    """Of that, what passed since the function was called."""
-    until_empty: tuple[float, ...]
-    work: Mapping[str, Work]
+    late_pods: tuple[str, ...]
+    """Pods that still ran on an instance when EC2 terminated it."""
+    min_running_pods: int
+    taint_seconds: tuple[float, ...]
+    taint_work_seconds: tuple[float, ...]
+    """The part of `taint_seconds` that passed after the function was called."""
+    drain_seconds: tuple[float, ...]
+    work: Mapping[str, FunctionWork]
 
 
-class Measured(Embedded):
-    """A world in which functions take their time."""
+class MeasuredWorld(EmbeddedWorld):
+    """A world in which functions take time."""
 
-    def switch_on(self, clock: Clock, seed: int) -> None:
-        """Let schedules ring and queues deliver from now on."""
-        self.work: dict[str, Work] = defaultdict(Work)
+    def start_functions(self, clock: Clock, seed: int) -> None:
+        """Start schedules and queue deliveries."""
+        self.work: dict[str, FunctionWork] = defaultdict(FunctionWork)
         self.tainted: dict[str, tuple[datetime, float]] = {}
-        """By Node: when the function was called that tainted it, and how long it took until then."""
+        """By node name: when the function that tainted the node was called, and how long it took until then."""
         self._began, self._calls = 0.0, 0
-        self.tap = self._see
-        self.runtime = LambdaRuntime(clock, self.wiring, self._world, seed, duration=self._took)
-        self.cloud.subscribe_events(self.runtime.put_event)
+        self.tap = self._on_port_call
+        self.runtime = LambdaRuntime(clock, self.wiring, self._build_world, seed, get_duration=self._measure_duration)
+        self.cloud.events.subscribe(self.runtime.put_event)
 
-    def _world(self, function: str, environment: dict[str, str]) -> World:
+    def _build_world(self, function: str, environment: dict[str, str]) -> World:
         self._began, self._calls = process_time(), 0
-        return super()._world(function, environment)
+        return super()._build_world(function, environment)
 
-    def _took(self, function: str, event: Event) -> timedelta:
+    def _measure_duration(self, function: str, event: Event) -> timedelta:
         del event
-        spent, one = process_time() - self._began, self.work[function]
-        one.invocations, one.calls, one.processor = one.invocations + 1, one.calls + self._calls, one.processor + spent
-        took = timedelta(seconds=spent) + self._calls * REPLY
-        one.hardest, one.longest = max(one.hardest, spent), max(one.longest, took.total_seconds())
-        return took
+        processor_seconds, work = process_time() - self._began, self.work[function]
+        work.invocations, work.call_count, work.processor_seconds = (
+            work.invocations + 1,
+            work.call_count + self._calls,
+            work.processor_seconds + processor_seconds,
+        )
+        duration = timedelta(seconds=processor_seconds) + self._calls * CALL_DELAY
+        work.max_processor_seconds, work.max_duration_seconds = (
+            max(work.max_processor_seconds, processor_seconds),
+            max(work.max_duration_seconds, duration.total_seconds()),
+        )
+        return duration
 
-    def _see(self, call: Call) -> None:
-        if call.when == "before":
+    def _on_port_call(self, call: PortCall) -> None:
+        if call.phase == "before":
             self._calls += 1
-        elif call.method == "patch" and call.detail.startswith(NODES):
-            name = call.detail.removeprefix(NODES)
-            taints = self.live.api.get("nodes", name)["spec"].get("taints", ())
-            if name not in self.tainted and any(one["key"] == DISRUPTED for one in taints):
-                took = process_time() - self._began + self._calls * REPLY.total_seconds()
-                self.tainted[name] = (self.clock.now(), took)
+        elif call.method == "patch" and call.detail.startswith(NODES_PATH):
+            name = call.detail.removeprefix(NODES_PATH)
+            taints = self.cluster.api.get("nodes", name)["spec"].get("taints", ())
+            if name not in self.tainted and any(taint["key"] == DISRUPTED_TAINT for taint in taints):
+                taint_seconds = process_time() - self._began + self._calls * CALL_DELAY.total_seconds()
+                self.tainted[name] = (self.clock.get_time(), taint_seconds)
 
 
-def storm(count: int, seed: int = 0) -> Storm:
-    """Let *count* machines be taken back evenly over a minute, and two minutes pass."""
-    world = settled(count, seed)
+def run_storm(count: int, seed: int = 0) -> StormResult:
+    """Interrupt *count* instances evenly over a minute, and run for two more minutes."""
+    world = build_settled_world(count, seed)
     world.work.clear()
-    noticed: dict[str, datetime] = {}
-    emptied: dict[str, datetime] = {}
-    late: set[str] = set()
-    least = count
-    names = {_instance(node): node["metadata"]["name"] for node in world.live.api.list("nodes")}
-    machines = [one.instance_id for one in world.living()]
-    for second in range(3 * MINUTE):
-        for instance_id in machines[count * second // MINUTE : count * (second + 1) // MINUTE]:
-            world.cloud.interrupt_spot(instance_id)
-            noticed[names[instance_id]] = world.clock.now()
+    noticed_at: dict[str, datetime] = {}
+    emptied_at: dict[str, datetime] = {}
+    late_pods: set[str] = set()
+    min_running = count
+    names = {_get_instance_id(node): node["metadata"]["name"] for node in world.cluster.api.list("nodes")}
+    instance_ids = [instance.instance_id for instance in world.list_active_instances()]
+    for second in range(3 * SECONDS_PER_MINUTE):
+        for instance_id in instance_ids[
+            count * second // SECONDS_PER_MINUTE : count * (second + 1) // SECONDS_PER_MINUTE
+        ]:
+            world.cloud.instances.interrupt(instance_id)
+            noticed_at[names[instance_id]] = world.clock.get_time()
         world.run(timedelta(seconds=1))
-        now, at_work = world.clock.now(), running(world)
-        least = min(least, len(at_work))
-        busy = {one["spec"]["nodeName"]: one["metadata"]["name"] for one in at_work}
-        late |= {busy[name] for name, at in noticed.items() if name in busy and now - at >= timedelta(minutes=2)}
-        emptied |= {name: now for name in noticed if name not in busy and name not in emptied}
-    tainted = [(called - noticed[name], took) for name, (called, took) in world.tainted.items() if name in noticed]
-    return Storm(
-        late=tuple(sorted(late)),
-        running_at_least=least,
-        until_tainted=tuple(sorted(waited.total_seconds() + took for waited, took in tainted)),
-        work_until_tainted=tuple(sorted(took for _, took in tainted)),
-        until_empty=tuple(sorted((at - noticed[name]).total_seconds() for name, at in emptied.items())),
+        now, running_pods = world.clock.get_time(), list_running_pods(world)
+        min_running = min(min_running, len(running_pods))
+        pod_by_node = {pod["spec"]["nodeName"]: pod["metadata"]["name"] for pod in running_pods}
+        late_pods |= {
+            pod_by_node[name]
+            for name, at in noticed_at.items()
+            if name in pod_by_node and now - at >= timedelta(minutes=2)
+        }
+        emptied_at |= {name: now for name in noticed_at if name not in pod_by_node and name not in emptied_at}
+    tainted = [
+        (called - noticed_at[name], took) for name, (called, took) in world.tainted.items() if name in noticed_at
+    ]
+    return StormResult(
+        late_pods=tuple(sorted(late_pods)),
+        min_running_pods=min_running,
+        taint_seconds=tuple(sorted(waited.total_seconds() + took for waited, took in tainted)),
+        taint_work_seconds=tuple(sorted(took for _, took in tainted)),
+        drain_seconds=tuple(sorted((at - noticed_at[name]).total_seconds() for name, at in emptied_at.items())),
         work=dict(world.work),
     )
 
 
-def settled(count: int, seed: int) -> Measured:
-    """Answer a world with a pod on each of *count* spot instances."""
-    world = Measured(seed)
-    known = ("m5.large",)
-    world.cloud.types = {name: world.cloud.types[name] for name in known}
-    world.cloud.offerings = tuple((name, zone) for name, zone in world.cloud.offerings if name in known)
-    spot = pool(capacity=("spot",), after="Never", types=known)
-    world.apply([node_class(), spot, deployment(count, cpu="1500m", terminationGracePeriodSeconds=GRACE)])
-    assert world.run_until(lambda: len(running(world)) == count, timedelta(minutes=20))
+def build_settled_world(count: int, seed: int) -> MeasuredWorld:
+    """Return a world with one running pod on each of *count* spot instances."""
+    world = MeasuredWorld(seed)
+    type_names = ("m5.large",)
+    world.cloud.types = {name: world.cloud.types[name] for name in type_names}
+    world.cloud.offerings = tuple((name, zone) for name, zone in world.cloud.offerings if name in type_names)
+    spot = make_node_pool(capacity=("spot",), after="Never", types=type_names)
+    world.apply(
+        [
+            make_node_class(),
+            spot,
+            make_deployment(count, cpu="1500m", terminationGracePeriodSeconds=GRACE_PERIOD_SECONDS),
+        ]
+    )
+    assert world.run_until(lambda: len(list_running_pods(world)) == count, timedelta(minutes=20))
     world.run(timedelta(minutes=2))
     return world
 
 
-def running(world: Embedded) -> list[dict[str, Any]]:
-    """Answer the pods that run."""
-    return [one for one in world.live.pods("default") if is_running(one)]
+def list_running_pods(world: EmbeddedWorld) -> list[dict[str, Any]]:
+    """Return the running pods."""
+    return [pod for pod in world.cluster.list_pods("default") if is_running(pod)]
 
 
-def told(one: Storm) -> Iterable[str]:
-    """Say it in lines."""
-    yield f"{len(one.late)} pods late, {one.running_at_least} ran at least"
-    for what, seconds in (
-        ("tainted after", one.until_tainted),
-        ("of it in the function", one.work_until_tainted),
-        ("empty after", one.until_empty),
+def format_result(result: StormResult) -> Iterable[str]:
+    """Yield the result as lines of text."""
+    yield f"{len(result.late_pods)} pods late, {result.min_running_pods} ran at least"
+    for label, seconds in (
+        ("tainted after", result.taint_seconds),
+        ("of it in the function", result.taint_work_seconds),
+        ("empty after", result.drain_seconds),
     ):
         ranks = {f"p{part}": seconds[min(len(seconds) * part // 100, len(seconds) - 1)] for part in (50, 99)}
-        yield f"{len(seconds)} {what}: " + ", ".join(f"{name} {value:.1f} s" for name, value in ranks.items())
-    for function, work in sorted(one.work.items()):
-        mean = work.processor / work.invocations
+        yield f"{len(seconds)} {label}: " + ", ".join(f"{name} {value:.1f} s" for name, value in ranks.items())
+    for function, work in sorted(result.work.items()):
+        mean = work.processor_seconds / work.invocations
         yield (
-            f"{function}: {work.invocations} invocations, {work.calls} calls, {work.processor:.1f} s of a processor, "
-            f"{mean:.2f} each, {work.hardest:.2f} at most; with its calls one takes {work.longest:.1f} s at most"
+            f"{function}: {work.invocations} invocations, {work.call_count} calls, "
+            f"{work.processor_seconds:.1f} s of a processor, {mean:.2f} each, "
+            f"{work.max_processor_seconds:.2f} at most; "
+            f"with its calls one takes {work.max_duration_seconds:.1f} s at most"
         )
 
 
-def _instance(node: Mapping[str, Any]) -> str:
+def _get_instance_id(node: Mapping[str, Any]) -> str:
     return str(node["spec"].get("providerID", "")).rpartition("/")[2]
 
 
 if __name__ == "__main__":
-    sys.stdout.write("".join(f"{line}\n" for line in told(storm(int(sys.argv[1])))))
+    sys.stdout.write("".join(f"{line}\n" for line in format_result(run_storm(int(sys.argv[1])))))

@@ -1,25 +1,25 @@
-"""What lives in a cluster of some size, as controllers and kubelets write it: pods of Deployments on their nodes."""
+"""Objects of a cluster of some size, as controllers and kubelets write them: pods of Deployments on their nodes."""
 
 from typing import Any, Final
 
 Object = dict[str, Any]
 
-PODS_A_NODE: Final = 10
-REPLICAS: Final = 100
-"""Pods of a Deployment, all equal but for what is a pod's own."""
-_AT: Final = "2026-11-21T08:00:00Z"
+PODS_PER_NODE: Final = 10
+PODS_PER_DEPLOYMENT: Final = 100
+"""Pods of a Deployment, equal except for each pod's own fields."""
+_TIMESTAMP: Final = "2026-11-21T08:00:00Z"
 _SIZES: Final = (("100m", "128Mi"), ("250m", "512Mi"), ("500m", "1Gi"), ("1", "2Gi"), ("1500m", "6Gi"))
 _CAPACITY: Final = {"cpu": "16", "memory": "64Gi", "pods": "110", "ephemeral-storage": "80Gi"}
-_SETTINGS: Final = 12
-_IMAGES: Final = 20
+_ENV_VARIABLE_COUNT: Final = 12
+_IMAGE_COUNT: Final = 20
 _POD_CONDITIONS: Final = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
 _NODE_CONDITIONS: Final = ("MemoryPressure", "DiskPressure", "PIDPressure")
 _ACCOUNT_MOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 
-def node(number: int) -> Object:
-    """Answer Node *number*, as registered."""
-    name, zone = node_name(number), f"us-east-1{'abc'[number % 3]}"
+def make_node(number: int) -> Object:
+    """Return Node *number*, as registered."""
+    name, zone = get_node_name(number), f"us-east-1{'abc'[number % 3]}"
     labels = {
         "karpenter.sh/nodepool": "default",
         "karpenter.sh/capacity-type": "spot" if number % 2 else "on-demand",
@@ -32,20 +32,20 @@ def node(number: int) -> Object:
         "topology.kubernetes.io/region": "us-east-1",
         "topology.kubernetes.io/zone": zone,
     }
-    return {"metadata": {"name": name, "labels": labels}, "spec": {"providerID": _machine(number)}}
+    return {"metadata": {"name": name, "labels": labels}, "spec": {"providerID": _get_provider_id(number)}}
 
 
-def node_status(number: int) -> Object:
-    """Answer what the kubelet of Node *number* reports."""
-    times = {"lastHeartbeatTime": _AT, "lastTransitionTime": _AT}
-    fine = [
+def make_node_status(number: int) -> Object:
+    """Return the status that the kubelet of Node *number* reports."""
+    times = {"lastHeartbeatTime": _TIMESTAMP, "lastTransitionTime": _TIMESTAMP}
+    pressure_conditions = [
         {"type": kind, "status": "False", "reason": f"KubeletHasNo{kind}", "message": f"kubelet has no {kind}", **times}
         for kind in _NODE_CONDITIONS
     ]
     ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "kubelet is ready", **times}
     images = [
-        {"names": [f"registry.example.com/team/app-{one}@sha256:{one:064x}"], "sizeBytes": 10**8 + one}
-        for one in range(_IMAGES)
+        {"names": [f"registry.example.com/team/app-{index}@sha256:{index:064x}"], "sizeBytes": 10**8 + index}
+        for index in range(_IMAGE_COUNT)
     ]
     facts = ("machineID", "systemUUID", "bootID", "kernelVersion", "osImage", "containerRuntimeVersion")
     info = dict.fromkeys((*facts, "kubeletVersion", "kubeProxyVersion"), f"{number:032x}")
@@ -53,15 +53,15 @@ def node_status(number: int) -> Object:
         "capacity": _CAPACITY,
         "allocatable": _CAPACITY | {"cpu": "15890m", "memory": "62Gi"},
         "addresses": [{"type": "InternalIP", "address": f"10.1.{number // 250}.{number % 250}"}],
-        "conditions": [*fine, ready],
+        "conditions": [*pressure_conditions, ready],
         "images": images,
         "nodeInfo": info | {"operatingSystem": "linux", "architecture": "amd64"},
     }
 
 
-def node_claim(number: int) -> Object:
-    """Answer the NodeClaim of Node *number*."""
-    wanted = (
+def make_node_claim(number: int) -> Object:
+    """Return the NodeClaim of Node *number*."""
+    requirements = (
         ("kubernetes.io/arch", ["amd64"]),
         ("karpenter.sh/capacity-type", ["spot", "on-demand"]),
         (
@@ -72,55 +72,62 @@ def node_claim(number: int) -> Object:
     return {
         "apiVersion": "karpenter.sh/v1",
         "kind": "NodeClaim",
-        "metadata": {"name": node_name(number), "labels": {"karpenter.sh/nodepool": "default"}},
+        "metadata": {"name": get_node_name(number), "labels": {"karpenter.sh/nodepool": "default"}},
         "spec": {
             "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"},
-            "requirements": [{"key": key, "operator": "In", "values": values} for key, values in wanted],
+            "requirements": [{"key": key, "operator": "In", "values": values} for key, values in requirements],
             "resources": {"requests": {"cpu": "12", "memory": "40Gi", "pods": "12"}},
             "expireAfter": "720h",
         },
     }
 
 
-def node_claim_status(number: int) -> Object:
-    """Answer the status of that NodeClaim."""
+def make_node_claim_status(number: int) -> Object:
+    """Return the status of the NodeClaim of Node *number*."""
     states = ("Initialized", "Launched", "Ready", "Registered")
     return {
-        "nodeName": node_name(number),
-        "providerID": _machine(number),
+        "nodeName": get_node_name(number),
+        "providerID": _get_provider_id(number),
         "imageID": "ami-0123456789abcdef0",
         "capacity": _CAPACITY,
         "allocatable": _CAPACITY | {"cpu": "15890m", "memory": "62Gi"},
         "conditions": [
-            {"type": one, "status": "True", "reason": one, "message": "", "lastTransitionTime": _AT} for one in states
+            {
+                "type": condition_type,
+                "status": "True",
+                "reason": condition_type,
+                "message": "",
+                "lastTransitionTime": _TIMESTAMP,
+            }
+            for condition_type in states
         ],
     }
 
 
-def csi_node(number: int) -> Object:
-    """Answer the CSINode of Node *number*; every other one has no driver yet."""
+def make_csi_node(number: int) -> Object:
+    """Return the CSINode of Node *number*; only odd ones have a driver."""
     driver = {"name": "ebs.csi.aws.com", "nodeID": f"i-{number:017x}", "allocatable": {"count": 26}}
-    return {"metadata": {"name": node_name(number)}, "spec": {"drivers": [driver] if number % 2 else []}}
+    return {"metadata": {"name": get_node_name(number)}, "spec": {"drivers": [driver] if number % 2 else []}}
 
 
-def pod(number: int, nodes: int) -> Object:
-    """Answer pod *number*, bound to one of *nodes*: about 6.5 KB as a server stores and sends it."""
-    app, ending = f"app-{number // REPLICAS}", f"{number:05d}"
+def make_pod(number: int, nodes: int) -> Object:
+    """Return pod *number*, bound to one of *nodes*: about 6.5 KB as a server stores and sends it."""
+    app, suffix = f"app-{number // PODS_PER_DEPLOYMENT}", f"{number:05d}"
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": f"{app}-7d4b9c", "uid": f"uid-{app}"}
-    labels = {"app": app, "pod-template-hash": "7d4b9c", "team": f"team-{number // REPLICAS % 12}"}
-    annotations = {"checksum/config": f"{number // REPLICAS:064x}", "prometheus.io/scrape": "true"}
+    labels = {"app": app, "pod-template-hash": "7d4b9c", "team": f"team-{number // PODS_PER_DEPLOYMENT % 12}"}
+    annotations = {"checksum/config": f"{number // PODS_PER_DEPLOYMENT:064x}", "prometheus.io/scrape": "true"}
     return {
         "metadata": {
-            "name": f"{app}-7d4b9c-{ending}",
+            "name": f"{app}-7d4b9c-{suffix}",
             "labels": labels,
             "annotations": annotations,
             "ownerReferences": [owner | {"controller": True, "blockOwnerDeletion": True}],
         },
         "spec": {
-            "nodeName": node_name(number % nodes),
+            "nodeName": get_node_name(number % nodes),
             "serviceAccountName": "default",
-            "containers": [_container(number // REPLICAS, ending)],
-            "volumes": [_token_volume(ending)],
+            "containers": [_make_container(number // PODS_PER_DEPLOYMENT, suffix)],
+            "volumes": [_make_token_volume(suffix)],
             "tolerations": [
                 {
                     "key": f"node.kubernetes.io/{key}",
@@ -130,76 +137,81 @@ def pod(number: int, nodes: int) -> Object:
                 }
                 for key in ("not-ready", "unreachable")
             ],
-            "topologySpreadConstraints": [_spread(app)],
+            "topologySpreadConstraints": [_make_spread_constraint(app)],
         },
     }
 
 
-def pod_status(number: int) -> Object:
-    """Answer what the kubelet reports of pod *number*."""
+def make_pod_status(number: int) -> Object:
+    """Return the status that the kubelet reports for pod *number*."""
     address = f"100.{64 + number // 62500}.{number // 250 % 250}.{number % 250}"
     return {
         "phase": "Running",
-        "startTime": _AT,
+        "startTime": _TIMESTAMP,
         "podIP": address,
         "podIPs": [{"ip": address}],
-        "conditions": [{"type": one, "status": "True", "lastTransitionTime": _AT} for one in _POD_CONDITIONS],
+        "conditions": [
+            {"type": condition_type, "status": "True", "lastTransitionTime": _TIMESTAMP}
+            for condition_type in _POD_CONDITIONS
+        ],
         "containerStatuses": [
             {
                 "name": "app",
-                "image": _image(number // REPLICAS),
-                "imageID": f"registry.example.com/team/app@sha256:{number // REPLICAS:064x}",
+                "image": _get_image(number // PODS_PER_DEPLOYMENT),
+                "imageID": f"registry.example.com/team/app@sha256:{number // PODS_PER_DEPLOYMENT:064x}",
                 "containerID": f"containerd://{number:064x}",
                 "ready": True,
                 "started": True,
                 "restartCount": 0,
-                "state": {"running": {"startedAt": _AT}},
+                "state": {"running": {"startedAt": _TIMESTAMP}},
             }
         ],
     }
 
 
-def node_name(number: int) -> str:
-    """Answer the name of Node *number*."""
+def get_node_name(number: int) -> str:
+    """Return the name of Node *number*."""
     return f"ip-10-1-{number // 250}-{number % 250}.ec2.internal"
 
 
-def _machine(number: int) -> str:
+def _get_provider_id(number: int) -> str:
     return f"aws:///us-east-1{'abc'[number % 3]}/i-{number:017x}"
 
 
-def _image(deployment: int) -> str:
+def _get_image(deployment: int) -> str:
     return f"registry.example.com/team/app-{deployment}:1.{deployment}"
 
 
-def _container(deployment: int, ending: str) -> Object:
+def _make_container(deployment: int, suffix: str) -> Object:
     cpu, memory = _SIZES[deployment % len(_SIZES)]
     probe = {"httpGet": {"path": "/healthz", "port": 8080}, "periodSeconds": 10}
-    settings = [{"name": f"SETTING_{one}", "value": f"value-{deployment}-{one}"} for one in range(_SETTINGS)]
+    variables = [
+        {"name": f"SETTING_{index}", "value": f"value-{deployment}-{index}"} for index in range(_ENV_VARIABLE_COUNT)
+    ]
     return {
         "name": "app",
-        "image": _image(deployment),
-        "env": [*settings, {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}],
+        "image": _get_image(deployment),
+        "env": [*variables, {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}],
         "ports": [{"containerPort": 8080, "name": "http"}],
         "resources": {"requests": {"cpu": cpu, "memory": memory}, "limits": {"memory": memory}},
         "livenessProbe": probe,
         "readinessProbe": probe,
-        "volumeMounts": [{"name": f"kube-api-access-{ending}", "mountPath": _ACCOUNT_MOUNT, "readOnly": True}],
+        "volumeMounts": [{"name": f"kube-api-access-{suffix}", "mountPath": _ACCOUNT_MOUNT, "readOnly": True}],
     }
 
 
-def _token_volume(ending: str) -> Object:
-    """Answer what every pod gets for its service account, under a name of its own."""
+def _make_token_volume(suffix: str) -> Object:
+    """Return the volume that every pod gets for its service account, under a name of its own."""
     namespace = {"path": "namespace", "fieldRef": {"fieldPath": "metadata.namespace"}}
     sources = [
         {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
         {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
         {"downwardAPI": {"items": [namespace]}},
     ]
-    return {"name": f"kube-api-access-{ending}", "projected": {"sources": sources}}
+    return {"name": f"kube-api-access-{suffix}", "projected": {"sources": sources}}
 
 
-def _spread(app: str) -> Object:
+def _make_spread_constraint(app: str) -> Object:
     return {
         "maxSkew": 1,
         "topologyKey": "topology.kubernetes.io/zone",

@@ -1,8 +1,8 @@
-"""What lies in an account: everything that any service lists."""
+"""The resources in an account: everything that any service lists."""
 
-from sim.account.account import Account
+from sim.aws_account.account import Account
 
-LISTS: tuple[tuple[str, str, str, str], ...] = (
+LIST_CALLS: tuple[tuple[str, str, str, str], ...] = (
     ("cloudformation", "describe_stacks", "Stacks", "StackName"),
     ("cloudwatch", "describe_alarms", "MetricAlarms", "AlarmName"),
     ("cloudwatch", "list_dashboards", "DashboardEntries", "DashboardName"),
@@ -27,16 +27,20 @@ LISTS: tuple[tuple[str, str, str, str], ...] = (
     ("sns", "list_topics", "Topics", "TopicArn"),
     ("sqs", "list_queues", "QueueUrls", ""),
 )
-ALWAYS = frozenset({"scheduler default"})
-"""What every account has."""
+DEFAULT_RESOURCES = frozenset({"scheduler default"})
+"""Resources that every account has."""
 
 
-def lying_in(account: Account) -> list[str]:
-    """Answer the service and the name of each thing, sorted; keys of KMS and what IAM has of AWS's are not counted."""
-    found = {f"eks {one}" for one in account.client("eks").list_access_entries(clusterName="demo")["accessEntries"]}
-    policies = account.client("iam").list_policies(Scope="Local")["Policies"]
-    found |= {f"iam {one['PolicyName']}" for one in policies if not one["Arn"].startswith("arn:aws:iam::aws:")}
-    for service, call, key, name in LISTS:
-        for one in getattr(account.client(service), call)().get(key, ()):
-            found.add(f"{service} {one[name] if name else one}")
-    return sorted(one for one in found - ALWAYS if "alias/aws/" not in one)
+def list_account_resources(account: Account) -> list[str]:
+    """Return the service and name of each resource, sorted; KMS keys and AWS-managed IAM policies are not counted."""
+    resources = {
+        f"eks {entry}" for entry in account.get_client("eks").list_access_entries(clusterName="demo")["accessEntries"]
+    }
+    policies = account.get_client("iam").list_policies(Scope="Local")["Policies"]
+    resources |= {
+        f"iam {policy['PolicyName']}" for policy in policies if not policy["Arn"].startswith("arn:aws:iam::aws:")
+    }
+    for service, call, key, name in LIST_CALLS:
+        for item in getattr(account.get_client(service), call)().get(key, ()):
+            resources.add(f"{service} {item[name] if name else item}")
+    return sorted(resource for resource in resources - DEFAULT_RESOURCES if "alias/aws/" not in resource)

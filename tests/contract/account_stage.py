@@ -1,4 +1,4 @@
-"""An account in which tests deploy templates, and see what came of it."""
+"""An account in which tests deploy templates and inspect the result."""
 
 import json
 from collections.abc import Callable
@@ -9,14 +9,14 @@ from typing import Any
 from botocore.exceptions import ClientError
 from urllib3 import PoolManager
 
-from sim.account.account import Account
-from sim.account.contract import Invocation
-from sim.clock import Clock
+from sim.aws_account.account import Account
+from sim.aws_account.protocols import InvocationResult
 from sim.cloud.cloud import Cloud
-from sim.realtime import RealTimeClock
+from sim.time.real_clock import RealTimeClock
+from sim.time.virtual_clock import Clock
 
 Json = dict[str, Any]
-Answering = Callable[[Json], Json | None]
+Responder = Callable[[Json], Json | None]
 TRUST = {
     "Version": "2012-10-17",
     "Statement": [
@@ -27,9 +27,10 @@ TRUST = {
 
 
 class Stage:
-    """One account, and a function that answers every custom resource as a test wants it.
+    """One account, and a function that answers every custom resource as a test requires.
 
-    When it has been asked it has answered: whoever waits then finds the answer or, however slow the machine, silence.
+    The function answers before its call returns, so a waiting caller finds the answer or, however slow the test run,
+    none.
     """
 
     def __init__(self, clock: Clock | None = None, minute: timedelta = timedelta()) -> None:
@@ -37,99 +38,99 @@ class Stage:
         clock = clock or RealTimeClock(lambda: datetime.now(UTC))
         cloud = Cloud(clock, cluster="demo", describe_lag=timedelta(0))
         self.account = Account(cloud, clock, minute=minute)
-        self.in_threads = self.account.dispatcher
-        """Calls as the account has them made: nobody waits for their end."""
+        self.dispatch_in_thread = self.account.dispatcher
+        """The account's own dispatcher: it does not wait for the end of a call."""
         self.account.invoker, self.account.dispatcher = self._run, self._call
-        self.asked: list[Json] = []
-        self.answer: Answering = lambda _: {}
+        self.custom_resource_requests: list[Json] = []
+        self.respond: Responder = lambda _: {}
         self._names = count(1)
 
-    def client(self, service: str) -> Any:
-        return self.account.client(service)
+    def get_client(self, service: str) -> Any:
+        return self.account.get_client(service)
 
-    def name(self) -> str:
-        """Answer a name that no other stack has."""
+    def make_stack_name(self) -> str:
+        """Return a name that no other stack has."""
         return f"stack{next(self._names)}"
 
     def deploy(self, name: str, resources: Json, *, parameters: Json | None = None, **template: Any) -> Json:
-        """Make or change the stack, and answer it when that is over."""
-        cloudformation = self.client("cloudformation")
-        given = [{"ParameterKey": key, "ParameterValue": value} for key, value in (parameters or {}).items()]
+        """Create or update the stack; return its description when that is over."""
+        cloudformation = self.get_client("cloudformation")
+        parameter_list = [{"ParameterKey": key, "ParameterValue": value} for key, value in (parameters or {}).items()]
         body = json.dumps({"Resources": resources, **template})
-        is_there = name in [one["StackName"] for one in cloudformation.describe_stacks()["Stacks"]]
+        is_there = name in [stack["StackName"] for stack in cloudformation.describe_stacks()["Stacks"]]
         call = cloudformation.update_stack if is_there else cloudformation.create_stack
-        call(StackName=name, TemplateBody=body, Parameters=given)
-        return self.settled(name)
+        call(StackName=name, TemplateBody=body, Parameters=parameter_list)
+        return self.wait_until_settled(name)
 
-    def settled(self, name: str) -> Json:
-        """Wait until nothing is done any more; answer the stack."""
-        self.account.stacks.join()
-        found: Json = self.client("cloudformation").describe_stacks(StackName=name)["Stacks"][0]
-        return found
+    def wait_until_settled(self, name: str) -> Json:
+        """Wait until no stack operation is running; return the stack's description."""
+        self.account.cloudformation.join()
+        stack: Json = self.get_client("cloudformation").describe_stacks(StackName=name)["Stacks"][0]
+        return stack
 
     def remove(self, name: str) -> Json:
-        """Delete the stack; answer what is left of it."""
-        cloudformation = self.client("cloudformation")
+        """Delete the stack; return its last description."""
+        cloudformation = self.get_client("cloudformation")
         arn = cloudformation.describe_stacks(StackName=name)["Stacks"][0]["StackId"]
         cloudformation.delete_stack(StackName=name)
-        return self.settled(arn)
+        return self.wait_until_settled(arn)
 
-    def happened(self, name: str, *, to: str = "") -> list[str]:
-        """Answer what happened to the stack, oldest first, as ``Queue CREATE_COMPLETE``."""
-        pages = self.client("cloudformation").get_paginator("describe_stack_events").paginate(StackName=name)
-        found = [one for page in pages for one in page["StackEvents"]]
+    def list_events(self, name: str, *, logical_id: str = "") -> list[str]:
+        """Return the events of the stack, oldest first, as ``Queue CREATE_COMPLETE``."""
+        pages = self.get_client("cloudformation").get_paginator("describe_stack_events").paginate(StackName=name)
+        events = [event for page in pages for event in page["StackEvents"]]
         return [
-            f"{one['LogicalResourceId']} {one['ResourceStatus']}"
-            for one in reversed(found)
-            if to in ("", one["LogicalResourceId"])
+            f"{event['LogicalResourceId']} {event['ResourceStatus']}"
+            for event in reversed(events)
+            if logical_id in ("", event["LogicalResourceId"])
         ]
 
-    def why(self, name: str) -> str:
-        """Answer the reasons that were given."""
-        events = self.client("cloudformation").describe_stack_events(StackName=name)["StackEvents"]
-        return "\n".join(one.get("ResourceStatusReason", "") for one in events)
+    def get_status_reasons(self, name: str) -> str:
+        """Return the status reasons of the stack's events, one per line."""
+        events = self.get_client("cloudformation").describe_stack_events(StackName=name)["StackEvents"]
+        return "\n".join(event.get("ResourceStatusReason", "") for event in events)
 
-    def physical(self, name: str, logical_id: str) -> str:
-        found = self.client("cloudformation").describe_stack_resource(StackName=name, LogicalResourceId=logical_id)
-        return str(found["StackResourceDetail"]["PhysicalResourceId"])
+    def get_physical_id(self, name: str, logical_id: str) -> str:
+        detail = self.get_client("cloudformation").describe_stack_resource(StackName=name, LogicalResourceId=logical_id)
+        return str(detail["StackResourceDetail"]["PhysicalResourceId"])
 
-    def role(self, name: str, *statements: Json) -> str:
-        """Make a role that may what *statements* say; answer its ARN."""
-        iam = self.client("iam")
+    def create_role(self, name: str, *statements: Json) -> str:
+        """Create a role whose policy consists of *statements*; return its ARN."""
+        iam = self.get_client("iam")
         arn = str(iam.create_role(RoleName=name, AssumeRolePolicyDocument=json.dumps(TRUST))["Role"]["Arn"])
         if statements:
             document = json.dumps({"Version": "2012-10-17", "Statement": list(statements)})
             iam.put_role_policy(RoleName=name, PolicyName="own", PolicyDocument=document)
         return arn
 
-    def _run(self, name: str, qualifier: str, payload: bytes) -> Invocation:
-        said = json.loads(payload)
-        if "ResponseURL" in said:
-            self.asked.append(said)
-            told = self.answer(said)
-            if told is not None:
-                self.put(said, told)
-            return Invocation(payload=b"null")
-        return Invocation(payload=json.dumps({"name": name, "qualifier": qualifier, "said": said}).encode())
+    def _run(self, name: str, qualifier: str, payload: bytes) -> InvocationResult:
+        event = json.loads(payload)
+        if "ResponseURL" in event:
+            self.custom_resource_requests.append(event)
+            response = self.respond(event)
+            if response is not None:
+                self.send_response(event, response)
+            return InvocationResult(payload=b"null")
+        return InvocationResult(payload=json.dumps({"name": name, "qualifier": qualifier, "said": event}).encode())
 
     def _call(self, name: str, qualifier: str, payload: bytes) -> None:
         self._run(name, qualifier, payload)
 
-    def put(self, said: Json, told: Json) -> int:
-        """Answer a custom resource; answers the HTTP status."""
-        same = {key: said[key] for key in ("StackId", "RequestId", "LogicalResourceId")}
-        body = json.dumps({"Status": "SUCCESS", "PhysicalResourceId": "thing", **same, **told}).encode()
-        return put(said["ResponseURL"], body)
+    def send_response(self, request: Json, response: Json) -> int:
+        """Send a custom resource's response; return the HTTP status."""
+        identifiers = {key: request[key] for key in ("StackId", "RequestId", "LogicalResourceId")}
+        body = json.dumps({"Status": "SUCCESS", "PhysicalResourceId": "thing", **identifiers, **response}).encode()
+        return put_body(request["ResponseURL"], body)
 
 
-def put(url: str, body: bytes) -> int:
-    """Answer the HTTP status."""
+def put_body(url: str, body: bytes) -> int:
+    """Send *body* to *url* with PUT; return the HTTP status."""
     with PoolManager() as pool:
         return pool.request("PUT", url, body=body, headers={"Content-Type": ""}).status
 
 
-def code_of(call: Callable[[], object]) -> str:
-    """Answer the code of the refusal that *call* meets, empty if it meets none."""
+def get_error_code(call: Callable[[], object]) -> str:
+    """Return the code of the ClientError that *call* raises, empty if it raises none."""
     try:
         call()
     except ClientError as error:

@@ -1,11 +1,11 @@
-"""The faces of the cloud, for every test of tests/contract/test_ec2*.py, and the real API server for test_kube*.py."""
+"""Fixtures of the contract tests: the implementations of the cloud, and the real API server."""
 
 from collections.abc import Iterator
 
 import pytest
 
-from sim.clock import Clock
 from sim.cloud.cloud import Cloud
+from sim.time.virtual_clock import Clock
 from tests.contract.account_stage import Stage
 from tests.contract.faces import FACES, Speaker
 from tests.contract.kube_canned import server
@@ -24,13 +24,13 @@ __all__ = [
 ]
 
 
-def _parameter(speaker: Speaker) -> object:
+def _make_parameter(speaker: Speaker) -> object:
     return pytest.param(speaker, id=speaker.name, marks=[pytest.mark.loopback] if speaker.loopback else [])
 
 
-@pytest.fixture(params=[_parameter(speaker) for speaker in FACES])
+@pytest.fixture(params=[_make_parameter(speaker) for speaker in FACES])
 def aws(request: pytest.FixtureRequest) -> Iterator[Face]:
-    """One cloud at its beginning, seen through one face."""
+    """A new cloud, accessed through one implementation of the ports."""
     speaker: Speaker = request.param
     with speaker.open(Cloud(Clock())) as face:
         yield face
@@ -39,6 +39,6 @@ def aws(request: pytest.FixtureRequest) -> Iterator[Face]:
 @pytest.fixture
 def stage() -> Iterator[Stage]:
     """An account with nothing in it."""
-    made = Stage()
-    with made.account:
-        yield made
+    new_stage = Stage()
+    with new_stage.account:
+        yield new_stage

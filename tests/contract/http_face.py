@@ -1,25 +1,28 @@
-"""The true face of the cloud: boto3, over HTTP, to the embedded AWS. One server and one set of clients per process."""
+"""The face of the cloud that production uses: boto3, over HTTP, to the embedded AWS.
+
+There is one server and one set of clients per process.
+"""
 
 import atexit
 from functools import cache
 
 from shared.aws.clients import Clients
-from sim.clock import Clock
+from sim.aws_http.server import EmbeddedAws
 from sim.cloud.cloud import Cloud
-from sim.http.server import EmbeddedAws
+from sim.time.virtual_clock import Clock
 
 
 @cache
-def embedded_aws() -> EmbeddedAws:
-    """The server; `reset` gives it another cloud."""
+def get_embedded_aws() -> EmbeddedAws:
+    """Return the server; `reset` gives it another cloud."""
     server = EmbeddedAws(Cloud(Clock())).start()
     atexit.register(server.stop)
     return server
 
 
 @cache
-def clients() -> Clients:
-    """The clients, which all speak to it."""
-    made = Clients("us-east-1", endpoint_url=embedded_aws().url)
-    atexit.register(made.close)
-    return made
+def get_clients() -> Clients:
+    """Return the clients of the server."""
+    aws_clients = Clients("us-east-1", endpoint_url=get_embedded_aws().url)
+    atexit.register(aws_clients.close)
+    return aws_clients

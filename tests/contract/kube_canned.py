@@ -1,4 +1,4 @@
-"""An API server that has one answer for everything."""
+"""An API server that sends the same response to every request."""
 
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler
@@ -7,24 +7,24 @@ from typing import ClassVar
 import msgspec
 import pytest
 
-from tests.contract.kube_front import serve
+from tests.contract.kube_front import run_server
 
 
-class Canned(BaseHTTPRequestHandler):
-    """Answers every request with one answer (status 0: hangs up), and remembers the request."""
+class CannedHandler(BaseHTTPRequestHandler):
+    """Sends one response to every request (status 0: hangs up) and records the request."""
 
     status: ClassVar[int]
     body: ClassVar[bytes]
-    extra: ClassVar[dict[str, str]]
-    seen: ClassVar[list[tuple[str, str, dict[str, str], bytes]]]
+    extra_headers: ClassVar[dict[str, str]]
+    received_requests: ClassVar[list[tuple[str, str, dict[str, str], bytes]]]
 
     def do_GET(self) -> None:
         sent = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        self.seen.append((self.command, self.path, dict(self.headers), sent))
+        self.received_requests.append((self.command, self.path, dict(self.headers), sent))
         if not self.status:
             return
         self.send_response(self.status)
-        for name, value in ({"Content-Length": str(len(self.body))} | self.extra).items():
+        for name, value in ({"Content-Length": str(len(self.body))} | self.extra_headers).items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(self.body)
@@ -44,11 +44,16 @@ class Canned(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def server() -> Iterator[str]:
-    Canned.status, Canned.body, Canned.extra, Canned.seen = 200, b"{}", {}, []
-    yield from serve(Canned)
+    CannedHandler.status, CannedHandler.body, CannedHandler.extra_headers, CannedHandler.received_requests = (
+        200,
+        b"{}",
+        {},
+        [],
+    )
+    yield from run_server(CannedHandler)
 
 
-def answer(status: int, message: str = "", **headers: str) -> None:
-    Canned.status = status
-    Canned.body = msgspec.json.encode({"kind": "Status", "message": message, "reason": "Because"})
-    Canned.extra = {name.replace("_", "-"): value for name, value in headers.items()}
+def set_response(status: int, message: str = "", **headers: str) -> None:
+    CannedHandler.status = status
+    CannedHandler.body = msgspec.json.encode({"kind": "Status", "message": message, "reason": "Because"})
+    CannedHandler.extra_headers = {name.replace("_", "-"): value for name, value in headers.items()}

@@ -1,7 +1,7 @@
-"""The ends of the `Kube` contract: memory itself, the client over HTTP in front of it, and a real API server.
+"""Implementations of `Kube`: memory, the client over HTTP in front of memory, and a real API server.
 
-The real one takes part when it is asked for (tests/controlplane/fixtures.py). A test module takes the fixtures it needs
-by name: ``kube, memory = kube_front.kube, kube_front.memory``.
+The real one takes part on request (tests/controlplane/fixtures.py). A test module takes the fixtures it needs by name:
+``kube, memory = kube_front.kube, kube_front.memory``.
 """
 
 import time
@@ -17,28 +17,28 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 import pytest
 
-from shared.errors import Conflict, EvictionRefused, Expired, Fault, Forbidden, Gone, Invalid
-from shared.kube.client import KubeClient
-from shared.ports import Kube
-from sim.clock import Clock
-from sim.cluster.api import ApiServer
-from sim.cluster.kube import InMemoryKube
+from shared.errors import Conflict, EvictionRefused, Expired, Fault, Forbidden, Invalid, NotFound
+from shared.kubernetes.client import KubeClient
+from shared.ports.kubernetes import Kube
+from sim.cluster.api_server.api_server import ApiServer
+from sim.cluster.api_server.kube_port import InMemoryKube
+from sim.time.virtual_clock import Clock
 
 Object = dict[str, Any]
 
-STATUS = {Gone: 404, Conflict: 409, Expired: 410, Forbidden: 403, Invalid: 422, EvictionRefused: 429}
+STATUS_BY_FAULT = {NotFound: 404, Conflict: 409, Expired: 410, Forbidden: 403, Invalid: 422, EvictionRefused: 429}
 
 
-def status_of(fault: Fault) -> int:
+def get_status_code(fault: Fault) -> int:
     if isinstance(fault, Invalid):
         return {"BadRequest": 400, "MethodNotAllowed": 405}.get(fault.code, 422)
-    return 500 if "more than one PodDisruptionBudget" in str(fault) else STATUS[type(fault)]
+    return 500 if "more than one PodDisruptionBudget" in str(fault) else STATUS_BY_FAULT[type(fault)]
 
 
 class Front(BaseHTTPRequestHandler):
     """HTTP in front of an `InMemoryKube`.
 
-    An answer goes out whole: silence after its beginning, however short, is never that of a slow machine.
+    A response is sent as a whole, so a pause in the middle of a response is never caused by a slow test run.
     """
 
     kube: ClassVar[InMemoryKube]
@@ -52,9 +52,9 @@ class Front(BaseHTTPRequestHandler):
         if "watch" in query:
             self._watch(url.path, query)
         elif not query:
-            self._answer(lambda: self.kube.read(url.path))
+            self._respond(lambda: self.kube.read(url.path))
         else:
-            self._answer(
+            self._respond(
                 lambda: self.kube.list(
                     url.path,
                     label_selector=query.get("labelSelector", ""),
@@ -65,27 +65,27 @@ class Front(BaseHTTPRequestHandler):
             )
 
     def do_POST(self) -> None:
-        body = self._body("application/json")
-        self._answer(lambda: self.kube.create(self.path, body))
+        body = self._read_body("application/json")
+        self._respond(lambda: self.kube.create(self.path, body))
 
     def do_PATCH(self) -> None:
-        body = self._body("application/merge-patch+json")
-        self._answer(lambda: self.kube.patch(self.path, body))
+        body = self._read_body("application/merge-patch+json")
+        self._respond(lambda: self.kube.patch(self.path, body))
 
     def do_DELETE(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        self._answer(lambda: self._delete(body))
+        self._respond(lambda: self._delete(body))
 
     def log_message(self, *_: object) -> None:
         pass
 
     def _watch(self, path: str, query: dict[str, str]) -> None:
-        """Send what there is, as the real one does: without a bookmark, and without an end."""
+        """Send all current events, as the real server does: without a bookmark, and without an end."""
         selector, since = query.get("fieldSelector", ""), query["resourceVersion"]
         try:
             lines = list(self.kube.watch(path, since=since, field_selector=selector)().events)
         except Fault as fault:
-            status = {"kind": "Status", "code": status_of(fault), "message": str(fault)}
+            status = {"kind": "Status", "code": get_status_code(fault), "message": str(fault)}
             lines = [msgspec.json.encode({"type": "ERROR", "object": status})]
         self.send_response(200)
         self.send_header("Transfer-Encoding", "chunked")
@@ -100,15 +100,15 @@ class Front(BaseHTTPRequestHandler):
         self.kube.delete(self.path, body)
         return b'{"kind":"Status"}'
 
-    def _body(self, content_type: str) -> bytes:
+    def _read_body(self, content_type: str) -> bytes:
         assert self.headers["Content-Type"] == content_type
         return self.rfile.read(int(self.headers["Content-Length"]))
 
-    def _answer(self, call: Callable[[], bytes]) -> None:
+    def _respond(self, call: Callable[[], bytes]) -> None:
         try:
             status, body = 200, call()
         except Fault as fault:
-            status, body = status_of(fault), msgspec.json.encode({"kind": "Status", "message": str(fault)})
+            status, body = get_status_code(fault), msgspec.json.encode({"kind": "Status", "message": str(fault)})
         self.send_response(status)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -116,7 +116,7 @@ class Front(BaseHTTPRequestHandler):
 
 
 class Server(ThreadingHTTPServer):
-    """Speaks TLS if it has a *context*; whoever gives up the handshake is nobody's error."""
+    """An HTTP server that speaks TLS if it has a *context* and ignores aborted handshakes."""
 
     context: SSLContext | None = None
 
@@ -130,8 +130,8 @@ class Server(ThreadingHTTPServer):
         pass
 
 
-def serve(handler: type[BaseHTTPRequestHandler], context: SSLContext | None = None) -> Iterator[str]:
-    """Serve *handler* on a port of this machine; yield the endpoint."""
+def run_server(handler: type[BaseHTTPRequestHandler], context: SSLContext | None = None) -> Iterator[str]:
+    """Serve *handler* on a loopback port; yield the endpoint."""
     with Server(("127.0.0.1", 0), handler) as server:
         server.context = context
         Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
@@ -151,42 +151,44 @@ def read(kube: Kube, path: str) -> Object:
     return cast("Object", msgspec.json.decode(kube.read(path)))
 
 
-def listed(kube: Kube, path: str, *, selector: str = "", fields: str = "", limit: int = 500, after: str = "") -> Object:
+def list_objects(
+    kube: Kube, path: str, *, selector: str = "", fields: str = "", limit: int = 500, after: str = ""
+) -> Object:
     document = kube.list(path, label_selector=selector, field_selector=fields, limit=limit, continue_token=after)
     return cast("Object", msgspec.json.decode(document))
 
 
-def names(document: Object) -> list[str]:
+def list_names(document: Object) -> list[str]:
     return [item["metadata"]["name"] for item in document["items"]]
 
 
 def is_gone(kube: Kube, path: str) -> bool:
     try:
         kube.read(path)
-    except Gone:
+    except NotFound:
         return True
     return False
 
 
-def eventually(claim: Callable[[], object], seconds: float = 300) -> None:
-    """Wait for what a real cluster does after it has answered; memory has done it by then."""
+def wait_until(condition: Callable[[], object], seconds: float = 300) -> None:
+    """Wait for an effect that a real cluster has after its response; memory has it already."""
     deadline = time.monotonic() + seconds
-    while not _holds(claim):
+    while not _is_true(condition):
         assert time.monotonic() < deadline, f"not within {seconds} s"
         time.sleep(0.05)
 
 
-def _holds(claim: Callable[[], object]) -> bool:
-    """Say whether *claim* holds; what it looks at may not be there yet, not have been written, or be out of reach."""
+def _is_true(condition: Callable[[], object]) -> bool:
+    """Return whether *condition* holds; False also if an object is missing or the API server is unreachable."""
     try:
-        return bool(claim())
+        return bool(condition())
     except (Fault, KeyError):
         return False
 
 
-def pod(name: str, **spec: object) -> Object:
-    whole = {"containers": [{"name": "app", "image": "app"}], "terminationGracePeriodSeconds": 30} | spec
-    return {"metadata": {"name": name, "labels": {"app": name}}, "spec": whole}
+def make_pod(name: str, **spec: object) -> Object:
+    pod_spec = {"containers": [{"name": "app", "image": "app"}], "terminationGracePeriodSeconds": 30} | spec
+    return {"metadata": {"name": name, "labels": {"app": name}}, "spec": pod_spec}
 
 
 @pytest.fixture
@@ -197,7 +199,7 @@ def memory() -> InMemoryKube:
 @pytest.fixture
 def endpoint(memory: InMemoryKube) -> Iterator[str]:
     Front.kube = memory
-    yield from serve(Front)
+    yield from run_server(Front)
 
 
 @pytest.fixture(
@@ -212,12 +214,12 @@ def kube(request: pytest.FixtureRequest) -> Kube:
         case "memory":
             return cast("Kube", request.getfixturevalue("memory"))
         case "http":
-            return KubeClient(request.getfixturevalue("endpoint"), quiet=timedelta(milliseconds=20))
+            return KubeClient(request.getfixturevalue("endpoint"), quiet_timeout=timedelta(milliseconds=20))
         case _:
             return cast("Kube", request.getfixturevalue("real_kube"))
 
 
 @pytest.fixture
 def namespace(kube: Kube) -> str:
-    """A namespace of the test's own."""
+    """A namespace used by one test only."""
     return str(create(kube, "/api/v1/namespaces", {"metadata": {"generateName": "contract-"}})["metadata"]["name"])

@@ -1,28 +1,28 @@
-"""The fast face of the cloud, and what every face has."""
+"""The face of the cloud in this process, and the type of every face."""
 
 import msgspec
 
-from shared.ports import Ec2, Eks, Parameters, Prices
+from shared.ports.aws import Ec2, Eks, ParameterStore, PricingService
 from sim.cloud.cloud import Cloud
-from sim.cloud.ports import CloudEc2, CloudEks, CloudParameters, CloudPrices
+from sim.cloud.ports import CloudEc2, CloudEks, CloudParameters, CloudPricing
 
 
 class Face(msgspec.Struct, frozen=True, kw_only=True):
-    """The ports, and the cloud behind them, which a test may move by its clock."""
+    """The ports, and the cloud behind them, which a test may change through its clock."""
 
     cloud: Cloud
     ec2: Ec2
-    parameters: Parameters
-    prices: Prices
+    parameters: ParameterStore
+    prices: PricingService
     eks: Eks
 
 
-def in_memory(cloud: Cloud) -> Face:
-    """Speak for *cloud* in this process."""
+def build_memory_face(cloud: Cloud) -> Face:
+    """Return the ports on *cloud* in this process."""
     return Face(
         cloud=cloud,
         ec2=CloudEc2(cloud),
         parameters=CloudParameters(cloud),
-        prices=CloudPrices(cloud),
+        prices=CloudPricing(cloud),
         eks=CloudEks(cloud),
     )

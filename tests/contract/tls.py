@@ -1,4 +1,4 @@
-"""A certificate for this machine, and what its owner and those who trust it do with it."""
+"""A certificate for loopback, the TLS context of its server, and the CA data for clients."""
 
 import ssl
 from base64 import b64encode
@@ -17,7 +17,7 @@ from cryptography.x509.oid import NameOID
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A key and a certificate for 127.0.0.1 that is its own authority, in one file."""
     key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "joiner")])
-    made = (
+    signed_certificate = (
         x509.CertificateBuilder(name, name, key.public_key(), 1)
         .not_valid_before(datetime(2020, 1, 1, tzinfo=UTC))
         .not_valid_after(datetime(2120, 1, 1, tzinfo=UTC))
@@ -28,18 +28,18 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("tls") / "server.pem"
     form, plain = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     pem = serialization.Encoding.PEM
-    file.write_bytes(key.private_bytes(pem, form, plain) + made.public_bytes(pem))
+    file.write_bytes(key.private_bytes(pem, form, plain) + signed_certificate.public_bytes(pem))
     return file
 
 
-def tls_of(certificate: Path) -> ssl.SSLContext:
-    """Answer the context of a server that shows *certificate*."""
+def build_server_context(certificate: Path) -> ssl.SSLContext:
+    """Return the TLS context of a server that presents *certificate*."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
     return context
 
 
-def authority_of(certificate: Path) -> str:
-    """Answer what trusts *certificate*: PEM in base64, as EKS and kubeconfigs have it."""
+def encode_authority(certificate: Path) -> str:
+    """Return the CA data for clients that trust *certificate*: PEM in base64, as in EKS and kubeconfigs."""
     text = certificate.read_bytes()
     return b64encode(text[text.index(b"-----BEGIN CERTIFICATE") :]).decode()

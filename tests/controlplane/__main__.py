@@ -1,6 +1,6 @@
-"""`python -m tests.controlplane`: build the control plane before somebody needs it, or say why that cannot be.
+"""`python -m tests.controlplane`: build the control plane in advance, or report why that is impossible.
 
-Exit codes: 0 it is there, 1 the build failed, 3 this machine cannot build it (no Go, Go too old, no disk).
+Exit codes: 0 it is built, 1 the build failed, 3 this computer cannot build it (no Go, Go too old, too little disk).
 """
 
 import shutil
@@ -9,52 +9,58 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from tests.controlplane.binaries import ASSETS, SOURCE, NoPrograms, cache, found, programs
+from tests.controlplane.binaries import ASSETS, SOURCE, NoPrograms, ensure_programs, find_programs, get_cache_folder
 
-CANNOT: Final = 3
-NEEDED_GB: Final = 6
-"""Modules, what they compile to, and the programs."""
-PATIENCE: Final = 600
-"""In seconds, while Go fetches the toolchain that go.mod asks for."""
+CANNOT_BUILD_EXIT_CODE: Final = 3
+MIN_FREE_DISK_GB: Final = 6
+"""For Go modules, compiled packages, and the programs."""
+GO_ENV_TIMEOUT_S: Final = 600
+"""While Go downloads the toolchain that go.mod requires."""
 
 
 def main() -> int:
-    """Build it unless it is built; progress goes to standard error, what went wrong to standard output."""
-    why = hindrance()
-    if why:
-        sys.stdout.write(f"{why}\n")
-        return CANNOT
+    """Build it unless it is built; print progress to standard error and errors to standard output."""
+    obstacle = find_build_obstacle()
+    if obstacle:
+        sys.stdout.write(f"{obstacle}\n")
+        return CANNOT_BUILD_EXIT_CODE
     try:
-        sys.stderr.write(f"control plane: {programs()}\n")
+        sys.stderr.write(f"control plane: {ensure_programs()}\n")
     except NoPrograms as error:
         sys.stdout.write(f"{error}\n")
         return 1
     return 0
 
 
-def hindrance() -> str:
-    """Answer why this machine cannot build a control plane that it does not have, and what would help; "": it can."""
-    if found():
+def find_build_obstacle() -> str:
+    """Return why this computer cannot build a missing control plane, with a fix; "" if it can or needn't."""
+    if find_programs():
         return ""
     go = shutil.which("go")
     if go is None:
         return f"`go` is not on PATH: install Go 1.26 or newer (https://go.dev/dl), or set {ASSETS}."
     command = [go, "env", "GOCACHE", "GOMODCACHE"]
     try:
-        # In the folder of go.mod, so that it is the toolchain that go.mod asks for which answers.
-        answer = subprocess.run(command, check=True, cwd=SOURCE, capture_output=True, text=True, timeout=PATIENCE)
+        # Run in the folder of go.mod, so that the toolchain that go.mod requires answers.
+        process = subprocess.run(
+            command, check=True, cwd=SOURCE, capture_output=True, text=True, timeout=GO_ENV_TIMEOUT_S
+        )
     except subprocess.TimeoutExpired:
-        return f"`go env` in {SOURCE} has no answer after {PATIENCE} s: does it wait for a toolchain?"
+        return f"`go env` in {SOURCE} has no answer after {GO_ENV_TIMEOUT_S} s: does it wait for a toolchain?"
     except subprocess.CalledProcessError as error:
         return f"this Go does not build what {SOURCE / 'go.mod'} asks for: {error.stderr.strip()}"
-    places = [cache(), *map(Path, answer.stdout.split())]
-    short = [place for place in places if _free_gb(place) < NEEDED_GB]
-    return f"{NEEDED_GB} GB of disk are needed; {short[0]} has {_free_gb(short[0]):.1f}." if short else ""
+    folders = [get_cache_folder(), *map(Path, process.stdout.split())]
+    small_folders = [folder for folder in folders if _get_free_gb(folder) < MIN_FREE_DISK_GB]
+    return (
+        f"{MIN_FREE_DISK_GB} GB of disk are needed; {small_folders[0]} has {_get_free_gb(small_folders[0]):.1f}."
+        if small_folders
+        else ""
+    )
 
 
-def _free_gb(place: Path) -> float:
-    there = next(each for each in (place, *place.parents) if each.exists())
-    return shutil.disk_usage(there).free / 1e9
+def _get_free_gb(place: Path) -> float:
+    existing_folder = next(folder for folder in (place, *place.parents) if folder.exists())
+    return shutil.disk_usage(existing_folder).free / 1e9
 
 
 if __name__ == "__main__":

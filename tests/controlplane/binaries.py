@@ -1,6 +1,6 @@
-"""The programs of a control plane: found in KUBEBUILDER_ASSETS, or built once from go.mod and main.go beside this file.
+"""The programs of a control plane: found in KUBEBUILDER_ASSETS, or built once from go.mod and main.go.
 
-The build is kept in the user's cache folder under the version of Kubernetes and a digest of what it was made from.
+The build is kept in the user's cache folder under the version of Kubernetes and a digest of its inputs.
 """
 
 import fcntl
@@ -28,89 +28,89 @@ PROGRAMS: Final = (ETCD, API_SERVER, CONTROLLERS, SCHEDULER, KUBECTL, KWOK, STAG
 
 ASSETS: Final = "KUBEBUILDER_ASSETS"
 SOURCE: Final = Path(__file__).parent
-_MADE_FROM: Final = ("go.mod", "go.sum", "main.go", "binaries.py")
-_IMPATIENCE_SECONDS: Final = 2
-_TELL_EVERY_SECONDS: Final = 10
-LONGEST_SECONDS: Final = 45 * 60
-"""For downloads and compilation; a second attempt finds what the first has fetched and compiled."""
-_PACKAGES: Final = 2800
-"""What an empty Go build cache has to compile, in minutes."""
-_VERSIONED: Final = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
+_BUILD_INPUTS: Final = ("go.mod", "go.sum", "main.go", "binaries.py")
+_FIRST_REPORT_SECONDS: Final = 2
+_REPORT_INTERVAL_SECONDS: Final = 10
+BUILD_TIMEOUT_SECONDS: Final = 45 * 60
+"""For downloads and compilation; a second attempt reuses what the first has downloaded and compiled."""
+_MAX_PACKAGE_COUNT: Final = 2800
+"""Packages that a build with an empty Go build cache compiles; this takes minutes."""
+_VERSIONED_PACKAGES: Final = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
 
 Say = Callable[[str], None]
 
 
 class NoPrograms(Exception):
-    """There is no control plane to start; the message says what would help."""
+    """There is no control plane to start; the message names a fix."""
 
 
-def tell(line: str) -> None:
-    """Print *line* for the person who waits, past whatever captures standard error."""
+def print_line(line: str) -> None:
+    """Print *line* to the original standard error, so that it is visible even if standard error is captured."""
     print(line, file=sys.__stderr__, flush=True)
 
 
-def programs(wanted: tuple[str, ...] = PROGRAMS, say: Say = tell) -> Path:
-    """Answer a folder that has *wanted*; builds it the first time (minutes), and says so.
+def ensure_programs(names: tuple[str, ...] = PROGRAMS, say: Say = print_line) -> Path:
+    """Return a folder that has the programs *names*; build it the first time (minutes), with progress messages.
 
-    A folder in KUBEBUILDER_ASSETS that has only some of them is not used: versions do not mix.
+    A folder in KUBEBUILDER_ASSETS that lacks some of them is not used: versions do not mix.
 
     Raises:
-        NoPrograms: there is no Go, or the build fails or takes longer than `LONGEST_SECONDS`.
+        NoPrograms: there is no Go, or the build fails or takes longer than `BUILD_TIMEOUT_SECONDS`.
     """
-    there = found(wanted)
-    if there:
-        return there
-    folder = home()
+    existing_folder = find_programs(names)
+    if existing_folder:
+        return existing_folder
+    folder = get_build_folder()
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with _alone(folder.parent / "lock", say):
+    with _hold_lock(folder.parent / "lock", say):
         if not folder.is_dir():
             _build(folder, say)
     return folder
 
 
-def found(wanted: tuple[str, ...] = PROGRAMS) -> Path | None:
-    """Answer the folder that has *wanted* already; None if there is none."""
-    given = os.environ.get(ASSETS, "")
-    if given and all(os.access(Path(given, name), os.X_OK) for name in wanted):
-        return Path(given)
-    return home() if home().is_dir() else None
+def find_programs(names: tuple[str, ...] = PROGRAMS) -> Path | None:
+    """Return the existing folder with the programs *names*; None if there is none."""
+    assets = os.environ.get(ASSETS, "")
+    if assets and all(os.access(Path(assets, name), os.X_OK) for name in names):
+        return Path(assets)
+    return get_build_folder() if get_build_folder().is_dir() else None
 
 
-def home() -> Path:
-    """Answer the folder of what is built from these sources; it is there once it is whole."""
-    return cache() / f"{version()}-{digest()[:12]}"
+def get_build_folder() -> Path:
+    """Return the folder for programs built from these sources; it exists once the build is complete."""
+    return get_cache_folder() / f"{read_kubernetes_version()}-{compute_inputs_digest()[:12]}"
 
 
-def cache() -> Path:
-    """Answer where builds are kept; it need not exist."""
+def get_cache_folder() -> Path:
+    """Return the folder where builds are kept; it may not exist."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base, "joiner", "controlplane")
 
 
-def version() -> str:
-    """Answer the version of Kubernetes that go.mod asks for, as 1.36.3."""
-    found = re.search(r"^\s+k8s\.io/kubernetes v(\S+)$", (SOURCE / "go.mod").read_text(), re.MULTILINE)
-    assert found
-    return found[1]
+def read_kubernetes_version() -> str:
+    """Return the version of Kubernetes in go.mod, as 1.36.3."""
+    match = re.search(r"^\s+k8s\.io/kubernetes v(\S+)$", (SOURCE / "go.mod").read_text(), re.MULTILINE)
+    assert match
+    return match[1]
 
 
-def digest() -> str:
-    """Answer a digest of everything that a build depends on."""
-    whole = sha256()
-    for name in _MADE_FROM:
-        whole.update((SOURCE / name).read_bytes())
-    return whole.hexdigest()
+def compute_inputs_digest() -> str:
+    """Return a digest of everything that a build depends on."""
+    inputs_digest = sha256()
+    for name in _BUILD_INPUTS:
+        inputs_digest.update((SOURCE / name).read_bytes())
+    return inputs_digest.hexdigest()
 
 
 @contextmanager
-def _alone(lock: Path, say: Say) -> Iterator[None]:
-    """Hold *lock*; whoever had it may have done the work meanwhile."""
-    with lock.open("w") as held:
+def _hold_lock(lock: Path, say: Say) -> Iterator[None]:
+    """Hold *lock*; its previous holder may have completed the build."""
+    with lock.open("w") as lock_file:
         try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             say("control plane: waiting for the build that another process has begun")
-            fcntl.flock(held, fcntl.LOCK_EX)
+            fcntl.flock(lock_file, fcntl.LOCK_EX)
         yield
 
 
@@ -123,34 +123,37 @@ def _build(folder: Path, say: Say) -> None:
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix="building-") as workshop:
         fresh = Path(workshop, "programs")
         fresh.mkdir()
-        _compile(fresh / ETCD, Path(workshop, "log"), say)
+        _compile_programs(fresh / ETCD, Path(workshop, "log"), say)
         for name in PROGRAMS[1:]:
             os.link(fresh / ETCD, fresh / name)
         fresh.rename(folder)
 
 
-def _compile(target: Path, log: Path, say: Say) -> None:
-    command = ["nice", "go", "build", "-v", "-trimpath", "-ldflags", _linker_flags(), "-o", str(target), "."]
+def _compile_programs(target: Path, log: Path, say: Say) -> None:
+    command = ["nice", "go", "build", "-v", "-trimpath", "-ldflags", _build_linker_flags(), "-o", str(target), "."]
     environment = os.environ | {"CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly -buildvcs=false"}
-    with log.open("w") as output, _running(command, environment, output) as build:
-        begun = time.monotonic()
-        pause = _IMPATIENCE_SECONDS
+    with log.open("w") as output, _run_build(command, environment, output) as build:
+        started_at = time.monotonic()
+        pause = _FIRST_REPORT_SECONDS
         while _is_running(build, pause):
-            pause = _TELL_EVERY_SECONDS
-            done = sum(not line.startswith("go: ") for line in log.read_text().splitlines())
-            waited = time.monotonic() - begun
-            whole = f"{done} of at most {_PACKAGES} packages"
-            say(f"control plane: building Kubernetes {version()}, this once: {whole}, {waited:.0f} s")
-            if waited > LONGEST_SECONDS:
+            pause = _REPORT_INTERVAL_SECONDS
+            package_count = sum(not line.startswith("go: ") for line in log.read_text().splitlines())
+            elapsed_seconds = time.monotonic() - started_at
+            progress = f"{package_count} of at most {_MAX_PACKAGE_COUNT} packages"
+            say(
+                f"control plane: building Kubernetes {read_kubernetes_version()}, this once: {progress}, "
+                f"{elapsed_seconds:.0f} s"
+            )
+            if elapsed_seconds > BUILD_TIMEOUT_SECONDS:
                 break
     if build.returncode:
         end = "\n".join(log.read_text().splitlines()[-20:])
-        how = "failed" if build.returncode > 0 else f"was given up after {LONGEST_SECONDS} s"
-        raise NoPrograms(f"`{' '.join(command[1:3])}` in {SOURCE} {how}:\n{end}")
+        outcome = "failed" if build.returncode > 0 else f"was given up after {BUILD_TIMEOUT_SECONDS} s"
+        raise NoPrograms(f"`{' '.join(command[1:3])}` in {SOURCE} {outcome}:\n{end}")
 
 
 @contextmanager
-def _running(command: list[str], environment: dict[str, str], output: IO[str]) -> Iterator[subprocess.Popen[bytes]]:
+def _run_build(command: list[str], environment: dict[str, str], output: IO[str]) -> Iterator[subprocess.Popen[bytes]]:
     build = subprocess.Popen(command, cwd=SOURCE, env=environment, stdout=output, stderr=output)
     try:
         yield build
@@ -167,16 +170,16 @@ def _is_running(build: subprocess.Popen[bytes], seconds: float) -> bool:
     return False
 
 
-def _linker_flags() -> str:
-    """Answer what a release has: an API server without a version breaks every client that asks for it."""
-    major, minor, _ = version().split(".")
+def _build_linker_flags() -> str:
+    """Return the linker flags of a release: an API server without a version breaks clients that read its version."""
+    major, minor, _ = read_kubernetes_version().split(".")
     facts = {
-        "gitVersion": f"v{version()}",
+        "gitVersion": f"v{read_kubernetes_version()}",
         "gitMajor": major,
         "gitMinor": minor,
         "gitTreeState": "clean",
         "gitCommit": "unknown",
         "buildDate": "1970-01-01T00:00:00Z",
     }
-    stamps = (f"-X {package}.{name}={value}" for package in _VERSIONED for name, value in facts.items())
+    stamps = (f"-X {package}.{name}={value}" for package in _VERSIONED_PACKAGES for name, value in facts.items())
     return " ".join(("-s", "-w", *stamps))

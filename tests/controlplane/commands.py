@@ -1,8 +1,8 @@
-"""The command lines of a control plane: what makes it as strict as a real one, and nothing else.
+"""The command lines of a control plane: flags that make it as strict as a real one, and nothing else.
 
-etcd serves a unix socket in the plane's own folder, which nobody else may enter (its port for peers, which it insists
-on, asks for a certificate that nobody has), and the API server one TLS port. Scheduler and controllers listen nowhere
-and are the users of a real cluster, with the roles that Kubernetes gives them.
+etcd serves a unix socket in the control plane's own folder, which other users cannot enter (its mandatory peer port
+requires a client certificate, and none is issued), and the API server one TLS port. Scheduler and controllers have no
+port and are the users of a real cluster, with the roles that Kubernetes gives them.
 """
 
 import json
@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from sim.playground_nodes import KWOK as KWOK_LABEL
+from sim.playground.nodes import KWOK_LABEL
 from tests.controlplane.binaries import API_SERVER, CONTROLLERS, ETCD, KWOK, SCHEDULER
 
 POD_RANGE: Final = "10.128.0.0/9"
@@ -19,19 +19,19 @@ SERVICE_RANGE: Final = "10.0.0.0/16"
 
 
 class User(msgspec.Struct, frozen=True, kw_only=True):
-    """Who a bearer token stands for."""
+    """The user of a bearer token."""
 
     name: str
     groups: tuple[str, ...] = ()
 
 
-def token_file(tokens: dict[str, User]) -> str:
-    """Answer kube-apiserver's CSV: token, user, uid, groups."""
+def build_token_file(tokens: dict[str, User]) -> str:
+    """Return kube-apiserver's CSV: token, user, uid, groups."""
     return "".join(f'{token},{user.name},{user.name},"{",".join(user.groups)}"\n' for token, user in tokens.items())
 
 
-def kubeconfig(endpoint: str, authority: str, token: str) -> str:
-    """Answer a kubeconfig, in JSON, which is YAML; *authority* is PEM in base64."""
+def build_kubeconfig(endpoint: str, authority: str, token: str) -> str:
+    """Return a kubeconfig in JSON, which is YAML; *authority* is PEM in base64."""
     return json.dumps(
         {
             "apiVersion": "v1",
@@ -45,8 +45,8 @@ def kubeconfig(endpoint: str, authority: str, token: str) -> str:
     )
 
 
-def etcd(programs: Path, folder: Path) -> list[str]:
-    """Answer how to start etcd in *folder*; it need not survive a crash of the machine."""
+def build_etcd_command(programs: Path, folder: Path) -> list[str]:
+    """Return the command that starts etcd in *folder*; its data need not survive a power failure."""
     return [
         str(programs / ETCD),
         f"--data-dir={folder}/etcd",
@@ -65,8 +65,8 @@ def etcd(programs: Path, folder: Path) -> list[str]:
     ]
 
 
-def api_server(programs: Path, folder: Path, port: int, *more: str) -> list[str]:
-    """Answer how to start kube-apiserver on loopback *port*, which somebody may hold with SO_REUSEPORT."""
+def build_api_server_command(programs: Path, folder: Path, port: int, *arguments: str) -> list[str]:
+    """Return the command that starts kube-apiserver on loopback *port*, which may be reserved with SO_REUSEPORT."""
     return [
         str(programs / API_SERVER),
         f"--etcd-servers=unix://{folder}/etcd.sock",
@@ -85,17 +85,26 @@ def api_server(programs: Path, folder: Path, port: int, *more: str) -> list[str]
         "--allow-privileged",
         "--endpoint-reconciler-type=none",
         "--event-ttl=15m",
-        *more,
+        *arguments,
     ]
 
 
-def authenticator(folder: Path, url: str) -> tuple[str, ...]:
-    """Have TokenReviews sent to *url*, and answers forgotten after a second; answer the API server's flags."""
+def configure_authenticator(folder: Path, url: str) -> tuple[str, ...]:
+    """Write the configuration that sends TokenReviews to *url*, cached for a second; return the API server's flags."""
     file = folder / "authenticator.kubeconfig"
-    named = {"clusters": [{"name": "reviews", "cluster": {"server": url}}], "users": [{"name": "api", "user": {}}]}
+    clusters_and_users = {
+        "clusters": [{"name": "reviews", "cluster": {"server": url}}],
+        "users": [{"name": "api", "user": {}}],
+    }
     contexts = [{"name": "reviews", "context": {"cluster": "reviews", "user": "api"}}]
-    whole = {"apiVersion": "v1", "kind": "Config", **named, "contexts": contexts, "current-context": "reviews"}
-    file.write_text(json.dumps(whole))
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        **clusters_and_users,
+        "contexts": contexts,
+        "current-context": "reviews",
+    }
+    file.write_text(json.dumps(config))
     return (
         f"--authentication-token-webhook-config-file={file}",
         "--authentication-token-webhook-version=v1",
@@ -103,8 +112,8 @@ def authenticator(folder: Path, url: str) -> tuple[str, ...]:
     )
 
 
-def controllers(programs: Path, folder: Path, node_grace_seconds: int) -> list[str]:
-    """Answer how to start kube-controller-manager; a node is lost after *node_grace_seconds* without a heartbeat."""
+def build_controllers_command(programs: Path, folder: Path, node_grace_seconds: int) -> list[str]:
+    """Return the command of kube-controller-manager; a node is lost after *node_grace_seconds* without a heartbeat."""
     return [
         str(programs / CONTROLLERS),
         f"--kubeconfig={folder}/{CONTROLLERS}.kubeconfig",
@@ -119,8 +128,8 @@ def controllers(programs: Path, folder: Path, node_grace_seconds: int) -> list[s
     ]
 
 
-def scheduler_settings(folder: Path) -> str:
-    """Answer the scheduler's configuration: a burst of a thousand pods is not to wait for its client."""
+def build_scheduler_config(folder: Path) -> str:
+    """Return the scheduler's configuration: its client limits must not slow down a burst of a thousand pods."""
     return json.dumps(
         {
             "apiVersion": "kubescheduler.config.k8s.io/v1",
@@ -131,13 +140,13 @@ def scheduler_settings(folder: Path) -> str:
     )
 
 
-def scheduler(programs: Path, folder: Path) -> list[str]:
-    """Answer how to start kube-scheduler."""
+def build_scheduler_command(programs: Path, folder: Path) -> list[str]:
+    """Return the command that starts kube-scheduler."""
     return [str(programs / SCHEDULER), f"--config={folder}/scheduler.yaml", "--secure-port=0"]
 
 
-def kwok(programs: Path, folder: Path, node_grace_seconds: int) -> list[str]:
-    """Answer how to start kwok for nodes while they have its label; it renews a lease four times in that grace."""
+def build_kwok_command(programs: Path, folder: Path, node_grace_seconds: int) -> list[str]:
+    """Return the command of kwok for nodes with its label; it renews leases four times per *node_grace_seconds*."""
     return [
         str(programs / KWOK),
         f"--kubeconfig={folder}/{KWOK}.kubeconfig",

@@ -1,7 +1,7 @@
-"""pytest's view of a real control plane: started once per session, and only when somebody asks for it.
+"""pytest fixtures for a real control plane, which is started once per session and only on request.
 
-Asked for by ``-m controlplane`` or JOINER_CONTROLPLANE=1; otherwise the tests that are marked so are deselected. A
-conftest.py takes what it needs by name.
+It is requested with ``-m controlplane`` or JOINER_CONTROLPLANE=1; otherwise tests with that marker are deselected. A
+conftest.py imports the fixtures it needs by name.
 """
 
 import os
@@ -11,20 +11,20 @@ from typing import Final
 import msgspec
 import pytest
 
-from shared.errors import Gone
-from shared.kube.client import KubeClient
-from shared.ports import Kube
-from tests.controlplane.binaries import tell
+from shared.errors import NotFound
+from shared.kubernetes.client import KubeClient
+from shared.ports.kubernetes import Kube
+from tests.controlplane.binaries import print_line
 from tests.controlplane.commands import User
-from tests.controlplane.definitions import install
+from tests.controlplane.definitions import install_crds
 from tests.controlplane.plane import API_ONLY, ControlPlane
-from tests.controlplane.rights import grant
+from tests.controlplane.rights import grant_functions_role
 
 MARKER: Final = "controlplane"
-ASKED_BY: Final = "JOINER_CONTROLPLANE"
+REQUEST_VARIABLE: Final = "JOINER_CONTROLPLANE"
 
 FUNCTIONS: Final = User(name="joiner", groups=("joiner:functions", "system:authenticated"))
-"""As EKS sees a function of the stack, by its access entry."""
+"""The user that EKS maps a function of the stack to, by its access entry."""
 STRANGER: Final = User(name="stranger", groups=("system:authenticated",))
 
 _SHARED: Final = (
@@ -37,7 +37,7 @@ _SHARED: Final = (
     "/api/v1/namespaces/default/pods",
     "/api/v1/namespaces/default/events",
 )
-"""Collections in which tests use the same names; whatever else they make lies in namespaces of their own."""
+"""Collections in which tests use the same names; all other objects of tests are in namespaces of their own."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -46,8 +46,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what needs a control plane, unless it is asked for."""
-    if os.environ.get(ASKED_BY) or MARKER in config.option.markexpr:
+    """Deselect tests that need a control plane, unless it is requested."""
+    if os.environ.get(REQUEST_VARIABLE) or MARKER in config.option.markexpr:
         return
     left_out = [item for item in items if item.get_closest_marker(MARKER)]
     if left_out:
@@ -57,46 +57,46 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="session")
 def api_plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
-    """One plane of etcd and kube-apiserver alone, with our definitions: nobody acts but the test."""
+    """A control plane of etcd and kube-apiserver alone, with Joiner's CRDs: nothing acts but the test."""
     with ControlPlane(parts=API_ONLY) as plane:
-        install(plane)
+        install_crds(plane)
         yield plane
         if request.session.testsfailed:
-            tell(f"logs of the control plane: {plane.keep_logs()}")
+            print_line(f"logs of the control plane: {plane.keep_logs()}")
 
 
 @pytest.fixture
 def real_kube(api_plane: ControlPlane) -> Iterator[KubeClient]:
-    """The administrator's client; afterwards the names that tests share are free again."""
-    kube = api_plane.client()
+    """The administrator's client; after the test the shared collections are emptied."""
+    kube = api_plane.get_client()
     yield kube
     for path in _SHARED:
-        empty(kube, path)
+        clear_collection(kube, path)
 
 
-def empty(kube: Kube, collection: str) -> None:
-    """Remove all objects of *collection*, whatever finalizers and graces they have."""
+def clear_collection(kube: Kube, collection: str) -> None:
+    """Remove all objects of *collection*, regardless of finalizers and grace periods."""
     for item in msgspec.json.decode(kube.list(collection, limit=0))["items"]:
         path = f"{collection}/{item['metadata']['name']}"
         if item["metadata"].get("finalizers"):
             kube.patch(path, b'{"metadata":{"finalizers":null}}')
         try:
             kube.delete(path, b'{"gracePeriodSeconds":0}')
-        except Gone:
+        except NotFound:
             continue
 
 
 @pytest.fixture(scope="session")
 def cluster(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
-    """A whole plane: with scheduler, controllers, kwok, our definitions and our role for `FUNCTIONS`.
+    """A control plane with scheduler, controllers, kwok, Joiner's CRDs and the ClusterRole for `FUNCTIONS`.
 
-    A node that falls silent is lost sooner than elsewhere: tests wait for it.
+    A node without heartbeats is lost sooner than usual, because tests wait for it.
     """
     with ControlPlane(users=(FUNCTIONS, STRANGER), node_grace_seconds=16) as plane:
-        install(plane)
-        grant(plane.client())
-        functions = plane.client(plane.token_of(FUNCTIONS))
-        plane.wait_for(lambda: bool(functions.list("/api/v1/pods", limit=1)), "the role of the functions")
+        install_crds(plane)
+        grant_functions_role(plane.get_client())
+        functions = plane.get_client(plane.get_token(FUNCTIONS))
+        plane.wait_until(lambda: bool(functions.list("/api/v1/pods", limit=1)), "the role of the functions")
         yield plane
         if request.session.testsfailed:
-            tell(f"logs of the control plane: {plane.keep_logs()}")
+            print_line(f"logs of the control plane: {plane.keep_logs()}")

@@ -1,10 +1,12 @@
-"""A real Kubernetes control plane on loopback, for as long as a `with` lasts.
+"""A real Kubernetes control plane on loopback, for the duration of a `with` block.
+
+For example::
 
     with ControlPlane() as plane:
-        plane.client().list("/api/v1/nodes")
+        plane.get_client().list("/api/v1/nodes")
 
-It keeps its data in a temporary folder of its own and leaves nothing: processes and folder go at the end of the block,
-at exit, and by a watchdog if this process is killed.
+It keeps its data in a temporary folder of its own and leaves nothing: processes and folder are removed at the end of
+the block, at exit, and by a watchdog if this process is killed.
 """
 
 import secrets
@@ -26,8 +28,8 @@ from urllib.request import urlopen
 import msgspec
 
 from shared.errors import Fault
-from shared.kube.client import KubeClient
-from shared.kube.proxies import verifying
+from shared.kubernetes.client import KubeClient
+from shared.kubernetes.proxy import build_tls_context
 from tests.controlplane import commands
 from tests.controlplane.binaries import (
     API_SERVER,
@@ -37,16 +39,16 @@ from tests.controlplane.binaries import (
     SCHEDULER,
     STAGES,
     Say,
-    programs,
-    tell,
+    ensure_programs,
+    print_line,
 )
 from tests.controlplane.certificates import write_certificates
 from tests.controlplane.commands import User
 from tests.controlplane.processes import Processes
 
-ALL: Final = (ETCD, API_SERVER, CONTROLLERS, SCHEDULER, KWOK)
+ALL_PARTS: Final = (ETCD, API_SERVER, CONTROLLERS, SCHEDULER, KWOK)
 API_ONLY: Final = (ETCD, API_SERVER)
-"""Nobody acts but the test: no scheduler, no garbage collector, no service accounts."""
+"""Only the test acts: no scheduler, no garbage collector, no service accounts."""
 
 ADMIN: Final = User(name="admin", groups=("system:masters",))
 _SYSTEM: Final = {
@@ -56,16 +58,16 @@ _SYSTEM: Final = {
 }
 _OUR_STAGES: Final = Path(__file__).with_name("stages.yaml")
 _START_SECONDS: Final = 600
-_SILENCE: Final = timedelta(minutes=2)
-QUIET: Final = timedelta(seconds=5)
-"""Of tests' clients: a slow machine is neither out of reach nor done with telling what it has to tell."""
-_OF_THE_SYSTEM: Final = ("default", "kube-node-lease", "kube-public", "kube-system")
-"""Namespaces that the API server makes, some of them only after it has said that it is ready."""
+_REQUEST_TIMEOUT: Final = timedelta(minutes=2)
+WATCH_QUIET_TIMEOUT: Final = timedelta(seconds=5)
+"""For clients of tests: a slow API server must count neither as unreachable nor as having sent its last watch event."""
+_SYSTEM_NAMESPACES: Final = ("default", "kube-node-lease", "kube-public", "kube-system")
+"""Namespaces that the API server creates, some of them only after it is ready."""
 _POLL_SECONDS: Final = 0.05
 
 
 class NotStarted(Exception):
-    """A part of the control plane ended, or none was ready in time; the message has the last lines of its log."""
+    """A part of the control plane ended or was not ready in time; the message has the last lines of its log."""
 
 
 class ControlPlane:
@@ -74,19 +76,20 @@ class ControlPlane:
     def __init__(
         self,
         *,
-        parts: Iterable[str] = ALL,
+        parts: Iterable[str] = ALL_PARTS,
         users: Iterable[User] = (),
         node_grace_seconds: int = 40,
         api_server_flags: Iterable[str] = (),
         authenticator: str = "",
-        say: Say = tell,
+        say: Say = print_line,
     ) -> None:
-        """Plan one of *parts*, which knows *users* besides the administrator (`token_of` answers their tokens).
+        """Prepare a control plane of *parts*, with *users* in addition to the administrator.
 
-        Bearer tokens that are none of theirs are shown to the webhook at the URL *authenticator*, if there is one. A
-        node without heartbeats is lost after *node_grace_seconds*; *say* hears of a build, which takes minutes.
+        `get_token` returns the users' tokens. Other bearer tokens are sent to the webhook at the URL *authenticator*,
+        if there is one. A node without heartbeats is lost after *node_grace_seconds*; *say* receives the progress
+        messages of a build, which takes minutes.
         """
-        self._parts = tuple(each for each in ALL if each in set(parts))
+        self._parts = tuple(part for part in ALL_PARTS if part in set(parts))
         self._tokens = {secrets.token_hex(16): user for user in (ADMIN, *_SYSTEM.values(), *users)}
         self._node_grace_seconds, self._say = node_grace_seconds, say
         self._flags, self._authenticator = tuple(api_server_flags), authenticator
@@ -98,7 +101,7 @@ class ControlPlane:
         self.certificate_authority = ""
 
     def __enter__(self) -> Self:
-        """Start, and wait until it serves."""
+        """Start, and wait until the control plane is ready."""
         self.start()
         return self
 
@@ -112,132 +115,136 @@ class ControlPlane:
 
     @property
     def processes(self) -> Processes:
-        """Answer what runs, to be counted, killed and revived by name."""
+        """Return the running processes, which can be counted, killed and restarted by name."""
         assert self._processes, "the control plane has not been started"
         return self._processes
 
     def start(self) -> None:
-        """Start everything; answers when it is ready.
+        """Start everything; return when it is ready.
 
         Raises:
-            NoPrograms: there is nothing to start, and no way to build it.
+            NoPrograms: there are no programs to start, and no way to build them.
             NotStarted: a part ended or took too long.
         """
-        binaries = programs((*self._parts, *((STAGES,) if KWOK in self._parts else ())), self._say)
+        binaries = ensure_programs((*self._parts, *((STAGES,) if KWOK in self._parts else ())), self._say)
         folder = Path(tempfile.mkdtemp(prefix="joiner-plane-"))
         self._processes = Processes(folder)
         try:
-            self._start(binaries, folder, self._port.enter_context(_held_port()))
+            self._start(binaries, folder, self._port.enter_context(_reserve_port()))
         except BaseException as error:
             error.add_note(f"logs of the control plane: {self.keep_logs()}")
             self.stop()
             raise
 
     def stop(self) -> None:
-        """End everything and remove its folder; once more is nothing."""
+        """Stop everything and remove the folder; may be called again."""
         if self._processes is not None:
-            self._processes.end()
+            self._processes.stop_all()
             self._processes = None
         self._port.close()
 
-    def keep_logs(self, where: Path | None = None) -> Path:
-        """Copy the logs to *where*, or to a new temporary folder; answer which."""
-        where = where or Path(tempfile.mkdtemp(prefix="joiner-plane-logs-"))
-        self.processes.keep_logs(where)
-        return where
+    def keep_logs(self, destination: Path | None = None) -> Path:
+        """Copy the logs to *destination*, or to a new temporary folder; return the folder."""
+        destination = destination or Path(tempfile.mkdtemp(prefix="joiner-plane-logs-"))
+        self.processes.keep_logs(destination)
+        return destination
 
-    def token_of(self, user: User) -> str:
-        """Answer the bearer token of *user*."""
-        return next(token for token, known in self._tokens.items() if known == user)
+    def get_token(self, user: User) -> str:
+        """Return the bearer token of *user*."""
+        return next(token for token, token_user in self._tokens.items() if token_user == user)
 
-    def client(self, token: str | Callable[[], str] = "", quiet: timedelta = QUIET) -> KubeClient:
-        """Answer a client with *token*, or the function that answers one; the administrator's if there is none.
+    def get_client(
+        self, token: str | Callable[[], str] = "", quiet_timeout: timedelta = WATCH_QUIET_TIMEOUT
+    ) -> KubeClient:
+        """Return a client with *token*, or a function that returns one; default: the administrator's token.
 
-        A watch that is silent for *quiet* has nothing more to tell.
+        A watch without events for *quiet_timeout* is considered complete.
         """
-        chosen = token or self.token_of(ADMIN)
-        ask = chosen if callable(chosen) else lambda: chosen
+        token_source = token or self.get_token(ADMIN)
+        provide_token = token_source if callable(token_source) else lambda: token_source
         return KubeClient(
             self.endpoint,
             certificate_authority=self.certificate_authority,
-            token=ask,
-            timeout=_SILENCE,
-            quiet=quiet,
+            token=provide_token,
+            timeout=_REQUEST_TIMEOUT,
+            quiet_timeout=quiet_timeout,
         )
 
-    def kubeconfig(self, token: str = "") -> str:
-        """Answer a kubeconfig for kubectl, with *token* or as the administrator."""
-        return commands.kubeconfig(self.endpoint, self.certificate_authority, token or self.token_of(ADMIN))
+    def build_kubeconfig(self, token: str = "") -> str:
+        """Return a kubeconfig for kubectl, with *token* or as the administrator."""
+        return commands.build_kubeconfig(self.endpoint, self.certificate_authority, token or self.get_token(ADMIN))
 
-    def account_token(self, namespace: str, name: str) -> str:
-        """Answer a token of an existing service account, for an hour."""
+    def create_account_token(self, namespace: str, name: str) -> str:
+        """Return a token of an existing service account, valid for an hour."""
         path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
-        answer = msgspec.json.decode(self.client().create(path, b'{"spec":{"expirationSeconds":3600}}'))
-        return str(answer["status"]["token"])
+        response = msgspec.json.decode(self.get_client().create(path, b'{"spec":{"expirationSeconds":3600}}'))
+        return str(response["status"]["token"])
 
-    def wait_for(self, claim: Callable[[], bool], what: str, seconds: float = _START_SECONDS) -> None:
-        """Wait until *claim* holds; a fault of the API server counts as not yet.
+    def wait_until(self, condition: Callable[[], bool], description: str, seconds: float = _START_SECONDS) -> None:
+        """Wait until *condition* holds; an API server fault counts as not yet.
 
         Raises:
-            NotStarted: *what* did not come about in time, or a part of the plane ended.
+            NotStarted: *description* did not happen in time, or a part of the control plane ended.
         """
         deadline = time.monotonic() + seconds
-        while not _holds(claim):
-            died = self.processes.died()
-            if died or time.monotonic() > deadline:
-                raise NotStarted(died or f"waited {seconds} s for {what}")
+        while not _is_true(condition):
+            failures = self.processes.describe_dead()
+            if failures or time.monotonic() > deadline:
+                raise NotStarted(failures or f"waited {seconds} s for {description}")
             time.sleep(_POLL_SECONDS)
 
     def wait_until_ready(self) -> None:
-        """Wait until the API server says that it is ready: its hooks have made roles and priority classes."""
-        context = verifying()
+        """Wait until the API server is ready: its hooks have created roles and priority classes."""
+        context = build_tls_context()
         context.load_verify_locations(cadata=b64decode(self.certificate_authority).decode())
-        self.wait_for(lambda: _is_ready(self.endpoint, context), API_SERVER)
+        self.wait_until(lambda: _is_ready(self.endpoint, context), API_SERVER)
 
     def _start(self, binaries: Path, folder: Path, port: int) -> None:
         write_certificates(folder)
         self.endpoint = f"https://127.0.0.1:{port}"
         self.certificate_authority = b64encode(folder.joinpath("ca.crt").read_bytes()).decode()
-        folder.joinpath("tokens.csv").write_text(commands.token_file(self._tokens))
+        folder.joinpath("tokens.csv").write_text(commands.build_token_file(self._tokens))
         for name, user in _SYSTEM.items():
-            folder.joinpath(f"{name}.kubeconfig").write_text(self.kubeconfig(self.token_of(user)))
-        folder.joinpath("scheduler.yaml").write_text(commands.scheduler_settings(folder))
-        asked = commands.authenticator(folder, self._authenticator) if self._authenticator else ()
-        lines = {
-            ETCD: commands.etcd(binaries, folder),
-            API_SERVER: commands.api_server(binaries, folder, port, *self._flags, *asked),
-            CONTROLLERS: commands.controllers(binaries, folder, self._node_grace_seconds),
-            SCHEDULER: commands.scheduler(binaries, folder),
-            KWOK: commands.kwok(binaries, folder, self._node_grace_seconds),
+            folder.joinpath(f"{name}.kubeconfig").write_text(self.build_kubeconfig(self.get_token(user)))
+        folder.joinpath("scheduler.yaml").write_text(commands.build_scheduler_config(folder))
+        authenticator_flags = (
+            commands.configure_authenticator(folder, self._authenticator) if self._authenticator else ()
+        )
+        command_lines = {
+            ETCD: commands.build_etcd_command(binaries, folder),
+            API_SERVER: commands.build_api_server_command(binaries, folder, port, *self._flags, *authenticator_flags),
+            CONTROLLERS: commands.build_controllers_command(binaries, folder, self._node_grace_seconds),
+            SCHEDULER: commands.build_scheduler_command(binaries, folder),
+            KWOK: commands.build_kwok_command(binaries, folder, self._node_grace_seconds),
         }
         for name in API_ONLY:
-            self.processes.start(name, lines[name])
+            self.processes.start(name, command_lines[name])
         if KWOK in self._parts:
             kwoks = subprocess.check_output([str(binaries / STAGES)])
             folder.joinpath("stages.yaml").write_bytes(kwoks + b"\n---\n" + _OUR_STAGES.read_bytes())
         self.wait_until_ready()
-        client = self.client()
-        namespaces = [f"/api/v1/namespaces/{name}" for name in _OF_THE_SYSTEM]
-        self.wait_for(lambda: all(map(client.read, namespaces)), "the namespaces of the system")
+        client = self.get_client()
+        namespaces = [f"/api/v1/namespaces/{name}" for name in _SYSTEM_NAMESPACES]
+        self.wait_until(lambda: all(map(client.read, namespaces)), "the namespaces of the system")
         for name in self._parts[len(API_ONLY) :]:
-            self.processes.start(name, lines[name])
+            self.processes.start(name, command_lines[name])
         if CONTROLLERS in self._parts:
             account = "/api/v1/namespaces/default/serviceaccounts/default"
-            self.wait_for(lambda: bool(client.read(account)), "the default service account")
+            self.wait_until(lambda: bool(client.read(account)), "the default service account")
 
 
 @contextmanager
-def _held_port() -> Iterator[int]:
-    """Keep a free port of loopback from all who do not share it, while the API server has it and when it is down."""
-    with socket.socket() as held:
-        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        held.bind(("127.0.0.1", 0))
-        yield int(held.getsockname()[1])
+def _reserve_port() -> Iterator[int]:
+    """Reserve a free loopback port for the API server, also while the API server is down."""
+    with socket.socket() as reserving_socket:
+        reserving_socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        reserving_socket.bind(("127.0.0.1", 0))
+        yield int(reserving_socket.getsockname()[1])
 
 
-def _holds(claim: Callable[[], bool]) -> bool:
+def _is_true(condition: Callable[[], bool]) -> bool:
     try:
-        return claim()
+        return condition()
     except Fault:
         return False
 

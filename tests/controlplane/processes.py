@@ -1,4 +1,4 @@
-"""Processes that end with us, however we end: by us, at exit, or by the watchdog."""
+"""Processes that end with this process, however it ends: stopped, at exit, or killed by the watchdog."""
 
 import atexit
 import contextlib
@@ -17,14 +17,14 @@ class Processes:
     """The processes of one control plane, by name; each writes to ``<folder>/<name>.log``."""
 
     def __init__(self, folder: Path) -> None:
-        """Own *folder*, which goes when they do."""
+        """Own *folder*, which is removed with the processes."""
         self.folder = folder
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         self._commands: dict[str, list[str]] = {}
         self._watchdog = subprocess.Popen(
             [sys.executable, "-I", str(_WATCHDOG), str(folder)], stdin=subprocess.PIPE, process_group=0
         )
-        atexit.register(self.end)
+        atexit.register(self.stop_all)
 
     def start(self, name: str, command: list[str]) -> None:
         """Start *command* in the background, away from the terminal's Ctrl-C."""
@@ -36,7 +36,7 @@ class Processes:
                 stdout=log,
                 stderr=log,
                 cwd=self.folder,
-                env=_environment(self.folder),
+                env=_build_environment(self.folder),
                 process_group=self._watchdog.pid,
             )
         self._running[name] = process
@@ -44,36 +44,36 @@ class Processes:
         self._watchdog.stdin.write(f"{process.pid}\n".encode())
         self._watchdog.stdin.flush()
 
-    def kill(self, name: str) -> None:
-        """End one at once, as a crash would; `revive` starts it again."""
+    def kill_process(self, name: str) -> None:
+        """Kill the process *name* immediately, as a crash would; `restart` starts it again."""
         process = self._running.pop(name)
         process.kill()
         process.wait()
 
-    def revive(self, name: str) -> None:
-        """Start one that was killed again, by the same command."""
+    def restart(self, name: str) -> None:
+        """Start a killed process again, with the same command."""
         self.start(name, self._commands[name])
 
-    def pids(self) -> dict[str, int]:
-        """Answer the processes that should be running."""
+    def get_pids(self) -> dict[str, int]:
+        """Return the ids of the processes that should be running, by name."""
         return {name: process.pid for name, process in self._running.items()}
 
-    def died(self) -> str:
-        """Answer what is known of those that ended by themselves: nothing, or names and last lines."""
+    def describe_dead(self) -> str:
+        """Return the names and last log lines of processes that ended by themselves, "" if all run."""
         dead = {name: process.poll() for name, process in self._running.items() if process.poll() is not None}
-        return "\n".join(f"{name} ended with {code}:\n{self._tail(name)}" for name, code in sorted(dead.items()))
+        return "\n".join(f"{name} ended with {code}:\n{self._read_tail(name)}" for name, code in sorted(dead.items()))
 
-    def keep_logs(self, where: Path) -> None:
-        """Copy the logs to *where*, for after the end."""
-        where.mkdir(parents=True, exist_ok=True)
+    def keep_logs(self, destination: Path) -> None:
+        """Copy the logs to *destination*, where they remain after the end."""
+        destination.mkdir(parents=True, exist_ok=True)
         for log in sorted(self.folder.glob("*.log")):
-            shutil.copy(log, where)
+            shutil.copy(log, destination)
 
-    def end(self) -> None:
-        """Kill all, last first, and remove the folder; what they kept was for this run only."""
-        atexit.unregister(self.end)
+    def stop_all(self) -> None:
+        """Kill all processes, last first, and remove the folder with their data."""
+        atexit.unregister(self.stop_all)
         for name in reversed(tuple(self._running)):
-            self.kill(name)
+            self.kill_process(name)
         self._watchdog.kill()
         self._watchdog.wait()
         if self._watchdog.stdin:
@@ -84,11 +84,11 @@ class Processes:
     def _log(self, name: str) -> Path:
         return self.folder / f"{name}.log"
 
-    def _tail(self, name: str) -> str:
+    def _read_tail(self, name: str) -> str:
         return "\n".join(self._log(name).read_text(errors="replace").splitlines()[-_TAIL_LINES:])
 
 
-def _environment(folder: Path) -> dict[str, str]:
-    """Answer ours without proxies and settings that a person's kubectl or etcd may have."""
-    kept = {name: os.environ[name] for name in ("PATH", "TMPDIR", "LANG") if name in os.environ}
-    return kept | {"HOME": str(folder)}
+def _build_environment(folder: Path) -> dict[str, str]:
+    """Return this process's environment without proxies and settings of a person's kubectl or etcd."""
+    inherited = {name: os.environ[name] for name in ("PATH", "TMPDIR", "LANG") if name in os.environ}
+    return inherited | {"HOME": str(folder)}

@@ -1,4 +1,4 @@
-"""The role of the functions (shared/kube/rbac.yaml) in a real API server, and what it allows there."""
+"""The ClusterRole of the functions (shared/installer/rbac.yaml) in a real API server, and its permissions there."""
 
 from importlib.resources import files
 from typing import Any, Final
@@ -6,9 +6,9 @@ from typing import Any, Final
 import msgspec
 import yaml
 
-from shared.ports import Kube
+from shared.ports.kubernetes import Kube
 
-Right = tuple[str, str]
+Permission = tuple[str, str]
 """A verb and a resource, as ``("patch", "nodeclaims.karpenter.sh/status")``."""
 
 _COLLECTIONS: Final = {
@@ -18,23 +18,23 @@ _COLLECTIONS: Final = {
 _REVIEWS: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
 
-def documents() -> tuple[dict[str, Any], ...]:
-    """Answer the role and its binding."""
-    text = files("shared.kube").joinpath("rbac.yaml").read_text(encoding="utf-8")
+def read_documents() -> tuple[dict[str, Any], ...]:
+    """Return the ClusterRole and its binding."""
+    text = files("shared.installer").joinpath("rbac.yaml").read_text(encoding="utf-8")
     return tuple(yaml.safe_load_all(text))
 
 
-def grant(kube: Kube) -> None:
-    """Create role and binding."""
-    for document in documents():
+def grant_functions_role(kube: Kube) -> None:
+    """Create the ClusterRole and its binding."""
+    for document in read_documents():
         kube.create(_COLLECTIONS[document["kind"]], msgspec.json.encode(document))
 
 
-def granted() -> frozenset[Right]:
-    """Answer what the role grants, by its text."""
-    role = documents()[0]
+def list_granted_permissions() -> frozenset[Permission]:
+    """Return the permissions that the ClusterRole grants, by its text."""
+    role = read_documents()[0]
     return frozenset(
-        (verb, _named(resource, group))
+        (verb, _qualify_resource(resource, group))
         for rule in role["rules"]
         for group in rule["apiGroups"]
         for resource in rule["resources"]
@@ -42,29 +42,32 @@ def granted() -> frozenset[Right]:
     )
 
 
-def served(kube: Kube) -> frozenset[Right]:
-    """Answer every verb of every resource that the API server has, subresources included."""
+def list_served_permissions(kube: Kube) -> frozenset[Permission]:
+    """Return every verb of every resource that the API server has, subresources included."""
     groups = msgspec.json.decode(kube.read("/apis"))["groups"]
-    versions = ["/api/v1", *(f"/apis/{one['groupVersion']}" for group in groups for one in group["versions"])]
-    found = set()
+    versions = [
+        "/api/v1",
+        *(f"/apis/{version_info['groupVersion']}" for group in groups for version_info in group["versions"]),
+    ]
+    permissions = set()
     for version in versions:
         group = version.split("/")[2] if version.startswith("/apis/") else ""
         for resource in msgspec.json.decode(kube.read(version))["resources"]:
-            found |= {(verb, _named(resource["name"], group)) for verb in resource["verbs"]}
-    return frozenset(found)
+            permissions |= {(verb, _qualify_resource(resource["name"], group)) for verb in resource["verbs"]}
+    return frozenset(permissions)
 
 
-def is_allowed(kube: Kube, right: Right, *groups: str) -> bool:
-    """Ask whether somebody of *groups* has *right*, in every namespace."""
-    verb, resource = right
-    whole, _, subresource = resource.partition("/")
-    plural, _, group = whole.partition(".")
+def is_allowed(kube: Kube, permission: Permission, *groups: str) -> bool:
+    """Return whether a user in *groups* has *permission* in every namespace."""
+    verb, resource = permission
+    qualified_plural, _, subresource = resource.partition("/")
+    plural, _, group = qualified_plural.partition(".")
     attributes = {"verb": verb, "group": group, "resource": plural, "subresource": subresource}
     body = {"spec": {"user": "somebody", "groups": list(groups), "resourceAttributes": attributes}}
-    answer = msgspec.json.decode(kube.create(_REVIEWS, msgspec.json.encode(body)))
-    return bool(answer["status"]["allowed"])
+    review = msgspec.json.decode(kube.create(_REVIEWS, msgspec.json.encode(body)))
+    return bool(review["status"]["allowed"])
 
 
-def _named(resource: str, group: str) -> str:
+def _qualify_resource(resource: str, group: str) -> str:
     plural, slash, subresource = resource.partition("/")
     return (f"{plural}.{group}" if group else plural) + slash + subresource

@@ -1,7 +1,7 @@
-"""Runs beside a control plane and ends it if whoever started it can no longer: killed, crashed, out of memory.
+"""Runs beside a control plane and ends it if the process that started it is killed or crashes.
 
-Called with the plane's folder; its standard input is a pipe that closes when the starter dies, and brings one process
-id a line before. It and the plane's processes are one process group, so that an id that means somebody else by now is
+The argument is the control plane's folder; standard input is a pipe that brings one process id a line and closes when
+the starter dies. The watchdog and the control plane's processes are one process group, so that a reused process id is
 left alone.
 """
 

@@ -1,4 +1,4 @@
-"""The CDK's command line, unmodified, as a process beside the play."""
+"""The unmodified CDK CLI as a process beside the test."""
 
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -8,15 +8,15 @@ from typing import Self
 from tests.e2e.libraries import ROOT
 
 
-class NotSo(Exception):
-    """Something did not come about; the message says what."""
+class ExpectationFailed(Exception):
+    """An expected event did not happen; the message names it."""
 
 
 class Cdk:
-    """The CDK's command line at work; what it says is kept in a file."""
+    """A running CDK CLI; its output is kept in a file."""
 
     def __init__(self, words: Sequence[str], folder: Path, environment: Mapping[str, str], log: Path) -> None:
-        """Run `cdk` with *words* in *folder*; what it says goes to *log*."""
+        """Run `cdk` with *words* in *folder*; its output goes to *log*."""
         self._words, self._log = words, log
         command = [str(ROOT / "node_modules" / ".bin" / "cdk"), *words, "--ci", "--progress", "events"]
         with log.open("wb") as output:
@@ -25,29 +25,29 @@ class Cdk:
             )
 
     def __enter__(self) -> Self:
-        """Be at work."""
+        """Return the running process."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End, whether it is done or not."""
+        """Kill the process if it is still running."""
         self._process.kill()
         self._process.wait()
 
     @property
     def name(self) -> str:
-        """What it is doing, as a person types it."""
+        """The command as a person types it."""
         return f"cdk {self._words[0]}"
 
     def has_ended(self) -> bool:
-        """Whether it is done."""
+        """Return whether the process has ended."""
         return self._process.poll() is not None
 
-    def judge(self) -> None:
-        """Look how it ended.
+    def raise_for_failure(self) -> None:
+        """Check the exit code.
 
         Raises:
-            NotSo: badly; with its last words.
+            ExpectationFailed: the command failed; with the last lines of its output.
         """
         if self._process.returncode:
             tail = "\n".join(self._log.read_text(errors="replace").splitlines()[-40:])
-            raise NotSo(f"{self.name} failed ({self._process.returncode}):\n{tail}")
+            raise ExpectationFailed(f"{self.name} failed ({self._process.returncode}):\n{tail}")

@@ -1,7 +1,7 @@
-"""What stands in the layer's place: the same lock, installed for this machine, and the runtime interface client.
+"""A replacement for the layer: the same lock file, installed for this computer, and the runtime interface client.
 
-The layer's wheels are for arm64, which this machine may not run. It is installed once and kept by the digest of what it
-is made of.
+The layer's wheels are for arm64, which this computer may not run. The replacement is installed once and kept under the
+digest of its inputs.
 """
 
 import re
@@ -16,55 +16,62 @@ import msgspec
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 CACHE: Final = ROOT / ".cdk" / "sandboxes"
-SOURCES: Final = ("requirements-lambda.lock", "requirements.lock", "infra/bundling.py", "tests/e2e/libraries.py")
-RUNTIME: Final = frozenset({"awslambdaric", "simplejson", "snapshot-restore-py"})
-"""What Lambda's own image has besides the layer."""
+SOURCES: Final = (
+    "requirements-lambda.lock",
+    "requirements.lock",
+    "infra/functions/bundling.py",
+    "tests/e2e/libraries.py",
+)
+RUNTIME_PACKAGES: Final = frozenset({"awslambdaric", "simplejson", "snapshot-restore-py"})
+"""Packages that Lambda's own image has in addition to the layer."""
 
 
 class Libraries(msgspec.Struct, frozen=True, kw_only=True):
-    """An interpreter, and the folder that it finds the layer's packages in."""
+    """An interpreter, and the folder with the layer's packages."""
 
     python: str
     version: str
     folder: Path
 
     def __str__(self) -> str:
-        """Say which Python it is."""
+        """Return the Python version and interpreter."""
         return f"Python {self.version} ({self.python})"
 
 
-def libraries() -> Libraries:
-    """Answer them; installs them the first time (half a minute, from the package registry)."""
-    whole = sha256(b"\0".join((ROOT / name).read_bytes() for name in SOURCES)).hexdigest()[:16]
-    kept = CACHE / whole
-    if not kept.is_dir():
+def ensure_libraries() -> Libraries:
+    """Return the libraries; install them the first time (half a minute, from the package registry)."""
+    inputs_digest = sha256(b"\0".join((ROOT / name).read_bytes() for name in SOURCES)).hexdigest()[:16]
+    folder = CACHE / inputs_digest
+    if not folder.is_dir():
         CACHE.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=CACHE) as fresh:
-            made = Path(fresh, "made")
-            _install(made)
+            fresh_folder = Path(fresh, "made")
+            _install(fresh_folder)
             try:
-                made.rename(kept)
+                fresh_folder.rename(folder)
             except OSError:
-                if not kept.is_dir():  # another process has installed them meanwhile
+                if not folder.is_dir():  # another process has installed them meanwhile
                     raise
-    python, version = (kept / "python").read_text().splitlines()
-    return Libraries(python=python, version=version, folder=kept / "libraries")
+    python, version = (folder / "python").read_text().splitlines()
+    return Libraries(python=python, version=version, folder=folder / "libraries")
 
 
 def _install(fresh: Path) -> None:
-    from infra import bundling  # noqa: PLC0415 - it starts node, for what is installed already nobody needs it
+    from infra.functions import (  # noqa: PLC0415 - it starts node, for what is installed already nobody needs it
+        bundling,
+    )
 
-    python = bundling.interpreter() or sys.executable
+    python = bundling.find_interpreter() or sys.executable
     version = subprocess.check_output([python, "-c", "import platform; print(platform.python_version())"], text=True)
     short = ".".join(version.split(".")[:2])
-    bundling.install(fresh / "libraries", version=short, platform="")
+    bundling.install_dependencies(fresh / "libraries", version=short, platform="")
     entries = re.split(r"^(?=[a-z])", (ROOT / "requirements.lock").read_text(), flags=re.MULTILINE)
-    runtime = "".join(entry for entry in entries if entry.partition("==")[0] in RUNTIME)
+    runtime = "".join(entry for entry in entries if entry.partition("==")[0] in RUNTIME_PACKAGES)
     subprocess.run(
-        [*bundling.INSTALL, f"--python-version={short}", f"--target={fresh / 'libraries'}"],
+        [*bundling.INSTALL_COMMAND, f"--python-version={short}", f"--target={fresh / 'libraries'}"],
         check=True,
         input=runtime,
         text=True,
     )
-    bundling.precompile(fresh / "libraries", python)
+    bundling.compile_bytecode(fresh / "libraries", python)
     (fresh / "python").write_text(f"{python}\n{version}")

@@ -1,4 +1,4 @@
-"""How long something takes, by the wall and in processor seconds, of this process and all that work for it."""
+"""Elapsed time and processor seconds of this process and all processes that work for it."""
 
 import os
 import time
@@ -13,36 +13,42 @@ _OWN, _CHILDREN = slice(11, 13), slice(13, 15)
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
-    """An instant: seconds of the wall, and what was computed until then."""
+    """An instant: elapsed seconds, and the processor seconds used until then."""
 
-    wall: float
-    processor: float
+    wall_seconds: float
+    processor_seconds: float
 
     def __sub__(self, earlier: "Reading") -> "Reading":
-        """Answer what passed since *earlier*."""
-        return Reading(wall=self.wall - earlier.wall, processor=self.processor - earlier.processor)
+        """Return the difference to *earlier*."""
+        return Reading(
+            wall_seconds=self.wall_seconds - earlier.wall_seconds,
+            processor_seconds=self.processor_seconds - earlier.processor_seconds,
+        )
 
     def __str__(self) -> str:
-        """Say both."""
-        return f"{self.wall:5.1f} s, {self.processor:5.1f} processor seconds"
+        """Return both values as text."""
+        return f"{self.wall_seconds:5.1f} s, {self.processor_seconds:5.1f} processor seconds"
 
 
 class Meter:
-    """Reads what this process, the children that it has waited for, and *others* that run have used."""
+    """Reads the processor seconds of this process, of its finished children, and of other running processes."""
 
-    def __init__(self, others: Callable[[], Iterable[int]]) -> None:
-        """Count *others*, ids of processes, besides; each is a child that somebody waits for in the end."""
-        self._others = others
+    def __init__(self, list_other_pids: Callable[[], Iterable[int]]) -> None:
+        """Include the processes that *list_other_pids* returns; each is a child that is waited for at the end."""
+        self._list_other_pids = list_other_pids
 
     def read(self) -> Reading:
-        """Answer the present instant."""
-        own = os.times()
-        used = own.user + own.system + own.children_user + own.children_system
-        return Reading(wall=time.monotonic(), processor=used + sum(map(_used, self._others())))
+        """Return the current reading."""
+        cpu_times = os.times()
+        own_seconds = cpu_times.user + cpu_times.system + cpu_times.children_user + cpu_times.children_system
+        return Reading(
+            wall_seconds=time.monotonic(),
+            processor_seconds=own_seconds + sum(map(_read_processor_seconds, self._list_other_pids())),
+        )
 
 
-def _used(pid: int) -> float:
-    """Answer the processor seconds of a process and of its children that have ended; 0 where nobody can say."""
+def _read_processor_seconds(pid: int) -> float:
+    """Return the processor seconds of a process and its finished children; 0 if the process is gone."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
     except OSError:

@@ -1,4 +1,4 @@
-"""Another version of Joiner: a copy of this checkout in which one function is told apart by a constant of its own."""
+"""Another version of Joiner: a copy of this checkout with one additional constant in the functions' code."""
 
 import shutil
 from pathlib import Path
@@ -11,8 +11,8 @@ LINKED: Final = (".venv", "node_modules", "package.json")
 CHANGE: Final = '\nRELEASE = "the next one"\n'
 
 
-def next_release(folder: Path) -> Path:
-    """Make it in *folder*; answer where, ready for `cdk deploy`."""
+def create_next_release(folder: Path) -> Path:
+    """Create the version in *folder*; return the folder, ready for `cdk deploy`."""
     for name in COPIED:
         source = ROOT / name
         if source.is_dir():

@@ -1,74 +1,83 @@
-"""What can be seen of the stage from outside, by whoever has an account and a kubeconfig."""
+"""What an operator with an AWS account and a kubeconfig can see of the stage."""
 
-from sim.account.account import Account
+from sim.aws_account.account import Account
 from sim.cloud.cloud import Cloud
-from sim.machines import living
-from sim.measure import is_ours, is_over, is_running
-from sim.playground_desk import NODE_CLAIMS, NODES, PODS, Desk, Manifest
-from sim.playground_grounds import CUSTODIANS
+from sim.playground.environment import SYSTEM_NAMESPACES
+from sim.playground.kubectl import NODE_CLAIMS_PATH, NODES_PATH, PODS_PATH, KubectlClient, Manifest
+from sim.world.instance_boot import list_active_instances
+from sim.world.measurements import is_finished, is_joiner_node, is_running
 
 
 class Sights:
-    """Sees AWS, the cluster, and which machines there truly are."""
+    """Reads AWS, the cluster, and the true list of instances."""
 
-    def __init__(self, account: Account, desk: Desk, cloud: Cloud, stack: str) -> None:
-        """Look whenever asked: by *account*, *desk* and *cloud*, at the stack called *stack*."""
-        self.account, self.desk, self.cloud, self._stack = account, desk, cloud, stack
+    def __init__(self, account: Account, kubectl: KubectlClient, cloud: Cloud, stack: str) -> None:
+        """Read on demand from *account*, *kubectl* and *cloud*; *stack* is the stack's name."""
+        self.account, self.kubectl, self.cloud, self._stack = account, kubectl, cloud, stack
 
-    def outputs(self) -> dict[str, str]:
-        """Answer the stack's outputs; none if there is no stack."""
-        cloudformation = self.account.client("cloudformation")
+    def get_outputs(self) -> dict[str, str]:
+        """Return the stack's outputs; empty if there is no stack."""
+        cloudformation = self.account.get_client("cloudformation")
         try:
             [stack] = cloudformation.describe_stacks(StackName=self._stack)["Stacks"]
         except cloudformation.exceptions.ClientError:
             return {}
-        return {one["OutputKey"]: one["OutputValue"] for one in stack.get("Outputs", ())}
+        return {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", ())}
 
-    def status(self, stack: str = "") -> str:
-        """Answer CloudFormation's status of *stack*, by default ours; "" if there is none."""
-        summaries = self.account.client("cloudformation").list_stacks()["StackSummaries"]
-        found = [one["StackStatus"] for one in summaries if one["StackName"] == (stack or self._stack)]
-        return found[0] if found else ""
+    def get_stack_status(self, stack: str = "") -> str:
+        """Return CloudFormation's status of *stack*, by default the stage's; "" if there is none."""
+        summaries = self.account.get_client("cloudformation").list_stacks()["StackSummaries"]
+        statuses = [summary["StackStatus"] for summary in summaries if summary["StackName"] == (stack or self._stack)]
+        return statuses[0] if statuses else ""
 
-    def nodes(self) -> list[Manifest]:
-        """Answer all Nodes."""
-        return self.desk.look(NODES)
+    def list_nodes(self) -> list[Manifest]:
+        """Return all Nodes."""
+        return self.kubectl.list_objects(NODES_PATH)
 
-    def our_nodes(self) -> list[str]:
-        """Answer the names of the Nodes that a NodePool made."""
-        return sorted(one["metadata"]["name"] for one in self.nodes() if is_ours(one))
+    def list_joiner_nodes(self) -> list[str]:
+        """Return the names of the Nodes that belong to a NodePool."""
+        return sorted(node["metadata"]["name"] for node in self.list_nodes() if is_joiner_node(node))
 
-    def claims(self) -> list[Manifest]:
-        """Answer all NodeClaims."""
-        return self.desk.look(NODE_CLAIMS)
+    def list_node_claims(self) -> list[Manifest]:
+        """Return all NodeClaims."""
+        return self.kubectl.list_objects(NODE_CLAIMS_PATH)
 
-    def pods(self) -> list[Manifest]:
-        """Answer the pods of people that are not over."""
-        found = [one for one in self.desk.look(PODS) if one["metadata"]["namespace"] not in CUSTODIANS]
-        return [one for one in found if not is_over(one)]
+    def list_pods(self) -> list[Manifest]:
+        """Return the pods outside system namespaces that have not finished."""
+        pods = [
+            pod for pod in self.kubectl.list_objects(PODS_PATH) if pod["metadata"]["namespace"] not in SYSTEM_NAMESPACES
+        ]
+        return [pod for pod in pods if not is_finished(pod)]
 
-    def run(self, count: int) -> bool:
-        """Whether *count* pods are there, and all of them run."""
-        pods = self.pods()
-        return len(pods) == count and all(is_running(one) for one in pods)
+    def has_running_pods(self, count: int) -> bool:
+        """Return whether there are exactly *count* pods and all of them run."""
+        pods = self.list_pods()
+        return len(pods) == count and all(is_running(pod) for pod in pods)
 
-    def instances(self) -> list[str]:
-        """Answer the ids of what EC2 describes as pending or running."""
+    def list_instance_ids(self) -> list[str]:
+        """Return the ids of the instances that EC2 describes as pending or running."""
         alive = [{"Name": "instance-state-name", "Values": ["pending", "running"]}]
-        pages = self.account.client("ec2").get_paginator("describe_instances").paginate(Filters=alive)
-        reservations = (one for page in pages for one in page["Reservations"])
-        return sorted(each["InstanceId"] for one in reservations for each in one["Instances"])
+        pages = self.account.get_client("ec2").get_paginator("describe_instances").paginate(Filters=alive)
+        reservations = (reservation for page in pages for reservation in page["Reservations"])
+        return sorted(instance["InstanceId"] for reservation in reservations for instance in reservation["Instances"])
 
-    def is_in_step(self) -> bool:
-        """Whether every instance is a Node and a NodeClaim, and the other way round."""
-        ids = [str(one["spec"].get("providerID", "")).rpartition("/")[2] for one in self.nodes() if is_ours(one)]
-        claimed = [(one.get("status") or {}).get("providerID", "").rpartition("/")[2] for one in self.claims()]
-        described = [one.instance_id for one in living(self.cloud)]
-        return sorted(ids) == sorted(claimed) == described == self.instances()
+    def is_consistent(self) -> bool:
+        """Return whether instances, Nodes and NodeClaims correspond one to one."""
+        ids = [
+            str(node["spec"].get("providerID", "")).rpartition("/")[2]
+            for node in self.list_nodes()
+            if is_joiner_node(node)
+        ]
+        claimed = [
+            (node_claim.get("status") or {}).get("providerID", "").rpartition("/")[2]
+            for node_claim in self.list_node_claims()
+        ]
+        described = [instance.instance_id for instance in list_active_instances(self.cloud)]
+        return sorted(ids) == sorted(claimed) == described == self.list_instance_ids()
 
-    def dead_letters(self) -> int:
-        """Answer how many messages wait in queues of dead letters."""
-        sqs = self.account.client("sqs")
+    def count_dead_letters(self) -> int:
+        """Return the number of messages in dead-letter queues."""
+        sqs = self.account.get_client("sqs")
         urls = [url for url in sqs.list_queues().get("QueueUrls", ()) if url.endswith("dead-letters")]
         name = "ApproximateNumberOfMessages"
         return sum(

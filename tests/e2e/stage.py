@@ -1,7 +1,7 @@
-"""The stage: an account, a real control plane whose callers the account vouches for, and functions that run.
+"""The stage: an account, a real control plane that authenticates with the account, and functions that run.
 
-Instances boot and end faster than real ones, and the schedules ring oftener than each minute: the play is to be over in
-some minutes. All else takes its time.
+Instances boot and terminate faster than real ones, and the schedules fire more often than each minute, so that the test
+takes only minutes. Everything else takes its real time.
 """
 
 import os
@@ -17,19 +17,19 @@ from typing import Any, Final
 
 import msgspec
 
-from shared.errors import Gone, Invalid
-from sim.account.account import Account
+from shared.errors import Invalid, NotFound
+from sim.aws_account.account import Account
 from sim.cloud.cloud import Cloud
-from sim.cloud.events import ACCOUNT
-from sim.playground_desk import NODE_CLAIMS, NODES, PODS
-from sim.playground_grounds import Grounds
-from sim.realtime import RealTimeClock
-from sim.sandboxes.running import Running
-from sim.sandboxes.sandboxes import Machine
-from sim.scenario import Managed
+from sim.cloud.events import ACCOUNT_ID
+from sim.lambda_processes.account_runtime import AccountRuntime
+from sim.lambda_processes.sandboxes import SandboxHost
+from sim.playground.environment import ExternalCluster
+from sim.playground.kubectl import NODE_CLAIMS_PATH, NODES_PATH, PODS_PATH
+from sim.scenarios.scenario import ManagedNode
+from sim.time.real_clock import RealTimeClock
 from tests.controlplane.plane import ControlPlane
 from tests.e2e.assembly import Assembly
-from tests.e2e.cdk import Cdk, NotSo
+from tests.e2e.cdk import Cdk, ExpectationFailed
 from tests.e2e.libraries import ROOT, Libraries
 from tests.e2e.meter import Meter
 from tests.e2e.sights import Sights
@@ -37,19 +37,19 @@ from tests.e2e.told import Narrator, Witness
 
 CLUSTER: Final = "demo"
 STACK: Final = f"joiner-{CLUSTER}"
-HASTE: Final = 10
-RING_EVERY: Final = timedelta(seconds=5)
-EACH_MINUTE: Final = "rate(1 minute)"
-OTHERS: Final = 5
-NODE_GOES: Final = timedelta(seconds=3)
+NODE_SPEED_FACTOR: Final = 10
+SCHEDULE_INTERVAL: Final = timedelta(seconds=5)
+MINUTELY_RATE: Final = "rate(1 minute)"
+TICKS_PER_SLOW_SCHEDULE: Final = 5
+NODE_DELETION_DELAY: Final = timedelta(seconds=3)
 NODE_CLASSES: Final = "/apis/karpenter.k8s.aws/v1/ec2nodeclasses"
 NODE_POOLS: Final = "/apis/karpenter.sh/v1/nodepools"
-SECOND: Final = timedelta(seconds=1)
-SYSTEM: Final = Managed(labels={"eks.amazonaws.com/nodegroup": "system"})
-MOMENT: Final = timedelta(seconds=0.25)
-LONGEST: Final = timedelta(minutes=20)
-"""Of real time, for whatever has to come about: no machine is as slow."""
-KNOBS: Final = tuple(
+ONE_SECOND: Final = timedelta(seconds=1)
+SYSTEM_NODE: Final = ManagedNode(labels={"eks.amazonaws.com/nodegroup": "system"})
+SHORT_POLL_INTERVAL: Final = timedelta(seconds=0.25)
+WAIT_TIMEOUT: Final = timedelta(minutes=20)
+"""Real time to wait for any event; enough even on a slow computer."""
+CDK_CONTEXT_ARGUMENTS: Final = tuple(
     word
     for knob in (f"cluster={CLUSTER}", "on-destroy=purge", "disruption=active")
     for word in ("-c", f"joiner:{knob}")
@@ -57,168 +57,179 @@ KNOBS: Final = tuple(
 
 
 class Stage(Sights):
-    """All of it, wired."""
+    """The account, the control plane and the functions, connected."""
 
     def __init__(self, libraries: Libraries, stack: ExitStack, *, synthesises: bool = False) -> None:
-        """Begin; *stack* ends it. If it *synthesises* the application, that begins at once, and goes on meanwhile."""
+        """Start everything; *stack* stops it.
+
+        With *synthesises*, `cdk synth` of the application runs in the background.
+        """
         self.folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="joiner-e2e-")))
-        self.assembly = Assembly(self.folder, KNOBS, self._surroundings(), stack)
+        self.assembly = Assembly(self.folder, CDK_CONTEXT_ARGUMENTS, self._build_base_environment(), stack)
         if synthesises:
             self.assembly.begin(ROOT)
-        clock = RealTimeClock(_now)
+        clock = RealTimeClock(_get_now)
         self.cloud = Cloud(clock, seed=7, cluster=CLUSTER)
         self.account = stack.enter_context(Account(self.cloud, clock))
         self._plane = stack.enter_context(ControlPlane(authenticator=self.account.authenticator_url))
-        self.grounds = Grounds(
+        self.grounds = ExternalCluster(
             clock,
             self.cloud,
-            self._plane.client(),
+            self._plane.get_client(),
             endpoint=self._plane.endpoint,
             certificate_authority=self._plane.certificate_authority,
             seed=7,
-            node_deletion=NODE_GOES,
-            haste=HASTE,
+            node_deletion_delay=NODE_DELETION_DELAY,
+            node_speed=NODE_SPEED_FACTOR,
         )
         self.grounds.drive.lock = self.account.lock
-        super().__init__(self.account, self.grounds.desk, self.cloud, STACK)
-        machine = Machine(
+        super().__init__(self.account, self.grounds.kubectl, self.cloud, STACK)
+        machine = SandboxHost(
             python=libraries.python,
             libraries=libraries.folder,
             folder=self.folder,
             region=self.cloud.region,
-            further={"AWS_ENDPOINT_URL": self.account.url},
-            slowness=10,
+            extra_variables={"AWS_ENDPOINT_URL": self.account.url},
+            timeout_factor=10,
         )
-        self.running = stack.enter_context(Running(self.account, machine, _now, owner=self.account.number))
-        self.account.invoker, self.account.dispatcher = self.running.service.invoker, self.running.service.take
-        self.cloud.subscribe_events(self._put_event)
-        self.meter = Meter(self._pids)
+        self.running = stack.enter_context(
+            AccountRuntime(self.account, machine, _get_now, owner=self.account.account_id)
+        )
+        self.account.invoker, self.account.dispatcher = (
+            self.running.service.invoke_for_api,
+            self.running.service.invoke_asynchronously,
+        )
+        self.cloud.events.subscribe(self._put_event)
+        self.meter = Meter(self._list_pids)
         self.narrator = Narrator(self.meter)
         self.witness = Witness(self.narrator, self.cloud)
-        self.running.on_call = self.witness.on_call
-        self.grounds.nodes.on_change = self.witness.on_node
-        self.struck = ""
-        """The node that EC2 takes back."""
-        self.furniture: set[str] = set()
-        """What lies in the account before Joiner comes."""
-        self._looked, self._rings = _now(), count()
-        self._ring()
+        self.running.on_invocation = self.witness.record_invocation
+        self.grounds.nodes.on_change = self.witness.print_node_event
+        self.interrupted_node = ""
+        """The node that EC2 interrupts."""
+        self.initial_resources: set[str] = set()
+        """Resources in the account before Joiner is deployed."""
+        self._checked_at, self._ticks = _get_now(), count()
+        self._fire_schedules()
 
-    def _pids(self) -> list[int]:
-        return [*self._plane.processes.pids().values(), *self.running.sandboxes.pids()]
+    def _list_pids(self) -> list[int]:
+        return [*self._plane.processes.get_pids().values(), *self.running.sandbox_pool.list_pids()]
 
     def _put_event(self, event: dict[str, Any]) -> None:
-        """Put an announcement of EC2 on the bus, in a thread that does not hold the cloud's lock."""
-        self.running.workers.start(partial(self.running.bus.put, event))
+        """Put an EC2 event on the bus, in a thread that does not hold the cloud's lock."""
+        self.running.workers.submit(partial(self.running.bus.put_event, event))
 
-    def ring_all(self) -> None:
-        """Ring all schedules that there are now."""
-        self.running.reading.forget()
-        self.running.workers.start(self.running.schedules.ring)
+    def fire_all_schedules(self) -> None:
+        """Fire all current schedules."""
+        self.running.triggers.invalidate()
+        self.running.workers.submit(self.running.schedules.fire_all)
 
-    def _ring(self) -> None:
-        """Ring what rings each minute; everything else at every fifth time, which is seldom enough."""
-        often = EACH_MINUTE if next(self._rings) % OTHERS else ""
-        self.running.workers.start(partial(self.running.schedules.ring, often))
-        self.grounds.clock.call_after(RING_EVERY, self._ring, "ring the schedules")
+    def _fire_schedules(self) -> None:
+        """Fire the schedules of each minute; at every `TICKS_PER_SLOW_SCHEDULE`-th tick, all schedules."""
+        rate = MINUTELY_RATE if next(self._ticks) % TICKS_PER_SLOW_SCHEDULE else ""
+        self.running.workers.submit(partial(self.running.schedules.fire_all, rate))
+        self.grounds.clock.call_after(SCHEDULE_INTERVAL, self._fire_schedules, "ring the schedules")
 
-    def furnish(self) -> None:
-        """Put into the cluster what is there before Joiner."""
-        self.grounds.start_managed_node(SYSTEM)
-        self.until(lambda: len(self.nodes()) == 1, "the managed node joins")
+    def prepare_cluster(self) -> None:
+        """Create what the cluster has before Joiner is installed."""
+        self.grounds.start_managed_node(SYSTEM_NODE)
+        self.wait_until(lambda: len(self.list_nodes()) == 1, "the managed node joins")
 
-    def until(self, holds: Callable[[], bool], what: str, every: timedelta = SECOND) -> None:
-        """Let time pass until *holds*.
+    def wait_until(self, condition: Callable[[], bool], description: str, interval: timedelta = ONE_SECOND) -> None:
+        """Let time pass until *condition* holds.
 
         Raises:
-            NotSo: it does not within `LONGEST`, or a part of the control plane died.
+            ExpectationFailed: it does not hold within `WAIT_TIMEOUT`, or a part of the control plane died.
         """
-        began = _now()
-        last = [began - every]
+        started_at = _get_now()
+        last_check = [started_at - interval]
 
-        def looked() -> bool:
-            if _now() - last[0] < every:
+        def check_condition() -> bool:
+            if _get_now() - last_check[0] < interval:
                 return False
-            last[0] = _now()
-            self._look()
-            return holds()
+            last_check[0] = _get_now()
+            self._check_processes()
+            return condition()
 
-        if not self.grounds.drive.run(looked, LONGEST):
-            raise NotSo(f"not within {LONGEST}: {what}")
-        self.narrator.say("so", what, f"after {(_now() - began).total_seconds():.1f} s")
+        if not self.grounds.drive.run(check_condition, WAIT_TIMEOUT):
+            raise ExpectationFailed(f"not within {WAIT_TIMEOUT}: {description}")
+        self.narrator.print_line("so", description, f"after {(_get_now() - started_at).total_seconds():.1f} s")
 
-    def _look(self) -> None:
-        if _now() - self._looked < SECOND:
+    def _check_processes(self) -> None:
+        if _get_now() - self._checked_at < ONE_SECOND:
             return
-        self._looked = _now()
-        died = self._plane.processes.died()
-        if died:
-            raise NotSo(died)
-        bucket = self.outputs().get("JoinerBucketName")
+        self._checked_at = _get_now()
+        failures = self._plane.processes.describe_dead()
+        if failures:
+            raise ExpectationFailed(failures)
+        bucket = self.get_outputs().get("JoinerBucketName")
         if bucket:
-            self.witness.read(self.account.client("s3"), bucket)
+            self.witness.read(self.account.get_client("s3"), bucket)
 
     @contextmanager
-    def cdk(self, *words: str) -> Iterator[Cdk]:
-        """Run the CDK's command line; the block may do something meanwhile, then its end is waited for.
+    def run_cdk(self, *words: str) -> Iterator[Cdk]:
+        """Run the CDK CLI; the block runs meanwhile, then the end of the command is awaited.
 
         Raises:
-            NotSo: it failed, or took longer than `LONGEST`.
+            ExpectationFailed: the command failed, or took longer than `WAIT_TIMEOUT`.
         """
         log = self.folder / f"cdk-{len(list(self.folder.glob('cdk-*.log')))}-{words[0]}.log"
-        with Cdk(words, self.folder, self.environment(), log) as running:
+        with Cdk(words, self.folder, self.build_environment(), log) as running:
             yield running
-            self.see_out(running)
+            self.wait_for_cdk(running)
 
-    def see_out(self, running: Cdk) -> None:
+    def wait_for_cdk(self, running: Cdk) -> None:
         """Wait for the end of *running*.
 
         Raises:
-            NotSo: it failed, or takes longer than `LONGEST` from now on.
+            ExpectationFailed: the command failed, or takes longer than `WAIT_TIMEOUT` from now on.
         """
-        self.until(running.has_ended, f"{running.name} ends", MOMENT)
-        running.judge()
+        self.wait_until(running.has_ended, f"{running.name} ends", SHORT_POLL_INTERVAL)
+        running.raise_for_failure()
 
     def keep_logs(self) -> Path:
-        """Copy what all programs and functions have written to a new folder; answer which."""
-        kept = Path(tempfile.mkdtemp(prefix="joiner-e2e-logs-"))
-        self._plane.keep_logs(kept)
+        """Copy the logs of all programs and functions to a new folder; return the folder."""
+        logs_folder = Path(tempfile.mkdtemp(prefix="joiner-e2e-logs-"))
+        self._plane.keep_logs(logs_folder)
         for log in self.folder.glob("cdk-*.log"):
-            shutil.copy(log, kept)
-        for call in self.running.calls[:]:
-            with (kept / f"{call.function}.log").open("a", encoding="utf-8") as file:
-                file.writelines(f"{line}\n" for line in (f"{call.began} {call.by}", *call.lines))
-        for path in (NODE_CLASSES, NODE_POOLS, NODE_CLAIMS, NODES, PODS):
-            with suppress(Gone):
-                found = msgspec.json.format(msgspec.json.encode(self.desk.look(path)))
-                (kept / f"{path.rpartition('/')[2]}.json").write_bytes(found)
-        return kept
+            shutil.copy(log, logs_folder)
+        for call in self.running.invocations[:]:
+            with (logs_folder / f"{call.function}.log").open("a", encoding="utf-8") as file:
+                file.writelines(f"{line}\n" for line in (f"{call.started_at} {call.source}", *call.log_lines))
+        for path in (NODE_CLASSES, NODE_POOLS, NODE_CLAIMS_PATH, NODES_PATH, PODS_PATH):
+            with suppress(NotFound):
+                objects = msgspec.json.format(msgspec.json.encode(self.kubectl.list_objects(path)))
+                (logs_folder / f"{path.rpartition('/')[2]}.json").write_bytes(objects)
+        return logs_folder
 
-    def kubeconfig(self) -> str:
-        """Answer an administrator's kubeconfig, with the names that EKS gives it."""
-        arn = f"arn:aws:eks:us-east-1:{ACCOUNT}:cluster/{CLUSTER}"
-        return self._plane.kubeconfig().replace('"joiner"', f'"{arn}"')
+    def build_kubeconfig(self) -> str:
+        """Return an administrator's kubeconfig, with the names that EKS gives it."""
+        arn = f"arn:aws:eks:us-east-1:{ACCOUNT_ID}:cluster/{CLUSTER}"
+        return self._plane.build_kubeconfig().replace('"joiner"', f'"{arn}"')
 
-    def environment(self) -> dict[str, str]:
-        """Answer a person's environment with the account's credentials in it."""
-        return self._surroundings() | self.account.environment()
+    def build_environment(self) -> dict[str, str]:
+        """Return an operator's environment with the account's credentials."""
+        return self._build_base_environment() | self.account.build_environment()
 
-    def _surroundings(self) -> dict[str, str]:
-        """Answer a person's environment without any account."""
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
-        kept.pop("PYTHONDONTWRITEBYTECODE", None)
-        quiet = {"JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20", "CDK_HOME": str(self.folder / "cdk")}
-        return kept | quiet
+    def _build_base_environment(self) -> dict[str, str]:
+        """Return an operator's environment without AWS settings."""
+        variables = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+        variables.pop("PYTHONDONTWRITEBYTECODE", None)
+        settings = {"JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20", "CDK_HOME": str(self.folder / "cdk")}
+        return variables | settings
 
-    def strike(self) -> str:
-        """Let EC2 take the busiest node back in two minutes; answer its name, "" if it is about to go by itself."""
-        with suppress(ValueError, Gone, Invalid):
-            node = self.grounds.busiest()
+    def interrupt_busiest_node(self) -> str:
+        """Interrupt the busiest node, which ends in two minutes.
+
+        Return its name, "" if that node is about to go anyway.
+        """
+        with suppress(ValueError, NotFound, Invalid):
+            node = self.grounds.find_busiest_node()
             with self.account.lock:
-                self.cloud.interrupt_spot(self.grounds.instance_of(node))
-            self.struck = node
-        return self.struck
+                self.cloud.instances.interrupt(self.grounds.find_instance_id(node))
+            self.interrupted_node = node
+        return self.interrupted_node
 
 
-def _now() -> datetime:
+def _get_now() -> datetime:
     return datetime.now(UTC)

@@ -1,4 +1,4 @@
-"""The story: a stack is deployed, does its work, is replaced while it works, and goes without a trace."""
+"""The end-to-end story: a stack is deployed, works, is updated while it works, and is destroyed without a trace."""
 
 import re
 import sys
@@ -10,230 +10,250 @@ from typing import Final
 import msgspec
 import yaml
 
-from shared.errors import Gone
-from shared.kube.definitions import definitions
-from sim.playground_desk import DEFINITIONS
-from tests.contract.account_left import lying_in
-from tests.e2e.cdk import Cdk, NotSo
-from tests.e2e.libraries import ROOT, libraries
-from tests.e2e.stage import CLUSTER, HASTE, RING_EVERY, STACK, Stage
+from shared.crds.definitions import read_crds
+from shared.errors import NotFound
+from sim.playground.kubectl import CRDS_PATH
+from tests.contract.account_left import list_account_resources
+from tests.e2e.cdk import Cdk, ExpectationFailed
+from tests.e2e.libraries import ROOT, ensure_libraries
+from tests.e2e.stage import CLUSTER, NODE_SPEED_FACTOR, SCHEDULE_INTERVAL, STACK, Stage
 
 ROLES: Final = "/apis/rbac.authorization.k8s.io/v1/clusterroles/joiner-functions"
 BINDING: Final = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/joiner-functions"
 FLOW: Final = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas/joiner-functions"
 LEVEL: Final = "/apis/flowcontrol.apiserver.k8s.io/v1/prioritylevelconfigurations/joiner-functions"
-INSTALLED: Final = (ROLES, BINDING, FLOW, LEVEL)
+INSTALLED_PATHS: Final = (ROLES, BINDING, FLOW, LEVEL)
 REFUSALS: Final = re.compile(r"AccessDenied|UnauthorizedOperation|is not authorized|[Ff]orbidden")
-LATE_RING: Final = "User: scheduler.amazonaws.com is not authorized to perform: sts:AssumeRole"
-"""What a schedule hears that rings as the stack goes: its role went before anybody knew that it is gone."""
-FIRST, BURST, REST = 5, 17, 6
+LATE_SCHEDULE_ERROR: Final = "User: scheduler.amazonaws.com is not authorized to perform: sts:AssumeRole"
+"""The error of a schedule that is invoked while the stack is deleted: its role is deleted before the schedule."""
+INITIAL_PODS, BURST_PODS, REMAINING_PODS = 5, 17, 6
 
 
 def play() -> int:
-    """Play it, and answer an exit code: 0 if everything was as it should be."""
-    python = libraries()
+    """Play the story and return an exit code: 0 if every check passed."""
+    python = ensure_libraries()
     with ExitStack() as stack:
         stage = Stage(python, stack, synthesises=True)
-        say = stage.narrator.say
+        print_line = stage.narrator.print_line
         try:
-            say("stage", f"functions are processes of {python}, by awslambdaric")
-            say("stage", f"schedules ring every {RING_EVERY.seconds} s, machines boot and end {HASTE} times as fast")
+            print_line("stage", f"functions are processes of {python}, by awslambdaric")
+            print_line(
+                "stage",
+                f"schedules ring every {SCHEDULE_INTERVAL.seconds} s, "
+                f"machines boot and end {NODE_SPEED_FACTOR} times as fast",
+            )
             for title, act in ACTS:
-                stage.narrator.act(title)
+                stage.narrator.start_act(title)
                 act(stage)
-        except (NotSo, AssertionError) as error:
-            stage.narrator.end(f"NOT SO: {error}")
-            sys.stdout.write("".join(f"  {line}\n" for line in dict.fromkeys(stage.running.problems())))
+        except (ExpectationFailed, AssertionError) as error:
+            stage.narrator.print_summary(f"NOT SO: {error}")
+            sys.stdout.write("".join(f"  {line}\n" for line in dict.fromkeys(stage.running.list_problems())))
             sys.stdout.write(f"logs: {stage.keep_logs()}\n")
             return 1
-        stage.narrator.end("All of it was so.")
+        stage.narrator.print_summary("All of it was so.")
     return 0
 
 
 def _begin(stage: Stage) -> None:
-    stage.furnish()
-    with stage.cdk("bootstrap", f"aws://{stage.account.number}/{stage.account.region}"):
+    stage.prepare_cluster()
+    with stage.run_cdk("bootstrap", f"aws://{stage.account.account_id}/{stage.account.region}"):
         pass
-    _is(stage.status("CDKToolkit"), "CREATE_COMPLETE", "status of the stack CDKToolkit")
-    stage.furniture = set(lying_in(stage.account))
+    _assert_equal(stage.get_stack_status("CDKToolkit"), "CREATE_COMPLETE", "status of the stack CDKToolkit")
+    stage.initial_resources = set(list_account_resources(stage.account))
 
 
 @contextmanager
-def _deploying(stage: Stage) -> Iterator[Cdk]:
-    """Deploy what was synthesised; the block may do something meanwhile."""
-    stage.see_out(stage.assembly.latest)
-    with stage.cdk("deploy", *_app(stage), "--require-approval", "never") as cdk:
+def _start_deployment(stage: Stage) -> Iterator[Cdk]:
+    """Deploy the synthesized assembly; the block may act in the meantime."""
+    stage.wait_for_cdk(stage.assembly.latest)
+    with stage.run_cdk("deploy", *_build_app_arguments(stage), "--require-approval", "never") as cdk:
         yield cdk
 
 
-def _app(stage: Stage) -> tuple[str, str]:
+def _build_app_arguments(stage: Stage) -> tuple[str, str]:
     return "--app", str(stage.assembly.path)
 
 
 def _deploy(stage: Stage) -> None:
-    with _deploying(stage):
+    with _start_deployment(stage):
         pass
-    _is(stage.status(), "CREATE_COMPLETE", "the stack's status")
-    stage.ring_all()  # as Scheduler does with what is new
-    stage.until(stage.desk.is_defined, "our definitions are served")
-    for path in INSTALLED:
-        stage.desk.kube.read(path)
-    stage.narrator.say("you", f"deployed {STACK}; {stage.outputs()['Installed'][:90]} …")
+    _assert_equal(stage.get_stack_status(), "CREATE_COMPLETE", "the stack's status")
+    stage.fire_all_schedules()  # as Scheduler does with what is new
+    stage.wait_until(stage.kubectl.has_crds, "our definitions are served")
+    for path in INSTALLED_PATHS:
+        stage.kubectl.kube.read(path)
+    stage.narrator.print_line("you", f"deployed {STACK}; {stage.get_outputs()['Installed'][:90]} …")
 
 
 def _scale_up(stage: Stage) -> None:
     stage.assembly.begin_next_release()  # which is deployed when both are ready
-    _apply(stage, "getting-started.yaml")
-    _apply(stage, "inflate.yaml")
-    stage.narrator.say("you", f"kubectl apply -f getting-started.yaml -f inflate.yaml: {FIRST} pods")
-    stage.until(lambda: stage.run(FIRST), "all pods run")
-    stage.until(stage.is_in_step, "every instance is a node and a claim")
-    _so(bool(stage.our_nodes()), "a node of ours is there")
+    _apply_example(stage, "getting-started.yaml")
+    _apply_example(stage, "inflate.yaml")
+    stage.narrator.print_line("you", f"kubectl apply -f getting-started.yaml -f inflate.yaml: {INITIAL_PODS} pods")
+    stage.wait_until(lambda: stage.has_running_pods(INITIAL_PODS), "all pods run")
+    stage.wait_until(stage.is_consistent, "every instance is a node and a claim")
+    _assert_that(bool(stage.list_joiner_nodes()), "a node of ours is there")
 
 
 def _interrupt(stage: Stage) -> None:
-    stage.until(lambda: bool(stage.strike()), "a node is there to be taken")
-    struck = stage.struck
-    stage.narrator.say("EC2", f"takes {struck.partition('.')[0]} back in two minutes")
+    stage.wait_until(lambda: bool(stage.interrupt_busiest_node()), "a node is there to be taken")
+    struck = stage.interrupted_node
+    stage.narrator.print_line("EC2", f"takes {struck.partition('.')[0]} back in two minutes")
 
     def has_moved() -> bool:
-        return struck not in [one["spec"].get("nodeName") for one in stage.pods()] and stage.run(BURST)
+        return struck not in [pod["spec"].get("nodeName") for pod in stage.list_pods()] and stage.has_running_pods(
+            BURST_PODS
+        )
 
-    stage.until(has_moved, "the pods run elsewhere")
-    stage.until(lambda: struck not in stage.our_nodes(), "its node is gone")
+    stage.wait_until(has_moved, "the pods run elsewhere")
+    stage.wait_until(lambda: struck not in stage.list_joiner_nodes(), "its node is gone")
 
 
-def _redeploy(stage: Stage) -> None:
-    before = _versions(stage)
+def _deploy_next_release(stage: Stage) -> None:
+    old_versions = _list_versions(stage)
     launched = len(stage.witness.launched)
-    with _deploying(stage) as cdk:
-        stage.until(lambda: stage.status() == "UPDATE_IN_PROGRESS" or cdk.has_ended(), "the update begins")
-        stage.desk.scale("Deployment", "inflate", BURST)
-        stage.narrator.say("you", f"kubectl scale deployment inflate --replicas={BURST}, while the update goes on")
-    _is(stage.status(), "UPDATE_COMPLETE", "the stack's status")
-    stage.until(lambda: stage.run(BURST), "all pods run")
-    stage.until(stage.is_in_step, "every instance is a node and a claim")
-    stage.until(lambda: bool({one.version for one in stage.running.calls} - before), "the new version is called")
-    stage.narrator.say("you", f"{len(stage.witness.launched) - launched} instances for the burst")
+    with _start_deployment(stage) as cdk:
+        stage.wait_until(
+            lambda: stage.get_stack_status() == "UPDATE_IN_PROGRESS" or cdk.has_ended(), "the update begins"
+        )
+        stage.kubectl.scale("Deployment", "inflate", BURST_PODS)
+        stage.narrator.print_line(
+            "you", f"kubectl scale deployment inflate --replicas={BURST_PODS}, while the update goes on"
+        )
+    _assert_equal(stage.get_stack_status(), "UPDATE_COMPLETE", "the stack's status")
+    stage.wait_until(lambda: stage.has_running_pods(BURST_PODS), "all pods run")
+    stage.wait_until(stage.is_consistent, "every instance is a node and a claim")
+    stage.wait_until(
+        lambda: bool({one.version for one in stage.running.invocations} - old_versions), "the new version is called"
+    )
+    stage.narrator.print_line("you", f"{len(stage.witness.launched) - launched} instances for the burst")
 
 
 def _consolidate(stage: Stage) -> None:
-    most = max(1, len(stage.our_nodes()) - 1)
-    stage.desk.scale("Deployment", "inflate", REST)
-    stage.narrator.say("you", f"kubectl scale deployment inflate --replicas={REST}")
-    stage.until(
-        lambda: len(stage.our_nodes()) <= most and stage.run(REST) and stage.is_in_step(),
-        f"nodes of ours are {most} or fewer, and all pods run",
+    max_nodes = max(1, len(stage.list_joiner_nodes()) - 1)
+    stage.kubectl.scale("Deployment", "inflate", REMAINING_PODS)
+    stage.narrator.print_line("you", f"kubectl scale deployment inflate --replicas={REMAINING_PODS}")
+    stage.wait_until(
+        lambda: (
+            len(stage.list_joiner_nodes()) <= max_nodes
+            and stage.has_running_pods(REMAINING_PODS)
+            and stage.is_consistent()
+        ),
+        f"nodes of ours are {max_nodes} or fewer, and all pods run",
     )
 
 
-def _destroy(stage: Stage) -> None:
-    _is(stage.dead_letters(), 0, "dead letters")
-    _is(stage.running.problems(), [], "what was refused, given up or unforeseen")
-    working = stage.running.calls[:]
-    bucket = stage.outputs()["JoinerBucketName"]
-    [stack] = stage.account.client("cloudformation").describe_stacks(StackName=STACK)["Stacks"]
-    with stage.cdk("destroy", *_app(stage), "--force"):
+def _destroy_stack(stage: Stage) -> None:
+    _assert_equal(stage.count_dead_letters(), 0, "dead letters")
+    _assert_equal(stage.running.list_problems(), [], "what was refused, given up or unforeseen")
+    working = stage.running.invocations[:]
+    bucket = stage.get_outputs()["JoinerBucketName"]
+    [stack] = stage.account.get_client("cloudformation").describe_stacks(StackName=STACK)["Stacks"]
+    with stage.run_cdk("destroy", *_build_app_arguments(stage), "--force"):
         pass
-    stage.witness.read(stage.account.client("s3"), bucket)
-    _so(stage.status() in ("", "DELETE_COMPLETE"), "the stack is gone")
-    _nothing_is_left(stage, bucket)
-    _all_went_well(stage, _rights_end(stage, stack["StackId"]))
-    stage.narrator.say("you", f"{len(working)} calls, none failed; the bucket with the journal stays")
+    stage.witness.read(stage.account.get_client("s3"), bucket)
+    _assert_that(stage.get_stack_status() in ("", "DELETE_COMPLETE"), "the stack is gone")
+    _assert_nothing_is_left(stage, bucket)
+    _assert_calls_succeeded(stage, _find_access_end(stage, stack["StackId"]))
+    stage.narrator.print_line("you", f"{len(working)} calls, none failed; the bucket with the journal stays")
 
 
-def _nothing_is_left(stage: Stage, bucket: str) -> None:
-    _is(stage.instances(), [], "instances")
-    _is(stage.our_nodes(), [], "nodes of ours")
-    ours = {yaml.safe_load(one)["metadata"]["name"] for one in definitions()}
-    stage.until(lambda: not ours & _names(stage, DEFINITIONS), "our definitions are gone")
-    for path in INSTALLED:
-        _so(not _is_there(stage, path), f"{path} is gone")
-    finalizers = [one for node in stage.nodes() for one in node["metadata"].get("finalizers", ())]
-    _is(finalizers, [], "finalizers on nodes")
-    left = set(lying_in(stage.account)) - stage.furniture
-    _is(left, {f"s3 {bucket}"}, "what is left in the account")
+def _assert_nothing_is_left(stage: Stage, bucket: str) -> None:
+    _assert_equal(stage.list_instance_ids(), [], "instances")
+    _assert_equal(stage.list_joiner_nodes(), [], "nodes of ours")
+    crd_names = {yaml.safe_load(crd_text)["metadata"]["name"] for crd_text in read_crds()}
+    stage.wait_until(lambda: not crd_names & _list_object_names(stage, CRDS_PATH), "our definitions are gone")
+    for path in INSTALLED_PATHS:
+        _assert_that(not _is_there(stage, path), f"{path} is gone")
+    finalizers = [finalizer for node in stage.list_nodes() for finalizer in node["metadata"].get("finalizers", ())]
+    _assert_equal(finalizers, [], "finalizers on nodes")
+    leftovers = set(list_account_resources(stage.account)) - stage.initial_resources
+    _assert_equal(leftovers, {f"s3 {bucket}"}, "what is left in the account")
     owned = {"Name": f"tag:kubernetes.io/cluster/{CLUSTER}", "Values": ["owned"]}
-    templates = stage.account.client("ec2").describe_launch_templates(Filters=[owned])["LaunchTemplates"]
+    templates = stage.account.get_client("ec2").describe_launch_templates(Filters=[owned])["LaunchTemplates"]
     if templates:
-        said = "lifecycle sweeps unused ones later, and is gone; they cost nothing"
-        stage.narrator.say("EC2", f"{len(templates)} launch templates of ours stay", said)
+        reason = "lifecycle sweeps unused ones later, and is gone; they cost nothing"
+        stage.narrator.print_line("EC2", f"{len(templates)} launch templates of ours stay", reason)
 
 
-def _rights_end(stage: Stage, stack: str) -> datetime:
-    """Answer when the first way into the cluster was taken away: calls that were under way may find it closed."""
-    pages = stage.account.client("cloudformation").get_paginator("describe_stack_events").paginate(StackName=stack)
-    events = [one for page in pages for one in page["StackEvents"] if one["ResourceStatus"] == "DELETE_IN_PROGRESS"]
-    instant: datetime = min(one["Timestamp"] for one in events if one["ResourceType"] == "AWS::EKS::AccessEntry")
+def _find_access_end(stage: Stage, stack: str) -> datetime:
+    """Return when the first access entry was deleted: calls in progress at that time may lose access."""
+    pages = stage.account.get_client("cloudformation").get_paginator("describe_stack_events").paginate(StackName=stack)
+    events = [
+        event for page in pages for event in page["StackEvents"] if event["ResourceStatus"] == "DELETE_IN_PROGRESS"
+    ]
+    instant: datetime = min(event["Timestamp"] for event in events if event["ResourceType"] == "AWS::EKS::AccessEntry")
     return instant
 
 
-def _all_went_well(stage: Stage, end: datetime) -> None:
-    """Look whether every call went well that was over at *end*.
+def _assert_calls_succeeded(stage: Stage, end: datetime) -> None:
+    """Assert that every call that ended before *end* succeeded.
 
     Raises:
-        NotSo: one did not.
+        NotSo: a call failed.
     """
-    problems = [one for one in stage.running.problems() if LATE_RING not in one]
-    _is(problems, [], "what was refused, given up or unforeseen")
-    calls = [one for one in stage.running.calls if one.ended < end]
-    _is([one.how.payload for one in calls if one.how.status != "success"], [], "calls that failed")
-    _is(
-        stage.witness.planned_while_covered(), [], "pods that a second node was made for while the first was on its way"
+    problems = [problem for problem in stage.running.list_problems() if LATE_SCHEDULE_ERROR not in problem]
+    _assert_equal(problems, [], "what was refused, given up or unforeseen")
+    calls = [call for call in stage.running.invocations if call.ended_at < end]
+    _assert_equal([call.result.payload for call in calls if call.result.status != "success"], [], "calls that failed")
+    _assert_equal(
+        stage.witness.list_pods_planned_twice(),
+        [],
+        "pods that a second node was made for while the first was on its way",
     )
-    late = [one.began for one in stage.running.calls if one.ended >= end]
-    errors = [one.error for one in stage.witness.entries if one.error and one.at < min([end, *late])]
-    _is(errors, [], "errors in the journal")
-    lines = (line for call in calls for line in call.lines)
-    _is([line for line in lines if REFUSALS.search(line)], [], "refusals in the functions' logs")
+    late = [invocation.started_at for invocation in stage.running.invocations if invocation.ended_at >= end]
+    errors = [entry.error for entry in stage.witness.entries if entry.error and entry.at < min([end, *late])]
+    _assert_equal(errors, [], "errors in the journal")
+    lines = (line for call in calls for line in call.log_lines)
+    _assert_equal([line for line in lines if REFUSALS.search(line)], [], "refusals in the functions' logs")
 
 
-def _apply(stage: Stage, example: str) -> None:
+def _apply_example(stage: Stage, example: str) -> None:
     text = (ROOT / "examples" / example).read_text(encoding="utf-8").replace("CLUSTER", CLUSTER)
-    stage.desk.apply_all(one for one in yaml.safe_load_all(text) if one)
+    stage.kubectl.apply_all(manifest for manifest in yaml.safe_load_all(text) if manifest)
 
 
-def _names(stage: Stage, collection: str) -> set[str]:
-    return {one["metadata"]["name"] for one in stage.desk.look(collection)}
+def _list_object_names(stage: Stage, collection: str) -> set[str]:
+    return {item["metadata"]["name"] for item in stage.kubectl.list_objects(collection)}
 
 
 def _is_there(stage: Stage, path: str) -> bool:
     try:
-        return bool(msgspec.json.decode(stage.desk.kube.read(path)))
-    except Gone:
+        return bool(msgspec.json.decode(stage.kubectl.kube.read(path)))
+    except NotFound:
         return False
 
 
-def _versions(stage: Stage) -> set[str]:
-    return {one.version for one in stage.running.calls}
+def _list_versions(stage: Stage) -> set[str]:
+    return {invocation.version for invocation in stage.running.invocations}
 
 
-def _so(claim: bool, what: str) -> None:  # noqa: FBT001 - it reads as a sentence
-    """Look whether *claim* holds.
+def _assert_that(claim: bool, description: str) -> None:  # noqa: FBT001 - it reads as a sentence
+    """Assert that *claim* holds.
 
     Raises:
-        NotSo: it does not.
+        NotSo: it does not hold.
     """
     if not claim:
-        raise NotSo(what)
+        raise ExpectationFailed(description)
 
 
-def _is(found: object, wanted: object, what: str) -> None:
-    """Look whether *found* is what is *wanted*.
+def _assert_equal(actual: object, expected: object, description: str) -> None:
+    """Assert that *actual* equals *expected*.
 
     Raises:
-        NotSo: it is not.
+        NotSo: they differ.
     """
-    if found != wanted:
-        raise NotSo(f"{what}: {found!r}, not {wanted!r}")
+    if actual != expected:
+        raise ExpectationFailed(f"{description}: {actual!r}, not {expected!r}")
 
 
 ACTS: Final[tuple[tuple[str, Callable[[Stage], None]], ...]] = (
     ("an account, a cluster, cdk bootstrap", _begin),
     ("cdk deploy", _deploy),
     ("pods wait: nodes come", _scale_up),
-    ("cdk deploy of the next version, while pods wait", _redeploy),
+    ("cdk deploy of the next version, while pods wait", _deploy_next_release),
     ("EC2 takes a node back", _interrupt),
     ("fewer pods: fewer nodes", _consolidate),
-    ("cdk destroy", _destroy),
+    ("cdk destroy", _destroy_stack),
 )

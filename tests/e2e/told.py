@@ -1,4 +1,4 @@
-"""What happens, line by line, as a person would want to read it."""
+"""Progress output of the end-to-end story: one line for each event."""
 
 import sys
 from datetime import datetime, timedelta
@@ -7,27 +7,27 @@ from typing import Any, Final
 
 import msgspec
 
-from shared.model.action import CreateNodeClaim, RegisterNode
-from shared.report.journal import PREFIX, Entry, read_entry
+from shared.model.decisions.action import CreateNodeClaim, RegisterNode
+from shared.report.journal.journal import JOURNAL_PREFIX, JournalEntry, decode_entry
 from sim.cloud.cloud import Cloud
-from sim.sandboxes.sandboxes import Call
-from sim.telling import Teller
+from sim.lambda_processes.sandboxes import SandboxInvocation
+from sim.scenarios.action_messages import ActionFormatter
 from tests.e2e.meter import Meter, Reading
 
-WIDTH: Final = 150
-_WHO: Final = 22
+LINE_WIDTH: Final = 150
+_ACTOR_WIDTH: Final = 22
 _WHOLE_SECONDS: Final = timedelta(seconds=1)
-"""What S3 leaves off of an instant."""
+"""Resolution of the instants that S3 reports: fractions of a second are missing."""
 STATES: Final = ("running", "shutting-down", "terminated")
 
 
 class Planned(msgspec.Struct, frozen=True, kw_only=True):
-    """A NodeClaim that was made."""
+    """A NodeClaim that was created."""
 
     claim: str
     pods: tuple[str, ...]
-    written: datetime
-    """When the journal had it, or a moment later: what it was decided from is older."""
+    written_at: datetime
+    """When the journal entry existed, or slightly later; the decision itself is older."""
 
 
 class Narrator:
@@ -39,14 +39,14 @@ class Narrator:
         self._meter, self._began, self._lock = meter, meter.read(), Lock()
         self._act = ("", self._began)
 
-    def act(self, title: str) -> None:
-        """Begin the next act; the one before is over, and its time is told."""
+    def start_act(self, title: str) -> None:
+        """Start the next act; end the previous one and print its duration."""
         self.close()
         self._act = (title, self._meter.read())
         self._print(f"\n{len(self.acts) + 1}. {title}")
 
     def close(self) -> None:
-        """End the present act, if there is one."""
+        """End the current act, if there is one."""
         title, began = self._act
         if title:
             took = self._meter.read() - began
@@ -54,17 +54,17 @@ class Narrator:
             self._print(f"   {took}")
         self._act = ("", began)
 
-    def say(self, who: str, what: str, why: str = "") -> None:
-        """Tell of something that *who* did."""
-        seconds = self._meter.read().wall - self._began.wall
-        told = f"{what}   ({why})" if why else what
-        self._print(f"{seconds:7.1f}  {who:{_WHO}.{_WHO}}  {told}"[:WIDTH])
+    def print_line(self, actor: str, message: str, detail: str = "") -> None:
+        """Print an event that *actor* caused."""
+        seconds = self._meter.read().wall_seconds - self._began.wall_seconds
+        text = f"{message}   ({detail})" if detail else message
+        self._print(f"{seconds:7.1f}  {actor:{_ACTOR_WIDTH}.{_ACTOR_WIDTH}}  {text}"[:LINE_WIDTH])
 
-    def end(self, verdict: str) -> None:
-        """Tell how long each act took, and *verdict*."""
+    def print_summary(self, verdict: str) -> None:
+        """Print the duration of each act, and *verdict*."""
         self.close()
-        whole = self._meter.read() - self._began
-        rows = [*self.acts, ("all of it", whole)]
+        total = self._meter.read() - self._began
+        rows = [*self.acts, ("all of it", total)]
         self._print("\n" + "\n".join(f"  {title:58} {took}" for title, took in rows))
         self._print(f"\n{verdict}")
 
@@ -75,81 +75,87 @@ class Narrator:
 
 
 class Witness:
-    """Sees instances, nodes, and what the functions wrote into their journal."""
+    """Observes instances, nodes, and the journal entries of the functions."""
 
     def __init__(self, narrator: Narrator, cloud: Cloud) -> None:
-        """Look on from now on."""
+        """Start to observe."""
         self.launched: list[str] = []
         """Ids of instances that were started."""
         self.planned: list[Planned] = []
         self.registered: dict[str, datetime] = {}
-        """By NodeClaim, when the cycle began that made a Node its own."""
-        self.failed: list[Call] = []
-        self.entries: list[Entry] = []
-        self._narrator, self._cloud, self._teller = narrator, cloud, Teller()
+        """By NodeClaim, the start of the cycle that registered its Node."""
+        self.failed: list[SandboxInvocation] = []
+        self.entries: list[JournalEntry] = []
+        self._narrator, self._cloud, self._formatter = narrator, cloud, ActionFormatter()
         self._read: set[str] = set()
-        cloud.subscribe_events(self._on_event)
+        cloud.events.subscribe(self._print_ec2_event)
 
-    def on_node(self, name: str, what: str) -> None:
-        """Hear of a Node."""
-        self._narrator.say("cluster", f"node {name.partition('.')[0]} {what}")
+    def print_node_event(self, name: str, event: str) -> None:
+        """Print an event of a Node."""
+        self._narrator.print_line("cluster", f"node {name.partition('.')[0]} {event}")
 
-    def on_call(self, call: Call) -> None:
-        """Hear of a call that is over: only a failure is worth a line."""
-        if call.how.status != "success":
+    def record_invocation(self, call: SandboxInvocation) -> None:
+        """Record a finished invocation; print only failures."""
+        if call.result.status != "success":
             self.failed.append(call)
-            why = call.how.payload.decode(errors="replace")
-            self._narrator.say(f"{call.function[-_WHO:]}", f"call failed ({call.how.status})", why)
+            detail = call.result.payload.decode(errors="replace")
+            self._narrator.print_line(f"{call.function[-_ACTOR_WIDTH:]}", f"call failed ({call.result.status})", detail)
 
     def read(self, s3: Any, bucket: str) -> None:
-        """Tell what of the journal in *bucket* was not told yet, oldest first."""
-        pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=PREFIX)
-        there = {one["Key"]: one["LastModified"] for page in pages for one in page.get("Contents", ())}
-        keys = sorted(there.keys() - self._read)
-        self._read |= there.keys()
-        found = [(read_entry(s3.get_object(Bucket=bucket, Key=key)["Body"].read()), there[key]) for key in keys]
-        for entry, written in sorted(found, key=lambda one: one[0].at):
-            self._tell(entry, written + _WHOLE_SECONDS)
+        """Print the journal entries in *bucket* that were not printed yet, oldest first."""
+        pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=JOURNAL_PREFIX)
+        modified_at_by_key = {item["Key"]: item["LastModified"] for page in pages for item in page.get("Contents", ())}
+        keys = sorted(modified_at_by_key.keys() - self._read)
+        self._read |= modified_at_by_key.keys()
+        journal_entries = [
+            (decode_entry(s3.get_object(Bucket=bucket, Key=key)["Body"].read()), modified_at_by_key[key])
+            for key in keys
+        ]
+        for entry, written_at in sorted(journal_entries, key=lambda one: one[0].at):
+            self._print_entry(entry, written_at + _WHOLE_SECONDS)
 
-    def planned_while_covered(self) -> list[str]:
-        """Answer the pods that a second NodeClaim was made for before the node of the first was anybody's.
+    def list_pods_planned_twice(self) -> list[str]:
+        """Return the pods for which a second NodeClaim was created before the node of the first was registered.
 
-        Once that is there, kube-scheduler may give a pod's place to another, and then the pod needs one again.
+        Once that node is registered, kube-scheduler may give a pod's place to another pod, and the first pod needs a
+        node again.
         """
-        found, first = [], dict[str, str]()
-        for one in sorted(self.planned, key=lambda one: (one.written, one.claim)):
-            for pod in one.pods:
-                before = first.setdefault(pod, one.claim)
-                registered = self.registered.get(before)
-                if before != one.claim and registered is not None and one.written < registered:
-                    found.append(f"{pod}: {before}, then {one.claim}")
-        return sorted(found)
+        messages, first_claims = [], dict[str, str]()
+        for planned in sorted(self.planned, key=lambda one: (one.written_at, one.claim)):
+            for pod in planned.pods:
+                first_claim = first_claims.setdefault(pod, planned.claim)
+                registered = self.registered.get(first_claim)
+                if first_claim != planned.claim and registered is not None and planned.written_at < registered:
+                    messages.append(f"{pod}: {first_claim}, then {planned.claim}")
+        return sorted(messages)
 
-    def _tell(self, entry: Entry, written: datetime) -> None:
+    def _print_entry(self, entry: JournalEntry, written_at: datetime) -> None:
         self.entries.append(entry)
-        who = f"{entry.function} ({entry.trigger})"
+        actor = f"{entry.function} ({entry.trigger})"
         if entry.error:
-            self._narrator.say(who, "error", entry.error)
+            self._narrator.print_line(actor, "error", entry.error)
         for problem in entry.problems:
-            self._narrator.say(who, f"problem with {problem.kind} {problem.name}", problem.message)
-        done = [one.action for one in entry.done if one.result == "done"]
-        for action in done:
+            self._narrator.print_line(actor, f"problem with {problem.kind} {problem.name}", problem.message)
+        actions = [action_result.action for action_result in entry.results if action_result.result == "done"]
+        for action in actions:
             if isinstance(action, CreateNodeClaim):
-                self.planned.append(Planned(claim=action.claim.name, pods=action.pods, written=written))
+                self.planned.append(Planned(claim=action.claim.name, pods=action.pods, written_at=written_at))
             if isinstance(action, RegisterNode):
                 for owner in action.owners:
                     self.registered.setdefault(owner.name, entry.at)
-        for what, why in self._teller.told(done):
-            self._narrator.say(who, what, why)
+        for message, detail in self._formatter.format_actions(actions):
+            self._narrator.print_line(actor, message, detail)
 
-    def _on_event(self, event: dict[str, Any]) -> None:
+    def _print_ec2_event(self, event: dict[str, Any]) -> None:
         kind, detail = event["detail-type"], event["detail"]
         name = str(detail.get("instance-id", ""))
         if kind != "EC2 Instance State-change Notification":
-            self._narrator.say("EC2", kind, name)
+            self._narrator.print_line("EC2", kind, name)
             return
         if detail["state"] == "pending":
             self.launched.append(name)
         if detail["state"] in STATES:
-            one = self._cloud.instance(name)
-            self._narrator.say("EC2", f"{name} {one.instance_type} {one.capacity_type} {detail['state']}", one.zone)
+            instance = self._cloud.instances.describe(name)
+            self._narrator.print_line(
+                "EC2", f"{name} {instance.instance_type} {instance.capacity_type} {detail['state']}", instance.zone
+            )

@@ -1,7 +1,7 @@
-"""Manifests as articles had them over the years, and what `joiner convert` makes of each.
+"""Manifests of older API versions, and the output of `joiner convert` for each.
 
-They are written here from the fields that were served then; the broken ones have the mistakes that were copied most.
-After a change that is meant, write the answers anew and read the difference::
+They contain the fields that were served then; the broken ones contain the mistakes that were copied most often. After
+an intended change, regenerate the outputs and read the difference::
 
     .venv/bin/python -m tests.golden.older
 """
@@ -17,24 +17,24 @@ FOLDER: Final = Path(__file__).parent / "manifests"
 NAMES: Final = tuple(sorted(path.stem for path in FOLDER.glob("*.yaml")))
 
 
-def converted(name: str) -> tuple[int, str, str]:
-    """Answer exit code, standard output and what is told, for the manifest called *name*."""
-    out, told = io.StringIO(), io.StringIO()
-    with chdir(FOLDER), redirect_stdout(out), redirect_stderr(told):
+def run_convert(name: str) -> tuple[int, str, str]:
+    """Return exit code, standard output and error output for the manifest called *name*."""
+    out, error_output = io.StringIO(), io.StringIO()
+    with chdir(FOLDER), redirect_stdout(out), redirect_stderr(error_output):
         code = main(["convert", "-f", f"{name}.yaml"])
-    return code, out.getvalue(), told.getvalue()
+    return code, out.getvalue(), error_output.getvalue()
 
 
-def answer(name: str) -> str:
-    """Answer what is kept of a conversion: the notes behind what was written, as comments."""
-    code, out, told = converted(name)
-    notes = "".join(f"# {line}\n" for line in told.splitlines())
+def build_expectation(name: str) -> str:
+    """Return the stored text of a conversion: the output, with the messages as comments after it."""
+    code, out, error_output = run_convert(name)
+    notes = "".join(f"# {line}\n" for line in error_output.splitlines())
     return f"{out}# exit code {code}\n{notes}"
 
 
 def _write() -> None:
     for name in NAMES:
-        FOLDER.joinpath(f"{name}.txt").write_text(answer(name))
+        FOLDER.joinpath(f"{name}.txt").write_text(build_expectation(name))
 
 
 if __name__ == "__main__":

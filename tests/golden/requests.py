@@ -1,6 +1,6 @@
-"""The requests that a launch sends, as they are kept in the JSON files beside this one.
+"""The requests of a launch, as stored in the JSON files in this folder.
 
-After a change that is meant, write them anew and read the difference::
+After an intended change, regenerate them and read the difference::
 
     .venv/bin/python -m tests.golden.requests
 """
@@ -12,38 +12,57 @@ from typing import Any, Final
 
 import msgspec
 
-from shared.aws.ec2_fleet import fleet_call
-from shared.aws.ec2_templates import launch_template_call
-from shared.launch.groups import Terms, plan_launches
-from shared.model import labels
-from shared.model.catalogue import Catalogue, InstanceType, Offering, UnavailableOffering
-from shared.model.cluster import Cluster
-from shared.model.requirements import requirement, requirements
-from tests.unit.launch_cases import NOW, claim, cluster, later, node_class, types
+from shared.aws.ec2.fleet import build_fleet_call
+from shared.aws.ec2.launch_template import build_launch_template_call
+from shared.decide.launch.fleets.launch_groups import LaunchPolicy
+from shared.model.cloud_provider.instance_type import Catalog, InstanceType, Offering, UnavailableOffering
+from shared.model.cluster import ClusterSnapshot
+from shared.model.core import labels
+from shared.model.core.requirements import build_requirements, parse_requirement
+from tests.support.launch_cases import (
+    NOW,
+    build_types_by_name,
+    get_time_after,
+    make_claim,
+    make_cluster,
+    make_node_class,
+)
+from tests.support.snapshot_decisions import plan_launches
 
 FOLDER: Final = Path(__file__).parent
-TAGGED: Final = node_class(tags=(("Name", "mine"), ("team", "shop"), ("karpenter.sh/nodepool", "forged")))
+TAGGED_NODE_CLASS: Final = make_node_class(
+    tags=(("Name", "mine"), ("team", "shop"), ("karpenter.sh/nodepool", "forged"))
+)
 
 
-def cases() -> Iterator[tuple[str, Cluster, Terms]]:
-    """Answer name, cluster and terms of each launch."""
-    yield "spot", cluster(claim("a"), claim("b")), Terms()
-    yield "on-demand", cluster(claim("a", capacity_types=("on-demand",))), Terms(uses_open_reservations=True)
-    yield "fallback", cluster(claim("a"), unavailable=out("spot")), Terms()
-    yield "tags", cluster(claim("a"), node_classes=(TAGGED,)), Terms()
-    yield "reserved", reserving("default"), Terms()
-    yield "capacity-block", reserving("capacity-block"), Terms()
-    yield "interruptible", reserving("default", interruptible=True), Terms()
-    yield "overlaid", overlaid(), Terms()
+def build_launch_cases() -> Iterator[tuple[str, ClusterSnapshot, LaunchPolicy]]:
+    """Yield name, cluster and launch policy of each case."""
+    yield "spot", make_cluster(make_claim("a"), make_claim("b")), LaunchPolicy()
+    yield (
+        "on-demand",
+        make_cluster(make_claim("a", capacity_types=("on-demand",))),
+        LaunchPolicy(uses_open_reservations=True),
+    )
+    yield "fallback", make_cluster(make_claim("a"), unavailable=build_unavailable_offerings("spot")), LaunchPolicy()
+    yield "tags", make_cluster(make_claim("a"), node_classes=(TAGGED_NODE_CLASS,)), LaunchPolicy()
+    yield "reserved", build_reserved_cluster("default"), LaunchPolicy()
+    yield "capacity-block", build_reserved_cluster("capacity-block"), LaunchPolicy()
+    yield "interruptible", build_reserved_cluster("default", interruptible=True), LaunchPolicy()
+    yield "overlaid", build_overlaid_cluster(), LaunchPolicy()
 
 
-def out(capacity_type: str) -> tuple[UnavailableOffering, ...]:
-    return (UnavailableOffering(capacity_type=capacity_type, until=later(60)),)
+def build_unavailable_offerings(capacity_type: str) -> tuple[UnavailableOffering, ...]:
+    return (UnavailableOffering(capacity_type=capacity_type, until=get_time_after(60)),)
 
 
-def reserving(kind: str, *, interruptible: bool = False) -> Cluster:
-    """Answer a cluster in which m5.large has reservations in two zones, twice in the first."""
-    some = (("us-east-1a", "cr-1", 2), ("us-east-1a", "cr-2", 5), ("us-east-1b", "cr-3", 1), ("us-east-1b", "cr-4", 0))
+def build_reserved_cluster(kind: str, *, interruptible: bool = False) -> ClusterSnapshot:
+    """Return a cluster in which m5.large has reservations in two zones, two of them in the first zone."""
+    reservations = (
+        ("us-east-1a", "cr-1", 2),
+        ("us-east-1a", "cr-2", 5),
+        ("us-east-1b", "cr-3", 1),
+        ("us-east-1b", "cr-4", 0),
+    )
     offerings = tuple(
         Offering(
             zone=zone,
@@ -54,59 +73,71 @@ def reserving(kind: str, *, interruptible: bool = False) -> Cluster:
             reservation_type=kind,
             reservation_interruptible=interruptible,
         )
-        for zone, name, count in some
+        for zone, name, count in reservations
     )
-    wanted = requirements(
+    requirements = build_requirements(
         (
-            requirement(labels.CAPACITY_TYPE, "In", ("on-demand", "reserved")),
-            requirement(labels.NODEPOOL, "In", ("default",)),
+            parse_requirement(labels.CAPACITY_TYPE, "In", ("on-demand", "reserved")),
+            parse_requirement(labels.NODEPOOL, "In", ("default",)),
         )
     )
-    return cluster(claim("a", requirements=wanted), catalogue=with_offerings("m5.large", offerings))
+    return make_cluster(
+        make_claim("a", requirements=requirements), catalog=build_catalog_with_offerings("m5.large", offerings)
+    )
 
 
-def overlaid() -> Cluster:
-    """Answer a cluster in which a NodeOverlay has set a price."""
-    own = types()["m5.large"].offerings
-    some = tuple(msgspec.structs.replace(one, is_overlaid=True, price_usd_per_hour=0.01) for one in own)
-    return cluster(claim("a"), catalogue=with_offerings("m5.large", some, keep=False))
+def build_overlaid_cluster() -> ClusterSnapshot:
+    """Return a cluster in which a NodeOverlay has set a price."""
+    offerings = build_types_by_name()["m5.large"].offerings
+    overlaid_offerings = tuple(
+        msgspec.structs.replace(offering, is_overlaid=True, price_usd_per_hour=0.01) for offering in offerings
+    )
+    return make_cluster(
+        make_claim("a"), catalog=build_catalog_with_offerings("m5.large", overlaid_offerings, keep=False)
+    )
 
 
-def with_offerings(name: str, some: tuple[Offering, ...], *, keep: bool = True) -> Catalogue:
-    known = types()
-    one = known[name]
-    offerings = tuple(sorted((*one.offerings, *some))) if keep else some
-    known[name] = reserved_too(msgspec.structs.replace(one, offerings=offerings))
-    return Catalogue(
+def build_catalog_with_offerings(name: str, new_offerings: tuple[Offering, ...], *, keep: bool = True) -> Catalog:
+    types_by_name = build_types_by_name()
+    instance_type = types_by_name[name]
+    offerings = tuple(sorted((*instance_type.offerings, *new_offerings))) if keep else new_offerings
+    types_by_name[name] = update_capacity_requirements(msgspec.structs.replace(instance_type, offerings=offerings))
+    return Catalog(
         region="us-east-1",
         instance_types=(),
-        by_node_class=(("default", tuple(known[key] for key in sorted(known))),),
+        by_node_class=(("default", tuple(types_by_name[key] for key in sorted(types_by_name))),),
         priced_at=NOW,
     )
 
 
-def reserved_too(one: InstanceType) -> InstanceType:
-    """Answer *one* with the labels that its offerings make possible."""
-    kinds = sorted({offering.capacity_type for offering in one.offerings})
-    others = (item for item in one.requirements if item.key != labels.CAPACITY_TYPE and "reservation" not in item.key)
-    made = requirements((*others, requirement(labels.CAPACITY_TYPE, "In", kinds)))
-    return msgspec.structs.replace(one, requirements=made)
+def update_capacity_requirements(instance_type: InstanceType) -> InstanceType:
+    """Return *instance_type* with the capacity-type labels that its offerings make possible."""
+    kinds = sorted({offering.capacity_type for offering in instance_type.offerings})
+    other_requirements = (
+        item
+        for item in instance_type.requirements
+        if item.key != labels.CAPACITY_TYPE and "reservation" not in item.key
+    )
+    requirements = build_requirements((*other_requirements, parse_requirement(labels.CAPACITY_TYPE, "In", kinds)))
+    return msgspec.structs.replace(instance_type, requirements=requirements)
 
 
-def golden(some: Cluster, terms: Terms) -> dict[str, Any]:
-    """Answer what boto3 is handed."""
-    [launch] = plan_launches(some, terms).launches
+def build_golden_calls(snapshot: ClusterSnapshot, terms: LaunchPolicy) -> dict[str, Any]:
+    """Return the parameters that boto3 receives."""
+    [launch] = plan_launches(snapshot, terms).launches
     return {
-        "CreateLaunchTemplate": [launch_template_call(one, "us-east-1") for one in launch.group.templates],
-        "CreateFleet": fleet_call(launch.group.request),
+        "CreateLaunchTemplate": [
+            build_launch_template_call(template, "us-east-1") for template in launch.group.templates
+        ],
+        "CreateFleet": build_fleet_call(launch.group.request),
     }
 
 
-def written(document: dict[str, Any]) -> str:
-    """Answer it as the file has it."""
+def format_document(document: dict[str, Any]) -> str:
+    """Return *document* as the text of its file."""
     return json.dumps(document, indent=2, sort_keys=True) + "\n"
 
 
 if __name__ == "__main__":
-    for name, some, terms in cases():
-        (FOLDER / f"launch_{name}.json").write_text(written(golden(some, terms)))
+    for name, case_snapshot, terms in build_launch_cases():
+        (FOLDER / f"launch_{name}.json").write_text(format_document(build_golden_calls(case_snapshot, terms)))

@@ -1,7 +1,7 @@
-"""What a release leaves behind: rows of the table and objects of the bucket, for the next one and the one before.
+"""State that a release leaves for the releases next to it: rows of the table and objects of the bucket.
 
-While a deployment tries a new version both are at work on the same table, and after a rollback the older one reads what
-the newer one wrote. At a release, and only then, write down what it leaves::
+While a deployment tries a new version, both versions work on the same table; after a rollback the older version reads
+what the newer one wrote. At a release, and only then, regenerate the files::
 
     .venv/bin/python -m tests.golden.state
 """
@@ -13,80 +13,84 @@ from typing import Any, Final
 import msgspec
 import yaml
 
-from shared.actions.lease import Holding
-from shared.launch.ledger import Book
-from shared.launch.probes import Rehearsal
-from shared.launch.subnets import Addresses
-from shared.model.catalogue import UnavailableOffering
-from shared.model.cluster import LaunchGroup
-from shared.model.commands import Standing
-from shared.report.journal import Entry
-from shared.snapshot.catalogue import WireCatalogue, unpacked
-from sim.embedded import Embedded
+from shared.model.cloud_provider.instance_type import UnavailableOffering
+from shared.model.cloud_provider.launch_group import LaunchGroup
+from shared.model.cloud_provider.limit_reservation import LimitReservations
+from shared.model.cloud_provider.node_class_findings import DryRunResult
+from shared.model.cloud_provider.subnet_addresses import SubnetAddresses
+from shared.model.decisions.command import CommandState
+from shared.report.journal.journal import JournalEntry
+from shared.store.catalog_format import CatalogJson, decompress_body
+from shared.store.lease import LeaseRow
+from sim.world.embedded_world import EmbeddedWorld
 from tests.infra.guarded import MANIFESTS
 
 FOLDER: Final = Path(__file__).parent / "state"
-ROWS: Final[dict[str, Any]] = {
-    "addresses": Addresses,
-    "command": Standing,
+ROW_TYPES: Final[dict[str, Any]] = {
+    "addresses": SubnetAddresses,
+    "command": CommandState,
     "launch-group": LaunchGroup,
-    "lease": Holding,
-    "ledger": Book,
-    "rehearsal": Rehearsal,
+    "lease": LeaseRow,
+    "ledger": LimitReservations,
+    "rehearsal": DryRunResult,
     "unavailable": tuple[UnavailableOffering, ...],
 }
-"""The kinds of rows whose bodies are documents; those of cursors and follow-ups are plain text."""
-OBJECTS: Final[dict[str, Any]] = {"catalogue": WireCatalogue, "journal": Entry}
-KINDS: Final = ROWS | OBJECTS
-TYPES: Final = ("c5.large", "m5.large")
-"""All that EC2 has here: enough to see how a catalogue is written."""
+"""Row kinds whose bodies are documents; the bodies of cursors and follow-ups are plain text."""
+OBJECT_TYPES: Final[dict[str, Any]] = {"catalogue": CatalogJson, "journal": JournalEntry}
+KINDS: Final = ROW_TYPES | OBJECT_TYPES
+INSTANCE_TYPES: Final = ("c5.large", "m5.large")
+"""The only instance types that EC2 has here: enough to see how a catalog is written."""
 WARNING: Final = "EC2 Spot Instance Interruption Warning"
 
 
-class Life(Embedded):
-    """Keeps the longest document of each kind."""
+class Life(EmbeddedWorld):
+    """A world that keeps the longest document of each kind."""
 
     def __init__(self) -> None:
-        """Begin with nothing."""
+        """Start without documents."""
         super().__init__()
-        self.kept: dict[str, str] = {}
-        self.cloud.types = {name: self.cloud.types[name] for name in TYPES}
-        self.cloud.offerings = tuple(one for one in self.cloud.offerings if one[0] in TYPES)
+        self.longest_documents: dict[str, str] = {}
+        self.cloud.types = {name: self.cloud.types[name] for name in INSTANCE_TYPES}
+        self.cloud.offerings = tuple(offering for offering in self.cloud.offerings if offering[0] in INSTANCE_TYPES)
 
     def run(self, duration: timedelta) -> None:
-        """Let *duration* pass, and look every few seconds."""
-        end = self.clock.now() + duration
-        while self.clock.now() < end:
+        """Advance time by *duration* and collect documents every five seconds."""
+        end = self.clock.get_time() + duration
+        while self.clock.get_time() < end:
             super().run(timedelta(seconds=5))
-            for kind in ROWS:
-                self._keep(kind, *(row.body for row in self.table.rows(kind)))
-            for kind in OBJECTS:
-                self._keep(kind, *(unpacked(self.bucket.get(key)).decode() for key in self.bucket.keys(f"{kind}/")))
+            for kind in ROW_TYPES:
+                self._keep(kind, *(row.body for row in self.table.list_rows(kind)))
+            for kind in OBJECT_TYPES:
+                self._keep(
+                    kind, *(decompress_body(self.bucket.get(key)).decode() for key in self.bucket.list_keys(f"{kind}/"))
+                )
 
     def _keep(self, kind: str, *bodies: str) -> None:
-        self.kept[kind] = max((self.kept.get(kind, ""), *bodies), key=lambda body: (len(body), body))
+        self.longest_documents[kind] = max(
+            (self.longest_documents.get(kind, ""), *bodies), key=lambda body: (len(body), body)
+        )
 
 
-def left() -> dict[str, str]:
-    """Answer a document of each kind: pods come, a machine is announced to go, pods go."""
+def collect_documents() -> dict[str, str]:
+    """Return a document of each kind: pods are created, an instance is interrupted, pods are removed."""
     world, manifests = Life(), list(yaml.safe_load_all(MANIFESTS))
     manifests[1]["spec"]["limits"] = {"cpu": "100"}
     world.apply(manifests)
     world.run(timedelta(minutes=8))
-    [machine, *_] = world.living()
+    [instance, *_] = world.list_active_instances()
     world.runtime.put_event(
-        {"source": "aws.ec2", "detail-type": WARNING, "detail": {"instance-id": machine.instance_id}}
+        {"source": "aws.ec2", "detail-type": WARNING, "detail": {"instance-id": instance.instance_id}}
     )
     world.run(timedelta(minutes=4))
     manifests[-1]["spec"]["replicas"] = 0
     world.apply(manifests[-1:])
     world.run(timedelta(minutes=6))
-    return world.kept
+    return world.longest_documents
 
 
 def _write() -> None:
     FOLDER.mkdir(exist_ok=True)
-    for kind, body in left().items():
+    for kind, body in collect_documents().items():
         text = msgspec.json.format(body, indent=1)
         FOLDER.joinpath(f"{kind}.json").write_text(f"{text}\n")
 

@@ -1,6 +1,7 @@
-"""One version back: what the last release left is read, nothing of it is lost, and what is new may be passed over.
+"""Compatibility with the previous release: its documents are read without loss, and new fields are ignored.
 
-docs/deployments.md has the rule. The files are not written anew when these fail, only at a release: the code is wrong.
+docs/deployments.md has the rule. Do not regenerate the files when these tests fail, only at a release: the code is
+wrong.
 """
 
 from collections.abc import Iterator
@@ -15,33 +16,41 @@ from tests.golden.state import FOLDER, KINDS
 Plain: TypeAlias = Any
 
 
-def lost(was: Plain, now: Plain, at: str = "") -> Iterator[str]:
-    """Answer what is not *now* as it *was*, with its path; fields that are new are no loss."""
+def find_losses(was: Plain, now: Plain, at: str = "") -> Iterator[str]:
+    """Yield the path of each value of *was* that *now* lacks or changes; new fields are no loss."""
     if isinstance(was, list) and isinstance(now, list) and len(was) == len(now):
-        if at.endswith(".values"):  # a set: in no order
+        if at.endswith(".values"):  # a set: unordered
             was, now = sorted(was), sorted(now)
         for place, item in enumerate(was):
-            yield from lost(item, now[place], f"{at}[{place}]")
+            yield from find_losses(item, now[place], f"{at}[{place}]")
     elif isinstance(was, dict) and isinstance(now, dict):
         for key, value in was.items():
-            yield from lost(value, now[key], f"{at}.{key}") if key in now else [f"{at}.{key} is gone"]
+            yield from find_losses(value, now[key], f"{at}.{key}") if key in now else [f"{at}.{key} is gone"]
     elif was != now:
         yield f"{at} was {was!r}, is {now!r}"
 
 
-def documents(said: object, seen: set[type]) -> Iterator[inspect.StructType]:
-    """Answer every document that there may be in one of the type *said*, itself included."""
-    if isinstance(said, inspect.StructType):
-        if said.cls in seen:
+def iterate_struct_types(inspected_type: object, visited_types: set[type]) -> Iterator[inspect.StructType]:
+    """Yield every struct type that *inspected_type* can contain, itself included."""
+    if isinstance(inspected_type, inspect.StructType):
+        if inspected_type.cls in visited_types:
             return
-        seen.add(said.cls)
-        yield said
-        parts: list[object] = [field.type for field in said.fields]
+        visited_types.add(inspected_type.cls)
+        yield inspected_type
+        parts: list[object] = [field.type for field in inspected_type.fields]
     else:
-        kept = (getattr(said, name, None) for name in ("types", "item_types", "item_type", "key_type", "value_type"))
-        parts = [one for some in kept for one in (some if isinstance(some, tuple) else (some,)) if one is not None]
+        inner_types = (
+            getattr(inspected_type, name, None)
+            for name in ("types", "item_types", "item_type", "key_type", "value_type")
+        )
+        parts = [
+            member
+            for inner_type in inner_types
+            for member in (inner_type if isinstance(inner_type, tuple) else (inner_type,))
+            if member is not None
+        ]
     for part in parts:
-        yield from documents(part, seen)
+        yield from iterate_struct_types(part, visited_types)
 
 
 def test_a_document_of_every_kind_is_kept() -> None:
@@ -52,16 +61,19 @@ def test_a_document_of_every_kind_is_kept() -> None:
 def test_what_the_last_release_left_is_read_and_nothing_of_it_is_lost(kind: str) -> None:
     body = FOLDER.joinpath(f"{kind}.json").read_bytes()
     read = msgspec.json.decode(body, type=KINDS[kind])
-    assert list(lost(msgspec.json.decode(body), msgspec.json.decode(msgspec.json.encode(read)))) == []
+    assert list(find_losses(msgspec.json.decode(body), msgspec.json.decode(msgspec.json.encode(read)))) == []
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_the_next_release_adds_is_passed_over(kind: str) -> None:
-    every = list(documents(inspect.type_info(KINDS[kind]), set()))
-    assert every
-    assert [one.cls.__name__ for one in every if one.forbid_unknown_fields] == []
+    struct_types = list(iterate_struct_types(inspect.type_info(KINDS[kind]), set()))
+    assert struct_types
+    assert [struct_type.cls.__name__ for struct_type in struct_types if struct_type.forbid_unknown_fields] == []
 
 
 def test_a_loss_is_noticed() -> None:
-    assert list(lost({"a": [{"b": 1}], "c": 1}, {"a": [{"b": 2}], "d": 1})) == [".a[0].b was 1, is 2", ".c is gone"]
-    assert list(lost([1], [1, 2])) == [" was [1], is [1, 2]"]
+    assert list(find_losses({"a": [{"b": 1}], "c": 1}, {"a": [{"b": 2}], "d": 1})) == [
+        ".a[0].b was 1, is 2",
+        ".c is gone",
+    ]
+    assert list(find_losses([1], [1, 2])) == [" was [1], is [1, 2]"]

@@ -1,32 +1,33 @@
-"""What machines are told, byte for byte. `.venv/bin/python -m tests.golden.userdata` writes the files anew.
+"""User data of instances, byte for byte; `.venv/bin/python -m tests.golden.userdata` regenerates the files.
 
-Read the difference before it is committed: a changed byte replaces every node of the clusters that get it.
+Read the difference before you commit it: a changed byte replaces every node of the affected clusters.
 """
 
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from shared.launch.userdata import Bootstrap, user_data
-from shared.model.ec2 import ClusterFacts
-from shared.model.nodeclasses import EC2NodeClass
-from shared.model.taints import Taint
-from shared.snapshot import wire_karpenter as wire
-from shared.snapshot.node_classes import node_class_from_wire
-from shared.snapshot.wire_core import Meta
+from shared.decide.launch.ami_families.bootstrap import Bootstrap
+from shared.decide.launch.ami_families.user_data import build_user_data
+from shared.model.core.taints import Taint
+from shared.model.ec2.account import ControlPlaneFacts
+from shared.model.karpenter.node_class import EC2NodeClass
+from shared.wire.decode.node_class import parse_node_class
+from shared.wire.schema import karpenter as wire
+from shared.wire.schema.core import ObjectMetaJson
 
 FOLDER = Path(__file__).parent
-FACTS = ClusterFacts(
+FACTS = ControlPlaneFacts(
     name="prod",
     endpoint="https://0123456789ABCDEF.gr7.eu-west-1.eks.amazonaws.com",
     certificate_authority="LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCg==",
     version="1.34",
     service_cidr="10.100.0.0/16",
 )
-SIX = ClusterFacts(
+IPV6_FACTS = ControlPlaneFacts(
     name="six", endpoint="https://k", certificate_authority="Q0E=", version="1.32", service_cidr="fd30:1c53:5f8a::/108"
 )
-BOOT = Bootstrap(
+BOOTSTRAP = Bootstrap(
     facts=FACTS,
     labels=(
         ("karpenter.sh/capacity-type", "spot"),
@@ -50,7 +51,7 @@ KUBELET: Mapping[str, Any] = {
     "imageGCLowThresholdPercent": 80,
     "cpuCFSQuota": False,
 }
-ROCKET = {key: value for key, value in KUBELET.items() if key != "podsPerCore"}
+BOTTLEROCKET_KUBELET = {key: value for key, value in KUBELET.items() if key != "podsPerCore"}
 SCRIPT = '#!/bin/bash\r\necho "ours first" >> /etc/motd\r\n'
 ARCHIVE = """MIME-Version: 1.0
 Content-Type: multipart/mixed; boundary="BOUNDARY"
@@ -72,7 +73,7 @@ spec:
 """
 CLOUD_CONFIG = ARCHIVE[: ARCHIVE.index("--BOUNDARY\nContent-Type: application")] + "--BOUNDARY--\n"
 NODE_CONFIG = "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  featureGates: {FastImagePull: true}\n"
-SETTINGS = """
+BOTTLEROCKET_SETTINGS = """
 [settings.host-containers.admin]
 enabled = true
 [settings.kubernetes]
@@ -88,42 +89,60 @@ gone = ["x:NoSchedule"]
 POWERSHELL = 'Write-Host "ours first"'
 
 
-def node_class(**spec: Any) -> EC2NodeClass:
-    return node_class_from_wire(wire.NodeClass(metadata=Meta(name="default"), spec=spec))
+def make_node_class(**spec: Any) -> EC2NodeClass:
+    return parse_node_class(wire.NodeClassJson(metadata=ObjectMetaJson(name="default"), spec=spec))
 
 
-def _alias(word: str) -> dict[str, Any]:
+def _build_alias_spec(word: str) -> dict[str, Any]:
     return {"amiSelectorTerms": [{"alias": word}]}
 
 
 CASES: dict[str, tuple[EC2NodeClass, Bootstrap]] = {
-    "al2": (node_class(amiFamily="AL2", userData=SCRIPT, kubelet=KUBELET, instanceStorePolicy="RAID0"), BOOT),
-    "al2-archive": (node_class(amiFamily="AL2", userData=CLOUD_CONFIG), BOOT),
+    "al2": (make_node_class(amiFamily="AL2", userData=SCRIPT, kubelet=KUBELET, instanceStorePolicy="RAID0"), BOOTSTRAP),
+    "al2-archive": (make_node_class(amiFamily="AL2", userData=CLOUD_CONFIG), BOOTSTRAP),
     "al2-ipv6": (
-        node_class(amiFamily="AL2"),
-        Bootstrap(facts=SIX, labels=(), taints=(), max_pods=110),
+        make_node_class(amiFamily="AL2"),
+        Bootstrap(facts=IPV6_FACTS, labels=(), taints=(), max_pods=110),
     ),
-    "al2023": (node_class(**_alias("al2023@latest"), kubelet=KUBELET, instanceStorePolicy="RAID0"), BOOT),
-    "al2023-script": (node_class(**_alias("al2023@latest"), userData=SCRIPT), BOOT),
-    "al2023-archive": (node_class(**_alias("al2023@latest"), userData=ARCHIVE), BOOT),
+    "al2023": (
+        make_node_class(**_build_alias_spec("al2023@latest"), kubelet=KUBELET, instanceStorePolicy="RAID0"),
+        BOOTSTRAP,
+    ),
+    "al2023-script": (make_node_class(**_build_alias_spec("al2023@latest"), userData=SCRIPT), BOOTSTRAP),
+    "al2023-archive": (make_node_class(**_build_alias_spec("al2023@latest"), userData=ARCHIVE), BOOTSTRAP),
     "al2023-nodeconfig": (
-        node_class(**_alias("al2023@latest"), userData=NODE_CONFIG, kubelet={"containerLogMaxFiles": 3, "maxPods": 29}),
-        BOOT,
+        make_node_class(
+            **_build_alias_spec("al2023@latest"),
+            userData=NODE_CONFIG,
+            kubelet={"containerLogMaxFiles": 3, "maxPods": 29},
+        ),
+        BOOTSTRAP,
     ),
-    "bottlerocket": (node_class(**_alias("bottlerocket@latest"), userData=SETTINGS, kubelet=ROCKET), BOOT),
-    "bottlerocket-raid0": (node_class(**_alias("bottlerocket@v1.45.0"), instanceStorePolicy="RAID0"), BOOT),
-    "custom": (node_class(amiFamily="Custom", userData=SCRIPT, kubelet=KUBELET), BOOT),
-    "windows2022": (node_class(**_alias("windows2022@latest"), userData=POWERSHELL, kubelet=KUBELET), BOOT),
+    "bottlerocket": (
+        make_node_class(
+            **_build_alias_spec("bottlerocket@latest"), userData=BOTTLEROCKET_SETTINGS, kubelet=BOTTLEROCKET_KUBELET
+        ),
+        BOOTSTRAP,
+    ),
+    "bottlerocket-raid0": (
+        make_node_class(**_build_alias_spec("bottlerocket@v1.45.0"), instanceStorePolicy="RAID0"),
+        BOOTSTRAP,
+    ),
+    "custom": (make_node_class(amiFamily="Custom", userData=SCRIPT, kubelet=KUBELET), BOOTSTRAP),
+    "windows2022": (
+        make_node_class(**_build_alias_spec("windows2022@latest"), userData=POWERSHELL, kubelet=KUBELET),
+        BOOTSTRAP,
+    ),
 }
 
 
-def path_of(name: str) -> Path:
+def get_path(name: str) -> Path:
     return FOLDER / f"userdata-{name}.txt"
 
 
 def main() -> None:
-    for name, (some, boot) in CASES.items():
-        path_of(name).write_bytes(user_data(some, boot).encode())
+    for name, (node_class, boot) in CASES.items():
+        get_path(name).write_bytes(build_user_data(node_class, boot).encode())
 
 
 if __name__ == "__main__":

@@ -1,10 +1,12 @@
-"""As much of `aws` as pages need, on boto3: it is what the runner puts on PATH, where there is no AWS CLI.
+"""The part of `aws` that the guide needs, on boto3; the test runner puts it on PATH where there is no AWS CLI.
 
-    aws SERVICE OPERATION --option VALUE …        any operation of any service, options as its parameters are called
+Two forms::
+
+    aws SERVICE OPERATION --option VALUE …        any operation of any service, options named as its parameters
     aws s3 cp FOLDER s3://BUCKET/PREFIX --recursive
 
-Values are JSON, or the shorthand of the AWS CLI: `a=1,b=2` for a structure, several words for a list. The answer is
-printed as JSON. A name that there is not is refused, as is a value of the wrong shape.
+Values are JSON, or the shorthand of the AWS CLI: `a=1,b=2` for a structure, several words for a list. The response is
+printed as JSON. Unknown names and values of the wrong shape are refused.
 """
 
 import json
@@ -21,118 +23,122 @@ from botocore.exceptions import UnknownServiceError
 from botocore.model import ListShape, OperationModel, Shape, StructureShape
 from botocore.validate import ParamValidator
 
-UNSENT: Final = frozenset((("eks", "update_nodegroup_config"),))
-"""Checked like the others, and not sent: the embedded account has no groups of nodes."""
-_GLOBAL: Final = frozenset(("--region", "--output", "--query"))
+UNSENT_CALLS: Final = frozenset((("eks", "update_nodegroup_config"),))
+"""Validated like other calls but not sent: the embedded account has no node groups."""
+_GLOBAL_OPTIONS: Final = frozenset(("--region", "--output", "--query"))
 
 
 class NoSuchCall(Exception):
-    """There is no such service, operation or option, or a value is of another shape."""
+    """The service, operation or option does not exist, or a value has the wrong shape."""
 
 
-def call_of(words: Sequence[str]) -> tuple[str, str, dict[str, Any]]:
-    """Answer service, operation and parameters of the command *words*, without its `aws`.
+def parse_command(words: Sequence[str]) -> tuple[str, str, dict[str, Any]]:
+    """Return service, operation and parameters of the command *words*, without its `aws`.
 
     Raises:
         NoSuchCall: AWS has no such call.
     """
     service, operation, *options = words
-    model = _operation(service, operation)
-    members = {f"--{_dashed(name)}": name for name in model.input_shape.members} if model.input_shape else {}
-    given: dict[str, Any] = {}
-    for option, values in _options(options):
+    model = _get_operation(service, operation)
+    members = {f"--{_to_dashed_name(name)}": name for name in model.input_shape.members} if model.input_shape else {}
+    parameters: dict[str, Any] = {}
+    for option, values in _split_options(options):
         if option in members:
             name = members[option]
-            given[name] = _value(model.input_shape.members[name], values)
-        elif option not in _GLOBAL:
+            parameters[name] = _parse_value(model.input_shape.members[name], values)
+        elif option not in _GLOBAL_OPTIONS:
             raise NoSuchCall(f"aws {service} {operation} has no {option}")
-    if report := ParamValidator().validate(given, model.input_shape).generate_report() if model.input_shape else "":
+    if (
+        report := ParamValidator().validate(parameters, model.input_shape).generate_report()
+        if model.input_shape
+        else ""
+    ):
         raise NoSuchCall(f"aws {service} {operation}: {report}")
-    return service, xform_name(model.name), given
+    return service, xform_name(model.name), parameters
 
 
-def _operation(service: str, operation: str) -> OperationModel:
+def _get_operation(service: str, operation: str) -> OperationModel:
     try:
-        model = _session().get_service_model(service)
+        model = _get_session().get_service_model(service)
     except UnknownServiceError as error:
         raise NoSuchCall(str(error)) from error
-    named = {_dashed(name): name for name in model.operation_names}
-    if operation not in named:
+    operation_names = {_to_dashed_name(name): name for name in model.operation_names}
+    if operation not in operation_names:
         raise NoSuchCall(f"aws {service} has no {operation}")
-    return model.operation_model(named[operation])
+    return model.operation_model(operation_names[operation])
 
 
 @cache
-def _session() -> Any:
+def _get_session() -> Any:
     return botocore.session.get_session()
 
 
-def _dashed(name: str) -> str:
+def _to_dashed_name(name: str) -> str:
     return str(xform_name(name, "-"))
 
 
-def _options(words: Sequence[str]) -> list[tuple[str, list[str]]]:
-    """Answer each option with the words behind it."""
-    found: list[tuple[str, list[str]]] = []
+def _split_options(words: Sequence[str]) -> list[tuple[str, list[str]]]:
+    """Return each option with the words behind it."""
+    options: list[tuple[str, list[str]]] = []
     for word in words:
         if word.startswith("--"):
-            found.append((word, []))
-        elif found:
-            found[-1][1].append(word)
+            options.append((word, []))
+        elif options:
+            options[-1][1].append(word)
         else:
             raise NoSuchCall(f"{word}: an option comes first")
-    return found
+    return options
 
 
-def _value(shape: Shape, words: list[str]) -> Any:
-    """Read *words* as *shape* has it."""
+def _parse_value(shape: Shape, words: list[str]) -> Any:
+    """Parse *words* according to *shape*."""
     if words and words[0][:1] in "[{":
         return json.loads(" ".join(words))
     if isinstance(shape, ListShape):
-        return [_value(shape.member, [word]) for word in words]
+        return [_parse_value(shape.member, [word]) for word in words]
     if isinstance(shape, StructureShape):
-        return _structure(shape, words[0])
+        return _parse_structure(shape, words[0])
     text = words[0] if words else "true"
     if shape.type_name in ("integer", "long"):
         return int(text)
     return text == "true" if shape.type_name == "boolean" else text
 
 
-def _structure(shape: StructureShape, text: str) -> dict[str, Any]:
-    """Read `a=1,b=2,3`: what has no name of its own goes on with the list before it."""
-    found: dict[str, list[str]] = {}
+def _parse_structure(shape: StructureShape, text: str) -> dict[str, Any]:
+    """Parse `a=1,b=2,3`: a part without a name continues the list before it."""
+    words_by_name: dict[str, list[str]] = {}
     for part in text.split(","):
         name, equals, value = part.partition("=")
         if equals:
-            found[name] = [value]
-        elif found:
-            found[[*found][-1]].append(name)
+            words_by_name[name] = [value]
+        elif words_by_name:
+            words_by_name[[*words_by_name][-1]].append(name)
         else:
             raise NoSuchCall(f"{text}: want name=value")
-    if unknown := found.keys() - shape.members.keys():
+    if unknown := words_by_name.keys() - shape.members.keys():
         raise NoSuchCall(f"{shape.name} has no {', '.join(sorted(unknown))}")
-    return {name: _value(shape.members[name], values) for name, values in found.items()}
+    return {name: _parse_value(shape.members[name], values) for name, values in words_by_name.items()}
 
 
-def copy(folder: Path, target: str) -> None:
-    """Put every file of *folder* below *target*, ``s3://BUCKET/PREFIX``."""
+def copy_folder(folder: Path, target: str) -> None:
+    """Upload every file of *folder* below *target*, ``s3://BUCKET/PREFIX``."""
     bucket, _, prefix = target.removeprefix("s3://").partition("/")
     client = boto3.client("s3")
-    for path in sorted(one for one in folder.rglob("*") if one.is_file()):
+    for path in sorted(entry for entry in folder.rglob("*") if entry.is_file()):
         client.upload_file(str(path), bucket, f"{prefix}{path.relative_to(folder).as_posix()}")
 
 
 def main(words: Sequence[str]) -> int:
-    """Call AWS where the environment says it is, and print what it answers."""
+    """Call AWS at the endpoint of the environment and print the response."""
     if [*words[:2]] == ["s3", "cp"] and words[-1] == "--recursive":
-        copy(Path(words[2]), words[3])
+        copy_folder(Path(words[2]), words[3])
         return 0
     try:
-        service, operation, parameters = call_of(words)
+        service, operation, parameters = parse_command(words)
     except NoSuchCall as error:
         sys.stderr.write(f"aws: {error}\n")
         return 252
-    if (service, operation) in UNSENT:
+    if (service, operation) in UNSENT_CALLS:
         return 0
     answer = getattr(boto3.client(service), operation)(**parameters)
     answer.pop("ResponseMetadata", None)

@@ -1,8 +1,8 @@
-"""Pages as they are followed: their fenced blocks, in order, with what is expected behind each.
+"""Pages of the guide as they are followed: their fenced blocks, in order, with the expected output of each.
 
-A block of `sh` is played; a block of `text` directly behind it is what must be seen, line by line, where `…` stands for
-anything. A comment before a block says more: `<!-- not followed: why -->` that nobody can play it here, `<!-- ends with
-1 or 3 -->` which exit codes it may end with.
+A block of `sh` is played; a block of `text` directly behind it is the expected output, line by line, where `…` stands
+for any text. A comment before a block says more: `<!-- not followed: why -->` that it cannot be played here, `<!-- ends
+with 1 or 3 -->` which exit codes are accepted.
 """
 
 import re
@@ -28,17 +28,17 @@ _BREAKS: Final = frozenset(("|", "||", "&&", ";", "&"))
 
 
 class Block(msgspec.Struct, frozen=True, kw_only=True):
-    """One fenced block."""
+    """A fenced block."""
 
     page: str
     line: int
     language: str
     text: str
     unfollowed: str = ""
-    """Why it is not played; empty if it is."""
+    """Why it is not played; empty if it is played."""
     expected: str = ""
     ends: tuple[int, ...] = (0,)
-    """Exit codes that are as they should be."""
+    """Accepted exit codes."""
 
     @property
     def where(self) -> str:
@@ -46,43 +46,46 @@ class Block(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.page}:{self.line}"
 
 
-def every_page() -> tuple[Path, ...]:
-    """Answer all pages that people write or we generate, sorted."""
+def list_pages() -> tuple[Path, ...]:
+    """Return all hand-written and generated pages, sorted."""
     return (ROOT / "README.md", *sorted(path for path in DOCS.rglob("*.md") if "_build" not in path.parts))
 
 
-def blocks(path: Path) -> tuple[Block, ...]:
-    """Answer the fenced blocks of the page at *path*, in order; an expected `text` belongs to what it follows."""
+def parse_blocks(path: Path) -> tuple[Block, ...]:
+    """Return the fenced blocks of the page at *path*, in order.
+
+    A `text` block becomes the expected output of the command before it.
+    """
     text, end = path.read_text(encoding="utf-8"), 0
-    found: list[Block] = []
+    page_blocks: list[Block] = []
     for match in _FENCE.finditer(text):
         before, end = text[end : match.start()], match.end()
-        told = textwrap.dedent(match["text"])
-        if match["language"] == "text" and found and found[-1].language == "sh" and not before.strip():
-            found[-1] = msgspec.structs.replace(found[-1], expected=told)
+        block_text = textwrap.dedent(match["text"])
+        if match["language"] == "text" and page_blocks and page_blocks[-1].language == "sh" and not before.strip():
+            page_blocks[-1] = msgspec.structs.replace(page_blocks[-1], expected=block_text)
             continue
         comment, ends = _UNFOLLOWED.search(before), _ENDS.search(before)
         block = Block(
             page=path.relative_to(ROOT).as_posix(),
             line=text.count("\n", 0, match.start()) + 1,
             language=match["language"],
-            text=told,
+            text=block_text,
             unfollowed=comment[1] if comment else "",
             ends=tuple(map(int, ends[1].split(" or "))) if ends else (0,),
         )
-        found.append(block)
-    return tuple(found)
+        page_blocks.append(block)
+    return tuple(page_blocks)
 
 
-def followed(path: Path) -> tuple[Block, ...]:
-    """Answer what of the page at *path* is played."""
-    return tuple(one for one in blocks(path) if one.language == "sh" and not one.unfollowed)
+def list_followed_blocks(path: Path) -> tuple[Block, ...]:
+    """Return the blocks of the page at *path* that are played."""
+    return tuple(block for block in parse_blocks(path) if block.language == "sh" and not block.unfollowed)
 
 
-def commands(script: str) -> Iterator[tuple[str, ...]]:
-    """Iterate over the simple commands of *script*, as the words that a shell would see; redirections are left out.
+def split_commands(script: str) -> Iterator[tuple[str, ...]]:
+    """Yield the simple commands of *script*, as the words that a shell would see, without redirections.
 
-    >>> list(commands("sed s/A/B/ f | kubectl apply -f - > out"))
+    >>> list(split_commands("sed s/A/B/ f | kubectl apply -f - > out"))
     [('sed', 's/A/B/', 'f'), ('kubectl', 'apply', '-f', '-')]
     """
     for line in script.replace("\\\n", " ").splitlines():
@@ -102,19 +105,19 @@ def commands(script: str) -> Iterator[tuple[str, ...]]:
             yield tuple(words)
 
 
-def unmet(expected: str, output: str) -> str:
-    r"""Answer the first line of *expected* that is not in *output* behind those before it; empty if all are.
+def find_unmet_line(expected: str, output: str) -> str:
+    r"""Return the first line of *expected* that is not in *output* behind those before it; empty if all are.
 
-    >>> unmet("NAME … READY\n… True", "NAME  TYPE  READY\na  b  True  5s"), unmet("b\na", "a\nb")
+    >>> find_unmet_line("NAME … READY\n… True", "NAME  TYPE  READY\na  b  True  5s"), find_unmet_line("b\na", "a\nb")
     ('', 'a')
     """
     lines = iter(output.splitlines())
-    for wanted in filter(str.strip, expected.splitlines()):
-        pattern = re.compile(r"\s*" + r"\s+".join(map(_pattern, wanted.split())))
+    for expected_line in filter(str.strip, expected.splitlines()):
+        pattern = re.compile(r"\s*" + r"\s+".join(map(_build_word_pattern, expected_line.split())))
         if not any(pattern.match(line) for line in lines):
-            return wanted
+            return expected_line
     return ""
 
 
-def _pattern(word: str) -> str:
+def _build_word_pattern(word: str) -> str:
     return ".*".join(map(re.escape, word.split(ANYTHING)))

@@ -1,7 +1,9 @@
-"""Pages that are followed, each on a stage of its own: an account, a real control plane, functions as processes.
+"""Pages that are followed, each on its own stage: an account, a real control plane, functions as processes.
 
-python -m tests.guide.stories                         all of them, told on standard output
-python -m tests.guide.stories first                   one
+Usage::
+
+    python -m tests.guide.stories                         all of them, printed on standard output
+    python -m tests.guide.stories first                   one of them
 """
 
 import subprocess
@@ -14,121 +16,132 @@ from typing import Final
 
 import pytest
 
-from shared.errors import Gone
-from tests.controlplane.binaries import KUBECTL, programs
-from tests.e2e.libraries import ROOT, libraries
+from shared.errors import NotFound
+from tests.controlplane.binaries import KUBECTL, ensure_programs
+from tests.e2e.libraries import ROOT, ensure_libraries
 from tests.e2e.stage import CLUSTER, Stage
 from tests.guide.following import Follower
-from tests.guide.pages import GUIDE, followed
-from tests.guide.predecessors import furnish_cluster_autoscaler, furnish_karpenter
+from tests.guide.pages import GUIDE, list_followed_blocks
+from tests.guide.predecessors import install_cluster_autoscaler, install_karpenter
 
 Act = Callable[[Stage, Follower], None]
 
 
-def page(name: str) -> Act:
-    """Answer the act of following the page of that *name* to its end."""
+def build_page_act(name: str) -> Act:
+    """Return the act of following the page called *name* to its end."""
 
-    def follow(stage: Stage, somebody: Follower) -> None:
-        for block in followed(GUIDE / f"{name}.md"):
+    def follow(stage: Stage, follower: Follower) -> None:
+        for block in list_followed_blocks(GUIDE / f"{name}.md"):
             if "BUCKET" in block.text:
-                somebody.names["BUCKET"] = _stocked(stage)
-            somebody.play(block)
+                follower.names["BUCKET"] = _wait_for_catalog(stage)
+            follower.play(block)
 
     return follow
 
 
-def _stocked(stage: Stage) -> str:
-    """Answer the name of the deployment's bucket, once a catalogue is in it."""
-    bucket = stage.outputs()["JoinerBucketName"]
-    s3 = stage.account.client("s3")
-    stage.until(
+def _wait_for_catalog(stage: Stage) -> str:
+    """Return the name of the deployment's bucket, once a catalog is in it."""
+    bucket = stage.get_outputs()["JoinerBucketName"]
+    s3 = stage.account.get_client("s3")
+    stage.wait_until(
         lambda: s3.list_objects_v2(Bucket=bucket, Prefix="catalogue/")["KeyCount"] > 1,
         "the catalogue is in the bucket",
     )
     return bucket
 
 
-def _work(stage: Stage, _: Follower) -> None:
-    """Have three pods, on a node of ours."""
-    stage.desk.scale("Deployment", "inflate", 3)
-    stage.until(lambda: stage.run(3) and bool(stage.our_nodes()), "three pods run")
+def _run_three_pods(stage: Stage, _: Follower) -> None:
+    """Run three pods on a node of Joiner."""
+    stage.kubectl.scale("Deployment", "inflate", 3)
+    stage.wait_until(lambda: stage.has_running_pods(3) and bool(stage.list_joiner_nodes()), "three pods run")
 
 
-def _nothing_is_left(stage: Stage, _: Follower) -> None:
-    assert stage.status() in ("", "DELETE_COMPLETE"), "the stack is still there"
-    assert (stage.instances(), stage.our_nodes()) == ([], [])
-    with pytest.raises(Gone):  # a definition that nothing is left of goes with the stack
-        stage.claims()
+def _assert_nothing_is_left(stage: Stage, _: Follower) -> None:
+    assert stage.get_stack_status() in ("", "DELETE_COMPLETE"), "the stack is still there"
+    assert (stage.list_instance_ids(), stage.list_joiner_nodes()) == ([], [])
+    with pytest.raises(NotFound):  # a CRD without objects is deleted with the stack
+        stage.list_node_claims()
 
 
-def _karpenters_nodes_stayed(stage: Stage, _: Follower) -> None:
-    assert sorted(one["metadata"]["name"] for one in stage.claims()) == ["default-0abcd", "default-1abcd"]
-    assert stage.run(3)
-    assert len(stage.our_nodes()) == len(stage.instances()) == 2
+def _assert_karpenter_nodes_stayed(stage: Stage, _: Follower) -> None:
+    assert sorted(claim["metadata"]["name"] for claim in stage.list_node_claims()) == ["default-0abcd", "default-1abcd"]
+    assert stage.has_running_pods(3)
+    assert len(stage.list_joiner_nodes()) == len(stage.list_instance_ids()) == 2
 
 
-def _the_pod_moved(stage: Stage, _: Follower) -> None:
-    stage.until(lambda: stage.run(1), "the pod runs")
-    assert {one["spec"]["nodeName"] for one in stage.pods()} <= {*stage.our_nodes()}
+def _assert_pod_moved(stage: Stage, _: Follower) -> None:
+    stage.wait_until(lambda: stage.has_running_pods(1), "the pod runs")
+    assert {pod["spec"]["nodeName"] for pod in stage.list_pods()} <= {*stage.list_joiner_nodes()}
 
 
 STORIES: Final[dict[str, tuple[Callable[[Stage], None], tuple[Act, ...]]]] = {
-    "getting-started": (Stage.furnish, (page("getting-started"),)),
+    "getting-started": (Stage.prepare_cluster, (build_page_act("getting-started"),)),
     "first": (
-        Stage.furnish,
-        (page("getting-started"), _work, page("upgrade"), page("rollback"), _work, page("uninstall"), _nothing_is_left),
+        Stage.prepare_cluster,
+        (
+            build_page_act("getting-started"),
+            _run_three_pods,
+            build_page_act("upgrade"),
+            build_page_act("rollback"),
+            _run_three_pods,
+            build_page_act("uninstall"),
+            _assert_nothing_is_left,
+        ),
     ),
-    "karpenter": (furnish_karpenter, (page("migrate-from-karpenter"), _karpenters_nodes_stayed)),
-    "cluster-autoscaler": (furnish_cluster_autoscaler, (page("migrate-from-cluster-autoscaler"), _the_pod_moved)),
+    "karpenter": (install_karpenter, (build_page_act("migrate-from-karpenter"), _assert_karpenter_nodes_stayed)),
+    "cluster-autoscaler": (
+        install_cluster_autoscaler,
+        (build_page_act("migrate-from-cluster-autoscaler"), _assert_pod_moved),
+    ),
 }
-"""By name: what is there before, and what is done then."""
+"""By name: the function that prepares the stage, and the acts."""
 
 
-def tell(name: str, say: Callable[[str], None]) -> None:
+def play_story(name: str, say: Callable[[str], None]) -> None:
     """Play the story called *name*.
 
     Raises:
-        NotAsWritten: something is not as a page says.
-        NotSo: something else did not come about.
+        NotAsWritten: a result differs from a page.
+        NotSo: an expected state was not reached.
     """
     with ExitStack() as stack:
-        stage = Stage(libraries(), stack)
+        stage = Stage(ensure_libraries(), stack)
         furnish, acts = STORIES[name]
         furnish(stage)
         kubeconfig = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "config"
         kubeconfig.touch(mode=0o600)
-        kubeconfig.write_text(stage.kubeconfig(), encoding="utf-8")
+        kubeconfig.write_text(stage.build_kubeconfig(), encoding="utf-8")
 
         def wait(process: subprocess.Popen[bytes]) -> int:
-            stage.until(lambda: process.poll() is not None, "the command ends")
+            stage.wait_until(lambda: process.poll() is not None, "the command ends")
             return process.wait()
 
-        somebody = stack.enter_context(
+        follower = stack.enter_context(
             Follower(
-                {**stage.account.environment(), "KUBECONFIG": str(kubeconfig)},
+                {**stage.account.build_environment(), "KUBECONFIG": str(kubeconfig)},
                 {"NAME": CLUSTER, "GROUP": "system"},
-                (programs((KUBECTL,)), ROOT / ".venv" / "bin"),
+                (ensure_programs((KUBECTL,)), ROOT / ".venv" / "bin"),
                 tell=say,
                 wait=wait,
             )
         )
         try:
             for act in acts:
-                act(stage, somebody)
+                act(stage, follower)
         except BaseException:
-            say("".join(f"  {line}\n" for line in stage.running.problems()))
+            say("".join(f"  {line}\n" for line in stage.running.list_problems()))
             raise
 
 
 def main(names: Sequence[str]) -> int:
-    """Tell the stories of these *names*, or all."""
+    """Play the stories with these *names*, or all."""
     for name in names or STORIES:
         sys.stdout.write(f"=== {name}\n")
-        tell(name, _say)
+        play_story(name, _print_line)
     return 0
 
 
-def _say(line: str) -> None:
+def _print_line(line: str) -> None:
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 

@@ -1,4 +1,4 @@
-"""The manifests in `examples/` are accepted, and do what their comments say."""
+"""The manifests in `examples/` are valid and do what their comments say."""
 
 import json
 from collections import Counter
@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from cli.conversion.sources import written_in
-from cli.linting import findings
+from cli.convert.reading.sources import read_objects
+from cli.lint.rules import lint_objects
 from cli.main import main
 from tests.guide.pages import ROOT
 
@@ -19,7 +19,7 @@ MANIFESTS = sorted(
     for path in EXAMPLES.rglob("*.yaml")
     if path.relative_to(EXAMPLES).parts[0] not in ("older", "scenarios", "plan")
 )
-"""Without older APIs, which are for converting, and scenarios, which are no manifests."""
+"""Without older APIs, which are input for conversion, and scenarios, which are no manifests."""
 CATALOGUE = str(EXAMPLES / "catalogue.json")
 COREDNS = """
 apiVersion: apps/v1
@@ -39,38 +39,38 @@ spec:
 
 @pytest.mark.parametrize("path", [*MANIFESTS, EXAMPLES / "plan"], ids=lambda path: path.name)
 def test_it_is_accepted_without_a_remark(path: Path) -> None:
-    some = list(written_in([str(path)], pytest.fail))
-    assert some
-    assert [str(one) for one in findings(some)] == []
+    objects = list(read_objects([str(path)], pytest.fail))
+    assert objects
+    assert [str(finding) for finding in lint_objects(objects)] == []
 
 
-def planned(capsys: pytest.CaptureFixture[str], *names: str, more: Sequence[str] = ()) -> dict[str, Any]:
-    """Answer the plan for the example files of these *names*, and for the paths *more*."""
+def plan_examples(capsys: pytest.CaptureFixture[str], *names: str, extra_paths: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the plan for the example files with these *names*, and for the paths *extra_paths*."""
     files = [str(EXAMPLES / f"{name}.yaml") for name in names]
-    sources = [word for file in (*files, *more) for word in ("-f", file)]
+    sources = [word for file in (*files, *extra_paths) for word in ("-f", file)]
     assert main(["plan", *sources, "--instance-types", CATALOGUE, "-o", "json"]) == 0
     document: dict[str, Any] = json.loads(capsys.readouterr().out)
     return document
 
 
-def pods_by(plan: dict[str, Any], key: str) -> dict[str, set[str]]:
-    """Answer which Deployments have pods on new nodes, by what *key* says of the node."""
-    found: dict[str, set[str]] = {}
+def group_deployments(plan: dict[str, Any], key: str) -> dict[str, set[str]]:
+    """Return the Deployments that have pods on new nodes, by the value of *key* of the node."""
+    deployments: dict[str, set[str]] = {}
     for node in plan["newNodes"]:
         name = node[key] if key in node else node["cheapest"][key]
-        found.setdefault(name, set()).update(pod.split("/")[1].rpartition("-")[0] for pod in node["pods"])
-    return found
+        deployments.setdefault(name, set()).update(pod.split("/")[1].rpartition("-")[0] for pod in node["pods"])
+    return deployments
 
 
 def test_inflate_needs_a_node_of_the_first_pool(capsys: pytest.CaptureFixture[str]) -> None:
-    plan = planned(capsys, "getting-started", "inflate")
-    assert pods_by(plan, "nodePool") == {"default": {"inflate"}}
+    plan = plan_examples(capsys, "getting-started", "inflate")
+    assert group_deployments(plan, "nodePool") == {"default": {"inflate"}}
     assert sum(len(node["pods"]) for node in plan["newNodes"]) == 5
 
 
 def test_two_pools_of_one_template_keep_their_pods_apart(capsys: pytest.CaptureFixture[str]) -> None:
-    plan = planned(capsys, "getting-started", "two-pools")
-    assert pods_by(plan, "nodePool") == {"infra": {"ingress"}, "workernode": {"web"}}
+    plan = plan_examples(capsys, "getting-started", "two-pools")
+    assert group_deployments(plan, "nodePool") == {"infra": {"ingress"}, "workernode": {"web"}}
 
 
 def test_what_is_paid_for_is_used_first_and_the_rest_goes_to_the_other_pool(
@@ -78,7 +78,7 @@ def test_what_is_paid_for_is_used_first_and_the_rest_goes_to_the_other_pool(
 ) -> None:
     inflate = tmp_path / "inflate.yaml"
     inflate.write_text((EXAMPLES / "inflate.yaml").read_text().replace("replicas: 5", "replicas: 12"))
-    plan = planned(capsys, "savings-plan", more=[str(inflate)])
+    plan = plan_examples(capsys, "savings-plan", extra_paths=[str(inflate)])
     nodes = Counter(node["nodePool"] for node in plan["newNodes"])
     assert nodes["savings-plan"] == 4
     assert nodes["default"] > 0
@@ -88,14 +88,14 @@ def test_what_is_paid_for_is_used_first_and_the_rest_goes_to_the_other_pool(
 
 
 def test_machines_with_a_gpu_are_for_who_asks_for_one(capsys: pytest.CaptureFixture[str]) -> None:
-    plan = planned(capsys, "getting-started", "gpu", "inflate")
-    assert pods_by(plan, "nodePool") == {"gpu": {"train"}, "default": {"inflate"}}
+    plan = plan_examples(capsys, "getting-started", "gpu", "inflate")
+    assert group_deployments(plan, "nodePool") == {"gpu": {"train"}, "default": {"inflate"}}
     assert {node["cheapest"]["instanceType"] for node in plan["newNodes"] if node["nodePool"] == "gpu"} == {"g6.xlarge"}
 
 
 def test_pods_of_a_team_are_on_the_nodes_that_it_pays_for(capsys: pytest.CaptureFixture[str]) -> None:
-    plan = planned(capsys, "getting-started", "cost-labels", "inflate")
-    assert pods_by(plan, "nodePool") == {"my-team": {"theirs"}, "default": {"inflate"}}
+    plan = plan_examples(capsys, "getting-started", "cost-labels", "inflate")
+    assert group_deployments(plan, "nodePool") == {"my-team": {"theirs"}, "default": {"inflate"}}
 
 
 def test_a_cluster_without_any_node_gets_one_for_its_own_addons(
@@ -103,20 +103,20 @@ def test_a_cluster_without_any_node_gets_one_for_its_own_addons(
 ) -> None:
     coredns = tmp_path / "coredns.yaml"
     coredns.write_text(COREDNS)
-    assert pods_by(planned(capsys, "getting-started", "system", more=[str(coredns)]), "nodePool") == {
-        "system": {"coredns"}
-    }
+    assert group_deployments(
+        plan_examples(capsys, "getting-started", "system", extra_paths=[str(coredns)]), "nodePool"
+    ) == {"system": {"coredns"}}
     coredns.write_text(COREDNS.replace("    spec:\n", "    spec:\n      nodeSelector: {home: system}\n"))
-    plan = planned(capsys, "getting-started", "system", "inflate", more=[str(coredns)])
-    assert pods_by(plan, "nodePool") == {"system": {"coredns"}, "default": {"inflate"}}
+    plan = plan_examples(capsys, "getting-started", "system", "inflate", extra_paths=[str(coredns)])
+    assert group_deployments(plan, "nodePool") == {"system": {"coredns"}, "default": {"inflate"}}
     assert [node["cheapest"]["capacityType"] for node in plan["newNodes"] if node["nodePool"] == "system"] == [
         "on-demand"
     ]
 
 
 def test_spot_is_taken_but_by_who_must_not_be_taken_back(capsys: pytest.CaptureFixture[str]) -> None:
-    plan = planned(capsys, "spot-with-fallback")
-    assert pods_by(plan, "capacityType") == {"spot": {"web"}, "on-demand": {"ledger"}}
+    plan = plan_examples(capsys, "spot-with-fallback")
+    assert group_deployments(plan, "capacityType") == {"spot": {"web"}, "on-demand": {"ledger"}}
     for node in plan["newNodes"]:
         assert len({name.partition(".")[0] for name in node["instanceTypes"]}) >= 3
 
@@ -124,12 +124,15 @@ def test_spot_is_taken_but_by_who_must_not_be_taken_back(capsys: pytest.CaptureF
 def test_room_is_kept_beside_the_pods_that_there_are(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    without = planned(capsys, "headroom")
+    plan_without_buffer = plan_examples(capsys, "headroom")
     monkeypatch.setenv("FEATURE_GATES", "CapacityBuffer=true")
-    kept = planned(capsys, "headroom")
-    room = [sum(_cpu(node["requests"]["cpu"]) for node in plan["newNodes"]) for plan in (without, kept)]
+    plan_with_buffer = plan_examples(capsys, "headroom")
+    room = [
+        sum(_parse_cpu_milli(node["requests"]["cpu"]) for node in plan["newNodes"])
+        for plan in (plan_without_buffer, plan_with_buffer)
+    ]
     assert room == [2000, 4000]
 
 
-def _cpu(text: str) -> int:
+def _parse_cpu_milli(text: str) -> int:
     return int(text[:-1]) if text.endswith("m") else int(text) * 1000

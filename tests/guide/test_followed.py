@@ -4,15 +4,15 @@ import sys
 
 import pytest
 
-from tests.guide.stories import STORIES, tell
+from tests.guide.stories import STORIES, play_story
 
 pytestmark = [pytest.mark.controlplane, pytest.mark.loopback]
 
 
 @pytest.mark.parametrize("name", STORIES)
 def test_what_a_page_says_is_what_happens(name: str) -> None:
-    said: list[str] = []
+    messages: list[str] = []
     try:
-        tell(name, said.append)
+        play_story(name, messages.append)
     finally:
-        sys.stdout.write("\n".join(said))
+        sys.stdout.write("\n".join(messages))

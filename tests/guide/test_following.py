@@ -1,4 +1,4 @@
-"""The follower does what a page says, and complains where it is not so."""
+"""The follower runs a page as written, and reports differences."""
 
 import os
 import subprocess
@@ -9,9 +9,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.guide.awscli import NoSuchCall, call_of
+from tests.guide.awscli import NoSuchCall, parse_command
 from tests.guide.following import Follower, NotAsWritten
-from tests.guide.pages import Block, blocks, followed
+from tests.guide.pages import Block, list_followed_blocks, parse_blocks
 
 PAGE = """# A page
 
@@ -46,38 +46,38 @@ def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def somebody() -> Iterator[Follower]:
+def follower() -> Iterator[Follower]:
     with Follower({}, {"NAME": "prod"}, ()) as follower:
         yield follower
 
 
-def block(text: str, expected: str = "") -> Block:
+def make_block(text: str, expected: str = "") -> Block:
     return Block(page="page.md", line=1, language="sh", text=text, expected=expected)
 
 
-def test_a_page_is_played_block_by_block_in_one_session(page: Path, somebody: Follower) -> None:
-    first, unfollowed, last = blocks(page)
+def test_a_page_is_played_block_by_block_in_one_session(page: Path, follower: Follower) -> None:
+    first, unfollowed, last = parse_blocks(page)
     assert (first.expected, unfollowed.unfollowed, last.line) == ("hello …\n", "nobody can", 19)
-    assert [somebody.play(one) for one in followed(page)] == ["hello prod\n", "hello again\n"]
+    assert [follower.play(page_block) for page_block in list_followed_blocks(page)] == ["hello prod\n", "hello again\n"]
 
 
-def test_what_fails_or_says_something_else_is_told(somebody: Follower) -> None:
+def test_what_fails_or_says_something_else_is_told(follower: Follower) -> None:
     with pytest.raises(NotAsWritten, match="ends with 3"):
-        somebody.play(block("echo before; (exit 3)\necho behind"))
-    assert somebody.play(msgspec.structs.replace(block("echo so; exit 3"), ends=(1, 3))) == "so\n"
+        follower.play(make_block("echo before; (exit 3)\necho behind"))
+    assert follower.play(msgspec.structs.replace(make_block("echo so; exit 3"), ends=(1, 3))) == "so\n"
     with pytest.raises(NotAsWritten, match="ends with 1"):
-        somebody.play(block("false | cat"))
+        follower.play(make_block("false | cat"))
     with pytest.raises(NotAsWritten, match="'b …'"):
-        somebody.follow([block("echo a"), block("echo a; echo b", "b …\na")])
+        follower.follow([make_block("echo a"), make_block("echo a; echo b", "b …\na")])
 
 
 def test_whoever_follows_has_nobodys_credentials_and_writes_nowhere_but_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_PROFILE", "mine")
-    told: list[str] = []
-    with Follower({"AWS_REGION": "here"}, {}, (), tell=told.append) as follower:
-        assert follower.play(block("env | grep AWS_")) == "AWS_REGION=here\n"
-        assert "env | grep AWS_" in told[0]
-        follower.play(block("test -e cdk.json && test ! -e cdk.out && touch written-by-a-page"))
+    messages: list[str] = []
+    with Follower({"AWS_REGION": "here"}, {}, (), tell=messages.append) as follower:
+        assert follower.play(make_block("env | grep AWS_")) == "AWS_REGION=here\n"
+        assert "env | grep AWS_" in messages[0]
+        follower.play(make_block("test -e cdk.json && test ! -e cdk.out && touch written-by-a-page"))
     assert not Path("written-by-a-page").exists()
 
 
@@ -105,24 +105,24 @@ def test_whoever_follows_has_nobodys_credentials_and_writes_nowhere_but_there(mo
 def test_an_aws_command_is_read_as_aws_reads_it_or_refused(line: str, parameters: object) -> None:
     if parameters is None:
         with pytest.raises(NoSuchCall):
-            call_of(line.split())
+            parse_command(line.split())
     else:
-        assert call_of(line.split())[2] == parameters
+        assert parse_command(line.split())[2] == parameters
 
 
 def test_whoever_is_interrupted_leaves_no_process_behind() -> None:
-    begun: list[int] = []
+    pids: list[int] = []
 
-    def interrupted(process: subprocess.Popen[bytes]) -> int:
-        begun.append(process.pid)
+    def interrupt_wait(process: subprocess.Popen[bytes]) -> int:
+        pids.append(process.pid)
         raise KeyboardInterrupt
 
-    with Follower({}, {}, (), wait=interrupted) as follower, pytest.raises(KeyboardInterrupt):
-        follower.play(block("sleep 60"))
-    for _ in range(6000):  # whoever inherits what was ended takes it away in its own time
+    with Follower({}, {}, (), wait=interrupt_wait) as follower, pytest.raises(KeyboardInterrupt):
+        follower.play(make_block("sleep 60"))
+    for _ in range(6000):  # the parent that inherits the ended process reaps it asynchronously
         try:
-            os.killpg(begun[0], 0)
+            os.killpg(pids[0], 0)
         except ProcessLookupError:
             return
         time.sleep(0.1)
-    raise AssertionError(begun)
+    raise AssertionError(pids)

@@ -1,26 +1,26 @@
-"""The reference says what the code says."""
+"""The reference pages match the code."""
 
 from docs.reference import labels
-from docs.reference.__main__ import stale
-from docs.reference.commands import pages as command_pages
-from docs.reference.kinds import pages as kind_pages
-from docs.reference.knobs import docstrings
-from docs.reference.knobs import pages as knob_pages
-from infra.knobs import Knobs
-from shared.model import labels as names
+from docs.reference.__main__ import find_outdated_files
+from docs.reference.commands import render_command_pages as command_pages
+from docs.reference.kinds import render_kind_pages as kind_pages
+from docs.reference.settings import render_setting_pages
+from infra.settings.descriptions import read_descriptions
+from infra.settings.settings import StackOptions, format_context_key
+from shared.model.core import labels as names
 
 
 def test_the_pages_are_what_the_generator_writes() -> None:
-    assert sorted(stale()) == [], "run `.venv/bin/python -m docs.reference`"
+    assert sorted(find_outdated_files()) == [], "run `.venv/bin/python -m docs.reference`"
 
 
 def test_every_field_of_a_definition_has_its_row() -> None:
-    said = kind_pages()
-    assert "| **`spec.template.spec.requirements[].key`** |" in said["nodepool.md"]
-    assert "| `spec.disruption.consolidateAfter` | string | `0s` |" in said["nodepool.md"]
-    assert "`WhenEmpty`, `WhenEmptyOrUnderutilized`, `Balanced`" in said["nodepool.md"]
-    assert "a pool with replicas has no weight" in said["nodepool.md"]
-    assert "a term with an alias is the only term" in said["ec2nodeclass.md"]
+    pages = kind_pages()
+    assert "| **`spec.template.spec.requirements[].key`** |" in pages["nodepool.md"]
+    assert "| `spec.disruption.consolidateAfter` | string | `0s` |" in pages["nodepool.md"]
+    assert "`WhenEmpty`, `WhenEmptyOrUnderutilized`, `Balanced`" in pages["nodepool.md"]
+    assert "a pool with replicas has no weight" in pages["nodepool.md"]
+    assert "a term with an alias is the only term" in pages["ec2nodeclass.md"]
 
 
 def test_every_command_has_its_section_and_what_is_below_it() -> None:
@@ -30,14 +30,17 @@ def test_every_command_has_its_section_and_what_is_below_it() -> None:
 
 
 def test_every_knob_says_what_is_written_below_it() -> None:
-    told, page = docstrings(Knobs), knob_pages()["knobs.md"]
-    assert told["mode"].replace("``", "`") in page
-    assert all(f"`joiner:{name}`" in page for name in Knobs.__struct_encode_fields__)
+    descriptions, page = read_descriptions(StackOptions), render_setting_pages()["settings.md"]
+    for name in StackOptions.__struct_fields__:
+        assert f"`{format_context_key(name)}`" in page
+        assert descriptions[name] in page
 
 
 def test_every_key_that_the_model_knows_is_told_of() -> None:
-    every = {value for name, value in vars(names).items() if name.isupper() and isinstance(value, str) and "/" in value}
-    told = {*labels.PEOPLES, *labels.OURS, *names.WELL_KNOWN, names.HOSTNAME}
-    assert every - told == {names._AWS}  # noqa: SLF001 - a prefix, no key
-    assert not set(labels.PEOPLES) & set(labels.OURS)
-    assert all(names.normalised(old) != old for old in labels.OLDER)
+    label_keys = {
+        value for name, value in vars(names).items() if name.isupper() and isinstance(value, str) and "/" in value
+    }
+    documented_keys = {*labels.USER_KEYS, *labels.JOINER_KEYS, *names.WELL_KNOWN, names.HOSTNAME}
+    assert label_keys - documented_keys == {names.AWS_PREFIX}
+    assert not set(labels.USER_KEYS) & set(labels.JOINER_KEYS)
+    assert all(names.normalize_label_key(old) != old for old in labels.OLDER_SPELLINGS)

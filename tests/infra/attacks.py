@@ -1,208 +1,277 @@
-"""Requests that nobody may make, and the same with what they lack; whoever makes them is not said."""
+"""Requests that no function may make, and the same requests with the tags that they lack; for any caller."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
 
 import msgspec
 
-from sim.iam.calls import request_tags, resource_tags
-from sim.iam.values import Request, context
-from sim.lambdas.intrinsics import ACCOUNT
+from sim.iam.calls import build_request_tag_keys, build_resource_tag_keys
+from sim.iam.values import IamRequest, build_context
+from sim.lambda_runtime.stack_template.intrinsics import ACCOUNT_ID
 
-HOME: Final = "us-east-1"
-OURS: Final = (
+REGION: Final = "us-east-1"
+OUR_TAGS: Final = (
     ("eks:eks-cluster-name", "demo"),
     ("karpenter.sh/nodepool", "default"),
     ("kubernetes.io/cluster/demo", "owned"),
 )
-OWNED: Final = ("karpenter.sh/nodepool", "kubernetes.io/cluster/demo")
-"""What something that is there must have to be ours."""
-THEIRS: Final = (
+OWNER_KEYS: Final = ("karpenter.sh/nodepool", "kubernetes.io/cluster/demo")
+"""Tags that mark an existing resource as Joiner's."""
+OTHER_CLUSTER_TAGS: Final = (
     ("eks:eks-cluster-name", "prod"),
     ("karpenter.sh/nodepool", "default"),
     ("kubernetes.io/cluster/prod", "owned"),
 )
-NODE_GROUP: Final = (("eks:nodegroup-name", "system"), ("kubernetes.io/cluster/demo", "owned"))
-"""A managed node of our own cluster: not Joiner's."""
+NODE_GROUP_TAGS: Final = (("eks:nodegroup-name", "system"), ("kubernetes.io/cluster/demo", "owned"))
+"""Tags of a managed node of the same cluster: not Joiner's."""
 Keys = Mapping[str, str | Iterable[str]]
 
 
 class Attack(msgspec.Struct, frozen=True, kw_only=True):
-    """One request that nobody may make."""
+    """A request that no function may make."""
 
     action: str
     resource: str = "*"
-    known: dict[str, str | tuple[str, ...]] = {}
-    region: str = HOME
+    context: dict[str, str | tuple[str, ...]] = {}
+    region: str = REGION
 
-    def request(self) -> Request:
+    def build_request(self) -> IamRequest:
         everywhere: Keys = {"aws:RequestedRegion": self.region, "aws:SecureTransport": "true"}
-        return Request(action=self.action, resource=self.resource, context=context({**everywhere, **self.known}))
+        return IamRequest(
+            action=self.action, resource=self.resource, context=build_context({**everywhere, **self.context})
+        )
 
 
-def ec2(kind: str, name: str = "*", region: str = HOME) -> str:
-    return f"arn:aws:ec2:{region}:{ACCOUNT}:{kind}/{name}"
+def build_ec2_arn(kind: str, name: str = "*", region: str = REGION) -> str:
+    return f"arn:aws:ec2:{region}:{ACCOUNT_ID}:{kind}/{name}"
 
 
-def on(kind: str, action: str, tags: tuple[tuple[str, str], ...], **known: str) -> Attack:
-    """Answer *action* on something that is there with *tags*."""
-    return Attack(action=f"ec2:{action}", resource=ec2(kind, "x-1"), known={**plain(resource_tags(tags)), **known})
-
-
-def making(kind: str, action: str, tags: tuple[tuple[str, str], ...], region: str = HOME, **known: str) -> Attack:
-    """Answer *action* making one of *kind* with *tags*."""
-    resource = ec2(kind, region=region)
+def build_tagged_attack(kind: str, action: str, tags: tuple[tuple[str, str], ...], **context: str) -> Attack:
+    """Return *action* on an existing resource with *tags*."""
     return Attack(
-        action=f"ec2:{action}", resource=resource, region=region, known={**plain(request_tags(tags)), **known}
+        action=f"ec2:{action}",
+        resource=build_ec2_arn(kind, "x-1"),
+        context={**flatten_context(build_resource_tag_keys(tags)), **context},
     )
 
 
-def retag(there: tuple[tuple[str, str], ...], *tags: tuple[str, str]) -> Attack:
-    """Answer writing *tags* on an instance that has those that are *there*."""
-    known = plain({**resource_tags(there), **request_tags(tags)})
-    return Attack(action="ec2:CreateTags", resource=ec2("instance", "i-1"), known=known)
+def build_creation_attack(
+    kind: str, action: str, tags: tuple[tuple[str, str], ...], region: str = REGION, **context: str
+) -> Attack:
+    """Return *action* that creates a resource of *kind* with *tags*."""
+    resource = build_ec2_arn(kind, region=region)
+    return Attack(
+        action=f"ec2:{action}",
+        resource=resource,
+        region=region,
+        context={**flatten_context(build_request_tag_keys(tags)), **context},
+    )
 
 
-def passing(role: str, service: str = "ec2.amazonaws.com") -> Attack:
-    return Attack(action="iam:PassRole", resource=role, known={"iam:PassedToService": service})
+def build_retag_attack(existing_tags: tuple[tuple[str, str], ...], *tags: tuple[str, str]) -> Attack:
+    """Return a request that writes *tags* on an instance with *existing_tags*."""
+    context = flatten_context({**build_resource_tag_keys(existing_tags), **build_request_tag_keys(tags)})
+    return Attack(action="ec2:CreateTags", resource=build_ec2_arn("instance", "i-1"), context=context)
 
 
-def plain(known: Keys) -> dict[str, str | tuple[str, ...]]:
-    return {key: value if isinstance(value, str) else tuple(value) for key, value in known.items()}
+def build_pass_role_attack(role: str, service: str = "ec2.amazonaws.com") -> Attack:
+    return Attack(action="iam:PassRole", resource=role, context={"iam:PassedToService": service})
 
 
-def without(key: str) -> tuple[tuple[str, str], ...]:
-    return tuple(tag for tag in OURS if tag[0] != key)
+def flatten_context(context: Keys) -> dict[str, str | tuple[str, ...]]:
+    return {key: value if isinstance(value, str) else tuple(value) for key, value in context.items()}
+
+
+def list_tags_without(key: str) -> tuple[tuple[str, str], ...]:
+    return tuple(tag for tag in OUR_TAGS if tag[0] != key)
 
 
 CREATED_BY: Final = {"ec2:CreateAction": "RunInstances"}
-ROLE: Final = f"arn:aws:iam::{ACCOUNT}:role/"
-TOPIC: Final = f"arn:aws:sns:{HOME}:{ACCOUNT}:costs"
-OUR_TABLE: Final = "<ours>"
-TABLE: Final = f"arn:aws:dynamodb:{HOME}:{ACCOUNT}:table/"
+ROLE_ARN_PREFIX: Final = f"arn:aws:iam::{ACCOUNT_ID}:role/"
+TOPIC_ARN: Final = f"arn:aws:sns:{REGION}:{ACCOUNT_ID}:costs"
+TABLE_PLACEHOLDER: Final = "<ours>"
+TABLE_ARN_PREFIX: Final = f"arn:aws:dynamodb:{REGION}:{ACCOUNT_ID}:table/"
 ATTACKS: Final[dict[str, Attack]] = {
-    "terminate another cluster's instance": on("instance", "TerminateInstances", THEIRS),
-    "terminate an instance without tags": on("instance", "TerminateInstances", ()),
-    "terminate a managed node of the cluster": on("instance", "TerminateInstances", NODE_GROUP),
-    "terminate what only says a NodePool": on("instance", "TerminateInstances", (("karpenter.sh/nodepool", "a"),)),
-    "terminate what is shared with the cluster": on(
+    "terminate another cluster's instance": build_tagged_attack("instance", "TerminateInstances", OTHER_CLUSTER_TAGS),
+    "terminate an instance without tags": build_tagged_attack("instance", "TerminateInstances", ()),
+    "terminate a managed node of the cluster": build_tagged_attack("instance", "TerminateInstances", NODE_GROUP_TAGS),
+    "terminate what only says a NodePool": build_tagged_attack(
+        "instance", "TerminateInstances", (("karpenter.sh/nodepool", "a"),)
+    ),
+    "terminate what is shared with the cluster": build_tagged_attack(
         "instance",
         "TerminateInstances",
-        (*without("kubernetes.io/cluster/demo"), ("kubernetes.io/cluster/demo", "shared")),
+        (*list_tags_without("kubernetes.io/cluster/demo"), ("kubernetes.io/cluster/demo", "shared")),
     ),
-    "stop an instance of ours": on("instance", "StopInstances", OURS),
-    "reboot an instance of ours": on("instance", "RebootInstances", OURS),
-    "change an instance of ours": on("instance", "ModifyInstanceAttribute", OURS),
-    "give an instance of ours another profile": on("instance", "AssociateIamInstanceProfile", OURS),
-    "open a console of an instance of ours": on("instance", "GetConsoleScreenshot", OURS),
-    "launch from another cluster's template": on("launch-template", "RunInstances", THEIRS),
-    "launch a fleet from another cluster's template": on("launch-template", "CreateFleet", THEIRS),
-    "launch from a template without tags": on("launch-template", "RunInstances", ()),
-    "delete another cluster's template": on("launch-template", "DeleteLaunchTemplate", THEIRS),
-    "delete a template without tags": on("launch-template", "DeleteLaunchTemplate", ()),
-    "change a template of ours": on("launch-template", "ModifyLaunchTemplate", OURS),
-    "give a template of ours a new version": on("launch-template", "CreateLaunchTemplateVersion", OURS),
-    "launch without tags": making("instance", "RunInstances", ()),
-    "launch in another cluster's name": making("instance", "RunInstances", THEIRS),
-    **{f"launch without {key}": making("instance", "RunInstances", without(key)) for key, _ in OURS},
-    **{f"a template without {key}": making("launch-template", "CreateLaunchTemplate", without(key)) for key, _ in OURS},
-    **{f"tag a launch without {key}": making("instance", "CreateTags", without(key), **CREATED_BY) for key, _ in OURS},
-    **{f"terminate what lacks {key}": on("instance", "TerminateInstances", without(key)) for key in OWNED},
+    "stop an instance of ours": build_tagged_attack("instance", "StopInstances", OUR_TAGS),
+    "reboot an instance of ours": build_tagged_attack("instance", "RebootInstances", OUR_TAGS),
+    "change an instance of ours": build_tagged_attack("instance", "ModifyInstanceAttribute", OUR_TAGS),
+    "give an instance of ours another profile": build_tagged_attack(
+        "instance", "AssociateIamInstanceProfile", OUR_TAGS
+    ),
+    "open a console of an instance of ours": build_tagged_attack("instance", "GetConsoleScreenshot", OUR_TAGS),
+    "launch from another cluster's template": build_tagged_attack(
+        "launch-template", "RunInstances", OTHER_CLUSTER_TAGS
+    ),
+    "launch a fleet from another cluster's template": build_tagged_attack(
+        "launch-template", "CreateFleet", OTHER_CLUSTER_TAGS
+    ),
+    "launch from a template without tags": build_tagged_attack("launch-template", "RunInstances", ()),
+    "delete another cluster's template": build_tagged_attack(
+        "launch-template", "DeleteLaunchTemplate", OTHER_CLUSTER_TAGS
+    ),
+    "delete a template without tags": build_tagged_attack("launch-template", "DeleteLaunchTemplate", ()),
+    "change a template of ours": build_tagged_attack("launch-template", "ModifyLaunchTemplate", OUR_TAGS),
+    "give a template of ours a new version": build_tagged_attack(
+        "launch-template", "CreateLaunchTemplateVersion", OUR_TAGS
+    ),
+    "launch without tags": build_creation_attack("instance", "RunInstances", ()),
+    "launch in another cluster's name": build_creation_attack("instance", "RunInstances", OTHER_CLUSTER_TAGS),
     **{
-        f"delete a template that lacks {key}": on("launch-template", "DeleteLaunchTemplate", without(key))
-        for key in OWNED
+        f"launch without {key}": build_creation_attack("instance", "RunInstances", list_tags_without(key))
+        for key, _ in OUR_TAGS
     },
-    **{f"launch from what lacks {key}": on("launch-template", "RunInstances", without(key)) for key in OWNED},
-    **{f"name what lacks {key}": retag(without(key), ("Name", "x")) for key in OWNED},
-    "launch a volume without tags": making("volume", "RunInstances", ()),
-    "launch an interface without tags": making("network-interface", "RunInstances", ()),
-    "a fleet without tags": making("fleet", "CreateFleet", ()),
-    "a template without tags": making("launch-template", "CreateLaunchTemplate", ()),
-    "a template in another cluster's name": making("launch-template", "CreateLaunchTemplate", THEIRS),
-    "launch in another region": making("instance", "RunInstances", OURS, region="eu-west-1"),
-    "a fleet in another region": making("fleet", "CreateFleet", OURS, region="eu-west-1"),
-    "a template in another region": making("launch-template", "CreateLaunchTemplate", OURS, region="eu-west-1"),
+    **{
+        f"a template without {key}": build_creation_attack(
+            "launch-template", "CreateLaunchTemplate", list_tags_without(key)
+        )
+        for key, _ in OUR_TAGS
+    },
+    **{
+        f"tag a launch without {key}": build_creation_attack(
+            "instance", "CreateTags", list_tags_without(key), **CREATED_BY
+        )
+        for key, _ in OUR_TAGS
+    },
+    **{
+        f"terminate what lacks {key}": build_tagged_attack("instance", "TerminateInstances", list_tags_without(key))
+        for key in OWNER_KEYS
+    },
+    **{
+        f"delete a template that lacks {key}": build_tagged_attack(
+            "launch-template", "DeleteLaunchTemplate", list_tags_without(key)
+        )
+        for key in OWNER_KEYS
+    },
+    **{
+        f"launch from what lacks {key}": build_tagged_attack("launch-template", "RunInstances", list_tags_without(key))
+        for key in OWNER_KEYS
+    },
+    **{f"name what lacks {key}": build_retag_attack(list_tags_without(key), ("Name", "x")) for key in OWNER_KEYS},
+    "launch a volume without tags": build_creation_attack("volume", "RunInstances", ()),
+    "launch an interface without tags": build_creation_attack("network-interface", "RunInstances", ()),
+    "a fleet without tags": build_creation_attack("fleet", "CreateFleet", ()),
+    "a template without tags": build_creation_attack("launch-template", "CreateLaunchTemplate", ()),
+    "a template in another cluster's name": build_creation_attack(
+        "launch-template", "CreateLaunchTemplate", OTHER_CLUSTER_TAGS
+    ),
+    "launch in another region": build_creation_attack("instance", "RunInstances", OUR_TAGS, region="eu-west-1"),
+    "a fleet in another region": build_creation_attack("fleet", "CreateFleet", OUR_TAGS, region="eu-west-1"),
+    "a template in another region": build_creation_attack(
+        "launch-template", "CreateLaunchTemplate", OUR_TAGS, region="eu-west-1"
+    ),
     "look around in another region": Attack(action="ec2:DescribeInstances", region="eu-west-1"),
     "look for templates in another region": Attack(action="ec2:DescribeLaunchTemplates", region="eu-west-1"),
     "look for subnets in another region": Attack(action="ec2:DescribeSubnets", region="eu-west-1"),
-    "tag a foreign instance as ours": retag((), *OURS),
-    "tag another cluster's instance as ours": retag(THEIRS, ("kubernetes.io/cluster/demo", "owned")),
-    "name another cluster's instance": retag(THEIRS, ("Name", "x")),
-    "name a managed node": retag(NODE_GROUP, ("Name", "x")),
-    "disown an instance of ours": retag(OURS, ("kubernetes.io/cluster/demo", "shared")),
-    "give an instance of ours to another cluster": retag(OURS, ("eks:eks-cluster-name", "prod")),
-    "add another cluster's tag to ours": retag(OURS, ("kubernetes.io/cluster/prod", "owned")),
-    "move an instance to another NodePool": retag(OURS, ("karpenter.sh/nodepool", "b")),
+    "tag a foreign instance as ours": build_retag_attack((), *OUR_TAGS),
+    "tag another cluster's instance as ours": build_retag_attack(
+        OTHER_CLUSTER_TAGS, ("kubernetes.io/cluster/demo", "owned")
+    ),
+    "name another cluster's instance": build_retag_attack(OTHER_CLUSTER_TAGS, ("Name", "x")),
+    "name a managed node": build_retag_attack(NODE_GROUP_TAGS, ("Name", "x")),
+    "disown an instance of ours": build_retag_attack(OUR_TAGS, ("kubernetes.io/cluster/demo", "shared")),
+    "give an instance of ours to another cluster": build_retag_attack(OUR_TAGS, ("eks:eks-cluster-name", "prod")),
+    "add another cluster's tag to ours": build_retag_attack(OUR_TAGS, ("kubernetes.io/cluster/prod", "owned")),
+    "move an instance to another NodePool": build_retag_attack(OUR_TAGS, ("karpenter.sh/nodepool", "b")),
     "tag what is not being made": Attack(
-        action="ec2:CreateTags", resource=ec2("instance", "i-1"), known=plain(request_tags(OURS))
+        action="ec2:CreateTags",
+        resource=build_ec2_arn("instance", "i-1"),
+        context=flatten_context(build_request_tag_keys(OUR_TAGS)),
     ),
-    "tag in the name of another call": making("volume", "CreateTags", OURS, **{"ec2:CreateAction": "CreateVolume"}),
-    "tag a subnet": making("subnet", "CreateTags", OURS, **CREATED_BY),
-    "take tags off": on("instance", "DeleteTags", OURS),
-    "pass another role": passing(f"{ROLE}admin"),
-    "pass a role of another account": passing("arn:aws:iam::999999999999:role/nodes"),
-    "become a role": Attack(action="sts:AssumeRole", resource=f"{ROLE}admin"),
-    "make a user": Attack(action="iam:CreateUser", resource=f"arn:aws:iam::{ACCOUNT}:user/x"),
+    "tag in the name of another call": build_creation_attack(
+        "volume", "CreateTags", OUR_TAGS, **{"ec2:CreateAction": "CreateVolume"}
+    ),
+    "tag a subnet": build_creation_attack("subnet", "CreateTags", OUR_TAGS, **CREATED_BY),
+    "take tags off": build_tagged_attack("instance", "DeleteTags", OUR_TAGS),
+    "pass another role": build_pass_role_attack(f"{ROLE_ARN_PREFIX}admin"),
+    "pass a role of another account": build_pass_role_attack("arn:aws:iam::999999999999:role/nodes"),
+    "become a role": Attack(action="sts:AssumeRole", resource=f"{ROLE_ARN_PREFIX}admin"),
+    "make a user": Attack(action="iam:CreateUser", resource=f"arn:aws:iam::{ACCOUNT_ID}:user/x"),
     "make an instance profile": Attack(
-        action="iam:CreateInstanceProfile", resource=f"arn:aws:iam::{ACCOUNT}:instance-profile/x"
+        action="iam:CreateInstanceProfile", resource=f"arn:aws:iam::{ACCOUNT_ID}:instance-profile/x"
     ),
-    "write a policy": Attack(action="iam:PutRolePolicy", resource=f"{ROLE}admin"),
+    "write a policy": Attack(action="iam:PutRolePolicy", resource=f"{ROLE_ARN_PREFIX}admin"),
     "let somebody into the cluster": Attack(
-        action="eks:CreateAccessEntry", resource=f"arn:aws:eks:{HOME}:{ACCOUNT}:cluster/demo"
+        action="eks:CreateAccessEntry", resource=f"arn:aws:eks:{REGION}:{ACCOUNT_ID}:cluster/demo"
     ),
     "look at another cluster": Attack(
-        action="eks:DescribeCluster", resource=f"arn:aws:eks:{HOME}:{ACCOUNT}:cluster/prod"
+        action="eks:DescribeCluster", resource=f"arn:aws:eks:{REGION}:{ACCOUNT_ID}:cluster/prod"
     ),
-    "read another cluster's rows": Attack(action="dynamodb:GetItem", resource=f"{TABLE}prod"),
-    "write another cluster's rows": Attack(action="dynamodb:PutItem", resource=f"{TABLE}prod"),
-    "drop a table": Attack(action="dynamodb:DeleteTable", resource=f"{TABLE}{OUR_TABLE}"),
-    "read all rows at once": Attack(action="dynamodb:Scan", resource=f"{TABLE}{OUR_TABLE}"),
+    "read another cluster's rows": Attack(action="dynamodb:GetItem", resource=f"{TABLE_ARN_PREFIX}prod"),
+    "write another cluster's rows": Attack(action="dynamodb:PutItem", resource=f"{TABLE_ARN_PREFIX}prod"),
+    "drop a table": Attack(action="dynamodb:DeleteTable", resource=f"{TABLE_ARN_PREFIX}{TABLE_PLACEHOLDER}"),
+    "read all rows at once": Attack(action="dynamodb:Scan", resource=f"{TABLE_ARN_PREFIX}{TABLE_PLACEHOLDER}"),
     "read another bucket": Attack(action="s3:GetObject", resource="arn:aws:s3:::prod/catalogue/a"),
     "write another bucket": Attack(action="s3:PutObject", resource="arn:aws:s3:::prod/journal/a"),
     "list all buckets": Attack(action="s3:ListAllMyBuckets"),
     "read a secret": Attack(
-        action="secretsmanager:GetSecretValue", resource=f"arn:aws:secretsmanager:{HOME}:{ACCOUNT}:secret:x"
+        action="secretsmanager:GetSecretValue", resource=f"arn:aws:secretsmanager:{REGION}:{ACCOUNT_ID}:secret:x"
     ),
     "read a private parameter": Attack(
-        action="ssm:GetParameter", resource=f"arn:aws:ssm:{HOME}:{ACCOUNT}:parameter/db/password"
+        action="ssm:GetParameter", resource=f"arn:aws:ssm:{REGION}:{ACCOUNT_ID}:parameter/db/password"
     ),
-    "run a command on a node": Attack(action="ssm:SendCommand", resource=ec2("instance", "i-1")),
-    "decrypt": Attack(action="kms:Decrypt", resource=f"arn:aws:kms:{HOME}:{ACCOUNT}:key/x"),
+    "run a command on a node": Attack(action="ssm:SendCommand", resource=build_ec2_arn("instance", "i-1")),
+    "decrypt": Attack(action="kms:Decrypt", resource=f"arn:aws:kms:{REGION}:{ACCOUNT_ID}:key/x"),
     "wake another cluster's function": Attack(
-        action="sqs:SendMessage", resource=f"arn:aws:sqs:{HOME}:{ACCOUNT}:prod-joiner-lifecycle"
+        action="sqs:SendMessage", resource=f"arn:aws:sqs:{REGION}:{ACCOUNT_ID}:prod-joiner-lifecycle"
     ),
     "announce an interruption": Attack(
-        action="sqs:SendMessage", resource=f"arn:aws:sqs:{HOME}:{ACCOUNT}:demo-joiner-interruption"
+        action="sqs:SendMessage", resource=f"arn:aws:sqs:{REGION}:{ACCOUNT_ID}:demo-joiner-interruption"
     ),
     "read dead letters": Attack(
-        action="sqs:ReceiveMessage", resource=f"arn:aws:sqs:{HOME}:{ACCOUNT}:demo-joiner-dead-letters"
+        action="sqs:ReceiveMessage", resource=f"arn:aws:sqs:{REGION}:{ACCOUNT_ID}:demo-joiner-dead-letters"
     ),
-    "tell another topic": Attack(action="sns:Publish", resource=f"{TOPIC}-of-others"),
+    "tell another topic": Attack(action="sns:Publish", resource=f"{TOPIC_ARN}-of-others"),
     "send a text message": Attack(action="sns:Publish", resource="+491700000000"),
-    "hear what a topic is told": Attack(action="sns:Subscribe", resource=TOPIC),
-    "open a topic to others": Attack(action="sns:SetTopicAttributes", resource=TOPIC),
+    "hear what a topic is told": Attack(action="sns:Subscribe", resource=TOPIC_ARN),
+    "open a topic to others": Attack(action="sns:SetTopicAttributes", resource=TOPIC_ARN),
     "change a function": Attack(
-        action="lambda:UpdateFunctionCode", resource=f"arn:aws:lambda:{HOME}:{ACCOUNT}:function:x"
+        action="lambda:UpdateFunctionCode", resource=f"arn:aws:lambda:{REGION}:{ACCOUNT_ID}:function:x"
     ),
-    "call a function": Attack(action="lambda:InvokeFunction", resource=f"arn:aws:lambda:{HOME}:{ACCOUNT}:function:x"),
+    "call a function": Attack(
+        action="lambda:InvokeFunction", resource=f"arn:aws:lambda:{REGION}:{ACCOUNT_ID}:function:x"
+    ),
     "send a function's calls to another version": Attack(
-        action="lambda:UpdateAlias", resource=f"arn:aws:lambda:{HOME}:{ACCOUNT}:function:x"
+        action="lambda:UpdateAlias", resource=f"arn:aws:lambda:{REGION}:{ACCOUNT_ID}:function:x"
     ),
     "ring another bell": Attack(
-        action="scheduler:UpdateSchedule", resource=f"arn:aws:scheduler:{HOME}:{ACCOUNT}:schedule/x/y"
+        action="scheduler:UpdateSchedule", resource=f"arn:aws:scheduler:{REGION}:{ACCOUNT_ID}:schedule/x/y"
     ),
-    "silence the log": Attack(action="logs:DeleteLogGroup", resource=f"arn:aws:logs:{HOME}:{ACCOUNT}:log-group:x"),
-    "write another log": Attack(action="logs:PutLogEvents", resource=f"arn:aws:logs:{HOME}:{ACCOUNT}:log-group:x:*"),
+    "silence the log": Attack(action="logs:DeleteLogGroup", resource=f"arn:aws:logs:{REGION}:{ACCOUNT_ID}:log-group:x"),
+    "write another log": Attack(
+        action="logs:PutLogEvents", resource=f"arn:aws:logs:{REGION}:{ACCOUNT_ID}:log-group:x:*"
+    ),
 }
-HARMLESS: Final = {
-    "terminate an instance of ours": (on("instance", "TerminateInstances", OURS), {"lifecycle"}),
-    "delete a template of ours": (on("launch-template", "DeleteLaunchTemplate", OURS), {"lifecycle"}),
-    "name an instance of ours": (retag(OURS, ("Name", "x"), ("karpenter.sh/nodeclaim", "a")), {"lifecycle"}),
-    "launch from a template of ours": (on("launch-template", "RunInstances", OURS), {"provision"}),
-    "launch with our tags": (making("instance", "RunInstances", OURS), {"provision"}),
-    "tell what nodes cost": (Attack(action="sns:Publish", resource=TOPIC), {"catalog"}),
-    "tag what is launched": (making("instance", "CreateTags", OURS, **CREATED_BY), {"provision"}),
-    "make a template with our tags": (making("launch-template", "CreateLaunchTemplate", OURS), {"provision"}),
+ALLOWED_REQUESTS: Final = {
+    "terminate an instance of ours": (build_tagged_attack("instance", "TerminateInstances", OUR_TAGS), {"lifecycle"}),
+    "delete a template of ours": (
+        build_tagged_attack("launch-template", "DeleteLaunchTemplate", OUR_TAGS),
+        {"lifecycle"},
+    ),
+    "name an instance of ours": (
+        build_retag_attack(OUR_TAGS, ("Name", "x"), ("karpenter.sh/nodeclaim", "a")),
+        {"lifecycle"},
+    ),
+    "launch from a template of ours": (build_tagged_attack("launch-template", "RunInstances", OUR_TAGS), {"provision"}),
+    "launch with our tags": (build_creation_attack("instance", "RunInstances", OUR_TAGS), {"provision"}),
+    "tell what nodes cost": (Attack(action="sns:Publish", resource=TOPIC_ARN), {"catalog"}),
+    "tag what is launched": (build_creation_attack("instance", "CreateTags", OUR_TAGS, **CREATED_BY), {"provision"}),
+    "make a template with our tags": (
+        build_creation_attack("launch-template", "CreateLaunchTemplate", OUR_TAGS),
+        {"provision"},
+    ),
     "look around at home": (Attack(action="ec2:DescribeInstances"), {"disrupt", "lifecycle"}),
 }
-"""The same requests with what the attacks lack: they fail for that, and not for being malformed."""
+"""The same requests with the tags that the attacks lack: an attack fails because of its tags, not because it is
+malformed.
+"""

@@ -1,39 +1,39 @@
-"""What several modules look at, made once."""
+"""Fixtures that several modules share, built once."""
 
 import pytest
 
-from sim.clock import Clock
-from sim.cluster.api import ApiServer
-from sim.cluster.kube import InMemoryKube
-from sim.lambdas.intrinsics import ACCOUNT
-from sim.lambdas.template import ACTIVE, synthesised
-from sim.lambdas.wiring import Wiring
-from tests.infra.guarded import Guarded, short_life
+from sim.cluster.api_server.api_server import ApiServer
+from sim.cluster.api_server.kube_port import InMemoryKube
+from sim.lambda_runtime.stack_template.intrinsics import ACCOUNT_ID
+from sim.lambda_runtime.stack_template.template import ACTIVE_CONTEXT, synthesize_template
+from sim.lambda_runtime.stack_wiring import StackWiring
+from sim.time.virtual_clock import Clock
+from tests.infra.guarded import Guarded, run_short_life
 from tests.infra.installations import Stack
 from tests.infra.policies import Template
-from tests.infra.stacks import PRIVATE, synthesis
+from tests.infra.stacks import PRIVATE, synthesize_stack
 
 
 @pytest.fixture(scope="session")
 def life() -> Guarded:
-    """A cluster's short life with all functions that there are, and every request that was made in it."""
-    told = {"joiner:reaction": "watch", "joiner:report-topic": f"arn:aws:sns:us-east-1:{ACCOUNT}:costs"}
-    return short_life(synthesised(context={**ACTIVE, **told}))
+    """A cluster's short life with all functions, and every request that was made in it."""
+    context_options = {"joiner:reaction": "watch", "joiner:report-topic": f"arn:aws:sns:us-east-1:{ACCOUNT_ID}:costs"}
+    return run_short_life(synthesize_template(context={**ACTIVE_CONTEXT, **context_options}))
 
 
 @pytest.fixture(scope="session")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Template:
-    return synthesis(str(tmp_path_factory.mktemp("cdk")), {})
+    return synthesize_stack(str(tmp_path_factory.mktemp("cdk")), {})
 
 
 @pytest.fixture(scope="session")
 def private(tmp_path_factory: pytest.TempPathFactory) -> Template:
-    return synthesis(str(tmp_path_factory.mktemp("private")), dict(PRIVATE))
+    return synthesize_stack(str(tmp_path_factory.mktemp("private")), dict(PRIVATE))
 
 
 @pytest.fixture(scope="session")
-def wiring(template: Template) -> Wiring:
-    return Wiring.parse(template)
+def wiring(template: Template) -> StackWiring:
+    return StackWiring.parse(template)
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def kube(clock: Clock) -> InMemoryKube:
-    """A cluster in which nobody has installed anything, and nobody acts."""
+    """A cluster without any installation and without any controller."""
     return InMemoryKube(ApiServer(clock, definitions=()))
 
 

@@ -1,6 +1,6 @@
-"""The embedded world with IAM and RBAC in it.
+"""The embedded world with IAM and RBAC.
 
-What a function's role does not allow, in AWS or in the cluster, is refused, and what is asked is kept.
+Calls that a function's role does not allow, in AWS or in the cluster, are refused, and all requests are recorded.
 """
 
 import json
@@ -11,21 +11,21 @@ from typing import Any, Final
 import msgspec
 import yaml
 
-from infra.installer import manifests
-from infra.node_role import FUNCTIONS_GROUP
+from infra.access.node_role import FUNCTIONS_GROUP
+from infra.functions.installer import build_manifests
 from shared.errors import Forbidden
-from shared.ports import World
-from shared.report.costs import Ledger, day_of
-from shared.report.days import day
-from shared.report.ledger import PREFIX
+from shared.ports.world import World
+from shared.report.costs.cost_ledger import CostLedger, get_day_start
+from shared.report.costs.daily_report import build_daily_report
+from shared.report.costs.ledger_store import COSTS_PREFIX
 from shared.settings import Settings
-from sim.embedded import Embedded
-from sim.iam.calls import Account
-from sim.iam.policy import Verdict, verdict
-from sim.iam.rbac import Right, granted, is_granted, right_for
-from sim.iam.values import Request
-from sim.lambdas.intrinsics import ACCOUNT, Resolver
-from tests.infra.policies import Template, policies, resource_policies, resources
+from sim.iam.calls import PortRequestBuilder
+from sim.iam.policy import AccessDecision, evaluate_policies
+from sim.iam.values import IamRequest
+from sim.lambda_runtime.stack_template.intrinsics import ACCOUNT_ID, IntrinsicResolver
+from sim.world.embedded_world import EmbeddedWorld
+from tests.infra.policies import Template, get_resources, parse_function_policies, parse_resource_policies
+from tests.infra.rbac import RbacPermission, find_granted_permissions, get_required_permission, is_granted
 
 PORTS: Final = ("ec2", "parameters", "prices", "eks", "mailbox", "table", "bucket", "topic")
 MANIFESTS: Final = """
@@ -62,101 +62,103 @@ spec:
 """
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
-    """A request of one function, and what became of it."""
+class RecordedRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A request of one function, and the decision about it."""
 
     function: str
     call: str
-    request: Request
-    verdict: Verdict
+    request: IamRequest
+    verdict: AccessDecision
 
 
-class Guarded(Embedded):
-    """Remembers each request once, with the function that made it."""
+class Guarded(EmbeddedWorld):
+    """Records each request once, with the function that made it."""
 
     def __init__(self, template: Template) -> None:
         """Deploy *template*."""
         self.template = template
-        self._policies, self._others = policies(template), resource_policies(template)
-        self._profiles = profiles(template)
-        self._asked: dict[tuple[object, ...], Asked] = {}
-        self._rights = granted(json.loads(manifests()), FUNCTIONS_GROUP)
-        self.rights: set[Right] = set()
-        """What was done in the cluster."""
+        self._policies, self._resource_policies = parse_function_policies(template), parse_resource_policies(template)
+        self._profiles = map_profile_roles(template)
+        self._recorded: dict[tuple[object, ...], RecordedRequest] = {}
+        self._rights = find_granted_permissions(json.loads(build_manifests()), FUNCTIONS_GROUP)
+        self.rights: set[RbacPermission] = set()
+        """Permissions that were used in the cluster."""
         super().__init__(template=template)
 
     @property
-    def asked(self) -> tuple[Asked, ...]:
-        """What was asked, in the order of first questions."""
-        return tuple(self._asked.values())
+    def recorded_requests(self) -> tuple[RecordedRequest, ...]:
+        """The requests, in the order of their first occurrence."""
+        return tuple(self._recorded.values())
 
-    def _world(self, function: str, environment: dict[str, str]) -> World:
-        world = super()._world(function, environment)
+    def _build_world(self, function: str, environment: dict[str, str]) -> World:
+        world = super()._build_world(function, environment)
         settings = Settings.from_environment(environment)
-        account = Account(
-            cloud=self.cloud, settings=settings, number=ACCOUNT, role_of=lambda profile: self._profiles[profile]
+        account = PortRequestBuilder(
+            cloud=self.cloud, settings=settings, number=ACCOUNT_ID, get_role_arn=lambda profile: self._profiles[profile]
         )
 
-        def ask(call: str, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> None:
-            for request in account.requests(call, arguments, options):
-                self._ask(function, call, request)
+        def check(call: str, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> None:
+            for request in account.build_requests(call, arguments, options):
+                self._check_request(function, call, request)
 
         ports = {name: getattr(world, name) for name in PORTS}
-        guards = {name: Guard(port, name, ask) for name, port in ports.items() if port is not None}
-        return msgspec.structs.replace(world, **guards, kube=Guard(world.kube, "kube", self._admit))
+        guards = {name: Guard(port, name, check) for name, port in ports.items() if port is not None}
+        return msgspec.structs.replace(world, **guards, kube=Guard(world.kube, "kube", self._check_permission))
 
-    def _admit(self, call: str, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> None:
+    def _check_permission(self, call: str, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> None:
         del options
-        right = right_for(call.partition(".")[2], arguments[0])
+        right = get_required_permission(call.partition(".")[2], arguments[0])
         self.rights.add(right)
         if not is_granted(self._rights, right):
             raise Forbidden(f"{' '.join(right)} is not granted")
 
-    def _ask(self, function: str, call: str, request: Request) -> None:
+    def _check_request(self, function: str, call: str, request: IamRequest) -> None:
         key = (function, call, request.action, request.resource, tuple(sorted(request.context.items())))
-        if key not in self._asked:
-            answer = verdict([self._policies[function], *self._others], request)
-            self._asked[key] = Asked(function=function, call=call, request=request, verdict=answer)
-        if self._asked[key].verdict is not Verdict.ALLOWED:
+        if key not in self._recorded:
+            answer = evaluate_policies([self._policies[function], *self._resource_policies], request)
+            self._recorded[key] = RecordedRequest(function=function, call=call, request=request, verdict=answer)
+        if self._recorded[key].verdict is not AccessDecision.ALLOWED:
             raise Forbidden(f"{function} may not {request.action} {request.resource}")
 
 
 class Guard:
-    """A port with a question before every call."""
+    """A port with a check before every call."""
 
     def __init__(self, port: object, name: str, ask: Callable[[str, tuple[Any, ...], Mapping[str, Any]], None]) -> None:
-        """Ask *ask* for each call of *port*, as ``ec2.create_fleet``."""
+        """Call *ask* before each call of *port*, with a name such as ``ec2.create_fleet``."""
         self._port, self._name, self._ask = port, name, ask
 
     def __getattr__(self, method: str) -> Any:
         bound = getattr(self._port, method)
 
         def call(*arguments: Any, **options: Any) -> object:
-            kept = tuple(tuple(one) if isinstance(one, Iterator) else one for one in arguments)
-            self._ask(f"{self._name}.{method}", kept, options)
-            return bound(*kept, **options)
+            call_arguments = tuple(
+                tuple(argument) if isinstance(argument, Iterator) else argument for argument in arguments
+            )
+            self._ask(f"{self._name}.{method}", call_arguments, options)
+            return bound(*call_arguments, **options)
 
         return call
 
 
-def profiles(template: Template) -> dict[str, str]:
-    """Answer the role's ARN of each instance profile, by the profile's name."""
-    resolver = Resolver(template)
-    arns = {resolver.ref(key): resolver.arn(key) for key in resources(template, "AWS::IAM::Role")}
-    found = resources(template, "AWS::IAM::InstanceProfile").items()
-    return {resolver.ref(key): arns[profile["Roles"][0]] for key, profile in found}
+def map_profile_roles(template: Template) -> dict[str, str]:
+    """Return the role's ARN of each instance profile, by the profile's name."""
+    resolver = IntrinsicResolver(template)
+    arns = {resolver.resolve_ref(key): resolver.get_arn(key) for key in get_resources(template, "AWS::IAM::Role")}
+    instance_profiles = get_resources(template, "AWS::IAM::InstanceProfile").items()
+    return {resolver.resolve_ref(key): arns[profile["Roles"][0]] for key, profile in instance_profiles}
 
 
-def short_life(template: Template) -> Guarded:
-    """Answer a world in which pods came, one instance was taken back, pods went; costs were billed and told of."""
+def run_short_life(template: Template) -> Guarded:
+    """Run a world in which pods come and go and one instance is interrupted; costs are billed and reported."""
     world = Guarded(template)
-    yesterday = day_of(world.clock.now()) - timedelta(days=1)
-    report = day(Ledger(since=yesterday, until=yesterday + timedelta(days=1)), world.cluster_name)
-    world.bucket.put(f"{PREFIX}{report.day}.json", msgspec.json.encode(report))
+    yesterday = get_day_start(world.clock.get_time()) - timedelta(days=1)
+    report = build_daily_report(CostLedger(since=yesterday, until=yesterday + timedelta(days=1)), world.cluster_name)
+    world.bucket.put(f"{COSTS_PREFIX}{report.day}.json", msgspec.json.encode(report))
     manifests = list(yaml.safe_load_all(MANIFESTS))
     world.apply(manifests)
     world.run(timedelta(minutes=10))
-    [instance, *_] = world.living()
+    [instance, *_] = world.list_active_instances()
     warning = "EC2 Spot Instance Interruption Warning"
     world.runtime.put_event(
         {"source": "aws.ec2", "detail-type": warning, "detail": {"instance-id": instance.instance_id}}

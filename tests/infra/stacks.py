@@ -1,14 +1,14 @@
-"""Two stacks, the usual one and one with everything chosen, and what is looked for in them."""
+"""Two stacks, the default one and one with every setting changed, and queries on them."""
 
 from typing import Any
 
-from infra.application import application
-from tests.infra.policies import Template, several, statements
+from infra.stack.application import build_application
+from tests.infra.policies import Template, as_list, iterate_statements
 
 FUNCTIONS = {"provision", "lifecycle", "disrupt", "interrupt", "catalog"}
 ALL = FUNCTIONS | {"installer"}
 FOLLOWED_UP = FUNCTIONS - {"interrupt"}
-"""Whoever works only when EC2 announces something is woken by nobody else."""
+"""A function that reacts only to announcements of EC2 is woken by no other function."""
 TICKS = {
     "provision": "rate(1 minute)",
     "lifecycle": "rate(1 minute)",
@@ -39,16 +39,22 @@ PRIVATE = {
 }
 
 
-def synthesis(outdir: str, context: dict[str, object]) -> Template:
-    assembly = application(bundle=False, outdir=outdir, context=context).synth()  # raises where cdk-nag objects
+def synthesize_stack(outdir: str, context: dict[str, object]) -> Template:
+    assembly = build_application(
+        bundle=False, outdir=outdir, context=context
+    ).synth()  # raises an error if cdk-nag objects
     template: Template = assembly.stacks[0].template
     return template
 
 
-def allowed(template: Template, action: str) -> set[str]:
-    return {function for function, statement in statements(template) if action in several(statement["Action"])}
+def list_allowed_functions(template: Template, action: str) -> set[str]:
+    return {function for function, statement in iterate_statements(template) if action in as_list(statement["Action"])}
 
 
-def statement(template: Template, function: str, sid: str) -> dict[str, Any]:
-    [found] = [each for owner, each in statements(template) if owner == function and each.get("Sid") == sid]
-    return found
+def find_statement(template: Template, function: str, sid: str) -> dict[str, Any]:
+    [matching_statement] = [
+        candidate
+        for owner, candidate in iterate_statements(template)
+        if owner == function and candidate.get("Sid") == sid
+    ]
+    return matching_statement

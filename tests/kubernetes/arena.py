@@ -1,8 +1,8 @@
-"""One playground on a control plane of its own, and what a test wants to know of it.
+"""A playground on its own control plane, and the measurements of its tests.
 
-The cloud is embedded, its machines join and end ten times as fast as real ones, and the schedules ring every five
-seconds; all else is as it would be: the deployed handlers with the rights that a deployment gives them, kube-scheduler,
-kube-controller-manager, and kwok in the kubelets' place.
+The cloud is embedded, its instances join and end ten times as fast as real ones, and the schedules are invoked every
+five seconds; all else is as in a deployment: the deployed handlers with their permissions, kube-scheduler,
+kube-controller-manager, and kwok instead of the kubelets.
 """
 
 import re
@@ -17,247 +17,283 @@ from typing import Final
 import pytest
 
 from shared.errors import Fault
-from shared.model.labels import ZONE
-from shared.model.units import parse_quantity
-from sim.measure import is_over, is_running
-from sim.play import Moment
-from sim.playground import Playground
-from sim.playground_desk import NODE_CLAIMS, NODES, PODS, Desk
-from sim.playground_told import Commentary
-from sim.realtime import RealTimeClock
-from sim.scenario import Managed
-from tests.controlplane.binaries import KUBECTL, programs
+from shared.model.core.labels import ZONE
+from shared.model.core.units import parse_quantity
+from sim.playground.kubectl import NODE_CLAIMS_PATH, NODES_PATH, PODS_PATH, KubectlClient
+from sim.playground.playground import Playground
+from sim.playground.reporter import PlaygroundReporter
+from sim.scenarios.runner import TimelineEntry
+from sim.scenarios.scenario import ManagedNode
+from sim.time.real_clock import RealTimeClock
+from sim.world.measurements import is_finished, is_running
+from tests.controlplane.binaries import KUBECTL, ensure_programs
 from tests.controlplane.fixtures import FUNCTIONS
 from tests.controlplane.plane import ControlPlane
-from tests.kubernetes.manifests import Object, daemon_set, node_class
+from tests.kubernetes.manifests import Object, make_daemon_set, make_node_class
 
-SECOND: Final = timedelta(seconds=1)
-MINUTE: Final = timedelta(minutes=1)
-LONGEST: Final = 15 * MINUTE
-"""Of real time, for whatever has to come about: no machine is as slow."""
+ONE_SECOND: Final = timedelta(seconds=1)
+ONE_MINUTE: Final = timedelta(minutes=1)
+MAX_WAIT: Final = 15 * ONE_MINUTE
+"""Limit of real time for every wait: no host is that slow."""
 POOLS: Final = "/apis/karpenter.sh/v1/nodepools"
-DAEMONS: Final = {"aws-node": "50m", "kube-proxy": "100m"}
-"""What runs on every node, and the CPU that it asks for."""
+CPU_BY_DAEMON: Final = {"aws-node": "50m", "kube-proxy": "100m"}
+"""The DaemonSets that run on every node, and the CPU that each requests."""
 
 
 class Arena:
-    """One playground, and what a test wants to know of it."""
+    """A playground, and the measurements of its tests."""
 
     def __init__(self, plane: ControlPlane) -> None:
-        """Deploy into the cluster of *plane*; time passes only while somebody waits for something."""
+        """Deploy into the cluster of *plane*; time advances only during a wait."""
         clock, self._plane = RealTimeClock(lambda: datetime.now(UTC)), plane
         self.playground = Playground(
             clock,
-            functions=plane.client(plane.token_of(FUNCTIONS)),
-            people=plane.client(),
+            functions_kube=plane.get_client(plane.get_token(FUNCTIONS)),
+            admin_kube=plane.get_client(),
             endpoint=plane.endpoint,
             certificate_authority=plane.certificate_authority,
             seed=7,
-            node_deletion=3 * SECOND,
-            haste=10,
+            node_deletion_delay=3 * ONE_SECOND,
+            node_speed=10,
         )
-        self.desk: Desk = self.playground.desk
-        self.said: list[str] = []
+        self.desk: KubectlClient = self.playground.kubectl
+        self.timeline_lines: list[str] = []
         self._registered_before: list[frozenset[str]] = []
-        self.told = Commentary(self.playground, self._hear)
-        self._began = clock.now()
-        self.desk.define()
-        self.until(self.desk.is_defined, "our definitions are served")
-        self.desk.grant()
-        self.playground.start_managed_node(Managed(labels={"eks.amazonaws.com/nodegroup": "system"}))
-        self.desk.apply_all(daemon_set(*one) for one in DAEMONS.items())
-        self.desk.apply(node_class())
-        self.until(self._managed_runs, "the managed node runs its daemons")
-        self.playground.ring_every(5 * SECOND)
+        self.reporter = PlaygroundReporter(self.playground, self._record_entry)
+        self._began = clock.get_time()
+        self.desk.apply_crds()
+        self.wait_until(self.desk.has_crds, "our definitions are served")
+        self.desk.apply_rbac()
+        self.playground.start_managed_node(ManagedNode(labels={"eks.amazonaws.com/nodegroup": "system"}))
+        self.desk.apply_all(make_daemon_set(*daemon) for daemon in CPU_BY_DAEMON.items())
+        self.desk.apply(make_node_class())
+        self.wait_until(self._is_managed_node_running, "the managed node runs its daemons")
+        self.playground.invoke_schedules_every(5 * ONE_SECOND)
 
-    def _registered(self) -> frozenset[str]:
-        return frozenset(one["metadata"]["name"] for one in self.claims() if _holds(one, "Registered"))
+    def _list_registered_claims(self) -> frozenset[str]:
+        return frozenset(
+            claim["metadata"]["name"] for claim in self.list_claims() if _is_condition_true(claim, "Registered")
+        )
 
     @property
     def seconds(self) -> float:
-        return (self.playground.clock.now() - self._began).total_seconds()
+        return (self.playground.clock.get_time() - self._began).total_seconds()
 
-    def until(self, holds: Callable[[], bool], what: str, every: timedelta = SECOND) -> float:
-        """Let time pass until *holds*; answer how many seconds that took. What cannot be asked does not hold yet."""
-        began, last = self.playground.clock.now(), [self.playground.clock.now() - every]
+    def wait_until(self, holds: Callable[[], bool], description: str, interval: timedelta = ONE_SECOND) -> float:
+        """Advance time until *holds* returns true and return the seconds that took.
 
-        def looked() -> bool:
-            if self.playground.clock.now() - last[0] < every:
+        A call that fails counts as false.
+        """
+        began, last = self.playground.clock.get_time(), [self.playground.clock.get_time() - interval]
+
+        def check() -> bool:
+            if self.playground.clock.get_time() - last[0] < interval:
                 return False
-            last[0] = self.playground.clock.now()
+            last[0] = self.playground.clock.get_time()
             with suppress(Fault):
                 return holds()
             return False
 
-        if not self.playground.drive.run(looked, LONGEST):
-            pytest.fail(f"not within {LONGEST}: {what}\n" + "\n".join(self.said[-60:]))
-        return (self.playground.clock.now() - began).total_seconds()
+        if not self.playground.drive.run(check, MAX_WAIT):
+            pytest.fail(f"not within {MAX_WAIT}: {description}\n" + "\n".join(self.timeline_lines[-60:]))
+        return (self.playground.clock.get_time() - began).total_seconds()
 
-    def settle(self, app: str, count: int) -> None:
-        """Wait, with Joiner at rest, until *app* has *count* pods that kube-scheduler has placed or tried in vain.
+    def wait_until_scheduled(self, app: str, count: int) -> None:
+        """Wait, with Joiner at rest, until *app* has *count* pods that kube-scheduler has placed or failed to place.
 
-        A ReplicaSet makes its pods in ever larger batches, and a cycle that rings between two of them plans for the
-        first alone: what it launches then depends on who was faster.
+        A ReplicaSet creates its pods in ever larger batches, and a cycle between two of them plans for the first batch
+        only: its launches then depend on timing.
         """
-        what = f"kube-scheduler to have tried {count} pods of {app}"
-        self._plane.wait_for(lambda: self._is_settled(app, count), what, LONGEST.total_seconds())
+        description = f"kube-scheduler to have tried {count} pods of {app}"
+        self._plane.wait_until(lambda: self._is_settled(app, count), description, MAX_WAIT.total_seconds())
 
-    def passes(self, duration: timedelta) -> None:
+    def advance(self, duration: timedelta) -> None:
         self.playground.drive.run(limit=duration)
 
-    def pods(self, app: str = "") -> list[Object]:
-        """Answer the pods of our Deployments that are not on their way out."""
-        found = [pod for pod in self.desk.look(PODS) if pod["metadata"]["namespace"] == "default" and not is_over(pod)]
-        return [pod for pod in found if app in ("", pod["metadata"]["labels"]["app"])]
+    def list_pods(self, app: str = "") -> list[Object]:
+        """Return the pods of the test's Deployments that are not terminating."""
+        pods = [
+            pod
+            for pod in self.desk.list_objects(PODS_PATH)
+            if pod["metadata"]["namespace"] == "default" and not is_finished(pod)
+        ]
+        return [pod for pod in pods if app in ("", pod["metadata"]["labels"]["app"])]
 
-    def running(self, count: int, app: str = "") -> Callable[[], bool]:
-        def all_run() -> bool:
-            pods = self.pods(app)
+    def build_running_check(self, count: int, app: str = "") -> Callable[[], bool]:
+        def are_all_running() -> bool:
+            pods = self.list_pods(app)
             return len(pods) == count and all(is_running(pod) for pod in pods)
 
-        return all_run
+        return are_all_running
 
-    def nodes(self, pool: str = "") -> list[Object]:
-        """Answer the Nodes of our pools."""
-        labelled = [(node["metadata"]["labels"].get("karpenter.sh/nodepool"), node) for node in self.desk.look(NODES)]
-        return [node for its, node in labelled if its is not None and pool in ("", its)]
+    def list_nodes(self, pool: str = "") -> list[Object]:
+        """Return the Nodes of Joiner's pools."""
+        labelled = [
+            (node["metadata"]["labels"].get("karpenter.sh/nodepool"), node)
+            for node in self.desk.list_objects(NODES_PATH)
+        ]
+        return [node for node_pool, node in labelled if node_pool is not None and pool in ("", node_pool)]
 
-    def claims(self) -> list[Object]:
-        return self.desk.look(NODE_CLAIMS)
+    def list_claims(self) -> list[Object]:
+        return self.desk.list_objects(NODE_CLAIMS_PATH)
 
-    def forget_plans(self) -> None:
-        """Begin anew with what was planned for whom."""
-        self.told.planned.clear()
+    def clear_plans(self) -> None:
+        """Forget all planned NodeClaims and their pods."""
+        self.reporter.node_claim_actions.clear()
         self._registered_before.clear()
 
-    def planned_twice(self) -> dict[str, int]:
-        """Answer the pods that more than one NodeClaim was made for, and how many."""
-        counts = Counter(pod for claim in self.told.planned for pod in claim.pods)
+    def count_repeated_plans(self) -> dict[str, int]:
+        """Return the pods for which more than one NodeClaim was created, with the number of NodeClaims."""
+        counts = Counter(pod for claim in self.reporter.node_claim_actions for pod in claim.pods)
         return {pod: count for pod, count in sorted(counts.items()) if count > 1}
 
-    def second_launches(self) -> list[str]:
-        """Answer the NodeClaims all of whose pods had been planned for before, in the order of their creation."""
-        seen: set[str] = set()
-        again = []
-        for claim in self.told.planned:
-            if seen.issuperset(claim.pods):
-                again.append(claim.claim.name)
-            seen.update(claim.pods)
-        return again
+    def list_second_launches(self) -> list[str]:
+        """Return the NodeClaims all of whose pods had been planned for before, in the order of their creation."""
+        planned_pods: set[str] = set()
+        second_launches = []
+        for claim in self.reporter.node_claim_actions:
+            if planned_pods.issuperset(claim.pods):
+                second_launches.append(claim.claim.name)
+            planned_pods.update(claim.pods)
+        return second_launches
 
-    def planned_while_covered(self) -> list[str]:
-        """Answer the pods that a second NodeClaim was made for while the node of the first was still on its way."""
-        found, first = [], dict[str, str]()
-        for number, claim in enumerate(self.told.planned):
+    def list_pods_planned_while_covered(self) -> list[str]:
+        """Return the pods for which a second NodeClaim was created while the node of the first was in flight."""
+        pods, first_claims = [], dict[str, str]()
+        for number, claim in enumerate(self.reporter.node_claim_actions):
             for pod in claim.pods:
-                before = first.setdefault(pod, claim.claim.name)
-                if before != claim.claim.name and before not in self._registered_before[number]:
-                    found.append(pod)
-        return sorted(found)
+                first_claim = first_claims.setdefault(pod, claim.claim.name)
+                if first_claim != claim.claim.name and first_claim not in self._registered_before[number]:
+                    pods.append(pod)
+        return sorted(pods)
 
-    def planned_zones(self, app: str) -> Counter[str]:
-        """Answer how many pods of *app* were planned into each zone, each by the first node made for it.
+    def count_planned_zones(self, app: str) -> Counter[str]:
+        """Return the number of pods of *app* planned into each zone, each by the first node created for it.
 
         Where they run is up to kube-scheduler, which counts no zone before it has a node.
         """
-        first: dict[str, str] = {}
-        for planned in self.told.planned:
+        first_zones: dict[str, str] = {}
+        for planned in self.reporter.node_claim_actions:
             for pod in planned.pods:
-                if _app_of(pod) == app:
-                    first.setdefault(pod, ",".join(sorted(planned.claim.requirements[ZONE].values)))
-        return Counter(first.values())
+                if _get_app_name(pod) == app:
+                    first_zones.setdefault(pod, ",".join(sorted(planned.claim.requirements[ZONE].values)))
+        return Counter(first_zones.values())
 
-    def nodes_are_not_overfull(self) -> None:
-        """Fail if the requests on a node of ours are more than it has: neither plan nor scheduler may do that."""
-        pods = self.desk.look(PODS)
-        for node in self.nodes():
-            here = [pod for pod in pods if pod["spec"].get("nodeName") == node["metadata"]["name"] and not is_over(pod)]
+    def assert_no_node_is_overfull(self) -> None:
+        """Assert that the requests on each of Joiner's nodes fit it.
+
+        Neither plan nor kube-scheduler may exceed that.
+        """
+        pods = self.desk.list_objects(PODS_PATH)
+        for node in self.list_nodes():
+            node_pods = [
+                pod for pod in pods if pod["spec"].get("nodeName") == node["metadata"]["name"] and not is_finished(pod)
+            ]
             for resource, unit in (("cpu", 1000), ("memory", 1)):
-                asked = sum(
-                    parse_quantity(one["resources"].get("requests", {}).get(resource, "0"), per_unit=unit)
-                    for pod in here
-                    for one in pod["spec"]["containers"]
+                requested = sum(
+                    parse_quantity(container["resources"].get("requests", {}).get(resource, "0"), per_unit=unit)
+                    for pod in node_pods
+                    for container in pod["spec"]["containers"]
                 )
-                assert asked <= parse_quantity(node["status"]["allocatable"][resource], per_unit=unit)
+                assert requested <= parse_quantity(node["status"]["allocatable"][resource], per_unit=unit)
 
-    def daemons_run_everywhere(self) -> bool:
-        """Whether each of our nodes has one running pod of every DaemonSet."""
-        pods = [pod for pod in self.desk.look(PODS) if is_running(pod)]
-        here = Counter((pod["spec"]["nodeName"], pod["metadata"]["labels"].get("app")) for pod in pods)
-        return all(here[node["metadata"]["name"], name] == 1 for node in self.nodes() for name in DAEMONS)
+    def are_daemons_running_everywhere(self) -> bool:
+        """Return whether each of Joiner's nodes has one running pod of every DaemonSet."""
+        pods = [pod for pod in self.desk.list_objects(PODS_PATH) if is_running(pod)]
+        running_counts = Counter((pod["spec"]["nodeName"], pod["metadata"]["labels"].get("app")) for pod in pods)
+        return all(
+            running_counts[node["metadata"]["name"], name] == 1 for node in self.list_nodes() for name in CPU_BY_DAEMON
+        )
 
-    def instances_are_nodes(self) -> bool:
-        """Whether every instance that lives is a Node of ours, and has a NodeClaim; and the other way round."""
-        living = sorted(one.provider_id for one in self.playground.living())
-        nodes = sorted(node["spec"]["providerID"] for node in self.nodes())
-        return living == nodes == sorted((one.get("status") or {}).get("providerID", "") for one in self.claims())
+    def are_instances_nodes(self) -> bool:
+        """Return whether running instances, Joiner's Nodes and NodeClaims correspond one to one."""
+        living = sorted(instance.provider_id for instance in self.playground.list_active_instances())
+        nodes = sorted(node["spec"]["providerID"] for node in self.list_nodes())
+        return (
+            living == nodes == sorted((claim.get("status") or {}).get("providerID", "") for claim in self.list_claims())
+        )
 
-    def realised(self) -> str:
-        """Say of every NodeClaim what was planned for its node and what runs there, where the two differ."""
-        on = Counter((pod["spec"]["nodeName"], pod["metadata"]["labels"]["app"]) for pod in self.pods())
-        names = {claim["metadata"]["name"]: (claim.get("status") or {}).get("nodeName", "") for claim in self.claims()}
+    def describe_plan_differences(self) -> str:
+        """Describe, for every NodeClaim, the planned pods and the running pods, where the two differ."""
+        running_counts = Counter(
+            (pod["spec"]["nodeName"], pod["metadata"]["labels"]["app"]) for pod in self.list_pods()
+        )
+        names = {
+            claim["metadata"]["name"]: (claim.get("status") or {}).get("nodeName", "") for claim in self.list_claims()
+        }
         lines = []
-        for planned in self.told.planned:
+        for planned in self.reporter.node_claim_actions:
             node = names.get(planned.claim.name, "")
-            plan = Counter(_app_of(pod) for pod in planned.pods)
-            here = Counter({app: count for (where, app), count in on.items() if where == node})
-            if plan != here:
-                lines.append(f"  {planned.claim.name}: planned {_mix(plan)}; runs {_mix(here)}")
-        same = len(self.told.planned) - len(lines)
-        return "\n".join([f"{same} of {len(self.told.planned)} nodes run what was planned for them", *lines])
+            plan = Counter(_get_app_name(pod) for pod in planned.pods)
+            running = Counter({app: count for (where, app), count in running_counts.items() if where == node})
+            if plan != running:
+                lines.append(f"  {planned.claim.name}: planned {_format_counts(plan)}; runs {_format_counts(running)}")
+        matching_count = len(self.reporter.node_claim_actions) - len(lines)
+        return "\n".join(
+            [f"{matching_count} of {len(self.reporter.node_claim_actions)} nodes run what was planned for them", *lines]
+        )
 
-    def kubectl(self, *words: str) -> str:
-        """Answer what kubectl prints, as the administrator; nothing if it fails."""
+    def run_kubectl(self, *words: str) -> str:
+        """Return what kubectl prints, as the administrator; an empty string if it fails."""
         config = self._plane.processes.folder / "kubeconfig"
         config.touch(mode=0o600)
-        config.write_text(self._plane.kubeconfig())
-        command = [str(programs((KUBECTL,)) / KUBECTL), f"--kubeconfig={config}", f"--cache-dir={config.parent}/cache"]
+        config.write_text(self._plane.build_kubeconfig())
+        command = [
+            str(ensure_programs((KUBECTL,)) / KUBECTL),
+            f"--kubeconfig={config}",
+            f"--cache-dir={config.parent}/cache",
+        ]
         return subprocess.run([*command, *words], check=False, capture_output=True, text=True).stdout
 
     def _is_settled(self, app: str, count: int) -> bool:
-        pods = self.pods(app)
-        return len(pods) == count and all(_status_of(pod, "PodScheduled") for pod in pods)
+        pods = self.list_pods(app)
+        return len(pods) == count and all(_get_condition_status(pod, "PodScheduled") for pod in pods)
 
-    def _managed_runs(self) -> bool:
-        on = Counter(pod["spec"].get("nodeName", "") for pod in self.desk.look(PODS) if is_running(pod))
-        return any(on[node["metadata"]["name"]] == len(DAEMONS) for node in self.desk.look(NODES))
+    def _is_managed_node_running(self) -> bool:
+        running_counts = Counter(
+            pod["spec"].get("nodeName", "") for pod in self.desk.list_objects(PODS_PATH) if is_running(pod)
+        )
+        return any(
+            running_counts[node["metadata"]["name"]] == len(CPU_BY_DAEMON)
+            for node in self.desk.list_objects(NODES_PATH)
+        )
 
-    def _hear(self, moment: Moment) -> None:
-        while len(self._registered_before) < len(self.told.planned):
-            self._registered_before.append(self._registered())
-        self.said.append(f"{self.seconds:6.1f} {moment.who:30.30} {moment.what} {moment.why[:120]}")
+    def _record_entry(self, moment: TimelineEntry) -> None:
+        while len(self._registered_before) < len(self.reporter.node_claim_actions):
+            self._registered_before.append(self._list_registered_claims())
+        self.timeline_lines.append(f"{self.seconds:6.1f} {moment.source:30.30} {moment.message} {moment.reason[:120]}")
 
 
-def table(printed: str) -> list[dict[str, str]]:
-    """Answer the rows of a table of kubectl, by its headings."""
+def parse_table(printed: str) -> list[dict[str, str]]:
+    """Return the rows of a table of kubectl, by its headings."""
     if not printed:
         return []
     headings, *rows = printed.splitlines()
-    starts = [found.start() for found in re.finditer(r"\S+", headings)] + [None]
+    starts = [match.start() for match in re.finditer(r"\S+", headings)] + [None]
     return [{headings[a:b].strip(): row[a:b].strip() for a, b in pairwise(starts)} for row in rows]
 
 
-def is_ready(made: Object) -> bool:
-    return _holds(made, "Ready")
+def is_ready(resource: Object) -> bool:
+    return _is_condition_true(resource, "Ready")
 
 
 def count_on(node: Object, pods: list[Object]) -> int:
     return sum(pod["spec"].get("nodeName") == node["metadata"]["name"] for pod in pods)
 
 
-def _holds(made: Object, condition: str) -> bool:
-    return _status_of(made, condition) == "True"
+def _is_condition_true(resource: Object, condition: str) -> bool:
+    return _get_condition_status(resource, condition) == "True"
 
 
-def _status_of(made: Object, condition: str) -> str:
-    conditions = (made.get("status") or {}).get("conditions") or []
-    return next((str(one["status"]) for one in conditions if one["type"] == condition), "")
+def _get_condition_status(resource: Object, condition: str) -> str:
+    conditions = (resource.get("status") or {}).get("conditions") or []
+    return next((str(entry["status"]) for entry in conditions if entry["type"] == condition), "")
 
 
-def _app_of(pod: str) -> str:
-    """Answer the Deployment of a pod, from a name as ``default/web-5d4f8-x7x2p``."""
+def _get_app_name(pod: str) -> str:
+    """Return the Deployment of a pod, from a name such as ``default/web-5d4f8-x7x2p``."""
     return pod.partition("/")[2].rsplit("-", 2)[0]
 
 
-def _mix(counts: Counter[str]) -> str:
+def _format_counts(counts: Counter[str]) -> str:
     return " + ".join(f"{count} {app}" for app, count in sorted(counts.items())) or "nothing"

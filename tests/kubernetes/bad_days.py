@@ -1,4 +1,4 @@
-"""What happens to a cluster on a bad day, and what the functions say and do meanwhile."""
+"""Failures of a cluster, and what the functions report and do during them."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -8,80 +8,82 @@ from typing import Any, Final
 import msgspec
 
 from shared.errors import Fault
-from sim.faults import Call, Tap
-from sim.measure import is_running
+from sim.fault_tap import PortCall, Tap
+from sim.world.measurements import is_running
 from tests.controlplane.fixtures import FUNCTIONS
-from tests.kubernetes.arena import SECOND, Arena, count_on, is_ready
-from tests.kubernetes.manifests import Object, deployment
+from tests.kubernetes.arena import ONE_SECOND, Arena, count_on, is_ready
+from tests.kubernetes.manifests import Object, make_deployment
 
 ELSEWHERE: Final = {"nodeSelector": {"tier": "side"}, "tolerations": [{"key": "tier", "operator": "Exists"}]}
 
 
 class ShakenArena(Arena):
-    """One that goes on counting while nobody can see the cluster."""
+    """An arena that continues to count while the cluster is unreachable."""
 
-    _known: frozenset[str] = frozenset()
+    _last_registered: frozenset[str] = frozenset()
 
-    def comes_to_rest(self) -> None:
-        """Let whatever was begun come to its end: what is launched or ended from now on has another reason."""
-        self.until(self._rests, "all pods run, every node is ready and has pods, and nothing else is there")
+    def wait_until_at_rest(self) -> None:
+        """Wait until all operations in progress are finished: later launches and terminations have another reason."""
+        self.wait_until(self._is_at_rest, "all pods run, every node is ready and has pods, and nothing else is there")
 
-    def _rests(self) -> bool:
-        pods, nodes = self.pods(), self.nodes()
+    def _is_at_rest(self) -> bool:
+        pods, nodes = self.list_pods(), self.list_nodes()
         in_use = all(map(is_running, pods)) and all(count_on(node, pods) for node in nodes)
-        whole = self.instances_are_nodes() and self.daemons_run_everywhere()
-        return in_use and whole and all(map(is_ready, self.claims()))
+        is_consistent = self.are_instances_nodes() and self.are_daemons_running_everywhere()
+        return in_use and is_consistent and all(map(is_ready, self.list_claims()))
 
-    def _registered(self) -> frozenset[str]:
+    def _list_registered_claims(self) -> frozenset[str]:
         with suppress(Fault):
-            self._known = super()._registered()
-        return self._known
+            self._last_registered = super()._list_registered_claims()
+        return self._last_registered
 
 
-def alone(app: str, **more: object) -> Object:
-    """Answer a Deployment of one pod that shares its node with no other, however large: it needs one of its own."""
-    apart = {"requiredDuringSchedulingIgnoredDuringExecution": [NEXT_TO_NOBODY]}
-    return deployment(app, 1, "15", "1Gi", affinity={"podAntiAffinity": apart}, **more)
+def make_lone_deployment(app: str, **fields: object) -> Object:
+    """Return a Deployment of one pod that shares its node with no other pod, however large the node is."""
+    anti_affinity = {"requiredDuringSchedulingIgnoredDuringExecution": [ANTI_AFFINITY_TERM]}
+    return make_deployment(app, 1, "15", "1Gi", affinity={"podAntiAffinity": anti_affinity}, **fields)
 
 
-NEXT_TO_NOBODY: Final = {"labelSelector": {}, "topologyKey": "kubernetes.io/hostname"}
+ANTI_AFFINITY_TERM: Final = {"labelSelector": {}, "topologyKey": "kubernetes.io/hostname"}
 
 
 class Watch:
-    """What the functions say and do from now on, and what there was before."""
+    """Reports and actions of the functions from now on, and the state before."""
 
     def __init__(self, arena: Arena) -> None:
-        """Remember what is there."""
+        """Remember the current state."""
         self._arena = arena
-        self._from = len(arena.playground.lines)
-        self._ended, self.launched_before = arena.told.ended, arena.told.launched
-        self._claims = {one["metadata"]["name"] for one in arena.claims()}
-        self._living = {one.instance_id for one in arena.playground.living()}
+        self._from = len(arena.playground.log_lines)
+        self._ended, self.launched_before = arena.reporter.terminated_count, arena.reporter.launched_count
+        self._claims = {claim["metadata"]["name"] for claim in arena.list_claims()}
+        self._living = {instance.instance_id for instance in arena.playground.list_active_instances()}
 
-    def lines(self) -> list[dict[str, Any]]:
-        """Answer the log's lines about cycles, oldest first."""
-        some = [json.loads(one) for one in self._arena.playground.lines[self._from :]]
-        return [one for one in some if one.get("service") == "joiner" and "function" in one and "at" in one]
-
-    def told(self, *words: str) -> list[str]:
-        """Answer what was said with all of *words* in it: errors, failures and problems."""
-        said = [
-            text
-            for one in self.lines()
-            for text in (one.get("error", ""), *one.get("failed", ()), *one.get("problems", ()))
+    def list_cycle_lines(self) -> list[dict[str, Any]]:
+        """Return the log lines of cycles, oldest first."""
+        entries = [json.loads(line) for line in self._arena.playground.log_lines[self._from :]]
+        return [
+            entry for entry in entries if entry.get("service") == "joiner" and "function" in entry and "at" in entry
         ]
-        return [text for text in said if all(word in text for word in words)]
+
+    def list_messages(self, *words: str) -> list[str]:
+        """Return the messages that contain all of *words*: errors, failures and problems."""
+        messages = [
+            text
+            for entry in self.list_cycle_lines()
+            for text in (entry.get("error", ""), *entry.get("failed", ()), *entry.get("problems", ()))
+        ]
+        return [text for text in messages if all(word in text for word in words)]
 
     @property
     def launched(self) -> int:
-        return self._arena.told.launched - self.launched_before
+        return self._arena.reporter.launched_count - self.launched_before
 
-    def nothing_has_ended(self) -> None:
-        """Fail if an instance ends, a claim is gone, or a node is being emptied."""
-        assert self._arena.told.ended == self._ended, "\n".join(self._arena.said[-40:])
-        assert self._living <= {one.instance_id for one in self._arena.playground.living()}
-        assert self._claims <= {one["metadata"]["name"] for one in self._arena.claims()}
-        assert not [one["metadata"]["name"] for one in self._arena.nodes() if _is_tainted(one)]
+    def assert_nothing_ended(self) -> None:
+        """Assert that no instance has ended, no claim is gone, and no node is being drained."""
+        assert self._arena.reporter.terminated_count == self._ended, "\n".join(self._arena.timeline_lines[-40:])
+        assert self._living <= {instance.instance_id for instance in self._arena.playground.list_active_instances()}
+        assert self._claims <= {claim["metadata"]["name"] for claim in self._arena.list_claims()}
+        assert not [node["metadata"]["name"] for node in self._arena.list_nodes() if _is_tainted(node)]
 
 
 def _is_tainted(node: Object) -> bool:
@@ -89,26 +91,26 @@ def _is_tainted(node: Object) -> bool:
 
 
 class Trap:
-    """Strikes when the functions make a call, once for each of *sites*, in their order: ``port.method detail``."""
+    """Calls *strike* when the functions make a call, once for each of *sites*, in order: ``port.method detail``."""
 
     def __init__(self, sites: list[tuple[str, str, str]], strike: Callable[[], None]) -> None:
-        """Wait for the first: when, ``port.method``, the beginning of the detail."""
+        """Wait for the first site: phase, ``port.method``, and the beginning of the detail."""
         self.sites, self._strike = sites, strike
 
     def has_left(self, count: int) -> bool:
         return len(self.sites) <= count
 
-    def __call__(self, call: Call) -> None:
-        """Look at *call*."""
+    def __call__(self, call: PortCall) -> None:
+        """Compare *call* with the next site."""
         if self.sites:
-            when, what, detail = self.sites[0]
-            if (call.when, f"{call.port}.{call.method}") == (when, what) and call.detail.startswith(detail):
+            when, method, detail = self.sites[0]
+            if (call.phase, f"{call.port}.{call.method}") == (when, method) and call.detail.startswith(detail):
                 self.sites.pop(0)
                 self._strike()
 
 
 @contextmanager
-def tapped(arena: Arena, tap: Tap) -> Iterator[None]:
+def install_tap(arena: Arena, tap: Tap) -> Iterator[None]:
     """Let *tap* see the functions' calls, for a block."""
     before, arena.playground.tap = arena.playground.tap, tap
     try:
@@ -118,7 +120,7 @@ def tapped(arena: Arena, tap: Tap) -> Iterator[None]:
 
 
 def is_refused(call: Callable[[], object], words: str) -> bool:
-    """Make *call*; answer whether the API server refuses it, with *words*."""
+    """Make *call*; return whether the API server refuses it with *words* in the message."""
     try:
         call()
     except Fault as fault:
@@ -126,13 +128,13 @@ def is_refused(call: Callable[[], object], words: str) -> bool:
     return False
 
 
-def object_of(arena: Arena, path: str) -> Object:
-    found: Object = msgspec.json.decode(arena.desk.kube.read(path))
-    return found
+def read_object(arena: Arena, path: str) -> Object:
+    document: Object = msgspec.json.decode(arena.desk.kube.read(path))
+    return document
 
 
-def without_service(name: str) -> Object:
-    """Answer a webhook for new NodeClaims whose service nobody runs, and which must be asked."""
+def make_webhook_without_service(name: str) -> Object:
+    """Return a webhook for new NodeClaims whose service does not exist, and whose failure policy is Fail."""
     rule = {
         "apiGroups": ["karpenter.sh"],
         "apiVersions": ["v1"],
@@ -156,8 +158,8 @@ def without_service(name: str) -> Object:
     }
 
 
-def policy(name: str, expression: str) -> list[Object]:
-    """Answer a policy, and its binding, that lets the functions change only NodeClaims for which *expression* holds."""
+def make_admission_policy(name: str, expression: str) -> list[Object]:
+    """Return a policy and its binding: the functions may change only NodeClaims for which *expression* holds."""
     rule = {
         "apiGroups": ["karpenter.sh"],
         "apiVersions": ["v1"],
@@ -182,10 +184,10 @@ def policy(name: str, expression: str) -> list[Object]:
     ]
 
 
-def full_house(name: str) -> list[Object]:
-    """Answer a priority level that has room for one request at most, and a flow schema that leads the functions there.
+def make_full_priority_level(name: str) -> list[Object]:
+    """Return a priority level with room for one request at most, and a flow schema that leads the functions there.
 
-    With no share at all it still takes a request that finds nobody there: somebody has to be.
+    Even with no share at all, it accepts a request while it executes no other: another request has to be in progress.
     """
     api = "flowcontrol.apiserver.k8s.io/v1"
     limited = {
@@ -207,7 +209,7 @@ def full_house(name: str) -> list[Object]:
     ]
 
 
-CLUSTER_WIDE: Final = {
+CLUSTER_COLLECTION_PATHS: Final = {
     "ValidatingWebhookConfiguration": "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
     "ValidatingAdmissionPolicy": "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies",
     "ValidatingAdmissionPolicyBinding": "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings",
@@ -217,15 +219,15 @@ CLUSTER_WIDE: Final = {
 
 
 @contextmanager
-def standing(arena: Arena, *manifests: Object, takes_effect: Callable[[], bool]) -> Iterator[None]:
-    """Let *manifests* be there for a block, and begin it when that *takes_effect*."""
+def apply_manifests(arena: Arena, *manifests: Object, takes_effect: Callable[[], bool]) -> Iterator[None]:
+    """Keep *manifests* in the cluster for a block, and begin the block when *takes_effect* returns true."""
     kube = arena.desk.kube
-    for one in manifests:
-        kube.create(CLUSTER_WIDE[one["kind"]], msgspec.json.encode(one))
+    for manifest in manifests:
+        kube.create(CLUSTER_COLLECTION_PATHS[manifest["kind"]], msgspec.json.encode(manifest))
     try:
-        arena.until(takes_effect, "the API server heeds it", SECOND / 4)
+        arena.wait_until(takes_effect, "the API server heeds it", ONE_SECOND / 4)
         yield
     finally:
-        for one in reversed(manifests):
-            kube.delete(f"{CLUSTER_WIDE[one['kind']]}/{one['metadata']['name']}")
-        arena.passes(1 * SECOND)
+        for manifest in reversed(manifests):
+            kube.delete(f"{CLUSTER_COLLECTION_PATHS[manifest['kind']]}/{manifest['metadata']['name']}")
+        arena.advance(1 * ONE_SECOND)

@@ -1,4 +1,4 @@
-"""Real control planes for the tests here; without being asked for (tests/controlplane/fixtures.py) they do not run."""
+"""Real control planes for the tests here; they run only on request (tests/controlplane/fixtures.py)."""
 
 from collections.abc import Generator
 
@@ -13,24 +13,24 @@ __all__ = ["api_plane", "cluster", "pytest_configure", "real_kube"]
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is not asked for, and begin with what takes longest, whatever fixtures have made of the order."""
+    """Deselect tests that were not requested, and start with the longest ones, whatever order the fixtures imply."""
     fixtures.pytest_collection_modifyitems(config, items)
     items.sort(key=lambda item: item.path.name != "test_main_job.py")
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Add to the report of what failed what Joiner did last: in real time the same does not happen twice."""
+    """Add Joiner's last actions to the report of a failure: in real time a failure does not repeat itself."""
     report = yield
-    arenas = [one for one in getattr(item, "funcargs", {}).values() if isinstance(one, Arena)]
-    for one in arenas if report.failed else ():
-        logged = [str(line)[:300] for line in one.playground.lines[-20:]]
-        report.sections.append(("what happened", "\n".join([*one.said[-120:], *logged])))
+    arenas = [argument for argument in getattr(item, "funcargs", {}).values() if isinstance(argument, Arena)]
+    for arena in arenas if report.failed else ():
+        logged = [str(line)[:300] for line in arena.playground.log_lines[-20:]]
+        report.sections.append(("what happened", "\n".join([*arena.timeline_lines[-120:], *logged])))
     return report
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print what tests have recorded as `told`: what they say while they run is captured where workers run them."""
+    """Print what tests have recorded as `told`: their output is captured where workers run them."""
     for outcome in ("passed", "failed"):
         for report in terminalreporter.stats.get(outcome, ()):
             for name, text in getattr(report, "user_properties", ()):

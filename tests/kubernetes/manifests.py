@@ -5,7 +5,7 @@ from typing import Any
 Object = dict[str, Any]
 
 
-def daemon_set(name: str, cpu: str) -> Object:
+def make_daemon_set(name: str, cpu: str) -> Object:
     requests = {"cpu": cpu, "memory": "32Mi"}
     spec = {
         "priorityClassName": "system-node-critical",
@@ -22,19 +22,19 @@ def daemon_set(name: str, cpu: str) -> Object:
     }
 
 
-def deployment(name: str, replicas: int, cpu: str, memory: str, **more: object) -> Object:
+def make_deployment(name: str, replicas: int, cpu: str, memory: str, **fields: object) -> Object:
     requests = {"cpu": cpu, "memory": memory}
     spec = {
         "terminationGracePeriodSeconds": 5,
         "containers": [{"name": name, "image": name, "resources": {"requests": requests}}],
-        **more,
+        **fields,
     }
     template = {"metadata": {"labels": {"app": name}}, "spec": spec}
     body = {"replicas": replicas, "selector": {"matchLabels": {"app": name}}, "template": template}
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": body}
 
 
-def node_class() -> Object:
+def make_node_class() -> Object:
     tags = [{"tags": {"karpenter.sh/discovery": "*"}}]
     return {
         "apiVersion": "karpenter.k8s.aws/v1",
@@ -49,9 +49,9 @@ def node_class() -> Object:
     }
 
 
-def node_pool(name: str, *, weight: int = 1, expire_after: str = "720h", tier: str = "") -> Object:
-    """Answer a NodePool of types of all sizes; those of a *tier* take nobody who does not tolerate it."""
-    wanted = {
+def make_node_pool(name: str, *, weight: int = 1, expire_after: str = "720h", tier: str = "") -> Object:
+    """Build a NodePool for instance types of all sizes; a *tier* adds a label and a taint."""
+    allowed_values = {
         "karpenter.sh/capacity-type": ["spot", "on-demand"],
         "kubernetes.io/arch": ["amd64"],
         "karpenter.k8s.aws/instance-category": ["c", "m", "r"],
@@ -59,7 +59,7 @@ def node_pool(name: str, *, weight: int = 1, expire_after: str = "720h", tier: s
     spec: Object = {
         "expireAfter": expire_after,
         "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"},
-        "requirements": [{"key": key, "operator": "In", "values": values} for key, values in wanted.items()],
+        "requirements": [{"key": key, "operator": "In", "values": values} for key, values in allowed_values.items()],
     }
     labels = {}
     if tier:
@@ -81,11 +81,11 @@ def node_pool(name: str, *, weight: int = 1, expire_after: str = "720h", tier: s
     }
 
 
-def wanting(tier: str) -> Object:
-    """Answer what a pod says that wants a node of *tier*."""
+def build_tier_pod_fields(tier: str) -> Object:
+    """Build the pod fields that select and tolerate the nodes of *tier*."""
     return {"nodeSelector": {"tier": tier}, "tolerations": [{"key": "tier", "operator": "Exists"}]}
 
 
-def budget(app: str, allowed: int | str) -> Object:
+def make_pod_disruption_budget(app: str, allowed: int | str) -> Object:
     spec = {"maxUnavailable": allowed, "selector": {"matchLabels": {"app": app}}}
     return {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": app}, "spec": spec}

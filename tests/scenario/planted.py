@@ -1,4 +1,4 @@
-"""Five bugs, to be planted in the product: a simulation that does not find them proves nothing."""
+"""Five bugs to plant in the product: a simulation that does not find them proves nothing."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, Final
@@ -6,85 +6,87 @@ from typing import Any, Final
 import pytest
 from msgspec.structs import replace
 
-from shared.actions import kube_writes
-from shared.model.action import DeleteObject, EvictPod
-from shared.model.ec2 import FleetRequest, FleetResult
-from shared.model.nodes import NodeClaim
-from shared.model.resources import Resources
-from shared.ports import Fence, Kube, Row
-from sim.chaos.draw import brief_of, script_of
-from sim.chaos.script import Script
-from sim.cloud.cloud import Cloud
-from sim.memory import MemoryTable
+from shared.apply.kubernetes import writes
+from shared.model.core.resources import Resources
+from shared.model.decisions.action import DeleteObject, EvictPod
+from shared.model.ec2.fleet import FleetRequest, FleetResult
+from shared.model.karpenter.node_claim import NodeClaim
+from shared.ports.kubernetes import Kube
+from shared.ports.storage import FencingToken, TableRow
+from shared.wire.paths import build_object_path
+from sim.cloud.ec2.fleet import Fleets
+from sim.fault_simulation.drawing.draw import draw_brief_script, draw_script
+from sim.fault_simulation.events.script import Script
+from sim.world.memory_ports import MemoryTable
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 Draw = Callable[[int], Script]
 
 
 def skip_the_token(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A request that is sent again is a new one."""
-    create = Cloud.create_fleet
+    """Send a repeated request as a new request."""
+    create = Fleets.create
 
-    def forgetful(cloud: Cloud, request: FleetRequest) -> FleetResult:
-        return create(cloud, replace(request, client_token=""))
+    def create_fleet_without_token(fleets: Fleets, request: FleetRequest) -> FleetResult:
+        return create(fleets, replace(request, client_token=""))
 
-    monkeypatch.setattr(Cloud, "create_fleet", forgetful)
+    monkeypatch.setattr(Fleets, "create", create_fleet_without_token)
 
 
 def drop_the_fence(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who has lost the lease goes on as if nothing had happened, and what they make is never looked for."""
+    """Let a run that has lost its lease continue, and never look for the claims that it creates."""
     write = MemoryTable.write
 
-    def unfenced(
-        table: MemoryTable, kind: str, name: str, body: str, *, fence: Fence | None = None, **more: Any
-    ) -> Row:
+    def write_without_fence(
+        table: MemoryTable, kind: str, name: str, body: str, *, fence: FencingToken | None = None, **fields: Any
+    ) -> TableRow:
         del fence
         if kind in ("launch-group", "ledger", "command"):
             row = table.read(kind, name)
-            more["version"] = row.version if row is not None else 0
-        return write(table, kind, name, body, **more)
+            fields["version"] = row.version if row is not None else 0
+        return write(table, kind, name, body, **fields)
 
-    monkeypatch.setattr(MemoryTable, "write", unfenced)
-    monkeypatch.setattr("shared.actions.lease.holds", lambda _table, _fence: True)
-    monkeypatch.setattr("shared.decided.stragglers", lambda _cluster, _overtaken: ())
+    monkeypatch.setattr(MemoryTable, "write", write_without_fence)
+    monkeypatch.setattr("shared.store.lease.is_lease_held", lambda _table, _fence: True)
+    monkeypatch.setattr("shared.cycles.provision.find_superseded_claims", lambda _cluster, _overtaken: ())
 
 
 def evict_past_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pods are deleted where the eviction API should be asked."""
+    """Delete pods directly instead of through the eviction API."""
 
-    def deleted(action: EvictPod, kube: Kube) -> None:
+    def delete_pod(action: EvictPod, kube: Kube) -> None:
         kube.delete(f"/api/v1/namespaces/{action.namespace}/pods/{action.name}")
 
-    monkeypatch.setattr(kube_writes, "evict_pod", deleted)
+    monkeypatch.setattr(writes, "evict_pod", delete_pod)
 
 
-def forget_the_finalizer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A claim that is deleted is gone at once: nothing keeps it until its machine is drained and ended."""
-    delete = kube_writes.delete_object
+def drop_the_finalizer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Remove a deleted claim immediately: no finalizer keeps it until its instance is drained and terminated."""
+    delete = writes.delete_object
 
-    def unheld(action: DeleteObject, kube: Kube) -> None:
+    def delete_without_finalizer(action: DeleteObject, kube: Kube) -> None:
         if action.kind == "NodeClaim":
-            kube.patch(kube_writes.path_of(action.kind, action.name), b'{"metadata": {"finalizers": []}}')
+            kube.patch(build_object_path(action.kind, action.name), b'{"metadata": {"finalizers": []}}')
         delete(action, kube)
 
-    monkeypatch.setattr(kube_writes, "delete_object", unheld)
+    monkeypatch.setattr(writes, "delete_object", delete_without_finalizer)
 
 
 def skip_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither the plan nor the ledger minds what a NodePool may have."""
+    """Ignore the limits of NodePools in the plan and in the ledger."""
 
-    def unbounded(_account: object, claims: Iterable[NodeClaim], _each: Resources) -> tuple[int, str, bool]:
+    def count_all_claims(_account: object, claims: Iterable[NodeClaim], _resources: Resources) -> tuple[int, str, bool]:
         return len(list(claims)), "", False
 
-    monkeypatch.setattr("shared.launch.ledger.Account.take", unbounded)
-    monkeypatch.setattr("shared.scheduling.limits._left", lambda *_: {})
+    monkeypatch.setattr("shared.decide.launch.fleets.limits.LimitAccount.count_within_limits", count_all_claims)
+    monkeypatch.setattr("shared.decide.scheduling.nodes.node_pool_limits._compute_remaining", lambda *_: {})
 
 
 PLANTS: Final[dict[str, tuple[Plant, Draw, frozenset[str]]]] = {
-    "skip the token": (skip_the_token, brief_of, frozenset({"doubled"})),
-    "drop the fence": (drop_the_fence, brief_of, frozenset({"doubled", "shared", "limit", "budget"})),
-    "evict past the budget": (evict_past_the_budget, script_of, frozenset({"past-budget", "undrained"})),
-    "forget the finalizer": (forget_the_finalizer, script_of, frozenset({"dropped"})),
-    "skip the limit": (skip_the_limit, script_of, frozenset({"limit"})),
+    "skip the token": (skip_the_token, draw_brief_script, frozenset({"doubled"})),
+    "drop the fence": (drop_the_fence, draw_brief_script, frozenset({"doubled", "shared", "limit", "budget"})),
+    "evict past the budget": (evict_past_the_budget, draw_script, frozenset({"past-budget", "undrained"})),
+    "forget the finalizer": (drop_the_finalizer, draw_script, frozenset({"dropped"})),
+    "skip the limit": (skip_the_limit, draw_script, frozenset({"limit"})),
 }
-"""Each bug, the plays that it is looked for in, and the kinds of violations of which one must tell it."""
+"""Each bug with the script generator that finds it and the kinds of violations of which at least one must occur."""

@@ -1,36 +1,36 @@
-"""What was promised: the first plan for each pod that was acted on, to be held against what is paid in the end."""
+"""The planned cost: the first plan for each pod with a launched node, to compare with the final cost."""
 
 import pytest
 
-from shared.model.action import Action
-from shared.model.cluster import Cluster
-from shared.scheduling import decide
-from shared.scheduling.placement import Placement
+from shared.decide.provisioning import provisioner
+from shared.model.decisions.action import Action
+from shared.model.decisions.placement import Placement
+from shared.state.cluster_state import ClusterState
 
-DECIDE = decide.decide
-MOST = 1.03
-"""Times what was planned first: so much may be paid in the end."""
+DECIDE = provisioner.build_placement_actions
+MAX_COST_RATIO = 1.03
+"""The final cost may be at most this multiple of the first plan's cost."""
 
 
 class Promise:
-    """Listens to every plan that makes claims; a node counts if none before was for any of its pods."""
+    """Records every plan that creates claims; a node counts if no earlier plan covered any of its pods."""
 
     def __init__(self) -> None:
-        """Begin with nothing planned."""
+        """Start with nothing planned."""
         self.usd_per_hour = 0.0
-        self._seen: set[str] = set()
+        self._planned_pods: set[str] = set()
 
-    def decide(self, cluster: Cluster, placement: Placement) -> tuple[Action, ...]:
-        """Decide as ever, and remember what it costs."""
+    def decide(self, cluster_state: ClusterState, placement: Placement) -> tuple[Action, ...]:
+        """Decide as the product does, and record the planned cost."""
         for node in placement.new_nodes:
-            if self._seen.isdisjoint(node.pods):
+            if self._planned_pods.isdisjoint(node.pods):
                 self.usd_per_hour += node.cheapest.price_usd_per_hour
-                self._seen.update(node.pods)
-        return DECIDE(cluster, placement)
+                self._planned_pods.update(node.pods)
+        return DECIDE(cluster_state, placement)
 
 
-def promise(monkeypatch: pytest.MonkeyPatch) -> Promise:
-    """Listen from now on."""
-    made = Promise()
-    monkeypatch.setattr(decide, "decide", made.decide)
-    return made
+def record_promise(monkeypatch: pytest.MonkeyPatch) -> Promise:
+    """Record plans from now on."""
+    promise = Promise()
+    monkeypatch.setattr(provisioner, "build_placement_actions", promise.decide)
+    return promise

@@ -1,8 +1,8 @@
-"""Two versions of the functions at work on one cluster, as a canary has them, and as a rollback leaves them.
+"""Two versions of the functions on one cluster, as during a canary deployment and after a rollback.
 
-The code is the same. What is not is what each writes down: the **older** one knows no more fields than the last release
-left (tests/golden/state): what is new it reads past, and drops where it writes a row anew. The **newer** one adds a
-field to every document. Each has settings of its own, and containers of its own.
+The code is the same; the stored documents differ. The **older** version knows only the fields of the last release
+(tests/golden/state): it ignores newer fields and drops them when it rewrites a row. The **newer** version adds a field
+to every document. Each version has its own settings and its own containers.
 """
 
 from collections import Counter
@@ -13,17 +13,18 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec.structs import replace
 
-from shared.model.labels import PLANNED_UNDER
-from shared.ports import Fence, Kube, Row, Table
-from shared.ports import World as Outside
-from sim.cloud.chance import share
-from tests.golden.state import FOLDER, ROWS
+from shared.model.core.labels import PLANNED_UNDER
+from shared.ports.kubernetes import Kube
+from shared.ports.storage import FencingToken, Table, TableRow
+from shared.ports.world import World as Outside
+from sim.cloud.seeded_random import draw_fraction
+from tests.golden.state import FOLDER, ROW_TYPES
 from tests.scenario.worlds import CLAIMS, Json, World
 
 Plain = Any
 Version = Literal["older", "newer"]
 NEW: Final = "of the next release"
-"""A field that no code reads."""
+"""A value that no code reads."""
 UNKNOWN: Final = frozenset((PLANNED_UNDER,))
 """Annotations of claims that the last release did not write."""
 SETTINGS: Final[Mapping[Version, Mapping[str, str]]] = {
@@ -33,54 +34,56 @@ SETTINGS: Final[Mapping[Version, Mapping[str, str]]] = {
 
 
 class Versions(World):
-    """A world in which chance says which version is called."""
+    """A world in which each invocation runs a randomly chosen version."""
 
     def __init__(self, *manifests: Json, seed: int = 0) -> None:
-        """Begin with the older one alone."""
+        """Start with the older version only."""
         self.newer = 0.0
-        """So likely it is the newer one that is called."""
-        self.called: Counter[Version] = Counter()
-        self.made: Counter[str] = Counter()
-        """How often there was a claim of a name: the same decision comes again by the same name."""
+        """The probability that an invocation runs the newer version."""
+        self.invocations: Counter[Version] = Counter()
+        self.claim_counts: Counter[str] = Counter()
+        """Number of claims created per name: a repeated decision creates a claim of the same name."""
         self._coin = seed
         super().__init__(*manifests, seed=seed)
-        self.live.api.subscribe(CLAIMS, self._on_claim)
+        self.cluster.api.subscribe(CLAIMS, self._count_claim)
 
-    def doubled(self) -> list[str]:
-        """Answer the names of claims that more instances were started for than there were claims."""
-        started = Counter(one.tag("karpenter.sh/nodeclaim") for one in self.cloud.instances())
-        return sorted(name for name, count in started.items() if name and count > self.made[name])
+    def find_doubled_claims(self) -> list[str]:
+        """Return the names of claims for which more instances were started than claims were created."""
+        started = Counter(
+            instance.get_tag("karpenter.sh/nodeclaim") for instance in self.cloud.instances.describe_all()
+        )
+        return sorted(name for name, count in started.items() if name and count > self.claim_counts[name])
 
-    def _on_claim(self, event: str, _old: Json | None, new: Json | None) -> None:
+    def _count_claim(self, event: str, _old: Json | None, new: Json | None) -> None:
         if event == "ADDED" and new is not None:
-            self.made[new["metadata"]["name"]] += 1
+            self.claim_counts[new["metadata"]["name"]] += 1
 
-    def _world(self, function: str, environment: dict[str, str]) -> Outside:
-        """Answer what that version of *function* reaches."""
-        drawn = share(self._coin, "version", function, self.called.total())
-        version: Version = "newer" if drawn < self.newer else "older"
-        self.called[version] += 1
-        known = super()._world(function, environment | dict(SETTINGS[version]))
-        table = Rows(known.table, version)
-        kube = Claims(known.kube) if version == "older" else known.kube
-        return replace(known, table=table, kube=kube, memory=self._memory(f"{function} {version}"))
+    def _build_world(self, function: str, environment: dict[str, str]) -> Outside:
+        """Return the ports of *function* as its version uses them."""
+        fraction = draw_fraction(self._coin, "version", function, self.invocations.total())
+        version: Version = "newer" if fraction < self.newer else "older"
+        self.invocations[version] += 1
+        world = super()._build_world(function, environment | dict(SETTINGS[version]))
+        table = Rows(world.table, version)
+        kube = Claims(world.kube) if version == "older" else world.kube
+        return replace(world, table=table, kube=kube, memory=self._get_container_cache(f"{function} {version}"))
 
 
 class Rows:
-    """The table, as a version reads and writes it."""
+    """The table as one version reads and writes it."""
 
     def __init__(self, table: Table, version: Version) -> None:
-        """Stand before *table*."""
+        """Wrap *table*."""
         self._table, self._version = table, version
 
-    def read(self, kind: str, name: str) -> Row | None:
-        """Answer the row as the version sees it."""
+    def read(self, kind: str, name: str) -> TableRow | None:
+        """Return the row as the version reads it."""
         row = self._table.read(kind, name)
-        return row if row is None else self._seen(row)
+        return row if row is None else self._translate_row(row)
 
-    def rows(self, kind: str) -> tuple[Row, ...]:
-        """Answer them as the version sees them."""
-        return tuple(self._seen(row) for row in self._table.rows(kind))
+    def list_rows(self, kind: str) -> tuple[TableRow, ...]:
+        """Return the rows as the version reads them."""
+        return tuple(self._translate_row(row) for row in self._table.list_rows(kind))
 
     def write(
         self,
@@ -90,10 +93,10 @@ class Rows:
         *,
         version: int,
         expires_at: datetime | None = None,
-        fence: Fence | None = None,
-    ) -> Row:
-        """Write what the version would."""
-        text = self._written(kind, body)
+        fence: FencingToken | None = None,
+    ) -> TableRow:
+        """Write the row as the version writes it."""
+        text = self._rewrite_body(kind, body)
         row = self._table.write(kind, name, text, version=version, expires_at=expires_at, fence=fence)
         return replace(row, body=body)
 
@@ -101,30 +104,38 @@ class Rows:
         """Delete the row."""
         self._table.remove(kind, name, version=version)
 
-    def _seen(self, row: Row) -> Row:
-        return replace(row, body=self._known(row.kind, row.body)) if self._version == "older" else row
+    def _translate_row(self, row: TableRow) -> TableRow:
+        return replace(row, body=self._narrow_body(row.kind, row.body)) if self._version == "older" else row
 
-    def _written(self, kind: str, body: str) -> str:
-        if kind not in ROWS:
+    def _rewrite_body(self, kind: str, body: str) -> str:
+        if kind not in ROW_TYPES:
             return body
-        return self._known(kind, body) if self._version == "older" else _text(extended(msgspec.json.decode(body)))
+        return (
+            self._narrow_body(kind, body)
+            if self._version == "older"
+            else _encode_text(extend_document(msgspec.json.decode(body)))
+        )
 
-    def _known(self, kind: str, body: str) -> str:
-        return body if kind not in ROWS else _text(narrowed(msgspec.json.decode(body), golden(kind)))
+    def _narrow_body(self, kind: str, body: str) -> str:
+        return (
+            body
+            if kind not in ROW_TYPES
+            else _encode_text(narrow_document(msgspec.json.decode(body), read_golden_state(kind)))
+        )
 
 
 class Claims:
-    """The API server, to which nobody says of a claim what the last release did not."""
+    """An API server to which claims are written without the annotations that the last release did not write."""
 
     def __init__(self, kube: Kube) -> None:
-        """Stand before *kube*."""
+        """Wrap *kube*."""
         self._kube = kube
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._kube, name)
 
     def create(self, path: str, body: bytes) -> bytes:
-        """Create it without."""
+        """Create the object without unknown annotations."""
         if not path.endswith(CLAIMS.partition(".")[0]):
             return self._kube.create(path, body)
         claim = msgspec.json.decode(body)
@@ -133,26 +144,26 @@ class Claims:
         return self._kube.create(path, msgspec.json.encode(claim))
 
 
-def golden(kind: str) -> Plain:
-    """Answer what the last release left of *kind*."""
+def read_golden_state(kind: str) -> Plain:
+    """Return the state document of *kind* that the last release stored."""
     return msgspec.json.decode(FOLDER.joinpath(f"{kind}.json").read_bytes())
 
 
-def narrowed(said: Plain, known: Plain) -> Plain:
-    """Answer *said* with no more fields than *known* has; where that is empty nothing is known of what may be in it."""
-    if isinstance(said, dict) and isinstance(known, dict) and known:
-        return {key: narrowed(value, known[key]) for key, value in said.items() if key in known}
-    if isinstance(said, list) and isinstance(known, list) and known and isinstance(known[0], dict):
-        return [narrowed(one, known[0]) for one in said]
-    return said
+def narrow_document(document: Plain, template: Plain) -> Plain:
+    """Return *document* without fields that *template* lacks; an empty *template* allows every field."""
+    if isinstance(document, dict) and isinstance(template, dict) and template:
+        return {key: narrow_document(value, template[key]) for key, value in document.items() if key in template}
+    if isinstance(document, list) and isinstance(template, list) and template and isinstance(template[0], dict):
+        return [narrow_document(item, template[0]) for item in document]
+    return document
 
 
-def extended(said: Plain) -> Plain:
-    """Answer *said* with a field more in every document of it."""
-    if isinstance(said, dict):
-        return {key: extended(value) for key, value in said.items()} | {"added": NEW}
-    return [extended(one) for one in said] if isinstance(said, list) else said
+def extend_document(document: Plain) -> Plain:
+    """Return *document* with an extra field in every object."""
+    if isinstance(document, dict):
+        return {key: extend_document(value) for key, value in document.items()} | {"added": NEW}
+    return [extend_document(item) for item in document] if isinstance(document, list) else document
 
 
-def _text(document: Plain) -> str:
+def _encode_text(document: Plain) -> str:
     return msgspec.json.encode(document).decode()

@@ -1,4 +1,4 @@
-"""A small embedded world to break: few instance types, manifests in one line, promises checked after every second."""
+"""A small embedded world: few instance types, short manifests, and invariants checked every simulated second."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -7,18 +7,18 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from shared.errors import Fault, Unreachable
-from shared.model.action import Action, DeletePod, EvictPod, TerminateInstances
-from shared.model.ec2 import Instance
-from shared.model.units import parse_quantity
-from shared.report.journal import Entry
-from sim.embedded import Embedded
-from sim.faults import Call, Tap
-from sim.measure import is_ours, is_running, vcpus_of
+from shared.model.core.units import parse_quantity
+from shared.model.decisions.action import Action, DeletePod, EvictPod, TerminateInstances
+from shared.model.ec2.instance import Instance
+from shared.report.journal.journal import JournalEntry
+from sim.fault_tap import PortCall, Tap
+from sim.world.embedded_world import EmbeddedWorld
+from sim.world.measurements import get_vcpus, is_joiner_node, is_running
 
-FEW: Final = ("c5.xlarge", "m5.large", "m5.xlarge", "m5.2xlarge", "m5.4xlarge")
-WARM_UP: Final = timedelta(seconds=30)
-ORPHANED_FOR: Final = timedelta(minutes=3)
-"""The longest that an instance may be without a claim: three ticks."""
+DEFAULT_INSTANCE_TYPES: Final = ("c5.xlarge", "m5.large", "m5.xlarge", "m5.2xlarge", "m5.4xlarge")
+WARM_UP_TIME: Final = timedelta(seconds=30)
+MAX_ORPHAN_AGE: Final = timedelta(minutes=3)
+"""The longest time that an instance may be without a claim: three ticks."""
 CLAIMS: Final = "nodeclaims.karpenter.sh"
 POOLS: Final = "nodepools.karpenter.sh"
 CLASSES: Final = "ec2nodeclasses.karpenter.k8s.aws"
@@ -27,153 +27,164 @@ INTERRUPTIONS: Final = "demo-joiner-interruption"
 Json = dict[str, Any]
 
 
-class World(Embedded):
-    """An embedded world that is judged as it goes."""
+class World(EmbeddedWorld):
+    """An embedded world that checks invariants while it runs."""
 
     def __init__(
-        self, *manifests: Json, seed: int = 0, types: tuple[str, ...] = FEW, template: Json | None = None
+        self,
+        *manifests: Json,
+        seed: int = 0,
+        types: tuple[str, ...] = DEFAULT_INSTANCE_TYPES,
+        template: Json | None = None,
     ) -> None:
-        """Set it up with *manifests* and let the catalogue be made."""
+        """Apply *manifests* and wait until the catalog is built."""
         super().__init__(seed, template=template)
         self.cloud.types = {name: self.cloud.types[name] for name in types}
         self.cloud.offerings = tuple((name, zone) for name, zone in self.cloud.offerings if name in types)
         self.broken: list[str] = []
-        """Promises that were not kept, oldest first."""
-        self.entries: list[Entry] = []
-        self.began = self.clock.now()
+        """Violated invariants, oldest first."""
+        self.entries: list[JournalEntry] = []
+        self.began = self.clock.get_time()
         self.launched: list[str] = []
-        """Every instance that was ever started."""
+        """IDs of all instances that were ever started."""
         self.forfeit: set[str] = set()
-        """Instances that may be ended whatever runs on them."""
+        """IDs of instances that may be terminated with pods on them."""
         self._alone: dict[str, datetime] = {}
-        self.cloud.subscribe_events(self._on_event)
-        self.on_journal = self._journalled
+        self.cloud.events.subscribe(self._record_launch)
+        self.on_journal_entry = self._check_entry
         self.apply(manifests)
-        self.pass_time(WARM_UP)
+        self.advance_time(WARM_UP_TIME)
 
-    def pass_time(self, duration: timedelta) -> None:
-        """Let *duration* pass, judging every second of it.
-
-        Raises:
-            AssertionError: a promise was broken.
-        """
-        end = self.clock.now() + duration
-        while self.clock.now() < end:
-            self.clock.run_until(min(end, self.clock.now() + timedelta(seconds=1)))
-            self._judge()
-
-    def seconds(self, count: float) -> None:
-        """Let so many seconds pass."""
-        self.pass_time(timedelta(seconds=count))
-
-    def forget(self) -> None:
-        """Have Lambda begin anew with every container: what it remembered is no more than a cache."""
-        self._memories.clear()
-
-    def until(self, holds: Callable[[], object], within: float = 300) -> float:
-        """Let time pass until *holds*; answer after how many seconds.
+    def advance_time(self, duration: timedelta) -> None:
+        """Advance the clock by *duration* and check the invariants every second.
 
         Raises:
-            AssertionError: it did not within so many seconds; the message has the last lines of the log.
+            AssertionError: An invariant was violated.
         """
-        began = self.clock.now()
+        end = self.clock.get_time() + duration
+        while self.clock.get_time() < end:
+            self.clock.run_until(min(end, self.clock.get_time() + timedelta(seconds=1)))
+            self._check_invariants()
+
+    def advance_seconds(self, count: float) -> None:
+        """Advance the clock by *count* seconds."""
+        self.advance_time(timedelta(seconds=count))
+
+    def clear_container_caches(self) -> None:
+        """Make every container of Lambda start with an empty cache."""
+        self._cache_by_function.clear()
+
+    def wait_until(self, holds: Callable[[], object], timeout: float = 300) -> float:
+        """Advance the clock until *holds* returns true; return the elapsed seconds.
+
+        Raises:
+            AssertionError: *holds* was not true within *timeout* seconds; the message has the last lines of the log.
+        """
+        began = self.clock.get_time()
         while not holds():
-            passed = (self.clock.now() - began).total_seconds()
-            assert passed < within, "\n".join([f"not within {within} s; {self.tableau()}", *self.lines[-12:]])
-            self.seconds(1)
-        return (self.clock.now() - began).total_seconds()
+            passed = (self.clock.get_time() - began).total_seconds()
+            assert passed < timeout, "\n".join(
+                [f"not within {timeout} s; {self.describe_state()}", *self.log_lines[-12:]]
+            )
+            self.advance_seconds(1)
+        return (self.clock.get_time() - began).total_seconds()
 
-    def settled(self, running: int, within: float = 300) -> float:
-        """Let time pass until *running* pods run and none waits."""
-        return self.until(lambda: (len(self.running()), len(self.waiting())) == (running, 0), within)
+    def wait_until_settled(self, running: int, timeout: float = 300) -> float:
+        """Advance the clock until *running* pods run and no pod is unbound."""
+        return self.wait_until(
+            lambda: (len(self.list_running_pods()), len(self.list_unbound_pods())) == (running, 0), timeout
+        )
 
     # What is there
 
-    def running(self) -> list[Json]:
-        """Answer the pods of the namespace default that run."""
-        return [pod for pod in self.live.pods("default") if is_running(pod)]
+    def list_running_pods(self) -> list[Json]:
+        """Return the running pods of the namespace default."""
+        return [pod for pod in self.cluster.list_pods("default") if is_running(pod)]
 
-    def waiting(self) -> list[Json]:
-        """Answer those that are bound nowhere."""
-        return [pod for pod in self.live.pods("default") if "nodeName" not in pod["spec"]]
+    def list_unbound_pods(self) -> list[Json]:
+        """Return the pods of the namespace default that are not bound to a node."""
+        return [pod for pod in self.cluster.list_pods("default") if "nodeName" not in pod["spec"]]
 
-    def nodes(self) -> list[Json]:
-        """Answer the Nodes that are ours."""
-        return [node for node in self.live.api.list("nodes") if is_ours(node)]
+    def list_nodes(self) -> list[Json]:
+        """Return the Nodes that Joiner manages."""
+        return [node for node in self.cluster.api.list("nodes") if is_joiner_node(node)]
 
-    def claims(self) -> list[Json]:
-        """Answer the NodeClaims."""
-        return self.live.api.list(CLAIMS)
+    def list_claims(self) -> list[Json]:
+        """Return the NodeClaims."""
+        return self.cluster.api.list(CLAIMS)
 
-    def done(self, kind: type[Action]) -> list[Any]:
-        """Answer the actions of *kind* that were done, oldest first."""
+    def list_done_actions(self, kind: type[Action]) -> list[Any]:
+        """Return the completed actions of *kind*, oldest first."""
         return [
-            one.action
+            result.action
             for entry in self.entries
-            for one in entry.done
-            if one.result == "done" and isinstance(one.action, kind)
+            for result in entry.results
+            if result.result == "done" and isinstance(result.action, kind)
         ]
 
-    def problems(self) -> set[str]:
-        """Answer all that was named as wrong."""
-        return {f"{one.kind} {one.name}: {one.message}" for entry in self.entries for one in entry.problems}
+    def list_problems(self) -> set[str]:
+        """Return all problems that the journal reports."""
+        return {
+            f"{problem.kind} {problem.name}: {problem.message}" for entry in self.entries for problem in entry.problems
+        }
 
-    def errors(self) -> list[str]:
-        """Answer how functions failed."""
-        return [one.error for one in self.runtime.records if one.outcome != "ok"]
+    def list_errors(self) -> list[str]:
+        """Return the errors of failed invocations."""
+        return [invocation.error for invocation in self.runtime.invocations if invocation.outcome != "ok"]
 
-    def condition(self, resource: str, name: str, type_: str) -> tuple[str, str, str]:
-        """Answer status, reason and message of a condition, as `kubectl get` shows it."""
+    def get_condition(self, resource: str, name: str, type_: str) -> tuple[str, str, str]:
+        """Return status, reason and message of a condition, as `kubectl get` shows it."""
         return next(
             (
-                (one["status"], one["reason"], one["message"])
-                for one in self.live.api.get(resource, name).get("status", {}).get("conditions", [])
-                if one["type"] == type_
+                (condition["status"], condition["reason"], condition["message"])
+                for condition in self.cluster.api.get(resource, name).get("status", {}).get("conditions", [])
+                if condition["type"] == type_
             ),
             ("", "", ""),
         )
 
-    def events(self, name: str = "", reason: str = "") -> list[str]:
-        """Answer what `kubectl describe` says of *name* (or of everything)."""
+    def list_events(self, name: str = "", reason: str = "") -> list[str]:
+        """Return the events about *name* (or about all objects), as `kubectl describe` shows them."""
         return [
-            f"{one['reason']}: {one['message']}"
-            for one in self.live.api.list("events")
-            if name in ("", one["involvedObject"]["name"]) and reason in ("", one["reason"])
+            f"{event['reason']}: {event['message']}"
+            for event in self.cluster.api.list("events")
+            if name in ("", event["involvedObject"]["name"]) and reason in ("", event["reason"])
         ]
 
     def log(self) -> str:
-        """Answer the whole log."""
-        return "\n".join(self.lines)
+        """Return all log lines as one text."""
+        return "\n".join(self.log_lines)
 
-    def tableau(self) -> str:
-        """Answer what there is in one line."""
+    def describe_state(self) -> str:
+        """Describe the state of the world in one line."""
         return (
-            f"{len(self.running())} running, {len(self.waiting())} waiting, {len(self.nodes())} nodes, "
-            f"{len(self.claims())} claims, {len(self.living())} instances"
+            f"{len(self.list_running_pods())} running, {len(self.list_unbound_pods())} waiting, "
+            f"{len(self.list_nodes())} nodes, {len(self.list_claims())} claims, "
+            f"{len(self.list_active_instances())} instances"
         )
 
     # What happens
 
     def scale(self, replicas: int, name: str = "web") -> None:
         """Scale a Deployment."""
-        self.live.scale("Deployment", "default", name, replicas)
+        self.cluster.scale("Deployment", "default", name, replicas)
 
     def store(self, resource: str, name: str, patch: Json, namespace: str = "") -> None:
-        """Change an object as another version of the definitions would have let it be: unchecked."""
-        stored = self.live.api.get(resource, name, namespace)
-        self.live.api._store.write(resource, stored, _merged(stored, patch))  # noqa: SLF001 - past every check
+        """Change an object without validation, as another version of the CRDs would have allowed it."""
+        stored = self.cluster.api.get(resource, name, namespace)
+        self.cluster.api._store.write(resource, stored, _merge(stored, patch))  # noqa: SLF001 - past every check
 
     def interrupt(self, body: str) -> None:
         """Put a message into the interruption queue."""
-        self.runtime.send(INTERRUPTIONS, body)
+        self.runtime.add(INTERRUPTIONS, body)
 
-    def instance_of(self, node: Json) -> Instance:
-        """Answer the instance that *node* runs on."""
-        return self.cloud.instance(node["spec"]["providerID"].rpartition("/")[2])
+    def find_instance(self, node: Json) -> Instance:
+        """Return the instance that *node* runs on."""
+        return self.cloud.instances.describe(node["spec"]["providerID"].rpartition("/")[2])
 
     @contextmanager
-    def tapped(self, tap: Tap) -> Iterator[None]:
-        """Let *tap* see every call for a block."""
+    def use_tap(self, tap: Tap) -> Iterator[None]:
+        """Pass every call to *tap* inside the block."""
         before, self.tap = self.tap, tap
         try:
             yield
@@ -181,47 +192,55 @@ class World(Embedded):
             self.tap = before
 
     @contextmanager
-    def down(self, *ports: str, fault: Callable[[str], Fault] = Unreachable, who: str = "") -> Iterator[None]:
-        """Let *ports* (``kube``, ``ec2.create_fleet``) answer nothing for a block; only to *who*, if given."""
+    def fail_ports(
+        self, *ports: str, fault: Callable[[str], Fault] = Unreachable, world_prefix: str = ""
+    ) -> Iterator[None]:
+        """Make *ports*.
 
-        def tap(call: Call) -> None:
+        (``kube``, ``ec2.create_fleet``) fail inside the block, only for worlds named *world_prefix*….
+        """
+
+        def fail_matching_call(call: PortCall) -> None:
             hit = call.port in ports or f"{call.port}.{call.method}" in ports
-            if call.when == "before" and hit and call.who.startswith(who):
+            if call.phase == "before" and hit and call.world_name.startswith(world_prefix):
                 raise fault(f"{call.port}.{call.method}: outage")
 
-        with self.tapped(tap):
+        with self.use_tap(fail_matching_call):
             yield
 
     # What must never happen
 
-    def _on_event(self, event: Json) -> None:
+    def _record_launch(self, event: Json) -> None:
         if event["detail"].get("state") == "pending":
             self.launched.append(event["detail"]["instance-id"])
 
-    def _journalled(self, entry: Entry) -> None:
+    def _check_entry(self, entry: JournalEntry) -> None:
         self.entries.append(entry)
-        for one in entry.done:
-            if one.result != "done":
+        for result in entry.results:
+            if result.result != "done":
                 continue
-            if isinstance(one.action, TerminateInstances):
-                self._judge_termination(one.action)
-            if isinstance(one.action, EvictPod):
-                self._judge_eviction(one.action)
-            if isinstance(one.action, DeletePod) and not self._has_deadline(one.action.node):
-                self.broken.append(f"{one.action.name} was deleted, though its node has no deadline")
+            if isinstance(result.action, TerminateInstances):
+                self._check_termination(result.action)
+            if isinstance(result.action, EvictPod):
+                self._check_eviction(result.action)
+            if isinstance(result.action, DeletePod) and not self._has_deadline(result.action.node):
+                self.broken.append(f"{result.action.name} was deleted, though its node has no deadline")
 
-    def _judge_termination(self, action: TerminateInstances) -> None:
+    def _check_termination(self, action: TerminateInstances) -> None:
         by_instance = {
-            node["spec"].get("providerID", "").rpartition("/")[2]: node["metadata"]["name"] for node in self.nodes()
+            node["spec"].get("providerID", "").rpartition("/")[2]: node["metadata"]["name"]
+            for node in self.list_nodes()
         }
         for instance_id in action.instance_ids:
             node = by_instance.get(instance_id, "")
-            left = [pod["metadata"]["name"] for pod in self.live.api.pods_on(node) if _is_ordinary(pod)]
-            if left and instance_id not in self.forfeit and not self._has_deadline(node):
-                self.broken.append(f"{instance_id} ({action.why}) was ended under {', '.join(left)}")
+            remaining_pods = [
+                pod["metadata"]["name"] for pod in self.cluster.api.list_pods_on_node(node) if _is_ordinary(pod)
+            ]
+            if remaining_pods and instance_id not in self.forfeit and not self._has_deadline(node):
+                self.broken.append(f"{instance_id} ({action.message}) was ended under {', '.join(remaining_pods)}")
 
-    def _judge_eviction(self, action: EvictPod) -> None:
-        for pod in self.live.pods(action.namespace):
+    def _check_eviction(self, action: EvictPod) -> None:
+        for pod in self.cluster.list_pods(action.namespace):
             metadata = pod["metadata"]
             if (
                 metadata["uid"] == action.uid
@@ -233,23 +252,27 @@ class World(Embedded):
         return any(
             claim["status"].get("nodeName") == node
             and ("terminationGracePeriod" in claim["spec"] or DEADLINE in claim["metadata"].get("annotations", {}))
-            for claim in self.claims()
+            for claim in self.list_claims()
         )
 
-    def _judge(self) -> None:
-        now = self.clock.now()
-        claimed = [claim.get("status", {}).get("providerID", "") for claim in self.claims()]
+    def _check_invariants(self) -> None:
+        now = self.clock.get_time()
+        claimed = [claim.get("status", {}).get("providerID", "") for claim in self.list_claims()]
         owned = {text.rpartition("/")[2] for text in claimed if text}
         if len(owned) != len([text for text in claimed if text]):
             self.broken.append(f"two claims have one instance: {claimed}")
-        living = {one.instance_id for one in self.living()}
-        self._alone = {one: self._alone.get(one, now) for one in living - owned}
-        self.broken += [f"{one} is nobody's since {at}" for one, at in self._alone.items() if now - at > ORPHANED_FOR]
-        for pool in self.live.api.list(POOLS):
-            self._judge_limit(pool)
+        living = {instance.instance_id for instance in self.list_active_instances()}
+        self._alone = {instance_id: self._alone.get(instance_id, now) for instance_id in living - owned}
+        self.broken += [
+            f"{instance_id} is nobody's since {at}"
+            for instance_id, at in self._alone.items()
+            if now - at > MAX_ORPHAN_AGE
+        ]
+        for pool in self.cluster.api.list(POOLS):
+            self._check_limit(pool)
         assert not self.broken, "\n".join(self.broken)
 
-    def _judge_limit(self, pool: Json) -> None:
+    def _check_limit(self, pool: Json) -> None:
         limit = (pool["spec"].get("limits") or {}).get("cpu")
         name = pool["metadata"]["name"]
         if limit is None or "lowered" in pool["metadata"].get("annotations", {}):
@@ -257,18 +280,18 @@ class World(Embedded):
         if str(limit).isalpha():
             return
         vcpus = sum(
-            self.cloud.types[one.instance_type].vcpus
-            for one in self.living()
-            if one.tag("karpenter.sh/nodepool") == name
+            self.cloud.types[instance.instance_type].vcpus
+            for instance in self.list_active_instances()
+            if instance.get_tag("karpenter.sh/nodepool") == name
         )
         if vcpus * 1000 > parse_quantity(str(limit), per_unit=1000):
             self.broken.append(f"{vcpus} vCPUs of NodePool {name} are over its limit {limit}")
 
 
-def node_class(name: str = "default", **spec: Any) -> Json:
-    """Answer an EC2NodeClass."""
+def make_node_class(name: str = "default", **spec: Any) -> Json:
+    """Return an EC2NodeClass."""
     selector = [{"tags": {"karpenter.sh/discovery": "*"}}]
-    known = {
+    defaults = {
         "role": "joiner-node",
         "amiSelectorTerms": [{"alias": "al2023@latest"}],
         "subnetSelectorTerms": selector,
@@ -278,14 +301,14 @@ def node_class(name: str = "default", **spec: Any) -> Json:
         "apiVersion": "karpenter.k8s.aws/v1",
         "kind": "EC2NodeClass",
         "metadata": {"name": name},
-        "spec": known | spec,
+        "spec": defaults | spec,
     }
 
 
-def pool(
+def make_node_pool(
     name: str = "default",
     *,
-    of: str = "default",
+    class_name: str = "default",
     after: str = "30s",
     types: tuple[str, ...] = ("m5.xlarge",),
     capacity: tuple[str, ...] = ("on-demand",),
@@ -294,12 +317,12 @@ def pool(
     disruption: Mapping[str, Any] | None = None,
     **spec: Any,
 ) -> Json:
-    """Answer a NodePool that makes *types*; *template*, *labels* and *disruption* add to what it says."""
+    """Return a NodePool for *types*; *template*, *labels* and *disruption* extend its spec."""
     requirements = [
         {"key": "karpenter.sh/capacity-type", "operator": "In", "values": list(capacity)},
         {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": list(types)},
     ]
-    reference = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": of}
+    reference = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": class_name}
     inner = {"nodeClassRef": reference, "requirements": requirements} | dict(template or {})
     budgets = [{"nodes": "100%"}]
     return {
@@ -315,7 +338,7 @@ def pool(
     }
 
 
-def deployment(
+def make_deployment(
     replicas: int,
     name: str = "web",
     *,
@@ -324,7 +347,7 @@ def deployment(
     kind: str = "Deployment",
     **spec: Any,
 ) -> Json:
-    """Answer a Deployment (or DaemonSet) of small pods."""
+    """Return a Deployment (or DaemonSet) of small pods."""
     container = {"name": "main", "image": "main", "resources": {"requests": {"cpu": cpu, "memory": "128Mi"}}}
     return {
         "apiVersion": "apps/v1",
@@ -341,15 +364,15 @@ def deployment(
     }
 
 
-def pod(name: str, **spec: Any) -> Json:
-    """Answer a pod of nobody."""
+def make_pod(name: str, **spec: Any) -> Json:
+    """Return a pod without owner."""
     container = {"name": "main", "image": "main", "resources": {"requests": {"cpu": "100m"}}}
     metadata = {"name": name, "namespace": "default"}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container]} | spec}
 
 
-def budget(app: str = "web", **spec: Any) -> Json:
-    """Answer a PodDisruptionBudget over the pods of *app*."""
+def make_pod_disruption_budget(app: str = "web", **spec: Any) -> Json:
+    """Return a PodDisruptionBudget for the pods of *app*."""
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
@@ -358,8 +381,8 @@ def budget(app: str = "web", **spec: Any) -> Json:
     }
 
 
-def notice(kind: str, instance_id: str, **detail: Any) -> str:
-    """Answer a message of EC2, as the interruption queue has it."""
+def make_ec2_message(kind: str, instance_id: str, **detail: Any) -> str:
+    """Return an EC2 event as a message of the interruption queue."""
     body = {
         "version": "0",
         "source": "aws.ec2",
@@ -370,23 +393,23 @@ def notice(kind: str, instance_id: str, **detail: Any) -> str:
     return json.dumps(body)
 
 
-def vcpus(world: World) -> int:
-    """Answer the vCPUs of our nodes."""
-    return sum(vcpus_of(node) for node in world.nodes())
+def count_vcpus(world: World) -> int:
+    """Return the number of vCPUs of Joiner's nodes."""
+    return sum(get_vcpus(node) for node in world.list_nodes())
 
 
 def _is_ordinary(pod: Json) -> bool:
-    """Whether its node may not go before it: neither a daemon nor over, nor gone for itself."""
+    """Whether the pod must leave before its node: it is no daemon, not finished and not being deleted."""
     owners = {owner["kind"] for owner in pod["metadata"].get("ownerReferences", ())}
     over = pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
     return "DaemonSet" not in owners and not over and "deletionTimestamp" not in pod["metadata"]
 
 
-def _merged(stored: Json, patch: Json) -> Json:
+def _merge(stored: Json, patch: Json) -> Json:
     return {
         **stored,
         **{
-            key: _merged(stored.get(key, {}), value) if isinstance(value, dict) else value
+            key: _merge(stored.get(key, {}), value) if isinstance(value, dict) else value
             for key, value in patch.items()
         },
     }

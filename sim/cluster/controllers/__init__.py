@@ -1,1 +1,1 @@
-"""The controllers of kube-controller-manager and their neighbours, one per file."""
+"""The controllers of kube-controller-manager and related controllers, one per file."""

@@ -1,0 +1,1 @@
+"""`joiner audit`: resources in the account and in the cluster that nothing accounts for."""

@@ -1,0 +1,1 @@
+"""`joiner catalog`: the catalog of an account, written to a file."""

@@ -1,0 +1,1 @@
+"""`joiner completion`: shell completion of commands, options and names."""

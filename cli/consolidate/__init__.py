@@ -1,0 +1,1 @@
+"""`joiner consolidate` and `joiner rebalance`: what disruption would do, and what it saves."""

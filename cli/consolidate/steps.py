@@ -1,0 +1,181 @@
+"""Simulated disruption, step by step with nothing else changing, until there is no further command."""
+
+from collections.abc import Callable, Collection, Iterable
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+from msgspec.structs import replace
+
+from cli.planning.fleet import Fleet, build_fleet, estimate_ideal_cost, get_node_name
+from shared.cycles.setup.python_gc import pause_garbage_collection
+from shared.decide.disruption.budgets.cluster_settings import DisruptionSettings
+from shared.decide.disruption.cluster_after_commands import predict_cluster_after
+from shared.decide.disruption.controller import DisruptionDecision, decide_node_disruption
+from shared.decide.disruption.methods.proposed_command import ProposedCommand
+from shared.model.cluster import ClusterSnapshot
+from shared.model.decisions.disruption_verdict import BlockedVerdict, KeptVerdict
+from shared.model.decisions.placement import SchedulingOptions
+from shared.state.cluster_state import ClusterState
+
+StopReason: TypeAlias = Literal["steps", "sweeps", "price", "interrupted"]
+RunCallback: TypeAlias = Callable[[int, float], None]
+DISRUPTION_REASONS: Final = ("Empty", "Drifted", "Underutilized")
+MAX_DISRUPTION_RUNS: Final = 1000
+"""Each sweep makes the cluster cheaper, so no cluster needs this many."""
+
+
+class ConsolidationStep(msgspec.Struct, frozen=True, kw_only=True):
+    """One disruption command, and the cost of the fleet after it."""
+
+    proposed_command: ProposedCommand
+    price_usd_per_hour: float
+
+
+class ConsolidationResult(msgspec.Struct, frozen=True, kw_only=True):
+    """All steps of a simulated consolidation."""
+
+    before: Fleet
+    after: Fleet
+    steps: tuple[ConsolidationStep, ...]
+    blocked: tuple[BlockedVerdict, ...]
+    kept_verdicts: tuple[KeptVerdict, ...]
+    underway: tuple[BlockedVerdict, ...]
+    """Nodes that were already being deleted, and claims that have no node yet."""
+    ideal_usd_per_hour: float
+    """Cost if all pods of the disruptable nodes were placed anew, other nodes unchanged."""
+    stopped: StopReason | None
+    """Why there may be more steps; None: there is no further command."""
+    cluster: ClusterSnapshot
+    """The cluster after all steps."""
+
+
+class StepLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """When to stop."""
+
+    reasons: Collection[str] = DISRUPTION_REASONS
+    max_steps: int | None = None
+    max_runs: int | None = None
+    until: Callable[[float], bool] | None = None
+    """Called with the cost of the fleet in USD per hour; True stops."""
+
+    def find_reached_limit(self, steps: int, price: float) -> StopReason | None:
+        """Return the limit that forbids one more step, None if none does."""
+        if self.max_steps is not None and steps >= self.max_steps:
+            return "steps"
+        return "price" if self.until is not None and self.until(price) else None
+
+
+NO_LIMITS: Final = StepLimits()
+
+
+def consolidate(
+    cluster: ClusterSnapshot,
+    options: SchedulingOptions,
+    terms: DisruptionSettings,
+    bounds: StepLimits = NO_LIMITS,
+    watch: RunCallback | None = None,
+) -> ConsolidationResult:
+    """Take steps until there are none, a limit of *bounds* is reached, or Ctrl-C; call *watch* after each sweep.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C before the first sweep ended.
+    """
+    cluster_state = ClusterState(cluster)
+    ideal_cost = estimate_ideal_cost(cluster_state, options, terms)
+    paused_reasons = frozenset(DISRUPTION_REASONS) - frozenset(bounds.reasons)
+    runner = _StepRunner(cluster_state, options, terms, paused_reasons, bounds)
+    try:
+        runner.run_until_stopped(watch)
+    except KeyboardInterrupt:
+        if runner.last_decision is None:
+            raise
+        runner.stopped = "interrupted"
+    before, last = build_fleet(cluster_state), build_fleet(runner.cluster_state)
+    return runner.build_result(before, last, min(ideal_cost, last.price_usd_per_hour))
+
+
+def take_all_steps(
+    cluster_state: ClusterState,
+    options: SchedulingOptions,
+    terms: DisruptionSettings,
+    paused: Collection[str],
+    watch: RunCallback | None = None,
+) -> tuple[ClusterState, tuple[ConsolidationStep, ...]]:
+    """Take steps until there are none; return the cluster after them, and the steps.
+
+    *paused* is passed to the disruption decision.
+    """
+    runner = _StepRunner(cluster_state, options, terms, frozenset(paused), NO_LIMITS)
+    runner.run_until_stopped(watch)
+    return runner.cluster_state, tuple(runner.steps)
+
+
+class _StepRunner:
+    """Runs sweeps and collects their steps."""
+
+    def __init__(
+        self,
+        cluster_state: ClusterState,
+        options: SchedulingOptions,
+        terms: DisruptionSettings,
+        paused: frozenset[str],
+        bounds: StepLimits,
+    ) -> None:
+        self.cluster_state, self._options, self._terms, self._bounds = cluster_state, options, terms, bounds
+        self._paused = paused
+        self._price = build_fleet(cluster_state).price_usd_per_hour
+        self.steps: list[ConsolidationStep] = []
+        self.last_decision: DisruptionDecision | None = None
+        self.stopped: StopReason | None = None
+
+    def run_until_stopped(self, watch: RunCallback | None) -> None:
+        """Take steps; call *watch* with the number of steps and the cost of the fleet after each sweep."""
+        for _ in range(MAX_DISRUPTION_RUNS if self._bounds.max_runs is None else self._bounds.max_runs):
+            with pause_garbage_collection():
+                decision = decide_node_disruption(
+                    self.cluster_state, options=self._options, paused_reasons=self._paused, settings=self._terms
+                )
+            self.last_decision = decision
+            if not decision.proposed_commands:
+                return
+            self._take(decision.proposed_commands)
+            if self.stopped is not None:
+                return
+            if watch is not None:
+                watch(len(self.steps), self._price)
+        self.stopped = "sweeps"
+
+    def _take(self, proposed_commands: Iterable[ProposedCommand]) -> None:
+        taken_commands: list[ProposedCommand] = []
+        for proposed_command in proposed_commands:
+            self.stopped = self._bounds.find_reached_limit(len(self.steps), self._price)
+            if self.stopped is not None:
+                break
+            taken_commands.append(proposed_command)
+            self._price -= proposed_command.savings_usd_per_hour
+            self.steps.append(ConsolidationStep(proposed_command=proposed_command, price_usd_per_hour=self._price))
+        self.cluster_state = ClusterState(predict_cluster_after(self.cluster_state.snapshot, taken_commands))
+
+    def build_result(self, before: Fleet, last: Fleet, ideal_cost: float) -> ConsolidationResult:
+        """Return the result, with the verdicts on nodes that still exist."""
+        states = self.cluster_state.nodes
+        names = {state.name: get_node_name(state) for state in states}
+        underway = {get_node_name(state) for state in states if state.node is None or state.is_marked_for_deletion()}
+        node_verdicts = (
+            [verdict for verdict in self.last_decision.verdicts if verdict.node in names]
+            if self.last_decision is not None
+            else []
+        )
+        verdicts = [replace(verdict, node=names[verdict.node]) for verdict in node_verdicts]
+        blocked = [verdict for verdict in verdicts if isinstance(verdict, BlockedVerdict)]
+        return ConsolidationResult(
+            before=before,
+            after=last,
+            steps=tuple(self.steps),
+            blocked=tuple(verdict for verdict in blocked if verdict.node not in underway),
+            kept_verdicts=tuple(verdict for verdict in verdicts if isinstance(verdict, KeptVerdict)),
+            underway=tuple(verdict for verdict in blocked if verdict.node in underway),
+            ideal_usd_per_hour=ideal_cost,
+            stopped=self.stopped,
+            cluster=self.cluster_state.snapshot,
+        )

@@ -1,0 +1,1 @@
+"""`joiner convert`: manifests of older Karpenter versions as karpenter.sh/v1."""

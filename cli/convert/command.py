@@ -1,0 +1,98 @@
+"""`joiner convert`: converts manifests of older Karpenter versions to karpenter.sh/v1, and explains each change."""
+
+import argparse
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal, get_args
+
+import msgspec
+
+from cli.terminal.output_format import encode_output
+
+if TYPE_CHECKING:
+    from cli.convert.conversion import ConversionNote, ConversionResult
+
+DESCRIPTION: Final = """Turn Provisioners (v1alpha5, v1alpha4), AWSNodeTemplates (v1alpha1), NodePools, EC2NodeClasses
+and NodeClaims (v1beta1), the ConfigMaps karpenter-global-settings and config-logging, and what pods say to Karpenter
+into karpenter.sh/v1 with the same meaning. Objects go to standard output, what was changed and why to standard error.
+What has no equivalent is refused, with a remedy, and left out; other kinds pass as they are. Name all files at once:
+the kubelet's configuration of a pool moves to the node class that it names."""
+EXAMPLES: Final = """examples:
+  joiner convert -f provisioner.yaml -f nodetemplate.yaml > v1.yaml
+  joiner convert -f karpenter/ --role KarpenterNodeRole-prod | kubectl apply --dry-run=server -f -
+  kubectl get provisioners,awsnodetemplates -o yaml | joiner convert -f - --settings knobs.json
+  joiner convert -f old.yaml -o json | jq '.notes[] | select(.level == "refused")'
+
+exit codes: 0 everything was converted or passed as it was, 1 something was refused or could not be read (it is named,
+with line and remedy), 2 wrong usage, 130 interrupted
+"""
+Output = Literal["yaml", "json"]
+
+
+def add_to(parser: argparse.ArgumentParser) -> None:
+    """Add the description and the arguments of the command."""
+    parser.description, parser.epilog = DESCRIPTION, EXAMPLES
+    parser.set_defaults(run=run, usage=parser.error)
+    parser.add_argument(
+        "-f", "--filename", action="append", default=[], metavar="FILE|DIR|-", help="manifests, YAML or JSON"
+    )
+    parser.add_argument("--role", default="", metavar="NAME", help="of nodes, where no instance profile is named")
+    parser.add_argument("--settings", metavar="FILE", help="write the knobs of the stack there, as cdk.json has them")
+    parser.add_argument(
+        "-o",
+        "--output",
+        choices=get_args(Output),
+        default="yaml",
+        help="yaml: objects, notes on standard error; json: one document with objects, knobs and notes",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read, convert, print; return 1 if an object was refused or an input cannot be read."""
+    if not args.filename:
+        args.usage("what is to be converted? name a file with -f")
+    from cli.convert.conversion import convert_objects  # noqa: PLC0415 - --help needs none of it
+    from cli.convert.reading.sources import read_objects  # noqa: PLC0415
+
+    read_errors: list[str] = []
+    conversion = convert_objects(read_objects(args.filename, read_errors.append), args.role)
+    if args.settings is not None:
+        _write_settings(args.settings, conversion, read_errors)
+    sys.stdout.write(_render_json(conversion, read_errors) if args.output == "json" else _render_yaml(conversion))
+    sys.stdout.flush()
+    for line in read_errors:
+        sys.stderr.write(f"joiner convert: {line}\n")
+    if args.output == "yaml":
+        for note in conversion.notes:
+            sys.stderr.write(f"joiner convert: {_format_note(note)}\n")
+    return 1 if read_errors or any(note.level == "refused" for note in conversion.notes) else 0
+
+
+def _write_settings(file: str, conversion: "ConversionResult", errors: list[str]) -> None:
+    try:
+        Path(file).write_bytes(msgspec.json.format(msgspec.json.encode(conversion.stack_settings), indent=2) + b"\n")
+    except OSError as error:
+        errors.append(f"{file}: {error.strerror}: name a file that can be written")
+
+
+def _format_note(note: "ConversionNote") -> str:
+    level = "" if note.level == "changed" else f"{note.level}: "
+    field = f"{note.field}: " if note.field else ""
+    return f"{note.location}: {level}{note.kind} {note.name}: {field}{note.message}"
+
+
+def _render_yaml(conversion: "ConversionResult") -> str:
+    from cli.convert.reading.yaml_writer import format_yaml  # noqa: PLC0415 - who has JSON need not wait for YAML
+
+    return "---\n".join(manifest.text or format_yaml(manifest.value) for manifest in conversion.objects)
+
+
+def _render_json(conversion: "ConversionResult", read_errors: Iterable[str]) -> str:
+    value = {
+        "objects": [manifest.value for manifest in conversion.objects],
+        "knobs": dict(conversion.stack_settings),
+        "notes": conversion.notes,
+        "unread": list(read_errors),
+    }
+    return encode_output(value, "json")

@@ -1,0 +1,1 @@
+"""Conversion of single fields: requirements, kubelet, disruption, selectors, devices."""

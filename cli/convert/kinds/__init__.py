@@ -1,0 +1,1 @@
+"""Conversion of whole objects: NodePools, EC2NodeClasses, workloads, global settings."""

@@ -1,0 +1,1 @@
+"""Checks of converted objects against the CRDs and against what Joiner supports."""

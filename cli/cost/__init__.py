@@ -1,0 +1,1 @@
+"""`joiner cost`: cost of nodes by day, NodePool, instance type or label."""

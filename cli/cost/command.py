@@ -1,0 +1,132 @@
+"""`joiner cost`: what nodes cost, by day and by NodePool, instance type, capacity type or label."""
+
+import argparse
+import os
+import sys
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final, Literal, get_args
+
+from cli.terminal.stderr import print_errors
+
+if TYPE_CHECKING:
+    from shared.report.costs.daily_report import DailyReport
+    from shared.state.cluster_state import ClusterState
+
+DESCRIPTION: Final = """Say what nodes cost: by the day, and by NodePool, instance type, capacity type or a label; what
+spot saved against on demand, what Joiner's own commands saved, and what was paid for that no pod requested. Every day a
+deployment writes a report into its bucket (costs/2026-11-22.json, UTC): it is read there, or from a copy in a folder.
+Today is added from its ledger, up to the last hour, and with --context up to now, from a live cluster."""
+EXAMPLES: Final = """examples:
+  joiner cost                                    the last 30 days, from $JOINER_BUCKET_NAME
+  joiner cost --days 7 --by type --journal s3://joiner-prod-bucket
+  joiner cost --context prod --instance-types catalogue.json
+                                                 today so far: of the nodes that are there now
+  joiner cost --by label -o json | jq '.parts[] | {name, usd}'
+
+What is told apart by label needs `cdk deploy -c joiner:cost-label=billing-team`; for a live cluster, --label KEY.
+A command saves from its end on, as if its nodes had stayed until the end of the day otherwise. Idle is what pods may
+have of a node and do not request, as a share of its price: a processor counts as much as 7.5 GiB.
+
+-o json and yaml: from, to, usd, nodeHours, savedBySpotUsd, savedByCommandsUsd, commands, idleUsd, unpricedHours; days
+(day, isWhole and the same); by, label, parts, dearest first (name, nodes, nodeHours, usd, onDemandUsd, idleUsd);
+dearest, of the last day (claim, instance, pool, instanceType, capacityType, hours, usd, idleUsd).
+
+exit codes: 0 answered, 1 there is no report, or something could not be read (it is named), 2 wrong usage,
+130 interrupted
+"""
+Output = Literal["table", "json", "yaml"]
+By = Literal["pool", "type", "capacity-type", "label"]
+DEFAULT_DAYS: Final = 30
+
+
+def add_to(parser: argparse.ArgumentParser) -> None:
+    """Add the description and the arguments of the command."""
+    from cli.explain.command import add_cluster_arguments  # noqa: PLC0415 - the list of commands needs none of it
+
+    parser.description, parser.epilog = DESCRIPTION, EXAMPLES
+    parser.set_defaults(run=run, usage=parser.error, filename=[], assume_unschedulable=None)
+    parser.add_argument(
+        "--journal",
+        metavar="DIR|s3://BUCKET",
+        help="where the reports are, under costs/ (default: s3://$JOINER_BUCKET_NAME)",
+    )
+    parser.add_argument(
+        "--days",
+        type=_parse_days,
+        default=DEFAULT_DAYS,
+        metavar="N",
+        help=f"how many, to the last (default: {DEFAULT_DAYS})",
+    )
+    parser.add_argument("--by", choices=get_args(By), default="pool", help="what costs are told apart by")
+    parser.add_argument("--label", metavar="KEY", default="", help="of a live cluster's nodes, for --by label")
+    add_cluster_arguments(parser)
+    parser.add_argument("--instance-types", metavar="FILE", help="a catalogue with prices, for a live cluster")
+    parser.add_argument("-o", "--output", choices=get_args(Output), default="table", help="what is printed")
+    parser.add_argument("--wide", action="store_true", help="cut nothing, however narrow the terminal")
+    parser.add_argument("--all", action="store_true", dest="is_whole", help="print long lists whole")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read, sum, print; return 1 if there is no report or an input cannot be read."""
+    bucket = os.environ.get("JOINER_BUCKET_NAME")
+    source = args.journal or (f"s3://{bucket}" if bucket else "")
+    is_live = args.context is not None or args.kubeconfig is not None
+    if not source and not is_live:
+        args.usage("where are the reports? name them with --journal DIR or s3://BUCKET, or set $JOINER_BUCKET_NAME")
+    from cli.cost.daily_reports import (  # noqa: PLC0415 - --help needs none of it
+        CostReports,
+        read_cost_reports,
+        with_today,
+    )
+    from cli.terminal.errors import InputError  # noqa: PLC0415
+
+    now = datetime.now(UTC)
+    try:
+        costs = read_cost_reports(source, args.days) if source else CostReports()
+        if is_live:
+            costs = with_today(costs, *_read_live_cluster(args, now), now)
+    except InputError as error:
+        return print_errors("cost", [str(error)])
+    days = costs.days[-args.days :]
+    if not days:
+        return print_errors(
+            "cost", [*costs.messages, f"{source}: no report yet: the first is written after the first midnight, UTC"]
+        )
+    sys.stdout.write(_render_output(days, args))
+    return print_errors("cost", costs.messages)
+
+
+def _read_live_cluster(args: argparse.Namespace, now: datetime) -> tuple["ClusterState", str]:
+    """Read the live cluster that *args* names, with prices; return it with the label that groups costs.
+
+    Raises:
+        InputError: The cluster cannot be read.
+    """
+    from cli.planning.cluster_source import read_priced_input  # noqa: PLC0415 - the client library takes half a second
+    from shared.state.cluster_state import ClusterState  # noqa: PLC0415
+
+    return ClusterState(read_priced_input(args, is_live=True, now=now)[1]), args.label
+
+
+def _render_output(days: "tuple[DailyReport, ...]", args: argparse.Namespace) -> str:
+    from cli.cost.page import build_cost_document, render_cost_page, sum_costs  # noqa: PLC0415
+    from cli.planning.table import TableOptions  # noqa: PLC0415
+    from cli.terminal.output_format import encode_output  # noqa: PLC0415
+    from cli.terminal.text import choose_palette, get_terminal_width  # noqa: PLC0415
+
+    cost_totals = sum_costs(days, args.by)
+    if args.output != "table":
+        return encode_output(build_cost_document(cost_totals), args.output)
+    display = TableOptions(width=None if args.wide else get_terminal_width(sys.stdout), is_whole=args.is_whole)
+    return render_cost_page(cost_totals, choose_palette(sys.stdout), display)
+
+
+def _parse_days(text: str) -> int:
+    """Parse the number of days.
+
+    Raises:
+        ArgumentTypeError: The text is not a positive number.
+    """
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of days: write 30")
+    return int(text)

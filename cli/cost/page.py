@@ -1,0 +1,208 @@
+"""The costs of several days, summed, as a page for people and as a document for programs."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from cli.planning.table import TableOptions
+from cli.terminal.text import Palette, align_columns, format_count, truncate_text, wrap_text
+from shared.report.costs.cost_breakdown import CostBreakdown, compute_breakdown
+from shared.report.costs.daily_report import DailyReport, ExpensiveNode, is_complete
+
+MAX_BAR_COLUMNS: Final = 20
+"""The width of the longest bar."""
+_EIGHTH_BLOCKS: Final = " ▏▎▍▌▋▊▉█"
+_MAX_EXPENSIVE_NODES: Final = 5
+
+
+class CostTotals(msgspec.Struct, frozen=True, kw_only=True):
+    """The costs of several days, in total and by group."""
+
+    days: tuple[DailyReport, ...]
+    """Oldest first, at least one."""
+    group_key: str
+    label: str
+    parts: tuple[CostBreakdown, ...]
+    """Most expensive first."""
+
+    def sum_days(self, amount: Callable[[DailyReport], float]) -> float:
+        """Return the sum of *amount* over the days."""
+        return round(sum(map(amount, self.days)), 6)
+
+
+def sum_costs(days: tuple[DailyReport, ...], group_key: str) -> CostTotals:
+    """Sum *days*, grouped *group_key* one of `GROUP_KEYS`."""
+    return CostTotals(days=days, group_key=group_key, label=days[-1].label, parts=compute_breakdown(days, group_key))
+
+
+def build_cost_document(cost_totals: CostTotals) -> dict[str, Any]:
+    """Return the JSON and YAML output."""
+    return {
+        "from": cost_totals.days[0].day,
+        "to": cost_totals.days[-1].day,
+        **_build_sums(cost_totals),
+        "days": [
+            {
+                "day": report.day,
+                "isWhole": is_complete(report),
+                **_build_sums(msgspec.structs.replace(cost_totals, days=(report,))),
+            }
+            for report in cost_totals.days
+        ],
+        "by": cost_totals.group_key,
+        "label": cost_totals.label,
+        "parts": [msgspec.to_builtins(part) for part in cost_totals.parts],
+        "dearest": [msgspec.to_builtins(node) for node in cost_totals.days[-1].most_expensive_nodes],
+    }
+
+
+def _build_sums(cost_totals: CostTotals) -> dict[str, Any]:
+    return {
+        "usd": cost_totals.sum_days(lambda report: report.usd),
+        "nodeHours": cost_totals.sum_days(lambda report: report.node_hours),
+        "savedBySpotUsd": cost_totals.sum_days(lambda report: report.saved_by_spot_usd),
+        "savedByCommandsUsd": cost_totals.sum_days(lambda report: report.saved_by_commands_usd),
+        "commands": sum(report.commands for report in cost_totals.days),
+        "idleUsd": cost_totals.sum_days(lambda report: report.idle_usd),
+        "unpricedHours": cost_totals.sum_days(_sum_unpriced_hours),
+    }
+
+
+def _sum_unpriced_hours(report: DailyReport) -> float:
+    return sum(share.unpriced_hours for share in report.shares)
+
+
+def render_cost_page(cost_totals: CostTotals, palette: Palette, display: TableOptions) -> str:
+    """Return the page for people."""
+    parts = (
+        _render_summary(cost_totals, palette, display),
+        _render_parts(cost_totals, palette, display),
+        _render_days(cost_totals, palette, display),
+    )
+    blocks = [
+        lines
+        for part in (*parts, _render_expensive_nodes(cost_totals.days[-1], palette, display))
+        if (lines := list(part))
+    ]
+    return "\n\n".join("\n".join(lines) for lines in blocks) + "\n"
+
+
+def _render_summary(cost_totals: CostTotals, palette: Palette, display: TableOptions) -> Iterator[str]:
+    sums, first, last = _build_sums(cost_totals), cost_totals.days[0].day, cost_totals.days[-1].day
+    when = first if first == last else f"{format_count(len(cost_totals.days), 'day')}, {first} to {last}"
+    first_line, *other_lines = wrap_text(
+        f"{when}: {_format_usd(sums['usd'])} for {sums['nodeHours']:,.0f} node hours", display.width, ""
+    )
+    yield from (palette.colorize("bold", first_line), *other_lines)
+    details = [
+        f"{_format_usd(sums['savedBySpotUsd'])} less than on demand",
+        f"{_format_usd(sums['savedByCommandsUsd'])} saved by {format_count(sums['commands'], 'command')}",
+        f"{_format_usd(sums['idleUsd'])} for what no pod requested{_format_percent(sums['idleUsd'], sums['usd'])}",
+    ]
+    if sums["unpricedHours"] >= 1:
+        details.append(f"{sums['unpricedHours']:,.0f} node hours have no known price")
+    yield from wrap_text("; ".join(details), display.width, "")
+    if not is_complete(cost_totals.days[-1]):
+        yield palette.colorize("dim", f"{last} counts until {cost_totals.days[-1].until:%H:%M} UTC")
+
+
+def _render_parts(cost_totals: CostTotals, palette: Palette, display: TableOptions) -> Iterator[str]:
+    max_usd = max((part.usd for part in cost_totals.parts), default=0.0)
+    title = (cost_totals.label or "label") if cost_totals.group_key == "label" else cost_totals.group_key
+    rows = [
+        (title.upper(), "", "NODE HOURS", "USD", "SHARE", "SAVED", "IDLE"),
+        *(
+            (
+                part.name or "-",
+                draw_bar(part.usd, max_usd),
+                f"{part.node_hours:,.0f}",
+                f"{part.usd:,.2f}",
+                _format_percent(part.usd, cost_totals.sum_days(lambda day: day.usd)).strip(" ()") or "-",
+                f"{part.on_demand_usd - part.usd:,.2f}",
+                f"{part.idle_usd:,.2f}{_format_percent(part.idle_usd, part.usd)}",
+            )
+            for part in cost_totals.parts[: display.max_rows]
+        ),
+    ]
+    yield from _render_table(rows, palette, display)
+    if display.max_rows is not None and len(cost_totals.parts) > display.max_rows:
+        other_parts = cost_totals.parts[display.max_rows :]
+        other_usd = _format_usd(sum(part.usd for part in other_parts))
+        yield palette.colorize("dim", f"… and {len(other_parts):,} more, {other_usd} together (--all shows them)")
+
+
+def _render_days(cost_totals: CostTotals, palette: Palette, display: TableOptions) -> Iterator[str]:
+    if len(cost_totals.days) == 1:
+        return
+    max_usd = max(report.usd for report in cost_totals.days)
+    rows = [
+        ("DAY", "", "NODE HOURS", "USD", "SAVED", "BY COMMANDS", "IDLE"),
+        *(
+            (
+                report.day,
+                draw_bar(report.usd, max_usd),
+                f"{report.node_hours:,.0f}",
+                f"{report.usd:,.2f}",
+                f"{report.saved_by_spot_usd:,.2f}",
+                f"{report.saved_by_commands_usd:,.2f}",
+                f"{report.idle_usd:,.2f}{_format_percent(report.idle_usd, report.usd)}",
+            )
+            for report in cost_totals.days
+        ),
+    ]
+    yield from _render_table(rows, palette, display)
+
+
+def _render_expensive_nodes(last_report: DailyReport, palette: Palette, display: TableOptions) -> Iterator[str]:
+    nodes: tuple[ExpensiveNode, ...] = (
+        last_report.most_expensive_nodes
+        if display.max_rows is None
+        else last_report.most_expensive_nodes[:_MAX_EXPENSIVE_NODES]
+    )
+    if not nodes:
+        return
+    rows = [
+        (f"DEAREST OF {last_report.day}", "TYPE", "POOL", "HOURS", "USD", "IDLE"),
+        *(
+            (
+                node.claim,
+                f"{node.instance_type} {node.capacity_type}",
+                node.pool,
+                f"{node.hours:.1f}",
+                f"{node.usd:.2f}",
+                f"{node.idle_usd:.2f}{_format_percent(node.idle_usd, node.usd)}",
+            )
+            for node in nodes
+        ),
+    ]
+    yield from _render_table(rows, palette, display, left_aligned_columns=3)
+
+
+def _render_table(
+    rows: Sequence[tuple[str, ...]], palette: Palette, display: TableOptions, left_aligned_columns: int = 2
+) -> Iterator[str]:
+    header, *lines = (
+        truncate_text(line, display.width) for line in align_columns(rows, left_columns=left_aligned_columns)
+    )
+    yield palette.colorize("bold", header)
+    yield from lines
+
+
+def draw_bar(amount: float, max_amount: float) -> str:
+    """Draw *amount* as a bar; *max_amount* is `MAX_BAR_COLUMNS` columns long.
+
+    >>> draw_bar(1.0, 4.0), draw_bar(0.0, 4.0), draw_bar(1.0, 0.0)
+    ('█████', '', '')
+    """
+    eighths = round(8 * MAX_BAR_COLUMNS * amount / max_amount) if max_amount > 0 else 0
+    full_blocks, remaining_eighths = divmod(max(eighths, 0), 8)
+    return "█" * full_blocks + (_EIGHTH_BLOCKS[remaining_eighths] if remaining_eighths else "")
+
+
+def _format_usd(amount: float) -> str:
+    return f"${amount:,.2f}"
+
+
+def _format_percent(part: float, total: float) -> str:
+    return f" ({100 * part / total:.0f}%)" if total else ""

@@ -1,0 +1,1 @@
+"""`joiner demo`: the classic scenario on an embedded cloud and cluster."""

@@ -1,0 +1,1 @@
+"""`joiner doctor`: health of the cluster, the account and the installation."""

@@ -1,0 +1,1 @@
+"""The checks of `joiner doctor`: facts in, findings out, without any request."""

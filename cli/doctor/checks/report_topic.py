@@ -1,0 +1,45 @@
+"""Check of the SNS topic of the daily cost notification."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from cli.doctor.checks.finding import CheckResult, CheckResultBuilder
+from cli.facts.model import DoctorFacts, ReadFailure, TopicFacts
+from cli.terminal.text import format_count
+
+AWS_MANAGED_KEY: Final = "alias/aws/sns"
+"""AWS's own key, which allows all principals of the account that may publish."""
+_OPTION: Final = "joiner:report-topic"
+
+
+def check_report_topic(facts: DoctorFacts) -> Iterator[CheckResult]:
+    """Check that the topic of the cost notification exists and has a subscription."""
+    topic, builder = facts.stack.topic if facts.stack is not None else None, CheckResultBuilder("report-topic")
+    if isinstance(topic, ReadFailure):
+        yield builder.build_unseen(f"the topic of {_OPTION}", topic, "sns:GetTopicAttributes on it")
+    elif topic is not None:
+        yield _check_topic(topic, builder)
+
+
+def _check_topic(topic: TopicFacts, builder: CheckResultBuilder) -> CheckResult:
+    name = topic.arn.rpartition(":")[2]
+    if not topic.exists:
+        remedy = f"aws sns create-topic --name {name}, or deploy with -c {_OPTION}= and one that is there, or none"
+        return builder.build_failure(
+            f"{_OPTION}: there is no topic {topic.arn}: nobody is told what nodes cost", remedy
+        )
+    if not topic.confirmed_subscriptions:
+        waiting = (
+            f", {format_count(topic.pending_subscriptions, 'subscription')} not confirmed yet"
+            if topic.pending_subscriptions
+            else ""
+        )
+        subscribe = f"aws sns subscribe --topic-arn {topic.arn} --protocol email --notification-endpoint ADDRESS"
+        remedy = "confirm: SNS has sent a link to whoever subscribed" if topic.pending_subscriptions else subscribe
+        return builder.build_warning(f"nobody listens to topic {name}{waiting}", remedy)
+    key = (
+        f"; its key {topic.kms_key} must let the role of `catalog` in (docs/cost.md)"
+        if topic.kms_key not in ("", AWS_MANAGED_KEY)
+        else ""
+    )
+    return builder.build_ok(f"{format_count(topic.confirmed_subscriptions, 'subscription')} to topic {name}{key}")

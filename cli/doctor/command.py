@@ -1,0 +1,183 @@
+"""`joiner doctor`: whether a cluster and its account are ready for Joiner, and whether Joiner is healthy."""
+
+import argparse
+import sys
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final, Literal, get_args
+
+from cli.cluster.eks_name import parse_eks_name
+from cli.terminal.stderr import print_errors
+
+if TYPE_CHECKING:
+    from cli.cluster.kubeconfig import ClusterConnection
+    from cli.doctor.checks.finding import CheckResult
+    from cli.facts.model import AccountFacts, DoctorFacts, KubernetesFacts
+
+DESCRIPTION: Final = """Look at everything that Joiner needs, before and after it is installed: is the API server
+reached, by whom, are nodes and functions let in, are our kinds defined, who else scales, subnets, images, volumes,
+quotas, a launch asked with DryRun, and of the installation its functions, schedules, queues, prices and leaks. Each
+line says what is wrong and what to do. Nothing is made or changed. What could not be seen is neither well nor gone."""
+EXAMPLES: Final = """examples:
+  joiner doctor                                  the current context's EKS cluster and its account
+  joiner doctor --cluster prod --region eu-west-1
+  joiner doctor --context prod --no-account      the cluster only
+  joiner doctor -f objects.json                  what kubectl wrote to files
+  joiner doctor -o json | jq '.findings[] | select(.level == "fail")'
+
+levels: ok; later (made by the installation, which is not there yet); unseen (could not be looked at); warn; fail.
+
+-o json and yaml: at, counts {ok, later, unseen, warn, fail}, findings (group, check, level, what, remedy; "" where all
+is well), notAsked. Names of checks and levels stay.
+
+exit codes: 0 all is well, or is made by the installation; 1 something is wrong; 2 wrong usage; 3 something is to be
+looked at, or could not be seen; 130 interrupted
+"""
+Output = Literal["table", "json", "yaml"]
+
+
+def add_to(parser: argparse.ArgumentParser) -> None:
+    """Add the description and the arguments of the command."""
+    parser.description, parser.epilog = DESCRIPTION, EXAMPLES
+    add_argument = parser.add_argument
+    add_argument("--context", metavar="NAME", help="which cluster (default: the current context, or that of --cluster)")
+    add_argument("--kubeconfig", metavar="FILE", help="where contexts are (default: $KUBECONFIG, ~/.kube/config)")
+    add_argument("--cluster", metavar="NAME", default="", help="the EKS cluster (default: as the kubeconfig names it)")
+    add_argument("--region", default="", help="default: that of the cluster's ARN, or of your credentials")
+    add_argument("--stack", metavar="NAME", default="", help="the installation (default: joiner-<cluster>)")
+    add_argument(
+        "-f",
+        "--filename",
+        action="append",
+        default=[],
+        metavar="FILE|DIR|-",
+        help="objects as `kubectl get -o json` prints them, instead of a live cluster",
+    )
+    add_argument("--no-account", action="store_true", help="ask AWS nothing")
+    add_argument("-o", "--output", choices=get_args(Output), default="table", help="what is printed")
+    add_argument("--wide", action="store_true", help="fold nothing, however narrow the terminal")
+    add_argument("--all", action="store_true", dest="is_whole", help="print every line that says all is well")
+    parser.set_defaults(run=run, usage=parser.error)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Collect facts, check them, print the findings; return the exit code."""
+    if args.filename and (args.context is not None or args.kubeconfig is not None):
+        args.usage("files or a live cluster: -f does not go with --context and --kubeconfig")
+    from cli.terminal.errors import InputError  # noqa: PLC0415 - --help needs none of it
+
+    messages: list[str] = []
+    try:
+        facts, skipped_parts = _collect_facts(args, messages)
+    except InputError as error:
+        return print_errors("doctor", [*messages, str(error)])
+    from cli.doctor.checks.all_checks import run_checks  # noqa: PLC0415
+    from cli.doctor.page import compute_exit_code  # noqa: PLC0415
+
+    findings = list(run_checks(facts))
+    sys.stdout.write(_render_output(findings, skipped_parts, facts.now, args))
+    sys.stdout.flush()
+    return print_errors("doctor", messages) or compute_exit_code(findings)
+
+
+def _render_output(
+    findings: "list[tuple[str, CheckResult]]", skipped_parts: list[str], now: datetime, args: argparse.Namespace
+) -> str:
+    from cli.doctor.page import build_findings_document, render_findings_page  # noqa: PLC0415
+    from cli.terminal.output_format import encode_output  # noqa: PLC0415
+    from cli.terminal.text import choose_palette, get_terminal_width  # noqa: PLC0415
+
+    if args.output != "table":
+        return encode_output(build_findings_document(findings, skipped_parts, now), args.output)
+    width = None if args.wide else get_terminal_width(sys.stdout)
+    return render_findings_page(findings, skipped_parts, choose_palette(sys.stdout), width, is_whole=args.is_whole)
+
+
+def _collect_facts(args: argparse.Namespace, messages: list[str]) -> "tuple[DoctorFacts, list[str]]":
+    """Read all selected parts; return the facts and the parts that are skipped.
+
+    Raises:
+        InputError: A named file or kubeconfig cannot be read, or nothing is selected.
+    """
+    from cli.facts.model import DoctorFacts  # noqa: PLC0415
+    from shared.crds.definitions import load_shipped_crds  # noqa: PLC0415
+
+    now, skipped_parts = datetime.now(UTC), list[str]()
+    connection = None if args.filename else _connect(args, skipped_parts)
+    kubernetes = _read_kubernetes(args, connection, now, messages)
+    account = _read_account(args, connection, kubernetes, now, skipped_parts)
+    return DoctorFacts(now=now, kubernetes=kubernetes, account=account, shipped_crds=load_shipped_crds()), skipped_parts
+
+
+def _connect(args: argparse.Namespace, skipped_parts: list[str]) -> "ClusterConnection | None":
+    """Connect to the selected cluster; return None if none is named and the current context is of another one.
+
+    Raises:
+        InputError: The named context gives no access, or there is neither a context nor --cluster.
+    """
+    from cli.cluster.kubeconfig import connect_to_cluster  # noqa: PLC0415 - the client library takes half a second
+    from cli.terminal.errors import InputError  # noqa: PLC0415
+
+    try:
+        connection = connect_to_cluster(args.kubeconfig or "", args.context or "")
+    except InputError as error:
+        if args.context is not None or args.kubeconfig is not None or not args.cluster:
+            raise
+        skipped_parts.append(f"the cluster: {error}")
+        return None
+    eks_cluster = parse_eks_name(connection.cluster)
+    cluster_name = eks_cluster.name if eks_cluster else connection.cluster
+    if args.context is None and args.cluster and cluster_name != args.cluster:
+        skipped_parts.append(
+            f"the cluster: the current context is of {connection.cluster}: name that of {args.cluster}, --context"
+        )
+        return None
+    return connection
+
+
+def _read_kubernetes(
+    args: argparse.Namespace, connection: "ClusterConnection | None", now: datetime, messages: list[str]
+) -> "KubernetesFacts | None":
+    from cli.facts.cluster import read_cluster_facts, read_file_facts  # noqa: PLC0415
+    from shared.crds.definitions import load_shipped_crds  # noqa: PLC0415
+
+    if args.filename:
+        return read_file_facts(args.filename, now, messages.append)
+    return None if connection is None else read_cluster_facts(connection, now, load_shipped_crds())
+
+
+def _read_account(
+    args: argparse.Namespace,
+    connection: "ClusterConnection | None",
+    kubernetes: "KubernetesFacts | None",
+    now: datetime,
+    skipped_parts: list[str],
+) -> "AccountFacts | None":
+    """Read the account, unless --no-account is given or the EKS cluster's name is unknown.
+
+    Raises:
+        InputError: The region is unknown.
+    """
+    eks_cluster = parse_eks_name(connection.cluster) if connection is not None else None
+    cluster = args.cluster or (eks_cluster.name if eks_cluster else "")
+    if args.no_account or not cluster:
+        skipped_parts.append(
+            "the account" if args.no_account else "the account: which cluster is it there? --cluster NAME"
+        )
+        return None
+    from cli.aws.session import open_clients  # noqa: PLC0415
+    from cli.facts.account import read_account_facts  # noqa: PLC0415 - botocore takes a fifth of a second
+    from cli.facts.model import ReadFailure  # noqa: PLC0415
+    from cli.facts.quota_families import select_quotas  # noqa: PLC0415
+
+    node_classes = kubernetes.node_classes if kubernetes is not None else ()
+    node_pools = kubernetes.node_pools if kubernetes is not None else ()
+    region = args.region or (eks_cluster.region if eks_cluster else "")
+    with open_clients(region, embedded=False) as (clients, _):
+        return read_account_facts(
+            clients,
+            cluster,
+            args.stack or f"joiner-{cluster}",
+            () if isinstance(node_classes, ReadFailure) else node_classes,
+            now,
+            select_quotas(() if isinstance(node_pools, ReadFailure) else node_pools),
+        )

@@ -1,0 +1,1 @@
+"""`joiner drift`: drifted nodes, and each field that differs."""

@@ -1,0 +1,116 @@
+"""Text about nodes and costs that several answers share."""
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
+
+import msgspec
+
+from cli.explain.history import MAX_LISTED_NAMES, HistoryEntry
+from cli.explain.kinds import ExplainKind
+from cli.explain.node_records import NodeRecord
+from cli.terminal.text import format_clock, format_count, join_names
+
+
+class InstanceCost(msgspec.Struct, frozen=True, kw_only=True):
+    """The cost of instances in the period that is covered."""
+
+    usd: float
+    usd_per_hour: float
+    """Of the instances that still exist at the end of the period."""
+    hours: float
+
+
+class ExplanationAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """A question with the sentences that answer it."""
+
+    question: str
+    sentences: tuple[str, ...]
+
+
+class Explanation(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that is known about one object."""
+
+    kind: ExplainKind
+    name: str
+    answers: tuple[ExplanationAnswer, ...]
+    cost: InstanceCost | None = None
+    history: tuple[HistoryEntry, ...] = ()
+
+
+def build_answer(question: str, *texts: str) -> Iterator[ExplanationAnswer]:
+    """Yield the answer to *question*; nothing if all *texts* are empty."""
+    sentences = tuple(text for text in texts if text)
+    if sentences:
+        yield ExplanationAnswer(question=question, sentences=sentences)
+
+
+def describe_node_record(node_record: NodeRecord) -> str:
+    """Return the names of the node, its NodeClaim, instance and NodePool, and how it ended."""
+    parts = (
+        f"node {node_record.node}" if node_record.node else "a node that has not joined yet",
+        f"NodeClaim {node_record.claim}",
+        node_record.instance,
+        f"of NodePool {node_record.pool}" if node_record.pool else "",
+    )
+    return ", ".join(part for part in parts if part) + describe_record_end(node_record)
+
+
+def describe_record_end(node_record: NodeRecord) -> str:
+    """Return since when the node is terminated or being deleted; "" if it is neither."""
+    if node_record.terminated_at is not None:
+        return f", gone since {format_instant(node_record.terminated_at)}"
+    return f", leaving since {format_instant(node_record.deleted_at)}" if node_record.deleted_at is not None else ""
+
+
+def describe_intended_pods(node_record: NodeRecord) -> str:
+    """Return the pods that the node was created for."""
+    return (
+        f"{format_count(len(node_record.pods), 'pod')}: {join_names(node_record.pods, MAX_LISTED_NAMES)}"
+        if node_record.pods
+        else ""
+    )
+
+
+def describe_launched_offering(node_record: NodeRecord) -> str:
+    """Return the launched instance type, its price, and the number of offerings that EC2 could choose from."""
+    if not node_record.instance_type:
+        return "nothing yet" if node_record.asked_at is not None else ""
+    offering = f"{node_record.instance_type}, {node_record.capacity_type}, in {node_record.zone}"
+    price = f", ${node_record.usd_per_hour:.4f} per hour" if node_record.usd_per_hour else ""
+    choice = f": EC2's choice among {format_count(node_record.offerings, 'offering')}" if node_record.offerings else ""
+    return f"{offering}{price}{choice}"
+
+
+def compute_cost(node_records: Iterable[NodeRecord], now: datetime) -> InstanceCost | None:
+    """Return the cost of the instances until *now*; None if no price is known."""
+    priced_records = [record for record in node_records if record.usd_per_hour and record.launched_at is not None]
+    if not priced_records:
+        return None
+    lifetimes = [_compute_hours(record, now) for record in priced_records]
+    return InstanceCost(
+        usd=sum(record.usd_per_hour * hours for record, hours in zip(priced_records, lifetimes, strict=True)),
+        usd_per_hour=sum(record.usd_per_hour for record in priced_records if record.terminated_at is None),
+        hours=sum(lifetimes),
+    )
+
+
+def _compute_hours(node_record: NodeRecord, now: datetime) -> float:
+    launched_at = node_record.launched_at or now
+    return max((node_record.terminated_at or now) - launched_at, timedelta()) / timedelta(hours=1)
+
+
+def format_cost(cost: InstanceCost | None) -> str:
+    """Return *cost* as text; "" if no price is known."""
+    if cost is None:
+        return ""
+    return f"${cost.usd:.4f} for {format_clock(timedelta(hours=cost.hours))} of instance time, without volumes"
+
+
+def format_instant(at: datetime) -> str:
+    """Return *at* as text, in UTC.
+
+    >>> from datetime import UTC
+    >>> format_instant(datetime(2026, 11, 21, 8, 5, tzinfo=UTC))
+    '2026-11-21 08:05:00'
+    """
+    return f"{at:%Y-%m-%d %H:%M:%S}"

@@ -1,0 +1,1 @@
+"""Facts that commands gather about the cluster, the account and the installation."""

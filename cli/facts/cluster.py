@@ -1,0 +1,216 @@
+"""Facts about a cluster for `joiner doctor`: from its API, or from files that kubectl wrote."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from cli.cluster.kubeconfig import ClusterConnection, ReadOnlyKube
+from cli.cluster.paging import list_objects
+from cli.cluster.remedies import SIGN_IN_HINT, is_credential_error
+from cli.facts.events import list_pause_events
+from cli.facts.model import ApiServerResponse, DeploymentFacts, KubernetesFacts, Manifest, ReadFailure
+from cli.inputs.documents import iterate_objects, read_documents
+from cli.inputs.files import ErrorReporter
+from cli.terminal.errors import InputError
+from cli.terminal.stderr import show_progress
+from cli.terminal.text import truncate_text
+from shared.errors import Fault, Forbidden, NotFound
+from shared.model.core.metadata import Problem
+from shared.take.kubernetes.reflector import Reflector
+from shared.take.kubernetes.resources import RESOURCE_KINDS, ResourceKind
+from shared.take.manifests.cluster import build_snapshot_from_documents
+from shared.wire.paths import CRD_KIND
+
+T = TypeVar("T")
+
+SNAPSHOT_FIELDS: Final = ("nodes", "node_pools", "node_classes", "node_claims", "namespaces")
+_CRDS_PATH: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+_CLUSTER_ROLE_BINDING_PATH: Final = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/joiner-functions"
+_DEPLOYMENTS_PATH: Final = "/apis/apps/v1/deployments"
+_MAX_MESSAGE_CHARACTERS: Final = 240
+"""Limit for error messages: a proxy that answers instead of the API server sends a whole page."""
+_NOT_IN_FILES: Final = "the files have none"
+_FILES_REMEDY: Final = (
+    "add what `kubectl get crd,clusterrolebindings,deployments,ns,nodepools,ec2nodeclasses -A -o json` writes"
+)
+
+
+class _Metadata(msgspec.Struct, frozen=True):
+    name: str
+    namespace: str = ""
+
+
+class _Container(msgspec.Struct, frozen=True):
+    image: str = ""
+
+
+class _PodSpec(msgspec.Struct, frozen=True):
+    containers: tuple[_Container, ...] = ()
+
+
+class _PodTemplate(msgspec.Struct, frozen=True):
+    spec: _PodSpec = _PodSpec()
+
+
+class _DeploymentSpec(msgspec.Struct, frozen=True):
+    template: _PodTemplate = _PodTemplate()
+    replicas: int = 1
+
+
+class _Deployment(msgspec.Struct, frozen=True):
+    metadata: _Metadata
+    spec: _DeploymentSpec = _DeploymentSpec()
+
+
+class _Version(msgspec.Struct, frozen=True, rename="camel"):
+    git_version: str = ""
+
+
+def query_or_unseen(query: Callable[[], T]) -> T | ReadFailure:
+    """Return the result of *query*, or an `Unseen` with the reason if it fails."""
+    try:
+        return query()
+    except Fault as fault:
+        message = " ".join(str(fault).split())
+        return ReadFailure(
+            reason=f"{type(fault).__name__}: {truncate_text(message, _MAX_MESSAGE_CHARACTERS)}",
+            is_denied=isinstance(fault, Forbidden),
+            remedy=SIGN_IN_HINT if is_credential_error(fault) else "",
+        )
+
+
+def read_cluster_facts(
+    connection: ClusterConnection, now: datetime, shipped_crds: Iterable[Manifest]
+) -> KubernetesFacts:
+    """Read the cluster; if its API server does not respond, the other parts are not queried."""
+    kube, problems = connection.kube, list[Problem]()
+    with show_progress(f"looking at {connection.context}"):
+        answer = query_or_unseen(lambda: _measure_api_server(kube))
+        if isinstance(answer, ReadFailure) and not answer.is_denied:
+            return _build_unseen_facts(connection.server, answer)
+        parts: dict[str, Any] = {}
+        for listing in RESOURCE_KINDS:
+            if listing.field in SNAPSHOT_FIELDS:
+                parts[listing.field] = query_or_unseen(
+                    partial(_list_objects, Reflector(kube, None, now), listing, problems)
+                )
+        names = [crd["metadata"]["name"] for crd in shipped_crds]
+        return KubernetesFacts(
+            source=connection.server,
+            response=answer,
+            crds=query_or_unseen(lambda: tuple(_read_crds(kube, names))),
+            deployments=query_or_unseen(
+                lambda: tuple(map(_build_workload, list_objects(kube, _DEPLOYMENTS_PATH, _Deployment)))
+            ),
+            has_role_binding=query_or_unseen(lambda: _is_there(kube, _CLUSTER_ROLE_BINDING_PATH)),
+            pause_events=query_or_unseen(lambda: tuple(list_pause_events(kube, now))),
+            read_errors=_format_problems(problems),
+            **parts,
+        )
+
+
+def read_file_facts(sources: Iterable[str], now: datetime, tell: ErrorReporter) -> KubernetesFacts:
+    """Read files that kubectl wrote; kinds that no file contains count as unseen.
+
+    Raises:
+        InputError: The files contain no object.
+    """
+    with show_progress("reading files"):
+        documents = list(iterate_objects(read_documents(sources, tell), tell))
+        if not documents:
+            raise InputError("nothing could be read of the cluster")
+        cluster = build_snapshot_from_documents(
+            [document.source for document in documents], now, assume_unschedulable=False
+        )
+    manifests = [document.value for document in documents if isinstance(document.value, Mapping)]
+    crds = tuple(manifest for manifest in manifests if manifest.get("kind") == CRD_KIND)
+    deployments = tuple(manifest for manifest in manifests if manifest.get("kind") == "Deployment")
+    is_bound = any(
+        manifest.get("kind") == "ClusterRoleBinding" and _get_name(manifest) == "joiner-functions"
+        for manifest in manifests
+    )
+    missing = ReadFailure(reason=_NOT_IN_FILES, remedy=_FILES_REMEDY)
+    return KubernetesFacts(
+        source="files",
+        response=None,
+        nodes=cluster.nodes,
+        node_pools=cluster.node_pools or missing,
+        node_classes=cluster.node_classes or missing,
+        node_claims=cluster.node_claims,
+        namespaces=cluster.namespaces or missing,
+        crds=crds or missing,
+        deployments=tuple(_build_workload(msgspec.convert(manifest, _Deployment)) for manifest in deployments)
+        or missing,
+        has_role_binding=is_bound or missing,
+        read_errors=_format_problems(cluster.problems),
+    )
+
+
+def _build_unseen_facts(source: str, unseen: ReadFailure) -> KubernetesFacts:
+    return KubernetesFacts(
+        source=source,
+        response=unseen,
+        nodes=unseen,
+        node_pools=unseen,
+        node_classes=unseen,
+        node_claims=unseen,
+        namespaces=unseen,
+        crds=unseen,
+        deployments=unseen,
+        has_role_binding=unseen,
+        pause_events=unseen,
+    )
+
+
+def _measure_api_server(kube: ReadOnlyKube) -> ApiServerResponse:
+    started_at = time.monotonic()
+    version = msgspec.json.decode(kube.read("/version"), type=_Version).git_version
+    elapsed_seconds = time.monotonic() - started_at
+    server_time = kube.answered_at
+    clock_offset_seconds = None if server_time is None else (server_time - datetime.now(UTC)).total_seconds()
+    return ApiServerResponse(
+        version=version.removeprefix("v"), seconds=elapsed_seconds, clock_offset_seconds=clock_offset_seconds
+    )
+
+
+def _list_objects(reflector: Reflector, listing: ResourceKind, problems: list[Problem]) -> tuple[Any, ...]:
+    values: tuple[Any, ...] = reflector.read_lists([listing], problems)[listing.field]
+    return values
+
+
+def _read_crds(kube: ReadOnlyKube, names: Iterable[str]) -> Iterator[Manifest]:
+    for name in names:
+        try:
+            yield msgspec.json.decode(kube.read(f"{_CRDS_PATH}/{name}"))
+        except NotFound:
+            continue
+
+
+def _build_workload(deployment: _Deployment) -> DeploymentFacts:
+    images = tuple(container.image for container in deployment.spec.template.spec.containers)
+    replicas = deployment.spec.replicas
+    return DeploymentFacts(
+        namespace=deployment.metadata.namespace, name=deployment.metadata.name, images=images, replicas=replicas
+    )
+
+
+def _is_there(kube: ReadOnlyKube, path: str) -> bool:
+    try:
+        kube.read(path)
+    except NotFound:
+        return False
+    return True
+
+
+def _get_name(manifest: Mapping[str, Any]) -> str:
+    return str(manifest.get("metadata", {}).get("name", ""))
+
+
+def _format_problems(problems: Iterable[Problem]) -> tuple[str, ...]:
+    return tuple(
+        f"{problem.kind} {problem.name}: {problem.message}" for problem in sorted(problems) if problem.kind != CRD_KIND
+    )

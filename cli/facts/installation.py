@@ -1,0 +1,191 @@
+"""The installation of a cluster: its operating mode, the last success of its functions, its dashboard."""
+
+import argparse
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from cli.cluster.eks_name import parse_eks_name
+from cli.facts.mode import OperatingMode, describe_mode
+from cli.facts.model import ReadFailure
+from shared.settings import Settings
+
+if TYPE_CHECKING:
+    from shared.aws.clients import Clients
+
+SUCCESS_LOOKBACK: Final = timedelta(hours=3)
+"""How far back a success is searched for."""
+READ_INTERVAL: Final = timedelta(minutes=1)
+"""CloudWatch has a new value once a minute: reading more often returns the same."""
+CLOUDWATCH_DELAY: Final = timedelta(minutes=5)
+"""CloudWatch metrics are some minutes late."""
+MAX_MISSED_CALLS: Final = 3
+"""A function is late after this number of missed calls, at its usual interval."""
+SCHEDULED_FUNCTIONS: Final = ("provision", "lifecycle", "disrupt", "catalog")
+ABSENT: Final = "ABSENT"
+UNSEEN: Final = "UNSEEN"
+_CONSOLE_HOSTS: Final = {"cn": "console.amazonaws.cn", "us-gov": "console.amazonaws-us-gov.com"}
+
+
+class FunctionHealth(msgspec.Struct, frozen=True, kw_only=True):
+    """The health of a function that runs on a schedule."""
+
+    function: str
+    last_success: datetime | None
+    """The minute of its last success; None: there was none within `SUCCESS_LOOKBACK`."""
+    is_late: bool
+
+
+class Installation(msgspec.Struct, frozen=True, kw_only=True):
+    """A CloudFormation stack of Joiner, or why it could not be read."""
+
+    stack: str
+    cluster: str
+    region: str
+    status: str
+    """CloudFormation's status; `ABSENT` if there is no stack of that name, `UNSEEN` if it could not be read."""
+    reason: str = ""
+    """Why the stack, or its functions, could not be read."""
+    settings: Settings | None = None
+    function_health: tuple[FunctionHealth, ...] = ()
+    dashboard_url: str = ""
+    """URL of the dashboard; "" if there is none."""
+
+    @property
+    def operating_mode(self) -> OperatingMode | None:
+        """The operating mode; None: it is unknown."""
+        return None if self.settings is None else describe_mode(self.settings)
+
+
+def add_account_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that select the installation of a live cluster."""
+    parser.add_argument(
+        "--cluster", metavar="NAME", default="", help="the EKS cluster (default: as the kubeconfig says)"
+    )
+    parser.add_argument("--region", default="", help="default: that of the cluster's ARN, or of your credentials")
+    parser.add_argument("--stack", metavar="NAME", default="", help="the installation (default: joiner-<cluster>)")
+    parser.add_argument("--no-account", action="store_true", help="ask AWS nothing of the installation")
+
+
+class InstallationReader:
+    """Reads the installation of a cluster again and again, but not more often than its metrics change."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        """Read the installation that *args* selects."""
+        self._args = args
+        self._read_at: datetime | None = None
+        self._installation: Installation | None = None
+
+    def __call__(self, hints: Iterable[str], now: datetime) -> Installation | None:
+        """Return the installation; None with --no-account, or if neither *hints* nor the arguments name the cluster.
+
+        *hints* are names and addresses from a kubeconfig.
+        """
+        if self._read_at is None or now - self._read_at > READ_INTERVAL:
+            self._read_at, self._installation = now, self._read(tuple(hints), now)
+        return self._installation
+
+    def _read(self, hints: tuple[str, ...], now: datetime) -> Installation | None:
+        eks_cluster = next((candidate for hint in hints if (candidate := parse_eks_name(hint))), None)
+        cluster = self._args.cluster or (eks_cluster.name if eks_cluster else "")
+        if self._args.no_account or not cluster:
+            return None
+        from cli.aws.session import open_clients  # noqa: PLC0415 - boto3 takes half a second
+        from cli.terminal.errors import InputError  # noqa: PLC0415
+
+        stack = self._args.stack or f"joiner-{cluster}"
+        region = self._args.region or (eks_cluster.region if eks_cluster else "")
+        try:
+            with open_clients(region, embedded=False) as (clients, _):
+                return read_installation(clients, stack, cluster, now)
+        except InputError as error:
+            return Installation(stack=stack, cluster=cluster, region=region, status=UNSEEN, reason=str(error))
+
+
+def read_installation(clients: "Clients", stack: str, cluster: str, now: datetime) -> Installation:
+    """Read *stack*; the result contains the reason for what could not be read."""
+    from cli.facts.cluster import query_or_unseen  # noqa: PLC0415 - botocore takes a fifth of a second
+    from cli.facts.stack import list_stack_resources, read_stack_description  # noqa: PLC0415
+    from cli.terminal.stderr import show_progress  # noqa: PLC0415
+
+    base = Installation(stack=stack, cluster=cluster, region=clients.region, status=UNSEEN)
+    with show_progress(f"asking {clients.region} about {stack}"):
+        stack_description = query_or_unseen(lambda: read_stack_description(clients, stack))
+        if isinstance(stack_description, ReadFailure):
+            return msgspec.structs.replace(base, reason=stack_description.reason)
+        if stack_description is None:
+            return msgspec.structs.replace(base, status=ABSENT)
+        installation = msgspec.structs.replace(
+            base, status=stack_description["StackStatus"], settings=_parse_settings(stack_description, cluster, clients)
+        )
+        stack_resources = query_or_unseen(lambda: list_stack_resources(clients, stack))
+        if isinstance(stack_resources, ReadFailure):
+            return msgspec.structs.replace(installation, reason=stack_resources.reason)
+        function_health = query_or_unseen(
+            lambda: measure_function_health(clients, _find_lambda_names(stack_resources), now)
+        )
+        return msgspec.structs.replace(
+            installation,
+            reason=function_health.reason if isinstance(function_health, ReadFailure) else "",
+            function_health=() if isinstance(function_health, ReadFailure) else function_health,
+            dashboard_url=_build_dashboard_url(stack_resources, clients.region),
+        )
+
+
+def measure_function_health(clients: "Clients", functions: dict[str, str], now: datetime) -> tuple[FunctionHealth, ...]:
+    """Return the health of the scheduled functions; *functions* are their names in Lambda by our names.
+
+    Raises:
+        Fault: CloudWatch cannot be read.
+    """
+    from cli.facts.stack import count_calls_by_minute  # noqa: PLC0415 - botocore takes a fifth of a second
+
+    names = {name: functions[name] for name in SCHEDULED_FUNCTIONS if name in functions}
+    minutes = count_calls_by_minute(clients, names.values(), now - SUCCESS_LOOKBACK, now)
+    return tuple(_compute_function_health(name, minutes[physical], now) for name, physical in names.items())
+
+
+def _compute_function_health(
+    name: str, minutes: tuple[tuple[datetime, int, int], ...], now: datetime
+) -> FunctionHealth:
+    """Compute a function's health from its calls and errors by minute; it is late relative to its usual interval."""
+    success_times = [at for at, calls, errors in minutes if calls > errors]
+    calls = sum(calls for _, calls, _ in minutes)
+    last = max(success_times, default=None)
+    usual_interval = SUCCESS_LOOKBACK / calls if calls else SUCCESS_LOOKBACK
+    is_late = last is None or now - last > max(CLOUDWATCH_DELAY, MAX_MISSED_CALLS * usual_interval)
+    return FunctionHealth(function=name, last_success=last, is_late=is_late)
+
+
+def _parse_settings(stack_description: dict[str, Any], cluster: str, clients: "Clients") -> Settings | None:
+    """Return the settings in the stack's outputs that determine the operating mode; None if one is not known."""
+    outputs = {output["OutputKey"]: output["OutputValue"] for output in stack_description.get("Outputs", ())}
+    variables = {"CLUSTER_NAME": cluster, "JOINER_REGION": clients.region}
+    for variable in ("JOINER_MODE", "JOINER_DISRUPTION", "JOINER_DISRUPTION_PAUSED"):
+        if (output_name := variable.title().replace("_", "")) in outputs:
+            variables[variable] = outputs[output_name]
+    try:
+        return Settings.from_environment(variables)
+    except ValueError:
+        return None
+
+
+def _find_lambda_names(stack_resources: Iterable[tuple[str, str, str]]) -> dict[str, str]:
+    """Return the functions' names in Lambda by our names; their logical IDs begin with our names."""
+    return {
+        name: physical
+        for kind, logical, physical in stack_resources
+        for name in SCHEDULED_FUNCTIONS
+        if kind == "AWS::Lambda::Function" and physical and logical.startswith(f"Functions{name.title()}")
+    }
+
+
+def _build_dashboard_url(stack_resources: Iterable[tuple[str, str, str]], region: str) -> str:
+    name = next(
+        (physical for kind, _, physical in stack_resources if kind == "AWS::CloudWatch::Dashboard" and physical), ""
+    )
+    console = next((host for prefix, host in _CONSOLE_HOSTS.items() if region.startswith(f"{prefix}-")), "")
+    host = console or f"{region}.console.aws.amazon.com"
+    return f"https://{host}/cloudwatch/home?region={region}#dashboards/dashboard/{name}" if name else ""

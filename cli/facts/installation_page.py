@@ -1,0 +1,91 @@
+"""An installation rendered for people, and as a document."""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from cli.facts.installation import ABSENT, SUCCESS_LOOKBACK, UNSEEN, FunctionHealth, Installation
+from cli.terminal.text import Palette, format_age, wrap_text
+from shared.model.core.units import format_instant
+
+
+def build_installation_document(installation: Installation | None) -> dict[str, Any] | None:
+    """Return the document that programs read; None if the installation was not read."""
+    if installation is None:
+        return None
+    mode = installation.operating_mode
+    return {
+        "stack": installation.stack,
+        "status": installation.status,
+        "why": installation.reason or None,
+        "acting": None if mode is None else mode.state,
+        "disruptionPaused": None if installation.settings is None else installation.settings.disruption_paused,
+        "functions": [
+            {
+                "name": beat.function,
+                "lastSuccess": beat.last_success and format_instant(beat.last_success),
+                "late": beat.is_late,
+            }
+            for beat in installation.function_health
+        ],
+        "dashboard": installation.dashboard_url or None,
+    }
+
+
+def render_installation(
+    installation: Installation | None, now: datetime, palette: Palette, width: int | None
+) -> Iterator[str]:
+    """Yield the lines that people read."""
+    for color, text in _describe_installation(installation, now):
+        yield from (palette.colorize(color, line) for line in wrap_text(text, width, ""))
+    if installation is not None and installation.dashboard_url:
+        yield f"dashboard: {installation.dashboard_url}"
+
+
+def render_installation_concerns(
+    installation: Installation | None, now: datetime, palette: Palette, width: int | None
+) -> Iterator[str]:
+    """Yield only the lines about problems and unusual settings."""
+    for color, text in _describe_installation(installation, now):
+        if color:
+            yield from (palette.colorize(color, line) for line in wrap_text(text, width, ""))
+
+
+def _describe_installation(installation: Installation | None, now: datetime) -> Iterator[tuple[str, str]]:
+    """Yield sentences, each with its color; "" if there is no problem."""
+    if installation is None:
+        return
+    if installation.status == UNSEEN:
+        yield (
+            "yellow",
+            f"{installation.stack}: could not be looked at: {installation.reason} (--no-account leaves it out)",
+        )
+        return
+    if installation.status == ABSENT:
+        deploy = f"`npx cdk deploy -c joiner:cluster={installation.cluster}`"
+        region_text = f" in {installation.region}" if installation.region else ""
+        yield (
+            "yellow",
+            f"Joiner is not installed: no stack {installation.stack}{region_text}: {deploy}, or --stack NAME",
+        )
+        return
+    mode = installation.operating_mode
+    if mode is not None:
+        remedy = f" ({mode.remedy})" if mode.remedy else ""
+        yield "yellow" if mode.remedy else "", f"{installation.stack}: {mode.message}{remedy}"
+    if installation.reason:
+        yield "yellow", f"{installation.stack}: its functions could not be looked at: {installation.reason}"
+    if installation.function_health:
+        is_late = any(beat.is_late for beat in installation.function_health)
+        words = ", ".join(_format_function_health(beat, now) for beat in installation.function_health)
+        remedy = f": `joiner doctor --cluster {installation.cluster}` says why" if is_late else ""
+        yield "red" if is_late else "", f"last success: {words}{remedy}"
+
+
+def _format_function_health(health: FunctionHealth, now: datetime) -> str:
+    when = (
+        f"none for {format_age(SUCCESS_LOOKBACK)}"
+        if health.last_success is None
+        else f"{format_age(now - health.last_success)} ago"
+    )
+    return f"{health.function} {when}{' (late)' if health.is_late else ''}"

@@ -1,0 +1,1 @@
+"""Input files: YAML, JSON and manifests, and the errors in them."""

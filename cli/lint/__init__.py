@@ -1,0 +1,1 @@
+"""`joiner lint`: likely mistakes in manifests."""

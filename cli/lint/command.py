@@ -1,0 +1,73 @@
+"""`joiner lint`: mistakes in manifests, found before they are applied to a cluster."""
+
+import argparse
+import sys
+from typing import Any, Final, Literal, get_args
+
+from cli.terminal.output_format import encode_output
+from cli.terminal.text import format_count
+
+DESCRIPTION: Final = """Read manifests as an API server would, and say what it would refuse, silently drop or take in
+another sense than was meant: YAML that does not parse, misspelt fields and annotations, values without quotes, ids
+under `name`, limits into which no type fits, pools that are never used, taints that nobody tolerates, nodes that
+expire at once."""
+EXAMPLES: Final = """examples:
+  joiner lint -f karpenter/
+  joiner lint -f nodepool.yaml -f workloads/ --instance-types examples/catalogue.json
+  kubectl get nodepools,ec2nodeclasses -o yaml | joiner lint -f -
+  joiner lint -f . -o json | jq -r '.[] | select(.level == "error") | .where'
+
+exit codes: 0 nothing, or warnings only; 1 an error was found, or something could not be read; 2 wrong usage;
+130 interrupted
+"""
+OutputFormat = Literal["text", "json"]
+
+
+def add_to(parser: argparse.ArgumentParser) -> None:
+    """Add the command's description and arguments."""
+    parser.description, parser.epilog = DESCRIPTION, EXAMPLES
+    parser.set_defaults(run=run, usage=parser.error)
+    parser.add_argument(
+        "-f", "--filename", action="append", default=[], metavar="FILE|DIR|-", help="manifests, YAML or JSON"
+    )
+    parser.add_argument("--instance-types", metavar="FILE", help="a catalogue, to compare limits with what is sold")
+    parser.add_argument("-o", "--output", choices=get_args(OutputFormat), default="text", help="what is printed")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read the manifests, check them and print the findings; return 1 if there is an error."""
+    if not args.filename:
+        args.usage("what is to be looked at? name a file with -f")
+    from cli.convert.reading.sources import read_objects  # noqa: PLC0415 - --help needs none of it
+    from cli.lint.finding import LintFinding  # noqa: PLC0415
+    from cli.lint.rules import lint_objects  # noqa: PLC0415
+    from cli.planning.catalog_source import load_catalog_file  # noqa: PLC0415
+    from cli.terminal.errors import InputError  # noqa: PLC0415
+
+    unread_messages: list[str] = []
+    catalog = None
+    if args.instance_types is not None:
+        try:
+            catalog = load_catalog_file(args.instance_types)
+        except InputError as error:
+            unread_messages.append(str(error))
+    lint_findings = lint_objects(list(read_objects(args.filename, unread_messages.append)), catalog)
+    unread_findings = [
+        LintFinding(level="error", location=line, kind="", name="", field="", message="") for line in unread_messages
+    ]
+    if args.output == "json":
+        sys.stdout.write(encode_output([*unread_findings, *lint_findings], args.output))
+    else:
+        sys.stdout.writelines(f"{line}\n" for line in unread_messages)
+        sys.stdout.writelines(f"{_format_finding(lint_finding)}\n" for lint_finding in lint_findings)
+    sys.stdout.flush()
+    errors = len(unread_messages) + sum(lint_finding.level == "error" for lint_finding in lint_findings)
+    warnings = len(unread_messages) + len(lint_findings) - errors
+    sys.stderr.write(f"joiner lint: {format_count(errors, 'error')}, {format_count(warnings, 'warning')}\n")
+    return 1 if errors else 0
+
+
+def _format_finding(lint_finding: Any) -> str:  # noqa: ANN401 - a Finding, whose module is imported late
+    field = f"{lint_finding.field}: " if lint_finding.field else ""
+    subject = f"{lint_finding.kind} {lint_finding.name}"
+    return f"{lint_finding.location}: {lint_finding.level}: {subject}: {field}{lint_finding.message}"

@@ -1,0 +1,165 @@
+"""Lint rules about NodePools: how they relate to each other, and which nodes they can launch."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from cli.convert.kinds.workloads import POD_PATH_BY_KIND
+from cli.convert.reading.sources import SourceObject
+from cli.convert.validation.schema_checks import has_schema
+from cli.lint.finding import LintFinding, build_finding, get_object_name
+from shared.model.cloud_provider.instance_type import Catalog, InstanceType
+from shared.model.core.labels import WELL_KNOWN
+from shared.model.core.requirements import Requirement, Requirements, build_label_requirements
+from shared.model.core.resources import build_resources, format_amount
+from shared.model.core.taints import Taint, Toleration
+from shared.model.karpenter.node_pool import NodePool
+from shared.take.manifests.cluster import build_snapshot_from_documents
+
+JsonObject = dict[str, Any]
+MIN_EXPIRE_AFTER: Final = timedelta(hours=1)
+"""Nodes that expire sooner spend most of their lifetime on starting and draining."""
+SMALLEST_INSTANCE_CAPACITY: Final = build_resources({"cpu": 1000, "memory": 512 << 20})
+"""No EC2 instance has less."""
+_SIZE_REQUIREMENTS: Final = {
+    "cpu": ("karpenter.k8s.aws/instance-cpu", 1000),
+    "memory": ("karpenter.k8s.aws/instance-memory", 1 << 20),
+}
+"""By resource, the requirement for the amount that an instance has, and its unit."""
+_SNAPSHOT_TIME: Final = datetime(2024, 1, 1, tzinfo=UTC)
+
+
+def lint_node_pools(source_objects: Sequence[SourceObject], catalog: Catalog | None) -> Iterator[LintFinding]:
+    """Check how NodePools relate to each other, and which nodes they can launch."""
+    source_by_name = {
+        get_object_name(candidate.value): candidate
+        for candidate in source_objects
+        if has_schema(candidate.value) and candidate.value["kind"] == "NodePool"
+    }
+    cluster = build_snapshot_from_documents([candidate.value for candidate in source_by_name.values()], _SNAPSHOT_TIME)
+    pools = sorted(cluster.node_pools, key=lambda pool: (-pool.weight, pool.name))
+    tolerations = [
+        tuple(_parse_tolerations(pod)) for candidate in source_objects for pod in _list_pod_specs(candidate.value)
+    ]
+    for position, pool in enumerate(pools):
+        source_object = source_by_name[pool.name]
+        yield from _lint_expiration(source_object, pool)
+        yield from _lint_limits(source_object, pool, catalog)
+        if tolerations:
+            yield from _lint_taints(source_object, pool, tolerations)
+        shadowing_pool = next(
+            (higher_pool for higher_pool in pools[:position] if _is_shadowing(higher_pool, pool)), None
+        )
+        if shadowing_pool is not None:
+            yield build_finding(
+                source_object,
+                "warning",
+                ("spec", "weight"),
+                f"NodePool {shadowing_pool.name} comes first, takes every pod that this one takes, and has no limits, "
+                "so this one is never used: raise the weight, or narrow the other",
+            )
+
+
+def _lint_expiration(source_object: SourceObject, pool: NodePool) -> Iterator[LintFinding]:
+    if pool.expire_after is not None and pool.expire_after < MIN_EXPIRE_AFTER:
+        path = ("spec", "template", "spec", "expireAfter")
+        minutes = pool.expire_after.total_seconds() / 60
+        yield build_finding(
+            source_object,
+            "warning",
+            path,
+            f"nodes go after {minutes:g} minutes, whatever budgets say: write 24h or more, or Never",
+        )
+
+
+def _lint_limits(source_object: SourceObject, pool: NodePool, catalog: Catalog | None) -> Iterator[LintFinding]:
+    types = _filter_types(pool, catalog)
+    for name, amount in () if pool.limits is None else pool.limits.amounts:
+        smallest_amount = min(
+            (kind.capacity[name] for kind in types),
+            default=max(SMALLEST_INSTANCE_CAPACITY[name], _compute_requested_amount(pool, name)),
+        )
+        if 0 < amount < smallest_amount:
+            path = ("spec", "limits", name)
+            limit, smallest = format_amount(name, amount), format_amount(name, smallest_amount)
+            yield build_finding(
+                source_object,
+                "error",
+                path,
+                f"is {limit}, and the smallest type has {smallest}: nothing can be launched: raise it",
+            )
+
+
+def _compute_requested_amount(pool: NodePool, name: str) -> int:
+    """Return how much of *name* the requirements of *pool* ask of each instance; 0 if they do not say."""
+    key, unit = _SIZE_REQUIREMENTS.get(name, ("", 0))
+    requirement = pool.requirements[key]
+    values = [] if requirement.complement else [int(value) for value in requirement.values if value.isdecimal()]
+    return unit * max(min(values, default=0), requirement.gte or 0)
+
+
+def _filter_types(pool: NodePool, catalog: Catalog | None) -> tuple[InstanceType, ...]:
+    if catalog is None:
+        return ()
+    types = catalog.get_instance_types(pool.node_class.name, pool.name)
+    return tuple(kind for kind in types if not kind.requirements.find_conflict(pool.requirements))
+
+
+def _lint_taints(
+    source_object: SourceObject, pool: NodePool, tolerations: Sequence[Sequence[Toleration]]
+) -> Iterator[LintFinding]:
+    for position, taint in enumerate(pool.taints):
+        if taint.effect != "PreferNoSchedule" and not any(
+            _has_toleration(pod_tolerations, taint) for pod_tolerations in tolerations
+        ):
+            path = ("spec", "template", "spec", "taints", position)
+            yield build_finding(
+                source_object, "warning", path, f"no pod that is read here tolerates {taint}: add a toleration to some"
+            )
+
+
+def _has_toleration(tolerations: Iterable[Toleration], taint: Taint) -> bool:
+    return any(toleration.can_tolerate(taint) for toleration in tolerations)
+
+
+def _list_pod_specs(value: JsonObject) -> Iterator[JsonObject]:
+    """Yield the spec of the pods that *value* is or creates; not for DaemonSets: their pods follow nodes."""
+    kind = value["kind"]
+    inner: Any = value
+    for key in (*POD_PATH_BY_KIND.get(kind, ()), "spec"):
+        inner = inner.get(key) if isinstance(inner, dict) else None
+    if kind in POD_PATH_BY_KIND and kind != "DaemonSet" and isinstance(inner, dict):
+        yield inner
+
+
+def _parse_tolerations(pod: JsonObject) -> Iterator[Toleration]:
+    entries = pod.get("tolerations")
+    for entry in entries if isinstance(entries, list) else ():
+        if isinstance(entry, dict):
+            texts = {name: str(entry.get(name) or "") for name in ("key", "operator", "value", "effect")}
+            yield Toleration(**texts | {"operator": texts["operator"] or "Equal"})
+
+
+def _is_shadowing(first: NodePool, later_pool: NodePool) -> bool:
+    """Return whether *first*, which is tried before *later_pool*, takes every pod that *later_pool* takes."""
+    if first.limits is not None or first.replicas is not None or later_pool.replicas is not None:
+        return False
+    first_requirements = first.requirements & build_label_requirements(first.labels)
+    later_requirements = later_pool.requirements & build_label_requirements(later_pool.labels)
+    return (
+        all(taint in later_pool.taints for taint in first.taints)
+        and all(_is_superset(requirement, later_requirements) for requirement in first_requirements)
+        and all(
+            requirement.key in WELL_KNOWN or requirement.key in first_requirements for requirement in later_requirements
+        )
+    )
+
+
+def _is_superset(requirement: Requirement, other_requirements: Requirements) -> bool:
+    """Return whether *requirement* allows all values that *other_requirements* allow."""
+    other_requirement = other_requirements[requirement.key]
+    return requirement.key in other_requirements and replace(
+        requirement & other_requirement, min_values=None
+    ) == replace(other_requirement, min_values=None)

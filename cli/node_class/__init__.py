@@ -1,0 +1,1 @@
+"""`joiner nodeclass`: what an EC2NodeClass resolves to in an account."""

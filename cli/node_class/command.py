@@ -1,0 +1,165 @@
+"""`joiner nodeclass`: what an EC2NodeClass resolves to in an account, before anything is launched from it."""
+
+import argparse
+import os
+import sys
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final, Literal, get_args
+
+from cli.aws.session import describe_fault, find_discovery_cluster, open_clients
+from cli.inputs.environment import read_environment_settings
+from cli.inputs.node_classes import read_node_classes
+from cli.terminal.errors import InputError
+from cli.terminal.output_format import encode_output
+from cli.terminal.stderr import print_errors, show_progress
+from shared.errors import Fault
+from shared.model.karpenter.node_class import EC2NodeClass
+from shared.settings import Settings
+
+if TYPE_CHECKING:
+    from cli.node_class.resolution import ResolvedNodeClass
+
+DESCRIPTION: Final = """Ask an account, or the embedded cloud, what each EC2NodeClass of the files comes to: subnets and
+security groups, images and the types they are for, instance profile, types with what pods get of them and what they
+cost, and what EC2 would refuse of a launch (asked with DryRun). Nothing is made or changed."""
+EXAMPLES: Final = """examples:
+  joiner nodeclass resolve -f examples/nodeclass/al2023.yaml --embedded        no account is needed
+  joiner nodeclass resolve -f nodeclass.yaml --cluster prod --region eu-west-1
+  joiner nodeclass resolve -f nodeclass.yaml --embedded --user-data            what a machine would be told
+  joiner nodeclass resolve -f nodeclass.yaml --embedded -o json | jq '.[].amis'
+  kubectl get ec2nodeclasses -o json | joiner nodeclass resolve -f - --cluster prod
+
+exit codes: 0 every class would be Ready, 1 one would not (it is named, with field and remedy) or something could not be
+read or asked, 2 wrong usage, 130 interrupted
+"""
+_EMBEDDED_INSTANCE_PROFILE: Final = "joiner-nodes"
+OutputFormat = Literal["table", "json", "yaml"]
+
+
+def add_to(parser: argparse.ArgumentParser) -> None:
+    """Add the command's description and arguments."""
+    parser.description, parser.epilog = DESCRIPTION, EXAMPLES
+    parser.set_defaults(run=_require_action, usage=parser.error)
+    actions = parser.add_subparsers(metavar="ACTION")
+    resolve = actions.add_parser(
+        "resolve",
+        help="subnets, groups, images, types and prices, user data",
+        description=DESCRIPTION,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    resolve.set_defaults(run=run, usage=resolve.error)
+    resolve.add_argument(
+        "-f", "--filename", action="append", default=[], metavar="FILE|DIR|-", help="EC2NodeClasses, JSON or YAML"
+    )
+    resolve.add_argument("--embedded", action="store_true", help="ask the embedded cloud, over HTTP, no account")
+    resolve.add_argument("--cluster", metavar="NAME", help="the EKS cluster (default: $CLUSTER_NAME)")
+    resolve.add_argument("--region", default="", help="default: that of your credentials")
+    resolve.add_argument(
+        "--instance-profile",
+        metavar="NAME",
+        help="what the stack made for classes that name a role (default: $JOINER_INSTANCE_PROFILE)",
+    )
+    resolve.add_argument(
+        "--prices", default="", metavar="FILE", help="a price list, for when the pricing service cannot be asked"
+    )
+    resolve.add_argument("--no-dry-run", action="store_true", help="do not ask EC2 whether it would let us launch")
+    resolve.add_argument("--user-data", action="store_true", help="print what a machine would be told, too")
+    resolve.add_argument("-o", "--output", choices=get_args(OutputFormat), default="table", help="what is printed")
+    resolve.add_argument("--all", action="store_true", dest="is_whole", help="print every instance type")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read, query and print; return 1 if a class would not be Ready, or something could not be read or queried."""
+    if not args.filename:
+        args.usage("which node class? name a file with -f")
+    messages: list[str] = []
+    now = datetime.now(UTC)
+    try:
+        node_classes = read_node_classes(args.filename, now, messages.append)
+        cluster = _choose_cluster_name(args, node_classes)
+        resolved_classes, queried_at = _query_account(args, node_classes, cluster, messages)
+    except (InputError, Fault, ValueError) as error:
+        return print_errors(
+            "nodeclass",
+            dict.fromkeys(
+                (*messages, describe_fault(error, embedded=True) if isinstance(error, Fault) else str(error))
+            ),
+        )
+    sys.stdout.write(_render_output(args, resolved_classes, queried_at))
+    sys.stdout.flush()
+    from cli.node_class.page import list_blocking_conditions, list_warnings  # noqa: PLC0415 - --help needs none of it
+
+    messages.extend(
+        line for resolved_class in resolved_classes for line in list_blocking_conditions(resolved_class, queried_at)
+    )
+    for line in (line for resolved_class in resolved_classes for line in list_warnings(resolved_class)):
+        sys.stderr.write(f"joiner nodeclass: note: {line}\n")
+    return print_errors("nodeclass", dict.fromkeys(messages))
+
+
+def _require_action(args: argparse.Namespace) -> int:
+    args.usage("say what: resolve")
+    raise AssertionError("argparse has left")
+
+
+def _choose_cluster_name(args: argparse.Namespace, node_classes: Iterable[EC2NodeClass]) -> str:
+    name: str = args.cluster or os.environ.get("CLUSTER_NAME", "")
+    if name:
+        return name
+    if not args.embedded:
+        args.usage("which cluster? write --cluster NAME, or --embedded")
+    return find_discovery_cluster(node_classes)
+
+
+def _query_account(
+    args: argparse.Namespace, node_classes: tuple[EC2NodeClass, ...], cluster: str, messages: list[str]
+) -> tuple[tuple["ResolvedNodeClass", ...], datetime]:
+    from cli.aws.market import load_price_list  # noqa: PLC0415 - botocore takes a fifth of a second
+    from cli.node_class.resolution import resolve_node_classes  # noqa: PLC0415
+
+    chosen_settings = read_environment_settings()
+    profile = args.instance_profile or os.environ.get("JOINER_INSTANCE_PROFILE", "")
+    cloud = open_clients(args.region, embedded=args.embedded, cluster=cluster)
+    with (
+        show_progress(f"asking about {', '.join(node_class.name for node_class in node_classes)}"),
+        cloud as (clients, now),
+    ):
+        settings = Settings(
+            cluster_name=cluster,
+            region=clients.region,
+            instance_profile=profile or (_EMBEDDED_INSTANCE_PROFILE if args.embedded else ""),
+            feature_gates=chosen_settings.feature_gates,
+            vm_memory_overhead_percent=chosen_settings.vm_memory_overhead_percent,
+            reserved_enis=chosen_settings.reserved_enis,
+            aws_feature_gates=chosen_settings.aws_feature_gates,
+        )
+        price_list = load_price_list(args.prices, clients.region)
+        uses_dry_run = not args.no_dry_run and not chosen_settings.disable_dry_run
+        return resolve_node_classes(
+            node_classes, clients, settings, now, messages.append, price_list=price_list, uses_dry_run=uses_dry_run
+        ), now
+
+
+def _render_output(
+    args: argparse.Namespace, resolved_classes: Iterable["ResolvedNodeClass"], queried_at: datetime
+) -> str:
+    from cli.node_class.page import (  # noqa: PLC0415 - --help needs none of it
+        build_node_class_document,
+        render_node_class,
+    )
+
+    if args.output == "table":
+        pages = (
+            render_node_class(resolved_class, queried_at, is_whole=args.is_whole, with_user_data=args.user_data)
+            for resolved_class in resolved_classes
+        )
+        return "\n".join(pages)
+    return encode_output(
+        [
+            build_node_class_document(resolved_class, queried_at, with_user_data=args.user_data)
+            for resolved_class in resolved_classes
+        ],
+        args.output,
+    )

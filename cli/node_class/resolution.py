@@ -1,0 +1,179 @@
+"""EC2NodeClasses resolved in an account: selected resources, refusals of EC2, and instance types that fit."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, cast
+
+import msgspec
+from msgspec.structs import replace
+
+from cli.aws.market import TypesAndOfferings, read_types_and_offerings
+from cli.inputs.files import ErrorReporter
+from shared.aws.clients import Clients
+from shared.aws.ec2.client import BotoEc2
+from shared.aws.eks import BotoEks
+from shared.aws.pricing import BotoPricingService
+from shared.aws.ssm import BotoParameterStore
+from shared.cycles.interactions.account_lookup import query_account
+from shared.cycles.setup.options import build_capacity_settings
+from shared.decide.launch.instance_types.capacity import CapacitySettings, count_eni_limited_pods
+from shared.decide.launch.instance_types.instance_types import build_instance_types
+from shared.decide.node_class.dry_run import build_dry_run_request, build_refusal_findings
+from shared.decide.node_class.status import with_answers
+from shared.errors import Fault
+from shared.model.cloud_provider.instance_type import InstanceType
+from shared.model.cloud_provider.node_class_findings import NodeClassAnswers
+from shared.model.core.metadata import Problem
+from shared.model.ec2.account import ControlPlaneFacts
+from shared.model.ec2.dry_run import DryRunRefusal
+from shared.model.ec2.instance_type_info import InstanceTypeInfo
+from shared.model.karpenter.node_class import EC2NodeClass
+from shared.ports.storage import TableRow
+from shared.ports.world import World
+from shared.settings import Settings
+from shared.take.regional_offerings import PriceListFile
+
+
+class ResolvedNodeClass(msgspec.Struct, frozen=True, kw_only=True):
+    """A node class with what the account has for it."""
+
+    node_class: EC2NodeClass
+    """The node class with its resolved status."""
+    answers: NodeClassAnswers
+    cluster_facts: ControlPlaneFacts | None
+    instance_types: tuple[InstanceType, ...]
+    refusals: tuple[DryRunRefusal, ...] = ()
+    crowded_types: tuple[str, ...] = ()
+    """Instance types that get more pods from maxPods than they have addresses, without prefix delegation."""
+
+
+class _EmptyTable:
+    """A table without rows: no dry run is recorded."""
+
+    def read(self, kind: str, name: str) -> TableRow | None:
+        """Return None."""
+        del kind, name
+        return None
+
+
+def resolve_node_classes(
+    node_classes: tuple[EC2NodeClass, ...],
+    clients: Clients,
+    settings: Settings,
+    now: datetime,
+    report_error: ErrorReporter,
+    *,
+    price_list: PriceListFile | None = None,
+    uses_dry_run: bool = True,
+) -> tuple[ResolvedNodeClass, ...]:
+    """Resolve each of *node_classes*: selected resources, refusals of EC2, and instance types that fit.
+
+    Errors are passed to *report_error*; *price_list* is used if the pricing service cannot be reached.
+
+    Raises:
+        Fault: instance types, zones or spot prices could not be read.
+        ValueError: feature gates cannot be parsed.
+    """
+    world = build_account_world(clients, settings, lambda: now)
+    account_answers = query_account(world, node_classes)
+    catalog_data = read_types_and_offerings(clients, now, report_error, price_list)
+    type_settings = build_capacity_settings(settings)
+    problems = list(account_answers.problems)
+    answers_by_class = dict(account_answers.node_class_answers)
+    resolved_classes = []
+    for node_class in node_classes:
+        resolved_class = _resolve_node_class(
+            node_class, answers_by_class[node_class.name], account_answers.facts, catalog_data, type_settings, world
+        )
+        resolved_classes.append(
+            _validate_with_dry_run(resolved_class, world, problems) if uses_dry_run else resolved_class
+        )
+    for problem in problems:
+        report_error(f"{problem.kind} {problem.name}: {problem.message}")
+    return tuple(resolved_classes)
+
+
+def _resolve_node_class(
+    node_class: EC2NodeClass,
+    answers: NodeClassAnswers,
+    cluster_facts: ControlPlaneFacts | None,
+    catalog_data: TypesAndOfferings,
+    type_settings: CapacitySettings,
+    world: World,
+) -> ResolvedNodeClass:
+    filled_class = with_answers(node_class, answers, world.settings.instance_profile, world.clock())
+    infos, market = catalog_data
+    all_types = (
+        build_instance_types(infos, market, filled_class, type_settings, now=world.clock())
+        if filled_class.resolved_images
+        else ()
+    )
+    fitting_types = tuple(kind for kind in all_types if _has_image(filled_class, kind))
+    names = {kind.name for kind in fitting_types}
+    crowded_types = tuple(
+        info.name for info in infos if info.name in names and _is_crowded(filled_class, info, type_settings)
+    )
+    return ResolvedNodeClass(
+        node_class=filled_class,
+        answers=answers,
+        cluster_facts=cluster_facts,
+        instance_types=fitting_types,
+        crowded_types=crowded_types,
+    )
+
+
+def _is_crowded(node_class: EC2NodeClass, info: InstanceTypeInfo, type_settings: CapacitySettings) -> bool:
+    max_pods = node_class.kubelet.max_pods
+    return (
+        max_pods is not None
+        and not node_class.ip_prefix_count
+        and max_pods > count_eni_limited_pods(info, type_settings.reserved_enis)
+    )
+
+
+def _validate_with_dry_run(
+    resolved_class: ResolvedNodeClass, world: World, problems: list[Problem]
+) -> ResolvedNodeClass:
+    node_class, answers = resolved_class.node_class, resolved_class.answers
+    if (
+        resolved_class.cluster_facts is None
+        or answers.findings
+        or not node_class.resolved_profile
+        or not node_class.resolved_security_groups
+    ):
+        return resolved_class
+    dry_run_request = build_dry_run_request(node_class, resolved_class.cluster_facts, resolved_class.instance_types)
+    if dry_run_request is None:
+        return resolved_class
+    try:
+        refusals = world.ec2.dry_run_launch(dry_run_request)
+    except Fault as fault:
+        problems.append(Problem(kind="EC2NodeClass", name=node_class.name, message=f"{type(fault).__name__}: {fault}"))
+        return replace(resolved_class, answers=replace(answers, refusals=None))
+    return replace(
+        resolved_class,
+        refusals=refusals,
+        answers=replace(answers, findings=build_refusal_findings(node_class, refusals)),
+    )
+
+
+def _has_image(node_class: EC2NodeClass, instance_type: InstanceType) -> bool:
+    return any(not instance_type.requirements.find_conflict(image.requirements) for image in node_class.resolved_images)
+
+
+def build_account_world(clients: Clients, settings: Settings, clock: Callable[[], datetime]) -> World:
+    """Return a World that only reads the account: nothing is written."""
+    no_client: Any = None
+    return World(
+        settings=settings,
+        kube=no_client,
+        ec2=BotoEc2(clients, clock),
+        parameters=BotoParameterStore(clients),
+        prices=BotoPricingService(clients),
+        eks=BotoEks(clients),
+        mailbox=no_client,
+        table=cast("Any", _EmptyTable()),
+        bucket=no_client,
+        clock=clock,
+        emit=no_client,
+    )

@@ -1,0 +1,1 @@
+"""`joiner pause` and `joiner resume`: annotations that hold back disruption or launches."""

@@ -1,0 +1,1 @@
+"""`joiner plan`: where pending pods would go, and at which cost."""

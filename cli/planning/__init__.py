@@ -1,0 +1,1 @@
+"""Sources, documents and tables that plan, consolidate and status share."""

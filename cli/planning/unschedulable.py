@@ -1,0 +1,105 @@
+"""Unschedulable pods as text: grouped by cause, with their workloads and the reasons of each NodePool."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
+from typing import Final
+
+from cli.terminal.text import Palette, format_count, join_names, wrap_text
+from shared.model.decisions.placement import Unschedulable
+from shared.model.kubernetes.pod import Pod
+
+MAX_LISTED_PODS: Final = 3
+"""Number of pods that are listed by name; there can be thousands."""
+_POOL_PATTERN: Final = re.compile(r"(?:^|; )pool (?P<name>\S+): ")
+_TEMPLATE_HASH_LABEL: Final = "pod-template-hash"
+
+
+def describe_workload(pod: Pod) -> str:
+    """Return the workload of the pod, such as ``Deployment shop/web``; "" if there is none."""
+    owner = next((reference for reference in pod.meta.owners if reference.controller), None)
+    if owner is None:
+        return ""
+    suffix = f"-{pod.meta.get_label(_TEMPLATE_HASH_LABEL)}"
+    if owner.kind == "ReplicaSet" and len(suffix) > 1 and owner.name.endswith(suffix):
+        return f"Deployment {pod.meta.namespace}/{owner.name.removesuffix(suffix)}"
+    return f"{owner.kind} {pod.meta.namespace}/{owner.name}"
+
+
+def group_messages_by_pool(message: str) -> list[tuple[list[str], str]]:
+    """Return pairs of NodePools and their message, in order; no NodePools if the message is not about NodePools.
+
+    >>> group_messages_by_pool("pool a: too small; pool b: needs toleration x; pool c: too small")
+    [(['a', 'c'], 'too small'), (['b'], 'needs toleration x')]
+    >>> group_messages_by_pool("there is no NodePool: create one")
+    [([], 'there is no NodePool: create one')]
+    """
+    matches = list(_POOL_PATTERN.finditer(message))
+    if not matches or matches[0].start():
+        return [([], message)]
+    ends = [match.start() for match in matches[1:]] + [len(message)]
+    pools_by_message: dict[str, list[str]] = {}
+    for match, end in zip(matches, ends, strict=True):
+        pools_by_message.setdefault(message[match.end() : end], []).append(match["name"])
+    return [(pools, words) for words, pools in pools_by_message.items()]
+
+
+def render_pool_messages(message: str, width: int | None, indent: str, max_names: int | None) -> Iterator[str]:
+    """Yield the lines about the reasons of each NodePool."""
+    for pools, words in group_messages_by_pool(message):
+        prefix = f"{'pool' if len(pools) == 1 else 'pools'} {join_names(pools, max_names)}: " if pools else ""
+        yield from wrap_text(prefix + words, width, indent)
+
+
+def render_unschedulable_pods(
+    unschedulable_pods: Iterable[Unschedulable],
+    pods: Mapping[str, Pod],
+    palette: Palette,
+    *,
+    width: int | None,
+    max_groups: int | None,
+) -> Iterator[str]:
+    """Yield the lines about *unschedulable_pods*, largest group first; *max_groups* None: all, with all names."""
+    sorted_pods = sorted(
+        unschedulable_pods, key=lambda unschedulable_pod: (*_get_cause(unschedulable_pod), unschedulable_pod.pod)
+    )
+    groups = [
+        (cause, [unschedulable_pod.pod for unschedulable_pod in same])
+        for cause, same in groupby(sorted_pods, _get_cause)
+    ]
+    groups.sort(key=lambda pair: (-len(pair[1]), pair[0]))
+    max_names = None if max_groups is None else MAX_LISTED_PODS
+    for (reason, message), names in groups[:max_groups]:
+        head, *continuation_lines = wrap_text(f"{_describe_owners(names, pods, max_names)}: {reason}", width, "  ")
+        yield from (palette.colorize("yellow", line) for line in (head, *continuation_lines))
+        yield from render_pool_messages(message, width, "    ", max_names)
+    hidden_groups = groups[len(groups) if max_groups is None else max_groups :]
+    if hidden_groups:
+        pods_text = format_count(sum(len(names) for _, names in hidden_groups), "pod")
+        reasons_text = format_count(len(hidden_groups), "other reason")
+        yield f"  … and {pods_text} more for {reasons_text} (--all shows them)"
+
+
+def _get_cause(unschedulable_pod: Unschedulable) -> tuple[str, str]:
+    """Return what pods with the same cause share: the message without the pod's name, which volume claims contain."""
+    name = re.escape(unschedulable_pod.pod.partition("/")[2])
+    return unschedulable_pod.reason, re.sub(
+        rf"(?<![a-z0-9]){name}(?![a-z0-9])", "<pod>", unschedulable_pod.message
+    ) if name else unschedulable_pod.message
+
+
+def _describe_owners(names: list[str], pods: Mapping[str, Pod], max_names: int | None) -> str:
+    """Return the number of pods as text, with their workloads or their names."""
+    owners = Counter(describe_workload(pods[name]) if name in pods else "" for name in names)
+    ownerless_count = owners.pop("", 0)
+    total = format_count(len(names), "pod")
+    if not owners:
+        return f"{total}: {join_names(names, max_names)}"
+    if len(owners) == 1 and not ownerless_count:
+        return f"{total} of {next(iter(owners))}"
+    sorted_owners = sorted(owners.items(), key=lambda pair: (-pair[1], pair[0]))
+    parts = [f"{number:,} of {owner}" for owner, number in sorted_owners] + (
+        [f"{ownerless_count:,} without owner"] if ownerless_count else []
+    )
+    return f"{total}: {join_names(parts, max_names)}"

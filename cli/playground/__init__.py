@@ -1,0 +1,1 @@
+"""`joiner playground`: a real control plane with an embedded cloud."""

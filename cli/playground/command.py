@@ -1,0 +1,239 @@
+"""`joiner playground`: try Joiner on a real control plane with an embedded cloud and the deployed handlers."""
+
+import argparse
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final
+
+import yaml
+
+from cli.demo.command import Timeline
+from cli.playground.session import PLAYGROUND_COMMANDS, PlaygroundSession
+from cli.terminal.text import Palette
+from shared.errors import Fault
+from sim.lambda_runtime.stack_template.template import SynthesisError
+from sim.playground.playground import Playground
+from sim.playground.reporter import PlaygroundReporter
+from sim.scenarios.scenario import ManagedNode, Scenario
+from sim.time.real_clock import RealTimeClock
+
+EXAMPLES_FOLDER: Final = Path(__file__).resolve().parents[2] / "examples" / "playground"
+DESCRIPTION: Final = """Start a real Kubernetes control plane on this machine, an embedded EC2 whose instances join it
+as nodes, and the very handlers that would be deployed, on their schedules, in real time. Nothing is contacted; prices
+are synthetic. Ctrl-C ends all of it and leaves nothing. The control plane is built from source once, which needs Go
+and some minutes."""
+CRD_TIMEOUT: Final = timedelta(minutes=5)
+FUNCTIONS_GROUP: Final = "joiner:functions"
+SYSTEM_NODE: Final = ManagedNode(labels={"eks.amazonaws.com/nodegroup": "system"})
+
+
+class CannotPlay(Exception):
+    """The playground cannot start; the message says what is missing."""
+
+
+def add_to(parser: argparse.ArgumentParser) -> None:
+    """Add the command's description and arguments."""
+    orders = "\n".join(f"  {name:18} {says}" for name, says in PLAYGROUND_COMMANDS.items())
+    parser.description = DESCRIPTION
+    parser.epilog = (
+        f"what may be typed while it runs:\n{orders}\n\nexamples:\n  joiner playground\n"
+        "  joiner playground --apply examples/playground/nodepool.yaml --apply examples/playground/web.yaml\n"
+        "  joiner playground --for 120 </dev/null\n\n"
+        "exit codes: 0 ended by you or by --for, 1 something is missing or the control plane ended, 2 wrong usage"
+    )
+    parser.add_argument(
+        "--apply", type=Path, action="append", default=[], metavar="FILE", help="manifests to begin with (YAML)"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="another cloud: prices, instance ids, delays")
+    parser.add_argument("--for", type=float, dest="seconds", metavar="SECONDS", help="end by itself after so long")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run until the user ends it and return 0; return 1 if it could not start or the control plane ended."""
+    try:
+        manifests = [manifest for path in args.apply for manifest in _read_manifests(path)]
+        with ExitStack() as stack:
+            return _run_playground(args, manifests, stack)
+    except KeyboardInterrupt:
+        sys.stderr.write("\nended before it began\n")
+    except (CannotPlay, Fault, SynthesisError) as error:
+        return _report_failure(str(error))
+    return 0
+
+
+def _run_playground(args: argparse.Namespace, manifests: list[dict[str, Any]], stack: ExitStack) -> int:
+    from sim.aws_http.server import EmbeddedAws  # noqa: PLC0415 - moto takes more than a second, and only this needs it
+
+    with _interrupt_on_sigterm():
+        plane, token = _start_control_plane(stack)
+        clock = RealTimeClock(lambda: datetime.now(UTC))
+        playground = Playground(
+            clock,
+            functions_kube=plane.get_client(token),
+            admin_kube=plane.get_client(),
+            endpoint=plane.endpoint,
+            certificate_authority=plane.certificate_authority,
+            seed=args.seed,
+        )
+        aws = stack.enter_context(EmbeddedAws(playground.cloud))
+        playground.drive.lock = aws.lock
+        _prepare_cluster(playground, manifests)
+        kubeconfig = plane.processes.folder / "kubeconfig"
+        kubeconfig.touch(mode=0o600)
+        kubeconfig.write_text(plane.build_kubeconfig(), encoding="utf-8")
+    sys.stdout.write(_render_welcome(kubeconfig, aws.url, _build_kubectl_hint()))
+    timeline = Timeline(Scenario(name="playground", says="what happens, as it happens", acts=()), _build_palette())
+    attended = PlaygroundSession(
+        playground, PlaygroundReporter(playground, timeline.print_moment), plane.processes.describe_dead
+    )
+    with _stop_on_signals(playground):
+        playground.drive.run(attended.poll, timedelta(seconds=args.seconds) if args.seconds is not None else None)
+    sys.stdout.write("\nending\n")
+    return _report_failure(attended.crash_message) if attended.crash_message else 0
+
+
+def _start_control_plane(stack: ExitStack) -> tuple[Any, str]:
+    """Start a control plane that ends with *stack*; return it and the token of the functions.
+
+    Raises:
+        CannotPlay: it cannot be built or started, or this is not a checkout.
+    """
+    try:
+        # Only a checkout has these modules: the deployed package contains neither a control plane nor its tests.
+        from tests.controlplane.binaries import NoPrograms  # noqa: PLC0415
+        from tests.controlplane.commands import User  # noqa: PLC0415
+        from tests.controlplane.plane import ControlPlane, NotStarted  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise CannotPlay(
+            f"{error.name} is missing: the playground needs a checkout of the repository with its development "
+            "dependencies (`make setup`, then `make playground`)"
+        ) from error
+    functions = User(name=FUNCTIONS_GROUP, groups=(FUNCTIONS_GROUP,))
+    try:
+        plane = stack.enter_context(ControlPlane(users=[functions], say=_print_progress))
+    except (NoPrograms, NotStarted) as error:
+        raise CannotPlay("\n".join([str(error), *getattr(error, "__notes__", ())])) from error
+    return plane, plane.get_token(functions)
+
+
+def _prepare_cluster(playground: Playground, manifests: list[dict[str, Any]]) -> None:
+    """Create the managed node, our CRDs, the permissions of the functions, and *manifests*."""
+    desk = playground.kubectl
+    desk.apply_crds()
+    if not playground.drive.run(desk.has_crds, CRD_TIMEOUT):
+        raise CannotPlay(f"the API server does not serve our CustomResourceDefinitions after {CRD_TIMEOUT}")
+    desk.apply_rbac()
+    playground.start_managed_node(SYSTEM_NODE)
+    desk.apply_all(manifests)
+
+
+def _build_kubectl_hint() -> str:
+    """Return the line that makes `kubectl` available in another terminal: the built one if none is installed."""
+    from tests.controlplane.binaries import find_programs  # noqa: PLC0415 - as above
+
+    kubectl_folder = find_programs()
+    if shutil.which("kubectl"):
+        return ""
+    return (
+        f"  export PATH=$PATH:{kubectl_folder}\n"
+        if kubectl_folder
+        else "  (kubectl: https://kubernetes.io/docs/tasks/tools)\n"
+    )
+
+
+def _render_welcome(kubeconfig: Path, aws: str, kubectl: str) -> str:
+    """Return the introduction for new users."""
+    examples_path = os.path.relpath(EXAMPLES_FOLDER)
+    return f"""
+AWS endpoint   {aws}   EC2, SSM, EKS and pricing, with any credentials:
+               aws --region us-east-1 --endpoint-url {aws} ec2 describe-instances
+               The functions' queues, table and bucket are inside this process, and cannot be looked at there.
+kubeconfig     {kubeconfig}
+
+Three things to try. In another terminal, first:
+  export KUBECONFIG={kubeconfig}
+{kubectl}
+  1  kubectl apply -f {examples_path}/nodepool.yaml        a NodePool and the EC2NodeClass it names
+     kubectl get nodepools,ec2nodeclasses
+  2  kubectl apply -f {examples_path}/web.yaml && kubectl scale deployment web --replicas=20
+     kubectl get nodeclaims,nodes --watch          within a minute a node comes for the pods that wait
+  3  interrupt                                     typed here: EC2 takes the busiest spot node back
+
+`help` here lists what else may be typed. Ctrl-C ends everything.
+
+"""
+
+
+def _read_manifests(path: Path) -> list[dict[str, Any]]:
+    """Return the documents in the file at *path*.
+
+    Raises:
+        CannotPlay: it cannot be read.
+    """
+    try:
+        documents = list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise CannotPlay(f"{path}: {error.strerror}") from error
+    except (UnicodeDecodeError, yaml.YAMLError) as error:
+        raise CannotPlay(f"{path}: {' '.join(str(error).split())}") from error
+    for document in documents:
+        if document is not None and not (
+            isinstance(document, dict) and {"apiVersion", "kind", "metadata"} <= document.keys()
+        ):
+            raise CannotPlay(f"{path}: a document has no apiVersion, kind or metadata")
+    return [manifest for manifest in documents if manifest is not None]
+
+
+@contextmanager
+def _interrupt_on_sigterm() -> Iterator[None]:
+    """Make SIGTERM end the start of the playground in the same way as Ctrl-C."""
+
+    def raise_interrupt(*_: int | FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    previous_handler = signal.signal(signal.SIGTERM, raise_interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous_handler)
+
+
+@contextmanager
+def _stop_on_signals(playground: Playground) -> Iterator[None]:
+    """Make Ctrl-C, SIGTERM and SIGHUP stop *playground* in order; a second signal interrupts it immediately."""
+
+    def handle_signal(*_: int | FrameType | None) -> None:
+        if playground.drive.is_stopped:
+            raise KeyboardInterrupt
+        playground.drive.stop()
+
+    previous_handlers = {
+        number: signal.signal(number, handle_signal) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    }
+    try:
+        yield
+    finally:
+        for number, handler in previous_handlers.items():
+            signal.signal(number, handler)
+
+
+def _build_palette() -> Palette:
+    return Palette(enabled=sys.stdout.isatty())
+
+
+def _print_progress(line: str) -> None:
+    sys.stderr.write(line + "\n")
+    sys.stderr.flush()
+
+
+def _report_failure(message: str) -> int:
+    sys.stderr.write(f"joiner playground: {message}\n")
+    return 1

@@ -1,0 +1,1 @@
+"""`joiner replay`: a stored decision, made again with today's code or with changed objects."""

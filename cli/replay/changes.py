@@ -1,0 +1,187 @@
+"""Changes to a recorded cluster before a replay: objects that are applied or removed."""
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Final, TypeAlias
+
+import msgspec
+from msgspec.structs import replace
+
+from cli.cluster.live_cluster import group_running_labels, merge_clusters
+from cli.inputs.documents import iterate_objects, read_documents
+from cli.inputs.files import ErrorReporter
+from cli.inputs.manifests import parse_manifests
+from cli.replay.selectors import SELECTOR_FIELDS, RecordedSelections, resolve_selectors, with_node_class_offerings
+from cli.terminal.errors import InputError
+from shared.model.cluster import ClusterSnapshot
+from shared.model.core.metadata import ObjectMeta, build_pairs
+from shared.model.karpenter.node_class import EC2NodeClass
+from shared.model.karpenter.node_pool import NodePool
+from shared.take.kubernetes.optional_resources import OPTIONAL_KINDS
+from shared.take.kubernetes.resources import RESOURCE_KINDS, get_sort_key
+from shared.take.manifests.cluster import build_snapshot_from_documents
+
+_STATUS_FIELDS: Final = (
+    *(field.status_attribute for field in SELECTOR_FIELDS),
+    "resolved_profile",
+    "resolved_placement_group",
+    "conditions",
+)
+"""Fields of an EC2NodeClass that the catalog function writes into its status."""
+ReadLists: TypeAlias = Collection[str] | None
+"""The lists of a ClusterSnapshot that a function reads; None: all."""
+
+
+class ChangedCluster(msgspec.Struct, frozen=True, kw_only=True):
+    """A cluster snapshot with changes applied."""
+
+    cluster: ClusterSnapshot
+    changes: tuple[str, ...] = ()
+    """The changed objects, as ``NodePool default``, each with how it changed."""
+    notes: tuple[str, ...] = ()
+    """Notes for the reader of the replay."""
+    changed_node_classes: tuple[str, ...] = ()
+    """Names of the EC2NodeClasses that are new or changed."""
+
+
+def apply_changes(
+    cluster: ClusterSnapshot,
+    selections: RecordedSelections,
+    files: Sequence[str],
+    removed_objects: Iterable[str],
+    tell: ErrorReporter,
+    reads: ReadLists = None,
+) -> ChangedCluster:
+    """Return *cluster* with the objects in *files* applied and the objects in *removed_objects* removed.
+
+    Problems in files are passed to *tell*. An applied object keeps its metadata and its status; the selectors of an
+    EC2NodeClass are resolved again as far as *selections* allow. If *reads* is given, objects of kinds that the cycle
+    does not read change nothing.
+
+    Raises:
+        InputError: *removed_objects* names an object that does not exist.
+    """
+    changes: list[str] = []
+    for object_reference in removed_objects:
+        cluster, name = _without_object(cluster, object_reference)
+        changes.append(f"without {name}")
+    if not files:
+        return ChangedCluster(cluster=cluster, changes=tuple(changes))
+    applied_manifests = parse_manifests(
+        iterate_objects(read_documents(files, tell), tell), tell, group_running_labels(cluster), are_features_on=True
+    )
+    applied = build_snapshot_from_documents(applied_manifests.objects, cluster.taken_at)
+    for problem in applied.problems:
+        location = applied_manifests.locations.get((problem.kind, problem.name), "")
+        tell(f"{f'{location}: ' if location else ''}{problem.kind} {problem.name}: {problem.message}")
+    notes = list(applied_manifests.notes)
+    applied = replace(
+        applied, problems=(), node_pools=tuple(_merge_node_pool(node_pool, cluster) for node_pool in applied.node_pools)
+    )
+    if reads is not None:
+        applied = _drop_unread_kinds(applied, reads, notes)
+    cluster, applied, changed_node_classes = _reselect_node_classes(cluster, applied, selections, notes)
+    changes += _describe_changes(cluster, applied)
+    return ChangedCluster(
+        cluster=merge_clusters(cluster, applied),
+        changes=tuple(changes),
+        notes=tuple(notes),
+        changed_node_classes=changed_node_classes,
+    )
+
+
+def _drop_unread_kinds(applied: ClusterSnapshot, reads: Collection[str], notes: list[str]) -> ClusterSnapshot:
+    """Return *applied* without the kinds that the cycle did not read, and add a note for each such kind."""
+    for listing in (*RESOURCE_KINDS, *OPTIONAL_KINDS):
+        if listing.field not in reads and (objects := getattr(applied, listing.field)):
+            names = ", ".join("/".join(filter(None, get_sort_key(resource))) for resource in objects)
+            notes.append(f"{listing.kind} {names}: this function does not look at any; it changes nothing")
+            applied = replace(applied, **{listing.field: ()})
+    return applied
+
+
+def _reselect_node_classes(
+    cluster: ClusterSnapshot, applied: ClusterSnapshot, selections: RecordedSelections, notes: list[str]
+) -> tuple[ClusterSnapshot, ClusterSnapshot, tuple[str, ...]]:
+    """Return both snapshots with EC2NodeClass selectors resolved again, and the names of the classes that changed."""
+    classes: list[EC2NodeClass] = []
+    changed_names: list[str] = []
+    for node_class in applied.node_classes:
+        previous_class = next(
+            (old_class for old_class in cluster.node_classes if old_class.name == node_class.name), None
+        )
+        reselected_class, class_notes = resolve_selectors(
+            _with_existing_status(node_class, previous_class), previous_class, selections
+        )
+        classes.append(reselected_class)
+        notes += class_notes
+        if reselected_class != previous_class:
+            changed_names.append(node_class.name)
+        if cluster.catalog is not None:
+            catalog, catalog_notes = with_node_class_offerings(cluster.catalog, reselected_class, previous_class)
+            cluster = replace(cluster, catalog=catalog)
+            notes += catalog_notes
+    return cluster, replace(applied, node_classes=tuple(classes)), tuple(changed_names)
+
+
+def _without_object(cluster: ClusterSnapshot, text: str) -> tuple[ClusterSnapshot, str]:
+    kind, _, name = text.partition("/")
+    for listing in (*RESOURCE_KINDS, *OPTIONAL_KINDS):
+        if kind.lower() not in (listing.kind.lower(), listing.plural):
+            continue
+        objects = getattr(cluster, listing.field)
+        remaining = tuple(
+            resource
+            for resource in objects
+            if name not in ("/".join(filter(None, get_sort_key(resource))), get_sort_key(resource)[1])
+        )
+        if len(remaining) == len(objects):
+            existing_names = ", ".join("/".join(filter(None, get_sort_key(resource))) for resource in objects[:5])
+            alternatives = f"; there were {existing_names}" if existing_names else f": no {listing.kind} at all"
+            raise InputError(f"--without {text}: there was none{alternatives}")
+        return replace(cluster, **{listing.field: remaining}), f"{listing.kind} {name}"
+    kinds = ", ".join(sorted(listing.kind for listing in RESOURCE_KINDS))
+    raise InputError(f"--without {text}: write KIND/NAME, as nodepool/default; kinds are {kinds}")
+
+
+def _merge_node_pool(node_pool: NodePool, cluster: ClusterSnapshot) -> NodePool:
+    existing_pool = next((pool for pool in cluster.node_pools if pool.name == node_pool.name), None)
+    if existing_pool is None:
+        return node_pool
+    return replace(
+        node_pool,
+        meta=_merge_metadata(node_pool.meta, existing_pool.meta),
+        usage=existing_pool.usage,
+        conditions=existing_pool.conditions,
+    )
+
+
+def _with_existing_status(node_class: EC2NodeClass, existing_class: EC2NodeClass | None) -> EC2NodeClass:
+    """Return *node_class* with the metadata and status of the existing class of the same name."""
+    if existing_class is None:
+        return node_class
+    status = {name: getattr(existing_class, name) for name in _STATUS_FIELDS}
+    status["resolved_profile"] = node_class.instance_profile or existing_class.resolved_profile
+    return replace(node_class, meta=_merge_metadata(node_class.meta, existing_class.meta), **status)
+
+
+def _merge_metadata(new_meta: ObjectMeta, existing_meta: ObjectMeta) -> ObjectMeta:
+    """Return the metadata of an existing object after a manifest was applied to it."""
+    return replace(
+        existing_meta,
+        labels=build_pairs(dict(existing_meta.labels) | dict(new_meta.labels)),
+        annotations=build_pairs(dict(existing_meta.annotations) | dict(new_meta.annotations)),
+    )
+
+
+def _describe_changes(cluster: ClusterSnapshot, applied: ClusterSnapshot) -> Iterable[str]:
+    for listing in (*RESOURCE_KINDS, *OPTIONAL_KINDS):
+        existing_objects = {
+            get_sort_key(existing_object): existing_object for existing_object in getattr(cluster, listing.field)
+        }
+        for applied_object in getattr(applied, listing.field):
+            name = "/".join(filter(None, get_sort_key(applied_object)))
+            previous_object = existing_objects.get(get_sort_key(applied_object))
+            change = (
+                "new" if previous_object is None else "as it was" if previous_object == applied_object else "changed"
+            )
+            yield f"{listing.kind} {name} ({change})"

@@ -1,0 +1,1 @@
+"""`joiner report`: one page with the fleet, its cost, decisions and what is blocked."""

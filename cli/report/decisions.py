@@ -1,0 +1,92 @@
+"""The decisions of a journal, one line each: nodes launched, nodes removed, commands, and failures."""
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+
+import msgspec
+
+from cli.explain.journal import Cycle
+from cli.terminal.text import format_count
+from shared.model.decisions.action import CreateNodeClaim, DeleteObject, TerminateInstances
+from shared.report.journal.journal import ActionResult, DecisionNote, JournalEntry
+
+
+class ReportedDecision(msgspec.Struct, frozen=True, kw_only=True):
+    """One decision, as a line of the report."""
+
+    at: datetime
+    function: str
+    summary: str = msgspec.field(name="what")
+    reason: str = msgspec.field(default="", name="why")
+    is_failed: bool = False
+    cycle: str
+    """Key of the cycle's journal entry."""
+
+
+def list_decisions(cycles: Iterable[Cycle]) -> tuple[ReportedDecision, ...]:
+    """Return all decisions, newest first; a decision that consecutive cycles repeat is returned once."""
+    reported_decisions: list[ReportedDecision] = []
+    last_decisions: dict[str, set[tuple[str, str]]] = {}
+    for cycle in cycles:
+        entry, current_decisions = cycle.entry, set[tuple[str, str]]()
+        for summary, reason, is_failed, is_repeated in _iterate_entry_decisions(entry):
+            current_decisions.add((summary, reason))
+            if is_repeated and (summary, reason) in last_decisions.get(entry.function, ()):
+                continue
+            reported_decisions.append(
+                ReportedDecision(
+                    at=entry.at,
+                    function=entry.function,
+                    summary=summary,
+                    reason=reason,
+                    is_failed=is_failed,
+                    cycle=cycle.key,
+                )
+            )
+        last_decisions[entry.function] = current_decisions
+    return tuple(reversed(reported_decisions))
+
+
+def _iterate_entry_decisions(entry: JournalEntry) -> Iterator[tuple[str, str, bool, bool]]:
+    """Yield the summary, the reason, whether it failed, and whether the next cycle repeats it if nothing changes."""
+    if entry.error:
+        yield f"{entry.function} failed", entry.error, True, True
+    for result in entry.results:
+        yield from _iterate_result_decisions(result)
+    for note in entry.notes:
+        yield from _iterate_note_decisions(note)
+
+
+def _iterate_result_decisions(result: ActionResult) -> Iterator[tuple[str, str, bool, bool]]:
+    action, has_failed = result.action, result.result == "failed"
+    reason = str(getattr(action, "message", ""))
+    if has_failed:
+        yield (
+            f"{_describe_target(result)} failed",
+            f"{result.message}{f'; it was: {reason}' if reason else ''}",
+            True,
+            True,
+        )
+    elif result.result == "done":
+        match action:
+            case CreateNodeClaim():
+                yield f"NodeClaim {action.claim.name} for {format_count(len(action.pods), 'pod')}", reason, False, False
+            case DeleteObject(kind="NodeClaim"):
+                yield f"NodeClaim {action.name} deleted", reason, False, False
+            case TerminateInstances():
+                yield f"{', '.join(action.instance_ids)} terminated", reason, False, False
+            case _:
+                return
+
+
+def _describe_target(result: ActionResult) -> str:
+    action = result.action
+    name = str(getattr(action, "name", "")) or (action.claim.name if isinstance(action, CreateNodeClaim) else "")
+    return f"{type(action).__name__} {name}".rstrip()
+
+
+def _iterate_note_decisions(note: DecisionNote) -> Iterator[tuple[str, str, bool, bool]]:
+    if note.kind == "Command":
+        yield f"command {note.name} {note.verdict}", note.reason, note.verdict == "ROLLED_BACK", False
+    elif note.kind == "NodePool":
+        yield f"NodePool {note.name} {note.verdict}", note.reason, False, True

@@ -1,0 +1,264 @@
+"""The instances of a report: which there are, what they cost, when they were launched and terminated."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from cli.explain.evidence import Evidence
+from cli.explain.node_records import NodeRecord
+from shared.report.journal.journal import DecisionNote
+from shared.state.cluster_state import ClusterState
+
+PROVISION_INTERVAL: Final = timedelta(minutes=1)
+MAX_BARS: Final = 60
+_BAR_LENGTHS_SECONDS: Final = (60, 300, 600, 1800, 3600, 3 * 3600, 6 * 3600, 24 * 3600)
+_ONE_HOUR: Final = timedelta(hours=1)
+
+
+class FleetSample(msgspec.Struct, frozen=True, kw_only=True):
+    """The size and cost of the fleet from a point in time on."""
+
+    at: datetime
+    nodes: float
+    usd_per_hour: float
+
+
+class FleetChange(msgspec.Struct, frozen=True, kw_only=True):
+    """Launches and terminations within one bar that begins at *at*."""
+
+    at: datetime
+    launched: int
+    terminated: int
+
+
+class ReportedNode(msgspec.Struct, frozen=True, kw_only=True):
+    """A node at the end of the covered time."""
+
+    name: str
+    claim: str
+    pool: str
+    instance_type: str
+    capacity_type: str
+    zone: str
+    usd_per_hour: float
+    launched_at: datetime | None
+    verdict: str
+    reason: str = msgspec.field(name="why")
+    """Why it is kept or removed."""
+
+
+class NodePoolRow(msgspec.Struct, frozen=True, kw_only=True):
+    """The instances of one NodePool."""
+
+    name: str
+    nodes: int
+    by_capacity: dict[str, int]
+    usd_per_hour: float
+    usd: float
+    """Cost in the covered time."""
+    launched: int
+    terminated: int
+
+
+def complete_node_records(
+    node_records: Iterable[NodeRecord], cluster_states: Iterable[ClusterState]
+) -> tuple[NodeRecord, ...]:
+    """Return the node records; for those older than the journal, age and price are taken from *cluster_states*."""
+    created: dict[str, datetime] = {}
+    prices: dict[str, float] = {}
+    for cluster_state in cluster_states:
+        for claim in cluster_state.snapshot.node_claims:
+            price = cluster_state.price_list.get_price(claim.meta, claim.node_class.name)
+            prices[claim.name] = price or prices.get(claim.name, 0.0)
+            if claim.meta.created_at is not None and claim.is_launched():
+                created[claim.name] = claim.meta.created_at
+    return tuple(
+        replace(
+            node_record,
+            launched_at=node_record.launched_at
+            or (created.get(node_record.claim) if node_record.asked_at is None else None),
+            usd_per_hour=node_record.usd_per_hour or prices.get(node_record.claim, 0.0),
+        )
+        for node_record in node_records
+    )
+
+
+def select_current_records(
+    node_records: Iterable[NodeRecord], evidence: Evidence, *, is_live: bool
+) -> tuple[NodeRecord, ...]:
+    """Return the records of nodes that exist at the end of the covered time."""
+    if is_live and evidence.live_cluster is not None:
+        claims = {claim.name for claim in evidence.live_cluster.node_claims}
+        return tuple(
+            node_record
+            for node_record in node_records
+            if node_record.claim in claims and node_record.terminated_at is None
+        )
+    return tuple(
+        node_record
+        for node_record in node_records
+        if node_record.terminated_at is None and node_record.launched_at is not None
+    )
+
+
+def compute_fleet_samples(evidence: Evidence, node_records: Iterable[NodeRecord]) -> Iterator[FleetSample]:
+    """Yield the fleet as counted by disrupt; if it was not counted, as computed from *node_records*."""
+    counted_entries = [cycle.entry for cycle in evidence.cycles if "ManagedNodes" in cycle.entry.counts]
+    for entry in counted_entries:
+        price = entry.counts.get("FleetUsdPerHour", 0.0)
+        yield FleetSample(at=entry.at, nodes=entry.counts["ManagedNodes"], usd_per_hour=price)
+    if counted_entries:
+        return
+    nodes, price = 0, 0.0
+    for at, sign, node_record in _sort_moves(node_records):
+        nodes, price = nodes + sign, max(price + sign * node_record.usd_per_hour, 0.0)
+        yield FleetSample(at=at, nodes=float(nodes), usd_per_hour=price)
+
+
+def _sort_moves(node_records: Iterable[NodeRecord]) -> list[tuple[datetime, int, NodeRecord]]:
+    """Return launches (1) and terminations (-1), oldest first."""
+    launched_records = [node_record for node_record in node_records if node_record.launched_at is not None]
+    moves = [
+        (node_record.launched_at, 1, node_record)
+        for node_record in launched_records
+        if node_record.launched_at is not None
+    ]
+    moves += [
+        (node_record.terminated_at, -1, node_record)
+        for node_record in launched_records
+        if node_record.terminated_at is not None
+    ]
+    return sorted(moves, key=lambda move: (move[0], move[1], move[2].claim))
+
+
+def choose_bar_seconds(covered_time: timedelta) -> int:
+    """Return the length of one bar in seconds, so that at most `MAX_BARS` cover *covered_time*."""
+    min_seconds = covered_time.total_seconds() / MAX_BARS
+    return next(
+        (length for length in _BAR_LENGTHS_SECONDS if length >= min_seconds),
+        _BAR_LENGTHS_SECONDS[-1] * (1 + int(min_seconds) // _BAR_LENGTHS_SECONDS[-1]),
+    )
+
+
+def compute_changes(
+    node_records: Iterable[NodeRecord], began: datetime, ended: datetime, length: int
+) -> Iterator[FleetChange]:
+    """Yield the bars: *length* seconds each, from *began* on."""
+    launched: Counter[int] = Counter()
+    terminated: Counter[int] = Counter()
+    for node_record in node_records:
+        if node_record.launched_at is not None and node_record.launched_at >= began:
+            launched[_get_slot(node_record.launched_at, began, length)] += 1
+        if node_record.terminated_at is not None:
+            terminated[_get_slot(node_record.terminated_at, began, length)] += 1
+    for slot in range(int((ended - began).total_seconds()) // length + 1):
+        at = began + timedelta(seconds=slot * length)
+        yield FleetChange(at=at, launched=launched[slot], terminated=terminated[slot])
+
+
+def _get_slot(at: datetime, began: datetime, length: int) -> int:
+    return int((at - began).total_seconds()) // length
+
+
+def compute_cost_usd(node_records: Iterable[NodeRecord], began: datetime, ended: datetime) -> float:
+    """Return the cost of *node_records* between two points in time; an instance without a known price costs nothing."""
+    return sum(node_record.usd_per_hour * _compute_hours(node_record, began, ended) for node_record in node_records)
+
+
+def _compute_hours(node_record: NodeRecord, began: datetime, ended: datetime) -> float:
+    """Return the hours that *node_record* existed between two points in time."""
+    if node_record.launched_at is None:
+        return 0.0
+    return (
+        max(min(node_record.terminated_at or ended, ended) - max(node_record.launched_at, began), timedelta())
+        / _ONE_HOUR
+    )
+
+
+def build_pool_rows(
+    node_records: Iterable[NodeRecord], current_records: Iterable[NodeRecord], began: datetime, ended: datetime
+) -> tuple[NodePoolRow, ...]:
+    """Return the NodePools, most expensive first."""
+    current_by_pool: dict[str, list[NodeRecord]] = defaultdict(list)
+    records_by_pool: dict[str, list[NodeRecord]] = defaultdict(list)
+    for node_record in current_records:
+        current_by_pool[node_record.pool].append(node_record)
+    for node_record in node_records:
+        records_by_pool[node_record.pool].append(node_record)
+    pool_rows = [
+        _build_pool_row(name, records_by_pool[name], current_by_pool[name], began, ended) for name in records_by_pool
+    ]
+    return tuple(sorted(pool_rows, key=lambda row: (-row.usd_per_hour, -row.usd, row.name)))
+
+
+def _build_pool_row(
+    name: str,
+    node_records: Sequence[NodeRecord],
+    current_records: Sequence[NodeRecord],
+    began: datetime,
+    ended: datetime,
+) -> NodePoolRow:
+    return NodePoolRow(
+        name=name,
+        nodes=len(current_records),
+        by_capacity=dict(
+            sorted(
+                Counter(
+                    node_record.capacity_type for node_record in current_records if node_record.capacity_type
+                ).items()
+            )
+        ),
+        usd_per_hour=sum(node_record.usd_per_hour for node_record in current_records),
+        usd=compute_cost_usd(node_records, began, ended),
+        launched=sum(
+            node_record.launched_at is not None and node_record.launched_at >= began for node_record in node_records
+        ),
+        terminated=sum(node_record.terminated_at is not None for node_record in node_records),
+    )
+
+
+def count_instance_types(current_records: Iterable[NodeRecord]) -> list[tuple[str, int, float]]:
+    """Return instance types with capacity type, number of instances and USD per hour; most expensive first."""
+    prices_by_type: dict[str, list[float]] = defaultdict(list)
+    for node_record in current_records:
+        prices_by_type[f"{node_record.instance_type or 'unknown'} {node_record.capacity_type}".strip()].append(
+            node_record.usd_per_hour
+        )
+    return sorted(
+        ((name, len(prices), sum(prices)) for name, prices in prices_by_type.items()),
+        key=lambda row: (-row[2], -row[1], row[0]),
+    )
+
+
+def map_last_verdicts(evidence: Evidence) -> dict[str, DecisionNote]:
+    """Return the last verdict of disrupt on each node."""
+    return {note.name: note for _, note in evidence.iterate_notes("Node") if not note.links}
+
+
+def build_node_rows(evidence: Evidence, current_records: Iterable[NodeRecord]) -> tuple[ReportedNode, ...]:
+    """Return the nodes of *current_records*, by pool and name."""
+    last = map_last_verdicts(evidence)
+    node_rows = [_build_node_row(node_record, last.get(node_record.node)) for node_record in current_records]
+    return tuple(sorted(node_rows, key=lambda row: (row.pool, row.name, row.claim)))
+
+
+def _build_node_row(node_record: NodeRecord, note: DecisionNote | None) -> ReportedNode:
+    verdict, reason = (note.verdict, note.reason) if note is not None else ("", "")
+    if node_record.deleted_at is not None:
+        verdict, reason = "going", node_record.deleted_why
+    return ReportedNode(
+        name=node_record.node,
+        claim=node_record.claim,
+        pool=node_record.pool,
+        instance_type=node_record.instance_type,
+        capacity_type=node_record.capacity_type,
+        zone=node_record.zone,
+        usd_per_hour=node_record.usd_per_hour,
+        launched_at=node_record.launched_at,
+        verdict=verdict,
+        reason=reason,
+    )

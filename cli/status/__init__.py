@@ -1,0 +1,1 @@
+"""`joiner status` and `joiner top`: nodes, costs, pending pods and problems."""

@@ -1,0 +1,187 @@
+"""The status of a fleet as text and as JSON."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from cli.facts.installation import Installation
+from cli.facts.installation_page import build_installation_document, render_installation
+from cli.pause.text import build_pause_documents, render_pauses
+from cli.planning.table import TableOptions
+from cli.planning.totals import HOURS_PER_MONTH
+from cli.status.summary import FleetStatus, PoolStatus
+from cli.terminal.text import Palette, align_columns, format_count, join_names, truncate_text, wrap_text
+from shared.model.core.resources import CPU, MEMORY, Resources, build_resources, format_amount, format_quantities
+from shared.model.core.units import format_instant
+
+_HEAD: Final = ("POOL", "READY", "COMING", "GOING", "CAPACITY", "CPU", "MEMORY", "$/H", "LIMIT")
+_LEFT_ALIGNED_COLUMNS: Final = 1
+MAX_LISTED_NAMES: Final = 3
+
+
+def build_status_document(status: FleetStatus, installation: Installation | None) -> dict[str, Any]:
+    """Return the JSON document of a fleet's status and of its *installation*."""
+    return {
+        "at": format_instant(status.at),
+        "installation": build_installation_document(installation),
+        "usdPerHour": None if status.usd_per_hour is None else round(status.usd_per_hour, 9),
+        "pods": {"running": status.running_pods, "waiting": len(status.pending_pods)},
+        "pools": [_build_pool_document(pool, priced=status.usd_per_hour is not None) for pool in status.pools],
+        "others": status.unmanaged_nodes,
+        "paused": build_pause_documents(status.pauses),
+        "waiting": [{"pod": pod, "why": reason} for pod, reason in status.pending_pods],
+        "trouble": [
+            {"kind": problem.kind, "name": problem.name, "what": problem.summary, "why": problem.reason}
+            for problem in status.problems
+        ],
+    }
+
+
+def render_status(
+    status: FleetStatus, installation: Installation | None, palette: Palette, table_options: TableOptions
+) -> str:
+    """Render the status as text."""
+    parts = (
+        _render_summary(status, palette, table_options),
+        render_installation(installation, status.at, palette, table_options.width),
+        render_pauses(status.pauses, status.at, palette, table_options.width),
+        _render_pools(status, palette, table_options),
+        _render_pending_pods(status, palette, table_options),
+        _render_problems(status, palette, table_options),
+    )
+    blocks = [lines for part in parts if (lines := list(part))]
+    return "\n\n".join("\n".join(lines) for lines in blocks) + "\n"
+
+
+def _build_pool_document(pool: PoolStatus, *, priced: bool) -> dict[str, Any]:
+    kinds = dict(pool.by_capacity)
+    return {
+        "name": pool.name,
+        "ready": pool.is_ready,
+        "nodes": {"ready": pool.ready, "coming": pool.in_flight, "going": pool.deleting},
+        "onDemand": kinds.get("on-demand", 0),
+        "reserved": kinds.get("reserved", 0),
+        "spot": kinds.get("spot", 0),
+        **{
+            name: {
+                "requested": _format_quantity(pool.requested, name),
+                "allocatable": _format_quantity(pool.allocatable, name),
+            }
+            for name in (CPU, MEMORY)
+        },
+        "usdPerHour": round(pool.usd_per_hour, 9) if priced else None,
+        "limits": {name: [format_amount(name, used), format_amount(name, limit)] for name, used, limit in pool.limits},
+    }
+
+
+def _format_quantity(amounts: Resources, name: str) -> str:
+    return format_quantities(build_resources({name: amounts[name]})).get(name, "0")
+
+
+def _render_summary(status: FleetStatus, palette: Palette, table_options: TableOptions) -> Iterator[str]:
+    nodes = sum(pool.ready + pool.in_flight + pool.deleting for pool in status.pools)
+    price = ""
+    if status.usd_per_hour is not None:
+        price = f", ${status.usd_per_hour:.2f} per hour, ${HOURS_PER_MONTH * status.usd_per_hour:,.0f} per month"
+    unmanaged_text = (
+        f" and {format_count(status.unmanaged_nodes, 'node')} of no NodePool" if status.unmanaged_nodes else ""
+    )
+    pods = f"{format_count(status.running_pods, 'pod')} with a node, {len(status.pending_pods) or 'none'} without"
+    first, *more_lines = wrap_text(
+        f"{format_count(nodes, 'node')}{price}{unmanaged_text}; {pods}", table_options.width, ""
+    )
+    yield from (palette.colorize("bold", first), *more_lines)
+
+
+def _render_pools(status: FleetStatus, palette: Palette, table_options: TableOptions) -> Iterator[str]:
+    if not status.pools:
+        return
+    ranked = sorted(status.pools, key=lambda pool: (-pool.usd_per_hour, -pool.ready, pool.name))
+    rows = [
+        _HEAD,
+        *(_build_row(pool, priced=status.usd_per_hour is not None) for pool in ranked[: table_options.max_rows]),
+    ]
+    head, *lines = (
+        truncate_text(line, table_options.width) for line in align_columns(rows, left_columns=_LEFT_ALIGNED_COLUMNS)
+    )
+    yield palette.colorize("bold", head)
+    for pool, line in zip(ranked, lines, strict=False):
+        yield line if pool.is_ready else palette.colorize("yellow", line)
+    if len(ranked) > len(lines):
+        yield palette.colorize(
+            "dim", f"… and {format_count(len(ranked) - len(lines), 'more NodePool')} (--all shows them)"
+        )
+
+
+def _build_row(pool: PoolStatus, *, priced: bool) -> tuple[str, ...]:
+    kinds = ", ".join(f"{number} {kind}" for kind, number in pool.by_capacity)
+    fullest = max(pool.limits, key=lambda limit: (limit[1] / limit[2] if limit[2] else 1.0, limit[0]), default=None)
+    limit = "-"
+    if fullest is not None:
+        name, used, limit_amount = fullest
+        limit = f"{name} {format_amount(name, used)} of {format_amount(name, limit_amount)}"
+    return (
+        pool.name,
+        *(str(number or "-") for number in (pool.ready, pool.in_flight, pool.deleting)),
+        kinds or "-",
+        *(_format_share(pool, name) for name in (CPU, MEMORY)),
+        f"{pool.usd_per_hour:.4f}" if priced else "-",
+        limit,
+    )
+
+
+def _format_share(pool: PoolStatus, name: str) -> str:
+    allocatable = pool.allocatable[name]
+    return (
+        f"{100 * pool.requested[name] / allocatable:.0f}% of {format_amount(name, allocatable)}" if allocatable else "-"
+    )
+
+
+def _render_pending_pods(status: FleetStatus, palette: Palette, table_options: TableOptions) -> Iterator[str]:
+    if not status.pending_pods:
+        return
+    yield palette.colorize("bold", "WAITING")
+    ungrouped = [((pod,), reason_text) for pod, reason_text in status.pending_pods]
+    groups = ungrouped if table_options.max_rows is None else list(_group_by_reason(status.pending_pods))
+    for pods, reason in groups[: table_options.max_rows]:
+        yield truncate_text(f"  {_describe_group(pods, reason)}", table_options.width)
+    hidden = sum(
+        len(pods) for pods, _ in groups[len(groups) if table_options.max_rows is None else table_options.max_rows :]
+    )
+    if hidden:
+        yield palette.colorize("dim", f"  … and {format_count(hidden, 'more pod')} (--all)")
+
+
+def _group_by_reason(pending_pods: Iterable[tuple[str, str]]) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield pending pods grouped by reason, those of most pods first."""
+    pods_by_reason: dict[str, list[str]] = {}
+    for pod, reason in pending_pods:
+        pods_by_reason.setdefault(reason, []).append(pod)
+    for reason, pods in sorted(pods_by_reason.items(), key=lambda reason_pods: (-len(reason_pods[1]), reason_pods[0])):
+        yield tuple(pods), reason
+
+
+def _describe_group(pods: tuple[str, ...], reason: str) -> str:
+    """Describe pods and the reason why they are pending; the reason precedes many names, because lines may be cut."""
+    reason_suffix = f": {reason}" if reason else ""
+    return (
+        f"{pods[0]}{reason_suffix}"
+        if len(pods) == 1
+        else f"{format_count(len(pods), 'pod')}{reason_suffix} ({join_names(pods, MAX_LISTED_NAMES)})"
+    )
+
+
+def _render_problems(status: FleetStatus, palette: Palette, table_options: TableOptions) -> Iterator[str]:
+    if not status.problems:
+        return
+    yield palette.colorize("bold", "TROUBLE")
+    for problem in status.problems[: table_options.max_rows]:
+        words = f"{problem.kind} {problem.name}: {problem.summary}{f': {problem.reason}' if problem.reason else ''}"
+        yield palette.colorize("red", truncate_text(f"  {words}", table_options.width))
+    yield from _render_omitted_count(len(status.problems), "more", palette, table_options)
+
+
+def _render_omitted_count(number: int, noun: str, palette: Palette, table_options: TableOptions) -> Iterator[str]:
+    if table_options.max_rows is not None and number > table_options.max_rows:
+        yield palette.colorize(
+            "dim", f"  … and {number - table_options.max_rows:,} {noun}{'s' if noun != 'more' else ''} (--all)"
+        )

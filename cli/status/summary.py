@@ -1,0 +1,185 @@
+"""The status of a fleet: nodes by NodePool, pending pods, and problems."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import Final
+
+import msgspec
+
+from shared.model.core.labels import CAPACITY_TYPE, ON_DEMAND, RESERVED, SPOT
+from shared.model.core.metadata import Condition, find_condition, is_condition_true
+from shared.model.core.resources import Resources, sum_resources
+from shared.model.kubernetes.pod import Pod
+from shared.state.cluster_state import ClusterState
+from shared.state.pauses import ActivePause, list_active_pauses
+from shared.state.state_node import StateNode
+
+NODE_CLAIM_CONDITIONS: Final = ("Launched", "Registered", "Initialized")
+"""Conditions of a NodeClaim in the order in which they become True."""
+
+
+class FleetStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """The status of all nodes and pods of a cluster."""
+
+    at: datetime
+    pools: tuple["PoolStatus", ...]
+    """Sorted by name; includes deleted NodePools that still have nodes."""
+    unmanaged_nodes: int
+    """Number of nodes without a NodePool."""
+    running_pods: int
+    """Number of pods on nodes, without completed pods."""
+    pending_pods: tuple[tuple[str, str], ...]
+    """Pods without a node, each with kube-scheduler's message; sorted."""
+    problems: tuple["FleetProblem", ...]
+    pauses: tuple[ActivePause, ...]
+    """Active pauses set by people."""
+    usd_per_hour: float | None
+    """None if there are no prices."""
+
+
+class PoolStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """The nodes of a NodePool."""
+
+    name: str
+    ready: int = 0
+    in_flight: int = 0
+    deleting: int = 0
+    by_capacity: tuple[tuple[str, int], ...] = ()
+    requested: Resources
+    allocatable: Resources
+    usd_per_hour: float
+    limits: tuple[tuple[str, int, int], ...] = ()
+    """Resource, used amount, limit."""
+    is_ready: bool = True
+    """Whether the NodePool is Ready."""
+
+
+class FleetProblem(msgspec.Struct, frozen=True, kw_only=True, order=True):
+    """A problem that a person should look into."""
+
+    kind: str
+    name: str
+    summary: str
+    reason: str
+
+
+def build_fleet_status(cluster_state: ClusterState) -> FleetStatus:
+    """Return the status of the cluster."""
+    cluster = cluster_state.snapshot
+    nodes_by_pool: dict[str, list[StateNode]] = defaultdict(list)
+    for state_node in cluster_state.nodes:
+        nodes_by_pool[state_node.pool if state_node.pool or state_node.claim is None else "-"].append(state_node)
+    unmanaged_nodes = nodes_by_pool.pop("", [])
+    names = sorted({*nodes_by_pool, *(pool.name for pool in cluster.node_pools)})
+    pools = tuple(_build_pool_status(name, nodes_by_pool[name], cluster_state) for name in names)
+    has_prices = cluster.catalog is not None
+    return FleetStatus(
+        at=cluster.taken_at,
+        pools=pools,
+        unmanaged_nodes=len(unmanaged_nodes),
+        running_pods=sum(bool(pod.node_name) and not pod.is_terminal() for pod in cluster.pods),
+        pending_pods=tuple(
+            sorted((pod.name, _get_scheduling_message(pod)) for pod in cluster.pods if pod.is_provisionable())
+        ),
+        problems=tuple(sorted(_find_problems(cluster_state))),
+        pauses=list_active_pauses(cluster)[0],
+        usd_per_hour=sum(pool_status.usd_per_hour for pool_status in pools) if has_prices else None,
+    )
+
+
+def _build_pool_status(name: str, states: list[StateNode], cluster_state: ClusterState) -> PoolStatus:
+    prices = cluster_state.price_list
+    pool = next((node_pool for node_pool in cluster_state.snapshot.node_pools if node_pool.name == name), None)
+    deleting = [state_node for state_node in states if state_node.is_marked_for_deletion()]
+    remaining = [state_node for state_node in states if not state_node.is_marked_for_deletion()]
+    ready = [state_node for state_node in remaining if state_node.is_initialized() and _is_ready(state_node)]
+    count_by_capacity_type = {
+        kind: sum(state_node.meta.get_label(CAPACITY_TYPE) == kind for state_node in remaining)
+        for kind in (ON_DEMAND, RESERVED, SPOT)
+    }
+    capacity = sum_resources(state_node.compute_capacity() for state_node in states)
+    limits = pool.limits.amounts if pool is not None and pool.limits is not None else ()
+    return PoolStatus(
+        name=name,
+        ready=len(ready),
+        in_flight=len(remaining) - len(ready),
+        deleting=len(deleting),
+        by_capacity=tuple((kind, number) for kind, number in count_by_capacity_type.items() if number),
+        requested=sum_resources(state_node.sum_pod_requests() for state_node in remaining),
+        allocatable=sum_resources(state_node.compute_allocatable() for state_node in remaining),
+        usd_per_hour=sum(prices.get_price(state_node.meta, _get_node_class_name(state_node)) for state_node in states),
+        limits=tuple((key, len(states) if key == "nodes" else capacity[key], limit) for key, limit in sorted(limits)),
+        is_ready=pool is not None and is_condition_true(pool.conditions, "Ready"),
+    )
+
+
+def _get_node_class_name(state: StateNode) -> str:
+    return state.claim.node_class.name if state.claim is not None else ""
+
+
+def _is_ready(state: StateNode) -> bool:
+    return state.node is not None and is_condition_true(state.node.conditions, "Ready")
+
+
+def _get_scheduling_message(pod: Pod) -> str:
+    scheduled_condition = find_condition(pod.conditions, "PodScheduled")
+    return scheduled_condition.message if scheduled_condition is not None else ""
+
+
+def _find_problems(cluster_state: ClusterState) -> Iterator[FleetProblem]:
+    cluster = cluster_state.snapshot
+    for pool in cluster.node_pools:
+        yield from _find_false_conditions("NodePool", pool.name, pool.conditions)
+    for node_class in cluster.node_classes:
+        yield from _find_false_conditions("EC2NodeClass", node_class.meta.name, node_class.conditions)
+    for claim in cluster.node_claims:
+        if claim.is_deleting():
+            continue
+        claim_conditions = (find_condition(claim.conditions, type_) for type_ in NODE_CLAIM_CONDITIONS)
+        first_failed = next(
+            (
+                claim_condition
+                for claim_condition in claim_conditions
+                if claim_condition is not None and claim_condition.status != "True" and claim_condition.message
+            ),
+            None,
+        )
+        if first_failed is not None:
+            yield FleetProblem(
+                kind="NodeClaim",
+                name=claim.name,
+                summary=f"not {first_failed.type}",
+                reason=_describe_condition(first_failed),
+            )
+    for state in cluster_state.nodes:
+        if (
+            state.node is not None
+            and state.is_initialized()
+            and not state.is_marked_for_deletion()
+            and not _is_ready(state)
+        ):
+            ready_condition = find_condition(state.node.conditions, "Ready")
+            yield FleetProblem(
+                kind="Node",
+                name=state.name,
+                summary="not Ready",
+                reason=_describe_condition(ready_condition) if ready_condition else "",
+            )
+
+
+def _find_false_conditions(kind: str, name: str, conditions: Iterable[Condition]) -> Iterator[FleetProblem]:
+    """Yield a problem for each condition that is False, but for Ready only if it is the only one."""
+    false_conditions = [candidate for candidate in conditions if candidate.status == "False"]
+    for false_condition in false_conditions:
+        if false_condition.type != "Ready" or len(false_conditions) == 1:
+            yield FleetProblem(
+                kind=kind,
+                name=name,
+                summary=f"{false_condition.type} is False",
+                reason=_describe_condition(false_condition),
+            )
+
+
+def _describe_condition(status_condition: Condition) -> str:
+    return ": ".join(dict.fromkeys(word for word in (status_condition.reason, status_condition.message) if word))

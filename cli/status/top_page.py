@@ -1,0 +1,171 @@
+"""The nodes as a table of any width, and as JSON."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any, Final
+
+from cli.facts.installation import Installation
+from cli.facts.installation_page import render_installation_concerns
+from cli.pause.text import render_pauses
+from cli.planning.totals import HOURS_PER_MONTH
+from cli.status.node_rows import NodeRow
+from cli.terminal.text import Palette, align_columns, compute_aligned_width, format_count, truncate_text
+from shared.model.cluster import ClusterSnapshot
+from shared.model.core.resources import CPU, MEMORY, build_resources, format_quantities
+from shared.model.core.units import format_instant
+from shared.state.pauses import list_active_pauses
+
+COLUMN_HEADINGS: Final = (
+    "NODE",
+    "STATE",
+    "TYPE",
+    "CAPACITY",
+    "ZONE",
+    "POOL",
+    "$/H",
+    "CPU",
+    "MEM",
+    "PODS",
+    "AGE",
+    "KEPT BY",
+)
+_TEXT_COLUMNS: Final = 6
+"""The first columns are text, the others numbers, except the last."""
+_DROPPABLE_COLUMNS: Final = ("ZONE", "CAPACITY", "POOL", "AGE", "TYPE", "PODS", "MEM")
+"""Columns that a narrow terminal omits, in this order."""
+_MIN_REASON_WIDTH: Final = 20
+"""Minimum width of the reason why a node is kept; other columns are omitted first."""
+_SECONDS_PER_UNIT: Final = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
+_COLORS_BY_STATE: Final = {"going": "yellow", "coming": "cyan", "not ready": "red", "drifted": "yellow"}
+
+
+def build_top_document(cluster: ClusterSnapshot, rows: Sequence[NodeRow]) -> dict[str, Any]:
+    """Return the JSON document."""
+    has_prices = cluster.catalog is not None
+    return {
+        "at": format_instant(cluster.taken_at),
+        "usdPerHour": round(sum(row.usd_per_hour for row in rows), 9) if has_prices else None,
+        "nodes": [_build_node_document(row, has_prices=has_prices) for row in rows],
+    }
+
+
+def format_fleet_summary(cluster: ClusterSnapshot, rows: Sequence[NodeRow]) -> str:
+    """Format a summary of the fleet on one line."""
+    states = {name: sum(row.state == name for row in rows) for name in ("ready", *_COLORS_BY_STATE)}
+    state_counts = ", ".join(f"{number:,} {name}" for name, number in states.items() if number)
+    price = sum(row.usd_per_hour for row in rows)
+    cost = f", ${price:,.2f}/h (${HOURS_PER_MONTH * price:,.0f} a month)" if cluster.catalog is not None else ""
+    shares = [
+        f", {name} {100 * used / has:.0f}%"
+        for name, used, has in (
+            ("cpu", sum(row.cpu[0] for row in rows), sum(row.cpu[1] for row in rows)),
+            ("memory", sum(row.memory[0] for row in rows), sum(row.memory[1] for row in rows)),
+        )
+        if has
+    ]
+    waiting = sum(pod.is_provisionable() for pod in cluster.pods)
+    pods = f", {format_count(waiting, 'pod')} waiting" if waiting else ""
+    return (
+        f"{format_count(len(rows), 'node')}{f' ({state_counts})' if state_counts else ''}{cost}{''.join(shares)}{pods}"
+    )
+
+
+def render_top(
+    cluster: ClusterSnapshot,
+    installation: Installation | None,
+    rows: Sequence[NodeRow],
+    palette: Palette,
+    width: int | None,
+) -> list[str]:
+    """Render the summary, concerns and pauses, the headings, and one line for each of *rows*."""
+    active_pauses, _ = list_active_pauses(cluster)
+    warning_lines = [
+        *render_installation_concerns(installation, cluster.taken_at, palette, width),
+        *render_pauses(active_pauses, cluster.taken_at, palette, width),
+    ]
+    head, *body = _render_table(rows, width)
+    coloured = [
+        palette.colorize(_COLORS_BY_STATE.get(row.state, ""), line) for row, line in zip(rows, body, strict=True)
+    ]
+    summary_line = truncate_text(format_fleet_summary(cluster, rows), width)
+    return [palette.colorize("bold", summary_line), *warning_lines, palette.colorize("bold", head), *coloured]
+
+
+def format_short_age(passed: timedelta | None) -> str:
+    """Format *passed* in its largest unit, abbreviated.
+
+    >>> format_short_age(timedelta(hours=50)), format_short_age(timedelta()), format_short_age(None)
+    ('2d', '0s', '-')
+    """
+    if passed is None:
+        return "-"
+    seconds_passed = int(passed.total_seconds())
+    return next(
+        (f"{seconds_passed // length}{unit}" for unit, length in _SECONDS_PER_UNIT if seconds_passed >= length), "0s"
+    )
+
+
+def _render_table(rows: Sequence[NodeRow], width: int | None) -> list[str]:
+    names = _get_names(rows, width)
+    cells = [COLUMN_HEADINGS, *(_build_cells(row, name, width) for row, name in zip(rows, names, strict=True))]
+    for head in _DROPPABLE_COLUMNS:
+        if (
+            width is None
+            or compute_aligned_width([cells_of_row[:-1] for cells_of_row in cells]) + 2 + _MIN_REASON_WIDTH <= width
+        ):
+            break
+        position = cells[0].index(head)
+        cells = [(*cells_of_row[:position], *cells_of_row[position + 1 :]) for cells_of_row in cells]
+    text_columns = sum(head in COLUMN_HEADINGS[:_TEXT_COLUMNS] for head in cells[0])
+    front = align_columns([cells_of_row[:-1] for cells_of_row in cells], left_columns=text_columns)
+    front_width = max(map(len, front), default=0)
+    return [
+        truncate_text(f"{line:{front_width}}  {cells_of_row[-1]}".rstrip(), width)
+        for line, cells_of_row in zip(front, cells, strict=True)
+    ]
+
+
+def _get_names(rows: Sequence[NodeRow], width: int | None) -> list[str]:
+    """Return the nodes' names; up to their first dot if the width is limited and the short names are unique."""
+    short = [row.name.partition(".")[0] for row in rows]
+    return [row.name for row in rows] if width is None or len(set(short)) < len(short) else short
+
+
+def _build_cells(row: NodeRow, name: str, width: int | None) -> tuple[str, ...]:
+    reason, message = row.keep_reason
+    return (
+        name,
+        row.state,
+        row.instance_type or "-",
+        row.capacity_type or "-",
+        row.zone or "-",
+        row.pool or "-",
+        f"{row.usd_per_hour:.4f}" if row.usd_per_hour else "-",
+        f"{100 * row.cpu_share:.0f}%",
+        f"{100 * row.memory_share:.0f}%",
+        str(row.pods),
+        format_short_age(row.age),
+        f"{reason}: {message}" if reason and width is None else reason,
+    )
+
+
+def _build_node_document(row: NodeRow, *, has_prices: bool) -> dict[str, Any]:
+    return {
+        "node": row.name,
+        "nodePool": row.pool,
+        "state": row.state,
+        "instanceType": row.instance_type,
+        "capacityType": row.capacity_type,
+        "zone": row.zone,
+        "usdPerHour": round(row.usd_per_hour, 9) if has_prices else None,
+        "cpu": _format_amounts(CPU, row.cpu),
+        "memory": _format_amounts(MEMORY, row.memory),
+        "pods": row.pods,
+        "ageSeconds": None if row.age is None else int(row.age.total_seconds()),
+        "keptBy": {"reason": row.keep_reason[0], "message": row.keep_reason[1]} if row.keep_reason[0] else None,
+    }
+
+
+def _format_amounts(name: str, amounts: tuple[int, int]) -> dict[str, str]:
+    requested, allocatable = (format_quantities(build_resources({name: amount})).get(name, "0") for amount in amounts)
+    return {"requested": requested, "allocatable": allocatable}

@@ -1,0 +1,1 @@
+"""Output: text, colors, charts, HTML, refreshed screens and errors."""

@@ -1,0 +1,1 @@
+"""`joiner uninstall`: the steps before `cdk destroy`."""

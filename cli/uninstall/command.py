@@ -1,0 +1,206 @@
+"""`joiner uninstall`: remove all nodes of Joiner from a cluster before the stack is destroyed."""
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+
+from cli.terminal.stderr import print_errors
+
+if TYPE_CHECKING:
+    from cli.cluster.kubeconfig import ClusterConnection
+    from cli.cluster.writable_client import ReadWriteKube
+    from cli.uninstall.steps import RemovalPlan
+
+DESCRIPTION: Final = """Take all nodes of ours out of a cluster, in order: launches pause, NodePools and NodeClaims are
+deleted, nodes drain (PodDisruptionBudgets and do-not-disrupt are honoured), their instances end; then say how the stack
+goes. Before anything is done it is listed, and asked for. Interrupted, it goes on where it was when it is run again.
+EC2NodeClasses, definitions and the stack stay: `npx cdk destroy` takes them out as joiner:on-destroy says. Nothing is
+done where a Karpenter is at work: NodePools are its own then."""
+EXAMPLES: Final = """examples:
+  joiner uninstall --dry-run                     what would go, and what is in its way
+  joiner uninstall --context prod                asks first
+  joiner uninstall --context prod --yes --timeout 2h -o json
+
+Pods of the nodes that go wait until other nodes have room for them. What holds a node (a PodDisruptionBudget, a pod
+that says do-not-disrupt) holds it here as well, until terminationGracePeriod is over: it is told.
+
+-o json and yaml: empty (nothing is left), nodePools, nodeClaims, nodes (names), pods (how many), held (what keeps
+nodes), others (NodePools that are not ours), next (commands that are left to do).
+
+exit codes: 0 nothing is left (or --dry-run), 1 something is left, or could not be read or deleted (it is named), 2
+wrong usage, or nobody was there to be asked, 130 interrupted
+"""
+Output = Literal["table", "json", "yaml"]
+INTERRUPTED_MESSAGE: Final = (
+    "what was asked for goes on, launches stay paused (`joiner resume --launches`): run it again to go on"
+)
+
+
+def add_to(parser: argparse.ArgumentParser) -> None:
+    """Add the command's description and arguments."""
+    from cli.planning.arguments import parse_duration_argument  # noqa: PLC0415 - the list of commands needs none of it
+
+    parser.description, parser.epilog = DESCRIPTION, EXAMPLES
+    parser.add_argument("--context", default="", metavar="NAME", help="which cluster (default: the current context)")
+    parser.add_argument(
+        "--kubeconfig", default="", metavar="FILE", help="where contexts are (default: $KUBECONFIG, ~/.kube/config)"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="say what would go, and do nothing")
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+    parser.add_argument(
+        "--timeout",
+        type=parse_duration_argument,
+        default=timedelta(hours=1),
+        metavar="1h",
+        help="wait no longer (default: 1h)",
+    )
+    parser.add_argument("-o", "--output", choices=get_args(Output), default="table", help="what is printed")
+    parser.set_defaults(run=run, usage=parser.error)
+
+
+def run(args: argparse.Namespace) -> int:
+    """List what is removed, ask for confirmation, remove it and wait; return 1 if something is left."""
+    from cli.cluster.kubeconfig import connect_to_cluster  # noqa: PLC0415
+    from cli.cluster.writable_client import build_write_client  # noqa: PLC0415
+    from cli.terminal.errors import InputError  # noqa: PLC0415 - --help needs none of it
+
+    try:
+        reached = connect_to_cluster(args.kubeconfig, args.context)
+        return _run(build_write_client(reached), reached, args)
+    except InputError as error:
+        return print_errors("uninstall", [str(error)])
+
+
+def _run(kube: "ReadWriteKube", reached: "ClusterConnection", args: argparse.Namespace) -> int:
+    from cli.terminal.errors import InputError  # noqa: PLC0415
+    from cli.uninstall import steps  # noqa: PLC0415 - --help needs none of it
+
+    is_page = args.output == "table"
+    removal_plan = steps.build_removal_plan(steps.read_cluster(kube, reached.context))
+    if is_page:
+        sys.stdout.writelines(f"{line}\n" for line in _render_plan(removal_plan, reached.context))
+    if args.dry_run or removal_plan.is_empty:
+        return _print_result(removal_plan, reached, args)
+    lease_holder = steps.find_karpenter_lease_holder(kube, kube.answered_at or datetime.now(UTC))
+    if lease_holder:
+        raise InputError(f"a Karpenter is at work ({lease_holder}): NodePools are its own; scale it to zero first")
+    if not args.yes and not _confirm_removal(reached.context, args):
+        return print_errors("uninstall", ["nothing was done"])
+    report_progress = _print_progress if is_page else _print_progress_to_terminal
+    try:
+        remaining = _remove_all(kube, reached, report_progress, args.timeout)
+    except KeyboardInterrupt:
+        print_errors("uninstall", [INTERRUPTED_MESSAGE])
+        raise
+    return _print_result(remaining, reached, args)
+
+
+def _remove_all(
+    kube: "ReadWriteKube", reached: "ClusterConnection", report_progress: Callable[[str], None], timeout: timedelta
+) -> "RemovalPlan":
+    """Take every step.
+
+    Raises:
+        InputError: a step failed.
+    """
+    from cli.cluster.writable_client import get_username  # noqa: PLC0415
+    from cli.uninstall import steps  # noqa: PLC0415 - --help needs none of it
+
+    steps.pause_launches(kube, get_username(kube), kube.answered_at or datetime.now(UTC))
+    report_progress("launches are paused")
+
+    def delete_remaining() -> "RemovalPlan":
+        """Read the cluster again, and delete the objects that were created meanwhile."""
+        remaining = steps.build_removal_plan(steps.read_cluster(kube, reached.context))
+        for deleted_object in steps.delete(kube, remaining):
+            report_progress(f"{deleted_object} is asked to go")
+        return remaining
+
+    remaining = steps.wait(delete_remaining, report_progress, time.sleep, timeout)
+    if remaining.is_empty:
+        steps.resume_launches(kube, kube.answered_at or datetime.now(UTC))
+    return remaining
+
+
+def _print_result(remaining: "RemovalPlan", reached: "ClusterConnection", args: argparse.Namespace) -> int:
+    from cli.terminal.output_format import encode_output  # noqa: PLC0415 - --help needs none of it
+
+    commands = list(_list_next_commands(reached))
+    if args.output != "table":
+        sys.stdout.write(encode_output(build_uninstall_document(remaining, commands), args.output))
+    elif remaining.is_empty:
+        sys.stdout.write("nothing of ours is left in the cluster; what is left to do:\n")
+        sys.stdout.writelines(f"  {command}\n" for command in commands)
+    if remaining.is_empty or args.dry_run:
+        return 0
+    blocker_lines = [f"held: {blocker}" for blocker in remaining.blockers]
+    return print_errors(
+        "uninstall", [f"time is up; left are {remaining.describe()}: run it again to go on", *blocker_lines]
+    )
+
+
+def build_uninstall_document(remaining: "RemovalPlan", commands: list[str]) -> dict[str, Any]:
+    """Return the JSON document."""
+    return {
+        "empty": remaining.is_empty,
+        "nodePools": [node_pool.name for node_pool in remaining.pools],
+        "nodeClaims": [node_claim.name for node_claim in remaining.claims],
+        "nodes": [node_row.name for node_row in remaining.rows],
+        "pods": remaining.pods,
+        "held": list(remaining.blockers),
+        "others": list(remaining.foreign_pools),
+        "next": commands,
+    }
+
+
+def _render_plan(removal_plan: "RemovalPlan", cluster_name: str) -> Iterator[str]:
+    from cli.terminal.text import join_names  # noqa: PLC0415 - --help needs none of it
+
+    if not removal_plan.is_empty:
+        yield f"of {cluster_name} would go: {removal_plan.describe()}"
+        yield from (
+            f"  {kind}: {join_names([meta.name for meta in metas], 10)}"
+            for kind, metas in _list_kinds(removal_plan)
+            if metas
+        )
+    yield from (f"  in its way: {blocker}" for blocker in removal_plan.blockers)
+    yield from (f"  stays, for it is not ours: NodePool {name}" for name in removal_plan.foreign_pools)
+
+
+def _list_kinds(removal_plan: "RemovalPlan") -> tuple[tuple[str, Any], ...]:
+    return ("NodePools", removal_plan.pools), ("NodeClaims", removal_plan.claims), ("nodes", removal_plan.rows)
+
+
+def _list_next_commands(reached: "ClusterConnection") -> Iterator[str]:
+    from cli.cluster.eks_name import parse_eks_name  # noqa: PLC0415
+
+    parsed_name = parse_eks_name(reached.cluster)
+    cluster = parsed_name.name if parsed_name else "CLUSTER"
+    yield f"npx cdk destroy -c joiner:cluster={cluster}"
+    yield f"joiner audit --cluster {cluster}"
+
+
+def _confirm_removal(cluster_name: str, args: argparse.Namespace) -> bool:
+    """Ask for confirmation; without a terminal exit as after wrong usage."""
+    if not sys.stdin.isatty():
+        args.usage("nobody is there to be asked: --yes does it, --dry-run says what it would do")
+    sys.stderr.write(f"take all of it out of {cluster_name}? write yes: ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() == "yes"
+
+
+def _print_progress(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def _print_progress_to_terminal(line: str) -> None:
+    """Write *line* to standard error if that is a terminal.
+
+    Standard output is reserved for the JSON or YAML document.
+    """
+    if sys.stderr.isatty():
+        sys.stderr.write(f"joiner uninstall: {line}\n")

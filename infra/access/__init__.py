@@ -1,0 +1,1 @@
+"""IAM permissions of the functions, and the role of the nodes."""

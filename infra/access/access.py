@@ -1,0 +1,323 @@
+"""IAM permissions of each function.
+
+No function can both launch and terminate instances: `provision` launches, `lifecycle` terminates, no other function
+changes EC2, and no function changes IAM. Launched resources must carry the tags of the cluster; only resources with
+these tags can be used as a launch template, tagged or terminated. A statement with a wildcard needs a reason, otherwise
+cdk-nag reports it.
+"""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import aws_cdk as cdk
+import msgspec
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from infra.access.node_role import NodeRole
+from infra.functions.functions import INSTALLER_SPEC, Functions
+from infra.settings.settings import StackOptions
+from infra.storage import CATALOG_PREFIX, COST_REPORT_PREFIX, JOURNAL_PREFIX, MARKET_PREFIX, SNAPSHOT_PREFIX, State
+
+NODEPOOL_TAG: Final = "karpenter.sh/nodepool"
+LAUNCHED_RESOURCE_TYPES: Final = ("fleet", "instance", "volume", "network-interface", "spot-instances-request")
+USED_RESOURCE_TYPES: Final = ("security-group", "subnet", "capacity-reservation", "placement-group")
+NODE_TAGS: Final = ("eks:eks-cluster-name", "karpenter.sh/nodeclaim", "Name")
+"""The tags that can be written on a running instance."""
+CATALOG_ACTIONS: Final = (
+    "ec2:DescribeCapacityReservations",
+    "ec2:DescribeImages",
+    "ec2:DescribeInstanceTypeOfferings",
+    "ec2:DescribeInstanceTypes",
+    "ec2:DescribePlacementGroups",
+    "ec2:DescribeSecurityGroups",
+    "ec2:DescribeSpotPriceHistory",
+    "ec2:DescribeSubnets",
+)
+INSTANCE_ACTIONS: Final = ("ec2:DescribeInstances", "ec2:DescribeInstanceStatus", "ec2:DescribeLaunchTemplates")
+TABLE_ACTIONS: Final = tuple(f"dynamodb:{name}" for name in ("ConditionCheckItem", "GetItem", "PutItem", "Query"))
+ROW_DELETING_FUNCTIONS: Final = frozenset({"disrupt"})
+"""The functions that delete table rows; other functions overwrite rows or let them expire."""
+DECIDING_FUNCTIONS: Final = frozenset({"catalog", "disrupt", "interrupt", "lifecycle", "provision"})
+"""The functions that store the snapshots of their decisions."""
+INTERFACE_CHANGE_ACTIONS: Final = (
+    "ec2:AssignPrivateIpAddresses",
+    "ec2:CreateNetworkInterface",
+    "ec2:DeleteNetworkInterface",
+    "ec2:UnassignPrivateIpAddresses",
+)
+NETWORK_ACTIONS: Final = (*INTERFACE_CHANGE_ACTIONS, "ec2:DescribeNetworkInterfaces", "ec2:DescribeSubnets")
+CATALOG_READING_FUNCTIONS: Final = frozenset({"provision", "disrupt", "interrupt", "catalog"})
+"""Only `lifecycle` decides without prices."""
+
+NO_RESOURCES_REASON: Final = "the call knows no resources"
+SELECTED_RESOURCES_REASON: Final = "an EC2NodeClass may select any; the instance itself must carry the cluster's tags"
+TAG_CONDITIONS_REASON: Final = "EC2 makes up the name; the conditions want the cluster's tags"
+OBJECT_KEYS_REASON: Final = "keys of objects, within one bucket"
+PUBLIC_PARAMETERS_REASON: Final = "public parameters of AWS"
+
+Conditions = dict[str, dict[str, Any]]
+
+
+class Grant(msgspec.Struct, frozen=True, kw_only=True):
+    """One statement of an IAM policy; *wildcard_reason* justifies the wildcards in *resources*."""
+
+    sid: str
+    actions: tuple[str, ...]
+    resources: tuple[str, ...]
+    conditions: Conditions | None = None
+    wildcard_reason: str = ""
+    effect: iam.Effect = iam.Effect.ALLOW
+
+    def add_to_role(self, role: iam.Role) -> None:
+        """Add the statement to *role*."""
+        statement = iam.PolicyStatement(
+            sid=self.sid,
+            effect=self.effect,
+            actions=list(self.actions),
+            resources=list(self.resources),
+            conditions=self.conditions,
+        )
+        role.add_to_policy(statement)
+        if not self.wildcard_reason:
+            return
+        for resource in self.resources:
+            rule_id = f"AwsSolutions::AwsSolutions-IAM5[Resource::{_format_for_cdk_nag(role, resource)}]"
+            cdk.Validations.of(role).acknowledge(cdk.Acknowledgment(id=rule_id, reason=self.wildcard_reason))
+
+
+class Access(Construct):
+    """The policies of all function roles."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        options: StackOptions,
+        functions: Functions,
+        state: State,
+        node_roles: list[NodeRole],
+    ) -> None:
+        """Attach the policies to the roles."""
+        super().__init__(scope, construct_id)
+        self._cluster, self._state = options.cluster, state
+        self._without_prices = options.network == "isolated"
+        if options.permissions_boundary:
+            boundary = iam.ManagedPolicy.from_managed_policy_arn(self, "Boundary", options.permissions_boundary)
+            iam.PermissionsBoundary.of(cdk.Stack.of(self)).apply(boundary)
+        own_grants_by_function = {
+            "provision": [
+                *self._build_launch_grants(),
+                self._build_pass_role_grant(node_roles, options.node_roles),
+            ],
+            "lifecycle": self._build_termination_grants(),
+            "disrupt": [_build_unscoped_grant("Find", ("ec2:DescribeInstances",), _build_region_condition())],
+            "catalog": [
+                *self._build_catalog_grants(options.ssm_parameters),
+                *_build_report_grants(options.report_topic),
+            ],
+        }
+        grants_by_function = {
+            spec.name: [*own_grants_by_function.get(spec.name, []), *self._build_common_grants(spec.name)]
+            for spec in functions.specs
+        }
+        grants_by_function[INSTALLER_SPEC.name] = [self._build_find_cluster_grant()]
+        for name, grants in grants_by_function.items():
+            for grant in (*grants, *(_build_interface_grants() if options.network != "public" else ())):
+                grant.add_to_role(functions.get_role(name))
+
+    def _build_launch_grants(self) -> list[Grant]:
+        launch_actions = ("ec2:CreateFleet", "ec2:RunInstances")
+        used_resources = (
+            *(_format_ec2_arn(kind) for kind in USED_RESOURCE_TYPES),
+            _format_ec2_arn("image", account=""),
+            _format_ec2_arn("snapshot", account=""),
+        )
+        launched_resources, template = (
+            tuple(_format_ec2_arn(kind) for kind in LAUNCHED_RESOURCE_TYPES),
+            (_format_ec2_arn("launch-template"),),
+        )
+        owned_conditions = self._build_owned_conditions("aws:ResourceTag")
+        tagged_conditions = self._build_owned_conditions(
+            "aws:RequestTag", {"aws:RequestTag/eks:eks-cluster-name": self._cluster}
+        )
+        creation_conditions = self._build_owned_conditions(
+            "aws:RequestTag",
+            {
+                "aws:RequestTag/eks:eks-cluster-name": self._cluster,
+                "ec2:CreateAction": ["CreateFleet", "CreateLaunchTemplate", "RunInstances"],
+            },
+        )
+        create_actions, tag_actions = ("ec2:CreateLaunchTemplate",), ("ec2:CreateTags",)
+        return [
+            Grant(
+                sid="LaunchWith",
+                actions=launch_actions,
+                resources=used_resources,
+                wildcard_reason=SELECTED_RESOURCES_REASON,
+            ),
+            Grant(
+                sid="LaunchFromOwn",
+                actions=launch_actions,
+                resources=template,
+                conditions=owned_conditions,
+                wildcard_reason=TAG_CONDITIONS_REASON,
+            ),
+            Grant(
+                sid="LaunchTagged",
+                actions=launch_actions,
+                resources=launched_resources,
+                conditions=tagged_conditions,
+                wildcard_reason=TAG_CONDITIONS_REASON,
+            ),
+            Grant(
+                sid="MakeTagged",
+                actions=create_actions,
+                resources=template,
+                conditions=tagged_conditions,
+                wildcard_reason=TAG_CONDITIONS_REASON,
+            ),
+            Grant(
+                sid="TagNew",
+                actions=tag_actions,
+                resources=(*launched_resources, *template),
+                conditions=creation_conditions,
+                wildcard_reason=TAG_CONDITIONS_REASON,
+            ),
+            _build_unscoped_grant("FindTemplates", ("ec2:DescribeLaunchTemplates",), _build_region_condition()),
+        ]
+
+    def _build_pass_role_grant(self, node_roles: list[NodeRole], more_role_names: Iterable[str]) -> Grant:
+        arns = tuple(f"arn:{cdk.Aws.PARTITION}:iam::{cdk.Aws.ACCOUNT_ID}:role/{name}" for name in more_role_names)
+        services = ["ec2.amazonaws.com", "ec2.amazonaws.com.cn"]
+        return Grant(
+            sid="PassNodeRole",
+            actions=("iam:PassRole",),
+            resources=(*(node_role.role.role_arn for node_role in node_roles), *arns),
+            conditions={"StringEquals": {"iam:PassedToService": services}},
+        )
+
+    def _build_termination_grants(self) -> list[Grant]:
+        instance, template = (_format_ec2_arn("instance"),), (_format_ec2_arn("launch-template"),)
+        owned_conditions = self._build_owned_conditions("aws:ResourceTag")
+        name_conditions = owned_conditions | {
+            "StringEqualsIfExists": {"aws:RequestTag/eks:eks-cluster-name": self._cluster},
+            "ForAllValues:StringEquals": {"aws:TagKeys": list(NODE_TAGS)},
+        }
+        terminate, delete = ("ec2:TerminateInstances",), ("ec2:DeleteLaunchTemplate",)
+        return [
+            Grant(
+                sid="TerminateOwn",
+                actions=terminate,
+                resources=instance,
+                conditions=owned_conditions,
+                wildcard_reason=TAG_CONDITIONS_REASON,
+            ),
+            Grant(
+                sid="DeleteOwn",
+                actions=delete,
+                resources=template,
+                conditions=owned_conditions,
+                wildcard_reason=TAG_CONDITIONS_REASON,
+            ),
+            Grant(
+                sid="NameOwn",
+                actions=("ec2:CreateTags",),
+                resources=instance,
+                conditions=name_conditions,
+                wildcard_reason=TAG_CONDITIONS_REASON,
+            ),
+            _build_unscoped_grant("Find", INSTANCE_ACTIONS, _build_region_condition()),
+        ]
+
+    def _build_catalog_grants(self, parameters: Iterable[str]) -> list[Grant]:
+        ssm = f"arn:{cdk.Aws.PARTITION}:ssm:{cdk.Aws.REGION}"
+        private = tuple(f"{ssm}:{cdk.Aws.ACCOUNT_ID}:parameter/{name.lstrip('/')}" for name in parameters)
+        public, read = f"{ssm}::parameter/aws/service/*", ("ssm:GetParameter",)
+        images = Grant(
+            sid="FindImages", actions=read, resources=(public, *private), wildcard_reason=PUBLIC_PARAMETERS_REASON
+        )
+        grants = [_build_unscoped_grant("Learn", CATALOG_ACTIONS, _build_region_condition()), images]
+        return (
+            grants
+            if self._without_prices
+            else [*grants, _build_unscoped_grant("LearnPrices", ("pricing:GetProducts",))]
+        )
+
+    def _build_common_grants(self, name: str) -> list[Grant]:
+        bucket = self._state.bucket.bucket_arn
+        journal, snapshots, catalogs, market, costs = (
+            f"{bucket}/{prefix}*"
+            for prefix in (JOURNAL_PREFIX, SNAPSHOT_PREFIX, CATALOG_PREFIX, MARKET_PREFIX, COST_REPORT_PREFIX)
+        )
+        own_keys = (catalogs, market, costs) if name == "catalog" else ()
+        written_keys = (journal, *own_keys, *((snapshots,) if name in DECIDING_FUNCTIONS else ()))
+        read_keys = (*own_keys, journal) if name == "catalog" else (catalogs,)
+        row_actions = (*TABLE_ACTIONS, *(["dynamodb:DeleteItem"] if name in ROW_DELETING_FUNCTIONS else []))
+        grants = [
+            self._build_find_cluster_grant(),
+            Grant(sid="Write", actions=("s3:PutObject",), resources=written_keys, wildcard_reason=OBJECT_KEYS_REASON),
+            Grant(sid="Rows", actions=row_actions, resources=(self._state.table.table_arn,)),
+        ]
+        if name in CATALOG_READING_FUNCTIONS:
+            grants.append(
+                Grant(sid="Read", actions=("s3:GetObject",), resources=read_keys, wildcard_reason=OBJECT_KEYS_REASON)
+            )
+            # Without this permission, S3 answers "forbidden" instead of "not found".
+            grants.append(Grant(sid="List", actions=("s3:ListBucket",), resources=(bucket,)))
+        return grants
+
+    def _build_find_cluster_grant(self) -> Grant:
+        cluster = f"arn:{cdk.Aws.PARTITION}:eks:{cdk.Aws.REGION}:{cdk.Aws.ACCOUNT_ID}:cluster/{self._cluster}"
+        return Grant(sid="FindCluster", actions=("eks:DescribeCluster",), resources=(cluster,))
+
+    def _build_owned_conditions(self, key: str, more_equals: dict[str, Any] | None = None) -> Conditions:
+        """Return the condition that the tags under *key* name this cluster and a NodePool, plus *more_equals*."""
+        return {
+            "StringEquals": {f"{key}/kubernetes.io/cluster/{self._cluster}": "owned"} | (more_equals or {}),
+            "StringLike": {f"{key}/{NODEPOOL_TAG}": "*"},
+        }
+
+
+def _format_ec2_arn(kind: str, *, account: str = "*") -> str:
+    return f"arn:{cdk.Aws.PARTITION}:ec2:{cdk.Aws.REGION}:{account}:{kind}/*"
+
+
+def _build_report_grants(topic: str) -> list[Grant]:
+    return [Grant(sid="TellCosts", actions=("sns:Publish",), resources=(topic,))] if topic else []
+
+
+def _build_region_condition() -> Conditions:
+    return {"StringEquals": {"aws:RequestedRegion": cdk.Aws.REGION}}
+
+
+def _build_interface_grants() -> list[Grant]:
+    """Return the permissions that Lambda needs for network interfaces, denied to the code of the function itself."""
+    function_code_condition: Conditions = {"Null": {"lambda:SourceFunctionArn": "false"}}
+    denied_grant = Grant(
+        sid="NotByCode",
+        actions=INTERFACE_CHANGE_ACTIONS,
+        resources=("*",),
+        conditions=function_code_condition,
+        wildcard_reason=NO_RESOURCES_REASON,
+        effect=iam.Effect.DENY,
+    )
+    return [_build_unscoped_grant("OwnInterfaces", NETWORK_ACTIONS), denied_grant]
+
+
+def _build_unscoped_grant(sid: str, actions: tuple[str, ...], conditions: Conditions | None = None) -> Grant:
+    return Grant(sid=sid, actions=actions, resources=("*",), conditions=conditions, wildcard_reason=NO_RESOURCES_REASON)
+
+
+def _format_for_cdk_nag(scope: Construct, resource: str) -> str:
+    """Return *resource* as cdk-nag writes it: ``<AWS::Region>`` for a reference, ``<Logical.Arn>`` for an attribute."""
+    resolved = cdk.Stack.of(scope).resolve(resource)
+    return "".join(map(_format_part_for_cdk_nag, resolved["Fn::Join"][1])) if isinstance(resolved, dict) else resolved
+
+
+def _format_part_for_cdk_nag(part: str | dict[str, Any]) -> str:
+    if isinstance(part, str):
+        return part
+    [target] = part.values()
+    return f"<{target if isinstance(target, str) else '.'.join(target)}>"

@@ -1,0 +1,1 @@
+"""The Lambda functions, their code bundle, and the installer's custom resources."""

@@ -1,0 +1,85 @@
+"""The cluster objects that are installed and removed with the stack: CRDs, RBAC and API priority.
+
+One function serves two CloudFormation resources. CloudFormation creates resources in the order of their dependencies
+and deletes them in reverse order. `Installed` is created before access entries and schedules, and deleted after them.
+`Emptied` is created last and so deleted first, while all functions still work: on request, the functions then terminate
+every node.
+"""
+
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final
+
+import aws_cdk as cdk
+import msgspec
+from aws_cdk import aws_eks as eks
+from constructs import Construct, IDependable
+
+from infra.functions.functions import INSTALLER_SPEC, Functions
+from infra.settings.settings import StackOptions
+
+MANIFEST_FOLDER: Final = Path(__file__).resolve().parents[2] / "shared"
+MANIFESTS_FILENAME: Final = "manifests.json"
+"""Shipped with the code of the functions, which have no YAML parser."""
+ADMIN_POLICY: Final = "AmazonEKSClusterAdminPolicy"
+"""No lesser EKS access policy allows writing CRDs and cluster roles."""
+
+
+@cache
+def build_manifests() -> bytes:
+    """Return all objects to install as one JSON list."""
+    texts = [
+        *sorted((MANIFEST_FOLDER / "crds" / "manifests").glob("*.yaml")),
+        MANIFEST_FOLDER / "installer" / "priority.yaml",
+        MANIFEST_FOLDER / "installer" / "rbac.yaml",
+    ]
+    objects = [msgspec.yaml.decode(document) for path in texts for document in path.read_text().split("\n---\n")]
+    return msgspec.json.encode(objects)
+
+
+class InstallerConstruct(Construct):
+    """The access of the installer function to the cluster, and its CloudFormation resources."""
+
+    def __init__(self, scope: Construct, construct_id: str, *, options: StackOptions, functions: Functions) -> None:
+        """Create `installed`; constructs that need the installed objects must depend on it."""
+        super().__init__(scope, construct_id)
+        self._alias, self._options = functions.get_alias(INSTALLER_SPEC.name), options
+        self._function = functions[INSTALLER_SPEC.name]
+        self._access_entry = eks.CfnAccessEntry(
+            self,
+            "Entry",
+            cluster_name=options.cluster,
+            principal_arn=functions.get_role(INSTALLER_SPEC.name).role_arn,
+            type="STANDARD",
+            access_policies=[
+                eks.CfnAccessEntry.AccessPolicyProperty(
+                    policy_arn=f"arn:{cdk.Aws.PARTITION}:eks::aws:cluster-access-policy/{ADMIN_POLICY}",
+                    access_scope=eks.CfnAccessEntry.AccessScopeProperty(type="cluster"),
+                )
+            ],
+        )
+        self.installed = self._build_resource(
+            "Installed", {"Manifests": MANIFESTS_FILENAME, "Digest": sha256(build_manifests()).hexdigest()}
+        )
+        self.installer_message: str = self.installed.get_att_string("Told")
+
+    def create_emptied_resource(self, *dependencies: IDependable, profiles: list[str]) -> None:
+        """Create the resource that is deleted before *dependencies*.
+
+        The installed objects and the instance *profiles*.
+        """
+        emptied = self._build_resource("Emptied", {"Profiles": profiles})
+        emptied.node.add_dependency(self.installed, *dependencies)
+
+    def _build_resource(self, name: str, properties: dict[str, Any]) -> cdk.CustomResource:
+        resource = cdk.CustomResource(
+            self,
+            name,
+            resource_type=f"Custom::Joiner{name}",
+            service_token=self._alias.function_arn,
+            service_timeout=cdk.Duration.seconds(INSTALLER_SPEC.timeout_seconds + 60),
+            properties={"Part": name.lower(), "OnDestroy": self._options.on_destroy, **properties},
+        )
+        resource.node.add_dependency(self._access_entry, self._function, self._alias)
+        return resource

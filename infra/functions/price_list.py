@@ -1,0 +1,40 @@
+"""A file of on-demand prices that an operator created, shipped with the functions, with its date.
+
+`joiner catalog prices` writes such a file. The functions use it if the pricing service does not answer, and report that
+they do.
+"""
+
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+PRICE_LIST_FILENAME: Final = "prices.json"
+"""The filename in the asset of the functions."""
+
+
+class PriceListAsset(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The fields of a price list that are validated."""
+
+    region: str
+    priced_at: datetime
+    on_demand: dict[str, float]
+
+    def format_summary(self) -> str:
+        """Return region, date and number of prices in one line."""
+        return f"{len(self.on_demand)} prices of {self.region}, {self.priced_at:%Y-%m-%d}"
+
+
+def read_price_list(filename: str) -> tuple[PriceListAsset, bytes]:
+    """Return the price list in *filename*, and the bytes of the file.
+
+    Raises:
+        ValueError: the file is missing or invalid; the message names the option.
+    """
+    try:
+        body = Path(filename).read_bytes()
+        return msgspec.json.decode(body, type=PriceListAsset), body
+    except (OSError, ValueError) as error:
+        fix = "`joiner catalog prices -o FILE` writes one"
+        raise ValueError(f"joiner:price-list: {filename} is no list of prices: {error}: {fix}") from None

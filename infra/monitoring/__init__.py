@@ -1,0 +1,1 @@
+"""Alarms, dashboard, log queries and the metrics that they read."""

@@ -1,0 +1,119 @@
+"""The CloudWatch Logs Insights queries of the dashboard.
+
+A query costs $0.005 per GB read when the dashboard is open; a month of logs of 100 nodes is a tenth of a GB. Every run
+writes one line (`shared.report.journal.journal`), and a fleet summary is written as a few lines every five minutes
+(`shared.decide.disruption.fleet_summary`).
+"""
+
+from typing import Final
+
+import msgspec
+from aws_cdk import aws_cloudwatch as cloudwatch
+
+LINE_VIEW: Final = cloudwatch.LogQueryVisualizationType.LINE
+TABLE_VIEW: Final = cloudwatch.LogQueryVisualizationType.TABLE
+FULL_WIDTH: Final = 24
+THIRD_WIDTH: Final = 8
+
+
+class Query(msgspec.Struct, frozen=True, kw_only=True):
+    """One query widget."""
+
+    title: str
+    lines: tuple[str, ...]
+    view: cloudwatch.LogQueryVisualizationType = LINE_VIEW
+    width: int = THIRD_WIDTH
+
+
+def _build_series_query(condition: str, minutes: int, **sums: str) -> tuple[str, ...]:
+    """Build a query that is drawn over time; each of *sums* is a named aggregate per time bin."""
+    columns = ", ".join(f"{expression} as {name}" for name, expression in sums.items())
+    return (f"filter {condition}", f"stats {columns} by bin({minutes}m)")
+
+
+def _build_fleet_query(fleet: str, *more_columns: str) -> tuple[str, ...]:
+    columns = ", ".join(f"latest({name}) as {title}" for name, title in (("nodes", "Nodes"), ("usdPerHour", "Usd")))
+    return (
+        f'filter fleet = "{fleet}"',
+        ", ".join((f"stats {columns}", *more_columns)) + " by name",
+        "sort Usd desc, name",
+        "limit 50",
+    )
+
+
+FIRST_QUERIES: Final = (
+    Query(
+        title="Pods that wait",
+        lines=_build_series_query(
+            'function = "provision"', 1, Waiting="max(counts.PendingPods)", Hopeless="max(counts.UnschedulablePods)"
+        ),
+    ),
+    Query(title="Nodes", lines=_build_series_query('fleet = "all"', 5, Nodes="max(nodes)")),
+    Query(title="Dollars per hour", lines=_build_series_query('fleet = "all"', 5, Usd="max(usdPerHour)")),
+    Query(
+        title="NodePools, and how many of their nodes may be disrupted",
+        lines=_build_fleet_query("pool", "latest(disrupting) as Disrupting", "latest(allowed) as Allowed"),
+        view=TABLE_VIEW,
+    ),
+    Query(title="Instance types", lines=_build_fleet_query("instanceType"), view=TABLE_VIEW),
+    Query(title="Capacity types", lines=_build_fleet_query("capacityType"), view=TABLE_VIEW),
+    Query(
+        title="What was decided and done",
+        lines=_build_series_query(
+            "ispresent(function)",
+            5,
+            Claims="sum(done.CreateNodeClaim)",
+            Launches="sum(done.LaunchInstances)",
+            Commands="sum(counts.ProposedCommands)",
+            Undone="sum(counts.RolledBackCommands)",
+            Evictions="sum(done.EvictPod)",
+            Terminations="sum(done.TerminateInstances)",
+            Interruptions="sum(counts.InterruptedNodes)",
+        ),
+    ),
+    Query(
+        title="Seconds from a pod's creation to the launch of its node, and until it runs",
+        lines=_build_series_query(
+            "ispresent(function)",
+            5,
+            LaunchP50="max(counts.LaunchWaitSecondsP50)",
+            LaunchP95="max(counts.LaunchWaitSecondsP95)",
+            RunningP50="max(counts.StartSecondsP50)",
+            RunningP95="max(counts.StartSecondsP95)",
+        ),
+    ),
+    Query(
+        title="Commands under way, what they save per hour, and what is paused: by people, and by itself",
+        lines=_build_series_query(
+            'function = "disrupt"',
+            5,
+            Open="max(counts.OpenCommands)",
+            SavedUsd="sum(counts.SavedUsdPerHour)",
+            Meant="max(counts.IntendedPauses)",
+            ByItself="max(counts.DisruptionPauses)",
+        ),
+    ),
+    Query(
+        title="How old: the snapshot in seconds as its cycle ends, the catalogue in minutes, prices in hours",
+        lines=_build_series_query(
+            "ispresent(function)",
+            5,
+            Snapshot="max(seconds)",
+            Catalogue="max(counts.CatalogueAgeSeconds) / 60",
+            Prices="max(counts.PriceAgeSeconds) / 3600",
+        ),
+    ),
+)
+LAST_QUERIES: Final = (
+    Query(
+        title="What went wrong",
+        lines=(
+            'filter level = "ERROR" or level = "WARNING"',
+            "fields @timestamp, function, error, problems.0, problems.1, failed.0",
+            "sort @timestamp desc",
+            "limit 50",
+        ),
+        view=TABLE_VIEW,
+        width=FULL_WIDTH,
+    ),
+)

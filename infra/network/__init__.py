@@ -1,0 +1,1 @@
+"""VPC configuration of the functions, and their VPC endpoints."""

@@ -1,0 +1,122 @@
+"""The VPC endpoints that functions need if they have no other route to AWS.
+
+Add a service here when a function gets permission to call it; tests/infra/stack/test_network.py checks this against the
+policies. Not needed are `logs` (Lambda writes the log of a function from outside the VPC, and metrics are lines of that
+log), `sts` (the token for EKS is signed locally and sent to STS by the control plane), `lambda` and `events`
+(EventBridge, the Scheduler and the SQS pollers call from outside the VPC).
+"""
+
+from typing import Final
+
+import aws_cdk as cdk
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from infra.settings.settings import StackOptions
+
+INTERFACE_SERVICES: Final = ("ec2", "eks", "sqs", "ssm")
+"""Services with an interface endpoint in each subnet, charged by hour and gigabyte."""
+REPORT_SERVICE: Final = "sns"
+"""An interface endpoint that is needed if `joiner:report-topic` is set."""
+GATEWAY_SERVICES: Final = ("dynamodb", "s3")
+"""Services with an entry in each route table, free of charge."""
+AWS_BUCKETS: Final = {
+    "s3:GetObject": ("al2023-repos-{region}-de612dc2", "prod-{region}-starport-layer-bucket"),
+    "s3:PutObject": ("cloudformation-custom-resource-response-{region}",),
+}
+"""Buckets of AWS: nodes download image layers and packages from them, the installer sends its response to
+CloudFormation.
+"""
+
+
+class Endpoints(Construct):
+    """All endpoints, restricted to this account, under the public names of the services (private DNS)."""
+
+    def __init__(self, scope: Construct, construct_id: str, *, options: StackOptions) -> None:
+        """Create the endpoints in the subnets of the functions.
+
+        All clients in the VPC can use them, because private DNS resolves to them.
+        """
+        super().__init__(scope, construct_id)
+        group = ec2.CfnSecurityGroup(
+            self,
+            "Group",
+            vpc_id=options.vpc,
+            group_description=f"Joiner, {options.cluster}: VPC endpoints, for all of the VPC",
+            security_group_ingress=[
+                ec2.CfnSecurityGroup.IngressProperty(**build_https_rule(block), description="of the VPC")
+                for block in options.vpc_cidrs
+            ],
+        )
+        for service in (*INTERFACE_SERVICES, *([REPORT_SERVICE] if options.report_topic else [])):
+            ec2.CfnVPCEndpoint(
+                self,
+                service.capitalize(),
+                vpc_id=options.vpc,
+                vpc_endpoint_type="Interface",
+                service_name=_format_service_name(service),
+                private_dns_enabled=True,
+                subnet_ids=list(options.subnets),
+                security_group_ids=[group.attr_group_id],
+                policy_document=_build_policy(service),
+            )
+        for service in GATEWAY_SERVICES:
+            ec2.CfnVPCEndpoint(
+                self,
+                service.capitalize(),
+                vpc_id=options.vpc,
+                vpc_endpoint_type="Gateway",
+                service_name=_format_service_name(service),
+                route_table_ids=list(options.route_tables),
+                policy_document=_build_policy(service),
+            )
+
+
+def build_https_rule(block: str) -> dict[str, str | int]:
+    """Build a security group rule for TLS to or from *block*.
+
+    >>> build_https_rule("10.0.0.0/16")["cidr_ip"], "cidr_ipv6" in build_https_rule("fd00::/8")
+    ('10.0.0.0/16', True)
+    """
+    family = "cidr_ipv6" if ":" in block else "cidr_ip"
+    return {"ip_protocol": "tcp", "from_port": 443, "to_port": 443, family: block}
+
+
+def _format_service_name(service: str) -> str:
+    return f"com.amazonaws.{cdk.Aws.REGION}.{service}"
+
+
+def _build_policy(service: str) -> iam.PolicyDocument:
+    """Build the policy of an endpoint: requests of this account for resources of this account or of AWS.
+
+    IAM decides which role can do what.
+    """
+    account_conditions = {"aws:PrincipalAccount": cdk.Aws.ACCOUNT_ID}
+    if service == "s3":
+        account_conditions["aws:ResourceAccount"] = cdk.Aws.ACCOUNT_ID
+    document = iam.PolicyDocument(
+        statements=[
+            iam.PolicyStatement(
+                sid="OwnAccount",
+                principals=[iam.AnyPrincipal()],
+                actions=[f"{service}:*"],
+                resources=["*"],
+                conditions={"StringEquals": account_conditions},
+            )
+        ]
+    )
+    if service == "s3":
+        document.add_statements(*map(_build_aws_bucket_statement, AWS_BUCKETS))
+    return document
+
+
+def _build_aws_bucket_statement(action: str) -> iam.PolicyStatement:
+    """Build the statement that allows *action* on buckets of AWS, for requests that AWS signs as another account."""
+    names = (name_template.format(region=cdk.Aws.REGION) for name_template in AWS_BUCKETS[action])
+    return iam.PolicyStatement(
+        sid=f"OfAws{action.partition(':')[2]}",
+        principals=[iam.AnyPrincipal()],
+        actions=[action],
+        resources=[f"arn:{cdk.Aws.PARTITION}:s3:::{name}/*" for name in names],
+    )

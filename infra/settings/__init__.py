@@ -1,0 +1,1 @@
+"""Settings of a deployment: CDK context values, their defaults and their validation."""

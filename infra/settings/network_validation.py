@@ -1,0 +1,80 @@
+"""Validation of network options before a deployment.
+
+The errors are options that a mode requires and that are missing, and options that a mode would ignore.
+"""
+
+from collections.abc import Iterable
+from ipaddress import ip_network
+from typing import Final
+
+from infra.settings.settings import StackOptions, format_context_key
+
+_VPC_FIELDS: Final = (
+    *("subnets", "security_groups", "vpc", "cluster_security_group", "route_tables", "prefix_lists", "vpc_cidrs"),
+)
+"""Options that have no effect on functions outside a VPC."""
+NO_PRICES_ERROR: Final = (
+    "joiner:network is isolated, where no endpoint leads to the pricing service: "
+    "joiner:price-list must name a file; `joiner catalog prices -o FILE` writes one"
+)
+
+
+def check_network(options: StackOptions) -> None:
+    """Check the network options in combination.
+
+    Raises:
+        ValueError: the message names the missing or superfluous option.
+    """
+    _check_blocks(options.vpc_cidrs)
+    if options.network == "public":
+        _refuse_options(
+            options, *_VPC_FIELDS, reason="is for functions inside a VPC: want joiner:network private or isolated"
+        )
+        if options.vpc_endpoints:
+            raise ValueError("joiner:vpc-endpoints is true: want joiner:network private or isolated")
+        return
+    _require_options(options, "subnets", reason=f"joiner:network is {options.network}")
+    _check_security_group(options)
+    if options.vpc_endpoints:
+        _require_options(options, "vpc", "vpc_cidrs", "route_tables", reason="joiner:vpc-endpoints is true")
+    else:
+        _refuse_options(options, "route_tables", reason="is for joiner:vpc-endpoints=true")
+    if options.network == "isolated" and not options.price_list:
+        raise ValueError(NO_PRICES_ERROR)
+
+
+def _check_security_group(options: StackOptions) -> None:
+    if options.security_groups:
+        reason = "is for a security group of the stack's own, and joiner:security-groups names others"
+        _refuse_options(options, "cluster_security_group", "prefix_lists", reason=reason)
+        return
+    _require_options(
+        options, "vpc", "cluster_security_group", reason="joiner:security-groups names none, so the stack makes one"
+    )
+    if not options.prefix_lists:
+        return
+    if options.network == "private":
+        raise ValueError("joiner:prefix-lists is for joiner:network=isolated: through a NAT all of AWS is reached")
+    _require_options(options, "vpc_cidrs", reason="joiner:prefix-lists bounds where functions may connect to")
+
+
+def _require_options(options: StackOptions, *fields: str, reason: str) -> None:
+    missing = [format_context_key(field) for field in fields if not getattr(options, field)]
+    if missing:
+        raise ValueError(f"{reason}: {' and '.join(missing)} must be given")
+
+
+def _refuse_options(options: StackOptions, *fields: str, reason: str) -> None:
+    for field in fields:
+        if getattr(options, field):
+            raise ValueError(f"{format_context_key(field)} {reason}")
+
+
+def _check_blocks(blocks: Iterable[str]) -> None:
+    for block in blocks:
+        try:
+            open_to_all = ip_network(block).prefixlen == 0
+        except ValueError as error:
+            raise ValueError(f"joiner:vpc-cidrs: {error}: want one like 10.0.0.0/16") from None
+        if open_to_all:
+            raise ValueError(f"joiner:vpc-cidrs: {block} is everywhere: want the VPC's own blocks")

@@ -1,0 +1,59 @@
+"""Validation of stack settings that their types do not express, alone and in combination, before a deployment."""
+
+import re
+from typing import Final
+
+from infra.settings.budget_validation import check_budgets, check_time_zone
+from infra.settings.network_validation import check_network
+from infra.settings.scheduler_config import check_scheduler_config
+from infra.settings.settings import StackOptions, format_context_key
+from shared.settings_text import split_list
+
+CLUSTER_NAME_PATTERN: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,59}")
+"""EKS allows 100 characters; an SQS queue name has 80, of which Joiner needs 20."""
+CLUSTER_NAME_RULE: Final = "names of clusters, of letters, digits, - and _, of 60 at the most"
+MIN_PRICE_AGE_ALARM_HOURS: Final = 13
+"""Prices are queried twice a day, and their age is published only above this limit (`shared.report.metrics.emf`)."""
+SINGLE_CLUSTER_OPTIONS: Final = ("kube_endpoint", "cluster_security_group")
+
+
+def check_options(options: StackOptions) -> None:
+    """Check *options* for errors that would otherwise appear only during the deployment.
+
+    Raises:
+        ValueError: the message names the option.
+    """
+    _check_clusters(options)
+    _check_topics(options)
+    _check_price_age(options)
+    check_scheduler_config(options.scheduler_config)
+    check_budgets(options.disruption_budgets)
+    check_time_zone(options.disruption_time_zone)
+    check_network(options)
+
+
+def _check_clusters(options: StackOptions) -> None:
+    names = split_list(options.cluster)
+    for name in names or [""]:
+        if not CLUSTER_NAME_PATTERN.fullmatch(name) or names.count(name) > 1:
+            raise ValueError(f"joiner:cluster is {options.cluster!r}: want {CLUSTER_NAME_RULE}, each once")
+    for field in SINGLE_CLUSTER_OPTIONS if len(names) > 1 else ():
+        if getattr(options, field):
+            raise ValueError(
+                f"{format_context_key(field)} is that of one cluster, and joiner:cluster is {options.cluster!r}"
+            )
+
+
+def _check_topics(options: StackOptions) -> None:
+    region = options.report_topic.partition(":sns:")[2].partition(":")[0]
+    if region and options.region and region != options.region:
+        raise ValueError(f"joiner:report-topic is in {region}, and joiner:region is {options.region}: want one there")
+
+
+def _check_price_age(options: StackOptions) -> None:
+    hours = options.price_age_alarm_hours
+    if hours != 0 and hours < MIN_PRICE_AGE_ALARM_HOURS:
+        reason = "prices are asked for twice a day, and are that old on a good day"
+        raise ValueError(
+            f"joiner:price-age-alarm-hours is {hours}: want {MIN_PRICE_AGE_ALARM_HOURS} or more, or 0: {reason}"
+        )

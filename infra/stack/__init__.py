@@ -1,0 +1,1 @@
+"""The CDK application, its stack, publishing and gradual rollout."""

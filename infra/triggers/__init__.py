@@ -1,0 +1,1 @@
+"""Triggers of the functions: schedules, queues, EventBridge rules and the scheduler's log."""

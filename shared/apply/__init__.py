@@ -1,0 +1,1 @@
+"""Apply actions: one function for each kind of action."""

@@ -1,0 +1,1 @@
+"""Writes to the Kubernetes API: objects, events and node registration."""

@@ -1,0 +1,1 @@
+"""The EC2 client: requests, responses and filters."""

@@ -1,0 +1,1 @@
+"""The CustomResourceDefinitions: manifests, schema, CEL rules and compatibility."""

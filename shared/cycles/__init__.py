@@ -1,0 +1,1 @@
+"""One cycle for each Lambda: take, decide, apply, report."""

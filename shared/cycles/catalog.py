@@ -1,0 +1,83 @@
+"""The catalog cycle: resolves node classes and reads instance types and prices."""
+
+from typing import Final
+
+from msgspec.structs import replace
+
+from shared.apply.executor import apply_actions
+from shared.cycles.setup.decision_driver import DecisionDriver
+from shared.cycles.setup.options import build_capacity_settings
+from shared.cycles.setup.run_cycle import CATALOG_LEASE, CycleReport, run_and_report, run_with_lease
+from shared.decide.launch.instance_types import catalog
+from shared.decide.node_class import status
+from shared.model.cluster import ClusterSnapshot
+from shared.model.decisions.action_outcome import Outcome
+from shared.model.decisions.decision_answers import AccountAnswersRecord
+from shared.model.decisions.decision_requests import DecisionProcess, PerformActions, QueryAccount
+from shared.ports.storage import FencingToken
+from shared.ports.world import World
+from shared.report.costs.ledger_store import bill_costs
+from shared.report.costs.notification import publish_cost_report
+from shared.report.journal.decision_record import DecisionInputs, DecisionSummary, build_inputs
+from shared.report.journal.journal import DecisionNote
+from shared.report.journal.journal_entries import build_catalog_note
+from shared.report.metrics.counts import compute_catalog_ages
+from shared.state.cluster_state import ClusterState
+from shared.store.catalog import build_catalog_key, write_catalog
+from shared.take.kubernetes.status_after_write import apply_status_patches
+from shared.take.regional_offerings import load_regional_catalog
+from shared.take.snapshot import SnapshotRequest, refresh_snapshot, take_snapshot
+
+CATALOG_REQUEST: Final = SnapshotRequest(lists=("node_classes",), catalog=True)
+FLEET_REQUEST: Final = SnapshotRequest(lists=("nodes", "node_claims"))
+COSTS_REQUEST: Final = SnapshotRequest(lists=("nodes", "node_claims", "pods"))
+
+
+def run_catalog(world: World, trigger: str) -> CycleReport:
+    """Update the status of node classes, and the catalog in the bucket, from what the account offers."""
+
+    def run_cycle(fence: FencingToken) -> CycleReport:
+        cluster = take_snapshot(world, CATALOG_REQUEST)
+        inputs = build_inputs(world.settings)
+        report = DecisionDriver(world, fence, cluster).run(decide_node_class_statuses(cluster, inputs), inputs)
+        current, outcomes, problems = report.cluster or cluster, report.outcomes, report.problems
+        counts, notes = compute_catalog_ages(current), tuple[DecisionNote, ...]()
+        if catalog.is_catalog_due(cluster, current):
+            regional_catalog = load_regional_catalog(world)
+            capacity_settings = build_capacity_settings(world.settings)
+            observed_memory = catalog.collect_seen_memory(refresh_snapshot(world, current, FLEET_REQUEST))
+            new_catalog = catalog.build_catalog(
+                current, regional_catalog.infos, regional_catalog.market, capacity_settings, observed_memory
+            )
+            problems += (*regional_catalog.problems, *catalog.find_unsold_node_classes(new_catalog))
+            if any(types for _, types in new_catalog.by_node_class):
+                write_catalog(new_catalog, world.bucket)
+                current = replace(current, catalog=new_catalog)
+                notes = (build_catalog_note(new_catalog, build_catalog_key(new_catalog)),)
+                outcomes += apply_actions(catalog.plan_requeues(cluster, current), world)
+            counts = compute_catalog_ages(current) | regional_catalog.counts
+        problems += bill_costs(
+            world, lambda: ClusterState(refresh_snapshot(world, current, COSTS_REQUEST))
+        ) + publish_cost_report(world)
+        return replace(
+            report, cluster=current, outcomes=outcomes, counts=counts, notes=notes, problems=problems, before=cluster
+        )
+
+    return run_and_report("catalog", world, trigger, lambda: run_with_lease(CATALOG_LEASE, "catalog", world, run_cycle))
+
+
+def decide_node_class_statuses(cluster: ClusterSnapshot, inputs: DecisionInputs) -> DecisionProcess[CycleReport]:
+    """Patch the status of each node class; return the report with the cluster after that."""
+    account: AccountAnswersRecord = yield QueryAccount(node_classes=cluster.node_classes)
+    actions = status.plan_status_patches(cluster, account.answers, account.profile)
+    outcomes: tuple[Outcome, ...] = yield PerformActions(actions=actions, is_guarded=True)
+    # In mode plan nothing is written, but the result is known all the same.
+    is_plan = inputs.decode_settings().mode == "plan"
+    current = apply_status_patches(
+        cluster, [outcome.action for outcome in outcomes if is_plan or outcome.result == "done"]
+    )
+    return CycleReport(
+        cluster=catalog.with_counts(current, account.answers),
+        outcomes=outcomes,
+        summary=DecisionSummary(decided=len(outcomes)),
+    )

@@ -1,0 +1,139 @@
+"""The disrupt cycle: starts and advances disruption commands."""
+
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from shared.cycles.setup.decision_driver import DecisionDriver
+from shared.cycles.setup.options import Deadline, build_disruption_settings, build_scheduling_options, build_time_check
+from shared.cycles.setup.planning_snapshot import VALIDATION_REQUEST, take_planning_snapshot
+from shared.cycles.setup.run_cycle import PLANNER_LEASE, CycleReport, run_and_report, run_with_lease
+from shared.decide.disruption.controller import decide_node_disruption
+from shared.decide.disruption.drift.drifted_condition import describe_drift
+from shared.decide.disruption.events import describe_verdicts
+from shared.decide.disruption.input_problems import find_disruption_problems
+from shared.decide.disruption.node_repair import NodeRepairDecision, decide_node_repair
+from shared.decide.disruption.orchestration.command_targets import find_expected_nodes
+from shared.decide.disruption.orchestration.orchestration_queue import build_orchestration_queue
+from shared.decide.disruption.pauses import describe_pauses, list_paused_reasons, parse_pause_settings
+from shared.decide.disruption.plan_mode import convert_to_planned, describe_planned
+from shared.decide.disruption.requeue import plan_disruption_requeues
+from shared.model.cluster import ClusterSnapshot
+from shared.model.core.metadata import Problem
+from shared.model.decisions.action_outcome import Outcome
+from shared.model.decisions.decision_requests import DecisionProcess, PerformActions
+from shared.ports.storage import FencingToken
+from shared.ports.world import World
+from shared.report.journal.decision_record import DecisionInputs, DecisionSummary, build_inputs
+from shared.report.journal.journal_entries import (
+    build_command_notes,
+    build_memory,
+    build_node_notes,
+    build_pause_notes,
+    get_reported_verdicts,
+    select_event_verdicts,
+    select_new_verdicts,
+)
+from shared.report.metrics.counts import compute_fleet_metrics
+from shared.state.cluster_state import ClusterState
+from shared.store.commands import delete_old_commands, read_commands, read_cursor, write_cursor
+
+DISRUPT_REQUEST: Final = msgspec.structs.replace(VALIDATION_REQUEST, instances=True)
+
+
+def run_disrupt(world: World, trigger: str) -> CycleReport:
+    """Advance open commands, then evaluate every node and begin new commands."""
+
+    def run_cycle(fence: FencingToken) -> CycleReport:
+        cluster = take_planning_snapshot(world, DISRUPT_REQUEST)
+        problems: list[Problem] = []
+        commands = read_commands(world, problems)
+        if world.settings.mode != "plan":
+            delete_old_commands(commands, world)
+        cursor, deadline = read_cursor(world), Deadline(build_time_check(world))
+        inputs = replace(
+            build_inputs(world.settings),
+            command_states=tuple(commands.values()),
+            cursor=cursor.body,
+            reported_verdicts=get_reported_verdicts(world.memory),
+        )
+        report = DecisionDriver(world, fence, cluster).run(decide_disruption(cluster, inputs, deadline), inputs)
+        if world.memory is not None:
+            world.memory.update(report.memory)
+        write_cursor(cursor, report.cursor, world, fence)
+        return replace(report, problems=(*problems, *report.problems))
+
+    return run_and_report("disrupt", world, trigger, lambda: run_with_lease(PLANNER_LEASE, "disrupt", world, run_cycle))
+
+
+class DisruptionReport(CycleReport, frozen=True, kw_only=True):
+    """What one cycle decided about disruption."""
+
+    cursor: str
+    """Where the next sweep starts."""
+    memory: dict[str, object]
+    """The verdicts that are reported, for the memory of the container."""
+
+
+def decide_disruption(
+    cluster: ClusterSnapshot, inputs: DecisionInputs, deadline: Deadline
+) -> DecisionProcess[DisruptionReport]:
+    """Advance commands, evaluate every node, begin new commands."""
+    cluster_state, settings = ClusterState(cluster), inputs.decode_settings()
+    scheduling_options, disruption_settings = build_scheduling_options(settings), build_disruption_settings(settings)
+    pauses = parse_pause_settings(settings.disruption_paused, settings.drift_pause_percent)
+    is_stopped, is_disruption_active = settings.mode == "plan", settings.disruption != "plan"
+    queue = build_orchestration_queue(
+        cluster_state, inputs.command_states, pauses, scheduling_options, disruption_settings, is_stopped=is_stopped
+    )
+    busy_nodes = queue.list_busy_nodes()
+    yield from queue.advance_commands()
+    repairs = decide_node_repair(cluster_state, queue.pauses) if settings.gates.node_repair else NodeRepairDecision()
+    repair_outcomes: tuple[Outcome, ...] = yield PerformActions(actions=repairs.actions, is_guarded=True)
+    busy_nodes |= queue.list_busy_nodes() | repairs.nodes
+    disruption_decision = decide_node_disruption(
+        cluster_state,
+        options=scheduling_options,
+        paused_reasons=list_paused_reasons(queue.pauses),
+        cursor=inputs.cursor,
+        is_time_over=deadline,
+        command_nodes=busy_nodes,
+        node_by_pod=find_expected_nodes(cluster_state, queue.command_states.values()),
+        settings=disruption_settings,
+    )
+    yield from queue.begin_commands(disruption_decision.commands if is_disruption_active else (), deadline)
+    yield from queue.remove_leftovers()
+    verdicts = repairs.with_verdicts(
+        disruption_decision.verdicts if is_disruption_active else convert_to_planned(disruption_decision.verdicts)
+    )
+    memory = build_memory(inputs.reported_verdicts)
+    new_verdicts = select_new_verdicts(verdicts, memory, cluster.taken_at)
+    event_verdicts = select_event_verdicts(new_verdicts, verdicts, memory, cluster.taken_at)
+    event_actions = (
+        *describe_pauses(queue.pauses, cluster),
+        *describe_verdicts(event_verdicts, verdicts, cluster_state),
+        *describe_planned(verdicts, cluster_state),
+        *describe_drift(cluster_state),
+        *plan_disruption_requeues(cluster_state.nodes, cluster),
+    )
+    event_outcomes: tuple[Outcome, ...] = yield PerformActions(actions=event_actions)
+    outcomes = (*queue.outcomes, *repair_outcomes, *event_outcomes)
+    return DisruptionReport(
+        cluster=cluster,
+        outcomes=outcomes,
+        counts=queue.compute_metrics() | repairs.count_metrics() | compute_fleet_metrics(cluster_state),
+        notes=(
+            *build_command_notes(queue.changed_states),
+            *build_pause_notes(queue.pauses),
+            *build_node_notes(new_verdicts),
+        ),
+        problems=(
+            *queue.problems,
+            *disruption_settings.list_problems(),
+            *find_disruption_problems(cluster_state),
+        ),
+        summary=DecisionSummary(decided=len(outcomes), cut=deadline.describe_cut() or queue.write_failure),
+        cursor=disruption_decision.cursor,
+        memory=memory,
+    )

@@ -1,0 +1,1 @@
+"""Requests to AWS and Kubernetes while a cycle decides, recorded for replay."""

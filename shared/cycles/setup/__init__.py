@@ -1,0 +1,1 @@
+"""Parts that all cycles share: lease, options, snapshot, execution and report."""

@@ -1,0 +1,95 @@
+"""Policies derived from the settings: scheduling, disruption and launch options, and the time limit of a decision."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Final
+
+import msgspec
+
+from shared.decide.disruption.budgets.cluster_settings import DisruptionSettings, parse_disruption_settings
+from shared.decide.disruption.methods.payback import NODE_OVERLAP_PERIOD
+from shared.decide.launch.fleets.circuit_breaker import CircuitBreakerLimits
+from shared.decide.launch.fleets.launch_groups import LaunchPolicy
+from shared.decide.launch.instance_types.capacity import CapacitySettings
+from shared.model.decisions.placement import SchedulingOptions
+from shared.ports.world import World
+from shared.settings import ChosenSettings, Settings
+
+ACTION_TIME_RESERVE: Final = timedelta(seconds=20)
+"""Part of an invocation's time that is reserved for actions: claims are created and instances launched."""
+REPORT_TIME_RESERVE: Final = timedelta(seconds=5)
+"""Part of an invocation's time that is reserved for its end: the report is written and the lease released."""
+TIME_LIMIT_MESSAGE: Final = "time was up before all was decided"
+
+
+class Deadline:
+    """Tells whether the time limit is reached, and remembers that it was."""
+
+    def __init__(self, is_over: Callable[[], bool] | None = None) -> None:
+        """Use *is_over* as the clock; None: there is no time limit."""
+        self._is_over = is_over
+        self.was_reached = False
+
+    def __call__(self) -> bool:
+        """Return whether the time limit is reached."""
+        self.was_reached = self.was_reached or (self._is_over is not None and self._is_over())
+        return self.was_reached
+
+    def describe_cut(self) -> str:
+        """Return a message if the time limit ended a decision, else ""."""
+        return TIME_LIMIT_MESSAGE if self.was_reached else ""
+
+
+def build_scheduling_options(settings: Settings) -> SchedulingOptions:
+    """Return the scheduling options of a deployment; in mode `plan`, node classes are assumed to be ready."""
+    return SchedulingOptions(
+        preference_policy=settings.preference_policy,
+        min_values_policy=settings.min_values_policy,
+        hints=settings.hints,
+        node_cost_usd_per_hour=settings.node_cost_usd_per_hour,
+        volume_usd_per_gib_month=settings.volume_usd_per_gib_month,
+        readiness="Assumed" if settings.mode == "plan" else "Required",
+    )
+
+
+def build_disruption_settings(settings: Settings) -> DisruptionSettings:
+    """Return the disruption settings of a deployment; a replacement must pay back its cost."""
+    disruption_settings = parse_disruption_settings(
+        settings.disruption_budgets,
+        settings.disruption_time_zone,
+        spot_to_spot=settings.gates.spot_to_spot_consolidation,
+    )
+    return msgspec.structs.replace(disruption_settings, overlap=NODE_OVERLAP_PERIOD)
+
+
+def build_launch_policy(settings: Settings) -> LaunchPolicy:
+    """Return the policy of launches of a deployment, without what is read before each launch."""
+    return LaunchPolicy(
+        circuit_breaker_limits=CircuitBreakerLimits(
+            nodes_per_minute=settings.launch_nodes_per_minute,
+            usd_per_hour=settings.launch_usd_per_hour,
+            pool_nodes_per_minute=settings.launch_pool_nodes_per_minute,
+            pool_usd_per_hour=settings.launch_pool_usd_per_hour,
+        ),
+        uses_open_reservations=not settings.gates.reserved_capacity,
+        best_effort=settings.min_values_policy == "BestEffort",
+    )
+
+
+def build_capacity_settings(settings: ChosenSettings) -> CapacitySettings:
+    """Return the settings of a deployment that affect the capacity of instance types.
+
+    Raises:
+        ValueError: the AWS feature gates cannot be parsed.
+    """
+    return CapacitySettings(
+        vm_memory_overhead_percent=settings.vm_memory_overhead_percent,
+        reserved_enis=settings.reserved_enis,
+        node_class_cel=settings.aws_gates.node_class_cel,
+    )
+
+
+def build_time_check(world: World, reserve: timedelta = ACTION_TIME_RESERVE) -> Callable[[], bool] | None:
+    """Return a check whether no more than *reserve* of the invocation's time is left; None if the time is unknown."""
+    get_time_left = world.time_left
+    return None if get_time_left is None else lambda: get_time_left() < reserve

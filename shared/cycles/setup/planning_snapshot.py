@@ -1,0 +1,38 @@
+"""The cluster snapshot for cycles that plan nodes, with feature-gated kinds applied."""
+
+from typing import Final
+
+from msgspec.structs import replace
+
+from shared.decide.provisioning.overlay_and_spread_defaults import apply_feature_gates
+from shared.model.cluster import ClusterSnapshot
+from shared.ports.world import World
+from shared.take.kubernetes.optional_resources import (
+    BUFFER_LISTS,
+    BUFFER_TARGET_LISTS,
+    OVERLAY_LISTS,
+    SPREAD_SELECTOR_LISTS,
+)
+from shared.take.snapshot import SnapshotRequest, refresh_snapshot, take_snapshot
+
+
+def take_planning_snapshot(world: World, request: SnapshotRequest) -> ClusterSnapshot:
+    """Take the snapshot of *request* for planning, with enabled features applied.
+
+    The lists of enabled features are read as well, NodeOverlays change prices, and pods get default spread constraints.
+
+    Raises:
+        Fault: see `take_snapshot`.
+    """
+    gates = world.settings.gates
+    feature_lists = (*(OVERLAY_LISTS if gates.node_overlay else ()), *(BUFFER_LISTS if gates.capacity_buffer else ()))
+    if world.settings.scheduler_config:
+        feature_lists = (*feature_lists, *SPREAD_SELECTOR_LISTS)
+    cluster = take_snapshot(world, replace(request, lists=(*request.lists, *feature_lists)))
+    if cluster.capacity_buffers:
+        missing_lists = tuple(name for name in BUFFER_TARGET_LISTS if name not in feature_lists)
+        cluster = refresh_snapshot(world, cluster, SnapshotRequest(lists=missing_lists))
+    return apply_feature_gates(cluster, world.settings.feature_gates, world.settings.scheduler_config)
+
+
+VALIDATION_REQUEST: Final = SnapshotRequest(catalog=True, unavailable=True)

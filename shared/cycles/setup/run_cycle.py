@@ -1,0 +1,162 @@
+"""Frame of every cycle: its lease, its journal entry, its metrics and its faults."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from shared.apply.executor import apply_actions
+from shared.decide.disruption.fleet_summary import build_fleet_summary
+from shared.errors import Fault, Throttled
+from shared.model.cluster import ClusterSnapshot
+from shared.model.core.metadata import Problem
+from shared.model.decisions.action import Action, FollowUp, Function
+from shared.model.decisions.action_outcome import Outcome
+from shared.ports.storage import FencingToken
+from shared.ports.world import World
+from shared.report.journal.decision_record import (
+    DecisionInputs,
+    DecisionSummary,
+    compute_code_digest,
+    should_store_record,
+    write_record,
+)
+from shared.report.journal.journal import ActionResult, DecisionNote, JournalEntry, record_entry
+from shared.report.journal.replay_inputs import redact_action
+from shared.report.journal.snapshot_digest import compute_encoded_digest, encode_snapshot
+from shared.report.metrics.api_calls import count_calls_since, find_call_overrun, get_call_counts
+from shared.report.metrics.counts import compute_cluster_metrics, count_action_results, is_fleet_summary_due
+from shared.report.metrics.emf import emit_metrics
+from shared.state.cluster_state import ClusterState
+from shared.store.catalog import build_catalog_key
+from shared.store.lease import hold_lease
+
+
+def emit_fleet_summary(cluster: ClusterSnapshot, world: World) -> None:
+    """Write a log line for each group of nodes."""
+    for line in build_fleet_summary(ClusterState(cluster), world.settings.cluster_name, world.settings.cost_label):
+        log_fields = {"service": "joiner", "at": cluster.taken_at, **msgspec.to_builtins(line)}
+        world.emit(msgspec.json.encode(log_fields).decode())
+
+
+PLANNER_LEASE: Final = "planner"
+"""The lease of the functions that decide the number of nodes: they must not decide on two snapshots at once."""
+LIFECYCLE_LEASE: Final = "keeper"
+"""The lease of lifecycle: two concurrent drains would send the same evictions twice."""
+CATALOG_LEASE: Final = "resolver"
+"""The lease of catalog, which can run longer than the lease: two concurrent catalogs waste work but do no harm."""
+
+
+LEASE_RETRY_DELAY: Final = timedelta(seconds=5)
+FAULT_RETRY_DELAY: Final = timedelta(seconds=10)
+"""Delay of the next cycle after one that could not observe or do something."""
+TICK_FUNCTIONS: Final[tuple[Function, ...]] = ("disrupt", "lifecycle", "provision")
+
+
+class CycleReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What one cycle observed and did."""
+
+    cluster: ClusterSnapshot | None = None
+    outcomes: tuple[Outcome, ...] = ()
+    counts: dict[str, float] = {}
+    by_zone: tuple[tuple[str, int], ...] = ()
+    """Pending pods by zone, as in `Placement`."""
+    notes: tuple[DecisionNote, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    unsettled: tuple[int, ...] = ()
+    """Indices of the messages for which an action failed."""
+    quiet: bool = False
+    """Nothing happened that is worth a journal entry."""
+    inputs: DecisionInputs | None = None
+    """The inputs of the decision besides *cluster*; None: the decision cannot be replayed."""
+    before: ClusterSnapshot | None = None
+    """The snapshot of the decision, where *cluster* is the state after it."""
+    summary: DecisionSummary | None = None
+
+
+def run_with_lease(
+    lease: str, function: Function, world: World, cycle: Callable[[FencingToken], CycleReport]
+) -> CycleReport:
+    """Run *cycle* while holding *lease*; if another function holds it, requeue after a short delay."""
+    with hold_lease(world, lease) as fence:
+        if fence is not None:
+            return cycle(fence)
+    follow_ups: tuple[Action, ...] = (
+        FollowUp(function=function, after=LEASE_RETRY_DELAY, message=f"{lease} is at work"),
+    )
+    return CycleReport(outcomes=apply_actions(follow_ups, world))
+
+
+def run_and_report(function: Function, world: World, trigger: str, cycle: Callable[[], CycleReport]) -> CycleReport:
+    """Run *cycle* and report it, also if it fails.
+
+    Raises:
+        Fault: raised by the cycle; nothing was concluded from what could not be read.
+    """
+    started_at, calls_before = world.clock(), get_call_counts(world)
+    try:
+        report = cycle()
+    except Fault as fault:
+        error, calls = f"{type(fault).__name__}: {fault}", count_calls_since(calls_before, world)
+        record_entry(
+            JournalEntry(function=function, trigger=trigger, at=started_at, cluster="", error=error, calls=calls), world
+        )
+        emit_metrics({"Faults": 1.0, "Throttles": float(isinstance(fault, Throttled))}, world)
+        if function in TICK_FUNCTIONS:
+            # SQS delivers a message again only after several timeouts of the function, and the next tick is a minute
+            # away.
+            apply_actions(
+                (FollowUp(function=function, after=FAULT_RETRY_DELAY, message=f"it failed: {type(fault).__name__}"),),
+                world,
+            )
+        raise
+    if report.quiet:
+        return report
+    calls = count_calls_since(calls_before, world)
+    problems = {*report.problems, *find_call_overrun(function, calls, len(report.outcomes))}
+    results = tuple(
+        ActionResult(action=redact_action(outcome.action), result=outcome.result, message=outcome.message)
+        for outcome in report.outcomes
+    )
+    entry = JournalEntry(
+        function=function,
+        trigger=trigger,
+        at=started_at,
+        cluster="",
+        counts=report.counts | compute_cluster_metrics(function, trigger, report.cluster, results),
+        notes=report.notes,
+        problems=tuple(sorted({*problems, *(report.cluster.problems if report.cluster is not None else ())})),
+        results=results,
+        calls=calls,
+    )
+    entry, snapshot_error = _with_snapshot(entry, report, world)
+    record_entry(entry, world, snapshot_error)
+    emit_metrics(entry.counts | count_action_results(entry.results, entry.problems), world, report.by_zone)
+    if report.cluster is not None and is_fleet_summary_due(function, trigger, report.cluster):
+        emit_fleet_summary(report.cluster, world)
+    return report
+
+
+def _with_snapshot(entry: JournalEntry, report: CycleReport, world: World) -> tuple[JournalEntry, str]:
+    """Return *entry* with the digest and key of its snapshot, and the error if the snapshot could not be stored.
+
+    With 20,000 pods the snapshot is 50 MB of JSON: it is only encoded for an entry that is stored.
+    """
+    cluster = report.before or report.cluster
+    if cluster is None or not entry.is_significant:
+        return entry, ""
+    body = encode_snapshot(cluster)
+    entry = replace(entry, cluster=compute_encoded_digest(body, cluster))
+    is_wanted = should_store_record(world, (outcome.action for outcome in report.outcomes), report.notes)
+    if report.inputs is None or report.summary is None or not is_wanted:
+        return entry, ""
+    key, snapshot_error = write_record(body, _get_catalog_key(cluster), report.inputs, report.summary, world)
+    return (replace(entry, snapshot=key, code=compute_code_digest()), "") if key else (entry, snapshot_error)
+
+
+def _get_catalog_key(cluster: ClusterSnapshot) -> str:
+    """Return the bucket key of the cluster's catalog, "" if there is no catalog or it has no time."""
+    catalog = cluster.catalog
+    return build_catalog_key(catalog) if catalog is not None and (catalog.built_at or catalog.priced_at) else ""

@@ -1,0 +1,1 @@
+"""Decisions (pure): from one cluster snapshot to actions."""

@@ -1,0 +1,1 @@
+"""Events and requeues that several decisions share."""

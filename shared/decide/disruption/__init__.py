@@ -1,0 +1,1 @@
+"""Voluntary disruption: which nodes go, why, and how many at a time."""

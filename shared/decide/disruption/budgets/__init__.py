@@ -1,0 +1,1 @@
+"""Disruption budgets: schedules, limits, annotations and cluster-wide settings."""

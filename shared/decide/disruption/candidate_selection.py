@@ -1,0 +1,147 @@
+"""Shared context of the disruption methods: an indexed snapshot with the expected nodes of pods."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from shared.decide.disruption.budgets.budget_tracker import BudgetTracker
+from shared.decide.disruption.budgets.cluster_settings import DisruptionSettings
+from shared.decide.disruption.candidates import Candidate, evaluate_candidate
+from shared.decide.disruption.consolidation_policy import is_within_consolidate_after
+from shared.decide.disruption.drift.drift import DRIFTED
+from shared.decide.disruption.drift.drifted_condition import find_recovered_claims
+from shared.decide.disruption.methods.replacement import ReplacementFinder
+from shared.decide.disruption.simulation.simulation_builder import SimulationSetup, build_simulation_setup
+from shared.decide.provisioning.capacity_buffers import plan_with_buffers
+from shared.decide.scheduling.packing.results import build_reservation_manager
+from shared.model.core.metadata import is_condition_true
+from shared.model.decisions.disruption_verdict import BlockedVerdict
+from shared.model.decisions.placement import SchedulingOptions
+from shared.state.cluster_state import ClusterState
+from shared.state.state_node import StateNode, compute_pool_usage
+
+DEFAULT_SETTINGS: Final = DisruptionSettings()
+NO_EXPECTED_PODS: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+class DisruptionContext:
+    """Input of the disruption methods; one for each run, or for each validation of a command."""
+
+    def __init__(
+        self,
+        cluster_state: ClusterState,
+        options: SchedulingOptions,
+        command_nodes: frozenset[str],
+        node_by_pod: Mapping[str, str],
+        settings: DisruptionSettings,
+    ) -> None:
+        """Plan the nodes of pending pods and of pods that leave their nodes."""
+        self.cluster_state, self.options, self.command_nodes, self.settings = (
+            cluster_state,
+            options,
+            command_nodes,
+            settings,
+        )
+        plan_result = plan_with_buffers(cluster_state, excluded=command_nodes, options=options)
+        self.buffer_nodes = plan_result.list_buffer_nodes()
+        command_pods = {pod.name for pod in cluster_state.snapshot.pods if pod.node_name in command_nodes}
+        existing_node_by_pod = {
+            pod: fit.node
+            for fit in plan_result.without_buffer_pods().existing
+            for pod in fit.pods
+            if pod not in command_pods
+        }
+        self.expected_node_by_pod = {
+            pod: node for pod, node in node_by_pod.items() if pod in command_pods
+        } | existing_node_by_pod
+        self._nominated_nodes = frozenset(self.expected_node_by_pod.values())
+        self.budget_tracker = BudgetTracker(self.cluster_state, settings, command_nodes)
+        self._recovered_claims = find_recovered_claims(cluster_state)
+
+    def has_drifted(self, state: StateNode) -> bool:
+        """Return whether the NodeClaim has a Drifted condition that nothing in the snapshot contradicts."""
+        claim = state.claim
+        return (
+            claim is not None
+            and is_condition_true(claim.conditions, DRIFTED)
+            and claim.name not in self._recovered_claims
+        )
+
+    def evaluate_nodes(self, *, eventual: bool = False) -> dict[str, Candidate | BlockedVerdict]:
+        """Return, by name, the candidate or blocked verdict for each node that is not in a command."""
+        return {
+            state.name: self.evaluate_node(state, eventual=eventual)
+            for state in self.cluster_state.nodes
+            if state.name not in self.command_nodes
+        }
+
+    def evaluate_node(self, state: StateNode, *, eventual: bool = False) -> Candidate | BlockedVerdict:
+        """Return *state* as a candidate, or why it is blocked; *eventual*: for drift."""
+        return evaluate_candidate(
+            state, self.cluster_state, self._nominated_nodes, "eventual" if eventual else "graceful"
+        )
+
+    def set_up_simulation(
+        self, preferred_candidates: Iterable[Candidate], removed_nodes: Collection[str]
+    ) -> SimulationSetup:
+        """Build the simulation without *removed_nodes*; staying nodes are filled first, *preferred_candidates* last.
+
+        The order of *preferred_candidates* is kept.
+        """
+        position_by_node = {
+            candidate.name: place for place, candidate in enumerate(reversed(list(preferred_candidates)), start=1)
+        }
+        states = sorted(
+            self.cluster_state.nodes,
+            key=lambda state: (
+                not state.is_initialized(),
+                self.has_drifted(state),
+                position_by_node.get(state.name, 0),
+                state.name,
+            ),
+        )
+        setup = build_simulation_setup(
+            self.cluster_state, states, {*self.command_nodes, *removed_nodes}, self.expected_node_by_pod, self.options
+        )
+        self.close_nodes(setup, lambda state: not state.is_initialized())
+        if self.settings.frees_limits:
+            setup.simulation.freed_limits_by_node = self._find_freed_limits(setup)
+        return setup
+
+    def _find_freed_limits(self, setup: SimulationSetup) -> dict[int, tuple[str, Mapping[str, int]]]:
+        """Return, by node of a NodePool with limits, the pool and the node's share of the limits."""
+        pools_with_limits = {pool.name for pool in self.cluster_state.snapshot.node_pools if pool.limits is not None}
+        states = (
+            state
+            for state in self.cluster_state.nodes
+            if state.pool in pools_with_limits and state.name in setup.simulation.node_numbers
+        )
+        return {
+            setup.simulation.node_numbers[state.name]: (
+                state.pool,
+                dict(compute_pool_usage((state,), state.pool).amounts),
+            )
+            for state in states
+        }
+
+    def close_nodes(self, setup: SimulationSetup, should_close: Callable[[StateNode], bool]) -> None:
+        """Seal the nodes for which *should_close* is true: they accept no more pods."""
+        simulation = setup.simulation
+        for state in self.cluster_state.nodes:
+            number = simulation.node_numbers.get(state.name)
+            if number is not None and should_close(state):
+                simulation.packing.closed_nodes |= 1 << number
+
+    def build_replacement_finder(self, setup: SimulationSetup) -> ReplacementFinder:
+        """Return the replacement finder for *setup*."""
+        return ReplacementFinder(
+            setup.axes,
+            build_reservation_manager(setup.simulation.packing, self.cluster_state.snapshot),
+            spot_to_spot=self.settings.spot_to_spot,
+            max_instance_types=self.options.max_instance_types,
+            claim_names=frozenset(claim.name for claim in self.cluster_state.snapshot.node_claims),
+        )
+
+    def close_recently_changed_nodes(self, setup: SimulationSetup) -> None:
+        """Seal the nodes within their consolidateAfter, as consolidation requires."""
+        self.close_nodes(setup, lambda state: is_within_consolidate_after(state, self.cluster_state))

@@ -1,0 +1,158 @@
+"""Which nodes are disruption candidates, and for each other node the first reason that blocks its disruption."""
+
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+
+from shared.model.core.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODEPOOL
+from shared.model.decisions.disruption_verdict import BlockedVerdict
+from shared.model.karpenter.node_claim import NodeClaim
+from shared.model.karpenter.node_pool import NodePool
+from shared.model.kubernetes.node import Node
+from shared.model.kubernetes.pod import Pod
+from shared.state.cluster_state import ClusterState
+from shared.state.pdb_limits import PdbLimits
+from shared.state.state_node import StateNode, is_deleting_or_marked
+
+DisruptionClass: TypeAlias = Literal["graceful", "eventual"]
+"""Eventual disruption (drift) ignores blocking pods if the NodeClaim has a termination grace period."""
+
+
+class Candidate(msgspec.Struct, frozen=True, kw_only=True):
+    """A node that may be disrupted."""
+
+    state: StateNode
+    node: Node
+    claim: NodeClaim
+    pool: NodePool
+    reschedulable_pods: tuple[Pod, ...]
+    """The pods that need another node."""
+    price_usd_per_hour: float
+    """0 if the price is unknown."""
+
+    @property
+    def name(self) -> str:
+        """The Node's name."""
+        return self.node.name
+
+    @property
+    def reschedule_cost(self) -> float:
+        """The cost of moving the candidate's pods."""
+        return compute_reschedule_cost(self.reschedulable_pods)
+
+    @property
+    def savings_ratio(self) -> float:
+        """USD per hour for each unit of reschedule cost."""
+        return self.price_usd_per_hour / self.reschedule_cost
+
+    @property
+    def capacity_type(self) -> str:
+        """The capacity type label."""
+        return self.node.meta.get_label(CAPACITY_TYPE)
+
+    @property
+    def instance_type(self) -> str:
+        """The instance type label."""
+        return self.node.meta.get_label(INSTANCE_TYPE)
+
+    def is_empty(self) -> bool:
+        """Return whether no pod of the node has a reschedule cost."""
+        return self.reschedule_cost <= 1.0
+
+
+def evaluate_candidate(
+    state: StateNode,
+    cluster_state: ClusterState,
+    nominated_nodes: frozenset[str] = frozenset(),
+    disruption_class: DisruptionClass = "graceful",
+) -> Candidate | BlockedVerdict:
+    """Return *state* as a candidate, or as a blocked verdict with the first reason in Karpenter's order.
+
+    *nominated_nodes*: names of state nodes that pending pods are expected on.
+    """
+    node, claim, pool = state.node, state.claim, cluster_state.node_pools.get(state.meta.get_label(NODEPOOL))
+    for check in _CHECKS:
+        if objection := check(state, cluster_state.taken_at, nominated_nodes):
+            return BlockedVerdict(node=state.name, reason=objection[0], message=objection[1])
+    if node is None or claim is None or pool is None:
+        name = state.meta.get_label(NODEPOOL)
+        return BlockedVerdict(
+            node=state.name, reason="NodePoolNotFound", message=f"NodePool not found (NodePool={name})"
+        )
+    if node.name in cluster_state.unreadable_pod_by_node:
+        message = f"pod {cluster_state.unreadable_pod_by_node[node.name]} cannot be read"
+        return BlockedVerdict(node=state.name, reason="PodUnreadable", message=message)
+    objection = find_blocking_pod(state.pods, cluster_state.pdb_limits, cluster_state.taken_at)
+    if objection and not (disruption_class == "eventual" and claim.termination_grace_period is not None):
+        return BlockedVerdict(node=state.name, reason=objection[0], message=objection[1])
+    return Candidate(
+        state=state,
+        node=node,
+        claim=claim,
+        pool=pool,
+        reschedulable_pods=tuple(pod for pod in state.pods if pod.is_reschedulable()),
+        price_usd_per_hour=cluster_state.price_list.get_price(state.meta, pool.node_class.name),
+    )
+
+
+def compute_reschedule_cost(pods: Iterable[Pod]) -> float:
+    """Return 1 for the node plus the eviction cost of each of *pods* that needs another node."""
+    return 1.0 + sum(max(0.0, pod.compute_eviction_cost()) for pod in pods if pod.is_reschedulable())
+
+
+def find_blocking_pod(pods: Iterable[Pod], pdb_limits: PdbLimits, now: datetime) -> tuple[str, str] | None:
+    """Return reason and message for the first pod that is protected from disruption or currently not evictable."""
+    sorted_pods = sorted(pods, key=lambda pod: (pod.name, pod.meta.uid))
+    for pod in sorted_pods:
+        if not pod.is_disruptable(now):
+            return "PodBlocksEviction", f"pod {pod.name} has the annotation karpenter.sh/do-not-disrupt"
+    for pod in sorted_pods:
+        if refusal := pdb_limits.find_refusal(pod, now):
+            return "PodBlocksEviction", refusal
+    return None
+
+
+_Objection: TypeAlias = tuple[str, str] | None
+
+
+def _check_managed(state: StateNode, *_: object) -> _Objection:
+    return ("NotManaged", "node isn't managed by karpenter") if state.claim is None else None
+
+
+def _check_node(state: StateNode, *_: object) -> _Objection:
+    return ("NoNode", "nodeclaim does not have an associated node") if state.node is None else None
+
+
+def _check_initialized(state: StateNode, *_: object) -> _Objection:
+    return None if state.is_initialized() else ("NotInitialized", "node isn't initialized")
+
+
+def _check_deleting(state: StateNode, *_: object) -> _Objection:
+    return ("Deleting", "node is deleting or marked for deletion") if is_deleting_or_marked(state) else None
+
+
+def _check_nominated(state: StateNode, now: datetime, nominated_nodes: frozenset[str]) -> _Objection:
+    is_nominated = state.name in nominated_nodes or state.is_nominated(now)
+    return ("Nominated", "node is nominated for a pending pod") if is_nominated else None
+
+
+def _check_do_not_disrupt(state: StateNode, *_: object) -> _Objection:
+    message = "disruption is blocked through the karpenter.sh/do-not-disrupt annotation"
+    return ("DoNotDisrupt", message) if state.is_protected() else None
+
+
+def _check_node_pool_label(state: StateNode, *_: object) -> _Objection:
+    return None if state.pool else ("NoNodePool", f"node has no label {NODEPOOL}")
+
+
+_CHECKS: Final[tuple[Callable[[StateNode, datetime, frozenset[str]], _Objection], ...]] = (
+    _check_managed,
+    _check_node,
+    _check_initialized,
+    _check_deleting,
+    _check_nominated,
+    _check_do_not_disrupt,
+    _check_node_pool_label,
+)

@@ -1,0 +1,96 @@
+"""Which candidates a disruption method may disrupt, and why it keeps the others; in Karpenter's order."""
+
+from datetime import datetime
+
+from shared.decide.disruption.candidates import Candidate
+from shared.model.core.labels import CAPACITY_TYPE, COMMAND, POD_DIGEST, ZONE
+from shared.model.core.metadata import is_condition_true
+from shared.model.decisions.disruption_verdict import KeptVerdict
+from shared.state.cluster_state import ClusterState
+from shared.state.node_claim_state import compute_consolidatable_time
+from shared.state.state_node import StateNode, compute_pod_digest
+
+
+def explain_emptiness_refusal(
+    candidate: Candidate, cluster_state: ClusterState, buffer_nodes: frozenset[str]
+) -> KeptVerdict | None:
+    """Return why *candidate* is not disrupted as empty; None if nothing prevents it."""
+    pool = candidate.pool
+    if pool.replicas is not None:
+        return _keep_static(candidate)
+    is_unused_replacement = was_never_used(candidate)
+    if pool.consolidate_after is None and not is_unused_replacement:
+        return _keep_disabled(candidate)
+    if candidate.name in buffer_nodes:
+        return _keep(candidate, "Headroom", "a CapacityBuffer keeps room there: it is not empty")
+    if not candidate.is_empty():
+        return _keep(candidate, "NotEmpty", f"{len(candidate.reschedulable_pods)} pods would need another place")
+    return None if is_unused_replacement else explain_consolidate_after_wait(candidate, cluster_state.taken_at)
+
+
+def was_never_used(candidate: Candidate) -> bool:
+    """Return whether *candidate* is a replacement for nodes that stayed, and never had a pod.
+
+    No NodePool owner asked for such a node, so neither consolidateAfter nor its absence keeps it. While its command is
+    in progress the node is expected, and not a candidate.
+    """
+    meta = candidate.claim.meta
+    recorded_digest = meta.get_annotation(POD_DIGEST)
+    is_unchanged = bool(recorded_digest) and recorded_digest == compute_pod_digest(candidate.state.pods)
+    return bool(meta.get_annotation(COMMAND)) and candidate.claim.last_pod_event_at is None and is_unchanged
+
+
+def explain_consolidation_refusal(candidate: Candidate, cluster_state: ClusterState) -> KeptVerdict | None:
+    """Return why *candidate* is not replaced by something cheaper; None if nothing prevents it."""
+    pool, meta = candidate.pool, candidate.node.meta
+    if pool.replicas is not None:
+        return _keep_static(candidate)
+    if cluster_state.price_list.find_type(meta, pool.node_class.name) is None:
+        return _keep(
+            candidate, "InstanceTypeUnknown", f"the catalogue has no instance type {candidate.instance_type!r}"
+        )
+    for key in (CAPACITY_TYPE, ZONE):
+        if not meta.get_label(key):
+            return _keep(candidate, "LabelMissing", f"the node has no label {key}")
+    if pool.consolidate_after is None:
+        return _keep_disabled(candidate)
+    if pool.consolidation_policy == "WhenEmpty":
+        return _keep(candidate, "PolicyWhenEmpty", f"NodePool {pool.name} consolidates only empty nodes")
+    return explain_consolidate_after_wait(candidate, cluster_state.taken_at)
+
+
+def explain_consolidate_after_wait(candidate: Candidate, now: datetime) -> KeptVerdict | None:
+    """Return why it is too early to disrupt *candidate*; None if it is not."""
+    claim = candidate.claim
+    consolidatable_time = compute_consolidatable_time(claim, candidate.pool)
+    recorded_digest = claim.meta.get_annotation(POD_DIGEST)
+    if recorded_digest and recorded_digest != compute_pod_digest(candidate.state.pods):
+        return _keep(candidate, "PodsChanged", "pods came, ended or began to go since the node was last looked at")
+    if (
+        (consolidatable_time is None or consolidatable_time > now)
+        if recorded_digest
+        else not is_condition_true(claim.conditions, "Consolidatable")
+    ):
+        return _keep(candidate, "NotConsolidatable", "the node has not been quiet for consolidateAfter yet")
+    return None
+
+
+def is_within_consolidate_after(state: StateNode, cluster_state: ClusterState) -> bool:
+    """Return whether *state* is within its consolidateAfter; consolidation then must not move pods to or from it."""
+    pool = cluster_state.node_pools.get(state.pool)
+    if state.claim is None or pool is None or pool.replicas is not None or not pool.consolidate_after:
+        return False
+    consolidatable_time = compute_consolidatable_time(state.claim, pool)
+    return consolidatable_time is not None and consolidatable_time > cluster_state.taken_at
+
+
+def _keep_static(candidate: Candidate) -> KeptVerdict:
+    return _keep(candidate, "StaticPool", f"NodePool {candidate.pool.name} keeps a fixed number of nodes")
+
+
+def _keep_disabled(candidate: Candidate) -> KeptVerdict:
+    return _keep(candidate, "ConsolidationDisabled", f"NodePool {candidate.pool.name} has consolidateAfter Never")
+
+
+def _keep(candidate: Candidate, reason: str, message: str) -> KeptVerdict:
+    return KeptVerdict(node=candidate.name, reason=reason, message=message)

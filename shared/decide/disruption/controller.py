@@ -1,0 +1,275 @@
+"""The disruption controller: one run decides which nodes to disrupt together, and why each other node stays.
+
+Methods run in Karpenter's order: emptiness, static drift, drift, consolidation. Karpenter stops at the first method
+that finds a command and starts again; here each method continues with the nodes that the earlier ones left, and their
+commands are disjoint. Budgets are counted across all methods.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+from shared.decide.disruption.budgets.cluster_settings import EVERYTHING, DisruptionSettings
+from shared.decide.disruption.candidate_selection import DEFAULT_SETTINGS, NO_EXPECTED_PODS, DisruptionContext
+from shared.decide.disruption.candidates import Candidate
+from shared.decide.disruption.consolidation_policy import explain_consolidation_refusal, explain_emptiness_refusal
+from shared.decide.disruption.drift.drift import DRIFTED
+from shared.decide.disruption.methods.balanced_policy import BalancedEvaluator
+from shared.decide.disruption.methods.consolidation import Consolidation
+from shared.decide.disruption.methods.consolidation_search import UNDERUTILIZED_REASON
+from shared.decide.disruption.methods.drift_replacement import DriftReplacement, replace_static_nodes
+from shared.decide.disruption.methods.proposed_command import ProposedCommand, convert_to_command, sum_prices
+from shared.decide.disruption.methods.replacement import ReplacementFinder
+from shared.decide.disruption.simulation.simulation_builder import SimulationSetup
+from shared.decide.scheduling.packing.node_costs import compute_extra_costs_by_node_pool
+from shared.model.decisions.command import MAX_TARGETS_PER_COMMAND, DisruptionCommand
+from shared.model.decisions.disruption_verdict import BlockedVerdict, DisruptedVerdict, KeptVerdict, Verdict
+from shared.model.decisions.placement import SchedulingOptions
+from shared.state.cluster_state import ClusterState
+
+EMPTY_REASON: Final = "Empty"
+MAX_CANDIDATES_FOR_TWO_ORDERS: Final = 300
+"""Up to this number of candidates, two orders are tried, because it cannot be predicted which one saves more."""
+MIN_IMPROVEMENT_RATIO: Final = 1.001
+
+
+class DisruptionDecision(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of a disruption run."""
+
+    commands: tuple[DisruptionCommand, ...] = ()
+    """Disjoint, in the order in which they were found."""
+    verdicts: tuple[Verdict, ...] = ()
+    """One for each node, sorted by name."""
+    cursor: str = ""
+    """The candidate that the next run starts with after a time limit; "" if all candidates were evaluated."""
+    proposed_commands: tuple[ProposedCommand, ...] = ()
+    """The proposed commands behind *commands*, in the same order."""
+
+
+def decide_node_disruption(
+    cluster_state: ClusterState,
+    *,
+    options: SchedulingOptions,
+    paused_reasons: Collection[str] = (),
+    cursor: str = "",
+    is_time_over: Callable[[], bool] | None = None,
+    command_nodes: frozenset[str] = frozenset(),
+    node_by_pod: Mapping[str, str] = NO_EXPECTED_PODS,
+    settings: DisruptionSettings = DEFAULT_SETTINGS,
+) -> DisruptionDecision:
+    """Return which nodes to disrupt now.
+
+    *paused_reasons*: reasons that are paused, ``pool/reason`` for those of one NodePool, `EVERYTHING` for all.
+    *command_nodes*: names of nodes in running commands, which count as removed. *node_by_pod*: where the pods of these
+    commands are expected; their other pods are wherever they fit. *is_time_over* returns whether the time limit is
+    reached; candidates that were not reached come first in the next run if it gets *cursor*.
+    """
+    context = DisruptionContext(cluster_state, options, command_nodes, node_by_pod, settings)
+    controller = _DisruptionController(context, frozenset(paused_reasons), is_time_over or _return_false)
+    return controller.run(cursor)
+
+
+class _DisruptionController:
+    """The state of one disruption run."""
+
+    def __init__(
+        self, context: DisruptionContext, paused_reasons: frozenset[str], is_time_over: Callable[[], bool]
+    ) -> None:
+        self._context, self._paused_reasons, self._is_time_over = context, paused_reasons, is_time_over
+        self._proposed_commands: list[ProposedCommand] = []
+        self._verdicts: dict[str, Verdict] = {}
+        self._disrupted_nodes: set[str] = set()
+        self._simulation_setup: tuple[SimulationSetup, ReplacementFinder] | None = None
+
+    def run(self, cursor: str) -> DisruptionDecision:
+        evaluated_nodes = self._context.evaluate_nodes()
+        candidates = {
+            name: candidate for name, candidate in evaluated_nodes.items() if isinstance(candidate, Candidate)
+        }
+        self._verdicts |= {
+            name: verdict for name, verdict in evaluated_nodes.items() if isinstance(verdict, BlockedVerdict)
+        }
+        self._find_empty_nodes(candidates.values())
+        eligible = self._filter_consolidatable(candidates)
+        self._replace_drifted_nodes(eligible)
+        next_cursor = self._consolidate(
+            [candidate for candidate in eligible if candidate.name not in self._disrupted_nodes], candidates, cursor
+        )
+        for proposed_command in self._proposed_commands:
+            for target in proposed_command.targets:
+                self._verdicts[target.name] = _build_disrupted_verdict(target, proposed_command)
+        return DisruptionDecision(
+            commands=tuple(
+                convert_to_command(proposal, self._context.cluster_state.snapshot)
+                for proposal in self._proposed_commands
+            ),
+            verdicts=tuple(verdict for _, verdict in sorted(self._verdicts.items())),
+            cursor=next_cursor,
+            proposed_commands=tuple(self._proposed_commands),
+        )
+
+    def _add_commands(self, proposed_commands: Iterable[ProposedCommand]) -> None:
+        for proposed_command in proposed_commands:
+            self._proposed_commands.append(proposed_command)
+            self._disrupted_nodes.update(target.name for target in proposed_command.targets)
+
+    def _find_empty_nodes(self, candidates: Iterable[Candidate]) -> None:
+        context, empty_candidates = self._context, list[Candidate]()
+        for candidate in sorted(candidates, key=_build_ratio_sort_key):
+            kept_verdict = explain_emptiness_refusal(
+                candidate, context.cluster_state, context.buffer_nodes
+            ) or self._find_pause_verdict(candidate, EMPTY_REASON)
+            if kept_verdict is not None:
+                self._verdicts[candidate.name] = kept_verdict
+            elif context.budget_tracker.has_budget_for((candidate,), EMPTY_REASON):
+                empty_candidates.append(candidate)
+                context.budget_tracker.reserve((candidate,))
+            else:
+                self._verdicts[candidate.name] = self._block_over_budget(candidate, EMPTY_REASON)
+        for start_index in range(0, len(empty_candidates), MAX_TARGETS_PER_COMMAND):
+            targets = tuple(empty_candidates[start_index : start_index + MAX_TARGETS_PER_COMMAND])
+            message = "no pod on it would need another place"
+            proposed_command = ProposedCommand(
+                method="Emptiness",
+                reason=EMPTY_REASON,
+                targets=targets,
+                price_usd_per_hour=sum_prices(targets),
+                message=message,
+            )
+            self._add_commands((proposed_command,))
+
+    def _filter_consolidatable(self, candidates: Mapping[str, Candidate]) -> list[Candidate]:
+        """Return the candidates for consolidation in their order; record verdicts for the others."""
+        eligible_candidates: list[Candidate] = []
+        for candidate in candidates.values():
+            if candidate.is_empty():
+                continue
+            kept_verdict = explain_consolidation_refusal(
+                candidate, self._context.cluster_state
+            ) or self._find_pause_verdict(candidate, UNDERUTILIZED_REASON)
+            if kept_verdict is None:
+                eligible_candidates.append(candidate)
+            else:
+                self._verdicts[candidate.name] = kept_verdict
+        return sorted(eligible_candidates, key=_build_price_sort_key)
+
+    def _replace_drifted_nodes(self, eligible: list[Candidate]) -> None:
+        if not any(self._context.has_drifted(state) for state in self._context.cluster_state.nodes):
+            return
+        drifted_candidates = []
+        for candidate in self._context.evaluate_nodes(eventual=True).values():
+            if (
+                isinstance(candidate, BlockedVerdict)
+                or candidate.name in self._disrupted_nodes
+                or not self._context.has_drifted(candidate.state)
+            ):
+                continue
+            kept_verdict = self._find_pause_verdict(candidate, DRIFTED)
+            if kept_verdict is None:
+                drifted_candidates.append(candidate)
+            else:
+                self._verdicts[candidate.name] = kept_verdict
+        static_candidates = [drifted for drifted in drifted_candidates if drifted.pool.replicas is not None]
+        proposed_commands, blocked_verdicts = replace_static_nodes(
+            static_candidates, self._context.cluster_state, self._context.budget_tracker, self._context.command_nodes
+        )
+        self._add_commands(proposed_commands)
+        self._verdicts |= {drifted.node: drifted for drifted in blocked_verdicts}
+        dynamic_candidates = [verdict for verdict in drifted_candidates if verdict.pool.replicas is None]
+        if not dynamic_candidates:
+            return
+        self._simulation_setup = setup, replacement_finder = self._build_simulation(eligible)
+        drift_replacement = DriftReplacement(
+            setup, replacement_finder, self._context.budget_tracker, self._is_time_over
+        )
+        self._add_commands(drift_replacement.find_replacements(dynamic_candidates))
+        self._verdicts |= drift_replacement.blocked_verdicts
+
+    def _build_simulation(self, eligible: list[Candidate]) -> tuple[SimulationSetup, ReplacementFinder]:
+        setup = self._context.set_up_simulation(eligible, self._disrupted_nodes)
+        return setup, self._context.build_replacement_finder(setup)
+
+    def _consolidate(self, eligible: list[Candidate], candidates: Mapping[str, Candidate], cursor: str) -> str:
+        if not eligible:
+            return ""
+        evaluator = BalancedEvaluator(self._context.cluster_state, candidates, self._context.settings.overlap)
+        consolidation, proposed_commands = self._find_deletions(eligible, cursor, evaluator)
+        if (
+            proposed_commands
+            and self._simulation_setup is None
+            and len(eligible) <= MAX_CANDIDATES_FOR_TWO_ORDERS
+            and not self._is_time_over()
+        ):
+            reordered_candidates = sorted(eligible, key=_build_ratio_sort_key)
+            other_consolidation, other_commands = self._find_deletions(reordered_candidates, cursor, evaluator)
+            if _sum_savings(other_commands) > MIN_IMPROVEMENT_RATIO * _sum_savings(proposed_commands):
+                consolidation, proposed_commands, eligible = other_consolidation, other_commands, reordered_candidates
+        self._add_commands([*proposed_commands, *consolidation.find_replacements(_rotate_to_cursor(cursor, eligible))])
+        self._verdicts |= consolidation.kept_verdicts
+        for candidate in consolidation.candidates_over_budget:
+            self._verdicts[candidate.name] = self._block_over_budget(candidate, UNDERUTILIZED_REASON)
+        return next(iter(consolidation.unreached), "")
+
+    def _find_deletions(
+        self, eligible: list[Candidate], cursor: str, evaluator: BalancedEvaluator
+    ) -> tuple[Consolidation, list[ProposedCommand]]:
+        """Search for deletions among *eligible*, in that order, in the existing simulation or in a new one."""
+        context = self._context
+        setup, replacement_finder = self._simulation_setup or self._build_simulation(eligible)
+        context.close_recently_changed_nodes(setup)
+        extra_cost_by_pool = compute_extra_costs_by_node_pool(context.cluster_state.snapshot, context.options)
+        checks = (replacement_finder, context.budget_tracker.fork_tracker(), evaluator.explain_refusal)
+        consolidation = Consolidation(setup, checks, extra_cost_by_pool, self._is_time_over)
+        return consolidation, consolidation.find_deletions(_rotate_to_cursor(cursor, eligible))
+
+    def _find_pause_verdict(self, candidate: Candidate, reason: str) -> KeptVerdict | None:
+        if not self._paused_reasons & {reason, f"{candidate.pool.name}/{reason}", EVERYTHING}:
+            return None
+        is_pool_pause = not self._paused_reasons & {reason, EVERYTHING}
+        pool_text = f" for NodePool {candidate.pool.name}, see its events" if is_pool_pause else ""
+        return KeptVerdict(
+            node=candidate.name, reason="Paused", message=f"disruption for reason {reason} is paused{pool_text}"
+        )
+
+    def _block_over_budget(self, candidate: Candidate, reason: str) -> BlockedVerdict:
+        return BlockedVerdict(
+            node=candidate.name,
+            reason="Budget",
+            message=self._context.budget_tracker.explain_exhausted_budget(candidate.pool, reason),
+        )
+
+
+def _build_disrupted_verdict(candidate: Candidate, proposed_command: ProposedCommand) -> DisruptedVerdict:
+    return DisruptedVerdict(
+        node=candidate.name,
+        reason=proposed_command.reason,
+        message=proposed_command.message,
+        price_usd_per_hour=candidate.price_usd_per_hour,
+    )
+
+
+def _rotate_to_cursor(cursor: str, eligible: list[Candidate]) -> list[Candidate]:
+    """Return the candidates starting with the one named *cursor*, if it exists."""
+    start_index = next((place for place, candidate in enumerate(eligible) if candidate.name == cursor), 0)
+    return eligible[start_index:] + eligible[:start_index]
+
+
+def _build_price_sort_key(candidate: Candidate) -> tuple[float, float, str]:
+    """Return a sort key with the highest price first.
+
+    Karpenter sorts by price for each pod, which results in higher total cost.
+    """
+    return -candidate.price_usd_per_hour, candidate.reschedule_cost, candidate.name
+
+
+def _build_ratio_sort_key(candidate: Candidate) -> tuple[float, str]:
+    return -candidate.savings_ratio, candidate.name
+
+
+def _sum_savings(proposed_commands: Iterable[ProposedCommand]) -> float:
+    return sum(proposal.savings_usd_per_hour for proposal in proposed_commands)
+
+
+def _return_false() -> bool:
+    return False

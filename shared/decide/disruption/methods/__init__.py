@@ -1,0 +1,1 @@
+"""Disruption methods: emptiness, drift, single-node and multi-node consolidation."""

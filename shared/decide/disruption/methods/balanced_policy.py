@@ -1,0 +1,130 @@
+"""Whether a saving justifies its disruption: NodePool savings thresholds and Karpenter's `Balanced` policy.
+
+Balanced: the share of the NodePool's cost that a command saves must be at least half the share of the NodePool's
+disruption that it causes. Only NodePools with that policy are checked; the NodePool of the nodes that receive the pods
+is not.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
+from math import inf
+from typing import Final
+
+import msgspec
+
+from shared.decide.disruption.budgets.node_pool_annotations import (
+    NodePoolDisruptionAnnotations,
+    parse_disruption_annotations,
+)
+from shared.decide.disruption.candidates import Candidate, compute_reschedule_cost
+from shared.decide.disruption.methods.payback import explain_payback_wait
+from shared.decide.disruption.methods.replacement_result import ReplacementRefusal
+from shared.model.core.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODEPOOL, ZONE
+from shared.state.cluster_state import ClusterState
+from shared.state.state_node import StateNode
+
+BALANCED_POLICY: Final = "Balanced"
+MIN_BALANCED_SCORE_RATIO: Final = 0.5
+"""1/k with k = 2."""
+
+
+class NodePoolTotals(msgspec.Struct, frozen=True, kw_only=True):
+    """Total cost of a NodePool: USD per hour, and the disruption of all its nodes."""
+
+    price_usd_per_hour: float
+    disruption_cost: float
+
+
+class BalancedEvaluator:
+    """Decides whether a saving justifies the disruption of its targets."""
+
+    def __init__(
+        self, cluster_state: ClusterState, candidates: Mapping[str, Candidate], overlap: timedelta = timedelta()
+    ) -> None:
+        """Sum the NodePools; *candidates*: by name, whether or not a method selects them.
+
+        New nodes run beside the nodes they replace for the duration *overlap*.
+        """
+        self._now, self._overlap = cluster_state.taken_at, overlap
+        pools = {candidate.pool.name: candidate.pool for candidate in candidates.values()}
+        self._annotations = {name: parse_disruption_annotations(pool) for name, pool in pools.items()}
+        balanced = {name for name, pool in pools.items() if pool.consolidation_policy == BALANCED_POLICY}
+        self._totals = {name: _compute_totals(name, cluster_state, candidates) for name in sorted(balanced)}
+
+    def explain_refusal(self, targets: Sequence[Candidate], savings_usd_per_hour: float) -> ReplacementRefusal | None:
+        """Return why *targets* should stay despite *savings_usd_per_hour*, or None if they may be disrupted."""
+        price_usd_per_hour = sum(candidate.price_usd_per_hour for candidate in targets)
+        for name in sorted({candidate.pool.name for candidate in targets}):
+            refusal = _check_thresholds(self._annotations[name], savings_usd_per_hour, price_usd_per_hour)
+            if refusal is None and name in self._totals:
+                refusal = self._check_balanced(name, targets, savings_usd_per_hour, price_usd_per_hour)
+            if refusal is not None:
+                return refusal
+        message = explain_payback_wait(targets, savings_usd_per_hour, price_usd_per_hour, self._now, self._overlap)
+        return ReplacementRefusal(reason="NotEarned", message=message) if message else None
+
+    def compute_score(self, pool: str, targets: Iterable[Candidate], saved: float, price: float) -> float:
+        """Return the saved share of *pool*'s cost divided by the share of its disruption."""
+        pool_targets = [candidate for candidate in targets if candidate.pool.name == pool]
+        pool_price = sum(candidate.price_usd_per_hour for candidate in pool_targets)
+        pool_savings = saved * pool_price / price if price > 0 else saved
+        total = self._totals[pool]
+        if total.price_usd_per_hour <= 0 or total.disruption_cost <= 0:
+            return 0.0
+        savings_ratio = pool_savings / total.price_usd_per_hour
+        disruption_ratio = sum(candidate.reschedule_cost for candidate in pool_targets) / total.disruption_cost
+        if savings_ratio <= 0:
+            return 0.0
+        return savings_ratio / disruption_ratio if disruption_ratio else inf
+
+    def _check_balanced(
+        self, pool: str, targets: Sequence[Candidate], saved: float, price: float
+    ) -> ReplacementRefusal | None:
+        score = self.compute_score(pool, targets, saved, price)
+        if score >= MIN_BALANCED_SCORE_RATIO:
+            return None
+        message = (
+            f"would save ${saved:.4f} per hour at a score of {score:.2f}, "
+            f"policy Balanced asks for {MIN_BALANCED_SCORE_RATIO}"
+        )
+        return ReplacementRefusal(reason="NotBalanced", message=message)
+
+
+def _check_thresholds(
+    annotations: NodePoolDisruptionAnnotations, saved: float, price: float
+) -> ReplacementRefusal | None:
+    min_savings_usd_per_hour = annotations.minimum_usd_per_hour
+    if saved < min_savings_usd_per_hour:
+        message = f"would save ${saved:.4f} per hour, threshold ${min_savings_usd_per_hour:g}"
+        return ReplacementRefusal(reason="BelowThreshold", message=message)
+    percent = 100 * saved / price if price > 0 else 0.0
+    if percent < annotations.minimum_percent:
+        message = f"would save {percent:.0f} %, threshold {annotations.minimum_percent:g} %"
+        return ReplacementRefusal(reason="BelowThreshold", message=message)
+    return None
+
+
+def _compute_totals(pool: str, cluster_state: ClusterState, candidates: Mapping[str, Candidate]) -> NodePoolTotals:
+    price, disruption_cost = 0.0, 0.0
+    for state in cluster_state.nodes:
+        if state.claim is not None and _has_price_labels(state, pool):
+            price += cluster_state.price_list.get_price(state.claim.meta, state.claim.node_class.name)
+        if state.pool == pool:
+            candidate = candidates.get(state.name)
+            disruption_cost += (
+                candidate.reschedule_cost if candidate is not None else compute_reschedule_cost(state.pods)
+            )
+    if price <= 0:
+        price = sum(
+            pool_candidate.price_usd_per_hour
+            for pool_candidate in candidates.values()
+            if pool_candidate.pool.name == pool
+        )
+    return NodePoolTotals(price_usd_per_hour=price, disruption_cost=disruption_cost)
+
+
+def _has_price_labels(state: StateNode, pool: str) -> bool:
+    claim = state.claim
+    if claim is None or claim.meta.get_label(NODEPOOL) != pool:
+        return False
+    return all(claim.meta.get_label(key) for key in (INSTANCE_TYPE, ZONE, CAPACITY_TYPE))

@@ -1,0 +1,83 @@
+"""Shared state of the consolidation methods: simulation, checks, nodes already disrupted, and kept verdicts."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
+
+from shared.decide.disruption.budgets.budget_tracker import BudgetTracker
+from shared.decide.disruption.candidates import Candidate
+from shared.decide.disruption.methods.proposed_command import ProposedCommand, sum_prices
+from shared.decide.disruption.methods.replacement import ReplacementFinder
+from shared.decide.disruption.methods.replacement_result import ReplacementRefusal
+from shared.decide.disruption.simulation.simulation_builder import SimulationSetup
+from shared.model.decisions.disruption_verdict import KeptVerdict
+
+UNDERUTILIZED_REASON: Final = "Underutilized"
+SavingsCheck = Callable[[Sequence[Candidate], float], ReplacementRefusal | None]
+"""Return None if the savings justify the disruption of these nodes, else the reason why not."""
+
+
+class ConsolidationContext:
+    """Nodes of commands found so far are removed from the simulation."""
+
+    def __init__(
+        self,
+        setup: SimulationSetup,
+        checks: tuple[ReplacementFinder, BudgetTracker, SavingsCheck],
+        extra_cost_by_pool: Mapping[str, float],
+        is_over: Callable[[], bool],
+    ) -> None:
+        """Search in the simulation of *setup*; *extra_cost_by_pool*: cost of a node in addition to its instance."""
+        self.setup, self.simulation = setup, setup.simulation
+        self.replacement_finder, self.budget_tracker, self.check_savings = checks
+        self.extra_cost_by_pool, self.is_over = extra_cost_by_pool, is_over
+        self.kept_verdicts: dict[str, KeptVerdict] = {}
+        self.unreached_names: list[str] = []
+        """Names of candidates that were not reached within the time limit, in order."""
+        self.disrupted_nodes: set[str] = set()
+        self.expected_pod_by_node: dict[str, str] = {}
+
+    def record_commands(self, proposed_commands: Iterable[ProposedCommand]) -> None:
+        """Record which nodes are disrupted and where their pods are expected; nodes that expect pods stay for now."""
+        for proposed_command in proposed_commands:
+            self.budget_tracker.reserve(proposed_command.targets)
+            self.disrupted_nodes.update(target.name for target in proposed_command.targets)
+            for pod, node in proposed_command.moves:
+                self.expected_pod_by_node.setdefault(node, pod)
+        for name in self.disrupted_nodes:
+            self.kept_verdicts.pop(name, None)
+
+    def filter_remaining(self, candidates: Iterable[Candidate]) -> list[Candidate]:
+        """Return the *candidates* that are still available."""
+        remaining_candidates: list[Candidate] = []
+        for candidate in candidates:
+            if candidate.name in self.expected_pod_by_node:
+                message = (
+                    f"pods of nodes that go are expected there, {self.expected_pod_by_node[candidate.name]} among them"
+                )
+                self.kept_verdicts[candidate.name] = KeptVerdict(
+                    node=candidate.name, reason="Expecting", message=message
+                )
+            elif candidate.name not in self.disrupted_nodes and candidate.name not in self.unreached_names:
+                remaining_candidates.append(candidate)
+        return remaining_candidates
+
+    def find_unplannable_pod(self, candidate: Candidate) -> str:
+        """Return the name of a pod that would have to move and cannot be planned, or "" if there is none."""
+        return next((pod.name for pod in candidate.state.pods if pod.name in self.setup.unplannable_pods), "")
+
+    def count_new_nodes(self) -> int:
+        """Return the number of new nodes in the simulation."""
+        return len(self.simulation.packing.open_nodes)
+
+    def build_deletion(self, targets: Sequence[Candidate], moves: tuple[tuple[str, str], ...]) -> ProposedCommand:
+        """Return a proposed command that removes *targets* without a new node; *moves*: nodes of their pods."""
+        savings = sum_prices(targets)
+        subject = "its pods have" if len(targets) == 1 else f"the pods of all {len(targets)} have"
+        return ProposedCommand(
+            method="SingleNode" if len(targets) == 1 else "MultiNode",
+            reason=UNDERUTILIZED_REASON,
+            targets=tuple(targets),
+            moves=moves,
+            price_usd_per_hour=savings,
+            message=f"{subject} room elsewhere: ${savings:.4f} per hour are saved",
+        )

@@ -1,0 +1,174 @@
+"""Drift replacement: nodes that differ from their specification are replaced at any price, longest drifted first.
+
+A node of a static NodePool is replaced by a node from the NodePool's template, independent of its pods.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from hashlib import sha256
+from math import inf
+from typing import Final
+
+from shared.decide.disruption.budgets.budget_tracker import BudgetTracker
+from shared.decide.disruption.candidates import Candidate
+from shared.decide.disruption.drift.drift import DRIFTED
+from shared.decide.disruption.methods.proposed_command import ProposedCommand, sum_prices
+from shared.decide.disruption.methods.replacement import ReplacementFinder
+from shared.decide.disruption.methods.replacement_result import Replacement
+from shared.decide.disruption.simulation.simulation import list_pod_moves
+from shared.decide.disruption.simulation.simulation_builder import SimulationSetup
+from shared.decide.provisioning.static_capacity import build_static_node_claim, is_node_pool_usable
+from shared.model.core.metadata import find_condition
+from shared.model.core.resources import NODES
+from shared.model.decisions.disruption_verdict import BlockedVerdict
+from shared.model.karpenter.node_pool import NodePool
+from shared.state.cluster_state import ClusterState
+
+MAX_NEW_NODES_PER_NODE: Final = 100
+"""Limit of new nodes that replace one drifted node."""
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def build_drift_sort_key(candidate: Candidate) -> tuple[bool, datetime, str]:
+    """Return a sort key: nodes without reschedulable pods first, then nodes by drift time, longest first."""
+    drifted_condition = find_condition(candidate.claim.conditions, DRIFTED)
+    since = drifted_condition.since if drifted_condition is not None else None
+    return bool(candidate.reschedulable_pods), since or _EPOCH, candidate.name
+
+
+def get_drift_reason(candidate: Candidate) -> str:
+    """Return the reason of the candidate's Drifted condition."""
+    drifted_condition = find_condition(candidate.claim.conditions, DRIFTED)
+    return drifted_condition.reason if drifted_condition is not None else DRIFTED
+
+
+class DriftReplacement:
+    """Replaces drifted nodes of dynamic NodePools, each node by itself."""
+
+    def __init__(
+        self,
+        setup: SimulationSetup,
+        replacement_finder: ReplacementFinder,
+        budget_tracker: BudgetTracker,
+        is_over: Callable[[], bool],
+    ) -> None:
+        """Replace in the simulation of *setup*."""
+        self._setup, self._simulation = setup, setup.simulation
+        self._replacement_finder, self._budget_tracker, self._is_over = replacement_finder, budget_tracker, is_over
+        self.blocked_verdicts: dict[str, BlockedVerdict] = {}
+
+    def find_replacements(self, candidates: Sequence[Candidate]) -> list[ProposedCommand]:
+        """Return the replacements for *candidates*, which have drifted."""
+        proposed_commands: list[ProposedCommand] = []
+        self._simulation.prepare_warm_start(
+            self._simulation.list_pods_on(drifted_candidate.name for drifted_candidate in candidates)
+        )
+        for candidate in sorted(candidates, key=build_drift_sort_key):
+            if self._is_over():
+                self._block(candidate, "NotReached", "the time was up before its turn")
+            elif not self._budget_tracker.has_budget_for((candidate,), DRIFTED):
+                self._block(candidate, "Budget", self._budget_tracker.explain_exhausted_budget(candidate.pool, DRIFTED))
+            elif (proposed_command := self._replace_node(candidate)) is not None:
+                proposed_commands.append(proposed_command)
+                self._budget_tracker.reserve((candidate,))
+        return proposed_commands
+
+    def _replace_node(self, candidate: Candidate) -> ProposedCommand | None:
+        simulation = self._simulation
+        open_count_before, savepoint = (
+            len(simulation.packing.open_nodes),
+            simulation.begin(max_new_nodes=MAX_NEW_NODES_PER_NODE),
+        )
+        unplaced_classes = simulation.place_pods_guided(
+            simulation.clear_node(simulation.node_numbers[candidate.name]), inf
+        )
+        unplannable_pods = [name for pod in candidate.state.pods if (name := pod.name) in self._setup.unplannable_pods]
+        open_nodes = [node for node in simulation.packing.open_nodes[open_count_before:] if node.pods]
+        reservation_manager = self._replacement_finder.copy_reservation_manager()
+        results = [self._replacement_finder.find_at_any_price(node, reservation_manager) for node in open_nodes]
+        replacements = [replacement for replacement in results if isinstance(replacement, Replacement)]
+        if unplaced_classes or unplannable_pods or len(replacements) < len(results):
+            simulation.roll_back()
+            pod_names = unplannable_pods or [pod.name for pod_class in unplaced_classes for pod in pod_class.pods]
+            subject = f"pod {pod_names[0]} has" if len(pod_names) == 1 else f"{len(pod_names)} pods have"
+            message = f"it has drifted, and {subject} no other place" if pod_names else "its reservations are used up"
+            self._block(candidate, "PodsHaveNoPlace", message)
+            return None
+        new_nodes = [
+            self._replacement_finder.accept(replacement, simulation.movable_pods) for replacement in replacements
+        ]
+        name_by_number = {
+            len(simulation.packing.existing_nodes) + replacement.open_node_claim.number: node.name
+            for replacement, node in zip(replacements, new_nodes, strict=True)
+        }
+        proposed_command = ProposedCommand(
+            method="Drift",
+            reason=DRIFTED,
+            targets=(candidate,),
+            new_nodes=tuple(new_nodes),
+            moves=list_pod_moves(simulation, savepoint.placements, name_by_number),
+            price_usd_per_hour=sum_prices((candidate,)),
+            message=f"it has drifted: {get_drift_reason(candidate)}",
+        )
+        simulation.commit()
+        simulation.seal_open_nodes()
+        return proposed_command
+
+    def _block(self, candidate: Candidate, reason: str, message: str) -> None:
+        self.blocked_verdicts[candidate.name] = BlockedVerdict(node=candidate.name, reason=reason, message=message)
+
+
+def replace_static_nodes(
+    candidates: Iterable[Candidate],
+    cluster_state: ClusterState,
+    budget_tracker: BudgetTracker,
+    command_nodes: frozenset[str],
+) -> tuple[list[ProposedCommand], list[BlockedVerdict]]:
+    """Return the replacements of drifted *candidates* in static NodePools, and why other candidates are blocked."""
+    candidates_by_pool: dict[str, list[Candidate]] = {}
+    for candidate in candidates:
+        candidates_by_pool.setdefault(candidate.pool.name, []).append(candidate)
+    proposed_commands: list[ProposedCommand] = []
+    blocked_verdicts: list[BlockedVerdict] = []
+    for _, pool_candidates in sorted(candidates_by_pool.items()):
+        pool_candidates.sort(key=build_drift_sort_key)
+        allowed_nodes = _count_allowed_nodes(pool_candidates[0].pool, cluster_state, command_nodes)
+        for candidate in pool_candidates:
+            message = "" if allowed_nodes > 0 else f"NodePool {candidate.pool.name} has no room for a replacement"
+            message = message or (
+                ""
+                if budget_tracker.has_budget_for((candidate,), DRIFTED)
+                else budget_tracker.explain_exhausted_budget(candidate.pool, DRIFTED)
+            )
+            if message:
+                blocked_verdicts.append(BlockedVerdict(node=candidate.name, reason="Budget", message=message))
+                continue
+            allowed_nodes -= 1
+            budget_tracker.reserve((candidate,))
+            proposed_commands.append(_build_static_replacement(candidate, cluster_state))
+    return proposed_commands, blocked_verdicts
+
+
+def _build_static_replacement(candidate: Candidate, cluster_state: ClusterState) -> ProposedCommand:
+    digest = sha256(f"{candidate.pool.meta.uid}/{candidate.claim.meta.uid}".encode()).hexdigest()[:10]
+    claim = build_static_node_claim(candidate.pool, f"{candidate.pool.name}-{digest}", cluster_state.snapshot)
+    return ProposedCommand(
+        method="StaticDrift",
+        reason=DRIFTED,
+        targets=(candidate,),
+        static_claims=(claim,),
+        price_usd_per_hour=0.0,
+        message=f"it has drifted: {get_drift_reason(candidate)}",
+    )
+
+
+def _count_allowed_nodes(pool: NodePool, cluster_state: ClusterState, command_nodes: frozenset[str]) -> int:
+    """Return how many nodes the static *pool* may have in addition to its replicas."""
+    pool_nodes = [state for state in cluster_state.nodes if state.claim is not None and state.pool == pool.name]
+    active_nodes = [state for state in pool_nodes if not state.is_marked_for_deletion()]
+    if len(active_nodes) > (pool.replicas or 0) + len([state for state in active_nodes if state.name in command_nodes]):
+        return 0
+    if not is_node_pool_usable(pool, cluster_state.snapshot):
+        return 0
+    limits = dict(pool.limits.amounts) if pool.limits is not None else {}
+    return max(limits.get(NODES, len(pool_nodes) + MAX_NEW_NODES_PER_NODE) - len(pool_nodes), 0)

@@ -1,0 +1,78 @@
+"""Proposed commands: what a disruption method has found before it becomes a disruption command."""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from shared.decide.disruption.candidates import Candidate
+from shared.decide.scheduling.templates.node_claim_builder import build_node_claim
+from shared.model.cluster import ClusterSnapshot
+from shared.model.decisions.action import CreateNodeClaim
+from shared.model.decisions.command import CommandReason, CommandTarget, DisruptionCommand, Method, build_command
+from shared.model.decisions.placement import NewNodeClaim
+from shared.model.karpenter.node_claim import NodeClaim
+
+
+class ProposedCommand(msgspec.Struct, frozen=True, kw_only=True):
+    """Nodes that can be disrupted together."""
+
+    method: Method
+    reason: CommandReason
+    targets: tuple[Candidate, ...]
+    new_nodes: tuple[NewNodeClaim, ...] = ()
+    static_claims: tuple[NodeClaim, ...] = ()
+    """Replacements in static NodePools, built from the NodePool's template."""
+    moves: tuple[tuple[str, str], ...] = ()
+    """Pods and the names of the nodes or NodeClaims they are expected on, in an order in which they can be bound."""
+    price_usd_per_hour: float = 0.0
+    """Current cost of the targets, as far as their prices are known."""
+    message: str = ""
+
+    @property
+    def savings_usd_per_hour(self) -> float:
+        """The savings if each replacement is launched as its cheapest offering."""
+        return self.price_usd_per_hour - sum(node.cheapest.price_usd_per_hour for node in self.new_nodes)
+
+
+def sum_prices(targets: Iterable[Candidate]) -> float:
+    """Return what *targets* cost in USD per hour."""
+    return sum(candidate.price_usd_per_hour for candidate in targets)
+
+
+def convert_to_command(proposed_command: ProposedCommand, cluster: ClusterSnapshot) -> DisruptionCommand:
+    """Return *proposed_command* as a disruption command."""
+    pools = {pool.name: pool for pool in cluster.node_pools}
+    replacements = [
+        CreateNodeClaim(
+            claim=build_node_claim(node, pools[node.node_pool], cluster),
+            pods=node.pods,
+            message=proposed_command.message,
+        )
+        for node in proposed_command.new_nodes
+    ]
+    replacements += [
+        CreateNodeClaim(claim=claim, message=proposed_command.message) for claim in proposed_command.static_claims
+    ]
+    return build_command(
+        reason=proposed_command.reason,
+        method=proposed_command.method,
+        targets=build_targets(proposed_command.targets),
+        replacements=tuple(replacements),
+        nominations=proposed_command.moves,
+        savings_usd_per_hour=round(proposed_command.savings_usd_per_hour, 9),
+        message=proposed_command.message,
+    )
+
+
+def build_targets(candidates: Sequence[Candidate]) -> tuple[CommandTarget, ...]:
+    """Return *candidates* as targets of a command."""
+    return tuple(
+        CommandTarget(
+            node=candidate.name,
+            claim=candidate.claim.name,
+            claim_uid=candidate.claim.meta.uid,
+            provider_id=candidate.state.provider_id,
+            pool=candidate.pool.name,
+        )
+        for candidate in candidates
+    )

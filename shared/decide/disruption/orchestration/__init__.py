@@ -1,0 +1,1 @@
+"""Disruption commands: their phases, actions, validation and cleanup."""

@@ -1,0 +1,284 @@
+"""Orchestration of a disruption command: one transition for each cluster snapshot.
+
+Each phase is written down under the planner's lease before its actions are performed, and actions are repeated until
+the cluster shows their effect. If an invocation dies, or has lost the lease without noticing, the next invocation
+continues from the written phase.
+
+* PROPOSED: the taint and the condition are on the nodes; the command is validated again after a delay.
+* VALIDATED: validation passed; the replacements are requested. Nothing is validated again until they exist.
+* LAUNCHED: the replacements are requested; each must become initialized.
+* INITIALIZED: the point of no return; the NodeClaims are deleted.
+* DRAINING: the NodeClaims are deleting; the lifecycle drains their nodes.
+* DONE, ROLLED_BACK: the end.
+
+A command without replacements goes from PROPOSED directly to INITIALIZED. What a command that was rolled back leaves
+behind is removed by `shared.decide.disruption.orchestration.cleanup`.
+"""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from typing import Final, TypeAlias
+
+import msgspec
+from msgspec.structs import replace
+
+from shared.decide.disruption.orchestration.command_actions import (
+    OBSERVATION_DELAY,
+    build_creations,
+    build_deletions,
+    describe_to_nodes,
+    find_missing_replacements,
+    requeue_disruption,
+)
+from shared.decide.disruption.orchestration.command_state import MIN_COMMAND_TIMEOUT, with_launched_phase, with_phase
+from shared.decide.disruption.orchestration.command_targets import (
+    find_target,
+    is_claim_unreadable,
+    list_staying_targets,
+)
+from shared.decide.disruption.orchestration.disruption_taint import find_mark_time, mark_node
+from shared.model.decisions.action import Action
+from shared.model.decisions.command import CommandInvalidation, CommandState, DisruptionCommand, DisruptionPauses, Phase
+from shared.state.cluster_state import ClusterState
+from shared.state.state_node import StateNode, is_deleting_or_marked
+
+CommandCheck: TypeAlias = Callable[[ClusterState, DisruptionCommand], CommandInvalidation | None]
+
+VALIDATION_DELAYS: Final[Mapping[str, timedelta]] = {
+    "Emptiness": timedelta(seconds=5),
+    "MultiNode": timedelta(seconds=15),
+    "SingleNode": timedelta(seconds=15),
+}
+"""Delay between proposal and validation, by method. Methods that are not listed have no delay."""
+REVOCABLE_PHASES: Final[frozenset[Phase]] = frozenset(("PROPOSED", "VALIDATED", "LAUNCHED"))
+NO_PAUSES: Final = DisruptionPauses()
+MAX_RECORDED_FAILURES: Final = 5
+"""Number of replacement failures that a command state remembers."""
+
+
+class CommandTransition(msgspec.Struct, frozen=True, kw_only=True):
+    """One transition: *command_state* is written if it has changed, then *actions* are performed."""
+
+    command_state: CommandState
+    actions: tuple[Action, ...] = ()
+
+
+def advance_command(
+    cluster_state: ClusterState,
+    command_state: CommandState,
+    validator: CommandCheck,
+    *,
+    time_limit: timedelta = MIN_COMMAND_TIMEOUT,
+    pauses: DisruptionPauses = NO_PAUSES,
+) -> CommandTransition:
+    """Return the next transition of a command, if possible now; *time_limit* is the limit for the whole command.
+
+    If NodeClaims cannot be read at all, the command stays as it is.
+    """
+    if not command_state.is_open or cluster_state.snapshot.is_unserved("nodeclaims.karpenter.sh"):
+        return CommandTransition(command_state=command_state)
+    pause_message = (
+        pauses.find_command_pause_message(command_state.command) if command_state.phase in REVOCABLE_PHASES else ""
+    )
+    if pause_message:
+        return _roll_back(command_state, f"it is paused: {pause_message}", cluster_state.taken_at)
+    if command_state.phase == "PROPOSED":
+        return _advance_proposed(cluster_state, command_state, _with_pause_check(validator, pauses), time_limit)
+    if command_state.phase == "VALIDATED":
+        return _advance_validated(cluster_state, command_state, _with_pause_check(validator, pauses))
+    if command_state.phase == "LAUNCHED":
+        return _advance_launched(cluster_state, command_state, time_limit)
+    return _advance_committed(cluster_state, command_state)
+
+
+def _with_pause_check(validator: CommandCheck, pauses: DisruptionPauses) -> CommandCheck:
+    def validate(cluster_state: ClusterState, command: DisruptionCommand) -> CommandInvalidation | None:
+        pools = sorted({target.pool for target in command.targets})
+        pause_message = next(
+            (pause_message for pool in pools if (pause_message := pauses.find_pause_message(pool, command.reason))), ""
+        )
+        return (
+            CommandInvalidation(message=f"it is paused: {pause_message}")
+            if pause_message
+            else validator(cluster_state, command)
+        )
+
+    return validate
+
+
+def _advance_proposed(
+    cluster_state: ClusterState, command_state: CommandState, validator: CommandCheck, time_limit: timedelta
+) -> CommandTransition:
+    """PROPOSED: ensure that the nodes are marked, wait for the delay, then validate the command again."""
+    command, now = command_state.command, cluster_state.taken_at
+    staying_claim_uids = {
+        state.claim.meta.uid for state in list_staying_targets(cluster_state, command) if state.claim is not None
+    }
+    missing_nodes = frozenset(target.node for target in command.targets if target.claim_uid not in staying_claim_uids)
+    if missing_nodes:
+        return _remove_targets(
+            command_state,
+            CommandInvalidation(message=f"{_format_node_names(missing_nodes)} went by itself", nodes=missing_nodes),
+            now,
+        )
+    if now - command_state.proposed_at > time_limit:
+        return _roll_back(command_state, "it could not be proposed in time", now)
+    delay = VALIDATION_DELAYS.get(command.method, timedelta())
+    staying_nodes = list_staying_targets(cluster_state, command)
+    mark_times = [find_mark_time(state, command.reason) for state in staying_nodes]
+    unmarked_nodes = [state for state, instant in zip(staying_nodes, mark_times, strict=True) if instant is None]
+    if unmarked_nodes:
+        mark_actions = [action for state in unmarked_nodes for action in mark_node(state, command.reason, now)]
+        return CommandTransition(
+            command_state=command_state,
+            actions=(*mark_actions, requeue_disruption(command_state, max(delay, OBSERVATION_DELAY))),
+        )
+    validation_time = (
+        max(command_state.proposed_at, *(instant for instant in mark_times if instant is not None)) + delay
+    )
+    if validation_time > now:
+        return CommandTransition(
+            command_state=command_state, actions=(requeue_disruption(command_state, validation_time - now),)
+        )
+    invalidation = validator(cluster_state, command)
+    return (
+        _launch_replacements(cluster_state, command_state)
+        if invalidation is None
+        else _remove_targets(command_state, invalidation, now)
+    )
+
+
+def _launch_replacements(cluster_state: ClusterState, command_state: CommandState) -> CommandTransition:
+    """Request the replacements; if the command has none, commit it."""
+    if not command_state.command.replacements:
+        return _commit_command(cluster_state, command_state)
+    next_state = with_phase(command_state, "VALIDATED", cluster_state.taken_at, "it still holds")
+    return CommandTransition(command_state=next_state, actions=build_creations(command_state, cluster_state))
+
+
+def _advance_validated(
+    cluster_state: ClusterState, command_state: CommandState, validator: CommandCheck
+) -> CommandTransition:
+    """VALIDATED, and an earlier invocation did not finish: request the missing replacements."""
+    command, now = command_state.command, cluster_state.taken_at
+    missing_replacements = find_missing_replacements(cluster_state, command)
+    if not missing_replacements:
+        return CommandTransition(command_state=with_launched_phase(command_state, now))
+    if len(list_staying_targets(cluster_state, command)) < len(command.targets):
+        return _roll_back(command_state, "a node went by itself before its replacement was asked for", now)
+    if len(missing_replacements) == len(command.replacements):
+        invalidation = validator(cluster_state, command)
+        if invalidation is not None:
+            return _roll_back(command_state, invalidation.message, now)
+    return CommandTransition(command_state=command_state, actions=build_creations(command_state, cluster_state))
+
+
+def _advance_launched(
+    cluster_state: ClusterState, command_state: CommandState, time_limit: timedelta
+) -> CommandTransition:
+    """LAUNCHED: wait until every replacement has been initialized at least once."""
+    command, now = command_state.command, cluster_state.taken_at
+    staying_nodes = list_staying_targets(cluster_state, command)
+    if not staying_nodes:
+        return _advance_committed(
+            cluster_state, with_phase(command_state, "INITIALIZED", now, "its nodes went by themselves")
+        )
+    initialized_claims = set(command_state.initialized)
+    for replacement in command.replacements:
+        state = cluster_state.node_by_claim.get(replacement.claim.name)
+        claim = state.claim if state is not None else None
+        if claim is not None and not claim.is_deleting() and claim.is_initialized():
+            initialized_claims.add(replacement.claim.name)
+        elif (
+            replacement.claim.name not in initialized_claims
+            and not is_claim_unreadable(cluster_state, replacement.claim.name)
+            and (claim is None or _is_missing_or_deleting(state))
+        ):
+            return _fail_replacement(
+                command_state, replacement.claim.name, "is gone" if claim is None else "is being deleted", now
+            )
+    uninitialized_claims = [
+        pending_replacement.claim.name
+        for pending_replacement in command.replacements
+        if pending_replacement.claim.name not in initialized_claims
+    ]
+    updated_state = replace(command_state, initialized=tuple(sorted(initialized_claims)))
+    if uninitialized_claims:
+        if now - command_state.proposed_at > time_limit:
+            return _fail_replacement(updated_state, uninitialized_claims[0], "was not fit for use in time", now)
+        count_text = f"{len(uninitialized_claims)} replacements"
+        message = f"Waiting for {count_text} to be initialized, {uninitialized_claims[0]} among them"
+        return CommandTransition(
+            command_state=updated_state,
+            actions=tuple(describe_to_nodes(cluster_state, command, "DisruptionWaitingReadiness", message)),
+        )
+    protected_node = next((state for state in staying_nodes if _is_protected(state, command, now)), None)
+    if protected_node is not None:
+        return _roll_back(updated_state, f"{protected_node.name} must not be disrupted any more", now)
+    return _commit_command(cluster_state, updated_state)
+
+
+def _commit_command(cluster_state: ClusterState, command_state: CommandState) -> CommandTransition:
+    """Record that the nodes will be removed in any case, and delete their NodeClaims."""
+    next_state = with_phase(command_state, "INITIALIZED", cluster_state.taken_at, "its claims are deleted")
+    return CommandTransition(command_state=next_state, actions=build_deletions(cluster_state, next_state))
+
+
+def _advance_committed(cluster_state: ClusterState, command_state: CommandState) -> CommandTransition:
+    """INITIALIZED or DRAINING: delete the remaining NodeClaims until all nodes are gone."""
+    if all(
+        find_target(cluster_state, target) is None and not is_claim_unreadable(cluster_state, target.claim)
+        for target in command_state.command.targets
+    ):
+        return CommandTransition(
+            command_state=with_phase(command_state, "DONE", cluster_state.taken_at, "its nodes are gone")
+        )
+    if list_staying_targets(cluster_state, command_state.command):
+        return CommandTransition(
+            command_state=command_state, actions=build_deletions(cluster_state, command_state, OBSERVATION_DELAY)
+        )
+    if command_state.phase == "DRAINING":
+        return CommandTransition(command_state=command_state)
+    return CommandTransition(
+        command_state=with_phase(command_state, "DRAINING", cluster_state.taken_at, "its nodes are drained")
+    )
+
+
+def _remove_targets(command_state: CommandState, invalidation: CommandInvalidation, now: datetime) -> CommandTransition:
+    """Continue without the nodes that *invalidation* names, if the other targets do not depend on them."""
+    command = command_state.command
+    remaining_targets = tuple(target for target in command.targets if target.node not in invalidation.nodes)
+    if command.method != "Emptiness" or not invalidation.nodes or not remaining_targets:
+        return _roll_back(command_state, invalidation.message, now)
+    smaller_command_state = replace(
+        command_state, command=replace(command, targets=remaining_targets), message=invalidation.message
+    )
+    return CommandTransition(
+        command_state=smaller_command_state, actions=(requeue_disruption(command_state, timedelta()),)
+    )
+
+
+def _roll_back(command_state: CommandState, message: str, now: datetime) -> CommandTransition:
+    return CommandTransition(command_state=with_phase(command_state, "ROLLED_BACK", now, message))
+
+
+def _fail_replacement(command_state: CommandState, replacement: str, cause: str, now: datetime) -> CommandTransition:
+    failures = (*command_state.failures, now)[-MAX_RECORDED_FAILURES:]
+    return _roll_back(replace(command_state, failures=failures), f"replacement {replacement} {cause}", now)
+
+
+def _is_missing_or_deleting(state: StateNode | None) -> bool:
+    return state is None or is_deleting_or_marked(state)
+
+
+def _is_protected(state: StateNode, command: DisruptionCommand, now: datetime) -> bool:
+    """Return whether the node or one of its pods has been protected from disruption since the proposal."""
+    claim = state.claim
+    if command.reason == "Drifted" and claim is not None and claim.termination_grace_period is not None:
+        return state.is_protected()
+    return state.is_protected() or any(not pod.is_disruptable(now) for pod in state.pods)
+
+
+def _format_node_names(nodes: frozenset[str]) -> str:
+    first_node = min(nodes)
+    return first_node if len(nodes) == 1 else f"{first_node} and {len(nodes) - 1} more"

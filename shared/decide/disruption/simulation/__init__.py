@@ -1,0 +1,1 @@
+"""Scheduling simulation of disruption: moves that can be undone."""

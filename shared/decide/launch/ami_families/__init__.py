@@ -1,0 +1,1 @@
+"""AMI families: images, bootstrap and user data."""

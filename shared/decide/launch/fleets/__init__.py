@@ -1,0 +1,1 @@
+"""CreateFleet requests and results, subnets, limits and the circuit breaker."""

@@ -1,0 +1,171 @@
+"""Limit reservations: what launches that are not visible as instances yet reserve of their NodePool's limits.
+
+One row per NodePool, written conditionally before anything is launched, so that two functions that plan at the same
+time cannot both use the same remaining amount. The row must be read before the claims are listed: then a reservation
+that is gone from the row is an instance in the list.
+
+A reservation holds the worst case of each of its claims. It needs no settlement: a claim with an instance counts with
+that instance, a claim that EC2's response left without an instance counts nothing, and a deleted claim with an unknown
+EC2 response counts until the reservation expires. Reservations that count nothing are dropped by the next write.
+"""
+
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+from typing import Final
+
+import msgspec
+
+from shared.model.cloud_provider.launch_group import LaunchGroup, get_node_pool_name
+from shared.model.cloud_provider.limit_reservation import LimitReservation, LimitReservations
+from shared.model.cluster import ClusterSnapshot
+from shared.model.core.labels import NODECLASS, NODEPOOL
+from shared.model.core.resources import NODES, Resources, build_resources, sum_resources
+from shared.model.ec2.fleet import FleetRequest
+from shared.model.karpenter.node_claim import NodeClaim
+from shared.model.karpenter.node_pool import NodePool
+from shared.state.cluster_state import ClusterState
+from shared.state.state_node import compute_pool_usage
+
+RESERVATION_TTL: Final = timedelta(minutes=5)
+"""How long a deleted claim keeps its reservation while EC2's response is unknown."""
+
+MAX_LIST_AGE: Final = timedelta(minutes=1)
+"""A claim with an instance may be newer than the list that lacks it: no list is older than this."""
+
+
+class LimitAccount:
+    """What one NodePool may still use of its limits while launches are planned."""
+
+    def __init__(self, node_pool: NodePool, reservations: LimitReservations, cluster_state: ClusterState) -> None:
+        """Add up the current usage and the reservations."""
+        self.pool = node_pool.name
+        cluster, self._reservations = cluster_state.snapshot, reservations
+        self._now = cluster.taken_at
+        self._cluster = cluster
+        self._limits = dict(node_pool.limits.amounts) if node_pool.limits is not None else {}
+        launched = (
+            state_node for state_node in cluster_state.nodes if state_node.claim is None or state_node.claim.provider_id
+        )
+        self._usage = compute_pool_usage(launched, node_pool.name)
+        self._claims = {claim.name: claim for claim in cluster.node_claims}
+        self._groups = {group.name: group for group in cluster.launch_groups}
+        self._new_reservations: list[LimitReservation] = []
+
+    def count_within_limits(self, claims: Iterable[NodeClaim], max_capacity: Resources) -> tuple[int, str, bool]:
+        """Return how many of *claims* fit within the limits if each becomes *max_capacity* in the worst case.
+
+        Return also which resource ran out ("" if none did), and whether waiting may help the other claims: whether the
+        resource is reserved for claims that are deleted.
+        """
+        names = [claim.name for claim in claims]
+        count, resource_name = self._count_fitting(len(names), max_capacity, self._list_reserved(set(names)))
+        if count == len(names):
+            return count, "", False
+        reserved_by_live_claim = {
+            name: capacity for name, capacity in self._list_reserved(set(names)).items() if name in self._claims
+        }
+        return count, resource_name, self._count_fitting(len(names), max_capacity, reserved_by_live_claim)[0] > count
+
+    def add_reservation(self, group: str, claims: Iterable[str], max_capacity: Resources) -> None:
+        """Record the reservation of one launch group."""
+        until = self._now + RESERVATION_TTL
+        self._new_reservations.append(
+            LimitReservation(group=group, claims=tuple(claims), max_capacity_per_claim=max_capacity, until=until)
+        )
+
+    def build_updated_row(self) -> LimitReservations | None:
+        """Return the row to write before anything is launched; None if nothing was reserved."""
+        if not self._new_reservations:
+            return None
+        new = {hold.group: hold for hold in self._new_reservations}
+        live_reservations = (
+            hold for hold in self._reservations.holds if hold.group not in new and self._list_counting_claims(hold)
+        )
+        holds = tuple(sorted((*live_reservations, *new.values()), key=lambda hold: hold.group))
+        return msgspec.structs.replace(self._reservations, holds=holds)
+
+    def _count_fitting(
+        self, claim_count: int, max_capacity: Resources, reserved_by_claim: Mapping[str, Resources]
+    ) -> tuple[int, str]:
+        used_amounts = sum_resources(
+            (
+                self._usage,
+                *(build_resources(dict(capacity.amounts) | {NODES: 1}) for capacity in reserved_by_claim.values()),
+            )
+        )
+        capacity_per_claim = dict(max_capacity.amounts) | {NODES: 1}
+        count, resource_name = claim_count, ""
+        for name, limit in sorted(self._limits.items()):
+            amount = capacity_per_claim.get(name, 0)
+            max_count = max(0, limit - used_amounts[name]) // amount if amount else claim_count
+            if max_count < count:
+                count, resource_name = max_count, name
+        return count, resource_name
+
+    def _list_reserved(self, excluded: set[str]) -> dict[str, Resources]:
+        """Return the reserved capacity by claim, without the *excluded* claims, which are getting a new reservation."""
+        reserved_by_claim: dict[str, Resources] = {}
+        for reservation in (*self._list_unrecorded(), *self._reservations.holds, *self._new_reservations):
+            for name in self._list_counting_claims(reservation):
+                if name not in excluded:
+                    reserved_by_claim[name] = reservation.max_capacity_per_claim
+        return reserved_by_claim
+
+    def _list_unrecorded(self) -> Iterable[LimitReservation]:
+        """Yield reservations for launches of the NodePool without a recorded one.
+
+        Limits may be new, or a row broken.
+        """
+        recorded_groups = {hold.group for hold in self._reservations.holds}
+        for group in self._groups.values():
+            if get_node_pool_name(group.request) == self.pool and group.name not in recorded_groups:
+                yield LimitReservation(
+                    group=group.name,
+                    claims=group.claims,
+                    max_capacity_per_claim=compute_maximum(list_capacities(group.request, self._cluster)),
+                    until=group.created_at + RESERVATION_TTL,
+                )
+
+    def _list_counting_claims(self, reservation: LimitReservation) -> tuple[str, ...]:
+        group = self._groups.get(reservation.group)
+        return tuple(name for name in reservation.claims if self._is_counting(name, reservation, group))
+
+    def _is_counting(self, name: str, reservation: LimitReservation, group: LaunchGroup | None) -> bool:
+        claim = self._claims.get(name)
+        if claim is not None and claim.provider_id:
+            return False
+        if group is None or group.result is None:
+            return claim is not None or self._now < reservation.until
+        is_served = name in group.claims[: len(group.result.instances)]
+        return is_served and (claim is not None or self._now < reservation.until - RESERVATION_TTL + MAX_LIST_AGE)
+
+
+def build_limit_accounts(
+    cluster_state: ClusterState, all_reservations: Iterable[LimitReservations]
+) -> dict[str, LimitAccount]:
+    """Return a limit account for each NodePool with limits, by name."""
+    reservations_by_pool = {book.pool: book for book in all_reservations}
+    return {
+        pool.name: LimitAccount(
+            pool, reservations_by_pool.get(pool.name, LimitReservations(pool=pool.name)), cluster_state
+        )
+        for pool in cluster_state.snapshot.node_pools
+        if pool.limits is not None and pool.limits.amounts
+    }
+
+
+def list_capacities(request: FleetRequest, cluster: ClusterSnapshot) -> list[Resources]:
+    """Return the raw capacity of every instance type that *request* may launch."""
+    tags = dict(request.tags)
+    names = {override.instance_type for config in request.configs for override in config.overrides}
+    catalog = cluster.catalog
+    types = catalog.get_instance_types(tags.get(NODECLASS, ""), tags.get(NODEPOOL, "")) if catalog is not None else ()
+    return [instance_type.capacity for instance_type in types if instance_type.name in names]
+
+
+def compute_maximum(capacities: Iterable[Resources]) -> Resources:
+    """Return the maximum amount of each resource over *capacities*."""
+    amounts: dict[str, int] = {}
+    for name, amount in (item for capacity in capacities for item in capacity.amounts):
+        amounts[name] = max(amounts.get(name, 0), amount)
+    return build_resources(amounts)

@@ -1,0 +1,73 @@
+"""The subnet from which an instance gets its addresses: the one of its zone with the most free addresses.
+
+EC2 reports the free addresses every few minutes; launches since then, and planned launches, are subtracted. An instance
+is counted with as many addresses as its smallest possible type has pods, as the VPC CNI will allocate them.
+"""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+
+from shared.decide.launch.fleets.limits import list_capacities
+from shared.model.cloud_provider.instance_type import UnavailableOffering
+from shared.model.cloud_provider.launch_group import LaunchGroup
+from shared.model.cloud_provider.subnet_addresses import SubnetAddresses
+from shared.model.cluster import ClusterSnapshot
+from shared.model.core.resources import PODS
+from shared.model.ec2.account import Subnet
+from shared.model.ec2.fleet import FleetRequest
+
+
+def count_free_addresses(cluster: ClusterSnapshot, reported: SubnetAddresses | None) -> dict[str, int]:
+    """Return the free addresses by subnet id, less launches since *reported*; may be negative, empty if unknown."""
+    if reported is None:
+        return {}
+    counts = dict(reported.free)
+    for group in cluster.launch_groups:
+        if group.created_at >= reported.at:
+            for subnet_id, instance_count in _count_instances_by_subnet(group).items():
+                if subnet_id in counts:
+                    counts[subnet_id] -= instance_count * estimate_addresses_per_instance(group.request, cluster)
+    return counts
+
+
+def estimate_addresses_per_instance(request: FleetRequest, cluster: ClusterSnapshot) -> int:
+    """Return the minimum addresses per instance of *request*: the lowest pod count of its types, at least 1."""
+    return max(1, min((capacity[PODS] for capacity in list_capacities(request, cluster)), default=1))
+
+
+def select_subnet_by_zone(
+    subnets: Iterable[Subnet], counts: Mapping[str, int], unavailable: Iterable[UnavailableOffering], now: datetime
+) -> dict[str, Subnet]:
+    """Return by zone the subnet with the most free addresses; full ones are skipped.
+
+    On a tie the first of *subnets* is selected.
+    """
+    full = list_full_subnets(unavailable, now)
+    subnet_by_zone: dict[str, Subnet] = {}
+    for subnet in subnets:
+        if subnet.subnet_id in full:
+            continue
+        best = subnet_by_zone.get(subnet.zone)
+        if best is None or _get_free_count(subnet, counts) > _get_free_count(best, counts):
+            subnet_by_zone[subnet.zone] = subnet
+    return subnet_by_zone
+
+
+def list_full_subnets(unavailable: Iterable[UnavailableOffering], now: datetime) -> frozenset[str]:
+    """Return the subnets that EC2 recently reported as full."""
+    return frozenset(offering.subnet_id for offering in unavailable if offering.subnet_id and now < offering.until)
+
+
+def _get_free_count(subnet: Subnet, counts: Mapping[str, int]) -> int:
+    return counts.get(subnet.subnet_id, subnet.available_ip_count)
+
+
+def _count_instances_by_subnet(group: LaunchGroup) -> dict[str, int]:
+    """Return the maximum instances of *group* in each subnet: all of them in each one until EC2 has responded."""
+    if group.result is None:
+        overrides = (override for config in group.request.configs for override in config.overrides)
+        return {override.subnet_id: group.request.capacity for override in overrides}
+    counts: dict[str, int] = {}
+    for instance in group.result.instances:
+        counts[instance.subnet_id] = counts.get(instance.subnet_id, 0) + 1
+    return counts

@@ -1,0 +1,81 @@
+"""Offerings to mark unavailable after a CreateFleet error, and for how long."""
+
+from datetime import timedelta
+from typing import Final
+
+from shared.decide.launch.fleets.fleet_errors import (
+    CAPACITY_ERROR_CODES,
+    NO_ADDRESSES_CODE,
+    SPREAD_GROUP_FULL_MESSAGE,
+)
+from shared.decide.launch.fleets.subnets import list_full_subnets
+from shared.model.cloud_provider.instance_type import UnavailableOffering
+from shared.model.cloud_provider.launch_group import LaunchGroup
+from shared.model.cluster import ClusterSnapshot
+from shared.model.core import labels
+from shared.model.decisions.action import MarkUnavailable
+from shared.model.ec2.fleet import NO_SPOT_ROLE_CODE, FleetError
+
+UNAVAILABLE_TTL: Final = timedelta(minutes=3)
+
+
+def plan_unavailable_offerings(
+    error: FleetError, group: LaunchGroup, cluster: ClusterSnapshot
+) -> tuple[MarkUnavailable, ...]:
+    """Return what one fleet error makes unavailable: an offering, a subnet, spot in general, or the whole request.
+
+    An offering that is unavailable to a placement group stays available to others.
+    """
+    until = cluster.taken_at + UNAVAILABLE_TTL
+    message = f"{error.code}: {error.message}"
+    if error.code == NO_SPOT_ROLE_CODE:
+        return (MarkUnavailable(offering=UnavailableOffering(capacity_type=labels.SPOT, until=until), message=message),)
+    if error.code == NO_ADDRESSES_CODE and error.subnet_id:
+        return _close_full_subnet(error, group, cluster)
+    group_id = next((template.placement_group_id for template in group.templates), "")
+    if group_id and SPREAD_GROUP_FULL_MESSAGE in error.message:
+        zone = UnavailableOffering(capacity_type="", zone=error.zone, until=until, group_id=group_id)
+        return (MarkUnavailable(offering=zone, message=message),)
+    if error.code not in CAPACITY_ERROR_CODES:
+        return ()
+    unavailable_pairs = [(error.instance_type, error.zone)] if error.instance_type else _list_requested_offerings(group)
+    capacity_type = group.request.capacity_type
+    return tuple(
+        MarkUnavailable(
+            offering=UnavailableOffering(
+                capacity_type=capacity_type, instance_type=name, zone=zone, until=until, group_id=group_id
+            ),
+            message=message,
+        )
+        for name, zone in unavailable_pairs
+    )
+
+
+def _close_full_subnet(error: FleetError, group: LaunchGroup, cluster: ClusterSnapshot) -> tuple[MarkUnavailable, ...]:
+    """Mark the subnet as full, and its zone if the node class has no other subnet there with free addresses."""
+    until = cluster.taken_at + UNAVAILABLE_TTL
+    message = f"{error.code}: {error.message}"
+    full_subnet = UnavailableOffering(capacity_type="", zone=error.zone, subnet_id=error.subnet_id, until=until)
+    name = dict(group.request.tags).get(labels.NODECLASS, "")
+    full_subnet_ids = list_full_subnets(cluster.unavailable, cluster.taken_at) | {error.subnet_id}
+    subnets = [
+        subnet
+        for node_class in cluster.node_classes
+        if node_class.name == name
+        for subnet in node_class.resolved_subnets
+    ]
+    remaining_subnets = [
+        subnet for subnet in subnets if subnet.zone == error.zone and subnet.subnet_id not in full_subnet_ids
+    ]
+    unavailable = (
+        [full_subnet]
+        if remaining_subnets
+        else [full_subnet, UnavailableOffering(capacity_type="", zone=error.zone, until=until)]
+    )
+    return tuple(MarkUnavailable(offering=offering, message=message) for offering in unavailable)
+
+
+def _list_requested_offerings(group: LaunchGroup) -> list[tuple[str, str]]:
+    return [
+        (override.instance_type, override.zone) for config in group.request.configs for override in config.overrides
+    ]

@@ -1,0 +1,1 @@
+"""Instance types: labels, capacity, compatibility and the catalog."""

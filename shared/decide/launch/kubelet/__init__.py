@@ -1,0 +1,1 @@
+"""Kubelet configuration, and CEL expressions in it."""

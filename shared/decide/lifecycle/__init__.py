@@ -1,0 +1,1 @@
+"""Lifecycle of NodeClaims, from launch to termination."""

@@ -1,0 +1,1 @@
+"""Interruption messages and instance status checks."""

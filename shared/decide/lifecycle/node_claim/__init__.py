@@ -1,0 +1,1 @@
+"""Steps of a living NodeClaim: registration, liveness, expiration, tagging, garbage collection."""

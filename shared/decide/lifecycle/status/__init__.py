@@ -1,0 +1,1 @@
+"""Status of NodePools, NodeOverlays and objects that cannot be read."""

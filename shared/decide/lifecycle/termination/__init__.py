@@ -1,0 +1,1 @@
+"""Termination: drain, eviction, finalizers and deletion of the instance."""

@@ -1,0 +1,1 @@
+"""Status and validation of EC2NodeClasses."""

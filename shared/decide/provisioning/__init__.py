@@ -1,0 +1,1 @@
+"""Provisioning: from pending pods to NodeClaims."""

@@ -1,0 +1,1 @@
+"""Scheduling: placement of pods on existing and new nodes."""

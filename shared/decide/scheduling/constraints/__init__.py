@@ -1,0 +1,1 @@
+"""Constraints of pods: preferences, volumes, topology and validation."""

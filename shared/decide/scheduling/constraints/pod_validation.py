@@ -1,0 +1,74 @@
+"""Pod validation: fields of a pod that no node can satisfy and that an API server would have rejected.
+
+A manifest that no API server has validated may contain anything, and the rules of the API server change.
+"""
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Final
+
+from shared.model.core.labels import is_restricted
+from shared.model.kubernetes.pod import PodSpec, SpreadConstraint, build_strict_requirements
+
+_LABEL_VALUE: Final = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
+_MAX_CHARS_IN_MESSAGE: Final = 40
+_NODE_AFFINITY_FIELD: Final = "spec.affinity.nodeAffinity"
+_UNSATISFIABLE: Final = ("DoNotSchedule", "ScheduleAnyway")
+_POLICIES: Final = ("Honor", "Ignore")
+
+
+@lru_cache(maxsize=8192)
+def find_spec_error(spec: PodSpec) -> str:
+    """Return the first error in the scheduling fields of *spec*, with the fix; "" if there is none."""
+    return next(_find_spec_errors(spec), "")
+
+
+def _find_spec_errors(spec: PodSpec) -> Iterator[str]:
+    if spec.has_match_fields:
+        yield f"{_NODE_AFFINITY_FIELD}: required terms use matchFields: use matchExpressions on a label"
+    term_requirements = [build_strict_requirements(spec, term) for term in range(max(1, len(spec.required_terms)))]
+    restricted_keys = sorted({item.key for term in term_requirements for item in term if is_restricted(item.key)})
+    if restricted_keys:
+        field_paths = " and ".join(sorted({_get_field_path(spec, key) for key in restricted_keys}))
+        yield f"{field_paths}: requires {', '.join(restricted_keys)}, which is restricted: select on another label"
+    label_values = [
+        *spec.node_selector,
+        *((item.key, value) for requirements in term_requirements for item in requirements for value in item.values),
+    ]
+    for key, value in sorted(set(label_values)):
+        if not _LABEL_VALUE.fullmatch(value):
+            prefix = f"{_get_field_path(spec, key)}: requires {key} to be {_format_value(value)}"
+            yield f"{prefix}: write up to 63 letters, digits, '-', '_' and '.'"
+    for constraint in spec.spread:
+        yield from _find_spread_errors(constraint)
+    for term in (*spec.pod_affinity, *spec.pod_anti_affinity):
+        if not term.topology_key:
+            yield "spec.affinity: a term of pod affinity has no topologyKey: write a label's name"
+
+
+def _find_spread_errors(constraint: SpreadConstraint) -> Iterator[str]:
+    field_path = f"spec.topologySpreadConstraints over {constraint.topology_key!r}"
+    if not constraint.topology_key:
+        yield f"{field_path}: write a label's name as topologyKey"
+    if constraint.max_skew < 1:
+        yield f"{field_path}: maxSkew is {constraint.max_skew}: write one or more"
+    if constraint.min_domains is not None and constraint.min_domains < 1:
+        yield f"{field_path}: minDomains is {constraint.min_domains}: write one or more"
+    if constraint.when_unsatisfiable not in _UNSATISFIABLE:
+        allowed_values = ", ".join(_UNSATISFIABLE)
+        yield f"{field_path}: whenUnsatisfiable is {constraint.when_unsatisfiable!r}: write one of {allowed_values}"
+    for name, policy in (
+        ("nodeAffinityPolicy", constraint.node_affinity_policy),
+        ("nodeTaintsPolicy", constraint.node_taints_policy),
+    ):
+        if policy not in _POLICIES:
+            yield f"{field_path}: {name} is {policy!r}: write one of {', '.join(_POLICIES)}"
+
+
+def _get_field_path(spec: PodSpec, key: str) -> str:
+    return "spec.nodeSelector" if any(key == label_key for label_key, _ in spec.node_selector) else _NODE_AFFINITY_FIELD
+
+
+def _format_value(value: str) -> str:
+    return repr(value if len(value) <= _MAX_CHARS_IN_MESSAGE else f"{value[:_MAX_CHARS_IN_MESSAGE]}...")

@@ -1,0 +1,1 @@
+"""Indexes over instance types: bitmaps, resources and price order."""

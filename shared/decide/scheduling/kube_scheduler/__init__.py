@@ -1,0 +1,1 @@
+"""Simulation of kube-scheduler: queue, scores and the placement that results."""

@@ -1,0 +1,1 @@
+"""Nodes that take pods: existing nodes, open NodeClaims, NodePool limits."""

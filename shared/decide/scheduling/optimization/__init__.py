@@ -1,0 +1,1 @@
+"""Cost optimization: packing problem, column generation and large neighborhood search."""

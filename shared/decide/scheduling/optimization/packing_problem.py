@@ -1,0 +1,96 @@
+"""The packing problem: demand as items, and supply as bin types.
+
+Items are equal pods, by zone; bin types are the offerings worth considering.
+
+Its solutions are advice only. The problem knows allocatable resources, requirements, even spread over zones, and the
+maximum number of equal pods per node. All other constraints are checked by the packing.
+"""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from shared.decide.scheduling.instance_types.resource_index import Bits, ResourceIndex
+from shared.decide.scheduling.optimization.bin_types import (
+    PODS_AXIS,
+    BinType,
+    BinTypeFinder,
+    compute_scale,
+    scale_amounts,
+)
+from shared.decide.scheduling.optimization.items import Item, build_items
+from shared.decide.scheduling.optimization.simplex import Amounts
+from shared.decide.scheduling.packing.first_fit import FirstFitPacking
+from shared.decide.scheduling.packing.node_costs import list_extra_costs
+from shared.decide.scheduling.pods.equivalence_class import PodEquivalenceClass
+
+
+class PackingProblem(msgspec.Struct, kw_only=True, eq=False):
+    """Demand and supply, with amounts scaled so that the total demand is the same for each resource."""
+
+    items: list[Item]
+    """Items, the smallest first: the index of an item is its bit."""
+    resource_index: ResourceIndex
+    """Index of the items' resource needs."""
+    bin_types: list[BinType]
+    accepted_items: list[Bits]
+    """By bin type: the items that it accepts."""
+
+
+class DualValues(msgspec.Struct, frozen=True, kw_only=True):
+    """Value of one pod of each item, resource prices of each bin type, and the value that a dollar buys there.
+
+    *node_counts* is the number of nodes of each bin type in the linear relaxation. *lp_contents* are, by bin type, the
+    items on these nodes and their amounts. *lower_bound* is a lower bound of the cost of all pods.
+    """
+
+    item_values: tuple[float, ...]
+    resource_prices: tuple[Amounts, ...]
+    value_ratios: tuple[float, ...]
+    node_counts: tuple[float, ...]
+    lp_contents: tuple[tuple[tuple[Bits, float], ...], ...]
+    lower_bound: float
+
+
+def build_packing_problem(
+    packing: FirstFitPacking,
+    classes: Iterable[PodEquivalenceClass],
+    closed: frozenset[int] = frozenset(),
+    *,
+    everywhere: bool = False,
+) -> PackingProblem:
+    """Return the packing problem of those *classes* that can be modeled.
+
+    Templates in *closed* are not used, and neither are instance types that exceed the limits of their NodePool. With
+    *everywhere*, each zone gets at least one pod of a class that is spread over zones.
+    """
+    type_masks = [
+        packing.filter_types_within_limits(template, template.initial_state.mask) for template in packing.templates
+    ]
+    items = build_items(
+        packing, classes, closed | {number for number, mask in enumerate(type_masks) if not mask}, everywhere=everywhere
+    )
+    scale = compute_scale(items)
+    for item in items:
+        item.scaled_need = scale_amounts(item.pods.request_vector, scale)
+    items.sort(key=lambda item: (item.size, item.class_number, item.zone))
+    bin_type_finder = BinTypeFinder(packing.templates, list_extra_costs(packing), scale, items, type_masks)
+    bin_types = bin_type_finder.bin_types
+    return PackingProblem(
+        items=items,
+        resource_index=bin_type_finder.resource_index,
+        bin_types=bin_types,
+        accepted_items=[bin_type_finder.find_accepted_items(bin_type) for bin_type in bin_types],
+    )
+
+
+def is_pod_limited(problem: PackingProblem) -> bool:
+    """Return whether some node reaches its maximum number of pods before average pods use up its cpu or its memory."""
+    items = problem.items
+    count = sum(item.count for item in items)
+    total_needs = [sum(item.count * item.pods.request_vector[axis] for item in items) for axis in (0, 1)]
+    return any(
+        bin_type.capacity[PODS_AXIS] * total_needs[0] < count * bin_type.capacity[0]
+        and bin_type.capacity[PODS_AXIS] * total_needs[1] < count * bin_type.capacity[1]
+        for bin_type in problem.bin_types
+    )

@@ -1,0 +1,1 @@
+"""First-fit packing: feasibility, reserved capacity, results and failure reasons."""

@@ -1,0 +1,297 @@
+"""Reasons for unschedulable pods: for each NodePool, in order of weight, the first obstacle with its fix."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from shared.decide.scheduling.constraints.preferences import RelaxationStage
+from shared.decide.scheduling.packing.first_fit import FirstFitPacking
+from shared.decide.scheduling.packing.new_node_placement import without_node_limit
+from shared.decide.scheduling.pods.equivalence_class import PodEquivalenceClass
+from shared.decide.scheduling.templates.node_claim_template import ExcludedNodePool, NodeClaimTemplate, TemplateRefusal
+from shared.decide.scheduling.templates.template_builder import sort_node_pools
+from shared.decide.scheduling.topology.messages import describe_topology_group
+from shared.model.core.labels import CAPACITY_TYPE, WELL_KNOWN, ZONE
+from shared.model.core.requirements import Requirement, Requirements
+from shared.model.core.resources import CPU, NODES, PODS, Axes, build_resources, compute_min_resources, format_amount
+from shared.model.core.taints import find_untolerated_taint
+from shared.model.decisions.placement import UnschedulableReason
+
+_MAX_PLAUSIBLE_CPU_MILLI: Final = 1_000_000 * 1000
+"""In thousandths of a CPU: no instance type has as many."""
+_REASONS_BY_PROGRESS: Final[tuple[UnschedulableReason, ...]] = (
+    "NoNodePool",
+    "TaintNotTolerated",
+    "RequirementsNotMet",
+    "VolumeNotUsable",
+    "NoOffering",
+    "NoInstanceTypeFits",
+    "MinValuesNotMet",
+    "LimitExceeded",
+    "TopologyNotSatisfied",
+)
+
+
+def explain_unschedulable(
+    pod_class: PodEquivalenceClass, packing: FirstFitPacking, excluded_pools: tuple[ExcludedNodePool, ...], axes: Axes
+) -> TemplateRefusal:
+    """Return the reason of the NodePool that came closest, with the messages of all NodePools."""
+    refusals = {excluded_pool.pool.name: excluded_pool.refusal for excluded_pool in excluded_pools}
+    refusals |= {
+        template.pool.name: _explain_template(template, pod_class, packing, axes) for template in packing.templates
+    }
+    pools = sort_node_pools(
+        (*(excluded_pool.pool for excluded_pool in excluded_pools), *(template.pool for template in packing.templates))
+    )
+    if not pools:
+        return TemplateRefusal(reason="NoNodePool", message="there is no NodePool: create one")
+    message = "; ".join(f"pool {pool.name}: {refusals[pool.name].message}" for pool in pools)
+    return TemplateRefusal(reason=max(refusals.values(), key=_rank_refusal).reason, message=message)
+
+
+def _explain_template(
+    template: NodeClaimTemplate, pod_class: PodEquivalenceClass, packing: FirstFitPacking, axes: Axes
+) -> TemplateRefusal:
+    """Return why *template* opened no node for the pod after all preferences were relaxed.
+
+    Of several required terms, the one that came closest counts.
+    """
+    last_stage = pod_class.stages[-1]
+    stage_numbers = (number for number, stage in enumerate(pod_class.stages) if _is_fully_relaxed(stage, last_stage))
+    return max(
+        (_explain_stage(template, pod_class, number, packing, axes) for number in stage_numbers), key=_rank_refusal
+    )
+
+
+def _is_fully_relaxed(stage: RelaxationStage, last_stage: RelaxationStage) -> bool:
+    """Return whether *stage* has no preferences left; there is such a stage for each required term."""
+    stage_constraints = (stage.affinity, stage.anti_affinity, stage.spread, stage.tolerations)
+    last_constraints = (last_stage.affinity, last_stage.anti_affinity, last_stage.spread, last_stage.tolerations)
+    return stage_constraints == last_constraints and stage.requirements == stage.strict
+
+
+def _rank_refusal(refusal: TemplateRefusal) -> int:
+    return _REASONS_BY_PROGRESS.index(refusal.reason)
+
+
+def _explain_stage(
+    template: NodeClaimTemplate, pod_class: PodEquivalenceClass, stage_number: int, packing: FirstFitPacking, axes: Axes
+) -> TemplateRefusal:
+    stage = pod_class.stages[stage_number]
+    taint = find_untolerated_taint(template.pool.taints, stage.tolerations)
+    if taint is not None:
+        return TemplateRefusal(reason="TaintNotTolerated", message=f"needs toleration {taint}")
+    return (
+        _explain_requirements(template, stage)
+        or _explain_volumes(template, pod_class, stage)
+        or _explain_size(template, pod_class, stage, axes)
+        or _explain_host_ports(template, pod_class, stage)
+        or _explain_limits(template, pod_class, stage, packing)
+        or _explain_min_values(template, pod_class, stage, packing)
+        or _explain_topology(pod_class.binding_groups[stage_number], packing)
+    )
+
+
+def _explain_requirements(template: NodeClaimTemplate, stage: RelaxationStage) -> TemplateRefusal | None:
+    pod_requirements = stage.requirements
+    if stage.is_contradictory:
+        key = next(item.key for item in pod_requirements if item.operator == "DoesNotExist")
+        message = f"its nodeSelector and required node affinity contradict each other on {key}: correct one of them"
+        return TemplateRefusal(reason="RequirementsNotMet", message=message)
+    key = template.initial_state.requirements.find_undefined_key(pod_requirements, WELL_KNOWN)
+    if key:
+        message = (
+            f"does not define label {key}, which the pod requires ({_format_requirement(pod_requirements[key])}): "
+            f"{_suggest_label(key, template)}add it to spec.template.metadata.labels or spec.template.spec.requirements"
+        )
+        return TemplateRefusal(reason="RequirementsNotMet", message=message)
+    key = template.initial_state.requirements.find_conflict(pod_requirements)
+    if key:
+        allowed_text = _format_requirement(template.initial_state.requirements[key])
+        message = f"the pod requires {_format_requirement(pod_requirements[key])}, the pool allows {allowed_text}"
+        return TemplateRefusal(reason="RequirementsNotMet", message=message)
+    return _explain_instance_types(template, pod_requirements)
+
+
+def _explain_instance_types(template: NodeClaimTemplate, pod_requirements: Requirements) -> TemplateRefusal | None:
+    """Return which requirement leaves no instance type or no offering, or None."""
+    joint_requirements = template.initial_state.requirements & pod_requirements
+    if template.type_index.find_compatible(joint_requirements) & template.type_index.find_offered(joint_requirements):
+        return None
+    if template.type_index.find_compatible(joint_requirements):
+        location = _format_location(joint_requirements)
+        message = f"no instance type it allows can be bought{location} now: allow more types, zones or spot"
+        return TemplateRefusal(reason="NoOffering", message=message)
+    failing_requirements = (
+        item
+        for item in pod_requirements
+        if not template.type_index.find_compatible(template.initial_state.requirements & _build_requirements(item))
+    )
+    item = next(failing_requirements, None)
+    requirement_text = (
+        _format_requirement(item)
+        if item is not None
+        else " and ".join(_format_requirement(requirement) for requirement in pod_requirements)
+    )
+    return TemplateRefusal(reason="RequirementsNotMet", message=f"no instance type it allows has {requirement_text}")
+
+
+def _explain_volumes(
+    template: NodeClaimTemplate, pod_class: PodEquivalenceClass, stage: RelaxationStage
+) -> TemplateRefusal | None:
+    narrowed_template = template.narrow(template.initial_state, stage.requirements)
+    if narrowed_template is None or any(
+        template.narrow(narrowed_template, alternative) is not None for alternative in pod_class.volume_alternatives
+    ):
+        return None
+    if not pod_class.volume_alternatives:
+        return TemplateRefusal(reason="VolumeNotUsable", message="its volumes are in places that exclude each other")
+    alternatives_text = " or ".join(
+        ", ".join(_format_requirement(item) for item in alternative) for alternative in pod_class.volume_alternatives
+    )
+    return TemplateRefusal(
+        reason="VolumeNotUsable", message=f"its volumes are where it can make no node ({alternatives_text})"
+    )
+
+
+def _explain_size(
+    template: NodeClaimTemplate, pod_class: PodEquivalenceClass, stage: RelaxationStage, axes: Axes
+) -> TemplateRefusal | None:
+    narrowed_template = template.narrow(template.initial_state, stage.requirements)
+    mask = 0 if narrowed_template is None else narrowed_template.mask
+    if narrowed_template is None or template.filter_fitting_types(mask, pod_class.request_vector):
+        return None
+    groups = [group for group in template.daemon_overheads if group.mask & mask]
+    least_overhead = axes.build_vector(compute_min_resources(group.requests for group in groups))
+    needed_resources = build_resources(dict(zip(axes.names, pod_class.sum_requests(1, least_overhead), strict=True)))
+    unavailable_resources = {
+        name: amount
+        for name, amount in needed_resources.amounts
+        if not template.type_index.filter_fitting(mask, axes.build_vector(build_resources({name: amount})))
+    }
+    reported_resources = unavailable_resources or {
+        name: amount for name, amount in needed_resources.amounts if name != PODS
+    }
+    resources_text = " and ".join(
+        f"{format_amount(name, amount)} {name}" for name, amount in sorted(reported_resources.items())
+    )
+    together = "" if len(unavailable_resources) == 1 else " together"
+    location = _format_location(narrowed_template.requirements)
+    message = f"no instance type has {resources_text}{together}{location}{_suggest_cpu_unit(pod_class)}"
+    return TemplateRefusal(reason="NoInstanceTypeFits", message=message)
+
+
+def _explain_host_ports(
+    template: NodeClaimTemplate, pod_class: PodEquivalenceClass, stage: RelaxationStage
+) -> TemplateRefusal | None:
+    narrowed_template = template.narrow(template.initial_state, stage.requirements)
+    if narrowed_template is None or template.filter_fitting_types(
+        narrowed_template.mask, pod_class.request_vector, pod_class.ports
+    ):
+        return None
+    ports = ", ".join(f"{host_port.port}/{host_port.protocol}" for host_port in pod_class.ports)
+    message = f"DaemonSets take a host port of the pod's ({ports}) on every type that has room: choose another"
+    return TemplateRefusal(reason="NoInstanceTypeFits", message=message)
+
+
+def _explain_limits(
+    template: NodeClaimTemplate, pod_class: PodEquivalenceClass, stage: RelaxationStage, packing: FirstFitPacking
+) -> TemplateRefusal | None:
+    pool_limits = packing.remaining_limits.get(template.pool.name)
+    narrowed_template = template.narrow(template.initial_state, stage.requirements)
+    if pool_limits is None or narrowed_template is None:
+        return None
+    if pool_limits.get(NODES, 1) < 1:
+        message = "its limit of nodes is reached: raise spec.limits.nodes"
+        return TemplateRefusal(reason="LimitExceeded", message=message)
+    resource_limits = without_node_limit(pool_limits)
+    if template.filter_fitting_types(
+        narrowed_template.mask & template.type_index.find_within_limits(resource_limits), pod_class.request_vector
+    ):
+        return None
+    exceeded_limits = [
+        name
+        for name, amount in sorted(resource_limits.items())
+        if not template.filter_fitting_types(
+            narrowed_template.mask & template.type_index.find_within_limits({name: amount}), pod_class.request_vector
+        )
+    ] or sorted(resource_limits)
+    limits_text = ", ".join(
+        f"{name} ({format_amount(name, max(0, resource_limits[name]), is_minimum=True)} left)"
+        for name in exceeded_limits
+    )
+    message = f"every instance type that fits would exceed its limit of {limits_text}: raise spec.limits"
+    return TemplateRefusal(reason="LimitExceeded", message=message)
+
+
+def _explain_min_values(
+    template: NodeClaimTemplate, pod_class: PodEquivalenceClass, stage: RelaxationStage, packing: FirstFitPacking
+) -> TemplateRefusal | None:
+    narrowed_template = template.narrow(template.initial_state, stage.requirements)
+    if narrowed_template is None or packing.options.min_values_policy != "Strict":
+        return None
+    fitting_types = template.filter_fitting_types(narrowed_template.mask, pod_class.request_vector, pod_class.ports)
+    pool_limits = packing.remaining_limits.get(template.pool.name)
+    affordable_types = (
+        fitting_types
+        if pool_limits is None
+        else fitting_types & template.type_index.find_within_limits(without_node_limit(pool_limits))
+    )
+    if template.has_min_values(narrowed_template, affordable_types):
+        return None
+    keys = ", ".join(f"{item.key} ({item.min_values})" for item in narrowed_template.min_value_requirements)
+    fit, remedy = "fit", "lower minValues"
+    if template.has_min_values(narrowed_template, fitting_types):
+        fit, remedy = "fit, and that its limits leave,", "raise spec.limits or lower minValues"
+    message = f"the instance types that {fit} are less various than minValues asks of {keys}: {remedy}"
+    return TemplateRefusal(reason="MinValuesNotMet", message=message)
+
+
+def _explain_topology(binding_groups: Iterable[int], packing: FirstFitPacking) -> TemplateRefusal:
+    constraints_text = " and ".join(
+        sorted({describe_topology_group(packing.topology.groups[number]) for number in binding_groups})
+    )
+    if constraints_text:
+        message = f"no domain it can make satisfies {constraints_text}: relax the constraint or allow more domains"
+        return TemplateRefusal(reason="TopologyNotSatisfied", message=message)
+    message = "its volumes, limits and minValues leave no room together: see the pod's volumes and spec.limits"
+    return TemplateRefusal(reason="NoInstanceTypeFits", message=message)
+
+
+def _suggest_label(key: str, template: NodeClaimTemplate) -> str:
+    """Return a question for the label that *key* may stand for; "" if there is none.
+
+    That is a known label with the same last part, or one that contains *key*.
+    """
+    candidate_labels = sorted({*WELL_KNOWN, *(item.key for item in template.initial_state.requirements)})
+    last_part = key.rpartition("/")[2]
+    similar_label = next(
+        (label for label in candidate_labels if key in label or label.rpartition("/")[2] == last_part), ""
+    )
+    return f"did you mean {similar_label}? Else " if similar_label else ""
+
+
+def _suggest_cpu_unit(pod_class: PodEquivalenceClass) -> str:
+    if pod_class.spec.requests[CPU] < _MAX_PLAUSIBLE_CPU_MILLI:
+        return ""
+    return ": did you write M (millions) where m (thousandths of a cpu) was meant?"
+
+
+def _format_location(requirements: Requirements) -> str:
+    location_requirements = [
+        requirements[key] for key in (ZONE, CAPACITY_TYPE) if key in requirements and not requirements[key].complement
+    ]
+    words = [", ".join(sorted(item.values)) for item in location_requirements if item.values]
+    return "".join(f" {word} {values}" for word, values in zip(("in", "as"), words, strict=False))
+
+
+def _format_requirement(item: Requirement) -> str:
+    bounds: Iterable[tuple[str, int | None]] = ((">=", item.gte), ("<=", item.lte))
+    numbers = " and ".join(f"{sign} {bound}" for sign, bound in bounds if bound is not None)
+    if numbers:
+        return f"{item.key} {numbers}"
+    values = f" [{', '.join(sorted(item.values))}]" if item.values else ""
+    return f"{item.key} {item.operator}{values}"
+
+
+def _build_requirements(item: Requirement) -> Requirements:
+    return Requirements(items=(item,))

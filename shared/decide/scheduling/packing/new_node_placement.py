@@ -1,0 +1,242 @@
+"""Placement on new nodes: open a node for a pod within the limits of its NodePool, and assign pods to open nodes."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, TypeAlias
+
+import msgspec
+
+from shared.decide.scheduling.instance_types.masks import Mask
+from shared.decide.scheduling.nodes.existing_node import ExistingNode
+from shared.decide.scheduling.nodes.open_node_claim import Fit, OpenNodeClaim, find_fit
+from shared.decide.scheduling.packing.feasibility import Feasibility
+from shared.decide.scheduling.packing.savepoint import Savepoint
+from shared.decide.scheduling.pods.equivalence_class import PodEquivalenceClass
+from shared.decide.scheduling.pods.relaxation_stages import CompiledStage
+from shared.decide.scheduling.templates.node_claim_template import NarrowedTemplate, NodeClaimTemplate
+from shared.model.core.resources import NODES, Vector
+from shared.model.decisions.placement import SchedulingOptions
+from shared.model.kubernetes.pod import Pod
+
+NodeAssignment: TypeAlias = tuple[int, PodEquivalenceClass, CompiledStage, Sequence[Pod]]
+"""The node number (existing nodes come first), and the pods that were placed there."""
+PodRange: TypeAlias = tuple[int, int]
+"""A half-open range of positions in the pods of a class; cheaper than copies of the list."""
+NODES_PER_DEADLINE_CHECK: Final = 256
+"""Number of node trials between two checks of the deadline."""
+UNLIMITED_NODES: Final = 1 << 62
+
+
+class NewNodePlacement(Feasibility, kw_only=True, eq=False):
+    """Opens nodes, and assigns pods to them."""
+
+    existing_nodes: list[ExistingNode]
+    templates: tuple[NodeClaimTemplate, ...]
+    remaining_limits: dict[str, dict[str, int]]
+    """For each NodePool: what remains of its limits."""
+    options: SchedulingOptions
+    open_nodes: list[OpenNodeClaim] = msgspec.field(default_factory=list)
+    launchable_templates: dict[tuple[int, frozenset[int]], tuple[tuple[int, NarrowedTemplate], ...]] = msgspec.field(
+        default_factory=dict
+    )
+    """By shape number and excluded templates: the templates that can launch a node for the shape, with their
+    narrowed state.
+    """
+    max_new_nodes: int = UNLIMITED_NODES
+    """How many more nodes may be opened."""
+    target_types: tuple[Mask, ...] = ()
+    """For each template: the preferred instance types of a new node; empty: no preference."""
+    is_over: Callable[[], bool] | None = None
+    """Return whether the deadline has passed; called periodically."""
+    is_timed_out: bool = False
+    """Whether the deadline had passed at the last check."""
+    node_trials: int = 0
+    assignments: list[NodeAssignment] = msgspec.field(default_factory=list)
+    """All placements, in order, except those on nominated nodes."""
+    savepoints: list[Savepoint] = msgspec.field(default_factory=list)
+    """The savepoints that can be rolled back to, the innermost last."""
+
+    def is_late(self) -> bool:
+        """Return whether the deadline has passed, checked now."""
+        self.is_timed_out = self.is_timed_out or (self.is_over is not None and self.is_over())
+        return self.is_timed_out
+
+    def open_node(self, template: NodeClaimTemplate, state: NarrowedTemplate, mask: Mask) -> int | None:
+        """Open an empty node that may be of the types in *mask*; return its number, or None if that is not possible."""
+        node = self._build_empty_node(template, mask & state.mask) if self.max_new_nodes > 0 else None
+        if node is None or not template.has_min_values(state, node.mask):
+            return None
+        node.state = state
+        self._charge_limits(template, node.mask)
+        self._add_open_node(node)
+        return node.number
+
+    def filter_types_within_limits(self, template: NodeClaimTemplate, mask: Mask) -> Mask:
+        """Return the types in *mask* that one more node may have within the limits of its NodePool."""
+        limits = self.remaining_limits.get(template.pool.name)
+        if limits is None:
+            return mask
+        return (
+            0 if limits.get(NODES, 1) < 1 else mask & template.type_index.find_within_limits(without_node_limit(limits))
+        )
+
+    def filter_affordable_types(self, node: OpenNodeClaim) -> Mask:
+        """Return the types that *node* may have within the limits of its NodePool."""
+        type_index, limits = node.template.type_index, self.remaining_limits[node.template.pool.name]
+        max_capacities = {
+            name: amount + type_index.get_max_capacity(node.mask, name)
+            for name, amount in without_node_limit(limits).items()
+        }
+        return type_index.find_within_limits(max_capacities)
+
+    def widen_types(self, node: OpenNodeClaim, added_types: Mask) -> None:
+        """Add *added_types* to the types of *node*, and charge the limits for them."""
+        type_index, limits = node.template.type_index, self.remaining_limits[node.template.pool.name]
+        for name in without_node_limit(limits):
+            limits[name] -= type_index.get_max_capacity(node.mask | added_types, name) - type_index.get_max_capacity(
+                node.mask, name
+            )
+        node.mask |= added_types
+
+    def _place_on_new_node(
+        self, pod_class: PodEquivalenceClass, compiled_stage: CompiledStage, pod_range: PodRange
+    ) -> int:
+        """Open a node for the pods of *pod_range*, and place as many as it takes; return how many were placed."""
+        if self.max_new_nodes <= 0:
+            return 0
+        start, end = pod_range
+        self._count_node_trial()
+        for template_number, template in enumerate(self.templates):
+            masks = (
+                (self.target_types[template_number], template.initial_state.mask)
+                if self.target_types
+                else (template.initial_state.mask,)
+            )
+            for mask in masks:
+                node = self._build_empty_node(template, mask)
+                count = 0 if node is None else self._compute_max_count(node.host, compiled_stage, end - start)
+                fit = (
+                    self._find_first_fit(node, pod_class, compiled_stage, count)
+                    if node is not None and count > 0
+                    else None
+                )
+                if node is not None and fit is not None:
+                    self._charge_limits(template, node.mask & fit.state.mask, pod_class)
+                    node_number, assigned_pods = self._add_open_node(node), pod_class.pods[start : start + fit.count]
+                    self._accept_fit(node_number, node, pod_class, fit, assigned_pods)
+                    self.assignments.append((node_number, pod_class, compiled_stage, assigned_pods))
+                    return fit.count
+        return 0
+
+    def _add_open_node(self, node: OpenNodeClaim) -> int:
+        self.max_new_nodes -= 1
+        self.open_nodes.append(node)
+        return self.nodes.open_node(node.host, node.template, node.state)
+
+    def _build_empty_node(self, template: NodeClaimTemplate, mask: Mask) -> OpenNodeClaim | None:
+        mask = self.filter_types_within_limits(template, mask)
+        if not mask:
+            return None
+        number = len(self.open_nodes)
+        no_resources: Vector = (0,) * len(template.type_index.axes.names)
+        return OpenNodeClaim(
+            number=number,
+            host=f"new-{number:06d}",
+            template=template,
+            state=template.initial_state,
+            mask=mask,
+            used=no_resources,
+        )
+
+    def _find_first_fit(
+        self, node: OpenNodeClaim, pod_class: PodEquivalenceClass, compiled_stage: CompiledStage, count: int
+    ) -> Fit | None:
+        states = self._list_narrowed_states(node.template, node.state, pod_class, compiled_stage)
+        fit = find_fit(node, pod_class, count, states)
+        if fit is not None or self.options.min_values_policy == "Strict":
+            return fit
+        fit = find_fit(node, pod_class, 1, states, any_variety=True)
+        if fit is None:
+            return None
+        node.state = node.template.with_lowered_min_values(node.template.initial_state, fit.mask)
+        node.is_relaxed = True
+        return find_fit(
+            node, pod_class, count, self._list_narrowed_states(node.template, node.state, pod_class, compiled_stage)
+        )
+
+    def _charge_limits(
+        self, template: NodeClaimTemplate, mask: Mask, pod_class: PodEquivalenceClass | None = None
+    ) -> None:
+        """Subtract the largest types that the node may have from the limits of its NodePool.
+
+        With *pod_class*, only types that hold a pod of this class count.
+        """
+        limits = self.remaining_limits.get(template.pool.name)
+        if limits is None:
+            return
+        if pod_class is not None:
+            mask = template.filter_fitting_types(mask, pod_class.request_vector, pod_class.ports)
+        for name in limits:
+            limits[name] -= 1 if name == NODES else template.type_index.get_max_capacity(mask, name)
+
+    def _accept_fit(
+        self, node_number: int, node: OpenNodeClaim, pod_class: PodEquivalenceClass, fit: Fit, queued_pods: list[Pod]
+    ) -> None:
+        """Assign the first of *queued_pods* to *node*, as *fit* says."""
+        if self.savepoints:
+            self.savepoints[-1].save_open_node(node_number - len(self.existing_nodes), node)
+        self.nodes.update_pod_count(1 << node_number, len(node.pods), len(node.pods) + fit.count)
+        node_domains, node_bit = node.template.get_node_domains(fit.state), 1 << node_number
+        node.used, node.mask = fit.used, fit.mask
+        node.ports.extend(pod_class.ports)
+        pod_names = [pod.name for pod in queued_pods[: fit.count]]
+        node.pods.extend(pod_names)
+        if fit.state is not node.state:
+            node.state = fit.state
+            self.nodes.move_node(node_number, node.template, fit.state)
+            undecided_counts, node.uncounted_pods = node.uncounted_pods, []
+            for group, name in undecided_counts:
+                undecided_groups = self.topology.record_pods_on_node((group,), node_domains, node.host, node_bit, 1)
+                node.uncounted_pods.extend((group_number, name) for group_number in undecided_groups)
+        if pod_class.counting_groups:
+            waiting = self.topology.record_pods_on_node(
+                pod_class.counting_groups, node_domains, node.host, node_bit, fit.count
+            )
+            node.uncounted_pods.extend((group_number, name) for name in pod_names for group_number in waiting)
+
+    def _fill_open_node(
+        self, node_number: int, pod_class: PodEquivalenceClass, compiled_stage: CompiledStage, queued_pods: list[Pod]
+    ) -> int:
+        node = self.open_nodes[node_number - len(self.existing_nodes)]
+        fit = find_fit(
+            node,
+            pod_class,
+            len(queued_pods),
+            self._list_narrowed_states(node.template, node.state, pod_class, compiled_stage),
+        )
+        if fit is None:
+            if not compiled_stage.topology_bindings.domain_bindings or not self._can_ever_fit(
+                node, pod_class, compiled_stage
+            ):
+                self.nodes.refuse_shape(compiled_stage.shape_number, node_number, node.compute_free())
+            return 0
+        self._accept_fit(node_number, node, pod_class, fit, queued_pods)
+        return fit.count
+
+    def _can_ever_fit(self, node: OpenNodeClaim, pod_class: PodEquivalenceClass, compiled_stage: CompiledStage) -> bool:
+        """Return whether *node* has room for one such pod, ignoring topology constraints."""
+        return (
+            find_fit(
+                node, pod_class, 1, node.template.narrow_to_constraints(node.state, compiled_stage.node_constraints)
+            )
+            is not None
+        )
+
+    def _count_node_trial(self) -> None:
+        self.node_trials += 1
+        if not self.node_trials % NODES_PER_DEADLINE_CHECK:
+            self.is_late()
+
+
+def without_node_limit(limits: Mapping[str, int]) -> dict[str, int]:
+    """Return *limits* without the limit of the number of nodes."""
+    return {name: amount for name, amount in limits.items() if name != NODES}

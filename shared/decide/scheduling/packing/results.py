@@ -1,0 +1,222 @@
+"""Results of a run: open NodeClaims become new NodeClaims.
+
+They get a name, instance types sorted by price, and requests.
+"""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from shared.decide.scheduling.instance_types.instance_type_index import WITHOUT_RESERVED, PricedInstanceType
+from shared.decide.scheduling.instance_types.masks import Mask, merge_masks
+from shared.decide.scheduling.nodes.open_node_claim import OpenNodeClaim
+from shared.decide.scheduling.packing.first_fit import FirstFitPacking
+from shared.decide.scheduling.templates.node_claim_builder import derive_node_claim_name, encode_requirements
+from shared.decide.scheduling.templates.node_claim_template import NarrowedTemplate, NodeClaimTemplate, TemplateRefusal
+from shared.model.cluster import ClusterSnapshot
+from shared.model.core.labels import CAPACITY_TYPE, HOSTNAME, RESERVATION_ID, RESERVED
+from shared.model.core.requirements import Requirement, Requirements, build_requirements
+from shared.model.core.resources import PODS, Axes, Resources, Vector, compute_min_resources
+from shared.model.decisions.placement import (
+    Approximation,
+    CheapestOffering,
+    ExistingNodePlacement,
+    NewNodeClaim,
+    Placement,
+    Unschedulable,
+    UnschedulableReason,
+)
+from shared.model.kubernetes.pod import Pod
+
+
+class ReservationManager(msgspec.Struct, kw_only=True, eq=False):
+    """Remaining instances of capacity reservations, by reservation id."""
+
+    remaining: dict[str, int]
+
+    def reserve(self, node: OpenNodeClaim, node_requirements: Requirements) -> tuple[Requirements, Mask]:
+        """Return the requirements and instance types of *node* after reserving capacity for it.
+
+        One instance of each capacity reservation that the node can use is reserved.
+
+        If none is available, reserved capacity is excluded from *node_requirements*. The mask is empty if the node can
+        use only reserved capacity and none is left.
+        """
+        type_index, template = node.template.type_index, node.template
+        usable_ids = type_index.list_reservation_ids(node_requirements, node.mask)
+        available_ids = frozenset(key for key in usable_ids if self.remaining.get(key, 0) > 0)
+        reserved_requirements = node_requirements & build_requirements(
+            (
+                Requirement(key=CAPACITY_TYPE, values=frozenset((RESERVED,))),
+                Requirement(key=RESERVATION_ID, values=available_ids),
+            )
+        )
+        mask = node.mask & type_index.find_offered(reserved_requirements) if available_ids else 0
+        if mask and template.has_min_values(node.state, mask):
+            for reservation_id in type_index.list_reservation_ids(reserved_requirements, mask):
+                self.remaining[reservation_id] -= 1
+            return reserved_requirements, mask
+        if usable_ids:
+            node_requirements &= WITHOUT_RESERVED
+        return node_requirements, node.mask & type_index.find_offered(node_requirements)
+
+
+class FinalNodeClaim(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """What open NodeClaims with the same state have in common in the result."""
+
+    requirements: Requirements
+    encoded_requirements: bytes
+    type_names: tuple[str, ...]
+    cheapest_offering: CheapestOffering
+    daemons: Resources
+
+
+class NodeClaimFinalizer:
+    """Finalizes open NodeClaims in their order; equal ones that cannot use a reservation share their result."""
+
+    def __init__(self, packing: FirstFitPacking, cluster: ClusterSnapshot, pods: Mapping[str, Pod], axes: Axes) -> None:
+        """Start with all remaining capacity of the reservations."""
+        self._reservation_manager, self._options = build_reservation_manager(packing, cluster), packing.options
+        self._pods, self._axes = pods, axes
+        self._used_names = frozenset(claim.name for claim in cluster.node_claims)
+        self._cached_final_claims: dict[tuple[NarrowedTemplate, Mask], FinalNodeClaim | TemplateRefusal] = {}
+        self._cached_requests: dict[tuple[Vector, Resources], Resources] = {}
+
+    def finalize(self, node: OpenNodeClaim) -> NewNodeClaim | TemplateRefusal:
+        """Return the new NodeClaim with its cheapest instance types, or the reason why it has none."""
+        final_claim, pool = self._get_final_claim(node), node.template.pool.name
+        if isinstance(final_claim, TemplateRefusal):
+            return final_claim
+        return NewNodeClaim(
+            name=derive_node_claim_name(
+                pool, [self._pods[name] for name in node.pods], final_claim.encoded_requirements, self._used_names
+            ),
+            node_pool=pool,
+            requirements=final_claim.requirements,
+            instance_types=final_claim.type_names,
+            pods=tuple(sorted(node.pods)),
+            requests=self._compute_requests(node.used, final_claim.daemons),
+            daemon_pods=final_claim.daemons[PODS],
+            cheapest=final_claim.cheapest_offering,
+            min_values_relaxed=node.is_relaxed,
+        )
+
+    def _get_final_claim(self, node: OpenNodeClaim) -> FinalNodeClaim | TemplateRefusal:
+        key = (node.state, node.mask)
+        if key not in self._cached_final_claims:
+            node_requirements = node.state.requirements.without((HOSTNAME,))
+            if self._reservation_manager.remaining and node.template.type_index.list_reservation_ids(
+                node_requirements, node.mask
+            ):
+                return self._build_final_claim(node, *self._reservation_manager.reserve(node, node_requirements))
+            self._cached_final_claims[key] = self._build_final_claim(
+                node, node_requirements, node.mask & node.template.type_index.find_offered(node_requirements)
+            )
+        return self._cached_final_claims[key]
+
+    def _build_final_claim(
+        self, node: OpenNodeClaim, node_requirements: Requirements, mask: Mask
+    ) -> FinalNodeClaim | TemplateRefusal:
+        type_index, template = node.template.type_index, node.template
+        priced_types, max_instance_types = (
+            type_index.sort_by_price(node_requirements, mask),
+            self._options.max_instance_types,
+        )
+        if len(priced_types) > max_instance_types:
+            priced_types = priced_types[:max_instance_types]
+            mask = merge_masks(priced_type.bit for priced_type in priced_types)
+        if not mask:
+            message = "its capacity reservations are used up: wait, or allow other capacity"
+            return _build_refusal(template, "NoOffering", message)
+        if self._options.min_values_policy == "Strict" and not template.has_min_values(node.state, mask):
+            message = "its cheapest types alone do not meet minValues: lower minValues"
+            return _build_refusal(template, "MinValuesNotMet", message)
+        final_requirements = node_requirements & build_requirements(
+            (Requirement(key=CAPACITY_TYPE, values=type_index.list_capacity_types(node_requirements, mask)),)
+        )
+        return FinalNodeClaim(
+            requirements=final_requirements,
+            encoded_requirements=encode_requirements(final_requirements),
+            type_names=tuple([priced_type.name for priced_type in priced_types]),
+            cheapest_offering=_build_cheapest_offering(priced_types[0]),
+            daemons=compute_min_resources(group.requests for group in template.daemon_overheads if group.mask & mask),
+        )
+
+    def _compute_requests(self, used: Vector, daemons: Resources) -> Resources:
+        key = (used, daemons)
+        if key not in self._cached_requests:
+            self._cached_requests[key] = self._axes.decode_vector(used) + daemons
+        return self._cached_requests[key]
+
+
+def build_placement(
+    packing: FirstFitPacking,
+    unschedulable: list[Unschedulable],
+    cluster: ClusterSnapshot,
+    pods: Mapping[str, Pod],
+    axes: Axes,
+) -> Placement:
+    """Return the placement, with all lists sorted by name."""
+    finalizer = NodeClaimFinalizer(packing, cluster, pods, axes)
+    new_nodes: list[NewNodeClaim] = []
+    unschedulable_pods = list(unschedulable)
+    for node in (open_node for open_node in packing.open_nodes if open_node.pods):
+        outcome = finalizer.finalize(node)
+        if isinstance(outcome, TemplateRefusal):
+            unschedulable_pods += [
+                Unschedulable(pod=name, reason=outcome.reason, message=outcome.message) for name in node.pods
+            ]
+        else:
+            new_nodes.append(outcome)
+    existing_placements = (
+        ExistingNodePlacement(node=node.name, pods=tuple(sorted(node.pods)))
+        for node in packing.existing_nodes
+        if node.pods
+    )
+    return Placement(
+        new_nodes=tuple(sorted(new_nodes, key=lambda node: node.name)),
+        existing=tuple(sorted(existing_placements, key=lambda fit: fit.node)),
+        unschedulable=tuple(sorted(unschedulable_pods, key=lambda unschedulable_pod: unschedulable_pod.pod)),
+        approximations=tuple(sorted(set(_list_approximations(packing)))),
+    )
+
+
+def _build_cheapest_offering(priced: PricedInstanceType) -> CheapestOffering:
+    offering = priced.offering
+    return CheapestOffering(
+        instance_type=priced.name,
+        zone=offering.zone,
+        capacity_type=offering.capacity_type,
+        price_usd_per_hour=offering.price_usd_per_hour,
+        reservation_id=offering.reservation_id,
+    )
+
+
+def _build_refusal(template: NodeClaimTemplate, reason: UnschedulableReason, message: str) -> TemplateRefusal:
+    return TemplateRefusal(reason=reason, message=f"pool {template.pool.name}: {message}")
+
+
+def build_reservation_manager(packing: FirstFitPacking, cluster: ClusterSnapshot) -> ReservationManager:
+    """Return the remaining capacity of the reservations.
+
+    One instance is subtracted for each NodeClaim that is not launched yet.
+    """
+    remaining: dict[str, int] = {}
+    for template in packing.templates:
+        for reservation_id, count in template.type_index.count_reserved_instances().items():
+            remaining[reservation_id] = min(remaining.get(reservation_id, count), count)
+    for node_claim in cluster.node_claims:
+        for reservation_id in (
+            sorted(node_claim.requirements[RESERVATION_ID].values) if not node_claim.is_launched() else ()
+        ):
+            remaining[reservation_id] = remaining.get(reservation_id, 0) - 1
+    return ReservationManager(remaining=remaining)
+
+
+def _list_approximations(packing: FirstFitPacking) -> list[Approximation]:
+    """Return the pods that could not be counted, because the node's domain is not decided before it is launched."""
+    return [
+        Approximation(pod=pod, constraint=f"{packing.topology.groups[number].rule}: undecided until launch")
+        for node in packing.open_nodes
+        for number, pod in node.uncounted_pods
+    ]

@@ -1,0 +1,1 @@
+"""Pending pods, their equivalence classes and relaxation stages."""

@@ -1,0 +1,64 @@
+"""Pods that need a node: selection and queue order."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from operator import attrgetter
+
+from shared.model.cluster import ClusterSnapshot
+from shared.model.core.metadata import find_condition
+from shared.model.core.resources import CPU, MEMORY
+from shared.model.kubernetes.pod import Pod, PodSpec
+from shared.model.kubernetes.pod_disruption_budget import PodDisruptionBudget
+from shared.state.cluster_state import ClusterState
+from shared.state.nominations import find_nominated_node_names
+
+
+def select_pods_to_schedule(cluster_state: ClusterState, excluded: frozenset[str]) -> tuple[Pod, ...]:
+    """Return the pending pods, and the reschedulable pods of nodes that are being removed."""
+    cluster = cluster_state.snapshot
+    nominated_node_names = find_nominated_node_names(cluster_state)
+    pending_pods = [pod for pod in cluster.pods if pod.is_provisionable() or nominated_node_names.has_pod(pod)]
+    reschedulable_pods = [
+        pod
+        for state in cluster_state.nodes
+        if state.is_marked_for_deletion() or state.name in excluded
+        for pod in state.pods
+        if is_currently_reschedulable(pod, cluster)
+    ]
+    return (*pending_pods, *reschedulable_pods)
+
+
+def is_currently_reschedulable(pod: Pod, cluster: ClusterSnapshot) -> bool:
+    """Return whether the pod needs another node now: it can be moved, and no PDB blocks its eviction permanently."""
+    now = cluster.taken_at
+    return pod.is_reschedulable() and pod.is_disruptable(now) and not is_fully_blocked(pod, cluster.budgets, now)
+
+
+def is_fully_blocked(pod: Pod, budgets: Iterable[PodDisruptionBudget], now: datetime) -> bool:
+    """Return whether no eviction of *pod* can ever succeed."""
+    if not pod.is_evictable(now):
+        return False
+    matching_budgets = [budget for budget in budgets if budget.is_match(pod)]
+    ready = find_condition(pod.conditions, "Ready")
+    unhealthy = ready is not None and ready.status == "False"
+    return len(matching_budgets) > 1 or any(
+        budget.is_fully_blocking() and not (budget.always_allows_unhealthy and unhealthy) for budget in matching_budgets
+    )
+
+
+def sort_queue(pods: Iterable[Pod], taken_at: datetime) -> list[Pod]:
+    """Return the pods in scheduling order: most CPU, most memory, oldest, uid, name. Buffer pods come last."""
+    size_by_spec: dict[PodSpec, tuple[int, int]] = {}
+
+    def get_size(pod: Pod) -> tuple[int, int]:
+        size = size_by_spec.get(pod.spec)
+        if size is None:
+            requests = pod.spec.requests
+            size = size_by_spec[pod.spec] = (-requests[CPU], -requests[MEMORY])
+        return size
+
+    queue = sorted(pods, key=attrgetter("meta.uid", "meta.namespace", "meta.name"))
+    queue.sort(key=lambda pod: pod.meta.created_at or taken_at)
+    queue.sort(key=get_size)
+    queue.sort(key=Pod.is_buffer_pod)
+    return queue

@@ -1,0 +1,183 @@
+"""The scheduling problem: which pods are to be placed, on which nodes, and from which NodePools new nodes come.
+
+The scheduler, the simulation of disruption and the lower bound all start from it.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cached_property
+
+from msgspec.structs import replace
+
+from shared.decide.scheduling.constraints.preferences import RelaxationStage
+from shared.decide.scheduling.constraints.topology_constraint import NodeDomains
+from shared.decide.scheduling.constraints.volume_topology import VolumeTopology, build_volume_topology
+from shared.decide.scheduling.instance_types.instance_type_index import InstanceTypeIndex
+from shared.decide.scheduling.nodes.existing_node import ExistingNode, build_existing_nodes, build_node_domains
+from shared.decide.scheduling.nodes.node_pool_limits import compute_remaining_limits
+from shared.decide.scheduling.packing.first_fit import FirstFitPacking
+from shared.decide.scheduling.pods.equivalence_class import (
+    PodEquivalenceClass,
+    PodShape,
+    build_stages_by_spec,
+    group_equivalence_classes,
+    group_pod_shapes,
+    validate_pod,
+)
+from shared.decide.scheduling.pods.pending_pods import sort_queue
+from shared.decide.scheduling.templates.node_claim_template import ExcludedNodePool, NodeClaimTemplate
+from shared.decide.scheduling.templates.template_builder import build_templates
+from shared.decide.scheduling.topology.topology import Topology
+from shared.decide.scheduling.topology.topology_builder import build_topology
+from shared.model.cluster import ClusterSnapshot
+from shared.model.core.resources import Axes, build_axes
+from shared.model.decisions.placement import SchedulingOptions, Unschedulable
+from shared.model.kubernetes.pod import Pod
+from shared.state.cluster_state import ClusterState
+from shared.state.state_node import StateNode
+
+
+class SchedulingProblem:
+    """The input of a packing; its parts are computed when they are read for the first time."""
+
+    def __init__(
+        self,
+        cluster_state: ClusterState,
+        queue: Sequence[Pod],
+        staying_nodes: Sequence[StateNode],
+        waiting_pods: Collection[str] | None,
+        options: SchedulingOptions,
+    ) -> None:
+        """Use `build_problem` instead."""
+        self.cluster: ClusterSnapshot = cluster_state.planning_snapshot
+        self.queue, self.staying_nodes, self.options = queue, staying_nodes, options
+        self.volumes: VolumeTopology = build_volume_topology(self.cluster)
+        self.pod_shapes, self.errors_by_pod = _split_by_validity(queue, self.volumes)
+        self.axes: Axes = _build_axes(self.cluster, self.pod_shapes)
+        self._cluster_state, self._waiting_pods = cluster_state, waiting_pods
+
+    @property
+    def templates(self) -> tuple[NodeClaimTemplate, ...]:
+        """The NodePools that can launch nodes, by weight."""
+        return self._templates[0]
+
+    @property
+    def excluded_pools(self) -> tuple[ExcludedNodePool, ...]:
+        """The other NodePools, by weight."""
+        return self._templates[1]
+
+    @cached_property
+    def stages_by_spec(self) -> Mapping[int, tuple[RelaxationStage, ...]]:
+        """The relaxation stages by the placement number of the pod shapes."""
+        return build_stages_by_spec(
+            self.pod_shapes,
+            self.options,
+            (*self.cluster.pods, *self.queue),
+            discouraged=_has_prefer_no_schedule_taints(self.cluster),
+        )
+
+    @cached_property
+    def topology(self) -> Topology:
+        """The topology groups, in which the pods are counted that run on their nodes."""
+        waiting_pods = self._waiting_pods
+        if waiting_pods is None:
+            waiting_pods = {pod.name for pod in self.queue if pod.name not in self.errors_by_pod}
+        return build_topology(
+            self.cluster,
+            ((shape.representative, self.stages_by_spec[shape.placement_number][0]) for shape in self.pod_shapes),
+            waiting_pods,
+            self.domains_by_node,
+            self._cluster_state.nodes,
+            frozenset(state.name for state in self.staying_nodes),
+            self.templates,
+        )
+
+    @cached_property
+    def domains_by_node(self) -> Mapping[str, NodeDomains]:
+        """The domains of all nodes, by name."""
+        return {state.name: build_node_domains(state) for state in self._cluster_state.nodes}
+
+    @cached_property
+    def pod_classes(self) -> list[PodEquivalenceClass]:
+        """The pods without errors by equivalence class, in the order of the queue."""
+        return group_equivalence_classes(
+            self.queue, self.pod_shapes, self.stages_by_spec, self.topology, self.volumes, self.axes
+        )
+
+    def build_existing_nodes(self) -> list[ExistingNode]:
+        """Return the staying nodes that are not overcommitted: initialized nodes first, then by name."""
+        return build_existing_nodes(
+            self.staying_nodes, self.domains_by_node, self.cluster, self.axes, self._type_indexes, self.volumes
+        )
+
+    def compute_remaining_limits(self) -> dict[str, dict[str, int]]:
+        """Return what remains of the limits of each NodePool next to the staying nodes."""
+        return compute_remaining_limits(self.cluster.node_pools, self.staying_nodes, self._type_indexes)
+
+    def start_packing(
+        self, existing_nodes: list[ExistingNode] | None = None, is_over: Callable[[], bool] | None = None
+    ) -> FirstFitPacking:
+        """Return a packing in which no pod is placed; *existing_nodes* are filled in this order."""
+        return FirstFitPacking(
+            existing_nodes=self.build_existing_nodes() if existing_nodes is None else existing_nodes,
+            templates=self.templates,
+            remaining_limits=self.compute_remaining_limits(),
+            topology=self.topology,
+            options=self.options,
+            is_over=is_over,
+        )
+
+    @property
+    def _type_indexes(self) -> Mapping[str, InstanceTypeIndex]:
+        return self._templates[2]
+
+    @cached_property
+    def _templates(
+        self,
+    ) -> tuple[tuple[NodeClaimTemplate, ...], tuple[ExcludedNodePool, ...], dict[str, InstanceTypeIndex]]:
+        return build_templates(self.cluster, self.axes, self.options)
+
+
+def build_problem(
+    cluster_state: ClusterState,
+    *,
+    pods: Iterable[Pod],
+    staying_nodes: Sequence[StateNode],
+    waiting_pods: Collection[str] | None = None,
+    options: SchedulingOptions,
+) -> SchedulingProblem:
+    """Return the problem to place *pods* on *staying_nodes* and on new nodes.
+
+    *waiting_pods*: names of pods that are counted nowhere until they are placed, by default all *pods* without errors;
+    topology constraints count the others on the nodes where they run.
+    """
+    queue = sort_queue(pods, cluster_state.taken_at)
+    return SchedulingProblem(cluster_state, queue, staying_nodes, waiting_pods, options)
+
+
+def _split_by_validity(
+    queue: Sequence[Pod], volumes: VolumeTopology
+) -> tuple[list[PodShape], dict[str, Unschedulable]]:
+    """Split *queue* into the shapes of valid pods and errors by pod name."""
+    valid_shapes, errors_by_pod = [], dict[str, Unschedulable]()
+    for shape in group_pod_shapes(queue):
+        error = validate_pod(shape.representative, volumes)
+        if error is None:
+            valid_shapes.append(shape)
+            continue
+        for position in shape.queue_indexes:
+            name = queue[position].name
+            errors_by_pod[name] = replace(error, pod=name)
+    return valid_shapes, errors_by_pod
+
+
+def _build_axes(cluster: ClusterSnapshot, shapes: Iterable[PodShape]) -> Axes:
+    daemon_requests = (daemon_set.spec.requests for daemon_set in cluster.daemon_sets)
+    return build_axes((*(shape.representative.spec.requests for shape in shapes), *daemon_requests))
+
+
+def _has_prefer_no_schedule_taints(cluster: ClusterSnapshot) -> bool:
+    """Return whether some NodePool or node has a taint with the effect PreferNoSchedule."""
+    taints = [taint for pool in cluster.node_pools for taint in pool.taints]
+    taints += [taint for node in cluster.nodes for taint in node.taints]
+    taints += [taint for claim in cluster.node_claims for taint in claim.taints]
+    return any(taint.effect == "PreferNoSchedule" for taint in taints)

@@ -1,0 +1,1 @@
+"""Search for the cheapest plan: guided packing, local search and warm start."""

@@ -1,0 +1,1 @@
+"""NodeClaim templates: what each NodePool can launch, daemon overhead and overlays."""

@@ -1,0 +1,67 @@
+"""The CloudFormation custom resource protocol: the request, and the response that is PUT to the request's URL."""
+
+from typing import Any, Final, Literal
+
+import msgspec
+from urllib3 import PoolManager, Retry
+
+MAX_REASON_CHARS: Final = 1000
+"""Characters of a reason or a report; CloudFormation accepts 4096 bytes in total."""
+_RETRY_POLICY: Final = Retry(total=5, backoff_factor=1, status_forcelist=(500, 502, 503, 504), allowed_methods=("PUT",))
+
+Status = Literal["SUCCESS", "FAILED"]
+
+
+class CloudFormationRequest(msgspec.Struct, frozen=True, kw_only=True, rename="pascal"):
+    """A custom resource request of CloudFormation; only the fields that are read."""
+
+    request_type: Literal["Create", "Update", "Delete"]
+    response_url: str = msgspec.field(name="ResponseURL")
+    stack_id: str
+    request_id: str
+    logical_resource_id: str
+    resource_properties: "RequestProperties"
+
+
+class RequestProperties(msgspec.Struct, frozen=True, kw_only=True, rename="pascal"):
+    """The resource properties that the stack sets."""
+
+    part: Literal["installed", "emptied"]
+    """`installed` is the part that is in the cluster; `emptied` is deleted first, while the functions still work."""
+    manifests: str = ""
+    """Name of the manifest file that is packaged with the code."""
+    profiles: tuple[str, ...] = ()
+    """Instance profiles that are deleted with the stack."""
+    on_destroy: Literal["keep", "purge", "abandon"] = "keep"
+
+
+def parse_cloudformation_request(event: dict[str, Any]) -> CloudFormationRequest:
+    """Parse a CloudFormation event.
+
+    Raises:
+        msgspec.ValidationError: *event* is not a CloudFormation request.
+    """
+    return msgspec.convert(event, CloudFormationRequest)
+
+
+def build_response(request: CloudFormationRequest, status: Status, message: str) -> bytes:
+    """Build the JSON response for CloudFormation.
+
+    The physical resource id never changes, so that CloudFormation never replaces the resource.
+    """
+    return msgspec.json.encode(
+        {
+            "Status": status,
+            "Reason": message[:MAX_REASON_CHARS] or "done",
+            "PhysicalResourceId": f"joiner-{request.resource_properties.part}",
+            "StackId": request.stack_id,
+            "RequestId": request.request_id,
+            "LogicalResourceId": request.logical_resource_id,
+            "Data": {"Told": message[:MAX_REASON_CHARS] or "nothing to do"},
+        }
+    )
+
+
+def send_response(url: str, body: bytes) -> None:
+    """PUT *body* to CloudFormation's presigned *url*; the signature does not cover a content type."""
+    PoolManager(retries=_RETRY_POLICY).request("PUT", url, body=body, headers={"Content-Type": ""})

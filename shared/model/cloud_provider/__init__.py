@@ -1,0 +1,1 @@
+"""Values between scheduling and EC2: instance types, launch groups, reservations."""

@@ -1,0 +1,1 @@
+"""Basic values: units, resources, requirements, labels, taints, conditions."""

@@ -1,0 +1,1 @@
+"""Results of decisions: actions, placements, verdicts and commands."""

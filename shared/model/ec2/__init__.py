@@ -1,0 +1,1 @@
+"""EC2 values: instances, fleets, launch templates, account resources."""

@@ -1,0 +1,1 @@
+"""Karpenter's objects: NodePool, NodeClaim, EC2NodeClass, NodeOverlay."""

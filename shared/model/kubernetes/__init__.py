@@ -1,0 +1,1 @@
+"""Kubernetes objects: Pod, Node, volumes, workloads, PodDisruptionBudget."""

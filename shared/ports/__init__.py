@@ -1,0 +1,1 @@
+"""Protocols of the outside: Kubernetes, AWS, messages, storage."""

@@ -1,0 +1,42 @@
+"""All ports of an invocation, with its settings, clock and memory."""
+
+from collections.abc import Callable, Mapping, MutableMapping
+from datetime import datetime, timedelta
+
+import msgspec
+
+from shared.ports.aws import Ec2, Eks, ParameterStore, PricingService
+from shared.ports.kubernetes import Kube
+from shared.ports.messaging import MessageQueue, Topic
+from shared.ports.storage import Bucket, Table
+from shared.settings import Settings
+
+
+class World(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything outside, as one value that a handler passes on."""
+
+    settings: Settings
+    kube: Kube
+    ec2: Ec2
+    parameters: ParameterStore
+    prices: PricingService
+    eks: Eks
+    mailbox: MessageQueue
+    table: Table
+    bucket: Bucket
+    clock: Callable[[], datetime]
+    """Current time, timezone-aware UTC; the trigger provides it."""
+    topic: Topic | None = None
+    """None: no topic is configured."""
+    emit: Callable[[str], None]
+    """Writes one line of JSON to the log: journal lines and EMF metrics."""
+    name: str = ""
+    """The invocation's request id: the owner of a lease."""
+    memory: MutableMapping[str, object] | None = None
+    """Cache of this container across invocations, by key of the writer; None: there is none."""
+    time_left: Callable[[], timedelta] | None = None
+    """Remaining time of the invocation; None: unknown."""
+    calls: Callable[[], Mapping[str, int]] | None = None
+    """Number of calls to AWS by operation since the container started; None: not counted."""
+    read_packaged_file: Callable[[str], bytes] | None = None
+    """Reads a file that was packaged with the functions, OSError if there is none; None: no files are packaged."""

@@ -1,0 +1,1 @@
+"""Costs: node lifetimes, the cost ledger, daily reports and notifications."""

@@ -1,0 +1,1 @@
+"""The journal: entries, decision records and what a replay needs."""

@@ -1,0 +1,1 @@
+"""Metrics: counts, latencies and API calls in the embedded metric format."""

@@ -1,0 +1,1 @@
+"""The cluster snapshot, indexed: state nodes, PDB limits, prices, nominations, pauses."""

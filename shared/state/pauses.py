@@ -1,0 +1,113 @@
+"""Pauses that are in force in a snapshot."""
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from shared.model.cluster import ClusterSnapshot
+from shared.model.core.labels import DISRUPTION_PAUSED, LAUNCHES_PAUSED
+from shared.model.core.metadata import Pairs, Problem
+from shared.model.karpenter.node_pool import NodePool
+from shared.model.karpenter.pause import (
+    CLUSTER_NAMESPACE,
+    SET_BY_PERSON_TEXT,
+    WORDS_BY_ANNOTATION,
+    Pause,
+    PauseScope,
+    parse_pauses_cached,
+)
+
+
+class ActivePause(msgspec.Struct, frozen=True, kw_only=True):
+    """A pause, and the object whose annotation has it."""
+
+    pool: PauseScope = ""
+    key: str
+    """The key of the annotation."""
+    pause: Pause
+    is_intentional: bool = True
+    """Whether a person has set it; an annotation that cannot be read or parsed is treated as a pause."""
+
+    def build_message(self) -> str:
+        """Return who paused, and how to resume."""
+        description = self.pause.describe()
+        owner = f"NodePool {self.pool}" if self._is_on_node_pool() else f"Namespace {CLUSTER_NAMESPACE}"
+        message = f"{self.key} of {owner} {SET_BY_PERSON_TEXT}: {self.get_resume_command()} goes on"
+        return f"{description}; {message}" if description else message
+
+    def get_resume_command(self) -> str:
+        """Return the command that removes the pause."""
+        return f"`joiner resume{f' --nodepool {self.pool}' if self._is_on_node_pool() else ''}`"
+
+    def _is_on_node_pool(self) -> bool:
+        """Return whether the annotation is on the NodePool itself."""
+        return bool(self.pool and not self.pause.pools)
+
+
+def list_active_pauses(cluster: ClusterSnapshot) -> tuple[tuple[ActivePause, ...], tuple[Problem, ...]]:
+    """Return the active pauses, those of the cluster first, and the problems of annotations that cannot be parsed.
+
+    An annotation that cannot be parsed pauses everything that it might apply to.
+    """
+    active_pauses: list[ActivePause] = []
+    problems: list[Problem] = []
+    for pool, annotations in _iterate_annotations(cluster):
+        for key, words in WORDS_BY_ANNOTATION.items():
+            text = dict(annotations).get(key, "")
+            is_meant = True
+            try:
+                pauses = parse_pauses_cached(text, words)
+                _check_pools(pool, pauses)
+            except ValueError as error:
+                kind, name = ("NodePool", pool) if pool else ("Namespace", CLUSTER_NAMESPACE)
+                affected = "of it" if pool else "at all"
+                effect = f"nothing {affected} is {'disrupted' if key == DISRUPTION_PAUSED else 'launched'}"
+                message = f"metadata.annotations[{key}]: {error}; {effect}"
+                problems.append(Problem(kind=kind, name=name, message=message))
+                pauses, is_meant = (Pause(reasons=tuple(words), because=f"it cannot be read: {error}"),), False
+            active_pauses += (
+                ActivePause(pool=scope, key=key, pause=pause, is_intentional=is_meant)
+                for pause in pauses
+                if pause.is_active(cluster.taken_at)
+                for scope in pause.pools or (pool,)
+            )
+    active_pauses += _build_unreadable_pauses(cluster)
+    return tuple(active_pauses), tuple(problems)
+
+
+def find_launch_pause_message(pool: NodePool, cluster: ClusterSnapshot) -> str:
+    """Return why no node is launched for *pool*; "" if launches are not paused."""
+    active_pauses, _ = list_active_pauses(msgspec.structs.replace(cluster, node_pools=(pool,)))
+    matching_pauses = (
+        active_pause
+        for active_pause in active_pauses
+        if active_pause.key == LAUNCHES_PAUSED and active_pause.pool in ("", pool.name)
+    )
+    return next((f"launches are paused: {active_pause.build_message()}" for active_pause in matching_pauses), "")
+
+
+def _iterate_annotations(cluster: ClusterSnapshot) -> Iterator[tuple[PauseScope, Pairs]]:
+    yield from (("", namespace.annotations) for namespace in cluster.namespaces if namespace.name == CLUSTER_NAMESPACE)
+    yield from (
+        (node_pool.name, node_pool.meta.annotations)
+        for node_pool in sorted(cluster.node_pools, key=lambda node_pool: node_pool.name)
+    )
+
+
+def _build_unreadable_pauses(cluster: ClusterSnapshot) -> Iterator[ActivePause]:
+    """Yield a pause of everything if the Namespace with the pauses of the cluster could not be read."""
+    if any(problem.kind == "Namespace" and problem.name == CLUSTER_NAMESPACE for problem in cluster.problems):
+        for key, words in WORDS_BY_ANNOTATION.items():
+            yield ActivePause(
+                key=key, pause=Pause(reasons=words, because="the Namespace could not be read"), is_intentional=False
+            )
+
+
+def _check_pools(pool: PauseScope, pauses: Iterable[Pause]) -> None:
+    """Check that a NodePool's annotation does not name NodePools.
+
+    Raises:
+        ValueError: it does.
+    """
+    if pool and (named_pools := next((pause.pools for pause in pauses if pause.pools), ())):
+        raise ValueError(f"'in {','.join(named_pools)}' is said on a NodePool, which speaks of itself: leave it out")

@@ -1,0 +1,1 @@
+"""Rows in DynamoDB and documents in S3, one file for each kind."""

@@ -1,0 +1,42 @@
+"""Rows of limit reservations."""
+
+from typing import Final
+
+import msgspec
+
+from shared.model.cloud_provider.limit_reservation import LimitReservations
+from shared.model.cluster import ClusterSnapshot
+from shared.ports.storage import FencingToken, TableRow
+from shared.ports.world import World
+from shared.store.rows import decode_body, try_write
+
+ROW_KIND: Final = "ledger"
+
+
+def read_limit_reservations(world: World, cluster: ClusterSnapshot) -> tuple[LimitReservations, ...]:
+    """Return the reservations of NodePools; nothing is read if no NodePool has limits.
+
+    A row that cannot be decoded reserves nothing; the rows of open launches are counted in any case.
+
+    Raises:
+        Fault: the table did not respond.
+    """
+    if not any(pool.limits is not None and pool.limits.amounts for pool in cluster.node_pools):
+        return ()
+    return tuple(_decode_reservations(row) for row in world.table.list_rows(ROW_KIND))
+
+
+def try_write_reservations(reservations: LimitReservations, world: World, fence: FencingToken | None) -> bool:
+    """Write *reservations* over the version they were read at; return False if another controller was faster.
+
+    Raises:
+        Fault: the table did not respond.
+    """
+    body = msgspec.json.encode(reservations).decode()
+    row = try_write(world.table, ROW_KIND, reservations.pool, body, version=reservations.version, fence=fence)
+    return row is not None
+
+
+def _decode_reservations(row: TableRow) -> LimitReservations:
+    reservations = decode_body(row, LimitReservations) or LimitReservations(pool=row.name)
+    return msgspec.structs.replace(reservations, pool=row.name, version=row.version)

@@ -1,0 +1,1 @@
+"""Take a snapshot: Kubernetes, AWS and stored rows into one Cluster."""

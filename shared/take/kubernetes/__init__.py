@@ -1,0 +1,1 @@
+"""Lists and watches of the Kubernetes API, decoded and cached."""

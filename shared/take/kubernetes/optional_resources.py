@@ -1,0 +1,53 @@
+"""Kinds that are read only if a feature needs them. In a cluster without such a kind, its list is empty."""
+
+from typing import Final
+
+from shared.take.kubernetes.resources import ResourceKind
+from shared.wire.decode.node_overlay import parse_node_overlay
+from shared.wire.decode.workloads import (
+    parse_capacity_buffer,
+    parse_deployment,
+    parse_pod_template,
+    parse_replica_set,
+    parse_replication_controller,
+    parse_service,
+    parse_stateful_set,
+)
+from shared.wire.schema import optional as wire
+
+
+class OptionalResource(ResourceKind):
+    """A kind that may be missing in a cluster."""
+
+    is_optional = True
+
+
+OPTIONAL_KINDS: Final = (
+    OptionalResource("node_overlays", "karpenter.sh/v1alpha1", "NodeOverlay", wire.NodeOverlayJson, parse_node_overlay),
+    OptionalResource(
+        "capacity_buffers",
+        "autoscaling.x-k8s.io/v1beta1",
+        "CapacityBuffer",
+        wire.CapacityBufferJson,
+        parse_capacity_buffer,
+    ),
+    OptionalResource("pod_templates", "v1", "PodTemplate", wire.PodTemplateObjectJson, parse_pod_template),
+    OptionalResource("deployments", "apps/v1", "Deployment", wire.WorkloadJson, parse_deployment),
+    OptionalResource("replica_sets", "apps/v1", "ReplicaSet", wire.WorkloadJson, parse_replica_set),
+    OptionalResource("stateful_sets", "apps/v1", "StatefulSet", wire.WorkloadJson, parse_stateful_set),
+    OptionalResource(
+        "replication_controllers",
+        "v1",
+        "ReplicationController",
+        wire.ReplicationControllerJson,
+        parse_replication_controller,
+    ),
+    OptionalResource("services", "v1", "Service", wire.ServiceJson, parse_service),
+)
+
+OVERLAY_LISTS: Final = ("node_overlays",)
+BUFFER_LISTS: Final = ("capacity_buffers",)
+BUFFER_TARGET_LISTS: Final = ("pod_templates", "deployments", "replica_sets", "stateful_sets")
+"""The kinds that a CapacityBuffer can refer to."""
+SPREAD_SELECTOR_LISTS: Final = ("services", "replication_controllers", "replica_sets", "stateful_sets")
+"""The kinds with the selectors that default spread constraints are derived from."""

@@ -1,0 +1,1 @@
+"""Snapshots from manifests instead of a live cluster."""

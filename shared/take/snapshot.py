@@ -1,0 +1,175 @@
+"""Reading of a snapshot: the requested lists and other data, as one frozen ClusterSnapshot.
+
+If a Kubernetes list cannot be read, the snapshot fails, because a partial list is never used. If EC2, EKS or the
+catalog cannot be read, the field is None and a Problem reports the error.
+"""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from shared.errors import Fault, NotFound
+from shared.model.cloud_provider.instance_type import Catalog
+from shared.model.cluster import ClusterSnapshot
+from shared.model.core.metadata import Problem
+from shared.model.kubernetes.pod import Pod
+from shared.ports.storage import Bucket
+from shared.ports.world import World
+from shared.store.catalog import CATALOG_PREFIX, iterate_newest_catalog_keys
+from shared.store.catalog_format import decode_catalog
+from shared.store.launch_groups import read_launch_groups
+from shared.store.unavailable_offerings import read_unavailable_offerings
+from shared.take.kubernetes.optional_resources import OPTIONAL_KINDS
+from shared.take.kubernetes.reflector import Reflector
+from shared.take.kubernetes.resources import ALL_LIST_FIELDS, PENDING_PODS, RESOURCE_KINDS
+
+PartT = TypeVar("PartT")
+
+
+class SnapshotRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """The parts to read; the other fields of the ClusterSnapshot stay empty."""
+
+    lists: tuple[str, ...] = ALL_LIST_FIELDS
+    """Kubernetes lists, as names of ClusterSnapshot fields."""
+    instances: bool = False
+    statuses: bool = False
+    catalog: bool = False
+    facts: bool = False
+    unavailable: bool = False
+    launch_groups: bool = False
+
+
+PLANNING_REQUEST: Final = SnapshotRequest(catalog=True, facts=True, unavailable=True, launch_groups=True)
+"""For decisions about nodes: everything except the EC2 view of the instances."""
+FULL_REQUEST: Final = msgspec.structs.replace(PLANNING_REQUEST, instances=True)
+NODE_CLASSES_REQUEST: Final = SnapshotRequest(lists=("node_classes",))
+LAUNCH_REQUEST: Final = SnapshotRequest(lists=("node_claims",), unavailable=True, launch_groups=True)
+"""The parts that a launch changes."""
+TRIGGER_LISTS: Final = ("nodes", "node_claims", "node_classes")
+"""The lists that can require a plan without a pending pod."""
+
+NO_CATALOG_PROBLEM: Final = Problem(
+    kind="Catalogue", name=CATALOG_PREFIX, message="there is none that can be read; run the catalog function"
+)
+
+
+def take_snapshot(world: World, request: SnapshotRequest = FULL_REQUEST) -> ClusterSnapshot:
+    """Read the parts in *request*.
+
+    EC2 is read first, so that every instance in the result already had its NodeClaim. Nodes are read before pods. The
+    memory of *world* makes the reads cheaper, but does not change their results.
+
+    Raises:
+        Fault: a Kubernetes list or a kind of table rows could not be read.
+    """
+    now = world.clock()
+    problems: list[Problem] = []
+    parts = _read_parts(world, request, now, problems)
+    return ClusterSnapshot(taken_at=now, problems=tuple(sorted(set(problems))), **parts)
+
+
+def take_trigger_snapshot(world: World, trigger_lists: tuple[str, ...] = TRIGGER_LISTS) -> ClusterSnapshot:
+    """Read the pods without a node; if none of them is provisionable, read *trigger_lists* as well.
+
+    Raises:
+        Fault: see `take_snapshot`.
+    """
+    now = world.clock()
+    problems: list[Problem] = []
+    reflector = Reflector(world.kube, world.memory, now)
+    pods = reflector.list_until(PENDING_PODS, Pod.is_provisionable, problems)
+    parts: dict[str, Any] = {"pods": pods}
+    if not any(pod.is_provisionable() for pod in pods):
+        parts |= reflector.read_lists(
+            [
+                resource_kind
+                for resource_kind in (*OPTIONAL_KINDS, *RESOURCE_KINDS)
+                if resource_kind.field in trigger_lists
+            ],
+            problems,
+        )
+    return ClusterSnapshot(taken_at=now, problems=tuple(sorted(set(problems))), **parts)
+
+
+def refresh_snapshot(
+    world: World, cluster: ClusterSnapshot, request: SnapshotRequest = LAUNCH_REQUEST
+) -> ClusterSnapshot:
+    """Return *cluster* with the parts in *request* read again; other parts and their problems stay.
+
+    Raises:
+        Fault: see `take_snapshot`.
+    """
+    now = world.clock()
+    problems = list(cluster.problems)
+    parts = _read_parts(world, request, now, problems)
+    return msgspec.structs.replace(cluster, taken_at=now, problems=tuple(sorted(set(problems))), **parts)
+
+
+def _read_parts(world: World, request: SnapshotRequest, now: datetime, problems: list[Problem]) -> dict[str, Any]:
+    parts = _read_aws_parts(world, request, problems)
+    reflector = Reflector(world.kube, world.memory, now)
+    parts |= reflector.read_lists(
+        [resource_kind for resource_kind in (*OPTIONAL_KINDS, *RESOURCE_KINDS) if resource_kind.field in request.lists],
+        problems,
+    )
+    if "node_classes" in parts and not parts["node_classes"] and NO_CATALOG_PROBLEM in problems:
+        problems.remove(NO_CATALOG_PROBLEM)  # without node classes, no catalog is needed
+    if "instances" in parts and any(problem.name == "nodeclaims.karpenter.sh" for problem in problems):
+        parts["instances"] = None  # without NodeClaims, every instance would look orphaned
+    return parts | _read_table_parts(world, request, now, problems)
+
+
+def read_newest_catalog(bucket: Bucket, problems: list[Problem]) -> Catalog | None:
+    """Return the newest catalog that can be decoded, or None; catalogs that cannot be decoded add to *problems*.
+
+    Raises:
+        Fault: the bucket could not be read.
+    """
+    for key in iterate_newest_catalog_keys(bucket):
+        try:
+            return decode_catalog(bucket.get(key))
+        except NotFound:
+            continue
+        except ValueError as error:
+            message = f"{error}; an older one is used until the next is written"
+            problems.append(Problem(kind="Catalogue", name=key, message=message))
+    problems.append(NO_CATALOG_PROBLEM)
+    return None
+
+
+def _read_aws_parts(world: World, request: SnapshotRequest, problems: list[Problem]) -> dict[str, Any]:
+    cluster = world.settings.cluster_name
+
+    def read_catalog() -> Catalog | None:
+        return read_newest_catalog(world.bucket, problems)
+
+    parts: dict[str, Any] = {}
+    if request.instances:
+        parts["instances"] = _query_or_none("EC2", cluster, lambda: world.ec2.describe_instances(cluster), problems)
+    if request.statuses:
+        parts["statuses"] = _query_or_none("EC2", "instance statuses", world.ec2.describe_instance_statuses, problems)
+    if request.catalog:
+        parts["catalog"] = _query_or_none("Catalogue", CATALOG_PREFIX, read_catalog, problems)
+    if request.facts:
+        parts["facts"] = _query_or_none("EKS", cluster, lambda: world.eks.describe_cluster(cluster), problems)
+    return parts
+
+
+def _query_or_none(kind: str, name: str, query: Callable[[], PartT], problems: list[Problem]) -> PartT | None:
+    try:
+        return query()
+    except Fault as fault:
+        message = f"could not be read: {type(fault).__name__}: {fault}; nothing is concluded from that"
+        problems.append(Problem(kind=kind, name=name, message=message))
+        return None
+
+
+def _read_table_parts(world: World, request: SnapshotRequest, now: datetime, problems: list[Problem]) -> dict[str, Any]:
+    parts: dict[str, Any] = {}
+    if request.unavailable:
+        parts["unavailable"] = read_unavailable_offerings(world.table, now, problems)
+    if request.launch_groups:
+        parts["launch_groups"] = read_launch_groups(world.table, now, problems)
+    return parts

@@ -1,0 +1,1 @@
+"""Kubernetes JSON and the model: schema, decoding and encoding."""

@@ -1,0 +1,1 @@
+"""Decoding: Kubernetes JSON to the model, and errors by field."""

@@ -1,0 +1,103 @@
+"""Workloads and Services, which create and select pods, and CapacityBuffers: wire JSON -> model."""
+
+from functools import partial
+from typing import Final
+
+from shared.model.core.metadata import build_pairs
+from shared.model.core.selectors import build_label_selector
+from shared.model.karpenter.capacity_buffer import CapacityBuffer, ScalableRef
+from shared.model.kubernetes.pod import PodSpec
+from shared.model.kubernetes.workloads import Service, Workload, WorkloadKind
+from shared.wire.decode.core import parse_conditions, parse_label_selector_json, parse_object_meta
+from shared.wire.decode.field_errors import parse_resource_list
+from shared.wire.decode.pods import parse_pod_template_spec
+from shared.wire.schema import optional as wire
+from shared.wire.schema import pods
+
+_EMPTY_STATUS: Final = pods.PodStatusJson()
+
+
+def parse_workload(kind: WorkloadKind, workload: wire.WorkloadJson) -> Workload:
+    """Parse a Deployment, ReplicaSet or StatefulSet.
+
+    Raises:
+        ValueError: its template or its selector cannot be parsed; the message names the field.
+    """
+    return Workload(
+        kind=kind,
+        meta=parse_object_meta(workload.metadata),
+        replicas=max(0, workload.spec.replicas),
+        selector=parse_label_selector_json("spec.selector", workload.spec.selector),
+        labels=build_pairs(workload.spec.template.metadata.labels),
+        spec=_parse_template_spec("spec.template", workload.spec.template),
+    )
+
+
+parse_deployment = partial(parse_workload, "Deployment")
+parse_replica_set = partial(parse_workload, "ReplicaSet")
+parse_stateful_set = partial(parse_workload, "StatefulSet")
+
+
+def parse_replication_controller(controller: wire.ReplicationControllerJson) -> Workload:
+    """Parse a ReplicationController; only its selector is used."""
+    label_selector = build_label_selector(controller.spec.selector) if controller.spec.selector else None
+    return Workload(kind="ReplicationController", meta=parse_object_meta(controller.metadata), selector=label_selector)
+
+
+def parse_pod_template(pod_template: wire.PodTemplateObjectJson) -> Workload:
+    """Parse a PodTemplate.
+
+    Raises:
+        ValueError: a part of it cannot be parsed; the message names the field.
+    """
+    return Workload(
+        kind="PodTemplate",
+        meta=parse_object_meta(pod_template.metadata),
+        labels=build_pairs(pod_template.template.metadata.labels),
+        spec=_parse_template_spec("template", pod_template.template),
+    )
+
+
+def parse_service(service: wire.ServiceJson) -> Service:
+    """Parse a Service."""
+    return Service(meta=parse_object_meta(service.metadata), selector=build_pairs(service.spec.selector))
+
+
+def parse_capacity_buffer(buffer: wire.CapacityBufferJson) -> CapacityBuffer:
+    """Parse a CapacityBuffer.
+
+    Raises:
+        ValueError: its size is negative, or it does not reference exactly one PodTemplate or scalable object.
+    """
+    spec, status = buffer.spec, buffer.status
+    if (spec.pod_template_ref is None) == (spec.scalable_ref is None):
+        raise ValueError("spec: write podTemplateRef or scalableRef, one of them")
+    if spec.pod_template_ref is not None and spec.replicas is None and not spec.limits:
+        raise ValueError("spec.replicas: a buffer of a PodTemplate needs replicas or limits; write one of them")
+    for name, value in (("replicas", spec.replicas), ("percentage", spec.percentage)):
+        if value is not None and value < 0:
+            raise ValueError(f"spec.{name}: {value} is below zero; write zero or more")
+    scalable_ref = spec.scalable_ref
+    return CapacityBuffer(
+        meta=parse_object_meta(buffer.metadata),
+        strategy=spec.provisioning_strategy,
+        template=spec.pod_template_ref.name if spec.pod_template_ref is not None else "",
+        scalable=None
+        if scalable_ref is None
+        else ScalableRef(kind=scalable_ref.kind, name=scalable_ref.name, api_group=scalable_ref.api_group),
+        replicas=spec.replicas,
+        percentage=spec.percentage,
+        limits=parse_resource_list("spec.limits", spec.limits),
+        status_replicas=status.replicas,
+        status_template=status.pod_template_ref.name if status.pod_template_ref is not None else "",
+        status_generation=status.pod_template_generation,
+        status_strategy=status.provisioning_strategy,
+        conditions=parse_conditions(status.conditions),
+    )
+
+
+def _parse_template_spec(path: str, template: wire.PodTemplateSpecJson) -> PodSpec:
+    try:
+        return parse_pod_template_spec(template.spec, _EMPTY_STATUS, "").spec
+    except ValueError as error:
+        raise ValueError(f"{path}.{error}") from None

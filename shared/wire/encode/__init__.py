@@ -1,0 +1,1 @@
+"""Encoding: the model to Kubernetes JSON."""

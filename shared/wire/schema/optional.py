@@ -1,0 +1,136 @@
+"""The JSON shapes of kinds that are read only if a feature needs them, with only the fields that are read."""
+
+import msgspec
+from msgspec import field
+
+from shared.wire.schema.core import (
+    ConditionJson,
+    LabelSelectorJson,
+    ObjectMetaJson,
+    Quantities,
+    SelectorExpressionJson,
+    TemplateMetaJson,
+)
+from shared.wire.schema.pods import PodSpecJson
+
+
+class NodeOverlaySpecJson(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """spec of a NodeOverlay; prices can be written as numbers."""
+
+    requirements: tuple[SelectorExpressionJson, ...] = ()
+    price: str | int | float | None = None
+    price_adjustment: str | int | float | None = None
+    capacity: Quantities = {}
+    weight: int | None = None
+
+
+class StatusJson(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A status of which only the conditions are read."""
+
+    conditions: tuple[ConditionJson, ...] = ()
+
+
+class NodeOverlayJson(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """karpenter.sh/v1alpha1 NodeOverlay."""
+
+    metadata: ObjectMetaJson
+    spec: NodeOverlaySpecJson = NodeOverlaySpecJson()
+    status: StatusJson = StatusJson()
+
+
+class NameReferenceJson(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A reference by name."""
+
+    name: str = ""
+
+
+class ScalableRefJson(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """spec.scalableRef."""
+
+    api_group: str = ""
+    kind: str = ""
+    name: str = ""
+
+
+class CapacityBufferSpecJson(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """spec of a CapacityBuffer."""
+
+    provisioning_strategy: str = "buffer.x-k8s.io/active-capacity"
+    pod_template_ref: NameReferenceJson | None = None
+    scalable_ref: ScalableRefJson | None = None
+    replicas: int | None = None
+    percentage: int | None = None
+    limits: Quantities = {}
+
+
+class CapacityBufferStatusJson(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """status of a CapacityBuffer."""
+
+    pod_template_ref: NameReferenceJson | None = None
+    replicas: int | None = None
+    pod_template_generation: int | None = None
+    provisioning_strategy: str = ""
+    conditions: tuple[ConditionJson, ...] = ()
+
+
+class CapacityBufferJson(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """autoscaling.x-k8s.io/v1beta1 CapacityBuffer."""
+
+    metadata: ObjectMetaJson
+    spec: CapacityBufferSpecJson = CapacityBufferSpecJson()
+    status: CapacityBufferStatusJson = CapacityBufferStatusJson()
+
+
+class PodTemplateSpecJson(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A pod template with the labels of its pods."""
+
+    metadata: TemplateMetaJson = TemplateMetaJson()
+    spec: PodSpecJson = PodSpecJson()
+
+
+class PodTemplateObjectJson(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """v1 PodTemplate."""
+
+    metadata: ObjectMetaJson
+    template: PodTemplateSpecJson = PodTemplateSpecJson()
+
+
+class WorkloadSpecJson(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """spec of a Deployment, ReplicaSet or StatefulSet."""
+
+    replicas: int = 1
+    selector: LabelSelectorJson | None = None
+    template: PodTemplateSpecJson = PodTemplateSpecJson()
+
+
+class WorkloadJson(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """apps/v1 Deployment, ReplicaSet or StatefulSet."""
+
+    metadata: ObjectMetaJson
+    spec: WorkloadSpecJson = WorkloadSpecJson()
+
+
+class ReplicationControllerSpecJson(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """spec of a ReplicationController; its selector is a map."""
+
+    selector: dict[str, str] = {}
+
+
+class ReplicationControllerJson(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """v1 ReplicationController."""
+
+    metadata: ObjectMetaJson
+    spec: ReplicationControllerSpecJson = ReplicationControllerSpecJson()
+
+
+class ServiceSpecJson(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """spec of a Service; without a selector, it selects nothing."""
+
+    selector: dict[str, str] = field(default_factory=dict)
+
+
+class ServiceJson(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """v1 Service."""
+
+    metadata: ObjectMetaJson
+    spec: ServiceSpecJson = ServiceSpecJson()

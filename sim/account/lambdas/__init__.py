@@ -1,1 +1,0 @@
-"""Lambda's state and its API: functions, versions, aliases, layers, event source mappings, and who may call."""

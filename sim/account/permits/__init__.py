@@ -1,1 +1,0 @@
-"""What IAM is asked for each request, and what it answers by the policies that are deployed."""

@@ -1,0 +1,1 @@
+"""A simulated AWS account on loopback: it authenticates callers and deploys CloudFormation stacks."""

@@ -1,0 +1,1 @@
+"""The state of Lambda and its API: functions, versions, aliases, layers, event source mappings and permissions."""

@@ -1,0 +1,1 @@
+"""Benchmarks: time of a decision and quality of plans."""

@@ -1,0 +1,1 @@
+"""Instance types and prices of the embedded cloud."""

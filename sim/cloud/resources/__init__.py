@@ -1,0 +1,1 @@
+"""Images, networks and selectors of the embedded cloud."""

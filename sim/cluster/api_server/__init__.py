@@ -1,0 +1,1 @@
+"""The API server: storage, paths, watches and subresources."""

@@ -1,0 +1,1 @@
+"""Rules of the API server: admission, eviction, deletion, selectors, merge patches, custom resources."""

@@ -1,0 +1,1 @@
+"""Machinery that controllers share: informer, queue, conditions, templates."""

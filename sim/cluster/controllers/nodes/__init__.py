@@ -1,0 +1,1 @@
+"""Controllers of nodes: cloud node, node lifecycle, taint eviction, pod garbage collection."""

@@ -1,0 +1,1 @@
+"""Controllers of all objects: garbage collection and namespaces."""

@@ -1,0 +1,1 @@
+"""The kubelet: boot, pod stages and user data."""

@@ -1,1 +1,0 @@
-"""What Joiner itself costs a month: the bill of its synthesised stack, with durations that were measured."""

@@ -1,0 +1,1 @@
+"""Checks of a simulated run: invariants, eventual invariants and limits."""

@@ -1,0 +1,1 @@
+"""Random scripts of work and faults, drawn from a seed."""

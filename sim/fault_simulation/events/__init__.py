@@ -1,0 +1,1 @@
+"""Events of a script, and their execution in the embedded world."""

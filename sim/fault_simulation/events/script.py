@@ -1,0 +1,73 @@
+"""A script as a value: the initial objects, and the events by time. A seed always gives the same script.
+
+Nothing is random: every choice is derived from the words that identify it.
+"""
+
+from typing import Literal
+
+import msgspec
+
+from sim.fault_simulation.events.events import USER_ACTION_TYPES, AnyEvent
+
+
+class ScriptSetup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The objects that exist before the first event."""
+
+    limit_cpu: int = 64
+    budget: int = 1
+    consolidate_after: str = "30s"
+    policy: str = "WhenEmptyOrUnderutilized"
+    termination_grace_period: str = msgspec.field(default="", name="grace")
+    """terminationGracePeriod of the nodes; empty: none."""
+    expire_after: str = "Never"
+    allows_spot: bool = msgspec.field(default=True, name="spot")
+    replicas: tuple[tuple[str, int], ...] = ()
+    """By name of the Deployment or StatefulSet; see `sim.fault_simulation.events.manifests`."""
+    budget_percent: str = msgspec.field(default="", name="percent")
+    """A second budget of the NodePool, such as ``30%``."""
+    closed_after_minutes: int = msgspec.field(default=0, name="closed")
+    """Minutes until a budget schedule forbids disruptions of its nodes for five minutes; 0: no such budget."""
+    rebalance_policy: Literal["", "ignore", "cordon", "drain"] = msgspec.field(default="", name="rebalance")
+    """The NodePool's policy for rebalance recommendations."""
+    second_pool_cpu: int = msgspec.field(default=0, name="second_cpu")
+    """CPU limit of a second NodePool, which is preferred; 0: no second NodePool."""
+    static_replicas: int = msgspec.field(default=0, name="static")
+    """Initial replicas of the static NodePool."""
+    has_static: bool = False
+    reserved_count: int = msgspec.field(default=0, name="reserved")
+    """Reserved m5.xlarge instances in the first zone."""
+    has_agent: bool = msgspec.field(default=False, name="agent")
+    """Whether every node runs a DaemonSet pod."""
+    reaction: Literal["tick", "watch", "logs"] = "tick"
+    has_neighbor: bool = msgspec.field(default=False, name="neighbour")
+    """Whether another cluster has an instance in the account."""
+
+
+class Script(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The initial objects and the events of one run."""
+
+    seed: int
+    """Seed of the world: boot times, prices, order of messages."""
+    setup: ScriptSetup = msgspec.field(name="setting")
+    length_seconds: int = msgspec.field(name="length")
+    """Seconds until the last event has ended, faults included."""
+    events: tuple[AnyEvent, ...]
+    """By time."""
+
+    def list_faults(self) -> tuple[AnyEvent, ...]:
+        """Return the events that are not normal user actions."""
+        return tuple(event for event in self.events if not isinstance(event, USER_ACTION_TYPES))
+
+
+def encode_script(script: Script) -> str:
+    """Return *script* as one line of JSON, for storage."""
+    return msgspec.json.encode(script).decode()
+
+
+def decode_script(line: str) -> Script:
+    """Decode what `encode_script` returned.
+
+    Raises:
+        msgspec.ValidationError: the line is not a script.
+    """
+    return msgspec.json.decode(line, type=Script)

@@ -1,0 +1,1 @@
+"""Event sources of the functions: EventBridge, queues, schedules and deliveries."""

@@ -1,0 +1,1 @@
+"""The synthesized template: its resources, intrinsic functions and parts."""

@@ -1,0 +1,1 @@
+"""Lower bound of the cost of pods: no plan can be cheaper."""

@@ -1,0 +1,1 @@
+"""Operating costs of Joiner per month: the bill of the synthesized stack, with measured durations."""

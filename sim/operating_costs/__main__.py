@@ -1,0 +1,83 @@
+"""`make cost`: what Joiner itself costs a month, by the size of the cluster and how soon it reacts.
+
+make cost                                   # 20, 100 and 1,000 nodes, every reaction
+.venv/bin/python -m sim.operating_costs --nodes 100 --reaction watch -o json
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Final
+
+import msgspec
+
+from sim.lambda_runtime.stack_template.template import ACTIVE_CONTEXT, synthesize_template
+from sim.operating_costs.bill import BillLine, build_bill, sum_usd
+from sim.operating_costs.measured import measure_usage
+
+CLUSTER_SIZES: Final = (20, 100, 1_000)
+REACTIONS: Final = ("tick", "watch", "logs")
+DEFAULT_BILL: Final = (100, "tick")
+MAX_DEFAULT_USD_PER_MONTH: Final = 10.0
+"""Limit of the bill of the default configuration, in USD per month."""
+
+
+class MonthlyBill(msgspec.Struct, frozen=True, kw_only=True):
+    """The bill for one cluster size and one reaction."""
+
+    nodes: int
+    reaction: str
+    usd: float
+    lines: tuple[BillLine, ...]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the bills; return 1 if the default configuration exceeds its limit."""
+    options = _build_parser().parse_args(arguments)
+    bills: list[MonthlyBill] = []
+    for nodes in options.nodes:
+        for reaction in options.reaction:
+            template = synthesize_template(context={**ACTIVE_CONTEXT, "joiner:reaction": reaction})
+            stack_usage = measure_usage(template, nodes, timedelta(minutes=options.minutes), _print_progress)
+            bill_lines = build_bill(template, stack_usage)
+            bills.append(MonthlyBill(nodes=nodes, reaction=reaction, usd=sum_usd(bill_lines), lines=bill_lines))
+            if options.output == "table":
+                sys.stdout.write(_format_table(bills[-1]))
+    if options.output == "json":
+        sys.stdout.write(msgspec.json.encode(bills).decode() + "\n")
+    return int(
+        any(
+            monthly_bill.usd > MAX_DEFAULT_USD_PER_MONTH
+            for monthly_bill in bills
+            if (monthly_bill.nodes, monthly_bill.reaction) == DEFAULT_BILL
+        )
+    )
+
+
+def _build_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m sim.operating_costs", description=(__doc__ or "").partition("\n")[0]
+    )
+    parser.add_argument(
+        "--nodes", type=int, nargs="+", default=list(CLUSTER_SIZES), help="sizes of clusters, ten pods a node"
+    )
+    parser.add_argument("--reaction", nargs="+", choices=REACTIONS, default=list(REACTIONS))
+    parser.add_argument("--minutes", type=int, default=60, help="of virtual time that are measured")
+    parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
+    return parser
+
+
+def _format_table(monthly_bill: MonthlyBill) -> str:
+    rows = [f"{line.item:24}{line.quantity:58}{line.usd:8.2f}\n" for line in monthly_bill.lines]
+    size_text = f"{monthly_bill.nodes:,} nodes, {monthly_bill.nodes * 10:,} pods"
+    head = f"{size_text}, reaction {monthly_bill.reaction}: ${monthly_bill.usd:.2f} a month\n"
+    return "".join([head, *rows, "\n"])
+
+
+def _print_progress(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

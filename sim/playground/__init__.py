@@ -1,0 +1,1 @@
+"""The playground: a real control plane with the embedded cloud in real time."""

@@ -1,0 +1,1 @@
+"""Scenarios: YAML files of steps, played in the embedded world."""

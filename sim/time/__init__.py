@@ -1,0 +1,1 @@
+"""Clocks: virtual time and real time."""

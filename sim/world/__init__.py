@@ -1,0 +1,1 @@
+"""The embedded world: cloud, cluster and functions put together."""

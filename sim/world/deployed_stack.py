@@ -1,0 +1,114 @@
+"""A deployed stack in this process: simulated cloud, table and bucket, and Joiner's handlers on a clock.
+
+The stack is what its synthesized template describes. Subclasses provide the cluster. A tap sees every port call of a
+handler, and can fail the call or kill the handler.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, MutableMapping
+from typing import Any
+
+from shared.model.ec2.instance import Instance
+from shared.ports.aws import Ec2
+from shared.ports.kubernetes import Kube
+from shared.ports.world import World
+from shared.report.journal.journal import JOURNAL_PREFIX, JournalEntry, decode_entry
+from shared.settings import Settings
+from sim.cloud.cloud import Cloud
+from sim.cloud.ports import CloudEc2, CloudEks, CloudParameters, CloudPricing
+from sim.fault_tap import PortCall, Tap, tap_world
+from sim.lambda_runtime.runtime import LambdaRuntime
+from sim.lambda_runtime.stack_template.template import ACTIVE_CONTEXT, synthesize_template
+from sim.lambda_runtime.stack_wiring import StackWiring
+from sim.time.virtual_clock import Clock
+from sim.world.instance_boot import list_active_instances
+from sim.world.memory_ports import MemoryBucket, MemoryTable, MemoryTopic
+
+
+class DeployedStack(ABC):
+    """The cloud, the ports and the Lambda functions without the cluster; `start_functions` enables triggers."""
+
+    runtime: LambdaRuntime
+
+    def __init__(self, clock: Clock, seed: int, template: Mapping[str, Any] | None, tap: Tap | None = None) -> None:
+        """Read the stack of *template* (None: the template that the CDK app synthesizes) and create the account."""
+        self.on_journal_entry: Callable[[JournalEntry], None] = lambda _: None
+        """Called with each journal entry when it is written."""
+        self.wiring = StackWiring.parse(
+            template if template is not None else synthesize_template(context=ACTIVE_CONTEXT)
+        )
+        settings = Settings.from_environment(dict(self.wiring.functions[0].environment))
+        self.cloud = Cloud(clock, seed, region=settings.region, cluster=settings.cluster_name)
+        self.table, self.bucket = MemoryTable(), JournalingBucket(self._handle_journal_entry)
+        self.topic = MemoryTopic()
+        """Receives cost notifications, if `joiner:report-topic` names a topic."""
+        self.log_lines: list[str] = []
+        """Log lines of the functions, oldest first."""
+        self.tap: Tap = tap if tap is not None else _ignore_call
+
+    def list_active_instances(self) -> tuple[Instance, ...]:
+        """Return the pending and running instances, sorted by id."""
+        return list_active_instances(self.cloud)
+
+    def start_functions(self, clock: Clock, seed: int) -> None:
+        """Start to fire schedules and to deliver queue messages."""
+        self.runtime = LambdaRuntime(clock, self.wiring, self._build_world, seed)
+        self.cloud.events.subscribe(self.runtime.put_event)
+
+    @abstractmethod
+    def _build_kube(self) -> Kube:
+        """Return the Kubernetes API that a handler uses."""
+
+    def _build_ec2(self) -> Ec2:
+        """Return the EC2 API that a handler uses."""
+        return CloudEc2(self.cloud)
+
+    def _get_container_cache(self, function: str) -> MutableMapping[str, object] | None:
+        """Return the cache that the container of *function* keeps between invocations; None: there is none."""
+        del function
+        return None
+
+    def _build_world(self, function: str, environment: dict[str, str]) -> World:
+        settings = Settings.from_environment(environment)
+        world = World(
+            settings=settings,
+            kube=self._build_kube(),
+            ec2=self._build_ec2(),
+            parameters=CloudParameters(self.cloud),
+            prices=CloudPricing(self.cloud),
+            eks=CloudEks(self.cloud),
+            mailbox=self.runtime.build_message_queue(),
+            table=self.table,
+            bucket=self.bucket,
+            clock=self.cloud.clock.get_time,
+            topic=self.topic if settings.report_topic else None,
+            emit=self.log_lines.append,
+            name=f"{function}-{len(self.runtime.invocations):06d}",
+            memory=self._get_container_cache(function),
+        )
+        return tap_world(world, self._intercept_call)
+
+    def _intercept_call(self, call: PortCall) -> None:
+        self.tap(call)
+
+    def _handle_journal_entry(self, entry: JournalEntry) -> None:
+        self.on_journal_entry(entry)
+
+
+class JournalingBucket(MemoryBucket):
+    """A bucket that reports the journal entries written to it."""
+
+    def __init__(self, on_entry: Callable[[JournalEntry], None]) -> None:
+        """Start empty; call *on_entry* with each journal entry that is written."""
+        super().__init__()
+        self._on_entry = on_entry
+
+    def put(self, key: str, body: bytes) -> None:
+        """Write one whole object."""
+        super().put(key, body)
+        if key.startswith(JOURNAL_PREFIX):
+            self._on_entry(decode_entry(body))
+
+
+def _ignore_call(call: PortCall) -> None:
+    del call

@@ -1,0 +1,68 @@
+"""The `MessageQueue` port on SQS as moto simulates it."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+from moto import mock_aws
+
+from shared.aws.clients import Clients
+from shared.aws.sqs import SqsMessageQueue
+from shared.errors import NotFound
+
+
+@pytest.fixture(scope="module")
+def clients() -> Iterator[Clients]:
+    with mock_aws():
+        clients = Clients("us-east-1")
+        yield clients
+        clients.close()
+
+
+@pytest.fixture(scope="module")
+def mailbox(clients: Clients) -> SqsMessageQueue:
+    sqs = clients.get_retrying_client("sqs")
+    urls = [sqs.create_queue(QueueName=f"joiner-{function}")["QueueUrl"] for function in ("provision", "disrupt")]
+    return SqsMessageQueue(clients, urls[0].removesuffix("provision"))
+
+
+def receive_bodies(clients: Clients, function: str) -> list[str]:
+    sqs = clients.get_retrying_client("sqs")
+    url = sqs.get_queue_url(QueueName=f"joiner-{function}")["QueueUrl"]
+    return [message["Body"] for message in sqs.receive_message(QueueUrl=url).get("Messages", [])]
+
+
+def test_a_message_goes_to_the_queue_of_its_function(clients: Clients, mailbox: SqsMessageQueue) -> None:
+    mailbox.add("disrupt", '{"command":"a"}', timedelta())
+    assert receive_bodies(clients, "disrupt") == ['{"command":"a"}']
+    assert receive_bodies(clients, "provision") == []
+
+
+@pytest.mark.parametrize(
+    ("after", "seconds"),
+    [
+        (timedelta(), 0),
+        (timedelta(seconds=-5), 0),
+        (timedelta(milliseconds=1), 1),
+        (timedelta(seconds=15), 15),
+        (timedelta(seconds=14, milliseconds=200), 15),
+        (timedelta(minutes=15), 900),
+        (timedelta(hours=1), 900),
+    ],
+)
+def test_a_delay_is_whole_seconds_rounded_up_and_at_most_a_quarter_of_an_hour(
+    clients: Clients, mailbox: SqsMessageQueue, after: timedelta, seconds: int
+) -> None:
+    delays: list[int] = []
+    events = clients.get_retrying_client("sqs").meta.events
+    events.register(
+        "provide-client-params.sqs.SendMessage", lambda params, **_: delays.append(params["DelaySeconds"]), 1
+    )
+    mailbox.add("provision", "x", after)
+    events.unregister("provide-client-params.sqs.SendMessage", unique_id=1)
+    assert delays == [seconds]
+
+
+def test_a_function_without_a_queue_is_an_error(mailbox: SqsMessageQueue) -> None:
+    with pytest.raises(NotFound):
+        mailbox.add("nobody", "x", timedelta())

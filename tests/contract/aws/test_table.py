@@ -1,0 +1,171 @@
+"""Contract of every `Table`: the one in memory, and DynamoDB as moto simulates it."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from shared.aws.clients import Clients
+from shared.aws.dynamodb import DynamoTable
+from shared.errors import Conflict, Invalid, NotFound
+from shared.ports.storage import FencingToken, Table, TableRow
+from sim.world.memory_ports import MemoryTable
+
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+KEY = [{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}]
+
+
+@pytest.fixture(scope="module")
+def account() -> Iterator[Clients]:
+    with mock_aws():
+        clients = Clients("us-east-1")
+        yield clients
+        clients.close()
+
+
+def create_table(name: str) -> None:
+    boto3.client("dynamodb").create_table(
+        TableName=name,
+        KeySchema=KEY,
+        AttributeDefinitions=[{"AttributeName": attribute, "AttributeType": "S"} for attribute in ("pk", "sk")],
+        BillingMode="PAY_PER_REQUEST",
+    )
+
+
+@pytest.fixture(params=["memory", "dynamodb"])
+def table(request: pytest.FixtureRequest) -> Table:
+    if request.param == "memory":
+        return MemoryTable()
+    account: Clients = request.getfixturevalue("account")
+    name = "t" + "".join(letter for letter in request.node.name if letter.isalnum())
+    create_table(name)
+    return DynamoTable(account, name)
+
+
+def test_what_was_never_written_is_none(table: Table) -> None:
+    assert table.read("command", "a") is None
+    assert table.list_rows("command") == ()
+
+
+def test_a_written_row_is_read_back(table: Table) -> None:
+    row = table.write("command", "a", '{"step":1}', version=0)
+    assert row == TableRow(kind="command", name="a", version=1, body='{"step":1}')
+    assert table.read("command", "a") == row
+
+
+def test_each_write_adds_one_to_the_version(table: Table) -> None:
+    versions = [table.write("command", "a", "{}", version=version).version for version in range(4)]
+    assert versions == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("version", [0, 1, 3])
+def test_a_write_at_another_version_is_a_conflict(table: Table, version: int) -> None:
+    table.write("command", "a", "1", version=0)
+    table.write("command", "a", "2", version=1)
+    with pytest.raises(Conflict):
+        table.write("command", "a", "3", version=version)
+    assert table.read("command", "a") == TableRow(kind="command", name="a", version=2, body="2")
+
+
+def test_a_write_over_a_row_that_is_not_there_is_a_conflict(table: Table) -> None:
+    with pytest.raises(Conflict):
+        table.write("command", "a", "{}", version=1)
+
+
+def test_expired_rows_are_answered_not_hidden(table: Table) -> None:
+    long_ago = NOON - timedelta(days=300)
+    row = table.write("ice", "a", "{}", version=0, expires_at=long_ago)
+    assert table.read("ice", "a") == row
+    assert table.list_rows("ice") == (row,)
+    assert row.expires_at == long_ago
+
+
+def test_expiry_is_in_whole_seconds_and_never_early(table: Table) -> None:
+    row = table.write("ice", "a", "{}", version=0, expires_at=NOON + timedelta(milliseconds=1))
+    assert row.expires_at == NOON + timedelta(seconds=1)
+    assert table.read("ice", "a") == row
+
+
+def test_rows_are_those_of_one_kind_sorted_by_name(table: Table) -> None:
+    for name in ("b", "ä", "a/2", "a", "Z"):
+        table.write("ledger", name, name, version=0)
+    table.write("other", "a", "{}", version=0)
+    assert [row.name for row in table.list_rows("ledger")] == ["Z", "a", "a/2", "b", "ä"]
+    assert {row.body for row in table.list_rows("ledger")} == {"Z", "a", "a/2", "b", "ä"}
+
+
+def test_rows_of_more_than_one_page_are_all_answered(table: Table) -> None:
+    names = [f"row-{number}" for number in range(8)]
+    for name in names:
+        table.write("ledger", name, "x" * 300_000, version=0)
+    assert [row.name for row in table.list_rows("ledger")] == names
+
+
+def test_a_fenced_write_counts_while_the_lease_is_as_it_was(table: Table) -> None:
+    lease = table.write("lease", "cluster", "us", version=0)
+    table.write("command", "a", "{}", version=0, fence=FencingToken(name="cluster", version=lease.version))
+    assert table.read("command", "a") == TableRow(kind="command", name="a", version=1, body="{}")
+
+
+def test_a_fenced_write_is_a_conflict_once_the_lease_has_moved_on(table: Table) -> None:
+    lease = table.write("lease", "cluster", "us", version=0)
+    table.write("lease", "cluster", "them", version=lease.version)
+    with pytest.raises(Conflict):
+        table.write("command", "a", "{}", version=0, fence=FencingToken(name="cluster", version=lease.version))
+    assert table.read("command", "a") is None
+
+
+def test_a_fenced_write_without_a_lease_is_a_conflict(table: Table) -> None:
+    with pytest.raises(Conflict):
+        table.write("command", "a", "{}", version=0, fence=FencingToken(name="cluster", version=1))
+
+
+def test_a_fenced_write_still_needs_its_own_version(table: Table) -> None:
+    lease = table.write("lease", "cluster", "us", version=0)
+    table.write("command", "a", "1", version=0)
+    with pytest.raises(Conflict):
+        table.write("command", "a", "2", version=0, fence=FencingToken(name="cluster", version=lease.version))
+    row = table.write("command", "a", "2", version=1, fence=FencingToken(name="cluster", version=lease.version))
+    assert table.read("command", "a") == row
+
+
+def test_a_lease_cannot_be_its_own_fence(table: Table) -> None:
+    lease = table.write("lease", "cluster", "us", version=0)
+    with pytest.raises(Invalid):
+        table.write("lease", "cluster", "us", version=1, fence=FencingToken(name="cluster", version=lease.version))
+
+
+def test_a_removed_row_is_gone_and_its_removal_may_be_repeated(table: Table) -> None:
+    table.write("command", "a", "{}", version=0)
+    table.remove("command", "a", version=1)
+    assert table.read("command", "a") is None
+    table.remove("command", "a", version=1)
+
+
+@pytest.mark.parametrize("version", [0, 2])
+def test_a_removal_at_another_version_is_a_conflict(table: Table, version: int) -> None:
+    table.write("command", "a", "{}", version=0)
+    with pytest.raises(Conflict):
+        table.remove("command", "a", version=version)
+    assert table.read("command", "a") is not None
+
+
+def test_a_row_made_anew_begins_at_one(table: Table) -> None:
+    table.write("command", "a", "{}", version=0)
+    table.remove("command", "a", version=1)
+    assert table.write("command", "a", "{}", version=0).version == 1
+
+
+@pytest.mark.parametrize(("kind", "name", "size"), [("", "a", 1), ("command", "", 1), ("command", "a", 420_000)])
+def test_an_item_that_cannot_be_kept_is_invalid(table: Table, kind: str, name: str, size: int) -> None:
+    with pytest.raises(Invalid):
+        table.write(kind, name, "x" * size, version=0)
+
+
+def test_a_table_that_is_missing_is_gone_and_not_empty(account: Clients) -> None:
+    with pytest.raises(NotFound):
+        DynamoTable(account, "missing").list_rows("command")
+    with pytest.raises(NotFound):
+        DynamoTable(account, "missing").read("command", "a")

@@ -1,0 +1,218 @@
+"""`joiner catalog`: the instance types and prices of a region, as a file."""
+
+import gzip
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from cli.main import main
+from shared.aws.pricing import BotoPricingService
+from shared.errors import Unreachable
+from sim.aws_http.server import EmbeddedAws
+from sim.cloud.cloud import Cloud
+from sim.time.virtual_clock import Clock
+from tests.support.cli.cli_objects import CATALOGUE
+from tests.unit.cli.planning.test_catalog_source import NODE_CLASS
+
+Capture = pytest.CaptureFixture[str]
+
+
+def run_catalog(*arguments: str) -> int:
+    return main(["catalog", *arguments])
+
+
+@pytest.mark.loopback
+def test_the_embedded_cloud_is_asked_over_http(tmp_path: Path, capsys: Capture) -> None:
+    before = dict(os.environ)
+    classes, path = tmp_path / "class.yaml", tmp_path / "catalogue.json"
+    classes.write_text(yaml.safe_dump(NODE_CLASS))
+    assert run_catalog("build", "--embedded", "-o", str(path), "-f", str(classes), "--region", "eu-west-1") == 0
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "eu-west-1, " in captured.err
+    assert "types in 3 zones for default" in captured.err
+    assert " calls, " in captured.err
+    catalogue: dict[str, Any] = json.loads(path.read_bytes())
+    assert {
+        offering["zone"]
+        for instance_type in catalogue["nodeClasses"]["default"]
+        for offering in instance_type["offerings"]
+    } == {
+        "eu-west-1a",
+        "eu-west-1b",
+        "eu-west-1c",
+    }
+    assert len(catalogue["nodeClasses"]["default"]) > 700
+    assert dict(os.environ) == before
+
+    assert run_catalog("show", str(path), "m5.large") == 0
+    output = capsys.readouterr().out
+    assert "m5.large for default\n  capacity: cpu 2, " in output
+    assert "  karpenter.k8s.aws/instance-family: m5\n" in output
+    assert "eu-west-1a on-demand: 0." in output
+
+
+@pytest.mark.loopback
+def test_it_may_be_compressed_and_is_read_back(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "catalogue.json.gz"
+    assert run_catalog("build", "--embedded", "-o", str(path)) == 0
+    assert path.stat().st_size < 300_000
+    assert json.loads(gzip.decompress(path.read_bytes()))["region"] == "us-east-1"
+    capsys.readouterr()
+    assert run_catalog("show", str(path)) == 0
+    assert "types in 3 zones, prices of 2026-" in capsys.readouterr().out
+    assert run_catalog("show", str(path), "x9.large") == 1
+    assert "x9.large: is not in" in capsys.readouterr().err
+
+
+@pytest.mark.loopback
+def test_a_price_list_is_used_where_none_can_be_asked_for_and_said_to_be_old(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, prices = tmp_path / "catalogue.json", tmp_path / "prices.json"
+    assert run_catalog("prices", "--embedded", "-o", str(prices)) == 0
+    assert "prices of us-east-1" in capsys.readouterr().err
+    listed = json.loads(prices.read_bytes())
+    assert set(listed) == {"region", "pricedAt", "onDemand"}
+
+    def raise_unreachable(*_: object) -> None:
+        raise Unreachable("nobody there")
+
+    monkeypatch.setattr(BotoPricingService, "get_on_demand_prices", raise_unreachable)
+    assert run_catalog("build", "--embedded", "-o", str(path)) == 1
+    errors = capsys.readouterr().err
+    assert "on-demand prices: Unreachable: nobody there: check --region" in errors
+    assert "without them nothing is sold on demand: name a list with --prices" in errors
+    catalogue = json.loads(path.read_bytes())
+    assert {offering["capacityType"] for kind in catalogue["instanceTypes"] for offering in kind["offerings"]} == {
+        "spot"
+    }
+    assert run_catalog("build", "--embedded", "-o", str(path), "--prices", str(prices)) == 0
+    assert "on-demand prices could not be asked for and are of that day" in capsys.readouterr().err
+    assert run_catalog("show", str(path), "m5.large") == 0
+    assert "price of an earlier day" in capsys.readouterr().out
+    assert run_catalog("build", "--embedded", "-o", str(path), "--prices", str(prices), "--region", "eu-west-1") == 1
+    assert "prices.json: has the prices of us-east-1, not of eu-west-1" in capsys.readouterr().err
+    prices.write_text("[]")
+    assert run_catalog("build", "--embedded", "-o", str(path), "--prices", str(prices)) == 1
+    assert "prices.json: not a price list: Expected `object`, got `array`" in capsys.readouterr().err
+
+
+@pytest.mark.loopback
+def test_the_account_is_asked_in_the_region_of_its_credentials(
+    monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    with EmbeddedAws(Cloud(Clock())) as server:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", server.url)
+        assert run_catalog("prices", "-o", "-") == 0
+    assert json.loads(capfdbinary.readouterr().out)["region"] == "us-east-1"
+
+
+def test_a_region_that_nobody_knows_is_asked_for(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    monkeypatch.delenv("AWS_DEFAULT_REGION")
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/nonexistent")
+    assert run_catalog("prices", "-o", "-") == 1
+    assert "which region is not known: write --region" in capsys.readouterr().err
+
+
+@pytest.mark.loopback
+def test_a_node_class_that_cannot_be_read_is_named_and_the_rest_is_written(tmp_path: Path, capsys: Capture) -> None:
+    bad = json.loads(json.dumps(NODE_CLASS)) | {"metadata": {"name": "bad"}}
+    bad["spec"]["blockDeviceMappings"] = [{"deviceName": "/dev/xvda", "ebs": {"volumeSize": "much"}}]
+    (tmp_path / "classes.yaml").write_text(yaml.safe_dump_all([NODE_CLASS, bad]))
+    path = tmp_path / "c.json.gz"
+    assert run_catalog("build", "--embedded", "-o", str(path), "-f", str(tmp_path / "classes.yaml")) == 1
+    assert "EC2NodeClass bad: " in capsys.readouterr().err
+    assert set(json.loads(gzip.decompress(path.read_bytes()))["nodeClasses"]) == {"default"}
+
+
+@pytest.mark.loopback
+def test_a_class_sees_the_subnets_that_it_names_and_one_that_sees_none_is_told(tmp_path: Path, capsys: Capture) -> None:
+    own_class, other_class = json.loads(json.dumps(NODE_CLASS)), json.loads(json.dumps(NODE_CLASS))
+    own_class["spec"]["subnetSelectorTerms"] = [{"tags": {"karpenter.sh/discovery": "shop"}}]
+    other_class["metadata"]["name"] = "other"
+    other_class["spec"]["subnetSelectorTerms"] = [{"tags": {"team": "none"}}]
+    (tmp_path / "classes.yaml").write_text(yaml.safe_dump_all([own_class, other_class]))
+    path = tmp_path / "c.json.gz"
+    assert run_catalog("build", "--embedded", "-o", str(path), "-f", str(tmp_path / "classes.yaml")) == 1
+    errors = capsys.readouterr().err
+    assert "EC2NodeClass other: spec.subnetSelectorTerms matched nothing in us-east-1" in errors
+    assert "types in 3 zones for default" in errors
+
+
+@pytest.mark.loopback
+def test_a_type_without_a_price_is_named_and_that_is_no_failure(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(BotoPricingService, "get_on_demand_prices", lambda *_: {"m5.large": 0.1})
+    assert run_catalog("build", "--embedded", "-o", str(tmp_path / "c.json.gz")) == 0
+    assert "types without on-demand price: a1.2xlarge, a1.4xlarge, a1.large and 1,362 more" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("action", ["build", "prices"])
+def test_where_nothing_can_be_written_nobody_is_asked(
+    action: str, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "cli.catalog.command.open_clients",
+        lambda *_, **__: pytest.fail("the account is asked though nothing can be written"),
+    )
+    assert run_catalog(action, "-o", str(tmp_path / "none" / "c.json")) == 1
+    assert "c.json: its folder does not exist: name another file with -o, or `-`" in capsys.readouterr().err
+    assert run_catalog(action, "-o", str(tmp_path)) == 1
+    assert "is a folder" in capsys.readouterr().err
+    (tmp_path / "c.json").touch()
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    assert run_catalog(action, "-o", str(tmp_path / "c.json")) == 1
+    assert "c.json: cannot be written" in capsys.readouterr().err
+
+
+@pytest.mark.loopback
+def test_a_disk_that_is_full_is_said(capsys: Capture) -> None:
+    assert run_catalog("prices", "--embedded", "-o", "/dev/full") == 1
+    assert "/dev/full: No space left on device: name another file with -o" in capsys.readouterr().err
+
+
+def test_a_program_reads_the_catalogue_or_one_type_of_it(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "c.json"
+    path.write_text(json.dumps(CATALOGUE))
+    assert run_catalog("show", str(path), "-o", "json") == 0
+    catalogue = json.loads(capsys.readouterr().out)
+    names = [instance_type["name"] for instance_type in catalogue["instanceTypes"]]
+    assert (catalogue["region"], names) == (
+        CATALOGUE["region"],
+        [instance_type["name"] for instance_type in CATALOGUE["instanceTypes"]],
+    )
+    assert run_catalog("show", str(path), names[-1], "-o", "json") == 0
+    assert [instance_type["name"] for instance_type in json.loads(capsys.readouterr().out)["instanceTypes"]] == names[
+        -1:
+    ]
+    assert run_catalog("show", str(path), "x9.large", "-o", "json") == 1
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.loopback
+def test_what_cannot_be_read_is_said(tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "pod.yaml").write_text("apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n")
+    assert run_catalog("build", "--embedded", "-o", "-", "-f", str(tmp_path / "pod.yaml")) == 1
+    assert "holds no EC2NodeClass" in capsys.readouterr().err
+    assert run_catalog("show", str(tmp_path / "none.json.gz")) == 1
+    assert "check the path" in capsys.readouterr().err
+
+
+def test_a_type_that_is_not_available_says_so(tmp_path: Path, capsys: Capture) -> None:
+    catalogue = json.loads(json.dumps(CATALOGUE))
+    catalogue["instanceTypes"][0]["offerings"][0]["available"] = False
+    (tmp_path / "c.json").write_text(json.dumps(catalogue))
+    assert run_catalog("show", str(tmp_path / "c.json"), catalogue["instanceTypes"][0]["name"]) == 0
+    assert "not available" in capsys.readouterr().out
+
+
+def test_without_an_action_it_says_which_there_are(capsys: Capture) -> None:
+    with pytest.raises(SystemExit):
+        run_catalog()
+    assert "say what: build, prices or show" in capsys.readouterr().err

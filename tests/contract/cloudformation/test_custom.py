@@ -1,0 +1,219 @@
+"""Custom resources: CloudFormation calls a function and accepts only the response that is put to its URL."""
+
+from threading import Event
+from typing import Any
+
+import pytest
+
+from tests.contract.account_stage import Json, Stage, put_body
+
+pytestmark = pytest.mark.loopback
+
+INSTALLER = "arn:aws:lambda:us-east-1:123456789012:function:installer:live"
+CREATED = "CREATE_COMPLETE"
+RESPONSE_TIMEOUT_S = "0.05"
+"""Timeout in seconds for the response of a function that stays silent."""
+
+
+def make_custom_resource(kind: str = "Custom::Thing", **properties: Any) -> Json:
+    return {"Type": kind, "Properties": {"ServiceToken": INSTALLER, **properties}}
+
+
+def list_request_types(stage: Stage) -> list[str]:
+    return [request["RequestType"] for request in stage.custom_resource_requests]
+
+
+def test_the_function_is_asked_and_its_answer_is_the_resource(stage: Stage) -> None:
+    stage.respond = lambda request: {
+        "PhysicalResourceId": "it",
+        "Data": {"Told": request["ResourceProperties"]["Size"]},
+    }
+    outputs = {"Told": {"Value": {"Fn::GetAtt": ["Thing", "Told"]}}, "Id": {"Value": {"Ref": "Thing"}}}
+    stack = stage.deploy("s", {"Thing": make_custom_resource(Size=3, IsOn=True, Deep=[{"a": 1}])}, Outputs=outputs)
+    assert [output["OutputValue"] for output in stack["Outputs"]] == ["it", "3"]
+    [create_request] = stage.custom_resource_requests
+    assert create_request["ResourceProperties"] == {
+        "ServiceToken": INSTALLER,
+        "Size": "3",
+        "IsOn": "true",
+        "Deep": [{"a": "1"}],
+    }
+    assert (create_request["RequestType"], create_request["ResourceType"], create_request["StackId"]) == (
+        "Create",
+        "Custom::Thing",
+        stack["StackId"],
+    )
+    assert create_request["ResponseURL"].startswith(stage.account.url)
+
+
+def test_the_function_is_called_by_its_alias_and_nobody_waits_for_its_end(stage: Stage) -> None:
+    calls: list[tuple[str, str]] = []
+    may_end = Event()
+
+    def record_and_dispatch(name: str, qualifier: str, payload: bytes) -> None:
+        calls.append((name, qualifier))
+        stage.dispatch_in_thread(name, qualifier, payload)
+
+    def respond_and_wait(request: Json) -> None:
+        stage.send_response(request, {})
+        may_end.wait()
+
+    stage.account.dispatcher, stage.respond = record_and_dispatch, respond_and_wait
+    try:
+        assert (
+            stage.deploy("s", {"Thing": make_custom_resource("AWS::CloudFormation::CustomResource")})["StackStatus"]
+            == CREATED
+        )
+    finally:
+        may_end.set()
+    assert calls == [("installer", "live")]
+
+
+def test_a_change_is_asked_for_with_what_was(stage: Stage) -> None:
+    stage.deploy("s", {"Thing": make_custom_resource(Size=1)})
+    assert stage.deploy("s", {"Thing": make_custom_resource(Size=2)})["StackStatus"] == "UPDATE_COMPLETE"
+    assert list_request_types(stage) == ["Create", "Update"]
+    update_request = stage.custom_resource_requests[-1]
+    assert (update_request["PhysicalResourceId"], update_request["OldResourceProperties"]["Size"]) == ("thing", "1")
+    assert update_request["ResourceProperties"]["Size"] == "2"
+
+
+def test_another_id_after_a_change_means_that_the_old_one_is_deleted_last(stage: Stage) -> None:
+    stage.respond = lambda request: {
+        "PhysicalResourceId": request.get("PhysicalResourceId", "")
+        if request["RequestType"] == "Delete"
+        else request["ResourceProperties"]["Size"]
+    }
+    stage.deploy("s", {"Thing": make_custom_resource(Size="one")})
+    assert stage.deploy("s", {"Thing": make_custom_resource(Size="two")})["StackStatus"] == "UPDATE_COMPLETE"
+    assert list_request_types(stage) == ["Create", "Update", "Delete"]
+    assert (
+        stage.custom_resource_requests[-1]["PhysicalResourceId"],
+        stage.custom_resource_requests[-1]["ResourceProperties"]["Size"],
+    ) == ("one", "one")
+    assert stage.get_physical_id("s", "Thing") == "two"
+    stage.remove("s")
+    assert stage.custom_resource_requests[-1]["PhysicalResourceId"] == "two"
+
+
+def test_another_function_makes_another_resource(stage: Stage) -> None:
+    stage.deploy("s", {"Thing": make_custom_resource()})
+    other_resource = {"Type": "Custom::Thing", "Properties": {"ServiceToken": f"{INSTALLER}2"}}
+    stage.deploy("s", {"Thing": other_resource})
+    assert list_request_types(stage) == ["Create", "Create", "Delete"]
+
+
+def test_a_failure_is_the_stacks_and_the_resource_is_asked_to_go(stage: Stage) -> None:
+    stage.respond = lambda request: (
+        {"Status": "FAILED", "Reason": "no room"} if request["RequestType"] == "Create" else {}
+    )
+    assert stage.deploy("s", {"Thing": make_custom_resource()})["StackStatus"] == "ROLLBACK_COMPLETE"
+    assert list_request_types(stage) == ["Create", "Delete"]
+    assert stage.custom_resource_requests[-1]["PhysicalResourceId"] == "thing"
+    assert "Message returned: no room" in stage.get_status_reasons("s")
+
+
+def test_no_answer_is_a_failure(stage: Stage) -> None:
+    stage.respond = lambda request: None if request["RequestType"] == "Create" else {}
+    assert (
+        stage.deploy("s", {"Thing": make_custom_resource(ServiceTimeout=RESPONSE_TIMEOUT_S)})["StackStatus"]
+        == "ROLLBACK_COMPLETE"
+    )
+    assert "did not receive a response from your Custom Resource" in stage.get_status_reasons("s")
+    assert list_request_types(stage) == ["Create", "Delete"]
+    assert stage.custom_resource_requests[-1]["PhysicalResourceId"].startswith("s-Thing-")
+
+
+def test_what_never_answers_stays_with_the_stack(stage: Stage) -> None:
+    stage.respond = lambda _: None
+    assert (
+        stage.deploy("s", {"Thing": make_custom_resource(ServiceTimeout=RESPONSE_TIMEOUT_S)})["StackStatus"]
+        == "ROLLBACK_FAILED"
+    )
+
+
+def test_an_answer_that_comes_too_late_is_not_taken(stage: Stage) -> None:
+    stage.respond = lambda request: None if request["RequestType"] == "Create" else {}
+    stage.deploy("s", {"Thing": make_custom_resource(ServiceTimeout=RESPONSE_TIMEOUT_S)})
+    assert stage.send_response(stage.custom_resource_requests[0], {}) == 403
+
+
+def test_a_url_takes_one_answer_and_a_made_up_one_none(stage: Stage) -> None:
+    statuses: list[int] = []
+
+    def respond_twice(request: Json) -> None:
+        statuses.extend(stage.send_response(request, {}) for _ in range(2))
+
+    stage.respond = respond_twice
+    stage.deploy("s", {"Thing": make_custom_resource()})
+    assert statuses == [200, 403]
+    assert put_body(f"{stage.account.url}/cloudformation-custom-resource-response/x", b"{}") == 403
+
+
+@pytest.mark.parametrize(
+    ("response", "words"),
+    [
+        ({"PhysicalResourceId": ""}, "Invalid PhysicalResourceId"),
+        ({"Data": {"a": "x" * 5000}}, "Response object is too long"),
+        ({"Status": 7}, "Invalid response"),
+    ],
+)
+def test_an_answer_that_cannot_be_understood_is_a_failure(stage: Stage, response: Json, words: str) -> None:
+    stage.respond = lambda request: response if request["RequestType"] == "Create" else {}
+    assert stage.deploy("s", {"Thing": make_custom_resource()})["StackStatus"] == "ROLLBACK_COMPLETE"
+    assert words in stage.get_status_reasons("s")
+
+
+def test_a_change_that_fails_is_taken_back_by_another(stage: Stage) -> None:
+    stage.deploy("s", {"Thing": make_custom_resource(Size=1)})
+    stage.respond = lambda request: {"Status": "FAILED"} if request["ResourceProperties"]["Size"] == "2" else {}
+    assert stage.deploy("s", {"Thing": make_custom_resource(Size=2)})["StackStatus"] == "UPDATE_ROLLBACK_COMPLETE"
+    assert list_request_types(stage) == ["Create", "Update", "Update"]
+    rollback_request = stage.custom_resource_requests[-1]
+    assert (rollback_request["OldResourceProperties"]["Size"], rollback_request["ResourceProperties"]["Size"]) == (
+        "2",
+        "1",
+    )
+
+
+def test_a_change_that_made_another_resource_is_taken_back_with_it(stage: Stage) -> None:
+    stage.respond = lambda request: {
+        "PhysicalResourceId": request["PhysicalResourceId"]
+        if request["RequestType"] == "Delete"
+        else request["ResourceProperties"]["Size"]
+    }
+    stage.deploy("s", {"Thing": make_custom_resource(Size="one")})
+    broken = {
+        "Type": "AWS::SQS::QueuePolicy",
+        "Properties": {"Queues": ["x"], "PolicyDocument": {}},
+        "DependsOn": "Thing",
+    }
+    assert (
+        stage.deploy("s", {"Thing": make_custom_resource(Size="two"), "Broken": broken})["StackStatus"]
+        == "UPDATE_ROLLBACK_COMPLETE"
+    )
+    assert [
+        (request["RequestType"], request.get("PhysicalResourceId")) for request in stage.custom_resource_requests
+    ] == [
+        ("Create", None),
+        ("Update", "one"),
+        ("Update", "two"),
+        ("Delete", "two"),
+    ]
+    assert stage.get_physical_id("s", "Thing") == "one"
+
+
+def test_a_change_that_cannot_be_taken_back_is_told(stage: Stage) -> None:
+    stage.deploy("s", {"Thing": make_custom_resource(Size=1)})
+    stage.respond = lambda _: {"Status": "FAILED"}
+    assert stage.deploy("s", {"Thing": make_custom_resource(Size=2)})["StackStatus"] == "UPDATE_ROLLBACK_FAILED"
+
+
+def test_a_resource_that_does_not_go_stays_with_the_stack(stage: Stage) -> None:
+    queue = {"Type": "AWS::SQS::Queue", "Properties": {"QueueName": "jobs"}}
+    stage.deploy("s", {"Thing": {**make_custom_resource(), "DependsOn": "Queue"}, "Queue": queue})
+    stage.respond = lambda _: {"Status": "FAILED", "Reason": "nodes are left"}
+    assert stage.remove("s")["StackStatus"] == "DELETE_FAILED"
+    assert stage.get_client("sqs").list_queues()["QueueUrls"]
+    stage.respond = lambda _: {}
+    assert stage.remove("s")["StackStatus"] == "DELETE_COMPLETE"

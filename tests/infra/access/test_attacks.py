@@ -1,0 +1,338 @@
+"""Attacks with the role of each function: all of them are refused, for every role and all request contexts.
+
+Tables of single attacks first; then every change that EC2 knows, tried on every kind of foreign resource.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+import pytest
+from botocore.session import Session
+
+from sim.iam.calls import build_request_tag_keys, build_resource_tag_keys
+from sim.iam.policy import AccessDecision, Policy, PolicyStatement, evaluate_policies, parse_statement
+from sim.iam.values import IamRequest, build_context
+from sim.lambda_runtime.stack_template.intrinsics import ACCOUNT_ID, IntrinsicResolver
+from sim.lambda_runtime.stack_template.template import synthesize_template
+from tests.infra.attacks import (
+    ALLOWED_REQUESTS,
+    ATTACKS,
+    CREATED_BY,
+    OTHER_CLUSTER_TAGS,
+    REGION,
+    ROLE_ARN_PREFIX,
+    TABLE_PLACEHOLDER,
+    TOPIC_ARN,
+    Attack,
+    build_ec2_arn,
+    build_pass_role_attack,
+    flatten_context,
+)
+from tests.infra.guarded import map_profile_roles
+from tests.infra.policies import (
+    Template,
+    get_resources,
+    iterate_statements,
+    map_function_roles,
+    map_service_roles,
+    parse_function_policies,
+    parse_resource_policies,
+    parse_service_policies,
+)
+
+SCHEDULE: Final = "AWS::Scheduler::Schedule"
+LAUNCH_ACTIONS: Final = frozenset({"ec2:CreateFleet", "ec2:RunInstances"})
+
+
+@pytest.fixture(scope="module")
+def template() -> Template:
+    """With all functions that there are."""
+    return synthesize_template(context={"joiner:reaction": "watch", "joiner:report-topic": TOPIC_ARN})
+
+
+@pytest.fixture(scope="module")
+def private() -> Template:
+    inside = {"joiner:network": "private", "joiner:subnets": "subnet-00000001", "joiner:security-groups": "sg-00000001"}
+    return synthesize_template(context=inside)
+
+
+@pytest.fixture(scope="module")
+def granted(template: Template) -> dict[str, Policy]:
+    return parse_function_policies(template)
+
+
+@pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS.keys())
+def test_an_attack_is_refused_to_everybody(attack: Attack, granted: dict[str, Policy], template: Template) -> None:
+    shared_policies, resolver = parse_resource_policies(template), IntrinsicResolver(template)
+    [table] = map(resolver.resolve_ref, get_resources(template, "AWS::DynamoDB::Table"))
+    request = msgspec.structs.replace(
+        attack, resource=attack.resource.replace(TABLE_PLACEHOLDER, table)
+    ).build_request()
+    policies_by_role = granted | parse_service_policies(template)
+    answers = {
+        name: evaluate_policies([policy, *shared_policies], request) for name, policy in policies_by_role.items()
+    }
+    assert [name for name, answer in answers.items() if answer is AccessDecision.ALLOWED] == []
+
+
+@pytest.mark.parametrize(("attack", "may"), ALLOWED_REQUESTS.values(), ids=ALLOWED_REQUESTS.keys())
+def test_what_is_ours_is_allowed_to_one_role(attack: Attack, may: set[str], granted: dict[str, Policy]) -> None:
+    request = attack.build_request()
+    assert {
+        name for name, policy in granted.items() if evaluate_policies([policy], request) is AccessDecision.ALLOWED
+    } == may
+
+
+def test_the_node_role_goes_to_ec2_and_nowhere_else(template: Template, granted: dict[str, Policy]) -> None:
+    [role] = map_profile_roles(template).values()
+    for service in ("ec2.amazonaws.com", "lambda.amazonaws.com", "ecs-tasks.amazonaws.com"):
+        request = build_pass_role_attack(role, service).build_request()
+        may = {
+            name for name, policy in granted.items() if evaluate_policies([policy], request) is AccessDecision.ALLOWED
+        }
+        assert may == ({"provision"} if service == "ec2.amazonaws.com" else set())
+
+
+def test_no_function_passes_its_own_role(template: Template, granted: dict[str, Policy]) -> None:
+    for role in get_resources(template, "AWS::IAM::Role"):
+        if role in map_function_roles(template).values():
+            request = build_pass_role_attack(f"{ROLE_ARN_PREFIX}{role.lower()}").build_request()
+            assert {evaluate_policies([policy], request) for policy in granted.values()} == {
+                AccessDecision.IMPLICIT_DENY
+            }
+
+
+def list_ec2_changes() -> tuple[str, ...]:
+    """Return every operation of EC2 that is not read-only, as the AWS SDK lists them."""
+    names = Session().get_service_model("ec2").operation_names
+    return tuple(f"ec2:{name}" for name in sorted(names) if not name.startswith(("Describe", "Get", "Search", "List")))
+
+
+LAUNCHED_KINDS: Final = (
+    "fleet",
+    "instance",
+    "launch-template",
+    "network-interface",
+    "spot-instances-request",
+    "volume",
+)
+"""Resource kinds that a launch creates."""
+
+
+@pytest.mark.parametrize(
+    "context",
+    [
+        {},
+        flatten_context(build_resource_tag_keys(OTHER_CLUSTER_TAGS)),
+        flatten_context(build_request_tag_keys(OTHER_CLUSTER_TAGS)),
+    ],
+    ids=["none", "there", "written"],
+)
+def test_no_change_of_ec2_is_allowed_without_the_tags(
+    context: dict[str, str | tuple[str, ...]], granted: dict[str, Policy]
+) -> None:
+    assert len(list_ec2_changes()) > 400
+    allowed = [
+        (name, action, kind)
+        for action in list_ec2_changes()
+        for kind in LAUNCHED_KINDS
+        for name, policy in granted.items()
+        if _is_allowed(
+            policy, Attack(action=action, resource=build_ec2_arn(kind, "x-1"), context={**context, **CREATED_BY})
+        )
+    ]
+    assert allowed == []
+
+
+def test_of_what_is_not_tagged_only_use_in_a_launch_is_allowed(granted: dict[str, Policy]) -> None:
+    used_kinds = ("capacity-reservation", "image", "placement-group", "security-group", "snapshot", "subnet")
+    unused_kinds = (
+        "vpc",
+        "route-table",
+        "internet-gateway",
+        "key-pair",
+        "elastic-ip",
+        "dedicated-host",
+        "vpc-endpoint",
+    )
+    allowed = {
+        (name, action, kind)
+        for action in list_ec2_changes()
+        for kind in (*used_kinds, *unused_kinds)
+        for name, policy in granted.items()
+        if _is_allowed(policy, Attack(action=action, resource=_build_shared_arn(kind)))
+    }
+    assert allowed == {("provision", action, kind) for action in LAUNCH_ACTIONS for kind in used_kinds}
+
+
+def iterate_weakened_statements(document: dict[str, Any]) -> Iterator[tuple[str, PolicyStatement]]:
+    """Yield *document* with each of its conditions left out in turn."""
+    for operator, keys in document.get("Condition", {}).items():
+        for key in keys:
+            conditions = {name: dict(condition_keys) for name, condition_keys in document["Condition"].items()}
+            del conditions[operator][key]
+            yield f"{document['Sid']}: {operator} {key}", parse_statement({**document, "Condition": conditions})
+
+
+def test_each_condition_stops_an_attack(template: Template) -> None:
+    [role] = map_profile_roles(template).values()
+    requests = [attack.build_request() for attack in (*ATTACKS.values(), Attack(**PASSED_ON, resource=role))]
+    idle = [
+        label
+        for _, document in iterate_statements(template)
+        for label, statement in iterate_weakened_statements(document)
+        if not any(statement.is_applicable(request) for request in requests)
+    ]
+    assert idle == []
+
+
+PASSED_ON: Final[dict[str, Any]] = {
+    "action": "iam:PassRole",
+    "context": {"iam:PassedToService": "lambda.amazonaws.com"},
+}
+
+
+def test_no_role_both_launches_and_terminates(template: Template) -> None:
+    actions_by_function = {
+        name: {
+            action
+            for owner, document in iterate_statements(template)
+            if owner == name
+            for action in _list_actions(document)
+        }
+        for name in map_function_roles(template)
+    }
+    assert [
+        name
+        for name, actions in actions_by_function.items()
+        if actions & LAUNCH_ACTIONS and "ec2:TerminateInstances" in actions
+    ] == []
+    assert len(set(map_function_roles(template).values())) == len(actions_by_function)
+
+
+def test_a_functions_role_has_no_rights_but_those_that_are_evaluated_here(template: Template) -> None:
+    iam_roles = get_resources(template, "AWS::IAM::Role")
+    for role in map_function_roles(template).values():
+        assert iam_roles[role].keys() <= {"AssumeRolePolicyDocument", "Description", "PermissionsBoundary", "Tags"}
+        [trust] = iam_roles[role]["AssumeRolePolicyDocument"]["Statement"]
+        assert trust["Principal"] == {"Service": "lambda.amazonaws.com"}
+    assert not get_resources(template, "AWS::IAM::ManagedPolicy")
+
+
+def test_services_call_live_functions_and_move_their_aliases_and_that_is_all(template: Template) -> None:
+    granted, resolver = parse_service_policies(template), IntrinsicResolver(template)
+    functions = {resolver.get_arn(key) for key in get_resources(template, "AWS::Lambda::Function")}
+    ticking = {
+        target["Arn"] for target in (schedule["Target"] for schedule in get_resources(template, SCHEDULE).values())
+    }
+    assert granted.keys() == {"codedeploy", "scheduler"}
+    assert {
+        (action, policy_statement.resources)
+        for policy_statement in granted["scheduler"]
+        for action in policy_statement.actions
+    } == {
+        ("lambda:InvokeFunction", tuple(sorted(ticking))),
+        ("sqs:SendMessage", (f"arn:aws:sqs:{REGION}:{ACCOUNT_ID}:demo-joiner-dead-letters",)),
+    }
+    assert {arn.removesuffix(":live") for arn in ticking} < functions
+    moved = {
+        arn
+        for policy_statement in granted["codedeploy"]
+        if "lambda:UpdateAlias" in policy_statement.actions
+        for arn in policy_statement.resources
+    }
+    assert moved == {arn for arn in functions if "installer" not in arn}
+    assert {action for policy_statement in granted["codedeploy"] for action in policy_statement.actions} == {
+        "cloudwatch:DescribeAlarms",
+        "lambda:GetAlias",
+        "lambda:GetProvisionedConcurrencyConfig",
+        "lambda:UpdateAlias",
+    }
+
+
+@pytest.mark.parametrize(
+    ("service", "own_source", "foreign_source"),
+    [
+        ("scheduler", "schedule-group/{group}", "schedule-group/default"),
+        ("codedeploy", "deploymentgroup:{application}/a", "deploymentgroup:other/a"),
+    ],
+)
+def test_a_service_works_for_nobody_else(
+    service: str, own_source: str, foreign_source: str, template: Template
+) -> None:
+    [group] = [
+        schedule_group["Name"] for schedule_group in get_resources(template, "AWS::Scheduler::ScheduleGroup").values()
+    ]
+    [application] = map(
+        IntrinsicResolver(template).resolve_ref, get_resources(template, "AWS::CodeDeploy::Application")
+    )
+    role = get_resources(template, "AWS::IAM::Role")[map_service_roles(template)[service]]
+    [trust] = role["AssumeRolePolicyDocument"]["Statement"]
+    trusts = (parse_statement({**trust, "Resource": "*"}),)
+
+    def assume_role(source_suffix: str, account: str = ACCOUNT_ID, principal: str = service) -> AccessDecision:
+        source = f"arn:aws:{service}:{REGION}:{account}:{source_suffix.format(group=group, application=application)}"
+        context = build_context({"aws:SourceArn": source, "aws:SourceAccount": account})
+        return evaluate_policies(
+            [trusts],
+            IamRequest(action="sts:AssumeRole", resource="*", context=context, principal=f"{principal}.amazonaws.com"),
+        )
+
+    assert assume_role(own_source) is AccessDecision.ALLOWED
+    assert {
+        assume_role(foreign_source),
+        assume_role(own_source, "999999999999"),
+        assume_role(own_source, principal="lambda"),
+    } == {AccessDecision.IMPLICIT_DENY}
+
+
+@pytest.mark.parametrize("action", ["CreateNetworkInterface", "DeleteNetworkInterface", "AssignPrivateIpAddresses"])
+def test_inside_a_vpc_lambda_makes_interfaces_and_the_code_may_not(action: str, private: Template) -> None:
+    by_lambda = Attack(action=f"ec2:{action}")
+    by_code = msgspec.structs.replace(
+        by_lambda, context={"lambda:SourceFunctionArn": f"arn:aws:lambda:{REGION}:{ACCOUNT_ID}:function:x"}
+    )
+    for policy in parse_function_policies(private).values():
+        assert evaluate_policies([policy], by_lambda.build_request()) is AccessDecision.ALLOWED
+        assert evaluate_policies([policy], by_code.build_request()) is AccessDecision.DENIED
+
+
+def test_who_does_not_speak_tls_is_denied(template: Template, granted: dict[str, Policy]) -> None:
+    queue_policies = parse_resource_policies(template)
+    for properties in get_resources(template, "AWS::SQS::Queue").values():
+        arn = f"arn:aws:sqs:{REGION}:{ACCOUNT_ID}:{properties['QueueName']}"
+        plain = IamRequest(
+            action="sqs:SendMessage", resource=arn, context=build_context({"aws:SecureTransport": "false"})
+        )
+        assert {evaluate_policies([policy, *queue_policies], plain) for policy in granted.values()} == {
+            AccessDecision.DENIED
+        }
+
+
+def test_only_our_rules_announce(template: Template) -> None:
+    def send_message(source: str, service: str = "events.amazonaws.com") -> AccessDecision:
+        context = build_context({"aws:SourceArn": source, "aws:SecureTransport": "true"})
+        queue = f"arn:aws:sqs:{REGION}:{ACCOUNT_ID}:demo-joiner-interruption"
+        asking = IamRequest(action="sqs:SendMessage", resource=queue, context=context, principal=service)
+        return evaluate_policies(parse_resource_policies(template), asking)
+
+    rule_names = [key.lower() for key in get_resources(template, "AWS::Events::Rule") if key.startswith("EventsSpot")]
+    rules = f"arn:aws:events:{REGION}:{ACCOUNT_ID}:rule/"
+    assert [send_message(f"{rules}{name}") for name in rule_names] == [AccessDecision.ALLOWED]
+    assert send_message(f"{rules}other") is AccessDecision.IMPLICIT_DENY
+    assert send_message(f"{rules}{rule_names[0]}", "sns.amazonaws.com") is AccessDecision.IMPLICIT_DENY
+
+
+def _list_actions(document: Mapping[str, object]) -> list[str]:
+    actions = document["Action"]
+    return actions if isinstance(actions, list) else [str(actions)]
+
+
+def _is_allowed(policy: Policy, attack: Attack) -> bool:
+    return evaluate_policies([policy], attack.build_request()) is AccessDecision.ALLOWED
+
+
+def _build_shared_arn(kind: str) -> str:
+    account = "" if kind in ("image", "snapshot") else ACCOUNT_ID
+    return f"arn:aws:ec2:{REGION}:{account}:{kind}/x-1"

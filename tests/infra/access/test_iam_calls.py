@@ -1,0 +1,171 @@
+"""The IAM requests of a call: the cases that the short life does not cover."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from shared.model.ec2.dry_run import DryRunRequest
+from shared.model.ec2.fleet import FleetRequest, LaunchTemplateConfig, Override
+from shared.model.ec2.launch_template import LaunchTemplate
+from shared.ports.storage import FencingToken
+from shared.settings import Settings
+from sim.cloud.cloud import Cloud
+from sim.iam.calls import PortRequestBuilder
+from sim.iam.values import IamRequest
+from sim.time.virtual_clock import Clock
+
+TAGS = (("eks:eks-cluster-name", "demo"),)
+SETTINGS = Settings(
+    cluster_name="demo",
+    region="us-east-1",
+    table_name="rows",
+    bucket_name="things",
+    report_topic="arn:aws:sns:us-east-1:1:costs",
+    queue_prefix="https://sqs.us-east-1.amazonaws.com/1/demo-joiner-",
+)
+
+
+@pytest.fixture
+def account() -> PortRequestBuilder:
+    clock = Clock()
+    return PortRequestBuilder(
+        cloud=Cloud(clock), settings=SETTINGS, number="1", get_role_arn=lambda profile: f"role of {profile}"
+    )
+
+
+def make_template(**fields: Any) -> LaunchTemplate:
+    return LaunchTemplate(name="joiner/demo/a", image_id="ami-1", user_data="", **fields)
+
+
+def list_action_pairs(requests: tuple[IamRequest, ...]) -> set[tuple[str, str]]:
+    return {(request.action, request.resource.removeprefix("arn:aws:ec2:us-east-1:")) for request in requests}
+
+
+def get_request_tags(request: IamRequest) -> Mapping[str, tuple[str, ...]]:
+    return {key: value for key, value in request.context.items() if "tag" in key}
+
+
+@pytest.mark.parametrize(
+    ("call", "arguments", "options", "expected"),
+    [
+        (
+            "parameters.get_parameter",
+            ("/images/a",),
+            {},
+            [("ssm:GetParameter", "arn:aws:ssm:us-east-1:1:parameter/images/a")],
+        ),
+        (
+            "parameters.get_parameter",
+            ("/aws/service/a",),
+            {},
+            [("ssm:GetParameter", "arn:aws:ssm:us-east-1::parameter/aws/service/a")],
+        ),
+        (
+            "table.write",
+            ("a", "b", "{}"),
+            {"version": 0},
+            [("dynamodb:PutItem", "arn:aws:dynamodb:us-east-1:1:table/rows")],
+        ),
+        (
+            "table.write",
+            ("a", "b", "{}"),
+            {"version": 0, "fence": FencingToken(name="a", version=1)},
+            [
+                ("dynamodb:PutItem", "arn:aws:dynamodb:us-east-1:1:table/rows"),
+                ("dynamodb:ConditionCheckItem", "arn:aws:dynamodb:us-east-1:1:table/rows"),
+            ],
+        ),
+        (
+            "table.remove",
+            ("a", "b"),
+            {"version": 1},
+            [("dynamodb:DeleteItem", "arn:aws:dynamodb:us-east-1:1:table/rows")],
+        ),
+        ("mailbox.add", ("catalog", "{}"), {}, [("sqs:SendMessage", "arn:aws:sqs:us-east-1:1:demo-joiner-catalog")]),
+        ("topic.publish", ("subject", "text"), {}, [("sns:Publish", "arn:aws:sns:us-east-1:1:costs")]),
+        ("bucket.put", ("journal/a", b""), {}, [("s3:PutObject", "arn:aws:s3:::things/journal/a")]),
+        ("ec2.describe_subnets", ((),), {}, [("ec2:DescribeSubnets", "*")]),
+    ],
+)
+def test_a_call_asks(
+    call: str,
+    arguments: tuple[Any, ...],
+    options: dict[str, Any],
+    expected: list[tuple[str, str]],
+    account: PortRequestBuilder,
+) -> None:
+    requests = account.build_requests(call, arguments, options)
+    assert [(request.action, request.resource) for request in requests] == expected
+    assert {request.context["aws:requestedregion"] for request in requests} == {("us-east-1",)}
+
+
+def test_a_call_that_nobody_knows_is_not_passed_over(account: PortRequestBuilder) -> None:
+    with pytest.raises(KeyError):
+        account.build_requests("ec2.stop_instances", ("i-1",), {})
+
+
+def test_what_does_not_exist_has_no_tags(account: PortRequestBuilder) -> None:
+    for call, argument in (("ec2.terminate_instances", ["i-1"]), ("ec2.delete_launch_template", "joiner/demo/a")):
+        [request] = account.build_requests(call, (argument,), {})
+        assert get_request_tags(request) == {}
+
+
+def test_a_launch_asks_for_everything_that_it_makes_and_uses(account: PortRequestBuilder) -> None:
+    launch_template = make_template(
+        tags=TAGS,
+        capacity_type="spot",
+        instance_profile="nodes",
+        security_group_ids=("sg-1",),
+        placement_group_id="pg-1",
+        reservation_id="cr-1",
+    )
+    account.cloud.templates.create(launch_template, account.cloud.clock.get_time())
+    override = Override(instance_type="m5.large", zone="us-east-1a", subnet_id="subnet-1", image_id="ami-2")
+    config = LaunchTemplateConfig(launch_template_name=launch_template.name, overrides=(override,))
+    request = FleetRequest(
+        client_token=launch_template.name,
+        capacity=1,
+        capacity_type="spot",
+        allocation_strategy="price-capacity-optimized",
+        configs=(config,),
+        tags=TAGS,
+    )
+    iam_requests = account.build_requests("ec2.create_fleet", (request,), {})
+    lt = account.cloud.templates.build_template_id(launch_template.name)
+    kinds = ("instance", "volume", "network-interface", "spot-instances-request")
+    assert list_action_pairs(iam_requests) == {
+        ("ec2:CreateFleet", "1:fleet/*"),
+        ("ec2:CreateTags", "1:fleet/*"),
+        ("ec2:CreateFleet", f"1:launch-template/{lt}"),
+        ("ec2:RunInstances", f"1:launch-template/{lt}"),
+        ("ec2:RunInstances", ":image/ami-2"),
+        ("ec2:RunInstances", "1:subnet/subnet-1"),
+        ("ec2:RunInstances", "1:security-group/sg-1"),
+        ("ec2:RunInstances", "1:placement-group/pg-1"),
+        ("ec2:RunInstances", "1:capacity-reservation/cr-1"),
+        ("iam:PassRole", "role of nodes"),
+        *(("ec2:RunInstances", f"1:{kind}/*") for kind in kinds),
+        *(("ec2:CreateTags", f"1:{kind}/*") for kind in kinds),
+    }
+    [used] = [
+        iam_request
+        for iam_request in iam_requests
+        if iam_request.action == "ec2:RunInstances" and "launch-template" in iam_request.resource
+    ]
+    assert get_request_tags(used)["aws:resourcetag/eks:eks-cluster-name"] == ("demo",)
+    creating_actions = {
+        iam_request.context["ec2:createaction"]
+        for iam_request in iam_requests
+        if iam_request.resource.endswith(":instance/*") and "Tags" in iam_request.action
+    }
+    assert creating_actions == {("CreateFleet",), ("RunInstances",)}
+
+
+def test_a_rehearsal_asks_for_the_template_too_and_passes_a_role_only_if_there_is_one(
+    account: PortRequestBuilder,
+) -> None:
+    probe = DryRunRequest(template=make_template(), instance_type="m5.large", subnet_ids=("subnet-1",))
+    action_pairs = list_action_pairs(account.build_requests("ec2.dry_run_launch", (probe,), {}))
+    assert action_pairs >= {("ec2:CreateLaunchTemplate", "1:launch-template/*"), ("ec2:RunInstances", ":image/ami-1")}
+    assert not {action for action, _ in action_pairs} & {"iam:PassRole", "ec2:CreateTags"}

@@ -1,0 +1,165 @@
+"""Permissions in AWS and in the cluster, by function; test_attacks tests their effect."""
+
+from typing import Any
+
+import pytest
+
+from sim.lambda_runtime.stack_template.intrinsics import IntrinsicResolver
+from tests.infra.policies import Template, as_list, get_resources, iterate_statements, map_function_roles
+from tests.infra.stacks import ALL, FUNCTIONS, PRIVATE, find_statement, list_allowed_functions
+
+
+@pytest.mark.parametrize(
+    ("action", "functions"),
+    [
+        ("ec2:CreateFleet", {"provision"}),
+        ("ec2:RunInstances", {"provision"}),
+        ("ec2:CreateLaunchTemplate", {"provision"}),
+        ("iam:PassRole", {"provision"}),
+        ("ec2:TerminateInstances", {"lifecycle"}),
+        ("ec2:DeleteLaunchTemplate", {"lifecycle"}),
+        ("ec2:CreateTags", {"provision", "lifecycle"}),
+        ("ec2:DescribeInstances", {"disrupt", "lifecycle"}),
+        ("ec2:DescribeInstanceStatus", {"lifecycle"}),
+        ("ec2:DescribeLaunchTemplates", {"provision", "lifecycle"}),
+        ("ec2:DescribeInstanceTypes", {"catalog"}),
+        ("ec2:DescribeSpotPriceHistory", {"catalog"}),
+        ("ec2:DescribeSubnets", {"catalog"}),
+        ("pricing:GetProducts", {"catalog"}),
+        ("ssm:GetParameter", {"catalog"}),
+        ("eks:DescribeCluster", ALL),
+        ("dynamodb:PutItem", FUNCTIONS),
+        ("s3:GetObject", FUNCTIONS - {"lifecycle"}),
+        ("s3:PutObject", FUNCTIONS),
+    ],
+)
+def test_only_who_needs_an_action_has_it(template: Template, action: str, functions: set[str]) -> None:
+    assert list_allowed_functions(template, action) == functions
+
+
+def test_nobody_has_a_wildcard_action_or_touches_iam(template: Template) -> None:
+    actions = {action for _, document in iterate_statements(template) for action in as_list(document["Action"])}
+    assert not [action for action in actions if "*" in action]
+    assert {action for action in actions if action.startswith("iam:")} == {"iam:PassRole"}
+
+
+def test_every_change_to_ec2_is_bound_to_the_tags_of_the_cluster(template: Template) -> None:
+    changes = [
+        document
+        for _, document in iterate_statements(template)
+        if _is_ec2_change(document) and document["Sid"] != "LaunchWith"
+    ]
+    assert len(changes) == 7
+    for change in changes:
+        [condition_prefix] = {key.partition("/")[0] for key in change["Condition"]["StringLike"]}
+        assert change["Condition"]["StringEquals"][f"{condition_prefix}/kubernetes.io/cluster/demo"] == "owned"
+        assert change["Condition"]["StringLike"] == {f"{condition_prefix}/karpenter.sh/nodepool": "*"}
+
+
+def _is_ec2_change(statement: dict[str, Any]) -> bool:
+    actions = as_list(statement["Action"])
+    return any(action.startswith("ec2:") and not action.startswith("ec2:Describe") for action in actions)
+
+
+def test_nothing_is_launched_without_the_tags_or_from_a_foreign_template(template: Template) -> None:
+    tagged = find_statement(template, "provision", "LaunchTagged")["Condition"]["StringEquals"]
+    assert tagged["aws:RequestTag/eks:eks-cluster-name"] == "demo"
+    unbound = find_statement(template, "provision", "LaunchWith")
+    kinds = {arn.rpartition(":")[2].partition("/")[0] for arn in unbound["Resource"]}
+    assert kinds == {"image", "snapshot", "subnet", "security-group", "capacity-reservation", "placement-group"}
+    assert (
+        "aws:ResourceTag/kubernetes.io/cluster/demo"
+        in (find_statement(template, "provision", "LaunchFromOwn")["Condition"]["StringEquals"])
+    )
+
+
+def test_tags_are_given_only_while_launching_or_to_name_a_node(template: Template) -> None:
+    new = find_statement(template, "provision", "TagNew")["Condition"]["StringEquals"]
+    assert new["ec2:CreateAction"] == ["CreateFleet", "CreateLaunchTemplate", "RunInstances"]
+    name_statement = find_statement(template, "lifecycle", "NameOwn")
+    assert name_statement["Resource"].endswith(":instance/*")
+    assert name_statement["Condition"]["ForAllValues:StringEquals"]["aws:TagKeys"] == [
+        "eks:eks-cluster-name",
+        "karpenter.sh/nodeclaim",
+        "Name",
+    ]
+
+
+def test_who_decides_writes_snapshots_beside_the_journal_and_the_catalog_what_is_sold(template: Template) -> None:
+    further = {"catalog": {"catalogue/*", "costs/*", "market/*"}}
+    for name in FUNCTIONS:
+        written_prefixes = {
+            arn.partition("/")[2] for arn in as_list(find_statement(template, name, "Write")["Resource"])
+        }
+        assert written_prefixes == {"journal/*", "snapshot/*"} | further.get(name, set())
+
+
+def test_only_node_roles_are_passed_and_only_to_ec2(template: Template, private: Template) -> None:
+    passed = find_statement(template, "provision", "PassNodeRole")
+    assert passed["Resource"].startswith("arn:aws:iam::111122223333:role/nodesrole")
+    assert passed["Condition"]["StringEquals"]["iam:PassedToService"][0] == "ec2.amazonaws.com"
+    further = "arn:aws:iam::111122223333:role/KarpenterNodeRole-prod"
+    assert further in find_statement(private, "provision", "PassNodeRole")["Resource"]
+
+
+def test_who_is_told_of_costs_is_told_by_the_catalog_and_nobody_else_is_told(
+    template: Template, private: Template
+) -> None:
+    assert list_allowed_functions(template, "sns:Publish") == set()
+    assert list_allowed_functions(private, "sns:Publish") == {"catalog"}
+    assert find_statement(private, "catalog", "TellCosts")["Resource"] == PRIVATE["joiner:report-topic"]
+    environments = [
+        function_properties["Environment"]["Variables"]
+        for function_properties in get_resources(private, "AWS::Lambda::Function").values()
+    ]
+    assert {environment["JOINER_REPORT_TOPIC"] for environment in environments} == {PRIVATE["joiner:report-topic"]}
+
+
+def test_private_image_parameters_are_read_if_named(template: Template, private: Template) -> None:
+    public = "arn:aws:ssm:us-east-1::parameter/aws/service/*"
+    assert find_statement(template, "catalog", "FindImages")["Resource"] == public
+    assert set(find_statement(private, "catalog", "FindImages")["Resource"]) == {
+        public,
+        "arn:aws:ssm:us-east-1:111122223333:parameter/images/golden",
+    }
+
+
+def test_nodes_and_functions_are_let_into_the_cluster(template: Template) -> None:
+    entries = get_resources(template, "AWS::EKS::AccessEntry").values()
+    keys = {IntrinsicResolver(template).get_arn(key): key for key in get_resources(template, "AWS::IAM::Role")}
+    function_of = {role: function for function, role in map_function_roles(template).items()}
+    nodes = [keys[entry["PrincipalArn"]] for entry in entries if entry["Type"] == "EC2_LINUX"]
+    functions = {
+        function_of[keys[entry["PrincipalArn"]]]
+        for entry in entries
+        if entry.get("KubernetesGroups") == ["joiner:functions"]
+    }
+    assert [node.startswith("NodesRole") for node in nodes] == [True]
+    assert functions == FUNCTIONS
+    assert len(entries) == len(nodes) + len(FUNCTIONS) + 1
+    assert {entry["ClusterName"] for entry in entries} == {"demo"}
+
+
+def test_windows_nodes_have_a_role_an_entry_and_a_profile_of_their_own(private: Template) -> None:
+    entries = get_resources(private, "AWS::EKS::AccessEntry").values()
+    assert sorted(entry["Type"] for entry in entries if entry["Type"] != "STANDARD") == ["EC2_LINUX", "EC2_WINDOWS"]
+    [windows] = [entry["PrincipalArn"] for entry in entries if entry["Type"] == "EC2_WINDOWS"]
+    assert windows in find_statement(private, "provision", "PassNodeRole")["Resource"]
+    assert len(get_resources(private, "AWS::IAM::InstanceProfile")) == 2
+    assert "WindowsInstanceProfile" in private["Outputs"]
+
+
+def test_a_node_gets_what_eks_asks_for_and_nothing_else(template: Template) -> None:
+    [role] = [p for p in get_resources(template, "AWS::IAM::Role").values() if "ManagedPolicyArns" in p]
+    assert sorted(arn.rpartition("/")[2] for arn in role["ManagedPolicyArns"]) == [
+        "AmazonEC2ContainerRegistryPullOnly",
+        "AmazonEKSWorkerNodePolicy",
+        "AmazonEKS_CNI_Policy",
+        "AmazonSSMManagedInstanceCore",
+    ]
+
+
+def test_no_role_exceeds_the_boundary_that_is_asked_for(template: Template, private: Template) -> None:
+    assert {role.get("PermissionsBoundary") for role in get_resources(template, "AWS::IAM::Role").values()} == {None}
+    boundaries = {role.get("PermissionsBoundary") for role in get_resources(private, "AWS::IAM::Role").values()}
+    assert boundaries == {PRIVATE["joiner:permissions-boundary"]}

@@ -1,0 +1,156 @@
+"""The installer under faults: waits, kills, concurrent changes; a missing response never counts as a "no"."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+import msgspec
+import pytest
+
+from shared.errors import Conflict, Fault, Forbidden, NotFound, Throttled, Unreachable
+from shared.installer.manifests import build_manifest_path
+from sim.cluster.api_server.kube_port import InMemoryKube
+from sim.fault_tap import PortCall, tap_port
+from sim.time.virtual_clock import Clock
+from tests.contract.kubernetes.test_crds import make_node_claim, make_node_class, make_node_pool
+from tests.infra.installations import (
+    CLAIMS,
+    CLASSES,
+    POOLS,
+    PROFILE,
+    TERMINATION_METADATA,
+    Stack,
+    create_object,
+    is_there,
+    make_failing_stack,
+    parse_release_manifests,
+    read_object,
+)
+
+
+@pytest.mark.parametrize("fault", [Forbidden, Unreachable, Throttled, Conflict])
+@pytest.mark.parametrize("at", [0, 9, 13, 20])
+def test_what_passes_is_waited_for(fault: type[Fault], at: int, kube: InMemoryKube, clock: Clock) -> None:
+    stack = make_failing_stack(kube, clock, iter([*[None] * at, *[fault("not now")] * 4]))
+    assert stack.ask("Create")[0] == "SUCCESS"
+    assert stack.waited == timedelta(seconds=20)
+    assert all(is_there(kube, build_manifest_path(manifest)) for manifest in parse_release_manifests())
+
+
+def test_a_definition_is_waited_for_until_it_is_served(kube: InMemoryKube, clock: Clock) -> None:
+    attempts = iter(range(3))
+
+    def refuse_listing(call: PortCall) -> None:
+        if call.method == "list" and call.detail == POOLS and call.phase == "before" and next(attempts) < 2:
+            raise NotFound("404 page not found")
+
+    stack = Stack(tap_port(kube, "kube", refuse_listing), clock)
+    assert stack.ask("Create")[0] == "SUCCESS"
+    assert stack.waited == timedelta(seconds=10)
+
+
+@pytest.mark.parametrize("part", ["installed", "emptied"])
+@pytest.mark.parametrize("on_destroy", ["keep", "purge"])
+def test_what_is_defined_and_not_served_is_not_taken_for_empty(
+    part: str, on_destroy: str, kube: InMemoryKube, clock: Clock
+) -> None:
+    def refuse_listing(call: PortCall) -> None:
+        if call.method == "list" and call.detail in (POOLS, CLAIMS):
+            raise NotFound("404 page not found")
+
+    Stack(kube, clock).ask("Create")
+    create_object(kube, POOLS, make_node_pool("a"))
+    create_object(kube, CLAIMS, make_node_claim("a"), annotations={"karpenter.k8s.aws/instance-profile-name": PROFILE})
+    status, message = Stack(tap_port(kube, "kube", refuse_listing), clock).ask("Delete", part, OnDestroy=on_destroy)
+    assert status == "FAILED"
+    assert "is defined, and not served" in message
+    assert is_there(kube, f"{POOLS}/a")
+
+
+def test_what_an_earlier_installation_leaves_is_waited_for(kube: InMemoryKube, clock: Clock) -> None:
+    Stack(kube, clock).ask("Create")
+    [role] = [manifest for manifest in parse_release_manifests() if manifest["kind"] == "ClusterRole"]
+    kube.patch(build_manifest_path(role), b'{"metadata": {"finalizers": ["example.com/own"]}}')
+    kube.delete(build_manifest_path(role))
+
+    def remove_finalizers() -> None:
+        kube.patch(build_manifest_path(role), b'{"metadata": {"finalizers": null}}')
+
+    clock.call_after(timedelta(minutes=1), remove_finalizers)
+    stack = Stack(kube, clock)
+    assert stack.ask("Create") == ("SUCCESS", "ClusterRole joiner-functions made")
+    assert timedelta(minutes=1) <= stack.waited < timedelta(minutes=2)
+
+
+def test_what_does_not_pass_is_told_in_time(kube: InMemoryKube, clock: Clock) -> None:
+    def iterate_faults() -> Iterator[Fault]:
+        while True:
+            yield Forbidden("cannot get resource")
+
+    stack = make_failing_stack(kube, clock, iterate_faults())
+    assert stack.ask("Create") == ("FAILED", "cannot get resource")
+    assert timedelta(minutes=2) < stack.waited <= timedelta(minutes=3)
+    [line] = stack.lines
+    assert msgspec.json.decode(line) == {
+        "installer": "installed",
+        "request": "Create",
+        "status": "FAILED",
+        "told": "cannot get resource",
+    }
+
+
+@pytest.mark.parametrize("killed_at", range(23))
+def test_an_installation_that_was_killed_is_finished_by_the_next(
+    killed_at: int, kube: InMemoryKube, clock: Clock
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    calls = iter(range(100))
+
+    def kill_call(call: PortCall) -> None:
+        if call.phase == "after" and next(calls) == killed_at:
+            raise Killed
+
+    killed = Stack(tap_port(kube, "kube", kill_call), clock)
+    with pytest.raises(Killed):
+        killed.ask("Create")
+    assert Stack(kube, clock).ask("Create")[0] == "SUCCESS"
+    assert Stack(kube, clock).ask("Update") == ("SUCCESS", "nothing to do")
+
+
+def test_a_server_that_does_not_keep_what_is_written_is_not_asked_for_ever(kube: InMemoryKube, clock: Clock) -> None:
+    class Forgetful(InMemoryKube):
+        def read(self, path: str) -> bytes:
+            document = msgspec.json.decode(super().read(path))
+            document.get("spec", {}).pop("matchingPrecedence", None)
+            return msgspec.json.encode(document)
+
+    stack = Stack(Forgetful(kube.api), clock)
+    assert stack.ask("Create")[0] == "SUCCESS"
+    assert stack.ask("Update") == ("SUCCESS", "FlowSchema joiner-functions brought up to date")
+
+
+def test_a_finalizer_that_somebody_adds_meanwhile_is_kept(kube: InMemoryKube, clock: Clock) -> None:
+    added = False
+
+    def add_finalizer(call: PortCall) -> None:
+        nonlocal added
+        if call.phase == "before" and call.method == "patch" and not added:
+            added = True
+            body = {"metadata": {"finalizers": [*TERMINATION_METADATA["finalizers"], "example.com/own"]}}
+            kube.patch(f"{CLAIMS}/a", msgspec.json.encode(body))
+
+    Stack(kube, clock).ask("Create")
+    create_object(kube, CLAIMS, make_node_claim("a"), **TERMINATION_METADATA)
+    assert Stack(tap_port(kube, "kube", add_finalizer), clock).ask("Delete")[0] == "SUCCESS"
+    assert read_object(kube, f"{CLAIMS}/a")["metadata"]["finalizers"] == ["example.com/own"]
+
+
+def test_a_collection_of_many_pages_is_read_whole(stack: Stack, kube: InMemoryKube) -> None:
+    stack.ask("Create")
+    for number in range(501):
+        create_object(kube, CLASSES, make_node_class(f"a{number:03d}"), finalizers=["karpenter.k8s.aws/termination"])
+    stack.ask("Delete")
+    items = msgspec.json.decode(kube.list(CLASSES, limit=0))["items"]
+    assert len(items) == 501
+    assert not [item for item in items if item["metadata"].get("finalizers")]

@@ -1,0 +1,136 @@
+"""The installer's order in the deployment and its permissions, according to the template."""
+
+import json
+from hashlib import sha256
+
+import pytest
+
+from infra.functions.installer import build_manifests
+from sim.lambda_runtime.stack_template.intrinsics import IntrinsicResolver
+from sim.lambda_runtime.stack_template.template import synthesize_template
+from sim.lambda_runtime.stack_wiring import StackWiring
+from tests.infra.policies import Template, as_list, get_resources, iterate_statements, map_function_roles
+
+
+@pytest.fixture(scope="module")
+def template() -> Template:
+    return synthesize_template()
+
+
+def test_only_the_installer_is_an_administrator_and_may_do_nothing_else(template: Template) -> None:
+    administrators = [
+        access_entry
+        for access_entry in get_resources(template, "AWS::EKS::AccessEntry").values()
+        if "AccessPolicies" in access_entry
+    ]
+    [entry] = administrators
+    [policy] = entry["AccessPolicies"]
+    assert policy["PolicyArn"] == "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"
+    assert entry["PrincipalArn"] == IntrinsicResolver(template).get_arn(map_function_roles(template)["installer"])
+    actions = {
+        name
+        for function, policy_statement in iterate_statements(template)
+        if function == "installer"
+        for name in as_list(policy_statement["Action"])
+    }
+    assert actions == {"eks:DescribeCluster", "logs:CreateLogStream", "logs:PutLogEvents"}
+    assert "KubernetesGroups" not in entry
+
+
+def test_nobody_but_cloudformation_calls_the_installer(template: Template) -> None:
+    [key] = [
+        logical_id
+        for logical_id in get_resources(template, "AWS::Lambda::Function")
+        if logical_id.startswith("FunctionsInstaller")
+    ]
+    installer_names = {IntrinsicResolver(template).get_arn(key), IntrinsicResolver(template).resolve_ref(key)}
+    assert not [
+        permission
+        for permission in get_resources(template, "AWS::Lambda::Permission").values()
+        if permission["FunctionName"] in installer_names
+    ]
+    assert "installer" not in {mapping.function for mapping in StackWiring.parse(template).mappings}
+    function_arns = {
+        resource["ServiceToken"]
+        for kind in CUSTOM_RESOURCE_TYPES
+        for resource in get_resources(template, kind).values()
+    }
+    assert function_arns == {f"{IntrinsicResolver(template).get_arn(key)}:live"}
+
+
+CUSTOM_RESOURCE_TYPES = ("Custom::JoinerInstalled", "Custom::JoinerEmptied")
+
+
+def list_later_resources(template: Template, kind: str) -> set[str]:
+    """Return the resources that are created after the custom resource of *kind*, and so deleted before it."""
+    [key] = get_resources(template, kind)
+    return {name for name, resource in template["Resources"].items() if key in as_list(resource.get("DependsOn", []))}
+
+
+def list_earlier_resources(template: Template, key: str) -> set[str]:
+    """Return all resources that *key* depends on, directly or indirectly."""
+    earlier: set[str] = set()
+    pending = [key]
+    while pending:
+        resource = template["Resources"][pending.pop()]
+        dependencies = set(as_list(resource.get("DependsOn", []))) | {
+            name
+            for name in template["Resources"]
+            if f'"Ref": "{name}"' in json.dumps(resource) or f'["{name}", ' in json.dumps(resource)
+        }
+        pending += sorted(dependencies - earlier)
+        earlier |= dependencies
+    return earlier
+
+
+def test_the_installers_right_comes_before_it_and_nobody_else_is_let_in_or_woken_before(template: Template) -> None:
+    [installed] = get_resources(template, "Custom::JoinerInstalled")
+    later = list_later_resources(template, "Custom::JoinerInstalled")
+    entries = get_resources(template, "AWS::EKS::AccessEntry")
+    functions = {key for key, access_entry in entries.items() if "KubernetesGroups" in access_entry}
+    assert later >= functions
+    assert later >= set(get_resources(template, "AWS::Scheduler::Schedule"))
+    assert later >= set(get_resources(template, "AWS::Lambda::EventSourceMapping"))
+    [own_entry] = [key for key, access_entry in entries.items() if "AccessPolicies" in access_entry]
+    earlier = list_earlier_resources(template, installed)
+    assert own_entry in earlier
+    assert not earlier & functions
+
+
+def test_a_new_installer_is_at_work_before_any_other_function_is_renewed(template: Template) -> None:
+    [installed] = get_resources(template, "Custom::JoinerInstalled")
+    aliases = get_resources(template, "AWS::Lambda::Alias")
+    [installer_alias] = [key for key in aliases if key.startswith("FunctionsInstaller")]
+    assert installer_alias in list_earlier_resources(template, installed)
+    assert (
+        "UpdatePolicy" not in template["Resources"][installer_alias]
+    )  # immediately: nothing else would detect a faulty installer
+    assert list_later_resources(template, "Custom::JoinerInstalled") >= aliases.keys() - {installer_alias}
+
+
+def test_the_stack_is_emptied_while_everything_works(template: Template) -> None:
+    [emptied] = get_resources(template, "Custom::JoinerEmptied")
+    kinds = (
+        "AWS::EKS::AccessEntry",
+        "AWS::Lambda::Function",
+        "AWS::Lambda::Alias",
+        "AWS::Lambda::EventSourceMapping",
+        "AWS::Scheduler::Schedule",
+        "AWS::DynamoDB::Table",
+        "AWS::S3::Bucket",
+        "AWS::IAM::InstanceProfile",
+        "AWS::IAM::Role",
+        "AWS::IAM::Policy",
+        "Custom::JoinerInstalled",
+    )
+    working = {key for kind in kinds for key in get_resources(template, kind)}
+    assert working - list_earlier_resources(template, emptied) == set()
+
+
+def test_a_new_release_of_the_manifests_is_installed(template: Template) -> None:
+    [installed] = get_resources(template, "Custom::JoinerInstalled").values()
+    assert installed["Digest"] == sha256(build_manifests()).hexdigest()
+    assert (installed["Part"], installed["OnDestroy"]) == ("installed", "keep")
+    [emptied] = get_resources(template, "Custom::JoinerEmptied").values()
+    [profile] = map(IntrinsicResolver(template).resolve_ref, get_resources(template, "AWS::IAM::InstanceProfile"))
+    assert (emptied["Part"], emptied["OnDestroy"], emptied["Profiles"]) == ("emptied", "keep", [profile])

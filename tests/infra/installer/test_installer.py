@@ -1,0 +1,231 @@
+"""The installer at work on a cluster in memory, request by request of CloudFormation."""
+
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from shared.crds.definitions import load_shipped_crds
+from shared.installer.manifests import (
+    MANAGED_BY_LABEL,
+    build_collection_path,
+    build_manifest_path,
+    get_manifest_name,
+)
+from shared.ports.kubernetes import Kube
+from shared.wire.paths import CRD_KIND
+from sim.cluster.api_server.api_server import ApiServer
+from sim.cluster.api_server.kube_port import InMemoryKube
+from sim.cluster.cluster import SimulatedCluster
+from sim.time.virtual_clock import Clock
+from tests.contract.kubernetes.test_crds import make_node_claim, make_node_class, make_node_pool
+from tests.infra.installations import (
+    CLAIMS,
+    CLASSES,
+    NODES,
+    POOLS,
+    PROFILE,
+    TERMINATION_METADATA,
+    Stack,
+    build_release_manifests,
+    create_object,
+    finish_claim_deletion,
+    is_there,
+    parse_release_manifests,
+    read_object,
+)
+
+
+def test_after_installing_everything_is_there_and_served(stack: Stack, kube: Kube) -> None:
+    status, message = stack.ask("Create")
+    assert status == "SUCCESS"
+    assert message.count(" made") == len(parse_release_manifests())
+    for manifest in parse_release_manifests():
+        assert read_object(kube, build_manifest_path(manifest))["metadata"]["labels"][MANAGED_BY_LABEL] == "joiner"
+        if manifest["kind"] == CRD_KIND:
+            kube.list(build_collection_path(manifest))
+
+
+def test_installing_again_changes_nothing(stack: Stack, kube: InMemoryKube) -> None:
+    stack.ask("Create")
+    before = kube.api.revision
+    assert stack.ask("Update") == ("SUCCESS", "nothing to do")
+    assert kube.api.revision == before
+
+
+def test_a_new_release_is_brought_in_and_the_old_one_back(stack: Stack, kube: Kube) -> None:
+    def change_release(documents: list[dict[str, Any]]) -> None:
+        for document in documents:
+            if document["kind"] == CRD_KIND:
+                document["spec"]["names"]["shortNames"] = ["x"]
+            if document["kind"] == "FlowSchema":
+                document["spec"]["matchingPrecedence"] = 900
+
+    stack.ask("Create")
+    stack.body = build_release_manifests(change_release)
+    assert stack.ask("Update")[1].count("brought up to date") == 6
+    [schema] = [candidate for candidate in parse_release_manifests() if candidate["kind"] == "FlowSchema"]
+    assert read_object(kube, build_manifest_path(schema))["spec"]["matchingPrecedence"] == 900
+    stack.body = build_release_manifests()
+    stack.ask("Update")
+    assert read_object(kube, build_manifest_path(schema))["spec"] == schema["spec"]
+    for manifest in parse_release_manifests():
+        if manifest["kind"] == CRD_KIND:
+            assert read_object(kube, build_manifest_path(manifest))["spec"] == manifest["spec"]
+
+
+def test_removing_leaves_nothing(stack: Stack, kube: Kube) -> None:
+    stack.ask("Create")
+    assert stack.ask("Delete")[0] == "SUCCESS"
+    assert [
+        build_manifest_path(manifest)
+        for manifest in parse_release_manifests()
+        if is_there(kube, build_manifest_path(manifest))
+    ] == []
+    assert stack.ask("Delete") == ("SUCCESS", "nothing to do")
+
+
+def test_a_removal_of_what_was_never_installed_is_done(stack: Stack) -> None:
+    assert stack.ask("Delete") == ("SUCCESS", "nothing to do")
+
+
+def test_what_an_operator_wrote_stays_and_hangs_on_nothing(stack: Stack, kube: Kube) -> None:
+    stack.ask("Create")
+    create_object(kube, CLASSES, make_node_class("a"), finalizers=["karpenter.k8s.aws/termination", "example.com/own"])
+    create_object(kube, CLAIMS, make_node_claim("a"), **TERMINATION_METADATA)
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a", "labels": {"karpenter.sh/nodepool": "a"}}}
+    create_object(kube, NODES, node, **TERMINATION_METADATA)
+    status, message = stack.ask("Delete")
+    assert status == "SUCCESS"
+    assert "ec2nodeclasses.karpenter.k8s.aws stays: it has 1 objects" in message
+    assert read_object(kube, f"{CLASSES}/a")["metadata"]["finalizers"] == ["example.com/own"]
+    for path in (f"{CLAIMS}/a", f"{NODES}/a"):
+        assert "finalizers" not in read_object(kube, path)["metadata"]
+        kube.delete(path)
+        assert not is_there(kube, path)
+    assert not is_there(kube, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/nodepools.karpenter.sh")
+
+
+def test_a_node_of_others_keeps_its_finalizers(stack: Stack, kube: Kube) -> None:
+    stack.ask("Create")
+    create_object(kube, NODES, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"}}, **TERMINATION_METADATA)
+    stack.ask("Delete")
+    assert read_object(kube, f"{NODES}/a")["metadata"]["finalizers"] == TERMINATION_METADATA["finalizers"]
+
+
+@pytest.mark.parametrize("age", [timedelta(seconds=5), timedelta(minutes=5), None])
+def test_a_karpenter_at_work_keeps_its_finalizers(
+    age: timedelta | None, stack: Stack, kube: Kube, clock: Clock
+) -> None:
+    stays = age == timedelta(seconds=5)
+    stack.ask("Create")
+    create_object(kube, CLAIMS, make_node_claim("a"), **TERMINATION_METADATA)
+    spec = {} if age is None else {"renewTime": f"{clock.get_time() - age:%Y-%m-%dT%H:%M:%S.%fZ}"}
+    for name in ("karpenter-leader-election", "other"):
+        lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": name}, "spec": spec}
+        create_object(kube, "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases", lease)
+    message = stack.ask("Delete")[1]
+    assert ("Karpenter is at work: finalizers stay" in message) is stays
+    assert read_object(kube, f"{CLAIMS}/a")["metadata"].get("finalizers", []) == (
+        TERMINATION_METADATA["finalizers"] if stays else []
+    )
+
+
+def test_a_karpenter_that_is_there_is_left_as_it_is(clock: Clock) -> None:
+    kube = InMemoryKube(ApiServer(clock, definitions=load_shipped_crds()))
+    before = {
+        build_manifest_path(manifest): kube.read(build_manifest_path(manifest))
+        for manifest in parse_release_manifests()
+        if manifest["kind"] == CRD_KIND
+    }
+    stack = Stack(kube, clock)
+    status, message = stack.ask("Create")
+    assert status == "SUCCESS"
+    assert message.count("somebody else's and left alone") == len(before)
+    assert stack.ask("Delete", OnDestroy="purge")[0] == "SUCCESS"
+    assert {path: kube.read(path) for path in before} == before
+
+
+def test_a_karpenter_that_is_too_old_is_not_joined(clock: Clock) -> None:
+    older = msgspec.json.decode(msgspec.json.encode(load_shipped_crds()))
+    for definition in older:
+        definition["spec"]["versions"][0]["name"] = "v1beta1"
+    kube = InMemoryKube(ApiServer(clock, definitions=older))
+    status, message = Stack(kube, clock).ask("Create")
+    assert status == "FAILED"
+    assert "nodepools.karpenter.sh is somebody else's, and it does not serve v1: upgrade it" in message
+    assert not [
+        manifest
+        for manifest in parse_release_manifests()
+        if manifest["kind"] != CRD_KIND and is_there(kube, build_manifest_path(manifest))
+    ]
+
+
+def test_on_request_definitions_go_with_what_is_in_them(stack: Stack, kube: Kube) -> None:
+    stack.ask("Create")
+    create_object(kube, CLASSES, make_node_class("a"), finalizers=["karpenter.k8s.aws/termination"])
+    assert stack.ask("Delete", OnDestroy="purge")[0] == "SUCCESS"
+    assert [
+        build_manifest_path(manifest)
+        for manifest in parse_release_manifests()
+        if is_there(kube, build_manifest_path(manifest))
+    ] == []
+
+
+@pytest.mark.parametrize("request_type", ["Create", "Update"])
+def test_before_the_end_there_is_nothing_to_empty(request_type: str, stack: Stack, kube: InMemoryKube) -> None:
+    stack.ask("Create")
+    create_object(kube, POOLS, make_node_pool("a"))
+    before = kube.api.revision
+    assert stack.ask(request_type, "emptied", OnDestroy="purge") == ("SUCCESS", "nothing to do")
+    assert kube.api.revision == before
+
+
+def test_nodes_that_would_lose_their_role_keep_the_stack_from_going(stack: Stack, kube: Kube) -> None:
+    stack.ask("Create")
+    create_object(
+        kube, CLAIMS, make_node_claim("b"), annotations={"karpenter.k8s.aws/instance-profile-name": "another"}
+    )
+    assert stack.ask("Delete", "emptied") == ("SUCCESS", "nothing to do")
+    create_object(kube, CLAIMS, make_node_claim("a"), annotations={"karpenter.k8s.aws/instance-profile-name": PROFILE})
+    status, message = stack.ask("Delete", "emptied")
+    assert status == "FAILED"
+    assert message.startswith("1 nodes run with the stack's role: a; kubectl delete nodepools --all")
+    assert stack.ask("Delete", "emptied", OnDestroy="abandon") == ("SUCCESS", "nothing to do")
+    assert is_there(kube, f"{CLAIMS}/a")
+
+
+def test_a_purge_waits_until_the_functions_have_ended_every_node(clock: Clock) -> None:
+    live = SimulatedCluster(clock)
+    stack = Stack(kube := InMemoryKube(live.api), clock)
+    stack.ask("Create")
+    create_object(kube, POOLS, make_node_pool("a"))
+    create_object(kube, CLAIMS, make_node_claim("a"), **TERMINATION_METADATA)
+    clock.call_after(timedelta(minutes=4), lambda: finish_claim_deletion(kube), "the functions are done")
+    status, message = stack.ask("Delete", "emptied", OnDestroy="purge")
+    assert (status, message) == ("SUCCESS", "all NodePools, NodeClaims and EC2NodeClasses are gone")
+    assert timedelta(minutes=4) <= stack.waited <= timedelta(minutes=5)
+    assert msgspec.json.decode(kube.list(POOLS))["items"] == []
+
+
+def test_a_purge_that_takes_too_long_fails_and_may_be_asked_again(stack: Stack, kube: Kube) -> None:
+    stack.ask("Create")
+    create_object(kube, CLAIMS, make_node_claim("a"), **TERMINATION_METADATA)
+    status, message = stack.ask("Delete", "emptied", OnDestroy="purge")
+    assert status == "FAILED"
+    assert message == "1 NodeClaims are still going: a; delete the stack again"
+    assert timedelta(minutes=14) <= stack.waited <= timedelta(minutes=15)
+    finish_claim_deletion(kube)
+    assert stack.ask("Delete", "emptied", OnDestroy="purge")[0] == "SUCCESS"
+
+
+def test_a_cluster_without_karpenters_kinds_has_nothing_to_empty(stack: Stack) -> None:
+    assert stack.ask("Delete", "emptied", OnDestroy="purge")[0] == "SUCCESS"
+    assert stack.ask("Delete", "emptied")[0] == "SUCCESS"
+
+
+def test_every_definition_is_among_the_manifests() -> None:
+    assert {get_manifest_name(manifest) for manifest in parse_release_manifests() if manifest["kind"] == CRD_KIND} == {
+        get_manifest_name(definition) for definition in load_shipped_crds()
+    }

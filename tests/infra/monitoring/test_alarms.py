@@ -1,0 +1,94 @@
+"""Alarms, their notifications, and the dashboard."""
+
+import json
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from shared.report.metrics.emf import ALARM_METRICS, NAMESPACE, emit_metrics
+from sim.benchmarks.decision_time import build_benchmark_world
+from tests.infra.policies import Template, get_resources
+from tests.infra.stacks import PRIVATE, synthesize_stack
+
+
+def test_every_alarm_says_what_to_do_and_whom_it_tells(template: Template, private: Template) -> None:
+    alarms = get_resources(template, "AWS::CloudWatch::Alarm").values()
+    assert {alarm["AlarmDescription"].startswith("Joiner, demo: ") for alarm in alarms} == {True}
+    assert not [alarm for alarm in alarms if alarm.keys() & {"AlarmActions", "OKActions"}]
+    for alarm in get_resources(private, "AWS::CloudWatch::Alarm").values():
+        assert alarm["AlarmActions"] == [PRIVATE["joiner:alarm-topic"]]
+
+
+def test_whoever_is_told_of_an_alarm_is_told_that_it_is_over(private: Template) -> None:
+    for alarm in get_resources(private, "AWS::CloudWatch::Alarm").values():
+        assert alarm["OKActions"] == alarm["AlarmActions"]
+        assert "InsufficientDataActions" not in alarm
+
+
+def test_dead_letters_and_silence_are_noticed(template: Template) -> None:
+    alarms = get_resources(template, "AWS::CloudWatch::Alarm").values()
+    [dead] = [alarm for alarm in alarms if alarm.get("MetricName") == "ApproximateNumberOfMessagesVisible"]
+    assert (dead["Threshold"], dead["EvaluationPeriods"]) == (1, 1)
+    silent = [alarm for alarm in alarms if alarm["ComparisonOperator"] == "LessThanThreshold"]
+    assert {alarm["TreatMissingData"] for alarm in silent} == {"breaching"}
+    watched = {
+        str(query["MetricStat"]["Metric"]["Dimensions"]) for alarm in silent for query in list_metric_queries(alarm)
+    }
+    assert len(silent) == len(watched) == 3
+
+
+def list_metric_queries(alarm: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the queries of *alarm* that read a metric."""
+    return [query for query in alarm["Metrics"] if "MetricStat" in query]
+
+
+def test_alarms_read_metrics_that_functions_write_for_them_and_the_dashboard_none_that_cost(
+    template: Template,
+) -> None:
+    alarms = get_resources(template, "AWS::CloudWatch::Alarm").values()
+    assert {alarm["MetricName"] for alarm in alarms if alarm.get("Namespace") == NAMESPACE} == ALARM_METRICS
+    [page] = get_resources(template, "AWS::CloudWatch::Dashboard").values()
+    body = json.loads(page["DashboardBody"])
+    metrics = [metric for widget in body["widgets"] for metric in widget["properties"].get("metrics", [])]
+    assert {metric[0] for metric in metrics} == {"AWS/Lambda", "AWS/SQS"}
+
+
+def test_every_widget_says_what_is_drawn_in_which_unit_and_every_line_whose_it_is(template: Template) -> None:
+    [page] = get_resources(template, "AWS::CloudWatch::Dashboard").values()
+    widget_properties = [widget["properties"] for widget in json.loads(page["DashboardBody"])["widgets"]]
+    assert [properties for properties in widget_properties if not properties.get("title")] == []
+    graphs = [properties for properties in widget_properties if "metrics" in properties]
+    assert [properties["title"] for properties in graphs] == [
+        "How long functions take, in milliseconds",
+        "Messages that wait, by queue",
+    ]
+    for graph in graphs:
+        assert graph["yAxis"]["left"]["min"] == 0
+        assert all(line[-1].get("label") for line in graph["metrics"])
+
+
+def test_nobody_needs_a_dashboard(tmp_path: Path) -> None:
+    template = synthesize_stack(str(tmp_path), {"joiner:dashboard": "false"})
+    assert not get_resources(template, "AWS::CloudWatch::Dashboard")
+
+
+def test_prices_that_grow_old_are_noticed_unless_nobody_wants_to_know(template: Template, private: Template) -> None:
+    [alarm] = list_price_alarms(template)
+    emitted: list[dict[str, Any]] = []
+    benchmark_world = msgspec.structs.replace(
+        build_benchmark_world(1), emit=lambda line: emitted.append(msgspec.json.decode(line))
+    )
+    emit_metrics({"PriceAgeSeconds": 60.0 * 60 * 48}, benchmark_world)
+    [[dimensions]] = [metric_set["Dimensions"] for metric_set in emitted[0]["_aws"]["CloudWatchMetrics"]]
+    assert alarm["Namespace"] == emitted[0]["_aws"]["CloudWatchMetrics"][0]["Namespace"]
+    dimension_values = {name: emitted[0][name] for name in dimensions} | {"cluster": "demo"}
+    assert {dimension["Name"]: dimension["Value"] for dimension in alarm["Dimensions"]} == dimension_values
+    assert alarm["Threshold"] == timedelta(hours=48).total_seconds()
+    assert not list_price_alarms(private)
+
+
+def list_price_alarms(template: Template) -> list[dict[str, Any]]:
+    alarms = get_resources(template, "AWS::CloudWatch::Alarm").values()
+    return [alarm for alarm in alarms if alarm.get("MetricName") == "PriceAgeSeconds"]

@@ -1,0 +1,173 @@
+"""Alarms in the embedded world: a fault is played, and the alarm for it rings."""
+
+import json
+from collections.abc import Callable
+from datetime import timedelta
+
+import msgspec
+import pytest
+
+from shared.errors import Invalid, Throttled, Unreachable
+from shared.model.core.labels import DISRUPTION_PAUSED
+from shared.model.karpenter.pause import CLUSTER_NAMESPACE
+from shared.store.catalog import iterate_newest_catalog_keys, write_catalog
+from shared.store.catalog_format import decode_catalog
+from sim.fault_tap import PortCall, Tap
+from sim.lambda_runtime.stack_template.template import ACTIVE_CONTEXT, synthesize_template
+from sim.world.embedded_world import EmbeddedWorld
+from tests.infra.cloudwatch import CloudWatch
+from tests.scenario.worlds import make_deployment, make_node_class, make_node_pool
+
+pytestmark = pytest.mark.no_cover  # minutes of a cluster like those that tests/scenario plays
+ONE_MINUTE = timedelta(minutes=1)
+SILENCE_ALARMS = {"ProvisionSilent", "LifecycleSilent", "DisruptSilent"}
+
+
+def play_cluster(
+    minutes: int, *, tap: Tap | None = None, replicas: int = 3, context: dict[str, str] | None = None
+) -> tuple[EmbeddedWorld, CloudWatch]:
+    """Return a world with *replicas* pods after *minutes* in which *tap* sees every call, and its CloudWatch."""
+    template = synthesize_template(context={**ACTIVE_CONTEXT, **(context or {})})
+    world = EmbeddedWorld(template=template)
+    world.apply([make_node_class(), make_node_pool()])
+    world.run(10 * ONE_MINUTE)
+    world.tap = tap or world.tap
+    world.apply([make_deployment(replicas)])
+    world.run(minutes * ONE_MINUTE)
+    return world, CloudWatch(world, template)
+
+
+def make_failing_tap(port: str, method: str, error: Callable[[], Exception], world_prefix: str = "") -> Tap:
+    """Return a tap that fails calls to *method* of *port* in worlds whose name starts with *world_prefix*."""
+
+    def fail_matching_call(call: PortCall) -> None:
+        if (
+            (call.port, call.phase) == (port, "before")
+            and call.method.startswith(method)
+            and call.world_name.startswith(world_prefix)
+        ):
+            raise error()
+
+    return fail_matching_call
+
+
+@pytest.mark.parametrize("reaction", ["tick", "watch"])
+def test_while_all_is_well_nothing_rings(reaction: str) -> None:
+    """A function that calls itself continuously leaves no dead letters either."""
+    _, watch = play_cluster(20, context={"joiner:reaction": reaction})
+    assert watch.list_ringing_alarms() == set()
+    assert len(watch.alarms) == 11
+
+
+@pytest.mark.parametrize("function", ["provision", "lifecycle", "disrupt"])
+def test_a_function_that_does_not_succeed_for_five_minutes_is_noticed(function: str) -> None:
+    tap = make_failing_tap("table", "", lambda: RuntimeError("a bug"), world_prefix=function)
+    _, watch = play_cluster(7, tap=tap)
+    assert f"{function.capitalize()}Silent" in watch.list_ringing_alarms()
+
+
+def test_functions_that_lambda_throttles_or_nobody_calls_are_silent() -> None:
+    world, watch = play_cluster(5)
+    world.runtime.stop()  # a throttled call is no invocation, and a tick is not repeated
+    world.run(11 * ONE_MINUTE)
+    assert watch.list_ringing_alarms() >= SILENCE_ALARMS
+
+
+def test_a_letter_that_nobody_can_deal_with_is_noticed() -> None:
+    world, watch = play_cluster(5)
+    world.tap = make_failing_tap("kube", "", lambda: RuntimeError("a bug"), world_prefix="interrupt")
+    [instance, *_] = world.list_active_instances()
+    warning = "EC2 Spot Instance Interruption Warning"
+    detail = {"instance-id": instance.instance_id}
+    world.runtime.put_event({"source": "aws.ec2", "detail-type": warning, "detail": detail})
+    world.run(4 * ONE_MINUTE)
+    assert "DeadLetters" in watch.list_ringing_alarms()
+
+
+def test_the_breaker_is_noticed() -> None:
+    _, watch = play_cluster(4, replicas=12, context={"joiner:launch-nodes-per-minute": "1"})
+    assert "LaunchBreakerTrips" in watch.list_ringing_alarms()
+
+
+def test_launches_that_fail_for_a_quarter_of_an_hour_are_noticed() -> None:
+    tap = make_failing_tap("ec2", "create_fleet", lambda: Invalid("no such subnet", code="InvalidSubnetID.NotFound"))
+    _, watch = play_cluster(16, tap=tap)
+    assert watch.list_ringing_alarms() == {"LaunchFailures"}
+
+
+def test_a_leak_is_noticed() -> None:
+    world, watch = play_cluster(5)
+    claims = world.cluster.api
+    [claim, *_] = claims.list("nodeclaims.karpenter.sh")
+    name = claim["metadata"]["name"]
+    claims.patch("nodeclaims.karpenter.sh", name, {"metadata": {"finalizers": None}})
+    claims.delete("nodeclaims.karpenter.sh", name)
+    world.run(4 * ONE_MINUTE)
+    assert "LeaksEnded" in watch.list_ringing_alarms()
+
+
+def test_that_aws_throttles_our_calls_is_noticed() -> None:
+    tap = make_failing_tap("ec2", "describe_instances", lambda: Throttled("RequestLimitExceeded"))
+    _, watch = play_cluster(16, tap=tap)
+    assert watch.list_ringing_alarms() == {"Throttles"}
+
+
+def test_an_alarm_is_over_once_its_cause_is_so_that_whoever_heard_it_hears_that_too() -> None:
+    world, watch = play_cluster(5)
+    quiet = world.tap
+    world.tap = make_failing_tap("table", "", lambda: RuntimeError("a bug"), world_prefix="disrupt")
+    world.run(11 * ONE_MINUTE)
+    assert watch.list_ringing_alarms() >= {"DisruptSilent"}
+    world.tap = quiet
+    world.run(30 * ONE_MINUTE)
+    assert watch.list_ringing_alarms() == set()
+
+
+def test_cycles_that_fail_again_and_again_are_noticed_though_others_succeed() -> None:
+    state: dict[str, int] = {}
+
+    def fail_every_second_world(call: PortCall) -> None:
+        state.setdefault(call.world_name, len(state))
+        if call.port == "kube" and state[call.world_name] % 2:
+            raise Unreachable("the API server answers every second time")
+
+    _, watch = play_cluster(16, tap=fail_every_second_world)
+    assert watch.list_ringing_alarms() == {"Faults"}
+
+
+def make_nodes_drift(world: EmbeddedWorld) -> None:
+    """Change the NodePool's template, so that all of its nodes have drifted."""
+    labels = {"template": {"metadata": {"labels": {"team": "other"}}}}
+    world.cluster.api.patch("nodepools.karpenter.sh", "default", {"spec": labels})
+
+
+def test_that_disruption_paused_itself_is_noticed() -> None:
+    world, watch = play_cluster(5, context={"joiner:drift-pause-percent": "10"})
+    make_nodes_drift(world)
+    world.run(5 * ONE_MINUTE)
+    assert watch.list_ringing_alarms() == {"DisruptionPauses"}
+
+
+@pytest.mark.parametrize("source", ["setting", "annotation", "unreadable"])
+def test_a_pause_that_people_meant_is_drawn_and_wakes_nobody(source: str) -> None:
+    text = "till tomorrow" if source == "unreadable" else "true by anna because Black Friday"
+    world, watch = play_cluster(3, context={"joiner:disruption-paused": "true"} if source == "setting" else None)
+    if source != "setting":
+        world.cluster.api.patch(
+            "namespaces", CLUSTER_NAMESPACE, {"metadata": {"annotations": {DISRUPTION_PAUSED: text}}}
+        )
+    world.run(3 * ONE_MINUTE)
+    assert watch.list_ringing_alarms() == ({"DisruptionPauses"} if source == "unreadable" else set())
+    last = [line["counts"] for line in map(json.loads, world.log_lines) if line.get("function") == "disrupt"][-1]
+    assert bool(last.get("IntendedPauses")) == (source != "unreadable")
+
+
+def test_prices_that_grow_old_are_noticed() -> None:
+    world, watch = play_cluster(5)
+    world.tap = make_failing_tap("bucket", "put", lambda: Unreachable("s3"), world_prefix="catalog")
+    [key, *_] = iterate_newest_catalog_keys(world.bucket)
+    catalog = decode_catalog(world.bucket.get(key))
+    assert catalog.priced_at is not None
+    write_catalog(msgspec.structs.replace(catalog, priced_at=catalog.priced_at - timedelta(hours=49)), world.bucket)
+    world.run(16 * ONE_MINUTE)
+    assert "PriceAgeSeconds" in watch.list_ringing_alarms()

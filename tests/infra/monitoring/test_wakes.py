@@ -1,0 +1,122 @@
+"""Triggers of the functions, and the handling of messages that could not be delivered."""
+
+from datetime import timedelta
+
+from sim.lambda_runtime.stack_template.intrinsics import IntrinsicResolver
+from sim.lambda_runtime.stack_wiring import StackWiring
+from tests.infra.policies import Template, as_list, get_resources, iterate_statements
+from tests.infra.stacks import ANNOUNCED, FOLLOWED_UP, FUNCTIONS, TICKS
+
+
+def test_every_function_but_one_ticks(wiring: StackWiring) -> None:
+    assert {schedule.target.name: schedule.expression for schedule in wiring.schedules} == TICKS
+
+
+def test_a_tick_says_nothing_and_is_not_repeated(template: Template, wiring: StackWiring) -> None:
+    assert {schedule.target.input for schedule in wiring.schedules} == {'{"source":"schedule"}'}
+    assert {function.async_retries for function in wiring.functions} == {0}
+    targets = [schedule["Target"] for schedule in get_resources(template, "AWS::Scheduler::Schedule").values()]
+    assert {schedule_target["Input"] for schedule_target in targets} == {'{"source":"schedule"}'}
+    for target in targets:
+        assert target["RetryPolicy"] == {"MaximumEventAgeInSeconds": 60, "MaximumRetryAttempts": 2}
+
+
+def test_what_cannot_be_delivered_waits_for_a_person(template: Template) -> None:
+    targets = [schedule["Target"] for schedule in get_resources(template, "AWS::Scheduler::Schedule").values()]
+    targets += [target for rule in get_resources(template, "AWS::Events::Rule").values() for target in rule["Targets"]]
+    assert len(targets) == len(TICKS) + len(ANNOUNCED)
+    assert {target["DeadLetterConfig"]["Arn"].rpartition(":")[2] for target in targets} == {"demo-joiner-dead-letters"}
+
+
+def test_schedules_ring_on_time_in_a_group_of_their_own_that_goes_with_the_stack(template: Template) -> None:
+    [group] = get_resources(template, "AWS::Scheduler::ScheduleGroup").items()
+    schedules = get_resources(template, "AWS::Scheduler::Schedule")
+    assert {schedule["GroupName"] for schedule in schedules.values()} == {group[1]["Name"]}
+    assert {schedule["FlexibleTimeWindow"]["Mode"] for schedule in schedules.values()} == {"OFF"}
+    assert {group[0] in template["Resources"][key]["DependsOn"] for key in schedules} == {True}
+    assert template["Resources"][group[0]]["DeletionPolicy"] == "Delete"
+
+
+def test_a_follow_up_finds_the_queue_of_each_function(wiring: StackWiring) -> None:
+    urls = {queue.url: queue.name for queue in wiring.queues}
+    reads = {mapping.queue: mapping.function for mapping in wiring.mappings}
+    for name in FOLLOWED_UP:
+        queue = urls[f"{wiring.get_follow_up_prefix()}{name}"]
+        assert queue == f"demo-joiner-{name}"
+        assert reads[queue] == name
+
+
+def test_what_waits_is_kept_four_days(wiring: StackWiring) -> None:
+    retentions = {queue.name: queue.retention for queue in wiring.queues if not queue.name.endswith("dead-letters")}
+    assert set(retentions.values()) == {timedelta(days=4)}
+    assert retentions.keys() == {f"demo-joiner-{name}" for name in (*FOLLOWED_UP, "interruption")}
+
+
+def test_a_follow_up_stays_hidden_while_its_function_may_still_run(wiring: StackWiring) -> None:
+    queues = {queue.name: queue for queue in wiring.queues}
+    for name in FOLLOWED_UP:
+        assert queues[f"demo-joiner-{name}"].visibility_timeout >= 6 * wiring.get_function(name).timeout
+
+
+def test_a_bad_message_does_not_hold_up_its_batch(wiring: StackWiring) -> None:
+    assert {mapping.reports_item_failures for mapping in wiring.mappings} == {True}
+
+
+def test_follow_ups_do_not_multiply_a_function(wiring: StackWiring) -> None:
+    limits = {mapping.maximum_concurrency for mapping in wiring.mappings if mapping.queue.endswith(mapping.function)}
+    assert limits == {2}
+
+
+def test_what_fails_for_good_waits_for_a_person(wiring: StackWiring) -> None:
+    queues = {queue.name: queue for queue in wiring.queues}
+    dead = queues.pop("demo-joiner-dead-letters")
+    assert {queue.dead_letter_queue for queue in queues.values()} == {dead.name}
+    assert all(queue.max_receive_count for queue in queues.values())
+    assert dead.retention == timedelta(days=14)
+
+
+def test_every_queue_is_encrypted_and_tls_only(template: Template) -> None:
+    queues = get_resources(template, "AWS::SQS::Queue")
+    assert all(properties["SqsManagedSseEnabled"] for properties in queues.values())
+    guarded = set()
+    for policy in get_resources(template, "AWS::SQS::QueuePolicy").values():
+        for statement in policy["PolicyDocument"]["Statement"]:
+            if statement["Effect"] == "Deny" and statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}:
+                guarded.update(as_list(statement["Resource"]))
+    assert guarded == {IntrinsicResolver(template).get_arn(key) for key in queues}
+
+
+def test_every_function_may_wake_every_function(template: Template) -> None:
+    for name in FUNCTIONS:
+        sent = [
+            statement
+            for owner, statement in iterate_statements(template)
+            if owner == name and "sqs:SendMessage" in statement["Action"]
+        ]
+        arns = {arn for statement in sent for arn in as_list(statement["Resource"])}
+        assert {arn.rpartition(":")[2] for arn in arns} == {f"demo-joiner-{function}" for function in FOLLOWED_UP}
+
+
+def test_what_ec2_announces_reaches_the_function_that_interrupts(wiring: StackWiring) -> None:
+    targets_by_event = {(*rule.pattern["source"], *rule.pattern["detail-type"]): rule.targets for rule in wiring.rules}
+    assert targets_by_event.keys() == ANNOUNCED
+    assert {target.name for targets in targets_by_event.values() for target in targets} == {"demo-joiner-interruption"}
+    assert [m.function for m in wiring.mappings if m.queue == "demo-joiner-interruption"] == ["interrupt"]
+
+
+def test_a_storm_of_notices_is_gathered_for_one_second_and_planned_for_at_once(wiring: StackWiring) -> None:
+    [mapping] = [
+        candidate
+        for candidate in wiring.mappings
+        if candidate.function == "interrupt" and candidate.queue.endswith("interruption")
+    ]
+    assert (mapping.batching_window, mapping.batch_size, mapping.maximum_concurrency) == (timedelta(seconds=1), 100, 5)
+    assert {candidate.batching_window for candidate in wiring.mappings if candidate is not mapping} == {timedelta()}
+    [queue] = [queue for queue in wiring.queues if queue.name == mapping.queue]
+    assert wiring.get_function("interrupt").timeout + mapping.batching_window < queue.visibility_timeout
+
+
+def test_an_interruption_is_kept_four_days_and_tried_twice_before_the_instance_is_gone(wiring: StackWiring) -> None:
+    [queue] = [queue for queue in wiring.queues if queue.name == "demo-joiner-interruption"]
+    assert queue.retention == timedelta(days=4)
+    assert wiring.get_function("interrupt").timeout < queue.visibility_timeout < timedelta(minutes=1)

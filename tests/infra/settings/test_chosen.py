@@ -1,0 +1,161 @@
+"""Effects of settings on the template."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from infra.functions.functions import FUNCTION_SPECS, INSTALLER_SPEC, WATCH_SPEC
+from infra.settings import per_function
+from infra.stack.application import build_application
+from sim.lambda_runtime.stack_template.template import synthesize_template
+from sim.lambda_runtime.stack_wiring import StackWiring
+from tests.infra.policies import Template, get_resources
+
+CHOSEN_CONTEXT: Final = {
+    "joiner:memory-mb": "provision=3008,installer=1024",
+    "joiner:every-minutes": "disrupt=4,catalog=10",
+    "joiner:reserved-concurrency": "provision=3,interrupt=5",
+    "joiner:log-level": "WARNING,provision=DEBUG",
+    "joiner:system-log-level": "INFO",
+    "joiner:tags": "team=platform,cost-centre=42",
+}
+UNTAGGED_TYPES: Final = {
+    "AWS::CDK::Metadata",
+    "AWS::CodeDeploy::DeploymentConfig",
+    "AWS::IAM::InstanceProfile",
+    "AWS::IAM::Policy",
+    "AWS::Lambda::Alias",
+    "AWS::Lambda::EventInvokeConfig",
+    "AWS::Lambda::LayerVersion",
+    "AWS::Lambda::Permission",
+    "AWS::Lambda::Version",
+    "AWS::S3::BucketPolicy",
+    "AWS::SQS::QueuePolicy",
+    "AWS::Scheduler::Schedule",
+    "Custom::JoinerEmptied",
+    "Custom::JoinerInstalled",
+}
+"""Resource types without tags in CloudFormation; a schedule belongs to a group with tags."""
+
+
+@pytest.fixture(scope="module")
+def usual() -> Template:
+    return synthesize_template()
+
+
+@pytest.fixture(scope="module")
+def custom_template() -> Template:
+    return synthesize_template(context=CHOSEN_CONTEXT)
+
+
+def get_functions(template: Template) -> Mapping[str, dict[str, Any]]:
+    return {
+        properties["Handler"].split(".")[1]: properties
+        for properties in get_resources(template, "AWS::Lambda::Function").values()
+    }
+
+
+def test_a_choice_for_one_function_leaves_the_others_as_they_are(usual: Template, custom_template: Template) -> None:
+    was = {name: properties["MemorySize"] for name, properties in get_functions(usual).items()}
+    memory = {name: properties["MemorySize"] for name, properties in get_functions(custom_template).items()}
+    assert memory == was | {"provision": 3008, "installer": 1024}
+    ticks = {schedule.target.name: schedule.expression for schedule in StackWiring.parse(custom_template).schedules}
+    assert ticks == {
+        "provision": "rate(1 minute)",
+        "lifecycle": "rate(1 minute)",
+        "disrupt": "rate(4 minutes)",
+        "catalog": "rate(10 minutes)",
+    }
+
+
+def test_concurrency_is_the_accounts_unless_somebody_reserves_some(usual: Template, custom_template: Template) -> None:
+    reserved = "ReservedConcurrentExecutions"
+    assert not [properties for properties in get_functions(usual).values() if reserved in properties]
+    assert {
+        name: properties[reserved]
+        for name, properties in get_functions(custom_template).items()
+        if reserved in properties
+    } == {
+        "provision": 3,
+        "interrupt": 5,
+    }
+
+
+def test_what_is_reserved_is_enough_for_queue_and_tick(custom_template: Template) -> None:
+    wiring = StackWiring.parse(custom_template)
+    for name, (minimum, _) in per_function.RESERVED_CONCURRENCY_RANGE.items():
+        sent = sum(mapping.maximum_concurrency for mapping in wiring.mappings if mapping.function == name)
+        assert minimum >= sent + sum(schedule.target.name == name for schedule in wiring.schedules)
+
+
+def test_every_function_may_be_chosen_for() -> None:
+    specs = {spec.name for spec in (*FUNCTION_SPECS, WATCH_SPEC, INSTALLER_SPEC)}
+    assert specs == set(per_function.FUNCTION_NAMES) == per_function.MEMORY_RANGE_MB.keys()
+    assert {spec.name for spec in FUNCTION_SPECS if spec.every_minutes} == per_function.INTERVAL_RANGE_MINUTES.keys()
+    assert per_function.RESERVED_CONCURRENCY_RANGE.keys() == specs - {"installer"}
+
+
+def test_logs_are_json_and_lambda_drops_nothing_that_we_say(usual: Template, custom_template: Template) -> None:
+    for template in (usual, custom_template):
+        for properties in get_functions(template).values():
+            assert properties["LoggingConfig"]["LogFormat"] == "JSON"
+            # Metrics are lines without a level, which Lambda treats as INFO.
+            assert properties["LoggingConfig"]["ApplicationLogLevel"] in ("DEBUG", "INFO")
+    assert {
+        function_properties["LoggingConfig"]["SystemLogLevel"] for function_properties in get_functions(usual).values()
+    } == {"WARN"}
+    assert {
+        function_properties["LoggingConfig"]["SystemLogLevel"]
+        for function_properties in get_functions(custom_template).values()
+    } == {"INFO"}
+
+
+def test_each_function_has_its_own_level(custom_template: Template) -> None:
+    levels = {
+        name: properties["Environment"]["Variables"]["LOG_LEVEL"]
+        for name, properties in get_functions(custom_template).items()
+    }
+    assert levels == dict.fromkeys(get_functions(custom_template), "WARNING") | {"provision": "DEBUG"}
+
+
+def test_tags_are_on_everything_that_can_have_some(usual: Template, custom_template: Template) -> None:
+    for key, resource in custom_template["Resources"].items():
+        tags = resource.get("Properties", {}).get("Tags", [])
+        tag_values = {tag["Key"]: tag["Value"] for tag in tags} if isinstance(tags, list) else tags
+        own_tag_values = {name: tag_values.get(name) for name in ("team", "cost-centre")}
+        expected = {"team": "platform", "cost-centre": "42"}
+        assert (own_tag_values == expected) is (resource["Type"] not in UNTAGGED_TYPES), (key, resource["Type"])
+    assert "platform" not in json.dumps(usual)
+
+
+def test_tags_alone_are_no_new_version(tmp_path: Path) -> None:
+    """CloudFormation would fail: Lambda publishes no second version of what has not changed."""
+    context = {"joiner:cluster": "blue", "joiner:dashboard": "false"}
+    plain, tagged = (
+        build_application(bundle=False, outdir=str(tmp_path / name), context={**context, **more})
+        .synth()
+        .stacks[0]
+        .template
+        for name, more in (("plain", {}), ("tagged", {"joiner:tags": "team=platform"}))
+    )
+    assert get_resources(tagged, "AWS::Lambda::Version") == get_resources(plain, "AWS::Lambda::Version")
+
+
+def test_each_of_several_clusters_has_a_stack_in_one_place(tmp_path: Path) -> None:
+    context = {"joiner:cluster": "blue,green", "joiner:account": "111122223333", "joiner:region": "eu-central-1"}
+    stacks = build_application(bundle=False, outdir=str(tmp_path), context=context).synth().stacks
+    assert [cdk_stack.stack_name for cdk_stack in stacks] == ["joiner-blue", "joiner-green"]
+    assert {(cdk_stack.environment.account, cdk_stack.environment.region) for cdk_stack in stacks} == {
+        ("111122223333", "eu-central-1")
+    }
+    for stack, name in zip(stacks, ("blue", "green"), strict=True):
+        clusters = {entry["ClusterName"] for entry in get_resources(stack.template, "AWS::EKS::AccessEntry").values()}
+        assert clusters == {name}
+
+
+def test_a_knob_that_there_is_not_stops_the_synthesis(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="joiner:clustr is no knob: did you mean joiner:cluster"):
+        build_application(bundle=False, outdir=str(tmp_path), context={"joiner:clustr": "prod"})

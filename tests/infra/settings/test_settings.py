@@ -1,0 +1,259 @@
+"""Settings and their validation, without a synthesis."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from datetime import timedelta
+from itertools import pairwise
+
+import msgspec
+import pytest
+
+from infra.settings.context_parsing import check_option_names
+from infra.settings.load import load_options
+from infra.settings.per_function import parse_log_levels
+from infra.settings.settings import StackOptions, format_context_key, list_options
+from infra.settings.validation import MIN_PRICE_AGE_ALARM_HOURS
+from infra.stack.application import CDK_JSON
+from shared.decide.scheduling.constraints.default_topology_spread import parse_default_constraints
+from shared.report.metrics.emf import MAX_PRICE_AGE
+from shared.settings_text import split_list
+from sim.lambda_runtime.stack_template.template import REPOSITORY_ROOT
+
+
+def test_nothing_has_to_be_chosen() -> None:
+    assert load_options(lambda _: None) == StackOptions()
+
+
+def test_cdk_json_lists_every_knob_with_its_default() -> None:
+    context = json.loads(CDK_JSON.read_text())["context"]
+    listed_there = {key.removeprefix("joiner:"): value for key, value in context.items() if key.startswith("joiner:")}
+    assert list(listed_there) == [format_context_key(field.name).removeprefix("joiner:") for field in list_options()]
+    assert load_options(context.get) == StackOptions()
+
+
+def test_cdk_json_says_what_each_knob_does_on_the_line_before_it() -> None:
+    keys = list(json.loads(CDK_JSON.read_text())["context"].items())
+    for (comment, says), (key, _) in pairwise(keys):
+        if key.startswith("joiner:"):
+            assert comment == f"//{key}"
+            assert len(str(says)) > 10, key
+
+
+def test_the_command_line_knows_only_strings() -> None:
+    knobs = load_options({"joiner:cluster": "prod", "joiner:log-days": "7"}.get)
+    assert (knobs.cluster, knobs.log_days) == ("prod", 7)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error_pattern"),
+    [
+        ({"cluster": ""}, "joiner:cluster"),
+        ({"cluster": "-a"}, "joiner:cluster"),
+        ({"cluster": "a" * 61}, "joiner:cluster"),
+        ({"cluster": "a/b"}, "joiner:cluster"),
+        ({"mode": "dry"}, "joiner:mode"),
+        ({"reaction": "soon"}, "joiner:reaction is 'soon': want tick or watch or logs"),
+        ({"hints": "Maybe"}, "joiner:hints is 'Maybe': want Given or Withheld"),
+        ({"node-cost-usd-per-hour": "-1"}, "joiner:node-cost-usd-per-hour is '-1': want dollars"),
+        ({"volume-usd-per-gib-month": "cheap"}, "joiner:volume-usd-per-gib-month is 'cheap'"),
+        ({"disruption-paused": "Dirft"}, "joiner:disruption-paused: 'Dirft' is no reason: did you mean Drifted[?]"),
+        ({"disruption-paused": "Launches"}, "joiner:disruption-paused: 'Launches' is no reason: write true, or some"),
+        ({"disruption-paused": "Empty until dawn"}, "joiner:disruption-paused: .*dawn"),
+        ({"disruption-paused": "Empty at night"}, "joiner:disruption-paused: 'Empty at night' is not like REASON"),
+        ({"drift-pause-percent": "101"}, "joiner:drift-pause-percent is '101': want 0 to 100"),
+        ({"disruption-budgets": "10%"}, "joiner:disruption-budgets: Expected `array`"),
+        ({"disruption-budgets": '{"nodes": "1"}'}, "joiner:disruption-budgets: Expected `array`"),
+        ({"disruption-budgets": '[{"nodes": "101%"}]'}, r"joiner:disruption-budgets: .*nodes"),
+        ({"disruption-budgets": '[{"reasons": ["Expired"]}]'}, "Invalid enum value 'Expired'"),
+        ({"disruption-budgets": '[{"schedule": "@weakly", "duration": "1h"}]'}, r"schedule"),
+        ({"disruption-budgets": '[{"schedule": "@weekly"}]'}, r"disruption-budgets\[0\]: schedule and duration go"),
+        ({"disruption-time-zone": "Berlin"}, "joiner:disruption-time-zone is 'Berlin': want one like Europe/Berlin"),
+        ({"on-destroy": "delete"}, "joiner:on-destroy is 'delete': want keep or purge or abandon"),
+        ({"windows": "yes"}, "joiner:windows is 'yes': want true or false"),
+        ({"permissions-boundary": "mine"}, "joiner:permissions-boundary is 'mine': want"),
+        ({"log-days": "soon"}, "joiner:log-days is 'soon': want one of 1, 3, 5"),
+        ({"journal-days": 1.5}, "joiner:journal-days is '1.5': want 1 or more"),
+        ({"cluster": {"name": "a"}}, "joiner:cluster is {'name': 'a'}: want text"),
+        ({"log-days": "8"}, "joiner:log-days is '8': want one of 1, 3, 5, 7, 14, 30"),
+        ({"journal-days": "0"}, "joiner:journal-days is '0': want 1 or more"),
+        ({"snapshot-days": "0"}, "joiner:snapshot-days is '0': want 1 or more"),
+        ({"price-age-alarm-hours": "12"}, "joiner:price-age-alarm-hours is 12: want 13 or more, or 0: prices are ask"),
+        ({"price-age-alarm-hours": "-1"}, "joiner:price-age-alarm-hours is -1"),
+        ({"alarm-topic": "pager"}, "joiner:alarm-topic is 'pager': want the ARN of a standard SNS topic"),
+        (
+            {"report-topic": "arn:aws:sns:us-east-1:111122223333:a.fifo"},
+            "joiner:report-topic is .*want the ARN of a st",
+        ),
+        (
+            {"region": "eu-central-1", "report-topic": "arn:aws:sns:us-east-1:111122223333:costs"},
+            "joiner:report-topic is in us-east-1, and joiner:region is eu-central-1",
+        ),
+        ({"cluster": "a,a"}, "joiner:cluster is 'a,a': want .*, each once"),
+        ({"cluster": "a,-b"}, "joiner:cluster is 'a,-b'"),
+        ({"cluster": "a,b", "kube-endpoint": "https://a"}, "joiner:kube-endpoint is that of one cluster"),
+        ({"account": "12"}, "joiner:account is '12': want twelve digits"),
+        ({"region": "Frankfurt"}, "joiner:region is 'Frankfurt': want one like eu-central-1"),
+        ({"tags": "team"}, "joiner:tags: 'team' is no tag: want KEY=VALUE"),
+        ({"tags": "=platform"}, "joiner:tags: '=platform'"),
+        (
+            {"tags": "kubernetes.io/cluster/demo=owned"},
+            "joiner:tags: 'kubernetes.io/cluster/demo' is reserved: AWS, EKS and",
+        ),
+        ({"tags": {"karpenter.sh/nodepool": "a"}}, "joiner:tags: 'karpenter.sh/nodepool'"),
+        ({"tags": "aws:name=a"}, "joiner:tags: 'aws:name'"),
+        ({"memory-mb": "provision=128"}, "joiner:memory-mb: provision is '128': want 256 to 10240"),
+        ({"memory-mb": "provison=512"}, "joiner:memory-mb: 'provison' is none of provision, lifecycle"),
+        ({"memory-mb": "512"}, "joiner:memory-mb: '512' is none of"),
+        ({"every-minutes": "disrupt=5"}, "joiner:every-minutes: disrupt is '5': want 1 to 4"),
+        ({"every-minutes": "interrupt=1"}, "joiner:every-minutes: 'interrupt' is none of"),
+        ({"reserved-concurrency": "provision=0"}, "joiner:reserved-concurrency: provision is '0': want 3 to 100"),
+        ({"log-level": "TRACE"}, "joiner:log-level: 'TRACE': want DEBUG or INFO"),
+        ({"log-level": "provision=LOUD"}, "joiner:log-level: 'provision=LOUD'"),
+        ({"log-level": "nobody=DEBUG"}, "joiner:log-level: 'nobody=DEBUG'"),
+        ({"deployment": "linear"}, "joiner:deployment is 'linear': want canary or all-at-once"),
+        ({"preference-policy": "Obey"}, "joiner:preference-policy is 'Obey': want Respect or Ignore"),
+        ({"min-values-policy": "Lax"}, "joiner:min-values-policy is 'Lax': want Strict or BestEffort"),
+        ({"kube-endpoint": "10.0.0.1"}, "joiner:kube-endpoint is '10.0.0.1': want a URL like https://HOST"),
+        ({"vm-memory-overhead-percent": "7.5"}, "joiner:vm-memory-overhead-percent is '7.5': want a fraction of 1"),
+        ({"reserved-enis": "one"}, "joiner:reserved-enis is 'one': want a number"),
+        ({"cost-label": "billing team"}, "joiner:cost-label is 'billing team': want the key of a label"),
+        ({"node-roles": "NodeRole,Admin*"}, r"joiner:node-roles has 'Admin\*': want names of roles, without wild"),
+        ({"ssm-parameters": "/images/*"}, r"joiner:ssm-parameters has '/images/\*': want names of parameters"),
+        ({"feature-gates": "NodeOverlay"}, "joiner:feature-gates: .*'NodeOverlay': write Name=true or Name=false"),
+        ({"aws-feature-gates": "NodeClassCEL"}, "joiner:aws-feature-gates: .*write Name=true"),
+        ({"disable-dry-run": "yes"}, "joiner:disable-dry-run"),
+        ({"scheduler-config": "[1]"}, "joiner:scheduler-config is no map"),
+        ({"scheduler-config": "{"}, "joiner:scheduler-config is neither"),
+    ],
+)
+def test_what_cannot_be_deployed_is_refused_at_once(wrong: dict[str, object], error_pattern: str) -> None:
+    with pytest.raises(ValueError, match=error_pattern):
+        load_options({f"joiner:{name}": value for name, value in wrong.items()}.get)
+
+
+def test_topics_may_be_one_and_the_youngest_price_alarm_rings() -> None:
+    topic = "arn:aws-us-gov:sns:us-gov-west-1:111122223333:pager"
+    options = {"alarm-topic": topic, "report-topic": topic, "region": "us-gov-west-1", "price-age-alarm-hours": "13"}
+    assert load_options({f"joiner:{name}": value for name, value in options.items()}.get).report_topic == topic
+    assert timedelta(hours=MIN_PRICE_AGE_ALARM_HOURS) == MAX_PRICE_AGE
+
+
+def test_the_schedulers_configuration_is_kept_as_json() -> None:
+    expected = '{"podTopologySpread":{"defaultConstraints":[]}}'
+    spellings: tuple[object, ...] = (
+        "podTopologySpread:\n  defaultConstraints: []\n",
+        expected,
+        {"podTopologySpread": {"defaultConstraints": []}},
+    )
+    for spelling in spellings:
+        assert load_options({"joiner:scheduler-config": spelling}.get).scheduler_config == expected
+
+
+SPREAD: dict[str, object] = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}
+
+
+@pytest.mark.parametrize(
+    ("constraints", "error_pattern"),
+    [
+        ([SPREAD], ""),
+        ([SPREAD, SPREAD | {"whenUnsatisfiable": "DoNotSchedule", "minDomains": 2}], ""),
+        ([SPREAD | {"nodeTaintsPolicy": "Honor", "topologyKey": "k" * 316}], ""),
+        ([SPREAD, SPREAD], "zone with ScheduleAnyway is there twice"),
+        ([SPREAD | {"maxSkew": 0}], "maxSkew"),
+        ([SPREAD | {"topologyKey": ""}], "topologyKey"),
+        ([SPREAD | {"topologyKey": "k" * 317}], "topologyKey"),
+        ([SPREAD | {"whenUnsatisfiable": "Perhaps"}], "Invalid enum value 'Perhaps'"),
+        ([SPREAD | {"labelSelector": {}}], "unknown field `labelSelector`"),
+        ([{"maxSkew": 1}], "missing required field"),
+    ],
+)
+def test_spreading_is_refused_beforehand_if_functions_could_not_read_it(
+    constraints: list[object], error_pattern: str
+) -> None:
+    config = {"podTopologySpread": {"defaultConstraints": constraints}}
+    if not error_pattern:
+        assert parse_default_constraints(load_options({"joiner:scheduler-config": config}.get).scheduler_config)
+        return
+    with pytest.raises(ValueError, match=f"joiner:scheduler-config: .*{error_pattern}"):
+        load_options({"joiner:scheduler-config": config}.get)
+    with pytest.raises(ValueError, match=r"\w"):
+        parse_default_constraints(json.dumps(config))
+
+
+def test_what_cdk_json_has_as_a_number_a_truth_or_a_list_is_read_as_the_command_line_has_it() -> None:
+    options = {"windows": True, "launch-usd-per-hour": 500, "node-roles": ["a", "b"], "node-cost-usd-per-hour": 0.02}
+    knobs = load_options({f"joiner:{name}": value for name, value in options.items()}.get)
+    parsed = (knobs.windows, knobs.launch_usd_per_hour, knobs.node_roles, knobs.node_cost_usd_per_hour)
+    assert parsed == (True, 500, ("a", "b"), 0.02)
+
+
+def test_budgets_may_be_a_list_or_its_text() -> None:
+    expected = '[{"nodes":"5%","schedule":"0 9 * * mon-fri","duration":"8h"}]'
+    for spelling in (expected, msgspec.json.decode(expected)):
+        assert load_options({"joiner:disruption-budgets": spelling}.get).disruption_budgets == expected
+
+
+def test_the_longest_cluster_name_leaves_room_for_every_queue() -> None:
+    longest = StackOptions(cluster="a" * 60).cluster
+    assert len(f"{longest}-joiner-interruption") <= 80
+    assert len(f"{longest}-joiner-dead-letters") <= 80
+
+
+def test_a_list_may_be_empty_or_untidy() -> None:
+    assert (split_list(""), split_list("a"), split_list(" a, b ,")) == ([], ["a"], ["a", "b"])
+
+
+def test_a_fuse_of_the_launch_breaker_is_a_whole_number() -> None:
+    with pytest.raises(ValueError, match="joiner:launch-usd-per-hour is '-1': want a number, 0 for unlimited"):
+        load_options({"joiner:launch-usd-per-hour": "-1"}.get)
+
+
+def test_of_several_clusters_each_has_knobs_of_its_own() -> None:
+    assert [options.cluster for options in StackOptions(cluster="a, b").split_by_cluster()] == ["a", "b"]
+    assert StackOptions(cluster="a").split_by_cluster() == (StackOptions(cluster="a"),)
+
+
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [
+        ("joiner:clustr", "joiner:clustr is no knob: did you mean joiner:cluster?"),
+        ("joiner:logs-days", "did you mean joiner:log-days?"),
+        ("joiner:zzz", "joiner:zzz is no knob: cdk.json has them all"),
+    ],
+)
+def test_a_knob_that_there_is_not_is_refused_with_what_was_meant(key: str, message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        check_option_names(
+            ["joiner:cluster", "//joiner:cluster", "@aws-cdk/core:x", key],
+            map(format_context_key, StackOptions.__struct_fields__),
+        )
+
+
+def test_tags_may_be_a_map_or_its_text() -> None:
+    for spelling in ("team=platform,cost-centre=4=2", {"team": "platform", "cost-centre": "4=2"}):
+        knobs = load_options({"joiner:tags": spelling}.get)
+        assert knobs.tags == {"team": "platform", "cost-centre": "4=2"}
+
+
+def test_what_is_said_of_all_functions_may_be_said_otherwise_of_one() -> None:
+    levels = parse_log_levels("WARNING, provision=DEBUG")
+    assert (levels["provision"], levels["disrupt"], levels["installer"]) == ("DEBUG", "WARNING", "WARNING")
+    assert set(parse_log_levels("").values()) == {"INFO"}
+
+
+def test_who_deploys_is_told_in_one_line() -> None:
+    environment = {**os.environ, "CDK_CONTEXT_JSON": '{"joiner:clustr": "prod"}'}
+    completed = subprocess.run(
+        [sys.executable, str(REPOSITORY_ROOT / "app.py")],
+        cwd=REPOSITORY_ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert completed.returncode == 1
+    assert completed.stderr.splitlines()[-1] == "joiner: joiner:clustr is no knob: did you mean joiner:cluster?"
+    assert "Traceback" not in completed.stderr

@@ -1,0 +1,208 @@
+"""Contents of the layer and of Joiner's own asset: as commands, and built as they are deployed."""
+
+import ast
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from infra.functions import bundling
+from tests.benchmarks.bench_cold_start import ENVIRONMENT, FUNCTIONS, PROBE_SCRIPT, measure_cold_start
+from tests.infra.installations import build_event
+
+MAX_BUNDLE_BYTES = 15_000_000
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def test_the_layer_is_a_part_of_what_is_tested() -> None:
+    environment = (bundling.ROOT / "requirements.lock").read_text().splitlines()
+    assert {line for line in bundling.LOCK_FILE.read_text().splitlines() if "==" in line} < set(environment)
+
+
+def test_what_is_left_out_is_left_out_with_its_hashes_and_all_else_stays() -> None:
+    lock_text = bundling.LOCK_FILE.read_text()
+    names = re.compile(r"^([a-z0-9-]+)==", flags=re.MULTILINE)
+    filtered_text = bundling.filter_lock_entries(lock_text)
+    assert set(names.findall(lock_text)) - set(names.findall(filtered_text)) == bundling.EXCLUDED_LIBRARIES
+    assert filtered_text.count("--hash") < lock_text.count("--hash")
+    assert all(entry.count("==") == 1 for entry in re.split(r"^(?=[a-z])", filtered_text, flags=re.MULTILINE) if entry)
+
+
+def test_time_zones_are_shipped_because_a_lambda_need_not_have_them() -> None:
+    assert re.search(
+        r"^tzdata==.* \\$", bundling.filter_lock_entries(bundling.LOCK_FILE.read_text()), flags=re.MULTILINE
+    )
+
+
+def test_the_layer_holds_wheels_of_the_lambda(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    commands: list[list[str]] = []
+    monkeypatch.setattr(subprocess, "run", lambda command, check, **_: commands.append(command) if check else None)
+    assert bundling.UvBundling("").try_bundle(str(tmp_path), image="unused")
+    [[python, *options]] = commands
+    assert python == sys.executable
+    assert {"--require-hashes", "--only-binary=:all:", f"--target={tmp_path}/python"} < set(options)
+    assert {"--python-version=3.13", "--python-platform=aarch64-manylinux_2_28"} < set(options)
+
+
+def test_our_own_code_is_shipped_without_what_this_machine_made_of_it(tmp_path: Path) -> None:
+    assert bundling.OwnBundling("", {"prices.json": b"{}"}).try_bundle(str(tmp_path), image="unused")
+    assert {entry.name for entry in tmp_path.iterdir()} == {"functions", "shared", "prices.json"}
+    assert (tmp_path / "shared" / "aws" / "ec2" / "branches.json").exists()
+    assert not list(tmp_path.rglob("__pycache__"))
+
+
+def make_uv(*results: tuple[str, int]) -> tuple[list[list[str]], Run]:
+    """Return the list of its commands and a fake uv with *results*: text and status; the last one repeats forever."""
+    commands: list[list[str]] = []
+
+    def run(command: list[str], **options: object) -> subprocess.CompletedProcess[str]:
+        environment = options["env"]
+        assert isinstance(environment, dict)
+        assert environment["PYENV_VERSION"] == "3.13"
+        text, status = results[min(len(commands), len(results) - 1)]
+        commands.append(command)
+        return subprocess.CompletedProcess(command, returncode=status, stdout=text, stderr="")
+
+    return commands, run
+
+
+@pytest.mark.parametrize(
+    ("results", "expected_path", "verbs"),
+    [
+        ([("/usr/bin/python3.13\n", 0)], "/usr/bin/python3.13", ["find"]),
+        ([("", 2), ("Installed", 0), ("/managed/python3.13\n", 0)], "/managed/python3.13", ["find", "install", "find"]),
+        ([("", 2)], "", ["find", "install"]),
+    ],
+)
+def test_a_python_of_the_lambdas_version_is_found_or_fetched_or_its_lack_is_said(
+    results: list[tuple[str, int]],
+    expected_path: str,
+    verbs: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    commands, run = make_uv(*results)
+    monkeypatch.setattr(subprocess, "run", run)
+    assert bundling.find_interpreter() == expected_path
+    assert [command[4] for command in commands] == verbs
+    assert {command[-1] for command in commands} == {"3.13"}
+    assert ("no bytecode is shipped" in capsys.readouterr().err) is not bool(expected_path)
+
+
+@pytest.mark.parametrize("python", ["/usr/bin/python3.13", ""])
+def test_bytecode_is_made_by_that_python_or_not_at_all(
+    python: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    commands: list[list[str]] = []
+    monkeypatch.setattr(subprocess, "run", lambda command, check: commands.append(command) if check else None)
+    bundling.compile_bytecode(tmp_path, python)
+    assert [command[:3] for command in commands] == ([[python, "-m", "compileall"]] if python else [])
+
+
+def test_the_layer_has_no_more_than_is_used(tmp_path: Path) -> None:
+    for name in (
+        "botocore/data/ec2/2014-10-01",
+        "botocore/data/ec2/2016-11-15",
+        "botocore/data/chime",
+        "bin",
+        "msgspec",
+    ):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "botocore" / "data" / "endpoints.json").touch()
+    bundling.prune_dependencies(tmp_path)
+    remaining = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")}
+    newest = {"botocore/data/ec2", "botocore/data/ec2/2016-11-15"}
+    assert remaining == {"botocore", "botocore/data", *newest, "botocore/data/endpoints.json", "msgspec"}
+
+
+def test_every_service_that_is_called_is_in_the_layer() -> None:
+    sources = "".join(source.read_text() for source in (bundling.ROOT / "shared" / "aws").rglob("*.py"))
+    service_names = set(re.findall(r"\.(?:get_retrying_client|get_single_attempt_client)\(\"([a-z0-9-]+)\"", sources))
+    assert len(service_names) >= 6
+    assert service_names <= set(bundling.KEPT_SERVICES)
+
+
+@pytest.fixture(scope="module")
+def asset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Both halves as they are deployed, with bytecode if a Python of Lambda's version is installed here."""
+    folder = tmp_path_factory.mktemp("asset")
+    python = bundling._run_uv_python("find", "--no-python-downloads")  # noqa: SLF001 - nothing is fetched for a test
+    assert bundling.UvBundling(python).try_bundle(str(folder / "layer"))
+    (folder / "own").mkdir()
+    assert bundling.OwnBundling(python, {}).try_bundle(str(folder / "own"))
+    return folder
+
+
+def measure_zip_bytes(folder: Path) -> int:
+    path = folder.with_suffix(".zip")
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in sorted(folder.rglob("*")):
+            archive.write(file, file.relative_to(folder))
+    return path.stat().st_size
+
+
+def test_the_whole_bundle_is_small_even_with_its_bytecode(asset: Path) -> None:
+    assert measure_zip_bytes(asset / "layer") + measure_zip_bytes(asset / "own") < MAX_BUNDLE_BYTES
+
+
+def test_what_is_compiled_in_the_bundle_is_for_the_lambdas_machine(asset: Path) -> None:
+    compiled = [library.name for library in asset.rglob("*.so")]
+    assert any(name.startswith("_core.") for name in compiled)
+    assert {name.rpartition(".cpython-")[2] for name in compiled} == {"313-aarch64-linux-gnu.so"}
+
+
+def test_every_import_of_every_function_leads_to_a_file_of_the_bundle(asset: Path) -> None:
+    """Lazy ones too; what only a type checker imports is not looked at.
+
+    `cel` evaluates the rules of CRDs for the command line; an import contract keeps it out of the functions.
+    """
+    roots = [asset / "own", asset / "layer" / "python"]
+    imported_names = {
+        name
+        for source in sorted((asset / "own").rglob("*.py"))
+        for name in iterate_imports(ast.parse(source.read_text()))
+    }
+    assert {"botocore.session", "aws_lambda_powertools.metrics", "msgspec", "urllib3"} <= imported_names
+    assert [name for name in sorted(imported_names) if not can_import(name, roots)] == ["cel"]
+
+
+def iterate_imports(tree: ast.AST) -> Iterator[str]:
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            continue
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+        yield from iterate_imports(node)
+
+
+def can_import(name: str, roots: list[Path]) -> bool:
+    if name.partition(".")[0] in sys.stdlib_module_names:
+        return True
+    parts = name.split(".")
+    return any(
+        root.joinpath(*parts).is_dir() or list(root.joinpath(*parts[:-1]).glob(f"{parts[-1]}.*")) for root in roots
+    )
+
+
+def test_every_function_gets_to_its_first_call_with_nothing_but_the_bundle(asset: Path, tmp_path: Path) -> None:
+    """Compiled modules are for another platform; the local ones, locked in the same version, replace them here."""
+    compiled = {library.relative_to(asset / "layer" / "python").parts[0] for library in asset.rglob("*.so")}
+    assert compiled == {"msgspec"}
+    shutil.copytree(Path(msgspec.__file__).parent, tmp_path / "msgspec")
+    function_names = {handler_path.parent.name for handler_path in (asset / "own" / "functions").glob("*/handler.py")}
+    assert function_names == {*FUNCTIONS, "installer"}
+    folders = (tmp_path, asset / "own", asset / "layer" / "python")
+    for name in FUNCTIONS:
+        measure_cold_start(sys.executable, name, *folders)
+    ordered = PROBE_SCRIPT.replace('{"source": "schedule"}', repr(build_event("Create", {"Part": "installed"})))
+    ordered = ordered.replace("aws_request_id =", "aws_request_id = log_stream_name =")
+    command = [sys.executable, "-I", "-S", "-B", "-c", ordered, "installer", *map(str, folders)]
+    subprocess.run(command, check=True, capture_output=True, env=ENVIRONMENT)

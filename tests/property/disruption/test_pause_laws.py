@@ -1,0 +1,126 @@
+"""Laws of what people hold back: what is written is read, what is added holds, what is taken back does not."""
+
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from cli.pause.annotations import build_pause_change, build_resume_change
+from shared.decide.disruption.controller import decide_node_disruption
+from shared.decide.disruption.pauses import PauseSettings, find_pauses, list_paused_reasons
+from shared.model.cluster import ClusterSnapshot
+from shared.model.core.labels import DISRUPTION_PAUSED, LAUNCHES_PAUSED
+from shared.model.decisions.placement import SchedulingOptions
+from shared.model.karpenter.pause import (
+    CLUSTER_NAMESPACE,
+    DISRUPTION_REASONS,
+    LAUNCH_WORDS,
+    Pause,
+    format_pauses,
+    normalize_text,
+    parse_pauses,
+)
+from shared.model.kubernetes.workloads import Namespace
+from shared.state.cluster_state import ClusterState
+from tests.property.lifecycle.lifecycle_world import generate_cluster
+
+NOW = datetime(2026, 11, 22, 8, tzinfo=UTC)
+INSTANTS = st.integers(-7200, 7200).map(lambda seconds: NOW + timedelta(seconds=seconds))
+REASONS = st.sets(st.sampled_from(DISRUPTION_REASONS), min_size=1).map(lambda some: tuple(sorted(some)))
+WORDS = st.text("abc ;:,=\n\"'äuntil by since because", max_size=40).map(normalize_text)
+HOLDS = st.builds(
+    Pause,
+    reasons=REASONS,
+    pools=st.sampled_from(((), ("any", "batch"))),
+    until=st.none() | INSTANTS,
+    author=st.sampled_from(("", "anna", "arn:aws:sts::111122223333:assumed-role/Admin/anna")),
+    since=st.none() | INSTANTS,
+    because=WORDS,
+)
+STEPS = st.lists(st.tuples(st.booleans(), HOLDS), max_size=8)
+
+
+def list_paused_at(text: str, now: datetime) -> set[str]:
+    """Return the reasons for which disruption is paused at *now*."""
+    namespace = Namespace(name=CLUSTER_NAMESPACE, annotations=((DISRUPTION_PAUSED, text),))
+    pauses, problems = find_pauses(ClusterSnapshot(taken_at=now, namespaces=(namespace,)), (), (), PauseSettings())
+    assert problems == ()
+    return {reason for reason in DISRUPTION_REASONS if pauses.find_pause_message("any", reason)}
+
+
+@given(st.lists(HOLDS, max_size=4))
+def test_what_is_written_is_read(holds: list[Pause]) -> None:
+    assert parse_pauses(format_pauses(holds), DISRUPTION_REASONS) == tuple(holds)
+
+
+@given(STEPS, st.integers(0, 7200))
+def test_after_any_history_exactly_what_was_paused_last_is_paused(steps: list[tuple[bool, Pause]], later: int) -> None:
+    text, until = "", dict[str, datetime | None]()
+    for is_pause, hold in steps:
+        text = (build_pause_change(hold, NOW) if is_pause else build_resume_change(hold.reasons, NOW))(
+            DISRUPTION_PAUSED, text
+        )
+        for reason in hold.reasons:
+            until.pop(reason, None)
+            if is_pause:
+                until[reason] = hold.until
+    now = NOW + timedelta(seconds=later)
+    assert list_paused_at(text, now) == {reason for reason, end in until.items() if end is None or now < end}
+
+
+@given(STEPS)
+def test_of_a_reason_there_is_one_hold_however_often_it_was_paused(steps: list[tuple[bool, Pause]]) -> None:
+    text = ""
+    for _, hold in steps:
+        text = build_pause_change(hold, NOW)(DISRUPTION_PAUSED, text)
+    active_reasons = [
+        reason for pause in parse_pauses(text, DISRUPTION_REASONS) if pause.is_active(NOW) for reason in pause.reasons
+    ]
+    assert len(active_reasons) == len(set(active_reasons))
+
+
+@given(st.text("DriftedEmpty,; untilbysincebecause0123456789-:TZ\t\n", max_size=60))
+def test_whatever_is_written_holds_back_everything_or_what_it_says(text: str) -> None:
+    namespace = Namespace(name=CLUSTER_NAMESPACE, annotations=((DISRUPTION_PAUSED, text),))
+    pauses, problems = find_pauses(ClusterSnapshot(taken_at=NOW, namespaces=(namespace,)), (), (), PauseSettings())
+    if problems:
+        assert {reason for reason in DISRUPTION_REASONS if pauses.find_pause_message("any", reason)} == set(
+            DISRUPTION_REASONS
+        )
+        assert list_paused_reasons(pauses)
+
+
+@given(HOLDS)
+def test_launches_and_disruption_do_not_touch_each_other(hold: Pause) -> None:
+    assert build_pause_change(hold, NOW)(LAUNCHES_PAUSED, "true by anna") == "true by anna"
+    assert (
+        build_resume_change(LAUNCH_WORDS, NOW)(DISRUPTION_PAUSED, text := format_pauses([Pause(reasons=hold.reasons)]))
+        == text
+    )
+
+
+@given(generate_cluster(), REASONS, st.sampled_from(("NodePool", "Namespace")))
+def test_nothing_is_decided_for_a_reason_that_is_paused(
+    start: ClusterSnapshot, reasons: tuple[str, ...], scope: str
+) -> None:
+    text = format_pauses([Pause(reasons=reasons, until=start.taken_at + timedelta(seconds=1))])
+    if scope == "NodePool":
+        pools = tuple(
+            replace(node_pool, meta=replace(node_pool.meta, annotations=((DISRUPTION_PAUSED, text),)))
+            for node_pool in start.node_pools
+        )
+        paused = replace(start, node_pools=pools)
+    else:
+        paused = replace(
+            start, namespaces=(Namespace(name=CLUSTER_NAMESPACE, annotations=((DISRUPTION_PAUSED, text),)),)
+        )
+    paused_reasons = list_paused_reasons(find_pauses(paused, (), (), PauseSettings())[0])
+    assert not {
+        command.reason
+        for command in decide_node_disruption(
+            ClusterState(paused), options=SchedulingOptions(), paused_reasons=paused_reasons
+        ).commands
+    } & set(reasons)
+    over = replace(paused, taken_at=start.taken_at + timedelta(seconds=1))
+    assert list_paused_reasons(find_pauses(over, (), (), PauseSettings())[0]) == frozenset()

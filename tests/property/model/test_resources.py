@@ -1,0 +1,120 @@
+"""Laws of amounts."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.model.core.resources import (
+    NONE,
+    Resources,
+    build_axes,
+    build_resources,
+    compute_max_resources,
+    compute_min_resources,
+    format_quantities,
+    parse_resources,
+    sum_resources,
+)
+
+NAMES = ("cpu", "memory", "ephemeral-storage", "pods", "hugepages-2Mi", "nvidia.com/gpu")
+amounts = st.dictionaries(st.sampled_from(NAMES), st.integers(-(2**40), 2**40)).map(build_resources)
+positive = st.dictionaries(st.sampled_from(NAMES), st.integers(0, 2**40)).map(build_resources)
+
+
+@given(amounts, amounts, amounts)
+def test_sums_come_in_any_order(first: Resources, second: Resources, third: Resources) -> None:
+    assert first + second == second + first
+    assert (first + second) + third == first + (second + third) == sum_resources((third, first, second))
+    assert first + NONE == first
+    assert hash(first + second) == hash(second + first)
+
+
+@given(amounts, amounts)
+def test_what_is_added_can_be_taken_away(first: Resources, second: Resources) -> None:
+    assert first + second - second == first
+    assert first - first == NONE
+
+
+@given(amounts)
+def test_zeros_do_not_show(resources: Resources) -> None:
+    assert all(amount for _, amount in resources.amounts)
+    assert resources.list_names() == tuple(sorted(resources.list_names()))
+    assert resources["there is none"] == 0
+
+
+@given(positive, positive)
+def test_what_fits_leaves_nothing_overdrawn(requested: Resources, available: Resources) -> None:
+    remaining = available - requested
+    assert requested.can_fit(available) == all(amount >= 0 for _, amount in remaining.amounts)
+    assert requested.can_fit(requested + available)
+
+
+@given(positive, st.sampled_from(NAMES))
+def test_nothing_fits_where_something_is_overdrawn(available: Resources, name: str) -> None:
+    overdrawn = build_resources(dict(available.amounts) | {name: -1})
+    assert not NONE.can_fit(overdrawn)
+
+
+@given(positive, positive)
+def test_a_limit_holds_for_what_it_names_only(used: Resources, limit: Resources) -> None:
+    over = [name for name in limit.list_names() if used[name] > limit[name]]
+    assert used.find_exceeded(limit) == min(over, default="")
+    assert used.find_exceeded(NONE) == ""
+    assert not used.find_exceeded(used)
+
+
+def test_a_limit_of_zero_is_a_limit() -> None:
+    assert build_resources({"cpu": 1}).find_exceeded(Resources(amounts=(("cpu", 0),))) == "cpu"
+    assert build_resources({"memory": 1}).find_exceeded(Resources(amounts=(("cpu", 0),))) == ""
+
+
+@given(st.lists(positive, max_size=4))
+def test_the_largest_and_the_smallest_of_many(resource_sets: list[Resources]) -> None:
+    for name in NAMES:
+        all_of_it = [resources[name] for resources in resource_sets]
+        assert compute_max_resources(resource_sets)[name] == max(all_of_it, default=0)
+        assert compute_min_resources(resource_sets)[name] == min(all_of_it, default=0)
+
+
+@given(amounts)
+def test_amounts_that_are_written_are_read_back(resources: Resources) -> None:
+    assert parse_resources(format_quantities(resources)) == resources
+
+
+@pytest.mark.parametrize(
+    ("name", "amount", "text"),
+    [
+        ("cpu", 1500, "1500m"),
+        ("cpu", 2000, "2"),
+        ("memory", 2**30, "1Gi"),
+        ("memory", 3 * 2**20, "3Mi"),
+        ("memory", 1000, "1000"),
+        ("hugepages-2Mi", 2**21, "2Mi"),
+        ("pods", 1024, "1024"),
+    ],
+)
+def test_amounts_are_written_as_people_do(name: str, amount: int, text: str) -> None:
+    assert format_quantities(build_resources({name: amount})) == {name: text}
+
+
+def test_numbers_are_quantities_and_cpu_is_counted_in_thousandths() -> None:
+    assert parse_resources({"cpu": 2, "pods": 3, "memory": "1.5"}).amounts == (
+        ("cpu", 2000),
+        ("memory", 2),
+        ("pods", 3),
+    )
+    assert parse_resources({"cpu": 0.25})["cpu"] == 250
+
+
+def test_a_quantity_that_is_none_is_named() -> None:
+    with pytest.raises(ValueError, match="memory: not a quantity: '1gi'"):
+        parse_resources({"cpu": "1", "memory": "1gi"})
+
+
+@given(st.lists(positive, max_size=3), positive)
+def test_a_vector_stands_for_its_amounts(resource_sets: list[Resources], unrelated: Resources) -> None:
+    axes = build_axes(resource_sets)
+    assert axes.names[:4] == ("cpu", "memory", "ephemeral-storage", "pods")
+    assert all(axes.decode_vector(axes.build_vector(resources)) == resources for resources in resource_sets)
+    assert axes.build_vector(NONE) == (0,) * len(axes.names)
+    assert set(axes.decode_vector(axes.build_vector(unrelated)).list_names()) <= set(axes.names)

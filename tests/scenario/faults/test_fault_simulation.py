@@ -1,0 +1,165 @@
+"""The simulation itself: what it finds, that it says the same twice, and that the product passes some of it."""
+
+import io
+import re
+
+import pytest
+from msgspec.structs import replace
+
+from sim.fault_simulation.__main__ import load_regressions, main
+from sim.fault_simulation.drawing.draw import draw_brief_script, draw_script
+from sim.fault_simulation.drawing.draw_faults import load_known_sites
+from sim.fault_simulation.events.call_sites import KillCoverage, KillTarget
+from sim.fault_simulation.events.events import Kill, Pause, Scale
+from sim.fault_simulation.events.script import Script, decode_script, encode_script
+from sim.fault_simulation.run import run_script
+from sim.fault_simulation.shrink import shrink_script
+from sim.fault_simulation.targeted_kills import SiteSightings, with_kills
+from tests.scenario.planted import PLANTS
+
+MAX_SEED = 50
+BRIEF = (11, 12, 13)
+LONG = (1, 2, 3)
+
+
+@pytest.mark.no_cover  # what runs is what runs in the plays below
+@pytest.mark.parametrize("name", PLANTS)
+def test_a_planted_bug_is_found_within_fifty_seeds(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant, draw, kinds = PLANTS[name]
+    plant(monkeypatch)
+    failing_seeds = (seed for seed in range(1, MAX_SEED + 1) if kinds & run_script(draw(seed)).list_violated_kinds())
+    assert next(failing_seeds, None) is not None
+
+
+@pytest.mark.parametrize("seed", BRIEF)
+def test_launches_that_are_lost_and_overtaken_break_no_promise(seed: int) -> None:
+    verdict = run_script(draw_brief_script(seed))
+    assert not verdict.violations, "\n".join(verdict.timeline)
+
+
+@pytest.mark.parametrize("seed", LONG)
+def test_half_an_hour_under_faults_breaks_no_promise(seed: int) -> None:
+    verdict = run_script(draw_script(seed))
+    assert not verdict.violations, "\n".join(verdict.timeline)
+
+
+@pytest.mark.no_cover
+def test_what_once_failed_fails_no_more() -> None:
+    for reason, script in load_regressions():
+        assert reason, "say why it is kept"
+        verdict = run_script(script)
+        assert not verdict.violations, "\n".join([reason, *verdict.timeline])
+
+
+def test_the_same_seed_tells_the_same_story_twice() -> None:
+    first, second = run_script(draw_brief_script(7)), run_script(draw_brief_script(7))
+    assert len(first.timeline) > 20
+    assert "\n".join(first.timeline).encode() == "\n".join(second.timeline).encode()
+    assert run_script(replace(draw_brief_script(7), seed=8)).timeline != first.timeline
+
+
+def test_a_script_is_a_value_that_is_kept_in_a_line() -> None:
+    script = draw_script(5)
+    assert decode_script(encode_script(script)) == script
+    assert draw_script(5) == script != draw_script(6)
+    assert [event.at for event in script.events] == sorted(event.at for event in script.events)
+
+
+def test_every_place_to_die_at_is_drawn_sooner_or_later() -> None:
+    sites = {event.site for seed in range(2000) for event in draw_script(seed).events if hasattr(event, "site")}
+    assert set(load_known_sites()) <= sites
+
+
+def test_a_script_is_shrunk_to_what_it_needs() -> None:
+    events = tuple(Scale(at=number, name="web", replicas=number) for number in range(20))
+    script = Script(seed=1, setup=draw_script(1).setup, length_seconds=60, events=events)
+    needed = {events[3], events[17]}
+    assert set(shrink_script(script, lambda one: needed <= set(one.events)).events) == needed
+    plays: list[Script] = []
+
+    def record_and_reject(candidate: Script) -> bool:
+        plays.append(candidate)
+        return False
+
+    assert shrink_script(script, record_and_reject, max_runs=5) == script
+    assert len(plays) == 5
+
+
+def test_coverage_names_where_nobody_died() -> None:
+    coverage, met = KillCoverage(), ("a kube.list", "b kube.list")
+    struck: list[KillTarget] = [("a kube.list", "before"), ("a kube.list", "after"), ("b kube.list", "after")]
+    coverage.add([(place, "before") for place in met], struck)
+    assert coverage.find_missed_targets() == (("b kube.list", "before"),)
+    assert coverage.format_summary() == "killed before 1 and after 2 of 2 call sites"
+
+
+def test_places_that_were_missed_are_aimed_at_in_few_plays_that_met_them() -> None:
+    sightings, scripts = SiteSightings(), [draw_script(seed) for seed in (1, 2, 3)]
+    places: list[KillTarget] = [(f"lifecycle kube.{name}", "after") for name in "abcd"]
+    for number, script in enumerate(scripts):
+        sightings.add(script, places[number:])
+    aimed = list(sightings.build_targeted_scripts([*places, ("disrupt kube.never", "after")], 3))
+    assert [aimed_script.seed for aimed_script in aimed] == [1, 1]
+    kill_groups = [[event for event in script.events if isinstance(event, Kill) and event.at == 0] for script in aimed]
+    assert [[kill.site[-1] for kill in kills] for kills in kill_groups] == [["a", "b", "c"], ["d"]]
+    assert {(kill.function, kill.nth, kill.when) for kills in kill_groups for kill in kills} == {
+        ("lifecycle", 1, "after")
+    }
+
+
+def test_whoever_aims_at_a_place_that_a_play_met_hits_it() -> None:
+    script = draw_brief_script(11)
+    met = [reached for reached in run_script(script).reached_targets if reached[0].startswith("disrupt table.write")]
+    assert met
+    for target in met:
+        assert target in run_script(with_kills(script, [target])).killed_targets
+
+
+def test_the_program_aims_at_places_at_which_nobody_died(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sim.fault_simulation.__main__.draw_script", draw_brief_script)
+    monkeypatch.setattr("sim.fault_simulation.__main__.TARGETS_PER_RUN", (40,))
+    out = io.StringIO()
+    assert main(["--seeds", "1", "--jobs", "1"], out) == 0
+    lines = out.getvalue().splitlines()
+    [kills] = [line for line in lines if line.startswith("kills: ")]
+    assert re.search(r", [1-9]\d* plays were aimed at them$", kills)
+    assert any("known call sites were not met" in line for line in lines)
+    assert lines[-1] == "1 seeds, 0 violations"
+
+
+def test_the_program_tells_a_seed_that_fails_and_how_to_play_it_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    PLANTS["skip the limit"][0](monkeypatch)
+    crowded = replace(draw_script(1).setup, limit_cpu=8, replicas=(("big", 2), ("web", 6)))
+    monkeypatch.setattr(
+        "sim.fault_simulation.__main__.draw_script", lambda seed: replace(draw_brief_script(seed), setup=crowded)
+    )
+    out = io.StringIO()
+    assert main(["--seeds", "1", "--jobs", "1", "--no-aim"], out) == 1
+    lines = out.getvalue().splitlines()
+    assert any(line.startswith("again: python -m sim.fault_simulation --replay ") for line in lines)
+    assert any(
+        line.startswith("shrunk: ") and not decode_script(line.removeprefix("shrunk: ")).events for line in lines
+    )
+    assert lines[-1].startswith("1 seeds, ")
+    assert not lines[-1].endswith(" 0 violations")
+
+
+def test_the_program_counts_what_it_played(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sim.fault_simulation.__main__.draw_script", draw_brief_script)
+    out = io.StringIO()
+    assert main(["--replay", "11", "--missed"], out) == 0
+    output = out.getvalue()
+    assert "people: nothing is left" in output
+    assert "simulated hours" in output
+    assert "never killed" in output
+    assert output.endswith("1 seeds, 0 violations\n")
+
+
+def test_who_is_held_goes_on_where_it_stood() -> None:
+    script = next(
+        draw_brief_script(seed)
+        for seed in range(1, 20)
+        if any(isinstance(e, Pause) for e in draw_brief_script(seed).events)
+    )
+    timeline = "\n".join(run_script(script).timeline)
+    assert timeline.count("stands still") == timeline.count("goes on")

@@ -1,0 +1,30 @@
+"""Mode `plan` in a cluster that is new to Joiner: the plan is reported and nothing is changed."""
+
+from shared.model.decisions.action import CreateNodeClaim
+from shared.ports import world as ports_world
+from sim.lambda_runtime.stack_template.template import ACTIVE_CONTEXT, synthesize_template
+from tests.scenario.worlds import World, make_deployment, make_node_class, make_node_pool
+
+
+class Planning(World):
+    """Deployed in plan mode."""
+
+    def _build_world(self, function: str, environment: dict[str, str]) -> ports_world.World:
+        return super()._build_world(function, {**environment, "JOINER_MODE": "plan"})
+
+
+def test_what_would_be_made_is_told_though_no_node_class_was_ever_resolved() -> None:
+    world = Planning(
+        make_node_class(),
+        make_node_pool(types=("m5.large",)),
+        make_deployment(2),
+        template=synthesize_template(context=ACTIVE_CONTEXT),
+    )
+    world.advance_seconds(400)
+    last = [entry for entry in world.entries if entry.function == "provision"][-1]
+    create_results = [result for result in last.results if isinstance(result.action, CreateNodeClaim)]
+    assert len(create_results) == 1
+    assert {(result.result, result.message) for result in last.results} == {("skipped", "mode is plan")}
+    assert not world.list_claims()
+    assert not world.list_active_instances()
+    assert world.get_condition("ec2nodeclasses.karpenter.k8s.aws", "default", "Ready") == ("", "", "")

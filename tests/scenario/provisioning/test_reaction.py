@@ -1,0 +1,108 @@
+"""How soon a pending pod gets a claim: by the minute, by watching and by the scheduler's log."""
+
+import base64
+import gzip
+import json
+from datetime import timedelta
+
+from shared.errors import Unreachable
+from sim.fault_tap import PortCall
+from sim.lambda_runtime.stack_template.template import ACTIVE_CONTEXT, synthesize_template
+from sim.world.embedded_world import EmbeddedWorld
+from tests.scenario.worlds import CLAIMS, make_deployment, make_node_class, make_node_pool
+
+WARM_UP_TIME = timedelta(seconds=65)
+
+
+def build_world(reaction: str) -> EmbeddedWorld:
+    world = EmbeddedWorld(template=synthesize_template(context={**ACTIVE_CONTEXT, "joiner:reaction": reaction}))
+    world.apply([make_node_class(), make_node_pool(), make_deployment(0)])
+    world.run(WARM_UP_TIME)
+    return world
+
+
+def measure_seconds_until_launch(world: EmbeddedWorld) -> float:
+    began = world.clock.get_time()
+    world.cluster.scale("Deployment", "default", "web", 3)
+    assert world.run_until(lambda: bool(world.list_active_instances()), timedelta(seconds=90))
+    return (world.clock.get_time() - began).total_seconds()
+
+
+def count_invocations(world: EmbeddedWorld, function: str) -> int:
+    return sum(invocation.function == function for invocation in world.runtime.invocations)
+
+
+def test_by_the_tick_a_pod_waits_up_to_a_minute() -> None:
+    world = build_world("tick")
+    assert not [function for function in world.wiring.functions if function.name == "watch"]
+    assert 10 < measure_seconds_until_launch(world) <= 70
+
+
+def test_watching_a_pod_has_its_instance_asked_for_within_seconds() -> None:
+    world = build_world("watch")
+    before = count_invocations(world, "provision")
+    assert measure_seconds_until_launch(world) <= 6
+    assert count_invocations(world, "provision") > before
+    looks = count_invocations(world, "watch")
+    world.run(timedelta(seconds=60))
+    assert 15 <= count_invocations(world, "watch") - looks <= 25
+    assert len(world.cluster.api.list(CLAIMS)) == 1
+    assert {invocation.outcome for invocation in world.runtime.invocations} == {"ok"}
+
+
+def test_a_quiet_watch_leaves_no_trace_and_wakes_nobody() -> None:
+    world = build_world("watch")
+    journal, lines = len(world.bucket.list_keys("journal/")), len(world.log_lines)
+    quiet = [invocation for invocation in world.runtime.invocations if invocation.function == "watch"]
+    world.run(timedelta(seconds=30))
+    assert (
+        len([invocation for invocation in world.runtime.invocations if invocation.function == "watch"]) - len(quiet)
+        >= 9
+    )
+    watch_keys = [key for key in world.bucket.list_keys("journal/") if "watch" in key]
+    assert not watch_keys
+    assert len(world.bucket.list_keys("journal/")) - journal <= 4
+    assert not [line for line in world.log_lines[lines:] if '"watch"' in line]
+
+
+def test_a_pod_that_cannot_be_helped_wakes_provision_once() -> None:
+    world = build_world("watch")
+    world.apply([make_deployment(1, "huge", cpu="900")])
+    world.run(timedelta(seconds=10))
+    before = count_invocations(world, "provision")
+    world.run(timedelta(seconds=40))
+    assert count_invocations(world, "provision") - before <= 3
+
+
+def test_a_watch_that_broke_off_begins_again_with_the_minute() -> None:
+    world = build_world("watch")
+
+    def fail_watch_reads(call: PortCall) -> None:
+        if call.port == "kube" and call.world_name.startswith("watch"):
+            raise Unreachable("kube")
+
+    world.tap = fail_watch_reads
+    world.run(timedelta(seconds=130))
+    failed = [
+        invocation
+        for invocation in world.runtime.invocations
+        if invocation.function == "watch" and invocation.outcome != "ok"
+    ]
+    assert 1 <= len(failed) <= 8
+    world.tap = lambda _: None
+    world.run(timedelta(seconds=61))
+    assert measure_seconds_until_launch(world) <= 6
+
+
+def test_a_line_of_the_schedulers_log_is_a_reason_to_look_and_nothing_polls() -> None:
+    world = build_world("logs")
+    assert not count_invocations(world, "watch")
+    assert measure_seconds_until_launch(world) <= 6
+    watch_invocations = [invocation for invocation in world.runtime.invocations if invocation.function == "watch"]
+    assert {invocation.trigger for invocation in watch_invocations} == {"log"}
+    log_payload = json.loads(gzip.decompress(base64.b64decode(watch_invocations[0].event["awslogs"]["data"])))
+    assert "Unable to schedule pod" in log_payload["logEvents"][0]["message"]
+    world.run(timedelta(seconds=60))
+    before = count_invocations(world, "watch")
+    world.run(timedelta(seconds=60))
+    assert count_invocations(world, "watch") == before

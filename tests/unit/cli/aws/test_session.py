@@ -1,0 +1,79 @@
+"""The region and credentials that a command uses, and its errors where no endpoint responds."""
+
+import os
+from datetime import UTC
+
+import pytest
+
+from cli.aws.session import describe_fault, get_default_region, open_clients
+from cli.terminal.errors import InputError
+from shared.errors import Fault, Forbidden, NotFound, Throttled, Unreachable
+
+
+@pytest.fixture
+def nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_DEFAULT_REGION", "AWS_REGION", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/nowhere")
+
+
+@pytest.mark.parametrize(
+    ("region", "environment", "expected_region"),
+    [
+        ("eu-west-1", {"AWS_REGION": "us-west-1", "AWS_DEFAULT_REGION": "us-west-2"}, "eu-west-1"),
+        ("", {"AWS_REGION": "us-west-1", "AWS_DEFAULT_REGION": "us-west-2"}, "us-west-1"),
+        ("", {"AWS_DEFAULT_REGION": "us-west-2"}, "us-west-2"),
+    ],
+)
+@pytest.mark.usefixtures("nowhere")
+def test_the_account_is_asked_where_the_flag_says_then_the_environment(
+    region: str, environment: dict[str, str], expected_region: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    with open_clients(region, embedded=False) as (clients, now):
+        assert (clients.region, now.tzinfo) == (expected_region, UTC)
+
+
+@pytest.mark.usefixtures("nowhere")
+def test_a_region_that_nobody_names_is_asked_for() -> None:
+    assert get_default_region() == ""
+    with pytest.raises(InputError, match=r"write --region, or set \$AWS_REGION"), open_clients("", embedded=False):
+        pass
+
+
+@pytest.mark.parametrize("region", ["xx", "../us-east-1", "us east 1", "US-EAST-1", "us-east-1a"])
+@pytest.mark.parametrize("is_embedded", [True, False])
+def test_what_is_no_region_is_asked_nothing(region: str, *, is_embedded: bool) -> None:
+    with pytest.raises(InputError, match="is no region: write --region"), open_clients(region, embedded=is_embedded):
+        pass
+
+
+@pytest.mark.parametrize("region", ["mars-north-1", "us-gov-west-1"])
+def test_the_embedded_cloud_has_true_regions_only(region: str) -> None:
+    with pytest.raises(InputError, match="has no such region: us-east-1 is one"), open_clients(region, embedded=True):
+        pass
+
+
+@pytest.mark.loopback
+def test_the_embedded_cloud_leaves_the_callers_credentials_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "mine")
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+    with open_clients("eu-west-1", embedded=True) as (clients, _):
+        assert clients.region == "eu-west-1"
+        assert os.environ["AWS_ACCESS_KEY_ID"] == "embedded"
+    assert os.environ["AWS_ACCESS_KEY_ID"] == "mine"
+    assert "AWS_SECRET_ACCESS_KEY" not in os.environ
+
+
+@pytest.mark.parametrize(
+    ("fault", "remedy"),
+    [
+        (Forbidden("ec2"), "Forbidden: ec2: see that `aws sts get-caller-identity` answers"),
+        (Unreachable("ec2"), "Unreachable: ec2: check --region"),
+        (Throttled("ec2"), "Throttled: ec2: try again in a minute"),
+        (NotFound("it"), "NotFound: it"),
+    ],
+)
+def test_a_fault_is_said_with_what_to_do_about_it(fault: Fault, remedy: str) -> None:
+    assert describe_fault(fault).startswith(remedy)

@@ -1,0 +1,155 @@
+"""Error messages with fixes for clusters and accounts that do not respond or deny access."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.aws.session import describe_fault
+from cli.cluster.kubeconfig import connect_to_cluster
+from cli.cluster.remedies import (
+    KUBECTL_HINT,
+    SIGN_IN_HINT,
+    is_credential_error,
+    suggest_account_fix,
+    suggest_connection_fix,
+    suggest_response_fix,
+)
+from cli.main import main
+from cli.terminal.errors import InputError
+from shared.errors import Fault, Forbidden, Invalid, NotFound, Throttled, Unreachable
+from shared.kubernetes.errors import build_fault
+from tests.support.cli.live_cases import write_kubeconfig
+
+Out = pytest.CaptureFixture[str]
+
+
+@pytest.mark.parametrize(
+    ("words", "remedy"),
+    [
+        (
+            "[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: self-signed certificate",
+            "certificate-authority",
+        ),
+        ("[SSL: WRONG_VERSION_NUMBER] wrong version number", "no TLS is spoken"),
+        ("Failed to resolve 'x.eks' ([Errno -2] Name or service not known)", "was the cluster deleted?"),
+        ("Read timed out. (read timeout=60)", "a private endpoint answers only within its VPC"),
+        ("[Errno 111] Connection refused", KUBECTL_HINT),
+    ],
+)
+def test_a_cluster_that_is_not_reached_has_its_remedy(words: str, remedy: str) -> None:
+    assert remedy in suggest_connection_fix(Unreachable(f"GET /version: {words}"))
+
+
+@pytest.mark.parametrize(
+    ("fault", "embedded", "words"),
+    [
+        (Forbidden("s3:ListObjectsV2: Unable to locate credentials"), False, SIGN_IN_HINT),
+        (
+            Forbidden("ec2:DescribeSubnets: ExpiredToken: the token is expired"),
+            True,
+            f"{SIGN_IN_HINT}, or use --embedded",
+        ),
+        (NotFound("s3:ListObjectsV2: NoSuchBucket: nosuch"), False, "the stack's output JoinerBucketName has the name"),
+        (
+            Forbidden("ec2:DescribeSubnets: AccessDenied"),
+            False,
+            "`aws sts get-caller-identity` answers and that it may",
+        ),
+        (
+            Unreachable('Could not connect to the endpoint URL: "https://ec2.eu-west-9"'),
+            False,
+            "is there such a region?",
+        ),
+        (Unreachable("the answer is no XML"), False, "check --region and the way to it"),
+        (Throttled("slow down"), False, "try again in a minute"),
+        (NotFound("ssm:GetParameter /x"), False, "check its name, the account and --region"),
+        (Invalid("ec2:DescribeImages: bad id"), False, ""),
+    ],
+)
+def test_an_account_that_does_not_answer_has_its_remedy(fault: Fault, *, embedded: bool, words: str) -> None:
+    assert words in suggest_account_fix(fault, embedded=embedded)
+    assert ("--embedded" in describe_fault(fault, embedded=embedded)) is embedded
+
+
+@pytest.mark.parametrize(
+    ("code", "words"), [(401, "the token has expired"), (429, "it is busy"), (403, "kubectl says")]
+)
+def test_a_person_is_not_told_what_a_function_lacks(code: int, words: str) -> None:
+    fault = build_fault("GET /api/v1/nodes", code, b"", {}, suggest_response_fix)
+    assert words in str(fault)
+    assert "the function" not in str(fault)
+    assert suggest_response_fix(403, "nodes is forbidden") == ""
+
+
+def test_only_who_is_nobody_is_told_to_sign_in() -> None:
+    assert is_credential_error("The SSO session associated with this profile has expired")
+    assert not is_credential_error(Forbidden("AccessDenied: you may not"))
+
+
+@pytest.mark.parametrize(
+    ("context", "words"), [("hree", "did you mean 'here'?"), ("elsewhere-entirely", "`kubectl config get-contexts`")]
+)
+def test_a_context_that_is_misspelt_is_guessed(tmp_path: Path, context: str, words: str) -> None:
+    config = write_kubeconfig(tmp_path / "config", "http://127.0.0.1:1", username="anybody")
+    with pytest.raises(InputError, match=words.replace("?", "[?]")):
+        connect_to_cluster(config, context)
+
+
+def with_plugin(path: Path, *command: str) -> str:
+    plugin = {"apiVersion": "client.authentication.k8s.io/v1beta1", "command": command[0], "args": [*command[1:]]}
+    return write_kubeconfig(path / "config", "http://127.0.0.1:1", exec=plugin)
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (("no-such-plugin",), "no-such-plugin': install what users[].user.exec names"),
+        (("sh", "-c", "echo 'Unable to locate credentials' >&2; exit 255"), SIGN_IN_HINT),
+        (("sh", "-c", "echo 'no idea' >&2; exit 3"), "no idea: run the command of users[].user.exec by hand"),
+    ],
+)
+def test_a_plugin_that_gives_no_token_is_named_with_what_to_do(
+    tmp_path: Path, command: tuple[str, ...], words: str
+) -> None:
+    with pytest.raises(InputError) as raised:
+        connect_to_cluster(with_plugin(tmp_path, *command), "")
+    assert words in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+PROFILED = (
+    ("audit", "--cluster", "x", "--region", "eu-west-1"),
+    ("catalog", "build", "--region", "eu-west-1", "-o", "x"),
+    ("cost", "--journal", "s3://x"),
+    ("doctor", "--cluster", "x", "--region", "eu-west-1"),
+    ("explain", "pod", "x", "--journal", "s3://x"),
+    ("replay", "latest", "--journal", "s3://x"),
+    ("report", "--journal", "s3://x"),
+)
+
+
+@pytest.mark.parametrize("command", PROFILED, ids=lambda one: one[0])
+@pytest.mark.parametrize("output", [(), ("-o", "json")], ids=["table", "json"])
+def test_a_profile_that_is_not_there_is_one_line_and_nothing_else(
+    tmp_path: Path, command: tuple[str, ...], output: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: Out
+) -> None:
+    monkeypatch.setenv("AWS_PROFILE", "nobody")
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    assert main([*command, *(() if "-o" in command else output)]) in (1, 2)
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith(f"joiner {command[0]}: $AWS_PROFILE: ")
+    assert captured.err.count("\n") == 1
+    assert "`aws configure list-profiles` shows what there is" in captured.err
+
+
+def test_status_shows_a_fleet_though_the_profile_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Out
+) -> None:
+    monkeypatch.setenv("AWS_PROFILE", "nobody")
+    empty: dict[str, Any] = {"apiVersion": "v1", "kind": "List", "items": []}
+    (tmp_path / "c.json").write_text(json.dumps(empty))
+    assert main(["status", "-f", str(tmp_path / "c.json"), "--cluster", "x", "--region", "eu-west-1"]) == 0
+    assert "joiner-x: could not be looked at: $AWS_PROFILE: " in capsys.readouterr().out

@@ -1,0 +1,178 @@
+"""`joiner consolidate`: the decision as a document."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.main import main
+from tests.support.cli.fleet_files import (
+    POOL,
+    make_claim,
+    make_node_manifests,
+    make_pod,
+    write_fleet,
+    write_small_fleet,
+)
+
+Out = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(name="files")
+def _files(tmp_path: Path) -> list[str]:
+    return write_small_fleet(tmp_path)
+
+
+def run_consolidate(files: list[str], capsys: Out, *flags: str) -> dict[str, Any]:
+    assert main(["consolidate", *files, "-o", "json", *flags]) == 0
+    document: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return document
+
+
+def test_steps_are_taken_until_there_are_none(files: list[str], capsys: Out) -> None:
+    report = run_consolidate(files, capsys)
+    assert report["before"] == {"nodes": 5, "price": 1.7}
+    assert report["steps"][0] == {
+        "reason": "Empty",
+        "method": "Emptiness",
+        "delete": ["empty"],
+        "replaceWith": [],
+        "existingNodes": [],
+        "savings": 0.4,
+        "why": "no pod on it would need another place",
+    }
+    saved = sum(step["savings"] for step in report["steps"])
+    assert report["after"]["price"] == pytest.approx(1.7 - saved)
+    assert report["ideal"]["price"] <= report["after"]["price"] + 1e-9
+
+
+def test_every_moved_pod_has_a_place_and_savings_are_real(files: list[str], capsys: Out) -> None:
+    report = run_consolidate(files, capsys)
+    pods_by_node = {
+        "large": ["shop/one"],
+        "half": ["shop/two"],
+        "full": ["shop/three"],
+        "held": ["shop/four"],
+        "empty": [],
+    }
+    for step in report["steps"]:
+        moved = [pod for entry in step["existingNodes"] for pod in entry["pods"]]
+        moved += [pod for entry in step["replaceWith"] for pod in entry["pods"]]
+        assert sorted(moved) == sorted(pod for name in step["delete"] for pod in pods_by_node.pop(name))
+        pods_by_node |= {entry["name"]: list(entry["pods"]) for entry in step["replaceWith"]}
+        for entry in step["existingNodes"]:
+            pods_by_node[entry["node"]] += entry["pods"]
+
+
+def test_who_is_blocked_and_who_is_kept_is_told_apart(files: list[str], capsys: Out) -> None:
+    report = run_consolidate(files, capsys)
+    assert [(verdict["node"], verdict["reason"]) for verdict in report["blocked"]] == [("held", "DoNotDisrupt")]
+    assert all(verdict["reason"] and verdict["message"] for verdict in report["kept"])
+    assert len(report["blocked"]) + len(report["kept"]) == report["after"]["nodes"]
+
+
+def test_one_reason_only(files: list[str], capsys: Out) -> None:
+    assert [step["reason"] for step in run_consolidate(files, capsys, "--reason", "Empty")["steps"]] == ["Empty"]
+    assert not run_consolidate(files, capsys, "--reason", "Drifted")["steps"]
+
+
+def test_bounds_are_heeded(files: list[str], capsys: Out) -> None:
+    assert len(run_consolidate(files, capsys, "--max-steps", "1")["steps"]) == 1
+    assert run_consolidate(files, capsys, "--until", "$/h<1.6")["after"]["price"] == pytest.approx(1.3)
+    assert run_consolidate(files, capsys, "--until", "$/h<=1.7")["steps"] == []
+    assert len(run_consolidate(files, capsys, "--steps", "1")["steps"]) <= len(run_consolidate(files, capsys)["steps"])
+
+
+def test_the_same_input_is_the_same_bytes(files: list[str], capsys: Out) -> None:
+    first, second = run_consolidate(files, capsys), run_consolidate(files, capsys)
+    assert first | {"seconds": 0} == second | {"seconds": 0}
+
+
+def test_yaml_is_the_same(files: list[str], capsys: Out) -> None:
+    assert main(["consolidate", *files, "-o", "yaml", "--max-steps", "1"]) == 0
+    assert "reason: Empty" in capsys.readouterr().out
+
+
+def test_what_cannot_be_read_is_named_and_the_rest_is_decided(files: list[str], tmp_path: Path, capsys: Out) -> None:
+    bad = make_pod("bad", "", "lots")
+    (tmp_path / "bad.json").write_text(json.dumps(bad))
+    assert main(["consolidate", *files, "-f", str(tmp_path / "bad.json"), "-o", "json"]) == 1
+    captured = capsys.readouterr()
+    assert "shop/bad" in captured.err
+    assert json.loads(captured.out)["steps"]
+
+
+def test_who_comes_or_goes_already_is_neither_blocked_nor_counted(tmp_path: Path, capsys: Out) -> None:
+    leaving = make_claim("default-1", "old", 4, deletionTimestamp="2026-11-21T08:59:00Z", finalizers=["x/y"])
+    (failed,) = make_node_manifests("failed", 4)
+    del failed["metadata"]["labels"]["karpenter.sh/initialized"]
+    late = make_claim("default-3", "failed", 4, deletionTimestamp="2026-11-21T08:59:00Z", finalizers=["x/y"])
+    objects = (
+        POOL,
+        *make_node_manifests("old", 4),
+        leaving,
+        make_claim("default-2", "", 4),
+        failed,
+        late,
+        *make_node_manifests("full", 2),
+    )
+    report = run_consolidate(write_fleet(tmp_path, *objects), capsys)
+    assert report["before"] == {"nodes": 1, "price": 0.1}
+    assert [(verdict["node"], verdict["reason"]) for verdict in report["underway"]] == [
+        ("default-2", "NoNode"),
+        ("failed", "NotInitialized"),
+        ("old", "Deleting"),
+    ]
+    assert report["blocked"] == []
+
+
+def test_a_node_that_has_not_registered_is_called_by_its_own_name(tmp_path: Path, capsys: Out) -> None:
+    node, *_ = make_node_manifests("young", 4)
+    del node["metadata"]["labels"]["karpenter.sh/registered"], node["metadata"]["labels"]["karpenter.sh/initialized"]
+    report = run_consolidate(write_fleet(tmp_path, POOL, node, make_claim("default-1", "young", 4)), capsys)
+    assert [(verdict["node"], verdict["reason"]) for verdict in report["blocked"]] == [("young", "NotInitialized")]
+
+
+def test_a_node_without_price_and_a_pool_that_is_missing_are_named(tmp_path: Path, capsys: Out) -> None:
+    odd, bare, unpooled_node = (
+        make_node_manifests("odd", 4)[0],
+        make_node_manifests("bare", 4)[0],
+        make_node_manifests("lost", 4)[0],
+    )
+    odd["metadata"]["labels"]["node.kubernetes.io/instance-type"] = "x9.huge"
+    unpooled_node["metadata"]["labels"]["karpenter.sh/nodepool"] = "forgotten"
+    del bare["metadata"]["labels"]["node.kubernetes.io/instance-type"]
+    work = (make_pod(name, name, "3500m") for name in ("odd", "bare", "lost"))
+    report = run_consolidate(write_fleet(tmp_path, POOL, odd, bare, unpooled_node, *work), capsys)
+    assert report["notes"] == [
+        "NodePool forgotten is not among what was read, 1 node of it stay: read it as well",
+        "the catalogue has no price for a node without instance type, it counts as $0: bare",
+        "the catalogue has no price for x9.huge in its zone, it counts as $0: odd",
+    ]
+    assert [verdict["node"] for verdict in report["blocked"]] == ["lost"]
+
+
+def test_pods_that_wait_do_not_count_to_the_distance(tmp_path: Path, capsys: Out) -> None:
+    waiting = make_pod("waiting", "", "7") | {"status": {"phase": "Pending"}}
+    objects = (POOL, *make_node_manifests("large", 16), make_pod("one", "large", "1500m"))
+    report = run_consolidate(write_fleet(tmp_path, *objects, waiting), capsys)
+    assert report["ideal"] == {"price": 0.1}
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected_stop"),
+    [(["--max-steps", "1"], "steps"), (["--steps", "1"], "sweeps"), (["--until", "$/h<1.6"], "price"), ([], None)],
+)
+def test_why_it_stopped_is_told(files: list[str], flags: list[str], expected_stop: str | None, capsys: Out) -> None:
+    assert run_consolidate(files, capsys, *flags)["stopped"] == expected_stop
+
+
+def test_what_has_no_other_place_is_no_distance(tmp_path: Path, capsys: Out) -> None:
+    """Any node that holds the pod would exceed the limit."""
+    limited = POOL | {"spec": POOL["spec"] | {"limits": {"cpu": "4"}}}
+    report = run_consolidate(
+        write_fleet(tmp_path, limited, *make_node_manifests("large", 16), make_pod("one", "large", "7")), capsys
+    )
+    assert report["steps"] == []
+    assert report["ideal"]["price"] == report["after"]["price"]

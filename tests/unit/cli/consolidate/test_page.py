@@ -1,0 +1,211 @@
+"""`joiner consolidate`: the page for a reader and the errors about wrong usage."""
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.main import main
+from shared.decide.disruption.controller import decide_node_disruption
+from tests.support.cli.fleet_files import ARGS, POOL, make_node_manifests, make_pod, write_fleet, write_small_fleet
+
+Out = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(name="files")
+def _files(tmp_path: Path) -> list[str]:
+    return write_small_fleet(tmp_path)
+
+
+def test_a_page_has_the_fleet_before_and_after_and_why(files: list[str], capsys: Out) -> None:
+    assert main(["consolidate", *files]) == 0
+    page = capsys.readouterr().out
+    assert "BEFORE" in page
+    assert "AFTER" in page
+    assert "1. Empty: 1 node (empty)" in page
+    assert "all pods that may be moved, placed anew" in page
+    assert "BLOCKED" in page
+    assert "held" in page
+
+
+def test_a_page_may_be_narrow(files: list[str], capsys: Out, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    assert main(["consolidate", *files, "--max-steps", "1"]) == 0
+    page = capsys.readouterr().out
+    assert max(map(len, page.splitlines())) <= 60
+    assert "there may be more steps" in page
+
+
+def test_without_nodes_there_is_nothing_to_do(tmp_path: Path, capsys: Out) -> None:
+    waiting = make_pod("alone", "", "1") | {"status": {"phase": "Pending"}}
+    assert main(["consolidate", *write_fleet(tmp_path, POOL, waiting)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "no node there belongs to a NodePool: there is nothing to consolidate"
+    assert len(lines) == 3
+
+
+def test_where_nothing_is_saved_that_is_said(tmp_path: Path, capsys: Out) -> None:
+    assert (
+        main(
+            [
+                "consolidate",
+                *write_fleet(tmp_path, POOL, *make_node_manifests("full", 2), make_pod("one", "full", "1900m")),
+            ]
+        )
+        == 0
+    )
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "$0.1000 per hour for 1 node: disruption would take no step"
+    assert lines[1] == "all pods that may be moved, placed anew: $0.1000 per hour, no less than that"
+    assert "KEPT  1 node, $0.1000 per hour: 1 NoCheaperOffering" in lines
+
+
+def test_what_costs_most_is_told_first_of_those_that_stay(tmp_path: Path, capsys: Out) -> None:
+    protection = {"karpenter.sh__do_not_disrupt": "true"}
+    nodes = (
+        *make_node_manifests("a", 2, **protection),
+        *make_node_manifests("b", 16, **protection),
+        *make_node_manifests("c", 4, **protection),
+    )
+    assert main(["consolidate", *write_fleet(tmp_path, POOL, *nodes)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    first = lines.index("BLOCKED  3 nodes, $1.1000 per hour: 3 DoNotDisrupt")
+    assert [line.split()[:2] for line in lines[first + 1 : first + 4]] == [
+        ["b", "$0.8000"],
+        ["c", "$0.2000"],
+        ["a", "$0.1000"],
+    ]
+
+
+def test_many_kinds_and_many_nodes_that_stay_are_counted(tmp_path: Path, capsys: Out) -> None:
+    nodes = [
+        manifest
+        for number in range(20)
+        for manifest in make_node_manifests(f"n{number:02}", 2, **{"karpenter.sh__do_not_disrupt": "true"})
+    ]
+    for number, node in enumerate(nodes):
+        node["metadata"]["labels"]["karpenter.sh/nodepool"] = f"pool-{number:02}"
+    assert main(["consolidate", *write_fleet(tmp_path, POOL, *nodes)]) == 0
+    page = capsys.readouterr().out
+    assert re.search(r"… 5 more kinds +5 +0.5000 +5 +0.5000\n", page)
+    assert "  … and 5 more nodes (--all shows them)" in page
+
+
+def test_what_comes_in_the_place_of_a_node_is_named(tmp_path: Path, capsys: Out) -> None:
+    assert (
+        main(
+            [
+                "consolidate",
+                *write_fleet(tmp_path, POOL, *make_node_manifests("large", 16), make_pod("one", "large", "3")),
+            ]
+        )
+        == 0
+    )
+    page = capsys.readouterr().out
+    assert "     replaced with m.04 on-demand in a $0.2000\n" in page
+    assert "     saves $0.6000 per hour, leaves $0.2000: " in page
+
+
+def test_many_steps_are_counted_unless_all_are_asked_for(tmp_path: Path, capsys: Out) -> None:
+    pool = POOL | {"spec": POOL["spec"] | {"disruption": {"consolidateAfter": "0s", "budgets": [{"nodes": "1"}]}}}
+    files = write_fleet(
+        tmp_path, pool, *(manifest for number in range(20) for manifest in make_node_manifests(f"n{number:02}", 2))
+    )
+    assert main(["consolidate", *files]) == 0
+    page = capsys.readouterr().out
+    assert " 15. Empty: 1 node" in page
+    assert " 16. Empty: 1 node" not in page
+    assert "  … and 5 more steps that save $0.5000 per hour (--all shows them)" in page
+    assert main(["consolidate", *files, "--all"]) == 0
+    assert " 20. Empty: 1 node" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ["--until", "12"],
+        ["--until", "$/h>1"],
+        ["--max-steps", "0"],
+        ["--reason", "Boredom"],
+        ["--feature-gates", "SpotToSpotConsolidation=perhaps"],
+        ["--now", "yesterday"],
+        ["--now", "2026-11-21"],
+    ],
+)
+def test_wrong_usage_is_told(files: list[str], flags: list[str], capsys: Out) -> None:
+    with pytest.raises(SystemExit) as raised:
+        main(["consolidate", *files, *flags])
+    assert raised.value.code == 2
+    error = capsys.readouterr().err
+    assert "consolidate: error: " in error
+    assert flags[1] in error
+
+
+def test_files_need_a_catalogue(files: list[str], capsys: Out) -> None:
+    with pytest.raises(SystemExit):
+        main(["consolidate", *files[:2]])
+    assert "--instance-types" in capsys.readouterr().err
+
+
+def test_a_catalogue_that_is_not_there_is_named(files: list[str], capsys: Out) -> None:
+    assert main(["consolidate", *files[:3], "/nowhere.json", *ARGS]) == 1
+    assert "/nowhere.json" in capsys.readouterr().err
+
+
+class Impatient:
+    """A sweep function that is interrupted after a number of sweeps."""
+
+    def __init__(self, patience: int) -> None:
+        """Interrupt after *patience* sweeps."""
+        self._remaining_sweeps, self._sweep = patience, decide_node_disruption
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> object:
+        """Sweep, or raise KeyboardInterrupt."""
+        if not self._remaining_sweeps:
+            raise KeyboardInterrupt
+        self._remaining_sweeps -= 1
+        return self._sweep(*arguments, **keywords)
+
+
+def test_whoever_interrupts_is_told_what_was_found(
+    files: list[str], capsys: Out, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cli.consolidate.steps.decide_node_disruption", Impatient(1))
+    assert main(["consolidate", *files]) == 130
+    page = capsys.readouterr().out
+    assert "there may be more steps: interrupted" in page
+    assert "1. Empty: 1 node (empty)" in page
+
+
+def test_whoever_interrupts_at_once_is_told_nothing(
+    files: list[str], capsys: Out, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cli.consolidate.steps.decide_node_disruption", Impatient(0))
+    assert main(["consolidate", *files]) == 130
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == ("", "\ninterrupted\n")
+
+
+class Elapsed:
+    """A timer whose time has already elapsed."""
+
+    def __init__(self, *_: object) -> None:
+        """Do not wait."""
+
+    def is_alive(self) -> bool:
+        """Return False: the timer is never running."""
+        return False
+
+    daemon, start, cancel, join = True, __init__, __init__, __init__
+
+
+def test_how_far_it_is_is_told_after_each_sweep(files: list[str], capsys: Out, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setattr("cli.terminal.stderr.Timer", Elapsed)
+    assert main(["consolidate", *files, "--steps", "1"]) == 0
+    captured = capsys.readouterr()
+    price = re.search(r"-> \$([0-9.]+) per hour in (\d+) steps", captured.out)
+    assert price is not None
+    assert captured.err == f"joiner: {price[2]} steps, ${price[1]} per hour\n"

@@ -1,0 +1,313 @@
+"""`joiner demo`: a scenario on the terminal, as JSON, as a page."""
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+
+from cli.demo import command
+from cli.demo.page import render_play_page
+from cli.main import main
+from cli.terminal.text import Palette, format_clock, format_seconds, format_timeline_row, format_usd
+from sim.lambda_runtime.stack_template.template import SynthesisError
+from sim.scenarios import runner
+from sim.scenarios.runner import ActResult, ScenarioResult, TimelineEntry
+from sim.scenarios.scenario import MEASURE_DESCRIPTIONS, Act, Scenario
+from sim.time.virtual_clock import DEFAULT_START_TIME
+from sim.world.embedded_world import EmbeddedWorld
+from sim.world.measurements import ClusterSample
+from tests.support.plays import make_deployment, make_scenario_document, narrow
+
+Out = pytest.CaptureFixture[str]
+RUNS = {
+    "name": "a <b>bold</b> pod",
+    "says": "one & only",
+    "do": [{"apply": make_deployment(1)}],
+    "within": "4m",
+    "expect": {"running": 1, "nodes": 1},
+}
+FAILS = {"name": "too much", "within": "5s", "expect": {"running": 9}}
+
+
+@pytest.fixture(autouse=True)
+def _few_types(monkeypatch: pytest.MonkeyPatch) -> None:
+    def build_small_world(seed: int) -> EmbeddedWorld:
+        world = EmbeddedWorld(seed)
+        narrow(world)
+        return world
+
+    monkeypatch.setattr(runner, "EmbeddedWorld", build_small_world)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write_scenario(folder: Path, *acts: dict[str, Any], **fields: Any) -> str:
+    path = folder / "play.yaml"
+    path.write_text(yaml.safe_dump(make_scenario_document(*acts, **fields)), encoding="utf-8")
+    return str(path)
+
+
+def run(folder: Path, *arguments: str, acts: tuple[dict[str, Any], ...] = (RUNS,), **fields: Any) -> int:
+    return main(["demo", "--scenario", write_scenario(folder, *acts, **fields), *arguments])
+
+
+def test_a_play_is_shown_as_a_timeline_and_a_table(folder: Path, capsys: Out) -> None:
+    assert run(folder, says="to see something") == 0
+    captured = capsys.readouterr()
+    lines = captured.out.splitlines()
+    assert lines[0] == "small: to see something"
+    assert lines[1].split() == ["time", "who", "what", "nodes", "pods", "$/h"]
+    assert " 0:00:00  act                   a <b>bold</b> pod" in captured.out
+    assert "one & only" in captured.out
+    assert re.search(r"EC2 +\w{6} \S+ spot running +\S+ +\d/\d +0\.\d{3}\n", captured.out)
+    assert re.search(r"^a <b>bold</b> pod +yes +\d+ s +1 +1 +0\.\d{3} +1 +0$", captured.out, re.MULTILINE)
+    assert re.search(r"pending pod to CreateFleet +p50 \d+ s +p95 \d+ s", captured.out)
+    assert "prices are synthetic" in captured.out
+    assert lines[-1] == "plots: demo.html"
+    assert captured.err == ""
+
+
+def test_no_colour_reaches_what_is_no_terminal(folder: Path, capsys: Out) -> None:
+    run(folder, "--page", "none", acts=(FAILS,))
+    assert "\x1b" not in capsys.readouterr().out
+
+
+def test_a_terminal_is_painted(folder: Path, capsys: Out, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    run(folder, "--page", "none", acts=(FAILS, RUNS))
+    output = capsys.readouterr().out
+    assert "\x1b[1msmall\x1b[0m" in output
+    assert "\x1b[31m    running is 0, expected 9\x1b[0m" in output
+    assert re.search("\x1b\\[32m +yes\x1b\\[0m", output)
+    assert "\x1b[33m" in output
+
+
+def test_an_expectation_that_is_not_met_is_one_and_told(folder: Path, capsys: Out) -> None:
+    assert run(folder, "--page", "none", acts=(FAILS,)) == 1
+    output = capsys.readouterr().out
+    assert re.search(r"^too much +NO +- ", output, re.MULTILINE)
+    assert "    running is 0, expected 9\n" in output
+    assert "too much: NOT as expected" in output
+
+
+def test_without_a_page_nothing_is_written(folder: Path, capsys: Out) -> None:
+    assert run(folder, "--page", "none") == 0
+    assert [path.name for path in folder.iterdir()] == ["play.yaml"]
+    assert "plots:" not in capsys.readouterr().out
+
+
+def test_json_is_json_and_the_same_for_the_same_seed(folder: Path, capsys: Out) -> None:
+    outputs = []
+    for seed in ("3", "3", "0"):
+        assert run(folder, "-o", "json", "--page", "none", "--seed", seed, seed=4) == 0
+        outputs.append(capsys.readouterr().out)
+    assert outputs[0] == outputs[1] != outputs[2]
+    for other_seed, expected in ((3, outputs[0]), (0, outputs[2])):
+        assert run(folder, "-o", "json", "--page", "none", seed=other_seed) == 0
+        assert capsys.readouterr().out == expected
+
+
+def test_json_has_seconds_and_numbers(folder: Path, capsys: Out) -> None:
+    assert run(folder, "-o", "json", acts=(RUNS, FAILS)) == 1
+    document = json.loads(capsys.readouterr().out)
+    assert list(document) == [
+        "scenario",
+        "passed",
+        "acts",
+        "pendingToCreateFleetSeconds",
+        "pendingToRunningSeconds",
+        "functionCalls",
+        "pricesAreSynthetic",
+    ]
+    assert (document["scenario"], document["passed"], document["pricesAreSynthetic"]) == ("small", False, True)
+    first, second = document["acts"]
+    assert (first["passed"], first["failures"], list(first["measures"])) == (True, [], list(MEASURE_DESCRIPTIONS))
+    assert (second["heldAfterSeconds"], second["failures"]) == (None, ["running is 1, expected 9"])
+    assert set(document["pendingToRunningSeconds"]) == {"p50", "p95"}
+    assert (folder / "demo.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (None, "No such file or directory"),
+        (b"acts: [", "not YAML"),
+        (b"name: x\nacts: [{name: a, expect: {runing: 1}}]", "act 'a': expect: 'runing' is not measured"),
+        (b"name: x\nacts: [{name: a, do: [{scale: {name: w, replicas: 1}}]}]", "act 'a': step 1: deployments.apps"),
+        (b"name: x\nacts: [{name: a}]\nmanaged: {instanceType: m99}", "managed: instanceType: EC2 has no type 'm99'"),
+    ],
+)
+def test_a_scenario_that_cannot_be_played_is_one_line(
+    folder: Path, capsys: Out, content: bytes | None, words: str
+) -> None:
+    path = folder / "bad.yaml"
+    if content is not None:
+        path.write_bytes(content)
+    assert main(["demo", "--scenario", str(path)]) == 1
+    error_output = capsys.readouterr().err
+    assert error_output.startswith(f"joiner demo: {path}: ")
+    assert words in error_output
+    assert error_output.count("\n") == 1
+    assert not (folder / "demo.html").exists()
+
+
+def test_a_page_that_cannot_be_written_is_named(folder: Path, capsys: Out) -> None:
+    assert run(folder, "--page", "nowhere/demo.html", acts=({"name": "none"},)) == 1
+    assert capsys.readouterr().err == "joiner demo: nowhere/demo.html: No such file or directory\n"
+
+
+def test_a_stack_that_cannot_be_synthesised_is_told(folder: Path, capsys: Out, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail_synthesis(seed: int) -> EmbeddedWorld:
+        raise SynthesisError(f"no node on PATH, {seed}")
+
+    monkeypatch.setattr(runner, "EmbeddedWorld", fail_synthesis)
+    assert run(folder) == 1
+    assert "the stack cannot be synthesised: no node on PATH" in capsys.readouterr().err
+
+
+def test_help_says_what_may_be_expected_and_how(capsys: Out) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        main(["demo", "--help"])
+    help_text = capsys.readouterr().out
+    assert all(f"  {name}" in help_text for name in MEASURE_DESCRIPTIONS)
+    assert "joiner demo -o json > run.json" in help_text
+
+
+# The page
+
+
+def make_sample(second: int, running: int = 1) -> ClusterSample:
+    at = DEFAULT_START_TIME.replace(minute=second // 60, second=second % 60)
+    return ClusterSample(
+        sampled_at=at,
+        running_pods=running,
+        pending_pods=0,
+        joiner_nodes=1,
+        managed_nodes=0,
+        vcpus=2,
+        cost_usd_per_hour=0.1,
+    )
+
+
+def make_result(**fields: Any) -> ScenarioResult:
+    act = ActResult(
+        name="<act>",
+        description='"says"',
+        started_at=DEFAULT_START_TIME,
+        ended_at=make_sample(60).sampled_at,
+        met_after_seconds=None,
+        failures=("nodes is <1>",),
+        measures=dict.fromkeys(MEASURE_DESCRIPTIONS, 0.0),
+    )
+    moment = TimelineEntry(at=DEFAULT_START_TIME, source="<who>", message="<what>", reason="<why>")
+    plain = ScenarioResult(
+        scenario=Scenario(name="<name>", says="<says>", acts=(Act(name="a"),)),
+        started_at=DEFAULT_START_TIME,
+        acts=(act,),
+        samples=(make_sample(0), make_sample(30, 3), make_sample(60, 3)),
+        timeline=(moment, msgspec.structs.replace(moment, reason="")),
+        seconds_to_launch=(8.0, None),
+        seconds_to_running=(None, None),
+        invocation_count=3,
+    )
+    return msgspec.structs.replace(plain, **fields)
+
+
+def test_a_page_needs_nothing_from_elsewhere() -> None:
+    html = render_play_page(make_result())
+    assert not re.findall(r"https?://|//[a-z]", html)
+    assert not re.findall(r"<script|src=|href=|@import|url\(|<link|<iframe", html)
+    assert html.startswith("<!doctype html>")
+    assert '<meta charset="utf-8">' in html
+    assert "<style>:root" in html
+
+
+def test_a_page_escapes_whatever_a_scenario_says() -> None:
+    html = render_play_page(make_result())
+    for word in ("<name>", "<says>", "<act>", '"says"', "nodes is <1>", "<who>", "<what>", "<why>"):
+        assert word not in html
+    for word in ("&lt;name&gt;", "&quot;says&quot;", "nodes is &lt;1&gt;", "&lt;why&gt;"):
+        assert word in html
+
+
+def test_a_page_has_a_plot_for_pods_nodes_and_cost() -> None:
+    html = render_play_page(make_result())
+    assert re.findall('aria-label="([^":]+):', html) == ["Pods", "Nodes", "Cost, synthetic $/h"]
+    assert html.count("<path") == 6
+
+
+def test_a_plot_is_steps_up_to_the_end() -> None:
+    [path, *_] = re.findall(r'<path class="a" d="([^"]+)"', render_play_page(make_result()))
+    assert path == "M44.0 91.3H498.0V18.0H952.0"
+
+
+def test_what_was_before_the_play_is_not_plotted() -> None:
+    early = make_result(started_at=make_sample(30).sampled_at)
+    assert re.findall(r'<path class="a" d="([^"]+)"', render_play_page(early))[0] == "M44.0 18.0H952.0"
+    assert "<svg" not in render_play_page(make_result(samples=()))
+
+
+def test_a_play_of_nothing_has_a_page() -> None:
+    html = render_play_page(make_result(samples=(make_sample(0, 0),), acts=(), timeline=()))
+    assert "nan" not in html
+    assert "<svg" in html
+
+
+def test_acts_that_passed_and_failed_look_different() -> None:
+    passed = msgspec.structs.replace(make_result().acts[0], failures=(), met_after_seconds=61.0)
+    html = render_play_page(make_result(acts=(make_result().acts[0], passed)))
+    assert html.count('<span class="yes">yes</span>') == 1
+    assert html.count('<span class="no">no</span>') == 1
+    assert '<td class="n">61 s' in html
+
+
+def test_a_page_of_a_real_play_is_written_as_utf8(folder: Path) -> None:
+    assert run(folder, "--page", "out.html", says="ünïcode ✓") == 0
+    html = (folder / "out.html").read_bytes().decode("utf-8")
+    assert "ünïcode ✓" in html
+    assert "a &lt;b&gt;bold&lt;/b&gt; pod" in html
+    assert "joins the cluster" in html
+
+
+# Text
+
+
+@pytest.mark.parametrize(
+    ("colour", "enabled", "painted"),
+    [("red", True, "\x1b[31mx\x1b[0m"), ("red", False, "x"), ("plain", True, "x"), ("plain", False, "x")],
+)
+def test_a_palette_paints_known_colours_where_somebody_sees_them(colour: str, enabled: bool, painted: str) -> None:  # noqa: FBT001 - a table's column
+    assert Palette(enabled=enabled).colorize(colour, "x") == painted
+
+
+def test_a_line_of_the_timeline_keeps_its_columns_and_cuts_what_is_too_long() -> None:
+    line = format_timeline_row("0:00:00", "w" * 30, "x" * 90, "1+1", "3/4", "0.100")
+    assert line == f" 0:00:00  {'w' * 22}{'x' * 72}   1+1     3/4   0.100"
+    assert format_timeline_row("0:00:00", "act", "one", "", "", "") == " 0:00:00  act                   one"
+
+
+def test_numbers_are_short() -> None:
+    assert format_clock(make_sample(59).sampled_at - DEFAULT_START_TIME) == "0:00:59"
+    assert format_clock((make_sample(60).sampled_at - DEFAULT_START_TIME) * 600) == "10:00:00"
+    assert (format_seconds(None), format_seconds(0.0), format_seconds(59.6), format_usd(0.0), format_usd(12.3456)) == (
+        "-",
+        "0 s",
+        "60 s",
+        "0.000",
+        "12.346",
+    )
+
+
+def test_a_moment_without_a_state_is_a_line_without_numbers(capsys: Out) -> None:
+    timeline = command.Timeline(make_result().scenario, Palette(enabled=False))
+    timeline.print_moment(TimelineEntry(at=DEFAULT_START_TIME, source="EC2", message="something"))
+    assert capsys.readouterr().out.splitlines()[-1] == " 0:00:00  EC2                   something"

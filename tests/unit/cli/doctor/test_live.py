@@ -1,0 +1,201 @@
+"""`joiner doctor` over HTTP: a cluster as a kubeconfig names it, and an embedded account with a stack."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+
+from cli.main import main
+from sim.aws_http.server import EmbeddedAws
+from sim.cloud.cloud import Cloud
+from sim.cluster.api_server.api_server import ApiServer
+from sim.cluster.api_server.kube_port import InMemoryKube
+from sim.time.virtual_clock import Clock
+from tests.contract.kube_front import create, run_server
+from tests.support.cli.cli_objects import POOL
+from tests.support.cli.live_cases import TOKEN, Guarded
+from tests.unit.cli.planning.test_catalog_source import NODE_CLASS
+
+pytestmark = pytest.mark.loopback
+Out = pytest.CaptureFixture[str]
+ARN = "arn:aws:eks:us-east-1:123456789012:cluster/demo"
+VERSION = json.dumps({"gitVersion": "v1.34.2"}).encode()
+QUEUE = "demo-joiner-interruption"
+DEPLOYED: dict[str, Any] = {
+    "Role": {
+        "Type": "AWS::IAM::Role",
+        "Properties": {"AssumeRolePolicyDocument": {"Version": "2012-10-17", "Statement": []}},
+    },
+    "Disrupt": {
+        "Type": "AWS::Lambda::Function",
+        "Properties": {
+            "Handler": "functions.disrupt.handler.handler",
+            "Runtime": "python3.13",
+            "Role": {"Fn::GetAtt": ["Role", "Arn"]},
+            "Code": {"ZipFile": "pass"},
+            "Environment": {"Variables": {"CLUSTER_NAME": "demo", "JOINER_REGION": "us-east-1"}},
+        },
+    },
+    "QueuesInterruption": {"Type": "AWS::SQS::Queue", "Properties": {"QueueName": QUEUE}},
+    "EventsSpot": {
+        "Type": "AWS::Events::Rule",
+        "Properties": {
+            "EventPattern": {"source": ["aws.ec2"]},
+            "State": "ENABLED",
+            "Targets": [{"Id": "t", "Arn": {"Fn::GetAtt": ["QueuesInterruption", "Arn"]}}],
+        },
+    },
+    "Bucket": {"Type": "AWS::S3::Bucket", "Properties": {"BucketName": "joiner-things"}},
+}
+
+
+class Versioned(Guarded):
+    """A guarded API server that also serves its version."""
+
+    def _respond(self, call: Callable[[], bytes]) -> None:
+        super()._respond((lambda: VERSION) if self.path == "/version" else call)
+
+
+@pytest.fixture
+def kube() -> InMemoryKube:
+    memory_kube = InMemoryKube(ApiServer(Clock()))
+    create(memory_kube, "/apis/karpenter.sh/v1/nodepools", POOL)
+    create(memory_kube, "/apis/karpenter.k8s.aws/v1/ec2nodeclasses", NODE_CLASS)
+    return memory_kube
+
+
+@pytest.fixture
+def config(kube: InMemoryKube, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    for limit in ("SLOW_RESPONSE_SECONDS", "CLOCK_WARNING_SECONDS"):
+        monkeypatch.setattr(f"cli.doctor.checks.connectivity.{limit}", 3600)  # this machine may be slow
+    Versioned.kube, Versioned.requests, Versioned.token, Versioned.forbidden = kube, [], TOKEN, "/nothing"
+    for server in run_server(Versioned):
+        yield write_kubeconfig(tmp_path / "kubeconfig", server, ARN)
+
+
+def write_kubeconfig(path: Path, server: str, cluster: str) -> str:
+    kubeconfig = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": cluster, "cluster": {"server": server}}],
+        "users": [{"name": "me", "user": {"token": TOKEN}}],
+        "contexts": [{"name": "here", "context": {"cluster": cluster, "user": "me"}}],
+        "current-context": "here",
+    }
+    path.write_text(json.dumps(kubeconfig))
+    return str(path)
+
+
+@pytest.fixture
+def account(monkeypatch: pytest.MonkeyPatch) -> Iterator[EmbeddedAws]:
+    with EmbeddedAws(Cloud(Clock(), cluster="demo")) as server:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", server.url)
+        yield server
+
+
+def run_doctor(capsys: Out, *arguments: str) -> tuple[int, dict[str, list[dict[str, str]]], list[str]]:
+    """Return the exit status, the findings by check, and the parts that were not read."""
+    status = main(["doctor", "-o", "json", *arguments])
+    document = json.loads(capsys.readouterr().out)
+    findings: dict[str, list[dict[str, str]]] = {}
+    for finding in document["findings"]:
+        findings.setdefault(finding["check"], []).append(finding)
+    return status, findings, document["notAsked"]
+
+
+def map_levels(findings: dict[str, list[dict[str, str]]]) -> dict[str, set[str]]:
+    return {check: {finding["level"] for finding in check_findings} for check, check_findings in findings.items()}
+
+
+@pytest.mark.usefixtures("account")
+def test_before_an_installation_a_cluster_and_its_account_are_looked_at(config: str, capsys: Out) -> None:
+    _, findings, unasked = run_doctor(capsys, "--kubeconfig", config)
+    assert unasked == []
+    assert findings["api-server"][0]["what"].endswith("s") is True
+    assert "Kubernetes 1.34.2, in " in findings["api-server"][0]["what"]
+    assert findings["cluster"][0]["what"] == "demo: Kubernetes 1.34, ACTIVE"
+    assert "Joiner is not installed for demo" in findings["stack"][0]["what"]
+    well = ("api-server", "identity", "clock", "definitions", "subnets", "security-groups", "images", "leaks")
+    assert {check: map_levels(findings)[check] for check in well} == {check: {"ok"} for check in well}
+    assert map_levels(findings)["rights"] == map_levels(findings)["stack"] == {"later"}
+    assert {verb for verb, _, _ in Versioned.requests} == {"GET"}
+
+
+@pytest.mark.usefixtures("account")
+def test_an_installation_is_found_by_the_name_of_its_stack(config: str, kube: InMemoryKube, capsys: Out) -> None:
+    template = json.dumps({"Resources": DEPLOYED})
+    boto3.client("cloudformation").create_stack(StackName="joiner-demo", TemplateBody=template)
+    rights = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
+    create(kube, rights, {"metadata": {"name": "joiner-functions"}, "roleRef": {}, "subjects": []})
+    status, findings, _ = run_doctor(capsys, "--kubeconfig", config)
+    assert status == 1
+    assert (map_levels(findings)["stack"], map_levels(findings)["rights"]) == ({"ok"}, {"ok"})
+    assert "disrupt was not called yet" in findings["functions"][0]["what"]
+    assert f"the policy of {QUEUE} does not let joiner-demo-EventsSpot" in findings["interruption"][0]["what"]
+    assert "`catalog` made none yet" in findings["catalogue"][0]["what"]
+    assert map_levels(findings)["quotas"] == map_levels(findings)["authentication"] == {"ok"}
+    _, second_findings, _ = run_doctor(capsys, "--kubeconfig", config, "--stack", "another")
+    assert map_levels(second_findings)["stack"] == {"later"}
+
+
+def test_what_the_cluster_forbids_is_not_seen_and_the_rest_is(config: str, capsys: Out) -> None:
+    Versioned.forbidden = "customresourcedefinitions"
+    _, findings, unasked = run_doctor(capsys, "--kubeconfig", config, "--no-account")
+    assert unasked == ["the account"]
+    assert map_levels(findings)["definitions"] == {"unseen"}
+    assert "let yourself have list on customresourcedefinitions" in findings["definitions"][0]["remedy"]
+    assert map_levels(findings)["api-server"] == map_levels(findings)["autoscalers"] == {"ok"}
+
+
+def test_a_cluster_that_lets_nobody_in_has_answered(config: str, capsys: Out) -> None:
+    Versioned.token = "another"  # noqa: S105 - it opens nothing
+    status, findings, _ = run_doctor(capsys, "--kubeconfig", config, "--no-account")
+    assert (status, {level for check_levels in map_levels(findings).values() for level in check_levels}) == (
+        3,
+        {"unseen"},
+    )
+
+
+def test_a_cluster_that_does_not_answer_is_asked_once(tmp_path: Path, capsys: Out) -> None:
+    config = write_kubeconfig(tmp_path / "kubeconfig", "http://127.0.0.1:1", "elsewhere")
+    status, findings, unasked = run_doctor(capsys, "--kubeconfig", config)
+    assert (status, map_levels(findings).pop("api-server")) == (1, {"fail"})
+    assert {
+        level for check, check_levels in map_levels(findings).items() for level in check_levels if check != "api-server"
+    } == {"unseen"}
+    assert unasked == ["the account: which cluster is it there? --cluster NAME"]
+
+
+@pytest.mark.usefixtures("account")
+def test_the_current_context_is_looked_at_only_if_it_is_of_the_cluster_that_is_meant(
+    config: str, monkeypatch: pytest.MonkeyPatch, capsys: Out
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", config)
+    _, findings, unasked = run_doctor(capsys, "--cluster", "demo", "--region", "us-east-1")
+    assert ("api-server" in findings, unasked) == (True, [])
+    _, findings, unasked = run_doctor(capsys, "--cluster", "other", "--region", "us-east-1")
+    assert "api-server" not in findings
+    assert unasked == [f"the cluster: the current context is of {ARN}: name that of other, --context"]
+    assert findings["cluster"][0]["what"] == "us-east-1 has no cluster other"
+
+
+def test_deployments_are_read_page_by_page(config: str, kube: InMemoryKube, capsys: Out, monkeypatch: Any) -> None:
+    monkeypatch.setattr("cli.cluster.paging._PAGE_SIZE", 1)
+    spec = {"replicas": 1, "selector": {}, "template": {"spec": {"containers": [{"name": "c", "image": "x"}]}}}
+    for name in ("a", "cluster-autoscaler", "karpenter"):
+        create(kube, "/apis/apps/v1/namespaces/default/deployments", {"metadata": {"name": name}, "spec": spec})
+    _, findings, _ = run_doctor(capsys, "--kubeconfig", config, "--no-account")
+    assert [finding["level"] for finding in findings["autoscalers"]] == ["warn", "fail"]
+    monkeypatch.undo()
+
+
+def test_what_cannot_be_read_is_named(config: str, kube: InMemoryKube, capsys: Out) -> None:
+    create(kube, "/api/v1/nodes", {"metadata": {"name": "odd"}, "spec": {}, "status": {"capacity": {"cpu": "lots"}}})
+    status, findings, _ = run_doctor(capsys, "--kubeconfig", config, "--no-account")
+    assert status == 1
+    assert [
+        finding["what"] for finding in findings["nodepools"] if "odd" in finding["what"] and finding["level"] == "fail"
+    ]

@@ -1,0 +1,239 @@
+"""`joiner doctor` on pauses by users and by Joiner itself, and on the subscribers of the cost report."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from cli.doctor.checks.all_checks import run_checks
+from cli.doctor.checks.finding import CheckResult
+from cli.facts.events import MAX_EVENT_AGE, list_pause_events
+from cli.facts.model import DoctorFacts, NodePoolEvent, ReadFailure, TopicFacts
+from cli.facts.stack import read_stack
+from shared.apply.kubernetes.events import MAX_REPEAT_INTERVAL, build_event_name, build_event_object
+from shared.decide.disruption.pauses import describe_pauses, find_pauses, is_intentional_pause, parse_pause_settings
+from shared.decide.launch.fleets.circuit_breaker import CircuitBreakerTrip
+from shared.decide.launch.fleets.fleet_result import report_breaker_trip
+from shared.model.cluster import ClusterSnapshot
+from shared.model.core.metadata import ObjectMeta
+from shared.model.decisions.action import PublishEvent
+from shared.model.decisions.command import DisruptionPause, DisruptionPauses, format_pause
+from shared.model.kubernetes.workloads import Namespace
+from sim.cluster.api_server.api_server import ApiServer
+from sim.cluster.api_server.kube_port import InMemoryKube
+from sim.time.virtual_clock import Clock
+from tests.contract.kube_front import create
+from tests.support.cli.doctor_answers import DENIED, ByHeart, build_function_response
+from tests.support.cli.doctor_facts import NOW, TOPIC, make_facts, make_facts_with_stack, make_node_pool
+
+DEAF = ReadFailure(reason="Unreachable: nobody")
+FAILED = "the last 3 replacements came to nothing (none was to be had): it goes on an hour later"
+
+
+def list_results(doctor_facts: DoctorFacts, check: str) -> list[CheckResult]:
+    return [result for _, result in run_checks(doctor_facts) if result.check == check]
+
+
+NOTED = (("joiner.dev/disruption-paused", "Drifted until 2100-01-01T00:00:00Z by anna because Black Friday"),)
+
+
+@pytest.mark.parametrize(
+    ("of_cluster", "words", "remedy"),
+    [
+        ({"namespaces": (Namespace(name="kube-system", annotations=NOTED),)}, "all NodePools: ", "`joiner resume` "),
+        (
+            {"node_pools": (make_node_pool(meta=ObjectMeta(name="batch", annotations=NOTED)),)},
+            "NodePool batch: ",
+            "`joiner resume --nodepool batch` ",
+        ),
+    ],
+)
+def test_what_is_paused_is_said_with_who_until_when_and_why(
+    of_cluster: dict[str, Any], words: str, remedy: str
+) -> None:
+    [result] = list_results(make_facts(of_cluster), "pauses")
+    assert result.level == "warn"
+    assert result.message.startswith(f"{words}Drifted disruption for ")
+    assert "(until 2100-01-01T00:00:00Z), by anna: Black Friday" in result.message
+    assert result.remedy.startswith(remedy)
+
+
+def test_a_pause_that_cannot_be_read_is_wrong() -> None:
+    bad = (("joiner.dev/disruption-paused", "Drfited"),)
+    first, second = list_results(
+        make_facts({"node_pools": (make_node_pool(meta=ObjectMeta(name="batch", annotations=bad)),)}), "pauses"
+    )
+    assert (first.level, second.level) == ("fail", "warn")
+    assert "'Drfited'" in first.message
+
+
+def make_notice(pool: str, message: str, minutes: int = 3) -> NodePoolEvent:
+    return NodePoolEvent(pool=pool, message=message, at=NOW - timedelta(minutes=minutes))
+
+
+def test_what_joiner_holds_back_by_itself_is_told_once_for_all_its_nodepools() -> None:
+    notices = (
+        make_notice("web", FAILED, 9),
+        make_notice("batch", FAILED),
+        make_notice("web", "launch breaker: the others wait"),
+    )
+    second, first = list_results(make_facts({"pause_events": notices}), "pauses")
+    assert first.message == f"NodePool batch, web: {FAILED} (it said so 3 minutes ago)"
+    assert second.message.startswith("NodePool web: launch breaker: ")
+    assert {result.level for result in (first, second)} == {"warn"}
+    assert first.remedy.startswith("`joiner explain nodepool batch` ")
+
+
+@pytest.mark.parametrize(
+    ("seen_of_events", "levels", "words"),
+    [
+        ((), ["ok"], "nothing is paused by an annotation, and Joiner holds nothing back by itself"),
+        (None, ["ok"], "nothing is paused by an annotation"),
+        (DEAF, ["ok", "unseen"], "nothing is paused by an annotation"),
+    ],
+)
+def test_nothing_is_concluded_from_events_that_were_not_seen(
+    seen_of_events: Any, levels: list[str], words: str
+) -> None:
+    results = list_results(make_facts({"pause_events": seen_of_events}), "pauses")
+    assert [result.level for result in results] == levels
+    assert results[0].message == words
+
+
+FAILED_DRIFT_PAUSE = DisruptionPause(pool="web", reason="Drifted", message=FAILED)
+
+
+def write_events(kube: InMemoryKube, *events: PublishEvent) -> None:
+    for event in events:
+        create(kube, "/api/v1/namespaces/default/events", build_event_object(event, build_event_name(event), "default"))
+
+
+def make_pause_events(*pauses: DisruptionPause, at: datetime = NOW) -> tuple[PublishEvent, ...]:
+    cluster = ClusterSnapshot(taken_at=at, node_pools=(make_node_pool(meta=ObjectMeta(name="web")),))
+    return tuple(
+        action
+        for action in describe_pauses(DisruptionPauses(items=pauses), cluster)
+        if isinstance(action, PublishEvent)
+    )
+
+
+def read_notices(kube: InMemoryKube) -> list[tuple[str, str, datetime]]:
+    return [(event.pool, event.message, event.at) for event in list_pause_events(kube, NOW)]
+
+
+@pytest.fixture
+def kube() -> InMemoryKube:
+    return InMemoryKube(ApiServer(Clock()))
+
+
+def test_events_of_nodepools_tell_what_joiner_holds_back_by_itself(
+    kube: InMemoryKube, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cli.cluster.paging._PAGE_SIZE", 1)
+    trip = CircuitBreakerTrip(
+        node_pool="batch", limit_name="nodes_per_minute", message="launch breaker: the others wait"
+    )
+    opened = report_breaker_trip(trip, ClusterSnapshot(taken_at=NOW))
+    assert isinstance(opened[0], PublishEvent)
+    write_events(kube, *make_pause_events(FAILED_DRIFT_PAUSE), opened[0])
+    assert sorted(read_notices(kube)) == [("batch", trip.message, NOW), ("web", format_pause(FAILED_DRIFT_PAUSE), NOW)]
+
+
+def test_what_people_want_held_back_is_left_to_their_annotations(kube: InMemoryKube) -> None:
+    cluster = ClusterSnapshot(taken_at=NOW, namespaces=(Namespace(name="kube-system", annotations=NOTED),))
+    intentional_pauses = find_intentional_pauses(cluster)
+    assert {is_intentional_pause(format_pause(pause)) for pause in intentional_pauses} == {True}
+    assert not is_intentional_pause(format_pause(FAILED_DRIFT_PAUSE))
+    write_events(kube, *make_pause_events(*intentional_pauses))
+    assert read_notices(kube) == []
+
+
+def find_intentional_pauses(cluster: ClusterSnapshot) -> tuple[DisruptionPause, ...]:
+    """Return the pauses from an annotation and from a setting."""
+    pauses, _ = find_pauses(cluster, (), (), parse_pause_settings("Empty", 0))
+    assert {pause.reason for pause in pauses.items} == {"Drifted", "Empty"}
+    return pauses.items
+
+
+@pytest.mark.parametrize(("minutes", "is_active"), [(0, True), (15, True), (17, True), (18, False)])
+def test_what_was_not_said_again_is_over(kube: InMemoryKube, minutes: int, *, is_active: bool) -> None:
+    write_events(kube, *make_pause_events(FAILED_DRIFT_PAUSE, at=NOW - timedelta(minutes=minutes)))
+    assert bool(read_notices(kube)) is is_active
+    assert MAX_REPEAT_INTERVAL < MAX_EVENT_AGE
+
+
+def test_events_of_others_tell_nothing(kube: InMemoryKube) -> None:
+    [pause_event] = make_pause_events(FAILED_DRIFT_PAUSE)
+    foreign_event = build_event_object(pause_event, "other", "default") | {"source": {"component": "karpenter"}}
+    untimed = build_event_object(pause_event, "untimed", "default") | {"lastTimestamp": None}
+    for event_object in (foreign_event, untimed):
+        create(kube, "/api/v1/namespaces/default/events", event_object)
+    assert read_notices(kube) == []
+
+
+@pytest.mark.parametrize(
+    ("topic", "level", "words", "remedy"),
+    [
+        (TopicFacts(arn=TOPIC, confirmed_subscriptions=1), "ok", "1 subscription to topic costs", ""),
+        (
+            TopicFacts(arn=TOPIC, confirmed_subscriptions=2, kms_key="alias/aws/sns"),
+            "ok",
+            "2 subscriptions to topic costs",
+            "",
+        ),
+        (
+            TopicFacts(arn=TOPIC, confirmed_subscriptions=2, kms_key="alias/mine"),
+            "ok",
+            "2 subscriptions to topic costs; its key alias/mine must let the role of `catalog` in (docs/cost.md)",
+            "",
+        ),
+        (TopicFacts(arn=TOPIC), "warn", "nobody listens to topic costs", "aws sns subscribe --topic-arn "),
+        (
+            TopicFacts(arn=TOPIC, pending_subscriptions=1),
+            "warn",
+            "nobody listens to topic costs, 1 subscription not confirmed yet",
+            "confirm: SNS has sent a link",
+        ),
+        (
+            TopicFacts(arn=TOPIC, exists=False),
+            "fail",
+            f"joiner:report-topic: there is no topic {TOPIC}: nobody is told what nodes cost",
+            "aws sns create-topic --name costs, or ",
+        ),
+        (DEAF, "unseen", "the topic of joiner:report-topic: could not be looked at: Unreachable: nobody", "look again"),
+    ],
+)
+def test_whoever_is_told_of_costs_is_looked_at(topic: Any, level: str, words: str, remedy: str) -> None:
+    [result] = list_results(make_facts_with_stack(topic=topic), "report-topic")
+    assert (result.level, result.message) == (level, words)
+    assert result.remedy.startswith(remedy)
+
+
+def test_where_nobody_is_to_be_told_of_costs_nothing_is_said_of_it() -> None:
+    assert list_results(make_facts_with_stack(topic=None), "report-topic") == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "topic"),
+    [
+        (
+            {"Attributes": {"SubscriptionsConfirmed": "1", "SubscriptionsPending": "2", "KmsMasterKeyId": "k"}},
+            TopicFacts(arn=TOPIC, confirmed_subscriptions=1, pending_subscriptions=2, kms_key="k"),
+        ),
+        ({"Error": {"Code": "NotFound", "Message": "Topic does not exist"}}, TopicFacts(arn=TOPIC, exists=False)),
+    ],
+)
+def test_sns_is_asked_of_the_topic_that_the_functions_tell(answer: dict[str, Any], topic: TopicFacts) -> None:
+    stack_facts = read_stack(ByHeart(sns__GetTopicAttributes=answer), "joiner-prod", datetime.now(UTC))
+    assert stack_facts is not None
+    assert stack_facts.topic == topic
+
+
+def test_a_topic_is_not_asked_of_where_the_functions_tell_none_or_were_not_seen() -> None:
+    silent = build_function_response("catalog") | {"Environment": {"Variables": {}}}
+    for answer in (silent, DENIED):
+        clients = ByHeart(lambda__GetFunctionConfiguration=answer)
+        stack_facts = read_stack(clients, "joiner-prod", datetime.now(UTC))
+        assert stack_facts is not None
+        assert stack_facts.topic is None
+        assert clients.call_counts["sns:GetTopicAttributes"] == 0

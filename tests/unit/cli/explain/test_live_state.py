@@ -1,0 +1,139 @@
+"""`joiner explain` of a live cluster: how things are now, with a journal or without."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from cli.explain.kinds import ExplainKind
+from cli.main import main
+from shared.model.cluster import ClusterSnapshot
+from shared.take.manifests.cluster import build_snapshot_from_documents
+from sim.time.virtual_clock import DEFAULT_START_TIME
+from tests.unit.cli.explain.explained_journals import BOUGHT, LAUNCH_ENTRIES, build_journal_evidence, map_answers
+
+Out = pytest.CaptureFixture[str]
+
+
+def build_documents() -> list[dict[str, Any]]:
+    def make_object(api: str, kind: str, name: str, spec: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
+        meta = {"name": name, "uid": name, "creationTimestamp": "2026-11-21T08:00:00Z"} | fields.pop("metadata", {})
+        return {"apiVersion": api, "kind": kind, "metadata": meta, "spec": dict(spec), **fields}
+
+    container = {"containers": [{"name": "main", "image": "x"}]}
+    waits = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes"}
+    reference = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}
+    metadata = {"labels": dict(BOUGHT)}
+    lame = {"type": "Initialized", "status": "Unknown", "reason": "x", "message": "a startup taint is left"}
+    return [
+        make_object("v1", "Pod", "on", container | {"nodeName": "n1"}, metadata={"namespace": "shop"}),
+        make_object("v1", "Pod", "off", container, metadata={"namespace": "shop"}, status={"conditions": [waits]}),
+        make_object(
+            "v1",
+            "Pod",
+            "soon",
+            container,
+            metadata={"namespace": "shop"},
+            status={"conditions": [waits], "nominatedNodeName": "n1"},
+        ),
+        make_object("v1", "Node", "n1", {"taints": [{"key": "a", "effect": "NoSchedule"}]}, metadata=metadata),
+        make_object("v1", "Node", "bare", {}),
+        make_object(
+            "karpenter.sh/v1",
+            "NodeClaim",
+            "c1",
+            {"nodeClassRef": reference, "requirements": [], "expireAfter": "3h"},
+            metadata=metadata,
+            status={"providerID": "aws:///us-east-1c/i-1", "nodeName": "n1", "conditions": [lame]},
+        ),
+        make_object(
+            "karpenter.sh/v1",
+            "NodeClaim",
+            "c9",
+            {"nodeClassRef": reference, "requirements": [], "expireAfter": "1h"},
+        ),
+        make_object(
+            "karpenter.sh/v1",
+            "NodePool",
+            "default",
+            {"template": {"spec": {"nodeClassRef": reference, "requirements": []}}},
+        ),
+    ]
+
+
+def build_live_snapshot() -> ClusterSnapshot:
+    snapshot = build_snapshot_from_documents(build_documents(), DEFAULT_START_TIME + timedelta(minutes=90))
+    assert snapshot.problems == ()
+    return snapshot
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "expected"),
+    [
+        ("pod", "on", ("on node n1",)),
+        (
+            "pod",
+            "off",
+            ("pending: Unschedulable: 0/1 nodes", "`joiner plan --context --pod shop/off` plans for it as it is now"),
+        ),
+        (
+            "pod",
+            "soon",
+            (
+                "pending: Unschedulable: 0/1 nodes",
+                "nominated for node n1",
+                "`joiner plan --context --pod shop/soon` plans for it as it is now",
+            ),
+        ),
+        (
+            "node",
+            "n1",
+            (
+                "the Node is not ready, c5.xlarge, spot, us-east-1c, with 1 pod, 1 hour old",
+                "tainted: a:NoSchedule",
+                "the NodeClaim is launched",
+                "Initialized is Unknown: a startup taint is left",
+                "expires in 1 hour",
+            ),
+        ),
+        ("node", "bare", ("the Node is not ready, with 0 pods, 1 hour old",)),
+        ("nodeclaim", "c9", ("the NodeClaim is not launched yet", "its expireAfter has passed")),
+        ("nodepool", "default", ("1 node, 1 claim, node class default",)),
+    ],
+)
+def test_a_live_cluster_says_how_it_is_now(kind: ExplainKind, name: str, expected: tuple[str, ...]) -> None:
+    assert map_answers(build_journal_evidence(live=build_live_snapshot()), kind, name)["now"] == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "expected"),
+    [
+        ("pod", "cart", ("it is not in the cluster, or it has ended",)),
+        ("node", "n1", ("the Node is not in the cluster", "the NodeClaim is not in the cluster")),
+        ("nodepool", "default", ("the NodePool is not in the cluster",)),
+    ],
+)
+def test_what_a_live_cluster_has_no_more_is_said_to_be_gone(
+    kind: ExplainKind, name: str, expected: tuple[str, ...]
+) -> None:
+    assert (
+        map_answers(
+            build_journal_evidence(*LAUNCH_ENTRIES, live=ClusterSnapshot(taken_at=DEFAULT_START_TIME)), kind, name
+        )["now"]
+        == expected
+    )
+
+
+def test_a_machine_of_the_live_cluster_is_known_without_a_journal() -> None:
+    answers = map_answers(build_journal_evidence(live=build_live_snapshot()), "node", "n1")
+    assert answers["is"] == ("node n1, NodeClaim c1, i-1, of NodePool default",)
+
+
+def test_a_live_cluster_is_looked_at_where_one_is_named(monkeypatch: pytest.MonkeyPatch, capsys: Out) -> None:
+    monkeypatch.setattr("cli.explain.command.read_live_cluster", lambda *_: build_live_snapshot())
+    monkeypatch.delenv("JOINER_BUCKET_NAME", raising=False)
+    assert main(["explain", "pod", "off", "--context"]) == 0
+    output = capsys.readouterr().out
+    assert "pending: Unschedulable" in output
+    assert "no journal was read" in output

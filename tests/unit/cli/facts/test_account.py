@@ -1,0 +1,241 @@
+"""`joiner doctor`: what it reads of an account, and how it reports missing permissions."""
+
+import json
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from cli.cluster.remedies import SIGN_IN_HINT
+from cli.doctor.checks.all_checks import run_checks
+from cli.doctor.checks.finding import CheckResult
+from cli.facts.account import read_account_facts
+from cli.facts.model import AccountFacts, DoctorFacts, QuotaUsage, ReadFailure
+from cli.facts.quota_families import QUOTA_BY_NAME
+from shared.crds.definitions import load_shipped_crds
+from shared.model.ec2.account import SelectorTerm
+from shared.model.karpenter.node_class import EC2NodeClass
+from tests.support.cli.doctor_answers import (
+    DENIED,
+    MISSING,
+    NOT_THERE,
+    ByHeart,
+    build_cluster_response,
+    build_responses,
+)
+from tests.support.cli.doctor_facts import make_kubernetes_facts, make_node_class
+
+TAGGED = (SelectorTerm(tags=(("karpenter.sh/discovery", "prod"),)),)
+CLASS = replace(
+    make_node_class(),
+    image_selectors=(SelectorTerm(alias="al2023@latest"),),
+    subnet_selectors=TAGGED,
+    security_group_selectors=TAGGED,
+    role="nodes",
+)
+UNTOLD = {"ec2:CreateFleet", "ec2:CreateLaunchTemplate"}
+"""Checked with DryRun: EC2 reports a refusal of these in the same way as that of RunInstances."""
+
+
+PAGE = Path(__file__).parents[4] / "docs" / "guide" / "doctor.md"
+SPELLED = {"service-quotas": "servicequotas"}
+RENAMED = {"s3:ListObjectsV2": "s3:ListBucket"}
+
+
+def read_facts(clients: ByHeart, classes: tuple[EC2NodeClass, ...] = (CLASS,)) -> AccountFacts:
+    return read_account_facts(clients, "prod", "joiner-prod", classes, datetime.now(UTC))
+
+
+def check_account(account: AccountFacts) -> list[CheckResult]:
+    now = datetime.now(UTC)
+    facts = DoctorFacts(
+        now=now,
+        kubernetes=make_kubernetes_facts(node_claims=(), nodes=()),
+        account=account,
+        shipped_crds=load_shipped_crds(),
+    )
+    return [result for _, result in run_checks(facts)]
+
+
+def test_a_healthy_account_is_well() -> None:
+    clients = ByHeart()
+    results = check_account(read_facts(clients))
+    assert [result for result in results if result.level != "ok"] == []
+    assert set(clients.call_counts) == set(build_responses())
+
+
+@pytest.mark.parametrize("call", sorted(build_responses()))
+def test_what_may_not_be_looked_at_is_said_and_nothing_is_concluded_from_it(call: str) -> None:
+    clients = ByHeart()
+    clients.answers[call] = DENIED
+    worse = [result for result in check_account(read_facts(clients)) if result.level != "ok"]
+    assert {result.level for result in worse} == {"unseen"}
+    assert all("AccessDenied" in result.message and result.remedy.startswith("let yourself have ") for result in worse)
+
+
+def test_nothing_but_dry_runs_and_reads_is_asked_for() -> None:
+    reads = ("Describe", "List", "Get")
+    assert {call for call in build_responses() if not call.partition(":")[2].startswith(reads)} == UNTOLD | {
+        "ec2:RunInstances"
+    }
+
+
+def test_an_account_without_an_installation_has_no_stack() -> None:
+    account = read_facts(ByHeart(cloudformation__DescribeStacks=NOT_THERE), ())
+    assert account.stack is None
+    assert account.node_classes == ()
+    subnets, groups = account.discoverable if not isinstance(account.discoverable, ReadFailure) else ((), ())
+    assert (len(subnets), len(groups)) == (2, 1)
+
+
+def test_a_stack_that_cannot_be_described_is_not_taken_for_none() -> None:
+    odd = {"Error": {"Code": "ValidationError", "Message": "something else"}}
+    assert isinstance(read_facts(ByHeart(cloudformation__DescribeStacks=odd)).stack, ReadFailure)
+
+
+def test_a_cluster_that_is_not_there_is_none() -> None:
+    account = read_facts(ByHeart(eks__DescribeCluster=MISSING, eks__ListClusters={"clusters": []}))
+    assert account.control_plane is None
+    assert [result.level for result in check_account(account) if result.check == "cluster"] == ["fail"]
+
+
+def test_what_eks_does_not_say_has_its_default_or_is_unknown() -> None:
+    cluster_document = build_cluster_response()
+    for name in ("accessConfig", "resourcesVpcConfig", "computeConfig", "logging"):
+        del cluster_document[name]
+    control_plane = read_facts(ByHeart(eks__DescribeCluster={"cluster": cluster_document})).control_plane
+    assert control_plane is not None
+    assert not isinstance(control_plane, ReadFailure)
+    assert (control_plane.authentication_mode, control_plane.is_public, control_plane.public_cidrs) == (
+        "",
+        True,
+        ("0.0.0.0/0",),
+    )
+    assert (control_plane.has_auto_mode, control_plane.log_types) == (False, ())
+
+
+def test_a_quota_that_nobody_raised_is_that_of_all() -> None:
+    default = {"Quota": {"Value": 5.0}}
+    clients = ByHeart(service_quotas__GetServiceQuota=MISSING, service_quotas__GetAWSDefaultServiceQuota=default)
+    assert dict(read_facts(clients).quotas) == {
+        f"standard {kind}": QuotaUsage(vcpus=5) for kind in ("on-demand", "spot")
+    }
+
+
+USED = {
+    "MetricNamespace": "AWS/Usage",
+    "MetricName": "ResourceCount",
+    "MetricDimensions": {"Service": "EC2", "Class": "Standard/Spot"},
+    "MetricStatisticRecommendation": "Maximum",
+}
+
+
+def test_what_everybody_runs_is_asked_of_the_metric_that_the_quota_names() -> None:
+    queries: list[dict[str, Any]] = []
+
+    def count(request: dict[str, Any]) -> dict[str, Any]:
+        queries.extend(query for query in request["MetricDataQueries"] if query["Id"].startswith("used"))
+        samples = {"Values": [7.0, 9.0], "Timestamps": [datetime.now(UTC), datetime(2026, 11, 22, tzinfo=UTC)]}
+        return {"MetricDataResults": [{"Id": query["Id"], **samples} for query in request["MetricDataQueries"]]}
+
+    clients = ByHeart(service_quotas__GetServiceQuota={"Quota": {"Value": 8.0, "UsageMetric": USED}})
+    clients.answers["cloudwatch:GetMetricData"] = count
+    assert set(read_facts(clients).quotas.values()) == {QuotaUsage(vcpus=8, used=7)}
+    metric = queries[0]["MetricStat"]["Metric"]
+    assert (metric["Namespace"], metric["MetricName"]) == ("AWS/Usage", "ResourceCount")
+    assert {"Name": "Class", "Value": "Standard/Spot"} in metric["Dimensions"]
+    clients.answers["cloudwatch:GetMetricData"] = DENIED
+    assert set(read_facts(clients).quotas.values()) == {QuotaUsage(vcpus=8)}
+
+
+@pytest.mark.parametrize(
+    ("answer", "remedy"),
+    [
+        ({"clusters": ["prod-eu", "staging"]}, "did you mean prod-eu? --cluster is one of prod-eu, staging"),
+        ({"clusters": ["a", "b", "c", "d"]}, "--cluster is one of a, b, c and 1 more"),
+        ({"clusters": []}, "it has none at all: check --region"),
+        (DENIED, "`aws eks list-clusters`"),
+    ],
+)
+def test_where_there_is_no_such_cluster_those_that_there_are_are_named(answer: dict[str, Any], remedy: str) -> None:
+    clients = ByHeart(eks__DescribeCluster=MISSING, eks__ListClusters=answer)
+    [finding] = [result for result in check_account(read_facts(clients)) if result.check == "cluster"]
+    assert finding.message == "us-east-1 has no cluster prod"
+    assert finding.remedy.startswith(remedy) or remedy in finding.remedy
+
+
+def test_who_has_not_signed_in_is_told_to_and_not_which_right_is_missing() -> None:
+    expired = {"Error": {"Code": "ExpiredTokenException", "Message": "The security token is expired"}}
+    clients = ByHeart()
+    clients.answers = dict.fromkeys(clients.answers, expired)
+    worse = [result for result in check_account(read_facts(clients)) if result.level == "unseen"]
+    assert worse
+    assert {result.remedy for result in worse} == {SIGN_IN_HINT}
+
+
+def test_only_the_quotas_that_matter_are_asked() -> None:
+    facts = read_account_facts(ByHeart(), "prod", "joiner-prod", (), datetime.now(UTC), (QUOTA_BY_NAME["P on-demand"],))
+    assert list(facts.quotas) == ["P on-demand"]
+
+
+@pytest.mark.parametrize("answer", [MISSING, {"InstanceProfile": {"Roles": []}}])
+def test_a_profile_that_is_not_there_has_no_role(answer: dict[str, Any]) -> None:
+    [node_class_facts] = read_facts(ByHeart(iam__GetInstanceProfile=answer)).node_classes
+    assert node_class_facts.role_arn == ""
+
+
+def test_where_no_image_is_found_there_is_no_snapshot_and_no_launch_to_ask_about() -> None:
+    [node_class_facts] = read_facts(ByHeart(ssm__GetParameter=MISSING)).node_classes
+    assert (node_class_facts.snapshots, node_class_facts.refusals) == ((), None)
+
+
+def test_without_an_installation_there_is_no_profile_to_launch_with() -> None:
+    [node_class_facts] = read_facts(ByHeart(cloudformation__DescribeStacks=NOT_THERE)).node_classes
+    assert (node_class_facts.role_arn, node_class_facts.refusals) == ("", None)
+
+
+def test_schedules_of_the_default_group_are_the_stacks_own_only() -> None:
+    clients = ByHeart(
+        cloudformation__ListStackResources={
+            "StackResourceSummaries": [
+                {
+                    "ResourceType": "AWS::Scheduler::Schedule",
+                    "LogicalResourceId": "S",
+                    "PhysicalResourceId": "default|tick",
+                }
+            ]
+        },
+        scheduler__ListSchedules={
+            "Schedules": [{"Name": "tick", "State": "DISABLED"}, {"Name": "other", "State": "ENABLED"}]
+        },
+    )
+    stack = read_facts(clients).stack
+    assert stack is not None
+    assert not isinstance(stack, ReadFailure)
+    assert not isinstance(stack.schedules, ReadFailure)
+    assert [(schedule.name, schedule.is_enabled) for schedule in stack.schedules] == [("tick", False)]
+    assert (stack.catalog_times, stack.functions, stack.settings) == (None, (), None)
+
+
+def test_a_function_whose_variables_cannot_be_read_tells_no_settings() -> None:
+    bare = {"Handler": "functions.disrupt.handler.handler", "Role": "r"}
+    stack = read_facts(ByHeart(lambda__GetFunctionConfiguration=bare)).stack
+    assert stack is not None
+    assert not isinstance(stack, ReadFailure)
+    assert stack.settings is None
+
+
+def test_the_page_has_the_rights_for_every_call() -> None:
+    [policy] = re.findall(r"```json\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    [statement] = json.loads(policy)["Statement"]
+    seldom = {"service-quotas:GetAWSDefaultServiceQuota", "eks:ListClusters"}
+    api_calls = {RENAMED.get(call, call) for call in build_responses()} | seldom
+    spelled = {
+        f"{SPELLED.get(service, service)}:{name}" for service, _, name in (call.partition(":") for call in api_calls)
+    }
+    dry_runs = {action for action in spelled if action.partition(":")[2].startswith(("Run", "Create"))}
+    assert set(statement["Action"]) == spelled - dry_runs
+    assert all(f"`{action}`" in PAGE.read_text() for action in dry_runs)

@@ -1,0 +1,282 @@
+"""What `joiner status` and `joiner top` say of the installation: does it act, does it tick, where is its dashboard."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+import cli.aws.session
+from cli.facts.installation import Installation, InstallationReader, read_installation
+from cli.facts.installation_page import build_installation_document, render_installation, render_installation_concerns
+from cli.facts.mode import describe_mode
+from cli.main import build_parser, main
+from cli.terminal.errors import InputError
+from cli.terminal.text import Palette
+from shared.settings import Settings
+from tests.support.cli.doctor_answers import DENIED, INSTALLED, NOT_THERE, ByHeart
+from tests.support.cli.fleet_files import POOL, make_claim, make_instance_type, make_node_manifests
+
+Out = pytest.CaptureFixture[str]
+NOW: Final = datetime(2026, 11, 22, 9, tzinfo=UTC)
+PLAIN: Final = Palette(enabled=False)
+FUNCTIONS: Final = ("Provision", "Lifecycle", "Disrupt", "Catalog")
+LISTED: Final = [
+    *(("AWS::Lambda::Function", f"Functions{name}1A", f"joiner-prod-{name}") for name in FUNCTIONS),
+    ("AWS::Lambda::Function", "FunctionsInterrupt2B", "joiner-prod-i"),
+    ("AWS::CloudWatch::Dashboard", "DashboardPage", "joiner-prod"),
+]
+
+
+def build_account(
+    ago: dict[str, timedelta] | None = None, failing: str = "", stack_outputs: dict[str, str] | None = None
+) -> ByHeart:
+    """Build an account whose functions succeeded a minute ago, or *ago* earlier, with *stack_outputs* as outputs."""
+    outputs = [{"OutputKey": f"Joiner{key}", "OutputValue": value} for key, value in (stack_outputs or {}).items()]
+    listed = [
+        {"ResourceType": kind, "LogicalResourceId": logical, "PhysicalResourceId": physical}
+        for kind, logical, physical in LISTED
+    ]
+
+    def count(request: dict[str, Any]) -> dict[str, Any]:
+        return {"MetricDataResults": [build_metric_data(query) for query in request["MetricDataQueries"]]}
+
+    def build_metric_data(query: dict[str, Any]) -> dict[str, Any]:
+        metric = query["MetricStat"]["Metric"]
+        name = metric["Dimensions"][0]["Value"].rpartition("-")[2]
+        last = NOW - (ago or {}).get(name, timedelta(minutes=1))
+        minutes = [last - timedelta(minutes=number) for number in range(60)]
+        is_counted = metric["MetricName"] == "Invocations" or name == failing
+        return {"Id": query["Id"], "Timestamps": minutes if is_counted else [], "Values": [1.0] * 60 * is_counted}
+
+    return ByHeart(
+        cloudformation__DescribeStacks={"Stacks": [INSTALLED | {"Outputs": outputs}]},
+        cloudformation__ListStackResources={"StackResourceSummaries": listed},
+        cloudwatch__GetMetricData=count,
+    )
+
+
+def read_account_installation(clients: ByHeart) -> Installation:
+    return read_installation(clients, "joiner-prod", "prod", NOW)
+
+
+def render_page(installation: Installation, width: int | None = None) -> str:
+    return "\n".join(render_installation(installation, NOW, PLAIN, width))
+
+
+def test_one_that_acts_and_ticks_is_three_lines_and_no_concern() -> None:
+    clients = build_account()
+    assert render_page(read_account_installation(clients)).splitlines() == [
+        "joiner-prod: it is active",
+        "last success: provision 1 minute ago, lifecycle 1 minute ago, disrupt 1 minute ago, catalog 1 minute ago",
+        "dashboard: https://us-east-1.console.aws.amazon.com/cloudwatch/home?region=us-east-1#dashboards/dashboard/joiner-prod",
+    ]
+    assert list(render_installation_concerns(read_account_installation(clients), NOW, PLAIN, None)) == []
+    assert set(clients.call_counts) == {
+        "cloudformation:DescribeStacks",
+        "cloudformation:ListStackResources",
+        "cloudwatch:GetMetricData",
+    }
+
+
+@pytest.mark.parametrize(
+    ("stack_outputs", "state", "words"),
+    [
+        ({"Disruption": "plan"}, "disruption-planned", "keeps them until joiner:disruption is active (deploy with -c"),
+        ({"Mode": "plan", "Disruption": "plan"}, "planned", "decides and changes nothing (deploy with -c joiner:mode="),
+        ({"DisruptionPaused": "Drifted in batch"}, "paused", "joiner:disruption-paused is Drifted in batch: nodes"),
+        ({"DisruptionPaused": "false"}, "active", "it is active"),
+    ],
+)
+def test_one_that_only_plans_or_is_paused_says_so_and_how_that_ends(
+    stack_outputs: dict[str, str], state: str, words: str
+) -> None:
+    installation = read_account_installation(build_account(stack_outputs=stack_outputs))
+    assert words in render_page(installation)
+    document = build_installation_document(installation)
+    assert document is not None
+    assert document["acting"] == state
+    assert bool(list(render_installation_concerns(installation, NOW, PLAIN, None))) is (state != "active")
+
+
+def test_a_function_that_does_not_succeed_is_late_by_how_often_it_is_called_otherwise() -> None:
+    installation = read_account_installation(
+        build_account({"Disrupt": timedelta(minutes=40), "Catalog": timedelta(minutes=6)}, failing="Lifecycle")
+    )
+    health_by_function = {beat.function: (beat.last_success, beat.is_late) for beat in installation.function_health}
+    assert health_by_function["disrupt"] == (NOW - timedelta(minutes=40), True)
+    assert health_by_function["catalog"] == (NOW - timedelta(minutes=6), False)
+    assert health_by_function["lifecycle"] == (None, True)
+    [late] = render_installation_concerns(installation, NOW, PLAIN, None)
+    assert "lifecycle none for 3 hours (late)" in late
+    assert "disrupt 40 minutes ago (late)" in late
+    assert late.endswith("`joiner doctor --cluster prod` says why")
+
+
+def test_functions_that_nobody_calls_are_late() -> None:
+    installation = read_account_installation(
+        ByHeart(**{**list_answers_by_keyword(build_account()), "cloudwatch__GetMetricData": {"MetricDataResults": []}})
+    )
+    assert [beat.is_late for beat in installation.function_health] == [True] * len(FUNCTIONS)
+
+
+def list_answers_by_keyword(clients: ByHeart) -> dict[str, Any]:
+    return {name.replace(":", "__").replace("-", "_"): answer for name, answer in clients.answers.items()}
+
+
+@pytest.mark.parametrize(
+    ("call", "answer", "words"),
+    [
+        ("cloudformation:DescribeStacks", DENIED, "joiner-prod: could not be looked at: Forbidden: "),
+        (
+            "cloudformation:DescribeStacks",
+            NOT_THERE,
+            "Joiner is not installed: no stack joiner-prod in us-east-1: `npx",
+        ),
+        ("cloudformation:ListStackResources", DENIED, "its functions could not be looked at: Forbidden: "),
+        ("cloudwatch:GetMetricData", DENIED, "its functions could not be looked at: Forbidden: "),
+    ],
+)
+def test_what_cannot_be_seen_is_said_and_nothing_is_concluded(call: str, answer: dict[str, Any], words: str) -> None:
+    clients = build_account()
+    clients.answers[call] = answer
+    installation = read_account_installation(clients)
+    assert words in render_page(installation)
+    assert not installation.function_health
+    assert json.dumps(build_installation_document(installation))
+
+
+@pytest.mark.parametrize(
+    ("region", "host"),
+    [("cn-north-1", "console.amazonaws.cn"), ("us-gov-west-1", "console.amazonaws-us-gov.com")],
+)
+def test_the_dashboard_is_where_its_partition_is(region: str, host: str) -> None:
+    clients = build_account()
+    clients.region = region
+    assert read_account_installation(clients).dashboard_url.startswith(
+        f"https://{host}/cloudwatch/home?region={region}#"
+    )
+
+
+@pytest.fixture
+def by_heart(monkeypatch: pytest.MonkeyPatch) -> list[ByHeart]:
+    opened = [build_account(stack_outputs={"Disruption": "plan"})]
+
+    @contextmanager
+    def open_it(region: str, *, embedded: bool) -> Iterator[tuple[ByHeart, datetime]]:
+        assert (region, embedded) == ("eu-west-1", False)
+        yield opened[0], NOW
+
+    monkeypatch.setattr(cli.aws.session, "open_clients", open_it)
+    return opened
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> list[str]:
+    ready = {"type": "Ready", "status": "True", "lastTransitionTime": "2026-11-21T08:00:00Z"}
+    objects = [{**POOL, "status": {"conditions": [ready]}}, *make_node_manifests("n1", 4), make_claim("c1", "n1", 4)]
+    (tmp_path / "cluster.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+    (tmp_path / "catalogue.json").write_text(
+        json.dumps({"region": "nowhere", "instanceTypes": [make_instance_type(4)]})
+    )
+    return ["-f", str(tmp_path / "cluster.json"), "--instance-types", str(tmp_path / "catalogue.json")]
+
+
+CLUSTER_FLAGS: Final = ("--cluster", "prod", "--region", "eu-west-1")
+
+
+@pytest.mark.usefixtures("by_heart")
+def test_status_and_top_say_the_same_of_it(fleet: list[str], capsys: Out) -> None:
+    assert main(["status", *fleet, *CLUSTER_FLAGS]) == 0
+    page = capsys.readouterr().out
+    assert main(["top", *fleet, *CLUSTER_FLAGS, "--wide"]) == 0
+    table = capsys.readouterr().out
+    words = "joiner-prod: it launches; it tells which nodes might go and keeps them until joiner:disruption is active"
+    assert words in page
+    assert words in table
+    assert "dashboard: " in page
+
+
+@pytest.mark.usefixtures("by_heart")
+def test_a_node_that_might_go_is_kept_by_the_plan(fleet: list[str], capsys: Out) -> None:
+    reasons = []
+    for flags in (CLUSTER_FLAGS, (*CLUSTER_FLAGS, "--no-account")):
+        assert main(["top", *fleet, *flags, "-o", "json"]) == 0
+        [node] = json.loads(capsys.readouterr().out)["nodes"]
+        reasons.append(node["keptBy"] and node["keptBy"]["reason"])
+    assert reasons == ["Planned", None]
+
+
+@pytest.mark.parametrize(
+    ("setting", "reason"), [("Empty", "Paused"), ("Empty in another", None), ("Emptyy", None), ("Drifted", None)]
+)
+def test_a_node_that_the_setting_keeps_says_so(
+    fleet: list[str], by_heart: list[ByHeart], setting: str, reason: str | None, capsys: Out
+) -> None:
+    by_heart[0] = build_account(stack_outputs={"DisruptionPaused": setting})
+    assert main(["top", *fleet, *CLUSTER_FLAGS, "-o", "json"]) == 0
+    [node] = json.loads(capsys.readouterr().out)["nodes"]
+    assert (node["keptBy"] and node["keptBy"]["reason"]) == reason
+    assert reason is None or "joiner:disruption-paused says so" in node["keptBy"]["message"]
+
+
+def test_a_program_reads_it_or_null(fleet: list[str], by_heart: list[ByHeart], capsys: Out) -> None:
+    assert main(["status", *fleet, "-o", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["installation"] is None
+    assert not by_heart[0].call_counts
+    assert main(["status", *fleet, *CLUSTER_FLAGS, "-o", "json"]) == 0
+    installation = json.loads(capsys.readouterr().out)["installation"]
+    assert (installation["stack"], installation["status"], installation["acting"]) == (
+        "joiner-prod",
+        "UPDATE_COMPLETE",
+        "disruption-planned",
+    )
+    assert [function["name"] for function in installation["functions"]] == [
+        "provision",
+        "lifecycle",
+        "disrupt",
+        "catalog",
+    ]
+
+
+def test_without_a_region_the_fleet_is_shown_all_the_same(
+    fleet: list[str], monkeypatch: pytest.MonkeyPatch, capsys: Out
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise InputError("which region is not known: write --region, or set $AWS_REGION")
+
+    monkeypatch.setattr(cli.aws.session, "open_clients", refuse)
+    assert main(["status", *fleet, "--cluster", "prod"]) == 0
+    output = capsys.readouterr().out
+    assert "joiner-prod: could not be looked at: which region is not known: write --region" in output
+    assert "default" in output
+
+
+def test_who_looks_again_and_again_asks_the_account_once_a_minute(fleet: list[str], by_heart: list[ByHeart]) -> None:
+    beside = InstallationReader(build_parser("status").parse_args(["status", *fleet, *CLUSTER_FLAGS]))
+    first = beside((), NOW)
+    assert beside((), NOW + timedelta(seconds=59)) is first
+    assert by_heart[0].call_counts["cloudformation:DescribeStacks"] == 1
+    assert beside((), NOW + timedelta(seconds=61)) == first
+    assert by_heart[0].call_counts["cloudformation:DescribeStacks"] == 2
+
+
+def test_the_cluster_is_the_one_that_the_kubeconfig_names(by_heart: list[ByHeart]) -> None:
+    beside = InstallationReader(build_parser("status").parse_args(["status"]))
+    installation = beside(("arn:aws:eks:eu-west-1:123456789012:cluster/prod", "https://nowhere"), NOW)
+    assert installation is not None
+    assert (installation.stack, installation.cluster) == ("joiner-prod", "prod")
+    assert (
+        InstallationReader(build_parser("status").parse_args(["status"]))(("kind-kind", "https://nowhere"), NOW) is None
+    )
+    assert by_heart[0].call_counts
+
+
+def test_doctor_and_status_have_one_sentence_for_it() -> None:
+    plain = Settings(cluster_name="prod", region="us-east-1", disruption="plan")
+    assert describe_mode(plain).message in render_page(
+        read_account_installation(build_account(stack_outputs={"Disruption": "plan"}))
+    )

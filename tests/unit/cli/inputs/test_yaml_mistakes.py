@@ -1,0 +1,143 @@
+"""What is reported for a text that is not YAML or is probably a mistake: its line, and the fix."""
+
+from pathlib import Path
+
+import pytest
+
+from cli.convert.reading.sources import SourceObject, read_objects
+from cli.inputs.yaml_reader import read_marked_documents
+
+HEAD = "apiVersion: karpenter.sh/v1\nkind: NodePool\n"
+
+
+def list_mistakes(text: str) -> list[tuple[int, str]]:
+    mistakes: list[tuple[int, str]] = []
+    list(read_marked_documents(text, lambda line, message: mistakes.append((line, message))))
+    return mistakes
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "remedy"),
+    [
+        ('values:\n  - "a" "b"', 2, 'write ["a", "b"]'),
+        ('a: 1\nvalues: "a" "b"', 2, 'write `values: ["a", "b"]`'),
+        ('- key: "a": ["b"]', 1, 'write `key: "a"`, and below it `values: ["b"]`'),
+        ("- key: a operator: In", 1, "each on a line of its own"),
+        ("- key = a\n  operator: In", 1, "write `key: a`"),
+        ("metadata:\n  name:a\n  labels: {}", 2, "write `name: a`"),
+        ("a:\n  b: 1\n  ...\n  c: 2", 3, "stands for what was left out"),
+        ("a: 1\n-----\nb: 2", 2, "write three hyphens"),
+        ("a:\n  – b: 1\n    c: 2", 2, "write a plain `-`"),  # noqa: RUF001 - a dash
+        ("a: 1\nkind： b\nc: 2", 2, "a wide colon"),  # noqa: RUF001 - a wide colon
+        ("Some words:\n\n```yaml\na: b\n```\n", 3, "this is Markdown"),
+        ("<pre>\na: b\n</pre>\n", 1, "this is HTML"),
+        ("a: &quot;b&quot;\nc: d", 1, "this is HTML"),
+        ("a: b\n-  c: 1\n+  d: 1\n", 3, "this is a difference"),
+        ("$ cat a.yaml\na: b\nc: d", 1, "a line for a shell: remove it"),
+        ("a: b\nc: |\n  d\ne: <<-YAML\n f: g: h", 4, "for Terraform"),
+        ('a: "b\nc: "d"\ne: f', 1, "close the quote"),
+        ("a: [\u201cb, c\u201d]\nd: [e", 1, "a word processor made these quotes"),
+        ("a: {b: *}\n", 1, "begins with * or &"),
+        ("a: 1\n\u00a0 b: 2: 3\n", 2, "holds U+00A0"),
+        ("a: b\nc d\n", 3, "has no colon"),
+        ("a: b\nc: *d\n", 2, "what an anchor of another document holds"),
+        ("a: b\nc: " + "[" * 5000 + "]" * 5000, 2, "nested too deeply"),
+        ("a: " + "- " * 5000, 1, "correct"),
+        ("- " * 5000 + "a", 1, "nested too deeply"),
+    ],
+)
+def test_a_mistake_is_told_with_its_line_and_what_to_write(text: str, line: int, remedy: str) -> None:
+    [(mistake_line, message)] = list_mistakes(text)
+    assert (mistake_line, remedy in message) == (line, True), (mistake_line, message)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "remedy"),
+    [
+        ("a: 1\nb: 2\na: 3\n", 3, "first on line 1"),
+        ("a:\n  - {b: 1, b: 2}\n", 2, "`b` stands here again"),
+        ("a:\n\u00a0 b: 2\n", 2, "holds U+00A0"),
+        ("a: b\u00a0\n", 1, "holds U+00A0"),
+        ("a\u200bb: c\n", 1, "holds U+200B"),
+        ("x: y\n---\na: 1\na: 2\n", 4, "first on line 3"),
+    ],
+)
+def test_what_can_be_read_and_is_hardly_meant_is_told_and_left_out(text: str, line: int, remedy: str) -> None:
+    [(mistake_line, message)] = list_mistakes(text)
+    assert (mistake_line, remedy in message) == (line, True), (mistake_line, message)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: &x {b: 1, c: 2}\nd: {<<: *x, b: 3}\n",
+        "a: &x {b: 1}\nd: *x\ne: *x\n",
+        "a: one\u00a0word\n",
+        'a: "\u00a0"\n',
+        "a: |\n  b: 1\n  b: 2\n",
+        "# \u201cquoted\u201d\na: it\u2019s\n",
+        "a: |\n  " + "[\n  " * 2000,
+        "a: [\n[],\n{\nb: c},\n" + "[d],\n" * 2000 + "]",
+    ],
+)
+def test_what_is_meant_is_read(text: str) -> None:
+    assert list_mistakes(text) == []
+
+
+def test_how_a_number_is_written_is_known() -> None:
+    [document] = read_marked_documents("a: 0123\nb: [1.10, yes, x]\nc: '4'\n", lambda *_: None)
+    assert document.plain == {("a",): "0123", ("b", 0): "1.10", ("b", 1): "yes"}
+
+
+def test_what_is_no_number_of_anything_is_a_text() -> None:
+    [document] = read_marked_documents(f"a: {'9' * 5000}\nb: =\n", lambda *_: None)
+    assert document.value == {"a": "9" * 5000, "b": "="}
+
+
+def read_sources(path: Path, text: str) -> tuple[list[SourceObject], list[str]]:
+    path.write_text(text)
+    unread: list[str] = []
+    return list(read_objects([str(path)], unread.append)), unread
+
+
+@pytest.mark.parametrize(
+    ("text", "remedy"),
+    [
+        ("piVersion: v1\nkind: Pod\n", "piVersion: did you mean apiVersion?"),
+        ("kind: Pod\nmetadata: {name: a}\n", "apiVersion is missing"),
+        ("apiVersion: v1\nmetadata: {name: a}\n", "kind is missing"),
+        ("settings: {clusterName: a}\n", "values of a chart"),
+        ("1 apiVersion: v1\n2 kind: Pod\n", "the numbers of the lines"),
+        ("- {op: replace, path: /spec, value: 1}\n", "kubectl kustomize"),
+        ('resource "a" "b" {\n  c = 1\n}\n', "this is Terraform"),
+        ("just words\n", "write apiVersion"),
+        ("- 1\n", "write apiVersion"),
+    ],
+)
+def test_what_is_no_object_is_told_with_what_it_could_be(tmp_path: Path, text: str, remedy: str) -> None:
+    _, [message] = read_sources(tmp_path / "a.yaml", text)
+    assert remedy in message
+
+
+def test_json_has_lines_too(tmp_path: Path) -> None:
+    text = '{\n"kind": "PodList",\n"apiVersion": "v1",\n"items": [\n{"metadata": {\n"name": "a"}}]}'
+    [source], unread = read_sources(tmp_path / "a.json", text)
+    assert (source.value["kind"], source.value["apiVersion"], unread) == ("Pod", "v1", [])
+    assert source.get_location(("metadata", "name")) == f"{tmp_path}/a.json:6"
+
+
+def test_much_json_is_read_without_lines(tmp_path: Path) -> None:
+    text = '{"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "' + "x" * (1 << 20) + '"}}'
+    [source], unread = read_sources(tmp_path / "a.json", text)
+    assert (source.lines, unread) == ({}, [])
+
+
+@pytest.mark.parametrize("text", ["[" * 5000, '{"a":' * 5000])
+def test_json_without_a_bottom_is_told(tmp_path: Path, text: str) -> None:
+    objects, [message] = read_sources(tmp_path / "a.json", text)
+    assert (objects, "a.json:1: is nested too deeply" in message) == ([], True)
+
+
+def test_broken_json_is_told(tmp_path: Path) -> None:
+    objects, [message] = read_sources(tmp_path / "a.json", '{"a": 1,\n}')
+    assert (objects, "a.json:2: not JSON" in message) == ([], True)

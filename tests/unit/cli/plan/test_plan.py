@@ -1,0 +1,477 @@
+"""`joiner plan`: files in, a table or a document out."""
+
+import io
+import json
+import sys
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+import yaml
+
+from cli.main import main
+from cli.plan.pod_page import render_pod_verdict
+from cli.plan.pod_verdict import PodVerdict
+from cli.planning.arguments import get_default_catalog_source
+from cli.planning.cluster_source import PlanningInput, read_planning_input
+from cli.planning.table import TableOptions
+from cli.terminal.stderr import show_progress
+from cli.terminal.text import Palette
+from tests.support.cli.cli_objects import (
+    CATALOGUE,
+    EXISTING,
+    POOL,
+    Object,
+    make_instance_type,
+    make_node_pool,
+    make_pod,
+    make_workload,
+)
+
+Out = pytest.CaptureFixture[str]
+TAKEN_AT = "2026-11-21T08:00:00Z"
+
+
+@pytest.fixture
+def catalogue(tmp_path: Path) -> str:
+    path = tmp_path / "catalogue.json"
+    path.write_text(json.dumps(CATALOGUE))
+    return str(path)
+
+
+def write(path: Path, *objects: object) -> str:
+    path.write_text(json.dumps({"kind": "List", "items": objects}))
+    return str(path)
+
+
+def plan(catalogue: str, *arguments: str) -> int:
+    return main(["plan", "--instance-types", catalogue, "--now", TAKEN_AT, *arguments])
+
+
+def test_the_document_has_each_pending_pod_once_and_the_price(tmp_path: Path, catalogue: str, capsys: Out) -> None:
+    cluster = write(
+        tmp_path / "cluster.json", POOL, EXISTING, make_pod("a"), make_pod("b"), make_pod("c"), make_pod("huge", "64")
+    )
+    assert plan(catalogue, "-f", cluster, "-o", "json") == 0
+    document = json.loads(capsys.readouterr().out)
+    [new], [existing], [unscheduled] = document["newNodes"], document["existingNodes"], document["unschedulable"]
+    assert existing == {"node": "here", "pods": ["default/a"]}
+    assert (new["pods"], new["instanceTypes"]) == (["default/b", "default/c"], ["m.02", "m.04"])
+    assert new["cheapest"] == {"instanceType": "m.02", "zone": "a", "capacityType": "on-demand", "price": 0.1}
+    assert new["taints"] == [{"key": "team", "effect": "NoSchedule", "value": "a"}]
+    assert new["requests"] == {"cpu": "2", "memory": "2Gi", "pods": "2"}
+    assert (unscheduled["pod"], unscheduled["reason"]) == ("default/huge", "NoInstanceTypeFits")
+    assert document["totals"] == {
+        "pods": 4,
+        "scheduled": 3,
+        "newNodes": 1,
+        "price": 0.1,
+        "greedyPrice": 0.1,
+        "otherCosts": 0.0,
+        "secondLaunches": 0,
+    }
+
+
+def test_a_reservation_that_is_taken_from_is_named(tmp_path: Path, catalogue: str, capsys: Out) -> None:
+    document = json.loads(Path(catalogue).read_text())
+    reserved_offering = {
+        "capacityType": "reserved",
+        "reservationId": "cr-1",
+        "reservationCapacity": 1,
+        "price": 0.0,
+        "zone": "a",
+    }
+    document["instanceTypes"][0]["offerings"].append(reserved_offering)
+    Path(catalogue).write_text(json.dumps(document))
+    assert plan(catalogue, "-f", write(tmp_path / "cluster.json", POOL, make_pod("a")), "-o", "json") == 0
+    [new] = json.loads(capsys.readouterr().out)["newNodes"]
+    assert (new["cheapest"]["capacityType"], new["cheapest"]["reservationId"]) == ("reserved", "cr-1")
+
+
+def test_the_same_input_gives_the_same_bytes_but_for_the_seconds(tmp_path: Path, catalogue: str, capsys: Out) -> None:
+    cluster = write(tmp_path / "cluster.json", *(make_pod(f"p{number}") for number in range(9)), POOL)
+    outputs = []
+    for _ in range(2):
+        assert plan(catalogue, "-f", cluster, "-o", "json") == 0
+        outputs.append(capsys.readouterr().out.partition('"seconds"')[0])
+    assert outputs[0] == outputs[1]
+
+
+def test_yaml_says_the_same_as_json(tmp_path: Path, catalogue: str, capsys: Out) -> None:
+    (tmp_path / "pods.yaml").write_text(yaml.safe_dump_all([make_pod("a"), None, [make_pod("b")]]))
+    pool = write(tmp_path / "pool.json", POOL)
+    documents_by_format = {}
+    for form, read in (("json", json.loads), ("yaml", yaml.safe_load)):
+        assert plan(catalogue, "-f", str(tmp_path / "pods.yaml"), "-f", pool, "-o", form) == 0
+        documents_by_format[form] = read(capsys.readouterr().out) | {"seconds": None}
+    assert documents_by_format["json"] == documents_by_format["yaml"]
+    assert documents_by_format["json"]["totals"]["scheduled"] == 2
+
+
+def test_a_table_says_what_is_bought_and_who_is_left_out(tmp_path: Path, catalogue: str, capsys: Out) -> None:
+    large = (make_pod(f"huge-{number}", "64") for number in range(5))
+    cluster = write(tmp_path / "cluster.json", POOL, EXISTING, make_pod("a"), make_pod("b"), make_pod("c"), *large)
+    assert plan(catalogue, "-f", cluster) == 0
+    output = capsys.readouterr().out
+    assert output.startswith("8 pods without a node: 2 on 1 new node, 1 on 1 existing node, 5 left out\n")
+    row = ["default", "m.02", "a*", "on-demand", "1", "2", "100%", "25%", "2", "0.1000", "0.1000"]
+    assert row in [line.split() for line in output.splitlines()]
+    assert "  here  1 pod  default/a\n" in output
+    assert "  5 pods: default/huge-0, default/huge-1, default/huge-2 and 2 more: NoInstanceTypeFits\n" in output
+    assert "    pool default: no instance type has 64 cpu\n" in output
+    assert "total $0.1000 per hour, $73.00 per month of 730 hours\nthe greedy plan would cost as much\n" in output
+    assert "* the cheapest of several zones" in output
+
+
+def test_nothing_to_do_is_said(tmp_path: Path, catalogue: str, capsys: Out) -> None:
+    assert plan(catalogue, "-f", write(tmp_path / "cluster.json", POOL)) == 0
+    assert capsys.readouterr().out.startswith("no pod waits for a node\n")
+
+
+def test_what_a_greedy_plan_would_have_cost_is_told(tmp_path: Path, catalogue: str, capsys: Out) -> None:
+    dear = {
+        "region": "nowhere",
+        "instanceTypes": [make_instance_type("m.02", 2, 0.1), make_instance_type("m.08", 8, 2.0)],
+    }
+    Path(catalogue).write_text(json.dumps(dear))
+    cluster = write(tmp_path / "cluster.json", POOL, *(make_pod(f"p{number}", "500m") for number in range(16)))
+    assert plan(catalogue, "-f", cluster) == 0
+    assert "the greedy plan: $2.0000 per hour, 400 % more; $1,168.00 per month saved" in capsys.readouterr().out
+
+
+def test_a_folder_is_read_and_standard_input_may_hold_several_documents(
+    tmp_path: Path, catalogue: str, capsys: Out, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "objects"
+    folder.mkdir()
+    write(folder / "pool.json", POOL)
+    (folder / "readme.txt").write_text("not an object")
+    text = json.dumps(make_pod("a"), indent=1) + "\n" + json.dumps(make_pod("b"))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    assert plan(catalogue, "-f", str(folder), "-f", "-", "-o", "json") == 0
+    assert json.loads(capsys.readouterr().out)["totals"]["scheduled"] == 2
+
+
+def test_a_pod_that_cannot_be_read_is_an_answer_and_a_problem(tmp_path: Path, catalogue: str, capsys: Out) -> None:
+    cluster = write(tmp_path / "cluster.json", POOL, make_pod("a"), make_pod("poison", "many"))
+    assert plan(catalogue, "-f", cluster, "-o", "json") == 1
+    captured = capsys.readouterr()
+    document = json.loads(captured.out)
+    assert "Pod default/poison" in captured.err
+    assert [(entry["pod"], entry["reason"]) for entry in document["unschedulable"]] == [
+        ("default/poison", "InvalidPod")
+    ]
+    assert [problem["name"] for problem in document["problems"]] == ["default/poison"]
+    assert document["totals"]["pods"] == 2
+
+
+def test_flags_win_over_the_environment(
+    tmp_path: Path, catalogue: str, capsys: Out, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    various = json.loads(json.dumps(POOL))
+    requirement = {"key": "node.kubernetes.io/instance-type", "operator": "Exists", "minValues": 3}
+    various["spec"]["template"]["spec"]["requirements"] = [requirement]
+    cluster = write(tmp_path / "cluster.json", various, make_pod("a"))
+    scheduled_counts = []
+    monkeypatch.setenv("MIN_VALUES_POLICY", "BestEffort")
+    for flags in ((), ("--min-values-policy", "Strict")):
+        assert plan(catalogue, "-f", cluster, "-o", "json", *flags) == 0
+        scheduled_counts.append(json.loads(capsys.readouterr().out)["totals"]["scheduled"])
+    assert scheduled_counts == [1, 0]
+
+
+@pytest.mark.parametrize(
+    "flags", [(), ("--now", "yesterday"), ("-o", "xml"), ("--node-cost", "-1"), ("--volume-price", "nan")]
+)
+def test_wrong_usage_is_two(
+    tmp_path: Path, catalogue: str, monkeypatch: pytest.MonkeyPatch, flags: tuple[str, ...]
+) -> None:
+    if not flags:
+        monkeypatch.setenv("PREFERENCE_POLICY", "Sometimes")
+    with pytest.raises(SystemExit) as raised:
+        plan(catalogue, "-f", write(tmp_path / "cluster.json", POOL), *flags)
+    assert raised.value.code == 2
+
+
+def test_a_pod_without_a_verdict_waits_unless_told_otherwise(tmp_path: Path, catalogue: str, capsys: Out) -> None:
+    cluster = write(tmp_path / "cluster.json", POOL, make_pod("a"))
+    assert plan(catalogue, "-f", cluster, "--no-assume-unschedulable") == 0
+    assert capsys.readouterr().out.startswith("no pod waits")
+
+
+def test_what_is_left_out_is_grouped_by_cause_and_owner(tmp_path: Path, catalogue: str, capsys: Out) -> None:
+    """Group pods by cause with their owners, and report NodePools with the same message once."""
+    pools = [
+        make_node_pool("b", taints=[{"key": "x", "effect": "NoSchedule"}]),
+        make_node_pool("c"),
+        make_node_pool("a"),
+    ]
+    large = [make_workload("big", 3), make_workload("vast", 2)]
+    for workload in large:
+        workload["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "64"
+    volumes: Object = {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data-@"}}]}
+    volume_pods = [
+        json.loads(json.dumps(make_pod(name, **volumes)).replace("@", name)) for name in ("cart-0", "cart-1")
+    ]
+    cluster = write(tmp_path / "cluster.json", *pools, *large, make_pod("huge", "64"), *volume_pods)
+    assert plan(catalogue, "-f", cluster) == 0
+    output = capsys.readouterr().out
+    owners = "3 of Deployment default/big, 2 of Deployment default/vast, 1 without owner"
+    assert (
+        f"  6 pods: {owners}: NoInstanceTypeFits\n    pools c, a: no instance type has 64 cpu\n"
+        "    pool b: needs toleration x:NoSchedule\n"
+    ) in output
+    assert "  2 pods: default/cart-0, default/cart-1: VolumeNotUsable\n    PersistentVolumeClaim data-<pod>" in output
+
+
+def test_one_workload_is_named_alone(tmp_path: Path, catalogue: str, capsys: Out) -> None:
+    assert plan(catalogue, "-f", write(tmp_path / "cluster.json", make_workload("web", 2))) == 0
+    assert (
+        "  2 pods of Deployment default/web: NoNodePool\n    there is no NodePool: create one\n"
+        in capsys.readouterr().out
+    )
+
+
+def test_a_pod_of_a_replica_set_is_its_deployments(tmp_path: Path, catalogue: str, capsys: Out) -> None:
+    replica_pod = make_pod("web-5d4f8-x", labels={"pod-template-hash": "5d4f8"})
+    replica_pod["metadata"]["ownerReferences"] = [
+        {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-5d4f8", "uid": "u", "controller": True}
+    ]
+    assert plan(catalogue, "-f", write(tmp_path / "cluster.json", replica_pod)) == 0
+    assert "1 pod of Deployment default/web: NoNodePool" in capsys.readouterr().out
+
+
+MANY = [make_node_pool(f"p{number:02}", labels={}) for number in range(20)]
+
+
+@pytest.mark.parametrize("flags", [(), ("--all",)])
+def test_long_lists_are_cut_unless_they_are_wanted_whole(
+    tmp_path: Path, catalogue: str, capsys: Out, flags: tuple[str, ...]
+) -> None:
+    pods = [make_pod(f"a{number:02}", nodeSelector={"karpenter.sh/nodepool": f"p{number:02}"}) for number in range(20)]
+    unplaceable_pods = [
+        make_pod(f"z{number:02}", nodeSelector={"place": f"a place {number:02}"}) for number in range(20)
+    ]
+    nodes = [
+        EXISTING | {"metadata": {"name": f"n{number:02}", "labels": {"on": f"n{number:02}"}}} for number in range(20)
+    ]
+    fits = [make_pod(f"f{number:02}", nodeSelector={"on": f"n{number:02}"}) for number in range(20)]
+    assert (
+        plan(catalogue, "-f", write(tmp_path / "cluster.json", *MANY, *pods, *unplaceable_pods, *nodes, *fits), *flags)
+        == 0
+    )
+    output = capsys.readouterr().out
+    row_count = sum(line.startswith("p") and "m.02" in line for line in output.splitlines())
+    phrases = ("… and 5 more kinds, 5 nodes, $0.5000 per hour", "… and 5 pods on 5 more nodes", "for 5 other reasons")
+    assert row_count == (20 if flags else 15)
+    assert [words in output for words in phrases] == [not flags] * 3
+    assert ("default/z19" in output) is bool(flags)
+
+
+@pytest.mark.parametrize(
+    ("columns", "head"),
+    [
+        (102, "POOL TYPE ZONE CAPACITY NODES PODS EACH CPU MEMORY OR ANY OF $/H EACH $/H"),
+        (85, "POOL TYPE ZONE CAPACITY NODES PODS EACH CPU MEMORY $/H"),
+        (78, "POOL TYPE ZONE CAPACITY NODES PODS CPU MEMORY $/H"),
+        (50, "POOL TYPE ZONE CAPACITY NODES $/H"),
+        (20, "POOL TYPE ZONE CAPACITY NODES $/H"),
+    ],
+)
+def test_a_narrow_terminal_has_fewer_columns_and_shorter_lines(
+    tmp_path: Path, catalogue: str, capsys: Out, monkeypatch: pytest.MonkeyPatch, columns: int, head: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    unplaceable = make_workload("lost", 3)
+    unplaceable["spec"]["template"]["spec"]["nodeSelector"] = {"a-label": "that-nobody-has"}
+    cluster = write(
+        tmp_path / "cluster.json",
+        make_node_pool("a-rather-long-name"),
+        make_pod("a"),
+        unplaceable,
+        EXISTING,
+        make_pod("b"),
+    )
+    assert plan(catalogue, "-f", cluster) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert " ".join(next(line for line in lines if line.startswith("POOL")).split()) == head
+    if columns >= 50:
+        assert [line for line in lines if len(line) > columns] == []
+    assert plan(catalogue, "-f", cluster, "--wide") == 0
+    assert "OR ANY OF" in capsys.readouterr().out
+
+
+def test_colours_are_for_terminals_that_want_them(
+    tmp_path: Path, catalogue: str, capsys: Out, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    cluster = write(tmp_path / "cluster.json", POOL, make_pod("a"))
+    colour_flags = []
+    for variables in ({}, {"NO_COLOR": "1"}, {"TERM": "dumb"}):
+        with monkeypatch.context() as patch:
+            for name, value in ({"TERM": "xterm", "NO_COLOR": "", "COLUMNS": "120"} | variables).items():
+                patch.setenv(name, value)
+            terminal = Terminal()
+            patch.setattr("sys.stdout", terminal)
+            assert plan(catalogue, "-f", cluster) == 0
+            colour_flags.append("\x1b[" in terminal.getvalue())
+    assert colour_flags == [True, False, False]
+    assert plan(catalogue, "-f", cluster) == 0
+    assert "\x1b[" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("priced_at", "expected"),
+    [
+        (None, "prices of an unknown day: the catalogue has no pricedAt\n"),
+        ("2026-11-21T05:30:00Z", "prices of 2026-11-21 05:30 UTC, 2 hours old\n"),
+        ("2026-11-01T08:00:00Z", "20 days old: spot prices are others by now, fetch a new catalogue\n"),
+    ],
+)
+def test_how_old_the_prices_are_is_told(
+    tmp_path: Path, catalogue: str, capsys: Out, priced_at: str | None, expected: str
+) -> None:
+    Path(catalogue).write_text(json.dumps(CATALOGUE | {"pricedAt": priced_at}))
+    assert plan(catalogue, "-f", write(tmp_path / "cluster.json", POOL, make_pod("a"))) == 0
+    assert expected in capsys.readouterr().out
+
+
+def test_prices_that_could_not_be_asked_for_are_said_to_be_old(tmp_path: Path, catalogue: str, capsys: Out) -> None:
+    old = json.loads(json.dumps(CATALOGUE | {"pricedAt": "2026-11-21T05:30:00Z"}))
+    for offering in old["instanceTypes"][0]["offerings"]:
+        offering["estimated"] = True
+    capacity_type = old["instanceTypes"][0]["offerings"][0]["capacityType"]
+    Path(catalogue).write_text(json.dumps(old))
+    path = write(tmp_path / "cluster.json", POOL, make_pod("a"))
+    assert plan(catalogue, "-f", path) == 0
+    assert f"2 hours old; {capacity_type} prices could not be asked for since" in capsys.readouterr().out
+    assert plan(catalogue, "-f", path, "-o", "json") == 0
+    assert json.loads(capsys.readouterr().out)["pricesEstimated"] == [capacity_type]
+
+
+def test_what_takes_long_is_told_on_standard_error(
+    tmp_path: Path, catalogue: str, capsys: Out, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read_slowly(*arguments: Any) -> PlanningInput:
+        with show_progress("thinking", delay_seconds=0):
+            progress_shown.wait(600)
+        return read_planning_input(*arguments)
+
+    def flush_and_signal() -> None:
+        real()
+        progress_shown.set()
+
+    progress_shown, real = Event(), sys.stderr.flush
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setattr(sys.stderr, "flush", flush_and_signal)
+    monkeypatch.setattr("cli.plan.command.read_planning_input", read_slowly)
+    assert plan(catalogue, "-f", write(tmp_path / "cluster.json", POOL, make_pod("a")), "-o", "json") == 0
+    captured = capsys.readouterr()
+    assert captured.err == "joiner: thinking …\n"
+    assert json.loads(captured.out)["totals"]["scheduled"] == 1
+
+
+def test_a_log_is_spared_what_takes_long(capsys: Out) -> None:
+    with show_progress("thinking", delay_seconds=0):
+        pass
+    assert not capsys.readouterr().err
+
+
+def test_money_may_be_counted_besides_instances(
+    tmp_path: Path, catalogue: str, capsys: Out, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Volumes at their price and what each node costs anyhow, as flags say, else the environment."""
+    disks = [{"deviceName": "/dev/xvda", "ebs": {"volumeSize": "73Gi"}}]
+    node_class = {
+        "apiVersion": "karpenter.k8s.aws/v1",
+        "kind": "EC2NodeClass",
+        "metadata": {"name": "default"},
+        "spec": {"blockDeviceMappings": disks, "amiSelectorTerms": [{"alias": "al2023@latest"}]},
+    }
+    cluster = write(tmp_path / "cluster.json", POOL, node_class, make_pod("a"))
+    monkeypatch.setenv("JOINER_VOLUME_USD_PER_GIB_MONTH", "0.1")
+    for flags, besides in (((), 0.01), (("--volume-price", "0.2", "--node-cost", "0.3"), 0.32)):
+        assert plan(catalogue, "-f", cluster, *flags, "-o", "json") == 0
+        assert json.loads(capsys.readouterr().out)["totals"]["otherCosts"] == pytest.approx(besides)
+    assert plan(catalogue, "-f", cluster) == 0
+    assert "volumes and whatever else each node costs: $0.0100 per hour more\n" in capsys.readouterr().out
+
+
+def test_who_gives_no_hints_hears_of_second_launches(
+    tmp_path: Path, catalogue: str, capsys: Out, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path(catalogue).write_text(json.dumps({"region": "nowhere", "instanceTypes": [make_instance_type("m.04", 4, 0.2)]}))
+    pods = [make_pod(f"{name}-{number}", cpu) for name, cpu in (("s", "700m"), ("l", "1500m")) for number in range(12)]
+    cluster = write(tmp_path / "cluster.json", POOL, *pods)
+    monkeypatch.setattr("shared.decide.scheduling.search.plan_search.MAX_SIMULATED_PLANS", 0)
+    assert plan(catalogue, "-f", cluster, "--hints", "Withheld") == 0
+    assert "would need a second launch, as kube-scheduler is told nothing" in capsys.readouterr().out
+
+
+def test_what_is_decided_only_at_launch_is_noted(tmp_path: Path, catalogue: str, capsys: Out) -> None:
+    spread = {
+        "maxSkew": 1,
+        "topologyKey": "karpenter.sh/capacity-type",
+        "whenUnsatisfiable": "ScheduleAnyway",
+        "labelSelector": {"matchLabels": {"app": "a"}},
+    }
+    zones = spread | {"topologyKey": "topology.kubernetes.io/zone"}
+    pods = [
+        make_pod(f"a{number}", labels={"app": "a"}, topologySpreadConstraints=[spread, zones]) for number in range(3)
+    ]
+    beside = make_pod(
+        "b", affinity={"podAffinity": {_PREFERRED: [{"weight": 1, "podAffinityTerm": _build_affinity_term("a")}]}}
+    )
+    assert plan(catalogue, "-f", write(tmp_path / "cluster.json", POOL, *pods, beside), "-o", "json") == 0
+    document = json.loads(capsys.readouterr().out)
+    undecided = {entry["pod"] for entry in document["approximations"]}
+    assert plan(catalogue, "-f", write(tmp_path / "cluster.json", POOL, *pods, beside)) == 0
+    assert ("decided only at launch" in capsys.readouterr().out) is bool(undecided)
+
+
+_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+def _build_affinity_term(app: str) -> dict[str, Any]:
+    return {"topologyKey": "topology.kubernetes.io/zone", "labelSelector": {"matchLabels": {"app": app}}}
+
+
+def test_the_example_does_what_its_comment_says(capsys: Out) -> None:
+    assert plan("examples/catalogue.json", "-f", "examples/plan") == 0
+    output = capsys.readouterr().out
+    assert "2 pods of Deployment shop/search: NoInstanceTypeFits" in output
+    assert "12), Deployment shop/search (2), Job shop/recommend (1)" in output
+
+
+@pytest.mark.parametrize("name", ["FEATURE_GATES", "SCHEDULER_CONFIG"])
+def test_features_that_cannot_be_read_are_refused(
+    tmp_path: Path, catalogue: str, capsys: Out, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv(name, "NodeOverlay=maybe")
+    assert plan(catalogue, "-f", write(tmp_path / "cluster.json", POOL, make_pod("a"))) == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert f"${name}" in captured.err
+
+
+def test_files_are_not_planned_with_without_a_catalogue(tmp_path: Path, capsys: Out) -> None:
+    with pytest.raises(SystemExit) as raised:
+        main(["plan", "-f", write(tmp_path / "cluster.json", POOL)])
+    assert raised.value.code == 2
+    assert "a plan needs a catalogue" in capsys.readouterr().err
+
+
+def test_a_live_clusters_catalogue_is_its_deployments_else_the_accounts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("JOINER_BUCKET_NAME", raising=False)
+    assert (get_default_catalog_source(is_live=False), get_default_catalog_source(is_live=True)) == ("", "aws")
+    monkeypatch.setenv("JOINER_BUCKET_NAME", "prod")
+    assert (get_default_catalog_source(is_live=False), get_default_catalog_source(is_live=True)) == ("", "s3://prod")
+
+
+def test_what_is_open_about_a_pod_is_told_last() -> None:
+    verdict = PodVerdict(pod="shop/a", workload="", requests={}, kind="NotWaiting", reason="it runs", undecided=("x",))
+    assert render_pod_verdict(verdict, Palette(enabled=False), TableOptions()).splitlines()[-1].split() == ["open", "x"]

@@ -1,0 +1,302 @@
+"""`joiner plan --pod`: one verdict in full, and that what it says is what was planned."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.main import main
+from tests.support.cli.cli_objects import (
+    CATALOGUE,
+    EXISTING,
+    POOL,
+    Object,
+    make_instance_type,
+    make_node_pool,
+    make_pod,
+    make_workload,
+)
+
+Out = pytest.CaptureFixture[str]
+ZONE = "topology.kubernetes.io/zone"
+HOST = "kubernetes.io/hostname"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+BLUE = {"matchLabels": {"app": "blue"}}
+
+
+@pytest.fixture
+def catalogue(tmp_path: Path) -> str:
+    path = tmp_path / "catalogue.json"
+    path.write_text(json.dumps(CATALOGUE))
+    return str(path)
+
+
+class PlanRunner:
+    """Run `joiner plan --pod` on a cluster of *objects*."""
+
+    def __init__(self, tmp_path: Path, catalogue: str, capsys: Out, *objects: Object) -> None:
+        """Write the objects to a file."""
+        self._path, self._catalogue, self._capsys = tmp_path / "cluster.json", catalogue, capsys
+        self._path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+
+    def render_page(self, name: str, *flags: str, code: int = 0) -> str:
+        arguments = ["-f", str(self._path), "--instance-types", self._catalogue, "--pod", name, *flags]
+        assert main(["plan", *arguments]) == code
+        return self._capsys.readouterr().out
+
+    def read_document(self, name: str, *flags: str, code: int = 0) -> Any:
+        return json.loads(self.render_page(name, "-o", "json", *flags, code=code))
+
+    def read_error(self, name: str) -> str:
+        assert main(["plan", "-f", str(self._path), "--instance-types", self._catalogue, "--pod", name]) == 1
+        captured = self._capsys.readouterr()
+        assert captured.out == ""
+        return captured.err
+
+
+def test_a_pod_on_a_new_node_is_told_where_it_goes_what_was_bought_and_why(
+    tmp_path: Path, catalogue: str, capsys: Out
+) -> None:
+    pools = [
+        make_node_pool("only-a", requirements=[{"key": ZONE, "operator": "In", "values": ["a"]}]),
+        make_node_pool("tainted", taints=[{"key": "x", "effect": "NoSchedule"}]),
+        make_node_pool("both") | {"spec": make_node_pool("both")["spec"] | {"weight": 10}},
+    ]
+    cluster = (*pools, make_workload("web", 2), make_pod("big", "64"))
+    page = PlanRunner(tmp_path, catalogue, capsys, *cluster).render_page("web-2")
+    lines = page.splitlines()
+    assert lines[0] == "pod default/web-2, of Deployment default/web"
+    assert lines[1] == "asks for    1 cpu, 1Gi memory"
+    assert lines[2].startswith("goes to     both-")
+    assert lines[2].endswith(", a new node of pool both, with 1 other pod (default/web-1)")
+    offer = "m.02, on-demand, in a, $0.1000 per hour"
+    assert lines[3] == f"bought as   {offer}: the cheapest of 2 types (m.02, m.04)"
+    assert lines[4] == (
+        "types       2 in the catalogue → 2 allowed by pool both → 2 allowed by the pod → 2 large enough for it alone "
+        "→ 2 for all of the node's pods, within the plan's price"
+    )
+    assert lines[-3:] == [
+        "other pools",
+        f"  pool only-a: would do too; the cheapest for it alone is {offer}",
+        "  pool tainted: needs toleration x:NoSchedule",
+    ]
+
+
+def test_who_narrowed_the_place_is_named(tmp_path: Path, catalogue: str, capsys: Out) -> None:
+    """The pool, the pod itself, its volumes, its rules for other pods, or the pods beside it."""
+    spread = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": BLUE}
+    apart = {"podAntiAffinity": {REQUIRED: [{"topologyKey": HOST, "labelSelector": BLUE}]}}
+    near = {"podAffinity": {REQUIRED: [{"topologyKey": ZONE, "labelSelector": {"matchLabels": {"app": "red"}}}]}}
+    volume = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": "v"},
+        "spec": {
+            "csi": {"driver": "ebs.csi.aws.com"},
+            "nodeAffinity": {
+                "required": {
+                    "nodeSelectorTerms": [{"matchExpressions": [{"key": ZONE, "operator": "In", "values": ["b"]}]}]
+                }
+            },
+        },
+    }
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "c", "annotations": {"pv.kubernetes.io/bind-completed": "yes"}},
+        "spec": {"volumeName": "v"},
+        "status": {"phase": "Bound"},
+    }
+    pod_fields: Object = {"nodeSelector": {"karpenter.sh/nodepool": "lone", ZONE: "b"}}
+    runner = PlanRunner(
+        tmp_path,
+        catalogue,
+        capsys,
+        volume,
+        claim,
+        make_node_pool("default", requirements=[{"key": ZONE, "operator": "In", "values": ["a", "b"]}]),
+        make_node_pool("lone"),
+        make_node_pool("mates"),
+        make_pod("blue", labels={"app": "blue"}, topologySpreadConstraints=[spread], affinity=apart),
+        make_pod("red", "3", labels={"app": "red"}, affinity=near),
+        make_pod("stored", volumes=[{"name": "d", "persistentVolumeClaim": {"claimName": "c"}}]),
+        make_pod("picky", **pod_fields),
+        make_pod("mate", nodeSelector={"karpenter.sh/nodepool": "mates"}),
+        make_pod("mates", nodeSelector={"karpenter.sh/nodepool": "mates", ZONE: "a"}),
+    )
+    makers_by_pod = {}
+    for name in ("blue", "red", "stored", "picky", "mate"):
+        constraints = runner.read_document(name)["constraints"]
+        makers_by_pod[name] = {
+            constraint["key"]: constraint["madeBy"][-1]
+            for constraint in constraints
+            if constraint["key"] in (ZONE, HOST)
+        }
+    assert makers_by_pod["blue"] == {ZONE: "the pod's topology spread (maxSkew 1)", HOST: "the pod's anti-affinity"}
+    assert makers_by_pod["red"][ZONE] == "the pod's affinity to other pods"
+    assert makers_by_pod["stored"][ZONE] == "the pod's volumes"
+    assert makers_by_pod["picky"][ZONE] == "the pod"
+    assert makers_by_pod["mate"][ZONE] == "the pods beside it"
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        (
+            {
+                "affinity": {
+                    "nodeAffinity": {
+                        PREFERRED: [
+                            {
+                                "weight": 1,
+                                "preference": {"matchExpressions": [{"key": ZONE, "operator": "In", "values": ["b"]}]},
+                            }
+                        ]
+                    }
+                }
+            },
+            "the pod's preferences",
+        ),
+        ({}, "pods elsewhere"),
+    ],
+)
+def test_a_lone_pod_is_narrowed_by_what_it_prefers_or_by_pods_elsewhere(
+    tmp_path: Path, catalogue: str, capsys: Out, spec: dict[str, Any], expected: str
+) -> None:
+    node = EXISTING | {"metadata": {"name": "here", "labels": {ZONE: "a", HOST: "here"}}}
+    apart = {"podAntiAffinity": {REQUIRED: [{"topologyKey": ZONE, "labelSelector": BLUE}]}}
+    guard = make_pod("guard", affinity=apart) | {"status": {"phase": "Running"}}
+    guard["spec"]["nodeName"] = "here"
+    objects = (POOL, node, guard, make_pod("lone", labels={"app": "blue"}, **spec))
+    constraints = PlanRunner(tmp_path, catalogue, capsys, *objects).read_document("lone")["constraints"]
+    assert [constraint["madeBy"][-1] for constraint in constraints if constraint["key"] == ZONE] == [expected]
+
+
+def test_a_pod_without_a_place_is_told_what_each_pool_has_against_it(
+    tmp_path: Path, catalogue: str, capsys: Out
+) -> None:
+    runner = PlanRunner(
+        tmp_path,
+        catalogue,
+        capsys,
+        POOL,
+        make_node_pool("open"),
+        make_pod("big", "64"),
+        make_pod("shy", tolerations=[], cpu="3"),
+    )
+    assert runner.render_page("big").splitlines()[1:] == [
+        "asks for    64 cpu, 1Gi memory",
+        "goes nowhere: NoInstanceTypeFits",
+        "  pools open, default: no instance type has 64 cpu",
+    ]
+    assert runner.read_document("big")["pools"] == [
+        {"nodePools": ["open", "default"], "says": "no instance type has 64 cpu"}
+    ]
+    assert "  pool default: needs toleration team=a:NoSchedule" in runner.render_page("shy")
+
+
+@pytest.mark.parametrize(
+    ("labels", "costs"),
+    [
+        ({}, "nothing more"),
+        (
+            {"node.kubernetes.io/instance-type": "m.02", ZONE: "b", "karpenter.sh/capacity-type": "on-demand"},
+            "nothing more: the node (m.02, on-demand, in b, $0.2000 per hour) is paid for",
+        ),
+        ({"node.kubernetes.io/instance-type": "old.01", ZONE: "b"}, "nothing more: the node (old.01) is paid for"),
+    ],
+)
+def test_a_pod_that_fits_what_is_there_costs_nothing_more(
+    tmp_path: Path, catalogue: str, capsys: Out, labels: dict[str, str], costs: str
+) -> None:
+    node = EXISTING | {"metadata": {"name": "here", "labels": labels}}
+    lines = PlanRunner(tmp_path, catalogue, capsys, node, make_pod("a")).render_page("a").splitlines()
+    assert lines[2] == "goes to     here, a node that is there or on its way, alone"
+    assert lines[3] == f"costs       {costs}"
+
+
+CONDITION = {"type": "PodScheduled", "status": "False"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "status", "words"),
+    [
+        ({"nodeName": "here"}, {"phase": "Running"}, "it is on node here already"),
+        ({}, {"nominatedNodeName": "here", "conditions": [CONDITION]}, "makes room for it on node here"),
+        ({}, {"conditions": [CONDITION | {"reason": "SchedulingGated"}]}, "has not given up on it: SchedulingGated"),
+        ({}, {}, "has not looked at it yet (--assume-unschedulable"),
+    ],
+)
+def test_a_pod_that_does_not_wait_is_told_why(
+    tmp_path: Path, catalogue: str, capsys: Out, spec: Object, status: Object, words: str
+) -> None:
+    manifest = make_pod("a", **spec) | {"status": status}
+    runner = PlanRunner(tmp_path, catalogue, capsys, EXISTING, manifest)
+    assert words in runner.render_page("a", "--no-assume-unschedulable")
+    assert runner.read_document("a", "--no-assume-unschedulable")["verdict"] == "NotWaiting"
+
+
+def test_a_daemons_pod_waits_for_no_node_of_ours(tmp_path: Path, catalogue: str, capsys: Out) -> None:
+    manifest = make_pod("logs-x")
+    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "logs", "uid": "u", "controller": True}
+    manifest["metadata"]["ownerReferences"] = [owner]
+    assert "it belongs to one node" in PlanRunner(tmp_path, catalogue, capsys, manifest).render_page("logs-x")
+
+
+def test_a_pod_that_could_not_be_read_is_told_why(tmp_path: Path, catalogue: str, capsys: Out) -> None:
+    page = PlanRunner(tmp_path, catalogue, capsys, POOL, make_pod("poison", "lots")).render_page("poison", code=1)
+    assert "goes nowhere: InvalidPod\n  spec.containers[app].resources.requests: cpu: not a quantity" in page
+
+
+def test_a_pod_that_is_not_there_is_asked_back(tmp_path: Path, catalogue: str, capsys: Out) -> None:
+    second_cart = make_pod("cart") | {"metadata": {"name": "cart", "namespace": "shop"}}
+    runner = PlanRunner(tmp_path, catalogue, capsys, POOL, make_pod("cart"), make_pod("web-1"), second_cart)
+    assert "--pod cart: is in several namespaces: write one of default/cart, shop/cart" in runner.read_error("cart")
+    assert "--pod web1: no such pod among 3: do you mean default/web-1?" in runner.read_error("web1")
+    assert "--pod zzz: no such pod among 3: name it as namespace/name" in runner.read_error("zzz")
+    assert runner.render_page("shop/cart").startswith("pod shop/cart\n")
+
+
+def test_other_pools_are_planned_with_alone(tmp_path: Path, catalogue: str, capsys: Out) -> None:
+    """Alone, the second pod would fit on the existing node."""
+    first = make_pod("first", "1", nodeSelector={"on": "here"})
+    node = EXISTING | {"metadata": {"name": "here", "labels": {"on": "here"}}}
+    runner = PlanRunner(
+        tmp_path, catalogue, capsys, POOL, make_node_pool("other"), node, first, make_pod("second", "900m")
+    )
+    assert "alone it would fit on node here" in runner.render_page("second")
+
+
+def test_a_narrow_page_is_folded_and_a_whole_one_names_everything(
+    tmp_path: Path, catalogue: str, capsys: Out, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    larger_catalogue = CATALOGUE | {
+        "instanceTypes": [make_instance_type(f"m.{number:02}", number, number * 0.05) for number in range(10, 22)]
+    }
+    Path(catalogue).write_text(json.dumps(larger_catalogue))
+    values = [f"m.{number:02}" for number in range(10, 21)]
+    requirements = [{"key": "node.kubernetes.io/instance-type", "operator": "In", "values": values}]
+    requirements.append({"key": "karpenter.k8s.aws/instance-category", "operator": "DoesNotExist"})
+    runner = PlanRunner(
+        tmp_path,
+        catalogue,
+        capsys,
+        make_node_pool("p", requirements=requirements),
+        *(make_pod(f"a{number}") for number in range(9)),
+    )
+    monkeypatch.setenv("COLUMNS", "60")
+    page = runner.render_page("a1")
+    assert [line for line in page.splitlines() if len(line) > 60] == []
+    assert "and 5 more" in page
+    full_page = runner.render_page("a1", "--all", "--wide")
+    assert "more" not in full_page
+    assert all(f"default/a{number}" in full_page for number in range(9))
+
+
+def test_yaml_and_json_say_the_same(tmp_path: Path, catalogue: str, capsys: Out) -> None:
+    import yaml  # noqa: PLC0415 - only here
+
+    runner = PlanRunner(tmp_path, catalogue, capsys, POOL, make_pod("a"))
+    assert yaml.safe_load(runner.render_page("a", "-o", "yaml")) == runner.read_document("a")

@@ -1,0 +1,234 @@
+"""`joiner playground` with an in-memory API server as the control plane: no scheduler and no other actor."""
+
+import io
+import os
+import signal
+import sys
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Self
+
+import pytest
+
+from cli.main import main
+from cli.playground.command import EXAMPLES_FOLDER
+from cli.playground.session import PLAYGROUND_COMMANDS
+from sim.cluster.api_server.api_server import ApiServer
+from sim.cluster.api_server.kube_port import InMemoryKube
+from sim.time.virtual_clock import Clock
+from tests.controlplane import binaries, plane
+
+pytestmark = pytest.mark.loopback
+
+NODE_POOL = str(EXAMPLES_FOLDER / "nodepool.yaml")
+
+
+class Plane:
+    """What the command uses of a control plane."""
+
+    endpoint = "https://127.0.0.1:6443"
+    certificate_authority = "Q0E="
+    began: Callable[[], None]
+    describe_dead: Callable[[], str]
+    folder: Path
+    api: ApiServer
+
+    def __init__(self, *, say: Callable[[str], None], **_: object) -> None:  # noqa: D107
+        self.processes = self
+        say("it is built")
+
+    def __enter__(self) -> Self:
+        type(self).began()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.folder.joinpath("ended").touch()
+
+    def get_token(self, user: Any) -> str:
+        assert user.groups == ("joiner:functions",)
+        return "token"
+
+    def get_client(self, token: str = "") -> InMemoryKube:
+        assert token in ("", "token")
+        return InMemoryKube(self.api)
+
+    def build_kubeconfig(self) -> str:
+        return "{}"
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> type[Plane]:
+    class Fresh(Plane):
+        folder = tmp_path
+        api = ApiServer(Clock())
+        began = staticmethod(lambda: None)
+        describe_dead = staticmethod(lambda: "")
+
+    monkeypatch.setattr(plane, "ControlPlane", Fresh)
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    monkeypatch.setattr(
+        "sim.playground.kubectl.KubectlClient.apply_rbac", lambda _: tmp_path.joinpath("granted").touch()
+    )
+    return Fresh
+
+
+def build_raiser(error: BaseException) -> Callable[[], None]:
+    def raise_error() -> None:
+        raise error
+
+    return raise_error
+
+
+def test_it_says_where_things_are_and_what_to_try(
+    fake: type[Plane], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stop_once_a_node_exists() -> str:
+        if b"ip-10-0-0-1" in InMemoryKube(fake.api).list("/api/v1/nodes"):
+            os.kill(os.getpid(), signal.SIGTERM)
+        return ""
+
+    fake.describe_dead = staticmethod(stop_once_a_node_exists)
+    monkeypatch.setattr("cli.playground.session.SAMPLE_INTERVAL", timedelta(0))
+    assert main(["playground", "--apply", NODE_POOL]) == 0
+    stdout, stderr = capsys.readouterr()
+    assert stderr == "it is built\n"
+    for fragment in (
+        f"{fake.folder}/kubeconfig",
+        "http://127.0.0.1:",
+        "nodepool.yaml",
+        "scale deployment",
+        "interrupt",
+    ):
+        assert fragment in stdout
+    assert "node ip-10-0-0-1 joins the cluster" in stdout
+    assert fake.folder.joinpath("kubeconfig").stat().st_mode & 0o777 == 0o600
+    assert fake.folder.joinpath("ended").exists()
+    assert fake.api.get("nodepools.karpenter.sh", "default")
+    assert fake.folder.joinpath("granted").exists()
+
+
+def test_it_ends_by_itself_if_it_is_to(fake: type[Plane]) -> None:
+    assert main(["playground", "--for", "0.1"]) == 0
+    assert fake.folder.joinpath("ended").exists()
+
+
+def test_orders_are_followed_until_one_is_to_quit(
+    fake: type[Plane], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    orders = "\nstatus\nsing\ninterrupt\nkill ip-10-0-9-9\nsay 'what\nquit\n"
+    monkeypatch.setattr(sys, "stdin", io.StringIO(orders))
+    assert main(["playground", "--for", "3600"]) == 0
+    output = capsys.readouterr().out
+    assert "you                   status" in output
+    assert "interrupt: cannot be done" in output
+    assert "no NodePool has a node yet" in output
+    assert "kill ip-10-0-9-9: cannot be done" in output
+    assert "not understood: No closing quotation" in output
+    assert all(order in output for order in PLAYGROUND_COMMANDS)
+    assert fake.folder.joinpath("ended").exists()
+
+
+def test_a_node_of_ours_can_be_struck(
+    fake: type[Plane], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    struck: list[str] = []
+    monkeypatch.setattr(sys, "stdin", io.StringIO("rebalance\nquit\n"))
+    monkeypatch.setattr("sim.playground.playground.Playground.find_busiest_node", lambda _: "ip-10-0-1-4")
+    monkeypatch.setattr("sim.playground.playground.Playground.find_instance_id", lambda _, node: f"instance of {node}")
+    monkeypatch.setattr(
+        "sim.cloud.ec2.instances.InstanceRegistry.send_rebalance_recommendation",
+        lambda _, instance: struck.append(instance),
+    )
+    assert main(["playground", "--for", "3600"]) == 0
+    assert struck == ["instance of ip-10-0-1-4"]
+    assert "rebalance ip-10-0-1-4" in capsys.readouterr().out
+    assert fake.folder.joinpath("ended").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_it_in_order(
+    fake: type[Plane], number: signal.Signals, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = signal.getsignal(number)
+
+    def signal_self() -> str:
+        os.kill(os.getpid(), number)
+        return ""
+
+    fake.describe_dead = staticmethod(signal_self)
+    assert main(["playground"]) == 0
+    assert "ending" in capsys.readouterr().out
+    assert fake.folder.joinpath("ended").exists()
+    assert signal.getsignal(number) == before
+
+
+def test_a_second_signal_does_not_wait(fake: type[Plane], capsys: pytest.CaptureFixture[str]) -> None:
+    def signal_twice() -> str:
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
+        return ""
+
+    fake.describe_dead = staticmethod(signal_twice)
+    assert main(["playground"]) == 0
+    assert "ended" in capsys.readouterr().err
+    assert fake.folder.joinpath("ended").exists()
+
+
+def test_a_termination_while_it_starts_ends_it(fake: type[Plane], capsys: pytest.CaptureFixture[str]) -> None:
+    fake.began = staticmethod(lambda: os.kill(os.getpid(), signal.SIGTERM))
+    assert main(["playground"]) == 0
+    assert "ended" in capsys.readouterr().err
+
+
+def test_a_control_plane_that_dies_is_a_failure(fake: type[Plane], capsys: pytest.CaptureFixture[str]) -> None:
+    fake.describe_dead = staticmethod(lambda: "etcd ended with 1:\nno space left")
+    assert main(["playground"]) == 1
+    assert "etcd ended with 1:\nno space left" in capsys.readouterr().err
+    assert fake.folder.joinpath("ended").exists()
+
+
+@pytest.mark.parametrize("error", [binaries.NoPrograms("`go` is not on PATH"), plane.NotStarted("`go` is not on PATH")])
+def test_what_is_missing_is_named(fake: type[Plane], error: Exception, capsys: pytest.CaptureFixture[str]) -> None:
+    error.add_note("logs are there")
+    fake.began = staticmethod(build_raiser(error))
+    assert main(["playground"]) == 1
+    assert "joiner playground: `go` is not on PATH\nlogs are there" in capsys.readouterr().err
+
+
+def test_without_a_checkout_it_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setitem(sys.modules, "tests.controlplane.binaries", None)
+    assert main(["playground"]) == 1
+    assert "needs a checkout" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("fake")
+def test_definitions_that_are_not_served_are_not_waited_for_for_ever(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sim.playground.kubectl.KubectlClient.has_crds", lambda _: False)
+    monkeypatch.setattr("cli.playground.command.CRD_TIMEOUT", timedelta())
+    assert main(["playground"]) == 1
+    assert "does not serve" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("fake")
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, "No such file"),
+        (b"a: [", "while parsing"),
+        (b"\xff\xfe\xff", "decode"),
+        (b"kind: NodePool\n---\n", "no apiVersion, kind or metadata"),
+        (b"- 1\n", "no apiVersion, kind or metadata"),
+        (b"apiVersion: apps/v2\nkind: Deployment\nmetadata: {name: web}\n", "apps"),
+    ],
+)
+def test_manifests_that_cannot_be_applied_are_named(
+    tmp_path: Path, text: bytes | None, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "some.yaml"
+    if text is not None:
+        path.write_bytes(text)
+    assert main(["playground", "--apply", str(path), "--for", "0"]) == 1
+    assert message in capsys.readouterr().err

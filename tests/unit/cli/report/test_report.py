@@ -1,0 +1,558 @@
+"""`joiner report`: one page of a journal, and the same as a document."""
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from datetime import timedelta, timezone
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+from msgspec.structs import replace
+
+from cli.explain.journal import Cycle
+from cli.main import main
+from cli.report.decisions import list_decisions
+from cli.report.fleet import choose_bar_seconds
+from cli.terminal.charts import TimeAxis, render_bar_chart, render_line_chart
+from cli.terminal.html import Markup, TableColumn, render_html_page, render_html_table, render_tag
+from shared.model.cluster import ClusterSnapshot
+from shared.model.core.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODEPOOL, ZONE
+from shared.model.core.metadata import Condition, ObjectMeta, Problem
+from shared.model.decisions.action import (
+    CreateNodeClaim,
+    DeleteObject,
+    EvictPod,
+    PatchMetadata,
+    TagInstance,
+    TerminateInstances,
+)
+from shared.model.karpenter.node_claim import NodeClaim, NodeClassRef
+from shared.report.journal.journal import LAUNCHED_VERDICT, ActionResult, DecisionNote, JournalEntry, build_entry_key
+from shared.take.manifests.cluster import build_snapshot_from_documents
+from sim.time.virtual_clock import DEFAULT_START_TIME
+from tests.support.cli.journal_plays import build_interrupted_world, unpack_bucket
+
+Out = pytest.CaptureFixture[str]
+EVIL = "<script>alert('x')</script>\"&"
+VOID = frozenset(("meta", "br", "path", "rect", "line"))
+
+
+class Checker(HTMLParser):
+    """Reads a page, and insists that it is well-formed and harmless."""
+
+    def __init__(self) -> None:
+        """Begin before the page."""
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[str] = []
+        self.tables: list[dict[str, int]] = []
+        self.text: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        assert not [name for name, _ in attrs if name.startswith("on") or name in ("src", "href")]
+        if tag == "table":
+            self.tables.append({"caption": 0, "th": 0, "td": 0})
+        elif tag in ("caption", "th", "td"):
+            self.tables[-1][tag] += 1
+            assert tag != "th" or ("scope", "col") in attrs
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        del attrs
+        self.tags.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+def parse_page(html: str) -> Checker:
+    checker = Checker()
+    checker.feed(html)
+    assert checker.open == []
+    assert not {"script", "link", "iframe", "img", "object", "embed"} & set(checker.tags)
+    assert not re.search(r"https?:|url\(|@import", html)
+    return checker
+
+
+def make_entry(minute: float, *actions: Any, function: str = "provision", **fields: Any) -> JournalEntry:
+    results = tuple(ActionResult(action=action, result="done") for action in actions)
+    at = DEFAULT_START_TIME + timedelta(minutes=minute)
+    return JournalEntry(function=function, trigger="schedule", at=at, cluster="abc", **({"results": results} | fields))
+
+
+def make_node_entries(number: int, pool_: str = "default", minute: float = 0.0) -> Iterator[JournalEntry]:
+    """Yield the journal entries that launch one node."""
+    claim, labels = f"{pool_}-{number}", ((NODEPOOL, pool_),)
+    node_claim = NodeClaim(meta=ObjectMeta(name=claim, labels=labels), node_class=NodeClassRef(name="default"))
+    node_labels = (*labels, (INSTANCE_TYPE, "m5.large"), (CAPACITY_TYPE, "spot"), (ZONE, "us-east-1a"))
+    launched = DecisionNote(
+        kind="NodeClaim", name=claim, verdict=LAUNCHED_VERDICT, reason="m5.large", usd_per_hour=0.05
+    )
+    yield make_entry(minute, CreateNodeClaim(claim=node_claim, pods=("a/b",), message="1 pod fits no node"))
+    yield make_entry(minute + 0.1, PatchMetadata(kind="NodeClaim", name=claim, labels=node_labels), notes=(launched,))
+    yield make_entry(
+        minute + 1,
+        TagInstance(
+            instance_id=f"i-{number}", tags=(("karpenter.sh/nodeclaim", claim), ("Name", f"node-{number}.internal"))
+        ),
+        function="lifecycle",
+    )
+
+
+def make_node_note(number: int, reason: str = "PDB shop/cart allows none", verdict: str = "blocked") -> DecisionNote:
+    return DecisionNote(kind="Node", name=f"node-{number}.internal", verdict=verdict, reason=reason)
+
+
+def make_pod_note(
+    name: str, message: str = "pool default: no instance type with 512 GiB", reason: str = "NoOffering"
+) -> DecisionNote:
+    return DecisionNote(kind="Pod", name=name, verdict=reason, reason=message)
+
+
+def write_journal(folder: Path, *entries: JournalEntry) -> Path:
+    for number, entry in enumerate(entries):
+        path = folder / build_entry_key(entry, f"r{number:05d}")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(msgspec.json.encode(entry))
+    return folder
+
+
+def read_report(folder: Path, *flags: str, capsys: Out) -> dict[str, Any]:
+    assert main(["report", "-o", "json", "--journal", str(folder), *flags]) == 0
+    report: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return report
+
+
+def render_report(folder: Path, *flags: str, capsys: Out) -> str:
+    assert main(["report", "-", "--journal", str(folder), *flags]) == 0
+    return capsys.readouterr().out
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the bucket of a short play."""
+    world = build_interrupted_world()
+    world.advance_seconds(200)
+    world.scale(9)
+    world.advance_seconds(120)
+    return unpack_bucket(world.bucket, tmp_path_factory.mktemp("bucket"))
+
+
+# What is told
+
+
+def test_a_report_has_the_fleet_its_cost_the_decisions_and_what_is_blocked(tmp_path: Path, capsys: Out) -> None:
+    deletion_entries = (
+        make_entry(60, DeleteObject(kind="NodeClaim", name="default-2", message="expired"), function="lifecycle"),
+        make_entry(61, TerminateInstances(instance_ids=("i-2",), message="its claim is deleted"), function="lifecycle"),
+    )
+    command = DecisionNote(kind="Command", name="c1", verdict="DONE", reason="empty", usd_per_hour=0.25)
+    sweep = make_entry(
+        120,
+        function="disrupt",
+        notes=(make_node_note(1), command),
+        counts={"ManagedNodes": 1.0, "FleetUsdPerHour": 0.05},
+    )
+    waits = make_entry(
+        121, notes=(make_pod_note("a/p1"), make_pod_note("a/p2")), counts={"PendingPods": 2.0, "UnschedulablePods": 2.0}
+    )
+    report = read_report(
+        write_journal(tmp_path, *make_node_entries(1), *make_node_entries(2), *deletion_entries, sweep, waits),
+        capsys=capsys,
+    )
+    assert report["pools"] == [
+        {
+            "name": "default",
+            "nodes": 1,
+            "byCapacity": {"spot": 1},
+            "usdPerHour": 0.05,
+            "usd": pytest.approx(0.05 * 121 / 60 + 0.05 * 61 / 60, abs=1e-3),
+            "launched": 2,
+            "terminated": 1,
+        }
+    ]
+    assert [(node["name"], node["verdict"], node["why"]) for node in report["nodes"]] == [
+        ("node-1.internal", "blocked", "PDB shop/cart allows none")
+    ]
+    assert report["types"] == [{"name": "m5.large spot", "nodes": 1, "usdPerHour": 0.05}]
+    assert report["savedUsdPerHour"] == 0.25
+    assert report["blockedNodes"] == [
+        {"what": "blocked", "why": ["PDB shop/cart allows none"], "names": ["node-1.internal"]}
+    ]
+    assert report["blockedPods"] == [
+        {"what": "NoOffering", "why": ["NodePool default: no instance type with 512 GiB"], "names": ["a/p1", "a/p2"]}
+    ]
+    decision_texts = [decision["what"] for decision in report["decisions"]]
+    assert decision_texts == [
+        *("command c1 DONE", "i-2 terminated", "NodeClaim default-2 deleted"),
+        *("NodeClaim default-2 for 1 pod", "NodeClaim default-1 for 1 pod"),
+    ]
+    assert sum(change["launched"] for change in report["changes"]) == 2
+    assert sum(change["terminated"] for change in report["changes"]) == 1
+
+
+def test_the_page_of_a_play_tells_what_its_document_tells(played: Path, capsys: Out) -> None:
+    report = read_report(played, capsys=capsys)
+    html = render_report(played, capsys=capsys)
+    checker = parse_page(html)
+    text = " ".join("".join(checker.text).split())
+    assert report["nodes"]
+    for node in report["nodes"]:
+        assert node["name"] in text
+        assert node["usdPerHour"] > 0
+    for decision in report["decisions"]:
+        assert decision["what"] in text
+    assert checker.tags.count("svg") == 4
+    for part in ("Fleet", "What is blocked, and why", "Decisions", "Launches and terminations"):
+        assert part in text
+
+
+def test_machines_older_than_the_journal_are_known_from_its_snapshots(
+    played: Path, tmp_path: Path, capsys: Out
+) -> None:
+    full_report = read_report(played, capsys=capsys)
+    folder = tmp_path / "late"
+    shutil.copytree(played, folder)
+    keys = sorted((folder / "journal").rglob("*.json"), key=lambda path: path.name)
+    first = next(number for number, path in enumerate(keys) if "interrupt" in path.name)
+    for path in keys[: first - 1]:
+        path.unlink()
+    late = read_report(folder, capsys=capsys)
+    assert late["nodes"]
+    assert {node["name"] for node in late["nodes"]} == {node["name"] for node in full_report["nodes"]}
+    assert all(node["usdPerHour"] > 0 and node["instanceType"] and node["pool"] for node in late["nodes"])
+    assert late["usd"] < full_report["usd"]
+    snapshot_keys = [
+        msgspec.json.decode(path.read_bytes()).get("snapshot") for path in keys[first - 1 :] if path.exists()
+    ]
+    [oldest, *newer_keys] = dict.fromkeys(filter(None, snapshot_keys))
+    (folder / oldest).unlink()  # the journal stays for longer
+    assert newer_keys
+    partial_report = read_report(folder, capsys=capsys)
+    shutil.rmtree(folder / "snapshot")
+    empty_report = read_report(folder, capsys=capsys)
+    assert len(empty_report["nodes"]) <= len(partial_report["nodes"]) == len(late["nodes"])
+    assert empty_report["usd"] < partial_report["usd"]
+
+
+def test_a_live_cluster_says_which_nodes_there_are_and_which_pods_wait(
+    tmp_path: Path, capsys: Out, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write_journal(
+        tmp_path,
+        *make_node_entries(1),
+        *make_node_entries(2),
+        make_entry(300, notes=(make_pod_note("a/old"), make_pod_note("a/new"))),
+    )
+    waiting = Condition(type="PodScheduled", status="False", reason="Unschedulable")
+    base = build_snapshot_from_documents(
+        [
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": "new", "namespace": "a"},
+                "spec": {"containers": []},
+            },
+            {
+                "apiVersion": "karpenter.sh/v1",
+                "kind": "NodeClaim",
+                "metadata": {"name": "default-2"},
+                "spec": {"nodeClassRef": {"group": "g", "kind": "EC2NodeClass", "name": "d"}, "requirements": []},
+            },
+        ],
+        DEFAULT_START_TIME,
+    )
+    alive = replace(base, pods=tuple(replace(pod, conditions=(waiting,)) for pod in base.pods))
+    monkeypatch.setattr("cli.explain.command.read_live_cluster", lambda *_: alive)
+    report = read_report(folder, "--context", "prod", "--now", "2026-11-21T14:00:00Z", capsys=capsys)
+    assert report["isLive"] is True
+    assert [node["claim"] for node in report["nodes"]] == ["default-2"]
+    assert [group["names"] for group in report["blockedPods"]] == [["a/new"]]
+    html = render_report(folder, "--context", "prod", "--now", "2026-11-21T14:00:00Z", capsys=capsys)
+    assert "those of the live cluster" in html
+
+
+def test_where_a_cycle_left_nothing_behind_no_pod_waited(tmp_path: Path, capsys: Out) -> None:
+    counts = {"PendingPods": 4.0, "UnschedulablePods": 1.0}
+    entries = [make_entry(minute, notes=(make_pod_note("a/p"),), counts=counts) for minute in (0, 1, 10)]
+    report = read_report(
+        write_journal(tmp_path, *entries, make_entry(60, function="disrupt", notes=(make_node_note(1),))), capsys=capsys
+    )
+    assert [(sample["at"][11:16], sample["pods"]) for sample in report["waiting"]] == [
+        *(("08:00", 4.0), ("08:01", 4.0), ("08:02", 0.0), ("08:10", 4.0), ("08:11", 0.0)),
+    ]
+    assert report["blockedPods"] == []
+
+
+def test_without_counts_the_fleet_is_what_its_machines_come_to(tmp_path: Path, capsys: Out) -> None:
+    end = make_entry(30, TerminateInstances(instance_ids=("i-1",), message="w"), function="lifecycle")
+    report = read_report(
+        write_journal(tmp_path, *make_node_entries(1), *make_node_entries(2, minute=5), end), capsys=capsys
+    )
+    assert [(sample["nodes"], sample["usdPerHour"]) for sample in report["fleet"]] == [
+        (1.0, 0.05),
+        (2.0, 0.1),
+        (1.0, 0.05),
+    ]
+
+
+def test_what_fails_and_what_is_wrong_is_told(tmp_path: Path, capsys: Out) -> None:
+    failed = ActionResult(
+        action=EvictPod(namespace="n", name="p", uid="u", node="x", message="drain"), result="failed", message="later"
+    )
+    entries = (
+        *(make_entry(minute, function="disrupt", error="Throttled: ec2") for minute in range(3)),
+        make_entry(
+            4, function="lifecycle", results=(failed,), problems=(Problem(kind="NodePool", name="bad", message="no"),)
+        ),
+    )
+    report = read_report(write_journal(tmp_path, *entries), capsys=capsys)
+    assert report["failures"] == [{"error": "disrupt: Throttled: ec2", "times": 3, "last": "2026-11-21T08:02:00Z"}]
+    assert report["problems"] == [{"kind": "NodePool", "name": "bad", "message": "no"}]
+    assert [(decision["what"], decision["isFailed"]) for decision in report["decisions"]] == [
+        ("EvictPod p failed", True),
+        ("disrupt failed", True),
+    ]
+    text = "".join(parse_page(render_report(tmp_path, capsys=capsys)).text)
+    for part in ("Problems at the end", "Cycles that failed", "Throttled: ec2", "later; it was: drain"):
+        assert part in text
+
+
+def test_what_is_said_again_cycle_after_cycle_is_one_decision() -> None:
+    paused = DecisionNote(kind="NodePool", name="default", verdict="DisruptionPaused", reason="people say so")
+    cycles = [Cycle(key=str(n), entry=make_entry(n, function="disrupt", notes=(paused,))) for n in range(4)]
+    cycles.insert(2, Cycle(key="other", entry=make_entry(1.5, function="disrupt", notes=(make_node_note(1),))))
+    assert [decision.cycle for decision in list_decisions(cycles)] == ["2", "0"]
+
+
+# Whatever is in it
+
+
+def test_names_are_text_wherever_they_stand(tmp_path: Path, capsys: Out) -> None:
+    node_claim = NodeClaim(meta=ObjectMeta(name=EVIL, labels=((NODEPOOL, EVIL),)), node_class=NodeClassRef(name=EVIL))
+    labels = ((NODEPOOL, EVIL), (INSTANCE_TYPE, EVIL), (CAPACITY_TYPE, EVIL), (ZONE, EVIL))
+    evil = make_entry(
+        0,
+        CreateNodeClaim(claim=node_claim, pods=(EVIL,), message=EVIL),
+        PatchMetadata(kind="NodeClaim", name=EVIL, labels=labels),
+        TagInstance(instance_id=EVIL, tags=(("karpenter.sh/nodeclaim", EVIL), ("Name", EVIL))),
+        notes=(
+            *(
+                DecisionNote(kind=kind, name=EVIL, verdict=EVIL.replace("/", ""), reason=EVIL)
+                for kind in ("Pod", "Node", "Command")
+            ),
+            DecisionNote(kind="NodePool", name=EVIL, verdict=EVIL, reason=EVIL),
+            DecisionNote(kind="NodeClaim", name=EVIL, verdict=LAUNCHED_VERDICT, reason=EVIL, usd_per_hour=1.0),
+        ),
+        problems=(Problem(kind=EVIL, name=EVIL, message=EVIL),),
+        counts={"PendingPods": 1.0, "UnschedulablePods": 1.0},
+    )
+    failed = make_entry(1, function="disrupt", error=EVIL)
+    folder = write_journal(tmp_path / "<b>", evil, failed)
+    html = render_report(folder, capsys=capsys)
+    text = "".join(parse_page(html).text)
+    assert "<script" not in html
+    assert "<b>" not in html
+    assert text.count("<script>alert('x')</script>\"&") >= 15
+
+
+def test_five_hundred_nodes_of_thirty_pools_and_four_thousand_cycles_are_readable(tmp_path: Path, capsys: Out) -> None:
+    entries = [entry for number in range(500) for entry in make_node_entries(number, f"pool-{number % 30:02d}", number)]
+    entries.append(
+        make_entry(
+            520, function="disrupt", notes=tuple(make_node_note(number, f"why {number % 5}") for number in range(500))
+        )
+    )
+    waits = make_entry(1999, notes=tuple(make_pod_note(f"a/p{n}", f"pool a: none for p{n}") for n in range(300)))
+    entries += [
+        make_entry(minute, notes=(make_pod_note("a/p0", "pool a: none for p0"),)) for minute in range(2500 - 501)
+    ]
+    folder = write_journal(tmp_path, *entries, waits, replace(waits, at=waits.at + timedelta(minutes=1)))
+    report = read_report(folder, capsys=capsys)
+    assert sum(report["cycles"].values()) == len(entries) + 2 > 3500
+    assert len(report["nodes"]) == 500
+    assert len(report["pools"]) == 30
+    assert [len(group["names"]) for group in report["blockedNodes"]] == [100] * 5
+    assert [(len(group["names"]), group["why"]) for group in report["blockedPods"]] == [
+        (300, ["NodePool a: none for <pod>"])
+    ]
+    html = render_report(folder, capsys=capsys)
+    checker = parse_page(html)
+    assert checker.tags.count("details") == 30 + 2 + 5 + 1
+    assert len(html) < 1_500_000
+    assert "earlier ones are left out (-o json has them)" in html
+
+
+def test_instants_are_utc_whatever_their_offset(tmp_path: Path, capsys: Out) -> None:
+    ahead = timezone(timedelta(hours=5, minutes=30))
+    entries = [replace(entry, at=entry.at.astimezone(ahead)) for entry in make_node_entries(1)]
+    report = read_report(write_journal(tmp_path, *entries), capsys=capsys)
+    assert report["began"] == "2026-11-21T08:00:00Z"
+    assert report["nodes"][0]["launchedAt"] == "2026-11-21T08:00:06Z"
+    html = render_report(tmp_path, capsys=capsys)
+    assert "2026-11-21 08:00:00 to 2026-11-21 08:01:00 UTC" in html
+    assert "13:30" not in html
+
+
+def test_torn_and_foreign_files_are_named_and_the_rest_is_told(tmp_path: Path, capsys: Out) -> None:
+    folder = write_journal(tmp_path, *make_node_entries(1))
+    (folder / "journal" / "torn.json").write_text('{"function": "prov')
+    (folder / "journal" / "foreign.json").write_text("[1]")
+    (folder / "catalogue").mkdir()
+    (folder / "catalogue" / "x.json").write_text("{}")
+    assert main(["report", "-", "--journal", str(folder)]) == 1
+    captured = capsys.readouterr()
+    assert "torn.json: no entry of a journal" in captured.err
+    assert "catalogue" not in captured.err
+    assert "node-1.internal" in captured.out
+    assert "not read: journal/torn.json" in captured.out
+
+
+def test_a_journal_of_nothing_has_a_page(tmp_path: Path, capsys: Out) -> None:
+    text = "".join(parse_page(render_report(tmp_path, capsys=capsys)).text)
+    assert "The journal tells of no machine." not in text
+    assert text.count("Not known: no cycle of this time was read, which is not to say that nothing happened.") == 2
+    assert "Nothing: no pod waits" not in text
+    assert "nan" not in text
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [((), "holds no cycle: "), (("--since", "2h"), "holds no cycle so young (a longer --since sees more): ")],
+)
+def test_who_makes_a_page_of_nothing_is_told(tmp_path: Path, capsys: Out, flags: tuple[str, ...], words: str) -> None:
+    assert main(["report", "-", "--journal", str(tmp_path), *flags]) == 0
+    assert capsys.readouterr().err == f"joiner report: {tmp_path}: {words}the page has nothing to tell\n"
+
+
+def test_the_same_journal_is_the_same_page(played: Path, capsys: Out) -> None:
+    assert render_report(played, capsys=capsys) == render_report(played, capsys=capsys)
+
+
+# The command
+
+
+def test_a_page_goes_where_it_is_told_to(tmp_path: Path, capsys: Out, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = write_journal(tmp_path / "j", *make_node_entries(1))
+    monkeypatch.chdir(tmp_path)
+    assert main(["report", "--journal", str(folder)]) == 0
+    assert capsys.readouterr().out == "report: report.html\n"
+    assert (tmp_path / "report.html").read_text().startswith("<!doctype html>")
+    assert main(["report", "no/where.html", "--journal", str(folder)]) == 1
+    assert "joiner report: no/where.html: No such file" in capsys.readouterr().err
+    assert main(["report", "all.yaml", "-o", "yaml", "--journal", str(folder)]) == 0
+    assert yaml.safe_load((tmp_path / "all.yaml").read_text())["pools"][0]["name"] == "default"
+
+
+def test_the_document_is_stable(played: Path, capsys: Out) -> None:
+    assert list(read_report(played, capsys=capsys)) == [
+        *("source", "began", "ended", "isLive", "unreadable", "cycles", "failures", "fleet", "waiting", "changes"),
+        *("changeSeconds", "usd", "savedUsdPerHour", "pools", "types", "nodes", "decisions", "blockedNodes"),
+        *("blockedPods", "problems"),
+    ]
+
+
+def test_without_a_journal_there_is_nothing_to_tell(
+    capsys: Out, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("JOINER_BUCKET_NAME", raising=False)
+    with pytest.raises(SystemExit) as raised:
+        main(["report"])
+    assert raised.value.code == 2
+    assert "where is the journal?" in capsys.readouterr().err
+    assert main(["report", "--journal", str(tmp_path / "none")]) == 1
+    assert "no such folder" in capsys.readouterr().err
+    monkeypatch.setattr(
+        "cli.explain.command.read_live_cluster", lambda *_: ClusterSnapshot(taken_at=DEFAULT_START_TIME)
+    )
+    assert main(["report", "-", "--context", "prod"]) == 0
+    assert "no journal" in capsys.readouterr().out
+
+
+def test_help_has_examples_exit_codes_and_the_shape(capsys: Out) -> None:
+    with pytest.raises(SystemExit):
+        main(["report", "--help"])
+    output = capsys.readouterr().out
+    for part in ("examples:", "exit codes:", "-o json and yaml have"):
+        assert part in output
+
+
+# Pages and plots
+
+
+def test_text_is_escaped_and_markup_is_not_escaped_twice() -> None:
+    assert render_tag("p", "<&>", Markup("<b>"), title='"x"') == '<p title="&quot;x&quot;">&lt;&amp;&gt;<b></p>'
+    html = render_html_page(EVIL, render_tag("p", EVIL))
+    assert EVIL not in html
+    assert "default-src 'none'" in html
+    rows = render_html_table("<c>", [TableColumn(title="<t>", is_number=True)], [["<r>"]])
+    assert "<caption>&lt;c&gt;</caption>" in rows
+    assert '<td class="n">&lt;r&gt;</td>' in rows
+
+
+SPAN = TimeAxis(began=DEFAULT_START_TIME, ended=DEFAULT_START_TIME + timedelta(hours=1), label=lambda at: f"{at:%H:%M}")
+
+
+def test_a_line_goes_by_steps_from_edge_to_edge() -> None:
+    points = [
+        (DEFAULT_START_TIME, 0.0),
+        (DEFAULT_START_TIME + timedelta(minutes=30), 2.0),
+        (DEFAULT_START_TIME + timedelta(minutes=45), 2.0),
+    ]
+    chart = render_line_chart("Nodes", [("all", points), ("none", [])], SPAN, [(DEFAULT_START_TIME, EVIL)])
+    assert 'd="M44.0 128.0H498.0V18.0H952.0"' in chart
+    assert 'aria-label="Nodes: all 2 at the end"' in chart
+    assert "<script" not in chart
+
+
+def test_bars_go_up_and_down_and_stay_within() -> None:
+    ups, downs = ("up", [(DEFAULT_START_TIME, 4.0)]), ("down", [(DEFAULT_START_TIME + timedelta(minutes=59), 2.0)])
+    chart = render_bar_chart("Changes", ups, downs, SPAN, 60)
+    tall = [float(height) for height in re.findall(r'<rect[^>]* height="([0-9.]+)"', chart)]
+    assert tall[0] == 2 * tall[1] > 0
+    assert 'aria-label="Changes: up 4; down 2"' in chart
+
+
+def test_a_moment_is_a_span_too() -> None:
+    chart = render_line_chart("x", [("a", [(DEFAULT_START_TIME, 1.0)])], replace(SPAN, ended=DEFAULT_START_TIME))
+    assert "nan" not in chart
+    assert "M44.0 18.0H44.0" in chart
+
+
+@pytest.mark.parametrize(
+    ("hours", "seconds"),
+    [(0, 60), (0.8, 60), (24, 1800), (24 * 7, 3 * 3600), (24 * 30, 24 * 3600), (24 * 365, 7 * 24 * 3600)],
+)
+def test_a_bar_is_as_long_as_it_has_to_be(hours: float, seconds: int) -> None:
+    assert choose_bar_seconds(timedelta(hours=hours)) == seconds
+
+
+def test_colours_can_be_told_apart_from_the_paper() -> None:
+    style = render_html_page("x")
+    light, dark = re.findall(r":root \{([^}]*--paper[^}]*)\}", style)[:2]
+    for block in (light, dark):
+        colours = dict(re.findall(r"--(\w+): (#[0-9a-f]{6});", block))
+        for name in ("ink", "quiet", "a", "b", "c", "no"):
+            assert compute_contrast(colours[name], colours["paper"]) >= 4.5, name
+
+
+def compute_contrast(first_colour: str, second_colour: str) -> float:
+    """Return the contrast of two colours as defined by WCAG 2."""
+    bright, dim = sorted((compute_luminance(first_colour), compute_luminance(second_colour)), reverse=True)
+    return (bright + 0.05) / (dim + 0.05)
+
+
+def compute_luminance(colour: str) -> float:
+    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]

@@ -1,0 +1,258 @@
+"""`joiner status`."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cli.status.command
+from cli.main import build_parser, main
+from cli.planning.cluster_source import PlanningInput, PlanningInputReader
+from cli.status.command import _draw_screen
+from cli.terminal.refresh import Viewport
+from shared.model.cluster import ClusterSnapshot
+from tests.support.cli.fleet_files import POOL, make_claim, make_instance_type, make_node_manifests, make_pod
+
+Out = pytest.CaptureFixture[str]
+READY = {"type": "Ready", "status": "True", "lastTransitionTime": "2026-11-21T08:00:00Z"}
+CATALOGUE = {"region": "nowhere", "instanceTypes": [make_instance_type(4)]}
+
+
+def make_ready_pool(pool: dict[str, Any], **limits: str) -> dict[str, Any]:
+    return {**pool, "spec": {**pool["spec"], "limits": limits}, "status": {"conditions": [READY]}}
+
+
+def make_pending_pod(name: str) -> dict[str, Any]:
+    pending_pod = make_pod(name, "", "1")
+    del pending_pod["spec"]["nodeName"]
+    condition = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "Unschedulable",
+        "message": "0/2 nodes are available",
+    }
+    return {**pending_pod, "status": {"phase": "Pending", "conditions": [condition]}}
+
+
+def make_unlaunched_claim(name: str) -> dict[str, Any]:
+    manifest = make_claim(name, "", 4)
+    condition = {"type": "Launched", "status": "Unknown", "reason": "LaunchFailed", "message": "no capacity"}
+    return {**manifest, "status": {"conditions": [condition]}}
+
+
+def make_deleting_claim(name: str, node: str) -> dict[str, Any]:
+    return make_claim(name, node, 4, deletionTimestamp="2026-11-21T08:00:00Z", finalizers=["karpenter.sh/termination"])
+
+
+def make_broken_node(name: str) -> list[dict[str, Any]]:
+    [node] = make_node_manifests(name, 4)
+    node["status"]["conditions"] = [{"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}]
+    return [node]
+
+
+def write_inputs(tmp_path: Path, *objects: dict[str, Any], priced: bool = True) -> list[str]:
+    (tmp_path / "cluster.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+    (tmp_path / "catalogue.json").write_text(json.dumps(CATALOGUE))
+    catalogue = ["--instance-types", str(tmp_path / "catalogue.json")] if priced else []
+    return ["status", "-f", str(tmp_path / "cluster.json"), *catalogue]
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> list[str]:
+    [alone] = make_node_manifests("managed", 4)
+    for key in [key for key in alone["metadata"]["labels"] if key.startswith("karpenter.sh/")]:
+        del alone["metadata"]["labels"][key]
+    return write_inputs(
+        tmp_path,
+        make_ready_pool(POOL, cpu="16", nodes="8"),
+        *make_node_manifests("n1", 4),
+        make_claim("c1", "n1", 4),
+        *make_node_manifests("n2", 4),
+        make_deleting_claim("c2", "n2"),
+        *make_broken_node("n3"),
+        make_claim("c3", "n3", 4),
+        make_unlaunched_claim("c4"),
+        alone,
+        make_pod("cart", "n1", "1"),
+        make_pending_pod("till"),
+    )
+
+
+def test_a_page_says_what_there_is_what_it_costs_what_waits_and_what_is_wrong(fleet: list[str], capsys: Out) -> None:
+    assert main(fleet) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "4 nodes, $0.60 per hour, $438 per month and 1 node of no NodePool; 1 pod with a node, 1 without",
+        "",
+        "POOL     READY  COMING  GOING     CAPACITY       CPU      MEMORY     $/H         LIMIT",
+        "default      1       2      1  2 on-demand  12% of 8  0% of 32Gi  0.6000  cpu 12 of 16",
+        "",
+        "WAITING",
+        "  shop/till: 0/2 nodes are available",
+        "",
+        "TROUBLE",
+        "  Node n3: not Ready: NodeStatusUnknown",
+        "  NodeClaim c4: not Launched: LaunchFailed: no capacity",
+    ]
+
+
+def test_json_has_every_part(fleet: list[str], capsys: Out) -> None:
+    assert main([*fleet, "-o", "json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert (document["usdPerHour"], document["others"], document["pods"]) == (0.6, 1, {"running": 1, "waiting": 1})
+    [pool] = document["pools"]
+    assert pool["nodes"] == {"ready": 1, "coming": 2, "going": 1}
+    assert pool["limits"] == {"cpu": ["12", "16"], "nodes": ["4", "8"]}
+    assert pool["cpu"] == {"requested": "1", "allocatable": "8"}
+    assert document["waiting"] == [{"pod": "shop/till", "why": "0/2 nodes are available"}]
+    assert [problem["name"] for problem in document["trouble"]] == ["n3", "c4"]
+
+
+def test_without_a_catalogue_nothing_has_a_price(tmp_path: Path, capsys: Out) -> None:
+    arguments = write_inputs(
+        tmp_path, make_ready_pool(POOL), *make_node_manifests("n1", 4), make_claim("c1", "n1", 4), priced=False
+    )
+    assert main(arguments) == 0
+    assert capsys.readouterr().out.startswith("1 node; 0 pods with a node, none without\n")
+    assert main([*arguments, "-o", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["usdPerHour"] is None
+
+
+def test_a_pool_that_is_not_ready_says_why(tmp_path: Path, capsys: Out) -> None:
+    condition = {
+        "type": "NodeClassReady",
+        "status": "False",
+        "reason": "NodeClassNotFound",
+        "message": "no EC2NodeClass x",
+    }
+    broken_pool = {**POOL, "status": {"conditions": [condition, {**READY, "status": "False", "reason": "NotReady"}]}}
+    assert main(write_inputs(tmp_path, broken_pool)) == 0
+    output = capsys.readouterr().out
+    assert "NodePool default: NodeClassReady is False: NodeClassNotFound: no EC2NodeClass x" in output
+    assert "Ready is False: NotReady" not in output
+
+
+def test_nodes_of_a_pool_that_is_gone_are_still_counted(tmp_path: Path, capsys: Out) -> None:
+    assert main(write_inputs(tmp_path, *make_node_manifests("n1", 4), make_claim("c1", "n1", 4))) == 0
+    assert "default      1" in capsys.readouterr().out
+
+
+def test_many_pods_that_wait_are_cut_unless_all_are_wanted(tmp_path: Path, capsys: Out) -> None:
+    pods = [make_pending_pod(f"p{number:02}") for number in range(20)]
+    for number, pending_pod in enumerate(pods[:18]):
+        pending_pod["status"]["conditions"][0]["message"] = f"reason {number}"
+    arguments = write_inputs(tmp_path, make_ready_pool(POOL), *pods)
+    assert main(arguments) == 0
+    assert "  … and 4 more pods (--all)" in capsys.readouterr().out
+    assert main([*arguments, "--all"]) == 0
+    assert "shop/p19" in capsys.readouterr().out
+
+
+def test_pods_that_wait_for_the_same_reason_are_one_line(tmp_path: Path, capsys: Out) -> None:
+    pods = [make_pending_pod(f"p{number}") for number in range(5)]
+    pods[0]["status"]["conditions"][0]["message"] = "another reason"
+    arguments = write_inputs(tmp_path, make_ready_pool(POOL), *pods)
+    assert main(arguments) == 0
+    lines = capsys.readouterr().out.partition("WAITING\n")[2].splitlines()
+    assert lines[:2] == [
+        "  4 pods: 0/2 nodes are available (shop/p1, shop/p2, shop/p3 and 1 more)",
+        "  shop/p0: another reason",
+    ]
+    assert main([*arguments, "--all"]) == 0
+    assert len(capsys.readouterr().out.partition("WAITING\n")[2].splitlines()) == 5
+
+
+@pytest.mark.parametrize("flags", [["--watch", "-f", "x"], ["--context", "--watch", "-o", "json"]])
+def test_what_cannot_be_meant_is_refused(flags: list[str], capsys: Out) -> None:
+    with pytest.raises(SystemExit) as raised:
+        main(["status", *flags])
+    assert raised.value.code == 2
+    assert "joiner status: error" in capsys.readouterr().err
+
+
+def test_what_cannot_be_read_is_named_and_the_rest_is_shown(tmp_path: Path, capsys: Out) -> None:
+    odd = {**POOL, "metadata": {"name": "odd"}, "spec": {"template": 3}}
+    assert main(write_inputs(tmp_path, odd, *make_node_manifests("n1", 4), make_claim("c1", "n1", 4))) == 1
+    captured = capsys.readouterr()
+    assert "1 node" in captured.out
+    assert "NodePool odd" in captured.err
+
+
+def test_watching_goes_on_until_it_is_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Out) -> None:
+    files = write_inputs(tmp_path, make_ready_pool(POOL), *make_node_manifests("n1", 4), make_claim("c1", "n1", 4))
+    looks: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        looks.append(seconds)
+        if len(looks) == 2:
+            raise KeyboardInterrupt
+
+    from cli.planning import cluster_source  # noqa: PLC0415 - what the command imports when it runs
+
+    original_read = cluster_source.read_priced_input
+
+    def read_from_files(arguments: Any, **options: Any) -> Any:
+        arguments.context, arguments.filename = None, files[2:3]
+        return original_read(arguments, **{**options, "is_live": False})
+
+    monkeypatch.setattr(cluster_source, "read_priced_input", read_from_files)
+    monkeypatch.setattr("cli.status.command.time.sleep", sleep)
+    assert main(["status", "--context", "--watch"]) == 130
+    assert looks == [cli.status.command.REFRESH_INTERVAL_SECONDS] * 2
+    assert capsys.readouterr().out.count("1 node") == 2
+
+
+def test_what_people_have_paused_is_told_for_people_and_programs(tmp_path: Path, capsys: Out) -> None:
+    text = "Drifted,Empty until 2100-01-01T00:00:00Z by anna because Black Friday"
+    kube_system = {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": "kube-system", "annotations": {"joiner.dev/disruption-paused": text}},
+    }
+    held_pool = {**POOL, "metadata": {"name": "default", "annotations": {"joiner.dev/launches-paused": "true"}}}
+    arguments = write_inputs(
+        tmp_path, make_ready_pool(held_pool), kube_system, *make_node_manifests("n1", 4), make_claim("c1", "n1", 4)
+    )
+    assert main(arguments) == 0
+    output = capsys.readouterr().out
+    assert "paused: all NodePools: Drifted and Empty disruption for " in output
+    assert "(until 2100-01-01T00:00:00Z), by anna: Black Friday" in output
+    assert "paused: NodePool default: launches\n" in output
+    assert main([*arguments, "-o", "json"]) == 0
+    first, second = json.loads(capsys.readouterr().out)["paused"]
+    assert first == {
+        "nodePool": None,
+        "what": ["Drifted", "Empty"],
+        "by": "anna",
+        "since": None,
+        "until": "2100-01-01T00:00:00Z",
+        "because": "Black Friday",
+    }
+    assert (second["nodePool"], second["what"], second["by"]) == ("default", ["Launches"], None)
+
+
+def test_a_page_of_a_terminal_fits_and_can_be_turned_over(fleet: list[str]) -> None:
+    arguments = build_parser("status").parse_args(fleet)
+    screen_input = (*PlanningInputReader(arguments)(), None)
+    full_page, _ = _draw_screen(screen_input, Viewport(columns=40, lines=50), arguments)
+    assert max(map(len, full_page)) <= 40
+    lines, last = _draw_screen(screen_input, Viewport(columns=40, lines=5, first=99), arguments)
+    assert (len(lines), last) == (5, len(full_page) - 5)
+    assert lines == full_page[-5:]
+
+
+def test_a_cluster_without_our_kinds_says_what_makes_them(monkeypatch: pytest.MonkeyPatch, capsys: Out) -> None:
+    def read_input(*_: object) -> PlanningInput:
+        at = ClusterSnapshot(taken_at=datetime(2026, 11, 22, tzinfo=UTC))
+        return PlanningInput(
+            cluster=at, read_errors=(), notes=("nodepools.karpenter.sh is not installed in prod", "something else")
+        )
+
+    monkeypatch.setattr("cli.planning.cluster_source.read_planning_input", read_input)
+    assert main(["status", "-f", "x"]) == 0
+    *_, first, second = capsys.readouterr().out.splitlines()
+    assert first == f"note: nodepools.karpenter.sh is not installed in prod{cli.status.command.INSTALL_HINT}"
+    assert second == "note: something else"
+    assert main(["status", "-f", "x", "-o", "json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["notes"]) == 2

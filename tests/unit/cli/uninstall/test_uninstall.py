@@ -1,0 +1,185 @@
+"""`joiner uninstall`: what it asks, what it touches, and how it ends."""
+
+import io
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from cli.main import main
+from shared.model.core.labels import LAUNCHES_PAUSED
+from shared.model.karpenter.pause import CLUSTER_NAMESPACE
+from sim.cluster.api_server.kube_port import InMemoryKube
+from tests.contract.kube_front import create, list_names, list_objects
+from tests.support.cli.fleet_files import POOL, make_claim, make_node_manifests, make_pod
+from tests.support.cli.live_cases import Guarded, serve_cluster
+
+pytestmark = pytest.mark.loopback
+Out = pytest.CaptureFixture[str]
+POOLS = "/apis/karpenter.sh/v1/nodepools"
+CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
+FOREIGN = {**POOL["spec"]["template"]["spec"], "nodeClassRef": {"group": "other.io", "kind": "Class", "name": "x"}}
+EXPECTED_OUTPUT = """launches are paused
+NodePool default is asked to go
+left: 1 NodePool, 0 NodeClaims, 0 nodes with 0 pods
+nothing of ours is left in the cluster; what is left to do:
+  npx cdk destroy -c joiner:cluster=CLUSTER
+  joiner audit --cluster CLUSTER
+"""
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[InMemoryKube, str]]:
+    monkeypatch.setattr("cli.uninstall.command.time.sleep", lambda _: None)
+    with serve_cluster(tmp_path) as (kube, config):
+        create(kube, POOLS, POOL)
+        yield kube, config
+
+
+@pytest.fixture
+def kube(cluster: tuple[InMemoryKube, str]) -> InMemoryKube:
+    return cluster[0]
+
+
+@pytest.fixture
+def arguments(cluster: tuple[InMemoryKube, str]) -> list[str]:
+    return ["uninstall", "--kubeconfig", cluster[1]]
+
+
+def list_writes() -> list[tuple[str, str]]:
+    return [(verb, path) for verb, path, _ in Guarded.requests if verb in ("PATCH", "DELETE")]
+
+
+def create_held_node(kube: InMemoryKube) -> None:
+    """Create a node whose NodeClaim keeps its finalizer."""
+    create(kube, CLAIMS, make_claim("c", "n", 4, finalizers=["karpenter.sh/termination"]))
+    kube.patch(f"{CLAIMS}/c/status", b'{"status": {"providerID": "x/n"}}')
+    [node] = make_node_manifests("n", 4)
+    create(kube, "/api/v1/nodes", node)
+
+
+def test_a_dry_run_says_what_would_go_and_writes_nothing(kube: InMemoryKube, arguments: list[str], capsys: Out) -> None:
+    create_held_node(kube)
+    create(kube, "/api/v1/namespaces", {"metadata": {"name": "shop"}})
+    stays = make_pod("till", "n", "1")
+    stays["metadata"]["annotations"] = {"karpenter.sh/do-not-disrupt": "true"}
+    create(kube, "/api/v1/namespaces/shop/pods", stays)
+    assert main([*arguments, "--dry-run"]) == 0
+    output = capsys.readouterr().out
+    assert "of here would go: 1 NodePool, 1 NodeClaim, 1 node with 1 pod\n" in output
+    assert "  in its way: n: pod shop/till has the annotation karpenter.sh/do-not-disrupt\n" in output
+    assert main([*arguments, "--dry-run", "-o", "json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert (document["empty"], document["nodePools"], document["nodes"], document["pods"]) == (
+        False,
+        ["default"],
+        ["n"],
+        1,
+    )
+    assert list_writes() == []
+
+
+def test_with_yes_it_is_done_in_order_and_says_what_is_left_to_do(
+    kube: InMemoryKube, arguments: list[str], capsys: Out
+) -> None:
+    assert main([*arguments, "--yes"]) == 0
+    assert capsys.readouterr().out.endswith(EXPECTED_OUTPUT)
+    assert list_names(list_objects(kube, POOLS)) == []
+    namespace = f"/api/v1/namespaces/{CLUSTER_NAMESPACE}"
+    assert list_writes() == [("PATCH", namespace), ("DELETE", f"{POOLS}/default"), ("PATCH", namespace)]
+    assert main([*arguments, "--yes", "-o", "json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert (document["empty"], document["next"][0]) == (True, "npx cdk destroy -c joiner:cluster=CLUSTER")
+
+
+def test_who_is_asked_may_say_no(
+    kube: InMemoryKube, arguments: list[str], capsys: Out, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    for reply, status in (("no\n", 1), ("", 1), ("yes\n", 0)):
+        assert list_names(list_objects(kube, POOLS)) == ["default"]
+        monkeypatch.setattr("sys.stdin", Terminal(reply))
+        assert main(arguments) == status
+        captured = capsys.readouterr()
+        assert "take all of it out of here? write yes: " in captured.err
+        assert ("nothing was done" in captured.err) == bool(status)
+
+
+def test_nobody_who_is_not_there_says_yes(kube: InMemoryKube, arguments: list[str], capsys: Out) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(arguments)
+    assert "nobody is there to be asked: --yes does it" in capsys.readouterr().err
+    assert list_names(list_objects(kube, POOLS)) == ["default"]
+
+
+def test_what_is_left_when_time_is_up_is_1_and_launches_stay_paused(
+    kube: InMemoryKube, arguments: list[str], capsys: Out
+) -> None:
+    create_held_node(kube)
+    assert main([*arguments, "--yes", "--timeout", "30s"]) == 1
+    captured = capsys.readouterr()
+    assert "time is up; left are 0 NodePools, 1 NodeClaim, 1 node with 0 pods: run it again to go on" in captured.err
+    noted = json.loads(kube.read(f"/api/v1/namespaces/{CLUSTER_NAMESPACE}"))["metadata"]["annotations"]
+    assert "because joiner uninstall" in noted[LAUNCHES_PAUSED]
+
+
+def test_ctrl_c_says_how_to_go_on(
+    kube: InMemoryKube, arguments: list[str], capsys: Out, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def sleep(_: float) -> None:
+        raise KeyboardInterrupt
+
+    create_held_node(kube)
+    monkeypatch.setattr("cli.uninstall.command.time.sleep", sleep)
+    assert main([*arguments, "--yes"]) == 130
+    assert "what was asked for goes on" in capsys.readouterr().err
+
+
+def test_what_is_not_ours_stays(kube: InMemoryKube, arguments: list[str], capsys: Out) -> None:
+    create(kube, POOLS, {**POOL, "metadata": {"name": "other"}, "spec": {"template": {"spec": FOREIGN}}})
+    assert main([*arguments, "--yes"]) == 0
+    assert "stays, for it is not ours: NodePool other" in capsys.readouterr().out
+    assert list_names(list_objects(kube, POOLS)) == ["other"]
+
+
+@pytest.mark.parametrize(("minutes", "status"), [(0, 1), (10, 0)])
+def test_nothing_is_done_where_a_karpenter_is_at_work(
+    kube: InMemoryKube, arguments: list[str], capsys: Out, minutes: int, status: int
+) -> None:
+    renewed = f"{datetime.now(UTC) - timedelta(minutes=minutes):%FT%T.%fZ}"
+    lease = {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"name": "karpenter-leader-election", "namespace": "kube-system"},
+        "spec": {"holderIdentity": "karpenter-1", "renewTime": renewed},
+    }
+    create(kube, LEASES, lease)
+    assert main([*arguments, "--yes"]) == status
+    assert ("a Karpenter is at work (kube-system/karpenter-1)" in capsys.readouterr().err) == bool(status)
+    assert bool(list_writes()) != bool(status)
+
+
+@pytest.mark.parametrize(
+    ("forbidden", "words"),
+    [
+        ("/leases", "whether a Karpenter is at work cannot be seen, so nothing is done"),
+        ("/nodepools", "NodePool *: "),
+        (f"/namespaces/{CLUSTER_NAMESPACE}", "ask for the right to get and patch it"),
+    ],
+)
+def test_what_is_in_the_way_is_said(arguments: list[str], capsys: Out, forbidden: str, words: str) -> None:
+    Guarded.forbidden = forbidden
+    assert main([*arguments, "--yes"]) == 1
+    assert words in capsys.readouterr().err
+
+
+def test_what_cannot_be_deleted_is_said(arguments: list[str], capsys: Out) -> None:
+    Guarded.forbidden = "/nodepools/default"
+    assert main([*arguments, "--yes"]) == 1
+    assert "NodePool default: DELETE" in capsys.readouterr().err

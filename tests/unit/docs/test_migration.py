@@ -1,0 +1,30 @@
+"""The page on how to come and how to go speaks of everything that we leave on objects."""
+
+from pathlib import Path
+
+from shared.model.core import labels
+
+PAGE = (Path(__file__).parents[3] / "docs" / "guide" / "migrate-from-karpenter.md").read_text()
+PEOPLES = frozenset(
+    (
+        labels.BUDGET_TIME_ZONE,
+        labels.DISRUPTION_PAUSED,
+        labels.DISRUPTION_RESUMED,
+        labels.DISRUPTION_WINDOWS,
+        labels.EXPIRY_JITTER,
+        labels.IMAGE_SOAK,
+        labels.LAUNCHES_PAUSED,
+        labels.MINIMUM_SAVINGS_PERCENT,
+        labels.MINIMUM_SAVINGS_USD,
+        labels.REBALANCE_POLICY,
+    )
+)
+"""What people write and we only read."""
+
+
+def test_the_way_back_takes_every_mark_off_that_we_leave() -> None:
+    own_labels = {
+        value for value in vars(labels).values() if isinstance(value, str) and value.startswith("joiner.dev/")
+    }
+    assert own_labels >= PEOPLES
+    assert [mark for mark in sorted(own_labels - PEOPLES) if f"{mark}-" not in PAGE] == []

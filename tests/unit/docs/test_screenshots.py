@@ -1,0 +1,61 @@
+"""The pictures in docs/images: what they show is what the commands say today."""
+
+import re
+from html import escape
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from docs.screenshots.__main__ import FOLDER, REPORT, ROOT, SCREENSHOTS, capture_command_output, prepare_journal
+from docs.screenshots.pictures import extract_text, render_terminal
+
+MAKE = "write the pictures anew: .venv/bin/python -m docs.screenshots"
+
+
+@pytest.fixture(scope="module")
+def journal(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("shots") / "journal"
+    prepare_journal(folder)
+    return folder
+
+
+@pytest.mark.parametrize("shot", SCREENSHOTS, ids=lambda shot: shot.name)
+def test_a_picture_shows_what_its_command_says(journal: Path, shot: object) -> None:
+    screenshot = next(candidate for candidate in SCREENSHOTS if candidate == shot)
+    picture = (FOLDER / f"{screenshot.name}.svg").read_text(encoding="utf-8")
+    new_picture = render_terminal(screenshot.command, capture_command_output(screenshot, journal), screenshot.max_lines)
+    assert extract_text(picture) == extract_text(new_picture), MAKE
+    assert extract_text(picture)[0] == f"$ {screenshot.command}"
+    assert picture == new_picture, MAKE
+
+
+def test_every_picture_is_made_by_the_script_and_shown_on_some_page() -> None:
+    names = {f"{screenshot.name}.svg" for screenshot in SCREENSHOTS} | {REPORT}
+    assert {path.name for path in FOLDER.iterdir()} == names
+    pages = "".join(
+        path.read_text(encoding="utf-8") for path in (ROOT / "docs").rglob("*.md") if "_build" not in path.parts
+    )
+    assert [name for name in sorted(names) if f"images/{name})" not in pages] == []
+
+
+def test_a_picture_needs_nothing_from_elsewhere() -> None:
+    for path in FOLDER.glob("*.svg"):
+        text = path.read_text(encoding="utf-8")
+        root = ET.fromstring(text)  # noqa: S314 - our own file
+        assert root.tag == "{http://www.w3.org/2000/svg}svg"
+        assert not re.search(r"href|<script|url\(|@import|<image", text)
+        assert text.count("http") == 1
+
+
+def test_colours_and_columns_are_those_of_the_terminal() -> None:
+    text = "a \x1b[31m<red>\x1b[0m b\n\x1b[1m\x1b[36mbold\x1b[0m"
+    picture = render_terminal("joiner x", text)
+    assert extract_text(picture) == ["$ joiner x", "a <red> b", "bold"]
+    assert f'style="fill:#ff7b72">{escape("<red>")}</tspan>' in picture
+    assert 'style="font-weight:700;fill:#56d4dd">bold' in picture
+    assert re.search(r'<tspan x="(\S+)" textLength="\S+" style="fill:#ff7b72"', picture)
+
+
+def test_a_long_text_is_cut() -> None:
+    assert extract_text(render_terminal("c", "1\n2\n3\n4", max_lines=2)) == ["$ c", "1", "2", "…"]

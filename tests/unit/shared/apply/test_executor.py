@@ -1,0 +1,487 @@
+"""Each action's effect on the outside, and what is told of it."""
+
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from shared.apply.executor import apply_actions
+from shared.errors import Conflict, Fault, Forbidden, NotFound, Throttled, Unreachable
+from shared.model.cloud_provider.instance_type import UnavailableOffering
+from shared.model.core.labels import PLANNED_UNDER
+from shared.model.core.metadata import OwnerReference
+from shared.model.core.taints import DISRUPTED
+from shared.model.decisions.action import (
+    Action,
+    CreateNodeClaim,
+    DeleteLaunchTemplate,
+    DeleteObject,
+    DeletePod,
+    EvictPod,
+    FollowUp,
+    LaunchInstances,
+    MarkUnavailable,
+    NominatePod,
+    PatchMetadata,
+    PatchStatus,
+    PublishEvent,
+    RegisterNode,
+    TagInstance,
+    TaintNode,
+    TerminateInstances,
+)
+from shared.model.decisions.action_outcome import OUT_OF_TIME_MESSAGE, Outcome
+from shared.store.lease import LEASE_TTL, hold_lease
+from shared.store.unavailable_offerings import read_unavailable_offerings
+from sim.cluster.api_server.kube_port import InMemoryKube
+from sim.fault_tap import PortCall, Tap
+from sim.time.virtual_clock import DEFAULT_START_TIME
+from tests.support.actions_world import Outside, make_claim
+
+OWNER = OwnerReference(api_version="karpenter.sh/v1", kind="NodeClaim", name="default-1", uid="u1")
+UNTIL = DEFAULT_START_TIME + timedelta(minutes=3)
+SPOT_LARGE = UnavailableOffering(capacity_type="spot", instance_type="m5.large", zone="us-east-1a", until=UNTIL)
+OWNED = {
+    "apiVersion": "karpenter.sh/v1",
+    "kind": "NodeClaim",
+    "name": "default-1",
+    "uid": "u1",
+    "blockOwnerDeletion": True,
+}
+
+
+def apply_one_action(action: Action, outside: Outside, **options: Any) -> Outcome:
+    [outcome] = apply_actions((action,), outside.build_world(**options))
+    return outcome
+
+
+def expect_done(action: Action, outside: Outside) -> None:
+    outcome = apply_one_action(action, outside)
+    assert (outcome.result, outcome.message, outcome.action) == ("done", "", action)
+
+
+def build_failing_tap(port: str, fault: Fault, method: str = "") -> Tap:
+    def raise_fault(call: PortCall) -> None:
+        if call.port == port and method in ("", call.method):
+            raise fault
+
+    return raise_fault
+
+
+def launch_instance(outside: Outside) -> str:
+    [outcome] = apply_actions((LaunchInstances(group=outside.build_launch_group()),), outside.build_world())
+    assert outcome.group is not None
+    assert outcome.group.result is not None
+    outside.clock.advance(timedelta(seconds=30))
+    return outcome.group.result.instances[0].instance_id
+
+
+def test_a_claim_is_created_once() -> None:
+    outside = Outside()
+    expect_done(CreateNodeClaim(claim=make_claim()), outside)
+    [first] = outside.api.list("nodeclaims.karpenter.sh")
+    expect_done(CreateNodeClaim(claim=make_claim()), outside)
+    assert outside.api.list("nodeclaims.karpenter.sh") == [first]
+    assert first["spec"]["nodeClassRef"]["name"] == "default"
+
+
+def test_a_launch_answers_its_group() -> None:
+    outside = Outside()
+    outcome = apply_one_action(LaunchInstances(group=outside.build_launch_group()), outside)
+    assert outcome.result == "done"
+    assert outcome.group is not None
+    assert outcome.group.result is not None
+    assert len(outcome.group.result.instances) == len(outside.list_instances()) == 1
+
+
+def test_instances_are_terminated_and_those_that_are_gone_are_passed_over() -> None:
+    outside = Outside()
+    instance_id = launch_instance(outside)
+    expect_done(TerminateInstances(instance_ids=("i-0gone", instance_id), message="test"), outside)
+    assert outside.cloud.instances.find(instance_id).state == "shutting-down"
+
+
+def test_an_instance_is_tagged() -> None:
+    outside = Outside()
+    instance_id = launch_instance(outside)
+    expect_done(TagInstance(instance_id=instance_id, tags=(("Name", "n1"),)), outside)
+    assert outside.cloud.instances.describe(instance_id).get_tag("Name") == "n1"
+
+
+def test_a_launch_template_is_deleted_and_may_be_gone() -> None:
+    outside = Outside()
+    launch_instance(outside)
+    [template] = outside.list_templates()
+    for _ in range(2):
+        expect_done(DeleteLaunchTemplate(name=template.name), outside)
+    assert outside.list_templates() == ()
+
+
+def test_offerings_that_one_answer_refused_are_one_row() -> None:
+    outside = Outside()
+    zone = UnavailableOffering(capacity_type="", zone="us-east-1a", until=UNTIL + timedelta(seconds=1))
+    marks = [MarkUnavailable(offering=offering) for offering in (SPOT_LARGE, zone, SPOT_LARGE)]
+    outcomes = apply_actions((*marks, TerminateInstances(instance_ids=(), message=""), *marks), outside.build_world())
+    assert [(outcome.result, outcome.action) for outcome in outcomes] == [
+        ("done", outcome.action) for outcome in outcomes
+    ]
+    assert [outcome.action for outcome in outcomes[:3]] == marks
+    [row] = outside.table.list_rows("unavailable")
+    assert row.expires_at == zone.until
+    assert set(read_unavailable_offerings(outside.table, DEFAULT_START_TIME, [])) == {SPOT_LARGE, zone}
+    assert outside.list_called_methods("table") == ["write", "write"]
+
+
+def test_marks_that_cannot_be_written_are_told_each() -> None:
+    outside = Outside()
+    marks = [MarkUnavailable(offering=offering) for offering in (SPOT_LARGE, SPOT_LARGE)]
+    outcomes = apply_actions(marks, outside.build_world(tap=build_failing_tap("table", Throttled("later"))))
+    assert [(outcome.result, outcome.message) for outcome in outcomes] == [("failed", "Throttled: later")] * 2
+
+
+def test_metadata_is_merged_and_lists_are_replaced() -> None:
+    outside = Outside()
+    outside.api.create(
+        "nodes", {"metadata": {"name": "n", "labels": {"a": "1"}, "annotations": {"b": "1"}, "finalizers": ["x/y"]}}
+    )
+    expect_done(PatchMetadata(kind="Node", name="n", labels=(("c", "2"),)), outside)
+    metadata = outside.api.get("nodes", "n")["metadata"]
+    assert (metadata["labels"], metadata["annotations"], metadata["finalizers"]) == (
+        {"a": "1", "c": "2"},
+        {"b": "1"},
+        ["x/y"],
+    )
+    expect_done(
+        PatchMetadata(kind="Node", name="n", annotations=(("d", "3"),), finalizers=("z/z",), owners=(OWNER,)), outside
+    )
+    metadata = outside.api.get("nodes", "n")["metadata"]
+    assert (metadata["annotations"], metadata["finalizers"]) == ({"b": "1", "d": "3"}, ["z/z"])
+    assert metadata["ownerReferences"] == [OWNED]
+    expect_done(PatchMetadata(kind="Node", name="n", labels=(("e", "4"),), removed_labels=("a", "gone")), outside)
+    assert outside.api.get("nodes", "n")["metadata"]["labels"] == {"c": "2", "e": "4"}
+    expect_done(PatchMetadata(kind="Node", name="n", finalizers=()), outside)
+    assert outside.api.get("nodes", "n")["metadata"].get("finalizers", []) == []
+
+
+def test_a_status_is_merged_and_the_rest_is_left_alone() -> None:
+    outside = Outside()
+    expect_done(CreateNodeClaim(claim=make_claim()), outside)
+    expect_done(
+        PatchStatus(kind="NodeClaim", name="default-1", status='{"nodeName": "n", "imageID": "ami-1"}'), outside
+    )
+    expect_done(PatchStatus(kind="NodeClaim", name="default-1", status='{"imageID": "ami-2"}'), outside)
+    stored = outside.api.get("nodeclaims.karpenter.sh", "default-1")
+    assert stored["status"] == {"nodeName": "n", "imageID": "ami-2"}
+
+
+def test_taints_are_replaced_with_labels() -> None:
+    outside = Outside()
+    revision = outside.create_node()["metadata"]["resourceVersion"]
+    expect_done(TaintNode(name="n", resource_version=revision, taints=(DISRUPTED,), labels=(("a", "1"),)), outside)
+    node = outside.api.get("nodes", "n")
+    assert node["spec"]["taints"] == [{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]
+    assert node["metadata"]["labels"]["a"] == "1"
+    expect_done(TaintNode(name="n", resource_version="", taints=()), outside)
+    assert outside.api.get("nodes", "n")["spec"].get("taints", []) == []
+
+
+def test_a_node_is_registered_in_one_write() -> None:
+    outside = Outside()
+    outside.create_node()
+    revision = outside.api.revision
+    registered = RegisterNode(
+        name="n",
+        resource_version="",
+        taints=(DISRUPTED,),
+        labels=(("a", "1"),),
+        annotations=(("b", "2"),),
+        finalizers=("karpenter.sh/termination",),
+        owners=(OWNER,),
+    )
+    expect_done(registered, outside)
+    node = outside.api.get("nodes", "n")
+    assert outside.api.revision == revision + 1
+    assert (node["metadata"]["labels"]["a"], node["metadata"]["annotations"]["b"]) == ("1", "2")
+    assert node["metadata"]["finalizers"] == ["karpenter.sh/termination"]
+    assert node["metadata"]["ownerReferences"] == [OWNED]
+    assert [taint["key"] for taint in node["spec"]["taints"]] == ["karpenter.sh/disrupted"]
+
+
+def make_eviction(pod: dict[str, Any], uid: str = "") -> EvictPod:
+    return EvictPod(namespace="default", name=pod["metadata"]["name"], uid=uid or pod["metadata"]["uid"], node="n")
+
+
+def test_an_evicted_pod_is_on_its_way_out() -> None:
+    outside = Outside()
+    outside.create_node()
+    expect_done(make_eviction(outside.create_pod()), outside)
+    assert "deletionTimestamp" in outside.api.get("pods", "cart", "default")["metadata"]
+
+
+def test_an_eviction_that_a_budget_refuses_is_skipped() -> None:
+    outside = Outside()
+    outside.create_node()
+    pod = outside.create_pod(app="web")
+    outside.create_budget(0)
+    outcome = apply_one_action(make_eviction(pod), outside)
+    assert outcome.result == "skipped"
+    assert outcome.message.startswith("EvictionRefused: ")
+    assert "deletionTimestamp" not in outside.api.get("pods", "cart", "default")["metadata"]
+
+
+def test_another_pod_of_the_same_name_is_not_evicted() -> None:
+    outside = Outside()
+    outside.create_node()
+    outcome = apply_one_action(make_eviction(outside.create_pod(), uid="of an older one"), outside)
+    assert (outcome.result, outcome.message[:8]) == ("skipped", "Conflict")
+
+
+def test_a_pod_is_deleted_past_a_budget_with_the_grace_that_is_left() -> None:
+    outside = Outside()
+    outside.create_node()
+    pod = outside.create_pod(app="web")
+    outside.create_budget(0)
+    uid = pod["metadata"]["uid"]
+    expect_done(DeletePod(namespace="default", name="cart", uid=uid, node="n", grace_seconds=7), outside)
+    assert outside.api.get("pods", "cart", "default")["metadata"]["deletionGracePeriodSeconds"] == 7
+
+
+@pytest.mark.parametrize(("uid", "result", "node"), [("own", "done", "n"), ("of an older one", "skipped", "")])
+def test_a_pod_is_told_where_it_is_expected_if_it_is_the_one_that_was_seen(uid: str, result: str, node: str) -> None:
+    outside = Outside()
+    own_uid = outside.create_pod()["metadata"]["uid"]
+    outcome = apply_one_action(
+        NominatePod(namespace="default", name="cart", uid=own_uid if uid == "own" else uid, node="n"), outside
+    )
+    assert outcome.result == result
+    assert outside.api.get("pods", "cart", "default")["status"].get("nominatedNodeName", "") == node
+
+
+@pytest.mark.parametrize(("uid", "result"), [("", "done"), ("own", "done"), ("of an older one", "skipped")])
+def test_an_object_is_deleted_if_it_is_the_one_that_was_seen(uid: str, result: str) -> None:
+    outside = Outside()
+    own_uid = outside.create_node()["metadata"]["uid"]
+    outcome = apply_one_action(
+        DeleteObject(kind="Node", name="n", uid=own_uid if uid == "own" else uid, message="test"), outside
+    )
+    assert outcome.result == result
+    assert len(outside.api.list("nodes")) == (result == "skipped")
+
+
+def test_an_empty_uid_is_no_precondition() -> None:
+    outside = Outside()
+    bodies: list[dict[str, Any]] = []
+
+    class Heard(InMemoryKube):
+        def delete(self, path: str, body: bytes = b"") -> None:
+            bodies.append(json.loads(body))
+            super().delete(path, body)
+
+    world = msgspec.structs.replace(outside.build_world(), kube=Heard(outside.api))
+    outside.create_node()
+    for uid in ("u1", ""):
+        apply_actions((DeleteObject(kind="Node", name="n", uid=uid, message="test"),), world)
+    assert [body.get("preconditions") for body in bodies] == [{"uid": "u1"}, None]
+    assert outside.api.list("nodes") == []
+
+
+def test_an_event_is_published_and_a_function_woken() -> None:
+    outside = Outside()
+    expect_done(PublishEvent(kind="Node", name="n", reason="Why", message="because", at=DEFAULT_START_TIME), outside)
+    assert [event["reason"] for event in outside.api.list("events")] == ["Why"]
+    expect_done(FollowUp(function="provision", after=timedelta(seconds=5), message="waiting"), outside)
+    [(function, body, after)] = outside.post.sent
+    assert (function, json.loads(body)["why"], after) == ("provision", "waiting", timedelta(seconds=5))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda stale: PatchMetadata(kind="Node", name="n", resource_version=stale, labels=(("a", "1"),)),
+        lambda stale: PatchMetadata(kind="Node", name="n", resource_version=stale),
+        lambda stale: PatchStatus(kind="Node", name="n", resource_version=stale, status='{"phase": "x"}'),
+        lambda stale: TaintNode(name="n", resource_version=stale, taints=()),
+        lambda stale: RegisterNode(
+            name="n", resource_version=stale, taints=(), labels=(), annotations=(), finalizers=(), owners=()
+        ),
+    ],
+    ids=["metadata", "no metadata", "status", "taints", "registration"],
+)
+def test_what_changed_since_it_was_seen_is_left_to_the_next_cycle(make: Callable[[str], Action]) -> None:
+    outside = Outside()
+    stale = outside.create_node()["metadata"]["resourceVersion"]
+    newest = outside.api.patch("nodes", "n", {"metadata": {"labels": {"b": "2"}}})
+    outcome = apply_one_action(make(stale), outside)
+    assert (outcome.result, outcome.message[:8]) == ("skipped", "Conflict")
+    assert outside.api.get("nodes", "n") == newest
+
+
+@pytest.mark.parametrize(
+    ("fault", "result"),
+    [
+        (NotFound("n"), "skipped"),
+        (Conflict("n"), "skipped"),
+        (Throttled("n"), "failed"),
+        (Unreachable("n"), "failed"),
+        (Forbidden("n"), "failed"),
+    ],
+)
+def test_one_that_fails_is_told_and_the_others_go_on(fault: Fault, result: str) -> None:
+    outside = Outside()
+    outside.create_node()
+    bad = DeleteObject(kind="Node", name="n", message="test")
+    world = outside.build_world(tap=build_failing_tap("kube", fault, "delete"))
+    actions = (CreateNodeClaim(claim=make_claim("a")), bad, CreateNodeClaim(claim=make_claim("b")))
+    outcomes = apply_actions(actions, world)
+    assert [outcome.result for outcome in outcomes] == ["done", result, "done"]
+    assert outcomes[1].message == f"{type(fault).__name__}: n"
+    assert [stored["metadata"]["name"] for stored in outside.api.list("nodeclaims.karpenter.sh")] == ["a", "b"]
+
+
+def test_what_is_no_fault_is_not_swallowed() -> None:
+    def raise_division_error(call: PortCall) -> None:
+        raise ZeroDivisionError(call.method)
+
+    with pytest.raises(ZeroDivisionError):
+        apply_actions((CreateNodeClaim(claim=make_claim()),), Outside().build_world(tap=raise_division_error))
+
+
+def test_once_time_is_over_nothing_is_done_but_functions_are_woken() -> None:
+    outside = Outside()
+    outside.create_node()
+    patch = PatchMetadata(kind="Node", name="n", labels=(("a", "1"),))
+    wake = FollowUp(function="lifecycle", after=timedelta(), message="more")
+    is_over_answers = iter((False, True))
+    outcomes = apply_actions((patch, patch, wake), outside.build_world(), is_over=lambda: next(is_over_answers))
+    assert [outcome.result for outcome in outcomes] == ["done", "skipped", "done"]
+    assert outcomes[1].message == OUT_OF_TIME_MESSAGE
+
+
+def test_mode_plan_changes_nothing_at_all() -> None:
+    outside = Outside()
+    outside.create_node()
+    pod = outside.create_pod()
+    revision, calls = outside.api.revision, len(outside.calls)
+    group = outside.build_launch_group()
+    actions: tuple[Action, ...] = (
+        CreateNodeClaim(claim=make_claim()),
+        LaunchInstances(group=group),
+        TerminateInstances(instance_ids=("i-1",), message=""),
+        TagInstance(instance_id="i-1", tags=()),
+        DeleteLaunchTemplate(name="t"),
+        MarkUnavailable(offering=SPOT_LARGE),
+        PatchMetadata(kind="Node", name="n", labels=(("a", "1"),)),
+        PatchStatus(kind="Node", name="n", status="{}"),
+        TaintNode(name="n", resource_version="", taints=(DISRUPTED,)),
+        RegisterNode(name="n", resource_version="", taints=(), labels=(), annotations=(), finalizers=(), owners=()),
+        make_eviction(pod),
+        NominatePod(namespace="default", name="cart", uid="", node="n"),
+        DeletePod(namespace="default", name="cart", uid="", node="n", grace_seconds=0),
+        DeleteObject(kind="Node", name="n", message=""),
+        PublishEvent(kind="Node", name="n", reason="Why", message="because", at=DEFAULT_START_TIME),
+        FollowUp(function="provision", after=timedelta(seconds=5)),
+    )
+    assert {type(action) for action in actions} == set(Action.__args__)
+    outcomes = apply_actions(actions, outside.build_world(mode="plan"))
+    assert {(outcome.result, outcome.message) for outcome in outcomes} == {("skipped", "mode is plan")}
+    assert [outcome.action for outcome in outcomes] == list(actions)
+    assert (outside.api.revision, len(outside.calls), outside.post.sent) == (revision, calls, [])
+
+
+def make_guarded_actions(outside: Outside) -> tuple[Action, ...]:
+    return (
+        PatchMetadata(kind="Node", name="n", labels=(("a", "1"),)),
+        CreateNodeClaim(claim=make_claim()),
+        LaunchInstances(group=outside.build_launch_group()),
+        TerminateInstances(instance_ids=(), message=""),
+    )
+
+
+def test_a_fence_that_holds_lets_everything_pass() -> None:
+    outside = Outside()
+    outside.create_node()
+    world = outside.build_world()
+    with hold_lease(world, "planner") as fence:
+        outcomes = apply_actions(make_guarded_actions(outside), world, fence)
+    assert [outcome.result for outcome in outcomes] == ["done"] * 4
+
+
+def test_a_fence_that_broke_stops_all_that_is_left_and_ec2_hears_nothing() -> None:
+    outside = Outside()
+    outside.create_node()
+    world = outside.build_world()
+    with hold_lease(world, "planner") as fence:
+        outside.clock.advance(LEASE_TTL)
+        with hold_lease(outside.build_world("two"), "planner"):
+            outcomes = apply_actions(make_guarded_actions(outside), world, fence)
+    assert [outcome.result for outcome in outcomes] == ["done", "skipped", "skipped", "skipped"]
+    assert {outcome.message for outcome in outcomes[1:]} == {"the lease was lost"}
+    assert outside.list_called_methods("ec2") == []
+    assert outside.api.list("nodeclaims.karpenter.sh") == []
+
+
+def test_a_fence_that_breaks_between_claim_and_launch_stops_the_launch() -> None:
+    outside = Outside()
+    world = outside.build_world()
+    with hold_lease(world, "planner") as fence:
+        created = apply_actions((CreateNodeClaim(claim=make_claim()),), world, fence)
+        outside.clock.advance(LEASE_TTL)
+        with hold_lease(outside.build_world("two"), "planner"):
+            launched = apply_actions((LaunchInstances(group=outside.build_launch_group()),), world, fence)
+    assert [outcome.result for outcome in (*created, *launched)] == ["done", "skipped"]
+    assert outside.list_called_methods("ec2") == []
+
+
+def test_a_claim_bears_the_version_of_the_lease_that_it_was_decided_under() -> None:
+    outside = Outside()
+    world = outside.build_world()
+    with hold_lease(world, "planner") as fence:
+        apply_actions((CreateNodeClaim(claim=make_claim("under")),), world, fence)
+    assert fence is not None
+    apply_actions((CreateNodeClaim(claim=make_claim("by-hand")),), world)
+    stamps = {
+        stored_claim["metadata"]["name"]: stored_claim["metadata"].get("annotations", {}).get(PLANNED_UNDER)
+        for stored_claim in outside.api.list("nodeclaims.karpenter.sh")
+    }
+    assert stamps == {"by-hand": None, "under": str(fence.version)}
+
+
+def test_a_fence_that_cannot_be_read_fails_what_it_guards_and_nothing_else() -> None:
+    outside = Outside()
+    outside.create_node()
+    with hold_lease(outside.build_world(), "planner") as fence:
+        world = outside.build_world(tap=build_failing_tap("table", Throttled("later"), "read"))
+        outcomes = apply_actions(make_guarded_actions(outside), world, fence)
+    assert [outcome.result for outcome in outcomes] == ["done", "failed", "failed", "done"]
+    assert "create_fleet" not in outside.list_called_methods("ec2")
+    assert outside.api.list("nodeclaims.karpenter.sh") == []
+
+
+def test_the_lease_is_looked_at_once_for_many_claims_and_before_every_launch() -> None:
+    outside = Outside()
+    world = outside.build_world()
+    claims = tuple(CreateNodeClaim(claim=make_claim(f"default-{number}")) for number in range(300))
+    with hold_lease(world, "planner") as fence:
+        outside.calls.clear()
+        apply_actions(claims, world, fence)
+        assert outside.list_called_methods("table") == ["read"]
+        outside.calls.clear()
+        apply_actions((claims[0], LaunchInstances(group=outside.build_launch_group())), world, fence)
+        assert outside.list_called_methods("table")[:2] == ["read", "read"]
+
+
+def test_claims_that_take_their_time_are_looked_after() -> None:
+    outside = Outside()
+
+    def lose_lease(call: PortCall) -> None:
+        if (call.port, call.method, call.phase) == ("kube", "create", "after"):
+            outside.clock.advance(LEASE_TTL)
+            outside.table.write("lease", "planner", "{}", version=1)
+
+    world = outside.build_world(tap=lose_lease)
+    with hold_lease(world, "planner") as fence:
+        outcomes = apply_actions([CreateNodeClaim(claim=make_claim(name)) for name in ("a", "b", "c")], world, fence)
+    assert [outcome.result for outcome in outcomes] == ["done", "skipped", "skipped"]

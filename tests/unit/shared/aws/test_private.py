@@ -1,0 +1,17 @@
+"""A cluster without a way out: which services are called at all, and what is lost where one has no endpoint."""
+
+import re
+from pathlib import Path
+
+AWS = Path(__file__).parents[4] / "shared" / "aws"
+CALLED = re.compile(r"\.get_(?:retrying|single_attempt)_client\(\s*\"([a-z0-9-]+)\"")
+IN_A_VPC = {"dynamodb", "ec2", "eks", "s3", "sns", "sqs", "ssm"}
+"""Services with a VPC endpoint. EventBridge and logs are written to by others than our code; STS is signed for, not
+called."""
+WITHOUT = {"pricing"}
+"""Nothing is lost but fresh list prices: `test_a_call_that_fails[GetProducts-5xx]` lives on without them."""
+
+
+def test_a_private_cluster_misses_list_prices_and_nothing_else() -> None:
+    call_names = {name for path in AWS.rglob("*.py") for name in CALLED.findall(path.read_text())}
+    assert call_names == IN_A_VPC | WITHOUT

@@ -1,0 +1,343 @@
+"""Drift: which nodes count as drifted, and how they are replaced."""
+
+import json
+from datetime import timedelta
+from types import MappingProxyType
+
+import pytest
+from msgspec.structs import replace
+
+from shared.decide.disruption.drift.drift import DriftInputs, find_drift_reason
+from shared.decide.disruption.drift.drifted_condition import describe_drift
+from shared.decide.scheduling.templates.node_pool_hash import compute_node_pool_hash
+from shared.model.core import labels
+from shared.model.core.metadata import Condition, build_pairs
+from shared.model.core.resources import parse_resources
+from shared.model.decisions.action import PatchStatus
+from shared.model.ec2.account import CapacityReservation, PlacementGroup, SecurityGroup, Subnet
+from shared.model.ec2.instance import Instance
+from shared.model.karpenter.node_class import ResolvedImage
+from shared.state.cluster_state import ClusterState
+from tests.support.catalogues import NOW, make_node_class, make_node_pool, make_requirements
+from tests.support.disruption_fleet import (
+    FREE,
+    STAGES,
+    TYPES,
+    Machine,
+    decide_disruption,
+    get_verdict,
+    make_budgeted_pool,
+    make_conditions,
+    make_fleet,
+    make_node_with_pods,
+    make_pod_disruption_budget,
+    make_web_pod,
+    summarize_commands,
+)
+
+
+def make_drifted_node(name: str, *pods: object, hours: int = 1, reason: str = "AMIDrift", **fields: object) -> Machine:
+    drifted_condition = Condition(type="Drifted", status="True", reason=reason, since=NOW - timedelta(hours=hours))
+    stages = make_conditions(*STAGES[:3])
+    return make_node_with_pods(name, *pods, conditions=(*stages, drifted_condition), **fields)  # type: ignore[arg-type]
+
+
+def test_a_drifted_node_is_replaced_whatever_that_costs() -> None:
+    decision = decide_disruption(make_fleet(make_drifted_node("a", make_web_pod("1", "1500m"), cpu=2)))
+    [command] = decision.commands
+    assert (command.method, command.reason, len(command.replacements)) == ("Drift", "Drifted", 1)
+    assert "AMIDrift" in command.message
+
+
+def test_a_drifted_node_goes_without_replacement_where_there_is_room() -> None:
+    decision = decide_disruption(
+        make_fleet(
+            make_drifted_node("a", make_web_pod("1")),
+            make_node_with_pods("b", make_web_pod("2", "2"), cpu=8, conditions=make_conditions(*STAGES[:3])),
+        )
+    )
+    assert summarize_commands(decision) == [("Drift", ["a"], [])]
+
+
+def test_several_nodes_may_come_in_the_place_of_one() -> None:
+    small = tuple(instance_type for instance_type in TYPES if instance_type.name == "m.02")
+    decision = decide_disruption(
+        make_fleet(make_drifted_node("a", make_web_pod("1", "1500m"), make_web_pod("2", "1500m"), cpu=4), types=small)
+    )
+    assert len(decision.commands[0].replacements) == 2
+
+
+def test_empty_nodes_are_replaced_first_then_who_drifted_first() -> None:
+    nodes = [
+        make_drifted_node("a", make_web_pod("1", "3")),
+        make_drifted_node("b", make_web_pod("2", "3"), hours=5),
+        make_drifted_node("c", hours=1),
+    ]
+    decision = decide_disruption(make_fleet(*nodes, pools=(make_node_pool(budgets=(), consolidate_after=None),)))
+    assert [sorted(command.list_node_names()) for command in decision.commands] == [["c"], ["b"], ["a"]]
+
+
+def test_drift_is_held_to_budgets() -> None:
+    nodes = [make_drifted_node(f"n{number}", make_web_pod(str(number), "3")) for number in range(5)]
+    decision = decide_disruption(make_fleet(*nodes, pools=(make_budgeted_pool("40%"),)))
+    assert len(decision.commands) == 2
+    assert [node_verdict.reason for node_verdict in decision.verdicts].count("Budget") == 3
+
+
+def test_of_fifty_drifted_nodes_a_tenth_goes_at_a_time() -> None:
+    nodes = [
+        make_drifted_node(f"n{number:02d}", make_web_pod(str(number), "3"), hours=50 - number) for number in range(50)
+    ]
+    cluster = make_fleet(*nodes, pools=(make_budgeted_pool("10%"),))
+    decision = decide_disruption(cluster)
+    going = frozenset(name for command in decision.commands for name in command.list_node_names())
+    assert sorted(going) == ["n00", "n01", "n02", "n03", "n04"]
+    assert decide_disruption(cluster, command_nodes=going).commands == ()
+    assert len(decide_disruption(cluster, command_nodes=going - {"n04"}).commands) == 1
+
+
+def test_pods_of_drifted_nodes_go_where_they_can_stay() -> None:
+    nodes = [
+        make_drifted_node("a", make_web_pod("1")),
+        make_drifted_node("b", make_web_pod("2"), cpu=16),
+        make_node_with_pods("z", make_web_pod("3"), conditions=make_conditions(*STAGES[:3])),
+    ]
+    decision = decide_disruption(make_fleet(*nodes, pools=(make_budgeted_pool("1"),)))
+    assert decision.commands[0].nominations[0][1] == "z"
+
+
+def test_a_pod_without_another_place_holds_its_node() -> None:
+    odd = make_web_pod("1", "1500m", node_selector=(("disk", "ssd"),))
+    decision = decide_disruption(make_fleet(make_drifted_node("a", odd)))
+    assert summarize_commands(decision) == []
+    assert get_verdict(decision, "a")[:2] == ("blocked", "PodsHaveNoPlace")
+
+
+@pytest.mark.parametrize(("grace", "goes"), [(None, False), (timedelta(), True), (timedelta(hours=1), True)])
+def test_pods_in_the_way_count_no_more_where_the_claim_has_a_grace_period(grace: object, *, goes: bool) -> None:
+    drifted_node = make_drifted_node("a", make_web_pod("1"), termination_grace_period=grace)
+    decision = decide_disruption(
+        make_fleet(drifted_node, budgets=(make_pod_disruption_budget("g", {"app": "web"}, 0),))
+    )
+    assert bool(decision.commands) is goes
+
+
+def test_a_pod_that_a_budget_holds_for_good_gets_no_place() -> None:
+    drifted_node = make_drifted_node("a", make_web_pod("1"), termination_grace_period=timedelta(hours=1))
+    decision = decide_disruption(
+        make_fleet(drifted_node, budgets=(make_pod_disruption_budget("g", {"app": "web"}, 0, max_unavailable="0"),))
+    )
+    assert decision.commands[0].replacements == ()
+
+
+def test_a_protected_node_is_not_replaced() -> None:
+    decision = decide_disruption(
+        make_fleet(make_drifted_node("a", make_web_pod("1"), annotations={labels.DO_NOT_DISRUPT: "true"}))
+    )
+    assert summarize_commands(decision) == []
+
+
+STATIC = make_node_pool(budgets=(), replicas=2)
+
+
+def test_a_node_of_a_static_pool_is_replaced_from_the_template() -> None:
+    decision = decide_disruption(
+        make_fleet(
+            make_drifted_node("a", make_web_pod("1")), make_node_with_pods("b", make_web_pod("2")), pools=(STATIC,)
+        )
+    )
+    [command] = decision.commands
+    assert (command.method, len(command.replacements)) == ("StaticDrift", 1)
+    assert command.replacements[0].claim.name.startswith("default-")
+    assert labels.INSTANCE_TYPE not in command.replacements[0].claim.requirements
+
+
+@pytest.mark.parametrize(("limit", "count"), [("2", 0), ("3", 1), ("4", 2), (None, 2)])
+def test_a_static_pool_has_no_more_nodes_than_its_limit_meanwhile(limit: str | None, count: int) -> None:
+    limits = None if limit is None else parse_resources({"nodes": limit})
+    nodes = [make_drifted_node("a", make_web_pod("1")), make_drifted_node("b", make_web_pod("2"))]
+    decision = decide_disruption(make_fleet(*nodes, pools=(replace(STATIC, limits=limits),)))
+    assert len(decision.commands) == count
+
+
+def test_a_static_pool_that_is_too_large_shrinks_first() -> None:
+    nodes = [
+        make_drifted_node("a", make_web_pod("1")),
+        make_node_with_pods("b", make_web_pod("2")),
+        make_node_with_pods("c", make_web_pod("3")),
+    ]
+    assert summarize_commands(decide_disruption(make_fleet(*nodes, pools=(STATIC,)))) == []
+
+
+# Which nodes count as drifted.
+
+INSTANCE_TYPE = TYPES[1]
+NODE_CLASS = replace(
+    make_node_class(),
+    resolved_images=(ResolvedImage(image_id="ami-1"),),
+    resolved_security_groups=(SecurityGroup(group_id="sg-1", name="one"),),
+    resolved_subnets=(Subnet(subnet_id="subnet-1", zone="a", zone_id="1", available_ip_count=9),),
+)
+INSTANCE = Instance(
+    instance_id="a",
+    instance_type=INSTANCE_TYPE.name,
+    zone="a",
+    subnet_id="subnet-1",
+    image_id="ami-1",
+    state="running",
+    launched_at=NOW,
+    capacity_type="on-demand",
+    security_group_ids=("sg-1",),
+)
+HASH_ANNOTATIONS = {
+    labels.NODEPOOL_HASH: compute_node_pool_hash(FREE),
+    labels.NODEPOOL_HASH_VERSION: labels.HASH_VERSION,
+    labels.NODECLASS_HASH: NODE_CLASS.spec_hash,
+    labels.NODECLASS_HASH_VERSION: labels.NODECLASS_HASH_VERSION_VALUE,
+}
+
+
+def build_drift_inputs(
+    notes: dict[str, str] | None = None, claim_labels: dict[str, str] | None = None, **fields: object
+) -> DriftInputs:
+    _, claim, _ = make_node_with_pods("a")
+    meta = replace(
+        claim.meta,
+        annotations=build_pairs(HASH_ANNOTATIONS | (notes or {})),
+        labels=build_pairs(dict(claim.meta.labels) | (claim_labels or {})),
+        created_at=NOW - timedelta(hours=2),
+    )
+    inputs = DriftInputs(
+        claim=replace(claim, meta=meta, image_id="ami-1"),
+        pool=FREE,
+        node_class=NODE_CLASS,
+        instance=INSTANCE,
+        instance_types=MappingProxyType({kind.name: kind for kind in TYPES}),
+        now=NOW,
+    )
+    return replace(inputs, **fields)
+
+
+def make_claim_younger(inputs: DriftInputs) -> DriftInputs:
+    return replace(inputs, claim=replace(inputs.claim, meta=replace(inputs.claim.meta, created_at=NOW)))
+
+
+RESERVED = {labels.CAPACITY_TYPE: "reserved", labels.RESERVATION_ID: "cr-1"}
+RESERVATION = CapacityReservation(reservation_id="cr-1", instance_type=INSTANCE_TYPE.name, zone="a")
+
+
+@pytest.mark.parametrize(
+    ("inputs", "reason"),
+    [
+        (build_drift_inputs(), ""),
+        (build_drift_inputs(pool=replace(FREE, labels=(("team", "x"),))), "NodePoolDrifted"),
+        (build_drift_inputs({labels.NODEPOOL_HASH_VERSION: "v3"}, pool=replace(FREE, labels=(("team", "x"),))), ""),
+        (build_drift_inputs({labels.NODEPOOL_HASH: "other"}), "NodePoolDrifted"),
+        (build_drift_inputs({labels.NODEPOOL_HASH: "other"}, is_drift_requested=True), "DriftRequested"),
+        (
+            build_drift_inputs(pool=replace(FREE, requirements=make_requirements((labels.ZONE, "In", ("b",))))),
+            "RequirementsDrifted",
+        ),
+        (build_drift_inputs(pool=replace(FREE, requirements=make_requirements((labels.ZONE, "In", ("a", "b"))))), ""),
+        (
+            build_drift_inputs(pool=replace(FREE, requirements=make_requirements(("team", "Exists", ())))),
+            "RequirementsDrifted",
+        ),
+        (build_drift_inputs(pool=replace(FREE, requirements=make_requirements(("team", "NotIn", ("x",))))), ""),
+        (build_drift_inputs(pool=replace(FREE, requirements=make_requirements(("team", "DoesNotExist", ())))), ""),
+        (build_drift_inputs(instance_types=MappingProxyType({"m.02": TYPES[0]})), "InstanceTypeNotFound"),
+        (
+            make_claim_younger(
+                build_drift_inputs(instance_types=MappingProxyType({"m.02": TYPES[0]}), node_class=None)
+            ),
+            "",
+        ),
+        (build_drift_inputs(claim_labels={labels.ZONE: "z"}), "InstanceTypeNotFound"),
+        (build_drift_inputs(claim_labels=RESERVED), "CapacityReservationDrift"),
+        (
+            build_drift_inputs(
+                claim_labels=RESERVED, node_class=replace(NODE_CLASS, resolved_capacity_reservations=(RESERVATION,))
+            ),
+            "",
+        ),
+        (build_drift_inputs({labels.NODECLASS_HASH: "other"}), "NodeClassDrift"),
+        (build_drift_inputs({labels.NODECLASS_HASH: "other", labels.NODECLASS_HASH_VERSION: "v6"}), ""),
+        (
+            build_drift_inputs(node_class=replace(NODE_CLASS, resolved_images=(ResolvedImage(image_id="ami-2"),))),
+            "AMIDrift",
+        ),
+        (
+            build_drift_inputs(
+                node_class=replace(
+                    NODE_CLASS,
+                    resolved_images=(
+                        ResolvedImage(
+                            image_id="ami-1", requirements=make_requirements((labels.ARCH, "In", ("arm64",)))
+                        ),
+                    ),
+                )
+            ),
+            "AMIDrift",
+        ),
+        (build_drift_inputs(node_class=replace(NODE_CLASS, resolved_images=())), None),
+        (build_drift_inputs(instance=replace(INSTANCE, security_group_ids=("sg-1", "sg-2"))), "SecurityGroupDrift"),
+        (build_drift_inputs(instance=replace(INSTANCE, subnet_id="subnet-9")), "SubnetDrift"),
+        (build_drift_inputs(instance=None), None),
+        (
+            build_drift_inputs(
+                node_class=replace(NODE_CLASS, resolved_placement_group=PlacementGroup(group_id="pg-1", name="g"))
+            ),
+            "PlacementGroupDrift",
+        ),
+        (build_drift_inputs({labels.NODECLASS_HASH: "other"}, node_class=None), ""),
+    ],
+)
+def test_what_counts_as_drift(inputs: DriftInputs, reason: str | None) -> None:
+    assert find_drift_reason(inputs) == reason
+
+
+def test_a_condition_says_so_and_keeps_its_time() -> None:
+    node, claim, _ = make_node_with_pods("a")
+    claim = replace(
+        claim, meta=replace(claim.meta, annotations=build_pairs(HASH_ANNOTATIONS | {labels.NODEPOOL_HASH: "other"}))
+    )
+    cluster = make_fleet((node, claim, ()))
+    [write] = describe_drift(ClusterState(cluster))
+    assert isinstance(write, PatchStatus)
+    assert '"reason":"NodePoolDrifted"' in write.status
+    since = NOW - timedelta(hours=3)
+    earlier_condition = Condition(type="Drifted", status="True", reason="AMIDrift", since=since)
+    [second_patch] = describe_drift(
+        ClusterState(make_fleet((node, replace(claim, conditions=(*claim.conditions, earlier_condition)), ())))
+    )
+    assert isinstance(second_patch, PatchStatus)
+    [condition] = [entry for entry in json.loads(second_patch.status)["conditions"] if entry["type"] == "Drifted"]
+    assert (condition["reason"], condition["lastTransitionTime"]) == ("NodePoolDrifted", "2026-11-21T09:00:00Z")
+    current_condition = Condition(type="Drifted", status="True", reason="NodePoolDrifted", since=NOW)
+    assert (
+        describe_drift(
+            ClusterState(make_fleet((node, replace(claim, conditions=(*claim.conditions, current_condition)), ())))
+        )
+        == ()
+    )
+
+
+def test_a_condition_goes_when_nothing_differs_any_more() -> None:
+    node, claim, _ = make_drifted_node("a")
+    claim = replace(
+        claim,
+        meta=replace(claim.meta, annotations=build_pairs(HASH_ANNOTATIONS)),
+        image_id="ami-1",
+        provider_id="aws:///a/a",
+    )
+    cluster = make_fleet((node, claim, ()), node_classes=(NODE_CLASS,), instances=(INSTANCE,))
+    [write] = describe_drift(ClusterState(cluster))
+    assert isinstance(write, PatchStatus)
+    assert "Drifted" not in write.status
+    assert describe_drift(ClusterState(replace(cluster, instances=None))) == ()
+
+
+def test_a_claim_that_is_not_launched_has_not_drifted() -> None:
+    node, claim, _ = make_node_with_pods("a", conditions=())
+    claim = replace(claim, meta=replace(claim.meta, annotations=build_pairs({labels.NODEPOOL_HASH: "other"})))
+    assert describe_drift(ClusterState(make_fleet((node, claim, ())))) == ()

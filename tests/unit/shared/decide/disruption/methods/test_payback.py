@@ -1,0 +1,118 @@
+"""A node is replaced once its quiet period has paid for the overlap of both nodes; deletions do not wait."""
+
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from shared.decide.disruption.budgets.cluster_settings import DisruptionSettings
+from shared.decide.disruption.methods.payback import MAX_PAYBACK_PERIOD, NODE_OVERLAP_PERIOD, compute_payback_period
+from shared.model.core.labels import DO_NOT_DISRUPT
+from shared.model.kubernetes.pod import HostPort
+from tests.support.catalogues import NOW, make_instance_type
+from tests.support.disruption_fleet import (
+    TYPES,
+    Machine,
+    decide_disruption,
+    get_verdict,
+    make_fleet,
+    make_node_with_pods,
+    make_web_pod,
+    summarize_commands,
+)
+
+PAYBACK_SETTINGS = DisruptionSettings(overlap=NODE_OVERLAP_PERIOD)
+
+
+def with_quiet_minutes(minutes: float, base_node: Machine) -> Machine:
+    """Set the last pod event to *minutes* ago, and the initialization to long before."""
+    node, claim, pods = base_node
+    past = tuple(replace(condition, since=NOW - timedelta(days=2)) for condition in claim.conditions)
+    return node, replace(claim, conditions=past, last_pod_event_at=NOW - timedelta(minutes=minutes)), pods
+
+
+def make_half_used_node(name: str = "a") -> Machine:
+    """Make a 4-CPU node at $0.2/h that a 2-CPU node at $0.1/h could replace."""
+    return make_node_with_pods(name, make_web_pod(f"{name}-1", "1500m"))
+
+
+@pytest.mark.parametrize(("minutes", "goes"), [(2.9, False), (3, True), (200, True)])
+def test_what_saves_half_is_exchanged_once_it_was_quiet_as_long_as_both_are_paid_for(
+    minutes: float, *, goes: bool
+) -> None:
+    decision = decide_disruption(make_fleet(with_quiet_minutes(minutes, make_half_used_node())), PAYBACK_SETTINGS)
+    assert summarize_commands(decision) == ([("SingleNode", ["a"], ["m.02"])] if goes else [])
+    if not goes:
+        assert get_verdict(decision, "a")[1:] == (
+            "NotEarned",
+            "would save $0.1000 per hour, which pays after 3 min without change; now 3 min",
+        )
+
+
+def test_what_saves_three_quarters_is_exchanged_sooner() -> None:
+    assert summarize_commands(
+        decide_disruption(
+            make_fleet(with_quiet_minutes(1, make_node_with_pods("a", make_web_pod("1", "1500m"), cpu=8))),
+            PAYBACK_SETTINGS,
+        )
+    )
+    assert not summarize_commands(
+        decide_disruption(
+            make_fleet(with_quiet_minutes(0.9, make_node_with_pods("a", make_web_pod("1", "1500m"), cpu=8))),
+            PAYBACK_SETTINGS,
+        )
+    )
+
+
+def test_of_several_nodes_the_one_that_changed_last_counts() -> None:
+    """Two nodes whose pods cannot share a node: each could be replaced with a smaller one."""
+    port = (HostPort(port=80),)
+    quiet_node = with_quiet_minutes(600, make_node_with_pods("a", make_web_pod("a-1", "1500m", host_ports=port)))
+    fresh = with_quiet_minutes(1, make_node_with_pods("b", make_web_pod("b-1", "1500m", host_ports=port)))
+    assert {
+        name for _, names, _ in summarize_commands(decide_disruption(make_fleet(quiet_node, fresh))) for name in names
+    } == {"a", "b"}
+    assert summarize_commands(decide_disruption(make_fleet(quiet_node, fresh), PAYBACK_SETTINGS)) == [
+        ("SingleNode", ["a"], ["m.02"])
+    ]
+
+
+def test_a_deletion_waits_for_nothing() -> None:
+    roomy = make_node_with_pods("b", make_web_pod("2", "1"), annotations={DO_NOT_DISRUPT: "true"})
+    assert summarize_commands(
+        decide_disruption(make_fleet(with_quiet_minutes(0, make_half_used_node()), roomy), PAYBACK_SETTINGS)
+    ) == [("SingleNode", ["a"], [])]
+
+
+def test_a_node_that_has_just_come_was_not_quiet_before() -> None:
+    node, claim, pods = make_half_used_node()
+    assert not summarize_commands(decide_disruption(make_fleet((node, claim, pods)), PAYBACK_SETTINGS))
+    assert summarize_commands(decide_disruption(make_fleet((node, claim, pods))))
+
+
+@pytest.mark.parametrize(("minutes", "saves"), [(1, 0.0), (2.9, 9 * 0.2 - 5 * 0.15)])
+def test_several_are_repacked_once_that_has_earned_itself(minutes: float, saves: float) -> None:
+    """Five nodes replace nine at five twelfths of the price."""
+    kind = make_instance_type("c.05", 5, price=0.15)
+    nodes = (
+        with_quiet_minutes(minutes, make_node_with_pods(f"n{number}", make_web_pod(str(number), "2400m")))
+        for number in range(9)
+    )
+    decision = decide_disruption(make_fleet(*nodes, types=(*TYPES, kind)), PAYBACK_SETTINGS)
+    assert sum(command.savings_usd_per_hour for command in decision.commands) == pytest.approx(saves)
+
+
+@given(
+    saved=st.floats(1e-9, 100),
+    new=st.floats(1e-9, 100),
+    overlap=st.timedeltas(timedelta(seconds=1), timedelta(hours=1)),
+)
+def test_an_exchange_costs_no_more_than_was_wasted_while_nothing_changed(
+    saved: float, new: float, overlap: timedelta
+) -> None:
+    quiet = compute_payback_period(saved, new, overlap)
+    assert quiet <= MAX_PAYBACK_PERIOD
+    costs, wasted = new * overlap.total_seconds(), saved * quiet.total_seconds()
+    assert quiet == MAX_PAYBACK_PERIOD or costs <= wasted + (saved + new) * 1e-5

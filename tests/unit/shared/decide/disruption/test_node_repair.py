@@ -1,0 +1,251 @@
+"""Node repair: which nodes are replaced, when, and what prevents it."""
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from shared.decide.disruption.node_repair import NodeRepairDecision, decide_node_repair, find_unhealthy_condition
+from shared.model.core import labels
+from shared.model.core.metadata import Condition, ObjectMeta
+from shared.model.decisions.action import DeleteObject, FollowUp, PatchMetadata, PublishEvent
+from shared.model.decisions.command import DisruptionPause, DisruptionPauses
+from shared.model.decisions.disruption_verdict import DisruptedVerdict, KeptVerdict
+from shared.model.kubernetes.node import Node
+from shared.state.cluster_state import ClusterState
+from tests.support.lifecycle_cases import (
+    NOW,
+    Case,
+    get_time_before,
+    make_claim,
+    make_cluster,
+    make_node,
+    make_provider_id,
+    replace_fields,
+)
+
+TOLERATION_DURATION = timedelta(minutes=30)
+FREE = DisruptionPauses()
+
+
+def make_condition(type_: str, status: str, since: datetime | None) -> Condition:
+    return Condition(type=type_, status=status, reason="Test", since=since)
+
+
+def make_unhealthy_node(name: str = "a", minutes: float = 30, **fields: Case) -> Node:
+    return make_node(name, conditions=(make_condition("Ready", "Unknown", get_time_before(minutes=minutes)),), **fields)
+
+
+def decide_repair(
+    *nodes: Node, paused: DisruptionPauses = FREE, sound: int = 0, **of_claim: Case
+) -> NodeRepairDecision:
+    """Repair a cluster of *nodes* with their claims, and *sound* healthy nodes."""
+    all_nodes = [*nodes, *(make_node(f"sound{number}") for number in range(sound))]
+    names = [cluster_node.name.removeprefix("node-") for cluster_node in all_nodes]
+    claims = tuple(make_claim(name, **(of_claim if name == "a" else {})) for name in names)
+    return decide_node_repair(ClusterState(make_cluster(nodes=tuple(all_nodes), node_claims=claims)), paused)
+
+
+def list_deleted_claims(decision: NodeRepairDecision) -> list[str]:
+    return [action.name for action in decision.actions if isinstance(action, DeleteObject)]
+
+
+@pytest.mark.parametrize(
+    ("type_", "status", "minutes"),
+    [
+        ("Ready", "False", 30),
+        ("Ready", "Unknown", 30),
+        ("AcceleratedHardwareReady", "False", 10),
+        ("StorageReady", "False", 30),
+        ("NetworkingReady", "False", 30),
+        ("KernelReady", "False", 30),
+        ("ContainerRuntimeReady", "False", 30),
+        ("Ready", "True", None),
+        ("AcceleratedHardwareReady", "Unknown", None),
+        ("KernelReady", "Unknown", None),
+        ("DiskPressure", "True", None),
+    ],
+)
+def test_how_long_what_a_node_says_is_put_up_with(type_: str, status: str, minutes: int | None) -> None:
+    for age in (1, 9, 10, 29, 30, 600):
+        decision = decide_repair(make_node(conditions=(make_condition(type_, status, get_time_before(minutes=age)),)))
+        assert bool(list_deleted_claims(decision)) is (minutes is not None and age >= minutes), age
+
+
+def test_where_nobody_is_broken_nothing_is_counted() -> None:
+    assert decide_repair(sound=3) == NodeRepairDecision()
+    assert NodeRepairDecision().count_metrics() == {}
+
+
+def test_what_is_due_first_counts() -> None:
+    hardware = make_condition("AcceleratedHardwareReady", "False", get_time_before(minutes=11))
+    conditions = (
+        make_condition("KernelReady", "False", get_time_before(minutes=20)),
+        hardware,
+        make_condition("Ready", "True", get_time_before(days=1)),
+    )
+    ailment = find_unhealthy_condition(make_node(conditions=conditions))
+    assert ailment is not None
+    assert (ailment.policy.type, ailment.due) == ("AcceleratedHardwareReady", get_time_before(minutes=1))
+
+
+@pytest.mark.parametrize("since", [None, NOW + timedelta(hours=1)])
+def test_a_condition_without_a_time_or_from_the_future_is_not_due(since: datetime | None) -> None:
+    assert decide_repair(make_node(conditions=(make_condition("Ready", "False", since),))) == NodeRepairDecision()
+
+
+def test_the_claim_is_deleted_with_its_time_up_and_all_is_told() -> None:
+    decision = decide_repair(make_unhealthy_node(minutes=31))
+    note, end, *events, wake = decision.actions
+    assert note == PatchMetadata(
+        kind="NodeClaim", name="a", annotations=((labels.TERMINATION_TIMESTAMP, "2026-11-21T12:00:00Z"),), message=WORDS
+    )
+    assert end == DeleteObject(kind="NodeClaim", name="a", uid="uid-a", message="unhealthy")
+    assert [(event.kind, event.reason, event.message) for event in events if isinstance(event, PublishEvent)] == [
+        (kind, "DisruptionTerminating", f"Deleting a: {WORDS}") for kind in ("NodeClaim", "Node")
+    ]
+    assert isinstance(wake, FollowUp)
+    assert wake.function == "lifecycle"
+    assert decision.verdicts == (DisruptedVerdict(node="node-a", reason="Unhealthy", message=WORDS),)
+    assert decision.nodes == {"node-a"}
+    assert decision.count_metrics() == {"RepairedNodes": 1.0, "HeldRepairs": 0.0}
+
+
+WORDS = "condition Ready has been Unknown since 2026-11-21T11:29:00Z, longer than 30 minutes"
+
+
+@pytest.mark.parametrize(
+    ("noted", "deleting", "actions"),
+    [
+        ("", False, [PatchMetadata, DeleteObject]),
+        ("2026-11-21T13:00:00Z", False, [PatchMetadata, DeleteObject]),
+        ("soon", False, [PatchMetadata, DeleteObject]),
+        ("2026-11-21T11:59:00Z", False, [DeleteObject]),
+        ("", True, [PatchMetadata]),
+        ("2026-11-21T13:00:00Z", True, [PatchMetadata]),
+        ("2026-11-21T12:00:00Z", True, []),
+    ],
+)
+def test_a_grace_period_that_still_runs_is_cut_short_and_what_is_done_is_not_done_again(
+    noted: str,
+    actions: list[type],
+    *,
+    deleting: bool,
+) -> None:
+    notes = {labels.TERMINATION_TIMESTAMP: noted} if noted else {}
+    decision = decide_repair(
+        make_unhealthy_node(), annotations=notes, deleted=get_time_before(minutes=1) if deleting else None
+    )
+    assert [type(action) for action in decision.actions if isinstance(action, PatchMetadata | DeleteObject)] == actions
+    assert decision.nodes == {"node-a"}
+
+
+def test_neither_do_not_disrupt_nor_a_grace_period_holds_it_back() -> None:
+    unhealthy_node = make_unhealthy_node(annotations={labels.DO_NOT_DISRUPT: "true"})
+    assert list_deleted_claims(decide_repair(unhealthy_node, termination_grace_period=timedelta(hours=1))) == ["a"]
+
+
+@pytest.mark.parametrize(("sick", "sound", "ends"), [(1, 0, 1), (1, 4, 1), (2, 3, 0), (2, 4, 2), (2, 8, 2), (3, 8, 3)])
+def test_where_more_than_a_fifth_are_unhealthy_none_is_repaired(sick: int, sound: int, ends: int) -> None:
+    decision = decide_repair(*(make_unhealthy_node(f"b{number}") for number in range(sick)), sound=sound)
+    assert len(list_deleted_claims(decision)) == ends
+    if not ends:
+        assert [node_verdict.verdict for node_verdict in decision.verdicts] == ["blocked"] * sick
+        words = f"{sick} of {sick + sound} nodes of NodePool default are unhealthy, more than 20 %: none is repaired"
+        assert all(
+            node_verdict.reason == "Unhealthy" and words in node_verdict.message for node_verdict in decision.verdicts
+        )
+        assert decision.count_metrics() == {"RepairedNodes": 0.0, "HeldRepairs": float(sick)}
+        assert (decision.actions, decision.nodes) == ((), frozenset())
+
+
+def test_those_count_that_have_not_been_unhealthy_for_long() -> None:
+    assert list_deleted_claims(decide_repair(make_unhealthy_node("a"), make_unhealthy_node("b", 1), sound=3)) == []
+
+
+def test_each_nodepool_is_counted_for_itself() -> None:
+    nodes = [
+        make_unhealthy_node("a"),
+        *(make_unhealthy_node(f"b{number}", extra={labels.NODEPOOL: "other"}) for number in range(9)),
+    ]
+    claims = [make_claim("a"), *(make_claim(f"b{number}", extra={labels.NODEPOOL: "other"}) for number in range(9))]
+    decision = decide_node_repair(ClusterState(make_cluster(nodes=tuple(nodes), node_claims=tuple(claims))), FREE)
+    assert list_deleted_claims(decision) == ["a"]
+    assert len(decision.verdicts) == 10
+
+
+def test_a_claim_without_a_nodepool_is_held_against_the_whole_cluster_unmanaged_nodes_too() -> None:
+    unmanaged_nodes = [Node(meta=make_node(f"o{number}").meta, conditions=()) for number in range(5)]
+    unpooled_claim = make_claim("a", extra={labels.NODEPOOL: ""})
+    assert list_deleted_claims(
+        decide_node_repair(
+            ClusterState(make_cluster(nodes=(make_unhealthy_node(), *unmanaged_nodes), node_claims=(unpooled_claim,))),
+            FREE,
+        )
+    ) == ["a"]
+    unhealthy_nodes = tuple(make_unhealthy_node(f"b{number}") for number in range(2))
+    decision = decide_node_repair(
+        ClusterState(
+            make_cluster(
+                nodes=(make_unhealthy_node(), *unmanaged_nodes, *unhealthy_nodes), node_claims=(unpooled_claim,)
+            )
+        ),
+        FREE,
+    )
+    assert list_deleted_claims(decision) == []
+    assert "3 of 8 nodes of the cluster are unhealthy" in decision.verdicts[0].message
+
+
+def test_nodes_that_are_not_ours_or_not_one_with_one_claim_are_left_alone() -> None:
+    unlabelled = Node(
+        meta=ObjectMeta(name="node-a"), conditions=make_unhealthy_node().conditions, provider_id=make_provider_id("a")
+    )
+    assert (
+        decide_node_repair(ClusterState(make_cluster(nodes=(unlabelled,), node_claims=(make_claim(),))), FREE)
+        == NodeRepairDecision()
+    )
+    assert decide_node_repair(ClusterState(make_cluster(nodes=(make_unhealthy_node(),))), FREE) == NodeRepairDecision()
+    twin = make_unhealthy_node("b", provider_id=make_provider_id("a"))
+    assert (
+        decide_node_repair(
+            ClusterState(make_cluster(nodes=(make_unhealthy_node(), twin), node_claims=(make_claim(),))), FREE
+        )
+        == NodeRepairDecision()
+    )
+    double = replace_fields(make_claim("c"), provider_id=make_provider_id("a"))
+    assert (
+        decide_node_repair(
+            ClusterState(make_cluster(nodes=(make_unhealthy_node(),), node_claims=(make_claim(), double))), FREE
+        )
+        == NodeRepairDecision()
+    )
+
+
+def test_people_hold_it_back_and_pods_that_wait_do_not() -> None:
+    decision = decide_repair(
+        make_unhealthy_node(),
+        paused=DisruptionPauses(
+            items=(DisruptionPause(pool="default", message="we look into it", pauses_open_commands=True),)
+        ),
+    )
+    assert list_deleted_claims(decision) == []
+    [verdict] = decision.verdicts
+    assert isinstance(verdict, KeptVerdict)
+    assert verdict.summary.startswith("Paused: condition Ready has been Unknown since ")
+    assert verdict.summary.endswith("its repair is paused: we look into it")
+    crowd = DisruptionPauses(
+        items=(DisruptionPause(message="pods wait", pauses_open_commands=True, allows_repair=True),)
+    )
+    assert list_deleted_claims(decide_repair(make_unhealthy_node(), paused=crowd)) == ["a"]
+
+
+def test_what_it_says_of_a_node_goes_before_what_a_sweep_does() -> None:
+    decision = decide_repair(make_unhealthy_node("b"), sound=1)
+    sweep_verdicts = (
+        KeptVerdict(node="node-b", reason="NotEmpty", message="m"),
+        KeptVerdict(node="node-a", reason="NotEmpty", message="m"),
+    )
+    merged = decision.with_verdicts(sweep_verdicts)
+    assert [(node_verdict.node, node_verdict.reason) for node_verdict in merged] == [
+        ("node-a", "NotEmpty"),
+        ("node-b", "Unhealthy"),
+    ]

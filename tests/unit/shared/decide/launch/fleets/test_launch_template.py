@@ -1,0 +1,441 @@
+"""Launch templates: reused by content, deleted when unused; and how few requests many claims need."""
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from shared.decide.launch.fleets.fleet_errors import get_failure_fix, get_failure_reason
+from shared.decide.launch.fleets.fleet_request import MAX_OVERRIDES_PER_REQUEST, MAX_TYPES_PER_REQUEST
+from shared.decide.launch.fleets.fleet_result import plan_fleet_outcome
+from shared.decide.launch.fleets.launch_groups import MAX_CLAIMS_PER_GROUP, LaunchPolicy
+from shared.decide.launch.fleets.launch_template import (
+    ENCLAVES_RESOURCE,
+    UNUSED_TEMPLATE_TTL,
+    plan_template_deletions,
+)
+from shared.model.cloud_provider.instance_type import Catalog, InstanceType
+from shared.model.cloud_provider.launch_group import LaunchGroup
+from shared.model.core import labels
+from shared.model.core.labels import MIN_VALUES_RELAXED
+from shared.model.core.requirements import Requirement, build_requirements, parse_requirement
+from shared.model.core.resources import EFA, build_resources, parse_resources
+from shared.model.decisions.action import MarkUnavailable, PatchMetadata, PatchStatus
+from shared.model.ec2.account import SelectorTerm, Subnet
+from shared.model.ec2.fleet import FleetError, FleetInstance, FleetResult
+from shared.model.ec2.launch_template import LaunchTemplate, NetworkInterface
+from shared.model.karpenter.node_claim import NodeClaim
+from sim.world.memory_ports import MAX_ITEM_BYTES
+from tests.support.launch_cases import (
+    NOW,
+    build_types_by_name,
+    get_time_after,
+    make_claim,
+    make_cluster,
+    make_node_class,
+)
+from tests.support.snapshot_decisions import plan_launches
+
+OURS = (("eks:eks-cluster-name", "c"),)
+AGE = int(UNUSED_TEMPLATE_TTL.total_seconds())
+
+
+def make_template(name: str = "joiner/c/1", tags: tuple[tuple[str, str], ...] = OURS, age: int = 600) -> LaunchTemplate:
+    return LaunchTemplate(name=name, image_id="", user_data="", tags=tags, created_at=get_time_after(-age))
+
+
+def build_group_using(template: LaunchTemplate, *, age: int, has_result: bool) -> LaunchGroup:
+    [launch] = plan_launches(make_cluster(make_claim("a"))).launches
+    result = FleetResult(fleet_id="f") if has_result else None
+    return msgspec.structs.replace(launch.group, templates=(template,), created_at=get_time_after(-age), result=result)
+
+
+@pytest.mark.parametrize(
+    ("template", "groups", "is_deleted"),
+    [
+        (make_template(), (), True),
+        (make_template(age=AGE), (), False),
+        (make_template(age=AGE + 1), (), True),
+        (make_template(), (build_group_using(make_template(), age=AGE, has_result=True),), False),
+        (make_template(), (build_group_using(make_template(), age=AGE + 1, has_result=True),), True),
+        (make_template(), (build_group_using(make_template(), age=3600, has_result=False),), False),
+        (make_template("karpenter.k8s.aws/1"), (), False),
+        (make_template("joiner/other/1"), (), False),
+        (make_template(tags=()), (), False),
+        (make_template(tags=(("eks:eks-cluster-name", "other"),)), (), False),
+        (msgspec.structs.replace(make_template(), created_at=None), (), False),
+    ],
+    ids=[
+        "old and unused",
+        "new",
+        "a little older",
+        "used lately",
+        "not used lately",
+        "of a launch that has no answer",
+        "Karpenter's",
+        "another cluster's by name",
+        "without our tag",
+        "another cluster's by tag",
+        "nobody knows how old",
+    ],
+)
+def test_a_template_is_collected(template: LaunchTemplate, groups: tuple[LaunchGroup, ...], is_deleted: bool) -> None:  # noqa: FBT001
+    assert [action.name for action in plan_template_deletions([template], groups, "c", NOW)] == (
+        [template.name] if is_deleted else []
+    )
+
+
+def test_templates_of_a_class_that_leaves_go_at_once_and_others_stay() -> None:
+    leaves, stays = (make_template(f"joiner/c/{name}", (*OURS, (labels.NODECLASS, name)), age=1) for name in ("a", "b"))
+    deletions = plan_template_deletions([leaves, stays], (), "c", NOW, deleted_classes={"a"})
+    assert [deletion.name for deletion in deletions] == [leaves.name]
+
+
+def test_the_same_content_is_the_same_template() -> None:
+    names = {
+        template.name
+        for snapshot in (make_cluster(make_claim("a")), make_cluster(make_claim("b"), taken_at=get_time_after(60)))
+        for launch in plan_launches(snapshot).launches
+        for template in launch.group.templates
+    }
+    changed_launch = plan_launches(
+        make_cluster(make_claim("a"), node_classes=(make_node_class(detailed_monitoring=True),))
+    ).launches[0]
+    assert len(names) == len(plan_launches(make_cluster(make_claim("a"))).launches[0].group.templates)
+    assert names.isdisjoint(template.name for template in changed_launch.group.templates)
+
+
+def test_a_thousand_equal_claims_are_two_requests_whose_rows_are_not_too_large() -> None:
+    launches = plan_launches(make_cluster(*(make_claim(f"default-{number:05}") for number in range(1000)))).launches
+    assert [launch.group.request.capacity for launch in launches] == [MAX_CLAIMS_PER_GROUP, MAX_CLAIMS_PER_GROUP]
+    assert len({launch.group.request.client_token for launch in launches}) == 2
+    assert max(len(msgspec.json.encode(launch.group)) for launch in launches) < MAX_ITEM_BYTES / 2
+
+
+def test_the_context_is_left_out_where_minimum_values_were_relaxed() -> None:
+    classes = (make_node_class(context="ctx"),)
+    relaxed = make_claim("a")
+    notes = ((MIN_VALUES_RELAXED, "true"),)
+    relaxed = msgspec.structs.replace(relaxed, meta=msgspec.structs.replace(relaxed.meta, annotations=notes))
+    requests = [
+        plan_launches(make_cluster(node_claim, node_classes=classes)).launches[0].group.request
+        for node_claim in (make_claim("a"), relaxed)
+    ]
+    assert [request.context for request in requests] == ["ctx", ""]
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ("AuthFailure.ServiceLinkedRoleCreationNotPermitted: no", "SpotSLRCreationFailed"),
+        ("UnauthorizedOperation: Not authorized for images: [ami-1]", "AMIAuthorizationFailure"),
+        ("AccessDenied: no", "Unauthorized"),
+        ("InvalidAMIID.Malformed: x", "InvalidAMIID"),
+        ("RequestLimitExceeded: later", "RequestLimitExceeded"),
+        ("InternalError: oh", "InternalError"),
+        ("InvalidParameterCombination: not eligible for Free Tier", "FreeTierIneligible"),
+        ("InvalidLaunchTemplateId.NotFound: lt", "LaunchTemplateNotFound"),
+        ("MaxSpotInstanceCountExceeded: x", "SpotQuotaExceeded"),
+        ("VcpuLimitExceeded: x", "VCPULimitExceeded"),
+        ("too few instances returned", "LaunchFailed"),
+    ],
+)
+def test_a_reason_is_the_first_that_matches(words: str, reason: str) -> None:
+    assert get_failure_reason(words) == reason
+
+
+def test_what_nobody_can_help_has_no_remedy() -> None:
+    assert get_failure_fix("InternalError") == ""
+
+
+def make_efa_type(name: str, efa: int) -> InstanceType:
+    """Return a type of the market with *efa* EFA interfaces."""
+    instance_type = build_types_by_name()[name]
+    return msgspec.structs.replace(
+        instance_type, capacity=build_resources(dict(instance_type.capacity.amounts) | {EFA: efa})
+    )
+
+
+def build_market(*changed: InstanceType, **labels_of_all: Requirement) -> Catalog:
+    types_by_name = build_types_by_name() | {instance_type.name: instance_type for instance_type in changed}
+    common_requirements = tuple(labels_of_all.values())
+    instance_types = tuple(
+        msgspec.structs.replace(
+            instance_type, requirements=instance_type.requirements & build_requirements(common_requirements)
+        )
+        for _, instance_type in sorted(types_by_name.items())
+    )
+    return Catalog(region="us-east-1", instance_types=(), by_node_class=(("default", instance_types),))
+
+
+def make_requesting_claim(requests: dict[str, str], *extra_requirements: Requirement) -> NodeClaim:
+    node_claim = make_claim("a")
+    requirements = build_requirements((*node_claim.requirements, *extra_requirements))
+    return msgspec.structs.replace(
+        node_claim, requests=node_claim.requests + parse_resources(requests), requirements=requirements
+    )
+
+
+def launch_claim(node_claim: NodeClaim, **fields: Any) -> LaunchGroup:
+    [launch] = plan_launches(make_cluster(node_claim, **fields)).launches
+    return launch.group
+
+
+def list_types_by_template(group: LaunchGroup) -> dict[LaunchTemplate, set[str]]:
+    types_by_template_name = {
+        config.launch_template_name: {override.instance_type for override in config.overrides}
+        for config in group.request.configs
+    }
+    return {template: types_by_template_name[template.name] for template in group.templates}
+
+
+def test_fast_interfaces_are_asked_for_only_for_pods_that_want_them_and_by_how_many_a_type_has() -> None:
+    catalog = build_market(make_efa_type("m5.large", 1), make_efa_type("m5.xlarge", 4), make_efa_type("c5.xlarge", 4))
+    plain = list_types_by_template(launch_claim(make_requesting_claim({}), catalog=catalog))
+    assert {template.efa_interfaces for template in plain} == {0}
+    efa_types = list_types_by_template(launch_claim(make_requesting_claim({EFA: "1"}), catalog=catalog))
+    assert {template.efa_interfaces: names for template, names in efa_types.items()} == {
+        1: {"m5.large"},
+        4: {"m5.xlarge", "c5.xlarge"},
+    }
+
+
+def test_the_interfaces_that_a_class_names_come_before_those_that_pods_want() -> None:
+    node_class = make_node_class(
+        network_interfaces=(NetworkInterface(), NetworkInterface(device_index=1, interface_type="efa-only"))
+    )
+    group = launch_claim(
+        make_requesting_claim({EFA: "1"}),
+        catalog=build_market(make_efa_type("m5.large", 1)),
+        node_classes=(node_class,),
+    )
+    assert [(template.efa_interfaces, len(template.network_interfaces)) for template in group.templates] == [(0, 2)]
+
+
+def test_enclaves_are_opened_for_pods_that_want_them() -> None:
+    catalog = build_market(
+        *(with_more_capacity(instance_type, {ENCLAVES_RESOURCE: 1}) for instance_type in build_types_by_name().values())
+    )
+    assert {template.enclaves for template in launch_claim(make_requesting_claim({}), catalog=catalog).templates} == {
+        False
+    }
+    assert {
+        template.enclaves
+        for template in launch_claim(make_requesting_claim({ENCLAVES_RESOURCE: "1"}), catalog=catalog).templates
+    } == {True}
+
+
+def with_more_capacity(instance_type: InstanceType, amounts: dict[str, int]) -> InstanceType:
+    return msgspec.structs.replace(
+        instance_type, capacity=build_resources(dict(instance_type.capacity.amounts) | amounts)
+    )
+
+
+@pytest.mark.parametrize(
+    ("allowed", "expected_tenancy"),
+    [((), "default"), (("default", "dedicated"), "default"), (("dedicated",), "dedicated")],
+)
+def test_hardware_is_ones_own_only_where_nothing_else_will_do(allowed: tuple[str, ...], expected_tenancy: str) -> None:
+    requirements = [parse_requirement(labels.TENANCY, "In", allowed)] if allowed else []
+    assert {template.tenancy for template in launch_claim(make_requesting_claim({}, *requirements)).templates} == {
+        expected_tenancy
+    }
+
+
+@pytest.mark.parametrize(("allowed", "expected_partition"), [((), None), (("10", "2"), 2), (("7",), 7)])
+def test_a_partition_is_named_where_the_claim_is_bound_to_some(
+    allowed: tuple[str, ...], expected_partition: int | None
+) -> None:
+    catalog = build_market(
+        group=parse_requirement("karpenter.k8s.aws/placement-group-id", "In", ("pg-1",)),
+        partition=parse_requirement(labels.PARTITION, "In", tuple(str(number) for number in range(1, 13))),
+    )
+    node_class = make_node_class(placement_group_selector=SelectorTerm(id="pg-1"))
+    requirements = [parse_requirement(labels.PARTITION, "In", allowed)] if allowed else []
+    group = launch_claim(make_requesting_claim({}, *requirements), catalog=catalog, node_classes=(node_class,))
+    assert {(template.placement_group_id, template.partition_number) for template in group.templates} == {
+        ("pg-1", expected_partition)
+    }
+    metadata, _ = plan_claim_patches(group, make_requesting_claim({}, *requirements), catalog=catalog)
+    assert dict(metadata.labels).get(labels.PARTITION) == (
+        None if expected_partition is None else str(expected_partition)
+    )
+    assert dict(metadata.labels)[labels.TENANCY] == "default"
+
+
+def plan_claim_patches(
+    group: LaunchGroup, node_claim: NodeClaim, **fields: Any
+) -> tuple[PatchMetadata, dict[str, Any]]:
+    """Return the patches of a claim that got the group's first offering."""
+    config = group.request.configs[0]
+    [first, *_] = config.overrides
+    instance = FleetInstance(
+        instance_id="i-1",
+        instance_type=first.instance_type,
+        zone=first.zone,
+        subnet_id=first.subnet_id,
+        image_id=first.image_id,
+        capacity_type=group.request.capacity_type,
+    )
+    launched_group = msgspec.structs.replace(group, result=FleetResult(fleet_id="f", instances=(instance,)))
+    metadata, status = plan_fleet_outcome(launched_group, make_cluster(node_claim, **fields)).actions
+    assert isinstance(metadata, PatchMetadata)
+    assert isinstance(status, PatchStatus)
+    return metadata, json.loads(status.status)
+
+
+def test_a_node_has_fast_interfaces_only_if_they_were_asked_for() -> None:
+    catalog = build_market(*(make_efa_type(name, 1) for name in build_types_by_name()))
+    for node_claim, have in ((make_requesting_claim({}), None), (make_requesting_claim({EFA: "1"}), "1")):
+        _, status = plan_claim_patches(launch_claim(node_claim, catalog=catalog), node_claim, catalog=catalog)
+        assert (status["capacity"].get(EFA), status["allocatable"].get(EFA)) == (have, have)
+
+
+FAMILY = "karpenter.k8s.aws/instance-family"
+
+
+def build_catalog_of_sizes(count: int, **odd: str) -> Catalog:
+    """Build a catalog of *count* types of one family, except the types that *odd* puts into other families."""
+    base_type = build_types_by_name()["m5.large"]
+    instance_types = []
+    for number in range(count):
+        name = f"m5.size{number:03}"
+        family = odd.get(name.replace(".", "_"), "m5")
+        requirements = build_requirements(
+            (
+                *(item for item in base_type.requirements if item.key not in (labels.INSTANCE_TYPE, FAMILY)),
+                parse_requirement(labels.INSTANCE_TYPE, "In", (name,)),
+                parse_requirement(FAMILY, "In", (family,)),
+            )
+        )
+        offerings = tuple(
+            msgspec.structs.replace(offering, price_usd_per_hour=offering.price_usd_per_hour * (1 + number / 1000))
+            for offering in base_type.offerings
+        )
+        instance_types.append(
+            msgspec.structs.replace(base_type, name=name, requirements=requirements, offerings=offerings)
+        )
+    return Catalog(region="us-east-1", instance_types=(), by_node_class=(("default", tuple(instance_types)),))
+
+
+def list_type_names(group: LaunchGroup) -> set[str]:
+    return {override.instance_type for config in group.request.configs for override in config.overrides}
+
+
+def test_one_request_names_sixty_types_the_cheapest() -> None:
+    group = launch_claim(make_claim("a"), catalog=build_catalog_of_sizes(80))
+    assert list_type_names(group) == {f"m5.size{number:03}" for number in range(MAX_TYPES_PER_REQUEST)}
+
+
+def test_a_list_of_types_that_is_cut_keeps_the_values_that_are_asked_for() -> None:
+    catalog = build_catalog_of_sizes(80, m5_size070="c5", m5_size075="r5", m5_size079="i3")
+    three = make_requesting_claim({}, parse_requirement(FAMILY, "Exists", min_values=3))
+    names = list_type_names(launch_claim(three, catalog=catalog))
+    assert len(names) == MAX_TYPES_PER_REQUEST
+    assert {"m5.size070", "m5.size075"} <= names
+    assert not {"m5.size079", "m5.size058"} & names
+
+
+def test_what_one_request_cannot_name_is_insufficient_unless_best_effort_will_do() -> None:
+    wide = make_requesting_claim(
+        {}, parse_requirement(labels.INSTANCE_TYPE, "Exists", min_values=MAX_TYPES_PER_REQUEST + 1)
+    )
+    [unlaunchable_claim] = plan_launches(make_cluster(wide, catalog=build_catalog_of_sizes(80))).unlaunchable
+    assert (unlaunchable_claim.reason, unlaunchable_claim.final) == ("InsufficientCapacity", True)
+    assert f"{labels.INSTANCE_TYPE} has 60 of at least 61 values" in unlaunchable_claim.message
+    assert plan_launches(
+        make_cluster(wide, catalog=build_catalog_of_sizes(80)), LaunchPolicy(best_effort=True)
+    ).launches
+    notes = msgspec.structs.replace(wide.meta, annotations=((MIN_VALUES_RELAXED, "true"),))
+    assert list_type_names(launch_claim(msgspec.structs.replace(wide, meta=notes), catalog=build_catalog_of_sizes(80)))
+
+
+def test_every_type_is_named_in_some_place_before_one_is_named_in_all() -> None:
+    zones = tuple(f"us-east-1{letter}" for letter in "abcdefgh")
+    catalog = build_catalog_of_sizes(60)
+    [(name, instance_types)] = catalog.by_node_class
+    wide = tuple(
+        msgspec.structs.replace(
+            instance_type,
+            requirements=build_requirements(
+                (
+                    *(item for item in instance_type.requirements if item.key != labels.ZONE),
+                    parse_requirement(labels.ZONE, "In", zones),
+                )
+            ),
+            offerings=tuple(
+                msgspec.structs.replace(
+                    instance_type.offerings[0], zone=zone, zone_id="", price_usd_per_hour=0.05 + number / 100
+                )
+                for zone in zones
+            ),
+        )
+        for number, instance_type in enumerate(instance_types)
+    )
+    subnets = tuple(Subnet(subnet_id=f"subnet-{zone}", zone=zone, zone_id="", available_ip_count=9) for zone in zones)
+    group = launch_claim(
+        make_claim("a"),
+        catalog=msgspec.structs.replace(catalog, by_node_class=((name, wide),)),
+        node_classes=(make_node_class(resolved_subnets=subnets),),
+    )
+    assert len(list_type_names(group)) == 60
+    assert sum(len(config.overrides) for config in group.request.configs) == MAX_OVERRIDES_PER_REQUEST
+
+
+def test_a_node_has_the_hash_of_the_class_as_it_was_asked_for() -> None:
+    group = launch_claim(make_claim("a"), node_classes=(make_node_class(spec_hash="then"),))
+    metadata, _ = plan_claim_patches(group, make_claim("a"), node_classes=(make_node_class(spec_hash="now"),))
+    assert dict(metadata.annotations) == {
+        labels.INSTANCE_PROFILE: "profile",
+        labels.NODECLASS_HASH: "then",
+        labels.NODECLASS_HASH_VERSION: labels.NODECLASS_HASH_VERSION_VALUE,
+    }
+    unhashed, _ = plan_claim_patches(msgspec.structs.replace(group, node_class_hash=""), make_claim("a"))
+    assert labels.NODECLASS_HASH not in dict(unhashed.annotations)
+
+
+IN_GROUP = parse_requirement(labels.PLACEMENT_GROUP, "In", ("pg-1",))
+
+
+@pytest.mark.parametrize(
+    ("error", "closed"),
+    [
+        (
+            FleetError(code="InsufficientInstanceCapacity", message="", instance_type="m5.large", zone="us-east-1a"),
+            {("spot", "m5.large", "us-east-1a", "pg-1")},
+        ),
+        (
+            FleetError(
+                code="InstanceLimitExceeded",
+                message="You have reached the limit of instances in this spread placement group",
+                instance_type="m5.large",
+                zone="us-east-1b",
+            ),
+            {("", "", "us-east-1b", "pg-1")},
+        ),
+    ],
+)
+def test_what_is_refused_to_a_placement_group_is_closed_for_it_alone_and_the_rest_is_tried_at_once(
+    error: FleetError, closed: set[tuple[str, str, str, str]]
+) -> None:
+    grouped = {"node_classes": (make_node_class(placement_group_selector=SelectorTerm(id="pg-1")),)}
+    catalog = build_market(group=IN_GROUP)
+    group = launch_claim(make_claim("a"), catalog=catalog, **grouped)
+    failed_group = msgspec.structs.replace(group, result=FleetResult(fleet_id="f", errors=(error,)))
+    result = plan_fleet_outcome(failed_group, make_cluster(make_claim("a"), catalog=catalog, **grouped))
+    assert result.unserved_claims == ("a",)
+    marks = [action.offering for action in result.actions if isinstance(action, MarkUnavailable)]
+    assert {
+        (offering.capacity_type, offering.instance_type, offering.zone, offering.group_id) for offering in marks
+    } == closed
+    retry = launch_claim(make_claim("a"), catalog=catalog, unavailable=tuple(marks), **grouped)
+    tried_offerings = {
+        (override.instance_type, override.zone) for config in retry.request.configs for override in config.overrides
+    }
+    assert (error.instance_type, error.zone) not in tried_offerings
+    elsewhere = launch_claim(make_claim("a"), unavailable=tuple(marks))
+    tried_offerings = {
+        (override.instance_type, override.zone) for config in elsewhere.request.configs for override in config.overrides
+    }
+    assert (error.instance_type, error.zone) in tried_offerings

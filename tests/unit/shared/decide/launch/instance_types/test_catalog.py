@@ -1,0 +1,189 @@
+"""When a catalog is rebuilt, and what it keeps from nodes and from the previous catalog."""
+
+from datetime import timedelta
+
+import msgspec
+import pytest
+
+from shared.decide.launch.instance_types.capacity import CapacitySettings
+from shared.decide.launch.instance_types.catalog import (
+    REPORTED_MEMORY_TTL,
+    build_catalog,
+    collect_seen_memory,
+    find_unsold_node_classes,
+    is_catalog_due,
+)
+from shared.model.cloud_provider.instance_type import ObservedMemory
+from shared.model.cluster import ClusterSnapshot
+from shared.model.core.labels import INSTANCE_TYPE
+from shared.model.core.metadata import Condition, ObjectMeta
+from shared.model.core.resources import Resources, build_resources
+from shared.model.ec2.account import CapacityReservation, PlacementGroup
+from shared.model.karpenter.node_claim import NodeClaim
+from shared.model.karpenter.node_class import EC2NodeClass
+from shared.model.kubernetes.node import Node
+from tests.support.launch_cases import INFOS, MARKET, NOW, get_time_after, make_claim, make_node_class
+
+CAPACITY_SETTINGS = CapacitySettings()
+RESERVATION = CapacityReservation(
+    reservation_id="cr-1", instance_type="m5.large", zone="us-east-1a", available_count=2, total_count=2
+)
+
+
+def build_cluster_with_catalog(*classes: EC2NodeClass, **fields: object) -> ClusterSnapshot:
+    snapshot = ClusterSnapshot(taken_at=NOW, node_classes=classes)
+    return msgspec.structs.replace(
+        snapshot, catalog=build_catalog(snapshot, INFOS, MARKET, CAPACITY_SETTINGS), **fields
+    )
+
+
+def test_a_catalogue_says_when_it_was_made_and_how_old_its_prices_are() -> None:
+    market = msgspec.structs.replace(MARKET, priced_at=get_time_after(-3600))
+    catalog = build_catalog(
+        ClusterSnapshot(taken_at=NOW, node_classes=(make_node_class(),)), INFOS, market, CAPACITY_SETTINGS
+    )
+    assert (catalog.built_at, catalog.priced_at) == (NOW, get_time_after(-3600))
+
+
+def test_old_prices_do_not_make_a_new_catalogue_due() -> None:
+    before = build_cluster_with_catalog(make_node_class())
+    assert before.catalog is not None
+    old = msgspec.structs.replace(before.catalog, priced_at=NOW - timedelta(days=9))
+    assert not is_catalog_due(msgspec.structs.replace(before, catalog=old), before)
+
+
+def test_a_catalogue_that_was_made_without_on_demand_prices_is_made_anew() -> None:
+    snapshot = ClusterSnapshot(taken_at=NOW, node_classes=(make_node_class(),))
+    for prices, due in ((MARKET.on_demand, False), ({}, True)):
+        market = msgspec.structs.replace(MARKET, on_demand=prices)
+        before = msgspec.structs.replace(snapshot, catalog=build_catalog(snapshot, INFOS, market, CAPACITY_SETTINGS))
+        assert is_catalog_due(before, snapshot) is due
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "due"),
+    [
+        ({}, {}, False),
+        ({}, {"resolved_capacity_reservations": (RESERVATION,)}, True),
+        ({"resolved_capacity_reservations": (RESERVATION,)}, {}, True),
+        ({"resolved_placement_group": PlacementGroup(group_id="pg-1")}, {}, True),
+        ({}, {"resolved_placement_group": PlacementGroup(group_id="pg-1")}, True),
+    ],
+)
+def test_what_a_class_is_given_now_and_was_not_before_makes_it_due(
+    was: dict[str, object], now: dict[str, object], *, due: bool
+) -> None:
+    assert (
+        is_catalog_due(
+            build_cluster_with_catalog(make_node_class(**was)),
+            ClusterSnapshot(taken_at=NOW, node_classes=(make_node_class(**now),)),
+        )
+        == due
+    )
+
+
+@pytest.mark.parametrize(("available_count", "due"), [(2, False), (1, True), (0, True)])
+def test_what_is_left_of_a_reservation_is_compared_with_what_the_catalogue_says(
+    available_count: int, *, due: bool
+) -> None:
+    group = PlacementGroup(group_id="pg-1")
+    full = make_node_class(resolved_capacity_reservations=(RESERVATION,), resolved_placement_group=group)
+    read = make_node_class(
+        resolved_capacity_reservations=(msgspec.structs.replace(RESERVATION, available_count=0, total_count=0),)
+    )
+    before = build_cluster_with_catalog(full, node_classes=(read,))
+    reservation = msgspec.structs.replace(RESERVATION, available_count=available_count)
+    after = make_node_class(resolved_capacity_reservations=(reservation,), resolved_placement_group=group)
+    assert is_catalog_due(before, ClusterSnapshot(taken_at=NOW, node_classes=(after,))) == due
+
+
+def test_a_class_in_whose_zones_nothing_is_sold_is_named() -> None:
+    class_there = make_node_class(meta=ObjectMeta(name="there", generation=1), resolved_subnets=())
+    subnet = msgspec.structs.replace(make_node_class().resolved_subnets[0], zone="moon-1a")
+    on_moon = make_node_class(meta=ObjectMeta(name="moon", generation=1), resolved_subnets=(subnet,))
+    catalog = build_cluster_with_catalog(make_node_class(), class_there, on_moon).catalog
+    assert catalog is not None
+    [problem] = find_unsold_node_classes(catalog)
+    assert (problem.kind, problem.name) == ("EC2NodeClass", "moon")
+
+
+def make_reporting_node(name: str, memory: int = 7700, kind: str = "m5.large") -> Node:
+    labels = ((INSTANCE_TYPE, kind),) if kind else ()
+    capacity: Resources = build_resources({"memory": memory})
+    return Node(meta=ObjectMeta(name=name, labels=labels), provider_id=f"aws:///us-east-1a/i-{name}", capacity=capacity)
+
+
+def make_registered_claim(name: str, *, registered: bool = True, image_id: str = "ami-1") -> NodeClaim:
+    conditions = (Condition(type="Registered", status="True"),) if registered else ()
+    return make_claim(name, provider_id=f"aws:///us-east-1a/i-{name}", image_id=image_id, conditions=conditions)
+
+
+def make_observed_memory(bytes_: int, *, age: timedelta = timedelta()) -> ObservedMemory:
+    return ObservedMemory(instance_type="m5.large", image_id="ami-1", memory_bytes=bytes_, at=NOW - age)
+
+
+def collect_memory(observed_memory: tuple[ObservedMemory, ...] = (), **fields: object) -> tuple[ObservedMemory, ...]:
+    before = build_cluster_with_catalog(make_node_class())
+    assert before.catalog is not None
+    catalog = msgspec.structs.replace(before.catalog, observed_memory=observed_memory)
+    return collect_seen_memory(msgspec.structs.replace(before, catalog=catalog, **fields))
+
+
+def test_the_least_that_registered_nodes_report_is_kept() -> None:
+    nodes = (make_reporting_node("a", 7700), make_reporting_node("b", 7600), make_reporting_node("c", 7650))
+    assert collect_memory(
+        nodes=nodes, node_claims=(make_registered_claim("a"), make_registered_claim("b"), make_registered_claim("c"))
+    ) == (make_observed_memory(7600),)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "claims"),
+    [
+        ((make_reporting_node("a"),), (make_registered_claim("a", registered=False),)),
+        ((make_reporting_node("a"),), (make_registered_claim("a", image_id=""),)),
+        ((make_reporting_node("a"),), (make_registered_claim("b"),)),
+        ((make_reporting_node("a", memory=0),), (make_registered_claim("a"),)),
+        ((make_reporting_node("a", kind=""),), (make_registered_claim("a"),)),
+        ((), ()),
+    ],
+)
+def test_nodes_of_which_too_little_is_known_tell_nothing(
+    nodes: tuple[Node, ...], claims: tuple[NodeClaim, ...]
+) -> None:
+    assert collect_memory(nodes=nodes, node_claims=claims) == ()
+
+
+@pytest.mark.parametrize(
+    ("earlier_memory", "updated_memory"),
+    [
+        (make_observed_memory(7500, age=timedelta(days=9)), make_observed_memory(7500, age=timedelta(days=9))),
+        (make_observed_memory(7700, age=timedelta(days=9)), make_observed_memory(7700)),
+        (make_observed_memory(7500, age=REPORTED_MEMORY_TTL), make_observed_memory(7700)),
+    ],
+)
+def test_what_was_seen_before_holds_until_less_is_seen_or_it_is_too_old(
+    earlier_memory: ObservedMemory, updated_memory: ObservedMemory
+) -> None:
+    assert collect_memory(
+        (earlier_memory,), nodes=(make_reporting_node("a"),), node_claims=(make_registered_claim("a"),)
+    ) == (updated_memory,)
+
+
+def test_before_the_first_catalogue_nothing_was_seen() -> None:
+    assert collect_seen_memory(ClusterSnapshot(taken_at=NOW)) == ()
+
+
+def test_a_catalogue_keeps_what_was_seen_and_uses_it() -> None:
+    observed_memory = (
+        ObservedMemory(instance_type="m5.large", image_id="ami-amd64", memory_bytes=7_000_000_000, at=NOW),
+    )
+    catalog = build_catalog(
+        ClusterSnapshot(taken_at=NOW, node_classes=(make_node_class(),)),
+        INFOS,
+        MARKET,
+        CAPACITY_SETTINGS,
+        observed_memory,
+    )
+    assert catalog.observed_memory == observed_memory
+    [types] = (types for _, types in catalog.by_node_class)
+    assert {kind.name: kind.capacity["memory"] for kind in types}["m5.large"] == 7_000_000_000

@@ -1,0 +1,343 @@
+"""Interruption messages of AWS: how they are parsed, and the immediate actions."""
+
+import json
+from datetime import datetime, timedelta
+
+import pytest
+
+from shared.decide.lifecycle.interruption.interruption import decide_interruptions
+from shared.decide.lifecycle.interruption.messages import parse_interruption_message
+from shared.model.core import labels
+from shared.model.core.metadata import build_pairs
+from shared.model.core.taints import DISRUPTED, Taint
+from shared.model.core.units import format_instant
+from shared.model.decisions.action import DeleteObject, FollowUp, MarkUnavailable, PublishEvent, TaintNode
+from shared.model.decisions.interruption_message import InterruptionMessage, UnknownMessage
+from shared.state.cluster_state import ClusterState
+from tests.support.lifecycle_cases import (
+    LABELS,
+    NOW,
+    POOL,
+    Case,
+    filter_actions,
+    get_time_before,
+    make_claim,
+    make_cluster,
+    make_node,
+    replace_fields,
+)
+
+EC2 = "aws.ec2"
+STATE = "EC2 Instance State-change Notification"
+HEALTH = {"service": "EC2", "eventTypeCategory": "scheduledChange"}
+
+
+def build_message_body(detail_type: str, detail: Case, source: str = EC2, version: str = "0") -> str:
+    head = {"version": version, "source": source, "detail-type": detail_type, "time": "2026-11-21T12:00:00Z"}
+    return json.dumps(head | {"detail": detail})
+
+
+@pytest.mark.parametrize(
+    ("detail_type", "detail", "source", "kind"),
+    [
+        ("EC2 Spot Instance Interruption Warning", {"instance-action": "terminate"}, EC2, "spot_interrupted"),
+        ("EC2 Instance Rebalance Recommendation", {}, EC2, "rebalance_recommendation"),
+        (
+            "EC2 Capacity Reservation Instance Interruption Warning",
+            {},
+            EC2,
+            "capacity_reservation_interrupted",
+        ),
+        (STATE, {"state": "stopping"}, EC2, "instance_stopped"),
+        (STATE, {"state": "Stopped"}, EC2, "instance_stopped"),
+        (STATE, {"state": "shutting-down"}, EC2, "instance_terminated"),
+        (STATE, {"state": "terminated"}, EC2, "instance_terminated"),
+        (
+            "AWS Health Event",
+            HEALTH | {"affectedEntities": [{"entityValue": "i-a"}, {"entityValue": ""}]},
+            "aws.health",
+            "scheduled_change",
+        ),
+    ],
+)
+def test_a_notice_is_read(detail_type: str, detail: Case, source: str, kind: str) -> None:
+    notice = parse_interruption_message(build_message_body(detail_type, {"instance-id": "i-a"} | detail, source))
+    assert isinstance(notice, InterruptionMessage)
+    assert (notice.kind, notice.instance_ids, notice.at) == (kind, ("i-a",), NOW)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        "null",
+        "{}",
+        "\ud800",
+        '{"detail": 3}',
+        "[" * 100_000,
+        build_message_body(STATE, {"state": "running", "instance-id": "i-a"}),
+        build_message_body(STATE, {"state": "stopped", "instance-id": ""}),
+        build_message_body(STATE, {"state": "stopped"}),
+        build_message_body(STATE, {"state": "stopped", "instance-id": "i-a"}, version="1"),
+        build_message_body(STATE, {"state": "stopped", "instance-id": "i-a"}, source="mine"),
+        build_message_body("Something else", {"instance-id": "i-a"}),
+        build_message_body("AWS Health Event", HEALTH | {"service": "RDS"}, "aws.health"),
+        build_message_body("AWS Health Event", HEALTH | {"eventTypeCategory": "issue"}, "aws.health"),
+        build_message_body("AWS Health Event", HEALTH, "aws.health"),
+    ],
+)
+def test_what_is_not_understood_is_a_value(text: str) -> None:
+    unknown = parse_interruption_message(text)
+    assert isinstance(unknown, UnknownMessage)
+    assert unknown.reason
+
+
+def test_a_notice_without_a_time_is_a_notice() -> None:
+    text = build_message_body("EC2 Instance Rebalance Recommendation", {"instance-id": "i-a"}).replace("2026", "never")
+    assert parse_interruption_message(text) == InterruptionMessage(
+        kind="rebalance_recommendation", instance_ids=("i-a",)
+    )
+
+
+def make_message(kind: Case = "spot_interrupted", *names: str, **fields: Case) -> InterruptionMessage:
+    return InterruptionMessage(kind=kind, instance_ids=tuple(f"i-{name}" for name in names or ("a",)), **fields)
+
+
+def make_end_annotation(at: datetime) -> Case:
+    return ((labels.ENDS_AT, format_instant(at)),)
+
+
+WARNED_END = NOW + timedelta(minutes=2)
+
+CLUSTER = make_cluster(node_claims=(make_claim(), make_claim("b")), nodes=(make_node(), make_node("b")))
+
+
+def test_a_spot_warning_taints_deletes_and_marks_the_offering_at_once() -> None:
+    actions = decide_interruptions(ClusterState(CLUSTER), (make_message(),))
+    [taint] = filter_actions(TaintNode, actions)
+    assert (taint.name, taint.taints, taint.annotations) == ("node-a", (DISRUPTED,), make_end_annotation(WARNED_END))
+    assert taint.labels == ((labels.EXCLUDE_BALANCERS, "karpenter"),)
+    assert [(deletion.name, deletion.uid, deletion.message) for deletion in filter_actions(DeleteObject, actions)] == [
+        ("a", "uid-a", "spot_interrupted")
+    ]
+    [mark] = filter_actions(MarkUnavailable, actions)
+    assert (mark.offering.capacity_type, mark.offering.instance_type, mark.offering.zone, mark.offering.until) == (
+        "spot",
+        "m7i.large",
+        "us-east-1a",
+        NOW + timedelta(minutes=3),
+    )
+    assert [(event.kind, event.reason) for event in filter_actions(PublishEvent, actions)] == [
+        ("NodeClaim", "SpotInterrupted"),
+        ("Node", "SpotInterrupted"),
+        ("NodeClaim", "TerminatingOnInterruption"),
+        ("Node", "TerminatingOnInterruption"),
+    ]
+    assert [
+        (follow_up.function, follow_up.after.total_seconds()) for follow_up in filter_actions(FollowUp, actions)
+    ] == [
+        ("lifecycle", 5),
+        ("provision", 0),
+    ]
+
+
+@pytest.mark.parametrize(
+    "kind", ["instance_stopped", "instance_terminated", "scheduled_change", "capacity_reservation_interrupted"]
+)
+def test_other_warnings_delete_and_mark_nothing(kind: str) -> None:
+    actions = decide_interruptions(ClusterState(CLUSTER), (make_message(kind),))
+    assert [deletion.message for deletion in filter_actions(DeleteObject, actions)] == [kind]
+    assert not filter_actions(MarkUnavailable, actions)
+
+
+@pytest.mark.parametrize(
+    ("messages", "end"),
+    [
+        ([make_message(at=get_time_before(seconds=50))], NOW + timedelta(seconds=70)),
+        ([make_message(at=NOW + timedelta(hours=1))], WARNED_END),
+        ([make_message("capacity_reservation_interrupted")], WARNED_END),
+        ([make_message("instance_stopped", at=get_time_before(seconds=3))], get_time_before(seconds=3)),
+        ([make_message(), make_message("instance_terminated")], NOW),
+        ([make_message("scheduled_change", begins_at=NOW + timedelta(days=9))], NOW + timedelta(days=9)),
+        ([make_message("scheduled_change", begins_at=NOW + timedelta(days=9)), make_message()], WARNED_END),
+        ([make_message("scheduled_change")], None),
+    ],
+)
+def test_when_the_machine_ends_is_written_on_its_node(messages: list[InterruptionMessage], end: Case) -> None:
+    (taint,) = filter_actions(TaintNode, decide_interruptions(ClusterState(CLUSTER), messages))
+    assert taint.annotations == (make_end_annotation(end) if end else ())
+
+
+RESERVED = {labels.CAPACITY_TYPE: labels.RESERVED}
+
+
+def test_a_reservation_that_is_taken_back_is_not_tried_again_at_once() -> None:
+    reserved_cluster = replace_fields(CLUSTER, node_claims=(make_claim(extra=RESERVED),))
+    (mark,) = filter_actions(
+        MarkUnavailable,
+        decide_interruptions(ClusterState(reserved_cluster), (make_message("capacity_reservation_interrupted"),)),
+    )
+    assert (mark.offering.capacity_type, mark.offering.instance_type, mark.offering.zone) == (
+        "reserved",
+        "m7i.large",
+        "us-east-1a",
+    )
+    assert not filter_actions(MarkUnavailable, decide_interruptions(ClusterState(reserved_cluster), (make_message(),)))
+
+
+def test_a_change_that_is_called_off_in_the_same_batch_was_never_announced() -> None:
+    change, second_change = (
+        make_message("scheduled_change", event="arn:1"),
+        make_message("scheduled_change", "b", event="arn:2"),
+    )
+    over = make_message("scheduled_change_cancelled", event="arn:1")
+    for messages in ([change, over, second_change], [over, second_change, change]):
+        actions = decide_interruptions(ClusterState(CLUSTER), messages)
+        assert [deletion.name for deletion in filter_actions(DeleteObject, actions)] == ["b"]
+        assert {
+            (event.name, event.type)
+            for event in filter_actions(PublishEvent, actions)
+            if event.reason == "ScheduledChangeCancelled"
+        } == {
+            ("a", "Normal"),
+            ("node-a", "Normal"),
+        }
+    assert not filter_actions(DeleteObject, decide_interruptions(ClusterState(CLUSTER), [over]))
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [("open", "scheduled_change"), ("upcoming", "scheduled_change"), ("closed", "scheduled_change_cancelled")],
+)
+def test_a_change_says_when_it_begins_and_whether_it_is_over(status: str, kind: str) -> None:
+    detail = HEALTH | {
+        "affectedEntities": [{"entityValue": "i-a"}],
+        "eventArn": "arn:1",
+        "statusCode": status,
+        "startTime": "Sat, 21 Nov 2026 12:02:00 GMT",
+    }
+    message = parse_interruption_message(build_message_body("AWS Health Event", detail, "aws.health"))
+    assert message == InterruptionMessage(kind=kind, instance_ids=("i-a",), at=NOW, begins_at=WARNED_END, event="arn:1")  # type: ignore[arg-type]  # of the table
+    vague = parse_interruption_message(
+        build_message_body("AWS Health Event", detail | {"startTime": "soon"}, "aws.health")
+    )
+    assert isinstance(vague, InterruptionMessage)
+    assert vague.begins_at is None
+
+
+def with_policy(policy: str) -> Case:
+    pool = replace_fields(POOL, meta=replace_fields(POOL.meta, annotations=((labels.REBALANCE_POLICY, policy),)))
+    return replace_fields(CLUSTER, node_pools=(pool,))
+
+
+def test_a_pool_may_cordon_a_node_at_risk() -> None:
+    world = with_policy("cordon")
+    actions = decide_interruptions(ClusterState(world), (make_message("rebalance_recommendation"),))
+    (taint,) = filter_actions(TaintNode, actions)
+    assert taint.taints == (Taint(key=labels.AT_RISK, effect="NoSchedule"),)
+    assert len(filter_actions(MarkUnavailable, actions)) == 1
+    assert not filter_actions(DeleteObject, actions)
+    tainted_world = replace_fields(world, nodes=(make_node(taints=taint.taints),))
+    assert not filter_actions(
+        TaintNode, decide_interruptions(ClusterState(tainted_world), (make_message("rebalance_recommendation"),))
+    )
+    both_actions = decide_interruptions(ClusterState(world), (make_message("rebalance_recommendation"), make_message()))
+    assert [deletion.message for deletion in filter_actions(DeleteObject, both_actions)] == ["spot_interrupted"]
+
+
+def test_a_pool_may_drain_a_node_at_risk_and_nobody_hurries() -> None:
+    actions = decide_interruptions(ClusterState(with_policy("drain")), (make_message("rebalance_recommendation"),))
+    assert [deletion.message for deletion in filter_actions(DeleteObject, actions)] == ["rebalance_recommendation"]
+    assert [(taint.taints, taint.annotations) for taint in filter_actions(TaintNode, actions)] == [((DISRUPTED,), ())]
+    assert len(filter_actions(MarkUnavailable, actions)) == 1
+
+
+@pytest.mark.parametrize("policy", ["ignore", "Drain", ""])
+def test_a_rebalance_recommendation_is_only_told(policy: str) -> None:
+    actions = decide_interruptions(ClusterState(with_policy(policy)), (make_message("rebalance_recommendation"),))
+    assert {(type(action), action.reason, action.type) for action in actions if isinstance(action, PublishEvent)} == {
+        (PublishEvent, "SpotRebalanceRecommendation", "Normal")
+    }
+    assert len(actions) == len(filter_actions(PublishEvent, actions))
+
+
+@pytest.mark.parametrize("node_claims", [(), (make_claim("c"),), (make_claim(launched=False, conditions=()),)])
+def test_foreign_instances_are_left_alone(node_claims: Case) -> None:
+    assert decide_interruptions(ClusterState(replace_fields(CLUSTER, node_claims=node_claims)), (make_message(),)) == ()
+
+
+@pytest.mark.parametrize(
+    ("kind", "earlier_end", "noted"),
+    [
+        ("spot_interrupted", None, WARNED_END),
+        ("spot_interrupted", NOW + timedelta(seconds=121), WARNED_END),
+        ("spot_interrupted", NOW + timedelta(seconds=120), None),
+        ("instance_terminated", None, None),
+        ("rebalance_recommendation", None, None),
+    ],
+)
+def test_a_drain_that_has_begun_hears_only_of_an_end_that_is_sooner(kind: str, earlier_end: Case, noted: Case) -> None:
+    notes = {labels.ENDS_AT: format_instant(earlier_end)} if earlier_end else {}
+    draining_node = make_node(going=True, deleted=NOW, annotations=notes)
+    actions = decide_interruptions(
+        ClusterState(make_cluster(node_claims=(make_claim(deleted=NOW),), nodes=(draining_node,))),
+        (make_message(kind),),
+    )
+    assert [taint.annotations for taint in filter_actions(TaintNode, actions)] == (
+        [make_end_annotation(noted)] if noted else []
+    )
+    assert [follow_up.function for follow_up in filter_actions(FollowUp, actions)] == (["lifecycle"] if noted else [])
+    events = [(event.kind, event.reason) for event in filter_actions(PublishEvent, actions)]
+    assert events == ([("NodeClaim", "SpotInterrupted"), ("Node", "SpotInterrupted")] if noted else [])
+    assert not filter_actions(DeleteObject, actions)
+
+
+def test_a_change_that_is_called_off_too_late_is_told_and_takes_no_deletion_back() -> None:
+    draining_cluster = make_cluster(node_claims=(make_claim(deleted=NOW),), nodes=(make_node(going=True, deleted=NOW),))
+    actions = decide_interruptions(
+        ClusterState(draining_cluster), (make_message("scheduled_change_cancelled", event="arn:1"),)
+    )
+    events = filter_actions(PublishEvent, actions)
+    assert [(event.kind, event.reason) for event in events] == [
+        (kind, "ScheduledChangeCancelled") for kind in ("NodeClaim", "Node")
+    ]
+    assert all("goes all the same" in event.message for event in events)
+    assert len(actions) == len(events)
+
+
+def test_a_label_that_is_missing_does_not_stand_for_every_offering() -> None:
+    bare = make_claim()
+    for key in (labels.ZONE, labels.INSTANCE_TYPE):
+        remaining_labels = build_pairs({name: value for name, value in LABELS.items() if name != key})
+        poor = replace_fields(bare, meta=replace_fields(bare.meta, labels=remaining_labels))
+        actions = decide_interruptions(ClusterState(replace_fields(CLUSTER, node_claims=(poor,))), (make_message(),))
+        assert filter_actions(DeleteObject, actions)
+        assert not filter_actions(MarkUnavailable, actions)
+
+
+def test_a_taint_takes_the_place_of_its_like_and_is_not_set_twice() -> None:
+    previous_taint = Taint(key=labels.DISRUPTED_TAINT, effect="NoExecute")
+    team_taint = Taint(key="team", effect="NoSchedule")
+    tainted = decide_interruptions(
+        ClusterState(replace_fields(CLUSTER, nodes=(make_node(taints=(previous_taint, team_taint)),))),
+        (make_message(),),
+    )
+    assert [taint.taints for taint in filter_actions(TaintNode, tainted)] == [(team_taint, DISRUPTED)]
+    warned = make_node(going=True, annotations={labels.ENDS_AT: format_instant(WARNED_END)})
+    assert not filter_actions(
+        TaintNode, decide_interruptions(ClusterState(replace_fields(CLUSTER, nodes=(warned,))), (make_message(),))
+    )
+
+
+def test_duplicates_and_order_make_no_difference() -> None:
+    messages = [
+        make_message(),
+        make_message("rebalance_recommendation"),
+        make_message("scheduled_change", "b", "a"),
+        make_message(),
+    ]
+    once = decide_interruptions(ClusterState(CLUSTER), messages)
+    assert once == decide_interruptions(ClusterState(CLUSTER), [*reversed(messages), *messages])
+    assert [deletion.name for deletion in filter_actions(DeleteObject, once)] == ["a", "b"]

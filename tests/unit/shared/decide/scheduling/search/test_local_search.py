@@ -1,0 +1,133 @@
+"""Local search makes small plans cheaper: it removes nodes and places their pods again."""
+
+from itertools import islice
+from typing import Any
+
+import pytest
+
+from shared.decide.scheduling.optimization.large_neighborhood_search import generate_coin_flips
+from shared.decide.scheduling.search import local_search, plan_search
+from shared.model.core.labels import CAPACITY_TYPE, HOSTNAME, ZONE
+from shared.model.core.resources import build_resources
+from shared.model.core.selectors import build_label_selector
+from shared.model.kubernetes.pod import AffinityTerm, Pod
+from tests.support.catalogues import (
+    make_cluster_snapshot,
+    make_instance_type,
+    make_node,
+    make_node_pool,
+    make_pod,
+    make_requirements,
+)
+from tests.support.snapshot_decisions import solve
+
+BOTH = ("on-demand", "spot")
+TYPES = tuple(
+    make_instance_type(f"{kind}-{cpu:03d}", cpu, cpu * gib, price=cpu * price, capacity_types=BOTH)
+    for cpu in (2, 4, 8, 16)
+    for kind, gib, price in (("lean", 2, 0.4), ("fat", 8, 0.6))
+)
+APPS = (
+    (("a", 2, "2", "14Gi"), ("b", 1, "5", "1Gi"), ("c", 4, "2", "4Gi")),
+    (("a", 1, "3", "9Gi"), ("b", 1, "500m", "4Gi"), ("c", 4, "2", "9Gi"), ("d", 1, "2", "14Gi"), ("e", 2, "3", "1Gi")),
+    (("a", 3, "3", "1Gi"), ("b", 2, "1", "14Gi"), ("c", 1, "2", "9Gi")),
+)
+
+
+def make_colocated_pods(app: str, count: int, cpu: str, memory: str = "1Gi", **spec: Any) -> list[Pod]:
+    """Return pods that must share a zone with their own app; packing advice does not cover them."""
+    near = (AffinityTerm(selector=build_label_selector({"app": app}), topology_key=ZONE),)
+    return [make_pod(f"{app}-{n}", cpu, memory, labels={"app": app}, pod_affinity=near, **spec) for n in range(count)]
+
+
+def make_app_pods(apps: tuple[tuple[str, int, str, str], ...], **spec: Any) -> list[Pod]:
+    """Return the pods of all *apps*, each app within one zone."""
+    return [pod for app in apps for pod in make_colocated_pods(*app, **spec)]
+
+
+def disable_plan_improvement(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Disable the improvement of plans."""
+    monkeypatch.setattr(plan_search, "improve_plans", lambda _outset, _plans, _least, _floor: [])
+
+
+@pytest.mark.parametrize("apps", APPS)
+def test_pods_that_no_advice_is_given_for_are_not_left_on_dear_nodes(
+    apps: tuple[tuple[str, int, str, str], ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = make_cluster_snapshot(*make_app_pods(apps), types=TYPES)
+    placement = solve(cluster)
+    disable_plan_improvement(monkeypatch)
+    assert not placement.unschedulable
+    assert placement.price_usd_per_hour < 0.95 * solve(cluster).price_usd_per_hour
+
+
+def test_who_wants_to_be_together_still_is() -> None:
+    placement = solve(make_cluster_snapshot(*make_app_pods(APPS[1]), types=TYPES))
+    for app, *_ in APPS[1]:
+        nodes = [
+            new_node
+            for new_node in placement.new_nodes
+            if any(name.startswith(f"shop/{app}-") for name in new_node.pods)
+        ]
+        assert len({new_node.requirements[ZONE].values for new_node in nodes}) == 1
+
+
+def test_a_node_keeps_the_capacity_type_that_a_pod_which_came_late_asks_for() -> None:
+    spot = make_requirements((CAPACITY_TYPE, "In", ("spot",)))
+    plain = [make_pod(f"p-{n:03d}", f"{300 + 7 * n}m", "1Gi") for n in range(60)]
+    placement = solve(
+        make_cluster_snapshot(*plain, *make_colocated_pods("late", 6, "500m", required_terms=(spot,)), types=TYPES)
+    )
+    nodes = [new_node for new_node in placement.new_nodes if any("late" in name for name in new_node.pods)]
+    assert nodes
+    assert {new_node.requirements[CAPACITY_TYPE].values for new_node in nodes} == {frozenset(("spot",))}
+    other_nodes = [new_node for new_node in placement.new_nodes if new_node not in nodes]
+    assert {new_node.requirements[CAPACITY_TYPE].values for new_node in other_nodes} == {frozenset(BOTH)}
+
+
+def test_what_is_preferred_is_not_given_up_to_save() -> None:
+    apart = (AffinityTerm(selector=build_label_selector({"app": "x"}), topology_key=HOSTNAME, weight=10),)
+    pods = [make_pod(f"x-{n}", "500m", "1Gi", labels={"app": "x"}, preferred_pod_anti_affinity=apart) for n in range(4)]
+    placement = solve(make_cluster_snapshot(*pods, *make_app_pods(APPS[2][:2]), types=TYPES))
+    assert all(sum(name.startswith("shop/x-") for name in new_node.pods) <= 1 for new_node in placement.new_nodes)
+
+
+def test_what_has_room_on_a_standing_node_stays_there() -> None:
+    cluster = make_cluster_snapshot(
+        *make_app_pods(APPS[0]), types=TYPES, nodes=(make_node("old", cpu="4", memory="30Gi"),)
+    )
+    placement = solve(cluster)
+    assert placement.existing
+    assert (
+        placement.price_usd_per_hour
+        <= solve(make_cluster_snapshot(*make_app_pods(APPS[0]), types=TYPES)).price_usd_per_hour
+    )
+
+
+def test_limits_hold_for_nodes_that_are_bought_instead() -> None:
+    limit = make_node_pool(limits=build_resources({"cpu": 16_000}))
+    placement = solve(make_cluster_snapshot(*make_app_pods(APPS[2]), types=TYPES, node_pools=(limit,)))
+    cores = {instance_type.name: instance_type.capacity["cpu"] for instance_type in TYPES}
+    assert sum(max(cores[name] for name in new_node.instance_types) for new_node in placement.new_nodes) <= 16_000
+
+
+def test_large_plans_are_left_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = make_cluster_snapshot(*make_app_pods(APPS[0]), types=TYPES)
+    monkeypatch.setattr(local_search, "MAX_PODS", 6)
+    placement = solve(cluster)
+    disable_plan_improvement(monkeypatch)
+    assert placement == solve(cluster)
+
+
+def test_no_effort_is_spent_when_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster, call_counter = make_cluster_snapshot(*make_app_pods(APPS[0]), types=TYPES), iter(range(1_000_000))
+    monkeypatch.setattr(local_search, "EFFORT_PER_START", 10**9)
+    monkeypatch.setattr(local_search, "MAX_FAILED_TRIALS_PER_NODE", 10**9)
+    placement = solve(cluster, is_over=lambda: next(call_counter) > 100)
+    assert not placement.unschedulable
+
+
+def test_coins_fall_the_same_way_every_time_and_not_always_on_one_side() -> None:
+    first, second = list(islice(generate_coin_flips(), 64)), list(islice(generate_coin_flips(), 64))
+    assert first == second
+    assert 20 < sum(first) < 44

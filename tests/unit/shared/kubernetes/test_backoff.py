@@ -1,0 +1,89 @@
+"""Calls wait when the API server asks for time, and not every call waits for an API server that is silent."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from shared.errors import Throttled, Unreachable
+from shared.kubernetes.backoff import MAX_BACKOFF_DELAY, Backoff
+
+NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
+
+
+class World:
+    """A clock in memory: time passes when `wait` is called or `seconds` is set."""
+
+    def __init__(self) -> None:
+        """Start at zero seconds."""
+        self.seconds = 0.0
+        self.waits: list[float] = []
+        self.backoff = Backoff(self.get_time, self.wait)
+
+    def get_time(self) -> datetime:
+        return NOW + timedelta(seconds=self.seconds)
+
+    def wait(self, seconds: float) -> None:
+        self.waits.append(seconds)
+        self.seconds += seconds
+
+    def record_throttling(self, retry_seconds: float = 1) -> float:
+        """Record a throttled response that asks for *retry_seconds*, and return the backoff delay in seconds."""
+        return self.backoff.record_throttling(
+            Throttled("429", timedelta(seconds=retry_seconds))
+        ).retry_after.total_seconds()
+
+
+def test_who_is_refused_again_and_again_keeps_away_for_longer_and_longer() -> None:
+    world = World()
+    assert [world.record_throttling() for _ in range(7)] == [1, 2, 4, 8, 16, 30, MAX_BACKOFF_DELAY.total_seconds()]
+    world.backoff.record_success()
+    assert world.record_throttling() == 1
+
+
+def test_the_servers_own_wish_counts_where_it_is_longer() -> None:
+    world = World()
+    assert [world.record_throttling(20), world.record_throttling(1), world.record_throttling(60)] == [20, 2, 60]
+
+
+def test_nothing_is_sent_before_the_time_is_over() -> None:
+    world = World()
+    world.record_throttling(10)
+    world.seconds = 4
+    with pytest.raises(Throttled, match="PATCH /x: not sent: the API server asked for time") as raised:
+        world.backoff.check("PATCH /x")
+    assert raised.value.retry_after == timedelta(seconds=6)
+    world.seconds = 10
+    world.backoff.check("PATCH /x")
+
+
+def test_who_was_silent_is_left_alone_for_as_long_again() -> None:
+    world = World()
+    world.backoff.record_silence(timedelta(seconds=10))
+    with pytest.raises(Unreachable, match="not sent: the API server was silent for 10 s"):
+        world.backoff.check("GET /x")
+    world.seconds = 10
+    world.backoff.check("GET /x")
+
+
+def test_an_answer_ends_it() -> None:
+    world = World()
+    world.backoff.record_silence(timedelta(seconds=10))
+    world.backoff.record_success()
+    world.backoff.check("GET /x")
+
+
+def test_a_little_is_waited_for_within_a_call_but_not_again_soon() -> None:
+    world = World()
+    waits = [(0.0, 1, True), (5.0, 1, False), (59.9, 3, False), (60.0, 3, True), (500.0, 4, False)]
+    for at, requested_seconds, has_waited in waits:
+        world.seconds = at
+        assert world.backoff.wait(Throttled("429", timedelta(seconds=requested_seconds))) is has_waited, at
+    assert world.waits == [1, 3]
+
+
+def test_without_a_clock_there_is_nothing_to_keep_to() -> None:
+    backoff = Backoff()
+    fault = backoff.record_throttling(Throttled("429"))
+    backoff.record_silence(timedelta(seconds=10))
+    backoff.check("GET /x")
+    assert not backoff.wait(fault)

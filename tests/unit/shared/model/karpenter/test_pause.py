@@ -1,0 +1,166 @@
+"""Pauses of disruption and launches: where they are set, what they apply to, and how long they last."""
+
+import re
+from datetime import timedelta
+
+import pytest
+from msgspec.structs import replace
+
+from shared.decide.disruption.pauses import PauseSettings, find_pauses, parse_pause_settings
+from shared.decide.provisioning.static_capacity import is_node_pool_usable
+from shared.decide.scheduling.templates.template_builder import find_refusal
+from shared.model.cluster import ClusterSnapshot
+from shared.model.core.labels import DISRUPTION_PAUSED, LAUNCHES_PAUSED
+from shared.model.core.metadata import Problem, build_pairs
+from shared.model.core.units import format_instant
+from shared.model.decisions.placement import SchedulingOptions
+from shared.model.karpenter.pause import CLUSTER_NAMESPACE, DISRUPTION_REASONS, Pause, parse_pauses
+from shared.model.kubernetes.workloads import Namespace
+from shared.state.pauses import find_launch_pause_message, list_active_pauses
+from shared.wire.decode.core import parse_namespace
+from shared.wire.schema import core as wire
+from tests.support.lifecycle_cases import NOW, POOL, replace_fields
+
+SOON = format_instant(NOW + timedelta(hours=1))
+LATE = format_instant(NOW)
+
+
+def make_cluster_namespace(**annotations: str) -> Namespace:
+    return Namespace(name=CLUSTER_NAMESPACE, annotations=build_pairs(annotations))
+
+
+def build_launch_paused_cluster(text: str) -> ClusterSnapshot:
+    return ClusterSnapshot(
+        taken_at=NOW, node_pools=(POOL,), namespaces=(make_cluster_namespace(**{LAUNCHES_PAUSED: text}),)
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Dirfted", "'Dirfted' is no reason: did you mean Drifted? write true, or some of Drifted, Empty"),
+        ("empty,xyz", "'xyz' is no reason: write true, or some of Drifted, Empty"),
+        ("Drifted till 9", "'Drifted till 9' is not like REASON,… [in NODEPOOL,…] [until INSTANT]"),
+        ("Drifted until tomorrow", "tomorrow"),
+        ("Drifted until", "is not like"),
+        ("true,Drifted", "'true' is no reason"),
+        ("Launches", "'Launches' is no reason"),
+    ],
+)
+def test_what_cannot_be_read_is_named(text: str, words: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(words)):
+        parse_pauses(text, DISRUPTION_REASONS)
+
+
+def test_reasons_may_be_written_in_small_letters() -> None:
+    assert parse_pauses("empty, DRIFTED", DISRUPTION_REASONS)[0].reasons == ("Drifted", "Empty")
+
+
+def test_the_namespace_and_a_setting_may_name_nodepools() -> None:
+    text = "Drifted in web,batch until 2100-01-01T00:00:00Z by anna"
+    cluster = ClusterSnapshot(
+        taken_at=NOW, node_pools=(POOL,), namespaces=(make_cluster_namespace(**{DISRUPTION_PAUSED: text}),)
+    )
+    active_pauses, problems = list_active_pauses(cluster)
+    assert (problems, [pause.pool for pause in active_pauses]) == ((), ["batch", "web"])
+    assert {pause.get_resume_command() for pause in active_pauses} == {"`joiner resume`"}
+    assert all("of Namespace kube-system says so" in pause.build_message() for pause in active_pauses)
+    for pauses in (
+        find_pauses(cluster, (), (), PauseSettings()),
+        find_pauses(ClusterSnapshot(taken_at=NOW), (), (), parse_pause_settings(text, 0)),
+    ):
+        assert [bool(pauses[0].find_pause_message(pool, "Drifted")) for pool in ("batch", "web", "other")] == [
+            True,
+            True,
+            False,
+        ]
+        assert not pauses[0].find_pause_message("batch", "Empty")
+
+
+def test_launches_of_one_nodepool_are_held_by_the_namespace_too() -> None:
+    assert find_launch_pause_message(POOL, build_launch_paused_cluster(f"true in {POOL.name}"))
+    assert not find_launch_pause_message(POOL, build_launch_paused_cluster("true in another"))
+
+
+def test_a_nodepool_speaks_of_itself() -> None:
+    pool = replace(POOL, meta=replace(POOL.meta, annotations=((DISRUPTION_PAUSED, "Empty in another"),)))
+    [active_pause], [problem] = list_active_pauses(ClusterSnapshot(taken_at=NOW, node_pools=(pool,)))
+    assert (active_pause.pool, active_pause.pause.reasons) == (POOL.name, DISRUPTION_REASONS)
+    assert "'in another' is said on a NodePool, which speaks of itself: leave it out" in problem.message
+
+
+@pytest.mark.parametrize(
+    ("text", "is_held"),
+    [("", False), ("false", False), ("true", True), (f"true until {SOON}", True), (f"true until {LATE}", False)],
+)
+def test_launches_are_held_until_their_instant(text: str, is_held: bool) -> None:  # noqa: FBT001
+    cluster = build_launch_paused_cluster(text)
+    assert bool(find_launch_pause_message(POOL, cluster)) == is_held
+    refusal = find_refusal(POOL, cluster, SchedulingOptions(readiness="Assumed"))
+    assert refusal is not None
+    assert ("launches are paused" in refusal.message) == is_held
+
+
+def test_no_node_of_a_static_pool_is_made_while_launches_are_held() -> None:
+    assert not is_node_pool_usable(POOL, build_launch_paused_cluster("true"))
+
+
+def test_a_pool_is_held_by_its_own_annotation_and_by_the_clusters() -> None:
+    other_pool = replace_fields(
+        POOL, meta=replace_fields(POOL.meta, name="other", annotations=build_pairs({LAUNCHES_PAUSED: "true by anna"}))
+    )
+    cluster = ClusterSnapshot(taken_at=NOW, node_pools=(POOL, other_pool))
+    assert find_launch_pause_message(POOL, cluster) == ""
+    assert find_launch_pause_message(other_pool, cluster) == (
+        f"launches are paused: by anna; {LAUNCHES_PAUSED} of NodePool other says so: `joiner resume --nodepool other` "
+        "goes on"
+    )
+    assert "Namespace kube-system says so: `joiner resume` goes on" in find_launch_pause_message(
+        POOL, build_launch_paused_cluster("true")
+    )
+
+
+def test_annotations_of_other_namespaces_say_nothing() -> None:
+    elsewhere = Namespace(name="shop", annotations=build_pairs({DISRUPTION_PAUSED: "true"}))
+    assert list_active_pauses(ClusterSnapshot(taken_at=NOW, namespaces=(elsewhere,))) == ((), ())
+
+
+def test_what_cannot_be_read_holds_everything_and_is_named_once() -> None:
+    cluster = ClusterSnapshot(
+        taken_at=NOW, node_pools=(POOL,), namespaces=(make_cluster_namespace(**{DISRUPTION_PAUSED: "Dirfted"}),)
+    )
+    [active_pause], [problem] = list_active_pauses(cluster)
+    assert active_pause.pause.reasons == DISRUPTION_REASONS
+    assert (problem.kind, problem.name) == ("Namespace", CLUSTER_NAMESPACE)
+    assert problem.message.endswith("nothing at all is disrupted")
+    [_], [of_pool] = list_active_pauses(
+        ClusterSnapshot(
+            taken_at=NOW,
+            node_pools=(
+                replace_fields(
+                    POOL, meta=replace_fields(POOL.meta, annotations=build_pairs({LAUNCHES_PAUSED: "perhaps"}))
+                ),
+            ),
+        )
+    )
+    assert of_pool.message.endswith("nothing of it is launched")
+
+
+def test_where_the_namespace_cannot_be_read_everything_is_held() -> None:
+    unread = Problem(kind="Namespace", name=CLUSTER_NAMESPACE, message="metadata: not an object")
+    active_pauses, _ = list_active_pauses(ClusterSnapshot(taken_at=NOW, problems=(unread,)))
+    assert {pause.key: set(pause.pause.reasons) for pause in active_pauses} == {
+        DISRUPTION_PAUSED: set(DISRUPTION_REASONS),
+        LAUNCHES_PAUSED: {"Launches"},
+    }
+
+
+def test_a_snapshot_keeps_of_a_namespace_what_is_ours() -> None:
+    meta = wire.ObjectMetaJson(name=CLUSTER_NAMESPACE, annotations={DISRUPTION_PAUSED: "true", "owner": "platform"})
+    assert parse_namespace(wire.NamespaceJson(metadata=meta)).annotations == ((DISRUPTION_PAUSED, "true"),)
+
+
+def test_a_hold_says_whose_it_is() -> None:
+    hold = Pause(reasons=("Empty",), until=NOW, author="anna", since=NOW, because="Black Friday")
+    assert hold.describe() == f"by anna since {LATE} until {LATE}: Black Friday"
+    assert Pause(reasons=("Empty",)).describe() == ""

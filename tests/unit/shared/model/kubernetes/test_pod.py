@@ -1,0 +1,249 @@
+"""What is allowed for a pod, and the effect of PodDisruptionBudgets on it."""
+
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+import pytest
+
+from shared.model.cloud_provider.instance_type import Offering, UnavailableOffering
+from shared.model.core.labels import ARCH, DO_NOT_DISRUPT, POD_DELETION_COST
+from shared.model.core.metadata import Condition, ObjectMeta, OwnerReference
+from shared.model.core.requirements import build_requirements, parse_requirement
+from shared.model.core.selectors import EVERYTHING, build_label_selector
+from shared.model.core.taints import Toleration
+from shared.model.kubernetes.pod import HostPort, Pod, PodSpec, build_strict_requirements
+from shared.model.kubernetes.pod_disruption_budget import PodDisruptionBudget
+
+NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
+UNSCHEDULABLE_CONDITION = Condition(type="PodScheduled", status="False", reason="Unschedulable")
+DAEMON = OwnerReference(api_version="apps/v1", kind="DaemonSet", name="d", uid="u")
+STATEFUL = OwnerReference(api_version="apps/v1", kind="StatefulSet", name="s", uid="u")
+STATIC = OwnerReference(api_version="v1", kind="Node", name="n", uid="u")
+TOLERATES_EVERYTHING = PodSpec(tolerations=(Toleration(operator="Exists"),))
+
+
+def make_pod(
+    *,
+    owner: OwnerReference | None = None,
+    deleted: timedelta | None = None,
+    annotations: tuple[tuple[str, str], ...] = (),
+    labels: tuple[tuple[str, str], ...] = (),
+    **parts: object,
+) -> Pod:
+    meta = ObjectMeta(
+        name="cart",
+        namespace="shop",
+        owners=(owner,) if owner else (),
+        deleted_at=None if deleted is None else NOW - deleted,
+        annotations=annotations,
+        labels=labels,
+    )
+    return msgspec.structs.replace(Pod(meta=meta, spec=PodSpec()), **parts)
+
+
+def make_protected_pod(value: str, started_at: datetime | None = None) -> Pod:
+    return make_pod(annotations=((DO_NOT_DISRUPT, value),), started_at=started_at)
+
+
+WAITING = make_pod(conditions=(UNSCHEDULABLE_CONDITION,))
+DELETED = make_pod(deleted=timedelta())
+
+
+@pytest.mark.parametrize(
+    ("pod", "is_provisionable"),
+    [
+        (WAITING, True),
+        (make_pod(), False),
+        (make_pod(conditions=(Condition(type="PodScheduled", status="False", reason="SchedulingGated"),)), False),
+        (make_pod(conditions=(UNSCHEDULABLE_CONDITION,), node_name="ip-1"), False),
+        (make_pod(conditions=(UNSCHEDULABLE_CONDITION,), nominated_node_name="ip-1"), False),
+        (make_pod(conditions=(UNSCHEDULABLE_CONDITION,), owner=DAEMON), False),
+        (make_pod(conditions=(UNSCHEDULABLE_CONDITION,), owner=STATIC), False),
+        (make_pod(conditions=(UNSCHEDULABLE_CONDITION,), deleted=timedelta()), True),
+    ],
+)
+def test_whom_a_node_may_be_made_for(pod: Pod, *, is_provisionable: bool) -> None:
+    assert pod.is_provisionable() is is_provisionable
+
+
+@pytest.mark.parametrize(
+    ("pod", "is_reschedulable"),
+    [
+        (make_pod(), True),
+        (DELETED, False),
+        (make_pod(owner=STATEFUL, deleted=timedelta()), True),
+        (make_pod(phase="Succeeded"), False),
+        (make_pod(phase="Failed"), False),
+        (make_pod(owner=DAEMON), False),
+        (make_pod(owner=STATIC), False),
+    ],
+)
+def test_who_would_need_another_place(pod: Pod, *, is_reschedulable: bool) -> None:
+    assert pod.is_reschedulable() is is_reschedulable
+
+
+HOUR_AGO = NOW - timedelta(hours=1)
+
+
+@pytest.mark.parametrize(
+    ("pod", "is_protected"),
+    [
+        (make_pod(), False),
+        (make_protected_pod("true"), True),
+        (make_protected_pod("false"), False),
+        (make_protected_pod("True"), False),
+        (make_protected_pod(""), False),
+        (make_protected_pod("2h", HOUR_AGO), True),
+        (make_protected_pod("1h", HOUR_AGO), False),
+        (make_protected_pod("30m", HOUR_AGO), False),
+        (make_protected_pod("30m"), True),
+        (make_protected_pod("0s"), False),
+        (make_protected_pod("-1h"), False),
+        (make_protected_pod("soon"), False),
+        (make_protected_pod("99999999999h"), False),
+    ],
+)
+def test_how_long_a_pod_is_protected(pod: Pod, *, is_protected: bool) -> None:
+    assert pod.is_protected(NOW) is is_protected
+    assert pod.is_disruptable(NOW) is not is_protected
+    assert pod.is_evictable(NOW) is not is_protected
+
+
+def test_a_pod_that_has_ended_or_is_ending_protects_nothing() -> None:
+    for pod in (make_pod(phase="Failed"), DELETED):
+        assert pod.is_disruptable(NOW)
+        assert not pod.is_evictable(NOW)
+
+
+@pytest.mark.parametrize(
+    ("pod", "is_evictable", "is_waited_for"),
+    [
+        (make_pod(), True, True),
+        (make_pod(spec=TOLERATES_EVERYTHING), False, False),
+        (make_pod(owner=STATIC), False, False),
+        (make_pod(owner=DAEMON), True, True),
+        (make_protected_pod("true"), False, True),
+        (make_pod(deleted=timedelta(seconds=60)), False, True),
+        (make_pod(deleted=timedelta(seconds=61)), False, False),
+        (make_pod(deleted=-timedelta(seconds=30)), False, True),
+        (make_pod(phase="Succeeded"), False, False),
+    ],
+)
+def test_whom_a_drain_evicts_and_whom_it_waits_for(pod: Pod, *, is_evictable: bool, is_waited_for: bool) -> None:
+    assert pod.is_evictable(NOW) is is_evictable
+    assert pod.is_waiting_eviction(NOW) is is_waited_for
+
+
+@pytest.mark.parametrize(
+    ("cost", "priority", "eviction_cost"),
+    [
+        ("", 0, 1.0),
+        ("134217728", 0, 2.0),
+        ("-134217728", 0, 0.0),
+        ("", 2**25, 2.0),
+        ("1e12", 0, 10.0),
+        ("-1e12", 0, -10.0),
+        ("nan", 0, 1.0),
+        ("inf", 0, 10.0),
+        ("dear", 0, 1.0),
+    ],
+)
+def test_how_much_it_hurts_to_move_a_pod(cost: str, priority: int, eviction_cost: float) -> None:
+    annotations = ((POD_DELETION_COST, cost),) if cost else ()
+    assert make_pod(annotations=annotations, priority=priority).compute_eviction_cost() == eviction_cost
+
+
+def test_critical_pods_are_left_for_last() -> None:
+    assert make_pod(priority_class="system-node-critical").is_critical()
+    assert not make_pod(priority_class="high").is_critical()
+
+
+def test_a_name_has_its_namespace() -> None:
+    assert make_pod().name == "shop/cart"
+
+
+@pytest.mark.parametrize(
+    ("first_port", "second_port", "conflict"),
+    [
+        (HostPort(port=80), HostPort(port=80), True),
+        (HostPort(port=80), HostPort(port=81), False),
+        (HostPort(port=80), HostPort(port=80, protocol="UDP"), False),
+        (HostPort(port=80, ip="10.0.0.1"), HostPort(port=80), True),
+        (HostPort(port=80, ip="10.0.0.1"), HostPort(port=80, ip="::"), True),
+        (HostPort(port=80, ip="10.0.0.1"), HostPort(port=80, ip="10.0.0.2"), False),
+        (HostPort(port=80, ip="10.0.0.1"), HostPort(port=80, ip="10.0.0.1"), True),
+    ],
+)
+def test_which_host_ports_conflict(first_port: HostPort, second_port: HostPort, *, conflict: bool) -> None:
+    assert first_port.has_conflict(second_port) is second_port.has_conflict(first_port) is conflict
+
+
+def make_budget(**parts: object) -> PodDisruptionBudget:
+    default_budget = PodDisruptionBudget(
+        meta=ObjectMeta(name="b", namespace="shop"), selector=EVERYTHING, disruptions_allowed=1
+    )
+    return msgspec.structs.replace(default_budget, **parts)
+
+
+def test_a_budget_guards_pods_of_its_namespace_that_it_selects() -> None:
+    cart = make_pod(labels=(("app", "cart"),))
+    assert make_budget().is_match(cart)
+    assert make_budget(selector=build_label_selector({"app": "cart"})).is_match(cart)
+    assert not make_budget(selector=build_label_selector({"app": "web"})).is_match(cart)
+    assert not make_budget(selector=None).is_match(cart)
+    assert not make_budget(meta=ObjectMeta(name="b", namespace="bank")).is_match(cart)
+    assert make_budget().name == "shop/b"
+
+
+@pytest.mark.parametrize(
+    ("budget", "never"),
+    [
+        (make_budget(), False),
+        (make_budget(max_unavailable="0"), True),
+        (make_budget(max_unavailable="0%"), True),
+        (make_budget(max_unavailable="1"), False),
+        (make_budget(min_available="100%"), True),
+        (make_budget(min_available="100"), False),
+    ],
+)
+def test_which_budgets_can_never_allow_a_disruption(budget: PodDisruptionBudget, *, never: bool) -> None:
+    assert budget.is_fully_blocking() is never
+
+
+def test_strict_requirements_are_the_selector_and_one_term() -> None:
+    first, second = (build_requirements([parse_requirement("a", "In", [value])]) for value in "xy")
+    spec = PodSpec(node_selector=((ARCH, "arm64"),), required_terms=(first, second))
+    selector_requirements = build_requirements([parse_requirement(ARCH, "In", ["arm64"])])
+    assert build_strict_requirements(spec) == selector_requirements & first
+    assert build_strict_requirements(spec, 1) == selector_requirements & second
+    assert build_strict_requirements(PodSpec(node_selector=((ARCH, "arm64"),))) == selector_requirements
+    assert build_strict_requirements(PodSpec()) == build_requirements([])
+
+
+def test_a_selector_that_contradicts_itself_is_satisfied_by_nothing() -> None:
+    spec = PodSpec(node_selector=((ARCH, "amd64"), (ARCH, "arm64")))
+    assert build_strict_requirements(spec)[ARCH].operator == "DoesNotExist"
+
+
+@pytest.mark.parametrize(
+    ("refused", "covers"),
+    [
+        (UnavailableOffering(capacity_type="spot", instance_type="m5.large", zone="a", until=NOW + timedelta(1)), True),
+        (UnavailableOffering(capacity_type="spot", instance_type="m5.large", zone="a", until=NOW), False),
+        (UnavailableOffering(capacity_type="spot", until=NOW + timedelta(1)), True),
+        (UnavailableOffering(capacity_type="on-demand", until=NOW + timedelta(1)), False),
+        (UnavailableOffering(capacity_type="spot", zone="b", until=NOW + timedelta(1)), False),
+        (UnavailableOffering(capacity_type="spot", instance_type="m5.xlarge", until=NOW + timedelta(1)), False),
+        (UnavailableOffering(capacity_type="", zone="a", until=NOW + timedelta(1)), True),
+    ],
+)
+def test_what_a_refusal_covers(refused: UnavailableOffering, *, covers: bool) -> None:
+    offering = Offering(zone="a", capacity_type="spot", price_usd_per_hour=1.0)
+    assert refused.is_match("m5.large", offering, NOW) is covers
+
+
+@pytest.mark.parametrize(("group", "covers"), [("pg-1", True), ("pg-2", False), ("", False)])
+def test_what_is_refused_to_a_placement_group_is_open_to_others(group: str, *, covers: bool) -> None:
+    refused = UnavailableOffering(capacity_type="", zone="a", until=NOW + timedelta(1), group_id="pg-1")
+    offering = Offering(zone="a", capacity_type="spot", price_usd_per_hour=1.0)
+    assert refused.is_match("m5.large", offering, NOW, group) is covers

@@ -1,0 +1,257 @@
+"""Tests of the catalog's format and of its storage in the bucket."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from shared.model.cloud_provider.instance_type import Catalog, InstanceType, Offering
+from shared.model.core.labels import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, ZONE, ZONE_ID
+from shared.model.core.requirements import Requirement, Requirements, build_requirements
+from shared.model.core.resources import build_resources
+from shared.store.catalog import (
+    NEWEST_CATALOG_KEY,
+    build_catalog_key,
+    iterate_newest_catalog_keys,
+    list_catalog_keys,
+    write_catalog,
+)
+from shared.store.catalog_format import compress_body, decode_catalog, decompress_body, encode_catalog
+from sim.world.memory_ports import MemoryBucket
+
+PRICED_AT = datetime(2026, 11, 21, 8, 0, 5, tzinfo=UTC)
+SPOT_OFFERING = {"zone": "a", "zoneId": "az1", "capacityType": "spot", "price": 0.1}
+SMALL_INSTANCE_TYPE = {
+    "name": "m5.large",
+    "labels": {},
+    "capacity": {"cpu": "2"},
+    "overhead": {},
+    "offerings": [SPOT_OFFERING],
+}
+
+
+def encode_catalog_document(**parts: Any) -> bytes:
+    return msgspec.json.encode({"region": "r", "instanceTypes": [SMALL_INSTANCE_TYPE]} | parts)
+
+
+def encode_single_type_document(**parts: Any) -> bytes:
+    return encode_catalog_document(instanceTypes=[SMALL_INSTANCE_TYPE | parts])
+
+
+def test_labels_follow_from_name_and_offerings() -> None:
+    on_demand_offering = SPOT_OFFERING | {"zone": "b", "zoneId": "", "capacityType": "on-demand"}
+    labels = {ARCH: ["amd64", "arm64"], "gpu": []}
+    [instance_type] = decode_catalog(
+        encode_single_type_document(labels=labels, offerings=[on_demand_offering, SPOT_OFFERING], future=1)
+    ).instance_types
+    assert {item.key: item.values for item in instance_type.requirements} == {
+        ARCH: {"amd64", "arm64"},
+        "gpu": frozenset(),
+        INSTANCE_TYPE: {"m5.large"},
+        ZONE: {"a", "b"},
+        ZONE_ID: {"az1"},
+        CAPACITY_TYPE: {"spot", "on-demand"},
+    }
+    assert [item.key for item in instance_type.requirements] == sorted(item.key for item in instance_type.requirements)
+    assert [offering.zone for offering in instance_type.offerings] == ["a", "b"]
+    assert instance_type.offerings[0].available
+
+
+def test_a_label_that_is_written_counts_more_than_what_follows() -> None:
+    [instance_type] = decode_catalog(encode_single_type_document(labels={ZONE: ["a", "c"]})).instance_types
+    assert instance_type.requirements[ZONE].values == {"a", "c"}
+
+
+def test_labels_that_follow_are_not_written() -> None:
+    decoded_document = msgspec.json.decode(
+        encode_catalog(decode_catalog(encode_single_type_document(labels={ARCH: ["amd64"], ZONE: ["a"]})))
+    )
+    assert decoded_document["instanceTypes"][0]["labels"] == {ARCH: ["amd64"]}
+    assert decoded_document["instanceTypes"][0]["offerings"] == [SPOT_OFFERING]
+    assert set(decoded_document) == {"region", "instanceTypes"}
+
+
+def test_types_are_sorted_and_kept_by_node_class() -> None:
+    big, small = SMALL_INSTANCE_TYPE | {"name": "z"}, SMALL_INSTANCE_TYPE | {"name": "a"}
+    body = encode_catalog_document(
+        instanceTypes=[big, small], nodeClasses={"two": [big], "one": [big, small]}, pricedAt="2026-11-21T08:00:05Z"
+    )
+    catalog = decode_catalog(body)
+    assert [instance_type.name for instance_type in catalog.instance_types] == ["a", "z"]
+    assert [(name, [instance_type.name for instance_type in types]) for name, types in catalog.by_node_class] == [
+        ("one", ["a", "z"]),
+        ("two", ["z"]),
+    ]
+    assert [instance_type.name for instance_type in catalog.get_instance_types("two")] == ["z"]
+    assert [instance_type.name for instance_type in catalog.get_instance_types("three")] == ["a", "z"]
+    assert catalog.priced_at == PRICED_AT
+
+
+def test_a_reservation_is_kept() -> None:
+    sold = SPOT_OFFERING | {
+        "capacityType": "reserved",
+        "price": 0.0,
+        "reservationId": "cr-1",
+        "reservationCapacity": 3,
+        "available": False,
+    }
+    [instance_type] = decode_catalog(encode_single_type_document(offerings=[sold])).instance_types
+    assert instance_type.offerings == (
+        Offering(
+            zone="a",
+            zone_id="az1",
+            capacity_type="reserved",
+            price_usd_per_hour=0.0,
+            available=False,
+            reservation_id="cr-1",
+            reservation_capacity=3,
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        encode_catalog_document()[:-1],
+        encode_catalog_document()[: len(encode_catalog_document()) // 2],
+        b"{}",
+        b"[]",
+        b'{"region": "r"}',
+        encode_catalog_document(region=""),
+        encode_catalog_document(instanceTypes=[]),
+        encode_catalog_document(instanceTypes=[], nodeClasses={"one": []}),
+        encode_catalog_document(instanceTypes=None),
+        encode_catalog_document(instanceTypes=[SMALL_INSTANCE_TYPE, SMALL_INSTANCE_TYPE]),
+        encode_single_type_document(capacity={"cpu": "two"}),
+        encode_single_type_document(overhead={"cpu": "-1"}),
+        encode_single_type_document(offerings=[SPOT_OFFERING | {"price": -0.1}]),
+        encode_single_type_document(offerings=[SPOT_OFFERING | {"zone": ""}]),
+        encode_single_type_document(offerings=[SPOT_OFFERING | {"capacityType": ""}]),
+        encode_single_type_document(offerings=[{"zone": "a"}]),
+        encode_single_type_document(labels=None),
+        encode_catalog_document(instanceTypes=[{"name": "m5.large"}]),
+        encode_catalog_document(nodeClasses={"one": [SMALL_INSTANCE_TYPE | {"capacity": None}]}),
+    ],
+)
+def test_what_is_not_whole_is_refused(body: bytes) -> None:
+    with pytest.raises(ValueError, match=r"\S"):
+        decode_catalog(body)
+
+
+def test_types_by_node_class_alone_are_a_catalogue() -> None:
+    assert (
+        decode_catalog(
+            encode_catalog_document(instanceTypes=[], nodeClasses={"one": [SMALL_INSTANCE_TYPE]})
+        ).by_node_class[0][0]
+        == "one"
+    )
+
+
+def test_order_does_not_change_the_bytes() -> None:
+    def make_catalog(*names: str) -> Catalog:
+        instance_types = tuple(
+            InstanceType(
+                name=name,
+                requirements=build_requirements(
+                    [Requirement(key=key, values=frozenset(names)) for key in ("b", "a") if names]
+                ),
+                capacity=build_resources({"cpu": 1}),
+                overhead=build_resources({}),
+            )
+            for name in names
+        )
+        return Catalog(region="r", instance_types=instance_types)
+
+    assert encode_catalog(make_catalog("x", "y", "z")) == encode_catalog(make_catalog("z", "y", "x"))
+
+
+def test_a_catalogue_is_kept_under_the_time_of_its_prices() -> None:
+    catalogue = Catalog(region="r", instance_types=(), priced_at=PRICED_AT)
+    assert build_catalog_key(catalogue) == "catalogue/20261121T080005Z.json.gz"
+    bucket = MemoryBucket()
+    for key in (build_catalog_key(catalogue), "catalogue/20261121T080004Z.json", "catalogue/later.json", "journal/z"):
+        bucket.put(key, b"")
+    assert list_catalog_keys(bucket) == ("catalogue/20261121T080004Z.json", build_catalog_key(catalogue))
+
+
+class CountingBucket(MemoryBucket):
+    """A bucket that counts the calls of `list_keys`."""
+
+    list_count = 0
+
+    def list_keys(self, prefix: str) -> tuple[str, ...]:
+        self.list_count += 1
+        return super().list_keys(prefix)
+
+
+def test_the_newest_catalogue_is_found_without_a_list_and_the_others_by_one() -> None:
+    bucket = CountingBucket()
+    older, newer = (Catalog(region="r", instance_types=(), priced_at=PRICED_AT + timedelta(hours=n)) for n in (0, 1))
+    write_catalog(older, bucket)
+    write_catalog(newer, bucket)
+    catalog_keys = iterate_newest_catalog_keys(bucket)
+    assert (next(catalog_keys), bucket.list_count) == (build_catalog_key(newer), 0)
+    assert (list(catalog_keys), bucket.list_count) == ([build_catalog_key(older)], 1)
+
+
+@pytest.mark.parametrize("newest_body", [None, b"", b"catalogue/newest", b"\xff", b"journal/z"])
+def test_where_it_is_not_written_down_which_is_newest_the_list_says(newest_body: bytes | None) -> None:
+    bucket = CountingBucket()
+    bucket.put(build_catalog_key(Catalog(region="r", instance_types=(), priced_at=PRICED_AT)), b"")
+    if newest_body is not None:
+        bucket.put(NEWEST_CATALOG_KEY, newest_body)
+    assert list(iterate_newest_catalog_keys(bucket)) == ["catalogue/20261121T080005Z.json.gz"]
+
+
+def test_a_catalogue_without_a_time_is_not_kept() -> None:
+    with pytest.raises(ValueError, match="time at which it was made"):
+        build_catalog_key(Catalog(region="r", instance_types=()))
+
+
+def test_an_empty_type_has_no_zone() -> None:
+    [instance_type] = decode_catalog(encode_single_type_document(offerings=[])).instance_types
+    assert isinstance(instance_type.requirements, Requirements)
+    assert instance_type.requirements[ZONE].operator == "DoesNotExist"
+
+
+def test_what_is_compressed_is_read_as_what_is_not() -> None:
+    body = encode_catalog(decode_catalog(encode_catalog_document()))
+    assert compress_body(body) == compress_body(body)
+    assert decompress_body(compress_body(body)) == decompress_body(body) == body
+    assert decode_catalog(compress_body(body)) == decode_catalog(body)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        compress_body(encode_catalog_document())[:-1],
+        b"\x1f\x8b",
+        b"\x1f\x8bnonsense",
+        compress_body(encode_catalog_document())[:20],
+    ],
+)
+def test_what_is_compressed_and_not_whole_is_refused(body: bytes) -> None:
+    with pytest.raises(ValueError, match="not whole"):
+        decode_catalog(body)
+
+
+def test_what_would_fill_the_memory_is_not_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shared.store.catalog_format._MAX_CATALOG_BYTES", 1000)
+    with pytest.raises(ValueError, match="far too large"):
+        decompress_body(compress_body(b" " * 1001))
+
+
+def test_a_catalogue_made_of_old_prices_lies_under_the_time_at_which_it_was_made() -> None:
+    later = datetime(2026, 11, 21, 9, tzinfo=UTC)
+    assert build_catalog_key(Catalog(region="r", instance_types=(), priced_at=PRICED_AT, built_at=later)).endswith(
+        "T090000Z.json.gz"
+    )
+
+
+def test_the_catalogue_says_which_prices_are_estimated() -> None:
+    old = SPOT_OFFERING | {"capacityType": "on-demand", "estimated": True}
+    body = encode_catalog_document(nodeClasses={"one": [SMALL_INSTANCE_TYPE | {"offerings": [SPOT_OFFERING, old]}]})
+    assert decode_catalog(body).list_estimated_capacity_types() == ("on-demand",)
+    assert decode_catalog(encode_catalog_document()).list_estimated_capacity_types() == ()

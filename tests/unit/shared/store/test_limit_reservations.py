@@ -1,0 +1,159 @@
+"""Tests of the rows of limit reservations and of free addresses: read, conditional write, and no write."""
+
+import msgspec
+import pytest
+
+from shared.decide.launch.fleets.launch_groups import LaunchPlan, LaunchPolicy
+from shared.errors import Conflict
+from shared.model.cloud_provider.limit_reservation import LimitReservations
+from shared.model.cloud_provider.subnet_addresses import SubnetAddresses
+from shared.model.cluster import ClusterSnapshot
+from shared.store.lease import hold_lease
+from shared.store.limit_reservations import ROW_KIND, read_limit_reservations
+from shared.store.subnet_addresses import ROW_KIND as ADDRESSES
+from shared.store.subnet_addresses import ROW_NAME, read_free_addresses, record_free_addresses
+from sim.fault_tap import PortCall
+from tests.support.actions_world import Outside
+from tests.support.launch_cases import SUBNETS, make_claim, make_cluster, write_limit_reservations
+from tests.support.snapshot_decisions import plan_launches
+from tests.unit.shared.decide.launch.fleets.test_limits import (
+    build_limited_cluster,
+    make_limit_reservation,
+    make_limited_pool,
+)
+
+
+def plan_two_claims(
+    limits: dict[str, str] | None = None, *books: LimitReservations
+) -> tuple[LaunchPlan, ClusterSnapshot]:
+    snapshot = build_limited_cluster(make_claim("a"), make_claim("b"), limits=limits or {"cpu": "16"})
+    return plan_launches(snapshot, LaunchPolicy(limit_reservations=books)), snapshot
+
+
+def test_without_limits_nothing_is_read() -> None:
+    outside = Outside()
+    assert read_limit_reservations(outside.build_world(), make_cluster(node_pools=(make_limited_pool(None),))) == ()
+    assert outside.list_called_methods("table") == []
+
+
+def test_what_is_promised_is_read_again_with_its_version() -> None:
+    outside = Outside()
+    plan, snapshot = plan_two_claims()
+    assert write_limit_reservations(plan, snapshot, outside.build_world(), None) == plan
+    [book] = read_limit_reservations(outside.build_world(), snapshot)
+    assert book == msgspec.structs.replace(plan.limit_reservations[0], version=1)
+    second_plan, snapshot = plan_two_claims(None, book)
+    assert write_limit_reservations(second_plan, snapshot, outside.build_world(), None) == second_plan
+    row = outside.table.read(ROW_KIND, "default")
+    assert row is not None
+    assert row.version == 2
+
+
+def test_a_thousand_claims_cost_two_calls_of_the_table() -> None:
+    outside = Outside()
+    snapshot = build_limited_cluster(
+        *(make_claim(f"n{number:04}") for number in range(1000)), limits={"cpu": "1000000"}
+    )
+    books = read_limit_reservations(outside.build_world(), snapshot)
+    write_limit_reservations(
+        plan_launches(snapshot, LaunchPolicy(limit_reservations=books)), snapshot, outside.build_world(), None
+    )
+    assert outside.list_called_methods("table") == ["list_rows", "write"]
+
+
+def test_who_is_overtaken_launches_nothing_new() -> None:
+    outside = Outside()
+    plan, snapshot = plan_two_claims()
+    outside.table.write(ROW_KIND, "default", "{}", version=0)
+    assert write_limit_reservations(plan, snapshot, outside.build_world(), None).launches == ()
+
+
+def test_who_is_overtaken_repeats_what_was_begun_and_launches_for_other_pools() -> None:
+    outside = Outside()
+    [open_] = plan_launches(build_limited_cluster(make_claim("z"), limits=None)).launches
+    other_node_pool = msgspec.structs.replace(
+        make_limited_pool({"cpu": "8"}), meta=msgspec.structs.replace(make_limited_pool({}).meta, name="other")
+    )
+    elsewhere = make_claim("o")
+    labels = (("karpenter.sh/nodepool", "other"),)
+    elsewhere = msgspec.structs.replace(elsewhere, meta=msgspec.structs.replace(elsewhere.meta, labels=labels))
+    snapshot = make_cluster(
+        make_claim("a"),
+        make_claim("z"),
+        elsewhere,
+        node_pools=(make_limited_pool({"cpu": "16"}), other_node_pool),
+        launch_groups=(open_.group,),
+    )
+    outside.table.write(ROW_KIND, "default", "{}", version=0)
+    plan = plan_launches(snapshot, LaunchPolicy())
+    written_plan = write_limit_reservations(plan, snapshot, outside.build_world(), None)
+    assert sorted(launch.group.claims for launch in plan.launches) == [("a",), ("o",), ("z",)]
+    assert sorted(launch.group.claims for launch in written_plan.launches) == [("o",), ("z",)]
+
+
+def test_without_the_lease_nothing_is_promised() -> None:
+    outside = Outside()
+    plan, snapshot = plan_two_claims()
+    with hold_lease(outside.build_world(), "planner") as fence:
+        row = outside.table.read("lease", "planner")
+        assert row is not None
+        outside.table.write("lease", "planner", row.body, version=row.version)
+        assert write_limit_reservations(plan, snapshot, outside.build_world(), fence).launches == ()
+    assert outside.table.list_rows(ROW_KIND) == ()
+
+
+def test_in_mode_plan_nothing_is_written() -> None:
+    outside = Outside()
+    plan, snapshot = plan_two_claims()
+    assert write_limit_reservations(plan, snapshot, outside.build_world(mode="plan"), None) == plan
+    record_free_addresses(SUBNETS, outside.build_world(mode="plan"))
+    assert outside.list_called_methods("table") == []
+
+
+def test_a_row_that_cannot_be_read_is_written_anew() -> None:
+    outside = Outside()
+    outside.table.write(ROW_KIND, "default", "{", version=0)
+    _, snapshot = plan_two_claims()
+    books = read_limit_reservations(outside.build_world(), snapshot)
+    assert books == (LimitReservations(pool="default", version=1),)
+    plan = plan_launches(snapshot, LaunchPolicy(limit_reservations=books))
+    assert write_limit_reservations(plan, snapshot, outside.build_world(), None) == plan
+    assert make_limit_reservation("a") not in read_limit_reservations(outside.build_world(), snapshot)[0].holds
+
+
+def test_what_ec2_said_of_addresses_is_kept_with_its_time() -> None:
+    outside = Outside()
+    assert read_free_addresses(outside.build_world()) is None
+    record_free_addresses(SUBNETS, outside.build_world())
+    expected = SubnetAddresses(at=outside.clock.get_time(), free=(("subnet-a", 9), ("subnet-b", 5), ("subnet-z", 1)))
+    assert read_free_addresses(outside.build_world()) == expected
+    record_free_addresses(SUBNETS[:1], outside.build_world())
+    assert read_free_addresses(outside.build_world()) == SubnetAddresses(
+        at=outside.clock.get_time(), free=(("subnet-a", 9),)
+    )
+
+
+def test_where_ec2_said_nothing_the_last_word_stays() -> None:
+    outside = Outside()
+    record_free_addresses(SUBNETS, outside.build_world())
+    outside.calls.clear()
+    record_free_addresses((), outside.build_world())
+    assert outside.list_called_methods("table") == []
+
+
+@pytest.mark.parametrize("body", ["{", '{"at": 3}'])
+def test_a_row_of_addresses_that_cannot_be_read_is_none(body: str) -> None:
+    outside = Outside()
+    outside.table.write(ADDRESSES, ROW_NAME, body, version=0)
+    assert read_free_addresses(outside.build_world()) is None
+
+
+def test_who_is_overtaken_while_noting_addresses_is_content() -> None:
+    outside = Outside()
+
+    def raise_conflict(call: PortCall) -> None:
+        if (call.method, call.phase) == ("write", "before"):
+            raise Conflict("overtaken")
+
+    record_free_addresses(SUBNETS, outside.build_world(tap=raise_conflict))
+    assert read_free_addresses(outside.build_world()) is None

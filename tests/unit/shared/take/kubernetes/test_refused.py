@@ -1,0 +1,37 @@
+"""Tests of what is read from an invalid NodePool or EC2NodeClass: enough to report the error in its status."""
+
+import json
+
+import pytest
+
+from shared.model.core.metadata import Problem
+from shared.take.kubernetes.resources import RESOURCE_KINDS
+
+CONDITION = {"type": "Ready", "status": "True", "reason": "Ready", "lastTransitionTime": "2026-11-21T12:00:00Z"}
+
+
+def read_problem(kind: str, status: object, generation: object = 3) -> Problem:
+    meta = {"name": "poor", "uid": "u", "generation": generation}
+    body = json.dumps({"items": [{"metadata": meta, "spec": 7, "status": status}]}).encode()
+    _, [problem], _ = next(resource_kind for resource_kind in RESOURCE_KINDS if resource_kind.kind == kind).decode_page(
+        body
+    )
+    return problem
+
+
+@pytest.mark.parametrize("kind", ["NodePool", "EC2NodeClass"])
+def test_its_conditions_and_generation_are_kept(kind: str) -> None:
+    problem = read_problem(kind, {"conditions": [CONDITION]})
+    assert (problem.uid, problem.generation) == ("u", 3)
+    assert [(condition.type, condition.status) for condition in problem.conditions] == [("Ready", "True")]
+
+
+@pytest.mark.parametrize("status", ["nonsense", {"conditions": 3}, {"conditions": [{"status": 1}]}, {}])
+def test_conditions_that_cannot_be_read_are_none(status: object) -> None:
+    problem = read_problem("NodePool", status, generation="many")
+    assert (problem.generation, problem.conditions) == (0, ())
+
+
+def test_of_other_kinds_nothing_is_kept() -> None:
+    problem = read_problem("NodeClaim", {"conditions": [CONDITION]})
+    assert (problem.generation, problem.conditions) == (0, ())

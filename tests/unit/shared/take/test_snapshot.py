@@ -1,0 +1,292 @@
+"""Tests of cluster snapshots."""
+
+from datetime import timedelta
+
+import msgspec
+import pytest
+
+from shared.errors import Expired, Fault, NotFound, Throttled, Unreachable
+from shared.model.cloud_provider.instance_type import Catalog, InstanceType, Offering, UnavailableOffering
+from shared.model.cloud_provider.launch_group import LaunchGroup
+from shared.model.core.requirements import Requirements
+from shared.model.core.resources import build_resources
+from shared.model.ec2.fleet import FleetRequest
+from shared.model.ec2.instance import Instance
+from shared.ports.world import World
+from shared.report.journal.snapshot_digest import compute_snapshot_digest
+from shared.store.catalog import build_catalog_key
+from shared.store.catalog_format import encode_catalog
+from shared.take.snapshot import (
+    FULL_REQUEST,
+    NODE_CLASSES_REQUEST,
+    PLANNING_REQUEST,
+    SnapshotRequest,
+    refresh_snapshot,
+    take_snapshot,
+)
+from sim.world.memory_ports import MemoryBucket, MemoryTable
+from tests.support.snapshot_world import (
+    FACTS,
+    NOW,
+    Lists,
+    Machines,
+    Plane,
+    make_node_pool,
+    make_object,
+    make_pod,
+    make_world,
+)
+
+PODS_REQUEST = SnapshotRequest(lists=("pods",))
+AN_INSTANCE = Instance(
+    instance_id="i-1",
+    instance_type="m5.large",
+    zone="a",
+    subnet_id="s",
+    image_id="ami-1",
+    state="running",
+    launched_at=NOW,
+    capacity_type="spot",
+)
+OFFERING = Offering(zone="a", capacity_type="spot", price_usd_per_hour=0.1, zone_id="az1")
+TYPE = InstanceType(
+    name="m5.large",
+    requirements=Requirements(),
+    capacity=build_resources({"cpu": 2000}),
+    overhead=build_resources({"cpu": 70}),
+    offerings=(OFFERING,),
+)
+
+
+def make_catalog(hours_ago: int) -> Catalog:
+    return Catalog(region="us-east-1", instance_types=(TYPE,), priced_at=NOW - timedelta(hours=hours_ago))
+
+
+def make_bucket(*catalogues: Catalog) -> MemoryBucket:
+    bucket = MemoryBucket()
+    for catalog in catalogues:
+        bucket.put(build_catalog_key(catalog), encode_catalog(catalog))
+    return bucket
+
+
+def test_all_pages_are_read() -> None:
+    kube = Lists({"Pod": [make_pod(f"pod-{number}") for number in range(7)]}, per_page=3)
+    assert [pod.meta.name for pod in take_snapshot(make_world(kube), PODS_REQUEST).pods] == [
+        f"pod-{number}" for number in range(7)
+    ]
+    assert kube.limits == {500}
+
+
+def test_machines_are_read_before_pods_and_ended_pods_not_at_all() -> None:
+    kube = Lists({})
+    take_snapshot(make_world(kube))
+    assert kube.requested_kinds[:3] == ["Node", "NodeClaim", "Pod"]
+    assert len(kube.requested_kinds) == 13
+    assert kube.selectors["Pod"] == "status.phase!=Succeeded,status.phase!=Failed"
+    assert kube.selectors["Node"] == ""
+
+
+def test_only_what_is_wanted_is_read() -> None:
+    kube = Lists({"EC2NodeClass": [make_object("default")], "Pod": [make_pod("cart")]})
+    cluster = take_snapshot(make_world(kube, ec2=Machines(Unreachable("down")), eks=Plane(None)), NODE_CLASSES_REQUEST)
+    assert kube.requested_kinds == ["EC2NodeClass"]
+    assert [node_class.name for node_class in cluster.node_classes] == ["default"]
+    assert (cluster.pods, cluster.instances, cluster.facts, cluster.catalog) == ((), None, None, None)
+    assert cluster.problems == ()
+
+
+def test_a_list_that_expires_is_read_again_from_the_beginning() -> None:
+    kube = Lists({"Pod": [make_pod(name) for name in "abcd"]}, per_page=2)
+    kube.expirations["Pod"] = 1
+    assert [pod.meta.name for pod in take_snapshot(make_world(kube), PODS_REQUEST).pods] == list("abcd")
+
+
+def test_a_list_that_expires_twice_is_a_fault() -> None:
+    kube = Lists({"Pod": [make_pod(name) for name in "abcd"]}, per_page=2)
+    kube.expirations["Pod"] = 2
+    with pytest.raises(Expired):
+        take_snapshot(make_world(kube), PODS_REQUEST)
+
+
+@pytest.mark.parametrize("fault", [Unreachable("down"), Throttled("later"), NotFound("no such thing")])
+def test_there_is_no_half_of_a_snapshot(fault: Fault) -> None:
+    kube = Lists({})
+    kube.faults["Pod"] = fault
+    with pytest.raises(type(fault)):
+        take_snapshot(make_world(kube), PODS_REQUEST)
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"\xff\xfe", b'{"items": 1}', b"[]", b'"no"'])
+def test_what_is_no_list_is_no_answer(body: bytes) -> None:
+    kube = Lists({})
+    kube.bodies["Node"] = body
+    with pytest.raises(Unreachable, match="the list of Node"):
+        take_snapshot(make_world(kube), SnapshotRequest(lists=("nodes",)))
+
+
+def test_a_missing_definition_is_named_and_the_rest_is_read() -> None:
+    kube = Lists({"Pod": [make_pod("cart")]})
+    kube.faults["NodePool"] = NotFound("404")
+    kube.faults["EC2NodeClass"] = NotFound("404")
+    cluster = take_snapshot(make_world(kube, bucket=make_bucket(make_catalog(0))))
+    assert [problem.name for problem in cluster.problems] == [
+        "ec2nodeclasses.karpenter.k8s.aws",
+        "nodepools.karpenter.sh",
+    ]
+    assert "nodepools.karpenter.sh is not installed" in cluster.problems[1].message
+    assert cluster.node_pools == ()
+    assert len(cluster.pods) == 1
+
+
+def test_without_a_list_of_claims_no_instance_looks_like_nobodys() -> None:
+    kube = Lists({})
+    seeing = make_world(kube, ec2=Machines((AN_INSTANCE,)))
+    assert take_snapshot(seeing).instances == (AN_INSTANCE,)
+    kube.faults["NodeClaim"] = NotFound("404")
+    assert take_snapshot(seeing).instances is None
+    assert take_snapshot(seeing, PLANNING_REQUEST).instances is None
+
+
+@pytest.mark.parametrize(
+    ("blind", "place", "word"),
+    [
+        (make_world(ec2=Machines(Throttled("RequestLimitExceeded"))), "instances", "RequestLimitExceeded"),
+        (make_world(eks=Plane(None)), "facts", "NotFound"),
+        (make_world(Lists({"EC2NodeClass": [make_object("default", spec={})]})), "catalog", "run the catalog function"),
+    ],
+)
+def test_what_aws_does_not_answer_is_none_and_named(blind: World, place: str, word: str) -> None:
+    cluster = take_snapshot(blind)
+    assert getattr(cluster, place) is None
+    assert any(word in problem.message for problem in cluster.problems)
+
+
+def test_a_catalogue_that_would_be_for_nobody_is_not_missed() -> None:
+    cluster = take_snapshot(make_world())
+    assert (cluster.catalog, cluster.problems) == (None, ())
+
+
+def test_a_bucket_that_cannot_be_read_is_named() -> None:
+    class Shut(MemoryBucket):
+        def list_keys(self, prefix: str) -> tuple[str, ...]:
+            raise Unreachable(prefix)
+
+    cluster = take_snapshot(make_world(bucket=Shut()))
+    assert cluster.catalog is None
+    assert [(problem.kind, problem.name) for problem in cluster.problems] == [("Catalogue", "catalogue/")]
+
+
+def test_what_aws_answers_is_in_the_cluster() -> None:
+    cluster = take_snapshot(make_world(ec2=Machines((AN_INSTANCE,)), bucket=make_bucket(make_catalog(0))))
+    assert cluster.instances == (AN_INSTANCE,)
+    assert cluster.facts == FACTS
+    assert cluster.catalog is not None
+    assert cluster.problems == ()
+    assert cluster.taken_at == NOW
+
+
+def test_the_newest_catalogue_counts() -> None:
+    bucket = make_bucket(make_catalog(2), make_catalog(1), make_catalog(3))
+    bucket.put("catalogue/readme.txt", b"zzz")
+    catalog = take_snapshot(make_world(bucket=bucket)).catalog
+    assert catalog is not None
+    assert catalog.priced_at == NOW - timedelta(hours=1)
+
+
+def test_a_catalogue_that_is_only_half_there_is_named_and_the_one_before_it_is_used() -> None:
+    newest = make_catalog(0)
+    bucket = make_bucket(newest, make_catalog(1))
+    bucket.put(build_catalog_key(newest), encode_catalog(newest)[:-20])
+    cluster = take_snapshot(make_world(bucket=bucket))
+    assert cluster.catalog is not None
+    assert cluster.catalog.priced_at == NOW - timedelta(hours=1)
+    assert [(problem.kind, problem.name) for problem in cluster.problems] == [("Catalogue", build_catalog_key(newest))]
+
+
+def test_a_catalogue_that_is_removed_meanwhile_is_passed_over() -> None:
+    class Moving(MemoryBucket):
+        def list_keys(self, prefix: str) -> tuple[str, ...]:
+            return (*super().list_keys(prefix), "catalogue/20991231T000000Z.json")
+
+    bucket = Moving()
+    bucket.put(build_catalog_key(make_catalog(0)), encode_catalog(make_catalog(0)))
+    cluster = take_snapshot(make_world(bucket=bucket))
+    assert cluster.catalog is not None
+    assert cluster.problems == ()
+
+
+def make_unavailable_offering(name: str, until: timedelta) -> UnavailableOffering:
+    return UnavailableOffering(capacity_type="spot", instance_type=name, until=NOW + until)
+
+
+def test_offerings_stay_unavailable_until_their_time_is_over() -> None:
+    table = MemoryTable()
+    soon, long_ago = (
+        make_unavailable_offering("b", timedelta(minutes=3)),
+        make_unavailable_offering("a", -timedelta(minutes=3)),
+    )
+    sooner, other_offering = (
+        make_unavailable_offering("b", timedelta(minutes=2)),
+        make_unavailable_offering("c", timedelta(minutes=1)),
+    )
+    for name, offerings in (("first", (soon, long_ago)), ("second", (sooner, other_offering))):
+        table.write("unavailable", name, msgspec.json.encode(offerings).decode(), version=0)
+    assert take_snapshot(make_world(table=table)).unavailable == (soon, other_offering)
+
+
+def make_launch_group(name: str) -> LaunchGroup:
+    request = FleetRequest(
+        client_token=name, capacity=1, capacity_type="spot", allocation_strategy="lowest-price", configs=()
+    )
+    return LaunchGroup(name=name, claims=(f"{name}-1",), request=request, templates=(), created_at=NOW)
+
+
+def test_launch_groups_are_read_in_order_and_those_that_expired_are_over() -> None:
+    table = MemoryTable()
+    for name, lasts in (("b", 1), ("a", 1), ("c", -1)):
+        body = msgspec.json.encode(make_launch_group(name)).decode()
+        table.write("launch-group", name, body, version=0, expires_at=NOW + timedelta(hours=lasts))
+    assert take_snapshot(make_world(table=table)).launch_groups == (make_launch_group("a"), make_launch_group("b"))
+
+
+def test_a_row_that_cannot_be_read_is_named() -> None:
+    table = MemoryTable()
+    table.write("unavailable", "one", '{"until": 3}', version=0)
+    table.write("launch-group", "two", "{", version=0)
+    cluster = take_snapshot(make_world(table=table, bucket=make_bucket(make_catalog(0))))
+    assert [(problem.kind, problem.name) for problem in cluster.problems] == [
+        ("launch-group", "two"),
+        ("unavailable", "one"),
+    ]
+
+
+def test_a_second_look_reads_the_claims_anew_and_keeps_the_rest() -> None:
+    ref = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}
+    objects = {
+        "Pod": [make_pod("cart")],
+        "NodePool": [make_node_pool()],
+        "NodeClaim": [make_object("one", spec={"nodeClassRef": ref})],
+    }
+    first = take_snapshot(make_world(Lists(objects)), FULL_REQUEST)
+    later = NOW + timedelta(seconds=9)
+    changed = Lists({"NodeClaim": [make_object("two", spec={"nodeClassRef": ref})]})
+    second = refresh_snapshot(make_world(changed, clock=lambda: later), first)
+    assert [claim.name for claim in second.node_claims] == ["two"]
+    assert changed.requested_kinds == ["NodeClaim"]
+    assert (second.pods, second.node_pools, second.facts) == (first.pods, first.node_pools, first.facts)
+    assert second.taken_at == later
+    assert second.problems == first.problems
+
+
+def test_a_digest_stands_for_all_that_is_seen() -> None:
+    objects = {"NodePool": [make_node_pool(requirements=[{"key": "a", "operator": "In", "values": list("vwxyz")}])]}
+    first_snapshot, second_snapshot = (
+        take_snapshot(make_world(Lists(objects))),
+        take_snapshot(make_world(Lists(objects))),
+    )
+    empty_snapshot = take_snapshot(make_world(Lists({})))
+    assert (
+        compute_snapshot_digest(first_snapshot)
+        == compute_snapshot_digest(second_snapshot)
+        != compute_snapshot_digest(empty_snapshot)
+    )

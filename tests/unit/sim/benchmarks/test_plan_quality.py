@@ -1,0 +1,44 @@
+"""Tests of the output of `make bench`."""
+
+import msgspec
+
+from sim.benchmarks.plan_quality import (
+    KARPENTER_BENCHMARK_CATALOG,
+    TABLE_HEADER,
+    encode_workload,
+    estimate_growth_exponents,
+    list_default_workloads,
+    measure_workload,
+)
+from sim.benchmarks.workloads import WORKLOADS, build_workload_documents
+
+
+def test_each_catalogue_has_its_workloads() -> None:
+    benchmark_workloads, everyday = (
+        list_default_workloads(KARPENTER_BENCHMARK_CATALOG),
+        list_default_workloads("prod.json"),
+    )
+    assert "diverse-20000" in benchmark_workloads
+    assert "deployments-40000" in everyday
+    assert sorted((*benchmark_workloads, *everyday)) == sorted(WORKLOADS)
+
+
+def test_growth_is_told_of_workloads_of_several_sizes() -> None:
+    seconds = {"web-10": 1.0, "web-100": 10.0, "web-1000": 100.0, "odd-5": 7.0}
+    [(kind, exponent)] = estimate_growth_exponents(seconds)
+    assert (kind, round(exponent, 6)) == ("web", 1.0)
+
+
+def test_a_workload_is_planned_and_held_against_its_bound() -> None:
+    measurement = measure_workload("plain-1000", KARPENTER_BENCHMARK_CATALOG, "Greedy")
+    assert (measurement.pods, measurement.price_usd_per_hour) == (1000, measurement.greedy_usd_per_hour)
+    assert 0 < measurement.lower_bound_usd_per_hour <= measurement.price_usd_per_hour
+    line = measurement.format_row("plain-1000")
+    assert len(line) == len(TABLE_HEADER)
+    assert (
+        msgspec.structs.replace(measurement, lower_bound_usd_per_hour=0.0).format_row("plain-1000").split()[-1] == "-"
+    )
+
+
+def test_a_workload_is_sent_as_it_is_documented() -> None:
+    assert msgspec.json.decode(encode_workload("plain-1000"))["items"] == build_workload_documents("plain-1000")

@@ -1,0 +1,144 @@
+"""Tests of the monthly bill: the arithmetic on given counts, and one short measurement."""
+
+from collections import Counter
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from shared.model.core.units import HOURS_PER_MONTH
+from sim.lambda_runtime.stack_template.template import synthesize_template
+from sim.operating_costs import prices
+from sim.operating_costs.__main__ import main
+from sim.operating_costs.bill import BillLine, build_bill, sum_usd
+from sim.operating_costs.measured import measure_usage
+from sim.operating_costs.usage import FunctionUsage, StackUsage
+
+ONE_HOUR = timedelta(hours=1)
+
+
+@pytest.fixture(scope="module")
+def template() -> dict[str, Any]:
+    return synthesize_template()
+
+
+def make_usage(
+    functions: dict[str, FunctionUsage] | None = None,
+    *,
+    lasted: timedelta = ONE_HOUR,
+    metrics: int = 0,
+    log_bytes: int = 0,
+    stored_bytes: dict[str, int] | None = None,
+) -> StackUsage:
+    return StackUsage(
+        duration=lasted,
+        functions=functions or {},
+        metrics=metrics,
+        log_bytes=log_bytes,
+        stored_bytes=stored_bytes or {},
+    )
+
+
+def get_bill_line(template: dict[str, Any], item: str, usage: StackUsage) -> BillLine:
+    [bill_line] = [candidate_line for candidate_line in build_bill(template, usage) if candidate_line.item == item]
+    return bill_line
+
+
+def test_a_function_costs_its_calls_and_its_seconds_by_its_memory(template: dict[str, Any]) -> None:
+    usage = make_usage(functions={"provision": FunctionUsage(invocations=60, processor_seconds=60.0)})
+    month = 60 * HOURS_PER_MONTH
+    expected = month * (1769 / 1024 * prices.LAMBDA_USD_PER_GB_SECOND + prices.LAMBDA_USD_PER_REQUEST)
+    assert get_bill_line(template, "Lambda: provision", usage).usd == pytest.approx(expected)
+
+
+def test_with_less_memory_a_function_computes_longer_but_waits_no_longer() -> None:
+    computes = FunctionUsage(invocations=1, processor_seconds=1.0)
+    waits = FunctionUsage(invocations=1, calls=Counter({("table", "read"): 100}))
+    assert computes.estimate_billed_seconds(1769) == computes.estimate_billed_seconds(3008) == 1.0
+    assert computes.estimate_billed_seconds(1024) == pytest.approx(1769 / 1024)
+    call_duration = prices.LATENCY_BY_PORT["table"] + prices.CPU_TIME_PER_CALL
+    assert waits.estimate_billed_seconds(1769) == pytest.approx(100 * call_duration.total_seconds())
+
+
+def test_a_call_to_create_a_fleet_waits_longer_than_one_that_describes() -> None:
+    creates, describes = (
+        FunctionUsage(calls=Counter({("ec2", name): 1})) for name in ("create_fleet", "describe_instances")
+    )
+    assert creates.estimate_billed_seconds(1769) - describes.estimate_billed_seconds(1769) == pytest.approx(
+        (prices.CREATE_FLEET_LATENCY - prices.LATENCY_BY_PORT["ec2"]).total_seconds()
+    )
+
+
+def test_queues_are_asked_whether_anything_is_sent_or_not(template: dict[str, Any]) -> None:
+    silent = get_bill_line(template, "SQS", make_usage())
+    queues = sum(resource["Type"] == "AWS::Lambda::EventSourceMapping" for resource in template["Resources"].values())
+    polls = queues * prices.SECONDS_PER_MONTH * prices.POLLS_PER_SECOND
+    assert silent.usd == pytest.approx(polls * prices.SQS_USD_PER_REQUEST)
+    talking = make_usage(functions={"provision": FunctionUsage(calls=Counter({("mailbox", "add"): 10}))})
+    extra_usd = get_bill_line(template, "SQS", talking).usd - silent.usd
+    assert extra_usd == pytest.approx(10 * HOURS_PER_MONTH * 2 * prices.SQS_USD_PER_REQUEST)
+
+
+def test_state_costs_by_reads_and_writes_and_by_what_is_kept(template: dict[str, Any]) -> None:
+    calls = Counter({("table", "read"): 2, ("table", "write"): 3, ("bucket", "put"): 5, ("bucket", "get"): 7})
+    usage = make_usage(
+        functions={"lifecycle": FunctionUsage(calls=calls)}, stored_bytes={"snapshot/": 2**30, "catalogue/": 2**20}
+    )
+    table = HOURS_PER_MONTH * (2 * prices.DYNAMODB_USD_PER_READ + 3 * prices.DYNAMODB_USD_PER_WRITE)
+    assert get_bill_line(template, "DynamoDB", usage).usd == pytest.approx(table)
+    bucket = 5 * prices.S3_USD_PER_PUT + 7 * prices.S3_USD_PER_GET
+    assert get_bill_line(template, "S3", usage).usd == pytest.approx(HOURS_PER_MONTH * bucket)
+    for name, hours, gigabytes in (("snapshot", 8 * 24, 1), ("catalogue", 210 * 24, 1 / 1024)):
+        storage_line = get_bill_line(template, f"S3: {name}", usage)
+        assert storage_line.usd == pytest.approx(hours * gigabytes * prices.S3_USD_PER_GB_MONTH)
+        assert storage_line.quantity == f"{hours * gigabytes:.2f} GB kept, of {hours // 24} days"
+    assert "S3: journal" not in {bill_line.item for bill_line in build_bill(template, usage)}
+
+
+def test_what_is_logged_and_published_and_watched_is_counted(template: dict[str, Any]) -> None:
+    usage = make_usage(metrics=4, log_bytes=2**30, lasted=timedelta(seconds=prices.SECONDS_PER_MONTH))
+    assert get_bill_line(template, "CloudWatch metrics", usage).usd == pytest.approx(4 * prices.METRIC_USD_PER_MONTH)
+    assert get_bill_line(template, "CloudWatch logs", usage).usd == pytest.approx(
+        prices.LOGS_USD_PER_GB + prices.LOGS_USD_PER_GB_MONTH
+    )
+    alarms = [
+        resource["Properties"]
+        for resource in template["Resources"].values()
+        if resource["Type"] == "AWS::CloudWatch::Alarm"
+    ]
+    plain = sum("MetricName" in alarm for alarm in alarms)
+    summed = str([alarm["Metrics"] for alarm in alarms if "Metrics" in alarm]).count("'MetricStat'")
+    assert plain > 0
+    assert summed > len(alarms) - plain
+    assert get_bill_line(template, "CloudWatch alarms", usage).usd == pytest.approx(
+        (plain + summed) * prices.ALARM_USD_PER_METRIC_MONTH
+    )
+    lines = build_bill(template, usage)
+    assert sum_usd(lines) == pytest.approx(sum(bill_line.usd for bill_line in lines))
+
+
+def test_a_daily_report_is_on_the_bill_where_somebody_hears_it(template: dict[str, Any]) -> None:
+    report_template = synthesize_template(context={"joiner:report-topic": "arn:aws:sns:us-east-1:111122223333:costs"})
+    assert get_bill_line(report_template, "SNS", make_usage()).usd == pytest.approx(31 * (0.5e-6 + 2e-5))
+    assert "SNS" not in {bill_line.item for bill_line in build_bill(template, make_usage())}
+
+
+def test_a_small_cluster_is_measured(template: dict[str, Any]) -> None:
+    messages: list[str] = []
+    usage = measure_usage(template, 2, timedelta(minutes=20), messages.append)
+    assert set(usage.functions) >= {"provision", "lifecycle", "disrupt", "catalog"}
+    assert usage.functions["catalog"].invocations == 4
+    assert all(function_usage.processor_seconds > 0 for function_usage in usage.functions.values())
+    assert usage.count_calls("table")["read"] > 0
+    assert usage.stored_bytes["journal/"] > 0
+    assert usage.metrics == 0  # nothing needs an alarm
+    assert messages
+
+
+def test_the_command_prints_a_bill_a_size(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--nodes", "1", "--reaction", "tick", "--minutes", "10"]) == 0
+    output = capsys.readouterr()
+    assert "1 nodes, 10 pods, reaction tick: $" in output.out
+    assert "Lambda: disrupt" in output.out
+    assert main(["--nodes", "1", "--reaction", "tick", "--minutes", "10", "-o", "json"]) == 0
+    assert capsys.readouterr().out.startswith('[{"nodes":1,"reaction":"tick","usd":')

@@ -1,0 +1,76 @@
+"""Tests of the tap between a caller and a port."""
+
+import msgspec
+import pytest
+
+from shared.errors import NotFound, Throttled
+from sim.fault_tap import PORTS, Killed, PortCall, tap_port, tap_world
+from sim.world.memory_ports import MemoryBucket, MemoryTopic
+from tests.support.actions_world import Outside
+
+
+def test_every_call_is_seen_before_and_after_with_what_it_is_about() -> None:
+    calls: list[PortCall] = []
+    bucket = tap_port(MemoryBucket(), "bucket", calls.append, "me")
+    bucket.put("key", b"1")
+    assert [(call.method, call.detail, call.phase) for call in calls] == [
+        ("put", "key", "before"),
+        ("put", "key", "after"),
+    ]
+    assert {(call.port, call.world_name) for call in calls} == {("bucket", "me")}
+
+
+def test_a_long_or_missing_argument_is_told_in_short() -> None:
+    calls: list[PortCall] = []
+    bucket = tap_port(MemoryBucket(), "bucket", calls.append)
+    bucket.put("k" * 300, b"1")
+    bucket.list_keys(prefix="")
+    assert [len(call.detail) for call in calls] == [200, 200, 0, 0]
+
+
+@pytest.mark.parametrize(("when", "is_written"), [("before", False), ("after", True)])
+@pytest.mark.parametrize("kind", [Throttled, Killed])
+def test_a_call_can_be_failed_before_or_after_it_takes_effect(
+    when: str,
+    is_written: bool,  # noqa: FBT001 - a table's column
+    kind: type[BaseException],
+) -> None:
+    inner = MemoryBucket()
+
+    def raise_in_phase(call: PortCall) -> None:
+        if call.phase == when:
+            raise kind("now")
+
+    with pytest.raises(kind):
+        tap_port(inner, "bucket", raise_in_phase).put("key", b"1")
+    assert (inner.list_keys("") == ("key",)) is is_written
+
+
+def test_what_the_port_itself_raises_goes_through() -> None:
+    calls: list[PortCall] = []
+    with pytest.raises(NotFound):
+        tap_port(MemoryBucket(), "bucket", calls.append).get("key")
+    assert [call.phase for call in calls] == ["before"]
+
+
+def test_who_is_killed_cannot_catch_it_as_an_exception() -> None:
+    assert not issubclass(Killed, Exception)
+
+
+def test_every_port_of_a_world_is_tapped() -> None:
+    outside = Outside()
+    world = msgspec.structs.replace(outside.build_world(), topic=MemoryTopic())
+    world = tap_world(world, outside.calls.append)
+    world.kube.list("/api/v1/nodes")
+    world.ec2.describe_offerings()
+    world.prices.get_on_demand_prices("us-east-1")
+    world.eks.describe_cluster("joiner")
+    world.table.list_rows("lease")
+    world.bucket.list_keys("")
+    with pytest.raises(NotFound):
+        world.parameters.get_parameter("/none")
+    world.mailbox.add("provision", "", outside.clock.get_time() - outside.clock.get_time())
+    assert world.topic is not None
+    world.topic.publish("a", "b")
+    assert {call.port for call in outside.calls} == set(PORTS)
+    assert {call.world_name for call in outside.calls} == {"one"}

@@ -1,0 +1,33 @@
+"""Tests of how the end-to-end test's narration reads the journal."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from sim.cloud.cloud import Cloud
+from sim.time.virtual_clock import Clock
+from tests.e2e.meter import Meter
+from tests.e2e.told import Narrator, Planned, Witness
+
+NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
+ONE_SECOND = timedelta(seconds=1)
+
+
+@pytest.mark.parametrize(
+    ("registered", "expected_messages"),
+    [
+        pytest.param({"first": NOON + 9 * ONE_SECOND}, ["shop/cart: first, then second"], id="on its way"),
+        pytest.param({"first": NOON + 4 * ONE_SECOND}, [], id="the place went to another pod"),
+        pytest.param({}, [], id="there never was a node"),
+    ],
+)
+def test_a_pod_is_not_planned_for_again_while_its_node_is_on_its_way(
+    registered: dict[str, datetime], expected_messages: list[str]
+) -> None:
+    witness = Witness(Narrator(Meter(lambda: ())), Cloud(Clock(NOON)))
+    witness.planned += [
+        Planned(claim="second", pods=("shop/cart", "shop/till"), written_at=NOON + 5 * ONE_SECOND),
+        Planned(claim="first", pods=("shop/cart",), written_at=NOON),
+    ]
+    witness.registered |= registered
+    assert witness.list_pods_planned_twice() == expected_messages

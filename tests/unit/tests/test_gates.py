@@ -1,0 +1,109 @@
+"""Tests of `.ci/run`, with stand-ins for make and the build of the control plane: steps, output, exit code."""
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+RUN = Path(__file__).parents[3] / ".ci" / "run"
+MAKE = """#!/bin/sh
+echo "make $*"
+case "$*" in *plays|*test-kubernetes) echo "== 1 passed in 0.1s ==";; esac
+case "$*" in *"$FAILS") exit 2;; esac
+"""
+BUILD = """#!/bin/sh
+echo $$ >building
+sleep "$SECONDS_TO_BUILD"
+echo "because of $BUILDS"; echo "main.go:1: no" >&2
+exit "$BUILDS"
+"""
+ALL = ["setup", "gates", "plays", "e2e", "test-kubernetes"]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Yield a function that starts a copy of `.ci/run`; its build exits with *builds* and its target *fails* fails."""
+    for name, script in (("bin/make", MAKE), (".venv/bin/python", BUILD)):
+        tmp_path.joinpath(name).parent.mkdir(parents=True, exist_ok=True)
+        tmp_path.joinpath(name).write_text(script)
+        tmp_path.joinpath(name).chmod(0o755)
+    tmp_path.joinpath(".ci").mkdir()
+    tmp_path.joinpath("tmp").mkdir()
+    shutil.copy(RUN, tmp_path / ".ci" / "run")
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    # A process that was started in the background ignores SIGINT, and so would its child processes.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def start(builds: int = 0, fails: str = "nothing", seconds: float = 0) -> subprocess.Popen[str]:
+        environment = {"BUILDS": str(builds), "FAILS": fails, "SECONDS_TO_BUILD": str(seconds)}
+        return subprocess.Popen(
+            [str(tmp_path / ".ci" / "run")],
+            env=os.environ | environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    yield start
+    signal.signal(signal.SIGINT, before)
+
+
+def list_make_targets(output: str) -> list[str]:
+    return [line.rpartition(" ")[2] for line in output.splitlines() if line.startswith("make ")]
+
+
+def test_a_machine_that_can_runs_everything(run: Callable[..., subprocess.Popen[str]], tmp_path: Path) -> None:
+    process = run()
+    output, _ = process.communicate()
+    assert (process.returncode, list_make_targets(output)) == (0, ALL)
+    assert "!!!" not in output
+    assert not list(tmp_path.joinpath("tmp").iterdir())
+
+
+@pytest.mark.parametrize(("builds", "code", "expected_text"), [(3, 0, "NOT RUN"), (1, 1, "FAILED")])
+def test_what_was_not_run_is_said_loudly_and_before_the_last_line(
+    run: Callable[..., subprocess.Popen[str]], builds: int, code: int, expected_text: str
+) -> None:
+    process = run(builds)
+    output, _ = process.communicate()
+    assert (process.returncode, list_make_targets(output)) == (code, ALL[:3])
+    assert f"{expected_text}: the" in output
+    assert f"because of {builds}" in output
+    assert sum(line.startswith("!!!!!") for line in output.splitlines()) == 4
+    assert output.splitlines()[-1] == "== 1 passed in 0.1s =="
+
+
+@pytest.mark.parametrize("fails", ALL)
+def test_what_fails_is_the_end_and_the_answer(run: Callable[..., subprocess.Popen[str]], fails: str) -> None:
+    process = run(fails=fails)
+    output, _ = process.communicate()
+    assert (process.returncode, list_make_targets(output)) == (2, ALL[: ALL.index(fails) + 1])
+
+
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT])
+def test_a_build_ends_with_who_wanted_it(
+    run: Callable[..., subprocess.Popen[str]], end: signal.Signals, tmp_path: Path
+) -> None:
+    process = run(seconds=3600)
+    building = tmp_path / "building"
+    while not building.exists() or not building.read_text():
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(end)
+    process.communicate(timeout=600)
+    assert process.returncode == 128 + end
+    assert not list(tmp_path.joinpath("tmp").iterdir())
+    with pytest.raises(ProcessLookupError):
+        poll_process(int(building.read_text()))
+
+
+def poll_process(pid: int) -> None:
+    while True:
+        os.kill(pid, 0)
+        time.sleep(0.05)
