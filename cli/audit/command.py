@@ -142,12 +142,8 @@ def _render_page(
     is_partial: bool,
 ) -> Iterator[str]:
     from cli.status.top_page import format_short_age  # noqa: PLC0415
-    from cli.terminal.text import (  # noqa: PLC0415 - --help needs none of it
-        align_columns,
-        format_count,
-        truncate_text,
-        wrap_text,
-    )
+    from cli.terminal.text import align_columns, truncate_text, wrap_text  # noqa: PLC0415 - --help needs none of it
+    from shared.model.core.formatting import format_count  # noqa: PLC0415 - --help needs none of it
 
     leaked_assets = [asset for asset in assets if asset.is_leaked]
     price = sum(asset.usd_per_hour for asset in leaked_assets)

@@ -17,10 +17,10 @@ from cli.inputs.node_classes import read_node_classes
 from cli.planning.catalog_source import load_catalog
 from cli.terminal.errors import InputError
 from cli.terminal.stderr import print_errors
-from cli.terminal.text import format_count, join_names
 from shared.errors import Fault
 from shared.model.cloud_provider.instance_type import Catalog, InstanceType
 from shared.model.cluster import ClusterSnapshot
+from shared.model.core.formatting import format_count, join_names
 from shared.model.core.requirements import Requirements
 from shared.model.core.resources import format_quantities
 from shared.store.catalog_format import compress_body, encode_catalog

@@ -13,9 +13,10 @@ from cli.planning.document import build_new_node_document
 from cli.planning.fleet import Fleet, NodeKind
 from cli.planning.table import TableOptions
 from cli.planning.unschedulable import MAX_LISTED_PODS
-from cli.terminal.text import Palette, align_columns, format_count, join_names, truncate_text, wrap_text
+from cli.terminal.text import Palette, align_columns, truncate_text, wrap_text
 from shared.decide.disruption.methods.proposed_command import ProposedCommand
 from shared.model.cluster import ClusterSnapshot
+from shared.model.core.formatting import format_count, join_names
 from shared.model.core.taints import encode_taint
 from shared.model.decisions.disruption_verdict import BlockedVerdict, KeptVerdict
 

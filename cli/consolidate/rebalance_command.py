@@ -125,7 +125,8 @@ def render_rebalance_page(
 ) -> Iterator[str]:
     """Yield the lines that people read."""
     from cli.consolidate.page import HOURS_PER_MONTH, render_steps  # noqa: PLC0415 - --help needs none of it
-    from cli.terminal.text import align_columns, format_count, truncate_text, wrap_text  # noqa: PLC0415
+    from cli.terminal.text import align_columns, truncate_text, wrap_text  # noqa: PLC0415
+    from shared.model.core.formatting import format_count  # noqa: PLC0415
 
     if not rebalance_plan.before.node_count:
         yield "no node there belongs to a NodePool: there is nothing to rebalance"

@@ -6,7 +6,8 @@ from typing import Any, Final
 import msgspec
 
 from cli.planning.table import TableOptions
-from cli.terminal.text import Palette, align_columns, format_count, truncate_text, wrap_text
+from cli.terminal.text import Palette, align_columns, truncate_text, wrap_text
+from shared.model.core.formatting import format_count
 from shared.report.costs.cost_breakdown import CostBreakdown, compute_breakdown
 from shared.report.costs.daily_report import DailyReport, ExpensiveNode, is_complete
 

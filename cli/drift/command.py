@@ -156,7 +156,7 @@ def _build_document(claim_drift: "ClaimDrift") -> dict[str, Any]:
 def _render_lines(claim_drifts: "Iterable[ClaimDrift]", args: argparse.Namespace) -> Iterator[str]:
     """Yield the drifted nodes, the first ones if there are many, and the totals; or only the selected node."""
     from cli.planning.table import MAX_ROWS  # noqa: PLC0415 - --help needs none of it
-    from cli.terminal.text import format_count  # noqa: PLC0415
+    from shared.model.core.formatting import format_count  # noqa: PLC0415
 
     documents = [_build_document(claim_drift) for claim_drift in claim_drifts]
     if args.node:

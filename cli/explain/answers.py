@@ -21,7 +21,7 @@ from cli.explain.phrases import (
     format_instant,
 )
 from cli.planning.unschedulable import group_messages_by_pool
-from cli.terminal.text import format_count, join_names
+from shared.model.core.formatting import format_count, join_names
 from shared.model.decisions.action import DeletePod, EvictPod
 from shared.report.journal.journal import DecisionNote
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from cli.terminal.text import format_count
+from shared.model.core.formatting import format_count
 from shared.model.core.metadata import Problem
 from shared.report.journal.journal import ActionResult, DecisionNote, JournalEntry
 

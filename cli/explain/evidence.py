@@ -12,8 +12,8 @@ from cli.explain.history import MAX_LISTED_NAMES
 from cli.explain.journal import Cycle, Journal
 from cli.explain.kinds import EXPLAIN_KINDS, ExplainKind
 from cli.explain.node_records import NodeRecord, build_node_records
-from cli.terminal.text import format_count, join_names
 from shared.model.cluster import ClusterSnapshot
+from shared.model.core.formatting import format_count, join_names
 from shared.model.decisions.action import CreateNodeClaim, DeletePod, EvictPod
 from shared.report.journal.journal import DecisionNote
 

@@ -19,7 +19,8 @@ from cli.explain.phrases import (
     format_instant,
 )
 from cli.planning.unschedulable import group_messages_by_pool
-from cli.terminal.text import format_clock, format_count, join_names
+from cli.terminal.text import format_clock
+from shared.model.core.formatting import format_count, join_names
 
 UNKNOWN_DELETION_REASON = "its NodeClaim was deleted, by whom the journal does not say"
 """The reason for a removed machine that no function terminated for a reason of its own."""

@@ -7,8 +7,8 @@ from typing import Final, TypeAlias
 import msgspec
 
 from cli.explain.journal import Cycle
-from cli.terminal.text import format_count, join_names
 from shared.model.cloud_provider.instance_type import UnavailableOffering
+from shared.model.core.formatting import format_count, join_names
 from shared.model.decisions.action import (
     Action,
     CreateNodeClaim,

@@ -13,8 +13,8 @@ from cli.aws.session import describe_fault, get_default_region
 from cli.explain.entry_versions import decode_readable_parts
 from cli.terminal.errors import InputError
 from cli.terminal.stderr import show_progress
-from cli.terminal.text import format_count
 from shared.errors import Fault, NotFound
+from shared.model.core.formatting import format_count
 from shared.model.decisions.action import Function
 from shared.ports.storage import Bucket
 from shared.report.journal.journal import JOURNAL_PREFIX, JournalEntry, decode_entry

@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 
 from cli.pause.text import describe_pool_pauses
-from cli.terminal.text import format_age, format_count
+from cli.terminal.text import format_age
 from shared.model.cluster import ClusterSnapshot
+from shared.model.core.formatting import format_count
 from shared.model.core.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODEPOOL, ZONE
 from shared.model.core.metadata import Condition, find_condition
 from shared.model.karpenter.node_claim import NodeClaim

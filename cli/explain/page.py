@@ -7,7 +7,8 @@ from typing import Any, Final
 from cli.explain.evidence import Evidence
 from cli.explain.history import HistoryEntry
 from cli.explain.phrases import Explanation, format_instant
-from cli.terminal.text import Palette, format_clock, format_count, wrap_text
+from cli.terminal.text import Palette, format_clock, wrap_text
+from shared.model.core.formatting import format_count
 from shared.report.journal.journal import JournalEntry
 
 MAX_HISTORY_LINES: Final = 40

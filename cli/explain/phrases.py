@@ -8,7 +8,8 @@ import msgspec
 from cli.explain.history import MAX_LISTED_NAMES, HistoryEntry
 from cli.explain.kinds import ExplainKind
 from cli.explain.node_records import NodeRecord
-from cli.terminal.text import format_clock, format_count, join_names
+from cli.terminal.text import format_clock
+from shared.model.core.formatting import format_count, join_names
 
 
 class InstanceCost(msgspec.Struct, frozen=True, kw_only=True):

@@ -17,7 +17,7 @@ from cli.inputs.workload_pods import (
     build_workload_objects,
     is_workload,
 )
-from cli.terminal.text import format_count
+from shared.model.core.formatting import format_count
 from shared.model.core.selectors import LabelSelector
 from shared.take.kubernetes.optional_resources import OPTIONAL_KINDS
 from shared.take.kubernetes.paged_list import format_missing_name

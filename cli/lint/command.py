@@ -5,7 +5,7 @@ import sys
 from typing import Any, Final, Literal, get_args
 
 from cli.terminal.output_format import encode_output
-from cli.terminal.text import format_count
+from shared.model.core.formatting import format_count
 
 DESCRIPTION: Final = """Read manifests as an API server would, and say what it would refuse, silently drop or take in
 another sense than was meant: YAML that does not parse, misspelt fields and annotations, values without quotes, ids

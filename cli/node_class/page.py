@@ -8,11 +8,12 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from cli.node_class.resolution import ResolvedNodeClass
-from cli.terminal.text import align_columns, format_count, join_names
+from cli.terminal.text import align_columns
 from shared.decide.launch.ami_families.user_data import build_user_data
 from shared.decide.node_class.status import find_unmatched_terms, resolve_node_class_status
 from shared.decide.node_class.validation import build_sample_bootstrap, lint_node_class
 from shared.model.cloud_provider.instance_type import InstanceType
+from shared.model.core.formatting import format_count, join_names
 from shared.model.core.labels import ON_DEMAND, SPOT
 from shared.model.core.resources import CPU, MEMORY, PODS, STORAGE, format_quantities
 from shared.model.core.units import BYTES_PER_GIB

@@ -20,11 +20,12 @@ from cli.planning.table import TableOptions, render_plan
 from cli.terminal.errors import InputError
 from cli.terminal.output_format import encode_output
 from cli.terminal.stderr import print_errors, show_progress
-from cli.terminal.text import choose_palette, format_count, get_terminal_width
+from cli.terminal.text import choose_palette, get_terminal_width
 from shared.cycles.setup.python_gc import pause_garbage_collection
 from shared.decide.provisioning.capacity_buffers import plan_with_buffers
 from shared.decide.provisioning.overlay_and_spread_defaults import apply_feature_gates
 from shared.model.cluster import ClusterSnapshot
+from shared.model.core.formatting import format_count
 from shared.model.decisions.placement import SchedulingOptions, Unschedulable
 from shared.settings import ChosenSettings, MinValuesPolicy, PreferencePolicy
 from shared.state.cluster_state import ClusterState

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from cli.plan.pod_verdict import PodVerdict, format_choice
 from cli.planning.table import TableOptions
-from cli.terminal.text import Palette, align_columns, format_count, join_names, wrap_text
+from cli.terminal.text import Palette, align_columns, wrap_text
+from shared.model.core.formatting import format_count, join_names
 
 _INDENT = " " * 12
 

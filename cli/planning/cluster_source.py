@@ -15,8 +15,8 @@ from cli.inputs.manifests import Manifests, parse_manifests
 from cli.planning.unschedulable import MAX_LISTED_PODS
 from cli.terminal.errors import InputError
 from cli.terminal.stderr import print_errors, show_progress
-from cli.terminal.text import join_names
 from shared.model.cluster import ClusterSnapshot
+from shared.model.core.formatting import join_names
 from shared.model.core.metadata import Problem
 from shared.take.kubernetes.optional_resources import OPTIONAL_KINDS
 from shared.take.kubernetes.resources import RESOURCE_KINDS

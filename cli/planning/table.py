@@ -8,17 +8,10 @@ import msgspec
 from cli.planning.document import PlanResult
 from cli.planning.totals import has_fixed_zone, render_notes, render_totals
 from cli.planning.unschedulable import MAX_LISTED_PODS, render_unschedulable_pods
-from cli.terminal.text import (
-    Palette,
-    align_columns,
-    compute_aligned_width,
-    format_count,
-    join_names,
-    truncate_text,
-    wrap_text,
-)
+from cli.terminal.text import Palette, align_columns, compute_aligned_width, truncate_text, wrap_text
 from shared.model.cloud_provider.instance_type import InstanceType
 from shared.model.cluster import ClusterSnapshot
+from shared.model.core.formatting import format_count, join_names
 from shared.model.core.resources import CPU, MEMORY
 from shared.model.decisions.placement import NewNodeClaim
 

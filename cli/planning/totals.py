@@ -5,7 +5,8 @@ from datetime import timedelta
 from typing import Final
 
 from cli.planning.document import PlanResult
-from cli.terminal.text import Palette, format_age, format_count, wrap_text
+from cli.terminal.text import Palette, format_age, wrap_text
+from shared.model.core.formatting import format_count
 from shared.model.core.labels import ZONE
 from shared.model.decisions.placement import NewNodeClaim
 

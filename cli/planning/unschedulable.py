@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Final
 
-from cli.terminal.text import Palette, format_count, join_names, wrap_text
+from cli.terminal.text import Palette, wrap_text
+from shared.model.core.formatting import format_count, join_names
 from shared.model.decisions.placement import Unschedulable
 from shared.model.kubernetes.pod import Pod
 

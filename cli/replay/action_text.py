@@ -4,7 +4,7 @@ from collections.abc import Hashable, Sequence
 from typing import Final, assert_never
 
 from cli.replay.fleet_request_text import describe_offerings
-from cli.terminal.text import format_count, join_names
+from shared.model.core.formatting import format_count, join_names
 from shared.model.decisions.action import (
     Action,
     CreateNodeClaim,

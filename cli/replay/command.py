@@ -129,7 +129,8 @@ def _print_cycles(args: argparse.Namespace, journal: "Journal") -> int:
     from cli.replay.cycle_list import build_cycle_documents, render_cycle_list  # noqa: PLC0415
     from cli.terminal.output_format import encode_output  # noqa: PLC0415 - --help needs none of it
     from cli.terminal.stderr import print_errors  # noqa: PLC0415
-    from cli.terminal.text import choose_palette, format_count, get_terminal_width  # noqa: PLC0415
+    from cli.terminal.text import choose_palette, get_terminal_width  # noqa: PLC0415
+    from shared.model.core.formatting import format_count  # noqa: PLC0415
 
     cycles = [
         cycle for cycle in journal.cycles if cycle.entry.snapshot and args.function in (None, cycle.entry.function)

@@ -5,7 +5,8 @@ from typing import Any, Final
 
 from cli.explain.journal import Cycle
 from cli.replay.page import MAX_LISTED_LINES, format_time
-from cli.terminal.text import Palette, align_columns, format_count, truncate_text
+from cli.terminal.text import Palette, align_columns, truncate_text
+from shared.model.core.formatting import format_count
 from shared.model.decisions.action import (
     Action,
     CreateNodeClaim,

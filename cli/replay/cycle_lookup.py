@@ -12,9 +12,9 @@ from cli.aws.session import describe_fault, get_default_region
 from cli.explain.journal import S3_SCHEME, Cycle, Journal
 from cli.replay.rerun import REPLAYABLE_FUNCTIONS
 from cli.terminal.errors import InputError
-from cli.terminal.text import format_count
 from shared.errors import Fault, NotFound
 from shared.model.cloud_provider.instance_type import Catalog
+from shared.model.core.formatting import format_count
 from shared.model.decisions.action import Function
 from shared.model.decisions.decision_answers import AppliedOverlays, find_answer
 from shared.report.journal.decision_record import DecisionRecord, decode_record

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from cli.terminal.text import format_count, join_names
+from shared.model.core.formatting import format_count, join_names
 from shared.model.decisions.action import LaunchInstances
 from shared.model.ec2.fleet import Override
 

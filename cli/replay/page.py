@@ -12,9 +12,10 @@ from cli.replay.action_text import describe_action
 from cli.replay.changes import ChangedCluster
 from cli.replay.differences import MESSAGE_ACTIONS, DecisionComparison, Difference
 from cli.replay.rerun import Decision
-from cli.terminal.text import Palette, format_count, join_names, wrap_text
+from cli.terminal.text import Palette, wrap_text
 from shared.model.cloud_provider.instance_type import Catalog
 from shared.model.cluster import ClusterSnapshot
+from shared.model.core.formatting import format_count, join_names
 from shared.model.core.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODEPOOL, ZONE
 from shared.model.decisions.action import Action, CreateNodeClaim, LaunchInstances, MarkUnavailable
 from shared.model.karpenter.node_claim import NodeClaim

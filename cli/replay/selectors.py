@@ -12,11 +12,11 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from cli.terminal.text import join_names
 from shared.decide.launch.ami_families.images import select_newest_images
 from shared.model.cloud_provider.instance_type import Catalog, InstanceType
 from shared.model.cloud_provider.node_class_findings import NodeClassAnswers
 from shared.model.core.conditions import with_condition
+from shared.model.core.formatting import join_names
 from shared.model.core.metadata import is_condition_true
 from shared.model.ec2.account import Image, SelectorTerm
 from shared.model.karpenter.node_class import EC2NodeClass

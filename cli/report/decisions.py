@@ -6,7 +6,7 @@ from datetime import datetime
 import msgspec
 
 from cli.explain.journal import Cycle
-from cli.terminal.text import format_count
+from shared.model.core.formatting import format_count
 from shared.model.decisions.action import CreateNodeClaim, DeleteObject, TerminateInstances
 from shared.report.journal.journal import ActionResult, DecisionNote, JournalEntry
 

@@ -21,7 +21,8 @@ from cli.terminal.html import (
     render_tag,
     render_with_reason,
 )
-from cli.terminal.text import format_age, format_count, join_names
+from cli.terminal.text import format_age
+from shared.model.core.formatting import format_count, join_names
 
 MAX_DECISIONS: Final = 400
 """Decisions on the page; the JSON document has all."""

@@ -9,7 +9,8 @@ from cli.pause.text import build_pause_documents, render_pauses
 from cli.planning.table import TableOptions
 from cli.planning.totals import HOURS_PER_MONTH
 from cli.status.summary import FleetStatus, PoolStatus
-from cli.terminal.text import Palette, align_columns, format_count, join_names, truncate_text, wrap_text
+from cli.terminal.text import Palette, align_columns, truncate_text, wrap_text
+from shared.model.core.formatting import format_count, join_names
 from shared.model.core.resources import CPU, MEMORY, Resources, build_resources, format_amount, format_quantities
 from shared.model.core.units import format_instant
 

@@ -3,9 +3,11 @@
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final, TextIO
+
+from shared.model.core.formatting import format_count
 
 _COLOR_CODES: Final = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 _COLUMN_GAP_CHARACTERS: Final = 2
@@ -89,26 +91,6 @@ def wrap_text(text: str, width: int | None, indent: str, hang: str = "  ") -> li
             line = indent + hang
         line += word if not line.strip() else f" {word}"
     return [*lines, line]
-
-
-def join_names(names: Iterable[str], max_names: int | None) -> str:
-    """Join at most *max_names* names, and count the others.
-
-    >>> join_names("abcde", 3), join_names("ab", 3), join_names("abcde", None)
-    ('a, b, c and 2 more', 'a, b', 'a, b, c, d, e')
-    """
-    all_names = list(names)
-    omitted_count = 0 if max_names is None else len(all_names) - max_names
-    return ", ".join(all_names[:max_names]) + (f" and {omitted_count:,} more" if omitted_count > 0 else "")
-
-
-def format_count(number: int, noun: str) -> str:
-    """Format *number* with *noun*, in the plural if needed.
-
-    >>> format_count(1, "pod"), format_count(1200, "pod"), format_count(2, "class")
-    ('1 pod', '1,200 pods', '2 classes')
-    """
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}{'es' if noun.endswith('s') else 's'}"
 
 
 def format_age(passed: timedelta) -> str:

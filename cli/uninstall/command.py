@@ -157,7 +157,7 @@ def build_uninstall_document(remaining: "RemovalPlan", commands: list[str]) -> d
 
 
 def _render_plan(removal_plan: "RemovalPlan", cluster_name: str) -> Iterator[str]:
-    from cli.terminal.text import join_names  # noqa: PLC0415 - --help needs none of it
+    from shared.model.core.formatting import join_names  # noqa: PLC0415 - --help needs none of it
 
     if not removal_plan.is_empty:
         yield f"of {cluster_name} would go: {removal_plan.describe()}"

@@ -16,11 +16,11 @@ from cli.cluster.live_cluster import read_live_cluster
 from cli.pause.annotations import build_pause_change, build_resume_change, write_pauses
 from cli.status.node_rows import NodeRow, build_node_rows
 from cli.terminal.errors import InputError
-from cli.terminal.text import format_count, join_names
 from shared.decide.disruption.candidates import find_blocking_pod
 from shared.errors import Fault, NotFound
 from shared.installer.installer import KARPENTER_LEASE_NAME, LEASES_PATH
 from shared.model.cluster import ClusterSnapshot
+from shared.model.core.formatting import format_count, join_names
 from shared.model.core.labels import NODEPOOL
 from shared.model.core.metadata import ObjectMeta
 from shared.model.core.units import parse_instant

@@ -6,8 +6,8 @@ from typing import Final
 
 from cli.doctor.checks.finding import CheckResult, CheckResultBuilder
 from cli.facts.model import DeploymentFacts, DoctorFacts, NodeClassFacts, ReadFailure, StackFacts
-from cli.terminal.text import join_names
 from shared.crds.compatibility import find_incompatibilities, find_missing_fields
+from shared.model.core.formatting import join_names
 
 REQUIRED_CRDS: Final = ("ec2nodeclasses.karpenter.k8s.aws", "nodeclaims.karpenter.sh", "nodepools.karpenter.sh")
 """CRDs without which Joiner cannot work."""

@@ -16,7 +16,8 @@ from cli.facts.model import (
     ReadFailure,
     StackFacts,
 )
-from cli.terminal.text import format_age, format_count
+from cli.terminal.text import format_age
+from shared.model.core.formatting import format_count
 
 PRICES_STALE_AFTER: Final = timedelta(hours=24)
 CATALOG_STALE_AFTER: Final = timedelta(hours=2)

@@ -8,8 +8,8 @@ from cli.audit.assets import Asset, AuditEvidence
 from cli.audit.rules import list_assets
 from cli.doctor.checks.finding import CheckResult, CheckResultBuilder
 from cli.facts.model import AccountFacts, DoctorFacts, KubernetesFacts, ReadFailure
-from cli.terminal.text import format_count, join_names
 from shared.model.cluster import ClusterSnapshot
+from shared.model.core.formatting import format_count, join_names
 from shared.state.cluster_state import ClusterState
 
 MAX_LISTED_NAMES: Final = 5

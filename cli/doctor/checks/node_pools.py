@@ -6,8 +6,8 @@ from typing import Final
 from cli.cluster.remedies import SIGN_IN_HINT, is_credential_error
 from cli.doctor.checks.finding import CheckResult, CheckResultBuilder
 from cli.facts.model import DoctorFacts, NodeClassFacts, ReadFailure
-from cli.terminal.text import format_count, join_names
 from shared.decide.launch.ami_families.ami_family import AMI_FAMILIES
+from shared.model.core.formatting import format_count, join_names
 from shared.model.core.metadata import find_condition
 from shared.model.ec2.account import Subnet
 from shared.model.karpenter.node_class import EC2NodeClass

@@ -6,8 +6,9 @@ from typing import Final
 from cli.doctor.checks.finding import CheckResult, CheckResultBuilder
 from cli.facts.model import DoctorFacts, KubernetesFacts, NodePoolEvent, ReadFailure
 from cli.pause.text import format_pause
-from cli.terminal.text import format_age, join_names
+from cli.terminal.text import format_age
 from shared.model.cluster import ClusterSnapshot
+from shared.model.core.formatting import join_names
 from shared.state.pauses import list_active_pauses
 
 MAX_LISTED_NAMES: Final = 3

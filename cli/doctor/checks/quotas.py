@@ -7,7 +7,7 @@ from typing import Final
 from cli.doctor.checks.finding import CheckResult, CheckResultBuilder
 from cli.facts.model import DoctorFacts, KubernetesFacts, QuotaUsage, ReadFailure
 from cli.facts.quota_families import QUOTA_BY_NAME, STANDARD, Quota, find_quota, list_node_pool_quotas
-from cli.terminal.text import join_names
+from shared.model.core.formatting import join_names
 from shared.model.core.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODEPOOL
 from shared.model.core.resources import CPU
 from shared.model.karpenter.node_pool import NodePool

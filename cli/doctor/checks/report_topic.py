@@ -5,7 +5,7 @@ from typing import Final
 
 from cli.doctor.checks.finding import CheckResult, CheckResultBuilder
 from cli.facts.model import DoctorFacts, ReadFailure, TopicFacts
-from cli.terminal.text import format_count
+from shared.model.core.formatting import format_count
 
 AWS_MANAGED_KEY: Final = "alias/aws/sns"
 """AWS's own key, which allows all principals of the account that may publish."""
