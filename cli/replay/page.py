@@ -84,13 +84,10 @@ def _describe_cluster(cluster: ClusterSnapshot, function: str) -> str:
     if function == "catalog":
         return f"{format_count(len(cluster.node_classes), 'EC2NodeClass')}; as seen at {format_time(cluster.taken_at)}"
     waiting = sum(pod.is_provisionable() for pod in cluster.pods)
-    parts = (
-        f"{format_count(len(cluster.pods), 'pod')}, {waiting} without a node",
-        format_count(len(cluster.nodes), "node"),
-        format_count(len(cluster.node_pools), "NodePool"),
-        f"as seen at {format_time(cluster.taken_at)}",
+    return (
+        f"{format_count(len(cluster.pods), 'pod')}, {waiting} without a node; "
+        f"{format_count(len(cluster.nodes), 'node')}; {format_count(len(cluster.node_pools), 'NodePool')}; as seen at {format_time(cluster.taken_at)}"
     )
-    return "; ".join(parts)
 
 
 def _describe_node_cost(result: ReplayResult) -> str:
@@ -116,8 +113,8 @@ def _render_decision(
     yield from _render_omitted_count(len(lines), max_lines, "action", palette)
     if not effects:
         yield f"{_INDENT}nothing is done"
-    verdicts_text = format_count(len(decision.notes), "verdict")
-    yield palette.colorize("dim", f"{_INDENT}and {format_count(message_count, 'event')} or wake-ups, {verdicts_text}")
+    counts = f"{format_count(message_count, 'event')} or wake-ups, {format_count(len(decision.notes), 'verdict')}"
+    yield palette.colorize("dim", f"{_INDENT}and {counts}")
 
 
 def _describe_actions(effects: Iterable[Action]) -> list[tuple[str, str]]:
