@@ -20,7 +20,8 @@ from shared.model.core.labels import ARCH, CAPACITY_TYPE, HOSTNAME, INSTANCE_TYP
 from shared.model.core.requirements import Requirement
 from shared.model.core.selectors import build_label_selector
 from shared.model.decisions.placement import Placement, SchedulingOptions
-from shared.model.kubernetes.pod import AffinityTerm, HostPort, Pod, PreferredTerm, SpreadConstraint
+from shared.model.kubernetes.host_ports import HostPort
+from shared.model.kubernetes.pod import AffinityTerm, Pod, PreferredTerm, SpreadConstraint
 from tests.property.scheduling.test_scheduling_laws import REDUCED_EXAMPLE_COUNT, Recipe, generate_recipes
 from tests.support.catalogues import make_requirements
 from tests.support.snapshot_decisions import solve

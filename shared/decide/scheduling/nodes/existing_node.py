@@ -26,7 +26,7 @@ from shared.model.core.requirements import Requirement, Requirements, build_labe
 from shared.model.core.resources import NONE, Axes, Resources, Vector, compute_min_resources
 from shared.model.core.taints import Taint, find_untolerated_taint
 from shared.model.karpenter.node_claim import NodeClaim
-from shared.model.kubernetes.pod import HostPort, has_port_conflict
+from shared.model.kubernetes.host_ports import HostPort, has_port_conflict
 from shared.state.state_node import StateNode
 
 UNSCHEDULABLE_TAINT: Final = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")

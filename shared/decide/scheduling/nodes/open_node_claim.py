@@ -6,7 +6,7 @@ from shared.decide.scheduling.instance_types.masks import Mask
 from shared.decide.scheduling.pods.equivalence_class import PodEquivalenceClass
 from shared.decide.scheduling.templates.node_claim_template import NarrowedTemplate, NodeClaimTemplate
 from shared.model.core.resources import Vector
-from shared.model.kubernetes.pod import HostPort, has_port_conflict
+from shared.model.kubernetes.host_ports import HostPort, has_port_conflict
 
 
 class OpenNodeClaim(msgspec.Struct, kw_only=True, eq=False):

@@ -22,7 +22,8 @@ from shared.model.core.requirements import ANYTHING, Requirements
 from shared.model.core.resources import NONE, Axes, Vector
 from shared.model.core.selectors import LabelSelector
 from shared.model.decisions.placement import SchedulingOptions, Unschedulable, UnschedulableReason
-from shared.model.kubernetes.pod import HostPort, Pod, PodSpec, build_strict_requirements
+from shared.model.kubernetes.host_ports import HostPort
+from shared.model.kubernetes.pod import Pod, PodSpec, build_strict_requirements
 
 ANYWHERE: Final = (ANYTHING,)
 """Volume alternatives of a pod without volumes: no restriction."""

@@ -10,7 +10,7 @@ from shared.decide.scheduling.topology.topology import Topology
 from shared.model.core.labels import HOSTNAME
 from shared.model.core.requirements import Requirements
 from shared.model.core.resources import Vector
-from shared.model.kubernetes.pod import HostPort
+from shared.model.kubernetes.host_ports import HostPort
 
 
 class TopologyBinding(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=False):

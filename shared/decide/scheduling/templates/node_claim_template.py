@@ -16,7 +16,7 @@ from shared.model.core.resources import Vector
 from shared.model.core.taints import Toleration, find_untolerated_taint
 from shared.model.decisions.placement import UnschedulableReason
 from shared.model.karpenter.node_pool import NodePool
-from shared.model.kubernetes.pod import HostPort, has_port_conflict
+from shared.model.kubernetes.host_ports import HostPort, has_port_conflict
 
 MAX_CACHED_FITS: Final = 20_000
 """Limit of the cached results per template."""

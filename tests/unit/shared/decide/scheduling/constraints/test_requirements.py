@@ -8,7 +8,8 @@ from shared.model.core.labels import ARCH, CAPACITY_TYPE, HOSTNAME, INSTANCE_TYP
 from shared.model.core.selectors import build_label_selector as selecting
 from shared.model.core.taints import Taint, Toleration
 from shared.model.decisions.placement import SchedulingOptions
-from shared.model.kubernetes.pod import AffinityTerm, HostPort, PodSpec, PreferredTerm, SpreadConstraint
+from shared.model.kubernetes.host_ports import HostPort
+from shared.model.kubernetes.pod import AffinityTerm, PodSpec, PreferredTerm, SpreadConstraint
 from tests.support.catalogues import (
     SIZES,
     locate_pods,
