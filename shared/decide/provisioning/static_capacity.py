@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from shared.decide.common.requeue import LIFECYCLE_REQUEUE_DELAY
+from shared.decide.common.requeue_delays import LIFECYCLE_REQUEUE_DELAY
 from shared.decide.scheduling.templates.node_claim_builder import build_node_claim
 from shared.decide.scheduling.templates.template_builder import build_template_requirements
 from shared.model.cluster import ClusterSnapshot

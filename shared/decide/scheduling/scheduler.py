@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from shared.decide.scheduling.kube_scheduler.stranded_pods import estimate_relaunch_cost, find_pods_left_pending
 from shared.decide.scheduling.packing.failure_reasons import explain_unschedulable
 from shared.decide.scheduling.packing.first_fit import FirstFitPacking
-from shared.decide.scheduling.packing.plan import Plan
-from shared.decide.scheduling.packing.results import build_placement
+from shared.decide.scheduling.packing.placement_builder import build_placement
+from shared.decide.scheduling.packing.plan_completion import Plan
 from shared.decide.scheduling.pods.equivalence_class import PodEquivalenceClass
 from shared.decide.scheduling.pods.pending_pods import select_pods_to_schedule
 from shared.decide.scheduling.pods.pods_by_zone import count_pods_by_zone

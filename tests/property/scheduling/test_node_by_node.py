@@ -13,7 +13,7 @@ from shared.decide.scheduling.nodes.open_node_claim import Fit, OpenNodeClaim, f
 from shared.decide.scheduling.packing.first_fit import FirstFitPacking
 from shared.decide.scheduling.packing.new_node_placement import PodRange
 from shared.decide.scheduling.pods.equivalence_class import PodEquivalenceClass
-from shared.decide.scheduling.pods.relaxation_stages import CompiledStage
+from shared.decide.scheduling.pods.stage_compiler import CompiledStage
 from shared.decide.scheduling.templates.node_claim_template import NarrowedTemplate
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.labels import ARCH, CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, ZONE

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Final, Literal
 
 from shared.decide.common.events import build_claim_events
-from shared.decide.common.requeue import MIN_REQUEUE_DELAY, keep_earliest_requeues
+from shared.decide.common.requeue_delays import MIN_REQUEUE_DELAY, keep_earliest_requeues
 from shared.decide.launch.fleets.unavailable_offerings import UNAVAILABLE_TTL
 from shared.decide.lifecycle.termination.replacement_wait import find_reclaim_time
 from shared.model.cloud_provider.instance_type import UnavailableOffering

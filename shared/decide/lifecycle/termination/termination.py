@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from shared.decide.common.events import build_claim_events, build_event
-from shared.decide.common.requeue import MIN_REQUEUE_DELAY, requeue_at, requeue_in_progress
+from shared.decide.common.requeue_delays import MIN_REQUEUE_DELAY, requeue_at, requeue_in_progress
 from shared.decide.lifecycle.reconcile_context import LifecycleContext, LifecycleStep, StepResult, run_steps
 from shared.decide.lifecycle.termination.finalizers import (
     FORCEFUL_TERMINATION,

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from shared.decide.scheduling.constraints.preferences import RelaxationStage
+from shared.decide.scheduling.constraints.preference_relaxation import RelaxationStage
 from shared.decide.scheduling.constraints.topology_constraint import NodeDomains
 from shared.decide.scheduling.constraints.volume_topology import VolumeTopology
 from shared.decide.scheduling.instance_types.instance_type_index import InstanceTypeIndex

@@ -8,13 +8,13 @@ from typing import Final
 import msgspec
 
 from shared.decide.scheduling.constraints.pod_validation import find_spec_error
-from shared.decide.scheduling.constraints.preferences import (
+from shared.decide.scheduling.constraints.preference_relaxation import (
     RelaxationStage,
     build_relaxation_stages,
     without_impossible_affinity,
 )
 from shared.decide.scheduling.constraints.volume_topology import VolumeTopology
-from shared.decide.scheduling.pods.relaxation_stages import CompiledStage, StageCompiler
+from shared.decide.scheduling.pods.stage_compiler import CompiledStage, StageCompiler
 from shared.decide.scheduling.topology.topology import Topology
 from shared.model.core.labels import NODEPOOL
 from shared.model.core.metadata import Pairs

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from shared.decide.scheduling.constraints.preferences import combine_required_terms
+from shared.decide.scheduling.constraints.preference_relaxation import combine_required_terms
 from shared.decide.scheduling.instance_types.instance_type_index import InstanceTypeIndex
 from shared.decide.scheduling.instance_types.masks import Mask
 from shared.model.core.labels import INITIALIZED, REGISTERED, WELL_KNOWN

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from shared.decide.scheduling.constraints.preferences import build_relaxation_stages
+from shared.decide.scheduling.constraints.preference_relaxation import build_relaxation_stages
 from shared.model.core.labels import ARCH, CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, NODECLASS, NODEPOOL, ZONE
 from shared.model.core.selectors import build_label_selector as selecting
 from shared.model.core.taints import Taint, Toleration

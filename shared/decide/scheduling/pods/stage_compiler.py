@@ -4,7 +4,7 @@ from collections.abc import Hashable
 
 import msgspec
 
-from shared.decide.scheduling.constraints.preferences import RelaxationStage
+from shared.decide.scheduling.constraints.preference_relaxation import RelaxationStage
 from shared.decide.scheduling.templates.node_claim_template import NodeConstraints
 from shared.decide.scheduling.topology.topology import Topology
 from shared.model.core.labels import HOSTNAME
