@@ -9,7 +9,7 @@ import msgspec
 from sim.soak.soak_run import SoakResult, SoakSample
 
 REASONS: Final = ("Underutilized", "Empty", "Drifted", "")
-REASON_TEXTS: Final[Mapping[str, str]] = {"": "EC2 took the machine"}
+REASON_TEXTS: Final[Mapping[str, str]] = {"": "interruption by EC2"}
 
 
 class SoakSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,35 +95,38 @@ def format_lines(summary: SoakSummary) -> Iterable[str]:
     above_ideal_percent, above_bound_percent = summary.over_ideal_percent, summary.over_bound_percent
     rows = (
         ("days, seed", f"{summary.days:g}, {summary.seed}"),
-        ("pods, nodes, on average", f"{summary.mean_pods:.0f}, {summary.mean_nodes:.1f}"),
+        ("mean number of pods, of nodes", f"{summary.mean_pods:.0f}, {summary.mean_nodes:.1f}"),
         ("$/h with consolidation", f"{summary.mean_usd_per_hour:.3f}"),
-        ("$/h without", f"{summary.without_usd_per_hour:.3f} (consolidation saves {summary.saved_percent:.1f} %)"),
         (
-            "$/h of an ideal repacking, hourly",
-            f"{summary.ideal_usd_per_hour:.3f} (ours is {above_ideal_percent:.1f} % above it)",
+            "$/h without consolidation",
+            f"{summary.without_usd_per_hour:.3f} (consolidation saves {summary.saved_percent:.1f} %)",
         ),
         (
-            "$/h that nothing can beat, every day",
-            f"{summary.bound_usd_per_hour:.3f} (ours is {above_bound_percent:.1f} % above it)",
+            "$/h of an ideal repacking, computed every hour",
+            f"{summary.ideal_usd_per_hour:.3f} (actual cost: {above_ideal_percent:.1f} % higher)",
+        ),
+        (
+            "lower bound of $/h, computed every day",
+            f"{summary.bound_usd_per_hour:.3f} (actual cost: {above_bound_percent:.1f} % higher)",
         ),
         *(
             (f"evictions per pod and day: {REASON_TEXTS.get(reason, reason)}", f"{count:.2f}")
             for reason, count in summary.evictions_per_pod_day.items()
         ),
         (
-            "pods without a node, with and without",
+            "pods without a node, with and without consolidation",
             f"{summary.waiting_pod_share:.2%}, {summary.waiting_pod_share_without:.2%}",
         ),
-        ("launches, with and without", f"{summary.launches}, {summary.launches_without}"),
-        ("spot interruptions", str(summary.interruptions)),
-        ("consolidations carried out", str(summary.consolidations)),
+        ("launches, with and without consolidation", f"{summary.launches}, {summary.launches_without}"),
+        ("Spot interruptions", str(summary.interruptions)),
+        ("completed consolidations", str(summary.consolidations)),
         (
-            "nodes they made that went again within the hour",
-            f"{summary.short_lived_nodes}; with no change of pods {summary.short_lived_without_changes}",
+            "replacement nodes that consolidation removed within an hour",
+            f"{summary.short_lived_nodes}; without a change of pods: {summary.short_lived_without_changes}",
         ),
-        ("of these, replaced by what had been before", str(summary.reverted_nodes)),
-        ("violations of a budget of pods or nodes, or of do-not-disrupt", str(summary.violations)),
-        ("invocations that failed", str(summary.failed_calls)),
+        ("of these, replaced by the previous instance types", str(summary.reverted_nodes)),
+        ("violations of PodDisruptionBudgets, disruption budgets or do-not-disrupt", str(summary.violations)),
+        ("failed invocations", str(summary.failed_calls)),
     )
     yield "| | |"
     yield "|---|---|"

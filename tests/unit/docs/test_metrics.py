@@ -19,7 +19,7 @@ LAMBDA_AND_SQS: Final = {"Duration", "ApproximateAgeOfOldestMessage", "NumberOfM
 
 def list_metric_rows() -> list[list[str]]:
     """Return the cells of the table of names."""
-    table = PAGE.partition("## Karpenter's names and ours")[2].partition("\n## ")[0]
+    table = PAGE.partition("## Metric names of Karpenter and Joiner")[2].partition("\n## ")[0]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines() if line[:2] == "| "]
 
 
