@@ -27,6 +27,7 @@ from shared.decide.provisioning.overlay_and_spread_defaults import apply_feature
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.formatting import format_count
 from shared.model.decisions.placement import SchedulingOptions, Unschedulable
+from shared.model.kubernetes.pod_classes import is_provisionable
 from shared.settings import ChosenSettings, MinValuesPolicy, PreferencePolicy
 from shared.state.cluster_state import ClusterState
 
@@ -129,7 +130,7 @@ def _read_and_plan(
     cluster = with_features(cluster)
     cluster_state = ClusterState(cluster)
     decoded = perf_counter()
-    pending_count = sum(pod.is_provisionable() for pod in cluster.pods)
+    pending_count = sum(is_provisionable(pod) for pod in cluster.pods)
     with show_progress(f"planning for {format_count(pending_count, 'pod')}"), pause_garbage_collection():
         placement = plan_with_buffers(cluster_state, options=options).placement
     plan_result = PlanResult(

@@ -19,6 +19,7 @@ from shared.model.core.formatting import format_count, join_names
 from shared.model.core.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODEPOOL, ZONE
 from shared.model.decisions.action import Action, CreateNodeClaim, LaunchInstances, MarkUnavailable
 from shared.model.karpenter.node_claim import NodeClaim
+from shared.model.kubernetes.pod_classes import is_provisionable
 from shared.report.journal.decision_record import DecisionRecord
 
 MAX_LISTED_LINES: Final = 20
@@ -83,11 +84,10 @@ def _render_header(result: ReplayResult, palette: Palette, width: int | None) ->
 def _describe_cluster(cluster: ClusterSnapshot, function: str) -> str:
     if function == "catalog":
         return f"{format_count(len(cluster.node_classes), 'EC2NodeClass')}; as seen at {format_time(cluster.taken_at)}"
-    waiting = sum(pod.is_provisionable() for pod in cluster.pods)
-    return (
-        f"{format_count(len(cluster.pods), 'pod')}, {waiting} without a node; "
-        f"{format_count(len(cluster.nodes), 'node')}; {format_count(len(cluster.node_pools), 'NodePool')}; as seen at {format_time(cluster.taken_at)}"
-    )
+    waiting = sum(is_provisionable(pod) for pod in cluster.pods)
+    counts = format_count(len(cluster.nodes), "node"), format_count(len(cluster.node_pools), "NodePool")
+    pods = f"{format_count(len(cluster.pods), 'pod')}, {waiting} without a node"
+    return "; ".join((pods, *counts, f"as seen at {format_time(cluster.taken_at)}"))
 
 
 def _describe_node_cost(result: ReplayResult) -> str:

@@ -13,6 +13,7 @@ from cli.explain.node_records import NodeRecord
 from cli.planning.unschedulable import group_messages_by_pool
 from cli.report.fleet import map_last_verdicts
 from shared.model.core.metadata import Problem
+from shared.model.kubernetes.pod_classes import is_provisionable
 
 MAX_VERDICT_AGE: Final = timedelta(minutes=5)
 """Maximum age of a pod's last verdict.
@@ -46,7 +47,7 @@ def group_blocked_nodes(evidence: Evidence, node_records: Iterable[NodeRecord]) 
 def group_blocked_pods(evidence: Evidence, *, is_live: bool) -> tuple[BlockedGroup, ...]:
     """Return the reasons why pending pods are unschedulable, those of most pods first."""
     waiting = (
-        {pod.name for pod in evidence.live_cluster.pods if pod.is_provisionable()}
+        {pod.name for pod in evidence.live_cluster.pods if is_provisionable(pod)}
         if evidence.live_cluster is not None
         else set[str]()
     )

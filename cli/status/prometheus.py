@@ -15,6 +15,7 @@ from shared.decide.disruption.budgets.budget import (
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.labels import CAPACITY_TYPE, INSTANCE_TYPE
 from shared.model.core.resources import CPU, Resources
+from shared.model.kubernetes.pod_classes import is_provisionable
 from shared.state.cluster_state import ClusterState
 from shared.state.state_node import StateNode, compute_pool_usage
 
@@ -26,7 +27,7 @@ def render_metrics(cluster_state: ClusterState) -> str:
     """Return the metrics of the cluster, sorted; each family has a HELP and a TYPE line, all are gauges."""
     cluster, states = cluster_state.snapshot, cluster_state.nodes
     managed_nodes = [state_node for state_node in states if state_node.claim is not None]
-    pending_count = sum(pod.is_provisionable() for pod in cluster.pods)
+    pending_count = sum(is_provisionable(pod) for pod in cluster.pods)
     node_samples, price_samples = _collect_node_samples(cluster_state, managed_nodes)
     families: tuple[tuple[str, str, Iterable[Sample]], ...] = (
         ("joiner_nodes", "Machines, by NodePool, capacity type and instance type.", node_samples),

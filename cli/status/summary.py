@@ -11,6 +11,7 @@ from shared.model.core.labels import CAPACITY_TYPE, ON_DEMAND, RESERVED, SPOT
 from shared.model.core.metadata import Condition, find_condition, is_condition_true
 from shared.model.core.resources import Resources, sum_resources
 from shared.model.kubernetes.pod import Pod
+from shared.model.kubernetes.pod_classes import is_provisionable
 from shared.state.cluster_state import ClusterState
 from shared.state.pauses import ActivePause, list_active_pauses
 from shared.state.state_node import StateNode
@@ -80,7 +81,7 @@ def build_fleet_status(cluster_state: ClusterState) -> FleetStatus:
         unmanaged_nodes=len(unmanaged_nodes),
         running_pods=sum(bool(pod.node_name) and not pod.is_terminal() for pod in cluster.pods),
         pending_pods=tuple(
-            sorted((pod.name, _get_scheduling_message(pod)) for pod in cluster.pods if pod.is_provisionable())
+            sorted((pod.name, _get_scheduling_message(pod)) for pod in cluster.pods if is_provisionable(pod))
         ),
         problems=tuple(sorted(_find_problems(cluster_state))),
         pauses=list_active_pauses(cluster)[0],

@@ -14,6 +14,7 @@ from shared.model.cluster import ClusterSnapshot
 from shared.model.core.formatting import format_count
 from shared.model.core.resources import CPU, MEMORY, build_resources, format_quantities
 from shared.model.core.units import format_instant
+from shared.model.kubernetes.pod_classes import is_provisionable
 from shared.state.pauses import list_active_pauses
 
 COLUMN_HEADINGS: Final = (
@@ -64,7 +65,7 @@ def format_fleet_summary(cluster: ClusterSnapshot, rows: Sequence[NodeRow]) -> s
         )
         if has
     ]
-    waiting = sum(pod.is_provisionable() for pod in cluster.pods)
+    waiting = sum(is_provisionable(pod) for pod in cluster.pods)
     pods = f", {format_count(waiting, 'pod')} waiting" if waiting else ""
     return (
         f"{format_count(len(rows), 'node')}{f' ({state_counts})' if state_counts else ''}{cost}{''.join(shares)}{pods}"

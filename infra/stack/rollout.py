@@ -13,8 +13,8 @@ from aws_cdk import aws_codedeploy as codedeploy
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from infra.access.access import Grant
 from infra.functions.functions import LIVE_ALIAS, Functions
+from infra.iam.policy_statement import Grant
 from infra.settings.settings import StackOptions
 
 CANARY_DURATION: Final = cdk.Duration.minutes(5)

@@ -3,10 +3,10 @@
 import aws_cdk as cdk
 from constructs import Construct
 
-from infra.access.access import Access
-from infra.access.node_role import FunctionEntries, NodeRole
 from infra.functions import installer, price_list
 from infra.functions.functions import Functions, select_specs
+from infra.iam.function_policies import FunctionPolicies
+from infra.iam.node_role import FunctionEntries, NodeRole
 from infra.monitoring.alarms import Alarms
 from infra.monitoring.dashboard import Dashboard
 from infra.network.network import Network
@@ -56,7 +56,7 @@ class JoinerStack(cdk.Stack):
         CloudEvents(
             self, "Events", cluster=options.cluster, queue=queues.interruption, dead_letter_queue=queues.dead_letters
         )
-        Access(
+        FunctionPolicies(
             self, "Access", options=options, functions=functions, state=state, node_roles=[node_role, *windows_roles]
         )
         entries = FunctionEntries(self, "Entries", cluster=options.cluster, functions=functions)

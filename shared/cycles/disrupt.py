@@ -10,6 +10,7 @@ from shared.cycles.setup.options import Deadline, build_disruption_settings, bui
 from shared.cycles.setup.planning_snapshot import VALIDATION_REQUEST, take_planning_snapshot
 from shared.cycles.setup.run_cycle import PLANNER_LEASE, CycleReport, run_and_report, run_with_lease
 from shared.decide.disruption.controller import decide_node_disruption
+from shared.decide.disruption.disruption_requeues import plan_disruption_requeues
 from shared.decide.disruption.drift.drifted_condition import describe_drift
 from shared.decide.disruption.events import describe_verdicts
 from shared.decide.disruption.input_problems import find_disruption_problems
@@ -18,7 +19,6 @@ from shared.decide.disruption.orchestration.command_targets import find_expected
 from shared.decide.disruption.orchestration.orchestration_queue import build_orchestration_queue
 from shared.decide.disruption.pauses import describe_pauses, list_paused_reasons, parse_pause_settings
 from shared.decide.disruption.plan_mode import convert_to_planned, describe_planned
-from shared.decide.disruption.requeue import plan_disruption_requeues
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.metadata import Problem
 from shared.model.decisions.action_outcome import Outcome

@@ -23,6 +23,7 @@ from shared.model.core.metadata import find_condition
 from shared.model.core.units import EARLIEST_INSTANT
 from shared.model.karpenter.node_claim import NodeClaim
 from shared.model.kubernetes.pod import Pod
+from shared.model.kubernetes.pod_classes import is_provisionable
 from shared.state.cluster_state import ClusterState
 from shared.state.state_node import StateNode
 
@@ -172,4 +173,4 @@ def find_nominated_node_names(cluster_state: ClusterState) -> NominatedNodeNames
 
 def is_pending_with_nomination(pod: Pod) -> bool:
     """Return whether *pod* would be provisionable without its nominated node name."""
-    return bool(pod.nominated_node_name) and msgspec.structs.replace(pod, nominated_node_name="").is_provisionable()
+    return bool(pod.nominated_node_name) and is_provisionable(msgspec.structs.replace(pod, nominated_node_name=""))

@@ -7,6 +7,7 @@ import msgspec
 
 from shared.model.core.metadata import Pairs, find_condition
 from shared.model.kubernetes.pod import Pod
+from shared.model.kubernetes.pod_classes import is_evictable
 from shared.model.kubernetes.pod_disruption_budget import PodDisruptionBudget
 
 
@@ -30,7 +31,7 @@ class PdbLimits(msgspec.Struct, frozen=True, kw_only=True):
 
     def find_refusal(self, pod: Pod, now: datetime) -> str:
         """Return why the eviction of *pod* would be refused now; "" if it would not, or if the pod is not evictable."""
-        return self._find_refusal(pod, lasting=False) if pod.is_evictable(now) else ""
+        return self._find_refusal(pod, lasting=False) if is_evictable(pod, now) else ""
 
     def find_lasting_refusal(self, pod: Pod) -> str:
         """Return why the eviction of *pod* would be refused at any time; "" if it would not.

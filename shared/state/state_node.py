@@ -15,8 +15,6 @@ import msgspec
 
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.labels import (
-    DO_NOT_CONSOLIDATE,
-    DO_NOT_DISRUPT,
     HOSTNAME,
     INITIALIZED,
     NODEPOOL,
@@ -102,10 +100,6 @@ class StateNode(msgspec.Struct, frozen=True, kw_only=True):
         """Return whether pods are nominated on it."""
         until = self.get_nominated_until()
         return until is not None and until > now
-
-    def is_protected(self) -> bool:
-        """Return whether its do-not-disrupt annotation, or the older do-not-consolidate, is exactly ``true``."""
-        return "true" in (self.meta.get_annotation(DO_NOT_DISRUPT), self.meta.get_annotation(DO_NOT_CONSOLIDATE))
 
     def build_labels(self) -> dict[str, str]:
         """Return its labels, including the hostname."""

@@ -5,6 +5,7 @@ from typing import Final
 
 from shared.model.core.metadata import Problem
 from shared.model.kubernetes.pod import Pod
+from shared.model.kubernetes.pod_classes import is_provisionable
 from shared.ports.world import World
 from shared.take.kubernetes.reflector import Reflector
 from shared.take.kubernetes.resources import PENDING_PODS
@@ -21,7 +22,7 @@ def find_newly_pending_pods(world: World) -> tuple[str, ...]:
     Raises:
         Fault: the list of pods could not be read.
     """
-    pod_name_by_uid = {pod.meta.uid: pod.name for pod in _list_pending_pods(world) if pod.is_provisionable()}
+    pod_name_by_uid = {pod.meta.uid: pod.name for pod in _list_pending_pods(world) if is_provisionable(pod)}
     cached_uids = world.memory.get(PENDING_PODS_CACHE_KEY) if world.memory is not None else None
     if world.memory is not None:
         world.memory[PENDING_PODS_CACHE_KEY] = frozenset(pod_name_by_uid)

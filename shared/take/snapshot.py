@@ -14,7 +14,7 @@ from shared.errors import Fault, NotFound
 from shared.model.cloud_provider.instance_type import Catalog
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.metadata import Problem
-from shared.model.kubernetes.pod import Pod
+from shared.model.kubernetes.pod_classes import is_provisionable
 from shared.ports.storage import Bucket
 from shared.ports.world import World
 from shared.store.catalog import CATALOG_PREFIX, iterate_newest_catalog_keys
@@ -79,9 +79,9 @@ def take_trigger_snapshot(world: World, trigger_lists: tuple[str, ...] = TRIGGER
     now = world.clock()
     problems: list[Problem] = []
     reflector = Reflector(world.kube, world.memory, now)
-    pods = reflector.list_until(PENDING_PODS, Pod.is_provisionable, problems)
+    pods = reflector.list_until(PENDING_PODS, is_provisionable, problems)
     parts: dict[str, Any] = {"pods": pods}
-    if not any(pod.is_provisionable() for pod in pods):
+    if not any(is_provisionable(pod) for pod in pods):
         parts |= reflector.read_lists(
             [
                 resource_kind

@@ -5,7 +5,11 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from shared.decide.scheduling.constraints.preferences import DO_NOT_SCHEDULE, RelaxationStage, combine_required_terms
+from shared.decide.scheduling.constraints.preference_relaxation import (
+    DO_NOT_SCHEDULE,
+    RelaxationStage,
+    combine_required_terms,
+)
 from shared.decide.scheduling.problem import SchedulingProblem
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.labels import CAPACITY_TYPE, HOSTNAME, ZONE

@@ -11,8 +11,8 @@ from typing import Any, Final
 import msgspec
 import yaml
 
-from infra.access.node_role import FUNCTIONS_GROUP
 from infra.functions.installer import build_manifests
+from infra.iam.node_role import FUNCTIONS_GROUP
 from shared.errors import Forbidden
 from shared.ports.world import World
 from shared.report.costs.cost_ledger import CostLedger, get_day_start

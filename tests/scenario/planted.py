@@ -78,7 +78,7 @@ def skip_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     def count_all_claims(_account: object, claims: Iterable[NodeClaim], _resources: Resources) -> tuple[int, str, bool]:
         return len(list(claims)), "", False
 
-    monkeypatch.setattr("shared.decide.launch.fleets.limits.LimitAccount.count_within_limits", count_all_claims)
+    monkeypatch.setattr("shared.decide.launch.fleets.launch_limits.LimitAccount.count_within_limits", count_all_claims)
     monkeypatch.setattr("shared.decide.scheduling.nodes.node_pool_limits._compute_remaining", lambda *_: {})
 
 

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator
 from msgspec.structs import replace
 
 from shared.decide.launch.fleets.circuit_breaker import COST_WINDOW
+from shared.decide.launch.fleets.launch_limits import RESERVATION_TTL
 from shared.decide.launch.fleets.launch_retries import LaunchObservation
-from shared.decide.launch.fleets.limits import RESERVATION_TTL
 from shared.model.cloud_provider.launch_group import LaunchGroup, get_node_pool_name
 from shared.model.cluster import ClusterSnapshot
 from shared.model.decisions.action import Action, LaunchInstances

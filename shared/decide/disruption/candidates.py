@@ -10,8 +10,11 @@ from shared.model.core.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODEPOOL
 from shared.model.decisions.disruption_verdict import BlockedVerdict
 from shared.model.karpenter.node_claim import NodeClaim
 from shared.model.karpenter.node_pool import NodePool
+from shared.model.kubernetes.do_not_disrupt import is_node_protected
+from shared.model.kubernetes.eviction_cost import compute_eviction_cost
 from shared.model.kubernetes.node import Node
 from shared.model.kubernetes.pod import Pod
+from shared.model.kubernetes.pod_classes import is_disruptable, is_reschedulable
 from shared.state.cluster_state import ClusterState
 from shared.state.pdb_limits import PdbLimits
 from shared.state.state_node import StateNode, is_deleting_or_marked
@@ -92,21 +95,21 @@ def evaluate_candidate(
         node=node,
         claim=claim,
         pool=pool,
-        reschedulable_pods=tuple(pod for pod in state.pods if pod.is_reschedulable()),
+        reschedulable_pods=tuple(pod for pod in state.pods if is_reschedulable(pod)),
         price_usd_per_hour=cluster_state.price_list.get_price(state.meta, pool.node_class.name),
     )
 
 
 def compute_reschedule_cost(pods: Iterable[Pod]) -> float:
     """Return 1 for the node plus the eviction cost of each of *pods* that needs another node."""
-    return 1.0 + sum(max(0.0, pod.compute_eviction_cost()) for pod in pods if pod.is_reschedulable())
+    return 1.0 + sum(max(0.0, compute_eviction_cost(pod)) for pod in pods if is_reschedulable(pod))
 
 
 def find_blocking_pod(pods: Iterable[Pod], pdb_limits: PdbLimits, now: datetime) -> tuple[str, str] | None:
     """Return reason and message for the first pod that is protected from disruption or currently not evictable."""
     sorted_pods = sorted(pods, key=lambda pod: (pod.name, pod.meta.uid))
     for pod in sorted_pods:
-        if not pod.is_disruptable(now):
+        if not is_disruptable(pod, now):
             return "PodBlocksEviction", f"pod {pod.name} has the annotation karpenter.sh/do-not-disrupt"
     for pod in sorted_pods:
         if refusal := pdb_limits.find_refusal(pod, now):
@@ -140,7 +143,7 @@ def _check_nominated(state: StateNode, now: datetime, nominated_nodes: frozenset
 
 def _check_do_not_disrupt(state: StateNode, *_: object) -> _Objection:
     message = "disruption is blocked through the karpenter.sh/do-not-disrupt annotation"
-    return ("DoNotDisrupt", message) if state.is_protected() else None
+    return ("DoNotDisrupt", message) if is_node_protected(state.meta) else None
 
 
 def _check_node_pool_label(state: StateNode, *_: object) -> _Objection:

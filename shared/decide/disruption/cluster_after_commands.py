@@ -27,6 +27,7 @@ from shared.model.decisions.placement import NewNodeClaim
 from shared.model.karpenter.node_claim import NodeClaim
 from shared.model.kubernetes.node import Node
 from shared.model.kubernetes.pod import Pod
+from shared.model.kubernetes.pod_classes import is_reschedulable
 
 CLAIM_CONDITION_TYPES = ("Consolidatable", "Initialized", "Launched", "Ready", "Registered")
 
@@ -65,7 +66,7 @@ def _reassign_pod(pod: Pod, node_by_pod: Mapping[str, str], removed_nodes: set[s
         return pod
     if pod.name in node_by_pod:
         return replace(pod, node_name=node_by_pod[pod.name])
-    if not pod.is_reschedulable():
+    if not is_reschedulable(pod):
         return None
     conditions = (Condition(type="PodScheduled", status="False", reason="Unschedulable"),)
     return replace(pod, node_name="", phase="Pending", conditions=conditions)

@@ -17,7 +17,7 @@ from shared.decide.disruption.consolidation_policy import explain_consolidation_
 from shared.decide.disruption.drift.drift import DRIFTED
 from shared.decide.disruption.methods.balanced_policy import BalancedEvaluator
 from shared.decide.disruption.methods.consolidation import Consolidation
-from shared.decide.disruption.methods.consolidation_search import UNDERUTILIZED_REASON
+from shared.decide.disruption.methods.consolidation_context import UNDERUTILIZED_REASON
 from shared.decide.disruption.methods.drift_replacement import DriftReplacement, replace_static_nodes
 from shared.decide.disruption.methods.proposed_command import ProposedCommand, convert_to_command, sum_prices
 from shared.decide.disruption.methods.replacement import ReplacementFinder

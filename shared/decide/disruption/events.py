@@ -25,6 +25,8 @@ from shared.model.decisions.disruption_verdict import (
     Verdict,
 )
 from shared.model.karpenter.node_pool import NodePool
+from shared.model.kubernetes.do_not_disrupt import find_ineffective_protection
+from shared.model.kubernetes.pod_classes import is_reschedulable
 from shared.state.cluster_state import ClusterState
 from shared.state.state_node import StateNode
 
@@ -85,13 +87,13 @@ def _describe_unowned_pods(state: StateNode, cluster_state: ClusterState) -> Ite
         f"owner, or annotate it with {DO_NOT_DISRUPT}"
     )
     for pod in state.pods:
-        if pod.is_reschedulable() and not pod.meta.owners:
+        if is_reschedulable(pod) and not pod.meta.owners:
             yield build_event("Pod", pod.meta, "WillNotComeBack", message, cluster_state.taken_at, type_="Warning")
 
 
 def _describe_invalid_annotations(cluster_state: ClusterState) -> Iterator[Action]:
     for pod in islice(find_invalid_do_not_disrupt_pods(cluster_state.nodes), MAX_NODES_WITH_EVENTS):
-        annotation_value = pod.find_ineffective_protection()
+        annotation_value = find_ineffective_protection(pod)
         message = f"{DO_NOT_DISRUPT} is {annotation_value!r} and protects nothing: write 'true', or a duration like 2h"
         yield build_event(
             "Pod", pod.meta, "InvalidDoNotDisruptAnnotation", message, cluster_state.taken_at, type_="Warning"

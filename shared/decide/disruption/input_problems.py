@@ -17,6 +17,7 @@ from shared.model.core.metadata import Problem
 from shared.model.core.selectors import EVERYTHING
 from shared.model.core.units import format_instant
 from shared.model.karpenter.node_claim import NodeClaim
+from shared.model.kubernetes.do_not_disrupt import find_ineffective_protection
 from shared.model.kubernetes.pod import Pod
 from shared.state.cluster_state import ClusterState
 from shared.state.state_node import StateNode
@@ -71,7 +72,7 @@ def _find_pdb_problems(cluster_state: ClusterState, states: Iterable[StateNode])
 
 def _find_annotation_problems(states: Iterable[StateNode]) -> Iterator[Problem]:
     for pod in islice(find_invalid_do_not_disrupt_pods(states), MAX_REPORTED_PODS):
-        annotation_value = pod.find_ineffective_protection()
+        annotation_value = find_ineffective_protection(pod)
         message = (
             f"metadata.annotations[{DO_NOT_DISRUPT}]: {annotation_value!r} protects nothing: write 'true', or a "
             f"duration like 2h"
@@ -86,7 +87,7 @@ def find_invalid_do_not_disrupt_pods(states: Iterable[StateNode]) -> Iterator[Po
         for state in states
         if state.claim is not None
         for pod in state.pods
-        if pod.is_active() and pod.find_ineffective_protection()
+        if pod.is_active() and find_ineffective_protection(pod)
     )
 
 

@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 
 from shared.decide.common.events import build_claim_events
-from shared.decide.common.requeue import MIN_REQUEUE_DELAY
+from shared.decide.common.requeue_delays import MIN_REQUEUE_DELAY
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.labels import NODEPOOL, TERMINATION_TIMESTAMP
 from shared.model.core.metadata import Condition

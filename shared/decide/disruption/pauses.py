@@ -24,6 +24,7 @@ from shared.model.decisions.command import CommandState, DisruptionPause, Disrup
 from shared.model.karpenter.node_pool import NodePool
 from shared.model.karpenter.pause import DISRUPTION_REASONS, SET_BY_PERSON_TEXT, Pause, parse_pauses
 from shared.model.kubernetes.pod import Pod
+from shared.model.kubernetes.pod_classes import is_provisionable
 from shared.state.pauses import ActivePause, find_launch_pause_message, list_active_pauses
 from shared.state.state_node import StateNode
 
@@ -137,7 +138,7 @@ def count_long_pending_pods(cluster: ClusterSnapshot) -> int:
 
 def _is_long_pending(pod: Pod, now: datetime) -> bool:
     created = pod.meta.created_at
-    return pod.is_provisionable() and created is not None and now - created > LONG_PENDING_PERIOD
+    return is_provisionable(pod) and created is not None and now - created > LONG_PENDING_PERIOD
 
 
 def _pause_by_setting(setting_pause: Pause) -> Iterator[DisruptionPause]:

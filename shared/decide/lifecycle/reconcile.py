@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from shared.decide.common.events import build_event
-from shared.decide.common.requeue import MIN_REQUEUE_DELAY, keep_earliest_requeues, requeue_in_progress
+from shared.decide.common.requeue_delays import MIN_REQUEUE_DELAY, keep_earliest_requeues, requeue_in_progress
 from shared.decide.lifecycle.interruption.instance_status import handle_instance_statuses
 from shared.decide.lifecycle.node_claim.capacity_reservations import reconcile_capacity_reservations
 from shared.decide.lifecycle.node_claim.consistency import check_consistency
@@ -16,7 +16,11 @@ from shared.decide.lifecycle.node_claim.garbage_collection import collect_garbag
 from shared.decide.lifecycle.node_claim.hash_annotations import update_hash_annotations
 from shared.decide.lifecycle.node_claim.hydration import add_node_class_label
 from shared.decide.lifecycle.node_claim.liveness import delete_failed_claim
-from shared.decide.lifecycle.node_claim.registration import initialize_node, mark_launched, register_node
+from shared.decide.lifecycle.node_claim.registration_and_initialization import (
+    initialize_node,
+    mark_launched,
+    register_node,
+)
 from shared.decide.lifecycle.node_claim.tagging import tag_instance
 from shared.decide.lifecycle.reconcile_context import (
     LifecycleContext,

@@ -12,10 +12,8 @@ from typing import Any, Final
 import msgspec
 
 from shared.decide.launch.ami_families.images import (
-    ImageParameter,
     describe_unsupported_architectures,
     explain_unsupported_alias,
-    list_image_parameters,
     select_newest_images,
 )
 from shared.decide.node_class.status_fields import build_status_fields, is_status_current
@@ -26,15 +24,6 @@ from shared.model.core.metadata import find_condition
 from shared.model.decisions.action import Action, PatchStatus
 from shared.model.ec2.account import SelectorTerm
 from shared.model.karpenter.node_class import EC2NodeClass
-
-__all__ = [
-    "ImageParameter",
-    "NodeClassAnswers",
-    "find_unmatched_terms",
-    "list_image_parameters",
-    "resolve_node_class_status",
-    "with_answers",
-]
 
 _CONDITION_TYPES: Final = (
     "AMIsReady",

@@ -24,6 +24,7 @@ from shared.model.core.taints import is_ephemeral
 from shared.model.decisions.action import NominatePod
 from shared.model.kubernetes.node import Node
 from shared.model.kubernetes.pod import Pod, PodSpec
+from shared.model.kubernetes.pod_classes import is_provisionable
 from shared.state.cluster_state import ClusterState
 from shared.state.nominations import (
     NominatedNodeNames,
@@ -59,7 +60,7 @@ def plan_nominations(cluster_state: ClusterState, max_pods: int = MAX_NOMINATED_
     """Return the missing nominations for nodes that are registered or about to be; at most *max_pods* pods per run."""
     cluster, states = cluster_state.snapshot, cluster_state.nodes
     nominated_node_names = find_nominated_node_names(cluster_state)
-    pending_pods = [pod for pod in cluster.pods if pod.is_provisionable() or nominated_node_names.has_pod(pod)]
+    pending_pods = [pod for pod in cluster.pods if is_provisionable(pod) or nominated_node_names.has_pod(pod)]
     pods_by_node = _group_pods_by_node(pending_pods, build_nominations(states, cluster.taken_at, cluster.pods))
     if len(pods_by_node) <= 1 or _has_equivalent_pods(pending_pods):
         return NodeReservations()

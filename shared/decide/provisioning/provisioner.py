@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from shared.decide.common.requeue import LIFECYCLE_REQUEUE_DELAY
+from shared.decide.common.requeue_delays import LIFECYCLE_REQUEUE_DELAY
 from shared.decide.scheduling.templates.node_claim_builder import build_node_claims
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.labels import NOMINATED_PODS, NOMINATED_UNTIL

@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from shared.decide.common.requeue import LIFECYCLE_REQUEUE_DELAY
+from shared.decide.common.requeue_delays import LIFECYCLE_REQUEUE_DELAY
 from shared.decide.scheduling.templates.node_claim_builder import build_node_claim
 from shared.decide.scheduling.templates.template_builder import build_template_requirements
 from shared.model.cluster import ClusterSnapshot
@@ -23,6 +23,8 @@ from shared.model.decisions.action import Action, CreateNodeClaim, DeleteObject,
 from shared.model.decisions.placement import CheapestOffering, NewNodeClaim
 from shared.model.karpenter.node_claim import NodeClaim
 from shared.model.karpenter.node_pool import NodePool
+from shared.model.kubernetes.eviction_cost import compute_eviction_cost
+from shared.model.kubernetes.pod_classes import is_disruptable
 from shared.state.cluster_state import ClusterState
 from shared.state.pauses import find_launch_pause_message
 from shared.state.state_node import StateNode
@@ -172,10 +174,10 @@ def _get_deletion_key(state: StateNode, now: datetime, unread: frozenset[str]) -
     if claim is None or not claim.provider_id:
         return 0, False, 0.0, state.name
     pods = [pod for pod in state.pods if not pod.is_terminal() and not pod.is_mirror()]
-    is_protected = any(not pod.is_disruptable(now) for pod in pods) or claim.node_name in unread
+    is_protected = any(not is_disruptable(pod, now) for pod in pods) or claim.node_name in unread
     if not is_protected and all(pod.is_daemon() for pod in pods):
         return 1, False, 0.0, state.name
-    cost = sum(pod.compute_eviction_cost() for pod in pods if not pod.is_daemon())
+    cost = sum(compute_eviction_cost(pod) for pod in pods if not pod.is_daemon())
     return 2, is_protected, cost * _compute_lifetime_ratio(claim, now), state.name
 
 

@@ -2,6 +2,7 @@
 
 from shared.decide.provisioning.static_capacity import explain_static_change
 from shared.model.cluster import ClusterSnapshot
+from shared.model.kubernetes.pod_classes import is_provisionable
 from shared.state.cluster_state import ClusterState
 from shared.state.nominations import find_nominated_node_names
 
@@ -17,7 +18,7 @@ def explain_provisioning_need(cluster_state: ClusterState) -> str:
     if (
         nominated_node_names.node_by_pod
         or nominated_node_names.stale_pods
-        or any(pod.is_provisionable() for pod in cluster.pods)
+        or any(is_provisionable(pod) for pod in cluster.pods)
     ):
         return "pods wait for a node"
     if any(state.is_marked_for_deletion() for state in cluster_state.nodes):

@@ -8,14 +8,13 @@ from msgspec.structs import replace
 from shared.decide.scheduling.kube_scheduler.stranded_pods import estimate_relaunch_cost, find_pods_left_pending
 from shared.decide.scheduling.packing.failure_reasons import explain_unschedulable
 from shared.decide.scheduling.packing.first_fit import FirstFitPacking
-from shared.decide.scheduling.packing.plan import Plan
-from shared.decide.scheduling.packing.results import build_placement
+from shared.decide.scheduling.packing.placement_builder import build_placement
+from shared.decide.scheduling.packing.plan_completion import Plan
 from shared.decide.scheduling.pods.equivalence_class import PodEquivalenceClass
 from shared.decide.scheduling.pods.pending_pods import select_pods_to_schedule
 from shared.decide.scheduling.pods.pods_by_zone import count_pods_by_zone
 from shared.decide.scheduling.problem import SchedulingProblem, build_problem
 from shared.decide.scheduling.search.plan_search import SecondLaunch, find_cheapest_placement
-from shared.decide.scheduling.templates.node_claim_builder import build_node_claim, build_node_claims
 from shared.decide.scheduling.templates.node_claim_template import ExcludedNodePool
 from shared.decide.scheduling.templates.template_builder import find_pools_without_types
 from shared.model.core.resources import Axes
@@ -24,7 +23,6 @@ from shared.model.kubernetes.pod import Pod
 from shared.state.cluster_state import ClusterState
 from shared.state.nominations import build_nominations, compute_pod_digest
 
-__all__ = ["DEFAULT_OPTIONS", "Placement", "SchedulingOptions", "build_node_claim", "build_node_claims", "solve"]
 DEFAULT_OPTIONS = SchedulingOptions()
 NOT_REACHED_MESSAGE: Final = "the time was up before its turn: it is left for the next run, which follows at once"
 

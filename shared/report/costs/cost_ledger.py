@@ -4,9 +4,6 @@ The ledger contains the nodes that exist or existed today, and the cost of each 
 the prices of the moment of billing, each node for the seconds of its existence: a node that started and ended within
 the hour too, as the journal records it. What no journal entry records (a function was killed before it wrote) is
 detected an hour later: a node that does not exist any more ends with the hour after which it was missed.
-
-Idle is the part of the allocatable resources that no pod requests: its share of the node's price, with one CPU worth
-7.5 GiB, which is the ratio of EC2's prices.
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,15 +14,13 @@ import msgspec
 from msgspec.structs import replace
 
 from shared.model.cloud_provider.instance_type import Catalog
-from shared.model.core.resources import CPU, MEMORY, Resources
-from shared.model.core.units import BYTES_PER_GIB
+from shared.report.costs.idle_cost import compute_idle_ratio
 from shared.report.costs.node_lifetimes import NodeLifetime, NodeLifetimes
 from shared.report.journal.journal import JournalEntry
 from shared.state.cluster_state import ClusterState
 from shared.state.state_node import StateNode
 
 ONE_HOUR: Final = timedelta(hours=1)
-GIB_PER_CPU: Final = 7.5
 SAVING_PHASE: Final = "INITIALIZED"
 """The phase of a command from which on it saves."""
 
@@ -125,16 +120,6 @@ def _with_hours(lifetime: NodeLifetime, ledger: CostLedger, until: datetime, sta
         on_demand_usd=lifetime.on_demand_usd + hours * lifetime.on_demand_usd_per_hour,
         idle_usd=lifetime.idle_usd + hours * lifetime.usd_per_hour * idle_ratio,
     )
-
-
-def compute_idle_ratio(allocatable: Resources, used: Resources) -> float:
-    """Return which part of the allocatable resources no pod requests, weighted by price: 0 to 1."""
-    allocatable_value, idle_value = _compute_value(allocatable), _compute_value(allocatable - used)
-    return min(max(idle_value / allocatable_value, 0.0), 1.0) if allocatable_value else 0.0
-
-
-def _compute_value(resources: Resources) -> float:
-    return max(resources[CPU], 0) / 1000 + max(resources[MEMORY], 0) / BYTES_PER_GIB / GIB_PER_CPU
 
 
 def _merge_savings(

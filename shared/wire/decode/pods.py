@@ -22,7 +22,8 @@ from shared.model.core.labels import POD_DELETION_COST
 from shared.model.core.metadata import Condition
 from shared.model.core.taints import Toleration
 from shared.model.core.units import MAX_DURATION
-from shared.model.kubernetes.pod import HostPort, Pod, PodSpec
+from shared.model.kubernetes.host_ports import HostPort
+from shared.model.kubernetes.pod import Pod, PodSpec
 from shared.model.kubernetes.pod_disruption_budget import PodDisruptionBudget
 from shared.model.kubernetes.workloads import DaemonSet
 from shared.wire.decode.core import parse_conditions, parse_label_selector_json, parse_object_meta

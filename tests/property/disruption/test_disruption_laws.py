@@ -21,6 +21,7 @@ from shared.model.decisions.action import Action, CreateNodeClaim, DeleteObject,
 from shared.model.decisions.command import CommandInvalidation, CommandState, DisruptionCommand
 from shared.model.decisions.placement import SchedulingOptions
 from shared.model.karpenter.node_pool import DisruptionBudget
+from shared.model.kubernetes.pod_classes import is_evictable
 from shared.state.cluster_state import ClusterState
 from shared.state.state_node import StateNode, is_deleting_or_marked
 from tests.property.lifecycle.lifecycle_world import Little, generate_cluster, generate_reordered_clusters
@@ -153,9 +154,9 @@ def test_a_node_with_a_pod_that_must_stay_is_never_disrupted(start: ClusterSnaps
     for pod in start.pods:
         if pod.meta.get_annotation(labels.DO_NOT_DISRUPT) == "true" and pod.is_active():
             assert pod.node_name not in disrupted
-        if any(
-            budget.is_match(pod) and budget.disruptions_allowed == 0 for budget in start.budgets
-        ) and pod.is_evictable(NOW):
+        if any(budget.is_match(pod) and budget.disruptions_allowed == 0 for budget in start.budgets) and is_evictable(
+            pod, NOW
+        ):
             assert pod.node_name not in disrupted
 
 

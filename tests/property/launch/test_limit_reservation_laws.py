@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.decide.launch.fleets.launch_groups import LaunchPolicy
-from shared.decide.launch.fleets.limits import MAX_LIST_AGE
+from shared.decide.launch.fleets.launch_limits import MAX_LIST_AGE
 from shared.model.cloud_provider.launch_group import LaunchGroup
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.metadata import ObjectMeta

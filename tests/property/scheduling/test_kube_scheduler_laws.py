@@ -12,7 +12,8 @@ from shared.model.core.labels import HOSTNAME, ZONE
 from shared.model.core.resources import parse_resources
 from shared.model.core.selectors import build_label_selector
 from shared.model.core.taints import Taint, Toleration
-from shared.model.kubernetes.pod import AffinityTerm, HostPort, Pod, SpreadConstraint
+from shared.model.kubernetes.host_ports import HostPort
+from shared.model.kubernetes.pod import AffinityTerm, Pod, SpreadConstraint
 from tests.support.catalogues import make_pod, make_requests
 from tests.support.cluster_objects import Bench
 

@@ -13,14 +13,15 @@ from shared.decide.scheduling.nodes.open_node_claim import Fit, OpenNodeClaim, f
 from shared.decide.scheduling.packing.first_fit import FirstFitPacking
 from shared.decide.scheduling.packing.new_node_placement import PodRange
 from shared.decide.scheduling.pods.equivalence_class import PodEquivalenceClass
-from shared.decide.scheduling.pods.relaxation_stages import CompiledStage
+from shared.decide.scheduling.pods.stage_compiler import CompiledStage
 from shared.decide.scheduling.templates.node_claim_template import NarrowedTemplate
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.labels import ARCH, CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, ZONE
 from shared.model.core.requirements import Requirement
 from shared.model.core.selectors import build_label_selector
 from shared.model.decisions.placement import Placement, SchedulingOptions
-from shared.model.kubernetes.pod import AffinityTerm, HostPort, Pod, PreferredTerm, SpreadConstraint
+from shared.model.kubernetes.host_ports import HostPort
+from shared.model.kubernetes.pod import AffinityTerm, Pod, PreferredTerm, SpreadConstraint
 from tests.property.scheduling.test_scheduling_laws import REDUCED_EXAMPLE_COUNT, Recipe, generate_recipes
 from tests.support.catalogues import make_requirements
 from tests.support.snapshot_decisions import solve

@@ -3,10 +3,12 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.decide.scheduling.optimization.simplex import (
-    Column,
+from shared.decide.scheduling.optimization.linear_programming.fractional_knapsack import (
     FractionalKnapsack,
     KnapsackSolution,
+)
+from shared.decide.scheduling.optimization.linear_programming.restricted_master_problem import (
+    Column,
     RestrictedMasterProblem,
 )
 from shared.model.decisions.placement import SchedulingOptions

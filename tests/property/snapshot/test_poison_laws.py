@@ -6,6 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shared.model.decisions.placement import SchedulingOptions
+from shared.model.kubernetes.eviction_cost import compute_eviction_cost
+from shared.model.kubernetes.pod_classes import is_disruptable
 from tests.support.poison import (
     NOW,
     build_cluster,
@@ -49,5 +51,5 @@ def test_a_spoilt_pod_harms_nobody_else(path: tuple[str | int, ...], poison: obj
     assert {"shop/good-1", "shop/good-2"} <= placed
     assert len(cluster.pods) + len(cluster.problems) == 3
     for pod in cluster.pods:
-        assert -10 <= pod.compute_eviction_cost() <= 10
-        assert pod.is_disruptable(NOW) in (True, False)
+        assert -10 <= compute_eviction_cost(pod) <= 10
+        assert is_disruptable(pod, NOW) in (True, False)

@@ -1,40 +1,22 @@
-"""Consolidation: remove nodes whose pods fit on other nodes, or on one cheaper new node.
+"""Consolidation: remove nodes whose pods fit on other nodes, or on cheaper new nodes.
 
 Karpenter tries the first n candidates together for some n, then each alone. Joiner removes nodes one after the other,
-each on top of the earlier ones, as long as their pods fit; then it grows sets from each remaining node as long as each
-additional node increases the savings. The result is simulated again from the start, because pods must be placed in an
-order in which they can be bound.
+each on top of the earlier ones, as long as their pods fit; then it replaces sets of nodes by several new nodes, and the
+remaining nodes, alone or together, by one new node.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
 
 from shared.decide.disruption.budgets.budget_tracker import BudgetTracker
 from shared.decide.disruption.candidates import Candidate
-from shared.decide.disruption.methods.consolidation_search import (
-    UNDERUTILIZED_REASON,
-    ConsolidationContext,
-    SavingsCheck,
-)
+from shared.decide.disruption.methods.consolidation_context import ConsolidationContext, SavingsCheck
 from shared.decide.disruption.methods.deletion import DeletionSearch
-from shared.decide.disruption.methods.multi_node_replacement import MultiNodeReplacement
-from shared.decide.disruption.methods.proposed_command import ProposedCommand, sum_prices
+from shared.decide.disruption.methods.proposed_command import ProposedCommand
 from shared.decide.disruption.methods.replacement import ReplacementFinder
-from shared.decide.disruption.methods.replacement_result import Replacement, ReplacementRefusal
-from shared.decide.disruption.simulation.simulation import list_pod_moves
+from shared.decide.disruption.methods.several_replacements import SeveralReplacements
+from shared.decide.disruption.methods.single_and_multi_node_consolidation import SingleAndMultiNodeConsolidation
 from shared.decide.disruption.simulation.simulation_builder import SimulationSetup
-from shared.decide.scheduling.nodes.open_node_claim import OpenNodeClaim
-from shared.decide.scheduling.pods.equivalence_class import PodEquivalenceClass
-from shared.model.core.units import BYTES_PER_GIB
 from shared.model.decisions.disruption_verdict import KeptVerdict
-from shared.model.kubernetes.pod import Pod
-
-MAX_SET_TRIALS_PER_RUN: Final = 1500
-"""Number of trials that add a node to a set in one run."""
-MIN_TRIALS_PER_SET: Final = 1
-MAX_TRIALS_PER_SET: Final = 60
-"""Limits for the number of trials for each set."""
-MIN_SAVINGS_USD_PER_HOUR: Final = 1e-6
 
 
 class Consolidation:
@@ -49,8 +31,7 @@ class Consolidation:
     ) -> None:
         """Search in the simulation of *setup*; *extra_cost_by_pool*: cost of a node in addition to its instance."""
         self._context = ConsolidationContext(setup, checks, extra_cost_by_pool, is_over)
-        self.candidates_over_budget: list[Candidate] = []
-        self._single_savings: dict[str, float] = {}
+        self._search = SingleAndMultiNodeConsolidation(self._context)
 
     @property
     def kept_verdicts(self) -> dict[str, KeptVerdict]:
@@ -62,6 +43,11 @@ class Consolidation:
         """Names of candidates that were not reached within the time limit, in order."""
         return self._context.unreached_names
 
+    @property
+    def candidates_over_budget(self) -> list[Candidate]:
+        """Candidates that were not tried because their disruption budget is used up."""
+        return self._search.candidates_over_budget
+
     def find_deletions(self, candidates: Sequence[Candidate]) -> list[ProposedCommand]:
         """Return the *candidates* that can be removed without a new node; candidates are tried in their order."""
         deletions = DeletionSearch(self._context).find_deletions(candidates)
@@ -71,160 +57,6 @@ class Consolidation:
     def find_replacements(self, candidates: Sequence[Candidate]) -> list[ProposedCommand]:
         """Return further *candidates* to remove by launching cheaper new nodes."""
         context = self._context
-        proposed_commands = MultiNodeReplacement(context).find_replacements(context.filter_remaining(candidates))
-        proposed_commands += self._find_single_replacements(context.filter_remaining(candidates))
+        proposed_commands = SeveralReplacements(context).find_replacements(context.filter_remaining(candidates))
+        proposed_commands += self._search.find_replacements(context.filter_remaining(candidates))
         return proposed_commands
-
-    def _find_single_replacements(self, candidates: list[Candidate]) -> list[ProposedCommand]:
-        proposed_commands: list[ProposedCommand] = []
-        for position, candidate in enumerate(candidates):
-            if self._context.is_over():
-                self._context.unreached_names = self._context.unreached_names or [
-                    unreached_candidate.name for unreached_candidate in candidates[position:]
-                ]
-                candidates = candidates[:position]
-                break
-            self._single_savings[candidate.name] = self._evaluate_single(candidate)
-        trials = min(max(MAX_SET_TRIALS_PER_RUN // max(len(candidates), 1), MIN_TRIALS_PER_SET), MAX_TRIALS_PER_SET)
-        for position, seed in enumerate(candidates):
-            if self._context.is_over():
-                break
-            if not self._context.filter_remaining((seed,)):
-                continue
-            proposed_command = self._grow_set(seed, self._context.filter_remaining(candidates[position + 1 :]), trials)
-            if proposed_command is not None:
-                proposed_commands.append(proposed_command)
-                self._context.record_commands((proposed_command,))
-        return proposed_commands
-
-    def _evaluate_single(self, candidate: Candidate) -> float:
-        """Return the savings if *candidate* is removed alone, or 0 and record the reason if that is not possible."""
-        if not self._context.budget_tracker.has_budget_for((candidate,), UNDERUTILIZED_REASON):
-            self.candidates_over_budget.append(candidate)
-            return 0.0
-        simulation = self._context.simulation
-        simulation.begin(max_new_nodes=1)
-        savings = self._simulate_removal(
-            [candidate], self._context.count_new_nodes(), simulation.clear_node(simulation.node_numbers[candidate.name])
-        )
-        simulation.roll_back()
-        if isinstance(savings, ReplacementRefusal):
-            self._context.kept_verdicts[candidate.name] = KeptVerdict(
-                node=candidate.name, reason=savings.reason, message=savings.message
-            )
-            return 0.0
-        return savings
-
-    def _simulate_removal(
-        self, targets: Sequence[Candidate], open_count_before: int, pods: Iterable[Pod]
-    ) -> float | ReplacementRefusal:
-        """Place *pods* and return the savings if *targets* are removed, or the reason why that is not possible."""
-        unplaced_classes = self._context.simulation.place_pods(pods)
-        unplannable_pod = next(
-            (name for candidate in targets if (name := self._context.find_unplannable_pod(candidate))), ""
-        )
-        if unplannable_pod:
-            return ReplacementRefusal(
-                reason="PodNotPlannable",
-                message=f"pod {unplannable_pod}: {self._context.setup.unplannable_pods[unplannable_pod].message}",
-            )
-        if unplaced_classes:
-            return self._explain_unplaced(unplaced_classes)
-        price = sum_prices(targets)
-        open_nodes = self._context.simulation.packing.open_nodes[open_count_before:]
-        if not open_nodes:
-            return self._context.check_savings(targets, price) or price
-        replacement = self._context.replacement_finder.find_cheaper(open_nodes[0], targets)
-        if isinstance(replacement, ReplacementRefusal):
-            return self._explain_refusal(replacement, open_nodes[0], price)
-        savings = price - replacement.cheapest.price_usd_per_hour
-        return self._context.check_savings(targets, savings) or savings
-
-    def _explain_unplaced(self, unplaced_classes: Sequence[PodEquivalenceClass]) -> ReplacementRefusal:
-        is_node_opened = bool(self._context.simulation.packing.max_new_nodes == 0)
-        pods = sum(len(pod_class.pods) for pod_class in unplaced_classes)
-        explanation = "more than one new node would be needed" if is_node_opened else "no new node can hold them"
-        return ReplacementRefusal(reason="NoRoom", message=f"{pods} pods have no room elsewhere, and {explanation}")
-
-    def _explain_refusal(self, refusal: ReplacementRefusal, node: OpenNodeClaim, price: float) -> ReplacementRefusal:
-        memory = node.used[1] / BYTES_PER_GIB
-        pods = f"{len(node.pods)} pods need {node.used[0]}m cpu and {memory:.1f} GiB"
-        return ReplacementRefusal(
-            reason=refusal.reason, message=f"{refusal.message}: {pods} elsewhere, for less than ${price:.4f}"
-        )
-
-    def _grow_set(self, seed: Candidate, other_candidates: Iterable[Candidate], trials: int) -> ProposedCommand | None:
-        simulation, open_count_before = self._context.simulation, self._context.count_new_nodes()
-        if not self._context.budget_tracker.has_budget_for((seed,), UNDERUTILIZED_REASON):
-            return None
-        targets, savings = [seed], self._single_savings.get(seed.name, 0.0)
-        simulation.begin(max_new_nodes=1)
-        if simulation.place_pods(
-            simulation.clear_node(simulation.node_numbers[seed.name])
-        ) or self._context.find_unplannable_pod(seed):
-            simulation.roll_back()
-            return None
-        for candidate in other_candidates:
-            if trials <= 0 or self._context.is_over():
-                break
-            if candidate.price_usd_per_hour <= 0 or not self._context.budget_tracker.has_budget_for(
-                (*targets, candidate), UNDERUTILIZED_REASON
-            ):
-                continue
-            trials -= 1
-            simulation.begin(max_new_nodes=1 - (len(simulation.packing.open_nodes) - open_count_before))
-            set_savings = self._simulate_removal(
-                [*targets, candidate], open_count_before, simulation.clear_node(simulation.node_numbers[candidate.name])
-            )
-            if (
-                isinstance(set_savings, ReplacementRefusal)
-                or set_savings <= savings + self._single_savings.get(candidate.name, 0.0) + MIN_SAVINGS_USD_PER_HOUR
-            ):
-                simulation.roll_back()
-                continue
-            simulation.commit()
-            targets.append(candidate)
-            savings = set_savings
-        simulation.roll_back()
-        return self._confirm_set(targets) if savings > MIN_SAVINGS_USD_PER_HOUR else None
-
-    def _confirm_set(self, targets: list[Candidate]) -> ProposedCommand | None:
-        simulation = self._context.simulation
-        while targets:
-            open_count_before, savepoint = self._context.count_new_nodes(), simulation.begin(max_new_nodes=1)
-            pods = [pod for target in targets for pod in simulation.clear_node(simulation.node_numbers[target.name])]
-            savings = self._simulate_removal(targets, open_count_before, pods)
-            if isinstance(savings, float) and savings > MIN_SAVINGS_USD_PER_HOUR:
-                proposed_command = self._build_proposed_command(targets, open_count_before, savepoint.placements)
-                simulation.commit()
-                simulation.seal_open_nodes()
-                return proposed_command
-            simulation.roll_back()
-            targets = targets[:-1]
-        return None
-
-    def _build_proposed_command(
-        self, targets: list[Candidate], open_count_before: int, moves: list[tuple[Pod, int]]
-    ) -> ProposedCommand:
-        simulation = self._context.simulation
-        open_nodes = simulation.packing.open_nodes[open_count_before:]
-        replacement = self._context.replacement_finder.find_cheaper(open_nodes[0], targets) if open_nodes else None
-        if not isinstance(replacement, Replacement):
-            return self._context.build_deletion(targets, list_pod_moves(simulation, moves, {}))
-        node = self._context.replacement_finder.accept(replacement, self._context.simulation.movable_pods)
-        names = {len(simulation.packing.existing_nodes) + open_count_before: node.name}
-        price = sum_prices(targets)
-        offering = node.cheapest
-        offering_text = (
-            f"{offering.instance_type} {offering.capacity_type} in {offering.zone} "
-            f"for ${offering.price_usd_per_hour:.4f}"
-        )
-        return ProposedCommand(
-            method="SingleNode" if len(targets) == 1 else "MultiNode",
-            reason=UNDERUTILIZED_REASON,
-            targets=tuple(targets),
-            new_nodes=(node,),
-            moves=list_pod_moves(simulation, moves, names),
-            price_usd_per_hour=price,
-            message=f"a {offering_text} does instead of what costs ${price:.4f} per hour",
-        )

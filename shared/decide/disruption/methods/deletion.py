@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from shared.decide.disruption.candidates import Candidate
-from shared.decide.disruption.methods.consolidation_search import UNDERUTILIZED_REASON, ConsolidationContext
+from shared.decide.disruption.methods.consolidation_context import UNDERUTILIZED_REASON, ConsolidationContext
 from shared.decide.disruption.methods.proposed_command import ProposedCommand
 from shared.decide.disruption.simulation.simulation import list_pod_moves
 from shared.model.decisions.command import MAX_TARGETS_PER_COMMAND

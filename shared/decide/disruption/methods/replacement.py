@@ -10,7 +10,8 @@ from shared.decide.scheduling.instance_types.instance_type_index import get_offe
 from shared.decide.scheduling.instance_types.masks import Mask, merge_masks
 from shared.decide.scheduling.instance_types.price_order import PriceOrder, PriceOrders
 from shared.decide.scheduling.nodes.open_node_claim import OpenNodeClaim
-from shared.decide.scheduling.packing.results import ReservationManager
+from shared.decide.scheduling.packing.placement_builder import ReservationManager
+from shared.decide.scheduling.templates.min_values import has_min_values
 from shared.decide.scheduling.templates.node_claim_builder import derive_node_claim_name, encode_requirements
 from shared.model.core.labels import CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, ON_DEMAND, RESERVED, SPOT, ZONE, ZONE_ID
 from shared.model.core.requirements import Requirement, Requirements, build_label_requirements, build_requirements
@@ -73,7 +74,7 @@ class ReplacementFinder:
             mask &= self._exclude_current_types(node, node_requirements, mask, targets)
         if not mask:
             return ReplacementRefusal(reason="NoCheaperOffering", message="no cheaper offering")
-        if not node.template.has_min_values(node.state, mask):
+        if not has_min_values(node.template, node.state, mask):
             return ReplacementRefusal(reason="MinValuesNotMet", message="cheaper types alone do not meet minValues")
         node_requirements, mask = self._narrow_capacity_type(node, node_requirements, mask, max_price)
         return self._build_replacement(node, node_requirements, mask)
@@ -174,7 +175,7 @@ class ReplacementFinder:
                 & instance_type_index.find_offered(narrowed_requirements)
                 & self._get_price_order(node, narrowed_requirements).find_types_below(max_price)
             )
-            if cheaper_types and node.template.has_min_values(node.state, cheaper_types):
+            if cheaper_types and has_min_values(node.template, node.state, cheaper_types):
                 return narrowed_requirements, cheaper_types
         return node_requirements, 0
 
@@ -201,7 +202,7 @@ class ReplacementFinder:
             mask &= self._exclude_current_types(node, spot_requirements, mask, targets)
         if not mask:
             return ReplacementRefusal(reason="NoCheaperOffering", message="no cheaper spot offering")
-        if not template.has_min_values(node.state, mask):
+        if not has_min_values(template, node.state, mask):
             return ReplacementRefusal(
                 reason="MinValuesNotMet", message="cheaper spot types alone do not meet minValues"
             )
@@ -217,7 +218,7 @@ class ReplacementFinder:
         """Return the cheapest types: fifteen, or as many as minValues require."""
         bits = [priced_type.bit for priced_type in node.template.type_index.sort_by_price(node_requirements, mask)]
         count = min(MIN_SPOT_TYPES, len(bits))
-        while count < len(bits) and not node.template.has_min_values(node.state, merge_masks(bits[:count])):
+        while count < len(bits) and not has_min_values(node.template, node.state, merge_masks(bits[:count])):
             count += 1
         return merge_masks(bits[:count])
 
@@ -253,7 +254,7 @@ class ReplacementFinder:
             mask = merge_masks(priced_type.bit for priced_type in priced_types)
         if not priced_types:
             return ReplacementRefusal(reason="NoCheaperOffering", message="no offering is left")
-        if not template.has_min_values(node.state, mask):
+        if not has_min_values(template, node.state, mask):
             return ReplacementRefusal(
                 reason="MinValuesNotMet", message="its cheapest types alone do not meet minValues"
             )

@@ -39,6 +39,8 @@ from shared.decide.disruption.orchestration.command_targets import (
 from shared.decide.disruption.orchestration.disruption_taint import find_mark_time, mark_node
 from shared.model.decisions.action import Action
 from shared.model.decisions.command import CommandInvalidation, CommandState, DisruptionCommand, DisruptionPauses, Phase
+from shared.model.kubernetes.do_not_disrupt import is_node_protected
+from shared.model.kubernetes.pod_classes import is_disruptable
 from shared.state.cluster_state import ClusterState
 from shared.state.state_node import StateNode, is_deleting_or_marked
 
@@ -275,8 +277,8 @@ def _is_protected(state: StateNode, command: DisruptionCommand, now: datetime) -
     """Return whether the node or one of its pods has been protected from disruption since the proposal."""
     claim = state.claim
     if command.reason == "Drifted" and claim is not None and claim.termination_grace_period is not None:
-        return state.is_protected()
-    return state.is_protected() or any(not pod.is_disruptable(now) for pod in state.pods)
+        return is_node_protected(state.meta)
+    return is_node_protected(state.meta) or any(not is_disruptable(pod, now) for pod in state.pods)
 
 
 def _format_node_names(nodes: frozenset[str]) -> str:

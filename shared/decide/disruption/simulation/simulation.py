@@ -12,7 +12,7 @@ import msgspec
 from shared.decide.scheduling.optimization.packing_problem import build_packing_problem
 from shared.decide.scheduling.packing.first_fit import FirstFitPacking
 from shared.decide.scheduling.packing.launchable_templates import drop_stages_before, find_launchable_stage
-from shared.decide.scheduling.packing.plan import complete_plan
+from shared.decide.scheduling.packing.plan_completion import complete_plan
 from shared.decide.scheduling.packing.rollback import begin_savepoint, commit_savepoint, roll_back
 from shared.decide.scheduling.pods.equivalence_class import PodEquivalenceClass
 from shared.decide.scheduling.search.dual_value_warm_start import WarmStart, build_warm_start

@@ -13,6 +13,7 @@ from shared.decide.scheduling.topology.topology import Topology
 from shared.model.core.resources import Axes
 from shared.model.decisions.placement import SchedulingOptions, Unschedulable
 from shared.model.kubernetes.pod import Pod
+from shared.model.kubernetes.pod_classes import is_disruptable, is_reschedulable
 from shared.state.cluster_state import ClusterState
 from shared.state.state_node import StateNode
 
@@ -78,8 +79,8 @@ def _find_movable_pods(states: Iterable[StateNode], cluster_state: ClusterState)
         pod.name: pod
         for state in states
         for pod in state.pods
-        if pod.is_reschedulable()
-        and pod.is_disruptable(now)
+        if is_reschedulable(pod)
+        and is_disruptable(pod, now)
         and not is_fully_blocked(pod, pdb_limits.list_budgets(pod), now)
     }
 

@@ -19,7 +19,7 @@ from shared.decide.launch.fleets.fleet_request import (
     build_unlaunchable,
     draft_fleet_request,
 )
-from shared.decide.launch.fleets.limits import build_limit_accounts, compute_maximum
+from shared.decide.launch.fleets.launch_limits import build_limit_accounts, compute_maximum
 from shared.decide.launch.fleets.subnets import count_free_addresses, estimate_addresses_per_instance
 from shared.model.cloud_provider.launch_group import LaunchGroup
 from shared.model.cloud_provider.limit_reservation import LimitReservations

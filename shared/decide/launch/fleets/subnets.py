@@ -7,7 +7,7 @@ is counted with as many addresses as its smallest possible type has pods, as the
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
-from shared.decide.launch.fleets.limits import list_capacities
+from shared.decide.launch.fleets.launch_limits import list_capacities
 from shared.model.cloud_provider.instance_type import UnavailableOffering
 from shared.model.cloud_provider.launch_group import LaunchGroup
 from shared.model.cloud_provider.subnet_addresses import SubnetAddresses

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from shared.decide.common.events import build_claim_events
-from shared.decide.common.requeue import MIN_REQUEUE_DELAY
+from shared.decide.common.requeue_delays import MIN_REQUEUE_DELAY
 from shared.decide.lifecycle.interruption.interruption import decide_interruptions
 from shared.decide.lifecycle.reconcile_context import LifecycleContext
 from shared.model.core.labels import TERMINATION_TIMESTAMP

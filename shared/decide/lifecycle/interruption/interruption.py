@@ -10,9 +10,8 @@ from datetime import datetime, timedelta
 from typing import Final, Literal
 
 from shared.decide.common.events import build_claim_events
-from shared.decide.common.requeue import MIN_REQUEUE_DELAY, keep_earliest_requeues
+from shared.decide.common.requeue_delays import MIN_REQUEUE_DELAY, keep_earliest_requeues
 from shared.decide.launch.fleets.unavailable_offerings import UNAVAILABLE_TTL
-from shared.decide.lifecycle.interruption.messages import parse_interruption_message
 from shared.decide.lifecycle.termination.replacement_wait import find_reclaim_time
 from shared.model.cloud_provider.instance_type import UnavailableOffering
 from shared.model.cluster import ClusterSnapshot
@@ -36,14 +35,6 @@ from shared.model.decisions.interruption_message import InterruptionKind, Interr
 from shared.model.kubernetes.node import Node
 from shared.state.cluster_state import ClusterState
 from shared.state.node_claim_state import NodeClaimState
-
-__all__ = [
-    "InterruptionKind",
-    "InterruptionMessage",
-    "UnknownMessage",
-    "decide_interruptions",
-    "parse_interruption_message",
-]
 
 INTERRUPTION_WARNING_PERIOD: Final = timedelta(minutes=2)
 """How long in advance EC2 announces that it reclaims an instance."""

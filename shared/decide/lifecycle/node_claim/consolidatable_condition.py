@@ -7,7 +7,7 @@ time can only be later than the real one.
 
 import msgspec
 
-from shared.decide.common.requeue import requeue_at
+from shared.decide.common.requeue_delays import requeue_at
 from shared.decide.lifecycle.reconcile_context import LifecycleContext, StepResult
 from shared.model.core.conditions import with_condition, without_condition
 from shared.model.core.labels import POD_DIGEST

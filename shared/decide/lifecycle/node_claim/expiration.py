@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from shared.decide.common.requeue import requeue_at
+from shared.decide.common.requeue_delays import requeue_at
 from shared.decide.lifecycle.reconcile_context import LifecycleContext
 from shared.model.decisions.action import FollowUp
 from shared.model.karpenter.node_claim import NodeClaim

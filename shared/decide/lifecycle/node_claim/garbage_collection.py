@@ -1,4 +1,7 @@
-"""Garbage collection of our instances without a NodeClaim; an instance that is not listed is not garbage."""
+"""Garbage collection: NodeClaims whose instance is gone, and instances without a NodeClaim.
+
+An instance that is not listed is not garbage.
+"""
 
 from collections.abc import Collection, Iterable, Iterator
 
@@ -13,7 +16,9 @@ from shared.decide.lifecycle.reconcile_context import (
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.labels import LAUNCH_GROUP
 from shared.model.decisions.action import NO_CLAIM_MESSAGE, Action, DeleteObject, TerminateInstances
+from shared.model.decisions.interruption_message import INTERRUPTION_KIND_BY_INSTANCE_STATE
 from shared.model.ec2.instance import NODE_CLAIM_TAG, Instance
+from shared.state.node_claim_state import NodeClaimState
 
 
 def collect_garbage(context: LifecycleContext) -> tuple[Action, ...]:
@@ -109,3 +114,29 @@ def _filter_actions(actions: Iterable[Action], spared_ids: Collection[str], spar
             and action.name in spared_nodes
         ):
             yield action
+
+
+def find_missing_instance(claim_state: NodeClaimState, context: LifecycleContext) -> str:
+    """Return "garbage_collected" if EC2 does not have the instance of a registered NodeClaim any more, else ""."""
+    claim = claim_state.claim
+    is_instance_gone = context.is_gone(claim.instance_id, claim_state.get_launch_time(context.now)) and bool(
+        claim.provider_id
+    )
+    return "garbage_collected" if is_instance_gone and claim.is_registered() and _is_lost(claim_state, context) else ""
+
+
+def find_halted_instance(claim_state: NodeClaimState, context: LifecycleContext) -> str:
+    """Return the reason if the instance is stopping, stopped or terminating although no message announced it.
+
+    Else "".
+    """
+    instance = (context.instances or {}).get(claim_state.claim.instance_id)
+    reason = INTERRUPTION_KIND_BY_INSTANCE_STATE.get(instance.state, "") if instance is not None else ""
+    return reason if reason and _is_lost(claim_state, context) else ""
+
+
+def _is_lost(claim_state: NodeClaimState, context: LifecycleContext) -> bool:
+    """Return whether no Node of the NodeClaim is Ready, as far as its Nodes can be read."""
+    return not any(node.is_ready() for node in claim_state.nodes) and not context.is_node_possibly_unreadable(
+        claim_state.claim
+    )

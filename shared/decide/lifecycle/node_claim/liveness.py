@@ -5,12 +5,12 @@ from datetime import datetime, timedelta
 from typing import Final, TypeAlias
 
 from shared.decide.common.events import build_claim_events
-from shared.decide.common.requeue import MIN_REQUEUE_DELAY, requeue_at
+from shared.decide.common.requeue_delays import MIN_REQUEUE_DELAY, requeue_at
 from shared.decide.lifecycle.node_claim.expiration import find_expiration, requeue_at_expiration
+from shared.decide.lifecycle.node_claim.garbage_collection import find_halted_instance, find_missing_instance
 from shared.decide.lifecycle.reconcile_context import LifecycleContext, StepResult
 from shared.model.core.metadata import find_condition, is_condition_true
 from shared.model.decisions.action import Action, DeleteObject, FollowUp
-from shared.model.decisions.interruption_message import INTERRUPTION_KIND_BY_INSTANCE_STATE
 from shared.model.karpenter.node_claim import NodeClaim
 from shared.state.node_claim_state import NodeClaimState, is_held
 
@@ -58,25 +58,6 @@ def find_registration_timeout(claim_state: NodeClaimState, context: LifecycleCon
     return "registration_timeout" if is_late and not context.is_node_possibly_unreadable(claim) else ""
 
 
-def find_missing_instance(claim_state: NodeClaimState, context: LifecycleContext) -> str:
-    """Return "garbage_collected" if EC2 does not have the instance of a registered NodeClaim any more, else ""."""
-    claim = claim_state.claim
-    is_instance_gone = context.is_gone(claim.instance_id, claim_state.get_launch_time(context.now)) and bool(
-        claim.provider_id
-    )
-    return "garbage_collected" if is_instance_gone and claim.is_registered() and _is_lost(claim_state, context) else ""
-
-
-def find_halted_instance(claim_state: NodeClaimState, context: LifecycleContext) -> str:
-    """Return the reason if the instance is stopping, stopped or terminating although no message announced it.
-
-    Else "".
-    """
-    instance = (context.instances or {}).get(claim_state.claim.instance_id)
-    reason = INTERRUPTION_KIND_BY_INSTANCE_STATE.get(instance.state, "") if instance is not None else ""
-    return reason if reason and _is_lost(claim_state, context) else ""
-
-
 def find_deleted_node(claim_state: NodeClaimState, context: LifecycleContext) -> str:  # noqa: ARG001 - one signature for all causes
     """Return "node_deleted" if a Node that our finalizer holds was deleted, else ""."""
     return (
@@ -101,13 +82,6 @@ _MESSAGE_BY_REASON: Final = {
     "instance_terminated": "its instance is terminated",
     "node_deleted": "its node was deleted",
 }
-
-
-def _is_lost(claim_state: NodeClaimState, context: LifecycleContext) -> bool:
-    """Return whether no Node of the NodeClaim is Ready, as far as its Nodes can be read."""
-    return not any(node.is_ready() for node in claim_state.nodes) and not context.is_node_possibly_unreadable(
-        claim_state.claim
-    )
 
 
 def _compute_wait(claim: NodeClaim, type_: str, now: datetime) -> timedelta:

@@ -16,6 +16,7 @@ from shared.model.core.labels import ENDS_AT
 from shared.model.core.units import parse_instant
 from shared.model.kubernetes.node import Node
 from shared.model.kubernetes.pod import Pod
+from shared.model.kubernetes.pod_classes import is_critical, is_reschedulable, is_waiting_eviction
 from shared.state.node_claim_state import NodeClaimState
 
 MAX_REPLACEMENT_WAIT: Final = timedelta(minutes=2)
@@ -43,7 +44,7 @@ def find_replacement_waits(
 ) -> Mapping[str, str]:
     """Return the pods that are not evicted yet: the reason by pod name; *since* is when the drain was announced."""
     now = context.now
-    waiting_pods = [pod for pod in claim_state.pods if pod.is_waiting_eviction(now)]
+    waiting_pods = [pod for pod in claim_state.pods if is_waiting_eviction(pod, now)]
     if not waiting_pods or now >= compute_last_eviction_time(claim_state, waiting_pods, since or now, deadline):
         return NO_WAITS
     if not any(node.is_ready() for node in claim_state.nodes):
@@ -53,7 +54,7 @@ def find_replacement_waits(
     for pod in waiting_pods:
         if new_claim := context.replacement_claim_by_pod.get(pod.name):
             message_by_pod[pod.name] = f"pod {pod.name} waits until the node of {new_claim} is fit for use"
-        elif is_unplanned and pod.is_reschedulable():
+        elif is_unplanned and is_reschedulable(pod):
             message_by_pod[pod.name] = f"pod {pod.name} waits until its new place is planned"
     return message_by_pod
 
@@ -75,8 +76,8 @@ def _sum_grace_periods(waiting_pods: Iterable[Pod]) -> timedelta:
     longest_by_criticality: dict[bool, timedelta] = {}
     for pod in waiting_pods:
         if not pod.is_daemon():
-            longest_by_criticality[pod.is_critical()] = max(
-                longest_by_criticality.get(pod.is_critical(), timedelta()), pod.grace_period
+            longest_by_criticality[is_critical(pod)] = max(
+                longest_by_criticality.get(is_critical(pod), timedelta()), pod.grace_period
             )
     return sum(longest_by_criticality.values(), timedelta())
 

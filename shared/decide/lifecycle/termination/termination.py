@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from shared.decide.common.events import build_claim_events, build_event
-from shared.decide.common.requeue import MIN_REQUEUE_DELAY, requeue_at, requeue_in_progress
+from shared.decide.common.requeue_delays import MIN_REQUEUE_DELAY, requeue_at, requeue_in_progress
 from shared.decide.lifecycle.reconcile_context import LifecycleContext, LifecycleStep, StepResult, run_steps
 from shared.decide.lifecycle.termination.finalizers import (
     FORCEFUL_TERMINATION,
@@ -39,6 +39,7 @@ from shared.model.core.units import format_instant, parse_instant
 from shared.model.decisions.action import Action, FollowUp, PatchMetadata, TerminateInstances
 from shared.model.karpenter.node_claim import NodeClaim
 from shared.model.kubernetes.pod import Pod
+from shared.model.kubernetes.pod_classes import is_stuck
 from shared.state.node_claim_state import NodeClaimState
 
 MIN_DRAIN_PERIOD: Final = timedelta(seconds=5)
@@ -280,7 +281,7 @@ def _list_volumes_of_staying_pods(cluster: ClusterSnapshot, pods: Iterable[Pod],
     staying_volume_claims = {
         (pod.meta.namespace, claim)
         for pod in pods
-        if pod.can_tolerate_disruption() or pod.is_stuck(now) or pod.is_mirror()
+        if pod.can_tolerate_disruption() or is_stuck(pod, now) or pod.is_mirror()
         for claim in pod.spec.volume_claims
     }
     return {

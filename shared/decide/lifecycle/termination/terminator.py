@@ -14,6 +14,7 @@ import msgspec
 
 from shared.model.decisions.action import DeletePod, EvictPod
 from shared.model.kubernetes.pod import Pod
+from shared.model.kubernetes.pod_classes import is_critical, is_evictable, is_waiting_eviction
 from shared.state.pdb_limits import PdbLimits
 
 _MAX_PODS_SHOWN: Final = 3
@@ -49,7 +50,7 @@ def plan_drain(
     *deadline* is the end of the node's termination grace period (None: no limit). Pods in *replacement_waits* are not
     evicted yet; it maps a pod's name to the reason.
     """
-    waiting_pods = tuple(sorted((pod for pod in pods if pod.is_waiting_eviction(now)), key=_build_pod_key))
+    waiting_pods = tuple(sorted((pod for pod in pods if is_waiting_eviction(pod, now)), key=_build_pod_key))
     forced_pods = tuple(pod for pod in waiting_pods if deadline is not None and is_forced(pod, deadline, now))
     forced_keys = {_build_pod_key(pod) for pod in forced_pods}
     evictable_pods = [pod for pod in waiting_pods if _build_pod_key(pod) not in forced_keys]
@@ -103,11 +104,11 @@ def build_pod_deletions(pods: Iterable[Pod], deadline: datetime, now: datetime, 
 
 
 def _compute_eviction_group(pod: Pod) -> int:
-    return 2 * pod.is_critical() + pod.is_daemon()
+    return 2 * is_critical(pod) + pod.is_daemon()
 
 
 def _find_refusal(pod: Pod, now: datetime, pdb_limits: PdbLimits) -> str:
-    if not pod.is_evictable(now):
+    if not is_evictable(pod, now):
         return f"pod {pod.name} must not be disrupted"
     return pdb_limits.find_lasting_refusal(pod)
 

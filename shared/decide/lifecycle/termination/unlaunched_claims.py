@@ -7,7 +7,7 @@ the group's tag; a later instance still has no NodeClaim, and is collected as ga
 from datetime import timedelta
 from typing import Final
 
-from shared.decide.common.requeue import MIN_REQUEUE_DELAY
+from shared.decide.common.requeue_delays import MIN_REQUEUE_DELAY
 from shared.decide.lifecycle.node_claim.garbage_collection import is_possibly_claimed
 from shared.decide.lifecycle.reconcile_context import LifecycleContext
 from shared.model.cloud_provider.launch_group import LaunchGroup

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from shared.decide.scheduling.constraints.preferences import RelaxationStage, combine_required_terms
+from shared.decide.scheduling.constraints.preference_relaxation import RelaxationStage, combine_required_terms
 from shared.model.core.labels import HOSTNAME, WELL_KNOWN
 from shared.model.core.requirements import ANYTHING, Requirement, Requirements
 from shared.model.core.selectors import LabelSelector, SelectorExpression

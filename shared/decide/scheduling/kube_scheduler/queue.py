@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from shared.decide.scheduling.constraints.preferences import build_relaxation_stages
+from shared.decide.scheduling.constraints.preference_relaxation import build_relaxation_stages
 from shared.decide.scheduling.constraints.topology_constraint import (
     TopologyConstraint,
     build_inverse_constraints,

@@ -27,7 +27,7 @@ from shared.model.core.labels import HOSTNAME
 from shared.model.core.requirements import build_label_requirements
 from shared.model.core.resources import CPU, MEMORY, Axes, Resources
 from shared.model.core.taints import Taint
-from shared.model.kubernetes.pod import HostPort, has_port_conflict
+from shared.model.kubernetes.host_ports import HostPort, has_port_conflict
 
 MAX_SIMULATION_STEPS: Final = 400_000
 """Limit of the checks of one node for one pod with topology constraints; after that its constraints are ignored."""

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from shared.decide.scheduling.constraints.preferences import RelaxationStage
+from shared.decide.scheduling.constraints.preference_relaxation import RelaxationStage
 from shared.decide.scheduling.constraints.topology_constraint import NodeDomains
 from shared.decide.scheduling.constraints.volume_topology import VolumeTopology
 from shared.decide.scheduling.instance_types.instance_type_index import InstanceTypeIndex
@@ -26,7 +26,7 @@ from shared.model.core.requirements import Requirement, Requirements, build_labe
 from shared.model.core.resources import NONE, Axes, Resources, Vector, compute_min_resources
 from shared.model.core.taints import Taint, find_untolerated_taint
 from shared.model.karpenter.node_claim import NodeClaim
-from shared.model.kubernetes.pod import HostPort, has_port_conflict
+from shared.model.kubernetes.host_ports import HostPort, has_port_conflict
 from shared.state.state_node import StateNode
 
 UNSCHEDULABLE_TAINT: Final = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")

@@ -4,9 +4,10 @@ import msgspec
 
 from shared.decide.scheduling.instance_types.masks import Mask
 from shared.decide.scheduling.pods.equivalence_class import PodEquivalenceClass
+from shared.decide.scheduling.templates.min_values import has_min_values
 from shared.decide.scheduling.templates.node_claim_template import NarrowedTemplate, NodeClaimTemplate
 from shared.model.core.resources import Vector
-from shared.model.kubernetes.pod import HostPort, has_port_conflict
+from shared.model.kubernetes.host_ports import HostPort, has_port_conflict
 
 
 class OpenNodeClaim(msgspec.Struct, kw_only=True, eq=False):
@@ -65,7 +66,7 @@ def find_fit(
         type_mask = node.mask & state.mask
         ignores_minima = any_variety or not state.min_value_requirements
         mask = filter_holding(type_mask, used_with_one, ports)
-        if not mask or not (ignores_minima or node.template.has_min_values(state, mask)):
+        if not mask or not (ignores_minima or has_min_values(node.template, state, mask)):
             continue
         if count == 1:
             return Fit(count=1, state=state, mask=mask, used=used_with_one)
@@ -84,7 +85,7 @@ def _find_largest_fit(
 
     def compute_mask_for(pod_count: int) -> Mask:
         mask = template.filter_fitting_types(type_mask, pods.sum_requests(pod_count, node.used), ports)
-        return mask if ignores_minima or template.has_min_values(state, mask) else 0
+        return mask if ignores_minima or has_min_values(template, state, mask) else 0
 
     best, mask, high = 1, compute_mask_for(1), 2
     while high <= count and (larger_mask := compute_mask_for(high)):

@@ -14,7 +14,7 @@ from shared.decide.scheduling.instance_types.instance_type_index import (
 from shared.decide.scheduling.instance_types.masks import Mask
 from shared.decide.scheduling.instance_types.resource_index import Bits, ResourceIndex, build_bits
 from shared.decide.scheduling.optimization.items import Item, build_zone_requirements
-from shared.decide.scheduling.optimization.simplex import Amounts
+from shared.decide.scheduling.optimization.linear_programming.simplex import Amounts
 from shared.decide.scheduling.packing.launchable_templates import LaunchableTemplates
 from shared.decide.scheduling.templates.node_claim_template import NarrowedTemplate, NodeClaimTemplate
 from shared.model.core.resources import Vector

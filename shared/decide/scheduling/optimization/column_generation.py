@@ -13,8 +13,11 @@ from typing import Final
 
 from shared.decide.scheduling.optimization.item_groups import ItemGroup
 from shared.decide.scheduling.optimization.items import NO_HOST_GROUP
+from shared.decide.scheduling.optimization.linear_programming.restricted_master_problem import (
+    Column,
+    RestrictedMasterProblem,
+)
 from shared.decide.scheduling.optimization.pricing_problem import PricingProblem
-from shared.decide.scheduling.optimization.simplex import Column, RestrictedMasterProblem
 
 MAX_PHASES: Final = 3
 """Maximum number of restarts of the master problem from the best dual values."""

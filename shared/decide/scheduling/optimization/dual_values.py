@@ -15,9 +15,9 @@ from shared.decide.scheduling.optimization.column_generation import (
 )
 from shared.decide.scheduling.optimization.item_groups import build_item_groups
 from shared.decide.scheduling.optimization.items import NO_HOST_GROUP
+from shared.decide.scheduling.optimization.linear_programming.simplex import Amounts
 from shared.decide.scheduling.optimization.packing_problem import DualValues, PackingProblem, is_pod_limited
 from shared.decide.scheduling.optimization.pricing_problem import PricingProblem
-from shared.decide.scheduling.optimization.simplex import Amounts
 
 
 class DualValueSolver:

@@ -9,7 +9,7 @@ import msgspec
 
 from shared.decide.scheduling.instance_types.resource_index import Bits, build_bits
 from shared.decide.scheduling.optimization.items import NO_HOST_GROUP, Item
-from shared.decide.scheduling.optimization.simplex import Amounts
+from shared.decide.scheduling.optimization.linear_programming.simplex import Amounts
 from shared.decide.scheduling.packing.launchable_templates import LaunchableTemplates
 
 SHAPE_RATIOS: Final = tuple(2.0 ** (power / 2) for power in range(-9, 10))

@@ -6,7 +6,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from shared.decide.scheduling.constraints.topology_constraint import TopologyConstraint
-from shared.decide.scheduling.optimization.simplex import Amounts
+from shared.decide.scheduling.optimization.linear_programming.simplex import Amounts
 from shared.decide.scheduling.packing.first_fit import FirstFitPacking
 from shared.decide.scheduling.packing.launchable_templates import (
     LaunchableTemplates,

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 import msgspec
 
 from shared.decide.scheduling.instance_types.resource_index import Bits, ResourceIndex
+from shared.decide.scheduling.nodes.node_pool_limits import filter_types_within_limits
 from shared.decide.scheduling.optimization.bin_types import (
     PODS_AXIS,
     BinType,
@@ -19,7 +20,7 @@ from shared.decide.scheduling.optimization.bin_types import (
     scale_amounts,
 )
 from shared.decide.scheduling.optimization.items import Item, build_items
-from shared.decide.scheduling.optimization.simplex import Amounts
+from shared.decide.scheduling.optimization.linear_programming.simplex import Amounts
 from shared.decide.scheduling.packing.first_fit import FirstFitPacking
 from shared.decide.scheduling.packing.node_costs import list_extra_costs
 from shared.decide.scheduling.pods.equivalence_class import PodEquivalenceClass
@@ -65,7 +66,8 @@ def build_packing_problem(
     *everywhere*, each zone gets at least one pod of a class that is spread over zones.
     """
     type_masks = [
-        packing.filter_types_within_limits(template, template.initial_state.mask) for template in packing.templates
+        filter_types_within_limits(packing.remaining_limits, template, template.initial_state.mask)
+        for template in packing.templates
     ]
     items = build_items(
         packing, classes, closed | {number for number, mask in enumerate(type_masks) if not mask}, everywhere=everywhere

@@ -7,7 +7,12 @@ from shared.decide.scheduling.instance_types.resource_index import Bits
 from shared.decide.scheduling.optimization.bin_types import PODS_AXIS, BinType
 from shared.decide.scheduling.optimization.item_groups import ItemGroup
 from shared.decide.scheduling.optimization.items import NO_HOST_GROUP
-from shared.decide.scheduling.optimization.simplex import Amounts, Column, FractionalKnapsack, KnapsackSolution
+from shared.decide.scheduling.optimization.linear_programming.fractional_knapsack import (
+    FractionalKnapsack,
+    KnapsackSolution,
+)
+from shared.decide.scheduling.optimization.linear_programming.restricted_master_problem import Column
+from shared.decide.scheduling.optimization.linear_programming.simplex import Amounts
 
 MIN_VALUE_RATIO: Final = 0.97
 """A bin type whose upper bound of value per dollar is below this ratio is not solved."""

@@ -3,10 +3,11 @@
 from collections.abc import Iterable
 from typing import Final
 
-from shared.decide.scheduling.constraints.preferences import RelaxationStage
+from shared.decide.scheduling.constraints.preference_relaxation import RelaxationStage
+from shared.decide.scheduling.nodes.node_pool_limits import without_node_limit
 from shared.decide.scheduling.packing.first_fit import FirstFitPacking
-from shared.decide.scheduling.packing.new_node_placement import without_node_limit
 from shared.decide.scheduling.pods.equivalence_class import PodEquivalenceClass
+from shared.decide.scheduling.templates.min_values import has_min_values
 from shared.decide.scheduling.templates.node_claim_template import ExcludedNodePool, NodeClaimTemplate, TemplateRefusal
 from shared.decide.scheduling.templates.template_builder import sort_node_pools
 from shared.decide.scheduling.topology.messages import describe_topology_group
@@ -236,11 +237,11 @@ def _explain_min_values(
         if pool_limits is None
         else fitting_types & template.type_index.find_within_limits(without_node_limit(pool_limits))
     )
-    if template.has_min_values(narrowed_template, affordable_types):
+    if has_min_values(template, narrowed_template, affordable_types):
         return None
     keys = ", ".join(f"{item.key} ({item.min_values})" for item in narrowed_template.min_value_requirements)
     fit, remedy = "fit", "lower minValues"
-    if template.has_min_values(narrowed_template, fitting_types):
+    if has_min_values(template, narrowed_template, fitting_types):
         fit, remedy = "fit, and that its limits leave,", "raise spec.limits or lower minValues"
     message = f"the instance types that {fit} are less various than minValues asks of {keys}: {remedy}"
     return TemplateRefusal(reason="MinValuesNotMet", message=message)

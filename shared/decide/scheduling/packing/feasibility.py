@@ -7,7 +7,7 @@ import msgspec
 from shared.decide.scheduling.instance_types.masks import merge_masks
 from shared.decide.scheduling.nodes.node_index import NodeIndex, Nodes
 from shared.decide.scheduling.pods.equivalence_class import PodEquivalenceClass
-from shared.decide.scheduling.pods.relaxation_stages import CompiledStage
+from shared.decide.scheduling.pods.stage_compiler import CompiledStage
 from shared.decide.scheduling.templates.node_claim_template import NarrowedTemplate, NodeClaimTemplate
 from shared.decide.scheduling.topology.topology import Topology
 

@@ -12,7 +12,7 @@ import msgspec
 from shared.decide.scheduling.nodes.node_index import Nodes
 from shared.decide.scheduling.packing.new_node_placement import NewNodePlacement, NodeAssignment, PodRange
 from shared.decide.scheduling.pods.equivalence_class import PodEquivalenceClass
-from shared.decide.scheduling.pods.relaxation_stages import CompiledStage
+from shared.decide.scheduling.pods.stage_compiler import CompiledStage
 from shared.model.kubernetes.pod import Pod
 
 ALL_NODES: Final[Nodes] = -1

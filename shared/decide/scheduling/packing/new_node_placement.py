@@ -1,19 +1,21 @@
 """Placement on new nodes: open a node for a pod within the limits of its NodePool, and assign pods to open nodes."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
 import msgspec
 
 from shared.decide.scheduling.instance_types.masks import Mask
 from shared.decide.scheduling.nodes.existing_node import ExistingNode
+from shared.decide.scheduling.nodes.node_pool_limits import RemainingLimits, charge_limits, filter_types_within_limits
 from shared.decide.scheduling.nodes.open_node_claim import Fit, OpenNodeClaim, find_fit
 from shared.decide.scheduling.packing.feasibility import Feasibility
 from shared.decide.scheduling.packing.savepoint import Savepoint
 from shared.decide.scheduling.pods.equivalence_class import PodEquivalenceClass
-from shared.decide.scheduling.pods.relaxation_stages import CompiledStage
+from shared.decide.scheduling.pods.stage_compiler import CompiledStage
+from shared.decide.scheduling.templates.min_values import has_min_values, with_lowered_min_values
 from shared.decide.scheduling.templates.node_claim_template import NarrowedTemplate, NodeClaimTemplate
-from shared.model.core.resources import NODES, Vector
+from shared.model.core.resources import Vector
 from shared.model.decisions.placement import SchedulingOptions
 from shared.model.kubernetes.pod import Pod
 
@@ -31,8 +33,7 @@ class NewNodePlacement(Feasibility, kw_only=True, eq=False):
 
     existing_nodes: list[ExistingNode]
     templates: tuple[NodeClaimTemplate, ...]
-    remaining_limits: dict[str, dict[str, int]]
-    """For each NodePool: what remains of its limits."""
+    remaining_limits: RemainingLimits
     options: SchedulingOptions
     open_nodes: list[OpenNodeClaim] = msgspec.field(default_factory=list)
     launchable_templates: dict[tuple[int, frozenset[int]], tuple[tuple[int, NarrowedTemplate], ...]] = msgspec.field(
@@ -63,39 +64,12 @@ class NewNodePlacement(Feasibility, kw_only=True, eq=False):
     def open_node(self, template: NodeClaimTemplate, state: NarrowedTemplate, mask: Mask) -> int | None:
         """Open an empty node that may be of the types in *mask*; return its number, or None if that is not possible."""
         node = self._build_empty_node(template, mask & state.mask) if self.max_new_nodes > 0 else None
-        if node is None or not template.has_min_values(state, node.mask):
+        if node is None or not has_min_values(template, state, node.mask):
             return None
         node.state = state
-        self._charge_limits(template, node.mask)
+        charge_limits(self.remaining_limits, template, node.mask)
         self._add_open_node(node)
         return node.number
-
-    def filter_types_within_limits(self, template: NodeClaimTemplate, mask: Mask) -> Mask:
-        """Return the types in *mask* that one more node may have within the limits of its NodePool."""
-        limits = self.remaining_limits.get(template.pool.name)
-        if limits is None:
-            return mask
-        return (
-            0 if limits.get(NODES, 1) < 1 else mask & template.type_index.find_within_limits(without_node_limit(limits))
-        )
-
-    def filter_affordable_types(self, node: OpenNodeClaim) -> Mask:
-        """Return the types that *node* may have within the limits of its NodePool."""
-        type_index, limits = node.template.type_index, self.remaining_limits[node.template.pool.name]
-        max_capacities = {
-            name: amount + type_index.get_max_capacity(node.mask, name)
-            for name, amount in without_node_limit(limits).items()
-        }
-        return type_index.find_within_limits(max_capacities)
-
-    def widen_types(self, node: OpenNodeClaim, added_types: Mask) -> None:
-        """Add *added_types* to the types of *node*, and charge the limits for them."""
-        type_index, limits = node.template.type_index, self.remaining_limits[node.template.pool.name]
-        for name in without_node_limit(limits):
-            limits[name] -= type_index.get_max_capacity(node.mask | added_types, name) - type_index.get_max_capacity(
-                node.mask, name
-            )
-        node.mask |= added_types
 
     def _place_on_new_node(
         self, pod_class: PodEquivalenceClass, compiled_stage: CompiledStage, pod_range: PodRange
@@ -120,7 +94,7 @@ class NewNodePlacement(Feasibility, kw_only=True, eq=False):
                     else None
                 )
                 if node is not None and fit is not None:
-                    self._charge_limits(template, node.mask & fit.state.mask, pod_class)
+                    self._charge_limits_for_pods(template, node.mask & fit.state.mask, pod_class)
                     node_number, assigned_pods = self._add_open_node(node), pod_class.pods[start : start + fit.count]
                     self._accept_fit(node_number, node, pod_class, fit, assigned_pods)
                     self.assignments.append((node_number, pod_class, compiled_stage, assigned_pods))
@@ -133,7 +107,7 @@ class NewNodePlacement(Feasibility, kw_only=True, eq=False):
         return self.nodes.open_node(node.host, node.template, node.state)
 
     def _build_empty_node(self, template: NodeClaimTemplate, mask: Mask) -> OpenNodeClaim | None:
-        mask = self.filter_types_within_limits(template, mask)
+        mask = filter_types_within_limits(self.remaining_limits, template, mask)
         if not mask:
             return None
         number = len(self.open_nodes)
@@ -157,26 +131,17 @@ class NewNodePlacement(Feasibility, kw_only=True, eq=False):
         fit = find_fit(node, pod_class, 1, states, any_variety=True)
         if fit is None:
             return None
-        node.state = node.template.with_lowered_min_values(node.template.initial_state, fit.mask)
+        node.state = with_lowered_min_values(node.template, node.template.initial_state, fit.mask)
         node.is_relaxed = True
         return find_fit(
             node, pod_class, count, self._list_narrowed_states(node.template, node.state, pod_class, compiled_stage)
         )
 
-    def _charge_limits(
-        self, template: NodeClaimTemplate, mask: Mask, pod_class: PodEquivalenceClass | None = None
-    ) -> None:
-        """Subtract the largest types that the node may have from the limits of its NodePool.
-
-        With *pod_class*, only types that hold a pod of this class count.
-        """
-        limits = self.remaining_limits.get(template.pool.name)
-        if limits is None:
-            return
-        if pod_class is not None:
-            mask = template.filter_fitting_types(mask, pod_class.request_vector, pod_class.ports)
-        for name in limits:
-            limits[name] -= 1 if name == NODES else template.type_index.get_max_capacity(mask, name)
+    def _charge_limits_for_pods(self, template: NodeClaimTemplate, mask: Mask, pod_class: PodEquivalenceClass) -> None:
+        """Charge the limits of the NodePool for a new node of the types in *mask* that hold a pod of the class."""
+        if template.pool.name in self.remaining_limits:
+            fitting_types = template.filter_fitting_types(mask, pod_class.request_vector, pod_class.ports)
+            charge_limits(self.remaining_limits, template, fitting_types)
 
     def _accept_fit(
         self, node_number: int, node: OpenNodeClaim, pod_class: PodEquivalenceClass, fit: Fit, queued_pods: list[Pod]
@@ -235,8 +200,3 @@ class NewNodePlacement(Feasibility, kw_only=True, eq=False):
         self.node_trials += 1
         if not self.node_trials % NODES_PER_DEADLINE_CHECK:
             self.is_late()
-
-
-def without_node_limit(limits: Mapping[str, int]) -> dict[str, int]:
-    """Return *limits* without the limit of the number of nodes."""
-    return {name: amount for name, amount in limits.items() if name != NODES}

@@ -8,13 +8,13 @@ from typing import Final
 import msgspec
 
 from shared.decide.scheduling.constraints.pod_validation import find_spec_error
-from shared.decide.scheduling.constraints.preferences import (
+from shared.decide.scheduling.constraints.preference_relaxation import (
     RelaxationStage,
     build_relaxation_stages,
     without_impossible_affinity,
 )
 from shared.decide.scheduling.constraints.volume_topology import VolumeTopology
-from shared.decide.scheduling.pods.relaxation_stages import CompiledStage, StageCompiler
+from shared.decide.scheduling.pods.stage_compiler import CompiledStage, StageCompiler
 from shared.decide.scheduling.topology.topology import Topology
 from shared.model.core.labels import NODEPOOL
 from shared.model.core.metadata import Pairs
@@ -22,7 +22,8 @@ from shared.model.core.requirements import ANYTHING, Requirements
 from shared.model.core.resources import NONE, Axes, Vector
 from shared.model.core.selectors import LabelSelector
 from shared.model.decisions.placement import SchedulingOptions, Unschedulable, UnschedulableReason
-from shared.model.kubernetes.pod import HostPort, Pod, PodSpec, build_strict_requirements
+from shared.model.kubernetes.host_ports import HostPort
+from shared.model.kubernetes.pod import Pod, PodSpec, build_strict_requirements
 
 ANYWHERE: Final = (ANYTHING,)
 """Volume alternatives of a pod without volumes: no restriction."""

@@ -8,6 +8,7 @@ from shared.model.cluster import ClusterSnapshot
 from shared.model.core.metadata import find_condition
 from shared.model.core.resources import CPU, MEMORY
 from shared.model.kubernetes.pod import Pod, PodSpec
+from shared.model.kubernetes.pod_classes import is_disruptable, is_evictable, is_provisionable, is_reschedulable
 from shared.model.kubernetes.pod_disruption_budget import PodDisruptionBudget
 from shared.state.cluster_state import ClusterState
 from shared.state.nominations import find_nominated_node_names
@@ -17,7 +18,7 @@ def select_pods_to_schedule(cluster_state: ClusterState, excluded: frozenset[str
     """Return the pending pods, and the reschedulable pods of nodes that are being removed."""
     cluster = cluster_state.snapshot
     nominated_node_names = find_nominated_node_names(cluster_state)
-    pending_pods = [pod for pod in cluster.pods if pod.is_provisionable() or nominated_node_names.has_pod(pod)]
+    pending_pods = [pod for pod in cluster.pods if is_provisionable(pod) or nominated_node_names.has_pod(pod)]
     reschedulable_pods = [
         pod
         for state in cluster_state.nodes
@@ -31,12 +32,12 @@ def select_pods_to_schedule(cluster_state: ClusterState, excluded: frozenset[str
 def is_currently_reschedulable(pod: Pod, cluster: ClusterSnapshot) -> bool:
     """Return whether the pod needs another node now: it can be moved, and no PDB blocks its eviction permanently."""
     now = cluster.taken_at
-    return pod.is_reschedulable() and pod.is_disruptable(now) and not is_fully_blocked(pod, cluster.budgets, now)
+    return is_reschedulable(pod) and is_disruptable(pod, now) and not is_fully_blocked(pod, cluster.budgets, now)
 
 
 def is_fully_blocked(pod: Pod, budgets: Iterable[PodDisruptionBudget], now: datetime) -> bool:
     """Return whether no eviction of *pod* can ever succeed."""
-    if not pod.is_evictable(now):
+    if not is_evictable(pod, now):
         return False
     matching_budgets = [budget for budget in budgets if budget.is_match(pod)]
     ready = find_condition(pod.conditions, "Ready")

@@ -16,10 +16,10 @@ from shared.decide.scheduling.optimization.bin_types import BinType
 from shared.decide.scheduling.optimization.dual_values import DualValueSolver
 from shared.decide.scheduling.optimization.items import build_items
 from shared.decide.scheduling.optimization.large_neighborhood_search import LargeNeighborhoodSearch
+from shared.decide.scheduling.optimization.linear_programming.simplex import Amounts
 from shared.decide.scheduling.optimization.packing_problem import DualValues, PackingProblem
 from shared.decide.scheduling.optimization.pattern_selection import PatternSelection, select_bin_types
 from shared.decide.scheduling.optimization.patterns import FillStrategy, PatternFiller
-from shared.decide.scheduling.optimization.simplex import Amounts
 from shared.decide.scheduling.optimization.solver import MAX_STEPS_PER_POD, PackingSolution, count_patterns
 from shared.decide.scheduling.packing.first_fit import FirstFitPacking
 from shared.decide.scheduling.pods.equivalence_class import PodEquivalenceClass

@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from shared.decide.scheduling.instance_types.masks import Mask
+from shared.decide.scheduling.nodes.node_pool_limits import filter_affordable_types, widen_types
 from shared.decide.scheduling.nodes.open_node_claim import OpenNodeClaim
 from shared.decide.scheduling.optimization.bin_types import BinType
 from shared.decide.scheduling.optimization.items import build_zone_requirements
@@ -246,7 +247,8 @@ def widen_instance_types(packing: FirstFitPacking) -> None:
     """
     for node in packing.open_nodes:
         if node.pods and node.template.pool.name in packing.remaining_limits:
-            packing.widen_types(node, _find_alternative_types(node, packing.filter_affordable_types(node)))
+            affordable_types = filter_affordable_types(packing.remaining_limits, node)
+            widen_types(packing.remaining_limits, node, _find_alternative_types(node, affordable_types))
         elif node.pods:
             key = (node.used, tuple(node.ports))
             alternatives = node.state.launch_masks.get(key)

@@ -14,7 +14,7 @@ from shared.decide.scheduling.instance_types.masks import Mask
 from shared.decide.scheduling.nodes.open_node_claim import OpenNodeClaim
 from shared.decide.scheduling.optimization.large_neighborhood_search import generate_coin_flips
 from shared.decide.scheduling.packing.first_fit import FirstFitPacking
-from shared.decide.scheduling.packing.plan import Plan, PlanStart, complete_plan, select_types_up_to
+from shared.decide.scheduling.packing.plan_completion import Plan, PlanStart, complete_plan, select_types_up_to
 from shared.decide.scheduling.pods.equivalence_class import PodEquivalenceClass
 from shared.decide.scheduling.search.guided_packing import GuidedPacking
 from shared.decide.scheduling.templates.node_claim_template import NarrowedTemplate

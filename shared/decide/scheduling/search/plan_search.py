@@ -11,7 +11,7 @@ from shared.decide.scheduling.optimization.packing_problem import PackingProblem
 from shared.decide.scheduling.optimization.solver import PackingSolution, solve_packing_problem
 from shared.decide.scheduling.packing.first_fit import FirstFitPacking
 from shared.decide.scheduling.packing.node_costs import compute_placement_cost
-from shared.decide.scheduling.packing.plan import Plan, PlanStart, complete_plan, select_types_up_to
+from shared.decide.scheduling.packing.plan_completion import Plan, PlanStart, complete_plan, select_types_up_to
 from shared.decide.scheduling.pods.equivalence_class import PodEquivalenceClass
 from shared.decide.scheduling.search.guided_packing import GuidedPacking, widen_instance_types
 from shared.decide.scheduling.search.local_search import improve_plans

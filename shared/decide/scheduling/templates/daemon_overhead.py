@@ -8,14 +8,15 @@ from collections.abc import Iterable
 
 import msgspec
 
-from shared.decide.scheduling.constraints.preferences import combine_required_terms
+from shared.decide.scheduling.constraints.preference_relaxation import combine_required_terms
 from shared.decide.scheduling.instance_types.instance_type_index import InstanceTypeIndex
 from shared.decide.scheduling.instance_types.masks import Mask
 from shared.model.core.labels import INITIALIZED, REGISTERED, WELL_KNOWN
 from shared.model.core.requirements import Requirements, build_label_requirements
 from shared.model.core.resources import Axes, Resources, Vector, build_resources, sum_resources
 from shared.model.core.taints import PREFER_NO_SCHEDULE, Taint, find_untolerated_taint
-from shared.model.kubernetes.pod import HostPort, PodSpec
+from shared.model.kubernetes.host_ports import HostPort
+from shared.model.kubernetes.pod import PodSpec
 from shared.model.kubernetes.workloads import DaemonSet
 from shared.state.state_node import StateNode
 

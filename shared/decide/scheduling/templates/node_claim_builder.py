@@ -29,15 +29,7 @@ from shared.model.decisions.placement import NewNodeClaim, Placement
 from shared.model.karpenter.node_claim import KARPENTER_API_VERSION, NodeClaim
 from shared.model.karpenter.node_pool import NodePool
 from shared.model.kubernetes.pod import Pod
-from shared.state.nominations import compute_pod_digest, format_nominated_pods, parse_nominated_pods
-
-__all__ = [
-    "build_node_claim",
-    "build_node_claims",
-    "compute_pod_digest",
-    "derive_node_claim_name",
-    "parse_nominated_pods",
-]
+from shared.state.nominations import compute_pod_digest, format_nominated_pods
 
 
 def build_node_claims(placement: Placement, cluster: ClusterSnapshot) -> tuple[NodeClaim, ...]:

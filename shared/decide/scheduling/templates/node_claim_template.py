@@ -16,7 +16,7 @@ from shared.model.core.resources import Vector
 from shared.model.core.taints import Toleration, find_untolerated_taint
 from shared.model.decisions.placement import UnschedulableReason
 from shared.model.karpenter.node_pool import NodePool
-from shared.model.kubernetes.pod import HostPort, has_port_conflict
+from shared.model.kubernetes.host_ports import HostPort, has_port_conflict
 
 MAX_CACHED_FITS: Final = 20_000
 """Limit of the cached results per template."""
@@ -167,31 +167,14 @@ class NodeClaimTemplate(msgspec.Struct, kw_only=True, eq=False):
             requirements, WELL_KNOWN
         ) or state.requirements.find_conflict(requirements)
 
-    def has_min_values(self, state: NarrowedTemplate, mask: Mask) -> bool:
-        """Return whether the types in *mask* have the variety that minValues of the NodePool requires."""
-        return all(
-            self.type_index.count_values(item, mask) >= (item.min_values or 0) for item in state.min_value_requirements
-        )
-
-    def with_lowered_min_values(self, state: NarrowedTemplate, mask: Mask) -> NarrowedTemplate:
-        """Return *state* with minValues lowered to the variety of the types in *mask*."""
-        lowered_requirements = Requirements(
-            items=tuple(self._lower_min_values(item, mask) for item in state.requirements)
-        )
-        return self._intern_state(lowered_requirements)
-
-    def _lower_min_values(self, item: Requirement, mask: Mask) -> Requirement:
-        if item.min_values is None:
-            return item
-        return msgspec.structs.replace(item, min_values=min(item.min_values, self.type_index.count_values(item, mask)))
-
     def _compute_narrowed_state(self, state: NarrowedTemplate, requirements: Requirements) -> NarrowedTemplate | None:
         if self.find_conflict(state, requirements):
             return None
-        narrowed_state = self._intern_state(state.requirements & requirements)
+        narrowed_state = self.intern_state(state.requirements & requirements)
         return narrowed_state if narrowed_state.mask else None
 
-    def _intern_state(self, requirements: Requirements) -> NarrowedTemplate:
+    def intern_state(self, requirements: Requirements) -> NarrowedTemplate:
+        """Return the state for *requirements*, the same object for equal requirements."""
         if requirements not in self.interned_states:
             self.interned_states[requirements] = build_narrowed_template(requirements, self.type_index)
         return self.interned_states[requirements]

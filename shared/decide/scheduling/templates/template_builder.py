@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from shared.decide.scheduling.instance_types.instance_type_index import InstanceTypeIndex
 from shared.decide.scheduling.templates.daemon_overhead import group_daemon_overhead
+from shared.decide.scheduling.templates.min_values import has_min_values
 from shared.decide.scheduling.templates.node_claim_template import (
     ExcludedNodePool,
     NodeClaimTemplate,
@@ -175,8 +176,8 @@ def _find_type_refusal(pool_template: NodeClaimTemplate, options: SchedulingOpti
     if not pool_template.initial_state.mask:
         message = "spec.template.spec.requirements leave no instance type that can be bought: widen them"
         return TemplateRefusal(reason="RequirementsNotMet", message=message)
-    if options.min_values_policy == "Strict" and not pool_template.has_min_values(
-        pool_template.initial_state, pool_template.initial_state.mask
+    if options.min_values_policy == "Strict" and not has_min_values(
+        pool_template, pool_template.initial_state, pool_template.initial_state.mask
     ):
         message = "fewer kinds of instance type can be bought than minValues asks: lower it or widen the requirements"
         return TemplateRefusal(reason="MinValuesNotMet", message=message)

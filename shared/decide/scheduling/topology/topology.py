@@ -10,7 +10,7 @@ from itertools import product
 
 import msgspec
 
-from shared.decide.scheduling.constraints.preferences import RelaxationStage
+from shared.decide.scheduling.constraints.preference_relaxation import RelaxationStage
 from shared.decide.scheduling.constraints.topology_constraint import (
     NodeDomains,
     TopologyConstraint,

@@ -12,6 +12,7 @@ from shared.model.core.resources import NONE, Resources, build_resources
 from shared.model.core.taints import Taint
 from shared.model.core.units import format_instant
 from shared.model.karpenter.node_claim import NodeClaim, NodeClassRef
+from shared.model.kubernetes.do_not_disrupt import is_node_protected
 from shared.model.kubernetes.node import Node
 from shared.model.kubernetes.pod import Pod, PodSpec
 from shared.state.cluster_state import ClusterState
@@ -159,9 +160,9 @@ def test_pods_are_expected_until_the_later_word(of_node: Pairs, of_claim: Pairs,
 
 def test_only_true_protects_a_node_and_only_from_who_speaks_for_it() -> None:
     protected = ((DO_NOT_DISRUPT, "true"),)
-    assert StateNode(claim=make_claim(annotations=protected)).is_protected()
-    assert not StateNode(claim=make_claim(annotations=((DO_NOT_DISRUPT, "1h"),))).is_protected()
-    assert not StateNode(node=make_node(labels=YOUNG), claim=make_claim(annotations=protected)).is_protected()
+    assert is_node_protected(StateNode(claim=make_claim(annotations=protected)).meta)
+    assert not is_node_protected(StateNode(claim=make_claim(annotations=((DO_NOT_DISRUPT, "1h"),))).meta)
+    assert not is_node_protected(StateNode(node=make_node(labels=YOUNG), claim=make_claim(annotations=protected)).meta)
 
 
 def test_nodes_and_claims_are_joined_and_sorted() -> None:

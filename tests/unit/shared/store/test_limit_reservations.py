@@ -16,7 +16,7 @@ from sim.fault_tap import PortCall
 from tests.support.actions_world import Outside
 from tests.support.launch_cases import SUBNETS, make_claim, make_cluster, write_limit_reservations
 from tests.support.snapshot_decisions import plan_launches
-from tests.unit.shared.decide.launch.fleets.test_limits import (
+from tests.unit.shared.decide.launch.fleets.test_launch_limits import (
     build_limited_cluster,
     make_limit_reservation,
     make_limited_pool,

@@ -12,7 +12,7 @@ from shared.model.core.labels import INSTANCE_TYPE, ZONE
 from shared.model.core.resources import Resources
 from shared.model.core.taints import Taint
 from shared.model.decisions.placement import SchedulingOptions
-from shared.model.kubernetes.pod import HostPort
+from shared.model.kubernetes.host_ports import HostPort
 from tests.support.catalogues import (
     DAEMON_OWNER,
     SIZES,

@@ -11,7 +11,18 @@ from shared.model.core.metadata import Condition, ObjectMeta, OwnerReference
 from shared.model.core.requirements import build_requirements, parse_requirement
 from shared.model.core.selectors import EVERYTHING, build_label_selector
 from shared.model.core.taints import Toleration
-from shared.model.kubernetes.pod import HostPort, Pod, PodSpec, build_strict_requirements
+from shared.model.kubernetes.do_not_disrupt import is_pod_protected
+from shared.model.kubernetes.eviction_cost import compute_eviction_cost
+from shared.model.kubernetes.host_ports import HostPort
+from shared.model.kubernetes.pod import Pod, PodSpec, build_strict_requirements
+from shared.model.kubernetes.pod_classes import (
+    is_critical,
+    is_disruptable,
+    is_evictable,
+    is_provisionable,
+    is_reschedulable,
+    is_waiting_eviction,
+)
 from shared.model.kubernetes.pod_disruption_budget import PodDisruptionBudget
 
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
@@ -50,7 +61,7 @@ DELETED = make_pod(deleted=timedelta())
 
 
 @pytest.mark.parametrize(
-    ("pod", "is_provisionable"),
+    ("pod", "is_launch_expected"),
     [
         (WAITING, True),
         (make_pod(), False),
@@ -62,12 +73,12 @@ DELETED = make_pod(deleted=timedelta())
         (make_pod(conditions=(UNSCHEDULABLE_CONDITION,), deleted=timedelta()), True),
     ],
 )
-def test_whom_a_node_may_be_made_for(pod: Pod, *, is_provisionable: bool) -> None:
-    assert pod.is_provisionable() is is_provisionable
+def test_which_pods_are_provisionable(pod: Pod, *, is_launch_expected: bool) -> None:
+    assert is_provisionable(pod) is is_launch_expected
 
 
 @pytest.mark.parametrize(
-    ("pod", "is_reschedulable"),
+    ("pod", "is_move_expected"),
     [
         (make_pod(), True),
         (DELETED, False),
@@ -78,8 +89,8 @@ def test_whom_a_node_may_be_made_for(pod: Pod, *, is_provisionable: bool) -> Non
         (make_pod(owner=STATIC), False),
     ],
 )
-def test_who_would_need_another_place(pod: Pod, *, is_reschedulable: bool) -> None:
-    assert pod.is_reschedulable() is is_reschedulable
+def test_which_pods_are_reschedulable(pod: Pod, *, is_move_expected: bool) -> None:
+    assert is_reschedulable(pod) is is_move_expected
 
 
 HOUR_AGO = NOW - timedelta(hours=1)
@@ -104,19 +115,19 @@ HOUR_AGO = NOW - timedelta(hours=1)
     ],
 )
 def test_how_long_a_pod_is_protected(pod: Pod, *, is_protected: bool) -> None:
-    assert pod.is_protected(NOW) is is_protected
-    assert pod.is_disruptable(NOW) is not is_protected
-    assert pod.is_evictable(NOW) is not is_protected
+    assert is_pod_protected(pod, NOW) is is_protected
+    assert is_disruptable(pod, NOW) is not is_protected
+    assert is_evictable(pod, NOW) is not is_protected
 
 
 def test_a_pod_that_has_ended_or_is_ending_protects_nothing() -> None:
     for pod in (make_pod(phase="Failed"), DELETED):
-        assert pod.is_disruptable(NOW)
-        assert not pod.is_evictable(NOW)
+        assert is_disruptable(pod, NOW)
+        assert not is_evictable(pod, NOW)
 
 
 @pytest.mark.parametrize(
-    ("pod", "is_evictable", "is_waited_for"),
+    ("pod", "is_eviction_expected", "is_waited_for"),
     [
         (make_pod(), True, True),
         (make_pod(spec=TOLERATES_EVERYTHING), False, False),
@@ -129,9 +140,9 @@ def test_a_pod_that_has_ended_or_is_ending_protects_nothing() -> None:
         (make_pod(phase="Succeeded"), False, False),
     ],
 )
-def test_whom_a_drain_evicts_and_whom_it_waits_for(pod: Pod, *, is_evictable: bool, is_waited_for: bool) -> None:
-    assert pod.is_evictable(NOW) is is_evictable
-    assert pod.is_waiting_eviction(NOW) is is_waited_for
+def test_which_pods_a_drain_evicts_and_waits_for(pod: Pod, *, is_eviction_expected: bool, is_waited_for: bool) -> None:
+    assert is_evictable(pod, NOW) is is_eviction_expected
+    assert is_waiting_eviction(pod, NOW) is is_waited_for
 
 
 @pytest.mark.parametrize(
@@ -148,14 +159,14 @@ def test_whom_a_drain_evicts_and_whom_it_waits_for(pod: Pod, *, is_evictable: bo
         ("dear", 0, 1.0),
     ],
 )
-def test_how_much_it_hurts_to_move_a_pod(cost: str, priority: int, eviction_cost: float) -> None:
+def test_eviction_cost_of_a_pod(cost: str, priority: int, eviction_cost: float) -> None:
     annotations = ((POD_DELETION_COST, cost),) if cost else ()
-    assert make_pod(annotations=annotations, priority=priority).compute_eviction_cost() == eviction_cost
+    assert compute_eviction_cost(make_pod(annotations=annotations, priority=priority)) == eviction_cost
 
 
 def test_critical_pods_are_left_for_last() -> None:
-    assert make_pod(priority_class="system-node-critical").is_critical()
-    assert not make_pod(priority_class="high").is_critical()
+    assert is_critical(make_pod(priority_class="system-node-critical"))
+    assert not is_critical(make_pod(priority_class="high"))
 
 
 def test_a_name_has_its_namespace() -> None:

@@ -19,11 +19,11 @@ from shared.report.costs.cost_ledger import (
     CostLedger,
     begin_next_day,
     bill_until,
-    compute_idle_ratio,
     get_day_start,
     get_hour_start,
 )
 from shared.report.costs.daily_report import build_daily_report, is_complete
+from shared.report.costs.idle_cost import compute_idle_ratio
 from shared.report.costs.node_lifetimes import NodeLifetime
 from shared.report.journal.journal import ActionResult, DecisionNote, JournalEntry
 from shared.state.cluster_state import ClusterState

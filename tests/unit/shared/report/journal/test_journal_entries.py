@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from shared.decide.disruption.disruption_requeues import plan_disruption_requeues
 from shared.decide.disruption.events import describe_verdicts
 from shared.decide.disruption.orchestration.command_targets import exclude_running_pods, find_expected_nodes
-from shared.decide.disruption.requeue import plan_disruption_requeues
 from shared.model.cloud_provider.instance_type import Catalog
 from shared.model.core import labels
 from shared.model.decisions.action import FollowUp, PublishEvent

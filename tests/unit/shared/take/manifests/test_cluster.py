@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from shared.model.cluster import ClusterSnapshot
+from shared.model.kubernetes.pod_classes import is_provisionable
 from shared.state.cluster_state import ClusterState
 from shared.take.manifests.cluster import build_snapshot_from_documents
 
@@ -47,12 +48,12 @@ def test_lists_and_single_documents_are_the_same() -> None:
 def test_a_bare_pod_waits_in_the_default_namespace() -> None:
     [bare_pod] = read(make_pod()).pods
     assert bare_pod.name == "default/cart"
-    assert bare_pod.is_provisionable()
+    assert is_provisionable(bare_pod)
 
 
 def test_a_pod_is_taken_at_its_word_where_it_says_one() -> None:
     scheduled = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}]}
-    assert not read(make_pod(status=scheduled)).pods[0].is_provisionable()
+    assert not is_provisionable(read(make_pod(status=scheduled)).pods[0])
     assert not read(make_pod(spec={"nodeName": "ip-1"})).pods[0].is_unschedulable()
     assert not read(make_pod(), assume_unschedulable=False).pods[0].is_unschedulable()
     ready = {"conditions": [{"type": "Ready", "status": "False"}]}

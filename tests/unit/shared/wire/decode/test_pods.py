@@ -10,7 +10,8 @@ from shared.model.core.metadata import OwnerReference
 from shared.model.core.requirements import ANYTHING, build_requirements, parse_requirement
 from shared.model.core.selectors import LabelSelector, SelectorExpression, build_label_selector
 from shared.model.core.taints import Toleration
-from shared.model.kubernetes.pod import HostPort, Pod, PodSpec
+from shared.model.kubernetes.host_ports import HostPort
+from shared.model.kubernetes.pod import Pod, PodSpec
 from shared.model.kubernetes.pod_disruption_budget import PodDisruptionBudget
 from shared.model.kubernetes.workloads import DaemonSet
 from shared.take.kubernetes.resources import RESOURCE_KINDS

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from shared.decide.disruption.budgets.cluster_settings import DisruptionSettings
 from shared.decide.disruption.methods.payback import MAX_PAYBACK_PERIOD, NODE_OVERLAP_PERIOD, compute_payback_period
 from shared.model.core.labels import DO_NOT_DISRUPT
-from shared.model.kubernetes.pod import HostPort
+from shared.model.kubernetes.host_ports import HostPort
 from tests.support.catalogues import NOW, make_instance_type
 from tests.support.disruption_fleet import (
     TYPES,

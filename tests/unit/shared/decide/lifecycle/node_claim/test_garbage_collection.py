@@ -2,7 +2,12 @@
 
 import pytest
 
-from shared.decide.common.requeue import compute_requeue_delay, keep_earliest_requeues, requeue_at, requeue_in_progress
+from shared.decide.common.requeue_delays import (
+    compute_requeue_delay,
+    keep_earliest_requeues,
+    requeue_at,
+    requeue_in_progress,
+)
 from shared.model.core import labels
 from shared.model.decisions.action import Action, DeleteObject, FollowUp, PublishEvent, TerminateInstances
 from tests.support.lifecycle_cases import (

@@ -3,12 +3,13 @@
 import pytest
 from msgspec.structs import replace
 
-from shared.decide.scheduling.constraints.preferences import build_relaxation_stages
+from shared.decide.scheduling.constraints.preference_relaxation import build_relaxation_stages
 from shared.model.core.labels import ARCH, CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, NODECLASS, NODEPOOL, ZONE
 from shared.model.core.selectors import build_label_selector as selecting
 from shared.model.core.taints import Taint, Toleration
 from shared.model.decisions.placement import SchedulingOptions
-from shared.model.kubernetes.pod import AffinityTerm, HostPort, PodSpec, PreferredTerm, SpreadConstraint
+from shared.model.kubernetes.host_ports import HostPort
+from shared.model.kubernetes.pod import AffinityTerm, PodSpec, PreferredTerm, SpreadConstraint
 from tests.support.catalogues import (
     SIZES,
     locate_pods,

@@ -15,7 +15,8 @@ from shared.model.core.resources import parse_resources
 from shared.model.core.selectors import build_label_selector
 from shared.model.core.taints import Taint
 from shared.model.decisions.placement import SchedulingOptions
-from shared.model.kubernetes.pod import AffinityTerm, HostPort, Pod, PreferredTerm, SpreadConstraint
+from shared.model.kubernetes.host_ports import HostPort
+from shared.model.kubernetes.pod import AffinityTerm, Pod, PreferredTerm, SpreadConstraint
 from tests.support.catalogues import make_cluster_snapshot, make_pod, make_requests, make_requirements
 from tests.support.snapshot_decisions import solve
 

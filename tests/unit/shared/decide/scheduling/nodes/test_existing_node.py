@@ -14,7 +14,8 @@ from shared.model.core.selectors import EVERYTHING
 from shared.model.core.taints import Taint
 from shared.model.core.units import format_instant
 from shared.model.karpenter.node_claim import NodeClaim, NodeClassRef
-from shared.model.kubernetes.pod import HostPort, Pod
+from shared.model.kubernetes.host_ports import HostPort
+from shared.model.kubernetes.pod import Pod
 from shared.model.kubernetes.pod_disruption_budget import PodDisruptionBudget
 from tests.support.catalogues import (
     DAEMON_OWNER,

@@ -4,7 +4,7 @@ import pytest
 
 from shared.decide.scheduling.optimization import bin_types
 from shared.decide.scheduling.optimization.packing_problem import build_packing_problem, is_pod_limited
-from shared.decide.scheduling.packing import plan
+from shared.decide.scheduling.packing import plan_completion
 from shared.model.decisions.placement import Placement
 from shared.model.kubernetes.pod import Pod
 from tests.support.catalogues import make_cluster_snapshot, make_daemon_set, make_instance_type, make_pod
@@ -53,7 +53,7 @@ def test_types_that_take_many_pods_are_looked_at_though_others_cost_less(monkeyp
 def test_usual_pods_are_no_crowd(cpu: str, expected: bool, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: FBT001
     pod_limited_flags: list[bool] = []
     monkeypatch.setattr(
-        plan,
+        plan_completion,
         "fill_reserved_capacity",
         lambda fork, some: pod_limited_flags.append(is_pod_limited(build_packing_problem(fork, some))),
     )

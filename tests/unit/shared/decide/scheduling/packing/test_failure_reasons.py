@@ -17,7 +17,8 @@ from shared.model.core.taints import Taint
 from shared.model.decisions.placement import SchedulingOptions
 from shared.model.karpenter.node_claim import NodeClassRef
 from shared.model.karpenter.node_pool import NodePool
-from shared.model.kubernetes.pod import AffinityTerm, HostPort, Pod, SpreadConstraint
+from shared.model.kubernetes.host_ports import HostPort
+from shared.model.kubernetes.pod import AffinityTerm, Pod, SpreadConstraint
 from tests.support.catalogues import (
     NOW,
     SIZES,

@@ -11,7 +11,8 @@ from shared.model.cloud_provider.instance_type import InstanceType, Offering, Un
 from shared.model.core.labels import CAPACITY_TYPE, INSTANCE_TYPE, RESERVATION_ID, ZONE
 from shared.model.core.resources import build_resources, parse_resources
 from shared.model.decisions.placement import SchedulingOptions
-from shared.model.kubernetes.pod import HostPort, Pod
+from shared.model.kubernetes.host_ports import HostPort
+from shared.model.kubernetes.pod import Pod
 from tests.support.catalogues import (
     NOW,
     SIZES,

@@ -10,12 +10,12 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 import aws_cdk as cdk
-import msgspec
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from infra.access.node_role import NodeRole
 from infra.functions.functions import INSTALLER_SPEC, Functions
+from infra.iam.node_role import NodeRole
+from infra.iam.policy_statement import Conditions, Grant
 from infra.settings.settings import StackOptions
 from infra.storage import CATALOG_PREFIX, COST_REPORT_PREFIX, JOURNAL_PREFIX, MARKET_PREFIX, SNAPSHOT_PREFIX, State
 
@@ -56,37 +56,8 @@ TAG_CONDITIONS_REASON: Final = "EC2 makes up the name; the conditions want the c
 OBJECT_KEYS_REASON: Final = "keys of objects, within one bucket"
 PUBLIC_PARAMETERS_REASON: Final = "public parameters of AWS"
 
-Conditions = dict[str, dict[str, Any]]
 
-
-class Grant(msgspec.Struct, frozen=True, kw_only=True):
-    """One statement of an IAM policy; *wildcard_reason* justifies the wildcards in *resources*."""
-
-    sid: str
-    actions: tuple[str, ...]
-    resources: tuple[str, ...]
-    conditions: Conditions | None = None
-    wildcard_reason: str = ""
-    effect: iam.Effect = iam.Effect.ALLOW
-
-    def add_to_role(self, role: iam.Role) -> None:
-        """Add the statement to *role*."""
-        statement = iam.PolicyStatement(
-            sid=self.sid,
-            effect=self.effect,
-            actions=list(self.actions),
-            resources=list(self.resources),
-            conditions=self.conditions,
-        )
-        role.add_to_policy(statement)
-        if not self.wildcard_reason:
-            return
-        for resource in self.resources:
-            rule_id = f"AwsSolutions::AwsSolutions-IAM5[Resource::{_format_for_cdk_nag(role, resource)}]"
-            cdk.Validations.of(role).acknowledge(cdk.Acknowledgment(id=rule_id, reason=self.wildcard_reason))
-
-
-class Access(Construct):
+class FunctionPolicies(Construct):
     """The policies of all function roles."""
 
     def __init__(
@@ -308,16 +279,3 @@ def _build_interface_grants() -> list[Grant]:
 
 def _build_unscoped_grant(sid: str, actions: tuple[str, ...], conditions: Conditions | None = None) -> Grant:
     return Grant(sid=sid, actions=actions, resources=("*",), conditions=conditions, wildcard_reason=NO_RESOURCES_REASON)
-
-
-def _format_for_cdk_nag(scope: Construct, resource: str) -> str:
-    """Return *resource* as cdk-nag writes it: ``<AWS::Region>`` for a reference, ``<Logical.Arn>`` for an attribute."""
-    resolved = cdk.Stack.of(scope).resolve(resource)
-    return "".join(map(_format_part_for_cdk_nag, resolved["Fn::Join"][1])) if isinstance(resolved, dict) else resolved
-
-
-def _format_part_for_cdk_nag(part: str | dict[str, Any]) -> str:
-    if isinstance(part, str):
-        return part
-    [target] = part.values()
-    return f"<{target if isinstance(target, str) else '.'.join(target)}>"

@@ -1,6 +1,6 @@
 """The installed ClusterRole allows exactly what the functions do in the cluster; checked on the manifests.
 
-tests/kubernetes/control_plane/test_rights.py checks the same with a real API server.
+tests/kubernetes/control_plane/test_rbac.py checks the same with a real API server.
 """
 
 import json
@@ -10,8 +10,8 @@ from typing import Final
 import pytest
 import yaml
 
-from infra.access.node_role import FUNCTIONS_GROUP
 from infra.functions.installer import build_manifests
+from infra.iam.node_role import FUNCTIONS_GROUP
 from shared.kubernetes.errors import FUNCTIONS_CLUSTER_ROLE, GROUP
 from shared.take.kubernetes.optional_resources import OPTIONAL_KINDS
 from shared.take.kubernetes.resources import RESOURCE_KINDS

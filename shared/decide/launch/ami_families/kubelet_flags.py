@@ -5,8 +5,6 @@ from shared.decide.launch.ami_families.bootstrap import (
     add_unregistered_taint,
     build_node_labels,
     format_taint,
-    is_ipv6_address,
-    list_cluster_dns,
 )
 from shared.model.core.metadata import Pairs
 from shared.model.karpenter.node_class import EC2NodeClass
@@ -32,46 +30,6 @@ def build_kubelet_flags(node_class: EC2NodeClass, bootstrap: Bootstrap) -> str:
         ("cpu-cfs-quota", None if kubelet.cpu_cfs_quota is None else str(kubelet.cpu_cfs_quota).lower()),
     )
     return " ".join(f"--{name}={value}" for name, value in flags if value is not None)
-
-
-def build_al2_script(node_class: EC2NodeClass, bootstrap: Bootstrap) -> str:
-    """Build the script that calls AL2's bootstrap.sh."""
-    dns = list_cluster_dns(node_class.kubelet, bootstrap.facts)
-    arguments = [
-        *(["--ip-family ipv6"] if dns and is_ipv6_address(dns[0]) else []),
-        *([f"--dns-cluster-ip '{dns[0]}'"] if dns else []),
-        "--use-max-pods false",
-        f"--kubelet-extra-args '{build_kubelet_flags(node_class, bootstrap)}'",
-        *(["--local-disks raid0"] if node_class.instance_store_policy == "RAID0" else []),
-    ]
-    facts = bootstrap.facts
-    call = (
-        f"/etc/eks/bootstrap.sh '{facts.name}' --apiserver-endpoint '{facts.endpoint}' "
-        f"--b64-cluster-ca '{facts.certificate_authority}'"
-    )
-    log = "exec > >(tee /var/log/user-data.log|logger -t user-data -s 2>/dev/console) 2>&1"
-    return "\n".join(("#!/bin/bash -xe", log, " \\\n".join((call, *arguments))))
-
-
-def build_windows_script(node_class: EC2NodeClass, bootstrap: Bootstrap) -> str:
-    """Build the PowerShell script that runs the user's own script first, then joins the cluster."""
-    dns = list_cluster_dns(node_class.kubelet, bootstrap.facts)
-    facts = bootstrap.facts
-    call = [
-        f"& $EKSBootstrapScriptFile -EKSClusterName '{facts.name}'",
-        f"-APIServerEndpoint '{facts.endpoint}'",
-        f"-Base64ClusterCA '{facts.certificate_authority}'",
-        f"-KubeletExtraArgs '{build_kubelet_flags(node_class, bootstrap)}'",
-        *([f"-DNSClusterIP '{dns[0]}'"] if dns else []),
-    ]
-    lines = (
-        "<powershell>",
-        *([node_class.user_data] if node_class.user_data else []),
-        r'[string]$EKSBootstrapScriptFile = "$env:ProgramFiles\Amazon\EKS\Start-EKSBootstrap.ps1"',
-        " ".join(call),
-        "</powershell>",
-    )
-    return "\n".join(lines)
 
 
 def _join_pairs(key_value_pairs: Pairs, separator: str) -> str:

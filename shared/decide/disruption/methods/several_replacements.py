@@ -1,10 +1,10 @@
-"""Multi-node replacement: several new nodes for several more expensive ones; a packing solution places the pods."""
+"""Several replacements: several new nodes for several more expensive ones; a packing solution places the pods."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 from shared.decide.disruption.candidates import Candidate
-from shared.decide.disruption.methods.consolidation_search import UNDERUTILIZED_REASON, ConsolidationContext
+from shared.decide.disruption.methods.consolidation_context import UNDERUTILIZED_REASON, ConsolidationContext
 from shared.decide.disruption.methods.proposed_command import ProposedCommand, sum_prices
 from shared.decide.disruption.methods.replacement_result import Replacement
 from shared.decide.disruption.simulation.simulation import list_pod_moves
@@ -27,7 +27,7 @@ MAX_IRREDUCIBLE_SET_SIZE: Final = 2
 """A set of up to this many nodes cannot be replaced by fewer nodes that are still more than one."""
 
 
-class MultiNodeReplacement:
+class SeveralReplacements:
     """Searches for sets of nodes that can be replaced by several cheaper nodes."""
 
     def __init__(self, context: ConsolidationContext) -> None:

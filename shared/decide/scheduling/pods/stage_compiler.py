@@ -4,13 +4,13 @@ from collections.abc import Hashable
 
 import msgspec
 
-from shared.decide.scheduling.constraints.preferences import RelaxationStage
+from shared.decide.scheduling.constraints.preference_relaxation import RelaxationStage
 from shared.decide.scheduling.templates.node_claim_template import NodeConstraints
 from shared.decide.scheduling.topology.topology import Topology
 from shared.model.core.labels import HOSTNAME
 from shared.model.core.requirements import Requirements
 from shared.model.core.resources import Vector
-from shared.model.kubernetes.pod import HostPort
+from shared.model.kubernetes.host_ports import HostPort
 
 
 class TopologyBinding(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=False):

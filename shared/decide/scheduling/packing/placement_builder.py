@@ -11,6 +11,7 @@ from shared.decide.scheduling.instance_types.instance_type_index import WITHOUT_
 from shared.decide.scheduling.instance_types.masks import Mask, merge_masks
 from shared.decide.scheduling.nodes.open_node_claim import OpenNodeClaim
 from shared.decide.scheduling.packing.first_fit import FirstFitPacking
+from shared.decide.scheduling.templates.min_values import has_min_values
 from shared.decide.scheduling.templates.node_claim_builder import derive_node_claim_name, encode_requirements
 from shared.decide.scheduling.templates.node_claim_template import NarrowedTemplate, NodeClaimTemplate, TemplateRefusal
 from shared.model.cluster import ClusterSnapshot
@@ -52,7 +53,7 @@ class ReservationManager(msgspec.Struct, kw_only=True, eq=False):
             )
         )
         mask = node.mask & type_index.find_offered(reserved_requirements) if available_ids else 0
-        if mask and template.has_min_values(node.state, mask):
+        if mask and has_min_values(template, node.state, mask):
             for reservation_id in type_index.list_reservation_ids(reserved_requirements, mask):
                 self.remaining[reservation_id] -= 1
             return reserved_requirements, mask
@@ -128,7 +129,7 @@ class NodeClaimFinalizer:
         if not mask:
             message = "its capacity reservations are used up: wait, or allow other capacity"
             return _build_refusal(template, "NoOffering", message)
-        if self._options.min_values_policy == "Strict" and not template.has_min_values(node.state, mask):
+        if self._options.min_values_policy == "Strict" and not has_min_values(template, node.state, mask):
             message = "its cheapest types alone do not meet minValues: lower minValues"
             return _build_refusal(template, "MinValuesNotMet", message)
         final_requirements = node_requirements & build_requirements(

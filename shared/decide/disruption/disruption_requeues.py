@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
-from shared.decide.common.requeue import MIN_REQUEUE_DELAY, keep_earliest_requeues, requeue_at
+from shared.decide.common.requeue_delays import MIN_REQUEUE_DELAY, keep_earliest_requeues, requeue_at
 from shared.decide.disruption.candidates import compute_reschedule_cost
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.labels import POD_DIGEST

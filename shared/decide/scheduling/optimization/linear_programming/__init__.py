@@ -1,0 +1,1 @@
+"""Linear programs of the column generation, solved by the primal simplex method."""
