@@ -10,7 +10,7 @@ from cli.planning.fleet import Fleet, build_fleet, estimate_ideal_cost, get_node
 from shared.cycles.setup.python_gc import pause_garbage_collection
 from shared.decide.disruption.budgets.cluster_settings import DisruptionSettings
 from shared.decide.disruption.cluster_after_commands import predict_cluster_after
-from shared.decide.disruption.controller import DisruptionDecision, decide_node_disruption
+from shared.decide.disruption.disruption_controller import DisruptionDecision, decide_node_disruption
 from shared.decide.disruption.methods.proposed_command import ProposedCommand
 from shared.model.cluster import ClusterSnapshot
 from shared.model.decisions.disruption_verdict import BlockedVerdict, KeptVerdict

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from shared.cycles.setup.python_gc import pause_garbage_collection
 from shared.decide.disruption.budgets.cluster_settings import EVERYTHING, DisruptionSettings
-from shared.decide.disruption.controller import decide_node_disruption
+from shared.decide.disruption.disruption_controller import decide_node_disruption
 from shared.decide.provisioning.capacity_buffers import plan_with_buffers
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.labels import CAPACITY_TYPE, INSTANCE_TYPE

@@ -9,7 +9,7 @@ from shared.cycles.setup.decision_driver import DecisionDriver
 from shared.cycles.setup.options import Deadline, build_disruption_settings, build_scheduling_options, build_time_check
 from shared.cycles.setup.planning_snapshot import VALIDATION_REQUEST, take_planning_snapshot
 from shared.cycles.setup.run_cycle import PLANNER_LEASE, CycleReport, run_and_report, run_with_lease
-from shared.decide.disruption.controller import decide_node_disruption
+from shared.decide.disruption.disruption_controller import decide_node_disruption
 from shared.decide.disruption.disruption_requeues import plan_disruption_requeues
 from shared.decide.disruption.drift.drifted_condition import describe_drift
 from shared.decide.disruption.events import describe_verdicts

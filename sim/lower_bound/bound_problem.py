@@ -12,7 +12,7 @@ import numpy as np
 
 from shared.decide.scheduling.instance_types.instance_type_index import OFFERING_KEYS
 from shared.decide.scheduling.nodes.existing_node import ExistingNode
-from shared.decide.scheduling.problem import build_problem
+from shared.decide.scheduling.scheduling_problem import build_problem
 from shared.decide.scheduling.templates.node_claim_template import NodeClaimTemplate
 from shared.model.decisions.placement import Placement, SchedulingOptions
 from shared.state.cluster_state import ClusterState

@@ -10,7 +10,7 @@ from shared.decide.scheduling.constraints.preference_relaxation import (
     RelaxationStage,
     combine_required_terms,
 )
-from shared.decide.scheduling.problem import SchedulingProblem
+from shared.decide.scheduling.scheduling_problem import SchedulingProblem
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.labels import CAPACITY_TYPE, HOSTNAME, ZONE
 from shared.model.core.requirements import Requirements

@@ -13,7 +13,7 @@ from shared.decide.disruption.drift.drifted_condition import find_recovered_clai
 from shared.decide.disruption.methods.replacement import ReplacementFinder
 from shared.decide.disruption.simulation.simulation_builder import SimulationSetup, build_simulation_setup
 from shared.decide.provisioning.capacity_buffers import plan_with_buffers
-from shared.decide.scheduling.packing.placement_builder import build_reservation_manager
+from shared.decide.scheduling.packing.reservation_manager import build_reservation_manager
 from shared.model.core.metadata import is_condition_true
 from shared.model.decisions.disruption_verdict import BlockedVerdict
 from shared.model.decisions.placement import SchedulingOptions

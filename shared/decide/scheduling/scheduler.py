@@ -13,7 +13,7 @@ from shared.decide.scheduling.packing.plan_completion import Plan
 from shared.decide.scheduling.pods.equivalence_class import PodEquivalenceClass
 from shared.decide.scheduling.pods.pending_pods import select_pods_to_schedule
 from shared.decide.scheduling.pods.pods_by_zone import count_pods_by_zone
-from shared.decide.scheduling.problem import SchedulingProblem, build_problem
+from shared.decide.scheduling.scheduling_problem import SchedulingProblem, build_problem
 from shared.decide.scheduling.search.plan_search import SecondLaunch, find_cheapest_placement
 from shared.decide.scheduling.templates.node_claim_template import ExcludedNodePool
 from shared.decide.scheduling.templates.template_builder import find_pools_without_types

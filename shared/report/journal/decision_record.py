@@ -199,7 +199,7 @@ def _convert_old_answers(inputs: Any) -> Any:  # noqa: ANN401 - JSON
     return inputs | {"answers": answers, "launch_groups": inputs.get("kept", {}).get("launch_groups", ())}
 
 
-_SOURCE_ROOT: Final = Path(__file__).resolve().parents[3]
+_SOURCE_ROOT: Final = Path(__file__).resolve().parents[2]
 
 
 @lru_cache(maxsize=1)

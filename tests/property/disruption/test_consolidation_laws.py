@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shared.decide.disruption.cluster_after_commands import predict_cluster_after
-from shared.decide.disruption.controller import DisruptionDecision
+from shared.decide.disruption.disruption_controller import DisruptionDecision
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.labels import DO_NOT_DISRUPT, HOSTNAME
 from shared.model.core.selectors import build_label_selector

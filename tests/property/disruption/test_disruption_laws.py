@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.decide.disruption.budgets.budget import UNLIMITED_DISRUPTIONS, compute_allowed_disruptions
-from shared.decide.disruption.controller import DisruptionDecision, decide_node_disruption
+from shared.decide.disruption.disruption_controller import DisruptionDecision, decide_node_disruption
 from shared.decide.disruption.orchestration.cleanup import clean_up_commands
 from shared.decide.disruption.orchestration.command_state import build_command_state, with_launched_phase
 from shared.decide.disruption.orchestration.command_targets import list_command_nodes, list_marked_nodes

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from cli.pause.annotations import build_pause_change, build_resume_change
-from shared.decide.disruption.controller import decide_node_disruption
+from shared.decide.disruption.disruption_controller import decide_node_disruption
 from shared.decide.disruption.pauses import PauseSettings, find_pauses, list_paused_reasons
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.labels import DISRUPTION_PAUSED, LAUNCHES_PAUSED

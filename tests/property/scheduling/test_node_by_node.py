@@ -144,7 +144,7 @@ class OneByOne(FirstFitPacking):
 def solve_one_by_one(cluster: ClusterSnapshot, options: SchedulingOptions) -> Placement:
     """Solve, asking each node for each pod."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("shared.decide.scheduling.problem.FirstFitPacking", OneByOne)
+        patch.setattr("shared.decide.scheduling.scheduling_problem.FirstFitPacking", OneByOne)
         return solve(cluster, options=options)
 
 

@@ -10,7 +10,7 @@ from shared.decide.scheduling.instance_types.instance_type_index import get_offe
 from shared.decide.scheduling.instance_types.masks import Mask, merge_masks
 from shared.decide.scheduling.instance_types.price_order import PriceOrder, PriceOrders
 from shared.decide.scheduling.nodes.open_node_claim import OpenNodeClaim
-from shared.decide.scheduling.packing.placement_builder import ReservationManager
+from shared.decide.scheduling.packing.reservation_manager import ReservationManager
 from shared.decide.scheduling.templates.min_values import has_min_values
 from shared.decide.scheduling.templates.node_claim_builder import derive_node_claim_name, encode_requirements
 from shared.model.core.labels import CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, ON_DEMAND, RESERVED, SPOT, ZONE, ZONE_ID

@@ -8,7 +8,7 @@ from shared.decide.disruption.simulation.simulation import SchedulingSimulation
 from shared.decide.scheduling.nodes.existing_node import ExistingNode
 from shared.decide.scheduling.pods.equivalence_class import PodEquivalenceClass
 from shared.decide.scheduling.pods.pending_pods import is_fully_blocked
-from shared.decide.scheduling.problem import SchedulingProblem, build_problem
+from shared.decide.scheduling.scheduling_problem import SchedulingProblem, build_problem
 from shared.decide.scheduling.topology.topology import Topology
 from shared.model.core.resources import Axes
 from shared.model.decisions.placement import SchedulingOptions, Unschedulable

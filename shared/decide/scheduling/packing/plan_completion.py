@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from shared.decide.scheduling.packing.first_fit import FirstFitPacking
 from shared.decide.scheduling.packing.launchable_templates import drop_stages_before, find_launchable_stage
 from shared.decide.scheduling.packing.node_costs import list_extra_costs
-from shared.decide.scheduling.packing.placement_builder import build_reservation_manager
+from shared.decide.scheduling.packing.reservation_manager import build_reservation_manager
 from shared.decide.scheduling.packing.reserved_capacity import fill_reserved_capacity, has_reserved_offerings
 from shared.decide.scheduling.pods.equivalence_class import PodEquivalenceClass
 from shared.model.core.resources import CPU

@@ -7,7 +7,7 @@ from shared.decide.scheduling.packing.launchable_templates import (
     find_launchable_stage,
     find_launchable_templates,
 )
-from shared.decide.scheduling.packing.placement_builder import build_reservation_manager
+from shared.decide.scheduling.packing.reservation_manager import build_reservation_manager
 from shared.decide.scheduling.pods.equivalence_class import PodEquivalenceClass
 from shared.decide.scheduling.templates.node_claim_template import NarrowedTemplate, NodeClaimTemplate
 from shared.model.core.labels import CAPACITY_TYPE, RESERVATION_ID, RESERVED

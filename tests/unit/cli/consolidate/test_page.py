@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cli.main import main
-from shared.decide.disruption.controller import decide_node_disruption
+from shared.decide.disruption.disruption_controller import decide_node_disruption
 from tests.support.cli.fleet_files import ARGS, POOL, make_node_manifests, make_pod, write_fleet, write_small_fleet
 
 Out = pytest.CaptureFixture[str]

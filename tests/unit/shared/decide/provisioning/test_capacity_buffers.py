@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from shared.decide.disruption.controller import decide_node_disruption
+from shared.decide.disruption.disruption_controller import decide_node_disruption
 from shared.decide.provisioning.capacity_buffers import (
     MAX_PODS_PER_BUFFER,
     build_buffer_conditions,

@@ -3,12 +3,15 @@
 import gzip
 import json
 from datetime import timedelta
+from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 from msgspec.structs import fields, replace
 
+import shared
 from cli.replay.rerun import build_cluster, build_recorded_decision, replay_decision
 from shared.cycles.disrupt import run_disrupt
 from shared.cycles.provision import run_provision
@@ -270,6 +273,13 @@ def test_a_snapshot_names_its_catalogue_and_decides_the_same_again() -> None:
         entry, snapshot
     )
     assert entry.cluster == compute_snapshot_digest(replace(snapshot.cluster, catalog=catalogue))
+
+
+def test_the_code_digest_covers_the_sources_of_the_package_and_nothing_else() -> None:
+    package = Path(shared.__file__).parent
+    sources = sorted((str(path.relative_to(package)), path.read_bytes()) for path in package.rglob("*.py"))
+    parts = (b"%b:%d:%b" % (name.encode(), len(body), body) for name, body in sources)
+    assert compute_code_digest() == sha256(b"".join(parts)).hexdigest()[:12]
 
 
 def test_a_plan_that_time_ended_says_that_it_need_not_come_out_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from shared.decide.disruption.candidates import Candidate, evaluate_candidate
 from shared.decide.disruption.consolidation_policy import explain_emptiness_refusal
-from shared.decide.disruption.controller import DisruptionDecision, decide_node_disruption
+from shared.decide.disruption.disruption_controller import DisruptionDecision, decide_node_disruption
 from shared.model.cloud_provider.instance_type import Catalog, InstanceType, Offering
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core import labels
