@@ -1,4 +1,4 @@
-"""The site: MyST pages under the theme furo; `make docs` builds it offline, and takes warnings for errors."""  # noqa: INP001 - Sphinx reads it, no module imports it
+"""Sphinx configuration: MyST pages with the theme furo; `make docs` builds offline and treats warnings as errors."""  # noqa: INP001 - Sphinx reads it, no module imports it
 
 project = "Joiner"
 html_title = "Joiner"
