@@ -14,6 +14,7 @@ from operator import attrgetter
 from textwrap import fill
 from typing import Final, TypeAlias
 
+from tests.unit.conventions.prose import PROSE_RULE_IDS, find_breaches_of_prose
 from tests.unit.conventions.rules import FOLDER, REPLACED_WORDS, ROOT, Breach, RuleException, read_exceptions
 from tests.unit.conventions.tree import (
     GLOSSARY,
@@ -28,7 +29,7 @@ from tests.unit.conventions.tree import (
 )
 
 COMMAND: Final = "python -m tests.unit.conventions.baseline"
-RULE_IDS: Final = (*NAME_RULE_IDS, *LAYOUT_RULE_IDS)
+RULE_IDS: Final = (*NAME_RULE_IDS, *LAYOUT_RULE_IDS, *PROSE_RULE_IDS)
 Baseline: TypeAlias = Mapping[str, Mapping[str, int]]
 """The number of breaches by rule and path."""
 _LINE_LENGTH: Final = 120
@@ -135,7 +136,8 @@ def main() -> None:
     if options.words:
         sys.stdout.write(_write_words())
         return
-    breaches = drop_exceptions([*find_breaches_of_names(ROOT), *find_breaches_of_layout(ROOT)], read_exceptions())
+    all_breaches = [*find_breaches_of_names(ROOT), *find_breaches_of_layout(ROOT), *find_breaches_of_prose(ROOT)]
+    breaches = drop_exceptions(all_breaches, read_exceptions())
     if options.report:
         sys.stdout.write(_format_report(options.report, breaches))
     else:

@@ -1,0 +1,92 @@
+"""Rules for sentences that a person reads: strings of the programs, and the pages of the documentation."""
+
+import ast
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from tests.unit.conventions.rules import FOLDER, Breach
+
+_RULES: Final = tomllib.loads((FOLDER / "rules.toml").read_text())
+_ADVICE: Final[list[tuple[str, str]]] = [*_RULES["text"]["instead"], *_RULES["prose"]["instead"]]
+_BANNED: Final = re.compile("|".join(rf"\b(?:{pattern})\b" for pattern, _ in _ADVICE), re.IGNORECASE)
+_MARKUP: Final = " \n-*|>#"
+MAX_WORDS_PER_SENTENCE: Final = 40
+PROSE_RULE_IDS: Final = ("banned-prose", "long-sentence")
+PROGRAMS: Final = ("shared", "functions", "infra", "cli", "sim")
+PAGES: Final = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "docs/**/*.md")
+_UNCHECKED_PAGES: Final = ("docs/glossary.md", "docs/_build/")
+"""The glossary lists the old words; the built site is not a source."""
+_CODE_BLOCK: Final = re.compile(r"^(`{3,}).*?^\1$|<[^>\n]+>|\]\([^)]*\)", re.MULTILINE | re.DOTALL)
+_INLINE_CODE: Final = re.compile(r"`[^`\n]*(?:\n[^`\n]+)?`")
+_BLOCK_END: Final = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*|>#]|\d+\.) ?)|\|")
+_SENTENCE_END: Final = re.compile(r"(?<=[.!?:;])\s+")
+
+
+def find_breaches_of_prose(root: Path) -> list[Breach]:
+    """Return the banned words in strings and pages, and the sentences of pages that are too long."""
+    breaches: list[Breach] = []
+    for package in PROGRAMS:
+        for path in sorted((root / package).rglob("*.py")):
+            breaches += find_breaches_in_program(path.relative_to(root).as_posix(), path.read_text())
+    for path in sorted({path for pattern in PAGES for path in root.glob(pattern)}):
+        name = path.relative_to(root).as_posix()
+        if not name.startswith(_UNCHECKED_PAGES):
+            breaches += find_breaches_in_page(name, path.read_text())
+    return breaches
+
+
+def find_breaches_in_page(path: str, text: str) -> list[Breach]:
+    """Return the breaches in a page of Markdown; code is not checked."""
+    text = _CODE_BLOCK.sub(_keep_lines, text)
+    return [*_find_long_sentences(path, text), *_find_banned(path, _INLINE_CODE.sub(_keep_lines, text))]
+
+
+def find_breaches_in_program(path: str, text: str) -> list[Breach]:
+    """Return the banned words in the strings of a Python file; docstrings have a rule of their own."""
+    nodes = list(ast.walk(ast.parse(text)))
+    docstrings = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    return [
+        breach
+        for node in nodes
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings
+        if " " in node.value.strip()
+        for breach in _find_banned(path, node.value, node.lineno)
+    ]
+
+
+def _find_banned(path: str, text: str, first_line: int = 1) -> Iterator[Breach]:
+    for match in _BANNED.finditer(text):
+        line = first_line + text.count("\n", 0, match.start())
+        yield Breach(
+            rule="banned-prose", path=path, line=line, name=match[0], message=f"write: {_get_advice(match[0])}"
+        )
+
+
+def _find_long_sentences(path: str, text: str) -> Iterator[Breach]:
+    for block, line in _split(_BLOCK_END, text):
+        for sentence, offset in _split(_SENTENCE_END, block):
+            count = len(sentence.split())
+            if count > MAX_WORDS_PER_SENTENCE:
+                words = " ".join(sentence.split()[:6])
+                message = f"{count} words, at most {MAX_WORDS_PER_SENTENCE}: split the sentence"
+                yield Breach(rule="long-sentence", path=path, line=1 + line + offset, name=words, message=message)
+
+
+def _split(pattern: re.Pattern[str], text: str) -> Iterator[tuple[str, int]]:
+    """Yield the parts of *text* between the matches of *pattern*, each with the number of lines before it."""
+    start = 0
+    for end in (*(match.start() for match in pattern.finditer(text)), len(text)):
+        part = text[start:end].lstrip(_MARKUP)
+        yield part, text.count("\n", 0, end - len(part))
+        start = end
+
+
+def _get_advice(word: str) -> str:
+    return next(advice for pattern, advice in _ADVICE if re.fullmatch(pattern, word, re.IGNORECASE))
+
+
+def _keep_lines(match: re.Match[str]) -> str:
+    return "\n" * match[0].count("\n") or "code"
