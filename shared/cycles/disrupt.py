@@ -1,5 +1,6 @@
 """The disrupt cycle: starts and advances disruption commands."""
 
+from collections.abc import Iterable
 from typing import Final
 
 import msgspec
@@ -21,8 +22,11 @@ from shared.decide.disruption.pauses import describe_pauses, list_paused_reasons
 from shared.decide.disruption.plan_mode import convert_to_planned, describe_planned
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.metadata import Problem
+from shared.model.decisions.action import Action
 from shared.model.decisions.action_outcome import Outcome
+from shared.model.decisions.command import DisruptionPauses
 from shared.model.decisions.decision_requests import DecisionProcess, PerformActions
+from shared.model.decisions.disruption_verdict import Verdict
 from shared.ports.storage import FencingToken
 from shared.ports.world import World
 from shared.report.journal.decision_record import DecisionInputs, DecisionSummary, build_inputs
@@ -110,13 +114,7 @@ def decide_disruption(
     memory = build_memory(inputs.reported_verdicts)
     new_verdicts = select_new_verdicts(verdicts, memory, cluster.taken_at)
     event_verdicts = select_event_verdicts(new_verdicts, verdicts, memory, cluster.taken_at)
-    event_actions = (
-        *describe_pauses(queue.pauses, cluster),
-        *describe_verdicts(event_verdicts, verdicts, cluster_state),
-        *describe_planned(verdicts, cluster_state),
-        *describe_drift(cluster_state),
-        *plan_disruption_requeues(cluster_state.nodes, cluster),
-    )
+    event_actions = _list_event_actions(queue.pauses, verdicts, event_verdicts, cluster_state)
     event_outcomes: tuple[Outcome, ...] = yield PerformActions(actions=event_actions)
     outcomes = (*queue.outcomes, *repair_outcomes, *event_outcomes)
     return DisruptionReport(
@@ -136,4 +134,20 @@ def decide_disruption(
         summary=DecisionSummary(decided=len(outcomes), cut=deadline.describe_cut() or queue.write_failure),
         cursor=disruption_decision.cursor,
         memory=memory,
+    )
+
+
+def _list_event_actions(
+    pauses: DisruptionPauses,
+    verdicts: Iterable[Verdict],
+    event_verdicts: Iterable[Verdict],
+    cluster_state: ClusterState,
+) -> tuple[Action, ...]:
+    """Return the events about nodes and NodePools, and the next runs that they need."""
+    return (
+        *describe_pauses(pauses, cluster_state.snapshot),
+        *describe_verdicts(event_verdicts, verdicts, cluster_state),
+        *describe_planned(verdicts, cluster_state),
+        *describe_drift(cluster_state),
+        *plan_disruption_requeues(cluster_state.nodes, cluster_state.snapshot),
     )
