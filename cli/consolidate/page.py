@@ -128,8 +128,8 @@ def _render_summary(report: ConsolidationReport, palette: Palette, layout: Table
     yield from (palette.colorize("bold", first_line), *lines)
     if result.before.node_count:
         new, ideal = result.after.price_usd_per_hour, result.ideal_usd_per_hour
-        difference = f"the steps end {new / ideal - 1:.1%} above" if new > ideal > 0 else "no difference"
-        text = f"if all movable pods were scheduled anew: {format_usd_per_hour(ideal)}, {difference}"
+        distance = f"{new / ideal - 1:.1%} above" if new > ideal > 0 else "equal to"
+        text = f"result is {distance} the cost of scheduling all movable pods anew ({format_usd_per_hour(ideal)})"
         yield from wrap_text(text, layout.width, "")
     if result.stopped is not None:
         text = f"stopped by {_STOP_CAUSES[result.stopped]}: there may be more steps"
@@ -201,7 +201,8 @@ def _render_step(number: int, step: ConsolidationStep, layout: TableOptions) -> 
     headline = f"{number:>3}. {command.reason}: {verb} {format_count(len(command.targets), 'node')} ({deleted_nodes})"
     yield from wrap_text(headline, layout.width, "", "     ")
     if command.new_nodes:
-        new_nodes = [format_choice(node.cheapest) for node in command.new_nodes]
+        counts = Counter(format_choice(node.cheapest) for node in command.new_nodes)
+        new_nodes = [f"{number} x {text}" if number > 1 else text for text, number in counts.items()]
         yield from wrap_text(f"with {join_names(new_nodes, layout.max_names)}", layout.width, "     ")
     saved, price = format_usd_per_hour(command.savings_usd_per_hour), format_usd_per_hour(step.price_usd_per_hour)
     yield from wrap_text(f"saves {saved}, remaining cost {price}: {command.message}", layout.width, "     ")

@@ -193,7 +193,7 @@ def _plan_with_pool(plan_result: PlanResult, pod: Pod, pool: NodePool) -> str:
 def format_choice(choice: CheapestOffering) -> str:
     """Return an offering as text."""
     price = format_usd_per_hour(choice.price_usd_per_hour)
-    return f"{choice.instance_type} {choice.capacity_type} in {choice.zone}, {price}"
+    return f"{choice.instance_type} {choice.capacity_type} in {choice.zone} ({price})"
 
 
 def _build_existing_node_verdict(

@@ -25,7 +25,7 @@ def test_a_page_has_the_fleet_before_and_after_and_why(files: list[str], capsys:
     assert "NODES NOW" in page
     assert "NODES AFTER" in page
     assert "1. Empty: delete 1 node (empty)" in page
-    assert "if all movable pods were scheduled anew" in page
+    assert "the cost of scheduling all movable pods anew" in page
     assert "BLOCKED" in page
     assert "held" in page
 
@@ -58,7 +58,7 @@ def test_where_nothing_is_saved_that_is_said(tmp_path: Path, capsys: Out) -> Non
     )
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "$0.1000/h for 1 node: disruption would change nothing"
-    assert lines[1] == "if all movable pods were scheduled anew: $0.1000/h, no difference"
+    assert lines[1] == "result is equal to the cost of scheduling all movable pods anew ($0.1000/h)"
     assert "KEPT  1 node, $0.1000/h: 1 NoCheaperOffering" in lines
 
 
@@ -104,7 +104,7 @@ def test_what_comes_in_the_place_of_a_node_is_named(tmp_path: Path, capsys: Out)
         == 0
     )
     page = capsys.readouterr().out
-    assert "     with m.04 on-demand in a, $0.2000/h\n" in page
+    assert "     with m.04 on-demand in a ($0.2000/h)\n" in page
     assert "     saves $0.6000/h, remaining cost $0.2000/h: " in page
 
 

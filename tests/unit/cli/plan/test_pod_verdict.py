@@ -71,7 +71,7 @@ def test_a_pod_on_a_new_node_is_told_where_it_goes_what_was_bought_and_why(
     assert lines[1] == "requests    1 cpu, 1Gi memory"
     assert lines[2].startswith("node        both-")
     assert lines[2].endswith(", a new node of NodePool both, with 1 other pending pod (default/web-1)")
-    offer = "m.02 on-demand in a, $0.1000/h"
+    offer = "m.02 on-demand in a ($0.1000/h)"
     assert lines[3] == f"offering    {offer}: cheapest of 2 instance types (m.02, m.04)"
     assert lines[4] == (
         "types       2 in the catalog → 2 allowed by NodePool both → 2 allowed by the pod → 2 large enough for the pod "
@@ -203,7 +203,7 @@ def test_a_pod_without_a_place_is_told_what_each_pool_has_against_it(
         ({}, "no additional cost"),
         (
             {"node.kubernetes.io/instance-type": "m.02", ZONE: "b", "karpenter.sh/capacity-type": "on-demand"},
-            "no additional cost: the node is m.02 on-demand in b, $0.2000/h",
+            "no additional cost: the node is m.02 on-demand in b ($0.2000/h)",
         ),
         ({"node.kubernetes.io/instance-type": "old.01", ZONE: "b"}, "no additional cost: the node is old.01"),
     ],
