@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal, get_args
 import msgspec
 
 from cli.aws.session import DEFAULT_CLUSTER_NAME, describe_fault, find_discovery_cluster, open_clients
+from cli.inputs.files import add_filename
 from cli.inputs.node_classes import read_node_classes
 from cli.planning.catalog_source import load_catalog
 from cli.terminal.errors import InputError
@@ -41,9 +42,9 @@ SHOW_EXAMPLES: Final = """\
 """
 PRICES_EXAMPLES: Final = """\
 If the functions cannot reach the AWS Price List API, give them a list of on-demand prices. They use its prices and
-report their age:
+report how old they are:
   joiner catalog prices -o prices.json --region us-gov-west-1     with credentials of the commercial partition
-  npx cdk deploy -c joiner:price-list=prices.json                 deploys the list with the functions; or, without cdk:
+  npx cdk deploy -c joiner:price-list=prices.json                 deploys the list with the functions; or without cdk:
   aws s3 cp prices.json s3://BUCKET/market/prices-us-gov-west-1.json
 """
 EXIT_CODES: Final = """
@@ -73,14 +74,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
 
     build_parser = add_action("build", "build a catalog from an AWS account", READ_DESCRIPTION, BUILD_EXAMPLES)
     _add_account_arguments(build_parser, _build_catalog_file)
-    build_parser.add_argument(
-        "-f",
-        "--filename",
-        action="append",
-        default=[],
-        metavar="FILE|DIR|-",
-        help="EC2NodeClasses: add the instance types as each of them configures and offers them; repeatable",
-    )
+    add_filename(build_parser, "EC2NodeClasses, to include the instance types as each of them configures them")
     build_parser.add_argument(
         "--prices", default="", metavar="FILE", help="price list to use if the AWS Price List API is unreachable"
     )

@@ -19,14 +19,8 @@ from cli.consolidate.page import (
 from cli.consolidate.steps import DISRUPTION_REASONS, StepLimits, consolidate
 from cli.inputs.environment import read_environment_settings
 from cli.plan.command import build_options, read_input_with_features
-from cli.planning.arguments import (
-    LIVE_CATALOG_HELP,
-    add_output,
-    add_planning_options,
-    add_sources,
-    get_catalog_source,
-)
-from cli.planning.cluster_source import PlanningInput, announce_current_context
+from cli.planning.arguments import LIVE_CATALOG_HELP, add_planning_arguments, get_catalog_source
+from cli.planning.cluster_source import PlanningInput, default_to_current_context
 from cli.planning.table import choose_table_options
 from cli.terminal.errors import InputError
 from cli.terminal.output_format import encode_output
@@ -38,7 +32,7 @@ from shared.model.decisions.placement import SchedulingOptions
 
 DESCRIPTION: Final = """Simulate disruption (emptiness, drift and consolidation) step by step until no step is left,
 assuming that nothing else changes in the cluster. Show what each step saves, and why each remaining node is kept or
-blocked. Read-only. Input is a live cluster (the current context by default), or files with -f."""
+blocked. Read-only. The input is a live cluster (by default the current context), or files (-f)."""
 EXAMPLES: Final = f"""examples:
   joiner consolidate                             the current context's cluster
   joiner consolidate --context prod --reason Empty --reason Drifted
@@ -58,25 +52,23 @@ _PRICE_LIMIT_PATTERN: Final = re.compile(r"\s*\$/h\s*(?P<operator><=?)\s*(?P<pri
 def add_to(parser: argparse.ArgumentParser) -> None:
     """Add the description and the arguments of the command."""
     parser.description, parser.epilog = DESCRIPTION, EXAMPLES
-    add_sources(parser)
-    add_output(parser)
+    add_disruption_arguments(parser)
     parser.add_argument(
         "--reason", action="append", choices=DISRUPTION_REASONS, help="simulate only this disruption reason; repeatable"
     )
     parser.add_argument(
-        "--steps", type=_parse_positive_int, metavar="N", help="stop after N disruption runs; a run can take many steps"
+        "--steps", type=_parse_positive_int, metavar="N", help="stop after N disruption runs; a run can have many steps"
     )
     parser.add_argument("--max-steps", type=_parse_positive_int, metavar="N", help="stop after N steps")
     parser.add_argument(
         "--until", type=_parse_price_limit, metavar="'$/h<12'", help="stop once the nodes cost less than this per hour"
     )
-    add_disruption_options(parser)
     parser.set_defaults(run=run, usage=parser.error)
 
 
-def add_disruption_options(parser: argparse.ArgumentParser) -> None:
-    """Add the settings that the functions get from their deployment, and the time."""
-    add_planning_options(parser)
+def add_disruption_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the planning arguments and the feature gates."""
+    add_planning_arguments(parser)
     parser.add_argument(
         "--feature-gates",
         metavar="NAME=BOOL,…",
@@ -88,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
     """Read, simulate, print; return 1 if an input cannot be read."""
     options, settings = parse_options_and_settings(args)
     try:
-        is_live = announce_current_context(args, "consolidate")
+        is_live = default_to_current_context(args, "consolidate")
         source = get_catalog_source(args, is_live=is_live)
         planning_input, report = _build_report(args, source, options, replace(settings, frees_limits=not is_live))
     except InputError as error:

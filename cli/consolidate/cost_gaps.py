@@ -84,7 +84,7 @@ def plan_rebalance(
         gaps.append(CostGap(cause=cause, explanation=explanation, usd_per_hour=price - lifted_price))
         price = lifted_price
     for cause, (explanation, lift) in _REPLANNING_LIFT_BY_CAUSE.items():
-        report_progress("scheduling all pods anew")
+        report_progress("rescheduling all pods at once")
         lifted_cluster, settings = lift(current_state.snapshot, settings)
         current_state = ClusterState(lifted_cluster)
         best_price = min(price, estimate_ideal_cost(current_state, options, settings))

@@ -129,7 +129,7 @@ def _render_summary(report: ConsolidationReport, palette: Palette, layout: Table
     if result.before.node_count:
         new, ideal = result.after.price_usd_per_hour, result.ideal_usd_per_hour
         distance = f"{new / ideal - 1:.1%} above" if new > ideal > 0 else "equal to"
-        text = f"result is {distance} the cost of scheduling all movable pods anew ({format_usd_per_hour(ideal)})"
+        text = f"result is {distance} the cost of rescheduling all movable pods at once ({format_usd_per_hour(ideal)})"
         yield from wrap_text(text, layout.width, "")
     if result.stopped is not None:
         text = f"stopped by {_STOP_CAUSES[result.stopped]}: there may be more steps"

@@ -7,12 +7,12 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from cli.consolidate.command import add_disruption_options, parse_options_and_settings
+from cli.consolidate.command import add_disruption_arguments, parse_options_and_settings
 from cli.consolidate.cost_gaps import RebalancePlan, plan_rebalance
 from cli.consolidate.page import build_step_documents, list_caveats, render_notes, render_steps
 from cli.plan.command import read_input_with_features
-from cli.planning.arguments import LIVE_CATALOG_HELP, add_output, add_sources, get_catalog_source
-from cli.planning.cluster_source import announce_current_context
+from cli.planning.arguments import LIVE_CATALOG_HELP, get_catalog_source
+from cli.planning.cluster_source import default_to_current_context
 from cli.planning.table import TableOptions, choose_table_options
 from cli.terminal.errors import InputError
 from cli.terminal.output_format import encode_output
@@ -32,7 +32,7 @@ EXAMPLES: Final = f"""examples:
   joiner consolidate                             all details of the steps, and why each other node is kept
 
 The difference is split by cause: each constraint is removed in addition to those above it, in the order pauses,
-budgets, consolidateAfter, protection, policies. Then all pods are scheduled anew (steps), and once more without the
+budgets, consolidateAfter, protection, policies. Then all pods are rescheduled at once (steps), and again without the
 limits of NodePools (limits). Drift and reserved capacity are not considered.
 
 {LIVE_CATALOG_HELP}
@@ -53,9 +53,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     """Add the command's description and arguments."""
     parser.description, parser.epilog = DESCRIPTION, EXAMPLES
     parser.add_argument("--plan", action="store_true", help="required: only show the plan")
-    add_sources(parser)
-    add_output(parser)
-    add_disruption_options(parser)
+    add_disruption_arguments(parser)
     parser.set_defaults(run=run, usage=parser.error)
 
 
@@ -65,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
         args.usage(PLAN_REQUIRED_MESSAGE)
     options, settings = parse_options_and_settings(args)
     try:
-        is_live = announce_current_context(args, "rebalance")
+        is_live = default_to_current_context(args, "rebalance")
         planning_input = read_input_with_features(args, get_catalog_source(args, is_live=is_live))
     except InputError as error:
         return print_errors("rebalance", [str(error)])

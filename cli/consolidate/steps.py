@@ -42,7 +42,7 @@ class ConsolidationResult(msgspec.Struct, frozen=True, kw_only=True):
     underway: tuple[BlockedVerdict, ...]
     """Nodes that were already being deleted, and claims that have no node yet."""
     ideal_usd_per_hour: float
-    """Cost if all pods of the disruptable nodes were scheduled anew; other nodes do not change."""
+    """Cost if all pods of the disruptable nodes were rescheduled at once; other nodes do not change."""
     stopped: StopReason | None
     """Why there may be more steps; None: there is no further command."""
     cluster: ClusterSnapshot

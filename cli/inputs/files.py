@@ -1,5 +1,6 @@
 """Files, folders and standard input: names -> UTF-8 bytes. Binary content is rejected, with a fix."""
 
+import argparse
 import stat
 import sys
 from collections.abc import Callable, Iterator
@@ -21,6 +22,18 @@ JSON_PREFIXES: Final = (b"{", b"[")
 _SAMPLE_BYTES: Final = 8192
 _UTF16_BOMS: Final = (b"\xff\xfe", b"\xfe\xff")
 _GZIP_MAGIC: Final = b"\x1f\x8b"
+
+
+def add_filename(parser: argparse.ArgumentParser, content: str) -> None:
+    """Add the argument for files with *content*."""
+    parser.add_argument(
+        "-f",
+        "--filename",
+        action="append",
+        default=[],
+        metavar="FILE|DIR|-",
+        help=f"file, folder or standard input with {content}; repeatable",
+    )
 
 
 def list_files(source: str, report_error: ErrorReporter) -> Iterator[tuple[str, Path | None]]:

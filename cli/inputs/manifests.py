@@ -196,10 +196,6 @@ def _expand_workloads(
         if not is_workload(document.value):
             continue
         title = f"{document.value['kind']} {_get_name(document.value)}"
-        if title.endswith(_NO_NAME):
-            report_error(f"{document.location}: {title}: metadata.name: missing")
-            del document_by_key[key]
-            continue
         try:
             workload_objects = build_workload_objects(document.value, existing)
         except Unusable as error:

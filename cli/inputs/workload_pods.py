@@ -47,6 +47,8 @@ def build_workload_objects(workload: JsonObject, count_pods: PodCounter) -> tupl
     """
     meta, spec = _get_object(workload, "metadata"), _get_object(workload, "spec")
     template = _get_object(spec, "template")
+    if not isinstance(meta.get("name"), str) or not meta["name"]:
+        raise Unusable("metadata.name: missing")
     if not isinstance(template.get("spec"), dict):
         raise Unusable("spec.template.spec: missing: write the pod template")
     if _is_owned(meta) or _is_finished(workload):

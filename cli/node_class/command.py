@@ -5,10 +5,12 @@ import os
 import sys
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from cli.aws.session import describe_fault, find_discovery_cluster, open_clients
 from cli.inputs.environment import read_environment_settings
+from cli.inputs.files import add_filename
 from cli.inputs.node_classes import read_node_classes
 from cli.terminal.errors import InputError
 from cli.terminal.output_format import encode_output
@@ -49,14 +51,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     resolve.set_defaults(run=run, usage=resolve.error)
-    resolve.add_argument(
-        "-f",
-        "--filename",
-        action="append",
-        default=[],
-        metavar="FILE|DIR|-",
-        help="read EC2NodeClasses (JSON or YAML) from a file, a folder or standard input; repeatable",
-    )
+    add_filename(resolve, "EC2NodeClasses (JSON or YAML)")
     resolve.add_argument("--embedded", action="store_true", help="use simulated AWS APIs; no account is needed")
     resolve.add_argument("--cluster", metavar="NAME", help="name of the EKS cluster (default: $CLUSTER_NAME)")
     resolve.add_argument("--region", default="", help="AWS region (default: that of your credentials)")
@@ -87,13 +82,18 @@ def run(args: argparse.Namespace) -> int:
     except (InputError, Fault, ValueError) as error:
         text = describe_fault(error, embedded=True) if isinstance(error, Fault) else str(error)
         return print_errors("nodeclass", dict.fromkeys((*messages, text)))
-    sys.stdout.write(_render_output(args, resolved_classes, queried_at))
-    sys.stdout.flush()
-    from cli.node_class.page import list_blocking_conditions, list_warnings  # noqa: PLC0415 - --help needs none of it
+    from cli.node_class import page  # noqa: PLC0415 - --help needs none of it
 
+    if args.output == "table":
+        render = partial(page.render_node_class, is_whole=args.is_whole, with_user_data=args.user_data)
+        sys.stdout.write("\n".join(render(item, queried_at) for item in resolved_classes))
+    else:
+        build_document = partial(page.build_node_class_document, with_user_data=args.user_data)
+        sys.stdout.write(encode_output([build_document(item, queried_at) for item in resolved_classes], args.output))
+    sys.stdout.flush()
     for resolved_class in resolved_classes:
-        messages.extend(list_blocking_conditions(resolved_class, queried_at))
-        sys.stderr.writelines(f"joiner nodeclass: note: {line}\n" for line in list_warnings(resolved_class))
+        messages.extend(page.list_blocking_conditions(resolved_class, queried_at))
+        sys.stderr.writelines(f"joiner nodeclass: note: {line}\n" for line in page.list_warnings(resolved_class))
     return print_errors("nodeclass", dict.fromkeys(messages))
 
 
@@ -138,23 +138,3 @@ def _query_account(
         return resolve_node_classes(
             node_classes, clients, settings, now, messages.append, price_list=price_list, uses_dry_run=uses_dry_run
         ), now
-
-
-def _render_output(
-    args: argparse.Namespace, resolved_classes: Iterable["ResolvedNodeClass"], queried_at: datetime
-) -> str:
-    from cli.node_class.page import (  # noqa: PLC0415 - --help needs none of it
-        build_node_class_document,
-        render_node_class,
-    )
-
-    with_user_data = args.user_data
-    if args.output != "table":
-        documents = (
-            build_node_class_document(item, queried_at, with_user_data=with_user_data) for item in resolved_classes
-        )
-        return encode_output(list(documents), args.output)
-    return "\n".join(
-        render_node_class(item, queried_at, is_whole=args.is_whole, with_user_data=with_user_data)
-        for item in resolved_classes
-    )

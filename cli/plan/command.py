@@ -12,14 +12,8 @@ from msgspec.structs import replace
 from cli.inputs.environment import read_environment_settings
 from cli.plan.pod_page import render_pod_verdict
 from cli.plan.pod_verdict import build_verdict_document, explain_pod
-from cli.planning.arguments import (
-    LIVE_CATALOG_HELP,
-    add_output,
-    add_planning_options,
-    add_sources,
-    get_catalog_source,
-)
-from cli.planning.cluster_source import PlanningInput, announce_current_context, read_input_with_catalog
+from cli.planning.arguments import LIVE_CATALOG_HELP, add_planning_arguments, get_catalog_source
+from cli.planning.cluster_source import PlanningInput, default_to_current_context, read_input_with_catalog
 from cli.planning.document import PlanResult, build_plan_document
 from cli.planning.table import choose_table_options, render_plan
 from cli.terminal.errors import InputError
@@ -35,9 +29,9 @@ from shared.model.decisions.placement import SchedulingOptions, Unschedulable
 from shared.settings import ChosenSettings
 from shared.state.cluster_state import ClusterState
 
-DESCRIPTION: Final = """Show where each pending pod would be scheduled: on an existing node or on a new one, and at what
-price; or why no node fits. Read-only. Input is a live cluster (the current context by default), files with -f, or both:
-files are then added to the cluster as if they were applied."""
+DESCRIPTION: Final = """Show where each pending pod would be scheduled: on an existing node or on a new node, and at
+what price; or why no node fits. Read-only. The input is a live cluster (by default the current context), files (-f), or
+both: then the files count as applied to the cluster."""
 EXAMPLES: Final = f"""examples:
   joiner plan                                    pending pods of the current context's cluster
   joiner plan --context prod -f web.yaml         the same cluster, as if web.yaml were applied
@@ -59,15 +53,13 @@ planned), 2 wrong usage, 130 interrupted
 def add_to(parser: argparse.ArgumentParser) -> None:
     """Add the command's description and arguments."""
     parser.description, parser.epilog = DESCRIPTION, EXAMPLES
-    add_sources(parser)
+    add_planning_arguments(parser)
     parser.add_argument(
         "--pod",
         metavar="NAME",
-        help="explain the result for one pod, [NAMESPACE/]NAME; the name of a Deployment, StatefulSet, Job or other "
-        "owner selects the first of its pods, unschedulable pods first",
+        help="explain the result for one pod: [NAMESPACE/]NAME of the pod, or of its Deployment, StatefulSet, Job or "
+        "other owner, which selects one of its pods (an unschedulable pod if there is one)",
     )
-    add_output(parser)
-    add_planning_options(parser)
     parser.set_defaults(run=run, usage=parser.error)
 
 
@@ -75,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     """Read, plan and print; return 1 if something could not be read."""
     options = _parse_options(args)
     try:
-        source = get_catalog_source(args, is_live=announce_current_context(args, "plan"))
+        source = get_catalog_source(args, is_live=default_to_current_context(args, "plan"))
         planning_input, plan_result = _read_and_plan(args, source, options)
         output = _render_output(args, plan_result)
     except InputError as error:

@@ -16,8 +16,7 @@ _MAX_VALUES: Final = 6
 
 def render_pod_verdict(verdict: PodVerdict, palette: Palette, layout: TableOptions) -> str:
     """Render *verdict* as text."""
-    title = palette.colorize("bold", f"pod {verdict.pod}") + (f" ({verdict.workload})" if verdict.workload else "")
-    lines = [title]
+    lines = [palette.colorize("bold", f"pod {verdict.pod}") + (f" ({verdict.workload})" if verdict.workload else "")]
     if verdict.requests:
         requests = ", ".join(f"{amount} {name}" for name, amount in verdict.requests.items())
         lines += _render_entry("requests", requests, layout)

@@ -5,6 +5,7 @@ import os
 from datetime import datetime, timedelta
 from typing import Final, Literal, get_args
 
+from cli.inputs.files import add_filename
 from shared.settings import Hints, MinValuesPolicy, PreferencePolicy
 
 OutputFormat = Literal["table", "json", "yaml"]
@@ -19,21 +20,13 @@ LIVE_CATALOG_HELP: Final = f"""{CATALOG_HELP}
 
 def add_sources(parser: argparse.ArgumentParser) -> None:
     """Add the arguments for files, the live cluster and the catalog."""
-    parser.add_argument(
-        "-f",
-        "--filename",
-        action="append",
-        default=[],
-        metavar="FILE|DIR|-",
-        help="read Kubernetes objects from a file, a folder or standard input: manifests, or the output of "
-        "`kubectl get -o json` (or yaml); repeatable",
-    )
+    add_filename(parser, "Kubernetes objects: manifests, or the output of `kubectl get -o json` (or yaml)")
     parser.add_argument(
         "--context",
         nargs="?",
         const="",
         metavar="NAME",
-        help="read objects from this kubeconfig context's cluster (without NAME: the current context's); read-only",
+        help="kubeconfig context of the cluster to read (without NAME: the current context)",
     )
     parser.add_argument("--kubeconfig", metavar="FILE", help="kubeconfig file (default: $KUBECONFIG, ~/.kube/config)")
     parser.add_argument(
@@ -41,15 +34,12 @@ def add_sources(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_output(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments for the format and the length of the output."""
+def add_planning_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments for sources, output, the settings of the functions' deployment, and the time."""
+    add_sources(parser)
     parser.add_argument("-o", "--output", choices=get_args(OutputFormat), default="table", help="output format")
     parser.add_argument("--wide", action="store_true", help="do not fit the table to the width of the terminal")
     parser.add_argument("--all", action="store_true", dest="is_whole", help="print all rows and all names")
-
-
-def add_planning_options(parser: argparse.ArgumentParser) -> None:
-    """Add the settings that the functions get from their deployment, and the time of the snapshot."""
     parser.add_argument(
         "--preference-policy",
         choices=get_args(PreferencePolicy),
@@ -64,15 +54,15 @@ def add_planning_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--hints",
         choices=get_args(Hints),
-        help="Given: Joiner nominates a node for each pod; Withheld: it does not, so plans prefer nodes on which "
-        "kube-scheduler places the pods as planned without nominations (default: $JOINER_HINTS, else Given)",
+        help="whether Joiner nominates nodes for pods (status.nominatedNodeName); Withheld prefers plans that need no "
+        "nominations (default: $JOINER_HINTS, else Given)",
     )
     parser.add_argument(
         "--node-cost",
         metavar="USD",
         type=_parse_usd,
-        help="other cost of each node in USD per hour, for example a license; instance and volumes are already "
-        "included (default: $JOINER_NODE_COST_USD_PER_HOUR, else 0)",
+        help="additional cost of each node in USD per hour, for example a license (default: "
+        "$JOINER_NODE_COST_USD_PER_HOUR, else 0)",
     )
     parser.add_argument(
         "--volume-price",

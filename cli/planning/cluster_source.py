@@ -137,21 +137,22 @@ class PlanningInputReader:
         return planning_input, replace(planning_input.cluster, catalog=self._priced_cluster.catalog)
 
 
-def default_to_current_context(args: argparse.Namespace) -> bool:
-    """Select the current context if *args* names neither files nor a cluster; return whether a cluster is read."""
+def default_to_current_context(args: argparse.Namespace, command: str = "") -> bool:
+    """Select the current context if *args* names neither files nor a cluster; return whether a cluster is read.
+
+    With *command*, print the name of the current context.
+
+    Raises:
+        InputError: with *command*, *args* names nothing, and there is no kubeconfig.
+    """
     if not args.filename and args.context is None and args.kubeconfig is None:
         args.context = ""
+        if command:
+            _announce_current_context(command)
     return args.context is not None or args.kubeconfig is not None
 
 
-def announce_current_context(args: argparse.Namespace, command: str) -> bool:
-    """Do the same as `default_to_current_context`; *command* first prints the name of the current context.
-
-    Raises:
-        InputError: *args* names nothing, and there is no kubeconfig.
-    """
-    if args.filename or args.context is not None or args.kubeconfig is not None:
-        return default_to_current_context(args)
+def _announce_current_context(command: str) -> None:
     from cli.cluster.contexts import get_current_context  # noqa: PLC0415 - the client library takes half a second
 
     try:
@@ -160,7 +161,6 @@ def announce_current_context(args: argparse.Namespace, command: str) -> bool:
         raise InputError(f"{error}; or name files with -f") from None
     if name:
         print_errors(command, [f"reading the current context {name} (use --context for another, -f for files)"])
-    return default_to_current_context(args)
 
 
 class StatusReader:

@@ -94,7 +94,7 @@ def get_node_name(state: StateNode) -> str:
 
 @pause_garbage_collection()
 def estimate_ideal_cost(cluster_state: ClusterState, options: SchedulingOptions, settings: DisruptionSettings) -> float:
-    """Return the cost of the fleet, in USD per hour, if the scheduler placed all movable pods anew.
+    """Return the cost of the fleet, in USD per hour, if all movable pods were rescheduled at once.
 
     Some nodes stay: blocked nodes, nodes that their NodePool keeps, and nodes with a pod that fits nowhere else, for
     example because of limits. Pending pods and pods on nodes that are being deleted do not count: they cost the same

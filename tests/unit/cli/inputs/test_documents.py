@@ -484,3 +484,30 @@ def test_pods_that_an_api_server_would_name_are_told_apart(tmp_path: Path, catal
     (tmp_path / "all.json").write_text(dump_list(POOL, *pods))
     assert plan(catalogue, "-f", str(tmp_path / "all.json")) == 0
     assert json.loads(capsys.readouterr().out)["totals"]["scheduled"] == 2
+
+
+CATALOGUE_FLAGS = ("--instance-types", "examples/catalogue.json")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("plan", *CATALOGUE_FLAGS),
+        ("consolidate", *CATALOGUE_FLAGS),
+        ("rebalance", "--plan", *CATALOGUE_FLAGS),
+        ("status",),
+        ("top",),
+        ("drift",),
+        ("lint",),
+        ("convert",),
+        ("doctor", "--no-account"),
+        ("nodeclass", "resolve", "--embedded"),
+    ],
+    ids=lambda command: command[0],
+)
+def test_an_empty_file_is_reported_as_empty(tmp_path: Path, capsys: Out, command: tuple[str, ...]) -> None:
+    (tmp_path / "empty.yaml").touch()
+    assert main([*command, "-f", str(tmp_path / "empty.yaml")]) == 1
+    captured = capsys.readouterr()
+    message = "empty.yaml: is empty: expected Kubernetes objects as YAML or JSON"
+    assert message in captured.out + captured.err
