@@ -110,7 +110,7 @@ def load_price_list(filename: str, region: str) -> PriceListFile | None:
     if not filename:
         return None
     try:
-        price_list = msgspec.json.decode(read_utf8(filename, Path(filename)), type=PriceListFile)
+        price_list = msgspec.json.decode(read_utf8(filename, Path(filename), "a price list"), type=PriceListFile)
     except ValueError as error:
         raise InputError(f"{filename}: not a price list: {error}: `joiner catalog prices -o FILE` writes one") from None
     if price_list.region != region:

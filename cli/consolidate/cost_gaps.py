@@ -1,8 +1,7 @@
 """The gap between the cost of a fleet and the lowest possible cost: constraints are lifted one by one.
 
-First, disruption steps are simulated until none is left, with all constraints in force; then on their result with one
-constraint less, and so on. The remaining difference to a completely new plan is what no single step can save: a new
-node would not pay off, or no single replacement leads there.
+First, disruption is simulated until no step is left, with all constraints in force; then on the result with one
+constraint less, and so on. Single steps cannot save the remaining difference to a completely new plan.
 """
 
 from collections.abc import Callable, Collection
@@ -28,12 +27,14 @@ from shared.model.core.labels import (
 )
 from shared.model.core.metadata import Condition, ObjectMeta
 from shared.model.decisions.placement import SchedulingOptions
+from shared.model.karpenter.node_claim import NodeClaim
 from shared.model.karpenter.node_pool import NodePool
 from shared.state.cluster_state import ClusterState
 
 DRIFT_REASONS: Final = frozenset(("Drifted",))
-"""Drift replaces nodes at any cost: it is not a way to a cheaper fleet."""
-ConstraintLift = Callable[[ClusterSnapshot, DisruptionSettings], tuple[ClusterSnapshot, DisruptionSettings]]
+"""Drift replaces nodes regardless of cost, so it does not make a fleet cheaper."""
+ClusterAndSettings = tuple[ClusterSnapshot, DisruptionSettings]
+ConstraintLift = Callable[[ClusterSnapshot, DisruptionSettings], ClusterAndSettings]
 ProgressCallback = Callable[[str], None]
 
 
@@ -63,15 +64,15 @@ def plan_rebalance(
     settings: DisruptionSettings,
     report_progress: ProgressCallback,
 ) -> RebalancePlan:
-    """Return the cost of *cluster*, its lowest possible cost, and the gaps; *report_progress* receives the progress."""
+    """Return the cost of *cluster*, the lowest cost found, and the gaps; *report_progress* receives the progress."""
     cluster_state = ClusterState(cluster)
     paused_reasons = list_paused_reasons(find_pauses(cluster, (), (), PauseSettings())[0]) | DRIFT_REASONS
-    report_progress("what disruption would do now")
+    report_progress("simulating disruption with all constraints")
     current_state, steps = take_all_steps(cluster_state, options, settings, paused_reasons)
     price = price_after_steps = build_fleet(current_state).price_usd_per_hour
     gaps: list[CostGap] = []
     for cause, (explanation, lift) in _LIFT_BY_CAUSE.items():
-        report_progress(f"what {cause} keep")
+        report_progress(f"simulating disruption without {cause}")
         lifted_cluster, lifted_settings = lift(current_state.snapshot, settings)
         paused: Collection[str] = DRIFT_REASONS
         if (lifted_cluster, lifted_settings) != (current_state.snapshot, settings) or (
@@ -83,7 +84,7 @@ def plan_rebalance(
         gaps.append(CostGap(cause=cause, explanation=explanation, usd_per_hour=price - lifted_price))
         price = lifted_price
     for cause, (explanation, lift) in _REPLANNING_LIFT_BY_CAUSE.items():
-        report_progress("a plan of everything anew")
+        report_progress("rescheduling all pods at once")
         lifted_cluster, settings = lift(current_state.snapshot, settings)
         current_state = ClusterState(lifted_cluster)
         best_price = min(price, estimate_ideal_cost(current_state, options, settings))
@@ -107,53 +108,40 @@ def _drop_annotations(meta: ObjectMeta, *keys: str) -> ObjectMeta:
     return meta if remaining == meta.annotations else replace(meta, annotations=remaining)
 
 
-def _lift_nothing(cluster: ClusterSnapshot, settings: DisruptionSettings) -> tuple[ClusterSnapshot, DisruptionSettings]:
+def _lift_nothing(cluster: ClusterSnapshot, settings: DisruptionSettings) -> ClusterAndSettings:
     return cluster, settings
 
 
-def _lift_budgets(cluster: ClusterSnapshot, settings: DisruptionSettings) -> tuple[ClusterSnapshot, DisruptionSettings]:
+def _lift_budgets(cluster: ClusterSnapshot, settings: DisruptionSettings) -> ClusterAndSettings:
     def remove_budgets(node_pool: NodePool) -> NodePool:
         return replace(node_pool, budgets=(), meta=_drop_annotations(node_pool.meta, DISRUPTION_WINDOWS))
 
     return _change_pools(cluster, remove_budgets), replace(settings, budgets=())
 
 
-def _lift_quiet_period(
-    cluster: ClusterSnapshot, settings: DisruptionSettings
-) -> tuple[ClusterSnapshot, DisruptionSettings]:
+def _lift_quiet_period(cluster: ClusterSnapshot, settings: DisruptionSettings) -> ClusterAndSettings:
     """Treat every node as if its pods had been unchanged for long enough."""
-    claims = tuple(
-        replace(
-            node_claim,
-            meta=_drop_annotations(node_claim.meta, POD_DIGEST),
-            conditions=_mark_consolidatable(node_claim.conditions),
-        )
-        for node_claim in cluster.node_claims
-    )
+
+    def mark_consolidatable(claim: NodeClaim) -> NodeClaim:
+        conditions = tuple(condition for condition in claim.conditions if condition.type != "Consolidatable")
+        conditions += (Condition(type="Consolidatable", status="True"),)
+        return replace(claim, meta=_drop_annotations(claim.meta, POD_DIGEST), conditions=conditions)
 
     def remove_delay(node_pool: NodePool) -> NodePool:
         return node_pool if node_pool.consolidate_after is None else replace(node_pool, consolidate_after=timedelta())
 
+    claims = tuple(map(mark_consolidatable, cluster.node_claims))
     return replace(_change_pools(cluster, remove_delay), node_claims=claims), settings
 
 
-def _mark_consolidatable(conditions: tuple[Condition, ...]) -> tuple[Condition, ...]:
-    other_conditions = tuple(condition for condition in conditions if condition.type != "Consolidatable")
-    return (*other_conditions, Condition(type="Consolidatable", status="True"))
-
-
-def _lift_protection(
-    cluster: ClusterSnapshot, settings: DisruptionSettings
-) -> tuple[ClusterSnapshot, DisruptionSettings]:
+def _lift_protection(cluster: ClusterSnapshot, settings: DisruptionSettings) -> ClusterAndSettings:
     keys = (DO_NOT_DISRUPT, DO_NOT_CONSOLIDATE, DO_NOT_EVICT)
     pods = tuple(replace(pod, meta=_drop_annotations(pod.meta, *keys)) for pod in cluster.pods)
     nodes = tuple(replace(node, meta=_drop_annotations(node.meta, *keys)) for node in cluster.nodes)
     return replace(cluster, pods=pods, nodes=nodes, budgets=()), settings
 
 
-def _lift_policies(
-    cluster: ClusterSnapshot, settings: DisruptionSettings
-) -> tuple[ClusterSnapshot, DisruptionSettings]:
+def _lift_policies(cluster: ClusterSnapshot, settings: DisruptionSettings) -> ClusterAndSettings:
     def allow_consolidation(node_pool: NodePool) -> NodePool:
         meta = _drop_annotations(node_pool.meta, MINIMUM_SAVINGS_USD, MINIMUM_SAVINGS_PERCENT)
         return replace(
@@ -163,21 +151,21 @@ def _lift_policies(
     return _change_pools(cluster, allow_consolidation), replace(settings, spot_to_spot=True)
 
 
-def _lift_limits(cluster: ClusterSnapshot, settings: DisruptionSettings) -> tuple[ClusterSnapshot, DisruptionSettings]:
+def _lift_limits(cluster: ClusterSnapshot, settings: DisruptionSettings) -> ClusterAndSettings:
     return _change_pools(cluster, lambda node_pool: replace(node_pool, limits=None)), settings
 
 
 _LIFT_BY_CAUSE: Final[dict[str, tuple[str, ConstraintLift]]] = {
-    "pauses": ("paused by people: `joiner resume` goes on", _lift_nothing),
-    "budgets": (
-        "budgets and windows of NodePools and of the deployment: closed ones open by themselves",
-        _lift_budgets,
-    ),
-    "consolidateAfter": ("nodes are not quiet for long enough yet: it comes by itself", _lift_quiet_period),
+    "pauses": ("disruption is paused: `joiner resume` ends the pause", _lift_nothing),
+    "budgets": ("disruption budgets and windows; closed windows open by themselves", _lift_budgets),
+    "consolidateAfter": ("pods changed recently: consolidateAfter has not elapsed yet", _lift_quiet_period),
     "protection": ("do-not-disrupt on nodes and pods, and PodDisruptionBudgets", _lift_protection),
-    "policies": ("consolidationPolicy, consolidateAfter Never, minimum savings, spot for spot", _lift_policies),
+    "policies": (
+        "consolidationPolicy, consolidateAfter: Never, minimum savings, spot-to-spot consolidation",
+        _lift_policies,
+    ),
 }
 _REPLANNING_LIFT_BY_CAUSE: Final[dict[str, tuple[str, ConstraintLift]]] = {
-    "steps": ("no exchange of nodes is worth it by itself, though all of them together would be", _lift_nothing),
+    "steps": ("no single step saves money, only many replacements at once", _lift_nothing),
     "limits": ("limits of NodePools", _lift_limits),
 }

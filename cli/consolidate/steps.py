@@ -1,4 +1,4 @@
-"""Simulated disruption, step by step with nothing else changing, until there is no further command."""
+"""Simulated disruption, step by step until there is no further command; nothing else changes in the cluster."""
 
 from collections.abc import Callable, Collection, Iterable
 from typing import Final, Literal, TypeAlias
@@ -21,7 +21,7 @@ StopReason: TypeAlias = Literal["steps", "sweeps", "price", "interrupted"]
 RunCallback: TypeAlias = Callable[[int, float], None]
 DISRUPTION_REASONS: Final = ("Empty", "Drifted", "Underutilized")
 MAX_DISRUPTION_RUNS: Final = 1000
-"""Each sweep makes the cluster cheaper, so no cluster needs this many."""
+"""Each run makes the cluster cheaper, so no cluster needs this many."""
 
 
 class ConsolidationStep(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,7 +42,7 @@ class ConsolidationResult(msgspec.Struct, frozen=True, kw_only=True):
     underway: tuple[BlockedVerdict, ...]
     """Nodes that were already being deleted, and claims that have no node yet."""
     ideal_usd_per_hour: float
-    """Cost if all pods of the disruptable nodes were placed anew, other nodes unchanged."""
+    """Cost if all pods of the disruptable nodes were rescheduled at once; other nodes do not change."""
     stopped: StopReason | None
     """Why there may be more steps; None: there is no further command."""
     cluster: ClusterSnapshot
@@ -50,7 +50,7 @@ class ConsolidationResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StepLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """When to stop."""
+    """Conditions that end the simulation."""
 
     reasons: Collection[str] = DISRUPTION_REASONS
     max_steps: int | None = None
@@ -71,84 +71,81 @@ NO_LIMITS: Final = StepLimits()
 def consolidate(
     cluster: ClusterSnapshot,
     options: SchedulingOptions,
-    terms: DisruptionSettings,
-    bounds: StepLimits = NO_LIMITS,
-    watch: RunCallback | None = None,
+    settings: DisruptionSettings,
+    limits: StepLimits = NO_LIMITS,
+    report_run: RunCallback | None = None,
 ) -> ConsolidationResult:
-    """Take steps until there are none, a limit of *bounds* is reached, or Ctrl-C; call *watch* after each sweep.
+    """Take steps until there are none, a limit is reached, or Ctrl-C; call *report_run* after each disruption run.
 
     Raises:
-        KeyboardInterrupt: Ctrl-C before the first sweep ended.
+        KeyboardInterrupt: Ctrl-C before the first run ended.
     """
     cluster_state = ClusterState(cluster)
-    ideal_cost = estimate_ideal_cost(cluster_state, options, terms)
-    paused_reasons = frozenset(DISRUPTION_REASONS) - frozenset(bounds.reasons)
-    runner = _StepRunner(cluster_state, options, terms, paused_reasons, bounds)
+    ideal_cost = estimate_ideal_cost(cluster_state, options, settings)
+    paused_reasons = frozenset(DISRUPTION_REASONS) - frozenset(limits.reasons)
+    runner = _StepRunner(cluster_state, options, settings, paused_reasons, limits)
     try:
-        runner.run_until_stopped(watch)
+        runner.run_until_stopped(report_run)
     except KeyboardInterrupt:
         if runner.last_decision is None:
             raise
         runner.stopped = "interrupted"
-    before, last = build_fleet(cluster_state), build_fleet(runner.cluster_state)
-    return runner.build_result(before, last, min(ideal_cost, last.price_usd_per_hour))
+    return runner.build_result(build_fleet(cluster_state), ideal_cost)
 
 
 def take_all_steps(
     cluster_state: ClusterState,
     options: SchedulingOptions,
-    terms: DisruptionSettings,
-    paused: Collection[str],
-    watch: RunCallback | None = None,
+    settings: DisruptionSettings,
+    paused_reasons: Collection[str],
 ) -> tuple[ClusterState, tuple[ConsolidationStep, ...]]:
-    """Take steps until there are none; return the cluster after them, and the steps.
-
-    *paused* is passed to the disruption decision.
-    """
-    runner = _StepRunner(cluster_state, options, terms, frozenset(paused), NO_LIMITS)
-    runner.run_until_stopped(watch)
+    """Take steps until there are none; return the cluster after them, and the steps."""
+    runner = _StepRunner(cluster_state, options, settings, frozenset(paused_reasons), NO_LIMITS)
+    runner.run_until_stopped(None)
     return runner.cluster_state, tuple(runner.steps)
 
 
 class _StepRunner:
-    """Runs sweeps and collects their steps."""
+    """Runs disruption repeatedly and collects its steps."""
 
     def __init__(
         self,
         cluster_state: ClusterState,
         options: SchedulingOptions,
-        terms: DisruptionSettings,
-        paused: frozenset[str],
-        bounds: StepLimits,
+        settings: DisruptionSettings,
+        paused_reasons: frozenset[str],
+        limits: StepLimits,
     ) -> None:
-        self.cluster_state, self._options, self._terms, self._bounds = cluster_state, options, terms, bounds
-        self._paused = paused
+        self.cluster_state, self._options, self._settings, self._limits = cluster_state, options, settings, limits
+        self._paused_reasons = paused_reasons
         self._price = build_fleet(cluster_state).price_usd_per_hour
         self.steps: list[ConsolidationStep] = []
         self.last_decision: DisruptionDecision | None = None
         self.stopped: StopReason | None = None
 
-    def run_until_stopped(self, watch: RunCallback | None) -> None:
-        """Take steps; call *watch* with the number of steps and the cost of the fleet after each sweep."""
-        for _ in range(MAX_DISRUPTION_RUNS if self._bounds.max_runs is None else self._bounds.max_runs):
+    def run_until_stopped(self, report_run: RunCallback | None) -> None:
+        """Take steps; call *report_run* with the number of steps and the cost of the fleet after each run."""
+        for _ in range(MAX_DISRUPTION_RUNS if self._limits.max_runs is None else self._limits.max_runs):
             with pause_garbage_collection():
-                decision = decide_node_disruption(
-                    self.cluster_state, options=self._options, paused_reasons=self._paused, settings=self._terms
+                self.last_decision = decide_node_disruption(
+                    self.cluster_state,
+                    options=self._options,
+                    paused_reasons=self._paused_reasons,
+                    settings=self._settings,
                 )
-            self.last_decision = decision
-            if not decision.proposed_commands:
+            if not self.last_decision.proposed_commands:
                 return
-            self._take(decision.proposed_commands)
+            self._take(self.last_decision.proposed_commands)
             if self.stopped is not None:
                 return
-            if watch is not None:
-                watch(len(self.steps), self._price)
+            if report_run is not None:
+                report_run(len(self.steps), self._price)
         self.stopped = "sweeps"
 
     def _take(self, proposed_commands: Iterable[ProposedCommand]) -> None:
         taken_commands: list[ProposedCommand] = []
         for proposed_command in proposed_commands:
-            self.stopped = self._bounds.find_reached_limit(len(self.steps), self._price)
+            self.stopped = self._limits.find_reached_limit(len(self.steps), self._price)
             if self.stopped is not None:
                 break
             taken_commands.append(proposed_command)
@@ -156,26 +153,22 @@ class _StepRunner:
             self.steps.append(ConsolidationStep(proposed_command=proposed_command, price_usd_per_hour=self._price))
         self.cluster_state = ClusterState(predict_cluster_after(self.cluster_state.snapshot, taken_commands))
 
-    def build_result(self, before: Fleet, last: Fleet, ideal_cost: float) -> ConsolidationResult:
+    def build_result(self, before: Fleet, ideal_cost: float) -> ConsolidationResult:
         """Return the result, with the verdicts on nodes that still exist."""
-        states = self.cluster_state.nodes
+        after, states = build_fleet(self.cluster_state), self.cluster_state.nodes
         names = {state.name: get_node_name(state) for state in states}
         underway = {get_node_name(state) for state in states if state.node is None or state.is_marked_for_deletion()}
-        node_verdicts = (
-            [verdict for verdict in self.last_decision.verdicts if verdict.node in names]
-            if self.last_decision is not None
-            else []
-        )
-        verdicts = [replace(verdict, node=names[verdict.node]) for verdict in node_verdicts]
+        all_verdicts = self.last_decision.verdicts if self.last_decision is not None else ()
+        verdicts = [replace(verdict, node=names[verdict.node]) for verdict in all_verdicts if verdict.node in names]
         blocked = [verdict for verdict in verdicts if isinstance(verdict, BlockedVerdict)]
         return ConsolidationResult(
             before=before,
-            after=last,
+            after=after,
             steps=tuple(self.steps),
             blocked=tuple(verdict for verdict in blocked if verdict.node not in underway),
             kept_verdicts=tuple(verdict for verdict in verdicts if isinstance(verdict, KeptVerdict)),
             underway=tuple(verdict for verdict in blocked if verdict.node in underway),
-            ideal_usd_per_hour=ideal_cost,
+            ideal_usd_per_hour=min(ideal_cost, after.price_usd_per_hour),
             stopped=self.stopped,
             cluster=self.cluster_state.snapshot,
         )

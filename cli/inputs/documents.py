@@ -1,6 +1,6 @@
 """JSON and YAML: bytes -> documents, each with its location.
 
-Input that cannot be parsed is reported with its location and a fix, and left out; the rest is processed.
+Input that cannot be parsed is reported with its location and a fix, and omitted; the rest is processed.
 """
 
 import json
@@ -11,10 +11,18 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from cli.inputs.files import JSON_HINT, JSON_PREFIXES, MAX_YAML_BYTES, ErrorReporter, list_files, read_utf8
+from cli.inputs.files import (
+    JSON_PREFIXES,
+    MAX_YAML_BYTES,
+    ErrorReporter,
+    build_size_error,
+    list_files,
+    read_utf8,
+)
 from cli.terminal.errors import InputError
 
 _NON_SPACE: Final = re.compile(r"\S")
+_DEPTH_MESSAGE: Final = "is nested too deeply for a Kubernetes object: remove it"
 _BYTE_OFFSET: Final = re.compile(r" \(byte (\d+)\)$")
 
 
@@ -73,7 +81,7 @@ _POD_PREVIEW_DECODER: Final = msgspec.json.Decoder(_PodPreview)
 def read_documents(sources: Iterable[str], report_error: ErrorReporter) -> Iterator[InputDocument]:
     """Yield the documents in *sources*: files, folders (sorted, without subfolders), or ``-`` for standard input.
 
-    Errors are passed to *report_error*, and the input is left out.
+    Errors are passed to *report_error*, and the input is omitted.
     """
     for source in sources:
         for name, path in list_files(source, report_error):
@@ -95,7 +103,7 @@ def parse_documents(name: str, body: bytes, report_error: ErrorReporter) -> Iter
         else:
             yield from _parse_yaml(name, body, report_error)
     except RecursionError:
-        raise InputError(f"{name}: is nested too deeply: no Kubernetes object is; remove it") from None
+        raise InputError(f"{name}: {_DEPTH_MESSAGE}") from None
 
 
 def _parse_json(name: str, body: bytes, report_error: ErrorReporter) -> Iterator[InputDocument]:
@@ -109,9 +117,10 @@ def _parse_json(name: str, body: bytes, report_error: ErrorReporter) -> Iterator
     except msgspec.DecodeError as error:
         yield from _parse_json_stream(name, body, str(error), report_error)
     else:
+        defaults = _build_item_defaults(object_list.api_version, object_list.kind)
         for item in object_list.items:
             yield _preview_pod(name, item) or InputDocument(
-                location=name, value=_add_defaults(msgspec.json.decode(item), _build_item_defaults(object_list))
+                location=name, value=_add_defaults(msgspec.json.decode(item), defaults)
             )
 
 
@@ -123,10 +132,10 @@ def _preview_pod(name: str, item: msgspec.Raw) -> InputDocument | None:
     return InputDocument(location=name, value=msgspec.to_builtins(preview), body=item)
 
 
-def _build_item_defaults(object_list: _ObjectList) -> dict[str, str]:
+def _build_item_defaults(list_api_version: str, list_kind: str) -> dict[str, str]:
     """Return the fields that the items of a PodList lack: apiVersion and kind."""
-    kind = object_list.kind.removesuffix("List")
-    return {"apiVersion": object_list.api_version, "kind": kind} if kind else {}
+    kind = list_kind.removesuffix("List")
+    return {"apiVersion": list_api_version, "kind": kind} if kind else {}
 
 
 def _add_defaults(item: Any, defaults: Mapping[str, Any]) -> Any:  # noqa: ANN401 - JSON
@@ -154,7 +163,7 @@ def _parse_json_stream(name: str, body: bytes, reason: str, report_error: ErrorR
 
 def _describe_json_error(name: str, text: str, error: ValueError, reason: str) -> str:
     if "truncated" in reason or getattr(error, "pos", 0) >= len(text.rstrip()):
-        return f"{name}: not JSON: it ends in the middle of an object: fetch it again, it was cut off"
+        return f"{name}: not JSON: ends in the middle of an object: fetch it again"
     line = getattr(error, "lineno", 1)
     description = _BYTE_OFFSET.sub("", reason).removeprefix("JSON is malformed: ")
     if "trailing characters" in description:
@@ -164,12 +173,13 @@ def _describe_json_error(name: str, text: str, error: ValueError, reason: str) -
 
 def _parse_yaml(name: str, body: bytes, report_error: ErrorReporter) -> Iterator[InputDocument]:
     if len(body) > MAX_YAML_BYTES:
-        raise InputError(f"{name}: {len(body) / 1024**2:,.0f} MB of YAML would take many minutes: {JSON_HINT}")
-    from cli.inputs.yaml_reader import read_yaml  # noqa: PLC0415 - who has JSON need not wait for YAML
+        raise build_size_error(name, len(body))
+    from cli.inputs.yaml_reader import read_yaml  # noqa: PLC0415 - JSON input needs no YAML parser
 
-    for line, value in read_yaml(
-        body.decode(), lambda line, reason: report_error(f"{name}:{line}: not YAML: {reason}")
-    ):
+    def report_line(line: int, reason: str) -> None:
+        report_error(f"{name}:{line}: not YAML: {reason}")
+
+    for line, value in read_yaml(body.decode(), report_line):
         yield InputDocument(location=f"{name}:{line}", value=value)
 
 
@@ -183,19 +193,16 @@ def iterate_objects(documents: Iterable[InputDocument], report_error: ErrorRepor
         try:
             yield from _iterate_objects(document, report_error)
         except RecursionError:
-            report_error(f"{document.location}: is nested too deeply: no Kubernetes object is; remove it")
+            report_error(f"{document.location}: {_DEPTH_MESSAGE}")
 
 
 def _iterate_objects(document: InputDocument, report_error: ErrorReporter) -> Iterator[InputDocument]:
     value, location = document.value, document.location
     if isinstance(value, Mapping) and isinstance(value.get("items"), list):
-        defaults = _build_item_defaults(
-            _ObjectList(api_version=str(value.get("apiVersion")), kind=str(value.get("kind") or ""), items=[])
-        )
+        defaults = _build_item_defaults(str(value.get("apiVersion")), str(value.get("kind") or ""))
         for item in value["items"]:
-            yield from _iterate_objects(
-                InputDocument(location=location, value=_add_defaults(item, defaults)), report_error
-            )
+            inner_document = InputDocument(location=location, value=_add_defaults(item, defaults))
+            yield from _iterate_objects(inner_document, report_error)
     elif isinstance(value, Mapping):
         yield document
     elif isinstance(value, list):
@@ -203,7 +210,4 @@ def _iterate_objects(document: InputDocument, report_error: ErrorReporter) -> It
             yield from _iterate_objects(InputDocument(location=location, value=item), report_error)
     elif value is not None:
         excerpt = " ".join(str(value).split())[:40]
-        report_error(
-            f"{location}: holds something that is no object: {excerpt!r}: "
-            "write apiVersion, kind and metadata, or remove it"
-        )
+        report_error(f"{location}: not a Kubernetes object: {excerpt!r}: expected apiVersion, kind and metadata")

@@ -1,5 +1,6 @@
 """Files, folders and standard input: names -> UTF-8 bytes. Binary content is rejected, with a fix."""
 
+import argparse
 import stat
 import sys
 from collections.abc import Callable, Iterator
@@ -14,12 +15,25 @@ FILE_SUFFIXES: Final = (".json", ".yaml", ".yml")
 MAX_YAML_BYTES: Final = 32 * 1024**2
 """About one minute of parsing. JSON of that size takes one second."""
 MAX_JSON_BYTES: Final = 2 * 1024**3
-JSON_HINT: Final = "fetch it with `-o json` instead of `-o yaml`, or narrow it"
+MANIFESTS: Final = "Kubernetes objects as YAML or JSON"
+"""What a file contains, unless another content is expected."""
 JSON_PREFIXES: Final = (b"{", b"[")
 """The first byte of a JSON document."""
 _SAMPLE_BYTES: Final = 8192
 _UTF16_BOMS: Final = (b"\xff\xfe", b"\xfe\xff")
 _GZIP_MAGIC: Final = b"\x1f\x8b"
+
+
+def add_filename(parser: argparse.ArgumentParser, content: str) -> None:
+    """Add the argument for files with *content*."""
+    parser.add_argument(
+        "-f",
+        "--filename",
+        action="append",
+        default=[],
+        metavar="FILE|DIR|-",
+        help=f"file, folder or standard input with {content}; repeatable",
+    )
 
 
 def list_files(source: str, report_error: ErrorReporter) -> Iterator[tuple[str, Path | None]]:
@@ -43,24 +57,33 @@ def list_files(source: str, report_error: ErrorReporter) -> Iterator[tuple[str, 
     files = [entry for entry in entries if entry.suffix in FILE_SUFFIXES and entry.is_file()]
     if not files:
         folders = [entry.name for entry in entries if entry.is_dir()]
-        deeper = f"; its subfolders are not read: name them ({', '.join(folders[:3])})" if folders else ""
-        report_error(f"{source}: holds no file that ends in {', '.join(FILE_SUFFIXES)}{deeper}")
+        subfolders_hint = f"; subfolders are not read: name them ({', '.join(folders[:3])})" if folders else ""
+        report_error(f"{source}: no {', '.join(FILE_SUFFIXES)} file in this folder{subfolders_hint}")
     yield from ((str(file), file) for file in files)
 
 
-def read_utf8(name: str, path: Path | None) -> bytes:
-    """Read the file at *path*, or standard input if *path* is None, as UTF-8.
+def read_utf8(name: str, path: Path | None, expected: str = MANIFESTS) -> bytes:
+    """Read the file at *path*, or standard input if *path* is None, as UTF-8; *expected* describes its content.
 
     Raises:
-        InputError: it cannot be read, or is not text.
+        InputError: it cannot be read, is empty, or is not text.
     """
     try:
         body = sys.stdin.buffer.read(MAX_JSON_BYTES + 1) if path is None else _read_file_bytes(name, path)
     except OSError as error:
         raise InputError(f"{name}: {error.strerror}: {_suggest_fix(error)}") from None
     if len(body) > MAX_JSON_BYTES:
-        raise InputError(f"{name}: more than {MAX_JSON_BYTES // 1024**2} MB: narrow it, by namespace for example")
-    return _convert_to_utf8(name, body)
+        raise InputError(f"{name}: larger than {MAX_JSON_BYTES // 1024**2} MB: select less, for example one namespace")
+    text = _convert_to_utf8(name, body)
+    if not text.strip():
+        raise InputError(f"{name}: is empty: expected {expected}")
+    return text
+
+
+def build_size_error(name: str, size_bytes: int) -> InputError:
+    """Return the error for a YAML file that is too large to be parsed in a reasonable time."""
+    hint = "use `-o json` instead of `-o yaml`, or select less"
+    return InputError(f"{name}: {size_bytes / 1024**2:,.0f} MB of YAML take many minutes to parse: {hint}")
 
 
 def _read_file_bytes(name: str, path: Path) -> bytes:
@@ -70,8 +93,7 @@ def _read_file_bytes(name: str, path: Path) -> bytes:
             start = file.read(_SAMPLE_BYTES)
         _reject_binary(name, start)
         if start.lstrip()[:1] not in JSON_PREFIXES:
-            size = f"{status.st_size / 1024**2:,.0f} MB"
-            raise InputError(f"{name}: {size} of YAML would take many minutes: {JSON_HINT}")
+            raise build_size_error(name, status.st_size)
     return path.read_bytes()
 
 
@@ -81,7 +103,7 @@ def _convert_to_utf8(name: str, body: bytes) -> bytes:
         try:
             return body.decode("utf-16").encode()
         except UnicodeDecodeError:
-            raise InputError(f"{name}: is cut off in the middle of a character: fetch it again") from None
+            raise InputError(f"{name}: ends in the middle of a character: fetch it again") from None
     _reject_binary(name, body[:_SAMPLE_BYTES])
     body = body.removeprefix(b"\xef\xbb\xbf")
     try:
@@ -96,7 +118,7 @@ def _reject_binary(name: str, start: bytes) -> None:
     if start.startswith(_GZIP_MAGIC):
         raise InputError(f"{name}: is compressed: gunzip it first")
     if b"\0" in start and not start.startswith(_UTF16_BOMS):
-        raise InputError(f"{name}: is no text: name files of JSON or YAML, as kubectl prints them")
+        raise InputError(f"{name}: is not text: expected JSON or YAML")
 
 
 def _suggest_fix(error: OSError) -> str:

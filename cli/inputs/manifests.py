@@ -49,7 +49,9 @@ class Manifests(msgspec.Struct, frozen=True, kw_only=True):
     locations: Mapping[tuple[str, str], str]
     """Location of each object, by kind and name (``shop/cart``)."""
     notes: tuple[str, ...] = ()
-    """Information for the reader that needs no correction."""
+    """Information about the input that needs no correction."""
+    workload_by_pod: Mapping[str, tuple[str, str]] = {}
+    """Kind and name of the workload of each pod that was created from a workload's template."""
 
 
 def parse_manifests(
@@ -69,24 +71,26 @@ def parse_manifests(
     for number, document in enumerate(documents):
         if _is_relevant(document, report_error, unused_kinds):
             _add_document(_set_generated_name(document, number), number, document_by_key, report_error)
-    expanded_objects, notes = _expand_workloads(
-        document_by_key,
-        _build_pod_counter((kept_document.value for kept_document in document_by_key.values()), running_labels),
-        report_error,
-    )
+    count_pods = _build_pod_counter((document.value for document in document_by_key.values()), running_labels)
+    expanded_objects, notes = _expand_workloads(document_by_key, count_pods, report_error)
     for kind in _FEATURE_KINDS if are_features_on else ():
         del unused_kinds[kind]
     unused_kinds = +unused_kinds
     if unused_kinds:
         kinds = ", ".join(format_count(number, kind) for kind, number in sorted(unused_kinds.items()))
-        notes.append(f"not looked at, as nothing depends on it: {kinds}")
+        notes.append(f"ignored, because scheduling does not depend on it: {kinds}")
     return Manifests(
-        objects=(*(kept_document.source for kept_document in document_by_key.values()), *expanded_objects),
+        objects=(*(document.source for document in document_by_key.values()), *expanded_objects),
         locations={
-            (str(kept_document.value["kind"]), _get_problem_name(kept_document.value)): kept_document.location
-            for kept_document in document_by_key.values()
+            (str(document.value["kind"]), _get_problem_name(document.value)): document.location
+            for document in document_by_key.values()
         },
         notes=tuple(notes),
+        workload_by_pod={
+            _get_name(item): (owner["kind"], f"{item['metadata']['namespace']}/{owner['name']}")
+            for item in expanded_objects
+            for owner in item["metadata"].get("ownerReferences", ())
+        },
     )
 
 
@@ -94,10 +98,10 @@ def _is_relevant(document: InputDocument, report_error: ErrorReporter, unused_ki
     """Return whether *document* is of a kind that is used; if its kind is a likely mistake, that is reported."""
     api, kind = (document.value.get(key) for key in ("apiVersion", "kind"))
     if "instanceTypes" in document.value:
-        report_error(f"{document.location}: is a catalogue: name it with --instance-types instead of -f")
+        report_error(f"{document.location}: is a catalog: name it with --instance-types instead of -f")
         return False
     if not isinstance(kind, str) or not kind:
-        report_error(f"{document.location}: kind: is missing: write what it is, `kind: Pod` for example")
+        report_error(f"{document.location}: kind: missing: write for example `kind: Pod`")
         return False
     if _API_BY_KIND.get(kind) == api or (kind in _KARPENTER_KINDS and "karpenter" in str(api)):
         unused_kinds[kind] += kind not in _PLANNING_KINDS and kind not in _KARPENTER_KINDS
@@ -106,19 +110,13 @@ def _is_relevant(document: InputDocument, report_error: ErrorReporter, unused_ki
     if not likely_kind:
         unused_kinds[kind] += 1
         return False
-    name = _get_name(document.value)
     if likely_kind != kind:
-        report_error(
-            f"{document.location}: {kind} {name}: kind: there is no {kind}: write {likely_kind}, if that is meant"
-        )
+        message = f"kind: unknown: did you mean {likely_kind}?"
     elif api:
-        report_error(
-            f"{document.location}: {kind} {name}: apiVersion: {api}: {kind} is read as {_API_BY_KIND[kind]}: convert it"
-        )
+        message = f"apiVersion: {api} is not supported: convert it to {_API_BY_KIND[kind]}"
     else:
-        report_error(
-            f"{document.location}: {kind} {name}: apiVersion: is missing: write `apiVersion: {_API_BY_KIND[kind]}`"
-        )
+        message = f"apiVersion: missing: write `apiVersion: {_API_BY_KIND[kind]}`"
+    report_error(f"{document.location}: {kind} {_get_name(document.value)}: {message}")
     return False
 
 
@@ -142,10 +140,8 @@ def _set_generated_name(document: InputDocument, number: int) -> InputDocument:
     meta = document.value.get("metadata")
     if not isinstance(meta, dict) or meta.get("name") or not isinstance(meta.get("generateName"), str):
         return document
-    return InputDocument(
-        location=document.location,
-        value=document.value | {"metadata": meta | {"name": f"{meta['generateName']}{number}"}},
-    )
+    named_meta = meta | {"name": f"{meta['generateName']}{number}"}
+    return InputDocument(location=document.location, value=document.value | {"metadata": named_meta})
 
 
 def _add_document(
@@ -162,8 +158,8 @@ def _add_document(
     if previous is None or previous.is_same_as(document) or _is_same_object(previous.value, document.value):
         return
     report_error(
-        f"{document.location}: {kind} {name}: metadata.name: another one at {previous.location} has the same name and "
-        "says something else: this one counts: rename or remove one of them"
+        f"{document.location}: {kind} {name}: metadata.name: replaces a different {kind} of the same name at "
+        f"{previous.location}: rename or remove one of them"
     )
 
 
@@ -178,10 +174,7 @@ def _get_name(manifest: Mapping[str, Any]) -> str:
     name, namespace = (meta.get(key) if isinstance(meta, dict) else None for key in ("name", "namespace"))
     if not isinstance(name, str) or not name:
         return _NO_NAME
-    is_namespaced = (
-        manifest.get("kind") in _NAMESPACED_KINDS
-        or (manifest.get("apiVersion"), manifest.get("kind")) in REPLICAS_FIELD_BY_KIND
-    )
+    is_namespaced = manifest.get("kind") in _NAMESPACED_KINDS or is_workload(manifest)
     return f"{namespace or 'default'}/{name}" if is_namespaced else name
 
 
@@ -203,10 +196,6 @@ def _expand_workloads(
         if not is_workload(document.value):
             continue
         title = f"{document.value['kind']} {_get_name(document.value)}"
-        if title.endswith(_NO_NAME):
-            report_error(f"{document.location}: {title}: metadata.name: is missing: name it")
-            del document_by_key[key]
-            continue
         try:
             workload_objects = build_workload_objects(document.value, existing)
         except Unusable as error:
@@ -216,19 +205,15 @@ def _expand_workloads(
         expanded_objects += workload_objects
         pod_count_by_title[title] = sum(workload_object["kind"] == "Pod" for workload_object in workload_objects)
     summaries = [f"{title} ({number})" for title, number in pod_count_by_title.items() if number]
-    total = sum(pod_count_by_title.values())
-    return expanded_objects, [
-        f"{format_count(total, 'pod')} made from templates: {', '.join(summaries)}"
-    ] if summaries else []
+    pods_text = format_count(sum(pod_count_by_title.values()), "pod")
+    return expanded_objects, [f"{pods_text} created from templates: {', '.join(summaries)}"] if summaries else []
 
 
 def _build_pod_counter(
     objects: Iterable[JsonObject], running_labels: Mapping[str, list[Mapping[str, str]]]
 ) -> PodCounter:
     """Return a function that counts matching pods, in *objects* and among the pods that already run."""
-    labels_by_namespace: dict[str, list[Mapping[str, str]]] = {
-        namespace: list(namespace_labels) for namespace, namespace_labels in running_labels.items()
-    }
+    labels_by_namespace = {namespace: list(labels) for namespace, labels in running_labels.items()}
     for namespace, labels in _list_active_pod_labels(objects):
         labels_by_namespace.setdefault(namespace, []).append(labels)
 

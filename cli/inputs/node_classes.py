@@ -19,10 +19,8 @@ def read_node_classes(filenames: Sequence[str], now: datetime, report_error: Err
         InputError: there is no node class.
     """
     messages: list[str] = []
-    objects = (
-        document.source for document in iterate_objects(read_documents(filenames, messages.append), messages.append)
-    )
-    cluster = build_snapshot_from_documents(tuple(objects), now)
+    documents = iterate_objects(read_documents(filenames, messages.append), messages.append)
+    cluster = build_snapshot_from_documents(tuple(document.source for document in documents), now)
     messages.extend(
         f"{problem.kind} {problem.name}: {problem.message}"
         for problem in cluster.problems
@@ -34,4 +32,4 @@ def read_node_classes(filenames: Sequence[str], now: datetime, report_error: Err
         return cluster.node_classes
     if messages:
         raise InputError("no EC2NodeClass could be read")
-    raise InputError(f"{', '.join(filenames)}: holds no EC2NodeClass of karpenter.k8s.aws/v1: name a file that does")
+    raise InputError(f"{', '.join(filenames)}: no EC2NodeClass of karpenter.k8s.aws/v1 in the input")

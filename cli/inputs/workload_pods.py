@@ -47,31 +47,32 @@ def build_workload_objects(workload: JsonObject, count_pods: PodCounter) -> tupl
     """
     meta, spec = _get_object(workload, "metadata"), _get_object(workload, "spec")
     template = _get_object(spec, "template")
+    if not isinstance(meta.get("name"), str) or not meta["name"]:
+        raise Unusable("metadata.name: missing")
     if not isinstance(template.get("spec"), dict):
-        raise Unusable("spec.template.spec: is missing: write the pod that it is to make")
+        raise Unusable("spec.template.spec: missing: write the pod template")
     if _is_owned(meta) or _is_finished(workload):
         return ()
     replica_count = _read_replica_count(workload)
-    labels = _build_pod_labels(workload, _get_object(template, "metadata"))
+    template_metadata = _get_object(template, "metadata")
     owner = {key: workload.get(key) for key in ("apiVersion", "kind")} | {"name": meta["name"], "controller": True}
     namespace = str(meta.get("namespace") or "default")
     existing_pods = count_pods(namespace, _read_selector(workload))
-    common_metadata = {"namespace": namespace, "ownerReferences": [owner]}
+    common_metadata = {
+        "namespace": namespace,
+        "ownerReferences": [owner],
+        "labels": _build_pod_labels(workload, template_metadata),
+        "annotations": _get_object(template_metadata, "annotations"),
+    }
     numbers = count(0 if workload["kind"] == "StatefulSet" else 1)
     new_objects: list[JsonObject] = []
     for number in islice(numbers, existing_pods, max(replica_count, existing_pods)):
         name = f"{meta['name']}-{number}"
         claims = list(_build_volume_claims(spec, name, namespace))
-        annotations = _get_object(_get_object(template, "metadata"), "annotations")
+        pod_spec = _with_claims(template["spec"], claims)
         new_objects += claims
-        new_objects.append(
-            {
-                "apiVersion": "v1",
-                "kind": "Pod",
-                "metadata": common_metadata | {"name": name, "labels": labels, "annotations": annotations},
-                "spec": _with_claims(template["spec"], claims),
-            }
-        )
+        pod_metadata = common_metadata | {"name": name}
+        new_objects.append({"apiVersion": "v1", "kind": "Pod", "metadata": pod_metadata, "spec": pod_spec})
     return tuple(new_objects)
 
 
@@ -81,11 +82,9 @@ def _read_replica_count(workload: JsonObject) -> int:
     number = spec.get(field)
     number = 1 if number is None else number
     if not isinstance(number, int) or isinstance(number, bool) or number < 0:
-        raise Unusable(f"spec.{field}: is no count of pods: {number!r}: write a whole number, zero or more")
+        raise Unusable(f"spec.{field}: {number!r} is not a number of pods: write 0 or more")
     if number > MAX_PODS_PER_WORKLOAD:
-        raise Unusable(
-            f"spec.{field}: {number} pods are more than any cluster holds: write at most {MAX_PODS_PER_WORKLOAD}"
-        )
+        raise Unusable(f"spec.{field}: {number} pods are too many: write at most {MAX_PODS_PER_WORKLOAD}")
     total = spec.get("completions")
     return min(number, total) if isinstance(total, int) and workload["kind"] == "Job" else number
 
@@ -109,7 +108,7 @@ def _read_selector(workload: JsonObject) -> LabelSelector:
     except ValueError as error:
         raise Unusable(f"spec.selector: {error}: write matchLabels") from None
     if label_selector is None or not label_selector.expressions:
-        raise Unusable("spec.selector: is missing: write matchLabels, the labels of spec.template")
+        raise Unusable("spec.selector: missing: write matchLabels with the labels of spec.template")
     return label_selector
 
 
@@ -131,13 +130,8 @@ def _build_volume_claims(spec: Mapping[str, Any], pod: str, namespace: str) -> I
     for claim_template in templates if isinstance(templates, list) else []:
         volume = _get_object(claim_template, "metadata").get("name")
         if isinstance(volume, str):
-            meta = {"name": f"{volume}-{pod}", "namespace": namespace}
-            yield {
-                "apiVersion": "v1",
-                "kind": "PersistentVolumeClaim",
-                "metadata": meta,
-                "spec": _get_object(claim_template, "spec"),
-            }
+            meta, claim_spec = {"name": f"{volume}-{pod}", "namespace": namespace}, _get_object(claim_template, "spec")
+            yield {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": meta, "spec": claim_spec}
 
 
 def _with_claims(spec: JsonObject, claims: Iterable[JsonObject]) -> JsonObject:

@@ -7,37 +7,35 @@ from typing import Final
 import yaml
 
 _QUOTED_TEXT: Final = r"""(?:"[^"]*"|'[^']*')"""
-_TEMPLATE_HINT: Final = "this is a template: render it first, with `helm template` for example"
+_TEMPLATE_HINT: Final = "this is a template: render it first, for example with `helm template`"
 _TEMPLATE_MARK_PATTERN: Final = re.compile(r"\{\{|\{%|%\{|<%")
 """Opening marks of templates: Helm, Jinja, Terraform and Ruby."""
 _SEPARATOR_HINT: Final = "write three hyphens, `---`, at the beginning of a line between two documents"
-_SHELL_HINT: Final = "this is a line for a shell: remove it"
-_ELLIPSIS_HINT: Final = "`...` stands for what was left out: write that, or remove the line"
+_SHELL_HINT: Final = "this is a shell command: remove the line"
+_ELLIPSIS_HINT: Final = "`...` marks omitted text: write the omitted text, or remove the line"
 _HINTS_BY_ERROR: Final = (
     ("\\t", "indent with spaces, not with tabs"),
-    ("mapping values are not allowed", "quote a value that holds `: `, or correct the indentation of this line"),
-    ("anchors repeat", "write the parts out"),
-    ("nested too deeply", "no object of Kubernetes is: remove it"),
-    ("undefined alias", "quote a value that begins with *; what an anchor of another document holds, write out"),
+    ("mapping values are not allowed", "quote a value that contains `: `, or correct the indentation of this line"),
+    ("anchors repeat", "write the values instead of aliases"),
+    ("nested too deeply", "no Kubernetes object is: remove it"),
+    ("undefined alias", "quote a value that begins with *; an alias cannot refer to an anchor in another document"),
     ("alphabetic or numeric character", "quote a value that begins with * or &"),
     ("cannot start any token", "quote a value that begins with @, ` or %"),
     ("expected node content", "close the bracket, or write the value"),
     ("control characters", "remove the character"),
     ("end of stream", "close the quote or bracket"),
     ("expected ',' or", "close the quote or bracket"),
-    ("could not find expected ':'", "write `name: value`: here, or above, a line has no colon"),
+    ("could not find expected ':'", "write `name: value`: this line, or a line above it, has no colon"),
     ("unhashable key", "quote a value that begins with {"),
-    ("could not determine a constructor", "remove the tag, the word that begins with !"),
+    ("could not determine a constructor", "remove the tag (the word that begins with !)"),
 )
-_INDENTATION_HINT: Final = (
-    "correct the indentation: a key stands under the other keys of its object, with `: ` behind it"
-)
+_INDENTATION_HINT: Final = "correct the indentation: align the keys of an object, and write `: ` after each key"
 _SLIP_HINTS: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...]] = (
     (
         re.compile(rf"^ *- +({_QUOTED_TEXT}(?: *,? *{_QUOTED_TEXT})+) *,? *$"),
         lambda slip: (
-            f"several values in one item of a list: write {_format_flow_list(slip[1])} "
-            "in its place, or each on a line of its own"
+            f"several values in one list item: write {_format_flow_list(slip[1])} instead, "
+            "or each value on a separate line"
         ),
     ),
     (
@@ -46,9 +44,7 @@ _SLIP_HINTS: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]],
     ),
     (
         re.compile(r"^.*<<[-~]? *['\"]?\w+['\"]?.*$"),
-        lambda _: (
-            "this is a line for a shell, or for Terraform: leave out all but what stands between it and its last word"
-        ),
+        lambda _: "this is a heredoc of a shell or of Terraform: keep only the text between this line and its end mark",
     ),
     (
         re.compile(r"^ *-? *(key): +([^\s:#]+): +([^\s#]+) *$"),
@@ -59,32 +55,35 @@ _SLIP_HINTS: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]],
     ),
     (
         re.compile(r"^ *- *(?:key|name|effect) *: *\S+?,? +(?:operator|value|values|effect) *:"),
-        lambda _: "several fields on one line: write each on a line of its own, or all of them within { and }",
+        lambda _: "several fields on one line: write each field on a separate line, or all of them between { and }",
     ),
-    (re.compile(r"^ *-? *([\w./-]+) *= *([^=\s]+) *$"), lambda slip: f"no `=`: write `{slip[1]}: {slip[2]}`"),
+    (
+        re.compile(r"^ *-? *([\w./-]+) *= *([^=\s]+) *$"),
+        lambda slip: f"`=` instead of a colon: write `{slip[1]}: {slip[2]}`",
+    ),
     (
         re.compile(r"^ *-? *(\w+):([^\s:/][^\s:]*) *$"),
-        lambda slip: f"no space behind the colon: write `{slip[1]}: {slip[2]}`",
+        lambda slip: f"no space after the colon: write `{slip[1]}: {slip[2]}`",
     ),
     (re.compile(r"^ *(?:- *)?(?:\.\.\.+|\u2026) *$"), lambda _: _ELLIPSIS_HINT),
     (re.compile(r"^ *(?:-{4,}|--|[\u2012-\u2015]-?|[=_*]{2,}) *$"), lambda _: _SEPARATOR_HINT),
     (re.compile(r"^ +--- *$"), lambda _: _SEPARATOR_HINT),
-    (re.compile(r"^ *[\u2012-\u2015\u2212] "), lambda _: "this is a dash, no hyphen: write a plain `-`"),
+    (re.compile(r"^ *[\u2012-\u2015\u2212] "), lambda _: "this is a dash instead of a hyphen: write a plain `-`"),
     (re.compile(r"^ *[*\u2022\u25aa\u25cf\u25e6\u00b7] +[\w\"']"), lambda _: "this is a bullet: write a plain `-`"),
     (
         re.compile(r"^[^#\"'\[{]*[\[{][^\"']*(\$\{[^\"'{}]*\})"),
-        lambda slip: f'within {{ }} or [ ] this wants quotes: write "{slip[1]}", or what it stands for',
+        lambda slip: f'unquoted variable between {{ }} or [ ]: write "{slip[1]}", or its value',
     ),
-    (re.compile(r"^[^#]*\uff1a"), lambda _: "this is a wide colon: write a plain `: `"),
+    (re.compile(r"^[^#]*\uff1a"), lambda _: "this is a full-width colon: write a plain `: `"),
 )
-"""Mistakes that are common in published articles, and copied from there."""
+"""Mistakes that are common in published articles, and in manifests copied from there."""
 _SHELL_COMMAND: Final = r"(?:kubectl|helm|cat|type|less|vim?|nano|echo|export|aws|eksctl|curl|sudo|terraform|k|oc)\b"
 """The first word of a shell command."""
 FOREIGN_TEXT_HINTS: Final = (
-    (re.compile(r"(?m)^ *(?:```|~~~)"), "this is Markdown: leave out all but what stands between two fences"),
+    (re.compile(r"(?m)^ *(?:```|~~~)"), "this is Markdown: keep only the text between the code fences"),
     (
         re.compile(r"(?m)^ *</?(?:pre|code|div|span|p|html|br)\b|&(?:quot|lt|gt|amp|nbsp|#x?[0-9a-fA-F]+);"),
-        "this is HTML: write the text of it, as a browser shows it",
+        "this is HTML: write the text as a browser shows it",
     ),
     (
         re.compile(r"""(?m)^(?:resource|module|data|locals|variable)\b.*\{ *$"""),
@@ -98,23 +97,23 @@ FOREIGN_TEXT_HINTS: Final = (
         _SHELL_HINT,
     ),
     (re.compile(r"(?m)^(?:kubectl|helm|cat|echo|export|aws|eksctl|curl|sudo|terraform) [^:\n]*$"), _SHELL_HINT),
-    (re.compile(r"(?m)^ *(?://|/\*)"), "this is a comment of another language: write # before it, or remove it"),
-    (re.compile(r"(?m)^ *> ?\w[\w.]*:"), "this is a quotation, as in a letter: remove the > before each line"),
-    (re.compile(r"(?m)\A *1(?:[.:|)]? *\| *|[.:|)]?[ \t]+)\w"), "the numbers of the lines came along: remove them"),
+    (re.compile(r"(?m)^ *(?://|/\*)"), "this is a comment of another language: begin it with #, or remove it"),
+    (re.compile(r"(?m)^ *> ?\w[\w.]*:"), "this is a quotation of an email: remove the > before each line"),
+    (re.compile(r"(?m)\A *1(?:[.:|)]? *\| *|[.:|)]?[ \t]+)\w"), "this text has line numbers: remove them"),
     (
         re.compile(r"(?m)^\+ *-? *[\w\"]"),
-        "this is a difference: remove the lines with -, and the sign + before the others",
+        "this is a diff: remove the lines with -, and the + before the others",
     ),
 )
 """Text in other languages than YAML, detected by a line."""
 _CURLY_QUOTE_PATTERN: Final = re.compile("^[^#]*(?:[\u201c-\u201f]|(?<!\\w)\u2018|\u2019(?!\\w))")
 _CLOSED_QUOTE_PATTERN: Final = re.compile(r"""'[^']*'|"(?:\\.|[^"\\])*"|(?:^|\s)#.*$""")
 INVISIBLE_PATTERN: Final = re.compile("[\u00a0\u1680\u2000-\u200f\u2028-\u202f\u205f-\u2064\u3000\ufeff]")
-"""Invisible characters and spaces that are no ASCII spaces; common in text copied from a browser."""
+"""Invisible characters, and spaces other than the ASCII space; common in text copied from a browser."""
 _MERGE_KEY: Final = "<<"
 _LOST_INDENTATION_HINT: Final = (
-    "what belongs to `metadata` stands beside it, as if the indentation were lost: write two spaces before it, and "
-    "before all that belongs to another field"
+    "the fields of `metadata` have lost their indentation: write two spaces before them, and before all other "
+    "nested fields"
 )
 _TOP_LEVEL_KEYS: Final = ("apiVersion", "kind")
 _MAX_OPEN_QUOTE_LINES: Final = 12
@@ -181,7 +180,7 @@ def _find_open_quote(lines: list[str], problem: str) -> tuple[int, str] | None:
     for number in range(len(lines), max(first_line, 0), -1):
         text = lines[number - 1]
         if _CURLY_QUOTE_PATTERN.match(text):
-            return number, "a word processor made these quotes: write plain ones"
+            return number, "these are typographic quotes: write plain quotes"
         if '"' in _CLOSED_QUOTE_PATTERN.sub("", text):
             return number, "close the quote"
     return None
@@ -189,7 +188,7 @@ def _find_open_quote(lines: list[str], problem: str) -> tuple[int, str] | None:
 
 def describe_invisible_character(character: str) -> str:
     """Return the message for *character*, which looks like a space or is invisible."""
-    return f"holds U+{ord(character):04X}, which looks like a space, or like nothing: write plain spaces, or none"
+    return f"contains U+{ord(character):04X}, an invisible character or special space: write plain spaces, or none"
 
 
 def find_oddities(node: yaml.Node, above: int) -> Iterator[tuple[int, str]]:
@@ -205,7 +204,7 @@ def _find_document_problem(node: yaml.MappingNode, above: int) -> tuple[int, str
         lines.setdefault(str(key.value), []).append(above + key.start_mark.line)
     if all(len(lines.get(key, ())) > 1 for key in _TOP_LEVEL_KEYS):
         second_object_line = min(lines[key][1] for key in _TOP_LEVEL_KEYS)
-        return second_object_line, "another object begins here: write `---` on a line of its own above it"
+        return second_object_line, "another object begins here: write a line `---` above it"
     if "name" in lines and any(str(key.value) == "metadata" and value.value == "" for key, value in node.value):
         return lines["metadata"][0], _LOST_INDENTATION_HINT
     return None
@@ -223,10 +222,7 @@ def _iterate_oddities(node: yaml.Node, above: int) -> Iterator[tuple[int, str]]:
                 continue
             if name != _MERGE_KEY and name in line_by_name:
                 first_line = line_by_name[name]
-                yield (
-                    line,
-                    f"`{name}` stands here again, first on line {first_line}: write one of them, with both values",
-                )
+                yield line, f"duplicate key `{name}`, first on line {first_line}: merge both into one"
             line_by_name.setdefault(name, line)
             yield from _find_invisible_characters(key, above, name)
             yield from _iterate_oddities(inner, above)

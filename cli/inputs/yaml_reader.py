@@ -1,6 +1,6 @@
 """Read YAML as Kubernetes does, with the line of each document, and with a likely fix for each error.
 
-A parser stops at the first error. So a stream with an error is split at each ``---``, and the valid documents are
+A parser stops at the first error. If a stream has an error, it is split at each ``---``, and the valid documents are
 returned.
 """
 
@@ -23,16 +23,12 @@ _MAX_PARTS_PER_CHARACTER: Final = 10
 MAX_DEPTH: Final = 100
 _MAX_DIGITS: Final = 1000
 _MAX_PARSER_DEPTH: Final = 10 * MAX_DEPTH
-"""Depth at which parsing is refused; values deeper than `MAX_DEPTH` are refused after parsing, with a better
-message.
-"""
+"""Depth at which parsing is refused; values deeper than `MAX_DEPTH` are refused later, with a better message."""
 _OPEN_BRACKET_PATTERN: Final = re.compile(r"[\[{](?![^\[\]{}\n]*[\]}])")
 """An opening bracket that is not closed on its line before another one is opened."""
 _DEEP_BLOCK_PATTERN: Final = re.compile(r"(?:[-?] ){1000}")
 DocumentPath: TypeAlias = tuple[str | int, ...]
 """The path of a field in its document."""
-
-
 _TEXT_TAGS: Final = ("tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:value")
 
 
@@ -174,9 +170,7 @@ def _check_depth(text: str) -> None:
 
 
 def _parse_documents(text: str, first: int) -> Iterator[tuple[int, Any, yaml.Node]]:
-    max_parts = max(
-        _MIN_PARTS_LIMIT, _MAX_PARTS_PER_CHARACTER * len(text)
-    )  # few anchors can expand to billions of parts
+    max_parts = max(_MIN_PARTS_LIMIT, _MAX_PARTS_PER_CHARACTER * len(text))  # few anchors can expand to billions
     _check_depth(text)
     loader = _Loader(text)
     try:
@@ -184,9 +178,7 @@ def _parse_documents(text: str, first: int) -> Iterator[tuple[int, Any, yaml.Nod
             node = loader.get_node()
             value = loader.construct_document(node)
             if not _is_within_limits(value, max_parts):
-                raise yaml.constructor.ConstructorError(
-                    None, None, "its anchors repeat it without end", node.start_mark
-                )
+                raise yaml.constructor.ConstructorError(None, None, "its anchors repeat endlessly", node.start_mark)
             yield first + node.start_mark.line + 1, value, node
     finally:
         loader.dispose()

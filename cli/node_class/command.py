@@ -1,14 +1,16 @@
-"""`joiner nodeclass`: what an EC2NodeClass resolves to in an account, before anything is launched from it."""
+"""`joiner nodeclass`: what an EC2NodeClass resolves to in an account, before a node is launched from it."""
 
 import argparse
 import os
 import sys
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, Literal, get_args
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 from cli.aws.session import describe_fault, find_discovery_cluster, open_clients
 from cli.inputs.environment import read_environment_settings
+from cli.inputs.files import add_filename
 from cli.inputs.node_classes import read_node_classes
 from cli.terminal.errors import InputError
 from cli.terminal.output_format import encode_output
@@ -20,21 +22,20 @@ from shared.settings import Settings
 if TYPE_CHECKING:
     from cli.node_class.resolution import ResolvedNodeClass
 
-DESCRIPTION: Final = """Ask an account, or the embedded cloud, what each EC2NodeClass of the files comes to: subnets and
-security groups, images and the types they are for, instance profile, types with what pods get of them and what they
-cost, and what EC2 would refuse of a launch (asked with DryRun). Nothing is made or changed."""
+DESCRIPTION: Final = """Show what EC2NodeClasses select in an AWS account: subnets, security groups, AMIs, the instance
+profile, and the matching instance types with allocatable resources and prices. Check with EC2 DryRun calls whether
+launches would be refused. Read-only."""
 EXAMPLES: Final = """examples:
   joiner nodeclass resolve -f examples/nodeclass/al2023.yaml --embedded        no account is needed
   joiner nodeclass resolve -f nodeclass.yaml --cluster prod --region eu-west-1
-  joiner nodeclass resolve -f nodeclass.yaml --embedded --user-data            what a machine would be told
+  joiner nodeclass resolve -f nodeclass.yaml --embedded --user-data            with the user data of the instances
   joiner nodeclass resolve -f nodeclass.yaml --embedded -o json | jq '.[].amis'
   kubectl get ec2nodeclasses -o json | joiner nodeclass resolve -f - --cluster prod
 
-exit codes: 0 every class would be Ready, 1 one would not (it is named, with field and remedy) or something could not be
-read or asked, 2 wrong usage, 130 interrupted
+exit codes: 0 all EC2NodeClasses would be Ready, 1 an EC2NodeClass would not be Ready (the message has the field and the
+fix) or something could not be read, 2 wrong usage, 130 interrupted
 """
 _EMBEDDED_INSTANCE_PROFILE: Final = "joiner-nodes"
-OutputFormat = Literal["table", "json", "yaml"]
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:
@@ -44,36 +45,34 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(metavar="ACTION")
     resolve = actions.add_parser(
         "resolve",
-        help="subnets, groups, images, types and prices, user data",
+        help="show what EC2NodeClasses select in an AWS account",
         description=DESCRIPTION,
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     resolve.set_defaults(run=run, usage=resolve.error)
-    resolve.add_argument(
-        "-f", "--filename", action="append", default=[], metavar="FILE|DIR|-", help="EC2NodeClasses, JSON or YAML"
-    )
-    resolve.add_argument("--embedded", action="store_true", help="ask the embedded cloud, over HTTP, no account")
-    resolve.add_argument("--cluster", metavar="NAME", help="the EKS cluster (default: $CLUSTER_NAME)")
-    resolve.add_argument("--region", default="", help="default: that of your credentials")
+    add_filename(resolve, "EC2NodeClasses (JSON or YAML)")
+    resolve.add_argument("--embedded", action="store_true", help="use simulated AWS APIs; no account is needed")
+    resolve.add_argument("--cluster", metavar="NAME", help="name of the EKS cluster (default: $CLUSTER_NAME)")
+    resolve.add_argument("--region", default="", help="AWS region (default: that of your credentials)")
     resolve.add_argument(
         "--instance-profile",
         metavar="NAME",
-        help="what the stack made for classes that name a role (default: $JOINER_INSTANCE_PROFILE)",
+        help="instance profile for EC2NodeClasses with spec.role (default: $JOINER_INSTANCE_PROFILE)",
     )
     resolve.add_argument(
-        "--prices", default="", metavar="FILE", help="a price list, for when the pricing service cannot be asked"
+        "--prices", default="", metavar="FILE", help="price list to use if the AWS Price List API is unreachable"
     )
-    resolve.add_argument("--no-dry-run", action="store_true", help="do not ask EC2 whether it would let us launch")
-    resolve.add_argument("--user-data", action="store_true", help="print what a machine would be told, too")
-    resolve.add_argument("-o", "--output", choices=get_args(OutputFormat), default="table", help="what is printed")
-    resolve.add_argument("--all", action="store_true", dest="is_whole", help="print every instance type")
+    resolve.add_argument("--no-dry-run", action="store_true", help="do not check launch permissions with DryRun calls")
+    resolve.add_argument("--user-data", action="store_true", help="print the user data, too")
+    resolve.add_argument("-o", "--output", choices=("table", "json", "yaml"), default="table", help="output format")
+    resolve.add_argument("--all", action="store_true", dest="is_whole", help="print all instance types")
 
 
 def run(args: argparse.Namespace) -> int:
     """Read, query and print; return 1 if a class would not be Ready, or something could not be read or queried."""
     if not args.filename:
-        args.usage("which node class? name a file with -f")
+        args.usage("no EC2NodeClass: name a file with -f")
     messages: list[str] = []
     now = datetime.now(UTC)
     try:
@@ -81,26 +80,25 @@ def run(args: argparse.Namespace) -> int:
         cluster = _choose_cluster_name(args, node_classes)
         resolved_classes, queried_at = _query_account(args, node_classes, cluster, messages)
     except (InputError, Fault, ValueError) as error:
-        return print_errors(
-            "nodeclass",
-            dict.fromkeys(
-                (*messages, describe_fault(error, embedded=True) if isinstance(error, Fault) else str(error))
-            ),
-        )
-    sys.stdout.write(_render_output(args, resolved_classes, queried_at))
-    sys.stdout.flush()
-    from cli.node_class.page import list_blocking_conditions, list_warnings  # noqa: PLC0415 - --help needs none of it
+        text = describe_fault(error, embedded=True) if isinstance(error, Fault) else str(error)
+        return print_errors("nodeclass", dict.fromkeys((*messages, text)))
+    from cli.node_class import page  # noqa: PLC0415 - --help needs none of it
 
-    messages.extend(
-        line for resolved_class in resolved_classes for line in list_blocking_conditions(resolved_class, queried_at)
-    )
-    for line in (line for resolved_class in resolved_classes for line in list_warnings(resolved_class)):
-        sys.stderr.write(f"joiner nodeclass: note: {line}\n")
+    if args.output == "table":
+        render = partial(page.render_node_class, is_whole=args.is_whole, with_user_data=args.user_data)
+        sys.stdout.write("\n".join(render(item, queried_at) for item in resolved_classes))
+    else:
+        build_document = partial(page.build_node_class_document, with_user_data=args.user_data)
+        sys.stdout.write(encode_output([build_document(item, queried_at) for item in resolved_classes], args.output))
+    sys.stdout.flush()
+    for resolved_class in resolved_classes:
+        messages.extend(page.list_blocking_conditions(resolved_class, queried_at))
+        sys.stderr.writelines(f"joiner nodeclass: note: {line}\n" for line in page.list_warnings(resolved_class))
     return print_errors("nodeclass", dict.fromkeys(messages))
 
 
 def _require_action(args: argparse.Namespace) -> int:
-    args.usage("say what: resolve")
+    args.usage("which ACTION? resolve")
     raise AssertionError("argparse has left")
 
 
@@ -109,7 +107,7 @@ def _choose_cluster_name(args: argparse.Namespace, node_classes: Iterable[EC2Nod
     if name:
         return name
     if not args.embedded:
-        args.usage("which cluster? write --cluster NAME, or --embedded")
+        args.usage("the cluster is unknown: write --cluster NAME, or --embedded")
     return find_discovery_cluster(node_classes)
 
 
@@ -123,7 +121,7 @@ def _query_account(
     profile = args.instance_profile or os.environ.get("JOINER_INSTANCE_PROFILE", "")
     cloud = open_clients(args.region, embedded=args.embedded, cluster=cluster)
     with (
-        show_progress(f"asking about {', '.join(node_class.name for node_class in node_classes)}"),
+        show_progress(f"resolving {', '.join(node_class.name for node_class in node_classes)}"),
         cloud as (clients, now),
     ):
         settings = Settings(
@@ -140,26 +138,3 @@ def _query_account(
         return resolve_node_classes(
             node_classes, clients, settings, now, messages.append, price_list=price_list, uses_dry_run=uses_dry_run
         ), now
-
-
-def _render_output(
-    args: argparse.Namespace, resolved_classes: Iterable["ResolvedNodeClass"], queried_at: datetime
-) -> str:
-    from cli.node_class.page import (  # noqa: PLC0415 - --help needs none of it
-        build_node_class_document,
-        render_node_class,
-    )
-
-    if args.output == "table":
-        pages = (
-            render_node_class(resolved_class, queried_at, is_whole=args.is_whole, with_user_data=args.user_data)
-            for resolved_class in resolved_classes
-        )
-        return "\n".join(pages)
-    return encode_output(
-        [
-            build_node_class_document(resolved_class, queried_at, with_user_data=args.user_data)
-            for resolved_class in resolved_classes
-        ],
-        args.output,
-    )

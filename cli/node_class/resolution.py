@@ -1,4 +1,4 @@
-"""EC2NodeClasses resolved in an account: selected resources, refusals of EC2, and instance types that fit."""
+"""Resolution of EC2NodeClasses in an account: selected resources, refused launches, and matching instance types."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -35,7 +35,7 @@ from shared.take.regional_offerings import PriceListFile
 
 
 class ResolvedNodeClass(msgspec.Struct, frozen=True, kw_only=True):
-    """A node class with what the account has for it."""
+    """A node class, and the resources that it selects in the account."""
 
     node_class: EC2NodeClass
     """The node class with its resolved status."""
@@ -44,11 +44,11 @@ class ResolvedNodeClass(msgspec.Struct, frozen=True, kw_only=True):
     instance_types: tuple[InstanceType, ...]
     refusals: tuple[DryRunRefusal, ...] = ()
     crowded_types: tuple[str, ...] = ()
-    """Instance types that get more pods from maxPods than they have addresses, without prefix delegation."""
+    """Instance types with fewer IP addresses than maxPods, without prefix delegation."""
 
 
 class _EmptyTable:
-    """A table without rows: no dry run is recorded."""
+    """A table without rows, because no dry run is recorded."""
 
     def read(self, kind: str, name: str) -> TableRow | None:
         """Return None."""
@@ -66,7 +66,7 @@ def resolve_node_classes(
     price_list: PriceListFile | None = None,
     uses_dry_run: bool = True,
 ) -> tuple[ResolvedNodeClass, ...]:
-    """Resolve each of *node_classes*: selected resources, refusals of EC2, and instance types that fit.
+    """Resolve each of *node_classes*: selected resources, refused launches, and matching instance types.
 
     Errors are passed to *report_error*; *price_list* is used if the pricing service cannot be reached.
 
@@ -103,22 +103,19 @@ def _resolve_node_class(
 ) -> ResolvedNodeClass:
     filled_class = with_answers(node_class, answers, world.settings.instance_profile, world.clock())
     infos, market = catalog_data
-    all_types = (
-        build_instance_types(infos, market, filled_class, type_settings, now=world.clock())
-        if filled_class.resolved_images
-        else ()
-    )
-    fitting_types = tuple(kind for kind in all_types if _has_image(filled_class, kind))
-    names = {kind.name for kind in fitting_types}
-    crowded_types = tuple(
-        info.name for info in infos if info.name in names and _is_crowded(filled_class, info, type_settings)
-    )
+    all_types: tuple[InstanceType, ...] = ()
+    if filled_class.resolved_images:
+        all_types = build_instance_types(infos, market, filled_class, type_settings, now=world.clock())
+    matching_types = tuple(kind for kind in all_types if _has_image(filled_class, kind))
+    names = {kind.name for kind in matching_types}
     return ResolvedNodeClass(
         node_class=filled_class,
         answers=answers,
         cluster_facts=cluster_facts,
-        instance_types=fitting_types,
-        crowded_types=crowded_types,
+        instance_types=matching_types,
+        crowded_types=tuple(
+            info.name for info in infos if info.name in names and _is_crowded(filled_class, info, type_settings)
+        ),
     )
 
 
@@ -134,15 +131,11 @@ def _is_crowded(node_class: EC2NodeClass, info: InstanceTypeInfo, type_settings:
 def _validate_with_dry_run(
     resolved_class: ResolvedNodeClass, world: World, problems: list[Problem]
 ) -> ResolvedNodeClass:
-    node_class, answers = resolved_class.node_class, resolved_class.answers
-    if (
-        resolved_class.cluster_facts is None
-        or answers.findings
-        or not node_class.resolved_profile
-        or not node_class.resolved_security_groups
-    ):
+    node_class, answers, facts = resolved_class.node_class, resolved_class.answers, resolved_class.cluster_facts
+    can_launch = node_class.resolved_profile and node_class.resolved_security_groups
+    if facts is None or answers.findings or not can_launch:
         return resolved_class
-    dry_run_request = build_dry_run_request(node_class, resolved_class.cluster_facts, resolved_class.instance_types)
+    dry_run_request = build_dry_run_request(node_class, facts, resolved_class.instance_types)
     if dry_run_request is None:
         return resolved_class
     try:
@@ -150,11 +143,8 @@ def _validate_with_dry_run(
     except Fault as fault:
         problems.append(Problem(kind="EC2NodeClass", name=node_class.name, message=f"{type(fault).__name__}: {fault}"))
         return replace(resolved_class, answers=replace(answers, refusals=None))
-    return replace(
-        resolved_class,
-        refusals=refusals,
-        answers=replace(answers, findings=build_refusal_findings(node_class, refusals)),
-    )
+    findings = build_refusal_findings(node_class, refusals)
+    return replace(resolved_class, refusals=refusals, answers=replace(answers, findings=findings))
 
 
 def _has_image(node_class: EC2NodeClass, instance_type: InstanceType) -> bool:
@@ -162,7 +152,7 @@ def _has_image(node_class: EC2NodeClass, instance_type: InstanceType) -> bool:
 
 
 def build_account_world(clients: Clients, settings: Settings, clock: Callable[[], datetime]) -> World:
-    """Return a World that only reads the account: nothing is written."""
+    """Return a World that only reads the account."""
     no_client: Any = None
     return World(
         settings=settings,

@@ -5,22 +5,21 @@ import sys
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from time import perf_counter
-from typing import Final, Literal, get_args
+from typing import Final
 
 from msgspec.structs import replace
 
 from cli.inputs.environment import read_environment_settings
 from cli.plan.pod_page import render_pod_verdict
 from cli.plan.pod_verdict import build_verdict_document, explain_pod
-from cli.planning.arguments import add_money, add_sources, get_catalog_source, parse_time_argument
-from cli.planning.catalog_source import CATALOG_HELP, load_catalog
-from cli.planning.cluster_source import PlanningInput, announce_current_context, read_planning_input
+from cli.planning.arguments import LIVE_CATALOG_HELP, add_planning_arguments, get_catalog_source
+from cli.planning.cluster_source import PlanningInput, default_to_current_context, read_input_with_catalog
 from cli.planning.document import PlanResult, build_plan_document
-from cli.planning.table import TableOptions, render_plan
+from cli.planning.table import choose_table_options, render_plan
 from cli.terminal.errors import InputError
 from cli.terminal.output_format import encode_output
 from cli.terminal.stderr import print_errors, show_progress
-from cli.terminal.text import choose_palette, get_terminal_width
+from cli.terminal.text import choose_palette
 from shared.cycles.setup.python_gc import pause_garbage_collection
 from shared.decide.provisioning.capacity_buffers import plan_with_buffers
 from shared.decide.provisioning.overlay_and_spread_defaults import apply_feature_gates
@@ -28,108 +27,70 @@ from shared.model.cluster import ClusterSnapshot
 from shared.model.core.formatting import format_count
 from shared.model.decisions.placement import SchedulingOptions, Unschedulable
 from shared.model.kubernetes.pod_classes import is_provisionable
-from shared.settings import ChosenSettings, MinValuesPolicy, PreferencePolicy
+from shared.settings import ChosenSettings
 from shared.state.cluster_state import ClusterState
 
-DESCRIPTION: Final = """Say where each pod that waits would go: on a node that is there, or on which new ones, for how
-much; or why it can go nowhere. Nothing is changed. Files are planned with as they are; with --context or --kubeconfig
-a cluster is asked for its objects (it is only listed, never written to), and files are what would be applied to it.
-Without any of these it is the current context's cluster."""
+DESCRIPTION: Final = """Show where each pending pod would be scheduled: on an existing node or on a new node, and at
+what price; or why no node fits. Read-only. The input is a live cluster (by default the current context), files (-f), or
+both: then the files count as applied to the cluster."""
 EXAMPLES: Final = f"""examples:
-  joiner plan -f examples/plan --instance-types examples/catalogue.json
-  joiner plan -f manifests/ -f pools.yaml --instance-types catalogue.json -o json | jq .totals
+  joiner plan                                    pending pods of the current context's cluster
+  joiner plan --context prod -f web.yaml         the same cluster, as if web.yaml were applied
+  joiner plan --pod shop/cart                    where this pod (or pods of this Deployment) would run, or why not
+  joiner plan -f examples/plan --instance-types examples/catalogue.json                      offline
+  joiner plan -f manifests/ -f pools.yaml --instance-types catalog.json -o json | jq .totals
   kubectl get nodes,pods,ds,pv,pvc,sc,csinodes,pdb,ns,nodepools,ec2nodeclasses,nodeclaims -A -o json |
-    joiner plan -f - --instance-types catalogue.json
-  joiner plan                                    what your current cluster would get now
-  joiner plan --context prod -f web.yaml         and what it would get if web.yaml were applied
-  joiner plan -f pods.yaml --instance-types catalogue.json --pod shop/cart-0      why there, or why nowhere
+    joiner plan -f - --instance-types catalog.json
 
-Deployments, StatefulSets, ReplicaSets and Jobs count as the pods that they would still make.
+In files, a Deployment, StatefulSet, ReplicaSet or Job counts as the pods that its controller would still create.
 
-{CATALOG_HELP}
-  Without it a live cluster's is $JOINER_BUCKET_NAME if that is set, else aws.
+{LIVE_CATALOG_HELP}
 
-exit codes: 0 done (a pod without a place is an answer), 1 something could not be read (it is named; the rest is
+exit codes: 0 done (also if pods are unschedulable), 1 some input could not be read (the message names it; the rest is
 planned), 2 wrong usage, 130 interrupted
 """
-OutputFormat = Literal["table", "json", "yaml"]
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:
     """Add the command's description and arguments."""
     parser.description, parser.epilog = DESCRIPTION, EXAMPLES
-    add_sources(parser)
-    _add_output_arguments(parser)
+    add_planning_arguments(parser)
     parser.add_argument(
-        "--preference-policy",
-        choices=get_args(PreferencePolicy),
-        help="whether preferences of pods are tried first (default: $PREFERENCE_POLICY, else Respect)",
-    )
-    parser.add_argument(
-        "--min-values-policy",
-        choices=get_args(MinValuesPolicy),
-        help="whether minValues may be given up (default: $MIN_VALUES_POLICY, else Strict)",
-    )
-    add_money(parser)
-    parser.add_argument(
-        "--assume-unschedulable",
-        action=argparse.BooleanOptionalAction,
-        default=None,
-        help="take a pod without node and without PodScheduled condition for one that waits (default: in files yes, in "
-        "a live cluster no)",
-    )
-    parser.add_argument(
-        "--now", type=parse_time_argument, metavar="TIME", help="the time of the snapshot, like 2026-11-21T08:00:00Z"
+        "--pod",
+        metavar="NAME",
+        help="explain the result for one pod: [NAMESPACE/]NAME of the pod, or of its Deployment, StatefulSet, Job or "
+        "other owner, which selects one of its pods (an unschedulable pod if there is one)",
     )
     parser.set_defaults(run=run, usage=parser.error)
-
-
-def _add_output_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-o", "--output", choices=get_args(OutputFormat), default="table", help="what is printed")
-    parser.add_argument("--pod", metavar="NAME", help="print the verdict on one pod in full, as [NAMESPACE/]NAME")
-    parser.add_argument("--wide", action="store_true", help="cut nothing, however narrow the terminal")
-    parser.add_argument("--all", action="store_true", dest="is_whole", help="print long lists whole, with every name")
 
 
 def run(args: argparse.Namespace) -> int:
     """Read, plan and print; return 1 if something could not be read."""
     options = _parse_options(args)
-    now = args.now or datetime.now(UTC)
     try:
-        is_live = announce_current_context(args, "plan")
-        source = get_catalog_source(args, is_live=is_live)
-        planning_input, plan_result = _read_and_plan(args, source, options, now)
+        source = get_catalog_source(args, is_live=default_to_current_context(args, "plan"))
+        planning_input, plan_result = _read_and_plan(args, source, options)
         output = _render_output(args, plan_result)
     except InputError as error:
-        print_errors("plan", [str(error)])
-        return 1
+        return print_errors("plan", [str(error)])
     sys.stdout.write(output)
     sys.stdout.flush()
-    messages = [
-        *planning_input.read_errors,
-        *(planning_input.describe_problem(problem) for problem in plan_result.cluster.problems),
-    ]
-    print_errors("plan", messages)
-    return 1 if messages else 0
+    return print_errors("plan", planning_input.list_errors())
 
 
 def _read_and_plan(
-    args: argparse.Namespace, source: str, options: SchedulingOptions, now: datetime
+    args: argparse.Namespace, source: str, options: SchedulingOptions
 ) -> tuple[PlanningInput, PlanResult]:
     """Read the input and plan.
 
     Raises:
         InputError: there is no catalog, or a live cluster cannot be read.
     """
-    began = perf_counter()
-    planning_input = read_planning_input(args, now)
-    catalog, problems = load_catalog(source, planning_input.cluster, planning_input.region_hints, now)
-    cluster = replace(
-        planning_input.cluster, catalog=catalog, problems=tuple(sorted({*planning_input.cluster.problems, *problems}))
-    )
-    cluster = with_features(cluster)
+    started_at = perf_counter()
+    planning_input = read_input_with_features(args, source)
+    cluster = planning_input.cluster
     cluster_state = ClusterState(cluster)
-    decoded = perf_counter()
+    decoded_at = perf_counter()
     pending_count = sum(is_provisionable(pod) for pod in cluster.pods)
     with show_progress(f"planning for {format_count(pending_count, 'pod')}"), pause_garbage_collection():
         placement = plan_with_buffers(cluster_state, options=options).placement
@@ -139,23 +100,26 @@ def _read_and_plan(
         options=options,
         unreadable=tuple(list_unreadable_pods(cluster)),
         notes=planning_input.notes,
-        decode_seconds=decoded - began,
-        solve_seconds=perf_counter() - decoded,
+        decode_seconds=decoded_at - started_at,
+        solve_seconds=perf_counter() - decoded_at,
     )
     return planning_input, plan_result
 
 
-def with_features(cluster: ClusterSnapshot) -> ClusterSnapshot:
-    """Return *cluster* with the changes of the enabled features.
+def read_input_with_features(args: argparse.Namespace, source: str) -> PlanningInput:
+    """Read the input that *args* selects and the catalog from *source*, and apply the enabled features.
 
     Raises:
-        InputError: $FEATURE_GATES or $SCHEDULER_CONFIG cannot be parsed.
+        InputError: there is no catalog, a live cluster cannot be read, or $FEATURE_GATES or $SCHEDULER_CONFIG cannot
+            be parsed.
     """
+    planning_input = read_input_with_catalog(args, source, args.now or datetime.now(UTC))
     settings = read_environment_settings()
     try:
-        return apply_feature_gates(cluster, settings.feature_gates, settings.scheduler_config)
+        cluster = apply_feature_gates(planning_input.cluster, settings.feature_gates, settings.scheduler_config)
     except ValueError as error:
         raise InputError(f"$FEATURE_GATES or $SCHEDULER_CONFIG: {error}") from None
+    return replace(planning_input, cluster=cluster)
 
 
 def _parse_options(args: argparse.Namespace) -> SchedulingOptions:
@@ -191,17 +155,12 @@ def _render_output(args: argparse.Namespace, plan_result: PlanResult) -> str:
     Raises:
         InputError: there is no such pod.
     """
-    palette = choose_palette(sys.stdout)
-    layout = TableOptions(width=None if args.wide else get_terminal_width(sys.stdout), is_whole=args.is_whole)
-    if args.pod is not None:
-        verdict = explain_pod(plan_result, args.pod)
-        return (
-            render_pod_verdict(verdict, palette, layout)
-            if args.output == "table"
-            else encode_output(build_verdict_document(verdict), args.output)
-        )
-    return (
-        render_plan(plan_result, palette, layout)
-        if args.output == "table"
-        else encode_output(build_plan_document(plan_result), args.output)
-    )
+    palette, layout = choose_palette(sys.stdout), choose_table_options(args)
+    if args.pod is None:
+        if args.output == "table":
+            return render_plan(plan_result, palette, layout)
+        return encode_output(build_plan_document(plan_result), args.output)
+    verdict = explain_pod(plan_result, args.pod)
+    if args.output == "table":
+        return render_pod_verdict(verdict, palette, layout)
+    return encode_output(build_verdict_document(verdict), args.output)

@@ -29,7 +29,7 @@ def list_constraints(pool: NodePool, pod: Pod, node: NewNodeClaim) -> Iterator[P
         is_requested = item.key in pod_requirements or item.key in pool_requirements
         if item.key in _KEYS_OF_EVERY_NODE or (item.key == CAPACITY_TYPE and not is_requested):
             continue
-        sources = [f"pool {pool.name}"] if item.key in pool_requirements else []
+        sources = [f"NodePool {pool.name}"] if item.key in pool_requirements else []
         sources += ["the pod"] if item.key in pod_requirements else []
         combined = pool_requirements[item.key] & pod_requirements[item.key]
         if _is_narrower(item, combined):
@@ -37,16 +37,12 @@ def list_constraints(pool: NodePool, pod: Pod, node: NewNodeClaim) -> Iterator[P
         for entry in list_requirement_entries(Requirements(items=(item,))):
             yield PlacementConstraint(requirement=entry, sources=tuple(sources))
     if HOSTNAME in topology_sources:
-        yield PlacementConstraint(
-            requirement={"key": HOSTNAME, "operator": "Exists"}, sources=(topology_sources[HOSTNAME],)
-        )
+        requirement: dict[str, object] = {"key": HOSTNAME, "operator": "Exists"}
+        yield PlacementConstraint(requirement=requirement, sources=(topology_sources[HOSTNAME],))
 
 
 def _is_narrower(item: Requirement, expected: Requirement) -> bool:
-    """Return whether *item* allows less than *expected*.
-
-    Which capacity types are available is not a constraint.
-    """
+    """Return whether *item* allows less than *expected*; available capacity types are not a constraint."""
     return item.key != CAPACITY_TYPE and (item.complement, item.values) != (expected.complement, expected.values)
 
 
@@ -67,10 +63,10 @@ def _infer_source(pod: Pod, node: NewNodeClaim) -> str:
     if spec.volume_claims:
         return "the pod's volumes"
     if len(node.pods) > 1:
-        return "the pods beside it"
+        return "other pods on the node"
     if spec.preferred_terms or spec.preferred_pod_affinity or spec.preferred_pod_anti_affinity:
         return "the pod's preferences"
-    return "pods elsewhere"
+    return "pods on other nodes"
 
 
 def _build_pool_requirements(pool: NodePool) -> Requirements:

@@ -1,7 +1,7 @@
 """The full verdict on one pod: where it is placed and why, or why each NodePool cannot take it.
 
-Nothing is estimated. The placement is that of the plan. The answers of the other NodePools come from planning for this
-pod alone, with one NodePool at a time.
+The placement is that of the plan. The messages about other NodePools come from planning for this pod alone, with one
+NodePool at a time.
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,6 +17,7 @@ from cli.planning.unschedulable import describe_workload, group_messages_by_pool
 from cli.terminal.errors import InputError
 from shared.decide.scheduling.scheduler import solve
 from shared.model.cloud_provider.instance_type import InstanceType
+from shared.model.core.formatting import format_count, format_usd_per_hour
 from shared.model.core.labels import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
 from shared.model.core.metadata import find_condition
 from shared.model.core.requirements import Requirements
@@ -56,64 +57,73 @@ class PodVerdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def explain_pod(plan_result: PlanResult, query: str) -> PodVerdict:
-    """Return the verdict on the pod *query* (``shop/cart``, or ``cart`` if that is unambiguous).
+    """Return the verdict on the pod or workload *query* (``shop/cart``, or ``cart`` if that is unambiguous).
 
     Raises:
-        InputError: there is no such pod, or more than one.
+        InputError: there is no such pod or workload, or more than one.
     """
     name = _find_pod_name(plan_result, query)
-    parsed_pod = plan_result.index_pods_by_name().get(name)
+    pod = plan_result.index_pods_by_name().get(name)
+    approximations = (item for item in plan_result.placement.approximations if item.pod == name)
     common_fields: dict[str, Any] = {
         "pod": name,
-        "workload": describe_workload(parsed_pod) if parsed_pod is not None else "",
-        "requests": format_quantities(parsed_pod.spec.requests - build_resources({PODS: 1}))
-        if parsed_pod is not None
-        else {},
-        "undecided": tuple(
-            approximation.constraint
-            for approximation in plan_result.placement.approximations
-            if approximation.pod == name
-        ),
+        "workload": "" if pod is None else describe_workload(pod),
+        "requests": {} if pod is None else format_quantities(pod.spec.requests - build_resources({PODS: 1})),
+        "undecided": tuple(approximation.constraint for approximation in approximations),
     }
-    for unschedulable_pod in plan_result.unschedulable_pods:
-        if unschedulable_pod.pod == name:
-            pool_messages = tuple(
-                (", ".join(pools), words) for pools, words in group_messages_by_pool(unschedulable_pod.message)
-            )
-            return PodVerdict(
-                kind="Unschedulable", reason=unschedulable_pod.reason, pool_messages=pool_messages, **common_fields
-            )
-    pod = plan_result.index_pods_by_name()[name]  # a pod that is not in unschedulable_pods could be parsed
+    failure = next((failure for failure in plan_result.unschedulable_pods if failure.pod == name), None)
+    if failure is not None:
+        messages = tuple((", ".join(pools), words) for pools, words in group_messages_by_pool(failure.message))
+        return PodVerdict(kind="Unschedulable", reason=failure.reason, pool_messages=messages, **common_fields)
+    pod = plan_result.index_pods_by_name()[name]  # a pod that is not unschedulable could be parsed
     for node in plan_result.placement.new_nodes:
         if name in node.pods:
             return _build_new_node_verdict(plan_result, pod, node, common_fields)
     for fit in plan_result.placement.existing:
         if name in fit.pods:
-            return _build_existing_node_verdict(
-                plan_result, fit.node, tuple(other_pod for other_pod in fit.pods if other_pod != name), common_fields
-            )
+            other_pods = tuple(other_pod for other_pod in fit.pods if other_pod != name)
+            return _build_existing_node_verdict(plan_result, fit.node, other_pods, common_fields)
     return PodVerdict(kind="NotWaiting", node=pod.node_name, reason=_explain_not_pending(pod), **common_fields)
 
 
 def _find_pod_name(plan_result: PlanResult, query: str) -> str:
-    known_names = sorted(
-        {
-            *plan_result.index_pods_by_name(),
-            *(unschedulable_pod.pod for unschedulable_pod in plan_result.unschedulable_pods),
-        }
-    )
-    matches = [name for name in known_names if query in (name, name.partition("/")[2])]
-    if len(matches) == 1:
-        return matches[0]
-    if matches:
-        raise InputError(f"--pod {query}: is in several namespaces: write one of {', '.join(matches)}")
-    name_by_short_name = {name: name for name in known_names} | {name.partition("/")[2]: name for name in known_names}
-    close_names = [
-        name_by_short_name[match]
-        for match in get_close_matches(query, list(name_by_short_name), n=3, cutoff=_MIN_SIMILARITY_RATIO)
-    ]
-    hint = f"do you mean {' or '.join(dict.fromkeys(close_names))}?" if close_names else "name it as namespace/name"
-    raise InputError(f"--pod {query}: no such pod among {len(known_names)}: {hint}")
+    """Return the pod *query*, else a pod of the workload *query*.
+
+    Raises:
+        InputError: *query* matches nothing, or pods or workloads in several namespaces.
+    """
+    pod_names = {*plan_result.index_pods_by_name(), *(failure.pod for failure in plan_result.unschedulable_pods)}
+    pod_by_workload = _map_first_pods(plan_result)
+    for pod_by_name in ({name: name for name in pod_names}, pod_by_workload):
+        matches = sorted(name for name in pod_by_name if query in _list_spellings(name))
+        if len(matches) == 1:
+            return pod_by_name[matches[0]]
+        if matches:
+            raise InputError(f"--pod {query}: exists in several namespaces: write {' or '.join(matches)}")
+    all_names = sorted({*pod_names, *pod_by_workload})
+    name_by_spelling = {spelling: name for name in all_names for spelling in _list_spellings(name)}
+    close_spellings = get_close_matches(query, list(name_by_spelling), n=3, cutoff=_MIN_SIMILARITY_RATIO)
+    close_names = dict.fromkeys(name_by_spelling[spelling] for spelling in close_spellings)
+    hint = f"did you mean {' or '.join(close_names)}?" if close_names else "write NAMESPACE/NAME"
+    raise InputError(f"--pod {query}: not found among {format_count(len(pod_names), 'pod')}: {hint}")
+
+
+def _map_first_pods(plan_result: PlanResult) -> dict[str, str]:
+    """Return a pod of each workload, by the workload's name: an unschedulable one, else a planned one, else any."""
+    failed_pods = {failure.pod for failure in plan_result.unschedulable_pods}
+    planned_pods = {name for node in plan_result.placement.new_nodes for name in node.pods}
+    planned_pods |= {name for fit in plan_result.placement.existing for name in fit.pods}
+    pods = plan_result.index_pods_by_name()
+    pod_by_workload: dict[str, str] = {}
+    for name in sorted(pods, key=lambda name: (name not in failed_pods, name not in planned_pods, name)):
+        if workload := describe_workload(pods[name]).partition(" ")[2]:
+            pod_by_workload.setdefault(workload, name)
+    return pod_by_workload
+
+
+def _list_spellings(name: str) -> tuple[str, str]:
+    """Return *name* with and without its namespace."""
+    return name, name.partition("/")[2]
 
 
 def _build_new_node_verdict(
@@ -141,28 +151,22 @@ def _count_matching_types(
     """Yield the number of types in the catalog, allowed by the NodePool, by the pod, and large enough for the pod."""
     catalog = plan_result.cluster.catalog
     catalog_types = catalog.get_instance_types(pool.node_class.name, pool.name) if catalog is not None else ()
-    yield "in the catalogue", len(catalog_types)
+    yield "in the catalog", len(catalog_types)
     pool_types = _filter_compatible(catalog_types, pool.requirements)
-    yield f"allowed by pool {pool.name}", len(pool_types)
-    # Beyond the labels of instance types the pod can require labels of the NodePool. The NodePool has them: the pod
-    # fits.
+    yield f"allowed by NodePool {pool.name}", len(pool_types)
+    # The pod may also require labels of the NodePool. The pod was planned for this NodePool, so it has these labels.
     type_keys = {item.key for instance_type in pool_types for item in instance_type.requirements}
     pod_requirements = build_strict_requirements(pod.spec)
-    pod_types = _filter_compatible(
-        pool_types, pod_requirements.without(item.key for item in pod_requirements if item.key not in type_keys)
-    )
+    other_keys = (item.key for item in pod_requirements if item.key not in type_keys)
+    pod_types = _filter_compatible(pool_types, pod_requirements.without(other_keys))
     yield "allowed by the pod", len(pod_types)
-    yield (
-        "large enough for it alone",
-        sum(pod.spec.requests.can_fit(instance_type.allocatable) for instance_type in pod_types),
-    )
-    yield "for all of the node's pods, within the plan's price", len(node.instance_types)
+    fitting_count = sum(pod.spec.requests.can_fit(instance_type.allocatable) for instance_type in pod_types)
+    yield "large enough for the pod", fitting_count
+    yield "large enough for all pods of the node, at the planned price", len(node.instance_types)
 
 
 def _filter_compatible(instance_types: Iterable[InstanceType], requirements: Requirements) -> list[InstanceType]:
-    return [
-        instance_type for instance_type in instance_types if not instance_type.requirements.find_conflict(requirements)
-    ]
+    return [candidate for candidate in instance_types if not candidate.requirements.find_conflict(requirements)]
 
 
 def _plan_with_other_pools(plan_result: PlanResult, pod: Pod, chosen_pool: str) -> Iterator[tuple[str, str]]:
@@ -182,53 +186,42 @@ def _plan_with_pool(plan_result: PlanResult, pod: Pod, pool: NodePool) -> str:
         [(_, words)] = group_messages_by_pool(placement.unschedulable[0].message)
         return words
     if placement.existing:
-        return f"alone it would fit on node {placement.existing[0].node}"
-    choice = placement.new_nodes[0].cheapest
-    return f"would do too; the cheapest for it alone is {format_choice(choice)}"
+        return f"the pod alone would fit on node {placement.existing[0].node}"
+    return f"possible too; cheapest offering for the pod alone: {format_choice(placement.new_nodes[0].cheapest)}"
 
 
 def format_choice(choice: CheapestOffering) -> str:
     """Return an offering as text."""
-    price = f"${choice.price_usd_per_hour:.4f} per hour"
-    return f"{choice.instance_type}, {choice.capacity_type}, in {choice.zone}, {price}"
+    price = format_usd_per_hour(choice.price_usd_per_hour)
+    return f"{choice.instance_type} {choice.capacity_type} in {choice.zone} ({price})"
 
 
 def _build_existing_node_verdict(
     plan_result: PlanResult, name: str, other_pods: tuple[str, ...], common_fields: dict[str, Any]
 ) -> PodVerdict:
-    state_node = plan_result.cluster_state.node_by_name[name]
-    meta = state_node.meta
-    type_name, zone, capacity_type = (meta.get_label(key) for key in (INSTANCE_TYPE, ZONE, CAPACITY_TYPE))
-    catalog = plan_result.cluster.catalog
-    price = next(
-        (
-            offering.price_usd_per_hour
-            for instance_type in (catalog.instance_types if catalog is not None else ())
-            for offering in instance_type.offerings
-            if (instance_type.name, offering.zone, offering.capacity_type) == (type_name, zone, capacity_type)
-        ),
-        0.0,
-    )
+    meta = plan_result.cluster_state.node_by_name[name].meta
     offering = CheapestOffering(
-        instance_type=type_name, zone=zone, capacity_type=capacity_type, price_usd_per_hour=price
+        instance_type=meta.get_label(INSTANCE_TYPE),
+        zone=meta.get_label(ZONE),
+        capacity_type=meta.get_label(CAPACITY_TYPE),
+        price_usd_per_hour=plan_result.cluster_state.price_list.get_price(meta, ""),
     )
-    return PodVerdict(
-        kind="ExistingNode", node=name, offering=offering if type_name else None, other_pods=other_pods, **common_fields
-    )
+    node_offering = offering if offering.instance_type else None
+    return PodVerdict(kind="ExistingNode", node=name, offering=node_offering, other_pods=other_pods, **common_fields)
 
 
 def _explain_not_pending(pod: Pod) -> str:
-    """Return why nothing is planned for *pod*."""
+    """Return why *pod* is not planned for."""
     if pod.node_name:
-        return f"it is on node {pod.node_name} already"
+        return f"already bound to node {pod.node_name}"
     if pod.nominated_node_name:
-        return f"kube-scheduler makes room for it on node {pod.nominated_node_name}"
+        return f"nominated to node {pod.nominated_node_name}, where kube-scheduler expects to place it"
     if pod.is_daemon() or pod.is_mirror():
-        return "it belongs to one node: no node is made for it"
+        return "DaemonSet pods and static pods get no node of their own"
     scheduled = find_condition(pod.conditions, "PodScheduled")
     if scheduled is not None and scheduled.reason:
-        return f"kube-scheduler has not given up on it: {scheduled.reason}"
-    return "kube-scheduler has not looked at it yet (--assume-unschedulable plans for it all the same)"
+        return f"kube-scheduler has not marked it Unschedulable: {scheduled.reason}"
+    return "kube-scheduler has not tried to schedule it yet (--assume-unschedulable plans for it anyway)"
 
 
 def build_verdict_document(verdict: PodVerdict) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Where a plan's catalog comes from: a file, the bucket of a deployment, or the account itself."""
+"""The source of the catalog: a file, the bucket of an installation, or the AWS account."""
 
 import re
 from collections.abc import Iterable
@@ -11,6 +11,7 @@ import msgspec
 from cli.aws.session import get_default_region
 from cli.inputs.documents import parse_documents
 from cli.inputs.files import JSON_PREFIXES, read_utf8
+from cli.planning.arguments import ACCOUNT_SOURCE, CATALOG_HELP
 from cli.terminal.errors import InputError
 from cli.terminal.stderr import show_progress
 from shared.errors import Fault
@@ -20,16 +21,11 @@ from shared.model.core.labels import REGION
 from shared.model.core.metadata import Problem
 from shared.store.catalog_format import decode_catalog
 
-ACCOUNT_SOURCE: Final = "aws"
 _S3_SCHEME: Final = "s3://"
 _GZIP_SUFFIX: Final = ".gz"
 _EKS_REGION_PATTERN: Final = re.compile(
     r"\.(?P<host>[a-z0-9-]+)\.eks\.amazonaws\.com|^arn:aws[^:]*:eks:(?P<arn>[^:]+):"
 )
-CATALOG_HELP: Final = """a plan needs a catalogue, what is sold and for how much (--instance-types). One of:
-  --instance-types FILE                  a catalogue as file, JSON or YAML; `joiner catalog build -o FILE` writes one
-  --instance-types s3://BUCKET           the newest one of a deployment, whose functions write it there every hour
-  --instance-types aws or aws:REGION     asked from the account: EC2 types, offerings and spot prices, list prices"""
 
 
 def load_catalog(
@@ -43,16 +39,15 @@ def load_catalog(
     problems: list[Problem] = []
     try:
         if source.startswith(_S3_SCHEME):
-            with show_progress(f"reading the catalogue in {source}"):
+            with show_progress(f"reading the catalog from {source}"):
                 return _load_from_bucket(source, problems), problems
         if source.partition(":")[0] == ACCOUNT_SOURCE:
             region = source.partition(":")[2] or _determine_region(cluster, hints)
-            with show_progress(f"asking the account what {region} sells"):
+            with show_progress(f"reading instance types and prices of {region} from AWS"):
                 return _load_from_account(region, cluster, now, problems), problems
     except Fault as fault:
-        raise InputError(
-            f"{source}: {type(fault).__name__}: {fault}: check credentials and region, or else {CATALOG_HELP}"
-        ) from None
+        message = f"{source}: {type(fault).__name__}: {fault}: check credentials and region. {CATALOG_HELP}"
+        raise InputError(message) from None
     return load_catalog_file(source), problems
 
 
@@ -63,35 +58,34 @@ def load_catalog_file(source: str) -> Catalog:
         InputError: The file contains no catalog.
     """
     try:
-        body = _read_compressed(source) or read_utf8(source, Path(source))
+        if source.endswith(_GZIP_SUFFIX):
+            return _decode_catalog(source, Path(source).read_bytes())
+        body = read_utf8(source, Path(source), "a catalog as JSON or YAML")
+    except OSError as error:
+        raise InputError(f"{source}: {error.strerror}: check the path") from None
     except InputError as error:
         raise InputError(f"{error}\n{CATALOG_HELP}" if not Path(source).exists() else str(error)) from None
-    messages: list[str] = []
-    if body.lstrip()[:1] not in JSON_PREFIXES and not source.endswith(_GZIP_SUFFIX):
-        documents = [
-            document.value for document in parse_documents(source, body, messages.append) if document.value is not None
-        ]
+    if body.lstrip()[:1] not in JSON_PREFIXES:
+        messages: list[str] = []
+        values = [document.value for document in parse_documents(source, body, messages.append)]
+        documents = [value for value in values if value is not None]
         if messages or len(documents) != 1:
-            raise InputError(
-                "; ".join(messages) or f"{source}: not a catalogue: {len(documents)} documents, where one is expected"
-            )
+            message = f"{source}: not a catalog: expected 1 document, found {len(documents)}"
+            raise InputError("; ".join(messages) or message)
         body = msgspec.json.encode(documents[0])
+    return _decode_catalog(source, body)
+
+
+def _decode_catalog(source: str, body: bytes) -> Catalog:
+    """Decode the catalog in *body*.
+
+    Raises:
+        InputError: *body* is no catalog.
+    """
     try:
         return decode_catalog(body)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{source}: not a catalogue: {error}") from None
-
-
-def _read_compressed(source: str) -> bytes:
-    """Return the bytes of the file *source* if its name ends in .gz, else empty bytes.
-
-    Raises:
-        InputError: The file cannot be read.
-    """
-    try:
-        return Path(source).read_bytes() if source.endswith(_GZIP_SUFFIX) else b""
-    except OSError as error:
-        raise InputError(f"{source}: {error.strerror}: check the path") from None
+        raise InputError(f"{source}: not a catalog: {error}") from None
 
 
 def _load_from_bucket(source: str, problems: list[Problem]) -> Catalog:
@@ -102,20 +96,15 @@ def _load_from_bucket(source: str, problems: list[Problem]) -> Catalog:
     name, _, key = source.removeprefix(_S3_SCHEME).partition("/")
     bucket = S3Bucket(Clients(get_default_region() or "us-east-1"), name)
     if key.endswith((".json", ".json.gz")):
-        try:
-            return decode_catalog(bucket.get(key))
-        except ValueError as error:
-            raise InputError(f"{source}: not a catalogue: {error}") from None
+        return _decode_catalog(source, bucket.get(key))
     catalog = read_newest_catalog(bucket, problems)
     if catalog is None:
-        raise InputError(
-            f"{source}: holds no catalogue under catalogue/: run the catalog function, or else {CATALOG_HELP}"
-        )
+        raise InputError(f"{source}: no catalog under catalogue/: run the catalog function. {CATALOG_HELP}")
     return catalog
 
 
 def _load_from_account(region: str, cluster: ClusterSnapshot, now: datetime, problems: list[Problem]) -> Catalog:
-    """Read the catalog from EC2 and the price list; types are as the node classes of *cluster* see them."""
+    """Read the catalog from EC2 and the price list, for each of the node classes of *cluster*."""
     from cli.aws.market import read_account_catalog  # noqa: PLC0415 - botocore takes a fifth of a second
     from shared.aws.clients import Clients  # noqa: PLC0415
 
@@ -135,5 +124,5 @@ def _determine_region(cluster: ClusterSnapshot, hints: Iterable[str]) -> str:
     hint_regions = (match["host"] or match["arn"] for hint in hints if (match := _EKS_REGION_PATTERN.search(hint)))
     region = next((candidate for candidate in (*node_regions, *hint_regions, get_default_region()) if candidate), "")
     if not region:
-        raise InputError("aws: which region is not known: write --instance-types aws:REGION")
+        raise InputError("aws: the region is unknown: write --instance-types aws:REGION")
     return region

@@ -2,16 +2,18 @@
 
 import argparse
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from cli.facts.installation import Installation, InstallationReader
 from cli.inputs.documents import iterate_objects, read_documents
 from cli.inputs.files import ErrorReporter
 from cli.inputs.manifests import Manifests, parse_manifests
+from cli.planning.arguments import ACCOUNT_SOURCE, get_default_catalog_source
 from cli.planning.unschedulable import MAX_LISTED_PODS
 from cli.terminal.errors import InputError
 from cli.terminal.stderr import print_errors, show_progress
@@ -25,7 +27,6 @@ from shared.take.manifests.documents import DocumentSource
 
 CATALOG_REFRESH_INTERVAL: Final = timedelta(minutes=5)
 """When the cluster is read repeatedly, the catalog is read again after this time."""
-_VOLUME_CLAIM_KIND: Final = "PersistentVolumeClaim"
 
 
 class PlanningInput(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,15 +36,26 @@ class PlanningInput(msgspec.Struct, frozen=True, kw_only=True):
     read_errors: tuple[str, ...]
     """Messages about input that could not be read."""
     notes: tuple[str, ...]
+    """Information about the input that needs no correction."""
     region_hints: tuple[str, ...] = ()
     """Values that may contain the region: ARN and endpoint of a live cluster."""
     locations: Mapping[tuple[str, str], str] = {}
     """Location of each object in the files, by kind and name."""
+    workload_by_pod: Mapping[str, tuple[str, str]] = {}
+    """Kind and name of the workload of each pod that was created from a workload's template."""
 
     def describe_problem(self, problem: Problem) -> str:
-        """Return *problem* as text, with the location of its object."""
-        location = self.locations.get((problem.kind, problem.name))
-        return f"{f'{location}: ' if location else ''}{problem.kind} {problem.name}: {problem.message}"
+        """Return *problem* as text, with the location of its object; pods from a template are named by workload."""
+        kind, name = problem.kind, problem.name
+        message = problem.message
+        if kind == "Pod" and name in self.workload_by_pod:
+            (kind, name), message = self.workload_by_pod[name], f"spec.template.{message}"
+        location = self.locations.get((kind, name))
+        return f"{f'{location}: ' if location else ''}{kind} {name}: {message}"
+
+    def list_errors(self) -> list[str]:
+        """Return the messages about input that could not be read, and about problems of objects, each once."""
+        return list(dict.fromkeys((*self.read_errors, *map(self.describe_problem, self.cluster.problems))))
 
 
 def read_planning_input(args: argparse.Namespace, now: datetime) -> PlanningInput:
@@ -52,23 +64,23 @@ def read_planning_input(args: argparse.Namespace, now: datetime) -> PlanningInpu
     Raises:
         InputError: a live cluster cannot be read, or none of the files. Other errors in files are recorded.
     """
+    if args.context is not None or args.kubeconfig is not None:
+        return _read_live_input(args, now)
     read_errors: list[str] = []
-    assumed = args.assume_unschedulable
-    if args.context is None and args.kubeconfig is None:
-        with show_progress(f"reading {join_names(args.filename, MAX_LISTED_PODS)}"):
-            file_manifests = _read_manifests(args.filename, read_errors.append, {})
-            if read_errors and not file_manifests.objects:
-                raise InputError("; ".join(read_errors))
-            cluster = build_snapshot_from_documents(
-                file_manifests.objects, now, assume_unschedulable=assumed is not False
-            )
-        return PlanningInput(
-            cluster=cluster,
-            read_errors=tuple(read_errors),
-            notes=file_manifests.notes,
-            locations=file_manifests.locations,
+    with show_progress(f"reading {join_names(args.filename, MAX_LISTED_PODS)}"):
+        manifests = _read_manifests(args.filename, read_errors.append, {})
+        if read_errors and not manifests.objects:
+            raise InputError("; ".join(read_errors))
+        cluster = build_snapshot_from_documents(
+            manifests.objects, now, assume_unschedulable=args.assume_unschedulable is not False
         )
-    return _read_live_input(args, now, read_errors)
+    return PlanningInput(
+        cluster=cluster,
+        read_errors=tuple(read_errors),
+        notes=manifests.notes,
+        locations=manifests.locations,
+        workload_by_pod=manifests.workload_by_pod,
+    )
 
 
 def read_priced_input(
@@ -79,19 +91,27 @@ def read_priced_input(
     Raises:
         InputError: a catalog or a live cluster cannot be read.
     """
-    from cli.planning.arguments import get_default_catalog_source  # noqa: PLC0415
-    from cli.planning.catalog_source import (  # noqa: PLC0415 - the client library takes half a second
-        ACCOUNT_SOURCE,
-        load_catalog,
-    )
-
-    planning_input = read_planning_input(args, now)
     source = args.instance_types or get_default_catalog_source(is_live=is_live)
     if source in ("", ACCOUNT_SOURCE):
-        return planning_input, planning_input.cluster
-    catalog, problems = load_catalog(source, planning_input.cluster, planning_input.region_hints, now)
-    all_problems = tuple(sorted({*planning_input.cluster.problems, *problems}))
-    return planning_input, msgspec.structs.replace(planning_input.cluster, catalog=catalog, problems=all_problems)
+        planning_input = read_planning_input(args, now)
+    else:
+        planning_input = read_input_with_catalog(args, source, now)
+    return planning_input, planning_input.cluster
+
+
+def read_input_with_catalog(args: argparse.Namespace, source: str, now: datetime) -> PlanningInput:
+    """Read the input that *args* selects, and the catalog from *source*.
+
+    Raises:
+        InputError: the catalog or a live cluster cannot be read.
+    """
+    from cli.planning.catalog_source import load_catalog  # noqa: PLC0415 - the client library takes half a second
+
+    planning_input = read_planning_input(args, now)
+    cluster = planning_input.cluster
+    catalog, problems = load_catalog(source, cluster, planning_input.region_hints, now)
+    all_problems = tuple(sorted({*cluster.problems, *problems}))
+    return replace(planning_input, cluster=replace(cluster, catalog=catalog, problems=all_problems))
 
 
 class PlanningInputReader:
@@ -114,24 +134,25 @@ class PlanningInputReader:
             planning_input, self._priced_cluster = read_priced_input(self._args, is_live=self._is_live, now=now)
             return planning_input, self._priced_cluster
         planning_input = read_planning_input(self._args, now)
-        return planning_input, msgspec.structs.replace(planning_input.cluster, catalog=self._priced_cluster.catalog)
+        return planning_input, replace(planning_input.cluster, catalog=self._priced_cluster.catalog)
 
 
-def default_to_current_context(args: argparse.Namespace) -> bool:
-    """Select the current context if *args* names neither files nor a cluster; return whether a cluster is read."""
+def default_to_current_context(args: argparse.Namespace, command: str = "") -> bool:
+    """Select the current context if *args* names neither files nor a cluster; return whether a cluster is read.
+
+    With *command*, print the name of the current context.
+
+    Raises:
+        InputError: with *command*, *args* names nothing, and there is no kubeconfig.
+    """
     if not args.filename and args.context is None and args.kubeconfig is None:
         args.context = ""
+        if command:
+            _announce_current_context(command)
     return args.context is not None or args.kubeconfig is not None
 
 
-def announce_current_context(args: argparse.Namespace, command: str) -> bool:
-    """Do the same as `default_to_current_context`; *command* first prints the name of the current context.
-
-    Raises:
-        InputError: *args* names nothing, and there is no kubeconfig.
-    """
-    if args.filename or args.context is not None or args.kubeconfig is not None:
-        return default_to_current_context(args)
+def _announce_current_context(command: str) -> None:
     from cli.cluster.contexts import get_current_context  # noqa: PLC0415 - the client library takes half a second
 
     try:
@@ -139,8 +160,7 @@ def announce_current_context(args: argparse.Namespace, command: str) -> bool:
     except InputError as error:
         raise InputError(f"{error}; or name files with -f") from None
     if name:
-        print_errors(command, [f"of the current context, {name}: -f names files, --context another"])
-    return default_to_current_context(args)
+        print_errors(command, [f"reading the current context {name} (use --context for another, -f for files)"])
 
 
 class StatusReader:
@@ -160,7 +180,7 @@ class StatusReader:
         return planning_input, cluster, self._installation_reader(planning_input.region_hints, cluster.taken_at)
 
 
-def _read_live_input(args: argparse.Namespace, now: datetime, read_errors: list[str]) -> PlanningInput:
+def _read_live_input(args: argparse.Namespace, now: datetime) -> PlanningInput:
     from cli.cluster.kubeconfig import connect_to_cluster  # noqa: PLC0415 - the client library takes half a second
     from cli.cluster.live_cluster import (  # noqa: PLC0415 - as above
         find_default_storage_class,
@@ -175,20 +195,20 @@ def _read_live_input(args: argparse.Namespace, now: datetime, read_errors: list[
     cluster, notes = read_live_cluster(connection.kube, now, connection.context, listings)
     if args.assume_unschedulable:
         cluster = mark_pods_unschedulable(cluster)
-    file_manifests = _read_manifests(args.filename, read_errors.append, group_running_labels(cluster))
-    file_manifests = msgspec.structs.replace(
-        file_manifests,
-        objects=tuple(_set_default_storage_class(file_manifests.objects, find_default_storage_class(cluster))),
-    )
+    read_errors: list[str] = []
+    manifests = _read_manifests(args.filename, read_errors.append, group_running_labels(cluster))
+    default_class = find_default_storage_class(cluster)
+    objects = tuple(_set_default_storage_class(item, default_class) for item in manifests.objects)
     applied_cluster = build_snapshot_from_documents(
-        file_manifests.objects, now, assume_unschedulable=args.assume_unschedulable is not False
+        objects, now, assume_unschedulable=args.assume_unschedulable is not False
     )
     return PlanningInput(
         cluster=merge_clusters(cluster, applied_cluster),
         read_errors=tuple(read_errors),
-        notes=(*notes, *file_manifests.notes),
+        notes=(*notes, *manifests.notes),
         region_hints=(connection.cluster, connection.server),
-        locations=file_manifests.locations,
+        locations=manifests.locations,
+        workload_by_pod=manifests.workload_by_pod,
     )
 
 
@@ -208,16 +228,9 @@ def _has_enabled_features() -> bool:
     return bool(os.environ.get("FEATURE_GATES") or os.environ.get("SCHEDULER_CONFIG"))
 
 
-def _set_default_storage_class(objects: Iterable[DocumentSource], default_class: str) -> Iterator[DocumentSource]:
-    """Yield *objects*; volume claims without a class get the live cluster's default."""
-    for source_object in objects:
-        spec = source_object.get("spec") if isinstance(source_object, dict) else None
-        if (
-            default_class
-            and isinstance(source_object, dict)
-            and source_object.get("kind") == _VOLUME_CLAIM_KIND
-            and isinstance(spec, dict)
-        ):
-            yield source_object | {"spec": {"storageClassName": default_class} | spec}
-        else:
-            yield source_object
+def _set_default_storage_class(item: DocumentSource, default_class: str) -> DocumentSource:
+    """Return *item*; a volume claim without a class gets the live cluster's default."""
+    if not default_class or not isinstance(item, dict) or item.get("kind") != "PersistentVolumeClaim":
+        return item
+    spec = item.get("spec")
+    return item | {"spec": {"storageClassName": default_class} | spec} if isinstance(spec, dict) else item

@@ -1,4 +1,4 @@
-"""A plan as a document that other programs can check."""
+"""A plan, and its JSON and YAML output."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -38,9 +38,7 @@ class PlanResult(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def unschedulable_pods(self) -> tuple[Unschedulable, ...]:
         """All unschedulable pods, sorted."""
-        return tuple(
-            sorted((*self.placement.unschedulable, *self.unreadable), key=lambda unschedulable: unschedulable.pod)
-        )
+        return tuple(sorted((*self.placement.unschedulable, *self.unreadable), key=lambda failure: failure.pod))
 
     @property
     def pods_on_new_nodes(self) -> int:
@@ -64,7 +62,7 @@ class PlanResult(msgspec.Struct, frozen=True, kw_only=True):
 
 def build_plan_document(plan_result: PlanResult) -> dict[str, Any]:
     """Return the plan as a document with stable keys and order; prices in USD per hour."""
-    cluster, placement, unschedulable_pods = plan_result.cluster, plan_result.placement, plan_result.unschedulable_pods
+    cluster, placement, failures = plan_result.cluster, plan_result.placement, plan_result.unschedulable_pods
     taints = {pool.name: [encode_taint(taint) for taint in pool.taints] for pool in cluster.node_pools}
     scheduled_count = plan_result.pods_on_new_nodes + plan_result.pods_on_existing_nodes
     priced_at = cluster.catalog.priced_at if cluster.catalog is not None else None
@@ -72,30 +70,32 @@ def build_plan_document(plan_result: PlanResult) -> dict[str, Any]:
         "newNodes": [build_new_node_document(node, taints[node.node_pool]) for node in placement.new_nodes],
         "existingNodes": [{"node": fit.node, "pods": list(fit.pods)} for fit in placement.existing],
         "unschedulable": [
-            {"pod": unschedulable_pod.pod, "reason": unschedulable_pod.reason, "message": unschedulable_pod.message}
-            for unschedulable_pod in unschedulable_pods
+            {"pod": failure.pod, "reason": failure.reason, "message": failure.message} for failure in failures
         ],
         "approximations": [
             {"pod": approximation.pod, "constraint": approximation.constraint}
             for approximation in placement.approximations
         ],
         "totals": {
-            "pods": scheduled_count + len(unschedulable_pods),
+            "pods": scheduled_count + len(failures),
             "scheduled": scheduled_count,
             "newNodes": len(placement.new_nodes),
             "price": round(placement.price_usd_per_hour, 9),
-            "greedyPrice": round(placement.greedy_usd_per_hour, 9),
-            "otherCosts": round(plan_result.other_costs_usd_per_hour, 9),
+            "greedyUsdPerHour": round(placement.greedy_usd_per_hour, 9),
+            "otherUsdPerHour": round(plan_result.other_costs_usd_per_hour, 9),
             "secondLaunches": placement.second_launches,
         },
         "pricedAt": format_instant(priced_at) if priced_at is not None else None,
         "pricesEstimated": list(cluster.catalog.list_estimated_capacity_types()) if cluster.catalog is not None else [],
-        "problems": [
-            {"kind": problem.kind, "name": problem.name, "message": problem.message} for problem in cluster.problems
-        ],
+        "problems": build_problem_documents(cluster),
         "notes": list(plan_result.notes),
         "seconds": {"decode": round(plan_result.decode_seconds, 3), "solve": round(plan_result.solve_seconds, 3)},
     }
+
+
+def build_problem_documents(cluster: ClusterSnapshot) -> list[dict[str, str]]:
+    """Return the objects that could not be parsed, as documents."""
+    return [{"kind": problem.kind, "name": problem.name, "message": problem.message} for problem in cluster.problems]
 
 
 def build_new_node_document(node: NewNodeClaim, taints: list[dict[str, str]]) -> dict[str, Any]:

@@ -19,18 +19,14 @@ from shared.state.state_node import StateNode
 
 NodeKind = tuple[str, str, str]
 """NodePool, instance type, capacity type; "" for a missing label."""
-
-
 FIXED_REASONS: Final = frozenset(("StaticPool", "ConsolidationDisabled", "PolicyWhenEmpty"))
 """Reasons that keep a node as long as its NodePool does not change."""
-
-
 MAX_REPLANNING_ROUNDS: Final = 4
 """After this number of rounds, nodes are no longer kept because their pods fit nowhere else."""
 
 
 class FleetNode(msgspec.Struct, frozen=True, kw_only=True):
-    """A node that is paid for; the price is 0 if the catalog has none."""
+    """A node and its price, which is 0 if the catalog has none."""
 
     name: str
     kind: NodeKind
@@ -82,17 +78,11 @@ def build_fleet(cluster_state: ClusterState) -> Fleet:
     return Fleet(
         fleet_nodes=tuple(
             FleetNode(
-                name=get_node_name(state_node),
-                kind=(
-                    state_node.pool,
-                    state_node.meta.get_label(INSTANCE_TYPE),
-                    state_node.meta.get_label(CAPACITY_TYPE),
-                ),
-                price_usd_per_hour=cluster_state.price_list.get_price(
-                    state_node.meta, classes.get(state_node.pool, "")
-                ),
+                name=get_node_name(state),
+                kind=(state.pool, state.meta.get_label(INSTANCE_TYPE), state.meta.get_label(CAPACITY_TYPE)),
+                price_usd_per_hour=cluster_state.price_list.get_price(state.meta, classes.get(state.pool, "")),
             )
-            for state_node in list_owned_nodes(cluster_state)
+            for state in list_owned_nodes(cluster_state)
         )
     )
 
@@ -104,11 +94,11 @@ def get_node_name(state: StateNode) -> str:
 
 @pause_garbage_collection()
 def estimate_ideal_cost(cluster_state: ClusterState, options: SchedulingOptions, settings: DisruptionSettings) -> float:
-    """Return the cost of the fleet, in USD per hour, if our solver placed all movable pods again.
+    """Return the cost of the fleet, in USD per hour, if all movable pods were rescheduled at once.
 
-    Blocked nodes stay, nodes that their NodePool keeps, and nodes with a pod that fits nowhere else, for example
-    because of limits. Pending pods, and pods on nodes that are being deleted, do not count: they cost the same with and
-    without consolidation.
+    Some nodes stay: blocked nodes, nodes that their NodePool keeps, and nodes with a pod that fits nowhere else, for
+    example because of limits. Pending pods and pods on nodes that are being deleted do not count: they cost the same
+    with and without consolidation.
     """
     settled_cluster = _drop_pending_pods(cluster_state)
     settled_state = ClusterState(settled_cluster)
@@ -118,31 +108,25 @@ def estimate_ideal_cost(cluster_state: ClusterState, options: SchedulingOptions,
         for verdict in decision.verdicts
         if isinstance(verdict, BlockedVerdict) or verdict.reason in FIXED_REASONS
     }
-    node_name_by_state = {state_node.name: get_node_name(state_node) for state_node in list_owned_nodes(cluster_state)}
+    node_name_by_state = {state.name: get_node_name(state) for state in list_owned_nodes(cluster_state)}
     movable_nodes = frozenset(node_name_by_state) - fixed_nodes
     placement = Placement()
     for _ in range(MAX_REPLANNING_ROUNDS):
         placement = plan_with_buffers(settled_state, excluded=movable_nodes, options=options).placement
-        unplaced_pods = {unschedulable_pod.pod for unschedulable_pod in placement.unschedulable}
+        unplaced_pods = {failure.pod for failure in placement.unschedulable}
         required_nodes = {pod.node_name for pod in settled_cluster.pods if pod.name in unplaced_pods}
         nodes_to_keep = frozenset(name for name in movable_nodes if node_name_by_state[name] in required_nodes)
         if not nodes_to_keep:
             break
         movable_nodes -= nodes_to_keep
     removed_nodes = {node_name_by_state[name] for name in movable_nodes}
-    remaining_price_usd_per_hour = sum(
-        fleet_node.price_usd_per_hour
-        for fleet_node in build_fleet(cluster_state).fleet_nodes
-        if fleet_node.name not in removed_nodes
-    )
-    return remaining_price_usd_per_hour + placement.price_usd_per_hour
+    remaining_nodes = (node for node in build_fleet(cluster_state).fleet_nodes if node.name not in removed_nodes)
+    return sum(node.price_usd_per_hour for node in remaining_nodes) + placement.price_usd_per_hour
 
 
 def _drop_pending_pods(cluster_state: ClusterState) -> ClusterSnapshot:
     """Return the snapshot without pending pods and without pods on nodes that are being deleted."""
     cluster = cluster_state.snapshot
-    marked_nodes = {
-        get_node_name(state_node) for state_node in cluster_state.nodes if state_node.is_marked_for_deletion()
-    }
+    marked_nodes = {get_node_name(state) for state in cluster_state.nodes if state.is_marked_for_deletion()}
     pods = (pod for pod in cluster.pods if pod.node_name and pod.node_name not in marked_nodes)
     return replace(cluster, pods=tuple(pods))

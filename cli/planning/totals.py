@@ -5,75 +5,64 @@ from datetime import timedelta
 from typing import Final
 
 from cli.planning.document import PlanResult
-from cli.terminal.text import Palette, format_age, wrap_text
-from shared.model.core.formatting import format_count
+from cli.terminal.text import Palette, wrap_text
+from shared.model.core.formatting import format_count, format_elapsed, format_usd_per_hour, format_usd_per_month
 from shared.model.core.labels import ZONE
+from shared.model.core.units import HOURS_PER_MONTH
 from shared.model.decisions.placement import NewNodeClaim
 
-HOURS_PER_MONTH: Final = 730
 MAX_SPOT_PRICE_AGE: Final = timedelta(days=7)
 """Spot prices change within this time."""
 
 
-def render_totals(plan_result: PlanResult, palette: Palette, width: int | None) -> Iterator[str]:
+def render_totals(plan: PlanResult, palette: Palette, width: int | None) -> Iterator[str]:
     """Yield the cost of the plan, compared with the greedy plan, and the age of the prices."""
-    price, greedy = plan_result.placement.price_usd_per_hour, plan_result.placement.greedy_usd_per_hour
-    if plan_result.placement.new_nodes:
-        month = f"${HOURS_PER_MONTH * price:,.2f} per month of {HOURS_PER_MONTH} hours"
-        first, *continuation_lines = wrap_text(f"total ${price:.4f} per hour, {month}", width, "")
-        yield from (palette.colorize("bold", first), *continuation_lines)
-        if plan_result.other_costs_usd_per_hour:
-            node_cost_text = (
-                f"volumes and whatever else each node costs: ${plan_result.other_costs_usd_per_hour:.4f} per hour more"
-            )
-            yield from wrap_text(node_cost_text, width, "")
-        if greedy > price > 0:
-            saved = f"${HOURS_PER_MONTH * (greedy - price):,.2f} per month saved"
-            comparison_text = f"{100 * (greedy / price - 1):.0f} % more; {saved}"
-            yield from wrap_text(f"the greedy plan: ${greedy:.4f} per hour, {comparison_text}", width, "")
-        else:
-            yield palette.colorize("dim", "the greedy plan would cost as much")
-        if second_launch_count := plan_result.placement.second_launches:
-            pods_text = format_count(second_launch_count, "pod")
-            words = f"{pods_text} would need a second launch, as kube-scheduler is told nothing (--hints)"
-            yield from wrap_text(words, width, "")
-        yield from _render_price_age(plan_result, palette, width)
-        if not all(has_fixed_zone(node) for node in plan_result.placement.new_nodes):
-            yield palette.colorize("dim", "* the cheapest of several zones")
-    yield palette.colorize(
-        "dim", f"read in {plan_result.decode_seconds:.2f} s, planned in {plan_result.solve_seconds:.2f} s"
-    )
+    if plan.placement.new_nodes:
+        first, *lines = (line for words in _list_cost_texts(plan) for line in wrap_text(words, width, ""))
+        yield from (palette.colorize("bold", first), *lines)
+        color, text = _describe_price_age(plan)
+        yield from (palette.colorize(color, line) for line in wrap_text(text, width, ""))
+        if not all(has_fixed_zone(node) for node in plan.placement.new_nodes):
+            yield palette.colorize("dim", "* cheapest of several possible zones")
+    yield palette.colorize("dim", f"read in {plan.decode_seconds:.2f} s, planned in {plan.solve_seconds:.2f} s")
 
 
-def _render_price_age(plan_result: PlanResult, palette: Palette, width: int | None) -> Iterator[str]:
-    """Yield the age of the prices."""
-    catalog, now = plan_result.cluster.catalog, plan_result.cluster.taken_at
-    if catalog is None or catalog.priced_at is None:
-        color, text = "dim", "prices of an unknown day: the catalogue has no pricedAt"
+def _list_cost_texts(plan: PlanResult) -> Iterator[str]:
+    price, greedy = plan.placement.price_usd_per_hour, plan.placement.greedy_usd_per_hour
+    yield f"total: {format_usd_per_hour(price)}, {format_usd_per_month(HOURS_PER_MONTH * price)}"
+    if plan.other_costs_usd_per_hour:
+        yield f"plus {format_usd_per_hour(plan.other_costs_usd_per_hour)} for EBS volumes and other node costs"
+    if greedy > price > 0:
+        saved = format_usd_per_month(HOURS_PER_MONTH * (greedy - price))
+        yield f"saves {saved}: first-fit packing costs {format_usd_per_hour(greedy)} ({greedy / price - 1:.0%} more)"
     else:
-        elapsed = now - catalog.priced_at
-        color, text = "dim", f"prices of {catalog.priced_at:%Y-%m-%d %H:%M} UTC, {format_age(elapsed)} old"
-        if catalog.list_estimated_capacity_types():
-            color, text = (
-                "yellow",
-                f"{text}; {' and '.join(catalog.list_estimated_capacity_types())} prices could not be asked for since",
-            )
-        if elapsed >= MAX_SPOT_PRICE_AGE:
-            color, text = "yellow", f"{text}: spot prices are others by now, fetch a new catalogue"
-    yield from (palette.colorize(color, line) for line in wrap_text(text, width, ""))
+        yield "first-fit packing costs the same"
+    if plan.placement.second_launches:
+        pods_text = format_count(plan.placement.second_launches, "pod")
+        yield f"{pods_text} may need a second launch, because Joiner does not nominate nodes (--hints Withheld)"
 
 
-def render_notes(plan_result: PlanResult, palette: Palette, width: int | None) -> Iterator[str]:
+def _describe_price_age(plan: PlanResult) -> tuple[str, str]:
+    """Return the color and the text about the age of the prices."""
+    catalog = plan.cluster.catalog
+    if catalog is None or catalog.priced_at is None:
+        return "dim", "age of the prices: unknown, because the catalog has no pricedAt"
+    age = plan.cluster.taken_at - catalog.priced_at
+    text = f"prices of {catalog.priced_at:%Y-%m-%d %H:%M} UTC ({format_elapsed(age)} old)"
+    estimated_types = catalog.list_estimated_capacity_types()
+    if estimated_types:
+        text += f"; {' and '.join(estimated_types)} prices could not be updated since"
+    if age >= MAX_SPOT_PRICE_AGE:
+        text += ": spot prices have changed since, build a new catalog"
+    return "yellow" if estimated_types or age >= MAX_SPOT_PRICE_AGE else "dim", text
+
+
+def render_notes(plan: PlanResult, palette: Palette, width: int | None) -> Iterator[str]:
     """Yield the notes about the plan."""
-    pods = len({approximation.pod for approximation in plan_result.placement.approximations})
-    approximation_note = (
-        f"{format_count(pods, 'pod')} with a constraint that is decided only at launch, by the zone that the node gets"
-        if pods
-        else ""
-    )
-    for note in (*plan_result.notes, approximation_note):
-        if note:
-            yield from (palette.colorize("dim", line) for line in wrap_text(f"note: {note}", width, ""))
+    pods = len({approximation.pod for approximation in plan.placement.approximations})
+    launch_note = f"{format_count(pods, 'pod')} with a constraint that depends on the zone of the launched node"
+    for note in (*plan.notes, *((launch_note,) if pods else ())):
+        yield from (palette.colorize("dim", line) for line in wrap_text(f"note: {note}", width, ""))
 
 
 def has_fixed_zone(node: NewNodeClaim) -> bool:

@@ -1,8 +1,8 @@
-"""Unschedulable pods as text: grouped by cause, with their workloads and the reasons of each NodePool."""
+"""Unschedulable pods as text: grouped by cause, with their workloads and the reason for each NodePool."""
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Final
 
@@ -12,7 +12,7 @@ from shared.model.decisions.placement import Unschedulable
 from shared.model.kubernetes.pod import Pod
 
 MAX_LISTED_PODS: Final = 3
-"""Number of pods that are listed by name; there can be thousands."""
+"""Maximum number of names in a list, unless all are requested."""
 _POOL_PATTERN: Final = re.compile(r"(?:^|; )pool (?P<name>\S+): ")
 _TEMPLATE_HASH_LABEL: Final = "pod-template-hash"
 
@@ -47,47 +47,49 @@ def group_messages_by_pool(message: str) -> list[tuple[list[str], str]]:
 
 
 def render_pool_messages(message: str, width: int | None, indent: str, max_names: int | None) -> Iterator[str]:
-    """Yield the lines about the reasons of each NodePool."""
+    """Yield lines with the reason for each NodePool."""
     for pools, words in group_messages_by_pool(message):
-        prefix = f"{'pool' if len(pools) == 1 else 'pools'} {join_names(pools, max_names)}: " if pools else ""
+        prefix = format_pools(pools, max_names) if pools else ""
         yield from wrap_text(prefix + words, width, indent)
 
 
+def format_pools(pools: Sequence[str], max_names: int | None) -> str:
+    """Return the beginning of a message about *pools*.
+
+    >>> format_pools(["a"], None), format_pools(["a", "b", "c"], 2)
+    ('NodePool a: ', 'NodePools a, b and 1 more: ')
+    """
+    return f"{'NodePool' if len(pools) == 1 else 'NodePools'} {join_names(pools, max_names)}: "
+
+
 def render_unschedulable_pods(
-    unschedulable_pods: Iterable[Unschedulable],
+    failures: Iterable[Unschedulable],
     pods: Mapping[str, Pod],
     palette: Palette,
     *,
     width: int | None,
     max_groups: int | None,
 ) -> Iterator[str]:
-    """Yield the lines about *unschedulable_pods*, largest group first; *max_groups* None: all, with all names."""
-    sorted_pods = sorted(
-        unschedulable_pods, key=lambda unschedulable_pod: (*_get_cause(unschedulable_pod), unschedulable_pod.pod)
-    )
-    groups = [
-        (cause, [unschedulable_pod.pod for unschedulable_pod in same])
-        for cause, same in groupby(sorted_pods, _get_cause)
-    ]
+    """Yield the lines about *failures*, largest group first; *max_groups* None: all, with all names."""
+    sorted_failures = sorted(failures, key=lambda failure: (*_get_cause(failure), failure.pod))
+    groups = [(cause, [failure.pod for failure in same]) for cause, same in groupby(sorted_failures, _get_cause)]
     groups.sort(key=lambda pair: (-len(pair[1]), pair[0]))
     max_names = None if max_groups is None else MAX_LISTED_PODS
     for (reason, message), names in groups[:max_groups]:
-        head, *continuation_lines = wrap_text(f"{_describe_owners(names, pods, max_names)}: {reason}", width, "  ")
-        yield from (palette.colorize("yellow", line) for line in (head, *continuation_lines))
+        title = f"{_describe_owners(names, pods, max_names)}: {reason}"
+        yield from (palette.colorize("yellow", line) for line in wrap_text(title, width, "  "))
         yield from render_pool_messages(message, width, "    ", max_names)
-    hidden_groups = groups[len(groups) if max_groups is None else max_groups :]
-    if hidden_groups:
+    if hidden_groups := groups[len(groups) if max_groups is None else max_groups :]:
         pods_text = format_count(sum(len(names) for _, names in hidden_groups), "pod")
         reasons_text = format_count(len(hidden_groups), "other reason")
         yield f"  … and {pods_text} more for {reasons_text} (--all shows them)"
 
 
-def _get_cause(unschedulable_pod: Unschedulable) -> tuple[str, str]:
+def _get_cause(failure: Unschedulable) -> tuple[str, str]:
     """Return what pods with the same cause share: the message without the pod's name, which volume claims contain."""
-    name = re.escape(unschedulable_pod.pod.partition("/")[2])
-    return unschedulable_pod.reason, re.sub(
-        rf"(?<![a-z0-9]){name}(?![a-z0-9])", "<pod>", unschedulable_pod.message
-    ) if name else unschedulable_pod.message
+    name = failure.pod.partition("/")[2]
+    pattern = rf"(?<![a-z0-9]){re.escape(name)}(?![a-z0-9])"
+    return failure.reason, re.sub(pattern, "<pod>", failure.message) if name else failure.message
 
 
 def _describe_owners(names: list[str], pods: Mapping[str, Pod], max_names: int | None) -> str:
@@ -100,7 +102,7 @@ def _describe_owners(names: list[str], pods: Mapping[str, Pod], max_names: int |
     if len(owners) == 1 and not ownerless_count:
         return f"{total} of {next(iter(owners))}"
     sorted_owners = sorted(owners.items(), key=lambda pair: (-pair[1], pair[0]))
-    parts = [f"{number:,} of {owner}" for owner, number in sorted_owners] + (
-        [f"{ownerless_count:,} without owner"] if ownerless_count else []
-    )
+    parts = [f"{number:,} of {owner}" for owner, number in sorted_owners]
+    if ownerless_count:
+        parts.append(f"{ownerless_count:,} without owner")
     return f"{total}: {join_names(parts, max_names)}"

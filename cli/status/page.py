@@ -7,12 +7,11 @@ from cli.facts.installation import Installation
 from cli.facts.installation_page import build_installation_document, render_installation
 from cli.pause.text import build_pause_documents, render_pauses
 from cli.planning.table import TableOptions
-from cli.planning.totals import HOURS_PER_MONTH
 from cli.status.summary import FleetStatus, PoolStatus
 from cli.terminal.text import Palette, align_columns, truncate_text, wrap_text
 from shared.model.core.formatting import format_count, join_names
 from shared.model.core.resources import CPU, MEMORY, Resources, build_resources, format_amount, format_quantities
-from shared.model.core.units import format_instant
+from shared.model.core.units import HOURS_PER_MONTH, format_instant
 
 _HEAD: Final = ("POOL", "READY", "COMING", "GOING", "CAPACITY", "CPU", "MEMORY", "$/H", "LIMIT")
 _LEFT_ALIGNED_COLUMNS: Final = 1

@@ -7,13 +7,12 @@ from typing import Any, Final
 from cli.facts.installation import Installation
 from cli.facts.installation_page import render_installation_concerns
 from cli.pause.text import render_pauses
-from cli.planning.totals import HOURS_PER_MONTH
 from cli.status.node_rows import NodeRow
 from cli.terminal.text import Palette, align_columns, compute_aligned_width, truncate_text
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.formatting import format_count
 from shared.model.core.resources import CPU, MEMORY, build_resources, format_quantities
-from shared.model.core.units import format_instant
+from shared.model.core.units import HOURS_PER_MONTH, format_instant
 from shared.model.kubernetes.pod_classes import is_provisionable
 from shared.state.pauses import list_active_pauses
 

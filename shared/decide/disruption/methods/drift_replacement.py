@@ -9,6 +9,8 @@ from hashlib import sha256
 from math import inf
 from typing import Final
 
+from msgspec.structs import replace
+
 from shared.decide.disruption.budgets.budget_tracker import BudgetTracker
 from shared.decide.disruption.candidates import Candidate
 from shared.decide.disruption.drift.drift import DRIFTED
@@ -18,9 +20,11 @@ from shared.decide.disruption.methods.replacement_result import Replacement
 from shared.decide.disruption.simulation.simulation import list_pod_moves
 from shared.decide.disruption.simulation.simulation_builder import SimulationSetup
 from shared.decide.provisioning.static_capacity import build_static_node_claim, is_node_pool_usable
+from shared.decide.scheduling.templates.template_builder import find_refusal
 from shared.model.core.metadata import find_condition
 from shared.model.core.resources import NODES
 from shared.model.decisions.disruption_verdict import BlockedVerdict
+from shared.model.decisions.placement import SchedulingOptions
 from shared.model.karpenter.node_pool import NodePool
 from shared.state.cluster_state import ClusterState
 
@@ -134,7 +138,7 @@ def replace_static_nodes(
         pool_candidates.sort(key=build_drift_sort_key)
         allowed_nodes = _count_allowed_nodes(pool_candidates[0].pool, cluster_state, command_nodes)
         for candidate in pool_candidates:
-            message = "" if allowed_nodes > 0 else f"NodePool {candidate.pool.name} has no room for a replacement"
+            message = "" if allowed_nodes > 0 else _explain_missing_capacity(candidate.pool, cluster_state)
             message = message or (
                 ""
                 if budget_tracker.has_budget_for((candidate,), DRIFTED)
@@ -160,6 +164,15 @@ def _build_static_replacement(candidate: Candidate, cluster_state: ClusterState)
         price_usd_per_hour=0.0,
         message=f"it has drifted: {get_drift_reason(candidate)}",
     )
+
+
+def _explain_missing_capacity(pool: NodePool, cluster_state: ClusterState) -> str:
+    cluster = cluster_state.snapshot
+    if not is_node_pool_usable(pool, cluster):
+        refusal = find_refusal(replace(pool, replicas=None), cluster, SchedulingOptions())
+        if refusal is not None:
+            return f"NodePool {pool.name} cannot launch a replacement: {refusal.message}"
+    return f"NodePool {pool.name} has no room for a replacement"
 
 
 def _count_allowed_nodes(pool: NodePool, cluster_state: ClusterState, command_nodes: frozenset[str]) -> int:

@@ -1,8 +1,14 @@
 """Construction of NodeClaim templates from NodePools and instance types."""
 
 from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from typing import Final
 
-from shared.decide.scheduling.instance_types.instance_type_index import InstanceTypeIndex
+from shared.decide.scheduling.instance_types.instance_type_index import (
+    OFFERING_KEYS,
+    InstanceTypeIndex,
+    get_offering_kind,
+)
 from shared.decide.scheduling.templates.daemon_overhead import group_daemon_overhead
 from shared.decide.scheduling.templates.min_values import has_min_values
 from shared.decide.scheduling.templates.node_claim_template import (
@@ -12,13 +18,16 @@ from shared.decide.scheduling.templates.node_claim_template import (
     build_narrowed_template,
 )
 from shared.model.cluster import ClusterSnapshot
+from shared.model.core.formatting import join_names
 from shared.model.core.labels import NODECLASS, NODEPOOL
 from shared.model.core.metadata import find_condition
-from shared.model.core.requirements import Requirements, build_label_requirements
+from shared.model.core.requirements import Requirement, Requirements, build_label_requirements
 from shared.model.core.resources import Axes
 from shared.model.decisions.placement import PoolWithoutTypes, SchedulingOptions
 from shared.model.karpenter.node_pool import NodePool
 from shared.state.pauses import find_launch_pause_message
+
+_MAX_HINTS: Final = 3
 
 
 def build_template_labels(pool: NodePool) -> dict[str, str]:
@@ -172,10 +181,31 @@ def _explain_unusable_class(pool: NodePool, cluster: ClusterSnapshot, options: S
     return ""
 
 
+def _find_unknown_value(pool: NodePool, type_index: InstanceTypeIndex) -> str:
+    """Return the first requirement of *pool* with only unknown values, with similar known values; "" if none."""
+    for requirement in pool.requirements:
+        if requirement.key in OFFERING_KEYS:
+            place = OFFERING_KEYS.index(requirement.key)
+            offerings = (offering for instance_type in type_index.types for offering in instance_type.offerings)
+            known_values = {get_offering_kind(offering)[place] for offering in offerings}
+        else:
+            any_value = Requirement(key=requirement.key, complement=True)
+            known_values = set(type_index.list_values(any_value, type_index.usable))
+        if requirement.operator == "In" and known_values and not requirement.values & known_values:
+            values = sorted(requirement.values)
+            similar_values = {
+                match: None for value in values for match in get_close_matches(value, sorted(known_values))
+            }
+            hint = f"; did you mean {' or '.join(list(similar_values)[:_MAX_HINTS])}?" if similar_values else ""
+            return f"none matches {requirement.key} In [{join_names(values, _MAX_HINTS)}]{hint}"
+    return ""
+
+
 def _find_type_refusal(pool_template: NodeClaimTemplate, options: SchedulingOptions) -> TemplateRefusal | None:
     if not pool_template.initial_state.mask:
-        message = "spec.template.spec.requirements leave no instance type that can be bought: widen them"
-        return TemplateRefusal(reason="RequirementsNotMet", message=message)
+        detail = _find_unknown_value(pool_template.pool, pool_template.type_index)
+        message = "spec.template.spec.requirements leave no instance type that can be bought: "
+        return TemplateRefusal(reason="RequirementsNotMet", message=message + (detail or "widen them"))
     if options.min_values_policy == "Strict" and not has_min_values(
         pool_template, pool_template.initial_state, pool_template.initial_state.mask
     ):

@@ -93,7 +93,9 @@ def test_without_any_source_it_is_the_current_context_and_that_is_said(
     assert main([*command.split(), "--instance-types", catalogue]) == 0
     captured = capsys.readouterr()
     name = command.partition(" ")[0]
-    assert captured.err == f"joiner {name}: of the current context, here: -f names files, --context another\n"
+    assert (
+        captured.err == f"joiner {name}: reading the current context here (use --context for another, -f for files)\n"
+    )
     assert {verb for verb, _, _ in Guarded.requests} == {"GET"}
 
 
@@ -105,7 +107,7 @@ def test_a_kubeconfig_without_a_current_context_is_told(
     monkeypatch.setenv("KUBECONFIG", config)
     assert plan(catalogue) == 1
     captured = capsys.readouterr()
-    assert (captured.out, "of the current context" in captured.err) == ("", False)
+    assert (captured.out, "reading the current context" in captured.err) == ("", False)
     assert f"{config}: context (the current one): " in captured.err
 
 

@@ -44,7 +44,7 @@ def test_steps_are_taken_until_there_are_none(files: list[str], capsys: Out) -> 
     }
     saved = sum(step["savings"] for step in report["steps"])
     assert report["after"]["price"] == pytest.approx(1.7 - saved)
-    assert report["ideal"]["price"] <= report["after"]["price"] + 1e-9
+    assert report["ideal"]["usdPerHour"] <= report["after"]["price"] + 1e-9
 
 
 def test_every_moved_pod_has_a_place_and_savings_are_real(files: list[str], capsys: Out) -> None:
@@ -146,9 +146,9 @@ def test_a_node_without_price_and_a_pool_that_is_missing_are_named(tmp_path: Pat
     work = (make_pod(name, name, "3500m") for name in ("odd", "bare", "lost"))
     report = run_consolidate(write_fleet(tmp_path, POOL, odd, bare, unpooled_node, *work), capsys)
     assert report["notes"] == [
-        "NodePool forgotten is not among what was read, 1 node of it stay: read it as well",
-        "the catalogue has no price for a node without instance type, it counts as $0: bare",
-        "the catalogue has no price for x9.huge in its zone, it counts as $0: odd",
+        "NodePool forgotten is not in the input: 1 node of it cannot change; add it",
+        "the catalog has no price for a node without instance type label, counted as $0: bare",
+        "the catalog has no price for x9.huge in its zone, counted as $0: odd",
     ]
     assert [verdict["node"] for verdict in report["blocked"]] == ["lost"]
 
@@ -157,7 +157,7 @@ def test_pods_that_wait_do_not_count_to_the_distance(tmp_path: Path, capsys: Out
     waiting = make_pod("waiting", "", "7") | {"status": {"phase": "Pending"}}
     objects = (POOL, *make_node_manifests("large", 16), make_pod("one", "large", "1500m"))
     report = run_consolidate(write_fleet(tmp_path, *objects, waiting), capsys)
-    assert report["ideal"] == {"price": 0.1}
+    assert report["ideal"] == {"usdPerHour": 0.1}
 
 
 @pytest.mark.parametrize(
@@ -175,4 +175,15 @@ def test_what_has_no_other_place_is_no_distance(tmp_path: Path, capsys: Out) -> 
         write_fleet(tmp_path, limited, *make_node_manifests("large", 16), make_pod("one", "large", "7")), capsys
     )
     assert report["steps"] == []
-    assert report["ideal"]["price"] == report["after"]["price"]
+    assert report["ideal"]["usdPerHour"] == report["after"]["price"]
+
+
+def test_a_static_pool_without_a_node_class_says_so(tmp_path: Path, capsys: Out) -> None:
+    static = POOL | {"spec": POOL["spec"] | {"replicas": 1}}
+    claim = make_claim("c1", "one", 4)
+    claim["status"]["conditions"].append({"type": "Drifted", "status": "True", "reason": "NodePoolDrifted"})
+    report = run_consolidate(write_fleet(tmp_path, static, *make_node_manifests("one", 4), claim), capsys)
+    [verdict] = report["blocked"]
+    assert verdict["message"].startswith(
+        "NodePool default cannot launch a replacement: node class default does not exist"
+    )

@@ -22,10 +22,10 @@ def _files(tmp_path: Path) -> list[str]:
 def test_a_page_has_the_fleet_before_and_after_and_why(files: list[str], capsys: Out) -> None:
     assert main(["consolidate", *files]) == 0
     page = capsys.readouterr().out
-    assert "BEFORE" in page
-    assert "AFTER" in page
-    assert "1. Empty: 1 node (empty)" in page
-    assert "all pods that may be moved, placed anew" in page
+    assert "NODES NOW" in page
+    assert "NODES AFTER" in page
+    assert "1. Empty: delete 1 node (empty)" in page
+    assert "the cost of rescheduling all movable pods at once" in page
     assert "BLOCKED" in page
     assert "held" in page
 
@@ -42,7 +42,7 @@ def test_without_nodes_there_is_nothing_to_do(tmp_path: Path, capsys: Out) -> No
     waiting = make_pod("alone", "", "1") | {"status": {"phase": "Pending"}}
     assert main(["consolidate", *write_fleet(tmp_path, POOL, waiting)]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "no node there belongs to a NodePool: there is nothing to consolidate"
+    assert lines[0] == "no NodePool has a node: nothing to consolidate"
     assert len(lines) == 3
 
 
@@ -57,9 +57,9 @@ def test_where_nothing_is_saved_that_is_said(tmp_path: Path, capsys: Out) -> Non
         == 0
     )
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "$0.1000 per hour for 1 node: disruption would take no step"
-    assert lines[1] == "all pods that may be moved, placed anew: $0.1000 per hour, no less than that"
-    assert "KEPT  1 node, $0.1000 per hour: 1 NoCheaperOffering" in lines
+    assert lines[0] == "$0.1000/h for 1 node: disruption would change nothing"
+    assert lines[1] == "result is equal to the cost of rescheduling all movable pods at once ($0.1000/h)"
+    assert "KEPT  1 node, $0.1000/h: 1 NoCheaperOffering" in lines
 
 
 def test_what_costs_most_is_told_first_of_those_that_stay(tmp_path: Path, capsys: Out) -> None:
@@ -71,11 +71,11 @@ def test_what_costs_most_is_told_first_of_those_that_stay(tmp_path: Path, capsys
     )
     assert main(["consolidate", *write_fleet(tmp_path, POOL, *nodes)]) == 0
     lines = capsys.readouterr().out.splitlines()
-    first = lines.index("BLOCKED  3 nodes, $1.1000 per hour: 3 DoNotDisrupt")
+    first = lines.index("BLOCKED  3 nodes, $1.1000/h: 3 DoNotDisrupt")
     assert [line.split()[:2] for line in lines[first + 1 : first + 4]] == [
-        ["b", "$0.8000"],
-        ["c", "$0.2000"],
-        ["a", "$0.1000"],
+        ["b", "$0.8000/h"],
+        ["c", "$0.2000/h"],
+        ["a", "$0.1000/h"],
     ]
 
 
@@ -89,7 +89,7 @@ def test_many_kinds_and_many_nodes_that_stay_are_counted(tmp_path: Path, capsys:
         node["metadata"]["labels"]["karpenter.sh/nodepool"] = f"pool-{number:02}"
     assert main(["consolidate", *write_fleet(tmp_path, POOL, *nodes)]) == 0
     page = capsys.readouterr().out
-    assert re.search(r"… 5 more kinds +5 +0.5000 +5 +0.5000\n", page)
+    assert re.search(r"… 5 more rows +5 +0.5000 +5 +0.5000\n", page)
     assert "  … and 5 more nodes (--all shows them)" in page
 
 
@@ -104,8 +104,8 @@ def test_what_comes_in_the_place_of_a_node_is_named(tmp_path: Path, capsys: Out)
         == 0
     )
     page = capsys.readouterr().out
-    assert "     replaced with m.04 on-demand in a $0.2000\n" in page
-    assert "     saves $0.6000 per hour, leaves $0.2000: " in page
+    assert "     with m.04 on-demand in a ($0.2000/h)\n" in page
+    assert "     saves $0.6000/h, remaining cost $0.2000/h: " in page
 
 
 def test_many_steps_are_counted_unless_all_are_asked_for(tmp_path: Path, capsys: Out) -> None:
@@ -115,11 +115,11 @@ def test_many_steps_are_counted_unless_all_are_asked_for(tmp_path: Path, capsys:
     )
     assert main(["consolidate", *files]) == 0
     page = capsys.readouterr().out
-    assert " 15. Empty: 1 node" in page
-    assert " 16. Empty: 1 node" not in page
-    assert "  … and 5 more steps that save $0.5000 per hour (--all shows them)" in page
+    assert " 15. Empty: delete 1 node" in page
+    assert " 16. Empty: delete 1 node" not in page
+    assert "  … and 5 more steps, saving $0.5000/h (--all shows them)" in page
     assert main(["consolidate", *files, "--all"]) == 0
-    assert " 20. Empty: 1 node" in capsys.readouterr().out
+    assert " 20. Empty: delete 1 node" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -175,8 +175,8 @@ def test_whoever_interrupts_is_told_what_was_found(
     monkeypatch.setattr("cli.consolidate.steps.decide_node_disruption", Impatient(1))
     assert main(["consolidate", *files]) == 130
     page = capsys.readouterr().out
-    assert "there may be more steps: interrupted" in page
-    assert "1. Empty: 1 node (empty)" in page
+    assert "stopped by an interrupt: there may be more steps" in page
+    assert "1. Empty: delete 1 node (empty)" in page
 
 
 def test_whoever_interrupts_at_once_is_told_nothing(
@@ -206,6 +206,6 @@ def test_how_far_it_is_is_told_after_each_sweep(files: list[str], capsys: Out, m
     monkeypatch.setattr("cli.terminal.stderr.Timer", Elapsed)
     assert main(["consolidate", *files, "--steps", "1"]) == 0
     captured = capsys.readouterr()
-    price = re.search(r"-> \$([0-9.]+) per hour in (\d+) steps", captured.out)
+    price = re.search(r"-> \$([0-9.]+)/h in (\d+) steps", captured.out)
     assert price is not None
-    assert captured.err == f"joiner: {price[2]} steps, ${price[1]} per hour\n"
+    assert captured.err == f"joiner: {price[2]} steps, ${price[1]}/h\n"

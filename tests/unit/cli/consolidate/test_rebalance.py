@@ -98,11 +98,11 @@ def test_a_page_goes_from_today_to_the_best(tmp_path: Path, capsys: Out) -> None
         == 0
     )
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("$0.8000 per hour for 1 node, 700 % above the best")
+    assert lines[0].startswith("$0.8000/h for 1 node: 700% above the lowest cost found")
     first = [line.split()[0] for line in lines[3:]]
     assert first == [
-        *("today", "steps", "after"),
-        *("pauses", "budgets", "consolidateAfter", "protection", "policies", "steps", "limits", "best"),
+        *("today", "next", "after"),
+        *("pauses", "budgets", "consolidateAfter", "protection", "policies", "steps", "limits", "lowest"),
     ]
     assert next(line for line in lines if line.startswith("consolidateAfter")).split()[1] == "-0.7000"
 
@@ -123,7 +123,7 @@ def test_files_need_a_catalogue(tmp_path: Path, capsys: Out) -> None:
 
 def test_where_no_node_is_of_a_nodepool_it_says_so(tmp_path: Path, capsys: Out) -> None:
     assert main(["rebalance", "--plan", *write_fleet(tmp_path, POOL)]) == 0
-    assert capsys.readouterr().out == "no node there belongs to a NodePool: there is nothing to rebalance\n"
+    assert capsys.readouterr().out == "no NodePool has a node: nothing to rebalance\n"
 
 
 def test_what_cannot_be_read_is_named(tmp_path: Path, capsys: Out) -> None:

@@ -68,29 +68,34 @@ BAD: list[tuple[str, Write, tuple[str, ...]]] = [
     ("none.json", lambda _: None, ("none.json: No such file or directory: check the path",)),
     ("long" * 100, lambda _: None, ("longlong: File name too long: name a file, a folder or `-`",)),
     ("loop.json", make_symlink_loop, ("loop.json: Too many levels of symbolic links: name a file",)),
-    ("empty", lambda path: path.mkdir(), ("empty: holds no file that ends in .json, .yaml, .yml",)),
-    ("outer", make_nested_folder, ("outer: holds no file", "its subfolders are not read: name them (deeper)")),
-    ("a.png", build_bytes_writer(b"\x89PNG\0\0"), ("a.png: is no text: name files of JSON or YAML",)),
+    ("empty", lambda path: path.mkdir(), ("empty: no .json, .yaml, .yml file in this folder",)),
+    (
+        "outer",
+        make_nested_folder,
+        ("outer: no .json, .yaml, .yml file", "; subfolders are not read: name them (deeper)"),
+    ),
+    ("a.png", build_bytes_writer(b"\x89PNG\0\0"), ("a.png: is not text: expected JSON or YAML",)),
+    ("blank.yaml", build_text_writer(" \n"), ("blank.yaml: is empty: expected Kubernetes objects as YAML or JSON",)),
     ("a.json.gz", build_bytes_writer(gzip.compress(b"{}")), ("a.json.gz: is compressed: gunzip it first",)),
     ("latin.yaml", build_bytes_writer(b"kind: Pod\nname: caf\xe9"), ("latin.yaml:2: is not UTF-8: save it as UTF-8",)),
-    ("half.json", build_bytes_writer(b"\xff\xfe{"), ("half.json: is cut off in the middle of a character",)),
-    ("huge.bin", build_sparse_writer(b"", 200 * 1024**2), ("huge.bin: is no text",)),
+    ("half.json", build_bytes_writer(b"\xff\xfe{"), ("half.json: ends in the middle of a character",)),
+    ("huge.bin", build_sparse_writer(b"", 200 * 1024**2), ("huge.bin: is not text",)),
     (
         "huge.yaml",
         build_sparse_writer(b"kind: Pod\n" + b"# \n" * 4096, 200 * 1024**2),
-        ("huge.yaml: 200 MB of YAML would take many minutes: fetch it with `-o json`",),
+        ("huge.yaml: 200 MB of YAML take many minutes to parse: use `-o json`",),
     ),
     (
         "cut.json",
         build_text_writer('{"kind": "List",\n "items": ['),
-        ("cut.json: not JSON: it ends in the middle of an object",),
+        ("cut.json: not JSON: ends in the middle of an object",),
     ),
     ("typo.json", build_text_writer('{"kind": "List",\n "items" []}'), ("typo.json:2: not JSON: expected ':'",)),
     ("second.json", build_text_writer('{"kind": "Pod"\n}\n{"kind": }'), ("second.json:3: not JSON: Expecting value",)),
     (
         "odd.json",
         build_text_writer("[7]"),
-        ("odd.json: holds something that is no object: '7': write apiVersion, kind",),
+        ("odd.json: not a Kubernetes object: '7': expected apiVersion, kind",),
     ),
     ("deep.json", build_text_writer("[" * 3000 + "]" * 3000), ("deep.json: is nested too deeply",)),
     (
@@ -110,7 +115,7 @@ BAD: list[tuple[str, Write, tuple[str, ...]]] = [
     (
         "shell.yaml",
         build_text_writer("cat <<EOF | kubectl apply -f -\nkind: Pod\nEOF\n"),
-        ("shell.yaml:1: ", "a line for a shell"),
+        ("shell.yaml:1: ", "a heredoc of a shell"),
     ),
     ("alias.yaml", build_text_writer("a: *b"), ("alias.yaml:1: not YAML: ", "quote a value that begins with *")),
     ("tag.yaml", build_text_writer("a: !vault b"), ("tag.yaml:1: not YAML: ", "remove the tag")),
@@ -120,24 +125,24 @@ BAD: list[tuple[str, Write, tuple[str, ...]]] = [
         build_text_writer("{{- if .Values.a }}\na: b\n{{ end }}"),
         ("helm2.yaml:", "a template: render it first"),
     ),
-    ("round.yaml", build_text_writer("a: &a [*a]"), ("round.yaml:1: not YAML: its anchors repeat it without end",)),
+    ("round.yaml", build_text_writer("a: &a [*a]"), ("round.yaml:1: not YAML: its anchors repeat endlessly",)),
     (
         "bomb.yaml",
         build_text_writer("a0: &a0 [x, x]\n" + "".join(f"a{n + 1}: &a{n + 1} [*a{n}, *a{n}]\n" for n in range(40))),
-        ("bomb.yaml:1: not YAML: its anchors repeat it without end: write the parts out",),
+        ("bomb.yaml:1: not YAML: its anchors repeat endlessly: write the values instead of aliases",),
     ),
-    ("words.yaml", build_text_writer("just words"), ("words.yaml:1: holds something that is no object: 'just words'",)),
-    ("kind.yaml", build_text_writer("a: b"), ("kind.yaml:1: kind: is missing: write what it is",)),
-    ("catalogue.json", build_text_writer('{"instanceTypes": []}'), ("is a catalogue: name it with --instance-types",)),
+    ("words.yaml", build_text_writer("just words"), ("words.yaml:1: not a Kubernetes object: 'just words'",)),
+    ("kind.yaml", build_text_writer("a: b"), ("kind.yaml:1: kind: missing: write for example",)),
+    ("catalogue.json", build_text_writer('{"instanceTypes": []}'), ("is a catalog: name it with --instance-types",)),
     (
         "api.yaml",
         build_text_writer(dump_yaml(make_pod("a") | {"apiVersion": ""})),
-        ("Pod default/a: apiVersion: is missing: write `api",),
+        ("Pod default/a: apiVersion: missing: write `api",),
     ),
     (
         "old.yaml",
         build_text_writer(dump_yaml({"apiVersion": "apps/v1beta1", "kind": "DaemonSet", "metadata": {"name": "logs"}})),
-        ("DaemonSet default/logs: apiVersion: apps/v1beta1: DaemonSet is read as apps/v1: convert it",),
+        ("DaemonSet default/logs: apiVersion: apps/v1beta1 is not supported: convert it to apps/v1",),
     ),
     (
         "older.yaml",
@@ -149,7 +154,7 @@ BAD: list[tuple[str, Write, tuple[str, ...]]] = [
     (
         "near.yaml",
         build_text_writer(dump_yaml(POOL | {"kind": "Nodepools"})),
-        ("near.yaml:1: Nodepools default: kind: there is no Nodepools: write NodePool, if that is meant",),
+        ("near.yaml:1: Nodepools default: kind: unknown: did you mean NodePool?",),
     ),
     (
         "twice.yaml",
@@ -159,7 +164,10 @@ BAD: list[tuple[str, Write, tuple[str, ...]]] = [
                 make_node_pool("two", labels={}) | {"spec": {"weight": 3} | make_node_pool("two")["spec"]},
             )
         ),
-        ("NodePool two: metadata.name: another one at ", "has the same name", "rename or remove one of them"),
+        (
+            "NodePool two: metadata.name: replaces a different NodePool of the same name at ",
+            "rename or remove one of them",
+        ),
     ),
     (
         "absurd.yaml",
@@ -177,7 +185,7 @@ BAD: list[tuple[str, Write, tuple[str, ...]]] = [
     (
         "anonymous.yaml",
         build_text_writer(dump_yaml(make_workload("", 1))),
-        ("Deployment without a name: metadata.name: is missing",),
+        ("Deployment without a name: metadata.name: missing",),
     ),
     (
         "many.yaml",
@@ -187,22 +195,22 @@ BAD: list[tuple[str, Write, tuple[str, ...]]] = [
     (
         "few.yaml",
         build_text_writer(dump_yaml(make_workload("a", -1))),
-        ("Deployment default/a: spec.replicas: is no count of pods: -1",),
+        ("Deployment default/a: spec.replicas: -1 is not a number of pods",),
     ),
     (
         "yes.yaml",
         build_text_writer(dump_yaml(make_workload("a", replicas=True))),
-        ("spec.replicas: is no count of pods: True",),
+        ("spec.replicas: True is not a number of pods",),
     ),
     (
         "bare.yaml",
         build_text_writer(dump_yaml(make_workload("a", 1, template={}))),
-        ("spec.template.spec: is missing: write the pod",),
+        ("spec.template.spec: missing: write the pod template",),
     ),
     (
         "all.yaml",
         build_text_writer(dump_yaml(make_workload("a", 1, selector={}))),
-        ("spec.selector: is missing: write matchLabels",),
+        ("spec.selector: missing: write matchLabels",),
     ),
     (
         "sel.yaml",
@@ -252,7 +260,7 @@ def test_who_may_not_read_a_file_may_pipe_it_in(
     (tmp_path / "pods").mkdir()
     (tmp_path / "pods" / "a.json").write_text("{}")
     with monkeypatch.context() as patch:
-        patch.setattr("cli.plan.command.load_catalog", lambda *_: (None, []))
+        patch.setattr("cli.planning.catalog_source.load_catalog", lambda *_: (None, []))
         patch.setattr(Path, "read_bytes", refuse)
         assert plan(catalogue, "-f", str(tmp_path / "pods")) == 1
     assert "a.json: Permission denied: make it readable, or pipe it in with `-f -`" in capsys.readouterr().err
@@ -319,12 +327,12 @@ def test_too_much_is_refused_before_it_is_read(catalogue: str, capsys: Out, monk
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b'{"kind": "Pod"}')))
     with monkeypatch.context() as patch:
         patch.setattr(files, "MAX_JSON_BYTES", 10)
-        with pytest.raises(InputError, match="standard input: more than 0 MB: narrow it"):
+        with pytest.raises(InputError, match="standard input: larger than 0 MB: select less"):
             files.read_utf8("standard input", None)
     monkeypatch.setattr(documents, "MAX_YAML_BYTES", 10)
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"kind: Pod\nmetadata: {}")))
     assert plan(catalogue, "-f", "-") == 1
-    assert "standard input: 0 MB of YAML would take many minutes" in capsys.readouterr().err
+    assert "standard input: 0 MB of YAML take many minutes" in capsys.readouterr().err
 
 
 def test_an_object_that_python_cannot_walk_through_costs_no_other(tmp_path: Path, catalogue: str, capsys: Out) -> None:
@@ -389,7 +397,7 @@ def test_a_workload_counts_as_the_pods_that_it_would_still_make(
     placed = sorted(name for node in document["newNodes"] for name in node["pods"])
     assert placed == [f"default/{name}" for name in expected]
     object_names = {manifest["metadata"]["name"] for manifest in objects}
-    assert any("made from templates" in note for note in document["notes"]) is not object_names.issuperset(expected)
+    assert any("created from templates" in note for note in document["notes"]) is not object_names.issuperset(expected)
 
 
 def test_without_the_assumption_a_workload_makes_nothing_that_waits(
@@ -439,7 +447,7 @@ def test_kinds_that_nothing_depends_on_are_noted(tmp_path: Path, catalogue: str,
     assert plan(catalogue, "-f", str(tmp_path / "all.json")) == 0
     [note] = json.loads(capsys.readouterr().out)["notes"]
     kinds = "2 ConfigMaps, 1 Ingress, 1 Job, 1 Rollout, 1 Service"
-    assert note == f"not looked at, as nothing depends on it: {kinds}"
+    assert note == f"ignored, because scheduling does not depend on it: {kinds}"
 
 
 def test_kinds_of_features_count_where_these_are_on(
@@ -476,3 +484,30 @@ def test_pods_that_an_api_server_would_name_are_told_apart(tmp_path: Path, catal
     (tmp_path / "all.json").write_text(dump_list(POOL, *pods))
     assert plan(catalogue, "-f", str(tmp_path / "all.json")) == 0
     assert json.loads(capsys.readouterr().out)["totals"]["scheduled"] == 2
+
+
+CATALOGUE_FLAGS = ("--instance-types", "examples/catalogue.json")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("plan", *CATALOGUE_FLAGS),
+        ("consolidate", *CATALOGUE_FLAGS),
+        ("rebalance", "--plan", *CATALOGUE_FLAGS),
+        ("status",),
+        ("top",),
+        ("drift",),
+        ("lint",),
+        ("convert",),
+        ("doctor", "--no-account"),
+        ("nodeclass", "resolve", "--embedded"),
+    ],
+    ids=lambda command: command[0],
+)
+def test_an_empty_file_is_reported_as_empty(tmp_path: Path, capsys: Out, command: tuple[str, ...]) -> None:
+    (tmp_path / "empty.yaml").touch()
+    assert main([*command, "-f", str(tmp_path / "empty.yaml")]) == 1
+    captured = capsys.readouterr()
+    message = "empty.yaml: is empty: expected Kubernetes objects as YAML or JSON"
+    assert message in captured.out + captured.err

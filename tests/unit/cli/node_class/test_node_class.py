@@ -114,6 +114,7 @@ def test_a_program_reads_the_status_the_types_and_the_user_data(output: str, tmp
     [large] = [instance_type for instance_type in document["instanceTypes"] if instance_type["name"] == "m5.large"]
     assert large["allocatable"]["cpu"] == "1930m"
     assert {offering["capacityType"] for offering in large["offerings"]} == {"on-demand", "spot"}
+    assert all(offering["usdPerHour"] > 0 for offering in large["offerings"])
     assert large["ami"] in {image["id"] for image in document["amis"]}
     assert tomllib.loads(document["userData"])["settings"]["kubernetes"]["cluster-name"] == "demo"
 
@@ -191,7 +192,10 @@ def test_an_id_that_does_not_exist_beside_others_is_a_note(tmp_path: Path, capsy
 
 def test_more_pods_than_addresses_are_a_note(tmp_path: Path, capsys: Out) -> None:
     assert run_resolve(write_node_class(tmp_path, kubelet={"maxPods": 30})) == 0
-    assert "spec.kubelet.maxPods: more than 3 types have addresses for (m5.large, m6g.large" in capsys.readouterr().err
+    assert (
+        "spec.kubelet.maxPods: exceeds the IP addresses of 3 instance types (m5.large, m6g.large"
+        in capsys.readouterr().err
+    )
     assert run_resolve(write_node_class(tmp_path, kubelet={"maxPods": 30}, ipPrefixCount=2)) == 0
     assert "maxPods" not in capsys.readouterr().err
 
@@ -247,7 +251,7 @@ def test_a_file_without_a_node_class_is_told(tmp_path: Path, capsys: Out) -> Non
     path = tmp_path / "pod.yaml"
     path.write_text("apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n")
     assert run_resolve(str(path)) == 1
-    assert "holds no EC2NodeClass of karpenter.k8s.aws/v1" in capsys.readouterr().err
+    assert "no EC2NodeClass of karpenter.k8s.aws/v1 in the input" in capsys.readouterr().err
     assert run_resolve(str(tmp_path / "none.yaml")) == 1
     assert "none.yaml" in capsys.readouterr().err
 
@@ -255,8 +259,8 @@ def test_a_file_without_a_node_class_is_told(tmp_path: Path, capsys: Out) -> Non
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["nodeclass"], "say what: resolve"),
-        (["nodeclass", "resolve"], "name a file with -f"),
+        (["nodeclass"], "which ACTION? resolve"),
+        (["nodeclass", "resolve"], "no EC2NodeClass: name a file with -f"),
         (["nodeclass", "resolve", "-f", EXAMPLE], "write --cluster NAME, or --embedded"),
     ],
 )

@@ -168,8 +168,8 @@ def test_what_nobody_can_read_is_left_for_resume_to_clear(kube: InMemoryKube, co
     [
         (("--reason", "Dirfted"), "'Dirfted' is no reason: did you mean Drifted? write some of Drifted, Empty"),
         (("--reason", ""), "'' is no reason"),
-        (("--for", "soon"), "'soon' is no time that passes, like 90m"),
-        (("--for", "0s"), "'0s' is no time that passes"),
+        (("--for", "soon"), "'soon' is not a positive duration like 90m"),
+        (("--for", "0s"), "'0s' is not a positive duration"),
         (("--until", "noon"), "'noon' is not a time like"),
         (("--until", "2020-01-01T00:00:00Z"), "--until 2020-01-01T00:00:00Z is past: the API server's clock says 20"),
         (("--for", "1h", "--until", "2020-01-01T00:00:00Z"), "not allowed with"),

@@ -67,8 +67,8 @@ def test_the_document_has_each_pending_pod_once_and_the_price(tmp_path: Path, ca
         "scheduled": 3,
         "newNodes": 1,
         "price": 0.1,
-        "greedyPrice": 0.1,
-        "otherCosts": 0.0,
+        "greedyUsdPerHour": 0.1,
+        "otherUsdPerHour": 0.0,
         "secondLaunches": 0,
     }
 
@@ -114,19 +114,19 @@ def test_a_table_says_what_is_bought_and_who_is_left_out(tmp_path: Path, catalog
     cluster = write(tmp_path / "cluster.json", POOL, EXISTING, make_pod("a"), make_pod("b"), make_pod("c"), *large)
     assert plan(catalogue, "-f", cluster) == 0
     output = capsys.readouterr().out
-    assert output.startswith("8 pods without a node: 2 on 1 new node, 1 on 1 existing node, 5 left out\n")
+    assert output.startswith("8 pending pods: 2 on 1 new node, 1 on 1 existing node, 5 unschedulable\n")
     row = ["default", "m.02", "a*", "on-demand", "1", "2", "100%", "25%", "2", "0.1000", "0.1000"]
     assert row in [line.split() for line in output.splitlines()]
     assert "  here  1 pod  default/a\n" in output
     assert "  5 pods: default/huge-0, default/huge-1, default/huge-2 and 2 more: NoInstanceTypeFits\n" in output
-    assert "    pool default: no instance type has 64 cpu\n" in output
-    assert "total $0.1000 per hour, $73.00 per month of 730 hours\nthe greedy plan would cost as much\n" in output
-    assert "* the cheapest of several zones" in output
+    assert "    NodePool default: no instance type has 64 cpu\n" in output
+    assert "total: $0.1000/h, $73.00/month\nfirst-fit packing costs the same\n" in output
+    assert "* cheapest of several possible zones" in output
 
 
 def test_nothing_to_do_is_said(tmp_path: Path, catalogue: str, capsys: Out) -> None:
     assert plan(catalogue, "-f", write(tmp_path / "cluster.json", POOL)) == 0
-    assert capsys.readouterr().out.startswith("no pod waits for a node\n")
+    assert capsys.readouterr().out.startswith("no pending pods\n")
 
 
 def test_what_a_greedy_plan_would_have_cost_is_told(tmp_path: Path, catalogue: str, capsys: Out) -> None:
@@ -137,7 +137,7 @@ def test_what_a_greedy_plan_would_have_cost_is_told(tmp_path: Path, catalogue: s
     Path(catalogue).write_text(json.dumps(dear))
     cluster = write(tmp_path / "cluster.json", POOL, *(make_pod(f"p{number}", "500m") for number in range(16)))
     assert plan(catalogue, "-f", cluster) == 0
-    assert "the greedy plan: $2.0000 per hour, 400 % more; $1,168.00 per month saved" in capsys.readouterr().out
+    assert "saves $1,168.00/month: first-fit packing costs $2.0000/h (400% more)" in capsys.readouterr().out
 
 
 def test_a_folder_is_read_and_standard_input_may_hold_several_documents(
@@ -197,7 +197,7 @@ def test_wrong_usage_is_two(
 def test_a_pod_without_a_verdict_waits_unless_told_otherwise(tmp_path: Path, catalogue: str, capsys: Out) -> None:
     cluster = write(tmp_path / "cluster.json", POOL, make_pod("a"))
     assert plan(catalogue, "-f", cluster, "--no-assume-unschedulable") == 0
-    assert capsys.readouterr().out.startswith("no pod waits")
+    assert capsys.readouterr().out.startswith("no pending pods")
 
 
 def test_what_is_left_out_is_grouped_by_cause_and_owner(tmp_path: Path, catalogue: str, capsys: Out) -> None:
@@ -219,8 +219,8 @@ def test_what_is_left_out_is_grouped_by_cause_and_owner(tmp_path: Path, catalogu
     output = capsys.readouterr().out
     owners = "3 of Deployment default/big, 2 of Deployment default/vast, 1 without owner"
     assert (
-        f"  6 pods: {owners}: NoInstanceTypeFits\n    pools c, a: no instance type has 64 cpu\n"
-        "    pool b: needs toleration x:NoSchedule\n"
+        f"  6 pods: {owners}: NoInstanceTypeFits\n    NodePools c, a: no instance type has 64 cpu\n"
+        "    NodePool b: needs toleration x:NoSchedule\n"
     ) in output
     assert "  2 pods: default/cart-0, default/cart-1: VolumeNotUsable\n    PersistentVolumeClaim data-<pod>" in output
 
@@ -263,7 +263,7 @@ def test_long_lists_are_cut_unless_they_are_wanted_whole(
     )
     output = capsys.readouterr().out
     row_count = sum(line.startswith("p") and "m.02" in line for line in output.splitlines())
-    phrases = ("… and 5 more kinds, 5 nodes, $0.5000 per hour", "… and 5 pods on 5 more nodes", "for 5 other reasons")
+    phrases = ("… and 5 more rows: 5 nodes, $0.5000/h", "… and 5 pods on 5 more nodes", "for 5 other reasons")
     assert row_count == (20 if flags else 15)
     assert [words in output for words in phrases] == [not flags] * 3
     assert ("default/z19" in output) is bool(flags)
@@ -272,11 +272,11 @@ def test_long_lists_are_cut_unless_they_are_wanted_whole(
 @pytest.mark.parametrize(
     ("columns", "head"),
     [
-        (102, "POOL TYPE ZONE CAPACITY NODES PODS EACH CPU MEMORY OR ANY OF $/H EACH $/H"),
-        (85, "POOL TYPE ZONE CAPACITY NODES PODS EACH CPU MEMORY $/H"),
-        (78, "POOL TYPE ZONE CAPACITY NODES PODS CPU MEMORY $/H"),
-        (50, "POOL TYPE ZONE CAPACITY NODES $/H"),
-        (20, "POOL TYPE ZONE CAPACITY NODES $/H"),
+        (107, "NODEPOOL TYPE ZONE CAPACITY NODES PODS/NODE CPU MEMORY MATCHING TYPES $/H/NODE $/H"),
+        (85, "NODEPOOL TYPE ZONE CAPACITY NODES PODS/NODE CPU MEMORY $/H"),
+        (75, "NODEPOOL TYPE ZONE CAPACITY NODES PODS/NODE CPU $/H"),
+        (50, "NODEPOOL TYPE ZONE CAPACITY NODES $/H"),
+        (20, "NODEPOOL TYPE ZONE CAPACITY NODES $/H"),
     ],
 )
 def test_a_narrow_terminal_has_fewer_columns_and_shorter_lines(
@@ -295,11 +295,11 @@ def test_a_narrow_terminal_has_fewer_columns_and_shorter_lines(
     )
     assert plan(catalogue, "-f", cluster) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert " ".join(next(line for line in lines if line.startswith("POOL")).split()) == head
+    assert " ".join(next(line for line in lines if line.startswith("NODEPOOL")).split()) == head
     if columns >= 50:
         assert [line for line in lines if len(line) > columns] == []
     assert plan(catalogue, "-f", cluster, "--wide") == 0
-    assert "OR ANY OF" in capsys.readouterr().out
+    assert "MATCHING TYPES" in capsys.readouterr().out
 
 
 def test_colours_are_for_terminals_that_want_them(
@@ -327,9 +327,9 @@ def test_colours_are_for_terminals_that_want_them(
 @pytest.mark.parametrize(
     ("priced_at", "expected"),
     [
-        (None, "prices of an unknown day: the catalogue has no pricedAt\n"),
-        ("2026-11-21T05:30:00Z", "prices of 2026-11-21 05:30 UTC, 2 hours old\n"),
-        ("2026-11-01T08:00:00Z", "20 days old: spot prices are others by now, fetch a new catalogue\n"),
+        (None, "age of the prices: unknown, because the catalog has no pricedAt\n"),
+        ("2026-11-21T05:30:00Z", "prices of 2026-11-21 05:30 UTC (2h30m old)\n"),
+        ("2026-11-01T08:00:00Z", "(20d old): spot prices have changed since, build a new catalog\n"),
     ],
 )
 def test_how_old_the_prices_are_is_told(
@@ -348,7 +348,7 @@ def test_prices_that_could_not_be_asked_for_are_said_to_be_old(tmp_path: Path, c
     Path(catalogue).write_text(json.dumps(old))
     path = write(tmp_path / "cluster.json", POOL, make_pod("a"))
     assert plan(catalogue, "-f", path) == 0
-    assert f"2 hours old; {capacity_type} prices could not be asked for since" in capsys.readouterr().out
+    assert f"(2h30m old); {capacity_type} prices could not be updated since" in capsys.readouterr().out
     assert plan(catalogue, "-f", path, "-o", "json") == 0
     assert json.loads(capsys.readouterr().out)["pricesEstimated"] == [capacity_type]
 
@@ -368,7 +368,7 @@ def test_what_takes_long_is_told_on_standard_error(
     progress_shown, real = Event(), sys.stderr.flush
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setattr(sys.stderr, "flush", flush_and_signal)
-    monkeypatch.setattr("cli.plan.command.read_planning_input", read_slowly)
+    monkeypatch.setattr("cli.planning.cluster_source.read_planning_input", read_slowly)
     assert plan(catalogue, "-f", write(tmp_path / "cluster.json", POOL, make_pod("a")), "-o", "json") == 0
     captured = capsys.readouterr()
     assert captured.err == "joiner: thinking …\n"
@@ -396,9 +396,9 @@ def test_money_may_be_counted_besides_instances(
     monkeypatch.setenv("JOINER_VOLUME_USD_PER_GIB_MONTH", "0.1")
     for flags, besides in (((), 0.01), (("--volume-price", "0.2", "--node-cost", "0.3"), 0.32)):
         assert plan(catalogue, "-f", cluster, *flags, "-o", "json") == 0
-        assert json.loads(capsys.readouterr().out)["totals"]["otherCosts"] == pytest.approx(besides)
+        assert json.loads(capsys.readouterr().out)["totals"]["otherUsdPerHour"] == pytest.approx(besides)
     assert plan(catalogue, "-f", cluster) == 0
-    assert "volumes and whatever else each node costs: $0.0100 per hour more\n" in capsys.readouterr().out
+    assert "plus $0.0100/h for EBS volumes and other node costs\n" in capsys.readouterr().out
 
 
 def test_who_gives_no_hints_hears_of_second_launches(
@@ -409,7 +409,7 @@ def test_who_gives_no_hints_hears_of_second_launches(
     cluster = write(tmp_path / "cluster.json", POOL, *pods)
     monkeypatch.setattr("shared.decide.scheduling.search.plan_search.MAX_SIMULATED_PLANS", 0)
     assert plan(catalogue, "-f", cluster, "--hints", "Withheld") == 0
-    assert "would need a second launch, as kube-scheduler is told nothing" in capsys.readouterr().out
+    assert "may need a second launch, because Joiner does not nominate nodes" in capsys.readouterr().out
 
 
 def test_what_is_decided_only_at_launch_is_noted(tmp_path: Path, catalogue: str, capsys: Out) -> None:
@@ -430,7 +430,7 @@ def test_what_is_decided_only_at_launch_is_noted(tmp_path: Path, catalogue: str,
     document = json.loads(capsys.readouterr().out)
     undecided = {entry["pod"] for entry in document["approximations"]}
     assert plan(catalogue, "-f", write(tmp_path / "cluster.json", POOL, *pods, beside)) == 0
-    assert ("decided only at launch" in capsys.readouterr().out) is bool(undecided)
+    assert ("depends on the zone of the launched node" in capsys.readouterr().out) is bool(undecided)
 
 
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -462,7 +462,7 @@ def test_files_are_not_planned_with_without_a_catalogue(tmp_path: Path, capsys: 
     with pytest.raises(SystemExit) as raised:
         main(["plan", "-f", write(tmp_path / "cluster.json", POOL)])
     assert raised.value.code == 2
-    assert "a plan needs a catalogue" in capsys.readouterr().err
+    assert "files have no prices. --instance-types names the catalog" in capsys.readouterr().err
 
 
 def test_a_live_clusters_catalogue_is_its_deployments_else_the_accounts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -474,4 +474,26 @@ def test_a_live_clusters_catalogue_is_its_deployments_else_the_accounts(monkeypa
 
 def test_what_is_open_about_a_pod_is_told_last() -> None:
     verdict = PodVerdict(pod="shop/a", workload="", requests={}, kind="NotWaiting", reason="it runs", undecided=("x",))
-    assert render_pod_verdict(verdict, Palette(enabled=False), TableOptions()).splitlines()[-1].split() == ["open", "x"]
+    assert render_pod_verdict(verdict, Palette(enabled=False), TableOptions()).splitlines()[-1].split() == [
+        "at",
+        "launch",
+        "x",
+    ]
+
+
+def test_an_error_in_a_workload_is_printed_once(tmp_path: Path, catalogue: str, capsys: Out) -> None:
+    bad = make_workload("bad", 3)
+    bad["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "lots"
+    assert plan(catalogue, "-f", write(tmp_path / "cluster.json", POOL, bad)) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    field = "spec.template.spec.containers[app].resources.requests"
+    assert f"cluster.json: Deployment default/bad: {field}: cpu: not a quantity: 'lots'" in line
+
+
+def test_a_requirement_that_no_instance_type_meets_is_named(tmp_path: Path, catalogue: str, capsys: Out) -> None:
+    requirement = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["m.2"]}
+    pool = make_node_pool("default", requirements=[requirement])
+    assert plan(catalogue, "-f", write(tmp_path / "cluster.json", pool, make_pod("a")), "-o", "json") == 0
+    [failure] = json.loads(capsys.readouterr().out)["unschedulable"]
+    hint = "none matches node.kubernetes.io/instance-type In [m.2]; did you mean m.02?"
+    assert failure["message"].endswith(hint)

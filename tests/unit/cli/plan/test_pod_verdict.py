@@ -67,20 +67,20 @@ def test_a_pod_on_a_new_node_is_told_where_it_goes_what_was_bought_and_why(
     cluster = (*pools, make_workload("web", 2), make_pod("big", "64"))
     page = PlanRunner(tmp_path, catalogue, capsys, *cluster).render_page("web-2")
     lines = page.splitlines()
-    assert lines[0] == "pod default/web-2, of Deployment default/web"
-    assert lines[1] == "asks for    1 cpu, 1Gi memory"
-    assert lines[2].startswith("goes to     both-")
-    assert lines[2].endswith(", a new node of pool both, with 1 other pod (default/web-1)")
-    offer = "m.02, on-demand, in a, $0.1000 per hour"
-    assert lines[3] == f"bought as   {offer}: the cheapest of 2 types (m.02, m.04)"
+    assert lines[0] == "pod default/web-2 (Deployment default/web)"
+    assert lines[1] == "requests    1 cpu, 1Gi memory"
+    assert lines[2].startswith("node        both-")
+    assert lines[2].endswith(", a new node of NodePool both, with 1 other pending pod (default/web-1)")
+    offer = "m.02 on-demand in a ($0.1000/h)"
+    assert lines[3] == f"offering    {offer}: cheapest of 2 instance types (m.02, m.04)"
     assert lines[4] == (
-        "types       2 in the catalogue → 2 allowed by pool both → 2 allowed by the pod → 2 large enough for it alone "
-        "→ 2 for all of the node's pods, within the plan's price"
+        "types       2 in the catalog → 2 allowed by NodePool both → 2 allowed by the pod → 2 large enough for the pod "
+        "→ 2 large enough for all pods of the node, at the planned price"
     )
     assert lines[-3:] == [
-        "other pools",
-        f"  pool only-a: would do too; the cheapest for it alone is {offer}",
-        "  pool tainted: needs toleration x:NoSchedule",
+        "other NodePools",
+        f"  NodePool only-a: possible too; cheapest offering for the pod alone: {offer}",
+        "  NodePool tainted: needs toleration x:NoSchedule",
     ]
 
 
@@ -138,7 +138,7 @@ def test_who_narrowed_the_place_is_named(tmp_path: Path, catalogue: str, capsys:
     assert makers_by_pod["red"][ZONE] == "the pod's affinity to other pods"
     assert makers_by_pod["stored"][ZONE] == "the pod's volumes"
     assert makers_by_pod["picky"][ZONE] == "the pod"
-    assert makers_by_pod["mate"][ZONE] == "the pods beside it"
+    assert makers_by_pod["mate"][ZONE] == "other pods on the node"
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_who_narrowed_the_place_is_named(tmp_path: Path, catalogue: str, capsys:
             },
             "the pod's preferences",
         ),
-        ({}, "pods elsewhere"),
+        ({}, "pods on other nodes"),
     ],
 )
 def test_a_lone_pod_is_narrowed_by_what_it_prefers_or_by_pods_elsewhere(
@@ -187,25 +187,25 @@ def test_a_pod_without_a_place_is_told_what_each_pool_has_against_it(
         make_pod("shy", tolerations=[], cpu="3"),
     )
     assert runner.render_page("big").splitlines()[1:] == [
-        "asks for    64 cpu, 1Gi memory",
-        "goes nowhere: NoInstanceTypeFits",
-        "  pools open, default: no instance type has 64 cpu",
+        "requests    64 cpu, 1Gi memory",
+        "unschedulable: NoInstanceTypeFits",
+        "  NodePools open, default: no instance type has 64 cpu",
     ]
     assert runner.read_document("big")["pools"] == [
         {"nodePools": ["open", "default"], "says": "no instance type has 64 cpu"}
     ]
-    assert "  pool default: needs toleration team=a:NoSchedule" in runner.render_page("shy")
+    assert "  NodePool default: needs toleration team=a:NoSchedule" in runner.render_page("shy")
 
 
 @pytest.mark.parametrize(
     ("labels", "costs"),
     [
-        ({}, "nothing more"),
+        ({}, "no additional cost"),
         (
             {"node.kubernetes.io/instance-type": "m.02", ZONE: "b", "karpenter.sh/capacity-type": "on-demand"},
-            "nothing more: the node (m.02, on-demand, in b, $0.2000 per hour) is paid for",
+            "no additional cost: the node is m.02 on-demand in b ($0.2000/h)",
         ),
-        ({"node.kubernetes.io/instance-type": "old.01", ZONE: "b"}, "nothing more: the node (old.01) is paid for"),
+        ({"node.kubernetes.io/instance-type": "old.01", ZONE: "b"}, "no additional cost: the node is old.01"),
     ],
 )
 def test_a_pod_that_fits_what_is_there_costs_nothing_more(
@@ -213,8 +213,8 @@ def test_a_pod_that_fits_what_is_there_costs_nothing_more(
 ) -> None:
     node = EXISTING | {"metadata": {"name": "here", "labels": labels}}
     lines = PlanRunner(tmp_path, catalogue, capsys, node, make_pod("a")).render_page("a").splitlines()
-    assert lines[2] == "goes to     here, a node that is there or on its way, alone"
-    assert lines[3] == f"costs       {costs}"
+    assert lines[2] == "node        here, an existing or in-flight node, without other pending pods"
+    assert lines[3] == f"cost        {costs}"
 
 
 CONDITION = {"type": "PodScheduled", "status": "False"}
@@ -223,10 +223,14 @@ CONDITION = {"type": "PodScheduled", "status": "False"}
 @pytest.mark.parametrize(
     ("spec", "status", "words"),
     [
-        ({"nodeName": "here"}, {"phase": "Running"}, "it is on node here already"),
-        ({}, {"nominatedNodeName": "here", "conditions": [CONDITION]}, "makes room for it on node here"),
-        ({}, {"conditions": [CONDITION | {"reason": "SchedulingGated"}]}, "has not given up on it: SchedulingGated"),
-        ({}, {}, "has not looked at it yet (--assume-unschedulable"),
+        ({"nodeName": "here"}, {"phase": "Running"}, "already bound to node here"),
+        ({}, {"nominatedNodeName": "here", "conditions": [CONDITION]}, "nominated to node here, where kube-scheduler"),
+        (
+            {},
+            {"conditions": [CONDITION | {"reason": "SchedulingGated"}]},
+            "has not marked it Unschedulable: SchedulingGated",
+        ),
+        ({}, {}, "has not tried to schedule it yet (--assume-unschedulable"),
     ],
 )
 def test_a_pod_that_does_not_wait_is_told_why(
@@ -242,20 +246,22 @@ def test_a_daemons_pod_waits_for_no_node_of_ours(tmp_path: Path, catalogue: str,
     manifest = make_pod("logs-x")
     owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "logs", "uid": "u", "controller": True}
     manifest["metadata"]["ownerReferences"] = [owner]
-    assert "it belongs to one node" in PlanRunner(tmp_path, catalogue, capsys, manifest).render_page("logs-x")
+    assert "DaemonSet pods and static pods get no node of their own" in PlanRunner(
+        tmp_path, catalogue, capsys, manifest
+    ).render_page("logs-x")
 
 
 def test_a_pod_that_could_not_be_read_is_told_why(tmp_path: Path, catalogue: str, capsys: Out) -> None:
     page = PlanRunner(tmp_path, catalogue, capsys, POOL, make_pod("poison", "lots")).render_page("poison", code=1)
-    assert "goes nowhere: InvalidPod\n  spec.containers[app].resources.requests: cpu: not a quantity" in page
+    assert "unschedulable: InvalidPod\n  spec.containers[app].resources.requests: cpu: not a quantity" in page
 
 
 def test_a_pod_that_is_not_there_is_asked_back(tmp_path: Path, catalogue: str, capsys: Out) -> None:
     second_cart = make_pod("cart") | {"metadata": {"name": "cart", "namespace": "shop"}}
     runner = PlanRunner(tmp_path, catalogue, capsys, POOL, make_pod("cart"), make_pod("web-1"), second_cart)
-    assert "--pod cart: is in several namespaces: write one of default/cart, shop/cart" in runner.read_error("cart")
-    assert "--pod web1: no such pod among 3: do you mean default/web-1?" in runner.read_error("web1")
-    assert "--pod zzz: no such pod among 3: name it as namespace/name" in runner.read_error("zzz")
+    assert "--pod cart: exists in several namespaces: write default/cart or shop/cart" in runner.read_error("cart")
+    assert "--pod web1: not found among 3 pods: did you mean default/web-1?" in runner.read_error("web1")
+    assert "--pod zzz: not found among 3 pods: write NAMESPACE/NAME" in runner.read_error("zzz")
     assert runner.render_page("shop/cart").startswith("pod shop/cart\n")
 
 
@@ -266,7 +272,7 @@ def test_other_pools_are_planned_with_alone(tmp_path: Path, catalogue: str, caps
     runner = PlanRunner(
         tmp_path, catalogue, capsys, POOL, make_node_pool("other"), node, first, make_pod("second", "900m")
     )
-    assert "alone it would fit on node here" in runner.render_page("second")
+    assert "the pod alone would fit on node here" in runner.render_page("second")
 
 
 def test_a_narrow_page_is_folded_and_a_whole_one_names_everything(
@@ -300,3 +306,21 @@ def test_yaml_and_json_say_the_same(tmp_path: Path, catalogue: str, capsys: Out)
 
     runner = PlanRunner(tmp_path, catalogue, capsys, POOL, make_pod("a"))
     assert yaml.safe_load(runner.render_page("a", "-o", "yaml")) == runner.read_document("a")
+
+
+def test_the_name_of_a_workload_selects_one_of_its_pods(tmp_path: Path, catalogue: str, capsys: Out) -> None:
+    """An unschedulable pod comes first, else a planned one."""
+    job = make_workload("batch", None, kind="Job", selector=None, parallelism=2) | {"apiVersion": "batch/v1"}
+    running = make_pod("db-0", labels={"app": "db"}) | {"status": {"phase": "Running"}}
+    running["spec"]["nodeName"] = "here"
+    running["metadata"]["ownerReferences"] = [
+        {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": "u", "controller": True}
+    ]
+    objects = (POOL, EXISTING, running, make_workload("web", 2), make_workload("db", 2, kind="StatefulSet"), job)
+    runner = PlanRunner(tmp_path, catalogue, capsys, *objects)
+    for query, pod in (("web", "web-1"), ("default/web", "web-1"), ("db", "db-1"), ("batch", "batch-1")):
+        assert runner.read_document(query)["pod"] == f"default/{pod}"
+    other_namespace = make_workload("web", 1) | {"metadata": {"name": "web", "namespace": "shop"}}
+    runner = PlanRunner(tmp_path, catalogue, capsys, *objects, other_namespace)
+    assert "--pod web: exists in several namespaces: write default/web or shop/web" in runner.read_error("web")
+    assert "did you mean default/batch" in runner.read_error("bach")

@@ -66,16 +66,17 @@ def test_a_catalogue_may_be_yaml(tmp_path: Path, cluster: str, capsys: Out) -> N
     ("body", "words"),
     [
         (None, ("No such file or directory", "--instance-types aws")),
-        ("{}", ("not a catalogue: Object missing required field `region`",)),
-        ("[1, 2]", ("not a catalogue: Expected `object`, got `array`",)),
-        ("- 1\n- 2\n", ("not a catalogue",)),
-        ("a: b", ("not a catalogue",)),
-        ("a: 1\n---\nb: 1\n", ("2 documents, where one is expected",)),
+        ("", ("is empty: expected a catalog as JSON or YAML",)),
+        ("{}", ("not a catalog: Object missing required field `region`",)),
+        ("[1, 2]", ("not a catalog: Expected `object`, got `array`",)),
+        ("- 1\n- 2\n", ("not a catalog",)),
+        ("a: b", ("not a catalog",)),
+        ("a: 1\n---\nb: 1\n", ("expected 1 document, found 2",)),
         ("a: b: c", (":1: not YAML: mapping values",)),
-        ("\0\1\2", ("is no text",)),
+        ("\0\1\2", ("is not text",)),
         (json.dumps(CATALOGUE | {"instanceTypes": []}), ("region or instanceTypes: empty",)),
         (json.dumps(CATALOGUE).replace('"cpu": "2"', '"cpu": "two"'), ("instanceTypes[m.02].capacity: cpu",)),
-        ("[" * 5000, ("not a catalogue",)),
+        ("[" * 5000, ("not a catalog",)),
     ],
 )
 def test_without_a_catalogue_nothing_is_planned_and_the_remedy_is_said(
@@ -96,7 +97,7 @@ def test_files_need_a_catalogue_and_three_ways_to_one_are_told(cluster: str, cap
         plan("-f", cluster)
     assert raised.value.code == 2
     stderr = capsys.readouterr().err
-    for way in ("--instance-types FILE", "s3://BUCKET", "aws:REGION"):
+    for way in ("--instance-types FILE", "s3://BUCKET", "aws[:REGION]"):
         assert way in stderr
 
 
@@ -105,7 +106,7 @@ def test_the_bucket_of_a_deployment_has_the_newest_catalogue(aws: EmbeddedAws, c
     s3 = boto3.client("s3", endpoint_url=aws.url, config=Config(retries={"total_max_attempts": 1}))
     s3.create_bucket(Bucket="joiner")
     assert plan("-f", cluster, "--instance-types", "s3://joiner") == 1
-    assert "s3://joiner: holds no catalogue under catalogue/: run the catalog function" in capsys.readouterr().err
+    assert "s3://joiner: no catalog under catalogue/: run the catalog function" in capsys.readouterr().err
 
     old, new, bad = (f"catalogue/2026112{day}T080000Z.json" for day in (1, 2, 3))
     dearer = json.loads(json.dumps(CATALOGUE).replace("0.1", "0.7"))
@@ -118,7 +119,7 @@ def test_the_bucket_of_a_deployment_has_the_newest_catalogue(aws: EmbeddedAws, c
         results.append((code, json.loads(captured.out)["totals"]["price"], f"Catalogue {bad}" in captured.err))
     assert results == [(1, 0.1, True), (0, 0.2, False)]
     assert plan("-f", cluster, "--instance-types", f"s3://joiner/{bad}") == 1
-    assert "not a catalogue" in capsys.readouterr().err
+    assert "not a catalog" in capsys.readouterr().err
     s3.close()
 
 
@@ -132,7 +133,7 @@ def test_an_account_that_does_not_answer_is_said_with_other_ways(
     assert plan("-f", cluster, "--instance-types", source) == 1
     stderr = capsys.readouterr().err
     assert f"joiner plan: {source}: Unreachable: " in stderr
-    assert "check credentials and region, or else" in stderr
+    assert "check credentials and region. --instance-types names" in stderr
 
 
 ARN = "arn:aws:eks:eu-west-1:123456789012:cluster/prod"
@@ -160,7 +161,7 @@ def test_a_region_that_nobody_knows_is_asked_for(cluster: str, capsys: Out, monk
     monkeypatch.delenv("AWS_DEFAULT_REGION")
     monkeypatch.setenv("AWS_CONFIG_FILE", "/nonexistent")
     assert plan("-f", cluster, "--instance-types", "aws") == 1
-    assert "which region is not known: write --instance-types aws:REGION" in capsys.readouterr().err
+    assert "aws: the region is unknown: write --instance-types aws:REGION" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("bucket", "source"), [("", "aws"), ("joiner", "s3://joiner")])
@@ -174,9 +175,10 @@ def test_a_live_cluster_has_the_bucket_of_its_deployment_else_the_account(
         raise KeyboardInterrupt
 
     monkeypatch.setenv("JOINER_BUCKET_NAME", bucket)
-    monkeypatch.setattr("cli.plan.command.load_catalog", refuse)
+    monkeypatch.setattr("cli.planning.catalog_source.load_catalog", refuse)
     monkeypatch.setattr(
-        "cli.plan.command.read_planning_input", lambda *_: type("Seen", (), {"cluster": EMPTY, "region_hints": ()})
+        "cli.planning.cluster_source.read_planning_input",
+        lambda *_: type("Seen", (), {"cluster": EMPTY, "region_hints": ()}),
     )
     assert plan("--context") == 130
     assert sources == [source]
@@ -185,10 +187,10 @@ def test_a_live_cluster_has_the_bucket_of_its_deployment_else_the_account(
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("m7a.xlarg", "; do you mean m7a.xlarge or "),
+        ("m7a.xlarg", "; did you mean m7a.xlarge or "),
         ("zzz", ": it has c6a.large, c7a.2xlarge, c7a.large and 9 more\n"),
     ],
 )
 def test_a_type_that_a_catalogue_lacks_is_guessed_or_others_are_named(name: str, words: str, capsys: Out) -> None:
     assert main(["catalog", "show", "examples/catalogue.json", name]) == 1
-    assert f"{name}: is not in examples/catalogue.json{words}" in capsys.readouterr().err
+    assert f"{name}: not in examples/catalogue.json{words}" in capsys.readouterr().err

@@ -107,15 +107,21 @@ def test_nodes_of_static_pools_take_pods_at_any_time(replicas: int | None, *, re
     assert is_within_consolidate_after(field.nodes[0], field) is refuses
 
 
-@pytest.mark.parametrize(("ready", "goes"), [("True", True), ("False", False)])
-def test_a_static_pool_that_cannot_be_used_replaces_nothing(ready: str, *, goes: bool) -> None:
+@pytest.mark.parametrize(
+    ("ready", "explanation"),
+    [("True", ""), ("False", "node class default is not ready"), (None, "node class default does not exist")],
+)
+def test_a_static_pool_that_cannot_be_used_replaces_nothing(ready: str | None, explanation: str) -> None:
     pool = make_node_pool(budgets=(), replicas=1)
-    classes = (replace(make_node_class(), conditions=(Condition(type="Ready", status=ready, reason="Test"),)),)
+    conditions = (Condition(type="Ready", status=ready or "", reason="Test"),)
+    classes = () if ready is None else (replace(make_node_class(), conditions=conditions),)
     drifted = make_node_with_pods("a", make_web_pod("1"), conditions=make_conditions(*STAGES[:3], "Drifted"))
     decision = decide_disruption(make_fleet(drifted, pools=(pool,), node_classes=classes))
-    assert bool(summarize_commands(decision)) is goes
-    if not goes:
-        assert get_verdict(decision, "a") == ("blocked", "Budget", "NodePool default has no room for a replacement")
+    assert bool(summarize_commands(decision)) is not bool(explanation)
+    if explanation:
+        kind, reason, message = get_verdict(decision, "a")
+        assert (kind, reason) == ("blocked", "Budget")
+        assert message.startswith(f"NodePool default cannot launch a replacement: {explanation}")
 
 
 def make_tainted(base_node: Machine) -> Machine:

@@ -199,7 +199,14 @@ def test_two_needs_that_only_fail_together_are_both_named() -> None:
             make_node_pool(conditions=(Condition(type="Ready", status="False", message="odd taint"),)),
             "(Ready): odd taint",
         ),
-        (make_node_pool(requirements=make_requirements((ZONE, "In", ("q",)))), "leave no instance type"),
+        (
+            make_node_pool(requirements=make_requirements((ZONE, "In", ("q",)))),
+            f"leave no instance type that can be bought: none matches {ZONE} In [q]",
+        ),
+        (
+            make_node_pool(requirements=make_requirements((INSTANCE_TYPE, "In", ("m.0two",)))),
+            f"none matches {INSTANCE_TYPE} In [m.0two]; did you mean m.0",
+        ),
         (make_node_pool(limits=Resources(amounts=(("cpu", 0),))), "limit of cpu (0 left)"),
         (make_node_pool(limits=Resources(amounts=(("nodes", 0),))), "raise spec.limits.nodes"),
     ],
