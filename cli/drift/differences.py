@@ -3,11 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from shared.decide.disruption.drift.drift import (
-    DriftInputs,
-    find_unmet_requirement,
-    list_matching_images,
-)
+from shared.decide.disruption.drift.drift import DriftInputs, find_unmet_requirement, list_matching_images
 from shared.decide.scheduling.templates.node_pool_hash import compute_node_pool_hash
 from shared.model.core.labels import (
     CAPACITY_TYPE,

@@ -73,7 +73,7 @@ def _build_pod_history(evidence: Evidence, pod: str) -> tuple[HistoryEntry, ...]
     """Return the history of *pod*, and the outcome of the NodeClaims that were created for it."""
     pod_events = build_history(evidence.cycles, frozenset((("Pod", pod),)))
     claim_names: ObjectNames = frozenset(
-        ("NodeClaim", node_record.claim) for node_record in evidence.node_records if pod in node_record.pods
+        ("NodeClaim", record.claim) for record in evidence.node_records if pod in record.pods
     )
     claim_events = (
         event
@@ -89,29 +89,25 @@ def _build_pod_history(evidence: Evidence, pod: str) -> tuple[HistoryEntry, ...]
 def _explain_placement(
     evidence: Evidence, notes: list[DecisionNote], kind: str, place: str
 ) -> Iterator[ExplanationAnswer]:
-    node_record = find_node_record(evidence.node_records, place)
-    if node_record is None:
+    record = find_node_record(evidence.node_records, place)
+    if record is None:
         yield from build_answer("goes to", f"{kind} {place}: {notes[-1].reason}")
         return
-    yield from build_answer(
-        "went to" if node_record.terminated_at is not None else "goes to", describe_node_record(node_record)
-    )
+    yield from build_answer("went to" if record.terminated_at is not None else "goes to", describe_node_record(record))
     claim_notes = [note for note in notes if note.verdict.startswith("nodeclaim/")]
-    is_created_for_pod = bool(claim_notes) and claim_notes[-1].verdict == f"nodeclaim/{node_record.claim}"
+    is_created_for_pod = bool(claim_notes) and claim_notes[-1].verdict == f"nodeclaim/{record.claim}"
     yield from build_answer(
-        "why there", f"it was made for it: {node_record.asked_why}" if is_created_for_pod else notes[-1].reason
+        "why there", f"it was made for it: {record.asked_why}" if is_created_for_pod else notes[-1].reason
     )
-    yield from build_answer("bought as", describe_launched_offering(node_record))
-    other_pod_count = len(node_record.pods) - 1
+    yield from build_answer("bought as", describe_launched_offering(record))
+    other_pod_count = len(record.pods) - 1
     if is_created_for_pod and other_pod_count > 0:
-        other_pods = [pod for pod in node_record.pods if pod != notes[-1].name]
+        other_pods = [pod for pod in record.pods if pod != notes[-1].name]
         yield from build_answer(
             "beside", f"{format_count(other_pod_count, 'other pod')}: {join_names(other_pods, MAX_LISTED_NAMES)}"
         )
-    if node_record.usd_per_hour:
-        yield from build_answer(
-            "costs", f"the node ${node_record.usd_per_hour:.4f} per hour{describe_record_end(node_record)}"
-        )
+    if record.usd_per_hour:
+        yield from build_answer("costs", f"the node ${record.usd_per_hour:.4f} per hour{describe_record_end(record)}")
 
 
 def _list_evictions(evidence: Evidence, name: str) -> Iterator[str]:
@@ -128,30 +124,26 @@ def _list_evictions(evidence: Evidence, name: str) -> Iterator[str]:
 
 
 def _format_deletion_reason(evidence: Evidence, node: str) -> str:
-    node_record = find_node_record(evidence.node_records, node)
-    return (
-        f" ({node_record.claim}: {node_record.deleted_why})"
-        if node_record is not None and node_record.deleted_why
-        else ""
-    )
+    record = find_node_record(evidence.node_records, node)
+    return f" ({record.claim}: {record.deleted_why})" if record is not None and record.deleted_why else ""
 
 
 def _explain_node(evidence: Evidence, kind: ExplainKind, name: str) -> Explanation:
-    node_record = find_node_record(evidence.node_records, name) or NodeRecord(claim="", node=name)
-    names = node_record.list_names() | {(EXPLAIN_KINDS[kind], name)}
+    record = find_node_record(evidence.node_records, name) or NodeRecord(claim="", node=name)
+    names = record.list_names() | {(EXPLAIN_KINDS[kind], name)}
     answers = [
-        *build_answer("is", describe_node_record(node_record) if node_record.claim else ""),
+        *build_answer("is", describe_node_record(record) if record.claim else ""),
         *build_answer(
             "now",
-            *describe_live_state(evidence.live_cluster, "node", node_record.node),
-            *describe_live_state(evidence.live_cluster, "nodeclaim", node_record.claim),
+            *describe_live_state(evidence.live_cluster, "node", record.node),
+            *describe_live_state(evidence.live_cluster, "nodeclaim", record.claim),
         ),
-        *build_answer("made for", describe_intended_pods(node_record)),
-        *build_answer("why", node_record.asked_why, *_find_replaced_nodes(evidence, node_record)),
-        *build_answer("bought as", describe_launched_offering(node_record)),
-        *build_answer(*_explain_removal(evidence, node_record)),
+        *build_answer("made for", describe_intended_pods(record)),
+        *build_answer("why", record.asked_why, *_find_replaced_nodes(evidence, record)),
+        *build_answer("bought as", describe_launched_offering(record)),
+        *build_answer(*_explain_removal(evidence, record)),
     ]
-    cost = compute_cost([node_record], evidence.journal.now)
+    cost = compute_cost([record], evidence.journal.now)
     answers += build_answer("cost", format_cost(cost))
     return Explanation(
         kind=kind,
@@ -162,27 +154,27 @@ def _explain_node(evidence: Evidence, kind: ExplainKind, name: str) -> Explanati
     )
 
 
-def _find_replaced_nodes(evidence: Evidence, node_record: NodeRecord) -> Iterator[str]:
-    """Yield the nodes that *node_record* replaces, with the command."""
+def _find_replaced_nodes(evidence: Evidence, record: NodeRecord) -> Iterator[str]:
+    """Yield the nodes that *record* replaces, with the command."""
     for _, note in evidence.iterate_notes("Command"):
-        if node_record.claim and node_record.claim in note.replaced_by:
+        if record.claim and record.claim in note.replaced_by:
             replaced_nodes = dict.fromkeys(link.partition("/")[2] for link in note.links if link.startswith("Node/"))
             yield f"in place of {join_names(replaced_nodes, MAX_LISTED_NAMES)}: command {note.name}"
             return
 
 
-def _explain_removal(evidence: Evidence, node_record: NodeRecord) -> tuple[str, str, str]:
+def _explain_removal(evidence: Evidence, record: NodeRecord) -> tuple[str, str, str]:
     """Return why the node is removed, or why it stays: question, answer and command."""
-    node_notes = evidence.iterate_notes("Node", node_record.node) if node_record.node else ()
-    verdicts = [(at, note) for at, note in node_notes if node_record.asked_at is None or at >= node_record.asked_at]
+    node_notes = evidence.iterate_notes("Node", record.node) if record.node else ()
+    verdicts = [(at, note) for at, note in node_notes if record.asked_at is None or at >= record.asked_at]
     commands = [(at, note) for at, note in verdicts if note.links]
     command_text = ""
     if commands:
         at, note = commands[-1]
         command_text = f"command {note.reason.partition(': ')[0]} is {note.verdict} since {format_instant(at)}"
-    if node_record.deleted_at is not None:
-        return "removed because", node_record.deleted_why, command_text
-    if node_record.terminated_at is not None:
+    if record.deleted_at is not None:
+        return "removed because", record.deleted_why, command_text
+    if record.terminated_at is not None:
         return "removed because", UNKNOWN_DELETION_REASON, command_text
     verdicts = [(at, note) for at, note in verdicts if not note.links]
     if not verdicts:

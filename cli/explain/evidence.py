@@ -56,7 +56,7 @@ def build_evidence(journal: Journal, live_cluster: ClusterSnapshot | None) -> Ev
 def _list_known_names(evidence: Evidence, kind: ExplainKind) -> frozenset[str]:
     """Return the names of all objects of *kind* that the evidence mentions."""
     if kind in _NODE_KINDS:
-        names = {name for node_record in evidence.node_records for _, name in node_record.list_names()}
+        names = {name for record in evidence.node_records for _, name in record.list_names()}
         names |= {note.name for object_kind in ("Node", "NodeClaim") for _, note in evidence.iterate_notes(object_kind)}
         return frozenset(
             names
@@ -73,7 +73,7 @@ def _list_known_names(evidence: Evidence, kind: ExplainKind) -> frozenset[str]:
         names |= set(_list_pods_of_actions(evidence.cycles))
         names |= {pod.name for pod in evidence.live_cluster.pods} if evidence.live_cluster is not None else set()
     if kind == "nodepool":
-        names |= {node_record.pool for node_record in evidence.node_records if node_record.pool}
+        names |= {record.pool for record in evidence.node_records if record.pool}
         names |= (
             {node_pool.name for node_pool in evidence.live_cluster.node_pools}
             if evidence.live_cluster is not None

@@ -28,28 +28,20 @@ UNKNOWN_DELETION_REASON = "its NodeClaim was deleted, by whom the journal does n
 
 def explain_node_pool(evidence: Evidence, name: str) -> Explanation:
     """Return everything that is known about the NodePool *name*."""
-    node_records = [node_record for node_record in evidence.node_records if node_record.pool == name]
-    running_nodes = [
-        node_record
-        for node_record in node_records
-        if node_record.terminated_at is None and node_record.deleted_at is None
-    ]
-    cost = compute_cost(node_records, evidence.journal.now)
+    records = [record for record in evidence.node_records if record.pool == name]
+    running_nodes = [record for record in records if record.terminated_at is None and record.deleted_at is None]
+    cost = compute_cost(records, evidence.journal.now)
     deletion_counts = Counter(
-        node_record.deleted_why or UNKNOWN_DELETION_REASON
-        for node_record in node_records
-        if node_record.deleted_why or node_record.terminated_at is not None
+        record.deleted_why or UNKNOWN_DELETION_REASON
+        for record in records
+        if record.deleted_why or record.terminated_at is not None
     )
     answers = [
         *build_answer("now", *describe_live_state(evidence.live_cluster, "nodepool", name)),
-        *build_answer(
-            "machines", f"{len(node_records)} known, {len(running_nodes)} there at the end" if node_records else ""
-        ),
+        *build_answer("machines", f"{len(records)} known, {len(running_nodes)} there at the end" if records else ""),
         *build_answer(
             "bought as",
-            *_render_counts(
-                Counter(_format_offering(node_record) for node_record in node_records if node_record.instance_type)
-            ),
+            *_render_counts(Counter(_format_offering(record) for record in records if record.instance_type)),
         ),
         *build_answer("removed because", *_render_counts(deletion_counts)),
         *build_answer("why not removed", *_render_verdicts(evidence, running_nodes)),
@@ -58,9 +50,7 @@ def explain_node_pool(evidence: Evidence, name: str) -> Explanation:
             "cost", format_cost(cost), f"${cost.usd_per_hour:.4f} per hour at the end" if cost is not None else ""
         ),
     ]
-    names: ObjectNames = frozenset(
-        (("NodePool", name), *(("NodeClaim", node_record.claim) for node_record in node_records))
-    )
+    names: ObjectNames = frozenset((("NodePool", name), *(("NodeClaim", record.claim) for record in records)))
     lines = tuple(
         event
         for event in build_history(evidence.cycles, names)
@@ -69,8 +59,8 @@ def explain_node_pool(evidence: Evidence, name: str) -> Explanation:
     return Explanation(kind="nodepool", name=name, answers=tuple(answers), cost=cost, history=lines)
 
 
-def _format_offering(node_record: NodeRecord) -> str:
-    return f"{node_record.instance_type}, {node_record.capacity_type}, in {node_record.zone}"
+def _format_offering(record: NodeRecord) -> str:
+    return f"{record.instance_type}, {record.capacity_type}, in {record.zone}"
 
 
 def _render_counts(counts: Counter[str]) -> Iterator[str]:
@@ -80,8 +70,8 @@ def _render_counts(counts: Counter[str]) -> Iterator[str]:
         yield f"… and {format_count(len(ranked) - MAX_LISTED_NAMES, 'other')}"
 
 
-def _render_verdicts(evidence: Evidence, node_records: Iterable[NodeRecord]) -> Iterator[str]:
-    nodes = {node_record.node for node_record in node_records}
+def _render_verdicts(evidence: Evidence, records: Iterable[NodeRecord]) -> Iterator[str]:
+    nodes = {record.node for record in records}
     last_notes = {
         note.name: note for _, note in evidence.iterate_notes("Node") if note.name in nodes and not note.links
     }
@@ -109,15 +99,13 @@ def explain_command(evidence: Evidence, name: str) -> Explanation:
     node_names = [link.partition("/")[2] for link in first_note.links]
     replaced_nodes = list(
         dict.fromkeys(
-            node_record
-            for node_record in (find_node_record(evidence.node_records, name) for name in node_names)
-            if node_record
+            record for record in (find_node_record(evidence.node_records, name) for name in node_names) if record
         )
     )
     new_nodes = [
-        node_record
-        for node_record in (find_node_record(evidence.node_records, claim) for claim in first_note.replaced_by)
-        if node_record
+        record
+        for record in (find_node_record(evidence.node_records, claim) for claim in first_note.replaced_by)
+        if record
     ]
     answers = [
         *build_answer(
@@ -131,22 +119,17 @@ def explain_command(evidence: Evidence, name: str) -> Explanation:
         ),
         *build_answer(
             "nodes that go",
-            *(describe_node_record(node_record) for node_record in replaced_nodes),
+            *(describe_node_record(record) for record in replaced_nodes),
             "" if replaced_nodes else join_names(node_names, None),
         ),
         *build_answer(
             "in their place",
-            *(
-                f"{describe_node_record(node_record)}: {describe_launched_offering(node_record)}"
-                for node_record in new_nodes
-            ),
+            *(f"{describe_node_record(record)}: {describe_launched_offering(record)}" for record in new_nodes),
         ),
         *build_answer("saves", f"${last_note.usd_per_hour:.4f} per hour" if last_note.usd_per_hour else ""),
         *build_answer("steps", ", ".join(f"{note.verdict} {format_instant(at)}" for at, note in notes)),
     ]
-    names = frozenset((("Command", name),)).union(
-        *(node_record.list_names() for node_record in (*replaced_nodes, *new_nodes))
-    )
+    names = frozenset((("Command", name),)).union(*(record.list_names() for record in (*replaced_nodes, *new_nodes)))
     command_cycles = [cycle for cycle in evidence.cycles if began <= cycle.entry.at <= ended]
     lines = (
         msgspec.structs.replace(event, reason=_remove_summary(event.reason, first_note.reason))

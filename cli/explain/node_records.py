@@ -90,9 +90,9 @@ def build_node_records(
     )
 
 
-def find_node_record(node_records: Iterable[NodeRecord], name: str) -> NodeRecord | None:
+def find_node_record(records: Iterable[NodeRecord], name: str) -> NodeRecord | None:
     """Return the record that has *name* as one of its names; the most recent if a Node's name was reused."""
-    matches = [record for record in node_records if name and name in (record.claim, record.node, record.instance)]
+    matches = [record for record in records if name and name in (record.claim, record.node, record.instance)]
     return max(matches, key=lambda record: (record.asked_at or _EARLIEST_INSTANT, record.claim), default=None)
 
 

@@ -31,9 +31,9 @@ class BlockedGroup(msgspec.Struct, frozen=True, kw_only=True):
     """Sorted."""
 
 
-def group_blocked_nodes(evidence: Evidence, node_records: Iterable[NodeRecord]) -> tuple[BlockedGroup, ...]:
-    """Return the reasons why *node_records* are kept, those of most nodes first."""
-    names = {node_record.node for node_record in node_records if node_record.deleted_at is None}
+def group_blocked_nodes(evidence: Evidence, records: Iterable[NodeRecord]) -> tuple[BlockedGroup, ...]:
+    """Return the reasons why *records* are kept, those of most nodes first."""
+    names = {record.node for record in records if record.deleted_at is None}
     names_by_verdict: dict[tuple[str, str], list[str]] = defaultdict(list)
     for name, note in map_last_verdicts(evidence).items():
         if name in names and note.verdict != "disrupted":

@@ -95,8 +95,8 @@ def build_report(evidence: Evidence, first: ClusterSnapshot | None, *, is_live: 
     ended = evidence.journal.now
     began = evidence.cycles[0].entry.at if evidence.cycles else ended
     cluster_states = [ClusterState(cluster) for cluster in (first, evidence.live_cluster) if cluster is not None]
-    node_records = complete_node_records(evidence.node_records, cluster_states)
-    current_records = select_current_records(node_records, evidence, is_live=is_live)
+    records = complete_node_records(evidence.node_records, cluster_states)
+    current_records = select_current_records(records, evidence, is_live=is_live)
     bar_seconds = choose_bar_seconds(ended - began)
     return FleetReport(
         source=evidence.journal.source,
@@ -106,13 +106,13 @@ def build_report(evidence: Evidence, first: ClusterSnapshot | None, *, is_live: 
         unreadable=evidence.journal.messages,
         cycles=dict(sorted(Counter(cycle.entry.function for cycle in evidence.cycles).items())),
         failures=tuple(_iterate_failures(evidence)),
-        fleet=tuple(compute_fleet_samples(evidence, node_records)),
+        fleet=tuple(compute_fleet_samples(evidence, records)),
         waiting=tuple(_iterate_pending_pods(evidence)),
-        changes=tuple(compute_changes(node_records, began, ended, bar_seconds)),
+        changes=tuple(compute_changes(records, began, ended, bar_seconds)),
         change_seconds=bar_seconds,
-        usd=compute_cost_usd(node_records, began, ended),
+        usd=compute_cost_usd(records, began, ended),
         saved_usd_per_hour=sum(_compute_savings_by_command(evidence).values()),
-        pools=build_pool_rows(node_records, current_records, began, ended),
+        pools=build_pool_rows(records, current_records, began, ended),
         types=tuple(
             InstanceTypeRow(name=name, nodes=n, usd_per_hour=price)
             for name, n, price in count_instance_types(current_records)
