@@ -3,15 +3,10 @@
 import argparse
 import os
 import sys
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, Literal, get_args
+from typing import Final, Literal, get_args
 
 from cli.explain.kinds import EXPLAIN_KINDS
 from cli.terminal.stderr import print_errors
-
-if TYPE_CHECKING:
-    from cli.explain.journal import Journal
-    from shared.model.cluster import ClusterSnapshot
 
 DESCRIPTION: Final = """Say why a pod waits or is where it is, why a node was made, why of that type, why it was removed
 or is not, what happened when, and what it cost. The functions write down every decision and what became of it: the
@@ -100,6 +95,7 @@ def run(args: argparse.Namespace) -> int:
         describe_journal_coverage,
         render_explanation,
     )
+    from cli.explain.sources import read_journal_and_cluster  # noqa: PLC0415
     from cli.terminal.errors import InputError  # noqa: PLC0415
     from cli.terminal.output_format import encode_output  # noqa: PLC0415
     from cli.terminal.text import choose_palette, get_terminal_width  # noqa: PLC0415
@@ -109,8 +105,7 @@ def run(args: argparse.Namespace) -> int:
     except InputError as error:
         return print_errors("explain", [str(error)])
     evidence = build_evidence(journal, live)
-    for line in journal.messages:
-        print_errors("explain", [line])
+    print_errors("explain", journal.messages)
     try:
         explanation = explain_object(evidence, args.kind, args.name)
     except UnknownObject as error:
@@ -126,63 +121,3 @@ def run(args: argparse.Namespace) -> int:
         output = encode_output(build_explanation_document(explanation, evidence), args.output)
     sys.stdout.write(output)
     return 1 if journal.messages else 0
-
-
-def read_journal_and_cluster(args: argparse.Namespace) -> "tuple[Journal, ClusterSnapshot | None]":
-    """Read the journal and, if one is selected, the live cluster; then a journal is optional.
-
-    Raises:
-        InputError: A named input cannot be read, and there is no other source.
-    """
-    is_live = args.context is not None or args.kubeconfig is not None
-    source = get_journal_source(args, is_needed=not is_live)
-    journal = read_journal_or_empty(args, source, is_live=is_live)
-    return journal, read_live_cluster(args, journal.now) if is_live else None
-
-
-def read_journal_or_empty(args: argparse.Namespace, source: str, *, is_live: bool) -> "Journal":
-    """Read the journal; if a live cluster is selected too, an unreadable journal becomes an empty one with a message.
-
-    Raises:
-        InputError: The journal cannot be read, and no live cluster is selected.
-    """
-    from cli.explain.journal import Journal  # noqa: PLC0415 - --help needs none of it
-    from cli.terminal.errors import InputError  # noqa: PLC0415
-
-    try:
-        return read_journal(args, source, is_live=is_live)
-    except InputError as error:
-        if not is_live:
-            raise
-        message = f"the journal could not be seen: {error}; nothing is concluded from that"
-        return Journal(source="", messages=(message,), now=args.now or datetime.now(UTC))
-
-
-def read_journal(args: argparse.Namespace, source: str, *, is_live: bool) -> "Journal":
-    """Read the journal from *source* as *args* selects it; return an empty journal if *source* is "".
-
-    Raises:
-        InputError: The journal cannot be read.
-    """
-    from cli.explain.journal import Journal, load_journal  # noqa: PLC0415 - --help needs none of it
-
-    now = args.now or datetime.now(UTC)
-    if not source:
-        return Journal(source="", now=now)
-    return load_journal(source, now, args.since, is_now=is_live or args.now is not None)
-
-
-def read_live_cluster(args: argparse.Namespace, now: datetime) -> "ClusterSnapshot":
-    """Read the live cluster that *args* names.
-
-    Raises:
-        InputError: The cluster cannot be read.
-    """
-    from cli.cluster.kubeconfig import connect_to_cluster  # noqa: PLC0415 - the client library takes half a second
-    from cli.cluster.live_cluster import read_live_cluster  # noqa: PLC0415
-    from shared.take.kubernetes.resources import RESOURCE_KINDS  # noqa: PLC0415
-
-    connection = connect_to_cluster(args.kubeconfig or "", args.context or "")
-    fields = ("nodes", "node_claims", "pods", "node_pools", "namespaces")
-    listings = [listing for listing in RESOURCE_KINDS if listing.field in fields]
-    return read_live_cluster(connection.kube, now, connection.context, listings)[0]

@@ -1,9 +1,11 @@
 """The journal in a folder or in a bucket: its cycles, oldest first."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Final, get_args
 
@@ -130,11 +132,12 @@ def _read_body(path: Path) -> bytes | str:
         return f"{error.strerror}"
 
 
-def _load_from_bucket(source: str, now: datetime, since: timedelta) -> Journal:
-    """Load the entries younger than *since*.
+@contextmanager
+def open_bucket(source: str) -> Iterator[tuple[Bucket, str]]:
+    """Open the bucket of *source*, as ``s3://bucket/prefix``; the context value is the bucket and the prefix.
 
     Raises:
-        InputError: The bucket cannot be read.
+        InputError: The source names no bucket, or the bucket cannot be read.
     """
     from shared.aws.clients import Clients  # noqa: PLC0415 - boto3 takes half a second
     from shared.aws.s3 import S3Bucket  # noqa: PLC0415
@@ -144,11 +147,21 @@ def _load_from_bucket(source: str, now: datetime, since: timedelta) -> Journal:
         raise InputError(f"--journal {source}: names no bucket: write s3://BUCKET")
     clients = Clients(get_default_region() or "us-east-1")
     try:
-        cycles, messages = _decode_cycles(read_bucket_entries(S3Bucket(clients, name), prefix, now, since))
+        yield S3Bucket(clients, name), prefix
     except Fault as fault:
         raise InputError(f"--journal {source}: {describe_fault(fault)}") from None
     finally:
         clients.close()
+
+
+def _load_from_bucket(source: str, now: datetime, since: timedelta) -> Journal:
+    """Load the entries younger than *since*.
+
+    Raises:
+        InputError: The bucket cannot be read.
+    """
+    with open_bucket(source) as (bucket, prefix):
+        cycles, messages = _decode_cycles(read_bucket_entries(bucket, prefix, now, since))
     if not cycles and any(READ_FAILURE_MESSAGE in message for message in messages):
         raise InputError(
             f"--journal {source}: {format_count(len(messages), 'file')}, and none could be read: {messages[0]}"
@@ -173,18 +186,15 @@ def read_bucket_entries(bucket: Bucket, prefix: str, now: datetime, since: timed
         recent_keys = [
             key for key in listed_keys if (key_match := _KEY_TIME_PATTERN.search(key)) and key_match[1] >= earliest
         ]
-        return list(executor.map(_build_entry_reader(bucket), recent_keys))
+        return list(executor.map(partial(_read_entry_body, bucket), recent_keys))
     finally:
         executor.shutdown(cancel_futures=True)  # after an interrupt, thousands of pending reads are canceled
 
 
-def _build_entry_reader(bucket: Bucket) -> Callable[[str], tuple[str, bytes | str]]:
-    def read_entry_body(key: str) -> tuple[str, bytes | str]:
-        try:
-            return key, bucket.get(key)
-        except NotFound:
-            return key, "is gone: it became too old meanwhile"
-        except Fault as fault:
-            return key, f"{READ_FAILURE_MESSAGE}: {describe_fault(fault)}"
-
-    return read_entry_body
+def _read_entry_body(bucket: Bucket, key: str) -> tuple[str, bytes | str]:
+    try:
+        return key, bucket.get(key)
+    except NotFound:
+        return key, "is gone: it became too old meanwhile"
+    except Fault as fault:
+        return key, f"{READ_FAILURE_MESSAGE}: {describe_fault(fault)}"

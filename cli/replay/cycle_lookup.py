@@ -8,11 +8,10 @@ from typing import Final, get_args
 
 import msgspec
 
-from cli.aws.session import describe_fault, get_default_region
-from cli.explain.journal import S3_SCHEME, Cycle, Journal
+from cli.explain.journal import S3_SCHEME, Cycle, Journal, open_bucket
 from cli.replay.rerun import REPLAYABLE_FUNCTIONS
 from cli.terminal.errors import InputError
-from shared.errors import Fault, NotFound
+from shared.errors import NotFound
 from shared.model.cloud_provider.instance_type import Catalog
 from shared.model.core.formatting import format_count
 from shared.model.decisions.action import Function
@@ -226,17 +225,9 @@ class RecordStore:
         raise InputError(f"{key}: is not in {self._source}: {remedy}")
 
     def _read_from_bucket(self, key: str, remedy: str) -> bytes:
-        from shared.aws.clients import Clients  # noqa: PLC0415 - boto3 takes half a second
-        from shared.aws.s3 import S3Bucket  # noqa: PLC0415
-
-        name, _, prefix = self._source.removeprefix(S3_SCHEME).partition("/")
-        parent_prefix = prefix.rstrip("/").rpartition("/")[0]
-        clients = Clients(get_default_region() or "us-east-1")
-        try:
-            return S3Bucket(clients, name).get(f"{parent_prefix}/{key}" if parent_prefix else key)
-        except NotFound:
-            raise InputError(f"{key}: is not in {self._source}: {remedy}") from None
-        except Fault as fault:
-            raise InputError(f"{self._source}: {describe_fault(fault)}") from None
-        finally:
-            clients.close()
+        with open_bucket(self._source) as (bucket, prefix):
+            parent_prefix = prefix.rstrip("/").rpartition("/")[0]
+            try:
+                return bucket.get(f"{parent_prefix}/{key}" if parent_prefix else key)
+            except NotFound:
+                raise InputError(f"{key}: is not in {self._source}: {remedy}") from None

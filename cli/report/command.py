@@ -58,7 +58,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Read the journal, build and write the report; return 1 if a source could not be read or the file not written."""
-    from cli.explain.command import read_journal_and_cluster  # noqa: PLC0415 - --help needs none of it
+    from cli.explain.sources import read_journal_and_cluster  # noqa: PLC0415 - --help needs none of it
     from cli.terminal.errors import InputError  # noqa: PLC0415
 
     try:

@@ -1,12 +1,7 @@
 """`joiner top`: the nodes, most expensive first, refreshed."""
 
 import argparse
-from typing import TYPE_CHECKING, Final, Literal, get_args
-
-if TYPE_CHECKING:
-    from cli.facts.installation import Installation
-    from cli.terminal.refresh import DrawnPage, Viewport
-    from shared.model.cluster import ClusterSnapshot
+from typing import Final, Literal, get_args
 
 DESCRIPTION: Final = """Show the nodes of NodePools, dearest first: what each costs, how much of it is requested, how it
 is, and what keeps it from being removed; of an EKS cluster also that its installation only plans, or a function is
@@ -59,105 +54,9 @@ def add_to(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Show the nodes; return 1 if a source could not be read."""
-    from cli.planning.cluster_source import (  # noqa: PLC0415 - --help needs none of it
-        StatusReader,
-        default_to_current_context,
-    )
-    from cli.terminal.text import is_terminal  # noqa: PLC0415
+    from cli.status.screen import show_nodes  # noqa: PLC0415 - --help needs none of it
 
-    default_to_current_context(args)
-    once = args.once or args.wide or args.filename or args.output != "table"
-    if once or not is_terminal():
-        return _print_nodes(args)
-    from cli.terminal.refresh import watch  # noqa: PLC0415 - it knows terminals, which not every system has
-
-    read_status = StatusReader(args)
-    return watch(
-        lambda: read_status()[1:], lambda cluster_input, view: _draw_screen(*cluster_input, view, args), args.every
-    )
-
-
-def _print_nodes(args: argparse.Namespace) -> int:
-    import sys  # noqa: PLC0415 - --help needs none of it
-
-    from cli.planning.cluster_source import StatusReader  # noqa: PLC0415
-    from cli.status.node_rows import build_node_rows, sort_node_rows  # noqa: PLC0415
-    from cli.status.top_page import build_top_document, render_top  # noqa: PLC0415
-    from cli.terminal.errors import InputError  # noqa: PLC0415
-    from cli.terminal.output_format import encode_output  # noqa: PLC0415
-    from cli.terminal.stderr import print_errors  # noqa: PLC0415
-    from cli.terminal.text import choose_palette, get_terminal_width  # noqa: PLC0415
-    from shared.state.cluster_state import ClusterState  # noqa: PLC0415
-
-    try:
-        planning_input, cluster, installation = StatusReader(args)()
-    except InputError as error:
-        return print_errors("top", [str(error)])
-    rows = sort_node_rows(
-        build_node_rows(ClusterState(cluster), args.nodepool, installation.settings if installation else None),
-        args.sort,
-        is_reversed=args.reverse,
-    )
-    if args.output == "table":
-        width = None if args.wide else get_terminal_width(sys.stdout)
-        sys.stdout.write("\n".join(render_top(cluster, installation, rows, choose_palette(sys.stdout), width)) + "\n")
-    else:
-        sys.stdout.write(encode_output(build_top_document(cluster, rows), args.output))
-    unknown = sorted(set(args.nodepool) - {node_pool.name for node_pool in cluster.node_pools})
-    errors = [f"NodePool {name}: there is none" for name in unknown]
-    return print_errors(
-        "top",
-        [
-            *errors,
-            *planning_input.read_errors,
-            *(planning_input.describe_problem(problem) for problem in cluster.problems),
-        ],
-    )
-
-
-def _draw_screen(
-    cluster: "ClusterSnapshot", installation: "Installation | None", view: "Viewport", args: argparse.Namespace
-) -> "DrawnPage":
-    """Return as many lines as fit: the heading, part of the rows, and the keys; and the last possible first row."""
-    import sys  # noqa: PLC0415 - --help needs none of it
-
-    from cli.status.node_rows import build_node_rows, sort_node_rows  # noqa: PLC0415
-    from cli.status.top_page import render_top  # noqa: PLC0415
-    from cli.terminal.text import choose_palette, truncate_text  # noqa: PLC0415
-    from shared.state.cluster_state import ClusterState  # noqa: PLC0415
-
-    sort, is_reversed = _compute_order(args, view.keys)
-    rows = sort_node_rows(
-        build_node_rows(ClusterState(cluster), args.nodepool, installation.settings if installation else None),
-        sort,
-        is_reversed=is_reversed,
-    )
-    palette = choose_palette(sys.stdout)
-    all_lines = render_top(cluster, installation, rows, palette, view.columns)
-    head, body = all_lines[: len(all_lines) - len(rows)], all_lines[len(all_lines) - len(rows) :]
-    row_capacity = max(view.lines - len(head) - 1, 1)
-    last = max(0, len(body) - row_capacity)
-    first = min(view.first, last)
-    shown_rows = body[first : first + row_capacity]
-    position = f"{first + 1}-{first + len(shown_rows)} of {len(body)}" if body else "none"
-    order = f"{sort}{' reversed' if is_reversed else ''}"
-    footer = f"{position} by {order} · sort $ c m p a n o t s b · move ↑ ↓ space · q quits"
-    return [
-        *head,
-        *shown_rows,
-        *[""] * (row_capacity - len(shown_rows)),
-        palette.colorize("dim", truncate_text(footer, view.columns)),
-    ], last
-
-
-def _compute_order(args: argparse.Namespace, keys: tuple[str, ...]) -> tuple[str, bool]:
-    """Return the sort column, and whether the order is reversed, after *keys* were pressed."""
-    sort, is_reversed = args.sort, args.reverse
-    for key in keys:
-        new_sort = SORT_BY_KEY.get(key, sort)
-        is_reversed = not is_reversed if key in SORT_BY_KEY and new_sort == sort else is_reversed and new_sort == sort
-        sort = new_sort
-    return sort, is_reversed
+    return show_nodes(args)
 
 
 def _parse_seconds(text: str) -> float:

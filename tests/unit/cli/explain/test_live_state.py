@@ -131,7 +131,7 @@ def test_a_machine_of_the_live_cluster_is_known_without_a_journal() -> None:
 
 
 def test_a_live_cluster_is_looked_at_where_one_is_named(monkeypatch: pytest.MonkeyPatch, capsys: Out) -> None:
-    monkeypatch.setattr("cli.explain.command.read_live_cluster", lambda *_: build_live_snapshot())
+    monkeypatch.setattr("cli.explain.sources._read_cluster", lambda *_: build_live_snapshot())
     monkeypatch.delenv("JOINER_BUCKET_NAME", raising=False)
     assert main(["explain", "pod", "off", "--context"]) == 0
     output = capsys.readouterr().out

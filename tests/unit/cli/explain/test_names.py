@@ -202,7 +202,7 @@ def test_a_live_cluster_is_told_of_though_the_journal_cannot_be_seen(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Out
 ) -> None:
     live = ClusterSnapshot(taken_at=DEFAULT_START_TIME, node_pools=(make_node_pool("default"),))
-    monkeypatch.setattr("cli.explain.command.read_live_cluster", lambda *_: live)
+    monkeypatch.setattr("cli.explain.sources._read_cluster", lambda *_: live)
     assert main(["explain", "nodepool", "default", "--journal", str(tmp_path / "no"), "--context", "prod"]) == 1
     captured = capsys.readouterr()
     assert "the journal could not be seen" in captured.err

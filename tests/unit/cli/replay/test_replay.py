@@ -512,8 +512,7 @@ def test_of_a_bucket_the_day_that_is_named_is_read(played: Path, capsys: Out, mo
             bucket.put(str(path.relative_to(played)), path.read_bytes())
             bucket.put(f"copied/{path.relative_to(played)}", path.read_bytes())
     monkeypatch.setenv("JOINER_BUCKET_NAME", "b")
-    for module in ("explain.journal", "replay.cycle_lookup"):
-        monkeypatch.setattr(f"cli.{module}.get_default_region", lambda: "us-east-1")
+    monkeypatch.setattr("cli.explain.journal.get_default_region", lambda: "us-east-1")
     monkeypatch.setattr("shared.aws.s3.S3Bucket", lambda *_: bucket)
     key = find_first_launch_cycle(played, capsys)
     name = key.rpartition("/")[2].removesuffix(".json").partition("-")[2]

@@ -273,7 +273,7 @@ def test_a_live_cluster_says_which_nodes_there_are_and_which_pods_wait(
         DEFAULT_START_TIME,
     )
     alive = replace(base, pods=tuple(replace(pod, conditions=(waiting,)) for pod in base.pods))
-    monkeypatch.setattr("cli.explain.command.read_live_cluster", lambda *_: alive)
+    monkeypatch.setattr("cli.explain.sources._read_cluster", lambda *_: alive)
     report = read_report(folder, "--context", "prod", "--now", "2026-11-21T14:00:00Z", capsys=capsys)
     assert report["isLive"] is True
     assert [node["claim"] for node in report["nodes"]] == ["default-2"]
@@ -472,9 +472,7 @@ def test_without_a_journal_there_is_nothing_to_tell(
     assert "where is the journal?" in capsys.readouterr().err
     assert main(["report", "--journal", str(tmp_path / "none")]) == 1
     assert "no such folder" in capsys.readouterr().err
-    monkeypatch.setattr(
-        "cli.explain.command.read_live_cluster", lambda *_: ClusterSnapshot(taken_at=DEFAULT_START_TIME)
-    )
+    monkeypatch.setattr("cli.explain.sources._read_cluster", lambda *_: ClusterSnapshot(taken_at=DEFAULT_START_TIME))
     assert main(["report", "-", "--context", "prod"]) == 0
     assert "no journal" in capsys.readouterr().out
 

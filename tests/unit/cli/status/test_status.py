@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-import cli.status.command
 from cli.main import build_parser, main
 from cli.planning.cluster_source import PlanningInput, PlanningInputReader
-from cli.status.command import _draw_screen
+from cli.status.screen import INSTALL_HINT, REFRESH_INTERVAL_SECONDS, draw_status
 from cli.terminal.refresh import Viewport
 from shared.model.cluster import ClusterSnapshot
 from tests.support.cli.fleet_files import POOL, make_claim, make_instance_type, make_node_manifests, make_pod
@@ -197,9 +196,9 @@ def test_watching_goes_on_until_it_is_interrupted(tmp_path: Path, monkeypatch: p
         return original_read(arguments, **{**options, "is_live": False})
 
     monkeypatch.setattr(cluster_source, "read_priced_input", read_from_files)
-    monkeypatch.setattr("cli.status.command.time.sleep", sleep)
+    monkeypatch.setattr("cli.status.screen.time.sleep", sleep)
     assert main(["status", "--context", "--watch"]) == 130
-    assert looks == [cli.status.command.REFRESH_INTERVAL_SECONDS] * 2
+    assert looks == [REFRESH_INTERVAL_SECONDS] * 2
     assert capsys.readouterr().out.count("1 node") == 2
 
 
@@ -235,9 +234,9 @@ def test_what_people_have_paused_is_told_for_people_and_programs(tmp_path: Path,
 def test_a_page_of_a_terminal_fits_and_can_be_turned_over(fleet: list[str]) -> None:
     arguments = build_parser("status").parse_args(fleet)
     screen_input = (*PlanningInputReader(arguments)(), None)
-    full_page, _ = _draw_screen(screen_input, Viewport(columns=40, lines=50), arguments)
+    full_page, _ = draw_status(arguments, screen_input, Viewport(columns=40, lines=50))
     assert max(map(len, full_page)) <= 40
-    lines, last = _draw_screen(screen_input, Viewport(columns=40, lines=5, first=99), arguments)
+    lines, last = draw_status(arguments, screen_input, Viewport(columns=40, lines=5, first=99))
     assert (len(lines), last) == (5, len(full_page) - 5)
     assert lines == full_page[-5:]
 
@@ -252,7 +251,7 @@ def test_a_cluster_without_our_kinds_says_what_makes_them(monkeypatch: pytest.Mo
     monkeypatch.setattr("cli.planning.cluster_source.read_planning_input", read_input)
     assert main(["status", "-f", "x"]) == 0
     *_, first, second = capsys.readouterr().out.splitlines()
-    assert first == f"note: nodepools.karpenter.sh is not installed in prod{cli.status.command.INSTALL_HINT}"
+    assert first == f"note: nodepools.karpenter.sh is not installed in prod{INSTALL_HINT}"
     assert second == "note: something else"
     assert main(["status", "-f", "x", "-o", "json"]) == 0
     assert len(json.loads(capsys.readouterr().out)["notes"]) == 2

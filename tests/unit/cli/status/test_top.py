@@ -18,7 +18,8 @@ import pytest
 from cli.main import build_parser, main
 from cli.planning.cluster_source import PlanningInputReader
 from cli.status.node_rows import SORT_KEYS
-from cli.status.top_command import SORT_BY_KEY, SORTS, _compute_order, _draw_screen
+from cli.status.screen import compute_order, draw_nodes
+from cli.status.top_command import SORT_BY_KEY, SORTS
 from cli.status.top_page import COLUMN_HEADINGS
 from cli.terminal.refresh import Viewport
 from tests.contract.kube_front import create
@@ -177,7 +178,7 @@ def test_of_five_hundred_nodes_each_has_a_line_that_fits(
 )
 def test_the_same_key_once_more_turns_the_order_round(keys: str, order: tuple[str, bool]) -> None:
     arguments: Any = type("Chosen", (), {"sort": "price", "reverse": False})
-    assert _compute_order(arguments, tuple(keys)) == order
+    assert compute_order(arguments, tuple(keys)) == order
 
 
 @pytest.mark.parametrize("interval", ["0", "soon", "1e9"])
@@ -298,12 +299,8 @@ def test_in_a_terminal_a_cluster_that_is_away_is_named_and_asked_again(config: s
 
 def draw_page(fleet: list[str], lines: int, keys: str = "", first: int = 0) -> tuple[list[str], int]:
     arguments = build_parser("top").parse_args(fleet)
-    return _draw_screen(
-        PlanningInputReader(arguments)()[1],
-        None,
-        Viewport(columns=80, lines=lines, first=first, keys=tuple(keys)),
-        arguments,
-    )
+    view = Viewport(columns=80, lines=lines, first=first, keys=tuple(keys))
+    return draw_nodes(arguments, (*PlanningInputReader(arguments)(), None), view)
 
 
 def test_a_page_has_as_many_lines_as_the_terminal_and_the_keys_last(fleet: list[str]) -> None:
