@@ -84,10 +84,12 @@ def _describe_cluster(cluster: ClusterSnapshot, function: str) -> str:
     if function == "catalog":
         return f"{format_count(len(cluster.node_classes), 'EC2NodeClass')}; as seen at {format_time(cluster.taken_at)}"
     waiting = sum(pod.is_provisionable() for pod in cluster.pods)
-    return (
-        f"{format_count(len(cluster.pods), 'pod')}, {waiting} without a node; "
-        f"{format_count(len(cluster.nodes), 'node')}; {format_count(len(cluster.node_pools), 'NodePool')}; as seen at {format_time(cluster.taken_at)}"
+    counts = (
+        f"{format_count(len(cluster.pods), 'pod')}, {waiting} without a node",
+        format_count(len(cluster.nodes), "node"),
+        format_count(len(cluster.node_pools), "NodePool"),
     )
+    return f"{'; '.join(counts)}; as seen at {format_time(cluster.taken_at)}"
 
 
 def _describe_node_cost(result: ReplayResult) -> str:
