@@ -9,22 +9,7 @@ import msgspec
 from cli.explain.journal import Cycle
 from shared.model.cloud_provider.instance_type import UnavailableOffering
 from shared.model.core.formatting import format_count, join_names
-from shared.model.decisions.action import (
-    Action,
-    CreateNodeClaim,
-    DeleteObject,
-    DeletePod,
-    EvictPod,
-    LaunchInstances,
-    MarkUnavailable,
-    NominatePod,
-    PatchMetadata,
-    PatchStatus,
-    PublishEvent,
-    RegisterNode,
-    TaintNode,
-    TerminateInstances,
-)
+from shared.model.decisions import action as actions
 from shared.model.ec2.fleet import FleetRequest
 from shared.report.journal.journal import ActionResult, JournalEntry
 
@@ -121,16 +106,16 @@ def _build_problem_lines(entry: JournalEntry, names: ObjectNames) -> Iterator[Hi
 
 def _build_action_lines(entry: JournalEntry, names: ObjectNames) -> Iterator[HistoryLine]:
     """Yield lines about the actions, in order; many similar actions are one line, at the position of the first."""
-    is_summarized = {MarkUnavailable: False, EvictPod: False}
+    is_summarized = {actions.MarkUnavailable: False, actions.EvictPod: False}
     for action_result in entry.results:
         action = action_result.action
         if list_action_objects(action) & names:
             yield from _build_result_lines(action_result, names)
-        elif isinstance(action, MarkUnavailable) and not is_summarized[MarkUnavailable]:
-            is_summarized[MarkUnavailable] = True
+        elif isinstance(action, actions.MarkUnavailable) and not is_summarized[actions.MarkUnavailable]:
+            is_summarized[actions.MarkUnavailable] = True
             yield from _build_refusal_lines(entry, names)
-        elif isinstance(action, EvictPod | DeletePod) and not is_summarized[EvictPod]:
-            is_summarized[EvictPod] = True
+        elif isinstance(action, actions.EvictPod | actions.DeletePod) and not is_summarized[actions.EvictPod]:
+            is_summarized[actions.EvictPod] = True
             yield from _build_eviction_lines(entry, names)
 
 
@@ -139,12 +124,14 @@ def _build_refusal_lines(entry: JournalEntry, names: ObjectNames) -> Iterator[Hi
     requests = [
         result.action.group.request
         for result in entry.results
-        if isinstance(result.action, LaunchInstances) and list_action_objects(result.action) & names
+        if isinstance(result.action, actions.LaunchInstances) and list_action_objects(result.action) & names
     ]
     offerings_by_reason: dict[str, list[str]] = {}
     for action_result in entry.results:
         action = action_result.action
-        if isinstance(action, MarkUnavailable) and any(_is_requested(request, action.offering) for request in requests):
+        if isinstance(action, actions.MarkUnavailable) and any(
+            _is_requested(request, action.offering) for request in requests
+        ):
             offerings_by_reason.setdefault(action.message.partition(": ")[0], []).append(
                 _format_offering(action.offering)
             )
@@ -162,8 +149,8 @@ def _build_eviction_lines(entry: JournalEntry, names: ObjectNames) -> Iterator[H
     pods_by_cause: dict[tuple[str, str, str], list[str]] = {}
     for action_result in entry.results:
         action = action_result.action
-        if isinstance(action, EvictPod | DeletePod) and ("Node", action.node) in names:
-            verb = "evicted from" if isinstance(action, EvictPod) else "deleted on"
+        if isinstance(action, actions.EvictPod | actions.DeletePod) and ("Node", action.node) in names:
+            verb = "evicted from" if isinstance(action, actions.EvictPod) else "deleted on"
             pods_by_cause.setdefault(
                 (f"{verb} {action.node}", action.message, _describe_failure(action_result)), []
             ).append(_format_pod_name(action))
@@ -176,23 +163,23 @@ def _build_eviction_lines(entry: JournalEntry, names: ObjectNames) -> Iterator[H
         )
 
 
-def list_action_objects(action: Action) -> ObjectNames:  # noqa: PLR0911 - one case each
+def list_action_objects(action: actions.Action) -> ObjectNames:  # noqa: PLR0911 - one case each
     """Return the objects that *action* is about; none for unavailable offerings and follow-ups."""
     match action:
-        case CreateNodeClaim():
+        case actions.CreateNodeClaim():
             return frozenset((("NodeClaim", action.claim.name), *(("Pod", pod) for pod in action.pods)))
-        case LaunchInstances():
+        case actions.LaunchInstances():
             return frozenset(("NodeClaim", claim) for claim in action.group.claims)
-        case TerminateInstances():
+        case actions.TerminateInstances():
             return frozenset(("Instance", instance_id) for instance_id in action.instance_ids)
-        case TaintNode() | RegisterNode():
+        case actions.TaintNode() | actions.RegisterNode():
             return frozenset((("Node", action.name),))
-        case EvictPod() | DeletePod() | NominatePod():
+        case actions.EvictPod() | actions.DeletePod() | actions.NominatePod():
             return frozenset((("Pod", _format_pod_name(action)),))
-        case PublishEvent():
+        case actions.PublishEvent():
             name = f"{action.namespace}/{action.name}" if action.namespace else action.name
             return frozenset(((action.kind, name),))
-        case PatchMetadata() | PatchStatus() | DeleteObject():
+        case actions.PatchMetadata() | actions.PatchStatus() | actions.DeleteObject():
             return frozenset(((action.kind, action.name),))
         case _:
             return frozenset()
@@ -207,40 +194,40 @@ def _build_result_lines(action_result: ActionResult, names: ObjectNames) -> Iter
             description[0],
             f"{description[1]}{failure}".removeprefix("; "),
             action_result.result == "failed",
-            isinstance(action_result.action, PublishEvent),
+            isinstance(action_result.action, actions.PublishEvent),
         )
 
 
-def _describe_action(action: Action, names: ObjectNames) -> tuple[str, str] | None:  # noqa: C901, PLR0911 - one case each
+def _describe_action(action: actions.Action, names: ObjectNames) -> tuple[str, str] | None:  # noqa: C901, PLR0911 - one case each
     match action:
-        case CreateNodeClaim():
+        case actions.CreateNodeClaim():
             return f"NodeClaim {action.claim.name} created", action.message
-        case LaunchInstances():
+        case actions.LaunchInstances():
             return "CreateFleet", action.message
-        case TerminateInstances():
+        case actions.TerminateInstances():
             instance_ids = sorted(
                 instance_id for instance_id in action.instance_ids if ("Instance", instance_id) in names
             )
             return f"{', '.join(instance_ids)} terminated", action.message
-        case TaintNode():
+        case actions.TaintNode():
             keys = ", ".join(taint.key for taint in action.taints)
             return (
                 f"Node {action.name} tainted: {keys}" if keys else f"Node {action.name}: taints removed",
                 action.message,
             )
-        case RegisterNode():
+        case actions.RegisterNode():
             return f"Node {action.name} registered", action.message
-        case EvictPod():
+        case actions.EvictPod():
             return f"evicted from {action.node}", action.message
-        case DeletePod():
+        case actions.DeletePod():
             return f"deleted on {action.node}", f"{action.message}; {action.grace_seconds} s of grace"
-        case NominatePod():
+        case actions.NominatePod():
             return f"kube-scheduler told of {action.node}", action.message
-        case PublishEvent() if action.reason not in _REASONS_COVERED_BY_NOTES:
+        case actions.PublishEvent() if action.reason not in _REASONS_COVERED_BY_NOTES:
             return action.reason, action.message
-        case PatchMetadata() if action.message and action.finalizers is not None:
+        case actions.PatchMetadata() if action.message and action.finalizers is not None:
             return f"{action.kind} {action.name} released", action.message
-        case DeleteObject():
+        case actions.DeleteObject():
             return f"{action.kind} {action.name} deleted", action.message
         case _:
             return None
@@ -250,7 +237,7 @@ def _describe_failure(action_result: ActionResult) -> str:
     return "" if action_result.result == "done" else f"; {action_result.result}: {action_result.message}"
 
 
-def _format_pod_name(action: EvictPod | DeletePod | NominatePod) -> str:
+def _format_pod_name(action: actions.EvictPod | actions.DeletePod | actions.NominatePod) -> str:
     return f"{action.namespace}/{action.name}"
 
 

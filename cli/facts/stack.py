@@ -1,7 +1,8 @@
 """Facts about an installation for `joiner doctor`: the stack, and each of its resources that must work."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
+from functools import partial
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -44,27 +45,21 @@ def read_stack(clients: Clients, name: str, now: datetime) -> StackFacts | None:
     if description is None:
         return None
     resources = query_or_unseen(lambda: list_stack_resources(clients, name))
+    readers: dict[str, Callable[[StackResources], Any]] = {
+        "functions": lambda resources: tuple(_read_functions(clients, resources, now)),
+        "schedules": lambda resources: tuple(_list_schedules(clients, resources)),
+        "queues": lambda resources: tuple(_read_queues(clients, resources)),
+        "rules": lambda resources: tuple(_read_rules(clients, resources)),
+        "catalog_times": lambda resources: _read_catalog_times(clients, resources),
+    }
+    parts = {
+        part: resources if isinstance(resources, ReadFailure) else query_or_unseen(partial(read_part, resources))
+        for part, read_part in readers.items()
+    }
+    status, created_at = description["StackStatus"], description["CreationTime"]
+    stack = StackFacts(name=name, status=status, created_at=created_at, **parts)
     if isinstance(resources, ReadFailure):
-        return StackFacts(
-            name=name,
-            status=description["StackStatus"],
-            created_at=description["CreationTime"],
-            functions=resources,
-            schedules=resources,
-            queues=resources,
-            rules=resources,
-            catalog_times=resources,
-        )
-    stack = StackFacts(
-        name=name,
-        status=description["StackStatus"],
-        created_at=description["CreationTime"],
-        functions=query_or_unseen(lambda: tuple(_read_functions(clients, resources, now))),
-        schedules=query_or_unseen(lambda: tuple(_list_schedules(clients, resources))),
-        queues=query_or_unseen(lambda: tuple(_read_queues(clients, resources))),
-        rules=query_or_unseen(lambda: tuple(_read_rules(clients, resources))),
-        catalog_times=query_or_unseen(lambda: _read_catalog_times(clients, resources)),
-    )
+        return stack
     return replace(stack, topic=query_or_unseen(lambda: _read_topic(clients, stack.settings)))
 
 

@@ -7,27 +7,14 @@ from cli.explain.journal import Cycle
 from cli.replay.page import MAX_LISTED_LINES, format_time
 from cli.terminal.text import Palette, align_columns, truncate_text
 from shared.model.core.formatting import format_count
-from shared.model.decisions.action import (
-    Action,
-    CreateNodeClaim,
-    DeleteObject,
-    DeletePod,
-    EvictPod,
-    LaunchInstances,
-    PatchMetadata,
-    PatchStatus,
-    PublishEvent,
-    RegisterNode,
-    TaintNode,
-    TerminateInstances,
-)
+from shared.model.decisions import action as actions
 
-_ACTION_LABELS: Final[tuple[tuple[tuple[type[Action], ...], str], ...]] = (
-    ((LaunchInstances,), "request to EC2"),
-    ((RegisterNode,), "node registered"),
-    ((TaintNode,), "node tainted"),
-    ((EvictPod, DeletePod), "eviction"),
-    ((TerminateInstances,), "termination"),
+_ACTION_LABELS: Final[tuple[tuple[tuple[type[actions.Action], ...], str], ...]] = (
+    ((actions.LaunchInstances,), "request to EC2"),
+    ((actions.RegisterNode,), "node registered"),
+    ((actions.TaintNode,), "node tainted"),
+    ((actions.EvictPod, actions.DeletePod), "eviction"),
+    ((actions.TerminateInstances,), "termination"),
 )
 
 
@@ -54,8 +41,8 @@ def render_cycle_list(cycles: Sequence[Cycle], palette: Palette, width: int | No
 def summarize_cycle(cycle: Cycle) -> str:
     """Summarize what a cycle decided in one line."""
     entry = cycle.entry
-    created_claims = [result.action for result in entry.results if isinstance(result.action, CreateNodeClaim)]
-    deletions = [result.action for result in entry.results if isinstance(result.action, DeleteObject)]
+    created_claims = [result.action for result in entry.results if isinstance(result.action, actions.CreateNodeClaim)]
+    deletions = [result.action for result in entry.results if isinstance(result.action, actions.DeleteObject)]
     unplaced_notes = [note for note in entry.notes if note.kind == "Pod" and "/" not in note.verdict]
     placed_pods = sum(note.kind == "Pod" for note in entry.notes) - len(unplaced_notes)
     commands = {note.name for note in entry.notes if note.kind == "Command"}
@@ -69,17 +56,19 @@ def summarize_cycle(cycle: Cycle) -> str:
         (sum(note.kind == "Node" for note in entry.notes), "verdict on nodes"),
     )
     if not any(number for number, _ in parts):
-        metadata_patches = (result.action for result in entry.results if isinstance(result.action, PatchMetadata))
+        metadata_patches = (
+            result.action for result in entry.results if isinstance(result.action, actions.PatchMetadata)
+        )
         parts = (
             (sum(patch.finalizers is not None for patch in metadata_patches), "object let go"),
-            (_count_actions(cycle, PatchStatus), "status written"),
-            (_count_actions(cycle, PublishEvent), "event"),
+            (_count_actions(cycle, actions.PatchStatus), "status written"),
+            (_count_actions(cycle, actions.PublishEvent), "event"),
         )
     labeled_counts = [_pluralize(number, label) for number, label in parts if number]
     return ", ".join(labeled_counts) or format_count(len(entry.results), "action")
 
 
-def _count_actions(cycle: Cycle, types: type[Action] | tuple[type[Action], ...]) -> int:
+def _count_actions(cycle: Cycle, types: type[actions.Action] | tuple[type[actions.Action], ...]) -> int:
     return sum(isinstance(result.action, types) for result in cycle.entry.results)
 
 
