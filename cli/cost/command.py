@@ -41,7 +41,7 @@ DEFAULT_DAYS: Final = 30
 
 def add_to(parser: argparse.ArgumentParser) -> None:
     """Add the description and the arguments of the command."""
-    from cli.explain.command import add_cluster_arguments  # noqa: PLC0415 - the list of commands needs none of it
+    from cli.journal.arguments import add_cluster_arguments  # noqa: PLC0415 - the list of commands needs none of it
 
     parser.description, parser.epilog = DESCRIPTION, EXAMPLES
     parser.set_defaults(run=run, usage=parser.error, filename=[], assume_unschedulable=None)

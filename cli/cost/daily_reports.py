@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from cli.explain.journal import S3_SCHEME, open_bucket
+from cli.journal.journal import S3_SCHEME, open_bucket
 from cli.terminal.errors import InputError
 from cli.terminal.stderr import show_progress
 from shared.report.costs.cost_ledger import CostLedger, bill_until, get_day_start

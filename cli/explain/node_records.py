@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from cli.explain.journal import Cycle
+from cli.journal.journal import Cycle
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODEPOOL, ZONE
 from shared.model.decisions import action as actions

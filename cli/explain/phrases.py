@@ -8,8 +8,7 @@ import msgspec
 from cli.explain.history import MAX_LISTED_NAMES, HistoryEntry
 from cli.explain.kinds import ExplainKind
 from cli.explain.node_records import NodeRecord
-from cli.terminal.text import format_clock
-from shared.model.core.formatting import format_count, join_names
+from shared.model.core.formatting import format_count, format_elapsed, format_usd, format_usd_per_hour, join_names
 
 
 class InstanceCost(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,21 +45,21 @@ def build_answer(question: str, *texts: str) -> Iterator[ExplanationAnswer]:
 
 
 def describe_node_record(record: NodeRecord) -> str:
-    """Return the names of the node, its NodeClaim, instance and NodePool, and how it ended."""
+    """Return the names of the Node, its NodeClaim, instance and NodePool, and since when it is deleted."""
     parts = (
-        f"node {record.node}" if record.node else "a node that has not joined yet",
+        f"node {record.node}" if record.node else "no Node yet",
         f"NodeClaim {record.claim}",
-        record.instance,
-        f"of NodePool {record.pool}" if record.pool else "",
+        f"instance {record.instance}" if record.instance else "",
+        f"NodePool {record.pool}" if record.pool else "",
     )
-    return ", ".join(part for part in parts if part) + describe_record_end(record)
+    return ", ".join(filter(None, parts)) + describe_record_end(record)
 
 
 def describe_record_end(record: NodeRecord) -> str:
-    """Return since when the node is terminated or being deleted; "" if it is neither."""
+    """Return when the instance was terminated, or since when its NodeClaim is being deleted; "" if neither."""
     if record.terminated_at is not None:
-        return f", gone since {format_instant(record.terminated_at)}"
-    return f", leaving since {format_instant(record.deleted_at)}" if record.deleted_at is not None else ""
+        return f"; terminated at {format_instant(record.terminated_at)}"
+    return f"; deleting since {format_instant(record.deleted_at)}" if record.deleted_at is not None else ""
 
 
 def describe_intended_pods(record: NodeRecord) -> str:
@@ -70,14 +69,18 @@ def describe_intended_pods(record: NodeRecord) -> str:
     )
 
 
+def format_offering(record: NodeRecord) -> str:
+    """Return the instance type, capacity type and zone."""
+    return f"{record.instance_type}, {record.capacity_type}, in {record.zone}"
+
+
 def describe_launched_offering(record: NodeRecord) -> str:
     """Return the launched instance type, its price, and the number of offerings that EC2 could choose from."""
     if not record.instance_type:
-        return "nothing yet" if record.asked_at is not None else ""
-    offering = f"{record.instance_type}, {record.capacity_type}, in {record.zone}"
-    price = f", ${record.usd_per_hour:.4f} per hour" if record.usd_per_hour else ""
-    choice = f": EC2's choice among {format_count(record.offerings, 'offering')}" if record.offerings else ""
-    return f"{offering}{price}{choice}"
+        return "not launched yet" if record.asked_at is not None else ""
+    price = f", {format_usd_per_hour(record.usd_per_hour)}" if record.usd_per_hour else ""
+    choice = f"; EC2 chose from {format_count(record.offerings, 'offering')}" if record.offerings else ""
+    return f"{format_offering(record)}{price}{choice}"
 
 
 def compute_cost(records: Iterable[NodeRecord], now: datetime) -> InstanceCost | None:
@@ -102,7 +105,8 @@ def format_cost(cost: InstanceCost | None) -> str:
     """Return *cost* as text; "" if no price is known."""
     if cost is None:
         return ""
-    return f"${cost.usd:.4f} for {format_clock(timedelta(hours=cost.hours))} of instance time, without volumes"
+    lifetime = format_elapsed(timedelta(hours=cost.hours))
+    return f"{format_usd(cost.usd, 4)} for {lifetime} of instance time, without volumes"
 
 
 def format_instant(at: datetime) -> str:

@@ -64,6 +64,14 @@ class NodePoolRow(msgspec.Struct, frozen=True, kw_only=True):
     terminated: int
 
 
+class InstanceTypeRow(msgspec.Struct, frozen=True, kw_only=True):
+    """Instances of one instance type and capacity type."""
+
+    name: str
+    nodes: int
+    usd_per_hour: float
+
+
 def complete_node_records(
     records: Iterable[NodeRecord], cluster_states: Iterable[ClusterState]
 ) -> tuple[NodeRecord, ...]:
@@ -96,35 +104,44 @@ def select_current_records(
     return tuple(record for record in records if record.terminated_at is None and record.launched_at is not None)
 
 
-def compute_fleet_samples(evidence: Evidence, records: Iterable[NodeRecord]) -> Iterator[FleetSample]:
-    """Yield the fleet as counted by disrupt; if it was not counted, as computed from *records*."""
+def compute_fleet_samples(
+    evidence: Evidence, records: Iterable[NodeRecord], current_records: Sequence[NodeRecord]
+) -> Iterator[FleetSample]:
+    """Yield the fleet as counted by disrupt, or else as computed from *records*; the last sample is the current fleet.
+
+    Without that sample, a chart would end before the totals of the page.
+    """
     counted_entries = [cycle.entry for cycle in evidence.cycles if "ManagedNodes" in cycle.entry.counts]
     for entry in counted_entries:
         price = entry.counts.get("FleetUsdPerHour", 0.0)
         yield FleetSample(at=entry.at, nodes=entry.counts["ManagedNodes"], usd_per_hour=price)
-    if counted_entries:
-        return
+    moves = [] if counted_entries else _sort_moves(records)
     nodes, price = 0, 0.0
-    for at, sign, record in _sort_moves(records):
+    for at, sign, record in moves:
         nodes, price = nodes + sign, max(price + sign * record.usd_per_hour, 0.0)
         yield FleetSample(at=at, nodes=float(nodes), usd_per_hour=price)
+    if counted_entries or moves:
+        price = sum(record.usd_per_hour for record in current_records)
+        yield FleetSample(at=evidence.journal.now, nodes=float(len(current_records)), usd_per_hour=price)
 
 
 def _sort_moves(records: Iterable[NodeRecord]) -> list[tuple[datetime, int, NodeRecord]]:
     """Return launches (1) and terminations (-1), oldest first."""
-    launched_records = [record for record in records if record.launched_at is not None]
-    moves = [(record.launched_at, 1, record) for record in launched_records if record.launched_at is not None]
-    moves += [(record.terminated_at, -1, record) for record in launched_records if record.terminated_at is not None]
+    moves = [
+        (at, sign, record)
+        for record in records
+        if record.launched_at is not None
+        for at, sign in ((record.launched_at, 1), (record.terminated_at, -1))
+        if at is not None
+    ]
     return sorted(moves, key=lambda move: (move[0], move[1], move[2].claim))
 
 
 def choose_bar_seconds(covered_time: timedelta) -> int:
     """Return the length of one bar in seconds, so that at most `MAX_BARS` cover *covered_time*."""
     min_seconds = covered_time.total_seconds() / MAX_BARS
-    return next(
-        (length for length in _BAR_LENGTHS_SECONDS if length >= min_seconds),
-        _BAR_LENGTHS_SECONDS[-1] * (1 + int(min_seconds) // _BAR_LENGTHS_SECONDS[-1]),
-    )
+    days = _BAR_LENGTHS_SECONDS[-1] * (1 + int(min_seconds) // _BAR_LENGTHS_SECONDS[-1])
+    return next((length for length in _BAR_LENGTHS_SECONDS if length >= min_seconds), days)
 
 
 def compute_changes(
@@ -163,27 +180,23 @@ def build_pool_rows(
     records: Iterable[NodeRecord], current_records: Iterable[NodeRecord], began: datetime, ended: datetime
 ) -> tuple[NodePoolRow, ...]:
     """Return the NodePools, most expensive first."""
-    current_by_pool: dict[str, list[NodeRecord]] = defaultdict(list)
     records_by_pool: dict[str, list[NodeRecord]] = defaultdict(list)
-    for record in current_records:
-        current_by_pool[record.pool].append(record)
     for record in records:
         records_by_pool[record.pool].append(record)
-    pool_rows = [
-        _build_pool_row(name, records_by_pool[name], current_by_pool[name], began, ended) for name in records_by_pool
-    ]
+    current = frozenset(current_records)
+    pool_rows = (_build_pool_row(name, pool, current, began, ended) for name, pool in records_by_pool.items())
     return tuple(sorted(pool_rows, key=lambda row: (-row.usd_per_hour, -row.usd, row.name)))
 
 
 def _build_pool_row(
-    name: str, records: Sequence[NodeRecord], current_records: Sequence[NodeRecord], began: datetime, ended: datetime
+    name: str, records: Sequence[NodeRecord], current: frozenset[NodeRecord], began: datetime, ended: datetime
 ) -> NodePoolRow:
+    current_records = [record for record in records if record in current]
+    capacity_types = Counter(record.capacity_type for record in current_records if record.capacity_type)
     return NodePoolRow(
         name=name,
         nodes=len(current_records),
-        by_capacity=dict(
-            sorted(Counter(record.capacity_type for record in current_records if record.capacity_type).items())
-        ),
+        by_capacity=dict(sorted(capacity_types.items())),
         usd_per_hour=sum(record.usd_per_hour for record in current_records),
         usd=compute_cost_usd(records, began, ended),
         launched=sum(record.launched_at is not None and record.launched_at >= began for record in records),
@@ -191,17 +204,17 @@ def _build_pool_row(
     )
 
 
-def count_instance_types(current_records: Iterable[NodeRecord]) -> list[tuple[str, int, float]]:
-    """Return instance types with capacity type, number of instances and USD per hour; most expensive first."""
+def count_instance_types(current_records: Iterable[NodeRecord]) -> tuple[InstanceTypeRow, ...]:
+    """Return the instance types with capacity type, most expensive first."""
     prices_by_type: dict[str, list[float]] = defaultdict(list)
     for record in current_records:
-        prices_by_type[f"{record.instance_type or 'unknown'} {record.capacity_type}".strip()].append(
-            record.usd_per_hour
-        )
-    return sorted(
-        ((name, len(prices), sum(prices)) for name, prices in prices_by_type.items()),
-        key=lambda row: (-row[2], -row[1], row[0]),
+        name = f"{record.instance_type or 'unknown'} {record.capacity_type}".strip()
+        prices_by_type[name].append(record.usd_per_hour)
+    rows = (
+        InstanceTypeRow(name=name, nodes=len(prices), usd_per_hour=sum(prices))
+        for name, prices in prices_by_type.items()
     )
+    return tuple(sorted(rows, key=lambda row: (-row.usd_per_hour, -row.nodes, row.name)))
 
 
 def map_last_verdicts(evidence: Evidence) -> dict[str, DecisionNote]:
@@ -219,7 +232,7 @@ def build_node_rows(evidence: Evidence, current_records: Iterable[NodeRecord]) -
 def _build_node_row(record: NodeRecord, note: DecisionNote | None) -> ReportedNode:
     verdict, reason = (note.verdict, note.reason) if note is not None else ("", "")
     if record.deleted_at is not None:
-        verdict, reason = "going", record.deleted_why
+        verdict, reason = "deleting", record.deleted_why
     return ReportedNode(
         name=record.node,
         claim=record.claim,

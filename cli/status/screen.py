@@ -11,10 +11,10 @@ from cli.facts.installation import Installation
 from cli.planning.cluster_source import PlanningInput, StatusReader, default_to_current_context
 from cli.planning.table import TableOptions
 from cli.status.node_rows import NodeRow, build_node_rows, sort_node_rows
+from cli.status.order import SORT_BY_KEY
 from cli.status.page import build_status_document, render_status
 from cli.status.prometheus import render_metrics
 from cli.status.summary import build_fleet_status
-from cli.status.top_command import SORT_BY_KEY
 from cli.status.top_page import build_top_document, render_top
 from cli.terminal.errors import InputError
 from cli.terminal.output_format import encode_output

@@ -3,6 +3,8 @@
 import argparse
 from typing import Final, Literal, get_args
 
+from cli.status.order import SORTS
+
 DESCRIPTION: Final = """Show the nodes of NodePools, dearest first: what each costs, how much of it is requested, how it
 is, and what keeps it from being removed; of an EKS cluster also that its installation only plans, or a function is
 late. In a terminal it is refreshed until q or Ctrl-C; elsewhere, with --once or with files it is printed once. Nothing
@@ -26,8 +28,6 @@ those of DaemonSets), ageSeconds, keptBy {reason, message} (null: nothing speaks
 exit codes: 0 answered, 1 something could not be read (it is named), 2 wrong usage, 130 interrupted
 """
 Output = Literal["table", "json", "yaml"]
-SORTS: Final = ("price", "cpu", "memory", "pods", "age", "name", "pool", "type", "state", "keeps")
-SORT_BY_KEY: Final = dict(zip(("$", "c", "m", "p", "a", "n", "o", "t", "s", "b"), SORTS, strict=True))
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:

@@ -197,7 +197,7 @@ def test_where_there_is_no_report_yet_it_says_when_there_is(tmp_path: Path, caps
     ("arguments", "expected_error"),
     [
         (["--journal", "nowhere"], "no such folder"),
-        (["--journal", "s3://"], "names no bucket"),
+        (["--journal", "s3://"], "no bucket name"),
     ],
 )
 def test_what_cannot_be_read_is_told(arguments: list[str], expected_error: str, capsys: Out) -> None:

@@ -18,8 +18,8 @@ import pytest
 from cli.main import build_parser, main
 from cli.planning.cluster_source import PlanningInputReader
 from cli.status.node_rows import SORT_KEYS
+from cli.status.order import SORT_BY_KEY, SORTS
 from cli.status.screen import compute_order, draw_nodes
-from cli.status.top_command import SORT_BY_KEY, SORTS
 from cli.status.top_page import COLUMN_HEADINGS
 from cli.terminal.refresh import Viewport
 from tests.contract.kube_front import create

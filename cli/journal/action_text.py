@@ -1,12 +1,13 @@
 """Text for actions: the subject and effect of each, and its reason."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from typing import Final, assert_never
 
-from cli.replay.fleet_request_text import describe_offerings
-from shared.model.core.formatting import format_count, join_names
+from cli.journal.fleet_request_text import describe_offerings
+from shared.model.core.formatting import format_count, format_elapsed, join_names
 from shared.model.decisions import action as actions
 
+MARKED_SUFFIX: Final = " marked unavailable"
 _MAX_LISTED_NAMES: Final = 3
 
 
@@ -38,53 +39,51 @@ def describe_action(action: actions.Action) -> tuple[str, str]:  # noqa: C901, P
     """Return the subject and effect of *action*, and its reason."""
     match action:
         case actions.CreateNodeClaim():
-            return f"NodeClaim {action.claim.name} for {_describe_pods(action.pods)}", action.message
+            names = f" ({join_names(action.pods, _MAX_LISTED_NAMES)})" if action.pods else ""
+            pods_text = f"{format_count(len(action.pods), 'pod')}{names}"
+            return f"NodeClaim {action.claim.name} created for {pods_text}", action.message
         case actions.DeleteObject():
             return f"{action.kind} {action.name} deleted", action.message
         case actions.PublishEvent():
             name = f"{action.namespace}/{action.name}" if action.namespace else action.name
             return f"event {action.reason} on {action.kind} {name}", action.message
         case actions.FollowUp():
-            return f"{action.function} woken in {action.after.total_seconds():g} s", action.message
+            return f"{action.function} invoked in {format_elapsed(action.after)}", action.message
         case actions.MarkUnavailable():
             offering = action.offering
-            return (
-                f"{' '.join(filter(None, (offering.capacity_type, offering.instance_type, offering.zone)))} marked",
-                action.message,
-            )
+            parts = (offering.capacity_type, offering.instance_type, offering.zone)
+            return f"{' '.join(filter(None, parts))}{MARKED_SUFFIX}", action.message
         case actions.TaintNode():
-            return f"Node {action.name} tainted", f"{', '.join(taint.key for taint in action.taints)}: {action.message}"
+            keys = ", ".join(taint.key for taint in action.taints)
+            return f"Node {action.name} {f'tainted: {keys}' if keys else 'taints removed'}", action.message
         case actions.PatchMetadata():
-            keys = join_names(
-                (*(key for key, _ in (*action.labels, *action.annotations)), *action.removed_labels), _MAX_LISTED_NAMES
-            )
-            verb = "annotated" if keys else "held" if action.finalizers else "let go"
-            return f"{action.kind} {action.name} {verb}", f"{keys}: {action.message}" if keys else action.message
+            label_keys = (*(key for key, _ in (*action.labels, *action.annotations)), *action.removed_labels)
+            keys = join_names(label_keys, _MAX_LISTED_NAMES)
+            if not keys:
+                return (
+                    f"{action.kind} {action.name} finalizers {'set' if action.finalizers else 'removed'}",
+                    action.message,
+                )
+            return f"{action.kind} {action.name} metadata updated", f"{keys}: {action.message}"
         case actions.PatchStatus():
-            return f"status of {action.kind} {action.name}", action.message
+            return f"{action.kind} {action.name} status updated", action.message
         case actions.LaunchInstances():
-            return (
-                f"fleet request for {join_names(action.group.claims, _MAX_LISTED_NAMES)}",
-                f"{action.message}; {describe_offerings(action)}",
-            )
+            claims = join_names(action.group.claims, _MAX_LISTED_NAMES)
+            return f"CreateFleet for {claims}", f"{action.message}; {describe_offerings(action)}"
         case actions.TerminateInstances():
-            return f"{join_names(action.instance_ids, _MAX_LISTED_NAMES)} ended", action.message
-        case actions.EvictPod() | actions.DeletePod():
-            verb = "evicted" if isinstance(action, actions.EvictPod) else "deleted"
-            return f"Pod {action.namespace}/{action.name} {verb}", action.message
+            return f"{join_names(action.instance_ids, _MAX_LISTED_NAMES)} terminated", action.message
+        case actions.EvictPod():
+            return f"Pod {action.namespace}/{action.name} evicted from {action.node}", action.message
+        case actions.DeletePod():
+            reason = f"{action.message}; grace period {action.grace_seconds}s"
+            return f"Pod {action.namespace}/{action.name} deleted on {action.node}", reason
         case actions.NominatePod():
-            return f"Pod {action.namespace}/{action.name} told of {action.node}", action.message
+            return f"Pod {action.namespace}/{action.name} nominated for {action.node}", action.message
         case actions.TagInstance():
             return f"{action.instance_id} tagged", f"{', '.join(key for key, _ in action.tags)}: {action.message}"
-        case actions.RegisterNode() | actions.DeleteLaunchTemplate():
-            verb = "registered" if isinstance(action, actions.RegisterNode) else "deleted"
-            kind = "Node" if isinstance(action, actions.RegisterNode) else "launch template"
-            return f"{kind} {action.name} {verb}", action.message
+        case actions.RegisterNode():
+            return f"Node {action.name} registered", action.message
+        case actions.DeleteLaunchTemplate():
+            return f"launch template {action.name} deleted", action.message
         case _:
             assert_never(action)
-
-
-def _describe_pods(names: Sequence[str]) -> str:
-    listed_names = ", ".join(names[:_MAX_LISTED_NAMES])
-    remainder_text = f" and {len(names) - _MAX_LISTED_NAMES} more" if len(names) > _MAX_LISTED_NAMES else ""
-    return f"{format_count(len(names), 'pod')} ({listed_names}{remainder_text})" if names else "no pod"

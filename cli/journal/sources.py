@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 from cli.cluster.kubeconfig import connect_to_cluster
 from cli.cluster.live_cluster import read_live_cluster
-from cli.explain.command import get_journal_source
-from cli.explain.journal import Journal, load_journal
+from cli.journal.arguments import get_journal_source
+from cli.journal.journal import Journal, load_journal
 from cli.terminal.errors import InputError
 from shared.model.cluster import ClusterSnapshot
 from shared.take.kubernetes.resources import RESOURCE_KINDS
@@ -31,7 +31,7 @@ def read_journal_and_cluster(args: argparse.Namespace) -> tuple[Journal, Cluster
     except InputError as error:
         if not is_live:
             raise
-        message = f"the journal could not be seen: {error}; nothing is concluded from that"
+        message = f"the journal could not be read: {error}; the output is only about the live cluster"
         journal = Journal(source="", messages=(message,), now=now)
     return journal, _read_cluster(args, journal.now) if is_live else None
 
