@@ -36,7 +36,7 @@ def read_cost_reports(source: str, max_days: int) -> CostReports:
     Raises:
         InputError: The folder does not exist, or the bucket cannot be read.
     """
-    with show_progress(f"reading the costs in {source}"):
+    with show_progress(f"reading the cost reports in {source}"):
         return _read_bucket(source, max_days) if source.startswith(S3_SCHEME) else _read_folder(source, max_days)
 
 
@@ -59,7 +59,7 @@ def with_today(cost_reports: CostReports, cluster_state: ClusterState, label: st
 def _read_folder(source: str, max_days: int) -> CostReports:
     folder = Path(source)
     if not folder.is_dir():
-        raise InputError(f"--journal {source}: no such folder: name one that holds costs/, or s3://BUCKET")
+        raise InputError(f"--journal {source}: folder not found; name a folder with costs/, or s3://BUCKET")
     inner = folder / COSTS_PREFIX
     folder = inner if inner.is_dir() else folder
     return _read_reports(
@@ -82,7 +82,7 @@ def _read_reports(names: Iterable[str], read_body: Callable[[str], bytes], repor
         try:
             days.append(msgspec.json.decode(read_body(name), type=DailyReport))
         except (msgspec.DecodeError, OSError) as error:
-            messages.append(f"{name}: no report of a day: {error}")
+            messages.append(f"{name}: not a daily cost report: {error}")
     ledger = _read_ledger(read_body, messages) if _LEDGER_FILE in sorted_names else None
     if ledger is not None and ledger.until > ledger.since:
         last_day = days[-1] if days else None
@@ -95,5 +95,5 @@ def _read_ledger(read_body: Callable[[str], bytes], messages: list[str]) -> Cost
     try:
         return msgspec.json.decode(read_body(_LEDGER_FILE), type=CostLedger)
     except (msgspec.DecodeError, OSError) as error:
-        messages.append(f"{_LEDGER_FILE}: no ledger: {error}")
+        messages.append(f"{_LEDGER_FILE}: not a cost ledger: {error}")
         return None

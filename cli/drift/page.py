@@ -15,7 +15,7 @@ from cli.terminal.output_format import encode_output
 from cli.terminal.stderr import print_errors
 from shared.decide.disruption.drift.drifted_condition import ClaimDrift, find_drifts
 from shared.model.cluster import ClusterSnapshot
-from shared.model.core.formatting import format_count
+from shared.model.core.formatting import format_count, join_names
 from shared.model.core.labels import VOLUNTARY_DISRUPTION
 from shared.model.core.metadata import find_condition
 from shared.model.core.units import format_instant
@@ -56,11 +56,10 @@ def _select_drifts(cluster: ClusterSnapshot, name: str) -> list[ClaimDrift]:
         return matching_drifts
     if matching_drifts:
         several_names = ", ".join(_get_names(claim_drift)[0] for claim_drift in matching_drifts)
-        raise InputError(f"{name}: there are several: {several_names}")
+        raise InputError(f"{name} is ambiguous: {several_names}")
     node_names = sorted(_get_names(claim_drift)[0] for claim_drift in all_drifts)
-    ellipsis = ", …" if len(node_names) > MAX_SUGGESTED_NAMES else ""
-    hint = f"known are {', '.join(node_names[:MAX_SUGGESTED_NAMES])}{ellipsis}" if node_names else "there are none"
-    raise InputError(f"{name}: no node of a NodePool of ours, or it is going; {hint}")
+    hint = f"known: {join_names(node_names, MAX_SUGGESTED_NAMES)}" if node_names else "no NodePool has nodes"
+    raise InputError(f"{name} not found; {hint}")
 
 
 def _get_names(claim_drift: ClaimDrift) -> tuple[str, ...]:
@@ -120,5 +119,9 @@ def _render_line(document: dict[str, Any]) -> str:
     name = document["node"] or document["nodeClaim"]
     if not document["drifted"]:
         return f"{name} has not drifted"
-    since = f"since {document['since']}" if document["known"] and document["since"] else "the next sweep will notice"
+    since = (
+        f"since {document['since']}"
+        if document["known"] and document["since"]
+        else "not recorded in status.conditions yet"
+    )
     return f"{name}: {document['reason']}: {document['was']} -> {document['wanted']} ({since})"

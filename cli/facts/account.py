@@ -37,8 +37,8 @@ def read_account_facts(
     now: datetime,
     quotas: Iterable[Quota] = DEFAULT_QUOTAS,
 ) -> AccountFacts:
-    """Read all facts; a part that cannot be read becomes `Unseen`, and the other parts are still read."""
-    with show_progress(f"asking {clients.region} about {cluster}"):
+    """Read all facts; a part that cannot be read becomes a `ReadFailure`, and the other parts are still read."""
+    with show_progress(f"reading {cluster} in {clients.region}"):
         caller, clock_offset_seconds = _read_caller(clients)
         stack = query_or_unseen(lambda: read_stack(clients, stack_name, now))
         stack_settings = stack.settings if isinstance(stack, StackFacts) else None

@@ -34,9 +34,9 @@ _CLUSTER_ROLE_BINDING_PATH: Final = "/apis/rbac.authorization.k8s.io/v1/clusterr
 _DEPLOYMENTS_PATH: Final = "/apis/apps/v1/deployments"
 _MAX_MESSAGE_CHARACTERS: Final = 240
 """Limit for error messages: a proxy that answers instead of the API server sends a whole page."""
-_NOT_IN_FILES: Final = "the files have none"
+_NOT_IN_FILES: Final = "not in the files"
 _FILES_REMEDY: Final = (
-    "add what `kubectl get crd,clusterrolebindings,deployments,ns,nodepools,ec2nodeclasses -A -o json` writes"
+    "add the output of `kubectl get crd,clusterrolebindings,deployments,ns,nodepools,ec2nodeclasses -A -o json`"
 )
 
 
@@ -72,7 +72,7 @@ class _Version(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def query_or_unseen(query: Callable[[], T]) -> T | ReadFailure:
-    """Return the result of *query*, or an `Unseen` with the reason if it fails."""
+    """Return the result of *query*, or a `ReadFailure` with the reason if it fails."""
     try:
         return query()
     except Fault as fault:
@@ -89,7 +89,7 @@ def read_cluster_facts(
 ) -> KubernetesFacts:
     """Read the cluster; if its API server does not respond, the other parts are not queried."""
     kube, problems = connection.kube, list[Problem]()
-    with show_progress(f"looking at {connection.context}"):
+    with show_progress(f"reading {connection.context}"):
         answer = query_or_unseen(lambda: _measure_api_server(kube))
         if isinstance(answer, ReadFailure) and not answer.is_denied:
             unseen_parts: dict[str, Any] = dict.fromkeys((*SNAPSHOT_FIELDS, *_OTHER_PARTS), answer)
@@ -123,7 +123,7 @@ def read_file_facts(sources: Iterable[str], now: datetime, tell: ErrorReporter) 
     with show_progress("reading files"):
         documents = list(iterate_objects(read_documents(sources, tell), tell))
         if not documents:
-            raise InputError("nothing could be read of the cluster")
+            raise InputError("the files contain no readable Kubernetes object")
         cluster = build_snapshot_from_documents(
             [document.source for document in documents], now, assume_unschedulable=False
         )

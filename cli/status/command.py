@@ -3,32 +3,32 @@
 import argparse
 from typing import Final, Literal, get_args
 
-DESCRIPTION: Final = """Say in one page how the fleet is: nodes of each NodePool by state, what their pods request, what
-they cost, how near the limits are, what people have paused, which pods wait and why, and which NodePools, node classes
-and NodeClaims are in trouble. Of an EKS cluster it says also whether its installation acts or only plans, when its
-functions last succeeded, and where its dashboard is. Nothing is written: a cluster and an account are only asked, files
-read as they are."""
+DESCRIPTION: Final = """Show the state of a cluster on one page: the nodes of each NodePool by state, with their
+requested resources, cost and limits; active pauses; pending pods with the reason; and problems of NodePools,
+EC2NodeClasses and NodeClaims. For an EKS cluster, the page also shows whether Joiner acts or only plans, when its
+functions last succeeded, and its dashboard. The command reads files, or a live cluster and its AWS account, and changes
+nothing."""
 EXAMPLES: Final = """examples:
-  joiner status                                  your current cluster, and Joiner in its account
-  joiner status --context prod --no-account      the cluster only
-  joiner status --context prod --watch           the same, every five seconds, until q or Ctrl-C
+  joiner status -f examples/cluster --instance-types examples/catalogue.json     example files
+  joiner status                                  your current cluster, and Joiner in its AWS account
+  joiner status --context prod --no-account      only the cluster, without AWS
+  joiner status --context prod --watch           refreshed every 5 seconds, until q or Ctrl-C
   joiner status -f cluster.json --instance-types catalogue.json -o json | jq '.pools[] | {name, usdPerHour}'
 
-A function is late if it did not succeed for five minutes, and three times as long as it is called otherwise: CloudWatch
-counts that. What cannot be looked at of the account is said, and changes no exit code.
+A function is late if it has not succeeded for 5 minutes, or for three times its usual interval if that is longer; the
+data comes from CloudWatch. Parts of the account that cannot be read are reported and do not change the exit code.
+Without a catalog (--instance-types, or $JOINER_BUCKET_NAME for a live cluster), there are no prices.
 
-Without a catalogue (--instance-types, or $JOINER_BUCKET_NAME for a live cluster) nothing has a price.
+-o json and yaml: at; installation (null if not read): stack, status (ABSENT, UNSEEN or the status of CloudFormation),
+why, acting (active, paused, disruption-planned, planned), disruptionPaused, functions {name, lastSuccess, late},
+dashboard; usdPerHour (null without prices); pods {running, waiting}; pools: name, ready, nodes {ready, inFlight,
+deleting}, spot, onDemand, reserved, cpu {requested, allocatable}, memory, usdPerHour, limits {resource: [used, limit]};
+others (nodes without NodePool); paused: nodePool, what, by, since, until, because; waiting (pending pods): pod, why;
+trouble (problems): kind, name, what, why; notes.
 
--o json and yaml: at, installation (null: not asked; stack, status (ABSENT, UNSEEN or CloudFormation's), why, acting
-(active, paused, disruption-planned, planned), disruptionPaused, functions (name, lastSuccess, late), dashboard),
-usdPerHour (null without prices), pods {running, waiting}, pools (name, nodes {ready, coming, going}, spot, onDemand,
-reserved, cpu {requested, allocatable}, memory, usdPerHour, limits {resource: [used, limit]}, ready), others (nodes
-without NodePool), paused (by people: nodePool, what, by, since, until, because), waiting (pod, why), trouble (kind,
-name, what, why), notes (of kinds that the cluster does not know, and objects that nothing depends on).
+-o prometheus: gauges in the Prometheus text format, with Karpenter's names where they exist; see docs/guide/metrics.md.
 
--o prometheus: gauges in Prometheus' text format, by Karpenter's names where it has the same; docs/guide/metrics.md.
-
-exit codes: 0 answered, 1 something could not be read (it is named), 2 wrong usage, 130 interrupted
+exit codes: 0 shown, 1 part of the input could not be read (see stderr), 2 wrong usage, 130 interrupted
 """
 Output = Literal["table", "json", "yaml", "prometheus"]
 
@@ -41,10 +41,10 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     parser.description, parser.epilog = DESCRIPTION, EXAMPLES
     add_sources(parser)
     add_account_arguments(parser)
-    parser.add_argument("-o", "--output", choices=get_args(Output), default="table", help="what is printed")
-    parser.add_argument("--watch", action="store_true", help="look again every 5 seconds")
-    parser.add_argument("--wide", action="store_true", help="cut nothing, however narrow the terminal")
-    parser.add_argument("--all", action="store_true", dest="is_whole", help="print long lists whole")
+    parser.add_argument("-o", "--output", choices=get_args(Output), default="table", help="output format")
+    parser.add_argument("--watch", action="store_true", help="refresh every 5 seconds")
+    parser.add_argument("--wide", action="store_true", help="do not truncate lines")
+    parser.add_argument("--all", action="store_true", dest="is_whole", help="do not shorten long lists")
     parser.set_defaults(run=run, usage=parser.error, assume_unschedulable=None)
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from cli.terminal.refresh import DrawnPage, Viewport
 
 Observation: TypeAlias = tuple[PlanningInput, ClusterSnapshot, Installation | None]
-INSTALL_HINT: Final = ": `npx cdk deploy` makes it (docs/guide/getting-started.md)"
+INSTALL_HINT: Final = ": `npx cdk deploy` installs it (docs/guide/getting-started.md)"
 REFRESH_INTERVAL_SECONDS: Final = 5.0
 """Interval of `status --watch` if there is no terminal; `cli.terminal.refresh` has its own interval for terminals."""
 
@@ -35,9 +35,9 @@ REFRESH_INTERVAL_SECONDS: Final = 5.0
 def show_status(args: argparse.Namespace) -> int:
     """Print the status, with --watch repeatedly; return 1 if a source could not be read."""
     if args.watch and (args.output != "table" or not default_to_current_context(args)):
-        args.usage("--watch shows a live cluster as a table")
+        args.usage("--watch requires a live cluster and -o table")
     default_to_current_context(args)
-    args.no_account = args.no_account or args.output == "prometheus"  # which has no word for it
+    args.no_account = args.no_account or args.output == "prometheus"  # there are no metrics of the installation
     read_status = StatusReader(args)
     if args.watch and is_terminal():
         from cli.terminal.refresh import watch  # noqa: PLC0415 - it knows terminals, which not every system has
@@ -71,7 +71,7 @@ def _print_observation(read_status: StatusReader, args: argparse.Namespace) -> i
     if args.command == "top":
         sys.stdout.write(_render_nodes(observation, args))
         pools = {node_pool.name for node_pool in observation[1].node_pools}
-        errors = [*(f"NodePool {name}: there is none" for name in sorted(set(args.nodepool) - pools)), *errors]
+        errors = [*(f"NodePool {name} not found" for name in sorted(set(args.nodepool) - pools)), *errors]
     else:
         sys.stdout.write(_render_status(observation, args))
     sys.stdout.flush()
@@ -136,7 +136,7 @@ def draw_nodes(args: argparse.Namespace, observation: Observation, view: "Viewpo
     shown_rows = body[first : first + row_capacity]
     position = f"{first + 1}-{first + len(shown_rows)} of {len(body)}" if body else "none"
     order = f"{sort}{' reversed' if is_reversed else ''}"
-    footer = f"{position} by {order} · sort $ c m p a n o t s b · move ↑ ↓ space · q quits"
+    footer = f"{position} by {order} · sort $ c m p a n o t s b · move ↑ ↓ space · quit q"
     padding = [""] * (row_capacity - len(shown_rows))
     return [*head, *shown_rows, *padding, palette.colorize("dim", truncate_text(footer, view.columns))], last
 

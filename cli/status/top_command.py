@@ -5,27 +5,28 @@ from typing import Final, Literal, get_args
 
 from cli.status.order import SORTS
 
-DESCRIPTION: Final = """Show the nodes of NodePools, dearest first: what each costs, how much of it is requested, how it
-is, and what keeps it from being removed; of an EKS cluster also that its installation only plans, or a function is
-late. In a terminal it is refreshed until q or Ctrl-C; elsewhere, with --once or with files it is printed once. Nothing
-is written: a cluster and an account are only asked."""
+DESCRIPTION: Final = """Show the nodes of all NodePools, most expensive first: price, requested CPU and memory, state,
+and the reason that blocks voluntary disruption. For an EKS cluster, a warning appears if Joiner only plans or a
+function is late. In a terminal, the table is refreshed until q or Ctrl-C; with --once, with files, or if the output is
+not a terminal, it is printed once. The command reads files, or a live cluster and its AWS account, and changes
+nothing."""
 EXAMPLES: Final = """examples:
-  joiner top                                     your current cluster; q leaves
-  joiner top --context prod --nodepool batch --sort cpu --reverse        the emptiest nodes of one NodePool first
-  joiner top --once --wide                       every column, whole, and leave
+  joiner top -f examples/cluster --instance-types examples/catalogue.json        example files
+  joiner top                                     your current cluster; q quits
+  joiner top --context prod --nodepool batch --sort cpu --reverse     nodes of one NodePool, least utilized first
+  joiner top --once --wide                       print all columns once, without truncation
   joiner top -o json | jq '.nodes[] | select(.keptBy.reason == "PodBlocksEviction") | .node'
-  joiner top -f cluster.json --instance-types catalogue.json
 
-keys: $ price, c cpu, m memory, p pods, a age, n name, o NodePool, t type, s state, b what keeps it: sort by it, and
-again: the other way round; arrows, j, k, page up and down, space: other rows; q: leave
+keys: sort by $ price, c CPU, m memory, p pods, a age, n name, o NodePool, t instance type, s state, b blocked by; the
+same key again reverses the order. Scroll with arrows, j, k, page up, page down and space. Quit with q.
 
-Without a catalogue (--instance-types, or $JOINER_BUCKET_NAME for a live cluster) nothing has a price.
+Without a catalog (--instance-types, or $JOINER_BUCKET_NAME for a live cluster), there are no prices.
 
--o json and yaml: at, usdPerHour (null without prices), nodes: a list of node, nodePool, state (ready, coming, going,
-not ready, drifted), instanceType, capacityType, zone, usdPerHour, cpu {requested, allocatable}, memory, pods (without
-those of DaemonSets), ageSeconds, keptBy {reason, message} (null: nothing speaks against its removal).
+-o json and yaml: at; usdPerHour (null without prices); nodes: node, nodePool, state (ready, in-flight, deleting, not
+ready, drifted), instanceType, capacityType, zone, usdPerHour, cpu {requested, allocatable}, memory, pods (without
+DaemonSet pods), ageSeconds, keptBy {reason, message} (null if nothing blocks disruption).
 
-exit codes: 0 answered, 1 something could not be read (it is named), 2 wrong usage, 130 interrupted
+exit codes: 0 shown, 1 part of the input could not be read (see stderr), 2 wrong usage, 130 interrupted
 """
 Output = Literal["table", "json", "yaml"]
 
@@ -38,17 +39,17 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     parser.description, parser.epilog = DESCRIPTION, EXAMPLES
     add_sources(parser)
     add_account_arguments(parser)
-    parser.add_argument("--sort", choices=SORTS, default="price", help="what comes first (default: what costs most)")
-    parser.add_argument("--reverse", action="store_true", help="the other way round")
+    parser.add_argument("--sort", choices=SORTS, default="price", help="sort order (default: price)")
+    parser.add_argument("--reverse", action="store_true", help="reverse the sort order")
     parser.add_argument(
-        "--nodepool", action="append", default=[], metavar="NAME", help="only its nodes; may be given several times"
+        "--nodepool", action="append", default=[], metavar="NAME", help="only nodes of this NodePool; can be repeated"
     )
-    parser.add_argument("--once", action="store_true", help="print it and leave")
+    parser.add_argument("--once", action="store_true", help="print the table once and exit")
     parser.add_argument(
-        "--every", type=_parse_seconds, default=5.0, metavar="SECONDS", help="between two looks (default: 5)"
+        "--every", type=_parse_seconds, default=5.0, metavar="SECONDS", help="refresh interval (default: 5)"
     )
-    parser.add_argument("-o", "--output", choices=get_args(Output), default="table", help="what is printed")
-    parser.add_argument("--wide", action="store_true", help="cut nothing, however narrow the terminal; with --once")
+    parser.add_argument("-o", "--output", choices=get_args(Output), default="table", help="output format")
+    parser.add_argument("--wide", action="store_true", help="print once, without truncation")
     parser.set_defaults(run=run, usage=parser.error, assume_unschedulable=None)
 
 

@@ -82,15 +82,15 @@ def fleet(tmp_path: Path) -> list[str]:
 def test_a_page_says_what_there_is_what_it_costs_what_waits_and_what_is_wrong(fleet: list[str], capsys: Out) -> None:
     assert main(fleet) == 0
     assert capsys.readouterr().out.splitlines() == [
-        "4 nodes, $0.60 per hour, $438 per month and 1 node of no NodePool; 1 pod with a node, 1 without",
+        "4 nodes, $0.6000/h ($438.00/month), and 1 node without NodePool; 1 pod on nodes, 1 pending",
         "",
-        "POOL     READY  COMING  GOING     CAPACITY       CPU      MEMORY     $/H         LIMIT",
-        "default      1       2      1  2 on-demand  12% of 8  0% of 32Gi  0.6000  cpu 12 of 16",
+        "POOL     READY  IN-FLIGHT  DELETING     CAPACITY       CPU      MEMORY     $/H         LIMIT",
+        "default      1          2         1  2 on-demand  12% of 8  0% of 32Gi  0.6000  cpu 12 of 16",
         "",
-        "WAITING",
+        "PENDING PODS",
         "  shop/till: 0/2 nodes are available",
         "",
-        "TROUBLE",
+        "PROBLEMS",
         "  Node n3: not Ready: NodeStatusUnknown",
         "  NodeClaim c4: not Launched: LaunchFailed: no capacity",
     ]
@@ -101,7 +101,7 @@ def test_json_has_every_part(fleet: list[str], capsys: Out) -> None:
     document = json.loads(capsys.readouterr().out)
     assert (document["usdPerHour"], document["others"], document["pods"]) == (0.6, 1, {"running": 1, "waiting": 1})
     [pool] = document["pools"]
-    assert pool["nodes"] == {"ready": 1, "coming": 2, "going": 1}
+    assert pool["nodes"] == {"ready": 1, "inFlight": 2, "deleting": 1}
     assert pool["limits"] == {"cpu": ["12", "16"], "nodes": ["4", "8"]}
     assert pool["cpu"] == {"requested": "1", "allocatable": "8"}
     assert document["waiting"] == [{"pod": "shop/till", "why": "0/2 nodes are available"}]
@@ -113,7 +113,7 @@ def test_without_a_catalogue_nothing_has_a_price(tmp_path: Path, capsys: Out) ->
         tmp_path, make_ready_pool(POOL), *make_node_manifests("n1", 4), make_claim("c1", "n1", 4), priced=False
     )
     assert main(arguments) == 0
-    assert capsys.readouterr().out.startswith("1 node; 0 pods with a node, none without\n")
+    assert capsys.readouterr().out.startswith("1 node; 0 pods on nodes, 0 pending\n")
     assert main([*arguments, "-o", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["usdPerHour"] is None
 
@@ -143,7 +143,7 @@ def test_many_pods_that_wait_are_cut_unless_all_are_wanted(tmp_path: Path, capsy
         pending_pod["status"]["conditions"][0]["message"] = f"reason {number}"
     arguments = write_inputs(tmp_path, make_ready_pool(POOL), *pods)
     assert main(arguments) == 0
-    assert "  … and 4 more pods (--all)" in capsys.readouterr().out
+    assert "  … and 4 more pods (--all shows them)" in capsys.readouterr().out
     assert main([*arguments, "--all"]) == 0
     assert "shop/p19" in capsys.readouterr().out
 
@@ -153,13 +153,13 @@ def test_pods_that_wait_for_the_same_reason_are_one_line(tmp_path: Path, capsys:
     pods[0]["status"]["conditions"][0]["message"] = "another reason"
     arguments = write_inputs(tmp_path, make_ready_pool(POOL), *pods)
     assert main(arguments) == 0
-    lines = capsys.readouterr().out.partition("WAITING\n")[2].splitlines()
+    lines = capsys.readouterr().out.partition("PENDING PODS\n")[2].splitlines()
     assert lines[:2] == [
         "  4 pods: 0/2 nodes are available (shop/p1, shop/p2, shop/p3 and 1 more)",
         "  shop/p0: another reason",
     ]
     assert main([*arguments, "--all"]) == 0
-    assert len(capsys.readouterr().out.partition("WAITING\n")[2].splitlines()) == 5
+    assert len(capsys.readouterr().out.partition("PENDING PODS\n")[2].splitlines()) == 5
 
 
 @pytest.mark.parametrize("flags", [["--watch", "-f", "x"], ["--context", "--watch", "-o", "json"]])
