@@ -13,7 +13,8 @@ happened when, and what it cost. The answers come from the journal, in which Joi
 and its result. The command reads the journal from the bucket of a deployment, or offline from a copy in a folder."""
 EXAMPLES: Final = """examples:
   joiner explain nodepool default --journal examples/journal     an example journal, offline
-  joiner explain pod web --journal examples/journal              a pod of the Deployment web
+  joiner explain pod training --journal examples/journal         an unschedulable pod of the Deployment training
+  joiner explain node ip-10-0-32-4 --journal examples/journal
   joiner explain pod shop/cart-0 --since 2h                      from the bucket in $JOINER_BUCKET_NAME
   joiner explain node ip-10-0-64-5 --context                     and the current state in your cluster
   joiner explain node i-0a31911b38b3d1a82 --journal s3://joiner-prod-bucket --context prod

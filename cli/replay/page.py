@@ -113,7 +113,7 @@ def _describe_node_cost(result: ReplayResult) -> Iterator[str]:
         estimate_decision_cost(decision, result.changes.cluster)
         for decision in (result.comparison.old_decision, result.comparison.new_decision)
     )
-    old_text, new_text = (f"{count}, {format_usd_per_hour(price)}" for count, price in (old, new))
+    old_text, new_text = (f"{format_count(count, 'node')}, {format_usd_per_hour(price)}" for count, price in (old, new))
     if old != new:
         yield f"recorded: {old_text}; replayed: {new_text}"
     elif old[0]:
@@ -159,7 +159,7 @@ def _render_differences(comparison: DecisionComparison, options: PageOptions) ->
     for difference, names in shown_lines:
         yield from _render_difference(difference, names, options)
     yield from options.render_omitted_count(len(lines) - len(shown_lines), "more difference")
-    yield from options.render_omitted_count(len(comparison.actions) - len(effects), "different event or follow-up")
+    yield from options.render_omitted_count(len(comparison.actions) - len(effects), "event difference")
 
 
 def _group_differences(notes: Iterable[Difference]) -> list[tuple[Difference, tuple[str, ...]]]:
@@ -197,7 +197,7 @@ def _render_verdict(result: ReplayResult, options: PageOptions) -> Iterator[str]
     if comparison.is_same:
         verdict, color = "same decision, byte for byte", "green"
         actions, verdicts = comparison.new_decision.actions, comparison.new_decision.notes  # type: ignore[assignment]
-    counts = f"{format_count(len(actions), 'action')}, {format_count(len(verdicts), 'verdict')}"
+    counts = f"{format_count(len(actions), 'action')} and {format_count(len(verdicts), 'verdict')}"
     yield from options.wrap(f"{verdict}: {counts}{'' if comparison.is_same else ' differ'}", "", color, "")
     if cut_reason and not comparison.is_same:
         yield from options.wrap(
