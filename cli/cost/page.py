@@ -66,12 +66,8 @@ def _build_sums(cost_totals: CostTotals) -> dict[str, Any]:
         "savedByCommandsUsd": cost_totals.sum_days(lambda report: report.saved_by_commands_usd),
         "commands": sum(report.commands for report in cost_totals.days),
         "idleUsd": cost_totals.sum_days(lambda report: report.idle_usd),
-        "unpricedHours": cost_totals.sum_days(_sum_unpriced_hours),
+        "unpricedHours": cost_totals.sum_days(lambda report: sum(share.unpriced_hours for share in report.shares)),
     }
-
-
-def _sum_unpriced_hours(report: DailyReport) -> float:
-    return sum(share.unpriced_hours for share in report.shares)
 
 
 def render_cost_page(cost_totals: CostTotals, palette: Palette, display: TableOptions) -> str:

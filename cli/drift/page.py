@@ -41,11 +41,7 @@ def print_drift(args: argparse.Namespace) -> int:
 
 
 def _select_drifts(cluster: ClusterSnapshot, name: str) -> list[ClaimDrift]:
-    """Return the node that *name* identifies, or all nodes if *name* is empty.
-
-    Raises:
-        InputError: The node does not exist, or does not belong to Joiner.
-    """
+    """Return the node that *name* identifies, or all nodes if *name* is empty."""
     all_drifts = list(find_drifts(ClusterState(cluster)))
     matching_drifts = [
         claim_drift

@@ -109,10 +109,9 @@ def _read_functions(clients: Clients, resources: StackResources, now: datetime) 
         name: _get_function_configuration(clients, name)
         for _, name in _select_resources("AWS::Lambda::Function", resources)
     }
+    handlers = {name: configuration.get("Handler", "") for name, configuration in configurations.items()}
     own_configurations = {
-        name: configuration
-        for name, configuration in configurations.items()
-        if configuration.get("Handler", "").startswith(_HANDLER_PREFIX)
+        name: configurations[name] for name, handler in handlers.items() if handler.startswith(_HANDLER_PREFIX)
     }
     call_counts = query_or_unseen(lambda: _count_calls(clients, own_configurations, now))
     for name, configuration in own_configurations.items():
@@ -130,10 +129,7 @@ def _read_functions(clients: Clients, resources: StackResources, now: datetime) 
 
 def _get_function_configuration(clients: Clients, name: str) -> dict[str, Any]:
     with translate_errors(f"lambda:GetFunctionConfiguration {name}"):
-        configuration: dict[str, Any] = clients.get_retrying_client("lambda").get_function_configuration(
-            FunctionName=name
-        )
-        return configuration
+        return dict(clients.get_retrying_client("lambda").get_function_configuration(FunctionName=name))
 
 
 def _parse_settings(configuration: dict[str, Any]) -> Settings | None:

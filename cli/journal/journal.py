@@ -108,11 +108,7 @@ def _decode_cycles(entries: Iterable[tuple[str, bytes | str]]) -> tuple[list[Cyc
 
 
 def _read_folder(source: str) -> Iterator[tuple[str, bytes | str]]:
-    """Read every file in *source* that ends in .json; in a copy of a whole bucket, only its journal.
-
-    Raises:
-        InputError: The folder does not exist.
-    """
+    """Read every file in *source* that ends in .json; in a copy of a whole bucket, only its journal."""
     folder = Path(source)
     if not folder.is_dir():
         problem = "not a folder" if folder.exists() else "folder not found"
@@ -155,11 +151,7 @@ def open_bucket(source: str) -> Iterator[tuple[Bucket, str]]:
 
 
 def _load_from_bucket(source: str, now: datetime, since: timedelta) -> Journal:
-    """Load the entries younger than *since*.
-
-    Raises:
-        InputError: The bucket cannot be read.
-    """
+    """Load the entries younger than *since*."""
     with open_bucket(source) as (bucket, prefix):
         cycles, messages = _decode_cycles(read_bucket_entries(bucket, prefix, now, since))
     if not cycles and any(READ_FAILURE_MESSAGE in message for message in messages):

@@ -72,12 +72,7 @@ def _print_cycles(args: argparse.Namespace, journal: Journal, options: PageOptio
 
 
 def _replay_cycle(args: argparse.Namespace, journal: Journal, messages: list[str]) -> ReplayResult:
-    """Find the cycle and replay it; errors in files are added to *messages*.
-
-    Raises:
-        InputError: something cannot be read.
-        UnknownCycle: there is no such cycle.
-    """
+    """Find the cycle and replay it; errors in files are added to *messages*."""
     cycle = select_cycle(journal, parse_cycle_query(args.cycle, args.function or ""))
     store, entry = RecordStore(journal.source), cycle.entry
     with show_progress(f"replaying {entry.function} {entry.at:%Y-%m-%d %H:%M:%S}"):
