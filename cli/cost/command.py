@@ -12,26 +12,28 @@ if TYPE_CHECKING:
     from shared.report.costs.daily_report import DailyReport
     from shared.state.cluster_state import ClusterState
 
-DESCRIPTION: Final = """Say what nodes cost: by the day, and by NodePool, instance type, capacity type or a label; what
-spot saved against on demand, what Joiner's own commands saved, and what was paid for that no pod requested. Every day a
-deployment writes a report into its bucket (costs/2026-11-22.json, UTC): it is read there, or from a copy in a folder.
-Today is added from its ledger, up to the last hour, and with --context up to now, from a live cluster."""
+DESCRIPTION: Final = """Show what nodes cost: per day, and per NodePool, instance type, capacity type or label; also the
+savings of spot instances and of disruption commands, and the cost of resources that no pod requested. A deployment
+writes a report into its bucket every day (costs/2026-11-22.json, UTC). The command reads these reports from the bucket
+or from a copy in a folder. Today is added from the cost ledger (up to the last hour), and with --context from a live
+cluster."""
 EXAMPLES: Final = """examples:
-  joiner cost                                    the last 30 days, from $JOINER_BUCKET_NAME
+  joiner cost --journal examples/journal         the example reports, offline
+  joiner cost                                    the last 30 days, from the bucket in $JOINER_BUCKET_NAME
   joiner cost --days 7 --by type --journal s3://joiner-prod-bucket
   joiner cost --context prod --instance-types catalogue.json
-                                                 today so far: of the nodes that are there now
+                                                 today, from the nodes of a live cluster
   joiner cost --by label -o json | jq '.parts[] | {name, usd}'
 
-What is told apart by label needs `cdk deploy -c joiner:cost-label=billing-team`; for a live cluster, --label KEY.
-A command saves from its end on, as if its nodes had stayed until the end of the day otherwise. Idle is what pods may
-have of a node and do not request, as a share of its price: a processor counts as much as 7.5 GiB.
+--by label requires `cdk deploy -c joiner:cost-label=billing-team`, or --label KEY for a live cluster.
+A disruption command saves from its completion to the end of the day. Idle cost is the share of a node's price for
+allocatable resources that no pod requests; 1 CPU counts as much as 7.5 GiB of memory.
 
 -o json and yaml: from, to, usd, nodeHours, savedBySpotUsd, savedByCommandsUsd, commands, idleUsd, unpricedHours; days
-(day, isWhole and the same); by, label, parts, dearest first (name, nodes, nodeHours, usd, onDemandUsd, idleUsd);
-dearest, of the last day (claim, instance, pool, instanceType, capacityType, hours, usd, idleUsd).
+(day, isWhole, and the same sums); by, label; parts, most expensive first (name, nodes, nodeHours, usd, onDemandUsd,
+idleUsd); mostExpensiveNodes of the last day (claim, instance, pool, instanceType, capacityType, hours, usd, idleUsd).
 
-exit codes: 0 answered, 1 there is no report, or something could not be read (it is named), 2 wrong usage,
+exit codes: 0 cost shown, 1 no reports, or part of the input could not be read (see stderr), 2 wrong usage,
 130 interrupted
 """
 Output = Literal["table", "json", "yaml"]
@@ -41,29 +43,29 @@ DEFAULT_DAYS: Final = 30
 
 def add_to(parser: argparse.ArgumentParser) -> None:
     """Add the description and the arguments of the command."""
-    from cli.explain.command import add_cluster_arguments  # noqa: PLC0415 - the list of commands needs none of it
+    from cli.journal.arguments import add_cluster_arguments  # noqa: PLC0415 - the list of commands needs none of it
 
     parser.description, parser.epilog = DESCRIPTION, EXAMPLES
     parser.set_defaults(run=run, usage=parser.error, filename=[], assume_unschedulable=None)
     parser.add_argument(
         "--journal",
         metavar="DIR|s3://BUCKET",
-        help="where the reports are, under costs/ (default: s3://$JOINER_BUCKET_NAME)",
+        help="location of costs/ with the reports (default: s3://$JOINER_BUCKET_NAME)",
     )
     parser.add_argument(
         "--days",
         type=_parse_days,
         default=DEFAULT_DAYS,
         metavar="N",
-        help=f"how many, to the last (default: {DEFAULT_DAYS})",
+        help=f"number of days to show (default: {DEFAULT_DAYS})",
     )
-    parser.add_argument("--by", choices=get_args(By), default="pool", help="what costs are told apart by")
-    parser.add_argument("--label", metavar="KEY", default="", help="of a live cluster's nodes, for --by label")
+    parser.add_argument("--by", choices=get_args(By), default="pool", help="grouping (default: pool)")
+    parser.add_argument("--label", metavar="KEY", default="", help="node label for --by label in a live cluster")
     add_cluster_arguments(parser)
-    parser.add_argument("--instance-types", metavar="FILE", help="a catalogue with prices, for a live cluster")
-    parser.add_argument("-o", "--output", choices=get_args(Output), default="table", help="what is printed")
-    parser.add_argument("--wide", action="store_true", help="cut nothing, however narrow the terminal")
-    parser.add_argument("--all", action="store_true", dest="is_whole", help="print long lists whole")
+    parser.add_argument("--instance-types", metavar="FILE", help="catalog with prices, for a live cluster")
+    parser.add_argument("-o", "--output", choices=get_args(Output), default="table", help="output format")
+    parser.add_argument("--wide", action="store_true", help="do not truncate lines")
+    parser.add_argument("--all", action="store_true", dest="is_whole", help="do not shorten long lists")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -72,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
     source = args.journal or (f"s3://{bucket}" if bucket else "")
     is_live = args.context is not None or args.kubeconfig is not None
     if not source and not is_live:
-        args.usage("where are the reports? name them with --journal DIR or s3://BUCKET, or set $JOINER_BUCKET_NAME")
+        args.usage("no reports: add --journal DIR or --journal s3://BUCKET, or set $JOINER_BUCKET_NAME")
     from cli.cost.daily_reports import (  # noqa: PLC0415 - --help needs none of it
         CostReports,
         read_cost_reports,
@@ -90,7 +92,8 @@ def run(args: argparse.Namespace) -> int:
     days = costs.days[-args.days :]
     if not days:
         return print_errors(
-            "cost", [*costs.messages, f"{source}: no report yet: the first is written after the first midnight, UTC"]
+            "cost",
+            [*costs.messages, f"{source}: no cost reports yet; Joiner writes the first report after midnight UTC"],
         )
     sys.stdout.write(_render_output(days, args))
     return print_errors("cost", costs.messages)
@@ -122,11 +125,6 @@ def _render_output(days: "tuple[DailyReport, ...]", args: argparse.Namespace) ->
 
 
 def _parse_days(text: str) -> int:
-    """Parse the number of days.
-
-    Raises:
-        ArgumentTypeError: The text is not a positive number.
-    """
     if not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of days: write 30")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number of days")
     return int(text)

@@ -8,16 +8,14 @@ from typing import Final
 
 import msgspec
 
-from cli.aws.session import describe_fault, get_default_region
+from cli.journal.journal import S3_SCHEME, open_bucket
 from cli.terminal.errors import InputError
 from cli.terminal.stderr import show_progress
-from shared.errors import Fault
 from shared.report.costs.cost_ledger import CostLedger, bill_until, get_day_start
 from shared.report.costs.daily_report import DailyReport, build_daily_report
 from shared.report.costs.ledger_store import COSTS_PREFIX, LEDGER_KEY
 from shared.state.cluster_state import ClusterState
 
-S3_SCHEME: Final = "s3://"
 _REPORT_FILE_PATTERN: Final = re.compile(r"\d{4}-\d\d-\d\d\.json")
 _LEDGER_FILE: Final = LEDGER_KEY.removeprefix(COSTS_PREFIX)
 
@@ -38,7 +36,7 @@ def read_cost_reports(source: str, max_days: int) -> CostReports:
     Raises:
         InputError: The folder does not exist, or the bucket cannot be read.
     """
-    with show_progress(f"reading the costs in {source}"):
+    with show_progress(f"reading the cost reports in {source}"):
         return _read_bucket(source, max_days) if source.startswith(S3_SCHEME) else _read_folder(source, max_days)
 
 
@@ -61,7 +59,7 @@ def with_today(cost_reports: CostReports, cluster_state: ClusterState, label: st
 def _read_folder(source: str, max_days: int) -> CostReports:
     folder = Path(source)
     if not folder.is_dir():
-        raise InputError(f"--journal {source}: no such folder: name one that holds costs/, or s3://BUCKET")
+        raise InputError(f"--journal {source}: folder not found; name a folder with costs/, or s3://BUCKET")
     inner = folder / COSTS_PREFIX
     folder = inner if inner.is_dir() else folder
     return _read_reports(
@@ -70,22 +68,10 @@ def _read_folder(source: str, max_days: int) -> CostReports:
 
 
 def _read_bucket(source: str, max_days: int) -> CostReports:
-    from shared.aws.clients import Clients  # noqa: PLC0415 - boto3 takes half a second
-    from shared.aws.s3 import S3Bucket  # noqa: PLC0415
-
-    name, _, prefix = source.removeprefix(S3_SCHEME).partition("/")
-    if not name:
-        raise InputError(f"--journal {source}: names no bucket: write s3://BUCKET")
-    root = f"{prefix.rstrip('/').removesuffix('journal').rstrip('/')}/{COSTS_PREFIX}".lstrip("/")
-    clients = Clients(get_default_region() or "us-east-1")
-    try:
-        bucket = S3Bucket(clients, name)
+    with open_bucket(source) as (bucket, prefix):
+        root = f"{prefix.rstrip('/').removesuffix('journal').rstrip('/')}/{COSTS_PREFIX}".lstrip("/")
         names = [key.removeprefix(root) for key in bucket.list_keys(root)]
-        return _read_reports(names, lambda file_name: bucket.get(f"{root}{file_name}"), max_days)
-    except Fault as fault:
-        raise InputError(f"--journal {source}: {describe_fault(fault)}") from None
-    finally:
-        clients.close()
+        return _read_reports(names, lambda name: bucket.get(f"{root}{name}"), max_days)
 
 
 def _read_reports(names: Iterable[str], read_body: Callable[[str], bytes], reports: int) -> CostReports:
@@ -96,7 +82,7 @@ def _read_reports(names: Iterable[str], read_body: Callable[[str], bytes], repor
         try:
             days.append(msgspec.json.decode(read_body(name), type=DailyReport))
         except (msgspec.DecodeError, OSError) as error:
-            messages.append(f"{name}: no report of a day: {error}")
+            messages.append(f"{name}: not a daily cost report: {error}")
     ledger = _read_ledger(read_body, messages) if _LEDGER_FILE in sorted_names else None
     if ledger is not None and ledger.until > ledger.since:
         last_day = days[-1] if days else None
@@ -109,5 +95,5 @@ def _read_ledger(read_body: Callable[[str], bytes], messages: list[str]) -> Cost
     try:
         return msgspec.json.decode(read_body(_LEDGER_FILE), type=CostLedger)
     except (msgspec.DecodeError, OSError) as error:
-        messages.append(f"{_LEDGER_FILE}: no ledger: {error}")
+        messages.append(f"{_LEDGER_FILE}: not a cost ledger: {error}")
         return None

@@ -7,9 +7,9 @@ import msgspec
 
 from cli.planning.table import TableOptions
 from cli.terminal.text import Palette, align_columns, truncate_text, wrap_text
-from shared.model.core.formatting import format_count
+from shared.model.core.formatting import format_count, format_usd
 from shared.report.costs.cost_breakdown import CostBreakdown, compute_breakdown
-from shared.report.costs.daily_report import DailyReport, ExpensiveNode, is_complete
+from shared.report.costs.daily_report import DailyReport, is_complete
 
 MAX_BAR_COLUMNS: Final = 20
 """The width of the longest bar."""
@@ -54,7 +54,7 @@ def build_cost_document(cost_totals: CostTotals) -> dict[str, Any]:
         "by": cost_totals.group_key,
         "label": cost_totals.label,
         "parts": [msgspec.to_builtins(part) for part in cost_totals.parts],
-        "dearest": [msgspec.to_builtins(node) for node in cost_totals.days[-1].most_expensive_nodes],
+        "mostExpensiveNodes": [msgspec.to_builtins(node) for node in cost_totals.days[-1].most_expensive_nodes],
     }
 
 
@@ -66,12 +66,8 @@ def _build_sums(cost_totals: CostTotals) -> dict[str, Any]:
         "savedByCommandsUsd": cost_totals.sum_days(lambda report: report.saved_by_commands_usd),
         "commands": sum(report.commands for report in cost_totals.days),
         "idleUsd": cost_totals.sum_days(lambda report: report.idle_usd),
-        "unpricedHours": cost_totals.sum_days(_sum_unpriced_hours),
+        "unpricedHours": cost_totals.sum_days(lambda report: sum(share.unpriced_hours for share in report.shares)),
     }
-
-
-def _sum_unpriced_hours(report: DailyReport) -> float:
-    return sum(share.unpriced_hours for share in report.shares)
 
 
 def render_cost_page(cost_totals: CostTotals, palette: Palette, display: TableOptions) -> str:
@@ -80,91 +76,79 @@ def render_cost_page(cost_totals: CostTotals, palette: Palette, display: TableOp
         _render_summary(cost_totals, palette, display),
         _render_parts(cost_totals, palette, display),
         _render_days(cost_totals, palette, display),
+        _render_expensive_nodes(cost_totals.days[-1], palette, display),
     )
-    blocks = [
-        lines
-        for part in (*parts, _render_expensive_nodes(cost_totals.days[-1], palette, display))
-        if (lines := list(part))
-    ]
+    blocks = [lines for part in parts if (lines := list(part))]
     return "\n\n".join("\n".join(lines) for lines in blocks) + "\n"
 
 
 def _render_summary(cost_totals: CostTotals, palette: Palette, display: TableOptions) -> Iterator[str]:
     sums, first, last = _build_sums(cost_totals), cost_totals.days[0].day, cost_totals.days[-1].day
     when = first if first == last else f"{format_count(len(cost_totals.days), 'day')}, {first} to {last}"
-    first_line, *other_lines = wrap_text(
-        f"{when}: {_format_usd(sums['usd'])} for {sums['nodeHours']:,.0f} node hours", display.width, ""
-    )
+    total = f"{when}: {format_usd(sums['usd'])} for {sums['nodeHours']:,.0f} node hours"
+    first_line, *other_lines = wrap_text(total, display.width, "")
     yield from (palette.colorize("bold", first_line), *other_lines)
     details = [
-        f"{_format_usd(sums['savedBySpotUsd'])} less than on demand",
-        f"{_format_usd(sums['savedByCommandsUsd'])} saved by {format_count(sums['commands'], 'command')}",
-        f"{_format_usd(sums['idleUsd'])} for what no pod requested{_format_percent(sums['idleUsd'], sums['usd'])}",
+        f"{format_usd(sums['savedBySpotUsd'])} saved compared with on-demand",
+        f"{format_usd(sums['savedByCommandsUsd'])} saved by {format_count(sums['commands'], 'disruption command')}",
+        f"{format_usd(sums['idleUsd'])} idle{_format_percent(sums['idleUsd'], sums['usd'])}",
     ]
     if sums["unpricedHours"] >= 1:
-        details.append(f"{sums['unpricedHours']:,.0f} node hours have no known price")
+        details.append(f"{sums['unpricedHours']:,.0f} node hours without a known price")
     yield from wrap_text("; ".join(details), display.width, "")
     if not is_complete(cost_totals.days[-1]):
-        yield palette.colorize("dim", f"{last} counts until {cost_totals.days[-1].until:%H:%M} UTC")
+        yield palette.colorize("dim", f"{last} is incomplete: until {cost_totals.days[-1].until:%H:%M} UTC")
 
 
 def _render_parts(cost_totals: CostTotals, palette: Palette, display: TableOptions) -> Iterator[str]:
     max_usd = max((part.usd for part in cost_totals.parts), default=0.0)
     title = (cost_totals.label or "label") if cost_totals.group_key == "label" else cost_totals.group_key
-    rows = [
-        (title.upper(), "", "NODE HOURS", "USD", "SHARE", "SAVED", "IDLE"),
-        *(
-            (
-                part.name or "-",
-                draw_bar(part.usd, max_usd),
-                f"{part.node_hours:,.0f}",
-                f"{part.usd:,.2f}",
-                _format_percent(part.usd, cost_totals.sum_days(lambda day: day.usd)).strip(" ()") or "-",
-                f"{part.on_demand_usd - part.usd:,.2f}",
-                f"{part.idle_usd:,.2f}{_format_percent(part.idle_usd, part.usd)}",
-            )
-            for part in cost_totals.parts[: display.max_rows]
-        ),
+    rows = [(title.upper(), "", "NODE HOURS", "USD", "SHARE", "SAVED", "IDLE")]
+    rows += [
+        (
+            part.name or "-",
+            draw_bar(part.usd, max_usd),
+            f"{part.node_hours:,.0f}",
+            f"{part.usd:,.2f}",
+            _format_percent(part.usd, cost_totals.sum_days(lambda day: day.usd)).strip(" ()") or "-",
+            f"{part.on_demand_usd - part.usd:,.2f}",
+            f"{part.idle_usd:,.2f}{_format_percent(part.idle_usd, part.usd)}",
+        )
+        for part in cost_totals.parts[: display.max_rows]
     ]
     yield from _render_table(rows, palette, display)
     if display.max_rows is not None and len(cost_totals.parts) > display.max_rows:
         other_parts = cost_totals.parts[display.max_rows :]
-        other_usd = _format_usd(sum(part.usd for part in other_parts))
-        yield palette.colorize("dim", f"… and {len(other_parts):,} more, {other_usd} together (--all shows them)")
+        other_usd = format_usd(sum(part.usd for part in other_parts))
+        yield palette.colorize("dim", f"… and {len(other_parts):,} more, {other_usd} in total (--all shows them)")
 
 
 def _render_days(cost_totals: CostTotals, palette: Palette, display: TableOptions) -> Iterator[str]:
     if len(cost_totals.days) == 1:
         return
     max_usd = max(report.usd for report in cost_totals.days)
-    rows = [
-        ("DAY", "", "NODE HOURS", "USD", "SAVED", "BY COMMANDS", "IDLE"),
-        *(
-            (
-                report.day,
-                draw_bar(report.usd, max_usd),
-                f"{report.node_hours:,.0f}",
-                f"{report.usd:,.2f}",
-                f"{report.saved_by_spot_usd:,.2f}",
-                f"{report.saved_by_commands_usd:,.2f}",
-                f"{report.idle_usd:,.2f}{_format_percent(report.idle_usd, report.usd)}",
-            )
-            for report in cost_totals.days
-        ),
+    rows = [("DAY", "", "NODE HOURS", "USD", "SAVED", "BY COMMANDS", "IDLE")]
+    rows += [
+        (
+            report.day,
+            draw_bar(report.usd, max_usd),
+            f"{report.node_hours:,.0f}",
+            f"{report.usd:,.2f}",
+            f"{report.saved_by_spot_usd:,.2f}",
+            f"{report.saved_by_commands_usd:,.2f}",
+            f"{report.idle_usd:,.2f}{_format_percent(report.idle_usd, report.usd)}",
+        )
+        for report in cost_totals.days
     ]
     yield from _render_table(rows, palette, display)
 
 
 def _render_expensive_nodes(last_report: DailyReport, palette: Palette, display: TableOptions) -> Iterator[str]:
-    nodes: tuple[ExpensiveNode, ...] = (
-        last_report.most_expensive_nodes
-        if display.max_rows is None
-        else last_report.most_expensive_nodes[:_MAX_EXPENSIVE_NODES]
-    )
+    nodes = last_report.most_expensive_nodes[: None if display.max_rows is None else _MAX_EXPENSIVE_NODES]
     if not nodes:
         return
     rows = [
-        (f"DEAREST OF {last_report.day}", "TYPE", "POOL", "HOURS", "USD", "IDLE"),
+        (f"MOST EXPENSIVE {last_report.day}", "TYPE", "POOL", "HOURS", "USD", "IDLE"),
         *(
             (
                 node.claim,
@@ -199,10 +183,6 @@ def draw_bar(amount: float, max_amount: float) -> str:
     eighths = round(8 * MAX_BAR_COLUMNS * amount / max_amount) if max_amount > 0 else 0
     full_blocks, remaining_eighths = divmod(max(eighths, 0), 8)
     return "█" * full_blocks + (_EIGHTH_BLOCKS[remaining_eighths] if remaining_eighths else "")
-
-
-def _format_usd(amount: float) -> str:
-    return f"${amount:,.2f}"
 
 
 def _format_percent(part: float, total: float) -> str:

@@ -3,11 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from shared.decide.disruption.drift.drift import (
-    DriftInputs,
-    find_unmet_requirement,
-    list_matching_images,
-)
+from shared.decide.disruption.drift.drift import DriftInputs, find_unmet_requirement, list_matching_images
 from shared.decide.scheduling.templates.node_pool_hash import compute_node_pool_hash
 from shared.model.core.labels import (
     CAPACITY_TYPE,
@@ -48,8 +44,8 @@ def _describe_requirement(inputs: DriftInputs) -> tuple[str, str]:
 
 
 def _describe_instance_type(inputs: DriftInputs) -> tuple[str, str]:
-    offering = f"{inputs.get_label(INSTANCE_TYPE)} as {inputs.get_label(CAPACITY_TYPE)} in {inputs.get_label(ZONE)}"
-    return offering, "what is sold"
+    offering = f"{inputs.get_label(INSTANCE_TYPE)}, {inputs.get_label(CAPACITY_TYPE)}, in {inputs.get_label(ZONE)}"
+    return offering, "an offering in the catalog"
 
 
 def _describe_node_class(inputs: DriftInputs) -> tuple[str, str]:
@@ -90,7 +86,7 @@ def _describe_placement_group(inputs: DriftInputs) -> tuple[str, str]:
 _DESCRIBERS: Final[Mapping[str, Callable[[DriftInputs], tuple[str, str]]]] = {
     "AMIDrift": _describe_image,
     "CapacityReservationDrift": _describe_reservation,
-    "DriftRequested": lambda _: ("as it is", "another one, as its annotation asks"),
+    "DriftRequested": lambda _: ("not drifted", "a replacement, requested by its annotation"),
     "InstanceTypeNotFound": _describe_instance_type,
     "NodeClassDrift": _describe_node_class,
     "NodePoolDrifted": _describe_node_pool,

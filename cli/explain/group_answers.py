@@ -1,4 +1,4 @@
-"""Explanations of NodePools and commands, which consist of several machines."""
+"""Explanations of NodePools and commands, which concern several nodes."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -17,60 +17,44 @@ from cli.explain.phrases import (
     describe_node_record,
     format_cost,
     format_instant,
+    format_offering,
 )
 from cli.planning.unschedulable import group_messages_by_pool
-from cli.terminal.text import format_clock
-from shared.model.core.formatting import format_count, join_names
+from shared.model.core.formatting import format_count, format_elapsed, format_usd_per_hour, join_names
 
-UNKNOWN_DELETION_REASON = "its NodeClaim was deleted, by whom the journal does not say"
-"""The reason for a removed machine that no function terminated for a reason of its own."""
+UNKNOWN_DELETION_REASON = "its NodeClaim was deleted; the journal does not record by which user or program"
+"""The reason for a removed node that no function terminated for a reason of its own."""
 
 
 def explain_node_pool(evidence: Evidence, name: str) -> Explanation:
     """Return everything that is known about the NodePool *name*."""
-    node_records = [node_record for node_record in evidence.node_records if node_record.pool == name]
-    running_nodes = [
-        node_record
-        for node_record in node_records
-        if node_record.terminated_at is None and node_record.deleted_at is None
-    ]
-    cost = compute_cost(node_records, evidence.journal.now)
+    records = [record for record in evidence.node_records if record.pool == name]
+    current_records = [record for record in records if record.terminated_at is None and record.deleted_at is None]
+    cost = compute_cost(records, evidence.journal.now)
     deletion_counts = Counter(
-        node_record.deleted_why or UNKNOWN_DELETION_REASON
-        for node_record in node_records
-        if node_record.deleted_why or node_record.terminated_at is not None
+        record.deleted_why or UNKNOWN_DELETION_REASON
+        for record in records
+        if record.deleted_why or record.terminated_at is not None
     )
-    answers = [
-        *build_answer("now", *describe_live_state(evidence.live_cluster, "nodepool", name)),
-        *build_answer(
-            "machines", f"{len(node_records)} known, {len(running_nodes)} there at the end" if node_records else ""
-        ),
-        *build_answer(
-            "bought as",
-            *_render_counts(
-                Counter(_format_offering(node_record) for node_record in node_records if node_record.instance_type)
-            ),
-        ),
-        *build_answer("removed because", *_render_counts(deletion_counts)),
-        *build_answer("why not removed", *_render_verdicts(evidence, running_nodes)),
-        *build_answer("turned down", *_render_rejections(evidence, name)),
-        *build_answer(
-            "cost", format_cost(cost), f"${cost.usd_per_hour:.4f} per hour at the end" if cost is not None else ""
-        ),
-    ]
-    names: ObjectNames = frozenset(
-        (("NodePool", name), *(("NodeClaim", node_record.claim) for node_record in node_records))
+    offering_counts = Counter(format_offering(record) for record in records if record.instance_type)
+    counts_text = f"{len(records)} recorded, {len(current_records)} at the end" if records else ""
+    price_text = f"{format_usd_per_hour(cost.usd_per_hour)} at the end" if cost is not None else ""
+    answers = (
+        *build_answer("current state", *describe_live_state(evidence.live_cluster, "nodepool", name)),
+        *build_answer("nodes", counts_text),
+        *build_answer("instances", *_render_counts(offering_counts)),
+        *build_answer("removed", *_render_counts(deletion_counts)),
+        *build_answer("not disrupted", *_render_verdicts(evidence, current_records)),
+        *build_answer("rejected pods", *_render_rejections(evidence, name)),
+        *build_answer("cost", format_cost(cost), price_text),
     )
+    names: ObjectNames = frozenset((("NodePool", name), *(("NodeClaim", record.claim) for record in records)))
     lines = tuple(
         event
         for event in build_history(evidence.cycles, names)
         if event.text.startswith(("NodeClaim ", "NodePool ", "problem ")) or event.is_failed
     )
-    return Explanation(kind="nodepool", name=name, answers=tuple(answers), cost=cost, history=lines)
-
-
-def _format_offering(node_record: NodeRecord) -> str:
-    return f"{node_record.instance_type}, {node_record.capacity_type}, in {node_record.zone}"
+    return Explanation(kind="nodepool", name=name, answers=answers, cost=cost, history=lines)
 
 
 def _render_counts(counts: Counter[str]) -> Iterator[str]:
@@ -80,16 +64,15 @@ def _render_counts(counts: Counter[str]) -> Iterator[str]:
         yield f"… and {format_count(len(ranked) - MAX_LISTED_NAMES, 'other')}"
 
 
-def _render_verdicts(evidence: Evidence, node_records: Iterable[NodeRecord]) -> Iterator[str]:
-    nodes = {node_record.node for node_record in node_records}
-    last_notes = {
-        note.name: note for _, note in evidence.iterate_notes("Node") if note.name in nodes and not note.links
-    }
+def _render_verdicts(evidence: Evidence, records: Iterable[NodeRecord]) -> Iterator[str]:
+    nodes = {record.node for record in records}
+    notes = (note for _, note in evidence.iterate_notes("Node") if note.name in nodes and not note.links)
+    last_notes = {note.name: note for note in notes}
     yield from _render_counts(Counter(f"{note.verdict}: {note.reason}" for note in last_notes.values()))
 
 
 def _render_rejections(evidence: Evidence, name: str) -> Iterator[str]:
-    """Yield why pods that are still pending do not fit the NodePool."""
+    """Yield why pods that are still unschedulable do not fit the NodePool."""
     last_notes = {note.name: note for _, note in evidence.iterate_notes("Pod")}
     rejection_counts = Counter(
         words
@@ -104,55 +87,38 @@ def _render_rejections(evidence: Evidence, name: str) -> Iterator[str]:
 def explain_command(evidence: Evidence, name: str) -> Explanation:
     """Return everything that is known about the command *name*."""
     notes = list(evidence.iterate_notes("Command", name))
-    began, first_note = notes[0]
-    ended, last_note = notes[-1]
+    (began, first_note), (ended, last_note) = notes[0], notes[-1]
     node_names = [link.partition("/")[2] for link in first_note.links]
-    replaced_nodes = list(
-        dict.fromkeys(
-            node_record
-            for node_record in (find_node_record(evidence.node_records, name) for name in node_names)
-            if node_record
-        )
+    removed_records, new_records = (
+        tuple(dict.fromkeys(record for name in names if (record := find_node_record(evidence.node_records, name))))
+        for names in (node_names, first_note.replaced_by)
     )
-    new_nodes = [
-        node_record
-        for node_record in (find_node_record(evidence.node_records, claim) for claim in first_note.replaced_by)
-        if node_record
-    ]
-    answers = [
+    replacement_texts = (f"{describe_node_record(new)}: {describe_launched_offering(new)}" for new in new_records)
+    answers = (
         *build_answer(
-            "is",
-            f"{last_note.verdict} since {format_instant(ended)}, {format_clock(ended - began)} after it was proposed",
+            "state",
+            f"{last_note.verdict} since {format_instant(ended)}, {format_elapsed(ended - began)} after the proposal",
         ),
         *build_answer(
-            "why",
+            "reason",
             first_note.reason,
             _remove_summary(last_note.reason, first_note.reason) if last_note is not first_note else "",
         ),
         *build_answer(
-            "nodes that go",
-            *(describe_node_record(node_record) for node_record in replaced_nodes),
-            "" if replaced_nodes else join_names(node_names, None),
+            "removes", *map(describe_node_record, removed_records), "" if removed_records else join_names(node_names)
         ),
-        *build_answer(
-            "in their place",
-            *(
-                f"{describe_node_record(node_record)}: {describe_launched_offering(node_record)}"
-                for node_record in new_nodes
-            ),
-        ),
-        *build_answer("saves", f"${last_note.usd_per_hour:.4f} per hour" if last_note.usd_per_hour else ""),
-        *build_answer("steps", ", ".join(f"{note.verdict} {format_instant(at)}" for at, note in notes)),
-    ]
-    names = frozenset((("Command", name),)).union(
-        *(node_record.list_names() for node_record in (*replaced_nodes, *new_nodes))
+        *build_answer("launches", *replacement_texts),
+        *build_answer("saves", format_usd_per_hour(last_note.usd_per_hour) if last_note.usd_per_hour else ""),
+        *build_answer("progress", ", ".join(f"{note.verdict} {format_instant(at)}" for at, note in notes)),
     )
+    records = (*removed_records, *new_records)
+    names = frozenset((("Command", name),)).union(*(record.list_names() for record in records))
     command_cycles = [cycle for cycle in evidence.cycles if began <= cycle.entry.at <= ended]
     lines = (
         msgspec.structs.replace(event, reason=_remove_summary(event.reason, first_note.reason))
         for event in build_history(command_cycles, names)
     )
-    return Explanation(kind="command", name=name, answers=tuple(answers), history=tuple(lines))
+    return Explanation(kind="command", name=name, answers=answers, history=tuple(lines))
 
 
 def _remove_summary(words: str, summary: str) -> str:

@@ -1,30 +1,16 @@
 """The history of objects as text: the notes and actions of the journal about them."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Final, TypeAlias
 
 import msgspec
 
-from cli.explain.journal import Cycle
+from cli.journal.action_text import describe_action
+from cli.journal.journal import Cycle
 from shared.model.cloud_provider.instance_type import UnavailableOffering
 from shared.model.core.formatting import format_count, join_names
-from shared.model.decisions.action import (
-    Action,
-    CreateNodeClaim,
-    DeleteObject,
-    DeletePod,
-    EvictPod,
-    LaunchInstances,
-    MarkUnavailable,
-    NominatePod,
-    PatchMetadata,
-    PatchStatus,
-    PublishEvent,
-    RegisterNode,
-    TaintNode,
-    TerminateInstances,
-)
+from shared.model.decisions import action as actions
 from shared.model.ec2.fleet import FleetRequest
 from shared.report.journal.journal import ActionResult, JournalEntry
 
@@ -77,21 +63,17 @@ def build_history(cycles: Iterable[Cycle], names: ObjectNames) -> tuple[HistoryE
 
 def _build_cycle_entries(cycle: Cycle, names: ObjectNames) -> Iterator[tuple[HistoryEntry, "HistoryKey"]]:
     entry = cycle.entry
-    for text, reason, is_failed, is_event in (
-        *_build_action_lines(entry, names),
-        *_build_note_lines(entry, names),
-        *_build_problem_lines(entry, names),
+    at, function, key = entry.at, entry.function, cycle.key
+    for lines in (
+        _build_action_lines(entry, names),
+        _build_note_lines(entry, names),
+        _build_problem_lines(entry, names),
     ):
-        history_entry = HistoryEntry(
-            at=entry.at,
-            last_at=entry.at,
-            function=entry.function,
-            text=text,
-            reason=reason,
-            is_failed=is_failed,
-            cycle_key=cycle.key,
-        )
-        yield history_entry, (text, "" if is_event else reason, is_failed)
+        for text, reason, is_failed, is_event in lines:
+            history_entry = HistoryEntry(
+                at=at, last_at=at, function=function, text=text, reason=reason, is_failed=is_failed, cycle_key=key
+            )
+            yield history_entry, (text, "" if is_event else reason, is_failed)
 
 
 HistoryKey: TypeAlias = tuple[str, str, bool]
@@ -106,10 +88,9 @@ def _build_note_lines(entry: JournalEntry, names: ObjectNames) -> Iterator[Histo
             commands = [link for link in note.links if link.startswith("Command/")]
             if any(("Command", link.partition("/")[2]) in names for link in commands):
                 continue  # the command's own note has the same text
+            text = f"{note.kind} {note.name} {note.verdict}"
             if note.kind == "Pod":
                 text = f"planned for {note.verdict}" if "/" in note.verdict else note.verdict
-            else:
-                text = f"{note.kind} {note.name} {note.verdict}"
             yield text, note.reason, False, False
 
 
@@ -121,17 +102,14 @@ def _build_problem_lines(entry: JournalEntry, names: ObjectNames) -> Iterator[Hi
 
 def _build_action_lines(entry: JournalEntry, names: ObjectNames) -> Iterator[HistoryLine]:
     """Yield lines about the actions, in order; many similar actions are one line, at the position of the first."""
-    is_summarized = {MarkUnavailable: False, EvictPod: False}
+    summarized: set[object] = set()
     for action_result in entry.results:
-        action = action_result.action
-        if list_action_objects(action) & names:
+        build_lines = _SUMMARIZERS.get(type(action_result.action))
+        if list_action_objects(action_result.action) & names:
             yield from _build_result_lines(action_result, names)
-        elif isinstance(action, MarkUnavailable) and not is_summarized[MarkUnavailable]:
-            is_summarized[MarkUnavailable] = True
-            yield from _build_refusal_lines(entry, names)
-        elif isinstance(action, EvictPod | DeletePod) and not is_summarized[EvictPod]:
-            is_summarized[EvictPod] = True
-            yield from _build_eviction_lines(entry, names)
+        elif build_lines is not None and build_lines not in summarized:
+            summarized.add(build_lines)
+            yield from build_lines(entry, names)
 
 
 def _build_refusal_lines(entry: JournalEntry, names: ObjectNames) -> Iterator[HistoryLine]:
@@ -139,22 +117,19 @@ def _build_refusal_lines(entry: JournalEntry, names: ObjectNames) -> Iterator[Hi
     requests = [
         result.action.group.request
         for result in entry.results
-        if isinstance(result.action, LaunchInstances) and list_action_objects(result.action) & names
+        if isinstance(result.action, actions.LaunchInstances) and list_action_objects(result.action) & names
     ]
     offerings_by_reason: dict[str, list[str]] = {}
     for action_result in entry.results:
         action = action_result.action
-        if isinstance(action, MarkUnavailable) and any(_is_requested(request, action.offering) for request in requests):
-            offerings_by_reason.setdefault(action.message.partition(": ")[0], []).append(
-                _format_offering(action.offering)
-            )
+        if isinstance(action, actions.MarkUnavailable) and any(
+            _is_requested(request, action.offering) for request in requests
+        ):
+            reason = action.message.partition(": ")[0]
+            offerings_by_reason.setdefault(reason, []).append(_format_offering(action.offering))
     for reason, offerings in offerings_by_reason.items():
-        yield (
-            f"EC2 refused {format_count(len(offerings), 'offering')}",
-            f"{reason}: {join_names(offerings, MAX_LISTED_NAMES)}",
-            True,
-            False,
-        )
+        reason_text = f"{reason}: {join_names(offerings, MAX_LISTED_NAMES)}"
+        yield f"EC2 refused {format_count(len(offerings), 'offering')}", reason_text, True, False
 
 
 def _build_eviction_lines(entry: JournalEntry, names: ObjectNames) -> Iterator[HistoryLine]:
@@ -162,37 +137,39 @@ def _build_eviction_lines(entry: JournalEntry, names: ObjectNames) -> Iterator[H
     pods_by_cause: dict[tuple[str, str, str], list[str]] = {}
     for action_result in entry.results:
         action = action_result.action
-        if isinstance(action, EvictPod | DeletePod) and ("Node", action.node) in names:
-            verb = "evicted from" if isinstance(action, EvictPod) else "deleted on"
-            pods_by_cause.setdefault(
-                (f"{verb} {action.node}", action.message, _describe_failure(action_result)), []
-            ).append(_format_pod_name(action))
+        if isinstance(action, actions.EvictPod | actions.DeletePod) and ("Node", action.node) in names:
+            verb = "evicted from" if isinstance(action, actions.EvictPod) else "deleted on"
+            cause = (f"{verb} {action.node}", action.message, _describe_failure(action_result))
+            pods_by_cause.setdefault(cause, []).append(f"{action.namespace}/{action.name}")
     for (verb, reason, failure), pods in pods_by_cause.items():
-        yield (
-            f"{format_count(len(pods), 'pod')} {verb}",
-            f"{reason}: {join_names(pods, MAX_LISTED_NAMES)}{failure}",
-            bool(failure),
-            False,
-        )
+        reason_text = f"{reason}: {join_names(pods, MAX_LISTED_NAMES)}{failure}"
+        yield f"{format_count(len(pods), 'pod')} {verb}", reason_text, bool(failure), False
 
 
-def list_action_objects(action: Action) -> ObjectNames:  # noqa: PLR0911 - one case each
+_SUMMARIZERS: Final[Mapping[type[object], Callable[[JournalEntry, ObjectNames], Iterator[HistoryLine]]]] = {
+    actions.MarkUnavailable: _build_refusal_lines,
+    actions.EvictPod: _build_eviction_lines,
+    actions.DeletePod: _build_eviction_lines,
+}
+
+
+def list_action_objects(action: actions.Action) -> ObjectNames:  # noqa: PLR0911 - one case each
     """Return the objects that *action* is about; none for unavailable offerings and follow-ups."""
     match action:
-        case CreateNodeClaim():
+        case actions.CreateNodeClaim():
             return frozenset((("NodeClaim", action.claim.name), *(("Pod", pod) for pod in action.pods)))
-        case LaunchInstances():
+        case actions.LaunchInstances():
             return frozenset(("NodeClaim", claim) for claim in action.group.claims)
-        case TerminateInstances():
+        case actions.TerminateInstances():
             return frozenset(("Instance", instance_id) for instance_id in action.instance_ids)
-        case TaintNode() | RegisterNode():
+        case actions.TaintNode() | actions.RegisterNode():
             return frozenset((("Node", action.name),))
-        case EvictPod() | DeletePod() | NominatePod():
-            return frozenset((("Pod", _format_pod_name(action)),))
-        case PublishEvent():
+        case actions.EvictPod() | actions.DeletePod() | actions.NominatePod():
+            return frozenset((("Pod", f"{action.namespace}/{action.name}"),))
+        case actions.PublishEvent():
             name = f"{action.namespace}/{action.name}" if action.namespace else action.name
             return frozenset(((action.kind, name),))
-        case PatchMetadata() | PatchStatus() | DeleteObject():
+        case actions.PatchMetadata() | actions.PatchStatus() | actions.DeleteObject():
             return frozenset(((action.kind, action.name),))
         case _:
             return frozenset()
@@ -200,58 +177,29 @@ def list_action_objects(action: Action) -> ObjectNames:  # noqa: PLR0911 - one c
 
 def _build_result_lines(action_result: ActionResult, names: ObjectNames) -> Iterator[HistoryLine]:
     """Yield the line about an action and its result; none if a note covers it, or if it is of no interest."""
-    description = _describe_action(action_result.action, names)
-    if description is not None:
-        failure = _describe_failure(action_result)
-        yield (
-            description[0],
-            f"{description[1]}{failure}".removeprefix("; "),
-            action_result.result == "failed",
-            isinstance(action_result.action, PublishEvent),
-        )
-
-
-def _describe_action(action: Action, names: ObjectNames) -> tuple[str, str] | None:  # noqa: C901, PLR0911 - one case each
+    action = action_result.action
     match action:
-        case CreateNodeClaim():
-            return f"NodeClaim {action.claim.name} created", action.message
-        case LaunchInstances():
-            return "CreateFleet", action.message
-        case TerminateInstances():
-            instance_ids = sorted(
-                instance_id for instance_id in action.instance_ids if ("Instance", instance_id) in names
-            )
-            return f"{', '.join(instance_ids)} terminated", action.message
-        case TaintNode():
-            keys = ", ".join(taint.key for taint in action.taints)
-            return (
-                f"Node {action.name} tainted: {keys}" if keys else f"Node {action.name}: taints removed",
-                action.message,
-            )
-        case RegisterNode():
-            return f"Node {action.name} registered", action.message
-        case EvictPod():
-            return f"evicted from {action.node}", action.message
-        case DeletePod():
-            return f"deleted on {action.node}", f"{action.message}; {action.grace_seconds} s of grace"
-        case NominatePod():
-            return f"kube-scheduler told of {action.node}", action.message
-        case PublishEvent() if action.reason not in _REASONS_COVERED_BY_NOTES:
-            return action.reason, action.message
-        case PatchMetadata() if action.message and action.finalizers is not None:
-            return f"{action.kind} {action.name} released", action.message
-        case DeleteObject():
-            return f"{action.kind} {action.name} deleted", action.message
+        case actions.PublishEvent() if action.reason in _REASONS_COVERED_BY_NOTES:
+            return
+        case actions.PatchMetadata() if not action.message or action.finalizers is None:
+            return
+        case actions.PatchStatus():
+            return
+        case actions.PublishEvent():
+            text, reason = f"event {action.reason}", action.message
+        case actions.CreateNodeClaim():
+            text, reason = f"NodeClaim {action.claim.name} created", action.message
+        case actions.TerminateInstances():
+            instance_ids = sorted(id_ for id_ in action.instance_ids if ("Instance", id_) in names)
+            text, reason = describe_action(msgspec.structs.replace(action, instance_ids=tuple(instance_ids)))
         case _:
-            return None
+            text, reason = describe_action(action)
+    reason_text = f"{reason}{_describe_failure(action_result)}".removeprefix("; ")
+    yield text, reason_text, action_result.result == "failed", isinstance(action, actions.PublishEvent)
 
 
 def _describe_failure(action_result: ActionResult) -> str:
     return "" if action_result.result == "done" else f"; {action_result.result}: {action_result.message}"
-
-
-def _format_pod_name(action: EvictPod | DeletePod | NominatePod) -> str:
-    return f"{action.namespace}/{action.name}"
 
 
 def _is_requested(request: FleetRequest, unavailable: UnavailableOffering) -> bool:
@@ -265,7 +213,7 @@ def _is_requested(request: FleetRequest, unavailable: UnavailableOffering) -> bo
 def _format_offering(offering: UnavailableOffering) -> str:
     parts = (
         offering.capacity_type,
-        offering.instance_type or "every type",
+        offering.instance_type or "all instance types",
         offering.zone and f"in {offering.zone}",
         offering.subnet_id,
     )

@@ -9,19 +9,10 @@ from typing import Any, Final
 
 import msgspec
 
-from cli.explain.journal import Cycle
+from cli.journal.journal import Cycle
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODEPOOL, ZONE
-from shared.model.decisions.action import (
-    Action,
-    CreateNodeClaim,
-    DeleteObject,
-    LaunchInstances,
-    PatchMetadata,
-    PatchStatus,
-    TagInstance,
-    TerminateInstances,
-)
+from shared.model.decisions import action as actions
 from shared.report.journal.journal import LAUNCHED_VERDICT, JournalEntry
 
 _EARLIEST_INSTANT: Final = datetime.min.replace(tzinfo=UTC)
@@ -90,9 +81,9 @@ def build_node_records(
     )
 
 
-def find_node_record(node_records: Iterable[NodeRecord], name: str) -> NodeRecord | None:
+def find_node_record(records: Iterable[NodeRecord], name: str) -> NodeRecord | None:
     """Return the record that has *name* as one of its names; the most recent if a Node's name was reused."""
-    matches = [record for record in node_records if name and name in (record.claim, record.node, record.instance)]
+    matches = [record for record in records if name and name in (record.claim, record.node, record.instance)]
     return max(matches, key=lambda record: (record.asked_at or _EARLIEST_INSTANT, record.claim), default=None)
 
 
@@ -116,27 +107,27 @@ def _collect_entry_facts(
 
 
 def _collect_action_facts(  # noqa: C901 - one case each
-    action: Action, at: datetime, facts_by_claim: dict[str, dict[str, Any]]
+    action: actions.Action, at: datetime, facts_by_claim: dict[str, dict[str, Any]]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     match action:
-        case CreateNodeClaim():
+        case actions.CreateNodeClaim():
             creation_facts = {"asked_at": at, "asked_why": action.message, "pods": action.pods}
             yield action.claim.name, creation_facts | _extract_label_facts(action.claim.meta.labels)
-        case LaunchInstances():
+        case actions.LaunchInstances():
             offering_count = sum(len(config.overrides) for config in action.group.request.configs)
             yield from ((claim, {"offerings": offering_count}) for claim in action.group.claims)
-        case PatchMetadata(kind="NodeClaim") if any(key == INSTANCE_TYPE for key, _ in action.labels):
+        case actions.PatchMetadata(kind="NodeClaim") if any(key == INSTANCE_TYPE for key, _ in action.labels):
             yield action.name, {"launched_at": at} | _extract_label_facts(action.labels)
-        case PatchStatus(kind="NodeClaim"):
+        case actions.PatchStatus(kind="NodeClaim"):
             yield action.name, _parse_status_facts(action.status)
-        case TagInstance():
+        case actions.TagInstance():
             tags = dict(action.tags)
             if _NODE_CLAIM_TAG in tags:
                 node = {"node": tags["Name"]} if "Name" in tags else {}
                 yield tags[_NODE_CLAIM_TAG], {"instance": action.instance_id} | node
-        case DeleteObject(kind="NodeClaim"):
+        case actions.DeleteObject(kind="NodeClaim"):
             yield action.name, {"deleted_at": at, "deleted_why": action.message}
-        case TerminateInstances():
+        case actions.TerminateInstances():
             for claim, facts in list(facts_by_claim.items()):
                 if facts.get("instance") in action.instance_ids:
                     yield claim, {"terminated_at": at}

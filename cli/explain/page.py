@@ -7,8 +7,8 @@ from typing import Any, Final
 from cli.explain.evidence import Evidence
 from cli.explain.history import HistoryEntry
 from cli.explain.phrases import Explanation, format_instant
-from cli.terminal.text import Palette, format_clock, wrap_text
-from shared.model.core.formatting import format_count
+from cli.terminal.text import Palette, wrap_text
+from shared.model.core.formatting import format_count, format_elapsed
 from shared.report.journal.journal import JournalEntry
 
 MAX_HISTORY_LINES: Final = 40
@@ -23,40 +23,30 @@ def render_explanation(
     """Return *explanation* as text for the terminal."""
     lines = [palette.colorize("bold", f"{explanation.kind} {explanation.name}"), ""]
     for answer in explanation.answers:
-        lines += _render_answer(answer.question, answer.sentences, width)
+        for number, sentence in enumerate(answer.sentences):
+            first, *continuation_lines = wrap_text(sentence, width, _INDENT, "")
+            lines += [f"{'' if number else answer.question:<{_TITLE_WIDTH}}{first.lstrip()}", *continuation_lines]
     if explanation.history:
-        lines += ["", palette.colorize("bold", _render_history_heading(evidence))]
+        heading = f"HISTORY (UTC, until {format_instant(evidence.journal.now)})"
+        lines += ["", palette.colorize("bold", heading)]
         lines += _render_history(explanation.history, evidence.journal.now, palette, width, is_whole=is_whole)
-    lines += [
-        "",
-        *(palette.colorize("dim", line) for line in wrap_text(describe_journal_coverage(evidence), width, "")),
-    ]
+    coverage_lines = wrap_text(describe_journal_coverage(evidence), width, "")
+    lines += ["", *(palette.colorize("dim", line) for line in coverage_lines)]
     return "\n".join(lines) + "\n"
-
-
-def _render_answer(title: str, sentences: tuple[str, ...], width: int | None) -> Iterator[str]:
-    for number, sentence in enumerate(sentences):
-        first, *continuation_lines = wrap_text(sentence, width, _INDENT, "")
-        yield f"{'' if number else title:<{_TITLE_WIDTH}}{first.lstrip()}"
-        yield from continuation_lines
-
-
-def _render_history_heading(evidence: Evidence) -> str:
-    return f"WHAT HAPPENED, in UTC and before {format_instant(evidence.journal.now)}"
 
 
 def _render_history(
     history: tuple[HistoryEntry, ...], now: datetime, palette: Palette, width: int | None, *, is_whole: bool
 ) -> Iterator[str]:
-    left_out = 0 if is_whole else max(len(history) - MAX_HISTORY_LINES, 0)
-    if left_out:
-        yield palette.colorize("dim", f"… {format_count(left_out, 'earlier line')} (--all shows them)")
-    visible_entries = history[left_out:]
-    is_long = visible_entries[0].at.date() != now.date()
+    omitted_count = 0 if is_whole else max(len(history) - MAX_HISTORY_LINES, 0)
+    if omitted_count:
+        yield palette.colorize("dim", f"… {format_count(omitted_count, 'earlier line')} (--all shows them)")
+    visible_entries = history[omitted_count:]
+    has_dates = visible_entries[0].at.date() != now.date()
     for entry in visible_entries:
-        at = format_instant(entry.at) if is_long else f"{entry.at:%H:%M:%S}"
-        repetition = f" ({entry.times} times, until {entry.last_at:%H:%M:%S})" if entry.times > 1 else ""
-        head = f"{at}  {format_time_before(now - entry.at):>8}  {entry.function:<9}  "
+        at = format_instant(entry.at) if has_dates else f"{entry.at:%H:%M:%S}"
+        repetition = f" ({entry.times} times until {entry.last_at:%H:%M:%S})" if entry.times > 1 else ""
+        head = f"{at}  {format_time_before(now - entry.at):>10}  {entry.function:<9}  "
         words = f"{entry.text}{repetition}{f': {entry.reason}' if entry.reason else ''}"
         first, *continuation_lines = wrap_text(words, None if width is None else max(width - len(head), 20), "", "")
         yield palette.colorize("red" if entry.is_failed else "plain", head + first)
@@ -64,35 +54,29 @@ def _render_history(
 
 
 def format_time_before(elapsed: timedelta) -> str:
-    """Return how long ago that was: in hours, minutes and seconds, or in days and hours.
+    """Return how long ago that was.
 
-    >>> format_time_before(timedelta(minutes=61, seconds=5)), format_time_before(timedelta(days=3, hours=2))
-    ('-1:01:05', '-3d 2h')
+    >>> format_time_before(timedelta(minutes=61, seconds=5)), format_time_before(-timedelta(minutes=2))
+    ('1h1m ago', 'in 2m')
     """
-    if elapsed >= timedelta(days=2):
-        return f"-{elapsed.days}d {elapsed.seconds // 3600}h"
-    return f"-{format_clock(elapsed)}" if elapsed >= timedelta() else f"+{format_clock(-elapsed)}"
+    return f"{format_elapsed(elapsed)} ago" if elapsed >= timedelta() else f"in {format_elapsed(-elapsed)}"
 
 
 def describe_journal_coverage(evidence: Evidence) -> str:
     """Return which period the journal covers, how many cycles failed, and how many files could not be read."""
     cycles, unread_count = evidence.cycles, evidence.journal.unreadable_count
-    unread_text = (
-        f"; {format_count(unread_count, 'file')} could not be read, or not whole: it may be in what was lost"
-        if unread_count
-        else ""
-    )
+    files_text = f"{format_count(unread_count, 'file')} could not be read completely: information may be missing"
+    unread_text = f"; {files_text}" if unread_count else ""
+    source = evidence.journal.source
     if not cycles:
-        return (
-            f"no cycle in {evidence.journal.source}{unread_text}" if evidence.journal.source else "no journal was read"
-        )
-    first, last = cycles[0].entry.at, cycles[-1].entry.at
-    period_text = f"from {format_instant(first)} to {format_instant(last)} UTC"
-    text = f"{evidence.journal.source}: {format_count(len(cycles), 'cycle')} {period_text}"
+        return f"no cycle in {source}{unread_text}" if source else "no journal was read"
+    period_text = f"from {format_instant(cycles[0].entry.at)} to {format_instant(cycles[-1].entry.at)} UTC"
+    text = f"{source}: {format_count(len(cycles), 'cycle')} {period_text}"
     failed_entries = _list_failed_entries(evidence)
     if failed_entries:
         last_entry = failed_entries[-1]
-        text += f"; {format_count(len(failed_entries), 'cycle')} failed, last {last_entry.function}: {last_entry.error}"
+        failures_text = f"{format_count(len(failed_entries), 'cycle')} failed"
+        text += f"; {failures_text}, most recently {last_entry.function}: {last_entry.error}"
     return f"{text}{unread_text}"
 
 
@@ -107,9 +91,8 @@ def build_explanation_document(explanation: Explanation, evidence: Evidence) -> 
         "kind": explanation.kind,
         "name": explanation.name,
         "answers": [{"question": answer.question, "words": list(answer.sentences)} for answer in explanation.answers],
-        "cost": None
-        if cost is None
-        else {"usd": round(cost.usd, 6), "usdPerHour": round(cost.usd_per_hour, 6), "hours": round(cost.hours, 4)},
+        "cost": cost
+        and {"usd": round(cost.usd, 6), "usdPerHour": round(cost.usd_per_hour, 6), "hours": round(cost.hours, 4)},
         "happened": [
             {
                 "at": entry.at,

@@ -8,8 +8,7 @@ import msgspec
 from cli.explain.history import MAX_LISTED_NAMES, HistoryEntry
 from cli.explain.kinds import ExplainKind
 from cli.explain.node_records import NodeRecord
-from cli.terminal.text import format_clock
-from shared.model.core.formatting import format_count, join_names
+from shared.model.core.formatting import format_count, format_elapsed, format_usd, format_usd_per_hour, join_names
 
 
 class InstanceCost(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,46 +44,48 @@ def build_answer(question: str, *texts: str) -> Iterator[ExplanationAnswer]:
         yield ExplanationAnswer(question=question, sentences=sentences)
 
 
-def describe_node_record(node_record: NodeRecord) -> str:
-    """Return the names of the node, its NodeClaim, instance and NodePool, and how it ended."""
+def describe_node_record(record: NodeRecord) -> str:
+    """Return the names of the Node, its NodeClaim, instance and NodePool, and since when it is deleted."""
     parts = (
-        f"node {node_record.node}" if node_record.node else "a node that has not joined yet",
-        f"NodeClaim {node_record.claim}",
-        node_record.instance,
-        f"of NodePool {node_record.pool}" if node_record.pool else "",
+        f"node {record.node}" if record.node else "no Node yet",
+        f"NodeClaim {record.claim}",
+        f"instance {record.instance}" if record.instance else "",
+        f"NodePool {record.pool}" if record.pool else "",
     )
-    return ", ".join(part for part in parts if part) + describe_record_end(node_record)
+    return ", ".join(filter(None, parts)) + describe_record_end(record)
 
 
-def describe_record_end(node_record: NodeRecord) -> str:
-    """Return since when the node is terminated or being deleted; "" if it is neither."""
-    if node_record.terminated_at is not None:
-        return f", gone since {format_instant(node_record.terminated_at)}"
-    return f", leaving since {format_instant(node_record.deleted_at)}" if node_record.deleted_at is not None else ""
+def describe_record_end(record: NodeRecord) -> str:
+    """Return when the instance was terminated, or since when its NodeClaim is being deleted; "" if neither."""
+    if record.terminated_at is not None:
+        return f"; terminated at {format_instant(record.terminated_at)}"
+    return f"; deleting since {format_instant(record.deleted_at)}" if record.deleted_at is not None else ""
 
 
-def describe_intended_pods(node_record: NodeRecord) -> str:
+def describe_intended_pods(record: NodeRecord) -> str:
     """Return the pods that the node was created for."""
     return (
-        f"{format_count(len(node_record.pods), 'pod')}: {join_names(node_record.pods, MAX_LISTED_NAMES)}"
-        if node_record.pods
-        else ""
+        f"{format_count(len(record.pods), 'pod')}: {join_names(record.pods, MAX_LISTED_NAMES)}" if record.pods else ""
     )
 
 
-def describe_launched_offering(node_record: NodeRecord) -> str:
+def format_offering(record: NodeRecord) -> str:
+    """Return the instance type, capacity type and zone."""
+    return f"{record.instance_type}, {record.capacity_type}, in {record.zone}"
+
+
+def describe_launched_offering(record: NodeRecord) -> str:
     """Return the launched instance type, its price, and the number of offerings that EC2 could choose from."""
-    if not node_record.instance_type:
-        return "nothing yet" if node_record.asked_at is not None else ""
-    offering = f"{node_record.instance_type}, {node_record.capacity_type}, in {node_record.zone}"
-    price = f", ${node_record.usd_per_hour:.4f} per hour" if node_record.usd_per_hour else ""
-    choice = f": EC2's choice among {format_count(node_record.offerings, 'offering')}" if node_record.offerings else ""
-    return f"{offering}{price}{choice}"
+    if not record.instance_type:
+        return "not launched yet" if record.asked_at is not None else ""
+    price = f", {format_usd_per_hour(record.usd_per_hour)}" if record.usd_per_hour else ""
+    choice = f"; EC2 chose from {format_count(record.offerings, 'offering')}" if record.offerings else ""
+    return f"{format_offering(record)}{price}{choice}"
 
 
-def compute_cost(node_records: Iterable[NodeRecord], now: datetime) -> InstanceCost | None:
+def compute_cost(records: Iterable[NodeRecord], now: datetime) -> InstanceCost | None:
     """Return the cost of the instances until *now*; None if no price is known."""
-    priced_records = [record for record in node_records if record.usd_per_hour and record.launched_at is not None]
+    priced_records = [record for record in records if record.usd_per_hour and record.launched_at is not None]
     if not priced_records:
         return None
     lifetimes = [_compute_hours(record, now) for record in priced_records]
@@ -95,16 +96,17 @@ def compute_cost(node_records: Iterable[NodeRecord], now: datetime) -> InstanceC
     )
 
 
-def _compute_hours(node_record: NodeRecord, now: datetime) -> float:
-    launched_at = node_record.launched_at or now
-    return max((node_record.terminated_at or now) - launched_at, timedelta()) / timedelta(hours=1)
+def _compute_hours(record: NodeRecord, now: datetime) -> float:
+    launched_at = record.launched_at or now
+    return max((record.terminated_at or now) - launched_at, timedelta()) / timedelta(hours=1)
 
 
 def format_cost(cost: InstanceCost | None) -> str:
     """Return *cost* as text; "" if no price is known."""
     if cost is None:
         return ""
-    return f"${cost.usd:.4f} for {format_clock(timedelta(hours=cost.hours))} of instance time, without volumes"
+    lifetime = format_elapsed(timedelta(hours=cost.hours))
+    return f"{format_usd(cost.usd, 4)} for {lifetime} of instance time, without volumes"
 
 
 def format_instant(at: datetime) -> str:

@@ -37,8 +37,8 @@ def read_account_facts(
     now: datetime,
     quotas: Iterable[Quota] = DEFAULT_QUOTAS,
 ) -> AccountFacts:
-    """Read all facts; a part that cannot be read becomes `Unseen`, and the other parts are still read."""
-    with show_progress(f"asking {clients.region} about {cluster}"):
+    """Read all facts; a part that cannot be read becomes a `ReadFailure`, and the other parts are still read."""
+    with show_progress(f"reading {cluster} in {clients.region}"):
         caller, clock_offset_seconds = _read_caller(clients)
         stack = query_or_unseen(lambda: read_stack(clients, stack_name, now))
         stack_settings = stack.settings if isinstance(stack, StackFacts) else None
@@ -131,17 +131,12 @@ def _read_class_facts(
         class_with_status = with_answers(
             node_class, answers_by_class[node_class.name], world.settings.instance_profile, world.clock()
         )
-        class_problems = (
-            problem
-            for problem in account_answers.problems
-            if problem.name in (node_class.name, world.settings.cluster_name)
-        )
+        names, answers = (node_class.name, world.settings.cluster_name), answers_by_class[node_class.name]
+        class_problems = (problem for problem in account_answers.problems if problem.name in names)
         yield NodeClassFacts(
             node_class=class_with_status,
-            answers=answers_by_class[node_class.name],
-            refusals=_dry_run_launch(
-                class_with_status, answers_by_class[node_class.name], world, account_answers.facts
-            ),
+            answers=answers,
+            refusals=_dry_run_launch(class_with_status, answers, world, account_answers.facts),
             snapshots=query_or_unseen(partial(_list_snapshot_sizes, class_with_status, clients)),
             role_arn=query_or_unseen(partial(_get_role_arn, class_with_status.resolved_profile, clients)),
             errors=tuple(problem.message for problem in class_problems),

@@ -28,14 +28,15 @@ from shared.wire.paths import CRD_KIND
 T = TypeVar("T")
 
 SNAPSHOT_FIELDS: Final = ("nodes", "node_pools", "node_classes", "node_claims", "namespaces")
+_OTHER_PARTS: Final = ("crds", "deployments", "has_role_binding", "pause_events")
 _CRDS_PATH: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _CLUSTER_ROLE_BINDING_PATH: Final = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/joiner-functions"
 _DEPLOYMENTS_PATH: Final = "/apis/apps/v1/deployments"
 _MAX_MESSAGE_CHARACTERS: Final = 240
 """Limit for error messages: a proxy that answers instead of the API server sends a whole page."""
-_NOT_IN_FILES: Final = "the files have none"
+_NOT_IN_FILES: Final = "not in the files"
 _FILES_REMEDY: Final = (
-    "add what `kubectl get crd,clusterrolebindings,deployments,ns,nodepools,ec2nodeclasses -A -o json` writes"
+    "add the output of `kubectl get crd,clusterrolebindings,deployments,ns,nodepools,ec2nodeclasses -A -o json`"
 )
 
 
@@ -71,7 +72,7 @@ class _Version(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def query_or_unseen(query: Callable[[], T]) -> T | ReadFailure:
-    """Return the result of *query*, or an `Unseen` with the reason if it fails."""
+    """Return the result of *query*, or a `ReadFailure` with the reason if it fails."""
     try:
         return query()
     except Fault as fault:
@@ -88,16 +89,16 @@ def read_cluster_facts(
 ) -> KubernetesFacts:
     """Read the cluster; if its API server does not respond, the other parts are not queried."""
     kube, problems = connection.kube, list[Problem]()
-    with show_progress(f"looking at {connection.context}"):
+    with show_progress(f"reading {connection.context}"):
         answer = query_or_unseen(lambda: _measure_api_server(kube))
         if isinstance(answer, ReadFailure) and not answer.is_denied:
-            return _build_unseen_facts(connection.server, answer)
-        parts: dict[str, Any] = {}
-        for listing in RESOURCE_KINDS:
-            if listing.field in SNAPSHOT_FIELDS:
-                parts[listing.field] = query_or_unseen(
-                    partial(_list_objects, Reflector(kube, None, now), listing, problems)
-                )
+            unseen_parts: dict[str, Any] = dict.fromkeys((*SNAPSHOT_FIELDS, *_OTHER_PARTS), answer)
+            return KubernetesFacts(source=connection.server, response=answer, **unseen_parts)
+        parts: dict[str, Any] = {
+            listing.field: query_or_unseen(partial(_list_objects, Reflector(kube, None, now), listing, problems))
+            for listing in RESOURCE_KINDS
+            if listing.field in SNAPSHOT_FIELDS
+        }
         names = [crd["metadata"]["name"] for crd in shipped_crds]
         return KubernetesFacts(
             source=connection.server,
@@ -122,7 +123,7 @@ def read_file_facts(sources: Iterable[str], now: datetime, tell: ErrorReporter) 
     with show_progress("reading files"):
         documents = list(iterate_objects(read_documents(sources, tell), tell))
         if not documents:
-            raise InputError("nothing could be read of the cluster")
+            raise InputError("the files contain no readable Kubernetes object")
         cluster = build_snapshot_from_documents(
             [document.source for document in documents], now, assume_unschedulable=False
         )
@@ -147,22 +148,6 @@ def read_file_facts(sources: Iterable[str], now: datetime, tell: ErrorReporter) 
         or missing,
         has_role_binding=is_bound or missing,
         read_errors=_format_problems(cluster.problems),
-    )
-
-
-def _build_unseen_facts(source: str, unseen: ReadFailure) -> KubernetesFacts:
-    return KubernetesFacts(
-        source=source,
-        response=unseen,
-        nodes=unseen,
-        node_pools=unseen,
-        node_classes=unseen,
-        node_claims=unseen,
-        namespaces=unseen,
-        crds=unseen,
-        deployments=unseen,
-        has_role_binding=unseen,
-        pause_events=unseen,
     )
 
 

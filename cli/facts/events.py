@@ -50,8 +50,5 @@ def list_pause_events(kube: Kube, now: datetime) -> Iterator[NodePoolEvent]:
 
 def _is_automatic_hold(event: _Event) -> bool:
     """Return whether the event is about a hold that Joiner started automatically."""
-    if event.source.component != EVENT_SOURCE:
-        return False
-    return event.reason == BREAKER_OPEN_REASON or (
-        event.reason == PAUSED_REASON and not is_intentional_pause(event.message)
-    )
+    is_automatic_pause = event.reason == PAUSED_REASON and not is_intentional_pause(event.message)
+    return event.source.component == EVENT_SOURCE and (event.reason == BREAKER_OPEN_REASON or is_automatic_pause)

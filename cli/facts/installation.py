@@ -62,11 +62,15 @@ class Installation(msgspec.Struct, frozen=True, kw_only=True):
 def add_account_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that select the installation of a live cluster."""
     parser.add_argument(
-        "--cluster", metavar="NAME", default="", help="the EKS cluster (default: as the kubeconfig says)"
+        "--cluster", metavar="NAME", default="", help="name of the EKS cluster (default: from the kubeconfig)"
     )
-    parser.add_argument("--region", default="", help="default: that of the cluster's ARN, or of your credentials")
-    parser.add_argument("--stack", metavar="NAME", default="", help="the installation (default: joiner-<cluster>)")
-    parser.add_argument("--no-account", action="store_true", help="ask AWS nothing of the installation")
+    parser.add_argument(
+        "--region", default="", help="AWS region (default: from the ARN of the cluster, or your AWS configuration)"
+    )
+    parser.add_argument(
+        "--stack", metavar="NAME", default="", help="CloudFormation stack of Joiner (default: joiner-<cluster>)"
+    )
+    parser.add_argument("--no-account", action="store_true", help="do not read the installation from AWS")
 
 
 class InstallationReader:
@@ -111,7 +115,7 @@ def read_installation(clients: "Clients", stack: str, cluster: str, now: datetim
     from cli.terminal.stderr import show_progress  # noqa: PLC0415
 
     base = Installation(stack=stack, cluster=cluster, region=clients.region, status=UNSEEN)
-    with show_progress(f"asking {clients.region} about {stack}"):
+    with show_progress(f"reading {stack} in {clients.region}"):
         stack_description = query_or_unseen(lambda: read_stack_description(clients, stack))
         if isinstance(stack_description, ReadFailure):
             return msgspec.structs.replace(base, reason=stack_description.reason)

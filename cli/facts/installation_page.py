@@ -1,11 +1,12 @@
-"""An installation rendered for people, and as a document."""
+"""An installation as text and as a document."""
 
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
 from cli.facts.installation import ABSENT, SUCCESS_LOOKBACK, UNSEEN, FunctionHealth, Installation
-from cli.terminal.text import Palette, format_age, wrap_text
+from cli.terminal.text import Palette, wrap_text
+from shared.model.core.formatting import format_elapsed
 from shared.model.core.units import format_instant
 
 
@@ -56,36 +57,30 @@ def _describe_installation(installation: Installation | None, now: datetime) -> 
     if installation is None:
         return
     if installation.status == UNSEEN:
-        yield (
-            "yellow",
-            f"{installation.stack}: could not be looked at: {installation.reason} (--no-account leaves it out)",
-        )
+        yield ("yellow", f"{installation.stack} could not be read: {installation.reason} (--no-account skips it)")
         return
     if installation.status == ABSENT:
-        deploy = f"`npx cdk deploy -c joiner:cluster={installation.cluster}`"
         region_text = f" in {installation.region}" if installation.region else ""
-        yield (
-            "yellow",
-            f"Joiner is not installed: no stack {installation.stack}{region_text}: {deploy}, or --stack NAME",
-        )
+        remedy = f"`npx cdk deploy -c joiner:cluster={installation.cluster}`, or name the stack with --stack"
+        yield "yellow", f"Joiner is not installed: no stack {installation.stack}{region_text}. To fix: {remedy}"
         return
     mode = installation.operating_mode
     if mode is not None:
         remedy = f" ({mode.remedy})" if mode.remedy else ""
         yield "yellow" if mode.remedy else "", f"{installation.stack}: {mode.message}{remedy}"
     if installation.reason:
-        yield "yellow", f"{installation.stack}: its functions could not be looked at: {installation.reason}"
+        yield "yellow", f"{installation.stack}: the functions could not be read: {installation.reason}"
     if installation.function_health:
         is_late = any(beat.is_late for beat in installation.function_health)
         words = ", ".join(_format_function_health(beat, now) for beat in installation.function_health)
-        remedy = f": `joiner doctor --cluster {installation.cluster}` says why" if is_late else ""
+        remedy = f"; to find the cause: `joiner doctor --cluster {installation.cluster}`" if is_late else ""
         yield "red" if is_late else "", f"last success: {words}{remedy}"
 
 
 def _format_function_health(health: FunctionHealth, now: datetime) -> str:
     when = (
-        f"none for {format_age(SUCCESS_LOOKBACK)}"
+        f"none in {format_elapsed(SUCCESS_LOOKBACK)}"
         if health.last_success is None
-        else f"{format_age(now - health.last_success)} ago"
+        else f"{format_elapsed(now - health.last_success)} ago"
     )
     return f"{health.function} {when}{' (late)' if health.is_late else ''}"

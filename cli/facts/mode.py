@@ -1,4 +1,4 @@
-"""Whether an installation acts on its decisions, in the same words for every command that shows it."""
+"""Whether an installation acts on its decisions; every command uses the same text."""
 
 from typing import Final, Literal
 
@@ -16,18 +16,18 @@ class OperatingMode(msgspec.Struct, frozen=True, kw_only=True):
     state: ModeState
     message: str
     remedy: str = ""
-    """Empty if the mode is the usual one."""
+    """How to activate Joiner completely; "" if it is."""
 
 
 def describe_mode(settings: Settings) -> OperatingMode:
     """Return the operating mode that *settings* result in."""
     if settings.mode == "plan":
-        message = "joiner:mode is plan: it decides and changes nothing"
+        message = "joiner:mode is plan: Joiner decides and changes nothing"
         return OperatingMode(state="planned", message=message, remedy=f"{_DEPLOY_COMMAND}mode=active")
     if settings.disruption == "plan":
-        message = "it launches; it tells which nodes might go and keeps them until joiner:disruption is active"
+        message = "joiner:disruption is plan: Joiner launches nodes; it reports nodes to disrupt, but keeps them"
         return OperatingMode(state="disruption-planned", message=message, remedy=f"{_DEPLOY_COMMAND}disruption=active")
     if settings.disruption_paused not in ("", "false"):
-        message = f"joiner:disruption-paused is {settings.disruption_paused}: nodes stay although they might go"
-        return OperatingMode(state="paused", message=message, remedy="deploy without it once you may")
-    return OperatingMode(state="active", message="it is active")
+        message = f"joiner:disruption-paused is {settings.disruption_paused}: Joiner does not disrupt nodes"
+        return OperatingMode(state="paused", message=message, remedy="to resume, deploy without this setting")
+    return OperatingMode(state="active", message="Joiner is active")

@@ -60,14 +60,8 @@ def _read_usage(clients: Clients, metrics: Mapping[str, Metric], now: datetime) 
 
 def _build_metric_query(identity: str, metric: Metric) -> dict[str, Any]:
     dimensions = [{"Name": name, "Value": value} for name, value in metric.get("MetricDimensions", {}).items()]
-    measured = {
-        "Namespace": metric.get("MetricNamespace", ""),
-        "MetricName": metric.get("MetricName", ""),
-        "Dimensions": dimensions,
-    }
+    namespace, name = metric.get("MetricNamespace", ""), metric.get("MetricName", "")
+    measured = {"Namespace": namespace, "MetricName": name, "Dimensions": dimensions}
     statistic = metric.get("MetricStatisticRecommendation", "Maximum")
-    return {
-        "Id": identity,
-        "MetricStat": {"Metric": measured, "Period": _PERIOD_SECONDS, "Stat": statistic},
-        "ReturnData": True,
-    }
+    stat = {"Metric": measured, "Period": _PERIOD_SECONDS, "Stat": statistic}
+    return {"Id": identity, "MetricStat": stat, "ReturnData": True}

@@ -1,7 +1,8 @@
 """Facts about an installation for `joiner doctor`: the stack, and each of its resources that must work."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
+from functools import partial
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -44,27 +45,21 @@ def read_stack(clients: Clients, name: str, now: datetime) -> StackFacts | None:
     if description is None:
         return None
     resources = query_or_unseen(lambda: list_stack_resources(clients, name))
+    readers: dict[str, Callable[[StackResources], Any]] = {
+        "functions": lambda resources: tuple(_read_functions(clients, resources, now)),
+        "schedules": lambda resources: tuple(_list_schedules(clients, resources)),
+        "queues": lambda resources: tuple(_read_queues(clients, resources)),
+        "rules": lambda resources: tuple(_read_rules(clients, resources)),
+        "catalog_times": lambda resources: _read_catalog_times(clients, resources),
+    }
+    parts = {
+        part: resources if isinstance(resources, ReadFailure) else query_or_unseen(partial(read_part, resources))
+        for part, read_part in readers.items()
+    }
+    status, created_at = description["StackStatus"], description["CreationTime"]
+    stack = StackFacts(name=name, status=status, created_at=created_at, **parts)
     if isinstance(resources, ReadFailure):
-        return StackFacts(
-            name=name,
-            status=description["StackStatus"],
-            created_at=description["CreationTime"],
-            functions=resources,
-            schedules=resources,
-            queues=resources,
-            rules=resources,
-            catalog_times=resources,
-        )
-    stack = StackFacts(
-        name=name,
-        status=description["StackStatus"],
-        created_at=description["CreationTime"],
-        functions=query_or_unseen(lambda: tuple(_read_functions(clients, resources, now))),
-        schedules=query_or_unseen(lambda: tuple(_list_schedules(clients, resources))),
-        queues=query_or_unseen(lambda: tuple(_read_queues(clients, resources))),
-        rules=query_or_unseen(lambda: tuple(_read_rules(clients, resources))),
-        catalog_times=query_or_unseen(lambda: _read_catalog_times(clients, resources)),
-    )
+        return stack
     return replace(stack, topic=query_or_unseen(lambda: _read_topic(clients, stack.settings)))
 
 
@@ -114,10 +109,9 @@ def _read_functions(clients: Clients, resources: StackResources, now: datetime) 
         name: _get_function_configuration(clients, name)
         for _, name in _select_resources("AWS::Lambda::Function", resources)
     }
+    handlers = {name: configuration.get("Handler", "") for name, configuration in configurations.items()}
     own_configurations = {
-        name: configuration
-        for name, configuration in configurations.items()
-        if configuration.get("Handler", "").startswith(_HANDLER_PREFIX)
+        name: configurations[name] for name, handler in handlers.items() if handler.startswith(_HANDLER_PREFIX)
     }
     call_counts = query_or_unseen(lambda: _count_calls(clients, own_configurations, now))
     for name, configuration in own_configurations.items():
@@ -135,10 +129,7 @@ def _read_functions(clients: Clients, resources: StackResources, now: datetime) 
 
 def _get_function_configuration(clients: Clients, name: str) -> dict[str, Any]:
     with translate_errors(f"lambda:GetFunctionConfiguration {name}"):
-        configuration: dict[str, Any] = clients.get_retrying_client("lambda").get_function_configuration(
-            FunctionName=name
-        )
-        return configuration
+        return dict(clients.get_retrying_client("lambda").get_function_configuration(FunctionName=name))
 
 
 def _parse_settings(configuration: dict[str, Any]) -> Settings | None:

@@ -1,7 +1,7 @@
 """Changes to a recorded cluster before a replay: objects that are applied or removed."""
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
@@ -13,6 +13,7 @@ from cli.inputs.manifests import parse_manifests
 from cli.replay.selectors import SELECTOR_FIELDS, RecordedSelections, resolve_selectors, with_node_class_offerings
 from cli.terminal.errors import InputError
 from shared.model.cluster import ClusterSnapshot
+from shared.model.core.formatting import join_names
 from shared.model.core.metadata import ObjectMeta, build_pairs
 from shared.model.karpenter.node_class import EC2NodeClass
 from shared.model.karpenter.node_pool import NodePool
@@ -27,6 +28,8 @@ _STATUS_FIELDS: Final = (
     "conditions",
 )
 """Fields of an EC2NodeClass that the catalog function writes into its status."""
+_ALL_KINDS: Final = (*RESOURCE_KINDS, *OPTIONAL_KINDS)
+_MAX_LISTED_NAMES: Final = 5
 ReadLists: TypeAlias = Collection[str] | None
 """The lists of a ClusterSnapshot that a function reads; None: all."""
 
@@ -74,9 +77,8 @@ def apply_changes(
         location = applied_manifests.locations.get((problem.kind, problem.name), "")
         tell(f"{f'{location}: ' if location else ''}{problem.kind} {problem.name}: {problem.message}")
     notes = list(applied_manifests.notes)
-    applied = replace(
-        applied, problems=(), node_pools=tuple(_merge_node_pool(node_pool, cluster) for node_pool in applied.node_pools)
-    )
+    node_pools = tuple(_merge_node_pool(node_pool, cluster) for node_pool in applied.node_pools)
+    applied = replace(applied, problems=(), node_pools=node_pools)
     if reads is not None:
         applied = _drop_unread_kinds(applied, reads, notes)
     cluster, applied, changed_node_classes = _reselect_node_classes(cluster, applied, selections, notes)
@@ -91,10 +93,10 @@ def apply_changes(
 
 def _drop_unread_kinds(applied: ClusterSnapshot, reads: Collection[str], notes: list[str]) -> ClusterSnapshot:
     """Return *applied* without the kinds that the cycle did not read, and add a note for each such kind."""
-    for listing in (*RESOURCE_KINDS, *OPTIONAL_KINDS):
+    for listing in _ALL_KINDS:
         if listing.field not in reads and (objects := getattr(applied, listing.field)):
-            names = ", ".join("/".join(filter(None, get_sort_key(resource))) for resource in objects)
-            notes.append(f"{listing.kind} {names}: this function does not look at any; it changes nothing")
+            names = ", ".join(map(_format_name, objects))
+            notes.append(f"{listing.kind} {names}: no effect, because the function does not read this kind")
             applied = replace(applied, **{listing.field: ()})
     return applied
 
@@ -105,10 +107,9 @@ def _reselect_node_classes(
     """Return both snapshots with EC2NodeClass selectors resolved again, and the names of the classes that changed."""
     classes: list[EC2NodeClass] = []
     changed_names: list[str] = []
+    previous_classes = {node_class.name: node_class for node_class in cluster.node_classes}
     for node_class in applied.node_classes:
-        previous_class = next(
-            (old_class for old_class in cluster.node_classes if old_class.name == node_class.name), None
-        )
+        previous_class = previous_classes.get(node_class.name)
         reselected_class, class_notes = resolve_selectors(
             _with_existing_status(node_class, previous_class), previous_class, selections
         )
@@ -125,34 +126,31 @@ def _reselect_node_classes(
 
 def _without_object(cluster: ClusterSnapshot, text: str) -> tuple[ClusterSnapshot, str]:
     kind, _, name = text.partition("/")
-    for listing in (*RESOURCE_KINDS, *OPTIONAL_KINDS):
-        if kind.lower() not in (listing.kind.lower(), listing.plural):
-            continue
-        objects = getattr(cluster, listing.field)
-        remaining = tuple(
-            resource
-            for resource in objects
-            if name not in ("/".join(filter(None, get_sort_key(resource))), get_sort_key(resource)[1])
-        )
-        if len(remaining) == len(objects):
-            existing_names = ", ".join("/".join(filter(None, get_sort_key(resource))) for resource in objects[:5])
-            alternatives = f"; there were {existing_names}" if existing_names else f": no {listing.kind} at all"
-            raise InputError(f"--without {text}: there was none{alternatives}")
-        return replace(cluster, **{listing.field: remaining}), f"{listing.kind} {name}"
-    kinds = ", ".join(sorted(listing.kind for listing in RESOURCE_KINDS))
-    raise InputError(f"--without {text}: write KIND/NAME, as nodepool/default; kinds are {kinds}")
+    listing = next((listing for listing in _ALL_KINDS if kind.lower() in (listing.kind.lower(), listing.plural)), None)
+    if listing is None:
+        kinds = ", ".join(sorted(listing.kind for listing in RESOURCE_KINDS))
+        raise InputError(f"--without {text}: write KIND/NAME, for example nodepool/default; kinds: {kinds}")
+    objects = getattr(cluster, listing.field)
+    remaining = tuple(
+        resource for resource in objects if name not in (_format_name(resource), get_sort_key(resource)[1])
+    )
+    if len(remaining) == len(objects):
+        existing_names = join_names(map(_format_name, objects), _MAX_LISTED_NAMES)
+        alternatives = f"existing: {existing_names}" if objects else f"the cluster had no {listing.kind}"
+        raise InputError(f"--without {text}: not found; {alternatives}")
+    return replace(cluster, **{listing.field: remaining}), f"{listing.kind} {name}"
+
+
+def _format_name(resource: Any) -> str:  # noqa: ANN401 - of any kind
+    return "/".join(filter(None, get_sort_key(resource)))
 
 
 def _merge_node_pool(node_pool: NodePool, cluster: ClusterSnapshot) -> NodePool:
     existing_pool = next((pool for pool in cluster.node_pools if pool.name == node_pool.name), None)
     if existing_pool is None:
         return node_pool
-    return replace(
-        node_pool,
-        meta=_merge_metadata(node_pool.meta, existing_pool.meta),
-        usage=existing_pool.usage,
-        conditions=existing_pool.conditions,
-    )
+    meta = _merge_metadata(node_pool.meta, existing_pool.meta)
+    return replace(node_pool, meta=meta, usage=existing_pool.usage, conditions=existing_pool.conditions)
 
 
 def _with_existing_status(node_class: EC2NodeClass, existing_class: EC2NodeClass | None) -> EC2NodeClass:
@@ -174,14 +172,9 @@ def _merge_metadata(new_meta: ObjectMeta, existing_meta: ObjectMeta) -> ObjectMe
 
 
 def _describe_changes(cluster: ClusterSnapshot, applied: ClusterSnapshot) -> Iterable[str]:
-    for listing in (*RESOURCE_KINDS, *OPTIONAL_KINDS):
-        existing_objects = {
-            get_sort_key(existing_object): existing_object for existing_object in getattr(cluster, listing.field)
-        }
+    for listing in _ALL_KINDS:
+        previous_objects = {_format_name(resource): resource for resource in getattr(cluster, listing.field)}
         for applied_object in getattr(applied, listing.field):
-            name = "/".join(filter(None, get_sort_key(applied_object)))
-            previous_object = existing_objects.get(get_sort_key(applied_object))
-            change = (
-                "new" if previous_object is None else "as it was" if previous_object == applied_object else "changed"
-            )
-            yield f"{listing.kind} {name} ({change})"
+            name = _format_name(applied_object)
+            change = "unchanged" if previous_objects.get(name) == applied_object else "changed"
+            yield f"{listing.kind} {name} ({change if name in previous_objects else 'new'})"

@@ -1,20 +1,19 @@
 """Finding the cycle to replay by the names that `joiner explain` prints, and loading its decision record."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final, get_args
 
 import msgspec
 
-from cli.aws.session import describe_fault, get_default_region
-from cli.explain.journal import S3_SCHEME, Cycle, Journal
+from cli.journal.journal import S3_SCHEME, Cycle, Journal, open_bucket
 from cli.replay.rerun import REPLAYABLE_FUNCTIONS
 from cli.terminal.errors import InputError
-from shared.errors import Fault, NotFound
+from shared.errors import NotFound
 from shared.model.cloud_provider.instance_type import Catalog
-from shared.model.core.formatting import format_count
+from shared.model.core.formatting import format_count, join_names
 from shared.model.decisions.action import Function
 from shared.model.decisions.decision_answers import AppliedOverlays, find_answer
 from shared.report.journal.decision_record import DecisionRecord, decode_record
@@ -26,8 +25,6 @@ MAX_LISTED_CYCLES: Final = 5
 _TIME_PATTERN: Final = re.compile(
     r"(?P<date>\d{4}-\d\d-\d\d)?[T ]?(?P<clock>\d\d(:\d\d){0,2})?(?P<part>\.\d+)?(?P<zone>Z|[+-]\d\d:?\d\d)?"
 )
-_TIMESTAMP_CHARACTERS: Final = 19
-"""Characters of a timestamp to the second."""
 
 
 class UnknownCycle(Exception):
@@ -71,38 +68,21 @@ def select_cycle(journal: Journal, query: CycleQuery) -> Cycle:
     Raises:
         UnknownCycle: no cycle or more than one cycle matches, or no decision record was stored for it.
     """
-    function_cycles = [cycle for cycle in journal.cycles if query.function in ("", cycle.entry.function)]
-    if query.text == LATEST:
-        replayable_cycles = [cycle for cycle in function_cycles if cycle.entry.snapshot]
-        if replayable_cycles:
-            return replayable_cycles[-1]
-        cycles_text = f"{_describe_source(journal, query)}: {format_count(len(function_cycles), 'cycle')}"
-        explanation = _explain_missing_record(function_cycles)
-        raise UnknownCycle(f"{cycles_text}, and none can be decided again{explanation}")
-    matching_cycles = _match_cycles(function_cycles, query.text)
-    if not matching_cycles:
-        raise UnknownCycle(
-            f"{query.text}: no such cycle in {_describe_source(journal, query)}; --list shows which there are"
-        )
-    replayable_cycles = [cycle for cycle in matching_cycles if cycle.entry.snapshot]
-    if len(replayable_cycles) > 1:
-        names = ", ".join(
-            f"{cycle.entry.function} {format_timestamp(cycle.entry.at)}"
-            for cycle in replayable_cycles[:MAX_LISTED_CYCLES]
-        )
-        more_text = (
-            f" and {len(replayable_cycles) - MAX_LISTED_CYCLES} more"
-            if len(replayable_cycles) > MAX_LISTED_CYCLES
-            else ""
-        )
-        raise UnknownCycle(
-            f"{query.text}: {len(replayable_cycles)} cycles are called so: {names}{more_text}: write one of them"
-        )
+    source_text = f"{journal.source}{f' of {query.function}' if query.function else ''}"
+    cycles = [cycle for cycle in journal.cycles if query.function in ("", cycle.entry.function)]
+    if query.text != LATEST:
+        cycles = _match_cycles(cycles, query.text)
+        if not cycles:
+            raise UnknownCycle(f"cycle {query.text} not found in {source_text}; --list shows the replayable cycles")
+    replayable_cycles = [cycle for cycle in cycles if cycle.entry.snapshot]
     if not replayable_cycles:
-        raise UnknownCycle(
-            f"{matching_cycles[0].key}: cannot be decided again{_explain_missing_record(matching_cycles)}"
-        )
-    return replayable_cycles[0]
+        subject = cycles[0].key if query.text != LATEST else f"{source_text}: {format_count(len(cycles), 'cycle')}"
+        raise UnknownCycle(f"{subject}: cannot be replayed{_explain_missing_record(cycles)}")
+    if query.text != LATEST and len(replayable_cycles) > 1:
+        names = (f"{cycle.entry.function} {format_timestamp(cycle.entry.at)}" for cycle in replayable_cycles)
+        counts = format_count(len(replayable_cycles), "cycle")
+        raise UnknownCycle(f"{query.text} matches {counts}: write one of {join_names(names, MAX_LISTED_CYCLES)}")
+    return replayable_cycles[-1]
 
 
 def format_timestamp(at: datetime) -> str:
@@ -110,21 +90,9 @@ def format_timestamp(at: datetime) -> str:
     return f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%S}"
 
 
-def _describe_source(journal: Journal, query: CycleQuery) -> str:
-    return f"{journal.source}{f' of {query.function}' if query.function else ''}"
-
-
-def _match_cycles(cycles: Iterable[Cycle], text: str) -> list[Cycle]:
-    all_cycles = list(cycles)
-    exact = [cycle for cycle in all_cycles if text in (cycle.key, JOURNAL_PREFIX + cycle.key)]
-    if exact:
-        return exact
-    is_time = _is_time(text)
-    return [
-        cycle
-        for cycle in all_cycles
-        if (is_time and _is_at_time(cycle.entry.at, text)) or _is_key_ending(cycle.key, text)
-    ]
+def _match_cycles(cycles: Sequence[Cycle], text: str) -> list[Cycle]:
+    exact = [cycle for cycle in cycles if text in (cycle.key, JOURNAL_PREFIX + cycle.key)]
+    return exact or [cycle for cycle in cycles if _is_at_time(cycle.entry.at, text) or _is_key_ending(cycle.key, text)]
 
 
 def _is_key_ending(key: str, text: str) -> bool:
@@ -132,45 +100,33 @@ def _is_key_ending(key: str, text: str) -> bool:
     return bool(text) and text in (name, name.partition("-")[2])
 
 
-def _is_time(text: str) -> bool:
-    match = _TIME_PATTERN.fullmatch(text)
-    return match is not None and bool(match["date"] or match["clock"])
-
-
 def _is_at_time(at: datetime, text: str) -> bool:
-    """Return whether *at* begins with *text*; a timestamp with an offset is compared in UTC, to the second."""
+    """Return whether *at* begins with the time in *text*; a time with an offset is compared in UTC, to the second."""
     match = _TIME_PATTERN.fullmatch(text)
-    if match is None:
+    if match is None or not (match["date"] or match["clock"]):
         return False
-    clock, zone = match["clock"] or "", match["zone"] or ""
-    if match["date"] and clock and zone not in ("", "Z"):
+    timestamp, clock, zone = format_timestamp(at), match["clock"] or "", match["zone"] or ""
+    if not match["date"]:
+        return timestamp.partition("T")[2].startswith(clock)
+    prefix = f"{match['date']}T{clock}" if clock else match["date"]
+    if clock and zone not in ("", "Z"):
         try:
-            parsed_time = datetime.fromisoformat(f"{match['date']}T{clock}{zone}")
+            prefix = format_timestamp(datetime.fromisoformat(f"{prefix}{zone}"))[: len(prefix)]
         except ValueError:
             return False
-        return (
-            format_timestamp(at)[: len(f"{match['date']}T{clock}")]
-            == format_timestamp(parsed_time)[: len(f"{match['date']}T{clock}")]
-        )
-    if match["date"]:
-        return (
-            format_timestamp(at).startswith(f"{match['date']}T{clock}"[:_TIMESTAMP_CHARACTERS])
-            if clock
-            else format_timestamp(at).startswith(match["date"])
-        )
-    return format_timestamp(at)[11:].startswith(clock)
+    return timestamp.startswith(prefix)
 
 
 def _explain_missing_record(cycles: Sequence[Cycle]) -> str:
     """Explain why no decision record was stored for *cycles*."""
     functions = {cycle.entry.function for cycle in cycles}
     if cycles and not functions & set(REPLAYABLE_FUNCTIONS):
-        return f": {min(functions)} only wakes others: it decides nothing"
+        return f": {min(functions)} makes no decisions, it only invokes other functions"
     if any(cycle.entry.error for cycle in cycles):
-        return ": it failed before anything was decided"
+        return ": the cycle failed before it decided anything"
     return (
-        ": nothing was kept of what it was decided from: it decided nothing, joiner:snapshots was off, or it was "
-        "written by a version that kept none"
+        ": no decision record was stored: nothing was decided, joiner:snapshots was off, or the entry is from a "
+        "version without decision records"
     )
 
 
@@ -187,11 +143,11 @@ class RecordStore:
         Raises:
             InputError: it does not exist, or cannot be read.
         """
-        body = self._read_body(key, "it became too old, or only journal/ was copied: copy snapshot/ and catalogue/ too")
+        body = self._read_body(key, "it expired, or only journal/ was copied: copy snapshot/ and catalogue/ too")
         try:
             return decode_record(body)
         except ValueError as error:
-            raise InputError(f"{key}: no snapshot that this version can read: {error}") from None
+            raise InputError(f"{key}: not a decision record that this version can read: {error}") from None
 
     def load_catalog(self, key: str) -> Catalog:
         """Return the catalog under *key*.
@@ -199,11 +155,11 @@ class RecordStore:
         Raises:
             InputError: it does not exist, or cannot be read.
         """
-        body = self._read_body(key, "name another with --instance-types, or copy catalogue/ too")
+        body = self._read_body(key, "add --instance-types FILE, or copy catalogue/ too")
         try:
             return decode_catalog(body)
         except ValueError as error:
-            raise InputError(f"{key}: {error}: name another with --instance-types") from None
+            raise InputError(f"{key}: {error}: add --instance-types FILE") from None
 
     def load_overlaid_catalog(self, record: DecisionRecord) -> Catalog | None:
         """Return the catalog that `lifecycle` applied NodeOverlays to, None if it applied none.
@@ -223,20 +179,12 @@ class RecordStore:
                 return (root / key).read_bytes()
             except OSError:
                 continue
-        raise InputError(f"{key}: is not in {self._source}: {remedy}")
+        raise InputError(f"{key}: not found in {self._source}: {remedy}")
 
     def _read_from_bucket(self, key: str, remedy: str) -> bytes:
-        from shared.aws.clients import Clients  # noqa: PLC0415 - boto3 takes half a second
-        from shared.aws.s3 import S3Bucket  # noqa: PLC0415
-
-        name, _, prefix = self._source.removeprefix(S3_SCHEME).partition("/")
-        parent_prefix = prefix.rstrip("/").rpartition("/")[0]
-        clients = Clients(get_default_region() or "us-east-1")
-        try:
-            return S3Bucket(clients, name).get(f"{parent_prefix}/{key}" if parent_prefix else key)
-        except NotFound:
-            raise InputError(f"{key}: is not in {self._source}: {remedy}") from None
-        except Fault as fault:
-            raise InputError(f"{self._source}: {describe_fault(fault)}") from None
-        finally:
-            clients.close()
+        with open_bucket(self._source) as (bucket, prefix):
+            parent_prefix = prefix.rstrip("/").rpartition("/")[0]
+            try:
+                return bucket.get(f"{parent_prefix}/{key}" if parent_prefix else key)
+            except NotFound:
+                raise InputError(f"{key}: not found in {self._source}: {remedy}") from None

@@ -6,17 +6,16 @@ from typing import Final, Literal, TypeAlias, TypeVar
 
 import msgspec
 
-from cli.replay.action_text import build_action_key, describe_action
-from cli.replay.fleet_request_text import describe_request_differences
+from cli.journal.action_text import build_action_key, describe_action
+from cli.journal.fleet_request_text import describe_request_differences
 from cli.replay.rerun import Decision
 from shared.model.decisions.action import Action, CreateNodeClaim, FollowUp, LaunchInstances, PublishEvent
 from shared.report.journal.journal import LAUNCHED_VERDICT, DecisionNote
 
 T = TypeVar("T", bound=Action | DecisionNote)
 DifferenceKind: TypeAlias = Literal["then", "now", "changed"]
-_MAX_LISTED_NAMES: Final = 3
 MESSAGE_ACTIONS: Final = (PublishEvent, FollowUp)
-"""Actions that only publish an event or wake a function."""
+"""Actions that only publish an event or invoke a function."""
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,7 +28,7 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     old_text: str = ""
     new_text: str = ""
     is_message: bool = False
-    """Whether it concerns only an event or a wake-up."""
+    """Whether it concerns only an event or a follow-up."""
 
 
 class DecisionComparison(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,7 +41,7 @@ class DecisionComparison(msgspec.Struct, frozen=True, kw_only=True):
     is_reordered: bool
     """Whether both have the same content in a different order."""
     has_different_launches: bool = False
-    """Whether EC2 would get other requests; then actions that depend on EC2's answers are not compared."""
+    """Whether EC2 would get different requests; then actions that depend on EC2's answers are not compared."""
 
     @property
     def is_same(self) -> bool:
@@ -53,16 +52,11 @@ class DecisionComparison(msgspec.Struct, frozen=True, kw_only=True):
 def compare_decisions(old_decision: Decision, new_decision: Decision) -> DecisionComparison:
     """Compare *old_decision* and *new_decision*; content that both have is no difference, at any position."""
     is_unanswered = _encode_launches(old_decision) != _encode_launches(new_decision)
-    before, after = (
-        _drop_actions_after_launch(decision.actions) if is_unanswered else decision.actions
-        for decision in (old_decision, new_decision)
-    )
-    notes_then, notes_now = (
-        _drop_launch_notes(decision.notes) if is_unanswered else decision.notes
-        for decision in (old_decision, new_decision)
-    )
-    actions = tuple(_list_differences(before, after, build_action_key, describe_action))
-    notes = tuple(_list_differences(notes_then, notes_now, _build_note_key, _describe_note))
+    decisions = (old_decision, new_decision)
+    comparable = [_drop_launch_results(decision) if is_unanswered else decision for decision in decisions]
+    before, after = comparable
+    actions = tuple(_list_differences(before.actions, after.actions, build_action_key, describe_action))
+    notes = tuple(_list_differences(before.notes, after.notes, _build_note_key, _describe_note))
     is_reordered = not (actions or notes) and _encode_value(old_decision) != _encode_value(new_decision)
     return DecisionComparison(
         old_decision=old_decision,
@@ -78,19 +72,14 @@ def _encode_launches(decision: Decision) -> list[bytes]:
     return [_encode_value(action) for action in decision.actions if isinstance(action, LaunchInstances)]
 
 
-def _drop_actions_after_launch(actions: Sequence[Action]) -> list[Action]:
-    """Return *actions* up to the first launch, and all launches; later actions depend on EC2's answers to these."""
-    first_launch = next(
-        (place for place, action in enumerate(actions) if isinstance(action, LaunchInstances)), len(actions)
-    )
-    return [
-        *actions[:first_launch],
-        *(action for action in actions[first_launch:] if isinstance(action, LaunchInstances)),
-    ]
-
-
-def _drop_launch_notes(notes: Iterable[DecisionNote]) -> list[DecisionNote]:
-    return [note for note in notes if note.verdict != LAUNCHED_VERDICT]
+def _drop_launch_results(decision: Decision) -> Decision:
+    """Return *decision* up to the first launch, and all launches; later actions depend on EC2's answers to these."""
+    places = [place for place, action in enumerate(decision.actions) if isinstance(action, LaunchInstances)]
+    first_launch = places[0] if places else len(decision.actions)
+    launches = (decision.actions[place] for place in places)
+    actions = (*decision.actions[:first_launch], *launches)
+    notes = tuple(note for note in decision.notes if note.verdict != LAUNCHED_VERDICT)
+    return Decision(actions=actions, notes=notes)
 
 
 def _encode_value(value: object) -> bytes:
@@ -105,14 +94,15 @@ def _list_differences(
 ) -> Iterator[Difference]:
     before, after = _without_equals(recorded_items, new_items), _without_equals(new_items, recorded_items)
     for old, new in _match_pairs(before, after, build_key):
-        if old is None and new is not None:
-            subject, text = describe(new)
-            yield Difference(kind="now", subject=subject, new_text=text, is_message=isinstance(new, MESSAGE_ACTIONS))
-        elif new is None and old is not None:
-            subject, text = describe(old)
-            yield Difference(kind="then", subject=subject, old_text=text, is_message=isinstance(old, MESSAGE_ACTIONS))
-        elif old is not None and new is not None:
+        is_message = isinstance(old or new, MESSAGE_ACTIONS)
+        if old is not None and new is not None:
             yield _build_changed_difference(old, new, describe)
+        elif old is not None:
+            subject, text = describe(old)
+            yield Difference(kind="then", subject=subject, old_text=text, is_message=is_message)
+        elif new is not None:
+            subject, text = describe(new)
+            yield Difference(kind="now", subject=subject, new_text=text, is_message=is_message)
 
 
 def _build_changed_difference(old: T, new: T, describe: Callable[[T], tuple[str, str]]) -> Difference:
@@ -126,14 +116,9 @@ def _build_changed_difference(old: T, new: T, describe: Callable[[T], tuple[str,
         old_text, new_text = describe_request_differences(old, new)
     if old_text == new_text:
         old_text, new_text = _describe_changed_fields(old, new)
-    subject = old_subject if old_subject == new_subject else old_subject.partition(" for ")[0]
-    return Difference(
-        kind="changed",
-        subject=subject,
-        old_text=old_text,
-        new_text=new_text,
-        is_message=isinstance(new, MESSAGE_ACTIONS),
-    )
+    subject = old_subject if old_subject == new_subject else old_subject.partition(" created for ")[0]
+    is_message = isinstance(new, MESSAGE_ACTIONS)
+    return Difference(kind="changed", subject=subject, old_text=old_text, new_text=new_text, is_message=is_message)
 
 
 def _describe_changed_fields(old: object, new: object) -> tuple[str, str]:
@@ -198,16 +183,8 @@ def _find_similar_claims(action: T, after: Iterable[T], matched: set[int]) -> li
         candidate for candidate in after if isinstance(candidate, CreateNodeClaim) and id(candidate) not in matched
     ]
     similar_claims = [candidate for candidate in new_claims if pods.intersection(candidate.pods)]
-    return (
-        [
-            max(
-                similar_claims,
-                key=lambda claim_creation: (len(pods.intersection(claim_creation.pods)), claim_creation.claim.name),
-            )
-        ]
-        if similar_claims
-        else []
-    )
+    similar_claims.sort(key=lambda creation: (len(pods.intersection(creation.pods)), creation.claim.name))
+    return [*similar_claims[-1:]]
 
 
 def _build_note_key(note: DecisionNote) -> Hashable:

@@ -1,4 +1,4 @@
-"""A replay as text and as JSON: the recorded decision, the new decision, and their differences."""
+"""A replay as text and as JSON: the recorded decision, the replayed decision, and their differences."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
@@ -7,15 +7,15 @@ from typing import Any, Final
 
 import msgspec
 
-from cli.explain.journal import Cycle
-from cli.replay.action_text import describe_action
+from cli.journal.action_text import MARKED_SUFFIX, describe_action
+from cli.journal.journal import Cycle
 from cli.replay.changes import ChangedCluster
 from cli.replay.differences import MESSAGE_ACTIONS, DecisionComparison, Difference
 from cli.replay.rerun import Decision
 from cli.terminal.text import Palette, wrap_text
 from shared.model.cloud_provider.instance_type import Catalog
 from shared.model.cluster import ClusterSnapshot
-from shared.model.core.formatting import format_count, join_names
+from shared.model.core.formatting import format_count, format_usd_per_hour, join_names
 from shared.model.core.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODEPOOL, ZONE
 from shared.model.decisions.action import Action, CreateNodeClaim, LaunchInstances, MarkUnavailable
 from shared.model.karpenter.node_claim import NodeClaim
@@ -25,6 +25,7 @@ from shared.report.journal.decision_record import DecisionRecord
 MAX_LISTED_LINES: Final = 20
 MAX_LISTED_NAMES: Final = 3
 _INDENT: Final = "  "
+_TITLE_WIDTH: Final = 14
 _SIGNS: Final = {"then": ("-", "red"), "now": ("+", "green"), "changed": ("~", "yellow")}
 
 
@@ -39,82 +40,100 @@ class ReplayResult(msgspec.Struct, frozen=True, kw_only=True):
     """The code version of this program."""
     notes: tuple[str, ...] = ()
 
-    @property
-    def is_other_code(self) -> bool:
-        """Whether the recorded decision was made by other code."""
-        return self.cycle.entry.code != self.code
+
+class PageOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How a page is printed."""
+
+    palette: Palette
+    width: int | None
+    """Columns of the terminal; None: no limit."""
+    is_whole: bool
+    """Whether long lists are printed completely."""
+
+    def limit(self, maximum: int) -> int | None:
+        """Return *maximum*, or None if long lists are printed completely."""
+        return None if self.is_whole else maximum
+
+    def wrap(self, text: str, indent: str = "", color: str = "plain", hang: str = "  ") -> Iterator[str]:
+        """Yield the lines of *text* in *color*."""
+        yield from (self.palette.colorize(color, line) for line in wrap_text(text, self.width, indent, hang))
+
+    def render_omitted_count(self, count: int, noun: str) -> Iterator[str]:
+        """Yield how many lines were omitted; nothing if none were."""
+        if count > 0:
+            yield self.palette.colorize("dim", f"{_INDENT}… and {format_count(count, noun)} (--all shows them)")
 
 
-def render_replay(result: ReplayResult, palette: Palette, width: int | None, *, is_whole: bool) -> str:
+def render_replay(result: ReplayResult, options: PageOptions) -> str:
     """Render *result* as text."""
-    comparison, max_lines = result.comparison, None if is_whole else MAX_LISTED_LINES
-    lines = [*_render_header(result, palette, width), ""]
-    lines += [*_render_decision("DECIDED THEN", comparison.old_decision, palette, width, max_lines), ""]
+    comparison = result.comparison
+    lines = [*_render_header(result, options), ""]
+    lines += [*_render_decision("RECORDED DECISION", comparison.old_decision, options), ""]
     if not comparison.is_same:
-        lines += [*_render_decision("WOULD BE DECIDED NOW", comparison.new_decision, palette, width, max_lines), ""]
-        lines += [*_render_differences(comparison, palette, width, max_lines), ""]
-    lines += list(_render_verdict(result, palette, width))
+        lines += [*_render_decision("REPLAYED DECISION", comparison.new_decision, options), ""]
+        lines += [*_render_differences(comparison, options), ""]
+    lines += _render_verdict(result, options)
     return "\n".join(lines) + "\n"
 
 
-def _render_header(result: ReplayResult, palette: Palette, width: int | None) -> Iterator[str]:
-    entry = result.cycle.entry
-    yield palette.colorize("bold", f"{entry.function} {format_time(entry.at)} UTC")
+def _render_header(result: ReplayResult, options: PageOptions) -> Iterator[str]:
+    entry, is_same_code = result.cycle.entry, result.cycle.entry.code == result.code
+    codes = f"recorded with {entry.code or 'unknown'}, replayed with {result.code}"
+    yield options.palette.colorize("bold", f"{entry.function} {format_time(entry.at)} UTC")
     rows = [
         ("cycle", result.cycle.key),
-        ("woken by", entry.trigger),
-        ("decided from", _describe_cluster(result.changes.cluster, entry.function)),
-        ("catalogue", result.record.catalog_key or "none"),
-        (
-            "code",
-            f"{entry.code or 'unknown'} then, {result.code} now"
-            if result.is_other_code
-            else f"{result.code}, the same",
-        ),
+        ("trigger", entry.trigger),
+        ("input", _describe_cluster(result.changes.cluster, entry.function)),
+        ("catalog", result.record.catalog_key or "none"),
+        ("code", f"{result.code} (unchanged)" if is_same_code else codes),
+        *(("change", change) for change in result.changes.changes),
+        *(("note", note) for note in (*result.changes.notes, *result.notes)),
+        *(("new nodes", words) for words in _describe_node_cost(result)),
     ]
-    rows += [("changed", change) for change in result.changes.changes]
-    rows += [("note", note) for note in (*result.changes.notes, *result.notes)]
-    rows += [("new nodes", words)] if (words := _describe_node_cost(result)) else []
     for title, words in rows:
-        first, *more_lines = wrap_text(words, width, " " * 14, "")
-        yield f"{title:<14}{first.lstrip()}"
+        first, *more_lines = wrap_text(words, options.width, " " * _TITLE_WIDTH, "")
+        yield f"{title:<{_TITLE_WIDTH}}{first.lstrip()}"
         yield from more_lines
 
 
 def _describe_cluster(cluster: ClusterSnapshot, function: str) -> str:
+    pending_count = sum(is_provisionable(pod) for pod in cluster.pods)
+    counts = [
+        f"{format_count(len(cluster.pods), 'pod')} ({pending_count} pending)",
+        format_count(len(cluster.nodes), "node"),
+        format_count(len(cluster.node_pools), "NodePool"),
+    ]
     if function == "catalog":
-        return f"{format_count(len(cluster.node_classes), 'EC2NodeClass')}; as seen at {format_time(cluster.taken_at)}"
-    waiting = sum(is_provisionable(pod) for pod in cluster.pods)
-    counts = format_count(len(cluster.nodes), "node"), format_count(len(cluster.node_pools), "NodePool")
-    pods = f"{format_count(len(cluster.pods), 'pod')}, {waiting} without a node"
-    return "; ".join((pods, *counts, f"as seen at {format_time(cluster.taken_at)}"))
+        counts = [format_count(len(cluster.node_classes), "EC2NodeClass")]
+    return f"{', '.join(counts)}; snapshot of {format_time(cluster.taken_at)}"
 
 
-def _describe_node_cost(result: ReplayResult) -> str:
-    """Describe the cost of the requested nodes, each at its cheapest offering."""
+def _describe_node_cost(result: ReplayResult) -> Iterator[str]:
+    """Yield the cost of the requested nodes, each at its cheapest offering; nothing if there are none."""
     old, new = (
         estimate_decision_cost(decision, result.changes.cluster)
         for decision in (result.comparison.old_decision, result.comparison.new_decision)
     )
-    if old == new:
-        return f"{old[0]} for ${old[1]:.4f} per hour" if old[0] else ""
-    return f"{old[0]} for ${old[1]:.4f} per hour then, {new[0]} for ${new[1]:.4f} now"
+    old_text, new_text = (f"{format_count(count, 'node')}, {format_usd_per_hour(price)}" for count, price in (old, new))
+    if old != new:
+        yield f"recorded: {old_text}; replayed: {new_text}"
+    elif old[0]:
+        yield old_text
 
 
-def _render_decision(
-    title: str, decision: Decision, palette: Palette, width: int | None, max_lines: int | None
-) -> Iterator[str]:
-    yield palette.colorize("bold", title)
+def _render_decision(title: str, decision: Decision, options: PageOptions) -> Iterator[str]:
+    yield options.palette.colorize("bold", title)
     effects = [action for action in decision.actions if not isinstance(action, MESSAGE_ACTIONS)]
-    message_count = len(decision.actions) - len(effects)
     lines = _describe_actions(effects)
-    for subject, reason in lines[:max_lines]:
-        yield from wrap_text(f"{subject}{f': {reason}' if reason else ''}", width, _INDENT)
-    yield from _render_omitted_count(len(lines), max_lines, "action", palette)
+    shown_lines = lines[: options.limit(MAX_LISTED_LINES)]
+    for subject, reason in shown_lines:
+        yield from options.wrap(f"{subject}{f': {reason}' if reason else ''}", _INDENT)
+    yield from options.render_omitted_count(len(lines) - len(shown_lines), "more action")
     if not effects:
-        yield f"{_INDENT}nothing is done"
-    counts = f"{format_count(message_count, 'event')} or wake-ups, {format_count(len(decision.notes), 'verdict')}"
-    yield palette.colorize("dim", f"{_INDENT}and {counts}")
+        yield f"{_INDENT}no actions"
+    message_count = len(decision.actions) - len(effects)
+    counts = f"{format_count(message_count, 'event')} and follow-ups, {format_count(len(decision.notes), 'verdict')}"
+    yield options.palette.colorize("dim", f"{_INDENT}and {counts}")
 
 
 def _describe_actions(effects: Iterable[Action]) -> list[tuple[str, str]]:
@@ -125,39 +144,23 @@ def _describe_actions(effects: Iterable[Action]) -> list[tuple[str, str]]:
     ):
         descriptions = [describe_action(action) for action in alike_actions]
         if is_mark and len(descriptions) > 1:
-            names = [subject.removesuffix(" marked") for subject, _ in descriptions]
-            lines.append(
-                (f"{format_count(len(names), 'offering')} marked: {join_names(names, MAX_LISTED_NAMES)}", reason)
-            )
-        else:
-            lines += descriptions
+            names = join_names([subject.removesuffix(MARKED_SUFFIX) for subject, _ in descriptions], MAX_LISTED_NAMES)
+            descriptions = [(f"{format_count(len(descriptions), 'offering')}{MARKED_SUFFIX}: {names}", reason)]
+        lines += descriptions
     return lines
 
 
-def _render_differences(
-    comparison: DecisionComparison, palette: Palette, width: int | None, max_lines: int | None
-) -> Iterator[str]:
-    yield palette.colorize("bold", "DIFFERENCES")
+def _render_differences(comparison: DecisionComparison, options: PageOptions) -> Iterator[str]:
+    yield options.palette.colorize("bold", "DIFFERENCES")
     if comparison.is_reordered:
-        yield f"{_INDENT}the same actions and verdicts, in another order"
-    shown_differences = [
-        action_difference
-        for action_difference in comparison.actions
-        if max_lines is None or not action_difference.is_message
-    ]
-    left_out = len(comparison.actions) - len(shown_differences)
-    lines = [
-        (action_difference, (action_difference.subject,)) for action_difference in shown_differences
-    ] + _group_differences(comparison.notes)
-    for difference, names in lines[:max_lines]:
-        yield from _render_difference(
-            difference, names, palette, width, None if max_lines is None else MAX_LISTED_NAMES
-        )
-    yield from _render_omitted_count(len(lines), max_lines, "difference", palette)
-    if left_out:
-        yield palette.colorize(
-            "dim", f"{_INDENT}and {format_count(left_out, 'other event')} or wake-ups (--all shows them)"
-        )
+        yield f"{_INDENT}the same actions and verdicts in a different order"
+    effects = [difference for difference in comparison.actions if options.is_whole or not difference.is_message]
+    lines = [(difference, (difference.subject,)) for difference in effects] + _group_differences(comparison.notes)
+    shown_lines = lines[: options.limit(MAX_LISTED_LINES)]
+    for difference, names in shown_lines:
+        yield from _render_difference(difference, names, options)
+    yield from options.render_omitted_count(len(lines) - len(shown_lines), "more difference")
+    yield from options.render_omitted_count(len(comparison.actions) - len(effects), "event difference")
 
 
 def _group_differences(notes: Iterable[Difference]) -> list[tuple[Difference, tuple[str, ...]]]:
@@ -168,21 +171,16 @@ def _group_differences(notes: Iterable[Difference]) -> list[tuple[Difference, tu
     return [(same[0], tuple(member.subject for member in same)) for same in groups.values()]
 
 
-def _render_difference(
-    difference: Difference, names: Sequence[str], palette: Palette, width: int | None, max_names: int | None
-) -> Iterator[str]:
+def _render_difference(difference: Difference, names: Sequence[str], options: PageOptions) -> Iterator[str]:
     sign, color = _SIGNS[difference.kind]
-    text = f"{sign} {_join_subjects(names, max_names)}"
-    if difference.kind != "changed":
-        reason = difference.old_text or difference.new_text
-        text = f"{text}{f': {reason}' if reason else ''}"
-    yield from (palette.colorize(color, line) for line in wrap_text(text, width, _INDENT))
+    text = f"{sign} {_join_subjects(names, options.limit(MAX_LISTED_NAMES))}"
     if difference.kind == "changed":
-        for line_color, line_text in (
-            ("red", f"then: {difference.old_text}"),
-            ("green", f"now: {difference.new_text}"),
-        ):
-            yield from (palette.colorize(line_color, line) for line in wrap_text(line_text, width, _INDENT * 3))
+        yield from options.wrap(text, _INDENT, color)
+        yield from options.wrap(f"recorded: {difference.old_text}", _INDENT * 3, "red")
+        yield from options.wrap(f"replayed: {difference.new_text}", _INDENT * 3, "green")
+        return
+    reason = difference.old_text or difference.new_text
+    yield from options.wrap(f"{text}{f': {reason}' if reason else ''}", _INDENT, color)
 
 
 def _join_subjects(names: Sequence[str], max_names: int | None) -> str:
@@ -193,42 +191,34 @@ def _join_subjects(names: Sequence[str], max_names: int | None) -> str:
     return f"{format_count(len(names), kind)}: {join_names([name.partition(' ')[2] for name in names], max_names)}"
 
 
-def _render_omitted_count(number: int, limit: int | None, noun: str, palette: Palette) -> Iterator[str]:
-    if limit is not None and number > limit:
-        yield palette.colorize(
-            "dim", f"{_INDENT}… and {format_count(number - limit, f'more {noun}')} (--all shows them)"
-        )
-
-
-def _render_verdict(result: ReplayResult, palette: Palette, width: int | None) -> Iterator[str]:
+def _render_verdict(result: ReplayResult, options: PageOptions) -> Iterator[str]:
     comparison, cut_reason = result.comparison, result.record.summary.cut
+    actions, verdicts = comparison.actions, comparison.notes
+    verdict, color = "different decision", "yellow"
     if comparison.is_same:
-        decision = comparison.new_decision
-        numbers = f"{format_count(len(decision.actions), 'action')}, {format_count(len(decision.notes), 'verdict')}"
-        words, color = f"the same decision, byte for byte: {numbers}", "green"
-    else:
-        counts = (format_count(len(comparison.actions), "action"), format_count(len(comparison.notes), "verdict"))
-        numbers = " and ".join(counts)
-        words, color = f"another decision: {numbers} differ", "yellow"
-    yield from (palette.colorize(color, line) for line in wrap_text(words, width, "", ""))
+        verdict, color = "same decision, byte for byte", "green"
+        actions, verdicts = comparison.new_decision.actions, comparison.new_decision.notes  # type: ignore[assignment]
+    counts = f"{format_count(len(actions), 'action')} and {format_count(len(verdicts), 'verdict')}"
+    yield from options.wrap(f"{verdict}: {counts}{'' if comparison.is_same else ' differ'}", "", color, "")
     if cut_reason and not comparison.is_same:
-        yield from wrap_text(f"it need not come out the same: {cut_reason}", width, "", "")
+        yield from options.wrap(
+            f"the recorded cycle was incomplete, so differences are expected: {cut_reason}", hang=""
+        )
     for words in _list_limitations(result):
-        yield from wrap_text(words, width, "", "")
+        yield from options.wrap(words, hang="")
 
 
 def _list_limitations(result: ReplayResult) -> Iterator[str]:
-    """Describe the parts that were not decided again or not compared."""
+    """Describe the parts that were not replayed or not compared."""
     entry = result.cycle.entry
-    launches = any(isinstance(action, LaunchInstances) for action in result.comparison.old_decision.actions)
     if result.comparison.has_different_launches:
-        yield "EC2 would be asked for something else: what it would have said is not known, so that is not compared"
-    if launches:
-        yield "of launch templates all but user data is compared: that is not kept"
+        yield "the replay sends different requests to EC2: EC2's answers to these are unknown and not compared"
+    if any(isinstance(action, LaunchInstances) for action in result.comparison.old_decision.actions):
+        yield "launch templates are compared without their user data, which is not stored"
     if entry.function == "provision" and result.record.inputs.answers is None:
-        yield "launches are not decided again: this snapshot is of a version that did not keep what they saw"
+        yield "launches are not replayed: the decision record is from a version that did not store their input"
     if entry.function == "catalog" and any(note.kind == "Catalogue" for note in entry.notes):
-        yield "the catalogue that was made is not made again: what EC2 sells, and for how much, is not kept besides it"
+        yield "the catalog itself is not replayed: its sources (instance types and prices) are not stored"
 
 
 def build_replay_document(result: ReplayResult) -> dict[str, Any]:
@@ -251,31 +241,21 @@ def build_replay_document(result: ReplayResult) -> dict[str, Any]:
         "then": _build_decision_document(comparison.old_decision, result.changes.cluster),
         "now": _build_decision_document(comparison.new_decision, result.changes.cluster),
         "differences": [
-            *_build_difference_documents("action", comparison.actions),
-            *_build_difference_documents("verdict", comparison.notes),
+            *(_build_difference_document("action", difference) for difference in comparison.actions),
+            *(_build_difference_document("verdict", difference) for difference in comparison.notes),
         ],
     }
 
 
 def _build_decision_document(decision: Decision, cluster: ClusterSnapshot) -> dict[str, Any]:
     nodes, price = estimate_decision_cost(decision, cluster)
-    return {
-        "newNodes": nodes,
-        "usdPerHour": round(price, 9),
-        "actions": list(decision.actions),
-        "verdicts": list(decision.notes),
-    }
+    actions, verdicts = list(decision.actions), list(decision.notes)
+    return {"newNodes": nodes, "usdPerHour": round(price, 9), "actions": actions, "verdicts": verdicts}
 
 
-def _build_difference_documents(item_kind: str, differences: Iterable[Difference]) -> Iterator[dict[str, str]]:
-    for difference in differences:
-        yield {
-            "of": item_kind,
-            "how": difference.kind,
-            "what": difference.subject,
-            "then": difference.old_text,
-            "now": difference.new_text,
-        }
+def _build_difference_document(item_kind: str, difference: Difference) -> dict[str, str]:
+    old_text, new_text = difference.old_text, difference.new_text
+    return {"of": item_kind, "how": difference.kind, "what": difference.subject, "then": old_text, "now": new_text}
 
 
 def format_time(at: datetime) -> str:
@@ -289,25 +269,22 @@ def estimate_decision_cost(decision: Decision, cluster: ClusterSnapshot) -> tupl
     A node without an offering in the catalog costs nothing.
     """
     node_claims = [action.claim for action in decision.actions if isinstance(action, CreateNodeClaim)]
-    catalog = cluster.catalog
-    return len(node_claims), sum(
-        _find_lowest_price(node_claim, catalog) for node_claim in node_claims
-    ) if catalog is not None else 0.0
+    if cluster.catalog is None:
+        return len(node_claims), 0.0
+    return len(node_claims), sum(_find_lowest_price(node_claim, cluster.catalog) for node_claim in node_claims)
 
 
 def _find_lowest_price(node_claim: NodeClaim, catalog: Catalog) -> float:
     type_requirement, zone_requirement, capacity_type_requirement = (
         node_claim.requirements[key] for key in (INSTANCE_TYPE, ZONE, CAPACITY_TYPE)
     )
-    return min(
-        (
-            offering.price_usd_per_hour
-            for kind in catalog.get_instance_types(node_claim.node_class.name, node_claim.meta.get_label(NODEPOOL))
-            if type_requirement.has(kind.name)
-            for offering in kind.offerings
-            if offering.available
-            and zone_requirement.has(offering.zone)
-            and capacity_type_requirement.has(offering.capacity_type)
-        ),
-        default=0.0,
+    prices = (
+        offering.price_usd_per_hour
+        for kind in catalog.get_instance_types(node_claim.node_class.name, node_claim.meta.get_label(NODEPOOL))
+        if type_requirement.has(kind.name)
+        for offering in kind.offerings
+        if offering.available
+        and zone_requirement.has(offering.zone)
+        and capacity_type_requirement.has(offering.capacity_type)
     )
+    return min(prices, default=0.0)

@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from cli.explain.journal import Cycle, Journal
+from cli.journal.journal import Cycle, Journal
 from cli.replay.changes import ChangedCluster
 from cli.replay.cycle_lookup import RecordStore
 from cli.replay.selectors import RecordedSelections, build_recorded_answers

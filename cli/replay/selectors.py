@@ -1,7 +1,7 @@
 """Resolve the selectors of a changed EC2NodeClass from records only, without requests to the account.
 
-Known are the results of recorded selectors. A term that a recorded class had, or that names the id or name of a
-recorded resource, is resolved from these. The result of any other term is unknown; the assumption made is reported.
+A term is resolved if a recorded class had the same term, or if it names the ID or the name of a recorded resource. The
+result of any other term is unknown: the replay makes an assumption and reports it.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -206,17 +206,16 @@ def _describe_selection(
     node_class: EC2NodeClass,
     field: SelectorField,
     selected: Sequence[Any],
-    unresolved_terms: Sequence[str],
+    unresolved_terms: list[str],
     *,
     is_kept: bool,
 ) -> list[str]:
     names = join_names([field.identify(thing)[0] for thing in selected], MAX_LISTED_NAMES) if selected else "none"
     if not unresolved_terms:
-        return [f"EC2NodeClass {node_class.name}: spec.{field.spec_key} select {names}, as they were found then"]
-    assumed = f"its {field.label} stay what they were: {names}" if is_kept else f"its {field.label}: {names}"
+        return [f"EC2NodeClass {node_class.name}: spec.{field.spec_key} resolve to {names}, as recorded"]
+    assumption = f"{field.label} unchanged ({names})" if is_kept else f"{field.label}: {names}"
     return [
-        f"EC2NodeClass {node_class.name}: {term} cannot be resolved: nothing that was kept says what it selects; "
-        f"assumed: {assumed}"
+        f"EC2NodeClass {node_class.name}: {term} cannot be resolved from the records; assumed: {assumption}"
         for term in unresolved_terms
     ]
 
@@ -234,37 +233,28 @@ def _resolve_placement_group(
     if selector is None:
         return replace(node_class, resolved_placement_group=None), []
     groups = [group for _, answers in selections.catalog_answers for group in answers.placement_groups or ()]
-    group = next(
-        (candidate for candidate in groups if (selector.id or selector.name) in (candidate.group_id, candidate.name)),
-        None,
-    )
-    notes = (
-        []
-        if group is not None
-        else [f"EC2NodeClass {node_class.name}: its placement group is not known; assumed: none"]
-    )
-    return replace(node_class, resolved_placement_group=group), notes
+    name = selector.id or selector.name
+    group = next((candidate for candidate in groups if name in (candidate.group_id, candidate.name)), None)
+    note = f"EC2NodeClass {node_class.name}: the placement group cannot be resolved from the records; assumed: none"
+    return replace(node_class, resolved_placement_group=group), [] if group is not None else [note]
 
 
 def _build_new_class(
     node_class: EC2NodeClass, selections: RecordedSelections, notes: list[str]
 ) -> tuple[EC2NodeClass, tuple[str, ...]]:
     """Return *node_class*, which did not exist in the record: Ready, if everything that this needs is known."""
-    profile = node_class.instance_profile or next(
-        (recorded_class.resolved_profile for recorded_class in selections.classes), ""
-    )
+    recorded_profiles = (recorded_class.resolved_profile for recorded_class in selections.classes)
+    profile = node_class.instance_profile or next(recorded_profiles, "")
     node_class = replace(node_class, resolved_profile=profile)
     needed = (node_class.resolved_subnets, node_class.resolved_security_groups, node_class.resolved_images, profile)
     if not all(needed):
-        return node_class, (
-            *notes,
-            f"EC2NodeClass {node_class.name} is new, and not Ready: not all is known that it selects",
-        )
-    ready = with_condition(
+        note = f"EC2NodeClass {node_class.name} is new; assumed: not Ready, because not all selectors can be resolved"
+        return node_class, (*notes, note)
+    conditions = with_condition(
         node_class.conditions, "Ready", "True", "Ready", "", selections.now, node_class.meta.generation
     )
-    note = f"EC2NodeClass {node_class.name} is new; assumed: it is Ready, and sells what the others do"
-    return replace(node_class, conditions=ready), (*notes, note)
+    note = f"EC2NodeClass {node_class.name} is new; assumed: Ready, with the same offerings as the other classes"
+    return replace(node_class, conditions=conditions), (*notes, note)
 
 
 def with_node_class_offerings(
@@ -283,15 +273,10 @@ def with_node_class_offerings(
         zonal_type for instance_type in types if (zonal_type := _filter_offerings(instance_type, zones)).offerings
     )
     unknown_zones = ", ".join(sorted(zones - known_zones))
-    notes = (
-        (f"EC2NodeClass {node_class.name}: what is sold in {unknown_zones} was not kept; assumed: nothing",)
-        if unknown_zones
-        else ()
-    )
-    return replace(catalog, by_node_class=tuple(sorted(views.items()))), notes
+    note = f"EC2NodeClass {node_class.name}: offerings in {unknown_zones} were not stored; assumed: none"
+    return replace(catalog, by_node_class=tuple(sorted(views.items()))), (note,) if unknown_zones else ()
 
 
 def _filter_offerings(instance_type: InstanceType, zones: set[str]) -> InstanceType:
-    return replace(
-        instance_type, offerings=tuple(offering for offering in instance_type.offerings if offering.zone in zones)
-    )
+    offerings = tuple(offering for offering in instance_type.offerings if offering.zone in zones)
+    return replace(instance_type, offerings=offerings)

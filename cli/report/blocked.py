@@ -18,7 +18,7 @@ from shared.model.kubernetes.pod_classes import is_provisionable
 MAX_VERDICT_AGE: Final = timedelta(minutes=5)
 """Maximum age of a pod's last verdict.
 
-Pending pods are planned for every minute: a pod with an older verdict has a place.
+Provision plans pending pods every minute: a pod with an older verdict is scheduled.
 """
 MAX_PROBLEM_AGE: Final = timedelta(hours=1)
 
@@ -32,9 +32,9 @@ class BlockedGroup(msgspec.Struct, frozen=True, kw_only=True):
     """Sorted."""
 
 
-def group_blocked_nodes(evidence: Evidence, node_records: Iterable[NodeRecord]) -> tuple[BlockedGroup, ...]:
-    """Return the reasons why *node_records* are kept, those of most nodes first."""
-    names = {node_record.node for node_record in node_records if node_record.deleted_at is None}
+def group_blocked_nodes(evidence: Evidence, records: Iterable[NodeRecord]) -> tuple[BlockedGroup, ...]:
+    """Return the reasons why *records* are kept, those of most nodes first."""
+    names = {record.node for record in records if record.deleted_at is None}
     names_by_verdict: dict[tuple[str, str], list[str]] = defaultdict(list)
     for name, note in map_last_verdicts(evidence).items():
         if name in names and note.verdict != "disrupted":
@@ -46,15 +46,14 @@ def group_blocked_nodes(evidence: Evidence, node_records: Iterable[NodeRecord]) 
 
 def group_blocked_pods(evidence: Evidence, *, is_live: bool) -> tuple[BlockedGroup, ...]:
     """Return the reasons why pending pods are unschedulable, those of most pods first."""
-    waiting = (
-        {pod.name for pod in evidence.live_cluster.pods if is_provisionable(pod)}
-        if evidence.live_cluster is not None
-        else set[str]()
-    )
+    live_pods = evidence.live_cluster.pods if evidence.live_cluster is not None else ()
+    pending_pods = {pod.name for pod in live_pods if is_provisionable(pod)}
     last = {note.name: (at, note) for at, note in evidence.iterate_notes("Pod")}
     pods_by_verdict: dict[tuple[str, tuple[str, ...]], list[str]] = defaultdict(list)
     for name, (at, note) in last.items():
-        if "/" not in note.verdict and (name in waiting if is_live else evidence.journal.now - at <= MAX_VERDICT_AGE):
+        if "/" not in note.verdict and (
+            name in pending_pods if is_live else evidence.journal.now - at <= MAX_VERDICT_AGE
+        ):
             pods_by_verdict[note.verdict, tuple(_split_reasons(note.reason, name.partition("/")[2]))].append(name)
     return _build_groups((verdict, reasons, pod_names) for (verdict, reasons), pod_names in pods_by_verdict.items())
 
@@ -78,10 +77,7 @@ def _build_groups(verdict_rows: Iterable[tuple[str, tuple[str, ...], list[str]]]
 
 
 def list_recent_problems(evidence: Evidence) -> tuple[Problem, ...]:
-    """Return the problems found by the last cycle of each function.
-
-    Unless that cycle is older than `MAX_PROBLEM_AGE`.
-    """
+    """Return the problems found by the last cycle of each function, if it is not older than `MAX_PROBLEM_AGE`."""
     last_entry_by_function = {cycle.entry.function: cycle.entry for cycle in evidence.cycles}
     recent = (entry for entry in last_entry_by_function.values() if evidence.journal.now - entry.at <= MAX_PROBLEM_AGE)
     problem_by_key = {

@@ -1,48 +1,37 @@
 """The data of a report, read from the journal: fleet, cost over time, decisions, blocked nodes and pods."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 import msgspec
 
 from cli.explain.evidence import Evidence
+from cli.report import fleet as fleet_data
 from cli.report.blocked import BlockedGroup, group_blocked_nodes, group_blocked_pods, list_recent_problems
 from cli.report.decisions import ReportedDecision, list_decisions
-from cli.report.fleet import (
-    PROVISION_INTERVAL,
-    FleetChange,
-    FleetSample,
-    NodePoolRow,
-    ReportedNode,
-    build_node_rows,
-    build_pool_rows,
-    choose_bar_seconds,
-    complete_node_records,
-    compute_changes,
-    compute_cost_usd,
-    compute_fleet_samples,
-    count_instance_types,
-    select_current_records,
-)
 from shared.decide.disruption.pauses import SUCCESSFUL_PHASES
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.metadata import Problem
+from shared.model.kubernetes.pod_classes import is_provisionable
 from shared.state.cluster_state import ClusterState
 
 
 class PendingPodsSample(msgspec.Struct, frozen=True, kw_only=True):
-    """The number of pods without a node from a point in time on."""
+    """The number of pending pods from a point in time on, without pods that still run on draining nodes."""
 
     at: datetime
     pods: float
     without_place: float
+    """The unschedulable pods among them."""
 
 
 class FleetReport(msgspec.Struct, frozen=True, kw_only=True):
     """All data of a report."""
 
     source: str
+    cluster: str
+    """Its name; "" if it is unknown."""
     began: datetime
     ended: datetime
     is_live: bool
@@ -51,20 +40,20 @@ class FleetReport(msgspec.Struct, frozen=True, kw_only=True):
     cycles: dict[str, int]
     """Number of cycles by function."""
     failures: tuple["CycleFailure", ...]
-    fleet: tuple[FleetSample, ...]
+    fleet: tuple[fleet_data.FleetSample, ...]
     waiting: tuple[PendingPodsSample, ...]
-    changes: tuple[FleetChange, ...]
+    changes: tuple[fleet_data.FleetChange, ...]
     change_seconds: int
     """Length of one of *changes*."""
     usd: float
     """Cost of instances in the covered time."""
     saved_usd_per_hour: float
     """Savings of all completed commands."""
-    pools: tuple[NodePoolRow, ...]
+    pools: tuple[fleet_data.NodePoolRow, ...]
     """Most expensive first."""
-    types: tuple["InstanceTypeRow", ...]
+    types: tuple[fleet_data.InstanceTypeRow, ...]
     """At the end of the covered time, most expensive first."""
-    nodes: tuple[ReportedNode, ...]
+    nodes: tuple[fleet_data.ReportedNode, ...]
     """At the end of the covered time, by pool and name."""
     decisions: tuple[ReportedDecision, ...]
     """Newest first."""
@@ -82,45 +71,36 @@ class CycleFailure(msgspec.Struct, frozen=True, kw_only=True):
     last: datetime
 
 
-class InstanceTypeRow(msgspec.Struct, frozen=True, kw_only=True):
-    """Instances of one instance type and capacity type."""
-
-    name: str
-    nodes: int
-    usd_per_hour: float
-
-
-def build_report(evidence: Evidence, first: ClusterSnapshot | None, *, is_live: bool) -> FleetReport:
+def build_report(evidence: Evidence, first: ClusterSnapshot | None, *, cluster_name: str, is_live: bool) -> FleetReport:
     """Build the report; *first* is the earliest snapshot of the journal, None if there is none."""
     ended = evidence.journal.now
     began = evidence.cycles[0].entry.at if evidence.cycles else ended
     cluster_states = [ClusterState(cluster) for cluster in (first, evidence.live_cluster) if cluster is not None]
-    node_records = complete_node_records(evidence.node_records, cluster_states)
-    current_records = select_current_records(node_records, evidence, is_live=is_live)
-    bar_seconds = choose_bar_seconds(ended - began)
+    records = fleet_data.complete_node_records(evidence.node_records, cluster_states)
+    current_records = fleet_data.select_current_records(records, evidence, is_live=is_live)
+    bar_seconds = fleet_data.choose_bar_seconds(ended - began)
+    blocked_pods = group_blocked_pods(evidence, is_live=is_live)
     return FleetReport(
         source=evidence.journal.source,
+        cluster=cluster_name,
         began=began,
         ended=ended,
         is_live=is_live,
         unreadable=evidence.journal.messages,
         cycles=dict(sorted(Counter(cycle.entry.function for cycle in evidence.cycles).items())),
         failures=tuple(_iterate_failures(evidence)),
-        fleet=tuple(compute_fleet_samples(evidence, node_records)),
-        waiting=tuple(_iterate_pending_pods(evidence)),
-        changes=tuple(compute_changes(node_records, began, ended, bar_seconds)),
+        fleet=tuple(fleet_data.compute_fleet_samples(evidence, records, current_records)),
+        waiting=tuple(_iterate_pending_pods(evidence, blocked_pods, is_live=is_live)),
+        changes=tuple(fleet_data.compute_changes(records, began, ended, bar_seconds)),
         change_seconds=bar_seconds,
-        usd=compute_cost_usd(node_records, began, ended),
+        usd=fleet_data.compute_cost_usd(records, began, ended),
         saved_usd_per_hour=sum(_compute_savings_by_command(evidence).values()),
-        pools=build_pool_rows(node_records, current_records, began, ended),
-        types=tuple(
-            InstanceTypeRow(name=name, nodes=n, usd_per_hour=price)
-            for name, n, price in count_instance_types(current_records)
-        ),
-        nodes=build_node_rows(evidence, current_records),
+        pools=fleet_data.build_pool_rows(records, current_records, began, ended),
+        types=fleet_data.count_instance_types(current_records),
+        nodes=fleet_data.build_node_rows(evidence, current_records),
         decisions=list_decisions(evidence.cycles),
         blocked_nodes=group_blocked_nodes(evidence, current_records),
-        blocked_pods=group_blocked_pods(evidence, is_live=is_live),
+        blocked_pods=blocked_pods,
         problems=list_recent_problems(evidence),
     )
 
@@ -134,20 +114,29 @@ def _iterate_failures(evidence: Evidence) -> Iterator[CycleFailure]:
         yield CycleFailure(error=error, times=len(times), last=max(times))
 
 
-def _iterate_pending_pods(evidence: Evidence) -> Iterator[PendingPodsSample]:
-    """Yield the number of pods that provision planned for; a gap between its entries means zero pending pods."""
+def _iterate_pending_pods(
+    evidence: Evidence, blocked_pods: Iterable[BlockedGroup], *, is_live: bool
+) -> Iterator[PendingPodsSample]:
+    """Yield the number of pending pods that provision planned for; a gap between its entries means zero pending pods.
+
+    With a live cluster, the last sample is that cluster.
+    """
     last: datetime | None = None
     for cycle in evidence.cycles:
         entry, counts = cycle.entry, cycle.entry.counts
         if entry.function != "provision" or "PendingPods" not in counts:
             continue
-        if last is not None and entry.at - last > 2 * PROVISION_INTERVAL:
-            yield PendingPodsSample(at=last + PROVISION_INTERVAL, pods=0.0, without_place=0.0)
-        unschedulable_pods = counts.get("UnschedulablePods", 0.0)
-        yield PendingPodsSample(at=entry.at, pods=counts["PendingPods"], without_place=unschedulable_pods)
+        if last is not None and entry.at - last > 2 * fleet_data.PROVISION_INTERVAL:
+            yield PendingPodsSample(at=last + fleet_data.PROVISION_INTERVAL, pods=0.0, without_place=0.0)
+        pods = counts["PendingPods"] - counts.get("ReschedulablePods", 0.0)
+        yield PendingPodsSample(at=entry.at, pods=pods, without_place=min(counts.get("UnschedulablePods", 0.0), pods))
         last = entry.at
-    if last is not None and evidence.journal.now - last > 2 * PROVISION_INTERVAL:
-        yield PendingPodsSample(at=last + PROVISION_INTERVAL, pods=0.0, without_place=0.0)
+    if is_live and evidence.live_cluster is not None:
+        pending_count = sum(is_provisionable(pod) for pod in evidence.live_cluster.pods)
+        blocked_count = sum(len(group.names) for group in blocked_pods)
+        yield PendingPodsSample(at=evidence.journal.now, pods=float(pending_count), without_place=float(blocked_count))
+    elif last is not None and evidence.journal.now - last > 2 * fleet_data.PROVISION_INTERVAL:
+        yield PendingPodsSample(at=last + fleet_data.PROVISION_INTERVAL, pods=0.0, without_place=0.0)
 
 
 def _compute_savings_by_command(evidence: Evidence) -> dict[str, float]:

@@ -5,7 +5,7 @@ from datetime import datetime
 
 import msgspec
 
-from cli.explain.journal import Cycle
+from cli.journal.journal import Cycle
 from shared.model.core.formatting import format_count
 from shared.model.decisions.action import CreateNodeClaim, DeleteObject, TerminateInstances
 from shared.report.journal.journal import ActionResult, DecisionNote, JournalEntry
@@ -33,16 +33,15 @@ def list_decisions(cycles: Iterable[Cycle]) -> tuple[ReportedDecision, ...]:
             current_decisions.add((summary, reason))
             if is_repeated and (summary, reason) in last_decisions.get(entry.function, ()):
                 continue
-            reported_decisions.append(
-                ReportedDecision(
-                    at=entry.at,
-                    function=entry.function,
-                    summary=summary,
-                    reason=reason,
-                    is_failed=is_failed,
-                    cycle=cycle.key,
-                )
+            reported_decision = ReportedDecision(
+                at=entry.at,
+                function=entry.function,
+                summary=summary,
+                reason=reason,
+                is_failed=is_failed,
+                cycle=cycle.key,
             )
+            reported_decisions.append(reported_decision)
         last_decisions[entry.function] = current_decisions
     return tuple(reversed(reported_decisions))
 
@@ -61,16 +60,13 @@ def _iterate_result_decisions(result: ActionResult) -> Iterator[tuple[str, str, 
     action, has_failed = result.action, result.result == "failed"
     reason = str(getattr(action, "message", ""))
     if has_failed:
-        yield (
-            f"{_describe_target(result)} failed",
-            f"{result.message}{f'; it was: {reason}' if reason else ''}",
-            True,
-            True,
-        )
+        cause = f"; reason of the action: {reason}" if reason else ""
+        yield f"{_describe_target(result)} failed", f"{result.message}{cause}", True, True
     elif result.result == "done":
         match action:
             case CreateNodeClaim():
-                yield f"NodeClaim {action.claim.name} for {format_count(len(action.pods), 'pod')}", reason, False, False
+                pods_text = format_count(len(action.pods), "pod")
+                yield f"NodeClaim {action.claim.name} created for {pods_text}", reason, False, False
             case DeleteObject(kind="NodeClaim"):
                 yield f"NodeClaim {action.name} deleted", reason, False, False
             case TerminateInstances():

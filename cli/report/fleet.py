@@ -64,8 +64,16 @@ class NodePoolRow(msgspec.Struct, frozen=True, kw_only=True):
     terminated: int
 
 
+class InstanceTypeRow(msgspec.Struct, frozen=True, kw_only=True):
+    """Instances of one instance type and capacity type."""
+
+    name: str
+    nodes: int
+    usd_per_hour: float
+
+
 def complete_node_records(
-    node_records: Iterable[NodeRecord], cluster_states: Iterable[ClusterState]
+    records: Iterable[NodeRecord], cluster_states: Iterable[ClusterState]
 ) -> tuple[NodeRecord, ...]:
     """Return the node records; for those older than the journal, age and price are taken from *cluster_states*."""
     created: dict[str, datetime] = {}
@@ -78,59 +86,53 @@ def complete_node_records(
                 created[claim.name] = claim.meta.created_at
     return tuple(
         replace(
-            node_record,
-            launched_at=node_record.launched_at
-            or (created.get(node_record.claim) if node_record.asked_at is None else None),
-            usd_per_hour=node_record.usd_per_hour or prices.get(node_record.claim, 0.0),
+            record,
+            launched_at=record.launched_at or (created.get(record.claim) if record.asked_at is None else None),
+            usd_per_hour=record.usd_per_hour or prices.get(record.claim, 0.0),
         )
-        for node_record in node_records
+        for record in records
     )
 
 
 def select_current_records(
-    node_records: Iterable[NodeRecord], evidence: Evidence, *, is_live: bool
+    records: Iterable[NodeRecord], evidence: Evidence, *, is_live: bool
 ) -> tuple[NodeRecord, ...]:
     """Return the records of nodes that exist at the end of the covered time."""
     if is_live and evidence.live_cluster is not None:
         claims = {claim.name for claim in evidence.live_cluster.node_claims}
-        return tuple(
-            node_record
-            for node_record in node_records
-            if node_record.claim in claims and node_record.terminated_at is None
-        )
-    return tuple(
-        node_record
-        for node_record in node_records
-        if node_record.terminated_at is None and node_record.launched_at is not None
-    )
+        return tuple(record for record in records if record.claim in claims and record.terminated_at is None)
+    return tuple(record for record in records if record.terminated_at is None and record.launched_at is not None)
 
 
-def compute_fleet_samples(evidence: Evidence, node_records: Iterable[NodeRecord]) -> Iterator[FleetSample]:
-    """Yield the fleet as counted by disrupt; if it was not counted, as computed from *node_records*."""
+def compute_fleet_samples(
+    evidence: Evidence, records: Iterable[NodeRecord], current_records: Sequence[NodeRecord]
+) -> Iterator[FleetSample]:
+    """Yield the fleet as counted by disrupt, or else as computed from *records*; the last sample is the current fleet.
+
+    Without that sample, a chart would end before the totals of the page.
+    """
     counted_entries = [cycle.entry for cycle in evidence.cycles if "ManagedNodes" in cycle.entry.counts]
     for entry in counted_entries:
         price = entry.counts.get("FleetUsdPerHour", 0.0)
         yield FleetSample(at=entry.at, nodes=entry.counts["ManagedNodes"], usd_per_hour=price)
-    if counted_entries:
-        return
+    moves = [] if counted_entries else _sort_moves(records)
     nodes, price = 0, 0.0
-    for at, sign, node_record in _sort_moves(node_records):
-        nodes, price = nodes + sign, max(price + sign * node_record.usd_per_hour, 0.0)
+    for at, sign, record in moves:
+        nodes, price = nodes + sign, max(price + sign * record.usd_per_hour, 0.0)
         yield FleetSample(at=at, nodes=float(nodes), usd_per_hour=price)
+    if counted_entries or moves:
+        price = sum(record.usd_per_hour for record in current_records)
+        yield FleetSample(at=evidence.journal.now, nodes=float(len(current_records)), usd_per_hour=price)
 
 
-def _sort_moves(node_records: Iterable[NodeRecord]) -> list[tuple[datetime, int, NodeRecord]]:
+def _sort_moves(records: Iterable[NodeRecord]) -> list[tuple[datetime, int, NodeRecord]]:
     """Return launches (1) and terminations (-1), oldest first."""
-    launched_records = [node_record for node_record in node_records if node_record.launched_at is not None]
     moves = [
-        (node_record.launched_at, 1, node_record)
-        for node_record in launched_records
-        if node_record.launched_at is not None
-    ]
-    moves += [
-        (node_record.terminated_at, -1, node_record)
-        for node_record in launched_records
-        if node_record.terminated_at is not None
+        (at, sign, record)
+        for record in records
+        if record.launched_at is not None
+        for at, sign in ((record.launched_at, 1), (record.terminated_at, -1))
+        if at is not None
     ]
     return sorted(moves, key=lambda move: (move[0], move[1], move[2].claim))
 
@@ -138,23 +140,21 @@ def _sort_moves(node_records: Iterable[NodeRecord]) -> list[tuple[datetime, int,
 def choose_bar_seconds(covered_time: timedelta) -> int:
     """Return the length of one bar in seconds, so that at most `MAX_BARS` cover *covered_time*."""
     min_seconds = covered_time.total_seconds() / MAX_BARS
-    return next(
-        (length for length in _BAR_LENGTHS_SECONDS if length >= min_seconds),
-        _BAR_LENGTHS_SECONDS[-1] * (1 + int(min_seconds) // _BAR_LENGTHS_SECONDS[-1]),
-    )
+    days = _BAR_LENGTHS_SECONDS[-1] * (1 + int(min_seconds) // _BAR_LENGTHS_SECONDS[-1])
+    return next((length for length in _BAR_LENGTHS_SECONDS if length >= min_seconds), days)
 
 
 def compute_changes(
-    node_records: Iterable[NodeRecord], began: datetime, ended: datetime, length: int
+    records: Iterable[NodeRecord], began: datetime, ended: datetime, length: int
 ) -> Iterator[FleetChange]:
     """Yield the bars: *length* seconds each, from *began* on."""
     launched: Counter[int] = Counter()
     terminated: Counter[int] = Counter()
-    for node_record in node_records:
-        if node_record.launched_at is not None and node_record.launched_at >= began:
-            launched[_get_slot(node_record.launched_at, began, length)] += 1
-        if node_record.terminated_at is not None:
-            terminated[_get_slot(node_record.terminated_at, began, length)] += 1
+    for record in records:
+        if record.launched_at is not None and record.launched_at >= began:
+            launched[_get_slot(record.launched_at, began, length)] += 1
+        if record.terminated_at is not None:
+            terminated[_get_slot(record.terminated_at, began, length)] += 1
     for slot in range(int((ended - began).total_seconds()) // length + 1):
         at = began + timedelta(seconds=slot * length)
         yield FleetChange(at=at, launched=launched[slot], terminated=terminated[slot])
@@ -164,74 +164,57 @@ def _get_slot(at: datetime, began: datetime, length: int) -> int:
     return int((at - began).total_seconds()) // length
 
 
-def compute_cost_usd(node_records: Iterable[NodeRecord], began: datetime, ended: datetime) -> float:
-    """Return the cost of *node_records* between two points in time; an instance without a known price costs nothing."""
-    return sum(node_record.usd_per_hour * _compute_hours(node_record, began, ended) for node_record in node_records)
+def compute_cost_usd(records: Iterable[NodeRecord], began: datetime, ended: datetime) -> float:
+    """Return the cost of *records* between two points in time; an instance without a known price costs nothing."""
+    return sum(record.usd_per_hour * _compute_hours(record, began, ended) for record in records)
 
 
-def _compute_hours(node_record: NodeRecord, began: datetime, ended: datetime) -> float:
-    """Return the hours that *node_record* existed between two points in time."""
-    if node_record.launched_at is None:
+def _compute_hours(record: NodeRecord, began: datetime, ended: datetime) -> float:
+    """Return the hours that *record* existed between two points in time."""
+    if record.launched_at is None:
         return 0.0
-    return (
-        max(min(node_record.terminated_at or ended, ended) - max(node_record.launched_at, began), timedelta())
-        / _ONE_HOUR
-    )
+    return max(min(record.terminated_at or ended, ended) - max(record.launched_at, began), timedelta()) / _ONE_HOUR
 
 
 def build_pool_rows(
-    node_records: Iterable[NodeRecord], current_records: Iterable[NodeRecord], began: datetime, ended: datetime
+    records: Iterable[NodeRecord], current_records: Iterable[NodeRecord], began: datetime, ended: datetime
 ) -> tuple[NodePoolRow, ...]:
     """Return the NodePools, most expensive first."""
-    current_by_pool: dict[str, list[NodeRecord]] = defaultdict(list)
     records_by_pool: dict[str, list[NodeRecord]] = defaultdict(list)
-    for node_record in current_records:
-        current_by_pool[node_record.pool].append(node_record)
-    for node_record in node_records:
-        records_by_pool[node_record.pool].append(node_record)
-    pool_rows = [
-        _build_pool_row(name, records_by_pool[name], current_by_pool[name], began, ended) for name in records_by_pool
-    ]
+    for record in records:
+        records_by_pool[record.pool].append(record)
+    current = frozenset(current_records)
+    pool_rows = (_build_pool_row(name, pool, current, began, ended) for name, pool in records_by_pool.items())
     return tuple(sorted(pool_rows, key=lambda row: (-row.usd_per_hour, -row.usd, row.name)))
 
 
 def _build_pool_row(
-    name: str,
-    node_records: Sequence[NodeRecord],
-    current_records: Sequence[NodeRecord],
-    began: datetime,
-    ended: datetime,
+    name: str, records: Sequence[NodeRecord], current: frozenset[NodeRecord], began: datetime, ended: datetime
 ) -> NodePoolRow:
+    current_records = [record for record in records if record in current]
+    capacity_types = Counter(record.capacity_type for record in current_records if record.capacity_type)
     return NodePoolRow(
         name=name,
         nodes=len(current_records),
-        by_capacity=dict(
-            sorted(
-                Counter(
-                    node_record.capacity_type for node_record in current_records if node_record.capacity_type
-                ).items()
-            )
-        ),
-        usd_per_hour=sum(node_record.usd_per_hour for node_record in current_records),
-        usd=compute_cost_usd(node_records, began, ended),
-        launched=sum(
-            node_record.launched_at is not None and node_record.launched_at >= began for node_record in node_records
-        ),
-        terminated=sum(node_record.terminated_at is not None for node_record in node_records),
+        by_capacity=dict(sorted(capacity_types.items())),
+        usd_per_hour=sum(record.usd_per_hour for record in current_records),
+        usd=compute_cost_usd(records, began, ended),
+        launched=sum(record.launched_at is not None and record.launched_at >= began for record in records),
+        terminated=sum(record.terminated_at is not None for record in records),
     )
 
 
-def count_instance_types(current_records: Iterable[NodeRecord]) -> list[tuple[str, int, float]]:
-    """Return instance types with capacity type, number of instances and USD per hour; most expensive first."""
+def count_instance_types(current_records: Iterable[NodeRecord]) -> tuple[InstanceTypeRow, ...]:
+    """Return the instance types with capacity type, most expensive first."""
     prices_by_type: dict[str, list[float]] = defaultdict(list)
-    for node_record in current_records:
-        prices_by_type[f"{node_record.instance_type or 'unknown'} {node_record.capacity_type}".strip()].append(
-            node_record.usd_per_hour
-        )
-    return sorted(
-        ((name, len(prices), sum(prices)) for name, prices in prices_by_type.items()),
-        key=lambda row: (-row[2], -row[1], row[0]),
+    for record in current_records:
+        name = f"{record.instance_type or 'unknown'} {record.capacity_type}".strip()
+        prices_by_type[name].append(record.usd_per_hour)
+    rows = (
+        InstanceTypeRow(name=name, nodes=len(prices), usd_per_hour=sum(prices))
+        for name, prices in prices_by_type.items()
     )
+    return tuple(sorted(rows, key=lambda row: (-row.usd_per_hour, -row.nodes, row.name)))
 
 
 def map_last_verdicts(evidence: Evidence) -> dict[str, DecisionNote]:
@@ -242,23 +225,23 @@ def map_last_verdicts(evidence: Evidence) -> dict[str, DecisionNote]:
 def build_node_rows(evidence: Evidence, current_records: Iterable[NodeRecord]) -> tuple[ReportedNode, ...]:
     """Return the nodes of *current_records*, by pool and name."""
     last = map_last_verdicts(evidence)
-    node_rows = [_build_node_row(node_record, last.get(node_record.node)) for node_record in current_records]
+    node_rows = [_build_node_row(record, last.get(record.node)) for record in current_records]
     return tuple(sorted(node_rows, key=lambda row: (row.pool, row.name, row.claim)))
 
 
-def _build_node_row(node_record: NodeRecord, note: DecisionNote | None) -> ReportedNode:
+def _build_node_row(record: NodeRecord, note: DecisionNote | None) -> ReportedNode:
     verdict, reason = (note.verdict, note.reason) if note is not None else ("", "")
-    if node_record.deleted_at is not None:
-        verdict, reason = "going", node_record.deleted_why
+    if record.deleted_at is not None:
+        verdict, reason = "deleting", record.deleted_why
     return ReportedNode(
-        name=node_record.node,
-        claim=node_record.claim,
-        pool=node_record.pool,
-        instance_type=node_record.instance_type,
-        capacity_type=node_record.capacity_type,
-        zone=node_record.zone,
-        usd_per_hour=node_record.usd_per_hour,
-        launched_at=node_record.launched_at,
+        name=record.node,
+        claim=record.claim,
+        pool=record.pool,
+        instance_type=record.instance_type,
+        capacity_type=record.capacity_type,
+        zone=record.zone,
+        usd_per_hour=record.usd_per_hour,
+        launched_at=record.launched_at,
         verdict=verdict,
         reason=reason,
     )

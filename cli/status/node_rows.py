@@ -44,7 +44,7 @@ class NodeRow(msgspec.Struct, frozen=True, kw_only=True):
     age: timedelta | None
     state: str
     keep_reason: tuple[str, str]
-    """Why it is not disrupted voluntarily now, as reason and message; both "" if nothing blocks it."""
+    """Why it is not disrupted voluntarily now: reason and message, both "" if nothing blocks disruption."""
 
     @property
     def cpu_share(self) -> float:
@@ -67,7 +67,7 @@ SORT_KEYS: Final[dict[str, Callable[[NodeRow], Any]]] = {
     "pool": lambda row: row.pool,
     "type": lambda row: row.instance_type,
     "state": lambda row: row.state,
-    "keeps": lambda row: row.keep_reason[0],
+    "blocked": lambda row: row.keep_reason[0],
 }
 """The sort keys; numbers in descending order, text in ascending order."""
 
@@ -77,13 +77,11 @@ def build_node_rows(
 ) -> tuple[NodeRow, ...]:
     """Return the nodes of NodePools, or only those of *pools*; *settings*: those of the deployment, if known."""
     holds, _ = list_active_pauses(cluster_state.snapshot)
-    managed_nodes = (
-        state_node for state_node in cluster_state.nodes if state_node.pool or state_node.claim is not None
-    )
+    all_holds = (*holds, *_list_setting_pauses(settings))
     rows = (
-        _build_row(state_node, cluster_state, (*holds, *_list_setting_pauses(settings)))
-        for state_node in managed_nodes
-        if not pools or state_node.pool in pools
+        _build_row(state_node, cluster_state, all_holds)
+        for state_node in cluster_state.nodes
+        if (state_node.pool or state_node.claim is not None) and (not pools or state_node.pool in pools)
     )
     return tuple(_apply_dry_run_mode(row, settings) for row in rows)
 
@@ -98,7 +96,7 @@ def _list_setting_pauses(settings: Settings | None) -> Iterator[ActivePause]:
 
 
 def _apply_dry_run_mode(row: NodeRow, settings: Settings | None) -> NodeRow:
-    """Return *row*; if disruption is only planned, a node that could be disrupted is kept."""
+    """Return *row*; if Joiner only plans disruption, with this as the reason why the node is not disrupted."""
     mode = None if settings is None else describe_mode(settings)
     if mode is None or row.keep_reason[0] or row.state not in DISRUPTABLE_STATES or "planned" not in mode.state:
         return row
@@ -133,9 +131,9 @@ def _build_row(state: StateNode, cluster_state: ClusterState, holds: Iterable[Ac
 
 def _get_state(state: StateNode) -> str:
     if state.is_marked_for_deletion():
-        return "going"
+        return "deleting"
     if not state.is_initialized():
-        return "coming"
+        return "in-flight"
     if state.node is None or not state.node.is_ready():
         return "not ready"
     return "drifted" if state.claim is not None and is_condition_true(state.claim.conditions, DRIFTED) else "ready"
@@ -146,14 +144,11 @@ def _find_keep_reason(state: StateNode, cluster_state: ClusterState, holds: Iter
     if isinstance(candidate, BlockedVerdict):
         return candidate.reason, candidate.message
     disruption_reason = _get_disruption_reason(candidate)
-    pause = next(
-        (hold for hold in holds if disruption_reason in hold.pause.reasons and hold.pool in ("", candidate.pool.name)),
-        None,
-    )
+    pools = ("", candidate.pool.name)
+    pause = next((hold for hold in holds if disruption_reason in hold.pause.reasons and hold.pool in pools), None)
     if pause is not None:
-        words = pause.pause.describe()
-        setting = f"{words + '; ' if words else ''}the setting {PAUSE_SETTING} says so"
-        return "Paused", setting if pause.key == PAUSE_SETTING else pause.build_message()
+        setting_text = "; ".join(filter(None, (pause.pause.describe(), f"setting {PAUSE_SETTING}")))
+        return "Paused", setting_text if pause.key == PAUSE_SETTING else pause.build_message()
     if disruption_reason == DRIFTED:
         return "", ""
     kept_verdict = (

@@ -9,11 +9,11 @@ from cli.pause.text import build_pause_documents, render_pauses
 from cli.planning.table import TableOptions
 from cli.status.summary import FleetStatus, PoolStatus
 from cli.terminal.text import Palette, align_columns, truncate_text, wrap_text
-from shared.model.core.formatting import format_count, join_names
-from shared.model.core.resources import CPU, MEMORY, Resources, build_resources, format_amount, format_quantities
+from shared.model.core.formatting import format_count, format_usd_per_hour, format_usd_per_month, join_names
+from shared.model.core.resources import CPU, MEMORY, build_resources, format_amount, format_quantities
 from shared.model.core.units import HOURS_PER_MONTH, format_instant
 
-_HEAD: Final = ("POOL", "READY", "COMING", "GOING", "CAPACITY", "CPU", "MEMORY", "$/H", "LIMIT")
+_HEAD: Final = ("POOL", "READY", "IN-FLIGHT", "DELETING", "CAPACITY", "CPU", "MEMORY", "$/H", "LIMIT")
 _LEFT_ALIGNED_COLUMNS: Final = 1
 MAX_LISTED_NAMES: Final = 3
 
@@ -57,38 +57,36 @@ def _build_pool_document(pool: PoolStatus, *, priced: bool) -> dict[str, Any]:
     return {
         "name": pool.name,
         "ready": pool.is_ready,
-        "nodes": {"ready": pool.ready, "coming": pool.in_flight, "going": pool.deleting},
+        "nodes": {"ready": pool.ready, "inFlight": pool.in_flight, "deleting": pool.deleting},
         "onDemand": kinds.get("on-demand", 0),
         "reserved": kinds.get("reserved", 0),
         "spot": kinds.get("spot", 0),
-        **{
-            name: {
-                "requested": _format_quantity(pool.requested, name),
-                "allocatable": _format_quantity(pool.allocatable, name),
-            }
-            for name in (CPU, MEMORY)
-        },
+        CPU: _build_quantities(pool, CPU),
+        MEMORY: _build_quantities(pool, MEMORY),
         "usdPerHour": round(pool.usd_per_hour, 9) if priced else None,
         "limits": {name: [format_amount(name, used), format_amount(name, limit)] for name, used, limit in pool.limits},
     }
 
 
-def _format_quantity(amounts: Resources, name: str) -> str:
-    return format_quantities(build_resources({name: amounts[name]})).get(name, "0")
+def _build_quantities(pool: PoolStatus, name: str) -> dict[str, str]:
+    quantities = {"requested": pool.requested, "allocatable": pool.allocatable}
+    return {
+        key: format_quantities(build_resources({name: amounts[name]})).get(name, "0")
+        for key, amounts in quantities.items()
+    }
 
 
 def _render_summary(status: FleetStatus, palette: Palette, table_options: TableOptions) -> Iterator[str]:
     nodes = sum(pool.ready + pool.in_flight + pool.deleting for pool in status.pools)
     price = ""
     if status.usd_per_hour is not None:
-        price = f", ${status.usd_per_hour:.2f} per hour, ${HOURS_PER_MONTH * status.usd_per_hour:,.0f} per month"
-    unmanaged_text = (
-        f" and {format_count(status.unmanaged_nodes, 'node')} of no NodePool" if status.unmanaged_nodes else ""
-    )
-    pods = f"{format_count(status.running_pods, 'pod')} with a node, {len(status.pending_pods) or 'none'} without"
-    first, *more_lines = wrap_text(
-        f"{format_count(nodes, 'node')}{price}{unmanaged_text}; {pods}", table_options.width, ""
-    )
+        month_text = format_usd_per_month(HOURS_PER_MONTH * status.usd_per_hour)
+        price = f", {format_usd_per_hour(status.usd_per_hour)} ({month_text})"
+    unmanaged_nodes = format_count(status.unmanaged_nodes, "node")
+    unmanaged_text = f", and {unmanaged_nodes} without NodePool" if status.unmanaged_nodes else ""
+    pods = f"{format_count(status.running_pods, 'pod')} on nodes, {len(status.pending_pods)} pending"
+    summary = f"{format_count(nodes, 'node')}{price}{unmanaged_text}; {pods}"
+    first, *more_lines = wrap_text(summary, table_options.width, "")
     yield from (palette.colorize("bold", first), *more_lines)
 
 
@@ -106,26 +104,22 @@ def _render_pools(status: FleetStatus, palette: Palette, table_options: TableOpt
     yield palette.colorize("bold", head)
     for pool, line in zip(ranked, lines, strict=False):
         yield line if pool.is_ready else palette.colorize("yellow", line)
-    if len(ranked) > len(lines):
-        yield palette.colorize(
-            "dim", f"… and {format_count(len(ranked) - len(lines), 'more NodePool')} (--all shows them)"
-        )
+    yield from _render_omitted_count(len(ranked) - len(lines), "more NodePool", palette, "")
 
 
 def _build_row(pool: PoolStatus, *, priced: bool) -> tuple[str, ...]:
     kinds = ", ".join(f"{number} {kind}" for kind, number in pool.by_capacity)
-    fullest = max(pool.limits, key=lambda limit: (limit[1] / limit[2] if limit[2] else 1.0, limit[0]), default=None)
-    limit = "-"
-    if fullest is not None:
-        name, used, limit_amount = fullest
-        limit = f"{name} {format_amount(name, used)} of {format_amount(name, limit_amount)}"
+    by_usage = sorted(pool.limits, key=lambda limit: (limit[1] / limit[2] if limit[2] else 1.0, limit[0]))
+    limit_texts = [
+        f"{name} {format_amount(name, used)} of {format_amount(name, most)}" for name, used, most in by_usage
+    ]
     return (
         pool.name,
         *(str(number or "-") for number in (pool.ready, pool.in_flight, pool.deleting)),
         kinds or "-",
         *(_format_share(pool, name) for name in (CPU, MEMORY)),
         f"{pool.usd_per_hour:.4f}" if priced else "-",
-        limit,
+        limit_texts[-1] if limit_texts else "-",
     )
 
 
@@ -139,16 +133,15 @@ def _format_share(pool: PoolStatus, name: str) -> str:
 def _render_pending_pods(status: FleetStatus, palette: Palette, table_options: TableOptions) -> Iterator[str]:
     if not status.pending_pods:
         return
-    yield palette.colorize("bold", "WAITING")
-    ungrouped = [((pod,), reason_text) for pod, reason_text in status.pending_pods]
-    groups = ungrouped if table_options.max_rows is None else list(_group_by_reason(status.pending_pods))
-    for pods, reason in groups[: table_options.max_rows]:
+    yield palette.colorize("bold", "PENDING PODS")
+    groups: list[tuple[tuple[str, ...], str]] = [((pod,), reason) for pod, reason in status.pending_pods]
+    if table_options.max_rows is not None:
+        groups = list(_group_by_reason(status.pending_pods))
+    shown_groups = groups[: table_options.max_rows]
+    for pods, reason in shown_groups:
         yield truncate_text(f"  {_describe_group(pods, reason)}", table_options.width)
-    hidden = sum(
-        len(pods) for pods, _ in groups[len(groups) if table_options.max_rows is None else table_options.max_rows :]
-    )
-    if hidden:
-        yield palette.colorize("dim", f"  … and {format_count(hidden, 'more pod')} (--all)")
+    omitted_count = len(status.pending_pods) - sum(len(pods) for pods, _ in shown_groups)
+    yield from _render_omitted_count(omitted_count, "more pod", palette)
 
 
 def _group_by_reason(pending_pods: Iterable[tuple[str, str]]) -> Iterator[tuple[tuple[str, ...], str]]:
@@ -163,25 +156,22 @@ def _group_by_reason(pending_pods: Iterable[tuple[str, str]]) -> Iterator[tuple[
 def _describe_group(pods: tuple[str, ...], reason: str) -> str:
     """Describe pods and the reason why they are pending; the reason precedes many names, because lines may be cut."""
     reason_suffix = f": {reason}" if reason else ""
-    return (
-        f"{pods[0]}{reason_suffix}"
-        if len(pods) == 1
-        else f"{format_count(len(pods), 'pod')}{reason_suffix} ({join_names(pods, MAX_LISTED_NAMES)})"
-    )
+    if len(pods) == 1:
+        return f"{pods[0]}{reason_suffix}"
+    return f"{format_count(len(pods), 'pod')}{reason_suffix} ({join_names(pods, MAX_LISTED_NAMES)})"
 
 
 def _render_problems(status: FleetStatus, palette: Palette, table_options: TableOptions) -> Iterator[str]:
     if not status.problems:
         return
-    yield palette.colorize("bold", "TROUBLE")
+    yield palette.colorize("bold", "PROBLEMS")
     for problem in status.problems[: table_options.max_rows]:
         words = f"{problem.kind} {problem.name}: {problem.summary}{f': {problem.reason}' if problem.reason else ''}"
         yield palette.colorize("red", truncate_text(f"  {words}", table_options.width))
-    yield from _render_omitted_count(len(status.problems), "more", palette, table_options)
+    omitted_count = len(status.problems) - len(status.problems[: table_options.max_rows])
+    yield from _render_omitted_count(omitted_count, "more problem", palette)
 
 
-def _render_omitted_count(number: int, noun: str, palette: Palette, table_options: TableOptions) -> Iterator[str]:
-    if table_options.max_rows is not None and number > table_options.max_rows:
-        yield palette.colorize(
-            "dim", f"  … and {number - table_options.max_rows:,} {noun}{'s' if noun != 'more' else ''} (--all)"
-        )
+def _render_omitted_count(count: int, noun: str, palette: Palette, indent: str = "  ") -> Iterator[str]:
+    if count:
+        yield palette.colorize("dim", f"{indent}… and {format_count(count, noun)} (--all shows them)")

@@ -1,6 +1,6 @@
 """Metrics of a fleet in the Prometheus text format, with Karpenter's metric names where they exist.
 
-For a textfile collector or a push gateway: Joiner has no endpoint that Prometheus could scrape.
+For a textfile collector or a push gateway: Joiner has no endpoint for Prometheus.
 """
 
 from collections import defaultdict
@@ -30,17 +30,21 @@ def render_metrics(cluster_state: ClusterState) -> str:
     pending_count = sum(is_provisionable(pod) for pod in cluster.pods)
     node_samples, price_samples = _collect_node_samples(cluster_state, managed_nodes)
     families: tuple[tuple[str, str, Iterable[Sample]], ...] = (
-        ("joiner_nodes", "Machines, by NodePool, capacity type and instance type.", node_samples),
-        ("joiner_pods_waiting", "Pods that no node has room for.", [((), float(pending_count))]),
-        ("joiner_usd_per_hour", "What they cost, US dollars.", price_samples),
+        ("joiner_nodes", "Nodes by NodePool, capacity type and instance type.", node_samples),
+        ("joiner_pods_waiting", "Pending pods.", [((), float(pending_count))]),
+        ("joiner_usd_per_hour", "Price of the nodes in US dollars per hour.", price_samples),
         ("karpenter_cluster_state_node_count", "Nodes and NodeClaims.", [((), float(len(states)))]),
         (
             "karpenter_nodepools_allowed_disruptions",
-            "Nodes that may be disrupted at once.",
+            "Nodes that may be disrupted at the same time.",
             _collect_allowed_disruptions(cluster, managed_nodes),
         ),
         ("karpenter_nodepools_limit", "spec.limits; cpu in cores.", _collect_limits(cluster)),
-        ("karpenter_nodepools_usage", "What counts against them.", _collect_usage(cluster, states)),
+        (
+            "karpenter_nodepools_usage",
+            "Resources that count against the limits; cpu in cores.",
+            _collect_usage(cluster, states),
+        ),
     )
     return "".join(_render_family(*family) for family in families)
 

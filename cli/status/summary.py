@@ -57,7 +57,7 @@ class PoolStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FleetProblem(msgspec.Struct, frozen=True, kw_only=True, order=True):
-    """A problem that a person should look into."""
+    """A problem that needs attention."""
 
     kind: str
     name: str
@@ -137,49 +137,27 @@ def _find_problems(cluster_state: ClusterState) -> Iterator[FleetProblem]:
     for claim in cluster.node_claims:
         if claim.is_deleting():
             continue
-        claim_conditions = (find_condition(claim.conditions, type_) for type_ in NODE_CLAIM_CONDITIONS)
-        first_failed = next(
-            (
-                claim_condition
-                for claim_condition in claim_conditions
-                if claim_condition is not None and claim_condition.status != "True" and claim_condition.message
-            ),
-            None,
-        )
-        if first_failed is not None:
-            yield FleetProblem(
-                kind="NodeClaim",
-                name=claim.name,
-                summary=f"not {first_failed.type}",
-                reason=_describe_condition(first_failed),
-            )
+        for type_ in NODE_CLAIM_CONDITIONS:
+            condition = find_condition(claim.conditions, type_)
+            if condition is not None and condition.status != "True" and condition.message:
+                reason = _describe_condition(condition)
+                yield FleetProblem(kind="NodeClaim", name=claim.name, summary=f"not {type_}", reason=reason)
+                break
     for state in cluster_state.nodes:
-        if (
-            state.node is not None
-            and state.is_initialized()
-            and not state.is_marked_for_deletion()
-            and not _is_ready(state)
-        ):
-            ready_condition = find_condition(state.node.conditions, "Ready")
-            yield FleetProblem(
-                kind="Node",
-                name=state.name,
-                summary="not Ready",
-                reason=_describe_condition(ready_condition) if ready_condition else "",
-            )
+        is_remaining = state.is_initialized() and not state.is_marked_for_deletion()
+        if state.node is not None and is_remaining and not _is_ready(state):
+            condition = find_condition(state.node.conditions, "Ready")
+            reason = _describe_condition(condition) if condition else ""
+            yield FleetProblem(kind="Node", name=state.name, summary="not Ready", reason=reason)
 
 
 def _find_false_conditions(kind: str, name: str, conditions: Iterable[Condition]) -> Iterator[FleetProblem]:
     """Yield a problem for each condition that is False, but for Ready only if it is the only one."""
-    false_conditions = [candidate for candidate in conditions if candidate.status == "False"]
-    for false_condition in false_conditions:
-        if false_condition.type != "Ready" or len(false_conditions) == 1:
-            yield FleetProblem(
-                kind=kind,
-                name=name,
-                summary=f"{false_condition.type} is False",
-                reason=_describe_condition(false_condition),
-            )
+    false_conditions = [condition for condition in conditions if condition.status == "False"]
+    for condition in false_conditions:
+        if condition.type != "Ready" or len(false_conditions) == 1:
+            reason = _describe_condition(condition)
+            yield FleetProblem(kind=kind, name=name, summary=f"{condition.type} is False", reason=reason)
 
 
 def _describe_condition(status_condition: Condition) -> str:

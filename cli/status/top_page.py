@@ -10,7 +10,7 @@ from cli.pause.text import render_pauses
 from cli.status.node_rows import NodeRow
 from cli.terminal.text import Palette, align_columns, compute_aligned_width, truncate_text
 from shared.model.cluster import ClusterSnapshot
-from shared.model.core.formatting import format_count
+from shared.model.core.formatting import format_count, format_elapsed, format_usd_per_hour, format_usd_per_month
 from shared.model.core.resources import CPU, MEMORY, build_resources, format_quantities
 from shared.model.core.units import HOURS_PER_MONTH, format_instant
 from shared.model.kubernetes.pod_classes import is_provisionable
@@ -28,16 +28,15 @@ COLUMN_HEADINGS: Final = (
     "MEM",
     "PODS",
     "AGE",
-    "KEPT BY",
+    "BLOCKED BY",
 )
 _TEXT_COLUMNS: Final = 6
 """The first columns are text, the others numbers, except the last."""
 _DROPPABLE_COLUMNS: Final = ("ZONE", "CAPACITY", "POOL", "AGE", "TYPE", "PODS", "MEM")
 """Columns that a narrow terminal omits, in this order."""
 _MIN_REASON_WIDTH: Final = 20
-"""Minimum width of the reason why a node is kept; other columns are omitted first."""
-_SECONDS_PER_UNIT: Final = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
-_COLORS_BY_STATE: Final = {"going": "yellow", "coming": "cyan", "not ready": "red", "drifted": "yellow"}
+"""Minimum width of the reason that blocks disruption; other columns are omitted first."""
+_COLORS_BY_STATE: Final = {"deleting": "yellow", "in-flight": "cyan", "not ready": "red", "drifted": "yellow"}
 
 
 def build_top_document(cluster: ClusterSnapshot, rows: Sequence[NodeRow]) -> dict[str, Any]:
@@ -55,20 +54,18 @@ def format_fleet_summary(cluster: ClusterSnapshot, rows: Sequence[NodeRow]) -> s
     states = {name: sum(row.state == name for row in rows) for name in ("ready", *_COLORS_BY_STATE)}
     state_counts = ", ".join(f"{number:,} {name}" for name, number in states.items() if number)
     price = sum(row.usd_per_hour for row in rows)
-    cost = f", ${price:,.2f}/h (${HOURS_PER_MONTH * price:,.0f} a month)" if cluster.catalog is not None else ""
+    month_text = format_usd_per_month(HOURS_PER_MONTH * price)
+    cost = f", {format_usd_per_hour(price)} ({month_text})" if cluster.catalog is not None else ""
+    amounts = (("cpu", [row.cpu for row in rows]), ("memory", [row.memory for row in rows]))
     shares = [
-        f", {name} {100 * used / has:.0f}%"
-        for name, used, has in (
-            ("cpu", sum(row.cpu[0] for row in rows), sum(row.cpu[1] for row in rows)),
-            ("memory", sum(row.memory[0] for row in rows), sum(row.memory[1] for row in rows)),
-        )
-        if has
+        f", {name} {100 * sum(requested for requested, _ in pairs) / allocatable:.0f}%"
+        for name, pairs in amounts
+        if (allocatable := sum(total for _, total in pairs))
     ]
-    waiting = sum(is_provisionable(pod) for pod in cluster.pods)
-    pods = f", {format_count(waiting, 'pod')} waiting" if waiting else ""
-    return (
-        f"{format_count(len(rows), 'node')}{f' ({state_counts})' if state_counts else ''}{cost}{''.join(shares)}{pods}"
-    )
+    pending_count = sum(is_provisionable(pod) for pod in cluster.pods)
+    pods = f", {format_count(pending_count, 'pending pod')}" if pending_count else ""
+    nodes = f"{format_count(len(rows), 'node')}{f' ({state_counts})' if state_counts else ''}"
+    return f"{nodes}{cost}{''.join(shares)}{pods}"
 
 
 def render_top(
@@ -85,35 +82,23 @@ def render_top(
         *render_pauses(active_pauses, cluster.taken_at, palette, width),
     ]
     head, *body = _render_table(rows, width)
-    coloured = [
-        palette.colorize(_COLORS_BY_STATE.get(row.state, ""), line) for row, line in zip(rows, body, strict=True)
-    ]
+    colors = (_COLORS_BY_STATE.get(row.state, "") for row in rows)
+    colored_lines = [palette.colorize(color, line) for color, line in zip(colors, body, strict=True)]
     summary_line = truncate_text(format_fleet_summary(cluster, rows), width)
-    return [palette.colorize("bold", summary_line), *warning_lines, palette.colorize("bold", head), *coloured]
+    return [palette.colorize("bold", summary_line), *warning_lines, palette.colorize("bold", head), *colored_lines]
 
 
 def format_short_age(passed: timedelta | None) -> str:
-    """Format *passed* in its largest unit, abbreviated.
-
-    >>> format_short_age(timedelta(hours=50)), format_short_age(timedelta()), format_short_age(None)
-    ('2d', '0s', '-')
-    """
-    if passed is None:
-        return "-"
-    seconds_passed = int(passed.total_seconds())
-    return next(
-        (f"{seconds_passed // length}{unit}" for unit, length in _SECONDS_PER_UNIT if seconds_passed >= length), "0s"
-    )
+    """Format *passed*; an unknown age is a dash."""
+    return "-" if passed is None else format_elapsed(passed)
 
 
 def _render_table(rows: Sequence[NodeRow], width: int | None) -> list[str]:
     names = _get_names(rows, width)
     cells = [COLUMN_HEADINGS, *(_build_cells(row, name, width) for row, name in zip(rows, names, strict=True))]
     for head in _DROPPABLE_COLUMNS:
-        if (
-            width is None
-            or compute_aligned_width([cells_of_row[:-1] for cells_of_row in cells]) + 2 + _MIN_REASON_WIDTH <= width
-        ):
+        front_width = compute_aligned_width([cells_of_row[:-1] for cells_of_row in cells])
+        if width is None or front_width + 2 + _MIN_REASON_WIDTH <= width:
             break
         position = cells[0].index(head)
         cells = [(*cells_of_row[:position], *cells_of_row[position + 1 :]) for cells_of_row in cells]

@@ -35,7 +35,7 @@ from shared.ports.world import World
 from shared.report.journal.decision_record import DecisionInputs, DecisionSummary, build_inputs
 from shared.report.journal.journal import DecisionNote
 from shared.report.journal.journal_entries import build_launch_notes, build_pod_notes
-from shared.report.metrics.counts import compute_catalog_ages, count_pending_pods
+from shared.report.metrics.counts import compute_catalog_ages, count_pending_pods, count_reschedulable_pods
 from shared.state.cluster_state import ClusterState
 from shared.store.commands import read_commands
 from shared.take.feature_gated_snapshot import take_planning_trigger_snapshot
@@ -85,6 +85,7 @@ def decide_provisioning(
         actions += tuple(delete_superseded_claims(superseded_claims, actions))
     outcomes: tuple[Outcome, ...] = yield PerformActions(actions=actions, is_guarded=True)
     counts = count_pending_pods(placement, planned_pods.buffer_pod_names) | compute_catalog_ages(cluster)
+    counts |= count_reschedulable_pods(placement, cluster)
     notes = tuple(build_pod_notes(placement))
     if has_launches:
         launch_outcomes = yield from launch_node_claims(

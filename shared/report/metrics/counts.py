@@ -41,6 +41,14 @@ def count_pending_pods(placement: Placement, buffer_pods: frozenset[str] = froze
     }
 
 
+def count_reschedulable_pods(placement: Placement, cluster: ClusterSnapshot) -> dict[str, float]:
+    """Return the number of pods in *placement* that still run, on nodes that are being removed."""
+    planned_pods = {pod_verdict.pod for pod_verdict in placement.unschedulable}
+    planned_pods.update(*(node.pods for node in placement.new_nodes), *(fit.pods for fit in placement.existing))
+    running_count = sum(bool(pod.node_name) and pod.name in planned_pods for pod in cluster.pods)
+    return {"ReschedulablePods": float(running_count)} if running_count else {}
+
+
 def compute_fleet_metrics(cluster_state: ClusterState) -> dict[str, float]:
     """Return the number of managed nodes and their price per hour; a node without a known price counts as 0."""
     costs = [

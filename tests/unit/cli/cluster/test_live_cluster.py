@@ -116,8 +116,11 @@ def test_explain_says_how_things_are_now(kube: InMemoryKube, config: str, capsys
     assert main(["explain", "pod", "waits", "--kubeconfig", config, "-o", "json"]) == 0
     explanation = json.loads(capsys.readouterr().out)
     assert explanation["answers"][0] == {
-        "question": "now",
-        "words": ["pending: Unschedulable", "`joiner plan --context --pod default/waits` plans for it as it is now"],
+        "question": "current state",
+        "words": [
+            "pending: Unschedulable",
+            "`joiner plan --context --pod default/waits` shows where Joiner would schedule it now",
+        ],
     }
     assert main(["explain", "pod", "waits", "--kubeconfig", config, "--context", "nobody"]) == 1
     assert "kubectl config get-contexts" in capsys.readouterr().err

@@ -152,4 +152,4 @@ def test_status_shows_a_fleet_though_the_profile_is_not_there(
     empty: dict[str, Any] = {"apiVersion": "v1", "kind": "List", "items": []}
     (tmp_path / "c.json").write_text(json.dumps(empty))
     assert main(["status", "-f", str(tmp_path / "c.json"), "--cluster", "x", "--region", "eu-west-1"]) == 0
-    assert "joiner-x: could not be looked at: $AWS_PROFILE: " in capsys.readouterr().out
+    assert "joiner-x could not be read: $AWS_PROFILE: " in capsys.readouterr().out

@@ -79,8 +79,8 @@ def test_a_page_adds_up_days_and_pools_and_names_the_dearest(source: str, capsys
     assert main(["cost", "--journal", source]) == 0
     assert capsys.readouterr().out.splitlines() == [
         "3 days, 2026-11-20 to 2026-11-22: $6.60 for 66 node hours",
-        "$13.20 less than on demand; $27.00 saved by 3 commands; $1.65 for what no pod requested (25%)",
-        "2026-11-22 counts until 06:00 UTC",
+        "$13.20 saved compared with on-demand; $27.00 saved by 3 disruption commands; $1.65 idle (25%)",
+        "2026-11-22 is incomplete: until 06:00 UTC",
         "",
         "POOL                         NODE HOURS   USD  SHARE  SAVED        IDLE",
         "web    ████████████████████          54  5.40    82%  10.80  1.35 (25%)",
@@ -91,8 +91,8 @@ def test_a_page_adds_up_days_and_pools_and_names_the_dearest(source: str, capsys
         "2026-11-21  █████████████▍                24  2.40   4.80        12.00  0.60 (25%)",
         "2026-11-22  ███▍                           6  0.60   1.20         3.00  0.15 (25%)",
         "",
-        "DEAREST OF 2026-11-22  TYPE           POOL  HOURS   USD        IDLE",
-        "a                      m5.large spot  web     6.0  0.60  0.15 (25%)",
+        "MOST EXPENSIVE 2026-11-22  TYPE           POOL  HOURS   USD        IDLE",
+        "a                          m5.large spot  web     6.0  0.60  0.15 (25%)",
     ]
 
 
@@ -134,7 +134,7 @@ def test_programs_get_the_same_by_names_that_stay(source: str, capsys: Out) -> N
         "parts": [
             {"name": "web", "nodes": 1, "nodeHours": 6.0, "usd": 0.6, "onDemandUsd": 1.8, "idleUsd": 0.15},
         ],
-        "dearest": [
+        "mostExpensiveNodes": [
             {
                 "claim": "a",
                 "instance": "i-a",
@@ -174,8 +174,8 @@ def test_what_has_no_price_is_said(tmp_path: Path, capsys: Out) -> None:
     )
     assert main(["cost", "--journal", write_reports(tmp_path, make_ledger(0, free))]) == 0
     page = capsys.readouterr().out
-    assert "24 node hours have no known price" in page
-    assert "counts until" not in page
+    assert "24 node hours without a known price" in page
+    assert "is incomplete" not in page
 
 
 def test_what_is_no_report_is_named_and_the_others_are_told(source: str, capsys: Out) -> None:
@@ -184,20 +184,20 @@ def test_what_is_no_report_is_named_and_the_others_are_told(source: str, capsys:
     assert main(["cost", "--journal", source]) == 1
     captured = capsys.readouterr()
     assert captured.out.startswith("2026-11-21: $2.40 for 24 node hours\n")
-    assert "2026-11-20.json: no report of a day: " in captured.err
-    assert "today.json: no ledger: " in captured.err
+    assert "2026-11-20.json: not a daily cost report: " in captured.err
+    assert "today.json: not a cost ledger: " in captured.err
 
 
 def test_where_there_is_no_report_yet_it_says_when_there_is(tmp_path: Path, capsys: Out) -> None:
     assert main(["cost", "--journal", str(tmp_path)]) == 1
-    assert "no report yet: the first is written after the first midnight" in capsys.readouterr().err
+    assert "no cost reports yet" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("arguments", "expected_error"),
     [
-        (["--journal", "nowhere"], "no such folder"),
-        (["--journal", "s3://"], "names no bucket"),
+        (["--journal", "nowhere"], "folder not found"),
+        (["--journal", "s3://"], "no bucket name"),
     ],
 )
 def test_what_cannot_be_read_is_told(arguments: list[str], expected_error: str, capsys: Out) -> None:

@@ -79,7 +79,7 @@ def test_a_node_has_many_names(name: str, files: list[str], capsys: Out) -> None
 
 def test_what_the_functions_have_not_noticed_is_told_too(files: list[str], capsys: Out) -> None:
     assert main(["drift", "c3", *files]) == 0
-    assert capsys.readouterr().out == "m1.internal: AMIDrift: ami-1 -> ami-2 (the next sweep will notice)\n"
+    assert capsys.readouterr().out == "m1.internal: AMIDrift: ami-1 -> ami-2 (not recorded in status.conditions yet)\n"
 
 
 def test_a_node_that_has_not_drifted_says_so(files: list[str], capsys: Out) -> None:
@@ -163,28 +163,25 @@ def test_a_marked_node_has_drifted(tmp_path: Path, capsys: Out) -> None:
     marked = make_launched_claim("c1", "n1", **{labels.VOLUNTARY_DISRUPTION: "drifted"})
     (tmp_path / "c.json").write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": [POOL, marked]}))
     assert main(["drift", "c1", "-f", str(tmp_path / "c.json")]) == 0
-    assert "n1: DriftRequested: as it is -> another one, as its annotation asks" in capsys.readouterr().out
+    assert "n1: DriftRequested: not drifted -> a replacement, requested by its annotation" in capsys.readouterr().out
 
 
 def test_a_node_that_is_not_there_is_named_with_those_that_are(files: list[str], capsys: Out) -> None:
     assert main(["drift", "n9", *files]) == 1
-    assert capsys.readouterr().err == (
-        "joiner drift: n9: no node of a NodePool of ours, or it is going; known are m1.internal, n1.internal, "
-        "n2.internal\n"
-    )
+    assert capsys.readouterr().err == ("joiner drift: n9 not found; known: m1.internal, n1.internal, n2.internal\n")
 
 
 def test_a_short_name_that_two_have_is_not_guessed_at(tmp_path: Path, capsys: Out) -> None:
     objects = [POOL, make_launched_claim("c1", "n1.east"), make_launched_claim("c2", "n1.west")]
     (tmp_path / "c.json").write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": objects}))
     assert main(["drift", "n1", "-f", str(tmp_path / "c.json")]) == 1
-    assert capsys.readouterr().err == "joiner drift: n1: there are several: n1.east, n1.west\n"
+    assert capsys.readouterr().err == "joiner drift: n1 is ambiguous: n1.east, n1.west\n"
 
 
 def test_where_there_are_none_that_is_said(tmp_path: Path, capsys: Out) -> None:
     (tmp_path / "c.json").write_text(json.dumps(POOL))
     assert main(["drift", "n9", "-f", str(tmp_path / "c.json")]) == 1
-    assert "there are none" in capsys.readouterr().err
+    assert "no NodePool has nodes" in capsys.readouterr().err
 
 
 def test_a_file_that_is_not_there_is_named(capsys: Out) -> None:
@@ -195,7 +192,7 @@ def test_a_file_that_is_not_there_is_named(capsys: Out) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["-f", "x", "--mark"], "which NODE is to be marked?"),
+        (["-f", "x", "--mark"], "--mark and --unmark require NODE"),
         (["n", "-f", "x", "--mark", "--unmark"], "not allowed with argument"),
     ],
 )
@@ -273,7 +270,7 @@ RESERVED = {labels.CAPACITY_TYPE: "reserved", labels.RESERVATION_ID: "cr-1"}
         (make_drift_inputs(), "SubnetDrift", "subnet-9", "subnet-1"),
         (make_drift_inputs(claim_labels=RESERVED), "CapacityReservationDrift", "cr-1", "cr-2"),
         (make_drift_inputs(), "PlacementGroupDrift", "no placement group", "pg-1"),
-        (make_drift_inputs(), "InstanceTypeNotFound", "m.04 as on-demand in a", "what is sold"),
+        (make_drift_inputs(), "InstanceTypeNotFound", "m.04, on-demand, in a", "an offering in the catalog"),
         (make_drift_inputs(), "Unknown", "", ""),
     ],
 )
@@ -294,5 +291,5 @@ def test_what_cannot_be_seen_is_no_words_of_its_own(blind: Callable[[DriftInputs
 
 def test_every_reason_of_drift_has_words() -> None:
     assert find_drift_reason(replace(make_drift_inputs(), is_drift_requested=True)) == "DriftRequested"
-    assert describe_difference(make_drift_inputs(), "DriftRequested")[0] == "as it is"
+    assert describe_difference(make_drift_inputs(), "DriftRequested")[0] == "not drifted"
     assert NODECLASS["name"] == "default"

@@ -9,8 +9,8 @@ import msgspec
 
 from cli.explain.answers import explain_object
 from cli.explain.evidence import Evidence, build_evidence
-from cli.explain.journal import Cycle, Journal
 from cli.explain.kinds import ExplainKind
+from cli.journal.journal import Cycle, Journal
 from cli.main import main
 from cli.terminal.text import Palette
 from shared.model.cloud_provider.instance_type import UnavailableOffering

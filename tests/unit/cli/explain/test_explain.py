@@ -56,10 +56,10 @@ def test_a_pod_without_a_place_is_told_what_each_pool_has_against_it() -> None:
         *(make_entry(at, notes=(make_note("Pod", "shop/cart", "RequirementsNotMet", TURNED_DOWN),)) for at in (0, 1, 2))
     )
     assert map_answers(evidence, "pod", "cart") == {
-        "goes nowhere": (
-            "RequirementsNotMet, as of 2026-11-21 08:02:00",
-            "pool gpu: needs toleration nvidia.com/gpu",
-            "pool default: no instance type with 512 GiB in us-east-1a",
+        "unschedulable": (
+            "RequirementsNotMet at 2026-11-21 08:02:00",
+            "NodePool gpu: needs toleration nvidia.com/gpu",
+            "NodePool default: no instance type with 512 GiB in us-east-1a",
         )
     }
     [line] = explain_object(evidence, "pod", "cart").history
@@ -68,40 +68,41 @@ def test_a_pod_without_a_place_is_told_what_each_pool_has_against_it() -> None:
 
 def test_a_pod_is_told_why_there_why_that_type_and_what_it_costs() -> None:
     answers = map_answers(build_journal_evidence(*LAUNCH_ENTRIES), "pod", "shop/cart")
-    assert answers["goes to"] == ("node n1, NodeClaim c1, i-1, of NodePool default",)
-    assert answers["bought as"] == ("c5.xlarge, spot, in us-east-1c, $0.0600 per hour: EC2's choice among 2 offerings",)
-    assert answers["beside"] == ("1 other pod: shop/till",)
-    assert answers["costs"] == ("the node $0.0600 per hour",)
-    assert answers["why there"] == (f"it was made for it: {CLAIM_MESSAGE}",)
+    assert answers["node"] == ("node n1, NodeClaim c1, instance i-1, NodePool default",)
+    assert answers["instance"] == ("c5.xlarge, spot, in us-east-1c, $0.0600/h; EC2 chose from 2 offerings",)
+    assert answers["also created for"] == ("1 other pod: shop/till",)
+    assert answers["reason"] == (f"the node was created for this pod: {CLAIM_MESSAGE}",)
 
 
 def test_a_pod_on_a_node_that_was_there_is_not_told_that_the_node_was_made_for_it() -> None:
     later = make_entry(5, notes=(make_note("Pod", "shop/late", "node/n1", "fits what is there"),))
     answers = map_answers(build_journal_evidence(*LAUNCH_ENTRIES, later), "pod", "shop/late")
-    assert answers["why there"] == ("fits what is there",)
-    assert "beside" not in answers
+    assert answers["reason"] == ("fits what is there",)
+    assert "also created for" not in answers
 
 
 def test_a_pod_on_a_node_that_the_journal_does_not_know_is_told_its_name() -> None:
     evidence = build_journal_evidence(
         make_entry(0, notes=(make_note("Pod", "shop/cart", "node/old", "fits what is there"),))
     )
-    assert map_answers(evidence, "pod", "cart") == {"goes to": ("node old: fits what is there",)}
+    assert map_answers(evidence, "pod", "cart") == {"node": ("node old: fits what is there",)}
 
 
 def test_a_pod_is_told_who_moved_it_and_why() -> None:
     answers = map_answers(build_journal_evidence(*LAUNCH_ENTRIES, *TERMINATION_ENTRIES), "pod", "cart")
-    assert answers["went to"] == ("node n1, NodeClaim c1, i-1, of NodePool default, gone since 2026-11-21 09:02:00",)
-    assert answers["moved"] == ("2026-11-21 09:01:30: from n1: Empty (c1: empty)",)
+    assert answers["node"] == (
+        "node n1, NodeClaim c1, instance i-1, NodePool default; terminated at 2026-11-21 09:02:00",
+    )
+    assert answers["evicted"] == ("2026-11-21 09:01:30 from n1: Empty (NodeClaim c1: empty)",)
     deleted = DeletePod(namespace="shop", name="cart", uid="u", node="n0", grace_seconds=5, message="time is up")
-    assert map_answers(build_journal_evidence(make_entry(0, deleted)), "pod", "cart")["moved"] == (
-        "2026-11-21 08:00:00: from n0: time is up",
+    assert map_answers(build_journal_evidence(make_entry(0, deleted)), "pod", "cart")["evicted"] == (
+        "2026-11-21 08:00:00 from n0: time is up",
     )
 
 
 def test_a_pod_that_was_never_planned_for_is_told_so() -> None:
     answers = map_answers(build_journal_evidence(make_entry(0, make_eviction())), "pod", "cart")
-    assert answers["placed by"][0].startswith("kube-scheduler alone")
+    assert answers["scheduled by"][0].startswith("kube-scheduler: ")
 
 
 def test_a_pod_hears_what_became_of_the_claims_that_were_made_for_it() -> None:
@@ -141,9 +142,9 @@ def test_what_ec2_refused_to_others_is_not_told() -> None:
 @pytest.mark.parametrize("kind", ["node", "nodeclaim"])
 def test_a_machine_is_found_by_any_of_its_names(kind: ExplainKind, name: str) -> None:
     answers = map_answers(build_journal_evidence(*LAUNCH_ENTRIES), kind, name)
-    assert answers["is"] == ("node n1, NodeClaim c1, i-1, of NodePool default",)
-    assert answers["made for"] == ("2 pods: shop/cart, shop/till",)
-    assert answers["why"] == (CLAIM_MESSAGE,)
+    assert answers["names"] == ("node n1, NodeClaim c1, instance i-1, NodePool default",)
+    assert answers["created for"] == ("2 pods: shop/cart, shop/till",)
+    assert answers["reason"] == (CLAIM_MESSAGE,)
 
 
 def test_a_node_is_found_without_its_domain() -> None:
@@ -165,8 +166,8 @@ def test_a_node_is_told_the_verdict_that_stands_and_since_when() -> None:
         make_kept_entry(70, savings_reason),
         make_kept_entry(80, savings_reason),
     )
-    assert map_answers(evidence, "node", "n1")["why not removed"] == (
-        f"kept: {savings_reason} (so since 2026-11-21 09:10:00)",
+    assert map_answers(evidence, "node", "n1")["not disrupted"] == (
+        f"kept: {savings_reason} (since 2026-11-21 09:10:00)",
     )
     verdicts = [
         (line.reason, line.times) for line in explain_object(evidence, "node", "n1").history if "kept" in line.text
@@ -177,12 +178,12 @@ def test_a_node_is_told_the_verdict_that_stands_and_since_when() -> None:
 def test_a_node_that_goes_is_told_for_what_and_by_which_command() -> None:
     verdict = make_entry(59, function="disrupt", notes=(make_note("Node", "n1", "disrupted", "Empty: no pod on it"),))
     answers_during = map_answers(build_journal_evidence(*LAUNCH_ENTRIES, verdict, TERMINATION_ENTRIES[0]), "node", "n1")
-    assert answers_during["goes because"] == (
-        "disrupted: Empty: no pod on it (so since 2026-11-21 08:59:00)",
-        f"command {ORDER} is PROPOSED since 2026-11-21 09:00:00",
+    assert answers_during["disrupted"] == (
+        "disrupted: Empty: no pod on it (since 2026-11-21 08:59:00)",
+        f"command {ORDER}: PROPOSED since 2026-11-21 09:00:00",
     )
     answers_after = map_answers(build_journal_evidence(*LAUNCH_ENTRIES, *TERMINATION_ENTRIES), "node", "n1")
-    assert answers_after["removed because"] == ("empty", f"command {ORDER} is DONE since 2026-11-21 09:03:00")
+    assert answers_after["removed"] == ("empty", f"command {ORDER}: DONE since 2026-11-21 09:03:00")
 
 
 def test_a_machine_costs_its_price_from_launch_to_its_end_or_until_now() -> None:
@@ -197,8 +198,8 @@ def test_a_machine_costs_its_price_from_launch_to_its_end_or_until_now() -> None
 
 def test_a_claim_without_an_instance_says_so() -> None:
     answers = map_answers(build_journal_evidence(make_entry(0, make_claim_creation())), "nodeclaim", "c1")
-    assert answers["bought as"] == ("nothing yet",)
-    assert answers["is"] == ("a node that has not joined yet, NodeClaim c1, of NodePool default",)
+    assert answers["instance"] == ("not launched yet",)
+    assert answers["names"] == ("no Node yet, NodeClaim c1, NodePool default",)
 
 
 def test_a_claim_that_is_made_again_is_another_machine() -> None:
@@ -208,7 +209,7 @@ def test_a_claim_that_is_made_again_is_another_machine() -> None:
         make_entry(3, make_claim_creation(), *make_launched_patches(), notes=(make_price_note(),)),
     )
     answers = map_answers(evidence, "nodeclaim", "c1")
-    assert "removed because" not in answers
+    assert "removed" not in answers
     assert len(evidence.node_records) == 2
 
 
@@ -220,26 +221,26 @@ def test_who_asks_for_a_claim_is_told_before_who_launches_it_at_the_same_instant
     )
     assert run("nodepool", "default", journal, "-o", "json") == 0
     document = json.loads(capsys.readouterr().out)
-    assert document["answers"][0]["words"] == ["1 known, 1 there at the end"]
+    assert document["answers"][0]["words"] == ["1 recorded, 1 at the end"]
     assert [line["function"] for line in document["happened"]] == ["disrupt", "provision"]
 
 
 def test_a_verdict_on_an_earlier_machine_of_the_same_name_is_not_its_own() -> None:
     before = make_entry(-5, function="disrupt", notes=(make_note("Node", "n1", "kept", "x"),))
-    assert "why not removed" not in map_answers(build_journal_evidence(before, *LAUNCH_ENTRIES), "node", "n1")
+    assert "not disrupted" not in map_answers(build_journal_evidence(before, *LAUNCH_ENTRIES), "node", "n1")
 
 
 def test_a_status_that_is_none_tells_nothing() -> None:
     broken = PatchStatus(kind="NodeClaim", name="c1", status="{")
     assert map_answers(build_journal_evidence(make_entry(0, make_claim_creation(), broken)), "nodeclaim", "c1")[
-        "bought as"
-    ] == ("nothing yet",)
+        "instance"
+    ] == ("not launched yet",)
 
 
 def test_the_story_of_a_machine_is_in_order_and_in_words() -> None:
     assert list_history_lines(build_journal_evidence(*LAUNCH_ENTRIES, *TERMINATION_ENTRIES), "node", "n1") == [
         f"NodeClaim c1 created: {CLAIM_MESSAGE}",
-        "CreateFleet: 1 x spot",
+        "CreateFleet for c1: 1 x spot; 2 offerings: 2 instance types in us-east-1a",
         "NodeClaim c1 launched: c5.xlarge, spot, in us-east-1c, $0.0600 per hour",
         "Node n1 registered: the node of c1",
         "Node n1 tainted: karpenter.sh/disrupted: ",
@@ -248,7 +249,7 @@ def test_the_story_of_a_machine_is_in_order_and_in_words() -> None:
         f"Node n1 DRAINING: {ORDER}: its nodes are drained",
         "2 pods evicted from n1: Empty: shop/cart, shop/till",
         "i-1 terminated: its claim is deleted",
-        "Node n1 released: its instance is gone",
+        "Node n1 finalizers removed: its instance is gone",
         "Node n1 deleted: its claim is deleted",
         f"Node n1 DONE: {ORDER}: its nodes are gone",
     ]
@@ -264,7 +265,7 @@ def test_what_was_not_done_says_what_became_of_it() -> None:
     assert (created_line.is_failed, created_line.reason) == (True, f"{CLAIM_MESSAGE}; failed: Throttled: later")
     [skipped_line] = build_history(evidence.cycles, frozenset((("Node", "n1"),)))
     assert skipped_line.reason == "Empty: shop/cart; skipped: EvictionRefused: web"
-    assert "moved" not in map_answers(evidence, "pod", "cart")
+    assert "evicted" not in map_answers(evidence, "pod", "cart")
     assert evidence.node_records == ()
 
 
@@ -287,8 +288,8 @@ def test_an_event_whose_words_go_on_changing_is_one_line_with_its_last_words() -
         "n1",
     ).history
     lines_by_text = {line.text: (line.reason, line.times) for line in happened}
-    assert lines_by_text["FailedDraining"] == ("1 pods", 3)
-    assert lines_by_text["Waiting"] == ("so", 3)
+    assert lines_by_text["event FailedDraining"] == ("1 pods", 3)
+    assert lines_by_text["event Waiting"] == ("so", 3)
 
 
 def test_what_a_note_says_is_not_said_again_by_its_event() -> None:
@@ -309,16 +310,16 @@ def test_other_actions_have_their_words() -> None:
         PatchMetadata(kind="Node", name="n1", annotations=(("a", "b"),), message="pods are expected there"),
     )
     assert list_history_lines(build_journal_evidence(happened), "pod", "cart") == [
-        "kube-scheduler told of n1: it was made for it",
-        "deleted on n1: time is up; 5 s of grace",
-        "Odd: x",
+        "Pod shop/cart nominated for n1: it was made for it",
+        "Pod shop/cart deleted on n1: time is up; grace period 5s",
+        "event Odd: x",
     ]
     assert [
         f"{line.text}: {line.reason}"
         for line in build_history(build_journal_evidence(happened).cycles, frozenset((("Node", "n1"),)))
     ] == [
         "1 pod deleted on n1: time is up: shop/cart",
-        "Node n1: taints removed: rolled back",
+        "Node n1 taints removed: rolled back",
     ]
 
 
@@ -341,12 +342,12 @@ def test_a_pool_is_told_of_its_machines_and_of_the_pods_that_it_turns_down() -> 
         "nodepool",
         "default",
     )
-    assert answers["machines"] == ("2 known, 1 there at the end",)
-    assert answers["bought as"] == ("2 x c5.xlarge, spot, in us-east-1c",)
-    assert answers["removed because"] == ("1 x empty",)
-    assert answers["why not removed"] == ("1 x kept: Policy: x",)
-    assert answers["turned down"] == ("3 x no instance type with 512 GiB in us-east-1a",)
-    assert answers["cost"][1] == "$0.0600 per hour at the end"
+    assert answers["nodes"] == ("2 recorded, 1 at the end",)
+    assert answers["instances"] == ("2 x c5.xlarge, spot, in us-east-1c",)
+    assert answers["removed"] == ("1 x empty",)
+    assert answers["not disrupted"] == ("1 x kept: Policy: x",)
+    assert answers["rejected pods"] == ("3 x no instance type with 512 GiB in us-east-1a",)
+    assert answers["cost"][1] == "$0.0600/h at the end"
 
 
 def test_a_long_tally_ends_with_a_count() -> None:
@@ -356,7 +357,7 @@ def test_a_long_tally_ends_with_a_count() -> None:
     answers = map_answers(
         build_journal_evidence(*LAUNCH_ENTRIES, make_entry(4, notes=tuple(reasons))), "nodepool", "default"
     )
-    assert answers["turned down"][-2:] == ("1 x too e", "… and 2 others")
+    assert answers["rejected pods"][-2:] == ("1 x too e", "… and 2 others")
 
 
 def test_a_pool_has_its_problems_in_its_story() -> None:
@@ -377,17 +378,17 @@ def test_a_command_is_told_with_its_steps_its_machines_and_what_it_saves() -> No
     first = make_command_step(60, "PROPOSED", SUMMARY, replacements=("c2",))
     evidence = build_journal_evidence(*LAUNCH_ENTRIES, first, two, *TERMINATION_ENTRIES[1:])
     answers = map_answers(evidence, "command", ORDER)
-    assert answers["is"] == ("DONE since 2026-11-21 09:03:00, 0:03:00 after it was proposed",)
-    assert answers["why"] == (SUMMARY, "its nodes are gone")
-    assert answers["saves"] == ("$0.0600 per hour",)
-    assert answers["nodes that go"][0].startswith("node n1, NodeClaim c1, i-1")
-    assert answers["in their place"] == (
+    assert answers["state"] == ("DONE since 2026-11-21 09:03:00, 3m after the proposal",)
+    assert answers["reason"] == (SUMMARY, "its nodes are gone")
+    assert answers["saves"] == ("$0.0600/h",)
+    assert answers["removes"][0].startswith("node n1, NodeClaim c1, instance i-1")
+    assert answers["launches"] == (
         (
-            "a node that has not joined yet, NodeClaim c2, i-2, of NodePool default: "
-            "c5.xlarge, spot, in us-east-1c, $0.0600 per hour: EC2's choice among 2 offerings"
+            "no Node yet, NodeClaim c2, instance i-2, NodePool default: "
+            "c5.xlarge, spot, in us-east-1c, $0.0600/h; EC2 chose from 2 offerings"
         ),
     )
-    assert answers["steps"][0].startswith("PROPOSED 2026-11-21 09:00:00, DRAINING")
+    assert answers["progress"][0].startswith("PROPOSED 2026-11-21 09:00:00, DRAINING")
     happened = list_history_lines(evidence, "command", ORDER)
     assert f"Command {ORDER} DONE: its nodes are gone" in happened
     assert not [line for line in happened if line.startswith("Node n1 DONE")], "its nodes' notes say the same"
@@ -395,4 +396,4 @@ def test_a_command_is_told_with_its_steps_its_machines_and_what_it_saves() -> No
 
 
 def test_a_command_names_nodes_of_which_nothing_else_is_known() -> None:
-    assert map_answers(build_journal_evidence(TERMINATION_ENTRIES[0]), "command", ORDER)["nodes that go"] == ("n1, c1",)
+    assert map_answers(build_journal_evidence(TERMINATION_ENTRIES[0]), "command", ORDER)["removes"] == ("n1, c1",)

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cli.explain import journal as explain_journal
 from cli.explain.answers import explain_object
-from cli.explain.journal import read_bucket_entries
 from cli.explain.kinds import EXPLAIN_KINDS
 from cli.explain.page import render_explanation
+from cli.journal import journal as explain_journal
+from cli.journal.journal import read_bucket_entries
 from cli.main import main
 from shared.errors import Forbidden, NotFound
 from shared.report.journal.journal import build_entry_key
@@ -39,9 +39,9 @@ Out = pytest.CaptureFixture[str]
 def test_the_page_has_answers_the_story_and_what_the_journal_covers(tmp_path: Path, capsys: Out) -> None:
     assert run("node", "n1", write_journal(tmp_path, *LAUNCH_ENTRIES, *TERMINATION_ENTRIES)) == 0
     output = capsys.readouterr().out
-    assert output.startswith("node n1\n\nis                node n1, NodeClaim c1")
-    assert "WHAT HAPPENED, in UTC and before 2026-11-21 09:03:00" in output
-    assert "\n08:00:00  -1:03:00  provision  NodeClaim c1 created: 2 pods" in output
+    assert output.startswith("node n1\n\nnames             node n1, NodeClaim c1")
+    assert "HISTORY (UTC, until 2026-11-21 09:03:00)" in output
+    assert "\n08:00:00    1h3m ago  provision  NodeClaim c1 created: 2 pods" in output
     assert "8 cycles from 2026-11-21 08:00:00 to 2026-11-21 09:03:00 UTC" in output
 
 
@@ -74,7 +74,7 @@ def test_an_old_story_has_dates_and_a_long_one_is_cut() -> None:
     explanation = explain_object(evidence, "node", "n1")
     short = render_explanation(explanation, evidence, PLAIN, 80, is_whole=False)
     assert "… 10 earlier lines (--all shows them)" in short
-    assert "2026-11-21 08:10:00   -2d 23h  provision  Node n1 kept: reason 10" in short
+    assert "2026-11-21 08:10:00   2d23h ago  provision  Node n1 kept: reason 10" in short
     assert "reason 9" not in short
     assert "earlier" not in render_explanation(explanation, evidence, PLAIN, None, is_whole=True)
     assert max(map(len, short.splitlines())) <= 80
@@ -83,18 +83,20 @@ def test_an_old_story_has_dates_and_a_long_one_is_cut() -> None:
 def test_cycles_that_failed_are_told(tmp_path: Path, capsys: Out) -> None:
     failed = make_entry(70, error="Unreachable: kube.list /api/v1/pods: outage")
     assert run("node", "n1", write_journal(tmp_path, *LAUNCH_ENTRIES, failed)) == 0
-    assert "1 cycle failed, last provision: Unreachable: kube.list" in " ".join(capsys.readouterr().out.split())
+    assert "1 cycle failed, most recently provision: Unreachable: kube.list" in " ".join(
+        capsys.readouterr().out.split()
+    )
 
 
 @pytest.mark.parametrize(
     ("kind", "name", "hint"),
     [
-        ("pod", "shop/carts", "do you mean shop/cart or shop/till?"),
-        ("pod", "ill", "do you mean shop/till?"),
-        ("pod", "zzz", "known are shop/cart, shop/till"),
-        ("node", "zz", "known are c1, i-1, n1"),
-        ("pod", "n1", "not known; there is a node of that name"),
-        ("command", "x", "nothing is known of it, nor of any other command"),
+        ("pod", "shop/carts", "did you mean shop/cart or shop/till?"),
+        ("pod", "ill", "did you mean shop/till?"),
+        ("pod", "zzz", "known: shop/cart, shop/till"),
+        ("node", "zz", "known: c1, i-1, n1"),
+        ("pod", "n1", "not found, but there is a node of this name"),
+        ("command", "x", "not found; the journal has no commands"),
     ],
 )
 def test_what_is_not_known_is_said_with_what_is_like_it(
@@ -110,7 +112,7 @@ def test_what_is_not_known_is_said_with_what_is_like_it(
 
 def test_who_looked_at_a_part_only_is_told_that_there_may_be_more(tmp_path: Path, capsys: Out) -> None:
     assert run("node", "zzz", write_journal(tmp_path, *LAUNCH_ENTRIES), "--since", "1s") == 1
-    assert "a longer --since sees more" in capsys.readouterr().err
+    assert "a longer --since reads more" in capsys.readouterr().err
 
 
 def test_a_pod_whose_name_is_in_several_namespaces_is_asked_for(tmp_path: Path, capsys: Out) -> None:
@@ -118,7 +120,7 @@ def test_a_pod_whose_name_is_in_several_namespaces_is_asked_for(tmp_path: Path, 
         0, notes=(make_note("Pod", "a/cart", "NotReached", "x"), make_note("Pod", "b/cart", "NotReached", "x"))
     )
     assert run("pod", "cart", write_journal(tmp_path, twice)) == 1
-    assert "there are several: write one of a/cart, b/cart" in capsys.readouterr().err
+    assert "is ambiguous: write one of a/cart, b/cart" in capsys.readouterr().err
 
 
 def test_what_cannot_be_read_is_named_and_the_rest_is_told(tmp_path: Path, capsys: Out) -> None:
@@ -130,17 +132,17 @@ def test_what_cannot_be_read_is_named_and_the_rest_is_told(tmp_path: Path, capsy
     assert run("node", "n1", journal) == 1
     captured = capsys.readouterr()
     assert captured.out.startswith("node n1")
-    assert "joiner explain: journal/broken-0.json: no entry of a journal" in captured.err
+    assert "joiner explain: journal/broken-0.json: not a journal entry" in captured.err
     assert "costs" not in captured.err
     assert "and 3 more files" in captured.err
 
 
 def test_a_folder_that_is_not_there_is_named_with_a_remedy(tmp_path: Path, capsys: Out) -> None:
     assert run("node", "n1", str(tmp_path / "nowhere")) == 1
-    assert "no such folder: name one that holds a journal (`joiner demo --journal" in capsys.readouterr().err
+    assert "folder not found; name a folder with a journal (`joiner demo --journal" in capsys.readouterr().err
     (tmp_path / "file").write_text("")
     assert run("node", "n1", str(tmp_path / "file")) == 1
-    assert "is no folder" in capsys.readouterr().err
+    assert "not a folder" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -163,8 +165,8 @@ def test_help_has_examples_and_exit_codes(capsys: Out) -> None:
     with pytest.raises(SystemExit, match="0"):
         main(["explain", "--help"])
     output = capsys.readouterr().out
-    assert "joiner demo --journal" in output
-    assert "exit codes: 0 something is known" in output
+    assert "--journal examples/journal" in output
+    assert "exit codes: 0 explained" in output
     assert all(kind in output for kind in EXPLAIN_KINDS)
 
 
@@ -199,14 +201,14 @@ def test_an_entry_that_expires_meanwhile_is_named() -> None:
     bucket = Expiring()
     bucket.put(build_entry_key(LAUNCH_ENTRIES[0], "x"), b"{}")
     [(_, message)] = read_bucket_entries(bucket, "", DEFAULT_START_TIME + timedelta(hours=1), timedelta(days=1))
-    assert message == "is gone: it became too old meanwhile"
+    assert message == "expired while the journal was read"
 
 
 def test_the_bucket_of_the_environment_is_read_and_one_that_does_not_answer_is_named(
     capsys: Out, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JOINER_BUCKET_NAME", "b")
-    monkeypatch.setattr("cli.explain.journal.get_default_region", lambda: "us-east-1")
+    monkeypatch.setattr("cli.journal.journal.get_default_region", lambda: "us-east-1")
     bucket = build_recorded_bucket(*LAUNCH_ENTRIES)
     monkeypatch.setattr("shared.aws.s3.S3Bucket", lambda _, name: bucket if name == "b" else None)
     assert main(["explain", "node", "n1", "--now", "2026-11-21T09:00:00Z"]) == 0
@@ -219,7 +221,7 @@ def test_the_bucket_of_the_environment_is_read_and_one_that_does_not_answer_is_n
     assert main(["explain", "node", "n1"]) == 1
     assert "--journal s3://b: Forbidden: s3:ListObjectsV2: see that" in capsys.readouterr().err
     assert run("node", "n1", "s3://") == 1
-    assert "names no bucket: write s3://BUCKET" in capsys.readouterr().err
+    assert "no bucket name: write s3://BUCKET" in capsys.readouterr().err
 
 
 # The whole way
@@ -243,12 +245,12 @@ def test_the_journal_of_a_demo_can_be_asked(tmp_path: Path, capsys: Out, monkeyp
     assert run("nodepool", "default", journal_folder, "-o", "json") == 0
     pool = json.loads(capsys.readouterr().out)
     words = {answer["question"]: answer["words"] for answer in pool["answers"]}
-    assert words["machines"] == ["1 known, 1 there at the end"]
+    assert words["nodes"] == ["1 recorded, 1 at the end"]
     assert pool["cost"]["usdPerHour"] > 0
     [created] = [line for line in pool["happened"] if line["what"].endswith("created")]
     assert run("nodeclaim", created["what"].split()[1], journal_folder) == 0
     output = capsys.readouterr().out
-    assert "made for          2 pods: default/web-" in output
+    assert "created for       2 pods: default/web-" in output
     assert "registered: the node of" in output
     (tmp_path / "taken").write_text("")
     assert main([*arguments[:-1], str(tmp_path / "taken")]) == 1

@@ -75,7 +75,10 @@ def build_live_snapshot() -> ClusterSnapshot:
         (
             "pod",
             "off",
-            ("pending: Unschedulable: 0/1 nodes", "`joiner plan --context --pod shop/off` plans for it as it is now"),
+            (
+                "pending: Unschedulable: 0/1 nodes",
+                "`joiner plan --context --pod shop/off` shows where Joiner would schedule it now",
+            ),
         ),
         (
             "pod",
@@ -83,35 +86,35 @@ def build_live_snapshot() -> ClusterSnapshot:
             (
                 "pending: Unschedulable: 0/1 nodes",
                 "nominated for node n1",
-                "`joiner plan --context --pod shop/soon` plans for it as it is now",
+                "`joiner plan --context --pod shop/soon` shows where Joiner would schedule it now",
             ),
         ),
         (
             "node",
             "n1",
             (
-                "the Node is not ready, c5.xlarge, spot, us-east-1c, with 1 pod, 1 hour old",
+                "Node: not ready, c5.xlarge, spot, us-east-1c, 1 pod, 1h30m old",
                 "tainted: a:NoSchedule",
-                "the NodeClaim is launched",
+                "NodeClaim: launched",
                 "Initialized is Unknown: a startup taint is left",
-                "expires in 1 hour",
+                "expires in 1h30m",
             ),
         ),
-        ("node", "bare", ("the Node is not ready, with 0 pods, 1 hour old",)),
-        ("nodeclaim", "c9", ("the NodeClaim is not launched yet", "its expireAfter has passed")),
-        ("nodepool", "default", ("1 node, 1 claim, node class default",)),
+        ("node", "bare", ("Node: not ready, 0 pods, 1h30m old",)),
+        ("nodeclaim", "c9", ("NodeClaim: not launched yet", "its expireAfter has passed")),
+        ("nodepool", "default", ("NodePool: 1 Node, 1 NodeClaim, EC2NodeClass default",)),
     ],
 )
 def test_a_live_cluster_says_how_it_is_now(kind: ExplainKind, name: str, expected: tuple[str, ...]) -> None:
-    assert map_answers(build_journal_evidence(live=build_live_snapshot()), kind, name)["now"] == expected
+    assert map_answers(build_journal_evidence(live=build_live_snapshot()), kind, name)["current state"] == expected
 
 
 @pytest.mark.parametrize(
     ("kind", "name", "expected"),
     [
-        ("pod", "cart", ("it is not in the cluster, or it has ended",)),
-        ("node", "n1", ("the Node is not in the cluster", "the NodeClaim is not in the cluster")),
-        ("nodepool", "default", ("the NodePool is not in the cluster",)),
+        ("pod", "cart", ("not in the cluster, or completed",)),
+        ("node", "n1", ("Node: not in the cluster", "NodeClaim: not in the cluster")),
+        ("nodepool", "default", ("NodePool: not in the cluster",)),
     ],
 )
 def test_what_a_live_cluster_has_no_more_is_said_to_be_gone(
@@ -120,18 +123,18 @@ def test_what_a_live_cluster_has_no_more_is_said_to_be_gone(
     assert (
         map_answers(
             build_journal_evidence(*LAUNCH_ENTRIES, live=ClusterSnapshot(taken_at=DEFAULT_START_TIME)), kind, name
-        )["now"]
+        )["current state"]
         == expected
     )
 
 
 def test_a_machine_of_the_live_cluster_is_known_without_a_journal() -> None:
     answers = map_answers(build_journal_evidence(live=build_live_snapshot()), "node", "n1")
-    assert answers["is"] == ("node n1, NodeClaim c1, i-1, of NodePool default",)
+    assert answers["names"] == ("node n1, NodeClaim c1, instance i-1, NodePool default",)
 
 
 def test_a_live_cluster_is_looked_at_where_one_is_named(monkeypatch: pytest.MonkeyPatch, capsys: Out) -> None:
-    monkeypatch.setattr("cli.explain.command.read_live_cluster", lambda *_: build_live_snapshot())
+    monkeypatch.setattr("cli.journal.sources._read_cluster", lambda *_: build_live_snapshot())
     monkeypatch.delenv("JOINER_BUCKET_NAME", raising=False)
     assert main(["explain", "pod", "off", "--context"]) == 0
     output = capsys.readouterr().out

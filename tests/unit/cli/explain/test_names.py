@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from cli.explain.evidence import UnknownObject, find_full_name
+from cli.explain.group_answers import UNKNOWN_DELETION_REASON
 from cli.explain.kinds import ExplainKind
 from cli.main import main
 from shared.errors import Forbidden
@@ -77,17 +78,34 @@ def test_a_workload_with_one_pod_is_that_pod() -> None:
     )
     for query in ("web", "shop/web", "web-7d9f8c6b5"):
         assert find_full_name(evidence, "pod", query) == POD
-    with pytest.raises(UnknownObject, match="nothing is known"):
+    with pytest.raises(UnknownObject, match="not found"):
         find_full_name(evidence, "pod", "till/web")
 
 
-def test_of_a_workload_with_several_pods_those_that_wait_are_named_first() -> None:
-    evidence = build_journal_evidence(make_entry(0, notes=(make_placed_note(SECOND_POD), make_pending_note(POD))))
-    with pytest.raises(UnknownObject) as raised:
+def test_a_workload_with_several_pods_is_its_unschedulable_pod(tmp_path: Path, capsys: Out) -> None:
+    older = make_entry(0, notes=(make_placed_note(SECOND_POD), make_pending_note(POD)))
+    journal = write_journal(tmp_path, older, make_entry(1, notes=(make_placed_note(SECOND_POD),)))
+    for query in ("web", "shop/web", "web-7d9f8c6b5"):
+        assert main(["explain", "pod", query, "--journal", str(journal)]) == 0
+        output = " ".join(capsys.readouterr().out.split())
+        assert f"pod {POD} " in output
+        assert f"2 pods of {query}; the others: {SECOND_POD}" in output
+
+
+def test_a_workload_whose_pods_are_all_scheduled_is_the_pod_with_the_newest_decision() -> None:
+    evidence = build_journal_evidence(
+        make_entry(0, notes=(make_placed_note("job/batch-0"), make_placed_note("job/batch-1"))),
+        make_entry(1, notes=(make_placed_note("job/batch-1"),)),
+        make_entry(2, notes=(make_placed_note("job/batch-api-x2k9q"),)),
+    )
+    assert find_full_name(evidence, "pod", "batch") == "job/batch-1"
+
+
+def test_a_workload_in_two_namespaces_needs_its_namespace() -> None:
+    evidence = build_journal_evidence(make_entry(0, notes=(make_placed_note("a/web-0"), make_placed_note("b/web-0"))))
+    with pytest.raises(UnknownObject, match="ambiguous: write one of a/web-0, b/web-0"):
         find_full_name(evidence, "pod", "web")
-    message = str(raised.value)
-    assert "2 pods that may be its own, 1 without a place" in message
-    assert message.index(POD) < message.index(SECOND_POD)
+    assert find_full_name(evidence, "pod", "b/web") == "b/web-0"
 
 
 def test_a_name_of_another_kind_is_told_with_the_command_to_ask() -> None:
@@ -101,10 +119,10 @@ def test_a_machine_that_somebody_else_removed_is_not_said_to_stay() -> None:
     )
     stays = make_entry(3, function="disrupt", notes=(make_note("Node", "n1", "blocked", "Deleting: it is deleting"),))
     answers = map_answers(build_journal_evidence(*LAUNCH_ENTRIES, stays, ends), "node", "n1")
-    assert answers["removed because"][0] == "its NodeClaim was deleted, by whom the journal does not say"
-    assert "why not removed" not in answers
+    assert answers["removed"][0] == UNKNOWN_DELETION_REASON
+    assert "not disrupted" not in answers
     of_pool = map_answers(build_journal_evidence(*LAUNCH_ENTRIES, ends), "nodepool", "default")
-    assert of_pool["removed because"] == ("1 x its NodeClaim was deleted, by whom the journal does not say",)
+    assert of_pool["removed"] == (f"1 x {UNKNOWN_DELETION_REASON}",)
 
 
 def test_a_machine_that_replaces_another_says_which() -> None:
@@ -112,7 +130,7 @@ def test_a_machine_that_replaces_another_says_which() -> None:
     answers = map_answers(
         build_journal_evidence(make_entry(0, function="disrupt", notes=(command,)), *MACHINE), "nodeclaim", "c1"
     )
-    assert answers["why"][1] == "in place of old: command drift-1"
+    assert answers["reason"][1] == "replaces old: command drift-1"
 
 
 def write_and_list_files(tmp_path: Path) -> list[Path]:
@@ -129,9 +147,9 @@ def test_an_entry_of_a_newer_version_is_told_as_far_as_it_can_be_read(tmp_path: 
     path.write_text(json.dumps(newer))
     assert main(["explain", "nodeclaim", "c1", "--journal", str(tmp_path)]) == 1
     captured = capsys.readouterr()
-    assert "of another version: 1 action, 1 note, 1 problem cannot be read, the rest is told" in captured.err
-    assert "made for          2 pods: shop/cart, shop/till" in captured.out
-    assert "1 file could not be read, or not whole: it may be in what was lost" in " ".join(captured.out.split())
+    assert "written by another version of Joiner: 1 action, 1 note, 1 problem skipped" in captured.err
+    assert "created for       2 pods: shop/cart, shop/till" in captured.out
+    assert "1 file could not be read completely: information may be missing" in " ".join(captured.out.split())
 
 
 @pytest.mark.parametrize("body", [b"", b"\x00", b'{"function": "provision"', b'{"function": "x", "at": "soon"}', b"[]"])
@@ -139,8 +157,8 @@ def test_what_is_no_entry_is_named_and_who_is_not_found_may_be_in_it(body: bytes
     write_and_list_files(tmp_path)[2].write_bytes(body)
     assert main(["explain", "pod", "nobody", "--journal", str(tmp_path)]) == 1
     stderr = " ".join(capsys.readouterr().err.split())
-    assert "no entry of a journal" in stderr
-    assert "it may be in what was lost" in stderr
+    assert "not a journal entry" in stderr
+    assert "information may be missing" in stderr
 
 
 def test_what_is_no_longer_there_is_found_in_the_journal() -> None:
@@ -151,8 +169,8 @@ def test_what_is_no_longer_there_is_found_in_the_journal() -> None:
         10, TerminateInstances(instance_ids=("i-1",), message="its claim is deleted"), function="lifecycle"
     )
     answers = map_answers(build_journal_evidence(*MACHINE, deleted_entry, ends), "node", "i-1")
-    assert answers["removed because"][0] == "empty"
-    assert f"gone since {DEFAULT_START_TIME + timedelta(minutes=10):%Y-%m-%d %H:%M:%S}" in answers["is"][0]
+    assert answers["removed"][0] == "empty"
+    assert f"terminated at {DEFAULT_START_TIME + timedelta(minutes=10):%Y-%m-%d %H:%M:%S}" in answers["names"][0]
 
 
 class Closed(MemoryBucket):
@@ -180,34 +198,34 @@ def test_what_a_bucket_does_not_let_be_seen_is_said_to_be_unseen(
     source_bucket = build_recorded_bucket(*MACHINE)
     for key in source_bucket.list_keys(""):
         bucket.put(key, source_bucket.get(key))
-    monkeypatch.setattr("cli.explain.journal.get_default_region", lambda: "us-east-1")
+    monkeypatch.setattr("cli.journal.journal.get_default_region", lambda: "us-east-1")
     monkeypatch.setattr("shared.aws.s3.S3Bucket", lambda *_: bucket)
     assert main(["explain", "nodeclaim", "c1", "--journal", "s3://b", "--now", "2026-11-21T09:00:00Z"]) == 1
     captured = capsys.readouterr()
-    assert "could not be seen: Forbidden: s3:GetObject" in captured.err
+    assert "could not be read: Forbidden: s3:GetObject" in captured.err
     assert ("nodeclaim c1" in captured.out) is is_told
-    assert ("none could be read" in captured.err) is not is_told
+    assert ("none of " in captured.err) is not is_told
 
 
 def test_of_a_bucket_a_day_is_read_and_that_is_said_of_a_name_long_gone(
     monkeypatch: pytest.MonkeyPatch, capsys: Out
 ) -> None:
-    monkeypatch.setattr("cli.explain.journal.get_default_region", lambda: "us-east-1")
+    monkeypatch.setattr("cli.journal.journal.get_default_region", lambda: "us-east-1")
     monkeypatch.setattr("shared.aws.s3.S3Bucket", lambda *_: build_recorded_bucket(*MACHINE))
     assert main(["explain", "node", "old", "--journal", "s3://b", "--now", "2026-11-21T09:00:00Z"]) == 1
-    assert "only the last day was read: --since 168h sees a week" in " ".join(capsys.readouterr().err.split())
+    assert "only the last day was read: --since 168h reads a week" in " ".join(capsys.readouterr().err.split())
 
 
 def test_a_live_cluster_is_told_of_though_the_journal_cannot_be_seen(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Out
 ) -> None:
     live = ClusterSnapshot(taken_at=DEFAULT_START_TIME, node_pools=(make_node_pool("default"),))
-    monkeypatch.setattr("cli.explain.command.read_live_cluster", lambda *_: live)
+    monkeypatch.setattr("cli.journal.sources._read_cluster", lambda *_: live)
     assert main(["explain", "nodepool", "default", "--journal", str(tmp_path / "no"), "--context", "prod"]) == 1
     captured = capsys.readouterr()
-    assert "the journal could not be seen" in captured.err
-    assert "nothing is concluded from that" in captured.err
-    assert "0 nodes, 0 claims" in captured.out
+    assert "the journal could not be read" in captured.err
+    assert "only about the live cluster" in captured.err
+    assert "0 Nodes, 0 NodeClaims" in captured.out
 
 
 def make_node_pool(name: str) -> NodePool:

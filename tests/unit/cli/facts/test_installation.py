@@ -70,8 +70,8 @@ def render_page(installation: Installation, width: int | None = None) -> str:
 def test_one_that_acts_and_ticks_is_three_lines_and_no_concern() -> None:
     clients = build_account()
     assert render_page(read_account_installation(clients)).splitlines() == [
-        "joiner-prod: it is active",
-        "last success: provision 1 minute ago, lifecycle 1 minute ago, disrupt 1 minute ago, catalog 1 minute ago",
+        "joiner-prod: Joiner is active",
+        "last success: provision 1m ago, lifecycle 1m ago, disrupt 1m ago, catalog 1m ago",
         "dashboard: https://us-east-1.console.aws.amazon.com/cloudwatch/home?region=us-east-1#dashboards/dashboard/joiner-prod",
     ]
     assert list(render_installation_concerns(read_account_installation(clients), NOW, PLAIN, None)) == []
@@ -85,10 +85,14 @@ def test_one_that_acts_and_ticks_is_three_lines_and_no_concern() -> None:
 @pytest.mark.parametrize(
     ("stack_outputs", "state", "words"),
     [
-        ({"Disruption": "plan"}, "disruption-planned", "keeps them until joiner:disruption is active (deploy with -c"),
+        ({"Disruption": "plan"}, "disruption-planned", "nodes to disrupt, but keeps them (deploy with -c"),
         ({"Mode": "plan", "Disruption": "plan"}, "planned", "decides and changes nothing (deploy with -c joiner:mode="),
-        ({"DisruptionPaused": "Drifted in batch"}, "paused", "joiner:disruption-paused is Drifted in batch: nodes"),
-        ({"DisruptionPaused": "false"}, "active", "it is active"),
+        (
+            {"DisruptionPaused": "Drifted in batch"},
+            "paused",
+            "joiner:disruption-paused is Drifted in batch: Joiner does not",
+        ),
+        ({"DisruptionPaused": "false"}, "active", "Joiner is active"),
     ],
 )
 def test_one_that_only_plans_or_is_paused_says_so_and_how_that_ends(
@@ -111,9 +115,9 @@ def test_a_function_that_does_not_succeed_is_late_by_how_often_it_is_called_othe
     assert health_by_function["catalog"] == (NOW - timedelta(minutes=6), False)
     assert health_by_function["lifecycle"] == (None, True)
     [late] = render_installation_concerns(installation, NOW, PLAIN, None)
-    assert "lifecycle none for 3 hours (late)" in late
-    assert "disrupt 40 minutes ago (late)" in late
-    assert late.endswith("`joiner doctor --cluster prod` says why")
+    assert "lifecycle none in 3h (late)" in late
+    assert "disrupt 40m ago (late)" in late
+    assert late.endswith("to find the cause: `joiner doctor --cluster prod`")
 
 
 def test_functions_that_nobody_calls_are_late() -> None:
@@ -130,14 +134,14 @@ def list_answers_by_keyword(clients: ByHeart) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("call", "answer", "words"),
     [
-        ("cloudformation:DescribeStacks", DENIED, "joiner-prod: could not be looked at: Forbidden: "),
+        ("cloudformation:DescribeStacks", DENIED, "joiner-prod could not be read: Forbidden: "),
         (
             "cloudformation:DescribeStacks",
             NOT_THERE,
-            "Joiner is not installed: no stack joiner-prod in us-east-1: `npx",
+            "Joiner is not installed: no stack joiner-prod in us-east-1. To fix: `npx",
         ),
-        ("cloudformation:ListStackResources", DENIED, "its functions could not be looked at: Forbidden: "),
-        ("cloudwatch:GetMetricData", DENIED, "its functions could not be looked at: Forbidden: "),
+        ("cloudformation:ListStackResources", DENIED, "the functions could not be read: Forbidden: "),
+        ("cloudwatch:GetMetricData", DENIED, "the functions could not be read: Forbidden: "),
     ],
 )
 def test_what_cannot_be_seen_is_said_and_nothing_is_concluded(call: str, answer: dict[str, Any], words: str) -> None:
@@ -194,7 +198,7 @@ def test_status_and_top_say_the_same_of_it(fleet: list[str], capsys: Out) -> Non
     page = capsys.readouterr().out
     assert main(["top", *fleet, *CLUSTER_FLAGS, "--wide"]) == 0
     table = capsys.readouterr().out
-    words = "joiner-prod: it launches; it tells which nodes might go and keeps them until joiner:disruption is active"
+    words = "joiner-prod: joiner:disruption is plan: Joiner launches nodes; it reports nodes to disrupt, but keeps them"
     assert words in page
     assert words in table
     assert "dashboard: " in page
@@ -220,7 +224,7 @@ def test_a_node_that_the_setting_keeps_says_so(
     assert main(["top", *fleet, *CLUSTER_FLAGS, "-o", "json"]) == 0
     [node] = json.loads(capsys.readouterr().out)["nodes"]
     assert (node["keptBy"] and node["keptBy"]["reason"]) == reason
-    assert reason is None or "joiner:disruption-paused says so" in node["keptBy"]["message"]
+    assert reason is None or "setting joiner:disruption-paused" in node["keptBy"]["message"]
 
 
 def test_a_program_reads_it_or_null(fleet: list[str], by_heart: list[ByHeart], capsys: Out) -> None:
@@ -251,7 +255,7 @@ def test_without_a_region_the_fleet_is_shown_all_the_same(
     monkeypatch.setattr(cli.aws.session, "open_clients", refuse)
     assert main(["status", *fleet, "--cluster", "prod"]) == 0
     output = capsys.readouterr().out
-    assert "joiner-prod: could not be looked at: which region is not known: write --region" in output
+    assert "joiner-prod could not be read: which region is not known: write --region" in output
     assert "default" in output
 
 

@@ -11,13 +11,13 @@ import pytest
 import yaml
 from msgspec.structs import replace
 
+from cli.journal.action_text import describe_action
+from cli.journal.fleet_request_text import describe_request_differences
 from cli.main import main
-from cli.replay.action_text import describe_action
 from cli.replay.changes import apply_changes
 from cli.replay.command import DECIDING_FUNCTIONS
 from cli.replay.cycle_lookup import compute_lookback, parse_cycle_query
 from cli.replay.differences import compare_decisions
-from cli.replay.fleet_request_text import describe_request_differences
 from cli.replay.rerun import Decision
 from cli.replay.selectors import RecordedSelections
 from shared.errors import Forbidden, NotFound
@@ -110,11 +110,11 @@ def test_another_node_pool_comes_out_otherwise_and_each_difference_is_told(
     ]
     assert [difference["how"] for difference in claim_differences] == ["changed"]
     fleet_differences = [
-        difference for difference in document["differences"] if difference["what"].startswith("fleet request")
+        difference for difference in document["differences"] if difference["what"].startswith("CreateFleet")
     ]
     assert [difference["how"] for difference in fleet_differences] == ["then", "now"]
     assert "c5.xlarge" in fleet_differences[1]["now"]
-    assert any("EC2 would be asked for something else" in limit for limit in document["limits"])
+    assert any("sends different requests to EC2" in limit for limit in document["limits"])
     assert "m5.xlarge spot" in claim_differences[0]["then"]
     assert "c5.xlarge on-demand" in claim_differences[0]["now"]
     assert document["then"]["usdPerHour"] < document["now"]["usdPerHour"]
@@ -128,9 +128,9 @@ def test_the_same_manifest_applied_again_changes_nothing(played: Path, tmp_path:
     for cycle in list_cycles(played, capsys):
         status, document = run_replay(played, cycle["cycle"], "--with", str(path), capsys=capsys)
         assert (status, document["differences"]) == (0, []), cycle["cycle"]
-        pools = [] if "/catalog/" in cycle["cycle"] else ["NodePool default (as it was)"]
-        assert document["changed"] == [*pools, "EC2NodeClass default (as it was)"]
-        assert bool(pools) is not any("does not look at any" in note for note in document["notes"])
+        pools = [] if "/catalog/" in cycle["cycle"] else ["NodePool default (unchanged)"]
+        assert document["changed"] == [*pools, "EC2NodeClass default (unchanged)"]
+        assert bool(pools) is not any("does not read this kind" in note for note in document["notes"])
 
 
 def test_without_its_node_pool_a_pod_has_no_place(played: Path, capsys: Out) -> None:
@@ -160,10 +160,12 @@ def test_a_node_class_that_selects_otherwise_keeps_what_it_had_and_says_so(
     )
     _, document = run_replay(played, find_first_launch_cycle(played, capsys), "--with", str(class_file), capsys=capsys)
     assert document["notes"][0].startswith(
-        "EC2NodeClass default: spec.amiSelectorTerms[0] (ami-1) cannot be resolved: nothing that was kept says what it "
-        "selects; assumed: its images stay what they were: ami-"
+        "EC2NodeClass default: spec.amiSelectorTerms[0] (ami-1) cannot be resolved from the records; "
+        "assumed: images unchanged (ami-"
     )
-    assert document["notes"][-1] == "EC2NodeClass new is new; assumed: it is Ready, and sells what the others do"
+    assert document["notes"][-1] == (
+        "EC2NodeClass new is new; assumed: Ready, with the same offerings as the other classes"
+    )
     assert document["changed"] == ["EC2NodeClass default (changed)", "EC2NodeClass new (new)"]
 
 
@@ -178,10 +180,10 @@ def test_what_catalog_made_of_a_class_is_made_again_of_another(played: Path, tmp
     class_file.write_text(yaml.safe_dump(make_node_class(subnetSelectorTerms=[{"id": subnet}])))
     status, document = run_replay(played, key, "--with", str(class_file), capsys=capsys)
     assert status == 3
-    assert f"spec.subnetSelectorTerms select {subnet}, as they were found then" in document["notes"][0]
-    assert [difference["what"] for difference in document["differences"]] == ["status of EC2NodeClass default"]
+    assert f"spec.subnetSelectorTerms resolve to {subnet}, as recorded" in document["notes"][0]
+    assert [difference["what"] for difference in document["differences"]] == ["EC2NodeClass default status updated"]
     assert main(["replay", key, "--with", str(class_file), "--journal", str(played)]) == 3
-    assert "1 EC2NodeClass; as seen at" in capsys.readouterr().out
+    assert "1 EC2NodeClass; snapshot of" in capsys.readouterr().out
 
 
 def test_what_cannot_be_read_of_the_last_look_is_not_known(played: Path, tmp_path: Path, capsys: Out) -> None:
@@ -222,10 +224,10 @@ LARGE = Override(instance_type="m5.large", zone="a", subnet_id="s", image_id="am
         (make_launch(LARGE, message="v"), "w", "v"),
         (
             make_launch(replace(LARGE, zone="b")),
-            "only here 1 offering: m5.large/a/s",
-            "only here 1 offering: m5.large/b/s",
+            "1 offering only here: m5.large/a/s",
+            "1 offering only here: m5.large/b/s",
         ),
-        (make_launch(LARGE, replace(LARGE, zone="b")), "", "only here 1 offering: m5.large/b/s"),
+        (make_launch(LARGE, replace(LARGE, zone="b")), "", "1 offering only here: m5.large/b/s"),
         (make_launch(replace(LARGE, priority=0.2)), "priority of m5.large/a/s 0.1", "priority of m5.large/a/s 0.2"),
         (make_launch(LARGE, templates=()), "1 launch template", "0 launch templates"),
         (
@@ -252,7 +254,7 @@ def test_another_catalogue_may_be_bought_from(played: Path, tmp_path: Path, caps
     dear.write_text(json.dumps(sold))
     status, document = run_replay(played, key, "--instance-types", str(dear), capsys=capsys)
     assert status == 3
-    assert document["notes"] == [f"sold is what {dear} says"]
+    assert document["notes"] == [f"the catalog is {dear}"]
 
 
 def test_what_is_wrong_with_a_file_is_told_and_the_rest_is_decided(played: Path, tmp_path: Path, capsys: Out) -> None:
@@ -262,7 +264,7 @@ def test_what_is_wrong_with_a_file_is_told_and_the_rest_is_decided(played: Path,
     captured = capsys.readouterr()
     assert status == 1
     assert "NodePool broken" in captured.err
-    assert "DECIDED THEN" in captured.out
+    assert "RECORDED DECISION" in captured.out
 
 
 # Which cycle is meant
@@ -310,11 +312,11 @@ def test_the_latest_is_meant_if_nobody_says_otherwise(played: Path, capsys: Out)
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["2026-11-21"], "cycles are called so: "),
-        (["03:33"], "no such cycle in"),
-        (["2031-01-01T00:00:00+99:00"], "no such cycle in"),
-        (["nonsense"], "no such cycle in"),
-        (["watch"], "0 cycles, and none can be decided again"),
+        (["2026-11-21"], "2026-11-21 matches "),
+        (["03:33"], "not found in"),
+        (["2031-01-01T00:00:00+99:00"], "not found in"),
+        (["nonsense"], "not found in"),
+        (["watch"], "0 cycles: cannot be replayed"),
     ],
 )
 def test_a_name_that_is_none_or_several_is_told_with_a_remedy(
@@ -351,7 +353,7 @@ def test_an_entry_of_an_older_version_is_not_decided_again(played: Path, tmp_pat
         json.dumps({name: value for name, value in entry.items() if name not in ("snapshot", "code")})
     )
     assert main(["replay", key, "--journal", str(folder)]) == 1
-    assert "was written by a version that kept none" in " ".join(capsys.readouterr().err.split())
+    assert "from a version without decision records" in " ".join(capsys.readouterr().err.split())
 
 
 def test_a_cycle_that_failed_has_decided_nothing(tmp_path: Path, capsys: Out) -> None:
@@ -364,7 +366,7 @@ def test_a_cycle_that_failed_has_decided_nothing(tmp_path: Path, capsys: Out) ->
     }
     (tmp_path / "080000-one.json").write_text(json.dumps(entry))
     assert main(["replay", "one", "--journal", str(tmp_path)]) == 1
-    assert "it failed before anything was decided" in capsys.readouterr().err
+    assert "failed before it decided anything" in capsys.readouterr().err
 
 
 def test_the_journal_alone_is_not_enough_and_that_is_said(played: Path, tmp_path: Path, capsys: Out) -> None:
@@ -374,7 +376,7 @@ def test_the_journal_alone_is_not_enough_and_that_is_said(played: Path, tmp_path
     assert "only journal/ was copied: copy snapshot/ and catalogue/ too" in capsys.readouterr().err
     shutil.copytree(played / "snapshot", folder / "snapshot")
     assert main(["replay", "--journal", str(folder)]) == 1
-    assert "name another with --instance-types, or copy catalogue/ too" in capsys.readouterr().err
+    assert "add --instance-types FILE, or copy catalogue/ too" in capsys.readouterr().err
     shutil.copytree(played / "catalogue", folder / "catalogue")
     assert main(["replay", "--journal", str(folder)]) == 0
     assert main(["replay", "--journal", str(folder / "journal")]) == 0
@@ -388,16 +390,16 @@ def test_torn_and_foreign_files_are_named(played: Path, tmp_path: Path, capsys: 
     for body in (snapshot_bytes[: len(snapshot_bytes) // 2], b"", gzip.compress(b'{"some": "thing"}')):
         snapshot.write_bytes(body)
         assert main(["replay", key, "--journal", str(folder)]) == 1
-        assert "no snapshot that this version can read" in capsys.readouterr().err
+        assert "not a decision record that this version can read" in capsys.readouterr().err
     snapshot.write_bytes(snapshot_bytes)
     catalogue = folder / decode_record(snapshot_bytes).catalog_key
     catalogue.write_bytes(b"{}")
     assert main(["replay", key, "--journal", str(folder)]) == 1
-    assert "name another with --instance-types" in capsys.readouterr().err
+    assert "add --instance-types FILE" in capsys.readouterr().err
     (folder / "journal" / "foreign.json").write_text('{"kind": "List"}')
     assert main(["replay", "--list", "--journal", str(folder)]) == 1
     captured = capsys.readouterr()
-    assert "foreign.json: no entry of a journal" in captured.err
+    assert "foreign.json: not a journal entry" in captured.err
     assert "provision" in captured.out
 
 
@@ -422,20 +424,20 @@ def test_the_page_of_the_same_decision_says_so_and_of_another_in_what_they_diffe
     key = find_first_launch_cycle(played, capsys)
     assert main(["replay", key, "--journal", str(played)]) == 0
     output = capsys.readouterr().out
-    assert "the same decision, byte for byte" in output
-    assert "WOULD BE DECIDED NOW" not in output
+    assert "same decision, byte for byte" in output
+    assert "REPLAYED DECISION" not in output
     assert main(["replay", key, "--without", "nodepool/default", "--journal", str(played), "--all"]) == 3
     output = capsys.readouterr().out
     for part in (
-        "DECIDED THEN",
-        "WOULD BE DECIDED NOW",
+        "RECORDED DECISION",
+        "REPLAYED DECISION",
         "DIFFERENCES",
         "- NodeClaim",
         "+ event FailedScheduling",
-        "then: ",
+        "recorded: ",
     ):
         assert part in output
-    assert "another decision: " in output
+    assert "different decision: " in output
 
 
 def test_a_page_fits_a_narrow_terminal(played: Path, capsys: Out, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -457,8 +459,8 @@ def test_other_code_and_a_plan_that_time_ended_are_named(played: Path, tmp_path:
     (folder / key).write_text(json.dumps(entry | {"code": "other"}))
     assert main(["replay", key, "--without", "nodepool/default", "--journal", str(folder)]) == 3
     output = capsys.readouterr().out
-    assert "other then, " in output
-    assert "it need not come out the same: time was up before all was decided" in output
+    assert "recorded with other, " in output
+    assert "differences are expected: time was up before all was decided" in output
 
 
 def test_yaml_says_what_json_says(played: Path, capsys: Out) -> None:
@@ -482,11 +484,11 @@ def test_without_a_journal_nothing_can_be_found(capsys: Out, monkeypatch: pytest
     with pytest.raises(SystemExit) as raised:
         main(["replay"])
     assert raised.value.code == 2
-    assert "where is the journal?" in capsys.readouterr().err
+    assert "no journal: add --journal" in capsys.readouterr().err
     assert main(["replay", "--journal", str(tmp_path / "none")]) == 1
-    assert "no such folder" in capsys.readouterr().err
+    assert "folder not found" in capsys.readouterr().err
     assert main(["replay", "--journal", str(tmp_path)]) == 1
-    assert "0 cycles, and none can be decided again" in capsys.readouterr().err
+    assert "0 cycles: cannot be replayed" in capsys.readouterr().err
     for output, expected in (("table", ""), ("json", "[]\n")):
         assert main(["replay", "--list", "--journal", str(tmp_path), "-o", output]) == 0
         assert capsys.readouterr().out == expected
@@ -495,9 +497,9 @@ def test_without_a_journal_nothing_can_be_found(capsys: Out, monkeypatch: pytest
 @pytest.mark.parametrize(
     ("target", "says"),
     [
-        ("nodepool/none", "there was none; there were default"),
+        ("nodepool/none", "not found; existing: default"),
         ("none", "write KIND/NAME"),
-        ("csinode/x", "no CSINode at all"),
+        ("csinode/x", "the cluster had no CSINode"),
     ],
 )
 def test_what_is_not_there_cannot_be_taken_away(target: str, says: str, played: Path, capsys: Out) -> None:
@@ -512,8 +514,7 @@ def test_of_a_bucket_the_day_that_is_named_is_read(played: Path, capsys: Out, mo
             bucket.put(str(path.relative_to(played)), path.read_bytes())
             bucket.put(f"copied/{path.relative_to(played)}", path.read_bytes())
     monkeypatch.setenv("JOINER_BUCKET_NAME", "b")
-    for module in ("explain.journal", "replay.cycle_lookup"):
-        monkeypatch.setattr(f"cli.{module}.get_default_region", lambda: "us-east-1")
+    monkeypatch.setattr("cli.journal.journal.get_default_region", lambda: "us-east-1")
     monkeypatch.setattr("shared.aws.s3.S3Bucket", lambda *_: bucket)
     key = find_first_launch_cycle(played, capsys)
     name = key.rpartition("/")[2].removesuffix(".json").partition("-")[2]
@@ -534,7 +535,7 @@ def test_of_a_bucket_the_day_that_is_named_is_read(played: Path, capsys: Out, mo
         MemoryBucket, "get", lambda self, key: raise_read_error(self, key) if "snapshot" in key else read(self, key)
     )
     assert main(["replay", name, "--now", "2026-11-21T09:00:00Z"]) == 1
-    assert "it became too old" in capsys.readouterr().err
+    assert "it expired" in capsys.readouterr().err
     assert main(["replay", name, *copied]) == 1
     assert "s3://b/copied/journal: Forbidden" in capsys.readouterr().err
 
@@ -575,7 +576,7 @@ def test_nodes_are_paired_by_the_pods_that_they_are_for() -> None:
     now = make_decision(make_claim_action("c", "q"), make_claim_action("d", "p1", "p2"), make_claim_action("e", "p3"))
     differences = compare_decisions(recorded_decision, now).actions
     assert [
-        (difference.kind, difference.old_text.partition(" for")[0], difference.new_text.partition(" for")[0])
+        (difference.kind, difference.old_text.partition(" created")[0], difference.new_text.partition(" created")[0])
         for difference in differences
     ] == [
         ("changed", "NodeClaim a", "NodeClaim d"),
@@ -611,34 +612,43 @@ def test_verdicts_are_paired_by_whom_they_are_about() -> None:
 @pytest.mark.parametrize(
     ("action", "words"),
     [
-        (make_claim_action("a"), ("NodeClaim a for no pod", "why a")),
-        (make_claim_action("a", *"pqrst"), ("NodeClaim a for 5 pods (p, q, r and 2 more)", "why a")),
+        (make_claim_action("a"), ("NodeClaim a created for 0 pods", "why a")),
+        (make_claim_action("a", *"pqrst"), ("NodeClaim a created for 5 pods (p, q, r and 2 more)", "why a")),
         (DeleteObject(kind="NodeClaim", name="c", message="empty"), ("NodeClaim c deleted", "empty")),
         (EVENT, ("event Nominated on Pod shop/cart", "on a")),
         (replace(EVENT, namespace="", kind="Node"), ("event Nominated on Node cart", "on a")),
-        (WAKE, ("provision woken in 10 s", "soon")),
+        (WAKE, ("provision invoked in 10s", "soon")),
         (
             MarkUnavailable(
                 offering=UnavailableOffering(
                     capacity_type="spot", instance_type="m5.large", zone="", until=DEFAULT_START_TIME
                 )
             ),
-            ("spot m5.large marked", ""),
+            ("spot m5.large marked unavailable", ""),
         ),
         (
             TaintNode(name="n", resource_version="", taints=(Taint(key="k", effect="NoSchedule"),), message="w"),
-            ("Node n tainted", "k: w"),
+            ("Node n tainted: k", "w"),
         ),
-        (PatchStatus(kind="NodePool", name="p", status="{}", message="w"), ("status of NodePool p", "w")),
-        (EvictPod(namespace="n", name="p", uid="", node="x", message="w"), ("Pod n/p evicted", "w")),
-        (DeletePod(namespace="n", name="p", uid="", node="x", grace_seconds=1, message="w"), ("Pod n/p deleted", "w")),
-        (NominatePod(namespace="n", name="p", uid="", node="x", message="w"), ("Pod n/p told of x", "w")),
-        (TerminateInstances(instance_ids=("i-1", "i-2"), message="w"), ("i-1, i-2 ended", "w")),
+        (PatchStatus(kind="NodePool", name="p", status="{}", message="w"), ("NodePool p status updated", "w")),
+        (EvictPod(namespace="n", name="p", uid="", node="x", message="w"), ("Pod n/p evicted from x", "w")),
+        (
+            DeletePod(namespace="n", name="p", uid="", node="x", grace_seconds=1, message="w"),
+            ("Pod n/p deleted on x", "w; grace period 1s"),
+        ),
+        (NominatePod(namespace="n", name="p", uid="", node="x", message="w"), ("Pod n/p nominated for x", "w")),
+        (TerminateInstances(instance_ids=("i-1", "i-2"), message="w"), ("i-1, i-2 terminated", "w")),
         (TagInstance(instance_id="i-1", tags=(("Name", "n"),), message="w"), ("i-1 tagged", "Name: w")),
         (DeleteLaunchTemplate(name="t", message="w"), ("launch template t deleted", "w")),
-        (PatchMetadata(kind="Node", name="n", labels=(("l", "v"),), message="w"), ("Node n annotated", "l: w")),
-        (PatchMetadata(kind="NodeClaim", name="c", finalizers=("f",), message="w"), ("NodeClaim c held", "w")),
-        (PatchMetadata(kind="NodeClaim", name="c", finalizers=(), message="w"), ("NodeClaim c let go", "w")),
+        (PatchMetadata(kind="Node", name="n", labels=(("l", "v"),), message="w"), ("Node n metadata updated", "l: w")),
+        (
+            PatchMetadata(kind="NodeClaim", name="c", finalizers=("f",), message="w"),
+            ("NodeClaim c finalizers set", "w"),
+        ),
+        (
+            PatchMetadata(kind="NodeClaim", name="c", finalizers=(), message="w"),
+            ("NodeClaim c finalizers removed", "w"),
+        ),
     ],
 )
 def test_actions_are_said_in_words(action: Action, words: tuple[str, str]) -> None:
@@ -654,5 +664,5 @@ def test_help_has_examples_exit_codes_and_the_shape(capsys: Out) -> None:
     with pytest.raises(SystemExit):
         main(["replay", "--help"])
     output = capsys.readouterr().out
-    for part in ("examples:", "exit codes:", "-o json has cycle", "--with", "--without"):
+    for part in ("examples:", "exit codes:", "-o json and yaml: cycle", "--with", "--without"):
         assert part in output

@@ -75,7 +75,7 @@ def test_what_was_found_then_is_found_again(fields: dict[str, Any], place: int, 
     resolved, notes = resolve_selectors(make_node_class(**fields), BEFORE, SELECTIONS)
     assert list_resolved_ids(resolved)[place] == expected_ids
     assert len(notes) == 1
-    assert f"select {', '.join(expected_ids)}, as they were found then" in notes[0]
+    assert f"resolve to {', '.join(expected_ids)}, as recorded" in notes[0]
 
 
 @pytest.mark.parametrize(
@@ -110,17 +110,17 @@ def test_a_status_alone_knows_ids_and_the_same_terms() -> None:
         make_node_class(subnet_selectors=(SelectorTerm(id="subnet-b"),)), BEFORE, selections
     )
     assert resolved.resolved_subnets == (B,)
-    assert "select subnet-b" in notes[0]
+    assert "resolve to subnet-b" in notes[0]
 
 
 def test_a_new_class_is_ready_if_all_is_known_that_it_selects() -> None:
     resolved, notes = resolve_selectors(make_node_class("new"), None, SELECTIONS)
     assert resolved.is_ready()
     assert list_resolved_ids(resolved) == (["subnet-a", "subnet-b"], ["sg-1", "sg-2"], ["ami-2"])
-    assert "assumed: it is Ready, and sells what the others do" in notes[-1]
+    assert "assumed: Ready, with the same offerings as the other classes" in notes[-1]
     two, notes = resolve_selectors(make_node_class("new", subnet_selectors=(TAGGED,)), None, SELECTIONS)
     assert not two.is_ready()
-    assert "is new, and not Ready" in notes[-1]
+    assert "is new; assumed: not Ready" in notes[-1]
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_a_placement_group_is_known_by_id_and_name(selector: SelectorTerm, group
     assert (
         resolved.resolved_placement_group.group_id if resolved.resolved_placement_group is not None else ""
     ) == group
-    assert any("its placement group is not known" in note for note in notes) is is_noted
+    assert any("the placement group cannot be resolved" in note for note in notes) is is_noted
 
 
 def test_catalog_finds_the_same() -> None:
@@ -172,6 +172,6 @@ def test_types_are_sold_in_the_zones_of_the_subnets_that_are_selected() -> None:
     assert notes == ()
     larger_class = replace(new, resolved_subnets=(replace(B, zone="z"), B))
     assert (
-        "what is sold in z was not kept; assumed: nothing"
+        "offerings in z were not stored; assumed: none"
         in with_node_class_offerings(catalogue, larger_class, None)[1][0]
     )

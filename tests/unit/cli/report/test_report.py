@@ -14,7 +14,7 @@ import pytest
 import yaml
 from msgspec.structs import replace
 
-from cli.explain.journal import Cycle
+from cli.journal.journal import Cycle
 from cli.main import main
 from cli.report.decisions import list_decisions
 from cli.report.fleet import choose_bar_seconds
@@ -195,7 +195,7 @@ def test_a_report_has_the_fleet_its_cost_the_decisions_and_what_is_blocked(tmp_p
     decision_texts = [decision["what"] for decision in report["decisions"]]
     assert decision_texts == [
         *("command c1 DONE", "i-2 terminated", "NodeClaim default-2 deleted"),
-        *("NodeClaim default-2 for 1 pod", "NodeClaim default-1 for 1 pod"),
+        *("NodeClaim default-2 created for 1 pod", "NodeClaim default-1 created for 1 pod"),
     ]
     assert sum(change["launched"] for change in report["changes"]) == 2
     assert sum(change["terminated"] for change in report["changes"]) == 1
@@ -213,7 +213,7 @@ def test_the_page_of_a_play_tells_what_its_document_tells(played: Path, capsys: 
     for decision in report["decisions"]:
         assert decision["what"] in text
     assert checker.tags.count("svg") == 4
-    for part in ("Fleet", "What is blocked, and why", "Decisions", "Launches and terminations"):
+    for part in ("Fleet", "Unschedulable pods and blocked nodes", "Decisions", "Launches and terminations"):
         assert part in text
 
 
@@ -273,13 +273,13 @@ def test_a_live_cluster_says_which_nodes_there_are_and_which_pods_wait(
         DEFAULT_START_TIME,
     )
     alive = replace(base, pods=tuple(replace(pod, conditions=(waiting,)) for pod in base.pods))
-    monkeypatch.setattr("cli.explain.command.read_live_cluster", lambda *_: alive)
+    monkeypatch.setattr("cli.journal.sources._read_cluster", lambda *_: alive)
     report = read_report(folder, "--context", "prod", "--now", "2026-11-21T14:00:00Z", capsys=capsys)
     assert report["isLive"] is True
     assert [node["claim"] for node in report["nodes"]] == ["default-2"]
     assert [group["names"] for group in report["blockedPods"]] == [["a/new"]]
     html = render_report(folder, "--context", "prod", "--now", "2026-11-21T14:00:00Z", capsys=capsys)
-    assert "those of the live cluster" in html
+    assert "current nodes and pending pods: live cluster" in html
 
 
 def test_where_a_cycle_left_nothing_behind_no_pod_waited(tmp_path: Path, capsys: Out) -> None:
@@ -294,6 +294,38 @@ def test_where_a_cycle_left_nothing_behind_no_pod_waited(tmp_path: Path, capsys:
     assert report["blockedPods"] == []
 
 
+def test_pods_that_still_run_on_draining_nodes_are_not_pending(tmp_path: Path, capsys: Out) -> None:
+    counts = {"PendingPods": 5.0, "UnschedulablePods": 3.0, "ReschedulablePods": 3.0}
+    report = read_report(write_journal(tmp_path, make_entry(0, counts=counts)), capsys=capsys)
+    assert [(sample["pods"], sample["withoutPlace"]) for sample in report["waiting"]] == [(2.0, 2.0)]
+
+
+def test_the_last_sample_of_a_series_is_what_the_totals_say(
+    tmp_path: Path, capsys: Out, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sweep = make_entry(5, function="disrupt", counts={"ManagedNodes": 1.0, "FleetUsdPerHour": 0.05})
+    folder = write_journal(tmp_path, *make_node_entries(1), sweep, *make_node_entries(2, minute=6))
+    report = read_report(folder, "--now", "2026-11-21T08:30:00Z", capsys=capsys)
+    assert report["fleet"][-1] == {"at": "2026-11-21T08:30:00Z", "nodes": 2.0, "usdPerHour": 0.1}
+    assert len(report["nodes"]) == 2
+    alive = ClusterSnapshot(taken_at=DEFAULT_START_TIME)
+    monkeypatch.setattr("cli.journal.sources._read_cluster", lambda *_: alive)
+    waits = make_entry(29, counts={"PendingPods": 4.0}, notes=(make_pod_note("a/p"),))
+    write_journal(tmp_path / "journal" / "more", waits)
+    report = read_report(folder, "--context", "--now", "2026-11-21T08:30:00Z", capsys=capsys)
+    assert report["waiting"][-1] == {"at": "2026-11-21T08:30:00Z", "pods": 0.0, "withoutPlace": 0.0}
+    assert report["fleet"][-1]["nodes"] == 0.0
+
+
+def test_the_page_names_the_cluster_and_the_period_and_breaks_no_words(played: Path, capsys: Out) -> None:
+    html = render_report(played, capsys=capsys)
+    assert re.search(r"<title>Joiner: demo, 2026-11-21 08:01:00 to 2026-11-21 08:\d\d:\d\d UTC</title>", html)
+    assert "<h1>Joiner: demo</h1><p>2026-11-21 08:01:00 to " in html
+    assert '<td><span class="word">provision</span></td>' in html
+    assert ".word, th { white-space: nowrap; }" in html
+    assert '<th scope="col">function</th>' in html
+
+
 def test_without_counts_the_fleet_is_what_its_machines_come_to(tmp_path: Path, capsys: Out) -> None:
     end = make_entry(30, TerminateInstances(instance_ids=("i-1",), message="w"), function="lifecycle")
     report = read_report(
@@ -302,6 +334,7 @@ def test_without_counts_the_fleet_is_what_its_machines_come_to(tmp_path: Path, c
     assert [(sample["nodes"], sample["usdPerHour"]) for sample in report["fleet"]] == [
         (1.0, 0.05),
         (2.0, 0.1),
+        (1.0, 0.05),
         (1.0, 0.05),
     ]
 
@@ -324,7 +357,7 @@ def test_what_fails_and_what_is_wrong_is_told(tmp_path: Path, capsys: Out) -> No
         ("disrupt failed", True),
     ]
     text = "".join(parse_page(render_report(tmp_path, capsys=capsys)).text)
-    for part in ("Problems at the end", "Cycles that failed", "Throttled: ec2", "later; it was: drain"):
+    for part in ("Problems at the end", "Failed cycles", "Throttled: ec2", "later; reason of the action: drain"):
         assert part in text
 
 
@@ -390,7 +423,7 @@ def test_five_hundred_nodes_of_thirty_pools_and_four_thousand_cycles_are_readabl
     checker = parse_page(html)
     assert checker.tags.count("details") == 30 + 2 + 5 + 1
     assert len(html) < 1_500_000
-    assert "earlier ones are left out (-o json has them)" in html
+    assert "earlier decisions omitted (-o json has all)" in html
 
 
 def test_instants_are_utc_whatever_their_offset(tmp_path: Path, capsys: Out) -> None:
@@ -412,7 +445,7 @@ def test_torn_and_foreign_files_are_named_and_the_rest_is_told(tmp_path: Path, c
     (folder / "catalogue" / "x.json").write_text("{}")
     assert main(["report", "-", "--journal", str(folder)]) == 1
     captured = capsys.readouterr()
-    assert "torn.json: no entry of a journal" in captured.err
+    assert "torn.json: not a journal entry" in captured.err
     assert "catalogue" not in captured.err
     assert "node-1.internal" in captured.out
     assert "not read: journal/torn.json" in captured.out
@@ -420,19 +453,19 @@ def test_torn_and_foreign_files_are_named_and_the_rest_is_told(tmp_path: Path, c
 
 def test_a_journal_of_nothing_has_a_page(tmp_path: Path, capsys: Out) -> None:
     text = "".join(parse_page(render_report(tmp_path, capsys=capsys)).text)
-    assert "The journal tells of no machine." not in text
-    assert text.count("Not known: no cycle of this time was read, which is not to say that nothing happened.") == 2
-    assert "Nothing: no pod waits" not in text
+    assert "The journal has no nodes." not in text
+    assert text.count("Unknown: the journal has no cycles of this time.") == 2
+    assert "None: all pods" not in text
     assert "nan" not in text
 
 
 @pytest.mark.parametrize(
     ("flags", "words"),
-    [((), "holds no cycle: "), (("--since", "2h"), "holds no cycle so young (a longer --since sees more): ")],
+    [((), "no cycles"), (("--since", "2h"), "no cycles in this period: a longer --since reads more")],
 )
 def test_who_makes_a_page_of_nothing_is_told(tmp_path: Path, capsys: Out, flags: tuple[str, ...], words: str) -> None:
     assert main(["report", "-", "--journal", str(tmp_path), *flags]) == 0
-    assert capsys.readouterr().err == f"joiner report: {tmp_path}: {words}the page has nothing to tell\n"
+    assert capsys.readouterr().err == f"joiner report: {tmp_path}: {words}; the report is empty\n"
 
 
 def test_the_same_journal_is_the_same_page(played: Path, capsys: Out) -> None:
@@ -456,7 +489,19 @@ def test_a_page_goes_where_it_is_told_to(tmp_path: Path, capsys: Out, monkeypatc
 
 def test_the_document_is_stable(played: Path, capsys: Out) -> None:
     assert list(read_report(played, capsys=capsys)) == [
-        *("source", "began", "ended", "isLive", "unreadable", "cycles", "failures", "fleet", "waiting", "changes"),
+        *(
+            "source",
+            "cluster",
+            "began",
+            "ended",
+            "isLive",
+            "unreadable",
+            "cycles",
+            "failures",
+            "fleet",
+            "waiting",
+            "changes",
+        ),
         *("changeSeconds", "usd", "savedUsdPerHour", "pools", "types", "nodes", "decisions", "blockedNodes"),
         *("blockedPods", "problems"),
     ]
@@ -469,12 +514,10 @@ def test_without_a_journal_there_is_nothing_to_tell(
     with pytest.raises(SystemExit) as raised:
         main(["report"])
     assert raised.value.code == 2
-    assert "where is the journal?" in capsys.readouterr().err
+    assert "no journal: add --journal" in capsys.readouterr().err
     assert main(["report", "--journal", str(tmp_path / "none")]) == 1
-    assert "no such folder" in capsys.readouterr().err
-    monkeypatch.setattr(
-        "cli.explain.command.read_live_cluster", lambda *_: ClusterSnapshot(taken_at=DEFAULT_START_TIME)
-    )
+    assert "folder not found" in capsys.readouterr().err
+    monkeypatch.setattr("cli.journal.sources._read_cluster", lambda *_: ClusterSnapshot(taken_at=DEFAULT_START_TIME))
     assert main(["report", "-", "--context", "prod"]) == 0
     assert "no journal" in capsys.readouterr().out
 
@@ -483,7 +526,7 @@ def test_help_has_examples_exit_codes_and_the_shape(capsys: Out) -> None:
     with pytest.raises(SystemExit):
         main(["report", "--help"])
     output = capsys.readouterr().out
-    for part in ("examples:", "exit codes:", "-o json and yaml have"):
+    for part in ("examples:", "exit codes:", "-o json and yaml: source"):
         assert part in output
 
 

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-import cli.status.command
 from cli.main import build_parser, main
 from cli.planning.cluster_source import PlanningInput, PlanningInputReader
-from cli.status.command import _draw_screen
+from cli.status.screen import INSTALL_HINT, REFRESH_INTERVAL_SECONDS, draw_status
 from cli.terminal.refresh import Viewport
 from shared.model.cluster import ClusterSnapshot
 from tests.support.cli.fleet_files import POOL, make_claim, make_instance_type, make_node_manifests, make_pod
@@ -83,15 +82,15 @@ def fleet(tmp_path: Path) -> list[str]:
 def test_a_page_says_what_there_is_what_it_costs_what_waits_and_what_is_wrong(fleet: list[str], capsys: Out) -> None:
     assert main(fleet) == 0
     assert capsys.readouterr().out.splitlines() == [
-        "4 nodes, $0.60 per hour, $438 per month and 1 node of no NodePool; 1 pod with a node, 1 without",
+        "4 nodes, $0.6000/h ($438.00/month), and 1 node without NodePool; 1 pod on nodes, 1 pending",
         "",
-        "POOL     READY  COMING  GOING     CAPACITY       CPU      MEMORY     $/H         LIMIT",
-        "default      1       2      1  2 on-demand  12% of 8  0% of 32Gi  0.6000  cpu 12 of 16",
+        "POOL     READY  IN-FLIGHT  DELETING     CAPACITY       CPU      MEMORY     $/H         LIMIT",
+        "default      1          2         1  2 on-demand  12% of 8  0% of 32Gi  0.6000  cpu 12 of 16",
         "",
-        "WAITING",
+        "PENDING PODS",
         "  shop/till: 0/2 nodes are available",
         "",
-        "TROUBLE",
+        "PROBLEMS",
         "  Node n3: not Ready: NodeStatusUnknown",
         "  NodeClaim c4: not Launched: LaunchFailed: no capacity",
     ]
@@ -102,7 +101,7 @@ def test_json_has_every_part(fleet: list[str], capsys: Out) -> None:
     document = json.loads(capsys.readouterr().out)
     assert (document["usdPerHour"], document["others"], document["pods"]) == (0.6, 1, {"running": 1, "waiting": 1})
     [pool] = document["pools"]
-    assert pool["nodes"] == {"ready": 1, "coming": 2, "going": 1}
+    assert pool["nodes"] == {"ready": 1, "inFlight": 2, "deleting": 1}
     assert pool["limits"] == {"cpu": ["12", "16"], "nodes": ["4", "8"]}
     assert pool["cpu"] == {"requested": "1", "allocatable": "8"}
     assert document["waiting"] == [{"pod": "shop/till", "why": "0/2 nodes are available"}]
@@ -114,7 +113,7 @@ def test_without_a_catalogue_nothing_has_a_price(tmp_path: Path, capsys: Out) ->
         tmp_path, make_ready_pool(POOL), *make_node_manifests("n1", 4), make_claim("c1", "n1", 4), priced=False
     )
     assert main(arguments) == 0
-    assert capsys.readouterr().out.startswith("1 node; 0 pods with a node, none without\n")
+    assert capsys.readouterr().out.startswith("1 node; 0 pods on nodes, 0 pending\n")
     assert main([*arguments, "-o", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["usdPerHour"] is None
 
@@ -144,7 +143,7 @@ def test_many_pods_that_wait_are_cut_unless_all_are_wanted(tmp_path: Path, capsy
         pending_pod["status"]["conditions"][0]["message"] = f"reason {number}"
     arguments = write_inputs(tmp_path, make_ready_pool(POOL), *pods)
     assert main(arguments) == 0
-    assert "  … and 4 more pods (--all)" in capsys.readouterr().out
+    assert "  … and 4 more pods (--all shows them)" in capsys.readouterr().out
     assert main([*arguments, "--all"]) == 0
     assert "shop/p19" in capsys.readouterr().out
 
@@ -154,13 +153,13 @@ def test_pods_that_wait_for_the_same_reason_are_one_line(tmp_path: Path, capsys:
     pods[0]["status"]["conditions"][0]["message"] = "another reason"
     arguments = write_inputs(tmp_path, make_ready_pool(POOL), *pods)
     assert main(arguments) == 0
-    lines = capsys.readouterr().out.partition("WAITING\n")[2].splitlines()
+    lines = capsys.readouterr().out.partition("PENDING PODS\n")[2].splitlines()
     assert lines[:2] == [
         "  4 pods: 0/2 nodes are available (shop/p1, shop/p2, shop/p3 and 1 more)",
         "  shop/p0: another reason",
     ]
     assert main([*arguments, "--all"]) == 0
-    assert len(capsys.readouterr().out.partition("WAITING\n")[2].splitlines()) == 5
+    assert len(capsys.readouterr().out.partition("PENDING PODS\n")[2].splitlines()) == 5
 
 
 @pytest.mark.parametrize("flags", [["--watch", "-f", "x"], ["--context", "--watch", "-o", "json"]])
@@ -197,9 +196,9 @@ def test_watching_goes_on_until_it_is_interrupted(tmp_path: Path, monkeypatch: p
         return original_read(arguments, **{**options, "is_live": False})
 
     monkeypatch.setattr(cluster_source, "read_priced_input", read_from_files)
-    monkeypatch.setattr("cli.status.command.time.sleep", sleep)
+    monkeypatch.setattr("cli.status.screen.time.sleep", sleep)
     assert main(["status", "--context", "--watch"]) == 130
-    assert looks == [cli.status.command.REFRESH_INTERVAL_SECONDS] * 2
+    assert looks == [REFRESH_INTERVAL_SECONDS] * 2
     assert capsys.readouterr().out.count("1 node") == 2
 
 
@@ -235,9 +234,9 @@ def test_what_people_have_paused_is_told_for_people_and_programs(tmp_path: Path,
 def test_a_page_of_a_terminal_fits_and_can_be_turned_over(fleet: list[str]) -> None:
     arguments = build_parser("status").parse_args(fleet)
     screen_input = (*PlanningInputReader(arguments)(), None)
-    full_page, _ = _draw_screen(screen_input, Viewport(columns=40, lines=50), arguments)
+    full_page, _ = draw_status(arguments, screen_input, Viewport(columns=40, lines=50))
     assert max(map(len, full_page)) <= 40
-    lines, last = _draw_screen(screen_input, Viewport(columns=40, lines=5, first=99), arguments)
+    lines, last = draw_status(arguments, screen_input, Viewport(columns=40, lines=5, first=99))
     assert (len(lines), last) == (5, len(full_page) - 5)
     assert lines == full_page[-5:]
 
@@ -252,7 +251,7 @@ def test_a_cluster_without_our_kinds_says_what_makes_them(monkeypatch: pytest.Mo
     monkeypatch.setattr("cli.planning.cluster_source.read_planning_input", read_input)
     assert main(["status", "-f", "x"]) == 0
     *_, first, second = capsys.readouterr().out.splitlines()
-    assert first == f"note: nodepools.karpenter.sh is not installed in prod{cli.status.command.INSTALL_HINT}"
+    assert first == f"note: nodepools.karpenter.sh is not installed in prod{INSTALL_HINT}"
     assert second == "note: something else"
     assert main(["status", "-f", "x", "-o", "json"]) == 0
     assert len(json.loads(capsys.readouterr().out)["notes"]) == 2

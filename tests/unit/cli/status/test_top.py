@@ -18,7 +18,8 @@ import pytest
 from cli.main import build_parser, main
 from cli.planning.cluster_source import PlanningInputReader
 from cli.status.node_rows import SORT_KEYS
-from cli.status.top_command import SORT_BY_KEY, SORTS, _compute_order, _draw_screen
+from cli.status.order import SORT_BY_KEY, SORTS
+from cli.status.screen import compute_order, draw_nodes
 from cli.status.top_page import COLUMN_HEADINGS
 from cli.terminal.refresh import Viewport
 from tests.contract.kube_front import create
@@ -76,7 +77,7 @@ def test_the_dearest_node_is_first_and_the_fleet_stands_on_top(fleet: list[str],
     assert main(fleet) == 0
     out = capsys.readouterr().out
     assert out.splitlines()[0] == (
-        "6 nodes (3 ready, 1 going, 1 coming, 1 not ready), $1.30/h ($949 a month), cpu 35%, memory 0%"
+        "6 nodes (3 ready, 1 deleting, 1 in-flight, 1 not ready), $1.3000/h ($949.00/month), cpu 35%, memory 0%"
     )
     assert list_names(out)[:2] == ["large.internal", "held.internal"]
     assert "DoNotDisrupt: disruption is blocked through the karpenter.sh/do-not-disrupt annotation" in out
@@ -113,9 +114,9 @@ def test_json_has_every_node(fleet: list[str], capsys: Out) -> None:
         "large.internal": "ready",
         "small.internal": "ready",
         "held.internal": "ready",
-        "old": "going",
+        "old": "deleting",
         "lost.internal": "not ready",
-        "c-new": "coming",
+        "c-new": "in-flight",
     }
     assert by_name["held.internal"]["keptBy"]["reason"] == "DoNotDisrupt"
 
@@ -140,11 +141,11 @@ def test_one_nodepool_can_be_looked_at(fleet: list[str], capsys: Out) -> None:
     assert main([*fleet, "--nodepool", "elsewhere"]) == 1
     captured = capsys.readouterr()
     assert captured.out.startswith("0 nodes")
-    assert "NodePool elsewhere: there is none" in captured.err
+    assert "NodePool elsewhere not found" in captured.err
 
 
 @pytest.mark.parametrize(
-    ("columns", "heads"), [(80, {"NODE", "STATE", "$/H", "CPU", "KEPT"}), (300, set(COLUMN_HEADINGS[:-1]))]
+    ("columns", "heads"), [(80, {"NODE", "STATE", "$/H", "CPU", "BLOCKED"}), (300, set(COLUMN_HEADINGS[:-1]))]
 )
 def test_of_five_hundred_nodes_each_has_a_line_that_fits(
     tmp_path: Path, capsys: Out, monkeypatch: pytest.MonkeyPatch, columns: int, heads: set[str]
@@ -177,7 +178,7 @@ def test_of_five_hundred_nodes_each_has_a_line_that_fits(
 )
 def test_the_same_key_once_more_turns_the_order_round(keys: str, order: tuple[str, bool]) -> None:
     arguments: Any = type("Chosen", (), {"sort": "price", "reverse": False})
-    assert _compute_order(arguments, tuple(keys)) == order
+    assert compute_order(arguments, tuple(keys)) == order
 
 
 @pytest.mark.parametrize("interval", ["0", "soon", "1e9"])
@@ -298,12 +299,8 @@ def test_in_a_terminal_a_cluster_that_is_away_is_named_and_asked_again(config: s
 
 def draw_page(fleet: list[str], lines: int, keys: str = "", first: int = 0) -> tuple[list[str], int]:
     arguments = build_parser("top").parse_args(fleet)
-    return _draw_screen(
-        PlanningInputReader(arguments)()[1],
-        None,
-        Viewport(columns=80, lines=lines, first=first, keys=tuple(keys)),
-        arguments,
-    )
+    view = Viewport(columns=80, lines=lines, first=first, keys=tuple(keys))
+    return draw_nodes(arguments, (*PlanningInputReader(arguments)(), None), view)
 
 
 def test_a_page_has_as_many_lines_as_the_terminal_and_the_keys_last(fleet: list[str]) -> None:
@@ -322,7 +319,7 @@ def test_a_page_begins_where_it_was_moved_to_and_never_beyond_its_end(fleet: lis
 
 def test_without_nodes_a_page_says_so(tmp_path: Path) -> None:
     page_lines, last = draw_page(write_inputs(tmp_path, POOL), 10)
-    assert (last, page_lines[0]) == (0, "0 nodes, $0.00/h ($0 a month)")
+    assert (last, page_lines[0]) == (0, "0 nodes, $0.0000/h ($0.00/month)")
     assert page_lines[-1].startswith("none by price")
 
 

@@ -40,7 +40,7 @@ from shared.report.journal.journal_entries import (
     select_event_verdicts,
     select_new_verdicts,
 )
-from shared.report.metrics.counts import compute_catalog_ages, count_pending_pods
+from shared.report.metrics.counts import compute_catalog_ages, count_pending_pods, count_reschedulable_pods
 from shared.state.cluster_state import ClusterState
 from shared.state.state_node import compute_pod_digest
 from tests.support.command_cases import (
@@ -415,6 +415,9 @@ def test_where_pods_go_is_told_and_counted() -> None:
     ]
     expected = {"PendingPods": 4.0, "PlannedNodes": 1.0, "UnschedulablePods": 1.0}
     assert count_pending_pods(placement, frozenset({"shop/room"})) == expected
+    running_pods = (make_pod("cart"), make_pod("big"), make_pod("unplanned"))
+    assert count_reschedulable_pods(placement, make_cluster_with_nodes(pods=running_pods)) == {"ReschedulablePods": 2.0}
+    assert count_reschedulable_pods(placement, make_cluster_with_nodes()) == {}
 
 
 def test_the_age_of_prices_is_told_where_there_are_some() -> None:

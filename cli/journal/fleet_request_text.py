@@ -18,7 +18,7 @@ def describe_offerings(launch: LaunchInstances) -> str:
     overrides = _list_overrides(launch)
     types, zones = {override.instance_type for override in overrides}, {override.zone for override in overrides}
     zones_text = join_names(sorted(zones), MAX_LISTED_NAMES)
-    return f"{format_count(len(overrides), 'offering')}: {format_count(len(types), 'type')} in {zones_text}"
+    return f"{format_count(len(overrides), 'offering')}: {format_count(len(types), 'instance type')} in {zones_text}"
 
 
 def describe_request_differences(old_launch: LaunchInstances, new_launch: LaunchInstances) -> tuple[str, str]:
@@ -28,11 +28,8 @@ def describe_request_differences(old_launch: LaunchInstances, new_launch: Launch
         *_compare_offerings(old_launch, new_launch),
         *_compare_templates(old_launch, new_launch),
     ]
-    if not parts:
-        return "", ""
-    return "; ".join(filter(None, (old_part for old_part, _ in parts))), "; ".join(
-        filter(None, (new_part for _, new_part in parts))
-    )
+    old_text, new_text = ("; ".join(filter(None, (part[side] for part in parts))) for side in (0, 1))
+    return old_text, new_text
 
 
 def _list_overrides(launch: LaunchInstances) -> list[Override]:
@@ -49,14 +46,10 @@ def _compare_request_settings(old_launch: LaunchInstances, new_launch: LaunchIns
 
 
 def _compare_offerings(old_launch: LaunchInstances, new_launch: LaunchInstances) -> Iterator[tuple[str, str]]:
-    before = {
-        f"{override.instance_type}/{override.zone}/{override.subnet_id}": override
-        for override in _list_overrides(old_launch)
-    }
-    after = {
-        f"{override.instance_type}/{override.zone}/{override.subnet_id}": override
-        for override in _list_overrides(new_launch)
-    }
+    before, after = (
+        {f"{override.instance_type}/{override.zone}/{override.subnet_id}": override for override in overrides}
+        for overrides in (_list_overrides(old_launch), _list_overrides(new_launch))
+    )
     removed_names, added_names = sorted(before.keys() - after.keys()), sorted(after.keys() - before.keys())
     if removed_names or added_names:
         yield _format_exclusive_offerings(removed_names), _format_exclusive_offerings(added_names)
@@ -64,25 +57,19 @@ def _compare_offerings(old_launch: LaunchInstances, new_launch: LaunchInstances)
         changed_names = [
             offering_name
             for offering_name in sorted(before.keys() & after.keys())
-            if _get_attribute(before[offering_name], name) != _get_attribute(after[offering_name], name)
+            if getattr(before[offering_name], name) != getattr(after[offering_name], name)
         ]
         if changed_names:
-            yield (
-                f"{label} of {_format_values(changed_names, before, name)}",
-                f"{label} of {_format_values(changed_names, after, name)}",
-            )
-
-
-def _get_attribute(override: Override, name: str) -> object:
-    return getattr(override, name)
+            old_values, new_values = (_format_values(changed_names, side, name) for side in (before, after))
+            yield f"{label} of {old_values}", f"{label} of {new_values}"
 
 
 def _format_exclusive_offerings(names: list[str]) -> str:
-    return f"only here {format_count(len(names), 'offering')}: {join_names(names, MAX_LISTED_NAMES)}" if names else ""
+    return f"{format_count(len(names), 'offering')} only here: {join_names(names, MAX_LISTED_NAMES)}" if names else ""
 
 
 def _format_values(names: list[str], override_by_name: dict[str, Override], field: str) -> str:
-    return join_names([f"{name} {_get_attribute(override_by_name[name], field)}" for name in names], MAX_LISTED_NAMES)
+    return join_names([f"{name} {getattr(override_by_name[name], field)}" for name in names], MAX_LISTED_NAMES)
 
 
 def _compare_templates(old_launch: LaunchInstances, new_launch: LaunchInstances) -> Iterator[tuple[str, str]]:
@@ -94,14 +81,8 @@ def _compare_templates(old_launch: LaunchInstances, new_launch: LaunchInstances)
     if len(before) != len(after):
         yield format_count(len(before), "launch template"), format_count(len(after), "launch template")
         return
-    names = sorted(
-        {
-            name
-            for old_fields, new_fields in zip(before, after, strict=True)
-            for name in old_fields
-            if old_fields[name] != new_fields[name]
-        }
-    )
+    pairs = zip(before, after, strict=True)
+    names = sorted({name for old, new in pairs for name in old if old[name] != new[name]})
     if names:
         yield _format_template_values(before, names), _format_template_values(after, names)
 

@@ -50,7 +50,7 @@ def decode_readable_parts(body: bytes) -> tuple[JournalEntry | None, str]:
     unreadable_text = ", ".join(format_count(number, kind) for kind, number in unreadable_counts.items() if number)
     return msgspec.structs.replace(
         entry, results=results, notes=notes, problems=problems
-    ), unreadable_text or "something"
+    ), unreadable_text or "unknown fields"
 
 
 def _decode_items(raw_items: tuple[msgspec.Raw, ...], type_: type[Any]) -> tuple[Any, ...]:

@@ -1,16 +1,18 @@
 """The journal in a folder or in a bucket: its cycles, oldest first."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Final, get_args
 
 import msgspec
 
 from cli.aws.session import describe_fault, get_default_region
-from cli.explain.entry_versions import decode_readable_parts
+from cli.journal.entry_versions import decode_readable_parts
 from cli.terminal.errors import InputError
 from cli.terminal.stderr import show_progress
 from shared.errors import Fault, NotFound
@@ -23,7 +25,7 @@ S3_SCHEME: Final = "s3://"
 ONE_DAY: Final = timedelta(days=1)
 """The default period that is read from a bucket: thousands of cycles."""
 MAX_NAMED_ERRORS: Final = 3
-READ_FAILURE_MESSAGE: Final = "could not be seen"
+READ_FAILURE_MESSAGE: Final = "could not be read"
 _FUNCTION_RANKS: Final = {name: rank for rank, name in enumerate(("interrupt", "disrupt", "provision", "lifecycle"), 1)}
 """Order of functions that start at the same instant: a function that requests a NodeClaim precedes its launch."""
 _MAX_CONCURRENT_READS: Final = 32
@@ -96,27 +98,23 @@ def _decode_cycles(entries: Iterable[tuple[str, bytes | str]]) -> tuple[list[Cyc
         except msgspec.DecodeError as error:
             entry, unreadable_parts = decode_readable_parts(body)
             if entry is None:
-                messages.append(f"{key}: no entry of a journal: {error}")
+                messages.append(f"{key}: not a journal entry: {error}")
                 continue
             cycles.append(Cycle(key=key, entry=entry))
-            messages.append(f"{key}: of another version: {unreadable_parts} cannot be read, the rest is told ({error})")
+            messages.append(f"{key}: written by another version of Joiner: {unreadable_parts} skipped ({error})")
     return sorted(
         cycles, key=lambda cycle: (cycle.entry.at, _FUNCTION_RANKS.get(cycle.entry.function, 0), cycle.key)
     ), messages
 
 
 def _read_folder(source: str) -> Iterator[tuple[str, bytes | str]]:
-    """Read every file in *source* that ends in .json; in a copy of a whole bucket, only its journal.
-
-    Raises:
-        InputError: The folder does not exist.
-    """
+    """Read every file in *source* that ends in .json; in a copy of a whole bucket, only its journal."""
     folder = Path(source)
     if not folder.is_dir():
-        problem = "is no folder" if folder.exists() else "no such folder"
+        problem = "not a folder" if folder.exists() else "folder not found"
         raise InputError(
-            f"--journal {source}: {problem}: name one that holds a journal "
-            f"(`joiner demo --journal {source}` makes one), or s3://BUCKET"
+            f"--journal {source}: {problem}; name a folder with a journal "
+            f"(`joiner demo --journal {source}` creates an example), or s3://BUCKET"
         )
     inner = folder / JOURNAL_PREFIX
     paths = sorted((inner if inner.is_dir() else folder).rglob("*.json"))
@@ -130,28 +128,35 @@ def _read_body(path: Path) -> bytes | str:
         return f"{error.strerror}"
 
 
-def _load_from_bucket(source: str, now: datetime, since: timedelta) -> Journal:
-    """Load the entries younger than *since*.
+@contextmanager
+def open_bucket(source: str) -> Iterator[tuple[Bucket, str]]:
+    """Open the bucket of *source*, as ``s3://bucket/prefix``; the context value is the bucket and the prefix.
 
     Raises:
-        InputError: The bucket cannot be read.
+        InputError: The source names no bucket, or the bucket cannot be read.
     """
     from shared.aws.clients import Clients  # noqa: PLC0415 - boto3 takes half a second
     from shared.aws.s3 import S3Bucket  # noqa: PLC0415
 
     name, _, prefix = source.removeprefix(S3_SCHEME).partition("/")
     if not name:
-        raise InputError(f"--journal {source}: names no bucket: write s3://BUCKET")
+        raise InputError(f"--journal {source}: no bucket name: write s3://BUCKET")
     clients = Clients(get_default_region() or "us-east-1")
     try:
-        cycles, messages = _decode_cycles(read_bucket_entries(S3Bucket(clients, name), prefix, now, since))
+        yield S3Bucket(clients, name), prefix
     except Fault as fault:
         raise InputError(f"--journal {source}: {describe_fault(fault)}") from None
     finally:
         clients.close()
+
+
+def _load_from_bucket(source: str, now: datetime, since: timedelta) -> Journal:
+    """Load the entries younger than *since*."""
+    with open_bucket(source) as (bucket, prefix):
+        cycles, messages = _decode_cycles(read_bucket_entries(bucket, prefix, now, since))
     if not cycles and any(READ_FAILURE_MESSAGE in message for message in messages):
         raise InputError(
-            f"--journal {source}: {format_count(len(messages), 'file')}, and none could be read: {messages[0]}"
+            f"--journal {source}: none of {format_count(len(messages), 'file')} could be read: {messages[0]}"
         )
     return _build_journal(source, cycles, messages, now, since)
 
@@ -173,18 +178,15 @@ def read_bucket_entries(bucket: Bucket, prefix: str, now: datetime, since: timed
         recent_keys = [
             key for key in listed_keys if (key_match := _KEY_TIME_PATTERN.search(key)) and key_match[1] >= earliest
         ]
-        return list(executor.map(_build_entry_reader(bucket), recent_keys))
+        return list(executor.map(partial(_read_entry_body, bucket), recent_keys))
     finally:
         executor.shutdown(cancel_futures=True)  # after an interrupt, thousands of pending reads are canceled
 
 
-def _build_entry_reader(bucket: Bucket) -> Callable[[str], tuple[str, bytes | str]]:
-    def read_entry_body(key: str) -> tuple[str, bytes | str]:
-        try:
-            return key, bucket.get(key)
-        except NotFound:
-            return key, "is gone: it became too old meanwhile"
-        except Fault as fault:
-            return key, f"{READ_FAILURE_MESSAGE}: {describe_fault(fault)}"
-
-    return read_entry_body
+def _read_entry_body(bucket: Bucket, key: str) -> tuple[str, bytes | str]:
+    try:
+        return key, bucket.get(key)
+    except NotFound:
+        return key, "expired while the journal was read"
+    except Fault as fault:
+        return key, f"{READ_FAILURE_MESSAGE}: {describe_fault(fault)}"

@@ -1,0 +1,1 @@
+"""The journal for commands: its location, its entries, and text for actions."""
