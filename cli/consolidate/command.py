@@ -119,7 +119,7 @@ def run(args: argparse.Namespace) -> int:
     output = (
         render_consolidation_page(report, choose_palette(sys.stdout), display)
         if args.output == "table"
-        else encode_output(build_consolidation_document(report), args.output)
+        else encode_output(build_consolidation_document(report), args.output, has_api_version=False)
     )
     sys.stdout.write(output)
     sys.stdout.flush()

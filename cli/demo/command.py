@@ -1,7 +1,6 @@
 """`joiner demo`: runs a scenario in the embedded cloud and shows what happens."""
 
 import argparse
-import json
 import sys
 from datetime import datetime
 from pathlib import Path
@@ -9,6 +8,7 @@ from time import perf_counter
 from typing import Any, Final
 
 from cli.demo.page import render_play_page
+from cli.terminal.output_format import encode_output
 from cli.terminal.text import Palette, choose_palette, format_clock, format_seconds, format_timeline_row, format_usd
 from shared.report.journal.journal import JOURNAL_PREFIX
 from sim.lambda_runtime.stack_template.template import SynthesisError
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
         return _report_error(f"the stack cannot be synthesised: {error}")
     elapsed_seconds = perf_counter() - started_at
     if args.output == "json":
-        sys.stdout.write(json.dumps(build_play_document(played), indent=1) + "\n")
+        sys.stdout.write(encode_output(build_play_document(played), args.output))
     else:
         sys.stdout.write(render_act_table(played, elapsed_seconds, palette))
     try:

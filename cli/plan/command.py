@@ -202,5 +202,5 @@ def _render_output(args: argparse.Namespace, plan_result: PlanResult) -> str:
     return (
         render_plan(plan_result, palette, layout)
         if args.output == "table"
-        else encode_output(build_plan_document(plan_result), args.output)
+        else encode_output(build_plan_document(plan_result), args.output, has_api_version=False)
     )

@@ -120,6 +120,7 @@ def test_json_has_seconds_and_numbers(folder: Path, capsys: Out) -> None:
     assert run(folder, "-o", "json", acts=(RUNS, FAILS)) == 1
     document = json.loads(capsys.readouterr().out)
     assert list(document) == [
+        "apiVersion",
         "scenario",
         "passed",
         "acts",

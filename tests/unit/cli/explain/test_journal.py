@@ -51,7 +51,7 @@ def test_json_and_yaml_say_the_same_with_stable_keys(tmp_path: Path, capsys: Out
     document = json.loads(capsys.readouterr().out)
     assert run("node", "n1", journal, "-o", "yaml") == 0
     assert yaml.safe_load(capsys.readouterr().out) == document
-    assert sorted(document) == ["answers", "cost", "happened", "journal", "kind", "name"]
+    assert sorted(document) == ["answers", "apiVersion", "cost", "happened", "journal", "kind", "name"]
     assert document["cost"] == {"usd": 0.062, "usdPerHour": 0.0, "hours": 1.0333}
     first = document["happened"][0]
     assert (first["at"], first["secondsAgo"], first["times"]) == ("2026-11-21T08:00:00Z", 3780, 1)
