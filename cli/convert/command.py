@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     if args.output == "yaml":
         for note in conversion.notes:
             sys.stderr.write(f"joiner convert: {_format_note(note)}\n")
-    return 1 if read_errors or any(note.level == "refused" for note in conversion.notes) else 0
+    return 1 if read_errors or any(note.level in ("missing", "refused") for note in conversion.notes) else 0
 
 
 def _write_settings(file: str, conversion: "ConversionResult", errors: list[str]) -> None:
@@ -83,9 +83,12 @@ def _format_note(note: "ConversionNote") -> str:
 
 
 def _render_yaml(conversion: "ConversionResult") -> str:
+    from cli.convert.reading.missing_values import comment_placeholders  # noqa: PLC0415 - --help needs none of it
     from cli.convert.reading.yaml_writer import format_yaml  # noqa: PLC0415 - who has JSON need not wait for YAML
 
-    return "---\n".join(manifest.text or format_yaml(manifest.value) for manifest in conversion.objects)
+    return "---\n".join(
+        manifest.text or comment_placeholders(format_yaml(manifest.value)) for manifest in conversion.objects
+    )
 
 
 def _render_json(conversion: "ConversionResult", read_errors: Iterable[str]) -> str:

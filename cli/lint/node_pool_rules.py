@@ -2,15 +2,18 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from difflib import get_close_matches
 from typing import Any, Final
 
 from msgspec.structs import replace
 
 from cli.convert.kinds.workloads import POD_PATH_BY_KIND
+from cli.convert.reading.remedies import get_value_at
 from cli.convert.reading.sources import SourceObject
 from cli.convert.validation.schema_checks import has_schema
 from cli.lint.finding import LintFinding, build_finding, get_object_name
 from shared.model.cloud_provider.instance_type import Catalog, InstanceType
+from shared.model.core.formatting import join_names
 from shared.model.core.labels import WELL_KNOWN
 from shared.model.core.requirements import Requirement, Requirements, build_label_requirements
 from shared.model.core.resources import build_resources, format_amount
@@ -43,6 +46,13 @@ def lint_node_pools(source_objects: Sequence[SourceObject], catalog: Catalog | N
     tolerations = [
         tuple(_parse_tolerations(pod)) for candidate in source_objects for pod in _list_pod_specs(candidate.value)
     ]
+    class_names = {
+        get_object_name(candidate.value)
+        for candidate in source_objects
+        if candidate.value["kind"] in ("EC2NodeClass", "AWSNodeTemplate")
+    }
+    for source_object in source_by_name.values():
+        yield from _lint_node_class_ref(source_object, class_names)
     for position, pool in enumerate(pools):
         source_object = source_by_name[pool.name]
         yield from _lint_expiration(source_object, pool)
@@ -60,6 +70,22 @@ def lint_node_pools(source_objects: Sequence[SourceObject], catalog: Catalog | N
                 f"NodePool {shadowing_pool.name} comes first, takes every pod that this one takes, and has no limits, "
                 "so this one is never used: raise the weight, or narrow the other",
             )
+
+
+def _lint_node_class_ref(source_object: SourceObject, class_names: set[str]) -> Iterator[LintFinding]:
+    """Check that the EC2NodeClass of a NodePool is in the input; without any EC2NodeClass, it may be in the cluster."""
+    path = ("spec", "template", "spec", "nodeClassRef")
+    reference = get_value_at(source_object.value, path)
+    name = reference.get("name") if isinstance(reference, dict) and reference.get("kind") == "EC2NodeClass" else None
+    if not isinstance(name, str) or name in class_names:
+        return
+    if not class_names:
+        message = f"EC2NodeClass {name} is not in the input, so it is not checked: add its file with -f"
+        yield build_finding(source_object, "warning", (*path, "name"), message)
+        return
+    close = get_close_matches(name, sorted(class_names), n=1)
+    fix = f"did you mean {close[0]}?" if close else f"write one of {join_names(sorted(class_names))}, or add its file"
+    yield build_finding(source_object, "error", (*path, "name"), f"the input has no EC2NodeClass {name}: {fix}")
 
 
 def _lint_expiration(source_object: SourceObject, pool: NodePool) -> Iterator[LintFinding]:

@@ -15,7 +15,9 @@ from cli.convert.validation.converted_objects import get_unknown_field_hint
 from cli.convert.validation.schema_checks import find_unknown_fields, has_schema, list_schema_problems
 from cli.convert.validation.semantic_checks import find_semantic_problems, list_planner_problems, parse_leading_field
 from cli.lint.finding import LintFinding, LintLevel, build_finding, get_object_name
+from cli.lint.label_values import lint_label_values
 from cli.lint.node_pool_rules import lint_node_pools
+from cli.lint.pod_resources import lint_pod_resources
 from shared.model.cloud_provider.instance_type import Catalog
 from shared.model.core.labels import DO_NOT_DISRUPT
 from shared.model.core.units import parse_duration
@@ -33,7 +35,14 @@ def lint_objects(source_objects: Sequence[SourceObject], catalog: Catalog | None
         for lint_finding in _lint_old_objects(source_objects)
         if (lint_finding.kind, lint_finding.name, lint_finding.field) not in reported_keys
     ]
-    lint_findings += lint_node_pools(source_objects, catalog)
+    value_findings = list(lint_label_values(source_objects, catalog))
+    lists_with_findings = {(finding.kind, finding.name, finding.field.rpartition("[")[0]) for finding in value_findings}
+    lint_findings = [
+        finding
+        for finding in (*lint_findings, *lint_node_pools(source_objects, catalog))
+        if (finding.kind, finding.name, finding.field) not in lists_with_findings
+    ]
+    lint_findings += value_findings
     position_by_id = {id(source_object): place for place, source_object in enumerate(source_objects)}
     position_by_object = {
         (source_object.value["kind"], get_object_name(source_object.value)): position_by_id[id(source_object)]
@@ -91,6 +100,7 @@ def _lint_object(source_object: SourceObject) -> Iterator[LintFinding]:
     elif source_object.value["kind"] in POD_PATH_BY_KIND:
         yield from _lint_text_fields(source_object)
         yield from _lint_misplaced_annotations(source_object)
+        yield from lint_pod_resources(source_object)
     for path, notes in _find_in_metadata("annotations", source_object.value, ()):
         yield from _lint_annotations(source_object, path, notes)
 
@@ -233,7 +243,7 @@ def _lint_old_objects(source_objects: Sequence[SourceObject]) -> Iterator[LintFi
     for note in conversion.notes:
         is_known = (note.kind, note.name) in current and note.field != "metadata.name"
         if note.level != "changed" and note.kind not in POD_PATH_BY_KIND and not is_known:
-            level: LintLevel = "error" if note.level == "refused" else "warning"
+            level: LintLevel = "error" if note.level in ("missing", "refused") else "warning"
             yield LintFinding(
                 level=level,
                 location=note.location,

@@ -5,12 +5,12 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any, Final
 
-from cli.convert.fields.label_suggestions import suggest_label
+from cli.convert.fields.label_suggestions import VALUES_BY_LABEL, suggest_label, suggest_label_value
 from cli.convert.fields.metadata import convert_label_key
 from cli.convert.reading.field_reader import MappingReader, choose_fix, format_value
 from cli.convert.reading.remarks import FieldPath, RemarkCollector
 from cli.convert.reading.remedies import format_value_list, suggest_amount, suggest_requirement
-from shared.model.core.labels import ARCH, CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, NODEPOOL, OS, WELL_KNOWN
+from shared.model.core.labels import HOSTNAME, INSTANCE_TYPE, NODEPOOL, WELL_KNOWN
 from shared.model.core.units import is_quantity
 
 JsonObject = dict[str, Any]
@@ -29,18 +29,6 @@ _OPERATOR_BY_SIGN: Final = {
     "!=": "NotIn",
 } | dict.fromkeys(("equal", "equals", "is"), "In")
 _PODS_LABEL: Final = "karpenter.k8s.aws/instance-pods"
-_VALUES_BY_LABEL: Final = {
-    ARCH: ("amd64", "arm64"),
-    CAPACITY_TYPE: ("on-demand", "reserved", "spot"),
-    OS: ("linux", "windows"),
-}
-_VALUE_BY_SYNONYM: Final = {
-    "x86_64": "amd64",
-    "x86-64": "amd64",
-    "x64": "amd64",
-    "aarch64": "arm64",
-    "ondemand": "on-demand",
-}
 _RESERVED_DOMAINS: Final = ("karpenter.sh", "karpenter.k8s.aws")
 TYPE_SELECTING_LABELS: Final = (
     INSTANCE_TYPE,
@@ -135,19 +123,12 @@ def _check_values(key: str, values: list[str], reader: MappingReader) -> None:
                 reader.get_path("values", index),
                 f"is one text with several values in it, {value!r}: write values: {format_value_list(value)}",
             )
-        elif key in _VALUES_BY_LABEL and value not in _VALUES_BY_LABEL[key]:
-            normalized = value.lower().replace("_", "-").replace(" ", "-")
-            suggestions = (
-                [_VALUE_BY_SYNONYM[normalized]]
-                if normalized in _VALUE_BY_SYNONYM
-                else get_close_matches(normalized, _VALUES_BY_LABEL[key], n=1)
+        elif key in VALUES_BY_LABEL and value not in VALUES_BY_LABEL[key]:
+            suggestion = suggest_label_value(key, value)
+            hint = f"did you mean {suggestion}?" if suggestion else f"write one of {', '.join(VALUES_BY_LABEL[key])}"
+            reader.remarks.add_refusal(
+                reader.get_path("values", index), f"{key} is never {value!r}: {choose_fix(value, hint)}"
             )
-            hint = (
-                f"did you mean {suggestions[0]}?"
-                if suggestions
-                else choose_fix(value, f"write one of {', '.join(_VALUES_BY_LABEL[key])}")
-            )
-            reader.remarks.add_refusal(reader.get_path("values", index), f"{key} is never {value!r}: {hint}")
 
 
 def split_labels(

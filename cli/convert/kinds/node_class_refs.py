@@ -4,6 +4,7 @@ from typing import Any, Final
 
 from cli.convert.kinds.node_classes import NodeClassDefaults, convert_inline_provider
 from cli.convert.reading.field_reader import MappingReader
+from cli.convert.reading.missing_values import NODE_CLASS_NAME
 
 JsonObject = dict[str, Any]
 NODE_CLASS_GROUP: Final = "karpenter.k8s.aws"
@@ -18,11 +19,11 @@ def convert_beta_node_class_ref(spec: MappingReader) -> JsonObject:
     """Return `nodeClassRef` for that of v1beta1."""
     reference = spec.read_mapping("nodeClassRef", "name")
     if reference is None or not reference.read_text("name"):
-        if reference is not None or not spec.is_set("nodeClassRef"):
-            spec.remarks.add_refusal(spec.get_path("nodeClassRef", "name"), "is missing: name an EC2NodeClass")
+        path = spec.get_path("nodeClassRef", "name")
+        is_absent = reference is not None or not spec.is_set("nodeClassRef")
         if reference is not None:
             reference.refuse_unread_keys(("apiVersion", "group", "kind"))
-        return NODE_CLASS_REF | {"name": ""}
+        return NODE_CLASS_REF | {"name": spec.remarks.add_missing(path, NODE_CLASS_NAME) if is_absent else ""}
     group = reference.read_text("apiVersion").partition("/")[0] or reference.read_text("group") or NODE_CLASS_GROUP
     kind = reference.read_text("kind") or NODE_CLASS_KIND
     if group not in (NODE_CLASS_GROUP, *MISTAKEN_GROUPS) or kind not in (NODE_CLASS_KIND, NODE_TEMPLATE_KIND):
@@ -46,9 +47,7 @@ def convert_provider_ref(spec: MappingReader, inline_name: str) -> str:
         spec.remarks.add_refusal(spec.get_path("provider"), "stands beside providerRef: remove one of them")
     if reference is None:
         if provider is None and not spec.is_set("providerRef"):
-            spec.remarks.add_refusal(
-                spec.get_path("providerRef"), "is missing: write `providerRef: {name: ...}` of an AWSNodeTemplate"
-            )
+            return spec.remarks.add_missing(spec.get_path("providerRef"), NODE_CLASS_NAME)
         return inline_name
     name, kind = reference.read_text("name"), reference.read_text("kind") or NODE_TEMPLATE_KIND
     reference.read_raw("apiVersion")

@@ -20,12 +20,11 @@ from cli.convert.fields.selector_terms import (
     read_selector,
 )
 from cli.convert.reading.field_reader import MappingReader, choose_fix
+from cli.convert.reading.missing_values import DISCOVERY_TAG, NODE_ROLE, describe_missing_value
 from cli.convert.validation.semantic_checks import parse_iam_name
 
 JsonObject = dict[str, Any]
 API_VERSION: Final = "karpenter.k8s.aws/v1"
-ROLE_PLACEHOLDER: Final = "${KARPENTER_NODE_ROLE}"
-"""Placeholder for a role that the user has to fill in."""
 _RESERVED_TAGS: Final = ("karpenter.sh/managed-by", "karpenter.sh/nodepool", "karpenter.sh/nodeclaim")
 _MORE_RESERVED_TAGS: Final = ("karpenter.sh/provisioner-name", "karpenter.k8s.aws/ec2nodeclass", "eks:eks-cluster-name")
 _SUBNET_FIELDS: Final = ("subnetSelector", "subnetSelectorTerms")
@@ -169,11 +168,10 @@ def _convert_alpha_spec(spec: MappingReader, defaults: NodeClassDefaults, cluste
 
 
 def _require_terms(converted: JsonObject, field: str, spec: MappingReader, old_field: str = "") -> None:
-    missing_field, tags = old_field or field, "karpenter.sh/discovery: CLUSTER"
     equivalent_fields = _SUBNET_FIELDS if field.startswith("subnet") else _SECURITY_GROUP_FIELDS
     if not converted[field] and not any(spec.is_set(equivalent_field) for equivalent_field in equivalent_fields):
-        example = f"{old_field}: {{{tags}}}" if old_field else f"{field}: [{{tags: {{{tags}}}}}]"
-        spec.remarks.add_refusal(spec.get_path(missing_field), f"is missing, so nothing says which: write {example}")
+        tag_value = spec.remarks.add_missing(spec.get_path(old_field or field), DISCOVERY_TAG)
+        converted[field] = [{"tags": {"karpenter.sh/discovery": tag_value}}]
 
 
 def _convert_identity(spec: MappingReader, defaults: NodeClassDefaults) -> JsonObject:
@@ -190,10 +188,8 @@ def _convert_identity(spec: MappingReader, defaults: NodeClassDefaults) -> JsonO
         return {"instanceProfile": defaults.profile}
     if defaults.role:
         return {"role": defaults.role}
-    spec.remarks.add_warning(
-        spec.get_path("role"), f"is missing: replace {ROLE_PLACEHOLDER} by the name of your nodes' role, or give --role"
-    )
-    return {"role": ROLE_PLACEHOLDER}
+    spec.remarks.add_warning(spec.get_path("role"), f"{describe_missing_value(NODE_ROLE)}, or add --role")
+    return {"role": NODE_ROLE}
 
 
 def _read_iam_name(spec: MappingReader, field: str) -> str:

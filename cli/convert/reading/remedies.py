@@ -55,10 +55,11 @@ _FIX_BY_RULE: Final = (
     ("card", "write each card and device once, beginning with 0 and 0"),
 )
 """What to write if a rule is broken that a CRD states in its own words."""
-_AMOUNT_PATTERN: Final = re.compile(r"([0-9][0-9,]*) *([mgt]i?b?|cores?|cpus?)?", re.IGNORECASE)
+_AMOUNT_PATTERN: Final = re.compile(r"([0-9][0-9,]*(?:\.[0-9]+)?) *([kmgt]i?b?|cores?|v?cpus?)?", re.IGNORECASE)
+_NUMBER_WORDS: Final = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _LIMIT_PATTERN: Final = re.compile(r"(maximum|minimum) is (\d+)$")
 _FIX_BY_PATH_PATTERN: Final = (
-    (re.compile(r"\.limits\.|Reserved\.|\.requests\."), "write an amount, as 1000 or 400Gi"),
+    (re.compile(r"\.limits\.|Reserved\.|\.requests\."), "write a quantity, such as 1000 or 400Gi"),
     (re.compile(r"\.key$"), "write name or domain/name, with letters, digits, '-', '_' and '.'"),
     (re.compile(r"\.labels\."), "write up to 63 letters, digits, '-', '_' and '.'"),
     (re.compile(r"subnetSelectorTerms.*\.id$"), "write one like subnet-0123456789abcdef0"),
@@ -192,17 +193,20 @@ def suggest_requirement(keys: Sequence[str], get_value: Callable[[str], object])
 def suggest_amount(name: str, value: object) -> str:
     """Return what to write instead of *value*, an invalid amount of *name*.
 
-    >>> suggest_amount("cpu", "1,000"), suggest_amount("memory", "100 GB"), suggest_amount("resources", {"cpu": 4})
-    ('write 1000', 'write 100Gi', 'its amounts belong one level higher: write cpu: 4')
+    >>> suggest_amount("cpu", "two"), suggest_amount("memory", "100 GB"), suggest_amount("resources", {"cpu": 4})
+    ('write 2', 'write 100Gi', 'its amounts belong one level higher: write cpu: 4')
     """
     if isinstance(value, Mapping) and len(value):
         amounts = ", ".join(f"{key}: {amount}" for key, amount in value.items())
         return f"its amounts belong one level higher: write {amounts}"
-    match = _AMOUNT_PATTERN.fullmatch(str(value).strip())
-    if match is None or (match[2] and name == "cpu" and not match[2].lower().startswith("c")):
-        return "write an amount, as 1000 or 400Gi"
-    unit = f"{match[2][0].upper()}i" if match[2] and match[2][0].upper() in "MGT" else ""
-    return f"write {match[1].replace(',', '')}{unit}"
+    text = str(value).strip().lower()
+    text = str(_NUMBER_WORDS.index(text)) if text in _NUMBER_WORDS else text
+    match = _AMOUNT_PATTERN.fullmatch(text)
+    unit = match[2] or "" if match is not None else ""
+    if match is None or (name == "cpu" and unit and "c" not in unit):
+        return "write a quantity, such as 4 or 500m" if name == "cpu" else "write a quantity, such as 1000 or 400Gi"
+    suffix = f"{unit[0].upper()}i" if unit and unit[0] in "kmgt" else ""
+    return f"write {match[1].replace(',', '')}{suffix}"
 
 
 def get_value_at(value: Any, path: tuple[str | int, ...]) -> object:  # noqa: ANN401 - JSON

@@ -157,7 +157,7 @@ def test_what_only_looks_odd_is_converted(old: Object, path: str, expected: obje
         (make_provisioner(labels={"a": {"NAME": None}}), "spec.labels.a", "write what it stands for, in quotes"),
         (make_provisioner(limits={"resources": {"cpu": "10 cores"}}), "spec.limits.resources.cpu", "write 10"),
         (make_provisioner(limits={"resources": {"memory": "100GB"}}), "spec.limits.resources.memory", "write 100Gi"),
-        (make_provisioner(limits={"resources": {"cpu": "9GB"}}), "spec.limits.resources.cpu", "write an amount"),
+        (make_provisioner(limits={"resources": {"cpu": "9GB"}}), "spec.limits.resources.cpu", "write a quantity"),
         (make_provisioner() | {"metadata": "web"}, "metadata", "write metadata: {name: web}"),
         (make_provisioner() | {"name": "web"}, "name", "write it under metadata"),
         (make_provisioner() | {"requirements": []}, "requirements", "write it under spec"),

@@ -128,7 +128,7 @@ def test_numbers_among_the_values_of_a_requirement_are_quoted_and_told() -> None
         ({"label": {"team": "a"}}, "spec.label", "did you mean labels"),
         ({"limits": {"cpu": 10}}, "spec.limits.cpu", "write limits.resources.cpu"),
         ({"limits": {"resources": {"cpu": "50%"}}}, "spec.limits.resources.cpu", "an amount, not a share"),
-        ({"limits": {"resources": {"cpu": "many"}}}, "spec.limits.resources.cpu", "write an amount"),
+        ({"limits": {"resources": {"cpu": "many"}}}, "spec.limits.resources.cpu", "write a quantity"),
         ({"weight": 200}, "spec.weight", "no percentage"),
         ({"weight": "x"}, "spec.weight", "whole number"),
         ({"ttlSecondsAfterEmpty": -1}, "spec.ttlSecondsAfterEmpty", "0 or more"),
@@ -136,7 +136,6 @@ def test_numbers_among_the_values_of_a_requirement_are_quoted_and_told() -> None
         ({"ttlSecondsAfterEmpty": 30, "consolidation": {"enabled": True}}, "spec.ttlSecondsAfterEmpty", "remove one"),
         ({"consolidation": {"enabled": "maybe"}}, "spec.consolidation.enabled", "true or false"),
         ({"provider": {"a": "b"}}, "spec.provider", "remove one of them"),
-        ({"providerRef": None}, "spec.providerRef", "is missing"),
         ({"providerRef": {"name": "a", "kind": "Other"}}, "spec.providerRef", "no AWSNodeTemplate"),
         ({"providerRef": None, "provider": {}}, "spec.provider", "alias: al2023@latest"),
         ({"kubeletConfiguration": {"podPerCore": 2}}, "spec.kubeletConfiguration.podPerCore", "podsPerCore"),
@@ -259,7 +258,6 @@ def test_a_field_of_a_node_template_keeps_its_meaning(spec: Object, path: str, e
         ({"amiFamily": "Gentoo"}, "spec.amiFamily", "write one of"),
         ({"amiFamily": "Custom"}, "spec.amiSelectorTerms", "name some"),
         ({"amiSelector": {"aws::name": "ami-123"}}, "spec.amiSelector[0]", "write it as `id: ami-123`"),
-        ({"subnetSelector": None}, "spec.subnetSelector", "is missing"),
         ({"subnetSelector": {"aws-ids": "sg-1"}}, "spec.subnetSelector.aws-ids", "subnet-"),
         ({"subnetSelector": {"aws-ids": "subnet-1", "a": "b"}}, "spec.subnetSelector.aws-ids", "stands alone"),
         ({"subnetSelector": {"a": ""}}, "spec.subnetSelector.a", "'*' for any"),
@@ -339,7 +337,6 @@ def test_the_disruption_of_a_v1beta1_pool_keeps_its_meaning(
         (make_beta_pool(disruption={"consolidateAfter": "30s"}), "spec.disruption.consolidateAfter", "WhenEmpty"),
         (make_beta_pool(disruption={"consolidationPolicy": "Often"}), "spec.disruption.consolidationPolicy", "one of"),
         (make_beta_pool(disruption={"budgets": [{"node": "1"}]}), "spec.disruption.budgets[0].node", "nodes"),
-        (make_beta_pool(nodeClassRef=None), "spec.template.spec.nodeClassRef.name", "name an EC2NodeClass"),
         (
             make_beta_pool(nodeClassRef={"apiVersion": "karpenter.azure.com/v1", "kind": "AKS", "name": "a"}),
             "spec.template.spec.nodeClassRef",
@@ -352,11 +349,59 @@ def test_the_disruption_of_a_v1beta1_pool_keeps_its_meaning(
         (make_beta_class(instanceStorePolicy="RAID5"), "spec.instanceStorePolicy", "RAID0"),
         (make_object("karpenter.sh/v1alpha5", "Machine", {}), "kind", "remove it"),
         (make_object("karpenter.sh/v1alpha5", "NodePool", {}), "kind", "has no NodePool: write"),
-        (make_object("karpenter.sh/v1alpha5", "Provisioner", REF, ""), "metadata.name", "name it"),
     ],
 )
 def test_what_has_no_equivalent_in_older_apis_is_refused(value: Object, field: str, remedy: str) -> None:
     assert remedy in list_refusals(value)[field]
+
+
+@pytest.mark.parametrize(
+    ("value", "field", "path", "converted", "comment"),
+    [
+        (
+            make_provisioner(providerRef=None),
+            "spec.providerRef",
+            f"{POOL}.nodeClassRef.name",
+            "${EC2NODECLASS_NAME}",
+            "the name of an EC2NodeClass",
+        ),
+        (
+            make_beta_pool(nodeClassRef=None),
+            "spec.template.spec.nodeClassRef.name",
+            f"{POOL}.nodeClassRef.name",
+            "${EC2NODECLASS_NAME}",
+            "the name of an EC2NodeClass",
+        ),
+        (
+            make_node_template(subnetSelector=None),
+            "spec.subnetSelector",
+            "spec.subnetSelectorTerms",
+            [{"tags": {"karpenter.sh/discovery": "${DISCOVERY_TAG}"}}],
+            "the value of the discovery tag, usually the cluster's name",
+        ),
+        (
+            make_object("karpenter.sh/v1alpha5", "Provisioner", REF, ""),
+            "metadata.name",
+            "metadata.name",
+            "${OBJECT_NAME}",
+            "a name for this object",
+        ),
+    ],
+)
+def test_a_missing_value_becomes_a_placeholder_with_a_comment_and_the_exit_code_is_1(
+    value: Object, field: str, path: str, converted: object, comment: str, tmp_path: Path, capsys: Out
+) -> None:
+    file = tmp_path / "snippet.yaml"
+    file.write_text(yaml.safe_dump(value))
+    assert main(["convert", "-f", str(file)]) == 1
+    output, error_output = capsys.readouterr()
+    [document] = yaml.safe_load_all(output)
+    assert get_at_path(document, path) == converted
+    [line] = [line for line in output.splitlines() if "${" in line]
+    assert line.endswith(f"}}  # replace with {comment}")
+    [message] = [line for line in error_output.splitlines() if ": missing: " in line]
+    assert f": {field}: set to the placeholder ${{" in message
+    assert message.endswith(f": replace it with {comment}")
 
 
 def test_a_v1beta1_node_class_keeps_its_images_and_its_hop_limit() -> None:

@@ -170,11 +170,6 @@ def test_a_name_that_no_server_takes_is_refused(name: str, remedy: str) -> None:
             "spec.requirements[0].values",
             'values: ["2"]',
         ),
-        (
-            make_object("karpenter.k8s.aws/v1alpha1", "AWSNodeTemplate", {}),
-            "spec.subnetSelector",
-            "write subnetSelector: {",
-        ),
     ],
 )
 def test_a_remedy_is_of_the_api_that_is_written(value: Object, field: str, remedy: str) -> None:
