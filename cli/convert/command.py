@@ -83,12 +83,10 @@ def _format_note(note: "ConversionNote") -> str:
 
 
 def _render_yaml(conversion: "ConversionResult") -> str:
-    from cli.convert.reading.missing_values import comment_placeholders  # noqa: PLC0415 - --help needs none of it
+    from cli.convert.reading.missing_values import add_comments  # noqa: PLC0415 - --help needs none of it
     from cli.convert.reading.yaml_writer import format_yaml  # noqa: PLC0415 - who has JSON need not wait for YAML
 
-    return "---\n".join(
-        manifest.text or comment_placeholders(format_yaml(manifest.value)) for manifest in conversion.objects
-    )
+    return "---\n".join(manifest.text or add_comments(format_yaml(manifest.value)) for manifest in conversion.objects)
 
 
 def _render_json(conversion: "ConversionResult", read_errors: Iterable[str]) -> str:

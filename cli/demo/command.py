@@ -122,7 +122,9 @@ class Timeline:
             self._started_at = moment.at
         state = moment.sample
         nodes = f"{state.joiner_nodes}+{state.managed_nodes}" if state is not None else ""
-        pods = f"{state.running_pods}/{state.running_pods + state.pending_pods}" if state is not None else ""
+        pods = (
+            f"{state.running_pods}/{state.running_pods + state.pending_pods + state.unreplaced_pods}" if state else ""
+        )
         cost = f"{state.cost_usd_per_hour:.3f}" if state is not None else ""
         line = format_timeline_row(
             format_clock(moment.at - self._started_at), moment.source, moment.message, nodes, pods, cost

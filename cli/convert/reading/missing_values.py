@@ -21,10 +21,10 @@ def describe_missing_value(placeholder: str) -> str:
     return f"set to the placeholder {placeholder}: replace it with {_MEANING_BY_PLACEHOLDER[placeholder]}"
 
 
-def comment_placeholders(text: str) -> str:
+def add_comments(text: str) -> str:
     """Return the YAML document *text* with a comment behind each placeholder.
 
-    >>> comment_placeholders("role: ${KARPENTER_NODE_ROLE}")
+    >>> add_comments("role: ${KARPENTER_NODE_ROLE}")
     'role: ${KARPENTER_NODE_ROLE}  # replace with the name of the IAM role of your nodes'
     """
     return _LINE_PATTERN.sub(lambda match: f"{match[0]}  # replace with {_MEANING_BY_PLACEHOLDER[match[1]]}", text)
