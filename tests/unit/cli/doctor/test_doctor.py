@@ -170,5 +170,5 @@ def test_the_page_has_every_check_and_no_other() -> None:
     looked_at = PAGE.read_text().partition("## What is looked at")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| `([a-z-]+)` \|", looked_at, re.MULTILINE)
     source = "".join(path.read_text() for path in sorted((PAGE.parents[2] / "cli" / "doctor" / "checks").glob("*.py")))
-    check_names = re.findall(r"(?:CheckResultBuilder\(|_list_class_checks\(facts, )\"([a-z-]+)\"\)", source)
+    check_names = re.findall(r"(?:CheckReporter\(|_list_class_checks\(facts, )\"([a-z-]+)\"\)", source)
     assert sorted(rows) == sorted(set(check_names))
