@@ -7,11 +7,11 @@ from typing import Final
 from cli.doctor.checks.finding import CheckReporter, CheckResult
 from cli.facts.model import DeploymentFacts, DoctorFacts, NodeClassFacts, ReadFailure, StackFacts
 from shared.crds.compatibility import find_incompatibilities, find_missing_fields
-from shared.model.core.formatting import join_names
+from shared.model.core.formatting import format_count, join_names
 
 REQUIRED_CRDS: Final = ("ec2nodeclasses.karpenter.k8s.aws", "nodeclaims.karpenter.sh", "nodepools.karpenter.sh")
 """CRDs without which Joiner cannot work."""
-DEPLOY_REMEDY: Final = "`npx cdk deploy` makes it"
+DEPLOY_REMEDY: Final = "`npx cdk deploy` creates it"
 MAX_LISTED_NAMES: Final = 3
 AUTOSCALER_IDENTIFIERS: Final = {
     "karpenter": ("karpenter/controller", "karpenter"),
@@ -40,12 +40,12 @@ def check_control_plane(facts: DoctorFacts) -> Iterator[CheckResult]:
 def _suggest_cluster(name: str, cluster_names: tuple[str, ...] | ReadFailure) -> str:
     """Return the fix for a cluster *name* that does not exist: the closest name, or the existing ones."""
     if isinstance(cluster_names, ReadFailure):
-        return "check --cluster and --region: `aws eks list-clusters` has their names"
+        return "check --cluster and --region; `aws eks list-clusters` lists the clusters"
     if not cluster_names:
-        return "it has none at all: check --region, and whose account it is"
+        return "the region has no clusters: check --region and the account"
     close = get_close_matches(name, cluster_names, n=1)
     suggestion = f"did you mean {close[0]}? " if close else ""
-    return f"{suggestion}--cluster is one of {join_names(cluster_names, MAX_LISTED_NAMES)}"
+    return f"{suggestion}--cluster must be one of {join_names(cluster_names, MAX_LISTED_NAMES)}"
 
 
 def check_authentication(facts: DoctorFacts) -> Iterator[CheckResult]:
@@ -56,13 +56,13 @@ def check_authentication(facts: DoctorFacts) -> Iterator[CheckResult]:
     if control_plane.authentication_mode == "CONFIG_MAP":
         command = "aws eks update-cluster-config --access-config authenticationMode=API_AND_CONFIG_MAP --name"
         yield check.fail(
-            "the cluster knows only the ConfigMap aws-auth: access entries do not count",
+            "the cluster uses only the ConfigMap aws-auth: access entries have no effect",
             f"{command} {_get_cluster_name(facts)}",
         )
     elif not control_plane.authentication_mode:
-        yield check.skip("whom the cluster lets in", ReadFailure(reason="EKS does not say"), "")
+        yield check.skip("the authentication mode", ReadFailure(reason="EKS returned none"), "")
     else:
-        yield check.accept(f"{control_plane.authentication_mode}: access entries count")
+        yield check.accept(f"{control_plane.authentication_mode}: access entries are enabled")
 
 
 def check_access_entries(facts: DoctorFacts) -> Iterator[CheckResult]:
@@ -89,7 +89,7 @@ def _check_function_entries(
             f"no access entry for the role of {', '.join(functions_without_entry)}", "deploy the stack again"
         )
     elif stack.functions:
-        yield check.accept(f"the roles of {len(stack.functions)} functions have entries")
+        yield check.accept(f"the roles of {format_count(len(stack.functions), 'function')} have access entries")
 
 
 def _check_node_entry(
@@ -104,11 +104,11 @@ def _check_node_entry(
             f"aws eks create-access-entry --cluster-name {cluster} --type {kind} --principal-arn {class_facts.role_arn}"
         )
         yield check.warn(
-            f"{subject}: {class_facts.role_arn} has no access entry: nodes join only if the ConfigMap aws-auth has it",
+            f"{subject}: {class_facts.role_arn} has no access entry: nodes join only if aws-auth lists the role",
             command,
         )
     elif class_facts.role_arn:
-        yield check.accept(f"{subject}: nodes come as {class_facts.role_arn.rpartition('/')[2]}")
+        yield check.accept(f"{subject}: nodes have the role {class_facts.role_arn.rpartition('/')[2]}")
 
 
 def check_crds(facts: DoctorFacts) -> Iterator[CheckResult]:
@@ -131,7 +131,7 @@ def check_crds(facts: DoctorFacts) -> Iterator[CheckResult]:
         for problem in find_incompatibilities(shipped_by_name[name], live_by_name[name])
     ]
     for incompatibility in incompatibilities:
-        yield check.fail(incompatibility, "upgrade the definition, or let Joiner have it (docs/installer.md)")
+        yield check.fail(incompatibility, "upgrade the CRD, or let Joiner install it (docs/installer.md)")
     missing_fields_by_name = {
         name: find_missing_fields(shipped_by_name[name], live_by_name[name])
         for name in shipped_by_name
@@ -139,16 +139,18 @@ def check_crds(facts: DoctorFacts) -> Iterator[CheckResult]:
     }
     for name, fields in missing_fields_by_name.items():
         if fields:
-            message = f"{name} does not know {join_names(fields, MAX_LISTED_NAMES)}: what is written there is lost"
-            yield check.warn(message, "upgrade the definition if you use these")
+            message = f"{name} lacks {join_names(fields, MAX_LISTED_NAMES)}: the API server drops these fields"
+            yield check.warn(message, "upgrade the CRD if you use these fields")
     if not missing and not incompatibilities and not any(missing_fields_by_name.values()):
-        yield check.accept(f"{len(shipped_by_name.keys() & live_by_name.keys())} definitions, with all our fields")
+        yield check.accept(
+            f"{format_count(len(shipped_by_name.keys() & live_by_name.keys()), 'CRD')} with all fields that Joiner uses"
+        )
 
 
 def _build_missing_result(facts: DoctorFacts, check: CheckReporter, names: str) -> CheckResult:
     if facts.is_installed is False:
-        return check.defer(f"not defined yet: {names}", DEPLOY_REMEDY)
-    return check.fail(f"not defined: {names}", "deploy the stack again; docs/installer.md")
+        return check.defer(f"CRDs not installed yet: {names}", DEPLOY_REMEDY)
+    return check.fail(f"missing CRDs: {names}", "deploy the stack again (docs/installer.md)")
 
 
 def check_rbac(facts: DoctorFacts) -> Iterator[CheckResult]:
@@ -157,21 +159,21 @@ def check_rbac(facts: DoctorFacts) -> Iterator[CheckResult]:
         return
     has_binding, check = facts.kubernetes.has_role_binding, CheckReporter("rights")
     if isinstance(has_binding, ReadFailure):
-        yield check.skip("the functions' rights", has_binding, "get on clusterrolebindings")
+        yield check.skip("RBAC of the functions", has_binding, "get on clusterrolebindings")
     elif has_binding:
-        yield check.accept("ClusterRoleBinding joiner-functions is there")
+        yield check.accept("ClusterRoleBinding joiner-functions exists")
     elif facts.is_installed is False:
-        yield check.defer("the functions have no rights in the cluster yet", DEPLOY_REMEDY)
+        yield check.defer("no RBAC for the functions yet", DEPLOY_REMEDY)
     else:
-        yield check.fail("there is no ClusterRoleBinding joiner-functions", "deploy the stack again; docs/installer.md")
+        yield check.fail("ClusterRoleBinding joiner-functions is missing", "deploy the stack again (docs/installer.md)")
 
 
 def check_autoscalers(facts: DoctorFacts) -> Iterator[CheckResult]:
     """Check that no other autoscaler launches nodes for the same pods."""
     check = CheckReporter("autoscalers")
     if facts.control_plane is not None and facts.control_plane.has_auto_mode:
-        message = "EKS Auto Mode is on: it makes nodes for the same pods"
-        yield check.warn(message, "let its NodePools and yours select different pods, or switch it off")
+        message = "EKS Auto Mode is enabled: it launches nodes for the same pods"
+        yield check.warn(message, "make its NodePools and yours select different pods, or disable it")
     if facts.kubernetes is None:
         return
     deployments = facts.kubernetes.deployments
@@ -190,14 +192,14 @@ def _check_autoscaler_deployments(
         scale = f"kubectl -n {deployment.namespace} scale deployment {deployment.name} --replicas 0"
         if deployment.replicas and _is_autoscaler("karpenter", deployment):
             message = (
-                f"{deployment_name} is a Karpenter with {deployment.replicas} replicas, which acts on the same objects"
+                f"{deployment_name} runs Karpenter ({format_count(deployment.replicas, 'replica')}) on the same objects"
             )
             build_result = check.fail if is_installed else check.warn
             yield build_result(message, f"{scale}{'' if is_installed else ', just before you deploy'}")
         elif deployment.replicas and _is_autoscaler("autoscaler", deployment):
-            message = f"{deployment_name} is a Cluster Autoscaler: it makes nodes of its groups for the same pods"
+            message = f"{deployment_name} runs Cluster Autoscaler, which launches nodes for the same pods"
             yield check.warn(
-                message, f"{scale}, once NodePools have taken over (docs/guide/migrate-from-cluster-autoscaler.md)"
+                message, f"{scale}, after NodePools have taken over (docs/guide/migrate-from-cluster-autoscaler.md)"
             )
 
 
@@ -215,11 +217,11 @@ def check_scheduler_log(facts: DoctorFacts) -> Iterator[CheckResult]:
         return
     check = CheckReporter("scheduler-log")
     if "scheduler" in facts.control_plane.log_types:
-        yield check.accept("the scheduler's log is on")
+        yield check.accept("the kube-scheduler log is enabled")
     else:
         yield check.fail(
-            "joiner:reaction is logs, and the scheduler's log is off",
-            "switch it on (docs/reaction.md), or deploy with joiner:reaction=watch",
+            "joiner:reaction is logs, but the kube-scheduler log is disabled",
+            "enable it (docs/reaction.md), or deploy with joiner:reaction=watch",
         )
 
 

@@ -1,4 +1,4 @@
-"""Checks of connectivity: API server, AWS identity, clocks and the functions' way to the endpoint."""
+"""Checks of connectivity: API server, AWS identity, clocks, and the functions' route to the endpoint."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -24,17 +24,15 @@ def check_api_server(facts: DoctorFacts) -> Iterator[CheckResult]:
     if isinstance(kubernetes.response, ReadFailure):
         if kubernetes.response.is_denied:
             yield check.skip(
-                kubernetes.source, kubernetes.response, "a way into the cluster: an access entry, or another --context"
+                kubernetes.source, kubernetes.response, "access to the cluster: an access entry, or another --context"
             )
         else:
-            message = f"{kubernetes.source} did not answer: {kubernetes.response.reason}"
-            yield check.fail(
-                message, "see if kubectl gets an answer; a private endpoint answers only from within the VPC"
-            )
+            message = f"{kubernetes.source} does not respond: {kubernetes.response.reason}"
+            yield check.fail(message, "check with kubectl; a private endpoint responds only within the VPC")
         return
     message = f"{kubernetes.source}: Kubernetes {kubernetes.response.version}, in {kubernetes.response.seconds:.2f} s"
     if kubernetes.response.seconds > SLOW_RESPONSE_SECONDS:
-        yield check.warn(message, "the way there is long or the API server is busy: look at its request latencies")
+        yield check.warn(message, "check the network path and the request latency of the API server")
     else:
         yield check.accept(message)
 
@@ -46,7 +44,7 @@ def check_identity(facts: DoctorFacts) -> Iterator[CheckResult]:
     check = CheckReporter("identity")
     if isinstance(facts.account.caller, ReadFailure):
         yield check.skip(
-            "who you are in AWS", facts.account.caller, "credentials that `aws sts get-caller-identity` takes"
+            "your AWS identity", facts.account.caller, "valid credentials (check with `aws sts get-caller-identity`)"
         )
     else:
         yield check.accept(f"{facts.account.caller} in {facts.account.region}")
@@ -64,9 +62,9 @@ def check_clock(facts: DoctorFacts) -> Iterator[CheckResult]:
     for source, offset_seconds in offset_by_source.items():
         direction = "ahead of" if offset_seconds > 0 else "behind"
         message = f"{source} is {abs(offset_seconds):.0f} s {direction} this machine"
-        remedy = "set this machine's clock by NTP; if it is right, tell AWS"
+        remedy = "synchronize the clock of this machine with NTP"
         if abs(offset_seconds) >= MAX_SIGNATURE_SKEW_SECONDS:
-            yield check.fail(f"{message}: signatures are refused", remedy)
+            yield check.fail(f"{message}: AWS rejects signatures", remedy)
         elif abs(offset_seconds) >= CLOCK_WARNING_SECONDS:
             yield check.warn(message, remedy)
     if offset_by_source and all(abs(ahead) < CLOCK_WARNING_SECONDS for ahead in offset_by_source.values()):
@@ -81,7 +79,9 @@ def check_endpoint(facts: DoctorFacts) -> Iterator[CheckResult]:
     if _is_in_vpc(facts) and control_plane.is_private:
         yield check.accept("the functions are in a VPC and use the private endpoint")
     elif _is_in_vpc(facts):
-        message = "the functions are in a VPC, and the private endpoint is off: only a NAT leads to the public one"
+        message = (
+            "the functions are in a VPC, but the private endpoint is disabled: they need NAT for the public endpoint"
+        )
         yield check.warn(
             message,
             f"{ENABLE_PRIVATE_ENDPOINT_COMMAND} --name {facts.account.cluster if facts.account is not None else ''}",
@@ -104,8 +104,8 @@ def _is_in_vpc(facts: DoctorFacts) -> bool:
 def _build_outside_result(facts: DoctorFacts, check: CheckReporter, reason: str) -> CheckResult:
     remedy = "deploy with joiner:network=private (docs/networking.md)"
     if facts.is_installed is False:
-        return check.warn(f"{reason}, and functions have no fixed address outside a VPC", remedy)
+        return check.warn(f"{reason}, but functions outside a VPC have no fixed address", remedy)
     if facts.stack is None or isinstance(facts.stack.functions, ReadFailure):
-        failure = ReadFailure(reason="the functions were not seen")
-        return check.skip(f"{reason}: whether functions are inside the VPC", failure, "")
-    return check.fail(f"{reason}, and the functions are outside the VPC", remedy)
+        failure = ReadFailure(reason="the functions could not be read")
+        return check.skip(f"{reason}: whether the functions are in the VPC", failure, "")
+    return check.fail(f"{reason}, but the functions are outside the VPC", remedy)

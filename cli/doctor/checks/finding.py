@@ -28,7 +28,7 @@ Check: TypeAlias = Callable[[DoctorFacts], Iterator[CheckResult]]
 
 
 class CheckReporter:
-    """Builds the results of one check."""
+    """Builds the results of one check; each method is named after the outcome."""
 
     def __init__(self, check: str) -> None:
         """Set the name of the check."""
@@ -52,6 +52,6 @@ class CheckReporter:
 
     def skip(self, subject: str, failure: ReadFailure, permission: str) -> CheckResult:
         """Return a result for *subject*, which could not be read; *permission* is what the caller needs."""
-        remedy = f"let yourself have {permission}" if failure.is_denied else "look again when it answers"
-        message = f"{subject}: could not be looked at: {failure.reason}"
+        remedy = f"grant yourself {permission}" if failure.is_denied else "run doctor again when it responds"
+        message = f"{subject}: cannot be read: {failure.reason}"
         return self._build_result(level="unseen", message=message, remedy=failure.remedy or remedy)

@@ -23,7 +23,7 @@ PRICES_STALE_AFTER: Final = timedelta(hours=24)
 CATALOG_STALE_AFTER: Final = timedelta(hours=2)
 """A catalog is built every hour."""
 SCHEDULED_FUNCTIONS: Final = ("provision", "lifecycle", "disrupt", "catalog")
-RETRY_REMEDY: Final = "look again in a quarter of an hour"
+RETRY_REMEDY: Final = "run doctor again in 15 minutes"
 DEPLOY_REMEDY: Final = "deploy the stack again"
 INTERRUPTION_SUFFIX: Final = "-interruption"
 DEAD_LETTERS_SUFFIX: Final = "-dead-letters"
@@ -35,16 +35,18 @@ def check_stack(facts: DoctorFacts) -> Iterator[CheckResult]:
         return
     stack, check = facts.account.stack, CheckReporter("stack")
     if isinstance(stack, ReadFailure):
-        yield check.skip("the installation", stack, "cloudformation:DescribeStacks, and --stack NAME if it has another")
+        yield check.skip(
+            "the installation", stack, "cloudformation:DescribeStacks; if the stack has another name, add --stack NAME"
+        )
     elif stack is None:
         message = f"Joiner is not installed for {facts.account.cluster}"
         deploy = f"npx cdk deploy -c joiner:cluster={facts.account.cluster}"
-        yield check.defer(message, f"{deploy}; if it is there under another name: --stack NAME")
+        yield check.defer(message, f"{deploy}; if the stack has another name, add --stack NAME")
     elif stack.status.endswith("_IN_PROGRESS"):
-        yield check.warn(f"stack {stack.name} is {stack.status}", "wait for its end")
+        yield check.warn(f"stack {stack.name} is {stack.status}", "wait until it completes")
     elif "ROLLBACK" in stack.status or stack.status.endswith("FAILED"):
         events = f"aws cloudformation describe-stack-events --stack-name {stack.name}"
-        yield check.fail(f"stack {stack.name} is {stack.status}", f"{events} says why")
+        yield check.fail(f"stack {stack.name} is {stack.status}", f"`{events}` shows the reason")
     else:
         yield check.accept(f"stack {stack.name} is {stack.status}")
 
@@ -73,7 +75,9 @@ def check_functions(facts: DoctorFacts) -> Iterator[CheckResult]:
         )
         return
     if not functions:
-        yield check.fail(f"stack {facts.stack.name} has no functions", "is it Joiner's? name it with --stack")
+        yield check.fail(
+            f"stack {facts.stack.name} has no functions", "if this is not Joiner's stack, add --stack NAME"
+        )
     for function in functions:
         yield _check_function(function, check, is_new=_is_new(facts.stack, facts))
 
@@ -86,22 +90,24 @@ def _is_new(stack: StackFacts, facts: DoctorFacts) -> bool:
 def _check_function(function: FunctionFacts, check: CheckReporter, *, is_new: bool) -> CheckResult:
     if function.state not in ("Active", "Inactive", "") or function.last_update_status == "Failed":
         return check.fail(
-            f"{function.name} is {function.state}, its last update {function.last_update_status}", DEPLOY_REMEDY
+            f"{function.name} is {function.state}; last update: {function.last_update_status}", DEPLOY_REMEDY
         )
     counts = function.invocation_counts
     if isinstance(counts, ReadFailure):
-        return check.skip(f"{function.name}: its calls", counts, "cloudwatch:GetMetricData")
-    counts_text = f"{format_count(counts.invocations, 'call')}, {format_count(counts.errors, 'error')}"
+        return check.skip(f"{function.name}: invocations", counts, "cloudwatch:GetMetricData")
+    counts_text = f"{format_count(counts.invocations, 'invocation')}, {format_count(counts.errors, 'error')}"
     message = f"{function.name}: {counts_text} in {format_age(INVOCATION_WINDOW)}"
     if counts.errors:
-        remedy = f"aws logs tail {function.log_group} --since 1h --filter-pattern ERROR says why"
+        remedy = f"aws logs tail {function.log_group} --since 1h --filter-pattern ERROR"
         is_all_failed = counts.errors >= counts.invocations
-        return check.fail(f"{message}: none succeeds", remedy) if is_all_failed else check.warn(message, remedy)
+        return (
+            check.fail(f"{message}: every invocation fails", remedy) if is_all_failed else check.warn(message, remedy)
+        )
     if counts.invocations or function.name not in SCHEDULED_FUNCTIONS:
         return check.accept(message)
     if is_new:
-        return check.defer(f"{function.name} was not called yet, as far as CloudWatch has counted", RETRY_REMEDY)
-    return check.fail(f"{message}: nobody calls it", "see whether its schedule is enabled and may call it")
+        return check.defer(f"{function.name}: CloudWatch has no invocation yet", RETRY_REMEDY)
+    return check.fail(f"{message}: it is not invoked", "check that its schedule is enabled and may invoke it")
 
 
 def check_schedules(facts: DoctorFacts) -> Iterator[CheckResult]:
@@ -118,9 +124,9 @@ def check_schedules(facts: DoctorFacts) -> Iterator[CheckResult]:
             f"disabled: {', '.join(disabled_names)}", f"enable them in EventBridge Scheduler, or {DEPLOY_REMEDY}"
         )
     elif not schedules:
-        yield check.fail("there is none: nothing ticks", DEPLOY_REMEDY)
+        yield check.fail("the stack has no schedules: the functions do not run", DEPLOY_REMEDY)
     else:
-        yield check.accept(f"{format_count(len(schedules), 'schedule')} on")
+        yield check.accept(f"{format_count(len(schedules), 'schedule')} enabled")
 
 
 def check_interruption(facts: DoctorFacts) -> Iterator[CheckResult]:
@@ -133,9 +139,9 @@ def check_interruption(facts: DoctorFacts) -> Iterator[CheckResult]:
         return
     queue = next((queue_facts for queue_facts in queues if queue_facts.name.endswith(INTERRUPTION_SUFFIX)), None)
     if queue is None:
-        yield check.fail("there is no interruption queue: spot warnings are lost", DEPLOY_REMEDY)
+        yield check.fail("no interruption queue: Spot interruption warnings are lost", DEPLOY_REMEDY)
     elif isinstance(rules, ReadFailure):
-        yield check.skip("the rules of EC2's announcements", rules, "events:DescribeRule, events:ListTargetsByRule")
+        yield check.skip("EventBridge rules for EC2 events", rules, "events:DescribeRule, events:ListTargetsByRule")
     else:
         yield from _check_rules(queue, rules, check)
 
@@ -149,16 +155,18 @@ def _check_rules(queue: QueueFacts, rules: tuple[EventRule, ...], check: CheckRe
             yield check.fail(f"rule {rule.name} is disabled", f"aws events enable-rule --name {rule.name}")
         elif rule not in rules_to_queue:
             has_failures = True
-            yield check.fail(f"rule {rule.name} does not lead to {queue.name}", DEPLOY_REMEDY)
+            yield check.fail(f"rule {rule.name} does not target {queue.name}", DEPLOY_REMEDY)
     if not rules:
-        yield check.fail(f"no rule leads to {queue.name}: spot warnings are lost", DEPLOY_REMEDY)
+        yield check.fail(f"no rule targets {queue.name}: Spot interruption warnings are lost", DEPLOY_REMEDY)
         return
     denied_names = [event_rule.name for event_rule in rules_to_queue if not _allows_rule(queue.policy, event_rule.arn)]
     if denied_names:
-        yield check.fail(f"the policy of {queue.name} does not let {', '.join(denied_names)} in", DEPLOY_REMEDY)
+        yield check.fail(f"the policy of {queue.name} does not allow {', '.join(denied_names)}", DEPLOY_REMEDY)
     elif not has_failures:
         messages_text = format_count(queue.message_count, "message")
-        yield check.accept(f"{format_count(len(rules_to_queue), 'rule')} lead to {queue.name}, {messages_text} waiting")
+        yield check.accept(
+            f"{format_count(len(rules_to_queue), 'rule')} for {queue.name}; {messages_text} in the queue"
+        )
 
 
 def _allows_rule(policy: str, rule: str) -> bool:
@@ -183,7 +191,7 @@ def check_dead_letters(facts: DoctorFacts) -> Iterator[CheckResult]:
     for queue in facts.stack.queues:
         if queue.name.endswith(DEAD_LETTERS_SUFFIX) and queue.message_count:
             message = f"{format_count(queue.message_count, 'message')} in {queue.name}"
-            yield check.warn(message, "read them, and the log of their function; purge the queue then")
+            yield check.warn(message, "read the messages and the function's log, then purge the queue")
         elif queue.name.endswith(DEAD_LETTERS_SUFFIX):
             yield check.accept(f"{queue.name} is empty")
 
@@ -200,15 +208,15 @@ def check_catalog(facts: DoctorFacts) -> Iterator[CheckResult]:
     built_at, priced_at = catalog_times
     if built_at is not None and facts.now - built_at > CATALOG_STALE_AFTER:
         message = f"the newest catalogue is {format_age(facts.now - built_at)} old"
-        yield check.fail(message, "see the log of `catalog`: it makes one every hour")
+        yield check.fail(message, "check the log of `catalog`, which builds a catalogue every hour")
     elif priced_at is not None and facts.now - priced_at > PRICES_STALE_AFTER:
         message = f"prices are {format_age(facts.now - priced_at)} old"
         yield check.warn(
-            message, "see the log of `catalog`; where no pricing service is reached: a new `joiner catalog prices`"
+            message, "check the log of `catalog`; without access to the pricing API, run `joiner catalog prices`"
         )
     else:
         yield check.accept(
-            f"prices are {format_age(facts.now - priced_at)} old" if priced_at is not None else "there is one"
+            f"prices are {format_age(facts.now - priced_at)} old" if priced_at is not None else "the catalogue exists"
         )
 
 
@@ -217,6 +225,8 @@ def _check_missing_catalog(facts: DoctorFacts) -> Iterator[CheckResult]:
     if facts.stack is None:
         return
     if _is_new(facts.stack, facts):
-        yield check.defer("`catalog` made none yet", RETRY_REMEDY)
+        yield check.defer("`catalog` has not built a catalogue yet", RETRY_REMEDY)
     else:
-        yield check.fail("there is none: nothing can be launched", "see the log of `catalog`: it makes one every hour")
+        yield check.fail(
+            "no catalogue: nodes cannot be launched", "check the log of `catalog`, which builds a catalogue every hour"
+        )

@@ -35,10 +35,10 @@ def check_leaks(facts: DoctorFacts) -> Iterator[CheckResult]:
         names = [asset.name for asset in same_assets]
         yield check.fail(
             f"{format_count(len(names), kind)}: {join_names(names, MAX_LISTED_NAMES)}: {cause}",
-            f"`{AUDIT_COMMAND}` has what removes it",
+            f"`{AUDIT_COMMAND}` prints the command that removes it",
         )
     if not leaked:
-        yield check.accept(f"{format_count(len(evidence.instances), 'instance')}, each with its NodeClaim")
+        yield check.accept(f"{format_count(len(evidence.instances), 'instance')}, each with a NodeClaim")
 
 
 def _get_cause(asset: Asset) -> str:
@@ -87,7 +87,7 @@ def _get_cluster_state(facts: DoctorFacts) -> ClusterState | ReadFailure:
     """Return the indexed cluster snapshot; if a part could not be read, its failure."""
     kubernetes = facts.kubernetes
     if kubernetes is None:
-        return ReadFailure(reason="it was not asked")
+        return ReadFailure(reason="the cluster is not checked")
     failures = (failure for name in _CLUSTER_FIELDS if isinstance(failure := getattr(kubernetes, name), ReadFailure))
     return next(failures, None) or _build_cluster_state(kubernetes, facts)
 

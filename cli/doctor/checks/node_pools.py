@@ -16,7 +16,7 @@ MIN_FREE_ADDRESSES: Final = 16
 """Each node takes several addresses: a zone with fewer is soon full."""
 MIN_ZONES: Final = 2
 MAX_LISTED_NAMES: Final = 3
-RESOLVE_REMEDY: Final = "`joiner nodeclass resolve -f FILE --cluster NAME` shows what it comes to"
+RESOLVE_REMEDY: Final = "check with `joiner nodeclass resolve -f FILE --cluster NAME`"
 _DENIED_CODES: Final = ("Unauthorized", "AccessDenied", "AuthFailure")
 
 
@@ -30,7 +30,7 @@ def check_node_pools(facts: DoctorFacts) -> Iterator[CheckResult]:
         ready_condition = find_condition(node_pool.conditions, "Ready")
         if ready_condition is None:
             yield check.warn(
-                f"NodePool {node_pool.name} has no status", "wait a minute; then see whether `lifecycle` runs"
+                f"NodePool {node_pool.name} has no status", "wait a minute, then check that `lifecycle` runs"
             )
         elif ready_condition.status != "True":
             false_conditions = [
@@ -52,11 +52,11 @@ def check_node_pools(facts: DoctorFacts) -> Iterator[CheckResult]:
         else:
             yield check.accept(f"NodePool {node_pool.name} is ready")
     for read_error in facts.kubernetes.read_errors:
-        yield check.fail(read_error, "correct it: it is left out until then")
+        yield check.fail(read_error, "correct it: Joiner ignores the object until then")
 
 
 def check_node_classes(facts: DoctorFacts) -> Iterator[CheckResult]:
-    """Check each class by its status: whether everything resolves and the functions may launch from it."""
+    """Check each EC2NodeClass by its status conditions."""
     if facts.kubernetes is None:
         return
     node_classes, check = facts.kubernetes.node_classes, CheckReporter("nodeclasses")
@@ -73,7 +73,7 @@ def _check_absence(
         yield check.skip(f"objects of kind {kind}", objects, permission)
     elif not objects:
         build_result = check.defer if facts.is_installed is False else check.warn
-        yield build_result(f"there is no {kind}", "write one: docs/guide/getting-started.md")
+        yield build_result(f"there is no {kind}", "create one (docs/guide/getting-started.md)")
 
 
 def _check_node_class_status(node_class: EC2NodeClass, check: CheckReporter, facts: DoctorFacts) -> CheckResult:
@@ -89,21 +89,21 @@ def _check_node_class_status(node_class: EC2NodeClass, check: CheckReporter, fac
         )
         return check.fail(f"EC2NodeClass {node_class.name}: {reason}", RESOLVE_REMEDY)
     if node_class.is_ready():
-        return check.accept(f"EC2NodeClass {node_class.name} is ready: the functions may launch from it")
+        return check.accept(f"EC2NodeClass {node_class.name} is ready")
     if facts.is_installed is False:
-        return check.defer(f"EC2NodeClass {node_class.name} was not looked at by the functions yet", "deploy the stack")
-    message = f"EC2NodeClass {node_class.name} was not looked at as it is now"
-    return check.warn(message, "wait five minutes; then see whether `catalog` runs")
+        return check.defer(f"EC2NodeClass {node_class.name} has not been resolved yet", "deploy the stack")
+    message = f"EC2NodeClass {node_class.name} has not been resolved since its last change"
+    return check.warn(message, "wait five minutes, then check that `catalog` runs")
 
 
 def check_discovery(facts: DoctorFacts) -> Iterator[CheckResult]:
-    """If there is no class yet, check that subnets and security groups have the usual discovery tag."""
+    """Check that subnets and security groups have the usual discovery tag, if there is no EC2NodeClass yet."""
     if facts.account is None or not _is_without_classes(facts):
         return
     discoverable, check, cluster = facts.account.discoverable, CheckReporter("discovery"), facts.account.cluster
     if isinstance(discoverable, ReadFailure):
         yield check.skip(
-            "tags of subnets and groups", discoverable, "ec2:DescribeSubnets and ec2:DescribeSecurityGroups"
+            "tags of subnets and security groups", discoverable, "ec2:DescribeSubnets and ec2:DescribeSecurityGroups"
         )
         return
     subnets, security_groups = discoverable
@@ -115,13 +115,15 @@ def check_discovery(facts: DoctorFacts) -> Iterator[CheckResult]:
         tag = f"--tags Key=karpenter.sh/discovery,Value={cluster}"
         command = f"aws ec2 create-tags --resources {' '.join(ids_by_kind[kind]) or 'ID ...'} {tag}"
         if not resources:
-            yield check.warn(f"no {kind} has the tag karpenter.sh/discovery={cluster}", f"{command}, or select by id")
+            yield check.warn(
+                f"no {kind} has the tag karpenter.sh/discovery={cluster}", f"{command}, or select them by ID"
+            )
         else:
             yield check.accept(f"{format_count(len(resources), kind)} tagged karpenter.sh/discovery={cluster}")
 
 
 def _is_without_classes(facts: DoctorFacts) -> bool:
-    """Return whether there is no class, or no class can be expected yet."""
+    """Return whether there is no EC2NodeClass, or none can be expected yet."""
     if facts.kubernetes is None:
         return facts.is_installed is False
     return facts.kubernetes.node_classes == ()
@@ -142,7 +144,7 @@ def check_subnets(facts: DoctorFacts) -> Iterator[CheckResult]:
         if subnets is None:
             yield check.skip(f"{subject}: subnets", _build_unread_failure(class_facts), "ec2:DescribeSubnets")
         elif not subnets:
-            yield check.fail(f"{subject}: spec.subnetSelectorTerms matched nothing", RESOLVE_REMEDY)
+            yield check.fail(f"{subject}: spec.subnetSelectorTerms match no subnet", RESOLVE_REMEDY)
         else:
             yield from _check_free_addresses(subject, subnets, check)
 
@@ -155,14 +157,17 @@ def _check_free_addresses(subject: str, subnets: tuple[Subnet, ...], check: Chec
     nearly_full_zones = sorted(zone for zone, number in free_by_zone.items() if number < MIN_FREE_ADDRESSES)
     if len(free_by_zone) < MIN_ZONES:
         yield check.warn(
-            f"{subject}: all subnets are in one zone", "select subnets of two zones: one may fail, or be sold out"
+            f"{subject}: all subnets are in one zone",
+            "select subnets in two or more zones, in case a zone fails or has no capacity",
         )
     if not sum(free_by_zone.values()):
-        yield check.fail(f"{subject}: no subnet has a free address", "add subnets, or a secondary block to the VPC")
+        yield check.fail(
+            f"{subject}: no subnet has a free address", "add subnets, or a secondary CIDR block to the VPC"
+        )
     elif nearly_full_zones:
         yield check.warn(
-            f"{subject}: few addresses left in {', '.join(nearly_full_zones)}",
-            "add subnets, or use prefix delegation sparingly",
+            f"{subject}: few free addresses in {', '.join(nearly_full_zones)}",
+            "add subnets or a secondary CIDR block",
         )
     if len(free_by_zone) >= MIN_ZONES and not nearly_full_zones:
         yield check.accept(f"{subject}: {format_count(len(subnets), 'subnet')}: {zones}")
@@ -177,7 +182,7 @@ def check_security_groups(facts: DoctorFacts) -> Iterator[CheckResult]:
                 f"{subject}: security groups", _build_unread_failure(class_facts), "ec2:DescribeSecurityGroups"
             )
         elif not security_groups:
-            yield check.fail(f"{subject}: spec.securityGroupSelectorTerms matched nothing", RESOLVE_REMEDY)
+            yield check.fail(f"{subject}: spec.securityGroupSelectorTerms match no security group", RESOLVE_REMEDY)
         else:
             yield check.accept(
                 f"{subject}: {join_names([group.group_id for group in security_groups], MAX_LISTED_NAMES)}"
@@ -196,9 +201,7 @@ def check_images(facts: DoctorFacts) -> Iterator[CheckResult]:
             )
         elif not class_facts.node_class.resolved_images:
             version = class_facts.answers.kubernetes_version
-            yield check.fail(
-                f"{subject}: there is no image for Kubernetes {version or 'of the cluster'}", RESOLVE_REMEDY
-            )
+            yield check.fail(f"{subject}: no image for Kubernetes {version or '(unknown version)'}", RESOLVE_REMEDY)
         else:
             names = join_names([image.image_id for image in class_facts.node_class.resolved_images], MAX_LISTED_NAMES)
             yield check.accept(f"{subject}: {names} for Kubernetes {class_facts.answers.kubernetes_version}")
@@ -219,11 +222,11 @@ def check_volume_sizes(facts: DoctorFacts) -> Iterator[CheckResult]:
             )
             message = (
                 f"{subject}: {field} {device} has {volume_gib} GiB, "
-                f"and the image's snapshot {snapshot_gib} GiB: EC2 starts nothing"
+                f"but the image's snapshot has {snapshot_gib} GiB: EC2 rejects the launch"
             )
             yield check.fail(message, f"write volumeSize: {snapshot_gib}Gi or more for {device}")
         if not small_volumes and class_facts.snapshots:
-            yield check.accept(f"{subject}: volumes are as large as the images' snapshots")
+            yield check.accept(f"{subject}: volumes are large enough for the images")
 
 
 def _find_small_volumes(class_facts: NodeClassFacts) -> Iterator[tuple[str, int, int]]:
@@ -244,25 +247,23 @@ def _find_small_volumes(class_facts: NodeClassFacts) -> Iterator[tuple[str, int,
 def check_launch_dry_run(facts: DoctorFacts) -> Iterator[CheckResult]:
     """Check with a dry run that EC2 would allow a launch.
 
-    If only the caller lacks a permission, that says nothing about the functions.
+    A permission that only the caller lacks does not affect the functions.
     """
     for class_facts, check, subject in _list_class_checks(facts, "launch"):
         if class_facts.refusals is None:
             continue
         if isinstance(class_facts.refusals, ReadFailure):
-            yield check.skip(
-                f"{subject}: a launch (DryRun)", class_facts.refusals, "ec2:RunInstances and ec2:CreateFleet"
-            )
+            yield check.skip(f"{subject}: launch dry run", class_facts.refusals, "ec2:RunInstances and ec2:CreateFleet")
             continue
         for refusal in class_facts.refusals:
             message = f"ec2:{refusal.action}: {refusal.code}: {refusal.message}"
             if refusal.code.startswith(_DENIED_CODES):
-                failure = ReadFailure(reason=f"{message} (this is your right, not the functions')", is_denied=True)
-                yield check.skip(f"{subject}: a launch (DryRun)", failure, f"ec2:{refusal.action}")
+                failure = ReadFailure(reason=f"{message} (your permission, not that of the functions)", is_denied=True)
+                yield check.skip(f"{subject}: launch dry run", failure, f"ec2:{refusal.action}")
             else:
                 yield check.fail(f"{subject}: {message}", RESOLVE_REMEDY)
         if not class_facts.refusals:
-            yield check.accept(f"{subject}: EC2 would launch (DryRun)")
+            yield check.accept(f"{subject}: EC2 allows a launch (dry run)")
 
 
 def _list_class_checks(facts: DoctorFacts, check: str) -> Iterator[tuple[NodeClassFacts, CheckReporter, str]]:
@@ -271,7 +272,7 @@ def _list_class_checks(facts: DoctorFacts, check: str) -> Iterator[tuple[NodeCla
 
 
 def _build_unread_failure(class_facts: NodeClassFacts) -> ReadFailure:
-    reason = "; ".join(class_facts.errors) or "AWS did not answer"
+    reason = "; ".join(class_facts.errors) or "AWS did not respond"
     return ReadFailure(
         reason=reason, is_denied="Forbidden" in reason, remedy=SIGN_IN_HINT if is_credential_error(reason) else ""
     )

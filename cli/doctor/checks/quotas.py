@@ -36,7 +36,7 @@ def check_quotas(facts: DoctorFacts) -> Iterator[CheckResult]:
     for _, group in groupby(failures, key=lambda pair: (pair[0].is_denied, pair[0].remedy)):
         same_failures = list(group)
         yield check.skip(
-            f"the quota of vCPUs: {', '.join(name for _, name in same_failures)}", same_failures[0][0], _PERMISSIONS
+            f"vCPU quotas: {', '.join(name for _, name in same_failures)}", same_failures[0][0], _PERMISSIONS
         )
 
 
@@ -52,7 +52,7 @@ def _check_quota(
 ) -> CheckResult:
     used_vcpus, pools = _get_used_vcpus(quota, usage, kubernetes), _list_pools_using(quota, kubernetes)
     limit_vcpus = _sum_cpu_limits(quota, pools)
-    summary = f"{quota.name}: the account may run {usage.vcpus:,.0f} vCPUs{_format_usage(quota, usage, kubernetes)}"
+    summary = f"{quota.name}: quota {usage.vcpus:,.0f} vCPUs{_format_usage(quota, usage, kubernetes)}"
     remedy = f"{INCREASE_COMMAND} --quota-code {quota.code} --desired-value"
     if quota.name in exhausted:
         return _build_exhausted_result(quota, summary, f"{remedy} N", exhausted, pools, check)
@@ -60,7 +60,7 @@ def _check_quota(
         return check.warn(summary, f"{remedy} N")
     if limit_vcpus is not None and limit_vcpus > usage.vcpus:
         message = (
-            f"{quota.name}: NodePools may ask for {limit_vcpus:,} vCPUs, {summary.removeprefix(f'{quota.name}: ')}"
+            f"{quota.name}: NodePool limits allow {limit_vcpus:,} vCPUs, {summary.removeprefix(f'{quota.name}: ')}"
         )
         return check.warn(message, f"{remedy} {limit_vcpus}, or lower spec.limits")
     return check.accept(summary)
@@ -80,7 +80,7 @@ def _build_exhausted_result(
     """
     if pools is None:
         return (
-            check.fail(f"{summary}: nothing more starts", remedy)
+            check.fail(f"{summary}: no more instances can start", remedy)
             if quota.family == STANDARD
             else check.warn(summary, remedy)
         )
@@ -89,11 +89,11 @@ def _build_exhausted_result(
     ]
     if stopped_pools:
         return check.fail(
-            f"{summary}: nothing more starts for NodePool {join_names(stopped_pools, MAX_LISTED_NAMES)}", remedy
+            f"{summary}: no more instances can start for NodePool {join_names(stopped_pools, MAX_LISTED_NAMES)}", remedy
         )
     if quota.family == STANDARD:
-        return check.warn(f"{summary}: NodePools get what else they allow", remedy)
-    return check.accept(f"{summary}: NodePools get what else they allow")
+        return check.warn(f"{summary}: NodePools use their other instance families or capacity types", remedy)
+    return check.accept(f"{summary}: NodePools use their other instance families or capacity types")
 
 
 def _is_exhausted(name: str, usage: QuotaUsage, facts: DoctorFacts) -> bool:
@@ -104,7 +104,7 @@ def _is_exhausted(name: str, usage: QuotaUsage, facts: DoctorFacts) -> bool:
 def _format_usage(quota: Quota, usage: QuotaUsage, kubernetes: KubernetesFacts | None) -> str:
     own_vcpus = _count_own_vcpus(quota, kubernetes)
     descriptions = [] if own_vcpus is None else [f"{own_vcpus:,} in use by NodePools"]
-    descriptions += [] if usage.used is None else [f"{usage.used:,} in use by all"]
+    descriptions += [] if usage.used is None else [f"{usage.used:,} in use in the account"]
     return "".join(f", {description}" for description in descriptions)
 
 

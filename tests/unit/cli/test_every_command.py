@@ -130,7 +130,7 @@ def test_a_command_that_is_misspelt_is_guessed(typed: str, suggestion: str, caps
     with pytest.raises(SystemExit, match="2"):
         main([typed])
     stderr = capsys.readouterr().err
-    assert f"there is no command {typed!r}" in stderr
+    assert f"unknown command {typed!r}" in stderr
     assert (f"did you mean {suggestion!r}?" in stderr) == bool(suggestion)
 
 

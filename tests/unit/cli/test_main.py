@@ -77,7 +77,7 @@ def test_a_plan_waits_only_for_what_it_needs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["fly"], "there is no command 'fly'"),
+        (["fly"], "unknown command 'fly'"),
         (["demo", "--sceanrio", "x"], "unrecognized arguments"),
         (["demo", "-o", "xml"], "invalid choice: 'xml'"),
         (["demo", "--seed", "seven"], "invalid int value: 'seven'"),

@@ -369,4 +369,4 @@ def put(parts: dict[str, Any], unseen: ReadFailure) -> dict[str, Any]:
 def assert_unseen(results: list[CheckResult], part: ReadFailure) -> None:
     assert [result.level for result in results] == ["unseen"]
     assert part.reason in results[0].message
-    assert ("let yourself have " in results[0].remedy) is part.is_denied
+    assert ("grant yourself " in results[0].remedy) is part.is_denied

@@ -146,7 +146,7 @@ def test_what_the_cluster_forbids_is_not_seen_and_the_rest_is(config: str, capsy
     _, findings, unasked = run_doctor(capsys, "--kubeconfig", config, "--no-account")
     assert unasked == ["the account"]
     assert map_levels(findings)["definitions"] == {"unseen"}
-    assert "let yourself have list on customresourcedefinitions" in findings["definitions"][0]["remedy"]
+    assert "grant yourself list on customresourcedefinitions" in findings["definitions"][0]["remedy"]
     assert map_levels(findings)["api-server"] == map_levels(findings)["autoscalers"] == {"ok"}
 
 
