@@ -3,8 +3,9 @@
 import argparse
 import sys
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, Literal, get_args
+from typing import TYPE_CHECKING, Final
 
+from cli.cluster.arguments import add_account_arguments, add_cluster_arguments, add_output_argument
 from cli.cluster.eks_name import parse_eks_name
 from cli.terminal.stderr import print_errors
 
@@ -37,23 +38,14 @@ for ok), notAsked. Names of checks and levels are stable.
 exit codes: 0 every check is ok or later, 1 a check failed, 2 wrong usage, 3 a warning or an unseen part,
 130 interrupted
 """
-Output = Literal["table", "json", "yaml"]
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:
     """Add the description and the arguments of the command."""
     parser.description, parser.epilog = DESCRIPTION, EXAMPLES
-    add_argument = parser.add_argument
-    add_argument("--context", metavar="NAME", help="kubeconfig context (default: the current context)")
-    add_argument("--kubeconfig", metavar="FILE", help="path of the kubeconfig (default: $KUBECONFIG, ~/.kube/config)")
-    add_argument("--cluster", metavar="NAME", default="", help="name of the EKS cluster (default: from the kubeconfig)")
-    add_argument(
-        "--region", default="", help="AWS region (default: from the cluster's ARN, else from your AWS configuration)"
-    )
-    add_argument(
-        "--stack", metavar="NAME", default="", help="name of the CloudFormation stack (default: joiner-<cluster>)"
-    )
-    add_argument(
+    add_cluster_arguments(parser, default=None)
+    add_account_arguments(parser)
+    parser.add_argument(
         "-f",
         "--filename",
         action="append",
@@ -61,10 +53,10 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         metavar="FILE|DIR|-",
         help="read objects from files (`kubectl get -o json`) instead of a live cluster",
     )
-    add_argument("--no-account", action="store_true", help="skip all checks of the AWS account")
-    add_argument("-o", "--output", choices=get_args(Output), default="table", help="output format")
-    add_argument("--wide", action="store_true", help="do not wrap lines")
-    add_argument("--all", action="store_true", dest="is_whole", help="list all passed checks")
+    parser.add_argument("--no-account", action="store_true", help="skip all checks of the AWS account")
+    add_output_argument(parser)
+    parser.add_argument("--wide", action="store_true", help="do not wrap lines")
+    parser.add_argument("--all", action="store_true", dest="is_whole", help="list all passed checks")
     parser.set_defaults(run=run, usage=parser.error)
 
 

@@ -13,7 +13,7 @@ from cli.convert.reading.sources import SourceObject
 from cli.convert.validation.schema_checks import has_schema
 from cli.lint.finding import LintFinding, build_finding, get_object_name
 from shared.model.cloud_provider.instance_type import Catalog, InstanceType
-from shared.model.core.formatting import join_names
+from shared.model.core.formatting import format_elapsed, join_names
 from shared.model.core.labels import WELL_KNOWN
 from shared.model.core.requirements import Requirement, Requirements, build_label_requirements
 from shared.model.core.resources import build_resources, format_amount
@@ -67,8 +67,8 @@ def lint_node_pools(source_objects: Sequence[SourceObject], catalog: Catalog | N
                 source_object,
                 "warning",
                 ("spec", "weight"),
-                f"NodePool {shadowing_pool.name} comes first, takes every pod that this one takes, and has no limits, "
-                "so this one is never used: raise the weight, or narrow the other",
+                f"never used: NodePool {shadowing_pool.name} has precedence, accepts the same pods and has no limits: "
+                "raise the weight, or restrict the other NodePool",
             )
 
 
@@ -91,12 +91,11 @@ def _lint_node_class_ref(source_object: SourceObject, class_names: set[str]) -> 
 def _lint_expiration(source_object: SourceObject, pool: NodePool) -> Iterator[LintFinding]:
     if pool.expire_after is not None and pool.expire_after < MIN_EXPIRE_AFTER:
         path = ("spec", "template", "spec", "expireAfter")
-        minutes = pool.expire_after.total_seconds() / 60
         yield build_finding(
             source_object,
             "warning",
             path,
-            f"nodes go after {minutes:g} minutes, whatever budgets say: write 24h or more, or Never",
+            f"nodes expire after {format_elapsed(pool.expire_after)}, despite budgets: write 24h or more, or Never",
         )
 
 
@@ -114,7 +113,7 @@ def _lint_limits(source_object: SourceObject, pool: NodePool, catalog: Catalog |
                 source_object,
                 "error",
                 path,
-                f"is {limit}, and the smallest type has {smallest}: nothing can be launched: raise it",
+                f"limit {limit} is below the smallest instance ({smallest}), so no node can be launched: raise the limit",
             )
 
 
@@ -142,7 +141,7 @@ def _lint_taints(
         ):
             path = ("spec", "template", "spec", "taints", position)
             yield build_finding(
-                source_object, "warning", path, f"no pod that is read here tolerates {taint}: add a toleration to some"
+                source_object, "warning", path, f"no pod in the input tolerates {taint}: add a toleration to the pods"
             )
 
 

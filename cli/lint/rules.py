@@ -71,7 +71,7 @@ def _lint_object(source_object: SourceObject) -> Iterator[LintFinding]:
                 source_object,
                 "error",
                 path,
-                f"is no field, so it is silently dropped: {get_unknown_field_hint(path, close)}",
+                f"unknown field, which the API server drops: {get_unknown_field_hint(path, close)}",
             )
         fault_paths = {path for path, _ in find_semantic_problems(source_object.value)}
         for complaint in list_schema_problems(source_object.value):
@@ -126,7 +126,7 @@ def _lint_images(source_object: SourceObject) -> Iterator[LintFinding]:
         for subpath, text in values_by_path.items():
             if isinstance(text, str) and (name := text.strip()).startswith("ami-"):
                 path = ("spec", "amiSelectorTerms", position, *subpath)
-                message = f"{name} is an image's id, and no image is called so: write `id: {name}`"
+                message = f"{name} is an image ID, not a name: write `id: {name}`"
                 yield build_finding(source_object, "error" if subpath == ("name",) else "warning", path, message)
 
 
@@ -149,11 +149,11 @@ def _lint_annotations(source_object: SourceObject, path: FieldPath, annotations:
         current_key = convert_annotation_key(str(key), annotation_path, remarks)
         if key in V1_ANNOTATION_BY_OLD_ANNOTATION:
             fix = (
-                "`joiner convert` writes it"
+                "`joiner convert` changes it"
                 if source_object.value["kind"] in POD_PATH_BY_KIND
                 else f"write {current_key}"
             )
-            yield build_finding(source_object, "warning", annotation_path, f"is the old name of {current_key}: {fix}")
+            yield build_finding(source_object, "warning", annotation_path, f"old name of {current_key}: {fix}")
         yield from (
             build_finding(source_object, "warning", annotation_path, remark.message)
             for remark in remarks.remarks
@@ -165,13 +165,11 @@ def _lint_annotations(source_object: SourceObject, path: FieldPath, annotations:
                 source_object,
                 "error",
                 annotation_path,
-                f'is no text, which the API server refuses: write it in quotes: "{text}"',
+                f'must be a string: write it in quotes: "{text}"',
             )
         elif current_key in _RECOGNIZED_ANNOTATIONS and value != "true" and not _is_positive_duration(str(value)):
             fix = "remove it" if str(value).lower() == "false" else 'write "true", or a duration'
-            yield build_finding(
-                source_object, "warning", annotation_path, f"is {value!r}, which protects nothing: {fix}"
-            )
+            yield build_finding(source_object, "warning", annotation_path, f"{value!r} does not protect the pod: {fix}")
 
 
 def _is_positive_duration(text: str) -> bool:
@@ -197,7 +195,7 @@ def _lint_misplaced_annotations(source_object: SourceObject) -> Iterator[LintFin
             source_object,
             "warning",
             ("metadata", "annotations", key),
-            f"is read from pods, and does nothing here: write it under {path}",
+            f"has no effect here, only on pods: move it to {path}",
         )
     for label_path, labels in _find_in_metadata("labels", source_object.value, ()):
         for key in sorted(_RECOGNIZED_ANNOTATIONS & labels.keys()):
@@ -205,7 +203,7 @@ def _lint_misplaced_annotations(source_object: SourceObject) -> Iterator[LintFin
                 source_object,
                 "warning",
                 (*label_path, key),
-                f"is a label here, and nobody reads it: write it under {path}",
+                f"has no effect as a label: move it to {path}",
             )
 
 
@@ -213,9 +211,7 @@ def _lint_text_fields(source_object: SourceObject) -> Iterator[LintFinding]:
     """Check for values in pod templates that must be strings and are not."""
     for path, value in _find_non_text_values(source_object.value, ()):
         text = source_object.literals.get(path, str(value).lower() if isinstance(value, bool) else str(value))
-        yield build_finding(
-            source_object, "error", path, f'is no text, which the API server refuses: write it in quotes: "{text}"'
-        )
+        yield build_finding(source_object, "error", path, f'must be a string: write it in quotes: "{text}"')
 
 
 def _find_non_text_values(value: Any, path: FieldPath) -> Iterator[tuple[FieldPath, Any]]:  # noqa: ANN401 - JSON
@@ -256,5 +252,5 @@ def _lint_old_objects(source_objects: Sequence[SourceObject]) -> Iterator[LintFi
         api = str(source_object.value["apiVersion"])
         if (api, source_object.value["kind"]) in CONVERTED_KINDS:
             yield build_finding(
-                source_object, "error", ("apiVersion",), f"{api} is served no more: `joiner convert` writes it as v1"
+                source_object, "error", ("apiVersion",), f"{api} is no longer served: run `joiner convert`"
             )

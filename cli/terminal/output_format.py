@@ -20,7 +20,7 @@ def encode_output(value: object, output: str, *, has_api_version: bool = True) -
         )
     if output != "yaml":
         return msgspec.json.format(msgspec.json.encode(document), indent=1).decode() + "\n"
-    import yaml  # noqa: PLC0415 - who has JSON need not wait for YAML
+    import yaml  # noqa: PLC0415 - JSON needs no YAML library
 
     return str(yaml.safe_dump(document, sort_keys=False, allow_unicode=True))
 

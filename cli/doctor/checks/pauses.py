@@ -33,7 +33,7 @@ def check_pauses(facts: DoctorFacts) -> Iterator[CheckResult]:
             "remove it with `joiner resume`, or set it again with `joiner pause`",
         )
     for pause in pauses:
-        yield check.warn(format_pause(pause, facts.now), f"`{pause.get_resume_command()}` ends the pause now")
+        yield check.warn(format_pause(pause, facts.now), f"{pause.get_resume_command()} ends the pause now")
     automatic_results = list(_check_automatic_pauses(kubernetes, facts, check))
     if not pauses and not any(result.level == "warn" for result in automatic_results):
         suffix = ", and Joiner pauses nothing itself" if kubernetes.pause_events == () else ""

@@ -40,7 +40,7 @@ def test_help_has_commands_examples_and_exit_codes(capsys: Out) -> None:
     output = capsys.readouterr().out
     assert "joiner demo --scenario" in output
     assert "exit codes: 0" in output
-    assert "the main job on an embedded cloud and cluster" in output
+    assert "run a scenario on a simulated cloud and cluster" in output
 
 
 @pytest.mark.parametrize("command", COMMANDS)

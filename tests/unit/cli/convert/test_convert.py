@@ -670,7 +670,7 @@ def test_nothing_to_convert_is_wrong_usage(capsys: Out) -> None:
     with pytest.raises(SystemExit) as raised:
         main(["convert"])
     assert raised.value.code == 2
-    assert "name a file with -f" in capsys.readouterr().err
+    assert "no input: add -f FILE" in capsys.readouterr().err
 
 
 def test_the_example_becomes_what_needs_no_more_converting(tmp_path: Path, capsys: Out) -> None:

@@ -171,7 +171,7 @@ WORSE: list[Worse] = [
         "autoscalers",
         make_preflight_facts(make_deployment_facts("karpenter")),
         "warn",
-        "ops/karpenter runs Karpenter (2 replicas) on the same objects",
+        "Deployment ops/karpenter runs Karpenter",
         "just before you deploy",
     ),
     (

@@ -156,12 +156,12 @@ WORSE: list[Worse] = [
         "prices are 3 days old",
         "prices",
     ),
-    ("leaks", make_facts({"node_claims": ()}), "fail", "1 Instance: i-1: no NodeClaim has it", "`joiner audit`"),
+    ("leaks", make_facts({"node_claims": ()}), "fail", "1 Instance: i-1: it has no NodeClaim", "`joiner audit`"),
     (
         "leaks",
         make_facts({"node_claims": (make_claim("c-1", "i-1"), make_claim("c-2", "i-2"))}),
         "fail",
-        "1 NodeClaim: c-2: its instance is not there",
+        "1 NodeClaim: c-2: its instance does not exist",
         "`joiner audit`",
     ),
     (

@@ -95,8 +95,8 @@ def test_what_is_right_is_passed_over(lint: Any) -> None:
             "spec.template.spec.requirements[0].values[0]",
             "write it in quotes",
         ),
-        (make_node_pool(expireAfter="5m"), "warning", "spec.template.spec.expireAfter", "after 5 minutes"),
-        (make_node_pool(spec={"limits": {"cpu": "500m"}}), "error", "spec.limits.cpu", "nothing can be launched"),
+        (make_node_pool(expireAfter="5m"), "warning", "spec.template.spec.expireAfter", "expire after 5m"),
+        (make_node_pool(spec={"limits": {"cpu": "500m"}}), "error", "spec.limits.cpu", "no node can be launched"),
         (
             make_node_pool(meta={"annotations": {"arpenter.sh/do-not-consolidate": "true"}}),
             "warning",
@@ -162,7 +162,7 @@ def test_what_is_right_is_passed_over(lint: Any) -> None:
             ),
             "error",
             "spec.limits.cpu",
-            "smallest type has 16",
+            "smallest instance (16)",
         ),
         (make_node_class(role="arn:aws:iam::1:role/a/nodes"), "error", "spec.role", "write nodes"),
         (
@@ -215,7 +215,7 @@ def test_what_is_right_is_passed_over(lint: Any) -> None:
             make_pod({"annotations": {"karpenter.sh/do-not-evict": "true"}}),
             "warning",
             "metadata.annotations.karpenter.sh/do-not-evict",
-            "the old name of karpenter.sh/do-not-disrupt",
+            "old name of karpenter.sh/do-not-disrupt",
         ),
     ],
 )
@@ -254,7 +254,7 @@ def test_limits_are_compared_with_what_is_sold(lint: Any, tmp_path: Path) -> Non
     )
     _, findings = lint(limited, make_node_class(), flags=("--instance-types", str(catalogue)))
     [(_, field, message)] = findings
-    assert (field, "the smallest type has 2" in message) == ("spec.limits.cpu", True)
+    assert (field, "smallest instance (2)" in message) == ("spec.limits.cpu", True)
 
 
 def test_a_catalogue_that_is_none_is_told(lint: Any, tmp_path: Path) -> None:
@@ -287,7 +287,7 @@ def test_a_pool_that_another_leaves_nothing_to_is_told(
     file.write_text(yaml.safe_dump_all([first, second]))
     assert main(["lint", "-f", str(file), "-o", "json"]) == 0
     findings = json.loads(capsys.readouterr().out)
-    assert [finding["name"] for finding in findings if "comes first" in finding["message"]] == unused
+    assert [finding["name"] for finding in findings if "has precedence" in finding["message"]] == unused
 
 
 @pytest.mark.parametrize(
@@ -323,7 +323,7 @@ def test_nothing_to_look_at_is_wrong_usage(capsys: Out) -> None:
     with pytest.raises(SystemExit) as raised:
         main(["lint"])
     assert raised.value.code == 2
-    assert "name a file with -f" in capsys.readouterr().err
+    assert "no input: add -f FILE" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("lasts", ["true", "30m", "1h30m"])
