@@ -159,7 +159,7 @@ def _convert_v1_object(source: SourceObject, remarks: RemarkCollector) -> Conver
     if name := _get_name(source):
         check_object_name(name, ("metadata", "name"), remarks)
     elif get_value_at(source.value, ("metadata", "generateName")) is None:
-        remarks.add_refusal(("metadata", "name"), "is missing: name it")
+        remarks.add_refusal(("metadata", "name"), "is missing: add a name")
     for path, message in find_foreign_node_class(source.value):
         remarks.add_warning(path, message)
     return repair_v1_object(source.value, remarks)
@@ -175,10 +175,13 @@ def _check_duplicate_names(remarked_objects: Iterable[tuple[SourceObject, Remark
         first_source = first_by_name.setdefault((kind, name), source)
         path, location = ("metadata", "name"), first_source.get_location(("metadata", "name"))
         if first_source.value["kind"] != source.value["kind"] and first_source.file == source.file:
-            remarks.add_refusal(path, f"{kind} {name} stands at {location} already: rename or remove one of them")
+            remarks.add_refusal(
+                path, f"{kind} {name} is already defined at {location}: rename or remove one of the two"
+            )
         elif first_source.value != source.value:
             remarks.add_warning(
-                path, f"{kind} {name} stands at {location}, too, and what is applied last counts: rename one"
+                path,
+                f"{kind} {name} is also defined at {location}; the last applied object wins: rename one of the two",
             )
 
 

@@ -113,7 +113,7 @@ def _lint_limits(source_object: SourceObject, pool: NodePool, catalog: Catalog |
                 source_object,
                 "error",
                 path,
-                f"limit {limit} is below the smallest instance ({smallest}), so no node can be launched: raise the limit",
+                f"limit {limit} is below the smallest instance ({smallest}), no node can be launched: raise it",
             )
 
 

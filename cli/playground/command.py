@@ -26,8 +26,8 @@ from sim.scenarios.scenario import ManagedNode, Scenario
 from sim.time.real_clock import RealTimeClock
 
 EXAMPLES_FOLDER: Final = Path(__file__).resolve().parents[2] / "examples" / "playground"
-DESCRIPTION: Final = """Start a real Kubernetes control plane on this machine, a simulated EC2 whose instances join as nodes,
-and the function handlers that are deployed, on their schedules in real time. The playground works offline; prices are
+DESCRIPTION: Final = """Start a real Kubernetes control plane on this machine, a simulated EC2 whose instances join as
+nodes, and the deployed function handlers, on their schedules in real time. The playground works offline; prices are
 synthetic. Ctrl-C stops and removes everything. The first start builds the control plane from source, which needs Go and
 takes about 10 minutes."""
 CRD_TIMEOUT: Final = timedelta(minutes=5)
@@ -47,7 +47,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         f"commands while the playground runs:\n{orders}\n\nexamples:\n  joiner playground\n"
         "  joiner playground --apply examples/playground/nodepool.yaml --apply examples/playground/web.yaml\n"
         "  joiner playground --for 120 </dev/null\n\n"
-        "exit codes: 0 stopped by you or by --for, 1 a requirement is missing or the control plane stopped, 2 wrong usage"
+        "exit codes: 0 stopped by you or by --for, 1 cannot start, or the control plane stopped, 2 wrong usage"
     )
     parser.add_argument(
         "--apply", type=Path, action="append", default=[], metavar="FILE", help="manifests to apply at the start (YAML)"

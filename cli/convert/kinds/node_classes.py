@@ -62,7 +62,7 @@ def convert_inline_provider(
     provider: MappingReader, name: str, defaults: NodeClassDefaults, cluster: str = ""
 ) -> JsonObject:
     """Return an EC2NodeClass called *name* for a Provisioner's inline `provider`, for *cluster* if that is known."""
-    provider.remarks.add_change(provider.path, f"is an EC2NodeClass of its own now, {name}")
+    provider.remarks.add_change(provider.path, f"moved to a separate EC2NodeClass, {name}")
     return _build_node_class({"name": name}, _convert_alpha_spec(provider, defaults, cluster))
 
 
@@ -114,7 +114,7 @@ def _build_node_class(converted_metadata: JsonObject, spec: JsonObject) -> JsonO
 def _read_spec(root: MappingReader) -> MappingReader | None:
     spec = root.read_mapping("spec")
     if spec is None:
-        root.remarks.add_refusal(("spec",), "is missing: write which subnets and security groups, and which role")
+        root.remarks.add_refusal(("spec",), "is missing: write the subnets, the security groups and the role")
     return spec
 
 
@@ -137,7 +137,7 @@ def _convert_alpha_spec(spec: MappingReader, defaults: NodeClassDefaults, cluste
         field = "launchTemplate" if spec.has("launchTemplate") else "launchTemplateName"
         spec.remarks.add_refusal(
             spec.get_path(field),
-            f"nobody's own launch template can be used any more: write what it says here ({_REPLACED_FIELDS})",
+            f"launch templates are no longer supported: write their settings here ({_REPLACED_FIELDS})",
         )
     images = read_selector(spec, "amiSelector", IMAGE_ID_PATTERN)
     if images is not None:
@@ -145,7 +145,10 @@ def _convert_alpha_spec(spec: MappingReader, defaults: NodeClassDefaults, cluste
     family = spec.read_text("amiFamily")
     if not family:
         family = "AL2"
-        spec.remarks.add_change(spec.get_path("amiFamily"), "was AL2 where nobody said; EKS has no AL2 from 1.33 on")
+        spec.remarks.add_change(
+            spec.get_path("amiFamily"),
+            "set to AL2, the default of v1alpha1; EKS has no AL2 images from version 1.33 on",
+        )
     convert_ami_family(spec, family, converted)
     for old_field, field, ids in (
         ("subnetSelector", "subnetSelectorTerms", SUBNET_ID_PATTERN),
@@ -157,9 +160,7 @@ def _convert_alpha_spec(spec: MappingReader, defaults: NodeClassDefaults, cluste
             spec.remarks.add_change(spec.get_path(old_field), f"is {field} now")
         elif cluster and not spec.is_set(old_field):
             converted[field] = [{"tags": {f"kubernetes.io/cluster/{cluster}": "*"}}]
-            spec.remarks.add_change(
-                spec.get_path(old_field), "those with the cluster's tag are written out: they were the default"
-            )
+            spec.remarks.add_change(spec.get_path(old_field), "set to the former default: the cluster's tag")
         _require_terms(converted, field, spec, old_field)
     converted |= _convert_identity(spec, defaults)
     converted |= _convert_common_fields(spec, defaults.tags)
@@ -178,13 +179,11 @@ def _convert_identity(spec: MappingReader, defaults: NodeClassDefaults) -> JsonO
     """Return the role or the instance profile."""
     role, profile = (_read_iam_name(spec, field) for field in ("role", "instanceProfile"))
     if role and profile:
-        spec.remarks.add_refusal(spec.get_path("role"), "stands beside instanceProfile: remove one of them")
+        spec.remarks.add_refusal(spec.get_path("role"), "cannot be used with instanceProfile: remove one of the two")
     if role or profile:
         return {"role": role, "instanceProfile": profile}
     if defaults.profile:
-        spec.remarks.add_change(
-            spec.get_path("instanceProfile"), "is written out: it came from aws.defaultInstanceProfile"
-        )
+        spec.remarks.add_change(spec.get_path("instanceProfile"), "set from aws.defaultInstanceProfile")
         return {"instanceProfile": defaults.profile}
     if defaults.role:
         return {"role": defaults.role}
@@ -195,7 +194,7 @@ def _convert_identity(spec: MappingReader, defaults: NodeClassDefaults) -> JsonO
 def _read_iam_name(spec: MappingReader, field: str) -> str:
     text = spec.read_text(field)
     if name := parse_iam_name(text):
-        spec.remarks.add_refusal(spec.get_path(field), f"is an ARN, and a name is asked for: write {name}")
+        spec.remarks.add_refusal(spec.get_path(field), f"must be a name, not an ARN: write {name}")
     return text
 
 
@@ -205,9 +204,9 @@ def _convert_common_fields(spec: MappingReader, default_tags: dict[str, str]) ->
     own_tags = spec.read_text_map("tags")
     for key in own_tags:
         if key in (*_RESERVED_TAGS, *_MORE_RESERVED_TAGS) or key.startswith("kubernetes.io/cluster/"):
-            spec.remarks.add_refusal(spec.get_path("tags", key), "is written by the autoscaler itself: remove it")
+            spec.remarks.add_refusal(spec.get_path("tags", key), "is reserved for the autoscaler: remove it")
     if default_tags:
-        spec.remarks.add_change(spec.get_path("tags"), "has those of aws.tags, too")
+        spec.remarks.add_change(spec.get_path("tags"), "merged with aws.tags")
     converted["tags"] = default_tags | own_tags
     if (is_detailed := spec.read_boolean("detailedMonitoring")) is not None:
         converted["detailedMonitoring"] = is_detailed
@@ -217,9 +216,7 @@ def _convert_common_fields(spec: MappingReader, default_tags: dict[str, str]) ->
     ]
     if spec.read_text("amiFamily") == "Ubuntu" and not converted["blockDeviceMappings"]:
         converted["blockDeviceMappings"] = [_UBUNTU_ROOT_DEVICE]
-        spec.remarks.add_change(
-            spec.get_path("blockDeviceMappings"), "/dev/sda1 is written out: it was the default of Ubuntu"
-        )
+        spec.remarks.add_change(spec.get_path("blockDeviceMappings"), "set to the former default for Ubuntu: /dev/sda1")
     return converted
 
 
@@ -228,7 +225,7 @@ def _convert_term(term_reader: MappingReader, fields: tuple[str, ...]) -> JsonOb
     if "," in term.get("id", ""):
         examples = ", ".join(f"{{id: {part.strip()}}}" for part in term["id"].split(","))
         term_reader.remarks.add_refusal(
-            term_reader.get_path("id"), f"is several with commas: write a term for each: [{examples}]"
+            term_reader.get_path("id"), f"has several IDs: write one term for each:  [{examples}]"
         )
     if tags := term_reader.read_text_map("tags"):
         term["tags"] = tags
@@ -243,6 +240,6 @@ def _convert_image_term(term_reader: MappingReader) -> JsonObject:
     check_image_name(str(term.get("name", "")), term_reader, "name")
     if "id" in term and "," not in term["id"] and not IMAGE_ID_PATTERN.fullmatch(str(term["id"])):
         term_reader.remarks.add_refusal(
-            term_reader.get_path("id"), f"{term['id']!r} is no id of an image: {choose_fix(term['id'], _AMI_REMEDY)}"
+            term_reader.get_path("id"), f"{term['id']!r} is not an image ID: {choose_fix(term['id'], _AMI_REMEDY)}"
         )
     return term

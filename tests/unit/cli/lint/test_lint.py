@@ -135,7 +135,7 @@ def test_what_is_right_is_passed_over(lint: Any) -> None:
         ),
         (make_node_pool(spec={"weight": "50"}), "error", "spec.weight", "write 50, without quotes"),
         (make_node_pool(spec={"weight": "high"}), "error", "spec.weight", "write a whole number"),
-        (make_node_pool(requirements={}), "error", "spec.template.spec.requirements", "each item on its own line"),
+        (make_node_pool(requirements={}), "error", "spec.template.spec.requirements", "one item per line"),
         (make_node_pool(requirements=["a"]), "error", REQUIREMENT, "write fields"),
         (make_node_pool(expireAfter="30d"), "error", "spec.template.spec.expireAfter", "write 720h"),
         (make_node_pool(expireAfter="never"), "error", "spec.template.spec.expireAfter", "write Never"),
