@@ -13,7 +13,7 @@ from cli.terminal.output_format import encode_output
 if TYPE_CHECKING:
     from cli.convert.conversion import ConversionNote, ConversionResult
 
-DESCRIPTION: Final = """Convert Karpenter's older objects to v1 with the same meaning: Provisioners (v1alpha5, v1alpha4),
+DESCRIPTION: Final = """Convert older objects to v1 with the same meaning: Provisioners (v1alpha5, v1alpha4),
 AWSNodeTemplates (v1alpha1), NodePools, EC2NodeClasses and NodeClaims (v1beta1), the ConfigMaps
 karpenter-global-settings and config-logging, and Karpenter's labels and annotations of pods. Objects are written to
 standard output, the list of changes to standard error. Objects without an equivalent in v1 are refused, with a fix, and

@@ -217,7 +217,7 @@ def test_the_bucket_of_the_environment_is_read_and_one_that_does_not_answer_is_n
 
     monkeypatch.setattr(explain_journal, "read_bucket_entries", raise_forbidden)
     assert main(["explain", "node", "n1"]) == 1
-    assert "--journal s3://b: Forbidden: s3:ListObjectsV2: see that" in capsys.readouterr().err
+    assert "--journal s3://b: Forbidden: s3:ListObjectsV2: check your identity" in capsys.readouterr().err
     assert run("node", "n1", "s3://") == 1
     assert "names no bucket: write s3://BUCKET" in capsys.readouterr().err
 
@@ -239,7 +239,7 @@ def test_the_journal_of_a_demo_can_be_asked(tmp_path: Path, capsys: Out, monkeyp
     assert main(arguments) == 0
     assert f"journal: {journal_folder}" in capsys.readouterr().out
     assert main(arguments) == 1
-    assert "holds a journal already: remove it, or name another folder" in capsys.readouterr().err
+    assert "already has a journal: remove it, or choose another folder" in capsys.readouterr().err
     assert run("nodepool", "default", journal_folder, "-o", "json") == 0
     pool = json.loads(capsys.readouterr().out)
     words = {answer["question"]: answer["words"] for answer in pool["answers"]}

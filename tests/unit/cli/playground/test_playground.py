@@ -124,7 +124,7 @@ def test_orders_are_followed_until_one_is_to_quit(
     assert "interrupt: failed" in output
     assert "no NodePool has a node yet" in output
     assert "kill ip-10-0-9-9: failed" in output
-    assert "not understood: No closing quotation" in output
+    assert "invalid command: No closing quotation" in output
     assert all(order in output for order in PLAYGROUND_COMMANDS)
     assert fake.folder.joinpath("ended").exists()
 
