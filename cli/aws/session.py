@@ -62,11 +62,9 @@ def get_default_region() -> str:
     return os.environ.get("AWS_REGION") or session_region
 
 
-def find_discovery_cluster(node_classes: Iterable[EC2NodeClass]) -> str:
+def find_discovery_cluster(classes: Iterable[EC2NodeClass]) -> str:
     """Return the cluster in the discovery tag of the subnet selectors, or `DEFAULT_CLUSTER_NAME`."""
-    tags = (
-        dict(term.tags).get(_DISCOVERY_TAG, "") for node_class in node_classes for term in node_class.subnet_selectors
-    )
+    tags = (dict(term.tags).get(_DISCOVERY_TAG, "") for node_class in classes for term in node_class.subnet_selectors)
     return next((tag for tag in tags if tag and "*" not in tag), DEFAULT_CLUSTER_NAME)
 
 

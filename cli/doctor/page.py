@@ -33,15 +33,10 @@ GroupedFindings = Iterable[tuple[str, CheckResult]]
 
 
 def render_findings_page(
-    grouped_findings: GroupedFindings,
-    skipped_parts: Iterable[str],
-    palette: Palette,
-    width: int | None,
-    *,
-    is_whole: bool,
+    grouped: GroupedFindings, skipped_parts: Iterable[str], palette: Palette, width: int | None, *, is_whole: bool
 ) -> str:
     """Return the findings by group, the *skipped_parts*, and the totals."""
-    all_findings = list(grouped_findings)
+    all_findings = list(grouped)
     lines: list[str] = []
     for group, group_findings in groupby(all_findings, key=lambda grouped_finding: grouped_finding[0]):
         lines.append(palette.colorize("bold", group.upper()))
@@ -73,19 +68,17 @@ def _render_check(findings: list[CheckResult], palette: Palette, width: int | No
         yield f"  {'ok':{_LEVEL_COLUMNS}}{'':{_CHECK_COLUMNS}} … and {hidden_count} more (--all shows them)"
 
 
-def _format_totals(grouped_findings: list[tuple[str, CheckResult]]) -> str:
-    count_by_level = Counter(finding.level for _, finding in grouped_findings)
+def _format_totals(grouped: list[tuple[str, CheckResult]]) -> str:
+    count_by_level = Counter(finding.level for _, finding in grouped)
     return (
         ", ".join(f"{count_by_level[level]} {LEVEL_WORDS[level]}" for level in CHECK_LEVELS if count_by_level[level])
         or "nothing was checked"
     )
 
 
-def build_findings_document(
-    grouped_findings: GroupedFindings, skipped_parts: Iterable[str], at: datetime
-) -> dict[str, Any]:
+def build_findings_document(grouped: GroupedFindings, skipped_parts: Iterable[str], at: datetime) -> dict[str, Any]:
     """Return the JSON and YAML output."""
-    all_findings = list(grouped_findings)
+    all_findings = list(grouped)
     count_by_level = Counter(finding.level for _, finding in all_findings)
     return {
         "at": format_instant(at),
@@ -104,9 +97,9 @@ def build_findings_document(
     }
 
 
-def compute_exit_code(grouped_findings: GroupedFindings) -> int:
+def compute_exit_code(grouped: GroupedFindings) -> int:
     """Return the exit code: 1 if a check failed, 3 if there are warnings or unseen parts, else 0."""
-    levels = {finding.level for _, finding in grouped_findings}
+    levels = {finding.level for _, finding in grouped}
     if "fail" in levels:
         return 1
     return 3 if levels & {"warn", "unseen"} else 0

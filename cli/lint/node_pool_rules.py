@@ -37,19 +37,17 @@ _SNAPSHOT_TIME: Final = datetime(2024, 1, 1, tzinfo=UTC)
 def lint_node_pools(source_objects: Sequence[SourceObject], catalog: Catalog | None) -> Iterator[LintFinding]:
     """Check how NodePools relate to each other, and which nodes they can launch."""
     source_by_name = {
-        get_object_name(candidate.value): candidate
-        for candidate in source_objects
-        if has_schema(candidate.value) and candidate.value["kind"] == "NodePool"
+        get_object_name(source.value): source
+        for source in source_objects
+        if has_schema(source.value) and source.value["kind"] == "NodePool"
     }
-    cluster = build_snapshot_from_documents([candidate.value for candidate in source_by_name.values()], _SNAPSHOT_TIME)
+    cluster = build_snapshot_from_documents([source.value for source in source_by_name.values()], _SNAPSHOT_TIME)
     pools = sorted(cluster.node_pools, key=lambda pool: (-pool.weight, pool.name))
-    tolerations = [
-        tuple(_parse_tolerations(pod)) for candidate in source_objects for pod in _list_pod_specs(candidate.value)
-    ]
+    tolerations = [tuple(_parse_tolerations(pod)) for source in source_objects for pod in _list_pod_specs(source.value)]
     class_names = {
-        get_object_name(candidate.value)
-        for candidate in source_objects
-        if candidate.value["kind"] in ("EC2NodeClass", "AWSNodeTemplate")
+        get_object_name(source.value)
+        for source in source_objects
+        if source.value["kind"] in ("EC2NodeClass", "AWSNodeTemplate")
     }
     for source_object in source_by_name.values():
         yield from _lint_node_class_ref(source_object, class_names)
@@ -109,12 +107,8 @@ def _lint_limits(source_object: SourceObject, pool: NodePool, catalog: Catalog |
         if 0 < amount < smallest_amount:
             path = ("spec", "limits", name)
             limit, smallest = format_amount(name, amount), format_amount(name, smallest_amount)
-            yield build_finding(
-                source_object,
-                "error",
-                path,
-                f"limit {limit} is below the smallest instance ({smallest}), no node can be launched: raise it",
-            )
+            message = f"limit {limit} is below the smallest instance ({smallest}), no node can be launched: raise it"
+            yield build_finding(source_object, "error", path, message)
 
 
 def _compute_requested_amount(pool: NodePool, name: str) -> int:

@@ -67,24 +67,16 @@ def _lint_object(source_object: SourceObject) -> Iterator[LintFinding]:
     """Check *source_object* alone: its fields, annotations and images."""
     if has_schema(source_object.value):
         for path, close in find_unknown_fields(source_object.value):
-            yield build_finding(
-                source_object,
-                "error",
-                path,
-                f"unknown field, which the API server drops: {get_unknown_field_hint(path, close)}",
-            )
+            message = f"unknown field, which the API server drops: {get_unknown_field_hint(path, close)}"
+            yield build_finding(source_object, "error", path, message)
         fault_paths = {path for path, _ in find_semantic_problems(source_object.value)}
         for complaint in list_schema_problems(source_object.value):
             field, _, reason = complaint.partition(": ")
             path = _parse_path(field, source_object)
             if path in fault_paths:
                 continue
-            yield build_finding(
-                source_object,
-                "error",
-                path,
-                f"{reason}: {suggest_fix(field, reason, get_value_at(source_object.value, path))}",
-            )
+            message = f"{reason}: {suggest_fix(field, reason, get_value_at(source_object.value, path))}"
+            yield build_finding(source_object, "error", path, message)
         for message in (
             () if any(find_semantic_problems(source_object.value)) else list_planner_problems(source_object.value)
         ):
@@ -162,10 +154,7 @@ def _lint_annotations(source_object: SourceObject, path: FieldPath, annotations:
         if current_key in _RECOGNIZED_ANNOTATIONS and not isinstance(value, str):
             text = str(value).lower()
             yield build_finding(
-                source_object,
-                "error",
-                annotation_path,
-                f'must be a string: write it in quotes: "{text}"',
+                source_object, "error", annotation_path, f'must be a string: write it in quotes: "{text}"'
             )
         elif current_key in _RECOGNIZED_ANNOTATIONS and value != "true" and not _is_positive_duration(str(value)):
             fix = "remove it" if str(value).lower() == "false" else 'write "true", or a duration'
@@ -191,19 +180,12 @@ def _lint_misplaced_annotations(source_object: SourceObject) -> Iterator[LintFin
         if isinstance(annotations, dict) and POD_PATH_BY_KIND[source_object.value["kind"]]
         else ()
     ):
-        yield build_finding(
-            source_object,
-            "warning",
-            ("metadata", "annotations", key),
-            f"has no effect here, only on pods: move it to {path}",
-        )
+        message = f"has no effect here, only on pods: move it to {path}"
+        yield build_finding(source_object, "warning", ("metadata", "annotations", key), message)
     for label_path, labels in _find_in_metadata("labels", source_object.value, ()):
         for key in sorted(_RECOGNIZED_ANNOTATIONS & labels.keys()):
             yield build_finding(
-                source_object,
-                "warning",
-                (*label_path, key),
-                f"has no effect as a label: move it to {path}",
+                source_object, "warning", (*label_path, key), f"has no effect as a label: move it to {path}"
             )
 
 
@@ -232,9 +214,7 @@ def _lint_old_objects(source_objects: Sequence[SourceObject]) -> Iterator[LintFi
     """Yield findings about objects of an older API, and about what `joiner convert` would refuse in them."""
     conversion = convert_objects(source_objects)
     current = {
-        (candidate.value["kind"], get_object_name(candidate.value))
-        for candidate in source_objects
-        if has_schema(candidate.value)
+        (source.value["kind"], get_object_name(source.value)) for source in source_objects if has_schema(source.value)
     }
     for note in conversion.notes:
         is_known = (note.kind, note.name) in current and note.field != "metadata.name"

@@ -35,10 +35,7 @@ MAX_CLOCK_SKEW: Final = timedelta(minutes=1)
 
 def add_to(parser: argparse.ArgumentParser) -> None:
     """Add the command's description and arguments."""
-    from cli.planning.arguments import (  # noqa: PLC0415 - the list of commands needs none of it
-        parse_duration_argument,
-        parse_time_argument,
-    )
+    from cli.planning.arguments import parse_duration_argument, parse_time_argument  # noqa: PLC0415 - the list of commands needs none of it
 
     parser.description, parser.epilog = DESCRIPTION, EXAMPLES
     add_target_arguments(parser)
@@ -75,12 +72,7 @@ def run(args: argparse.Namespace) -> int:
     """Write the pause and print all current pauses; return 1 if something could not be read or written."""
     from cli.cluster.kubeconfig import connect_to_cluster  # noqa: PLC0415
     from cli.cluster.writable_client import build_write_client, get_username  # noqa: PLC0415
-    from cli.pause.annotations import (  # noqa: PLC0415
-        build_pause_change,
-        choose_pause_targets,
-        read_pause_targets,
-        write_pauses,
-    )
+    from cli.pause.annotations import build_pause_change, choose_pause_targets, read_pause_targets, write_pauses  # noqa: PLC0415
     from cli.terminal.errors import InputError  # noqa: PLC0415 - --help needs none of it
     from cli.terminal.stderr import print_errors  # noqa: PLC0415
     from shared.model.karpenter.pause import VOLUNTARY_REASONS, Pause, normalize_text  # noqa: PLC0415
@@ -108,10 +100,7 @@ def run(args: argparse.Namespace) -> int:
         return print_errors("pause", [str(error)])
     clock_skew = abs(datetime.now(UTC) - now)
     if args.until and clock_skew > MAX_CLOCK_SKEW:
-        print_errors(
-            "pause",
-            [f"the API server's clock counts; this machine's differs by {clock_skew.seconds}s"],
-        )
+        print_errors("pause", [f"the API server's clock counts; this machine's differs by {clock_skew.seconds}s"])
     return 0
 
 

@@ -35,12 +35,7 @@ def run(args: argparse.Namespace) -> int:
     """Remove the pause and print the remaining pauses; return 1 if a read or a write failed."""
     from cli.cluster.kubeconfig import connect_to_cluster  # noqa: PLC0415
     from cli.cluster.writable_client import build_write_client  # noqa: PLC0415
-    from cli.pause.annotations import (  # noqa: PLC0415
-        build_resume_change,
-        choose_pause_targets,
-        read_pause_targets,
-        write_pauses,
-    )
+    from cli.pause.annotations import build_resume_change, choose_pause_targets, read_pause_targets, write_pauses  # noqa: PLC0415
     from cli.pause.command import get_selected_reasons, print_pauses  # noqa: PLC0415
     from cli.terminal.errors import InputError  # noqa: PLC0415 - --help needs none of it
     from cli.terminal.stderr import print_errors  # noqa: PLC0415

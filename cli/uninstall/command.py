@@ -76,11 +76,11 @@ def _run(kube: "ReadWriteKube", reached: "ClusterConnection", args: argparse.Nam
     from cli.uninstall import steps  # noqa: PLC0415 - --help needs none of it
 
     is_page = args.output == "table"
-    removal_plan = steps.build_removal_plan(steps.read_cluster(kube, reached.context))
+    plan = steps.build_removal_plan(steps.read_cluster(kube, reached.context))
     if is_page:
-        sys.stdout.writelines(f"{line}\n" for line in _render_plan(removal_plan, reached.context))
-    if args.dry_run or removal_plan.is_empty:
-        return _print_result(removal_plan, reached, args)
+        sys.stdout.writelines(f"{line}\n" for line in _render_plan(plan, reached.context))
+    if args.dry_run or plan.is_empty:
+        return _print_result(plan, reached, args)
     lease_holder = steps.find_karpenter_lease_holder(kube, kube.answered_at or datetime.now(UTC))
     if lease_holder:
         raise InputError(f"Karpenter is active ({lease_holder}) and owns the NodePools: scale it to zero first")
@@ -153,22 +153,20 @@ def build_uninstall_document(remaining: "RemovalPlan", commands: list[str]) -> d
     }
 
 
-def _render_plan(removal_plan: "RemovalPlan", cluster_name: str) -> Iterator[str]:
+def _render_plan(plan: "RemovalPlan", cluster_name: str) -> Iterator[str]:
     from shared.model.core.formatting import join_names  # noqa: PLC0415 - --help needs none of it
 
-    if not removal_plan.is_empty:
-        yield f"to be removed from {cluster_name}: {removal_plan.describe()}"
+    if not plan.is_empty:
+        yield f"to be removed from {cluster_name}: {plan.describe()}"
         yield from (
-            f"  {kind}: {join_names([meta.name for meta in metas], 10)}"
-            for kind, metas in _list_kinds(removal_plan)
-            if metas
+            f"  {kind}: {join_names([meta.name for meta in metas], 10)}" for kind, metas in _list_kinds(plan) if metas
         )
-    yield from (f"  blocked: {blocker}" for blocker in removal_plan.blockers)
-    yield from (f"  kept: NodePool {name}, which is not Joiner's" for name in removal_plan.foreign_pools)
+    yield from (f"  blocked: {blocker}" for blocker in plan.blockers)
+    yield from (f"  kept: NodePool {name}, which is not Joiner's" for name in plan.foreign_pools)
 
 
-def _list_kinds(removal_plan: "RemovalPlan") -> tuple[tuple[str, Any], ...]:
-    return ("NodePools", removal_plan.pools), ("NodeClaims", removal_plan.claims), ("nodes", removal_plan.rows)
+def _list_kinds(plan: "RemovalPlan") -> tuple[tuple[str, Any], ...]:
+    return ("NodePools", plan.pools), ("NodeClaims", plan.claims), ("nodes", plan.rows)
 
 
 def _list_next_commands(reached: "ClusterConnection") -> Iterator[str]:

@@ -89,14 +89,12 @@ def build_removal_plan(cluster: ClusterSnapshot) -> RemovalPlan:
     """Return the objects of *cluster* to remove, including objects that are already being deleted."""
     our_pools = {node_pool.name for node_pool in cluster.node_pools if node_pool.node_class.is_supported()}
     foreign_pools = sorted(node_pool.name for node_pool in cluster.node_pools if node_pool.name not in our_pools)
-    claims = [node_claim for node_claim in cluster.node_claims if node_claim.node_class.is_supported()]
+    claims = [claim for claim in cluster.node_claims if claim.node_class.is_supported()]
     cluster_state = ClusterState(cluster)
     rows = tuple(row for row in build_node_rows(cluster_state) if row.pool not in foreign_pools)
     return RemovalPlan(
         pools=tuple(node_pool.meta for node_pool in cluster.node_pools if node_pool.name in our_pools),
-        claims=tuple(
-            node_claim.meta for node_claim in claims if node_claim.meta.get_label(NODEPOOL) not in foreign_pools
-        ),
+        claims=tuple(claim.meta for claim in claims if claim.meta.get_label(NODEPOOL) not in foreign_pools),
         rows=rows,
         foreign_pools=tuple(foreign_pools),
         blockers=tuple(_find_blockers(cluster_state, {row.name for row in rows})),

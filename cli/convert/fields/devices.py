@@ -36,19 +36,19 @@ def convert_metadata_options(spec: MappingReader) -> JsonObject:
     return options
 
 
-def convert_block_device(device_reader: MappingReader) -> JsonObject:
+def convert_block_device(reader: MappingReader) -> JsonObject:
     """Return an item of `blockDeviceMappings`."""
-    device: JsonObject = {"deviceName": device_reader.read_text("deviceName")}
+    device: JsonObject = {"deviceName": reader.read_text("deviceName")}
     if not device["deviceName"]:
-        device_reader.remarks.add_refusal(
-            device_reader.get_path("deviceName"), "is missing: write deviceName: /dev/xvda, for example"
+        reader.remarks.add_refusal(
+            reader.get_path("deviceName"), "is missing: write deviceName: /dev/xvda, for example"
         )
-    if (is_root := device_reader.read_boolean("rootVolume")) is not None:
+    if (is_root := reader.read_boolean("rootVolume")) is not None:
         device["rootVolume"] = is_root
-    ebs_reader = device_reader.read_mapping("ebs")
+    ebs_reader = reader.read_mapping("ebs")
     if ebs_reader is None:
-        device_reader.remarks.add_refusal(device_reader.get_path("ebs"), "is missing: write volumeSize and volumeType")
-        ebs_reader = MappingReader({}, device_reader.get_path("ebs"), device_reader.remarks)
+        reader.remarks.add_refusal(reader.get_path("ebs"), "is missing: write volumeSize and volumeType")
+        ebs_reader = MappingReader({}, reader.get_path("ebs"), reader.remarks)
     ebs: JsonObject = {
         name: flag
         for name in ("deleteOnTermination", "encrypted")
@@ -59,9 +59,7 @@ def convert_block_device(device_reader: MappingReader) -> JsonObject:
     if ebs_reader.has("volumeSize"):
         ebs["volumeSize"] = _convert_volume_size(ebs_reader)
     ebs_reader.refuse_unread_keys()
-    device_reader.refuse_unread_keys(
-        fixes=dict.fromkeys((*_TEXT_FIELDS, *_NUMBER_FIELDS, *_OTHER_FIELDS), "move it to ebs")
-    )
+    reader.refuse_unread_keys(fixes=dict.fromkeys((*_TEXT_FIELDS, *_NUMBER_FIELDS, *_OTHER_FIELDS), "move it to ebs"))
     return device | {"ebs": ebs}
 
 

@@ -41,13 +41,10 @@ def convert_expiration(spec: MappingReader) -> str:
 
 def convert_provisioner_disruption(spec: MappingReader) -> JsonObject:
     """Return `disruption` for a Provisioner."""
-    consolidation_reader, empty_seconds = (
-        spec.read_mapping("consolidation", "enabled"),
-        _read_seconds(spec, "ttlSecondsAfterEmpty"),
-    )
-    is_enabled = None if consolidation_reader is None else consolidation_reader.read_boolean("enabled")
-    if consolidation_reader is not None:
-        consolidation_reader.refuse_unread_keys(fixes=FIXES_IN_CONSOLIDATION)
+    reader, empty_seconds = (spec.read_mapping("consolidation", "enabled"), _read_seconds(spec, "ttlSecondsAfterEmpty"))
+    is_enabled = None if reader is None else reader.read_boolean("enabled")
+    if reader is not None:
+        reader.refuse_unread_keys(fixes=FIXES_IN_CONSOLIDATION)
     path = spec.get_path("ttlSecondsAfterEmpty")
     if is_enabled and empty_seconds is not None:
         spec.remarks.add_refusal(path, "cannot be used with consolidation.enabled: true: remove one of the two")
@@ -57,17 +54,15 @@ def convert_provisioner_disruption(spec: MappingReader) -> JsonObject:
         )
         return {"consolidationPolicy": "WhenEmptyOrUnderutilized", "consolidateAfter": "0s"}
     if empty_seconds is not None:
-        if consolidation_reader is not None and consolidation_reader.has("enabled"):
-            spec.remarks.add_change(
-                consolidation_reader.get_path("enabled"), "converted to consolidationPolicy: WhenEmpty"
-            )
+        if reader is not None and reader.has("enabled"):
+            spec.remarks.add_change(reader.get_path("enabled"), "converted to consolidationPolicy: WhenEmpty")
         spec.remarks.add_change(
             path,
             f"converted to consolidationPolicy: WhenEmpty with consolidateAfter: {empty_seconds}s, "
             "counted from the last pod event",
         )
         return {"consolidationPolicy": "WhenEmpty", "consolidateAfter": f"{empty_seconds}s"}
-    changed_path = spec.get_path("consolidation") if consolidation_reader is not None else path
+    changed_path = spec.get_path("consolidation") if reader is not None else path
     spec.remarks.add_change(changed_path, "empty nodes were not removed: set consolidateAfter: Never")
     return {"consolidationPolicy": "WhenEmpty", "consolidateAfter": "Never"}
 
@@ -132,10 +127,8 @@ def _convert_budget(budget_reader: MappingReader) -> JsonObject:
     if ("schedule" in budget) != ("duration" in budget):
         present_field, missing_field = ("schedule", "duration") if "schedule" in budget else ("duration", "schedule")
         example = "8h" if missing_field == "duration" else '"0 9 * * mon-fri"'
-        budget_reader.remarks.add_refusal(
-            budget_reader.get_path(present_field),
-            f"needs {missing_field}: add {missing_field}: {example}, or remove it",
-        )
+        message = f"needs {missing_field}: add {missing_field}: {example}, or remove it"
+        budget_reader.remarks.add_refusal(budget_reader.get_path(present_field), message)
     if reasons := budget_reader.read_texts("reasons"):
         budget["reasons"] = reasons
     budget_reader.refuse_unread_keys()

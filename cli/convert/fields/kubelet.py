@@ -100,16 +100,14 @@ def _list_entries(config: Mapping[str, Any], field: str) -> Iterator[tuple[str, 
 def _check_amount(path: FieldPath, text: str, allowed_keys: tuple[str, ...]) -> Iterator[tuple[FieldPath, str]]:
     key = str(path[-1])
     if key not in allowed_keys:
-        suggestions = (
+        close = (
             [_NAME_BY_SHORT_NAME[key]]
             if _NAME_BY_SHORT_NAME.get(key) in allowed_keys
             else get_close_matches(key, allowed_keys, n=1)
         )
         yield (
             path,
-            f"did you mean {suggestions[0]}?"
-            if suggestions
-            else f"unknown key {key}: write one of {', '.join(allowed_keys)}",
+            f"did you mean {close[0]}?" if close else f"unknown key {key}: write one of {', '.join(allowed_keys)}",
         )
         return
     try:

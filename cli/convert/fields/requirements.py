@@ -121,10 +121,8 @@ def _check_operator(operator: str, values: list[str], reader: MappingReader) -> 
 def _check_values(key: str, values: list[str], reader: MappingReader) -> None:
     for index, value in enumerate(values):
         if "," in value or " " in value.strip():
-            reader.remarks.add_refusal(
-                reader.get_path("values", index),
-                f"is one string with several values,  {value!r}: write values: {format_value_list(value)}",
-            )
+            message = f"is one string with several values,  {value!r}: write values: {format_value_list(value)}"
+            reader.remarks.add_refusal(reader.get_path("values", index), message)
         elif key in VALUES_BY_LABEL and value not in VALUES_BY_LABEL[key]:
             suggestion = suggest_label_value(key, value)
             hint = f"did you mean {suggestion}?" if suggestion else f"write one of {', '.join(VALUES_BY_LABEL[key])}"

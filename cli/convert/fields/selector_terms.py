@@ -45,24 +45,18 @@ def convert_selector(selector: MappingReader, id_pattern: re.Pattern[str]) -> li
     for key, values in tags.items() if id_pattern is IMAGE_ID_PATTERN else ():
         for tag_value in values:
             if IMAGE_ID_PATTERN.fullmatch(tag_value):
-                selector.remarks.add_refusal(
-                    selector.get_path(key),
-                    f"{tag_value} is an image ID, but {key} is a tag: write `aws::ids: {tag_value}` instead",
-                )
+                message = f"{tag_value} is an image ID, but {key} is a tag: write `aws::ids: {tag_value}` instead"
+                selector.remarks.add_refusal(selector.get_path(key), message)
     combinations = product(owners or [""], names or [""], *tags.values())
     selector_terms = [
         _build_term(owner, name, dict(zip(tags, values, strict=True))) for owner, name, *values in combinations
     ]
     if len(selector_terms) > 1:
-        selector.remarks.add_change(
-            selector.path,
-            f"commas no longer separate values: split into {len(selector_terms)} terms, of which one must match",
-        )
+        message = f"commas no longer separate values: split into {len(selector_terms)} terms, of which one must match"
+        selector.remarks.add_change(selector.path, message)
     if len(selector_terms) > MAX_TERMS:
-        selector.remarks.add_refusal(
-            selector.path,
-            f"needs {len(selector_terms)} terms, but the maximum is {MAX_TERMS}: select by one common tag",
-        )
+        message = f"needs {len(selector_terms)} terms, but the maximum is {MAX_TERMS}: select by one common tag"
+        selector.remarks.add_refusal(selector.path, message)
     for index, term in enumerate(selector_terms):
         check_image_name(term.get("name", ""), selector, index)
     return selector_terms
@@ -81,10 +75,7 @@ def read_selector(spec: MappingReader, field: str, id_pattern: re.Pattern[str]) 
 def check_image_name(name: str, part: MappingReader, *keys: str | int) -> None:
     """Refuse an image id in the place of a name: no image has such a name."""
     if name.startswith("ami-"):
-        part.remarks.add_refusal(
-            part.get_path(*keys),
-            f"{name} is an image ID, not a name: write `id: {name}`",
-        )
+        part.remarks.add_refusal(part.get_path(*keys), f"{name} is an image ID, not a name: write `id: {name}`")
 
 
 def _refuse_unknown_keys(selector: MappingReader, keys: Iterable[str], known_keys: Sequence[str]) -> None:

@@ -49,8 +49,7 @@ class KubeletAssignment:
         node_class = self._node_class_by_name.get(pool.class_name)
         if node_class is None:
             remarks.add_refusal(
-                path,
-                f"moved to the EC2NodeClass in v1, but {pool.class_name} is not in the input: add its file",
+                path, f"moved to the EC2NodeClass in v1, but {pool.class_name} is not in the input: add its file"
             )
             return []
         name = self._copy_name_by_pool.get(_get_pool_key(pool))

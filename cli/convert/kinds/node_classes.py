@@ -76,15 +76,10 @@ def convert_beta_node_class(root: MappingReader) -> JsonObject:
 def _convert_beta_spec(spec: MappingReader) -> JsonObject:
     converted: JsonObject = {
         "amiFamily": "",
-        "amiSelectorTerms": [
-            _convert_image_term(term_reader) for term_reader in spec.read_mappings("amiSelectorTerms")
-        ],
-        "subnetSelectorTerms": [
-            _convert_term(term_reader, ("id",)) for term_reader in spec.read_mappings("subnetSelectorTerms")
-        ],
+        "amiSelectorTerms": [_convert_image_term(reader) for reader in spec.read_mappings("amiSelectorTerms")],
+        "subnetSelectorTerms": [_convert_term(reader, ("id",)) for reader in spec.read_mappings("subnetSelectorTerms")],
         "securityGroupSelectorTerms": [
-            _convert_term(term_reader, ("id", "name"))
-            for term_reader in spec.read_mappings("securityGroupSelectorTerms")
+            _convert_term(reader, ("id", "name")) for reader in spec.read_mappings("securityGroupSelectorTerms")
         ],
     }
     family = spec.read_text("amiFamily")
@@ -135,20 +130,16 @@ def _convert_alpha_spec(spec: MappingReader, defaults: NodeClassDefaults, cluste
         spec.read_raw(key)
     if spec.has("launchTemplate") or spec.has("launchTemplateName"):
         field = "launchTemplate" if spec.has("launchTemplate") else "launchTemplateName"
-        spec.remarks.add_refusal(
-            spec.get_path(field),
-            f"launch templates are no longer supported: write their settings here ({_REPLACED_FIELDS})",
-        )
+        message = f"launch templates are no longer supported: write their settings here ({_REPLACED_FIELDS})"
+        spec.remarks.add_refusal(spec.get_path(field), message)
     images = read_selector(spec, "amiSelector", IMAGE_ID_PATTERN)
     if images is not None:
         converted["amiSelectorTerms"] = convert_selector(images, IMAGE_ID_PATTERN)
     family = spec.read_text("amiFamily")
     if not family:
         family = "AL2"
-        spec.remarks.add_change(
-            spec.get_path("amiFamily"),
-            "set to AL2, the default of v1alpha1; EKS has no AL2 images from version 1.33 on",
-        )
+        message = "set to AL2, the default of v1alpha1; EKS has no AL2 images from version 1.33 on"
+        spec.remarks.add_change(spec.get_path("amiFamily"), message)
     convert_ami_family(spec, family, converted)
     for old_field, field, ids in (
         ("subnetSelector", "subnetSelectorTerms", SUBNET_ID_PATTERN),
@@ -220,26 +211,24 @@ def _convert_common_fields(spec: MappingReader, default_tags: dict[str, str]) ->
     return converted
 
 
-def _convert_term(term_reader: MappingReader, fields: tuple[str, ...]) -> JsonObject:
-    term: JsonObject = {name: text for name in fields if (text := term_reader.read_text(name))}
+def _convert_term(reader: MappingReader, fields: tuple[str, ...]) -> JsonObject:
+    term: JsonObject = {name: text for name in fields if (text := reader.read_text(name))}
     if "," in term.get("id", ""):
         examples = ", ".join(f"{{id: {part.strip()}}}" for part in term["id"].split(","))
-        term_reader.remarks.add_refusal(
-            term_reader.get_path("id"), f"has several IDs: write one term for each:  [{examples}]"
-        )
-    if tags := term_reader.read_text_map("tags"):
+        reader.remarks.add_refusal(reader.get_path("id"), f"has several IDs: write one term for each:  [{examples}]")
+    if tags := reader.read_text_map("tags"):
         term["tags"] = tags
-    term_reader.refuse_unread_keys(fixes=FIXES_IN_TERM)
-    if not term and {*fields, "tags"}.issuperset(term_reader.list_keys()):
-        term_reader.remarks.add_refusal(term_reader.path, f"is empty: write {', '.join(('tags', *fields))}")
+    reader.refuse_unread_keys(fixes=FIXES_IN_TERM)
+    if not term and {*fields, "tags"}.issuperset(reader.list_keys()):
+        reader.remarks.add_refusal(reader.path, f"is empty: write {', '.join(('tags', *fields))}")
     return term
 
 
-def _convert_image_term(term_reader: MappingReader) -> JsonObject:
-    term = _convert_term(term_reader, ("id", "name", "owner"))
-    check_image_name(str(term.get("name", "")), term_reader, "name")
+def _convert_image_term(reader: MappingReader) -> JsonObject:
+    term = _convert_term(reader, ("id", "name", "owner"))
+    check_image_name(str(term.get("name", "")), reader, "name")
     if "id" in term and "," not in term["id"] and not IMAGE_ID_PATTERN.fullmatch(str(term["id"])):
-        term_reader.remarks.add_refusal(
-            term_reader.get_path("id"), f"{term['id']!r} is not an image ID: {choose_fix(term['id'], _AMI_REMEDY)}"
+        reader.remarks.add_refusal(
+            reader.get_path("id"), f"{term['id']!r} is not an image ID: {choose_fix(term['id'], _AMI_REMEDY)}"
         )
     return term

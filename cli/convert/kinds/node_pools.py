@@ -130,8 +130,7 @@ def convert_beta_node_pool(root: MappingReader) -> ConvertedPool:
         node_spec["expireAfter"] = expire_after
     if expire_after:
         root.remarks.add_change(
-            disruption.get_path("expireAfter"),
-            "moved to template.spec.expireAfter; expiration ignores budgets",
+            disruption.get_path("expireAfter"), "moved to template.spec.expireAfter; expiration ignores budgets"
         )
     converted: JsonObject = {
         "template": _build_template(labels, convert_annotations(template_metadata), node_spec),
@@ -236,10 +235,8 @@ def _convert_limits_and_weight(spec: MappingReader) -> JsonObject:
         converted_limits = convert_limits(limits_reader.read_mapping("resources"))
         for name in ("cpu", "memory"):
             if limits_reader.has(name):
-                limits_reader.remarks.add_refusal(
-                    limits_reader.get_path(name),
-                    f"had no effect outside limits.resources: write limits.resources.{name}",
-                )
+                message = f"had no effect outside limits.resources: write limits.resources.{name}"
+                limits_reader.remarks.add_refusal(limits_reader.get_path(name), message)
         limits_reader.refuse_unread_keys()
         if converted_limits:
             spec.remarks.add_change(limits_reader.get_path("resources"), "moved to limits")

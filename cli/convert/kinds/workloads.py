@@ -91,10 +91,8 @@ def _convert_annotations(pod: JsonObject, path: FieldPath, remarks: RemarkCollec
     for key, value in old_annotations.items():
         name = convert_annotation_key(str(key), (*annotations_path, key), remarks)
         if name in _KARPENTER_ANNOTATIONS and isinstance(value, bool):
-            remarks.add_change(
-                (*annotations_path, key),
-                f'the API server accepts only strings, so it is quoted: "{str(value).lower()}"',
-            )
+            message = f'the API server accepts only strings, so it is quoted: "{str(value).lower()}"'
+            remarks.add_change((*annotations_path, key), message)
             value = str(value).lower()  # noqa: PLW2901 - the same value, quoted
         converted[name] = value
     meta["annotations"] = converted

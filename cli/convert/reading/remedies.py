@@ -168,12 +168,8 @@ def _suggest_quoting(value: object) -> str:
 
 def _suggest_supported_value(supported_values: list[str], value: str) -> str:
     value_by_lowercase = {supported_value.lower(): supported_value for supported_value in supported_values}
-    suggestions = get_close_matches(value.lower(), value_by_lowercase, n=1)
-    return (
-        f"did you mean {value_by_lowercase[suggestions[0]]}?"
-        if suggestions
-        else f"write one of {', '.join(supported_values)}"
-    )
+    close = get_close_matches(value.lower(), value_by_lowercase, n=1)
+    return f"did you mean {value_by_lowercase[close[0]]}?" if close else f"write one of {', '.join(supported_values)}"
 
 
 def suggest_requirement(keys: Sequence[str], get_value: Callable[[str], object]) -> str:

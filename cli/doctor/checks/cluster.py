@@ -55,10 +55,8 @@ def check_authentication(facts: DoctorFacts) -> Iterator[CheckResult]:
         return
     if control_plane.authentication_mode == "CONFIG_MAP":
         command = "aws eks update-cluster-config --access-config authenticationMode=API_AND_CONFIG_MAP --name"
-        yield check.fail(
-            "the cluster uses only the ConfigMap aws-auth: access entries have no effect",
-            f"{command} {_get_cluster_name(facts)}",
-        )
+        message = f"{command} {_get_cluster_name(facts)}"
+        yield check.fail("the cluster uses only the ConfigMap aws-auth: access entries have no effect", message)
     elif not control_plane.authentication_mode:
         yield check.skip("the authentication mode", ReadFailure(reason="EKS returned none"), "")
     else:
@@ -219,10 +217,8 @@ def check_scheduler_log(facts: DoctorFacts) -> Iterator[CheckResult]:
     if "scheduler" in facts.control_plane.log_types:
         yield check.accept("the kube-scheduler log is enabled")
     else:
-        yield check.fail(
-            "joiner:reaction is logs, but the kube-scheduler log is disabled",
-            "enable it (docs/reaction.md), or deploy with joiner:reaction=watch",
-        )
+        message = "enable it (docs/reaction.md), or deploy with joiner:reaction=watch"
+        yield check.fail("joiner:reaction is logs, but the kube-scheduler log is disabled", message)
 
 
 def _get_cluster_name(facts: DoctorFacts) -> str:

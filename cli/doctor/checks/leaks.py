@@ -33,10 +33,8 @@ def check_leaks(facts: DoctorFacts) -> Iterator[CheckResult]:
     leaked = [asset for asset in assets if asset.is_leaked]
     for (kind, cause), same_assets in groupby(leaked, key=lambda asset: (asset.kind, _get_cause(asset))):
         names = [asset.name for asset in same_assets]
-        yield check.fail(
-            f"{format_count(len(names), kind)}: {join_names(names, MAX_LISTED_NAMES)}: {cause}",
-            f"`{AUDIT_COMMAND}` prints the command that removes it",
-        )
+        message = f"`{AUDIT_COMMAND}` prints the command that removes it"
+        yield check.fail(f"{format_count(len(names), kind)}: {join_names(names, MAX_LISTED_NAMES)}: {cause}", message)
     if not leaked:
         yield check.accept(f"{format_count(len(evidence.instances), 'instance')}, each with a NodeClaim")
 

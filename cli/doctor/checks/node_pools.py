@@ -26,16 +26,14 @@ def check_node_pools(facts: DoctorFacts) -> Iterator[CheckResult]:
         return
     node_pools, check = facts.kubernetes.node_pools, CheckReporter("nodepools")
     yield from _check_absence("NodePool", node_pools, "list on nodepools.karpenter.sh", check, facts)
-    for node_pool in () if isinstance(node_pools, ReadFailure) else node_pools:
-        ready_condition = find_condition(node_pool.conditions, "Ready")
+    for pool in () if isinstance(node_pools, ReadFailure) else node_pools:
+        ready_condition = find_condition(pool.conditions, "Ready")
         if ready_condition is None:
-            yield check.warn(
-                f"NodePool {node_pool.name} has no status", "wait a minute, then check that `lifecycle` runs"
-            )
+            yield check.warn(f"NodePool {pool.name} has no status", "wait a minute, then check that `lifecycle` runs")
         elif ready_condition.status != "True":
             false_conditions = [
                 pool_condition
-                for pool_condition in node_pool.conditions
+                for pool_condition in pool.conditions
                 if pool_condition.status == "False" and pool_condition.type != "Ready"
             ]
             reason = (
@@ -46,11 +44,9 @@ def check_node_pools(facts: DoctorFacts) -> Iterator[CheckResult]:
                 )
                 or ready_condition.message
             )
-            yield check.fail(
-                f"NodePool {node_pool.name} is not ready: {reason}", f"`joiner explain nodepool {node_pool.name}`"
-            )
+            yield check.fail(f"NodePool {pool.name} is not ready: {reason}", f"`joiner explain nodepool {pool.name}`")
         else:
-            yield check.accept(f"NodePool {node_pool.name} is ready")
+            yield check.accept(f"NodePool {pool.name} is ready")
     for read_error in facts.kubernetes.read_errors:
         yield check.fail(read_error, "correct it: Joiner ignores the object until then")
 
@@ -78,14 +74,11 @@ def _check_absence(
 
 def _check_node_class_status(node_class: EC2NodeClass, check: CheckReporter, facts: DoctorFacts) -> CheckResult:
     false_conditions = [
-        class_condition
-        for class_condition in node_class.conditions
-        if class_condition.status == "False" and class_condition.type != "Ready"
+        condition for condition in node_class.conditions if condition.status == "False" and condition.type != "Ready"
     ]
     if false_conditions:
         reason = "; ".join(
-            f"{class_condition.type}: {class_condition.message or class_condition.reason}"
-            for class_condition in false_conditions
+            f"{condition.type}: {condition.message or condition.reason}" for condition in false_conditions
         )
         return check.fail(f"EC2NodeClass {node_class.name}: {reason}", RESOLVE_REMEDY)
     if node_class.is_ready():
@@ -156,18 +149,15 @@ def _check_free_addresses(subject: str, subnets: tuple[Subnet, ...], check: Chec
     zones = ", ".join(f"{zone} {number:,} free" for zone, number in sorted(free_by_zone.items()))
     nearly_full_zones = sorted(zone for zone, number in free_by_zone.items() if number < MIN_FREE_ADDRESSES)
     if len(free_by_zone) < MIN_ZONES:
-        yield check.warn(
-            f"{subject}: all subnets are in one zone",
-            "select subnets in two or more zones, in case a zone fails or has no capacity",
-        )
+        message = "select subnets in two or more zones, in case a zone fails or has no capacity"
+        yield check.warn(f"{subject}: all subnets are in one zone", message)
     if not sum(free_by_zone.values()):
         yield check.fail(
             f"{subject}: no subnet has a free address", "add subnets, or a secondary CIDR block to the VPC"
         )
     elif nearly_full_zones:
         yield check.warn(
-            f"{subject}: few free addresses in {', '.join(nearly_full_zones)}",
-            "add subnets or a secondary CIDR block",
+            f"{subject}: few free addresses in {', '.join(nearly_full_zones)}", "add subnets or a secondary CIDR block"
         )
     if len(free_by_zone) >= MIN_ZONES and not nearly_full_zones:
         yield check.accept(f"{subject}: {format_count(len(subnets), 'subnet')}: {zones}")
@@ -194,11 +184,8 @@ def check_images(facts: DoctorFacts) -> Iterator[CheckResult]:
     for class_facts, check, subject in _list_class_checks(facts, "images"):
         image_answers = class_facts.answers.images
         if image_answers is None:
-            yield check.skip(
-                f"{subject}: images",
-                _build_unread_failure(class_facts),
-                "ssm:GetParameter, ec2:DescribeImages, eks:DescribeCluster",
-            )
+            message = "ssm:GetParameter, ec2:DescribeImages, eks:DescribeCluster"
+            yield check.skip(f"{subject}: images", _build_unread_failure(class_facts), message)
         elif not class_facts.node_class.resolved_images:
             version = class_facts.answers.kubernetes_version
             yield check.fail(f"{subject}: no image for Kubernetes {version or '(unknown version)'}", RESOLVE_REMEDY)

@@ -44,11 +44,7 @@ _PERMISSIONS: Final = "servicequotas:GetServiceQuota and servicequotas:GetAWSDef
 
 
 def _check_quota(
-    quota: Quota,
-    usage: QuotaUsage,
-    exhausted: set[str],
-    kubernetes: KubernetesFacts | None,
-    check: CheckReporter,
+    quota: Quota, usage: QuotaUsage, exhausted: set[str], kubernetes: KubernetesFacts | None, check: CheckReporter
 ) -> CheckResult:
     used_vcpus, pools = _get_used_vcpus(quota, usage, kubernetes), _list_pools_using(quota, kubernetes)
     limit_vcpus = _sum_cpu_limits(quota, pools)
