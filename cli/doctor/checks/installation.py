@@ -46,7 +46,7 @@ def check_stack(facts: DoctorFacts) -> Iterator[CheckResult]:
         yield check.warn(f"stack {stack.name} is {stack.status}", "wait until it completes")
     elif "ROLLBACK" in stack.status or stack.status.endswith("FAILED"):
         events = f"aws cloudformation describe-stack-events --stack-name {stack.name}"
-        yield check.fail(f"stack {stack.name} is {stack.status}", f"`{events}` shows the reason")
+        yield check.fail(f"stack {stack.name} is {stack.status}", f"run `{events}` to see the reason")
     else:
         yield check.accept(f"stack {stack.name} is {stack.status}")
 

@@ -44,7 +44,9 @@ def check_node_pools(facts: DoctorFacts) -> Iterator[CheckResult]:
                 )
                 or ready_condition.message
             )
-            yield check.fail(f"NodePool {pool.name} is not ready: {reason}", f"`joiner explain nodepool {pool.name}`")
+            yield check.fail(
+                f"NodePool {pool.name} is not ready: {reason}", f"run `joiner explain nodepool {pool.name}`"
+            )
         else:
             yield check.accept(f"NodePool {pool.name} is ready")
     for read_error in facts.kubernetes.read_errors:

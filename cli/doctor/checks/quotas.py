@@ -53,7 +53,7 @@ def _check_quota(
     if quota.name in exhausted:
         return _build_exhausted_result(quota, summary, f"{remedy} N", exhausted, pools, check)
     if used_vcpus is not None and used_vcpus > NEARLY_USED_RATIO * usage.vcpus:
-        return check.warn(summary, f"{remedy} N")
+        return check.warn(f"{summary}: nearly used up", f"{remedy} N")
     if limit_vcpus is not None and limit_vcpus > usage.vcpus:
         message = (
             f"{quota.name}: NodePool limits allow {limit_vcpus:,} vCPUs, {summary.removeprefix(f'{quota.name}: ')}"
