@@ -3,49 +3,47 @@
 from typing import Final
 
 COMMANDS: Final = {
-    "audit": "what there is of ours in account and cluster, and what nothing accounts for",
-    "catalog": "what the cloud sells, as the file that `plan` reads",
-    "completion": "the script that completes commands, options and names in your shell",
-    "consolidate": "what disruption would do, step by step, and what it saves",
-    "convert": "older manifests, as karpenter.sh/v1",
-    "cost": "what nodes cost, by the day, NodePool, type or label, and what was saved and idle",
-    "demo": "the main job on an embedded cloud and cluster",
-    "doctor": "whether cluster, account and installation are fit, with remedies",
-    "drift": "which nodes have drifted, from what to what",
-    "explain": "why a pod, node, NodePool, NodeClaim or command is as it is",
-    "lint": "what is wrong with manifests, before a cluster sees them",
-    "nodeclass": "what an EC2NodeClass comes to in an account",
-    "pause": "hold disruption or launches back for a while, without a deployment",
-    "plan": "where pending pods would go, and for how much",
-    "playground": "a real control plane with an embedded cloud, to play with",
-    "rebalance": "what the best fleet would cost, what lies between, and the steps there",
-    "replay": "a stored decision, made again by today's code or with other objects",
-    "report": "one page: the fleet, its cost over time, decisions, what is blocked and why",
-    "resume": "take back what `pause` said",
-    "status": "what there is, what it costs, what waits and what is wrong",
-    "top": "the nodes, dearest first, refreshed like `top`",
-    "uninstall": "what leads to an empty cluster and account before `cdk destroy`",
+    "audit": "find leaked resources: instances, nodes and other objects without an owner",
+    "catalog": "build and show the catalogue of instance types, prices and zones",
+    "completion": "print the completion script for your shell",
+    "consolidate": "show which nodes disruption would remove or replace, and the savings",
+    "convert": "convert manifests of older Karpenter versions to v1",
+    "cost": "show node costs by day, NodePool, instance type or label",
+    "demo": "run a scenario on a simulated cloud and cluster",
+    "doctor": "check that the cluster, the account and the installation are ready and healthy",
+    "drift": "list drifted nodes, with the old and the new value",
+    "explain": "explain the state of a pod, node, NodePool, NodeClaim or command",
+    "lint": "check manifests for mistakes, without a cluster",
+    "nodeclass": "show the subnets, images and instance types that an EC2NodeClass selects",
+    "pause": "pause disruption or launches for a while",
+    "plan": "show where pending pods would be scheduled, and the price",
+    "playground": "start a real control plane with a simulated cloud",
+    "rebalance": "compare the fleet with the cheapest possible fleet",
+    "replay": "run a recorded decision again, with the current code or changed objects",
+    "report": "write a report of the fleet, its cost, decisions and blocked nodes",
+    "resume": "end a pause",
+    "status": "show nodes, cost, pending pods and problems",
+    "top": "list nodes, most expensive first, and refresh the list",
+    "uninstall": "remove all nodes of Joiner from a cluster, before `cdk destroy`",
 }
 COMMAND_GROUPS: Final = {
-    "look": ("status", "top", "cost", "explain", "drift", "report", "replay"),
-    "plan": ("plan", "consolidate", "rebalance", "catalog", "nodeclass"),
-    "steer": ("pause", "resume"),
-    "check": ("doctor", "audit", "lint"),
-    "come and go": ("convert", "uninstall"),
-    "try out": ("demo", "playground"),
-    "shell": ("completion",),
+    "Inspect": ("status", "top", "cost", "explain", "drift", "report", "replay"),
+    "Plan": ("plan", "consolidate", "rebalance", "catalog", "nodeclass"),
+    "Control": ("pause", "resume"),
+    "Check": ("doctor", "audit", "lint"),
+    "Install and migrate": ("convert", "uninstall"),
+    "Try it": ("demo", "playground"),
+    "Shell": ("completion",),
 }
 """Commands by topic, in display order; a command without a group is listed last."""
 HELP_COMMAND: Final = "help"
-
-
 MODULES: Final = {
     "nodeclass": "cli.node_class.command",
     "rebalance": "cli.consolidate.rebalance_command",
     "resume": "cli.pause.resume_command",
     "top": "cli.status.top_command",
 }
-"""Modules of the commands that do not have a folder of their name."""
+"""Modules of the commands that have no folder of their own name."""
 
 
 def get_command_module(command: str) -> str:

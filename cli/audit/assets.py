@@ -18,7 +18,7 @@ _PART_TITLES: Final = {
     "templates": "launch templates",
     "attached": "volumes and network interfaces",
     "named_resources": "queues and instance profiles",
-    "commands": "the table",
+    "commands": "the DynamoDB table",
 }
 
 
@@ -44,7 +44,7 @@ class NamedResource(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AuditEvidence(msgspec.Struct, frozen=True, kw_only=True):
-    """Joiner's resources as far as they can be read; a part that cannot be read is `Unseen`, with the reason."""
+    """Joiner's resources as far as they can be read; a part that cannot be read is a `ReadFailure`."""
 
     now: datetime
     cluster_name: str

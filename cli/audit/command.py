@@ -5,51 +5,44 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, Literal, get_args
+from typing import TYPE_CHECKING, Final
 
+from cli.cluster.arguments import add_account_arguments, add_cluster_arguments, add_output_argument
 from cli.terminal.stderr import print_errors
 
 if TYPE_CHECKING:
     from cli.audit.assets import Asset, AuditEvidence
     from cli.terminal.text import Palette
 
-DESCRIPTION: Final = """List what is ours in the account and in the cluster, and above all what nothing accounts for:
-instances without NodeClaim, NodeClaims without instance, Nodes of neither, what finalizers hold, volumes and network
-interfaces that instances left behind, launch templates, queues and instance profiles of an installation that is gone,
-commands that go on for hours. For each: why, how old, what it costs, and the command that removes it, which is printed
-and not run."""
+DESCRIPTION: Final = """List Joiner's resources in the account and in the cluster, and report leaked resources:
+instances without a NodeClaim, NodeClaims without an instance, nodes without both, objects held by finalizers, volumes
+and network interfaces of terminated instances, launch templates, queues and instance profiles of a deleted
+installation, and commands that do not finish. For each leaked resource, audit shows the reason, age and cost, and the
+command that removes it. audit only reads: run the commands yourself."""
 EXAMPLES: Final = """examples:
-  joiner audit                                   the current context's EKS cluster and its account
+  joiner audit                                   audit the cluster of the current context, and its account
   joiner audit --cluster prod --region eu-west-1 --all
   joiner audit -o json | jq -r '.assets[] | select(.leaked) | .remedy'
 
-What belongs to whom is told by tags (eks:eks-cluster-name, karpenter.sh/nodepool; of the VPC's network plugin
-cluster.k8s.amazonaws.com/name) and names. Volumes of PersistentVolumes are yours, and are not looked at. Prices are
-those of the newest catalogue; a volume's is that of gp3 in us-east-1.
+Owners are found by tags (eks:eks-cluster-name, karpenter.sh/nodepool, and cluster.k8s.amazonaws.com/name of the VPC
+CNI) and by names. Volumes of PersistentVolumes are yours and are not audited. Prices are those of the newest
+catalogue; volumes have the price of gp3 in us-east-1.
 
--o json and yaml: at, cluster, leaked (how many), usdPerHour (of what is leaked), unseen (what could not be looked at),
+-o json and yaml: at, cluster, leaked (number), usdPerHour (of leaked resources), unseen (what could not be read),
 assets: a list of kind, name, leaked, owner, why, remedy, ageSeconds, usdPerHour.
 
-exit codes: 0 all is accounted for, 1 something is leaked, or could not be looked at (it is named), 2 wrong usage,
-130 interrupted
+exit codes: 0 no leaked resources, 1 leaked resources or a part that could not be read, 2 wrong usage, 130 interrupted
 """
-Output = Literal["table", "json", "yaml"]
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:
     """Add the description and the arguments of the command."""
     parser.description, parser.epilog = DESCRIPTION, EXAMPLES
-    add_argument = parser.add_argument
-    add_argument("--context", default="", metavar="NAME", help="which cluster (default: the current context)")
-    add_argument(
-        "--kubeconfig", default="", metavar="FILE", help="where contexts are (default: $KUBECONFIG, ~/.kube/config)"
-    )
-    add_argument("--cluster", metavar="NAME", default="", help="the EKS cluster (default: as the kubeconfig names it)")
-    add_argument("--region", default="", help="default: that of the cluster's ARN, or of your credentials")
-    add_argument("--stack", metavar="NAME", default="", help="the installation (default: joiner-<cluster>)")
-    add_argument("-o", "--output", choices=get_args(Output), default="table", help="what is printed")
-    add_argument("--all", action="store_true", dest="is_whole", help="print what is accounted for, too")
-    add_argument("--wide", action="store_true", help="cut nothing, however narrow the terminal")
+    add_cluster_arguments(parser)
+    add_account_arguments(parser)
+    add_output_argument(parser)
+    parser.add_argument("--all", action="store_true", dest="is_whole", help="list all resources, not only leaked ones")
+    parser.add_argument("--wide", action="store_true", help="do not cut lines")
     parser.set_defaults(run=run, usage=parser.error)
 
 
@@ -67,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
     sys.stdout.write(_render_output(assets, evidence, args))
     sys.stdout.flush()
     warning_status = print_errors(
-        "audit", [f"could not be looked at: {message}" for message in describe_unseen_parts(evidence)]
+        "audit", [f"cannot be read: {message}" for message in describe_unseen_parts(evidence)]
     )
     return 1 if warning_status or any(asset.is_leaked for asset in assets) else 0
 
@@ -93,7 +86,7 @@ def _collect_evidence(args: argparse.Namespace) -> "AuditEvidence":
     eks_cluster = parse_eks_name(connection.cluster) if connection is not None else None
     cluster = args.cluster or (eks_cluster.name if eks_cluster else "")
     if not cluster:
-        raise InputError("which EKS cluster is it? the kubeconfig does not say: write --cluster NAME")
+        raise InputError("the kubeconfig does not name the EKS cluster: add --cluster NAME")
     if eks_cluster and eks_cluster.name != cluster and not args.context:
         connection = None
     with open_clients(args.region or (eks_cluster.region if eks_cluster else ""), embedded=False) as (clients, _):
@@ -143,17 +136,17 @@ def _render_page(
 ) -> Iterator[str]:
     from cli.status.top_page import format_short_age  # noqa: PLC0415
     from cli.terminal.text import align_columns, truncate_text, wrap_text  # noqa: PLC0415 - --help needs none of it
-    from shared.model.core.formatting import format_count  # noqa: PLC0415 - --help needs none of it
+    from shared.model.core.formatting import format_count, format_usd_per_hour  # noqa: PLC0415 - --help needs none of it
 
     leaked_assets = [asset for asset in assets if asset.is_leaked]
     price = sum(asset.usd_per_hour for asset in leaked_assets)
     headline = (
-        f"{format_count(len(leaked_assets), 'thing')} that nothing accounts for, ${price:.4f} per hour"
+        f"{format_count(len(leaked_assets), 'leaked resource')}, {format_usd_per_hour(price)}"
         if leaked_assets
-        else "no leak"
+        else "no leaked resources"
     )
-    headline += " in what could be looked at" if is_partial else ""
-    summary = f"{headline}; of ours there are {_format_counts_by_kind(assets) or 'no things'}"
+    headline += " in the parts that could be read" if is_partial else ""
+    summary = f"{headline}; Joiner's resources: {_format_counts_by_kind(assets) or 'none'}"
     yield from (palette.colorize("bold", line) for line in wrap_text(summary, width, ""))
     if not listed_assets:
         return
@@ -162,7 +155,7 @@ def _render_page(
         (
             *(asset.kind, asset.name, format_short_age(asset.age)),
             f"{asset.usd_per_hour:.4f}" if asset.usd_per_hour else "-",
-            asset.owner or f"none: {asset.leak_reason}",
+            asset.owner or f"leaked: {asset.leak_reason}",
         )
         for asset in listed_assets
     ]
@@ -175,7 +168,7 @@ def _render_page(
     for asset, line in zip(listed_assets, lines[1:], strict=True):
         yield palette.colorize("red", line) if asset.is_leaked else line
         if asset.is_leaked:
-            yield f"    {asset.remedy}"
+            yield f"    To fix: {asset.remedy}"
 
 
 def _format_counts_by_kind(assets: "Iterable[Asset]") -> str:

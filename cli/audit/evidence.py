@@ -38,9 +38,9 @@ _VPC_CNI_INSTANCE_TAG: Final = "node.k8s.amazonaws.com/instance_id"
 def collect_evidence(
     clients: Clients, connection: ClusterConnection | None, cluster: str, stack_name: str, now: datetime
 ) -> AuditEvidence:
-    """Read all parts; a part that cannot be read becomes `Unseen`, and the other parts are still read."""
+    """Read all parts; a part that cannot be read becomes a `ReadFailure`."""
     ec2 = BotoEc2(clients, lambda: now)
-    with show_progress(f"looking through {clients.region} for what is of {cluster}"):
+    with show_progress(f"reading the resources of {cluster} in {clients.region}"):
         stack_facts = query_or_unseen(lambda: read_stack(clients, stack_name, now))
         settings = stack_facts.settings if isinstance(stack_facts, StackFacts) else None
         return AuditEvidence(
@@ -64,7 +64,7 @@ def _read_cluster_state(
     connection: ClusterConnection | None, clients: Clients, settings: Settings | None, now: datetime
 ) -> ClusterState | ReadFailure:
     if connection is None:
-        return ReadFailure(reason="no context leads to it: name one with --context")
+        return ReadFailure(reason="no kubeconfig context for this cluster: add --context NAME")
     listings = tuple(listing for listing in RESOURCE_KINDS if listing.field in SNAPSHOT_FIELDS)
     try:
         cluster, _ = read_live_cluster(connection.kube, now, connection.context, listings)

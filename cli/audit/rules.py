@@ -49,7 +49,7 @@ def _audit_instances(evidence: AuditEvidence) -> Iterator[Asset]:
             if node_claim is not None
             else ""
             if age > EVENTUAL_CONSISTENCY_DELAY
-            else "a launch that goes on"
+            else "a launch in progress"
         )
         labels: Pairs = (
             (CAPACITY_TYPE, instance.capacity_type),
@@ -60,7 +60,7 @@ def _audit_instances(evidence: AuditEvidence) -> Iterator[Asset]:
         price = prices.get_price(
             ObjectMeta(name="", labels=tuple(sorted(labels))), instance.get_tag("karpenter.k8s.aws/ec2nodeclass")
         )
-        leak_reason = "no NodeClaim has it: `lifecycle` ends it within minutes, if it runs"
+        leak_reason = "it has no NodeClaim; if `lifecycle` runs, it terminates the instance within minutes"
         remedy = f"aws ec2 terminate-instances --instance-ids {instance.instance_id}"
         yield _build_asset("Instance", instance.instance_id, owner, leak_reason, remedy, age, price)
 
@@ -93,9 +93,9 @@ def _find_claim_leak(
     age = _compute_age(node_claim.meta, now) or timedelta()
     if node_claim.meta.deleted_at is not None:
         if now - node_claim.meta.deleted_at > DELETION_TIMEOUT:
-            finalizers = ", ".join(node_claim.meta.finalizers) or "nobody"
+            finalizers = ", ".join(node_claim.meta.finalizers) or "no finalizer"
             return (
-                f"it is going for over an hour, held by {finalizers}",
+                f"deleting for over an hour, held by {finalizers}",
                 f"joiner explain nodeclaim {node_claim.name} --context",
             )
         return "", ""
@@ -105,9 +105,9 @@ def _find_claim_leak(
         and node_claim.instance_id not in instance_ids
         and age > EVENTUAL_CONSISTENCY_DELAY
     ):
-        return f"its instance is not there: {node_claim.instance_id}", f"kubectl delete nodeclaim {node_claim.name}"
+        return f"its instance does not exist: {node_claim.instance_id}", f"kubectl delete nodeclaim {node_claim.name}"
     if node_claim.meta.get_label(NODEPOOL) not in pool_names:
-        return "its NodePool is not there", f"kubectl delete nodeclaim {node_claim.name}"
+        return "its NodePool does not exist", f"kubectl delete nodeclaim {node_claim.name}"
     return "", ""
 
 
@@ -124,15 +124,13 @@ def _audit_nodes(evidence: AuditEvidence) -> Iterator[Asset]:
 
 def _build_node_asset(node: Node, owner: str, now: datetime) -> Asset:
     finalizer_note = f", held by {', '.join(node.meta.finalizers)}" if node.meta.finalizers else ""
-    leak_reason = (
-        f"it says that it is of NodePool {node.meta.get_label(NODEPOOL)}, and no NodeClaim has it{finalizer_note}"
-    )
+    leak_reason = f"labelled with NodePool {node.meta.get_label(NODEPOOL)}, but it has no NodeClaim{finalizer_note}"
     age = _compute_age(node.meta, now)
     is_young = age is not None and age <= EVENTUAL_CONSISTENCY_DELAY
     return _build_asset(
         "Node",
         node.name,
-        owner or ("a launch that goes on" if is_young else ""),
+        owner or ("a launch in progress" if is_young else ""),
         leak_reason,
         _build_delete_command("node", node),
         age,
@@ -161,9 +159,9 @@ def _audit_node_classes(evidence: AuditEvidence) -> Iterator[Asset]:
             and node_class.meta.name not in used_names
         )
         leak_reason = (
-            f"it is going for over an hour, held by {', '.join(node_class.meta.finalizers)}, and no NodeClaim uses it"
+            f"deleting for over an hour, held by {', '.join(node_class.meta.finalizers)}, but no NodeClaim uses it"
         )
-        remedy = "see that `lifecycle` runs: joiner doctor"
+        remedy = "joiner doctor  # check that `lifecycle` runs"
         yield _build_asset(
             "EC2NodeClass",
             node_class.meta.name,
@@ -181,7 +179,7 @@ def _audit_launch_templates(evidence: AuditEvidence) -> Iterator[Asset]:
         if template.name.startswith(f"{TEMPLATE_NAME_PREFIX}/{evidence.cluster_name}/"):
             age = None if template.created_at is None else evidence.now - template.created_at
             owner = "launches" if age is None or age <= DELETION_TIMEOUT or evidence.is_installed is not False else ""
-            leak_reason = "Joiner is not installed any more"
+            leak_reason = "Joiner is no longer installed"
             remedy = f"aws ec2 delete-launch-template --launch-template-name {template.name}"
             yield _build_asset("LaunchTemplate", template.name, owner, leak_reason, remedy, age)
 
@@ -196,16 +194,14 @@ def _audit_attached_resources(evidence: AuditEvidence) -> Iterator[Asset]:
         owner = f"instance {resource.instance_id}" if resource.instance_id else ""
         if not owner and (is_young or resource.made_for_instance_id in instance_ids):
             owner = (
-                f"instance {resource.made_for_instance_id}"
-                if resource.made_for_instance_id
-                else "a launch that goes on"
+                f"instance {resource.made_for_instance_id}" if resource.made_for_instance_id else "a launch in progress"
             )
         price = resource.size_gib * GP3_USD_PER_GIB_MONTH / HOURS_PER_MONTH
         yield _build_asset(
             resource.kind,
             resource.name,
             owner,
-            "it is attached to nothing",
+            "not attached to an instance",
             _DELETE_COMMANDS[resource.kind](resource.name),
             age,
             price,
@@ -230,7 +226,7 @@ def _audit_named_resources(evidence: AuditEvidence) -> Iterator[Asset]:
             resource.kind,
             resource.name,
             owner,
-            "Joiner is not installed any more",
+            "Joiner is no longer installed",
             _DELETE_COMMANDS[resource.kind](resource.name),
             age,
         )
@@ -242,12 +238,12 @@ def _audit_commands(evidence: AuditEvidence) -> Iterator[Asset]:
     for name, command_state in evidence.commands:
         if command_state is None:
             yield _build_asset(
-                "Command", name, "", "its row cannot be read", "nothing: what it was about is taken back"
+                "Command", name, "", "its row in the table cannot be read", "nothing to do: Joiner cancels the command"
             )
         elif command_state.is_open:
             age = evidence.now - command_state.proposed_at
             owner = "`disrupt`" if age <= 2 * DELETION_TIMEOUT else ""
-            leak_reason = f"it is {command_state.phase} for over two hours: {command_state.message}"
+            leak_reason = f"{command_state.phase} for over two hours: {command_state.message}"
             yield _build_asset("Command", name, owner, leak_reason, f"joiner explain command {name}", age)
 
 

@@ -31,7 +31,9 @@ from shared.model.karpenter.node_class import EC2NodeClass
 from shared.take.regional_offerings import PriceListFile
 
 TypesAndOfferings: TypeAlias = tuple[tuple[InstanceTypeInfo, ...], RegionalOfferings]
-_PRICE_LIST_HINT: Final = "name a list with --prices: `joiner catalog prices` writes one where it can ask"
+_PRICE_LIST_HINT: Final = (
+    "add --prices FILE: `joiner catalog prices` writes the file on a machine with access to the pricing API"
+)
 
 
 def read_account_catalog(

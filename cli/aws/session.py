@@ -29,19 +29,18 @@ def open_clients(
 ) -> Iterator[tuple["Clients", datetime]]:
     """Open the account, or the embedded cloud with subnets and a security group tagged for *cluster*.
 
-    The context value is the clients and the current time there.
+    The context value is the clients and the account's current time.
 
     Raises:
         InputError: The region is unknown or does not exist.
     """
-    default_region = (
-        "" if embedded else get_default_region()
-    )  # also if a region is given: a missing profile is reported before any call
+    # also if a region is given: a missing profile is reported before any call
+    default_region = "" if embedded else get_default_region()
     region_name = region or (_EMBEDDED_REGION if embedded else default_region)
     if not region_name:
-        raise InputError("which region is not known: write --region, or set $AWS_REGION")
+        raise InputError("the region is unknown: add --region, or set $AWS_REGION")
     if not _REGION_PATTERN.fullmatch(region_name):
-        raise InputError(f"{region_name!r} is no region: write --region as in us-east-1")
+        raise InputError(f"{region_name!r} is not a region: write it as in us-east-1")
     with _open_embedded_cloud(region_name, cluster) if embedded else _open_account(region_name) as clients_and_time:
         yield clients_and_time
 
@@ -58,19 +57,14 @@ def get_default_region() -> str:
     try:
         session_region = str(boto3.Session().region_name or "")
     except BotoCoreError as error:
-        raise InputError(f"$AWS_PROFILE: {error}: `aws configure list-profiles` shows what there is") from None
+        raise InputError(f"$AWS_PROFILE: {error}: `aws configure list-profiles` lists the profiles") from None
     # boto3 ignores AWS_REGION; the other SDKs and the AWS CLI read it first.
     return os.environ.get("AWS_REGION") or session_region
 
 
-def find_discovery_cluster(node_classes: Iterable[EC2NodeClass]) -> str:
-    """Return the cluster in the discovery tag of the subnet selectors.
-
-    `DEFAULT_CLUSTER_NAME` if no selector has one.
-    """
-    tags = (
-        dict(term.tags).get(_DISCOVERY_TAG, "") for node_class in node_classes for term in node_class.subnet_selectors
-    )
+def find_discovery_cluster(classes: Iterable[EC2NodeClass]) -> str:
+    """Return the cluster in the discovery tag of the subnet selectors, or `DEFAULT_CLUSTER_NAME`."""
+    tags = (dict(term.tags).get(_DISCOVERY_TAG, "") for node_class in classes for term in node_class.subnet_selectors)
     return next((tag for tag in tags if tag and "*" not in tag), DEFAULT_CLUSTER_NAME)
 
 
@@ -101,9 +95,7 @@ def _open_embedded_cloud(region: str, cluster: str) -> Iterator[tuple["Clients",
     try:
         cloud = Cloud(Clock(), region=region, cluster=cluster)
     except (OSError, ValueError):
-        raise InputError(
-            f"--region {region}: the embedded cloud has no such region: {_EMBEDDED_REGION} is one"
-        ) from None
+        raise InputError(f"--region {region}: the embedded cloud has no such region: try {_EMBEDDED_REGION}") from None
     with _use_embedded_credentials(), EmbeddedAws(cloud) as server:
         clients = Clients(region, endpoint_url=server.url)
         try:
@@ -114,10 +106,7 @@ def _open_embedded_cloud(region: str, cluster: str) -> Iterator[tuple["Clients",
 
 @contextmanager
 def _use_embedded_credentials() -> Iterator[None]:
-    """Set dummy credentials inside the context.
-
-    Without an account there are none, and unsigned requests are rejected.
-    """
+    """Set dummy credentials inside the context: unsigned requests are rejected."""
     previous_values = {name: os.environ.get(name) for name in _EMBEDDED_CREDENTIALS}
     os.environ.update(_EMBEDDED_CREDENTIALS)
     try:

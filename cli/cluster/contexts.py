@@ -45,7 +45,7 @@ def _read_merged(kubeconfig: str, select: Callable[[ConfigNode], T]) -> T | None
         merged = KubeConfigMerger(os.pathsep.join(map(str, files))).config
         return None if merged is None else select(merged)
     except (ConfigException, OSError, ValueError, TypeError, YAMLError) as error:
-        raise InputError(f"{location}: {' '.join(str(error).split())}: see if kubectl can read it") from None
+        raise InputError(f"{location}: {' '.join(str(error).split())}: check the file with kubectl") from None
 
 
 def list_kubeconfig_files(kubeconfig: str) -> tuple[str, list[Path]]:
@@ -57,5 +57,5 @@ def list_kubeconfig_files(kubeconfig: str) -> tuple[str, list[Path]]:
     location = kubeconfig or os.environ.get("KUBECONFIG") or DEFAULT_KUBECONFIG
     files = [Path(path).expanduser() for path in location.split(os.pathsep) if path]
     if not any(path.exists() for path in files):
-        raise InputError(f"{location}: no such kubeconfig: name one with --kubeconfig, or `aws eks update-kubeconfig`")
+        raise InputError(f"{location}: no such kubeconfig: add --kubeconfig FILE, or run `aws eks update-kubeconfig`")
     return location, files

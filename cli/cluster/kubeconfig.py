@@ -28,8 +28,8 @@ from shared.wire.paths import build_list_path
 
 _JSON_TYPE: Final = "application/json"
 _NAME_LIST_TYPE: Final = f"{_JSON_TYPE};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,{_JSON_TYPE}"
-_LIST_CONTEXTS_HINT: Final = "`kubectl config get-contexts` shows what there is"
-_INSTALL_PLUGIN_HINT: Final = "install what users[].user.exec names (for EKS the AWS CLI), or mend $PATH"
+_LIST_CONTEXTS_HINT: Final = "`kubectl config get-contexts` lists the contexts"
+_INSTALL_PLUGIN_HINT: Final = "install the command of users[].user.exec (for EKS, the AWS CLI), or correct $PATH"
 _REQUEST_TIMEOUT: Final = Timeout(connect=10, read=60)
 
 
@@ -152,7 +152,7 @@ def connect_to_cluster(kubeconfig: str, context: str) -> ClusterConnection:
         InputError: there is no such context, or it cannot be used.
     """
     source, files = list_kubeconfig_files(kubeconfig)
-    context_text = f"{source}: context {context or '(the current one)'}"
+    context_text = f"{source}: context {context or '(current)'}"
     configuration = Configuration()
     try:
         with _raise_logged_errors(context_text):
@@ -169,7 +169,7 @@ def connect_to_cluster(kubeconfig: str, context: str) -> ClusterConnection:
         suggestion = _suggest_context(context, kubeconfig)
         raise InputError(f"{context_text}: {words.rstrip('.')}: {suggestion or _LIST_CONTEXTS_HINT}") from None
     except (OSError, UnicodeDecodeError, ValueError, TypeError, YAMLError) as error:
-        raise InputError(f"{context_text}: {' '.join(str(error).split())}: see if kubectl can read it") from None
+        raise InputError(f"{context_text}: {' '.join(str(error).split())}: check the file with kubectl") from None
     context_entry: dict[str, Any] = loader.current_context
     return ClusterConnection(
         kube=ReadOnlyKube(configuration),
@@ -180,7 +180,7 @@ def connect_to_cluster(kubeconfig: str, context: str) -> ClusterConnection:
 
 
 def _suggest_context(context: str, kubeconfig: str) -> str:
-    """Return a question about a context with a similar name; "" if there is none, or the file cannot be read."""
+    """Return a hint with the most similar context; "" if no context is similar or the file cannot be read."""
     try:
         close_names = get_close_matches(context, list_contexts(kubeconfig), n=1) if context else []
     except (InputError, KeyError):
@@ -209,6 +209,6 @@ def _raise_logged_errors(context_text: str) -> Iterator[None]:
         root.removeHandler(collector)
     if messages:
         words = " ".join("; ".join(messages).split())
-        remedy = _INSTALL_PLUGIN_HINT if "No such file" in words else "run the command of users[].user.exec by hand"
+        remedy = _INSTALL_PLUGIN_HINT if "No such file" in words else "run the command of users[].user.exec yourself"
         remedy = SIGN_IN_HINT if is_credential_error(words) else remedy
         raise InputError(f"{context_text}: {words}: {remedy}")

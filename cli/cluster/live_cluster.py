@@ -19,10 +19,10 @@ from shared.take.kubernetes.resources import RESOURCE_KINDS, ResourceKind, get_s
 from shared.wire.paths import CRD_KIND
 
 _REQUIRED_FIELDS: Final = frozenset(("nodes", "pods"))
-"""Without these nothing can be planned."""
+"""Without these kinds, nothing can be planned."""
 NOT_INSTALLED_TEXT: Final = " is not installed in "
 """The text between the name of a missing CRD and the name of the cluster."""
-_MISSING_PERMISSION_TEXT: Final = "planned as if there were none: ask for the right to list them"
+_MISSING_PERMISSION_TEXT: Final = "Joiner plans without them: you need the permission to list them"
 
 
 def read_live_cluster(
@@ -53,7 +53,7 @@ def _list_kind(
         return watching.read_lists([listing], problems)
     except Forbidden as fault:
         if listing.field in _REQUIRED_FIELDS:
-            raise InputError(f"{cluster_name}: {fault}: nothing can be planned without {listing.plural}") from None
+            raise InputError(f"{cluster_name}: {fault}: cannot plan without {listing.plural}") from None
         problems.append(Problem(kind=listing.kind, name="*", message=f"{fault}: {_MISSING_PERMISSION_TEXT}"))
         return {listing.field: ()}
     except Fault as fault:

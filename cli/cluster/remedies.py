@@ -7,22 +7,22 @@ from typing import Final
 from shared.errors import Fault, Forbidden, NotFound, Throttled, Unreachable
 
 SIGN_IN_HINT: Final = (
-    "sign in (`aws sso login`), or choose another $AWS_PROFILE; `aws sts get-caller-identity` says who you are"
+    "sign in (`aws sso login`) or set another $AWS_PROFILE; `aws sts get-caller-identity` shows your identity"
 )
-KUBECTL_HINT: Final = "see if kubectl gets an answer"
+KUBECTL_HINT: Final = "check with kubectl"
 _CONNECTION_FIXES: Final = (
     (
         re.compile("CERTIFICATE_VERIFY_FAILED|certificate verify failed"),
-        "certificate-authority-data is not that of the server: `aws eks update-kubeconfig` writes it anew",
+        "certificate-authority-data does not match the server: run `aws eks update-kubeconfig`",
     ),
-    (re.compile("WRONG_VERSION_NUMBER"), "the kubeconfig's server says https, and there no TLS is spoken"),
+    (re.compile("WRONG_VERSION_NUMBER"), "the kubeconfig uses https, but the server does not use TLS"),
     (
         re.compile("Failed to resolve|Name or service not known|nodename nor servname"),
-        "no such host: was the cluster deleted? `aws eks update-kubeconfig` writes the server of today",
+        "the host does not exist: if the cluster was created again, run `aws eks update-kubeconfig`",
     ),
     (
         re.compile("[Tt]imed out"),
-        "a private endpoint answers only within its VPC: is the VPN up? else see if kubectl does",
+        "a private endpoint responds only within its VPC: check the VPN, then check with kubectl",
     ),
 )
 """Error text of a failed connection to the API server -> the fix."""
@@ -43,10 +43,10 @@ def suggest_connection_fix(fault: Fault) -> str:
 def suggest_response_fix(code: int, message: str) -> str:
     """Return the fix if the API server responded with *code*; "" if its own message is sufficient."""
     if code == HTTPStatus.UNAUTHORIZED:
-        return f"it does not know you: the token has expired, or is of another cluster: {SIGN_IN_HINT}"
+        return f"the token has expired or belongs to another cluster: {SIGN_IN_HINT}"
     if code == HTTPStatus.TOO_MANY_REQUESTS:
-        return "it is busy: try again in a minute"
-    return "" if message else "its own words are missing: see what kubectl says"
+        return "the API server is overloaded: try again in a minute"
+    return "" if message else "the response has no message: check with kubectl"
 
 
 def is_credential_error(error: Fault | str) -> bool:
@@ -65,15 +65,15 @@ def suggest_account_fix(fault: Fault, *, embedded: bool = False) -> str:
 def _suggest_fix_by_kind(fault: Fault, embedded_hint: str) -> str:
     match fault:
         case NotFound() if _NO_BUCKET_PATTERN.search(str(fault)):
-            remedy = "the stack's output JoinerBucketName has the name"
+            remedy = "the bucket's name is the stack output JoinerBucketName"
         case NotFound():
-            remedy = "check its name, the account and --region"
+            remedy = "check the name, the account and --region"
         case Forbidden():
-            remedy = f"see that `aws sts get-caller-identity` answers and that it may do this{embedded_hint}"
+            remedy = f"check your identity with `aws sts get-caller-identity`, and its permissions{embedded_hint}"
         case Unreachable() if _NO_ENDPOINT_PATTERN.search(str(fault)):
-            remedy = f"is there such a region? check --region, $AWS_REGION and the way there{embedded_hint}"
+            remedy = f"check --region, $AWS_REGION and the network{embedded_hint}"
         case Unreachable():
-            remedy = f"check --region and the way to it{embedded_hint}"
+            remedy = f"check --region and the network{embedded_hint}"
         case Throttled():
             remedy = "try again in a minute"
         case _:

@@ -29,7 +29,7 @@ class ReadWriteKube(ReadOnlyKube):
     def delete(self, path: str, body: bytes = b"") -> None:
         """Send a DELETE request for one object; collections, which the API server would empty, are refused."""
         if not is_object(path):
-            raise Invalid(f"DELETE {path}: that is no object", HTTPStatus.METHOD_NOT_ALLOWED.phrase)
+            raise Invalid(f"DELETE {path}: not the path of an object", HTTPStatus.METHOD_NOT_ALLOWED.phrase)
         self._call("DELETE", path, body or None)
 
 
@@ -58,4 +58,4 @@ def get_username(kube: ReadWriteKube) -> str:
         ).status.user_info.username
     except (Fault, msgspec.DecodeError):
         username = ""
-    return "-".join((username or os.environ.get("USER", "") or "somebody").split())
+    return "-".join((username or os.environ.get("USER", "") or "unknown").split())

@@ -4,14 +4,14 @@ import argparse
 import sys
 from typing import Final
 
-DESCRIPTION: Final = """Print the script that lets a shell complete commands, options, files, and the names of contexts,
-NodePools and nodes: these are asked of the cluster that the line names, if it answers within two seconds."""
+DESCRIPTION: Final = """Print the completion script for a shell. It completes commands, options, files and contexts,
+and the names of NodePools and nodes if the cluster responds within two seconds."""
 EXAMPLES: Final = """examples:
-  source <(joiner completion bash)               in this shell; in ~/.bashrc for every one
-  source <(joiner completion zsh)                the same in ~/.zshrc, behind compinit
+  source <(joiner completion bash)               for this shell; add the line to ~/.bashrc for all shells
+  source <(joiner completion zsh)                the same for zsh; in ~/.zshrc, add the line after compinit
   joiner completion fish > ~/.config/fish/completions/joiner.fish
 
-exit codes: 0 printed, 2 wrong usage
+exit codes: 0 success, 2 wrong usage
 """
 SHELLS: Final = ("bash", "zsh", "fish")
 
@@ -19,7 +19,7 @@ SHELLS: Final = ("bash", "zsh", "fish")
 def add_to(parser: argparse.ArgumentParser) -> None:
     """Add the description and the arguments of the command."""
     parser.description, parser.epilog = DESCRIPTION, EXAMPLES
-    parser.add_argument("shell", choices=SHELLS, help="for which shell")
+    parser.add_argument("shell", choices=SHELLS, help="the shell")
     parser.set_defaults(run=run)
 
 

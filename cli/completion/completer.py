@@ -13,7 +13,7 @@ from cli.commands import COMMANDS, HELP_COMMAND
 from cli.main import build_parser
 
 NAME_QUERY_TIMEOUT_SECONDS: Final = 2.0
-"""The longest acceptable delay after the tab key."""
+"""The longest acceptable delay of a completion."""
 Completer = Callable[..., Iterable[str]]
 _FILE_METAVARS: Final = ("FILE", "DIR", "CATALOGUE", "JOURNAL", "PATH", "FOLDER")
 """An option whose metavar contains one of these words takes a file."""
@@ -46,7 +46,7 @@ def _add_help_command(parser: argparse.ArgumentParser) -> None:
     """Add the `help` command, which takes the name of a command."""
     for action in parser._actions:  # noqa: SLF001 - argparse has no public attribute for it
         if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
-            help_parser = action.add_parser(HELP_COMMAND, help="what a command does, with examples")
+            help_parser = action.add_parser(HELP_COMMAND, help="print the help of a command, with examples")
             help_parser.add_argument("of", choices=tuple(COMMANDS))
 
 
@@ -64,14 +64,14 @@ def _choose_completer(action: argparse.Action) -> Completer:
 
 
 def _complete_nothing(**_: Any) -> list[str]:  # noqa: ANN401 - argcomplete's
-    """Return no completions: the values of the option are not known."""
+    """Return no completions: the possible values are unknown."""
     return []
 
 
 def _complete_contexts(prefix: str, parsed_args: argparse.Namespace, **_: Any) -> list[str]:  # noqa: ANN401 - argcomplete's
     """Return the matching contexts of the kubeconfig; none if it cannot be read."""
     from cli.cluster.contexts import list_contexts  # noqa: PLC0415
-    from cli.terminal.errors import InputError  # noqa: PLC0415 - only who asks for names waits
+    from cli.terminal.errors import InputError  # noqa: PLC0415 - only needed to complete names
 
     try:
         return [name for name in list_contexts(getattr(parsed_args, "kubeconfig", "") or "") if name.startswith(prefix)]
@@ -98,7 +98,7 @@ def _complete_names_of_kind(prefix: str, parsed_args: argparse.Namespace, **_: A
 def _list_names(field: str, args: argparse.Namespace) -> tuple[str, ...]:
     """Return the names of a kind in the selected cluster; none if the cluster does not respond in time."""
     from cli.cluster.kubeconfig import connect_to_cluster  # noqa: PLC0415
-    from cli.terminal.errors import InputError  # noqa: PLC0415 - only who asks for names waits
+    from cli.terminal.errors import InputError  # noqa: PLC0415 - only needed to complete names
     from shared.errors import Fault  # noqa: PLC0415
     from shared.take.kubernetes.resources import RESOURCE_KINDS  # noqa: PLC0415
 

@@ -88,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
     sys.stdout.write(
         render_consolidation_page(report, choose_palette(sys.stdout), choose_table_options(args))
         if args.output == "table"
-        else encode_output(build_consolidation_document(report), args.output)
+        else encode_output(build_consolidation_document(report), args.output, has_api_version=False)
     )
     sys.stdout.flush()
     status = print_errors("consolidate", planning_input.list_errors())

@@ -13,19 +13,23 @@ from cli.terminal.output_format import encode_output
 if TYPE_CHECKING:
     from cli.convert.conversion import ConversionNote, ConversionResult
 
-DESCRIPTION: Final = """Turn Provisioners (v1alpha5, v1alpha4), AWSNodeTemplates (v1alpha1), NodePools, EC2NodeClasses
-and NodeClaims (v1beta1), the ConfigMaps karpenter-global-settings and config-logging, and what pods say to Karpenter
-into karpenter.sh/v1 with the same meaning. Objects go to standard output, what was changed and why to standard error.
-What has no equivalent is refused, with a remedy, and left out; other kinds pass as they are. Name all files at once:
-the kubelet's configuration of a pool moves to the node class that it names."""
+DESCRIPTION: Final = """Convert older objects to v1 with the same meaning: Provisioners (v1alpha5, v1alpha4),
+AWSNodeTemplates (v1alpha1), NodePools, EC2NodeClasses and NodeClaims (v1beta1), the ConfigMaps
+karpenter-global-settings and config-logging, and Karpenter's labels and annotations of pods. Objects are written to
+standard output, the list of changes to standard error. Objects without an equivalent in v1 are refused, with a fix, and
+left out; other kinds are not changed. A missing value becomes a placeholder with a comment. Pass all files at once: the
+kubelet configuration of a NodePool moves to its EC2NodeClass."""
 EXAMPLES: Final = """examples:
   joiner convert -f provisioner.yaml -f nodetemplate.yaml > v1.yaml
   joiner convert -f karpenter/ --role KarpenterNodeRole-prod | kubectl apply --dry-run=server -f -
-  kubectl get provisioners,awsnodetemplates -o yaml | joiner convert -f - --settings knobs.json
+  kubectl get provisioners,awsnodetemplates -o yaml | joiner convert -f - --settings settings.json
   joiner convert -f old.yaml -o json | jq '.notes[] | select(.level == "refused")'
 
-exit codes: 0 everything was converted or passed as it was, 1 something was refused or could not be read (it is named,
-with line and remedy), 2 wrong usage, 130 interrupted
+-o json: objects, knobs (stack settings), notes (level, where, kind, name, field, message), unread (unreadable files).
+Levels of notes: changed, warning (needs a review), missing (has a placeholder to replace), refused (not converted).
+
+exit codes: 0 everything was converted, 1 something was refused, is missing or could not be read, 2 wrong usage,
+130 interrupted
 """
 Output = Literal["yaml", "json"]
 
@@ -37,21 +41,25 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-f", "--filename", action="append", default=[], metavar="FILE|DIR|-", help="manifests, YAML or JSON"
     )
-    parser.add_argument("--role", default="", metavar="NAME", help="of nodes, where no instance profile is named")
-    parser.add_argument("--settings", metavar="FILE", help="write the knobs of the stack there, as cdk.json has them")
+    parser.add_argument(
+        "--role", default="", metavar="NAME", help="IAM role of the nodes, for node classes without an instance profile"
+    )
+    parser.add_argument(
+        "--settings", metavar="FILE", help="write the stack settings to this file, in the format of cdk.json"
+    )
     parser.add_argument(
         "-o",
         "--output",
         choices=get_args(Output),
         default="yaml",
-        help="yaml: objects, notes on standard error; json: one document with objects, knobs and notes",
+        help="yaml: objects, with notes on standard error; json: one document",
     )
 
 
 def run(args: argparse.Namespace) -> int:
     """Read, convert, print; return 1 if an object was refused or an input cannot be read."""
     if not args.filename:
-        args.usage("what is to be converted? name a file with -f")
+        args.usage("no input: add -f FILE")
     from cli.convert.conversion import convert_objects  # noqa: PLC0415 - --help needs none of it
     from cli.convert.reading.sources import read_objects  # noqa: PLC0415
 
@@ -66,14 +74,14 @@ def run(args: argparse.Namespace) -> int:
     if args.output == "yaml":
         for note in conversion.notes:
             sys.stderr.write(f"joiner convert: {_format_note(note)}\n")
-    return 1 if read_errors or any(note.level == "refused" for note in conversion.notes) else 0
+    return 1 if read_errors or any(note.level in ("missing", "refused") for note in conversion.notes) else 0
 
 
 def _write_settings(file: str, conversion: "ConversionResult", errors: list[str]) -> None:
     try:
         Path(file).write_bytes(msgspec.json.format(msgspec.json.encode(conversion.stack_settings), indent=2) + b"\n")
     except OSError as error:
-        errors.append(f"{file}: {error.strerror}: name a file that can be written")
+        errors.append(f"{file}: {error.strerror}: choose a writable path")
 
 
 def _format_note(note: "ConversionNote") -> str:
@@ -83,9 +91,10 @@ def _format_note(note: "ConversionNote") -> str:
 
 
 def _render_yaml(conversion: "ConversionResult") -> str:
-    from cli.convert.reading.yaml_writer import format_yaml  # noqa: PLC0415 - who has JSON need not wait for YAML
+    from cli.convert.reading.missing_values import add_comments  # noqa: PLC0415 - --help needs none of it
+    from cli.convert.reading.yaml_writer import format_yaml  # noqa: PLC0415 - JSON needs no YAML library
 
-    return "---\n".join(manifest.text or format_yaml(manifest.value) for manifest in conversion.objects)
+    return "---\n".join(manifest.text or add_comments(format_yaml(manifest.value)) for manifest in conversion.objects)
 
 
 def _render_json(conversion: "ConversionResult", read_errors: Iterable[str]) -> str:

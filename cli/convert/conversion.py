@@ -75,17 +75,16 @@ def convert_objects(sources: Iterable[SourceObject], role: str = "") -> Conversi
         (source_object, RemarkCollector(source_object.literals)) for source_object in source_objects
     ]
     stack_settings: dict[str, str] = {}
-    node_class_defaults = NodeClassDefaults(role=role)
+    defaults = NodeClassDefaults(role=role)
     _check_duplicate_names(remarked_objects)
     for source, remarks in remarked_objects:
         if _is_config_map(source.value, global_settings.GLOBAL_CONFIG_MAP):
-            node_class_defaults = global_settings.read_defaults(_build_root_reader(source, remarks), role)
-    node_class_defaults.node_class_names = frozenset(
+            defaults = global_settings.read_defaults(_build_root_reader(source, remarks), role)
+    defaults.node_class_names = frozenset(
         _get_name(source_object) for source_object in source_objects if source_object.value["kind"] in _NODE_CLASS_KINDS
     )
     converted_objects = [
-        _convert_object(source_object, remarks, node_class_defaults, stack_settings)
-        for source_object, remarks in remarked_objects
+        _convert_object(source_object, remarks, defaults, stack_settings) for source_object, remarks in remarked_objects
     ]
     accepted_objects = [
         new for (_, remarks), new in zip(remarked_objects, converted_objects, strict=True) if not remarks.is_refused()
@@ -106,10 +105,9 @@ def convert_objects(sources: Iterable[SourceObject], role: str = "") -> Conversi
 
 def _select_remarks(source: SourceObject, remarks: RemarkCollector) -> list[Remark]:
     """Return the remarks to print, by line; of an object that is left out, not what it would have become."""
-    relevant_remarks = [remark for remark in remarks.remarks if not remarks.is_refused() or remark.level != "changed"]
+    relevant = [remark for remark in remarks.remarks if not remarks.is_refused() or remark.level != "changed"]
     return sorted(
-        relevant_remarks if _becomes_object(source) else remarks.remarks,
-        key=lambda remark: source.get_line(remark.path),
+        relevant if _becomes_object(source) else remarks.remarks, key=lambda remark: source.get_line(remark.path)
     )
 
 
@@ -127,19 +125,16 @@ def _is_config_map(value: JsonObject, name: str) -> bool:
 
 
 def _convert_object(
-    source: SourceObject,
-    remarks: RemarkCollector,
-    node_class_defaults: NodeClassDefaults,
-    stack_settings: dict[str, str],
+    source: SourceObject, remarks: RemarkCollector, defaults: NodeClassDefaults, stack_settings: dict[str, str]
 ) -> ConvertedPool | JsonObject | None:
     """Return what *source* becomes; None if it becomes no object."""
     key = (str(source.value["apiVersion"]), source.value["kind"])
     if (convert_pool := _NODE_POOL_CONVERTERS.get(key)) is not None:
-        converted_pool = convert_pool(_build_root_reader(source, remarks), node_class_defaults)
+        converted_pool = convert_pool(_build_root_reader(source, remarks), defaults)
         stack_settings.update(converted_pool.stack_settings)
         return converted_pool
     if (convert_node_class := _NODE_CLASS_CONVERTERS.get(key)) is not None:
-        return convert_node_class(_build_root_reader(source, remarks), node_class_defaults)
+        return convert_node_class(_build_root_reader(source, remarks), defaults)
     if _is_config_map(source.value, global_settings.GLOBAL_CONFIG_MAP) or _is_config_map(
         source.value, global_settings.LOGGING_CONFIG_MAP
     ):
@@ -159,7 +154,7 @@ def _convert_v1_object(source: SourceObject, remarks: RemarkCollector) -> Conver
     if name := _get_name(source):
         check_object_name(name, ("metadata", "name"), remarks)
     elif get_value_at(source.value, ("metadata", "generateName")) is None:
-        remarks.add_refusal(("metadata", "name"), "is missing: name it")
+        remarks.add_refusal(("metadata", "name"), "is missing: add a name")
     for path, message in find_foreign_node_class(source.value):
         remarks.add_warning(path, message)
     return repair_v1_object(source.value, remarks)
@@ -175,10 +170,13 @@ def _check_duplicate_names(remarked_objects: Iterable[tuple[SourceObject, Remark
         first_source = first_by_name.setdefault((kind, name), source)
         path, location = ("metadata", "name"), first_source.get_location(("metadata", "name"))
         if first_source.value["kind"] != source.value["kind"] and first_source.file == source.file:
-            remarks.add_refusal(path, f"{kind} {name} stands at {location} already: rename or remove one of them")
+            remarks.add_refusal(
+                path, f"{kind} {name} is already defined at {location}: rename or remove one of the two"
+            )
         elif first_source.value != source.value:
             remarks.add_warning(
-                path, f"{kind} {name} stands at {location}, too, and what is applied last counts: rename one"
+                path,
+                f"{kind} {name} is also defined at {location}; the last applied object wins: rename one of the two",
             )
 
 

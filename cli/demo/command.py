@@ -1,7 +1,6 @@
 """`joiner demo`: runs a scenario in the embedded cloud and shows what happens."""
 
 import argparse
-import json
 import sys
 from datetime import datetime
 from pathlib import Path
@@ -9,6 +8,7 @@ from time import perf_counter
 from typing import Any, Final
 
 from cli.demo.page import render_play_page
+from cli.terminal.output_format import encode_output
 from cli.terminal.text import Palette, choose_palette, format_clock, format_seconds, format_timeline_row, format_usd
 from shared.report.journal.journal import JOURNAL_PREFIX
 from sim.lambda_runtime.stack_template.template import SynthesisError
@@ -16,9 +16,9 @@ from sim.scenarios.runner import ActResult, ScenarioResult, ScenarioRunner, Time
 from sim.scenarios.scenario import MEASURE_DESCRIPTIONS, Scenario, ScenarioError, read_scenario
 
 CLASSIC_SCENARIO: Final = Path(__file__).resolve().parents[2] / "examples" / "scenarios" / "classic.yaml"
-DESCRIPTION: Final = """Play a scenario on an embedded cloud and cluster, on a virtual clock, by the very handlers that
-would be deployed. Prints a live timeline and a table of the acts, writes one self-contained page with plots.
-Nothing is contacted; prices are synthetic."""
+DESCRIPTION: Final = """Run a scenario on a simulated cloud and cluster, with a virtual clock and the deployed function
+handlers. The demo prints a timeline and a table of the acts, and writes a page with plots. It works offline;
+prices are synthetic."""
 COLORS_BY_ACTOR: Final = {"act": "bold", "you": "cyan", "fate": "red", "EC2": "yellow", "cluster": "green"}
 
 
@@ -27,26 +27,28 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     measures = "\n".join(f"  {name:14} {description}" for name, description in MEASURE_DESCRIPTIONS.items())
     parser.description = DESCRIPTION
     parser.epilog = (
-        f"what a scenario may expect:\n{measures}\n\nexamples:\n  joiner demo\n"
+        f"measures for the expectations of a scenario:\n{measures}\n\nexamples:\n  joiner demo\n"
         "  joiner demo --scenario examples/scenarios/no-capacity.yaml --page none\n  joiner demo -o json > run.json\n"
         "  joiner demo --journal journal && joiner explain nodepool default --journal journal\n\n"
-        "exit codes: 0 all that was expected came true, 1 something did not, or the scenario cannot be read,\n"
-        "2 wrong usage, 130 interrupted\n"
+        "exit codes: 0 all expectations met, 1 an expectation not met, or the scenario cannot be read, 2 wrong usage,\n"
+        "130 interrupted\n"
     )
-    parser.add_argument("--scenario", type=Path, default=CLASSIC_SCENARIO, metavar="FILE", help="another play (YAML)")
-    parser.add_argument("--page", default="demo.html", metavar="FILE", help="where the page goes; `none` for no page")
+    parser.add_argument("--scenario", type=Path, default=CLASSIC_SCENARIO, metavar="FILE", help="scenario file (YAML)")
     parser.add_argument(
-        "--journal", metavar="DIR", help="keep its bucket there, for `joiner explain`, `replay` and `report`"
+        "--page", default="demo.html", metavar="FILE", help="path of the page with plots; `none` writes no page"
     )
-    parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="what is printed")
-    parser.add_argument("--seed", type=int, help="another seed than the scenario's")
+    parser.add_argument(
+        "--journal", metavar="DIR", help="write the journal to this folder, for `joiner explain`, `replay` and `report`"
+    )
+    parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="output format")
+    parser.add_argument("--seed", type=int, help="random seed (default: the scenario's)")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the scenario; return 0 if every act met its expectations."""
     if args.journal is not None and Path(args.journal, JOURNAL_PREFIX).exists():
-        return _report_error(f"{args.journal}: holds a journal already: remove it, or name another folder")
+        return _report_error(f"{args.journal}: already has a journal: remove it, or choose another folder")
     try:
         scenario = read_scenario(args.scenario)
     except ScenarioError as error:
@@ -61,10 +63,10 @@ def run(args: argparse.Namespace) -> int:
     except ScenarioError as error:
         return _report_error(f"{args.scenario}: {error}")
     except SynthesisError as error:
-        return _report_error(f"the stack cannot be synthesised: {error}")
+        return _report_error(f"the stack cannot be synthesized: {error}")
     elapsed_seconds = perf_counter() - started_at
     if args.output == "json":
-        sys.stdout.write(json.dumps(build_play_document(played), indent=1) + "\n")
+        sys.stdout.write(encode_output(build_play_document(played), args.output))
     else:
         sys.stdout.write(render_act_table(played, elapsed_seconds, palette))
     try:
@@ -88,7 +90,7 @@ def _write_files(
             path = Path(args.journal, key)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(stage.world.bucket.get(key))
-        messages.append(f"journal: {args.journal}; `joiner explain --help` tells how to ask it\n")
+        messages.append(f"journal: {args.journal}; see `joiner explain --help`\n")
     if args.page != "none":
         Path(args.page).write_text(render_play_page(played), encoding="utf-8")
         messages.append(f"plots: {args.page}\n")
@@ -113,7 +115,7 @@ class Timeline:
         self._palette = palette
         self._started_at: datetime | None = None
         sys.stdout.write(f"{palette.colorize('bold', scenario.name)}: {scenario.says}\n")
-        header = format_timeline_row("time", "who", "what", "nodes", "pods", "$/h")
+        header = format_timeline_row("time", "source", "event", "nodes", "pods", "$/h")
         sys.stdout.write(palette.colorize("dim", header) + "\n")
 
     def print_moment(self, moment: TimelineEntry) -> None:
@@ -122,7 +124,9 @@ class Timeline:
             self._started_at = moment.at
         state = moment.sample
         nodes = f"{state.joiner_nodes}+{state.managed_nodes}" if state is not None else ""
-        pods = f"{state.running_pods}/{state.running_pods + state.pending_pods}" if state is not None else ""
+        pods = (
+            f"{state.running_pods}/{state.running_pods + state.pending_pods + state.unreplaced_pods}" if state else ""
+        )
         cost = f"{state.cost_usd_per_hour:.3f}" if state is not None else ""
         line = format_timeline_row(
             format_clock(moment.at - self._started_at), moment.source, moment.message, nodes, pods, cost

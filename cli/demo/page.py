@@ -23,12 +23,12 @@ _PLOTS: Final[Sequence[tuple[str, Sequence[PlotSeries]]]] = (
     (
         "Nodes",
         (
-            ("ours", lambda sample: sample.joiner_nodes),
+            ("Joiner", lambda sample: sample.joiner_nodes),
             ("managed", lambda sample: sample.managed_nodes),
-            ("our vCPUs", lambda sample: sample.vcpus),
+            ("vCPUs of Joiner", lambda sample: sample.vcpus),
         ),
     ),
-    ("Cost, synthetic $/h", (("our instances", lambda sample: sample.cost_usd_per_hour),)),
+    ("Cost, synthetic $/h", (("instances of Joiner", lambda sample: sample.cost_usd_per_hour),)),
 )
 
 
@@ -47,7 +47,11 @@ def render_play_page(played: ScenarioResult) -> str:
         render_tag("h2", "What happened, and why"),
         render_html_table(
             "The play",
-            (TableColumn(title="time", is_number=True), TableColumn(title="who"), TableColumn(title="what, and why")),
+            (
+                TableColumn(title="time", is_number=True),
+                TableColumn(title="source"),
+                TableColumn(title="event and reason"),
+            ),
             (_build_moment_row(moment, played) for moment in played.timeline),
         ),
     )
@@ -63,7 +67,7 @@ def _render_latencies(played: ScenarioResult) -> Markup:
         ("pending pod to CreateFleet", *map(format_seconds, played.seconds_to_launch)),
         ("pending pod to Running", *map(format_seconds, played.seconds_to_running)),
     )
-    return render_html_table("How soon", columns, rows)
+    return render_html_table("Latency", columns, rows)
 
 
 def _render_plots(played: ScenarioResult) -> Iterable[Markup]:
@@ -88,9 +92,7 @@ def _render_plots(played: ScenarioResult) -> Iterable[Markup]:
 def _render_acts(acts: Iterable[ActResult]) -> Markup:
     titles = ("#", "act", "as expected", "after", "nodes", "pods", "$/h")
     columns = [TableColumn(title=title, is_number=title not in ("act", "as expected")) for title in titles]
-    return render_html_table(
-        "As they were expected", columns, (_render_act(number, act) for number, act in enumerate(acts, 1))
-    )
+    return render_html_table("Results", columns, (_render_act(number, act) for number, act in enumerate(acts, 1)))
 
 
 def _render_act(number: int, act: ActResult) -> Sequence[str]:

@@ -3,8 +3,9 @@
 import argparse
 import sys
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, Literal, get_args
+from typing import TYPE_CHECKING, Final
 
+from cli.cluster.arguments import add_account_arguments, add_cluster_arguments, add_output_argument
 from cli.cluster.eks_name import parse_eks_name
 from cli.terminal.stderr import print_errors
 
@@ -13,56 +14,56 @@ if TYPE_CHECKING:
     from cli.doctor.checks.finding import CheckResult
     from cli.facts.model import AccountFacts, DoctorFacts, KubernetesFacts
 
-DESCRIPTION: Final = """Look at everything that Joiner needs, before and after it is installed: is the API server
-reached, by whom, are nodes and functions let in, are our kinds defined, who else scales, subnets, images, volumes,
-quotas, a launch asked with DryRun, and of the installation its functions, schedules, queues, prices and leaks. Each
-line says what is wrong and what to do. Nothing is made or changed. What could not be seen is neither well nor gone."""
+DESCRIPTION: Final = """Check everything that Joiner needs, before and after its installation: API server, access
+entries, CRDs, RBAC, other autoscalers, subnets, images, volumes, quotas, an EC2 launch (dry run), and the functions,
+schedules, queues, prices and leaked resources of the installation. Each finding names the problem and the fix. doctor
+only reads: it creates and changes nothing."""
 EXAMPLES: Final = """examples:
-  joiner doctor                                  the current context's EKS cluster and its account
+  joiner doctor                                  check the cluster of the current context, and its account
   joiner doctor --cluster prod --region eu-west-1
-  joiner doctor --context prod --no-account      the cluster only
-  joiner doctor -f objects.json                  what kubectl wrote to files
+  joiner doctor --context prod --no-account      check only the cluster
+  joiner doctor -f objects.json                  check objects from a file
   joiner doctor -o json | jq '.findings[] | select(.level == "fail")'
 
-levels: ok; later (made by the installation, which is not there yet); unseen (could not be looked at); warn; fail.
+levels:
+  ok      the check passed
+  later   the installation creates this; Joiner is not installed yet
+  unseen  could not be read, for example because of a missing permission
+  warn    works now, but needs attention
+  fail    does not work
 
--o json and yaml: at, counts {ok, later, unseen, warn, fail}, findings (group, check, level, what, remedy; "" where all
-is well), notAsked. Names of checks and levels stay.
+-o json and yaml: at, counts {ok, later, unseen, warn, fail}, findings (group, check, level, what, remedy; remedy is ""
+for ok), notAsked. Names of checks and levels are stable.
 
-exit codes: 0 all is well, or is made by the installation; 1 something is wrong; 2 wrong usage; 3 something is to be
-looked at, or could not be seen; 130 interrupted
+exit codes: 0 every check is ok or later, 1 a check failed, 2 wrong usage, 3 a warning or an unseen part,
+130 interrupted
 """
-Output = Literal["table", "json", "yaml"]
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:
     """Add the description and the arguments of the command."""
     parser.description, parser.epilog = DESCRIPTION, EXAMPLES
-    add_argument = parser.add_argument
-    add_argument("--context", metavar="NAME", help="which cluster (default: the current context, or that of --cluster)")
-    add_argument("--kubeconfig", metavar="FILE", help="where contexts are (default: $KUBECONFIG, ~/.kube/config)")
-    add_argument("--cluster", metavar="NAME", default="", help="the EKS cluster (default: as the kubeconfig names it)")
-    add_argument("--region", default="", help="default: that of the cluster's ARN, or of your credentials")
-    add_argument("--stack", metavar="NAME", default="", help="the installation (default: joiner-<cluster>)")
-    add_argument(
+    add_cluster_arguments(parser, default=None)
+    add_account_arguments(parser)
+    parser.add_argument(
         "-f",
         "--filename",
         action="append",
         default=[],
         metavar="FILE|DIR|-",
-        help="objects as `kubectl get -o json` prints them, instead of a live cluster",
+        help="read objects from files (`kubectl get -o json`) instead of a live cluster",
     )
-    add_argument("--no-account", action="store_true", help="ask AWS nothing")
-    add_argument("-o", "--output", choices=get_args(Output), default="table", help="what is printed")
-    add_argument("--wide", action="store_true", help="fold nothing, however narrow the terminal")
-    add_argument("--all", action="store_true", dest="is_whole", help="print every line that says all is well")
+    parser.add_argument("--no-account", action="store_true", help="skip all checks of the AWS account")
+    add_output_argument(parser)
+    parser.add_argument("--wide", action="store_true", help="do not wrap lines")
+    parser.add_argument("--all", action="store_true", dest="is_whole", help="list all passed checks")
     parser.set_defaults(run=run, usage=parser.error)
 
 
 def run(args: argparse.Namespace) -> int:
     """Collect facts, check them, print the findings; return the exit code."""
     if args.filename and (args.context is not None or args.kubeconfig is not None):
-        args.usage("files or a live cluster: -f does not go with --context and --kubeconfig")
+        args.usage("-f cannot be used with --context or --kubeconfig")
     from cli.terminal.errors import InputError  # noqa: PLC0415 - --help needs none of it
 
     messages: list[str] = []
@@ -109,7 +110,7 @@ def _collect_facts(args: argparse.Namespace, messages: list[str]) -> "tuple[Doct
 
 
 def _connect(args: argparse.Namespace, skipped_parts: list[str]) -> "ClusterConnection | None":
-    """Connect to the selected cluster; return None if none is named and the current context is of another one.
+    """Connect to the selected cluster; return None if the current context is another cluster than --cluster.
 
     Raises:
         InputError: The named context gives no access, or there is neither a context nor --cluster.
@@ -128,7 +129,7 @@ def _connect(args: argparse.Namespace, skipped_parts: list[str]) -> "ClusterConn
     cluster_name = eks_cluster.name if eks_cluster else connection.cluster
     if args.context is None and args.cluster and cluster_name != args.cluster:
         skipped_parts.append(
-            f"the cluster: the current context is of {connection.cluster}: name that of {args.cluster}, --context"
+            f"the cluster: the current context is {connection.cluster}; select {args.cluster} with --context"
         )
         return None
     return connection
@@ -161,7 +162,7 @@ def _read_account(
     cluster = args.cluster or (eks_cluster.name if eks_cluster else "")
     if args.no_account or not cluster:
         skipped_parts.append(
-            "the account" if args.no_account else "the account: which cluster is it there? --cluster NAME"
+            "the account" if args.no_account else "the account: the EKS cluster is unknown; add --cluster NAME"
         )
         return None
     from cli.aws.session import open_clients  # noqa: PLC0415

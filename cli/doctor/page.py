@@ -1,4 +1,4 @@
-"""The findings of `joiner doctor`: a list with remedies for people, a document for programs."""
+"""The findings of `joiner doctor` as a list with fixes, and as a JSON or YAML document."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -19,10 +19,10 @@ LEVEL_COLORS: Final[dict[CheckLevel, str]] = {
 }
 LEVEL_WORDS: Final[dict[CheckLevel, str]] = {
     "ok": "ok",
-    "later": "to be made",
-    "unseen": "not seen",
-    "warn": "to be looked at",
-    "fail": "wrong",
+    "later": "not installed yet",
+    "unseen": "unknown",
+    "warn": "warnings",
+    "fail": "failed",
 }
 MAX_OK_LINES_PER_CHECK: Final = 3
 """A check prints at most this many findings that are ok."""
@@ -33,22 +33,17 @@ GroupedFindings = Iterable[tuple[str, CheckResult]]
 
 
 def render_findings_page(
-    grouped_findings: GroupedFindings,
-    skipped_parts: Iterable[str],
-    palette: Palette,
-    width: int | None,
-    *,
-    is_whole: bool,
+    grouped: GroupedFindings, skipped_parts: Iterable[str], palette: Palette, width: int | None, *, is_whole: bool
 ) -> str:
-    """Return the list by group, and the totals; *skipped_parts* were not requested."""
-    all_findings = list(grouped_findings)
+    """Return the findings by group, the *skipped_parts*, and the totals."""
+    all_findings = list(grouped)
     lines: list[str] = []
     for group, group_findings in groupby(all_findings, key=lambda grouped_finding: grouped_finding[0]):
         lines.append(palette.colorize("bold", group.upper()))
         for _, check_findings in groupby((finding for _, finding in group_findings), key=lambda finding: finding.check):
             lines.extend(_render_check(list(check_findings), palette, width, is_whole=is_whole))
         lines.append("")
-    lines.extend(f"not asked: {part}" for part in skipped_parts)
+    lines.extend(f"skipped: {part}" for part in skipped_parts)
     return "\n".join([*lines, _format_totals(all_findings), ""])
 
 
@@ -68,24 +63,22 @@ def _render_check(findings: list[CheckResult], palette: Palette, width: int | No
         yield head + first_line.strip()
         yield from other_lines
         if finding.remedy:
-            yield from wrap_text(f"-> {finding.remedy}", width, indent, "   ")
+            yield from wrap_text(f"To fix: {finding.remedy}", width, indent, "  ")
     if hidden_count:
-        yield f"  {'ok':{_LEVEL_COLUMNS}}{'':{_CHECK_COLUMNS}} … and {hidden_count} more that are well (--all)"
+        yield f"  {'ok':{_LEVEL_COLUMNS}}{'':{_CHECK_COLUMNS}} … and {hidden_count} more (--all shows them)"
 
 
-def _format_totals(grouped_findings: list[tuple[str, CheckResult]]) -> str:
-    count_by_level = Counter(finding.level for _, finding in grouped_findings)
+def _format_totals(grouped: list[tuple[str, CheckResult]]) -> str:
+    count_by_level = Counter(finding.level for _, finding in grouped)
     return (
         ", ".join(f"{count_by_level[level]} {LEVEL_WORDS[level]}" for level in CHECK_LEVELS if count_by_level[level])
-        or "nothing was asked"
+        or "nothing was checked"
     )
 
 
-def build_findings_document(
-    grouped_findings: GroupedFindings, skipped_parts: Iterable[str], at: datetime
-) -> dict[str, Any]:
+def build_findings_document(grouped: GroupedFindings, skipped_parts: Iterable[str], at: datetime) -> dict[str, Any]:
     """Return the JSON and YAML output."""
-    all_findings = list(grouped_findings)
+    all_findings = list(grouped)
     count_by_level = Counter(finding.level for _, finding in all_findings)
     return {
         "at": format_instant(at),
@@ -104,9 +97,9 @@ def build_findings_document(
     }
 
 
-def compute_exit_code(grouped_findings: GroupedFindings) -> int:
+def compute_exit_code(grouped: GroupedFindings) -> int:
     """Return the exit code: 1 if a check failed, 3 if there are warnings or unseen parts, else 0."""
-    levels = {finding.level for _, finding in grouped_findings}
+    levels = {finding.level for _, finding in grouped}
     if "fail" in levels:
         return 1
     return 3 if levels & {"warn", "unseen"} else 0

@@ -7,18 +7,20 @@ from typing import Any, Final, Literal, get_args
 from cli.terminal.output_format import encode_output
 from shared.model.core.formatting import format_count
 
-DESCRIPTION: Final = """Read manifests as an API server would, and say what it would refuse, silently drop or take in
-another sense than was meant: YAML that does not parse, misspelt fields and annotations, values without quotes, ids
-under `name`, limits into which no type fits, pools that are never used, taints that nobody tolerates, nodes that
-expire at once."""
+DESCRIPTION: Final = """Check manifests without a cluster, and report what an API server would reject, drop silently or
+interpret in another way than intended: invalid YAML, misspelled fields and annotations, unquoted values, unknown
+instance types, zones and label values, invalid quantities, missing EC2NodeClasses, limits below the smallest instance,
+NodePools that are never used, taints without tolerations, and nodes that expire too soon."""
 EXAMPLES: Final = """examples:
   joiner lint -f karpenter/
   joiner lint -f nodepool.yaml -f workloads/ --instance-types examples/catalogue.json
   kubectl get nodepools,ec2nodeclasses -o yaml | joiner lint -f -
   joiner lint -f . -o json | jq -r '.[] | select(.level == "error") | .where'
 
-exit codes: 0 nothing, or warnings only; 1 an error was found, or something could not be read; 2 wrong usage;
-130 interrupted
+Instance types are checked against --instance-types, or else against the list of the installed AWS SDK. Zones are
+checked against --instance-types, or else by their form and region.
+
+exit codes: 0 no findings or only warnings, 1 an error, or a file that could not be read, 2 wrong usage, 130 interrupted
 """
 OutputFormat = Literal["text", "json"]
 
@@ -30,14 +32,18 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-f", "--filename", action="append", default=[], metavar="FILE|DIR|-", help="manifests, YAML or JSON"
     )
-    parser.add_argument("--instance-types", metavar="FILE", help="a catalogue, to compare limits with what is sold")
-    parser.add_argument("-o", "--output", choices=get_args(OutputFormat), default="text", help="what is printed")
+    parser.add_argument(
+        "--instance-types",
+        metavar="FILE",
+        help="catalogue to check instance types, zones and limits against (`joiner catalog build`)",
+    )
+    parser.add_argument("-o", "--output", choices=get_args(OutputFormat), default="text", help="output format")
 
 
 def run(args: argparse.Namespace) -> int:
     """Read the manifests, check them and print the findings; return 1 if there is an error."""
     if not args.filename:
-        args.usage("what is to be looked at? name a file with -f")
+        args.usage("no input: add -f FILE")
     from cli.convert.reading.sources import read_objects  # noqa: PLC0415 - --help needs none of it
     from cli.lint.finding import LintFinding  # noqa: PLC0415
     from cli.lint.rules import lint_objects  # noqa: PLC0415

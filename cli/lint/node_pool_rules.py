@@ -2,15 +2,18 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from difflib import get_close_matches
 from typing import Any, Final
 
 from msgspec.structs import replace
 
 from cli.convert.kinds.workloads import POD_PATH_BY_KIND
+from cli.convert.reading.remedies import get_value_at
 from cli.convert.reading.sources import SourceObject
 from cli.convert.validation.schema_checks import has_schema
 from cli.lint.finding import LintFinding, build_finding, get_object_name
 from shared.model.cloud_provider.instance_type import Catalog, InstanceType
+from shared.model.core.formatting import format_elapsed, join_names
 from shared.model.core.labels import WELL_KNOWN
 from shared.model.core.requirements import Requirement, Requirements, build_label_requirements
 from shared.model.core.resources import build_resources, format_amount
@@ -34,15 +37,20 @@ _SNAPSHOT_TIME: Final = datetime(2024, 1, 1, tzinfo=UTC)
 def lint_node_pools(source_objects: Sequence[SourceObject], catalog: Catalog | None) -> Iterator[LintFinding]:
     """Check how NodePools relate to each other, and which nodes they can launch."""
     source_by_name = {
-        get_object_name(candidate.value): candidate
-        for candidate in source_objects
-        if has_schema(candidate.value) and candidate.value["kind"] == "NodePool"
+        get_object_name(source.value): source
+        for source in source_objects
+        if has_schema(source.value) and source.value["kind"] == "NodePool"
     }
-    cluster = build_snapshot_from_documents([candidate.value for candidate in source_by_name.values()], _SNAPSHOT_TIME)
+    cluster = build_snapshot_from_documents([source.value for source in source_by_name.values()], _SNAPSHOT_TIME)
     pools = sorted(cluster.node_pools, key=lambda pool: (-pool.weight, pool.name))
-    tolerations = [
-        tuple(_parse_tolerations(pod)) for candidate in source_objects for pod in _list_pod_specs(candidate.value)
-    ]
+    tolerations = [tuple(_parse_tolerations(pod)) for source in source_objects for pod in _list_pod_specs(source.value)]
+    class_names = {
+        get_object_name(source.value)
+        for source in source_objects
+        if source.value["kind"] in ("EC2NodeClass", "AWSNodeTemplate")
+    }
+    for source_object in source_by_name.values():
+        yield from _lint_node_class_ref(source_object, class_names)
     for position, pool in enumerate(pools):
         source_object = source_by_name[pool.name]
         yield from _lint_expiration(source_object, pool)
@@ -57,20 +65,35 @@ def lint_node_pools(source_objects: Sequence[SourceObject], catalog: Catalog | N
                 source_object,
                 "warning",
                 ("spec", "weight"),
-                f"NodePool {shadowing_pool.name} comes first, takes every pod that this one takes, and has no limits, "
-                "so this one is never used: raise the weight, or narrow the other",
+                f"never used: NodePool {shadowing_pool.name} has precedence, accepts the same pods and has no limits: "
+                "raise the weight, or restrict the other NodePool",
             )
+
+
+def _lint_node_class_ref(source_object: SourceObject, class_names: set[str]) -> Iterator[LintFinding]:
+    """Check that the EC2NodeClass of a NodePool is in the input; without any EC2NodeClass, it may be in the cluster."""
+    path = ("spec", "template", "spec", "nodeClassRef")
+    reference = get_value_at(source_object.value, path)
+    name = reference.get("name") if isinstance(reference, dict) and reference.get("kind") == "EC2NodeClass" else None
+    if not isinstance(name, str) or name in class_names:
+        return
+    if not class_names:
+        message = f"EC2NodeClass {name} is not in the input, so it is not checked: add its file with -f"
+        yield build_finding(source_object, "warning", (*path, "name"), message)
+        return
+    close = get_close_matches(name, sorted(class_names), n=1)
+    fix = f"did you mean {close[0]}?" if close else f"write one of {join_names(sorted(class_names))}, or add its file"
+    yield build_finding(source_object, "error", (*path, "name"), f"the input has no EC2NodeClass {name}: {fix}")
 
 
 def _lint_expiration(source_object: SourceObject, pool: NodePool) -> Iterator[LintFinding]:
     if pool.expire_after is not None and pool.expire_after < MIN_EXPIRE_AFTER:
         path = ("spec", "template", "spec", "expireAfter")
-        minutes = pool.expire_after.total_seconds() / 60
         yield build_finding(
             source_object,
             "warning",
             path,
-            f"nodes go after {minutes:g} minutes, whatever budgets say: write 24h or more, or Never",
+            f"nodes expire after {format_elapsed(pool.expire_after)}, despite budgets: write 24h or more, or Never",
         )
 
 
@@ -84,12 +107,8 @@ def _lint_limits(source_object: SourceObject, pool: NodePool, catalog: Catalog |
         if 0 < amount < smallest_amount:
             path = ("spec", "limits", name)
             limit, smallest = format_amount(name, amount), format_amount(name, smallest_amount)
-            yield build_finding(
-                source_object,
-                "error",
-                path,
-                f"is {limit}, and the smallest type has {smallest}: nothing can be launched: raise it",
-            )
+            message = f"limit {limit} is below the smallest instance ({smallest}), no node can be launched: raise it"
+            yield build_finding(source_object, "error", path, message)
 
 
 def _compute_requested_amount(pool: NodePool, name: str) -> int:
@@ -116,7 +135,7 @@ def _lint_taints(
         ):
             path = ("spec", "template", "spec", "taints", position)
             yield build_finding(
-                source_object, "warning", path, f"no pod that is read here tolerates {taint}: add a toleration to some"
+                source_object, "warning", path, f"no pod in the input tolerates {taint}: add a toleration to the pods"
             )
 
 

@@ -15,7 +15,9 @@ from cli.convert.validation.converted_objects import get_unknown_field_hint
 from cli.convert.validation.schema_checks import find_unknown_fields, has_schema, list_schema_problems
 from cli.convert.validation.semantic_checks import find_semantic_problems, list_planner_problems, parse_leading_field
 from cli.lint.finding import LintFinding, LintLevel, build_finding, get_object_name
+from cli.lint.label_values import lint_label_values
 from cli.lint.node_pool_rules import lint_node_pools
+from cli.lint.pod_resources import lint_pod_resources
 from shared.model.cloud_provider.instance_type import Catalog
 from shared.model.core.labels import DO_NOT_DISRUPT
 from shared.model.core.units import parse_duration
@@ -33,7 +35,14 @@ def lint_objects(source_objects: Sequence[SourceObject], catalog: Catalog | None
         for lint_finding in _lint_old_objects(source_objects)
         if (lint_finding.kind, lint_finding.name, lint_finding.field) not in reported_keys
     ]
-    lint_findings += lint_node_pools(source_objects, catalog)
+    value_findings = list(lint_label_values(source_objects, catalog))
+    lists_with_findings = {(finding.kind, finding.name, finding.field.rpartition("[")[0]) for finding in value_findings}
+    lint_findings = [
+        finding
+        for finding in (*lint_findings, *lint_node_pools(source_objects, catalog))
+        if (finding.kind, finding.name, finding.field) not in lists_with_findings
+    ]
+    lint_findings += value_findings
     position_by_id = {id(source_object): place for place, source_object in enumerate(source_objects)}
     position_by_object = {
         (source_object.value["kind"], get_object_name(source_object.value)): position_by_id[id(source_object)]
@@ -58,24 +67,16 @@ def _lint_object(source_object: SourceObject) -> Iterator[LintFinding]:
     """Check *source_object* alone: its fields, annotations and images."""
     if has_schema(source_object.value):
         for path, close in find_unknown_fields(source_object.value):
-            yield build_finding(
-                source_object,
-                "error",
-                path,
-                f"is no field, so it is silently dropped: {get_unknown_field_hint(path, close)}",
-            )
+            message = f"unknown field, which the API server drops: {get_unknown_field_hint(path, close)}"
+            yield build_finding(source_object, "error", path, message)
         fault_paths = {path for path, _ in find_semantic_problems(source_object.value)}
         for complaint in list_schema_problems(source_object.value):
             field, _, reason = complaint.partition(": ")
             path = _parse_path(field, source_object)
             if path in fault_paths:
                 continue
-            yield build_finding(
-                source_object,
-                "error",
-                path,
-                f"{reason}: {suggest_fix(field, reason, get_value_at(source_object.value, path))}",
-            )
+            message = f"{reason}: {suggest_fix(field, reason, get_value_at(source_object.value, path))}"
+            yield build_finding(source_object, "error", path, message)
         for message in (
             () if any(find_semantic_problems(source_object.value)) else list_planner_problems(source_object.value)
         ):
@@ -91,6 +92,7 @@ def _lint_object(source_object: SourceObject) -> Iterator[LintFinding]:
     elif source_object.value["kind"] in POD_PATH_BY_KIND:
         yield from _lint_text_fields(source_object)
         yield from _lint_misplaced_annotations(source_object)
+        yield from lint_pod_resources(source_object)
     for path, notes in _find_in_metadata("annotations", source_object.value, ()):
         yield from _lint_annotations(source_object, path, notes)
 
@@ -116,7 +118,7 @@ def _lint_images(source_object: SourceObject) -> Iterator[LintFinding]:
         for subpath, text in values_by_path.items():
             if isinstance(text, str) and (name := text.strip()).startswith("ami-"):
                 path = ("spec", "amiSelectorTerms", position, *subpath)
-                message = f"{name} is an image's id, and no image is called so: write `id: {name}`"
+                message = f"{name} is an image ID, not a name: write `id: {name}`"
                 yield build_finding(source_object, "error" if subpath == ("name",) else "warning", path, message)
 
 
@@ -139,11 +141,11 @@ def _lint_annotations(source_object: SourceObject, path: FieldPath, annotations:
         current_key = convert_annotation_key(str(key), annotation_path, remarks)
         if key in V1_ANNOTATION_BY_OLD_ANNOTATION:
             fix = (
-                "`joiner convert` writes it"
+                "`joiner convert` changes it"
                 if source_object.value["kind"] in POD_PATH_BY_KIND
                 else f"write {current_key}"
             )
-            yield build_finding(source_object, "warning", annotation_path, f"is the old name of {current_key}: {fix}")
+            yield build_finding(source_object, "warning", annotation_path, f"old name of {current_key}: {fix}")
         yield from (
             build_finding(source_object, "warning", annotation_path, remark.message)
             for remark in remarks.remarks
@@ -152,16 +154,11 @@ def _lint_annotations(source_object: SourceObject, path: FieldPath, annotations:
         if current_key in _RECOGNIZED_ANNOTATIONS and not isinstance(value, str):
             text = str(value).lower()
             yield build_finding(
-                source_object,
-                "error",
-                annotation_path,
-                f'is no text, which the API server refuses: write it in quotes: "{text}"',
+                source_object, "error", annotation_path, f'must be a string: write it in quotes: "{text}"'
             )
         elif current_key in _RECOGNIZED_ANNOTATIONS and value != "true" and not _is_positive_duration(str(value)):
             fix = "remove it" if str(value).lower() == "false" else 'write "true", or a duration'
-            yield build_finding(
-                source_object, "warning", annotation_path, f"is {value!r}, which protects nothing: {fix}"
-            )
+            yield build_finding(source_object, "warning", annotation_path, f"{value!r} does not protect the pod: {fix}")
 
 
 def _is_positive_duration(text: str) -> bool:
@@ -183,19 +180,12 @@ def _lint_misplaced_annotations(source_object: SourceObject) -> Iterator[LintFin
         if isinstance(annotations, dict) and POD_PATH_BY_KIND[source_object.value["kind"]]
         else ()
     ):
-        yield build_finding(
-            source_object,
-            "warning",
-            ("metadata", "annotations", key),
-            f"is read from pods, and does nothing here: write it under {path}",
-        )
+        message = f"has no effect here, only on pods: move it to {path}"
+        yield build_finding(source_object, "warning", ("metadata", "annotations", key), message)
     for label_path, labels in _find_in_metadata("labels", source_object.value, ()):
         for key in sorted(_RECOGNIZED_ANNOTATIONS & labels.keys()):
             yield build_finding(
-                source_object,
-                "warning",
-                (*label_path, key),
-                f"is a label here, and nobody reads it: write it under {path}",
+                source_object, "warning", (*label_path, key), f"has no effect as a label: move it to {path}"
             )
 
 
@@ -203,9 +193,7 @@ def _lint_text_fields(source_object: SourceObject) -> Iterator[LintFinding]:
     """Check for values in pod templates that must be strings and are not."""
     for path, value in _find_non_text_values(source_object.value, ()):
         text = source_object.literals.get(path, str(value).lower() if isinstance(value, bool) else str(value))
-        yield build_finding(
-            source_object, "error", path, f'is no text, which the API server refuses: write it in quotes: "{text}"'
-        )
+        yield build_finding(source_object, "error", path, f'must be a string: write it in quotes: "{text}"')
 
 
 def _find_non_text_values(value: Any, path: FieldPath) -> Iterator[tuple[FieldPath, Any]]:  # noqa: ANN401 - JSON
@@ -226,14 +214,12 @@ def _lint_old_objects(source_objects: Sequence[SourceObject]) -> Iterator[LintFi
     """Yield findings about objects of an older API, and about what `joiner convert` would refuse in them."""
     conversion = convert_objects(source_objects)
     current = {
-        (candidate.value["kind"], get_object_name(candidate.value))
-        for candidate in source_objects
-        if has_schema(candidate.value)
+        (source.value["kind"], get_object_name(source.value)) for source in source_objects if has_schema(source.value)
     }
     for note in conversion.notes:
         is_known = (note.kind, note.name) in current and note.field != "metadata.name"
         if note.level != "changed" and note.kind not in POD_PATH_BY_KIND and not is_known:
-            level: LintLevel = "error" if note.level == "refused" else "warning"
+            level: LintLevel = "error" if note.level in ("missing", "refused") else "warning"
             yield LintFinding(
                 level=level,
                 location=note.location,
@@ -246,5 +232,5 @@ def _lint_old_objects(source_objects: Sequence[SourceObject]) -> Iterator[LintFi
         api = str(source_object.value["apiVersion"])
         if (api, source_object.value["kind"]) in CONVERTED_KINDS:
             yield build_finding(
-                source_object, "error", ("apiVersion",), f"{api} is served no more: `joiner convert` writes it as v1"
+                source_object, "error", ("apiVersion",), f"{api} is no longer served: run `joiner convert`"
             )

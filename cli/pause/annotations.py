@@ -58,7 +58,9 @@ def choose_pause_targets(pool_names: Iterable[str], cluster: ClusterSnapshot) ->
     existing_names = sorted(pool.name for pool in cluster.node_pools)
     for name in names:
         if name not in existing_names:
-            raise InputError(f"NodePool {name}: there is none: known are {', '.join(existing_names) or 'none'}")
+            raise InputError(
+                f"NodePool {name} does not exist; existing NodePools: {', '.join(existing_names) or 'none'}"
+            )
     return names or [""]
 
 
@@ -76,11 +78,11 @@ def write_pauses(kube: Kube, pool: str, change: AnnotationChange) -> None:
             kube.patch(path, _build_patch(meta, change))
         except Conflict:
             if not attempts_left:
-                raise InputError(f"{kind} {name}: somebody else writes it all the time: try again") from None
+                raise InputError(f"{kind} {name}: other clients keep changing it: try again") from None
         except ValueError as error:
-            raise InputError(f"{kind} {name}: {error}: `joiner resume` clears it") from None
+            raise InputError(f"{kind} {name}: {error}: `joiner resume` removes the pause") from None
         except Fault as fault:
-            raise InputError(f"{kind} {name}: {fault}: ask for the right to get and patch it") from None
+            raise InputError(f"{kind} {name}: {fault}: you need the permissions get and patch on it") from None
         else:
             return
 

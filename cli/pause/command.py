@@ -2,83 +2,77 @@
 
 import argparse
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Final, Literal, get_args
+from typing import TYPE_CHECKING, Final
+
+from cli.cluster.arguments import add_cluster_arguments, add_output_argument
 
 if TYPE_CHECKING:
     from shared.model.cluster import ClusterSnapshot
 
-DESCRIPTION: Final = """Hold back what Joiner does by its own choice: disruption for some reasons or for all, and new
-nodes; in the whole cluster, NodePools of later included, or in some NodePools. What is paused counts from the next tick
-on, without a deployment, and ends by itself where --for or --until says when. Without --reason, --launches and --all
-the voluntary reasons are paused: Drifted, Empty and Underutilized. Nodes that are draining go on, what was begun and
-not drained yet is taken back; interruptions, expiry and (but for Unhealthy) repair go on as well."""
+DESCRIPTION: Final = """Pause voluntary disruption or launches, in the whole cluster (including future NodePools) or in
+some NodePools. A pause takes effect at the next reconcile, without a deployment, and ends at the time given by --for or
+--until, or with `joiner resume`. Without --reason, --launches or --all, the reasons Drifted, Empty and Underutilized
+are paused. Nodes that already drain continue to drain; other disruption in progress is cancelled. Interruption and
+expiration are never paused; repair is paused only by the reason Unhealthy."""
 EXAMPLES: Final = """examples:
-  joiner pause --for 2h --because "Black Friday"         consolidation, emptiness and drift; not repair
-  joiner pause --nodepool batch --reason Drifted          one reason, one NodePool, until `joiner resume`
-  joiner pause --launches --context prod                  no new node anywhere; those that are there are used
-  joiner pause --all --until 2026-11-22T09:00:00Z         all disruption, repair, and launches
+  joiner pause --for 2h --because "Black Friday"         pause consolidation, emptiness and drift, but not repair
+  joiner pause --nodepool batch --reason Drifted         pause drift in one NodePool, until `joiner resume`
+  joiner pause --launches --context prod                 launch no new nodes; existing nodes still take pods
+  joiner pause --all --until 2026-11-22T09:00:00Z        pause all disruption, repair and launches
   kubectl annotate namespace kube-system joiner.dev/disruption-paused=Empty,Drifted      the same without joiner
 
-It is written where everybody sees it: in the annotations joiner.dev/disruption-paused and joiner.dev/launches-paused of
-the Namespace kube-system, or of a NodePool, with who it was, when, until when and why. Who pauses must be allowed to
-get and patch these, and to list NodePools and Namespaces. --for counts by the API server's clock.
+Pauses are stored in the annotations joiner.dev/disruption-paused and joiner.dev/launches-paused of the Namespace
+kube-system or of a NodePool, with the author, the start, the end and the reason. You need the permissions get and patch
+on these objects, and list on NodePools and Namespaces. --for counts by the API server's clock.
 
 -o json and yaml: at, paused: a list of nodePool (null: all), what, by, since, until, because.
 
-exit codes: 0 it is paused, 1 something could not be read or written (it is named), 2 wrong usage, 130 interrupted
+exit codes: 0 paused, 1 an object could not be read or written, 2 wrong usage, 130 interrupted
 """
-OutputFormat = Literal["table", "json", "yaml"]
 MAX_CLOCK_SKEW: Final = timedelta(minutes=1)
 """Above this difference between the clocks, a warning is printed."""
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:
     """Add the command's description and arguments."""
-    from cli.planning.arguments import (  # noqa: PLC0415 - the list of commands needs none of it
-        parse_duration_argument,
-        parse_time_argument,
-    )
+    from cli.planning.arguments import parse_duration_argument, parse_time_argument  # noqa: PLC0415 - the list of commands needs none of it
 
     parser.description, parser.epilog = DESCRIPTION, EXAMPLES
     add_target_arguments(parser)
-    how_long = parser.add_mutually_exclusive_group()
-    how_long.add_argument(
-        "--for", dest="lasts", type=parse_duration_argument, metavar="2h", help="how long, like 90m or 2h30m"
+    duration = parser.add_mutually_exclusive_group()
+    duration.add_argument(
+        "--for", dest="lasts", type=parse_duration_argument, metavar="2h", help="duration, such as 90m or 2h30m"
     )
-    how_long.add_argument(
-        "--until", type=parse_time_argument, metavar="TIME", help="until when, like 2026-11-22T09:00:00Z"
+    duration.add_argument("--until", type=parse_time_argument, metavar="TIME", help="end, such as 2026-11-22T09:00:00Z")
+    parser.add_argument(
+        "--because", default="", metavar="TEXT", help="reason, shown by `joiner resume` and `joiner doctor`"
     )
-    parser.add_argument("--because", default="", metavar="TEXT", help="why: whoever wonders reads it")
     parser.set_defaults(run=run, usage=parser.error)
 
 
 def add_target_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments for cluster, NodePools, reasons and output format."""
     parser.add_argument(
-        "--nodepool", action="append", default=[], metavar="NAME", help="only this one; may be given several times"
+        "--nodepool", action="append", default=[], metavar="NAME", help="only this NodePool; may be repeated"
     )
     parser.add_argument(
-        "--reason", type=_parse_reasons, default=(), metavar="REASON,…", help="Drifted, Empty, Underutilized, Unhealthy"
+        "--reason",
+        type=_parse_reasons,
+        default=(),
+        metavar="REASON,…",
+        help="disruption reasons: Drifted, Empty, Underutilized, Unhealthy",
     )
-    parser.add_argument("--launches", action="store_true", help="new nodes")
-    parser.add_argument("--all", action="store_true", dest="everything", help="every reason, and launches")
-    parser.add_argument("--context", default="", metavar="NAME", help="which cluster (default: the current context)")
-    parser.add_argument(
-        "--kubeconfig", default="", metavar="FILE", help="where contexts are (default: $KUBECONFIG, ~/.kube/config)"
-    )
-    parser.add_argument("-o", "--output", choices=get_args(OutputFormat), default="table", help="what is printed")
+    parser.add_argument("--launches", action="store_true", help="select launches of new nodes")
+    parser.add_argument("--all", action="store_true", dest="everything", help="select all reasons and launches")
+    add_cluster_arguments(parser)
+    add_output_argument(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Write the pause and print all current pauses; return 1 if something could not be read or written."""
     from cli.cluster.kubeconfig import connect_to_cluster  # noqa: PLC0415
     from cli.cluster.writable_client import build_write_client, get_username  # noqa: PLC0415
-    from cli.pause.annotations import (  # noqa: PLC0415
-        build_pause_change,
-        choose_pause_targets,
-        read_pause_targets,
-        write_pauses,
-    )
+    from cli.pause.annotations import build_pause_change, choose_pause_targets, read_pause_targets, write_pauses  # noqa: PLC0415
     from cli.terminal.errors import InputError  # noqa: PLC0415 - --help needs none of it
     from cli.terminal.stderr import print_errors  # noqa: PLC0415
     from shared.model.karpenter.pause import VOLUNTARY_REASONS, Pause, normalize_text  # noqa: PLC0415
@@ -90,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
         now = cluster.taken_at
         until = now + args.lasts if args.lasts else args.until
         if until is not None and until <= now:
-            args.usage(f"--until {args.until:%FT%TZ} is past: the API server's clock says {now:%FT%TZ}")
+            args.usage(f"--until {args.until:%FT%TZ} is in the past: the API server's clock is {now:%FT%TZ}")
         paused_reasons = get_selected_reasons(args) or VOLUNTARY_REASONS
         hold = Pause(
             reasons=paused_reasons,
@@ -106,10 +100,7 @@ def run(args: argparse.Namespace) -> int:
         return print_errors("pause", [str(error)])
     clock_skew = abs(datetime.now(UTC) - now)
     if args.until and clock_skew > MAX_CLOCK_SKEW:
-        print_errors(
-            "pause",
-            [f"this machine's clock is {clock_skew.seconds} s off the API server's, which is the one that counts"],
-        )
+        print_errors("pause", [f"the API server's clock counts; this machine's differs by {clock_skew.seconds}s"])
     return 0
 
 

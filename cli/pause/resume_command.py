@@ -4,21 +4,21 @@ import argparse
 from datetime import UTC, datetime
 from typing import Final
 
-DESCRIPTION: Final = """Take back what is paused by people: in the whole cluster, or in the NodePools that are named;
-all of it, or only what is named. A pause that a NodePool has of its own stays when the whole cluster's is taken back. A
-setting of the deployment (joiner:disruption-paused) is taken back by a deployment, and what paused by itself goes on by
-itself: `joiner doctor` tells of it, and the NodePools' events say when."""
+DESCRIPTION: Final = """End pauses that users set: in the whole cluster or in some NodePools; all pauses, or only the
+selected reasons. Ending the pause of the whole cluster keeps the pauses of single NodePools. A pause in the settings
+of the stack (joiner:disruption-paused) ends with a deployment. A pause that Joiner sets itself ends by itself: see
+`joiner doctor` and the events of the NodePools."""
 EXAMPLES: Final = """examples:
-  joiner resume                                  the whole cluster's pause is over
-  joiner resume --nodepool batch                 that of one NodePool is
-  joiner resume --reason Drifted                 drift goes on, all else stays paused
+  joiner resume                                  end the pause of the whole cluster
+  joiner resume --nodepool batch                 end the pause of one NodePool
+  joiner resume --reason Drifted                 resume drift; other reasons stay paused
   joiner resume --launches --context prod
   kubectl annotate namespace kube-system joiner.dev/disruption-paused-      the same without joiner
 
--o json and yaml: at, paused (what is paused still): a list of nodePool (null: all), what, by, since, until, because.
+-o json and yaml: at, paused (remaining pauses): a list of nodePool (null: all), what, by, since, until, because.
 
-exit codes: 0 done (nothing may have been paused), 1 something could not be read or written (it is named), 2 wrong
-usage, 130 interrupted
+exit codes: 0 resumed (also if nothing was paused), 1 an object could not be read or written, 2 wrong usage,
+130 interrupted
 """
 
 
@@ -35,12 +35,7 @@ def run(args: argparse.Namespace) -> int:
     """Remove the pause and print the remaining pauses; return 1 if a read or a write failed."""
     from cli.cluster.kubeconfig import connect_to_cluster  # noqa: PLC0415
     from cli.cluster.writable_client import build_write_client  # noqa: PLC0415
-    from cli.pause.annotations import (  # noqa: PLC0415
-        build_resume_change,
-        choose_pause_targets,
-        read_pause_targets,
-        write_pauses,
-    )
+    from cli.pause.annotations import build_resume_change, choose_pause_targets, read_pause_targets, write_pauses  # noqa: PLC0415
     from cli.pause.command import get_selected_reasons, print_pauses  # noqa: PLC0415
     from cli.terminal.errors import InputError  # noqa: PLC0415 - --help needs none of it
     from cli.terminal.stderr import print_errors  # noqa: PLC0415

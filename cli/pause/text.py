@@ -33,7 +33,7 @@ def describe_pool_pauses(cluster: ClusterSnapshot, pool: str) -> Iterator[str]:
     pauses, _ = list_active_pauses(cluster)
     for pause in pauses:
         if pool and pause.pool in ("", pool):
-            yield f"people have paused {_format_reasons(pause)}{_format_details(pause, cluster.taken_at)}"
+            yield f"a user paused {_format_reasons(pause)}{_format_details(pause, cluster.taken_at)}"
 
 
 def _build_pause_document(pause: ActivePause) -> dict[str, Any]:

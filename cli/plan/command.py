@@ -159,7 +159,7 @@ def _render_output(args: argparse.Namespace, plan_result: PlanResult) -> str:
     if args.pod is None:
         if args.output == "table":
             return render_plan(plan_result, palette, layout)
-        return encode_output(build_plan_document(plan_result), args.output)
+        return encode_output(build_plan_document(plan_result), args.output, has_api_version=False)
     verdict = explain_pod(plan_result, args.pod)
     if args.output == "table":
         return render_pod_verdict(verdict, palette, layout)

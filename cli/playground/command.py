@@ -18,6 +18,7 @@ from cli.demo.command import Timeline
 from cli.playground.session import PLAYGROUND_COMMANDS, PlaygroundSession
 from cli.terminal.text import Palette
 from shared.errors import Fault
+from shared.model.core.formatting import format_elapsed
 from sim.lambda_runtime.stack_template.template import SynthesisError
 from sim.playground.playground import Playground
 from sim.playground.reporter import PlaygroundReporter
@@ -25,10 +26,10 @@ from sim.scenarios.scenario import ManagedNode, Scenario
 from sim.time.real_clock import RealTimeClock
 
 EXAMPLES_FOLDER: Final = Path(__file__).resolve().parents[2] / "examples" / "playground"
-DESCRIPTION: Final = """Start a real Kubernetes control plane on this machine, an embedded EC2 whose instances join it
-as nodes, and the very handlers that would be deployed, on their schedules, in real time. Nothing is contacted; prices
-are synthetic. Ctrl-C ends all of it and leaves nothing. The control plane is built from source once, which needs Go
-and some minutes."""
+DESCRIPTION: Final = """Start a real Kubernetes control plane on this machine, a simulated EC2 whose instances join as
+nodes, and the deployed function handlers, on their schedules in real time. The playground works offline; prices are
+synthetic. Ctrl-C stops and removes everything. The first start builds the control plane from source, which needs Go and
+takes about 10 minutes."""
 CRD_TIMEOUT: Final = timedelta(minutes=5)
 FUNCTIONS_GROUP: Final = "joiner:functions"
 SYSTEM_NODE: Final = ManagedNode(labels={"eks.amazonaws.com/nodegroup": "system"})
@@ -43,16 +44,16 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     orders = "\n".join(f"  {name:18} {says}" for name, says in PLAYGROUND_COMMANDS.items())
     parser.description = DESCRIPTION
     parser.epilog = (
-        f"what may be typed while it runs:\n{orders}\n\nexamples:\n  joiner playground\n"
+        f"commands while the playground runs:\n{orders}\n\nexamples:\n  joiner playground\n"
         "  joiner playground --apply examples/playground/nodepool.yaml --apply examples/playground/web.yaml\n"
         "  joiner playground --for 120 </dev/null\n\n"
-        "exit codes: 0 ended by you or by --for, 1 something is missing or the control plane ended, 2 wrong usage"
+        "exit codes: 0 stopped by you or by --for, 1 cannot start, or the control plane stopped, 2 wrong usage"
     )
     parser.add_argument(
-        "--apply", type=Path, action="append", default=[], metavar="FILE", help="manifests to begin with (YAML)"
+        "--apply", type=Path, action="append", default=[], metavar="FILE", help="manifests to apply at the start (YAML)"
     )
-    parser.add_argument("--seed", type=int, default=0, help="another cloud: prices, instance ids, delays")
-    parser.add_argument("--for", type=float, dest="seconds", metavar="SECONDS", help="end by itself after so long")
+    parser.add_argument("--seed", type=int, default=0, help="random seed of prices, instance IDs and delays")
+    parser.add_argument("--for", type=float, dest="seconds", metavar="SECONDS", help="stop after this time")
     parser.set_defaults(run=run)
 
 
@@ -63,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
         with ExitStack() as stack:
             return _run_playground(args, manifests, stack)
     except KeyboardInterrupt:
-        sys.stderr.write("\nended before it began\n")
+        sys.stderr.write("\nstopped during the start\n")
     except (CannotPlay, Fault, SynthesisError) as error:
         return _report_failure(str(error))
     return 0
@@ -90,13 +91,13 @@ def _run_playground(args: argparse.Namespace, manifests: list[dict[str, Any]], s
         kubeconfig.touch(mode=0o600)
         kubeconfig.write_text(plane.build_kubeconfig(), encoding="utf-8")
     sys.stdout.write(_render_welcome(kubeconfig, aws.url, _build_kubectl_hint()))
-    timeline = Timeline(Scenario(name="playground", says="what happens, as it happens", acts=()), _build_palette())
+    timeline = Timeline(Scenario(name="playground", says="events in real time", acts=()), _build_palette())
     attended = PlaygroundSession(
         playground, PlaygroundReporter(playground, timeline.print_moment), plane.processes.describe_dead
     )
     with _stop_on_signals(playground):
         playground.drive.run(attended.poll, timedelta(seconds=args.seconds) if args.seconds is not None else None)
-    sys.stdout.write("\nending\n")
+    sys.stdout.write("\nstopping\n")
     return _report_failure(attended.crash_message) if attended.crash_message else 0
 
 
@@ -125,18 +126,18 @@ def _start_control_plane(stack: ExitStack) -> tuple[Any, str]:
 
 
 def _prepare_cluster(playground: Playground, manifests: list[dict[str, Any]]) -> None:
-    """Create the managed node, our CRDs, the permissions of the functions, and *manifests*."""
-    desk = playground.kubectl
-    desk.apply_crds()
-    if not playground.drive.run(desk.has_crds, CRD_TIMEOUT):
-        raise CannotPlay(f"the API server does not serve our CustomResourceDefinitions after {CRD_TIMEOUT}")
-    desk.apply_rbac()
+    """Create the managed node, the CRDs, the RBAC of the functions, and *manifests*."""
+    kubectl = playground.kubectl
+    kubectl.apply_crds()
+    if not playground.drive.run(kubectl.has_crds, CRD_TIMEOUT):
+        raise CannotPlay(f"the API server does not serve the CRDs after {format_elapsed(CRD_TIMEOUT)}")
+    kubectl.apply_rbac()
     playground.start_managed_node(SYSTEM_NODE)
-    desk.apply_all(manifests)
+    kubectl.apply_all(manifests)
 
 
 def _build_kubectl_hint() -> str:
-    """Return the line that makes `kubectl` available in another terminal: the built one if none is installed."""
+    """Return the line that makes `kubectl` available in another terminal; "" if it is installed."""
     from tests.controlplane.binaries import find_programs  # noqa: PLC0415 - as above
 
     kubectl_folder = find_programs()
@@ -150,24 +151,24 @@ def _build_kubectl_hint() -> str:
 
 
 def _render_welcome(kubeconfig: Path, aws: str, kubectl: str) -> str:
-    """Return the introduction for new users."""
+    """Return the first steps for new users."""
     examples_path = os.path.relpath(EXAMPLES_FOLDER)
     return f"""
 AWS endpoint   {aws}   EC2, SSM, EKS and pricing, with any credentials:
                aws --region us-east-1 --endpoint-url {aws} ec2 describe-instances
-               The functions' queues, table and bucket are inside this process, and cannot be looked at there.
+               The queues, table and bucket of the functions are internal: the endpoint does not show them.
 kubeconfig     {kubeconfig}
 
 Three things to try. In another terminal, first:
   export KUBECONFIG={kubeconfig}
 {kubectl}
-  1  kubectl apply -f {examples_path}/nodepool.yaml        a NodePool and the EC2NodeClass it names
+  1  kubectl apply -f {examples_path}/nodepool.yaml        a NodePool and its EC2NodeClass
      kubectl get nodepools,ec2nodeclasses
   2  kubectl apply -f {examples_path}/web.yaml && kubectl scale deployment web --replicas=20
-     kubectl get nodeclaims,nodes --watch          within a minute a node comes for the pods that wait
-  3  interrupt                                     typed here: EC2 takes the busiest spot node back
+     kubectl get nodeclaims,nodes --watch          within a minute, a node joins for the pending pods
+  3  interrupt                                     typed here: EC2 interrupts the busiest Spot node
 
-`help` here lists what else may be typed. Ctrl-C ends everything.
+Type `help` for all commands. Ctrl-C stops everything.
 
 """
 

@@ -12,12 +12,12 @@ from sim.playground.playground import Playground
 from sim.playground.reporter import PlaygroundReporter
 
 PLAYGROUND_COMMANDS: Final = {
-    "interrupt [NODE]": "EC2 takes a spot node back in two minutes (without NODE: the busiest)",
-    "rebalance [NODE]": "EC2 says that a spot node is in danger",
-    "kill [NODE]": "the instance dies at once",
-    "status": "count nodes, pods and dollars now",
-    "help": "this list",
-    "quit": "end, as Ctrl-C does",
+    "interrupt [NODE]": "interrupt a Spot node, with a warning two minutes before (without NODE: the busiest node)",
+    "rebalance [NODE]": "send a rebalance recommendation for a Spot node",
+    "kill [NODE]": "terminate the instance immediately",
+    "status": "print the number of nodes and pods, and the cost",
+    "help": "list the commands",
+    "quit": "stop the playground, like Ctrl-C",
 }
 SAMPLE_INTERVAL: Final = timedelta(seconds=2)
 
@@ -58,7 +58,7 @@ class PlaygroundSession:
             except Empty:
                 return False
             except ValueError as error:
-                self._commentary.report("you", f"not understood: {error}")
+                self._commentary.report("you", f"invalid command: {error}")
                 continue
             if words[:1] == ["quit"]:
                 return True
@@ -85,4 +85,4 @@ class PlaygroundSession:
                     f"  {name:18} {description}\n" for name, description in PLAYGROUND_COMMANDS.items()
                 )
         except (Fault, ValueError) as error:
-            self._commentary.report("you", f"{command} {node}".rstrip() + ": cannot be done", str(error))
+            self._commentary.report("you", f"{command} {node}".rstrip() + ": failed", str(error))

@@ -1,13 +1,29 @@
 """The machine-readable output of commands: JSON or YAML."""
 
+from typing import Any, Final
+
 import msgspec
 
+API_VERSION: Final = "joiner/v1"
 
-def encode_output(value: object, output: str) -> str:
-    """Return *value* as indented JSON, or as YAML if *output* is ``yaml``."""
-    body = msgspec.json.encode(value)
+
+def encode_output(value: object, output: str, *, has_api_version: bool = True) -> str:
+    """Return *value* as indented JSON, or as YAML if *output* is ``yaml``, with Joiner's ``apiVersion``.
+
+    A list has no place for ``apiVersion``: its items carry it. *has_api_version* is false for the planner's documents,
+    whose fields are a contract of their own.
+    """
+    document = msgspec.to_builtins(value)
+    if has_api_version:
+        document = (
+            [_add_api_version(item) for item in document] if isinstance(document, list) else _add_api_version(document)
+        )
     if output != "yaml":
-        return msgspec.json.format(body, indent=1).decode() + "\n"
-    import yaml  # noqa: PLC0415 - who has JSON need not wait for YAML
+        return msgspec.json.format(msgspec.json.encode(document), indent=1).decode() + "\n"
+    import yaml  # noqa: PLC0415 - JSON needs no YAML library
 
-    return str(yaml.safe_dump(msgspec.json.decode(body), sort_keys=False, allow_unicode=True))
+    return str(yaml.safe_dump(document, sort_keys=False, allow_unicode=True))
+
+
+def _add_api_version(document: dict[str, Any]) -> dict[str, Any]:
+    return {"apiVersion": API_VERSION} | document

@@ -5,8 +5,9 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Any, Final
 
+from cli.cluster.arguments import add_cluster_arguments, add_output_argument
 from cli.terminal.stderr import print_errors
 
 if TYPE_CHECKING:
@@ -14,28 +15,27 @@ if TYPE_CHECKING:
     from cli.cluster.writable_client import ReadWriteKube
     from cli.uninstall.steps import RemovalPlan
 
-DESCRIPTION: Final = """Take all nodes of ours out of a cluster, in order: launches pause, NodePools and NodeClaims are
-deleted, nodes drain (PodDisruptionBudgets and do-not-disrupt are honoured), their instances end; then say how the stack
-goes. Before anything is done it is listed, and asked for. Interrupted, it goes on where it was when it is run again.
-EC2NodeClasses, definitions and the stack stay: `npx cdk destroy` takes them out as joiner:on-destroy says. Nothing is
-done where a Karpenter is at work: NodePools are its own then."""
+DESCRIPTION: Final = """Remove all nodes of Joiner from a cluster, in this order: pause launches, delete NodePools and
+NodeClaims, drain the nodes (respecting PodDisruptionBudgets and do-not-disrupt), and wait until the instances are
+terminated. uninstall lists everything and asks before it starts; if it is interrupted, run it again to continue.
+EC2NodeClasses, CRDs and the stack stay: `npx cdk destroy` removes them as joiner:on-destroy says. uninstall refuses to
+run while Karpenter is active, because the NodePools are Karpenter's then."""
 EXAMPLES: Final = """examples:
-  joiner uninstall --dry-run                     what would go, and what is in its way
-  joiner uninstall --context prod                asks first
+  joiner uninstall --dry-run                     list what would be removed, and what blocks it
+  joiner uninstall --context prod                ask, then remove
   joiner uninstall --context prod --yes --timeout 2h -o json
 
-Pods of the nodes that go wait until other nodes have room for them. What holds a node (a PodDisruptionBudget, a pod
-that says do-not-disrupt) holds it here as well, until terminationGracePeriod is over: it is told.
+Evicted pods stay pending until other nodes have room for them. A PodDisruptionBudget or do-not-disrupt blocks the drain
+of a node until its terminationGracePeriod expires; uninstall names the blocking pods.
 
--o json and yaml: empty (nothing is left), nodePools, nodeClaims, nodes (names), pods (how many), held (what keeps
-nodes), others (NodePools that are not ours), next (commands that are left to do).
+-o json and yaml: empty (nothing is left), nodePools, nodeClaims, nodes (names), pods (number), held (what blocks the
+drain), others (NodePools that are not Joiner's), next (the remaining commands).
 
-exit codes: 0 nothing is left (or --dry-run), 1 something is left, or could not be read or deleted (it is named), 2
-wrong usage, or nobody was there to be asked, 130 interrupted
+exit codes: 0 nothing is left (or --dry-run), 1 something is left, or could not be read or deleted, 2 wrong usage, or no
+terminal to ask for confirmation, 130 interrupted
 """
-Output = Literal["table", "json", "yaml"]
 INTERRUPTED_MESSAGE: Final = (
-    "what was asked for goes on, launches stay paused (`joiner resume --launches`): run it again to go on"
+    "nodes continue to drain and launches stay paused (`joiner resume --launches`); run uninstall again to continue"
 )
 
 
@@ -44,25 +44,22 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     from cli.planning.arguments import parse_duration_argument  # noqa: PLC0415 - the list of commands needs none of it
 
     parser.description, parser.epilog = DESCRIPTION, EXAMPLES
-    parser.add_argument("--context", default="", metavar="NAME", help="which cluster (default: the current context)")
-    parser.add_argument(
-        "--kubeconfig", default="", metavar="FILE", help="where contexts are (default: $KUBECONFIG, ~/.kube/config)"
-    )
-    parser.add_argument("--dry-run", action="store_true", help="say what would go, and do nothing")
-    parser.add_argument("--yes", action="store_true", help="do not ask")
+    add_cluster_arguments(parser)
+    parser.add_argument("--dry-run", action="store_true", help="list what would be removed, and remove nothing")
+    parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
     parser.add_argument(
         "--timeout",
         type=parse_duration_argument,
         default=timedelta(hours=1),
         metavar="1h",
-        help="wait no longer (default: 1h)",
+        help="stop waiting after this time (default: 1h)",
     )
-    parser.add_argument("-o", "--output", choices=get_args(Output), default="table", help="what is printed")
+    add_output_argument(parser)
     parser.set_defaults(run=run, usage=parser.error)
 
 
 def run(args: argparse.Namespace) -> int:
-    """List what is removed, ask for confirmation, remove it and wait; return 1 if something is left."""
+    """List the objects, ask for confirmation, remove them and wait; return 1 if an object is left."""
     from cli.cluster.kubeconfig import connect_to_cluster  # noqa: PLC0415
     from cli.cluster.writable_client import build_write_client  # noqa: PLC0415
     from cli.terminal.errors import InputError  # noqa: PLC0415 - --help needs none of it
@@ -79,16 +76,16 @@ def _run(kube: "ReadWriteKube", reached: "ClusterConnection", args: argparse.Nam
     from cli.uninstall import steps  # noqa: PLC0415 - --help needs none of it
 
     is_page = args.output == "table"
-    removal_plan = steps.build_removal_plan(steps.read_cluster(kube, reached.context))
+    plan = steps.build_removal_plan(steps.read_cluster(kube, reached.context))
     if is_page:
-        sys.stdout.writelines(f"{line}\n" for line in _render_plan(removal_plan, reached.context))
-    if args.dry_run or removal_plan.is_empty:
-        return _print_result(removal_plan, reached, args)
+        sys.stdout.writelines(f"{line}\n" for line in _render_plan(plan, reached.context))
+    if args.dry_run or plan.is_empty:
+        return _print_result(plan, reached, args)
     lease_holder = steps.find_karpenter_lease_holder(kube, kube.answered_at or datetime.now(UTC))
     if lease_holder:
-        raise InputError(f"a Karpenter is at work ({lease_holder}): NodePools are its own; scale it to zero first")
+        raise InputError(f"Karpenter is active ({lease_holder}) and owns the NodePools: scale it to zero first")
     if not args.yes and not _confirm_removal(reached.context, args):
-        return print_errors("uninstall", ["nothing was done"])
+        return print_errors("uninstall", ["cancelled: nothing was removed"])
     report_progress = _print_progress if is_page else _print_progress_to_terminal
     try:
         remaining = _remove_all(kube, reached, report_progress, args.timeout)
@@ -101,7 +98,7 @@ def _run(kube: "ReadWriteKube", reached: "ClusterConnection", args: argparse.Nam
 def _remove_all(
     kube: "ReadWriteKube", reached: "ClusterConnection", report_progress: Callable[[str], None], timeout: timedelta
 ) -> "RemovalPlan":
-    """Take every step.
+    """Remove everything in order, and wait.
 
     Raises:
         InputError: a step failed.
@@ -116,7 +113,7 @@ def _remove_all(
         """Read the cluster again, and delete the objects that were created meanwhile."""
         remaining = steps.build_removal_plan(steps.read_cluster(kube, reached.context))
         for deleted_object in steps.delete(kube, remaining):
-            report_progress(f"{deleted_object} is asked to go")
+            report_progress(f"deleted {deleted_object}")
         return remaining
 
     remaining = steps.wait(delete_remaining, report_progress, time.sleep, timeout)
@@ -132,13 +129,13 @@ def _print_result(remaining: "RemovalPlan", reached: "ClusterConnection", args: 
     if args.output != "table":
         sys.stdout.write(encode_output(build_uninstall_document(remaining, commands), args.output))
     elif remaining.is_empty:
-        sys.stdout.write("nothing of ours is left in the cluster; what is left to do:\n")
+        sys.stdout.write("no nodes of Joiner are left in the cluster; next steps:\n")
         sys.stdout.writelines(f"  {command}\n" for command in commands)
     if remaining.is_empty or args.dry_run:
         return 0
-    blocker_lines = [f"held: {blocker}" for blocker in remaining.blockers]
+    blocker_lines = [f"blocked: {blocker}" for blocker in remaining.blockers]
     return print_errors(
-        "uninstall", [f"time is up; left are {remaining.describe()}: run it again to go on", *blocker_lines]
+        "uninstall", [f"timed out with {remaining.describe()} left: run it again to continue", *blocker_lines]
     )
 
 
@@ -156,22 +153,20 @@ def build_uninstall_document(remaining: "RemovalPlan", commands: list[str]) -> d
     }
 
 
-def _render_plan(removal_plan: "RemovalPlan", cluster_name: str) -> Iterator[str]:
+def _render_plan(plan: "RemovalPlan", cluster_name: str) -> Iterator[str]:
     from shared.model.core.formatting import join_names  # noqa: PLC0415 - --help needs none of it
 
-    if not removal_plan.is_empty:
-        yield f"of {cluster_name} would go: {removal_plan.describe()}"
+    if not plan.is_empty:
+        yield f"to be removed from {cluster_name}: {plan.describe()}"
         yield from (
-            f"  {kind}: {join_names([meta.name for meta in metas], 10)}"
-            for kind, metas in _list_kinds(removal_plan)
-            if metas
+            f"  {kind}: {join_names([meta.name for meta in metas], 10)}" for kind, metas in _list_kinds(plan) if metas
         )
-    yield from (f"  in its way: {blocker}" for blocker in removal_plan.blockers)
-    yield from (f"  stays, for it is not ours: NodePool {name}" for name in removal_plan.foreign_pools)
+    yield from (f"  blocked: {blocker}" for blocker in plan.blockers)
+    yield from (f"  kept: NodePool {name}, which is not Joiner's" for name in plan.foreign_pools)
 
 
-def _list_kinds(removal_plan: "RemovalPlan") -> tuple[tuple[str, Any], ...]:
-    return ("NodePools", removal_plan.pools), ("NodeClaims", removal_plan.claims), ("nodes", removal_plan.rows)
+def _list_kinds(plan: "RemovalPlan") -> tuple[tuple[str, Any], ...]:
+    return ("NodePools", plan.pools), ("NodeClaims", plan.claims), ("nodes", plan.rows)
 
 
 def _list_next_commands(reached: "ClusterConnection") -> Iterator[str]:
@@ -186,8 +181,8 @@ def _list_next_commands(reached: "ClusterConnection") -> Iterator[str]:
 def _confirm_removal(cluster_name: str, args: argparse.Namespace) -> bool:
     """Ask for confirmation; without a terminal exit as after wrong usage."""
     if not sys.stdin.isatty():
-        args.usage("nobody is there to be asked: --yes does it, --dry-run says what it would do")
-    sys.stderr.write(f"take all of it out of {cluster_name}? write yes: ")
+        args.usage("no terminal to ask for confirmation: add --yes, or --dry-run to list what would be removed")
+    sys.stderr.write(f"remove all of it from {cluster_name}? Type yes: ")
     sys.stderr.flush()
     return sys.stdin.readline().strip().lower() == "yes"
 

@@ -20,7 +20,7 @@ from shared.decide.disruption.candidates import find_blocking_pod
 from shared.errors import Fault, NotFound
 from shared.installer.installer import KARPENTER_LEASE_NAME, LEASES_PATH
 from shared.model.cluster import ClusterSnapshot
-from shared.model.core.formatting import format_count, join_names
+from shared.model.core.formatting import format_count, format_elapsed, join_names
 from shared.model.core.labels import NODEPOOL
 from shared.model.core.metadata import ObjectMeta
 from shared.model.core.units import parse_instant
@@ -48,7 +48,7 @@ class RemovalPlan(msgspec.Struct, frozen=True, kw_only=True):
     pools: tuple[ObjectMeta, ...]
     claims: tuple[ObjectMeta, ...]
     rows: tuple[NodeRow, ...]
-    """Nodes, by name."""
+    """Nodes, sorted by name."""
     foreign_pools: tuple[str, ...]
     """NodePools with other kinds of node class: they do not belong to Joiner, and are kept."""
     blockers: tuple[str, ...]
@@ -89,14 +89,12 @@ def build_removal_plan(cluster: ClusterSnapshot) -> RemovalPlan:
     """Return the objects of *cluster* to remove, including objects that are already being deleted."""
     our_pools = {node_pool.name for node_pool in cluster.node_pools if node_pool.node_class.is_supported()}
     foreign_pools = sorted(node_pool.name for node_pool in cluster.node_pools if node_pool.name not in our_pools)
-    claims = [node_claim for node_claim in cluster.node_claims if node_claim.node_class.is_supported()]
+    claims = [claim for claim in cluster.node_claims if claim.node_class.is_supported()]
     cluster_state = ClusterState(cluster)
     rows = tuple(row for row in build_node_rows(cluster_state) if row.pool not in foreign_pools)
     return RemovalPlan(
         pools=tuple(node_pool.meta for node_pool in cluster.node_pools if node_pool.name in our_pools),
-        claims=tuple(
-            node_claim.meta for node_claim in claims if node_claim.meta.get_label(NODEPOOL) not in foreign_pools
-        ),
+        claims=tuple(claim.meta for claim in claims if claim.meta.get_label(NODEPOOL) not in foreign_pools),
         rows=rows,
         foreign_pools=tuple(foreign_pools),
         blockers=tuple(_find_blockers(cluster_state, {row.name for row in rows})),
@@ -123,7 +121,7 @@ def find_karpenter_lease_holder(kube: Kube, now: datetime) -> str:
     except NotFound:
         return ""
     except Fault as fault:
-        raise InputError(f"{fault}: whether a Karpenter is at work cannot be seen, so nothing is done") from None
+        raise InputError(f"{fault}: cannot tell whether Karpenter is active, so nothing is removed") from None
     for lease in page["items"]:
         spec = lease.get("spec") or {}
         if spec.get("renewTime") and now - parse_instant(spec["renewTime"]) < MAX_LEASE_AGE:
@@ -171,7 +169,9 @@ def delete(kube: Kube, removal_plan: RemovalPlan) -> list[str]:
             except NotFound:
                 continue
             except Fault as fault:
-                raise InputError(f"{kind} {meta.name}: {fault}: ask for the right to delete it, and go on") from None
+                raise InputError(
+                    f"{kind} {meta.name}: {fault}: get the permission to delete it, then run uninstall again"
+                ) from None
             deleted_objects.append(f"{kind} {meta.name}")
     return deleted_objects
 
@@ -200,10 +200,7 @@ def wait(
             report_progress(f"left: {description}")
             last_description, unchanged_time = description, timedelta()
         elif unchanged_time >= STALL_TIMEOUT:
-            stall_minutes = STALL_TIMEOUT.seconds // 60
-            report_progress(
-                f"nothing has changed for {stall_minutes} minutes: see `joiner doctor`, and what holds nodes:"
-            )
+            report_progress(f"no change for {format_elapsed(STALL_TIMEOUT)}: run `joiner doctor`; blocked nodes:")
             for blocker in remaining.blockers:
                 report_progress(f"  {blocker}")
             unchanged_time = timedelta()

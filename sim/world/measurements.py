@@ -9,7 +9,7 @@ import msgspec
 from shared.model.core.labels import NODEPOOL
 from shared.model.core.units import parse_instant
 from sim.cloud.cloud import Cloud
-from sim.cluster.controller_runtime.conditions import is_ready
+from sim.cluster.controller_runtime.conditions import find_condition, is_ready
 from sim.world.embedded_world import EmbeddedWorld
 
 MEASURED_NAMESPACE: Final = "default"
@@ -27,6 +27,8 @@ class ClusterSample(msgspec.Struct, frozen=True, kw_only=True):
     """Of the instances of Joiner's nodes."""
     cost_usd_per_hour: float
     """At synthetic prices."""
+    unreplaced_pods: int = 0
+    """Evicted pods that have no replacement yet: their controller creates it a moment after the eviction."""
 
 
 class ActCounts(msgspec.Struct, kw_only=True):
@@ -89,7 +91,33 @@ def build_sample(pods: Iterable[Mapping[str, Any]], nodes: Iterable[Mapping[str,
         managed_nodes=len(node_list) - len(joiner_node_list),
         vcpus=sum(get_vcpus(node) for node in joiner_node_list),
         cost_usd_per_hour=round(cloud.compute_hourly_cost(), 4),
+        unreplaced_pods=count_unreplaced_pods(pod_list),
     )
+
+
+def count_unreplaced_pods(pods: Iterable[Mapping[str, Any]]) -> int:
+    """Return how many evicted pods their controllers have not replaced yet."""
+    pod_list = list(pods)
+    evicted_at_by_owner: dict[str, list[str]] = {}
+    for pod in pod_list:
+        target = find_condition(pod, "DisruptionTarget")
+        if target is not None and "deletionTimestamp" in pod["metadata"]:
+            evicted_at_by_owner.setdefault(_get_owner_uid(pod), []).append(target["lastTransitionTime"])
+    unreplaced_count = 0
+    for owner_uid, eviction_times in evicted_at_by_owner.items():
+        replacement_count = sum(
+            _get_owner_uid(pod) == owner_uid and pod["metadata"]["creationTimestamp"] >= min(eviction_times)
+            for pod in pod_list
+            if not is_finished(pod)
+        )
+        unreplaced_count += max(0, len(eviction_times) - replacement_count) if owner_uid else 0
+    return unreplaced_count
+
+
+def _get_owner_uid(pod: Mapping[str, Any]) -> str:
+    """Return the UID of the controller of *pod*; "" if it has none."""
+    references = pod["metadata"].get("ownerReferences", ())
+    return next((str(reference["uid"]) for reference in references if reference.get("controller")), "")
 
 
 def compute_measures(world: EmbeddedWorld, act_counts: ActCounts) -> dict[str, float]:

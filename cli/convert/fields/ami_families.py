@@ -37,9 +37,9 @@ def convert_ami_family(spec: MappingReader, family: str, converted: JsonObject) 
     has_images = bool(converted["amiSelectorTerms"])
     if family == "Ubuntu" and has_images:
         converted["amiFamily"] = "AL2"
-        spec.remarks.add_change(path, "Ubuntu is no family any more: its images are started as those of AL2 are")
+        spec.remarks.add_change(path, "the family Ubuntu no longer exists: its images use the family AL2")
     elif normalized.startswith("ubuntu"):
-        spec.remarks.add_refusal(path, f"no family Ubuntu is left, whose images would be found: {_UBUNTU_REMEDY}")
+        spec.remarks.add_refusal(path, f"the family Ubuntu no longer exists: {_UBUNTU_REMEDY}")
     elif family not in AMI_FAMILIES:
         close = get_close_matches(normalized, _FAMILY_BY_SYNONYM, n=1)
         hint = f"did you mean {_FAMILY_BY_SYNONYM[close[0]]}?" if close else f"write one of {', '.join(AMI_FAMILIES)}"
@@ -48,11 +48,9 @@ def convert_ami_family(spec: MappingReader, family: str, converted: JsonObject) 
         converted["amiFamily"] = family
     elif family == "Custom":
         spec.remarks.add_refusal(
-            spec.get_path("amiSelectorTerms"), "is missing: Custom has no images of its own: name some"
+            spec.get_path("amiSelectorTerms"), "is missing: the family Custom needs selected images"
         )
     else:
         converted["amiSelectorTerms"] = [{"alias": ALIAS_BY_FAMILY[family]}]
-        advice = "; al2023@latest is its successor, which also takes other user data" if family == "AL2" else ""
-        spec.remarks.add_change(
-            path, f"{family} without chosen images is the alias {ALIAS_BY_FAMILY[family]} now{advice}"
-        )
+        advice = "; its successor al2023@latest uses another user data format" if family == "AL2" else ""
+        spec.remarks.add_change(path, f"{family} converted to the alias {ALIAS_BY_FAMILY[family]}{advice}")

@@ -32,23 +32,23 @@ def convert_metadata_options(spec: MappingReader) -> JsonObject:
         options_reader.refuse_unread_keys()
     if options_reader is None or not options_reader.has("httpPutResponseHopLimit"):
         path = spec.get_path("metadataOptions", "httpPutResponseHopLimit")
-        spec.remarks.add_change(path, "2 is written out: it was the default, and is 1 in v1")
+        spec.remarks.add_change(path, "set to 2, the former default; the default of v1 is 1")
     return options
 
 
-def convert_block_device(device_reader: MappingReader) -> JsonObject:
+def convert_block_device(reader: MappingReader) -> JsonObject:
     """Return an item of `blockDeviceMappings`."""
-    device: JsonObject = {"deviceName": device_reader.read_text("deviceName")}
+    device: JsonObject = {"deviceName": reader.read_text("deviceName")}
     if not device["deviceName"]:
-        device_reader.remarks.add_refusal(
-            device_reader.get_path("deviceName"), "is missing: write it, as deviceName: /dev/xvda"
+        reader.remarks.add_refusal(
+            reader.get_path("deviceName"), "is missing: write deviceName: /dev/xvda, for example"
         )
-    if (is_root := device_reader.read_boolean("rootVolume")) is not None:
+    if (is_root := reader.read_boolean("rootVolume")) is not None:
         device["rootVolume"] = is_root
-    ebs_reader = device_reader.read_mapping("ebs")
+    ebs_reader = reader.read_mapping("ebs")
     if ebs_reader is None:
-        device_reader.remarks.add_refusal(device_reader.get_path("ebs"), "is missing: write volumeSize and volumeType")
-        ebs_reader = MappingReader({}, device_reader.get_path("ebs"), device_reader.remarks)
+        reader.remarks.add_refusal(reader.get_path("ebs"), "is missing: write volumeSize and volumeType")
+        ebs_reader = MappingReader({}, reader.get_path("ebs"), reader.remarks)
     ebs: JsonObject = {
         name: flag
         for name in ("deleteOnTermination", "encrypted")
@@ -59,9 +59,7 @@ def convert_block_device(device_reader: MappingReader) -> JsonObject:
     if ebs_reader.has("volumeSize"):
         ebs["volumeSize"] = _convert_volume_size(ebs_reader)
     ebs_reader.refuse_unread_keys()
-    device_reader.refuse_unread_keys(
-        fixes=dict.fromkeys((*_TEXT_FIELDS, *_NUMBER_FIELDS, *_OTHER_FIELDS), "write it under ebs")
-    )
+    reader.refuse_unread_keys(fixes=dict.fromkeys((*_TEXT_FIELDS, *_NUMBER_FIELDS, *_OTHER_FIELDS), "move it to ebs"))
     return device | {"ebs": ebs}
 
 
@@ -75,12 +73,10 @@ def _convert_volume_size(ebs: MappingReader) -> str:
         )
         return ""
     if amount < 1 << 30:
-        ebs.remarks.add_refusal(
-            ebs.get_path("volumeSize"), f"is {value} bytes, less than 1Gi: write {value}Gi, if that is meant"
-        )
+        ebs.remarks.add_refusal(ebs.get_path("volumeSize"), f"is {value} bytes, less than 1Gi: did you mean {value}Gi?")
     return str(value)
 
 
 def _suggest_size(text: str) -> str:
     match = _SIZE_PATTERN.fullmatch(text)
-    return "write an amount, as 100Gi" if match is None else f"write {match[1]}{match[2].upper()}i"
+    return "write a quantity, such as 100Gi" if match is None else f"write {match[1]}{match[2].upper()}i"

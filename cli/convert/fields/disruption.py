@@ -17,7 +17,7 @@ def _read_seconds(spec: MappingReader, field: str) -> int | None:
     text = spec.is_set(field) and str(spec.read_raw(field)).strip()
     if text and text[-1].isalpha() and (corrected := suggest_duration(text)).rstrip("hms").isdecimal():
         seconds = int(corrected[:-1]) * {"h": 3600, "m": 60, "s": 1}[corrected[-1]]
-        spec.remarks.add_refusal(spec.get_path(field), f"is {text!r}, and seconds are counted here: write {seconds}")
+        spec.remarks.add_refusal(spec.get_path(field), f"is {text!r}, but must be a number of seconds: write {seconds}")
         return None
     number = spec.read_integer(field)
     if number is not None and number < 0:
@@ -30,45 +30,40 @@ def convert_expiration(spec: MappingReader) -> str:
     path, number = spec.get_path("ttlSecondsUntilExpired"), _read_seconds(spec, "ttlSecondsUntilExpired")
     if number is None:
         spec.remarks.add_change(
-            path, "was not there, so nodes did not grow old: expireAfter: Never (v1 would say 720h)"
+            path, "was not set, so nodes did not expire: set expireAfter: Never (the default of v1 is 720h)"
         )
         return "Never"
     if number == 0:
         spec.remarks.add_refusal(path, "is 0: nodes would expire before they are ready: write a time, or remove it")
-    spec.remarks.add_change(
-        path, f"is template.spec.expireAfter: {number}s now; what is old goes, whatever budgets say"
-    )
+    spec.remarks.add_change(path, f"converted to template.spec.expireAfter: {number}s; expiration ignores budgets")
     return f"{number}s"
 
 
 def convert_provisioner_disruption(spec: MappingReader) -> JsonObject:
     """Return `disruption` for a Provisioner."""
-    consolidation_reader, empty_seconds = (
-        spec.read_mapping("consolidation", "enabled"),
-        _read_seconds(spec, "ttlSecondsAfterEmpty"),
-    )
-    is_enabled = None if consolidation_reader is None else consolidation_reader.read_boolean("enabled")
-    if consolidation_reader is not None:
-        consolidation_reader.refuse_unread_keys(fixes=FIXES_IN_CONSOLIDATION)
+    reader, empty_seconds = (spec.read_mapping("consolidation", "enabled"), _read_seconds(spec, "ttlSecondsAfterEmpty"))
+    is_enabled = None if reader is None else reader.read_boolean("enabled")
+    if reader is not None:
+        reader.refuse_unread_keys(fixes=FIXES_IN_CONSOLIDATION)
     path = spec.get_path("ttlSecondsAfterEmpty")
     if is_enabled and empty_seconds is not None:
-        spec.remarks.add_refusal(
-            path, "stands beside consolidation.enabled: true, which was refused: remove one of them"
-        )
+        spec.remarks.add_refusal(path, "cannot be used with consolidation.enabled: true: remove one of the two")
     if is_enabled:
-        spec.remarks.add_change(spec.get_path("consolidation"), "is consolidationPolicy: WhenEmptyOrUnderutilized now")
+        spec.remarks.add_change(
+            spec.get_path("consolidation"), "converted to consolidationPolicy: WhenEmptyOrUnderutilized"
+        )
         return {"consolidationPolicy": "WhenEmptyOrUnderutilized", "consolidateAfter": "0s"}
     if empty_seconds is not None:
-        if consolidation_reader is not None and consolidation_reader.has("enabled"):
-            spec.remarks.add_change(consolidation_reader.get_path("enabled"), "is consolidationPolicy: WhenEmpty now")
+        if reader is not None and reader.has("enabled"):
+            spec.remarks.add_change(reader.get_path("enabled"), "converted to consolidationPolicy: WhenEmpty")
         spec.remarks.add_change(
             path,
-            f"is consolidationPolicy: WhenEmpty with consolidateAfter: {empty_seconds}s now, "
+            f"converted to consolidationPolicy: WhenEmpty with consolidateAfter: {empty_seconds}s, "
             "counted from the last pod event",
         )
         return {"consolidationPolicy": "WhenEmpty", "consolidateAfter": f"{empty_seconds}s"}
-    changed_path = spec.get_path("consolidation") if consolidation_reader is not None else path
-    spec.remarks.add_change(changed_path, "nothing was removed for being empty: consolidateAfter: Never")
+    changed_path = spec.get_path("consolidation") if reader is not None else path
+    spec.remarks.add_change(changed_path, "empty nodes were not removed: set consolidateAfter: Never")
     return {"consolidationPolicy": "WhenEmpty", "consolidateAfter": "Never"}
 
 
@@ -85,11 +80,11 @@ def convert_beta_disruption(disruption_reader: MappingReader) -> JsonObject:
         )
     elif policy == "WhenUnderutilized":
         disruption_reader.remarks.add_change(
-            disruption_reader.get_path("consolidationPolicy"), "WhenUnderutilized is WhenEmptyOrUnderutilized now"
+            disruption_reader.get_path("consolidationPolicy"), "WhenUnderutilized renamed to WhenEmptyOrUnderutilized"
         )
         if consolidate_after and consolidate_after != "Never":
             disruption_reader.remarks.add_refusal(
-                path, "went only with WhenEmpty: remove it, or write consolidationPolicy: WhenEmpty"
+                path, "is valid only with WhenEmpty: remove it, or write consolidationPolicy: WhenEmpty"
             )
     elif not consolidate_after:
         disruption_reader.remarks.add_refusal(path, "is missing: WhenEmpty needs it: write 30s, for example")
@@ -104,7 +99,7 @@ def convert_beta_disruption(disruption_reader: MappingReader) -> JsonObject:
 def _suggest_policy(policy: str) -> str:
     """Return what to write instead of *policy*, which v1beta1 does not have."""
     if policy == _V1_POLICY_BY_BETA_POLICY["WhenUnderutilized"]:
-        return "write WhenUnderutilized, or the whole as karpenter.sh/v1, which has it"
+        return "write WhenUnderutilized, or the object as karpenter.sh/v1, which has it"
     if policy.lower() in ("never", "none", "disabled"):
         return "write consolidationPolicy: WhenEmpty and consolidateAfter: Never"
     close = get_close_matches(
@@ -132,10 +127,8 @@ def _convert_budget(budget_reader: MappingReader) -> JsonObject:
     if ("schedule" in budget) != ("duration" in budget):
         present_field, missing_field = ("schedule", "duration") if "schedule" in budget else ("duration", "schedule")
         example = "8h" if missing_field == "duration" else '"0 9 * * mon-fri"'
-        budget_reader.remarks.add_refusal(
-            budget_reader.get_path(present_field),
-            f"stands without {missing_field}: write that too, {missing_field}: {example}, or remove it",
-        )
+        message = f"needs {missing_field}: add {missing_field}: {example}, or remove it"
+        budget_reader.remarks.add_refusal(budget_reader.get_path(present_field), message)
     if reasons := budget_reader.read_texts("reasons"):
         budget["reasons"] = reasons
     budget_reader.refuse_unread_keys()

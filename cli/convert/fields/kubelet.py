@@ -65,15 +65,15 @@ def convert_kubelet(reader: MappingReader | None) -> JsonObject | None:
 def _check_container_runtime(reader: MappingReader) -> None:
     runtime, path = reader.read_text("containerRuntime"), reader.get_path("containerRuntime")
     if runtime.lower() == "containerd":
-        reader.remarks.add_change(path, "left out: every image runs containerd")
+        reader.remarks.add_change(path, "removed: all images run containerd")
     elif runtime:
-        reader.remarks.add_refusal(path, f"{runtime} is on no image that EKS supports: remove it, nodes run containerd")
+        reader.remarks.add_refusal(path, f"{runtime} is not supported by EKS images: remove it; nodes run containerd")
 
 
 def find_kubelet_problems(config: Mapping[str, Any]) -> Iterator[tuple[FieldPath, str]]:
     """Yield the path of each setting in *config* that the kubelet would not start with, with reason and fix."""
     if not isinstance(servers := config.get("clusterDNS", []), list):
-        yield ("clusterDNS",), f'is no list: write clusterDNS: ["{servers}"]'
+        yield ("clusterDNS",), f'must be a list: write clusterDNS: ["{servers}"]'
     for name in _NUMBER_FIELDS:
         if isinstance(number := config.get(name), int) and number < 0:
             yield (name,), f"is {number}: write 0 or more"
@@ -87,7 +87,7 @@ def find_kubelet_problems(config: Mapping[str, Any]) -> Iterator[tuple[FieldPath
         if suggest_duration(text) != text and not re.fullmatch(r"([0-9]+(\.[0-9]+)?(h|m|s|ms))+", text):
             yield (
                 ("evictionSoftGracePeriod", key),
-                f"is {text!r}, which is no duration: write {suggest_duration(text) or '90s'}",
+                f"is {text!r}, not a duration: write {suggest_duration(text) or '90s'}",
             )
     yield from _check_thresholds(config)
 
@@ -100,22 +100,20 @@ def _list_entries(config: Mapping[str, Any], field: str) -> Iterator[tuple[str, 
 def _check_amount(path: FieldPath, text: str, allowed_keys: tuple[str, ...]) -> Iterator[tuple[FieldPath, str]]:
     key = str(path[-1])
     if key not in allowed_keys:
-        suggestions = (
+        close = (
             [_NAME_BY_SHORT_NAME[key]]
             if _NAME_BY_SHORT_NAME.get(key) in allowed_keys
             else get_close_matches(key, allowed_keys, n=1)
         )
         yield (
             path,
-            f"did you mean {suggestions[0]}?"
-            if suggestions
-            else f"nothing is called {key} here: write {', '.join(allowed_keys)}",
+            f"did you mean {close[0]}?" if close else f"unknown key {key}: write one of {', '.join(allowed_keys)}",
         )
         return
     try:
         amount = parse_quantity(text)
     except ValueError:
-        yield path, f"is {text!r}: write an amount, as 100m or 200Mi"
+        yield path, f"is {text!r}: write a quantity, such as 100m or 200Mi"
         return
     if amount < 0:
         yield path, f"is {text}: write 0 or more"
@@ -134,7 +132,10 @@ def _check_thresholds(config: Mapping[str, Any]) -> Iterator[tuple[FieldPath, st
     )
     for signal in sorted(soft_thresholds.keys() ^ grace_periods.keys()):
         field, counterpart = ("evictionSoft", "evictionSoftGracePeriod")[:: 1 if signal in soft_thresholds else -1]
-        yield (field, signal), f"has no counterpart in {counterpart}: write one"
+        yield (field, signal), f"needs a value in {counterpart}"
     high_percent, low_percent = config.get("imageGCHighThresholdPercent"), config.get("imageGCLowThresholdPercent")
     if isinstance(high_percent, int) and isinstance(low_percent, int) and high_percent <= low_percent:
-        yield ("imageGCHighThresholdPercent",), f"is {high_percent}: it has to be above the low one, {low_percent}"
+        yield (
+            ("imageGCHighThresholdPercent",),
+            f"is {high_percent}: it must be above imageGCLowThresholdPercent, {low_percent}",
+        )

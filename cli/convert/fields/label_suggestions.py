@@ -1,10 +1,26 @@
-"""Well-known node labels, and the label that a misspelled key was probably meant to be."""
+"""Well-known node labels and their values, and what a misspelled key or value was probably meant to be."""
 
 import re
 from difflib import get_close_matches
 from typing import Final
 
-from shared.model.core.labels import ARCH, OS, WELL_KNOWN, ZONE
+from shared.model.core.labels import ARCH, CAPACITY_TYPE, OS, WELL_KNOWN, ZONE
+
+VALUES_BY_LABEL: Final = {
+    ARCH: ("amd64", "arm64"),
+    CAPACITY_TYPE: ("on-demand", "reserved", "spot"),
+    OS: ("linux", "windows"),
+}
+"""All values of the labels that have few."""
+_VALUE_BY_SYNONYM: Final = {
+    "x86": "amd64",
+    "x86-64": "amd64",
+    "x64": "amd64",
+    "intel": "amd64",
+    "aarch64": "arm64",
+    "graviton": "arm64",
+    "ondemand": "on-demand",
+}
 
 _KEY_BY_NAME: Final = {key.partition("/")[2]: key for key in sorted(WELL_KNOWN)}
 _SYNONYMS: Final = {
@@ -37,3 +53,14 @@ def suggest_label(key: str) -> str:
         return _SYNONYMS[normalized_name]
     close = get_close_matches(normalized_name, _KEY_BY_NAME, n=1, cutoff=_MIN_SIMILARITY_RATIO)
     return _KEY_BY_NAME[close[0]] if close else ""
+
+
+def suggest_label_value(key: str, value: str) -> str:
+    """Return the value of the label *key* that was probably meant by *value*; "" if no value is similar.
+
+    >>> suggest_label_value("kubernetes.io/arch", "x86_64"), suggest_label_value("karpenter.sh/capacity-type", "Spot")
+    ('amd64', 'spot')
+    """
+    normalized = value.strip().lower().replace("_", "-").replace(" ", "-")
+    close = [_VALUE_BY_SYNONYM.get(normalized, ""), *get_close_matches(normalized, VALUES_BY_LABEL[key], n=1)]
+    return next((candidate for candidate in close if candidate in VALUES_BY_LABEL[key]), "")

@@ -5,6 +5,7 @@ from difflib import get_close_matches
 from typing import Any, Final
 
 from cli.convert.reading.field_reader import MappingReader, choose_fix
+from cli.convert.reading.missing_values import NAME
 from cli.convert.reading.remarks import FieldPath, RemarkCollector
 from shared.model.core.labels import DO_NOT_DISRUPT
 
@@ -70,7 +71,7 @@ def convert_metadata(root: MappingReader) -> JsonObject:
         name := metadata_reader.read_text("name") or metadata_reader.read_text("generateName")
     ):
         if metadata_reader is not None or not root.is_set("metadata"):
-            root.remarks.add_refusal(("metadata", "name"), "is missing: name it")
+            return {"name": root.remarks.add_missing(("metadata", "name"), NAME)}
         return {}
     converted: JsonObject = {"name" if metadata_reader.has("name") else "generateName": name}
     if metadata_reader.has("name"):

@@ -5,12 +5,12 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any, Final
 
-from cli.convert.fields.label_suggestions import suggest_label
+from cli.convert.fields.label_suggestions import VALUES_BY_LABEL, suggest_label, suggest_label_value
 from cli.convert.fields.metadata import convert_label_key
 from cli.convert.reading.field_reader import MappingReader, choose_fix, format_value
 from cli.convert.reading.remarks import FieldPath, RemarkCollector
 from cli.convert.reading.remedies import format_value_list, suggest_amount, suggest_requirement
-from shared.model.core.labels import ARCH, CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, NODEPOOL, OS, WELL_KNOWN
+from shared.model.core.labels import HOSTNAME, INSTANCE_TYPE, NODEPOOL, WELL_KNOWN
 from shared.model.core.units import is_quantity
 
 JsonObject = dict[str, Any]
@@ -29,18 +29,6 @@ _OPERATOR_BY_SIGN: Final = {
     "!=": "NotIn",
 } | dict.fromkeys(("equal", "equals", "is"), "In")
 _PODS_LABEL: Final = "karpenter.k8s.aws/instance-pods"
-_VALUES_BY_LABEL: Final = {
-    ARCH: ("amd64", "arm64"),
-    CAPACITY_TYPE: ("on-demand", "reserved", "spot"),
-    OS: ("linux", "windows"),
-}
-_VALUE_BY_SYNONYM: Final = {
-    "x86_64": "amd64",
-    "x86-64": "amd64",
-    "x64": "amd64",
-    "aarch64": "arm64",
-    "ondemand": "on-demand",
-}
 _RESERVED_DOMAINS: Final = ("karpenter.sh", "karpenter.k8s.aws")
 TYPE_SELECTING_LABELS: Final = (
     INSTANCE_TYPE,
@@ -72,7 +60,7 @@ def _convert_requirement(reader: MappingReader, managed_keys: frozenset[str]) ->
         return {}
     if not operator and not values and reader.list_keys() == ["key"]:
         remarks.add_refusal(
-            reader.get_path("operator"), "is missing: write operator and values below key, without a hyphen before"
+            reader.get_path("operator"), "is missing: write operator and values below key, without a hyphen"
         )
         return {}
     key = convert_label_key(key, reader.get_path("key"), remarks)
@@ -92,14 +80,14 @@ def _check_key(key: str, path: FieldPath, remarks: RemarkCollector, managed_keys
         remarks.add_refusal(path, f"{key} is set for each node by the autoscaler: remove the requirement")
     elif key == _PODS_LABEL:
         remarks.add_refusal(
-            path, f"{key} is no label any more: constrain instance-cpu or the types, or set kubelet.maxPods"
+            path, f"{key} is no longer a label: restrict instance-cpu or the types, or set kubelet.maxPods"
         )
     elif key.partition("/")[0] in _RESERVED_DOMAINS and key not in WELL_KNOWN:
         suggestion = suggest_label(key)
         hint = f"did you mean {suggestion}?" if suggestion else "remove it, or use a domain of your own"
-        remarks.add_refusal(path, f"no label {key} is known: {hint}")
+        remarks.add_refusal(path, f"unknown label {key}: {hint}")
     elif suggestion := suggest_label(key):
-        remarks.add_refusal(path, f"no machine has a label {key}: did you mean {suggestion}?")
+        remarks.add_refusal(path, f"unknown node label {key}: did you mean {suggestion}?")
 
 
 def _check_operator(operator: str, values: list[str], reader: MappingReader) -> None:
@@ -116,7 +104,9 @@ def _check_operator(operator: str, values: list[str], reader: MappingReader) -> 
         )
     elif operator in _OPERATORS_WITHOUT_VALUES:
         if values:
-            reader.remarks.add_refusal(reader.get_path("values"), f"{operator} takes none: remove them, or write In")
+            reader.remarks.add_refusal(
+                reader.get_path("values"), f"{operator} takes no values: remove them, or write In"
+            )
     elif operator in _SET_OPERATORS:
         if not values and operator == "In":
             reader.remarks.add_refusal(
@@ -131,23 +121,14 @@ def _check_operator(operator: str, values: list[str], reader: MappingReader) -> 
 def _check_values(key: str, values: list[str], reader: MappingReader) -> None:
     for index, value in enumerate(values):
         if "," in value or " " in value.strip():
+            message = f"is one string with several values,  {value!r}: write values: {format_value_list(value)}"
+            reader.remarks.add_refusal(reader.get_path("values", index), message)
+        elif key in VALUES_BY_LABEL and value not in VALUES_BY_LABEL[key]:
+            suggestion = suggest_label_value(key, value)
+            hint = f"did you mean {suggestion}?" if suggestion else f"write one of {', '.join(VALUES_BY_LABEL[key])}"
             reader.remarks.add_refusal(
-                reader.get_path("values", index),
-                f"is one text with several values in it, {value!r}: write values: {format_value_list(value)}",
+                reader.get_path("values", index), f"{value!r} is not a value of {key}: {choose_fix(value, hint)}"
             )
-        elif key in _VALUES_BY_LABEL and value not in _VALUES_BY_LABEL[key]:
-            normalized = value.lower().replace("_", "-").replace(" ", "-")
-            suggestions = (
-                [_VALUE_BY_SYNONYM[normalized]]
-                if normalized in _VALUE_BY_SYNONYM
-                else get_close_matches(normalized, _VALUES_BY_LABEL[key], n=1)
-            )
-            hint = (
-                f"did you mean {suggestions[0]}?"
-                if suggestions
-                else choose_fix(value, f"write one of {', '.join(_VALUES_BY_LABEL[key])}")
-            )
-            reader.remarks.add_refusal(reader.get_path("values", index), f"{key} is never {value!r}: {hint}")
 
 
 def split_labels(
@@ -161,12 +142,14 @@ def split_labels(
         if key.partition("/")[0] not in _RESERVED_DOMAINS:
             allowed_labels[key] = value
         elif key in WELL_KNOWN and key != NODEPOOL:
-            spec.remarks.add_change((*path, old), f"is a requirement now: nodes get the label {key} from what they are")
+            spec.remarks.add_change(
+                (*path, old), f"converted to a requirement: nodes get the label {key} from their instance"
+            )
             requirements_from_labels.append({"key": key, "operator": "In", "values": [value]})
         elif key == NODEPOOL:
-            spec.remarks.add_change((*path, old), f"left out: every node gets {NODEPOOL} with its pool's name")
+            spec.remarks.add_change((*path, old), f"removed: every node gets {NODEPOOL} with the name of its NodePool")
         else:
-            spec.remarks.add_refusal((*path, old), f"the domain of {key} belongs to Karpenter: use one of your own")
+            spec.remarks.add_refusal((*path, old), f"the domain of {key} is reserved for Karpenter: use another domain")
     return allowed_labels, requirements_from_labels
 
 
@@ -205,7 +188,7 @@ def convert_limits(reader: MappingReader | None) -> JsonObject:
         value = reader.read_raw(name)
         if isinstance(value, str) and value.endswith("%"):
             reader.remarks.add_refusal(
-                reader.get_path(name), f"is {value}: a limit is an amount, not a share: write 100 or 400Gi"
+                reader.get_path(name), f"is {value}: a limit is a quantity, not a percentage: write 100 or 400Gi"
             )
         elif isinstance(value, bool) or not is_quantity(str(value)):
             reader.remarks.add_refusal(

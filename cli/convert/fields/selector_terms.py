@@ -41,28 +41,22 @@ def convert_selector(selector: MappingReader, id_pattern: re.Pattern[str]) -> li
     )
     if owners and not names and not tags:
         names = ["*"]
-        selector.remarks.add_change(selector.get_path(_OWNER_KEY), "has a name beside it, '*', which all images have")
+        selector.remarks.add_change(selector.get_path(_OWNER_KEY), "added the name '*', which matches all images")
     for key, values in tags.items() if id_pattern is IMAGE_ID_PATTERN else ():
         for tag_value in values:
             if IMAGE_ID_PATTERN.fullmatch(tag_value):
-                selector.remarks.add_refusal(
-                    selector.get_path(key),
-                    f"{tag_value} is an image's id, and {key} a tag: write `aws::ids: {tag_value}` in its place",
-                )
+                message = f"{tag_value} is an image ID, but {key} is a tag: write `aws::ids: {tag_value}` instead"
+                selector.remarks.add_refusal(selector.get_path(key), message)
     combinations = product(owners or [""], names or [""], *tags.values())
     selector_terms = [
         _build_term(owner, name, dict(zip(tags, values, strict=True))) for owner, name, *values in combinations
     ]
     if len(selector_terms) > 1:
-        selector.remarks.add_change(
-            selector.path,
-            f"commas separate values no longer: one term each, {len(selector_terms)} in all, of which one matches",
-        )
+        message = f"commas no longer separate values: split into {len(selector_terms)} terms, of which one must match"
+        selector.remarks.add_change(selector.path, message)
     if len(selector_terms) > MAX_TERMS:
-        selector.remarks.add_refusal(
-            selector.path,
-            f"would be {len(selector_terms)} terms, and {MAX_TERMS} are taken: give what is meant a tag of its own",
-        )
+        message = f"needs {len(selector_terms)} terms, but the maximum is {MAX_TERMS}: select by one common tag"
+        selector.remarks.add_refusal(selector.path, message)
     for index, term in enumerate(selector_terms):
         check_image_name(term.get("name", ""), selector, index)
     return selector_terms
@@ -81,10 +75,7 @@ def read_selector(spec: MappingReader, field: str, id_pattern: re.Pattern[str]) 
 def check_image_name(name: str, part: MappingReader, *keys: str | int) -> None:
     """Refuse an image id in the place of a name: no image has such a name."""
     if name.startswith("ami-"):
-        part.remarks.add_refusal(
-            part.get_path(*keys),
-            f"{name} is an image's id, not its name, and no image is called so: write it as `id: {name}`",
-        )
+        part.remarks.add_refusal(part.get_path(*keys), f"{name} is an image ID, not a name: write `id: {name}`")
 
 
 def _refuse_unknown_keys(selector: MappingReader, keys: Iterable[str], known_keys: Sequence[str]) -> None:
@@ -92,7 +83,7 @@ def _refuse_unknown_keys(selector: MappingReader, keys: Iterable[str], known_key
         if key.startswith("aws::") and key not in known_keys:
             suggestions = get_close_matches(key, known_keys, n=1)
             hint = f"did you mean {suggestions[0]}?" if suggestions else "write the tag's own key"
-            selector.remarks.add_refusal(selector.get_path(key), f"selects nothing: {hint}")
+            selector.remarks.add_refusal(selector.get_path(key), f"unknown selector key: {hint}")
 
 
 def _convert_ids(selector: MappingReader, id_pattern: re.Pattern[str]) -> list[JsonObject] | None:
@@ -100,20 +91,24 @@ def _convert_ids(selector: MappingReader, id_pattern: re.Pattern[str]) -> list[J
     if not id_keys:
         return None
     if len(selector.list_keys()) > 1:
-        selector.remarks.add_refusal(selector.get_path(id_keys[0]), "stands alone: remove the other keys, or the ids")
+        selector.remarks.add_refusal(
+            selector.get_path(id_keys[0]), "cannot be used with other keys: remove them, or the IDs"
+        )
     resource_ids = _split_value(selector, id_keys[0])
     for resource_id in resource_ids:
         if not id_pattern.fullmatch(resource_id):
             fix = choose_fix(resource_id, f"write one like {_EXAMPLE_BY_PATTERN[id_pattern]}")
-            selector.remarks.add_refusal(selector.get_path(id_keys[0]), f"{resource_id!r} is no id: {fix}")
-    selector.remarks.add_change(selector.get_path(id_keys[0]), "is a term with `id` for each now")
+            selector.remarks.add_refusal(selector.get_path(id_keys[0]), f"{resource_id!r} is not an ID: {fix}")
+    selector.remarks.add_change(selector.get_path(id_keys[0]), "converted to one term with `id` for each ID")
     return [{"id": valid_id} for valid_id in resource_ids]
 
 
 def _split_value(selector: MappingReader, key: str) -> list[str]:
     if isinstance(items := selector.read_raw(key), list):
         joined_items = ",".join(str(item) for item in items)
-        selector.remarks.add_refusal(selector.get_path(key), f'is a list: write one text with commas, "{joined_items}"')
+        selector.remarks.add_refusal(
+            selector.get_path(key), f'is a list: write one string with commas,  "{joined_items}"'
+        )
         return []
     text = selector.read_text(key)
     if selector.is_set(key) and not isinstance(selector.read_raw(key), str | int | float):

@@ -47,16 +47,18 @@ def convert_config_map(root: MappingReader) -> dict[str, str]:
     for key in data.list_keys():
         path, remarks = data.get_path(key), root.remarks
         if isinstance(nested_settings := data.read_raw(key), Mapping):
-            remarks.add_refusal(path, f"is an object, and settings are texts: {_format_as_texts(key, nested_settings)}")
+            remarks.add_refusal(
+                path, f"is an object, but settings are strings: {_format_as_texts(key, nested_settings)}"
+            )
             continue
         value = data.read_text(key)
         if key in _SETTING_BY_KEY and value:
             stack_settings[_SETTING_BY_KEY[key]] = value
-            remarks.add_change(path, f'is a knob of the stack: "{_SETTING_BY_KEY[key]}": "{value}" in cdk.json')
+            remarks.add_change(path, f'is a stack setting now: "{_SETTING_BY_KEY[key]}": "{value}" in cdk.json')
         elif level := _parse_log_level(key, value):
             stack_settings.setdefault(LOG_LEVEL_SETTING, level)
             remarks.add_change(
-                path, f'is a knob of the stack: "{LOG_LEVEL_SETTING}": "{level}" in cdk.json; {_LOGS_NOTE}'
+                path, f'is a stack setting now: "{LOG_LEVEL_SETTING}": "{level}" in cdk.json; {_LOGS_NOTE}'
             )
         elif key == "zap-logger-config" or key.startswith("loglevel."):
             remarks.add_warning(path, f"has no equivalent: {_LOGS_NOTE}")
@@ -76,21 +78,21 @@ def _remark_other_setting(key: str, value: str, data: MappingReader) -> None:
     """Add a remark on a setting that is not a stack setting."""
     path, remarks = data.get_path(key), data.remarks
     if key in ("aws.defaultInstanceProfile", "aws.tags") or key.startswith(_TAG_PREFIX):
-        remarks.add_change(path, "is written into each EC2NodeClass that is made from an AWSNodeTemplate here")
+        remarks.add_change(path, "moved to each EC2NodeClass converted from an AWSNodeTemplate")
     elif key in _REFUSED_KEYS and data.read_text(_ASSUME_ROLE_KEY):
         remarks.add_refusal(path, f"has no equivalent: {_REFUSED_KEYS[key]}")
     elif key in _REFUSED_KEYS or key in _SETTING_BY_KEY:
-        remarks.add_change(path, "is needed no more: it says nothing")
+        remarks.add_change(path, "no longer needed: it is empty")
     elif key == _DRIFT_KEY and value == "false":
-        remarks.add_warning(path, f"kept nodes that had drifted: {_REASON_BY_OBSOLETE_KEY[key]}")
+        remarks.add_warning(path, f"disabled drift: {_REASON_BY_OBSOLETE_KEY[key]}")
     elif key in _REASON_BY_OBSOLETE_KEY:
-        remarks.add_change(path, f"is needed no more: {_REASON_BY_OBSOLETE_KEY[key]}")
+        remarks.add_change(path, f"no longer needed: {_REASON_BY_OBSOLETE_KEY[key]}")
     elif key == "aws.enableENILimitedPodDensity":
         _convert_pod_density(value, data)
     else:
         close = get_close_matches(key, [*_SETTING_BY_KEY, *_REASON_BY_OBSOLETE_KEY], n=1)
         hint = f"did you mean {close[0]}? Correct or remove it" if close else "correct or remove it"
-        remarks.add_refusal(path, f"is no setting that Karpenter ever had: {hint}")
+        remarks.add_refusal(path, f"unknown setting: {hint}")
 
 
 def _parse_log_level(key: str, value: str) -> str:
@@ -118,9 +120,7 @@ def _parse_tags(text: str, data: MappingReader) -> dict[str, str]:
     except ValueError:
         parsed_tags = None
     if not isinstance(parsed_tags, dict) or not all(isinstance(value, str) for value in parsed_tags.values()):
-        data.remarks.add_refusal(
-            data.get_path("aws.tags"), 'is no JSON object of texts: write {"team": "a"}, for example'
-        )
+        data.remarks.add_refusal(data.get_path("aws.tags"), 'must be a JSON object of strings, such as {"team": "a"}')
         return {}
     return parsed_tags
 
@@ -129,9 +129,9 @@ def _convert_pod_density(value: str, data: MappingReader) -> None:
     path = data.get_path("aws.enableENILimitedPodDensity")
     if value == "false":
         data.remarks.add_refusal(
-            path, "false let every node have 110 pods: write spec.kubelet.maxPods: 110 in each EC2NodeClass"
+            path, "false allowed 110 pods on every node: write spec.kubelet.maxPods: 110 in each EC2NodeClass"
         )
     else:
         data.remarks.add_change(
-            path, "is needed no more: pods are limited by network interfaces unless maxPods says so"
+            path, "no longer needed: network interfaces limit the number of pods unless maxPods is set"
         )

@@ -44,9 +44,7 @@ def is_controller(value: Mapping[str, Any]) -> bool:
 
 def convert_environment(value: Mapping[str, Any], remarks: RemarkCollector) -> dict[str, str]:
     """Return the stack settings for a controller's environment; add a remark for everything else of interest."""
-    remarks.add_warning(
-        ("spec", "replicas"), "must be 0 while Joiner works: both would answer the same pods with nodes"
-    )
+    remarks.add_warning(("spec", "replicas"), "must be 0 while Joiner runs: both would launch nodes for the same pods")
     stack_settings: dict[str, str] = {}
     for container_index, container in enumerate(_list_containers(value)):
         for variable_index, variable in enumerate(_list_mappings(container.get("env"))):
@@ -58,16 +56,16 @@ def convert_environment(value: Mapping[str, Any], remarks: RemarkCollector) -> d
 def _convert_variable(name: str, value: object, path: FieldPath, remarks: RemarkCollector) -> dict[str, str]:
     if name in _ASSUME_ROLE_VARIABLES and value not in (None, ""):
         remarks.add_warning(
-            path, f"{name} has no equivalent: functions have roles of their own, in the account of the nodes"
+            path, f"{name} has no equivalent: the functions have their own IAM roles in the account of the nodes"
         )
     if name in _REASON_BY_OBSOLETE_VARIABLE:
-        remarks.add_change(path, f"{name} is needed no more: {_REASON_BY_OBSOLETE_VARIABLE[name]}")
+        remarks.add_change(path, f"{name} no longer needed: {_REASON_BY_OBSOLETE_VARIABLE[name]}")
     if name not in _SETTING_BY_VARIABLE or value in (None, ""):
         return {}
     text = _CONVERTER_BY_VARIABLE.get(name, str)(str(value))
     if not text:
         return {}
-    remarks.add_change(path, f'{name} is a knob of the stack: "{_SETTING_BY_VARIABLE[name]}": "{text}" in cdk.json')
+    remarks.add_change(path, f'{name} is a stack setting now: "{_SETTING_BY_VARIABLE[name]}": "{text}" in cdk.json')
     return {_SETTING_BY_VARIABLE[name]: text}
 
 

@@ -35,7 +35,7 @@ class KubeletAssignment:
         kubelet = self._kubelet_by_class.get(str(value["metadata"].get("name")))
         if kubelet is None:
             return [value]
-        remarks.add_change(("spec", "kubelet"), "comes from the pools that name this class")
+        remarks.add_change(("spec", "kubelet"), "moved here from the NodePools that use this class")
         return [_with_kubelet(value, kubelet)]
 
     def build_pool(self, pool: ConvertedPool, remarks: RemarkCollector) -> list[JsonObject]:
@@ -49,17 +49,16 @@ class KubeletAssignment:
         node_class = self._node_class_by_name.get(pool.class_name)
         if node_class is None:
             remarks.add_refusal(
-                path,
-                f"belongs to the node class now, and EC2NodeClass {pool.class_name} is not among what is read: name "
-                "its file too",
+                path, f"moved to the EC2NodeClass in v1, but {pool.class_name} is not in the input: add its file"
             )
             return []
         name = self._copy_name_by_pool.get(_get_pool_key(pool))
         if name is None:
-            remarks.add_change(path, f"is spec.kubelet of EC2NodeClass {pool.class_name} now")
+            remarks.add_change(path, f"moved to spec.kubelet of EC2NodeClass {pool.class_name}")
             return [*inline_classes, pool.value]
         remarks.add_change(
-            path, f"is spec.kubelet of EC2NodeClass {name} now, a copy: other pools of {pool.class_name} say otherwise"
+            path,
+            f"moved to spec.kubelet of {name}, a copy of {pool.class_name}, whose other NodePools have other values",
         )
         value = deepcopy(pool.value)
         ConvertedPool(value=value).spec["nodeClassRef"]["name"] = name

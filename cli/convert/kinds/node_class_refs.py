@@ -4,6 +4,7 @@ from typing import Any, Final
 
 from cli.convert.kinds.node_classes import NodeClassDefaults, convert_inline_provider
 from cli.convert.reading.field_reader import MappingReader
+from cli.convert.reading.missing_values import NODE_CLASS_NAME
 
 JsonObject = dict[str, Any]
 NODE_CLASS_GROUP: Final = "karpenter.k8s.aws"
@@ -18,23 +19,21 @@ def convert_beta_node_class_ref(spec: MappingReader) -> JsonObject:
     """Return `nodeClassRef` for that of v1beta1."""
     reference = spec.read_mapping("nodeClassRef", "name")
     if reference is None or not reference.read_text("name"):
-        if reference is not None or not spec.is_set("nodeClassRef"):
-            spec.remarks.add_refusal(spec.get_path("nodeClassRef", "name"), "is missing: name an EC2NodeClass")
+        path = spec.get_path("nodeClassRef", "name")
+        is_absent = reference is not None or not spec.is_set("nodeClassRef")
         if reference is not None:
             reference.refuse_unread_keys(("apiVersion", "group", "kind"))
-        return NODE_CLASS_REF | {"name": ""}
+        return NODE_CLASS_REF | {"name": spec.remarks.add_missing(path, NODE_CLASS_NAME) if is_absent else ""}
     group = reference.read_text("apiVersion").partition("/")[0] or reference.read_text("group") or NODE_CLASS_GROUP
     kind = reference.read_text("kind") or NODE_CLASS_KIND
     if group not in (NODE_CLASS_GROUP, *MISTAKEN_GROUPS) or kind not in (NODE_CLASS_KIND, NODE_TEMPLATE_KIND):
         spec.remarks.add_refusal(
-            reference.path, f"{group} {kind} is no node class of AWS: name an EC2NodeClass of {NODE_CLASS_GROUP}"
+            reference.path, f"{group} {kind} is not a node class of AWS: use an EC2NodeClass of {NODE_CLASS_GROUP}"
         )
     elif group != NODE_CLASS_GROUP:
-        spec.remarks.add_change(
-            reference.path, f"has group {NODE_CLASS_GROUP} now: {group} has no node classes, and only the name was read"
-        )
+        spec.remarks.add_change(reference.path, f"group changed to {NODE_CLASS_GROUP}: {group} has no node classes")
     elif not reference.has("group"):
-        spec.remarks.add_change(reference.path, "has group and kind now, and no apiVersion")
+        spec.remarks.add_change(reference.path, "apiVersion replaced with group and kind")
     reference.refuse_unread_keys()
     return NODE_CLASS_REF | {"name": reference.read_text("name")}
 
@@ -43,20 +42,20 @@ def convert_provider_ref(spec: MappingReader, inline_name: str) -> str:
     """Return the name of a Provisioner's node class; *inline_name* if its provider is inline."""
     reference, provider = spec.read_mapping("providerRef", "name"), spec.read_raw("provider")
     if reference is not None and provider is not None:
-        spec.remarks.add_refusal(spec.get_path("provider"), "stands beside providerRef: remove one of them")
+        spec.remarks.add_refusal(spec.get_path("provider"), "cannot be used with providerRef: remove one of the two")
     if reference is None:
         if provider is None and not spec.is_set("providerRef"):
-            spec.remarks.add_refusal(
-                spec.get_path("providerRef"), "is missing: write `providerRef: {name: ...}` of an AWSNodeTemplate"
-            )
+            return spec.remarks.add_missing(spec.get_path("providerRef"), NODE_CLASS_NAME)
         return inline_name
     name, kind = reference.read_text("name"), reference.read_text("kind") or NODE_TEMPLATE_KIND
     reference.read_raw("apiVersion")
     reference.refuse_unread_keys()
     if (not name and not reference.is_set("name")) or kind not in (NODE_TEMPLATE_KIND, NODE_CLASS_KIND):
-        spec.remarks.add_refusal(reference.path, "names no AWSNodeTemplate: write its name, and no other kind")
+        spec.remarks.add_refusal(
+            reference.path, "does not name an AWSNodeTemplate: write its name, without another kind"
+        )
     spec.remarks.add_change(
-        reference.path, f"is nodeClassRef now, with group {NODE_CLASS_GROUP} and kind {NODE_CLASS_KIND}"
+        reference.path, f"renamed to nodeClassRef, with group {NODE_CLASS_GROUP} and kind {NODE_CLASS_KIND}"
     )
     return name
 
@@ -71,14 +70,14 @@ def convert_inline_fields(
     if not provider.list_keys():
         spec.remarks.add_refusal(
             provider.path,
-            "is empty, and a node class needs subnets, security groups and a role: write `providerRef: {name: NAME}` "
+            "is empty, but a node class needs subnets, security groups and a role: write `providerRef: {name: NAME}` "
             f"and an EC2NodeClass NAME of {NODE_CLASS_GROUP}/v1 with amiSelectorTerms: [{{alias: al2023@latest}}], "
             "role, and subnetSelectorTerms and securityGroupSelectorTerms: [{tags: {karpenter.sh/discovery: CLUSTER}}]",
         )
         return None, {}
     if {"name"} <= set(provider.list_keys()) <= {"name", "kind", "apiVersion"}:
         text = provider.read_text("name")
-        spec.remarks.add_refusal(provider.path, f"only names one: write it as providerRef: {{name: {text}}}")
+        spec.remarks.add_refusal(provider.path, f"is only a reference: write it as providerRef: {{name: {text}}}")
         return None, {}
     stack_settings = _convert_cluster(provider)
     return convert_inline_provider(provider, name, defaults, stack_settings.get("joiner:cluster", "")), stack_settings
@@ -94,9 +93,9 @@ def _convert_cluster(provider: MappingReader) -> dict[str, str]:
         "joiner:kube-endpoint": cluster.read_text("endpoint"),
     }
     if cluster.has("caBundle"):
-        provider.remarks.add_change(cluster.get_path("caBundle"), "is needed no more: it is asked from EKS")
+        provider.remarks.add_change(cluster.get_path("caBundle"), "no longer needed: Joiner reads it from EKS")
     cluster.refuse_unread_keys()
     stack_settings = {setting: text for setting, text in stack_settings.items() if text}
     description = ", ".join(f'"{setting}": "{text}"' for setting, text in stack_settings.items())
-    provider.remarks.add_change(cluster.path, f"is said to the stack: {description} in cdk.json")
+    provider.remarks.add_change(cluster.path, f"moved to the stack settings: {description} in cdk.json")
     return stack_settings

@@ -20,12 +20,11 @@ from cli.convert.fields.selector_terms import (
     read_selector,
 )
 from cli.convert.reading.field_reader import MappingReader, choose_fix
+from cli.convert.reading.missing_values import DISCOVERY_TAG, NODE_ROLE, describe_missing_value
 from cli.convert.validation.semantic_checks import parse_iam_name
 
 JsonObject = dict[str, Any]
 API_VERSION: Final = "karpenter.k8s.aws/v1"
-ROLE_PLACEHOLDER: Final = "${KARPENTER_NODE_ROLE}"
-"""Placeholder for a role that the user has to fill in."""
 _RESERVED_TAGS: Final = ("karpenter.sh/managed-by", "karpenter.sh/nodepool", "karpenter.sh/nodeclaim")
 _MORE_RESERVED_TAGS: Final = ("karpenter.sh/provisioner-name", "karpenter.k8s.aws/ec2nodeclass", "eks:eks-cluster-name")
 _SUBNET_FIELDS: Final = ("subnetSelector", "subnetSelectorTerms")
@@ -63,7 +62,7 @@ def convert_inline_provider(
     provider: MappingReader, name: str, defaults: NodeClassDefaults, cluster: str = ""
 ) -> JsonObject:
     """Return an EC2NodeClass called *name* for a Provisioner's inline `provider`, for *cluster* if that is known."""
-    provider.remarks.add_change(provider.path, f"is an EC2NodeClass of its own now, {name}")
+    provider.remarks.add_change(provider.path, f"moved to a separate EC2NodeClass, {name}")
     return _build_node_class({"name": name}, _convert_alpha_spec(provider, defaults, cluster))
 
 
@@ -77,15 +76,10 @@ def convert_beta_node_class(root: MappingReader) -> JsonObject:
 def _convert_beta_spec(spec: MappingReader) -> JsonObject:
     converted: JsonObject = {
         "amiFamily": "",
-        "amiSelectorTerms": [
-            _convert_image_term(term_reader) for term_reader in spec.read_mappings("amiSelectorTerms")
-        ],
-        "subnetSelectorTerms": [
-            _convert_term(term_reader, ("id",)) for term_reader in spec.read_mappings("subnetSelectorTerms")
-        ],
+        "amiSelectorTerms": [_convert_image_term(reader) for reader in spec.read_mappings("amiSelectorTerms")],
+        "subnetSelectorTerms": [_convert_term(reader, ("id",)) for reader in spec.read_mappings("subnetSelectorTerms")],
         "securityGroupSelectorTerms": [
-            _convert_term(term_reader, ("id", "name"))
-            for term_reader in spec.read_mappings("securityGroupSelectorTerms")
+            _convert_term(reader, ("id", "name")) for reader in spec.read_mappings("securityGroupSelectorTerms")
         ],
     }
     family = spec.read_text("amiFamily")
@@ -115,7 +109,7 @@ def _build_node_class(converted_metadata: JsonObject, spec: JsonObject) -> JsonO
 def _read_spec(root: MappingReader) -> MappingReader | None:
     spec = root.read_mapping("spec")
     if spec is None:
-        root.remarks.add_refusal(("spec",), "is missing: write which subnets and security groups, and which role")
+        root.remarks.add_refusal(("spec",), "is missing: write the subnets, the security groups and the role")
     return spec
 
 
@@ -136,17 +130,16 @@ def _convert_alpha_spec(spec: MappingReader, defaults: NodeClassDefaults, cluste
         spec.read_raw(key)
     if spec.has("launchTemplate") or spec.has("launchTemplateName"):
         field = "launchTemplate" if spec.has("launchTemplate") else "launchTemplateName"
-        spec.remarks.add_refusal(
-            spec.get_path(field),
-            f"nobody's own launch template can be used any more: write what it says here ({_REPLACED_FIELDS})",
-        )
+        message = f"launch templates are no longer supported: write their settings here ({_REPLACED_FIELDS})"
+        spec.remarks.add_refusal(spec.get_path(field), message)
     images = read_selector(spec, "amiSelector", IMAGE_ID_PATTERN)
     if images is not None:
         converted["amiSelectorTerms"] = convert_selector(images, IMAGE_ID_PATTERN)
     family = spec.read_text("amiFamily")
     if not family:
         family = "AL2"
-        spec.remarks.add_change(spec.get_path("amiFamily"), "was AL2 where nobody said; EKS has no AL2 from 1.33 on")
+        message = "set to AL2, the default of v1alpha1; EKS has no AL2 images from version 1.33 on"
+        spec.remarks.add_change(spec.get_path("amiFamily"), message)
     convert_ami_family(spec, family, converted)
     for old_field, field, ids in (
         ("subnetSelector", "subnetSelectorTerms", SUBNET_ID_PATTERN),
@@ -158,9 +151,7 @@ def _convert_alpha_spec(spec: MappingReader, defaults: NodeClassDefaults, cluste
             spec.remarks.add_change(spec.get_path(old_field), f"is {field} now")
         elif cluster and not spec.is_set(old_field):
             converted[field] = [{"tags": {f"kubernetes.io/cluster/{cluster}": "*"}}]
-            spec.remarks.add_change(
-                spec.get_path(old_field), "those with the cluster's tag are written out: they were the default"
-            )
+            spec.remarks.add_change(spec.get_path(old_field), "set to the former default: the cluster's tag")
         _require_terms(converted, field, spec, old_field)
     converted |= _convert_identity(spec, defaults)
     converted |= _convert_common_fields(spec, defaults.tags)
@@ -169,37 +160,32 @@ def _convert_alpha_spec(spec: MappingReader, defaults: NodeClassDefaults, cluste
 
 
 def _require_terms(converted: JsonObject, field: str, spec: MappingReader, old_field: str = "") -> None:
-    missing_field, tags = old_field or field, "karpenter.sh/discovery: CLUSTER"
     equivalent_fields = _SUBNET_FIELDS if field.startswith("subnet") else _SECURITY_GROUP_FIELDS
     if not converted[field] and not any(spec.is_set(equivalent_field) for equivalent_field in equivalent_fields):
-        example = f"{old_field}: {{{tags}}}" if old_field else f"{field}: [{{tags: {{{tags}}}}}]"
-        spec.remarks.add_refusal(spec.get_path(missing_field), f"is missing, so nothing says which: write {example}")
+        tag_value = spec.remarks.add_missing(spec.get_path(old_field or field), DISCOVERY_TAG)
+        converted[field] = [{"tags": {"karpenter.sh/discovery": tag_value}}]
 
 
 def _convert_identity(spec: MappingReader, defaults: NodeClassDefaults) -> JsonObject:
     """Return the role or the instance profile."""
     role, profile = (_read_iam_name(spec, field) for field in ("role", "instanceProfile"))
     if role and profile:
-        spec.remarks.add_refusal(spec.get_path("role"), "stands beside instanceProfile: remove one of them")
+        spec.remarks.add_refusal(spec.get_path("role"), "cannot be used with instanceProfile: remove one of the two")
     if role or profile:
         return {"role": role, "instanceProfile": profile}
     if defaults.profile:
-        spec.remarks.add_change(
-            spec.get_path("instanceProfile"), "is written out: it came from aws.defaultInstanceProfile"
-        )
+        spec.remarks.add_change(spec.get_path("instanceProfile"), "set from aws.defaultInstanceProfile")
         return {"instanceProfile": defaults.profile}
     if defaults.role:
         return {"role": defaults.role}
-    spec.remarks.add_warning(
-        spec.get_path("role"), f"is missing: replace {ROLE_PLACEHOLDER} by the name of your nodes' role, or give --role"
-    )
-    return {"role": ROLE_PLACEHOLDER}
+    spec.remarks.add_warning(spec.get_path("role"), f"{describe_missing_value(NODE_ROLE)}, or add --role")
+    return {"role": NODE_ROLE}
 
 
 def _read_iam_name(spec: MappingReader, field: str) -> str:
     text = spec.read_text(field)
     if name := parse_iam_name(text):
-        spec.remarks.add_refusal(spec.get_path(field), f"is an ARN, and a name is asked for: write {name}")
+        spec.remarks.add_refusal(spec.get_path(field), f"must be a name, not an ARN: write {name}")
     return text
 
 
@@ -209,9 +195,9 @@ def _convert_common_fields(spec: MappingReader, default_tags: dict[str, str]) ->
     own_tags = spec.read_text_map("tags")
     for key in own_tags:
         if key in (*_RESERVED_TAGS, *_MORE_RESERVED_TAGS) or key.startswith("kubernetes.io/cluster/"):
-            spec.remarks.add_refusal(spec.get_path("tags", key), "is written by the autoscaler itself: remove it")
+            spec.remarks.add_refusal(spec.get_path("tags", key), "is reserved for the autoscaler: remove it")
     if default_tags:
-        spec.remarks.add_change(spec.get_path("tags"), "has those of aws.tags, too")
+        spec.remarks.add_change(spec.get_path("tags"), "merged with aws.tags")
     converted["tags"] = default_tags | own_tags
     if (is_detailed := spec.read_boolean("detailedMonitoring")) is not None:
         converted["detailedMonitoring"] = is_detailed
@@ -221,32 +207,28 @@ def _convert_common_fields(spec: MappingReader, default_tags: dict[str, str]) ->
     ]
     if spec.read_text("amiFamily") == "Ubuntu" and not converted["blockDeviceMappings"]:
         converted["blockDeviceMappings"] = [_UBUNTU_ROOT_DEVICE]
-        spec.remarks.add_change(
-            spec.get_path("blockDeviceMappings"), "/dev/sda1 is written out: it was the default of Ubuntu"
-        )
+        spec.remarks.add_change(spec.get_path("blockDeviceMappings"), "set to the former default for Ubuntu: /dev/sda1")
     return converted
 
 
-def _convert_term(term_reader: MappingReader, fields: tuple[str, ...]) -> JsonObject:
-    term: JsonObject = {name: text for name in fields if (text := term_reader.read_text(name))}
+def _convert_term(reader: MappingReader, fields: tuple[str, ...]) -> JsonObject:
+    term: JsonObject = {name: text for name in fields if (text := reader.read_text(name))}
     if "," in term.get("id", ""):
         examples = ", ".join(f"{{id: {part.strip()}}}" for part in term["id"].split(","))
-        term_reader.remarks.add_refusal(
-            term_reader.get_path("id"), f"is several with commas: write a term for each: [{examples}]"
-        )
-    if tags := term_reader.read_text_map("tags"):
+        reader.remarks.add_refusal(reader.get_path("id"), f"has several IDs: write one term for each:  [{examples}]")
+    if tags := reader.read_text_map("tags"):
         term["tags"] = tags
-    term_reader.refuse_unread_keys(fixes=FIXES_IN_TERM)
-    if not term and {*fields, "tags"}.issuperset(term_reader.list_keys()):
-        term_reader.remarks.add_refusal(term_reader.path, f"is empty: write {', '.join(('tags', *fields))}")
+    reader.refuse_unread_keys(fixes=FIXES_IN_TERM)
+    if not term and {*fields, "tags"}.issuperset(reader.list_keys()):
+        reader.remarks.add_refusal(reader.path, f"is empty: write {', '.join(('tags', *fields))}")
     return term
 
 
-def _convert_image_term(term_reader: MappingReader) -> JsonObject:
-    term = _convert_term(term_reader, ("id", "name", "owner"))
-    check_image_name(str(term.get("name", "")), term_reader, "name")
+def _convert_image_term(reader: MappingReader) -> JsonObject:
+    term = _convert_term(reader, ("id", "name", "owner"))
+    check_image_name(str(term.get("name", "")), reader, "name")
     if "id" in term and "," not in term["id"] and not IMAGE_ID_PATTERN.fullmatch(str(term["id"])):
-        term_reader.remarks.add_refusal(
-            term_reader.get_path("id"), f"{term['id']!r} is no id of an image: {choose_fix(term['id'], _AMI_REMEDY)}"
+        reader.remarks.add_refusal(
+            reader.get_path("id"), f"{term['id']!r} is not an image ID: {choose_fix(term['id'], _AMI_REMEDY)}"
         )
     return term

@@ -130,8 +130,7 @@ def convert_beta_node_pool(root: MappingReader) -> ConvertedPool:
         node_spec["expireAfter"] = expire_after
     if expire_after:
         root.remarks.add_change(
-            disruption.get_path("expireAfter"),
-            "is template.spec.expireAfter now; what is old goes, whatever budgets say",
+            disruption.get_path("expireAfter"), "moved to template.spec.expireAfter; expiration ignores budgets"
         )
     converted: JsonObject = {
         "template": _build_template(labels, convert_annotations(template_metadata), node_spec),
@@ -166,7 +165,7 @@ def convert_beta_node_claim(root: MappingReader) -> ConvertedPool:
         node_spec["resources"] = {"requests": convert_limits(resources.read_mapping("requests"))}
         resources.refuse_unread_keys()
     _finish_root(root)
-    root.remarks.add_warning((), "a NodeClaim that is applied is a machine that is launched: apply pools instead")
+    root.remarks.add_warning((), "applying a NodeClaim launches an instance: apply NodePools instead")
     return ConvertedPool(
         value={"apiVersion": API_VERSION, "kind": "NodeClaim", "metadata": converted_metadata, "spec": node_spec},
         kubelet=kubelet_config,
@@ -225,9 +224,7 @@ def _add_default_requirements(
         added_requirements.append({"key": _GENERATION, "operator": "Gt", "values": ["2"]})
     for requirement in added_requirements:
         description = f"{requirement['key']} {requirement['operator']} {', '.join(requirement['values'])}"
-        spec.remarks.add_change(
-            spec.get_path("requirements"), f"{description} is written out: it held where nobody said otherwise"
-        )
+        spec.remarks.add_change(spec.get_path("requirements"), f"added {description}, the former default")
     return all_requirements + added_requirements
 
 
@@ -238,13 +235,11 @@ def _convert_limits_and_weight(spec: MappingReader) -> JsonObject:
         converted_limits = convert_limits(limits_reader.read_mapping("resources"))
         for name in ("cpu", "memory"):
             if limits_reader.has(name):
-                limits_reader.remarks.add_refusal(
-                    limits_reader.get_path(name),
-                    f"stood outside of limits.resources, so it limited nothing: write limits.resources.{name}",
-                )
+                message = f"had no effect outside limits.resources: write limits.resources.{name}"
+                limits_reader.remarks.add_refusal(limits_reader.get_path(name), message)
         limits_reader.refuse_unread_keys()
         if converted_limits:
-            spec.remarks.add_change(limits_reader.get_path("resources"), "is limits itself now")
+            spec.remarks.add_change(limits_reader.get_path("resources"), "moved to limits")
     return _drop_empty_fields({"limits": converted_limits, "weight": _read_weight(spec)})
 
 
@@ -252,6 +247,6 @@ def _read_weight(spec: MappingReader) -> int | None:
     weight = spec.read_integer("weight")
     if weight is not None and not 0 <= weight <= _MAX_WEIGHT:
         spec.remarks.add_refusal(
-            spec.get_path("weight"), f"is {weight}: write 1 to 100: higher comes first, it is no percentage"
+            spec.get_path("weight"), f"is {weight}: write 1 to 100; a higher weight has precedence"
         )
     return weight or None

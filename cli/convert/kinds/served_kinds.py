@@ -55,7 +55,7 @@ def find_kind_problem(api: str, kind: str) -> tuple[str, str] | None:
     if is_karpenter_api(api):
         return "kind", describe_unknown_kind(api, kind)
     suggestion = suggest_api_version(api, kind)
-    return ("apiVersion", f"no server has {api} with a {kind}: did you mean {suggestion}?") if suggestion else None
+    return ("apiVersion", f"unknown kind {kind} in {api}: did you mean {suggestion}?") if suggestion else None
 
 
 def describe_unknown_kind(api: str, kind: str) -> str:
@@ -66,9 +66,9 @@ def describe_unknown_kind(api: str, kind: str) -> str:
     """
     version = api.partition("/")[2]
     if kind == "Machine":
-        return "a Machine stands for one running instance: remove it; nodes that are there are adopted, or expire"
+        return "a Machine is one running instance: remove it; existing nodes are adopted or expire"
     if kind == "Provisioner" and version in _UNSUPPORTED_VERSIONS:
-        return f"{version} is older than what is converted: write it as karpenter.sh/v1alpha5, with {_CONVERSION_HINT}"
+        return f"{version} is too old to convert: write it as karpenter.sh/v1alpha5, with {_CONVERSION_HINT}"
     if kind in _API_VERSIONS_BY_KIND:
         alternatives = " or ".join(f"apiVersion: {api_version}" for api_version in _API_VERSIONS_BY_KIND[kind])
         addition = ", or its fields as those of a Provisioner" if version == "v1alpha5" and kind == "NodePool" else ""
@@ -77,4 +77,4 @@ def describe_unknown_kind(api: str, kind: str) -> str:
     close = get_close_matches(kind.lower(), kind_by_lowercase, n=1, cutoff=_MIN_KIND_SIMILARITY_RATIO)
     if close:
         return f"{api} has no {kind}: did you mean {kind_by_lowercase[close[0]]}?"
-    return f"{api} has no {kind}, or has it no more: remove it"
+    return f"{api} has no {kind}any longer: remove it"

@@ -73,7 +73,7 @@ def _add_image_alias(spec: JsonObject, remarks: RemarkCollector) -> None:
         spec["amiSelectorTerms"] = [{"alias": ALIAS_BY_FAMILY[family]}]
         path = ("spec", "amiFamily")
         remarks.add_change(
-            path, f"chooses no images any more: amiSelectorTerms: [{{alias: {ALIAS_BY_FAMILY[family]}}}] does"
+            path, f"no longer selects images: set amiSelectorTerms: [{{alias: {ALIAS_BY_FAMILY[family]}}}]"
         )
 
 
@@ -91,14 +91,14 @@ def _repair_node_class_ref(template_spec: JsonObject, remarks: RemarkCollector) 
         }
     if repaired_reference != reference:
         template_spec["nodeClassRef"] = repaired_reference
-        remarks.add_change(path, f"has group {NODE_CLASS_GROUP}, and kind, and no apiVersion")
+        remarks.add_change(path, f"apiVersion replaced with group {NODE_CLASS_GROUP} and kind")
 
 
 def _repair_disruption(spec: JsonObject, template_spec: JsonObject, remarks: RemarkCollector) -> None:
     disruption, path = _get_mapping(spec, "disruption"), ("spec", "disruption")
     if disruption.get("consolidationPolicy") == _BETA_POLICY:
         disruption["consolidationPolicy"] = _V1_POLICY
-        remarks.add_change((*path, "consolidationPolicy"), f"{_BETA_POLICY} is {_V1_POLICY} now")
+        remarks.add_change((*path, "consolidationPolicy"), f"{_BETA_POLICY} renamed to {_V1_POLICY}")
     if "expireAfter" in disruption and template_spec.get("expireAfter") in (None, disruption["expireAfter"]):
         template_spec["expireAfter"] = disruption.pop("expireAfter")
-        remarks.add_change((*path, "expireAfter"), "is template.spec.expireAfter now")
+        remarks.add_change((*path, "expireAfter"), "moved to template.spec.expireAfter")

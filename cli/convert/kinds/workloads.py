@@ -91,9 +91,8 @@ def _convert_annotations(pod: JsonObject, path: FieldPath, remarks: RemarkCollec
     for key, value in old_annotations.items():
         name = convert_annotation_key(str(key), (*annotations_path, key), remarks)
         if name in _KARPENTER_ANNOTATIONS and isinstance(value, bool):
-            remarks.add_change(
-                (*annotations_path, key), f'the API server takes texts only, so it is quoted: "{str(value).lower()}"'
-            )
+            message = f'the API server accepts only strings, so it is quoted: "{str(value).lower()}"'
+            remarks.add_change((*annotations_path, key), message)
             value = str(value).lower()  # noqa: PLW2901 - the same value, quoted
         converted[name] = value
     meta["annotations"] = converted
@@ -115,7 +114,7 @@ def _convert_tolerations(spec: JsonObject, path: FieldPath, remarks: RemarkColle
     for index, toleration in enumerate(tolerations):
         if isinstance(toleration, dict) and toleration.get("key") == _OLD_TAINT:
             remarks.add_change(
-                (*path, index), f"the taint {_OLD_TAINT} is called {DISRUPTED_TAINT} now, and has no value"
+                (*path, index), f"the taint {_OLD_TAINT} is renamed to {DISRUPTED_TAINT}, without a value"
             )
             kept_fields = {key: value for key, value in toleration.items() if key not in ("value", "operator")}
             tolerations[index] = kept_fields | {"key": DISRUPTED_TAINT, "operator": "Exists"}

@@ -57,7 +57,7 @@ class MappingReader:
         """Return an integer, or None if it is absent."""
         value = self.read_raw(key)
         if isinstance(value, str) and value.strip().isdecimal() and len(value) <= _MAX_DIGITS:
-            self.remarks.add_change(self.get_path(key), f"{value!r} was quoted and is a number")
+            self.remarks.add_change(self.get_path(key), f"{value!r} was quoted and is now a number")
             return int(value)
         if value is None or (isinstance(value, int) and not isinstance(value, bool)):
             return value
@@ -68,7 +68,7 @@ class MappingReader:
         """Return a boolean, or None if it is absent."""
         value = self.read_raw(key)
         if value in ("true", "false"):
-            self.remarks.add_change(self.get_path(key), f"{value!r} was quoted and is a truth value")
+            self.remarks.add_change(self.get_path(key), f"{value!r} was quoted and is now a boolean")
             return bool(value == "true")
         if value is None or isinstance(value, bool):
             return value
@@ -109,7 +109,7 @@ class MappingReader:
             if isinstance(value, Mapping):
                 readers.append(MappingReader(value, self.get_path(key, index), self.remarks))
             else:
-                fix = (isinstance(value, str) and suggest_mapping(value)) or "write fields, each with `name: value`"
+                fix = (isinstance(value, str) and suggest_mapping(value)) or "write fields as `name: value`"
                 self.remarks.add_refusal(self.get_path(key, index), f"is {format_value(value)}: {fix}")
         return readers
 
@@ -135,15 +135,13 @@ class MappingReader:
                 suggestions = get_close_matches(key, known_keys, n=1)
                 hint = f"did you mean {suggestions[0]}? Correct or remove it" if suggestions else "correct or remove it"
                 hint = (fixes or {}).get(key, hint)
-                self.remarks.add_refusal(
-                    self.get_path(key), f"is no field that was ever read here, so it did nothing: {hint}"
-                )
+                self.remarks.add_refusal(self.get_path(key), f"unknown field without effect: {hint}")
 
     def _read_list(self, key: str) -> list[Any]:
         value = self.read_raw(key)
         if value is None or isinstance(value, list):
             return value or []
-        expected_form = "a list: each item on its own line behind `- `"
+        expected_form = "a list: one item per line after `- `"
         if isinstance(value, str | int):
             expected_form = f"a list: {key}: [{', '.join(_list_quoted_items(value))}]"
         elif isinstance(value, Mapping) and not {"key", "tags", "id", "deviceName", "nodes"}.isdisjoint(value):
@@ -160,16 +158,14 @@ class MappingReader:
             text = str(value).lower() if isinstance(value, bool) else str(value)
             if (literal := self.remarks.literals.get(path, "true")) not in _BOOLEAN_LITERALS:
                 text = literal
-            self.remarks.add_change(path, f'{text} has to be a text, so it is quoted: "{text}"')
+            self.remarks.add_change(path, f'{text} must be a string, so it is quoted: "{text}"')
             return text
         if isinstance(value, str):
             if value[:1] in _CURLY_QUOTES or value[-1:] in _CURLY_QUOTES:
-                self.remarks.add_refusal(
-                    path, f"is {value}, within quotes that a word processor made: write plain ones"
-                )
+                self.remarks.add_refusal(path, f"is {value}, in typographic quotes: write plain quotes")
             return value
         is_placeholder = isinstance(value, Mapping) and value and not any(value.values())
-        expected_form = "what it stands for, in quotes" if is_placeholder else "a text"
+        expected_form = "its value, in quotes" if is_placeholder else "a text"
         self.remarks.add_refusal(path, f"is {format_value(value)}: write {expected_form}")
         return ""
 
@@ -177,9 +173,9 @@ class MappingReader:
 def choose_fix(value: object, default_fix: str) -> str:
     """Return *default_fix*, unless *value* contains a placeholder or template that has to be filled in first."""
     if isinstance(value, str) and _TEMPLATE_PATTERN.search(value):
-        return "this is a template: render it first, with `helm template` for example; write what it stands for"
+        return "this is a template: render it first, with `helm template` for example; write its value"
     if isinstance(value, str) and _PLACEHOLDER_PATTERN.search(value):
-        return "fill it in first, with `envsubst` for example; write what it stands for"
+        return "fill it in first, with `envsubst` for example; write its value"
     return default_fix
 
 

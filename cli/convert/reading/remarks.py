@@ -5,10 +5,17 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from cli.convert.reading.missing_values import describe_missing_value
+
 FieldPath: TypeAlias = tuple[str | int, ...]
 """Keys and list indexes, from the object's root."""
-RemarkLevel: TypeAlias = Literal["changed", "warning", "refused"]
-"""`refused`: it has no equivalent, so the object is not converted. `warning`: it is, but needs a review."""
+RemarkLevel: TypeAlias = Literal["changed", "warning", "missing", "refused"]
+"""The effect of a remark on its object:
+
+`refused`: the field has no equivalent in v1, so the object is not converted.
+`missing`: the object is converted with a placeholder, which must be replaced before the object is applied.
+`warning`: the object is converted, but needs a review.
+"""
 
 
 class Remark(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,6 +51,11 @@ class RemarkCollector:
     def add_warning(self, path: FieldPath, message: str) -> None:
         """Add a remark that the field needs a review."""
         self.remarks.append(Remark(level="warning", path=path, message=message))
+
+    def add_missing(self, path: FieldPath, placeholder: str) -> str:
+        """Add a remark that the field is missing; return *placeholder*, its value in the converted object."""
+        self.remarks.append(Remark(level="missing", path=path, message=describe_missing_value(placeholder)))
+        return placeholder
 
     def add_refusal(self, path: FieldPath, message: str) -> None:
         """Add a remark that the field has no equivalent or makes no sense; *message* ends with a fix."""

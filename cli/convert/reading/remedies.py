@@ -18,29 +18,29 @@ _UNIT_BY_NAME: Final = {unit: unit for unit in _SECONDS_BY_UNIT} | {
 }
 _DURATION_FIELDS: Final = ("expireAfter", "consolidateAfter", "terminationGracePeriod", "duration")
 _FIX_BY_FIELD: Final = {
-    "nodes": "write a share, as 10%, or a number of nodes in quotes",
-    "schedule": 'write five fields, as "0 9 * * mon-fri", or @daily',
-    "volumeSize": "write an amount, as 100Gi",
+    "nodes": "write a percentage, such as 10%, or a number of nodes in quotes",
+    "schedule": 'write five fields, such as "0 9 * * mon-fri", or @daily',
+    "volumeSize": "write a quantity, such as 100Gi",
     "group": "write karpenter.k8s.aws",
-    "weight": "write 1 to 100: higher comes first, it is no percentage",
-    "alias": "write a family and a version, as al2023@latest",
+    "weight": "write 1 to 100; a higher weight has precedence",
+    "alias": "write a family and a version, such as al2023@latest",
     "minValues": "write 1 to 50",
 }
 _FIX_BY_RULE: Final = (
     ("exactly one of role and instanceProfile", "write role alone, or instanceProfile alone"),
-    ("exactly one of id and name", "write one of them"),
-    ("amiFamily is needed", "write that too, as amiFamily: AL2023"),
+    ("exactly one of id and name", "write only one of the two"),
+    ("amiFamily is needed", "add it, for example amiFamily: AL2023"),
     ("amiFamily is that of the alias", "remove amiFamily"),
     ("a term has", "write tags: {KEY: VALUE}, for example"),
-    ("goes with nothing else", "remove what stands beside it, or write that as a term of its own"),
+    ("goes with nothing else", "remove the other fields, or write them as a separate term"),
     ("alias is the only term", "remove the other terms"),
     ("Windows images", "write windows2022@latest"),
     ("a tag has a name", "write KEY: VALUE, or '*' for any value"),
     ("at most one rootVolume", "remove rootVolume from the others"),
     ("a snapshotID or a volumeSize", "write volumeSize: 100Gi, for example"),
-    ("needs a snapshotID", "write that too, or remove it"),
+    ("needs a snapshotID", "add it, or remove this field"),
     ("set by the autoscaler", "remove it"),
-    ("schedule and duration", 'write both, as schedule: "0 9 * * mon-fri" and duration: 8h'),
+    ("schedule and duration", 'write both, for example schedule: "0 9 * * mon-fri" and duration: 8h'),
     ("In needs at least one", "write values: [...]"),
     ("NotIn need at least one", "write values: [...]"),
     ("exactly one integer", 'write values: ["3"], for example'),
@@ -48,17 +48,18 @@ _FIX_BY_RULE: Final = (
     ("is reserved", "remove it, or write a domain of your own"),
     ("that is known", "remove it, or write a domain of your own"),
     ("a pool with replicas", "remove it, or remove replicas"),
-    ("exclude each other", "write one of them"),
+    ("exclude each other", "write only one of the two"),
     ("the instance type's own", "remove it, or write a resource of your own"),
-    ("podTemplateRef or scalableRef", "write one of them"),
-    ("replicas or limits", "write one of them"),
+    ("podTemplateRef or scalableRef", "write only one of the two"),
+    ("replicas or limits", "write only one of the two"),
     ("card", "write each card and device once, beginning with 0 and 0"),
 )
 """What to write if a rule is broken that a CRD states in its own words."""
-_AMOUNT_PATTERN: Final = re.compile(r"([0-9][0-9,]*) *([mgt]i?b?|cores?|cpus?)?", re.IGNORECASE)
+_AMOUNT_PATTERN: Final = re.compile(r"([0-9][0-9,]*(?:\.[0-9]+)?) *([kmgt]i?b?|cores?|v?cpus?)?", re.IGNORECASE)
+_NUMBER_WORDS: Final = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _LIMIT_PATTERN: Final = re.compile(r"(maximum|minimum) is (\d+)$")
 _FIX_BY_PATH_PATTERN: Final = (
-    (re.compile(r"\.limits\.|Reserved\.|\.requests\."), "write an amount, as 1000 or 400Gi"),
+    (re.compile(r"\.limits\.|Reserved\.|\.requests\."), "write a quantity, such as 1000 or 400Gi"),
     (re.compile(r"\.key$"), "write name or domain/name, with letters, digits, '-', '_' and '.'"),
     (re.compile(r"\.labels\."), "write up to 63 letters, digits, '-', '_' and '.'"),
     (re.compile(r"subnetSelectorTerms.*\.id$"), "write one like subnet-0123456789abcdef0"),
@@ -144,7 +145,7 @@ def _suggest_for_type(name: str, reason: str, value: object) -> str:
         list_example = (
             f"{name}: {format_value_list(str(value))}"
             if isinstance(value, str | int)
-            else "each item on its own line behind `- `"
+            else "one item per line after `- `"
         )
         return choose_fix(value, f"write a list: {list_example}")
     if "type integer" in reason:
@@ -154,7 +155,7 @@ def _suggest_for_type(name: str, reason: str, value: object) -> str:
         return "write true or false, without quotes"
     if name == "nodeClassRef" and isinstance(value, str):
         return choose_fix(value, f"write {{group: karpenter.k8s.aws, kind: EC2NodeClass, name: {value}}}")
-    return "write fields, each with `name: value`, and a space behind the colon"
+    return "write fields, each as `name: value`, with a space after the colon"
 
 
 def _suggest_quoting(value: object) -> str:
@@ -162,17 +163,13 @@ def _suggest_quoting(value: object) -> str:
         return f'write it in quotes: "{str(value).lower()}"'
     if isinstance(value, int | float):
         return f'write it in quotes: "{value}"'
-    return "write one text" if isinstance(value, list | Mapping) else "write a text, in quotes if it is empty"
+    return "write one string" if isinstance(value, list | Mapping) else "write a string, in quotes if it is empty"
 
 
 def _suggest_supported_value(supported_values: list[str], value: str) -> str:
     value_by_lowercase = {supported_value.lower(): supported_value for supported_value in supported_values}
-    suggestions = get_close_matches(value.lower(), value_by_lowercase, n=1)
-    return (
-        f"did you mean {value_by_lowercase[suggestions[0]]}?"
-        if suggestions
-        else f"write one of {', '.join(supported_values)}"
-    )
+    close = get_close_matches(value.lower(), value_by_lowercase, n=1)
+    return f"did you mean {value_by_lowercase[close[0]]}?" if close else f"write one of {', '.join(supported_values)}"
 
 
 def suggest_requirement(keys: Sequence[str], get_value: Callable[[str], object]) -> str:
@@ -181,9 +178,9 @@ def suggest_requirement(keys: Sequence[str], get_value: Callable[[str], object])
     *get_value* returns its values.
     """
     if "name" in keys:
-        return "write key in place of name"
+        return "replace name with key"
     if len(keys) == 1 and keys[0] in ("operator", "values"):
-        return f"write {keys[0]} below the key before it, without a hyphen of its own"
+        return f"write {keys[0]} below the key, without a hyphen"
     if len(keys) != 1:
         return "name a label of nodes"
     return f"write {{key: {keys[0]}, operator: In, values: {format_value_list(str(get_value(keys[0])))}}}"
@@ -192,17 +189,20 @@ def suggest_requirement(keys: Sequence[str], get_value: Callable[[str], object])
 def suggest_amount(name: str, value: object) -> str:
     """Return what to write instead of *value*, an invalid amount of *name*.
 
-    >>> suggest_amount("cpu", "1,000"), suggest_amount("memory", "100 GB"), suggest_amount("resources", {"cpu": 4})
-    ('write 1000', 'write 100Gi', 'its amounts belong one level higher: write cpu: 4')
+    >>> suggest_amount("cpu", "two"), suggest_amount("memory", "100 GB"), suggest_amount("resources", {"cpu": 4})
+    ('write 2', 'write 100Gi', 'its quantities belong one level higher: write cpu: 4')
     """
     if isinstance(value, Mapping) and len(value):
         amounts = ", ".join(f"{key}: {amount}" for key, amount in value.items())
-        return f"its amounts belong one level higher: write {amounts}"
-    match = _AMOUNT_PATTERN.fullmatch(str(value).strip())
-    if match is None or (match[2] and name == "cpu" and not match[2].lower().startswith("c")):
-        return "write an amount, as 1000 or 400Gi"
-    unit = f"{match[2][0].upper()}i" if match[2] and match[2][0].upper() in "MGT" else ""
-    return f"write {match[1].replace(',', '')}{unit}"
+        return f"its quantities belong one level higher: write {amounts}"
+    text = str(value).strip().lower()
+    text = str(_NUMBER_WORDS.index(text)) if text in _NUMBER_WORDS else text
+    match = _AMOUNT_PATTERN.fullmatch(text)
+    unit = match[2] or "" if match is not None else ""
+    if match is None or (name == "cpu" and unit and "c" not in unit):
+        return "write a quantity, such as 4 or 500m" if name == "cpu" else "write a quantity, such as 1000 or 400Gi"
+    suffix = f"{unit[0].upper()}i" if unit and unit[0] in "kmgt" else ""
+    return f"write {match[1].replace(',', '')}{suffix}"
 
 
 def get_value_at(value: Any, path: tuple[str | int, ...]) -> object:  # noqa: ANN401 - JSON

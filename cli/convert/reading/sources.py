@@ -74,7 +74,7 @@ def _read_documents(name: str, body: bytes, tell: ErrorReporter) -> Iterator[Sou
         try:
             yield from _parse_json_with_lines(name, body) or _parse_json(name, body, tell)
         except RecursionError:
-            tell(f"{name}:1: is nested too deeply: no object of Kubernetes is: remove it")
+            tell(f"{name}:1: is nested too deeply for a Kubernetes object: remove it")
         return
     from cli.inputs.yaml_reader import read_marked_documents  # noqa: PLC0415 - who has JSON need not wait for YAML
 
@@ -132,7 +132,7 @@ def _split_into_objects(document: SourceObject, tell: ErrorReporter) -> Iterator
                 SourceObject(value=item, file=document.file, lines=lines, literals=literals), tell
             )
     elif value is not None:
-        tell(f"{document.get_location(())}: is no object of Kubernetes: {_suggest_meaning(value, document.text)}")
+        tell(f"{document.get_location(())}: is not a Kubernetes object: {_suggest_meaning(value, document.text)}")
 
 
 def _add_list_type(list_object: Mapping[str, Any], item: Any) -> Any:  # noqa: ANN401 - JSON
@@ -161,7 +161,7 @@ def _describe_incomplete_object(value: Mapping[Any, Any]) -> str:
     """Return what a mapping without apiVersion or kind could be."""
     keys = [str(key) for key in value]
     if any(_LINE_NUMBER_PATTERN.match(key) for key in keys):
-        return "the numbers of the lines came along: remove them"
+        return "it contains line numbers: remove them"
     other_keys = {key.lower(): key for key in keys if key not in ("apiVersion", "kind")}
     for field in ("apiVersion", "kind"):
         suggestions = get_close_matches(field.lower(), other_keys, n=1, cutoff=0.8)

@@ -34,14 +34,14 @@ def refuse_invalid(source: SourceObject, value: JsonObject, remarks: RemarkColle
             or (is_leaf and not any(path[: len(refused_path)] == refused_path for refused_path in refused_paths))
         ):
             fix = suggest_fix(field, reason, get_value_at(source.value, path))
-            remarks.add_refusal(path, f"{value['kind']} of v1 takes no such {field}: {reason}: {fix}")
+            remarks.add_refusal(path, f"{value['kind']} v1 rejects {field}: {reason}: {fix}")
     if not remarks.is_refused():
         for message in list_planner_problems(value):
             field = parse_leading_field(message)
             remarks.add_refusal(_find_origin(source, field)[0], message.removeprefix(f"{field}: "))
     if value.get("apiVersion") == source.value["apiVersion"]:
         for path, close in find_unknown_fields(value):
-            remarks.add_refusal(path, f"is no field of {value['kind']} v1: {get_unknown_field_hint(path, close)}")
+            remarks.add_refusal(path, f"unknown field of {value['kind']} v1: {get_unknown_field_hint(path, close)}")
 
 
 def get_unknown_field_hint(path: FieldPath, close: str) -> str:

@@ -1,9 +1,10 @@
 """API server validation of Joiner's kinds: the schemas and rules of the shipped CRDs."""
 
+import re
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from cli.convert.reading.remarks import FieldPath
 from shared.crds.custom_resource import build_custom_resource
@@ -12,6 +13,8 @@ from shared.crds.schema import Schema
 from shared.errors import Invalid
 
 JsonObject = dict[str, Any]
+_QUANTITY_PATTERN_TEXT: Final = re.compile(r"should match \^\S*KMGTPE\S*\$")
+"""How a CRD states that a field is a quantity."""
 
 
 @lru_cache(maxsize=1)
@@ -38,9 +41,10 @@ def list_schema_problems(value: JsonObject) -> list[str]:
     if schema is None:
         return []
     try:
-        return schema.validate(schema.prune_and_default(value), None)
+        problems = schema.validate(schema.prune_and_default(value), None)
     except Invalid as error:
-        return [str(error)]
+        problems = [str(error)]
+    return [_QUANTITY_PATTERN_TEXT.sub("is not a Kubernetes quantity", problem) for problem in problems]
 
 
 def find_unknown_fields(value: JsonObject) -> Iterator[tuple[FieldPath, str]]:

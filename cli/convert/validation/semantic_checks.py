@@ -69,7 +69,7 @@ def _check_iam_names(value: JsonObject) -> Iterator[tuple[FieldPath, str]]:
     for field in ("role", "instanceProfile"):
         text = spec.get(field) if isinstance(spec, Mapping) else None
         if isinstance(text, str) and (name := parse_iam_name(text)):
-            yield ("spec", field), f"is an ARN, and a name is asked for: write {name}"
+            yield ("spec", field), f"must be a name, not an ARN: write {name}"
 
 
 def _check_node_class(value: JsonObject) -> Iterator[tuple[FieldPath, str]]:
@@ -82,7 +82,7 @@ def _check_node_class(value: JsonObject) -> Iterator[tuple[FieldPath, str]]:
         size = ebs.get("volumeSize") if isinstance(ebs, Mapping) else None
         if isinstance(size, int):
             path = ("spec", "blockDeviceMappings", index, "ebs", "volumeSize")
-            yield path, f"is {size} bytes, less than 1Gi: write {size}Gi, if that is meant"
+            yield path, f"is {size} bytes, less than 1Gi: did you mean {size}Gi?"
 
 
 def _check_node_class_ref(value: JsonObject) -> Iterator[tuple[FieldPath, str]]:
@@ -95,7 +95,7 @@ def _check_node_class_ref(value: JsonObject) -> Iterator[tuple[FieldPath, str]]:
         and node.get("group") == _API_GROUP
         and node.get("kind") not in (None, "", _NODE_CLASS_KIND)
     ):
-        yield (*path, "kind"), f"{_API_GROUP} has no {node['kind']}: write {_NODE_CLASS_KIND}"
+        yield (*path, "kind"), f"{_API_GROUP} has no kind {node['kind']}: write {_NODE_CLASS_KIND}"
 
 
 def _check_schedule(budget: Mapping[str, Any], path: FieldPath) -> Iterator[tuple[FieldPath, str]]:
@@ -110,23 +110,23 @@ def _suggest_schedule(text: str) -> str:
     """Return what to write instead of *text*, which is not a valid schedule."""
     fields = text.split()
     if fields and fields[0].startswith(("TZ=", "CRON_TZ=")):
-        return f'write it in UTC, without a zone: "{" ".join(fields[1:])}" is meant there'
+        return f'write the schedule in UTC, without a time zone: "{" ".join(fields[1:])}"'
     if len(fields) == _FIELDS_WITH_SECONDS:
         return f'write it without seconds: "{" ".join(fields[1:])}"'
-    return 'write five fields, as "0 9 * * mon-fri", or @daily'
+    return 'write five fields, such as "0 9 * * mon-fri", or @daily'
 
 
 def _check_requirement(requirement: Mapping[str, Any], path: FieldPath) -> Iterator[tuple[FieldPath, str]]:
     key, values = str(requirement.get("key")), requirement.get("values")
     if requirement and "key" not in requirement:
-        yield path, f"names no key: {suggest_requirement([str(name) for name in requirement], requirement.get)}"
+        yield path, f"has no key: {suggest_requirement([str(name) for name in requirement], requirement.get)}"
     if suggestion := suggest_label(key):
-        yield (*path, "key"), f"no machine has a label {key}: did you mean {suggestion}?"
+        yield (*path, "key"), f"unknown node label {key}: did you mean {suggestion}?"
     for index, text in enumerate(values if isinstance(values, list) else ()):
         if isinstance(text, str) and ("," in text or " " in text.strip()):
             yield (
                 (*path, "values", index),
-                f"is one text with several values, {text!r}: write values: {format_value_list(text)}",
+                f"is one string with several values,  {text!r}: write values: {format_value_list(text)}",
             )
 
 

@@ -1,4 +1,4 @@
-"""All checks, in the order in which they are read: prerequisites of other checks come first."""
+"""All checks by group; prerequisites of other checks come first."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -57,7 +57,7 @@ CHECK_GROUPS: Final[tuple[tuple[str, tuple[Check, ...]], ...]] = (
             report_topic.check_report_topic,
         ),
     ),
-    ("left over", (leaks.check_leaks, leaks.check_launch_templates)),
+    ("leaks", (leaks.check_leaks, leaks.check_launch_templates)),
 )
 
 

@@ -4,14 +4,14 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 from typing import Final
 
-from cli.doctor.checks.finding import CheckResult, CheckResultBuilder
+from cli.doctor.checks.finding import CheckReporter, CheckResult
 from cli.facts.model import DeploymentFacts, DoctorFacts, NodeClassFacts, ReadFailure, StackFacts
 from shared.crds.compatibility import find_incompatibilities, find_missing_fields
-from shared.model.core.formatting import join_names
+from shared.model.core.formatting import format_count, join_names
 
 REQUIRED_CRDS: Final = ("ec2nodeclasses.karpenter.k8s.aws", "nodeclaims.karpenter.sh", "nodepools.karpenter.sh")
 """CRDs without which Joiner cannot work."""
-DEPLOY_REMEDY: Final = "`npx cdk deploy` makes it"
+DEPLOY_REMEDY: Final = "run `npx cdk deploy`"
 MAX_LISTED_NAMES: Final = 3
 AUTOSCALER_IDENTIFIERS: Final = {
     "karpenter": ("karpenter/controller", "karpenter"),
@@ -24,106 +24,104 @@ def check_control_plane(facts: DoctorFacts) -> Iterator[CheckResult]:
     """Check that the cluster exists and is ACTIVE."""
     if facts.account is None:
         return
-    control_plane, builder, name = facts.account.control_plane, CheckResultBuilder("cluster"), facts.account.cluster
+    control_plane, check, name = facts.account.control_plane, CheckReporter("cluster"), facts.account.cluster
     if isinstance(control_plane, ReadFailure):
-        yield builder.build_unseen(f"cluster {name}", control_plane, "eks:DescribeCluster")
+        yield check.skip(f"cluster {name}", control_plane, "eks:DescribeCluster")
     elif control_plane is None:
-        yield builder.build_failure(
+        yield check.fail(
             f"{facts.account.region} has no cluster {name}", _suggest_cluster(name, facts.account.cluster_names)
         )
     elif control_plane.status != "ACTIVE":
-        yield builder.build_warning(f"cluster {name} is {control_plane.status}", "wait until it is ACTIVE")
+        yield check.warn(f"cluster {name} is {control_plane.status}", "wait until it is ACTIVE")
     else:
-        yield builder.build_ok(f"{name}: Kubernetes {control_plane.version}, ACTIVE")
+        yield check.accept(f"{name}: Kubernetes {control_plane.version}, ACTIVE")
 
 
 def _suggest_cluster(name: str, cluster_names: tuple[str, ...] | ReadFailure) -> str:
     """Return the fix for a cluster *name* that does not exist: the closest name, or the existing ones."""
     if isinstance(cluster_names, ReadFailure):
-        return "check --cluster and --region: `aws eks list-clusters` has their names"
+        return "check --cluster and --region; `aws eks list-clusters` lists the clusters"
     if not cluster_names:
-        return "it has none at all: check --region, and whose account it is"
+        return "the region has no clusters: check --region and the account"
     close = get_close_matches(name, cluster_names, n=1)
     suggestion = f"did you mean {close[0]}? " if close else ""
-    return f"{suggestion}--cluster is one of {join_names(cluster_names, MAX_LISTED_NAMES)}"
+    return f"{suggestion}--cluster must be one of {join_names(cluster_names, MAX_LISTED_NAMES)}"
 
 
 def check_authentication(facts: DoctorFacts) -> Iterator[CheckResult]:
     """Check that the cluster's authentication mode accepts access entries."""
-    control_plane, builder = facts.control_plane, CheckResultBuilder("authentication")
+    control_plane, check = facts.control_plane, CheckReporter("authentication")
     if control_plane is None:
         return
     if control_plane.authentication_mode == "CONFIG_MAP":
         command = "aws eks update-cluster-config --access-config authenticationMode=API_AND_CONFIG_MAP --name"
-        yield builder.build_failure(
-            "the cluster knows only the ConfigMap aws-auth: access entries do not count",
-            f"{command} {_get_cluster_name(facts)}",
-        )
+        message = f"{command} {_get_cluster_name(facts)}"
+        yield check.fail("the cluster uses only the ConfigMap aws-auth: access entries have no effect", message)
     elif not control_plane.authentication_mode:
-        yield builder.build_unseen("whom the cluster lets in", ReadFailure(reason="EKS does not say"), "")
+        yield check.skip("the authentication mode", ReadFailure(reason="EKS returned none"), "")
     else:
-        yield builder.build_ok(f"{control_plane.authentication_mode}: access entries count")
+        yield check.accept(f"{control_plane.authentication_mode}: access entries are enabled")
 
 
 def check_access_entries(facts: DoctorFacts) -> Iterator[CheckResult]:
     """Check that the roles of functions and nodes have access entries."""
     if facts.account is None or facts.account.control_plane is None:
         return
-    principal_arns, builder = facts.account.access_entries, CheckResultBuilder("access-entries")
+    principal_arns, check = facts.account.access_entries, CheckReporter("access-entries")
     if isinstance(principal_arns, ReadFailure):
-        yield builder.build_unseen("access entries", principal_arns, "eks:ListAccessEntries")
+        yield check.skip("access entries", principal_arns, "eks:ListAccessEntries")
         return
-    yield from _check_function_entries(facts.stack, principal_arns, builder)
+    yield from _check_function_entries(facts.stack, principal_arns, check)
     for class_facts in facts.account.node_classes:
-        yield from _check_node_entry(class_facts, principal_arns, builder, _get_cluster_name(facts))
+        yield from _check_node_entry(class_facts, principal_arns, check, _get_cluster_name(facts))
 
 
 def _check_function_entries(
-    stack: StackFacts | None, principal_arns: tuple[str, ...], builder: CheckResultBuilder
+    stack: StackFacts | None, principal_arns: tuple[str, ...], check: CheckReporter
 ) -> Iterator[CheckResult]:
     if stack is None or isinstance(stack.functions, ReadFailure):
         return
     functions_without_entry = [function.name for function in stack.functions if function.role_arn not in principal_arns]
     if functions_without_entry:
-        yield builder.build_failure(
+        yield check.fail(
             f"no access entry for the role of {', '.join(functions_without_entry)}", "deploy the stack again"
         )
     elif stack.functions:
-        yield builder.build_ok(f"the roles of {len(stack.functions)} functions have entries")
+        yield check.accept(f"the roles of {format_count(len(stack.functions), 'function')} have access entries")
 
 
 def _check_node_entry(
-    class_facts: NodeClassFacts, principal_arns: tuple[str, ...], builder: CheckResultBuilder, cluster: str
+    class_facts: NodeClassFacts, principal_arns: tuple[str, ...], check: CheckReporter, cluster: str
 ) -> Iterator[CheckResult]:
     subject = f"EC2NodeClass {class_facts.node_class.name}"
     if isinstance(class_facts.role_arn, ReadFailure):
-        yield builder.build_unseen(f"{subject}: the role of its nodes", class_facts.role_arn, "iam:GetInstanceProfile")
+        yield check.skip(f"{subject}: the role of its nodes", class_facts.role_arn, "iam:GetInstanceProfile")
     elif class_facts.role_arn and class_facts.role_arn not in principal_arns:
         kind = "EC2_WINDOWS" if class_facts.node_class.ami_family.startswith("Windows") else "EC2_LINUX"
         command = (
             f"aws eks create-access-entry --cluster-name {cluster} --type {kind} --principal-arn {class_facts.role_arn}"
         )
-        yield builder.build_warning(
-            f"{subject}: {class_facts.role_arn} has no access entry: nodes join only if the ConfigMap aws-auth has it",
+        yield check.warn(
+            f"{subject}: {class_facts.role_arn} has no access entry: nodes join only if aws-auth lists the role",
             command,
         )
     elif class_facts.role_arn:
-        yield builder.build_ok(f"{subject}: nodes come as {class_facts.role_arn.rpartition('/')[2]}")
+        yield check.accept(f"{subject}: nodes have the role {class_facts.role_arn.rpartition('/')[2]}")
 
 
 def check_crds(facts: DoctorFacts) -> Iterator[CheckResult]:
     """Check that the CRDs exist, are usable and have all fields that Joiner uses."""
     if facts.kubernetes is None:
         return
-    live_crds, builder = facts.kubernetes.crds, CheckResultBuilder("definitions")
+    live_crds, check = facts.kubernetes.crds, CheckReporter("definitions")
     if isinstance(live_crds, ReadFailure):
-        yield builder.build_unseen("CustomResourceDefinitions", live_crds, "list on customresourcedefinitions")
+        yield check.skip("CustomResourceDefinitions", live_crds, "list on customresourcedefinitions")
         return
     live_by_name = {crd["metadata"]["name"]: crd for crd in live_crds}
     shipped_by_name = {crd["metadata"]["name"]: crd for crd in facts.shipped_crds}
     missing = [name for name in REQUIRED_CRDS if name not in live_by_name]
     if missing:
-        yield _build_missing_result(facts, builder, ", ".join(missing))
+        yield _build_missing_result(facts, check, ", ".join(missing))
     incompatibilities = [
         f"{name}: {problem}"
         for name in shipped_by_name
@@ -131,9 +129,7 @@ def check_crds(facts: DoctorFacts) -> Iterator[CheckResult]:
         for problem in find_incompatibilities(shipped_by_name[name], live_by_name[name])
     ]
     for incompatibility in incompatibilities:
-        yield builder.build_failure(
-            incompatibility, "upgrade the definition, or let Joiner have it (docs/installer.md)"
-        )
+        yield check.fail(incompatibility, "upgrade the CRD, or let Joiner install it (docs/installer.md)")
     missing_fields_by_name = {
         name: find_missing_fields(shipped_by_name[name], live_by_name[name])
         for name in shipped_by_name
@@ -141,67 +137,67 @@ def check_crds(facts: DoctorFacts) -> Iterator[CheckResult]:
     }
     for name, fields in missing_fields_by_name.items():
         if fields:
-            message = f"{name} does not know {join_names(fields, MAX_LISTED_NAMES)}: what is written there is lost"
-            yield builder.build_warning(message, "upgrade the definition if you use these")
+            message = f"{name} lacks {join_names(fields, MAX_LISTED_NAMES)}: the API server drops these fields"
+            yield check.warn(message, "upgrade the CRD if you use these fields")
     if not missing and not incompatibilities and not any(missing_fields_by_name.values()):
-        yield builder.build_ok(f"{len(shipped_by_name.keys() & live_by_name.keys())} definitions, with all our fields")
+        yield check.accept(
+            f"{format_count(len(shipped_by_name.keys() & live_by_name.keys()), 'CRD')} with all fields that Joiner uses"
+        )
 
 
-def _build_missing_result(facts: DoctorFacts, builder: CheckResultBuilder, names: str) -> CheckResult:
+def _build_missing_result(facts: DoctorFacts, check: CheckReporter, names: str) -> CheckResult:
     if facts.is_installed is False:
-        return builder.build_pending(f"not defined yet: {names}", DEPLOY_REMEDY)
-    return builder.build_failure(f"not defined: {names}", "deploy the stack again; docs/installer.md")
+        return check.defer(f"CRDs not installed yet: {names}", DEPLOY_REMEDY)
+    return check.fail(f"missing CRDs: {names}", "deploy the stack again (docs/installer.md)")
 
 
 def check_rbac(facts: DoctorFacts) -> Iterator[CheckResult]:
     """Check that the functions' ClusterRoleBinding exists."""
     if facts.kubernetes is None:
         return
-    has_binding, builder = facts.kubernetes.has_role_binding, CheckResultBuilder("rights")
+    has_binding, check = facts.kubernetes.has_role_binding, CheckReporter("rights")
     if isinstance(has_binding, ReadFailure):
-        yield builder.build_unseen("the functions' rights", has_binding, "get on clusterrolebindings")
+        yield check.skip("RBAC of the functions", has_binding, "get on clusterrolebindings")
     elif has_binding:
-        yield builder.build_ok("ClusterRoleBinding joiner-functions is there")
+        yield check.accept("ClusterRoleBinding joiner-functions exists")
     elif facts.is_installed is False:
-        yield builder.build_pending("the functions have no rights in the cluster yet", DEPLOY_REMEDY)
+        yield check.defer("no RBAC for the functions yet", DEPLOY_REMEDY)
     else:
-        yield builder.build_failure(
-            "there is no ClusterRoleBinding joiner-functions", "deploy the stack again; docs/installer.md"
-        )
+        yield check.fail("ClusterRoleBinding joiner-functions is missing", "deploy the stack again (docs/installer.md)")
 
 
 def check_autoscalers(facts: DoctorFacts) -> Iterator[CheckResult]:
     """Check that no other autoscaler launches nodes for the same pods."""
-    builder = CheckResultBuilder("autoscalers")
+    check = CheckReporter("autoscalers")
     if facts.control_plane is not None and facts.control_plane.has_auto_mode:
-        message = "EKS Auto Mode is on: it makes nodes for the same pods"
-        yield builder.build_warning(message, "let its NodePools and yours select different pods, or switch it off")
+        message = "EKS Auto Mode is enabled: it launches nodes for the same pods"
+        yield check.warn(message, "make its NodePools and yours select different pods, or disable it")
     if facts.kubernetes is None:
         return
     deployments = facts.kubernetes.deployments
     if isinstance(deployments, ReadFailure):
-        yield builder.build_unseen("other autoscalers", deployments, "list on deployments")
+        yield check.skip("other autoscalers", deployments, "list on deployments")
         return
-    results = list(_check_autoscaler_deployments(deployments, builder, is_installed=facts.is_installed is not False))
-    yield from results or [builder.build_ok("no other autoscaler runs as a Deployment")]
+    results = list(_check_autoscaler_deployments(deployments, check, is_installed=facts.is_installed is not False))
+    yield from results or [check.accept("no other autoscaler runs as a Deployment")]
 
 
 def _check_autoscaler_deployments(
-    deployments: tuple[DeploymentFacts, ...], builder: CheckResultBuilder, *, is_installed: bool
+    deployments: tuple[DeploymentFacts, ...], check: CheckReporter, *, is_installed: bool
 ) -> Iterator[CheckResult]:
     for deployment in deployments:
         deployment_name = f"Deployment {deployment.namespace}/{deployment.name}"
         scale = f"kubectl -n {deployment.namespace} scale deployment {deployment.name} --replicas 0"
         if deployment.replicas and _is_autoscaler("karpenter", deployment):
             message = (
-                f"{deployment_name} is a Karpenter with {deployment.replicas} replicas, which acts on the same objects"
+                f"{deployment_name} runs Karpenter ({format_count(deployment.replicas, 'replica')}) on the same objects"
             )
-            build_result = builder.build_failure if is_installed else builder.build_warning
+            build_result = check.fail if is_installed else check.warn
             yield build_result(message, f"{scale}{'' if is_installed else ', just before you deploy'}")
         elif deployment.replicas and _is_autoscaler("autoscaler", deployment):
-            message = f"{deployment_name} is a Cluster Autoscaler: it makes nodes of its groups for the same pods"
-            yield builder.build_warning(
-                message, f"{scale}, once NodePools have taken over (docs/guide/migrate-from-cluster-autoscaler.md)"
+            message = f"{deployment_name} runs Cluster Autoscaler, which launches nodes for the same pods"
+            yield check.warn(
+                message, f"{scale}, after NodePools have taken over (docs/guide/migrate-from-cluster-autoscaler.md)"
             )
 
 
@@ -217,14 +213,12 @@ def check_scheduler_log(facts: DoctorFacts) -> Iterator[CheckResult]:
     settings = facts.stack.settings if facts.stack is not None else None
     if facts.control_plane is None or settings is None or settings.reaction != "logs":
         return
-    builder = CheckResultBuilder("scheduler-log")
+    check = CheckReporter("scheduler-log")
     if "scheduler" in facts.control_plane.log_types:
-        yield builder.build_ok("the scheduler's log is on")
+        yield check.accept("the kube-scheduler log is enabled")
     else:
-        yield builder.build_failure(
-            "joiner:reaction is logs, and the scheduler's log is off",
-            "switch it on (docs/reaction.md), or deploy with joiner:reaction=watch",
-        )
+        message = "enable it (docs/reaction.md), or deploy with joiner:reaction=watch"
+        yield check.fail("joiner:reaction is logs, but the kube-scheduler log is disabled", message)
 
 
 def _get_cluster_name(facts: DoctorFacts) -> str:

@@ -27,31 +27,31 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
 Check: TypeAlias = Callable[[DoctorFacts], Iterator[CheckResult]]
 
 
-class CheckResultBuilder:
-    """Builds the results of one check."""
+class CheckReporter:
+    """Builds the results of one check; each method is named after the outcome."""
 
     def __init__(self, check: str) -> None:
         """Set the name of the check."""
         self._build_result = partial(CheckResult, check=check)
 
-    def build_ok(self, message: str) -> CheckResult:
+    def accept(self, message: str) -> CheckResult:
         """Return a result for a check that passed."""
         return self._build_result(level="ok", message=message)
 
-    def build_pending(self, message: str, remedy: str) -> CheckResult:
+    def defer(self, message: str, remedy: str) -> CheckResult:
         """Return a result for a part that does not exist yet, as expected before an installation."""
         return self._build_result(level="later", message=message, remedy=remedy)
 
-    def build_warning(self, message: str, remedy: str) -> CheckResult:
+    def warn(self, message: str, remedy: str) -> CheckResult:
         """Return a result for a part that works, but will fail at some time."""
         return self._build_result(level="warn", message=message, remedy=remedy)
 
-    def build_failure(self, message: str, remedy: str) -> CheckResult:
+    def fail(self, message: str, remedy: str) -> CheckResult:
         """Return a result for a part that does not work."""
         return self._build_result(level="fail", message=message, remedy=remedy)
 
-    def build_unseen(self, subject: str, failure: ReadFailure, permission: str) -> CheckResult:
+    def skip(self, subject: str, failure: ReadFailure, permission: str) -> CheckResult:
         """Return a result for *subject*, which could not be read; *permission* is what the caller needs."""
-        remedy = f"let yourself have {permission}" if failure.is_denied else "look again when it answers"
-        message = f"{subject}: could not be looked at: {failure.reason}"
+        remedy = f"grant yourself {permission}" if failure.is_denied else "run doctor again when it responds"
+        message = f"{subject}: cannot be read: {failure.reason}"
         return self._build_result(level="unseen", message=message, remedy=failure.remedy or remedy)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any, Final
 
-from cli.doctor.checks.finding import CheckResult, CheckResultBuilder
+from cli.doctor.checks.finding import CheckReporter, CheckResult
 from cli.facts.mode import describe_mode
 from cli.facts.model import (
     INVOCATION_WINDOW,
@@ -23,7 +23,7 @@ PRICES_STALE_AFTER: Final = timedelta(hours=24)
 CATALOG_STALE_AFTER: Final = timedelta(hours=2)
 """A catalog is built every hour."""
 SCHEDULED_FUNCTIONS: Final = ("provision", "lifecycle", "disrupt", "catalog")
-RETRY_REMEDY: Final = "look again in a quarter of an hour"
+RETRY_REMEDY: Final = "run doctor again in 15 minutes"
 DEPLOY_REMEDY: Final = "deploy the stack again"
 INTERRUPTION_SUFFIX: Final = "-interruption"
 DEAD_LETTERS_SUFFIX: Final = "-dead-letters"
@@ -33,22 +33,22 @@ def check_stack(facts: DoctorFacts) -> Iterator[CheckResult]:
     """Check that the stack exists and that its last deployment succeeded."""
     if facts.account is None:
         return
-    stack, builder = facts.account.stack, CheckResultBuilder("stack")
+    stack, check = facts.account.stack, CheckReporter("stack")
     if isinstance(stack, ReadFailure):
-        yield builder.build_unseen(
-            "the installation", stack, "cloudformation:DescribeStacks, and --stack NAME if it has another"
+        yield check.skip(
+            "the installation", stack, "cloudformation:DescribeStacks; if the stack has another name, add --stack NAME"
         )
     elif stack is None:
         message = f"Joiner is not installed for {facts.account.cluster}"
         deploy = f"npx cdk deploy -c joiner:cluster={facts.account.cluster}"
-        yield builder.build_pending(message, f"{deploy}; if it is there under another name: --stack NAME")
+        yield check.defer(message, f"{deploy}; if the stack has another name, add --stack NAME")
     elif stack.status.endswith("_IN_PROGRESS"):
-        yield builder.build_warning(f"stack {stack.name} is {stack.status}", "wait for its end")
+        yield check.warn(f"stack {stack.name} is {stack.status}", "wait until it completes")
     elif "ROLLBACK" in stack.status or stack.status.endswith("FAILED"):
         events = f"aws cloudformation describe-stack-events --stack-name {stack.name}"
-        yield builder.build_failure(f"stack {stack.name} is {stack.status}", f"{events} says why")
+        yield check.fail(f"stack {stack.name} is {stack.status}", f"run `{events}` to see the reason")
     else:
-        yield builder.build_ok(f"stack {stack.name} is {stack.status}")
+        yield check.accept(f"stack {stack.name} is {stack.status}")
 
 
 def check_mode(facts: DoctorFacts) -> Iterator[CheckResult]:
@@ -56,30 +56,30 @@ def check_mode(facts: DoctorFacts) -> Iterator[CheckResult]:
     settings = facts.stack.settings if facts.stack is not None else None
     if settings is None:
         return
-    builder, operating_mode = CheckResultBuilder("mode"), describe_mode(settings)
+    check, operating_mode = CheckReporter("mode"), describe_mode(settings)
     # Disruption is planned by default: a new installation that keeps the default passes.
     if operating_mode.state in ("active", "disruption-planned"):
-        yield builder.build_ok(operating_mode.message)
+        yield check.accept(operating_mode.message)
     else:
-        yield builder.build_warning(operating_mode.message, operating_mode.remedy)
+        yield check.warn(operating_mode.message, operating_mode.remedy)
 
 
 def check_functions(facts: DoctorFacts) -> Iterator[CheckResult]:
     """Check that all functions are active and that their recent invocations succeeded."""
     if facts.stack is None:
         return
-    functions, builder = facts.stack.functions, CheckResultBuilder("functions")
+    functions, check = facts.stack.functions, CheckReporter("functions")
     if isinstance(functions, ReadFailure):
-        yield builder.build_unseen(
+        yield check.skip(
             "functions", functions, "cloudformation:ListStackResources and lambda:GetFunctionConfiguration"
         )
         return
     if not functions:
-        yield builder.build_failure(
-            f"stack {facts.stack.name} has no functions", "is it Joiner's? name it with --stack"
+        yield check.fail(
+            f"stack {facts.stack.name} has no functions", "if this is not Joiner's stack, add --stack NAME"
         )
     for function in functions:
-        yield _check_function(function, builder, is_new=_is_new(facts.stack, facts))
+        yield _check_function(function, check, is_new=_is_new(facts.stack, facts))
 
 
 def _is_new(stack: StackFacts, facts: DoctorFacts) -> bool:
@@ -87,93 +87,85 @@ def _is_new(stack: StackFacts, facts: DoctorFacts) -> bool:
     return facts.now - stack.created_at < INVOCATION_WINDOW
 
 
-def _check_function(function: FunctionFacts, builder: CheckResultBuilder, *, is_new: bool) -> CheckResult:
+def _check_function(function: FunctionFacts, check: CheckReporter, *, is_new: bool) -> CheckResult:
     if function.state not in ("Active", "Inactive", "") or function.last_update_status == "Failed":
-        return builder.build_failure(
-            f"{function.name} is {function.state}, its last update {function.last_update_status}", DEPLOY_REMEDY
+        return check.fail(
+            f"{function.name} is {function.state}; last update: {function.last_update_status}", DEPLOY_REMEDY
         )
     counts = function.invocation_counts
     if isinstance(counts, ReadFailure):
-        return builder.build_unseen(f"{function.name}: its calls", counts, "cloudwatch:GetMetricData")
-    counts_text = f"{format_count(counts.invocations, 'call')}, {format_count(counts.errors, 'error')}"
+        return check.skip(f"{function.name}: invocations", counts, "cloudwatch:GetMetricData")
+    counts_text = f"{format_count(counts.invocations, 'invocation')}, {format_count(counts.errors, 'error')}"
     message = f"{function.name}: {counts_text} in {format_age(INVOCATION_WINDOW)}"
     if counts.errors:
-        remedy = f"aws logs tail {function.log_group} --since 1h --filter-pattern ERROR says why"
+        remedy = f"aws logs tail {function.log_group} --since 1h --filter-pattern ERROR"
         is_all_failed = counts.errors >= counts.invocations
         return (
-            builder.build_failure(f"{message}: none succeeds", remedy)
-            if is_all_failed
-            else builder.build_warning(message, remedy)
+            check.fail(f"{message}: every invocation fails", remedy) if is_all_failed else check.warn(message, remedy)
         )
     if counts.invocations or function.name not in SCHEDULED_FUNCTIONS:
-        return builder.build_ok(message)
+        return check.accept(message)
     if is_new:
-        return builder.build_pending(
-            f"{function.name} was not called yet, as far as CloudWatch has counted", RETRY_REMEDY
-        )
-    return builder.build_failure(f"{message}: nobody calls it", "see whether its schedule is enabled and may call it")
+        return check.defer(f"{function.name}: CloudWatch has no invocation yet", RETRY_REMEDY)
+    return check.fail(f"{message}: it is not invoked", "check that its schedule is enabled and may invoke it")
 
 
 def check_schedules(facts: DoctorFacts) -> Iterator[CheckResult]:
     """Check that the schedules are enabled."""
     if facts.stack is None:
         return
-    schedules, builder = facts.stack.schedules, CheckResultBuilder("schedules")
+    schedules, check = facts.stack.schedules, CheckReporter("schedules")
     if isinstance(schedules, ReadFailure):
-        yield builder.build_unseen("schedules", schedules, "scheduler:ListSchedules")
+        yield check.skip("schedules", schedules, "scheduler:ListSchedules")
         return
     disabled_names = [schedule.name for schedule in schedules if not schedule.is_enabled]
     if disabled_names:
-        yield builder.build_failure(
+        yield check.fail(
             f"disabled: {', '.join(disabled_names)}", f"enable them in EventBridge Scheduler, or {DEPLOY_REMEDY}"
         )
     elif not schedules:
-        yield builder.build_failure("there is none: nothing ticks", DEPLOY_REMEDY)
+        yield check.fail("the stack has no schedules: the functions do not run", DEPLOY_REMEDY)
     else:
-        yield builder.build_ok(f"{format_count(len(schedules), 'schedule')} on")
+        yield check.accept(f"{format_count(len(schedules), 'schedule')} enabled")
 
 
 def check_interruption(facts: DoctorFacts) -> Iterator[CheckResult]:
     """Check that the interruption queue exists, that rules target it, and that its policy allows them."""
     if facts.stack is None:
         return
-    queues, rules, builder = facts.stack.queues, facts.stack.rules, CheckResultBuilder("interruption")
+    queues, rules, check = facts.stack.queues, facts.stack.rules, CheckReporter("interruption")
     if isinstance(queues, ReadFailure):
-        yield builder.build_unseen("the interruption queue", queues, "sqs:GetQueueAttributes")
+        yield check.skip("the interruption queue", queues, "sqs:GetQueueAttributes")
         return
     queue = next((queue_facts for queue_facts in queues if queue_facts.name.endswith(INTERRUPTION_SUFFIX)), None)
     if queue is None:
-        yield builder.build_failure("there is no interruption queue: spot warnings are lost", DEPLOY_REMEDY)
+        yield check.fail("no interruption queue: Spot interruption warnings are lost", DEPLOY_REMEDY)
     elif isinstance(rules, ReadFailure):
-        yield builder.build_unseen(
-            "the rules of EC2's announcements", rules, "events:DescribeRule, events:ListTargetsByRule"
-        )
+        yield check.skip("EventBridge rules for EC2 events", rules, "events:DescribeRule, events:ListTargetsByRule")
     else:
-        yield from _check_rules(queue, rules, builder)
+        yield from _check_rules(queue, rules, check)
 
 
-def _check_rules(queue: QueueFacts, rules: tuple[EventRule, ...], builder: CheckResultBuilder) -> Iterator[CheckResult]:
+def _check_rules(queue: QueueFacts, rules: tuple[EventRule, ...], check: CheckReporter) -> Iterator[CheckResult]:
     rules_to_queue = [event_rule for event_rule in rules if queue.arn in event_rule.target_arns]
     has_failures = False
     for rule in rules:
         if not rule.is_enabled:
             has_failures = True
-            yield builder.build_failure(f"rule {rule.name} is disabled", f"aws events enable-rule --name {rule.name}")
+            yield check.fail(f"rule {rule.name} is disabled", f"aws events enable-rule --name {rule.name}")
         elif rule not in rules_to_queue:
             has_failures = True
-            yield builder.build_failure(f"rule {rule.name} does not lead to {queue.name}", DEPLOY_REMEDY)
+            yield check.fail(f"rule {rule.name} does not target {queue.name}", DEPLOY_REMEDY)
     if not rules:
-        yield builder.build_failure(f"no rule leads to {queue.name}: spot warnings are lost", DEPLOY_REMEDY)
+        yield check.fail(f"no rule targets {queue.name}: Spot interruption warnings are lost", DEPLOY_REMEDY)
         return
     denied_names = [event_rule.name for event_rule in rules_to_queue if not _allows_rule(queue.policy, event_rule.arn)]
     if denied_names:
-        yield builder.build_failure(
-            f"the policy of {queue.name} does not let {', '.join(denied_names)} in", DEPLOY_REMEDY
-        )
+        yield check.fail(f"the policy of {queue.name} does not allow {', '.join(denied_names)}", DEPLOY_REMEDY)
     elif not has_failures:
         messages_text = format_count(queue.message_count, "message")
-        yield builder.build_ok(
-            f"{format_count(len(rules_to_queue), 'rule')} lead to {queue.name}, {messages_text} waiting"
+        yield check.accept(
+            f"{format_count(len(rules_to_queue), 'rule')} for {queue.name}; {messages_text} in the queue"
         )
 
 
@@ -195,13 +187,13 @@ def check_dead_letters(facts: DoctorFacts) -> Iterator[CheckResult]:
     """Check that the dead-letter queues are empty."""
     if facts.stack is None or isinstance(facts.stack.queues, ReadFailure):
         return
-    builder = CheckResultBuilder("dead-letters")
+    check = CheckReporter("dead-letters")
     for queue in facts.stack.queues:
         if queue.name.endswith(DEAD_LETTERS_SUFFIX) and queue.message_count:
             message = f"{format_count(queue.message_count, 'message')} in {queue.name}"
-            yield builder.build_warning(message, "read them, and the log of their function; purge the queue then")
+            yield check.warn(message, "read the messages and the function's log, then purge the queue")
         elif queue.name.endswith(DEAD_LETTERS_SUFFIX):
-            yield builder.build_ok(f"{queue.name} is empty")
+            yield check.accept(f"{queue.name} is empty")
 
 
 def check_catalog(facts: DoctorFacts) -> Iterator[CheckResult]:
@@ -209,34 +201,32 @@ def check_catalog(facts: DoctorFacts) -> Iterator[CheckResult]:
     if facts.stack is None or facts.stack.catalog_times is None:
         yield from _check_missing_catalog(facts)
         return
-    catalog_times, builder = facts.stack.catalog_times, CheckResultBuilder("catalogue")
+    catalog_times, check = facts.stack.catalog_times, CheckReporter("catalogue")
     if isinstance(catalog_times, ReadFailure):
-        yield builder.build_unseen(
-            "the catalogue", catalog_times, "s3:ListBucket and s3:GetObject on the stack's bucket"
-        )
+        yield check.skip("the catalogue", catalog_times, "s3:ListBucket and s3:GetObject on the stack's bucket")
         return
     built_at, priced_at = catalog_times
     if built_at is not None and facts.now - built_at > CATALOG_STALE_AFTER:
         message = f"the newest catalogue is {format_age(facts.now - built_at)} old"
-        yield builder.build_failure(message, "see the log of `catalog`: it makes one every hour")
+        yield check.fail(message, "check the log of `catalog`, which builds a catalogue every hour")
     elif priced_at is not None and facts.now - priced_at > PRICES_STALE_AFTER:
         message = f"prices are {format_age(facts.now - priced_at)} old"
-        yield builder.build_warning(
-            message, "see the log of `catalog`; where no pricing service is reached: a new `joiner catalog prices`"
+        yield check.warn(
+            message, "check the log of `catalog`; without access to the pricing API, run `joiner catalog prices`"
         )
     else:
-        yield builder.build_ok(
-            f"prices are {format_age(facts.now - priced_at)} old" if priced_at is not None else "there is one"
+        yield check.accept(
+            f"prices are {format_age(facts.now - priced_at)} old" if priced_at is not None else "the catalogue exists"
         )
 
 
 def _check_missing_catalog(facts: DoctorFacts) -> Iterator[CheckResult]:
-    builder = CheckResultBuilder("catalogue")
+    check = CheckReporter("catalogue")
     if facts.stack is None:
         return
     if _is_new(facts.stack, facts):
-        yield builder.build_pending("`catalog` made none yet", RETRY_REMEDY)
+        yield check.defer("`catalog` has not built a catalogue yet", RETRY_REMEDY)
     else:
-        yield builder.build_failure(
-            "there is none: nothing can be launched", "see the log of `catalog`: it makes one every hour"
+        yield check.fail(
+            "no catalogue: nodes cannot be launched", "check the log of `catalog`, which builds a catalogue every hour"
         )

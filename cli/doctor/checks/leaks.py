@@ -6,7 +6,7 @@ from typing import Final
 
 from cli.audit.assets import Asset, AuditEvidence
 from cli.audit.rules import list_assets
-from cli.doctor.checks.finding import CheckResult, CheckResultBuilder
+from cli.doctor.checks.finding import CheckReporter, CheckResult
 from cli.facts.model import AccountFacts, DoctorFacts, KubernetesFacts, ReadFailure
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.formatting import format_count, join_names
@@ -22,23 +22,21 @@ def check_leaks(facts: DoctorFacts) -> Iterator[CheckResult]:
     """Check that instances, NodeClaims and Nodes belong together."""
     if facts.account is None or facts.kubernetes is None:
         return
-    builder, evidence = CheckResultBuilder("leaks"), _build_evidence(facts, facts.account)
+    check, evidence = CheckReporter("leaks"), _build_evidence(facts, facts.account)
     if isinstance(evidence.instances, ReadFailure):
-        yield builder.build_unseen("instances", evidence.instances, "ec2:DescribeInstances")
+        yield check.skip("instances", evidence.instances, "ec2:DescribeInstances")
         return
     if isinstance(evidence.cluster_state, ReadFailure):
-        yield builder.build_unseen("NodeClaims", evidence.cluster_state, "list on nodes and on nodeclaims.karpenter.sh")
+        yield check.skip("NodeClaims", evidence.cluster_state, "list on nodes and on nodeclaims.karpenter.sh")
         return
     assets = [asset for asset in list_assets(evidence) if asset.kind != _LAUNCH_TEMPLATE_KIND]
     leaked = [asset for asset in assets if asset.is_leaked]
     for (kind, cause), same_assets in groupby(leaked, key=lambda asset: (asset.kind, _get_cause(asset))):
         names = [asset.name for asset in same_assets]
-        yield builder.build_failure(
-            f"{format_count(len(names), kind)}: {join_names(names, MAX_LISTED_NAMES)}: {cause}",
-            f"`{AUDIT_COMMAND}` has what removes it",
-        )
+        message = f"`{AUDIT_COMMAND}` prints the command that removes it"
+        yield check.fail(f"{format_count(len(names), kind)}: {join_names(names, MAX_LISTED_NAMES)}: {cause}", message)
     if not leaked:
-        yield builder.build_ok(f"{format_count(len(evidence.instances), 'instance')}, each with its NodeClaim")
+        yield check.accept(f"{format_count(len(evidence.instances), 'instance')}, each with a NodeClaim")
 
 
 def _get_cause(asset: Asset) -> str:
@@ -50,9 +48,9 @@ def check_launch_templates(facts: DoctorFacts) -> Iterator[CheckResult]:
     """Check that there are no launch templates of an earlier installation."""
     if facts.account is None:
         return
-    launch_templates, builder = facts.account.launch_templates, CheckResultBuilder("launch-templates")
+    launch_templates, check = facts.account.launch_templates, CheckReporter("launch-templates")
     if isinstance(launch_templates, ReadFailure):
-        yield builder.build_unseen("launch templates", launch_templates, "ec2:DescribeLaunchTemplates")
+        yield check.skip("launch templates", launch_templates, "ec2:DescribeLaunchTemplates")
         return
     leaked_templates = [
         asset
@@ -61,12 +59,12 @@ def check_launch_templates(facts: DoctorFacts) -> Iterator[CheckResult]:
     ]
     if leaked_templates:
         names = join_names([template.name for template in leaked_templates], MAX_LISTED_NAMES)
-        yield builder.build_warning(
+        yield check.warn(
             f"{format_count(len(leaked_templates), 'launch template')} of an earlier installation: {names}",
             leaked_templates[0].remedy,
         )
     else:
-        yield builder.build_ok(format_count(len(launch_templates), "launch template"))
+        yield check.accept(format_count(len(launch_templates), "launch template"))
 
 
 def _build_evidence(facts: DoctorFacts, account: AccountFacts) -> AuditEvidence:
@@ -87,7 +85,7 @@ def _get_cluster_state(facts: DoctorFacts) -> ClusterState | ReadFailure:
     """Return the indexed cluster snapshot; if a part could not be read, its failure."""
     kubernetes = facts.kubernetes
     if kubernetes is None:
-        return ReadFailure(reason="it was not asked")
+        return ReadFailure(reason="the cluster is not checked")
     failures = (failure for name in _CLUSTER_FIELDS if isinstance(failure := getattr(kubernetes, name), ReadFailure))
     return next(failures, None) or _build_cluster_state(kubernetes, facts)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sized
 from typing import Final
 
 from cli.cluster.remedies import SIGN_IN_HINT, is_credential_error
-from cli.doctor.checks.finding import CheckResult, CheckResultBuilder
+from cli.doctor.checks.finding import CheckReporter, CheckResult
 from cli.facts.model import DoctorFacts, NodeClassFacts, ReadFailure
 from shared.decide.launch.ami_families.ami_family import AMI_FAMILIES
 from shared.model.core.formatting import format_count, join_names
@@ -16,7 +16,7 @@ MIN_FREE_ADDRESSES: Final = 16
 """Each node takes several addresses: a zone with fewer is soon full."""
 MIN_ZONES: Final = 2
 MAX_LISTED_NAMES: Final = 3
-RESOLVE_REMEDY: Final = "`joiner nodeclass resolve -f FILE --cluster NAME` shows what it comes to"
+RESOLVE_REMEDY: Final = "check with `joiner nodeclass resolve -f FILE --cluster NAME`"
 _DENIED_CODES: Final = ("Unauthorized", "AccessDenied", "AuthFailure")
 
 
@@ -24,18 +24,16 @@ def check_node_pools(facts: DoctorFacts) -> Iterator[CheckResult]:
     """Check that there are NodePools and that each is ready."""
     if facts.kubernetes is None:
         return
-    node_pools, builder = facts.kubernetes.node_pools, CheckResultBuilder("nodepools")
-    yield from _check_absence("NodePool", node_pools, "list on nodepools.karpenter.sh", builder, facts)
-    for node_pool in () if isinstance(node_pools, ReadFailure) else node_pools:
-        ready_condition = find_condition(node_pool.conditions, "Ready")
+    node_pools, check = facts.kubernetes.node_pools, CheckReporter("nodepools")
+    yield from _check_absence("NodePool", node_pools, "list on nodepools.karpenter.sh", check, facts)
+    for pool in () if isinstance(node_pools, ReadFailure) else node_pools:
+        ready_condition = find_condition(pool.conditions, "Ready")
         if ready_condition is None:
-            yield builder.build_warning(
-                f"NodePool {node_pool.name} has no status", "wait a minute; then see whether `lifecycle` runs"
-            )
+            yield check.warn(f"NodePool {pool.name} has no status", "wait a minute, then check that `lifecycle` runs")
         elif ready_condition.status != "True":
             false_conditions = [
                 pool_condition
-                for pool_condition in node_pool.conditions
+                for pool_condition in pool.conditions
                 if pool_condition.status == "False" and pool_condition.type != "Ready"
             ]
             reason = (
@@ -46,66 +44,61 @@ def check_node_pools(facts: DoctorFacts) -> Iterator[CheckResult]:
                 )
                 or ready_condition.message
             )
-            yield builder.build_failure(
-                f"NodePool {node_pool.name} is not ready: {reason}", f"`joiner explain nodepool {node_pool.name}`"
+            yield check.fail(
+                f"NodePool {pool.name} is not ready: {reason}", f"run `joiner explain nodepool {pool.name}`"
             )
         else:
-            yield builder.build_ok(f"NodePool {node_pool.name} is ready")
+            yield check.accept(f"NodePool {pool.name} is ready")
     for read_error in facts.kubernetes.read_errors:
-        yield builder.build_failure(read_error, "correct it: it is left out until then")
+        yield check.fail(read_error, "correct it: Joiner ignores the object until then")
 
 
 def check_node_classes(facts: DoctorFacts) -> Iterator[CheckResult]:
-    """Check each class by its status: whether everything resolves and the functions may launch from it."""
+    """Check each EC2NodeClass by its status conditions."""
     if facts.kubernetes is None:
         return
-    node_classes, builder = facts.kubernetes.node_classes, CheckResultBuilder("nodeclasses")
-    yield from _check_absence("EC2NodeClass", node_classes, "list on ec2nodeclasses.karpenter.k8s.aws", builder, facts)
+    node_classes, check = facts.kubernetes.node_classes, CheckReporter("nodeclasses")
+    yield from _check_absence("EC2NodeClass", node_classes, "list on ec2nodeclasses.karpenter.k8s.aws", check, facts)
     for node_class in () if isinstance(node_classes, ReadFailure) else node_classes:
-        yield _check_node_class_status(node_class, builder, facts)
+        yield _check_node_class_status(node_class, check, facts)
 
 
 def _check_absence(
-    kind: str, objects: Sized | ReadFailure, permission: str, builder: CheckResultBuilder, facts: DoctorFacts
+    kind: str, objects: Sized | ReadFailure, permission: str, check: CheckReporter, facts: DoctorFacts
 ) -> Iterator[CheckResult]:
     """Yield a result if there are no objects of *kind*, or if they could not be read."""
     if isinstance(objects, ReadFailure):
-        yield builder.build_unseen(f"objects of kind {kind}", objects, permission)
+        yield check.skip(f"objects of kind {kind}", objects, permission)
     elif not objects:
-        build_result = builder.build_pending if facts.is_installed is False else builder.build_warning
-        yield build_result(f"there is no {kind}", "write one: docs/guide/getting-started.md")
+        build_result = check.defer if facts.is_installed is False else check.warn
+        yield build_result(f"there is no {kind}", "create one (docs/guide/getting-started.md)")
 
 
-def _check_node_class_status(node_class: EC2NodeClass, builder: CheckResultBuilder, facts: DoctorFacts) -> CheckResult:
+def _check_node_class_status(node_class: EC2NodeClass, check: CheckReporter, facts: DoctorFacts) -> CheckResult:
     false_conditions = [
-        class_condition
-        for class_condition in node_class.conditions
-        if class_condition.status == "False" and class_condition.type != "Ready"
+        condition for condition in node_class.conditions if condition.status == "False" and condition.type != "Ready"
     ]
     if false_conditions:
         reason = "; ".join(
-            f"{class_condition.type}: {class_condition.message or class_condition.reason}"
-            for class_condition in false_conditions
+            f"{condition.type}: {condition.message or condition.reason}" for condition in false_conditions
         )
-        return builder.build_failure(f"EC2NodeClass {node_class.name}: {reason}", RESOLVE_REMEDY)
+        return check.fail(f"EC2NodeClass {node_class.name}: {reason}", RESOLVE_REMEDY)
     if node_class.is_ready():
-        return builder.build_ok(f"EC2NodeClass {node_class.name} is ready: the functions may launch from it")
+        return check.accept(f"EC2NodeClass {node_class.name} is ready")
     if facts.is_installed is False:
-        return builder.build_pending(
-            f"EC2NodeClass {node_class.name} was not looked at by the functions yet", "deploy the stack"
-        )
-    message = f"EC2NodeClass {node_class.name} was not looked at as it is now"
-    return builder.build_warning(message, "wait five minutes; then see whether `catalog` runs")
+        return check.defer(f"EC2NodeClass {node_class.name} has not been resolved yet", "deploy the stack")
+    message = f"EC2NodeClass {node_class.name} has not been resolved since its last change"
+    return check.warn(message, "wait five minutes, then check that `catalog` runs")
 
 
 def check_discovery(facts: DoctorFacts) -> Iterator[CheckResult]:
-    """If there is no class yet, check that subnets and security groups have the usual discovery tag."""
+    """Check that subnets and security groups have the usual discovery tag, if there is no EC2NodeClass yet."""
     if facts.account is None or not _is_without_classes(facts):
         return
-    discoverable, builder, cluster = facts.account.discoverable, CheckResultBuilder("discovery"), facts.account.cluster
+    discoverable, check, cluster = facts.account.discoverable, CheckReporter("discovery"), facts.account.cluster
     if isinstance(discoverable, ReadFailure):
-        yield builder.build_unseen(
-            "tags of subnets and groups", discoverable, "ec2:DescribeSubnets and ec2:DescribeSecurityGroups"
+        yield check.skip(
+            "tags of subnets and security groups", discoverable, "ec2:DescribeSubnets and ec2:DescribeSecurityGroups"
         )
         return
     subnets, security_groups = discoverable
@@ -117,15 +110,15 @@ def check_discovery(facts: DoctorFacts) -> Iterator[CheckResult]:
         tag = f"--tags Key=karpenter.sh/discovery,Value={cluster}"
         command = f"aws ec2 create-tags --resources {' '.join(ids_by_kind[kind]) or 'ID ...'} {tag}"
         if not resources:
-            yield builder.build_warning(
-                f"no {kind} has the tag karpenter.sh/discovery={cluster}", f"{command}, or select by id"
+            yield check.warn(
+                f"no {kind} has the tag karpenter.sh/discovery={cluster}", f"{command}, or select them by ID"
             )
         else:
-            yield builder.build_ok(f"{format_count(len(resources), kind)} tagged karpenter.sh/discovery={cluster}")
+            yield check.accept(f"{format_count(len(resources), kind)} tagged karpenter.sh/discovery={cluster}")
 
 
 def _is_without_classes(facts: DoctorFacts) -> bool:
-    """Return whether there is no class, or no class can be expected yet."""
+    """Return whether there is no EC2NodeClass, or none can be expected yet."""
     if facts.kubernetes is None:
         return facts.is_installed is False
     return facts.kubernetes.node_classes == ()
@@ -141,82 +134,73 @@ def _list_security_group_ids(facts: DoctorFacts) -> tuple[str, ...]:
 
 def check_subnets(facts: DoctorFacts) -> Iterator[CheckResult]:
     """Check that the subnets have free addresses and span two zones."""
-    for class_facts, builder, subject in _list_class_checks(facts, "subnets"):
+    for class_facts, check, subject in _list_class_checks(facts, "subnets"):
         subnets = class_facts.answers.subnets
         if subnets is None:
-            yield builder.build_unseen(f"{subject}: subnets", _build_unread_failure(class_facts), "ec2:DescribeSubnets")
+            yield check.skip(f"{subject}: subnets", _build_unread_failure(class_facts), "ec2:DescribeSubnets")
         elif not subnets:
-            yield builder.build_failure(f"{subject}: spec.subnetSelectorTerms matched nothing", RESOLVE_REMEDY)
+            yield check.fail(f"{subject}: spec.subnetSelectorTerms match no subnet", RESOLVE_REMEDY)
         else:
-            yield from _check_free_addresses(subject, subnets, builder)
+            yield from _check_free_addresses(subject, subnets, check)
 
 
-def _check_free_addresses(
-    subject: str, subnets: tuple[Subnet, ...], builder: CheckResultBuilder
-) -> Iterator[CheckResult]:
+def _check_free_addresses(subject: str, subnets: tuple[Subnet, ...], check: CheckReporter) -> Iterator[CheckResult]:
     free_by_zone: dict[str, int] = {}
     for subnet in subnets:
         free_by_zone[subnet.zone] = free_by_zone.get(subnet.zone, 0) + subnet.available_ip_count
     zones = ", ".join(f"{zone} {number:,} free" for zone, number in sorted(free_by_zone.items()))
     nearly_full_zones = sorted(zone for zone, number in free_by_zone.items() if number < MIN_FREE_ADDRESSES)
     if len(free_by_zone) < MIN_ZONES:
-        yield builder.build_warning(
-            f"{subject}: all subnets are in one zone", "select subnets of two zones: one may fail, or be sold out"
-        )
+        message = "select subnets in two or more zones, in case a zone fails or has no capacity"
+        yield check.warn(f"{subject}: all subnets are in one zone", message)
     if not sum(free_by_zone.values()):
-        yield builder.build_failure(
-            f"{subject}: no subnet has a free address", "add subnets, or a secondary block to the VPC"
+        yield check.fail(
+            f"{subject}: no subnet has a free address", "add subnets, or a secondary CIDR block to the VPC"
         )
     elif nearly_full_zones:
-        yield builder.build_warning(
-            f"{subject}: few addresses left in {', '.join(nearly_full_zones)}",
-            "add subnets, or use prefix delegation sparingly",
+        yield check.warn(
+            f"{subject}: few free addresses in {', '.join(nearly_full_zones)}", "add subnets or a secondary CIDR block"
         )
     if len(free_by_zone) >= MIN_ZONES and not nearly_full_zones:
-        yield builder.build_ok(f"{subject}: {format_count(len(subnets), 'subnet')}: {zones}")
+        yield check.accept(f"{subject}: {format_count(len(subnets), 'subnet')}: {zones}")
 
 
 def check_security_groups(facts: DoctorFacts) -> Iterator[CheckResult]:
     """Check that each class selects a security group."""
-    for class_facts, builder, subject in _list_class_checks(facts, "security-groups"):
+    for class_facts, check, subject in _list_class_checks(facts, "security-groups"):
         security_groups = class_facts.answers.security_groups
         if security_groups is None:
-            yield builder.build_unseen(
+            yield check.skip(
                 f"{subject}: security groups", _build_unread_failure(class_facts), "ec2:DescribeSecurityGroups"
             )
         elif not security_groups:
-            yield builder.build_failure(f"{subject}: spec.securityGroupSelectorTerms matched nothing", RESOLVE_REMEDY)
+            yield check.fail(f"{subject}: spec.securityGroupSelectorTerms match no security group", RESOLVE_REMEDY)
         else:
-            yield builder.build_ok(
+            yield check.accept(
                 f"{subject}: {join_names([group.group_id for group in security_groups], MAX_LISTED_NAMES)}"
             )
 
 
 def check_images(facts: DoctorFacts) -> Iterator[CheckResult]:
     """Check that there is an image for the cluster's Kubernetes version."""
-    for class_facts, builder, subject in _list_class_checks(facts, "images"):
+    for class_facts, check, subject in _list_class_checks(facts, "images"):
         image_answers = class_facts.answers.images
         if image_answers is None:
-            yield builder.build_unseen(
-                f"{subject}: images",
-                _build_unread_failure(class_facts),
-                "ssm:GetParameter, ec2:DescribeImages, eks:DescribeCluster",
-            )
+            message = "ssm:GetParameter, ec2:DescribeImages, eks:DescribeCluster"
+            yield check.skip(f"{subject}: images", _build_unread_failure(class_facts), message)
         elif not class_facts.node_class.resolved_images:
             version = class_facts.answers.kubernetes_version
-            yield builder.build_failure(
-                f"{subject}: there is no image for Kubernetes {version or 'of the cluster'}", RESOLVE_REMEDY
-            )
+            yield check.fail(f"{subject}: no image for Kubernetes {version or '(unknown version)'}", RESOLVE_REMEDY)
         else:
             names = join_names([image.image_id for image in class_facts.node_class.resolved_images], MAX_LISTED_NAMES)
-            yield builder.build_ok(f"{subject}: {names} for Kubernetes {class_facts.answers.kubernetes_version}")
+            yield check.accept(f"{subject}: {names} for Kubernetes {class_facts.answers.kubernetes_version}")
 
 
 def check_volume_sizes(facts: DoctorFacts) -> Iterator[CheckResult]:
     """Check that each volume is at least as large as the snapshot that it is created from."""
-    for class_facts, builder, subject in _list_class_checks(facts, "volumes"):
+    for class_facts, check, subject in _list_class_checks(facts, "volumes"):
         if isinstance(class_facts.snapshots, ReadFailure):
-            yield builder.build_unseen(f"{subject}: snapshots of images", class_facts.snapshots, "ec2:DescribeImages")
+            yield check.skip(f"{subject}: snapshots of images", class_facts.snapshots, "ec2:DescribeImages")
             continue
         small_volumes = list(dict.fromkeys(_find_small_volumes(class_facts)))
         for device, volume_gib, snapshot_gib in small_volumes:
@@ -227,11 +211,11 @@ def check_volume_sizes(facts: DoctorFacts) -> Iterator[CheckResult]:
             )
             message = (
                 f"{subject}: {field} {device} has {volume_gib} GiB, "
-                f"and the image's snapshot {snapshot_gib} GiB: EC2 starts nothing"
+                f"but the image's snapshot has {snapshot_gib} GiB: EC2 rejects the launch"
             )
-            yield builder.build_failure(message, f"write volumeSize: {snapshot_gib}Gi or more for {device}")
+            yield check.fail(message, f"write volumeSize: {snapshot_gib}Gi or more for {device}")
         if not small_volumes and class_facts.snapshots:
-            yield builder.build_ok(f"{subject}: volumes are as large as the images' snapshots")
+            yield check.accept(f"{subject}: volumes are large enough for the images")
 
 
 def _find_small_volumes(class_facts: NodeClassFacts) -> Iterator[tuple[str, int, int]]:
@@ -252,34 +236,32 @@ def _find_small_volumes(class_facts: NodeClassFacts) -> Iterator[tuple[str, int,
 def check_launch_dry_run(facts: DoctorFacts) -> Iterator[CheckResult]:
     """Check with a dry run that EC2 would allow a launch.
 
-    If only the caller lacks a permission, that says nothing about the functions.
+    A permission that only the caller lacks does not affect the functions.
     """
-    for class_facts, builder, subject in _list_class_checks(facts, "launch"):
+    for class_facts, check, subject in _list_class_checks(facts, "launch"):
         if class_facts.refusals is None:
             continue
         if isinstance(class_facts.refusals, ReadFailure):
-            yield builder.build_unseen(
-                f"{subject}: a launch (DryRun)", class_facts.refusals, "ec2:RunInstances and ec2:CreateFleet"
-            )
+            yield check.skip(f"{subject}: launch dry run", class_facts.refusals, "ec2:RunInstances and ec2:CreateFleet")
             continue
         for refusal in class_facts.refusals:
             message = f"ec2:{refusal.action}: {refusal.code}: {refusal.message}"
             if refusal.code.startswith(_DENIED_CODES):
-                failure = ReadFailure(reason=f"{message} (this is your right, not the functions')", is_denied=True)
-                yield builder.build_unseen(f"{subject}: a launch (DryRun)", failure, f"ec2:{refusal.action}")
+                failure = ReadFailure(reason=f"{message} (your permission, not that of the functions)", is_denied=True)
+                yield check.skip(f"{subject}: launch dry run", failure, f"ec2:{refusal.action}")
             else:
-                yield builder.build_failure(f"{subject}: {message}", RESOLVE_REMEDY)
+                yield check.fail(f"{subject}: {message}", RESOLVE_REMEDY)
         if not class_facts.refusals:
-            yield builder.build_ok(f"{subject}: EC2 would launch (DryRun)")
+            yield check.accept(f"{subject}: EC2 allows a launch (dry run)")
 
 
-def _list_class_checks(facts: DoctorFacts, check: str) -> Iterator[tuple[NodeClassFacts, CheckResultBuilder, str]]:
+def _list_class_checks(facts: DoctorFacts, check: str) -> Iterator[tuple[NodeClassFacts, CheckReporter, str]]:
     for class_facts in facts.account.node_classes if facts.account is not None else ():
-        yield class_facts, CheckResultBuilder(check), f"EC2NodeClass {class_facts.node_class.name}"
+        yield class_facts, CheckReporter(check), f"EC2NodeClass {class_facts.node_class.name}"
 
 
 def _build_unread_failure(class_facts: NodeClassFacts) -> ReadFailure:
-    reason = "; ".join(class_facts.errors) or "AWS did not answer"
+    reason = "; ".join(class_facts.errors) or "AWS did not respond"
     return ReadFailure(
         reason=reason, is_denied="Forbidden" in reason, remedy=SIGN_IN_HINT if is_credential_error(reason) else ""
     )

@@ -1,9 +1,9 @@
-"""Checks of pauses: what people or Joiner hold back, until when, why, and how it ends."""
+"""Checks of pauses that people set or that Joiner sets itself."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from cli.doctor.checks.finding import CheckResult, CheckResultBuilder
+from cli.doctor.checks.finding import CheckReporter, CheckResult
 from cli.facts.model import DoctorFacts, KubernetesFacts, NodePoolEvent, ReadFailure
 from cli.pause.text import format_pause
 from cli.terminal.text import format_age
@@ -16,47 +16,45 @@ MAX_LISTED_NAMES: Final = 3
 
 def check_pauses(facts: DoctorFacts) -> Iterator[CheckResult]:
     """Check for pauses that were forgotten or not intended."""
-    kubernetes, builder = facts.kubernetes, CheckResultBuilder("pauses")
+    kubernetes, check = facts.kubernetes, CheckReporter("pauses")
     if kubernetes is None:
         return
     if isinstance(kubernetes.namespaces, ReadFailure):
-        yield builder.build_unseen("what is paused", kubernetes.namespaces, "list on namespaces")
+        yield check.skip("pauses", kubernetes.namespaces, "list on namespaces")
         return
     if isinstance(kubernetes.node_pools, ReadFailure):
-        yield builder.build_unseen(
-            "what is paused of NodePools", kubernetes.node_pools, "list on nodepools.karpenter.sh"
-        )
+        yield check.skip("pauses of NodePools", kubernetes.node_pools, "list on nodepools.karpenter.sh")
     pools = () if isinstance(kubernetes.node_pools, ReadFailure) else kubernetes.node_pools
     cluster = ClusterSnapshot(taken_at=facts.now, node_pools=pools, namespaces=kubernetes.namespaces)
     pauses, problems = list_active_pauses(cluster)
     for problem in problems:
-        yield builder.build_failure(
+        yield check.fail(
             f"{problem.kind} {problem.name}: {problem.message}",
-            "`joiner resume` clears it, `joiner pause` writes it anew",
+            "remove it with `joiner resume`, or set it again with `joiner pause`",
         )
     for pause in pauses:
-        yield builder.build_warning(format_pause(pause, facts.now), f"{pause.get_resume_command()} ends it now")
-    automatic_results = list(_check_automatic_pauses(kubernetes, facts, builder))
+        yield check.warn(format_pause(pause, facts.now), f"{pause.get_resume_command()} ends the pause now")
+    automatic_results = list(_check_automatic_pauses(kubernetes, facts, check))
     if not pauses and not any(result.level == "warn" for result in automatic_results):
-        suffix = ", and Joiner holds nothing back by itself" if kubernetes.pause_events == () else ""
-        yield builder.build_ok(f"nothing is paused by an annotation{suffix}")
+        suffix = ", and Joiner pauses nothing itself" if kubernetes.pause_events == () else ""
+        yield check.accept(f"no pause is set{suffix}")
     yield from automatic_results
 
 
 def _check_automatic_pauses(
-    kubernetes: KubernetesFacts, facts: DoctorFacts, builder: CheckResultBuilder
+    kubernetes: KubernetesFacts, facts: DoctorFacts, check: CheckReporter
 ) -> Iterator[CheckResult]:
     if isinstance(kubernetes.pause_events, ReadFailure):
-        yield builder.build_unseen(
-            "what Joiner holds back by itself", kubernetes.pause_events, "list on events in the namespace default"
+        yield check.skip(
+            "pauses that Joiner sets itself", kubernetes.pause_events, "list on events in the namespace default"
         )
         return
     for message, events in sorted(_group_by_message(kubernetes.pause_events or ()).items()):
         pools = sorted({event.pool for event in events})
         event_age = format_age(facts.now - max(event.at for event in events))
-        message_text = f"NodePool {join_names(pools, MAX_LISTED_NAMES)}: {message} (it said so {event_age} ago)"
-        yield builder.build_warning(
-            message_text, f"`joiner explain nodepool {pools[0]}` has what led to it; it goes on by itself"
+        message_text = f"NodePool {join_names(pools, MAX_LISTED_NAMES)}: {message} ({event_age} ago)"
+        yield check.warn(
+            message_text, f"`joiner explain nodepool {pools[0]}` shows the reason; the pause ends by itself"
         )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Final
 
-from cli.doctor.checks.finding import CheckResult, CheckResultBuilder
+from cli.doctor.checks.finding import CheckReporter, CheckResult
 from cli.facts.model import DoctorFacts, KubernetesFacts, QuotaUsage, ReadFailure
 from cli.facts.quota_families import QUOTA_BY_NAME, STANDARD, Quota, find_quota, list_node_pool_quotas
 from shared.model.core.formatting import join_names
@@ -23,7 +23,7 @@ def check_quotas(facts: DoctorFacts) -> Iterator[CheckResult]:
     """Check that the account's vCPU quotas allow what the NodePools allow."""
     if facts.account is None:
         return
-    builder, usage_by_name = CheckResultBuilder("quotas"), facts.account.quotas
+    check, usage_by_name = CheckReporter("quotas"), facts.account.quotas
     exhausted = {
         name
         for name, quota_usage in usage_by_name.items()
@@ -31,12 +31,12 @@ def check_quotas(facts: DoctorFacts) -> Iterator[CheckResult]:
     }
     for name, usage in usage_by_name.items():
         if not isinstance(usage, ReadFailure):
-            yield _check_quota(QUOTA_BY_NAME[name], usage, exhausted, facts.kubernetes, builder)
+            yield _check_quota(QUOTA_BY_NAME[name], usage, exhausted, facts.kubernetes, check)
     failures = [(failure, name) for name, failure in usage_by_name.items() if isinstance(failure, ReadFailure)]
     for _, group in groupby(failures, key=lambda pair: (pair[0].is_denied, pair[0].remedy)):
         same_failures = list(group)
-        yield builder.build_unseen(
-            f"the quota of vCPUs: {', '.join(name for _, name in same_failures)}", same_failures[0][0], _PERMISSIONS
+        yield check.skip(
+            f"vCPU quotas: {', '.join(name for _, name in same_failures)}", same_failures[0][0], _PERMISSIONS
         )
 
 
@@ -44,26 +44,22 @@ _PERMISSIONS: Final = "servicequotas:GetServiceQuota and servicequotas:GetAWSDef
 
 
 def _check_quota(
-    quota: Quota,
-    usage: QuotaUsage,
-    exhausted: set[str],
-    kubernetes: KubernetesFacts | None,
-    builder: CheckResultBuilder,
+    quota: Quota, usage: QuotaUsage, exhausted: set[str], kubernetes: KubernetesFacts | None, check: CheckReporter
 ) -> CheckResult:
     used_vcpus, pools = _get_used_vcpus(quota, usage, kubernetes), _list_pools_using(quota, kubernetes)
     limit_vcpus = _sum_cpu_limits(quota, pools)
-    summary = f"{quota.name}: the account may run {usage.vcpus:,.0f} vCPUs{_format_usage(quota, usage, kubernetes)}"
+    summary = f"{quota.name}: quota {usage.vcpus:,.0f} vCPUs{_format_usage(quota, usage, kubernetes)}"
     remedy = f"{INCREASE_COMMAND} --quota-code {quota.code} --desired-value"
     if quota.name in exhausted:
-        return _build_exhausted_result(quota, summary, f"{remedy} N", exhausted, pools, builder)
+        return _build_exhausted_result(quota, summary, f"{remedy} N", exhausted, pools, check)
     if used_vcpus is not None and used_vcpus > NEARLY_USED_RATIO * usage.vcpus:
-        return builder.build_warning(summary, f"{remedy} N")
+        return check.warn(f"{summary}: nearly used up", f"{remedy} N")
     if limit_vcpus is not None and limit_vcpus > usage.vcpus:
         message = (
-            f"{quota.name}: NodePools may ask for {limit_vcpus:,} vCPUs, {summary.removeprefix(f'{quota.name}: ')}"
+            f"{quota.name}: NodePool limits allow {limit_vcpus:,} vCPUs, {summary.removeprefix(f'{quota.name}: ')}"
         )
-        return builder.build_warning(message, f"{remedy} {limit_vcpus}, or lower spec.limits")
-    return builder.build_ok(summary)
+        return check.warn(message, f"{remedy} {limit_vcpus}, or lower spec.limits")
+    return check.accept(summary)
 
 
 def _build_exhausted_result(
@@ -72,7 +68,7 @@ def _build_exhausted_result(
     remedy: str,
     exhausted: set[str],
     pools: tuple[NodePool, ...] | None,
-    builder: CheckResultBuilder,
+    check: CheckReporter,
 ) -> CheckResult:
     """Return the result for an exhausted *quota*.
 
@@ -80,20 +76,20 @@ def _build_exhausted_result(
     """
     if pools is None:
         return (
-            builder.build_failure(f"{summary}: nothing more starts", remedy)
+            check.fail(f"{summary}: no more instances can start", remedy)
             if quota.family == STANDARD
-            else builder.build_warning(summary, remedy)
+            else check.warn(summary, remedy)
         )
     stopped_pools = [
         pool.name for pool in pools if {pool_quota.name for pool_quota in list_node_pool_quotas(pool)} <= exhausted
     ]
     if stopped_pools:
-        return builder.build_failure(
-            f"{summary}: nothing more starts for NodePool {join_names(stopped_pools, MAX_LISTED_NAMES)}", remedy
+        return check.fail(
+            f"{summary}: no more instances can start for NodePool {join_names(stopped_pools, MAX_LISTED_NAMES)}", remedy
         )
     if quota.family == STANDARD:
-        return builder.build_warning(f"{summary}: NodePools get what else they allow", remedy)
-    return builder.build_ok(f"{summary}: NodePools get what else they allow")
+        return check.warn(f"{summary}: NodePools use their other instance families or capacity types", remedy)
+    return check.accept(f"{summary}: NodePools use their other instance families or capacity types")
 
 
 def _is_exhausted(name: str, usage: QuotaUsage, facts: DoctorFacts) -> bool:
@@ -104,7 +100,7 @@ def _is_exhausted(name: str, usage: QuotaUsage, facts: DoctorFacts) -> bool:
 def _format_usage(quota: Quota, usage: QuotaUsage, kubernetes: KubernetesFacts | None) -> str:
     own_vcpus = _count_own_vcpus(quota, kubernetes)
     descriptions = [] if own_vcpus is None else [f"{own_vcpus:,} in use by NodePools"]
-    descriptions += [] if usage.used is None else [f"{usage.used:,} in use by all"]
+    descriptions += [] if usage.used is None else [f"{usage.used:,} in use in the account"]
     return "".join(f", {description}" for description in descriptions)
 
 

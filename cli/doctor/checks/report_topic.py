@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from cli.doctor.checks.finding import CheckResult, CheckResultBuilder
+from cli.doctor.checks.finding import CheckReporter, CheckResult
 from cli.facts.model import DoctorFacts, ReadFailure, TopicFacts
 from shared.model.core.formatting import format_count
 
@@ -14,32 +14,34 @@ _OPTION: Final = "joiner:report-topic"
 
 def check_report_topic(facts: DoctorFacts) -> Iterator[CheckResult]:
     """Check that the topic of the cost notification exists and has a subscription."""
-    topic, builder = facts.stack.topic if facts.stack is not None else None, CheckResultBuilder("report-topic")
+    topic, check = facts.stack.topic if facts.stack is not None else None, CheckReporter("report-topic")
     if isinstance(topic, ReadFailure):
-        yield builder.build_unseen(f"the topic of {_OPTION}", topic, "sns:GetTopicAttributes on it")
+        yield check.skip(f"the topic of {_OPTION}", topic, "sns:GetTopicAttributes on it")
     elif topic is not None:
-        yield _check_topic(topic, builder)
+        yield _check_topic(topic, check)
 
 
-def _check_topic(topic: TopicFacts, builder: CheckResultBuilder) -> CheckResult:
+def _check_topic(topic: TopicFacts, check: CheckReporter) -> CheckResult:
     name = topic.arn.rpartition(":")[2]
     if not topic.exists:
-        remedy = f"aws sns create-topic --name {name}, or deploy with -c {_OPTION}= and one that is there, or none"
-        return builder.build_failure(
-            f"{_OPTION}: there is no topic {topic.arn}: nobody is told what nodes cost", remedy
+        remedy = (
+            f"aws sns create-topic --name {name}, or deploy with -c {_OPTION}= and an existing topic, or an empty value"
         )
+        return check.fail(f"{_OPTION}: topic {topic.arn} does not exist: cost reports are not delivered", remedy)
     if not topic.confirmed_subscriptions:
         waiting = (
-            f", {format_count(topic.pending_subscriptions, 'subscription')} not confirmed yet"
+            f", {format_count(topic.pending_subscriptions, 'subscription')} not confirmed"
             if topic.pending_subscriptions
             else ""
         )
         subscribe = f"aws sns subscribe --topic-arn {topic.arn} --protocol email --notification-endpoint ADDRESS"
-        remedy = "confirm: SNS has sent a link to whoever subscribed" if topic.pending_subscriptions else subscribe
-        return builder.build_warning(f"nobody listens to topic {name}{waiting}", remedy)
+        remedy = (
+            "confirm the subscription with the link that SNS has sent" if topic.pending_subscriptions else subscribe
+        )
+        return check.warn(f"topic {name} has no confirmed subscription{waiting}", remedy)
     key = (
-        f"; its key {topic.kms_key} must let the role of `catalog` in (docs/cost.md)"
+        f"; its key {topic.kms_key} must allow the role of `catalog` (docs/cost.md)"
         if topic.kms_key not in ("", AWS_MANAGED_KEY)
         else ""
     )
-    return builder.build_ok(f"{format_count(topic.confirmed_subscriptions, 'subscription')} to topic {name}{key}")
+    return check.accept(f"{format_count(topic.confirmed_subscriptions, 'subscription')} to topic {name}{key}")

@@ -123,7 +123,7 @@ def test_who_may_not_list_is_told_what_is_missing(cluster: ControlPlane, tmp_pat
         assert run_plan(write_kubeconfig(tmp_path, cluster, token)) == 1
         output = capsys.readouterr()
         assert words in output.err
-        assert "nothing can be planned without nodes" in output.err
+        assert "cannot plan without nodes" in output.err
         assert output.out == ""
 
 

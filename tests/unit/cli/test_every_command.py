@@ -130,7 +130,7 @@ def test_a_command_that_is_misspelt_is_guessed(typed: str, suggestion: str, caps
     with pytest.raises(SystemExit, match="2"):
         main([typed])
     stderr = capsys.readouterr().err
-    assert f"there is no command {typed!r}" in stderr
+    assert f"unknown command {typed!r}" in stderr
     assert (f"did you mean {suggestion!r}?" in stderr) == bool(suggestion)
 
 
@@ -189,8 +189,8 @@ def build_minimal_arguments(command: str) -> list[str]:
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        (("--kubeconfig", "{folder}/none"), "none: no such kubeconfig: name one with --kubeconfig"),
-        (("--kubeconfig", "{folder}/broken"), "broken: context (the current one): "),
+        (("--kubeconfig", "{folder}/none"), "none: no such kubeconfig: add --kubeconfig FILE"),
+        (("--kubeconfig", "{folder}/broken"), "broken: context (current): "),
         (("--kubeconfig", "{folder}/config", "--context", "nobody"), "nobody"),
         (("--kubeconfig", "{folder}/config"), "GET /"),
         (("--kubeconfig", "{folder}/config", "-o", "json"), "GET /"),
@@ -265,7 +265,7 @@ def test_who_names_neither_files_nor_a_cluster_and_has_no_kubeconfig_is_told_bot
     assert main(command.split()) == 1
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert f"{tmp_path / 'none'}: no such kubeconfig: name one with --kubeconfig" in captured.err
+    assert f"{tmp_path / 'none'}: no such kubeconfig: add --kubeconfig FILE" in captured.err
     assert captured.err.endswith("; or name files with -f\n")
 
 
@@ -288,7 +288,7 @@ def test_an_answer_that_cannot_be_written_is_no_success(tmp_path: Path, command:
     with open("/dev/full", "w") as full:  # noqa: PTH123 - as above
         run = [sys.executable, "-c", code, command, *files]
         process = subprocess.run(run, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
-    assert process.stderr.startswith("joiner: the answer could not be written: ")
+    assert process.stderr.startswith("joiner: the output could not be written: ")
     assert "Traceback" not in process.stderr
     assert process.returncode == 1
 

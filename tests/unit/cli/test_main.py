@@ -40,7 +40,7 @@ def test_help_has_commands_examples_and_exit_codes(capsys: Out) -> None:
     output = capsys.readouterr().out
     assert "joiner demo --scenario" in output
     assert "exit codes: 0" in output
-    assert "the main job on an embedded cloud and cluster" in output
+    assert "run a scenario on a simulated cloud and cluster" in output
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -77,7 +77,7 @@ def test_a_plan_waits_only_for_what_it_needs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["fly"], "there is no command 'fly'"),
+        (["fly"], "unknown command 'fly'"),
         (["demo", "--sceanrio", "x"], "unrecognized arguments"),
         (["demo", "-o", "xml"], "invalid choice: 'xml'"),
         (["demo", "--seed", "seven"], "invalid int value: 'seven'"),

@@ -121,19 +121,19 @@ def test_where_everything_belongs_together_each_thing_has_its_owner() -> None:
         (
             make_evidence(instances=(make_instance("i-x"),)),
             "i-x",
-            "no NodeClaim has it",
+            "it has no NodeClaim",
             "terminate-instances --instance-ids i-x",
         ),
         (
             make_evidence(node_claims=(make_claim("a"),)),
             "a",
-            "its instance is not there: i-a",
+            "its instance does not exist: i-a",
             "kubectl delete nodeclaim a",
         ),
         (
             make_evidence(node_claims=(make_claim("a"),), instances=(make_instance("i-a"),), node_pools=()),
             "a",
-            "its NodePool is not there",
+            "its NodePool does not exist",
             "kubectl delete nodeclaim a",
         ),
         (
@@ -141,19 +141,19 @@ def test_where_everything_belongs_together_each_thing_has_its_owner() -> None:
                 node_claims=(make_claim("a", deleted=get_time_before(hours=2)),), instances=(make_instance("i-a"),)
             ),
             "a",
-            "going for over an hour, held by karpenter.sh/termination",
+            "deleting for over an hour, held by karpenter.sh/termination",
             "joiner explain nodeclaim a",
         ),
         (
             make_evidence(nodes=(make_node("a"),)),
             "node-a",
-            "no NodeClaim has it, held by karpenter.sh/termination",
+            "it has no NodeClaim, held by karpenter.sh/termination",
             "kubectl delete node node-a",
         ),
         (
             make_evidence(nodes=(make_node("a", deleted=get_time_before(minutes=9)),)),
             "node-a",
-            "no NodeClaim has it",
+            "it has no NodeClaim",
             'kubectl patch node node-a --type merge -p \'{"metadata": {"finalizers": null}}\'',
         ),
         (
@@ -165,19 +165,19 @@ def test_where_everything_belongs_together_each_thing_has_its_owner() -> None:
                 )
             ),
             "default",
-            "going for over an hour, held by karpenter.k8s.aws/termination",
+            "deleting for over an hour, held by karpenter.k8s.aws/termination",
             "joiner doctor",
         ),
         (
             make_evidence(templates=(make_launch_template("joiner/demo/1"),), is_installed=False),
             "joiner/demo/1",
-            "Joiner is not installed any more",
+            "Joiner is no longer installed",
             "delete-launch-template --launch-template-name joiner/demo/1",
         ),
         (
             make_evidence(named_resources=(NamedResource(kind="Queue", name="q"),), is_installed=False),
             "q",
-            "Joiner is not installed any more",
+            "Joiner is no longer installed",
             "aws sqs delete-queue --queue-url q",
         ),
         (
@@ -188,7 +188,7 @@ def test_where_everything_belongs_together_each_thing_has_its_owner() -> None:
                 is_installed=False,
             ),
             "joiner-demo-x",
-            "not installed",
+            "no longer installed",
             "delete-instance-profile --instance-profile-name joiner-demo-x",
         ),
         (
@@ -200,7 +200,7 @@ def test_where_everything_belongs_together_each_thing_has_its_owner() -> None:
                 )
             ),
             "vol-1",
-            "it is attached to nothing",
+            "not attached to an instance",
             "aws ec2 delete-volume --volume-id vol-1",
         ),
         (
@@ -212,7 +212,7 @@ def test_where_everything_belongs_together_each_thing_has_its_owner() -> None:
                 )
             ),
             "eni-1",
-            "it is attached to nothing",
+            "not attached to an instance",
             "delete-network-interface --network-interface-id eni-1",
         ),
         (
@@ -230,10 +230,10 @@ def test_where_everything_belongs_together_each_thing_has_its_owner() -> None:
                 )
             ),
             "c",
-            "it is LAUNCHED for over two hours",
+            "LAUNCHED for over two hours",
             "joiner explain command c",
         ),
-        (make_evidence(commands=(("c", None),)), "c", "its row cannot be read", "nothing"),
+        (make_evidence(commands=(("c", None),)), "c", "its row in the table cannot be read", "nothing"),
     ],
 )
 def test_what_nothing_accounts_for_is_named_with_its_remedy(
@@ -335,7 +335,7 @@ def create_leftover_volume(account: Clients) -> str:
 @pytest.mark.usefixtures("account")
 def test_an_account_without_leaks_is_0(config: str, capsys: Out) -> None:
     assert main(["audit", "--kubeconfig", config, "--cluster", "demo"]) == 0
-    assert capsys.readouterr().out == "no leak; of ours there are no things\n"
+    assert capsys.readouterr().out == "no leaked resources; Joiner's resources: none\n"
 
 
 @pytest.mark.loopback
@@ -350,10 +350,8 @@ def test_what_instances_left_behind_is_1_and_told_with_its_price(
     arguments = ["audit", "--kubeconfig", config, "--cluster", "demo"]
     assert main(arguments) == 1
     output = capsys.readouterr().out
-    assert output.startswith(
-        "2 things that nothing accounts for, $0.0110 per hour; of ours there are 1 Queue, 1 Volume"
-    )
-    assert f"    aws ec2 delete-volume --volume-id {volume}\n" in output
+    assert output.startswith("2 leaked resources, $0.0110/h; Joiner's resources: 1 Queue, 1 Volume")
+    assert f"    To fix: aws ec2 delete-volume --volume-id {volume}\n" in output
     assert main([*arguments, "-o", "json"]) == 1
     report = json.loads(capsys.readouterr().out)
     assert (report["leaked"], report["usdPerHour"], report["unseen"]) == (2, 0.010958904, [])
@@ -370,14 +368,14 @@ def test_what_could_not_be_looked_at_is_1_and_named(config: str, capsys: Out, mo
     assert main(["audit", "--kubeconfig", config, "--context", "away", "--cluster", "demo"]) == 1
     captured = capsys.readouterr()
     assert captured.out.startswith("no leak")
-    assert "joiner audit: could not be looked at: the cluster: away: GET" in captured.err
+    assert "joiner audit: cannot be read: the cluster: away: GET" in captured.err
     assert "queues and instance profiles: Forbidden: sqs:ListQueues: no" in captured.err
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((), "which EKS cluster is it? the kubeconfig does not say: write --cluster NAME"),
+        ((), "the kubeconfig does not name the EKS cluster: add --cluster NAME"),
         (("--context", "nobody"), "context nobody"),
     ],
 )
@@ -414,7 +412,7 @@ def test_interfaces_profiles_and_commands_are_looked_for(
     monkeypatch.setattr("cli.audit.evidence.DynamoTable", lambda *_: table)
     assert main(["audit", "--kubeconfig", config, "--cluster", "demo", "--all"]) == 1
     output = capsys.readouterr().out
-    assert output.startswith("2 things that nothing accounts for, $0.0000 per hour; ")
+    assert output.startswith("2 leaked resources, $0.0000/h; ")
     name = interface["NetworkInterface"]["NetworkInterfaceId"]
     assert f"aws ec2 delete-network-interface --network-interface-id {name}" in output
     assert "Command           broken" in output
@@ -427,7 +425,7 @@ def test_interfaces_profiles_and_commands_are_looked_for(
 def test_without_a_right_to_list_the_cluster_counts_as_unseen(config: str, capsys: Out) -> None:
     Guarded.forbidden = "/nodepools"
     assert main(["audit", "--kubeconfig", config, "--cluster", "demo"]) == 1
-    assert "could not be looked at: the cluster: NodePool: " in capsys.readouterr().err
+    assert "cannot be read: the cluster: NodePool: " in capsys.readouterr().err
 
 
 @pytest.mark.loopback
@@ -437,4 +435,4 @@ def test_without_a_context_the_account_is_looked_at_alone(
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
     assert main(["audit", "--cluster", "demo"]) == 1
-    assert "the cluster: no context leads to it: name one with --context" in capsys.readouterr().err
+    assert "the cluster: no kubeconfig context for this cluster: add --context NAME" in capsys.readouterr().err

@@ -38,20 +38,20 @@ def test_the_account_is_asked_where_the_flag_says_then_the_environment(
 @pytest.mark.usefixtures("nowhere")
 def test_a_region_that_nobody_names_is_asked_for() -> None:
     assert get_default_region() == ""
-    with pytest.raises(InputError, match=r"write --region, or set \$AWS_REGION"), open_clients("", embedded=False):
+    with pytest.raises(InputError, match=r"add --region, or set \$AWS_REGION"), open_clients("", embedded=False):
         pass
 
 
 @pytest.mark.parametrize("region", ["xx", "../us-east-1", "us east 1", "US-EAST-1", "us-east-1a"])
 @pytest.mark.parametrize("is_embedded", [True, False])
 def test_what_is_no_region_is_asked_nothing(region: str, *, is_embedded: bool) -> None:
-    with pytest.raises(InputError, match="is no region: write --region"), open_clients(region, embedded=is_embedded):
+    with pytest.raises(InputError, match="is not a region: write it"), open_clients(region, embedded=is_embedded):
         pass
 
 
 @pytest.mark.parametrize("region", ["mars-north-1", "us-gov-west-1"])
 def test_the_embedded_cloud_has_true_regions_only(region: str) -> None:
-    with pytest.raises(InputError, match="has no such region: us-east-1 is one"), open_clients(region, embedded=True):
+    with pytest.raises(InputError, match="has no such region: try us-east-1"), open_clients(region, embedded=True):
         pass
 
 
@@ -69,7 +69,7 @@ def test_the_embedded_cloud_leaves_the_callers_credentials_as_they_were(monkeypa
 @pytest.mark.parametrize(
     ("fault", "remedy"),
     [
-        (Forbidden("ec2"), "Forbidden: ec2: see that `aws sts get-caller-identity` answers"),
+        (Forbidden("ec2"), "Forbidden: ec2: check your identity with `aws sts get-caller-identity`"),
         (Unreachable("ec2"), "Unreachable: ec2: check --region"),
         (Throttled("ec2"), "Throttled: ec2: try again in a minute"),
         (NotFound("it"), "NotFound: it"),

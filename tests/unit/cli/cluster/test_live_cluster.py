@@ -108,7 +108,7 @@ def test_a_kubeconfig_without_a_current_context_is_told(
     assert plan(catalogue) == 1
     captured = capsys.readouterr()
     assert (captured.out, "reading the current context" in captured.err) == ("", False)
-    assert f"{config}: context (the current one): " in captured.err
+    assert f"{config}: context (current): " in captured.err
 
 
 def test_explain_says_how_things_are_now(kube: InMemoryKube, config: str, capsys: Out) -> None:
@@ -189,7 +189,7 @@ def test_explain_says_what_people_have_paused(kube: InMemoryKube, config: str, c
     create(kube, "/apis/karpenter.sh/v1/nodepools", POOL)
     kube.patch("/api/v1/namespaces/kube-system", json.dumps({"metadata": {"annotations": noted}}).encode())
     assert main(["explain", "nodepool", "default", "--kubeconfig", config]) == 0
-    assert "people have paused Empty disruption, by anna: Black Friday" in capsys.readouterr().out
+    assert "a user paused Empty disruption, by anna: Black Friday" in capsys.readouterr().out
 
 
 def test_the_kubeconfig_of_the_environment_is_taken(
@@ -205,10 +205,10 @@ def test_the_kubeconfig_of_the_environment_is_taken(
     ("arguments", "user", "token", "forbidden", "words"),
     [
         (("--context", "xyz"), {}, "", "", ("context xyz", "kubectl config get-contexts")),
-        (("--context", "away"), {}, "", "", ("away: GET /api", "see if kubectl gets an answer")),
+        (("--context", "away"), {}, "", "", ("away: GET /api", "check with kubectl")),
         (("--kubeconfig", "/nonexistent"), {}, "", "", ("/nonexistent: no such kubeconfig",)),
-        ((), {"token": "wrong"}, "right", "", ("401", "nothing can be planned without nodes")),
-        ((), {"token": "t"}, "", "/v1/pods", ("403", "nothing can be planned without pods")),
+        ((), {"token": "wrong"}, "right", "", ("401", "cannot plan without nodes")),
+        ((), {"token": "t"}, "", "/v1/pods", ("403", "cannot plan without pods")),
         ((), {"exec": {"apiVersion": "v1", "command": "/no/plugin"}}, "", "", ("/no/plugin", "users[].user.exec")),
         ((), {"client-certificate-data": "%%"}, "", "", ("not YAML",)),
     ],
@@ -227,7 +227,7 @@ def test_who_cannot_be_reached_is_said_with_what_to_do(
     path = write_kubeconfig(tmp_path / "kubeconfig", endpoint, **user)
     if "client-certificate-data" in user:
         Path(path).write_text("a: [")
-        words = ("kubeconfig: context (the current one): ", "see if kubectl can read it")
+        words = ("kubeconfig: context (current): ", "check the file with kubectl")
     Guarded.token, Guarded.forbidden = token, forbidden or "/nothing"
     assert plan(catalogue, "--kubeconfig", path, *arguments) == 1
     captured = capsys.readouterr()
@@ -245,7 +245,7 @@ def test_what_may_not_be_listed_is_named_and_the_rest_is_planned(
     captured = capsys.readouterr()
     assert json.loads(captured.out)["totals"]["scheduled"] == 1
     assert "StorageClass *: GET /apis/storage.k8s.io/v1/storageclasses" in captured.err
-    assert "planned as if there were none: ask for the right to list them" in captured.err
+    assert "Joiner plans without them: you need the permission to list them" in captured.err
 
 
 def test_a_cluster_without_our_definitions_is_no_error(

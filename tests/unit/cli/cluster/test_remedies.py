@@ -32,9 +32,9 @@ Out = pytest.CaptureFixture[str]
             "[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: self-signed certificate",
             "certificate-authority",
         ),
-        ("[SSL: WRONG_VERSION_NUMBER] wrong version number", "no TLS is spoken"),
-        ("Failed to resolve 'x.eks' ([Errno -2] Name or service not known)", "was the cluster deleted?"),
-        ("Read timed out. (read timeout=60)", "a private endpoint answers only within its VPC"),
+        ("[SSL: WRONG_VERSION_NUMBER] wrong version number", "does not use TLS"),
+        ("Failed to resolve 'x.eks' ([Errno -2] Name or service not known)", "the host does not exist"),
+        ("Read timed out. (read timeout=60)", "a private endpoint responds only within its VPC"),
         ("[Errno 111] Connection refused", KUBECTL_HINT),
     ],
 )
@@ -51,20 +51,24 @@ def test_a_cluster_that_is_not_reached_has_its_remedy(words: str, remedy: str) -
             True,
             f"{SIGN_IN_HINT}, or use --embedded",
         ),
-        (NotFound("s3:ListObjectsV2: NoSuchBucket: nosuch"), False, "the stack's output JoinerBucketName has the name"),
+        (
+            NotFound("s3:ListObjectsV2: NoSuchBucket: nosuch"),
+            False,
+            "the bucket's name is the stack output JoinerBucketName",
+        ),
         (
             Forbidden("ec2:DescribeSubnets: AccessDenied"),
             False,
-            "`aws sts get-caller-identity` answers and that it may",
+            "`aws sts get-caller-identity`, and its permissions",
         ),
         (
             Unreachable('Could not connect to the endpoint URL: "https://ec2.eu-west-9"'),
             False,
-            "is there such a region?",
+            "check --region, $AWS_REGION and the network",
         ),
-        (Unreachable("the answer is no XML"), False, "check --region and the way to it"),
+        (Unreachable("the answer is no XML"), False, "check --region and the network"),
         (Throttled("slow down"), False, "try again in a minute"),
-        (NotFound("ssm:GetParameter /x"), False, "check its name, the account and --region"),
+        (NotFound("ssm:GetParameter /x"), False, "check the name, the account and --region"),
         (Invalid("ec2:DescribeImages: bad id"), False, ""),
     ],
 )
@@ -74,7 +78,7 @@ def test_an_account_that_does_not_answer_has_its_remedy(fault: Fault, *, embedde
 
 
 @pytest.mark.parametrize(
-    ("code", "words"), [(401, "the token has expired"), (429, "it is busy"), (403, "kubectl says")]
+    ("code", "words"), [(401, "the token has expired"), (429, "is overloaded"), (403, "check with kubectl")]
 )
 def test_a_person_is_not_told_what_a_function_lacks(code: int, words: str) -> None:
     fault = build_fault("GET /api/v1/nodes", code, b"", {}, suggest_response_fix)
@@ -105,9 +109,9 @@ def with_plugin(path: Path, *command: str) -> str:
 @pytest.mark.parametrize(
     ("command", "words"),
     [
-        (("no-such-plugin",), "no-such-plugin': install what users[].user.exec names"),
+        (("no-such-plugin",), "no-such-plugin': install the command of users[].user.exec"),
         (("sh", "-c", "echo 'Unable to locate credentials' >&2; exit 255"), SIGN_IN_HINT),
-        (("sh", "-c", "echo 'no idea' >&2; exit 3"), "no idea: run the command of users[].user.exec by hand"),
+        (("sh", "-c", "echo 'no idea' >&2; exit 3"), "no idea: run the command of users[].user.exec yourself"),
     ],
 )
 def test_a_plugin_that_gives_no_token_is_named_with_what_to_do(
@@ -142,7 +146,7 @@ def test_a_profile_that_is_not_there_is_one_line_and_nothing_else(
     assert captured.out == ""
     assert captured.err.startswith(f"joiner {command[0]}: $AWS_PROFILE: ")
     assert captured.err.count("\n") == 1
-    assert "`aws configure list-profiles` shows what there is" in captured.err
+    assert "`aws configure list-profiles` lists the profiles" in captured.err
 
 
 def test_status_shows_a_fleet_though_the_profile_is_not_there(

@@ -137,7 +137,7 @@ def test_what_only_looks_odd_is_converted(old: Object, path: str, expected: obje
         (
             make_provisioner(consolidation={"ttlSecondsAfterEmpty": 3}),
             "spec.consolidation.ttlSecondsAfterEmpty",
-            "under spec",
+            "move it to spec",
         ),
         (make_provisioner(ttlSecondsAfterEmpty="30s"), "spec.ttlSecondsAfterEmpty", "write 30"),
         (make_provisioner(ttlSecondsAfterEmpty="30d"), "spec.ttlSecondsAfterEmpty", "write 2592000"),
@@ -145,22 +145,26 @@ def test_what_only_looks_odd_is_converted(old: Object, path: str, expected: obje
         (make_provisioner(weight="9" * 5000), "spec.weight", "write"),
         (make_provisioner(ttlSecondsAfterEmpty="9" * 20 + "d"), "spec.ttlSecondsAfterEmpty", "whole number"),
         (make_provisioner(weight="1,000"), "spec.weight", "write 1000"),
-        (make_provisioner(amiFamily="AL2"), "spec.amiFamily", "into the AWSNodeTemplate"),
+        (make_provisioner(amiFamily="AL2"), "spec.amiFamily", "to the AWSNodeTemplate"),
         (make_provisioner(expireAfter="720h"), "spec.expireAfter", "ttlSecondsUntilExpired"),
         (make_provisioner(requirements=[{"key": "a"}]), "spec.requirements[0].operator", "without a hyphen"),
         (
             make_provisioner(requirements=[{"operator": "In"}]),
             "spec.requirements[0].key",
-            "without a hyphen of its own",
+            "below the key, without a hyphen",
         ),
-        (make_provisioner(requirements=[{"values": ["a"]}]), "spec.requirements[0].key", "without a hyphen of its own"),
-        (make_provisioner(labels={"a": {"NAME": None}}), "spec.labels.a", "write what it stands for, in quotes"),
+        (
+            make_provisioner(requirements=[{"values": ["a"]}]),
+            "spec.requirements[0].key",
+            "below the key, without a hyphen",
+        ),
+        (make_provisioner(labels={"a": {"NAME": None}}), "spec.labels.a", "write its value, in quotes"),
         (make_provisioner(limits={"resources": {"cpu": "10 cores"}}), "spec.limits.resources.cpu", "write 10"),
-        (make_provisioner(limits={"resources": {"memory": "100GB"}}), "spec.limits.resources.memory", "write 100Gi"),
-        (make_provisioner(limits={"resources": {"cpu": "9GB"}}), "spec.limits.resources.cpu", "write an amount"),
+        (make_provisioner(limits={"resources": {"memory": "100GB"}}), "spec.limits.resources.memory", "100Gi"),
+        (make_provisioner(limits={"resources": {"cpu": "9GB"}}), "spec.limits.resources.cpu", "write a quantity"),
         (make_provisioner() | {"metadata": "web"}, "metadata", "write metadata: {name: web}"),
-        (make_provisioner() | {"name": "web"}, "name", "write it under metadata"),
-        (make_provisioner() | {"requirements": []}, "requirements", "write it under spec"),
+        (make_provisioner() | {"name": "web"}, "name", "move it to metadata"),
+        (make_provisioner() | {"requirements": []}, "requirements", "move it to spec"),
         (
             make_object("karpenter.sh/v1alpha5", "Provisioner", {"providerRef": {"name": "a"}}, "web\uff1aa"),
             "metadata.name",
@@ -182,12 +186,12 @@ def test_what_only_looks_odd_is_converted(old: Object, path: str, expected: obje
         (
             make_kubelet_provisioner(kubeReserved={"nvidia": "1"}),
             "spec.kubeletConfiguration.kubeReserved.nvidia",
-            "write cpu, memory",
+            "write one of cpu, memory",
         ),
         (
             make_kubelet_provisioner(kubeReserved={"cpu": "some"}),
             "spec.kubeletConfiguration.kubeReserved.cpu",
-            "write an amount",
+            "write a quantity",
         ),
         (
             make_kubelet_provisioner(kubeReserved={"cpu": "-1"}),
@@ -214,13 +218,13 @@ def test_what_only_looks_odd_is_converted(old: Object, path: str, expected: obje
         (
             make_provisioner(requirements=[{"name": "a", "values": ["b"]}]),
             "spec.requirements[0].key",
-            "key in place of name",
+            "replace name with key",
         ),
         (make_node_template(subnetSelector={"a": {"b": "c"}}), "spec.subnetSelector.a", "write a text"),
-        (make_object("karpenter.k8s.aws/v1alpha1", "AWSNodeTemplate", {}) | {"spec": None}, "spec", "which subnets"),
-        (make_current_pool() | {"metadata": None}, "metadata.name", "is missing: name it"),
+        (make_object("karpenter.k8s.aws/v1alpha1", "AWSNodeTemplate", {}) | {"spec": None}, "spec", "the subnets"),
+        (make_current_pool() | {"metadata": None}, "metadata.name", "is missing: add a name"),
         (make_current_class(tags={"a": True}), "spec.tags.a", 'in quotes: "true"'),
-        (make_current_class(userData=["a"]), "spec.userData", "write one text"),
+        (make_current_class(userData=["a"]), "spec.userData", "write one string"),
         (make_kubelet_provisioner(maxPods=-1), "spec.kubeletConfiguration.maxPods", "write 0 or more"),
         (
             make_node_template(subnetSelector="subnet-1"),
@@ -237,7 +241,7 @@ def test_what_only_looks_odd_is_converted(old: Object, path: str, expected: obje
         (make_node_template(subnetSelector={"aws::zone": "a"}), "spec.subnetSelector.aws::zone", "the tag's own key"),
         (make_node_template(amiFamily="amazon-linux-2"), "spec.amiFamily", "did you mean AL2?"),
         (make_node_template(amiFamily="al2"), "spec.amiFamily", "did you mean AL2?"),
-        (make_node_template(amiFamily="Ubuntu2204"), "spec.amiFamily", "no family Ubuntu is left"),
+        (make_node_template(amiFamily="Ubuntu2204"), "spec.amiFamily", "the family Ubuntu no longer exists"),
         (
             make_node_template(blockDeviceMappings=[{"ebs": {"volumeSize": "9Gi"}}]),
             "spec.blockDeviceMappings[0].deviceName",
@@ -269,7 +273,7 @@ def test_what_only_looks_odd_is_converted(old: Object, path: str, expected: obje
         (
             make_beta_pool_with("disruption", consolidationPolicy="WhenEmptyOrUnderutilized"),
             "spec.disruption.consolidationPolicy",
-            "or the whole as karpenter.sh/v1",
+            "or the object as karpenter.sh/v1",
         ),
         (
             make_beta_pool_with("disruption", consolidationPolicy="whenUnderUtilized"),
@@ -284,7 +288,7 @@ def test_what_only_looks_odd_is_converted(old: Object, path: str, expected: obje
         (
             make_beta_pool_with("disruption", budgets=[{"schedule": "TZ=UTC 0 9 * * *", "duration": "8h"}]),
             "spec.disruption.budgets[0].schedule",
-            'without a zone: "0 9 * * *"',
+            'without a time zone: "0 9 * * *"',
         ),
         (
             make_beta_pool_with("disruption", budgets=[{"schedule": "0 0 9 * * *", "duration": "8h"}]),
@@ -340,7 +344,7 @@ def test_what_articles_have_wrong_is_refused_with_what_to_write(
             "spec.template.spec.nodeClassRef.kind",
             "write EC2NodeClass",
         ),
-        (make_current_class(blockDeviceMappings=[EBS]), "spec.blockDeviceMappings[0].ebs.volumeSize", "write 100Gi"),
+        (make_current_class(blockDeviceMappings=[EBS]), "spec.blockDeviceMappings[0].ebs.volumeSize", "100Gi"),
         (
             make_current_class(kubelet={"clusterDNS": "10.0.0.10"}),
             "spec.kubelet.clusterDNS",
@@ -451,8 +455,11 @@ def make_deployment(meta: Object, pod: Object) -> Object:
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        (make_deployment({"annotations": {"karpenter.sh/do-not-disrupt": "true"}}, {}), "does nothing here"),
-        (make_deployment({}, {"metadata": {"labels": {"karpenter.sh/do-not-disrupt": "true"}}}), "is a label here"),
+        (make_deployment({"annotations": {"karpenter.sh/do-not-disrupt": "true"}}, {}), "has no effect here"),
+        (
+            make_deployment({}, {"metadata": {"labels": {"karpenter.sh/do-not-disrupt": "true"}}}),
+            "has no effect as a label",
+        ),
     ],
 )
 def test_a_protection_that_stands_where_nobody_reads_it_is_told(
@@ -463,7 +470,7 @@ def test_a_protection_that_stands_where_nobody_reads_it_is_told(
     assert main(["lint", "-f", str(file)]) == 0
     out = capsys.readouterr().out
     assert words in out
-    assert "write it under spec.template.metadata.annotations" in out
+    assert "move it to spec.template.metadata.annotations" in out
 
 
 def test_refusals_are_none_for_kinds_of_others_with_like_names() -> None:

@@ -127,17 +127,16 @@ def test_numbers_among_the_values_of_a_requirement_are_quoted_and_told() -> None
     [
         ({"label": {"team": "a"}}, "spec.label", "did you mean labels"),
         ({"limits": {"cpu": 10}}, "spec.limits.cpu", "write limits.resources.cpu"),
-        ({"limits": {"resources": {"cpu": "50%"}}}, "spec.limits.resources.cpu", "an amount, not a share"),
-        ({"limits": {"resources": {"cpu": "many"}}}, "spec.limits.resources.cpu", "write an amount"),
-        ({"weight": 200}, "spec.weight", "no percentage"),
+        ({"limits": {"resources": {"cpu": "50%"}}}, "spec.limits.resources.cpu", "a quantity, not a percentage"),
+        ({"limits": {"resources": {"cpu": "many"}}}, "spec.limits.resources.cpu", "write a quantity"),
+        ({"weight": 200}, "spec.weight", "a higher weight has precedence"),
         ({"weight": "x"}, "spec.weight", "whole number"),
         ({"ttlSecondsAfterEmpty": -1}, "spec.ttlSecondsAfterEmpty", "0 or more"),
         ({"ttlSecondsUntilExpired": 0}, "spec.ttlSecondsUntilExpired", "write a time"),
         ({"ttlSecondsAfterEmpty": 30, "consolidation": {"enabled": True}}, "spec.ttlSecondsAfterEmpty", "remove one"),
         ({"consolidation": {"enabled": "maybe"}}, "spec.consolidation.enabled", "true or false"),
-        ({"provider": {"a": "b"}}, "spec.provider", "remove one of them"),
-        ({"providerRef": None}, "spec.providerRef", "is missing"),
-        ({"providerRef": {"name": "a", "kind": "Other"}}, "spec.providerRef", "no AWSNodeTemplate"),
+        ({"provider": {"a": "b"}}, "spec.provider", "remove one of the two"),
+        ({"providerRef": {"name": "a", "kind": "Other"}}, "spec.providerRef", "does not name an AWSNodeTemplate"),
         ({"providerRef": None, "provider": {}}, "spec.provider", "alias: al2023@latest"),
         ({"kubeletConfiguration": {"podPerCore": 2}}, "spec.kubeletConfiguration.podPerCore", "podsPerCore"),
         (
@@ -153,7 +152,7 @@ def test_numbers_among_the_values_of_a_requirement_are_quoted_and_told() -> None
         (
             {"kubeletConfiguration": {"imageGCHighThresholdPercent": 50, "imageGCLowThresholdPercent": 60}},
             "spec.kubeletConfiguration.imageGCHighThresholdPercent",
-            "above the low one",
+            "above imageGCLowThresholdPercent",
         ),
         ({"taints": [{"key": "a", "effect": "NoSchedul"}]}, "spec.taints[0].effect", "did you mean NoSchedule"),
         ({"taints": [{"effect": "NoSchedule"}]}, "spec.taints[0].key", "name the taint"),
@@ -163,7 +162,7 @@ def test_numbers_among_the_values_of_a_requirement_are_quoted_and_told() -> None
         ({"taints": ["dedicated"]}, "spec.taints[0]", "name: value"),
         ({"labels": ["a"]}, "spec.labels", "name: value"),
         ({"labels": {"a": {"b": "c"}}}, "spec.labels.a", "write a text"),
-        ({"labels": {"karpenter.sh/mine": "a"}}, "spec.labels.karpenter.sh/mine", "one of your own"),
+        ({"labels": {"karpenter.sh/mine": "a"}}, "spec.labels.karpenter.sh/mine", "use another domain"),
     ],
 )
 def test_what_has_no_equivalent_in_a_provisioner_is_refused_with_a_remedy(
@@ -254,22 +253,29 @@ def test_a_field_of_a_node_template_keeps_its_meaning(spec: Object, path: str, e
 @pytest.mark.parametrize(
     ("spec", "field", "remedy"),
     [
-        ({"launchTemplate": "mine"}, "spec.launchTemplate", "write what it says here"),
+        ({"launchTemplate": "mine"}, "spec.launchTemplate", "write their settings here"),
         ({"amiFamily": "Ubuntu"}, "spec.amiFamily", "name them, amiSelector"),
         ({"amiFamily": "Gentoo"}, "spec.amiFamily", "write one of"),
-        ({"amiFamily": "Custom"}, "spec.amiSelectorTerms", "name some"),
-        ({"amiSelector": {"aws::name": "ami-123"}}, "spec.amiSelector[0]", "write it as `id: ami-123`"),
-        ({"subnetSelector": None}, "spec.subnetSelector", "is missing"),
+        ({"amiFamily": "Custom"}, "spec.amiSelectorTerms", "needs selected images"),
+        ({"amiSelector": {"aws::name": "ami-123"}}, "spec.amiSelector[0]", "write `id: ami-123`"),
         ({"subnetSelector": {"aws-ids": "sg-1"}}, "spec.subnetSelector.aws-ids", "subnet-"),
-        ({"subnetSelector": {"aws-ids": "subnet-1", "a": "b"}}, "spec.subnetSelector.aws-ids", "stands alone"),
+        (
+            {"subnetSelector": {"aws-ids": "subnet-1", "a": "b"}},
+            "spec.subnetSelector.aws-ids",
+            "cannot be used with other keys",
+        ),
         ({"subnetSelector": {"a": ""}}, "spec.subnetSelector.a", "'*' for any"),
-        ({"subnetSelector": {"a": ",".join("abcdefghijklmnopqrstuvwxyz01234")}}, "spec.subnetSelector", "30 are taken"),
+        (
+            {"subnetSelector": {"a": ",".join("abcdefghijklmnopqrstuvwxyz01234")}},
+            "spec.subnetSelector",
+            "the maximum is 30",
+        ),
         ({"tags": {"kubernetes.io/cluster/c": "owned"}}, "spec.tags.kubernetes.io/cluster/c", "remove it"),
-        ({"role": "r"}, "spec.role", "remove one"),
+        ({"role": "r"}, "spec.role", "remove one of the two"),
         (
             {"blockDeviceMappings": [{"deviceName": "a", "ebs": {"volumeSize": 100}}]},
             "spec.blockDeviceMappings[0].ebs.volumeSize",
-            "write 100Gi",
+            "100Gi",
         ),
         (
             {"blockDeviceMappings": [{"deviceName": "a", "ebs": {"volumeSize": "big"}}]},
@@ -339,11 +345,10 @@ def test_the_disruption_of_a_v1beta1_pool_keeps_its_meaning(
         (make_beta_pool(disruption={"consolidateAfter": "30s"}), "spec.disruption.consolidateAfter", "WhenEmpty"),
         (make_beta_pool(disruption={"consolidationPolicy": "Often"}), "spec.disruption.consolidationPolicy", "one of"),
         (make_beta_pool(disruption={"budgets": [{"node": "1"}]}), "spec.disruption.budgets[0].node", "nodes"),
-        (make_beta_pool(nodeClassRef=None), "spec.template.spec.nodeClassRef.name", "name an EC2NodeClass"),
         (
             make_beta_pool(nodeClassRef={"apiVersion": "karpenter.azure.com/v1", "kind": "AKS", "name": "a"}),
             "spec.template.spec.nodeClassRef",
-            "no node class of AWS",
+            "not a node class of AWS",
         ),
         (make_beta_class(amiFamily=None), "spec.amiFamily", "is missing"),
         (make_beta_class(amiSelectorTerms=[{"name": "ami-*****"}]), "spec.amiSelectorTerms[0].name", "`id: "),
@@ -352,11 +357,59 @@ def test_the_disruption_of_a_v1beta1_pool_keeps_its_meaning(
         (make_beta_class(instanceStorePolicy="RAID5"), "spec.instanceStorePolicy", "RAID0"),
         (make_object("karpenter.sh/v1alpha5", "Machine", {}), "kind", "remove it"),
         (make_object("karpenter.sh/v1alpha5", "NodePool", {}), "kind", "has no NodePool: write"),
-        (make_object("karpenter.sh/v1alpha5", "Provisioner", REF, ""), "metadata.name", "name it"),
     ],
 )
 def test_what_has_no_equivalent_in_older_apis_is_refused(value: Object, field: str, remedy: str) -> None:
     assert remedy in list_refusals(value)[field]
+
+
+@pytest.mark.parametrize(
+    ("value", "field", "path", "converted", "comment"),
+    [
+        (
+            make_provisioner(providerRef=None),
+            "spec.providerRef",
+            f"{POOL}.nodeClassRef.name",
+            "${EC2NODECLASS_NAME}",
+            "the name of an EC2NodeClass",
+        ),
+        (
+            make_beta_pool(nodeClassRef=None),
+            "spec.template.spec.nodeClassRef.name",
+            f"{POOL}.nodeClassRef.name",
+            "${EC2NODECLASS_NAME}",
+            "the name of an EC2NodeClass",
+        ),
+        (
+            make_node_template(subnetSelector=None),
+            "spec.subnetSelector",
+            "spec.subnetSelectorTerms",
+            [{"tags": {"karpenter.sh/discovery": "${DISCOVERY_TAG}"}}],
+            "the value of the discovery tag, usually the cluster's name",
+        ),
+        (
+            make_object("karpenter.sh/v1alpha5", "Provisioner", REF, ""),
+            "metadata.name",
+            "metadata.name",
+            "${OBJECT_NAME}",
+            "a name for this object",
+        ),
+    ],
+)
+def test_a_missing_value_becomes_a_placeholder_with_a_comment_and_the_exit_code_is_1(
+    value: Object, field: str, path: str, converted: object, comment: str, tmp_path: Path, capsys: Out
+) -> None:
+    file = tmp_path / "snippet.yaml"
+    file.write_text(yaml.safe_dump(value))
+    assert main(["convert", "-f", str(file)]) == 1
+    output, error_output = capsys.readouterr()
+    [document] = yaml.safe_load_all(output)
+    assert get_at_path(document, path) == converted
+    [line] = [line for line in output.splitlines() if "${" in line]
+    assert line.endswith(f"}}  # replace with {comment}")
+    [message] = [line for line in error_output.splitlines() if ": missing: " in line]
+    assert f": {field}: set to the placeholder ${{" in message
+    assert message.endswith(f": replace it with {comment}")
 
 
 def test_a_v1beta1_node_class_keeps_its_images_and_its_hop_limit() -> None:
@@ -386,7 +439,7 @@ def test_a_claim_is_converted_and_the_reader_warned_of_applying_it() -> None:
     result = convert(make_object("karpenter.sh/v1beta1", "NodeClaim", spec))
     [claim] = result.objects
     assert claim.value["spec"]["resources"] == {"requests": {"cpu": "1"}}
-    assert [note.level for note in result.notes if "machine" in note.message] == ["warning"]
+    assert [note.level for note in result.notes if "launches an instance" in note.message] == ["warning"]
 
 
 KUBELET = {"kubeletConfiguration": {"maxPods": 50, "containerRuntime": "containerd", "clusterDNS": ["10.0.0.10"]}}
@@ -421,7 +474,7 @@ def test_pools_that_disagree_about_the_kubelet_get_classes_of_their_own() -> Non
 
 
 def test_a_kubelet_without_its_node_class_at_hand_is_refused() -> None:
-    assert "name its file too" in list_refusals(make_provisioner(**KUBELET))["spec.kubeletConfiguration"]
+    assert "add its file" in list_refusals(make_provisioner(**KUBELET))["spec.kubeletConfiguration"]
 
 
 def test_a_node_class_of_v1_takes_the_kubelet_of_a_v1beta1_pool() -> None:
@@ -498,12 +551,12 @@ def test_the_environment_of_a_controller_becomes_knobs_and_its_replicas_are_warn
     }
     assert [obj.value for obj in result.objects] == [deployment]
     assert [note.field for note in result.notes if note.level == "warning"] == ["spec.replicas"]
-    assert any("INTERRUPTION_QUEUE is needed no more" in note.message for note in result.notes)
+    assert any("INTERRUPTION_QUEUE no longer needed" in note.message for note in result.notes)
 
 
 def test_quotes_of_a_word_processor_are_refused() -> None:
     wrong = make_provisioner(labels={"team": "\u201ca\u201d"})
-    assert any("word processor" in note.message for note in convert(wrong).notes)
+    assert any("typographic quotes" in note.message for note in convert(wrong).notes)
 
 
 @pytest.mark.parametrize(
@@ -618,14 +671,14 @@ def test_settings_that_cannot_be_written_are_told(tmp_path: Path, capsys: Out) -
     file = tmp_path / "old.yaml"
     file.write_text(yaml.safe_dump(make_provisioner()))
     assert main(["convert", "-f", str(file), "--settings", str(tmp_path)]) == 1
-    assert "name a file that can be written" in capsys.readouterr().err
+    assert "choose a writable path" in capsys.readouterr().err
 
 
 def test_nothing_to_convert_is_wrong_usage(capsys: Out) -> None:
     with pytest.raises(SystemExit) as raised:
         main(["convert"])
     assert raised.value.code == 2
-    assert "name a file with -f" in capsys.readouterr().err
+    assert "no input: add -f FILE" in capsys.readouterr().err
 
 
 def test_the_example_becomes_what_needs_no_more_converting(tmp_path: Path, capsys: Out) -> None:

@@ -22,7 +22,7 @@ HEAD = "apiVersion: karpenter.sh/v1alpha5\nkind: Provisioner\nmetadata: {name: a
         (f"// what we had\n{HEAD}", 1, "comment of another language"),
         ("".join(f"> {line}\n" for line in HEAD.splitlines()), 1, "a quotation"),
         ("".join(f"{n}: {line}\n" for n, line in enumerate(HEAD.splitlines(), 1)), 1, "line numbers"),
-        ("".join(f"{n} | {line}\n" for n, line in enumerate(HEAD.splitlines(), 1)), 1, "numbers of the lines"),
+        ("".join(f"{n} | {line}\n" for n, line in enumerate(HEAD.splitlines(), 1)), 1, "line numbers"),
         (f"{HEAD}—\n{HEAD}", 5, "three hyphens"),
         (f"{HEAD}====\n{HEAD}", 5, "three hyphens"),
         (f"{HEAD}  ---\n{HEAD}", 5, "three hyphens"),
@@ -61,4 +61,4 @@ def test_an_array_of_objects_is_read_as_a_list(tmp_path: Path, capsys: Out, head
     assert main(["convert", "-f", str(file)]) == 1
     out, error_output = capsys.readouterr()
     assert [manifest["kind"] for manifest in yaml.safe_load_all(out)] == ["NodePool", "Secret"]
-    assert "is no object of Kubernetes" in error_output
+    assert "is not a Kubernetes object" in error_output

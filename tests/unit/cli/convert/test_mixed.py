@@ -170,11 +170,6 @@ def test_a_name_that_no_server_takes_is_refused(name: str, remedy: str) -> None:
             "spec.requirements[0].values",
             'values: ["2"]',
         ),
-        (
-            make_object("karpenter.k8s.aws/v1alpha1", "AWSNodeTemplate", {}),
-            "spec.subnetSelector",
-            "write subnetSelector: {",
-        ),
     ],
 )
 def test_a_remedy_is_of_the_api_that_is_written(value: Object, field: str, remedy: str) -> None:
@@ -227,7 +222,7 @@ def test_who_tolerated_the_taint_of_a_node_that_goes_still_does() -> None:
 def test_a_controller_that_took_another_role_is_warned_of() -> None:
     container: Object = {"image": "karpenter/controller:1", "env": [{"name": "ASSUME_ROLE_ARN", "value": "arn"}]}
     result = convert(make_object("apps/v1", "Deployment", {"template": {"spec": {"containers": [container]}}}))
-    assert any("functions have roles of their own" in note.message for note in result.notes)
+    assert any("the functions have their own IAM roles" in note.message for note in result.notes)
 
 
 def test_what_is_quoted_is_quoted_as_it_is_written(tmp_path: Path, capsys: Out) -> None:

@@ -125,6 +125,7 @@ def test_programs_get_the_same_by_names_that_stay(source: str, capsys: Out) -> N
         "unpricedHours": 0.0,
     }
     assert document == {
+        "apiVersion": "joiner/v1",
         "from": "2026-11-22",
         "to": "2026-11-22",
         **sums,

@@ -65,7 +65,7 @@ def test_a_play_is_shown_as_a_timeline_and_a_table(folder: Path, capsys: Out) ->
     captured = capsys.readouterr()
     lines = captured.out.splitlines()
     assert lines[0] == "small: to see something"
-    assert lines[1].split() == ["time", "who", "what", "nodes", "pods", "$/h"]
+    assert lines[1].split() == ["time", "source", "event", "nodes", "pods", "$/h"]
     assert " 0:00:00  act                   a <b>bold</b> pod" in captured.out
     assert "one & only" in captured.out
     assert re.search(r"EC2 +\w{6} \S+ spot running +\S+ +\d/\d +0\.\d{3}\n", captured.out)
@@ -120,6 +120,7 @@ def test_json_has_seconds_and_numbers(folder: Path, capsys: Out) -> None:
     assert run(folder, "-o", "json", acts=(RUNS, FAILS)) == 1
     document = json.loads(capsys.readouterr().out)
     assert list(document) == [
+        "apiVersion",
         "scenario",
         "passed",
         "acts",
@@ -171,7 +172,7 @@ def test_a_stack_that_cannot_be_synthesised_is_told(folder: Path, capsys: Out, m
 
     monkeypatch.setattr(runner, "EmbeddedWorld", fail_synthesis)
     assert run(folder) == 1
-    assert "the stack cannot be synthesised: no node on PATH" in capsys.readouterr().err
+    assert "the stack cannot be synthesized: no node on PATH" in capsys.readouterr().err
 
 
 def test_help_says_what_may_be_expected_and_how(capsys: Out) -> None:

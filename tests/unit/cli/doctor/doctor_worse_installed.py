@@ -55,7 +55,7 @@ WORSE: list[Worse] = [
         "functions",
         make_facts_with_stack(functions=(make_function_facts("disrupt", last_update_status="Failed"),)),
         "fail",
-        "last update Failed",
+        "disrupt is Active; last update: Failed",
         "deploy",
     ),
     (
@@ -64,7 +64,7 @@ WORSE: list[Worse] = [
             functions=(make_function_facts("disrupt", invocation_counts=InvocationCounts(invocations=3, errors=3)),)
         ),
         "fail",
-        "disrupt: 3 calls, 3 errors in 15 minutes: none succeeds",
+        "disrupt: 3 invocations, 3 errors in 15 minutes: every invocation fails",
         "aws logs tail /joiner/disrupt",
     ),
     (
@@ -73,7 +73,7 @@ WORSE: list[Worse] = [
             functions=(make_function_facts("disrupt", invocation_counts=InvocationCounts(invocations=3, errors=1)),)
         ),
         "warn",
-        "3 calls, 1 error",
+        "disrupt: 3 invocations, 1 error in 15 minutes",
         "aws logs tail /joiner/disrupt",
     ),
     (
@@ -82,10 +82,16 @@ WORSE: list[Worse] = [
             functions=(make_function_facts("disrupt", invocation_counts=InvocationCounts(invocations=0, errors=0)),)
         ),
         "fail",
-        "nobody calls it",
+        "disrupt: 0 invocations, 0 errors in 15 minutes: it is not invoked",
         "schedule",
     ),
-    ("schedules", make_facts_with_stack(schedules=()), "fail", "nothing ticks", "deploy the stack again"),
+    (
+        "schedules",
+        make_facts_with_stack(schedules=()),
+        "fail",
+        "the stack has no schedules: the functions do not run",
+        "deploy the stack again",
+    ),
     (
         "schedules",
         make_facts_with_stack(schedules=(ScheduleFacts(name="tick", is_enabled=False),)),
@@ -94,7 +100,13 @@ WORSE: list[Worse] = [
         "EventBridge Scheduler",
     ),
     ("interruption", make_facts_with_stack(queues=()), "fail", "no interruption queue", "deploy the stack again"),
-    ("interruption", make_facts_with_stack(rules=()), "fail", "no rule leads to", "deploy the stack again"),
+    (
+        "interruption",
+        make_facts_with_stack(rules=()),
+        "fail",
+        "no rule targets",
+        "deploy the stack again",
+    ),
     (
         "interruption",
         make_facts_with_stack(rules=(EventRule(name="spot", arn=RULE, is_enabled=False, target_arns=(QUEUE,)),)),
@@ -106,14 +118,14 @@ WORSE: list[Worse] = [
         "interruption",
         make_facts_with_stack(rules=(EventRule(name="spot", arn=RULE, is_enabled=True, target_arns=()),)),
         "fail",
-        "rule spot does not lead to prod-joiner-interruption",
+        "rule spot does not target prod-joiner-interruption",
         "deploy the stack again",
     ),
     (
         "interruption",
         make_facts_with_stack(queues=(replace(make_stack_facts().queues[0], policy=make_queue_policy("arn:other")),)),  # type: ignore[index]  # it is seen
         "fail",
-        "does not let spot in",
+        "the policy of prod-joiner-interruption does not allow spot",
         "deploy the stack again",
     ),
     (
@@ -123,7 +135,13 @@ WORSE: list[Worse] = [
         "2 messages in prod-joiner-dead-letters",
         "purge",
     ),
-    ("catalogue", make_facts_with_stack(catalog_times=None), "fail", "nothing can be launched", "`catalog`"),
+    (
+        "catalogue",
+        make_facts_with_stack(catalog_times=None),
+        "fail",
+        "no catalogue: nodes cannot be launched",
+        "`catalog`",
+    ),
     (
         "catalogue",
         make_facts_with_stack(catalog_times=(NOW - timedelta(hours=5), NOW)),
@@ -138,12 +156,12 @@ WORSE: list[Worse] = [
         "prices are 3 days old",
         "prices",
     ),
-    ("leaks", make_facts({"node_claims": ()}), "fail", "1 Instance: i-1: no NodeClaim has it", "`joiner audit`"),
+    ("leaks", make_facts({"node_claims": ()}), "fail", "1 Instance: i-1: it has no NodeClaim", "`joiner audit`"),
     (
         "leaks",
         make_facts({"node_claims": (make_claim("c-1", "i-1"), make_claim("c-2", "i-2"))}),
         "fail",
-        "1 NodeClaim: c-2: its instance is not there",
+        "1 NodeClaim: c-2: its instance does not exist",
         "`joiner audit`",
     ),
     (

@@ -34,10 +34,10 @@ def test_the_list_has_groups_remedies_and_a_sum() -> None:
     )
     text = render_findings_page(run_checks(doctor_facts), ["the moon"], Palette(enabled=False), 100, is_whole=False)
     assert text.startswith("REACH\n  ok     api-server       https://prod.eks: Kubernetes 1.34.1, in 0.10 s\n")
-    assert "  fail   rights           there is no ClusterRoleBinding joiner-functions\n" in text
-    assert f"\n{' ' * 26}-> deploy the stack again; docs/installer.md\n" in text
+    assert "  fail   rights           ClusterRoleBinding joiner-functions is missing\n" in text
+    assert f"\n{' ' * 26}To fix: deploy the stack again (docs/installer.md)\n" in text
     assert "  unseen identity " in text
-    assert text.endswith("not asked: the moon\n24 ok, 1 not seen, 1 wrong\n") or " ok, 1 not seen, 1 wrong\n" in text
+    assert text.endswith("skipped: the moon\n24 ok, 1 unknown, 1 failed\n") or " ok, 1 unknown, 1 failed\n" in text
     assert max(map(len, text.splitlines())) <= 130
 
 
@@ -45,7 +45,7 @@ def test_what_is_well_many_times_is_cut_unless_all_is_wanted() -> None:
     pools = tuple(make_node_pool(meta=replace(make_node_pool().meta, name=f"p{number}")) for number in range(9))
     findings = list(run_checks(make_facts({"node_pools": pools})))
     short = render_findings_page(findings, (), Palette(enabled=False), None, is_whole=False)
-    assert ("p2 is ready" in short, "p3 is ready" in short, "… and 6 more that are well (--all)" in short) == (
+    assert ("p2 is ready" in short, "p3 is ready" in short, "… and 6 more (--all shows them)" in short) == (
         True,
         False,
         True,
@@ -113,9 +113,9 @@ def test_files_are_looked_at_without_an_account(objects: str, capsys: Out) -> No
     assert run_doctor("-f", objects, "-o", "json") == 1
     document = json.loads(capsys.readouterr().out)
     findings = {finding["check"]: finding for finding in document["findings"]}
-    assert document["notAsked"] == ["the account: which cluster is it there? --cluster NAME"]
+    assert document["notAsked"] == ["the account: the EKS cluster is unknown; add --cluster NAME"]
     assert (findings["definitions"]["level"], findings["rights"]["level"]) == ("ok", "ok")
-    assert "k/karpenter is a Karpenter with 1 replicas" in findings["autoscalers"]["what"]
+    assert "k/karpenter runs Karpenter (1 replica)" in findings["autoscalers"]["what"]
     assert findings["nodepools"]["level"] == "ok"
 
 
@@ -138,13 +138,13 @@ def test_an_account_is_asked_beside_files(objects: str, capsys: Out) -> None:
     assert run_doctor("-f", objects, "--cluster", "prod", "--region", "eu-west-1") == 1
     captured = capsys.readouterr()
     assert "INSTALLATION\n  ok     stack            stack joiner-prod is UPDATE_COMPLETE\n" in captured.out
-    assert "not asked" not in captured.out
+    assert "skipped" not in captured.out
     assert captured.err == ""
 
 
 def test_with_no_account_none_is_asked(objects: str, by_heart: ByHeart, capsys: Out) -> None:
     run_doctor("-f", objects, "--cluster", "prod", "--no-account")
-    assert "not asked: the account\n" in capsys.readouterr().out
+    assert "skipped: the account\n" in capsys.readouterr().out
     assert not by_heart.call_counts
 
 
@@ -154,7 +154,7 @@ def test_a_cluster_without_kubeconfig_is_looked_at_from_outside(
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
     assert run_doctor("--cluster", "prod", "--region", "eu-west-1") == 0
-    assert "not asked: the cluster: " in capsys.readouterr().out
+    assert "skipped: the cluster: " in capsys.readouterr().out
     assert run_doctor() == 1
     assert "no such kubeconfig" in capsys.readouterr().err
 
@@ -163,12 +163,12 @@ def test_files_and_a_live_cluster_do_not_go_together(capsys: Out) -> None:
     with pytest.raises(SystemExit) as raised:
         run_doctor("-f", "x", "--context", "y")
     assert raised.value.code == 2
-    assert "files or a live cluster" in capsys.readouterr().err
+    assert "-f cannot be used with --context or --kubeconfig" in capsys.readouterr().err
 
 
 def test_the_page_has_every_check_and_no_other() -> None:
     looked_at = PAGE.read_text().partition("## What is looked at")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| `([a-z-]+)` \|", looked_at, re.MULTILINE)
     source = "".join(path.read_text() for path in sorted((PAGE.parents[2] / "cli" / "doctor" / "checks").glob("*.py")))
-    check_names = re.findall(r"(?:CheckResultBuilder\(|_list_class_checks\(facts, )\"([a-z-]+)\"\)", source)
+    check_names = re.findall(r"(?:CheckReporter\(|_list_class_checks\(facts, )\"([a-z-]+)\"\)", source)
     assert sorted(rows) == sorted(set(check_names))

@@ -133,9 +133,9 @@ def test_an_installation_is_found_by_the_name_of_its_stack(config: str, kube: In
     status, findings, _ = run_doctor(capsys, "--kubeconfig", config)
     assert status == 1
     assert (map_levels(findings)["stack"], map_levels(findings)["rights"]) == ({"ok"}, {"ok"})
-    assert "disrupt was not called yet" in findings["functions"][0]["what"]
-    assert f"the policy of {QUEUE} does not let joiner-demo-EventsSpot" in findings["interruption"][0]["what"]
-    assert "`catalog` made none yet" in findings["catalogue"][0]["what"]
+    assert "disrupt: CloudWatch has no invocation yet" in findings["functions"][0]["what"]
+    assert f"the policy of {QUEUE} does not allow joiner-demo-EventsSpot" in findings["interruption"][0]["what"]
+    assert "`catalog` has not built a catalogue yet" in findings["catalogue"][0]["what"]
     assert map_levels(findings)["quotas"] == map_levels(findings)["authentication"] == {"ok"}
     _, second_findings, _ = run_doctor(capsys, "--kubeconfig", config, "--stack", "another")
     assert map_levels(second_findings)["stack"] == {"later"}
@@ -146,7 +146,7 @@ def test_what_the_cluster_forbids_is_not_seen_and_the_rest_is(config: str, capsy
     _, findings, unasked = run_doctor(capsys, "--kubeconfig", config, "--no-account")
     assert unasked == ["the account"]
     assert map_levels(findings)["definitions"] == {"unseen"}
-    assert "let yourself have list on customresourcedefinitions" in findings["definitions"][0]["remedy"]
+    assert "grant yourself list on customresourcedefinitions" in findings["definitions"][0]["remedy"]
     assert map_levels(findings)["api-server"] == map_levels(findings)["autoscalers"] == {"ok"}
 
 
@@ -166,7 +166,7 @@ def test_a_cluster_that_does_not_answer_is_asked_once(tmp_path: Path, capsys: Ou
     assert {
         level for check, check_levels in map_levels(findings).items() for level in check_levels if check != "api-server"
     } == {"unseen"}
-    assert unasked == ["the account: which cluster is it there? --cluster NAME"]
+    assert unasked == ["the account: the EKS cluster is unknown; add --cluster NAME"]
 
 
 @pytest.mark.usefixtures("account")
@@ -178,7 +178,7 @@ def test_the_current_context_is_looked_at_only_if_it_is_of_the_cluster_that_is_m
     assert ("api-server" in findings, unasked) == (True, [])
     _, findings, unasked = run_doctor(capsys, "--cluster", "other", "--region", "us-east-1")
     assert "api-server" not in findings
-    assert unasked == [f"the cluster: the current context is of {ARN}: name that of other, --context"]
+    assert unasked == [f"the cluster: the current context is {ARN}; select other with --context"]
     assert findings["cluster"][0]["what"] == "us-east-1 has no cluster other"
 
 

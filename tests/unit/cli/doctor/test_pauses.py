@@ -78,7 +78,7 @@ def test_what_joiner_holds_back_by_itself_is_told_once_for_all_its_nodepools() -
         make_notice("web", "launch breaker: the others wait"),
     )
     second, first = list_results(make_facts({"pause_events": notices}), "pauses")
-    assert first.message == f"NodePool batch, web: {FAILED} (it said so 3 minutes ago)"
+    assert first.message == f"NodePool batch, web: {FAILED} (3 minutes ago)"
     assert second.message.startswith("NodePool web: launch breaker: ")
     assert {result.level for result in (first, second)} == {"warn"}
     assert first.remedy.startswith("`joiner explain nodepool batch` ")
@@ -87,9 +87,9 @@ def test_what_joiner_holds_back_by_itself_is_told_once_for_all_its_nodepools() -
 @pytest.mark.parametrize(
     ("seen_of_events", "levels", "words"),
     [
-        ((), ["ok"], "nothing is paused by an annotation, and Joiner holds nothing back by itself"),
-        (None, ["ok"], "nothing is paused by an annotation"),
-        (DEAF, ["ok", "unseen"], "nothing is paused by an annotation"),
+        ((), ["ok"], "no pause is set, and Joiner pauses nothing itself"),
+        (None, ["ok"], "no pause is set"),
+        (DEAF, ["ok", "unseen"], "no pause is set"),
     ],
 )
 def test_nothing_is_concluded_from_events_that_were_not_seen(
@@ -184,23 +184,23 @@ def test_events_of_others_tell_nothing(kube: InMemoryKube) -> None:
         (
             TopicFacts(arn=TOPIC, confirmed_subscriptions=2, kms_key="alias/mine"),
             "ok",
-            "2 subscriptions to topic costs; its key alias/mine must let the role of `catalog` in (docs/cost.md)",
+            "2 subscriptions to topic costs; its key alias/mine must allow the role of `catalog` (docs/cost.md)",
             "",
         ),
-        (TopicFacts(arn=TOPIC), "warn", "nobody listens to topic costs", "aws sns subscribe --topic-arn "),
+        (TopicFacts(arn=TOPIC), "warn", "topic costs has no confirmed subscription", "aws sns subscribe --topic-arn "),
         (
             TopicFacts(arn=TOPIC, pending_subscriptions=1),
             "warn",
-            "nobody listens to topic costs, 1 subscription not confirmed yet",
-            "confirm: SNS has sent a link",
+            "topic costs has no confirmed subscription, 1 subscription not confirmed",
+            "confirm the subscription with the link",
         ),
         (
             TopicFacts(arn=TOPIC, exists=False),
             "fail",
-            f"joiner:report-topic: there is no topic {TOPIC}: nobody is told what nodes cost",
+            f"joiner:report-topic: topic {TOPIC} does not exist: cost reports are not delivered",
             "aws sns create-topic --name costs, or ",
         ),
-        (DEAF, "unseen", "the topic of joiner:report-topic: could not be looked at: Unreachable: nobody", "look again"),
+        (DEAF, "unseen", "the topic of joiner:report-topic: cannot be read: Unreachable: nobody", "run doctor again"),
     ],
 )
 def test_whoever_is_told_of_costs_is_looked_at(topic: Any, level: str, words: str, remedy: str) -> None:

@@ -126,6 +126,7 @@ def test_json_has_every_part(files: list[str], capsys: Out) -> None:
     assert main(["drift", *files, "-o", "json"]) == 0
     first, second, _ = json.loads(capsys.readouterr().out)
     assert first == {
+        "apiVersion": "joiner/v1",
         "node": "n1.internal",
         "nodeClaim": "c1",
         "nodePool": "default",

@@ -51,7 +51,7 @@ def test_json_and_yaml_say_the_same_with_stable_keys(tmp_path: Path, capsys: Out
     document = json.loads(capsys.readouterr().out)
     assert run("node", "n1", journal, "-o", "yaml") == 0
     assert yaml.safe_load(capsys.readouterr().out) == document
-    assert sorted(document) == ["answers", "cost", "happened", "journal", "kind", "name"]
+    assert sorted(document) == ["answers", "apiVersion", "cost", "happened", "journal", "kind", "name"]
     assert document["cost"] == {"usd": 0.062, "usdPerHour": 0.0, "hours": 1.0333}
     first = document["happened"][0]
     assert (first["at"], first["secondsAgo"], first["times"]) == ("2026-11-21T08:00:00Z", 3780, 1)
@@ -219,7 +219,7 @@ def test_the_bucket_of_the_environment_is_read_and_one_that_does_not_answer_is_n
 
     monkeypatch.setattr(explain_journal, "read_bucket_entries", raise_forbidden)
     assert main(["explain", "node", "n1"]) == 1
-    assert "--journal s3://b: Forbidden: s3:ListObjectsV2: see that" in capsys.readouterr().err
+    assert "--journal s3://b: Forbidden: s3:ListObjectsV2: check your identity" in capsys.readouterr().err
     assert run("node", "n1", "s3://") == 1
     assert "no bucket name: write s3://BUCKET" in capsys.readouterr().err
 
@@ -241,7 +241,7 @@ def test_the_journal_of_a_demo_can_be_asked(tmp_path: Path, capsys: Out, monkeyp
     assert main(arguments) == 0
     assert f"journal: {journal_folder}" in capsys.readouterr().out
     assert main(arguments) == 1
-    assert "holds a journal already: remove it, or name another folder" in capsys.readouterr().err
+    assert "already has a journal: remove it, or choose another folder" in capsys.readouterr().err
     assert run("nodepool", "default", journal_folder, "-o", "json") == 0
     pool = json.loads(capsys.readouterr().out)
     words = {answer["question"]: answer["words"] for answer in pool["answers"]}

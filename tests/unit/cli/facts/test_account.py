@@ -73,7 +73,7 @@ def test_what_may_not_be_looked_at_is_said_and_nothing_is_concluded_from_it(call
     clients.answers[call] = DENIED
     worse = [result for result in check_account(read_facts(clients)) if result.level != "ok"]
     assert {result.level for result in worse} == {"unseen"}
-    assert all("AccessDenied" in result.message and result.remedy.startswith("let yourself have ") for result in worse)
+    assert all("AccessDenied" in result.message and result.remedy.startswith("grant yourself ") for result in worse)
 
 
 def test_nothing_but_dry_runs_and_reads_is_asked_for() -> None:
@@ -154,9 +154,9 @@ def test_what_everybody_runs_is_asked_of_the_metric_that_the_quota_names() -> No
 @pytest.mark.parametrize(
     ("answer", "remedy"),
     [
-        ({"clusters": ["prod-eu", "staging"]}, "did you mean prod-eu? --cluster is one of prod-eu, staging"),
-        ({"clusters": ["a", "b", "c", "d"]}, "--cluster is one of a, b, c and 1 more"),
-        ({"clusters": []}, "it has none at all: check --region"),
+        ({"clusters": ["prod-eu", "staging"]}, "did you mean prod-eu? --cluster must be one of prod-eu, staging"),
+        ({"clusters": ["a", "b", "c", "d"]}, "--cluster must be one of a, b, c and 1 more"),
+        ({"clusters": []}, "the region has no clusters: check --region"),
         (DENIED, "`aws eks list-clusters`"),
     ],
 )

@@ -107,7 +107,7 @@ def read_sources(path: Path, text: str) -> tuple[list[SourceObject], list[str]]:
         ("kind: Pod\nmetadata: {name: a}\n", "apiVersion is missing"),
         ("apiVersion: v1\nmetadata: {name: a}\n", "kind is missing"),
         ("settings: {clusterName: a}\n", "values of a chart"),
-        ("1 apiVersion: v1\n2 kind: Pod\n", "the numbers of the lines"),
+        ("1 apiVersion: v1\n2 kind: Pod\n", "line numbers"),
         ("- {op: replace, path: /spec, value: 1}\n", "kubectl kustomize"),
         ('resource "a" "b" {\n  c = 1\n}\n', "this is Terraform"),
         ("just words\n", "write apiVersion"),

@@ -88,15 +88,15 @@ def test_what_is_right_is_passed_over(lint: Any) -> None:
         (make_node_pool(spec={"zzz": 3}), "error", "spec.zzz", "correct or remove it"),
         (make_node_pool(taint=[]), "error", "spec.template.spec.taint", "did you mean taints?"),
         (make_node_pool(spec={"weight": 200}), "error", "spec.weight", "maximum is 100"),
-        (make_node_pool(spec={"limits": {"cpu": "10%"}}), "error", "spec.limits.cpu", "should match"),
+        (make_node_pool(spec={"limits": {"cpu": "10%"}}), "error", "spec.limits.cpu", "not a Kubernetes quantity"),
         (
             make_node_pool(requirements=[make_requirement("karpenter.k8s.aws/instance-cpu", "In", 4)]),
             "error",
             "spec.template.spec.requirements[0].values[0]",
             "write it in quotes",
         ),
-        (make_node_pool(expireAfter="5m"), "warning", "spec.template.spec.expireAfter", "after 5 minutes"),
-        (make_node_pool(spec={"limits": {"cpu": "500m"}}), "error", "spec.limits.cpu", "nothing can be launched"),
+        (make_node_pool(expireAfter="5m"), "warning", "spec.template.spec.expireAfter", "expire after 5m"),
+        (make_node_pool(spec={"limits": {"cpu": "500m"}}), "error", "spec.limits.cpu", "no node can be launched"),
         (
             make_node_pool(meta={"annotations": {"arpenter.sh/do-not-consolidate": "true"}}),
             "warning",
@@ -135,7 +135,7 @@ def test_what_is_right_is_passed_over(lint: Any) -> None:
         ),
         (make_node_pool(spec={"weight": "50"}), "error", "spec.weight", "write 50, without quotes"),
         (make_node_pool(spec={"weight": "high"}), "error", "spec.weight", "write a whole number"),
-        (make_node_pool(requirements={}), "error", "spec.template.spec.requirements", "each item on its own line"),
+        (make_node_pool(requirements={}), "error", "spec.template.spec.requirements", "one item per line"),
         (make_node_pool(requirements=["a"]), "error", REQUIREMENT, "write fields"),
         (make_node_pool(expireAfter="30d"), "error", "spec.template.spec.expireAfter", "write 720h"),
         (make_node_pool(expireAfter="never"), "error", "spec.template.spec.expireAfter", "write Never"),
@@ -162,7 +162,7 @@ def test_what_is_right_is_passed_over(lint: Any) -> None:
             ),
             "error",
             "spec.limits.cpu",
-            "smallest type has 16",
+            "smallest instance (16)",
         ),
         (make_node_class(role="arn:aws:iam::1:role/a/nodes"), "error", "spec.role", "write nodes"),
         (
@@ -215,7 +215,7 @@ def test_what_is_right_is_passed_over(lint: Any) -> None:
             make_pod({"annotations": {"karpenter.sh/do-not-evict": "true"}}),
             "warning",
             "metadata.annotations.karpenter.sh/do-not-evict",
-            "the old name of karpenter.sh/do-not-disrupt",
+            "old name of karpenter.sh/do-not-disrupt",
         ),
     ],
 )
@@ -252,13 +252,13 @@ def test_limits_are_compared_with_what_is_sold(lint: Any, tmp_path: Path) -> Non
     limited = make_node_pool(
         spec={"limits": {"cpu": "1"}}, requirements=[make_requirement("node.kubernetes.io/instance-type", "In", "m.02")]
     )
-    _, findings = lint(limited, flags=("--instance-types", str(catalogue)))
+    _, findings = lint(limited, make_node_class(), flags=("--instance-types", str(catalogue)))
     [(_, field, message)] = findings
-    assert (field, "the smallest type has 2" in message) == ("spec.limits.cpu", True)
+    assert (field, "smallest instance (2)" in message) == ("spec.limits.cpu", True)
 
 
 def test_a_catalogue_that_is_none_is_told(lint: Any, tmp_path: Path) -> None:
-    code, findings = lint(make_node_pool(), flags=("--instance-types", str(tmp_path / "none.json")))
+    code, findings = lint(make_node_class(), flags=("--instance-types", str(tmp_path / "none.json")))
     assert (code, len(findings)) == (1, 1)
 
 
@@ -287,7 +287,7 @@ def test_a_pool_that_another_leaves_nothing_to_is_told(
     file.write_text(yaml.safe_dump_all([first, second]))
     assert main(["lint", "-f", str(file), "-o", "json"]) == 0
     findings = json.loads(capsys.readouterr().out)
-    assert [finding["name"] for finding in findings if "comes first" in finding["message"]] == unused
+    assert [finding["name"] for finding in findings if "has precedence" in finding["message"]] == unused
 
 
 @pytest.mark.parametrize(
@@ -300,17 +300,17 @@ def test_a_pool_that_another_leaves_nothing_to_is_told(
     ],
 )
 def test_a_taint_that_no_pod_tolerates_is_told(lint: Any, tolerations: list[Object], count: int) -> None:
-    _, findings = lint(make_node_pool(taints=[GPU]), make_pod(tolerations=tolerations))
+    _, findings = lint(make_node_pool(taints=[GPU]), make_node_class(), make_pod(tolerations=tolerations))
     assert len(findings) == count
 
 
 def test_without_pods_nobody_knows_who_tolerates_what(lint: Any) -> None:
-    assert lint(make_node_pool(taints=[GPU])) == (0, [])
+    assert lint(make_node_pool(taints=[GPU]), make_node_class()) == (0, [])
 
 
 def test_lines_say_where_and_the_last_one_how_many(tmp_path: Path, capsys: Out) -> None:
     file = tmp_path / "some.yaml"
-    file.write_text('a:\n- "x", "y"\n---\n' + yaml.safe_dump(make_node_pool(expireAfter="5m")))
+    file.write_text('a:\n- "x", "y"\n---\n' + yaml.safe_dump_all([make_node_pool(expireAfter="5m"), make_node_class()]))
     assert main(["lint", "-f", str(file)]) == 1
     out, stderr = capsys.readouterr()
     broken, short = out.splitlines()
@@ -323,7 +323,7 @@ def test_nothing_to_look_at_is_wrong_usage(capsys: Out) -> None:
     with pytest.raises(SystemExit) as raised:
         main(["lint"])
     assert raised.value.code == 2
-    assert "name a file with -f" in capsys.readouterr().err
+    assert "no input: add -f FILE" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("lasts", ["true", "30m", "1h30m"])
@@ -335,3 +335,128 @@ def test_what_is_older_than_what_is_converted_is_told_once(lint: Any) -> None:
     older = {"apiVersion": "provisioning.karpenter.sh/v1alpha3", "kind": "Provisioner", "metadata": {"name": "a"}}
     _, [(level, field, message)] = lint(older)
     assert (level, field, "write it as karpenter.sh/v1alpha5" in message) == ("error", "kind", True)
+
+
+def make_pool_with(key: str, *values: str, operator: str = "In") -> Object:
+    return make_node_pool(requirements=[make_requirement(key, operator, *values)])
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "suggestion"),
+    [
+        ("node.kubernetes.io/instance-type", "m5.lrge", "did you mean m5.large"),
+        ("node.kubernetes.io/instance-type", "m5.enormous", "m5.12xlarge, m5.16xlarge, m5.24xlarge and 6 more?"),
+        ("node.kubernetes.io/instance-type", "pizza", "correct or remove it (checked against botocore"),
+        ("karpenter.k8s.aws/instance-family", "m55", "did you mean m5"),
+        ("topology.kubernetes.io/zone", "us-esat-1b", "did you mean us-east-1b?"),
+        ("topology.kubernetes.io/zone", "us-east-1z", "did you mean us-east-1a?"),
+        ("topology.kubernetes.io/zone", "us-east-1", "this is a region: write its zones, such as us-east-1a"),
+        ("topology.kubernetes.io/zone", "use1-az1", "use the key topology.k8s.aws/zone-id"),
+        ("topology.kubernetes.io/zone", "everywhere", "write a zone, such as us-east-1a"),
+        ("kubernetes.io/arch", "x86_64", "did you mean amd64?"),
+        ("kubernetes.io/arch", "sparc", "write one of amd64, arm64"),
+        ("karpenter.sh/capacity-type", "Spot", "did you mean spot?"),
+        ("karpenter.sh/capacity-type", "on_demand", "did you mean on-demand?"),
+    ],
+)
+def test_a_label_value_that_does_not_exist_is_an_error_in_node_pools_and_pods(
+    lint: Any, key: str, value: str, suggestion: str
+) -> None:
+    _, [(level, field, message)] = lint(make_pool_with(key, value), make_node_class())
+    assert (level, field) == ("error", f"{REQUIREMENT}.values[0]")
+    assert suggestion in message
+    affinity = {
+        "nodeAffinity": {"a": {"nodeSelectorTerms": [{"matchExpressions": [make_requirement(key, "In", value)]}]}}
+    }
+    _, findings = lint(make_pod(nodeSelector={key: value}, affinity=affinity))
+    assert [level for level, _, _ in findings] == ["error", "error"]
+    assert {message for _, _, message in findings} == {message}
+
+
+@pytest.mark.parametrize("zone", ["us-east-1a", "us-west-2-lax-1b", "us-east-1-wl1-bos-wlz-1", "us-gov-west-1c"])
+def test_zones_local_zones_and_wavelength_zones_are_valid(lint: Any, zone: str) -> None:
+    assert lint(make_pool_with("topology.kubernetes.io/zone", zone), make_node_class()) == (0, [])
+
+
+def test_zones_of_two_regions_get_a_warning(lint: Any) -> None:
+    pool = make_pool_with("topology.kubernetes.io/zone", "us-east-1a", "eu-west-1a", "us-east-1b")
+    code, [(level, field, message)] = lint(pool, make_node_class())
+    assert (code, level, field) == (0, "warning", f"{REQUIREMENT}.values[1]")
+    assert "eu-west-1a is in eu-west-1, but other zones in the input are in us-east-1" in message
+
+
+def test_an_excluded_value_that_does_not_exist_gets_a_warning(lint: Any) -> None:
+    pool = make_pool_with("node.kubernetes.io/instance-type", "m5.lrge", operator="NotIn")
+    _, [(level, _, message)] = lint(pool, make_node_class())
+    assert (level, "m5.large" in message) == ("warning", True)
+
+
+def test_instance_types_and_zones_are_compared_with_the_catalogue(lint: Any, tmp_path: Path) -> None:
+    catalogue = tmp_path / "catalogue.json"
+    catalogue.write_text(json.dumps(CATALOGUE))
+    pools = (
+        make_pool_with("node.kubernetes.io/instance-type", "m.02", "m5.large", "m.99"),
+        make_node_pool("b", requirements=[make_requirement("topology.kubernetes.io/zone", "In", "us-east-1e")]),
+    )
+    _, findings = lint(*pools, make_node_class(), flags=("--instance-types", str(catalogue)))
+    levels_by_field = [(level, field, message.partition(":")[0]) for level, field, message in findings]
+    assert levels_by_field == [
+        (
+            "warning",
+            f"{REQUIREMENT}.values[1]",
+            f"instance type m5.large is not in the catalogue of {CATALOGUE['region']}",
+        ),
+        ("error", f"{REQUIREMENT}.values[2]", "unknown instance type m.99"),
+        ("error", f"{REQUIREMENT}.values[0]", "the catalogue has no zone us-east-1e"),
+    ]
+
+
+def test_without_a_list_of_instance_types_the_finding_says_that_the_value_is_not_checked(
+    lint: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cli.lint.label_values.load_instance_type_names", frozenset)
+    _, [(level, _, message)] = lint(make_pool_with("node.kubernetes.io/instance-type", "m5.lrge"), make_node_class())
+    assert (level, message) == ("warning", "instance type m5.lrge is not checked: add --instance-types FILE")
+
+
+@pytest.mark.parametrize(
+    ("node_classes", "level", "message"),
+    [
+        ([], "warning", "EC2NodeClass default is not in the input, so it is not checked: add its file with -f"),
+        ([make_node_class() | {"metadata": {"name": "defaults"}}], "error", "did you mean defaults?"),
+        ([make_node_class() | {"metadata": {"name": "gpu"}}], "error", "write one of gpu, or add its file"),
+    ],
+)
+def test_a_node_class_that_is_not_in_the_input_is_reported(
+    lint: Any, node_classes: list[Object], level: str, message: str
+) -> None:
+    _, [finding] = lint(make_node_pool(), *node_classes)
+    assert finding[:2] == (level, "spec.template.spec.nodeClassRef.name")
+    assert message in finding[2]
+
+
+@pytest.mark.parametrize(
+    ("resource", "amount", "fix"),
+    [
+        ("cpu", "two", "write 2"),
+        ("cpu", "2 cores", "write 2"),
+        ("memory", "1Gb", "write 1Gi"),
+        ("memory", "1.5 GB", "write 1.5Gi"),
+        ("memory", "512MB", "write 512Mi"),
+        ("memory", "much", "write a quantity, such as 1000 or 400Gi"),
+        ("cpu", "10%", "write a quantity, such as 4 or 500m"),
+    ],
+)
+def test_an_amount_that_is_not_a_quantity_is_an_error(lint: Any, resource: str, amount: str, fix: str) -> None:
+    deployment = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web"},
+        "spec": {"template": {"spec": {"containers": [{"resources": {"requests": {resource: amount}}}]}}},
+    }
+    code, [(level, field, message)] = lint(deployment)
+    assert (code, level) == (1, "error")
+    assert field == f"spec.template.spec.containers[0].resources.requests.{resource}"
+    assert message == f"{amount!r} is not a quantity: {fix}"
+    _, [(_, field, message)] = lint(make_node_pool(spec={"limits": {resource: amount}}), make_node_class())
+    assert (field, "is not a Kubernetes quantity" in message) == (f"spec.limits.{resource}", True)

@@ -158,7 +158,7 @@ def test_what_nobody_can_read_is_left_for_resume_to_clear(kube: InMemoryKube, co
     assert main(["pause", "--kubeconfig", config]) == 1
     stderr = capsys.readouterr().err
     assert f"Namespace kube-system: metadata.annotations[{DISRUPTION_PAUSED}]: 'till tomorrow' is not like" in stderr
-    assert "`joiner resume` clears it" in stderr
+    assert "`joiner resume` removes the pause" in stderr
     assert main(["resume", "--kubeconfig", config]) == 0
     assert read_annotations(kube) == {}
 
@@ -171,7 +171,10 @@ def test_what_nobody_can_read_is_left_for_resume_to_clear(kube: InMemoryKube, co
         (("--for", "soon"), "'soon' is not a positive duration like 90m"),
         (("--for", "0s"), "'0s' is not a positive duration"),
         (("--until", "noon"), "'noon' is not a time like"),
-        (("--until", "2020-01-01T00:00:00Z"), "--until 2020-01-01T00:00:00Z is past: the API server's clock says 20"),
+        (
+            ("--until", "2020-01-01T00:00:00Z"),
+            "--until 2020-01-01T00:00:00Z is in the past: the API server's clock is 20",
+        ),
         (("--for", "1h", "--until", "2020-01-01T00:00:00Z"), "not allowed with"),
     ],
 )
@@ -186,7 +189,7 @@ def test_wrong_usage_is_said(config: str, capsys: Out, flags: tuple[str, ...], w
     ("flags", "forbidden", "words"),
     [
         (("--context", "away"), "/nothing", "away: GET /apis/karpenter.sh/v1/nodepools"),
-        (("--nodepool", "defualt"), "/nothing", "NodePool defualt: there is none: known are default"),
+        (("--nodepool", "defualt"), "/nothing", "NodePool defualt does not exist; existing NodePools: default"),
         ((), "/nodepools", "NodePool *: "),
         ((), "/namespaces/kube-system", "Namespace kube-system: GET /api/v1/namespaces/kube-system"),
     ],
@@ -229,4 +232,4 @@ def test_who_is_overtaken_all_the_time_says_so(
 
     monkeypatch.setattr(ReadWriteKube, "patch", overtake_and_patch)
     assert main(["pause", "--kubeconfig", config]) == 1
-    assert "somebody else writes it all the time" in capsys.readouterr().err
+    assert "other clients keep changing it" in capsys.readouterr().err

@@ -121,10 +121,10 @@ def test_orders_are_followed_until_one_is_to_quit(
     assert main(["playground", "--for", "3600"]) == 0
     output = capsys.readouterr().out
     assert "you                   status" in output
-    assert "interrupt: cannot be done" in output
+    assert "interrupt: failed" in output
     assert "no NodePool has a node yet" in output
-    assert "kill ip-10-0-9-9: cannot be done" in output
-    assert "not understood: No closing quotation" in output
+    assert "kill ip-10-0-9-9: failed" in output
+    assert "invalid command: No closing quotation" in output
     assert all(order in output for order in PLAYGROUND_COMMANDS)
     assert fake.folder.joinpath("ended").exists()
 
@@ -171,14 +171,14 @@ def test_a_second_signal_does_not_wait(fake: type[Plane], capsys: pytest.Capture
 
     fake.describe_dead = staticmethod(signal_twice)
     assert main(["playground"]) == 0
-    assert "ended" in capsys.readouterr().err
+    assert "stopped" in capsys.readouterr().err
     assert fake.folder.joinpath("ended").exists()
 
 
 def test_a_termination_while_it_starts_ends_it(fake: type[Plane], capsys: pytest.CaptureFixture[str]) -> None:
     fake.began = staticmethod(lambda: os.kill(os.getpid(), signal.SIGTERM))
     assert main(["playground"]) == 0
-    assert "ended" in capsys.readouterr().err
+    assert "stopped" in capsys.readouterr().err
 
 
 def test_a_control_plane_that_dies_is_a_failure(fake: type[Plane], capsys: pytest.CaptureFixture[str]) -> None:

@@ -468,6 +468,7 @@ def test_yaml_says_what_json_says(played: Path, capsys: Out) -> None:
     assert main(["replay", "--journal", str(played), "-o", "yaml"]) == 0
     assert yaml.safe_load(capsys.readouterr().out) == document
     assert list(document) == [
+        "apiVersion",
         *("cycle", "function", "at", "trigger", "snapshot", "catalogue", "code", "changed", "notes", "limits"),
         *("same", "reordered", "cut", "then", "now", "differences"),
     ]

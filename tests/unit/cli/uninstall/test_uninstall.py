@@ -23,9 +23,9 @@ CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 FOREIGN = {**POOL["spec"]["template"]["spec"], "nodeClassRef": {"group": "other.io", "kind": "Class", "name": "x"}}
 EXPECTED_OUTPUT = """launches are paused
-NodePool default is asked to go
+deleted NodePool default
 left: 1 NodePool, 0 NodeClaims, 0 nodes with 0 pods
-nothing of ours is left in the cluster; what is left to do:
+no nodes of Joiner are left in the cluster; next steps:
   npx cdk destroy -c joiner:cluster=CLUSTER
   joiner audit --cluster CLUSTER
 """
@@ -69,8 +69,8 @@ def test_a_dry_run_says_what_would_go_and_writes_nothing(kube: InMemoryKube, arg
     create(kube, "/api/v1/namespaces/shop/pods", stays)
     assert main([*arguments, "--dry-run"]) == 0
     output = capsys.readouterr().out
-    assert "of here would go: 1 NodePool, 1 NodeClaim, 1 node with 1 pod\n" in output
-    assert "  in its way: n: pod shop/till has the annotation karpenter.sh/do-not-disrupt\n" in output
+    assert "to be removed from here: 1 NodePool, 1 NodeClaim, 1 node with 1 pod\n" in output
+    assert "  blocked: n: pod shop/till has the annotation karpenter.sh/do-not-disrupt\n" in output
     assert main([*arguments, "--dry-run", "-o", "json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert (document["empty"], document["nodePools"], document["nodes"], document["pods"]) == (
@@ -107,14 +107,14 @@ def test_who_is_asked_may_say_no(
         monkeypatch.setattr("sys.stdin", Terminal(reply))
         assert main(arguments) == status
         captured = capsys.readouterr()
-        assert "take all of it out of here? write yes: " in captured.err
-        assert ("nothing was done" in captured.err) == bool(status)
+        assert "remove all of it from here? Type yes: " in captured.err
+        assert ("cancelled: nothing was removed" in captured.err) == bool(status)
 
 
 def test_nobody_who_is_not_there_says_yes(kube: InMemoryKube, arguments: list[str], capsys: Out) -> None:
     with pytest.raises(SystemExit, match="2"):
         main(arguments)
-    assert "nobody is there to be asked: --yes does it" in capsys.readouterr().err
+    assert "no terminal to ask for confirmation: add --yes" in capsys.readouterr().err
     assert list_names(list_objects(kube, POOLS)) == ["default"]
 
 
@@ -124,7 +124,7 @@ def test_what_is_left_when_time_is_up_is_1_and_launches_stay_paused(
     create_held_node(kube)
     assert main([*arguments, "--yes", "--timeout", "30s"]) == 1
     captured = capsys.readouterr()
-    assert "time is up; left are 0 NodePools, 1 NodeClaim, 1 node with 0 pods: run it again to go on" in captured.err
+    assert "timed out with 0 NodePools, 1 NodeClaim, 1 node with 0 pods left: run it again to continue" in captured.err
     noted = json.loads(kube.read(f"/api/v1/namespaces/{CLUSTER_NAMESPACE}"))["metadata"]["annotations"]
     assert "because joiner uninstall" in noted[LAUNCHES_PAUSED]
 
@@ -138,13 +138,13 @@ def test_ctrl_c_says_how_to_go_on(
     create_held_node(kube)
     monkeypatch.setattr("cli.uninstall.command.time.sleep", sleep)
     assert main([*arguments, "--yes"]) == 130
-    assert "what was asked for goes on" in capsys.readouterr().err
+    assert "nodes continue to drain" in capsys.readouterr().err
 
 
 def test_what_is_not_ours_stays(kube: InMemoryKube, arguments: list[str], capsys: Out) -> None:
     create(kube, POOLS, {**POOL, "metadata": {"name": "other"}, "spec": {"template": {"spec": FOREIGN}}})
     assert main([*arguments, "--yes"]) == 0
-    assert "stays, for it is not ours: NodePool other" in capsys.readouterr().out
+    assert "kept: NodePool other, which is not Joiner's" in capsys.readouterr().out
     assert list_names(list_objects(kube, POOLS)) == ["other"]
 
 
@@ -161,16 +161,16 @@ def test_nothing_is_done_where_a_karpenter_is_at_work(
     }
     create(kube, LEASES, lease)
     assert main([*arguments, "--yes"]) == status
-    assert ("a Karpenter is at work (kube-system/karpenter-1)" in capsys.readouterr().err) == bool(status)
+    assert ("Karpenter is active (kube-system/karpenter-1)" in capsys.readouterr().err) == bool(status)
     assert bool(list_writes()) != bool(status)
 
 
 @pytest.mark.parametrize(
     ("forbidden", "words"),
     [
-        ("/leases", "whether a Karpenter is at work cannot be seen, so nothing is done"),
+        ("/leases", "cannot tell whether Karpenter is active, so nothing is removed"),
         ("/nodepools", "NodePool *: "),
-        (f"/namespaces/{CLUSTER_NAMESPACE}", "ask for the right to get and patch it"),
+        (f"/namespaces/{CLUSTER_NAMESPACE}", "you need the permissions get and patch on it"),
     ],
 )
 def test_what_is_in_the_way_is_said(arguments: list[str], capsys: Out, forbidden: str, words: str) -> None:

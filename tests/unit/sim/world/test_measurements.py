@@ -131,3 +131,16 @@ def test_a_pod_that_finds_room_at_once_did_not_wait(world: EmbeddedWorld) -> Non
     world.run(timedelta(minutes=1))
     assert world.cluster.list_pods("default") == []
     assert waits.seconds_to_running == {}
+
+
+def test_evicted_pods_count_until_their_controller_has_replaced_them(world: EmbeddedWorld) -> None:
+    api = world.cluster.api
+    api.create("deployments.apps", make_deployment(3, cpu="100m"), "default")
+    world.run(timedelta(minutes=2))
+    for pod in world.cluster.list_pods("default")[:2]:
+        api.evict("default", pod["metadata"]["name"])
+    sample = take_sample(world)
+    assert (sample.running_pods, sample.pending_pods, sample.unreplaced_pods) == (1, 0, 2)
+    world.run(timedelta(seconds=1))
+    sample = take_sample(world)
+    assert (sample.running_pods + sample.pending_pods, sample.unreplaced_pods) == (3, 0)
