@@ -117,4 +117,4 @@ def _parse_usd(text: str) -> float:
     try:
         return msgspec.convert(text, Usd, strict=False)
     except msgspec.ValidationError:
-        raise argparse.ArgumentTypeError(f"{text!r}: want dollars, like 0.08") from None
+        raise argparse.ArgumentTypeError(f"{text!r}: must be USD, like 0.08") from None

@@ -49,5 +49,5 @@ def describe_unmanaged_definition(desired: Manifest, live: Manifest) -> str:
     And which fields it lacks.
     """
     missing = find_missing_fields(desired, live)
-    message = f"{get_manifest_name(desired)} is somebody else's and left alone"
-    return f"{message}; it does not know {', '.join(missing)}" if missing else message
+    message = f"{get_manifest_name(desired)} was not created by Joiner and was not changed"
+    return f"{message}; it lacks the fields {', '.join(missing)}" if missing else message

@@ -81,7 +81,7 @@ def _validate_terms(node_class: EC2NodeClass) -> Iterator[str]:
     for number, term in enumerate(node_class.capacity_reservation_selectors):
         if term.owner and not _ACCOUNT_ID.fullmatch(term.owner):
             path = f"spec.capacityReservationSelectorTerms[{number}].ownerID"
-            yield f"{path}: {term.owner!r} is no account: write its twelve digits"
+            yield f"{path}: {term.owner!r} is no account: write its 12 digits"
     group = node_class.placement_group_selector
     if group is not None and group.id and not group.id.startswith("pg-"):
         yield f"spec.placementGroupSelector.id: {group.id!r} is no id: write one like pg-0123456789abcdef0"

@@ -28,7 +28,7 @@ def reconcile_node_class_finalizer(
     meta = node_class.meta
     has_finalizer = NODECLASS_FINALIZER in meta.finalizers
     if has_finalizer is (meta.deleted_at is None):
-        return ()  # nothing to do: it has the finalizer and stays, or is deleted without it
+        return ()  # no changes: it has the finalizer and stays, or is deleted without it
     finalizers = tuple(finalizer for finalizer in meta.finalizers if finalizer != NODECLASS_FINALIZER)
     if not has_finalizer:
         new_finalizers = (*finalizers, NODECLASS_FINALIZER)
