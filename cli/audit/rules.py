@@ -241,9 +241,7 @@ def _audit_commands(evidence: AuditEvidence) -> Iterator[Asset]:
         return
     for name, command_state in evidence.commands:
         if command_state is None:
-            yield _build_asset(
-                "Command", name, "", "its row cannot be read", "nothing: what it was about is taken back"
-            )
+            yield _build_asset("Command", name, "", "its row cannot be read", "nothing: the command was rolled back")
         elif command_state.is_open:
             age = evidence.now - command_state.proposed_at
             owner = "`disrupt`" if age <= 2 * DELETION_TIMEOUT else ""

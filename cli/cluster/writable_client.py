@@ -29,7 +29,7 @@ class ReadWriteKube(ReadOnlyKube):
     def delete(self, path: str, body: bytes = b"") -> None:
         """Send a DELETE request for one object; collections, which the API server would empty, are refused."""
         if not is_object(path):
-            raise Invalid(f"DELETE {path}: that is no object", HTTPStatus.METHOD_NOT_ALLOWED.phrase)
+            raise Invalid(f"DELETE {path}: the path is not an object", HTTPStatus.METHOD_NOT_ALLOWED.phrase)
         self._call("DELETE", path, body or None)
 
 

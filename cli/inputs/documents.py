@@ -204,6 +204,6 @@ def _iterate_objects(document: InputDocument, report_error: ErrorReporter) -> It
     elif value is not None:
         excerpt = " ".join(str(value).split())[:40]
         report_error(
-            f"{location}: holds something that is no object: {excerpt!r}: "
+            f"{location}: holds something that is not an object: {excerpt!r}: "
             "write apiVersion, kind and metadata, or remove it"
         )

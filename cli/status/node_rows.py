@@ -152,7 +152,7 @@ def _find_keep_reason(state: StateNode, cluster_state: ClusterState, holds: Iter
     )
     if pause is not None:
         words = pause.pause.describe()
-        setting = f"{words + '; ' if words else ''}the setting {PAUSE_SETTING} says so"
+        setting = f"{words + '; ' if words else ''}the setting {PAUSE_SETTING} is set by an operator"
         return "Paused", setting if pause.key == PAUSE_SETTING else pause.build_message()
     if disruption_reason == DRIFTED:
         return "", ""

@@ -114,10 +114,7 @@ def prune_dependencies(target: Path) -> None:
 
 
 def find_interpreter() -> str:
-    """Return the path of a Python of the functions' version, downloaded if necessary.
-
-    "", with a warning, on failure.
-    """
+    """Return the path of a Python of the functions' version, downloaded if needed; "" with a warning on failure."""
     interpreter_path = _run_uv_python("find", "--no-python-downloads") or (
         _run_uv_python("install") and _run_uv_python("find")
     )

@@ -78,10 +78,7 @@ class JoinerStack(cdk.Stack):
             cdk.CfnOutput(self, output_name, value=variables[name], description=description)
 
     def _build_code_files(self, options: StackOptions) -> dict[str, bytes]:
-        """Return the files that are shipped with the code of the functions.
-
-        For a price list, add an output with its date.
-        """
+        """Return the files that are packaged with the functions; a price list also gets a stack output."""
         files = {installer.MANIFESTS_FILENAME: installer.build_manifests()}
         if not options.price_list:
             return files
@@ -102,10 +99,7 @@ class JoinerStack(cdk.Stack):
     def _install_cluster_objects(
         self, options: StackOptions, functions: Functions, *dependents: Construct, node_roles: list[NodeRole]
     ) -> None:
-        """Install the cluster objects before *dependents*.
-
-        The constructs that give the functions access and invoke them.
-        """
+        """Install the cluster objects before *dependents*, which give the functions access and invoke them."""
         cluster_installer = installer.InstallerConstruct(self, "Installer", options=options, functions=functions)
         live_aliases = [functions.get_alias(spec.name) for spec in functions.specs]
         for dependent in (*dependents, *live_aliases):

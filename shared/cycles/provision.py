@@ -113,7 +113,7 @@ def launch_node_claims(policy: LaunchPolicy, *, has_leaving_nodes: bool) -> Deci
     outcomes = yield from launch_in_rounds(policy)
     if has_leaving_nodes and any(isinstance(outcome.action, DeleteObject) for outcome in outcomes):
         follow_up = FollowUp(
-            function="disrupt", after=timedelta(), message="a claim was given up: it may be a replacement"
+            function="disrupt", after=timedelta(), message="a NodeClaim was deleted: it may be a replacement"
         )
         outcomes += yield PerformActions(actions=(follow_up,))
     return outcomes

@@ -88,9 +88,9 @@ class Ec2(Protocol):
         """Return the available placement group with that id or name, None if there is none."""
 
     def dry_run_launch(self, probe: DryRunRequest) -> tuple[DryRunRefusal, ...]:
-        """Make the calls of a launch with DryRun, which creates nothing; return what EC2 would refuse, () if nothing.
+        """Make the calls of a launch with DryRun, which creates nothing; return the refusals of EC2 by action, sorted.
 
-        Sorted by action. Each call is made once: a `Throttled` or `Unreachable` says nothing about any of them.
+        Each call is made once: after a `Throttled` or `Unreachable`, the result of all calls is unknown.
         """
 
 

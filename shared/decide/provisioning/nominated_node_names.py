@@ -159,7 +159,7 @@ def _build_pod_nominations(node: str, pods: Iterable[Pod]) -> tuple[NominatePod,
             name=pod.meta.name,
             uid=pod.meta.uid,
             node=node,
-            message="the node was made for it",
+            message="the node was launched for it",
         )
         for pod in sorted(pods, key=_get_size_key)
     )

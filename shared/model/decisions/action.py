@@ -212,7 +212,7 @@ Action: TypeAlias = (
 )
 
 
-NO_CLAIM_MESSAGE: Final = "it has no claim"
+NO_CLAIM_MESSAGE: Final = "it has no NodeClaim"
 
 
 LAUNCH_REFUSED_PREFIX: Final = "instances could not be launched"

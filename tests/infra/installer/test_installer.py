@@ -142,7 +142,7 @@ def test_a_karpenter_that_is_there_is_left_as_it_is(clock: Clock) -> None:
     stack = Stack(kube, clock)
     status, message = stack.ask("Create")
     assert status == "SUCCESS"
-    assert message.count("somebody else's and left alone") == len(before)
+    assert message.count("was not created by Joiner and was not changed") == len(before)
     assert stack.ask("Delete", OnDestroy="purge")[0] == "SUCCESS"
     assert {path: kube.read(path) for path in before} == before
 

@@ -59,8 +59,11 @@ def test_the_command_line_knows_only_strings() -> None:
         ({"hints": "Maybe"}, "joiner:hints is 'Maybe': must be Given or Withheld"),
         ({"node-cost-usd-per-hour": "-1"}, "joiner:node-cost-usd-per-hour is '-1': must be USD"),
         ({"volume-usd-per-gib-month": "cheap"}, "joiner:volume-usd-per-gib-month is 'cheap'"),
-        ({"disruption-paused": "Dirft"}, "joiner:disruption-paused: 'Dirft' is no reason: did you mean Drifted[?]"),
-        ({"disruption-paused": "Launches"}, "joiner:disruption-paused: 'Launches' is no reason: write true, or some"),
+        ({"disruption-paused": "Dirft"}, "joiner:disruption-paused: 'Dirft' is not a reason: did you mean Drifted[?]"),
+        (
+            {"disruption-paused": "Launches"},
+            ("joiner:disruption-paused: 'Launches' is not a reason: write true, or some"),
+        ),
         ({"disruption-paused": "Empty until dawn"}, "joiner:disruption-paused: .*dawn"),
         ({"disruption-paused": "Empty at night"}, "joiner:disruption-paused: 'Empty at night' is not like REASON"),
         ({"drift-pause-percent": "101"}, "joiner:drift-pause-percent is '101': must be 0 to 100"),

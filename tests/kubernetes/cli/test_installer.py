@@ -203,7 +203,7 @@ def test_a_karpenter_that_is_there_stays_as_it_is(plane: ControlPlane) -> None:
     before = read_objects(kube, definitions)
     stack = make_stack(kube)
     status, message = stack.ask("Create")
-    assert (status, message.count("somebody else's and left alone")) == ("SUCCESS", len(definitions))
+    assert (status, message.count("was not created by Joiner and was not changed")) == ("SUCCESS", len(definitions))
     assert "does not know" not in message
     assert stack.ask("Delete", OnDestroy="purge")[0] == "SUCCESS"
     assert read_objects(kube, definitions) == before

@@ -124,7 +124,7 @@ def test_where_a_zone_fails_none_is_repaired_and_what_recovers_was_never_touched
     assert len(world.list_active_instances()) == len(list_node_names(world)) == 9
     for name in failed_nodes:
         [words] = world.list_events(name, "NodeRepairBlocked")
-        assert "3 of 9 nodes of NodePool default are unhealthy, more than 20 %: none is repaired" in words
+        assert "3 of 9 nodes of NodePool default are unhealthy, more than 20%: no node is repaired" in words
         report_condition(world, name, status="True")
     world.advance_seconds(2 * TICK)
     assert list_repaired(world) == []

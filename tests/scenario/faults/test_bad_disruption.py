@@ -44,9 +44,9 @@ BAD_BUDGETS = {
     ),
     "an unknown reason": (
         {"budgets": [{"nodes": "0", "reasons": ["Expired"]}]},
-        "spec.disruption.budgets[0]: 'Expired' is no reason: write some of Drifted, Empty, Underutilized",
+        "spec.disruption.budgets[0]: 'Expired' is not a disruption reason: use Drifted, Empty, Underutilized",
     ),
-    "more than everything": (
+    "more than 100%": (
         {"budgets": [{"nodes": "101%"}]},
         "spec.disruption.budgets[0]: nodes '101%' is neither a number nor a percentage up to 100%",
     ),

@@ -202,10 +202,7 @@ class SchedulingSimulation(msgspec.Struct, kw_only=True, eq=False):
         ]
 
     def prepare_warm_start(self, pods: Iterable[Pod]) -> None:
-        """Compute the dual values of *pods*.
-
-        As a warm start for trials that place some of them by a packing solution.
-        """
+        """Compute the dual values of *pods*: a warm start for trials that place some of them by a packing solution."""
         queued_classes = [
             (self.queued_class_by_pod[pod_class.pods[0].name][0], pod_class) for pod_class in self.group_pods(pods)
         ]

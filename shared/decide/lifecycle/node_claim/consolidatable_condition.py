@@ -27,7 +27,7 @@ def record_pod_events(claim_state: NodeClaimState, context: LifecycleContext) ->
         claim.last_pod_event_at is not None or all(pod.is_daemon() for pod in claim_state.pods)
     )
     updated_claim = claim if keeps_event_time else msgspec.structs.replace(claim, last_pod_event_at=context.now)
-    message = "pods seen for the first time" if is_first else "pods came, ended or began to go"
+    message = "pods seen for the first time" if is_first else "pods were added, completed or began to terminate"
     digest_patch = PatchMetadata(
         kind="NodeClaim", name=claim.name, annotations=((POD_DIGEST, digest),), message=message
     )

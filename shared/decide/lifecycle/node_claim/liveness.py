@@ -68,10 +68,7 @@ def find_missing_instance(claim_state: NodeClaimState, context: LifecycleContext
 
 
 def find_halted_instance(claim_state: NodeClaimState, context: LifecycleContext) -> str:
-    """Return the reason if the instance is stopping, stopped or terminating although no message announced it.
-
-    Else "".
-    """
+    """Return the reason if the instance is stopping, stopped or terminating without a message about it, else ""."""
     instance = (context.instances or {}).get(claim_state.claim.instance_id)
     reason = INTERRUPTION_KIND_BY_INSTANCE_STATE.get(instance.state, "") if instance is not None else ""
     return reason if reason and _is_lost(claim_state, context) else ""
@@ -93,10 +90,10 @@ REASON_CHECKS: Final[tuple[FindReason, ...]] = (
     find_deleted_node,
 )
 _MESSAGE_BY_REASON: Final = {
-    "launch_timeout": "no instance was launched within 5 minutes",
-    "registration_timeout": "no node joined within 15 minutes",
+    "launch_timeout": "no instance was launched within 5m",
+    "registration_timeout": "no node registered within 15m",
     "expired": "it has reached its expireAfter",
-    "garbage_collected": "its instance is gone",
+    "garbage_collected": "its instance was terminated",
     "instance_stopped": "its instance is stopped",
     "instance_terminated": "its instance is terminated",
     "node_deleted": "its node was deleted",
@@ -120,4 +117,4 @@ def _requeue_at_deadlines(claim: NodeClaim, now: datetime) -> Iterator[FollowUp]
     for type_, timeout in (("Launched", LAUNCH_TIMEOUT), ("Registered", REGISTRATION_TIMEOUT)):
         if not is_condition_true(claim.conditions, type_):
             due = now + timeout - _compute_wait(claim, type_, now)
-            yield from requeue_at(due, now, f"{claim.name} is given up unless it is {type_.lower()}")
+            yield from requeue_at(due, now, f"{claim.name} is deleted if it is not {type_.lower()}")

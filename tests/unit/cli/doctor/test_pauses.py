@@ -27,7 +27,7 @@ from tests.support.cli.doctor_answers import DENIED, ByHeart, build_function_res
 from tests.support.cli.doctor_facts import NOW, TOPIC, make_facts, make_facts_with_stack, make_node_pool
 
 DEAF = ReadFailure(reason="Unreachable: nobody")
-FAILED = "the last 3 replacements came to nothing (none was to be had): it goes on an hour later"
+FAILED = "the last 3 replacements failed (none was to be had): disruption resumes after an hour"
 
 
 def list_results(doctor_facts: DoctorFacts, check: str) -> list[CheckResult]:

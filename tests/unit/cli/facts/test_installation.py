@@ -220,7 +220,7 @@ def test_a_node_that_the_setting_keeps_says_so(
     assert main(["top", *fleet, *CLUSTER_FLAGS, "-o", "json"]) == 0
     [node] = json.loads(capsys.readouterr().out)["nodes"]
     assert (node["keptBy"] and node["keptBy"]["reason"]) == reason
-    assert reason is None or "joiner:disruption-paused says so" in node["keptBy"]["message"]
+    assert reason is None or "joiner:disruption-paused is set by an operator" in node["keptBy"]["message"]
 
 
 def test_a_program_reads_it_or_null(fleet: list[str], by_heart: list[ByHeart], capsys: Out) -> None:

@@ -90,7 +90,7 @@ BAD: list[tuple[str, Write, tuple[str, ...]]] = [
     (
         "odd.json",
         build_text_writer("[7]"),
-        ("odd.json: holds something that is no object: '7': write apiVersion, kind",),
+        ("odd.json: holds something that is not an object: '7': write apiVersion, kind",),
     ),
     ("deep.json", build_text_writer("[" * 3000 + "]" * 3000), ("deep.json: is nested too deeply",)),
     (
@@ -126,7 +126,11 @@ BAD: list[tuple[str, Write, tuple[str, ...]]] = [
         build_text_writer("a0: &a0 [x, x]\n" + "".join(f"a{n + 1}: &a{n + 1} [*a{n}, *a{n}]\n" for n in range(40))),
         ("bomb.yaml:1: not YAML: its anchors repeat it without end: write the parts out",),
     ),
-    ("words.yaml", build_text_writer("just words"), ("words.yaml:1: holds something that is no object: 'just words'",)),
+    (
+        "words.yaml",
+        build_text_writer("just words"),
+        ("words.yaml:1: holds something that is not an object: 'just words'",),
+    ),
     ("kind.yaml", build_text_writer("a: b"), ("kind.yaml:1: kind: is missing: write what it is",)),
     ("catalogue.json", build_text_writer('{"instanceTypes": []}'), ("is a catalogue: name it with --instance-types",)),
     (
@@ -144,7 +148,7 @@ BAD: list[tuple[str, Write, tuple[str, ...]]] = [
         build_text_writer(
             dump_yaml({"apiVersion": "karpenter.sh/v1alpha5", "kind": "Provisioner", "metadata": {"name": "p"}})
         ),
-        ("older.yaml:1: Provisioner p: apiVersion: karpenter.sh/v1alpha5 is not read any more",),
+        ("older.yaml:1: Provisioner p: apiVersion: karpenter.sh/v1alpha5 is not supported",),
     ),
     (
         "near.yaml",

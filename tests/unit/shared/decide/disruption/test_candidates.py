@@ -115,7 +115,11 @@ def test_a_static_pool_that_cannot_be_used_replaces_nothing(ready: str, *, goes:
     decision = decide_disruption(make_fleet(drifted, pools=(pool,), node_classes=classes))
     assert bool(summarize_commands(decision)) is goes
     if not goes:
-        assert get_verdict(decision, "a") == ("blocked", "Budget", "NodePool default has no room for a replacement")
+        assert get_verdict(decision, "a") == (
+            "blocked",
+            "Budget",
+            ("NodePool default has reached its limits: no replacement can be launched"),
+        )
 
 
 def make_tainted(base_node: Machine) -> Machine:
