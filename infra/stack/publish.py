@@ -38,7 +38,7 @@ def build_synthesizer() -> cdk.DefaultStackSynthesizer:
 
 
 def publish_stack(folder: Path, context: dict[str, object], *, bundle: bool = True) -> tuple[Path, ...]:
-    """Write the template and its zip files into *folder*, which is created anew; return all paths, sorted.
+    """Write the template and its zip files into *folder*, which is recreated; return all paths, sorted.
 
     Raises:
         ValueError: an option has a value that cannot be deployed, or the template is too large.

@@ -66,7 +66,7 @@ def build_sbom(folder: Path) -> None:
 
 
 def build_release(folder: Path, context: dict[str, object], *, bundle: bool = True) -> tuple[Path, ...]:
-    """Write all files of the release into *folder*, which is created anew; return their paths, sorted.
+    """Write all files of the release into *folder*, which is recreated; return their paths, sorted.
 
     Raises:
         ValueError: the changelog has no entries for the version, or a setting is invalid.

@@ -1,4 +1,4 @@
-"""Checks whether an installed CustomResourceDefinition can replace ours, and which fields it lacks."""
+"""Checks whether an installed CRD of another owner is compatible, and which fields it lacks."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final

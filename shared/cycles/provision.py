@@ -108,7 +108,7 @@ def decide_provisioning(
 def launch_node_claims(policy: LaunchPolicy, *, has_leaving_nodes: bool) -> DecisionProcess[tuple[Outcome, ...]]:
     """Launch every claim that has no instance.
 
-    If a claim was given up, disrupt is woken: the claim can be a replacement that an open command waits for.
+    If a NodeClaim is deleted by liveness, disrupt runs: an open command may wait for this replacement.
     """
     outcomes = yield from launch_in_rounds(policy)
     if has_leaving_nodes and any(isinstance(outcome.action, DeleteObject) for outcome in outcomes):

@@ -76,7 +76,7 @@ def resume_launches(installer: Installer) -> None:
 
 
 def _delete_until_gone(installer: Installer, kinds: str, *collections: str) -> None:
-    """Delete all objects in *collections* until the last collection, of *kinds*, is empty and the first one is quiet.
+    """Delete all objects in *collections* until the last one, of *kinds*, is empty and the first one is quiet.
 
     The first of several collections is quiet when no object was seen in it for `MAX_PLANNING_DURATION`.
 
@@ -141,9 +141,9 @@ def _pause_launches(installer: Installer) -> None:
 
 
 def _write_launch_pauses(installer: Installer, own_pauses: tuple[Pause, ...]) -> None:
-    """Replace our pauses by *own_pauses* and keep those of other owners.
+    """Replace Joiner's pauses by *own_pauses* and keep the pauses of other owners.
 
-    An annotation that cannot be parsed is left as it is: it already pauses everything.
+    An annotation that cannot be parsed is not changed: it already pauses everything.
     """
     with suppress(NotFound, ValueError):
         metadata = msgspec.json.decode(installer.kube.read(NAMESPACE_PATH))["metadata"]

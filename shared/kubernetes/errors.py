@@ -105,7 +105,7 @@ def _is_refused_by_budgets(code: int, status: _Status) -> bool:
 
 
 def _find_remedy(code: int, message: str) -> str:
-    """Return a remedy for a refused request, "" if the server's own message is sufficient."""
+    """Return a fix for a refused request, "" if the message of the server is sufficient."""
     if code == HTTPStatus.UNAUTHORIZED:
         return f"create an access entry of the cluster for the role of the function, with the Kubernetes group {GROUP}"
     if "failed calling webhook" in message:

@@ -32,7 +32,7 @@ class Ec2(Protocol):
         """
 
     def terminate_instances(self, instance_ids: Iterable[str]) -> None:
-        """Terminate *instance_ids*; instances that are already gone are no error."""
+        """Terminate *instance_ids*; instances that do not exist any more cause no error."""
 
     def describe_instances(self, cluster: str) -> tuple[Instance, ...]:
         """Return every instance with our tags for *cluster*, in all states but `terminated`, sorted by id."""
@@ -61,7 +61,7 @@ class Ec2(Protocol):
         """Return our launch templates (name, tags, created_at; the content can be empty), sorted by name."""
 
     def delete_launch_template(self, name: str) -> None:
-        """Delete a launch template; if it is already gone, that is no error."""
+        """Delete a launch template; it is not an error if it does not exist."""
 
     def describe_instance_types(self) -> tuple[InstanceTypeInfo, ...]:
         """Return every HVM instance type of x86_64 or arm64, sorted by name."""

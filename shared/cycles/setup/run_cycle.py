@@ -68,9 +68,9 @@ class CycleReport(msgspec.Struct, frozen=True, kw_only=True):
     unsettled: tuple[int, ...] = ()
     """Indices of the messages for which an action failed."""
     quiet: bool = False
-    """Nothing happened that is worth a journal entry."""
+    """Whether the cycle needs no journal entry, because nothing happened."""
     inputs: DecisionInputs | None = None
-    """The inputs of the decision besides *cluster*; None: the decision cannot be replayed."""
+    """The inputs of the decision in addition to *cluster*; None: the decision cannot be replayed."""
     before: ClusterSnapshot | None = None
     """The snapshot of the decision, where *cluster* is the state after it."""
     summary: DecisionSummary | None = None

@@ -114,7 +114,7 @@ def _has_topology_constraints(spec: PodSpec) -> bool:
 
 
 def _is_usable(state: StateNode, node: Node) -> bool:
-    """Return whether *node* is Ready and has no temporary taint but ours.
+    """Return whether *node* is Ready and has no temporary taint except Joiner's.
 
     Otherwise kube-scheduler drops nominations.
     """

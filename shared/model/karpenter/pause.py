@@ -37,7 +37,7 @@ class Pause(msgspec.Struct, frozen=True, kw_only=True):
     reasons: tuple[str, ...]
     """Sorted; a subset of `WORDS_BY_ANNOTATION`."""
     pools: tuple[str, ...] = ()
-    """The NodePools it names, sorted; empty: every NodePool that the annotated object stands for."""
+    """The named NodePools, sorted; empty: all NodePools that the annotated object covers."""
     until: datetime | None = None
     """The pause ends at this instant; None: when it is removed."""
     author: str = ""
@@ -125,7 +125,7 @@ def _split_list(text: str) -> tuple[str, ...]:
 
 
 def parse_reason(text: str, words: Collection[str], instead: str = "") -> str:
-    """Return the one of *words* that *text* is, ignoring case; *instead* is an alternative for the error message.
+    """Return the item of *words* that equals *text*, ignoring case; *instead* is an alternative for the error message.
 
     >>> parse_reason("drifted", DISRUPTION_REASONS)
     'Drifted'

@@ -196,7 +196,7 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def is_stuck(self, now: datetime) -> bool:
-        """Return whether the pod should have been gone more than a minute ago."""
+        """Return whether the pod's termination is overdue by more than a minute."""
         return self.meta.deleted_at is not None and now - self.meta.deleted_at > STUCK_TERMINATION_TIMEOUT
 
     def is_waiting_eviction(self, now: datetime) -> bool:

@@ -248,7 +248,7 @@ def test_a_budget_that_comes_between_proposal_and_decision_keeps_the_node() -> N
     world.wait_until(lambda: not list_tainted_nodes(world))
     assert world.list_done_actions(CreateNodeClaim) == world.list_done_actions(CreateNodeClaim)[:1]
     assert world.list_done_actions(EvictPod) == []
-    assert "is held by pod disruption budget default/web" in list_command_reasons(world, "ROLLED_BACK")[0]
+    assert "PodDisruptionBudget default/web blocks the eviction of" in list_command_reasons(world, "ROLLED_BACK")[0]
 
 
 def test_pods_that_come_meanwhile_have_their_place_elsewhere() -> None:

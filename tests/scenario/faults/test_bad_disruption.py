@@ -137,7 +137,7 @@ def test_a_budget_over_every_pod_of_a_namespace_is_named_and_other_namespaces_go
         node["metadata"]["name"] for node in world.list_nodes() if node["metadata"]["labels"]["team"] == "held"
     ]
     blocked = world.list_events(held_node, "DisruptionBlocked")
-    assert any("is held by pod disruption budget default/everything (0 allowed)" in event for event in blocked)
+    assert any("PodDisruptionBudget default/everything blocks the eviction of" in event for event in blocked)
     world.cluster.api.delete("poddisruptionbudgets.policy", "everything", "default")
     world.wait_until(lambda: sorted(list_instance_types(world)) == [("free", "m5.large"), ("held", "m5.large")], 400)
 

@@ -1,4 +1,4 @@
-"""Whether a saving justifies its disruption: NodePool savings thresholds and Karpenter's `Balanced` policy.
+"""Checks whether savings justify a disruption: NodePool savings thresholds and Karpenter's `Balanced` policy.
 
 Balanced: the share of the NodePool's cost that a command saves must be at least half the share of the NodePool's
 disruption that it causes. Only NodePools with that policy are checked; the NodePool of the nodes that receive the pods

@@ -44,7 +44,7 @@ def get_drift_reason(candidate: Candidate) -> str:
 
 
 class DriftReplacement:
-    """Replaces drifted nodes of dynamic NodePools, each node by itself."""
+    """Replaces drifted nodes of dynamic NodePools, one node per command."""
 
     def __init__(
         self,

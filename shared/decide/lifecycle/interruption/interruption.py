@@ -73,7 +73,7 @@ _EVENT_BY_KIND: Final[dict[InterruptionKind, tuple[str, str]]] = {
 def decide_interruptions(cluster_state: ClusterState, messages: Iterable[InterruptionMessage]) -> tuple[Action, ...]:
     """Return the actions for *messages*: each instance's NodeClaim is deleted once, for the alphabetically first kind.
 
-    Instances without a NodeClaim of ours are ignored. For a NodeClaim that is deleting already, only an earlier reclaim
+    Instances without a NodeClaim are ignored. For a NodeClaim that is deleting already, only an earlier reclaim
     time is recorded. A message that another message of the same batch cancels is ignored.
     """
     cluster, messages_by_instance = cluster_state.snapshot, defaultdict[str, set[InterruptionMessage]](set)

@@ -35,7 +35,7 @@ def record_pod_events(claim_state: NodeClaimState, context: LifecycleContext) ->
 
 
 def update_consolidatable(claim_state: NodeClaimState, context: LifecycleContext) -> StepResult:
-    """Set or remove the condition `Consolidatable`; NodeClaims of no NodePool or of a static one are left unchanged."""
+    """Set or remove the condition `Consolidatable` of NodeClaims of dynamic NodePools."""
     claim, pool = claim_state.claim, context.find_node_pool(claim_state.claim)
     if pool is None or pool.replicas is not None:
         return StepResult(claim=claim)

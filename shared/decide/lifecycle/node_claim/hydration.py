@@ -1,6 +1,6 @@
 """Hydration: adds the missing node class label to NodeClaims and Nodes of an older Karpenter.
 
-The label marks an object as ours.
+The label identifies objects of Joiner.
 """
 
 from shared.decide.lifecycle.reconcile_context import LifecycleContext, StepResult

@@ -2,7 +2,7 @@
 
 A successful registration is seen on the NodeClaim. A failed NodeClaim is deleted, so an annotation of the NodePool
 records it for as long as it counts. The history is reset when the NodePool or its node class changes, because the cause
-of the failure may be fixed. Nothing depends on the condition; the NodePool is used all the same.
+of the failure may be fixed. Nothing depends on the condition; the NodePool is still used.
 """
 
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ class RegistrationHistory(msgspec.Struct, frozen=True, kw_only=True):
     since: datetime
     """Launches that finished earlier do not count."""
     failed: dict[str, datetime] = {}
-    """When the NodeClaims that did not register were given up, by name."""
+    """When the NodeClaims that did not register were deleted, by name."""
 
 
 class _LaunchResult(msgspec.Struct, frozen=True, kw_only=True, order=True):

@@ -1,4 +1,4 @@
-"""Removal of Nodes and NodeClaims: taint, delete, and remove our finalizer once nothing of theirs is left."""
+"""Removal of Nodes and NodeClaims: taint, delete, and remove Joiner's finalizer when no resource remains."""
 
 from collections.abc import Iterable
 from datetime import timedelta
@@ -42,7 +42,7 @@ def remove_finalizers(claim_state: NodeClaimState) -> StepResult:
 
 
 def terminate_unclaimed_node(node: Node, pods: Iterable[Pod], context: LifecycleContext) -> tuple[Action, ...]:
-    """Return the possible actions for a Node of ours without a NodeClaim that is deleted or has lost its instance.
+    """Return the actions for a managed Node without a NodeClaim that is being deleted or has no instance.
 
     Its instance, if it has one, is left to garbage collection.
     """

@@ -1,6 +1,6 @@
-"""The finalizer of EC2NodeClasses: a node class stays until the last of its NodeClaims is gone.
+"""The finalizer of EC2NodeClasses: a node class exists until its last NodeClaim is deleted.
 
-Without its node class it is unknown how a node was configured.
+Without the node class, the configuration of its nodes is unknown.
 """
 
 from collections.abc import Collection, Iterable

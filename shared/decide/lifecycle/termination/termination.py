@@ -272,7 +272,7 @@ def _set_condition(
 def list_attached_volumes(
     cluster: ClusterSnapshot, nodes: Iterable[str], pods: Iterable[Pod], now: datetime
 ) -> tuple[str, ...]:
-    """Return the persistent volumes attached to *nodes*, sorted, without those of the *pods* that stay to the end."""
+    """Return the persistent volumes attached to *nodes*, sorted, except volumes of *pods* that are not drained."""
     names = frozenset(nodes)
     attached_volumes = {
         attachment.volume_name

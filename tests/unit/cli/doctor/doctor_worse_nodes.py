@@ -40,7 +40,7 @@ GPUS = make_pool_requiring(kind="on-demand", instance_category="g")
 DENIED = ReadFailure(reason="Forbidden: no", is_denied=True)
 
 WORSE: list[Worse] = [
-    ("nodepools", make_facts({"node_pools": ()}), "warn", "no NodePool exists", "getting-started"),
+    ("nodepools", make_facts({"node_pools": ()}), "warn", "there is no NodePool", "getting-started"),
     ("nodepools", make_facts({"node_pools": (make_node_pool(conditions=()),)}), "warn", "has no status", "`lifecycle`"),
     (
         "nodepools",

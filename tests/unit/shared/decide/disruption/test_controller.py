@@ -215,7 +215,7 @@ def test_nodes_that_are_not_fit_take_nothing() -> None:
                 )
             },
             "PodBlocksEviction",
-            "2 pod disruption budgets",
+            "2 PodDisruptionBudgets",
         ),
         (make_node_with_pods("a", make_web_pod("1"), pool="other"), {}, "NodePoolNotFound", "other"),
     ],

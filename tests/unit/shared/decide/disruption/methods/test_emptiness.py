@@ -111,7 +111,7 @@ AGENT = make_pod("agent", daemon=True)
                 budgets=(make_pod_disruption_budget("agent"), make_pod_disruption_budget("agent", "two")),
             ),
             "PodBlocksEviction",
-            "supports one",
+            "supports only one",
         ),
     ],
 )
