@@ -95,7 +95,7 @@ def _delete_until_gone(installer: Installer, kinds: str, *collections: str) -> N
             return
         if installer.clock() + RETRY_INTERVAL > installer.deadline:
             remaining = (
-                (f"still being deleted: {len(names)} {kinds}: {join_names(names, 5)}")
+                (f"{kinds} are still being deleted: {join_names(names, 5)}")
                 if names
                 else "NodePools were deleted just now"
             )

@@ -37,7 +37,7 @@ def convert_ami_family(spec: MappingReader, family: str, converted: JsonObject) 
     has_images = bool(converted["amiSelectorTerms"])
     if family == "Ubuntu" and has_images:
         converted["amiFamily"] = "AL2"
-        spec.remarks.add_change(path, "Ubuntu is not supported: its images are started as those of AL2 are")
+        spec.remarks.add_change(path, "Ubuntu is no family any more: its images are started as those of AL2 are")
     elif normalized.startswith("ubuntu"):
         spec.remarks.add_refusal(path, f"no family Ubuntu is left, whose images would be found: {_UBUNTU_REMEDY}")
     elif family not in AMI_FAMILIES:

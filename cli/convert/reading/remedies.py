@@ -48,7 +48,7 @@ _FIX_BY_RULE: Final = (
     ("is reserved", "remove it, or write a domain of your own"),
     ("that is known", "remove it, or write a domain of your own"),
     ("a pool with replicas", "remove it, or remove replicas"),
-    ("in different zones", "write one of them"),
+    ("exclude each other", "write one of them"),
     ("the instance type's own", "remove it, or write a resource of your own"),
     ("podTemplateRef or scalableRef", "write one of them"),
     ("replicas or limits", "write one of them"),

@@ -65,8 +65,8 @@ def _find_pdb_problems(cluster_state: ClusterState, states: Iterable[StateNode])
         if count := blocked_pods_by_namespace[pdb.meta.namespace]:
             message = (
                 f"spec.selector is empty, so it selects every pod of namespace {pdb.meta.namespace}: "
-                f"{format_count(count, 'pod')} can "
-                f"not be evicted now, which keeps their nodes; to fix: set matchLabels of one workload"
+                f"{format_count(count, 'pod')} cannot "
+                f"be evicted now, which keeps their nodes; to fix: set matchLabels of one workload"
             )
             yield Problem(kind="PodDisruptionBudget", name=pdb.name, message=message)
 

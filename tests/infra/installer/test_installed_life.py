@@ -77,7 +77,7 @@ def test_by_default_the_stack_stays_while_its_nodes_run_and_goes_after_them(worl
     world.runtime.stop()
     status, message = stack.ask("Delete")
     assert (status, world.list_active_instances()) == ("SUCCESS", ())
-    assert "ec2nodeclasses.karpenter.k8s.aws kept: it has 1 objects" in message
+    assert "ec2nodeclasses.karpenter.k8s.aws kept: it has 1 object" in message
     [node_class] = world.cluster.api.list("ec2nodeclasses.karpenter.k8s.aws")
     assert "finalizers" not in node_class["metadata"]
     assert list_remaining_objects(world) == [

@@ -98,7 +98,7 @@ def test_what_an_operator_wrote_stays_and_hangs_on_nothing(stack: Stack, kube: K
     create_object(kube, NODES, node, **TERMINATION_METADATA)
     status, message = stack.ask("Delete")
     assert status == "SUCCESS"
-    assert "ec2nodeclasses.karpenter.k8s.aws kept: it has 1 objects" in message
+    assert "ec2nodeclasses.karpenter.k8s.aws kept: it has 1 object" in message
     assert read_object(kube, f"{CLASSES}/a")["metadata"]["finalizers"] == ["example.com/own"]
     for path in (f"{CLAIMS}/a", f"{NODES}/a"):
         assert "finalizers" not in read_object(kube, path)["metadata"]
@@ -191,7 +191,7 @@ def test_nodes_that_would_lose_their_role_keep_the_stack_from_going(stack: Stack
     create_object(kube, CLAIMS, make_node_claim("a"), annotations={"karpenter.k8s.aws/instance-profile-name": PROFILE})
     status, message = stack.ask("Delete", "emptied")
     assert status == "FAILED"
-    assert message.startswith("1 with the role of the stack: a; kubectl delete nodepools --all")
+    assert message.startswith("1 node with the role of the stack: a; to fix: run `kubectl delete nodepools --all")
     assert stack.ask("Delete", "emptied", OnDestroy="abandon") == ("SUCCESS", "no changes")
     assert is_there(kube, f"{CLAIMS}/a")
 
@@ -214,7 +214,7 @@ def test_a_purge_that_takes_too_long_fails_and_may_be_asked_again(stack: Stack, 
     create_object(kube, CLAIMS, make_node_claim("a"), **TERMINATION_METADATA)
     status, message = stack.ask("Delete", "emptied", OnDestroy="purge")
     assert status == "FAILED"
-    assert message == "1 NodeClaims: a; to fix: delete the stack again"
+    assert message == "NodeClaims are still being deleted: a; to fix: delete the stack again"
     assert timedelta(minutes=14) <= stack.waited <= timedelta(minutes=15)
     finish_claim_deletion(kube)
     assert stack.ask("Delete", "emptied", OnDestroy="purge")[0] == "SUCCESS"

@@ -62,7 +62,7 @@ def test_the_command_line_knows_only_strings() -> None:
         ({"disruption-paused": "Dirft"}, "joiner:disruption-paused: 'Dirft' is not a reason: did you mean Drifted[?]"),
         (
             {"disruption-paused": "Launches"},
-            ("joiner:disruption-paused: 'Launches' is not a reason: write true, or some"),
+            ("joiner:disruption-paused: 'Launches' is not a reason: write true, or one or more"),
         ),
         ({"disruption-paused": "Empty until dawn"}, "joiner:disruption-paused: .*dawn"),
         ({"disruption-paused": "Empty at night"}, "joiner:disruption-paused: 'Empty at night' is not like REASON"),

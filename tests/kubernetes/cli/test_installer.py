@@ -179,7 +179,7 @@ def test_what_an_operator_wrote_stays_and_can_be_deleted(stack: Stack, kube: Kub
     kube.delete(f"{CLAIMS}/a")
     status, message = stack.ask("Delete")
     assert status == "SUCCESS", message
-    assert "ec2nodeclasses.karpenter.k8s.aws kept: it has 1 objects" in message
+    assert "ec2nodeclasses.karpenter.k8s.aws kept: it has 1 object" in message
     wait_until_gone(kube, [f"{CLAIMS}/a"])
     assert "finalizers" not in read_object(kube, f"{CLASSES}/a")["metadata"]
     assert stack.ask("Create")[0] == "SUCCESS"

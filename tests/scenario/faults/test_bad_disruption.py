@@ -127,7 +127,7 @@ def test_a_budget_over_every_pod_of_a_namespace_is_named_and_other_namespaces_go
     world.advance_seconds(180)
     assert sorted(list_instance_types(world)) == [("free", "m5.large"), ("held", "m5.2xlarge")]
     assert {eviction.namespace for eviction in world.list_done_actions(EvictPod)} == {"elsewhere"}
-    words = "spec.selector is empty, so it selects every pod of namespace default: 2 pods may not be evicted"
+    words = "spec.selector is empty, so it selects every pod of namespace default: 2 pods cannot be evicted now"
     assert [
         problem
         for problem in world.list_problems()

@@ -156,7 +156,7 @@ def test_a_node_class_that_does_not_exist_stops_its_pool_only() -> None:
     assert world.get_condition(POOLS, "lost", "NodeClassReady") == (
         "False",
         "NodeClassNotFound",
-        "EC2NodeClass nowhere",
+        "EC2NodeClass nowhere does not exist",
     )
     assert world.get_condition(POOLS, "lost", "Ready")[0] == "False"
     assert world.get_condition(POOLS, "default", "Ready")[0] == "True"
