@@ -58,7 +58,9 @@ class State(Construct):
         cdk.Validations.of(self.bucket).acknowledge(
             cdk.Acknowledgment(
                 id="AwsSolutions::AwsSolutions-S1",
-                reason="only the functions of this stack read and write it, and what they do is in the journal itself",
+                reason=(
+                    "only the functions of this stack access the bucket, and the journal in it records their actions"
+                ),
             )
         )
 

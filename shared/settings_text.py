@@ -142,4 +142,4 @@ def _decode_item(item_type: object, text: str, introduction: str) -> object:
     try:
         return msgspec.convert(value, item_type)
     except msgspec.ValidationError:
-        raise ValueError(f"{introduction} {text!r}: want {describe_allowed(item_type)}") from None
+        raise ValueError(f"{introduction} {text!r}: must be {describe_allowed(item_type)}") from None

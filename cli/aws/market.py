@@ -114,7 +114,9 @@ def load_price_list(filename: str, region: str) -> PriceListFile | None:
     try:
         price_list = msgspec.json.decode(read_utf8(filename, Path(filename), "a price list"), type=PriceListFile)
     except ValueError as error:
-        raise InputError(f"{filename}: not a price list: {error}: `joiner catalog prices -o FILE` writes one") from None
+        raise InputError(
+            f"{filename}: not a price list: {error}: to fix: create it with `joiner catalog prices -o FILE`"
+        ) from None
     if price_list.region != region:
         raise InputError(f"{filename}: has the prices of {price_list.region}, not of {region}: name that region's")
     return price_list

@@ -33,8 +33,8 @@ def group_messages_by_pool(message: str) -> list[tuple[list[str], str]]:
 
     >>> group_messages_by_pool("pool a: too small; pool b: needs toleration x; pool c: too small")
     [(['a', 'c'], 'too small'), (['b'], 'needs toleration x')]
-    >>> group_messages_by_pool("there is no NodePool: create one")
-    [([], 'there is no NodePool: create one')]
+    >>> group_messages_by_pool("no NodePool exists: create one")
+    [([], 'no NodePool exists: create one')]
     """
     matches = list(_POOL_PATTERN.finditer(message))
     if not matches or matches[0].start():

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def handler(event: dict[str, Any], context: "LambdaContext") -> None:
     """Handle a CloudFormation request; a response is sent in every case."""
     request = parse_cloudformation_request(event)
-    body = build_response(request, "FAILED", f"see the log, {context.log_stream_name}")
+    body = build_response(request, "FAILED", f"see the log stream {context.log_stream_name}")
     try:
         world = with_time_left(build_world(os.environ, context.aws_request_id, get_current_time), context)
         body = handle_request(request, world, _sleep)

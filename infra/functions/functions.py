@@ -27,15 +27,17 @@ MEMORY_MB_PER_VCPU: Final = 1769
 """The memory size for which Lambda provides one full vCPU."""
 
 
-LOCKED_RUNTIME_REASON: Final = "3.13 is what the wheels are locked for"
-NO_RETRY_REASON: Final = "a tick that fails is not repeated: the next one comes sooner, and knows more"
+LOCKED_RUNTIME_REASON: Final = "the locked wheels are built for Python 3.13"
+NO_RETRY_REASON: Final = "a failed scheduled run is not retried: the next scheduled run starts earlier, with newer data"
 REASON_BY_RULE: Final = {
     "AwsSolutions::AwsSolutions-L1": LOCKED_RUNTIME_REASON,
     "Serverless::Serverless-LambdaLatestVersion": LOCKED_RUNTIME_REASON,
     "Serverless::Serverless-LambdaDLQ": NO_RETRY_REASON,
     "Serverless::Serverless-LambdaAsyncFailureDestination": NO_RETRY_REASON,
-    "Serverless::Serverless-LambdaEventSourceMappingDestination": "a queue's own dead letters are that",
-    "Serverless::Serverless-LambdaTracing": "each cycle's journal says what was asked, decided and done, and how long",
+    "Serverless::Serverless-LambdaEventSourceMappingDestination": "the source queue has a dead-letter queue",
+    "Serverless::Serverless-LambdaTracing": (
+        "the journal records the calls, decisions, actions and duration of each cycle"
+    ),
 }
 """Reasons for suppressing rules of cdk-nag."""
 
@@ -59,35 +61,35 @@ class FunctionSpec(msgspec.Struct, frozen=True, kw_only=True):
 FUNCTION_SPECS: Final = (
     FunctionSpec(
         name="provision",
-        purpose="places pending pods: NodeClaims and instances",
+        purpose="schedules pending pods, creates NodeClaims and launches instances",
         memory_mb=MEMORY_MB_PER_VCPU,
         timeout_seconds=55,
         every_minutes=1,
     ),
     FunctionSpec(
         name="lifecycle",
-        purpose="registers, drains, terminates, collects garbage",
+        purpose="registers, drains and terminates nodes, collects orphaned instances",
         memory_mb=1024,
         timeout_seconds=55,
         every_minutes=1,
     ),
     FunctionSpec(
         name="disrupt",
-        purpose="consolidates, replaces drifted nodes",
+        purpose="consolidates nodes, replaces drifted nodes",
         memory_mb=MEMORY_MB_PER_VCPU,
         timeout_seconds=55,
         every_minutes=1,
     ),
     FunctionSpec(
         name="interrupt",
-        purpose="reacts to what EC2 announces",
+        purpose="handles Spot interruptions and other EC2 events",
         memory_mb=MEMORY_MB_PER_VCPU,
         timeout_seconds=25,
         is_followed_up=False,
     ),
     FunctionSpec(
         name="catalog",
-        purpose="learns types, prices and images, resolves EC2NodeClasses",
+        purpose="reads instance types, prices and images, resolves EC2NodeClasses",
         memory_mb=1024,
         timeout_seconds=240,
         every_minutes=5,
@@ -96,7 +98,7 @@ FUNCTION_SPECS: Final = (
 
 WATCH_SPEC: Final = FunctionSpec(
     name="watch",
-    purpose="sees within seconds that pods begin to wait",
+    purpose="detects pending pods within seconds",
     memory_mb=512,
     timeout_seconds=20,
 )
@@ -105,7 +107,7 @@ WATCH_SPEC: Final = FunctionSpec(
 
 INSTALLER_SPEC: Final = FunctionSpec(
     name="installer",
-    purpose="puts definitions and rights into the cluster when the stack is deployed",
+    purpose="installs CRDs and RBAC in the cluster when the stack is deployed",
     memory_mb=512,
     timeout_seconds=900,
     is_followed_up=False,
@@ -157,7 +159,7 @@ class Functions(Construct):
             self,
             "Dependencies",
             code=bundling.build_dependency_code(python),
-            description="Joiner: the libraries of its functions, as locked",
+            description="Joiner: Python libraries of the functions",
         )
         code = bundling.build_source_code(python, files)
         specs = (*self.specs, _apply_options(INSTALLER_SPEC, options))
@@ -208,7 +210,7 @@ class Functions(Construct):
         return function
 
     def _build_role(self, spec: FunctionSpec, cluster: str) -> iam.Role:
-        description = f"Joiner, {cluster}: what the function {spec.name} may do"
+        description = f"Joiner, {cluster}: role of the function {spec.name}"
         principal = iam.ServicePrincipal("lambda.amazonaws.com")
         return iam.Role(self, f"{spec.name.capitalize()}Role", assumed_by=principal, description=description)
 

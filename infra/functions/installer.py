@@ -65,10 +65,7 @@ class InstallerConstruct(Construct):
         self.installer_message: str = self.installed.get_att_string("Told")
 
     def create_emptied_resource(self, *dependencies: IDependable, profiles: list[str]) -> None:
-        """Create the resource that is deleted before *dependencies*.
-
-        The installed objects and the instance *profiles*.
-        """
+        """Create the resource that is deleted before *dependencies*, installed objects and instance *profiles*."""
         emptied = self._build_resource("Emptied", {"Profiles": profiles})
         emptied.node.add_dependency(self.installed, *dependencies)
 

@@ -36,5 +36,5 @@ def read_price_list(filename: str) -> tuple[PriceListAsset, bytes]:
         body = Path(filename).read_bytes()
         return msgspec.json.decode(body, type=PriceListAsset), body
     except (OSError, ValueError) as error:
-        fix = "`joiner catalog prices -o FILE` writes one"
-        raise ValueError(f"joiner:price-list: {filename} is no list of prices: {error}: {fix}") from None
+        fix = "to fix: create it with `joiner catalog prices -o FILE`"
+        raise ValueError(f"joiner:price-list: {filename} is not a price list: {error}; {fix}") from None

@@ -50,11 +50,11 @@ NETWORK_ACTIONS: Final = (*INTERFACE_CHANGE_ACTIONS, "ec2:DescribeNetworkInterfa
 CATALOG_READING_FUNCTIONS: Final = frozenset({"provision", "disrupt", "interrupt", "catalog"})
 """Only `lifecycle` decides without prices."""
 
-NO_RESOURCES_REASON: Final = "the call knows no resources"
-SELECTED_RESOURCES_REASON: Final = "an EC2NodeClass may select any; the instance itself must carry the cluster's tags"
-TAG_CONDITIONS_REASON: Final = "EC2 makes up the name; the conditions want the cluster's tags"
-OBJECT_KEYS_REASON: Final = "keys of objects, within one bucket"
-PUBLIC_PARAMETERS_REASON: Final = "public parameters of AWS"
+NO_RESOURCES_REASON: Final = "the action does not support resource-level permissions"
+SELECTED_RESOURCES_REASON: Final = "EC2NodeClasses can select any of these; instances must have the tags of the cluster"
+TAG_CONDITIONS_REASON: Final = "EC2 generates the id; the conditions require the tags of the cluster"
+OBJECT_KEYS_REASON: Final = "object keys in one bucket"
+PUBLIC_PARAMETERS_REASON: Final = "public AWS parameters"
 
 
 class FunctionPolicies(Construct):

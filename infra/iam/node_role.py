@@ -35,13 +35,13 @@ class NodeRole(Construct):
             self,
             "Role",
             assumed_by=iam.ServicePrincipal("ec2.amazonaws.com"),
-            description=f"Joiner, {cluster}: what nodes of {platform.capitalize()} may do",
+            description=f"Joiner, {cluster}: role of {platform.capitalize()} nodes",
             managed_policies=[iam.ManagedPolicy.from_aws_managed_policy_name(name) for name in NODE_POLICIES],
         )
         self.profile = iam.CfnInstanceProfile(self, "Profile", roles=[self.role.role_name])
         entry_type = f"EC2_{platform}"
         eks.CfnAccessEntry(self, "Nodes", cluster_name=cluster, principal_arn=self.role.role_arn, type=entry_type)
-        reason = "what EKS asks of every node; AWS maintains them"
+        reason = "EKS requires these AWS managed policies for every node"
         cdk.Validations.of(self.role).acknowledge(
             *(
                 cdk.Acknowledgment(

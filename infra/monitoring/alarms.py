@@ -48,29 +48,35 @@ class Alarms(Construct):
             self._add_silence_alarm(name, functions)
         dead_letter_count = dead_letter_queue.metric_approximate_number_of_messages_visible(period=ALARM_PERIOD)
         self._add_alarm(
-            "DeadLetters", dead_letter_count, "Messages failed for good: read them, then the log of their function."
+            "DeadLetters",
+            dead_letter_count,
+            (
+                "Messages failed five times and are in the dead-letter queue. See the messages and the log "
+                "of their function."
+            ),
         )
         self._add_reported_alarm(
-            "LaunchBreakerTrips", "More was to be launched than the breaker lets: see the NodePools' events."
+            "LaunchBreakerTrips", "The launch circuit breaker delays launches. See the events of the NodePools."
         )
         self._add_reported_alarm(
-            "LaunchFailures", "EC2 refuses launches: `joiner explain nodepool NAME` has its words.", periods=3
+            "LaunchFailures", "EC2 rejects launches. Run `joiner explain nodepool NAME` for the errors.", periods=3
         )
         self._add_reported_alarm(
-            "LeaksEnded", "Instances without a NodeClaim were ended: somebody removes claims or finalizers."
+            "LeaksEnded", "Instances without a NodeClaim were terminated. Check who removes NodeClaims or finalizers."
         )
         self._add_reported_alarm(
-            "DisruptionPauses", "Disruption paused itself: the NodePools' events say why, and how to go on."
+            "DisruptionPauses",
+            ("Disruption was paused automatically. See the events of the NodePools for the reason and how to resume."),
         )
+        self._add_reported_alarm("Faults", "Cycles fail repeatedly. See the logs of the functions.", periods=3)
         self._add_reported_alarm(
-            "Faults", "Cycles fail again and again: the log of the function says at what.", periods=3
-        )
-        self._add_reported_alarm(
-            "Throttles", "AWS throttles our calls: see who else asks EC2 so much in this account.", periods=3
+            "Throttles",
+            ("AWS throttles the calls of Joiner. Check which clients call the EC2 API in this account."),
+            periods=3,
         )
         if options.price_age_alarm_hours:
             price_age_limit = cdk.Duration.hours(options.price_age_alarm_hours).to_seconds()
-            description = "Decisions are made with old prices: see the log of `catalog`."
+            description = "Decisions use old prices. See the log of `catalog`."
             self._add_reported_alarm("PriceAgeSeconds", description, periods=3, threshold=price_age_limit)
         if options.alarm_topic:
             action = actions.SnsAction(sns.Topic.from_topic_arn(self, "Topic", options.alarm_topic))
@@ -91,7 +97,7 @@ class Alarms(Construct):
         self._add_alarm(
             f"{name.capitalize()}Silent",
             succeeded,
-            f"`{name}` did not succeed once in five minutes: see its log, its schedule, and if Lambda throttles it.",
+            f"`{name}` has not succeeded for five minutes. Check its log, its schedule and its throttling by Lambda.",
             comparison=cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD,
             missing_data=cloudwatch.TreatMissingData.BREACHING,
         )

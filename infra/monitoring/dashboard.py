@@ -40,9 +40,7 @@ class Dashboard(Construct):
         super().__init__(scope, construct_id)
         self._functions = functions
         page = cloudwatch.Dashboard(self, "Page", dashboard_name=f"joiner-{options.cluster}")
-        page.add_widgets(
-            cloudwatch.AlarmStatusWidget(alarms=alarms.alarms, width=FULL_WIDTH, title="Should a person look?")
-        )
+        page.add_widgets(cloudwatch.AlarmStatusWidget(alarms=alarms.alarms, width=FULL_WIDTH, title="Alarms"))
         page.add_widgets(
             *self._build_query_widgets(FIRST_QUERIES), self._build_latency_widget(), self._build_queue_widget(queues)
         )
@@ -71,7 +69,7 @@ class Dashboard(Construct):
             for statistic in ("p50", "p95")
         ]
         return cloudwatch.GraphWidget(
-            title="How long functions take, in milliseconds",
+            title="Function duration (ms)",
             left=metrics,
             width=THIRD_WIDTH,
             height=WIDGET_HEIGHT,
@@ -90,7 +88,7 @@ class Dashboard(Construct):
             for name, queue in queue_by_name.items()
         ]
         return cloudwatch.GraphWidget(
-            title="Messages that wait, by queue",
+            title="Messages by queue",
             left=metrics,
             width=THIRD_WIDTH,
             height=WIDGET_HEIGHT,

@@ -43,36 +43,39 @@ def _build_fleet_query(fleet: str, *more_columns: str) -> tuple[str, ...]:
 
 FIRST_QUERIES: Final = (
     Query(
-        title="Pods that wait",
+        title="Pending pods",
         lines=_build_series_query(
-            'function = "provision"', 1, Waiting="max(counts.PendingPods)", Hopeless="max(counts.UnschedulablePods)"
+            'function = "provision"',
+            1,
+            Waiting="max(counts.PendingPods)",
+            Unschedulable="max(counts.UnschedulablePods)",
         ),
     ),
     Query(title="Nodes", lines=_build_series_query('fleet = "all"', 5, Nodes="max(nodes)")),
-    Query(title="Dollars per hour", lines=_build_series_query('fleet = "all"', 5, Usd="max(usdPerHour)")),
+    Query(title="Cost of nodes (USD per hour)", lines=_build_series_query('fleet = "all"', 5, Usd="max(usdPerHour)")),
     Query(
-        title="NodePools, and how many of their nodes may be disrupted",
+        title="NodePools: cost and allowed disruptions",
         lines=_build_fleet_query("pool", "latest(disrupting) as Disrupting", "latest(allowed) as Allowed"),
         view=TABLE_VIEW,
     ),
     Query(title="Instance types", lines=_build_fleet_query("instanceType"), view=TABLE_VIEW),
     Query(title="Capacity types", lines=_build_fleet_query("capacityType"), view=TABLE_VIEW),
     Query(
-        title="What was decided and done",
+        title="Actions",
         lines=_build_series_query(
             "ispresent(function)",
             5,
             Claims="sum(done.CreateNodeClaim)",
             Launches="sum(done.LaunchInstances)",
             Commands="sum(counts.ProposedCommands)",
-            Undone="sum(counts.RolledBackCommands)",
+            RolledBack="sum(counts.RolledBackCommands)",
             Evictions="sum(done.EvictPod)",
             Terminations="sum(done.TerminateInstances)",
             Interruptions="sum(counts.InterruptedNodes)",
         ),
     ),
     Query(
-        title="Seconds from a pod's creation to the launch of its node, and until it runs",
+        title="Pod latency (s): from creation to the launch of its node, and to running",
         lines=_build_series_query(
             "ispresent(function)",
             5,
@@ -83,30 +86,30 @@ FIRST_QUERIES: Final = (
         ),
     ),
     Query(
-        title="Commands under way, what they save per hour, and what is paused: by people, and by itself",
+        title="Disruption: open commands, savings (USD per hour), pauses by operators and automatic pauses",
         lines=_build_series_query(
             'function = "disrupt"',
             5,
             Open="max(counts.OpenCommands)",
             SavedUsd="sum(counts.SavedUsdPerHour)",
-            Meant="max(counts.IntendedPauses)",
-            ByItself="max(counts.DisruptionPauses)",
+            PausedByOperator="max(counts.IntendedPauses)",
+            PausedAutomatically="max(counts.DisruptionPauses)",
         ),
     ),
     Query(
-        title="How old: the snapshot in seconds as its cycle ends, the catalogue in minutes, prices in hours",
+        title="Age of data: snapshot (s), catalog (min), prices (h)",
         lines=_build_series_query(
             "ispresent(function)",
             5,
             Snapshot="max(seconds)",
-            Catalogue="max(counts.CatalogueAgeSeconds) / 60",
+            Catalog="max(counts.CatalogueAgeSeconds) / 60",
             Prices="max(counts.PriceAgeSeconds) / 3600",
         ),
     ),
 )
 LAST_QUERIES: Final = (
     Query(
-        title="What went wrong",
+        title="Errors and warnings",
         lines=(
             'filter level = "ERROR" or level = "WARNING"',
             "fields @timestamp, function, error, problems.0, problems.1, failed.0",

@@ -28,7 +28,7 @@ def check_budgets(text: str) -> None:
         budgets = msgspec.json.decode(text or "[]", type=tuple[BudgetOption, ...])
     except msgspec.DecodeError as error:
         raise ValueError(
-            f"{CONTEXT_KEY}: {error}: want a list in JSON, as a NodePool's spec.disruption.budgets"
+            f"{CONTEXT_KEY}: {error}: must be a JSON list like spec.disruption.budgets of a NodePool"
         ) from None
     for number, budget in enumerate(budgets):
         if (budget.schedule is None) != (budget.duration is None):
@@ -44,4 +44,4 @@ def check_time_zone(name: str) -> None:
     try:
         ZoneInfo(name)
     except (ZoneInfoNotFoundError, OSError, ValueError):
-        raise ValueError(f"joiner:disruption-time-zone is {name!r}: want one like Europe/Berlin") from None
+        raise ValueError(f"joiner:disruption-time-zone is {name!r}: must be a time zone like Europe/Berlin") from None

@@ -26,7 +26,7 @@ def parse_stack_tags(text: str) -> dict[str, str]:
     for item in split_list(text):
         key, equals, value = (part.strip() for part in item.partition("="))
         if not equals or not TAG_KEY_PATTERN.fullmatch(key) or not TAG_VALUE_PATTERN.fullmatch(value):
-            raise ValueError(f"{item!r} is no tag: want KEY=VALUE,KEY=VALUE")
+            raise ValueError(f"{item!r} is not a tag: use KEY=VALUE,KEY=VALUE")
         if RESERVED_KEY_PATTERN.match(key):
             raise ValueError(f"{key!r} is reserved: AWS, EKS and the permissions of functions depend on such keys")
         tags[key] = value
@@ -44,5 +44,5 @@ def check_option_names(keys: Iterable[str], option_keys: Iterable[str]) -> None:
         name = key.removeprefix("joiner:")
         if name != key and name not in names:
             suggestions = get_close_matches(name, names, 1)
-            advice = f"did you mean joiner:{suggestions[0]}?" if suggestions else "cdk.json has them all"
-            raise ValueError(f"{key} is no knob: {advice}")
+            advice = f"did you mean joiner:{suggestions[0]}?" if suggestions else "cdk.json lists all settings"
+            raise ValueError(f"{key} is not a setting: {advice}")

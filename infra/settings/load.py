@@ -34,7 +34,7 @@ def _encode_context_value(field: msgspec.structs.FieldInfo, value: object) -> st
         return msgspec.json.encode(value).decode()
     allowed_types = (str, int, float, list, dict) if get_base(field.type) == dict[str, str] else (str, int, float, list)
     if not isinstance(value, allowed_types):
-        raise ValueError(f"{format_context_key(field.name)} is {value!r}: want text")  # noqa: TRY004 - the value is what is wrong
+        raise ValueError(f"{format_context_key(field.name)} is {value!r}: must be text")  # noqa: TRY004 - the value is what is wrong
     return encode_text(value)
 
 

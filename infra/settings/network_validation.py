@@ -14,8 +14,8 @@ _VPC_FIELDS: Final = (
 )
 """Options that have no effect on functions outside a VPC."""
 NO_PRICES_ERROR: Final = (
-    "joiner:network is isolated, where no endpoint leads to the pricing service: "
-    "joiner:price-list must name a file; `joiner catalog prices -o FILE` writes one"
+    "joiner:network is isolated, which has no endpoint of the pricing service: "
+    "joiner:price-list must name a file; to fix: create it with `joiner catalog prices -o FILE`"
 )
 
 
@@ -28,40 +28,46 @@ def check_network(options: StackOptions) -> None:
     _check_blocks(options.vpc_cidrs)
     if options.network == "public":
         _refuse_options(
-            options, *_VPC_FIELDS, reason="is for functions inside a VPC: want joiner:network private or isolated"
+            options, *_VPC_FIELDS, reason="is for functions inside a VPC: set joiner:network to private or isolated"
         )
         if options.vpc_endpoints:
-            raise ValueError("joiner:vpc-endpoints is true: want joiner:network private or isolated")
+            raise ValueError("joiner:vpc-endpoints is true: set joiner:network to private or isolated")
         return
     _require_options(options, "subnets", reason=f"joiner:network is {options.network}")
     _check_security_group(options)
     if options.vpc_endpoints:
         _require_options(options, "vpc", "vpc_cidrs", "route_tables", reason="joiner:vpc-endpoints is true")
     else:
-        _refuse_options(options, "route_tables", reason="is for joiner:vpc-endpoints=true")
+        _refuse_options(options, "route_tables", reason="has no effect without joiner:vpc-endpoints=true: remove it")
     if options.network == "isolated" and not options.price_list:
         raise ValueError(NO_PRICES_ERROR)
 
 
 def _check_security_group(options: StackOptions) -> None:
     if options.security_groups:
-        reason = "is for a security group of the stack's own, and joiner:security-groups names others"
+        reason = (
+            "is for the security group that the stack creates, but joiner:security-groups names "
+            "existing security groups: remove one of the settings"
+        )
         _refuse_options(options, "cluster_security_group", "prefix_lists", reason=reason)
         return
     _require_options(
-        options, "vpc", "cluster_security_group", reason="joiner:security-groups names none, so the stack makes one"
+        options,
+        "vpc",
+        "cluster_security_group",
+        reason="joiner:security-groups is empty, so the stack creates a security group",
     )
     if not options.prefix_lists:
         return
     if options.network == "private":
-        raise ValueError("joiner:prefix-lists is for joiner:network=isolated: through a NAT all of AWS is reached")
-    _require_options(options, "vpc_cidrs", reason="joiner:prefix-lists bounds where functions may connect to")
+        raise ValueError("joiner:prefix-lists is for joiner:network=isolated: a NAT gateway reaches all addresses")
+    _require_options(options, "vpc_cidrs", reason="joiner:prefix-lists restricts the connections of the functions")
 
 
 def _require_options(options: StackOptions, *fields: str, reason: str) -> None:
     missing = [format_context_key(field) for field in fields if not getattr(options, field)]
     if missing:
-        raise ValueError(f"{reason}: {' and '.join(missing)} must be given")
+        raise ValueError(f"{reason}: set {' and '.join(missing)} too")
 
 
 def _refuse_options(options: StackOptions, *fields: str, reason: str) -> None:
@@ -75,6 +81,6 @@ def _check_blocks(blocks: Iterable[str]) -> None:
         try:
             open_to_all = ip_network(block).prefixlen == 0
         except ValueError as error:
-            raise ValueError(f"joiner:vpc-cidrs: {error}: want one like 10.0.0.0/16") from None
+            raise ValueError(f"joiner:vpc-cidrs: {error}: must be a CIDR block like 10.0.0.0/16") from None
         if open_to_all:
-            raise ValueError(f"joiner:vpc-cidrs: {block} is everywhere: want the VPC's own blocks")
+            raise ValueError(f"joiner:vpc-cidrs: {block} contains all addresses: use the CIDR blocks of the VPC")

@@ -35,10 +35,10 @@ def parse_numbers(text: str, *, limits: Mapping[str, Range]) -> dict[str, int]:
     number_by_function: dict[str, int] = {}
     for name, value in _parse_pairs(text):
         if name not in limits:
-            raise ValueError(f"{name!r} is none of {', '.join(limits)}: want NAME=NUMBER,NAME=NUMBER")
+            raise ValueError(f"{name!r} is not a function: use NAME=NUMBER,NAME=NUMBER with {', '.join(limits)}")
         minimum, maximum = limits[name]
         if not value.isascii() or not value.isdigit() or not minimum <= int(value) <= maximum:
-            raise ValueError(f"{name} is {value!r}: want {minimum} to {maximum}")
+            raise ValueError(f"{name} is {value!r}: must be {minimum} to {maximum}")
         number_by_function[name] = int(value)
     return number_by_function
 
@@ -59,7 +59,7 @@ def parse_log_levels(text: str) -> dict[str, LogLevel]:
         level = next((level for level in LOG_LEVELS if level == (value or name)), None)
         if level is None or (value and name not in FUNCTION_NAMES):
             part = f"{name}={value}" if value else name
-            raise ValueError(f"{part!r}: want {' or '.join(LOG_LEVELS)}, for all or as NAME=DEBUG")
+            raise ValueError(f"{part!r}: must be {' or '.join(LOG_LEVELS)}, for all functions or as NAME=DEBUG")
         level_by_function |= {name: level} if value else dict.fromkeys(FUNCTION_NAMES, level)
     return level_by_function
 

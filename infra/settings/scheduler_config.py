@@ -48,7 +48,7 @@ def encode_scheduler_config(config: object) -> str:
     try:
         config_map = msgspec.convert(_decode_config(config) if isinstance(config, str) else config, dict[str, object])
     except msgspec.ValidationError:
-        raise ValueError(f"{CONTEXT_KEY} is no map: want podTopologySpread: {{...}}") from None
+        raise ValueError(f"{CONTEXT_KEY} is not a map: use podTopologySpread: {{...}}") from None
     except (msgspec.DecodeError, ImportError) as error:
         raise ValueError(f"{CONTEXT_KEY} is neither JSON nor YAML: {error}") from None
     return msgspec.json.encode(config_map).decode()
@@ -70,7 +70,7 @@ def check_scheduler_config(text: str) -> None:
     ]
     for key, reaction in constraint_keys:
         if constraint_keys.count((key, reaction)) > 1:
-            raise ValueError(f"{CONTEXT_KEY}: {key} with {reaction} is there twice: want it once")
+            raise ValueError(f"{CONTEXT_KEY}: {key} with {reaction} is there twice: remove one of them")
 
 
 def _decode_config(text: str) -> object:

@@ -33,10 +33,10 @@ class StackOptions(ChosenSettings, frozen=True, kw_only=True, forbid_unknown_fie
 
     cluster: str = "demo"
     """Name of the EKS cluster. For several clusters, `a,b`: each cluster gets its own stack."""
-    account: Annotated[str, msgspec.Meta(pattern=r"^([0-9]{12})?\Z"), TextForm(allowed="twelve digits")] = ""
+    account: Annotated[str, msgspec.Meta(pattern=r"^([0-9]{12})?\Z"), TextForm(allowed="12 digits")] = ""
     """AWS account of the stack; a deployment to another account fails. If empty, the account of the credentials."""
     region: Annotated[
-        str, msgspec.Meta(pattern=r"^([a-z]{2}(-[a-z]+)+-[0-9])?\Z"), TextForm(allowed="one like eu-central-1")
+        str, msgspec.Meta(pattern=r"^([a-z]{2}(-[a-z]+)+-[0-9])?\Z"), TextForm(allowed="a region like eu-central-1")
     ] = ""
     """AWS region of the stack; a deployment to another region fails. If empty, the region of the credentials."""
     tags: Annotated[dict[str, str], TextForm(allowed="KEY=VALUE,KEY=VALUE", parse=parse_stack_tags)] = msgspec.field(
@@ -139,7 +139,7 @@ class StackOptions(ChosenSettings, frozen=True, kw_only=True, forbid_unknown_fie
         Annotated[
             str,
             msgspec.Meta(pattern=r"^(?a:[\w+=.@/-]{1,512})\Z"),
-            TextForm(allowed="names of roles, without wildcards"),
+            TextForm(allowed="role names without wildcards"),
         ],
         ...,
     ] = ()
@@ -154,7 +154,7 @@ class StackOptions(ChosenSettings, frozen=True, kw_only=True, forbid_unknown_fie
         Annotated[
             str,
             msgspec.Meta(pattern=r"^(?a:[\w./-]{1,1011})\Z"),
-            TextForm(allowed="names of parameters like /images/golden, without wildcards"),
+            TextForm(allowed="parameter names like /images/golden, without wildcards"),
         ],
         ...,
     ] = ()

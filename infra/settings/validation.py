@@ -11,7 +11,7 @@ from shared.settings_text import split_list
 
 CLUSTER_NAME_PATTERN: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,59}")
 """EKS allows 100 characters; an SQS queue name has 80, of which Joiner needs 20."""
-CLUSTER_NAME_RULE: Final = "names of clusters, of letters, digits, - and _, of 60 at the most"
+CLUSTER_NAME_RULE: Final = "cluster names of at most 60 letters, digits, - and _"
 MIN_PRICE_AGE_ALARM_HOURS: Final = 13
 """Prices are queried twice a day, and their age is published only above this limit (`shared.report.metrics.emf`)."""
 SINGLE_CLUSTER_OPTIONS: Final = ("kube_endpoint", "cluster_security_group")
@@ -36,24 +36,27 @@ def _check_clusters(options: StackOptions) -> None:
     names = split_list(options.cluster)
     for name in names or [""]:
         if not CLUSTER_NAME_PATTERN.fullmatch(name) or names.count(name) > 1:
-            raise ValueError(f"joiner:cluster is {options.cluster!r}: want {CLUSTER_NAME_RULE}, each once")
+            raise ValueError(f"joiner:cluster is {options.cluster!r}: must be {CLUSTER_NAME_RULE}, without duplicates")
     for field in SINGLE_CLUSTER_OPTIONS if len(names) > 1 else ():
         if getattr(options, field):
             raise ValueError(
-                f"{format_context_key(field)} is that of one cluster, and joiner:cluster is {options.cluster!r}"
+                f"{format_context_key(field)} applies to one cluster, but joiner:cluster is {options.cluster!r}"
             )
 
 
 def _check_topics(options: StackOptions) -> None:
     region = options.report_topic.partition(":sns:")[2].partition(":")[0]
     if region and options.region and region != options.region:
-        raise ValueError(f"joiner:report-topic is in {region}, and joiner:region is {options.region}: want one there")
+        raise ValueError(
+            f"joiner:report-topic is in {region}, but joiner:region is {options.region}: use a topic in "
+            f"{options.region}"
+        )
 
 
 def _check_price_age(options: StackOptions) -> None:
     hours = options.price_age_alarm_hours
     if hours != 0 and hours < MIN_PRICE_AGE_ALARM_HOURS:
-        reason = "prices are asked for twice a day, and are that old on a good day"
+        reason = "prices are read every 12 hours, so they are normally up to 12 hours old"
         raise ValueError(
-            f"joiner:price-age-alarm-hours is {hours}: want {MIN_PRICE_AGE_ALARM_HOURS} or more, or 0: {reason}"
+            f"joiner:price-age-alarm-hours is {hours}: must be {MIN_PRICE_AGE_ALARM_HOURS} or more, or 0: {reason}"
         )

@@ -38,7 +38,7 @@ def build_synthesizer() -> cdk.DefaultStackSynthesizer:
 
 
 def publish_stack(folder: Path, context: dict[str, object], *, bundle: bool = True) -> tuple[Path, ...]:
-    """Write the template and its zip files into *folder*, which is created anew; return all paths, sorted.
+    """Write the template and its zip files into *folder*, which is recreated; return all paths, sorted.
 
     Raises:
         ValueError: an option has a value that cannot be deployed, or the template is too large.
@@ -47,12 +47,14 @@ def publish_stack(folder: Path, context: dict[str, object], *, bundle: bool = Tr
         app = build_application(bundle=bundle, outdir=outdir, context=context, synthesizer=build_synthesizer())
         stacks = [child for child in app.node.children if isinstance(child, cdk.Stack)]
         if len(stacks) > 1:
-            raise ValueError("joiner:cluster names several: a template is for one")
+            raise ValueError("joiner:cluster names several clusters, but a template is for one cluster: name one")
         _add_bucket_parameter(stacks[0])
         [assembly] = app.synth().stacks
         text = json.dumps(assembly.template, separators=(",", ":"), sort_keys=True)
         if len(text) > MAX_TEMPLATE_BYTES:
-            raise ValueError(f"the template has {len(text):,} bytes, CloudFormation reads {MAX_TEMPLATE_BYTES:,}")
+            raise ValueError(
+                f"the template has {len(text):,} bytes, but CloudFormation accepts {MAX_TEMPLATE_BYTES:,} bytes"
+            )
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         (folder / TEMPLATE_FILENAME).write_text(text)
@@ -72,7 +74,9 @@ def build_from_command_line(
     Return the folder, or None if *build* refused the context.
     """
     parser = argparse.ArgumentParser(prog=program, description=description)
-    parser.add_argument("-o", "--output", type=Path, default=ROOT / "dist", help="folder, created anew")
+    parser.add_argument(
+        "-o", "--output", type=Path, default=ROOT / "dist", help="output folder; existing content is deleted"
+    )
     parser.add_argument("-c", "--context", action="append", default=[], metavar="joiner:SETTING=VALUE")
     options = parser.parse_args(arguments)
     folder: Path = options.output
@@ -87,7 +91,9 @@ def build_from_command_line(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Publish the stack; return 2 if a setting is invalid."""
-    folder = build_from_command_line("make dist", "The stack as a template and zip files.", publish_stack, arguments)
+    folder = build_from_command_line(
+        "make dist", "Write the stack as a CloudFormation template and zip files.", publish_stack, arguments
+    )
     if folder is None:
         return 2
     sys.stdout.write(
@@ -108,7 +114,7 @@ def _add_bucket_parameter(stack: cdk.Stack) -> None:
     cdk.CfnParameter(
         stack,
         BUCKET_PARAMETER,
-        description=f"The bucket, in the region of the stack, that holds the zip files below {KEY_PREFIX}",
+        description=f"S3 bucket in the region of the stack that contains the zip files under {KEY_PREFIX}",
         allowed_pattern="^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$",
     )
 

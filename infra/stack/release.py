@@ -66,7 +66,7 @@ def build_sbom(folder: Path) -> None:
 
 
 def build_release(folder: Path, context: dict[str, object], *, bundle: bool = True) -> tuple[Path, ...]:
-    """Write all files of the release into *folder*, which is created anew; return their paths, sorted.
+    """Write all files of the release into *folder*, which is recreated; return their paths, sorted.
 
     Raises:
         ValueError: the changelog has no entries for the version, or a setting is invalid.
@@ -82,7 +82,7 @@ def build_release(folder: Path, context: dict[str, object], *, bundle: bool = Tr
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Build the release; return 2 if the changelog or a setting is invalid."""
-    folder = build_from_command_line("make release", "The files of a release.", build_release, arguments)
+    folder = build_from_command_line("make release", "Write the files of a release.", build_release, arguments)
     return 2 if folder is None else 0
 
 

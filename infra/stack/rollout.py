@@ -26,8 +26,8 @@ A scheduled function is invoked once a minute: a share of 10 % could see no invo
 ALARM_PERIOD: Final = cdk.Duration.minutes(1)
 BAD_MINUTES_TO_ALARM: Final = 2
 """Minutes with errors during the canary phase; a single one may be caused by the API server."""
-VERSIONS_REASON: Final = "versions of these functions, whose numbers nobody knows beforehand"
-ALARMS_REASON: Final = "CodeDeploy asks for several alarms at once, and only looks"
+VERSIONS_REASON: Final = "versions of these functions; their numbers are not known at deployment"
+ALARMS_REASON: Final = "CodeDeploy describes several alarms in one call, read-only"
 
 
 class Deployments(Construct):
@@ -78,7 +78,9 @@ class Deployments(Construct):
             metric=cloudwatch.MathExpression(
                 expression="SUM(METRICS())", using_metrics=metric_by_name, period=ALARM_PERIOD
             ),
-            alarm_description=f"Joiner, {self._cluster}: a new version fails and is taken back: its log says at what.",
+            alarm_description=(
+                f"Joiner, {self._cluster}: a new version fails and is rolled back. See the logs of the functions."
+            ),
             threshold=1,
             evaluation_periods=round(CANARY_DURATION.to_minutes()),
             datapoints_to_alarm=BAD_MINUTES_TO_ALARM,
@@ -109,7 +111,9 @@ class Deployments(Construct):
         groups = f"arn:{partition}:codedeploy:{region}:{account}:deploymentgroup:{self._application.application_name}/*"
         source_conditions = {"StringEquals": {"aws:SourceAccount": account}, "ArnLike": {"aws:SourceArn": groups}}
         principal = iam.ServicePrincipal("codedeploy.amazonaws.com", conditions=source_conditions)
-        description = f"Joiner, {self._cluster}: moves the aliases of its functions to new versions, and back"
+        description = (
+            f"Joiner, {self._cluster}: moves the aliases of the functions to new versions, and rolls them back"
+        )
         role = iam.Role(self, "Role", assumed_by=principal, description=description)
         arns = tuple(self._functions[spec.name].function_arn for spec in self._functions.specs)
         versions = tuple(f"{arn}:*" for arn in arns)

@@ -34,7 +34,7 @@ class JoinerStack(cdk.Stack):
         synthesizer: cdk.IStackSynthesizer | None = None,
     ) -> None:
         """Create the constructs that *options* require."""
-        description = f"Joiner: nodes for the EKS cluster {options.cluster}"
+        description = f"Joiner, node autoscaler for the EKS cluster {options.cluster}"
         environment = cdk.Environment(account=options.account or None, region=options.region or None)
         super().__init__(scope, construct_id, description=description, synthesizer=synthesizer, env=environment)
         for key, value in options.tags.items():
@@ -78,15 +78,12 @@ class JoinerStack(cdk.Stack):
             cdk.CfnOutput(self, output_name, value=variables[name], description=description)
 
     def _build_code_files(self, options: StackOptions) -> dict[str, bytes]:
-        """Return the files that are shipped with the code of the functions.
-
-        For a price list, add an output with its date.
-        """
+        """Return the files that are packaged with the functions; a price list also gets a stack output."""
         files = {installer.MANIFESTS_FILENAME: installer.build_manifests()}
         if not options.price_list:
             return files
         packaged_prices, body = price_list.read_price_list(options.price_list)
-        description = "The price list that is shipped with the functions"
+        description = "Region, date and size of the price list that is packaged with the functions"
         cdk.CfnOutput(self, "PackagedPrices", value=packaged_prices.format_summary(), description=description)
         return {**files, price_list.PRICE_LIST_FILENAME: body}
 
@@ -95,17 +92,14 @@ class JoinerStack(cdk.Stack):
         if not options.windows:
             return []
         node_role = NodeRole(self, "WindowsNodes", cluster=options.cluster, platform="WINDOWS")
-        description = "For spec.instanceProfile of EC2NodeClasses with images of Windows"
+        description = "Instance profile for spec.instanceProfile of EC2NodeClasses with Windows images"
         cdk.CfnOutput(self, "WindowsInstanceProfile", value=node_role.profile.ref, description=description)
         return [node_role]
 
     def _install_cluster_objects(
         self, options: StackOptions, functions: Functions, *dependents: Construct, node_roles: list[NodeRole]
     ) -> None:
-        """Install the cluster objects before *dependents*.
-
-        The constructs that give the functions access and invoke them.
-        """
+        """Install the cluster objects before *dependents*, which give the functions access and invoke them."""
         cluster_installer = installer.InstallerConstruct(self, "Installer", options=options, functions=functions)
         live_aliases = [functions.get_alias(spec.name) for spec in functions.specs]
         for dependent in (*dependents, *live_aliases):
@@ -118,7 +112,7 @@ class JoinerStack(cdk.Stack):
             *live_aliases,
             profiles=[node_role.profile.ref for node_role in node_roles],
         )
-        description = "What the installer found and did in the cluster"
+        description = "What the installer changed in the cluster"
         cdk.CfnOutput(self, "Installed", value=cluster_installer.installer_message, description=description)
 
 

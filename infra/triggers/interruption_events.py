@@ -36,7 +36,7 @@ class CloudEvents(Construct):
             events.Rule(
                 self,
                 title,
-                description=f"Joiner, {cluster}: {detail_type}, to the interruption queue",
+                description=f"Joiner, {cluster}: sends {detail_type} events to the interruption queue",
                 event_pattern=events.EventPattern(
                     source=[source], detail_type=[detail_type], detail=DETAIL_FILTER_BY_RULE.get(title)
                 ),

@@ -45,7 +45,7 @@ class Queues(Construct):
         super().__init__(scope, construct_id)
         self._name_prefix = f"{cluster}-joiner-"
         self.dead_letters = self._build_queue("dead-letters", retention_period=cdk.Duration.days(14))
-        reason = "it is where the letters of the others end"
+        reason = "it is the dead-letter queue of the other queues"
         rule_id = "Serverless::Serverless-SQSRedrivePolicy"
         cdk.Validations.of(self.dead_letters).acknowledge(cdk.Acknowledgment(id=rule_id, reason=reason))
         self._dead_letter_config = sqs.DeadLetterQueue(queue=self.dead_letters, max_receive_count=MAX_RECEIVE_COUNT)

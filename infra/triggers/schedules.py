@@ -47,7 +47,7 @@ class Schedules(Construct):
             "aws:SourceArn": self.group.schedule_group_arn,
         }
         principal = iam.ServicePrincipal("scheduler.amazonaws.com", conditions={"StringEquals": source_conditions})
-        description = f"Joiner, {self._cluster}: calls the functions that tick"
+        description = f"Joiner, {self._cluster}: invokes the functions on schedule"
         return iam.Role(self, "Role", assumed_by=principal, description=description)
 
     def _create_schedule(self, spec: FunctionSpec, functions: Functions, dead_letter_queue: sqs.IQueue) -> None:

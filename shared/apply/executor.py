@@ -39,7 +39,7 @@ from shared.store.unavailable_offerings import record_unavailable_offerings
 
 Batch: TypeAlias = tuple[Action, ...]
 """Actions that one call performs together: unavailable offerings, else a single action."""
-LEASE_LOST_MESSAGE: Final = "the lease was lost"
+LEASE_LOST_MESSAGE: Final = "the controller lost its lease"
 
 
 def apply_actions(

@@ -24,7 +24,7 @@ def launch_instances(action: LaunchInstances, world: World, fence: FencingToken 
     error, so that the claims report it and the request is not repeated.
 
     Raises:
-        Conflict: the lease was lost before the group was written; nothing was sent.
+        Conflict: the controller lost its lease before the group was written; nothing was sent.
         Fault: EC2 did not respond, or throttled the call; the next cycle repeats the same call.
     """
     row = _ensure_group_row(action.group, world, fence)

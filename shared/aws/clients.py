@@ -48,10 +48,7 @@ class Clients:
         return self._get_client(service, self.region, "once")
 
     def get_call_counts(self) -> Mapping[str, int]:
-        """Return the number of calls sent so far by operation, counting every attempt: ``{"ec2:DescribeInstances".
-
-        3}``.
-        """
+        """Return the number of calls sent so far by operation like ``ec2:DescribeInstances``; retries count."""
         return dict(sorted(self._call_counts.items()))
 
     def close(self) -> None:

@@ -60,7 +60,7 @@ class UnreachablePricing:
         Raises:
             Unreachable: always.
         """
-        raise Unreachable(f"pricing:GetProducts {region}: the network leads nowhere but to VPC endpoints")
+        raise Unreachable(f"pricing:GetProducts {region}: not reachable, because the network has only VPC endpoints")
 
 
 class BotoPricingService:
@@ -77,7 +77,7 @@ class BotoPricingService:
             Unreachable: no Price List endpoint serves *region*, or the response has no prices.
         """
         if region.startswith("us-gov-"):
-            raise Unreachable(f"pricing:GetProducts: no endpoint of its partition serves {region}")
+            raise Unreachable(f"pricing:GetProducts: the partition of {region} has no endpoint")
         return self.list_published_prices(region)
 
     def list_published_prices(self, region: str) -> Mapping[str, float]:

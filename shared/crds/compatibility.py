@@ -1,4 +1,4 @@
-"""Checks whether an installed CustomResourceDefinition can replace ours, and which fields it lacks."""
+"""Checks whether an installed CRD of another owner is compatible, and which fields it lacks."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -17,16 +17,16 @@ def find_incompatibilities(expected: Manifest, live: Manifest) -> tuple[str, ...
 def _find_incompatibilities(expected: Json, live: Json) -> Iterator[str]:
     for key in ("scope", "group"):
         if live.get(key) != expected[key]:
-            yield f"its {key} is {live.get(key)}: want {expected[key]}"
+            yield f"its {key} is {live.get(key)}: must be {expected[key]}"
     for key in ("kind", "plural"):
         if live["names"].get(key) != expected["names"][key]:
-            yield f"its {key} is {live['names'].get(key)}: want {expected['names'][key]}"
+            yield f"its {key} is {live['names'].get(key)}: must be {expected['names'][key]}"
     for version in expected["versions"]:
         live_version = _find_served_version(live, version["name"])
         if live_version is None:
             yield f"it does not serve {version['name']}: upgrade it"
         elif "status" in version.get("subresources", {}) and "status" not in (live_version.get("subresources") or {}):
-            yield f"its {version['name']} has no status of its own: upgrade it"
+            yield f"its {version['name']} has no status subresource: upgrade it"
 
 
 def find_missing_fields(expected: Manifest, live: Manifest) -> tuple[str, ...]:

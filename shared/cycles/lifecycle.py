@@ -88,7 +88,7 @@ def advance_lifecycle(cluster: ClusterSnapshot, inputs: DecisionInputs) -> Decis
             cleanup_actions = yield from _find_unused_templates(cluster, settings.cluster_name)
             outcomes += yield PerformActions(actions=cleanup_actions or (), is_last=True)
     if any(outcome.message == OUT_OF_TIME_MESSAGE for outcome in outcomes):
-        reason = "time was up before all was done"
+        reason = "the time limit was reached before all actions were done"
         follow_up = FollowUp(function="lifecycle", after=timedelta(), message=reason)
         outcomes += yield PerformActions(actions=(follow_up,))
     return CycleReport(cluster=cluster, outcomes=outcomes, summary=DecisionSummary(decided=len(outcomes)))

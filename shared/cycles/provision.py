@@ -109,12 +109,12 @@ def decide_provisioning(
 def launch_node_claims(policy: LaunchPolicy, *, has_leaving_nodes: bool) -> DecisionProcess[tuple[Outcome, ...]]:
     """Launch every claim that has no instance.
 
-    If a claim was given up, disrupt is woken: the claim can be a replacement that an open command waits for.
+    If a NodeClaim is deleted by liveness, disrupt runs: an open command may wait for this replacement.
     """
     outcomes = yield from launch_in_rounds(policy)
     if has_leaving_nodes and any(isinstance(outcome.action, DeleteObject) for outcome in outcomes):
         follow_up = FollowUp(
-            function="disrupt", after=timedelta(), message="a claim was given up: it may be a replacement"
+            function="disrupt", after=timedelta(), message="a NodeClaim was deleted: it may be a replacement"
         )
         outcomes += yield PerformActions(actions=(follow_up,))
     return outcomes

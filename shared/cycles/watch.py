@@ -5,6 +5,7 @@ from typing import Final
 
 from shared.apply.executor import apply_actions
 from shared.cycles.setup.run_cycle import CycleReport, run_and_report
+from shared.model.core.formatting import format_count
 from shared.model.decisions.action import FollowUp
 from shared.ports.world import World
 from shared.take.newly_pending_pods import find_newly_pending_pods
@@ -18,14 +19,14 @@ def run_watch(world: World, trigger: str) -> CycleReport:
 
     def run_cycle() -> CycleReport:
         pending_pods = find_newly_pending_pods(world)
-        next_watch = FollowUp(function="watch", after=WATCH_INTERVAL, message="pods may begin to wait")
+        next_watch = FollowUp(function="watch", after=WATCH_INTERVAL, message="checks for pending pods")
         outcomes = apply_actions((next_watch,) if world.settings.reaction == "watch" else (), world)
         if not pending_pods:
             return CycleReport(outcomes=outcomes, quiet=True)
         follow_up = FollowUp(
             function="provision",
             after=timedelta(),
-            message=f"{len(pending_pods)} pods began to wait, {pending_pods[0]} first",
+            message=f"{format_count(len(pending_pods), 'new pending pod')}, {pending_pods[0]} first",
         )
         return CycleReport(outcomes=outcomes + apply_actions((follow_up,), world))
 

@@ -57,7 +57,7 @@ def build_response(request: CloudFormationRequest, status: Status, message: str)
             "StackId": request.stack_id,
             "RequestId": request.request_id,
             "LogicalResourceId": request.logical_resource_id,
-            "Data": {"Told": message[:MAX_REASON_CHARS] or "nothing to do"},
+            "Data": {"Told": message[:MAX_REASON_CHARS] or "no changes"},
         }
     )
 

@@ -29,7 +29,7 @@ def is_within(desired: Json, live: Json) -> bool:
 def build_merge_patch(live: Manifest, desired: Manifest) -> dict[str, Json]:
     """Return the merge patch (RFC 7386) that makes the content of *live* equal to *desired*.
 
-    Of the metadata, only the desired labels and annotations are patched: all other labels stay.
+    In the metadata, only the desired labels and annotations are patched; other labels are kept.
     """
     content = {key: value for key, value in desired.items() if key not in ("apiVersion", "kind", "metadata", "status")}
     content_patch = {key: _build_value_patch(live.get(key), value) for key, value in content.items()}
@@ -44,10 +44,7 @@ def _build_value_patch(live: Json, desired: Json) -> Json:
 
 
 def describe_unmanaged_definition(desired: Manifest, live: Manifest) -> str:
-    """Return a message that the CRD *live* is not managed by Joiner and is left unchanged.
-
-    And which fields it lacks.
-    """
+    """Return a message that Joiner does not manage the CRD *live*, with the fields that it lacks."""
     missing = find_missing_fields(desired, live)
-    message = f"{get_manifest_name(desired)} is somebody else's and left alone"
-    return f"{message}; it does not know {', '.join(missing)}" if missing else message
+    message = f"{get_manifest_name(desired)} was not created by Joiner and was not changed"
+    return f"{message}; it lacks the fields {', '.join(missing)}" if missing else message

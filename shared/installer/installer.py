@@ -150,7 +150,7 @@ class Installer(msgspec.Struct, frozen=True, kw_only=True):
         live = self._read_live_objects()
         going = [format_kind_and_name(item) for item in live.values() if is_being_deleted(item)]
         if going:
-            raise Conflict(f"{', '.join(going)} of an earlier installation is still on its way out")
+            raise Conflict(f"{', '.join(going)} of an earlier installation is still being deleted")
         return live
 
     def _read_installed_state(self) -> InstalledState:
@@ -200,7 +200,7 @@ class Installer(msgspec.Struct, frozen=True, kw_only=True):
             except NotFound as fault:
                 *_, group, _, plural = collection.split("/")
                 if self._read_object(f"{MANIFEST_PATHS[CRD_KIND]}/{plural}.{group}") is not None:
-                    raise Unreachable(f"{collection} is defined, and not served") from fault
+                    raise Unreachable(f"{collection} is defined but not served") from fault
                 return
             for item in page["items"]:
                 yield f"{collection}/{get_manifest_name(item)}", item

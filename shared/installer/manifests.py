@@ -1,4 +1,4 @@
-"""Manifests of a deployment: how they are parsed and marked, their API paths, and who manages a live object."""
+"""Manifests of a deployment: parsing, labels, API paths, and whether Joiner manages a live object."""
 
 from collections.abc import Mapping
 from hashlib import sha256

@@ -23,6 +23,7 @@ from shared.installer.manifests import (
     is_being_deleted,
     is_managed_by_joiner,
 )
+from shared.model.core.formatting import format_count
 from shared.model.core.labels import NODECLASS_FINALIZER, TERMINATION_FINALIZER
 from shared.model.karpenter.node_class import NODE_CLASS_CRD
 from shared.wire.paths import CRD_KIND
@@ -31,7 +32,7 @@ REQUIRED_DEFINITIONS: Final = (NODE_CLASS_CRD, "nodeclaims.karpenter.sh", "nodep
 """CRDs that Joiner needs; the others belong to features that are off by default."""
 FINALIZERS: Final = (NODECLASS_FINALIZER, TERMINATION_FINALIZER)
 """Our finalizers: after Joiner is removed, no controller removes them."""
-KARPENTER_RUNNING_MESSAGE: Final = "Karpenter is at work: finalizers stay"
+KARPENTER_RUNNING_MESSAGE: Final = "Karpenter is running: finalizers are kept"
 IMMUTABLE_FIELDS: Final = ("roleRef",)
 """Fields that cannot be changed in an object: it is deleted and created again."""
 
@@ -132,10 +133,10 @@ def _plan_manifest_install(desired: Manifest, live: Manifest | None) -> InstallP
     path = build_manifest_path(desired)
     create_step = CreateManifest(path=MANIFEST_PATHS[desired["kind"]], body=desired)
     if live is None:
-        return InstallPlan(steps=(create_step,), messages=(f"{format_kind_and_name(desired)} made",))
+        return InstallPlan(steps=(create_step,), messages=(f"{format_kind_and_name(desired)} created",))
     if desired["kind"] == CRD_KIND and not is_managed_by_joiner(live):
         reasons = tuple(
-            f"{format_kind_and_name(desired)} is somebody else's, and {problem}"
+            f"{format_kind_and_name(desired)} was not created by Joiner, and {problem}"
             for problem in find_incompatibilities(desired, live)
         )
         if reasons and get_manifest_name(desired) in REQUIRED_DEFINITIONS:
@@ -145,10 +146,10 @@ def _plan_manifest_install(desired: Manifest, live: Manifest | None) -> InstallP
         return InstallPlan()
     if any(desired.get(key) != live.get(key) for key in IMMUTABLE_FIELDS):
         delete_step = DeleteManifest(path=path, uid=live["metadata"]["uid"])
-        return InstallPlan(steps=(delete_step, create_step), messages=(f"{format_kind_and_name(desired)} made anew",))
+        return InstallPlan(steps=(delete_step, create_step), messages=(f"{format_kind_and_name(desired)} recreated",))
     return InstallPlan(
         steps=(PatchManifest(path=path, body=build_merge_patch(live, desired)),),
-        messages=(f"{format_kind_and_name(desired)} brought up to date",),
+        messages=(f"{format_kind_and_name(desired)} updated",),
     )
 
 
@@ -156,15 +157,18 @@ def _plan_manifest_removal(desired: Manifest, live: Manifest, count: int, *, pur
     if is_being_deleted(live):
         return InstallPlan()
     if not is_managed_by_joiner(live):
-        return InstallPlan(messages=(f"{format_kind_and_name(desired)} is somebody else's and stays",))
+        return InstallPlan(messages=(f"{format_kind_and_name(desired)} was not created by Joiner and is kept",))
     if count and not purge:
         return InstallPlan(
             messages=(
-                f"{format_kind_and_name(desired)} stays: it has {count} objects ({build_collection_path(desired)})",
+                (
+                    f"{format_kind_and_name(desired)} kept: it has {format_count(count, 'object')} "
+                    f"({build_collection_path(desired)})"
+                ),
             )
         )
     delete_step = DeleteManifest(path=build_manifest_path(desired), uid=live["metadata"]["uid"])
-    return InstallPlan(steps=(delete_step,), messages=(f"{format_kind_and_name(desired)} removed",))
+    return InstallPlan(steps=(delete_step,), messages=(f"{format_kind_and_name(desired)} deleted",))
 
 
 def _plan_finalizer_removal(finalized_objects: Iterable[tuple[str, Manifest]]) -> InstallPlan:
@@ -195,7 +199,7 @@ def _describe_orphan(manifest: Manifest) -> tuple[str, ...]:
     instance = (manifest.get("status") or {}).get("providerID", "")
     if not instance or not is_being_deleted(manifest):
         return ()
-    return (f"NodeClaim {get_manifest_name(manifest)} was going, its instance may still run: {instance}",)
+    return (f"NodeClaim {get_manifest_name(manifest)} was being deleted, its instance may still run: {instance}",)
 
 
 def _merge_plans(first: InstallPlan, second: InstallPlan) -> InstallPlan:

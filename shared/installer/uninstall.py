@@ -14,13 +14,16 @@ from shared.errors import NotFound
 from shared.installer.installer import RETRY_INTERVAL, Installer, InstallRefused
 from shared.installer.manifests import Manifest, get_manifest_name
 from shared.installer.plan import plan_deletion
+from shared.model.core.formatting import format_count, join_names
 from shared.model.core.labels import INSTANCE_PROFILE, LAUNCHES_PAUSED
 from shared.model.karpenter.pause import CLUSTER_NAMESPACE, LAUNCH_WORDS, Pause, format_pauses, parse_pauses
 from shared.wire.paths import COLLECTION_PATHS
 
 MAX_PLANNING_DURATION: Final = timedelta(seconds=60)
 """Longer than any invocation of a function that reads NodePools."""
-FIX_HINT: Final = "kubectl delete nodepools --all, and wait; or deploy with joiner:on-destroy=purge (or abandon) first"
+FIX_HINT: Final = (
+    "to fix: run `kubectl delete nodepools --all` and wait, or deploy with joiner:on-destroy=purge (or abandon) first"
+)
 PAUSE_OWNER: Final = "cloudformation"
 LAUNCH_PAUSE_TTL: Final = timedelta(hours=1)
 """Launches are paused for this long while a stack is deleted; if the deletion fails, they resume when it has passed."""
@@ -38,7 +41,7 @@ def delete_node_resources(installer: Installer) -> tuple[str, ...]:
     """
     _delete_until_gone(installer, "NodeClaims", COLLECTION_PATHS["NodePool"], COLLECTION_PATHS["NodeClaim"])
     _delete_until_gone(installer, "EC2NodeClasses", COLLECTION_PATHS["EC2NodeClass"])
-    return ("all NodePools, NodeClaims and EC2NodeClasses are gone",)
+    return ("all NodePools, NodeClaims and EC2NodeClasses are deleted",)
 
 
 def check_profiles_unused(installer: Installer, profiles: tuple[str, ...]) -> tuple[str, ...]:
@@ -73,7 +76,7 @@ def resume_launches(installer: Installer) -> None:
 
 
 def _delete_until_gone(installer: Installer, kinds: str, *collections: str) -> None:
-    """Delete all objects in *collections* until the last collection, of *kinds*, is empty and the first one is quiet.
+    """Delete all objects in *collections* until the last one, of *kinds*, is empty and the first one is quiet.
 
     The first of several collections is quiet when no object was seen in it for `MAX_PLANNING_DURATION`.
 
@@ -92,9 +95,11 @@ def _delete_until_gone(installer: Installer, kinds: str, *collections: str) -> N
             return
         if installer.clock() + RETRY_INTERVAL > installer.deadline:
             remaining = (
-                f"{len(names)} {kinds} are still going: {', '.join(names[:5])}" if names else "NodePools went just now"
+                (f"{kinds} are still being deleted: {join_names(names, 5)}")
+                if names
+                else "NodePools were deleted just now"
             )
-            raise InstallRefused(f"{remaining}; delete the stack again")
+            raise InstallRefused(f"{remaining}; to fix: delete the stack again")
         installer.wait(RETRY_INTERVAL)
 
 
@@ -111,7 +116,9 @@ def _refuse_if_profiles_used(installer: Installer, profiles: tuple[str, ...]) ->
     )
     names = [get_manifest_name(claim) for claim in claims if _is_bound_to_profile(claim, profiles)]
     if names:
-        raise InstallRefused(f"{len(names)} nodes run with the stack's role: {', '.join(names[:5])}; {FIX_HINT}")
+        raise InstallRefused(
+            f"{format_count(len(names), 'node')} with the role of the stack: {join_names(names, 5)}; {FIX_HINT}"
+        )
 
 
 def _is_bound_to_profile(claim: Manifest, profiles: tuple[str, ...]) -> bool:
@@ -134,9 +141,9 @@ def _pause_launches(installer: Installer) -> None:
 
 
 def _write_launch_pauses(installer: Installer, own_pauses: tuple[Pause, ...]) -> None:
-    """Replace our pauses by *own_pauses* and keep those of other owners.
+    """Replace Joiner's pauses by *own_pauses* and keep the pauses of other owners.
 
-    An annotation that cannot be parsed is left as it is: it already pauses everything.
+    An annotation that cannot be parsed is not changed: it already pauses everything.
     """
     with suppress(NotFound, ValueError):
         metadata = msgspec.json.decode(installer.kube.read(NAMESPACE_PATH))["metadata"]

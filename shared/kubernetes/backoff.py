@@ -60,14 +60,14 @@ class Backoff:
         """Back off for the time that *fault* requests, or longer; return the fault with the resulting time."""
         retry_after = max(fault.retry_after, min(INITIAL_BACKOFF_DELAY * 2**self._refusals, MAX_BACKOFF_DELAY))
         self._refusals = min(self._refusals + 1, 10)
-        self._start_backoff(
-            retry_after, "the API server asked for time, for it has too many requests", is_throttled=True
-        )
+        self._start_backoff(retry_after, "the API server throttled requests (429)", is_throttled=True)
         return Throttled(str(fault), retry_after)
 
     def record_silence(self, lasted: timedelta) -> None:
         """Back off for *lasted*: the server was silent for so long."""
-        self._start_backoff(lasted, f"the API server was silent for {lasted.total_seconds():g} s", is_throttled=False)
+        self._start_backoff(
+            lasted, (f"the API server did not respond for {lasted.total_seconds():g} s"), is_throttled=False
+        )
 
     def wait(self, fault: Throttled) -> bool:
         """Wait for the time that *fault* requests, if it is short and the last such wait was long ago.

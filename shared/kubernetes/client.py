@@ -95,12 +95,12 @@ class KubeClient:
     def watch(self, path: str, *, since: str, field_selector: str = "") -> Callable[[], WatchEvents]:
         """GET the head of a collection now, and the changes up to it on the same connection, in a thread."""
         if not since.isdecimal():
-            raise Invalid(f"GET {path}: {since!r} is no resourceVersion", "BadRequest")
+            raise Invalid(f"GET {path}: {since!r} is not a resourceVersion", "BadRequest")
         watch_pool = self._watch_pool_by_path.setdefault(path, self._build_connection_pool())
         call = f"{path}?limit=1"
         head = parse_head(call, self._call("GET", call, watch_pool=watch_pool))
         if head.version < int(since):
-            raise Expired(f"GET {path}: {since} is yet to come, the server is at {head.version}")
+            raise Expired(f"GET {path}: {since} is in the future, the server is at {head.version}")
         if head.version == int(since):
             return lambda: WatchEvents(version=since, count=head.count)
         query = {
@@ -127,7 +127,7 @@ class KubeClient:
     def delete(self, path: str, body: bytes = b"") -> None:
         """DELETE one object; a path to a collection is refused because the API server would empty the collection."""
         if not is_object(path):
-            raise Invalid(f"DELETE {path}: that is no object", "MethodNotAllowed")
+            raise Invalid(f"DELETE {path}: the path is not an object", "MethodNotAllowed")
         self._call("DELETE", path, body or None)
 
     def _build_headers(self, content_type: str = "") -> dict[str, str]:
@@ -226,5 +226,5 @@ class KubeClient:
         except (HTTPError, ssl.SSLError, OSError) as error:
             if isinstance(error, UrllibTimeoutError) and not isinstance(error, NewConnectionError):
                 self._backoff.record_silence(self._read_timeout)
-            remedy = f"if it stays so, see that {self._endpoint} is up and that the functions reach it"
+            remedy = f"if the error persists, check that {self._endpoint} is available and reachable from the functions"
             raise Unreachable(f"{call}: {error}; {remedy}") from error

@@ -88,7 +88,7 @@ def check_json_document(call: str, data: bytes) -> bytes:
     try:
         msgspec.json.decode(data, type=dict[str, msgspec.Raw])
     except msgspec.DecodeError as error:
-        raise Unreachable(f"{call}: the answer is no JSON object: {error}") from error
+        raise Unreachable(f"{call}: the response is not a JSON object: {error}") from error
     return data
 
 
@@ -105,17 +105,17 @@ def _is_refused_by_budgets(code: int, status: _Status) -> bool:
 
 
 def _find_remedy(code: int, message: str) -> str:
-    """Return a remedy for a refused request, "" if the server's own message is sufficient."""
+    """Return a fix for a refused request, "" if the message of the server is sufficient."""
     if code == HTTPStatus.UNAUTHORIZED:
-        return f"give the function's role an access entry of the cluster with the Kubernetes group {GROUP}"
+        return f"create an access entry of the cluster for the role of the function, with the Kubernetes group {GROUP}"
     if "failed calling webhook" in message:
-        return f"repair the webhook, or let it pass over what the group {GROUP} writes"
+        return f"repair the webhook, or exclude the requests of the group {GROUP}"
     if "denied the request" in message or "denied request" in message:
-        return f"let it admit what the group {GROUP} writes"
+        return f"let it admit the requests of the group {GROUP}"
     if code == HTTPStatus.FORBIDDEN and " cannot " in message:
-        return f"the ClusterRole {FUNCTIONS_CLUSTER_ROLE}, bound to the group {GROUP}, has to allow it: apply rbac.yaml"
+        return f"the ClusterRole {FUNCTIONS_CLUSTER_ROLE}, bound to the group {GROUP}, must allow it: apply rbac.yaml"
     if code == HTTPStatus.TOO_MANY_REQUESTS and _BUDGET_TEXT not in message:
-        return "look for the flow schema and priority level that it counts for, if it stays so"
+        return "if the error persists, check its flow schema and priority level"
     return ""
 
 

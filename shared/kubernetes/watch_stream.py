@@ -118,11 +118,11 @@ def _read_lines(call: str, response: BaseHTTPResponse) -> Iterator[bytes]:
     except ReadTimeoutError:
         if not partial_line:
             return
-    raise Unreachable(f"{call}: ended before it had caught up")
+    raise Unreachable(f"{call}: ended before it was up to date")
 
 
 def _parse_event(call: str, line: bytes) -> _Event:
     try:
         return msgspec.json.decode(line, type=_Event, strict=False)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise Unreachable(f"{call}: a change that is none: {error}") from error
+        raise Unreachable(f"{call}: invalid watch event: {error}") from error

@@ -32,7 +32,7 @@ class Ec2(Protocol):
         """
 
     def terminate_instances(self, instance_ids: Iterable[str]) -> None:
-        """Terminate *instance_ids*; instances that are already gone are no error."""
+        """Terminate *instance_ids*; instances that do not exist any more cause no error."""
 
     def describe_instances(self, cluster: str) -> tuple[Instance, ...]:
         """Return every instance with our tags for *cluster*, in all states but `terminated`, sorted by id."""
@@ -61,7 +61,7 @@ class Ec2(Protocol):
         """Return our launch templates (name, tags, created_at; the content can be empty), sorted by name."""
 
     def delete_launch_template(self, name: str) -> None:
-        """Delete a launch template; if it is already gone, that is no error."""
+        """Delete a launch template; it is not an error if it does not exist."""
 
     def describe_instance_types(self) -> tuple[InstanceTypeInfo, ...]:
         """Return every HVM instance type of x86_64 or arm64, sorted by name."""
@@ -88,9 +88,9 @@ class Ec2(Protocol):
         """Return the available placement group with that id or name, None if there is none."""
 
     def dry_run_launch(self, probe: DryRunRequest) -> tuple[DryRunRefusal, ...]:
-        """Make the calls of a launch with DryRun, which creates nothing; return what EC2 would refuse, () if nothing.
+        """Make the calls of a launch with DryRun, which creates nothing; return the refusals of EC2 by action, sorted.
 
-        Sorted by action. Each call is made once: a `Throttled` or `Unreachable` says nothing about any of them.
+        Each call is made once: after a `Throttled` or `Unreachable`, the result of all calls is unknown.
         """
 
 

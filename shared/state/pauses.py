@@ -32,7 +32,7 @@ class ActivePause(msgspec.Struct, frozen=True, kw_only=True):
         """Return who paused, and how to resume."""
         description = self.pause.describe()
         owner = f"NodePool {self.pool}" if self._is_on_node_pool() else f"Namespace {CLUSTER_NAMESPACE}"
-        message = f"{self.key} of {owner} {SET_BY_PERSON_TEXT}: {self.get_resume_command()} goes on"
+        message = f"{self.key} of {owner} {SET_BY_PERSON_TEXT}: to resume, run {self.get_resume_command()}"
         return f"{description}; {message}" if description else message
 
     def get_resume_command(self) -> str:
@@ -99,7 +99,7 @@ def _build_unreadable_pauses(cluster: ClusterSnapshot) -> Iterator[ActivePause]:
     if any(problem.kind == "Namespace" and problem.name == CLUSTER_NAMESPACE for problem in cluster.problems):
         for key, words in WORDS_BY_ANNOTATION.items():
             yield ActivePause(
-                key=key, pause=Pause(reasons=words, because="the Namespace could not be read"), is_intentional=False
+                key=key, pause=Pause(reasons=words, because="the Namespace cannot be read"), is_intentional=False
             )
 
 
@@ -110,4 +110,6 @@ def _check_pools(pool: PauseScope, pauses: Iterable[Pause]) -> None:
         ValueError: it does.
     """
     if pool and (named_pools := next((pause.pools for pause in pauses if pause.pools), ())):
-        raise ValueError(f"'in {','.join(named_pools)}' is said on a NodePool, which speaks of itself: leave it out")
+        raise ValueError(
+            f"'in {','.join(named_pools)}' is not allowed on a NodePool, which pauses only itself: remove it"
+        )

@@ -44,13 +44,16 @@ class PdbLimits(msgspec.Struct, frozen=True, kw_only=True):
         pod_budgets = self.list_budgets(pod)
         if len(pod_budgets) > 1:
             names = ", ".join(budget.name for budget in pod_budgets)
-            return f"pod {pod.name} has {len(pod_budgets)} pod disruption budgets, eviction supports one ({names})"
+            return (
+                f"pod {pod.name} has {len(pod_budgets)} PodDisruptionBudgets, but the eviction API supports "
+                f"only one ({names})"
+            )
         if not pod_budgets or (pod_budgets[0].always_allows_unhealthy and _is_unready(pod)):
             return ""
         refuses = pod_budgets[0].is_fully_blocking() if lasting else pod_budgets[0].disruptions_allowed <= 0
         count = pod_budgets[0].disruptions_allowed
         return (
-            f"pod {pod.name} is held by pod disruption budget {pod_budgets[0].name} ({count} allowed)"
+            f"PodDisruptionBudget {pod_budgets[0].name} blocks the eviction of pod {pod.name} ({count} allowed)"
             if refuses
             else ""
         )

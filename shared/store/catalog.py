@@ -25,7 +25,7 @@ def build_catalog_key(catalog: Catalog) -> str:
     """
     timestamp = catalog.built_at or catalog.priced_at
     if timestamp is None:
-        raise ValueError("a catalogue is kept under the time at which it was made")
+        raise ValueError("the key of a catalog is the time of its creation")
     return f"{CATALOG_PREFIX}{timestamp.astimezone(UTC):{_KEY_TIME_FORMAT}}.json.gz"
 
 

@@ -106,9 +106,9 @@ def decompress_body(body: bytes) -> bytes:
     try:
         content = decompressor.decompress(body, _MAX_CATALOG_BYTES)
     except zlib.error as error:
-        raise ValueError(f"not whole: {error}") from None
+        raise ValueError(f"truncated: {error}") from None
     if not decompressor.eof:
-        raise ValueError("not whole, or far too large")
+        raise ValueError("truncated, or too large")
     return content
 
 
@@ -121,7 +121,7 @@ def decode_catalog(body: bytes) -> Catalog:
     """
     document = msgspec.json.decode(decompress_body(body), type=CatalogJson)
     if not document.region or not (document.instance_types or any(document.node_classes.values())):
-        raise ValueError("region or instanceTypes: empty; nothing could be launched with that")
+        raise ValueError("region or instanceTypes: empty; no instance could be launched")
     decoder = _CatalogDecoder()
     return Catalog(
         region=document.region,

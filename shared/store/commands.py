@@ -32,7 +32,7 @@ def read_commands(world: World, problems: list[Problem]) -> dict[str, CommandSta
     rows = world.table.list_rows(COMMAND_KIND)
     return {
         row.name: replace(command_state, version=row.version)
-        for row, command_state in decode_rows(rows, CommandState, problems, "what it was about is taken back")
+        for row, command_state in decode_rows(rows, CommandState, problems, "the command was rolled back")
     }
 
 
@@ -56,7 +56,7 @@ def write_command(command_state: CommandState, world: World, fence: FencingToken
     """Write the row of a command, as `without_replacement_details` returns it.
 
     Raises:
-        Conflict: the lease was lost, or another process wrote the row.
+        Conflict: the controller lost its lease, or another process wrote the row.
         Invalid: the row is too large.
     """
     name = command_state.command.command_id
@@ -89,7 +89,7 @@ def read_cursor(world: World) -> TableRow:
 
 
 def write_cursor(row: TableRow, cursor: str, world: World, fence: FencingToken) -> None:
-    """Store the cursor if it changed; if the lease was lost, the cursor is left to its new holder.
+    """Store the cursor if it changed; if the controller lost its lease, the cursor is left to its new holder.
 
     Raises:
         Fault: the table did not respond.

@@ -47,7 +47,7 @@ def decode_current_rows(
         Fault: the table could not be read.
     """
     rows = (row for row in table.list_rows(kind) if not row.is_expired(now))
-    return (body for _, body in decode_rows(rows, type_, problems, "it will be written anew"))
+    return (body for _, body in decode_rows(rows, type_, problems, "it is rewritten"))
 
 
 def try_write(

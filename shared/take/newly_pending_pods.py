@@ -10,7 +10,7 @@ from shared.ports.world import World
 from shared.take.kubernetes.reflector import Reflector
 from shared.take.kubernetes.resources import PENDING_PODS
 
-PENDING_PODS_CACHE_KEY: Final = "watch: pods that wait"
+PENDING_PODS_CACHE_KEY: Final = "watch: pending pods"
 
 
 def find_newly_pending_pods(world: World) -> tuple[str, ...]:

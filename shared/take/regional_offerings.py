@@ -115,7 +115,7 @@ class _CatalogQuery:
         spot = self._get_part("spot", ec2.describe_spot_prices, fallback=no_spot_prices)
         priced_at_by_name = {name: at for name, (at, prices) in (("OnDemand", on_demand), ("Spot", spot)) if prices}
         if not priced_at_by_name:
-            raise Unreachable(f"{region}: no price at all: {'; '.join(problem.message for problem in self._problems)}")
+            raise Unreachable(f"{region}: no prices: {'; '.join(problem.message for problem in self._problems)}")
         if self._stored_parts != self._initial_parts:
             self._world.bucket.put(
                 build_market_key(region), compress_body(msgspec.json.encode(self._stored_parts, order="deterministic"))
@@ -155,12 +155,12 @@ class _CatalogQuery:
             ]
         if older_answers:
             older_answer = max(older_answers, key=lambda dated_answer: dated_answer[0])
-            explanation = f"what was answered on {older_answer[0]:%Y-%m-%d %H:%M} UTC is used"
+            explanation = f"the response of {older_answer[0]:%Y-%m-%d %H:%M} UTC is used"
         elif fallback is not None:
-            older_answer, explanation = (self._now, fallback), "there are none to use instead"
+            older_answer, explanation = (self._now, fallback), "there is no earlier response"
         else:
             raise fault
-        message = f"could not be asked for: {type(fault).__name__}: {fault}; {explanation}"
+        message = f"could not be read: {type(fault).__name__}: {fault}; {explanation}"
         self._problems.append(Problem(kind=_PROBLEM_KIND, name=name, message=message))
         return older_answer
 
@@ -175,7 +175,7 @@ class _CatalogQuery:
             if price_list is not None and price_list.region == self._region:
                 yield price_list
             elif price_list is not None:
-                message = f"has the prices of {price_list.region}, not of {self._region}; it is passed over"
+                message = f"has the prices of {price_list.region}, not of {self._region}; it is ignored"
                 self._problems.append(Problem(kind=_PROBLEM_KIND, name=name, message=message))
 
     def _read_stored(self, key: str, kind: type[T]) -> T | None:
@@ -190,6 +190,6 @@ def _decode_or_none(name: str, read: Callable[[str], bytes], kind: type[T], prob
         return None
     except (Fault, OSError, ValueError) as error:
         problems.append(
-            Problem(kind=_PROBLEM_KIND, name=name, message=f"{type(error).__name__}: {error}; it is passed over")
+            Problem(kind=_PROBLEM_KIND, name=name, message=f"{type(error).__name__}: {error}; it is ignored")
         )
         return None

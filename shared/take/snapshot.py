@@ -51,7 +51,9 @@ TRIGGER_LISTS: Final = ("nodes", "node_claims", "node_classes")
 """The lists that can require a plan without a pending pod."""
 
 NO_CATALOG_PROBLEM: Final = Problem(
-    kind="Catalogue", name=CATALOG_PREFIX, message="there is none that can be read; run the catalog function"
+    kind="Catalogue",
+    name=CATALOG_PREFIX,
+    message=("the catalog is missing or cannot be read; to fix: invoke the function catalog"),
 )
 
 
@@ -133,7 +135,7 @@ def read_newest_catalog(bucket: Bucket, problems: list[Problem]) -> Catalog | No
         except NotFound:
             continue
         except ValueError as error:
-            message = f"{error}; an older one is used until the next is written"
+            message = f"{error}; an older catalog is used until the next one is written"
             problems.append(Problem(kind="Catalogue", name=key, message=message))
     problems.append(NO_CATALOG_PROBLEM)
     return None
@@ -161,7 +163,7 @@ def _query_or_none(kind: str, name: str, query: Callable[[], PartT], problems: l
     try:
         return query()
     except Fault as fault:
-        message = f"could not be read: {type(fault).__name__}: {fault}; nothing is concluded from that"
+        message = f"could not be read: {type(fault).__name__}: {fault}; it is ignored in this run"
         problems.append(Problem(kind=kind, name=name, message=message))
         return None
 

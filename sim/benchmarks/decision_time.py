@@ -74,7 +74,15 @@ def build_benchmark_world(pod_count: int) -> World:
     template = manifests.build_node_template({"kubernetes.io/arch": ["amd64"]})
     api.create("nodepools.karpenter.sh", manifests.build_node_pool("default", template))
     world = World(
-        settings=Settings(cluster_name=CLUSTER_NAME, region=cloud.region, instance_profile="joiner-node"),
+        settings=Settings(
+            cluster_name=CLUSTER_NAME,
+            region=cloud.region,
+            instance_profile="joiner-node",
+            launch_nodes_per_minute=0,
+            launch_usd_per_hour=0,
+            launch_pool_nodes_per_minute=0,
+            launch_pool_usd_per_hour=0,
+        ),
         kube=PendingPodsKube(api, pod_count),
         ec2=CloudEc2(cloud),
         parameters=CloudParameters(cloud),

@@ -11,6 +11,7 @@ from tests.golden.older import FOLDER, NAMES, build_expectation, run_convert
 BROKEN = tuple(name for name in NAMES if name.startswith("broken"))
 REPAIRED = "broken-unquoted"
 """A value with only one possible meaning is quoted, with a message."""
+FIX_VERBS = "write|correct|keep only|merge|remove|indent|did you mean|close|render|quote|move|replace|add|restrict"
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -36,9 +37,7 @@ def test_what_is_broken_is_refused_with_its_line_and_a_remedy(name: str) -> None
     assert (code, bool(wrong)) == (1, True)
     for line in wrong:
         assert re.match(rf"joiner convert: {name}\.yaml:\d+: ", line)
-        assert re.search(
-            r"write|correct|remove|indent|did you mean|close|leave out|render|quote|move|replace|add|restrict", line
-        ), line
+        assert re.search(FIX_VERBS, line), line
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -48,6 +47,10 @@ def test_what_came_out_comes_out_again_and_has_no_errors(
     _, out, _ = run_convert(name)
     converted_path = tmp_path / "once.yaml"
     converted_path.write_text(out)
-    assert (main(["convert", "-f", str(converted_path)]), capsys.readouterr().out) == (0, out)
+    code, captured = main(["convert", "-f", str(converted_path)]), capsys.readouterr()
+    if not out:
+        assert (code, "empty" in captured.err) == (1, True)
+        return
+    assert (code, captured.out) == (0, out)
     main(["lint", "-f", str(converted_path)])
     assert " error: " not in capsys.readouterr().out

@@ -57,7 +57,7 @@ def list_planner_problems(value: JsonObject) -> list[str]:
 def parse_leading_field(message: str) -> str:
     """Return the field at the start of *message*; empty if there is none.
 
-    >>> parse_leading_field("spec.weight: 0 is not between 1 and 100; write one that is")
+    >>> parse_leading_field("spec.weight: 0 must be between 1 and 100; correct it")
     'spec.weight'
     """
     match = _FIELD_PATTERN.match(message)

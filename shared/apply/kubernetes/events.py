@@ -21,7 +21,7 @@ FIRST_REPEAT_INTERVAL: Final = timedelta(minutes=2)
 """After the first publication; the interval then doubles each time."""
 MAX_REPEAT_INTERVAL: Final = timedelta(minutes=15)
 EVENT_SOURCE: Final = "joiner"
-MEMORY_KEY: Final = "told events"
+MEMORY_KEY: Final = "published events"
 MAX_REMEMBERED_EVENTS: Final = 10_000
 """If more events are remembered, all of them are forgotten."""
 _MAX_MESSAGE_CHARS: Final = 1024

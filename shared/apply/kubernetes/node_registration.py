@@ -57,7 +57,7 @@ def nominate_pod(action: NominatePod, kube: Kube) -> None:
 
 
 def _send_nominations(nominations: Iterable[NominatePod], kube: Kube) -> int:
-    """Send *nominations* and return how many were sent; a pod that is gone, or replaced under its name, needs none."""
+    """Send *nominations* and return their number; deleted and recreated pods are skipped."""
     count = 0
     for nomination in nominations:
         with suppress(Conflict, NotFound):
@@ -141,7 +141,7 @@ def _patch_node(action: RegisterNode, kube: Kube, version: str) -> None:
 
 
 def _rebase_registration(action: RegisterNode, node: _Object) -> RegisterNode:
-    """Return *action* adapted to the current *node*: taints added since stay, taints removed since stay removed."""
+    """Return *action* adapted to the current *node*: taints that were added or removed since are respected."""
     removed_taints, added_taints = (
         set(action.observed_taints) - set(action.taints),
         set(action.taints) - set(action.observed_taints),

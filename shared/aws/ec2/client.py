@@ -103,7 +103,7 @@ class BotoEc2:
         for reservation in response["Reservations"]:
             for instance in reservation["Instances"]:
                 return parse_instance(instance)
-        raise NotFound(f"ec2:DescribeInstances {instance_id}: an empty answer")
+        raise NotFound(f"ec2:DescribeInstances {instance_id}: empty response")
 
     def describe_instance_statuses(self) -> tuple[InstanceStatus, ...]:
         """Call DescribeInstanceStatus, once for each kind of failure."""

@@ -21,7 +21,7 @@ from shared.model.ec2.dry_run import DryRunRefusal, DryRunRequest
 DRY_RUN_ACCEPTED_CODE: Final = "DryRunOperation"
 _TEMPLATE_MISSING_CODE: Final = "InvalidLaunchTemplateName.NotFoundException"
 _EXPIRED_CREDENTIALS_CODES: Final = ("ExpiredToken", "ExpiredTokenException", "RequestExpired")
-"""The credentials have expired, so the caller is unknown: this says nothing about its permissions."""
+"""The credentials have expired, so the permissions of the caller are unknown."""
 _RUN_INSTANCES_TAGGED_RESOURCES: Final = ("instance", "volume", "network-interface")
 _TAG_SPECIFICATIONS_KEY: Final = "TagSpecifications"
 

@@ -41,7 +41,7 @@ def run_dry_runs(cluster: ClusterSnapshot, world: World, problems: list[Problem]
         for node_class in cluster.node_classes
         if _has_changed(node_class, cluster, facts, world, problems)
     ]
-    reason = f"EC2 answers otherwise about EC2NodeClass {', '.join(changed)}"
+    reason = f"the dry runs of EC2 changed for EC2NodeClass {', '.join(changed)}"
     return (FollowUp(function="catalog", after=timedelta(), message=reason),) if changed else ()
 
 
@@ -51,7 +51,7 @@ def _has_changed(
     try:
         return _run_dry_run(node_class, cluster, facts, world)
     except Fault as fault:
-        message = f"EC2 could not be asked what it would refuse: {type(fault).__name__}: {fault}"
+        message = f"EC2 dry runs failed: {type(fault).__name__}: {fault}"
         problems.append(Problem(kind="EC2NodeClass", name=node_class.name, message=message))
     except ValueError:
         pass  # the user data: catalog reports the error

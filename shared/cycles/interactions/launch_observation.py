@@ -78,7 +78,7 @@ def build_observed_changes(before: ClusterSnapshot, observation: LaunchObservati
 
 
 def build_fleet_results(outcomes: Iterable[Outcome]) -> FleetResults:
-    """Return what a replay needs of the *outcomes* of launches, besides the journal."""
+    """Return the parts of the *outcomes* of launches that a replay needs and the journal lacks."""
     sent_groups = [(outcome.action, outcome.group) for outcome in outcomes if outcome.group is not None]
     return FleetResults(
         fleet_results=tuple((group.name, group.result) for _, group in sent_groups if group.result is not None),

@@ -23,7 +23,7 @@ def list_launch_templates(world: World, problems: list[Problem]) -> ExistingTemp
     try:
         return ExistingTemplates(templates=strip_templates(world.ec2.describe_launch_templates(name)))
     except Fault as fault:
-        message = f"launch templates could not be listed: {type(fault).__name__}: {fault}; none is deleted"
+        message = f"cannot list launch templates: {type(fault).__name__}: {fault}; no launch template is deleted"
         problems.append(Problem(kind="EC2", name=name, message=message))
         return ExistingTemplates()
 

@@ -123,7 +123,7 @@ class DecisionDriver:
             return None
         except Invalid as fault:
             name = command_state.command.command_id
-            return Problem(kind=COMMAND_KIND, name=name, message=f"cannot be written down: {fault}")
+            return Problem(kind=COMMAND_KIND, name=name, message=f"cannot be recorded: {fault}")
 
     def _observe_launches(self) -> LaunchObservation:
         observation = launch_observation.observe_launches(self._world, self._cluster)

@@ -19,7 +19,7 @@ ACTION_TIME_RESERVE: Final = timedelta(seconds=20)
 """Part of an invocation's time that is reserved for actions: claims are created and instances launched."""
 REPORT_TIME_RESERVE: Final = timedelta(seconds=5)
 """Part of an invocation's time that is reserved for its end: the report is written and the lease released."""
-TIME_LIMIT_MESSAGE: Final = "time was up before all was decided"
+TIME_LIMIT_MESSAGE: Final = "the time limit was reached before the decision was complete"
 
 
 class Deadline:

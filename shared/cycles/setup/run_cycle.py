@@ -68,9 +68,9 @@ class CycleReport(msgspec.Struct, frozen=True, kw_only=True):
     unsettled: tuple[int, ...] = ()
     """Indices of the messages for which an action failed."""
     quiet: bool = False
-    """Nothing happened that is worth a journal entry."""
+    """Whether the cycle needs no journal entry, because nothing happened."""
     inputs: DecisionInputs | None = None
-    """The inputs of the decision besides *cluster*; None: the decision cannot be replayed."""
+    """The inputs of the decision in addition to *cluster*; None: the decision cannot be replayed."""
     before: ClusterSnapshot | None = None
     """The snapshot of the decision, where *cluster* is the state after it."""
     summary: DecisionSummary | None = None
@@ -84,7 +84,7 @@ def run_with_lease(
         if fence is not None:
             return cycle(fence)
     follow_ups: tuple[Action, ...] = (
-        FollowUp(function=function, after=LEASE_RETRY_DELAY, message=f"{lease} is at work"),
+        FollowUp(function=function, after=LEASE_RETRY_DELAY, message=f"another run holds the lease {lease}"),
     )
     return CycleReport(outcomes=apply_actions(follow_ups, world))
 
@@ -108,7 +108,7 @@ def run_and_report(function: Function, world: World, trigger: str, cycle: Callab
             # SQS delivers a message again only after several timeouts of the function, and the next tick is a minute
             # away.
             apply_actions(
-                (FollowUp(function=function, after=FAULT_RETRY_DELAY, message=f"it failed: {type(fault).__name__}"),),
+                (FollowUp(function=function, after=FAULT_RETRY_DELAY, message=f"failed: {type(fault).__name__}"),),
                 world,
             )
         raise

@@ -121,7 +121,7 @@ _Objection: TypeAlias = tuple[str, str] | None
 
 
 def _check_managed(state: StateNode, *_: object) -> _Objection:
-    return ("NotManaged", "node isn't managed by karpenter") if state.claim is None else None
+    return ("NotManaged", "node is not managed by Joiner") if state.claim is None else None
 
 
 def _check_node(state: StateNode, *_: object) -> _Objection:
@@ -129,7 +129,7 @@ def _check_node(state: StateNode, *_: object) -> _Objection:
 
 
 def _check_initialized(state: StateNode, *_: object) -> _Objection:
-    return None if state.is_initialized() else ("NotInitialized", "node isn't initialized")
+    return None if state.is_initialized() else ("NotInitialized", "node is not initialized")
 
 
 def _check_deleting(state: StateNode, *_: object) -> _Objection:

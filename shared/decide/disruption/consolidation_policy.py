@@ -3,6 +3,7 @@
 from datetime import datetime
 
 from shared.decide.disruption.candidates import Candidate
+from shared.model.core.formatting import format_count
 from shared.model.core.labels import CAPACITY_TYPE, COMMAND, POD_DIGEST, ZONE
 from shared.model.core.metadata import is_condition_true
 from shared.model.decisions.disruption_verdict import KeptVerdict
@@ -22,9 +23,11 @@ def explain_emptiness_refusal(
     if pool.consolidate_after is None and not is_unused_replacement:
         return _keep_disabled(candidate)
     if candidate.name in buffer_nodes:
-        return _keep(candidate, "Headroom", "a CapacityBuffer keeps room there: it is not empty")
+        return _keep(candidate, "Headroom", "the node is not empty: it has the headroom of a CapacityBuffer")
     if not candidate.is_empty():
-        return _keep(candidate, "NotEmpty", f"{len(candidate.reschedulable_pods)} pods would need another place")
+        return _keep(
+            candidate, "NotEmpty", (f"{format_count(len(candidate.reschedulable_pods), 'pod')} would have to move")
+        )
     return None if is_unused_replacement else explain_consolidate_after_wait(candidate, cluster_state.taken_at)
 
 
@@ -46,9 +49,7 @@ def explain_consolidation_refusal(candidate: Candidate, cluster_state: ClusterSt
     if pool.replicas is not None:
         return _keep_static(candidate)
     if cluster_state.price_list.find_type(meta, pool.node_class.name) is None:
-        return _keep(
-            candidate, "InstanceTypeUnknown", f"the catalogue has no instance type {candidate.instance_type!r}"
-        )
+        return _keep(candidate, "InstanceTypeUnknown", f"the catalog has no instance type {candidate.instance_type!r}")
     for key in (CAPACITY_TYPE, ZONE):
         if not meta.get_label(key):
             return _keep(candidate, "LabelMissing", f"the node has no label {key}")
@@ -65,13 +66,17 @@ def explain_consolidate_after_wait(candidate: Candidate, now: datetime) -> KeptV
     consolidatable_time = compute_consolidatable_time(claim, candidate.pool)
     recorded_digest = claim.meta.get_annotation(POD_DIGEST)
     if recorded_digest and recorded_digest != compute_pod_digest(candidate.state.pods):
-        return _keep(candidate, "PodsChanged", "pods came, ended or began to go since the node was last looked at")
+        return _keep(
+            candidate,
+            "PodsChanged",
+            ("pods were added, completed or began to terminate since the last check of the node"),
+        )
     if (
         (consolidatable_time is None or consolidatable_time > now)
         if recorded_digest
         else not is_condition_true(claim.conditions, "Consolidatable")
     ):
-        return _keep(candidate, "NotConsolidatable", "the node has not been quiet for consolidateAfter yet")
+        return _keep(candidate, "NotConsolidatable", "the pods of the node changed within consolidateAfter")
     return None
 
 
@@ -85,7 +90,7 @@ def is_within_consolidate_after(state: StateNode, cluster_state: ClusterState) -
 
 
 def _keep_static(candidate: Candidate) -> KeptVerdict:
-    return _keep(candidate, "StaticPool", f"NodePool {candidate.pool.name} keeps a fixed number of nodes")
+    return _keep(candidate, "StaticPool", f"NodePool {candidate.pool.name} has a fixed number of nodes (spec.replicas)")
 
 
 def _keep_disabled(candidate: Candidate) -> KeptVerdict:

@@ -129,7 +129,7 @@ class _DisruptionController:
                 self._verdicts[candidate.name] = self._block_over_budget(candidate, EMPTY_REASON)
         for start_index in range(0, len(empty_candidates), MAX_TARGETS_PER_COMMAND):
             targets = tuple(empty_candidates[start_index : start_index + MAX_TARGETS_PER_COMMAND])
-            message = "no pod on it would need another place"
+            message = "no pod on the node would have to move"
             proposed_command = ProposedCommand(
                 method="Emptiness",
                 reason=EMPTY_REASON,

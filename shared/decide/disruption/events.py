@@ -83,8 +83,8 @@ def _describe_node(
 
 def _describe_unowned_pods(state: StateNode, cluster_state: ClusterState) -> Iterator[Action]:
     message = (
-        f"Node {state.name} goes, and nobody makes this pod again: metadata.ownerReferences is empty; give it an "
-        f"owner, or annotate it with {DO_NOT_DISRUPT}"
+        f"Node {state.name} is disrupted, and no controller recreates this pod (metadata.ownerReferences is empty); "
+        f"to keep the node, annotate the pod with {DO_NOT_DISRUPT}"
     )
     for pod in state.pods:
         if is_reschedulable(pod) and not pod.meta.owners:

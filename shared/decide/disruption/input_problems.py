@@ -12,6 +12,7 @@ from typing import Final
 
 from shared.decide.disruption.budgets.budget import find_budget_problem
 from shared.model.cluster import ClusterSnapshot
+from shared.model.core.formatting import format_count, join_names
 from shared.model.core.labels import CAPACITY_TYPE, DO_NOT_DISRUPT, INSTANCE_TYPE, ZONE
 from shared.model.core.metadata import Problem
 from shared.model.core.selectors import EVERYTHING
@@ -45,7 +46,7 @@ def find_disruption_problems(cluster_state: ClusterState) -> tuple[Problem, ...]
 def _find_budget_problems(cluster: ClusterSnapshot) -> Iterator[Problem]:
     for pool in cluster.node_pools:
         if problem := find_budget_problem(pool, cluster.taken_at):
-            message = f"{problem}; none of its nodes is disrupted by choice until it is mended"
+            message = f"{problem}; voluntary disruption of its nodes stops until the field is corrected"
             yield Problem(kind="NodePool", name=pool.name, message=message)
 
 
@@ -64,8 +65,9 @@ def _find_pdb_problems(cluster_state: ClusterState, states: Iterable[StateNode])
     for pdb in broad_pdbs:
         if count := blocked_pods_by_namespace[pdb.meta.namespace]:
             message = (
-                f"spec.selector is empty, so it selects every pod of namespace {pdb.meta.namespace}: {count} pods may "
-                f"not be evicted at present, and their nodes stay; write matchLabels of one workload"
+                f"spec.selector is empty, so it selects every pod of namespace {pdb.meta.namespace}: "
+                f"{format_count(count, 'pod')} cannot "
+                f"be evicted now, which keeps their nodes; to fix: set matchLabels of one workload"
             )
             yield Problem(kind="PodDisruptionBudget", name=pdb.name, message=message)
 
@@ -103,8 +105,8 @@ def _find_price_problems(cluster_state: ClusterState, states: Iterable[StateNode
     for (instance_type, capacity_type, zone), names in unpriced_nodes.items():
         message = (
             f"has no price as {capacity_type or 'no capacity type'} in {zone or 'no zone'}: "
-            f"{_format_node_names(names)} may be deleted and not replaced; "
-            "mend the labels, or give prices by joiner:price-list"
+            f"{format_count(len(names), 'node')} ({join_names(sorted(names), 3)}) can be deleted but not replaced; "
+            "to fix: correct the labels, or set joiner:price-list"
         )
         yield Problem(kind="InstanceType", name=instance_type or "none", message=message)
 
@@ -123,8 +125,8 @@ def _find_clock_problems(cluster: ClusterSnapshot) -> Iterator[Problem]:
         claim_count = len({claim_name for _, claim_name, _ in future_times})
         message = (
             f"{field_name} is {status_time}, {lead.total_seconds():.0f} s ahead of our clock "
-            f"({format_instant(cluster.taken_at)}), as of {claim_count} NodeClaims: until then "
-            f"nothing is concluded from it; see which clock is wrong"
+            f"({format_instant(cluster.taken_at)}), in {format_count(claim_count, 'NodeClaim')}: the time is ignored "
+            "until then; to fix: check the clocks of the API server and of the function"
         )
         yield Problem(kind="NodeClaim", name=name, message=message)
 
@@ -135,7 +137,3 @@ def _iterate_status_times(claim: NodeClaim) -> Iterator[tuple[str, datetime]]:
     for condition in claim.conditions:
         if condition.since is not None:
             yield f"status.conditions[{condition.type}].lastTransitionTime", condition.since
-
-
-def _format_node_names(names: list[str]) -> str:
-    return f"node {names[0]}" if len(names) == 1 else f"{len(names)} nodes ({min(names)} among them)"

@@ -17,6 +17,7 @@ import msgspec
 from shared.decide.common.events import build_claim_events
 from shared.decide.common.requeue_delays import MIN_REQUEUE_DELAY
 from shared.model.cluster import ClusterSnapshot
+from shared.model.core.formatting import format_elapsed
 from shared.model.core.labels import NODEPOOL, TERMINATION_TIMESTAMP
 from shared.model.core.metadata import Condition
 from shared.model.core.units import compute_percentage, format_instant, parse_instant
@@ -70,7 +71,7 @@ class UnhealthyCondition(msgspec.Struct, frozen=True, kw_only=True):
         condition_text = (
             f"condition {self.policy.type} has been {self.policy.status} since {format_instant(self.since)}"
         )
-        return f"{condition_text}, longer than {self.policy.toleration // timedelta(minutes=1)} minutes"
+        return f"{condition_text}, longer than {format_elapsed(self.policy.toleration)}"
 
 
 class NodeRepairDecision(msgspec.Struct, frozen=True, kw_only=True):
@@ -159,7 +160,7 @@ def _decide_verdict(
         return KeptVerdict(
             node=node.name,
             reason="Paused",
-            message=f"{unhealthy_condition.format_message()}; its repair is paused: {message}",
+            message=f"{unhealthy_condition.format_message()}; repair is paused: {message}",
         )
     if message := _explain_too_many_unhealthy(pool, cluster):
         return BlockedVerdict(
@@ -177,7 +178,7 @@ def _explain_too_many_unhealthy(pool: str, cluster: ClusterSnapshot) -> str:
     scope_text = f"NodePool {pool}" if pool else "the cluster"
     return (
         f"{unhealthy_count} of {len(pool_nodes)} nodes of {scope_text} are unhealthy, "
-        f"more than {MAX_UNHEALTHY_PERCENT} %: none is repaired"
+        f"more than {MAX_UNHEALTHY_PERCENT}%: no node is repaired"
     )
 
 

@@ -16,6 +16,7 @@ import msgspec
 from shared.decide.common.events import build_event
 from shared.decide.disruption.budgets.cluster_settings import EVERYTHING
 from shared.model.cluster import ClusterSnapshot
+from shared.model.core.formatting import format_count, format_elapsed
 from shared.model.core.labels import DISRUPTION_PAUSED, DISRUPTION_RESUMED
 from shared.model.core.metadata import Problem, is_condition_true
 from shared.model.core.units import parse_instant
@@ -181,9 +182,9 @@ def _pause_by_failures(
     if len(last_outcomes) < MAX_CONSECUTIVE_FAILED_REPLACEMENTS or any(went_well for _, went_well, _ in last_outcomes):
         return
     message = (
-        f"the last {MAX_CONSECUTIVE_FAILED_REPLACEMENTS} replacements came to nothing ({last_outcomes[-1][2]}): "
-        "see the events of the NodeClaims; it "
-        f"goes on an hour later, or at once with: kubectl annotate nodepool {pool.name} --overwrite "
+        f"the last {MAX_CONSECUTIVE_FAILED_REPLACEMENTS} replacements failed ({last_outcomes[-1][2]}): "
+        "see the events of the NodeClaims; disruption "
+        f"resumes after an hour; to resume now: kubectl annotate nodepool {pool.name} --overwrite "
         f"{DISRUPTION_RESUMED}=$(date -u +%FT%TZ)"
     )
     yield from (
@@ -196,7 +197,7 @@ def _parse_resume_time(pool: NodePool, problems: list[Problem]) -> datetime | No
     try:
         return parse_instant(text) if text else None
     except ValueError as error:
-        message = f"metadata.annotations[{DISRUPTION_RESUMED}]: {error}; it resumes nothing"
+        message = f"metadata.annotations[{DISRUPTION_RESUMED}]: {error}; the annotation is ignored"
         problems.append(Problem(kind="NodePool", name=pool.name, message=message))
         return None
 
@@ -217,8 +218,9 @@ def _pause_by_pending_pods(cluster: ClusterSnapshot, command_states: list[Comman
     )
     if count > count_before:
         message = (
-            f"{count} pods wait for a node for more than {LONG_PENDING_PERIOD.seconds // 60} minutes, {count_before} "
-            "did before nodes were taken away: it goes on once they have one"
+            f"{format_count(count, 'pod')} pending for more than {format_elapsed(LONG_PENDING_PERIOD)}, "
+            f"{count_before} before nodes "
+            "were removed; disruption resumes when the pods have nodes"
         )
         yield DisruptionPause(message=message, pauses_open_commands=True, allows_repair=True)
 
@@ -240,7 +242,8 @@ def _pause_by_drift(
     if not percent or drifted * 100 <= total * percent or _was_resumed(pool, now):
         return
     message = (
-        f"{drifted} of {total} nodes have drifted, more than joiner:drift-pause-percent ({percent}): if that is meant, "
+        f"{drifted} of {total} nodes have drifted, more than joiner:drift-pause-percent "
+        f"({percent}); to replace them anyway: "
         f"kubectl annotate nodepool {pool.name} --overwrite {DISRUPTION_RESUMED}=$(date -u +%FT%TZ)"
     )
     yield DisruptionPause(pool=pool.name, reason="Drifted", message=message)

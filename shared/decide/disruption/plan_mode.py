@@ -13,7 +13,7 @@ from shared.model.decisions.disruption_verdict import DisruptedVerdict, KeptVerd
 from shared.state.cluster_state import ClusterState
 
 PLANNED_REASON: Final = "Planned"
-ENABLE_HINT: Final = "joiner:disruption is plan: deploy with joiner:disruption=active to let it"
+ENABLE_HINT: Final = "joiner:disruption is plan: to enable disruption, deploy with joiner:disruption=active"
 
 
 def convert_to_planned(verdicts: Iterable[Verdict]) -> tuple[Verdict, ...]:
@@ -25,7 +25,7 @@ def _keep_disrupted(verdict: DisruptedVerdict) -> KeptVerdict:
     return KeptVerdict(
         node=verdict.node,
         reason=PLANNED_REASON,
-        message=f"it would go, {verdict.reason}: {verdict.message}; {ENABLE_HINT}",
+        message=f"would be disrupted, {verdict.reason}: {verdict.message}; {ENABLE_HINT}",
     )
 
 
@@ -40,6 +40,7 @@ def describe_planned(verdicts: Iterable[Verdict], cluster_state: ClusterState) -
     for pool in sorted(cluster_state.snapshot.node_pools, key=lambda pool: pool.name):
         if count_by_pool[pool.name]:
             message = (
-                f"{count_by_pool[pool.name]} of its nodes would go, `joiner explain node NAME` says why; {ENABLE_HINT}"
+                f"{count_by_pool[pool.name]} of its nodes would be disrupted, `joiner explain node NAME` "
+                f"shows why; {ENABLE_HINT}"
             )
             yield build_event("NodePool", pool.meta, "DisruptionPlanned", message, cluster_state.taken_at)

@@ -122,7 +122,7 @@ def reconcile_node_claim(claim_state: NodeClaimState, context: LifecycleContext)
         steps = LIVING_CLAIM_STEPS
     result = run_steps(steps, claim_state, context)
     if claim.is_deleting() and claim.meta.get_annotation(COMMAND) and not _is_past_replacement(claim):
-        follow_up = FollowUp(function="disrupt", after=MIN_REQUEUE_DELAY, message=f"{claim.name} comes to nothing")
+        follow_up = FollowUp(function="disrupt", after=MIN_REQUEUE_DELAY, message=f"{claim.name} will be deleted")
         result = msgspec.structs.replace(result, after=(*result.after, follow_up))
     removes_finalizers = any(
         isinstance(action, PatchMetadata) and action.finalizers is not None for action in result.after
@@ -202,9 +202,9 @@ def _add_termination_finalizer(claim: NodeClaim) -> tuple[Action, ...]:
         name=claim.name,
         resource_version=claim.meta.resource_version,
         finalizers=(*claim.meta.finalizers, TERMINATION_FINALIZER),
-        message="it must not go before its instance",
+        message="it must exist until its instance is terminated",
     )
-    return (protection, FollowUp(function="lifecycle", after=MIN_REQUEUE_DELAY, message=f"{claim.name} is new"))
+    return (protection, FollowUp(function="lifecycle", after=MIN_REQUEUE_DELAY, message=f"{claim.name} was created"))
 
 
 def _terminate_unclaimed_nodes(context: LifecycleContext) -> tuple[Action, ...]:

@@ -142,7 +142,7 @@ def build_lifecycle_context(
 
 
 def is_instance_list_suspicious(cluster_state: ClusterState) -> bool:
-    """Return whether EC2 lists no instance although Nodes of ours seem to be running.
+    """Return whether EC2 lists no instance although managed Nodes are Ready.
 
     That is the case if a Node is Ready and its instance was not terminated, or if a Node or NodeClaim cannot be read.
     """

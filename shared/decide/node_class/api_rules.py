@@ -71,7 +71,7 @@ def _validate_counts(node_class: EC2NodeClass) -> Iterator[str]:
         timeout is None
         for timeout in (tracking.tcp_established_timeout, tracking.udp_stream_timeout, tracking.udp_timeout)
     ):
-        yield "spec.connectionTracking: says nothing: write a timeout, or remove it"
+        yield "spec.connectionTracking: is empty: write a timeout, or remove it"
 
 
 def _validate_terms(node_class: EC2NodeClass) -> Iterator[str]:
@@ -81,10 +81,13 @@ def _validate_terms(node_class: EC2NodeClass) -> Iterator[str]:
     for number, term in enumerate(node_class.capacity_reservation_selectors):
         if term.owner and not _ACCOUNT_ID.fullmatch(term.owner):
             path = f"spec.capacityReservationSelectorTerms[{number}].ownerID"
-            yield f"{path}: {term.owner!r} is no account: write its twelve digits"
+            yield f"{path}: {term.owner!r} is not an AWS account: write 12 digits"
     group = node_class.placement_group_selector
     if group is not None and group.id and not group.id.startswith("pg-"):
-        yield f"spec.placementGroupSelector.id: {group.id!r} is no id: write one like pg-0123456789abcdef0"
+        yield (
+            f"spec.placementGroupSelector.id: {group.id!r} is not a placement group id: write an id "
+            "like pg-0123456789abcdef0"
+        )
 
 
 def _validate_term(path: str, term: SelectorTerm) -> Iterator[str]:

@@ -27,19 +27,29 @@ _DEFAULT_TYPE_BY_ARCH: Final = {"amd64": "m5.large", "arm64": "m6g.large"}
 _PERMISSION_DENIED_CODE: Final = re.compile(r"^(Unauthorized|AccessDenied|AuthFailure)")
 _DENIED_ACTION: Final = re.compile(r"perform: ([a-z0-9-]+:[A-Za-z]+)")
 _FINDING_BY_CODE_PREFIX: Final = (
-    ("InvalidAMIID", "AMINotFound", "spec.amiSelectorTerms", "the image is gone, or not shared with this account"),
-    ("InvalidGroup", "SecurityGroupNotFound", "spec.securityGroupSelectorTerms", "choose a group of the subnets' VPC"),
+    (
+        "InvalidAMIID",
+        "AMINotFound",
+        "spec.amiSelectorTerms",
+        ("the image does not exist, or is not shared with this account"),
+    ),
+    (
+        "InvalidGroup",
+        "SecurityGroupNotFound",
+        "spec.securityGroupSelectorTerms",
+        ("choose a group in the VPC of the subnets"),
+    ),
     ("InvalidSubnetID", "SubnetNotFound", "spec.subnetSelectorTerms", "choose a subnet that exists"),
     (
         "InvalidBlockDeviceMapping",
         "BlockDevicesInvalid",
         "spec.blockDeviceMappings",
-        "make volumes as large as snapshots",
+        "make volumes at least as large as their snapshots",
     ),
     ("InvalidSnapshot", "BlockDevicesInvalid", "spec.blockDeviceMappings", "choose a snapshot that exists"),
     ("InvalidPlacementGroup", "PlacementGroupNotFound", "spec.placementGroupSelector", "choose a group that exists"),
-    ("InvalidUserData", "UserDataInvalid", "spec.userData", "correct it"),
-    ("TagPolicyViolation", "TagValidationFailed", "spec.tags", "write the tags that your organization asks for"),
+    ("InvalidUserData", "UserDataInvalid", "spec.userData", "correct the value"),
+    ("TagPolicyViolation", "TagValidationFailed", "spec.tags", "add the tags that your organization requires"),
 )
 """By the prefix of EC2's code: reason, field, fix."""
 
@@ -97,10 +107,12 @@ def _build_finding(node_class: EC2NodeClass, refusal: DryRunRefusal) -> NodeClas
         )
     if "Invalid IAM Instance Profile name" in refusal.message:
         field = "spec.instanceProfile" if node_class.instance_profile else "spec.role"
-        message = f"{field}: there is no instance profile {node_class.resolved_profile}: make it, or name another"
+        message = f"{field}: instance profile {node_class.resolved_profile} does not exist: create it, or name another"
         return NodeClassFinding(reason="InstanceProfileNotFound", message=f"{message} ({refusal_text})")
     if "belong to different networks" in refusal.message:
-        message = "spec.securityGroupSelectorTerms: the groups are not of the subnets' VPC: choose groups of that"
+        message = (
+            "spec.securityGroupSelectorTerms: the groups are not in the VPC of the subnets: choose groups in that VPC"
+        )
         return NodeClassFinding(reason="SecurityGroupSubnetVPCMismatch", message=f"{message} ({refusal_text})")
     for start, reason, field, remedy in _FINDING_BY_CODE_PREFIX:
         if refusal.code.startswith(start):
@@ -112,10 +124,12 @@ def _explain_permission(refusal: DryRunRefusal) -> str:
     matched = _DENIED_ACTION.search(refusal.message)
     permission = matched[1] if matched else f"ec2:{refusal.action}"
     if "permissions boundary" in refusal.message:
-        return f"let the permissions boundary of the functions' roles allow {permission}"
+        return f"allow {permission} in the permissions boundary of the functions' roles"
     if "service control policy" in refusal.message:
-        return f"ask for {permission}: a service control policy of the organization forbids it"
-    return f"give {permission} to the functions' roles: deploy the stack as it is, or see who changed its policies"
+        return f"request {permission}: a service control policy of the organization denies it"
+    return (
+        f"allow {permission} for the functions' roles: deploy the unmodified stack, or check who changed its policies"
+    )
 
 
 def _choose_plainest_image(images: tuple[ResolvedImage, ...]) -> ResolvedImage:

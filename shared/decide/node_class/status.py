@@ -119,7 +119,7 @@ def find_unmatched_terms(node_class: EC2NodeClass, answers: NodeClassAnswers) ->
         ),
     )
     return tuple(
-        f"spec.{field}: {term.id or term.name} does not exist here: check account, region and spelling"
+        f"spec.{field}: {term.id or term.name} does not exist in this account and region: check the spelling"
         for field, terms, answer, existing in results_by_field
         if answer is not None
         for term in terms
@@ -189,7 +189,7 @@ def _build_images_state(resolved_class: EC2NodeClass, answers: NodeClassAnswers)
 def _build_profile_state(resolved_class: EC2NodeClass) -> ConditionState:
     if resolved_class.resolved_profile:
         return ("True", "InstanceProfileReady", "")
-    message = "the stack made no instance profile for it: deploy with this role, or set spec.instanceProfile"
+    message = "the stack has no instance profile for this role: deploy with this role, or set spec.instanceProfile"
     return ("False", "InstanceProfileNotFound", f"spec.role: {message}")
 
 
@@ -198,17 +198,19 @@ def _build_placement_group_state(resolved_class: EC2NodeClass, answers: NodeClas
     if selector is None:
         return ("True", "PlacementGroupReady", "")
     if answers.placement_groups is None:
-        return ("Unknown", "PlacementGroupResolutionFailed", "spec.placementGroupSelector: EC2 could not be asked")
+        return ("Unknown", "PlacementGroupResolutionFailed", "spec.placementGroupSelector: the EC2 API call failed")
     if not answers.placement_groups:
         name = selector.id or selector.name
-        message = f"{name} does not exist here, or is not available: make it, or correct the selector"
+        message = (
+            f"{name} does not exist in this account and region, or is not available: create it, or correct the selector"
+        )
         return ("False", "PlacementGroupNotFound", f"spec.placementGroupSelector: {message}")
     return ("True", "PlacementGroupReady", "")
 
 
 def _build_unknown_or_ready_state(answer: tuple[object, ...] | None, kind: str, subject: str) -> ConditionState:
     return (
-        ("Unknown", "AwaitingReconciliation", f"{subject}: EC2 could not be asked")
+        ("Unknown", "AwaitingReconciliation", f"{subject}: the EC2 API call failed")
         if answer is None
         else ("True", kind, "")
     )
@@ -223,7 +225,7 @@ def _build_selector_state(
         return _build_unknown_or_ready_state(None, kind, field)
     term_list = ", ".join(_format_term(number, term) for number, term in enumerate(terms))
     terms_text = f" ({term_list})" if term_list else ""
-    message = f"{field} matched nothing in this account and region{terms_text}: check ids, names and tags"
+    message = f"{field} matched no resource in this account and region{terms_text}: check ids, names and tags"
     return ("False", missing, message)
 
 

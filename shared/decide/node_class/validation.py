@@ -85,7 +85,7 @@ def lint_node_class(node_class: EC2NodeClass) -> Iterator[str]:
     """Yield likely mistakes: settings that are allowed, but probably not intended."""
     for number, term in enumerate(node_class.image_selectors):
         if _AMI_ID_PATTERN.fullmatch(term.name):
-            yield f"spec.amiSelectorTerms[{number}].name: {term.name} looks like an id: write it as `id`"
+            yield f"spec.amiSelectorTerms[{number}].name: {term.name} is an id: use the field `id`"
     user_data_text = node_class.user_data.strip()
     if node_class.ami_family == "Bottlerocket":
         try:
@@ -93,11 +93,11 @@ def lint_node_class(node_class: EC2NodeClass) -> Iterator[str]:
         except ValueError:
             dropped_keys = ()
         if dropped_keys:
-            yield f"spec.userData: settings.kubernetes.{', '.join(dropped_keys)}: Joiner does not pass it on: remove it"
+            yield f"spec.userData: settings.kubernetes.{', '.join(dropped_keys)}: Joiner does not support it: remove it"
     elif node_class.ami_family in ("AL2", "AL2023") and user_data_text and not _is_understood(user_data_text):
         yield (
-            "spec.userData: is neither a script, which begins with #!, nor a MIME archive or NodeConfig: cloud-init "
-            "will not run it"
+            "spec.userData: cloud-init ignores it: it is neither a script (first line #!), a MIME archive nor a "
+            "NodeConfig: correct it, or remove it"
         )
     if len({subnet.zone for subnet in node_class.resolved_subnets}) == 1:
         yield f"spec.subnetSelectorTerms: all subnets are in {node_class.resolved_subnets[0].zone}: choose two zones"
@@ -141,7 +141,10 @@ def _validate_user_data(node_class: EC2NodeClass, facts: ControlPlaneFacts) -> I
     if node_class.ami_family == "AL2023" and not facts.service_cidr:
         yield NodeClassFinding(
             reason="ClusterCIDRResolutionFailed",
-            message=f"cluster {facts.name}: eks:DescribeCluster names no service CIDR; AL2023 cannot join without",
+            message=(
+                f"cluster {facts.name}: eks:DescribeCluster names no service CIDR, which AL2023 needs to "
+                "join the cluster"
+            ),
         )
         return
     try:
@@ -152,8 +155,8 @@ def _validate_user_data(node_class: EC2NodeClass, facts: ControlPlaneFacts) -> I
     size = len(text.encode())
     if size > MAX_USER_DATA_BYTES:
         message = (
-            f"spec.userData: with ours it is {size:,} bytes, and EC2 takes {MAX_USER_DATA_BYTES:,}: shorten it, or let "
-            "it fetch the rest"
+            f"spec.userData: has {size:,} bytes with the bootstrap data of Joiner, but EC2 accepts "
+            f"{MAX_USER_DATA_BYTES:,}: shorten it, or download the rest at boot"
         )
         yield NodeClassFinding(reason="UserDataSizeLimitExceeded", message=message)
 
@@ -177,7 +180,7 @@ def _validate_spec(node_class: EC2NodeClass) -> Iterator[str]:
     yield from _validate_network(node_class)
     group = node_class.placement_group_selector
     if group is not None and bool(group.id) == bool(group.name):
-        yield "spec.placementGroupSelector: write exactly one of id and name"
+        yield "spec.placementGroupSelector: write either id or name"
     if not _HOP_LIMIT_RANGE[0] <= node_class.http_put_response_hop_limit <= _HOP_LIMIT_RANGE[1]:
         yield (
             f"spec.metadataOptions.httpPutResponseHopLimit: {node_class.http_put_response_hop_limit}: write 1 to 64; "
@@ -190,11 +193,14 @@ def _validate_selector_term(path: str, term: SelectorTerm, pattern: re.Pattern[s
     combinable_fields = [field for field in (term.name, term.tags, term.owner, term.instance_match_criteria) if field]
     is_group = pattern is _ID_PATTERNS["securityGroupSelectorTerms"]
     if not exclusive_fields and not [field for field in combinable_fields if field != term.owner]:
-        yield f"{path}: selects nothing: write an id, or tags"
+        yield f"{path}: is empty: write an id, or tags"
     if len(exclusive_fields) > 1 or (exclusive_fields and combinable_fields) or (is_group and term.name and term.tags):
-        yield f"{path}: an id, alias, ssmParameter or group name stands alone in its term: make two terms of it"
+        yield f"{path}: an id, alias, ssmParameter or group name cannot be combined with other fields: write two terms"
     if term.id and not pattern.fullmatch(term.id):
-        yield f"{path}.id: {term.id!r} is no id: write one like {pattern.pattern.partition('[')[0]}0123456789abcdef0"
+        yield (
+            f"{path}.id: {term.id!r} is not an id: write an id like "
+            f"{pattern.pattern.partition('[')[0]}0123456789abcdef0"
+        )
     if any(not key or not value for key, value in term.tags):
         yield f"{path}.tags: a key or value is empty: write `*` for any value"
 
@@ -203,12 +209,12 @@ def _validate_images(node_class: EC2NodeClass) -> Iterator[str]:
     aliases = [(number, term.alias) for number, term in enumerate(node_class.image_selectors) if term.alias]
     if not aliases:
         if not node_class.spec_ami_family and node_class.image_selectors:
-            yield "spec.amiFamily: is missing, and no alias tells it: write AL2023, Bottlerocket, … or Custom"
+            yield "spec.amiFamily: is missing, and no alias defines it: write AL2023, Bottlerocket, … or Custom"
         if node_class.spec_ami_family and node_class.spec_ami_family not in AMI_FAMILIES:
             yield _explain_unknown_family("spec.amiFamily", node_class.spec_ami_family)
         return
     if len(node_class.image_selectors) > 1:
-        yield "spec.amiSelectorTerms: an alias is the only term: remove the others"
+        yield "spec.amiSelectorTerms: an alias must be the only term: remove the others"
     number, alias = aliases[0]
     path = f"spec.amiSelectorTerms[{number}].alias"
     word, _, version = alias.partition("@")
@@ -218,7 +224,7 @@ def _validate_images(node_class: EC2NodeClass) -> Iterator[str]:
     elif not version:
         yield f"{path}: {alias!r} has no version: write {word}@latest, or a release as {word}@v20261101"
     elif family.startswith("Windows") and version != "latest":
-        yield f"{path}: {alias!r}: Windows images have no version but latest: write {word}@latest"
+        yield f"{path}: {alias!r}: Windows aliases support only the version latest: write {word}@latest"
     elif node_class.spec_ami_family not in ("", family, "Custom"):
         spec_family = node_class.spec_ami_family
         yield f"spec.amiFamily: {spec_family} contradicts the alias {alias}: remove it, or write {family}"
@@ -226,16 +232,16 @@ def _validate_images(node_class: EC2NodeClass) -> Iterator[str]:
 
 def _explain_unknown_family(path: str, word: str) -> str:
     if word.lower().startswith("ubuntu"):
-        return f"{path}: {word!r}: Ubuntu is no family any more: write Custom, with user data that joins the cluster"
+        return f"{path}: {word!r}: Ubuntu is not supported: write Custom, with user data that joins the cluster"
     latest_aliases = ", ".join(f"{alias}@latest" for alias in sorted(FAMILY_BY_ALIAS))
-    return f"{path}: {word!r} is no family of images: write one of {latest_aliases}"
+    return f"{path}: {word!r} is not an AMI family: write one of {latest_aliases}"
 
 
 def _validate_profile(node_class: EC2NodeClass) -> Iterator[str]:
     if node_class.role and node_class.instance_profile:
-        yield "spec.role: stands beside spec.instanceProfile: remove one of them"
+        yield "spec.role: cannot be combined with spec.instanceProfile: remove one of them"
     if not node_class.role and not node_class.instance_profile:
-        yield "spec.role: is missing, and so is spec.instanceProfile: write one of them"
+        yield "spec.role: spec.role and spec.instanceProfile are missing: write one of them"
 
 
 def _validate_block_devices(node_class: EC2NodeClass) -> Iterator[str]:
@@ -246,7 +252,10 @@ def _validate_block_devices(node_class: EC2NodeClass) -> Iterator[str]:
         if device.volume_initialization_rate is not None and not device.snapshot_id:
             yield f"{path}.volumeInitializationRate: needs a snapshotID: add it, or remove the rate"
     if len(node_class.root_devices) > 1:
-        yield f"spec.blockDeviceMappings: {' and '.join(node_class.root_devices)} are rootVolume: mark one of them"
+        yield (
+            f"spec.blockDeviceMappings: {' and '.join(node_class.root_devices)} are rootVolume: keep "
+            "rootVolume on one of them"
+        )
     names = [device.device_name for device in node_class.block_devices]
     for name in sorted({name for name in names if names.count(name) > 1}):
         yield f"spec.blockDeviceMappings: {name} is mapped twice: remove one"
@@ -280,8 +289,8 @@ def _validate_network(node_class: EC2NodeClass) -> Iterator[str]:
 def _validate_tags(node_class: EC2NodeClass) -> Iterator[str]:
     for key, value in node_class.tags:
         if key in RESTRICTED_TAGS or key.startswith(_CLUSTER_TAG_PREFIX):
-            yield f"spec.tags[{key}]: is ours to write, since it tells whose an instance is: remove it"
+            yield f"spec.tags[{key}]: is set by Joiner, which identifies its instances by it: remove it"
         elif key.lower().startswith("aws:"):
-            yield f"spec.tags[{key}]: keys that begin with aws: are Amazon's own: choose another"
+            yield f"spec.tags[{key}]: keys that begin with aws: are reserved by AWS: choose another key"
         elif not key or len(key) > _MAX_TAG_KEY_LENGTH or len(value) > _MAX_TAG_VALUE_LENGTH:
-            yield f"spec.tags[{key[:20]}]: EC2 takes keys of 1 to 128 characters and values of up to 256: shorten it"
+            yield f"spec.tags[{key[:20]}]: EC2 accepts keys of 1 to 128 characters and values of up to 256: shorten it"

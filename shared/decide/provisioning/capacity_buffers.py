@@ -15,6 +15,7 @@ from shared.decide.scheduling.pods.pending_pods import select_pods_to_schedule
 from shared.decide.scheduling.scheduler import DEFAULT_OPTIONS, solve
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.conditions import encode_conditions, has_equal_conditions, with_condition
+from shared.model.core.formatting import format_count
 from shared.model.core.labels import BUFFER, BUFFER_NAMESPACE, FAKE_POD
 from shared.model.core.metadata import Condition, ObjectMeta, build_pairs
 from shared.model.core.units import compute_percentage
@@ -107,7 +108,7 @@ def plan_with_buffers(
         pods_only_placement = solve(cluster_state, pods=pods, excluded=excluded, options=options, is_over=is_over)
         if len(pods_only_placement.unschedulable) < len(unscheduled_pods):
             rejected_buffer_pods = [
-                Unschedulable(pod=pod.name, reason="LimitExceeded", message="pods need the room themselves")
+                Unschedulable(pod=pod.name, reason="LimitExceeded", message="pending pods use the headroom")
                 for pod in buffer_pods
             ]
             unschedulable_pods = tuple(
@@ -159,18 +160,18 @@ def _find_workload(
     if buffer.strategy != ACTIVE_CAPACITY_STRATEGY:
         return (
             "ResolutionFailed",
-            f"spec.provisioningStrategy: {buffer.strategy} is not known; write {ACTIVE_CAPACITY_STRATEGY}",
+            f"spec.provisioningStrategy: {buffer.strategy} is not supported; write {ACTIVE_CAPACITY_STRATEGY}",
         ), None
     if ref is None:
         workload = workloads.get(("PodTemplate", namespace, buffer.template))
         missing_message = (
-            f"there is no PodTemplate {namespace}/{buffer.template}: create it or correct spec.podTemplateRef"
+            f"PodTemplate {namespace}/{buffer.template} does not exist: create it or correct spec.podTemplateRef"
         )
         return (("", ""), workload) if workload is not None else (("PodTemplateNotFound", missing_message), None)
     if ref.api_group not in ("", "apps"):
-        return ("ResolutionFailed", f"spec.scalableRef.apiGroup: {ref.api_group} is not known; write apps"), None
+        return ("ResolutionFailed", f"spec.scalableRef.apiGroup: {ref.api_group} is not supported; write apps"), None
     workload = workloads.get((ref.kind, namespace, ref.name)) if ref.kind != "PodTemplate" else None
-    missing_message = f"there is no {ref.kind} {namespace}/{ref.name}: create it or correct spec.scalableRef"
+    missing_message = f"{ref.kind} {namespace}/{ref.name} does not exist: create it or correct spec.scalableRef"
     return (("", ""), workload) if workload is not None else (("ScalableRefNotFound", missing_message), None)
 
 
@@ -241,7 +242,7 @@ def _build_status_patch(
         namespace=buffer.meta.namespace,
         resource_version=buffer.meta.resource_version,
         status=msgspec.json.encode(status).decode(),
-        message=f"{len(resolved_buffer.pods)} pods of headroom",
+        message=f"headroom for {format_count(len(resolved_buffer.pods), 'pod')}",
     )
 
 
@@ -266,12 +267,12 @@ def _describe_provisioning(resolved_buffer: ResolvedBuffer, placed_pods: set[str
     if resolved_buffer.error[0]:
         return "False", "NotReadyForProvisioning", resolved_buffer.error[1]
     if not resolved_buffer.pods:
-        return "False", "BufferEmpty", "it comes to no pods"
+        return "False", "BufferEmpty", "the buffer has no pods"
     missing_count = sum(pod.name not in placed_pods for pod in resolved_buffer.pods)
     if missing_count:
         return (
             "False",
             "RequiresNewCapacity",
-            f"{missing_count} of {len(resolved_buffer.pods)} pods have no room on nodes that are there",
+            f"{missing_count} of {len(resolved_buffer.pods)} pods do not fit existing nodes",
         )
     return "True", "FitsExistingCapacity", ""

@@ -115,7 +115,7 @@ def _has_topology_constraints(spec: PodSpec) -> bool:
 
 
 def _is_usable(state: StateNode, node: Node) -> bool:
-    """Return whether *node* is Ready and has no temporary taint but ours.
+    """Return whether *node* is Ready and has no temporary taint except Joiner's.
 
     Otherwise kube-scheduler drops nominations.
     """
@@ -160,7 +160,7 @@ def _build_pod_nominations(node: str, pods: Iterable[Pod]) -> tuple[NominatePod,
             name=pod.meta.name,
             uid=pod.meta.uid,
             node=node,
-            message="the node was made for it",
+            message="the node was launched for it",
         )
         for pod in sorted(pods, key=_get_size_key)
     )

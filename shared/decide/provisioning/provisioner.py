@@ -10,6 +10,7 @@ import msgspec
 from shared.decide.common.requeue_delays import LIFECYCLE_REQUEUE_DELAY
 from shared.decide.scheduling.templates.node_claim_builder import build_node_claims
 from shared.model.cluster import ClusterSnapshot
+from shared.model.core.formatting import format_count, format_usd_per_hour
 from shared.model.core.labels import NOMINATED_PODS, NOMINATED_UNTIL
 from shared.model.core.metadata import Pairs, find_condition
 from shared.model.core.units import format_instant, parse_instant
@@ -70,16 +71,18 @@ def build_placement_actions(cluster_state: ClusterState, placement: Placement) -
     actions.extend(islice(_build_events(cluster, placement, pods_by_name, states_by_name), MAX_EVENTS_PER_RUN))
     actions.extend(_requeue_catalog(cluster))
     if placement.next_pod:
-        reason = f"time was up: planning goes on at {placement.next_pod}"
+        reason = f"time limit reached: the next run continues with pod {placement.next_pod}"
         actions.append(FollowUp(function="provision", after=timedelta(), message=reason))
     if node_claims or placement.existing or has_early_nodes:
         actions.append(
             FollowUp(
-                function="provision", after=PROVISION_REQUEUE_DELAY, message="pods are on their way to their nodes"
+                function="provision",
+                after=PROVISION_REQUEUE_DELAY,
+                message=("nominated pods are not bound to their nodes yet"),
             )
         )
     if node_claims:
-        actions.append(FollowUp(function="lifecycle", after=LIFECYCLE_REQUEUE_DELAY, message="nodes are on their way"))
+        actions.append(FollowUp(function="lifecycle", after=LIFECYCLE_REQUEUE_DELAY, message="nodes are in flight"))
     return tuple(actions)
 
 
@@ -115,22 +118,21 @@ def _requeue_catalog(cluster: ClusterSnapshot) -> Iterator[Action]:
     if unresolved:
         yield FollowUp(function="catalog", after=timedelta(), message=f"not resolved yet: {', '.join(unresolved)}")
     elif cluster.catalog is None and cluster.node_classes:
-        yield FollowUp(function="catalog", after=timedelta(), message="there is no catalogue that can be read")
+        yield FollowUp(function="catalog", after=timedelta(), message="the catalog is missing or cannot be read")
 
 
 def _explain_new_node(node: NewNodeClaim) -> str:
     offering = node.cheapest
     offering_text = (
-        f"{offering.instance_type} {offering.capacity_type} in {offering.zone} ${offering.price_usd_per_hour:.4f}/h"
+        f"{offering.instance_type} {offering.capacity_type} in {offering.zone} "
+        f"({format_usd_per_hour(offering.price_usd_per_hour)})"
     )
     pod_count, type_count = len(node.pods), len(node.instance_types)
-    subject, pronoun = ("1 pod fits", "it") if pod_count == 1 else (f"{pod_count} pods fit", "them")
+    subject = f"{format_count(pod_count, 'pod')} {'does' if pod_count == 1 else 'do'} not fit existing nodes"
     selection = (
-        f"cheapest of {type_count} types that hold {pronoun}"
-        if type_count > 1
-        else f"the only type that holds {pronoun}"
+        f"cheapest of {type_count:,} matching instance types" if type_count > 1 else "the only matching instance type"
     )
-    return f"{subject} no node; {selection}: {offering_text}"
+    return f"{subject}; {selection}: {offering_text}"
 
 
 def _nominate_pods(
@@ -185,7 +187,7 @@ def _remove_stale_nominations(
 
 
 def _build_annotation_patch(kind: Kind, name: str, annotations: Pairs) -> PatchMetadata:
-    return PatchMetadata(kind=kind, name=name, annotations=annotations, message="pods are expected there")
+    return PatchMetadata(kind=kind, name=name, annotations=annotations, message="nominated pods are expected")
 
 
 def _build_nominated_pods(

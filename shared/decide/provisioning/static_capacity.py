@@ -89,7 +89,7 @@ def explain_static_change(cluster_state: ClusterState) -> str:
     """Return which static NodePool has too few or too many nodes; "" if none."""
     for replicas in count_static_replicas(cluster_state):
         if replicas.missing or replicas.surplus:
-            return f"NodePool {replicas.pool.name} is to have {replicas.pool.replicas} nodes"
+            return f"NodePool {replicas.pool.name} has spec.replicas {replicas.pool.replicas}"
     return ""
 
 
@@ -104,7 +104,9 @@ def decide_static_capacity(cluster_state: ClusterState) -> tuple[Action, ...]:
             actions.extend(_create_node_claims(replicas, cluster))
         actions.extend(_delete_node_claims(replicas, cluster))
     if actions:
-        actions.append(FollowUp(function="lifecycle", after=LIFECYCLE_REQUEUE_DELAY, message="static pools change"))
+        actions.append(
+            FollowUp(function="lifecycle", after=LIFECYCLE_REQUEUE_DELAY, message=("static NodePools are scaling"))
+        )
     return tuple(actions)
 
 
@@ -162,7 +164,7 @@ def _delete_node_claims(replicas: StaticReplicas, cluster: ClusterSnapshot) -> I
     ordered_states = sorted(
         replicas.running, key=lambda state: _get_deletion_key(state, cluster.taken_at, nodes_with_problems)
     )
-    reason = f"NodePool {replicas.pool.name} has {len(replicas.running)} nodes and is to have {replicas.pool.replicas}"
+    reason = f"NodePool {replicas.pool.name} has {len(replicas.running)} nodes and needs {replicas.pool.replicas}"
     for state in ordered_states[: replicas.surplus]:
         if state.claim is not None:
             yield DeleteObject(kind="NodeClaim", name=state.claim.name, uid=state.claim.meta.uid, message=reason)

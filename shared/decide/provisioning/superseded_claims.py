@@ -48,7 +48,7 @@ def delete_superseded_claims(
 ) -> Iterator[Action]:
     """Delete those of *superseded_claims* that *decided_actions* do not create again."""
     confirmed_names = {action.claim.name for action in decided_actions if isinstance(action, CreateNodeClaim)}
-    reason = "its planner was overtaken, and its pods have other places"
+    reason = "its planner lost its lease, and its pods were scheduled elsewhere"
     for claim in superseded_claims:
         if claim.name not in confirmed_names:
             yield DeleteObject(kind="NodeClaim", name=claim.name, uid=claim.meta.uid, message=reason)

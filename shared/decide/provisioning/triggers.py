@@ -20,17 +20,17 @@ def explain_provisioning_need(cluster_state: ClusterState) -> str:
         or nominated_node_names.stale_pods
         or any(is_provisionable(pod) for pod in cluster.pods)
     ):
-        return "pods wait for a node"
+        return "pods are pending"
     if any(state.is_marked_for_deletion() for state in cluster_state.nodes):
-        return "nodes are going, and their pods with them"
+        return "pods of terminating nodes need nodes"
     if any(not claim.is_launched() and not claim.is_deleting() for claim in cluster.node_claims):
-        return "claims wait for their instances"
+        return "NodeClaims wait for instances"
     if cluster.capacity_buffers:
-        return "room is kept free"
+        return "CapacityBuffers need headroom"
     return explain_static_change(cluster_state) or _explain_unresolved_classes(cluster)
 
 
 def _explain_unresolved_classes(cluster: ClusterSnapshot) -> str:
     if any(not node_class.is_current() and node_class.meta.deleted_at is None for node_class in cluster.node_classes):
-        return "node classes are not resolved yet"
+        return "EC2NodeClasses are not resolved yet"
     return ""

@@ -24,7 +24,7 @@ from shared.state.cluster_state import ClusterState
 from shared.state.nominations import build_nominations, compute_pod_digest
 
 DEFAULT_OPTIONS = SchedulingOptions()
-NOT_REACHED_MESSAGE: Final = "the time was up before its turn: it is left for the next run, which follows at once"
+NOT_REACHED_MESSAGE: Final = "not reached within the time limit; the next run starts immediately and continues here"
 
 
 def solve(

@@ -83,10 +83,7 @@ def with_root_conditions(
 def with_observed_generation(
     conditions: Iterable[Condition], types: Iterable[str], generation: int
 ) -> tuple[Condition, ...]:
-    """Set the observed generation of the conditions of *types* that are True or False.
-
-    Without evaluating them again.
-    """
+    """Set the observed generation of the conditions of *types* that are True or False, without a new evaluation."""
     type_set = frozenset(types)
     return _sort_conditions(
         msgspec.structs.replace(item, observed_generation=generation)

@@ -69,7 +69,7 @@ def without_disrupted_taint(taints: Iterable[Taint]) -> tuple[Taint, ...]:
 
 
 def with_disrupted_taint(taints: Iterable[Taint]) -> tuple[Taint, ...]:
-    """Return *taints* with ours as the only disrupted taint."""
+    """Return *taints* with Joiner's taint as the only disrupted taint."""
     return (*without_disrupted_taint(taints), DISRUPTED)
 
 

@@ -181,7 +181,7 @@ class PublishEvent(msgspec.Struct, frozen=True, kw_only=True, tag="PublishEvent"
 
 
 MAX_FOLLOW_UP_DELAY: Final = timedelta(minutes=15)
-"""The longest delay that SQS supports; a message that arrives early is harmless: its run finds nothing to do yet."""
+"""The longest delay that SQS supports; a message that arrives early is harmless: its run finds no changes yet."""
 
 
 class FollowUp(msgspec.Struct, frozen=True, kw_only=True, tag="FollowUp", tag_field="action"):
@@ -212,7 +212,7 @@ Action: TypeAlias = (
 )
 
 
-NO_CLAIM_MESSAGE: Final = "it has no claim"
+NO_CLAIM_MESSAGE: Final = "it has no NodeClaim"
 
 
 LAUNCH_REFUSED_PREFIX: Final = "instances could not be launched"

@@ -8,7 +8,7 @@ from shared.model.cloud_provider.launch_group import LaunchGroup
 from shared.model.decisions.action import Action
 
 Result = Literal["done", "skipped", "failed"]
-OUT_OF_TIME_MESSAGE: Final = "no time was left for it"
+OUT_OF_TIME_MESSAGE: Final = "not done: the time limit was reached"
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):

@@ -130,7 +130,7 @@ class DisruptionPause(msgspec.Struct, frozen=True, kw_only=True):
     is_intentional: bool = False
     """Whether a person paused it, so that no alert is necessary."""
     allows_repair: bool = False
-    """Whether unhealthy nodes are repaired all the same."""
+    """Whether unhealthy nodes are still repaired."""
 
 
 class DisruptionPauses(msgspec.Struct, frozen=True, kw_only=True):

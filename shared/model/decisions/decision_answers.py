@@ -1,4 +1,4 @@
-"""What a decision was told in return for its requests, as it is stored for a replay.
+"""The answers to the requests of a decision, as stored for a replay.
 
 Never stored: user data. A launch template is named after its whole content, so its name tells whether it changed.
 """

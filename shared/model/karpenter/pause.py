@@ -20,7 +20,7 @@ VOLUNTARY_REASONS: Final = ("Drifted", "Empty", "Underutilized")
 LAUNCH_WORDS: Final = ("Launches",)
 WORDS_BY_ANNOTATION: Final = {DISRUPTION_PAUSED: DISRUPTION_REASONS, LAUNCHES_PAUSED: LAUNCH_WORDS}
 """What each annotation can pause."""
-SET_BY_PERSON_TEXT: Final = "says so"
+SET_BY_PERSON_TEXT: Final = "is set by an operator"
 """Part of the message of every pause that a person has set, and of no pause that Joiner sets itself."""
 _PAUSE_PATTERN: Final = re.compile(
     r"(?P<what>[A-Za-z]+(?:\s*,\s*[A-Za-z]+)*)(?:\s+in\s+(?P<pools>[a-z0-9.-]+(?:\s*,\s*[a-z0-9.-]+)*))?"
@@ -37,7 +37,7 @@ class Pause(msgspec.Struct, frozen=True, kw_only=True):
     reasons: tuple[str, ...]
     """Sorted; a subset of `WORDS_BY_ANNOTATION`."""
     pools: tuple[str, ...] = ()
-    """The NodePools it names, sorted; empty: every NodePool that the annotated object stands for."""
+    """The named NodePools, sorted; empty: all NodePools that the annotated object covers."""
     until: datetime | None = None
     """The pause ends at this instant; None: when it is removed."""
     author: str = ""
@@ -125,7 +125,7 @@ def _split_list(text: str) -> tuple[str, ...]:
 
 
 def parse_reason(text: str, words: Collection[str], instead: str = "") -> str:
-    """Return the one of *words* that *text* is, ignoring case; *instead* is an alternative for the error message.
+    """Return the item of *words* that equals *text*, ignoring case; *instead* is an alternative for the error message.
 
     >>> parse_reason("drifted", DISRUPTION_REASONS)
     'Drifted'
@@ -138,7 +138,7 @@ def parse_reason(text: str, words: Collection[str], instead: str = "") -> str:
         return word_by_lowercase[text.lower()]
     close = get_close_matches(text.lower(), word_by_lowercase, n=1)
     suggestion = f"did you mean {word_by_lowercase[close[0]]}? " if close else ""
-    raise ValueError(f"{text!r} is no reason: {suggestion}write {instead}some of {', '.join(words)}")
+    raise ValueError(f"{text!r} is not a reason: {suggestion}write {instead}one or more of {', '.join(words)}")
 
 
 def _format_pause(pause: Pause) -> str:

@@ -36,7 +36,7 @@ def is_evictable(pod: Pod, now: datetime) -> bool:
 
 
 def is_stuck(pod: Pod, now: datetime) -> bool:
-    """Return whether the pod should have been gone more than a minute ago."""
+    """Return whether the pod's termination is overdue by more than a minute."""
     return pod.meta.deleted_at is not None and now - pod.meta.deleted_at > STUCK_TERMINATION_TIMEOUT
 
 

@@ -69,7 +69,7 @@ def bill_costs(world: World, read_fleet: Callable[[], ClusterState]) -> tuple[Pr
         elif _is_over(ledger, now):
             _bill_hours(ledger, read_fleet(), now, world)
     except Fault as fault:
-        message = f"not billed yet: {type(fault).__name__}: {fault}"
+        message = f"not included yet: {type(fault).__name__}: {fault}"
         return (Problem(kind="Costs", name=world.settings.cluster_name, message=message),)
     return ()
 

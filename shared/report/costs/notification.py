@@ -55,7 +55,7 @@ def publish_cost_report(world: World) -> tuple[Problem, ...]:
     except Conflict:  # another function publishes it
         return ()
     except Fault as fault:
-        return (_build_problem(world, f"not told yet: {type(fault).__name__}: {fault}"),)
+        return (_build_problem(world, f"not sent yet: {type(fault).__name__}: {fault}"),)
 
 
 def _publish_next_report(world: World, topic: Topic) -> tuple[Problem, ...]:
@@ -80,7 +80,7 @@ def _publish_next_report(world: World, topic: Topic) -> tuple[Problem, ...]:
     return (
         ()
         if report is not None
-        else (_build_problem(world, f"not told: {COSTS_PREFIX}{next_day}.json is no report of a day"),)
+        else (_build_problem(world, f"not sent: {COSTS_PREFIX}{next_day}.json is not a daily report"),)
     )
 
 

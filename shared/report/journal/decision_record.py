@@ -166,9 +166,9 @@ def decode_record(body: bytes) -> DecisionRecord:
     try:
         text = decompressor.decompress(body, _MAX_RECORD_BYTES)
     except zlib.error as error:
-        raise ValueError(f"not whole: {error}") from None
+        raise ValueError(f"truncated: {error}") from None
     if not decompressor.eof:
-        raise ValueError("not whole, or far too large")
+        raise ValueError("truncated, or too large")
     stored_record = msgspec.json.decode(text, type=_StoredRecord)
     return DecisionRecord(
         inputs=msgspec.convert(_convert_old_answers(stored_record.inputs), DecisionInputs),

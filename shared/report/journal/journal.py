@@ -1,7 +1,7 @@
 """The journal: one document per cycle in the bucket, one line per cycle in the log.
 
 It records what was seen (a digest), what was decided and why (actions and notes), and the outcomes. Cycles that had
-nothing to do write only the log line.
+no changes write only the log line.
 """
 
 from collections import Counter

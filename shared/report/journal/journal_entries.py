@@ -8,6 +8,7 @@ import msgspec
 
 from shared.model.cloud_provider.instance_type import Catalog
 from shared.model.cluster import ClusterSnapshot
+from shared.model.core.formatting import format_count, format_usd_per_hour
 from shared.model.core.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODECLASS, NODEPOOL, RESERVATION_ID, ZONE
 from shared.model.decisions.action import Action, PatchMetadata
 from shared.model.decisions.command import (
@@ -61,9 +62,9 @@ def build_memory(reported_verdicts: ReportedVerdicts | None) -> dict[str, object
 def select_new_verdicts(
     verdicts: Iterable[Verdict], memory: MutableMapping[str, object] | None, now: datetime
 ) -> tuple[Verdict, ...]:
-    """Return the verdicts that were not reported yet, and all once an hour; sorted by node.
+    """Return the verdicts that were not reported yet, and all of them once an hour, sorted by node.
 
-    At most `MAX_VERDICTS_PER_ENTRY`. Without a *memory* all are new.
+    The result has at most `MAX_VERDICTS_PER_ENTRY` verdicts. Without a *memory*, all verdicts are new.
     """
     reported_verdicts = _get_current_verdicts(memory, now)
     new_verdicts: list[Verdict] = []
@@ -155,7 +156,7 @@ def build_launch_notes(actions: Iterable[Action], cluster: ClusterSnapshot) -> I
         if INSTANCE_TYPE in labels:
             price = _find_price(labels, cluster)
             description = ", ".join((labels[INSTANCE_TYPE], labels[CAPACITY_TYPE], f"in {labels[ZONE]}"))
-            reason = f"{description}, ${price:.4f} per hour" if price else description
+            reason = f"{description}, {format_usd_per_hour(price)}" if price else description
             yield DecisionNote(
                 kind="NodeClaim", name=action.name, verdict=LAUNCHED_VERDICT, reason=reason, usd_per_hour=price
             )
@@ -186,13 +187,13 @@ def build_pause_notes(paused: DisruptionPauses) -> Iterator[DecisionNote]:
 def build_pod_notes(placement: Placement) -> Iterator[DecisionNote]:
     """Yield a note for each pod in *placement*."""
     for node in placement.new_nodes:
-        reason = f"new {node.cheapest.instance_type} or like it"
+        reason = f"new node, cheapest instance type {node.cheapest.instance_type}"
         yield from (
             DecisionNote(kind="Pod", name=pod, verdict=f"nodeclaim/{node.name}", reason=reason) for pod in node.pods
         )
     for fit in placement.existing:
         yield from (
-            DecisionNote(kind="Pod", name=pod, verdict=f"node/{fit.node}", reason="fits what is there")
+            DecisionNote(kind="Pod", name=pod, verdict=f"node/{fit.node}", reason="fits an existing node")
             for pod in fit.pods
         )
     for verdict in placement.unschedulable:
@@ -202,7 +203,7 @@ def build_pod_notes(placement: Placement) -> Iterator[DecisionNote]:
 def _summarize_command(command: DisruptionCommand) -> str:
     names = ", ".join(target.node for target in command.targets)
     replacement_names = ", ".join(replacement.claim.name for replacement in command.replacements)
-    savings = f", saves ${command.savings_usd_per_hour:.4f}/h" if command.savings_usd_per_hour else ""
+    savings = f", saves {format_usd_per_hour(command.savings_usd_per_hour)}" if command.savings_usd_per_hour else ""
     by_replacements = f" by {replacement_names}" if replacement_names else ""
     summary = f"{command.method} ({command.reason}) of {names}{by_replacements}{savings}"
     return f"{summary}: {command.message}" if command.message else summary
@@ -227,6 +228,6 @@ def _copy_verdicts(reported_verdicts: ReportedVerdicts) -> ReportedVerdicts:
 
 def build_catalog_note(catalog: Catalog, key: str) -> DecisionNote:
     """Return the note of a new catalog."""
-    sold = ", ".join(f"{len(types)} types for {name}" for name, types in catalog.by_node_class)
+    sold = ", ".join(f"{format_count(len(types), 'instance type')} for {name}" for name, types in catalog.by_node_class)
     priced = f", prices of {catalog.priced_at:%Y-%m-%d %H:%M}" if catalog.priced_at is not None else ""
     return DecisionNote(kind="Catalogue", name=key, verdict="made", reason=f"{sold}{priced}")

@@ -36,5 +36,5 @@ def find_call_overrun(function: str, calls: Mapping[str, int], actions: int) -> 
     if call_count <= max_calls:
         return ()
     name, top_count = max(calls.items(), key=lambda name_count: (name_count[1], name_count[0]))
-    message = f"{call_count} calls to AWS in one cycle, where {max_calls} are allowed; {top_count} were {name}"
+    message = f"{call_count} AWS calls in one cycle, more than the limit of {max_calls}; {top_count} calls of {name}"
     return (Problem(kind="Calls", name=function, message=message),)

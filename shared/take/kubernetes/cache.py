@@ -117,7 +117,7 @@ def apply_watch_events(cached_list: CachedList, resource_kind: ResourceKind, cha
             problems[change.name] = change.problem
     cached_count = len(values) + len(problems)
     if changes.count not in (None, cached_count) and not resource_kind.selector:
-        raise Expired(f"{resource_kind.path}: {changes.count} objects are there, {cached_count} are known")
+        raise Expired(f"{resource_kind.path}: {changes.count} objects exist, {cached_count} are cached")
     return msgspec.structs.replace(
         cached_list,
         version=changes.version,

@@ -115,7 +115,7 @@ class Reflector:
         """Report a forbidden watch and do not try it again; all other faults show in the list that follows."""
         if isinstance(fault, Forbidden):
             forbid_watch(self._cache, resource_kind, self._now)
-            message = f"{fault}; it is listed instead, which costs the API server more"
+            message = f"{fault}; a full list is used instead, which costs the API server more"
             self._watch_problems.append(Problem(kind="Watch", name=resource_kind.path, message=message))
 
     def _list_now(self, resource_kind: ResourceKind) -> PendingRead:

@@ -13,7 +13,7 @@ from shared.ports.kubernetes import Kube
 from shared.take.kubernetes.resources import ResourceKind
 from shared.wire.paths import CRD_KIND
 
-_CONSEQUENCE: Final = "until then nothing is concluded from its absence"
+_CONSEQUENCE: Final = "until then Joiner does not act on missing objects"
 
 
 class _Version(msgspec.Struct, frozen=True, kw_only=True):

@@ -82,7 +82,7 @@ def _return_unchanged(obj: object) -> object:
 def _report_old_api_version(document: ManifestDocument) -> Iterator[Problem]:
     group, _, version = document.api_version.partition("/")
     if "karpenter" in group and document.kind in _VERSIONED_KINDS and version != "v1":
-        message = f"apiVersion: {document.api_version} is not read any more; convert it to v1 with `joiner convert`"
+        message = f"apiVersion: {document.api_version} is not supported; convert it to v1 with `joiner convert`"
         yield Problem(kind=document.kind, name=document.name or format_missing_name(), message=message)
 
 

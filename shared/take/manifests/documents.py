@@ -114,7 +114,7 @@ def _decode_head(raw: msgspec.Raw) -> _DocumentHead:
     except msgspec.ValidationError:
         plain = msgspec.json.decode(raw)
     if not isinstance(plain, dict):
-        raise ValueError(f"is no object: {str(plain)[:_MAX_QUOTED_CHARS]!r}")  # noqa: TRY004 - the document's fault, not a caller's
+        raise ValueError(f"is not an object: {str(plain)[:_MAX_QUOTED_CHARS]!r}")  # noqa: TRY004 - the document's fault, not a caller's
     items, meta = plain.get("items"), plain.get("metadata")
     return _DocumentHead(
         api_version=_get_text(plain, "apiVersion"),

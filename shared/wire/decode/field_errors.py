@@ -9,7 +9,7 @@ from shared.wire.schema.core import Quantities
 
 QUANTITY_FIX: Final = "write an amount like 500m, 2 or 1Gi"
 DURATION_FIX: Final = "write a duration like 30s or 1h30m"
-EXPRESSION_FIX: Final = "write a key, an operator and the values it takes"
+EXPRESSION_FIX: Final = "write a key, an operator and its values"
 
 
 @contextmanager

@@ -46,15 +46,18 @@ def _parse_requirements(spec: wire.NodeOverlaySpecJson) -> Requirements:
 
 def _validate_overlay(spec: wire.NodeOverlaySpecJson) -> Iterator[str]:
     if spec.price is not None and spec.price_adjustment is not None:
-        yield "spec.price: there is a priceAdjustment too; write one of them"
+        yield "spec.price: cannot be combined with priceAdjustment; remove one of them"
     if spec.price is not None and not _PRICE_PATTERN.fullmatch(str(spec.price)):
-        yield f"spec.price: {spec.price!r} is no price; write USD per hour like 0.25"
+        yield f"spec.price: {spec.price!r} is not a price; write USD per hour like 0.25"
     if spec.price_adjustment is not None and not _is_price_change(str(spec.price_adjustment)):
-        yield f"spec.priceAdjustment: {spec.price_adjustment!r} is no change; write one like +0.5, -0.02, +10% or -15%"
+        yield (
+            f"spec.priceAdjustment: {spec.price_adjustment!r} is not a price adjustment; write a value "
+            "like +0.5, -0.02, +10% or -15%"
+        )
     for name in sorted(set(_STANDARD_RESOURCES).intersection(spec.capacity)):
-        yield f"spec.capacity: {name} is the instance type's own; write extended resources only"
+        yield f"spec.capacity: {name} comes from the instance type; write only extended resources"
     if spec.weight is not None and not 1 <= spec.weight <= _MAX_WEIGHT:
-        yield f"spec.weight: {spec.weight} is not between 1 and {_MAX_WEIGHT}; write one that is"
+        yield f"spec.weight: {spec.weight} must be between 1 and {_MAX_WEIGHT}; correct it"
     for number, expression in enumerate(spec.requirements):
         key = normalize_label_key(expression.key)
         if is_restricted(key):

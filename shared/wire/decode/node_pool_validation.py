@@ -72,7 +72,7 @@ def _validate_min_values(path: str, expression: SelectorExpressionJson) -> Itera
     if expression.min_values is None:
         return
     if not 1 <= expression.min_values <= _MAX_MIN_VALUES:
-        yield f"{path}.minValues: {expression.min_values} is not between 1 and {_MAX_MIN_VALUES}; write one that is"
+        yield f"{path}.minValues: {expression.min_values} must be between 1 and {_MAX_MIN_VALUES}; correct it"
     elif expression.operator == "In" and (value_count := len(set(expression.values))) < expression.min_values:
         yield f"{path}.minValues: {expression.min_values} of {value_count} values; add values or lower it"
 
@@ -108,7 +108,7 @@ def _validate_taint(path: str, taint: TaintJson) -> Iterator[str]:
 def _validate_class_ref(ref: wire.NodeClassRefJson) -> Iterator[str]:
     for field, value in (("group", ref.group), ("kind", ref.kind), ("name", ref.name)):
         if not value:
-            yield f"{_TEMPLATE_PATH}.nodeClassRef.{field}: is empty; write that of an EC2NodeClass"
+            yield f"{_TEMPLATE_PATH}.nodeClassRef.{field}: is empty; write the value of an EC2NodeClass"
 
 
 def _validate_durations(spec: wire.NodePoolSpecJson) -> Iterator[str]:
@@ -132,22 +132,22 @@ def _validate_disruption(disruption: wire.DisruptionJson) -> Iterator[str]:
         yield f"spec.disruption.consolidationPolicy: {policy!r} is unknown; write one of {known_policies}"
     for number, budget in enumerate(disruption.budgets):
         if bool(budget.schedule) != (budget.duration is not None):
-            yield f"spec.disruption.budgets[{number}]: schedule and duration need each other; write both or neither"
+            yield f"spec.disruption.budgets[{number}]: schedule and duration belong together; set both or neither"
 
 
 def _validate_limits_and_replicas(spec: wire.NodePoolSpecJson) -> Iterator[str]:
     if spec.limits is not None:
         yield from _validate_with_parser(parse_resource_list, "spec.limits", spec.limits)
     if spec.weight is not None and not 1 <= spec.weight <= _MAX_WEIGHT:
-        yield f"spec.weight: {spec.weight} is not between 1 and {_MAX_WEIGHT}; write one that is"
+        yield f"spec.weight: {spec.weight} must be between 1 and {_MAX_WEIGHT}; correct it"
     if spec.replicas is None:
         return
     if spec.replicas < 0:
         yield f"spec.replicas: {spec.replicas} is below zero; write zero or more"
     if set(spec.limits or ()) - {"nodes"}:
-        yield "spec.limits: with replicas only nodes may be limited; remove the others"
+        yield "spec.limits: with replicas, only nodes can be limited; remove the other limits"
     if spec.weight is not None:
-        yield "spec.weight: has no meaning with replicas; remove it"
+        yield "spec.weight: has no effect with replicas; remove it"
 
 
 def _validate_label_key(path: str, key: str) -> Iterator[str]:
@@ -161,12 +161,12 @@ def _validate_qualified_name(path: str, key: str) -> Iterator[str]:
     domain, slash, name = key.rpartition("/")
     has_valid_domain = not slash or (len(domain) <= _MAX_DOMAIN_LENGTH and _DOMAIN_PATTERN.fullmatch(domain))
     if not has_valid_domain or not _NAME_PATTERN.fullmatch(name):
-        yield f"{path}: {key!r} is not a label's name; write name or domain/name"
+        yield f"{path}: {key!r} is not a label key; write name or domain/name"
 
 
 def _validate_label_value(path: str, value: str) -> Iterator[str]:
     if value and not _NAME_PATTERN.fullmatch(value):
-        yield f"{path}: {value!r} is not a label's value; write up to 63 letters, digits, '-', '_' and '.'"
+        yield f"{path}: {value!r} is not a label value; write up to 63 letters, digits, '-', '_' and '.'"
 
 
 def _validate_with_parser(parse: Callable[..., object], path: str, value: object) -> Iterator[str]:

@@ -79,7 +79,9 @@ def parse_node_selector_terms(path: str, selector: NodeSelectorJson) -> tuple[Re
     """
     terms = [term for term in selector.node_selector_terms if term.match_expressions or term.match_fields]
     if not terms:
-        raise ValueError(f"{path}.nodeSelectorTerms: every term is empty, and no node matches that; write or remove it")
+        raise ValueError(
+            f"{path}.nodeSelectorTerms: every term is empty and matches no node; add expressions or remove it"
+        )
     return tuple(
         parse_requirements(f"{path}.nodeSelectorTerms[{number}]", term.match_expressions)
         for number, term in enumerate(terms)

@@ -71,7 +71,7 @@ def parse_capacity_buffer(buffer: wire.CapacityBufferJson) -> CapacityBuffer:
     """
     spec, status = buffer.spec, buffer.status
     if (spec.pod_template_ref is None) == (spec.scalable_ref is None):
-        raise ValueError("spec: write podTemplateRef or scalableRef, one of them")
+        raise ValueError("spec: write either podTemplateRef or scalableRef")
     if spec.pod_template_ref is not None and spec.replicas is None and not spec.limits:
         raise ValueError("spec.replicas: a buffer of a PodTemplate needs replicas or limits; write one of them")
     for name, value in (("replicas", spec.replicas), ("percentage", spec.percentage)):

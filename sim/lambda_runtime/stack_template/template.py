@@ -16,6 +16,11 @@ REPOSITORY_ROOT: Final = Path(__file__).resolve().parents[3]
 TEMPLATE_CACHE: Final = REPOSITORY_ROOT / ".cdk" / "templates"
 ACTIVE_CONTEXT: Final = {"joiner:disruption": "active"}
 """The CDK context that enables disruption, which is off by default."""
+UNLIMITED_LAUNCHES_CONTEXT: Final = {
+    f"joiner:launch-{limit}": "0"
+    for limit in ("nodes-per-minute", "usd-per-hour", "pool-nodes-per-minute", "pool-usd-per-hour")
+}
+"""The CDK context that turns the launch circuit breaker off, for measurements of large clusters."""
 SOURCE_FILES: Final = (
     "app.py",
     "cdk.json",

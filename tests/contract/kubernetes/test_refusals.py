@@ -59,8 +59,8 @@ DEAD = 'Internal error occurred: failed calling webhook "guard.example.com": con
     [
         (401, "Unauthorized", Forbidden, "an access entry of the cluster with the Kubernetes group joiner:functions"),
         (403, NOT_ALLOWED, Forbidden, "the ClusterRole joiner-functions, bound to the group joiner:functions"),
-        (403, BY_WEBHOOK, Forbidden, "let it admit what the group joiner:functions writes"),
-        (422, BY_POLICY, Invalid, "let it admit what the group joiner:functions writes"),
+        (403, BY_WEBHOOK, Forbidden, "let it admit the requests of the group joiner:functions writes"),
+        (422, BY_POLICY, Invalid, "let it admit the requests of the group joiner:functions writes"),
         (500, DEAD, Unreachable, "repair the webhook"),
         (429, "Too many requests, please try again later.", Throttled, "priority level"),
     ],
@@ -130,7 +130,7 @@ def test_a_silent_server_is_waited_for_once_and_not_by_every_call() -> None:
         client = KubeClient(endpoint, timeout=timedelta(milliseconds=20), backoff=Backoff(lambda: NOW))
         with pytest.raises(Unreachable, match=f"see that {endpoint} is up"):
             client.read("/api/v1/nodes/a")
-        with pytest.raises(Unreachable, match=r"not sent: the API server was silent for 0\.02 s"):
+        with pytest.raises(Unreachable, match=r"not sent: the API server did not respond for 0\.02 s"):
             client.read("/api/v1/nodes/a")
 
 

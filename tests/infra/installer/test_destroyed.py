@@ -137,7 +137,7 @@ def play_every_third_step(play: Callable[[int], bool]) -> None:
 def test_a_purge_at_any_moment_of_a_scale_up_leaves_nothing(seconds: int) -> None:
     account = Account()
     account.run(timedelta(seconds=seconds))
-    assert account.delete_emptied_part() == ("SUCCESS", "all NodePools, NodeClaims and EC2NodeClasses are gone")
+    assert account.delete_emptied_part() == ("SUCCESS", "all NodePools, NodeClaims and EC2NodeClasses are deleted")
     assert account.delete_installed_part() == []
 
 
@@ -164,7 +164,7 @@ def test_by_default_the_stack_does_not_go_while_machines_may_be_on_their_way_to_
         if status == "SUCCESS":
             assert account.delete_installed_part("keep") == [], f"stop {stop}"
         else:
-            assert "nodes" in message
+            assert "with the role of the stack" in message
         return standing.was_over
 
     play_every_third_step(play)
@@ -174,7 +174,7 @@ def test_while_a_stack_without_nodes_goes_nobody_launches_one_and_what_others_pa
     account = Account(waiting=False)
     foreign_pause = {"metadata": {"annotations": {LAUNCHES_PAUSED: "Launches in batch by anna"}}}
     account.kube.patch(f"/api/v1/namespaces/{CLUSTER_NAMESPACE}", msgspec.json.encode(foreign_pause))
-    assert account.delete_emptied_part("keep") == ("SUCCESS", "nothing to do")
+    assert account.delete_emptied_part("keep") == ("SUCCESS", "no changes")
     assert get_pause_annotation(account).startswith("true in batch by anna; true until ")
     account.apply([account.web])
     account.run(timedelta(minutes=5))
@@ -214,7 +214,7 @@ def test_a_claim_that_others_hold_keeps_the_stack_until_they_let_go() -> None:
     status, message = account.delete_emptied_part()
     assert (status, message) == (
         "FAILED",
-        f"1 NodeClaims are still going: {get_manifest_name(claim)}; delete the stack again",
+        f"NodeClaims are still being deleted: {get_manifest_name(claim)}; to fix: delete the stack again",
     )
     assert account.list_active_instances() == ()
     account.kube.patch(path, b'{"metadata": {"finalizers": null}}')

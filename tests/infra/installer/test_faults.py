@@ -62,7 +62,7 @@ def test_what_is_defined_and_not_served_is_not_taken_for_empty(
     create_object(kube, CLAIMS, make_node_claim("a"), annotations={"karpenter.k8s.aws/instance-profile-name": PROFILE})
     status, message = Stack(tap_port(kube, "kube", refuse_listing), clock).ask("Delete", part, OnDestroy=on_destroy)
     assert status == "FAILED"
-    assert "is defined, and not served" in message
+    assert "is defined but not served" in message
     assert is_there(kube, f"{POOLS}/a")
 
 
@@ -77,7 +77,7 @@ def test_what_an_earlier_installation_leaves_is_waited_for(kube: InMemoryKube, c
 
     clock.call_after(timedelta(minutes=1), remove_finalizers)
     stack = Stack(kube, clock)
-    assert stack.ask("Create") == ("SUCCESS", "ClusterRole joiner-functions made")
+    assert stack.ask("Create") == ("SUCCESS", "ClusterRole joiner-functions created")
     assert timedelta(minutes=1) <= stack.waited < timedelta(minutes=2)
 
 
@@ -115,7 +115,7 @@ def test_an_installation_that_was_killed_is_finished_by_the_next(
     with pytest.raises(Killed):
         killed.ask("Create")
     assert Stack(kube, clock).ask("Create")[0] == "SUCCESS"
-    assert Stack(kube, clock).ask("Update") == ("SUCCESS", "nothing to do")
+    assert Stack(kube, clock).ask("Update") == ("SUCCESS", "no changes")
 
 
 def test_a_server_that_does_not_keep_what_is_written_is_not_asked_for_ever(kube: InMemoryKube, clock: Clock) -> None:
@@ -127,7 +127,7 @@ def test_a_server_that_does_not_keep_what_is_written_is_not_asked_for_ever(kube:
 
     stack = Stack(Forgetful(kube.api), clock)
     assert stack.ask("Create")[0] == "SUCCESS"
-    assert stack.ask("Update") == ("SUCCESS", "FlowSchema joiner-functions brought up to date")
+    assert stack.ask("Update") == ("SUCCESS", "FlowSchema joiner-functions updated")
 
 
 def test_a_finalizer_that_somebody_adds_meanwhile_is_kept(kube: InMemoryKube, clock: Clock) -> None:

@@ -71,7 +71,7 @@ def test_cloudformation_hears_even_of_what_nobody_foresaw(
     with pytest.raises(ZeroDivisionError):
         handler.handler(make_request("Create"), CONTEXT)
     [(_, body)] = responses
-    assert (body["Status"], body["Reason"]) == ("FAILED", "see the log, stream")
+    assert (body["Status"], body["Reason"]) == ("FAILED", "see the log stream stream")
 
 
 def test_the_handler_installs(stack: Stack, kube: Kube, responses: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:

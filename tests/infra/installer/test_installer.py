@@ -40,7 +40,7 @@ from tests.infra.installations import (
 def test_after_installing_everything_is_there_and_served(stack: Stack, kube: Kube) -> None:
     status, message = stack.ask("Create")
     assert status == "SUCCESS"
-    assert message.count(" made") == len(parse_release_manifests())
+    assert message.count(" created") == len(parse_release_manifests())
     for manifest in parse_release_manifests():
         assert read_object(kube, build_manifest_path(manifest))["metadata"]["labels"][MANAGED_BY_LABEL] == "joiner"
         if manifest["kind"] == CRD_KIND:
@@ -50,7 +50,7 @@ def test_after_installing_everything_is_there_and_served(stack: Stack, kube: Kub
 def test_installing_again_changes_nothing(stack: Stack, kube: InMemoryKube) -> None:
     stack.ask("Create")
     before = kube.api.revision
-    assert stack.ask("Update") == ("SUCCESS", "nothing to do")
+    assert stack.ask("Update") == ("SUCCESS", "no changes")
     assert kube.api.revision == before
 
 
@@ -64,7 +64,7 @@ def test_a_new_release_is_brought_in_and_the_old_one_back(stack: Stack, kube: Ku
 
     stack.ask("Create")
     stack.body = build_release_manifests(change_release)
-    assert stack.ask("Update")[1].count("brought up to date") == 6
+    assert stack.ask("Update")[1].count("updated") == 6
     [schema] = [candidate for candidate in parse_release_manifests() if candidate["kind"] == "FlowSchema"]
     assert read_object(kube, build_manifest_path(schema))["spec"]["matchingPrecedence"] == 900
     stack.body = build_release_manifests()
@@ -83,11 +83,11 @@ def test_removing_leaves_nothing(stack: Stack, kube: Kube) -> None:
         for manifest in parse_release_manifests()
         if is_there(kube, build_manifest_path(manifest))
     ] == []
-    assert stack.ask("Delete") == ("SUCCESS", "nothing to do")
+    assert stack.ask("Delete") == ("SUCCESS", "no changes")
 
 
 def test_a_removal_of_what_was_never_installed_is_done(stack: Stack) -> None:
-    assert stack.ask("Delete") == ("SUCCESS", "nothing to do")
+    assert stack.ask("Delete") == ("SUCCESS", "no changes")
 
 
 def test_what_an_operator_wrote_stays_and_hangs_on_nothing(stack: Stack, kube: Kube) -> None:
@@ -98,7 +98,7 @@ def test_what_an_operator_wrote_stays_and_hangs_on_nothing(stack: Stack, kube: K
     create_object(kube, NODES, node, **TERMINATION_METADATA)
     status, message = stack.ask("Delete")
     assert status == "SUCCESS"
-    assert "ec2nodeclasses.karpenter.k8s.aws stays: it has 1 objects" in message
+    assert "ec2nodeclasses.karpenter.k8s.aws kept: it has 1 object" in message
     assert read_object(kube, f"{CLASSES}/a")["metadata"]["finalizers"] == ["example.com/own"]
     for path in (f"{CLAIMS}/a", f"{NODES}/a"):
         assert "finalizers" not in read_object(kube, path)["metadata"]
@@ -126,7 +126,7 @@ def test_a_karpenter_at_work_keeps_its_finalizers(
         lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": name}, "spec": spec}
         create_object(kube, "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases", lease)
     message = stack.ask("Delete")[1]
-    assert ("Karpenter is at work: finalizers stay" in message) is stays
+    assert ("Karpenter is running: finalizers are kept" in message) is stays
     assert read_object(kube, f"{CLAIMS}/a")["metadata"].get("finalizers", []) == (
         TERMINATION_METADATA["finalizers"] if stays else []
     )
@@ -142,7 +142,7 @@ def test_a_karpenter_that_is_there_is_left_as_it_is(clock: Clock) -> None:
     stack = Stack(kube, clock)
     status, message = stack.ask("Create")
     assert status == "SUCCESS"
-    assert message.count("somebody else's and left alone") == len(before)
+    assert message.count("was not created by Joiner and was not changed") == len(before)
     assert stack.ask("Delete", OnDestroy="purge")[0] == "SUCCESS"
     assert {path: kube.read(path) for path in before} == before
 
@@ -154,7 +154,7 @@ def test_a_karpenter_that_is_too_old_is_not_joined(clock: Clock) -> None:
     kube = InMemoryKube(ApiServer(clock, definitions=older))
     status, message = Stack(kube, clock).ask("Create")
     assert status == "FAILED"
-    assert "nodepools.karpenter.sh is somebody else's, and it does not serve v1: upgrade it" in message
+    assert "nodepools.karpenter.sh was not created by Joiner, and it does not serve v1: upgrade it" in message
     assert not [
         manifest
         for manifest in parse_release_manifests()
@@ -178,7 +178,7 @@ def test_before_the_end_there_is_nothing_to_empty(request_type: str, stack: Stac
     stack.ask("Create")
     create_object(kube, POOLS, make_node_pool("a"))
     before = kube.api.revision
-    assert stack.ask(request_type, "emptied", OnDestroy="purge") == ("SUCCESS", "nothing to do")
+    assert stack.ask(request_type, "emptied", OnDestroy="purge") == ("SUCCESS", "no changes")
     assert kube.api.revision == before
 
 
@@ -187,12 +187,12 @@ def test_nodes_that_would_lose_their_role_keep_the_stack_from_going(stack: Stack
     create_object(
         kube, CLAIMS, make_node_claim("b"), annotations={"karpenter.k8s.aws/instance-profile-name": "another"}
     )
-    assert stack.ask("Delete", "emptied") == ("SUCCESS", "nothing to do")
+    assert stack.ask("Delete", "emptied") == ("SUCCESS", "no changes")
     create_object(kube, CLAIMS, make_node_claim("a"), annotations={"karpenter.k8s.aws/instance-profile-name": PROFILE})
     status, message = stack.ask("Delete", "emptied")
     assert status == "FAILED"
-    assert message.startswith("1 nodes run with the stack's role: a; kubectl delete nodepools --all")
-    assert stack.ask("Delete", "emptied", OnDestroy="abandon") == ("SUCCESS", "nothing to do")
+    assert message.startswith("1 node with the role of the stack: a; to fix: run `kubectl delete nodepools --all")
+    assert stack.ask("Delete", "emptied", OnDestroy="abandon") == ("SUCCESS", "no changes")
     assert is_there(kube, f"{CLAIMS}/a")
 
 
@@ -204,7 +204,7 @@ def test_a_purge_waits_until_the_functions_have_ended_every_node(clock: Clock) -
     create_object(kube, CLAIMS, make_node_claim("a"), **TERMINATION_METADATA)
     clock.call_after(timedelta(minutes=4), lambda: finish_claim_deletion(kube), "the functions are done")
     status, message = stack.ask("Delete", "emptied", OnDestroy="purge")
-    assert (status, message) == ("SUCCESS", "all NodePools, NodeClaims and EC2NodeClasses are gone")
+    assert (status, message) == ("SUCCESS", "all NodePools, NodeClaims and EC2NodeClasses are deleted")
     assert timedelta(minutes=4) <= stack.waited <= timedelta(minutes=5)
     assert msgspec.json.decode(kube.list(POOLS))["items"] == []
 
@@ -214,7 +214,7 @@ def test_a_purge_that_takes_too_long_fails_and_may_be_asked_again(stack: Stack, 
     create_object(kube, CLAIMS, make_node_claim("a"), **TERMINATION_METADATA)
     status, message = stack.ask("Delete", "emptied", OnDestroy="purge")
     assert status == "FAILED"
-    assert message == "1 NodeClaims are still going: a; delete the stack again"
+    assert message == "NodeClaims are still being deleted: a; to fix: delete the stack again"
     assert timedelta(minutes=14) <= stack.waited <= timedelta(minutes=15)
     finish_claim_deletion(kube)
     assert stack.ask("Delete", "emptied", OnDestroy="purge")[0] == "SUCCESS"

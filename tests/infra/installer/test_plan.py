@@ -108,7 +108,7 @@ def test_another_release_patches_what_it_changes_and_nothing_else() -> None:
     [step] = plan.steps
     assert isinstance(step, PatchManifest)
     assert step.path == f"{MANIFEST_PATHS['ClusterRole']}/joiner-functions"
-    assert plan.messages == ("ClusterRole joiner-functions brought up to date",)
+    assert plan.messages == ("ClusterRole joiner-functions updated",)
 
 
 @pytest.mark.parametrize("kind", MANIFEST_PATHS)
@@ -167,12 +167,12 @@ def test_somebody_elses_definition_is_never_written(labels: dict[str, str]) -> N
         parse_release_manifests(), InstalledState(live={**build_live_manifests(), build_manifest_path(crd): crd})
     )
     assert plan.steps == ()
-    assert plan.messages == (f"{NODE_POOLS_CRD} is somebody else's and left alone",)
+    assert plan.messages == (f"{NODE_POOLS_CRD} was not created by Joiner and was not changed",)
     removal_plan = plan_removal(
         parse_release_manifests(), InstalledState(live={build_manifest_path(crd): crd}), purge=True
     )
     assert removal_plan.steps == ()
-    assert removal_plan.messages == (f"{CRD_KIND} {NODE_POOLS_CRD} is somebody else's and stays",)
+    assert removal_plan.messages == (f"{CRD_KIND} {NODE_POOLS_CRD} was not created by Joiner and is kept",)
 
 
 def _stop_serving(spec: dict[str, Any]) -> None:
@@ -200,9 +200,9 @@ def _rename_kind(spec: dict[str, Any]) -> None:
     [
         (_stop_serving, "it does not serve v1: upgrade it"),
         (_downgrade_version, "it does not serve v1: upgrade it"),
-        (_drop_status, "its v1 has no status of its own: upgrade it"),
-        (_make_namespaced, "its scope is Namespaced: want Cluster"),
-        (_rename_kind, "its kind is Pool: want NodePool"),
+        (_drop_status, "its v1 has no status subresource: upgrade it"),
+        (_make_namespaced, "its scope is Namespaced: must be Cluster"),
+        (_rename_kind, "its kind is Pool: must be NodePool"),
     ],
 )
 def test_a_definition_that_cannot_be_used_stops_everything(
@@ -212,7 +212,7 @@ def test_a_definition_that_cannot_be_used_stops_everything(
     change(crd["spec"])
     plan = plan_install(parse_release_manifests(), InstalledState(live={build_manifest_path(crd): crd}))
     assert plan.steps == ()
-    assert plan.refusals == (f"{CRD_KIND} {NODE_POOLS_CRD} is somebody else's, and {problem}",)
+    assert plan.refusals == (f"{CRD_KIND} {NODE_POOLS_CRD} was not created by Joiner, and {problem}",)
     assert find_incompatibilities(copy_definition(), crd) == (problem,)
 
 
@@ -225,7 +225,7 @@ def test_a_definition_of_a_feature_stops_nothing() -> None:
     assert (plan.steps, plan.refusals) == ((), ())
     [message] = plan.messages
     assert message.endswith(
-        "capacitybuffers.autoscaling.x-k8s.io is somebody else's, and it does not serve v1beta1: upgrade it"
+        "capacitybuffers.autoscaling.x-k8s.io was not created by Joiner, and it does not serve v1beta1: upgrade it"
     )
 
 
@@ -241,7 +241,7 @@ def test_a_definition_without_some_fields_is_used_and_told_of() -> None:
     )
     assert (plan.steps, plan.refusals) == ((), ())
     assert plan.messages == (
-        f"{NODE_POOLS_CRD} is somebody else's and left alone; it does not know {', '.join(missing)}",
+        f"{NODE_POOLS_CRD} was not created by Joiner and was not changed; it lacks the fields {', '.join(missing)}",
     )
 
 
@@ -271,8 +271,7 @@ def test_a_definition_with_objects_stays_unless_asked() -> None:
     removal_plan = plan_removal(parse_release_manifests(), standing, purge=False)
     assert len(removal_plan.steps) == len(parse_release_manifests()) - 1
     assert (
-        f"{CRD_KIND} {NODE_POOLS_CRD} stays: it has 2 objects (/apis/karpenter.sh/v1/nodepools)"
-        in removal_plan.messages
+        f"{CRD_KIND} {NODE_POOLS_CRD} kept: it has 2 objects (/apis/karpenter.sh/v1/nodepools)" in removal_plan.messages
     )
     assert len(plan_removal(parse_release_manifests(), standing, purge=True).steps) == len(parse_release_manifests())
 
@@ -320,7 +319,7 @@ def test_what_may_go_on_running_is_told() -> None:
     messages = plan_removal(
         (), InstalledState(live={}, finalized_objects=(("/a", deleted_claim),)), purge=False
     ).messages
-    assert messages == ("NodeClaim a was going, its instance may still run: aws:///us-east-1a/i-1",)
+    assert messages == ("NodeClaim a was being deleted, its instance may still run: aws:///us-east-1a/i-1",)
 
 
 def test_emptying_begins_with_the_pools_and_leaves_alone_what_is_going() -> None:

@@ -61,8 +61,8 @@ def test_every_widget_says_what_is_drawn_in_which_unit_and_every_line_whose_it_i
     assert [properties for properties in widget_properties if not properties.get("title")] == []
     graphs = [properties for properties in widget_properties if "metrics" in properties]
     assert [properties["title"] for properties in graphs] == [
-        "How long functions take, in milliseconds",
-        "Messages that wait, by queue",
+        "Function duration (ms)",
+        "Messages by queue",
     ]
     for graph in graphs:
         assert graph["yAxis"]["left"]["min"] == 0

@@ -157,5 +157,5 @@ def test_each_of_several_clusters_has_a_stack_in_one_place(tmp_path: Path) -> No
 
 
 def test_a_knob_that_there_is_not_stops_the_synthesis(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="joiner:clustr is no knob: did you mean joiner:cluster"):
+    with pytest.raises(ValueError, match="joiner:clustr is not a setting: did you mean joiner:cluster"):
         build_application(bundle=False, outdir=str(tmp_path), context={"joiner:clustr": "prod"})

@@ -92,7 +92,7 @@ def test_a_python_of_the_lambdas_version_is_found_or_fetched_or_its_lack_is_said
     assert bundling.find_interpreter() == expected_path
     assert [command[4] for command in commands] == verbs
     assert {command[-1] for command in commands} == {"3.13"}
-    assert ("no bytecode is shipped" in capsys.readouterr().err) is not bool(expected_path)
+    assert ("packaged without bytecode" in capsys.readouterr().err) is not bool(expected_path)
 
 
 @pytest.mark.parametrize("python", ["/usr/bin/python3.13", ""])

@@ -258,38 +258,41 @@ def test_cfn_lint_has_nothing_to_say(mode: str, tmp_path: Path, request: pytest.
 @pytest.mark.parametrize(
     ("wrong", "error_pattern"),
     [
-        ({"network": "hidden"}, "joiner:network is 'hidden': want public or private or isolated"),
+        ({"network": "hidden"}, "joiner:network is 'hidden': must be public or private or isolated"),
         ({"subnets": "subnet-00000001"}, "joiner:subnets is for functions inside a VPC"),
         ({"security-groups": "sg-00000001"}, "joiner:security-groups is for functions inside a VPC"),
         ({"vpc-cidrs": "10.0.0.0/8"}, "joiner:vpc-cidrs is for functions inside a VPC"),
-        ({"vpc-endpoints": "true"}, "joiner:vpc-endpoints is true: want joiner:network private or isolated"),
-        ({"network": "private"}, "joiner:network is private: joiner:subnets must be given"),
+        ({"vpc-endpoints": "true"}, "joiner:vpc-endpoints is true: set joiner:network to private or isolated"),
+        ({"network": "private"}, "joiner:network is private: set joiner:subnets"),
         (
             {"network": "private", "subnets": "subnet-00000001"},
-            "the stack makes one: joiner:vpc and joiner:cluster-security-group must be given",
+            "creates a security group: set joiner:vpc and joiner:cluster-security-group",
         ),
         (
             {**PRIVATE_SETTINGS, "security-groups": "sg-00000001"},
-            "joiner:cluster-security-group is for a security group of the stack's",
+            "joiner:cluster-security-group is for the security group that the stack creates",
         ),
         (
             {**PRIVATE_SETTINGS, "vpc-endpoints": "true"},
-            "is true: joiner:vpc-cidrs and joiner:route-tables must be given",
+            "is true: set joiner:vpc-cidrs and joiner:route-tables",
         ),
-        ({**PRIVATE_SETTINGS, "route-tables": "rtb-00000001"}, "joiner:route-tables is for joiner:vpc-endpoints=true"),
+        (
+            {**PRIVATE_SETTINGS, "route-tables": "rtb-00000001"},
+            "joiner:route-tables has no effect without joiner:vpc-endpoints=true: remove it",
+        ),
         ({**PRIVATE_SETTINGS, "prefix-lists": "pl-00000001"}, "joiner:prefix-lists is for joiner:network=isolated"),
         (
             {**PRIVATE_SETTINGS, "network": "isolated", "prefix-lists": "pl-00000001"},
-            "joiner:prefix-lists bounds where functions may connect to: joiner:vpc-cidrs must be given",
+            "joiner:prefix-lists restricts the connections of the functions: set joiner:vpc-cidrs",
         ),
         (
             {**PRIVATE_SETTINGS, "network": "isolated"},
-            "no endpoint leads to the pricing service: joiner:price-list must name",
+            "no endpoint of the pricing service: joiner:price-list must name",
         ),
-        ({"subnets": "a"}, "joiner:subnets has 'a': want subnet-0123456789abcdef0"),
-        ({"vpc": "vpc-00000001,"}, "joiner:vpc is 'vpc-00000001,': want vpc-0123456789abcdef0"),
+        ({"subnets": "a"}, "joiner:subnets has 'a': must be subnet-0123456789abcdef0"),
+        ({"vpc": "vpc-00000001,"}, "joiner:vpc is 'vpc-00000001,': must be vpc-0123456789abcdef0"),
         ({"vpc-cidrs": "10.0.0.1/8"}, "joiner:vpc-cidrs: 10.0.0.1/8 has host bits set"),
-        ({"vpc-cidrs": "::/0"}, "joiner:vpc-cidrs: ::/0 is everywhere"),
+        ({"vpc-cidrs": "::/0"}, "joiner:vpc-cidrs: ::/0 contains all addresses"),
     ],
 )
 def test_what_is_missing_or_too_much_is_refused_at_once(wrong: dict[str, str], error_pattern: str) -> None:

@@ -95,4 +95,6 @@ def test_a_new_version_is_tried_there_too(template: dict[str, Any]) -> None:
 
 def test_a_template_is_for_one_cluster(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert publish.main(["-o", str(tmp_path / "dist"), "-c", "joiner:cluster=a,b"]) == 2
-    assert "joiner:cluster names several: a template is for one" in capsys.readouterr().err
+    assert (
+        "joiner:cluster names several clusters, but a template is for one cluster: name one" in capsys.readouterr().err
+    )

@@ -176,7 +176,7 @@ def test_what_is_no_price_list_is_refused_at_once(body: str | None, tmp_path: Pa
     path = tmp_path / "prices.json"
     if body is not None:
         path.write_text(body)
-    with pytest.raises(ValueError, match=r"joiner:price-list: .*prices.json is no list of prices: .*catalog prices"):
+    with pytest.raises(ValueError, match=r"joiner:price-list: .*prices.json is not a price list: .*catalog prices"):
         synthesize_stack(str(tmp_path), {"joiner:price-list": str(path)})
 
 

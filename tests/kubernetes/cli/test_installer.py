@@ -126,7 +126,7 @@ def test_installing_again_writes_nothing(stack: Stack, kube: KubeClient) -> None
     install_and_wait(stack, kube)
     before, calls = read_objects(kube, list_manifest_paths()), list[str]()
     second_stack = make_stack(tap_port(kube, "kube", lambda call: calls.append(call.method)))
-    assert second_stack.ask("Update") == ("SUCCESS", "nothing to do")
+    assert second_stack.ask("Update") == ("SUCCESS", "no changes")
     assert {*calls} <= {"read", "list"}
     assert read_objects(kube, list_manifest_paths()) == before
 
@@ -146,11 +146,11 @@ def test_a_release_and_its_rollback(stack: Stack, kube: KubeClient) -> None:
     install_and_wait(stack, kube)
     stack.body = build_release_manifests(change_release)
     status, message = stack.ask("Update")
-    assert (status, message.count("brought up to date"), message.count("made anew")) == ("SUCCESS", 7, 1), message
+    assert (status, message.count("updated"), message.count("recreated")) == ("SUCCESS", 7, 1), message
     assert read_object(kube, FLOW)["spec"]["matchingPrecedence"] == 950
     stack.body = build_release_manifests()
     assert stack.ask("Update")[0] == "SUCCESS"
-    assert stack.ask("Update") == ("SUCCESS", "nothing to do")
+    assert stack.ask("Update") == ("SUCCESS", "no changes")
     level = read_object(kube, FLOW.replace("flowschemas", "prioritylevelconfigurations"))
     assert level["spec"]["limited"].get("borrowingLimitPercent") is None
 
@@ -179,7 +179,7 @@ def test_what_an_operator_wrote_stays_and_can_be_deleted(stack: Stack, kube: Kub
     kube.delete(f"{CLAIMS}/a")
     status, message = stack.ask("Delete")
     assert status == "SUCCESS", message
-    assert "ec2nodeclasses.karpenter.k8s.aws stays: it has 1 objects" in message
+    assert "ec2nodeclasses.karpenter.k8s.aws kept: it has 1 object" in message
     wait_until_gone(kube, [f"{CLAIMS}/a"])
     assert "finalizers" not in read_object(kube, f"{CLASSES}/a")["metadata"]
     assert stack.ask("Create")[0] == "SUCCESS"
@@ -203,7 +203,7 @@ def test_a_karpenter_that_is_there_stays_as_it_is(plane: ControlPlane) -> None:
     before = read_objects(kube, definitions)
     stack = make_stack(kube)
     status, message = stack.ask("Create")
-    assert (status, message.count("somebody else's and left alone")) == ("SUCCESS", len(definitions))
+    assert (status, message.count("was not created by Joiner and was not changed")) == ("SUCCESS", len(definitions))
     assert "does not know" not in message
     assert stack.ask("Delete", OnDestroy="purge")[0] == "SUCCESS"
     assert read_objects(kube, definitions) == before

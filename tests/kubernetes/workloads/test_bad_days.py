@@ -99,7 +99,7 @@ def assert_work_goes_on(arena: Arena, app: str) -> None:
 
 def is_outage_logged(arena: Arena, plane: BadPlane, since: int) -> bool:
     outage_lines = [
-        line for line in arena.playground.log_lines[since:] if "is up and that the functions reach it" in line
+        line for line in arena.playground.log_lines[since:] if "is available and reachable from the functions" in line
     ]
     return any(plane.endpoint in line for line in outage_lines)
 
@@ -154,7 +154,7 @@ def test_an_api_server_that_neither_answers_nor_hangs_up_is_left_alone(arena: Sh
         return bool(
             watch.list_messages("Unreachable", "timed out", plane.endpoint)
             and watch.list_messages(
-                "Unreachable", f"not sent: the API server was silent for {REQUEST_TIMEOUT.seconds} s"
+                "Unreachable", f"not sent: the API server did not respond for {REQUEST_TIMEOUT.seconds} s"
             )
         )
 
@@ -254,7 +254,7 @@ def test_a_policy_that_refuses_our_patch_holds_up_its_claim_alone(arena: ShakenA
     ):
         arena.desk.apply_all([make_lone_deployment("refused", **ELSEWHERE), make_lone_deployment("admitted")])
         arena.wait_until(lambda: has_instance("default"), "the other claim goes on")
-        helps = "let it admit what the group joiner:functions writes"
+        helps = "let it admit the requests of the group joiner:functions writes"
         arena.wait_until(lambda: bool(watch.list_messages("PatchStatus", "no-joiner-today", helps)), "it is told")
         arena.wait_until(lambda: watch.launched >= 2, "both are launched")
         assert not has_instance("side")

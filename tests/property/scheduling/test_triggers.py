@@ -70,11 +70,17 @@ TRIED_LATER = replace(UNSCHEDULED, conditions=())
 @pytest.mark.parametrize(
     ("cluster", "word"),
     [
-        (replace(RESTING_CLUSTER, pods=(*RESTING_CLUSTER.pods, UNSCHEDULED)), "pods wait"),
-        (replace(RESTING_CLUSTER, node_claims=(replace(CLAIM, meta=build_deleted_meta(CLAIM)),)), "nodes are going"),
-        (replace(RESTING_CLUSTER, node_claims=(replace(CLAIM, conditions=(ENDING,)),)), "nodes are going"),
-        (replace(RESTING_CLUSTER, nodes=(MINE, replace(FOREIGN, meta=build_deleted_meta(FOREIGN)))), "nodes are going"),
-        (replace(RESTING_CLUSTER, node_claims=(replace(CLAIM, provider_id=""),)), "claims wait"),
+        (replace(RESTING_CLUSTER, pods=(*RESTING_CLUSTER.pods, UNSCHEDULED)), "pods are pending"),
+        (
+            replace(RESTING_CLUSTER, node_claims=(replace(CLAIM, meta=build_deleted_meta(CLAIM)),)),
+            "pods of terminating nodes",
+        ),
+        (replace(RESTING_CLUSTER, node_claims=(replace(CLAIM, conditions=(ENDING,)),)), "pods of terminating nodes"),
+        (
+            replace(RESTING_CLUSTER, nodes=(MINE, replace(FOREIGN, meta=build_deleted_meta(FOREIGN)))),
+            "pods of terminating nodes",
+        ),
+        (replace(RESTING_CLUSTER, node_claims=(replace(CLAIM, provider_id=""),)), "NodeClaims wait"),
         (replace(RESTING_CLUSTER, node_classes=(replace(make_node_class(), conditions=()),)), "not resolved"),
     ],
 )

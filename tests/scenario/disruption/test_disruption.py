@@ -164,7 +164,7 @@ def test_a_replacement_that_never_joins_is_given_up_and_ended(monkeypatch: pytes
     world = build_shrunk_world()
     monkeypatch.setattr(world.cluster, "start_node", lambda _: None)
     world.wait_until(lambda: "ROLLED_BACK" in list_phases(world), 900)
-    assert "was not fit for use in time" in list_command_reasons(world, "ROLLED_BACK")[0]
+    assert "was not initialized in time" in list_command_reasons(world, "ROLLED_BACK")[0]
     [new] = world.launched[1:2]
     world.wait_until(lambda: new not in {one.instance_id for one in world.list_active_instances()}, 120)
     assert world.list_done_actions(EvictPod) == []
@@ -176,7 +176,7 @@ def test_three_failures_in_a_row_pause_what_needs_replacements_and_say_so() -> N
     sell_out(world)
     world.wait_until(lambda: bool(world.list_events("default", "DisruptionPaused")), 2400)
     [paused, *_] = world.list_events("default", "DisruptionPaused")
-    assert "the last 3 replacements came to nothing" in paused
+    assert "the last 3 replacements failed" in paused
     assert "kubectl annotate nodepool default" in paused
     world.wait_until(lambda: not list_tainted_nodes(world))
     command_count = len(list_command_reasons(world, "PROPOSED"))
@@ -220,7 +220,7 @@ def test_a_new_image_is_tried_by_one_node_before_the_others_follow() -> None:
     canary_time = world.clock.get_time()
     world.advance_seconds(900)
     assert len(before & {node["metadata"]["name"] for node in world.list_nodes()}) == 2
-    assert any("2 nodes keep their image until" in event for event in world.list_events("default", "ImageCanary"))
+    assert any("2 nodes with the old image" in event for event in world.list_events("default", "ImageCanary"))
     world.wait_until(lambda: not before & {node["metadata"]["name"] for node in world.list_nodes()}, 900)
     assert world.clock.get_time() - canary_time >= timedelta(minutes=18)
     world.wait_until_settled(12)
@@ -248,7 +248,7 @@ def test_a_budget_that_comes_between_proposal_and_decision_keeps_the_node() -> N
     world.wait_until(lambda: not list_tainted_nodes(world))
     assert world.list_done_actions(CreateNodeClaim) == world.list_done_actions(CreateNodeClaim)[:1]
     assert world.list_done_actions(EvictPod) == []
-    assert "is held by pod disruption budget default/web" in list_command_reasons(world, "ROLLED_BACK")[0]
+    assert "PodDisruptionBudget default/web blocks the eviction of" in list_command_reasons(world, "ROLLED_BACK")[0]
 
 
 def test_pods_that_come_meanwhile_have_their_place_elsewhere() -> None:
@@ -348,7 +348,7 @@ def test_a_replacement_that_came_for_nothing_goes_again() -> None:
         note = {"metadata": {"annotations": {"karpenter.sh/do-not-disrupt": "true"}}}
         world.cluster.api.patch("pods", pod["metadata"]["name"], note, "default")
     world.wait_until(lambda: "ROLLED_BACK" in list_phases(world), 300)
-    assert "must not be disrupted any more" in list_command_reasons(world, "ROLLED_BACK")[0]
+    assert "is now protected from disruption" in list_command_reasons(world, "ROLLED_BACK")[0]
     assert len(world.list_active_instances()) == 2
     world.wait_until(lambda: len(world.list_active_instances()) == 1, TICK + 2 * FOLLOW_UP + DRAIN)
     assert world.list_done_actions(EvictPod) == []

@@ -118,7 +118,7 @@ def test_a_change_that_is_called_off_too_late_takes_no_deletion_back_and_says_so
     world.advance_seconds(10)
     world.cloud.cancel_maintenance([old.instance_id])
     world.advance_seconds(5)
-    assert any("goes all the same" in event for event in world.list_events(reason="ScheduledChangeCancelled"))
+    assert any("terminated anyway" in event for event in world.list_events(reason="ScheduledChangeCancelled"))
     world.wait_until(
         lambda: old.instance_id not in {one.instance_id for one in world.list_active_instances()}, timeout=300
     )

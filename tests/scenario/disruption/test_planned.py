@@ -54,10 +54,12 @@ def test_what_might_go_is_told_and_stays(remaining_replicas: int, reason: str) -
     [node] = world.list_nodes()
     last = list_node_notes(world)[-1]
     assert (last.name, last.verdict) == (node["metadata"]["name"], "kept")
-    assert last.reason.startswith(f"Planned: it would go, {reason}: ")
+    assert last.reason.startswith(f"Planned: would be disrupted, {reason}: ")
     assert last.reason.endswith(ENABLE_HINT)
     events = world.list_events("default", "DisruptionPlanned")
-    assert events == [f"DisruptionPlanned: 1 of its nodes would go, `joiner explain node NAME` says why; {ENABLE_HINT}"]
+    assert events == [
+        (f"DisruptionPlanned: 1 of its nodes would be disrupted, `joiner explain node NAME` shows why; {ENABLE_HINT}")
+    ]
 
 
 def test_what_must_go_goes() -> None:

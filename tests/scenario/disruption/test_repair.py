@@ -87,7 +87,7 @@ def test_a_broken_node_is_replaced_whatever_is_on_it_and_whatever_budgets_say() 
     assert len(world.list_active_instances()) == 2
     assert len(world.launched) == 3
     [words] = world.list_events(sick, "DisruptionTerminating")
-    assert f"condition {HARDWARE} has been False since {format_instant(since)}, longer than 10 minutes" in words
+    assert f"condition {HARDWARE} has been False since {format_instant(since)}, longer than 10m" in words
     notes = [note for entry in world.entries for note in entry.notes if note.kind == "Node" and note.name == sick]
     assert ("disrupted", "Unhealthy") in {(note.verdict, note.reason.partition(":")[0]) for note in notes}
 
@@ -124,7 +124,7 @@ def test_where_a_zone_fails_none_is_repaired_and_what_recovers_was_never_touched
     assert len(world.list_active_instances()) == len(list_node_names(world)) == 9
     for name in failed_nodes:
         [words] = world.list_events(name, "NodeRepairBlocked")
-        assert "3 of 9 nodes of NodePool default are unhealthy, more than 20 %: none is repaired" in words
+        assert "3 of 9 nodes of NodePool default are unhealthy, more than 20%: no node is repaired" in words
         report_condition(world, name, status="True")
     world.advance_seconds(2 * TICK)
     assert list_repaired(world) == []

@@ -44,9 +44,9 @@ BAD_BUDGETS = {
     ),
     "an unknown reason": (
         {"budgets": [{"nodes": "0", "reasons": ["Expired"]}]},
-        "spec.disruption.budgets[0]: 'Expired' is no reason: write some of Drifted, Empty, Underutilized",
+        "spec.disruption.budgets[0]: 'Expired' is not a disruption reason: use Drifted, Empty, Underutilized",
     ),
-    "more than everything": (
+    "more than 100%": (
         {"budgets": [{"nodes": "101%"}]},
         "spec.disruption.budgets[0]: nodes '101%' is neither a number nor a percentage up to 100%",
     ),
@@ -127,7 +127,7 @@ def test_a_budget_over_every_pod_of_a_namespace_is_named_and_other_namespaces_go
     world.advance_seconds(180)
     assert sorted(list_instance_types(world)) == [("free", "m5.large"), ("held", "m5.2xlarge")]
     assert {eviction.namespace for eviction in world.list_done_actions(EvictPod)} == {"elsewhere"}
-    words = "spec.selector is empty, so it selects every pod of namespace default: 2 pods may not be evicted"
+    words = "spec.selector is empty, so it selects every pod of namespace default: 2 pods cannot be evicted now"
     assert [
         problem
         for problem in world.list_problems()
@@ -137,7 +137,7 @@ def test_a_budget_over_every_pod_of_a_namespace_is_named_and_other_namespaces_go
         node["metadata"]["name"] for node in world.list_nodes() if node["metadata"]["labels"]["team"] == "held"
     ]
     blocked = world.list_events(held_node, "DisruptionBlocked")
-    assert any("is held by pod disruption budget default/everything (0 allowed)" in event for event in blocked)
+    assert any("PodDisruptionBudget default/everything blocks the eviction of" in event for event in blocked)
     world.cluster.api.delete("poddisruptionbudgets.policy", "everything", "default")
     world.wait_until(lambda: sorted(list_instance_types(world)) == [("free", "m5.large"), ("held", "m5.large")], 400)
 

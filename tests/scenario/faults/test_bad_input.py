@@ -156,7 +156,7 @@ def test_a_node_class_that_does_not_exist_stops_its_pool_only() -> None:
     assert world.get_condition(POOLS, "lost", "NodeClassReady") == (
         "False",
         "NodeClassNotFound",
-        "there is no EC2NodeClass nowhere",
+        "EC2NodeClass nowhere does not exist",
     )
     assert world.get_condition(POOLS, "lost", "Ready")[0] == "False"
     assert world.get_condition(POOLS, "default", "Ready")[0] == "True"
@@ -253,7 +253,7 @@ def test_without_a_catalogue_nothing_ends_and_pods_wait_for_the_next() -> None:
         world.scale(6)
         world.advance_seconds(200)
         assert (len(world.list_active_instances()), len(world.list_running_pods())) == (1, 4)
-        assert "there is none that can be read" in world.log()
+        assert "the catalog is missing or cannot be read" in world.log()
     world.wait_until_settled(6, timeout=400)
 
 

@@ -58,7 +58,7 @@ def build_replacing_scene(*replacements: str, budgets: Budgets) -> Idle:
 
 
 def build_launched_scene(budgets: Budgets = NUMBER) -> Idle:
-    """The replacement is fit for use: its node may go."""
+    """The replacement is initialized: its node may go."""
     idle = build_replacing_scene("new", budgets=budgets)
     idle.bring_up_node("new")
     return idle

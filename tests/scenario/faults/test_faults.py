@@ -327,7 +327,7 @@ def test_a_right_that_is_missing_is_named_and_nothing_more_is_launched() -> None
     world.wait_until(lambda: world.get_condition(CLASSES, "default", "ValidationSucceeded")[0] == "False", timeout=70)
     _, reason, message = world.get_condition(CLASSES, "default", "ValidationSucceeded")
     assert reason == "RunInstancesAuthCheckFailed"
-    assert "give ec2:RunInstances to the functions' roles" in message
+    assert "allow ec2:RunInstances for the functions' roles" in message
     world.apply([make_deployment(4, "late")])
     world.advance_seconds(120)
     assert len(world.launched) == len(world.list_claims()) == 1

@@ -137,7 +137,7 @@ def test_a_budget_holds_a_drain_until_it_is_relaxed() -> None:
     assert world.list_done_actions(EvictPod) == []
     [node] = [node_manifest for node_manifest in world.list_nodes() if "deletionTimestamp" in node_manifest["metadata"]]
     assert any(
-        "is held by pod disruption budget default/web" in message
+        "PodDisruptionBudget default/web blocks the eviction of" in message
         for message in world.list_events(get_name(node), "FailedDraining")
     )
     world.cluster.api.patch("poddisruptionbudgets.policy", "web", {"spec": {"maxUnavailable": 1}}, "default")

@@ -74,7 +74,7 @@ def test_a_planner_that_outlives_its_lease_launches_nothing_more() -> None:
         world.advance_seconds(120)
     assert stolen
     assert (count_vcpus(world), len(world.launched)) == (8, 2)
-    assert any(result.message == "the lease was lost" for entry in world.entries for result in entry.results)
+    assert any(result.message == "the controller lost its lease" for entry in world.entries for result in entry.results)
 
 
 @pytest.mark.parametrize("copies", [0, 2, 5])

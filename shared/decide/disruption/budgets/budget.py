@@ -49,7 +49,7 @@ def compute_allowed_disruptions(pool: NodePool, reason: str, total: int, now: da
     if annotations.problems:
         return AllowedDisruptions(count=0, problem="; ".join(annotations.problems))
     if not annotations.is_window_open(now):
-        return AllowedDisruptions(count=0, problem=f"{DISRUPTION_WINDOWS}: no window is open")
+        return AllowedDisruptions(count=0, problem=f"{DISRUPTION_WINDOWS}: now is outside all disruption windows")
     return compute_min_allowed(pool.budgets, reason, total, now, get_time_zone(annotations.zone))
 
 
@@ -115,7 +115,7 @@ def is_counted_by_budgets(state: StateNode) -> bool:
 def _compute_limit(budget: DisruptionBudget, reason: str, total: int, now: datetime, zone: tzinfo) -> int:
     unknown_reasons = sorted(set(budget.reasons or ()) - set(BUDGET_REASONS))
     if unknown_reasons:
-        raise ValueError(f"{unknown_reasons[0]!r} is no reason: write some of {', '.join(BUDGET_REASONS)}")
+        raise ValueError(f"{unknown_reasons[0]!r} is not a disruption reason: use {', '.join(BUDGET_REASONS)}")
     limit = _parse_nodes(budget.nodes, total)
     if not _is_active(budget, now, zone) or (budget.reasons is not None and reason not in budget.reasons):
         return UNLIMITED_DISRUPTIONS
@@ -135,5 +135,5 @@ def _is_active(budget: DisruptionBudget, now: datetime, zone: tzinfo) -> bool:
     if not budget.schedule and budget.duration is None:
         return True
     if not budget.schedule or budget.duration is None:
-        raise ValueError("schedule and duration go together: write both or neither")
+        raise ValueError("schedule and duration belong together: set both or neither")
     return is_schedule_active(budget.schedule, budget.duration, now, zone)

@@ -15,10 +15,11 @@ from shared.decide.disruption.budgets.budget import (
 from shared.decide.disruption.budgets.cluster_settings import BUDGETS_SETTING, DisruptionSettings
 from shared.decide.disruption.budgets.node_pool_annotations import get_time_zone
 from shared.decide.disruption.candidates import Candidate
+from shared.model.core.formatting import format_count
 from shared.model.karpenter.node_pool import NodePool
 from shared.state.cluster_state import ClusterState
 
-_DISRUPTING_TEXT: Final = "going or not Ready"
+_DISRUPTING_TEXT: Final = "terminating or not Ready"
 
 
 class BudgetTracker:
@@ -102,13 +103,15 @@ class BudgetTracker:
             pool.name, DisruptionCount()
         ).disrupting + self._reserved_by_pool.get(pool.name, 0)
         if pool_allowed.count - disrupting_count <= 0:
-            pool_text = f"NodePool {pool.name} allows {pool_allowed.count} nodes at a time for reason {reason}"
+            pool_text = (
+                f"NodePool {pool.name} allows {format_count(pool_allowed.count, 'node')} at a time for reason {reason}"
+            )
             return f"{pool_text}, {disrupting_count} are {_DISRUPTING_TEXT}"
         count, cluster_disrupting_count = (
             self._get_allowed_in_cluster(reason).count,
             self._cluster_count.disrupting + sum(self._reserved_by_pool.values()),
         )
-        cluster_text = f"the cluster allows {count} nodes at a time for reason {reason}"
+        cluster_text = f"the cluster allows {format_count(count, 'node')} at a time for reason {reason}"
         return f"{cluster_text}, {cluster_disrupting_count} are {_DISRUPTING_TEXT}"
 
     def _count_remaining_in_cluster(self, reason: str) -> int:

@@ -41,7 +41,7 @@ class DisruptionSettings(msgspec.Struct, frozen=True, kw_only=True):
         """Return the problems to report."""
         if not self.problem:
             return ()
-        message = f"{self.problem}; no node is disrupted by choice until it is mended and deployed"
+        message = f"{self.problem}; voluntary disruption stops until the setting is corrected and deployed"
         return (Problem(kind="Setting", name="joiner", message=message),)
 
 
@@ -83,7 +83,7 @@ def _parse_budgets(text: str) -> tuple[DisruptionBudget, ...]:
     try:
         parsed_budgets = msgspec.json.decode(text or "[]", type=tuple[_BudgetJson, ...])
     except msgspec.DecodeError as error:
-        raise ValueError(f": {error}; write a list like a NodePool's spec.disruption.budgets, in JSON") from None
+        raise ValueError(f": {error}; write a JSON list like spec.disruption.budgets of a NodePool") from None
     return tuple(_parse_budget(number, budget_json) for number, budget_json in enumerate(parsed_budgets))
 
 

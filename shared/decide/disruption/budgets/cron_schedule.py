@@ -58,7 +58,7 @@ def is_schedule_active(schedule: str, duration: timedelta, now: datetime, zone: 
         # In the hour that occurs twice, cronsim starts with the activations of the first occurrence.
         first_activation = next(activation for activation in activations if activation > window_start)
     except (CronSimError, StopIteration, OverflowError):
-        raise ValueError(f"schedule {schedule!r} never comes") from None
+        raise ValueError(f"schedule {schedule!r} never matches") from None
     return first_activation <= now
 
 

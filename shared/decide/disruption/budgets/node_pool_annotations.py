@@ -97,23 +97,23 @@ def get_time_zone(name: str) -> tzinfo:
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, OSError, ValueError):
-        raise ValueError(f"{name!r} is no time zone: write one like Europe/Berlin") from None
+        raise ValueError(f"{name!r} is not a time zone: write a name like Europe/Berlin") from None
 
 
 def _parse_amount(text: str) -> float:
     try:
         amount = float(text)
     except ValueError:
-        raise ValueError(f"{text!r} is no amount: write one like 0.05") from None
+        raise ValueError(f"{text!r} is not an amount in USD per hour: write a number like 0.05") from None
     if not 0 <= amount < float("inf"):
-        raise ValueError(f"{text!r} is no amount from 0")
+        raise ValueError(f"{text!r} is below zero")
     return amount
 
 
 def _parse_percent(text: str) -> float:
     percent = _parse_amount(text.removesuffix("%"))
     if percent > _MAX_PERCENT:
-        raise ValueError(f"{text!r} is more than everything")
+        raise ValueError(f"{text!r} is more than 100%")
     return percent
 
 
@@ -133,7 +133,7 @@ def _parse_window(text: str) -> DisruptionWindow:
         raise ValueError(f"{text.strip()!r} is not a schedule and a duration, like 0 22 * * mon-fri 8h")
     window = DisruptionWindow(schedule=" ".join(parts[:count]), duration=parse_duration(parts[count]))
     if window.duration <= timedelta():
-        raise ValueError(f"{text.strip()!r} lasts no time")
+        raise ValueError(f"{text.strip()!r} has no duration")
     is_schedule_active(window.schedule, window.duration, datetime(2026, 1, 1, tzinfo=UTC))
     return window
 
@@ -141,14 +141,14 @@ def _parse_window(text: str) -> DisruptionWindow:
 def _parse_soak_time(text: str) -> timedelta:
     soak_time = parse_duration(text)
     if soak_time < timedelta():
-        raise ValueError(f"{text!r} is less than nothing: write one like 24h")
+        raise ValueError(f"{text!r} is negative: write a duration like 24h")
     return soak_time
 
 
 def _parse_jitter(text: str) -> int:
     percent = parse_jitter_percent(text)
     if not percent and text not in ("0", "0%"):
-        raise ValueError(f"{text!r} is no part of a lifetime: write a number from 0 to {MAX_JITTER_PERCENT}")
+        raise ValueError(f"{text!r} is not a percentage of the lifetime: write a number from 0 to {MAX_JITTER_PERCENT}")
     return percent
 
 

@@ -23,6 +23,7 @@ from shared.decide.disruption.drift.drift import (
     list_matching_images,
 )
 from shared.model.core.conditions import encode_conditions, with_condition, without_condition
+from shared.model.core.formatting import format_count
 from shared.model.core.labels import DO_NOT_DISRUPT, IMAGE_SOAK, NODEPOOL, VOLUNTARY_DISRUPTION
 from shared.model.core.metadata import ObjectMeta, find_condition, is_condition_true
 from shared.model.core.units import format_instant
@@ -161,18 +162,23 @@ def _decide_canary(
         until = format_instant(initialized_at + soak_time)
         return ImageCanary(
             waiting_claims=names,
-            message=f"{len(outdated)} nodes keep their image until {until}: one tries {image_text}",
+            message=(
+                f"{format_count(len(outdated), 'node')} with the old image until {until}: one node tests {image_text}"
+            ),
         )
     if claims_with_image:
         return ImageCanary(
             waiting_claims=names,
-            message=f"{len(outdated)} nodes keep their image until one is fit for use with {image_text}",
+            message=(
+                f"{format_count(len(outdated), 'node')} with the old image until one node is initialized "
+                f"with {image_text}"
+            ),
         )
     canary_claim = min(outdated, key=_CanaryPreference(cluster_state))
     waiting_claims = names - {canary_claim.name}
     message = (
-        f"{canary_claim.name} is replaced first, {len(waiting_claims)} nodes keep their image: "
-        f"one is to try {image_text}"
+        f"{canary_claim.name} is replaced first, {format_count(len(waiting_claims), 'node')} with the old image wait: "
+        f"one node tests {image_text}"
     )
     return ImageCanary(waiting_claims=waiting_claims, message=message)
 
@@ -217,5 +223,5 @@ def _patch_condition(claim: NodeClaim, reason: str, now: datetime) -> Iterator[A
         name=claim.name,
         resource_version=claim.meta.resource_version,
         status=msgspec.json.encode({"conditions": encode_conditions(conditions)}).decode(),
-        message=f"it has drifted: {reason}" if reason else "it has not drifted any more",
+        message=f"the node has drifted: {reason}" if reason else "the node is no longer drifted",
     )

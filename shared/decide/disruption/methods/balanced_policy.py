@@ -1,4 +1,4 @@
-"""Whether a saving justifies its disruption: NodePool savings thresholds and Karpenter's `Balanced` policy.
+"""Checks whether savings justify a disruption: NodePool savings thresholds and Karpenter's `Balanced` policy.
 
 Balanced: the share of the NodePool's cost that a command saves must be at least half the share of the NodePool's
 disruption that it causes. Only NodePools with that policy are checked; the NodePool of the nodes that receive the pods
@@ -19,6 +19,7 @@ from shared.decide.disruption.budgets.node_pool_annotations import (
 from shared.decide.disruption.candidates import Candidate, compute_reschedule_cost
 from shared.decide.disruption.methods.payback import explain_payback_wait
 from shared.decide.disruption.methods.replacement_result import ReplacementRefusal
+from shared.model.core.formatting import format_usd_per_hour
 from shared.model.core.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODEPOOL, ZONE
 from shared.state.cluster_state import ClusterState
 from shared.state.state_node import StateNode
@@ -84,8 +85,8 @@ class BalancedEvaluator:
         if score >= MIN_BALANCED_SCORE_RATIO:
             return None
         message = (
-            f"would save ${saved:.4f} per hour at a score of {score:.2f}, "
-            f"policy Balanced asks for {MIN_BALANCED_SCORE_RATIO}"
+            f"saves {format_usd_per_hour(saved)} with a score of {score:.2f}, "
+            f"but policy Balanced requires {MIN_BALANCED_SCORE_RATIO}"
         )
         return ReplacementRefusal(reason="NotBalanced", message=message)
 
@@ -95,11 +96,14 @@ def _check_thresholds(
 ) -> ReplacementRefusal | None:
     min_savings_usd_per_hour = annotations.minimum_usd_per_hour
     if saved < min_savings_usd_per_hour:
-        message = f"would save ${saved:.4f} per hour, threshold ${min_savings_usd_per_hour:g}"
+        message = (
+            f"saves {format_usd_per_hour(saved)}, less than the threshold of "
+            f"{format_usd_per_hour(min_savings_usd_per_hour)}"
+        )
         return ReplacementRefusal(reason="BelowThreshold", message=message)
     percent = 100 * saved / price if price > 0 else 0.0
     if percent < annotations.minimum_percent:
-        message = f"would save {percent:.0f} %, threshold {annotations.minimum_percent:g} %"
+        message = f"saves {percent:.0f}%, less than the threshold of {annotations.minimum_percent:g}%"
         return ReplacementRefusal(reason="BelowThreshold", message=message)
     return None
 

@@ -35,7 +35,7 @@ class Consolidation:
 
     @property
     def kept_verdicts(self) -> dict[str, KeptVerdict]:
-        """Verdicts for the candidates that stay, by node name."""
+        """Verdicts for the candidates that are kept, by node name."""
         return self._context.kept_verdicts
 
     @property

@@ -9,6 +9,7 @@ from shared.decide.disruption.methods.proposed_command import ProposedCommand, s
 from shared.decide.disruption.methods.replacement import ReplacementFinder
 from shared.decide.disruption.methods.replacement_result import ReplacementRefusal
 from shared.decide.disruption.simulation.simulation_builder import SimulationSetup
+from shared.model.core.formatting import format_usd_per_hour
 from shared.model.decisions.disruption_verdict import KeptVerdict
 
 UNDERUTILIZED_REASON: Final = "Underutilized"
@@ -52,7 +53,8 @@ class ConsolidationContext:
         for candidate in candidates:
             if candidate.name in self.expected_pod_by_node:
                 message = (
-                    f"pods of nodes that go are expected there, {self.expected_pod_by_node[candidate.name]} among them"
+                    "pods of disrupted nodes are expected there, for example "
+                    f"{self.expected_pod_by_node[candidate.name]}"
                 )
                 self.kept_verdicts[candidate.name] = KeptVerdict(
                     node=candidate.name, reason="Expecting", message=message
@@ -72,12 +74,12 @@ class ConsolidationContext:
     def build_deletion(self, targets: Sequence[Candidate], moves: tuple[tuple[str, str], ...]) -> ProposedCommand:
         """Return a proposed command that removes *targets* without a new node; *moves*: nodes of their pods."""
         savings = sum_prices(targets)
-        subject = "its pods have" if len(targets) == 1 else f"the pods of all {len(targets)} have"
+        subject = "its pods" if len(targets) == 1 else f"the pods of the {len(targets)} nodes"
         return ProposedCommand(
             method="SingleNode" if len(targets) == 1 else "MultiNode",
             reason=UNDERUTILIZED_REASON,
             targets=tuple(targets),
             moves=moves,
             price_usd_per_hour=savings,
-            message=f"{subject} room elsewhere: ${savings:.4f} per hour are saved",
+            message=f"{subject} fit on other nodes; saves {format_usd_per_hour(savings)}",
         )

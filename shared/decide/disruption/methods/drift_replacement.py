@@ -21,6 +21,7 @@ from shared.decide.disruption.simulation.simulation import list_pod_moves
 from shared.decide.disruption.simulation.simulation_builder import SimulationSetup
 from shared.decide.provisioning.static_capacity import build_static_node_claim, is_node_pool_usable
 from shared.decide.scheduling.templates.template_builder import find_refusal
+from shared.model.core.formatting import format_count
 from shared.model.core.metadata import find_condition
 from shared.model.core.resources import NODES
 from shared.model.decisions.disruption_verdict import BlockedVerdict
@@ -47,7 +48,7 @@ def get_drift_reason(candidate: Candidate) -> str:
 
 
 class DriftReplacement:
-    """Replaces drifted nodes of dynamic NodePools, each node by itself."""
+    """Replaces drifted nodes of dynamic NodePools, one node per command."""
 
     def __init__(
         self,
@@ -69,7 +70,7 @@ class DriftReplacement:
         )
         for candidate in sorted(candidates, key=build_drift_sort_key):
             if self._is_over():
-                self._block(candidate, "NotReached", "the time was up before its turn")
+                self._block(candidate, "NotReached", "not reached within the time limit")
             elif not self._budget_tracker.has_budget_for((candidate,), DRIFTED):
                 self._block(candidate, "Budget", self._budget_tracker.explain_exhausted_budget(candidate.pool, DRIFTED))
             elif (proposed_command := self._replace_node(candidate)) is not None:
@@ -94,8 +95,12 @@ class DriftReplacement:
         if unplaced_classes or unplannable_pods or len(replacements) < len(results):
             simulation.roll_back()
             pod_names = unplannable_pods or [pod.name for pod_class in unplaced_classes for pod in pod_class.pods]
-            subject = f"pod {pod_names[0]} has" if len(pod_names) == 1 else f"{len(pod_names)} pods have"
-            message = f"it has drifted, and {subject} no other place" if pod_names else "its reservations are used up"
+            subject = f"pod {pod_names[0]}" if len(pod_names) == 1 else format_count(len(pod_names), "pod")
+            message = (
+                (f"the node has drifted, but {subject} cannot be scheduled elsewhere")
+                if pod_names
+                else "its reservations are used up"
+            )
             self._block(candidate, "PodsHaveNoPlace", message)
             return None
         new_nodes = [
@@ -112,7 +117,7 @@ class DriftReplacement:
             new_nodes=tuple(new_nodes),
             moves=list_pod_moves(simulation, savepoint.placements, name_by_number),
             price_usd_per_hour=sum_prices((candidate,)),
-            message=f"it has drifted: {get_drift_reason(candidate)}",
+            message=f"drifted: {get_drift_reason(candidate)}",
         )
         simulation.commit()
         simulation.seal_open_nodes()
@@ -162,7 +167,7 @@ def _build_static_replacement(candidate: Candidate, cluster_state: ClusterState)
         targets=(candidate,),
         static_claims=(claim,),
         price_usd_per_hour=0.0,
-        message=f"it has drifted: {get_drift_reason(candidate)}",
+        message=f"drifted: {get_drift_reason(candidate)}",
     )
 
 

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from shared.decide.disruption.candidates import Candidate
+from shared.model.core.formatting import format_elapsed, format_usd_per_hour
 from shared.model.core.metadata import find_condition
 
 NODE_OVERLAP_PERIOD: Final = timedelta(minutes=3)
@@ -37,8 +38,9 @@ def explain_payback_wait(
     if quiet_period >= payback_period:
         return ""
     return (
-        f"would save ${savings_usd_per_hour:.4f} per hour, which pays after {_format_minutes(payback_period)} "
-        f"without change; now {_format_minutes(quiet_period)}"
+        f"saves {format_usd_per_hour(savings_usd_per_hour)}, which pays for the replacement after "
+        f"{format_elapsed(payback_period)} "
+        f"without pod changes; the last change was {format_elapsed(quiet_period)} ago"
     )
 
 
@@ -63,7 +65,3 @@ def _find_quiet_since(candidate: Candidate) -> datetime | None:
     initialized = find_condition(candidate.claim.conditions, "Initialized")
     event_times = (candidate.claim.last_pod_event_at, initialized.since if initialized is not None else None)
     return max((since for since in event_times if since is not None), default=None)
-
-
-def _format_minutes(duration: timedelta) -> str:
-    return f"{duration.total_seconds() / 60:.0f} min"

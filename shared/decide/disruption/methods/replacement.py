@@ -58,9 +58,9 @@ class ReplacementFinder:
         max_node_price: float | None = None,
         reservation_manager: ReservationManager | None = None,
     ) -> Replacement | ReplacementRefusal:
-        """Return a replacement that costs less than *targets* together or, as one of several.
+        """Return a replacement that costs less than *targets* together.
 
-        Less than *max_node_price*.
+        One of several replacements must cost less than *max_node_price*.
         """
         max_price = sum(target.price_usd_per_hour for target in targets) if max_node_price is None else max_node_price
         node_requirements, mask = self._hold_reservations(node, reservation_manager or self.copy_reservation_manager())
@@ -75,7 +75,9 @@ class ReplacementFinder:
         if not mask:
             return ReplacementRefusal(reason="NoCheaperOffering", message="no cheaper offering")
         if not has_min_values(node.template, node.state, mask):
-            return ReplacementRefusal(reason="MinValuesNotMet", message="cheaper types alone do not meet minValues")
+            return ReplacementRefusal(
+                reason="MinValuesNotMet", message=("the cheaper instance types do not meet minValues")
+            )
         node_requirements, mask = self._narrow_capacity_type(node, node_requirements, mask, max_price)
         return self._build_replacement(node, node_requirements, mask)
 
@@ -122,10 +124,7 @@ class ReplacementFinder:
     def _filter_below_price(
         self, node: OpenNodeClaim, node_requirements: Requirements, mask: Mask, max_price: float
     ) -> tuple[Requirements, Mask]:
-        """Return the types that cost less than *max_price*.
-
-        In all zones if possible, else in the cheapest type's zones.
-        """
+        """Return the types that cost less than *max_price* in all zones, or else in the zones of the cheapest type."""
         cheaper_types = mask & self._get_price_order(node, node_requirements).find_types_below(max_price)
         if cheaper_types or any(item.key in (ZONE, ZONE_ID) for item in node.state.min_value_requirements):
             return node_requirements, cheaper_types
@@ -159,10 +158,7 @@ class ReplacementFinder:
     def _narrow_capacity_type(
         self, node: OpenNodeClaim, node_requirements: Requirements, mask: Mask, max_price: float
     ) -> tuple[Requirements, Mask]:
-        """Restrict to one capacity type if both spot and on-demand are allowed.
-
-        So that the expensive one is not launched.
-        """
+        """Restrict to one capacity type if spot and on-demand are allowed, so that the expensive one is not used."""
         capacity_types, instance_type_index = node_requirements[CAPACITY_TYPE], node.template.type_index
         if not (
             capacity_types.has(SPOT) and capacity_types.has(ON_DEMAND)
@@ -189,7 +185,9 @@ class ReplacementFinder:
         is_single_replacement: bool,
     ) -> Replacement | ReplacementRefusal:
         if not self.spot_to_spot:
-            message = "a spot node is replaced with another only if SpotToSpotConsolidation is on"
+            message = (
+                "spot nodes are replaced with spot nodes only if the feature gate SpotToSpotConsolidation is enabled"
+            )
             return ReplacementRefusal(reason="SpotToSpotDisabled", message=message)
         spot_requirements = node_requirements & build_label_requirements({CAPACITY_TYPE: SPOT})
         instance_type_index, template = node.template.type_index, node.template
@@ -204,12 +202,15 @@ class ReplacementFinder:
             return ReplacementRefusal(reason="NoCheaperOffering", message="no cheaper spot offering")
         if not has_min_values(template, node.state, mask):
             return ReplacementRefusal(
-                reason="MinValuesNotMet", message="cheaper spot types alone do not meet minValues"
+                reason="MinValuesNotMet", message="the cheaper spot instance types do not meet minValues"
             )
         if len(targets) == 1:
             count = mask.bit_count()
             if count < MIN_SPOT_TYPES:
-                message = f"a spot node is replaced only where {MIN_SPOT_TYPES} types are cheaper, here are {count}"
+                message = (
+                    f"a spot node is replaced only if {MIN_SPOT_TYPES} instance types are cheaper; cheaper "
+                    f"here: {count}"
+                )
                 return ReplacementRefusal(reason="TooFewSpotTypes", message=message)
             mask = self._select_cheapest_spot_types(node, spot_requirements, mask)
         return self._build_replacement(node, spot_requirements, mask)
@@ -225,10 +226,7 @@ class ReplacementFinder:
     def _exclude_current_types(
         self, node: OpenNodeClaim, node_requirements: Requirements, mask: Mask, targets: Sequence[Candidate]
     ) -> Mask:
-        """Return the types that cost less than each target with an instance type in *mask*.
-
-        Such a target could stay.
-        """
+        """Return the types that cost less than each target with a type in *mask*: such a target can be kept."""
         current_types = node.template.type_index.find_by_name(
             Requirement(key=INSTANCE_TYPE, values=frozenset(target.instance_type for target in targets))
         )
@@ -253,10 +251,10 @@ class ReplacementFinder:
             priced_types = priced_types[: self._max_instance_types]
             mask = merge_masks(priced_type.bit for priced_type in priced_types)
         if not priced_types:
-            return ReplacementRefusal(reason="NoCheaperOffering", message="no offering is left")
+            return ReplacementRefusal(reason="NoCheaperOffering", message="no offering is available")
         if not has_min_values(template, node.state, mask):
             return ReplacementRefusal(
-                reason="MinValuesNotMet", message="its cheapest types alone do not meet minValues"
+                reason="MinValuesNotMet", message="its cheapest instance types do not meet minValues"
             )
         capacity_types = instance_type_index.list_capacity_types(node_requirements, mask)
         replacement_requirements = node_requirements & build_requirements(

@@ -9,6 +9,7 @@ from shared.decide.disruption.methods.proposed_command import ProposedCommand, s
 from shared.decide.disruption.methods.replacement_result import Replacement
 from shared.decide.disruption.simulation.simulation import list_pod_moves
 from shared.decide.scheduling.nodes.open_node_claim import OpenNodeClaim
+from shared.model.core.formatting import format_count, format_usd_per_hour
 from shared.model.core.labels import SPOT
 from shared.model.decisions.command import MAX_TARGETS_PER_COMMAND
 
@@ -134,7 +135,10 @@ class SeveralReplacements:
             new_nodes=tuple(new_nodes),
             moves=pod_moves,
             price_usd_per_hour=price,
-            message=f"{len(new_nodes)} new nodes do instead of {len(targets)} that cost ${price:.4f} per hour",
+            message=(
+                f"replaces {format_count(len(targets), 'node')} ({format_usd_per_hour(price)}) with "
+                f"{len(new_nodes)} cheaper nodes"
+            ),
         )
 
     def _find_replacements_below(

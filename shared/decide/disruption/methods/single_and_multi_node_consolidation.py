@@ -18,6 +18,7 @@ from shared.decide.disruption.methods.replacement_result import Replacement, Rep
 from shared.decide.disruption.simulation.simulation import list_pod_moves
 from shared.decide.scheduling.nodes.open_node_claim import OpenNodeClaim
 from shared.decide.scheduling.pods.equivalence_class import PodEquivalenceClass
+from shared.model.core.formatting import format_count, format_usd_per_hour
 from shared.model.core.units import BYTES_PER_GIB
 from shared.model.decisions.disruption_verdict import KeptVerdict
 from shared.model.kubernetes.pod import Pod
@@ -108,14 +109,16 @@ class SingleAndMultiNodeConsolidation:
     def _explain_unplaced(self, unplaced_classes: Sequence[PodEquivalenceClass]) -> ReplacementRefusal:
         is_node_opened = bool(self._context.simulation.packing.max_new_nodes == 0)
         pods = sum(len(pod_class.pods) for pod_class in unplaced_classes)
-        explanation = "more than one new node would be needed" if is_node_opened else "no new node can hold them"
-        return ReplacementRefusal(reason="NoRoom", message=f"{pods} pods have no room elsewhere, and {explanation}")
+        explanation = "need more than one new node" if is_node_opened else "fit no new node"
+        return ReplacementRefusal(
+            reason="NoRoom", message=f"{format_count(pods, 'pod')} fit no other node, and {explanation}"
+        )
 
     def _explain_refusal(self, refusal: ReplacementRefusal, node: OpenNodeClaim, price: float) -> ReplacementRefusal:
         memory = node.used[1] / BYTES_PER_GIB
-        pods = f"{len(node.pods)} pods need {node.used[0]}m cpu and {memory:.1f} GiB"
+        pods = f"{format_count(len(node.pods), 'pod')} ({node.used[0]}m cpu, {memory:.1f} GiB)"
         return ReplacementRefusal(
-            reason=refusal.reason, message=f"{refusal.message}: {pods} elsewhere, for less than ${price:.4f}"
+            reason=refusal.reason, message=f"{refusal.message}: a node for {pods} below {format_usd_per_hour(price)}"
         )
 
     def _grow_set(self, seed: Candidate, other_candidates: Iterable[Candidate], trials: int) -> ProposedCommand | None:
@@ -182,7 +185,7 @@ class SingleAndMultiNodeConsolidation:
         offering = node.cheapest
         offering_text = (
             f"{offering.instance_type} {offering.capacity_type} in {offering.zone} "
-            f"for ${offering.price_usd_per_hour:.4f}"
+            f"({format_usd_per_hour(offering.price_usd_per_hour)})"
         )
         return ProposedCommand(
             method="SingleNode" if len(targets) == 1 else "MultiNode",
@@ -191,5 +194,7 @@ class SingleAndMultiNodeConsolidation:
             new_nodes=(node,),
             moves=list_pod_moves(simulation, moves, names),
             price_usd_per_hour=price,
-            message=f"a {offering_text} does instead of what costs ${price:.4f} per hour",
+            message=(
+                f"replaces {format_count(len(targets), 'node')} ({format_usd_per_hour(price)}) with {offering_text}"
+            ),
         )

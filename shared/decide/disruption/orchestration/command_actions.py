@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from shared.decide.common.events import build_claim_events
 from shared.decide.disruption.orchestration.command_targets import list_staying_targets
+from shared.model.core.formatting import format_count
 from shared.model.core.labels import COMMAND
 from shared.model.core.metadata import build_pairs
 from shared.model.decisions.action import Action, CreateNodeClaim, DeleteObject, FollowUp
@@ -25,14 +26,16 @@ loop.
 def build_creations(command_state: CommandState, cluster_state: ClusterState) -> tuple[Action, ...]:
     """Return the actions that request the missing replacements."""
     command = command_state.command
-    message = f"Launching {len(command.replacements)} for {command.reason}"
+    message = f"Launching {format_count(len(command.replacements), 'replacement')} for {command.reason}"
     return (
         *(
             _annotate_creation(replacement, command)
             for replacement in find_missing_replacements(cluster_state, command)
         ),
         *describe_to_nodes(cluster_state, command, "DisruptionLaunching", message),
-        FollowUp(function="provision", after=timedelta(), message=f"{command.command_id} waits for its replacements"),
+        FollowUp(
+            function="provision", after=timedelta(), message=(f"{command.command_id} is waiting for its replacements")
+        ),
     )
 
 
@@ -58,7 +61,11 @@ def build_deletions(
             for claim in claims
         ),
         *describe_to_nodes(cluster_state, command, "DisruptionTerminating", f"Disrupting: {command.reason}"),
-        FollowUp(function="lifecycle", after=after, message=f"{command.command_id} deletes {len(claims)} claims"),
+        FollowUp(
+            function="lifecycle",
+            after=after,
+            message=(f"{command.command_id} deletes {format_count(len(claims), 'NodeClaim')}"),
+        ),
     )
 
 

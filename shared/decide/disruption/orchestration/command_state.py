@@ -7,6 +7,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from shared.model.core.formatting import format_count
 from shared.model.decisions.action import CreateNodeClaim
 from shared.model.decisions.command import CommandState, DisruptionCommand, Phase
 
@@ -47,7 +48,7 @@ def _rename_creation(creation: CreateNodeClaim, name: str) -> CreateNodeClaim:
 def with_launched_phase(command_state: CommandState, now: datetime) -> CommandState:
     """Return the state of a command after all of its replacements were requested."""
     count = len(command_state.command.replacements)
-    return with_phase(command_state, "LAUNCHED", now, f"waits for {count} replacement{'s' if count > 1 else ''}")
+    return with_phase(command_state, "LAUNCHED", now, f"waiting for {format_count(count, 'replacement')}")
 
 
 def compute_command_timeout(command_states: Iterable[CommandState]) -> timedelta:

@@ -16,7 +16,7 @@ LEAVING_PHASES: Final[frozenset[Phase]] = frozenset(("LAUNCHED", "INITIALIZED", 
 
 
 def find_target(cluster_state: ClusterState, target: CommandTarget) -> StateNode | None:
-    """Return the state node of *target*, or None if it is gone."""
+    """Return the state node of *target*, or None if it does not exist any more."""
     state = cluster_state.node_by_claim.get(target.claim)
     is_same_claim = state is not None and state.claim is not None and state.claim.meta.uid == target.claim_uid
     return state if is_same_claim else None

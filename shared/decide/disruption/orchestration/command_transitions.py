@@ -37,6 +37,7 @@ from shared.decide.disruption.orchestration.command_targets import (
     list_staying_targets,
 )
 from shared.decide.disruption.orchestration.disruption_taint import find_mark_time, mark_node
+from shared.model.core.formatting import format_count, join_names
 from shared.model.decisions.action import Action
 from shared.model.decisions.command import CommandInvalidation, CommandState, DisruptionCommand, DisruptionPauses, Phase
 from shared.model.kubernetes.do_not_disrupt import is_node_protected
@@ -83,7 +84,7 @@ def advance_command(
         pauses.find_command_pause_message(command_state.command) if command_state.phase in REVOCABLE_PHASES else ""
     )
     if pause_message:
-        return _roll_back(command_state, f"it is paused: {pause_message}", cluster_state.taken_at)
+        return _roll_back(command_state, f"disruption is paused: {pause_message}", cluster_state.taken_at)
     if command_state.phase == "PROPOSED":
         return _advance_proposed(cluster_state, command_state, _with_pause_check(validator, pauses), time_limit)
     if command_state.phase == "VALIDATED":
@@ -100,7 +101,7 @@ def _with_pause_check(validator: CommandCheck, pauses: DisruptionPauses) -> Comm
             (pause_message for pool in pools if (pause_message := pauses.find_pause_message(pool, command.reason))), ""
         )
         return (
-            CommandInvalidation(message=f"it is paused: {pause_message}")
+            CommandInvalidation(message=f"disruption is paused: {pause_message}")
             if pause_message
             else validator(cluster_state, command)
         )
@@ -120,11 +121,13 @@ def _advance_proposed(
     if missing_nodes:
         return _remove_targets(
             command_state,
-            CommandInvalidation(message=f"{_format_node_names(missing_nodes)} went by itself", nodes=missing_nodes),
+            CommandInvalidation(
+                message=(f"{_format_node_names(missing_nodes)} was deleted by another client"), nodes=missing_nodes
+            ),
             now,
         )
     if now - command_state.proposed_at > time_limit:
-        return _roll_back(command_state, "it could not be proposed in time", now)
+        return _roll_back(command_state, "its nodes could not be tainted in time", now)
     delay = VALIDATION_DELAYS.get(command.method, timedelta())
     staying_nodes = list_staying_targets(cluster_state, command)
     mark_times = [find_mark_time(state, command.reason) for state in staying_nodes]
@@ -154,7 +157,7 @@ def _launch_replacements(cluster_state: ClusterState, command_state: CommandStat
     """Request the replacements; if the command has none, commit it."""
     if not command_state.command.replacements:
         return _commit_command(cluster_state, command_state)
-    next_state = with_phase(command_state, "VALIDATED", cluster_state.taken_at, "it still holds")
+    next_state = with_phase(command_state, "VALIDATED", cluster_state.taken_at, "the command is still valid")
     return CommandTransition(command_state=next_state, actions=build_creations(command_state, cluster_state))
 
 
@@ -167,7 +170,7 @@ def _advance_validated(
     if not missing_replacements:
         return CommandTransition(command_state=with_launched_phase(command_state, now))
     if len(list_staying_targets(cluster_state, command)) < len(command.targets):
-        return _roll_back(command_state, "a node went by itself before its replacement was asked for", now)
+        return _roll_back(command_state, "a node was deleted by another client before its replacement was created", now)
     if len(missing_replacements) == len(command.replacements):
         invalidation = validator(cluster_state, command)
         if invalidation is not None:
@@ -183,7 +186,7 @@ def _advance_launched(
     staying_nodes = list_staying_targets(cluster_state, command)
     if not staying_nodes:
         return _advance_committed(
-            cluster_state, with_phase(command_state, "INITIALIZED", now, "its nodes went by themselves")
+            cluster_state, with_phase(command_state, "INITIALIZED", now, "its nodes were deleted by another client")
         )
     initialized_claims = set(command_state.initialized)
     for replacement in command.replacements:
@@ -197,7 +200,7 @@ def _advance_launched(
             and (claim is None or _is_missing_or_deleting(state))
         ):
             return _fail_replacement(
-                command_state, replacement.claim.name, "is gone" if claim is None else "is being deleted", now
+                command_state, replacement.claim.name, "was deleted" if claim is None else "is being deleted", now
             )
     uninitialized_claims = [
         pending_replacement.claim.name
@@ -207,22 +210,22 @@ def _advance_launched(
     updated_state = replace(command_state, initialized=tuple(sorted(initialized_claims)))
     if uninitialized_claims:
         if now - command_state.proposed_at > time_limit:
-            return _fail_replacement(updated_state, uninitialized_claims[0], "was not fit for use in time", now)
-        count_text = f"{len(uninitialized_claims)} replacements"
-        message = f"Waiting for {count_text} to be initialized, {uninitialized_claims[0]} among them"
+            return _fail_replacement(updated_state, uninitialized_claims[0], "was not initialized in time", now)
+        count_text = f"{format_count(len(uninitialized_claims), 'replacement')}"
+        message = f"Waiting for {count_text} to be initialized: {join_names(uninitialized_claims, 3)}"
         return CommandTransition(
             command_state=updated_state,
             actions=tuple(describe_to_nodes(cluster_state, command, "DisruptionWaitingReadiness", message)),
         )
     protected_node = next((state for state in staying_nodes if _is_protected(state, command, now)), None)
     if protected_node is not None:
-        return _roll_back(updated_state, f"{protected_node.name} must not be disrupted any more", now)
+        return _roll_back(updated_state, f"{protected_node.name} is now protected from disruption", now)
     return _commit_command(cluster_state, updated_state)
 
 
 def _commit_command(cluster_state: ClusterState, command_state: CommandState) -> CommandTransition:
     """Record that the nodes will be removed in any case, and delete their NodeClaims."""
-    next_state = with_phase(command_state, "INITIALIZED", cluster_state.taken_at, "its claims are deleted")
+    next_state = with_phase(command_state, "INITIALIZED", cluster_state.taken_at, "its NodeClaims are being deleted")
     return CommandTransition(command_state=next_state, actions=build_deletions(cluster_state, next_state))
 
 
@@ -233,7 +236,7 @@ def _advance_committed(cluster_state: ClusterState, command_state: CommandState)
         for target in command_state.command.targets
     ):
         return CommandTransition(
-            command_state=with_phase(command_state, "DONE", cluster_state.taken_at, "its nodes are gone")
+            command_state=with_phase(command_state, "DONE", cluster_state.taken_at, "its nodes are terminated")
         )
     if list_staying_targets(cluster_state, command_state.command):
         return CommandTransition(
@@ -282,5 +285,4 @@ def _is_protected(state: StateNode, command: DisruptionCommand, now: datetime) -
 
 
 def _format_node_names(nodes: frozenset[str]) -> str:
-    first_node = min(nodes)
-    return first_node if len(nodes) == 1 else f"{first_node} and {len(nodes) - 1} more"
+    return join_names(sorted(nodes), 1)

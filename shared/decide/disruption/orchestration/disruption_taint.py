@@ -57,7 +57,7 @@ def unmark_node(state: StateNode) -> tuple[Action, ...]:
     node, claim = state.node, state.claim
     if node is None or claim is None or is_deleting_or_marked(state):
         return ()
-    message = "it is not disrupted after all"
+    message = "its disruption was cancelled"
     taints = _set_taint(state, message, is_tainted=False)
     if not get_disruption_reason(claim) or not state.is_initialized():
         return taints

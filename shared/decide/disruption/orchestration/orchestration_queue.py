@@ -34,7 +34,7 @@ from shared.model.decisions.decision_requests import DecisionProcess, PerformAct
 from shared.model.decisions.placement import SchedulingOptions
 from shared.state.cluster_state import ClusterState
 
-LEASE_LOST: Final = "another cycle had taken over before all was written down"
+LEASE_LOST: Final = "another run took the lease before the command was recorded"
 
 
 class OrchestrationQueue(msgspec.Struct, kw_only=True):
@@ -145,7 +145,7 @@ class OrchestrationQueue(msgspec.Struct, kw_only=True):
         if result is None:
             self.is_stopped, self.write_failure = True, LEASE_LOST
         elif isinstance(result, Problem):
-            self.write_failure = f"command {result.name} could not be written down"
+            self.write_failure = f"command {result.name} could not be recorded"
             self.problems.append(result)
         else:
             self.command_states[result.command.command_id] = result

@@ -7,6 +7,7 @@ from shared.decide.disruption.candidate_selection import DEFAULT_SETTINGS, NO_EX
 from shared.decide.disruption.candidates import Candidate
 from shared.decide.disruption.consolidation_policy import explain_consolidation_refusal, explain_emptiness_refusal
 from shared.decide.disruption.simulation.simulation import SchedulingSimulation
+from shared.model.core.formatting import format_count, join_names
 from shared.model.core.labels import INSTANCE_TYPE, NODEPOOL
 from shared.model.decisions.command import CommandInvalidation, DisruptionCommand
 from shared.model.decisions.disruption_verdict import BlockedVerdict, KeptVerdict
@@ -57,17 +58,17 @@ def _find_candidate(
 ) -> Candidate | BlockedVerdict | KeptVerdict:
     state = context.cluster_state.node_by_name.get(node)
     if state is None or state.claim is None or state.claim.meta.uid != uid:
-        return BlockedVerdict(node=node, reason="Gone", message="it is not the node that it was")
+        return BlockedVerdict(node=node, reason="Gone", message="the node changed since the command was computed")
     candidate = context.evaluate_node(state, eventual=command.reason == "Drifted")
     if isinstance(candidate, BlockedVerdict):
         return candidate
     if command.reason == "Empty":
         return explain_emptiness_refusal(candidate, context.cluster_state, context.buffer_nodes) or candidate
     if command.reason == "Drifted":
-        kept_verdict = KeptVerdict(node=node, reason="NotDrifted", message="it has not drifted any more")
+        kept_verdict = KeptVerdict(node=node, reason="NotDrifted", message="the node is no longer drifted")
         return candidate if context.has_drifted(candidate.state) else kept_verdict
     if candidate.is_empty():
-        return KeptVerdict(node=node, reason="Empty", message="it is empty by now")
+        return KeptVerdict(node=node, reason="Empty", message="the node is now empty")
     return explain_consolidation_refusal(candidate, context.cluster_state) or candidate
 
 
@@ -100,7 +101,7 @@ def _check_placement(
     for replacement in command.replacements:
         number = _open_replacement(simulation, replacement.claim)
         if number is None:
-            return CommandInvalidation(message=f"replacement {replacement.claim.name} cannot be made any more")
+            return CommandInvalidation(message=f"replacement {replacement.claim.name} can no longer be launched")
         number_by_node[replacement.claim.name] = len(simulation.packing.existing_nodes) + number
     type_masks = [node.mask for node in simulation.packing.open_nodes]
     pods = [pod for candidate in candidates for pod in simulation.clear_node(simulation.node_numbers[candidate.name])]
@@ -112,10 +113,12 @@ def _check_placement(
     homeless_pods = [*unplannable_pods, *unplaced_pods]
     if homeless_pods:
         return CommandInvalidation(
-            message=f"{len(homeless_pods)} pods have no place any more, {homeless_pods[0]} among them"
+            message=(
+                f"{format_count(len(homeless_pods), 'pod')} can no longer be scheduled: {join_names(homeless_pods, 3)}"
+            )
         )
     if [node.mask for node in simulation.packing.open_nodes] != type_masks:
-        return CommandInvalidation(message="not every type that a replacement may become holds its pods any more")
+        return CommandInvalidation(message="some instance types of a replacement no longer fit its pods")
     return None
 
 

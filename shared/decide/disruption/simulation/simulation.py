@@ -25,7 +25,7 @@ MAX_STEPS_PER_TRIAL: Final = 3000
 
 
 class Trial(msgspec.Struct, kw_only=True, eq=False):
-    """The moves of a trial, besides what its savepoint of the packing has."""
+    """The pod moves of a trial, in addition to its savepoint of the packing."""
 
     cleared_nodes: dict[int, dict[str, Pod]] = msgspec.field(default_factory=dict)
     """Cleared nodes, with the movable pods that were on them."""
@@ -110,7 +110,7 @@ class SchedulingSimulation(msgspec.Struct, kw_only=True, eq=False):
         return list(resident_pods.values())
 
     def place_pods(self, pods: Iterable[Pod]) -> list[PodEquivalenceClass]:
-        """Place *pods* in queue order and return those that have no place, by class.
+        """Place *pods* in queue order and return the pods that were not placed, by class.
 
         It stops at the first class that cannot be placed, unless other pods may make a place for it.
         """
@@ -202,10 +202,7 @@ class SchedulingSimulation(msgspec.Struct, kw_only=True, eq=False):
         ]
 
     def prepare_warm_start(self, pods: Iterable[Pod]) -> None:
-        """Compute the dual values of *pods*.
-
-        As a warm start for trials that place some of them by a packing solution.
-        """
+        """Compute the dual values of *pods*: a warm start for trials that place some of them by a packing solution."""
         queued_classes = [
             (self.queued_class_by_pod[pod_class.pods[0].name][0], pod_class) for pod_class in self.group_pods(pods)
         ]

@@ -71,7 +71,7 @@ def parse_settings(user_data: str) -> dict[str, Any]:
         return tomllib.loads(user_data)
     except tomllib.TOMLDecodeError as error:
         raise ValueError(
-            f"spec.userData: is not TOML: {error}: Bottlerocket reads settings, as `[settings.host-containers.admin]`"
+            f"spec.userData: is not TOML: {error}: write Bottlerocket settings, like `[settings.host-containers.admin]`"
         ) from None
 
 
@@ -145,7 +145,7 @@ def _can_mount_all(version: str) -> bool:
 def _get_table(document: Mapping[str, Any], key: str) -> dict[str, Any]:
     table = document.get(key, {})
     if not isinstance(table, dict):
-        raise ValueError(f"spec.userData: {key} is no table: write [settings.kubernetes] and keys below it")  # noqa: TRY004 - the text is what is wrong
+        raise ValueError(f"spec.userData: {key} is not a table: write [settings.kubernetes] and keys below it")  # noqa: TRY004 - the text is what is wrong
     return table
 
 

@@ -66,10 +66,10 @@ def explain_unsupported_alias(node_class: EC2NodeClass, kubernetes_version: str)
         family = FAMILY_BY_ALIAS.get(term.alias.partition("@")[0].lower(), "")
         path = f"spec.amiSelectorTerms[{number}].alias"
         if family == "AL2" and minor > _MAX_AL2_KUBERNETES_MINOR:
-            return f"{path}: {term.alias}: there is no AL2 for Kubernetes {kubernetes_version}: use al2023@latest"
+            return f"{path}: {term.alias}: AL2 does not support Kubernetes {kubernetes_version}: use al2023@latest"
         if family == "Windows2025" and minor and minor < _MIN_WINDOWS2025_KUBERNETES_MINOR:
             min_version = f"1.{_MIN_WINDOWS2025_KUBERNETES_MINOR}"
-            need = f"Windows 2025 begins with Kubernetes {min_version}, and this is {kubernetes_version}"
+            need = f"Windows 2025 requires Kubernetes {min_version}, the cluster has {kubernetes_version}"
             return f"{path}: {term.alias}: {need}: use windows2022@latest"
     return ""
 

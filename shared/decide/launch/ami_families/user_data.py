@@ -38,7 +38,8 @@ def build_user_data(node_class: EC2NodeClass, bootstrap: Bootstrap) -> str:
             return node_class.user_data
         case family:
             raise ValueError(
-                f"spec.amiFamily: {family!r} is no family: use AL2023, Bottlerocket, AL2, Windows2022 or, with user "
+                f"spec.amiFamily: {family!r} is not a supported AMI family: use AL2023, Bottlerocket, AL2, "
+                "Windows2022 or, with user "
                 "data that joins the cluster, Custom"
             )
 

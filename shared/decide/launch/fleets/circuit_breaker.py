@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from shared.model.cloud_provider.launch_group import LaunchGroup, get_node_pool_name
+from shared.model.core.formatting import format_count, format_usd_per_hour
 from shared.model.ec2.fleet import Override
 
 NODES_WINDOW: Final = timedelta(minutes=1)
@@ -20,12 +21,12 @@ COST_WINDOW: Final = timedelta(hours=1)
 
 
 class CircuitBreakerLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """Maximum launches within one minute or hour; 0 means unlimited."""
+    """Maximum launches within one minute or hour; 0 means unlimited. `shared.settings` has the defaults."""
 
-    nodes_per_minute: int = 2000
-    usd_per_hour: float = 2000.0
-    pool_nodes_per_minute: int = 1000
-    pool_usd_per_hour: float = 1000.0
+    nodes_per_minute: int = 0
+    usd_per_hour: float = 0.0
+    pool_nodes_per_minute: int = 0
+    pool_usd_per_hour: float = 0.0
 
 
 class CircuitBreakerTrip(msgspec.Struct, frozen=True, kw_only=True, order=True):
@@ -86,12 +87,15 @@ class CircuitBreaker:
     def _build_trip(self, node_pool: str, limit_name: str) -> CircuitBreakerTrip:
         limit = getattr(self._limits, limit_name)
         scope = f"NodePool {node_pool}" if limit_name.startswith("pool") else "the cluster"
+        setting = f"joiner:launch-{limit_name.replace('_', '-')}"
         amount = (
-            f"{limit} nodes per minute" if "nodes" in limit_name else f"{limit:g} USD per hour started within an hour"
+            f"{format_count(limit, 'node')} within a minute"
+            if "nodes" in limit_name
+            else f"instances for {format_usd_per_hour(limit)} within an hour"
         )
         message = (
-            f"launch breaker: {scope} has started {amount}, the others wait and go on by themselves; if that is meant, "
-            f"raise joiner:launch-{limit_name.replace('_', '-')}, if not, look at the pods that ask for it"
+            f"launch circuit breaker: {scope} has launched {amount}, the limit of {setting}; further launches are "
+            f"delayed; to fix: correct the pods that need so many nodes, or raise {setting}"
         )
         return CircuitBreakerTrip(node_pool=node_pool, limit_name=limit_name, message=message)
 

@@ -48,18 +48,22 @@ _REASON_BY_WORDS: Final[tuple[tuple[tuple[str, ...], str], ...]] = (
 _FIX_BY_REASON: Final = {
     "SpotSLRCreationFailed": "create it once: aws iam create-service-linked-role --aws-service-name spot.amazonaws.com",
     "AMIAuthorizationFailure": "share the image with this account, or select another in spec.amiSelectorTerms",
-    "Unauthorized": "look at the role of the function named provision, and at permission boundaries and SCPs",
+    "Unauthorized": "check the role of the function provision, its permissions boundary and the SCPs",
     "SecurityGroupSubnetVPCMismatch": "select subnets and security groups of one VPC",
-    "InstanceProfileNameInvalid": "spec.role or spec.instanceProfile of the EC2NodeClass names none that EC2 knows",
-    "UserDataSizeLimitExceeded": "shorten spec.userData: EC2 takes 16 KiB",
-    "InvalidAMIID": "look at spec.amiSelectorTerms",
-    "AMINotFound": "the image is gone; status.amis is made anew every 5 minutes, look at spec.amiSelectorTerms",
-    "FreeTierIneligible": "the account may only start types of the free tier",
-    "FleetQuotaExceeded": "ask for a higher quota of fleets",
+    "InstanceProfileNameInvalid": (
+        "correct spec.role or spec.instanceProfile of the EC2NodeClass: the instance profile does not exist"
+    ),
+    "UserDataSizeLimitExceeded": "shorten spec.userData: EC2 accepts 16 KiB",
+    "InvalidAMIID": "check spec.amiSelectorTerms",
+    "AMINotFound": (
+        "the image does not exist any more; status.amis is refreshed every 5 minutes, check spec.amiSelectorTerms"
+    ),
+    "FreeTierIneligible": "upgrade the account: it can only launch free-tier instance types",
+    "FleetQuotaExceeded": "request a higher quota for EC2 Fleet",
     "AccountPendingVerification": "wait until AWS has verified the account",
-    "SpotQuotaExceeded": "ask for a higher spot quota, or allow on-demand",
-    "VCPULimitExceeded": "ask for a higher quota of on-demand vCPUs, or allow other families",
-    NO_ADDRESSES_CODE: "select larger or further subnets",
+    "SpotQuotaExceeded": "request a higher Spot quota, or allow on-demand",
+    "VCPULimitExceeded": "request a higher quota for on-demand vCPUs, or allow other instance families",
+    NO_ADDRESSES_CODE: "select larger or additional subnets",
 }
 
 

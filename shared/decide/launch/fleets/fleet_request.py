@@ -82,7 +82,7 @@ def draft_fleet_request(
             claim, "NodeClassNotReady", f"EC2NodeClass {node_class.name} is not Ready", final=node_class.is_current()
         )
     if cluster.catalog is None or cluster.facts is None:
-        return build_unlaunchable(claim, "CatalogueMissing", "there is no catalogue to launch from yet", final=False)
+        return build_unlaunchable(claim, "CatalogueMissing", "there is no catalog of instance types yet", final=False)
     launch_offerings = select_launch_offerings(claim, cluster, counts)
     min_values_shortfall = describe_min_values_shortfall(
         limit_offerings(launch_offerings, claim.requirements), claim.requirements
@@ -93,7 +93,7 @@ def draft_fleet_request(
         and not launch_requirements.best_effort
         and claim.meta.get_annotation(MIN_VALUES_RELAXED) != "true"
     ):
-        message = f"minValues are not met by what can be asked for in one request: {min_values_shortfall}"
+        message = f"one fleet request cannot meet minValues: {min_values_shortfall}"
         return build_unlaunchable(claim, "InsufficientCapacity", message, final=True)
     requested_offerings = limit_offerings(
         select_preferred_capacity_type(launch_offerings, prefers_on_demand=launch_requirements.prefers_on_demand),
@@ -162,7 +162,9 @@ def limit_offerings(launch_offerings: Iterable[LaunchOffering], requirements: Re
 def _explain_missing_node_class(claim: NodeClaim, cluster: ClusterSnapshot) -> Unlaunchable:
     name = claim.node_class.name
     if cluster.is_unserved(NODE_CLASS_CRD):
-        return build_unlaunchable(claim, "NodeClassNotReady", f"EC2NodeClass {name} cannot be seen", final=False)
+        return build_unlaunchable(
+            claim, "NodeClassNotReady", (f"EC2NodeClass {name}: EC2NodeClasses cannot be listed"), final=False
+        )
     if any(problem.kind == "EC2NodeClass" and problem.name == name for problem in cluster.problems):
         return build_unlaunchable(claim, "NodeClassNotReady", f"EC2NodeClass {name} cannot be read", final=False)
     return build_unlaunchable(claim, "NodeClassNotFound", f"EC2NodeClass {name} does not exist", final=True)

@@ -71,7 +71,7 @@ def plan_launches(cluster_state: ClusterState, policy: LaunchPolicy | None = Non
         claim.name: claim for claim in cluster.node_claims if not claim.is_launched() and not claim.is_deleting()
     }
     repeated = [
-        LaunchInstances(group=group, message="repeated: no answer was written down")
+        LaunchInstances(group=group, message="repeated: no result was recorded")
         for group in cluster.launch_groups
         if group.result is None
         and any(name in pending_claims and group.is_for(pending_claims[name]) for name in group.claims)

@@ -15,7 +15,7 @@ def describe_min_values_shortfall(launch_offerings: Iterable[LaunchOffering], re
             value for instance_type in types.values() for value in _list_allowed_values(instance_type, requirement)
         }
         if len(values) < (requirement.min_values or 0):
-            return f"{requirement.key} has {len(values)} of at least {requirement.min_values} values"
+            return f"{requirement.key} has {len(values)} of {requirement.min_values} required values"
     return ""
 
 

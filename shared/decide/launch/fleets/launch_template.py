@@ -124,7 +124,7 @@ def plan_template_deletions(
             used_at = group.created_at if group.result is not None else now
             last_use_by_name[template.name] = max(used_at, last_use_by_name.get(template.name, used_at))
     return tuple(
-        DeleteLaunchTemplate(name=template.name, message="no launch has used it lately")
+        DeleteLaunchTemplate(name=template.name, message="not used by recent launches")
         for template in sorted(existing_templates, key=lambda template: template.name)
         if template.name.startswith(f"{TEMPLATE_NAME_PREFIX}/{cluster}/")
         and dict(template.tags).get(CLUSTER_TAG) == cluster

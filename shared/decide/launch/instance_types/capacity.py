@@ -43,7 +43,7 @@ class CapacitySettings(msgspec.Struct, frozen=True, kw_only=True):
     """Deployment settings that affect the capacity of instance types."""
 
     vm_memory_overhead_percent: float = 0.075
-    """A ratio of 1, although the name says percent; the name is Karpenter's."""
+    """A ratio, although Karpenter's name says percent."""
     reserved_enis: int = 0
     node_class_cel: bool = False
     """Whether amounts of spec.kubelet may be expressions."""

@@ -100,7 +100,7 @@ def build_catalog(
 
 def find_unsold_node_classes(catalog: Catalog) -> tuple[Problem, ...]:
     """Return a problem for each node class without any instance type to launch."""
-    message = "no instance type with a price is sold in the zones of its subnets: check spec.subnetSelectorTerms"
+    message = "no instance type with a price is offered in the zones of its subnets: check spec.subnetSelectorTerms"
     return tuple(
         Problem(kind="EC2NodeClass", name=name, message=message) for name, types in catalog.by_node_class if not types
     )
@@ -135,10 +135,10 @@ def collect_seen_memory(cluster: ClusterSnapshot) -> SeenMemories:
 def plan_requeues(before: ClusterSnapshot, after: ClusterSnapshot) -> tuple[Action, ...]:
     """Return the requeue of provision if pods may have waited for a catalog or for a node class to become ready."""
     if before.catalog is None and any(node_class.is_ready() for node_class in after.node_classes):
-        return (FollowUp(function="provision", after=CATALOG_REQUEUE_DELAY, message="there is a catalogue again"),)
+        return (FollowUp(function="provision", after=CATALOG_REQUEUE_DELAY, message="the catalog is available again"),)
     previously_ready = {node_class.name for node_class in before.node_classes if node_class.is_ready()}
     if any(node_class.is_ready() and node_class.name not in previously_ready for node_class in after.node_classes):
-        return (FollowUp(function="provision", after=STATUS_REQUEUE_DELAY, message="a node class became ready"),)
+        return (FollowUp(function="provision", after=STATUS_REQUEUE_DELAY, message="an EC2NodeClass became ready"),)
     return ()
 
 

@@ -10,13 +10,13 @@ def explain_incompatibility(info: InstanceTypeInfo, node_class: EC2NodeClass) ->
     if node_class.ami_family == "AL2023" and info.name.startswith("a1."):
         return "amiFamily: AL2023 does not run on the first Graviton"
     if node_class.network_interfaces and not _has_interfaces(info, node_class):
-        return "spec.networkInterfaces: it has no such interfaces"
+        return "spec.networkInterfaces: the instance type does not have these interfaces"
     if node_class.nested_virtualization == "enabled" and "nested-virtualization" not in info.processor_features:
-        return "spec.cpuOptions.nestedVirtualization: its processor has none"
+        return "spec.cpuOptions.nestedVirtualization: the processor does not support it"
     if group is not None and group.strategy not in info.placement_strategies:
-        return f"spec.placementGroupSelector: it cannot be in a {group.strategy} group"
+        return f"spec.placementGroupSelector: not allowed in a {group.strategy} placement group"
     if node_class.connection_tracking is not None and info.hypervisor != "nitro":
-        return "spec.connectionTracking: only for virtual machines on Nitro"
+        return "spec.connectionTracking: only for virtualized Nitro instances"
     return ""
 
 

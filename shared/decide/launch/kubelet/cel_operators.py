@@ -59,10 +59,10 @@ def build_conditional(condition: CelExpression, when_true: CelExpression, when_f
     Raises:
         ValueError: an operand has the wrong type.
     """
-    _require(condition.value_type == "bool", "? wants true or false before it")
+    _require(condition.value_type == "bool", "the operand before ? must be true or false")
     _require(
         when_true.value_type == when_false.value_type,
-        f"? chooses between {when_true.value_type} and {when_false.value_type}: write one kind",
+        f"? chooses between {when_true.value_type} and {when_false.value_type}: use the same type on both sides",
     )
     return CelExpression(
         when_true.value_type,
@@ -80,7 +80,7 @@ def build_logical(operator_sign: str, left_operand: CelExpression, right_operand
     """
     _require(
         left_operand.value_type == right_operand.value_type == "bool",
-        f"{operator_sign} wants true or false on both sides",
+        f"{operator_sign} needs true or false on both sides",
     )
     if operator_sign == "&&":
         return CelExpression(
@@ -98,7 +98,7 @@ def build_comparison(operator_sign: str, left_operand: CelExpression, right_oper
         ValueError: an operand has the wrong type.
     """
     if operator_sign == "in":
-        _require(right_operand.value_type == "list", 'in wants a list after it, like ["m5.large"]')
+        _require(right_operand.value_type == "list", 'in needs a list on its right, like ["m5.large"]')
         return CelExpression(
             "bool", lambda variables: left_operand.evaluate(variables) in right_operand.evaluate(variables)
         )
@@ -131,7 +131,7 @@ def build_arithmetic(operator_sign: str, left_operand: CelExpression, right_oper
         left_operand.value_type in _NUMERIC_TYPES or (left_operand.value_type, operator_sign) == ("string", "+"),
         f"{operator_sign} cannot take {left_operand.value_type}",
     )
-    _require((left_operand.value_type, operator_sign) != ("double", "%"), "% wants whole numbers")
+    _require((left_operand.value_type, operator_sign) != ("double", "%"), "% needs whole numbers")
     apply = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": _divide, "%": _compute_remainder}[
         operator_sign
     ]
@@ -150,9 +150,9 @@ def build_unary(operator_sign: str, operand: CelExpression) -> CelExpression:
         ValueError: an operand has the wrong type.
     """
     if operator_sign == "!":
-        _require(operand.value_type == "bool", "! wants true or false")
+        _require(operand.value_type == "bool", "! needs true or false")
         return CelExpression("bool", lambda variables: not operand.evaluate(variables))
-    _require(operand.value_type in _NUMERIC_TYPES, "- wants a number")
+    _require(operand.value_type in _NUMERIC_TYPES, "- needs a number")
     return CelExpression(operand.value_type, lambda variables: -operand.evaluate(variables))
 
 
@@ -164,7 +164,7 @@ def build_method_call(name: str, text: CelExpression, arguments: list[CelExpress
     """
     _require(name in _STRING_METHODS, f"there is no .{name}: use {', '.join(_STRING_METHODS)}")
     kinds = [argument.value_type for argument in (text, *arguments)]
-    _require(kinds == ["string", "string"], f".{name} is for a string, and takes one")
+    _require(kinds == ["string", "string"], f".{name} needs a string and a string argument")
     [part], method = arguments, _STRING_METHODS[name]
     return CelExpression("bool", lambda variables: method(text.evaluate(variables), part.evaluate(variables)))
 
@@ -177,7 +177,7 @@ def build_function_call(name: str, arguments: list[CelExpression]) -> CelExpress
     """
     kinds = {argument.value_type for argument in arguments}
     if name in ("max", "min"):
-        _require(bool(kinds) and kinds <= set(_NUMERIC_TYPES), f"{name} wants numbers")
+        _require(bool(kinds) and kinds <= set(_NUMERIC_TYPES), f"{name} needs numbers")
         choose = max if name == "max" else min
         kind: CelType = "int" if kinds == {"int"} else "double"
         convert_result: Callable[[Any], Any] = int if kind == "int" else float
@@ -193,7 +193,7 @@ def build_function_call(name: str, arguments: list[CelExpression]) -> CelExpress
 
 def _convert_to_integer(value: float | str) -> int:
     if isinstance(value, float) and not math.isfinite(value):
-        raise ValueError(f"{value} is no whole number")
+        raise ValueError(f"{value} is not a whole number")
     return _check_int64(int(value))
 
 
@@ -219,7 +219,7 @@ def _divide(dividend: float, divisor: float) -> float:
     if isinstance(dividend, float):
         return dividend / divisor if divisor else math.nan if not dividend else math.copysign(math.inf, dividend)
     if not divisor:
-        raise ValueError("a division by zero")
+        raise ValueError("division by zero")
     quotient = abs(dividend) // abs(divisor)
     return quotient if (dividend < 0) == (divisor < 0) else -quotient
 

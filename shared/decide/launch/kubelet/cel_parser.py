@@ -52,7 +52,7 @@ def _tokenize(text: str) -> list[tuple[str, str]]:
     while position < end:
         token = _TOKEN_PATTERN.match(text, position)
         if token is None or token.lastgroup is None:
-            raise ValueError(f"{text[position:].strip()[:10]!r} is not understood")
+            raise ValueError(f"{text[position:].strip()[:10]!r} is not valid syntax")
         tokens.append((token.lastgroup, token[token.lastgroup]))
         position = token.end()
     return tokens
@@ -81,7 +81,7 @@ class _Parser:
     def check_end(self) -> None:
         """Check that no tokens are left."""
         if self._position < len(self._tokens):
-            raise ValueError(f"{self._tokens[self._position][1]!r} is one too many")
+            raise ValueError(f"{self._tokens[self._position][1]!r} is unexpected")
 
     def _parse_or(self) -> CelExpression:
         expression = self._parse_and()
@@ -137,7 +137,7 @@ class _Parser:
         if text == "[":
             return build_list(self._parse_list_until("]"))
         if text != "(":
-            raise ValueError(f"{text!r} is not where it can be")
+            raise ValueError(f"{text!r} is not allowed here")
         expression = self.parse_conditional()
         self._expect(")")
         return expression
@@ -169,7 +169,7 @@ class _Parser:
     def _read_token(self) -> tuple[str, str]:
         token = self._peek()
         if token == ("", ""):
-            raise ValueError("ends too early")
+            raise ValueError("ends unexpectedly")
         self._position += 1
         return token
 
@@ -182,4 +182,4 @@ class _Parser:
 
     def _expect(self, text: str) -> None:
         if not self._accept(text):
-            raise ValueError(f"want {text!r} where {self._peek()[1] or 'the end'!r} is")
+            raise ValueError(f"expected {text!r}, found {self._peek()[1] or 'the end'!r}")

@@ -20,7 +20,7 @@ _PYTHON_TYPES_BY_KIND: Final[dict[str, tuple[type, ...]]] = {
     "list": (list,),
 }
 _KIND_DESCRIPTIONS: Final = {
-    "text": "a text",
+    "text": "a string",
     "number": "a whole number",
     "fraction": "a number",
     "switch": "true or false",
@@ -130,20 +130,23 @@ def validate_kubelet_for_family(node_class: EC2NodeClass) -> Iterator[str]:
         return
     fields: Mapping[str, Any] = json.loads(node_class.kubelet_text) if node_class.kubelet_text else {}
     for name in sorted(fields.keys() - FIELDS_OF_ALL_FAMILIES):
-        yield f"spec.kubelet.{name}: {family.name} does not take it: remove it, or use AL2023, which takes any field"
+        yield (
+            f"spec.kubelet.{name}: {family.name} does not support it: remove it, or use AL2023, which "
+            "supports every field"
+        )
     if len(_get_list(fields, "clusterDNS")) > 1:
-        yield f"spec.kubelet.clusterDNS: {family.name} takes one address: keep one, or use AL2023"
+        yield f"spec.kubelet.clusterDNS: {family.name} supports one address: remove the others, or use AL2023"
     if fields.get("podsPerCore") and not family.pods_per_core:
-        yield f"spec.kubelet.podsPerCore: {family.name} does not know it: use maxPods"
+        yield f"spec.kubelet.podsPerCore: {family.name} does not support it: use maxPods"
 
 
 def _explain_wrong_type(name: str, value: object) -> str:
     if name == "registerWithTaints":
-        return "is ours to write: put taints into the NodePool's spec.template.spec.taints"
+        return "is set by Joiner: put taints into the NodePool's spec.template.spec.taints"
     kind = _KIND_BY_FIELD.get(name)
     if kind is None:
         close = get_close_matches(name, sorted(_KIND_BY_FIELD), n=1)
-        return f"there is no such field of KubeletConfiguration: {f'write {close[0]}' if close else 'remove it'}"
+        return f"KubeletConfiguration has no such field: {f'write {close[0]}' if close else 'remove it'}"
     if name == "maxPods" and isinstance(value, str):
         return ""
     is_shaped = isinstance(value, _PYTHON_TYPES_BY_KIND[kind]) and (kind == "switch" or not isinstance(value, bool))
@@ -155,15 +158,17 @@ def _validate_thresholds(fields: Mapping[str, Any]) -> Iterator[str]:
         for key, value in sorted(_get_map(fields, field).items()):
             path = f"spec.kubelet.{field}[{key}]"
             if key not in _EVICTION_SIGNALS:
-                yield f"{path}: there is no such signal: use one of {', '.join(_EVICTION_SIGNALS)}"
+                yield f"{path}: unknown eviction signal: use one of {', '.join(_EVICTION_SIGNALS)}"
             elif field == "evictionSoftGracePeriod":
                 if not _is_duration(str(value)):
-                    yield f"{path}: {value!r} is no duration: write one like 1m30s"
+                    yield f"{path}: {value!r} is not a duration: write a duration like 1m30s"
             elif not _is_threshold(str(value)):
-                yield f"{path}: {value!r} is no threshold: write an amount like 100Mi, or a percentage from 0% to 100%"
+                yield (
+                    f"{path}: {value!r} is not a threshold: write an amount like 100Mi, or a percentage from 0% to 100%"
+                )
     soft, grace = _get_map(fields, "evictionSoft").keys(), _get_map(fields, "evictionSoftGracePeriod").keys()
     for key in sorted(soft - grace):
-        yield f"spec.kubelet.evictionSoft[{key}]: has no evictionSoftGracePeriod: add one like 1m30s"
+        yield f"spec.kubelet.evictionSoft[{key}]: has no evictionSoftGracePeriod: add a duration like 1m30s"
     for key in sorted(grace - soft):
         yield f"spec.kubelet.evictionSoftGracePeriod[{key}]: has no evictionSoft: add a threshold, or remove it"
 
@@ -186,7 +191,7 @@ def _validate_numbers(fields: Mapping[str, Any]) -> Iterator[str]:
     low = _get_number(fields, "imageGCLowThresholdPercent", 0)
     for name, value in (("imageGCHighThresholdPercent", high), ("imageGCLowThresholdPercent", low)):
         if not 0 <= value <= _MAX_PERCENT:
-            yield f"spec.kubelet.{name}: {value} is no percentage: write 0 to 100"
+            yield f"spec.kubelet.{name}: {value} is not a percentage: write 0 to 100"
     if {"imageGCHighThresholdPercent", "imageGCLowThresholdPercent"} <= fields.keys() and high <= low:
         path = "spec.kubelet.imageGCHighThresholdPercent"
         yield f"{path}: {high} is not above imageGCLowThresholdPercent ({low}): raise it"

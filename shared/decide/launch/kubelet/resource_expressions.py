@@ -112,14 +112,14 @@ def _evaluate_amount(path: str, text: str, info: InstanceTypeInfo, pods: int) ->
         return _evaluate_max_pods(text, info, pods)
     amount = _evaluate_number(text, info, pods)
     if amount < 0:
-        raise ValueError(f"comes to {amount}, which is below zero")
+        raise ValueError(f"evaluates to {amount}, which is below zero")
     return amount
 
 
 def _evaluate_max_pods(text: str, info: InstanceTypeInfo, default_pods: int) -> int:
     amount = _evaluate_number(text, info, default_pods)
     if not 0 <= amount <= _MAX_PODS_LIMIT:
-        raise ValueError(f"comes to {amount}, which is no number of pods")
+        raise ValueError(f"evaluates to {amount}, which is not a number of pods")
     return amount
 
 
@@ -134,14 +134,14 @@ def _evaluate_number(text: str, info: InstanceTypeInfo, pods: int) -> int:
     }
     result = _parse_number_expression(text).evaluate(values)
     if not math.isfinite(result):
-        raise ValueError(f"comes to {result}")
+        raise ValueError(f"evaluates to {result}")
     return int(result)
 
 
 def _parse_number_expression(text: str) -> CelExpression:
     parsed = parse_expression(text, EXPRESSION_VARIABLES)
     if parsed.value_type not in ("int", "double"):
-        raise ValueError(f"is a {parsed.value_type}: want a number")
+        raise ValueError(f"is a {parsed.value_type}: must be a number")
     return parsed
 
 

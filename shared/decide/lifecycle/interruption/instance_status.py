@@ -68,11 +68,15 @@ def _delete_impaired_claim(claim_state: NodeClaimState, check: FailedCheck, now:
         annotations = ((TERMINATION_TIMESTAMP, format_instant(now)),)
         yield PatchMetadata(kind="NodeClaim", name=claim.name, annotations=annotations, message=reason)
     yield DeleteObject(kind="NodeClaim", name=claim.name, uid=claim.meta.uid, message=reason)
-    words = f"The {check.kind} status check of EC2 has failed since {format_instant(check.since)}"
+    words = f"The EC2 {check.kind} status check has failed since {format_instant(check.since)}"
     yield from build_claim_events(claim, claim_state.nodes, "InstanceUnhealthy", words, now, type_="Warning")
     termination_message = f"Deleting {claim.name}: {reason}"
     yield from build_claim_events(
         claim, claim_state.nodes, "TerminatingOnInterruption", termination_message, now, type_="Warning"
     )
-    yield FollowUp(function="provision", after=timedelta(), message=f"{claim.name} is broken")
-    yield FollowUp(function="lifecycle", after=MIN_REQUEUE_DELAY, message=f"{claim.name} is broken")
+    yield FollowUp(
+        function="provision", after=timedelta(), message=(f"the instance of {claim.name} fails its status check")
+    )
+    yield FollowUp(
+        function="lifecycle", after=MIN_REQUEUE_DELAY, message=(f"the instance of {claim.name} fails its status check")
+    )

@@ -41,22 +41,22 @@ INTERRUPTION_WARNING_PERIOD: Final = timedelta(minutes=2)
 CORDON_TAINT: Final = Taint(key=AT_RISK, effect="NoSchedule")
 _REBALANCE: Final = "rebalance_recommendation"
 _CANCELED: Final = "scheduled_change_cancelled"
-_LATE_CANCELLATION_SUFFIX: Final = "; its claim is deleted already, so the node goes all the same"
+_LATE_CANCELLATION_SUFFIX: Final = "; its NodeClaim is already being deleted, so the node is terminated anyway"
 _KINDS_WITH_WARNING: Final = ("capacity_reservation_interrupted", "spot_interrupted")
 _KINDS_ALREADY_ENDED: Final = ("instance_stopped", "instance_terminated")
 _EVENT_BY_KIND: Final[dict[InterruptionKind, tuple[str, str]]] = {
-    "spot_interrupted": ("SpotInterrupted", "EC2 takes the spot instance back in two minutes"),
-    "rebalance_recommendation": ("SpotRebalanceRecommendation", "EC2 sees a raised risk of a spot interruption"),
+    "spot_interrupted": ("SpotInterrupted", "EC2 interrupts the Spot instance in two minutes"),
+    "rebalance_recommendation": ("SpotRebalanceRecommendation", "EC2 reports an elevated risk of a Spot interruption"),
     "instance_stopped": ("InstanceStopping", "The instance is stopping"),
     "instance_terminated": ("InstanceTerminating", "The instance is terminating"),
-    "scheduled_change": ("InstanceUnhealthy", "AWS has scheduled a change of the instance"),
+    "scheduled_change": ("InstanceUnhealthy", "AWS has scheduled maintenance of the instance"),
     "scheduled_change_cancelled": (
         "ScheduledChangeCancelled",
-        "A scheduled change of the instance is over or called off",
+        "The scheduled maintenance of the instance was completed or cancelled",
     ),
     "capacity_reservation_interrupted": (
         "CapacityReservationInstanceInterrupted",
-        "EC2 takes the reserved capacity of the instance back",
+        "EC2 interrupts the capacity reservation of the instance",
     ),
 }
 
@@ -64,7 +64,7 @@ _EVENT_BY_KIND: Final[dict[InterruptionKind, tuple[str, str]]] = {
 def decide_interruptions(cluster_state: ClusterState, messages: Iterable[InterruptionMessage]) -> tuple[Action, ...]:
     """Return the actions for *messages*: each instance's NodeClaim is deleted once, for the alphabetically first kind.
 
-    Instances without a NodeClaim of ours are ignored. For a NodeClaim that is deleting already, only an earlier reclaim
+    Instances without a NodeClaim are ignored. For a NodeClaim that is deleting already, only an earlier reclaim
     time is recorded. A message that another message of the same batch cancels is ignored.
     """
     cluster, messages_by_instance = cluster_state.snapshot, defaultdict[str, set[InterruptionMessage]](set)
@@ -124,7 +124,9 @@ def _shorten_drain(
             claim_state, kind, now, _LATE_CANCELLATION_SUFFIX if kind == _CANCELED else ""
         )
     ]
-    follow_up = FollowUp(function="lifecycle", after=MIN_REQUEUE_DELAY, message=f"{claim.name} has less time")
+    follow_up = FollowUp(
+        function="lifecycle", after=MIN_REQUEUE_DELAY, message=(f"{claim.name} has a shorter termination grace period")
+    )
     return (*taints, *events, *((follow_up,) if taints else ()))
 
 
@@ -145,7 +147,7 @@ def _handle_interruption(
     policy = _get_rebalance_policy(claim_state, cluster)
     events: list[Action] = []
     for kind in sorted(messages_by_kind):
-        suffix = f"; the policy of its NodePool is {policy}" if kind == _REBALANCE else ""
+        suffix = f"; the interruption policy of its NodePool is {policy}" if kind == _REBALANCE else ""
         events.extend(_build_message_events(claim_state, kind, now, suffix))
     disruptive_kinds = [kind for kind in sorted(messages_by_kind) if kind not in (_REBALANCE, _CANCELED)]
     if _REBALANCE in messages_by_kind and policy != "ignore":

@@ -56,7 +56,7 @@ def parse_interruption_message(body: str) -> InterruptionMessage | UnknownMessag
         envelope = msgspec.json.decode(body, type=_Envelope)
         return _parse_envelope(envelope)
     except (msgspec.DecodeError, msgspec.ValidationError, UnicodeEncodeError, RecursionError) as error:
-        return UnknownMessage(reason=f"not a notice: {error}")
+        return UnknownMessage(reason=f"not an interruption message: {error}")
 
 
 def _parse_envelope(envelope: _Envelope) -> InterruptionMessage | UnknownMessage:
@@ -70,14 +70,14 @@ def _parse_envelope(envelope: _Envelope) -> InterruptionMessage | UnknownMessage
         if envelope.detail_type == _STATE_CHANGE_DETAIL_TYPE:
             return _parse_state_change(envelope)
     description = f"version {envelope.version!r}, source {envelope.source!r}, detail-type {envelope.detail_type!r}"
-    return UnknownMessage(reason=f"nothing is known of {description}")
+    return UnknownMessage(reason=f"unknown message: {description}")
 
 
 def _parse_state_change(envelope: _Envelope) -> InterruptionMessage | UnknownMessage:
     detail = msgspec.convert(envelope.detail, _InstanceDetail)
     kind = INTERRUPTION_KIND_BY_INSTANCE_STATE.get(detail.state.lower())
     if kind is None:
-        return UnknownMessage(reason=f"state {detail.state!r} asks for nothing", harmless=True)
+        return UnknownMessage(reason=f"state {detail.state!r} needs no action", harmless=True)
     return _build_message(kind, (detail.instance_id,), envelope)
 
 
@@ -85,7 +85,7 @@ def _parse_health_event(envelope: _Envelope) -> InterruptionMessage | UnknownMes
     detail = msgspec.convert(envelope.detail, _HealthDetail)
     if detail.service != "EC2" or detail.event_type_category != "scheduledChange":
         description = f"{detail.service!r} {detail.event_type_category!r}"
-        return UnknownMessage(reason=f"{description} asks for nothing", harmless=True)
+        return UnknownMessage(reason=f"{description} needs no action", harmless=True)
     is_closed = detail.status_code.lower() == "closed"
     kind: InterruptionKind = "scheduled_change_cancelled" if is_closed else "scheduled_change"
     message = _build_message(kind, tuple(entity.entity_value for entity in detail.affected_entities), envelope)
@@ -107,7 +107,7 @@ def _build_message(
 ) -> InterruptionMessage | UnknownMessage:
     ids = tuple(sorted({instance_id for instance_id in instance_ids if instance_id}))
     if not ids:
-        return UnknownMessage(reason=f"{kind} names no instance")
+        return UnknownMessage(reason=f"{kind} does not name an instance")
     try:
         at = parse_instant(envelope.time)
     except ValueError:

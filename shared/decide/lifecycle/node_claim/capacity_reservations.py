@@ -39,7 +39,11 @@ def reconcile_capacity_reservations(
         instance = (context.instances or {}).get(claim.instance_id)
         if reservation_id in ending_block_ids:
             yield from build_claim_events(
-                claim, claim_state.nodes, EXPIRING_REASON, f"{reservation_id} ends, its node goes before", context.now
+                claim,
+                claim_state.nodes,
+                EXPIRING_REASON,
+                (f"{reservation_id} ends, its node is terminated before"),
+                context.now,
             )
             yield DeleteObject(kind="NodeClaim", name=claim.name, uid=claim.meta.uid, message="its capacity block ends")
         elif instance is not None and instance.capacity_type == ON_DEMAND:
@@ -62,5 +66,5 @@ def _build_on_demand_patch(kind: Kind, name: str) -> PatchMetadata:
         name=name,
         labels=((CAPACITY_TYPE, ON_DEMAND),),
         removed_labels=(RESERVATION_ID, RESERVATION_TYPE, RESERVATION_INTERRUPTIBLE),
-        message="it is in no reservation any more",
+        message="its capacity reservation is not used any more",
     )

@@ -17,10 +17,7 @@ CONSISTENT_STATE_FOUND: Final = "ConsistentStateFound"
 
 
 def check_consistency(claim_state: NodeClaimState, context: LifecycleContext) -> StepResult:
-    """Compare the capacity of an initialized node with its NodeClaim's.
-
-    For the resources that the NodeClaim requests.
-    """
+    """Compare an initialized node's capacity with its NodeClaim's, for the resources that the NodeClaim requests."""
     claim = claim_state.claim
     if len(claim_state.nodes) != 1 or not claim.provider_id or not is_condition_true(claim.conditions, "Initialized"):
         return StepResult(claim=claim)
@@ -40,5 +37,5 @@ def _find_shortfall(claim: NodeClaim, node: Node) -> str:
         expected, actual = claim.capacity[name], node.capacity[name]
         if expected > 0 and actual * 100 < expected * MIN_CAPACITY_PERCENT:
             percent = actual * 100 // expected
-            return f"expected {name} of the instance type's capacity, node {node.name} has {percent} % of it"
+            return f"node {node.name} has {percent}% of the {name} that the instance type should have"
     return ""

@@ -27,7 +27,7 @@ def record_pod_events(claim_state: NodeClaimState, context: LifecycleContext) ->
         claim.last_pod_event_at is not None or all(pod.is_daemon() for pod in claim_state.pods)
     )
     updated_claim = claim if keeps_event_time else msgspec.structs.replace(claim, last_pod_event_at=context.now)
-    message = "pods seen for the first time" if is_first else "pods came, ended or began to go"
+    message = "pods seen for the first time" if is_first else "pods were added, completed or began to terminate"
     digest_patch = PatchMetadata(
         kind="NodeClaim", name=claim.name, annotations=((POD_DIGEST, digest),), message=message
     )
@@ -35,7 +35,7 @@ def record_pod_events(claim_state: NodeClaimState, context: LifecycleContext) ->
 
 
 def update_consolidatable(claim_state: NodeClaimState, context: LifecycleContext) -> StepResult:
-    """Set or remove the condition `Consolidatable`; NodeClaims of no NodePool or of a static one are left unchanged."""
+    """Set or remove the condition `Consolidatable` of NodeClaims of dynamic NodePools."""
     claim, pool = claim_state.claim, context.find_node_pool(claim_state.claim)
     if pool is None or pool.replicas is not None:
         return StepResult(claim=claim)

@@ -87,7 +87,7 @@ def _report_suspicious_list(context: LifecycleContext) -> tuple[Action, ...]:
     claim = min(ready, key=lambda claim: claim.name, default=None)
     if claim is None:
         return ()
-    words = "EC2 lists no instance of ours while nodes are Ready: the answer is not believed, nothing is collected"
+    words = "EC2 lists no instances of the cluster although nodes are Ready: garbage collection is skipped"
     return (build_event("NodeClaim", claim.meta, "InstancesNotSeen", words, context.now, type_="Warning"),)
 
 

@@ -41,7 +41,10 @@ def update_hash_annotations(
     if not set(hash_annotations) <= set(meta.annotations):
         actions.append(
             PatchMetadata(
-                kind=kind, name=meta.name, annotations=hash_annotations, message="what nodes are made of changed"
+                kind=kind,
+                name=meta.name,
+                annotations=hash_annotations,
+                message=("the fields that nodes are launched from changed"),
             )
         )
     return tuple(actions)
@@ -55,4 +58,4 @@ def _build_claim_hash_patch(claim: NodeClaim, hash_annotations: Pairs, version_k
     annotations = (
         build_pairs({version_key: version}) if is_condition_true(claim.conditions, "Drifted") else hash_annotations
     )
-    return PatchMetadata(kind="NodeClaim", name=claim.name, annotations=annotations, message="a new kind of hash")
+    return PatchMetadata(kind="NodeClaim", name=claim.name, annotations=annotations, message="the hash version changed")

@@ -1,6 +1,6 @@
 """Hydration: adds the missing node class label to NodeClaims and Nodes of an older Karpenter.
 
-The label marks an object as ours.
+The label identifies objects of Joiner.
 """
 
 from shared.decide.lifecycle.reconcile_context import LifecycleContext, StepResult
@@ -16,7 +16,7 @@ def add_node_class_label(claim_state: NodeClaimState, context: LifecycleContext)
     nodes = (node for node in claim_state.nodes if node.meta.get_label(REGISTERED) == "true")
     unlabeled_objects += [("Node", node.name) for node in nodes if not node.meta.get_label(NODECLASS)]
     label = ((NODECLASS, claim.node_class.name),)
-    message = "it was made before there was that label"
+    message = "the NodeClaim is older than the label"
     return StepResult(
         claim=claim,
         after=tuple(

@@ -74,10 +74,10 @@ REASON_CHECKS: Final[tuple[FindReason, ...]] = (
     find_deleted_node,
 )
 _MESSAGE_BY_REASON: Final = {
-    "launch_timeout": "no instance was launched within 5 minutes",
-    "registration_timeout": "no node joined within 15 minutes",
+    "launch_timeout": "no instance was launched within 5m",
+    "registration_timeout": "no node registered within 15m",
     "expired": "it has reached its expireAfter",
-    "garbage_collected": "its instance is gone",
+    "garbage_collected": "its instance was terminated",
     "instance_stopped": "its instance is stopped",
     "instance_terminated": "its instance is terminated",
     "node_deleted": "its node was deleted",
@@ -94,4 +94,4 @@ def _requeue_at_deadlines(claim: NodeClaim, now: datetime) -> Iterator[FollowUp]
     for type_, timeout in (("Launched", LAUNCH_TIMEOUT), ("Registered", REGISTRATION_TIMEOUT)):
         if not is_condition_true(claim.conditions, type_):
             due = now + timeout - _compute_wait(claim, type_, now)
-            yield from requeue_at(due, now, f"{claim.name} is given up unless it is {type_.lower()}")
+            yield from requeue_at(due, now, f"{claim.name} is deleted if it is not {type_.lower()}")

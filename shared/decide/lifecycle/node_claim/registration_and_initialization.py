@@ -59,8 +59,10 @@ def register_node(claim_state: NodeClaimState, context: LifecycleContext) -> Ste
 
 
 def _wait_while_closed(claim: NodeClaim, node: Node, context: LifecycleContext) -> StepResult:
-    message = f"node {node.name} stays closed until it is Ready and its pods are told to go there"
-    follow_up = FollowUp(function="lifecycle", after=CLOSED_NODE_REQUEUE_DELAY, message=f"node {node.name} is closed")
+    message = f"node {node.name} stays unschedulable until it is Ready and its pods are nominated"
+    follow_up = FollowUp(
+        function="lifecycle", after=CLOSED_NODE_REQUEUE_DELAY, message=(f"node {node.name} is unschedulable")
+    )
     return StepResult(
         claim=_set_condition(claim, context, "Registered", "Unknown", "NodeClosed", message), after=(follow_up,)
     )
@@ -71,7 +73,10 @@ def _register_open_node(claim: NodeClaim, node: Node, context: LifecycleContext)
     if node.meta.get_label(REGISTERED) == "true":
         return StepResult(claim=registered)
     lacks_taint = not any(taint.key == UNREGISTERED_TAINT for taint in node.taints)
-    words = f"node {node.name} joined without the taint {UNREGISTERED_TAINT}: pods may have come before its labels"
+    words = (
+        f"node {node.name} joined without the taint {UNREGISTERED_TAINT}: pods may have been "
+        "scheduled before its labels were set"
+    )
     missing_taint_event = build_event(
         "NodeClaim", claim.meta, "UnregisteredTaintMissing", words, context.now, type_="Warning"
     )
@@ -99,7 +104,7 @@ def build_registration(claim: NodeClaim, node: Node, context: LifecycleContext) 
         owners=(*other_owners, claim_owner),
         nominations=context.nominations_by_node.get(node.name, ()),
         observed_taints=node.taints,
-        message=f"the node of {claim.name} joined",
+        message=f"the node of {claim.name} registered",
     )
 
 
@@ -120,7 +125,7 @@ def initialize_node(claim_state: NodeClaimState, context: LifecycleContext) -> S
     is_initialized = is_condition_true(claim.conditions, "Initialized")
     node = claim_state.nodes[0] if len(claim_state.nodes) == 1 else None
     if node is None or node.meta.get_label(REGISTERED) != "true":
-        message = "its node is not there, or not registered yet"
+        message = "its node does not exist or is not registered yet"
         return StepResult(
             claim=claim
             if is_initialized
@@ -133,7 +138,7 @@ def initialize_node(claim_state: NodeClaimState, context: LifecycleContext) -> S
     follow_up = () if is_initialized else _requeue_disruption(claim)
     if node.meta.get_label(INITIALIZED) == "true":
         return StepResult(claim=initialized_claim, after=follow_up)
-    label_message = f"the node of {claim.name} is fit for use"
+    label_message = f"the node of {claim.name} is initialized"
     label_patch = PatchMetadata(kind="Node", name=node.name, labels=((INITIALIZED, "true"),), message=label_message)
     return StepResult(claim=initialized_claim, before=(label_patch,), after=follow_up)
 
@@ -141,7 +146,7 @@ def initialize_node(claim_state: NodeClaimState, context: LifecycleContext) -> S
 def _requeue_disruption(claim: NodeClaim) -> tuple[FollowUp, ...]:
     """Requeue disruption if a disruption command waits for this node."""
     command = claim.meta.get_annotation(COMMAND)
-    return (FollowUp(function="disrupt", after=timedelta(), message=f"{claim.name} is fit for use"),) if command else ()
+    return (FollowUp(function="disrupt", after=timedelta(), message=f"{claim.name} is initialized"),) if command else ()
 
 
 def _find_obstacle(claim: NodeClaim, node: Node) -> tuple[str, str]:

@@ -39,7 +39,7 @@ def _build_status_patches(overlay: NodeOverlay, verdict: OverlayVerdict, now: da
     if has_equal_conditions(conditions, overlay.conditions):
         return ()
     body = msgspec.json.encode({"conditions": encode_conditions(conditions)}).decode()
-    message = verdict[1] or "it is used"
+    message = verdict[1] or "a NodePool uses it"
     version = overlay.meta.resource_version
     return (PatchStatus(kind="NodeOverlay", name=overlay.name, resource_version=version, status=body, message=message),)
 

@@ -37,7 +37,11 @@ def build_pool_status(pool: NodePool, context: LifecycleContext) -> tuple[PatchS
         status["conditions"] = encode_conditions(conditions)
     version = "" if is_unchanged else pool.meta.resource_version
     body = msgspec.json.encode(status).decode()
-    return (PatchStatus(kind="NodePool", name=pool.name, resource_version=version, status=body, message="it changed"),)
+    return (
+        PatchStatus(
+            kind="NodePool", name=pool.name, resource_version=version, status=body, message=("the NodePool changed")
+        ),
+    )
 
 
 def build_pool_conditions(pool: NodePool, context: LifecycleContext) -> tuple[Condition, ...]:
@@ -68,9 +72,9 @@ def _compute_node_class_readiness(pool: NodePool, context: LifecycleContext) -> 
         None,
     )
     if node_class is None and context.cluster_state.snapshot.is_unserved(NODE_CLASS_CRD):
-        return "Unknown", "NodeClassReadinessUnknown", f"EC2NodeClass {name} cannot be seen"
+        return "Unknown", "NodeClassReadinessUnknown", f"EC2NodeClass {name}: EC2NodeClasses cannot be listed"
     if node_class is None:
-        return "False", "NodeClassNotFound", f"there is no EC2NodeClass {name}"
+        return "False", "NodeClassNotFound", f"EC2NodeClass {name} does not exist"
     if node_class.meta.deleted_at is not None:
         return "False", "NodeClassTerminating", f"EC2NodeClass {name} is being deleted"
     ready = find_condition(node_class.conditions, "Ready")

@@ -2,7 +2,7 @@
 
 A successful registration is seen on the NodeClaim. A failed NodeClaim is deleted, so an annotation of the NodePool
 records it for as long as it counts. The history is reset when the NodePool or its node class changes, because the cause
-of the failure may be fixed. Nothing depends on the condition; the NodePool is used all the same.
+of the failure may be fixed. Nothing depends on the condition; the NodePool is still used.
 """
 
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ class RegistrationHistory(msgspec.Struct, frozen=True, kw_only=True):
     since: datetime
     """Launches that finished earlier do not count."""
     failed: dict[str, datetime] = {}
-    """When the NodeClaims that did not register were given up, by name."""
+    """When the NodeClaims that did not register were deleted, by name."""
 
 
 class _LaunchResult(msgspec.Struct, frozen=True, kw_only=True, order=True):
@@ -81,7 +81,7 @@ def record_registration_history(pool: NodePool, context: LifecycleContext) -> tu
     if history == _parse_history(pool):
         return ()
     text = msgspec.json.encode(history).decode()
-    message = "how many of its nodes have joined lately"
+    message = "registrations of its latest nodes"
     return (
         PatchMetadata(kind="NodePool", name=pool.name, annotations=((REGISTRATION_HEALTH, text),), message=message),
     )
@@ -167,4 +167,6 @@ def _build_failure_reason(name: str, context: LifecycleContext) -> tuple[str, st
     launched = find_condition(claim.conditions, "Launched") if claim is not None and not claim.provider_id else None
     if launched is not None and launched.status != "True":
         return launched.reason, launched.message
-    return "RegistrationFailed", f"nodes were launched and did not join, {name} the last: see docs/faults.md"
+    return "RegistrationFailed", (
+        f"nodes were launched but did not register, the last one is {name}: see docs/guide/troubleshooting.md"
+    )

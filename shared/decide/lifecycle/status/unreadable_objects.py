@@ -49,7 +49,7 @@ def _report_unreadable_pods(context: LifecycleContext) -> Iterator[Action]:
     for problem in islice(sorted(pod_problems), MAX_POD_EVENTS_PER_CYCLE):
         namespace, _, name = problem.name.rpartition("/")
         meta = ObjectMeta(name=name, namespace=namespace, uid=problem.uid)
-        words = f"Failed to schedule pod, it cannot be read: {problem.message}"
+        words = f"Failed to schedule pod, the pod cannot be read: {problem.message}"
         yield build_event("Pod", meta, "FailedScheduling", words, context.now, type_="Warning")
 
 
@@ -70,4 +70,7 @@ def _build_status_actions(
     body = msgspec.json.encode({"conditions": encode_conditions(conditions)}).decode()
     meta = ObjectMeta(name=first_problem.name, uid=first_problem.uid)
     event = build_event(kind, meta, reason, words, context.now, type_="Warning")
-    return (PatchStatus(kind=kind, name=first_problem.name, status=body, message=f"it cannot be read: {words}"), event)
+    return (
+        PatchStatus(kind=kind, name=first_problem.name, status=body, message=(f"the object cannot be read: {words}")),
+        event,
+    )

@@ -37,6 +37,9 @@ def describe_evictions(outcomes: Iterable[Outcome], cluster: ClusterSnapshot) ->
                 uid=uids.get(action.node, ""),
                 type="Warning",
                 reason="FailedDraining",
-                message=f"pod {action.namespace}/{action.name} stays: {outcome.message.removeprefix(_REFUSED_PREFIX)}",
+                message=(
+                    f"pod {action.namespace}/{action.name} is not evicted: "
+                    f"{outcome.message.removeprefix(_REFUSED_PREFIX)}"
+                ),
                 at=cluster.taken_at,
             )

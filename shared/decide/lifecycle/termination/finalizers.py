@@ -1,4 +1,4 @@
-"""Removal of Nodes and NodeClaims: taint, delete, and remove our finalizer once nothing of theirs is left."""
+"""Removal of Nodes and NodeClaims: taint, delete, and remove Joiner's finalizer when no resource remains."""
 
 from collections.abc import Iterable
 from datetime import timedelta
@@ -24,15 +24,17 @@ def remove_finalizers(claim_state: NodeClaimState) -> StepResult:
     """Remove our finalizer from the Nodes and, once the Nodes are seen without it, from the NodeClaim."""
     held_nodes = claim_state.list_held_nodes()
     if not held_nodes:
-        claim_finalizer_removal = build_finalizer_removal(claim_state.claim, "its instance is gone")
+        claim_finalizer_removal = build_finalizer_removal(claim_state.claim, "its instance was terminated")
         return StepResult(
             claim=claim_state.claim, after=(*build_node_deletions(claim_state), claim_finalizer_removal), waits=True
         )
     finalizer_removals = tuple(
-        build_finalizer_removal(node, "its instance is gone") for node in held_nodes if node.meta.deleted_at is not None
+        build_finalizer_removal(node, ("its instance was terminated"))
+        for node in held_nodes
+        if node.meta.deleted_at is not None
     )
     follow_up = FollowUp(
-        function="lifecycle", after=MIN_REQUEUE_DELAY, message=f"the nodes of {claim_state.claim.name} are let go"
+        function="lifecycle", after=MIN_REQUEUE_DELAY, message=f"the nodes of {claim_state.claim.name} are released"
     )
     return StepResult(
         claim=claim_state.claim, after=(*finalizer_removals, *build_node_deletions(claim_state), follow_up), waits=True
@@ -40,7 +42,7 @@ def remove_finalizers(claim_state: NodeClaimState) -> StepResult:
 
 
 def terminate_unclaimed_node(node: Node, pods: Iterable[Pod], context: LifecycleContext) -> tuple[Action, ...]:
-    """Return the possible actions for a Node of ours without a NodeClaim that is deleted or has lost its instance.
+    """Return the actions for a managed Node without a NodeClaim that is being deleted or has no instance.
 
     Its instance, if it has one, is left to garbage collection.
     """
@@ -50,22 +52,22 @@ def terminate_unclaimed_node(node: Node, pods: Iterable[Pod], context: Lifecycle
     )
     is_instance_lost = is_instance_gone and not node.is_ready()
     if is_ours(node) and is_instance_lost and node.meta.deleted_at is None:
-        return (DeleteObject(kind="Node", name=node.name, uid=node.meta.uid, message="its instance is gone"),)
+        return (DeleteObject(kind="Node", name=node.name, uid=node.meta.uid, message="its instance was terminated"),)
     if node.meta.deleted_at is None or not is_held(node) or not is_ours(node):
         return ()
     if is_instance_lost:
-        return (build_finalizer_removal(node, "its instance is gone"),)
-    follow_up = FollowUp(function="lifecycle", after=MIN_REQUEUE_DELAY, message=f"{node.name} is leaving")
-    taints = build_disrupted_taint(node, f"{node.name} is deleted and has no claim")
+        return (build_finalizer_removal(node, "its instance was terminated"),)
+    follow_up = FollowUp(function="lifecycle", after=MIN_REQUEUE_DELAY, message=f"{node.name} is terminating")
+    taints = build_disrupted_taint(node, f"{node.name} is being deleted and has no NodeClaim")
     if taints:
         return (
             *taints,
-            FollowUp(function="provision", after=timedelta(), message=f"{node.name} is leaving"),
+            FollowUp(function="provision", after=timedelta(), message=f"{node.name} is terminating"),
             follow_up,
         )
     drain_plan = plan_drain(pods, None, context.now, context.cluster_state.pdb_limits)
     if not drain_plan.waiting:
-        return (build_finalizer_removal(node, "it is drained and has no claim"),)
+        return (build_finalizer_removal(node, "it is drained and has no NodeClaim"),)
     event = build_event("Node", node.meta, "FailedDraining", drain_plan.describe(), context.now, type_="Warning")
     return (*build_evictions(drain_plan.evicted, FORCEFUL_TERMINATION), event, follow_up)
 

@@ -21,7 +21,7 @@ def wait_for_node_pools(claim_state: NodeClaimState, context: LifecycleContext) 
     claim = claim_state.claim
     if not context.cluster_state.snapshot.is_unserved(NODE_POOL_CRD) or _is_termination_begun(claim_state, context):
         return StepResult(claim=claim)
-    words = f"{NODE_POOL_CRD} is not served: nothing is ended until it is, apply the CustomResourceDefinitions"
+    words = f"{NODE_POOL_CRD} is not served, so no node is terminated; to fix: apply the CRDs"
     return StepResult(
         claim=claim,
         after=(build_event("NodeClaim", claim.meta, "FailedDraining", words, context.now, type_="Warning"),),

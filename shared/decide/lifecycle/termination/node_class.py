@@ -1,6 +1,6 @@
-"""The finalizer of EC2NodeClasses: a node class stays until the last of its NodeClaims is gone.
+"""The finalizer of EC2NodeClasses: a node class exists until its last NodeClaim is deleted.
 
-Without its node class it is unknown how a node was configured.
+Without the node class, the configuration of its nodes is unknown.
 """
 
 from collections.abc import Collection, Iterable
@@ -9,6 +9,7 @@ from typing import Final
 from shared.decide.common.events import build_event
 from shared.decide.lifecycle.reconcile_context import LifecycleContext
 from shared.model.cluster import ClusterSnapshot
+from shared.model.core.formatting import join_names
 from shared.model.core.labels import NODECLASS_FINALIZER
 from shared.model.decisions.action import Action, PatchMetadata
 from shared.model.karpenter.node_claim import NodeClaim
@@ -28,20 +29,15 @@ def reconcile_node_class_finalizer(
     meta = node_class.meta
     has_finalizer = NODECLASS_FINALIZER in meta.finalizers
     if has_finalizer is (meta.deleted_at is None):
-        return ()  # nothing to do: it has the finalizer and stays, or is deleted without it
+        return ()  # no changes: it has the finalizer and stays, or is deleted without it
     finalizers = tuple(finalizer for finalizer in meta.finalizers if finalizer != NODECLASS_FINALIZER)
     if not has_finalizer:
         new_finalizers = (*finalizers, NODECLASS_FINALIZER)
-        return (_build_finalizers_patch(node_class, new_finalizers, "it must not go before its nodes"),)
+        return (_build_finalizers_patch(node_class, new_finalizers, "it must exist until its nodes are terminated"),)
     blocking_claims = sorted({claim.name for claim in claims} | context.list_unreadable_names("NodeClaim"))
     if not blocking_claims:
-        return (_build_finalizers_patch(node_class, finalizers, "it has no nodes any more"),)
-    remainder_text = (
-        f" and {len(blocking_claims) - _MAX_NAMES_IN_MESSAGE} more"
-        if len(blocking_claims) > _MAX_NAMES_IN_MESSAGE
-        else ""
-    )
-    message = f"waiting for NodeClaims to be gone: {', '.join(blocking_claims[:_MAX_NAMES_IN_MESSAGE])}{remainder_text}"
+        return (_build_finalizers_patch(node_class, finalizers, "it has no nodes"),)
+    message = f"waiting for NodeClaims to be deleted: {join_names(blocking_claims, _MAX_NAMES_IN_MESSAGE)}"
     return (build_event("EC2NodeClass", meta, WAITING_REASON, message, context.now),)
 
 

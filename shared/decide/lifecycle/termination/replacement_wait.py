@@ -53,9 +53,9 @@ def find_replacement_waits(
     message_by_pod: dict[str, str] = {}
     for pod in waiting_pods:
         if new_claim := context.replacement_claim_by_pod.get(pod.name):
-            message_by_pod[pod.name] = f"pod {pod.name} waits until the node of {new_claim} is fit for use"
+            message_by_pod[pod.name] = f"pod {pod.name} waits for replacement node {new_claim} to be ready"
         elif is_unplanned and is_reschedulable(pod):
-            message_by_pod[pod.name] = f"pod {pod.name} waits until its new place is planned"
+            message_by_pod[pod.name] = f"pod {pod.name} waits for a replacement node to be planned"
     return message_by_pod
 
 

@@ -33,6 +33,7 @@ from shared.decide.lifecycle.termination.terminator import (
 from shared.decide.lifecycle.termination.unlaunched_claims import CLAIM_DELETED_MESSAGE, terminate_unlaunched_claim
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.conditions import with_condition
+from shared.model.core.formatting import format_count
 from shared.model.core.labels import TERMINATION_FINALIZER, TERMINATION_TIMESTAMP
 from shared.model.core.metadata import find_condition
 from shared.model.core.units import format_instant, parse_instant
@@ -66,14 +67,16 @@ def terminate_claim(claim_state: NodeClaimState, context: LifecycleContext) -> S
     )
     result = run_steps((announce_termination, *drain_steps, terminate_instance), claim_state, context)
     follow_up = requeue_in_progress(
-        _find_last_transition(result.claim, context.now), context.now, f"{claim.name} is leaving"
+        _find_last_transition(result.claim, context.now), context.now, f"{claim.name} is terminating"
     )
     return msgspec.structs.replace(result, after=(*result.after, *follow_up))
 
 
 def _wait_for_unreadable_node(claim: NodeClaim, now: datetime) -> StepResult:
     """Wait: there may be pods on a Node that cannot be read."""
-    words = f"Node {claim.node_name} cannot be read: it is not drained and its instance is not ended".replace("  ", " ")
+    words = (f"Node {claim.node_name} cannot be read: it is not drained and its instance is not terminated").replace(
+        "  ", " "
+    )
     return StepResult(
         claim=claim, after=(build_event("NodeClaim", claim.meta, "FailedDraining", words, now, type_="Warning"),)
     )
@@ -109,7 +112,7 @@ def drain_nodes(claim_state: NodeClaimState, context: LifecycleContext) -> StepR
     taints = tuple(
         taint
         for node in claim_state.list_held_nodes()
-        for taint in build_disrupted_taint(node, f"{claim.name} is leaving")
+        for taint in build_disrupted_taint(node, f"{claim.name} is terminating")
     )
     is_announced = not taints and since is not None and now - since >= MIN_DRAIN_PERIOD
     unreadable_pods = context.list_unreadable_pods(claim_state.nodes) if deadline is None or now <= deadline else ()
@@ -156,7 +159,7 @@ def wait_for_volume_detachment(claim_state: NodeClaimState, context: LifecycleCo
         return StepResult(claim=_set_condition(claim, now, "VolumesDetached", "False", "TerminationGracePeriodElapsed"))
     words = "Waiting for volumes to be detached: " + ", ".join(volume_names)
     events = tuple(build_event("Node", node.meta, "AwaitingVolumeDetachment", words, now) for node in claim_state.nodes)
-    follow_up = requeue_at(deadline, now, f"{claim.name} waits for volumes no longer") if deadline is not None else ()
+    follow_up = requeue_at(deadline, now, f"{claim.name} stops waiting for volumes") if deadline is not None else ()
     waiting_claim = _set_condition(claim, now, "VolumesDetached", "Unknown", "AwaitingVolumeDetachment")
     return StepResult(claim=waiting_claim, after=(*events, *follow_up), waits=True)
 
@@ -201,12 +204,13 @@ def _report_replacement_waits(
     if not replacement_waits:
         return ()
     words = (
-        f"{len(replacement_waits)} pods stay until they have another node: {replacement_waits[min(replacement_waits)]}"
+        f"{format_count(len(replacement_waits), 'pod')} waiting for replacement nodes: "
+        f"{replacement_waits[min(replacement_waits)]}"
     )
     follow_up = FollowUp(
         function="lifecycle",
         after=MIN_REQUEUE_DELAY,
-        message=f"pods of {claim_state.claim.name} wait for their new nodes",
+        message=f"pods of {claim_state.claim.name} wait for replacement nodes",
     )
     return (
         *build_claim_events(claim_state.claim, claim_state.nodes, "DisruptionWaitingReadiness", words, now),
@@ -225,7 +229,7 @@ def _report_drain(
     claim, now = claim_state.claim, context.now
     actions: list[Action] = []
     if is_tainted:
-        actions.append(FollowUp(function="provision", after=timedelta(), message=f"{claim.name} is leaving"))
+        actions.append(FollowUp(function="provision", after=timedelta(), message=f"{claim.name} is terminating"))
     if is_announced:
         unreadable_pods = context.list_unreadable_pods(claim_state.nodes)
         words = drain_plan.describe() + (f"; cannot be read: {', '.join(unreadable_pods)}" if unreadable_pods else "")
@@ -238,7 +242,11 @@ def _report_drain(
     deadline = find_termination_deadline(claim)
     if deadline is not None:
         actions.extend(
-            requeue_at(find_next_forced_deletion(drain_plan.waiting, deadline), now, f"the time of {claim.name} is up")
+            requeue_at(
+                find_next_forced_deletion(drain_plan.waiting, deadline),
+                now,
+                (f"the termination grace period of {claim.name} ends"),
+            )
         )
     return tuple(actions)
 
@@ -265,7 +273,7 @@ def _set_condition(
 def list_attached_volumes(
     cluster: ClusterSnapshot, nodes: Iterable[str], pods: Iterable[Pod], now: datetime
 ) -> tuple[str, ...]:
-    """Return the persistent volumes attached to *nodes*, sorted, without those of the *pods* that stay to the end."""
+    """Return the persistent volumes attached to *nodes*, sorted, except volumes of *pods* that are not drained."""
     names = frozenset(nodes)
     attached_volumes = {
         attachment.volume_name

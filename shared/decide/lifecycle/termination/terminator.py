@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from shared.model.core.formatting import format_count, join_names
 from shared.model.decisions.action import DeletePod, EvictPod
 from shared.model.kubernetes.pod import Pod
 from shared.model.kubernetes.pod_classes import is_critical, is_evictable, is_waiting_eviction
@@ -32,10 +33,9 @@ class DrainPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     def describe(self) -> str:
         """Return a short message about the pods that the drain waits for."""
-        pod_names = ", ".join(pod.name for pod in self.waiting[:_MAX_PODS_SHOWN])
-        ellipsis = ", …" if len(self.waiting) > _MAX_PODS_SHOWN else ""
+        pod_names = join_names((pod.name for pod in self.waiting), _MAX_PODS_SHOWN)
         refusal_text = f"; {self.refusal_messages[0]}" if self.refusal_messages else ""
-        return f"{len(self.waiting)} pods are waiting to leave: {pod_names}{ellipsis}{refusal_text}"
+        return f"draining: {format_count(len(self.waiting), 'pod')} left: {pod_names}{refusal_text}"
 
 
 def plan_drain(

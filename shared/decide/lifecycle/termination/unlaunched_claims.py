@@ -16,7 +16,7 @@ from shared.model.decisions.action import Action, FollowUp, TerminateInstances
 from shared.model.karpenter.node_claim import NodeClaim
 
 LAUNCH_SETTLE_TIMEOUT: Final = timedelta(minutes=15)
-CLAIM_DELETED_MESSAGE: Final = "its claim is deleted"
+CLAIM_DELETED_MESSAGE: Final = "its NodeClaim is being deleted"
 
 
 def terminate_unlaunched_claim(claim: NodeClaim, context: LifecycleContext) -> tuple[Action, ...] | None:
@@ -73,12 +73,16 @@ def _has_waiting_claims(group: LaunchGroup, context: LifecycleContext) -> bool:
 
 def _requeue(claim: NodeClaim) -> tuple[Action, ...]:
     return (
-        FollowUp(function="lifecycle", after=MIN_REQUEUE_DELAY, message=f"the launch of {claim.name} is not settled"),
+        FollowUp(
+            function="lifecycle",
+            after=MIN_REQUEUE_DELAY,
+            message=(f"the result of the launch of {claim.name} is not known yet"),
+        ),
     )
 
 
 def _terminate_instances(instance_ids: tuple[str, ...], context: LifecycleContext) -> tuple[Action, ...]:
-    follow_up = FollowUp(function="lifecycle", after=MIN_REQUEUE_DELAY, message="instances are ending")
+    follow_up = FollowUp(function="lifecycle", after=MIN_REQUEUE_DELAY, message="instances are terminating")
     running = tuple(instance_id for instance_id in instance_ids if not context.is_ending(instance_id))
     if context.instances is None or not running:
         return (follow_up,)

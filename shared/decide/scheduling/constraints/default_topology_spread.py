@@ -49,13 +49,14 @@ def parse_default_constraints(text: str) -> tuple[SpreadConstraint, ...]:
     for default_constraint in constraints:
         if default_constraint.max_skew < 1:
             raise ValueError(
-                f"{default_constraint.topology_key}: maxSkew is {default_constraint.max_skew}: write one or more"
+                f"{default_constraint.topology_key}: maxSkew is {default_constraint.max_skew}: write 1 or more"
             )
         if not default_constraint.topology_key or len(default_constraint.topology_key) > _MAX_TOPOLOGY_KEY_LENGTH:
-            raise ValueError(f"{default_constraint.topology_key!r} is no topologyKey: write a label's name")
+            raise ValueError(f"{default_constraint.topology_key!r} is not a topologyKey: write a label key")
         if (default_constraint.topology_key, default_constraint.when_unsatisfiable) in seen_keys:
             raise ValueError(
-                f"{default_constraint.topology_key}: {default_constraint.when_unsatisfiable} is there twice: remove one"
+                f"{default_constraint.topology_key}: {default_constraint.when_unsatisfiable} is there "
+                "twice: remove one of them"
             )
         seen_keys.add((default_constraint.topology_key, default_constraint.when_unsatisfiable))
     return tuple(

@@ -44,17 +44,17 @@ def _find_spec_errors(spec: PodSpec) -> Iterator[str]:
         yield from _find_spread_errors(constraint)
     for term in (*spec.pod_affinity, *spec.pod_anti_affinity):
         if not term.topology_key:
-            yield "spec.affinity: a term of pod affinity has no topologyKey: write a label's name"
+            yield "spec.affinity: a term of pod affinity has no topologyKey: write a label key"
 
 
 def _find_spread_errors(constraint: SpreadConstraint) -> Iterator[str]:
     field_path = f"spec.topologySpreadConstraints over {constraint.topology_key!r}"
     if not constraint.topology_key:
-        yield f"{field_path}: write a label's name as topologyKey"
+        yield f"{field_path}: write a label key as topologyKey"
     if constraint.max_skew < 1:
-        yield f"{field_path}: maxSkew is {constraint.max_skew}: write one or more"
+        yield f"{field_path}: maxSkew is {constraint.max_skew}: write 1 or more"
     if constraint.min_domains is not None and constraint.min_domains < 1:
-        yield f"{field_path}: minDomains is {constraint.min_domains}: write one or more"
+        yield f"{field_path}: minDomains is {constraint.min_domains}: write 1 or more"
     if constraint.when_unsatisfiable not in _UNSATISFIABLE:
         allowed_values = ", ".join(_UNSATISFIABLE)
         yield f"{field_path}: whenUnsatisfiable is {constraint.when_unsatisfiable!r}: write one of {allowed_values}"

@@ -60,7 +60,7 @@ class VolumeTopology(msgspec.Struct, frozen=True, kw_only=True):
         if claim.meta.deleted_at is not None:
             return f"PersistentVolumeClaim {name} is being deleted"
         if claim.phase == "Lost":
-            return f"PersistentVolumeClaim {name} has lost its volume"
+            return f"PersistentVolumeClaim {name} has lost its PersistentVolume"
         return self._find_bound_error(claim) if claim.volume_name else self._find_unbound_error(claim)
 
     def _find_bound_error(self, claim: VolumeClaim) -> str:

@@ -122,10 +122,7 @@ class InstanceTypeIndex:
         return mask
 
     def count_values(self, requirement: Requirement, mask: Mask) -> int:
-        """Return the number of distinct values of a label among the types in *mask*.
-
-        Of those that *requirement* allows.
-        """
+        """Return the number of distinct values of a label that *requirement* allows, among the types in *mask*."""
         if requirement.key == INSTANCE_TYPE:
             return mask.bit_count()
         return len(self.list_values(requirement, mask))

@@ -50,7 +50,7 @@ class SchedulingQueue(msgspec.Struct, frozen=True, kw_only=True):
 def build_scheduling_queue(pods: Iterable[Pod], namespaces: Iterable[Namespace] = ()) -> SchedulingQueue:
     """Return *pods* in the order in which kube-scheduler schedules them: by priority, then by age.
 
-    Of pods with the same age the smallest come first, which is the worst case.
+    Among pods of the same age, the smallest come first, which is the worst case.
     """
     ordered = sorted(pods, key=_get_queue_key)
     axes = build_axes(spec.requests for spec in {pod.spec: None for pod in ordered})

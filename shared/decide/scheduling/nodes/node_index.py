@@ -165,10 +165,7 @@ class NodeIndex(msgspec.Struct, kw_only=True, eq=False):
                 self.level_by_node[axis, number] = level
 
     def find_too_full(self, shape: int, need: Sequence[int]) -> Nodes:
-        """Return the nodes without capacity for *shape*.
-
-        And those known to have less free cpu or memory than *need*.
-        """
+        """Return the nodes without capacity for *shape* or with less free cpu or memory than *need*."""
         cpu, memory = compute_level(need[0]), compute_level(need[1])
         if cpu > self.max_level[0]:
             self._raise_max_level(0, cpu)

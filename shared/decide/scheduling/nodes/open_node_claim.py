@@ -77,9 +77,9 @@ def find_fit(
 def _find_largest_fit(
     node: OpenNodeClaim, pods: PodEquivalenceClass, count: int, state: NarrowedTemplate, *, ignores_minima: bool
 ) -> Fit:
-    """Return the largest fit, from one pod up to *count*, that some instance type holds.
+    """Return the largest fit, from one pod up to *count*, that an instance type holds.
 
-    Doubling, then binary search.
+    The search doubles the number of pods, then bisects.
     """
     template, ports, type_mask = node.template, pods.spec.host_ports, node.mask & state.mask
 

@@ -87,9 +87,7 @@ class BinTypeFinder:
         items: list[Item],
         type_masks: list[Mask],
     ) -> None:
-        """Find the bin types.
-
-        By template: *extra_costs* are the extra costs of a node, *type_masks* the instance types that it may be.
+        """Find the bin types; by template, *extra_costs* has a node's extra costs, *type_masks* its instance types.
 
         *items* are in the order of their bits.
         """
@@ -123,7 +121,7 @@ class BinTypeFinder:
     def _add_handling_cost(self) -> None:
         """Raise the price of each bin type by a handling cost.
 
-        Of two equally expensive plans, the one with fewer nodes is then cheaper.
+        The plan with fewer nodes is then the cheaper one of two plans with the same price.
         """
         unit_price = min(
             (row.price / (row.scaled_capacity[0] + row.scaled_capacity[1]) for row in self.bin_types), default=0.0
@@ -165,10 +163,7 @@ class BinTypeFinder:
                 yield from self._select_best(number, zonal_state)
 
     def _select_best(self, number: int, state: NarrowedTemplate) -> Iterator[BinType]:
-        """Yield the cheapest bin types for what they hold.
-
-        Of each size class, for each weight of memory against cpu.
-        """
+        """Yield the bin types with the lowest price per capacity, by size class and weight of memory against cpu."""
         by_size: dict[int, list[BinType]] = {}
         for bin_type in self._list_offered(number, state):
             size = next(
@@ -194,10 +189,7 @@ class BinTypeFinder:
             yield from best_by_name.values()
 
     def _select_cheapest(self, bin_types: list[BinType]) -> Iterator[BinType]:
-        """Yield the cheapest bin type for each memory weight and, where pod slots are scarce.
-
-        For each pod slot weight.
-        """
+        """Yield the cheapest bin type for each memory weight and, if pod slots are scarce, for each pod slot weight."""
         slot_values = [part * self._mean_pod_cpu for part in POD_SLOT_WEIGHTS]
         if not any(
             bin_type.capacity[PODS_AXIS] * self._mean_pod_cpu < min(bin_type.scaled_capacity[:2])

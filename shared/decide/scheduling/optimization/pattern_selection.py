@@ -37,10 +37,7 @@ class SelectedPattern(msgspec.Struct, frozen=True, kw_only=True):
 def select_patterns(
     problem: PackingProblem, dual_value_solver: DualValueSolver, filler: PatternFiller, strategy: FillStrategy
 ) -> Iterator[SelectedPattern]:
-    """Yield patterns for all pods that remain in *filler*, in the order of selection.
-
-    As far as bin types accept them.
-    """
+    """Yield patterns for the pods that remain in *filler* and that bin types accept, in the order of selection."""
     follows_lp_counts = strategy.follows_lp_counts
     dual_values, solve_count = dual_value_solver.compute_dual_values(filler.remaining_counts), 1
     while filler.remaining_items:

@@ -1,6 +1,6 @@
 """Patterns: the contents of one new node, filled greedily.
 
-Of the items that fit, the largest that match the shape of the node's free resources are placed first.
+The largest fitting items that match the shape of the node's free resources are placed first.
 """
 
 import math

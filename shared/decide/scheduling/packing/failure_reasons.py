@@ -44,7 +44,7 @@ def explain_unschedulable(
         (*(excluded_pool.pool for excluded_pool in excluded_pools), *(template.pool for template in packing.templates))
     )
     if not pools:
-        return TemplateRefusal(reason="NoNodePool", message="there is no NodePool: create one")
+        return TemplateRefusal(reason="NoNodePool", message="no NodePool exists: create one")
     message = "; ".join(f"pool {pool.name}: {refusals[pool.name].message}" for pool in pools)
     return TemplateRefusal(reason=max(refusals.values(), key=_rank_refusal).reason, message=message)
 
@@ -54,7 +54,7 @@ def _explain_template(
 ) -> TemplateRefusal:
     """Return why *template* opened no node for the pod after all preferences were relaxed.
 
-    Of several required terms, the one that came closest counts.
+    If the pod has several required terms, the reason is that of the term that came closest.
     """
     last_stage = pod_class.stages[-1]
     stage_numbers = (number for number, stage in enumerate(pod_class.stages) if _is_fully_relaxed(stage, last_stage))
@@ -101,14 +101,14 @@ def _explain_requirements(template: NodeClaimTemplate, stage: RelaxationStage) -
     key = template.initial_state.requirements.find_undefined_key(pod_requirements, WELL_KNOWN)
     if key:
         message = (
-            f"does not define label {key}, which the pod requires ({_format_requirement(pod_requirements[key])}): "
+            f"does not define the label {key} that the pod requires ({_format_requirement(pod_requirements[key])}): "
             f"{_suggest_label(key, template)}add it to spec.template.metadata.labels or spec.template.spec.requirements"
         )
         return TemplateRefusal(reason="RequirementsNotMet", message=message)
     key = template.initial_state.requirements.find_conflict(pod_requirements)
     if key:
         allowed_text = _format_requirement(template.initial_state.requirements[key])
-        message = f"the pod requires {_format_requirement(pod_requirements[key])}, the pool allows {allowed_text}"
+        message = f"the pod requires {_format_requirement(pod_requirements[key])}, the NodePool allows {allowed_text}"
         return TemplateRefusal(reason="RequirementsNotMet", message=message)
     return _explain_instance_types(template, pod_requirements)
 
@@ -120,7 +120,7 @@ def _explain_instance_types(template: NodeClaimTemplate, pod_requirements: Requi
         return None
     if template.type_index.find_compatible(joint_requirements):
         location = _format_location(joint_requirements)
-        message = f"no instance type it allows can be bought{location} now: allow more types, zones or spot"
+        message = f"none of its instance types is available{location} now: allow more instance types, zones or spot"
         return TemplateRefusal(reason="NoOffering", message=message)
     failing_requirements = (
         item
@@ -133,7 +133,7 @@ def _explain_instance_types(template: NodeClaimTemplate, pod_requirements: Requi
         if item is not None
         else " and ".join(_format_requirement(requirement) for requirement in pod_requirements)
     )
-    return TemplateRefusal(reason="RequirementsNotMet", message=f"no instance type it allows has {requirement_text}")
+    return TemplateRefusal(reason="RequirementsNotMet", message=f"none of its instance types has {requirement_text}")
 
 
 def _explain_volumes(
@@ -145,12 +145,13 @@ def _explain_volumes(
     ):
         return None
     if not pod_class.volume_alternatives:
-        return TemplateRefusal(reason="VolumeNotUsable", message="its volumes are in places that exclude each other")
+        return TemplateRefusal(reason="VolumeNotUsable", message="its volumes are in different zones")
     alternatives_text = " or ".join(
         ", ".join(_format_requirement(item) for item in alternative) for alternative in pod_class.volume_alternatives
     )
     return TemplateRefusal(
-        reason="VolumeNotUsable", message=f"its volumes are where it can make no node ({alternatives_text})"
+        reason="VolumeNotUsable",
+        message=(f"its volumes are in topology domains where it cannot launch nodes ({alternatives_text})"),
     )
 
 
@@ -190,7 +191,7 @@ def _explain_host_ports(
     ):
         return None
     ports = ", ".join(f"{host_port.port}/{host_port.protocol}" for host_port in pod_class.ports)
-    message = f"DaemonSets take a host port of the pod's ({ports}) on every type that has room: choose another"
+    message = f"DaemonSets use a host port of the pod ({ports}) on every instance type that fits: choose another port"
     return TemplateRefusal(reason="NoInstanceTypeFits", message=message)
 
 
@@ -202,7 +203,7 @@ def _explain_limits(
     if pool_limits is None or narrowed_template is None:
         return None
     if pool_limits.get(NODES, 1) < 1:
-        message = "its limit of nodes is reached: raise spec.limits.nodes"
+        message = "its limit of nodes is reached: increase spec.limits.nodes"
         return TemplateRefusal(reason="LimitExceeded", message=message)
     resource_limits = without_node_limit(pool_limits)
     if template.filter_fitting_types(
@@ -220,7 +221,7 @@ def _explain_limits(
         f"{name} ({format_amount(name, max(0, resource_limits[name]), is_minimum=True)} left)"
         for name in exceeded_limits
     )
-    message = f"every instance type that fits would exceed its limit of {limits_text}: raise spec.limits"
+    message = f"every instance type that fits would exceed its limit of {limits_text}: increase spec.limits"
     return TemplateRefusal(reason="LimitExceeded", message=message)
 
 
@@ -231,19 +232,16 @@ def _explain_min_values(
     if narrowed_template is None or packing.options.min_values_policy != "Strict":
         return None
     fitting_types = template.filter_fitting_types(narrowed_template.mask, pod_class.request_vector, pod_class.ports)
-    pool_limits = packing.remaining_limits.get(template.pool.name)
-    affordable_types = (
-        fitting_types
-        if pool_limits is None
-        else fitting_types & template.type_index.find_within_limits(without_node_limit(pool_limits))
-    )
+    affordable_types, pool_limits = fitting_types, packing.remaining_limits.get(template.pool.name)
+    if pool_limits is not None:
+        affordable_types &= template.type_index.find_within_limits(without_node_limit(pool_limits))
     if has_min_values(template, narrowed_template, affordable_types):
         return None
     keys = ", ".join(f"{item.key} ({item.min_values})" for item in narrowed_template.min_value_requirements)
     fit, remedy = "fit", "lower minValues"
     if has_min_values(template, narrowed_template, fitting_types):
-        fit, remedy = "fit, and that its limits leave,", "raise spec.limits or lower minValues"
-    message = f"the instance types that {fit} are less various than minValues asks of {keys}: {remedy}"
+        fit, remedy = "fit and are within its limits", "increase spec.limits or lower minValues"
+    message = f"the instance types that {fit} do not satisfy minValues of {keys}: {remedy}"
     return TemplateRefusal(reason="MinValuesNotMet", message=message)
 
 
@@ -252,9 +250,12 @@ def _explain_topology(binding_groups: Iterable[int], packing: FirstFitPacking) -
         sorted({describe_topology_group(packing.topology.groups[number]) for number in binding_groups})
     )
     if constraints_text:
-        message = f"no domain it can make satisfies {constraints_text}: relax the constraint or allow more domains"
+        message = f"none of its domains satisfies {constraints_text}: relax the constraint or allow more domains"
         return TemplateRefusal(reason="TopologyNotSatisfied", message=message)
-    message = "its volumes, limits and minValues leave no room together: see the pod's volumes and spec.limits"
+    message = (
+        "no instance type satisfies its volumes, limits and minValues together: check the volumes "
+        "of the pod and spec.limits"
+    )
     return TemplateRefusal(reason="NoInstanceTypeFits", message=message)
 
 
@@ -274,7 +275,7 @@ def _suggest_label(key: str, template: NodeClaimTemplate) -> str:
 def _suggest_cpu_unit(pod_class: PodEquivalenceClass) -> str:
     if pod_class.spec.requests[CPU] < _MAX_PLAUSIBLE_CPU_MILLI:
         return ""
-    return ": did you write M (millions) where m (thousandths of a cpu) was meant?"
+    return ": did you mean m (thousandths of a cpu) instead of M (millions)?"
 
 
 def _format_location(requirements: Requirements) -> str:

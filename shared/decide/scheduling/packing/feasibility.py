@@ -109,7 +109,7 @@ class Feasibility(msgspec.Struct, kw_only=True, eq=False):
     ) -> tuple[Nodes, tuple[int, ...]]:
         """Return the nodes in domains that all topology bindings of *stage* allow.
 
-        And the classes to check one by one.
+        Return also the classes that must be checked one by one.
         """
         if key not in satisfying_nodes.nodes_by_label:
             by_domain: dict[str, Nodes] = {}

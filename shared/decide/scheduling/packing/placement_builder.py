@@ -96,10 +96,10 @@ class NodeClaimFinalizer:
             priced_types = priced_types[:max_instance_types]
             mask = merge_masks(priced_type.bit for priced_type in priced_types)
         if not mask:
-            message = "its capacity reservations are used up: wait, or allow other capacity"
+            message = "its capacity reservations are used up: wait, or allow other capacity types"
             return _build_refusal(template, "NoOffering", message)
         if self._options.min_values_policy == "Strict" and not has_min_values(template, node.state, mask):
-            message = "its cheapest types alone do not meet minValues: lower minValues"
+            message = "its cheapest instance types do not meet minValues: lower minValues"
             return _build_refusal(template, "MinValuesNotMet", message)
         final_requirements = node_requirements & build_requirements(
             (Requirement(key=CAPACITY_TYPE, values=type_index.list_capacity_types(node_requirements, mask)),)
@@ -169,7 +169,7 @@ def _build_refusal(template: NodeClaimTemplate, reason: UnschedulableReason, mes
 def _list_approximations(packing: FirstFitPacking) -> list[Approximation]:
     """Return the pods that could not be counted, because the node's domain is not decided before it is launched."""
     return [
-        Approximation(pod=pod, constraint=f"{packing.topology.groups[number].rule}: undecided until launch")
+        Approximation(pod=pod, constraint=f"{packing.topology.groups[number].rule}: not known until launch")
         for node in packing.open_nodes
         for number, pod in node.uncounted_pods
     ]

@@ -74,7 +74,7 @@ def _find_pod_error(pod: Pod, volumes: VolumeTopology) -> tuple[UnschedulableRea
         return None
     first_term_requirements = build_strict_requirements(spec)
     if NODEPOOL in first_term_requirements and first_term_requirements[NODEPOOL].operator == "DoesNotExist":
-        return "OptedOut", f"its requirements want no node with {NODEPOOL}: nothing is made for it"
+        return "OptedOut", f"its requirements exclude nodes with the label {NODEPOOL}: Joiner ignores the pod"
     spec_error = find_spec_error(spec)
     if spec_error:
         return "InvalidPod", spec_error

@@ -58,9 +58,7 @@ class WarmStart(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Item indices by class number and zone."""
 
     def order_classes(self, classes_by_position: Mapping[int, PodEquivalenceClass]) -> list[PodEquivalenceClass]:
-        """Return the classes in the order of the problem, with empty classes for those missing.
-
-        Then the unknown classes.
+        """Return the classes in the order of the problem, empty ones for missing classes, then the unknown classes.
 
         *classes_by_position* is keyed by position in the queue.
         """

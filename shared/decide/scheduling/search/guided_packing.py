@@ -40,7 +40,7 @@ RETRY_EFFORT_STEPS: Final = 8_000
 class RelaxedTypeLimit(msgspec.Struct, kw_only=True, eq=False):
     """A node that is restricted to the capacity type that it was selected for.
 
-    Otherwise a later pod could make it expensive.
+    Without the restriction, a later pod could make the node expensive.
     """
 
     node: OpenNodeClaim

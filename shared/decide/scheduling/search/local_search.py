@@ -51,10 +51,7 @@ class LocalSearch:
         self._cached_wastes: dict[tuple[NarrowedTemplate, Vector], float] = {}
 
     def improve(self, target_cost: float) -> None:
-        """Run trials until the plan costs at most *target_cost*, the effort is spent.
-
-        Or too many trials in a row failed.
-        """
+        """Run trials until the plan costs *target_cost*, the effort is spent, or too many trials in a row failed."""
         effort, failed_trials, turn = EFFORT_PER_START, 0, 0
         nodes_by_waste = self._sort_nodes_by_waste()
         while (

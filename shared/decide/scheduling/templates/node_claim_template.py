@@ -79,10 +79,7 @@ class NodeClaimTemplate(msgspec.Struct, kw_only=True, eq=False):
     """By request vector: the instance types that hold it together with their daemon overhead."""
 
     def narrow(self, state: NarrowedTemplate, requirements: Requirements) -> NarrowedTemplate | None:
-        """Return *state* narrowed to *requirements*.
-
-        None if they conflict or no instance type with offerings is left.
-        """
+        """Return *state* narrowed to *requirements*; None if they conflict or no available instance type remains."""
         if not requirements.items:
             return state
         if requirements not in state.by_requirements:
@@ -128,10 +125,7 @@ class NodeClaimTemplate(msgspec.Struct, kw_only=True, eq=False):
         return state.known_labels
 
     def filter_fitting_types(self, mask: Mask, request_vector: Vector, ports: tuple[HostPort, ...] = ()) -> Mask:
-        """Return the types in *mask* that hold *request_vector* and their daemons.
-
-        None with a daemon that uses *ports*.
-        """
+        """Return the types in *mask* that hold *request_vector* and their daemons, if no daemon uses *ports*."""
         if ports and any(has_port_conflict(group.ports, ports) for group in self.daemon_overheads):
             mask &= sum(group.mask for group in self.daemon_overheads if not has_port_conflict(group.ports, ports))
         fitting_mask = self.fitting_types.get(request_vector)

@@ -142,7 +142,7 @@ def find_refusal(pool: NodePool, cluster: ClusterSnapshot, options: SchedulingOp
         or _explain_unusable_class(pool, cluster, options)
     )
     if not message and cluster.catalog is None:
-        message = "there is no catalogue of instance types yet: wait for the catalogue function, or run it"
+        message = "there is no catalog of instance types yet: wait for the function catalog, or invoke it"
     return TemplateRefusal(reason="NoNodePool", message=message) if message else None
 
 
@@ -150,10 +150,10 @@ def _explain_unusable_pool(pool: NodePool) -> str:
     if pool.meta.deleted_at is not None:
         return "is being deleted"
     if pool.replicas is not None:
-        return "is static (spec.replicas): it makes no nodes for pods"
+        return "is static (spec.replicas): it launches no nodes for pending pods"
     if not pool.node_class.is_supported():
         kind = f"{pool.node_class.group}/{pool.node_class.kind}"
-        return f"node class kind {kind} is not ours: use karpenter.k8s.aws/EC2NodeClass"
+        return f"node class kind {kind} is not supported: use karpenter.k8s.aws/EC2NodeClass"
     for type_ in ("ValidationSucceeded", "Ready"):
         pool_condition = find_condition(pool.conditions, type_)
         if (
@@ -204,11 +204,11 @@ def _find_unknown_value(pool: NodePool, type_index: InstanceTypeIndex) -> str:
 def _find_type_refusal(pool_template: NodeClaimTemplate, options: SchedulingOptions) -> TemplateRefusal | None:
     if not pool_template.initial_state.mask:
         detail = _find_unknown_value(pool_template.pool, pool_template.type_index)
-        message = "spec.template.spec.requirements leave no instance type that can be bought: "
+        message = "spec.template.spec.requirements match no available instance type: "
         return TemplateRefusal(reason="RequirementsNotMet", message=message + (detail or "widen them"))
     if options.min_values_policy == "Strict" and not has_min_values(
         pool_template, pool_template.initial_state, pool_template.initial_state.mask
     ):
-        message = "fewer kinds of instance type can be bought than minValues asks: lower it or widen the requirements"
+        message = "fewer instance types are available than minValues requires: lower it or widen the requirements"
         return TemplateRefusal(reason="MinValuesNotMet", message=message)
     return None

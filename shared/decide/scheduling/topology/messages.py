@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from shared.decide.scheduling.topology.topology_group import TopologyGroup
+from shared.model.core.formatting import join_names
 from shared.model.core.labels import HOSTNAME
 
 _MAX_DOMAINS_NAMED: Final = 3
@@ -21,7 +22,7 @@ def _describe_spread(group: TopologyGroup) -> str:
         return f"maxSkew {rule.max_skew}"
     counts = {domain: count for domain, count in group.counts.items() if rule.is_domain_allowed(domain)}
     if not counts:
-        return "no node that the pod may be on has that label, or can be made with it"
+        return "no existing or possible node for the pod has that label"
     if rule.min_domains is not None and len(counts) < rule.min_domains:
         return f"minDomains {rule.min_domains} while there are {len(counts)}"
     lowest_count = min(counts.values())
@@ -39,11 +40,9 @@ def _describe_affinity(group: TopologyGroup) -> str:
         return ""
     occupied_domains = _format_domains(domain for domain, count in group.counts.items() if count)
     if group.rule.kind == "affinity":
-        return f"such pods are in {occupied_domains}" if occupied_domains else "no such pod has a place"
-    return f"taken: {occupied_domains}" if occupied_domains else ""
+        return f"matching pods are in {occupied_domains}" if occupied_domains else "no matching pod is scheduled"
+    return f"matching pods are in {occupied_domains}" if occupied_domains else ""
 
 
 def _format_domains(domains: Iterable[str]) -> str:
-    sorted_domains = sorted(domains)
-    hidden_count = len(sorted_domains) - _MAX_DOMAINS_NAMED
-    return ", ".join(sorted_domains[:_MAX_DOMAINS_NAMED]) + (f" and {hidden_count} more" if hidden_count > 0 else "")
+    return join_names(sorted(domains), _MAX_DOMAINS_NAMED)

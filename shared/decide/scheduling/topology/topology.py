@@ -177,10 +177,7 @@ class Topology(msgspec.Struct, kw_only=True, eq=False):
     def record_pods_on_node(
         self, counting_groups: tuple[int, ...], node_domains: NodeDomains, host: str, node_bit: int, count: int
     ) -> tuple[int, ...]:
-        """Do the same as `record_pods`, faster.
-
-        For the node *node_bit* with the name *host* and the other *node_domains*.
-        """
+        """Do the same as `record_pods`, faster, for the node *node_bit* with the name *host* and *node_domains*."""
         key = (node_domains, counting_groups)
         counting_plan = self.counting_plans.get(key)
         if counting_plan is None:

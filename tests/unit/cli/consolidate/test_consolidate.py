@@ -40,7 +40,7 @@ def test_steps_are_taken_until_there_are_none(files: list[str], capsys: Out) -> 
         "replaceWith": [],
         "existingNodes": [],
         "savings": 0.4,
-        "why": "no pod on it would need another place",
+        "why": "no pod on the node would have to move",
     }
     saved = sum(step["savings"] for step in report["steps"])
     assert report["after"]["price"] == pytest.approx(1.7 - saved)

@@ -61,7 +61,7 @@ def test_types_that_are_not_sold_here_are_still_those_that_were_asked_for(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     [unschedulable_pod] = plan_pod("gpu-with-taint", capsys, tmp_path, **GPU)["unschedulable"]
-    assert "leave no instance type that can be bought: none matches" in unschedulable_pod["message"]
+    assert "match no available instance type: none matches" in unschedulable_pod["message"]
 
 
 def test_a_pool_that_was_selected_by_its_old_label_is_selected_by_its_new_one(

@@ -27,7 +27,7 @@ from tests.support.cli.doctor_answers import DENIED, ByHeart, build_function_res
 from tests.support.cli.doctor_facts import NOW, TOPIC, make_facts, make_facts_with_stack, make_node_pool
 
 DEAF = ReadFailure(reason="Unreachable: nobody")
-FAILED = "the last 3 replacements came to nothing (none was to be had): it goes on an hour later"
+FAILED = "the last 3 replacements failed (none was to be had): disruption resumes after an hour"
 
 
 def list_results(doctor_facts: DoctorFacts, check: str) -> list[CheckResult]:
@@ -75,11 +75,11 @@ def test_what_joiner_holds_back_by_itself_is_told_once_for_all_its_nodepools() -
     notices = (
         make_notice("web", FAILED, 9),
         make_notice("batch", FAILED),
-        make_notice("web", "launch breaker: the others wait"),
+        make_notice("web", "launch circuit breaker: further launches are delayed"),
     )
     second, first = list_results(make_facts({"pause_events": notices}), "pauses")
     assert first.message == f"NodePool batch, web: {FAILED} (3 minutes ago)"
-    assert second.message.startswith("NodePool web: launch breaker: ")
+    assert second.message.startswith("NodePool web: launch circuit breaker: ")
     assert {result.level for result in (first, second)} == {"warn"}
     assert first.remedy.startswith("`joiner explain nodepool batch` ")
 
@@ -131,7 +131,7 @@ def test_events_of_nodepools_tell_what_joiner_holds_back_by_itself(
 ) -> None:
     monkeypatch.setattr("cli.cluster.paging._PAGE_SIZE", 1)
     trip = CircuitBreakerTrip(
-        node_pool="batch", limit_name="nodes_per_minute", message="launch breaker: the others wait"
+        node_pool="batch", limit_name="nodes_per_minute", message="launch circuit breaker: further launches are delayed"
     )
     opened = report_breaker_trip(trip, ClusterSnapshot(taken_at=NOW))
     assert isinstance(opened[0], PublishEvent)

@@ -42,7 +42,9 @@ from sim.world.memory_ports import MemoryBucket
 PLAIN = Palette(enabled=False)
 PODS = ("shop/cart", "shop/till")
 BOUGHT = ((INSTANCE_TYPE, "c5.xlarge"), (CAPACITY_TYPE, "spot"), (NODEPOOL, "default"), (ZONE, "us-east-1c"))
-CLAIM_MESSAGE = "2 pods fit no node; cheapest of 9 types that hold them: m5.large spot in us-east-1a $0.0500/h"
+CLAIM_MESSAGE = (
+    "2 pods do not fit existing nodes; cheapest of 9 matching instance types: m5.large spot in us-east-1a ($0.0500/h)"
+)
 TURNED_DOWN = "pool gpu: needs toleration nvidia.com/gpu; pool default: no instance type with 512 GiB in us-east-1a"
 DRAIN = Taint(key="karpenter.sh/disrupted", effect="NoSchedule")
 
@@ -129,7 +131,7 @@ LAUNCH_ENTRIES = (
         notes=(make_price_note(), *(make_note("Pod", one, "nodeclaim/c1", "new m5.large or like it") for one in PODS)),
     ),
     make_entry(1, JOINS, TAGGED, function="lifecycle"),
-    make_entry(2, notes=(make_note("Pod", "shop/cart", "node/n1", "fits what is there"),)),
+    make_entry(2, notes=(make_note("Pod", "shop/cart", "node/n1", "fits an existing node"),)),
 )
 ORDER = "emptiness-0123"
 SUMMARY = "Emptiness (Empty) of n1: no pod on it"
@@ -162,12 +164,12 @@ TERMINATION_ENTRIES = (
     make_entry(61.5, make_eviction("cart"), make_eviction("till"), function="lifecycle"),
     make_entry(
         62,
-        TerminateInstances(instance_ids=("i-0", "i-1"), message="its claim is deleted"),
-        PatchMetadata(kind="Node", name="n1", finalizers=(), message="its instance is gone"),
-        DeleteObject(kind="Node", name="n1", message="its claim is deleted"),
+        TerminateInstances(instance_ids=("i-0", "i-1"), message="its NodeClaim is being deleted"),
+        PatchMetadata(kind="Node", name="n1", finalizers=(), message="its instance was terminated"),
+        DeleteObject(kind="Node", name="n1", message="its NodeClaim is being deleted"),
         function="lifecycle",
     ),
-    make_command_step(63, "DONE", "its nodes are gone"),
+    make_command_step(63, "DONE", "its nodes are terminated"),
 )
 
 

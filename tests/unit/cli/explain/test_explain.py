@@ -75,17 +75,17 @@ def test_a_pod_is_told_why_there_why_that_type_and_what_it_costs() -> None:
 
 
 def test_a_pod_on_a_node_that_was_there_is_not_told_that_the_node_was_made_for_it() -> None:
-    later = make_entry(5, notes=(make_note("Pod", "shop/late", "node/n1", "fits what is there"),))
+    later = make_entry(5, notes=(make_note("Pod", "shop/late", "node/n1", "fits an existing node"),))
     answers = map_answers(build_journal_evidence(*LAUNCH_ENTRIES, later), "pod", "shop/late")
-    assert answers["reason"] == ("fits what is there",)
+    assert answers["reason"] == ("fits an existing node",)
     assert "also created for" not in answers
 
 
 def test_a_pod_on_a_node_that_the_journal_does_not_know_is_told_its_name() -> None:
     evidence = build_journal_evidence(
-        make_entry(0, notes=(make_note("Pod", "shop/cart", "node/old", "fits what is there"),))
+        make_entry(0, notes=(make_note("Pod", "shop/cart", "node/old", "fits an existing node"),))
     )
-    assert map_answers(evidence, "pod", "cart") == {"node": ("node old: fits what is there",)}
+    assert map_answers(evidence, "pod", "cart") == {"node": ("node old: fits an existing node",)}
 
 
 def test_a_pod_is_told_who_moved_it_and_why() -> None:
@@ -158,7 +158,10 @@ def test_a_node_is_told_the_verdict_that_stands_and_since_when() -> None:
     def make_kept_entry(minute: float, reason: str) -> JournalEntry:
         return make_entry(minute, function="disrupt", notes=(make_note("Node", "n1", "kept", reason),))
 
-    savings_reason, pdb = "Savings: would save 3 %, threshold 10 %", "Pdb: blocked by pdb default/web (0 allowed)"
+    savings_reason, pdb = (
+        ("Savings: would save 3%, less than the threshold of 10 %"),
+        "Pdb: blocked by pdb default/web (0 allowed)",
+    )
     evidence = build_journal_evidence(
         *LAUNCH_ENTRIES,
         make_kept_entry(10, savings_reason),
@@ -248,10 +251,10 @@ def test_the_story_of_a_machine_is_in_order_and_in_words() -> None:
         "NodeClaim c1 deleted: empty",
         f"Node n1 DRAINING: {ORDER}: its nodes are drained",
         "2 pods evicted from n1: Empty: shop/cart, shop/till",
-        "i-1 terminated: its claim is deleted",
-        "Node n1 finalizers removed: its instance is gone",
-        "Node n1 deleted: its claim is deleted",
-        f"Node n1 DONE: {ORDER}: its nodes are gone",
+        "i-1 terminated: its NodeClaim is being deleted",
+        "Node n1 finalizers removed: its instance was terminated",
+        "Node n1 deleted: its NodeClaim is being deleted",
+        f"Node n1 DONE: {ORDER}: its nodes are terminated",
     ]
 
 
@@ -307,7 +310,7 @@ def test_other_actions_have_their_words() -> None:
         FollowUp(function="provision", after=timedelta(), message="soon"),
         make_event("Odd", "x", "Pod", "cart", "shop"),
         TaintNode(name="n1", resource_version="1", taints=(), message="rolled back"),
-        PatchMetadata(kind="Node", name="n1", annotations=(("a", "b"),), message="pods are expected there"),
+        PatchMetadata(kind="Node", name="n1", annotations=(("a", "b"),), message="nominated pods are expected"),
     )
     assert list_history_lines(build_journal_evidence(happened), "pod", "cart") == [
         "Pod shop/cart nominated for n1: it was made for it",
@@ -379,7 +382,7 @@ def test_a_command_is_told_with_its_steps_its_machines_and_what_it_saves() -> No
     evidence = build_journal_evidence(*LAUNCH_ENTRIES, first, two, *TERMINATION_ENTRIES[1:])
     answers = map_answers(evidence, "command", ORDER)
     assert answers["state"] == ("DONE since 2026-11-21 09:03:00, 3m after the proposal",)
-    assert answers["reason"] == (SUMMARY, "its nodes are gone")
+    assert answers["reason"] == (SUMMARY, "its nodes are terminated")
     assert answers["saves"] == ("$0.0600/h",)
     assert answers["removes"][0].startswith("node n1, NodeClaim c1, instance i-1")
     assert answers["launches"] == (
@@ -390,7 +393,7 @@ def test_a_command_is_told_with_its_steps_its_machines_and_what_it_saves() -> No
     )
     assert answers["progress"][0].startswith("PROPOSED 2026-11-21 09:00:00, DRAINING")
     happened = list_history_lines(evidence, "command", ORDER)
-    assert f"Command {ORDER} DONE: its nodes are gone" in happened
+    assert f"Command {ORDER} DONE: its nodes are terminated" in happened
     assert not [line for line in happened if line.startswith("Node n1 DONE")], "its nodes' notes say the same"
     assert not [line for line in happened if "c1 created" in line], "that was before it"
 

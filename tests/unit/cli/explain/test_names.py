@@ -43,7 +43,7 @@ def make_pending_note(name: str) -> Any:
 
 
 def make_placed_note(name: str, node: str = "n1") -> Any:
-    return make_note("Pod", name, f"node/{node}", "fits what is there")
+    return make_note("Pod", name, f"node/{node}", "fits an existing node")
 
 
 MACHINE = (
@@ -115,7 +115,7 @@ def test_a_name_of_another_kind_is_told_with_the_command_to_ask() -> None:
 
 def test_a_machine_that_somebody_else_removed_is_not_said_to_stay() -> None:
     ends = make_entry(
-        9, TerminateInstances(instance_ids=("i-1",), message="its claim is deleted"), function="lifecycle"
+        9, TerminateInstances(instance_ids=("i-1",), message="its NodeClaim is being deleted"), function="lifecycle"
     )
     stays = make_entry(3, function="disrupt", notes=(make_note("Node", "n1", "blocked", "Deleting: it is deleting"),))
     answers = map_answers(build_journal_evidence(*LAUNCH_ENTRIES, stays, ends), "node", "n1")
@@ -166,7 +166,7 @@ def test_what_is_no_longer_there_is_found_in_the_journal() -> None:
         9, DeleteObject(kind="NodeClaim", name="c1", uid="u", message="empty"), function="disrupt"
     )
     ends = make_entry(
-        10, TerminateInstances(instance_ids=("i-1",), message="its claim is deleted"), function="lifecycle"
+        10, TerminateInstances(instance_ids=("i-1",), message="its NodeClaim is being deleted"), function="lifecycle"
     )
     answers = map_answers(build_journal_evidence(*MACHINE, deleted_entry, ends), "node", "i-1")
     assert answers["removed"][0] == "empty"

@@ -149,7 +149,7 @@ BAD: list[tuple[str, Write, tuple[str, ...]]] = [
         build_text_writer(
             dump_yaml({"apiVersion": "karpenter.sh/v1alpha5", "kind": "Provisioner", "metadata": {"name": "p"}})
         ),
-        ("older.yaml:1: Provisioner p: apiVersion: karpenter.sh/v1alpha5 is not read any more",),
+        ("older.yaml:1: Provisioner p: apiVersion: karpenter.sh/v1alpha5 is not supported",),
     ),
     (
         "near.yaml",

@@ -158,12 +158,12 @@ def test_what_is_set_aside_is_printed(cloud: Cloud, tmp_path: Path, capsys: Out)
         ({"subnetSelectorTerms": []}, ("SubnetsReady", "spec.subnetSelectorTerms: is empty")),
         (
             {"subnetSelectorTerms": [{"tags": {"a": "b"}}]},
-            ("SubnetsReady: SubnetsNotFound: spec.subnetSelectorTerms matched nothing", "tags a=b", "check ids"),
+            ("SubnetsReady: SubnetsNotFound: spec.subnetSelectorTerms matched no resource", "tags a=b", "check ids"),
         ),
         ({"subnetSelectorTerms": [{"id": "subnet-0b"}]}, ("SubnetsNotFound", "[0] subnet-0b")),
         (
             {"amiSelectorTerms": [{"alias": "al2024@latest"}]},
-            ("amiSelectorTerms[0].alias: 'al2024@latest' is no family",),
+            ("amiSelectorTerms[0].alias: 'al2024@latest' is not an AMI family",),
         ),
         ({"amiSelectorTerms": [{"alias": "al2@latest"}]}, ("UnsupportedAlias", "use al2023@latest")),
         ({"amiSelectorTerms": [{"alias": "al2023@v1"}]}, ("AMINotFound", "[0] al2023@v1")),
@@ -171,7 +171,7 @@ def test_what_is_set_aside_is_printed(cloud: Cloud, tmp_path: Path, capsys: Out)
         ({"userData": "[x"}, ("UserDataInvalid: spec.userData: is not TOML",)),
         ({"kubelet": {"podsPerCore": 3}}, ("UnsupportedKubeletConfiguration", "use maxPods")),
         ({"kubelet": {"maxPods": [3]}}, ("EC2NodeClass default:", "spec.kubelet.maxPods")),
-        ({"placementGroupSelector": {"name": "no"}}, ("PlacementGroupNotFound", "no does not exist here")),
+        ({"placementGroupSelector": {"name": "no"}}, ("PlacementGroupNotFound", "no does not exist in this account")),
     ],
 )
 def test_bad_input_is_named_with_object_field_and_remedy(

@@ -166,8 +166,8 @@ def test_what_nobody_can_read_is_left_for_resume_to_clear(kube: InMemoryKube, co
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        (("--reason", "Dirfted"), "'Dirfted' is no reason: did you mean Drifted? write some of Drifted, Empty"),
-        (("--reason", ""), "'' is no reason"),
+        (("--reason", "Dirfted"), "'Dirfted' is not a reason: did you mean Drifted? write one or more of Drifted"),
+        (("--reason", ""), "'' is not a reason"),
         (("--for", "soon"), "'soon' is not a positive duration like 90m"),
         (("--for", "0s"), "'0s' is not a positive duration"),
         (("--until", "noon"), "'noon' is not a time like"),

@@ -228,7 +228,7 @@ def test_what_is_left_out_is_grouped_by_cause_and_owner(tmp_path: Path, catalogu
 def test_one_workload_is_named_alone(tmp_path: Path, catalogue: str, capsys: Out) -> None:
     assert plan(catalogue, "-f", write(tmp_path / "cluster.json", make_workload("web", 2))) == 0
     assert (
-        "  2 pods of Deployment default/web: NoNodePool\n    there is no NodePool: create one\n"
+        "  2 pods of Deployment default/web: NoNodePool\n    no NodePool exists: create one\n"
         in capsys.readouterr().out
     )
 

@@ -140,7 +140,7 @@ def test_without_its_node_pool_a_pod_has_no_place(played: Path, capsys: Out) -> 
     assert status == 3
     assert document["changed"] == ["without NodePool default"]
     assert document["now"]["newNodes"] == 0
-    assert any("there is no NodePool" in difference["now"] for difference in document["differences"])
+    assert any("no NodePool exists" in difference["now"] for difference in document["differences"])
 
 
 def test_pods_that_were_not_there_are_planned_for(played: Path, tmp_path: Path, capsys: Out) -> None:
@@ -454,13 +454,13 @@ def test_other_code_and_a_plan_that_time_ended_are_named(played: Path, tmp_path:
     entry = json.loads((folder / key).read_text())
     snapshot = folder / entry["snapshot"]
     document = json.loads(gzip.decompress(snapshot.read_bytes()))
-    document["made"]["cut"] = "time was up before all was decided"
+    document["made"]["cut"] = "the time limit was reached before the decision was complete"
     snapshot.write_bytes(gzip.compress(json.dumps(document).encode()))
     (folder / key).write_text(json.dumps(entry | {"code": "other"}))
     assert main(["replay", key, "--without", "nodepool/default", "--journal", str(folder)]) == 3
     output = capsys.readouterr().out
     assert "recorded with other, " in output
-    assert "differences are expected: time was up before all was decided" in output
+    assert "differences are expected: the time limit was reached before the decision was complete" in output
 
 
 def test_yaml_says_what_json_says(played: Path, capsys: Out) -> None:

@@ -154,7 +154,11 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_report_has_the_fleet_its_cost_the_decisions_and_what_is_blocked(tmp_path: Path, capsys: Out) -> None:
     deletion_entries = (
         make_entry(60, DeleteObject(kind="NodeClaim", name="default-2", message="expired"), function="lifecycle"),
-        make_entry(61, TerminateInstances(instance_ids=("i-2",), message="its claim is deleted"), function="lifecycle"),
+        make_entry(
+            61,
+            TerminateInstances(instance_ids=("i-2",), message=("its NodeClaim is being deleted")),
+            function="lifecycle",
+        ),
     )
     command = DecisionNote(kind="Command", name="c1", verdict="DONE", reason="empty", usd_per_hour=0.25)
     sweep = make_entry(

@@ -418,7 +418,7 @@ def test_a_fence_that_broke_stops_all_that_is_left_and_ec2_hears_nothing() -> No
         with hold_lease(outside.build_world("two"), "planner"):
             outcomes = apply_actions(make_guarded_actions(outside), world, fence)
     assert [outcome.result for outcome in outcomes] == ["done", "skipped", "skipped", "skipped"]
-    assert {outcome.message for outcome in outcomes[1:]} == {"the lease was lost"}
+    assert {outcome.message for outcome in outcomes[1:]} == {"the controller lost its lease"}
     assert outside.list_called_methods("ec2") == []
     assert outside.api.list("nodeclaims.karpenter.sh") == []
 

@@ -139,5 +139,5 @@ def test_a_cluster_has_one_service_range(clients: Clients, network: dict[str, st
 
 
 def test_where_no_network_leads_to_it_nobody_waits() -> None:
-    with pytest.raises(Unreachable, match="nowhere but to VPC endpoints"):
+    with pytest.raises(Unreachable, match="the network has only VPC endpoints"):
         UnreachablePricing().get_on_demand_prices("us-east-1")

@@ -49,7 +49,7 @@ def test_nothing_is_sent_before_the_time_is_over() -> None:
     world = World()
     world.record_throttling(10)
     world.seconds = 4
-    with pytest.raises(Throttled, match="PATCH /x: not sent: the API server asked for time") as raised:
+    with pytest.raises(Throttled, match="PATCH /x: not sent: the API server throttled requests") as raised:
         world.backoff.check("PATCH /x")
     assert raised.value.retry_after == timedelta(seconds=6)
     world.seconds = 10
@@ -59,7 +59,7 @@ def test_nothing_is_sent_before_the_time_is_over() -> None:
 def test_who_was_silent_is_left_alone_for_as_long_again() -> None:
     world = World()
     world.backoff.record_silence(timedelta(seconds=10))
-    with pytest.raises(Unreachable, match="not sent: the API server was silent for 10 s"):
+    with pytest.raises(Unreachable, match="not sent: the API server did not respond for 10 s"):
         world.backoff.check("GET /x")
     world.seconds = 10
     world.backoff.check("GET /x")

@@ -206,7 +206,7 @@ def test_where_it_is_not_written_down_which_is_newest_the_list_says(newest_body:
 
 
 def test_a_catalogue_without_a_time_is_not_kept() -> None:
-    with pytest.raises(ValueError, match="time at which it was made"):
+    with pytest.raises(ValueError, match="time of its creation"):
         build_catalog_key(Catalog(region="r", instance_types=()))
 
 
@@ -233,13 +233,13 @@ def test_what_is_compressed_is_read_as_what_is_not() -> None:
     ],
 )
 def test_what_is_compressed_and_not_whole_is_refused(body: bytes) -> None:
-    with pytest.raises(ValueError, match="not whole"):
+    with pytest.raises(ValueError, match="truncated"):
         decode_catalog(body)
 
 
 def test_what_would_fill_the_memory_is_not_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shared.store.catalog_format._MAX_CATALOG_BYTES", 1000)
-    with pytest.raises(ValueError, match="far too large"):
+    with pytest.raises(ValueError, match="too large"):
         decompress_body(compress_body(b" " * 1001))
 
 

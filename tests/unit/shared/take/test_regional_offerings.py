@@ -143,10 +143,7 @@ def test_without_any_on_demand_price_nothing_is_sold_on_demand_and_no_price_is_m
     assert catalog.counts["UnpricedInstanceTypes"] > 1000
     assert "OnDemandPriceAgeSeconds" not in catalog.counts
     [problem] = catalog.problems
-    assert (
-        problem.message
-        == "could not be asked for: Unreachable: get_on_demand_prices: deaf; there are none to use instead"
-    )
+    assert problem.message == "could not be read: Unreachable: get_on_demand_prices: deaf; there is no earlier response"
     counting.failing_calls.clear()
     assert load_regional_catalog(cloud_world).counts["UnpricedInstanceTypes"] == 0
 
@@ -156,7 +153,7 @@ def test_without_spot_prices_nothing_is_sold_on_the_spot_market(cloud: tuple[Wor
     counting.failing_calls.add("describe_spot_prices")
     catalog = load_regional_catalog(cloud_world)
     assert catalog.market.spot == ()
-    assert "none to use instead" in catalog.problems[0].message
+    assert "no earlier response" in catalog.problems[0].message
 
 
 def encode_price_list(days: int, prices: Mapping[str, float]) -> bytes:

@@ -152,7 +152,11 @@ def test_without_a_list_of_claims_no_instance_looks_like_nobodys() -> None:
     [
         (make_world(ec2=Machines(Throttled("RequestLimitExceeded"))), "instances", "RequestLimitExceeded"),
         (make_world(eks=Plane(None)), "facts", "NotFound"),
-        (make_world(Lists({"EC2NodeClass": [make_object("default", spec={})]})), "catalog", "run the catalog function"),
+        (
+            make_world(Lists({"EC2NodeClass": [make_object("default", spec={})]})),
+            "catalog",
+            "invoke the function catalog",
+        ),
     ],
 )
 def test_what_aws_does_not_answer_is_none_and_named(blind: World, place: str, word: str) -> None:

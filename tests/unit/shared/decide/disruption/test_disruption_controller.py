@@ -88,7 +88,7 @@ def test_a_node_is_never_replaced_by_one_of_the_same_price() -> None:
     assert summarize_commands(decision) == []
     kind, reason, message = get_verdict(decision, "a")
     assert (kind, reason) == ("kept", "NoCheaperOffering")
-    assert "1 pods need 1500m cpu and 1.0 GiB" in message
+    assert "1 pod (1500m cpu, 1.0 GiB)" in message
 
 
 def test_two_nodes_that_could_not_go_alone_are_replaced_by_one() -> None:
@@ -215,7 +215,7 @@ def test_nodes_that_are_not_fit_take_nothing() -> None:
                 )
             },
             "PodBlocksEviction",
-            "2 pod disruption budgets",
+            "2 PodDisruptionBudgets",
         ),
         (make_node_with_pods("a", make_web_pod("1"), pool="other"), {}, "NodePoolNotFound", "other"),
     ],
@@ -422,11 +422,11 @@ def make_annotated_pool(**annotations: str) -> object:
     ("key", "value", "goes", "message"),
     [
         (MINIMUM_SAVINGS_USD, "0.69", True, ""),
-        (MINIMUM_SAVINGS_USD, "0.71", False, "would save $0.7000 per hour, threshold $0.71"),
+        (MINIMUM_SAVINGS_USD, "0.71", False, "saves $0.7000/h, less than the threshold of $0.7100/h"),
         (MINIMUM_SAVINGS_PERCENT, "85%", True, ""),
-        (MINIMUM_SAVINGS_PERCENT, "90", False, "would save 88 %, threshold 90 %"),
+        (MINIMUM_SAVINGS_PERCENT, "90", False, "saves 88%, less than the threshold of 90%"),
         (MINIMUM_SAVINGS_PERCENT, "900", False, "NodePool default: joiner.dev/minimum-savings-percent"),
-        (DISRUPTION_WINDOWS, "0 22 * * * 8h", False, "no window is open"),
+        (DISRUPTION_WINDOWS, "0 22 * * * 8h", False, "outside all disruption windows"),
         (DISRUPTION_WINDOWS, "0 22 * * * 8h; 0 12 * * * 5m", True, ""),
         (DISRUPTION_WINDOWS, "whenever", False, "is not a schedule and a duration"),
     ],

@@ -110,7 +110,7 @@ def test_the_claim_is_deleted_with_its_time_up_and_all_is_told() -> None:
     assert decision.count_metrics() == {"RepairedNodes": 1.0, "HeldRepairs": 0.0}
 
 
-WORDS = "condition Ready has been Unknown since 2026-11-21T11:29:00Z, longer than 30 minutes"
+WORDS = "condition Ready has been Unknown since 2026-11-21T11:29:00Z, longer than 30m"
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_where_more_than_a_fifth_are_unhealthy_none_is_repaired(sick: int, sound
     assert len(list_deleted_claims(decision)) == ends
     if not ends:
         assert [node_verdict.verdict for node_verdict in decision.verdicts] == ["blocked"] * sick
-        words = f"{sick} of {sick + sound} nodes of NodePool default are unhealthy, more than 20 %: none is repaired"
+        words = f"{sick} of {sick + sound} nodes of NodePool default are unhealthy, more than 20%: no node is repaired"
         assert all(
             node_verdict.reason == "Unhealthy" and words in node_verdict.message for node_verdict in decision.verdicts
         )
@@ -231,9 +231,9 @@ def test_people_hold_it_back_and_pods_that_wait_do_not() -> None:
     [verdict] = decision.verdicts
     assert isinstance(verdict, KeptVerdict)
     assert verdict.summary.startswith("Paused: condition Ready has been Unknown since ")
-    assert verdict.summary.endswith("its repair is paused: we look into it")
+    assert verdict.summary.endswith("repair is paused: we look into it")
     crowd = DisruptionPauses(
-        items=(DisruptionPause(message="pods wait", pauses_open_commands=True, allows_repair=True),)
+        items=(DisruptionPause(message="pods are pending", pauses_open_commands=True, allows_repair=True),)
     )
     assert list_deleted_claims(decide_repair(make_unhealthy_node(), paused=crowd)) == ["a"]
 

@@ -69,7 +69,7 @@ def collect_paused_reasons(pauses: DisruptionPauses, pool: str = "default") -> s
 def build_failed_command(number: int, phase: Phase = "ROLLED_BACK", **fields: Case) -> CommandState:
     """Build a command that failed, or that entered *phase*, *number* minutes ago."""
     failed = (
-        {"failures": (get_time_before(minutes=number),), "message": "replacement new is gone"}
+        {"failures": (get_time_before(minutes=number),), "message": "replacement new was deleted"}
         if phase == "ROLLED_BACK"
         else {}
     )
@@ -108,18 +108,20 @@ def test_an_annotation_that_cannot_be_read_pauses_the_pool_and_is_named() -> Non
     assert not any(pause.is_intentional for pause in pauses.items)
     [problem] = problems
     assert (problem.kind, problem.name) == ("NodePool", "default")
-    assert "'Dirft' is no reason: did you mean Drifted? write true, or some of Drifted, Empty" in problem.message
+    assert (
+        "'Dirft' is not a reason: did you mean Drifted? write true, or one or more of Drifted, Empty" in problem.message
+    )
 
 
 def test_a_setting_that_cannot_be_read_is_refused() -> None:
-    with pytest.raises(ValueError, match="'Dirft' is no reason"):
+    with pytest.raises(ValueError, match="'Dirft' is not a reason"):
         parse_pause_settings("Dirft", 0)
 
 
 def test_what_people_pause_stops_what_was_begun_too() -> None:
     command = make_command("a", replacements=("new",))
     by_people = find_disruption_pauses(make_cluster(node_pools=(make_annotated_pool(paused="Underutilized"),)))
-    assert "`joiner resume --nodepool default` goes on" in by_people.find_command_pause_message(command)
+    assert "to resume, run `joiner resume --nodepool default`" in by_people.find_command_pause_message(command)
     assert not find_disruption_pauses(
         make_cluster(node_pools=(make_annotated_pool(paused="Drifted"),))
     ).find_command_pause_message(command)
@@ -223,7 +225,7 @@ def test_three_failures_in_a_row_pause_what_needs_replacements(history: Case, re
 def test_it_says_how_to_resume_and_does() -> None:
     history = (build_failed_command(1), build_failed_command(2), build_failed_command(3))
     [pause, _] = find_disruption_pauses(make_cluster(), *history).items
-    assert "replacement new is gone" in pause.message
+    assert "replacement new was deleted" in pause.message
     assert f"kubectl annotate nodepool default --overwrite {DISRUPTION_RESUMED}=" in pause.message
     resumed = make_cluster(node_pools=(make_annotated_pool(resumed="2026-11-21T11:58:00Z"),))
     assert collect_paused_reasons(find_disruption_pauses(resumed, *history)) == set()
@@ -238,7 +240,7 @@ def test_an_instant_that_cannot_be_read_resumes_nothing_and_is_named() -> None:
     )
     assert collect_paused_reasons(pauses) == {"Drifted", "Underutilized"}
     [problem] = problems
-    assert "resumes nothing" in problem.message
+    assert "the annotation is ignored" in problem.message
 
 
 # Pending pods

@@ -22,15 +22,18 @@ def test_only_what_would_go_is_said_otherwise() -> None:
     blocked, planned, kept_verdict = convert_to_planned((BLOCKED_VERDICT, DISRUPTED_VERDICT, KEPT_VERDICT))
     assert (blocked, kept_verdict) == (BLOCKED_VERDICT, KEPT_VERDICT)
     assert (planned.verdict, planned.node) == ("kept", "node-a")
-    assert planned.summary == f"Planned: it would go, Empty: nobody needs it; {ENABLE_HINT}"
+    assert planned.summary == f"Planned: would be disrupted, Empty: nobody needs it; {ENABLE_HINT}"
 
 
 def test_the_machine_and_its_pool_hear_of_it() -> None:
-    words = f"DisruptionPlanned: Kept: it would go, Empty: nobody needs it; {ENABLE_HINT}"
+    words = f"DisruptionPlanned: Kept: would be disrupted, Empty: nobody needs it; {ENABLE_HINT}"
     assert format_events(*convert_to_planned((DISRUPTED_VERDICT,))) == {
         f"Node: {words}",
         f"NodeClaim: {words}",
-        f"NodePool: DisruptionPlanned: 1 of its nodes would go, `joiner explain node NAME` says why; {ENABLE_HINT}",
+        (
+            "NodePool: DisruptionPlanned: 1 of its nodes would be disrupted, `joiner explain node "
+            f"NAME` shows why; {ENABLE_HINT}"
+        ),
     }
 
 

@@ -113,12 +113,17 @@ def test_ec2_is_asked_again_when_what_was_asked_about_has_changed(*, changes: di
 @pytest.mark.parametrize(
     ("code", "message", "reason", "words"),
     [
-        ("UnauthorizedOperation", "no", "RunInstancesAuthCheckFailed", "give ec2:RunInstances to the functions' roles"),
+        (
+            "UnauthorizedOperation",
+            "no",
+            "RunInstancesAuthCheckFailed",
+            "allow ec2:RunInstances for the functions' roles",
+        ),
         (
             "UnauthorizedOperation",
             "User: x is not authorized to perform: iam:PassRole on resource: y",
             "RunInstancesAuthCheckFailed",
-            "give iam:PassRole to",
+            "allow iam:PassRole for",
         ),
         ("AccessDenied", "denied by a permissions boundary", "RunInstancesAuthCheckFailed", "the permissions boundary"),
         ("AuthFailure.X", "a service control policy", "RunInstancesAuthCheckFailed", "of the organization"),
@@ -128,7 +133,7 @@ def test_ec2_is_asked_again_when_what_was_asked_about_has_changed(*, changes: di
             "InvalidParameterValue",
             "Invalid IAM Instance Profile name",
             "InstanceProfileNotFound",
-            "spec.role: there is no instance profile profile",
+            "spec.role: instance profile profile",
         ),
         (
             "InvalidParameter",

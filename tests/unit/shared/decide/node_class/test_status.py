@@ -225,9 +225,9 @@ def test_a_class_that_is_gone_meanwhile_is_passed_over() -> None:
 @pytest.mark.parametrize(
     ("alias", "version", "words"),
     [
-        ("al2@latest", "1.33", "there is no AL2 for Kubernetes 1.33: use al2023@latest"),
+        ("al2@latest", "1.33", "AL2 does not support Kubernetes 1.33: use al2023@latest"),
         ("al2@latest", "1.32", ""),
-        ("windows2025@latest", "1.34", "Windows 2025 begins with Kubernetes 1.35"),
+        ("windows2025@latest", "1.34", "Windows 2025 requires Kubernetes 1.35"),
         ("windows2025@latest", "1.35", ""),
         ("al2023@latest", "1.34", ""),
     ],

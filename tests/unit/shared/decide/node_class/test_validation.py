@@ -63,25 +63,28 @@ def test_what_is_right_is_not_complained_about(spec: dict[str, Any]) -> None:
         ({"subnetSelectorTerms": []}, ("spec.subnetSelectorTerms: is empty", "id or tags")),
         ({"securityGroupSelectorTerms": []}, ("spec.securityGroupSelectorTerms: is empty",)),
         ({"amiSelectorTerms": []}, ("spec.amiSelectorTerms: is empty",)),
-        ({"subnetSelectorTerms": [{}]}, ("spec.subnetSelectorTerms[0]: selects nothing",)),
-        ({"subnetSelectorTerms": [{"id": "vpc-1"}]}, ("subnetSelectorTerms[0].id: 'vpc-1' is no id", "subnet-")),
-        ({"subnetSelectorTerms": [{"id": "subnet-1", "tags": {"a": "b"}}]}, ("stands alone in its term",)),
+        ({"subnetSelectorTerms": [{}]}, ("spec.subnetSelectorTerms[0]: is empty",)),
+        ({"subnetSelectorTerms": [{"id": "vpc-1"}]}, ("subnetSelectorTerms[0].id: 'vpc-1' is not an id", "subnet-")),
+        ({"subnetSelectorTerms": [{"id": "subnet-1", "tags": {"a": "b"}}]}, ("cannot be combined with other fields",)),
         ({"subnetSelectorTerms": [{"tags": {"a": ""}}]}, ("subnetSelectorTerms[0].tags", "`*` for any value")),
-        ({"securityGroupSelectorTerms": [{"name": "a", "tags": {"a": "b"}}]}, ("stands alone",)),
-        ({"capacityReservationSelectorTerms": [{"ownerID": "123456789012"}]}, ("[0]: selects nothing",)),
-        ({"capacityReservationSelectorTerms": [{"id": "r-1"}]}, ("'r-1' is no id", "cr-0123")),
-        ({"amiSelectorTerms": [{"owner": "self"}], "amiFamily": "AL2"}, ("[0]: selects nothing",)),
+        ({"securityGroupSelectorTerms": [{"name": "a", "tags": {"a": "b"}}]}, ("cannot be combined",)),
+        ({"capacityReservationSelectorTerms": [{"ownerID": "123456789012"}]}, ("[0]: is empty",)),
+        ({"capacityReservationSelectorTerms": [{"id": "r-1"}]}, ("'r-1' is not an id", "cr-0123")),
+        ({"amiSelectorTerms": [{"owner": "self"}], "amiFamily": "AL2"}, ("[0]: is empty",)),
         ({"amiSelectorTerms": [{"id": "ami-1"}]}, ("spec.amiFamily: is missing", "Bottlerocket")),
-        ({"amiSelectorTerms": [{"id": "ami-1"}], "amiFamily": "Fedora"}, ("'Fedora' is no family", "al2023@latest")),
-        ({"amiSelectorTerms": [{"id": "ami-1"}], "amiFamily": "Ubuntu"}, ("Ubuntu is no family any more", "Custom")),
+        (
+            {"amiSelectorTerms": [{"id": "ami-1"}], "amiFamily": "Fedora"},
+            ("'Fedora' is not an AMI family", "al2023@latest"),
+        ),
+        ({"amiSelectorTerms": [{"id": "ami-1"}], "amiFamily": "Ubuntu"}, ("Ubuntu is not supported", "Custom")),
         ({"amiSelectorTerms": [{"alias": "al2024@latest"}]}, ("amiSelectorTerms[0].alias: 'al2024@latest'", "al2023@")),
         ({"amiSelectorTerms": [{"alias": "al2023"}]}, ("has no version: write al2023@latest",)),
-        ({"amiSelectorTerms": [{"alias": "windows2022@v1"}]}, ("no version but latest",)),
-        ({"amiSelectorTerms": [{"alias": "al2@latest"}, {"id": "ami-1"}]}, ("an alias is the only term",)),
+        ({"amiSelectorTerms": [{"alias": "windows2022@v1"}]}, ("support only the version latest",)),
+        ({"amiSelectorTerms": [{"alias": "al2@latest"}, {"id": "ami-1"}]}, ("an alias must be the only term",)),
         ({"amiFamily": "Bottlerocket"}, ("spec.amiFamily: Bottlerocket contradicts the alias", "AL2023")),
-        ({"role": None}, ("spec.role: is missing", "instanceProfile")),
-        ({"instanceProfile": "own"}, ("spec.role: stands beside spec.instanceProfile",)),
-        ({"placementGroupSelector": {}}, ("spec.placementGroupSelector: write exactly one of id and name",)),
+        ({"role": None}, ("spec.role and spec.instanceProfile are missing", "instanceProfile")),
+        ({"instanceProfile": "own"}, ("spec.role: cannot be combined with spec.instanceProfile",)),
+        ({"placementGroupSelector": {}}, ("spec.placementGroupSelector: write either id or name",)),
         ({"metadataOptions": {"httpPutResponseHopLimit": 65}}, ("httpPutResponseHopLimit: 65: write 1 to 64",)),
         ({"blockDeviceMappings": [{"deviceName": "a"}]}, ("blockDeviceMappings[0].ebs: has neither volumeSize",)),
         (
@@ -99,7 +102,7 @@ def test_what_is_right_is_not_complained_about(spec: dict[str, Any]) -> None:
                     {"deviceName": name, "rootVolume": True, "ebs": {"volumeSize": "9Gi"}} for name in ("a", "b")
                 ]
             },
-            ("spec.blockDeviceMappings: a and b are rootVolume: mark one of them",),
+            ("spec.blockDeviceMappings: a and b are rootVolume: keep rootVolume on one of them",),
         ),
         ({"networkInterfaces": [{"interfaceType": "efa-only"}]}, ("card 0 and device 0, is not of type interface",)),
         ({"networkInterfaces": [{}, {}]}, ("device 0 of card 0 is named twice",)),
@@ -132,28 +135,28 @@ def test_tags_that_are_ours_or_amazons_are_refused(key: str) -> None:
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"maxPod": 3}, "spec.kubelet.maxPod: there is no such field of KubeletConfiguration: write maxPods"),
+        ({"maxPod": 3}, "spec.kubelet.maxPod: KubeletConfiguration has no such field: write maxPods"),
         ({"zzz": 3}, "remove it"),
         ({"registerWithTaints": []}, "spec.template.spec.taints"),
         ({"seccompDefault": "yes"}, 'spec.kubelet.seccompDefault: is "yes": write true or false'),
         ({"registryPullQPS": True}, "write a whole number"),
-        ({"evictionHard": {"memory.free": "5%"}}, "spec.kubelet.evictionHard[memory.free]: there is no such signal"),
-        ({"evictionHard": {"memory.available": "101%"}}, "'101%' is no threshold"),
-        ({"evictionHard": {"memory.available": "-1Mi"}}, "'-1Mi' is no threshold"),
-        ({"evictionHard": {"memory.available": "lots"}}, "'lots' is no threshold"),
+        ({"evictionHard": {"memory.free": "5%"}}, "spec.kubelet.evictionHard[memory.free]: unknown eviction signal"),
+        ({"evictionHard": {"memory.available": "101%"}}, "'101%' is not a threshold"),
+        ({"evictionHard": {"memory.available": "-1Mi"}}, "'-1Mi' is not a threshold"),
+        ({"evictionHard": {"memory.available": "lots"}}, "'lots' is not a threshold"),
         (
             {"evictionSoft": {"memory.available": "5%"}},
-            "has no evictionSoftGracePeriod: add one",
+            "has no evictionSoftGracePeriod: add a duration",
         ),
         ({"evictionSoftGracePeriod": {"memory.available": "1m"}}, "has no evictionSoft: add a threshold"),
         (
             {"evictionSoft": {"pid.available": "5%"}, "evictionSoftGracePeriod": {"pid.available": "soon"}},
-            "'soon' is no duration",
+            "'soon' is not a duration",
         ),
         ({"kubeReserved": {"gpu": "1"}}, "spec.kubelet.kubeReserved.gpu: cannot be reserved: use cpu"),
         ({"systemReserved": {"cpu": "-1"}}, "spec.kubelet.systemReserved.cpu: '-1' is below zero"),
         ({"podsPerCore": -1}, "spec.kubelet.podsPerCore: -1 is below zero"),
-        ({"imageGCHighThresholdPercent": 101}, "101 is no percentage"),
+        ({"imageGCHighThresholdPercent": 101}, "101 is not a percentage"),
         ({"imageGCHighThresholdPercent": 80, "imageGCLowThresholdPercent": 80}, "80 is not above"),
     ],
 )
@@ -178,10 +181,14 @@ def test_an_expression_is_not_taken_for_an_amount(fields: dict[str, Any], path: 
 @pytest.mark.parametrize(
     ("alias", "fields", "words"),
     [
-        ("bottlerocket@latest", {"registryPullQPS": 5}, "spec.kubelet.registryPullQPS: Bottlerocket does not take it"),
-        ("bottlerocket@latest", {"podsPerCore": 5}, "spec.kubelet.podsPerCore: Bottlerocket does not know it"),
-        ("al2@latest", {"clusterDNS": ["10.0.0.1", "10.0.0.2"]}, "spec.kubelet.clusterDNS: AL2 takes one address"),
-        ("windows2022@latest", {"seccompDefault": True}, "Windows2022 does not take it"),
+        (
+            "bottlerocket@latest",
+            {"registryPullQPS": 5},
+            "spec.kubelet.registryPullQPS: Bottlerocket does not support it",
+        ),
+        ("bottlerocket@latest", {"podsPerCore": 5}, "spec.kubelet.podsPerCore: Bottlerocket does not support it"),
+        ("al2@latest", {"clusterDNS": ["10.0.0.1", "10.0.0.2"]}, "spec.kubelet.clusterDNS: AL2 supports one address"),
+        ("windows2022@latest", {"seccompDefault": True}, "Windows2022 does not support it"),
     ],
 )
 def test_what_a_family_has_no_words_for_is_refused(alias: str, fields: dict[str, Any], words: str) -> None:
@@ -202,9 +209,9 @@ def test_what_a_family_has_no_words_for_is_refused(alias: str, fields: dict[str,
         (
             {"userData": "settings = 1", "amiSelectorTerms": [{"alias": "bottlerocket@latest"}]},
             "UserDataInvalid",
-            "settings is no table",
+            "settings is not a table",
         ),
-        ({"userData": "#!" + "x" * 16_384}, "UserDataSizeLimitExceeded", "EC2 takes 16,384"),
+        ({"userData": "#!" + "x" * 16_384}, "UserDataSizeLimitExceeded", "EC2 accepts 16,384"),
     ],
 )
 def test_user_data_that_cannot_be_sent_is_refused(spec: dict[str, Any], reason: str, words: str) -> None:
@@ -223,11 +230,11 @@ def test_al2023_needs_the_service_cidr() -> None:
 @pytest.mark.parametrize(
     ("spec", "words"),
     [
-        ({"amiSelectorTerms": [{"name": "ami-0123"}], "amiFamily": "AL2023"}, "looks like an id: write it as `id`"),
+        ({"amiSelectorTerms": [{"name": "ami-0123"}], "amiFamily": "AL2023"}, "is an id: use the field `id`"),
         ({"userData": "echo hi"}, "is neither a script"),
         (
             {"userData": "[settings.kubernetes]\nfoo = 1", "amiSelectorTerms": [{"alias": "bottlerocket@latest"}]},
-            "settings.kubernetes.foo: Joiner does not pass it on",
+            "settings.kubernetes.foo: Joiner does not support it",
         ),
     ],
 )
@@ -261,7 +268,7 @@ RESERVATION = {"tags": {"a": "b"}}
         ({"metadataOptions": {"httpTokens": "maybe"}}, "httpTokens: 'maybe': write required or optional"),
         ({"cpuOptions": {"nestedVirtualization": "yes"}}, "nestedVirtualization: 'yes'"),
         ({"instanceStorePolicy": "RAID1"}, "instanceStorePolicy: 'RAID1': write RAID0"),
-        ({"connectionTracking": {}}, "connectionTracking: says nothing"),
+        ({"connectionTracking": {}}, "connectionTracking: is empty"),
         ({"networkInterfaces": [{}, {"deviceIndex": 1, "interfaceType": "efa"}]}, "[1].interfaceType: 'efa'"),
         ({"networkInterfaces": [{}, {"networkCardIndex": -1}]}, "networkInterfaces[1].networkCardIndex: -1"),
         ({"networkInterfaces": [{}, {"deviceIndex": -1}]}, "networkInterfaces[1].deviceIndex: -1"),
@@ -276,10 +283,13 @@ RESERVATION = {"tags": {"a": "b"}}
         ({"ipPrefixCount": -1}, "spec.ipPrefixCount: -1"),
         ({"subnetSelectorTerms": [{"tags": {f"k{n}": "v" for n in range(21)}}]}, "[0].tags: has 21 entries"),
         ({"subnetSelectorTerms": [{"id": f"subnet-{n}"} for n in range(31)]}, "has 31 entries: write at most 30"),
-        ({"capacityReservationSelectorTerms": [RESERVATION | {"ownerID": "12"}]}, "ownerID: '12' is no account"),
+        (
+            {"capacityReservationSelectorTerms": [RESERVATION | {"ownerID": "12"}]},
+            "ownerID: '12' is not an AWS account",
+        ),
         ({"capacityReservationSelectorTerms": [{"instanceMatchCriteria": "maybe"}]}, "'maybe': write open or targeted"),
         ({"amiSelectorTerms": [{"alias": "al2023@" + "1" * 40}]}, "alias: is longer than 30"),
-        ({"placementGroupSelector": {"id": "rack"}}, "placementGroupSelector.id: 'rack' is no id"),
+        ({"placementGroupSelector": {"id": "rack"}}, "placementGroupSelector.id: 'rack' is not a placement group id"),
     ],
 )
 def test_a_value_that_is_none_of_those_allowed_is_named(spec: dict[str, Any], words: str) -> None:

@@ -253,4 +253,6 @@ def test_status_says_how_many_and_is_written_once() -> None:
 
 def test_buffers_want_a_plan_though_no_pod_waits() -> None:
     assert explain_provisioning_need(ClusterState(make_cluster_snapshot())) == ""
-    assert explain_provisioning_need(ClusterState(build_buffer_cluster(make_buffer()))) == "room is kept free"
+    assert explain_provisioning_need(ClusterState(build_buffer_cluster(make_buffer()))) == (
+        "CapacityBuffers need headroom"
+    )

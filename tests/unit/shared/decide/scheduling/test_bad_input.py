@@ -32,7 +32,7 @@ UNREADABLE_PODS: dict[str, tuple[Json, str]] = {
         make_pod_manifest("bad", affinity=make_node_affinity(CPU, "Gt", "9" * 5000)),
         "Gt takes one integer",
     ),
-    "less than nothing": (make_pod_manifest("bad", requests={"cpu": "-1"}), "cpu: below zero"),
+    "is negative": (make_pod_manifest("bad", requests={"cpu": "-1"}), "cpu: below zero"),
     "an amount that is none": (make_pod_manifest("bad", requests={"memory": "1e999"}), "memory: not a quantity"),
     "a time without its offset": (
         make_pod_manifest("bad")
@@ -56,7 +56,7 @@ UNSCHEDULABLE_PODS: dict[str, tuple[Json, str, str]] = {
     "millions of cpus": (
         make_pod_manifest("bad", requests={"cpu": "500M"}),
         "NoInstanceTypeFits",
-        "did you write M (millions)",
+        "did you mean m (thousandths of a cpu)",
     ),
     "more memory than there is": (
         make_pod_manifest("bad", requests={"memory": "1e99"}),

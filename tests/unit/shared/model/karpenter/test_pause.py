@@ -38,13 +38,13 @@ def build_launch_paused_cluster(text: str) -> ClusterSnapshot:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("Dirfted", "'Dirfted' is no reason: did you mean Drifted? write true, or some of Drifted, Empty"),
-        ("empty,xyz", "'xyz' is no reason: write true, or some of Drifted, Empty"),
+        ("Dirfted", "'Dirfted' is not a reason: did you mean Drifted? write true, or one or more of Drifted, Empty"),
+        ("empty,xyz", "'xyz' is not a reason: write true, or one or more of Drifted, Empty"),
         ("Drifted till 9", "'Drifted till 9' is not like REASON,… [in NODEPOOL,…] [until INSTANT]"),
         ("Drifted until tomorrow", "tomorrow"),
         ("Drifted until", "is not like"),
-        ("true,Drifted", "'true' is no reason"),
-        ("Launches", "'Launches' is no reason"),
+        ("true,Drifted", "'true' is not a reason"),
+        ("Launches", "'Launches' is not a reason"),
     ],
 )
 def test_what_cannot_be_read_is_named(text: str, words: str) -> None:
@@ -64,7 +64,7 @@ def test_the_namespace_and_a_setting_may_name_nodepools() -> None:
     active_pauses, problems = list_active_pauses(cluster)
     assert (problems, [pause.pool for pause in active_pauses]) == ((), ["batch", "web"])
     assert {pause.get_resume_command() for pause in active_pauses} == {"`joiner resume`"}
-    assert all("of Namespace kube-system says so" in pause.build_message() for pause in active_pauses)
+    assert all("of Namespace kube-system is set by an operator" in pause.build_message() for pause in active_pauses)
     for pauses in (
         find_pauses(cluster, (), (), PauseSettings()),
         find_pauses(ClusterSnapshot(taken_at=NOW), (), (), parse_pause_settings(text, 0)),
@@ -86,7 +86,7 @@ def test_a_nodepool_speaks_of_itself() -> None:
     pool = replace(POOL, meta=replace(POOL.meta, annotations=((DISRUPTION_PAUSED, "Empty in another"),)))
     [active_pause], [problem] = list_active_pauses(ClusterSnapshot(taken_at=NOW, node_pools=(pool,)))
     assert (active_pause.pool, active_pause.pause.reasons) == (POOL.name, DISRUPTION_REASONS)
-    assert "'in another' is said on a NodePool, which speaks of itself: leave it out" in problem.message
+    assert "'in another' is not allowed on a NodePool, which pauses only itself: remove it" in problem.message
 
 
 @pytest.mark.parametrize(
@@ -112,10 +112,10 @@ def test_a_pool_is_held_by_its_own_annotation_and_by_the_clusters() -> None:
     cluster = ClusterSnapshot(taken_at=NOW, node_pools=(POOL, other_pool))
     assert find_launch_pause_message(POOL, cluster) == ""
     assert find_launch_pause_message(other_pool, cluster) == (
-        f"launches are paused: by anna; {LAUNCHES_PAUSED} of NodePool other says so: `joiner resume --nodepool other` "
-        "goes on"
+        f"launches are paused: by anna; {LAUNCHES_PAUSED} of NodePool other is set by an operator: "
+        "to resume, run `joiner resume --nodepool other`"
     )
-    assert "Namespace kube-system says so: `joiner resume` goes on" in find_launch_pause_message(
+    assert "Namespace kube-system is set by an operator: to resume, run `joiner resume`" in find_launch_pause_message(
         POOL, build_launch_paused_cluster("true")
     )
 

@@ -143,7 +143,7 @@ def test_a_machine_ends_when_it_is_ended_though_its_claim_stays_a_while() -> Non
 
 def test_a_machine_that_ended_by_itself_ends_when_its_claim_is_let_go() -> None:
     first = bill_hour(EMPTY, cluster=build_cluster(make_claim("a", DEFAULT_START_TIME)))
-    finalizer_removal = PatchMetadata(kind="NodeClaim", name="a", finalizers=(), message="its instance is gone")
+    finalizer_removal = PatchMetadata(kind="NodeClaim", name="a", finalizers=(), message="its instance was terminated")
     finalizer_update = PatchMetadata(kind="NodeClaim", name="a", finalizers=(TERMINATION_FINALIZER,))
     second = bill_hour(
         first,

@@ -182,7 +182,7 @@ def test_what_cannot_be_read_is_told_and_billed_later(port: str) -> None:
 
     billing.is_down = port == "kube"
     [message] = billing.run_cycle(fail_bucket)
-    assert message.startswith("not billed yet: Unreachable: ")
+    assert message.startswith("not included yet: Unreachable: ")
     assert billing.get_ledger().until == billing.get_ledger().since
 
 

@@ -70,7 +70,7 @@ def test_a_day_is_told_once_however_often_one_asks() -> None:
     for _ in range(3):
         assert desk.publish(minutes=5) == []
     assert desk.list_published_days() == ["2026-11-21"]
-    assert "as much as on the day before" in desk.topic.published_messages[0][1]
+    assert "the same as on the previous day" in desk.topic.published_messages[0][1]
 
 
 def test_once_it_is_told_a_cycle_makes_one_call_and_without_a_topic_none() -> None:
@@ -167,9 +167,9 @@ def test_whoever_dies_anywhere_leaves_it_to_the_next_who_tells_it(place: str, nu
 def test_what_sns_refuses_is_named_and_tried_again_by_one_at_a_time() -> None:
     desk = Desk(21)
     desk.tap = make_failing_tap("publish", lambda: Forbidden("kms:GenerateDataKey"))
-    assert desk.publish() == ["not told yet: Forbidden: kms:GenerateDataKey"]
+    assert desk.publish() == ["not sent yet: Forbidden: kms:GenerateDataKey"]
     assert desk.publish(minutes=4) == []
-    assert desk.publish(minutes=1) == ["not told yet: Forbidden: kms:GenerateDataKey"]
+    assert desk.publish(minutes=1) == ["not sent yet: Forbidden: kms:GenerateDataKey"]
     desk.tap = desk.calls.append
     desk.publish(seconds=PUBLISH_TIMEOUT.total_seconds())
     desk.publish(minutes=5)
@@ -192,18 +192,18 @@ def test_what_cannot_be_told_for_a_week_is_left_to_the_bucket() -> None:
 def test_a_table_that_does_not_answer_is_named() -> None:
     desk = Desk(21)
     desk.tap = make_failing_tap("read", lambda: Unreachable("dynamodb"))
-    assert desk.publish() == ["not told yet: Unreachable: dynamodb"]
+    assert desk.publish() == ["not sent yet: Unreachable: dynamodb"]
 
 
 def test_a_report_that_is_none_is_named_once_and_the_next_is_told() -> None:
     desk = Desk(20)
     desk.bucket.put(f"{COSTS_PREFIX}2026-11-21.json", b"[]")
-    assert desk.publish() == ["not told: costs/2026-11-21.json is no report of a day"]
+    assert desk.publish() == ["not sent: costs/2026-11-21.json is not a daily report"]
     assert desk.publish(minutes=5) == []
     desk.put_reports(22)
     assert desk.publish(days=1) == []
     assert desk.list_published_days() == ["2026-11-22"]
-    assert "no report of the day before" in desk.topic.published_messages[0][1]
+    assert "no report for the previous day" in desk.topic.published_messages[0][1]
 
 
 def test_a_row_that_cannot_be_read_is_written_anew() -> None:

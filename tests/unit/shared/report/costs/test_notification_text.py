@@ -51,15 +51,15 @@ def test_a_day_is_told_by_all_that_costs_are_told_apart_by_and_against_the_day_b
         format_message(TODAY, BEFORE)
         == """\
 The nodes of prod cost $3.60 on 2026-11-21 (UTC), for 36 node hours.
-That is $1.90 (112%) more than on the day before.
-$7.20 less than on demand.
-$12.00 saved by 1 command of disruption, to the end of the day.
-$0.90 (25%) for what no pod requested.
+That is $1.90 (112%) more than on the previous day.
+Spot saved $7.20, compared with on-demand prices.
+1 disruption command saved $12.00 until the end of the day.
+$0.90 (25%) was for capacity that no pod requested.
 
 By NodePool
   web: $2.40 (67%), +$1.20
   batch: $1.20 (33%), +$1.20
-  old: nothing any more, -$0.50
+  old: no cost, -$0.50
 
 By instance type
   m5.large: $2.40 (67%), +$0.70
@@ -72,11 +72,11 @@ By team
   search: $2.40 (67%), +$2.40
   (none): $1.20 (33%), -$0.50
 
-Dearest nodes
+Most expensive nodes
   a: $2.40 in 24.0 hours, m5.large spot, NodePool web
   b: $1.20 in 12.0 hours, c5.large spot, NodePool batch
 
-More: joiner cost --days 7 --by type, from the bucket's costs/2026-11-21.json
+For more, run: joiner cost --days 7 --by type. Data: costs/2026-11-21.json in the bucket of the stack.
 """
     )
 
@@ -84,15 +84,15 @@ More: joiner cost --days 7 --by type, from the bucket's costs/2026-11-21.json
 @pytest.mark.parametrize(
     ("report", "before", "expected_line"),
     [
-        (TODAY, None, "There is no report of the day before."),
-        (TODAY, TODAY, "That is as much as on the day before."),
-        (BEFORE, TODAY, "That is $1.90 (53%) less than on the day before."),
+        (TODAY, None, "There is no report for the previous day."),
+        (TODAY, TODAY, "The cost is the same as on the previous day."),
+        (BEFORE, TODAY, "That is $1.90 (53%) less than on the previous day."),
         (
             TODAY,
             make_report(0, make_lifetime("a", "web", 6), hours=6),
-            "The day before, $0.60, is known from 00:00 to 06:00 only.",
+            "The report of the previous day ($0.60) covers only 00:00 to 06:00.",
         ),
-        (make_report(1, make_lifetime("a", "web", 6), hours=6), BEFORE, "The day is known from 00:00 to 06:00 only."),
+        (make_report(1, make_lifetime("a", "web", 6), hours=6), BEFORE, "The report covers only 00:00 to 06:00."),
     ],
 )
 def test_days_are_compared_only_where_both_are_whole(
@@ -100,7 +100,7 @@ def test_days_are_compared_only_where_both_are_whole(
 ) -> None:
     words = format_message(report, before)
     assert words.splitlines()[1] == expected_line
-    assert ("web: $2.40 (67%), " in words) is (report is TODAY and expected_line.startswith("That"))
+    assert ("web: $2.40 (67%), " in words) is (report is TODAY and expected_line.startswith(("That", "The cost")))
 
 
 def test_of_many_the_dearest_are_named_and_the_rest_is_one_sum() -> None:
@@ -119,7 +119,7 @@ def test_a_day_without_nodes_and_one_without_prices_are_told_as_that() -> None:
     assert "By NodePool\n  none\n" in format_message(make_report(1), None)
     assert "Dearest" not in format_message(make_report(1), None)
     unpriced = format_message(make_report(1, make_lifetime("a", "web", 7, usd_per_hour=0.0)), None)
-    assert "7.0 node hours have no known price, and count nothing." in unpriced
+    assert "7.0 node hours have no known price and are not included in the cost." in unpriced
     assert "  web: $0.00\n" in unpriced
 
 

@@ -240,7 +240,11 @@ EVENT = PublishEvent(kind="Pod", name="cart", reason="FailedScheduling", message
     [
         ((), (), False),
         ((WAKE,), (), False),
-        ((WAKE,), (DecisionNote(kind="Pod", name="shop/cart", verdict="node/n", reason="fits what is there"),), False),
+        (
+            (WAKE,),
+            (DecisionNote(kind="Pod", name="shop/cart", verdict="node/n", reason="fits an existing node"),),
+            False,
+        ),
         ((WAKE, EVENT), (), True),
         ((), (DecisionNote(kind="Node", name="n", verdict="kept", reason="busy"),), True),
     ],
@@ -286,7 +290,9 @@ def test_a_plan_that_time_ended_says_that_it_need_not_come_out_the_same(monkeypa
     monkeypatch.setattr(new_node_placement, "NODES_PER_DEADLINE_CHECK", 1)
     remaining_times = iter((*[timedelta(seconds=60)] * 4, *[timedelta(seconds=3)] * 1000))
     short = msgspec.structs.replace(build_benchmark_world(12), time_left=lambda: next(remaining_times))
-    assert provision_and_read_record(short)[1].summary.cut == "time was up before all was decided"
+    assert provision_and_read_record(short)[1].summary.cut == (
+        "the time limit was reached before the decision was complete"
+    )
     long = msgspec.structs.replace(build_benchmark_world(12), time_left=lambda: timedelta(minutes=5))
     assert provision_and_read_record(long)[1].summary.cut == ""
 
@@ -310,7 +316,7 @@ def test_what_could_not_be_written_down_says_that_it_need_not_come_out_the_same(
 
     report = run_disrupt(idle.build_world(tap=break_write), "schedule")
     assert report.summary is not None
-    assert ("another cycle" in report.summary.cut, "could not be written down" in report.summary.cut) == (
+    assert ("another run" in report.summary.cut, "could not be recorded" in report.summary.cut) == (
         is_stolen,
         not is_stolen,
     )

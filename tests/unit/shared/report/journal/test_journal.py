@@ -190,8 +190,8 @@ def make_launch_patch(**labels: str) -> PatchMetadata:
 @pytest.mark.parametrize(
     ("labels", "reason", "price"),
     [
-        ({}, "m5.large, on-demand, in us-east-1a, $0.1000 per hour", 0.1),
-        ({INSTANCE_TYPE: "m5.xlarge"}, "m5.xlarge, on-demand, in us-east-1a, $0.2000 per hour", 0.2),
+        ({}, "m5.large, on-demand, in us-east-1a, $0.1000/h", 0.1),
+        ({INSTANCE_TYPE: "m5.xlarge"}, "m5.xlarge, on-demand, in us-east-1a, $0.2000/h", 0.2),
         ({ZONE: "us-east-1z"}, "m5.large, on-demand, in us-east-1z", 0.0),
         ({RESERVATION_ID: "cr-1"}, "m5.large, on-demand, in us-east-1a", 0.0),
     ],

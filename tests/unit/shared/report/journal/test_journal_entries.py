@@ -236,7 +236,7 @@ def test_every_step_of_a_command_is_told_of_it_and_of_its_nodes() -> None:
     command = replace_fields(make_command("a", "b", replacements=("new",)), savings_usd_per_hour=0.25)
     first, last = (
         make_command_state(command, message="why"),
-        make_command_state(command, "ROLLED_BACK", message="replacement new is gone"),
+        make_command_state(command, "ROLLED_BACK", message="replacement new was deleted"),
     )
     summary = "SingleNode (Underutilized) of node-a, node-b by new, saves $0.2500/h: why"
     command_fields: dict[str, Any] = {
@@ -245,7 +245,7 @@ def test_every_step_of_a_command_is_told_of_it_and_of_its_nodes() -> None:
         "usd_per_hour": 0.25,
     }
     node_fields: dict[str, Any] = {"links": (f"Command/{command.command_id}",)}
-    undone = "replacement new is gone"
+    undone = "replacement new was deleted"
     assert list(build_command_notes([first, last])) == [
         DecisionNote(kind="Command", name=command.command_id, verdict="PROPOSED", reason=summary, **command_fields),
         DecisionNote(
@@ -407,9 +407,9 @@ def test_where_pods_go_is_told_and_counted() -> None:
         ),
     )
     assert [(note.name, note.verdict, note.reason) for note in build_pod_notes(placement)] == [
-        ("shop/cart", "nodeclaim/x", "new m7i.large or like it"),
-        ("shop/room", "nodeclaim/x", "new m7i.large or like it"),
-        ("shop/till", "node/node-b", "fits what is there"),
+        ("shop/cart", "nodeclaim/x", "new node, cheapest instance type m7i.large"),
+        ("shop/room", "nodeclaim/x", "new node, cheapest instance type m7i.large"),
+        ("shop/till", "node/node-b", "fits an existing node"),
         ("shop/big", "NoOffering", "too big"),
         ("shop/late", "NotReached", "late"),
     ]

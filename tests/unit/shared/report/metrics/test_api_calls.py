@@ -35,5 +35,5 @@ def test_more_calls_than_are_allowed_are_a_problem_that_names_the_most_frequent(
     allowed = MAX_CALLS_PER_CYCLE[function] + MAX_CALLS_PER_ACTION * actions
     assert find_call_overrun(function, {"a": allowed - 1, "b": 1}, actions) == ()
     [problem] = find_call_overrun(function, {"a": allowed, "b": 1}, actions)
-    assert f"{allowed + 1} calls" in problem.message
-    assert problem.message.endswith(f"{allowed} were a")
+    assert f"{allowed + 1} AWS calls" in problem.message
+    assert problem.message.endswith(f"{allowed} calls of a")

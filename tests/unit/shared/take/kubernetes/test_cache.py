@@ -222,7 +222,7 @@ def test_what_may_not_be_watched_is_told_once_and_listed(kube: Watched, *, begin
     kube.refusal = fault if begins else None
     [watch_problem] = take_snapshot(make_world_with_memory(kube), PODS_REQUEST).problems
     assert (watch_problem.kind, watch_problem.name) == ("Watch", "/api/v1/pods")
-    assert watch_problem.message == f"{fault}; it is listed instead, which costs the API server more"
+    assert watch_problem.message == f"{fault}; a full list is used instead, which costs the API server more"
     kube.refusal = None
     kube.requested_kinds.clear()
     for minutes in (0, 1, 29):

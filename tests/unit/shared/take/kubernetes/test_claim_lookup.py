@@ -58,7 +58,7 @@ def make_termination(*ids: str) -> TerminateInstances:
 ACTIONS: tuple[Action, ...] = (
     DeleteObject(kind="Node", name=NODE.name, uid="n", message=NO_CLAIM_MESSAGE),
     make_termination("i-x", "i-y"),
-    TerminateInstances(instance_ids=("i-z",), message="its claim is deleted"),
+    TerminateInstances(instance_ids=("i-z",), message="its NodeClaim is being deleted"),
 )
 
 

@@ -87,7 +87,10 @@ def test_a_buffer_is_read_whole() -> None:
     ("spec", "words"),
     [
         ({"replicas": 1}, "podTemplateRef or scalableRef"),
-        ({"podTemplateRef": {"name": "t"}, "scalableRef": {"kind": "Deployment", "name": "d"}}, "one of them"),
+        (
+            {"podTemplateRef": {"name": "t"}, "scalableRef": {"kind": "Deployment", "name": "d"}},
+            "either podTemplateRef",
+        ),
         ({"podTemplateRef": {"name": "t"}}, "needs replicas or limits"),
         ({"podTemplateRef": {"name": "t"}, "replicas": -1}, "replicas: -1 is below zero"),
         ({"scalableRef": {"kind": "Deployment", "name": "d"}, "percentage": -1}, "percentage: -1 is below zero"),

@@ -33,7 +33,7 @@ class Discovery:
 def get_problem_message(documents: dict[str, object]) -> str:
     problem = build_unserved_problem(cast("Kube", Discovery(documents)), POOLS)
     assert (problem.kind, problem.name) == ("CustomResourceDefinition", "nodepools.karpenter.sh")
-    assert problem.message.endswith("until then nothing is concluded from its absence")
+    assert problem.message.endswith("until then Joiner does not act on missing objects")
     return problem.message
 
 

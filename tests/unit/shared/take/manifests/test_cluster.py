@@ -238,8 +238,8 @@ def test_an_ephemeral_claim_has_its_own_pods_name() -> None:
     ("source", "words"),
     [
         (b"{", "truncated"),
-        (b"7", "is no object: '7'"),
-        (encode_list("text"), "is no object: 'text'"),
+        (b"7", "is not an object: '7'"),
+        (encode_list("text"), "is not an object: 'text'"),
         (b'{"kind": "\xff"}', "utf-8"),
         (
             b'{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {"nodeName": "\xff"}}',

@@ -88,8 +88,11 @@ def test_the_least_of_the_budgets_that_apply_counts(budgets: Case, count: int) -
             DisruptionBudget(schedule="whenever", duration=ONE_HOUR),
             "schedule 'whenever' is neither five fields nor a descriptor",
         ),
-        (DisruptionBudget(schedule="@daily"), "schedule and duration go together: write both or neither"),
-        (DisruptionBudget(reasons=("Expired",)), "'Expired' is no reason: write some of Drifted, Empty, Underutilized"),
+        (DisruptionBudget(schedule="@daily"), "schedule and duration belong together: set both or neither"),
+        (
+            DisruptionBudget(reasons=("Expired",)),
+            ("'Expired' is not a disruption reason: use Drifted, Empty, Underutilized"),
+        ),
     ],
 )
 def test_a_budget_that_cannot_be_read_is_named_and_allows_nothing(bad: DisruptionBudget, words: str) -> None:
@@ -171,7 +174,7 @@ def test_what_is_not_a_schedule_is_refused(schedule: str) -> None:
 
 
 def test_a_date_that_never_comes_is_refused() -> None:
-    with pytest.raises(ValueError, match="never comes"):
+    with pytest.raises(ValueError, match="never matches"):
         is_schedule_active("0 0 31 2 *", ONE_HOUR, NOW)
 
 

@@ -40,9 +40,9 @@ def test_nothing_has_to_be_said() -> None:
         ('[{"nodes": "5"}, {"nodes": "101%"}]', "UTC", "joiner:disruption-budgets[1]: nodes '101%' is neither"),
         ('[{"reasons": ["Expired"]}]', "UTC", "Invalid enum value 'Expired' - at `$[0].reasons[0]`"),
         ('[{"schedule": "0 25 * * *", "duration": "1h"}]', "UTC", "disruption-budgets[0]: hour '25' is not a range"),
-        ('[{"schedule": "@daily"}]', "UTC", "joiner:disruption-budgets[0]: schedule and duration go together"),
+        ('[{"schedule": "@daily"}]', "UTC", "joiner:disruption-budgets[0]: schedule and duration belong together"),
         ('[{"schedule": "@daily", "duration": "soon"}]', "UTC", "joiner:disruption-budgets[0].duration: not a dur"),
-        ('[{"nodes": "5"}]', "Berlin", "joiner:disruption-time-zone: 'Berlin' is no time zone"),
+        ('[{"nodes": "5"}]', "Berlin", "joiner:disruption-time-zone: 'Berlin' is not a time zone"),
     ],
 )
 def test_what_cannot_be_read_is_named_and_nothing_goes(budgets: str, zone: str, words: str) -> None:
@@ -57,7 +57,7 @@ def test_what_cannot_be_read_is_reported_once_with_its_consequence() -> None:
     [problem] = parse_disruption_settings("10%", "UTC").list_problems()
     assert problem == Problem(kind="Setting", name="joiner", message=problem.message)
     assert problem.message.startswith("joiner:disruption-budgets: ")
-    assert problem.message.endswith("; no node is disrupted by choice until it is mended and deployed")
+    assert problem.message.endswith("; voluntary disruption stops until the setting is corrected and deployed")
     assert DisruptionSettings().list_problems() == ()
 
 

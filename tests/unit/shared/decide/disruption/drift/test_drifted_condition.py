@@ -88,7 +88,9 @@ def test_one_node_tries_a_new_image_first() -> None:
     cluster = build_soaking_cluster(make_old_node("a"), make_old_node("b"), make_old_node("c"))
     assert list_drifted_claims(cluster) == ["a"]
     [message] = list_event_messages(cluster)
-    assert message.startswith("claim-a is replaced first, 2 nodes keep their image: one is to try image ami-new ")
+    assert message.startswith(
+        "claim-a is replaced first, 2 nodes with the old image wait: one node tests image ami-new "
+    )
     assert message.endswith("(annotation joiner.dev/image-soak)")
 
 
@@ -116,8 +118,8 @@ def test_who_was_chosen_stays_chosen() -> None:
 @pytest.mark.parametrize(
     ("fit_hours", "all_drift", "message"),
     [
-        (None, False, "2 nodes keep their image until one is fit for use with image ami-new"),
-        (23.9, False, "2 nodes keep their image until 2026-11-21T12:06:00Z: one tries image ami-new"),
+        (None, False, "2 nodes with the old image until one node is initialized with image ami-new"),
+        (23.9, False, "2 nodes with the old image until 2026-11-21T12:06:00Z: one node tests image ami-new"),
         (24, True, ""),
     ],
 )

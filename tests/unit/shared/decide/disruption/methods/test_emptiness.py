@@ -74,9 +74,9 @@ AGENT = make_pod("agent", daemon=True)
 @pytest.mark.parametrize(
     ("of_world", "reason", "message"),
     [
-        (build_single_node_cluster(node_claims=()), "NotManaged", "isn't managed"),
+        (build_single_node_cluster(node_claims=()), "NotManaged", "is not managed"),
         (build_single_node_cluster(nodes=()), "NoNode", "does not have an associated node"),
-        (build_single_node_cluster(None, make_node(fit=False)), "NotInitialized", "isn't initialized"),
+        (build_single_node_cluster(None, make_node(fit=False)), "NotInitialized", "is not initialized"),
         (build_single_node_cluster(make_quiet_claim(deleted=NOW)), "Deleting", "marked for deletion"),
         (build_single_node_cluster(None, make_node(deleted=NOW)), "Deleting", "marked for deletion"),
         (
@@ -111,7 +111,7 @@ AGENT = make_pod("agent", daemon=True)
                 budgets=(make_pod_disruption_budget("agent"), make_pod_disruption_budget("agent", "two")),
             ),
             "PodBlocksEviction",
-            "supports one",
+            "supports only one",
         ),
     ],
 )
@@ -336,7 +336,7 @@ def test_every_node_has_a_verdict() -> None:
         ({}, None, "ConsolidationDisabled"),
         ({labels.COMMAND: "drift-1", labels.POD_DIGEST: "another"}, None, "ConsolidationDisabled"),
     ],
-    ids=["left over", "pods were there", "not of a command", "pods may have come"],
+    ids=["left over", "pods were there", "not of a command", "pods may have been scheduled"],
 )
 def test_a_replacement_that_was_never_used_goes_though_its_pool_consolidates_nothing(
     note: dict[str, str], event: Case, reason: str

@@ -47,7 +47,10 @@ def test_what_saves_half_is_exchanged_once_it_was_quiet_as_long_as_both_are_paid
     if not goes:
         assert get_verdict(decision, "a")[1:] == (
             "NotEarned",
-            "would save $0.1000 per hour, which pays after 3 min without change; now 3 min",
+            (
+                "saves $0.1000/h, which pays for the replacement after 3m without pod changes; the last "
+                "change was 2m54s ago"
+            ),
         )
 
 

@@ -185,7 +185,7 @@ def test_a_clock_that_was_ahead_is_waited_for() -> None:
 
 def test_what_still_holds_asks_for_its_replacements() -> None:
     step = advance_command(make_command_context(make_proposed_pair()), make_command_state(SWAP), approve_command)
-    assert get_phase_and_message(step) == ("VALIDATED", "it still holds")
+    assert get_phase_and_message(step) == ("VALIDATED", "the command is still valid")
     [create_action] = filter_actions(CreateNodeClaim, step.actions)
     assert create_action.claim.meta.get_annotation(labels.COMMAND) == SWAP.command_id
     assert not filter_actions(DeleteObject, step.actions)
@@ -199,7 +199,7 @@ def test_without_replacements_it_is_decided_and_done_at_once() -> None:
         make_command_state(make_command("a", "b")),
         approve_command,
     )
-    assert get_phase_and_message(step) == ("INITIALIZED", "its claims are deleted")
+    assert get_phase_and_message(step) == ("INITIALIZED", "its NodeClaims are being deleted")
     assert list_deleted_claims(step) == [("a", "uid-a"), ("b", "uid-b")]
     assert [action.function for action in filter_actions(FollowUp, step.actions)] == ["lifecycle"]
     assert {action.reason for action in filter_actions(PublishEvent, step.actions)} == {"DisruptionTerminating"}
@@ -247,7 +247,7 @@ def test_an_answer_about_no_node_is_about_all() -> None:
 )
 def test_a_proposal_whose_node_went_by_itself_is_rolled_back(node_pairs: Case) -> None:
     step = advance_command(make_command_context(*node_pairs), make_command_state(SWAP), approve_command)
-    assert get_phase_and_message(step) == ("ROLLED_BACK", "node-a went by itself")
+    assert get_phase_and_message(step) == ("ROLLED_BACK", "node-a was deleted by another client")
 
 
 def test_a_proposal_that_cannot_be_made_is_given_up() -> None:
@@ -256,7 +256,7 @@ def test_a_proposal_that_cannot_be_made_is_given_up() -> None:
         make_command_state(SWAP, since=get_time_before(minutes=11)),
         approve_command,
     )
-    assert get_phase_and_message(step) == ("ROLLED_BACK", "it could not be proposed in time")
+    assert get_phase_and_message(step) == ("ROLLED_BACK", "its nodes could not be tainted in time")
 
 
 # VALIDATED
@@ -289,7 +289,7 @@ def test_who_died_when_all_were_asked_for_has_done_enough() -> None:
         reject_command,
     )
     assert step == CommandTransition(command_state=with_launched_phase(make_command_state(SWAP, "VALIDATED"), NOW))
-    assert get_phase_and_message(step) == ("LAUNCHED", "waits for 1 replacement")
+    assert get_phase_and_message(step) == ("LAUNCHED", "waiting for 1 replacement")
 
 
 def test_nothing_is_asked_for_once_the_node_went_by_itself() -> None:
@@ -321,7 +321,7 @@ def test_no_node_goes_before_every_replacement_was_seen_fit() -> None:
     step = advance_command(half, make_command_state(command, "LAUNCHED"), approve_command)
     assert (step.command_state.phase, step.command_state.initialized) == ("LAUNCHED", ("new",))
     assert list_events(step) == [
-        (kind, "DisruptionWaitingReadiness", "Waiting for 1 replacements to be initialized, newer among them")
+        (kind, "DisruptionWaitingReadiness", "Waiting for 1 replacement to be initialized: newer")
         for kind in ("NodeClaim", "Node")
     ]
     second_cluster = make_command_context(
@@ -335,7 +335,7 @@ def test_no_node_goes_before_every_replacement_was_seen_fit() -> None:
 @pytest.mark.parametrize(
     ("objects", "expected_message"),
     [
-        ((), "replacement new is gone"),
+        ((), "replacement new was deleted"),
         (((make_replacement_claim(deleted=NOW), None),), "replacement new is being deleted"),
     ],
 )
@@ -368,7 +368,7 @@ def test_a_replacement_that_takes_too_long_is_given_up() -> None:
     step = advance_command(
         scene, make_command_state(SWAP, "LAUNCHED", since=get_time_before(minutes=10, seconds=1)), approve_command
     )
-    assert get_phase_and_message(step) == ("ROLLED_BACK", "replacement new was not fit for use in time")
+    assert get_phase_and_message(step) == ("ROLLED_BACK", "replacement new was not initialized in time")
 
 
 def test_what_comes_at_the_last_moment_still_counts() -> None:
@@ -398,7 +398,7 @@ def test_a_node_that_was_protected_since_stays() -> None:
     step = advance_command(
         make_command_context((node_claim, guarded), fit), make_command_state(SWAP, "LAUNCHED"), approve_command
     )
-    assert get_phase_and_message(step) == ("ROLLED_BACK", "node-a must not be disrupted any more")
+    assert get_phase_and_message(step) == ("ROLLED_BACK", "node-a is now protected from disruption")
     scene = make_command_context((node_claim, node), fit, pods=(make_pod(annotations=protected),))
     assert (
         advance_command(scene, make_command_state(SWAP, "LAUNCHED"), approve_command).command_state.phase
@@ -466,7 +466,7 @@ def test_it_is_done_when_its_nodes_are_gone() -> None:
     assert advance_command(going, draining.command_state, approve_command) == draining
     assert get_phase_and_message(advance_command(make_command_context(), draining.command_state, approve_command)) == (
         "DONE",
-        "its nodes are gone",
+        "its nodes are terminated",
     )
 
 
@@ -529,7 +529,7 @@ def test_a_node_that_is_going_keeps_its_taint() -> None:
 
 
 USED_REPLACEMENTS = {
-    "it is fit for use": ((make_replacement_claim(command_id=SWAP.command_id, fit=True), make_node("new")), ()),
+    "it is initialized": ((make_replacement_claim(command_id=SWAP.command_id, fit=True), make_node("new")), ()),
     "a pod runs there": ((make_replacement_claim(command_id=SWAP.command_id), make_node("new")), (make_pod(on="new"),)),
     "it is going": ((make_replacement_claim(command_id=SWAP.command_id, deleted=NOW), None), ()),
     "it is somebody else's": ((make_replacement_claim(command_id="another"), None), ()),

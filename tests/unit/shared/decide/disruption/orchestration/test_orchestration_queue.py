@@ -245,7 +245,7 @@ def test_a_command_that_cannot_be_written_down_is_named_and_not_begun() -> None:
 
     report = disrupt.run_disrupt(idle.build_world(tap=refuse_write), "schedule")
     assert idle.list_tainted_claims() == set()
-    assert ["cannot be written down: item too large" in problem.message for problem in report.problems] == [True]
+    assert ["cannot be recorded: item too large" in problem.message for problem in report.problems] == [True]
     idle.advance_and_disrupt()
     assert idle.list_phases() == ["PROPOSED"]
 

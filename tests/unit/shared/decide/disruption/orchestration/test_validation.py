@@ -67,7 +67,7 @@ def with_protected_node(cluster: ClusterSnapshot, name: str) -> ClusterSnapshot:
         (EMPTY, with_pool(EMPTY, budgets=(DisruptionBudget(nodes="1"),)), "allows 1", {"b"}),
         (EMPTY, with_pool(EMPTY, consolidate_after=None), "ConsolidationDisabled", {"a", "b"}),
         (EMPTY, replace(EMPTY, nodes=EMPTY.nodes[1:], node_claims=EMPTY.node_claims[1:]), "Gone", {"a"}),
-        (MOVES, with_pods(MOVES, make_pod("x", "1500m", on="b")), "no place any more", set()),
+        (MOVES, with_pods(MOVES, make_pod("x", "1500m", on="b")), "can no longer be scheduled", set()),
         (MOVES, with_pods(MOVES, make_pod("x", "1500m")), "", {"a"}),
         (
             MOVES,
@@ -77,7 +77,7 @@ def with_protected_node(cluster: ClusterSnapshot, name: str) -> ClusterSnapshot:
         ),
         (MOVES, with_pool(MOVES, consolidation_policy="WhenEmpty"), "PolicyWhenEmpty", {"a"}),
         (MOVES, replace(MOVES, pods=MOVES.pods[1:]), "Empty", {"a"}),
-        (BUYS, with_pods(BUYS, make_pod("x", "1", on="a")), "not every type", set()),
+        (BUYS, with_pods(BUYS, make_pod("x", "1", on="a")), "some instance types", set()),
         (BUYS, replace(BUYS, catalog=None), "", {"a"}),
     ],
 )
@@ -96,7 +96,7 @@ def test_another_node_of_the_same_name_is_not_meant() -> None:
     ]
     invalidation = validate_command(replace(EMPTY, node_claims=tuple(replaced_claims)), get_first_command(EMPTY))
     assert invalidation is not None
-    assert "it is not the node that it was" in invalidation.message
+    assert "the node changed since the command was computed" in invalidation.message
 
 
 def test_nodes_of_other_commands_count_for_budgets_and_take_nothing() -> None:

@@ -139,7 +139,7 @@ def test_a_part_that_is_encoded_is_decoded_for_nodeadm() -> None:
 
 
 def test_a_family_that_is_none_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"spec\.amiFamily: 'Fedora' is no family"):
+    with pytest.raises(ValueError, match=r"spec\.amiFamily: 'Fedora' is not a supported AMI family"):
         build_user_data(make_node_class(ami_family="Fedora"), BOOT)
 
 

@@ -5,16 +5,18 @@ from datetime import timedelta
 import msgspec
 import pytest
 
+from shared.cycles.setup.options import build_launch_policy
 from shared.decide.launch.fleets.circuit_breaker import CircuitBreaker, CircuitBreakerLimits, count_started
 from shared.decide.launch.fleets.fleet_result import BREAKER_OPEN_REASON, report_breaker_trip, report_unlaunchable
 from shared.decide.launch.fleets.launch_groups import LaunchPlan, LaunchPolicy
 from shared.model.cloud_provider.launch_group import LaunchGroup
 from shared.model.decisions.action import PatchStatus, PublishEvent
 from shared.model.ec2.fleet import FleetInstance, FleetResult
+from shared.settings import Settings
 from tests.support.launch_cases import NOW, make_claim, make_cluster
 from tests.support.snapshot_decisions import plan_launches
 
-NO_LIMITS = CircuitBreakerLimits(nodes_per_minute=0, usd_per_hour=0, pool_nodes_per_minute=0, pool_usd_per_hour=0)
+NO_LIMITS = CircuitBreakerLimits()
 CHEAPEST_USD_PER_HOUR = 0.03
 """USD per hour of the cheapest spot offering that `claim` may be launched with: m5.large in us-east-1a."""
 
@@ -117,6 +119,13 @@ def test_a_pool_is_told_once_and_each_claim_once() -> None:
     assert [type(planned_action) for planned_action in actions] == [PatchStatus, PatchStatus]
 
 
-def test_the_defaults_let_a_thousand_nodes_through_and_not_ten_thousand_dollars() -> None:
-    assert CircuitBreaker((), NOW, CircuitBreakerLimits()).admit_launches("a", 1000, 0.19)[0] == 1000
-    assert CircuitBreaker((), NOW, CircuitBreakerLimits()).admit_launches("a", 1000, 98.0)[0] == 10
+@pytest.mark.parametrize(
+    ("usd_per_instance", "pool_count", "cluster_count"), [(0.19, 100, 200), (2.5, 100, 200), (98.0, 2, 5)]
+)
+def test_the_defaults_allow_200_nodes_per_minute_and_500_dollars_per_hour(
+    usd_per_instance: float, pool_count: int, cluster_count: int
+) -> None:
+    limits = build_launch_policy(Settings(cluster_name="demo", region="r")).circuit_breaker_limits
+    breaker = CircuitBreaker((), NOW, limits)
+    counts = [breaker.admit_launches(node_pool, 1000, usd_per_instance)[0] for node_pool in "abc"]
+    assert counts == [pool_count, pool_count, cluster_count - 2 * pool_count]

@@ -343,7 +343,7 @@ def test_what_one_request_cannot_name_is_insufficient_unless_best_effort_will_do
     )
     [unlaunchable_claim] = plan_launches(make_cluster(wide, catalog=build_catalog_of_sizes(80))).unlaunchable
     assert (unlaunchable_claim.reason, unlaunchable_claim.final) == ("InsufficientCapacity", True)
-    assert f"{labels.INSTANCE_TYPE} has 60 of at least 61 values" in unlaunchable_claim.message
+    assert f"{labels.INSTANCE_TYPE} has 60 of 61 required values" in unlaunchable_claim.message
     assert plan_launches(
         make_cluster(wide, catalog=build_catalog_of_sizes(80)), LaunchPolicy(best_effort=True)
     ).launches

@@ -104,4 +104,4 @@ def test_claims_of_a_request_that_failed_are_told_and_their_pool() -> None:
     assert "Unauthorized" in reasons
     [event] = [action for action in actions if isinstance(action, PublishEvent)]
     assert (event.kind, event.name) == ("NodePool", "default")
-    assert "the role of the function named provision" in event.message
+    assert "the role of the function provision" in event.message

@@ -303,7 +303,7 @@ def test_a_change_that_is_called_off_too_late_is_told_and_takes_no_deletion_back
     assert [(event.kind, event.reason) for event in events] == [
         (kind, "ScheduledChangeCancelled") for kind in ("NodeClaim", "Node")
     ]
-    assert all("goes all the same" in event.message for event in events)
+    assert all("terminated anyway" in event.message for event in events)
     assert len(actions) == len(events)
 
 

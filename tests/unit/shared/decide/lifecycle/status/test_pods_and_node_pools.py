@@ -299,7 +299,7 @@ UNREAD = (Problem(kind="NodeClaim", name="unread", message="spec: what is this?"
             ObjectMeta(name="default", finalizers=CLASS_FINALIZERS, deleted_at=NOW),
             ("b", "a"),
             (),
-            "waiting for NodeClaims to be gone: a, b",
+            "waiting for NodeClaims to be deleted: a, b",
         ),
         (
             ObjectMeta(name="default", finalizers=CLASS_FINALIZERS, deleted_at=NOW),
@@ -307,7 +307,7 @@ UNREAD = (Problem(kind="NodeClaim", name="unread", message="spec: what is this?"
             (),
             "a, b, c, d, e and 2 more",
         ),
-        (ObjectMeta(name="default", finalizers=CLASS_FINALIZERS, deleted_at=NOW), (), UNREAD, "to be gone: unread"),
+        (ObjectMeta(name="default", finalizers=CLASS_FINALIZERS, deleted_at=NOW), (), UNREAD, "to be deleted: unread"),
         (ObjectMeta(name="other", finalizers=CLASS_FINALIZERS, deleted_at=NOW), ("a",), (), "('other/finalizer',)"),
     ],
 )

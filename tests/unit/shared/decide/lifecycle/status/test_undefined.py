@@ -60,7 +60,7 @@ def test_a_claim_that_was_deleted_with_its_pool_waits_while_pools_cannot_be_seen
     [event] = [action for action in filter_actions(PublishEvent, actions) if action.reason == "FailedDraining"]
     assert (event.kind, event.type) == ("NodeClaim", "Warning")
     assert "nodepools.karpenter.sh is not served" in event.message
-    assert "apply the CustomResourceDefinitions" in event.message
+    assert "apply the CRDs" in event.message
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def test_a_node_that_waits_says_once_what_the_api_said_of_its_first_pod() -> Non
     [event] = describe_evictions(outcomes, CLUSTER)
     assert (event.kind, event.name, event.uid) == ("Node", NODE.name, NODE.meta.uid)
     assert (event.type, event.reason) == ("Warning", "FailedDraining")
-    assert event.message.startswith("pod shop/cart stays: POST /eviction: Cannot evict pod")
+    assert event.message.startswith("pod shop/cart is not evicted: POST /eviction: Cannot evict pod")
     drain_events = describe_evictions(
         [*outcomes, make_outcome("db", "skipped", EVICTION_ERROR, node_name="gone")], CLUSTER
     )

@@ -127,7 +127,7 @@ def test_an_end_that_cannot_be_read_is_none() -> None:
 
 def test_a_drain_that_waits_says_for_what_and_looks_again_soon() -> None:
     actions = decide_lifecycle(build_draining_cluster(90), replacement_claim_by_pod=REPLACEMENT_CLAIM_BY_POD)
-    words = "pod shop/cart waits until the node of new is fit for use"
+    words = "pod shop/cart waits for replacement node new to be ready"
     assert words in get_status_patch(actions)["conditions"]["Drained"]["message"]
     events = [
         (event.kind, event.message)
@@ -135,7 +135,7 @@ def test_a_drain_that_waits_says_for_what_and_looks_again_soon() -> None:
         if event.reason == "DisruptionWaitingReadiness"
     ]
     assert events == [
-        ("NodeClaim", f"1 pods stay until they have another node: {words}"),
-        ("Node", f"1 pods stay until they have another node: {words}"),
+        ("NodeClaim", f"1 pod waiting for replacement nodes: {words}"),
+        ("Node", f"1 pod waiting for replacement nodes: {words}"),
     ]
     assert [follow_up.after.total_seconds() for follow_up in filter_actions(FollowUp, actions)] == [5]

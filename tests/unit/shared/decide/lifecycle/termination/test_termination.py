@@ -257,7 +257,7 @@ def test_the_next_deletion_is_known_beforehand() -> None:
 def test_a_drain_says_what_it_waits_for_in_few_words() -> None:
     protected_pods = tuple(make_pod(name, annotations={labels.DO_NOT_DISRUPT: "true"}) for name in "abcd")
     words = plan_drain(protected_pods, None, NOW, build_pdb_limits(())).describe()
-    assert words == "4 pods are waiting to leave: shop/a, shop/b, shop/c, …; pod shop/a must not be disrupted"
+    assert words == "draining: 4 pods left: shop/a, shop/b, shop/c and 1 more; pod shop/a must not be disrupted"
 
 
 def decide_with_volumes(deadline: str = "", **fields: Case) -> Case:

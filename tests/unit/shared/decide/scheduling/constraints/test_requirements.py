@@ -267,7 +267,7 @@ def test_best_effort_does_not_make_room() -> None:
         make_pod("one", host_ports=ports), node_pools=(VARIOUS,), daemon_sets=(make_daemon_set("d", host_ports=ports),)
     )
     assert (
-        "a host port of the pod's (80/TCP)"
+        "a host port of the pod (80/TCP)"
         in solve(clash, options=SchedulingOptions(min_values_policy="BestEffort")).unschedulable[0].message
     )
 

@@ -89,7 +89,7 @@ def test_volumes_in_different_zones_cannot_be_together() -> None:
         make_cluster_snapshot(make_volume_pod("db", "data", "more"), volume_claims=claims, volumes=volumes)
     )
     assert locate_pods(placement) == {"db": "VolumeNotUsable"}
-    assert "exclude each other" in placement.unschedulable[0].message
+    assert "in different zones" in placement.unschedulable[0].message
     racks = (
         make_volume("pv", make_requirements(("rack", "In", ("b",)))),
         make_volume("pv2", make_requirements(("rack", "In", ("c",)))),
@@ -122,7 +122,7 @@ def test_volumes_hold_for_pods_that_are_expected_on_a_node() -> None:
     [
         ((), {}, "does not exist: create it"),
         ((replace(BOUND, meta=replace(BOUND.meta, deleted_at=NOW)),), {}, "is being deleted"),
-        ((make_volume_claim(phase="Lost"),), {}, "has lost its volume"),
+        ((make_volume_claim(phase="Lost"),), {}, "has lost its PersistentVolume"),
         ((BOUND,), {}, "PersistentVolume pv of claim data does not exist"),
         (
             (BOUND,),

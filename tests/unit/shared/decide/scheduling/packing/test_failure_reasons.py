@@ -58,15 +58,15 @@ def test_each_pool_says_in_order_of_weight_what_it_lacks() -> None:
         (make_pod("x", "100", "900Gi"), "100 cpu and 900Gi memory together"),
         (
             make_pod("x", "16", "64Gi", node_selector=(("team", "b"),)),
-            "the pod requires team In [b], the pool allows team In [a]",
+            "the pod requires team In [b], the NodePool allows team In [a]",
         ),
-        (make_pod("x", node_selector=(("mine", "b"),)), "does not define label mine"),
+        (make_pod("x", node_selector=(("mine", "b"),)), "does not define the label mine"),
         (
             make_pod("x", node_selector=((ZONE, "q"),)),
-            "no instance type it allows has topology.kubernetes.io/zone In [q]",
+            "none of its instance types has topology.kubernetes.io/zone In [q]",
         ),
         (make_pod("x", required_terms=(make_requirements((ZONE, "Gt", ("3",))),)), "topology.kubernetes.io/zone >= 4"),
-        (make_pod("x", node_selector=(("karpenter.sh/capacity-type", "spot"),)), "no instance type it allows has"),
+        (make_pod("x", node_selector=(("karpenter.sh/capacity-type", "spot"),)), "none of its instance types has"),
         (
             make_pod("x", node_selector=(("instance-gpu", "1"),)),
             "did you mean karpenter.k8s.aws/instance-gpu-count? Else add",
@@ -94,7 +94,7 @@ def test_what_is_there_but_sold_out_is_said_so() -> None:
     message = _read_failure_message(
         make_pod("x", node_selector=((ZONE, "a"),)), types=(replace(types[0], offerings=sold), types[1])
     )
-    assert "no instance type it allows can be bought in a now" in message
+    assert "none of its instance types is available in a now" in message
 
 
 @pytest.mark.parametrize(
@@ -109,19 +109,19 @@ def test_what_is_there_but_sold_out_is_said_so() -> None:
         ),
         (
             {"spread": (SpreadConstraint(topology_key="rack", max_skew=1, selector=WEB),)},
-            "topology spread over rack (no node that the pod may be on has that label, or can be made with it)",
+            "topology spread over rack (no existing or possible node for the pod has that label)",
         ),
         (
             {"pod_affinity": (AffinityTerm(topology_key=ZONE, selector=build_label_selector({"app": "db"})),)},
-            "pod affinity over topology.kubernetes.io/zone (no such pod has a place)",
+            "pod affinity over topology.kubernetes.io/zone (no matching pod is scheduled)",
         ),
         (
             {"pod_affinity": (AffinityTerm(topology_key=ZONE, selector=WEB),), "node_selector": ((ZONE, "b"),)},
-            "pod affinity over topology.kubernetes.io/zone (such pods are in a)",
+            "pod affinity over topology.kubernetes.io/zone (matching pods are in a)",
         ),
         (
             {"pod_anti_affinity": (AffinityTerm(topology_key=ZONE, selector=WEB),), "node_selector": IN_A},
-            "pod anti-affinity over topology.kubernetes.io/zone (taken: a)",
+            "pod anti-affinity over topology.kubernetes.io/zone (matching pods are in a)",
         ),
     ],
 )
@@ -147,7 +147,10 @@ def test_of_hosts_no_list_is_given_and_of_others_a_short_one() -> None:
         == f"pod anti-affinity over {HOSTNAME}"
     )
     zone_group = TopologyGroup(rule=replace(apart, key=ZONE), counts=dict.fromkeys("abcde", 1), host_levels=[])
-    assert describe_topology_group(zone_group) == f"pod anti-affinity over {ZONE} (taken: a, b, c and 2 more)"
+    assert (
+        describe_topology_group(zone_group)
+        == f"pod anti-affinity over {ZONE} (matching pods are in a, b, c and 2 more)"
+    )
     assert (
         describe_topology_group(TopologyGroup(rule=replace(apart, key=ZONE), counts={"a": 0}, host_levels=[]))
         == f"pod anti-affinity over {ZONE}"
@@ -167,11 +170,11 @@ def test_daemons_on_the_pods_port_and_limits_beside_min_values_are_named() -> No
     clash = make_cluster_snapshot(
         make_pod("one", host_ports=ports), daemon_sets=(make_daemon_set("d", host_ports=ports),)
     )
-    assert "DaemonSets take a host port of the pod's (80/UDP)" in solve(clash).unschedulable[0].message
+    assert "DaemonSets use a host port of the pod (80/UDP)" in solve(clash).unschedulable[0].message
     various = make_requirements((INSTANCE_TYPE, "Exists", ()), minimum={INSTANCE_TYPE: 3})
     tight = make_node_pool(requirements=various, limits=Resources(amounts=(("cpu", 4000),)))
     [failure] = solve(make_cluster_snapshot(make_pod("one"), node_pools=(tight,))).unschedulable
-    assert (failure.reason, "raise spec.limits or lower minValues" in failure.message) == ("MinValuesNotMet", True)
+    assert (failure.reason, "increase spec.limits or lower minValues" in failure.message) == ("MinValuesNotMet", True)
 
 
 def test_what_is_left_of_a_limit_is_rounded_down() -> None:
@@ -189,10 +192,13 @@ def test_two_needs_that_only_fail_together_are_both_named() -> None:
 @pytest.mark.parametrize(
     ("node_pool", "words"),
     [
-        (make_node_pool(node_class=NodeClassRef(name="gone")), "node class gone does not exist: create it or correct"),
+        (
+            make_node_pool(node_class=NodeClassRef(name="gone")),
+            ("node class gone does not exist: create it or correct"),
+        ),
         (make_node_pool(node_class=NodeClassRef(name="raw")), "node class raw is not ready (no subnets)"),
         (make_node_pool(node_class=NodeClassRef(name="going")), "node class going is being deleted"),
-        (make_node_pool(node_class=NodeClassRef(name="x", kind="AKSNodeClass")), "is not ours"),
+        (make_node_pool(node_class=NodeClassRef(name="x", kind="AKSNodeClass")), "is not supported"),
         (make_node_pool(replicas=3), "is static"),
         (replace(make_node_pool(), meta=replace(make_node_pool().meta, deleted_at=NOW)), "is being deleted"),
         (
@@ -201,14 +207,14 @@ def test_two_needs_that_only_fail_together_are_both_named() -> None:
         ),
         (
             make_node_pool(requirements=make_requirements((ZONE, "In", ("q",)))),
-            f"leave no instance type that can be bought: none matches {ZONE} In [q]",
+            f"match no available instance type: none matches {ZONE} In [q]",
         ),
         (
             make_node_pool(requirements=make_requirements((INSTANCE_TYPE, "In", ("m.0two",)))),
             f"none matches {INSTANCE_TYPE} In [m.0two]; did you mean m.0",
         ),
         (make_node_pool(limits=Resources(amounts=(("cpu", 0),))), "limit of cpu (0 left)"),
-        (make_node_pool(limits=Resources(amounts=(("nodes", 0),))), "raise spec.limits.nodes"),
+        (make_node_pool(limits=Resources(amounts=(("nodes", 0),))), "increase spec.limits.nodes"),
     ],
 )
 def test_a_pool_that_takes_no_part_is_named_with_the_remedy(node_pool: NodePool, words: str) -> None:
@@ -227,7 +233,7 @@ def test_a_missing_node_class_may_be_assumed() -> None:
     assert locate_pods(solve(cluster, options=SchedulingOptions(readiness="Assumed"))) == {"one": "default"}
 
 
-@pytest.mark.parametrize(("fields", "words"), [({"node_pools": ()}, "create one"), ({"catalog": None}, "catalogue")])
+@pytest.mark.parametrize(("fields", "words"), [({"node_pools": ()}, "create one"), ({"catalog": None}, "no catalog")])
 def test_without_pools_or_catalogue_only_existing_nodes_are_used(fields: dict[str, Any], words: str) -> None:
     cluster = make_cluster_snapshot(make_pod("one", "3"), make_pod("two", "3"), nodes=(make_node("here"),), **fields)
     assert locate_pods(solve(cluster)) == {"one": "here", "two": "NoNodePool"}

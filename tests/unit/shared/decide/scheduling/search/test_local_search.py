@@ -41,7 +41,7 @@ def make_colocated_pods(app: str, count: int, cpu: str, memory: str = "1Gi", **s
 
 
 def make_app_pods(apps: tuple[tuple[str, int, str, str], ...], **spec: Any) -> list[Pod]:
-    """Return the pods of all *apps*, each app within one zone."""
+    """Return the pods of the *apps*, each app within one zone."""
     return [pod for app in apps for pod in make_colocated_pods(*app, **spec)]
 
 

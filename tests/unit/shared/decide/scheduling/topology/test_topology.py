@@ -417,7 +417,7 @@ def test_a_pod_that_cannot_be_counted_is_listed() -> None:
     full = replace(make_web_pod("full"), spec=replace(make_pod("x", "4").spec))
     placement = solve(make_cluster_snapshot(full, make_web_pod(1, spread=(make_spread(),)), types=SIZES[:2]))
     assert [(approximation.pod, approximation.constraint) for approximation in placement.approximations] == [
-        ("shop/web-full", "topology spread over topology.kubernetes.io/zone: undecided until launch")
+        ("shop/web-full", "topology spread over topology.kubernetes.io/zone: not known until launch")
     ]
 
 
