@@ -86,7 +86,7 @@ def test_a_price_list_is_used_where_none_can_be_asked_for_and_said_to_be_old(
     assert run_catalog("build", "--embedded", "-o", str(path)) == 1
     errors = capsys.readouterr().err
     assert "on-demand prices: Unreachable: nobody there: check --region" in errors
-    assert "without them nothing is sold on demand: name a list with --prices" in errors
+    assert "without them nothing is sold on demand: add --prices FILE" in errors
     catalogue = json.loads(path.read_bytes())
     assert {offering["capacityType"] for kind in catalogue["instanceTypes"] for offering in kind["offerings"]} == {
         "spot"
@@ -116,7 +116,7 @@ def test_a_region_that_nobody_knows_is_asked_for(monkeypatch: pytest.MonkeyPatch
     monkeypatch.delenv("AWS_DEFAULT_REGION")
     monkeypatch.setenv("AWS_CONFIG_FILE", "/nonexistent")
     assert run_catalog("prices", "-o", "-") == 1
-    assert "which region is not known: write --region" in capsys.readouterr().err
+    assert "the region is unknown: add --region" in capsys.readouterr().err
 
 
 @pytest.mark.loopback

@@ -48,7 +48,7 @@ def test_a_good_overlay_is_taken(kube: Kube, spec: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("spec", "words"),
     [
-        ({"price": "1", "priceAdjustment": "+1"}, "in different zones"),
+        ({"price": "1", "priceAdjustment": "+1"}, "exclude each other"),
         ({"price": "-1"}, "spec.price"),
         ({"priceAdjustment": "10%"}, "spec.priceAdjustment"),
         ({"priceAdjustment": "-101%"}, "spec.priceAdjustment"),

@@ -57,10 +57,15 @@ DEAD = 'Internal error occurred: failed calling webhook "guard.example.com": con
 @pytest.mark.parametrize(
     ("status", "message", "fault", "helps"),
     [
-        (401, "Unauthorized", Forbidden, "an access entry of the cluster with the Kubernetes group joiner:functions"),
+        (
+            401,
+            "Unauthorized",
+            Forbidden,
+            "create an access entry of the cluster for the role of the function, with the Kubernetes group joiner:functions",
+        ),
         (403, NOT_ALLOWED, Forbidden, "the ClusterRole joiner-functions, bound to the group joiner:functions"),
-        (403, BY_WEBHOOK, Forbidden, "let it admit the requests of the group joiner:functions writes"),
-        (422, BY_POLICY, Invalid, "let it admit the requests of the group joiner:functions writes"),
+        (403, BY_WEBHOOK, Forbidden, "let it admit the requests of the group joiner:functions"),
+        (422, BY_POLICY, Invalid, "let it admit the requests of the group joiner:functions"),
         (500, DEAD, Unreachable, "repair the webhook"),
         (429, "Too many requests, please try again later.", Throttled, "priority level"),
     ],
@@ -128,7 +133,7 @@ def test_a_silent_server_is_waited_for_once_and_not_by_every_call() -> None:
         silent.listen()
         endpoint = f"http://127.0.0.1:{silent.getsockname()[1]}"
         client = KubeClient(endpoint, timeout=timedelta(milliseconds=20), backoff=Backoff(lambda: NOW))
-        with pytest.raises(Unreachable, match=f"see that {endpoint} is up"):
+        with pytest.raises(Unreachable, match=f"check that {endpoint} is available"):
             client.read("/api/v1/nodes/a")
         with pytest.raises(Unreachable, match=r"not sent: the API server did not respond for 0\.02 s"):
             client.read("/api/v1/nodes/a")

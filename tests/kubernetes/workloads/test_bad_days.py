@@ -254,7 +254,7 @@ def test_a_policy_that_refuses_our_patch_holds_up_its_claim_alone(arena: ShakenA
     ):
         arena.desk.apply_all([make_lone_deployment("refused", **ELSEWHERE), make_lone_deployment("admitted")])
         arena.wait_until(lambda: has_instance("default"), "the other claim goes on")
-        helps = "let it admit the requests of the group joiner:functions writes"
+        helps = "let it admit the requests of the group joiner:functions"
         arena.wait_until(lambda: bool(watch.list_messages("PatchStatus", "no-joiner-today", helps)), "it is told")
         arena.wait_until(lambda: watch.launched >= 2, "both are launched")
         assert not has_instance("side")
