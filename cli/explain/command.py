@@ -180,7 +180,7 @@ def read_live_cluster(args: argparse.Namespace, now: datetime) -> "ClusterSnapsh
     """
     from cli.cluster.kubeconfig import connect_to_cluster  # noqa: PLC0415 - the client library takes half a second
     from cli.cluster.live_cluster import read_live_cluster  # noqa: PLC0415
-    from shared.take.kubernetes.resources import RESOURCE_KINDS  # noqa: PLC0415
+    from shared.take.kubernetes.resource_kinds import RESOURCE_KINDS  # noqa: PLC0415
 
     connection = connect_to_cluster(args.kubeconfig or "", args.context or "")
     fields = ("nodes", "node_claims", "pods", "node_pools", "namespaces")

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from sim.aws_http.protocol import ApiError
-from sim.cloud.resources.selectors import is_match
+from sim.cloud.resources.selector_terms import is_match
 
 ApiDict: TypeAlias = Mapping[str, Any]
 

@@ -19,19 +19,19 @@ from shared.model.ec2.launch_template import LaunchTemplate
 from shared.model.ec2.types import CapacityType
 from sim.cloud import seeded_random
 from sim.cloud.catalog.instance_types import load_instance_types, load_types_by_zone
-from sim.cloud.catalog.prices import PriceList
+from sim.cloud.catalog.synthetic_prices import PriceList
 from sim.cloud.ec2.capacity_pools import CapacityPools
 from sim.cloud.ec2.dry_run import DryRunValidator
 from sim.cloud.ec2.fleet import Fleets, LaunchContext
 from sim.cloud.ec2.instance import SimulatedInstance
-from sim.cloud.ec2.instances import InstanceRegistry
+from sim.cloud.ec2.instance_lifecycle import InstanceRegistry
 from sim.cloud.ec2.launch_checks import LaunchChecks
 from sim.cloud.ec2.launch_templates import LaunchTemplates
 from sim.cloud.ec2.reservations import Reservations
-from sim.cloud.events import EventBus
+from sim.cloud.eventbridge_events import EventBus
+from sim.cloud.rate_limits import RateLimiter
 from sim.cloud.resources.images import ImageRegistry
 from sim.cloud.resources.network import Network
-from sim.cloud.throttle import RateLimiter
 from sim.time.virtual_clock import Clock
 
 DESCRIBE_DELAY: Final = timedelta(seconds=2)

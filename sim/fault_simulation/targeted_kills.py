@@ -11,8 +11,8 @@ from typing import Final
 from msgspec.structs import replace
 
 from sim.fault_simulation.events.call_sites import KillTarget
-from sim.fault_simulation.events.events import Kill
 from sim.fault_simulation.events.script import Script
+from sim.fault_simulation.events.script_events import Kill
 
 TARGETS_PER_RUN: Final = (8, 3, 1)
 """How many targets one run has in the successive passes: the later passes repeat those that were missed."""

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from shared.ports.world import World
-from sim.lambda_runtime.queue import SqsMessage
+from sim.lambda_runtime.sqs_queue import SqsMessage
 from sim.lambda_runtime.stack_template.intrinsics import Json
 
 Event: TypeAlias = dict[str, Any]

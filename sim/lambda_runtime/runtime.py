@@ -21,7 +21,8 @@ from shared.ports.messaging import MessageQueue
 from shared.ports.world import World
 from sim.fault_tap import Killed
 from sim.lambda_runtime.event_pattern import matches_pattern
-from sim.lambda_runtime.follow_ups import FollowUpQueues
+from sim.lambda_runtime.event_source_poller import EventSourcePoller
+from sim.lambda_runtime.follow_up_queues import FollowUpQueues
 from sim.lambda_runtime.invocation import (
     Event,
     HandleFunction,
@@ -31,10 +32,9 @@ from sim.lambda_runtime.invocation import (
     build_event_envelope,
     convert_to_json,
 )
-from sim.lambda_runtime.poller import EventSourcePoller
-from sim.lambda_runtime.queue import SqsQueue
 from sim.lambda_runtime.recursive_loop_detection import MAX_CHAINED_INVOCATIONS, InvocationChains
-from sim.lambda_runtime.schedule import list_firing_times
+from sim.lambda_runtime.schedule_expressions import list_firing_times
+from sim.lambda_runtime.sqs_queue import SqsQueue
 from sim.lambda_runtime.stack_template.intrinsics import ACCOUNT_ID
 from sim.lambda_runtime.stack_template.stack_parts import EventTarget, ScheduleSpec, StackFunction
 from sim.lambda_runtime.stack_wiring import StackWiring

@@ -16,7 +16,6 @@ from sim.lambda_runtime.stack_template.intrinsics import (
     IntrinsicResolver,
     UnsupportedTemplateError,
 )
-from sim.lambda_runtime.stack_template.resources import IGNORED_TYPES, SUPPORTED_PROPERTIES
 from sim.lambda_runtime.stack_template.stack_parts import (
     DEFAULT_ASYNC_RETRIES,
     EventBridgeRule,
@@ -27,6 +26,7 @@ from sim.lambda_runtime.stack_template.stack_parts import (
     SqsQueueSpec,
     StackFunction,
 )
+from sim.lambda_runtime.stack_template.supported_resources import IGNORED_TYPES, SUPPORTED_PROPERTIES
 
 Part = TypeVar("Part")
 ResourceIterator = Iterator[tuple[str, Mapping[str, Any]]]

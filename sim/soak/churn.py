@@ -14,7 +14,7 @@ from typing import Final, Literal
 import msgspec
 
 from sim.cloud.seeded_random import draw_duration, draw_fraction
-from sim.soak.workloads import (
+from sim.soak.soak_workloads import (
     SATURDAY_INDEX,
     ServiceWorkload,
     build_deployment,

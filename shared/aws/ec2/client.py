@@ -12,16 +12,6 @@ from typing import Any, Final
 from botocore.exceptions import ClientError
 
 from shared.aws.clients import Clients
-from shared.aws.ec2.describe import (
-    parse_image,
-    parse_instance,
-    parse_launch_template,
-    parse_placement_group,
-    parse_reservation,
-    parse_security_group,
-    parse_subnet,
-    select_newest_prices,
-)
 from shared.aws.ec2.dry_run import call_dry_runs
 from shared.aws.ec2.filters import (
     build_image_queries,
@@ -33,6 +23,16 @@ from shared.aws.ec2.fleet import build_fleet_call, parse_fleet_result
 from shared.aws.ec2.instance_status import STATUS_QUERIES, parse_instance_statuses
 from shared.aws.ec2.instance_types import parse_instance_type
 from shared.aws.ec2.launch_template import build_launch_template_call
+from shared.aws.ec2.response_parsing import (
+    parse_image,
+    parse_instance,
+    parse_launch_template,
+    parse_placement_group,
+    parse_reservation,
+    parse_security_group,
+    parse_subnet,
+    select_newest_prices,
+)
 from shared.aws.errors import get_error_code, translate_errors
 from shared.errors import Conflict, Invalid, NotFound
 from shared.model.core.labels import NODECLASS, NODEPOOL

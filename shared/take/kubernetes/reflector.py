@@ -15,7 +15,7 @@ from typing import Any, Final
 from shared.errors import Expired, Fault, Forbidden, NotFound, Throttled
 from shared.model.core.metadata import Problem
 from shared.ports.kubernetes import Kube, WatchEvents
-from shared.take.kubernetes.cache import (
+from shared.take.kubernetes.informer_cache import (
     CachedList,
     apply_watch_events,
     build_cached_list,
@@ -25,7 +25,7 @@ from shared.take.kubernetes.cache import (
     sort_objects,
     store_cached_list,
 )
-from shared.take.kubernetes.resources import ResourceKind
+from shared.take.kubernetes.resource_kinds import ResourceKind
 from shared.take.kubernetes.unserved_resources import build_unserved_problem
 
 MAX_OBJECTS_PER_PAGE: Final = 500

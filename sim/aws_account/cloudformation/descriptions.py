@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
 from sim.aws_account.cloudformation.stack import ChangeSet, Stack
-from sim.aws_account.cloudformation.template import InvalidTemplate, parse_template
+from sim.aws_account.cloudformation.template_parser import InvalidTemplate, parse_template
 from sim.aws_account.protocols import AccountServices
 from sim.aws_http.filters_and_pages import ApiDict
 from sim.aws_http.protocol import ApiError

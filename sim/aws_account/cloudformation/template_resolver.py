@@ -4,7 +4,7 @@ from base64 import b64encode
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from sim.aws_account.cloudformation.template import REFERENCE_PATTERN, InvalidTemplate, Json, Template
+from sim.aws_account.cloudformation.template_parser import REFERENCE_PATTERN, InvalidTemplate, Json, Template
 from sim.aws_account.resource_types.resource_provider import PhysicalResource
 
 NO_VALUE: Final = object()

@@ -13,8 +13,8 @@ from sim.aws_account.iam_checks.iam_requests import ApiRequestBuilder, list_stat
 from sim.aws_account.identities import Caller
 from sim.aws_http.filters_and_pages import ApiDict
 from sim.aws_http.protocol import ApiCall, ApiError, Environ
+from sim.iam.patterns_and_variables import IamRequest
 from sim.iam.policy import AccessDecision, Policy, evaluate_policies, parse_statement
-from sim.iam.values import IamRequest
 
 ALWAYS_ALLOWED_CALLS: Final = frozenset({("sts", "GetCallerIdentity")})
 """The calls that every authenticated caller may make."""

@@ -1,6 +1,6 @@
 """The IAM requests of an EC2 call.
 
-`sim.iam.calls` builds them after the call is converted to a call of the EC2 port.
+`sim.iam.port_call_requests` builds them after the call is converted to a call of the EC2 port.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,11 +10,11 @@ from shared.errors import NotFound
 from shared.model.ec2.dry_run import DryRunRequest
 from shared.settings import Settings
 from sim.aws_http.filters_and_pages import ApiDict
-from sim.aws_http.instances import InstanceApi, parse_tags
-from sim.aws_http.launch_templates import parse_launch_template, parse_run_instances
+from sim.aws_http.instance_calls import InstanceApi, parse_tags
+from sim.aws_http.launch_template_calls import parse_launch_template, parse_run_instances
 from sim.cloud.cloud import Cloud
-from sim.iam.calls import PortRequestBuilder, build_request_tag_keys
-from sim.iam.values import IamRequest, build_context
+from sim.iam.patterns_and_variables import IamRequest, build_context
+from sim.iam.port_call_requests import PortRequestBuilder, build_request_tag_keys
 
 _RUN_INSTANCES_ACTIONS: Final = frozenset({"ec2:RunInstances", "ec2:CreateTags", "iam:PassRole"})
 _RESOURCE_TYPE_BY_PREFIX: Final = {

@@ -6,9 +6,9 @@ from itertools import accumulate
 import msgspec
 
 from sim.aws_account import protocols
-from sim.aws_account.lambda_api.api import LambdaApi
-from sim.aws_account.lambda_api.store import LATEST_QUALIFIER, Function
-from sim.aws_account.resource_types.functions import parse_function_name
+from sim.aws_account.lambda_api.function_store import LATEST_QUALIFIER, Function
+from sim.aws_account.lambda_api.lambda_api import LambdaApi
+from sim.aws_account.resource_types.lambda_functions import parse_function_name
 from sim.aws_http.protocol import ApiError
 
 

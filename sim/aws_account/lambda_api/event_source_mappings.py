@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from hashlib import sha256
 from typing import Any, TypeAlias
 
-from sim.aws_account.lambda_api.store import HTTP_CONFLICT, HTTP_NOT_FOUND, Function
+from sim.aws_account.lambda_api.function_store import HTTP_CONFLICT, HTTP_NOT_FOUND, Function
 from sim.aws_account.protocols import AccountServices
 from sim.aws_http.filters_and_pages import ApiDict
 from sim.aws_http.protocol import ApiError

@@ -10,7 +10,7 @@ from shared.model.ec2.instance_type_info import InstanceTypeInfo
 from shared.model.ec2.launch_template import LaunchTemplate
 from shared.model.ec2.types import CapacityType
 from sim.cloud.ec2.capacity_pools import CapacityPool, CapacityPools
-from sim.cloud.ec2.instances import InstanceRegistry
+from sim.cloud.ec2.instance_lifecycle import InstanceRegistry
 from sim.cloud.ec2.reservations import ReservationPool, Reservations
 from sim.cloud.resources.images import ImageRegistry
 from sim.cloud.resources.network import Network

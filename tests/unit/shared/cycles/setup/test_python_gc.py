@@ -6,7 +6,7 @@ import pytest
 
 from shared.cycles.provision import decide_provisioning
 from shared.cycles.setup.decision_driver import run_decision
-from shared.cycles.setup.options import Deadline
+from shared.cycles.setup.options_from_settings import Deadline
 from shared.cycles.setup.python_gc import pause_garbage_collection
 from shared.model.decisions.action_outcome import Outcome
 from shared.model.decisions.decision_requests import DecisionRequest

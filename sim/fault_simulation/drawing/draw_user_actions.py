@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from sim.fault_simulation.drawing.random_draws import RandomDraws
-from sim.fault_simulation.events.events import (
+from sim.fault_simulation.events.script import ScriptSetup
+from sim.fault_simulation.events.script_events import (
     AnyEvent,
     Batch,
     Drift,
@@ -17,8 +18,7 @@ from sim.fault_simulation.events.events import (
     Retag,
     Scale,
 )
-from sim.fault_simulation.events.manifests import INSTANCE_TYPES, WORKLOADS
-from sim.fault_simulation.events.script import ScriptSetup
+from sim.fault_simulation.events.script_manifests import INSTANCE_TYPES, WORKLOADS
 
 RESOURCES: Final[tuple[ErasableResource, ...]] = ("nodes", "nodeclaims.karpenter.sh")
 ActionDrawer = Callable[[RandomDraws, ScriptSetup, int, int], AnyEvent]

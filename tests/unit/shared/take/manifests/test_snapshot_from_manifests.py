@@ -9,7 +9,7 @@ import pytest
 from shared.model.cluster import ClusterSnapshot
 from shared.model.kubernetes.pod_classes import is_provisionable
 from shared.state.cluster_state import ClusterState
-from shared.take.manifests.cluster import build_snapshot_from_documents
+from shared.take.manifests.snapshot_from_manifests import build_snapshot_from_documents
 
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
 REF = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}

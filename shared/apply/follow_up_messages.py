@@ -8,7 +8,7 @@ from shared.model.core.units import format_instant, parse_instant
 from shared.model.decisions.action import MAX_FOLLOW_UP_DELAY, FollowUp
 from shared.ports.storage import TableRow
 from shared.ports.world import World
-from shared.store.rows import try_write
+from shared.store.table_rows import try_write
 
 ROW_KIND: Final = "follow-up"
 

@@ -17,7 +17,7 @@ from shared.model.ec2.types import CapacityType, InstanceState, Tags
 from sim.cloud import seeded_random
 from sim.cloud.ec2.capacity_pools import CapacityPool
 from sim.cloud.ec2.instance import LaunchSpec, SimulatedInstance, StatusCheck, check_tags
-from sim.cloud.events import INTERRUPTION_DELAY, EventBus
+from sim.cloud.eventbridge_events import INTERRUPTION_DELAY, EventBus
 from sim.cloud.resources.network import SubnetAddresses
 from sim.time.virtual_clock import Clock
 

@@ -5,16 +5,16 @@ from typing import Final
 
 import msgspec
 
-from shared.cycles.setup.options import build_scheduling_options
+from shared.cycles.setup.options_from_settings import build_scheduling_options
 from shared.cycles.setup.planning_snapshot import take_planning_snapshot
 from shared.decide.provisioning.capacity_buffers import plan_with_buffers
 from shared.model.cluster import ClusterSnapshot
 from shared.state.cluster_state import ClusterState
 from shared.take.snapshot import PLANNING_REQUEST
-from sim.lambda_runtime.stack_template.template import ACTIVE_CONTEXT, synthesize_template
+from sim.lambda_runtime.stack_template.synthesis import ACTIVE_CONTEXT, synthesize_template
 from sim.lower_bound.integer_program import compute_lower_bound
 from sim.soak.churn import ChurnEvent
-from sim.soak.workloads import DEPLOYMENT_RESOURCE, NAMESPACE
+from sim.soak.soak_workloads import DEPLOYMENT_RESOURCE, NAMESPACE
 from sim.world.embedded_world import EmbeddedWorld
 from sim.world.measurements import is_joiner_node
 

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from sim.cloud.catalog.instance_types import load_instance_types
-from sim.cloud.catalog.prices import (
+from sim.cloud.catalog.synthetic_prices import (
     MAX_SPOT_PRICE_RATIO,
     MIN_SPOT_PRICE_RATIO,
     PriceList,

@@ -12,7 +12,7 @@ from shared.errors import Expired, Fault, Forbidden, NotFound, Throttled, Unreac
 from shared.model.cluster import ClusterSnapshot
 from shared.ports.kubernetes import Kube, WatchEvents
 from shared.ports.world import World
-from shared.take.kubernetes import cache
+from shared.take.kubernetes import informer_cache
 from shared.take.snapshot import FULL_REQUEST, SnapshotRequest, refresh_snapshot, take_snapshot, take_trigger_snapshot
 from tests.support.snapshot_world import NOW, PATHS, Lists, make_object, make_pod, make_world
 
@@ -83,7 +83,7 @@ def list_pod_names(cluster: ClusterSnapshot) -> list[str]:
 
 @pytest.fixture(autouse=True)
 def _everything_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache, "MIN_CACHED_LIST_BYTES", 0)
+    monkeypatch.setattr(informer_cache, "MIN_CACHED_LIST_BYTES", 0)
 
 
 @pytest.fixture
@@ -117,7 +117,7 @@ def test_without_a_memory_everything_is_listed(kube: Watched) -> None:
 
 
 def test_a_small_list_is_listed_again(kube: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache, "MIN_CACHED_LIST_BYTES", 8192)
+    monkeypatch.setattr(informer_cache, "MIN_CACHED_LIST_BYTES", 8192)
     take_snapshot(make_world_with_memory(kube), PODS_REQUEST)
     take_snapshot(make_world_with_memory(kube), PODS_REQUEST)
     assert kube.requested_kinds == ["Pod", "Pod"]

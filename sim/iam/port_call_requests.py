@@ -18,7 +18,7 @@ from shared.model.ec2.launch_template import LaunchTemplate
 from shared.model.ec2.types import Tags
 from shared.settings import Settings
 from sim.cloud.cloud import Cloud
-from sim.iam.values import IamRequest, build_context
+from sim.iam.patterns_and_variables import IamRequest, build_context
 
 ACTION_BY_READ_CALL: Final = {
     "ec2.describe_capacity_reservations": "ec2:DescribeCapacityReservations",

@@ -15,7 +15,7 @@ import msgspec
 from shared.errors import Expired
 from shared.model.core.metadata import Problem
 from shared.ports.kubernetes import WatchEvents
-from shared.take.kubernetes.resources import ResourceKind, get_sort_key
+from shared.take.kubernetes.resource_kinds import ResourceKind, get_sort_key
 
 MIN_CACHED_LIST_BYTES: Final = 8 * 1024
 """Listing a smaller list again is cheaper than watching it: one request, and no separate connection."""

@@ -16,13 +16,13 @@ from shared.ports.aws import Ec2
 from shared.ports.kubernetes import Kube, WatchEvents
 from shared.ports.world import World
 from sim.cloud.ec2.instance import LaunchSpec
-from sim.cloud.ports import CloudEc2
+from sim.cloud.in_process_aws import CloudEc2
 from sim.cluster.api_server.kube_port import InMemoryKube
 from sim.cluster.api_server.pages import ListOptions
-from sim.fault_simulation.events.manifests import INSTANCE_TYPES, RESERVED_TYPE, build_manifests
 from sim.fault_simulation.events.script import ScriptSetup
+from sim.fault_simulation.events.script_manifests import INSTANCE_TYPES, RESERVED_TYPE, build_manifests
 from sim.lambda_runtime.invocation import Invocation
-from sim.lambda_runtime.stack_template.template import ACTIVE_CONTEXT, synthesize_template
+from sim.lambda_runtime.stack_template.synthesis import ACTIVE_CONTEXT, synthesize_template
 from sim.world.embedded_world import EmbeddedWorld
 
 FEATURE_GATES: Final = {"FEATURE_GATES": "StaticCapacity=true"}

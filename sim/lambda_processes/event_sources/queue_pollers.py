@@ -17,7 +17,7 @@ from sim.aws_account.protocols import Throttled
 from sim.lambda_processes.sandboxes import SandboxInvocation
 from sim.lambda_processes.workers import WorkerPool
 from sim.lambda_runtime.invocation import build_sqs_event, list_failed_message_ids
-from sim.lambda_runtime.queue import SqsMessage
+from sim.lambda_runtime.sqs_queue import SqsMessage
 
 MAX_MESSAGES_PER_RECEIVE: Final = 10
 """The maximum of messages in one response of SQS."""

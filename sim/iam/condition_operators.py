@@ -12,7 +12,7 @@ from itertools import zip_longest
 from operator import eq, ge, gt, le, lt
 from typing import Final
 
-from sim.iam.values import RequestContext, UnsupportedPolicyError, Values, is_match, replace_variables
+from sim.iam.patterns_and_variables import RequestContext, UnsupportedPolicyError, Values, is_match, replace_variables
 
 ConditionBlock = Mapping[str, Mapping[str, str | list[str]]]
 """The Condition element of a statement: operator, key, one value or a list of values."""

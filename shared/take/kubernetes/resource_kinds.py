@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from shared.model.karpenter.node_claim import KARPENTER_API_VERSION, NODE_CLASS_GROUP
 from shared.model.kubernetes.workloads import Namespace
-from shared.take.kubernetes.paged_list import PageDecoder
+from shared.take.kubernetes.page_decoding import PageDecoder
 from shared.wire.decode.core import parse_namespace, parse_node
 from shared.wire.decode.node_claim import parse_node_claim
 from shared.wire.decode.node_class import parse_node_class

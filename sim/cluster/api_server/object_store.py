@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from shared.crds.definitions import Object
-from sim.cluster.api_server.resources import PODS, Key
+from sim.cluster.api_server.api_resources import PODS, Key
 from sim.cluster.api_server.watch import StoreWrite, WatchCache
 
 Callback = Callable[[str, Object | None, Object | None], None]

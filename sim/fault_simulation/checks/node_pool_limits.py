@@ -3,8 +3,13 @@
 from datetime import datetime, timedelta
 from typing import Final
 
-from sim.fault_simulation.events.manifests import CLOSED_WINDOW_MINUTES, MAIN_POOL, SCRIPT_START_MINUTE, SECOND_POOL
 from sim.fault_simulation.events.script import ScriptSetup
+from sim.fault_simulation.events.script_manifests import (
+    CLOSED_WINDOW_MINUTES,
+    MAIN_POOL,
+    SCRIPT_START_MINUTE,
+    SECOND_POOL,
+)
 
 DEFAULT_ALLOWED_DISRUPTIONS: Final = 1
 """For a NodePool without a budget of its own: 10 %, rounded up."""

@@ -10,7 +10,7 @@ from shared.model.ec2.instance import Instance
 from shared.model.ec2.types import CapacityType
 from sim.cloud.cloud import Cloud
 from sim.cloud.ec2.instance import build_private_dns_name
-from sim.cloud.events import EventBridgeEvent
+from sim.cloud.eventbridge_events import EventBridgeEvent
 from sim.time.virtual_clock import Clock
 from tests.contract.asking import build_fleet_request
 from tests.contract.memory_face import Face, build_memory_face

@@ -9,7 +9,7 @@ from sim.aws_account.cloudformation.change_sets import compute_changes
 from sim.aws_account.cloudformation.deploy import StackOperation
 from sim.aws_account.cloudformation.descriptions import StackStore
 from sim.aws_account.cloudformation.stack import COMPLETE_STATUSES, ChangeSet, Stack, StackSpec
-from sim.aws_account.cloudformation.template import InvalidTemplate, parse_template
+from sim.aws_account.cloudformation.template_parser import InvalidTemplate, parse_template
 from sim.aws_account.cloudformation.template_resolver import TemplateResolver
 from sim.aws_account.protocols import AccountServices
 from sim.aws_account.resource_types.resource_provider import Failed, ResourceProvider

@@ -11,7 +11,7 @@ from shared.model.ec2.account import CapacityReservation, Image, PlacementGroup,
 from shared.model.ec2.types import Tags
 from sim.aws_http.filters_and_pages import ApiDict, build_page, encode_tags, filter_items
 from sim.aws_http.protocol import ApiError
-from sim.cloud.catalog.prices import SPOT_PRICE_INTERVAL, truncate_to_hour
+from sim.cloud.catalog.synthetic_prices import SPOT_PRICE_INTERVAL, truncate_to_hour
 from sim.cloud.cloud import Cloud
 from sim.cloud.resources.network import SubnetAddresses
 

@@ -9,7 +9,7 @@ from botocore.stub import ANY, Stubber
 
 from shared.aws.clients import Clients
 from shared.aws.eks import BotoEks
-from shared.aws.pricing import BotoPricingService, UnreachablePricing, get_pricing_region, parse_prices
+from shared.aws.on_demand_prices import BotoPricingService, UnreachablePricing, get_pricing_region, parse_prices
 from shared.errors import Unreachable
 
 

@@ -6,11 +6,11 @@ from typing import Final
 from msgspec.structs import replace
 
 from sim.fault_simulation.drawing.draw_faults import draw_faults
-from sim.fault_simulation.drawing.draw_work import draw_user_actions
+from sim.fault_simulation.drawing.draw_user_actions import draw_user_actions
 from sim.fault_simulation.drawing.random_draws import RandomDraws
-from sim.fault_simulation.events.events import AnyEvent, CallFailure, Pause, Scale
-from sim.fault_simulation.events.manifests import WORKLOADS
 from sim.fault_simulation.events.script import Script, ScriptSetup
+from sim.fault_simulation.events.script_events import AnyEvent, CallFailure, Pause, Scale
+from sim.fault_simulation.events.script_manifests import WORKLOADS
 
 BASE_WORKLOADS: Final = tuple(sorted(WORKLOADS.keys() - {"store"}))
 """The workloads that every script has."""

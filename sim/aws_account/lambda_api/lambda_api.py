@@ -7,8 +7,7 @@ import msgspec
 
 from sim.aws_account.lambda_api.aliases import AliasApi
 from sim.aws_account.lambda_api.event_source_mappings import EventSourceMappingApi
-from sim.aws_account.lambda_api.invocation_settings import InvocationApi
-from sim.aws_account.lambda_api.store import (
+from sim.aws_account.lambda_api.function_store import (
     HTTP_CONFLICT,
     HTTP_NOT_FOUND,
     LATEST_QUALIFIER,
@@ -16,8 +15,9 @@ from sim.aws_account.lambda_api.store import (
     FunctionVersion,
     LayerStore,
 )
+from sim.aws_account.lambda_api.invocation_settings import InvocationApi
 from sim.aws_account.protocols import AccountServices
-from sim.aws_account.resource_types.functions import parse_function_name
+from sim.aws_account.resource_types.lambda_functions import parse_function_name
 from sim.aws_http.filters_and_pages import ApiDict
 from sim.aws_http.protocol import ApiError
 

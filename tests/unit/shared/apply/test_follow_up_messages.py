@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from shared.apply.requeue import ROW_KIND, send_follow_up
+from shared.apply.follow_up_messages import ROW_KIND, send_follow_up
 from shared.errors import Unreachable
 from shared.model.decisions.action import FollowUp, Function
 from sim.fault_tap import Killed, PortCall, Tap

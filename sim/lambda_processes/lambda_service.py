@@ -16,7 +16,7 @@ from typing import Final, Protocol
 import msgspec
 
 from sim.aws_account.protocols import DeployedFunction, InvocationResult, Throttled
-from sim.aws_account.resource_types.functions import parse_function_name
+from sim.aws_account.resource_types.lambda_functions import parse_function_name
 from sim.lambda_processes.sandboxes import SandboxInvocation, SandboxPool
 from sim.lambda_processes.workers import WorkerPool
 

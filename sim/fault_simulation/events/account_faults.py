@@ -8,7 +8,8 @@ from typing import Any, Final, TypeAlias, assert_never
 from shared.errors import Invalid, NotFound
 from shared.model.ec2.instance import Instance
 from shared.model.ec2.types import CapacityType
-from sim.fault_simulation.events.events import (
+from sim.fault_simulation.events.fault_world import FaultWorld
+from sim.fault_simulation.events.script_events import (
     DeadBoot,
     Doom,
     Flap,
@@ -20,7 +21,6 @@ from sim.fault_simulation.events.events import (
     SlowDetach,
     ZoneDown,
 )
-from sim.fault_simulation.events.world import FaultWorld
 
 FaultEnd: TypeAlias = Callable[[], None]
 CAPACITY_TYPES: Final[tuple[CapacityType, ...]] = ("on-demand", "spot")

@@ -16,8 +16,8 @@ from shared.model.core.metadata import Condition, Problem, build_pairs
 from shared.model.karpenter.node_claim import NodeClaim, NodeClassRef
 from shared.model.kubernetes.node import Node
 from shared.take.kubernetes.optional_resources import OPTIONAL_KINDS
-from shared.take.kubernetes.paged_list import format_missing_name
-from shared.take.kubernetes.resources import RESOURCE_KINDS, ResourceKind, get_sort_key
+from shared.take.kubernetes.page_decoding import format_missing_name
+from shared.take.kubernetes.resource_kinds import RESOURCE_KINDS, ResourceKind, get_sort_key
 from shared.take.manifests.decoding import ManifestDecoder, PodManifestDecoder
 from shared.take.manifests.defaults import FillDefaults, build_default_fillers
 from shared.take.manifests.documents import DocumentSource, ManifestDocument, iterate_documents

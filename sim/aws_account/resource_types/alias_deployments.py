@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from sim.aws_account.resource_types.functions import parse_function_name
+from sim.aws_account.resource_types.lambda_functions import parse_function_name
 from sim.aws_account.resource_types.resource_provider import (
     Failed,
     PhysicalResource,

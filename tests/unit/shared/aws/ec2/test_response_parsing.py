@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from shared.aws.ec2.describe import (
+from shared.aws.ec2.instance_types import parse_instance_type
+from shared.aws.ec2.response_parsing import (
     parse_capacity_type,
     parse_image,
     parse_instance,
@@ -14,7 +15,6 @@ from shared.aws.ec2.describe import (
     parse_subnet,
     select_newest_prices,
 )
-from shared.aws.ec2.instance_types import parse_instance_type
 from shared.model.ec2.account import Image, SecurityGroup, Subnet
 from shared.model.ec2.instance import Instance
 from shared.model.ec2.instance_type_info import GpuDevice, InstanceTypeInfo, NetworkCard, SpotPrice
