@@ -6,14 +6,10 @@ import msgspec
 from msgspec.structs import replace
 
 from shared.cycles.setup.decision_driver import DecisionDriver
-from shared.cycles.setup.options_from_settings import (
-    Deadline,
-    build_disruption_settings,
-    build_scheduling_options,
-    build_time_check,
-)
+from shared.cycles.setup.options_from_settings import build_disruption_settings, build_scheduling_options
 from shared.cycles.setup.planning_snapshot import VALIDATION_REQUEST, take_planning_snapshot
 from shared.cycles.setup.run_cycle import PLANNER_LEASE, CycleReport, run_and_report, run_with_lease
+from shared.cycles.setup.time_limit import Deadline, build_time_check
 from shared.decide.disruption.controller import decide_node_disruption
 from shared.decide.disruption.drift.drifted_condition import describe_drift
 from shared.decide.disruption.events import describe_verdicts

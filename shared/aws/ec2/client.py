@@ -31,8 +31,8 @@ from shared.aws.ec2.response_parsing import (
     parse_reservation,
     parse_security_group,
     parse_subnet,
-    select_newest_prices,
 )
+from shared.aws.ec2.spot_prices import build_spot_price_query, select_newest_prices
 from shared.aws.errors import get_error_code, translate_errors
 from shared.errors import Conflict, Invalid, NotFound
 from shared.model.core.labels import NODECLASS, NODEPOOL
@@ -171,14 +171,8 @@ class BotoEc2:
 
     def describe_spot_prices(self) -> tuple[SpotPrice, ...]:
         """Call DescribeSpotPriceHistory from now on, which returns the current price of each type and zone."""
-        price_history = self._paginate(
-            "describe_spot_price_history",
-            "SpotPriceHistory",
-            2000,
-            ProductDescriptions=["Linux/UNIX", "Linux/UNIX (Amazon VPC)"],
-            StartTime=self._clock(),
-        )
-        return select_newest_prices(price_history)
+        call, query = "describe_spot_price_history", build_spot_price_query(self._clock())
+        return select_newest_prices(self._paginate(call, "SpotPriceHistory", 2000, **query))
 
     def describe_subnets(self, selectors: tuple[SelectorTerm, ...]) -> tuple[Subnet, ...]:
         """Call DescribeSubnets once per query built from *selectors*; most free addresses first, then by id."""

@@ -1,13 +1,11 @@
 """Parsers of the responses of EC2's Describe calls into values of `shared.model.ec2.account`."""
 
-import math
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from shared.model.ec2.account import CapacityReservation, Image, PlacementGroup, SecurityGroup, Subnet
 from shared.model.ec2.instance import Instance
-from shared.model.ec2.instance_type_info import SpotPrice
 from shared.model.ec2.launch_template import LaunchTemplate
 from shared.model.ec2.types import CapacityType, Tags
 
@@ -105,37 +103,9 @@ def parse_launch_template(wire: Mapping[str, Any]) -> LaunchTemplate:
     )
 
 
-def select_newest_prices(history: Iterable[Mapping[str, Any]]) -> tuple[SpotPrice, ...]:
-    """Return the newest price of each type and zone, sorted; entries without a usable price are skipped."""
-    newest: dict[tuple[str, str], SpotPrice] = {}
-    for price in filter(None, map(_parse_spot_price, history)):
-        key = (price.instance_type, price.zone)
-        newest[key] = max(
-            newest.get(key, price),
-            price,
-            key=lambda candidate_price: (candidate_price.at, candidate_price.price_usd_per_hour),
-        )
-    return tuple(newest[key] for key in sorted(newest))
-
-
 def parse_tags(wire: Iterable[Mapping[str, str]]) -> Tags:
     """Return the tags sorted by key."""
     return tuple(sorted((tag["Key"], tag["Value"]) for tag in wire))
-
-
-def _parse_spot_price(wire: Mapping[str, Any]) -> SpotPrice | None:
-    try:
-        price = float(wire.get("SpotPrice", ""))
-    except ValueError:
-        return None
-    if "Timestamp" not in wire or not 0 < price < math.inf:
-        return None
-    return SpotPrice(
-        instance_type=wire["InstanceType"],
-        zone=wire["AvailabilityZone"],
-        price_usd_per_hour=price,
-        at=wire["Timestamp"].astimezone(UTC),
-    )
 
 
 def _parse_timestamp(text: str) -> datetime:

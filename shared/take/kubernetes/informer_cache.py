@@ -6,7 +6,7 @@ again. Only model values are cached, no bytes: the values of the snapshot that t
 list of each kind.
 """
 
-from collections.abc import Iterable, MutableMapping
+from collections.abc import MutableMapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -15,7 +15,8 @@ import msgspec
 from shared.errors import Expired
 from shared.model.core.metadata import Problem
 from shared.ports.kubernetes import WatchEvents
-from shared.take.kubernetes.resource_kinds import ResourceKind, get_sort_key
+from shared.take.kubernetes.paging import ListedPages
+from shared.take.kubernetes.resource_kinds import ResourceKind, get_sort_key, sort_objects
 
 MIN_CACHED_LIST_BYTES: Final = 8 * 1024
 """Listing a smaller list again is cheaper than watching it: one request, and no separate connection."""
@@ -74,22 +75,20 @@ def is_watch_forbidden(cache: MutableMapping[str, object] | None, resource_kind:
     return isinstance(forbidden_at, datetime) and timedelta() <= now - forbidden_at < RELIST_INTERVAL
 
 
-def build_cached_list(
-    sorted_values: tuple[Any, ...], problems: Iterable[Problem], *, versions: Iterable[str], size: int, now: datetime
-) -> CachedList | None:
-    """Return the cached form of a list of *size* bytes with the page *versions*, or None if it should not be cached."""
-    if size <= MIN_CACHED_LIST_BYTES:
+def build_cached_list(pages: ListedPages, now: datetime) -> CachedList | None:
+    """Return the cached form of a complete list, or None if it should not be cached."""
+    if pages.size_bytes <= MIN_CACHED_LIST_BYTES:
         return None
-    value_by_name = {_get_object_name(value): value for value in sorted_values}
-    problem_by_name = {problem.name: problem for problem in problems}
-    version, *other_versions = set(versions)
+    value_by_name = {_get_object_name(value): value for value in pages.values}
+    problem_by_name = {problem.name: problem for problem in pages.problems}
+    version, *other_versions = pages.versions
     is_consistent = (
         version.isdecimal() and not other_versions and all(problem.uid for problem in problem_by_name.values())
     )
     if not is_consistent:
         return None
     return CachedList(
-        version=version, listed_at=now, values=value_by_name, problems=problem_by_name, ordered=sorted_values
+        version=version, listed_at=now, values=value_by_name, problems=problem_by_name, ordered=pages.values
     )
 
 
@@ -125,11 +124,6 @@ def apply_watch_events(cached_list: CachedList, resource_kind: ResourceKind, cha
         problems=problems,
         ordered=sort_objects(values.values()) if changes.events else cached_list.ordered,
     )
-
-
-def sort_objects(values: Iterable[Any]) -> tuple[Any, ...]:
-    """Sort *values* in the order of a ClusterSnapshot."""
-    return tuple(sorted(values, key=get_sort_key))
 
 
 def _get_object_name(value: Any) -> str:  # noqa: ANN401 - any of a Cluster's values

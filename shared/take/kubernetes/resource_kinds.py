@@ -1,6 +1,6 @@
 """The resource kinds of a snapshot: their list paths, their conversion, and their field in a ClusterSnapshot."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from shared.model.karpenter.node_claim import KARPENTER_API_VERSION, NODE_CLASS_GROUP
@@ -101,3 +101,8 @@ ALL_LIST_FIELDS: Final = tuple(listing.field for listing in RESOURCE_KINDS)
 def get_sort_key(value: Any) -> tuple[str, str]:  # noqa: ANN401 - any of a Cluster's values
     """Return the sort key of *value* in its list: namespace, then name."""
     return ("", value.name) if isinstance(value, Namespace) else (value.meta.namespace, value.meta.name)
+
+
+def sort_objects(values: Iterable[Any]) -> tuple[Any, ...]:
+    """Sort *values* in the order of a ClusterSnapshot."""
+    return tuple(sorted(values, key=get_sort_key))

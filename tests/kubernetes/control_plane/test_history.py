@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from shared.errors import Expired
 from shared.ports.kubernetes import Kube
 from shared.ports.world import World
-from shared.take.kubernetes import informer_cache, reflector
+from shared.take.kubernetes import informer_cache, paging
 from shared.take.kubernetes.page_decoding import ListPage
 from shared.take.kubernetes.resource_kinds import ALL_LIST_FIELDS, RESOURCE_KINDS
 from shared.take.snapshot import SnapshotRequest, take_snapshot
@@ -60,7 +60,7 @@ def plane() -> Iterator[ControlPlane]:
     """Yield a control plane that forgets quickly, whose lists come in pages of two, however small they are."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(informer_cache, "MIN_CACHED_LIST_BYTES", 0)
-        patched.setattr(reflector, "MAX_OBJECTS_PER_PAGE", 2)
+        patched.setattr(paging, "MAX_OBJECTS_PER_PAGE", 2)
         with ControlPlane(parts=API_ONLY, api_server_flags=["--etcd-compaction-interval=3s"]) as plane:
             install_crds(plane)
             yield plane

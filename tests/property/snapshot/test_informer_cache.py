@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from shared.errors import Conflict, Expired, Fault, Forbidden, NotFound, Throttled, Unreachable
 from shared.ports.kubernetes import Kube, WatchEvents
 from shared.ports.world import World
-from shared.take.kubernetes import informer_cache, reflector
+from shared.take.kubernetes import informer_cache, paging
 from shared.take.kubernetes.resource_kinds import ALL_LIST_FIELDS, RESOURCE_KINDS
 from shared.take.snapshot import SnapshotRequest, take_snapshot
 from sim.cluster.api_server.api_server import ApiServer
@@ -128,7 +128,7 @@ def play(scene: Scene, history: list[Step]) -> None:
 def _small_lists_are_kept_and_read_in_pages() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(informer_cache, "MIN_CACHED_LIST_BYTES", 0)
-        patched.setattr(reflector, "MAX_OBJECTS_PER_PAGE", 2)
+        patched.setattr(paging, "MAX_OBJECTS_PER_PAGE", 2)
         yield
 
 
