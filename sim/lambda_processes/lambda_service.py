@@ -1,8 +1,6 @@
 """The Lambda service: resolves aliases to versions, and makes synchronous and asynchronous invocations.
 
-A failed asynchronous invocation is retried after one minute, then after two more minutes, as often as its function
-allows; a throttled one is retried until it is too old. Discarded invocations go to the function's on-failure
-destination.
+Asynchronous invocations that are not retried any more go to the function's on-failure destination.
 """
 
 from collections.abc import Callable
@@ -19,12 +17,8 @@ from sim.aws_account.protocols import DeployedFunction, InvocationResult, Thrott
 from sim.aws_account.resource_types.lambda_functions import parse_function_name
 from sim.lambda_processes.sandboxes import SandboxInvocation, SandboxPool
 from sim.lambda_processes.workers import WorkerPool
+from sim.lambda_runtime.async_retry import compute_retry_delay, compute_throttle_delay
 
-ASYNC_RETRY_DELAY: Final = timedelta(minutes=1)
-"""Delay of the first retry of a failed invocation; the second retry waits twice as long."""
-THROTTLE_RETRY_DELAY: Final = timedelta(seconds=1)
-"""Delay of the first retry of a throttled invocation; each further delay is twice as long."""
-MAX_RETRY_DELAY: Final = timedelta(minutes=5)
 _ROLL_DIVISOR: Final = 16**8
 
 
@@ -153,6 +147,8 @@ class LambdaService:
 
     def _attempt(self, function: DeployedFunction, queued_call: QueuedInvocation) -> QueuedInvocation | None:
         """Make the invocation; return its retry, None if there is none."""
+        failures, throttles = queued_call.failures, queued_call.throttles
+        retry_delay: timedelta | None
         try:
             invocation = self.invoke(
                 queued_call.name,
@@ -162,24 +158,18 @@ class LambdaService:
                 request_id=queued_call.request_id,
             )
         except Throttled as error:
-            retry_delay = min(THROTTLE_RETRY_DELAY * 2**queued_call.throttles, MAX_RETRY_DELAY)
-            retry = msgspec.structs.replace(
-                queued_call, throttles=queued_call.throttles + 1, due_at=self._clock() + retry_delay
-            )
-            reason = str(error)
+            reason, throttles = str(error), throttles + 1
+            retry_delay = compute_throttle_delay(throttles)
         else:
             if invocation.result.status == "success":
                 return None
-            retry_delay = ASYNC_RETRY_DELAY * (queued_call.failures + 1)
-            retry = msgspec.structs.replace(
-                queued_call, failures=queued_call.failures + 1, due_at=self._clock() + retry_delay
-            )
-            reason = invocation.result.payload.decode(errors="replace")
-        is_too_old = retry.due_at - queued_call.accepted_at > timedelta(seconds=function.max_event_age_seconds)
-        if retry.failures > function.async_retries or is_too_old:
+            reason, failures = invocation.result.payload.decode(errors="replace"), failures + 1
+            retry_delay = compute_retry_delay(failures, function.async_retries)
+        expires_at = queued_call.accepted_at + timedelta(seconds=function.max_event_age_seconds)
+        if retry_delay is None or (due_at := self._clock() + retry_delay) > expires_at:
             self._on_discard(function, queued_call, reason)
             return None
-        return retry
+        return msgspec.structs.replace(queued_call, failures=failures, throttles=throttles, due_at=due_at)
 
     def _enqueue(self, queued_call: QueuedInvocation) -> None:
         with self._lock:

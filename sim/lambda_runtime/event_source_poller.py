@@ -5,7 +5,8 @@ from datetime import datetime
 from functools import partial
 from typing import TypeAlias
 
-from sim.lambda_runtime.invocation import Event, Invocation, build_sqs_event, list_failed_message_ids
+from sim.lambda_runtime.event_payloads import build_sqs_event, list_failed_message_ids
+from sim.lambda_runtime.invocation import Event, Invocation
 from sim.lambda_runtime.sqs_queue import SqsMessage, SqsQueue
 from sim.lambda_runtime.stack_template.stack_parts import EventSourceMapping
 from sim.time.virtual_clock import Clock

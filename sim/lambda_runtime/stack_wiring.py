@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from sim.lambda_runtime.async_retry import DEFAULT_ASYNC_RETRIES
 from sim.lambda_runtime.event_pattern import check_pattern
 from sim.lambda_runtime.stack_template.intrinsics import (
     DEFAULT_REGION,
@@ -17,7 +18,6 @@ from sim.lambda_runtime.stack_template.intrinsics import (
     UnsupportedTemplateError,
 )
 from sim.lambda_runtime.stack_template.stack_parts import (
-    DEFAULT_ASYNC_RETRIES,
     EventBridgeRule,
     EventSourceMapping,
     EventTarget,

@@ -16,7 +16,7 @@ import msgspec
 from sim.aws_account.protocols import Throttled
 from sim.lambda_processes.sandboxes import SandboxInvocation
 from sim.lambda_processes.workers import WorkerPool
-from sim.lambda_runtime.invocation import build_sqs_event, list_failed_message_ids
+from sim.lambda_runtime.event_payloads import build_sqs_event, list_failed_message_ids
 from sim.lambda_runtime.sqs_queue import SqsMessage
 
 MAX_MESSAGES_PER_RECEIVE: Final = 10
