@@ -8,7 +8,7 @@ from typing import Any
 
 from sim.lambda_runtime.invocation import Event
 from sim.lambda_runtime.sqs_queue import SqsMessage
-from sim.lambda_runtime.stack_template.intrinsics import Json
+from sim.lambda_runtime.stack_template.intrinsic_functions import Json
 
 
 def convert_to_json(value: Json) -> Json:

@@ -1,17 +1,15 @@
 """Parses CloudFormation templates: JSON, or YAML with the short forms of intrinsic functions."""
 
-import re
 from collections.abc import Iterable, Mapping
 from graphlib import CycleError, TopologicalSorter
-from typing import Any, Final, TypeAlias, cast
+from typing import Final, TypeAlias, cast
 
 import yaml
 
-Json: TypeAlias = Any
-"""Any JSON value."""
+from sim.lambda_runtime.stack_template.intrinsic_functions import REFERENCE_PATTERN, Json
+
 Template: TypeAlias = Mapping[str, Json]
 
-REFERENCE_PATTERN: Final = re.compile(r"\$\{(!?)([^}]+)\}")
 _FUNCTIONS_WITHOUT_PREFIX: Final = ("Ref", "Condition")
 
 
