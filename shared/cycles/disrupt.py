@@ -129,11 +129,7 @@ def decide_disruption(
             *build_pause_notes(queue.pauses),
             *build_node_notes(new_verdicts),
         ),
-        problems=(
-            *queue.problems,
-            *disruption_settings.list_problems(),
-            *find_disruption_problems(cluster_state),
-        ),
+        problems=(*queue.problems, *disruption_settings.list_problems(), *find_disruption_problems(cluster_state)),
         summary=DecisionSummary(decided=len(outcomes), cut=deadline.describe_cut() or queue.write_failure),
         cursor=disruption_decision.cursor,
         memory=memory,

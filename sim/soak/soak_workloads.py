@@ -111,12 +111,7 @@ DO_NOT_DISRUPT: Final = (("karpenter.sh/do-not-disrupt", "true"),)
 SERVICE_WORKLOADS: Final = (
     ServiceWorkload(name="web", cpu_milli=500, memory_mib=768, replicas=(16, 60), pod_budget={"maxUnavailable": "10%"}),
     ServiceWorkload(
-        name="api",
-        cpu_milli=1000,
-        memory_mib=2048,
-        replicas=(8, 28),
-        peak_hour=14,
-        pod_budget={"minAvailable": "75%"},
+        name="api", cpu_milli=1000, memory_mib=2048, replicas=(8, 28), peak_hour=14, pod_budget={"minAvailable": "75%"}
     ),
     ServiceWorkload(
         name="search",

@@ -157,8 +157,7 @@ class BotoEc2:
     def describe_instance_types(self) -> tuple[InstanceTypeInfo, ...]:
         """Call DescribeInstanceTypes for hvm types of x86_64 or arm64; sorted by name."""
         filters = _build_filters(
-            ("supported-virtualization-type", ["hvm"]),
-            ("processor-info.supported-architecture", ["x86_64", "arm64"]),
+            ("supported-virtualization-type", ["hvm"]), ("processor-info.supported-architecture", ["x86_64", "arm64"])
         )
         instance_types = self._paginate("describe_instance_types", "InstanceTypes", 100, Filters=filters)
         return tuple(sorted(map(parse_instance_type, instance_types), key=lambda info: info.name))

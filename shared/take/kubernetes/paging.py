@@ -61,10 +61,7 @@ def _iterate_pages(kube: Kube, resource_kind: ResourceKind) -> Iterator[tuple[li
     token, has_more_pages = "", True
     while has_more_pages:
         body = kube.list(
-            resource_kind.path,
-            field_selector=resource_kind.selector,
-            limit=MAX_OBJECTS_PER_PAGE,
-            continue_token=token,
+            resource_kind.path, field_selector=resource_kind.selector, limit=MAX_OBJECTS_PER_PAGE, continue_token=token
         )
         page_values, page_problems, meta = resource_kind.decode_page(body)
         yield page_values, page_problems, meta.resource_version, len(body)

@@ -58,14 +58,7 @@ _ACTIVE_PODS_SELECTOR: Final = "status.phase!=Succeeded,status.phase!=Failed"
 RESOURCE_KINDS: Final = (
     ResourceKind("nodes", "v1", "Node", core.NodeJson, parse_node),
     ResourceKind("node_claims", KARPENTER_API_VERSION, "NodeClaim", karpenter.NodeClaimJson, parse_node_claim),
-    ResourceKind(
-        "pods",
-        "v1",
-        "Pod",
-        pods.PodJson,
-        parse_pod,
-        selector=_ACTIVE_PODS_SELECTOR,
-    ),
+    ResourceKind("pods", "v1", "Pod", pods.PodJson, parse_pod, selector=_ACTIVE_PODS_SELECTOR),
     ResourceKind("node_pools", KARPENTER_API_VERSION, "NodePool", karpenter.NodePoolJson, parse_node_pool),
     ResourceKind("node_classes", f"{NODE_CLASS_GROUP}/v1", "EC2NodeClass", karpenter.NodeClassJson, parse_node_class),
     ResourceKind("daemon_sets", "apps/v1", "DaemonSet", pods.DaemonSetJson, parse_daemon_set),

@@ -3,12 +3,7 @@
 from typing import Final
 
 from sim.cluster.api_server.api_server import ApiServer
-from sim.cluster.controller_runtime.informer import (
-    Informer,
-    NamespacedName,
-    Obj,
-    get_object_key,
-)
+from sim.cluster.controller_runtime.informer import Informer, NamespacedName, Obj, get_object_key
 from sim.cluster.controller_runtime.object_conditions import is_active, is_ready, is_terminal
 from sim.cluster.controller_runtime.templates import (
     build_pod_from_template,
@@ -16,11 +11,7 @@ from sim.cluster.controller_runtime.templates import (
     compute_template_hash,
 )
 from sim.cluster.controller_runtime.work_queue import WorkQueue
-from sim.cluster.matching import (
-    compile_required_node_affinity,
-    find_untolerated_taint,
-    get_required_node_terms,
-)
+from sim.cluster.matching import compile_required_node_affinity, find_untolerated_taint, get_required_node_terms
 from sim.time.virtual_clock import Clock
 
 REVISION_LABEL: Final = "controller-revision-hash"

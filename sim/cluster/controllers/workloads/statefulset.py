@@ -3,12 +3,7 @@
 from collections.abc import Iterable
 
 from sim.cluster.api_server.api_server import ApiServer
-from sim.cluster.controller_runtime.informer import (
-    Informer,
-    NamespacedName,
-    Obj,
-    get_object_key,
-)
+from sim.cluster.controller_runtime.informer import Informer, NamespacedName, Obj, get_object_key
 from sim.cluster.controller_runtime.object_conditions import is_ready, is_terminal
 from sim.cluster.controller_runtime.templates import (
     build_owner_reference,
