@@ -42,8 +42,7 @@ from sim.aws_account.services.cloudwatch import CloudWatch
 from sim.aws_account.services.code_deploy import CodeDeployApi
 from sim.aws_account.services.sts import HTTP_FORBIDDEN, StsApi
 from sim.aws_account.services.subscriptions import SubscriptionFilterApi
-from sim.aws_http.filters_and_pages import ApiDict
-from sim.aws_http.protocol import ApiCall, ApiReply, Environ, encode_result, parse_parameters
+from sim.aws_http.protocol import ApiCall, ApiDict, ApiReply, Environ, encode_result, parse_parameters
 from sim.aws_http.server import EmbeddedAws
 from sim.cloud.cloud import Cloud
 from sim.cloud.eventbridge_events import ACCOUNT_ID

@@ -9,8 +9,8 @@ from moto.ec2.models.instance_types import INSTANCE_TYPES
 
 from shared.model.ec2.account import CapacityReservation, Image, PlacementGroup, SecurityGroup, SelectorTerm
 from shared.model.ec2.types import Tags
-from sim.aws_http.filters_and_pages import ApiDict, build_page, encode_tags, filter_items
-from sim.aws_http.protocol import ApiError
+from sim.aws_http.filters_and_pages import build_page, encode_tags, filter_items
+from sim.aws_http.protocol import ApiDict, ApiError
 from sim.cloud.catalog.synthetic_prices import SPOT_PRICE_INTERVAL, truncate_to_hour
 from sim.cloud.cloud import Cloud
 from sim.cloud.resources.network import SubnetAddresses

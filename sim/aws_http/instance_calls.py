@@ -8,8 +8,8 @@ from shared.model.ec2.account import SelectorTerm
 from shared.model.ec2.fleet import FleetError, FleetInstance, FleetRequest, LaunchTemplateConfig, Override
 from shared.model.ec2.instance import Instance, InstanceStatus
 from shared.model.ec2.types import AllocationStrategy, CapacityType, ReservationType, Tags
-from sim.aws_http.filters_and_pages import ApiDict, build_page, encode_tags, filter_items
-from sim.aws_http.protocol import ApiError, NotOurs
+from sim.aws_http.filters_and_pages import build_page, encode_tags, filter_items
+from sim.aws_http.protocol import ApiDict, ApiError, NotOurs
 from sim.cloud.cloud import Cloud
 
 STATE_CODES: Final = {"pending": 0, "running": 16, "shutting-down": 32, "terminated": 48, "stopping": 64, "stopped": 80}

@@ -4,9 +4,9 @@ from typing import Any
 
 from shared.model.ec2.launch_template import BlockDevice, ConnectionTracking, LaunchTemplate, NetworkInterface
 from shared.model.ec2.types import CapacityType, ReservationType, Tags
-from sim.aws_http.filters_and_pages import ApiDict, build_page, encode_tags
+from sim.aws_http.filters_and_pages import build_page, encode_tags
 from sim.aws_http.instance_calls import parse_tags
-from sim.aws_http.protocol import ApiError, NotOurs
+from sim.aws_http.protocol import ApiDict, ApiError, NotOurs
 from sim.cloud.cloud import Cloud
 
 

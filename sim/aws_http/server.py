@@ -16,9 +16,9 @@ from werkzeug.serving import ThreadedWSGIServer, WSGIRequestHandler
 
 from sim.aws_http.api_faults import FaultQueue, InjectedFault
 from sim.aws_http.cloud_dispatch import build_overlay
-from sim.aws_http.filters_and_pages import ApiDict
 from sim.aws_http.protocol import (
     ApiCall,
+    ApiDict,
     ApiError,
     ApiReply,
     Environ,

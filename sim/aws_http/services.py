@@ -4,8 +4,8 @@ import json
 from typing import Final
 
 from shared.model.ec2.types import CapacityType
-from sim.aws_http.filters_and_pages import ApiDict, build_page
-from sim.aws_http.protocol import NotOurs
+from sim.aws_http.filters_and_pages import build_page
+from sim.aws_http.protocol import ApiDict, NotOurs
 from sim.cloud.cloud import Cloud
 from sim.cloud.eventbridge_events import ACCOUNT_ID
 

@@ -1,9 +1,9 @@
 """The CloudFormation API, as far as `cdk` and the waiters of boto3 use it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from hashlib import sha256
 from threading import RLock, Thread
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from sim.aws_account.cloudformation.change_sets import compute_changes
 from sim.aws_account.cloudformation.deploy import StackOperation
@@ -13,10 +13,7 @@ from sim.aws_account.cloudformation.template_parser import InvalidTemplate, pars
 from sim.aws_account.cloudformation.template_resolver import TemplateResolver
 from sim.aws_account.protocols import AccountServices
 from sim.aws_account.resource_types.resource_provider import Failed, ResourceProvider
-from sim.aws_http.filters_and_pages import ApiDict
-from sim.aws_http.protocol import ApiError
-
-Response: TypeAlias = dict[str, Any]
+from sim.aws_http.protocol import ApiDict, ApiError, ApiHandlers, ApiResponse
 
 NO_CHANGES_REASON: Final = (
     "The submitted information didn't contain changes. Submit different information to create a change set."
@@ -32,7 +29,7 @@ class CloudFormationApi:
         self._stack_store = StackStore(services)
         self._lock = RLock()
         self._threads: list[Thread] = []
-        self.handlers: Mapping[str, Callable[[ApiDict], Response]] = {
+        self.handlers: ApiHandlers = {
             "CreateChangeSet": self._create_change_set,
             "CreateStack": self._create_stack,
             "DeleteChangeSet": self._delete_change_set,
@@ -43,7 +40,7 @@ class CloudFormationApi:
             **self._stack_store.handlers,
         }
 
-    def handle(self, action: str, request: ApiDict) -> Response:
+    def handle(self, action: str, request: ApiDict) -> ApiResponse:
         """Return the response of one call.
 
         Raises:
@@ -115,7 +112,7 @@ class CloudFormationApi:
     def _has_stack(self, name: str) -> bool:
         return any(name == stack.name and not stack.is_deleted for stack in self._stack_store.stacks)
 
-    def _create_stack(self, request: ApiDict) -> Response:
+    def _create_stack(self, request: ApiDict) -> ApiResponse:
         name = request["StackName"]
         if self._has_stack(name):
             raise ApiError("AlreadyExistsException", f"Stack [{name}] already exists")
@@ -126,7 +123,7 @@ class CloudFormationApi:
         self._start_operation(stack, self._build_spec(request, stack), request, disable_rollback=disable_rollback)
         return {"StackId": stack.arn}
 
-    def _update_stack(self, request: ApiDict) -> Response:
+    def _update_stack(self, request: ApiDict) -> ApiResponse:
         stack = self._get_updatable_stack(request["StackName"])
         spec = self._build_spec(request, stack)
         if not self._compute_changes(stack, spec) and spec.template_body == stack.template_body:
@@ -169,7 +166,7 @@ class CloudFormationApi:
         self._threads.append(thread)
         thread.start()
 
-    def _delete_stack(self, request: ApiDict) -> Response:
+    def _delete_stack(self, request: ApiDict) -> ApiResponse:
         if not self._has_stack(request["StackName"]) and "stack/" not in request["StackName"]:
             return {}
         stack = self._stack_store.get_stack(request["StackName"])
@@ -184,7 +181,7 @@ class CloudFormationApi:
             self._start_thread(StackOperation(stack, self._services, self._find_provider).delete_stack, stack.name)
         return {}
 
-    def _create_change_set(self, request: ApiDict) -> Response:
+    def _create_change_set(self, request: ApiDict) -> ApiResponse:
         change_set_type, stack_name = request.get("ChangeSetType", "UPDATE"), request["StackName"]
         if change_set_type == "CREATE" and not self._has_stack(stack_name):
             parse_template(self._stack_store.load_template_body(request))
@@ -211,7 +208,7 @@ class CloudFormationApi:
         stack.change_sets[change_set_name] = change_set
         return {"Id": change_set.arn, "StackId": stack.arn}
 
-    def _execute_change_set(self, request: ApiDict) -> Response:
+    def _execute_change_set(self, request: ApiDict) -> ApiResponse:
         stack, change_set = self._stack_store.get_change_set(request)
         if change_set.execution_status != "AVAILABLE":
             message = f"ChangeSet [{change_set.arn}] cannot be executed in its current status of [{change_set.status}]"
@@ -221,7 +218,7 @@ class CloudFormationApi:
         stack.change_sets.clear()
         return {}
 
-    def _delete_change_set(self, request: ApiDict) -> Response:
+    def _delete_change_set(self, request: ApiDict) -> ApiResponse:
         try:
             stack, change_set = self._stack_store.get_change_set(request)
         except ApiError:
@@ -229,7 +226,7 @@ class CloudFormationApi:
         del stack.change_sets[change_set.name]
         return {}
 
-    def _set_termination_protection(self, request: ApiDict) -> Response:
+    def _set_termination_protection(self, request: ApiDict) -> ApiResponse:
         stack = self._stack_store.get_stack(request["StackName"])
         stack.is_protected = request["EnableTerminationProtection"]
         return {"StackId": stack.arn}

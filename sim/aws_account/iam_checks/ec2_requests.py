@@ -9,9 +9,9 @@ from typing import Final
 from shared.errors import NotFound
 from shared.model.ec2.dry_run import DryRunRequest
 from shared.settings import Settings
-from sim.aws_http.filters_and_pages import ApiDict
 from sim.aws_http.instance_calls import InstanceApi, parse_tags
 from sim.aws_http.launch_template_calls import parse_launch_template, parse_run_instances
+from sim.aws_http.protocol import ApiDict
 from sim.cloud.cloud import Cloud
 from sim.iam.patterns_and_variables import IamRequest, build_context
 from sim.iam.port_call_requests import PortRequestBuilder, build_request_tag_keys

@@ -1,7 +1,6 @@
 """The Lambda API without Invoke."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeAlias
+from typing import Final
 
 import msgspec
 
@@ -18,16 +17,13 @@ from sim.aws_account.lambda_api.function_store import (
 from sim.aws_account.lambda_api.invocation_settings import InvocationApi
 from sim.aws_account.protocols import AccountServices
 from sim.aws_account.resource_types.lambda_functions import parse_function_name
-from sim.aws_http.filters_and_pages import ApiDict
-from sim.aws_http.protocol import ApiError
-
-Response: TypeAlias = dict[str, Any]
+from sim.aws_http.protocol import ApiDict, ApiError, ApiHandlers, ApiResponse
 
 _CONFIGURATION_FIELDS: Final = (
     *("DeadLetterConfig", "Description", "Environment", "EphemeralStorage", "Handler", "LoggingConfig", "MemorySize"),
     *("Role", "Runtime", "Timeout", "TracingConfig", "VpcConfig"),
 )
-_DEFAULT_CONFIGURATION: Final[Response] = {
+_DEFAULT_CONFIGURATION: Final[ApiResponse] = {
     "Architectures": ["x86_64"],
     "Description": "",
     "EphemeralStorage": {"Size": 512},
@@ -47,7 +43,7 @@ class LambdaApi:
         self._functions: dict[str, Function] = {}
         self.layers = LayerStore()
         self.mappings = EventSourceMappingApi(account, self._find_function)
-        self.handlers: Mapping[str, Callable[[ApiDict], Response]] = {
+        self.handlers: ApiHandlers = {
             "CreateFunction": self._create,
             "DeleteFunction": self._delete,
             "DeleteLayerVersion": self._delete_layer,
@@ -106,7 +102,7 @@ class LambdaApi:
             message = f"Error occurred while GetObject. S3 Error Code: {error.response['Error']['Code']}."
             raise ApiError("InvalidParameterValueException", message) from error
 
-    def _create(self, request: ApiDict) -> Response:
+    def _create(self, request: ApiDict) -> ApiResponse:
         name = request["FunctionName"]
         if name in self._functions:
             raise ApiError("ResourceConflictException", f"Function already exist: {name}", HTTP_CONFLICT)
@@ -122,7 +118,7 @@ class LambdaApi:
         self._functions[name] = function
         return self._build_configuration(function, "")
 
-    def _validate_config(self, config: Response) -> Response:
+    def _validate_config(self, config: ApiResponse) -> ApiResponse:
         for arn in config["Layers"]:
             self.layers.get_layer_version(arn)
         role = config["Role"].rpartition("/")[2]
@@ -134,7 +130,7 @@ class LambdaApi:
             raise ApiError("InvalidParameterValueException", message) from error
         return config
 
-    def _update_code(self, request: ApiDict) -> Response:
+    def _update_code(self, request: ApiDict) -> ApiResponse:
         function, _ = self._find_function(request["FunctionName"])
         config = {
             **function.latest.config,
@@ -143,14 +139,14 @@ class LambdaApi:
         function.latest = FunctionVersion(number=LATEST_QUALIFIER, config=config, code=self._load_code(request))
         return self._build_configuration(function, "")
 
-    def _update_config(self, request: ApiDict) -> Response:
+    def _update_config(self, request: ApiDict) -> ApiResponse:
         function, _ = self._find_function(request["FunctionName"])
         settings = {key: request[key] for key in (*_CONFIGURATION_FIELDS, "Layers") if key in request}
         config = self._validate_config({**function.latest.config, **settings})
         function.latest = msgspec.structs.replace(function.latest, config=config)
         return self._build_configuration(function, "")
 
-    def _delete(self, request: ApiDict) -> Response:
+    def _delete(self, request: ApiDict) -> ApiResponse:
         function, qualifier = self._find_function_and_qualifier(request)
         if not qualifier:
             del self._functions[function.name]
@@ -162,7 +158,7 @@ class LambdaApi:
         function.version_by_number.pop(qualifier, None)
         return {}
 
-    def _build_configuration(self, function: Function, qualifier: str) -> Response:
+    def _build_configuration(self, function: Function, qualifier: str) -> ApiResponse:
         version = function.get_version(qualifier)
         arn = f"{function.arn}:{qualifier}" if qualifier else function.arn
         layers = [{"Arn": layer_arn} for layer_arn in version.config["Layers"]]
@@ -181,7 +177,7 @@ class LambdaApi:
             "Version": version.number,
         }
 
-    def _get_function(self, request: ApiDict) -> Response:
+    def _get_function(self, request: ApiDict) -> ApiResponse:
         function, qualifier = self._find_function_and_qualifier(request)
         reserved = {"Concurrency": {"ReservedConcurrentExecutions": function.reserved_concurrency}}
         return {
@@ -190,18 +186,18 @@ class LambdaApi:
             "Tags": function.tags,
         } | (reserved if function.reserved_concurrency is not None else {})
 
-    def _list_versions(self, request: ApiDict) -> Response:
+    def _list_versions(self, request: ApiDict) -> ApiResponse:
         function, _ = self._find_function(request["FunctionName"])
         numbers = sorted(function.version_by_number, key=int)
         return {"Versions": [self._build_configuration(function, number) for number in (LATEST_QUALIFIER, *numbers)]}
 
-    def _publish(self, request: ApiDict) -> Response:
+    def _publish(self, request: ApiDict) -> ApiResponse:
         function, _ = self._find_function(request["FunctionName"])
         if request.get("CodeSha256") not in (None, function.latest.sha256):
             raise ApiError("InvalidParameterValueException", "CodeSHA256 is different from current CodeSHA256")
         return self._build_configuration(function, function.publish_version(request.get("Description", "")).number)
 
-    def _publish_layer(self, request: ApiDict) -> Response:
+    def _publish_layer(self, request: ApiDict) -> ApiResponse:
         fields = ("CompatibleArchitectures", "CompatibleRuntimes", "Description", "LicenseInfo")
         description = {key: request[key] for key in fields if key in request}
         return self.layers.publish_layer_version(
@@ -211,11 +207,11 @@ class LambdaApi:
     def _build_layer_version_arn(self, request: ApiDict) -> str:
         return f"{self._build_arn('layer:' + request['LayerName'])}:{request['VersionNumber']}"
 
-    def _delete_layer(self, request: ApiDict) -> Response:
+    def _delete_layer(self, request: ApiDict) -> ApiResponse:
         self.layers.version_by_arn.pop(self._build_layer_version_arn(request), None)
         return {}
 
-    def _list_layers(self, request: ApiDict) -> Response:
+    def _list_layers(self, request: ApiDict) -> ApiResponse:
         del request
         layer_by_arn = {layer["LayerArn"]: layer for layer in self.layers.version_by_arn.values()}
         return {
