@@ -34,6 +34,7 @@ from sim.cloud.resources.images import ImageRegistry
 from sim.cloud.resources.network import Network
 from sim.time.virtual_clock import Clock
 
+CAPACITY_TYPES: Final[tuple[CapacityType, ...]] = ("on-demand", "spot")
 DESCRIBE_DELAY: Final = timedelta(seconds=2)
 DISCOVERY_TAG: Final = "karpenter.sh/discovery"
 SERVICE_CIDR: Final = "10.100.0.0/16"
@@ -135,12 +136,25 @@ class Cloud:
 
     # Scenario controls: what happens in the simulated world
 
-    def drain_zone(self, zone: str, capacity_types: Sequence[CapacityType] = ("on-demand", "spot")) -> None:
+    def set_capacity(self, free: int | None, instance_type: str = "", zone: str = "", capacity_type: str = "") -> bool:
+        """Set the free slots of all matching spot and on-demand pools; None: unlimited. An empty name matches any.
+
+        Return whether EC2 has a matching offering.
+        """
+        offerings = [offering for offering in self.offerings if instance_type in ("", offering[0])]
+        offerings = [offering for offering in offerings if zone in ("", offering[1])]
+        for offering in offerings:
+            for pool_type in CAPACITY_TYPES:
+                if capacity_type in ("", pool_type):
+                    self.pools.set_limit(*offering, pool_type, free)
+        return bool(offerings)
+
+    def drain_zone(self, zone: str, capacity_types: Sequence[CapacityType] = CAPACITY_TYPES) -> None:
         """Leave no capacity in *zone* for new instances; running instances continue."""
         for capacity_type in capacity_types:
             self.pools.drain(zone, capacity_type)
 
-    def restore_zone(self, zone: str, capacity_types: Sequence[CapacityType] = ("on-demand", "spot")) -> None:
+    def restore_zone(self, zone: str, capacity_types: Sequence[CapacityType] = CAPACITY_TYPES) -> None:
         """Undo `drain_zone`."""
         for capacity_type in capacity_types:
             self.pools.restore(zone, capacity_type)

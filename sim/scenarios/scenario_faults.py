@@ -1,17 +1,14 @@
 """Fault injection: carries out the faults of a scenario."""
 
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
 from shared.errors import Fault, Throttled, Unreachable
 from shared.model.core.units import parse_duration
-from shared.model.ec2.types import CapacityType
 from sim.fault_tap import PortCall
 from sim.scenarios.scenario import FaultStep
 from sim.world.embedded_world import EmbeddedWorld
 from sim.world.measurements import is_joiner_node
-
-CAPACITY_TYPES: Final[tuple[CapacityType, ...]] = ("on-demand", "spot")
 
 
 class ScenarioFaultInjector:
@@ -84,18 +81,8 @@ class ScenarioFaultInjector:
 
     def _set_capacity(self, fault: FaultStep) -> str:
         count = 0 if fault.kind == "noCapacity" else None
-        cloud = self._world.cloud
-        offerings = [
-            (type_name, zone)
-            for type_name, zone in cloud.offerings
-            if fault.instance_type in ("", type_name) and fault.zone in ("", zone)
-        ]
-        if not offerings:
+        if not self._world.cloud.set_capacity(count, fault.instance_type, fault.zone, fault.capacity_type):
             raise ValueError(f"EC2 does not offer {fault.instance_type or 'anything'} in {fault.zone or 'any zone'}")
-        for type_name, zone in offerings:
-            for capacity_type in CAPACITY_TYPES:
-                if fault.capacity_type in ("", capacity_type):
-                    cloud.pools.set_limit(type_name, zone, capacity_type, count)
         offering_text = (
             " ".join(name_part for name_part in (fault.capacity_type, fault.instance_type, fault.zone) if name_part)
             or "anything"

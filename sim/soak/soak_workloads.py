@@ -181,18 +181,8 @@ def build_job(name: str, pods: int, run_duration: timedelta, *, is_guarded: bool
         DO_NOT_DISRUPT if is_guarded else ()
     )
     container = manifests.build_container("1500m", "2048Mi")
-    spec = {"restartPolicy": "Never", "nodeSelector": {"pool": SPOT_POOL}, "containers": [container]}
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": name, "namespace": NAMESPACE},
-        "spec": {
-            "completions": pods,
-            "parallelism": pods,
-            "ttlSecondsAfterFinished": 60,
-            "template": {"metadata": {"labels": {"job": name}, "annotations": annotations}, "spec": spec},
-        },
-    }
+    spec = {"nodeSelector": {"pool": SPOT_POOL}, "containers": [container]}
+    return manifests.build_job(name, pods, spec, {"job": name}, annotations, ttlSecondsAfterFinished=60)
 
 
 def _build_node_pool(pool: SoakNodePool) -> Json:

@@ -19,6 +19,7 @@ class AlarmProvider(PutResourceProvider):
     """AWS::CloudWatch::Alarm."""
 
     create_only_properties = frozenset({"AlarmName"})
+    delete_call = ("cloudwatch", "delete_alarms", "AlarmNames")
 
     def write(self, request: ResourceRequest) -> PhysicalResource:
         """Write the alarm."""
@@ -26,10 +27,6 @@ class AlarmProvider(PutResourceProvider):
         settings = _convert_numbers(remove_keys(request.properties, "AlarmName"))
         request.get_client("cloudwatch").put_metric_alarm(AlarmName=name, **settings)
         return build_resource(name, Arn=request.build_arn("cloudwatch", f"alarm:{name}"))
-
-    def delete(self, request: ResourceRequest) -> None:
-        """Delete the alarm."""
-        request.get_client("cloudwatch").delete_alarms(AlarmNames=[request.physical_id])
 
 
 def _convert_numbers(properties: Properties) -> dict[str, Any]:
@@ -47,16 +44,13 @@ class DashboardProvider(PutResourceProvider):
     """AWS::CloudWatch::Dashboard."""
 
     create_only_properties = frozenset({"DashboardName"})
+    delete_call = ("cloudwatch", "delete_dashboards", "DashboardNames")
 
     def write(self, request: ResourceRequest) -> PhysicalResource:
         """Write the dashboard."""
         name, body = request.choose_name("DashboardName", 255), request.properties["DashboardBody"]
         request.get_client("cloudwatch").put_dashboard(DashboardName=name, DashboardBody=body)
         return build_resource(name)
-
-    def delete(self, request: ResourceRequest) -> None:
-        """Delete the dashboard."""
-        request.get_client("cloudwatch").delete_dashboards(DashboardNames=[request.physical_id])
 
 
 class RuleProvider(PutResourceProvider):

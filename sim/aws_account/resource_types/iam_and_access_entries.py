@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable
 
 from sim.aws_account.resource_types.resource_provider import (
+    ConfiguredResourceProvider,
     PhysicalResource,
     Properties,
     PutResourceProvider,
@@ -73,32 +74,26 @@ def _index_inline_policies(properties: Properties) -> dict[str, Properties]:
     return {policy["PolicyName"]: policy["PolicyDocument"] for policy in properties.get("Policies", ())}
 
 
-class PolicyProvider(ResourceProvider):
+class PolicyProvider(ConfiguredResourceProvider):
     """AWS::IAM::Policy: an inline policy of roles."""
 
-    def create(self, request: ResourceRequest) -> PhysicalResource:
-        """Put the inline policy on each role."""
-        resource = request.record_partial(request.generate_name())
-        self._put_on_roles(request)
-        return resource
+    def create_unconfigured(self, request: ResourceRequest) -> PhysicalResource:
+        """Return a name; the policy exists on its roles only."""
+        return build_resource(request.generate_name())
 
-    def update(self, request: ResourceRequest) -> PhysicalResource:
-        """Put the inline policy on each role of the new properties, and delete it from the others."""
-        self._put_on_roles(request)
-        old_name, new_name = request.old_properties["PolicyName"], request.properties["PolicyName"]
-        kept_roles = request.properties["Roles"] if old_name == new_name else []
-        removed_roles = [role for role in request.old_properties["Roles"] if role not in kept_roles]
-        self._delete_from_roles(request, old_name, removed_roles)
-        return request.resource
+    def configure(self, request: ResourceRequest, physical_id: str) -> None:
+        """Put the inline policy on each role, and delete it from the roles that an update removes."""
+        del physical_id
+        name, document = request.properties["PolicyName"], json.dumps(request.properties["PolicyDocument"])
+        for role in request.properties["Roles"]:
+            request.get_client("iam").put_role_policy(RoleName=role, PolicyName=name, PolicyDocument=document)
+        old_name, old_roles = request.old_properties.get("PolicyName", ""), request.old_properties.get("Roles", ())
+        kept_roles = request.properties["Roles"] if old_name == name else []
+        self._delete_from_roles(request, old_name, [role for role in old_roles if role not in kept_roles])
 
     def delete(self, request: ResourceRequest) -> None:
         """Delete the inline policy from each role."""
         self._delete_from_roles(request, request.properties["PolicyName"], request.properties["Roles"])
-
-    def _put_on_roles(self, request: ResourceRequest) -> None:
-        name, document = request.properties["PolicyName"], json.dumps(request.properties["PolicyDocument"])
-        for role in request.properties["Roles"]:
-            request.get_client("iam").put_role_policy(RoleName=role, PolicyName=name, PolicyDocument=document)
 
     def _delete_from_roles(self, request: ResourceRequest, policy_name: str, roles: Iterable[str]) -> None:
         for role in roles:
@@ -131,37 +126,31 @@ class ManagedPolicyProvider(ResourceProvider):
         iam.delete_policy(PolicyArn=request.physical_id)
 
 
-class InstanceProfileProvider(ResourceProvider):
+class InstanceProfileProvider(ConfiguredResourceProvider):
     """AWS::IAM::InstanceProfile."""
 
     create_only_properties = frozenset({"InstanceProfileName", "Path"})
 
-    def create(self, request: ResourceRequest) -> PhysicalResource:
-        """Create the instance profile with its role."""
+    def create_unconfigured(self, request: ResourceRequest) -> PhysicalResource:
+        """Create the instance profile without a role."""
         name, path = request.choose_name("InstanceProfileName", 128), select_keys(request.properties, "Path")
         profile = request.get_client("iam").create_instance_profile(InstanceProfileName=name, **path)
-        resource = request.record_partial(name, Arn=profile["InstanceProfile"]["Arn"])
-        self._add_roles(request, name)
-        return resource
+        return build_resource(name, Arn=profile["InstanceProfile"]["Arn"])
 
-    def update(self, request: ResourceRequest) -> PhysicalResource:
-        """Replace the role of the instance profile."""
+    def configure(self, request: ResourceRequest, physical_id: str) -> None:
+        """Set or replace the role of the instance profile."""
         self._remove_roles(request, request.old_properties)
-        self._add_roles(request, request.physical_id)
-        return request.resource
+        for role in request.properties["Roles"]:
+            request.get_client("iam").add_role_to_instance_profile(InstanceProfileName=physical_id, RoleName=role)
 
     def delete(self, request: ResourceRequest) -> None:
         """Remove the role and delete the instance profile."""
         self._remove_roles(request, request.properties)
         request.get_client("iam").delete_instance_profile(InstanceProfileName=request.physical_id)
 
-    def _add_roles(self, request: ResourceRequest, name: str) -> None:
-        for role in request.properties["Roles"]:
-            request.get_client("iam").add_role_to_instance_profile(InstanceProfileName=name, RoleName=role)
-
     def _remove_roles(self, request: ResourceRequest, properties: Properties) -> None:
         iam = request.get_client("iam")
-        for role in properties["Roles"]:
+        for role in properties.get("Roles", ()):
             iam.remove_role_from_instance_profile(InstanceProfileName=request.physical_id, RoleName=role)
 
 

@@ -3,11 +3,11 @@
 import json
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from typing import Any, Final, TypeAlias, assert_never
 
 from shared.errors import Invalid, NotFound
 from shared.model.ec2.instance import Instance
-from shared.model.ec2.types import CapacityType
 from sim.fault_simulation.events.fault_world import FaultWorld
 from sim.fault_simulation.events.script_events import (
     DeadBoot,
@@ -23,7 +23,6 @@ from sim.fault_simulation.events.script_events import (
 )
 
 FaultEnd: TypeAlias = Callable[[], None]
-CAPACITY_TYPES: Final[tuple[CapacityType, ...]] = ("on-demand", "spot")
 INTERRUPTION_QUEUE: Final = "joiner-interruption"
 INTERRUPTION_WARNING: Final = "EC2 Spot Instance Interruption Warning"
 UNREADABLE_MESSAGES: Final = ("", "?", "[]", "null", '{"version": 0}', '{"version": "0", "source": "aws.ec2", "detail"')
@@ -60,7 +59,7 @@ class FaultInjector:
             case Shortage():
                 end = self._inject_shortage(fault)
             case Lag():
-                end = self._delay_describe(fault)
+                end = _set_delay(self._world.cloud.instances, "describe_lag", fault.seconds)
             case DeadBoot():
                 end = self._fail_boots(fault.instance_type)
             case Doom():
@@ -70,7 +69,7 @@ class FaultInjector:
             case Impair():
                 affected, end = self._impair_instance(fault)
             case SlowDetach():
-                end = self._slow_down_detach(fault)
+                end = _set_delay(self._world.cluster.volume_attacher, "detach_delay", fault.seconds)
             case ZoneDown():
                 end = self._fail_zone(fault.zone)
             case Notice():
@@ -83,38 +82,14 @@ class FaultInjector:
         self._world.cloud.instances.set_boot_failure(instance_type)
         return lambda: self._world.cloud.instances.set_boot_failure(instance_type, failing=False)
 
-    def _delay_describe(self, fault: Lag) -> FaultEnd:
-        instances = self._world.cloud.instances
-        previous_lag, instances.describe_lag = instances.describe_lag, timedelta(seconds=fault.seconds)
-
-        def restore_lag() -> None:
-            instances.describe_lag = previous_lag
-
-        return restore_lag
-
-    def _slow_down_detach(self, fault: SlowDetach) -> FaultEnd:
-        attacher = self._world.cluster.volume_attacher
-        previous_duration, attacher.detach_delay = attacher.detach_delay, timedelta(seconds=fault.seconds)
-
-        def restore_detaching() -> None:
-            attacher.detach_delay = previous_duration
-
-        return restore_detaching
-
     def _inject_shortage(self, fault: Shortage) -> FaultEnd:
-        affected_offerings = [
-            (instance_type, zone, capacity_type)
-            for instance_type, zone in self._world.cloud.offerings
-            if fault.instance_type in ("", instance_type) and fault.zone in ("", zone)
-            for capacity_type in CAPACITY_TYPES
-            if fault.capacity_type in ("", capacity_type)
-        ]
-        self._set_capacities(affected_offerings, 0)
-        return lambda: self._set_capacities(affected_offerings, None)
+        pools, cloud = (fault.instance_type, fault.zone, fault.capacity_type), self._world.cloud
+        cloud.set_capacity(0, *pools)
 
-    def _set_capacities(self, offerings: list[tuple[str, str, CapacityType]], count: int | None) -> None:
-        for instance_type, zone, capacity_type in offerings:
-            self._world.cloud.pools.set_limit(instance_type, zone, capacity_type, count)
+        def end_shortage() -> None:
+            cloud.set_capacity(None, *pools)
+
+        return end_shortage
 
     def _fail_zone(self, zone: str) -> FaultEnd:
         self._world.cloud.drain_zone(zone)
@@ -230,3 +205,10 @@ class FaultInjector:
             "time": f"{now:%Y-%m-%dT%H:%M:%SZ}",
             "resources": [],
         } | event_fields
+
+
+def _set_delay(target: object, attribute: str, seconds: int) -> FaultEnd:
+    """Set the duration in *attribute* of *target*; the returned function restores it."""
+    previous_delay = getattr(target, attribute)
+    setattr(target, attribute, timedelta(seconds=seconds))
+    return partial(setattr, target, attribute, previous_delay)

@@ -135,11 +135,8 @@ def build_workload(name: str, replicas: int) -> Json:
 
 def build_job(name: str, pods: int, seconds: int) -> Json:
     """Return a Job with *pods* parallel pods that run for *seconds* each."""
-    manifest = manifests.build_workload("Job", name, _build_pod_spec("600m") | {"restartPolicy": "Never"})
-    template = manifest["spec"]["template"]
-    template["metadata"]["annotations"] = {"sim.joiner.dev/run-seconds": str(seconds)}
-    spec = {"parallelism": pods, "completions": pods, "backoffLimit": 100, "template": template}
-    return manifest | {"apiVersion": "batch/v1", "spec": spec}
+    annotations = {"sim.joiner.dev/run-seconds": str(seconds)}
+    return manifests.build_job(name, pods, _build_pod_spec("600m"), {"app": name}, annotations, backoffLimit=100)
 
 
 def build_agent() -> Json:
