@@ -41,8 +41,10 @@ class SiteSightings:
         remaining_targets = {target for target in targets if target in self._scripts_by_target}
         while remaining_targets:
             targets_by_seed: dict[int, set[KillTarget]] = defaultdict(set)
-            scripts = {
-                script.seed: script for target in remaining_targets for script in self._scripts_by_target[target]
+            scripts = {  # sorted, because several scripts have the same seed
+                script.seed: script
+                for target in sorted(remaining_targets)
+                for script in self._scripts_by_target[target]
             }
             for target in remaining_targets:
                 for script in self._scripts_by_target[target]:
