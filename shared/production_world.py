@@ -16,7 +16,7 @@ from shared.aws.clients import Clients
 from shared.aws.dynamodb import DynamoTable
 from shared.aws.ec2.client import BotoEc2
 from shared.aws.eks import BotoEks
-from shared.aws.pricing import BotoPricingService, UnreachablePricing
+from shared.aws.on_demand_prices import BotoPricingService, UnreachablePricing
 from shared.aws.s3 import S3Bucket
 from shared.aws.sns import SnsTopic
 from shared.aws.sqs import SqsMessageQueue

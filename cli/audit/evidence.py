@@ -23,8 +23,8 @@ from shared.model.decisions.command import CommandState
 from shared.settings import Settings
 from shared.state.cluster_state import ClusterState
 from shared.store.commands import COMMAND_KIND
-from shared.store.rows import decode_body
-from shared.take.kubernetes.resources import RESOURCE_KINDS
+from shared.store.table_rows import decode_body
+from shared.take.kubernetes.resource_kinds import RESOURCE_KINDS
 from shared.take.snapshot import read_newest_catalog
 
 SNAPSHOT_FIELDS: Final = ("nodes", "node_claims", "pods", "node_pools", "node_classes")

@@ -15,8 +15,8 @@ from cli.terminal.errors import InputError
 from cli.terminal.stderr import show_progress
 from shared.aws.clients import Clients
 from shared.aws.ec2.client import BotoEc2
-from shared.aws.pricing import BotoPricingService
-from shared.cycles.setup.options import build_capacity_settings
+from shared.aws.on_demand_prices import BotoPricingService
+from shared.cycles.setup.options_from_settings import build_capacity_settings
 from shared.decide.launch.instance_types.catalog import build_catalog, find_unsold_node_classes
 from shared.decide.launch.instance_types.instance_types import build_instance_types
 from shared.errors import Fault

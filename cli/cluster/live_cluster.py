@@ -15,7 +15,7 @@ from shared.model.core.metadata import Condition, Problem, find_condition
 from shared.ports.kubernetes import Kube
 from shared.take.kubernetes.optional_resources import OPTIONAL_KINDS
 from shared.take.kubernetes.reflector import Reflector
-from shared.take.kubernetes.resources import RESOURCE_KINDS, ResourceKind, get_sort_key
+from shared.take.kubernetes.resource_kinds import RESOURCE_KINDS, ResourceKind, get_sort_key
 from shared.wire.paths import CRD_KIND
 
 _REQUIRED_FIELDS: Final = frozenset(("nodes", "pods"))

@@ -100,7 +100,7 @@ def _list_names(field: str, args: argparse.Namespace) -> tuple[str, ...]:
     from cli.cluster.kubeconfig import connect_to_cluster  # noqa: PLC0415
     from cli.terminal.errors import InputError  # noqa: PLC0415 - only needed to complete names
     from shared.errors import Fault  # noqa: PLC0415
-    from shared.take.kubernetes.resources import RESOURCE_KINDS  # noqa: PLC0415
+    from shared.take.kubernetes.resource_kinds import RESOURCE_KINDS  # noqa: PLC0415
 
     path = next(listing.path for listing in RESOURCE_KINDS if listing.field == field)
     try:

@@ -11,7 +11,7 @@ from cli.demo.page import render_play_page
 from cli.terminal.output_format import encode_output
 from cli.terminal.text import Palette, choose_palette, format_clock, format_seconds, format_timeline_row, format_usd
 from shared.report.journal.journal import JOURNAL_PREFIX
-from sim.lambda_runtime.stack_template.template import SynthesisError
+from sim.lambda_runtime.stack_template.synthesis import SynthesisError
 from sim.scenarios.runner import ActResult, ScenarioResult, ScenarioRunner, TimelineEntry
 from sim.scenarios.scenario import MEASURE_DESCRIPTIONS, Scenario, ScenarioError, read_scenario
 

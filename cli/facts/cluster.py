@@ -21,8 +21,8 @@ from cli.terminal.text import truncate_text
 from shared.errors import Fault, Forbidden, NotFound
 from shared.model.core.metadata import Problem
 from shared.take.kubernetes.reflector import Reflector
-from shared.take.kubernetes.resources import RESOURCE_KINDS, ResourceKind
-from shared.take.manifests.cluster import build_snapshot_from_documents
+from shared.take.kubernetes.resource_kinds import RESOURCE_KINDS, ResourceKind
+from shared.take.manifests.snapshot_from_manifests import build_snapshot_from_documents
 from shared.wire.paths import CRD_KIND
 
 T = TypeVar("T")

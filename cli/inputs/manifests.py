@@ -20,8 +20,8 @@ from cli.inputs.workload_pods import (
 from shared.model.core.formatting import format_count
 from shared.model.core.selectors import LabelSelector
 from shared.take.kubernetes.optional_resources import OPTIONAL_KINDS
-from shared.take.kubernetes.paged_list import format_missing_name
-from shared.take.kubernetes.resources import RESOURCE_KINDS
+from shared.take.kubernetes.page_decoding import format_missing_name
+from shared.take.kubernetes.resource_kinds import RESOURCE_KINDS
 from shared.take.manifests.documents import DocumentSource
 
 _PLANNING_KINDS: Final = frozenset(listing.kind for listing in RESOURCE_KINDS) | {

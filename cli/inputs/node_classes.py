@@ -7,7 +7,7 @@ from cli.inputs.documents import iterate_objects, read_documents
 from cli.inputs.files import ErrorReporter
 from cli.terminal.errors import InputError
 from shared.model.karpenter.node_class import EC2NodeClass
-from shared.take.manifests.cluster import build_snapshot_from_documents
+from shared.take.manifests.snapshot_from_manifests import build_snapshot_from_documents
 
 _NODE_CLASS_KINDS = ("EC2NodeClass", "AWSNodeTemplate")
 

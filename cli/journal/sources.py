@@ -9,7 +9,7 @@ from cli.journal.arguments import get_journal_source
 from cli.journal.journal import Journal, load_journal
 from cli.terminal.errors import InputError
 from shared.model.cluster import ClusterSnapshot
-from shared.take.kubernetes.resources import RESOURCE_KINDS
+from shared.take.kubernetes.resource_kinds import RESOURCE_KINDS
 
 _FIELDS_READ = ("nodes", "node_claims", "pods", "node_pools", "namespaces")
 

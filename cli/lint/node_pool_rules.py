@@ -19,7 +19,7 @@ from shared.model.core.requirements import Requirement, Requirements, build_labe
 from shared.model.core.resources import build_resources, format_amount
 from shared.model.core.taints import Taint, Toleration
 from shared.model.karpenter.node_pool import NodePool
-from shared.take.manifests.cluster import build_snapshot_from_documents
+from shared.take.manifests.snapshot_from_manifests import build_snapshot_from_documents
 
 JsonObject = dict[str, Any]
 MIN_EXPIRE_AFTER: Final = timedelta(hours=1)

@@ -12,10 +12,10 @@ from cli.inputs.files import ErrorReporter
 from shared.aws.clients import Clients
 from shared.aws.ec2.client import BotoEc2
 from shared.aws.eks import BotoEks
-from shared.aws.pricing import BotoPricingService
+from shared.aws.on_demand_prices import BotoPricingService
 from shared.aws.ssm import BotoParameterStore
 from shared.cycles.interactions.account_lookup import query_account
-from shared.cycles.setup.options import build_capacity_settings
+from shared.cycles.setup.options_from_settings import build_capacity_settings
 from shared.decide.launch.instance_types.capacity import CapacitySettings, count_eni_limited_pods
 from shared.decide.launch.instance_types.instance_types import build_instance_types
 from shared.decide.node_class.dry_run import build_dry_run_request, build_refusal_findings

@@ -14,7 +14,7 @@ from shared.errors import Conflict, Fault
 from shared.model.cluster import ClusterSnapshot
 from shared.model.karpenter.pause import CLUSTER_NAMESPACE, WORDS_BY_ANNOTATION, Pause, format_pauses, parse_pauses
 from shared.ports.kubernetes import Kube
-from shared.take.kubernetes.resources import RESOURCE_KINDS
+from shared.take.kubernetes.resource_kinds import RESOURCE_KINDS
 
 AnnotationChange: TypeAlias = Callable[[str, str], str]
 """The key and text of an annotation -> its new text; "" removes it."""

@@ -21,9 +21,9 @@ from shared.model.cluster import ClusterSnapshot
 from shared.model.core.formatting import join_names
 from shared.model.core.metadata import Problem
 from shared.take.kubernetes.optional_resources import OPTIONAL_KINDS
-from shared.take.kubernetes.resources import RESOURCE_KINDS
-from shared.take.manifests.cluster import build_snapshot_from_documents
+from shared.take.kubernetes.resource_kinds import RESOURCE_KINDS
 from shared.take.manifests.documents import DocumentSource
+from shared.take.manifests.snapshot_from_manifests import build_snapshot_from_documents
 
 CATALOG_REFRESH_INTERVAL: Final = timedelta(minutes=5)
 """When the cluster is read repeatedly, the catalog is read again after this time."""

@@ -19,7 +19,7 @@ from cli.playground.session import PLAYGROUND_COMMANDS, PlaygroundSession
 from cli.terminal.text import Palette
 from shared.errors import Fault
 from shared.model.core.formatting import format_elapsed
-from sim.lambda_runtime.stack_template.template import SynthesisError
+from sim.lambda_runtime.stack_template.synthesis import SynthesisError
 from sim.playground.playground import Playground
 from sim.playground.reporter import PlaygroundReporter
 from sim.scenarios.scenario import ManagedNode, Scenario

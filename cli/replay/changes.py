@@ -18,8 +18,8 @@ from shared.model.core.metadata import ObjectMeta, build_pairs
 from shared.model.karpenter.node_class import EC2NodeClass
 from shared.model.karpenter.node_pool import NodePool
 from shared.take.kubernetes.optional_resources import OPTIONAL_KINDS
-from shared.take.kubernetes.resources import RESOURCE_KINDS, get_sort_key
-from shared.take.manifests.cluster import build_snapshot_from_documents
+from shared.take.kubernetes.resource_kinds import RESOURCE_KINDS, get_sort_key
+from shared.take.manifests.snapshot_from_manifests import build_snapshot_from_documents
 
 _STATUS_FIELDS: Final = (
     *(field.status_attribute for field in SELECTOR_FIELDS),

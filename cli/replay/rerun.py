@@ -13,8 +13,8 @@ from shared.cycles.interrupt import handle_interruptions
 from shared.cycles.lifecycle import advance_lifecycle
 from shared.cycles.provision import decide_provisioning
 from shared.cycles.setup.decision_driver import run_decision
-from shared.cycles.setup.options import Deadline
 from shared.cycles.setup.run_cycle import CycleReport
+from shared.cycles.setup.time_limit import Deadline
 from shared.decide.scheduling.templates.node_overlays import apply_overlays
 from shared.model.cloud_provider.instance_type import Catalog
 from shared.model.cluster import ClusterSnapshot

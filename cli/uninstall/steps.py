@@ -27,7 +27,7 @@ from shared.model.core.units import parse_instant
 from shared.model.karpenter.pause import LAUNCH_WORDS, Pause
 from shared.ports.kubernetes import Kube
 from shared.state.cluster_state import ClusterState
-from shared.take.kubernetes.resources import RESOURCE_KINDS
+from shared.take.kubernetes.resource_kinds import RESOURCE_KINDS
 from shared.wire.paths import COLLECTION_PATHS
 
 SNAPSHOT_FIELDS: Final = ("nodes", "node_claims", "pods", "node_pools", "budgets", "namespaces")

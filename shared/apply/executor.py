@@ -6,10 +6,10 @@ from typing import Final, TypeAlias, assert_never
 
 import msgspec
 
+from shared.apply.follow_up_messages import send_follow_up
 from shared.apply.kubernetes import node_registration, writes
 from shared.apply.kubernetes.events import publish_event
 from shared.apply.launch import launch_instances
-from shared.apply.requeue import send_follow_up
 from shared.errors import Conflict, EvictionRefused, Fault, NotFound
 from shared.model.cloud_provider.launch_group import LaunchGroup
 from shared.model.decisions.action import (

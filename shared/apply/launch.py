@@ -12,7 +12,7 @@ from shared.model.ec2.fleet import FleetError, FleetResult
 from shared.ports.storage import FencingToken, TableRow
 from shared.ports.world import World
 from shared.store.launch_groups import ROW_KIND
-from shared.store.rows import decode_body, try_write
+from shared.store.table_rows import decode_body, try_write
 
 LAUNCH_GROUP_TTL: Final = timedelta(hours=24)
 

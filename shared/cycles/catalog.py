@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from shared.apply.executor import apply_actions
 from shared.cycles.setup.decision_driver import DecisionDriver
-from shared.cycles.setup.options import build_capacity_settings
+from shared.cycles.setup.options_from_settings import build_capacity_settings
 from shared.cycles.setup.run_cycle import CATALOG_LEASE, CycleReport, run_and_report, run_with_lease
 from shared.decide.launch.instance_types import catalog
 from shared.decide.node_class import status

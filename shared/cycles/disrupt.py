@@ -7,9 +7,10 @@ import msgspec
 from msgspec.structs import replace
 
 from shared.cycles.setup.decision_driver import DecisionDriver
-from shared.cycles.setup.options import Deadline, build_disruption_settings, build_scheduling_options, build_time_check
+from shared.cycles.setup.options_from_settings import build_disruption_settings, build_scheduling_options
 from shared.cycles.setup.planning_snapshot import VALIDATION_REQUEST, take_planning_snapshot
 from shared.cycles.setup.run_cycle import PLANNER_LEASE, CycleReport, run_and_report, run_with_lease
+from shared.cycles.setup.time_limit import Deadline, build_time_check
 from shared.decide.disruption.disruption_controller import decide_node_disruption
 from shared.decide.disruption.disruption_requeues import plan_disruption_requeues
 from shared.decide.disruption.drift.drifted_condition import describe_drift
@@ -126,11 +127,7 @@ def decide_disruption(
             *build_pause_notes(queue.pauses),
             *build_node_notes(new_verdicts),
         ),
-        problems=(
-            *queue.problems,
-            *disruption_settings.list_problems(),
-            *find_disruption_problems(cluster_state),
-        ),
+        problems=(*queue.problems, *disruption_settings.list_problems(), *find_disruption_problems(cluster_state)),
         summary=DecisionSummary(decided=len(outcomes), cut=deadline.describe_cut() or queue.write_failure),
         cursor=disruption_decision.cursor,
         memory=memory,

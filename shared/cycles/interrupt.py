@@ -6,9 +6,10 @@ from typing import Final
 from msgspec.structs import replace
 
 from shared.cycles.setup.decision_driver import DecisionDriver
-from shared.cycles.setup.options import Deadline, build_scheduling_options, build_time_check
+from shared.cycles.setup.options_from_settings import build_scheduling_options
 from shared.cycles.setup.planning_snapshot import VALIDATION_REQUEST, take_planning_snapshot
 from shared.cycles.setup.run_cycle import PLANNER_LEASE, CycleReport, run_and_report
+from shared.cycles.setup.time_limit import Deadline, build_time_check
 from shared.decide.common.events import sort_events_last
 from shared.decide.lifecycle.interruption.interruption import (
     build_annotation_retries,

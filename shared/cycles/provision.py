@@ -8,9 +8,10 @@ from msgspec.structs import replace
 from shared.apply.executor import apply_actions
 from shared.cycles.interactions.dry_runs import run_dry_runs
 from shared.cycles.setup.decision_driver import DecisionDriver
-from shared.cycles.setup.options import Deadline, build_launch_policy, build_scheduling_options, build_time_check
+from shared.cycles.setup.options_from_settings import build_launch_policy, build_scheduling_options
 from shared.cycles.setup.planning_snapshot import take_planning_snapshot
 from shared.cycles.setup.run_cycle import PLANNER_LEASE, CycleReport, run_and_report, run_with_lease
+from shared.cycles.setup.time_limit import Deadline, build_time_check
 from shared.decide.disruption.orchestration.command_targets import exclude_running_pods, list_leaving_nodes
 from shared.decide.launch.fleets.fleet_result import BREAKER_OPEN_REASON
 from shared.decide.launch.fleets.launch_groups import LaunchPolicy

@@ -12,7 +12,7 @@ from shared.model.decisions.command import CommandState, DisruptionCommand
 from shared.model.karpenter.node_claim import NodeClaim
 from shared.ports.storage import FencingToken, TableRow
 from shared.ports.world import World
-from shared.store.rows import decode_rows, try_write
+from shared.store.table_rows import decode_rows, try_write
 
 COMMAND_KIND: Final = "command"
 CURSOR_KIND: Final = "cursor"

@@ -8,7 +8,7 @@ from shared.model.ec2.dry_run import DryRunRefusal
 from shared.model.karpenter.node_class import EC2NodeClass
 from shared.ports.storage import TableRow
 from shared.ports.world import World
-from shared.store.rows import decode_body
+from shared.store.table_rows import decode_body
 
 
 def read_dry_run_refusals(node_class: EC2NodeClass, world: World) -> tuple[DryRunRefusal, ...]:

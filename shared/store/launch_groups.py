@@ -6,7 +6,7 @@ from typing import Final
 from shared.model.cloud_provider.launch_group import LaunchGroup
 from shared.model.core.metadata import Problem
 from shared.ports.storage import Table
-from shared.store.rows import decode_current_rows
+from shared.store.table_rows import decode_current_rows
 
 ROW_KIND: Final = "launch-group"
 

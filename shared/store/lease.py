@@ -17,7 +17,7 @@ from shared.model.core.units import EARLIEST_INSTANT
 from shared.model.decisions.action import Action, CreateNodeClaim, LaunchInstances
 from shared.ports.storage import FencingToken, Table, TableRow
 from shared.ports.world import World
-from shared.store.rows import decode_body, try_write
+from shared.store.table_rows import decode_body, try_write
 
 ROW_KIND: Final = "lease"
 LEASE_TTL: Final = timedelta(seconds=60)

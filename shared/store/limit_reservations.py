@@ -8,7 +8,7 @@ from shared.model.cloud_provider.limit_reservation import LimitReservations
 from shared.model.cluster import ClusterSnapshot
 from shared.ports.storage import FencingToken, TableRow
 from shared.ports.world import World
-from shared.store.rows import decode_body, try_write
+from shared.store.table_rows import decode_body, try_write
 
 ROW_KIND: Final = "ledger"
 

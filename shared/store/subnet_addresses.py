@@ -8,7 +8,7 @@ import msgspec
 from shared.model.cloud_provider.subnet_addresses import SubnetAddresses
 from shared.model.ec2.account import Subnet
 from shared.ports.world import World
-from shared.store.rows import decode_body, try_write
+from shared.store.table_rows import decode_body, try_write
 
 ROW_KIND: Final = "addresses"
 ROW_NAME: Final = "subnets"

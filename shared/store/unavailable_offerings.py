@@ -11,7 +11,7 @@ from shared.model.cloud_provider.instance_type import UnavailableOffering
 from shared.model.core.metadata import Problem
 from shared.ports.storage import Table
 from shared.ports.world import World
-from shared.store.rows import decode_current_rows, try_write
+from shared.store.table_rows import decode_current_rows, try_write
 
 ROW_KIND: Final = "unavailable"
 

@@ -8,7 +8,7 @@ from shared.model.kubernetes.pod import Pod
 from shared.model.kubernetes.pod_classes import is_provisionable
 from shared.ports.world import World
 from shared.take.kubernetes.reflector import Reflector
-from shared.take.kubernetes.resources import PENDING_PODS
+from shared.take.kubernetes.resource_kinds import PENDING_PODS
 
 PENDING_PODS_CACHE_KEY: Final = "watch: pending pods"
 

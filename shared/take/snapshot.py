@@ -23,7 +23,7 @@ from shared.store.launch_groups import read_launch_groups
 from shared.store.unavailable_offerings import read_unavailable_offerings
 from shared.take.kubernetes.optional_resources import OPTIONAL_KINDS
 from shared.take.kubernetes.reflector import Reflector
-from shared.take.kubernetes.resources import ALL_LIST_FIELDS, PENDING_PODS, RESOURCE_KINDS
+from shared.take.kubernetes.resource_kinds import ALL_LIST_FIELDS, PENDING_PODS, RESOURCE_KINDS
 
 PartT = TypeVar("PartT")
 

@@ -17,36 +17,35 @@ import msgspec
 
 from sim.aws_account.authentication import Authenticator
 from sim.aws_account.clients import ClientCache
-from sim.aws_account.cloudformation.api import CloudFormationApi
+from sim.aws_account.cloudformation.cloudformation_api import CloudFormationApi
 from sim.aws_account.iam_checks.authorizer import IamAuthorizer
 from sim.aws_account.iam_checks.ec2_requests import Ec2RequestBuilder
 from sim.aws_account.iam_checks.iam_requests import ApiRequestBuilder
 from sim.aws_account.identities import Caller, CredentialStore
-from sim.aws_account.lambda_api.api import LambdaApi
 from sim.aws_account.lambda_api.deployed_function import build_deployed_function
 from sim.aws_account.lambda_api.invoke import InvokeHandler
+from sim.aws_account.lambda_api.lambda_api import LambdaApi
 from sim.aws_account.managed_policies import register_managed_policy
 from sim.aws_account.moto_patches import patch_moto
 from sim.aws_account.networking import NetworkingApi
 from sim.aws_account.protocols import Credentials, DeployedFunction, Dispatcher, InvocationResult, Invoker, NoInvoker
-from sim.aws_account.resource_types.aliases import AliasProvider
+from sim.aws_account.resource_types.alias_deployments import AliasProvider
 from sim.aws_account.resource_types.all_providers import build_provider_lookup
 from sim.aws_account.resource_types.custom_resource import (
     RESPONSE_PATH,
     CustomResourceProvider,
     CustomResourceResponses,
 )
-from sim.aws_account.resource_types.functions import parse_function_name
+from sim.aws_account.resource_types.lambda_functions import parse_function_name
 from sim.aws_account.services.access_entries import AccessEntryApi
 from sim.aws_account.services.cloudwatch import CloudWatch
 from sim.aws_account.services.code_deploy import CodeDeployApi
 from sim.aws_account.services.sts import HTTP_FORBIDDEN, StsApi
 from sim.aws_account.services.subscriptions import SubscriptionFilterApi
-from sim.aws_http.filters_and_pages import ApiDict
-from sim.aws_http.protocol import ApiCall, ApiReply, Environ, encode_result, parse_parameters
+from sim.aws_http.protocol import ApiCall, ApiDict, ApiReply, Environ, encode_result, parse_parameters
 from sim.aws_http.server import EmbeddedAws
 from sim.cloud.cloud import Cloud
-from sim.cloud.events import ACCOUNT_ID
+from sim.cloud.eventbridge_events import ACCOUNT_ID
 from sim.time.virtual_clock import Clock
 
 DEPLOYER_CREDENTIALS: Final = Credentials(access_key="AKIADEPLOYER", secret_key="deployer", session_token="")  # noqa: S106 - opens nothing

@@ -1,14 +1,11 @@
 """EC2 security groups and VPC endpoints that stacks create, in addition to those of the simulated cloud."""
 
-from collections.abc import Callable, Mapping
 from hashlib import sha256
-from typing import Any, Final, TypeAlias
+from typing import Final
 
-from sim.aws_http.filters_and_pages import ApiDict, filter_items
-from sim.aws_http.protocol import ApiError, NotOurs
+from sim.aws_http.filters_and_pages import filter_items
+from sim.aws_http.protocol import ApiDict, ApiError, ApiHandlers, ApiResponse, NotOurs
 from sim.cloud.cloud import Cloud
-
-Response: TypeAlias = dict[str, Any]
 
 _GROUP_FILTER_PATHS: Final = {"group-id": "GroupId", "group-name": "GroupName", "vpc-id": "VpcId"}
 _ENDPOINT_FILTER_PATHS: Final = {
@@ -26,10 +23,10 @@ class NetworkingApi:
         """Start with only the resources of *cloud*."""
         self._cloud = cloud
         self._id_count = 0
-        self._groups: dict[str, Response] = {}
-        self._endpoints: dict[str, Response] = {}
-        self._rules: dict[str, Response] = {}
-        self.handlers: Mapping[str, Callable[[ApiDict], Response]] = {
+        self._groups: dict[str, ApiResponse] = {}
+        self._endpoints: dict[str, ApiResponse] = {}
+        self._rules: dict[str, ApiResponse] = {}
+        self.handlers: ApiHandlers = {
             "AuthorizeSecurityGroupEgress": lambda request: self._authorize(request, is_egress=True),
             "AuthorizeSecurityGroupIngress": lambda request: self._authorize(request, is_egress=False),
             "CreateSecurityGroup": self._create_group,
@@ -48,7 +45,7 @@ class NetworkingApi:
         self._id_count += 1
         return f"{prefix}-{sha256(f'{prefix}{self._id_count}'.encode()).hexdigest()[:17]}"
 
-    def _create_group(self, request: ApiDict) -> Response:
+    def _create_group(self, request: ApiDict) -> ApiResponse:
         group_id = self._generate_id("sg")
         self._groups[group_id] = {
             "GroupId": group_id,
@@ -60,7 +57,7 @@ class NetworkingApi:
         self._add_rules(group_id, [{"IpProtocol": "-1", "IpRanges": [{"CidrIp": "0.0.0.0/0"}]}], is_egress=True)
         return {"GroupId": group_id}
 
-    def _describe_groups(self, request: ApiDict) -> Response:
+    def _describe_groups(self, request: ApiDict) -> ApiResponse:
         """Handle DescribeSecurityGroups for the security groups that were created here; others are in the cloud.
 
         Raises:
@@ -72,7 +69,7 @@ class NetworkingApi:
         groups = [self._build_group_response(group) for group in self._groups.values() if group["GroupId"] in group_ids]
         return {"SecurityGroups": filter_items(groups, request, _GROUP_FILTER_PATHS)}
 
-    def _build_group_response(self, group: Response) -> Response:
+    def _build_group_response(self, group: ApiResponse) -> ApiResponse:
         rules = [rule for rule in self._rules.values() if rule["GroupId"] == group["GroupId"]]
         return {
             **group,
@@ -81,7 +78,7 @@ class NetworkingApi:
             "IpPermissionsEgress": [rule["Permission"] for rule in rules if rule["IsEgress"]],
         }
 
-    def _delete_group(self, request: ApiDict) -> Response:
+    def _delete_group(self, request: ApiDict) -> ApiResponse:
         group_id = request["GroupId"]
         if group_id not in self._groups:
             raise ApiError("InvalidGroup.NotFound", f"The security group '{group_id}' does not exist")
@@ -93,7 +90,7 @@ class NetworkingApi:
         self._rules = {key: rule for key, rule in self._rules.items() if rule["GroupId"] != group_id}
         return {}
 
-    def _authorize(self, request: ApiDict, *, is_egress: bool) -> Response:
+    def _authorize(self, request: ApiDict, *, is_egress: bool) -> ApiResponse:
         group_id = request["GroupId"]
         if group_id not in self._groups and not self._cloud.network.has_security_group(group_id):
             raise ApiError("InvalidGroup.NotFound", f"The security group '{group_id}' does not exist")
@@ -101,13 +98,13 @@ class NetworkingApi:
         rules = [{"SecurityGroupRuleId": rule_id, "GroupId": group_id, "IsEgress": is_egress} for rule_id in rule_ids]
         return {"Return": True, "SecurityGroupRules": rules}
 
-    def _add_rules(self, group_id: str, permissions: list[Response], *, is_egress: bool) -> list[str]:
+    def _add_rules(self, group_id: str, permissions: list[ApiResponse], *, is_egress: bool) -> list[str]:
         rule_ids = [self._generate_id("sgr") for _ in permissions]
         for rule_id, permission in zip(rule_ids, permissions, strict=True):
             self._rules[rule_id] = {"GroupId": group_id, "IsEgress": is_egress, "Permission": permission}
         return rule_ids
 
-    def _revoke_rules(self, request: ApiDict) -> Response:
+    def _revoke_rules(self, request: ApiDict) -> ApiResponse:
         permissions = request.get("IpPermissions", ())
         for rule_id, rule in list(self._rules.items()):
             is_selected = rule_id in request.get("SecurityGroupRuleIds", ()) or rule["Permission"] in permissions
@@ -115,11 +112,11 @@ class NetworkingApi:
                 del self._rules[rule_id]
         return {"Return": True}
 
-    def _describe_rules(self, request: ApiDict) -> Response:
+    def _describe_rules(self, request: ApiDict) -> ApiResponse:
         rules = [{"SecurityGroupRuleId": key, **rule} for key, rule in self._rules.items()]
         return {"SecurityGroupRules": filter_items(rules, request, {"group-id": "GroupId"})}
 
-    def _create_endpoint(self, request: ApiDict) -> Response:
+    def _create_endpoint(self, request: ApiDict) -> ApiResponse:
         endpoint_id = self._generate_id("vpce")
         fields = ("VpcId", "ServiceName", "PolicyDocument", "PrivateDnsEnabled", "RouteTableIds", "SubnetIds")
         self._endpoints[endpoint_id] = {
@@ -131,7 +128,7 @@ class NetworkingApi:
         }
         return {"VpcEndpoint": self._build_endpoint_response(endpoint_id)}
 
-    def _modify_endpoint(self, request: ApiDict) -> Response:
+    def _modify_endpoint(self, request: ApiDict) -> ApiResponse:
         endpoint = self._endpoints[request["VpcEndpointId"]]
         for key, field in (
             ("Subnet", "SubnetIds"),
@@ -150,19 +147,19 @@ class NetworkingApi:
         endpoint.update({key: request[key] for key in ("PolicyDocument", "PrivateDnsEnabled") if key in request})
         return {"Return": True}
 
-    def _build_endpoint_response(self, endpoint_id: str) -> Response:
+    def _build_endpoint_response(self, endpoint_id: str) -> ApiResponse:
         endpoint = self._endpoints[endpoint_id]
         groups = [{"GroupId": group_id, "GroupName": group_id} for group_id in endpoint.get("SecurityGroupIds", ())]
         return {key: value for key, value in endpoint.items() if key != "SecurityGroupIds"} | {"Groups": groups}
 
-    def _describe_endpoints(self, request: ApiDict) -> Response:
+    def _describe_endpoints(self, request: ApiDict) -> ApiResponse:
         endpoint_ids = request.get("VpcEndpointIds") or self._endpoints.keys()
         endpoints = [
             self._build_endpoint_response(endpoint_id) for endpoint_id in self._endpoints if endpoint_id in endpoint_ids
         ]
         return {"VpcEndpoints": filter_items(endpoints, request, _ENDPOINT_FILTER_PATHS)}
 
-    def _delete_endpoints(self, request: ApiDict) -> Response:
+    def _delete_endpoints(self, request: ApiDict) -> ApiResponse:
         for endpoint_id in request["VpcEndpointIds"]:
             self._endpoints.pop(endpoint_id, None)
         return {"Unsuccessful": []}

@@ -5,6 +5,7 @@ from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
+from sim.lambda_runtime.async_retry import DEFAULT_ASYNC_RETRIES
 from sim.time.virtual_clock import Clock
 
 
@@ -64,7 +65,7 @@ class DeployedFunction(msgspec.Struct, frozen=True, kw_only=True):
     """``Text`` or ``JSON``."""
     reserved_concurrency: int | None = None
     """The concurrent executions of all versions together; None: no reserved concurrency."""
-    async_retries: int = 2
+    async_retries: int = DEFAULT_ASYNC_RETRIES
     """How often a failed asynchronous invocation is retried."""
     max_event_age_seconds: int = 21_600
     """How long a throttled asynchronous invocation is retried."""

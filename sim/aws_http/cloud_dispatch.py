@@ -4,11 +4,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
 from shared.errors import Fault, Invalid, Throttled
-from sim.aws_http.catalog import CatalogApi
-from sim.aws_http.filters_and_pages import ApiDict
-from sim.aws_http.instances import InstanceApi
-from sim.aws_http.launch_templates import LaunchTemplateApi, parse_launch_template, parse_run_instances
-from sim.aws_http.protocol import ApiError
+from sim.aws_http.describe_calls import CatalogApi
+from sim.aws_http.instance_calls import InstanceApi
+from sim.aws_http.launch_template_calls import LaunchTemplateApi, parse_launch_template, parse_run_instances
+from sim.aws_http.protocol import ApiDict, ApiError
 from sim.aws_http.services import ServicesApi
 from sim.cloud.cloud import Cloud
 

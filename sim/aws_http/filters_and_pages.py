@@ -1,12 +1,10 @@
 """Filters and pages, which all EC2 Describe calls have in common."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
-from sim.aws_http.protocol import ApiError
-from sim.cloud.resources.selectors import is_match
-
-ApiDict: TypeAlias = Mapping[str, Any]
+from sim.aws_http.protocol import ApiDict, ApiError
+from sim.cloud.resources.selector_terms import is_match
 
 
 def filter_items(items: Iterable[ApiDict], parameters: ApiDict, paths: Mapping[str, str]) -> list[ApiDict]:

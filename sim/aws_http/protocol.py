@@ -6,7 +6,7 @@ encoded here: moto's serializer supports only errors that the service model list
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from io import BytesIO
 from typing import Any, Final, TypeAlias
@@ -27,6 +27,12 @@ _S3_ACTIONS: Final = {"PUT": "PutObject", "GET": "GetObject", "DELETE": "DeleteO
 _MODEL_NAMES: Final = {"monitoring": "cloudwatch", "servicequotas": "service-quotas"}
 """botocore's names of services whose signing name differs."""
 _XML_HEADER: Final = '<?xml version="1.0" encoding="UTF-8"?>'
+
+ApiDict: TypeAlias = Mapping[str, Any]
+"""The parameters of a call, or an item of a response."""
+ApiResponse: TypeAlias = dict[str, Any]
+ApiHandlers: TypeAlias = Mapping[str, Callable[[ApiDict], ApiResponse]]
+"""The handlers of a service's calls, by action."""
 
 
 class ApiCall(msgspec.Struct, frozen=True, kw_only=True):

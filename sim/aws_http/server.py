@@ -14,11 +14,11 @@ from moto.core.model_instances import reset_model_data
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import ThreadedWSGIServer, WSGIRequestHandler
 
+from sim.aws_http.api_faults import FaultQueue, InjectedFault
 from sim.aws_http.cloud_dispatch import build_overlay
-from sim.aws_http.filters_and_pages import ApiDict
-from sim.aws_http.injected_faults import FaultQueue, InjectedFault
 from sim.aws_http.protocol import (
     ApiCall,
+    ApiDict,
     ApiError,
     ApiReply,
     Environ,

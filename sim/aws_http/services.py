@@ -4,10 +4,10 @@ import json
 from typing import Final
 
 from shared.model.ec2.types import CapacityType
-from sim.aws_http.filters_and_pages import ApiDict, build_page
-from sim.aws_http.protocol import NotOurs
+from sim.aws_http.filters_and_pages import build_page
+from sim.aws_http.protocol import ApiDict, NotOurs
 from sim.cloud.cloud import Cloud
-from sim.cloud.events import ACCOUNT_ID
+from sim.cloud.eventbridge_events import ACCOUNT_ID
 
 CAPACITY_TYPE_BY_QUOTA: Final[dict[str, CapacityType]] = {"L-1216C47A": "on-demand", "L-34B43A08": "spot"}
 SPECIAL_FAMILY_QUOTAS: Final = frozenset(

@@ -16,7 +16,7 @@ import msgspec
 from shared.cycles.catalog import run_catalog
 from shared.cycles.lifecycle import run_lifecycle
 from shared.cycles.provision import run_provision
-from shared.cycles.setup.options import build_scheduling_options
+from shared.cycles.setup.options_from_settings import build_scheduling_options
 from shared.cycles.setup.python_gc import pause_garbage_collection
 from shared.decide.scheduling.scheduler import solve
 from shared.model.cluster import ClusterSnapshot
@@ -26,7 +26,7 @@ from shared.settings import Settings
 from shared.state.cluster_state import ClusterState
 from shared.take.snapshot import PLANNING_REQUEST, take_snapshot
 from sim.cloud.cloud import Cloud
-from sim.cloud.ports import CloudEc2, CloudEks, CloudParameters, CloudPricing
+from sim.cloud.in_process_aws import CloudEc2, CloudEks, CloudParameters, CloudPricing
 from sim.cluster.api_server.api_server import ApiServer
 from sim.cluster.api_server.kube_port import InMemoryKube
 from sim.cluster.api_server.pages import ListOptions

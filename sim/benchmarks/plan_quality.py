@@ -26,8 +26,8 @@ from shared.decide.scheduling.scheduler import solve
 from shared.model.decisions.placement import SchedulingOptions
 from shared.state.cluster_state import ClusterState
 from shared.store.catalog_format import decode_catalog
-from shared.take.manifests.cluster import build_snapshot_from_documents
-from sim.benchmarks.workloads import (
+from shared.take.manifests.snapshot_from_manifests import build_snapshot_from_documents
+from sim.benchmarks.benchmark_workloads import (
     WORKLOADS,
     build_diverse_pods,
     build_karpenter_catalog,

@@ -19,21 +19,22 @@ from shared.model.ec2.launch_template import LaunchTemplate
 from shared.model.ec2.types import CapacityType
 from sim.cloud import seeded_random
 from sim.cloud.catalog.instance_types import load_instance_types, load_types_by_zone
-from sim.cloud.catalog.prices import PriceList
+from sim.cloud.catalog.synthetic_prices import PriceList
 from sim.cloud.ec2.capacity_pools import CapacityPools
 from sim.cloud.ec2.dry_run import DryRunValidator
 from sim.cloud.ec2.fleet import Fleets, LaunchContext
 from sim.cloud.ec2.instance import SimulatedInstance
-from sim.cloud.ec2.instances import InstanceRegistry
+from sim.cloud.ec2.instance_lifecycle import InstanceRegistry
 from sim.cloud.ec2.launch_checks import LaunchChecks
 from sim.cloud.ec2.launch_templates import LaunchTemplates
 from sim.cloud.ec2.reservations import Reservations
-from sim.cloud.events import EventBus
+from sim.cloud.eventbridge_events import EventBus
+from sim.cloud.rate_limits import RateLimiter
 from sim.cloud.resources.images import ImageRegistry
 from sim.cloud.resources.network import Network
-from sim.cloud.throttle import RateLimiter
 from sim.time.virtual_clock import Clock
 
+CAPACITY_TYPES: Final[tuple[CapacityType, ...]] = ("on-demand", "spot")
 DESCRIBE_DELAY: Final = timedelta(seconds=2)
 DISCOVERY_TAG: Final = "karpenter.sh/discovery"
 SERVICE_CIDR: Final = "10.100.0.0/16"
@@ -135,12 +136,25 @@ class Cloud:
 
     # Scenario controls: what happens in the simulated world
 
-    def drain_zone(self, zone: str, capacity_types: Sequence[CapacityType] = ("on-demand", "spot")) -> None:
+    def set_capacity(self, free: int | None, instance_type: str = "", zone: str = "", capacity_type: str = "") -> bool:
+        """Set the free slots of all matching spot and on-demand pools; None: unlimited. An empty name matches any.
+
+        Return whether EC2 has a matching offering.
+        """
+        offerings = [offering for offering in self.offerings if instance_type in ("", offering[0])]
+        offerings = [offering for offering in offerings if zone in ("", offering[1])]
+        for offering in offerings:
+            for pool_type in CAPACITY_TYPES:
+                if capacity_type in ("", pool_type):
+                    self.pools.set_limit(*offering, pool_type, free)
+        return bool(offerings)
+
+    def drain_zone(self, zone: str, capacity_types: Sequence[CapacityType] = CAPACITY_TYPES) -> None:
         """Leave no capacity in *zone* for new instances; running instances continue."""
         for capacity_type in capacity_types:
             self.pools.drain(zone, capacity_type)
 
-    def restore_zone(self, zone: str, capacity_types: Sequence[CapacityType] = ("on-demand", "spot")) -> None:
+    def restore_zone(self, zone: str, capacity_types: Sequence[CapacityType] = CAPACITY_TYPES) -> None:
         """Undo `drain_zone`."""
         for capacity_type in capacity_types:
             self.pools.restore(zone, capacity_type)

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from datetime import timedelta
 
 from shared.errors import Invalid, NotFound
+from sim.cluster.api_server.api_resources import BUILT_IN_RESOURCES, CUSTOM_RESOURCE_DEFINITIONS
 from sim.cluster.api_server.api_server import ApiServer
-from sim.cluster.api_server.resources import BUILT_IN_RESOURCES, CUSTOM_RESOURCE_DEFINITIONS
 from sim.cluster.controller_runtime.heartbeats import Heartbeats
 from sim.cluster.controller_runtime.informer import Informer, Obj, index_by_controller
 from sim.cluster.controllers.nodes.cloud_node import NODE_DELETION_DELAY, CloudNodeController

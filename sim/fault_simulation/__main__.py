@@ -23,8 +23,8 @@ from typing import Final, TextIO
 
 import msgspec
 
-from sim.fault_simulation.drawing.draw import draw_script
 from sim.fault_simulation.drawing.draw_faults import SITES_FILE, load_known_sites
+from sim.fault_simulation.drawing.draw_script import draw_script
 from sim.fault_simulation.events.call_sites import KillCoverage
 from sim.fault_simulation.events.script import Script, decode_script, encode_script
 from sim.fault_simulation.run import RunResult, run_script

@@ -13,9 +13,9 @@ from sim.fault_simulation.checks import eventual_invariants
 from sim.fault_simulation.checks.invariants import InvariantChecker
 from sim.fault_simulation.events.call_sites import KillCoverage, KillTarget
 from sim.fault_simulation.events.event_executor import EventExecutor
-from sim.fault_simulation.events.events import Kill, Pause
+from sim.fault_simulation.events.fault_world import FaultWorld
 from sim.fault_simulation.events.script import Script
-from sim.fault_simulation.events.world import FaultWorld
+from sim.fault_simulation.events.script_events import Kill, Pause
 from sim.lambda_runtime.invocation import Invocation
 
 WARM_UP_DURATION: Final = timedelta(seconds=60)

@@ -11,8 +11,8 @@ from typing import Final
 from msgspec.structs import replace
 
 from sim.fault_simulation.events.call_sites import KillTarget
-from sim.fault_simulation.events.events import Kill
 from sim.fault_simulation.events.script import Script
+from sim.fault_simulation.events.script_events import Kill
 
 TARGETS_PER_RUN: Final = (8, 3, 1)
 """How many targets one run has in the successive passes: the later passes repeat those that were missed."""
@@ -41,8 +41,10 @@ class SiteSightings:
         remaining_targets = {target for target in targets if target in self._scripts_by_target}
         while remaining_targets:
             targets_by_seed: dict[int, set[KillTarget]] = defaultdict(set)
-            scripts = {
-                script.seed: script for target in remaining_targets for script in self._scripts_by_target[target]
+            scripts = {  # sorted, because several scripts have the same seed
+                script.seed: script
+                for target in sorted(remaining_targets)
+                for script in self._scripts_by_target[target]
             }
             for target in remaining_targets:
                 for script in self._scripts_by_target[target]:

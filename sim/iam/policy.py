@@ -6,8 +6,15 @@ from typing import Any, Final
 
 import msgspec
 
-from sim.iam.conditions import ConditionBlock, check_operators, convert_to_values, is_condition_met
-from sim.iam.values import IamRequest, MissingValueError, RequestContext, UnsupportedPolicyError, Values, is_match
+from sim.iam.condition_operators import ConditionBlock, check_operators, convert_to_values, is_condition_met
+from sim.iam.patterns_and_variables import (
+    IamRequest,
+    MissingValueError,
+    RequestContext,
+    UnsupportedPolicyError,
+    Values,
+    is_match,
+)
 
 POLICY_VERSION: Final = "2012-10-17"
 """Older policy versions have no policy variables."""

@@ -19,11 +19,11 @@ from sim.aws_account.protocols import Credentials, DeployedFunction
 from sim.lambda_processes.event_sources.account_connector import AccountConnector, SandboxAccount, build_lambda_caller
 from sim.lambda_processes.event_sources.event_bus import DefaultEventBus
 from sim.lambda_processes.event_sources.event_deliveries import EventDeliveries
-from sim.lambda_processes.event_sources.queues import QueueMapping, QueuePoller, QueuePollers
+from sim.lambda_processes.event_sources.queue_pollers import QueueMapping, QueuePoller, QueuePollers
 from sim.lambda_processes.event_sources.schedules import ScheduleRunner
-from sim.lambda_processes.measurements import build_invocation_metrics, build_throttle_metrics
+from sim.lambda_processes.invocation_metrics import build_invocation_metrics, build_throttle_metrics
+from sim.lambda_processes.lambda_service import LambdaService, QueuedInvocation
 from sim.lambda_processes.sandboxes import SandboxHost, SandboxInvocation, SandboxPool
-from sim.lambda_processes.service import LambdaService, QueuedInvocation
 from sim.lambda_processes.trigger_reader import TriggerReader
 from sim.lambda_processes.workers import Ticker, WorkerPool
 

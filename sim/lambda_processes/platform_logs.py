@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from sim.aws_account.protocols import DeployedFunction
-from sim.lambda_processes.environment import ExecutionResult
+from sim.lambda_processes.execution_environment import ExecutionResult
 
 _ONE_MILLISECOND: Final = timedelta(milliseconds=1)
 

@@ -14,8 +14,8 @@ import msgspec
 
 from sim.aws_account.protocols import Credentials, DeployedFunction, Throttled
 from sim.lambda_processes import platform_logs
-from sim.lambda_processes.environment import EnvironmentSpec, ExecutionEnvironment, ExecutionResult
 from sim.lambda_processes.environment_variables import build_environment_variables
+from sim.lambda_processes.execution_environment import EnvironmentSpec, ExecutionEnvironment, ExecutionResult
 from sim.lambda_processes.function_code import CodeCache
 
 MAX_LOG_TAIL_BYTES: Final = 4096

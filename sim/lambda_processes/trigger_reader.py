@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 from sim.aws_account.protocols import ClientFactory
 from sim.lambda_processes.event_sources.event_bus import EventBusRule
 from sim.lambda_processes.event_sources.event_deliveries import DeliveryTarget
-from sim.lambda_processes.event_sources.queues import QueueMapping
+from sim.lambda_processes.event_sources.queue_pollers import QueueMapping
 from sim.lambda_processes.event_sources.schedules import EventSchedule
 
 CACHE_TTL: Final = timedelta(seconds=4)

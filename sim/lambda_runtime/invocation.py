@@ -1,16 +1,12 @@
-"""The event and the response of an invocation, and its record."""
+"""Invocations of functions: the record of a finished one, and the types of events, responses and handlers."""
 
-import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from datetime import datetime
-from hashlib import md5
 from typing import Any, Literal, TypeAlias
 
 import msgspec
 
 from shared.ports.world import World
-from sim.lambda_runtime.queue import SqsMessage
-from sim.lambda_runtime.stack_template.intrinsics import Json
 
 Event: TypeAlias = dict[str, Any]
 HandlerResponse: TypeAlias = dict[str, Any] | None
@@ -32,67 +28,3 @@ class Invocation(msgspec.Struct, frozen=True, kw_only=True):
     """Type and message of the exception."""
     event: Event
     response: HandlerResponse = None
-
-
-def convert_to_json(value: Json) -> Json:
-    """Return *value* after a round trip through JSON, as every event and every response makes one.
-
-    Raises:
-        TypeError: *value* cannot be encoded as JSON.
-    """
-    return json.loads(json.dumps(value))
-
-
-def build_event_envelope(event: Mapping[str, Any], number: int, account: str, region: str, now: datetime) -> Event:
-    """Return *event* with the missing fields of the envelope of EventBridge; *number* identifies it on its bus."""
-    defaults = {
-        "version": "0",
-        "id": f"event-{number:06d}",
-        "account": account,
-        "time": f"{now:%Y-%m-%dT%H:%M:%SZ}",
-        "region": region,
-        "resources": [],
-        "detail": {},
-    }
-    return defaults | dict(event)
-
-
-def build_sqs_event(queue_arn: str, messages: Iterable[SqsMessage]) -> Event:
-    """Return the event of a batch of SQS messages."""
-    return {"Records": [_build_sqs_record(queue_arn, message) for message in messages]}
-
-
-def _build_sqs_record(queue_arn: str, message: SqsMessage) -> Event:
-    return {
-        "messageId": message.id,
-        "receiptHandle": f"{message.id}:{message.receives}",
-        "body": message.body,
-        "attributes": {
-            "ApproximateReceiveCount": str(message.receives),
-            "SentTimestamp": _format_epoch_milliseconds(message.sent_at),
-            "SenderId": "joiner",
-            "ApproximateFirstReceiveTimestamp": _format_epoch_milliseconds(message.first_received_at),
-        },
-        "messageAttributes": {},
-        "md5OfBody": md5(message.body.encode(), usedforsecurity=False).hexdigest(),
-        "eventSource": "aws:sqs",
-        "eventSourceARN": queue_arn,
-        "awsRegion": queue_arn.split(":")[3],
-    }
-
-
-def _format_epoch_milliseconds(time: datetime) -> str:
-    return str(round(time.timestamp() * 1000))
-
-
-def list_failed_message_ids(response: Mapping[str, Any] | None, messages: Iterable[SqsMessage]) -> frozenset[str]:
-    """Return the message ids that *response*, a ReportBatchItemFailures response, reports as failed.
-
-    Lambda treats a malformed response, or one with an unknown message id, as a failure of the whole batch.
-    """
-    all_ids = frozenset(message.id for message in messages)
-    failures = (response or {}).get("batchItemFailures") or []
-    if not isinstance(failures, list) or not all(isinstance(failure, dict) for failure in failures):
-        return all_ids
-    failed_ids = {failure.get("itemIdentifier") for failure in failures}
-    return frozenset(failed_ids) if failed_ids <= all_ids else all_ids

@@ -20,28 +20,20 @@ import msgspec
 from shared.ports.messaging import MessageQueue
 from shared.ports.world import World
 from sim.fault_tap import Killed
+from sim.lambda_runtime.async_retry import compute_retry_delay
 from sim.lambda_runtime.event_pattern import matches_pattern
-from sim.lambda_runtime.follow_ups import FollowUpQueues
-from sim.lambda_runtime.invocation import (
-    Event,
-    HandleFunction,
-    HandlerResponse,
-    Invocation,
-    InvocationOutcome,
-    build_event_envelope,
-    convert_to_json,
-)
-from sim.lambda_runtime.poller import EventSourcePoller
-from sim.lambda_runtime.queue import SqsQueue
+from sim.lambda_runtime.event_payloads import build_event_envelope, convert_to_json
+from sim.lambda_runtime.event_source_poller import EventSourcePoller
+from sim.lambda_runtime.follow_up_queues import FollowUpQueues
+from sim.lambda_runtime.invocation import Event, HandleFunction, HandlerResponse, Invocation, InvocationOutcome
 from sim.lambda_runtime.recursive_loop_detection import MAX_CHAINED_INVOCATIONS, InvocationChains
-from sim.lambda_runtime.schedule import list_firing_times
+from sim.lambda_runtime.schedule_expressions import list_firing_times
+from sim.lambda_runtime.sqs_queue import SqsQueue
 from sim.lambda_runtime.stack_template.intrinsics import ACCOUNT_ID
 from sim.lambda_runtime.stack_template.stack_parts import EventTarget, ScheduleSpec, StackFunction
 from sim.lambda_runtime.stack_wiring import StackWiring
 from sim.time.virtual_clock import Clock, Timer
 
-ASYNC_RETRY_DELAY: Final = timedelta(minutes=1)
-"""Delay of the first retry of a failed asynchronous invocation; the second retry waits twice as long."""
 LOG_DELIVERY_DELAY: Final = timedelta(seconds=2)
 """Time from a log line to the invocation of the subscribed function, as in CloudWatch Logs."""
 
@@ -180,7 +172,7 @@ class LambdaRuntime:
     def _deliver_log(self, function: str) -> None:
         log_payload = {"logEvents": [{"message": line} for line in self._pending_lines_by_function.pop(function)]}
         encoded_data = base64.b64encode(gzip.compress(json.dumps(log_payload).encode(), mtime=0)).decode()
-        self._invoke_asynchronously(function, {"awslogs": {"data": encoded_data}}, "log", 0)
+        self._invoke_asynchronously(function, {"awslogs": {"data": encoded_data}}, "log")
 
     def _schedule_next_firing(self, schedule: ScheduleSpec, firing_times: Iterator[datetime]) -> None:
         firing_time = next(firing_times, None)
@@ -200,13 +192,14 @@ class LambdaRuntime:
         if target.kind == "queue":
             self.add(target.name, event_text)
         else:
-            self._invoke_asynchronously(target.name, json.loads(event_text), trigger, 0)
+            self._invoke_asynchronously(target.name, json.loads(event_text), trigger)
 
-    def _invoke_asynchronously(self, function_name: str, event: Event, trigger: str, retry_number: int) -> None:
+    def _invoke_asynchronously(self, function_name: str, event: Event, trigger: str, failures: int = 0) -> None:
         def handle_end(invocation: Invocation) -> None:
-            if invocation.outcome != "ok" and retry_number < self._functions[function_name].async_retries:
-                retry = partial(self._invoke_asynchronously, function_name, event, trigger, retry_number + 1)
-                self._clock.call_after(ASYNC_RETRY_DELAY * (retry_number + 1), retry, f"retry {function_name}")
+            retry_delay = compute_retry_delay(failures + 1, self._functions[function_name].async_retries)
+            if invocation.outcome != "ok" and retry_delay is not None:
+                retry = partial(self._invoke_asynchronously, function_name, event, trigger, failures + 1)
+                self._clock.call_after(retry_delay, retry, f"retry {function_name}")
 
         self._start_invocation(function_name, event, trigger, handle_end)
 

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from sim.lambda_runtime.async_retry import DEFAULT_ASYNC_RETRIES
 from sim.lambda_runtime.event_pattern import check_pattern
 from sim.lambda_runtime.stack_template.intrinsics import (
     DEFAULT_REGION,
@@ -16,9 +17,7 @@ from sim.lambda_runtime.stack_template.intrinsics import (
     IntrinsicResolver,
     UnsupportedTemplateError,
 )
-from sim.lambda_runtime.stack_template.resources import IGNORED_TYPES, SUPPORTED_PROPERTIES
 from sim.lambda_runtime.stack_template.stack_parts import (
-    DEFAULT_ASYNC_RETRIES,
     EventBridgeRule,
     EventSourceMapping,
     EventTarget,
@@ -27,6 +26,7 @@ from sim.lambda_runtime.stack_template.stack_parts import (
     SqsQueueSpec,
     StackFunction,
 )
+from sim.lambda_runtime.stack_template.supported_resources import IGNORED_TYPES, SUPPORTED_PROPERTIES
 
 Part = TypeVar("Part")
 ResourceIterator = Iterator[tuple[str, Mapping[str, Any]]]

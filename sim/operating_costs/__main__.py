@@ -12,9 +12,9 @@ from typing import Final
 
 import msgspec
 
-from sim.lambda_runtime.stack_template.template import ACTIVE_CONTEXT, UNLIMITED_LAUNCHES_CONTEXT, synthesize_template
+from sim.lambda_runtime.stack_template.synthesis import ACTIVE_CONTEXT, UNLIMITED_LAUNCHES_CONTEXT, synthesize_template
 from sim.operating_costs.bill import BillLine, build_bill, sum_usd
-from sim.operating_costs.measured import measure_usage
+from sim.operating_costs.usage_measurement import measure_usage
 
 CLUSTER_SIZES: Final = (20, 100, 1_000)
 REACTIONS: Final = ("tick", "watch", "logs")

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from sim.lambda_runtime.stack_wiring import StackWiring
-from sim.operating_costs import prices
+from sim.operating_costs import list_prices
 from sim.operating_costs.usage import StackUsage
 
 PUT_METHODS = frozenset({"put", "list_keys"})
@@ -25,7 +25,7 @@ class BillLine(msgspec.Struct, frozen=True, kw_only=True):
 
 def build_bill(template: Mapping[str, Any], usage: StackUsage) -> tuple[BillLine, ...]:
     """Return the cost of a month with the rates of *usage*."""
-    monthly_factor = prices.SECONDS_PER_MONTH / usage.duration.total_seconds()
+    monthly_factor = list_prices.SECONDS_PER_MONTH / usage.duration.total_seconds()
     wiring = StackWiring.parse(template)
     return (
         *_bill_functions(wiring, usage, monthly_factor),
@@ -48,20 +48,20 @@ def _bill_functions(wiring: StackWiring, usage: StackUsage, monthly_factor: floa
             seconds = function_usage.estimate_billed_seconds(function.memory_mb)
             calls = round(function_usage.invocations * monthly_factor)
             usd = (
-                seconds * monthly_factor * function.memory_mb / 1024 * prices.LAMBDA_USD_PER_GB_SECOND
-                + calls * prices.LAMBDA_USD_PER_REQUEST
+                seconds * monthly_factor * function.memory_mb / 1024 * list_prices.LAMBDA_USD_PER_GB_SECOND
+                + calls * list_prices.LAMBDA_USD_PER_REQUEST
             )
             unit = f"{1000 * seconds / function_usage.invocations:.0f} ms at {function.memory_mb} MB"
             yield BillLine(item=f"Lambda: {function.name}", quantity=f"{calls:,} calls of {unit}", usd=usd)
 
 
 def _bill_messages(wiring: StackWiring, usage: StackUsage, monthly_factor: float) -> Iterator[BillLine]:
-    polls = round(len(wiring.mappings) * prices.POLLS_PER_SECOND * prices.SECONDS_PER_MONTH)
+    polls = round(len(wiring.mappings) * list_prices.POLLS_PER_SECOND * list_prices.SECONDS_PER_MONTH)
     sent_messages = round(sum(usage.count_calls("mailbox").values()) * monthly_factor)
     yield BillLine(
         item="SQS",
         quantity=f"{polls:,} polls of {len(wiring.mappings)} queues, {sent_messages:,} messages",
-        usd=(polls + 2 * sent_messages) * prices.SQS_USD_PER_REQUEST,
+        usd=(polls + 2 * sent_messages) * list_prices.SQS_USD_PER_REQUEST,
     )
 
 
@@ -69,11 +69,11 @@ def _bill_storage(usage: StackUsage, monthly_factor: float) -> Iterator[BillLine
     table, bucket = usage.count_calls("table"), usage.count_calls("bucket")
     writes = round(monthly_factor * sum(times for method, times in table.items() if method in WRITE_METHODS))
     reads = round(monthly_factor * sum(times for method, times in table.items() if method not in WRITE_METHODS))
-    usd = writes * prices.DYNAMODB_USD_PER_WRITE + reads * prices.DYNAMODB_USD_PER_READ
+    usd = writes * list_prices.DYNAMODB_USD_PER_WRITE + reads * list_prices.DYNAMODB_USD_PER_READ
     yield BillLine(item="DynamoDB", quantity=f"{reads:,} reads, {writes:,} writes", usd=usd)
     puts = round(monthly_factor * sum(times for method, times in bucket.items() if method in PUT_METHODS))
     gets = round(monthly_factor * sum(times for method, times in bucket.items() if method not in PUT_METHODS))
-    usd = puts * prices.S3_USD_PER_PUT + gets * prices.S3_USD_PER_GET
+    usd = puts * list_prices.S3_USD_PER_PUT + gets * list_prices.S3_USD_PER_GET
     yield BillLine(item="S3", quantity=f"{puts:,} puts and lists, {gets:,} gets", usd=usd)
 
 
@@ -94,7 +94,7 @@ def _bill_stored_objects(template: Mapping[str, Any], usage: StackUsage) -> Iter
     for prefix, days in sorted(retention_days):
         size = usage.stored_bytes.get(prefix, 0) * (timedelta(days=days) / usage.duration) / 2**30
         if size:
-            usd = size * prices.S3_USD_PER_GB_MONTH
+            usd = size * list_prices.S3_USD_PER_GB_MONTH
             yield BillLine(item=f"S3: {prefix[:-1]}", quantity=f"{size:.2f} GB kept, of {days} days", usd=usd)
 
 
@@ -104,21 +104,21 @@ def _bill_observability(
     resource_types = Counter(resource["Type"] for resource in template["Resources"].values())
     invocations = sum(function_usage.invocations for function_usage in usage.functions.values())
     gigabytes = (usage.log_bytes + invocations * _get_max_system_log_bytes(template)) * monthly_factor / 2**30
-    usd = gigabytes * (prices.LOGS_USD_PER_GB + prices.LOGS_USD_PER_GB_MONTH)
+    usd = gigabytes * (list_prices.LOGS_USD_PER_GB + list_prices.LOGS_USD_PER_GB_MONTH)
     yield BillLine(item="CloudWatch logs", quantity=f"{gigabytes:.2f} GB", usd=usd)
     yield BillLine(
-        item="CloudWatch metrics", quantity=f"{usage.metrics}", usd=usage.metrics * prices.METRIC_USD_PER_MONTH
+        item="CloudWatch metrics", quantity=f"{usage.metrics}", usd=usage.metrics * list_prices.METRIC_USD_PER_MONTH
     )
     alarm_metrics = sum(map(_count_alarm_metrics, template["Resources"].values()))
     yield BillLine(
         item="CloudWatch alarms",
         quantity=f"{alarm_metrics} metrics",
-        usd=alarm_metrics * prices.ALARM_USD_PER_METRIC_MONTH,
+        usd=alarm_metrics * list_prices.ALARM_USD_PER_METRIC_MONTH,
     )
     fixed_prices = (
-        ("AWS::CloudWatch::Dashboard", "CloudWatch dashboards", prices.DASHBOARD_USD_PER_MONTH),
-        ("AWS::SecretsManager::Secret", "Secrets Manager", prices.SECRET_USD_PER_MONTH),
-        ("AWS::KMS::Key", "KMS keys", prices.KMS_KEY_USD_PER_MONTH),
+        ("AWS::CloudWatch::Dashboard", "CloudWatch dashboards", list_prices.DASHBOARD_USD_PER_MONTH),
+        ("AWS::SecretsManager::Secret", "Secrets Manager", list_prices.SECRET_USD_PER_MONTH),
+        ("AWS::KMS::Key", "KMS keys", list_prices.KMS_KEY_USD_PER_MONTH),
     )
     for resource_type, item, unit_price in fixed_prices:
         if resource_types[resource_type]:
@@ -128,13 +128,15 @@ def _bill_observability(
     if wiring.functions and dict(wiring.functions[0].environment).get("JOINER_REPORT_TOPIC"):
         yield BillLine(
             item="SNS",
-            quantity=f"{prices.DAYS_PER_MONTH} reports by e-mail",
-            usd=prices.DAYS_PER_MONTH * prices.SNS_USD_PER_EMAIL,
+            quantity=f"{list_prices.DAYS_PER_MONTH} reports by e-mail",
+            usd=list_prices.DAYS_PER_MONTH * list_prices.SNS_USD_PER_EMAIL,
         )
     if resource_types["AWS::Scheduler::Schedule"]:
-        ticks = round(prices.SECONDS_PER_MONTH / 60 * len(wiring.schedules))
+        ticks = round(list_prices.SECONDS_PER_MONTH / 60 * len(wiring.schedules))
         yield BillLine(
-            item="EventBridge Scheduler", quantity=f"at most {ticks:,} calls", usd=ticks * prices.SCHEDULER_USD_PER_CALL
+            item="EventBridge Scheduler",
+            quantity=f"at most {ticks:,} calls",
+            usd=ticks * list_prices.SCHEDULER_USD_PER_CALL,
         )
 
 
@@ -146,7 +148,7 @@ def _get_max_system_log_bytes(template: Mapping[str, Any]) -> int:
         if function["Type"] == "AWS::Lambda::Function"
     )
     levels = (function.get("LoggingConfig", {}).get("SystemLogLevel", "INFO") for function in functions)
-    return max(prices.SYSTEM_LOG_BYTES_PER_INVOCATION[level] for level in levels)
+    return max(list_prices.SYSTEM_LOG_BYTES_PER_INVOCATION[level] for level in levels)
 
 
 def _count_alarm_metrics(resource: Mapping[str, Any]) -> int:

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import msgspec
 
-from sim.operating_costs.prices import CPU_TIME_PER_CALL, CREATE_FLEET_LATENCY, LATENCY_BY_PORT
+from sim.operating_costs.list_prices import CPU_TIME_PER_CALL, CREATE_FLEET_LATENCY, LATENCY_BY_PORT
 
 MEMORY_MB_PER_VCPU = 1769
 """Memory with which a Lambda function has one full vCPU; with less it has a fraction."""

@@ -10,7 +10,7 @@ import yaml
 from shared.crds.definitions import read_crds
 from shared.errors import Conflict, NotFound
 from shared.ports.kubernetes import Kube
-from sim.cluster.controller_runtime.conditions import is_true
+from sim.cluster.controller_runtime.object_conditions import is_true
 
 CRDS_PATH: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 NODES_PATH: Final = "/api/v1/nodes"

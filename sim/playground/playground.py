@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from shared.ports.kubernetes import Kube
 from sim.cluster.controllers.nodes.cloud_node import NODE_DELETION_DELAY
-from sim.playground.environment import ExternalCluster
+from sim.playground.external_cluster import ExternalCluster
 from sim.time.real_clock import RealTimeClock
 from sim.world.deployed_stack import DeployedStack
 

@@ -13,9 +13,9 @@ from shared.model.decisions.action import CreateNodeClaim, DeletePod, EvictPod, 
 from shared.report.journal.journal import JournalEntry
 from sim.lambda_runtime.invocation import Invocation
 from sim.scenarios.action_messages import ActionFormatter
-from sim.scenarios.injected_faults import ScenarioFaultInjector
 from sim.scenarios.managed_node_group import start_managed_node
 from sim.scenarios.scenario import Act, Scenario, ScenarioError, meets_expectation
+from sim.scenarios.scenario_faults import ScenarioFaultInjector
 from sim.world.embedded_world import EmbeddedWorld
 from sim.world.measurements import (
     ActCounts,

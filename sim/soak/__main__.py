@@ -14,7 +14,7 @@ from sim.soak.summary import build_summary, format_lines
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the simulation, print the results, and return 0 if nothing forbidden happened."""
+    """Run the simulation, print the results, and return 1 if it failed, else 0."""
     parser = argparse.ArgumentParser(prog="python -m sim.soak", description=__doc__)
     parser.add_argument("--days", type=float, default=7.0)
     parser.add_argument("--seed", type=int, default=1)
@@ -34,7 +34,7 @@ def main(arguments: list[str] | None = None) -> int:
         )
     if options.plot is not None:
         options.plot.write_text(render_chart(consolidated_week, unconsolidated_week))
-    return int(bool(summary.violations or summary.reverted_nodes or summary.failed_calls))
+    return int(summary.has_failed)
 
 
 def run_both_weeks(days: float, seed: int, size: float = 1.0) -> tuple[SoakResult, SoakResult]:

@@ -14,13 +14,7 @@ from typing import Final, Literal
 import msgspec
 
 from sim.cloud.seeded_random import draw_duration, draw_fraction
-from sim.soak.workloads import (
-    SATURDAY_INDEX,
-    ServiceWorkload,
-    build_deployment,
-    build_job,
-    scale_services,
-)
+from sim.soak.soak_workloads import SATURDAY_INDEX, ServiceWorkload, build_deployment, build_job, scale_services
 from sim.time.virtual_clock import DEFAULT_START_TIME
 from sim.world.manifests import Json
 

@@ -14,9 +14,9 @@ from typing import Final
 import msgspec
 
 from shared.model.ec2.instance import Instance
-from sim.cluster.controller_runtime.conditions import find_condition, is_ready, is_true
+from sim.cluster.controller_runtime.object_conditions import find_condition, is_ready, is_true
 from sim.soak.node_replacements import ReplacementLog
-from sim.soak.workloads import DEPLOYMENT_RESOURCE, DO_NOT_DISRUPT, NAMESPACE, NODE_POOLS, POD_BUDGET_RESOURCE
+from sim.soak.soak_workloads import DEPLOYMENT_RESOURCE, DO_NOT_DISRUPT, NAMESPACE, NODE_POOLS, POD_BUDGET_RESOURCE
 from sim.world.embedded_world import EmbeddedWorld
 from sim.world.manifests import Json
 from sim.world.measurements import is_finished

@@ -11,8 +11,8 @@ import msgspec
 from sim.soak.churn import ONE_DAY, ChurnEvent, build_churn
 from sim.soak.monitor import PodEviction, SoakMonitor
 from sim.soak.node_replacements import ShortLivedNode
-from sim.soak.workloads import NAMESPACE, build_manifests
-from sim.soak.world import IdealCost, SoakWorld
+from sim.soak.soak_workloads import NAMESPACE, build_manifests
+from sim.soak.soak_world import IdealCost, SoakWorld
 from sim.world.measurements import get_vcpus, is_joiner_node, is_running
 
 WARM_UP_DURATION: Final = timedelta(minutes=10)

@@ -50,6 +50,11 @@ class SoakSummary(msgspec.Struct, frozen=True, kw_only=True):
         """Savings of consolidation."""
         return 100 * (1 - self.mean_usd_per_hour / self.without_usd_per_hour)
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether a budget was violated, a replacement was reverted without a reason, or an invocation failed."""
+        return bool(self.violations or self.reverted_nodes or self.failed_calls)
+
 
 def build_summary(consolidated_week: SoakResult, unconsolidated_week: SoakResult) -> SoakSummary:
     """Return the summary of a week with consolidation and of the same churn without."""

@@ -15,10 +15,10 @@ from shared.ports.world import World
 from shared.report.journal.journal import JOURNAL_PREFIX, JournalEntry, decode_entry
 from shared.settings import Settings
 from sim.cloud.cloud import Cloud
-from sim.cloud.ports import CloudEc2, CloudEks, CloudParameters, CloudPricing
+from sim.cloud.in_process_aws import CloudEc2, CloudEks, CloudParameters, CloudPricing
 from sim.fault_tap import PortCall, Tap, tap_world
 from sim.lambda_runtime.runtime import LambdaRuntime
-from sim.lambda_runtime.stack_template.template import ACTIVE_CONTEXT, synthesize_template
+from sim.lambda_runtime.stack_template.synthesis import ACTIVE_CONTEXT, synthesize_template
 from sim.lambda_runtime.stack_wiring import StackWiring
 from sim.time.virtual_clock import Clock
 from sim.world.instance_boot import list_active_instances

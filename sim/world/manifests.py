@@ -59,6 +59,20 @@ def build_workload(kind: str, name: str, pod_spec: Json, namespace: str = "defau
     }
 
 
+def build_job(name: str, pods: int, pod_spec: Json, labels: Json, annotations: Json, **spec: int) -> Json:
+    """Return a Job with *pods* parallel pods."""
+    template = {
+        "metadata": {"labels": labels, "annotations": annotations},
+        "spec": {"restartPolicy": "Never"} | pod_spec,
+    }
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"parallelism": pods, "completions": pods, "template": template, **spec},
+    }
+
+
 def build_pod_budget(name: str, **spec: int | str) -> Json:
     """Return the PodDisruptionBudget of the workload *name*."""
     return {

@@ -9,7 +9,7 @@ import msgspec
 from shared.model.core.labels import NODEPOOL
 from shared.model.core.units import parse_instant
 from sim.cloud.cloud import Cloud
-from sim.cluster.controller_runtime.conditions import find_condition, is_ready
+from sim.cluster.controller_runtime.object_conditions import find_condition, is_ready
 from sim.world.embedded_world import EmbeddedWorld
 
 MEASURED_NAMESPACE: Final = "default"

@@ -18,7 +18,7 @@ from shared.ports.world import World
 from sim.fault_tap import PortCall
 from sim.lambda_runtime.invocation import Event
 from sim.lambda_runtime.runtime import LambdaRuntime
-from sim.lambda_runtime.stack_template.template import ACTIVE_CONTEXT, UNLIMITED_LAUNCHES_CONTEXT, synthesize_template
+from sim.lambda_runtime.stack_template.synthesis import ACTIVE_CONTEXT, UNLIMITED_LAUNCHES_CONTEXT, synthesize_template
 from sim.time.virtual_clock import Clock
 from sim.world.embedded_world import EmbeddedWorld
 from sim.world.measurements import is_running

@@ -11,7 +11,7 @@ import msgspec
 
 from shared.aws.ec2.client import BotoEc2
 from shared.aws.eks import BotoEks
-from shared.aws.pricing import BotoPricingService
+from shared.aws.on_demand_prices import BotoPricingService
 from shared.aws.ssm import BotoParameterStore
 from sim.cloud.cloud import Cloud
 from tests.contract.http_face import get_clients, get_embedded_aws

@@ -4,7 +4,7 @@ import msgspec
 
 from shared.ports.aws import Ec2, Eks, ParameterStore, PricingService
 from sim.cloud.cloud import Cloud
-from sim.cloud.ports import CloudEc2, CloudEks, CloudParameters, CloudPricing
+from sim.cloud.in_process_aws import CloudEc2, CloudEks, CloudParameters, CloudPricing
 
 
 class Face(msgspec.Struct, frozen=True, kw_only=True):

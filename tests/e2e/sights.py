@@ -2,7 +2,7 @@
 
 from sim.aws_account.account import Account
 from sim.cloud.cloud import Cloud
-from sim.playground.environment import SYSTEM_NAMESPACES
+from sim.playground.external_cluster import SYSTEM_NAMESPACES
 from sim.playground.kubectl import NODE_CLAIMS_PATH, NODES_PATH, PODS_PATH, KubectlClient, Manifest
 from sim.world.instance_boot import list_active_instances
 from sim.world.measurements import is_finished, is_joiner_node, is_running

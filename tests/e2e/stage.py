@@ -20,10 +20,10 @@ import msgspec
 from shared.errors import Invalid, NotFound
 from sim.aws_account.account import Account
 from sim.cloud.cloud import Cloud
-from sim.cloud.events import ACCOUNT_ID
+from sim.cloud.eventbridge_events import ACCOUNT_ID
 from sim.lambda_processes.account_runtime import AccountRuntime
 from sim.lambda_processes.sandboxes import SandboxHost
-from sim.playground.environment import ExternalCluster
+from sim.playground.external_cluster import ExternalCluster
 from sim.playground.kubectl import NODE_CLAIMS_PATH, NODES_PATH, PODS_PATH
 from sim.scenarios.scenario import ManagedNode
 from sim.time.real_clock import RealTimeClock

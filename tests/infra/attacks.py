@@ -5,8 +5,8 @@ from typing import Final
 
 import msgspec
 
-from sim.iam.calls import build_request_tag_keys, build_resource_tag_keys
-from sim.iam.values import IamRequest, build_context
+from sim.iam.patterns_and_variables import IamRequest, build_context
+from sim.iam.port_call_requests import build_request_tag_keys, build_resource_tag_keys
 from sim.lambda_runtime.stack_template.intrinsics import ACCOUNT_ID
 
 REGION: Final = "us-east-1"

@@ -19,9 +19,9 @@ from shared.report.costs.cost_ledger import CostLedger, get_day_start
 from shared.report.costs.daily_report import build_daily_report
 from shared.report.costs.ledger_store import COSTS_PREFIX
 from shared.settings import Settings
-from sim.iam.calls import PortRequestBuilder
+from sim.iam.patterns_and_variables import IamRequest
 from sim.iam.policy import AccessDecision, evaluate_policies
-from sim.iam.values import IamRequest
+from sim.iam.port_call_requests import PortRequestBuilder
 from sim.lambda_runtime.stack_template.intrinsics import ACCOUNT_ID, IntrinsicResolver
 from sim.world.embedded_world import EmbeddedWorld
 from tests.infra.policies import Template, get_resources, parse_function_policies, parse_resource_policies

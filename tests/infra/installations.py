@@ -15,7 +15,7 @@ from shared.ports.kubernetes import Kube
 from shared.ports.world import World
 from shared.settings import Settings
 from sim.cloud.cloud import Cloud
-from sim.cloud.ports import CloudEc2, CloudEks, CloudParameters, CloudPricing
+from sim.cloud.in_process_aws import CloudEc2, CloudEks, CloudParameters, CloudPricing
 from sim.fault_tap import PortCall, tap_port
 from sim.time.virtual_clock import Clock
 from sim.world.memory_ports import MemoryBucket, MemoryTable

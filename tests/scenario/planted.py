@@ -15,7 +15,7 @@ from shared.ports.kubernetes import Kube
 from shared.ports.storage import FencingToken, TableRow
 from shared.wire.paths import build_object_path
 from sim.cloud.ec2.fleet import Fleets
-from sim.fault_simulation.drawing.draw import draw_brief_script, draw_script
+from sim.fault_simulation.drawing.draw_script import draw_brief_script, draw_script
 from sim.fault_simulation.events.script import Script
 from sim.world.memory_ports import MemoryTable
 

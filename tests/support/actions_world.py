@@ -13,7 +13,7 @@ from shared.model.karpenter.node_claim import NodeClaim, NodeClassRef
 from shared.ports.world import World
 from shared.settings import Settings
 from sim.cloud.cloud import Cloud
-from sim.cloud.ports import CloudEc2, CloudEks, CloudParameters, CloudPricing
+from sim.cloud.in_process_aws import CloudEc2, CloudEks, CloudParameters, CloudPricing
 from sim.cluster.api_server.api_server import ApiServer
 from sim.cluster.api_server.kube_port import InMemoryKube
 from sim.fault_tap import PortCall, Tap, tap_world

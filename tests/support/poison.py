@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from shared.model.cloud_provider.instance_type import Catalog
 from shared.model.cluster import ClusterSnapshot
-from shared.take.manifests.cluster import build_snapshot_from_documents
+from shared.take.manifests.snapshot_from_manifests import build_snapshot_from_documents
 from tests.support.catalogues import SIZES
 
 Json: TypeAlias = dict[str, Any]

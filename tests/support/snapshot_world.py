@@ -15,7 +15,7 @@ from shared.ports.messaging import MessageQueue
 from shared.ports.world import World
 from shared.settings import Settings
 from shared.take.kubernetes.optional_resources import OPTIONAL_KINDS
-from shared.take.kubernetes.resources import RESOURCE_KINDS
+from shared.take.kubernetes.resource_kinds import RESOURCE_KINDS
 from sim.world.memory_ports import MemoryBucket, MemoryTable
 
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)

@@ -11,7 +11,7 @@ from cli.convert.reading.remarks import FieldPath
 from cli.convert.reading.remedies import format_value_list, suggest_requirement
 from cli.convert.validation.schema_checks import list_schema_problems
 from shared.decide.disruption.budgets.cron_schedule import expand_schedule
-from shared.take.manifests.cluster import build_snapshot_from_documents
+from shared.take.manifests.snapshot_from_manifests import build_snapshot_from_documents
 
 JsonObject = dict[str, Any]
 _API_GROUP: Final = "karpenter.k8s.aws"

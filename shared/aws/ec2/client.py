@@ -12,16 +12,6 @@ from typing import Any, Final
 from botocore.exceptions import ClientError
 
 from shared.aws.clients import Clients
-from shared.aws.ec2.describe import (
-    parse_image,
-    parse_instance,
-    parse_launch_template,
-    parse_placement_group,
-    parse_reservation,
-    parse_security_group,
-    parse_subnet,
-    select_newest_prices,
-)
 from shared.aws.ec2.dry_run import call_dry_runs
 from shared.aws.ec2.filters import (
     build_image_queries,
@@ -33,6 +23,16 @@ from shared.aws.ec2.fleet import build_fleet_call, parse_fleet_result
 from shared.aws.ec2.instance_status import STATUS_QUERIES, parse_instance_statuses
 from shared.aws.ec2.instance_types import parse_instance_type
 from shared.aws.ec2.launch_template import build_launch_template_call
+from shared.aws.ec2.response_parsing import (
+    parse_image,
+    parse_instance,
+    parse_launch_template,
+    parse_placement_group,
+    parse_reservation,
+    parse_security_group,
+    parse_subnet,
+)
+from shared.aws.ec2.spot_prices import build_spot_price_query, select_newest_prices
 from shared.aws.errors import get_error_code, translate_errors
 from shared.errors import Conflict, Invalid, NotFound
 from shared.model.core.labels import NODECLASS, NODEPOOL
@@ -157,8 +157,7 @@ class BotoEc2:
     def describe_instance_types(self) -> tuple[InstanceTypeInfo, ...]:
         """Call DescribeInstanceTypes for hvm types of x86_64 or arm64; sorted by name."""
         filters = _build_filters(
-            ("supported-virtualization-type", ["hvm"]),
-            ("processor-info.supported-architecture", ["x86_64", "arm64"]),
+            ("supported-virtualization-type", ["hvm"]), ("processor-info.supported-architecture", ["x86_64", "arm64"])
         )
         instance_types = self._paginate("describe_instance_types", "InstanceTypes", 100, Filters=filters)
         return tuple(sorted(map(parse_instance_type, instance_types), key=lambda info: info.name))
@@ -171,14 +170,8 @@ class BotoEc2:
 
     def describe_spot_prices(self) -> tuple[SpotPrice, ...]:
         """Call DescribeSpotPriceHistory from now on, which returns the current price of each type and zone."""
-        price_history = self._paginate(
-            "describe_spot_price_history",
-            "SpotPriceHistory",
-            2000,
-            ProductDescriptions=["Linux/UNIX", "Linux/UNIX (Amazon VPC)"],
-            StartTime=self._clock(),
-        )
-        return select_newest_prices(price_history)
+        call, query = "describe_spot_price_history", build_spot_price_query(self._clock())
+        return select_newest_prices(self._paginate(call, "SpotPriceHistory", 2000, **query))
 
     def describe_subnets(self, selectors: tuple[SelectorTerm, ...]) -> tuple[Subnet, ...]:
         """Call DescribeSubnets once per query built from *selectors*; most free addresses first, then by id."""

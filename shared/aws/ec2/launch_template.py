@@ -2,8 +2,8 @@
 
 from typing import Any, Final
 
-from shared.aws.ec2.describe import RESERVED_ONLY_PREFERENCE
 from shared.aws.ec2.fleet import INTERRUPTIBLE_RESERVATION, build_tag_specification
+from shared.aws.ec2.response_parsing import RESERVED_ONLY_PREFERENCE
 from shared.model.ec2.launch_template import BlockDevice, LaunchTemplate
 
 _MARKET_TYPES: Final = {"capacity-block": "capacity-block", "interruptible": INTERRUPTIBLE_RESERVATION}

@@ -61,9 +61,7 @@ def _query_node_class(
         capacity_reservations=query(lambda: _list_capacity_reservations(node_class, world)),
         placement_groups=query(lambda: _list_placement_groups(node_class, world)),
         findings=validate_node_class(
-            node_class,
-            facts,
-            are_expressions_enabled=world.settings.aws_gates.node_class_cel,
+            node_class, facts, are_expressions_enabled=world.settings.aws_gates.node_class_cel
         ),
         kubernetes_version=facts.version if facts is not None else "",
     )

@@ -8,9 +8,9 @@ from msgspec.structs import replace
 from shared.apply.executor import apply_actions
 from shared.cycles.interactions import launch_observation, lifecycle_lookups
 from shared.cycles.interactions.account_lookup import query_account
-from shared.cycles.setup.options import REPORT_TIME_RESERVE, build_time_check
 from shared.cycles.setup.python_gc import pause_garbage_collection
 from shared.cycles.setup.run_cycle import CycleReport
+from shared.cycles.setup.time_limit import REPORT_TIME_RESERVE, build_time_check
 from shared.decide.launch.fleets.launch_retries import LaunchObservation
 from shared.errors import Conflict, Invalid
 from shared.model.cluster import ClusterSnapshot

@@ -23,7 +23,7 @@ from shared.report.costs.cost_ledger import get_day_start
 from shared.report.costs.daily_report import DailyReport
 from shared.report.costs.ledger_store import COSTS_PREFIX
 from shared.report.costs.notification_text import format_message, format_subject
-from shared.store.rows import decode_body
+from shared.store.table_rows import decode_body
 
 ROW_KIND: Final = "costs"
 ROW_NAME: Final = "told"

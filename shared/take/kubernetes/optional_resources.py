@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from shared.take.kubernetes.resources import ResourceKind
+from shared.take.kubernetes.resource_kinds import ResourceKind
 from shared.wire.decode.node_overlay import parse_node_overlay
 from shared.wire.decode.workloads import (
     parse_capacity_buffer,

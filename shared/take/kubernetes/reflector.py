@@ -7,28 +7,27 @@ nodes had to be listed after all, the pods are watched once more. A forbidden wa
 listed from then on.
 """
 
-from collections.abc import Callable, Iterable, Iterator, MutableMapping
+from collections.abc import Callable, Iterable, MutableMapping
 from datetime import datetime
 from functools import partial
 from typing import Any, Final
 
-from shared.errors import Expired, Fault, Forbidden, NotFound, Throttled
+from shared.errors import Fault, Forbidden, NotFound, Throttled
 from shared.model.core.metadata import Problem
 from shared.ports.kubernetes import Kube, WatchEvents
-from shared.take.kubernetes.cache import (
+from shared.take.kubernetes.informer_cache import (
     CachedList,
     apply_watch_events,
     build_cached_list,
     find_cached_list,
     forbid_watch,
     is_watch_forbidden,
-    sort_objects,
     store_cached_list,
 )
-from shared.take.kubernetes.resources import ResourceKind
+from shared.take.kubernetes.paging import list_pages
+from shared.take.kubernetes.resource_kinds import ResourceKind
 from shared.take.kubernetes.unserved_resources import build_unserved_problem
 
-MAX_OBJECTS_PER_PAGE: Final = 500
 _NODE_LIST_FIELDS: Final = ("nodes", "node_claims")
 Values = tuple[Any, ...]
 ReadResult = tuple[Values, tuple[Problem, ...]]
@@ -68,19 +67,9 @@ class Reflector:
         Raises:
             Fault: a page could not be read.
         """
-        values, list_problems = _retry_once_if_expired(lambda: self._list_pages_until(resource_kind, is_match))
-        problems.extend(list_problems)
-        return values
-
-    def _list_pages_until(self, resource_kind: ResourceKind, is_match: Callable[[Any], bool]) -> ReadResult:
-        values: list[Any] = []
-        problems: list[Problem] = []
-        for page_values, page_problems, _, _ in self._iterate_pages(resource_kind):
-            values.extend(page_values)
-            problems.extend(page_problems)
-            if any(map(is_match, page_values)):
-                break
-        return sort_objects(values), tuple(problems)
+        pages = list_pages(self._kube, resource_kind, is_match)
+        problems.extend(pages.problems)
+        return pages.values
 
     def _start_read(self, resource_kind: ResourceKind) -> PendingRead:
         cached_list = find_cached_list(self._cache, resource_kind, self._now)
@@ -121,7 +110,7 @@ class Reflector:
     def _list_now(self, resource_kind: ResourceKind) -> PendingRead:
         store_cached_list(self._cache, resource_kind, None)  # avoids holding two lists of a kind at once
         try:
-            values, list_problems = _retry_once_if_expired(lambda: self._list_all_pages(resource_kind))
+            pages = list_pages(self._kube, resource_kind)
         except NotFound:
             if resource_kind.is_optional:
                 return lambda: ((), ())
@@ -129,43 +118,6 @@ class Reflector:
                 raise
             unserved_problem = build_unserved_problem(self._kube, resource_kind)
             return lambda: ((), (unserved_problem,))
-        return lambda: (values, list_problems)
-
-    def _list_all_pages(self, resource_kind: ResourceKind) -> ReadResult:
-        values: list[Any] = []
-        problems: list[Problem] = []
-        versions: set[str] = set()
-        size = 0
-        for page_values, page_problems, version, length in self._iterate_pages(resource_kind):
-            values.extend(page_values)
-            problems.extend(page_problems)
-            versions.add(version)
-            size += length
-        sorted_values = sort_objects(values)
         if self._cache is not None:
-            cached_list = build_cached_list(sorted_values, problems, versions=versions, size=size, now=self._now)
-            store_cached_list(self._cache, resource_kind, cached_list)
-        return sorted_values, tuple(problems)
-
-    def _iterate_pages(self, resource_kind: ResourceKind) -> Iterator[tuple[list[Any], list[Problem], str, int]]:
-        """Yield for each page: values, problems of objects that were left out, resourceVersion, size in bytes."""
-        token, has_more_pages = "", True
-        while has_more_pages:
-            body = self._kube.list(
-                resource_kind.path,
-                field_selector=resource_kind.selector,
-                limit=MAX_OBJECTS_PER_PAGE,
-                continue_token=token,
-            )
-            page_values, page_problems, meta = resource_kind.decode_page(body)
-            yield page_values, page_problems, meta.resource_version, len(body)
-            token = meta.continue_token
-            has_more_pages = bool(token)
-
-
-def _retry_once_if_expired(read: Callable[[], ReadResult]) -> ReadResult:
-    """Call *read*, and again from the beginning if the resourceVersion expired between two pages."""
-    try:
-        return read()
-    except Expired:
-        return read()
+            store_cached_list(self._cache, resource_kind, build_cached_list(pages, self._now))
+        return lambda: (pages.values, pages.problems)

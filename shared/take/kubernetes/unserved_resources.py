@@ -10,7 +10,7 @@ import msgspec
 from shared.errors import Fault
 from shared.model.core.metadata import Problem
 from shared.ports.kubernetes import Kube
-from shared.take.kubernetes.resources import ResourceKind
+from shared.take.kubernetes.resource_kinds import ResourceKind
 from shared.wire.paths import CRD_KIND
 
 _CONSEQUENCE: Final = "until then Joiner does not act on missing objects"

@@ -12,8 +12,8 @@ import msgspec
 from msgspec.structs import replace
 
 from shared.model.core.metadata import Problem
-from shared.take.kubernetes.paged_list import without_nulls
-from shared.take.kubernetes.resources import ResourceKind
+from shared.take.kubernetes.page_decoding import without_nulls
+from shared.take.kubernetes.resource_kinds import ResourceKind
 from shared.take.manifests.defaults import FillDefaults, add_unschedulable_condition
 from shared.take.manifests.documents import ManifestDocument, build_unreadable_problem
 from shared.wire.decode.pods import PodTemplateSpec, build_pod, parse_pod_template_spec

@@ -1,6 +1,6 @@
 """The JSON shapes of the Kubernetes API that all kinds share, with only the fields that are read.
 
-Unknown fields are ignored. A null makes the fast decoder fail; the slow path in `shared.take.kubernetes.paged_list`
+Unknown fields are ignored. A null makes the fast decoder fail; the slow path in `shared.take.kubernetes.page_decoding`
 then treats it as a missing field.
 """
 

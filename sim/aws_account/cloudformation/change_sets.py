@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from sim.aws_account.cloudformation.stack import Stack
-from sim.aws_account.cloudformation.template import find_references
+from sim.aws_account.cloudformation.template_parser import find_references
 from sim.aws_account.cloudformation.template_resolver import TemplateResolver
 from sim.aws_account.resource_types.resource_provider import ResourceProvider
 

@@ -15,14 +15,10 @@ from msgspec.structs import replace
 from sim.aws_account.cloudformation.removal import delete_resources
 from sim.aws_account.cloudformation.stack import Stack, StackResource
 from sim.aws_account.cloudformation.stack_context import RESOURCE_ERRORS, StackContext, describe_error
-from sim.aws_account.cloudformation.template import InvalidTemplate, Template, build_sorter, find_dependencies
+from sim.aws_account.cloudformation.template_parser import InvalidTemplate, Template, build_sorter, find_dependencies
 from sim.aws_account.cloudformation.template_resolver import TemplateResolver
 from sim.aws_account.protocols import AccountServices
-from sim.aws_account.resource_types.resource_provider import (
-    PhysicalResource,
-    Properties,
-    ResourceProvider,
-)
+from sim.aws_account.resource_types.resource_provider import PhysicalResource, Properties, ResourceProvider
 
 _MAX_PARALLEL_UPDATES: Final = 32
 """The resources that are updated in parallel; others wait."""

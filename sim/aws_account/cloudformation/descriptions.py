@@ -1,16 +1,13 @@
 """The CloudFormation API calls that describe stacks, and the lookup of stacks."""
 
 import re
-from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeAlias
+from collections.abc import Mapping
+from typing import Final
 
 from sim.aws_account.cloudformation.stack import ChangeSet, Stack
-from sim.aws_account.cloudformation.template import InvalidTemplate, parse_template
+from sim.aws_account.cloudformation.template_parser import InvalidTemplate, parse_template
 from sim.aws_account.protocols import AccountServices
-from sim.aws_http.filters_and_pages import ApiDict
-from sim.aws_http.protocol import ApiError
-
-Response: TypeAlias = dict[str, Any]
+from sim.aws_http.protocol import ApiDict, ApiError, ApiHandlers, ApiResponse
 
 _MAX_EVENTS_PER_PAGE: Final = 100
 _S3_URL_PATTERN: Final = re.compile(r"https?://(?:(?P<host>[^/]+)\.s3[.-][^/]+|[^/]+/(?P<path>[^/]+))/(?P<key>.+)")
@@ -23,7 +20,7 @@ class StackStore:
         """Start without stacks."""
         self._services = services
         self.stacks: list[Stack] = []
-        self.handlers: Mapping[str, Callable[[ApiDict], Response]] = {
+        self.handlers: ApiHandlers = {
             "DescribeChangeSet": self._describe_change_set,
             "DescribeEvents": lambda _: {"OperationEvents": []},
             "DescribeStackEvents": self._describe_events,
@@ -91,7 +88,7 @@ class StackStore:
                     return stack, change_set
         raise ApiError("ChangeSetNotFound", f"ChangeSet [{name}] does not exist", 404)
 
-    def _describe_change_set(self, request: ApiDict) -> Response:
+    def _describe_change_set(self, request: ApiDict) -> ApiResponse:
         stack, change_set = self.get_change_set(request)
         return {
             "ChangeSetName": change_set.name,
@@ -107,12 +104,12 @@ class StackStore:
             "Changes": change_set.changes,
         } | ({"StatusReason": change_set.reason} if change_set.reason else {})
 
-    def _describe_stacks(self, request: ApiDict) -> Response:
+    def _describe_stacks(self, request: ApiDict) -> ApiResponse:
         if "StackName" in request:
             return {"Stacks": [_build_stack_response(self.get_stack(request["StackName"]))]}
         return {"Stacks": [_build_stack_response(stack) for stack in self.stacks if not stack.is_deleted]}
 
-    def _describe_events(self, request: ApiDict) -> Response:
+    def _describe_events(self, request: ApiDict) -> ApiResponse:
         stack = self.get_stack(request["StackName"])
         end = int(request.get("NextToken") or len(stack.events))
         events = stack.events[:end]
@@ -136,7 +133,7 @@ class StackStore:
             **next_page,
         }
 
-    def _describe_resources(self, request: ApiDict) -> Response:
+    def _describe_resources(self, request: ApiDict) -> ApiResponse:
         if "StackName" not in request:
             physical_id = request["PhysicalResourceId"]
             owners = [
@@ -158,17 +155,17 @@ class StackStore:
             ]
         }
 
-    def _describe_resource(self, request: ApiDict) -> Response:
+    def _describe_resource(self, request: ApiDict) -> ApiResponse:
         stack, name = self.get_stack(request["StackName"]), request["LogicalResourceId"]
         summaries = [summary for summary in _build_resource_summaries(stack) if summary["LogicalResourceId"] == name]
         if not summaries:
             raise ApiError("ValidationError", f"Resource {name} does not exist for stack {stack.name}")
         return {"StackResourceDetail": summaries[0] | {"StackId": stack.arn, "StackName": stack.name}}
 
-    def _list_resources(self, request: ApiDict) -> Response:
+    def _list_resources(self, request: ApiDict) -> ApiResponse:
         return {"StackResourceSummaries": _build_resource_summaries(self.get_stack(request["StackName"]))}
 
-    def _list_stacks(self, request: ApiDict) -> Response:
+    def _list_stacks(self, request: ApiDict) -> ApiResponse:
         statuses = request.get("StackStatusFilter", ())
         return {
             "StackSummaries": [
@@ -183,7 +180,7 @@ class StackStore:
             ]
         }
 
-    def _list_exports(self, request: ApiDict) -> Response:
+    def _list_exports(self, request: ApiDict) -> ApiResponse:
         del request
         return {
             "Exports": [
@@ -194,7 +191,7 @@ class StackStore:
             ]
         }
 
-    def _get_template(self, request: ApiDict) -> Response:
+    def _get_template(self, request: ApiDict) -> ApiResponse:
         if "ChangeSetName" in request:
             return {"TemplateBody": self.get_change_set(request)[1].spec.template_body}
         return {
@@ -202,7 +199,7 @@ class StackStore:
             "StagesAvailable": ["Original", "Processed"],
         }
 
-    def _get_template_summary(self, request: ApiDict) -> Response:
+    def _get_template_summary(self, request: ApiDict) -> ApiResponse:
         has_body = "TemplateBody" in request or "TemplateURL" in request
         template = (
             parse_template(self.load_template_body(request))
@@ -221,8 +218,8 @@ class StackStore:
         }
 
 
-def _build_stack_response(stack: Stack) -> Response:
-    response: Response = {
+def _build_stack_response(stack: Stack) -> ApiResponse:
+    response: ApiResponse = {
         "StackId": stack.arn,
         "StackName": stack.name,
         "Description": stack.description,
@@ -245,7 +242,7 @@ def _build_parameter_list(parameters: Mapping[str, str]) -> list[dict[str, str]]
     return [{"ParameterKey": name, "ParameterValue": value} for name, value in sorted(parameters.items())]
 
 
-def _build_resource_summaries(stack: Stack) -> list[Response]:
+def _build_resource_summaries(stack: Stack) -> list[ApiResponse]:
     return [
         {
             "LogicalResourceId": resource.logical_id,

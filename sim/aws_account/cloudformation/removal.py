@@ -7,7 +7,7 @@ from botocore.exceptions import ClientError
 
 from sim.aws_account.cloudformation.stack import StackResource
 from sim.aws_account.cloudformation.stack_context import RESOURCE_ERRORS, StackContext, describe_error
-from sim.aws_account.cloudformation.template import sort_by_dependency
+from sim.aws_account.cloudformation.template_parser import sort_by_dependency
 
 _NOT_FOUND_CODES: Final = ("NoSuch", "NotFound", "NonExistent", "DoesNotExist", "Unknown")
 _RETAINING_POLICIES: Final = frozenset({"Retain", "Snapshot"})

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from sim.aws_account.cloudformation.template import Template
+from sim.aws_account.cloudformation.template_parser import Template
 from sim.aws_account.resource_types.resource_provider import PhysicalResource
 
 STACK_TYPE: Final = "AWS::CloudFormation::Stack"

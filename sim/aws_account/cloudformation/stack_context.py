@@ -8,14 +8,9 @@ import msgspec
 from botocore.exceptions import BotoCoreError, ClientError
 
 from sim.aws_account.cloudformation.stack import Stack, StackResource
-from sim.aws_account.cloudformation.template import InvalidTemplate
+from sim.aws_account.cloudformation.template_parser import InvalidTemplate
 from sim.aws_account.protocols import AccountServices
-from sim.aws_account.resource_types.resource_provider import (
-    Failed,
-    PhysicalResource,
-    ResourceProvider,
-    ResourceRequest,
-)
+from sim.aws_account.resource_types.resource_provider import Failed, PhysicalResource, ResourceProvider, ResourceRequest
 
 RESOURCE_ERRORS: Final = (Failed, InvalidTemplate, ClientError, BotoCoreError, KeyError)
 """Errors that mean that a resource operation failed."""

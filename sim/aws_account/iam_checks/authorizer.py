@@ -11,10 +11,9 @@ from moto.sqs.models import sqs_backends
 
 from sim.aws_account.iam_checks.iam_requests import ApiRequestBuilder, list_statements
 from sim.aws_account.identities import Caller
-from sim.aws_http.filters_and_pages import ApiDict
-from sim.aws_http.protocol import ApiCall, ApiError, Environ
+from sim.aws_http.protocol import ApiCall, ApiDict, ApiError, Environ
+from sim.iam.patterns_and_variables import IamRequest
 from sim.iam.policy import AccessDecision, Policy, evaluate_policies, parse_statement
-from sim.iam.values import IamRequest
 
 ALWAYS_ALLOWED_CALLS: Final = frozenset({("sts", "GetCallerIdentity")})
 """The calls that every authenticated caller may make."""

@@ -1,6 +1,6 @@
 """The IAM requests of an EC2 call.
 
-`sim.iam.calls` builds them after the call is converted to a call of the EC2 port.
+`sim.iam.port_call_requests` builds them after the call is converted to a call of the EC2 port.
 """
 
 from collections.abc import Callable, Mapping
@@ -8,13 +8,14 @@ from typing import Final
 
 from shared.errors import NotFound
 from shared.model.ec2.dry_run import DryRunRequest
+from shared.model.ec2.types import Tags
 from shared.settings import Settings
-from sim.aws_http.filters_and_pages import ApiDict
-from sim.aws_http.instances import InstanceApi, parse_tags
-from sim.aws_http.launch_templates import parse_launch_template, parse_run_instances
+from sim.aws_http.instance_calls import InstanceApi, parse_tags
+from sim.aws_http.launch_template_calls import parse_launch_template, parse_run_instances
+from sim.aws_http.protocol import ApiDict
 from sim.cloud.cloud import Cloud
-from sim.iam.calls import PortRequestBuilder, build_request_tag_keys
-from sim.iam.values import IamRequest, build_context
+from sim.iam.patterns_and_variables import IamRequest, build_context
+from sim.iam.port_call_requests import PortRequestBuilder, build_request_tag_keys
 
 _RUN_INSTANCES_ACTIONS: Final = frozenset({"ec2:RunInstances", "ec2:CreateTags", "iam:PassRole"})
 _RESOURCE_TYPE_BY_PREFIX: Final = {
@@ -68,17 +69,8 @@ class Ec2RequestBuilder:
             return self._build_requests_without_template(parameters)
 
     def _build_requests_without_template(self, parameters: ApiDict) -> tuple[IamRequest, ...]:
-        context_keys = {
-            "aws:RequestedRegion": self._port_request_builder.settings.region,
-            **build_request_tag_keys(parse_tags("fleet", parameters)),
-        }
-        return (
-            IamRequest(
-                action="ec2:CreateFleet",
-                resource=self._port_request_builder.build_ec2_arn("fleet"),
-                context=build_context(context_keys),
-            ),
-        )
+        fleet_arn = self._port_request_builder.build_ec2_arn("fleet")
+        return self._build_tagging_requests("ec2:CreateFleet", fleet_arn, parse_tags("fleet", parameters))
 
     def _build_launch_template_requests(self, parameters: ApiDict) -> tuple[IamRequest, ...]:
         requests = self._build_port_requests("ensure_launch_template", parse_launch_template(parameters))
@@ -99,13 +91,14 @@ class Ec2RequestBuilder:
             request for resource in parameters["Resources"] for request in self._build_tag_requests(resource, tags)
         )
 
-    def _build_tag_requests(self, resource: str, tags: tuple[tuple[str, str], ...]) -> tuple[IamRequest, ...]:
+    def _build_tag_requests(self, resource: str, tags: Tags) -> tuple[IamRequest, ...]:
         prefix = resource.partition("-")[0]
         if prefix == "i":
             return self._build_port_requests("create_tags", resource, tags)
         arn = self._port_request_builder.build_ec2_arn(_RESOURCE_TYPE_BY_PREFIX.get(prefix, prefix), resource)
-        context_keys = {
-            "aws:RequestedRegion": self._port_request_builder.settings.region,
-            **build_request_tag_keys(tags),
-        }
-        return (IamRequest(action="ec2:CreateTags", resource=arn, context=build_context(context_keys)),)
+        return self._build_tagging_requests("ec2:CreateTags", arn, tags)
+
+    def _build_tagging_requests(self, action: str, arn: str, tags: Tags) -> tuple[IamRequest, ...]:
+        region = {"aws:RequestedRegion": self._port_request_builder.settings.region}
+        context = build_context(region | build_request_tag_keys(tags))
+        return (IamRequest(action=action, resource=arn, context=context),)

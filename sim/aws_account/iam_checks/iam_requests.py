@@ -5,10 +5,9 @@ from typing import Any, Final
 from urllib.parse import parse_qs, unquote
 
 from sim.aws_account.iam_checks.ec2_requests import Ec2RequestBuilder
-from sim.aws_account.resource_types.functions import parse_function_name
-from sim.aws_http.filters_and_pages import ApiDict
-from sim.aws_http.protocol import ApiCall, Environ
-from sim.iam.values import IamRequest, build_context
+from sim.aws_account.resource_types.lambda_functions import parse_function_name
+from sim.aws_http.protocol import ApiCall, ApiDict, Environ
+from sim.iam.patterns_and_variables import IamRequest, build_context
 
 ACTION_PREFIX_BY_SERVICE: Final = {"monitoring": "cloudwatch"}
 """Services whose IAM action prefix differs from their signing name."""

@@ -6,10 +6,11 @@ from itertools import accumulate
 import msgspec
 
 from sim.aws_account import protocols
-from sim.aws_account.lambda_api.api import LambdaApi
-from sim.aws_account.lambda_api.store import LATEST_QUALIFIER, Function
-from sim.aws_account.resource_types.functions import parse_function_name
+from sim.aws_account.lambda_api.function_store import LATEST_QUALIFIER, Function
+from sim.aws_account.lambda_api.lambda_api import LambdaApi
+from sim.aws_account.resource_types.lambda_functions import parse_function_name
 from sim.aws_http.protocol import ApiError
+from sim.lambda_runtime.async_retry import DEFAULT_ASYNC_RETRIES
 
 
 def build_deployed_function(
@@ -61,7 +62,7 @@ def _build_function(
         code=version.code,
         layers=tuple(lambda_api.layers.code_by_arn[arn] for arn in config["Layers"]),
         reserved_concurrency=function.reserved_concurrency,
-        async_retries=invoke_config.get("MaximumRetryAttempts", 2),
+        async_retries=invoke_config.get("MaximumRetryAttempts", DEFAULT_ASYNC_RETRIES),
         max_event_age_seconds=invoke_config.get("MaximumEventAgeInSeconds", 21_600),
         on_failure_arn=on_failure_arn or config.get("DeadLetterConfig", {}).get("TargetArn", ""),
     )

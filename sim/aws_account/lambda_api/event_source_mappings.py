@@ -1,15 +1,11 @@
 """Event source mappings: which queue invokes which function."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from hashlib import sha256
-from typing import Any, TypeAlias
 
-from sim.aws_account.lambda_api.store import HTTP_CONFLICT, HTTP_NOT_FOUND, Function
+from sim.aws_account.lambda_api.function_store import HTTP_CONFLICT, HTTP_NOT_FOUND, Function
 from sim.aws_account.protocols import AccountServices
-from sim.aws_http.filters_and_pages import ApiDict
-from sim.aws_http.protocol import ApiError
-
-Response: TypeAlias = dict[str, Any]
+from sim.aws_http.protocol import ApiDict, ApiError, ApiHandlers, ApiResponse
 
 
 class EventSourceMappingApi:
@@ -18,9 +14,9 @@ class EventSourceMappingApi:
     def __init__(self, account: AccountServices, find_function: Callable[[str], tuple[Function, str]]) -> None:
         """Start without mappings; *find_function* finds a function and a qualifier by name or ARN."""
         self._account, self._find_function = account, find_function
-        self._mappings: dict[str, Response] = {}
+        self._mappings: dict[str, ApiResponse] = {}
         self._count = 0
-        self.handlers: Mapping[str, Callable[[ApiDict], Response]] = {
+        self.handlers: ApiHandlers = {
             "CreateEventSourceMapping": self._create,
             "DeleteEventSourceMapping": self._delete,
             "GetEventSourceMapping": lambda request: self._get_mapping(request["UUID"]),
@@ -28,12 +24,12 @@ class EventSourceMappingApi:
             "UpdateEventSourceMapping": self._update,
         }
 
-    def _get_mapping(self, uuid: str) -> Response:
+    def _get_mapping(self, uuid: str) -> ApiResponse:
         if uuid not in self._mappings:
             raise ApiError("ResourceNotFoundException", "The resource you requested does not exist.", HTTP_NOT_FOUND)
         return self._mappings[uuid]
 
-    def _create(self, request: ApiDict) -> Response:
+    def _create(self, request: ApiDict) -> ApiResponse:
         function_arn = self._resolve_function_arn(request["FunctionName"])
         source_arn = request["EventSourceArn"]
         for mapping in self._mappings.values():
@@ -59,7 +55,7 @@ class EventSourceMappingApi:
         }
         return self._mappings[uuid]
 
-    def _update(self, request: ApiDict) -> Response:
+    def _update(self, request: ApiDict) -> ApiResponse:
         mapping = self._get_mapping(request["UUID"])
         if "FunctionName" in request:
             self._check_queue(mapping["EventSourceArn"], request["FunctionName"])
@@ -93,10 +89,10 @@ class EventSourceMappingApi:
             )
             raise ApiError("InvalidParameterValueException", message)
 
-    def _delete(self, request: ApiDict) -> Response:
+    def _delete(self, request: ApiDict) -> ApiResponse:
         return {**self._mappings.pop(self._get_mapping(request["UUID"])["UUID"]), "State": "Deleting"}
 
-    def _list(self, request: ApiDict) -> Response:
+    def _list(self, request: ApiDict) -> ApiResponse:
         mappings = list(self._mappings.values())
         if "EventSourceArn" in request:
             mappings = [mapping for mapping in mappings if mapping["EventSourceArn"] == request["EventSourceArn"]]

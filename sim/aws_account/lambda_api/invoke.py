@@ -5,7 +5,7 @@ from collections.abc import Callable
 from urllib.parse import parse_qs, unquote
 
 from sim.aws_account.protocols import InvocationResult, Throttled
-from sim.aws_account.resource_types.functions import parse_function_name
+from sim.aws_account.resource_types.lambda_functions import parse_function_name
 from sim.aws_http.protocol import ApiCall, ApiError, ApiReply, Environ
 
 

@@ -1,9 +1,9 @@
 """CloudWatch Logs: log groups and subscription filters."""
 
 from sim.aws_account.resource_types.resource_provider import (
+    ConfiguredResourceProvider,
     PhysicalResource,
     PutResourceProvider,
-    ResourceProvider,
     ResourceRequest,
     build_resource,
     convert_to_camel_case,
@@ -11,31 +11,26 @@ from sim.aws_account.resource_types.resource_provider import (
 )
 
 
-class LogGroupProvider(ResourceProvider):
+class LogGroupProvider(ConfiguredResourceProvider):
     """AWS::Logs::LogGroup."""
 
     create_only_properties = frozenset({"LogGroupName"})
     delete_call = ("logs", "delete_log_group", "logGroupName")
 
-    def create(self, request: ResourceRequest) -> PhysicalResource:
-        """Create the log group, then set its retention."""
+    def create_unconfigured(self, request: ResourceRequest) -> PhysicalResource:
+        """Create the log group."""
         name = request.choose_name("LogGroupName", 512)
         request.get_client("logs").create_log_group(logGroupName=name)
-        log_group = request.record_partial(name, Arn=f"{request.build_arn('logs', f'log-group:{name}')}:*")
-        self._write_retention(request, name)
-        return log_group
+        return build_resource(name, Arn=f"{request.build_arn('logs', f'log-group:{name}')}:*")
 
-    def update(self, request: ResourceRequest) -> PhysicalResource:
-        """Update the retention."""
+    def configure(self, request: ResourceRequest, physical_id: str) -> None:
+        """Set the retention."""
+        logs = request.get_client("logs")
         if "RetentionInDays" in request.removed_properties:
-            request.get_client("logs").delete_retention_policy(logGroupName=request.physical_id)
-        self._write_retention(request, request.physical_id)
-        return request.resource
-
-    def _write_retention(self, request: ResourceRequest, name: str) -> None:
+            logs.delete_retention_policy(logGroupName=physical_id)
         if "RetentionInDays" in request.properties:
             days = int(request.properties["RetentionInDays"])
-            request.get_client("logs").put_retention_policy(logGroupName=name, retentionInDays=days)
+            logs.put_retention_policy(logGroupName=physical_id, retentionInDays=days)
 
 
 class SubscriptionFilterProvider(PutResourceProvider):

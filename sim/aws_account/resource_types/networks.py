@@ -4,6 +4,7 @@ import json
 from typing import Any, Final
 
 from sim.aws_account.resource_types.resource_provider import (
+    ConfiguredResourceProvider,
     PhysicalResource,
     Properties,
     ResourceProvider,
@@ -17,34 +18,28 @@ _PREFIX_LIST_PROPERTIES: Final = ("SourcePrefixListId", "DestinationPrefixListId
 _GROUP_PROPERTIES: Final = ("SourceSecurityGroupId", "DestinationSecurityGroupId")
 
 
-class SecurityGroupProvider(ResourceProvider):
+class SecurityGroupProvider(ConfiguredResourceProvider):
     """AWS::EC2::SecurityGroup."""
 
     create_only_properties = frozenset({"GroupDescription", "GroupName", "VpcId"})
     delete_call = ("ec2", "delete_security_group", "GroupId")
 
-    def create(self, request: ResourceRequest) -> PhysicalResource:
-        """Create the security group; if egress rules are given, the default egress rule is removed."""
+    def create_unconfigured(self, request: ResourceRequest) -> PhysicalResource:
+        """Create the security group with EC2's default egress rule."""
         ec2, properties = request.get_client("ec2"), request.properties
         settings = select_keys(properties, "VpcId")
         if "Tags" in properties:
             settings["TagSpecifications"] = [{"ResourceType": "security-group", "Tags": properties["Tags"]}]
         name, description = request.choose_name("GroupName", 255), properties["GroupDescription"]
         group_id = ec2.create_security_group(GroupName=name, Description=description, **settings)["GroupId"]
-        security_group = request.record_partial(group_id, GroupId=group_id, VpcId=properties.get("VpcId", ""))
-        if "SecurityGroupEgress" in properties:
-            default_egress = [{"IpProtocol": "-1", "IpRanges": [{"CidrIp": "0.0.0.0/0"}]}]
-            ec2.revoke_security_group_egress(GroupId=group_id, IpPermissions=default_egress)
-        self._update_rules(request, group_id)
-        return security_group
+        return build_resource(group_id, GroupId=group_id, VpcId=properties.get("VpcId", ""))
 
-    def update(self, request: ResourceRequest) -> PhysicalResource:
-        """Authorize added ingress and egress rules, and revoke removed rules."""
-        self._update_rules(request, request.physical_id)
-        return request.resource
-
-    def _update_rules(self, request: ResourceRequest, group_id: str) -> None:
+    def configure(self, request: ResourceRequest, physical_id: str) -> None:
+        """Authorize added ingress and egress rules, and revoke removed rules and a default egress rule."""
         ec2 = request.get_client("ec2")
+        if "SecurityGroupEgress" in request.properties and not request.physical_id:
+            default_egress = [{"IpProtocol": "-1", "IpRanges": [{"CidrIp": "0.0.0.0/0"}]}]
+            ec2.revoke_security_group_egress(GroupId=physical_id, IpPermissions=default_egress)
         for direction, authorize, revoke in (
             ("SecurityGroupIngress", ec2.authorize_security_group_ingress, ec2.revoke_security_group_ingress),
             ("SecurityGroupEgress", ec2.authorize_security_group_egress, ec2.revoke_security_group_egress),
@@ -54,9 +49,9 @@ class SecurityGroupProvider(ResourceProvider):
                 for properties in (request.old_properties, request.properties)
             )
             if added_rules := [rule for rule in new_rules if rule not in old_rules]:
-                authorize(GroupId=group_id, IpPermissions=added_rules)
+                authorize(GroupId=physical_id, IpPermissions=added_rules)
             if removed_rules := [rule for rule in old_rules if rule not in new_rules]:
-                revoke(GroupId=group_id, IpPermissions=removed_rules)
+                revoke(GroupId=physical_id, IpPermissions=removed_rules)
 
 
 class SecurityGroupRuleProvider(ResourceProvider):
@@ -109,6 +104,7 @@ class VpcEndpointProvider(ResourceProvider):
     """AWS::EC2::VPCEndpoint."""
 
     create_only_properties = frozenset({"ServiceName", "VpcEndpointType", "VpcId"})
+    delete_call = ("ec2", "delete_vpc_endpoints", "VpcEndpointIds")
     _LIST_PROPERTIES: Final = {
         "RouteTableIds": "RouteTable",
         "SecurityGroupIds": "SecurityGroup",
@@ -131,10 +127,6 @@ class VpcEndpointProvider(ResourceProvider):
             changes[f"Remove{name}Ids"] = [resource_id for resource_id in old_ids if resource_id not in new_ids]
         request.get_client("ec2").modify_vpc_endpoint(VpcEndpointId=request.physical_id, **changes)
         return request.resource
-
-    def delete(self, request: ResourceRequest) -> None:
-        """Delete the VPC endpoint."""
-        request.get_client("ec2").delete_vpc_endpoints(VpcEndpointIds=[request.physical_id])
 
 
 def _build_policy(properties: Properties) -> dict[str, str]:

@@ -103,7 +103,10 @@ class ResourceProvider:
     is_immutable: ClassVar[bool] = False
     """Whether a change of any property needs a replacement."""
     delete_call: ClassVar[tuple[str, str, str] | None] = None
-    """The service, the operation and the parameter for the physical id, if one API call deletes the resource."""
+    """The service, the operation and the parameter for the physical id, if one API call deletes the resource.
+
+    A parameter in the plural gets a list.
+    """
 
     def needs_replacement(self, old_properties: Properties, new_properties: Properties) -> bool:
         """Return whether a change from *old_properties* to *new_properties* needs a replacement."""
@@ -143,7 +146,8 @@ class ResourceProvider:
         """
         if self.delete_call is not None:
             service, operation, id_parameter = self.delete_call
-            getattr(request.get_client(service), operation)(**{id_parameter: request.physical_id})
+            argument = [request.physical_id] if id_parameter.endswith("s") else request.physical_id
+            getattr(request.get_client(service), operation)(**{id_parameter: argument})
 
 
 class PutResourceProvider(ResourceProvider, ABC):
@@ -160,6 +164,30 @@ class PutResourceProvider(ResourceProvider, ABC):
     @abstractmethod
     def write(self, request: ResourceRequest) -> PhysicalResource:
         """Write the properties of a new or an existing resource."""
+
+
+class ConfiguredResourceProvider(ResourceProvider, ABC):
+    """A provider of a resource type that is created first, and then configured by the API calls of an update."""
+
+    def create(self, request: ResourceRequest) -> PhysicalResource:
+        """Create the resource, then configure it; if that fails, the created resource is deleted."""
+        resource = self.create_unconfigured(request)
+        request.partial_resources.append(resource)
+        self.configure(request, resource.physical_id)
+        return resource
+
+    def update(self, request: ResourceRequest) -> PhysicalResource:
+        """Configure the resource again."""
+        self.configure(request, request.physical_id)
+        return request.resource
+
+    @abstractmethod
+    def create_unconfigured(self, request: ResourceRequest) -> PhysicalResource:
+        """Create the resource without its configuration."""
+
+    @abstractmethod
+    def configure(self, request: ResourceRequest, physical_id: str) -> None:
+        """Write the configuration of a new or an existing resource; delete what an update removes."""
 
 
 def build_resource(physical_id: str, /, **attributes: Any) -> PhysicalResource:  # noqa: ANN401 - attributes hold anything

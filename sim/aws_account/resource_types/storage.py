@@ -4,6 +4,7 @@ import json
 from typing import Any, Final
 
 from sim.aws_account.resource_types.resource_provider import (
+    ConfiguredResourceProvider,
     PhysicalResource,
     Properties,
     PutResourceProvider,
@@ -16,42 +17,35 @@ from sim.aws_account.resource_types.resource_provider import (
 )
 
 
-class BucketProvider(ResourceProvider):
+class BucketProvider(ConfiguredResourceProvider):
     """AWS::S3::Bucket."""
 
     create_only_properties = frozenset({"BucketName"})
     delete_call = ("s3", "delete_bucket", "Bucket")
 
-    def create(self, request: ResourceRequest) -> PhysicalResource:
-        """Create the bucket, then write its configurations."""
+    def create_unconfigured(self, request: ResourceRequest) -> PhysicalResource:
+        """Create the bucket."""
         name = request.properties.get("BucketName") or request.generate_name(63).lower()
         region = request.services.region
         location = {} if region == "us-east-1" else {"CreateBucketConfiguration": {"LocationConstraint": region}}
         request.get_client("s3").create_bucket(Bucket=name, **location)
-        bucket = request.record_partial(
+        return build_resource(
             name,
             Arn=f"arn:aws:s3:::{name}",
             DomainName=f"{name}.s3.amazonaws.com",
             RegionalDomainName=f"{name}.s3.{region}.amazonaws.com",
             WebsiteURL=f"http://{name}.s3-website-{region}.amazonaws.com",
         )
-        self._write_configurations(request, name)
-        return bucket
 
-    def update(self, request: ResourceRequest) -> PhysicalResource:
-        """Write the configurations again; removed configurations are deleted."""
-        s3, name = request.get_client("s3"), request.physical_id
+    def configure(self, request: ResourceRequest, physical_id: str) -> None:
+        """Write the configurations of the bucket; removed configurations are deleted."""
+        s3, name, properties = request.get_client("s3"), physical_id, request.properties
         if "LifecycleConfiguration" in request.removed_properties:
             s3.delete_bucket_lifecycle(Bucket=name)
         if "BucketEncryption" in request.removed_properties:
             s3.delete_bucket_encryption(Bucket=name)
         if "PublicAccessBlockConfiguration" in request.removed_properties:
             s3.delete_public_access_block(Bucket=name)
-        self._write_configurations(request, name)
-        return request.resource
-
-    def _write_configurations(self, request: ResourceRequest, name: str) -> None:
-        s3, properties = request.get_client("s3"), request.properties
         for key, write in (
             ("VersioningConfiguration", s3.put_bucket_versioning),
             ("PublicAccessBlockConfiguration", s3.put_public_access_block),
@@ -198,33 +192,26 @@ class KeyAliasProvider(ResourceProvider):
         return request.resource
 
 
-class RepositoryProvider(ResourceProvider):
+class RepositoryProvider(ConfiguredResourceProvider):
     """AWS::ECR::Repository."""
 
     create_only_properties = frozenset({"RepositoryName"})
     delete_call = ("ecr", "delete_repository", "repositoryName")
 
-    def create(self, request: ResourceRequest) -> PhysicalResource:
-        """Create the repository, then write its policies."""
+    def create_unconfigured(self, request: ResourceRequest) -> PhysicalResource:
+        """Create the repository."""
         name = request.properties.get("RepositoryName") or request.generate_name(256).lower()
         mutability = request.properties.get("ImageTagMutability", "MUTABLE")
         ecr = request.get_client("ecr")
         repository = ecr.create_repository(repositoryName=name, imageTagMutability=mutability)["repository"]
-        resource = request.record_partial(
-            name, Arn=repository["repositoryArn"], RepositoryUri=repository["repositoryUri"]
-        )
-        self._write_policies(request, name)
-        return resource
+        return build_resource(name, Arn=repository["repositoryArn"], RepositoryUri=repository["repositoryUri"])
 
-    def update(self, request: ResourceRequest) -> PhysicalResource:
-        """Write the policies again."""
-        self._write_policies(request, request.physical_id)
-        return request.resource
-
-    def _write_policies(self, request: ResourceRequest, name: str) -> None:
+    def configure(self, request: ResourceRequest, physical_id: str) -> None:
+        """Write the policies."""
+        ecr = request.get_client("ecr")
         if "RepositoryPolicyText" in request.properties:
             text = json.dumps(request.properties["RepositoryPolicyText"])
-            request.get_client("ecr").set_repository_policy(repositoryName=name, policyText=text)
+            ecr.set_repository_policy(repositoryName=physical_id, policyText=text)
         if "LifecyclePolicy" in request.properties:
             text = request.properties["LifecyclePolicy"]["LifecyclePolicyText"]
-            request.get_client("ecr").put_lifecycle_policy(repositoryName=name, lifecyclePolicyText=text)
+            ecr.put_lifecycle_policy(repositoryName=physical_id, lifecyclePolicyText=text)

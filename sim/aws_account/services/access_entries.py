@@ -1,15 +1,12 @@
 """EKS access entries: which IAM principals can access the cluster, and with which user name and groups."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import msgspec
 
-from sim.aws_http.filters_and_pages import ApiDict
-from sim.aws_http.protocol import ApiError
+from sim.aws_http.protocol import ApiDict, ApiError, ApiHandlers, ApiResponse
 from sim.time.virtual_clock import Clock
-
-Response: TypeAlias = dict[str, Any]
 
 NODE_TYPES: Final[Mapping[str, tuple[str, ...]]] = {
     "EC2_LINUX": ("system:bootstrappers", "system:nodes"),
@@ -43,7 +40,7 @@ class AccessEntryApi:
         """Start without access entries; *has_cluster* returns whether a cluster of that name exists."""
         self._region, self._account_id, self._clock, self._has_cluster = region, account_id, clock, has_cluster
         self._entries: dict[tuple[str, str], AccessEntry] = {}
-        self.handlers: Mapping[str, Callable[[ApiDict], Response]] = {
+        self.handlers: ApiHandlers = {
             "AssociateAccessPolicy": self._associate,
             "CreateAccessEntry": self._create,
             "DeleteAccessEntry": self._delete,
@@ -68,7 +65,7 @@ class AccessEntryApi:
             raise ApiError("ResourceNotFoundException", message, _HTTP_NOT_FOUND)
         return entry
 
-    def _create(self, request: ApiDict) -> Response:
+    def _create(self, request: ApiDict) -> ApiResponse:
         cluster, principal, entry_type = (
             request["clusterName"],
             request["principalArn"],
@@ -101,26 +98,26 @@ class AccessEntryApi:
         )
         return {"accessEntry": self._build_entry_response(self._get_entry(request))}
 
-    def _update(self, request: ApiDict) -> Response:
+    def _update(self, request: ApiDict) -> ApiResponse:
         entry = self._get_entry(request)
         if entry.type == "STANDARD" and "kubernetesGroups" in request:
             entry.groups = list(request["kubernetesGroups"])
         entry.username = request.get("username") or entry.username
         return {"accessEntry": self._build_entry_response(entry)}
 
-    def _delete(self, request: ApiDict) -> Response:
+    def _delete(self, request: ApiDict) -> ApiResponse:
         entry = self._get_entry(request)
         del self._entries[entry.cluster, entry.principal]
         return {}
 
-    def _list(self, request: ApiDict) -> Response:
+    def _list(self, request: ApiDict) -> ApiResponse:
         return {
             "accessEntries": sorted(
                 principal for cluster, principal in self._entries if cluster == request["clusterName"]
             )
         }
 
-    def _associate(self, request: ApiDict) -> Response:
+    def _associate(self, request: ApiDict) -> ApiResponse:
         entry, arn = self._get_entry(request), request["policyArn"]
         if entry.type != "STANDARD":
             raise ApiError("InvalidParameterException", f"an entry of type {entry.type} takes no policies")
@@ -131,11 +128,11 @@ class AccessEntryApi:
             "associatedAccessPolicy": self._build_policy_response(arn, entry.policies[arn]),
         }
 
-    def _disassociate(self, request: ApiDict) -> Response:
+    def _disassociate(self, request: ApiDict) -> ApiResponse:
         self._get_entry(request).policies.pop(request["policyArn"], None)
         return {}
 
-    def _list_policies(self, request: ApiDict) -> Response:
+    def _list_policies(self, request: ApiDict) -> ApiResponse:
         entry = self._get_entry(request)
         return {
             "clusterName": entry.cluster,
@@ -145,7 +142,7 @@ class AccessEntryApi:
             ],
         }
 
-    def _build_policy_response(self, arn: str, scope: ApiDict) -> Response:
+    def _build_policy_response(self, arn: str, scope: ApiDict) -> ApiResponse:
         return {
             "policyArn": arn,
             "accessScope": scope,
@@ -153,7 +150,7 @@ class AccessEntryApi:
             "modifiedAt": self._clock.get_time(),
         }
 
-    def _build_entry_response(self, entry: AccessEntry) -> Response:
+    def _build_entry_response(self, entry: AccessEntry) -> ApiResponse:
         return {
             "clusterName": entry.cluster,
             "principalArn": entry.principal,

@@ -1,12 +1,6 @@
-"""CodeDeploy applications, configurations and deployment groups: only stored, `kinds.aliases` deploys with them."""
+"""CodeDeploy applications, configurations and deployment groups: stored for `resource_types.alias_deployments`."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
-
-from sim.aws_http.filters_and_pages import ApiDict
-from sim.aws_http.protocol import ApiError
-
-Response: TypeAlias = dict[str, Any]
+from sim.aws_http.protocol import ApiDict, ApiError, ApiHandlers, ApiResponse
 
 
 class CodeDeployApi:
@@ -14,10 +8,10 @@ class CodeDeployApi:
 
     def __init__(self) -> None:
         """Start without resources."""
-        self._applications: dict[str, Response] = {}
-        self._configs: dict[str, Response] = {}
-        self._groups: dict[tuple[str, str], Response] = {}
-        self.handlers: Mapping[str, Callable[[ApiDict], Response]] = {
+        self._applications: dict[str, ApiResponse] = {}
+        self._configs: dict[str, ApiResponse] = {}
+        self._groups: dict[tuple[str, str], ApiResponse] = {}
+        self.handlers: ApiHandlers = {
             "CreateApplication": self._create_application,
             "CreateDeploymentConfig": self._create_config,
             "CreateDeploymentGroup": self._create_group,
@@ -32,20 +26,20 @@ class CodeDeployApi:
             "UpdateDeploymentGroup": self._update_group,
         }
 
-    def _create_application(self, request: ApiDict) -> Response:
+    def _create_application(self, request: ApiDict) -> ApiResponse:
         name = request["applicationName"]
         if name in self._applications:
             raise ApiError("ApplicationAlreadyExistsException", f"Application already exists: {name}")
         self._applications[name] = dict(request)
         return {"applicationId": name}
 
-    def _delete_application(self, request: ApiDict) -> Response:
+    def _delete_application(self, request: ApiDict) -> ApiResponse:
         name = request["applicationName"]
         self._applications.pop(name, None)
         self._groups = {key: group for key, group in self._groups.items() if key[0] != name}
         return {}
 
-    def _create_config(self, request: ApiDict) -> Response:
+    def _create_config(self, request: ApiDict) -> ApiResponse:
         name = request["deploymentConfigName"]
         if name in self._configs:
             message = f"Deployment configuration already exists: {name}"
@@ -53,21 +47,21 @@ class CodeDeployApi:
         self._configs[name] = dict(request)
         return {"deploymentConfigId": name}
 
-    def _get_config(self, request: ApiDict) -> Response:
+    def _get_config(self, request: ApiDict) -> ApiResponse:
         name = request["deploymentConfigName"]
         if name not in self._configs:
             message = f"No Deployment Configuration found for name: {name}"
             raise ApiError("DeploymentConfigDoesNotExistException", message)
         return {"deploymentConfigInfo": self._configs[name]}
 
-    def _delete_config(self, request: ApiDict) -> Response:
+    def _delete_config(self, request: ApiDict) -> ApiResponse:
         name = request["deploymentConfigName"]
         if any(group.get("deploymentConfigName") == name for group in self._groups.values()):
             raise ApiError("DeploymentConfigInUseException", f"{name} is in use")
         self._configs.pop(name, None)
         return {}
 
-    def _create_group(self, request: ApiDict) -> Response:
+    def _create_group(self, request: ApiDict) -> ApiResponse:
         key = request["applicationName"], request["deploymentGroupName"]
         if request["applicationName"] not in self._applications:
             raise ApiError("ApplicationDoesNotExistException", f"No application found for name: {key[0]}")
@@ -76,24 +70,24 @@ class CodeDeployApi:
         self._groups[key] = dict(request)
         return {"deploymentGroupId": key[1]}
 
-    def _get_group(self, request: ApiDict) -> Response:
+    def _get_group(self, request: ApiDict) -> ApiResponse:
         key = request["applicationName"], request.get("deploymentGroupName") or request["currentDeploymentGroupName"]
         if key not in self._groups:
             message = f"No Deployment Group found for name: {key[1]}"
             raise ApiError("DeploymentGroupDoesNotExistException", message)
         return self._groups[key]
 
-    def _update_group(self, request: ApiDict) -> Response:
+    def _update_group(self, request: ApiDict) -> ApiResponse:
         self._get_group(request).update(
             {key: value for key, value in request.items() if key != "currentDeploymentGroupName"}
         )
         return {}
 
-    def _delete_group(self, request: ApiDict) -> Response:
+    def _delete_group(self, request: ApiDict) -> ApiResponse:
         self._groups.pop((request["applicationName"], request["deploymentGroupName"]), None)
         return {}
 
-    def _list_groups(self, request: ApiDict) -> Response:
+    def _list_groups(self, request: ApiDict) -> ApiResponse:
         application = request["applicationName"]
         names = sorted(group for owner, group in self._groups if owner == application)
         return {"applicationName": application, "deploymentGroups": names}

@@ -7,9 +7,8 @@ from typing import Any, Final
 from sim.aws_account.iam_checks.authorizer import IamAuthorizer
 from sim.aws_account.identities import Caller, CredentialStore
 from sim.aws_account.protocols import Credentials
-from sim.aws_http.filters_and_pages import ApiDict
-from sim.aws_http.protocol import ApiError
-from sim.iam.values import build_context
+from sim.aws_http.protocol import ApiDict, ApiError
+from sim.iam.patterns_and_variables import build_context
 from sim.time.virtual_clock import Clock
 
 HTTP_FORBIDDEN: Final = 403

@@ -1,13 +1,7 @@
 """Subscription filters of log groups: only stored, the code that runs functions reads them."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
-
 from sim.aws_account.protocols import AccountServices
-from sim.aws_http.filters_and_pages import ApiDict
-from sim.aws_http.protocol import ApiError
-
-Response: TypeAlias = dict[str, Any]
+from sim.aws_http.protocol import ApiDict, ApiError, ApiHandlers, ApiResponse
 
 
 class SubscriptionFilterApi:
@@ -16,14 +10,14 @@ class SubscriptionFilterApi:
     def __init__(self, account: AccountServices) -> None:
         """Start without subscription filters."""
         self._account = account
-        self._filters: dict[tuple[str, str], Response] = {}
-        self.handlers: Mapping[str, Callable[[ApiDict], Response]] = {
+        self._filters: dict[tuple[str, str], ApiResponse] = {}
+        self.handlers: ApiHandlers = {
             "DeleteSubscriptionFilter": self._delete,
             "DescribeSubscriptionFilters": self._describe,
             "PutSubscriptionFilter": self._put,
         }
 
-    def _put(self, request: ApiDict) -> Response:
+    def _put(self, request: ApiDict) -> ApiResponse:
         group = request["logGroupName"]
         log_groups = self._account.get_client("logs").describe_log_groups(logGroupNamePrefix=group)["logGroups"]
         if group not in [log_group["logGroupName"] for log_group in log_groups]:
@@ -32,7 +26,7 @@ class SubscriptionFilterApi:
         self._filters[group, request["filterName"]] = {**request, "creationTime": creation_time}
         return {}
 
-    def _describe(self, request: ApiDict) -> Response:
+    def _describe(self, request: ApiDict) -> ApiResponse:
         filters = [
             subscription_filter
             for (group, _), subscription_filter in sorted(self._filters.items())
@@ -40,7 +34,7 @@ class SubscriptionFilterApi:
         ]
         return {"subscriptionFilters": filters}
 
-    def _delete(self, request: ApiDict) -> Response:
+    def _delete(self, request: ApiDict) -> ApiResponse:
         key = request["logGroupName"], request["filterName"]
         if key not in self._filters:
             raise ApiError("ResourceNotFoundException", "The specified subscription filter does not exist.")

@@ -10,7 +10,8 @@ from shared.errors import Fault, Invalid, NotFound
 from shared.model.ec2.dry_run import DryRunRefusal, DryRunRequest
 from shared.model.ec2.launch_template import LaunchTemplate
 from sim.cloud.catalog.instance_types import load_instance_types
-from sim.cloud.ec2.launch_checks import Refused, check_hardware_support
+from sim.cloud.ec2.launch_checks import check_hardware_support
+from sim.cloud.ec2.launch_refusal import Refused
 from sim.cloud.ec2.launch_templates import check_launch_template
 from sim.cloud.ec2.reservations import Reservations
 from sim.cloud.resources.images import ImageRegistry

@@ -15,11 +15,12 @@ from shared.model.ec2.fleet import FleetError, FleetInstance, FleetRequest, Flee
 from shared.model.ec2.launch_template import LaunchTemplate
 from shared.model.ec2.types import AllocationStrategy
 from sim.cloud import seeded_random
-from sim.cloud.catalog.prices import PriceList
+from sim.cloud.catalog.synthetic_prices import PriceList
 from sim.cloud.ec2.instance import LaunchSpec, SimulatedInstance, check_tags
-from sim.cloud.ec2.launch_checks import LaunchChecks, Refused
+from sim.cloud.ec2.launch_checks import LaunchChecks
+from sim.cloud.ec2.launch_refusal import Refused
 from sim.cloud.ec2.launch_templates import LaunchTemplates
-from sim.cloud.resources.selectors import sort_tags
+from sim.cloud.resources.selector_terms import sort_tags
 from sim.time.virtual_clock import Clock
 
 MAX_OVERRIDES_PER_FLEET: Final = 300

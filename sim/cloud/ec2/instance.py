@@ -13,7 +13,7 @@ from shared.model.ec2.launch_template import LaunchTemplate
 from shared.model.ec2.types import CapacityType, InstanceState, Tags
 from sim.cloud.ec2.capacity_pools import CapacityPool
 from sim.cloud.resources.network import SubnetAddresses
-from sim.cloud.resources.selectors import sort_tags
+from sim.cloud.resources.selector_terms import sort_tags
 from sim.time.virtual_clock import Timer
 
 StatusCheck = Literal["instance", "system"]

@@ -9,7 +9,7 @@ from shared.model.ec2.account import CapacityReservation, PlacementGroup, Select
 from shared.model.ec2.types import Tags
 from sim.cloud import seeded_random
 from sim.cloud.ec2.capacity_pools import CapacityPool
-from sim.cloud.resources.selectors import has_tags, sort_tags
+from sim.cloud.resources.selector_terms import has_tags, sort_tags
 
 OWNER_ID: Final = "123456789012"
 

@@ -9,7 +9,7 @@ import msgspec
 from shared.errors import NotFound
 from shared.model.ec2.account import Image, SelectorTerm
 from sim.cloud import seeded_random
-from sim.cloud.resources.selectors import has_tags, is_match
+from sim.cloud.resources.selector_terms import has_tags, is_match
 
 KUBERNETES_VERSIONS: Final = ("1.30", "1.31", "1.32", "1.33", "1.34", "1.35")
 MAX_AL2_MINOR_VERSION: Final = 32

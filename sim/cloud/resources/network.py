@@ -8,7 +8,7 @@ from shared.model.ec2.account import SecurityGroup, SelectorTerm, Subnet
 from shared.model.ec2.types import Tags
 from sim.cloud import seeded_random
 from sim.cloud.catalog.instance_types import build_zone_id
-from sim.cloud.resources.selectors import has_tags, is_match
+from sim.cloud.resources.selector_terms import has_tags, is_match
 
 VPC_CIDR: Final = IPv4Network("10.0.0.0/16")
 SUBNET_PREFIX_LENGTH: Final = 19

@@ -2,10 +2,10 @@
 
 from shared.crds.definitions import Object
 from shared.errors import NotFound
+from sim.cluster.api_server.api_resources import BUILT_IN_RESOURCES, ApiResource, Objects
+from sim.cluster.api_server.object_store import Callback, ObjectStore
 from sim.cluster.api_server.pages import ListOptions, ObjectPage, Paginator
-from sim.cluster.api_server.resources import BUILT_IN_RESOURCES, ApiResource, Objects
-from sim.cluster.api_server.rules.selectors import select_objects
-from sim.cluster.api_server.store import Callback, ObjectStore
+from sim.cluster.api_server.rules.label_and_field_selectors import select_objects
 from sim.cluster.api_server.watch import ApiWatchEvent
 from sim.time.virtual_clock import Clock
 

@@ -12,6 +12,14 @@ from typing import Final
 from shared.crds.definitions import Object, load_shipped_crds
 from shared.errors import Conflict, EvictionRefused, Forbidden, Invalid
 from sim.cluster.api_server.api_reader import ApiReader
+from sim.cluster.api_server.api_resources import (
+    CUSTOM_RESOURCE_DEFINITIONS,
+    NAMESPACES,
+    POD_DISRUPTION_BUDGETS,
+    PODS,
+    PRIORITY_CLASSES,
+    ApiResource,
+)
 from sim.cluster.api_server.metadata import (
     build_initial_metadata,
     build_invalid_error,
@@ -25,19 +33,11 @@ from sim.cluster.api_server.metadata import (
     with_type_and_namespace,
     without_resource_version,
 )
-from sim.cluster.api_server.resources import (
-    CUSTOM_RESOURCE_DEFINITIONS,
-    NAMESPACES,
-    POD_DISRUPTION_BUDGETS,
-    PODS,
-    PRIORITY_CLASSES,
-    ApiResource,
-)
+from sim.cluster.api_server.object_store import get_object_key
 from sim.cluster.api_server.rules import admission, deletion, eviction
 from sim.cluster.api_server.rules.custom_resources import build_api_resource, with_established_conditions
 from sim.cluster.api_server.rules.merge_patch import merge_patch, without_nulls
 from sim.cluster.api_server.rules.pods import bind_pod
-from sim.cluster.api_server.store import get_object_key
 from sim.cluster.api_server.subresources import get_desired_state, is_deletion_completed, restrict_update
 from sim.time.virtual_clock import Clock
 

@@ -8,10 +8,10 @@ import msgspec
 from shared.crds.definitions import Object
 from shared.errors import Invalid, NotFound
 from shared.ports.kubernetes import WatchEvents
+from sim.cluster.api_server.api_resources import PODS, ApiResource
 from sim.cluster.api_server.api_server import ApiServer
 from sim.cluster.api_server.pages import ListOptions, ObjectPage
 from sim.cluster.api_server.paths import RequestInfo, parse_path
-from sim.cluster.api_server.resources import PODS, ApiResource
 
 _SUCCESS_STATUS: Final = msgspec.json.encode(
     {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from shared.crds.definitions import Object
 from shared.errors import Conflict, Invalid
-from sim.cluster.api_server.resources import ApiResource
+from sim.cluster.api_server.api_resources import ApiResource
 
 _DNS_LABEL_PATTERN: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _DNS_SUBDOMAIN_PATTERN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")

@@ -12,9 +12,9 @@ from typing import Final
 import msgspec
 
 from shared.errors import Expired, Invalid
-from sim.cluster.api_server.resources import ApiResource, Key, Objects
-from sim.cluster.api_server.rules.selectors import select_objects
-from sim.cluster.api_server.store import ObjectStore, get_object_key
+from sim.cluster.api_server.api_resources import ApiResource, Key, Objects
+from sim.cluster.api_server.object_store import ObjectStore, get_object_key
+from sim.cluster.api_server.rules.label_and_field_selectors import select_objects
 
 _SNAPSHOT_TTL: Final = timedelta(minutes=5)
 

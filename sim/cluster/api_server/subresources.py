@@ -4,7 +4,7 @@ from typing import Final
 
 from shared.crds.definitions import Object
 from shared.errors import NotFound
-from sim.cluster.api_server.resources import NAMESPACES, ApiResource
+from sim.cluster.api_server.api_resources import NAMESPACES, ApiResource
 from sim.cluster.api_server.rules.deletion import is_last_finalizer_removed
 
 _NON_SPEC_FIELDS: Final = frozenset({"apiVersion", "kind", "metadata", "status"})

@@ -13,12 +13,12 @@ from typing import Final
 
 from shared.errors import Fault
 from sim.cluster.api_server.api_server import ApiServer
-from sim.cluster.controller_runtime.conditions import find_condition, is_terminal, with_conditions
+from sim.cluster.controller_runtime.object_conditions import find_condition, is_terminal, with_conditions
 from sim.cluster.kube_scheduler.node_cache import NodeCache
 from sim.cluster.kube_scheduler.node_selection import NodeFinder
 from sim.cluster.kube_scheduler.nominator import Nominator, get_nominated_node_name
 from sim.cluster.kube_scheduler.pod_shape import ShapeCache
-from sim.cluster.kube_scheduler.queue import QueuedPodInfo
+from sim.cluster.kube_scheduler.scheduling_queue import QueuedPodInfo
 from sim.cluster.kube_scheduler.volume_binding import (
     SELECTED_NODE_ANNOTATION,
     PodVolumeClaims,

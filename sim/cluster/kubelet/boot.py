@@ -8,8 +8,8 @@ from uuid import UUID
 
 import msgspec
 
-from sim.cluster.controller_runtime.conditions import format_timestamp, with_conditions
 from sim.cluster.controller_runtime.informer import Obj
+from sim.cluster.controller_runtime.object_conditions import format_timestamp, with_conditions
 from sim.cluster.kubelet.pod_stages import EXIT_CODE_ANNOTATION
 
 UNINITIALIZED_TAINT: Final = {

@@ -12,11 +12,11 @@ from shared.model.cloud_provider.launch_group import LaunchGroup
 from shared.model.core.labels import DISRUPTED_TAINT, NODEPOOL
 from shared.model.decisions.command import CommandState
 from sim.fault_simulation.checks.ground_truth import CLAIMS, is_daemon_pod
-from sim.fault_simulation.checks.limits import get_cpu_limits
-from sim.fault_simulation.events.events import DeadBoot
-from sim.fault_simulation.events.manifests import INSTANCE_TYPES
+from sim.fault_simulation.checks.node_pool_limits import get_cpu_limits
+from sim.fault_simulation.events.fault_world import FaultWorld
 from sim.fault_simulation.events.script import Script
-from sim.fault_simulation.events.world import FaultWorld
+from sim.fault_simulation.events.script_events import DeadBoot
+from sim.fault_simulation.events.script_manifests import INSTANCE_TYPES
 from sim.world.measurements import is_finished, is_running
 
 Json = dict[str, Any]

@@ -9,7 +9,7 @@ from shared.model.cloud_provider.launch_group import LaunchGroup
 from shared.model.core.labels import LAUNCH_GROUP, NODEPOOL
 from shared.model.decisions.command import CommandState
 from shared.model.ec2.instance import Instance
-from sim.fault_simulation.events.world import FaultWorld
+from sim.fault_simulation.events.fault_world import FaultWorld
 from sim.world.measurements import is_running
 
 Json = dict[str, Any]

@@ -7,7 +7,8 @@ from typing import Any, Final, Literal
 
 from sim.cloud.ec2.instance import StatusCheck
 from sim.fault_simulation.drawing.random_draws import RandomDraws
-from sim.fault_simulation.events.events import (
+from sim.fault_simulation.events.script import ScriptSetup
+from sim.fault_simulation.events.script_events import (
     FUNCTIONS,
     AnyEvent,
     CallFailure,
@@ -31,8 +32,7 @@ from sim.fault_simulation.events.events import (
     Stale,
     ZoneDown,
 )
-from sim.fault_simulation.events.manifests import INSTANCE_TYPES, ZONES
-from sim.fault_simulation.events.script import ScriptSetup
+from sim.fault_simulation.events.script_manifests import INSTANCE_TYPES, ZONES
 
 EventDrawer = Callable[[RandomDraws, int, int], Iterator[AnyEvent]]
 """Draws the events of a fault from its number and its start second."""

@@ -3,7 +3,7 @@
 from typing import Final
 
 from shared.errors import Conflict, EvictionRefused, Expired, Fault, Throttled, Unreachable
-from sim.fault_simulation.events.events import CallFailure
+from sim.fault_simulation.events.script_events import CallFailure
 from sim.fault_tap import PortCall
 
 ERROR_BY_FAILURE: Final[dict[str, type[Fault]]] = {

@@ -8,9 +8,12 @@ from typing import assert_never
 
 from shared.errors import Fault
 from sim.cloud.seeded_random import draw_fraction
+from sim.fault_simulation.events.account_faults import FaultInjector
 from sim.fault_simulation.events.call_failures import fail_call
 from sim.fault_simulation.events.call_sites import KillCoverage, get_call_site
-from sim.fault_simulation.events.events import (
+from sim.fault_simulation.events.fault_world import FaultWorld
+from sim.fault_simulation.events.script import Script
+from sim.fault_simulation.events.script_events import (
     AnyEvent,
     CallFailure,
     FunctionFault,
@@ -24,10 +27,7 @@ from sim.fault_simulation.events.events import (
     UserAction,
     format_event_kind,
 )
-from sim.fault_simulation.events.injected_faults import FaultInjector
-from sim.fault_simulation.events.script import Script
 from sim.fault_simulation.events.user_actions import UserSimulator
-from sim.fault_simulation.events.world import FaultWorld
 from sim.fault_tap import Killed, PortCall
 
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from sim.fault_simulation.events.events import USER_ACTION_TYPES, AnyEvent
+from sim.fault_simulation.events.script_events import USER_ACTION_TYPES, AnyEvent
 
 
 class ScriptSetup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -22,7 +22,7 @@ class ScriptSetup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     expire_after: str = "Never"
     allows_spot: bool = msgspec.field(default=True, name="spot")
     replicas: tuple[tuple[str, int], ...] = ()
-    """By name of the Deployment or StatefulSet; see `sim.fault_simulation.events.manifests`."""
+    """By name of the Deployment or StatefulSet; see `sim.fault_simulation.events.script_manifests`."""
     budget_percent: str = msgspec.field(default="", name="percent")
     """A second budget of the NodePool, such as ``30%``."""
     closed_after_minutes: int = msgspec.field(default=0, name="closed")

@@ -6,8 +6,10 @@ from functools import partial
 from typing import Final, assert_never
 
 from shared.errors import Fault, NotFound
-from sim.fault_simulation.events import manifests
-from sim.fault_simulation.events.events import (
+from sim.fault_simulation.events import script_manifests
+from sim.fault_simulation.events.fault_world import FaultWorld
+from sim.fault_simulation.events.script import ScriptSetup
+from sim.fault_simulation.events.script_events import (
     Batch,
     Drift,
     Erase,
@@ -19,8 +21,6 @@ from sim.fault_simulation.events.events import (
     Scale,
     UserAction,
 )
-from sim.fault_simulation.events.script import ScriptSetup
-from sim.fault_simulation.events.world import FaultWorld
 
 NODE_POOLS: Final = "nodepools.karpenter.sh"
 NODE_CLASSES: Final = "ec2nodeclasses.karpenter.k8s.aws"
@@ -44,20 +44,22 @@ class UserSimulator:
         world = self._world
         match action:
             case Scale():
-                kind = manifests.build_workload(action.name, 0)["kind"]
+                kind = script_manifests.build_workload(action.name, 0)["kind"]
                 world.cluster.scale(kind, "default", action.name, action.replicas)
             case Recreate():
                 self._recreate_pods(action.name)
             case Drift():
-                world.apply([manifests.build_main_pool(self._setup, action.release, action.excluded_type)])
+                world.apply([script_manifests.build_main_pool(self._setup, action.release, action.excluded_type)])
             case Retag():
-                world.apply([manifests.build_node_class(self._setup, owner=action.owner)])
+                world.apply([script_manifests.build_node_class(self._setup, owner=action.owner)])
             case Release():
                 world.cloud.release_amis()
             case Batch():
-                world.apply([manifests.build_job(action.name, action.pods, action.seconds)])
+                world.apply([script_manifests.build_job(action.name, action.pods, action.seconds)])
             case Restaff():
-                world.cluster.api.patch(NODE_POOLS, manifests.STATIC_POOL, {"spec": {"replicas": action.replicas}})
+                world.cluster.api.patch(
+                    NODE_POOLS, script_manifests.STATIC_POOL, {"spec": {"replicas": action.replicas}}
+                )
             case Remove():
                 return self._remove_second_pool(with_node_class=action.with_node_class)
             case Erase():
@@ -72,20 +74,20 @@ class UserSimulator:
                 self._world.cluster.api.delete("pods", pod["metadata"]["name"], "default")
 
     def _remove_second_pool(self, *, with_node_class: bool) -> Callable[[], None]:
-        self._world.cluster.api.delete(NODE_POOLS, manifests.SECOND_POOL)
+        self._world.cluster.api.delete(NODE_POOLS, script_manifests.SECOND_POOL)
         if with_node_class:
-            self._world.cluster.api.delete(NODE_CLASSES, manifests.SECOND_POOL)
+            self._world.cluster.api.delete(NODE_CLASSES, script_manifests.SECOND_POOL)
         return self._restore_second_pool
 
     def _restore_second_pool(self) -> None:
         """Apply the second NodePool again, once the old objects are deleted."""
         for resource in (NODE_CLASSES, NODE_POOLS):
             for item in self._world.cluster.api.list(resource):
-                if item["metadata"]["name"] == manifests.SECOND_POOL and "deletionTimestamp" in item["metadata"]:
+                if item["metadata"]["name"] == script_manifests.SECOND_POOL and "deletionTimestamp" in item["metadata"]:
                     self._world.clock.call_after(RESTORE_RETRY_INTERVAL, self._restore_second_pool, "apply again")
                     return
         try:
-            self._world.apply(manifests.build_second_pool(self._setup))
+            self._world.apply(script_manifests.build_second_pool(self._setup))
         except Fault:
             self._world.clock.call_after(RESTORE_RETRY_INTERVAL, partial(self._restore_second_pool), "apply again")
 

@@ -16,7 +16,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from sim.aws_account.protocols import ClientFactory, Credentials, DeployedFunction
 from sim.aws_account.services.cloudwatch import CloudWatch
 from sim.lambda_processes.event_sources.event_deliveries import DeliveryTarget, Undelivered
-from sim.lambda_processes.event_sources.queues import (
+from sim.lambda_processes.event_sources.queue_pollers import (
     MAX_MESSAGES_PER_RECEIVE,
     QueueGone,
     QueueMapping,
@@ -24,8 +24,8 @@ from sim.lambda_processes.event_sources.queues import (
     ReceivedMessage,
     parse_message,
 )
+from sim.lambda_processes.lambda_service import FunctionDirectory, split_function_reference
 from sim.lambda_processes.sandboxes import SandboxInvocation
-from sim.lambda_processes.service import FunctionDirectory, split_function_reference
 
 _ALL_ATTRIBUTES: Final = ["All"]
 _QUEUE_NOT_FOUND_CODES: Final = ("AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist")
@@ -68,7 +68,7 @@ class AccountConnector:
         self._created_streams: set[str] = set()
 
     def receive_messages(self, mapping: QueueMapping, limit: int, wait_time: timedelta) -> list[ReceivedMessage]:
-        """Implement `sim.lambda_processes.event_sources.queues.QueueClient`."""
+        """Implement `sim.lambda_processes.event_sources.queue_pollers.QueueClient`."""
         try:
             response = self._get_queue_client(mapping).receive_message(
                 QueueUrl=self._get_queue_url(mapping.queue_arn),
@@ -81,7 +81,7 @@ class AccountConnector:
         return [parse_message(message) for message in response.get("Messages", ())]
 
     def delete_messages(self, mapping: QueueMapping, receipt_handles: Iterable[str]) -> None:
-        """Implement `sim.lambda_processes.event_sources.queues.QueueClient`."""
+        """Implement `sim.lambda_processes.event_sources.queue_pollers.QueueClient`."""
         handle_iterator = iter(receipt_handles)
         try:
             while handle_batch := list(islice(handle_iterator, MAX_MESSAGES_PER_RECEIVE)):

@@ -10,7 +10,7 @@ import msgspec
 
 from sim.lambda_processes.event_sources.event_deliveries import DeliveryTarget, EventDeliveries
 from sim.lambda_runtime.event_pattern import check_pattern, matches_pattern
-from sim.lambda_runtime.invocation import build_event_envelope
+from sim.lambda_runtime.event_payloads import build_event_envelope
 
 
 class EventBusRule(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from sim.lambda_processes.event_sources.event_deliveries import DeliveryTarget, EventDeliveries
-from sim.lambda_runtime.schedule import list_firing_times
+from sim.lambda_runtime.schedule_expressions import list_firing_times
 
 
 class EventSchedule(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,12 +3,11 @@
 Unsupported functions raise: a wrong guess would configure a different stack than the deployed one.
 """
 
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
-Json: TypeAlias = Any
-"""Any value of a JSON document."""
+from sim.lambda_runtime.stack_template.intrinsic_functions import IntrinsicFunctions, Json
+
 CloudFormationTemplate: TypeAlias = Mapping[str, Json]
 
 ACCOUNT_ID: Final = "111122223333"
@@ -19,7 +18,6 @@ PSEUDO_PARAMETERS: Final = {
     "AWS::StackName": "joiner",
     "AWS::URLSuffix": "amazonaws.com",
 }
-SUB_PLACEHOLDER: Final = re.compile(r"\$\{(!?)([^}]+)\}")
 
 
 class UnsupportedTemplateError(Exception):
@@ -62,8 +60,10 @@ REF_FORMAT_BY_TYPE: Final = {
 """The result of `Ref`, if it is not the physical name."""
 
 
-class IntrinsicResolver:
+class IntrinsicResolver(IntrinsicFunctions):
     """Resolves the values of one template."""
+
+    unsupported_error = UnsupportedTemplateError
 
     def __init__(self, template: CloudFormationTemplate, region: str = DEFAULT_REGION) -> None:
         """Resolve against *template* as deployed in *region*; nothing is computed yet."""
@@ -71,32 +71,7 @@ class IntrinsicResolver:
         self._pseudo_parameters = PSEUDO_PARAMETERS | {"AWS::Region": region}
         self._resources: Mapping[str, Any] = template["Resources"]
         self._parameters: Mapping[str, Any] = template.get("Parameters", {})
-        self._resolve_by_function: dict[str, Callable[[Any], Any]] = {
-            "Ref": self.resolve_ref,
-            "Fn::GetAtt": self._resolve_attribute,
-            "Fn::Join": lambda argument: str(argument[0]).join(map(str, self.resolve(argument[1]))),
-            "Fn::Select": lambda argument: self.resolve(argument[1])[int(argument[0])],
-            "Fn::Split": lambda argument: str(self.resolve(argument[1])).split(argument[0]),
-            "Fn::Sub": self._resolve_substitution,
-        }
-
-    def resolve(self, value: Json) -> Json:
-        """Return *value* with every intrinsic function in it replaced by its result.
-
-        Raises:
-            UnsupportedTemplateError: a function or a reference is not supported.
-        """
-        if isinstance(value, list):
-            return [self.resolve(item) for item in value]
-        if not isinstance(value, Mapping):
-            return value
-        if len(value) == 1:
-            [(key, argument)] = value.items()
-            if key in self._resolve_by_function:
-                return self._resolve_by_function[key](argument)
-            if key.startswith("Fn::"):
-                raise UnsupportedTemplateError(f"{key} is not resolved here: {argument!r}")
-        return {key: self.resolve(item) for key, item in value.items()}
+        super().__init__()
 
     def resolve_ref(self, name: str) -> str:
         """Return the result of `Ref` for the pseudo parameter, parameter or resource *name*."""
@@ -106,6 +81,16 @@ class IntrinsicResolver:
             return str(self._parameters[name]["Default"])
         self._get_names(name)
         return self._format_identifier(REF_FORMAT_BY_TYPE.get(self._resources[name]["Type"], "{name}"), name)
+
+    def get_attribute(self, logical_id: str, attribute: str) -> str:
+        """Return the ARN, the physical name, or the URL of a queue."""
+        if attribute == "Arn":
+            return self.get_arn(logical_id)
+        if attribute == self._get_names(logical_id)[0]:
+            return self.get_physical_name(logical_id)
+        if attribute == "QueueUrl":
+            return self.resolve_ref(logical_id)
+        raise UnsupportedTemplateError(f"{logical_id}.{attribute} is not known here")
 
     def get_arn(self, logical_id: str) -> str:
         """Return the ARN of a resource."""
@@ -133,27 +118,3 @@ class IntrinsicResolver:
         if resource_type not in NAMES_BY_TYPE:
             raise UnsupportedTemplateError(f"{logical_id} is {resource_type}: its names are unknown")
         return NAMES_BY_TYPE[resource_type]
-
-    def _resolve_attribute(self, argument: str | list[str]) -> str:
-        logical_id, attribute = argument.split(".", 1) if isinstance(argument, str) else argument
-        if attribute == "Arn":
-            return self.get_arn(logical_id)
-        if attribute == self._get_names(logical_id)[0]:
-            return self.get_physical_name(logical_id)
-        if attribute == "QueueUrl":
-            return self.resolve_ref(logical_id)
-        raise UnsupportedTemplateError(f"{logical_id}.{attribute} is not known here")
-
-    def _resolve_substitution(self, argument: str | tuple[str, Mapping[str, Any]]) -> str:
-        text, explicit_values = (argument, {}) if isinstance(argument, str) else argument
-        values = {name: str(self.resolve(value)) for name, value in explicit_values.items()}
-
-        def replace_placeholder(match: re.Match[str]) -> str:
-            is_literal, name = match.groups()
-            if is_literal:
-                return f"${{{name}}}"
-            if name in values:
-                return values[name]
-            return self._resolve_attribute(name) if "." in name else self.resolve_ref(name)
-
-        return SUB_PLACEHOLDER.sub(replace_placeholder, text)

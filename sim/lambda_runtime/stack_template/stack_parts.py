@@ -2,12 +2,11 @@
 
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 import msgspec
 
-DEFAULT_ASYNC_RETRIES: Final = 2
-"""Lambda's default number of retries of a failed asynchronous invocation."""
+from sim.lambda_runtime.async_retry import DEFAULT_ASYNC_RETRIES
 
 
 class StackFunction(msgspec.Struct, frozen=True, kw_only=True):

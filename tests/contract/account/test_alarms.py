@@ -16,7 +16,7 @@ import pytest
 
 from sim.lambda_processes.account_runtime import AccountRuntime
 from sim.lambda_processes.sandboxes import SandboxHost
-from sim.lambda_runtime.stack_template.template import synthesize_template
+from sim.lambda_runtime.stack_template.synthesis import synthesize_template
 from sim.time.virtual_clock import DEFAULT_START_TIME, Clock
 from tests.contract.account_stage import Stage
 

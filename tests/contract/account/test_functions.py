@@ -10,7 +10,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from sim.aws_account.protocols import InvocationResult, NoInvoker, Throttled
-from sim.aws_account.resource_types.aliases import parse_predefined_config
+from sim.aws_account.resource_types.alias_deployments import parse_predefined_config
 from sim.aws_account.resource_types.resource_provider import Failed
 from tests.contract.account_stage import TRUST, Json, Stage, get_error_code
 

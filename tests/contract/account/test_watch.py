@@ -9,8 +9,8 @@ import pytest
 
 from sim.aws_account.protocols import DeployedFunction, Throttled
 from sim.cloudwatch.metrics import Metric
-from sim.lambda_processes.environment import ExecutionResult
-from sim.lambda_processes.measurements import build_invocation_metrics, build_throttle_metrics
+from sim.lambda_processes.execution_environment import ExecutionResult
+from sim.lambda_processes.invocation_metrics import build_invocation_metrics, build_throttle_metrics
 from sim.lambda_processes.sandboxes import SandboxHost, SandboxInvocation, SandboxPool
 from sim.time.virtual_clock import DEFAULT_START_TIME, Clock
 from tests.contract.account_stage import Stage

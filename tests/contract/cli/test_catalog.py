@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from cli.main import main
-from shared.aws.pricing import BotoPricingService
+from shared.aws.on_demand_prices import BotoPricingService
 from shared.errors import Unreachable
 from sim.aws_http.server import EmbeddedAws
 from sim.cloud.cloud import Cloud

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from sim.aws_account.resource_types.all_providers import RESOURCE_PROVIDERS
-from sim.lambda_runtime.stack_template.template import synthesize_template
+from sim.lambda_runtime.stack_template.synthesis import synthesize_template
 from tests.contract.account_left import list_account_resources
 from tests.contract.account_stage import TRUST, Json, Stage
 

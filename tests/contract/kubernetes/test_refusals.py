@@ -61,7 +61,7 @@ DEAD = 'Internal error occurred: failed calling webhook "guard.example.com": con
             401,
             "Unauthorized",
             Forbidden,
-            "create an access entry of the cluster for the role of the function, with the Kubernetes group joiner:functions",
+            "access entry of the cluster for the role of the function, with the Kubernetes group joiner:functions",
         ),
         (403, NOT_ALLOWED, Forbidden, "the ClusterRole joiner-functions, bound to the group joiner:functions"),
         (403, BY_WEBHOOK, Forbidden, "let it admit the requests of the group joiner:functions"),

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from shared.errors import Expired, Fault, Forbidden, Invalid, NotFound, Throttled, Unreachable
 from shared.kubernetes.client import KubeClient
 from shared.ports.kubernetes import Kube, WatchEvents
-from shared.take.kubernetes import cache as memories
+from shared.take.kubernetes import informer_cache as memories
 from shared.take.snapshot import SnapshotRequest, take_snapshot
 from sim.cluster.api_server import watch
 from sim.cluster.api_server.kube_port import InMemoryKube

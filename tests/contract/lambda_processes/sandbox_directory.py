@@ -15,8 +15,8 @@ from typing import Any, Final
 import msgspec
 
 from sim.aws_account.protocols import Credentials, DeployedFunction
+from sim.lambda_processes.lambda_service import LambdaService, QueuedInvocation
 from sim.lambda_processes.sandboxes import SandboxHost, SandboxInvocation, SandboxPool
-from sim.lambda_processes.service import LambdaService, QueuedInvocation
 from sim.lambda_processes.workers import WorkerPool
 from sim.time.virtual_clock import Clock
 

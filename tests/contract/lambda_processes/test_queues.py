@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from sim.aws_account.protocols import Throttled
-from sim.lambda_processes.event_sources.queues import (
+from sim.lambda_processes.event_sources.queue_pollers import (
     QueueMapping,
     QueuePoller,
     QueuePollers,
@@ -19,7 +19,7 @@ from sim.lambda_processes.event_sources.queues import (
     ReceivedMessage,
 )
 from sim.lambda_processes.sandboxes import SandboxInvocation
-from sim.lambda_runtime.queue import SqsQueue
+from sim.lambda_runtime.sqs_queue import SqsQueue
 from sim.lambda_runtime.stack_template.stack_parts import SqsQueueSpec
 from sim.time.virtual_clock import Clock
 from tests.contract.lambda_processes.sandbox_directory import ARN, CODE, TinyLambda, open_tiny_lambda, zip_code

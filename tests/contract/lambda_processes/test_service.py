@@ -8,7 +8,7 @@ from threading import Event
 
 import pytest
 
-from sim.lambda_processes.service import LambdaService, QueuedInvocation
+from sim.lambda_processes.lambda_service import LambdaService, QueuedInvocation
 from sim.lambda_processes.workers import Ticker, WorkerPool
 from sim.time.virtual_clock import Clock
 from tests.contract.lambda_processes.sandbox_directory import ARN, TinyLambda, open_tiny_lambda

@@ -10,11 +10,11 @@ import msgspec
 import pytest
 from botocore.session import Session
 
-from sim.iam.calls import build_request_tag_keys, build_resource_tag_keys
+from sim.iam.patterns_and_variables import IamRequest, build_context
 from sim.iam.policy import AccessDecision, Policy, PolicyStatement, evaluate_policies, parse_statement
-from sim.iam.values import IamRequest, build_context
+from sim.iam.port_call_requests import build_request_tag_keys, build_resource_tag_keys
 from sim.lambda_runtime.stack_template.intrinsics import ACCOUNT_ID, IntrinsicResolver
-from sim.lambda_runtime.stack_template.template import synthesize_template
+from sim.lambda_runtime.stack_template.synthesis import synthesize_template
 from tests.infra.attacks import (
     ALLOWED_REQUESTS,
     ATTACKS,

@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from sim.iam.conditions import is_condition_met
-from sim.iam.policy import AccessDecision, evaluate_policies, find_allowing_statements, parse_policy
-from sim.iam.values import (
+from sim.iam.condition_operators import is_condition_met
+from sim.iam.patterns_and_variables import (
     IamRequest,
     MissingValueError,
     UnsupportedPolicyError,
@@ -14,6 +13,7 @@ from sim.iam.values import (
     is_match,
     replace_variables,
 )
+from sim.iam.policy import AccessDecision, evaluate_policies, find_allowing_statements, parse_policy
 
 INSTANCE = "arn:aws:ec2:us-east-1:1:instance/i-1"
 

@@ -11,8 +11,8 @@ from shared.model.ec2.launch_template import LaunchTemplate
 from shared.ports.storage import FencingToken
 from shared.settings import Settings
 from sim.cloud.cloud import Cloud
-from sim.iam.calls import PortRequestBuilder
-from sim.iam.values import IamRequest
+from sim.iam.patterns_and_variables import IamRequest
+from sim.iam.port_call_requests import PortRequestBuilder
 from sim.time.virtual_clock import Clock
 
 TAGS = (("eks:eks-cluster-name", "demo"),)

@@ -5,9 +5,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sim.iam.conditions import is_condition_met
+from sim.iam.condition_operators import is_condition_met
+from sim.iam.patterns_and_variables import IamRequest, build_context, is_match
 from sim.iam.policy import AccessDecision, Policy, PolicyStatement, evaluate_policies, parse_statement
-from sim.iam.values import IamRequest, build_context, is_match
 
 WORDS = st.text(alphabet="ab:*", min_size=1, max_size=4)
 LITERALS = st.text(alphabet="ab:", min_size=1, max_size=4)

@@ -14,7 +14,7 @@ from infra.functions.installer import build_manifests
 from infra.iam.node_role import FUNCTIONS_GROUP
 from shared.kubernetes.errors import FUNCTIONS_CLUSTER_ROLE, GROUP
 from shared.take.kubernetes.optional_resources import OPTIONAL_KINDS
-from shared.take.kubernetes.resources import RESOURCE_KINDS
+from shared.take.kubernetes.resource_kinds import RESOURCE_KINDS
 from tests.infra.guarded import Guarded
 from tests.infra.rbac import RbacPermission, find_granted_permissions, get_required_permission, is_granted
 

@@ -17,10 +17,10 @@ from shared.model.core.labels import LAUNCHES_PAUSED
 from shared.model.karpenter.pause import CLUSTER_NAMESPACE
 from shared.ports.world import World as Outside
 from shared.wire.paths import CRD_KIND
-from sim.cloud.ports import CloudEc2
+from sim.cloud.in_process_aws import CloudEc2
 from sim.cluster.api_server.kube_port import InMemoryKube
 from sim.fault_tap import PortCall, Tap, tap_port, tap_world
-from sim.lambda_runtime.stack_template.template import ACTIVE_CONTEXT, synthesize_template
+from sim.lambda_runtime.stack_template.synthesis import ACTIVE_CONTEXT, synthesize_template
 from sim.world.embedded_world import EmbeddedWorld
 from tests.infra.guarded import MANIFESTS
 from tests.infra.installations import CLAIMS, Stack, is_there, parse_release_manifests

@@ -10,7 +10,7 @@ from shared.errors import NotFound
 from shared.installer.manifests import MANAGED_BY_LABEL, build_manifest_path, get_manifest_name
 from shared.wire.paths import CRD_KIND
 from sim.cluster.api_server.kube_port import InMemoryKube
-from sim.lambda_runtime.stack_template.template import synthesize_template
+from sim.lambda_runtime.stack_template.synthesis import synthesize_template
 from sim.world.embedded_world import EmbeddedWorld
 from tests.infra.guarded import MANIFESTS
 from tests.infra.installations import Stack, parse_release_manifests

@@ -11,7 +11,7 @@ import pytest
 from infra.monitoring.queries import FIRST_QUERIES, LAST_QUERIES
 from shared.errors import Invalid
 from sim.fault_tap import PortCall
-from sim.lambda_runtime.stack_template.template import ACTIVE_CONTEXT, synthesize_template
+from sim.lambda_runtime.stack_template.synthesis import ACTIVE_CONTEXT, synthesize_template
 from sim.world.embedded_world import EmbeddedWorld
 from tests.infra.policies import get_resources
 from tests.scenario.worlds import make_deployment, make_node_class, make_node_pool

@@ -13,7 +13,7 @@ from shared.model.karpenter.pause import CLUSTER_NAMESPACE
 from shared.store.catalog import iterate_newest_catalog_keys, write_catalog
 from shared.store.catalog_format import decode_catalog
 from sim.fault_tap import PortCall, Tap
-from sim.lambda_runtime.stack_template.template import ACTIVE_CONTEXT, synthesize_template
+from sim.lambda_runtime.stack_template.synthesis import ACTIVE_CONTEXT, synthesize_template
 from sim.world.embedded_world import EmbeddedWorld
 from tests.infra.cloudwatch import CloudWatch
 from tests.scenario.worlds import make_deployment, make_node_class, make_node_pool

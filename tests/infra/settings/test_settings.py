@@ -20,7 +20,7 @@ from infra.stack.application import CDK_JSON
 from shared.decide.scheduling.constraints.default_topology_spread import parse_default_constraints
 from shared.report.metrics.emf import MAX_PRICE_AGE
 from shared.settings_text import split_list
-from sim.lambda_runtime.stack_template.template import REPOSITORY_ROOT
+from sim.lambda_runtime.stack_template.synthesis import REPOSITORY_ROOT
 
 
 def test_nothing_has_to_be_chosen() -> None:

@@ -9,8 +9,8 @@ from typing import Final
 import msgspec
 import pytest
 
+from sim.iam.patterns_and_variables import is_match
 from sim.iam.policy import AccessDecision, PolicyStatement
-from sim.iam.values import is_match
 from tests.infra.guarded import Guarded, RecordedRequest
 from tests.infra.policies import parse_function_policies
 

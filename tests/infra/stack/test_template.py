@@ -8,7 +8,7 @@ import pytest
 
 from shared.settings import Settings
 from sim.lambda_runtime.stack_template.intrinsics import IntrinsicResolver
-from sim.lambda_runtime.stack_template.template import synthesize_template
+from sim.lambda_runtime.stack_template.synthesis import synthesize_template
 from sim.lambda_runtime.stack_wiring import StackWiring
 from tests.infra.policies import Template, get_resources, iterate_statements
 from tests.infra.stacks import ALL, FOLLOWED_UP, TICKS, list_allowed_functions, synthesize_stack

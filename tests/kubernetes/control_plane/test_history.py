@@ -1,7 +1,8 @@
 """Memory of a real API server: a catch-up returns what a list returns, byte for byte, after any history.
 
-The histories are those of the tests for memory (tests/property/snapshot/test_cache.py), of all kinds, and this server
-forgets what is older than a few seconds: a token may expire between any two pages, and a restart ends all watches.
+The histories are those of the tests for memory (tests/property/snapshot/test_informer_cache.py), of all kinds, and
+this server forgets what is older than a few seconds: a token may expire between any two pages, and a restart ends all
+watches.
 """
 
 import time
@@ -19,9 +20,9 @@ from hypothesis import strategies as st
 from shared.errors import Expired
 from shared.ports.kubernetes import Kube
 from shared.ports.world import World
-from shared.take.kubernetes import cache, reflector
-from shared.take.kubernetes.paged_list import ListPage
-from shared.take.kubernetes.resources import ALL_LIST_FIELDS, RESOURCE_KINDS
+from shared.take.kubernetes import informer_cache, paging
+from shared.take.kubernetes.page_decoding import ListPage
+from shared.take.kubernetes.resource_kinds import ALL_LIST_FIELDS, RESOURCE_KINDS
 from shared.take.snapshot import SnapshotRequest, take_snapshot
 from tests.contract.kube_front import create, list_objects
 from tests.controlplane.binaries import API_SERVER
@@ -58,8 +59,8 @@ READ_STEPS: st.SearchStrategy[Step] = st.one_of(
 def plane() -> Iterator[ControlPlane]:
     """Yield a control plane that forgets quickly, whose lists come in pages of two, however small they are."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(cache, "MIN_CACHED_LIST_BYTES", 0)
-        patched.setattr(reflector, "MAX_OBJECTS_PER_PAGE", 2)
+        patched.setattr(informer_cache, "MIN_CACHED_LIST_BYTES", 0)
+        patched.setattr(paging, "MAX_OBJECTS_PER_PAGE", 2)
         with ControlPlane(parts=API_ONLY, api_server_flags=["--etcd-compaction-interval=3s"]) as plane:
             install_crds(plane)
             yield plane

@@ -8,7 +8,7 @@ import pytest
 
 from shared.errors import Forbidden
 from shared.take.kubernetes.optional_resources import OPTIONAL_KINDS
-from shared.take.kubernetes.resources import RESOURCE_KINDS
+from shared.take.kubernetes.resource_kinds import RESOURCE_KINDS
 from tests.controlplane.fixtures import FUNCTIONS, STRANGER
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.rights import Permission, is_allowed, list_granted_permissions, list_served_permissions

@@ -15,10 +15,10 @@ import pytest
 from shared.crds.definitions import read_crds
 from shared.errors import Forbidden, Unreachable
 from shared.model.core.metadata import Problem
-from shared.take.kubernetes import cache
+from shared.take.kubernetes import informer_cache
 from shared.take.kubernetes.reflector import Reflector
-from shared.take.kubernetes.resources import RESOURCE_KINDS
-from sim.cloud.ec2 import instances
+from shared.take.kubernetes.resource_kinds import RESOURCE_KINDS
+from sim.cloud.ec2 import instance_lifecycle
 from sim.playground.kubectl import CRDS_PATH, NODE_CLAIMS_PATH
 from tests.contract.kube_front import is_gone
 from tests.contract.kubernetes.test_crds import make_node_claim
@@ -63,7 +63,7 @@ def build_arena(plane: BadPlane) -> ShakenArena:
 @pytest.fixture(scope="module")
 def _at_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(instances, "BOOT_DELAY_RANGE", (timedelta(seconds=2.2), timedelta(seconds=3)))
+        patch.setattr(instance_lifecycle, "BOOT_DELAY_RANGE", (timedelta(seconds=2.2), timedelta(seconds=3)))
         yield
 
 
@@ -283,7 +283,7 @@ def test_a_webhook_whose_service_is_dead_is_named(arena: ShakenArena) -> None:
 
 
 def test_what_may_not_be_watched_is_listed_and_told_once(plane: BadPlane, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache, "MIN_CACHED_LIST_BYTES", 0)
+    monkeypatch.setattr(informer_cache, "MIN_CACHED_LIST_BYTES", 0)
     kube, lister_kube = plane.get_client(), plane.get_client(plane.get_token(LISTER))
     rules = [{"apiGroups": [""], "resources": ["namespaces"], "verbs": ["list"]}]
     kube.create(ROLES, msgspec.json.encode({"metadata": {"name": LISTER.name}, "rules": rules}))

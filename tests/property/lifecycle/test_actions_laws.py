@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.apply.executor import apply_actions
+from shared.apply.follow_up_messages import send_follow_up
 from shared.apply.kubernetes.events import FIRST_REPEAT_INTERVAL, publish_event
-from shared.apply.requeue import send_follow_up
 from shared.model.cloud_provider.instance_type import UnavailableOffering
 from shared.model.cloud_provider.launch_group import LaunchGroup
 from shared.model.decisions.action import MAX_FOLLOW_UP_DELAY, CreateNodeClaim, FollowUp, LaunchInstances, PublishEvent

@@ -11,8 +11,8 @@ from shared.crds.validation_rules import Json
 from shared.errors import Fault
 from sim.cluster.api_server.api_server import ApiServer
 from sim.cluster.api_server.kube_port import InMemoryKube
+from sim.cluster.api_server.rules.label_and_field_selectors import parse_label_selector
 from sim.cluster.api_server.rules.merge_patch import merge_patch, without_nulls
-from sim.cluster.api_server.rules.selectors import parse_label_selector
 from sim.time.virtual_clock import Clock
 
 NAMES = st.text("abc", min_size=1, max_size=2)

@@ -14,15 +14,15 @@ from shared.model.ec2.fleet import FleetRequest, LaunchTemplateConfig, Override
 from shared.model.ec2.launch_template import LaunchTemplate
 from shared.model.ec2.types import AllocationStrategy, CapacityType
 from sim.cloud.catalog.instance_types import load_instance_types, load_types_by_zone
-from sim.cloud.catalog.prices import (
+from sim.cloud.catalog.synthetic_prices import (
     MAX_SPOT_PRICE_RATIO,
     MIN_SPOT_PRICE_RATIO,
     compute_on_demand_prices,
     compute_spot_price_ratio,
 )
 from sim.cloud.cloud import Cloud
-from sim.cloud.ec2.instances import ALIVE_STATES
-from sim.cloud.events import EventBridgeEvent
+from sim.cloud.ec2.instance_lifecycle import ALIVE_STATES
+from sim.cloud.eventbridge_events import EventBridgeEvent
 from sim.time.virtual_clock import DEFAULT_START_TIME, Clock
 
 TYPES = ("c5.large", "m5.large", "m5.xlarge", "m6g.large", "p4d.24xlarge", "no.such")

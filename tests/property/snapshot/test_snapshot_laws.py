@@ -17,8 +17,8 @@ from shared.model.core.taints import Taint
 from shared.model.karpenter.node_claim import NodeClaim, NodeClassRef
 from shared.report.journal.snapshot_digest import compute_snapshot_digest
 from shared.store.catalog_format import compress_body, decode_catalog, encode_catalog
-from shared.take.kubernetes.resources import RESOURCE_KINDS
-from shared.take.manifests.cluster import build_snapshot_from_documents
+from shared.take.kubernetes.resource_kinds import RESOURCE_KINDS
+from shared.take.manifests.snapshot_from_manifests import build_snapshot_from_documents
 from shared.take.snapshot import SnapshotRequest, take_snapshot
 from shared.wire.encode.node_claim import encode_node_claim
 from tests.support.snapshot_world import Lists, make_node_pool, make_pod, make_world

@@ -10,7 +10,7 @@ from shared.decide.disruption.plan_mode import ENABLE_HINT
 from shared.model.decisions.action import EvictPod
 from shared.ports import world as ports_world
 from shared.report.journal.journal import DecisionNote
-from sim.lambda_runtime.stack_template.template import synthesize_template
+from sim.lambda_runtime.stack_template.synthesis import synthesize_template
 from tests.scenario.disruption.test_disruption import CHEAPER, SIZES, list_phases, list_tainted_nodes
 from tests.scenario.worlds import World, count_vcpus, make_deployment, make_node_class, make_node_pool
 

@@ -7,11 +7,11 @@ import pytest
 from msgspec.structs import replace
 
 from sim.fault_simulation.__main__ import load_regressions, main
-from sim.fault_simulation.drawing.draw import draw_brief_script, draw_script
 from sim.fault_simulation.drawing.draw_faults import load_known_sites
+from sim.fault_simulation.drawing.draw_script import draw_brief_script, draw_script
 from sim.fault_simulation.events.call_sites import KillCoverage, KillTarget
-from sim.fault_simulation.events.events import Kill, Pause, Scale
 from sim.fault_simulation.events.script import Script, decode_script, encode_script
+from sim.fault_simulation.events.script_events import Kill, Pause, Scale
 from sim.fault_simulation.run import run_script
 from sim.fault_simulation.shrink import shrink_script
 from sim.fault_simulation.targeted_kills import SiteSightings, with_kills

@@ -4,8 +4,9 @@ from typing import get_args
 
 import pytest
 
-from sim.fault_simulation.drawing.draw import draw_script
-from sim.fault_simulation.events.events import (
+from sim.fault_simulation.drawing.draw_script import draw_script
+from sim.fault_simulation.events.script import Script, ScriptSetup
+from sim.fault_simulation.events.script_events import (
     USER_ACTION_TYPES,
     AnyEvent,
     Batch,
@@ -24,7 +25,6 @@ from sim.fault_simulation.events.events import (
     SlowDetach,
     format_event_kind,
 )
-from sim.fault_simulation.events.script import Script, ScriptSetup
 from sim.fault_simulation.run import RunResult, run_script
 
 WEB = (("web", 3),)

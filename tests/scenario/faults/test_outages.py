@@ -6,7 +6,7 @@ import pytest
 
 from shared.errors import Conflict, Fault, Forbidden, Throttled, Unreachable
 from shared.model.decisions.action import TerminateInstances
-from sim.cloud.ports import CloudEc2
+from sim.cloud.in_process_aws import CloudEc2
 from sim.fault_tap import PortCall
 from tests.scenario.worlds import CLAIMS, CLASSES, World, make_deployment, make_node_class, make_node_pool
 

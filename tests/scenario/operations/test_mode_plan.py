@@ -2,7 +2,7 @@
 
 from shared.model.decisions.action import CreateNodeClaim
 from shared.ports import world as ports_world
-from sim.lambda_runtime.stack_template.template import ACTIVE_CONTEXT, synthesize_template
+from sim.lambda_runtime.stack_template.synthesis import ACTIVE_CONTEXT, synthesize_template
 from tests.scenario.worlds import World, make_deployment, make_node_class, make_node_pool
 
 

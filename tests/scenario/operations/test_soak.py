@@ -13,8 +13,7 @@ from sim.soak.churn import ONE_DAY, ChurnEvent, build_churn, compute_target_repl
 from sim.soak.monitor import SoakMonitor
 from sim.soak.plot import render_chart
 from sim.soak.soak_run import SoakResult, run_week
-from sim.soak.summary import SoakSummary, build_summary, format_lines
-from sim.soak.workloads import (
+from sim.soak.soak_workloads import (
     NODE_POOLS,
     SERVICE_WORKLOADS,
     SERVICES_POOL,
@@ -23,7 +22,8 @@ from sim.soak.workloads import (
     build_job,
     build_manifests,
 )
-from sim.soak.world import SoakWorld
+from sim.soak.soak_world import SoakWorld
+from sim.soak.summary import SoakSummary, build_summary, format_lines
 from tests.scenario.worlds import CLAIMS
 
 SOAK_HOURS = 1.5

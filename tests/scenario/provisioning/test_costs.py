@@ -12,7 +12,7 @@ from shared.report.costs.cost_ledger import ONE_HOUR, CostLedger, get_day_start
 from shared.report.costs.daily_report import build_daily_report
 from shared.report.costs.ledger_store import LEDGER_KEY, read_ledger
 from sim.fault_tap import Killed, PortCall
-from sim.lambda_runtime.stack_template.template import ACTIVE_CONTEXT, synthesize_template
+from sim.lambda_runtime.stack_template.synthesis import ACTIVE_CONTEXT, synthesize_template
 from sim.world.embedded_world import EmbeddedWorld
 from tests.scenario.worlds import make_deployment, make_node_class, make_node_pool
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from shared.errors import Unreachable
 from sim.fault_tap import PortCall
-from sim.lambda_runtime.stack_template.template import ACTIVE_CONTEXT, synthesize_template
+from sim.lambda_runtime.stack_template.synthesis import ACTIVE_CONTEXT, synthesize_template
 from sim.world.embedded_world import EmbeddedWorld
 from tests.scenario.worlds import CLAIMS, make_deployment, make_node_class, make_node_pool
 

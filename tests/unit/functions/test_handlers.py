@@ -14,7 +14,7 @@ from shared import production_world as production
 from shared.aws.dynamodb import DynamoTable
 from shared.aws.ec2.client import BotoEc2
 from shared.aws.eks import BotoEks
-from shared.aws.pricing import BotoPricingService, UnreachablePricing
+from shared.aws.on_demand_prices import BotoPricingService, UnreachablePricing
 from shared.aws.s3 import S3Bucket
 from shared.aws.sqs import SqsMessageQueue
 from shared.errors import Unreachable

@@ -10,8 +10,7 @@ from typing import Any, Final
 
 from shared.crds.definitions import Object
 from shared.errors import Forbidden
-from sim.cluster.api_server.metadata import build_invalid_error, format_time
-from sim.cluster.api_server.resources import (
+from sim.cluster.api_server.api_resources import (
     EVENTS,
     NAMESPACES,
     NODES,
@@ -20,6 +19,7 @@ from sim.cluster.api_server.resources import (
     PRIORITY_CLASSES,
     ApiResource,
 )
+from sim.cluster.api_server.metadata import build_invalid_error, format_time
 from sim.cluster.api_server.rules.pods import check_pod_update
 
 NOT_READY_TAINT: Final[Object] = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}

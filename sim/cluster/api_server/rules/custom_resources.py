@@ -4,8 +4,8 @@ from datetime import datetime
 
 from shared.crds.custom_resource import build_custom_resource
 from shared.crds.definitions import Object
+from sim.cluster.api_server.api_resources import ApiResource
 from sim.cluster.api_server.metadata import format_time
-from sim.cluster.api_server.resources import ApiResource
 from sim.cluster.api_server.rules.eviction import with_condition
 
 

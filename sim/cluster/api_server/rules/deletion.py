@@ -10,8 +10,8 @@ from typing import Final
 
 from shared.crds.definitions import Object
 from shared.errors import Conflict
+from sim.cluster.api_server.api_resources import PODS, ApiResource
 from sim.cluster.api_server.metadata import format_time
-from sim.cluster.api_server.resources import PODS, ApiResource
 
 DEFAULT_GRACE_SECONDS: Final = 30
 TERMINAL_PHASES: Final = frozenset({"Succeeded", "Failed"})

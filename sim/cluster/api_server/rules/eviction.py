@@ -13,7 +13,7 @@ from shared.crds.definitions import Object
 from shared.errors import EvictionRefused, Forbidden, Invalid
 from sim.cluster.api_server.metadata import format_time
 from sim.cluster.api_server.rules.deletion import TERMINAL_PHASES
-from sim.cluster.api_server.rules.selectors import build_label_selector
+from sim.cluster.api_server.rules.label_and_field_selectors import build_label_selector
 
 MULTIPLE_BUDGETS_MESSAGE: Final = (
     "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."

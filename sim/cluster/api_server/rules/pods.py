@@ -5,8 +5,8 @@ from typing import Final
 
 from shared.crds.definitions import Object
 from shared.errors import Conflict
+from sim.cluster.api_server.api_resources import ApiResource
 from sim.cluster.api_server.metadata import build_invalid_error, format_time
-from sim.cluster.api_server.resources import ApiResource
 from sim.cluster.api_server.rules.eviction import with_condition
 
 _MUTABLE_POD_FIELDS: Final = frozenset({"activeDeadlineSeconds", "tolerations", "schedulingGates"})

@@ -4,10 +4,10 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from sim.cluster.api_server.api_server import ApiServer
-from sim.cluster.controller_runtime.conditions import find_condition, format_timestamp, with_conditions
 from sim.cluster.controller_runtime.heartbeats import Heartbeats
 from sim.cluster.controller_runtime.informer import Informer, Obj
-from sim.cluster.controller_runtime.queue import WorkQueue
+from sim.cluster.controller_runtime.object_conditions import find_condition, format_timestamp, with_conditions
+from sim.cluster.controller_runtime.work_queue import WorkQueue
 from sim.time.virtual_clock import Clock
 
 NODE_MONITOR_GRACE_PERIOD: Final = timedelta(seconds=40)

@@ -4,9 +4,9 @@ from datetime import timedelta
 from typing import Final
 
 from sim.cluster.api_server.api_server import ApiServer
-from sim.cluster.controller_runtime.conditions import is_terminal, with_conditions
 from sim.cluster.controller_runtime.informer import Informer, NamespacedName, Obj, get_object_key
-from sim.cluster.controller_runtime.queue import WorkQueue
+from sim.cluster.controller_runtime.object_conditions import is_terminal, with_conditions
+from sim.cluster.controller_runtime.work_queue import WorkQueue
 from sim.time.virtual_clock import Clock
 
 QUARANTINE_DELAY: Final = timedelta(seconds=40)

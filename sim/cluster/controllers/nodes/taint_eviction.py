@@ -3,9 +3,9 @@
 from datetime import datetime, timedelta
 
 from sim.cluster.api_server.api_server import ApiServer
-from sim.cluster.controller_runtime.conditions import is_active, parse_timestamp
 from sim.cluster.controller_runtime.informer import Informer, NamespacedName, Obj, get_object_key
-from sim.cluster.controller_runtime.queue import WorkQueue
+from sim.cluster.controller_runtime.object_conditions import is_active, parse_timestamp
+from sim.cluster.controller_runtime.work_queue import WorkQueue
 from sim.cluster.matching import is_taint_tolerated
 from sim.time.virtual_clock import Clock
 

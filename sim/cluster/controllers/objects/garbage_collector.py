@@ -6,10 +6,10 @@ Dependents are deleted when their last owner is gone, or when an owner is delete
 from typing import Final
 
 from shared.errors import NotFound
+from sim.cluster.api_server.api_resources import BUILT_IN_RESOURCES, CUSTOM_RESOURCE_DEFINITIONS
 from sim.cluster.api_server.api_server import ApiServer
-from sim.cluster.api_server.resources import BUILT_IN_RESOURCES, CUSTOM_RESOURCE_DEFINITIONS
 from sim.cluster.controller_runtime.informer import Informer, Obj, get_object_key
-from sim.cluster.controller_runtime.queue import WorkQueue
+from sim.cluster.controller_runtime.work_queue import WorkQueue
 from sim.time.virtual_clock import Clock
 
 _FOREGROUND_FINALIZER: Final = "foregroundDeletion"

@@ -3,10 +3,10 @@
 from datetime import timedelta
 from typing import Final
 
+from sim.cluster.api_server.api_resources import BUILT_IN_RESOURCES
 from sim.cluster.api_server.api_server import ApiServer
-from sim.cluster.api_server.resources import BUILT_IN_RESOURCES
 from sim.cluster.controller_runtime.informer import Informer, NamespacedName, Obj, get_object_key
-from sim.cluster.controller_runtime.queue import WorkQueue
+from sim.cluster.controller_runtime.work_queue import WorkQueue
 from sim.time.virtual_clock import Clock
 
 _RETRY_INTERVAL: Final = timedelta(seconds=2)

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from sim.cluster.api_server.api_server import ApiServer
 from sim.cluster.controller_runtime.informer import Informer, NamespacedName, Obj, get_object_key
-from sim.cluster.controller_runtime.queue import WorkQueue
+from sim.cluster.controller_runtime.work_queue import WorkQueue
 from sim.cluster.kube_scheduler.node_cache import NodeInfo
 from sim.cluster.kube_scheduler.volume_binding import SELECTED_NODE_ANNOTATION, VolumeFilter
 from sim.cluster.matching import ZONE_LABEL

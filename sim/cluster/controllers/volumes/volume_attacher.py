@@ -5,9 +5,9 @@ from datetime import timedelta
 from typing import Final
 
 from sim.cluster.api_server.api_server import ApiServer
-from sim.cluster.controller_runtime.conditions import is_terminal
 from sim.cluster.controller_runtime.informer import Informer, Obj, index_by_node
-from sim.cluster.controller_runtime.queue import WorkQueue
+from sim.cluster.controller_runtime.object_conditions import is_terminal
+from sim.cluster.controller_runtime.work_queue import WorkQueue
 from sim.cluster.kube_scheduler.volume_binding import VolumeFilter
 from sim.time.virtual_clock import Clock
 

@@ -3,24 +3,15 @@
 from typing import Final
 
 from sim.cluster.api_server.api_server import ApiServer
-from sim.cluster.controller_runtime.conditions import is_active, is_ready, is_terminal
-from sim.cluster.controller_runtime.informer import (
-    Informer,
-    NamespacedName,
-    Obj,
-    get_object_key,
-)
-from sim.cluster.controller_runtime.queue import WorkQueue
+from sim.cluster.controller_runtime.informer import Informer, NamespacedName, Obj, get_object_key
+from sim.cluster.controller_runtime.object_conditions import is_active, is_ready, is_terminal
 from sim.cluster.controller_runtime.templates import (
     build_pod_from_template,
     compute_scaled_value,
     compute_template_hash,
 )
-from sim.cluster.matching import (
-    compile_required_node_affinity,
-    find_untolerated_taint,
-    get_required_node_terms,
-)
+from sim.cluster.controller_runtime.work_queue import WorkQueue
+from sim.cluster.matching import compile_required_node_affinity, find_untolerated_taint, get_required_node_terms
 from sim.time.virtual_clock import Clock
 
 REVISION_LABEL: Final = "controller-revision-hash"

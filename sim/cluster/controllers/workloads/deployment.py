@@ -3,15 +3,10 @@
 from typing import Any, Final
 
 from sim.cluster.api_server.api_server import ApiServer
-from sim.cluster.controller_runtime.conditions import with_conditions
-from sim.cluster.controller_runtime.informer import (
-    Informer,
-    NamespacedName,
-    Obj,
-    get_object_key,
-)
-from sim.cluster.controller_runtime.queue import WorkQueue
+from sim.cluster.controller_runtime.informer import Informer, NamespacedName, Obj, get_object_key
+from sim.cluster.controller_runtime.object_conditions import with_conditions
 from sim.cluster.controller_runtime.templates import build_owner_reference, compute_scaled_value, compute_template_hash
+from sim.cluster.controller_runtime.work_queue import WorkQueue
 from sim.time.virtual_clock import Clock
 
 TEMPLATE_HASH_LABEL: Final = "pod-template-hash"

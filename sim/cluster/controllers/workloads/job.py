@@ -4,14 +4,6 @@ from datetime import timedelta
 from typing import Any, Final
 
 from sim.cluster.api_server.api_server import ApiServer
-from sim.cluster.controller_runtime.conditions import (
-    format_timestamp,
-    is_active,
-    is_ready,
-    is_true,
-    parse_timestamp,
-    with_conditions,
-)
 from sim.cluster.controller_runtime.informer import (
     Informer,
     NamespacedName,
@@ -19,8 +11,16 @@ from sim.cluster.controller_runtime.informer import (
     find_controller_reference,
     get_object_key,
 )
-from sim.cluster.controller_runtime.queue import WorkQueue
+from sim.cluster.controller_runtime.object_conditions import (
+    format_timestamp,
+    is_active,
+    is_ready,
+    is_true,
+    parse_timestamp,
+    with_conditions,
+)
 from sim.cluster.controller_runtime.templates import build_pod_from_template
+from sim.cluster.controller_runtime.work_queue import WorkQueue
 from sim.time.virtual_clock import Clock
 
 _DEFAULT_BACKOFF_LIMIT: Final = 6

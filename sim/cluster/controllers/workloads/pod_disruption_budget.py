@@ -4,7 +4,6 @@ from datetime import timedelta
 from typing import Final
 
 from sim.cluster.api_server.api_server import ApiServer
-from sim.cluster.controller_runtime.conditions import is_ready, is_terminal, parse_timestamp, with_conditions
 from sim.cluster.controller_runtime.informer import (
     Informer,
     NamespacedName,
@@ -13,8 +12,9 @@ from sim.cluster.controller_runtime.informer import (
     get_object_key,
     index_by_namespace,
 )
-from sim.cluster.controller_runtime.queue import WorkQueue
+from sim.cluster.controller_runtime.object_conditions import is_ready, is_terminal, parse_timestamp, with_conditions
 from sim.cluster.controller_runtime.templates import compute_scaled_value
+from sim.cluster.controller_runtime.work_queue import WorkQueue
 from sim.cluster.matching import Predicate, compile_label_selector
 from sim.time.virtual_clock import Clock
 

@@ -5,7 +5,6 @@ from datetime import datetime
 from typing import Any
 
 from sim.cluster.api_server.api_server import ApiServer
-from sim.cluster.controller_runtime.conditions import find_condition, is_active, is_ready, parse_timestamp
 from sim.cluster.controller_runtime.informer import (
     Informer,
     NamespacedName,
@@ -14,8 +13,9 @@ from sim.cluster.controller_runtime.informer import (
     get_object_key,
     index_by_controller,
 )
-from sim.cluster.controller_runtime.queue import WorkQueue
+from sim.cluster.controller_runtime.object_conditions import find_condition, is_active, is_ready, parse_timestamp
 from sim.cluster.controller_runtime.templates import build_pod_from_template
+from sim.cluster.controller_runtime.work_queue import WorkQueue
 from sim.time.virtual_clock import Clock
 
 _PHASE_ORDER = {"Pending": 0, "Unknown": 1, "Running": 2}

@@ -3,19 +3,14 @@
 from collections.abc import Iterable
 
 from sim.cluster.api_server.api_server import ApiServer
-from sim.cluster.controller_runtime.conditions import is_ready, is_terminal
-from sim.cluster.controller_runtime.informer import (
-    Informer,
-    NamespacedName,
-    Obj,
-    get_object_key,
-)
-from sim.cluster.controller_runtime.queue import WorkQueue
+from sim.cluster.controller_runtime.informer import Informer, NamespacedName, Obj, get_object_key
+from sim.cluster.controller_runtime.object_conditions import is_ready, is_terminal
 from sim.cluster.controller_runtime.templates import (
     build_owner_reference,
     build_pod_from_template,
     compute_template_hash,
 )
+from sim.cluster.controller_runtime.work_queue import WorkQueue
 from sim.time.virtual_clock import Clock
 
 REVISION_LABEL = "controller-revision-hash"

@@ -14,7 +14,7 @@ from cli.demo import command
 from cli.demo.page import render_play_page
 from cli.main import main
 from cli.terminal.text import Palette, format_clock, format_seconds, format_timeline_row, format_usd
-from sim.lambda_runtime.stack_template.template import SynthesisError
+from sim.lambda_runtime.stack_template.synthesis import SynthesisError
 from sim.scenarios import runner
 from sim.scenarios.runner import ActResult, ScenarioResult, TimelineEntry
 from sim.scenarios.scenario import MEASURE_DESCRIPTIONS, Act, Scenario

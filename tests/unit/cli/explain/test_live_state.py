@@ -9,7 +9,7 @@ import pytest
 from cli.explain.kinds import ExplainKind
 from cli.main import main
 from shared.model.cluster import ClusterSnapshot
-from shared.take.manifests.cluster import build_snapshot_from_documents
+from shared.take.manifests.snapshot_from_manifests import build_snapshot_from_documents
 from sim.time.virtual_clock import DEFAULT_START_TIME
 from tests.unit.cli.explain.explained_journals import BOUGHT, LAUNCH_ENTRIES, build_journal_evidence, map_answers
 

@@ -18,7 +18,7 @@ from shared.model.cloud_provider.regional_offerings import RegionalOfferings
 from shared.model.ec2.account import CapacityReservation, Image, PlacementGroup
 from shared.model.ec2.instance_type_info import InstanceTypeInfo
 from sim.cloud.cloud import Cloud
-from sim.cloud.ports import CloudEc2
+from sim.cloud.in_process_aws import CloudEc2
 from sim.time.virtual_clock import Clock
 from tests.contract.http_face import get_clients, get_embedded_aws
 

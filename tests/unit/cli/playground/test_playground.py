@@ -137,7 +137,7 @@ def test_a_node_of_ours_can_be_struck(
     monkeypatch.setattr("sim.playground.playground.Playground.find_busiest_node", lambda _: "ip-10-0-1-4")
     monkeypatch.setattr("sim.playground.playground.Playground.find_instance_id", lambda _, node: f"instance of {node}")
     monkeypatch.setattr(
-        "sim.cloud.ec2.instances.InstanceRegistry.send_rebalance_recommendation",
+        "sim.cloud.ec2.instance_lifecycle.InstanceRegistry.send_rebalance_recommendation",
         lambda _, instance: struck.append(instance),
     )
     assert main(["playground", "--for", "3600"]) == 0

@@ -33,7 +33,7 @@ from shared.model.decisions.action import (
 )
 from shared.model.karpenter.node_claim import NodeClaim, NodeClassRef
 from shared.report.journal.journal import LAUNCHED_VERDICT, ActionResult, DecisionNote, JournalEntry, build_entry_key
-from shared.take.manifests.cluster import build_snapshot_from_documents
+from shared.take.manifests.snapshot_from_manifests import build_snapshot_from_documents
 from sim.time.virtual_clock import DEFAULT_START_TIME
 from tests.support.cli.journal_plays import build_interrupted_world, unpack_bucket
 

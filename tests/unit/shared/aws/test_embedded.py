@@ -23,7 +23,7 @@ from shared.errors import NotFound, Unreachable
 from shared.model.ec2.account import SelectorTerm
 from shared.model.ec2.fleet import FleetRequest, LaunchTemplateConfig, Override
 from shared.model.ec2.launch_template import BlockDevice, ConnectionTracking, LaunchTemplate, NetworkInterface
-from sim.aws_http.injected_faults import LOST_RESPONSE_STATUS
+from sim.aws_http.api_faults import LOST_RESPONSE_STATUS
 from sim.aws_http.server import EmbeddedAws
 from sim.cloud.cloud import Cloud
 from sim.time.virtual_clock import Clock

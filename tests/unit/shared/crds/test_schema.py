@@ -9,7 +9,7 @@ from shared.crds.schema import Schema
 from shared.crds.validation_rules import Json
 from shared.errors import Invalid, NotFound
 from sim.cluster.api_server.api_server import ApiServer
-from sim.cluster.api_server.rules.selectors import build_label_selector
+from sim.cluster.api_server.rules.label_and_field_selectors import build_label_selector
 from sim.time.virtual_clock import Clock
 
 

@@ -17,7 +17,7 @@ from shared.take.regional_offerings import (
     load_regional_catalog,
 )
 from sim.cloud.cloud import Cloud
-from sim.cloud.ports import CloudEc2, CloudPricing
+from sim.cloud.in_process_aws import CloudEc2, CloudPricing
 from sim.time.virtual_clock import Clock
 from tests.support.snapshot_world import NOW, make_world
 

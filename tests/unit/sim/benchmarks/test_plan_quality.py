@@ -2,6 +2,7 @@
 
 import msgspec
 
+from sim.benchmarks.benchmark_workloads import WORKLOADS, build_workload_documents
 from sim.benchmarks.plan_quality import (
     KARPENTER_BENCHMARK_CATALOG,
     TABLE_HEADER,
@@ -10,7 +11,6 @@ from sim.benchmarks.plan_quality import (
     list_default_workloads,
     measure_workload,
 )
-from sim.benchmarks.workloads import WORKLOADS, build_workload_documents
 
 
 def test_each_catalogue_has_its_workloads() -> None:

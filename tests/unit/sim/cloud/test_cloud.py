@@ -12,8 +12,8 @@ from shared.model.ec2.launch_template import LaunchTemplate
 from shared.model.ec2.types import CapacityType
 from sim.cloud import seeded_random
 from sim.cloud.cloud import Cloud
-from sim.cloud.events import EventBridgeEvent
-from sim.cloud.throttle import RATE_LIMITS, get_call_category
+from sim.cloud.eventbridge_events import EventBridgeEvent
+from sim.cloud.rate_limits import RATE_LIMITS, get_call_category
 from sim.time.virtual_clock import DEFAULT_START_TIME, Clock
 from tests.contract.asking import (
     AL2023,

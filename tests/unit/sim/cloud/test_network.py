@@ -5,7 +5,7 @@ import pytest
 from shared.errors import Invalid, NotFound
 from shared.model.ec2.account import SelectorTerm
 from sim.cloud.resources.network import Network, SubnetAddresses
-from sim.cloud.resources.selectors import has_tags, is_match, sort_tags
+from sim.cloud.resources.selector_terms import has_tags, is_match, sort_tags
 
 ZONES = ("us-east-1a", "us-east-1b")
 

@@ -9,7 +9,7 @@ from shared.settings import Settings
 from sim.fault_tap import Killed
 from sim.lambda_runtime.invocation import Event, HandleFunction, HandlerResponse
 from sim.lambda_runtime.runtime import LambdaRuntime
-from sim.lambda_runtime.stack_template.intrinsics import Json
+from sim.lambda_runtime.stack_template.intrinsic_functions import Json
 from sim.lambda_runtime.stack_wiring import StackWiring
 from sim.time.virtual_clock import Clock
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sim.lambda_runtime.stack_template import template as templates
+from sim.lambda_runtime.stack_template import synthesis
 from sim.lambda_runtime.stack_template.intrinsics import IntrinsicResolver, UnsupportedTemplateError
 from sim.lambda_runtime.stack_wiring import StackWiring
 
@@ -237,7 +237,7 @@ def application(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[...
             return subprocess.CompletedProcess(command, returncode, "", "node is missing")
 
         monkeypatch.setattr(subprocess, "run", run)
-        monkeypatch.setattr(templates, "TEMPLATE_CACHE", tmp_path / "templates")
+        monkeypatch.setattr(synthesis, "TEMPLATE_CACHE", tmp_path / "templates")
         return commands
 
     return install_fake_synthesis
@@ -245,21 +245,21 @@ def application(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[...
 
 def test_a_template_is_made_once(application: Callable[..., list[list[str]]]) -> None:
     commands = application({"Resources": {}})
-    assert templates.synthesize_template() == templates.synthesize_template() == {"Resources": {}}
+    assert synthesis.synthesize_template() == synthesis.synthesize_template() == {"Resources": {}}
     assert len(commands) == 1
 
 
 def test_a_template_is_made_anew_for_another_context_or_on_demand(application: Callable[..., list[list[str]]]) -> None:
     commands = application({"Resources": {}})
-    templates.synthesize_template()
-    templates.synthesize_template(context={"joiner:cluster": "prod"})
-    templates.synthesize_template(cache=False)
+    synthesis.synthesize_template()
+    synthesis.synthesize_template(context={"joiner:cluster": "prod"})
+    synthesis.synthesize_template(cache=False)
     assert ["joiner:cluster" in " ".join(command) for command in commands] == [False, True, False]
 
 
 def test_who_chooses_what_is_usual_gets_the_usual_template(application: Callable[..., list[list[str]]]) -> None:
     commands = application({"Resources": {}})
-    assert templates.synthesize_template(context={"joiner:reaction": "tick"}) == templates.synthesize_template()
+    assert synthesis.synthesize_template(context={"joiner:reaction": "tick"}) == synthesis.synthesize_template()
     assert len(commands) == 1
 
 
@@ -267,15 +267,15 @@ def test_a_template_is_made_anew_after_a_change(
     application: Callable[..., list[list[str]]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     commands = application({"Resources": {}})
-    for name in ("infra/stack/stack.py", *templates.SOURCE_FILES):
+    for name in ("infra/stack/stack.py", *synthesis.SOURCE_FILES):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text('{"context": {}}')
-    monkeypatch.setattr(templates, "REPOSITORY_ROOT", tmp_path)
+    monkeypatch.setattr(synthesis, "REPOSITORY_ROOT", tmp_path)
     for number, name in enumerate(("cdk.json", "infra/stack/stack.py", "shared/settings.py"), start=1):
-        templates.synthesize_template()
+        synthesis.synthesize_template()
         assert len(commands) == number
         (tmp_path / name).write_text('{"context": {}, "changed": true}')
-    templates.synthesize_template()
+    synthesis.synthesize_template()
     assert len(commands) == 4
 
 
@@ -284,5 +284,5 @@ def test_a_failed_synthesis_says_why(
     application: Callable[..., list[list[str]]], documents: tuple[object, ...], returncode: int
 ) -> None:
     application(*documents, returncode=returncode)
-    with pytest.raises(templates.SynthesisError, match="node is missing"):
-        templates.synthesize_template()
+    with pytest.raises(synthesis.SynthesisError, match="node is missing"):
+        synthesis.synthesize_template()

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from shared.model.core.units import HOURS_PER_MONTH
-from sim.lambda_runtime.stack_template.template import synthesize_template
-from sim.operating_costs import prices
+from sim.lambda_runtime.stack_template.synthesis import synthesize_template
+from sim.operating_costs import list_prices
 from sim.operating_costs.__main__ import main
 from sim.operating_costs.bill import BillLine, build_bill, sum_usd
-from sim.operating_costs.measured import measure_usage
 from sim.operating_costs.usage import FunctionUsage, StackUsage
+from sim.operating_costs.usage_measurement import measure_usage
 
 ONE_HOUR = timedelta(hours=1)
 
@@ -47,7 +47,7 @@ def get_bill_line(template: dict[str, Any], item: str, usage: StackUsage) -> Bil
 def test_a_function_costs_its_calls_and_its_seconds_by_its_memory(template: dict[str, Any]) -> None:
     usage = make_usage(functions={"provision": FunctionUsage(invocations=60, processor_seconds=60.0)})
     month = 60 * HOURS_PER_MONTH
-    expected = month * (1769 / 1024 * prices.LAMBDA_USD_PER_GB_SECOND + prices.LAMBDA_USD_PER_REQUEST)
+    expected = month * (1769 / 1024 * list_prices.LAMBDA_USD_PER_GB_SECOND + list_prices.LAMBDA_USD_PER_REQUEST)
     assert get_bill_line(template, "Lambda: provision", usage).usd == pytest.approx(expected)
 
 
@@ -56,7 +56,7 @@ def test_with_less_memory_a_function_computes_longer_but_waits_no_longer() -> No
     waits = FunctionUsage(invocations=1, calls=Counter({("table", "read"): 100}))
     assert computes.estimate_billed_seconds(1769) == computes.estimate_billed_seconds(3008) == 1.0
     assert computes.estimate_billed_seconds(1024) == pytest.approx(1769 / 1024)
-    call_duration = prices.LATENCY_BY_PORT["table"] + prices.CPU_TIME_PER_CALL
+    call_duration = list_prices.LATENCY_BY_PORT["table"] + list_prices.CPU_TIME_PER_CALL
     assert waits.estimate_billed_seconds(1769) == pytest.approx(100 * call_duration.total_seconds())
 
 
@@ -65,18 +65,18 @@ def test_a_call_to_create_a_fleet_waits_longer_than_one_that_describes() -> None
         FunctionUsage(calls=Counter({("ec2", name): 1})) for name in ("create_fleet", "describe_instances")
     )
     assert creates.estimate_billed_seconds(1769) - describes.estimate_billed_seconds(1769) == pytest.approx(
-        (prices.CREATE_FLEET_LATENCY - prices.LATENCY_BY_PORT["ec2"]).total_seconds()
+        (list_prices.CREATE_FLEET_LATENCY - list_prices.LATENCY_BY_PORT["ec2"]).total_seconds()
     )
 
 
 def test_queues_are_asked_whether_anything_is_sent_or_not(template: dict[str, Any]) -> None:
     silent = get_bill_line(template, "SQS", make_usage())
     queues = sum(resource["Type"] == "AWS::Lambda::EventSourceMapping" for resource in template["Resources"].values())
-    polls = queues * prices.SECONDS_PER_MONTH * prices.POLLS_PER_SECOND
-    assert silent.usd == pytest.approx(polls * prices.SQS_USD_PER_REQUEST)
+    polls = queues * list_prices.SECONDS_PER_MONTH * list_prices.POLLS_PER_SECOND
+    assert silent.usd == pytest.approx(polls * list_prices.SQS_USD_PER_REQUEST)
     talking = make_usage(functions={"provision": FunctionUsage(calls=Counter({("mailbox", "add"): 10}))})
     extra_usd = get_bill_line(template, "SQS", talking).usd - silent.usd
-    assert extra_usd == pytest.approx(10 * HOURS_PER_MONTH * 2 * prices.SQS_USD_PER_REQUEST)
+    assert extra_usd == pytest.approx(10 * HOURS_PER_MONTH * 2 * list_prices.SQS_USD_PER_REQUEST)
 
 
 def test_state_costs_by_reads_and_writes_and_by_what_is_kept(template: dict[str, Any]) -> None:
@@ -84,22 +84,24 @@ def test_state_costs_by_reads_and_writes_and_by_what_is_kept(template: dict[str,
     usage = make_usage(
         functions={"lifecycle": FunctionUsage(calls=calls)}, stored_bytes={"snapshot/": 2**30, "catalogue/": 2**20}
     )
-    table = HOURS_PER_MONTH * (2 * prices.DYNAMODB_USD_PER_READ + 3 * prices.DYNAMODB_USD_PER_WRITE)
+    table = HOURS_PER_MONTH * (2 * list_prices.DYNAMODB_USD_PER_READ + 3 * list_prices.DYNAMODB_USD_PER_WRITE)
     assert get_bill_line(template, "DynamoDB", usage).usd == pytest.approx(table)
-    bucket = 5 * prices.S3_USD_PER_PUT + 7 * prices.S3_USD_PER_GET
+    bucket = 5 * list_prices.S3_USD_PER_PUT + 7 * list_prices.S3_USD_PER_GET
     assert get_bill_line(template, "S3", usage).usd == pytest.approx(HOURS_PER_MONTH * bucket)
     for name, hours, gigabytes in (("snapshot", 8 * 24, 1), ("catalogue", 210 * 24, 1 / 1024)):
         storage_line = get_bill_line(template, f"S3: {name}", usage)
-        assert storage_line.usd == pytest.approx(hours * gigabytes * prices.S3_USD_PER_GB_MONTH)
+        assert storage_line.usd == pytest.approx(hours * gigabytes * list_prices.S3_USD_PER_GB_MONTH)
         assert storage_line.quantity == f"{hours * gigabytes:.2f} GB kept, of {hours // 24} days"
     assert "S3: journal" not in {bill_line.item for bill_line in build_bill(template, usage)}
 
 
 def test_what_is_logged_and_published_and_watched_is_counted(template: dict[str, Any]) -> None:
-    usage = make_usage(metrics=4, log_bytes=2**30, lasted=timedelta(seconds=prices.SECONDS_PER_MONTH))
-    assert get_bill_line(template, "CloudWatch metrics", usage).usd == pytest.approx(4 * prices.METRIC_USD_PER_MONTH)
+    usage = make_usage(metrics=4, log_bytes=2**30, lasted=timedelta(seconds=list_prices.SECONDS_PER_MONTH))
+    assert get_bill_line(template, "CloudWatch metrics", usage).usd == pytest.approx(
+        4 * list_prices.METRIC_USD_PER_MONTH
+    )
     assert get_bill_line(template, "CloudWatch logs", usage).usd == pytest.approx(
-        prices.LOGS_USD_PER_GB + prices.LOGS_USD_PER_GB_MONTH
+        list_prices.LOGS_USD_PER_GB + list_prices.LOGS_USD_PER_GB_MONTH
     )
     alarms = [
         resource["Properties"]
@@ -111,7 +113,7 @@ def test_what_is_logged_and_published_and_watched_is_counted(template: dict[str,
     assert plain > 0
     assert summed > len(alarms) - plain
     assert get_bill_line(template, "CloudWatch alarms", usage).usd == pytest.approx(
-        (plain + summed) * prices.ALARM_USD_PER_METRIC_MONTH
+        (plain + summed) * list_prices.ALARM_USD_PER_METRIC_MONTH
     )
     lines = build_bill(template, usage)
     assert sum_usd(lines) == pytest.approx(sum(bill_line.usd for bill_line in lines))

@@ -10,9 +10,9 @@ import pytest
 from shared.errors import Throttled, Unreachable
 from shared.report.journal.journal import JournalEntry
 from sim.fault_tap import Killed, PortCall
-from sim.scenarios.injected_faults import ScenarioFaultInjector
 from sim.scenarios.runner import WARM_UP_DURATION, ScenarioResult, ScenarioRunner, TimelineEntry
 from sim.scenarios.scenario import FaultStep, ScenarioError
+from sim.scenarios.scenario_faults import ScenarioFaultInjector
 from sim.time.virtual_clock import DEFAULT_START_TIME
 from sim.world.embedded_world import EmbeddedWorld
 from tests.support.plays import NODE_CLASS, make_deployment, make_node_pool, make_runner, narrow

@@ -21,7 +21,7 @@ from shared.settings import Settings
 from shared.store.dry_runs import DRY_RUN_KIND
 from shared.take.kubernetes.status_after_write import apply_status_patches
 from sim.cloud.cloud import Cloud
-from sim.cloud.ports import CloudEc2, CloudEks, CloudParameters, CloudPricing
+from sim.cloud.in_process_aws import CloudEc2, CloudEks, CloudParameters, CloudPricing
 from sim.time.virtual_clock import Clock
 from sim.world.memory_ports import MemoryTable
 from tests.support.launch_cases import make_node_class

@@ -6,8 +6,8 @@ import pytest
 
 from shared.cycles.provision import decide_provisioning
 from shared.cycles.setup.decision_driver import run_decision
-from shared.cycles.setup.options import Deadline
 from shared.cycles.setup.python_gc import pause_garbage_collection
+from shared.cycles.setup.time_limit import Deadline
 from shared.model.decisions.action_outcome import Outcome
 from shared.model.decisions.decision_requests import DecisionRequest
 from shared.report.journal.decision_record import build_inputs

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from shared.model.core.metadata import Problem
-from shared.take.kubernetes.resources import RESOURCE_KINDS
+from shared.take.kubernetes.resource_kinds import RESOURCE_KINDS
 
 CONDITION = {"type": "Ready", "status": "True", "reason": "Ready", "lastTransitionTime": "2026-11-21T12:00:00Z"}
 

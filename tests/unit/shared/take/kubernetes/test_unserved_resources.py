@@ -7,7 +7,7 @@ import pytest
 
 from shared.errors import NotFound, Throttled
 from shared.ports.kubernetes import Kube
-from shared.take.kubernetes.resources import RESOURCE_KINDS
+from shared.take.kubernetes.resource_kinds import RESOURCE_KINDS
 from shared.take.kubernetes.unserved_resources import build_unserved_problem
 
 POOLS = next(one for one in RESOURCE_KINDS if one.field == "node_pools")

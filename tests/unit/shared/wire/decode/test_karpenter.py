@@ -14,7 +14,7 @@ from shared.model.karpenter.node_claim import NodeClaim, NodeClassRef
 from shared.model.karpenter.node_class import EC2NodeClass
 from shared.model.karpenter.node_pool import DisruptionBudget, NodePool
 from shared.model.kubernetes.node import Node
-from shared.take.kubernetes.resources import RESOURCE_KINDS
+from shared.take.kubernetes.resource_kinds import RESOURCE_KINDS
 
 BY_KIND = {listing.kind: listing for listing in RESOURCE_KINDS}
 REF = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}

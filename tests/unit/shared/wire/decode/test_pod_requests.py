@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from shared.model.core.resources import Resources
-from shared.take.kubernetes.resources import RESOURCE_KINDS
+from shared.take.kubernetes.resource_kinds import RESOURCE_KINDS
 
 [PODS] = (listing for listing in RESOURCE_KINDS if listing.kind == "Pod")
 

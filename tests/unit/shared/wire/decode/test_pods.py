@@ -14,7 +14,7 @@ from shared.model.kubernetes.host_ports import HostPort
 from shared.model.kubernetes.pod import Pod, PodSpec
 from shared.model.kubernetes.pod_disruption_budget import PodDisruptionBudget
 from shared.model.kubernetes.workloads import DaemonSet
-from shared.take.kubernetes.resources import RESOURCE_KINDS
+from shared.take.kubernetes.resource_kinds import RESOURCE_KINDS
 
 BY_KIND = {listing.kind: listing for listing in RESOURCE_KINDS}
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

@@ -6,7 +6,7 @@ import pytest
 
 from shared.model.core.labels import HOSTNAME, ZONE
 from shared.model.core.requirements import ANYTHING, build_requirements, parse_requirement
-from shared.take.kubernetes.resources import RESOURCE_KINDS
+from shared.take.kubernetes.resource_kinds import RESOURCE_KINDS
 
 BY_KIND = {listing.kind: listing for listing in RESOURCE_KINDS}
 EBS = "ebs.csi.aws.com"

@@ -6,7 +6,7 @@ from shared.errors import EvictionRefused
 from sim.cluster.api_server.api_server import ApiServer
 from sim.cluster.cluster import SimulatedCluster
 from sim.cluster.controller_runtime.informer import Informer
-from sim.cluster.controller_runtime.queue import WorkQueue
+from sim.cluster.controller_runtime.work_queue import WorkQueue
 from sim.cluster.controllers.objects.garbage_collector import GarbageCollector
 from sim.cluster.controllers.workloads.pod_disruption_budget import PodDisruptionBudgetController
 from sim.time.virtual_clock import Clock

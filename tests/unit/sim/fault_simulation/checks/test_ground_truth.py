@@ -16,9 +16,9 @@ from shared.model.decisions.command import CommandState, CommandTarget, Phase, b
 from shared.model.ec2.fleet import FleetInstance, FleetRequest, FleetResult
 from shared.model.karpenter.node_claim import NodeClaim, NodeClassRef
 from sim.fault_simulation.checks.ground_truth import CLAIMS, GroundTruth
-from sim.fault_simulation.events import manifests
+from sim.fault_simulation.events import script_manifests
+from sim.fault_simulation.events.fault_world import FaultWorld
 from sim.fault_simulation.events.script import ScriptSetup
-from sim.fault_simulation.events.world import FaultWorld
 from tests.support.lifecycle_cases import NOW, make_instance
 
 TOKEN = "l-1"  # noqa: S105 - of a launch, no secret
@@ -36,13 +36,13 @@ ANSWER = FleetInstance(
 @pytest.fixture(scope="module")
 def world() -> FaultWorld:
     world = FaultWorld(1)
-    world.apply(manifests.build_manifests(ScriptSetup()))
+    world.apply(script_manifests.build_manifests(ScriptSetup()))
     return world
 
 
 def create_claim(world: FaultWorld, name: str) -> str:
     """Create a claim and return its UID."""
-    reference = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": manifests.MAIN_POOL}
+    reference = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": script_manifests.MAIN_POOL}
     body = {"metadata": {"name": name}, "spec": {"nodeClassRef": reference, "requirements": []}}
     head: dict[str, Any] = {"apiVersion": "karpenter.sh/v1", "kind": "NodeClaim"}
     uid: str = world.cluster.api.create(CLAIMS, head | body)["metadata"]["uid"]
@@ -87,9 +87,9 @@ def test_only_who_was_made_for_a_command_that_was_rolled_back_is_taken_back_with
     create_claim(world, new)
     create_claim(world, old)
     replacement = CreateNodeClaim(
-        claim=NodeClaim(meta=ObjectMeta(name=new), node_class=NodeClassRef(name=manifests.MAIN_POOL))
+        claim=NodeClaim(meta=ObjectMeta(name=new), node_class=NodeClassRef(name=script_manifests.MAIN_POOL))
     )
-    target = CommandTarget(node=old, claim=old, claim_uid="u", provider_id="", pool=manifests.MAIN_POOL)
+    target = CommandTarget(node=old, claim=old, claim_uid="u", provider_id="", pool=script_manifests.MAIN_POOL)
     command = build_command(reason="Drifted", method="Drift", targets=(target,), replacements=(replacement,))
     standing = CommandState(command=command, phase=phase, phase_since=NOW, proposed_at=NOW)
     world.table.write("command", command.command_id, msgspec.json.encode(standing).decode(), version=0)

@@ -5,7 +5,7 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from shared.cycles.setup.options import build_launch_policy
+from shared.cycles.setup.options_from_settings import build_launch_policy
 from shared.decide.launch.fleets.circuit_breaker import CircuitBreaker, CircuitBreakerLimits, count_started
 from shared.decide.launch.fleets.fleet_result import BREAKER_OPEN_REASON, report_breaker_trip, report_unlaunchable
 from shared.decide.launch.fleets.launch_groups import LaunchPlan, LaunchPolicy

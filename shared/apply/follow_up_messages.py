@@ -1,0 +1,40 @@
+"""Follow-ups: delayed messages that requeue a function. One is pending per function: ticks start no chains."""
+
+import json
+from datetime import datetime
+from typing import Final
+
+from shared.model.core.units import format_instant, parse_instant
+from shared.model.decisions.action import MAX_FOLLOW_UP_DELAY, FollowUp
+from shared.ports.storage import TableRow
+from shared.ports.world import World
+from shared.store.table_rows import try_write
+
+ROW_KIND: Final = "follow-up"
+
+
+def send_follow_up(action: FollowUp, world: World) -> None:
+    """Requeue the function, unless a pending message wakes it by then.
+
+    The message is sent before the row is written: after a crash in between, a function is woken twice, which is
+    harmless.
+    """
+    now = world.clock()
+    delay = min(action.after, MAX_FOLLOW_UP_DELAY)  # a longer follow-up arrives earlier and can be sent again
+    due = now + delay
+    row = world.table.read(ROW_KIND, action.function)
+    pending_until = _parse_due_time(row)
+    if pending_until is not None and now < pending_until <= due:
+        return
+    body = json.dumps({"source": "follow-up", "why": action.message})
+    world.mailbox.add(action.function, body, delay)
+    version = row.version if row is not None else 0
+    try_write(world.table, ROW_KIND, action.function, format_instant(due), version=version, expires_at=due)
+
+
+def _parse_due_time(row: TableRow | None) -> datetime | None:
+    """Return when the function will be woken; None if that is not known."""
+    try:
+        return parse_instant(row.body) if row is not None else None
+    except ValueError:
+        return None

@@ -1,0 +1,60 @@
+"""Options derived from the settings: scheduling, disruption, launches, and the capacity of instance types."""
+
+import msgspec
+
+from shared.decide.disruption.budgets.cluster_settings import DisruptionSettings, parse_disruption_settings
+from shared.decide.disruption.methods.payback import NODE_OVERLAP_PERIOD
+from shared.decide.launch.fleets.circuit_breaker import CircuitBreakerLimits
+from shared.decide.launch.fleets.launch_groups import LaunchPolicy
+from shared.decide.launch.instance_types.capacity import CapacitySettings
+from shared.model.decisions.placement import SchedulingOptions
+from shared.settings import ChosenSettings, Settings
+
+
+def build_scheduling_options(settings: Settings) -> SchedulingOptions:
+    """Return the scheduling options of a deployment; in mode `plan`, node classes are assumed to be ready."""
+    return SchedulingOptions(
+        preference_policy=settings.preference_policy,
+        min_values_policy=settings.min_values_policy,
+        hints=settings.hints,
+        node_cost_usd_per_hour=settings.node_cost_usd_per_hour,
+        volume_usd_per_gib_month=settings.volume_usd_per_gib_month,
+        readiness="Assumed" if settings.mode == "plan" else "Required",
+    )
+
+
+def build_disruption_settings(settings: Settings) -> DisruptionSettings:
+    """Return the disruption settings of a deployment; a replacement must pay back its cost."""
+    disruption_settings = parse_disruption_settings(
+        settings.disruption_budgets,
+        settings.disruption_time_zone,
+        spot_to_spot=settings.gates.spot_to_spot_consolidation,
+    )
+    return msgspec.structs.replace(disruption_settings, overlap=NODE_OVERLAP_PERIOD)
+
+
+def build_launch_policy(settings: Settings) -> LaunchPolicy:
+    """Return the policy of launches of a deployment, without what is read before each launch."""
+    return LaunchPolicy(
+        circuit_breaker_limits=CircuitBreakerLimits(
+            nodes_per_minute=settings.launch_nodes_per_minute,
+            usd_per_hour=settings.launch_usd_per_hour,
+            pool_nodes_per_minute=settings.launch_pool_nodes_per_minute,
+            pool_usd_per_hour=settings.launch_pool_usd_per_hour,
+        ),
+        uses_open_reservations=not settings.gates.reserved_capacity,
+        best_effort=settings.min_values_policy == "BestEffort",
+    )
+
+
+def build_capacity_settings(settings: ChosenSettings) -> CapacitySettings:
+    """Return the settings of a deployment that affect the capacity of instance types.
+
+    Raises:
+        ValueError: the AWS feature gates cannot be parsed.
+    """
+    return CapacitySettings(
+        vm_memory_overhead_percent=settings.vm_memory_overhead_percent,
+        reserved_enis=settings.reserved_enis,
+        node_class_cel=settings.aws_gates.node_class_cel,
+    )

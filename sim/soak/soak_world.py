@@ -1,0 +1,99 @@
+"""The embedded world of a simulated week: a short list of instance types, and how events are applied."""
+
+import re
+from typing import Final
+
+import msgspec
+
+from shared.cycles.setup.options_from_settings import build_scheduling_options
+from shared.cycles.setup.planning_snapshot import take_planning_snapshot
+from shared.decide.provisioning.capacity_buffers import plan_with_buffers
+from shared.model.cluster import ClusterSnapshot
+from shared.state.cluster_state import ClusterState
+from shared.take.snapshot import PLANNING_REQUEST
+from sim.lambda_runtime.stack_template.synthesis import ACTIVE_CONTEXT, synthesize_template
+from sim.lower_bound.integer_program import compute_lower_bound
+from sim.soak.churn import ChurnEvent
+from sim.soak.soak_workloads import DEPLOYMENT_RESOURCE, NAMESPACE
+from sim.world.embedded_world import EmbeddedWorld
+from sim.world.measurements import is_joiner_node
+
+OFFERED_TYPES: Final = re.compile(r"(c6i|m6i|r6i)\.(large|xlarge|2xlarge)")
+"""Instance types that EC2 offers: each size in three families. More types make the simulation slower."""
+CONSOLIDATION_OFF_CONTEXT: Final = {"joiner:disruption-paused": "Underutilized"}
+"""Context values that disable consolidation; emptiness and drift stay enabled."""
+
+
+class IdealCost(msgspec.Struct, frozen=True, kw_only=True):
+    """Cost per hour of the pods of one instant if all of them could be placed anew."""
+
+    repacked: float
+    """By our own solver, on new nodes only."""
+    bound: float | None
+    """A lower bound of any plan; None: not computed."""
+
+
+class SoakWorld(EmbeddedWorld):
+    """A stack that is deployed with or without consolidation."""
+
+    def __init__(self, seed: int, *, consolidates: bool = True) -> None:
+        """Deploy the stack into a region with few instance types."""
+        super().__init__(
+            seed,
+            template=synthesize_template(
+                context=ACTIVE_CONTEXT if consolidates else ACTIVE_CONTEXT | CONSOLIDATION_OFF_CONTEXT
+            ),
+        )
+        offered_types = {name: info for name, info in sorted(self.cloud.types.items()) if OFFERED_TYPES.fullmatch(name)}
+        self.cloud.types = offered_types
+        self.cloud.offerings = tuple((name, zone) for name, zone in self.cloud.offerings if name in offered_types)
+
+    def apply_event(self, event: ChurnEvent) -> bool:
+        """Apply *event*; return whether it was possible."""
+        live = self.cluster
+        if event.kind == "scale":
+            live.scale("Deployment", NAMESPACE, event.name, event.replicas)
+        elif event.kind == "deploy":
+            template_patch = {"metadata": {"annotations": {"deployed": str(event.after)}}}
+            live.api.patch(DEPLOYMENT_RESOURCE, event.name, {"spec": {"template": template_patch}}, NAMESPACE)
+        elif event.kind == "apply" and event.manifest is not None:
+            live.apply(event.manifest)
+        elif event.kind == "delete":
+            live.api.delete(DEPLOYMENT_RESOURCE, event.name, NAMESPACE)
+        elif event.kind == "release":
+            self.cloud.release_amis()
+        else:
+            return self._interrupt(event.position)
+        return True
+
+    def compute_ideal_cost(self, *, bounded: bool = True) -> IdealCost:
+        """Return the cost of the current pods on new nodes; *bounded*: with the lower bound. Changes nothing."""
+        cluster = self._take_snapshot()
+        scheduling_options = build_scheduling_options(self._build_world("provision", self._get_environment()).settings)
+        managed_nodes = frozenset(
+            node["metadata"]["name"] for node in self.cluster.api.list("nodes") if is_joiner_node(node)
+        )
+        placement = plan_with_buffers(
+            ClusterState(cluster), excluded=managed_nodes, options=scheduling_options
+        ).placement
+        empty = msgspec.structs.replace(cluster, nodes=(), node_claims=())
+        bound = round(compute_lower_bound(empty, placement, scheduling_options), 4) if bounded else None
+        return IdealCost(repacked=round(placement.price_usd_per_hour, 4), bound=bound)
+
+    def _interrupt(self, position: float) -> bool:
+        running_spot = [
+            instance
+            for instance in self.list_active_instances()
+            if instance.capacity_type == "spot" and instance.state == "running"
+        ]
+        if not running_spot:
+            return False
+        self.cloud.instances.interrupt(running_spot[int(position * len(running_spot))].instance_id)
+        return True
+
+    def _take_snapshot(self) -> ClusterSnapshot:
+        world = msgspec.structs.replace(self._build_world("provision", self._get_environment()), memory=None)
+        return take_planning_snapshot(world, PLANNING_REQUEST)
+
+    def _get_environment(self) -> dict[str, str]:
+        return dict(self.wiring.get_function("provision").environment)
