@@ -56,7 +56,7 @@ def read_account_catalog(
         taken_at=now, node_classes=tuple(_with_subnets(node_class, ec2) for node_class in node_classes)
     )
     settings = build_capacity_settings(read_environment_settings())
-    with show_progress("reckoning what each type has room for"):
+    with show_progress("computing the capacity of each instance type"):
         catalog = build_catalog(cluster, infos, regional_offerings, settings)
         all_zone_types = build_instance_types(
             infos, regional_offerings, _build_all_zones_class(regional_offerings), settings
@@ -85,7 +85,7 @@ def read_types_and_offerings(
     region, ec2 = clients.region, BotoEc2(clients, lambda: now)
     with show_progress(f"asking {region} for its instance types"):
         infos = ec2.describe_instance_types()
-    with show_progress(f"asking {region} what is sold in which zone, and for how much on the spot market"):
+    with show_progress(f"reading offerings and spot prices of {region}"):
         offerings, spot = ec2.describe_offerings(), ec2.describe_spot_prices()
     regional_offerings = RegionalOfferings(region=region, offerings=offerings, on_demand={}, spot=spot, priced_at=now)
     with show_progress(f"reading the price list of {region}"):

@@ -245,4 +245,4 @@ class Account:
 
 
 def _raise_no_invoker(name: str, qualifier: str, payload: bytes) -> InvocationResult:
-    raise NoInvoker(f"nobody runs {name}:{qualifier} ({len(payload)} bytes)")
+    raise NoInvoker(f"no process runs {name}:{qualifier} ({len(payload)} bytes)")

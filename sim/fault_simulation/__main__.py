@@ -123,7 +123,7 @@ def _report_kills(totals: RunTotals, options: argparse.Namespace) -> Iterator[st
     unmet_sites = sorted(set(load_known_sites()) - totals.coverage.list_sites())
     yield f"kills: {totals.coverage.format_summary()}, {totals.targeted_runs} plays were aimed at them"
     if missed_targets and not options.missed:
-        yield f"  nobody died at {len(missed_targets)} places: --missed names them, more seeds or --aim reach them"
+        yield f"  no function was killed at {len(missed_targets)} call sites: --missed lists them"
     if unmet_sites and not options.missed:
         yield f"  {len(unmet_sites)} known call sites were not met: --missed names them, more seeds meet them"
     if options.missed:
@@ -184,7 +184,7 @@ def _build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--aim", action=argparse.BooleanOptionalAction, default=True, help="at missed call sites (yes)")
     parser.add_argument("--regressions", action="store_true", help="play the scripts that once failed instead")
     parser.add_argument("--shrink", action=argparse.BooleanOptionalAction, default=True, help="of what fails (yes)")
-    parser.add_argument("--missed", action="store_true", help="list the call sites at which nobody died")
+    parser.add_argument("--missed", action="store_true", help="list the call sites at which no function was killed")
     parser.add_argument("--write-sites", action="store_true", help="write down the call sites that were met")
     return parser
 

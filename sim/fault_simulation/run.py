@@ -128,16 +128,16 @@ class _ScriptRun:
             self.invariants.last_fault = self.world.clock.get_time()
 
     def _check_settled(self) -> None:
-        self.add_to_timeline("people", "nothing goes wrong any more")
+        self.add_to_timeline("people", "no more faults")
         timeout = eventual_invariants.compute_settle_timeout(self.script)
         find_unplaced_pods = partial(eventual_invariants.find_unplaced_pods, self.world, self.script)
         self._expect_none(find_unplaced_pods, timeout, f"unplaced: {{}} after {timeout}")
         find_tainted_nodes = partial(eventual_invariants.find_tainted_nodes, self.world)
-        text = "marked: {} though nobody takes them away"
+        text = "still tainted: {}"
         self._expect_none(find_tainted_nodes, eventual_invariants.SETTLE_TIMEOUT, text)
 
     def _check_removal(self) -> None:
-        self.add_to_timeline("people", "nobody wants anything any more")
+        self.add_to_timeline("people", "all workloads are deleted")
         eventual_invariants.scale_to_zero(self.world)
         timeout = eventual_invariants.REMOVAL_TIMEOUT
         find_leftovers = partial(eventual_invariants.find_leftovers, self.world)

@@ -42,7 +42,7 @@ class PlaygroundReporter:
         """Take a sample; return whether it differs from the last one (an unreachable API server changes nothing)."""
         for boot_failure in self._playground.instance_booter.boot_failures[self._reported_boot_failures :]:
             self._reported_boot_failures += 1
-            self.report("EC2", "a machine cannot join", boot_failure)
+            self.report("EC2", "an instance cannot join", boot_failure)
         try:
             current_sample = self._playground.take_sample()
         except Fault:

@@ -38,7 +38,7 @@ class ScenarioFaultInjector:
                 return self._start_outage("ec2", Throttled, fault, "EC2 answers RequestLimitExceeded")
             case "badMessage":
                 self._world.runtime.add(f"{self._world.cluster_name}-joiner-interruption", fault.text or "?")
-                return "somebody sends nonsense to the interruption queue"
+                return "the interruption queue receives an invalid message"
             case "halfCatalogue":
                 return self._truncate_catalog()
 

@@ -92,7 +92,7 @@ def _scale_up(stage: Stage) -> None:
     stage.narrator.print_line("you", f"kubectl apply -f getting-started.yaml -f inflate.yaml: {INITIAL_PODS} pods")
     stage.wait_until(lambda: stage.has_running_pods(INITIAL_PODS), "all pods run")
     stage.wait_until(stage.is_consistent, "every instance is a node and a claim")
-    _assert_that(bool(stage.list_joiner_nodes()), "a node of ours is there")
+    _assert_that(bool(stage.list_joiner_nodes()), "a managed node exists")
 
 
 def _interrupt(stage: Stage) -> None:

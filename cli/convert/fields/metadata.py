@@ -122,7 +122,7 @@ def convert_annotation_key(key: str, path: FieldPath, remarks: RemarkCollector) 
         remarks.add_change(path, f"is called {current_key} now{explanation}")
         return current_key
     if suggestion := _suggest_annotation(key):
-        remarks.add_warning(path, f"nobody reads it: did you mean {suggestion}?")
+        remarks.add_warning(path, f"unknown annotation: did you mean {suggestion}?")
     return key
 
 

@@ -23,11 +23,11 @@ _REASON_BY_OBSOLETE_KEY: Final = {
     "featureGates.driftEnabled": (
         "drift is always on: a budget {nodes: '0', reasons: [Drifted]} in spec.disruption of a pool keeps its nodes"
     ),
-    "aws.interruptionQueueName": "the stack makes a queue of its own, with the rules that fill it",
-    "aws.enablePodENI": "types offer vpc.amazonaws.com/pod-eni wherever the machine can",
+    "aws.interruptionQueueName": "the stack creates its own queue and EventBridge rules",
+    "aws.enablePodENI": "instance types that support it always offer vpc.amazonaws.com/pod-eni",
     "aws.isolatedVPC": "set joiner:subnets, joiner:security-groups, and joiner:price-list if no pricing answers",
-    "aws.clusterCABundle": "it is asked from EKS",
-    "aws.nodeNameConvention": "a node is called as its machine is: its subnet says whether by address or by id",
+    "aws.clusterCABundle": "Joiner reads it from EKS",
+    "aws.nodeNameConvention": "a node is named like its instance: the subnet decides between IP and resource name",
 }
 _REFUSED_KEYS: Final = {
     "aws.assumeRoleARN": "the functions have roles of their own: deploy the stack into the account of the nodes",

@@ -23,9 +23,9 @@ _SETTING_BY_VARIABLE: Final = {
     "LOG_LEVEL": LOG_LEVEL_SETTING,
 }
 _REASON_BY_OBSOLETE_VARIABLE: Final = {
-    "INTERRUPTION_QUEUE": "the stack makes a queue of its own, with the rules that fill it",
-    "CLUSTER_CA_BUNDLE": "it is asked from EKS",
-    "EKS_CONTROL_PLANE": "the version is asked from the API server",
+    "INTERRUPTION_QUEUE": "the stack creates its own queue and EventBridge rules",
+    "CLUSTER_CA_BUNDLE": "Joiner reads it from EKS",
+    "EKS_CONTROL_PLANE": "Joiner reads the version from the API server",
     "ISOLATED_VPC": "docs/networking.md says what a network without a way out needs",
     "BATCH_MAX_DURATION": "pods are gathered from one invocation to the next",
     "BATCH_IDLE_DURATION": "pods are gathered from one invocation to the next",

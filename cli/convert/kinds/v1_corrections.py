@@ -51,7 +51,7 @@ def find_foreign_node_class(value: JsonObject) -> Iterator[tuple[tuple[str, ...]
         yield (
             path,
             (
-                f"is a class of {group}, of which Joiner makes no nodes: "
+                f"is a class of {group}, for which Joiner launches no nodes: "
                 f"write that of an EC2NodeClass of {NODE_CLASS_GROUP}"
             ),
         )

@@ -63,16 +63,16 @@ class InvariantChecker:
         instances = [instance for instance in self._world.list_launched() if instance.get_tag(LAUNCH_GROUP) == token]
         if len(instances) > request.capacity:
             self._report(
-                "doubled", f"{caller} started {len(instances)} machines for {request.capacity} claims of {token}"
+                "doubled", f"{caller} started {len(instances)} instances for {request.capacity} claims of {token}"
             )
         group = self._ground_truth.get_launch_group(token)
         if group is None:
-            self._report("unwritten", f"{caller} started machines under {token}, which is written down nowhere")
+            self._report("unwritten", f"{caller} started instances with token {token}, which no row records")
             return
         for name, uid in list(zip(group.claims, group.uids, strict=True))[: len(result.instances)]:
             self._tokens_by_uid[uid].add(token)
             if len(self._tokens_by_uid[uid]) > 1:
-                self._report("doubled", f"{caller} started a second machine for {name}")
+                self._report("doubled", f"{caller} started a second instance for {name}")
         self._check_limits()
 
     def observe_termination(self, caller: str, instance_ids: tuple[str, ...]) -> None:
@@ -120,7 +120,7 @@ class InvariantChecker:
         }
         for instance_id, since in sorted(self._orphans_since.items()):
             if now - since > ORPHAN_TIMEOUT:
-                self._report("orphan", f"{instance_id} belongs to nobody")
+                self._report("orphan", f"{instance_id} has no NodeClaim")
 
     def _check_claim_pairs(self, claims: list[Json]) -> None:
         owners: dict[str, list[str]] = defaultdict(list)

@@ -100,7 +100,7 @@ class FaultInjector:
 
     def _choose_instance(self, position: float, instances: list[Instance]) -> str:
         if not instances:
-            raise NotFound("there is no such machine to strike")
+            raise NotFound("there is no such instance")
         return instances[int(position * len(instances))].instance_id
 
     def _list_living(self, capacity_type: str = "") -> list[Instance]:

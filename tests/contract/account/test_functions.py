@@ -280,7 +280,7 @@ def test_a_call_that_cannot_be_made_is_refused(stage: Stage, error: Exception, c
 
 
 def test_without_anybody_who_runs_functions_none_runs() -> None:
-    with pytest.raises(NoInvoker, match="nobody runs tick:live"):
+    with pytest.raises(NoInvoker, match="no process runs tick:live"):
         Stage().account.__class__(Stage().account.cloud, Stage().account.clock).invoker("tick", "live", b"")
 
 

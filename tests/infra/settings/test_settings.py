@@ -43,8 +43,8 @@ def test_cdk_json_says_what_each_knob_does_on_the_line_before_it() -> None:
 
 
 def test_the_command_line_knows_only_strings() -> None:
-    knobs = load_options({"joiner:cluster": "prod", "joiner:log-days": "7"}.get)
-    assert (knobs.cluster, knobs.log_days) == ("prod", 7)
+    stack_options = load_options({"joiner:cluster": "prod", "joiner:log-days": "7"}.get)
+    assert (stack_options.cluster, stack_options.log_days) == ("prod", 7)
 
 
 @pytest.mark.parametrize(
@@ -197,8 +197,13 @@ def test_spreading_is_refused_beforehand_if_functions_could_not_read_it(
 
 def test_what_cdk_json_has_as_a_number_a_truth_or_a_list_is_read_as_the_command_line_has_it() -> None:
     options = {"windows": True, "launch-usd-per-hour": 500, "node-roles": ["a", "b"], "node-cost-usd-per-hour": 0.02}
-    knobs = load_options({f"joiner:{name}": value for name, value in options.items()}.get)
-    parsed = (knobs.windows, knobs.launch_usd_per_hour, knobs.node_roles, knobs.node_cost_usd_per_hour)
+    stack_options = load_options({f"joiner:{name}": value for name, value in options.items()}.get)
+    parsed = (
+        stack_options.windows,
+        stack_options.launch_usd_per_hour,
+        stack_options.node_roles,
+        stack_options.node_cost_usd_per_hour,
+    )
     assert parsed == (True, 500, ("a", "b"), 0.02)
 
 
@@ -223,7 +228,7 @@ def test_a_fuse_of_the_launch_breaker_is_a_whole_number() -> None:
         load_options({"joiner:launch-usd-per-hour": "-1"}.get)
 
 
-def test_of_several_clusters_each_has_knobs_of_its_own() -> None:
+def test_each_of_several_clusters_has_its_own_settings() -> None:
     assert [options.cluster for options in StackOptions(cluster="a, b").split_by_cluster()] == ["a", "b"]
     assert StackOptions(cluster="a").split_by_cluster() == (StackOptions(cluster="a"),)
 
@@ -246,8 +251,8 @@ def test_a_knob_that_there_is_not_is_refused_with_what_was_meant(key: str, messa
 
 def test_tags_may_be_a_map_or_its_text() -> None:
     for spelling in ("team=platform,cost-centre=4=2", {"team": "platform", "cost-centre": "4=2"}):
-        knobs = load_options({"joiner:tags": spelling}.get)
-        assert knobs.tags == {"team": "platform", "cost-centre": "4=2"}
+        stack_options = load_options({"joiner:tags": spelling}.get)
+        assert stack_options.tags == {"team": "platform", "cost-centre": "4=2"}
 
 
 def test_what_is_said_of_all_functions_may_be_said_otherwise_of_one() -> None:

@@ -78,7 +78,7 @@ def shared(plane: BadPlane, _at_once: None) -> ShakenArena:
     """One with a node of ours; tests leave it as they found it, but for what they launched."""
     arena = build_arena(plane)
     arena.desk.apply(make_deployment("web", 1, "2", "1Gi"))
-    arena.wait_until(arena.build_running_check(1, "web"), "a node of ours runs a pod")
+    arena.wait_until(arena.build_running_check(1, "web"), "a managed node runs a pod")
     return arena
 
 

@@ -77,7 +77,7 @@ def test_the_demos_session_on_a_real_control_plane(
     arena.desk.scale("Deployment", "guest", 0)
     arena.desk.scale("Deployment", "web", 0)
     numbers["0 pods"] = arena.wait_until(
-        lambda: not arena.list_nodes() and not arena.list_claims(), "no node of ours is left"
+        lambda: not arena.list_nodes() and not arena.list_claims(), "no managed node is left"
     )
     arena.wait_until(lambda: not arena.playground.list_active_instances(), "no instance is left")
     assert arena.reporter.launched_count == arena.reporter.terminated_count

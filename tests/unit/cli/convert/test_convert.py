@@ -522,7 +522,7 @@ def test_global_settings_become_knobs_of_the_stack() -> None:
 
 def test_the_names_of_nodes_were_a_setting_once() -> None:
     [note] = convert(make_settings(**{"aws.nodeNameConvention": "resource-name"})).notes
-    assert (note.level, "its subnet says" in note.message) == ("changed", True)
+    assert (note.level, "the subnet decides" in note.message) == ("changed", True)
 
 
 def test_the_environment_of_a_controller_becomes_knobs_and_its_replicas_are_warned_of() -> None:
@@ -639,11 +639,11 @@ def test_the_document_has_objects_knobs_and_notes(monkeypatch: pytest.MonkeyPatc
         [make_provisioner(), make_settings(**{"aws.clusterName": "c"}), {"no": "object"}]
     ).encode()
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(input_documents.replace(b"}, {", b"}\n{")[1:-1])))
-    knobs = tmp_path / "knobs.json"
-    assert main(["convert", "-f", "-", "-o", "json", "--settings", str(knobs)]) == 1
+    settings_path = tmp_path / "settings.json"
+    assert main(["convert", "-f", "-", "-o", "json", "--settings", str(settings_path)]) == 1
     document = json.loads(capsys.readouterr().out)
     assert [manifest["kind"] for manifest in document["objects"]] == ["NodePool"]
-    assert json.loads(knobs.read_text()) == document["knobs"] == {"joiner:cluster": "c"}
+    assert json.loads(settings_path.read_text()) == document["settings"] == {"joiner:cluster": "c"}
     assert document["notes"][0]["level"] == "changed"
     assert len(document["unread"]) == 1
 

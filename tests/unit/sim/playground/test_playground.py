@@ -395,7 +395,7 @@ def test_a_machine_that_never_becomes_a_node_is_told_once(game: Game) -> None:
     game.reporter.update_sample()
     game.reporter.update_sample()
     assert [(entry.message, entry.reason) for entry in game.entries] == [
-        ("a machine cannot join", "i-1: no cluster to join")
+        ("an instance cannot join", "i-1: no cluster to join")
     ]
 
 

@@ -326,7 +326,7 @@ def test_nonsense_arrives_in_the_interruption_queue() -> None:
     entries: list[JournalEntry] = []
     world.on_journal_entry = entries.append
     words = ScenarioFaultInjector(world).inject(FaultStep(kind="badMessage", text="not even JSON"))
-    assert words == "somebody sends nonsense to the interruption queue"
+    assert words == "the interruption queue receives an invalid message"
     world.run(timedelta(seconds=30))
     assert [problem.kind for entry in entries for problem in entry.problems if entry.function == "interrupt"] == [
         "Message"
