@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from functions.invocation import get_current_time, with_time_left
 from shared.errors import Fault, NotFound
 from shared.installer.cloudformation import build_response, parse_cloudformation_request, send_response
-from shared.installer.requests import handle_request
+from shared.installer.cloudformation_requests import handle_request
 from shared.production_world import build_world
 
 if TYPE_CHECKING:

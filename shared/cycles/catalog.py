@@ -21,7 +21,7 @@ from shared.report.costs.notification import publish_cost_report
 from shared.report.journal.decision_record import DecisionInputs, DecisionSummary, build_inputs
 from shared.report.journal.journal import DecisionNote
 from shared.report.journal.journal_entries import build_catalog_note
-from shared.report.metrics.counts import compute_catalog_ages
+from shared.report.metrics.cycle_metrics import compute_catalog_ages
 from shared.state.cluster_state import ClusterState
 from shared.store.catalog import build_catalog_key, write_catalog
 from shared.take.kubernetes.status_after_write import apply_status_patches

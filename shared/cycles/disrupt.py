@@ -40,7 +40,7 @@ from shared.report.journal.journal_entries import (
     select_event_verdicts,
     select_new_verdicts,
 )
-from shared.report.metrics.counts import compute_fleet_metrics
+from shared.report.metrics.cycle_metrics import compute_fleet_metrics
 from shared.state.cluster_state import ClusterState
 from shared.store.commands import delete_old_commands, read_commands, read_cursor, write_cursor
 

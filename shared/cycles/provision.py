@@ -14,7 +14,7 @@ from shared.cycles.setup.run_cycle import PLANNER_LEASE, CycleReport, run_and_re
 from shared.cycles.setup.time_limit import Deadline, build_time_check
 from shared.decide.disruption.orchestration.command_targets import exclude_running_pods, list_leaving_nodes
 from shared.decide.launch.fleets.fleet_result import BREAKER_OPEN_REASON
-from shared.decide.launch.fleets.launch_groups import LaunchPolicy
+from shared.decide.launch.fleets.launch_planning import LaunchPolicy
 from shared.decide.launch.fleets.launch_retries import launch_in_rounds
 from shared.decide.provisioning import provisioner
 from shared.decide.provisioning.capacity_buffers import describe_buffers, plan_with_buffers
@@ -36,7 +36,7 @@ from shared.ports.world import World
 from shared.report.journal.decision_record import DecisionInputs, DecisionSummary, build_inputs
 from shared.report.journal.journal import DecisionNote
 from shared.report.journal.journal_entries import build_launch_notes, build_pod_notes
-from shared.report.metrics.counts import compute_catalog_ages, count_pending_pods, count_reschedulable_pods
+from shared.report.metrics.cycle_metrics import compute_catalog_ages, count_pending_pods, count_reschedulable_pods
 from shared.state.cluster_state import ClusterState
 from shared.store.commands import read_commands
 from shared.take.feature_gated_snapshot import take_planning_trigger_snapshot

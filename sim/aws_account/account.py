@@ -18,6 +18,14 @@ import msgspec
 from sim.aws_account.authentication import Authenticator
 from sim.aws_account.clients import ClientCache
 from sim.aws_account.cloudformation.cloudformation_api import CloudFormationApi
+from sim.aws_account.function_runtime import (
+    Credentials,
+    DeployedFunction,
+    Dispatcher,
+    InvocationResult,
+    Invoker,
+    NoInvoker,
+)
 from sim.aws_account.iam_checks.authorizer import IamAuthorizer
 from sim.aws_account.iam_checks.ec2_requests import Ec2RequestBuilder
 from sim.aws_account.iam_checks.iam_requests import ApiRequestBuilder
@@ -28,7 +36,6 @@ from sim.aws_account.lambda_api.lambda_api import LambdaApi
 from sim.aws_account.managed_policies import register_managed_policy
 from sim.aws_account.moto_patches import patch_moto
 from sim.aws_account.networking import NetworkingApi
-from sim.aws_account.protocols import Credentials, DeployedFunction, Dispatcher, InvocationResult, Invoker, NoInvoker
 from sim.aws_account.resource_types.alias_deployments import AliasProvider
 from sim.aws_account.resource_types.all_providers import build_provider_lookup
 from sim.aws_account.resource_types.custom_resource import (

@@ -18,8 +18,8 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials as BotocoreCredentials
 
 from shared.errors import NotFound
+from sim.aws_account.function_runtime import Credentials
 from sim.aws_account.identities import Caller
-from sim.aws_account.protocols import Credentials
 from sim.aws_account.services.access_entries import NODE_TYPES, AccessEntry, AccessEntryApi
 from sim.cloud.cloud import Cloud
 from sim.time.virtual_clock import Clock

@@ -8,7 +8,7 @@ from typing import Any, Final
 import boto3
 from botocore.config import Config
 
-from sim.aws_account.protocols import Credentials
+from sim.aws_account.function_runtime import Credentials
 
 _CLIENT_CONFIG: Final = Config(retries={"max_attempts": 0}, max_pool_connections=32, read_timeout=900)
 """No retries; the read timeout is the longest time that a function may run."""

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from sim.aws_account.protocols import Credentials
+from sim.aws_account.function_runtime import Credentials
 from sim.aws_http.protocol import ApiError
 
 TEMPORARY_KEY_PREFIX: Final = "ASIA"

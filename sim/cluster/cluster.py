@@ -23,8 +23,8 @@ from sim.cluster.controllers.workloads.pod_disruption_budget import PodDisruptio
 from sim.cluster.controllers.workloads.replicaset import ReplicaSetController
 from sim.cluster.controllers.workloads.statefulset import StatefulSetController
 from sim.cluster.kube_scheduler.scheduler import Scheduler
-from sim.cluster.kubelet.boot import NodeBoot
 from sim.cluster.kubelet.kubelet import Kubelet
+from sim.cluster.kubelet.node_boot_data import NodeBoot
 from sim.cluster.kubelet.pod_stages import POD_STAGES, PodStage
 from sim.time.virtual_clock import Clock
 

@@ -15,7 +15,7 @@ from typing import Self
 
 from botocore.exceptions import ClientError
 
-from sim.aws_account.protocols import Credentials, DeployedFunction
+from sim.aws_account.function_runtime import Credentials, DeployedFunction
 from sim.lambda_processes.event_sources.account_connector import AccountConnector, SandboxAccount, build_lambda_caller
 from sim.lambda_processes.event_sources.event_bus import DefaultEventBus
 from sim.lambda_processes.event_sources.event_deliveries import EventDeliveries

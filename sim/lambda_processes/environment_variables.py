@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from sim.aws_account.protocols import Credentials, DeployedFunction
+from sim.aws_account.function_runtime import Credentials, DeployedFunction
 
 EXECUTION_RUNTIME: Final = "python3.13"
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Final
 
-from sim.aws_account.protocols import DeployedFunction
+from sim.aws_account.function_runtime import DeployedFunction
 from sim.cloudwatch.metrics import Metric, MetricDatum, parse_embedded_metrics
 from sim.lambda_processes.sandboxes import SandboxInvocation
 

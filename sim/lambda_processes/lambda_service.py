@@ -13,7 +13,7 @@ from typing import Final, Protocol
 
 import msgspec
 
-from sim.aws_account.protocols import DeployedFunction, InvocationResult, Throttled
+from sim.aws_account.function_runtime import DeployedFunction, InvocationResult, Throttled
 from sim.aws_account.resource_types.lambda_functions import parse_function_name
 from sim.lambda_processes.sandboxes import SandboxInvocation, SandboxPool
 from sim.lambda_processes.workers import WorkerPool
@@ -94,7 +94,7 @@ class LambdaService:
         return self._sandbox_pool.invoke(invoked_function, payload, request_id=request_identity, source=source)
 
     def invoke_for_api(self, name: str, qualifier: str, payload: bytes) -> InvocationResult:
-        """Implement `sim.aws_account.protocols.Invoker`."""
+        """Implement `sim.aws_account.function_runtime.Invoker`."""
         invocation = self.invoke(name, qualifier, payload)
         error = "" if invocation.result.status == "success" else "Unhandled"
         return InvocationResult(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
-from sim.aws_account.protocols import DeployedFunction
+from sim.aws_account.function_runtime import DeployedFunction
 from sim.lambda_processes.execution_environment import ExecutionResult
 
 _ONE_MILLISECOND: Final = timedelta(milliseconds=1)

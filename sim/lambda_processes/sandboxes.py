@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from sim.aws_account.protocols import Credentials, DeployedFunction, Throttled
+from sim.aws_account.function_runtime import Credentials, DeployedFunction, Throttled
 from sim.lambda_processes import platform_logs
 from sim.lambda_processes.environment_variables import build_environment_variables
 from sim.lambda_processes.execution_environment import EnvironmentSpec, ExecutionEnvironment, ExecutionResult

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
-from sim.aws_account.protocols import ClientFactory
+from sim.aws_account.function_runtime import ClientFactory
 from sim.lambda_processes.event_sources.event_bus import EventBusRule
 from sim.lambda_processes.event_sources.event_deliveries import DeliveryTarget
 from sim.lambda_processes.event_sources.queue_pollers import QueueMapping

@@ -8,8 +8,8 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from sim.lambda_runtime.stack_template.generated_references import UnsupportedTemplateError
 from sim.lambda_runtime.stack_template.intrinsic_functions import Json
-from sim.lambda_runtime.stack_template.intrinsics import UnsupportedTemplateError
 
 COMPARISON_OPERATORS: Final[dict[str, Callable[[float, float], bool]]] = {
     "<": operator.lt,

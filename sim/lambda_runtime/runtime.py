@@ -29,7 +29,7 @@ from sim.lambda_runtime.invocation import Event, HandleFunction, HandlerResponse
 from sim.lambda_runtime.recursive_loop_detection import MAX_CHAINED_INVOCATIONS, InvocationChains
 from sim.lambda_runtime.schedule_expressions import list_firing_times
 from sim.lambda_runtime.sqs_queue import SqsQueue
-from sim.lambda_runtime.stack_template.intrinsics import ACCOUNT_ID
+from sim.lambda_runtime.stack_template.generated_references import ACCOUNT_ID
 from sim.lambda_runtime.stack_template.stack_parts import EventTarget, ScheduleSpec, StackFunction
 from sim.lambda_runtime.stack_wiring import StackWiring
 from sim.time.virtual_clock import Clock, Timer

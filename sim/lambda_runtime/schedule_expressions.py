@@ -8,7 +8,7 @@ from typing import Final
 
 from cronsim import CronSim, CronSimError
 
-from sim.lambda_runtime.stack_template.intrinsics import UnsupportedTemplateError
+from sim.lambda_runtime.stack_template.generated_references import UnsupportedTemplateError
 
 RATE_EXPRESSION: Final = re.compile(r"rate\((\d+) (minute|hour|day)(s?)\)")
 CRON_EXPRESSION: Final = re.compile(r"cron\((\S+) (\S+) (\S+) (\S+) (\S+) (\S+)\)")

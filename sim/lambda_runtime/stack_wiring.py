@@ -11,7 +11,7 @@ import msgspec
 
 from sim.lambda_runtime.async_retry import DEFAULT_ASYNC_RETRIES
 from sim.lambda_runtime.event_pattern import check_pattern
-from sim.lambda_runtime.stack_template.intrinsics import (
+from sim.lambda_runtime.stack_template.generated_references import (
     DEFAULT_REGION,
     CloudFormationTemplate,
     IntrinsicResolver,

@@ -21,7 +21,7 @@ from sim.cluster.controllers.nodes.cloud_node import (
     NODE_DELETION_DELAY,
     build_initialization_patch,
 )
-from sim.cluster.kubelet.boot import NodeBoot, build_csi_node, build_node
+from sim.cluster.kubelet.node_boot_data import NodeBoot, build_csi_node, build_node
 from sim.time.virtual_clock import Clock
 
 KWOK_LABEL: Final = "kwok.x-k8s.io/node"

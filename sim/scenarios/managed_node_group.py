@@ -7,7 +7,7 @@ import msgspec
 
 from shared.model.ec2.instance import Instance
 from sim.cloud.cloud import Cloud
-from sim.cluster.kubelet.boot import NodeBoot
+from sim.cluster.kubelet.node_boot_data import NodeBoot
 from sim.cluster.kubelet.user_data import UserDataSettings
 from sim.scenarios.scenario import ManagedNode
 from sim.world.embedded_world import EmbeddedWorld

@@ -18,7 +18,7 @@ from shared.model.ec2.instance_type_info import InstanceTypeInfo
 from shared.model.ec2.launch_template import LaunchTemplate
 from sim.cloud import seeded_random
 from sim.cloud.cloud import Cloud
-from sim.cluster.kubelet.boot import NodeBoot
+from sim.cluster.kubelet.node_boot_data import NodeBoot
 from sim.cluster.kubelet.user_data import UserDataSettings, parse_user_data
 
 MIB_BYTES: Final = 1024**2

@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 from urllib3 import PoolManager
 
 from sim.aws_account.account import Account
-from sim.aws_account.protocols import InvocationResult
+from sim.aws_account.function_runtime import InvocationResult
 from sim.cloud.cloud import Cloud
 from sim.time.real_clock import RealTimeClock
 from sim.time.virtual_clock import Clock

@@ -14,7 +14,7 @@ import msgspec
 
 from shared.aws.ec2.fleet import build_fleet_call
 from shared.aws.ec2.launch_template import build_launch_template_call
-from shared.decide.launch.fleets.launch_groups import LaunchPolicy
+from shared.decide.launch.fleets.launch_planning import LaunchPolicy
 from shared.model.cloud_provider.instance_type import Catalog, InstanceType, Offering, UnavailableOffering
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core import labels

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from shared.decide.launch.fleets.launch_groups import LaunchPolicy
+from shared.decide.launch.fleets.launch_planning import LaunchPolicy
 from shared.model.cluster import ClusterSnapshot
 from tests.golden.requests import FOLDER, build_golden_calls, build_launch_cases, format_document
 

@@ -7,7 +7,7 @@ import msgspec
 
 from sim.iam.patterns_and_variables import IamRequest, build_context
 from sim.iam.port_call_requests import build_request_tag_keys, build_resource_tag_keys
-from sim.lambda_runtime.stack_template.intrinsics import ACCOUNT_ID
+from sim.lambda_runtime.stack_template.generated_references import ACCOUNT_ID
 
 REGION: Final = "us-east-1"
 OUR_TAGS: Final = (

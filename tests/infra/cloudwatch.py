@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from sim.cloudwatch.alarms import Alarm, parse_alarm
 from sim.cloudwatch.metrics import Metric, parse_embedded_metrics
-from sim.lambda_runtime.stack_template.intrinsics import IntrinsicResolver
+from sim.lambda_runtime.stack_template.generated_references import IntrinsicResolver
 from sim.world.embedded_world import EmbeddedWorld
 from tests.infra.policies import Template, get_resources
 

@@ -4,7 +4,7 @@ import pytest
 
 from sim.cluster.api_server.api_server import ApiServer
 from sim.cluster.api_server.kube_port import InMemoryKube
-from sim.lambda_runtime.stack_template.intrinsics import ACCOUNT_ID
+from sim.lambda_runtime.stack_template.generated_references import ACCOUNT_ID
 from sim.lambda_runtime.stack_template.synthesis import ACTIVE_CONTEXT, synthesize_template
 from sim.lambda_runtime.stack_wiring import StackWiring
 from sim.time.virtual_clock import Clock

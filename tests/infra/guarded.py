@@ -22,7 +22,7 @@ from shared.settings import Settings
 from sim.iam.patterns_and_variables import IamRequest
 from sim.iam.policy import AccessDecision, evaluate_policies
 from sim.iam.port_call_requests import PortRequestBuilder
-from sim.lambda_runtime.stack_template.intrinsics import ACCOUNT_ID, IntrinsicResolver
+from sim.lambda_runtime.stack_template.generated_references import ACCOUNT_ID, IntrinsicResolver
 from sim.world.embedded_world import EmbeddedWorld
 from tests.infra.policies import Template, get_resources, parse_function_policies, parse_resource_policies
 from tests.infra.rbac import RbacPermission, find_granted_permissions, get_required_permission, is_granted

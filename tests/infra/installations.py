@@ -9,8 +9,8 @@ import msgspec
 from infra.functions.installer import MANIFESTS_FILENAME, build_manifests
 from shared.errors import Fault, NotFound
 from shared.installer.cloudformation import CloudFormationRequest, parse_cloudformation_request
+from shared.installer.cloudformation_requests import handle_request
 from shared.installer.manifests import Manifest, parse_manifests
-from shared.installer.requests import handle_request
 from shared.ports.kubernetes import Kube
 from shared.ports.world import World
 from shared.settings import Settings

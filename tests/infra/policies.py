@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 from sim.iam.policy import Policy, PolicyStatement, parse_policy, parse_statement
+from sim.lambda_runtime.stack_template.generated_references import IntrinsicResolver
 from sim.lambda_runtime.stack_template.intrinsic_functions import Json
-from sim.lambda_runtime.stack_template.intrinsics import IntrinsicResolver
 
 Template: TypeAlias = dict[str, Any]
 

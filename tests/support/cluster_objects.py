@@ -7,7 +7,7 @@ from shared.errors import Unreachable
 from sim.cluster.api_server.api_server import ApiServer
 from sim.cluster.cluster import SimulatedCluster
 from sim.cluster.kube_scheduler.scheduler import Scheduler
-from sim.cluster.kubelet.boot import NodeBoot
+from sim.cluster.kubelet.node_boot_data import NodeBoot
 from sim.time.virtual_clock import Clock
 
 Obj = dict[str, Any]

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from msgspec.structs import replace
 
 from shared.decide.disruption.budgets.cluster_settings import DisruptionSettings
-from shared.decide.disruption.candidate_selection import DEFAULT_SETTINGS
+from shared.decide.disruption.disruption_context import DEFAULT_SETTINGS
 from shared.decide.disruption.disruption_controller import DisruptionDecision, decide_node_disruption
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODECLASS, NODEPOOL, ZONE

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from shared.cycles.setup.decision_driver import DecisionDriver, run_decision
-from shared.decide.launch.fleets.launch_groups import LaunchPlan
+from shared.decide.launch.fleets.launch_planning import LaunchPlan
 from shared.decide.launch.fleets.launch_retries import reserve_limits
 from shared.decide.launch.instance_types.capacity import CapacitySettings
 from shared.decide.launch.instance_types.instance_types import build_instance_types

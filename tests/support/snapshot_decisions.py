@@ -3,8 +3,8 @@
 from typing import Any
 
 from shared.decide.disruption.orchestration import validation
-from shared.decide.launch.fleets import launch_groups
-from shared.decide.launch.fleets.launch_groups import LaunchPlan, LaunchPolicy
+from shared.decide.launch.fleets import launch_planning
+from shared.decide.launch.fleets.launch_planning import LaunchPlan, LaunchPolicy
 from shared.decide.lifecycle import reconcile
 from shared.decide.provisioning import capacity_buffers, provisioner
 from shared.decide.provisioning.capacity_buffers import BufferedPlacement
@@ -45,4 +45,4 @@ def validate_command(
 
 def plan_launches(cluster: ClusterSnapshot, policy: LaunchPolicy | None = None) -> LaunchPlan:
     """Return the launches for the claims of *cluster* without an instance."""
-    return launch_groups.plan_launches(ClusterState(cluster), policy)
+    return launch_planning.plan_launches(ClusterState(cluster), policy)

@@ -5,7 +5,7 @@ import msgspec
 from shared.decide.disruption.budgets.cluster_settings import DisruptionSettings, parse_disruption_settings
 from shared.decide.disruption.methods.payback import NODE_OVERLAP_PERIOD
 from shared.decide.launch.fleets.circuit_breaker import CircuitBreakerLimits
-from shared.decide.launch.fleets.launch_groups import LaunchPolicy
+from shared.decide.launch.fleets.launch_planning import LaunchPolicy
 from shared.decide.launch.instance_types.capacity import CapacitySettings
 from shared.model.decisions.placement import SchedulingOptions
 from shared.settings import ChosenSettings, Settings

@@ -27,7 +27,7 @@ from shared.report.journal.journal import ActionResult, DecisionNote, JournalEnt
 from shared.report.journal.replay_inputs import redact_action
 from shared.report.journal.snapshot_digest import compute_encoded_digest, encode_snapshot
 from shared.report.metrics.api_calls import count_calls_since, find_call_overrun, get_call_counts
-from shared.report.metrics.counts import compute_cluster_metrics, count_action_results, is_fleet_summary_due
+from shared.report.metrics.cycle_metrics import compute_cluster_metrics, count_action_results, is_fleet_summary_due
 from shared.report.metrics.emf import emit_metrics
 from shared.state.cluster_state import ClusterState
 from shared.store.catalog import build_catalog_key

@@ -11,9 +11,9 @@ from typing import Final
 import msgspec
 
 from shared.decide.disruption.budgets.cluster_settings import EVERYTHING, DisruptionSettings
-from shared.decide.disruption.candidate_selection import DEFAULT_SETTINGS, NO_EXPECTED_PODS, DisruptionContext
 from shared.decide.disruption.candidates import Candidate
 from shared.decide.disruption.consolidation_policy import explain_consolidation_refusal, explain_emptiness_refusal
+from shared.decide.disruption.disruption_context import DEFAULT_SETTINGS, NO_EXPECTED_PODS, DisruptionContext
 from shared.decide.disruption.drift.drift import DRIFTED
 from shared.decide.disruption.methods.balanced_policy import BalancedEvaluator
 from shared.decide.disruption.methods.consolidation import Consolidation

@@ -8,6 +8,7 @@ from functools import cached_property
 
 from msgspec.structs import replace
 
+from shared.decide.scheduling.constraints.pod_validation import validate_pod
 from shared.decide.scheduling.constraints.preference_relaxation import RelaxationStage
 from shared.decide.scheduling.constraints.topology_constraint import NodeDomains
 from shared.decide.scheduling.constraints.volume_topology import VolumeTopology, build_volume_topology
@@ -21,9 +22,8 @@ from shared.decide.scheduling.pods.equivalence_class import (
     build_stages_by_spec,
     group_equivalence_classes,
     group_pod_shapes,
-    validate_pod,
 )
-from shared.decide.scheduling.pods.pending_pods import sort_queue
+from shared.decide.scheduling.pods.queue_order import sort_queue
 from shared.decide.scheduling.templates.node_claim_template import ExcludedNodePool, NodeClaimTemplate
 from shared.decide.scheduling.templates.template_builder import build_templates
 from shared.decide.scheduling.topology.topology import Topology

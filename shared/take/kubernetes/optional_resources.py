@@ -13,7 +13,7 @@ from shared.wire.decode.workloads import (
     parse_service,
     parse_stateful_set,
 )
-from shared.wire.schema import optional as wire
+from shared.wire.schema import feature_kinds as wire
 
 
 class OptionalResource(ResourceKind):

@@ -2,8 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from hashlib import sha256
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -14,25 +13,9 @@ from shared.model.ec2.launch_template import BlockDevice, ConnectionTracking, Ne
 from shared.model.karpenter.node_class import FAMILY_BY_ALIAS, EC2NodeClass, KubeletConfiguration, ResolvedImage
 from shared.wire.decode.core import parse_conditions, parse_object_meta, parse_requirements
 from shared.wire.decode.field_errors import QUANTITY_FIX, add_field_path
+from shared.wire.node_class_hash import compute_static_digest
 from shared.wire.schema import karpenter as wire
 from shared.wire.schema.core import Quantities
-
-_UNHASHED_FIELDS: Final = frozenset(
-    (
-        "subnetSelectorTerms",
-        "securityGroupSelectorTerms",
-        "capacityReservationSelectorTerms",
-        "amiSelectorTerms",
-        "ipPrefixCount",
-        "amiFamily",
-    )
-)
-_METADATA_DEFAULTS: Final = {
-    "httpEndpoint": "enabled",
-    "httpProtocolIPv6": "disabled",
-    "httpPutResponseHopLimit": 1,
-    "httpTokens": "required",
-}
 
 
 def parse_node_class(node_class: wire.NodeClassJson) -> EC2NodeClass:
@@ -139,18 +122,6 @@ def parse_kubelet(kubelet: wire.KubeletConfigurationJson) -> KubeletConfiguratio
     )
 
 
-def compute_static_digest(spec: Mapping[str, Any], family: str) -> str:
-    """Return a digest of the part of *spec* that determines how nodes are made.
-
-    Selectors are left out, because the resources that they select are compared directly. The digest does not depend on
-    the order of a list or map, or on whether an empty value is written or left out.
-    """
-    hashed_spec = {key: value for key, value in spec.items() if key not in _UNHASHED_FIELDS}
-    hashed_spec["metadataOptions"] = _METADATA_DEFAULTS | (hashed_spec.get("metadataOptions") or {})
-    text = msgspec.json.encode([family, _canonicalize_json(hashed_spec)], order="deterministic")
-    return sha256(text).hexdigest()[:32]
-
-
 def _parse_spec(spec: Mapping[str, Any]) -> wire.NodeClassSpecJson:
     try:
         return msgspec.convert(spec, type=wire.NodeClassSpecJson)
@@ -214,14 +185,3 @@ def _select_reserved_quantities(quantities: Quantities) -> Pairs:
 
 def _convert_quantities(quantities: Quantities) -> Pairs:
     return build_pairs({name: str(amount) for name, amount in quantities.items()})
-
-
-def _canonicalize_json(value: Any) -> Any:  # noqa: ANN401 - JSON
-    if isinstance(value, dict):
-        parts = {key: _canonicalize_json(part) for key, part in value.items()}
-        return {key: part for key, part in parts.items() if part}
-    if isinstance(value, list):
-        return sorted(
-            (_canonicalize_json(part) for part in value), key=lambda part: msgspec.json.encode(part, order="sorted")
-        )
-    return value

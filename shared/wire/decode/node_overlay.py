@@ -11,7 +11,7 @@ from shared.model.core.resources import CPU, MEMORY, NONE, PODS, STORAGE, Resour
 from shared.model.karpenter.node_overlay import NodeOverlay, PriceAdjustment
 from shared.wire.decode.core import parse_conditions, parse_object_meta, parse_requirements
 from shared.wire.decode.field_errors import parse_resource_list
-from shared.wire.schema import optional as wire
+from shared.wire.schema import feature_kinds as wire
 
 _PRICE_PATTERN: Final = re.compile(r"\d{1,18}(?:\.\d{1,18})?", re.ASCII)
 _CHANGE_PATTERN: Final = re.compile(r"(?P<amount>[+-]\d{1,18}(?:\.\d{1,18})?)(?P<percent>%?)", re.ASCII)

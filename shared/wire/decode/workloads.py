@@ -11,7 +11,7 @@ from shared.model.kubernetes.workloads import Service, Workload, WorkloadKind
 from shared.wire.decode.core import parse_conditions, parse_label_selector_json, parse_object_meta
 from shared.wire.decode.field_errors import parse_resource_list
 from shared.wire.decode.pods import parse_pod_template_spec
-from shared.wire.schema import optional as wire
+from shared.wire.schema import feature_kinds as wire
 from shared.wire.schema import pods
 
 _EMPTY_STATUS: Final = pods.PodStatusJson()

@@ -11,7 +11,7 @@ from sim.aws_account.cloudformation.descriptions import StackStore
 from sim.aws_account.cloudformation.stack import COMPLETE_STATUSES, ChangeSet, Stack, StackSpec
 from sim.aws_account.cloudformation.template_parser import InvalidTemplate, parse_template
 from sim.aws_account.cloudformation.template_resolver import TemplateResolver
-from sim.aws_account.protocols import AccountServices
+from sim.aws_account.function_runtime import AccountServices
 from sim.aws_account.resource_types.resource_provider import Failed, ResourceProvider
 from sim.aws_http.protocol import ApiDict, ApiError, ApiHandlers, ApiResponse
 

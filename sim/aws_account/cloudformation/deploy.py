@@ -17,7 +17,7 @@ from sim.aws_account.cloudformation.stack import Stack, StackResource
 from sim.aws_account.cloudformation.stack_context import RESOURCE_ERRORS, StackContext, describe_error
 from sim.aws_account.cloudformation.template_parser import InvalidTemplate, Template, build_sorter, find_dependencies
 from sim.aws_account.cloudformation.template_resolver import TemplateResolver
-from sim.aws_account.protocols import AccountServices
+from sim.aws_account.function_runtime import AccountServices
 from sim.aws_account.resource_types.resource_provider import PhysicalResource, Properties, ResourceProvider
 
 _MAX_PARALLEL_UPDATES: Final = 32

@@ -6,7 +6,7 @@ from typing import Final
 
 from sim.aws_account.cloudformation.stack import ChangeSet, Stack
 from sim.aws_account.cloudformation.template_parser import InvalidTemplate, parse_template
-from sim.aws_account.protocols import AccountServices
+from sim.aws_account.function_runtime import AccountServices
 from sim.aws_http.protocol import ApiDict, ApiError, ApiHandlers, ApiResponse
 
 _MAX_EVENTS_PER_PAGE: Final = 100

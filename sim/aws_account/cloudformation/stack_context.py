@@ -9,7 +9,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from sim.aws_account.cloudformation.stack import Stack, StackResource
 from sim.aws_account.cloudformation.template_parser import InvalidTemplate
-from sim.aws_account.protocols import AccountServices
+from sim.aws_account.function_runtime import AccountServices
 from sim.aws_account.resource_types.resource_provider import Failed, PhysicalResource, ResourceProvider, ResourceRequest
 
 RESOURCE_ERRORS: Final = (Failed, InvalidTemplate, ClientError, BotoCoreError, KeyError)

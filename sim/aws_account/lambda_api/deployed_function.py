@@ -5,7 +5,7 @@ from itertools import accumulate
 
 import msgspec
 
-from sim.aws_account import protocols
+from sim.aws_account import function_runtime
 from sim.aws_account.lambda_api.function_store import LATEST_QUALIFIER, Function
 from sim.aws_account.lambda_api.lambda_api import LambdaApi
 from sim.aws_account.resource_types.lambda_functions import parse_function_name
@@ -15,7 +15,7 @@ from sim.lambda_runtime.async_retry import DEFAULT_ASYNC_RETRIES
 
 def build_deployed_function(
     lambda_api: LambdaApi, name: str, qualifier: str, roll: float
-) -> protocols.DeployedFunction:
+) -> function_runtime.DeployedFunction:
     """Return the function with the name or ARN *name* in the version that *qualifier* selects.
 
     *roll*, from 0 to 1, chooses between the versions of a weighted alias.
@@ -42,12 +42,12 @@ def _choose_version(routes: list[tuple[str, float]], roll: float) -> str:
 
 def _build_function(
     lambda_api: LambdaApi, function: Function, version_number: str, qualifier: str
-) -> protocols.DeployedFunction:
+) -> function_runtime.DeployedFunction:
     version = function.get_version(version_number)
     config, invoke_config = version.config, function.invoke_configs.get(qualifier or LATEST_QUALIFIER, {})
     logging = config.get("LoggingConfig", {})
     on_failure_arn = invoke_config.get("DestinationConfig", {}).get("OnFailure", {}).get("Destination", "")
-    return protocols.DeployedFunction(
+    return function_runtime.DeployedFunction(
         arn=f"{function.arn}:{qualifier}" if qualifier else function.arn,
         name=function.name,
         version=version_number,

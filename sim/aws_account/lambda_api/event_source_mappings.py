@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from hashlib import sha256
 
+from sim.aws_account.function_runtime import AccountServices
 from sim.aws_account.lambda_api.function_store import HTTP_CONFLICT, HTTP_NOT_FOUND, Function
-from sim.aws_account.protocols import AccountServices
 from sim.aws_http.protocol import ApiDict, ApiError, ApiHandlers, ApiResponse
 
 

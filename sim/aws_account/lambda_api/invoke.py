@@ -4,7 +4,7 @@ from base64 import b64encode
 from collections.abc import Callable
 from urllib.parse import parse_qs, unquote
 
-from sim.aws_account.protocols import InvocationResult, Throttled
+from sim.aws_account.function_runtime import InvocationResult, Throttled
 from sim.aws_account.resource_types.lambda_functions import parse_function_name
 from sim.aws_http.protocol import ApiCall, ApiError, ApiReply, Environ
 

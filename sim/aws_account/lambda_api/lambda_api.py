@@ -4,6 +4,7 @@ from typing import Final
 
 import msgspec
 
+from sim.aws_account.function_runtime import AccountServices
 from sim.aws_account.lambda_api.aliases import AliasApi
 from sim.aws_account.lambda_api.event_source_mappings import EventSourceMappingApi
 from sim.aws_account.lambda_api.function_store import (
@@ -15,7 +16,6 @@ from sim.aws_account.lambda_api.function_store import (
     LayerStore,
 )
 from sim.aws_account.lambda_api.invocation_settings import InvocationApi
-from sim.aws_account.protocols import AccountServices
 from sim.aws_account.resource_types.lambda_functions import parse_function_name
 from sim.aws_http.protocol import ApiDict, ApiError, ApiHandlers, ApiResponse
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import msgspec
 
-from sim.aws_account.protocols import AccountServices
+from sim.aws_account.function_runtime import AccountServices
 
 Properties: TypeAlias = Mapping[str, Any]
 """The resolved properties of a resource."""

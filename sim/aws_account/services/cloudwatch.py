@@ -11,7 +11,7 @@ from typing import Final
 
 from moto.sqs.models import Queue, sqs_backends
 
-from sim.aws_account.protocols import AccountServices
+from sim.aws_account.function_runtime import AccountServices
 from sim.cloudwatch.alarms import parse_alarm
 from sim.cloudwatch.metrics import Metric, MetricDatum, MetricStore
 

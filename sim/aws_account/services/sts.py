@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any, Final
 
+from sim.aws_account.function_runtime import Credentials
 from sim.aws_account.iam_checks.authorizer import IamAuthorizer
 from sim.aws_account.identities import Caller, CredentialStore
-from sim.aws_account.protocols import Credentials
 from sim.aws_http.protocol import ApiDict, ApiError
 from sim.iam.patterns_and_variables import build_context
 from sim.time.virtual_clock import Clock

@@ -1,6 +1,6 @@
 """Subscription filters of log groups: only stored, the code that runs functions reads them."""
 
-from sim.aws_account.protocols import AccountServices
+from sim.aws_account.function_runtime import AccountServices
 from sim.aws_http.protocol import ApiDict, ApiError, ApiHandlers, ApiResponse
 
 

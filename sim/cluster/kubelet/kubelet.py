@@ -11,7 +11,7 @@ from sim.cluster.api_server.api_server import ApiServer
 from sim.cluster.controller_runtime.heartbeats import Heartbeats
 from sim.cluster.controller_runtime.informer import Informer, NamespacedName, Obj, get_object_key
 from sim.cluster.controller_runtime.object_conditions import format_timestamp, is_ready, with_conditions
-from sim.cluster.kubelet.boot import NodeBoot, build_csi_node, build_node, build_pod_status
+from sim.cluster.kubelet.node_boot_data import NodeBoot, build_csi_node, build_node, build_pod_status
 from sim.cluster.kubelet.pod_stages import POD_STAGES, PodStage, find_next_stage
 from sim.time.virtual_clock import Clock, Timer
 

@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 import msgspec
 from botocore.exceptions import BotoCoreError, ClientError
 
-from sim.aws_account.protocols import ClientFactory, Credentials, DeployedFunction
+from sim.aws_account.function_runtime import ClientFactory, Credentials, DeployedFunction
 from sim.aws_account.services.cloudwatch import CloudWatch
 from sim.lambda_processes.event_sources.event_deliveries import DeliveryTarget, Undelivered
 from sim.lambda_processes.event_sources.queue_pollers import (

@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from sim.aws_account.protocols import Throttled
+from sim.aws_account.function_runtime import Throttled
 from sim.lambda_processes.sandboxes import SandboxInvocation
 from sim.lambda_processes.workers import WorkerPool
 from sim.lambda_runtime.event_payloads import build_sqs_event, list_failed_message_ids

@@ -10,7 +10,7 @@ from urllib3 import PoolManager
 
 from shared.kubernetes.eks_token import build_eks_token
 from sim.aws_account.account import DEPLOYER_CREDENTIALS
-from sim.aws_account.protocols import Credentials
+from sim.aws_account.function_runtime import Credentials
 from sim.time.virtual_clock import DEFAULT_START_TIME, Clock
 from tests.contract.account_stage import Json, Stage, get_error_code
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from sim.aws_account.protocols import InvocationResult, NoInvoker, Throttled
+from sim.aws_account.function_runtime import InvocationResult, NoInvoker, Throttled
 from sim.aws_account.resource_types.alias_deployments import parse_predefined_config
 from sim.aws_account.resource_types.resource_provider import Failed
 from tests.contract.account_stage import TRUST, Json, Stage, get_error_code

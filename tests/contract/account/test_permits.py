@@ -7,7 +7,7 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from sim.aws_account.protocols import Credentials
+from sim.aws_account.function_runtime import Credentials
 from sim.aws_http.protocol import ApiError
 from tests.contract.account_stage import Json, Stage, get_error_code
 

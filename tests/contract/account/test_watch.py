@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sim.aws_account.protocols import DeployedFunction, Throttled
+from sim.aws_account.function_runtime import DeployedFunction, Throttled
 from sim.cloudwatch.metrics import Metric
 from sim.lambda_processes.execution_environment import ExecutionResult
 from sim.lambda_processes.invocation_metrics import build_invocation_metrics, build_throttle_metrics

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from sim.aws_account.protocols import Credentials, DeployedFunction
+from sim.aws_account.function_runtime import Credentials, DeployedFunction
 from sim.lambda_processes.lambda_service import LambdaService, QueuedInvocation
 from sim.lambda_processes.sandboxes import SandboxHost, SandboxInvocation, SandboxPool
 from sim.lambda_processes.workers import WorkerPool

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from sim.aws_account.protocols import Throttled
+from sim.aws_account.function_runtime import Throttled
 from tests.contract.lambda_processes.sandbox_directory import (
     ARN,
     CODE,

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from sim.aws_account.protocols import Throttled
+from sim.aws_account.function_runtime import Throttled
 from sim.lambda_processes.event_sources.queue_pollers import (
     QueueMapping,
     QueuePoller,

@@ -13,7 +13,7 @@ from botocore.session import Session
 from sim.iam.patterns_and_variables import IamRequest, build_context
 from sim.iam.policy import AccessDecision, Policy, PolicyStatement, evaluate_policies, parse_statement
 from sim.iam.port_call_requests import build_request_tag_keys, build_resource_tag_keys
-from sim.lambda_runtime.stack_template.intrinsics import ACCOUNT_ID, IntrinsicResolver
+from sim.lambda_runtime.stack_template.generated_references import ACCOUNT_ID, IntrinsicResolver
 from sim.lambda_runtime.stack_template.synthesis import synthesize_template
 from tests.infra.attacks import (
     ALLOWED_REQUESTS,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sim.lambda_runtime.stack_template.intrinsics import IntrinsicResolver
+from sim.lambda_runtime.stack_template.generated_references import IntrinsicResolver
 from tests.infra.policies import Template, as_list, get_resources, iterate_statements, map_function_roles
 from tests.infra.stacks import ALL, FUNCTIONS, PRIVATE, find_statement, list_allowed_functions
 

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from sim.lambda_runtime.stack_template.intrinsics import IntrinsicResolver
+from sim.lambda_runtime.stack_template.generated_references import IntrinsicResolver
 from sim.lambda_runtime.stack_wiring import StackWiring
 from tests.infra.policies import Template, as_list, get_resources, iterate_statements
 from tests.infra.stacks import ANNOUNCED, FOLLOWED_UP, FUNCTIONS, TICKS

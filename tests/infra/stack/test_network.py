@@ -11,7 +11,7 @@ import pytest
 from infra.network.endpoints import GATEWAY_SERVICES, INTERFACE_SERVICES, REPORT_SERVICE
 from infra.settings.load import load_options
 from infra.settings.settings import StackOptions
-from sim.lambda_runtime.stack_template.intrinsics import ACCOUNT_ID
+from sim.lambda_runtime.stack_template.generated_references import ACCOUNT_ID
 from tests.infra.policies import Template, as_list, get_resources, parse_function_policies
 from tests.infra.stacks import synthesize_stack
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sim.lambda_runtime.stack_template.intrinsics import IntrinsicResolver
+from sim.lambda_runtime.stack_template.generated_references import IntrinsicResolver
 from sim.lambda_runtime.stack_template.synthesis import synthesize_template
 from tests.infra.installer.test_installation import list_earlier_resources
 from tests.infra.policies import Template, get_resources

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from shared.settings import Settings
-from sim.lambda_runtime.stack_template.intrinsics import IntrinsicResolver
+from sim.lambda_runtime.stack_template.generated_references import IntrinsicResolver
 from sim.lambda_runtime.stack_template.synthesis import synthesize_template
 from sim.lambda_runtime.stack_wiring import StackWiring
 from tests.infra.policies import Template, get_resources, iterate_statements

@@ -42,7 +42,7 @@ def arena() -> Iterator[Arena]:
 @pytest.fixture
 def haste(monkeypatch: pytest.MonkeyPatch) -> None:
     """A node that pods were planned on is spared for two minutes, wanted or not; here for half a minute."""
-    monkeypatch.setattr("shared.decide.provisioning.provisioner.NOMINATION_TTL", ONE_MINUTE / 2)
+    monkeypatch.setattr("shared.decide.provisioning.pod_nominations.NOMINATION_TTL", ONE_MINUTE / 2)
 
 
 @pytest.mark.usefixtures("haste")

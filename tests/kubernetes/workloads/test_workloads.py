@@ -11,7 +11,7 @@ import pytest
 from shared.errors import Conflict, EvictionRefused, NotFound
 from shared.kubernetes.client import KubeClient
 from sim.cluster.cluster import SimulatedCluster
-from sim.cluster.kubelet.boot import NodeBoot
+from sim.cluster.kubelet.node_boot_data import NodeBoot
 from sim.cluster.kubelet.pod_stages import STOP_SECONDS_ANNOTATION
 from sim.playground import nodes
 from sim.playground.nodes import KWOK_LABEL

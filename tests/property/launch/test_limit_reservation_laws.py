@@ -6,8 +6,8 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.decide.launch.fleets.launch_groups import LaunchPolicy
 from shared.decide.launch.fleets.launch_limits import MAX_LIST_AGE
+from shared.decide.launch.fleets.launch_planning import LaunchPolicy
 from shared.model.cloud_provider.launch_group import LaunchGroup
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.metadata import ObjectMeta

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 
 from shared.decide.disruption.budgets.cluster_settings import DisruptionSettings
-from shared.decide.disruption.candidate_selection import DEFAULT_SETTINGS, NO_EXPECTED_PODS, DisruptionContext
 from shared.decide.disruption.candidates import Candidate
 from shared.decide.disruption.consolidation_policy import explain_consolidation_refusal, explain_emptiness_refusal
+from shared.decide.disruption.disruption_context import DEFAULT_SETTINGS, NO_EXPECTED_PODS, DisruptionContext
 from shared.decide.disruption.simulation.simulation import SchedulingSimulation
 from shared.model.core.formatting import format_count, join_names
 from shared.model.core.labels import INSTANCE_TYPE, NODEPOOL

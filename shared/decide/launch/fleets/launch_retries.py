@@ -12,7 +12,7 @@ from shared.decide.launch.fleets.fleet_result import (
     report_failed_request,
     report_unlaunchable,
 )
-from shared.decide.launch.fleets.launch_groups import LaunchPlan, LaunchPolicy, plan_launches
+from shared.decide.launch.fleets.launch_planning import LaunchPlan, LaunchPolicy, plan_launches
 from shared.model.cloud_provider.limit_reservation import LimitReservations
 from shared.model.cloud_provider.subnet_addresses import SubnetAddresses
 from shared.model.cluster import ClusterSnapshot

@@ -7,7 +7,7 @@ from typing import Final
 from shared.decide.common.events import build_event
 from shared.decide.common.requeue_delays import MIN_REQUEUE_DELAY
 from shared.decide.lifecycle.reconcile_context import LifecycleContext, StepResult
-from shared.decide.lifecycle.termination.terminator import build_evictions, plan_drain
+from shared.decide.lifecycle.termination.drain_order import build_evictions, plan_drain
 from shared.decide.lifecycle.termination.unlaunched_claims import CLAIM_DELETED_MESSAGE
 from shared.model.core.labels import EXCLUDE_BALANCERS, TERMINATION_FINALIZER
 from shared.model.core.taints import with_disrupted_taint

@@ -15,6 +15,13 @@ import msgspec
 from shared.decide.common.events import build_claim_events, build_event
 from shared.decide.common.requeue_delays import MIN_REQUEUE_DELAY, requeue_at, requeue_in_progress
 from shared.decide.lifecycle.reconcile_context import LifecycleContext, LifecycleStep, StepResult, run_steps
+from shared.decide.lifecycle.termination.drain_order import (
+    DrainPlan,
+    build_evictions,
+    build_pod_deletions,
+    find_next_forced_deletion,
+    plan_drain,
+)
 from shared.decide.lifecycle.termination.finalizers import (
     FORCEFUL_TERMINATION,
     build_disrupted_taint,
@@ -23,13 +30,6 @@ from shared.decide.lifecycle.termination.finalizers import (
     remove_finalizers,
 )
 from shared.decide.lifecycle.termination.replacement_wait import find_replacement_waits
-from shared.decide.lifecycle.termination.terminator import (
-    DrainPlan,
-    build_evictions,
-    build_pod_deletions,
-    find_next_forced_deletion,
-    plan_drain,
-)
 from shared.decide.lifecycle.termination.unlaunched_claims import CLAIM_DELETED_MESSAGE, terminate_unlaunched_claim
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.conditions import with_condition

@@ -1,4 +1,4 @@
-"""Pod validation: fields of a pod that no node can satisfy and that an API server would have rejected.
+"""Pod validation: pods that cannot be scheduled on any node, and fields that an API server would have rejected.
 
 A manifest that no API server has validated may contain anything, and the rules of the API server change.
 """
@@ -8,14 +8,38 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
-from shared.model.core.labels import is_restricted
-from shared.model.kubernetes.pod import PodSpec, SpreadConstraint, build_strict_requirements
+from shared.decide.scheduling.constraints.volume_topology import VolumeTopology
+from shared.model.core.labels import NODEPOOL, is_restricted
+from shared.model.decisions.placement import Unschedulable, UnschedulableReason
+from shared.model.kubernetes.pod import Pod, PodSpec, SpreadConstraint, build_strict_requirements
 
 _LABEL_VALUE: Final = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 _MAX_CHARS_IN_MESSAGE: Final = 40
 _NODE_AFFINITY_FIELD: Final = "spec.affinity.nodeAffinity"
 _UNSATISFIABLE: Final = ("DoNotSchedule", "ScheduleAnyway")
 _POLICIES: Final = ("Honor", "Ignore")
+
+
+def validate_pod(pod: Pod, volumes: VolumeTopology) -> Unschedulable | None:
+    """Return why *pod* cannot be scheduled on any node, or None if it can be scheduled."""
+    error = _find_pod_error(pod, volumes)
+    return None if error is None else Unschedulable(pod=pod.name, reason=error[0], message=error[1])
+
+
+def _find_pod_error(pod: Pod, volumes: VolumeTopology) -> tuple[UnschedulableReason, str] | None:
+    spec = pod.spec
+    if spec.has_resource_claims:
+        return "ResourceClaimsIgnored", "spec.resourceClaims: dynamic resource allocation is not supported"
+    if pod.node_name:
+        return None
+    first_term_requirements = build_strict_requirements(spec)
+    if NODEPOOL in first_term_requirements and first_term_requirements[NODEPOOL].operator == "DoesNotExist":
+        return "OptedOut", f"its requirements exclude nodes with the label {NODEPOOL}: Joiner ignores the pod"
+    spec_error = find_spec_error(spec)
+    if spec_error:
+        return "InvalidPod", spec_error
+    volume_error = volumes.find_error(pod)
+    return ("VolumeNotUsable", volume_error) if volume_error else None
 
 
 @lru_cache(maxsize=8192)

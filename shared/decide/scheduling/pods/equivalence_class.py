@@ -7,7 +7,6 @@ from typing import Final
 
 import msgspec
 
-from shared.decide.scheduling.constraints.pod_validation import find_spec_error
 from shared.decide.scheduling.constraints.preference_relaxation import (
     RelaxationStage,
     build_relaxation_stages,
@@ -16,14 +15,13 @@ from shared.decide.scheduling.constraints.preference_relaxation import (
 from shared.decide.scheduling.constraints.volume_topology import VolumeTopology
 from shared.decide.scheduling.pods.stage_compiler import CompiledStage, StageCompiler
 from shared.decide.scheduling.topology.topology import Topology
-from shared.model.core.labels import NODEPOOL
 from shared.model.core.metadata import Pairs
 from shared.model.core.requirements import ANYTHING, Requirements
 from shared.model.core.resources import NONE, Axes, Vector
 from shared.model.core.selectors import LabelSelector
-from shared.model.decisions.placement import SchedulingOptions, Unschedulable, UnschedulableReason
+from shared.model.decisions.placement import SchedulingOptions
 from shared.model.kubernetes.host_ports import HostPort
-from shared.model.kubernetes.pod import Pod, PodSpec, build_strict_requirements
+from shared.model.kubernetes.pod import Pod, PodSpec
 
 ANYWHERE: Final = (ANYTHING,)
 """Volume alternatives of a pod without volumes: no restriction."""
@@ -58,28 +56,6 @@ class PodEquivalenceClass(msgspec.Struct, kw_only=True, eq=False):
         if count == 1:
             return tuple(map(add, base_requests, self.request_vector))
         return tuple(map(add, base_requests, (count * amount for amount in self.request_vector)))
-
-
-def validate_pod(pod: Pod, volumes: VolumeTopology) -> Unschedulable | None:
-    """Return why *pod* cannot be scheduled on any node, or None if it can be scheduled."""
-    error = _find_pod_error(pod, volumes)
-    return None if error is None else Unschedulable(pod=pod.name, reason=error[0], message=error[1])
-
-
-def _find_pod_error(pod: Pod, volumes: VolumeTopology) -> tuple[UnschedulableReason, str] | None:
-    spec = pod.spec
-    if spec.has_resource_claims:
-        return "ResourceClaimsIgnored", "spec.resourceClaims: dynamic resource allocation is not supported"
-    if pod.node_name:
-        return None
-    first_term_requirements = build_strict_requirements(spec)
-    if NODEPOOL in first_term_requirements and first_term_requirements[NODEPOOL].operator == "DoesNotExist":
-        return "OptedOut", f"its requirements exclude nodes with the label {NODEPOOL}: Joiner ignores the pod"
-    spec_error = find_spec_error(spec)
-    if spec_error:
-        return "InvalidPod", spec_error
-    volume_error = volumes.find_error(pod)
-    return ("VolumeNotUsable", volume_error) if volume_error else None
 
 
 class PodShape(msgspec.Struct, kw_only=True, eq=False):

@@ -2,12 +2,10 @@
 
 from collections.abc import Iterable
 from datetime import datetime
-from operator import attrgetter
 
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.metadata import find_condition
-from shared.model.core.resources import CPU, MEMORY
-from shared.model.kubernetes.pod import Pod, PodSpec
+from shared.model.kubernetes.pod import Pod
 from shared.model.kubernetes.pod_classes import is_disruptable, is_evictable, is_provisionable, is_reschedulable
 from shared.model.kubernetes.pod_disruption_budget import PodDisruptionBudget
 from shared.state.cluster_state import ClusterState
@@ -45,21 +43,3 @@ def is_fully_blocked(pod: Pod, budgets: Iterable[PodDisruptionBudget], now: date
     return len(matching_budgets) > 1 or any(
         budget.is_fully_blocking() and not (budget.always_allows_unhealthy and unhealthy) for budget in matching_budgets
     )
-
-
-def sort_queue(pods: Iterable[Pod], taken_at: datetime) -> list[Pod]:
-    """Return the pods in scheduling order: most CPU, most memory, oldest, uid, name. Buffer pods come last."""
-    size_by_spec: dict[PodSpec, tuple[int, int]] = {}
-
-    def get_size(pod: Pod) -> tuple[int, int]:
-        size = size_by_spec.get(pod.spec)
-        if size is None:
-            requests = pod.spec.requests
-            size = size_by_spec[pod.spec] = (-requests[CPU], -requests[MEMORY])
-        return size
-
-    queue = sorted(pods, key=attrgetter("meta.uid", "meta.namespace", "meta.name"))
-    queue.sort(key=lambda pod: pod.meta.created_at or taken_at)
-    queue.sort(key=get_size)
-    queue.sort(key=Pod.is_buffer_pod)
-    return queue

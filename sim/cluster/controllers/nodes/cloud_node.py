@@ -6,7 +6,7 @@ from typing import Final
 from sim.cluster.api_server.api_server import ApiServer
 from sim.cluster.controller_runtime.informer import Informer, Obj
 from sim.cluster.controller_runtime.work_queue import WorkQueue
-from sim.cluster.kubelet.boot import UNINITIALIZED_TAINT, NodeBoot
+from sim.cluster.kubelet.node_boot_data import UNINITIALIZED_TAINT, NodeBoot
 from sim.time.virtual_clock import Clock
 
 INITIALIZATION_DELAY: Final = timedelta(seconds=1)

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from shared.decide.launch.fleets.launch_groups import LaunchPlan, LaunchPolicy
+from shared.decide.launch.fleets.launch_planning import LaunchPlan, LaunchPolicy
 from shared.errors import Conflict
 from shared.model.cloud_provider.limit_reservation import LimitReservations
 from shared.model.cloud_provider.subnet_addresses import SubnetAddresses

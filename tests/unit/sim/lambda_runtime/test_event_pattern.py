@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from sim.lambda_runtime.event_pattern import check_pattern, matches_pattern
-from sim.lambda_runtime.stack_template.intrinsics import UnsupportedTemplateError
+from sim.lambda_runtime.stack_template.generated_references import UnsupportedTemplateError
 
 EVENT: dict[str, Any] = {
     "source": "aws.ec2",

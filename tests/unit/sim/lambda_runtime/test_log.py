@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sim.lambda_runtime.runtime import LOG_DELIVERY_DELAY
-from sim.lambda_runtime.stack_template.intrinsics import UnsupportedTemplateError
+from sim.lambda_runtime.stack_template.generated_references import UnsupportedTemplateError
 from tests.unit.sim.lambda_runtime.lambdas_stack import BASE, Stack, handle_successfully, raise_value_error
 
 

@@ -6,7 +6,7 @@ from itertools import islice
 import pytest
 
 from sim.lambda_runtime.schedule_expressions import list_firing_times
-from sim.lambda_runtime.stack_template.intrinsics import UnsupportedTemplateError
+from sim.lambda_runtime.stack_template.generated_references import UnsupportedTemplateError
 
 SATURDAY = datetime(2026, 11, 21, 8, 0, 30, tzinfo=UTC)
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from sim.lambda_runtime.stack_template import synthesis
-from sim.lambda_runtime.stack_template.intrinsics import IntrinsicResolver, UnsupportedTemplateError
+from sim.lambda_runtime.stack_template.generated_references import IntrinsicResolver, UnsupportedTemplateError
 from sim.lambda_runtime.stack_wiring import StackWiring
 
 QUEUE_ARN = {"Fn::GetAtt": ["Work", "Arn"]}

@@ -12,7 +12,7 @@ from shared.crds.definitions import read_crds
 from shared.errors import NotFound, Unreachable
 from sim.cluster.api_server.kube_port import InMemoryKube
 from sim.cluster.cluster import SimulatedCluster
-from sim.cluster.kubelet.boot import NodeBoot
+from sim.cluster.kubelet.node_boot_data import NodeBoot
 from sim.playground.kubectl import CRDS_PATH, NODE_CLAIMS_PATH, NODES_PATH, PODS_PATH, KubectlClient
 from sim.playground.nodes import KWOK_LABEL, ExternalNodes
 from sim.playground.playground import Playground

@@ -17,7 +17,7 @@ from shared.model.decisions.action import CreateNodeClaim, DeleteObject
 from shared.model.karpenter.node_pool import DisruptionBudget
 from shared.model.kubernetes.pod import Pod
 from shared.report.journal.journal import ActionResult
-from shared.report.metrics.counts import compute_cluster_metrics, is_fleet_summary_due
+from shared.report.metrics.cycle_metrics import compute_cluster_metrics, is_fleet_summary_due
 from shared.state.cluster_state import ClusterState
 from tests.support.actions_world import Outside, make_claim
 from tests.support.catalogues import (

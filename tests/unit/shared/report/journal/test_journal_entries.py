@@ -40,7 +40,7 @@ from shared.report.journal.journal_entries import (
     select_event_verdicts,
     select_new_verdicts,
 )
-from shared.report.metrics.counts import compute_catalog_ages, count_pending_pods, count_reschedulable_pods
+from shared.report.metrics.cycle_metrics import compute_catalog_ages, count_pending_pods, count_reschedulable_pods
 from shared.state.cluster_state import ClusterState
 from shared.state.state_node import compute_pod_digest
 from tests.support.command_cases import (

@@ -8,7 +8,7 @@ import pytest
 from shared.cycles.setup.options_from_settings import build_launch_policy
 from shared.decide.launch.fleets.circuit_breaker import CircuitBreaker, CircuitBreakerLimits, count_started
 from shared.decide.launch.fleets.fleet_result import BREAKER_OPEN_REASON, report_breaker_trip, report_unlaunchable
-from shared.decide.launch.fleets.launch_groups import LaunchPlan, LaunchPolicy
+from shared.decide.launch.fleets.launch_planning import LaunchPlan, LaunchPolicy
 from shared.model.cloud_provider.launch_group import LaunchGroup
 from shared.model.decisions.action import PatchStatus, PublishEvent
 from shared.model.ec2.fleet import FleetInstance, FleetResult

@@ -5,13 +5,13 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from shared.decide.launch.fleets.launch_groups import LaunchPlan, LaunchPolicy
 from shared.decide.launch.fleets.launch_limits import (
     MAX_LIST_AGE,
     RESERVATION_TTL,
     build_limit_accounts,
     compute_maximum,
 )
+from shared.decide.launch.fleets.launch_planning import LaunchPlan, LaunchPolicy
 from shared.model.cloud_provider.launch_group import LaunchGroup
 from shared.model.cloud_provider.limit_reservation import LimitReservation, LimitReservations
 from shared.model.cluster import ClusterSnapshot

@@ -9,7 +9,7 @@ import pytest
 from shared.decide.launch.fleets.fleet_errors import get_failure_fix, get_failure_reason
 from shared.decide.launch.fleets.fleet_request import MAX_OVERRIDES_PER_REQUEST, MAX_TYPES_PER_REQUEST
 from shared.decide.launch.fleets.fleet_result import plan_fleet_outcome
-from shared.decide.launch.fleets.launch_groups import MAX_CLAIMS_PER_GROUP, LaunchPolicy
+from shared.decide.launch.fleets.launch_planning import MAX_CLAIMS_PER_GROUP, LaunchPolicy
 from shared.decide.launch.fleets.launch_template import (
     ENCLAVES_RESOURCE,
     UNUSED_TEMPLATE_TTL,

@@ -5,7 +5,7 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from shared.decide.launch.fleets.launch_groups import LaunchPolicy
+from shared.decide.launch.fleets.launch_planning import LaunchPolicy
 from shared.decide.launch.fleets.subnets import (
     count_free_addresses,
     estimate_addresses_per_instance,

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from shared.decide.lifecycle.termination.terminator import find_next_forced_deletion, plan_drain
+from shared.decide.lifecycle.termination.drain_order import find_next_forced_deletion, plan_drain
 from shared.model.cloud_provider.launch_group import LaunchGroup
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core import labels

@@ -10,7 +10,7 @@ from shared.model.decisions.action import (
     TerminateInstances,
 )
 from shared.report.journal.journal import ActionResult
-from shared.report.metrics.counts import compute_fleet_metrics, count_action_results
+from shared.report.metrics.cycle_metrics import compute_fleet_metrics, count_action_results
 from shared.state.cluster_state import ClusterState
 from sim.time.virtual_clock import DEFAULT_START_TIME
 from tests.support.actions_world import Outside
