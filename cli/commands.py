@@ -4,7 +4,7 @@ from typing import Final
 
 COMMANDS: Final = {
     "audit": "find leaked resources: instances, nodes and other objects without an owner",
-    "catalog": "build and show the catalogue of instance types, prices and zones",
+    "catalog": "build and show a catalog of instance types, prices and zones",
     "completion": "print the completion script for your shell",
     "consolidate": "show which nodes disruption would remove or replace, and the savings",
     "convert": "convert manifests of older Karpenter versions to v1",

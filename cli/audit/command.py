@@ -26,7 +26,7 @@ EXAMPLES: Final = """examples:
 
 Owners are found by tags (eks:eks-cluster-name, karpenter.sh/nodepool, and cluster.k8s.amazonaws.com/name of the VPC
 CNI) and by names. Volumes of PersistentVolumes are yours and are not audited. Prices are those of the newest
-catalogue; volumes have the price of gp3 in us-east-1.
+catalog; volumes have the price of gp3 in us-east-1.
 
 -o json and yaml: at, cluster, leaked (number), usdPerHour (of leaked resources), unseen (what could not be read),
 assets: a list of kind, name, leaked, owner, why, remedy, ageSeconds, usdPerHour.

@@ -157,7 +157,7 @@ def _lift_limits(cluster: ClusterSnapshot, settings: DisruptionSettings) -> Clus
 
 _LIFT_BY_CAUSE: Final[dict[str, tuple[str, ConstraintLift]]] = {
     "pauses": ("disruption is paused: `joiner resume` ends the pause", _lift_nothing),
-    "budgets": ("disruption budgets and windows; closed windows open by themselves", _lift_budgets),
+    "budgets": ("disruption budgets and windows; closed windows open as scheduled", _lift_budgets),
     "consolidateAfter": ("pods changed recently: consolidateAfter has not elapsed yet", _lift_quiet_period),
     "protection": ("do-not-disrupt on nodes and pods, and PodDisruptionBudgets", _lift_protection),
     "policies": (
@@ -166,6 +166,6 @@ _LIFT_BY_CAUSE: Final[dict[str, tuple[str, ConstraintLift]]] = {
     ),
 }
 _REPLANNING_LIFT_BY_CAUSE: Final[dict[str, tuple[str, ConstraintLift]]] = {
-    "steps": ("no single step saves money, only many replacements at once", _lift_nothing),
+    "steps": ("savings that need many replacements at once; no single step saves money", _lift_nothing),
     "limits": ("limits of NodePools", _lift_limits),
 }

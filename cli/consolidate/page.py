@@ -205,7 +205,8 @@ def _render_step(number: int, step: ConsolidationStep, layout: TableOptions) -> 
         new_nodes = [f"{number} x {text}" if number > 1 else text for text, number in counts.items()]
         yield from wrap_text(f"with {join_names(new_nodes, layout.max_names)}", layout.width, "     ")
     saved, price = format_usd_per_hour(command.savings_usd_per_hour), format_usd_per_hour(step.price_usd_per_hour)
-    yield from wrap_text(f"saves {saved}, remaining cost {price}: {command.message}", layout.width, "     ")
+    reason = command.message.removesuffix(f"; saves {saved}")
+    yield from wrap_text(f"saves {saved}, remaining cost {price}: {reason}", layout.width, "     ")
 
 
 def _render_verdicts(

@@ -23,8 +23,8 @@ from shared.model.core.formatting import format_count, format_usd_per_hour, form
 from shared.model.core.units import HOURS_PER_MONTH
 
 DESCRIPTION: Final = """Show what the nodes cost, the lowest cost that Joiner's planner finds for the same pods, what
-causes the difference, and the steps that disruption would take now. Read-only, and --plan is required: Joiner
-rebalances by itself, by consolidation, so there is nothing to start."""
+causes the difference, and the steps that disruption would take now. Read-only, and --plan is required: consolidation
+runs continuously, so there is no command that starts a rebalance."""
 EXAMPLES: Final = f"""examples:
   joiner rebalance --plan                        the current context's cluster
   joiner rebalance --plan -f examples/cluster --instance-types examples/catalogue.json       offline
@@ -44,7 +44,7 @@ exit codes: 0 done, 1 some input could not be read (the message names it), 2 wro
 130 interrupted
 """
 PLAN_REQUIRED_MESSAGE: Final = (
-    "Joiner rebalances by itself, by consolidation: there is nothing to start; --plan shows what it would do"
+    "write --plan: consolidation runs continuously, so this command only shows the plan and starts nothing"
 )
 _MIN_SHOWN_USD: Final = 1e-9
 
@@ -111,7 +111,11 @@ def render_rebalance_page(
     saved = format_usd_per_month(HOURS_PER_MONTH * (today - lowest))
     rows = [
         ("today", f"{today:.4f}", nodes_text),
-        ("next steps", _format_reduction(today - plan.after_usd_per_hour), "disruption takes these steps by itself"),
+        (
+            "next steps",
+            _format_reduction(today - plan.after_usd_per_hour),
+            "disruption takes these steps automatically",
+        ),
         ("after these", f"{plan.after_usd_per_hour:.4f}", ""),
         *((gap.cause, _format_reduction(gap.usd_per_hour), gap.explanation) for gap in plan.gaps),
         ("lowest", f"{lowest:.4f}", f"saves {saved}"),

@@ -102,7 +102,9 @@ def _render_summary(cost_totals: CostTotals, palette: Palette, display: TableOpt
 
 def _render_parts(cost_totals: CostTotals, palette: Palette, display: TableOptions) -> Iterator[str]:
     max_usd = max((part.usd for part in cost_totals.parts), default=0.0)
-    title = (cost_totals.label or "label") if cost_totals.group_key == "label" else cost_totals.group_key
+    title = {"pool": "nodepool", "label": cost_totals.label or "label"}.get(
+        cost_totals.group_key, cost_totals.group_key
+    )
     rows = [(title.upper(), "", "NODE HOURS", "USD", "SHARE", "SAVED", "IDLE")]
     rows += [
         (
@@ -148,7 +150,7 @@ def _render_expensive_nodes(last_report: DailyReport, palette: Palette, display:
     if not nodes:
         return
     rows = [
-        (f"MOST EXPENSIVE {last_report.day}", "TYPE", "POOL", "HOURS", "USD", "IDLE"),
+        (f"MOST EXPENSIVE {last_report.day}", "TYPE", "NODEPOOL", "HOURS", "USD", "IDLE"),
         *(
             (
                 node.claim,

@@ -19,7 +19,7 @@ CLASSIC_SCENARIO: Final = Path(__file__).resolve().parents[2] / "examples" / "sc
 DESCRIPTION: Final = """Run a scenario on a simulated cloud and cluster, with a virtual clock and the deployed function
 handlers. The demo prints a timeline and a table of the acts, and writes a page with plots. It works offline;
 prices are synthetic."""
-COLORS_BY_ACTOR: Final = {"act": "bold", "you": "cyan", "fate": "red", "EC2": "yellow", "cluster": "green"}
+COLORS_BY_ACTOR: Final = {"act": "bold", "you": "cyan", "fault": "red", "EC2": "yellow", "cluster": "green"}
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:

@@ -54,7 +54,7 @@ def _select_drifts(cluster: ClusterSnapshot, name: str) -> list[ClaimDrift]:
         several_names = ", ".join(_get_names(claim_drift)[0] for claim_drift in matching_drifts)
         raise InputError(f"{name} is ambiguous: {several_names}")
     node_names = sorted(_get_names(claim_drift)[0] for claim_drift in all_drifts)
-    hint = f"known: {join_names(node_names, MAX_SUGGESTED_NAMES)}" if node_names else "no NodePool has nodes"
+    hint = f"the cluster has {join_names(node_names, MAX_SUGGESTED_NAMES)}" if node_names else "no NodePool has nodes"
     raise InputError(f"{name} not found; {hint}")
 
 

@@ -174,5 +174,5 @@ def _build_hint(known_names: frozenset[str], query: str, kind: ExplainKind) -> s
     if close_names:
         return f"; did you mean {' or '.join(dict.fromkeys(close_names[:3]))}?"
     if known_names:
-        return f"; known: {join_names(sorted(known_names), MAX_LISTED_NAMES)}"
+        return f"; the journal contains {join_names(sorted(known_names), MAX_LISTED_NAMES)}"
     return f"; the journal has no {pluralize(kind)}"

@@ -35,7 +35,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--instance-types",
         metavar="FILE",
-        help="catalogue to check instance types, zones and limits against (`joiner catalog build`)",
+        help="catalog to check instance types, zones and limits against (`joiner catalog build`)",
     )
     parser.add_argument("-o", "--output", choices=get_args(OutputFormat), default="text", help="output format")
 

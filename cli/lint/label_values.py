@@ -100,12 +100,12 @@ def _lint_instance_type(label_value: LabelValue, catalog: Catalog | None) -> Ite
         )
     elif label_value.text not in known_names | sold_names:
         source = f"checked against {SDK_NAME}; for newer types, add --instance-types FILE"
-        source = source if catalog is None else f"checked against {SDK_NAME} and the catalogue"
+        source = source if catalog is None else f"checked against {SDK_NAME} and the catalog"
         fix = f"{_suggest_name(label_value.text, sorted(known_names | sold_names))} ({source})"
         yield label_value.build_finding("error", f"unknown {noun} {label_value.text}", fix)
     elif catalog is not None and not label_value.is_excluded and label_value.text not in sold_names:
         yield label_value.build_finding(
-            "warning", f"{noun} {label_value.text} is not in the catalogue of {catalog.region}", "remove it"
+            "warning", f"{noun} {label_value.text} is not in the catalog of {catalog.region}", "remove it"
         )
 
 
@@ -121,13 +121,13 @@ def _get_family(instance_type: str) -> str:
 
 
 def _lint_zones(zone_values: Sequence[LabelValue], catalog: Catalog | None) -> Iterator[LintFinding]:
-    """Check that zones exist in the catalogue; without a catalogue, that they have a zone's form and one region."""
+    """Check that zones exist in the catalog; without a catalog, that they have a zone's form and one region."""
     if catalog is not None:
         zones = sorted({offering.zone for kind in catalog.instance_types for offering in kind.offerings})
         for zone_value in zone_values:
             if zone_value.text not in zones:
                 fix = _suggest_zone(zone_value.text, zones) or f"write one of {', '.join(zones)}"
-                yield zone_value.build_finding("error", f"the catalogue has no zone {zone_value.text}", fix)
+                yield zone_value.build_finding("error", f"the catalog has no zone {zone_value.text}", fix)
         return
     region_by_zone = {zone_value.text: _parse_region(zone_value.text) for zone_value in zone_values}
     count_by_region = Counter(region for zone_value in zone_values if (region := region_by_zone[zone_value.text]))

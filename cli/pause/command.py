@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 DESCRIPTION: Final = """Pause voluntary disruption or launches, in the whole cluster (including future NodePools) or in
 some NodePools. A pause takes effect at the next reconcile, without a deployment, and ends at the time given by --for or
 --until, or with `joiner resume`. Without --reason, --launches or --all, the reasons Drifted, Empty and Underutilized
-are paused. Nodes that already drain continue to drain; other disruption in progress is cancelled. Interruption and
+are paused. Nodes that are already draining finish draining; other disruption in progress is cancelled. Interruption and
 expiration are never paused; repair is paused only by the reason Unhealthy."""
 EXAMPLES: Final = """examples:
   joiner pause --for 2h --because "Black Friday"         pause consolidation, emptiness and drift, but not repair

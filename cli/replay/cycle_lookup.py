@@ -68,7 +68,7 @@ def select_cycle(journal: Journal, query: CycleQuery) -> Cycle:
     Raises:
         UnknownCycle: no cycle or more than one cycle matches, or no decision record was stored for it.
     """
-    source_text = f"{journal.source}{f' of {query.function}' if query.function else ''}"
+    source_text = f"{journal.source}{f' (function {query.function})' if query.function else ''}"
     cycles = [cycle for cycle in journal.cycles if query.function in ("", cycle.entry.function)]
     if query.text != LATEST:
         cycles = _match_cycles(cycles, query.text)
@@ -76,8 +76,8 @@ def select_cycle(journal: Journal, query: CycleQuery) -> Cycle:
             raise UnknownCycle(f"cycle {query.text} not found in {source_text}; --list shows the replayable cycles")
     replayable_cycles = [cycle for cycle in cycles if cycle.entry.snapshot]
     if not replayable_cycles:
-        subject = cycles[0].key if query.text != LATEST else f"{source_text}: {format_count(len(cycles), 'cycle')}"
-        raise UnknownCycle(f"{subject}: cannot be replayed{_explain_missing_record(cycles)}")
+        subject = cycles[0].key if query.text != LATEST else f"{format_count(len(cycles), 'cycle')} in {source_text}"
+        raise UnknownCycle(f"{subject} cannot be replayed{_explain_missing_record(cycles)}")
     if query.text != LATEST and len(replayable_cycles) > 1:
         names = (f"{cycle.entry.function} {format_timestamp(cycle.entry.at)}" for cycle in replayable_cycles)
         counts = format_count(len(replayable_cycles), "cycle")
@@ -125,8 +125,8 @@ def _explain_missing_record(cycles: Sequence[Cycle]) -> str:
     if any(cycle.entry.error for cycle in cycles):
         return ": the cycle failed before it decided anything"
     return (
-        ": no decision record was stored: nothing was decided, joiner:snapshots was off, or the entry is from a "
-        "version without decision records"
+        ": no decision record was stored. Reasons can be: the cycle decided nothing, joiner:snapshots was off, or the "
+        "entry is from a version without decision records"
     )
 
 

@@ -130,10 +130,10 @@ def _render_decision(title: str, decision: Decision, options: PageOptions) -> It
         yield from options.wrap(f"{subject}{f': {reason}' if reason else ''}", _INDENT)
     yield from options.render_omitted_count(len(lines) - len(shown_lines), "more action")
     if not effects:
-        yield f"{_INDENT}no actions"
+        yield f"{_INDENT}no changes in the cluster or in EC2"
     message_count = len(decision.actions) - len(effects)
-    counts = f"{format_count(message_count, 'event')} and follow-ups, {format_count(len(decision.notes), 'verdict')}"
-    yield options.palette.colorize("dim", f"{_INDENT}and {counts}")
+    messages = f"{message_count:,} {'event or follow-up' if message_count == 1 else 'events and follow-ups'}"
+    yield options.palette.colorize("dim", f"{_INDENT}and {messages}, {format_count(len(decision.notes), 'verdict')}")
 
 
 def _describe_actions(effects: Iterable[Action]) -> list[tuple[str, str]]:
@@ -196,10 +196,12 @@ def _render_verdict(result: ReplayResult, options: PageOptions) -> Iterator[str]
     actions, verdicts = comparison.actions, comparison.notes
     verdict, color = "different decision", "yellow"
     if comparison.is_same:
-        verdict, color = "same decision, byte for byte", "green"
+        verdict, color = "same decision", "green"
         actions, verdicts = comparison.new_decision.actions, comparison.new_decision.notes  # type: ignore[assignment]
     counts = f"{format_count(len(actions), 'action')} and {format_count(len(verdicts), 'verdict')}"
-    yield from options.wrap(f"{verdict}: {counts}{'' if comparison.is_same else ' differ'}", "", color, "")
+    yield from options.wrap(
+        f"{verdict}: {counts}{' are identical, byte for byte' if comparison.is_same else ' differ'}", "", color, ""
+    )
     if cut_reason and not comparison.is_same:
         yield from options.wrap(
             f"the recorded cycle was incomplete, so differences are expected: {cut_reason}", hang=""

@@ -13,7 +13,7 @@ from shared.model.core.formatting import format_count, format_usd_per_hour, form
 from shared.model.core.resources import CPU, MEMORY, build_resources, format_amount, format_quantities
 from shared.model.core.units import HOURS_PER_MONTH, format_instant
 
-_HEAD: Final = ("POOL", "READY", "IN-FLIGHT", "DELETING", "CAPACITY", "CPU", "MEMORY", "$/H", "LIMIT")
+_HEAD: Final = ("NODEPOOL", "READY", "IN-FLIGHT", "DELETING", "CAPACITY", "CPU", "MEMORY", "$/H", "LIMIT")
 _LEFT_ALIGNED_COLUMNS: Final = 1
 MAX_LISTED_NAMES: Final = 3
 

@@ -22,7 +22,7 @@ COLUMN_HEADINGS: Final = (
     "TYPE",
     "CAPACITY",
     "ZONE",
-    "POOL",
+    "NODEPOOL",
     "$/H",
     "CPU",
     "MEM",
@@ -32,7 +32,7 @@ COLUMN_HEADINGS: Final = (
 )
 _TEXT_COLUMNS: Final = 6
 """The first columns are text, the others numbers, except the last."""
-_DROPPABLE_COLUMNS: Final = ("ZONE", "CAPACITY", "POOL", "AGE", "TYPE", "PODS", "MEM")
+_DROPPABLE_COLUMNS: Final = ("ZONE", "CAPACITY", "NODEPOOL", "AGE", "TYPE", "PODS", "MEM")
 """Columns that a narrow terminal omits, in this order."""
 _MIN_REASON_WIDTH: Final = 20
 """Minimum width of the reason that blocks disruption; other columns are omitted first."""

@@ -170,7 +170,7 @@ class ScenarioRunner:
             namespaced = self.world.cluster.api.get_resource(resource).namespaced
             self.world.cluster.api.delete(resource, step_argument.name, step_argument.namespace if namespaced else "")
         elif step.fault is not None:
-            self._record("fate", self._fault_injector.inject(step.fault))
+            self._record("fault", self._fault_injector.inject(step.fault))
         else:
             self._advance(parse_duration(step.wait))
 

@@ -31,19 +31,19 @@ import yaml
 from shared.model.core.units import parse_duration
 
 MEASURE_DESCRIPTIONS: Final = {
-    "running": "pods that run and are ready, in the namespace default",
-    "pending": "pods there that do not run",
-    "nodes": "Nodes that are ours",
-    "managedNodes": "Nodes that are not ours",
+    "running": "running and ready pods in the namespace default",
+    "pending": "pods in the namespace default that do not run",
+    "nodes": "Nodes launched by Joiner",
+    "managedNodes": "Nodes of managed node groups",
     "launched": "instances started during the act",
-    "terminated": "instances ended during the act",
+    "terminated": "instances terminated during the act",
     "evicted": "pods evicted during the act",
-    "onManaged": "pods of the namespace default on nodes that are not ours",
+    "onManaged": "pods of the namespace default on nodes of managed node groups",
     "largestVcpus": "vCPUs of the largest managed node",
     "smallestVcpus": "vCPUs of the smallest managed node",
-    "costPerHour": "synthetic USD per hour of our instances",
+    "costPerHour": "synthetic USD per hour of Joiner's instances",
     "claims": "NodeClaims",
-    "problems": "different things that the functions named as wrong during the act",
+    "problems": "distinct problems that the functions reported during the act",
     "failedCalls": "function calls that failed during the act",
 }
 _COMPARISONS: Final[dict[str, Callable[[float, float], bool]]] = {

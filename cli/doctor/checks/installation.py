@@ -203,12 +203,12 @@ def check_catalog(facts: DoctorFacts) -> Iterator[CheckResult]:
         return
     catalog_times, check = facts.stack.catalog_times, CheckReporter("catalogue")
     if isinstance(catalog_times, ReadFailure):
-        yield check.skip("the catalogue", catalog_times, "s3:ListBucket and s3:GetObject on the stack's bucket")
+        yield check.skip("the catalog", catalog_times, "s3:ListBucket and s3:GetObject on the stack's bucket")
         return
     built_at, priced_at = catalog_times
     if built_at is not None and facts.now - built_at > CATALOG_STALE_AFTER:
-        message = f"the newest catalogue is {format_age(facts.now - built_at)} old"
-        yield check.fail(message, "check the log of `catalog`, which builds a catalogue every hour")
+        message = f"the newest catalog is {format_age(facts.now - built_at)} old"
+        yield check.fail(message, "check the log of `catalog`, which builds a catalog every hour")
     elif priced_at is not None and facts.now - priced_at > PRICES_STALE_AFTER:
         message = f"prices are {format_age(facts.now - priced_at)} old"
         yield check.warn(
@@ -216,7 +216,7 @@ def check_catalog(facts: DoctorFacts) -> Iterator[CheckResult]:
         )
     else:
         yield check.accept(
-            f"prices are {format_age(facts.now - priced_at)} old" if priced_at is not None else "the catalogue exists"
+            f"prices are {format_age(facts.now - priced_at)} old" if priced_at is not None else "the catalog exists"
         )
 
 
@@ -225,8 +225,8 @@ def _check_missing_catalog(facts: DoctorFacts) -> Iterator[CheckResult]:
     if facts.stack is None:
         return
     if _is_new(facts.stack, facts):
-        yield check.defer("`catalog` has not built a catalogue yet", RETRY_REMEDY)
+        yield check.defer("`catalog` has not built a catalog yet", RETRY_REMEDY)
     else:
         yield check.fail(
-            "no catalogue: nodes cannot be launched", "check the log of `catalog`, which builds a catalogue every hour"
+            "no catalog: nodes cannot be launched", "check the log of `catalog`, which builds a catalog every hour"
         )

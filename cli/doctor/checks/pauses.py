@@ -54,7 +54,7 @@ def _check_automatic_pauses(
         event_age = format_age(facts.now - max(event.at for event in events))
         message_text = f"NodePool {join_names(pools, MAX_LISTED_NAMES)}: {message} ({event_age} ago)"
         yield check.warn(
-            message_text, f"`joiner explain nodepool {pools[0]}` shows the reason; the pause ends by itself"
+            message_text, f"`joiner explain nodepool {pools[0]}` shows the reason; the pause ends automatically"
         )
 
 

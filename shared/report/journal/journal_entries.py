@@ -203,7 +203,8 @@ def build_pod_notes(placement: Placement) -> Iterator[DecisionNote]:
 def _summarize_command(command: DisruptionCommand) -> str:
     names = ", ".join(target.node for target in command.targets)
     replacement_names = ", ".join(replacement.claim.name for replacement in command.replacements)
-    savings = f", saves {format_usd_per_hour(command.savings_usd_per_hour)}" if command.savings_usd_per_hour else ""
+    saved = f"saves {format_usd_per_hour(command.savings_usd_per_hour)}" if command.savings_usd_per_hour else ""
+    savings = f", {saved}" if saved and saved not in command.message else ""
     by_replacements = f" by {replacement_names}" if replacement_names else ""
     summary = f"{command.method} ({command.reason}) of {names}{by_replacements}{savings}"
     return f"{summary}: {command.message}" if command.message else summary

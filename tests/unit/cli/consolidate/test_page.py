@@ -108,6 +108,14 @@ def test_what_comes_in_the_place_of_a_node_is_named(tmp_path: Path, capsys: Out)
     assert "     saves $0.6000/h, remaining cost $0.2000/h: " in page
 
 
+def test_a_saving_is_printed_once_for_each_step(tmp_path: Path, capsys: Out) -> None:
+    nodes = (*make_node_manifests("a", 4), *make_node_manifests("b", 4))
+    pods = (make_pod("one", "a", "1"), make_pod("two", "b", "1"))
+    assert main(["consolidate", *write_fleet(tmp_path, POOL, *nodes, *pods)]) == 0
+    page = capsys.readouterr().out
+    assert "     saves $0.2000/h, remaining cost $0.2000/h: its pods fit on other nodes\n" in page
+
+
 def test_many_steps_are_counted_unless_all_are_asked_for(tmp_path: Path, capsys: Out) -> None:
     pool = POOL | {"spec": POOL["spec"] | {"disruption": {"consolidateAfter": "0s", "budgets": [{"nodes": "1"}]}}}
     files = write_fleet(

@@ -46,7 +46,7 @@ def write_wasteful_fleet(tmp_path: Path, pool: Pool, **notes: str) -> list[str]:
 def test_without_plan_it_says_that_joiner_does_it_by_itself(tmp_path: Path, capsys: Out) -> None:
     with pytest.raises(SystemExit, match="2"):
         main(["rebalance", *write_small_fleet(tmp_path)])
-    assert "Joiner rebalances by itself, by consolidation" in capsys.readouterr().err
+    assert "write --plan: consolidation runs continuously" in capsys.readouterr().err
 
 
 def test_from_today_to_the_best_every_dollar_is_accounted_for(tmp_path: Path, capsys: Out) -> None:

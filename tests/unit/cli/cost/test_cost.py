@@ -82,17 +82,17 @@ def test_a_page_adds_up_days_and_pools_and_names_the_dearest(source: str, capsys
         "$13.20 saved compared with on-demand; $27.00 saved by 3 disruption commands; $1.65 idle (25%)",
         "2026-11-22 is incomplete: until 06:00 UTC",
         "",
-        "POOL                         NODE HOURS   USD  SHARE  SAVED        IDLE",
-        "web    ████████████████████          54  5.40    82%  10.80  1.35 (25%)",
-        "batch  ████▌                         12  1.20    18%   2.40  0.30 (25%)",
+        "NODEPOOL                        NODE HOURS   USD  SHARE  SAVED        IDLE",
+        "web       ████████████████████          54  5.40    82%  10.80  1.35 (25%)",
+        "batch     ████▌                         12  1.20    18%   2.40  0.30 (25%)",
         "",
         "DAY                               NODE HOURS   USD  SAVED  BY COMMANDS        IDLE",
         "2026-11-20  ████████████████████          36  3.60   7.20        12.00  0.90 (25%)",
         "2026-11-21  █████████████▍                24  2.40   4.80        12.00  0.60 (25%)",
         "2026-11-22  ███▍                           6  0.60   1.20         3.00  0.15 (25%)",
         "",
-        "MOST EXPENSIVE 2026-11-22  TYPE           POOL  HOURS   USD        IDLE",
-        "a                          m5.large spot  web     6.0  0.60  0.15 (25%)",
+        "MOST EXPENSIVE 2026-11-22  TYPE           NODEPOOL  HOURS   USD        IDLE",
+        "a                          m5.large spot  web         6.0  0.60  0.15 (25%)",
     ]
 
 

@@ -139,7 +139,7 @@ WORSE: list[Worse] = [
         "catalogue",
         make_facts_with_stack(catalog_times=None),
         "fail",
-        "no catalogue: nodes cannot be launched",
+        "no catalog: nodes cannot be launched",
         "`catalog`",
     ),
     (

@@ -167,7 +167,7 @@ def test_files_and_a_live_cluster_do_not_go_together(capsys: Out) -> None:
 
 
 def test_the_page_has_every_check_and_no_other() -> None:
-    looked_at = PAGE.read_text().partition("## What is looked at")[2].partition("\n## ")[0]
+    looked_at = PAGE.read_text().partition("## Checks")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| `([a-z-]+)` \|", looked_at, re.MULTILINE)
     source = "".join(path.read_text() for path in sorted((PAGE.parents[2] / "cli" / "doctor" / "checks").glob("*.py")))
     check_names = re.findall(r"(?:CheckReporter\(|_list_class_checks\(facts, )\"([a-z-]+)\"\)", source)

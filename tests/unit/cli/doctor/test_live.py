@@ -135,7 +135,7 @@ def test_an_installation_is_found_by_the_name_of_its_stack(config: str, kube: In
     assert (map_levels(findings)["stack"], map_levels(findings)["rights"]) == ({"ok"}, {"ok"})
     assert "disrupt: CloudWatch has no invocation yet" in findings["functions"][0]["what"]
     assert f"the policy of {QUEUE} does not allow joiner-demo-EventsSpot" in findings["interruption"][0]["what"]
-    assert "`catalog` has not built a catalogue yet" in findings["catalogue"][0]["what"]
+    assert "`catalog` has not built a catalog yet" in findings["catalogue"][0]["what"]
     assert map_levels(findings)["quotas"] == map_levels(findings)["authentication"] == {"ok"}
     _, second_findings, _ = run_doctor(capsys, "--kubeconfig", config, "--stack", "another")
     assert map_levels(second_findings)["stack"] == {"later"}

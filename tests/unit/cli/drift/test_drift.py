@@ -169,7 +169,9 @@ def test_a_marked_node_has_drifted(tmp_path: Path, capsys: Out) -> None:
 
 def test_a_node_that_is_not_there_is_named_with_those_that_are(files: list[str], capsys: Out) -> None:
     assert main(["drift", "n9", *files]) == 1
-    assert capsys.readouterr().err == ("joiner drift: n9 not found; known: m1.internal, n1.internal, n2.internal\n")
+    assert capsys.readouterr().err == (
+        "joiner drift: n9 not found; the cluster has m1.internal, n1.internal, n2.internal\n"
+    )
 
 
 def test_a_short_name_that_two_have_is_not_guessed_at(tmp_path: Path, capsys: Out) -> None:

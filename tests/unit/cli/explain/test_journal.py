@@ -93,8 +93,8 @@ def test_cycles_that_failed_are_told(tmp_path: Path, capsys: Out) -> None:
     [
         ("pod", "shop/carts", "did you mean shop/cart or shop/till?"),
         ("pod", "ill", "did you mean shop/till?"),
-        ("pod", "zzz", "known: shop/cart, shop/till"),
-        ("node", "zz", "known: c1, i-1, n1"),
+        ("pod", "zzz", "; the journal contains shop/cart, shop/till"),
+        ("node", "zz", "; the journal contains c1, i-1, n1"),
         ("pod", "n1", "not found, but there is a node of this name"),
         ("command", "x", "not found; the journal has no commands"),
     ],

@@ -404,10 +404,10 @@ def test_instance_types_and_zones_are_compared_with_the_catalogue(lint: Any, tmp
         (
             "warning",
             f"{REQUIREMENT}.values[1]",
-            f"instance type m5.large is not in the catalogue of {CATALOGUE['region']}",
+            f"instance type m5.large is not in the catalog of {CATALOGUE['region']}",
         ),
         ("error", f"{REQUIREMENT}.values[2]", "unknown instance type m.99"),
-        ("error", f"{REQUIREMENT}.values[0]", "the catalogue has no zone us-east-1e"),
+        ("error", f"{REQUIREMENT}.values[0]", "the catalog has no zone us-east-1e"),
     ]
 
 

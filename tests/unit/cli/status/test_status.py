@@ -84,8 +84,8 @@ def test_a_page_says_what_there_is_what_it_costs_what_waits_and_what_is_wrong(fl
     assert capsys.readouterr().out.splitlines() == [
         "4 nodes, $0.6000/h ($438.00/month), and 1 node without NodePool; 1 pod on nodes, 1 pending",
         "",
-        "POOL     READY  IN-FLIGHT  DELETING     CAPACITY       CPU      MEMORY     $/H         LIMIT",
-        "default      1          2         1  2 on-demand  12% of 8  0% of 32Gi  0.6000  cpu 12 of 16",
+        "NODEPOOL  READY  IN-FLIGHT  DELETING     CAPACITY       CPU      MEMORY     $/H         LIMIT",
+        "default       1          2         1  2 on-demand  12% of 8  0% of 32Gi  0.6000  cpu 12 of 16",
         "",
         "PENDING PODS",
         "  shop/till: 0/2 nodes are available",
@@ -134,7 +134,7 @@ def test_a_pool_that_is_not_ready_says_why(tmp_path: Path, capsys: Out) -> None:
 
 def test_nodes_of_a_pool_that_is_gone_are_still_counted(tmp_path: Path, capsys: Out) -> None:
     assert main(write_inputs(tmp_path, *make_node_manifests("n1", 4), make_claim("c1", "n1", 4))) == 0
-    assert "default      1" in capsys.readouterr().out
+    assert "default       1" in capsys.readouterr().out
 
 
 def test_many_pods_that_wait_are_cut_unless_all_are_wanted(tmp_path: Path, capsys: Out) -> None:

@@ -232,6 +232,14 @@ def test_a_note_has_the_words_that_the_verdict_carries() -> None:
     ]
 
 
+def test_the_saving_of_a_command_is_written_once() -> None:
+    message = "its pods fit on other nodes; saves $0.2500/h"
+    command = replace_fields(make_command("a"), savings_usd_per_hour=0.25, message=message)
+    state = make_command_state(command, message=message)
+    note = next(iter(build_command_notes([state])))
+    assert note.reason == "SingleNode (Underutilized) of node-a: its pods fit on other nodes; saves $0.2500/h"
+
+
 def test_every_step_of_a_command_is_told_of_it_and_of_its_nodes() -> None:
     command = replace_fields(make_command("a", "b", replacements=("new",)), savings_usd_per_hour=0.25)
     first, last = (
