@@ -216,7 +216,7 @@ def test_an_api_server_that_is_too_busy_is_not_hammered(arena: ShakenArena, plan
         before, began = plane.count_rejected_requests(level), arena.seconds
         arena.advance(10 * ONE_SECOND)
         arena.wait_until(lambda: plane.count_rejected_requests(level) > before, "somebody tries again")
-        waits = "not sent: the API server asked for time"
+        waits = "not sent: the API server throttled requests"
         arena.wait_until(lambda: bool(watch.list_messages("Throttled", waits)), "somebody does not")
         rejected, took = plane.count_rejected_requests(level) - before, arena.seconds - began
         max_rejections = 2 + log2(1 + took) + took / 20
