@@ -9,7 +9,14 @@ from typing import Any, Final
 
 from cli.demo.page import render_play_page
 from cli.terminal.output_format import encode_output
-from cli.terminal.text import Palette, choose_palette, format_clock, format_seconds, format_timeline_row, format_usd
+from cli.terminal.text import (
+    Palette,
+    choose_palette,
+    format_clock,
+    format_seconds,
+    format_timeline_row,
+    format_usd_cell,
+)
 from shared.report.journal.journal import JOURNAL_PREFIX
 from sim.lambda_runtime.stack_template.synthesis import SynthesisError
 from sim.scenarios.runner import ActResult, ScenarioResult, ScenarioRunner, TimelineEntry
@@ -170,7 +177,7 @@ def _render_row(act: ActResult, palette: Palette) -> str:
     verdict = palette.colorize("green", f"{'yes':>13}") if act.passed else palette.colorize("red", f"{'NO':>13}")
     return (
         f"{act.name:32}{verdict}{format_seconds(act.met_after_seconds):>8}{measures['nodes']:7.0f}{measures['running']:6.0f}"
-        f"{format_usd(measures['costPerHour']):>8}{measures['launched']:10.0f}{measures['terminated']:7.0f}"
+        f"{format_usd_cell(measures['costPerHour']):>8}{measures['launched']:10.0f}{measures['terminated']:7.0f}"
     )
 
 

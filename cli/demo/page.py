@@ -13,7 +13,7 @@ from cli.terminal.html import (
     render_tag,
     render_with_reason,
 )
-from cli.terminal.text import format_clock, format_seconds, format_usd
+from cli.terminal.text import format_clock, format_seconds, format_usd_cell
 from sim.scenarios.runner import ActResult, ScenarioResult, TimelineEntry
 from sim.world.measurements import ClusterSample
 
@@ -97,7 +97,7 @@ def _render_acts(acts: Iterable[ActResult]) -> Markup:
 
 def _render_act(number: int, act: ActResult) -> Sequence[str]:
     measures = act.measures
-    numbers = (f"{measures['nodes']:.0f}", f"{measures['running']:.0f}", format_usd(measures["costPerHour"]))
+    numbers = (f"{measures['nodes']:.0f}", f"{measures['running']:.0f}", format_usd_cell(measures["costPerHour"]))
     return (
         str(number),
         render_with_reason(act.name, act.description),

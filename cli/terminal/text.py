@@ -130,10 +130,10 @@ def format_seconds(duration_seconds: float | None) -> str:
     return "-" if duration_seconds is None else f"{duration_seconds:.0f} s"
 
 
-def format_usd(amount_usd: float) -> str:
-    """Format USD with three decimals.
+def format_usd_cell(amount_usd: float) -> str:
+    """Format USD for a column whose heading names the currency: three decimals.
 
-    >>> format_usd(0.1234)
+    >>> format_usd_cell(0.1234)
     '0.123'
     """
     return f"{amount_usd:.3f}"

@@ -66,7 +66,7 @@ class Backoff:
     def record_silence(self, lasted: timedelta) -> None:
         """Back off for *lasted*: the server was silent for so long."""
         self._start_backoff(
-            lasted, (f"the API server did not respond for {lasted.total_seconds():g} s"), is_throttled=False
+            lasted, f"the API server did not respond for {lasted.total_seconds():g} s", is_throttled=False
         )
 
     def wait(self, fault: Throttled) -> bool:

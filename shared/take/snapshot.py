@@ -53,7 +53,7 @@ TRIGGER_LISTS: Final = ("nodes", "node_claims", "node_classes")
 NO_CATALOG_PROBLEM: Final = Problem(
     kind="Catalogue",
     name=CATALOG_PREFIX,
-    message=("the catalog is missing or cannot be read; to fix: invoke the function catalog"),
+    message="the catalog is missing or cannot be read; to fix: invoke the function catalog",
 )
 
 

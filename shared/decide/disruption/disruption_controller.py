@@ -17,7 +17,7 @@ from shared.decide.disruption.disruption_context import DEFAULT_SETTINGS, NO_EXP
 from shared.decide.disruption.drift.drift import DRIFTED
 from shared.decide.disruption.methods.balanced_policy import BalancedEvaluator
 from shared.decide.disruption.methods.consolidation import Consolidation
-from shared.decide.disruption.methods.consolidation_context import UNDERUTILIZED_REASON
+from shared.decide.disruption.methods.consolidation_context import UNDERUTILIZED_REASON, ConsolidationContext
 from shared.decide.disruption.methods.drift_replacement import DriftReplacement, replace_static_nodes
 from shared.decide.disruption.methods.proposed_command import ProposedCommand, convert_to_command, sum_prices
 from shared.decide.disruption.methods.replacement import ReplacementFinder
@@ -220,7 +220,7 @@ class _DisruptionController:
         context.close_recently_changed_nodes(setup)
         extra_cost_by_pool = compute_extra_costs_by_node_pool(context.cluster_state.snapshot, context.options)
         checks = (replacement_finder, context.budget_tracker.fork_tracker(), evaluator.explain_refusal)
-        consolidation = Consolidation(setup, checks, extra_cost_by_pool, self._is_time_over)
+        consolidation = Consolidation(ConsolidationContext(setup, checks, extra_cost_by_pool, self._is_time_over))
         return consolidation, consolidation.find_deletions(_rotate_to_cursor(cursor, eligible))
 
     def _find_pause_verdict(self, candidate: Candidate, reason: str) -> KeptVerdict | None:

@@ -72,7 +72,7 @@ def build_placement_actions(cluster_state: ClusterState, placement: Placement) -
             FollowUp(
                 function="provision",
                 after=PROVISION_REQUEUE_DELAY,
-                message=("nominated pods are not bound to their nodes yet"),
+                message="nominated pods are not bound to their nodes yet",
             )
         )
     if node_claims:

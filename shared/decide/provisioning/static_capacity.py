@@ -105,7 +105,7 @@ def decide_static_capacity(cluster_state: ClusterState) -> tuple[Action, ...]:
         actions.extend(_delete_node_claims(replicas, cluster))
     if actions:
         actions.append(
-            FollowUp(function="lifecycle", after=LIFECYCLE_REQUEUE_DELAY, message=("static NodePools are scaling"))
+            FollowUp(function="lifecycle", after=LIFECYCLE_REQUEUE_DELAY, message="static NodePools are scaling")
         )
     return tuple(actions)
 

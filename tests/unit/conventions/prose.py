@@ -2,22 +2,18 @@
 
 import ast
 import re
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from tests.unit.conventions.rules import FOLDER, Breach
+from tests.unit.conventions.rules import BANNED_PROSE, PROSE_ADVICE, Breach, find_advice
+from tests.unit.conventions.tree import GLOSSARY, PACKAGES, list_python_files
 
-_RULES: Final = tomllib.loads((FOLDER / "rules.toml").read_text())
-_ADVICE: Final[list[tuple[str, str]]] = [*_RULES["text"]["instead"], *_RULES["prose"]["instead"]]
-_BANNED: Final = re.compile("|".join(rf"\b(?:{pattern})\b" for pattern, _ in _ADVICE), re.IGNORECASE)
 _MARKUP: Final = " \n-*|>#"
 MAX_WORDS_PER_SENTENCE: Final = 40
 PROSE_RULE_IDS: Final = ("banned-prose", "long-sentence")
-PROGRAMS: Final = ("shared", "functions", "infra", "cli", "sim")
 PAGES: Final = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "docs/**/*.md")
-_UNCHECKED_PAGES: Final = ("docs/glossary.md", "docs/_build/")
+_UNCHECKED_PAGES: Final = (GLOSSARY, "docs/_build/")
 """The glossary lists the old words; the built site is not a source."""
 _CODE_BLOCK: Final = re.compile(r"^(`{3,}).*?^\1$|<[^>\n]+>|\]\([^)]*\)", re.MULTILINE | re.DOTALL)
 _INLINE_CODE: Final = re.compile(r"`[^`\n]*(?:\n[^`\n]+)?`")
@@ -28,9 +24,8 @@ _SENTENCE_END: Final = re.compile(r"(?<=[.!?:;])\s+")
 def find_breaches_of_prose(root: Path) -> list[Breach]:
     """Return the banned words in strings and pages, and the sentences of pages that are too long."""
     breaches: list[Breach] = []
-    for package in PROGRAMS:
-        for path in sorted((root / package).rglob("*.py")):
-            breaches += find_breaches_in_program(path.relative_to(root).as_posix(), path.read_text())
+    for name in list_python_files(root, PACKAGES):
+        breaches += find_breaches_in_program(name, (root / name).read_text())
     for path in sorted({path for pattern in PAGES for path in root.glob(pattern)}):
         name = path.relative_to(root).as_posix()
         if not name.startswith(_UNCHECKED_PAGES):
@@ -58,11 +53,10 @@ def find_breaches_in_program(path: str, text: str) -> list[Breach]:
 
 
 def _find_banned(path: str, text: str, first_line: int = 1) -> Iterator[Breach]:
-    for match in _BANNED.finditer(text):
+    for match in BANNED_PROSE.finditer(text):
         line = first_line + text.count("\n", 0, match.start())
-        yield Breach(
-            rule="banned-prose", path=path, line=line, name=match[0], message=f"write: {_get_advice(match[0])}"
-        )
+        message = f"write: {find_advice(match[0], PROSE_ADVICE)}"
+        yield Breach(rule="banned-prose", path=path, line=line, name=match[0], message=message)
 
 
 def _find_long_sentences(path: str, text: str) -> Iterator[Breach]:
@@ -82,10 +76,6 @@ def _split(pattern: re.Pattern[str], text: str) -> Iterator[tuple[str, int]]:
         part = text[start:end].lstrip(_MARKUP)
         yield part, text.count("\n", 0, end - len(part))
         start = end
-
-
-def _get_advice(word: str) -> str:
-    return next(advice for pattern, advice in _ADVICE if re.fullmatch(pattern, word, re.IGNORECASE))
 
 
 def _keep_lines(match: re.Match[str]) -> str:

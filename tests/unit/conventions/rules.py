@@ -24,8 +24,12 @@ _UNITS_AND_LIMITS: Final = frozenset[str]().union(
 )
 REPLACED_WORDS: Final[dict[str, str]] = _WORDS["replaced"]
 _ANSWER: Final = re.compile(r"Answers?\b")
-_TEXTS: Final[Mapping[str, str]] = dict(_WORDS["text"]["instead"])
-BANNED_TEXT: Final = re.compile(rf"\b(?:{'|'.join(_TEXTS)})\b", re.IGNORECASE)
+TEXT_ADVICE: Final[Mapping[str, str]] = dict(_WORDS["text"]["instead"])
+"""What to write, by the pattern of a word that is banned in docstrings and comments."""
+PROSE_ADVICE: Final[Mapping[str, str]] = {**TEXT_ADVICE, **dict(_WORDS["prose"]["instead"])}
+"""What to write, by the pattern of words that are banned in strings and pages."""
+BANNED_TEXT: Final = re.compile(rf"\b(?:{'|'.join(TEXT_ADVICE)})\b", re.IGNORECASE)
+BANNED_PROSE: Final = re.compile(rf"\b(?:{'|'.join(PROSE_ADVICE)})\b", re.IGNORECASE)
 _WORD_IN_NAME: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 MAX_MODULES_PER_FOLDER: Final[int] = _WORDS["files"]["max_modules_per_folder"]
 MAX_LINES_PER_FILE: Final[int] = _WORDS["files"]["max_lines_per_file"]
@@ -86,8 +90,13 @@ def _check_docstring(first_line: str) -> str:
     return "a docstring does not begin with Answer; write `Return ...`, `Compute ...`, `Yield ...`"
 
 
+def find_advice(word: str, advice: Mapping[str, str]) -> str:
+    """Return what to write instead of *word*; "" if no pattern of *advice* matches it."""
+    return next((text for pattern, text in advice.items() if re.fullmatch(pattern, word, re.IGNORECASE)), "")
+
+
 def _check_text(word: str) -> str:
-    instead = next((text for pattern, text in _TEXTS.items() if re.fullmatch(pattern, word, re.IGNORECASE)), "")
+    instead = find_advice(word, TEXT_ADVICE)
     return f"not a word of our docstrings and comments; instead: {instead}" if instead else ""
 
 

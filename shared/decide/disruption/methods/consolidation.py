@@ -5,33 +5,24 @@ each on top of the earlier ones, as long as their pods fit; then it replaces set
 remaining nodes, alone or together, by one new node.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
-from shared.decide.disruption.budgets.budget_tracker import BudgetTracker
 from shared.decide.disruption.candidates import Candidate
-from shared.decide.disruption.methods.consolidation_context import ConsolidationContext, SavingsCheck
+from shared.decide.disruption.methods.consolidation_context import ConsolidationContext
 from shared.decide.disruption.methods.deletion import DeletionSearch
 from shared.decide.disruption.methods.proposed_command import ProposedCommand
-from shared.decide.disruption.methods.replacement import ReplacementFinder
 from shared.decide.disruption.methods.several_replacements import SeveralReplacements
 from shared.decide.disruption.methods.single_and_multi_node_consolidation import SingleAndMultiNodeConsolidation
-from shared.decide.disruption.simulation.simulation_builder import SimulationSetup
 from shared.model.decisions.disruption_verdict import KeptVerdict
 
 
 class Consolidation:
     """Searches for nodes to consolidate, with one method after the other."""
 
-    def __init__(
-        self,
-        setup: SimulationSetup,
-        checks: tuple[ReplacementFinder, BudgetTracker, SavingsCheck],
-        extra_cost_by_pool: Mapping[str, float],
-        is_over: Callable[[], bool],
-    ) -> None:
-        """Search in the simulation of *setup*; *extra_cost_by_pool*: cost of a node in addition to its instance."""
-        self._context = ConsolidationContext(setup, checks, extra_cost_by_pool, is_over)
-        self._search = SingleAndMultiNodeConsolidation(self._context)
+    def __init__(self, context: ConsolidationContext) -> None:
+        """Search in the simulation of *context*."""
+        self._context = context
+        self._search = SingleAndMultiNodeConsolidation(context)
 
     @property
     def kept_verdicts(self) -> dict[str, KeptVerdict]:

@@ -76,7 +76,7 @@ class ReplacementFinder:
             return ReplacementRefusal(reason="NoCheaperOffering", message="no cheaper offering")
         if not has_min_values(node.template, node.state, mask):
             return ReplacementRefusal(
-                reason="MinValuesNotMet", message=("the cheaper instance types do not meet minValues")
+                reason="MinValuesNotMet", message="the cheaper instance types do not meet minValues"
             )
         node_requirements, mask = self._narrow_capacity_type(node, node_requirements, mask, max_price)
         return self._build_replacement(node, node_requirements, mask)

@@ -107,7 +107,7 @@ class SingleAndMultiNodeConsolidation:
         return self._context.check_savings(targets, savings) or savings
 
     def _explain_unplaced(self, unplaced_classes: Sequence[PodEquivalenceClass]) -> ReplacementRefusal:
-        is_node_opened = bool(self._context.simulation.packing.max_new_nodes == 0)
+        is_node_opened = self._context.simulation.packing.max_new_nodes == 0
         pods = sum(len(pod_class.pods) for pod_class in unplaced_classes)
         explanation = "need more than one new node" if is_node_opened else "fit no new node"
         return ReplacementRefusal(

@@ -34,7 +34,7 @@ def build_creations(command_state: CommandState, cluster_state: ClusterState) ->
         ),
         *describe_to_nodes(cluster_state, command, "DisruptionLaunching", message),
         FollowUp(
-            function="provision", after=timedelta(), message=(f"{command.command_id} is waiting for its replacements")
+            function="provision", after=timedelta(), message=f"{command.command_id} is waiting for its replacements"
         ),
     )
 
@@ -64,7 +64,7 @@ def build_deletions(
         FollowUp(
             function="lifecycle",
             after=after,
-            message=(f"{command.command_id} deletes {format_count(len(claims), 'NodeClaim')}"),
+            message=f"{command.command_id} deletes {format_count(len(claims), 'NodeClaim')}",
         ),
     )
 

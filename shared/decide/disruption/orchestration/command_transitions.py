@@ -122,7 +122,7 @@ def _advance_proposed(
         return _remove_targets(
             command_state,
             CommandInvalidation(
-                message=(f"{_format_node_names(missing_nodes)} was deleted by another client"), nodes=missing_nodes
+                message=f"{_format_node_names(missing_nodes)} was deleted by another client", nodes=missing_nodes
             ),
             now,
         )

@@ -75,8 +75,8 @@ def _delete_impaired_claim(claim_state: NodeClaimState, check: FailedCheck, now:
         claim, claim_state.nodes, "TerminatingOnInterruption", termination_message, now, type_="Warning"
     )
     yield FollowUp(
-        function="provision", after=timedelta(), message=(f"the instance of {claim.name} fails its status check")
+        function="provision", after=timedelta(), message=f"the instance of {claim.name} fails its status check"
     )
     yield FollowUp(
-        function="lifecycle", after=MIN_REQUEUE_DELAY, message=(f"the instance of {claim.name} fails its status check")
+        function="lifecycle", after=MIN_REQUEUE_DELAY, message=f"the instance of {claim.name} fails its status check"
     )

@@ -125,7 +125,7 @@ def _shorten_drain(
         )
     ]
     follow_up = FollowUp(
-        function="lifecycle", after=MIN_REQUEUE_DELAY, message=(f"{claim.name} has a shorter termination grace period")
+        function="lifecycle", after=MIN_REQUEUE_DELAY, message=f"{claim.name} has a shorter termination grace period"
     )
     return (*taints, *events, *((follow_up,) if taints else ()))
 

@@ -44,7 +44,7 @@ def update_hash_annotations(
                 kind=kind,
                 name=meta.name,
                 annotations=hash_annotations,
-                message=("the fields that nodes are launched from changed"),
+                message="the fields that nodes are launched from changed",
             )
         )
     return tuple(actions)

@@ -61,7 +61,7 @@ def register_node(claim_state: NodeClaimState, context: LifecycleContext) -> Ste
 def _wait_while_closed(claim: NodeClaim, node: Node, context: LifecycleContext) -> StepResult:
     message = f"node {node.name} stays unschedulable until it is Ready and its pods are nominated"
     follow_up = FollowUp(
-        function="lifecycle", after=CLOSED_NODE_REQUEUE_DELAY, message=(f"node {node.name} is unschedulable")
+        function="lifecycle", after=CLOSED_NODE_REQUEUE_DELAY, message=f"node {node.name} is unschedulable"
     )
     return StepResult(
         claim=_set_condition(claim, context, "Registered", "Unknown", "NodeClosed", message), after=(follow_up,)

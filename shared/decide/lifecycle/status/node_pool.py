@@ -39,7 +39,7 @@ def build_pool_status(pool: NodePool, context: LifecycleContext) -> tuple[PatchS
     body = msgspec.json.encode(status).decode()
     return (
         PatchStatus(
-            kind="NodePool", name=pool.name, resource_version=version, status=body, message=("the NodePool changed")
+            kind="NodePool", name=pool.name, resource_version=version, status=body, message="the NodePool changed"
         ),
     )
 

@@ -71,6 +71,6 @@ def _build_status_actions(
     meta = ObjectMeta(name=first_problem.name, uid=first_problem.uid)
     event = build_event(kind, meta, reason, words, context.now, type_="Warning")
     return (
-        PatchStatus(kind=kind, name=first_problem.name, status=body, message=(f"the object cannot be read: {words}")),
+        PatchStatus(kind=kind, name=first_problem.name, status=body, message=f"the object cannot be read: {words}"),
         event,
     )

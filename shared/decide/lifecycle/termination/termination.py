@@ -74,7 +74,7 @@ def terminate_claim(claim_state: NodeClaimState, context: LifecycleContext) -> S
 
 def _wait_for_unreadable_node(claim: NodeClaim, now: datetime) -> StepResult:
     """Wait: there may be pods on a Node that cannot be read."""
-    words = (f"Node {claim.node_name} cannot be read: it is not drained and its instance is not terminated").replace(
+    words = f"Node {claim.node_name} cannot be read: it is not drained and its instance is not terminated".replace(
         "  ", " "
     )
     return StepResult(

@@ -76,7 +76,7 @@ def _requeue(claim: NodeClaim) -> tuple[Action, ...]:
         FollowUp(
             function="lifecycle",
             after=MIN_REQUEUE_DELAY,
-            message=(f"the result of the launch of {claim.name} is not known yet"),
+            message=f"the result of the launch of {claim.name} is not known yet",
         ),
     )
 

@@ -151,7 +151,7 @@ def _explain_volumes(
     )
     return TemplateRefusal(
         reason="VolumeNotUsable",
-        message=(f"its volumes are in topology domains where it cannot launch nodes ({alternatives_text})"),
+        message=f"its volumes are in topology domains where it cannot launch nodes ({alternatives_text})",
     )
 
 

@@ -13,7 +13,7 @@ import yaml
 from cli.demo import command
 from cli.demo.page import render_play_page
 from cli.main import main
-from cli.terminal.text import Palette, format_clock, format_seconds, format_timeline_row, format_usd
+from cli.terminal.text import Palette, format_clock, format_seconds, format_timeline_row, format_usd_cell
 from sim.lambda_runtime.stack_template.synthesis import SynthesisError
 from sim.scenarios import runner
 from sim.scenarios.runner import ActResult, ScenarioResult, TimelineEntry
@@ -299,7 +299,13 @@ def test_a_line_of_the_timeline_keeps_its_columns_and_cuts_what_is_too_long() ->
 def test_numbers_are_short() -> None:
     assert format_clock(make_sample(59).sampled_at - DEFAULT_START_TIME) == "0:00:59"
     assert format_clock((make_sample(60).sampled_at - DEFAULT_START_TIME) * 600) == "10:00:00"
-    assert (format_seconds(None), format_seconds(0.0), format_seconds(59.6), format_usd(0.0), format_usd(12.3456)) == (
+    assert (
+        format_seconds(None),
+        format_seconds(0.0),
+        format_seconds(59.6),
+        format_usd_cell(0.0),
+        format_usd_cell(12.3456),
+    ) == (
         "-",
         "0 s",
         "60 s",
