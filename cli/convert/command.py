@@ -102,6 +102,6 @@ def _render_json(conversion: "ConversionResult", read_errors: Iterable[str]) -> 
         "objects": [manifest.value for manifest in conversion.objects],
         "settings": dict(conversion.stack_settings),
         "notes": conversion.notes,
-        "unread": list(read_errors),
+        "unreadable": list(read_errors),
     }
     return encode_output(value, "json")

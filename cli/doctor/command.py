@@ -32,7 +32,7 @@ levels:
   warn    works now, but needs attention
   fail    does not work
 
--o json and yaml: at, counts {ok, later, unseen, warn, fail}, findings (group, check, level, what, remedy; remedy is ""
+-o json and yaml: at, counts {ok, later, unseen, warn, fail}, findings (group, check, level, what, fix; fix is ""
 for ok), notAsked. Names of checks and levels are stable.
 
 exit codes: 0 every check is ok or later, 1 a check failed, 2 wrong usage, 3 a warning or an unseen part,

@@ -125,7 +125,7 @@ def print_pauses(cluster: "ClusterSnapshot", args: argparse.Namespace) -> None:
 
     pauses, _ = list_active_pauses(cluster)
     if args.output != "table":
-        document = {"at": format_instant(cluster.taken_at), "paused": build_pause_documents(pauses)}
+        document = {"at": format_instant(cluster.taken_at), "pauses": build_pause_documents(pauses)}
         sys.stdout.write(encode_output(document, args.output))
         return
     lines = list(render_pauses(pauses, cluster.taken_at, choose_palette(sys.stdout), get_terminal_width(sys.stdout)))

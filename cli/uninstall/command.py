@@ -147,9 +147,9 @@ def build_uninstall_document(remaining: "RemovalPlan", commands: list[str]) -> d
         "nodeClaims": [node_claim.name for node_claim in remaining.claims],
         "nodes": [node_row.name for node_row in remaining.rows],
         "pods": remaining.pods,
-        "held": list(remaining.blockers),
-        "others": list(remaining.foreign_pools),
-        "next": commands,
+        "blockers": list(remaining.blockers),
+        "unmanagedNodePools": list(remaining.foreign_pools),
+        "nextCommands": commands,
     }
 
 

@@ -47,7 +47,7 @@ def test_every_change_to_ec2_is_bound_to_the_tags_of_the_cluster(template: Templ
     changes = [
         document
         for _, document in iterate_statements(template)
-        if _is_ec2_change(document) and document["Sid"] != "LaunchWith"
+        if _is_ec2_change(document) and document["Sid"] != "LaunchWithSelectedResources"
     ]
     assert len(changes) == 7
     for change in changes:
@@ -62,21 +62,21 @@ def _is_ec2_change(statement: dict[str, Any]) -> bool:
 
 
 def test_nothing_is_launched_without_the_tags_or_from_a_foreign_template(template: Template) -> None:
-    tagged = find_statement(template, "provision", "LaunchTagged")["Condition"]["StringEquals"]
+    tagged = find_statement(template, "provision", "CreateTaggedFleets")["Condition"]["StringEquals"]
     assert tagged["aws:RequestTag/eks:eks-cluster-name"] == "demo"
-    unbound = find_statement(template, "provision", "LaunchWith")
+    unbound = find_statement(template, "provision", "LaunchWithSelectedResources")
     kinds = {arn.rpartition(":")[2].partition("/")[0] for arn in unbound["Resource"]}
     assert kinds == {"image", "snapshot", "subnet", "security-group", "capacity-reservation", "placement-group"}
     assert (
         "aws:ResourceTag/kubernetes.io/cluster/demo"
-        in (find_statement(template, "provision", "LaunchFromOwn")["Condition"]["StringEquals"])
+        in (find_statement(template, "provision", "LaunchFromOwnedTemplates")["Condition"]["StringEquals"])
     )
 
 
 def test_tags_are_given_only_while_launching_or_to_name_a_node(template: Template) -> None:
-    new = find_statement(template, "provision", "TagNew")["Condition"]["StringEquals"]
+    new = find_statement(template, "provision", "TagCreatedResources")["Condition"]["StringEquals"]
     assert new["ec2:CreateAction"] == ["CreateFleet", "CreateLaunchTemplate", "RunInstances"]
-    name_statement = find_statement(template, "lifecycle", "NameOwn")
+    name_statement = find_statement(template, "lifecycle", "TagOwnedInstances")
     assert name_statement["Resource"].endswith(":instance/*")
     assert name_statement["Condition"]["ForAllValues:StringEquals"]["aws:TagKeys"] == [
         "eks:eks-cluster-name",
@@ -89,7 +89,7 @@ def test_who_decides_writes_snapshots_beside_the_journal_and_the_catalog_what_is
     further = {"catalog": {"catalogue/*", "costs/*", "market/*"}}
     for name in FUNCTIONS:
         written_prefixes = {
-            arn.partition("/")[2] for arn in as_list(find_statement(template, name, "Write")["Resource"])
+            arn.partition("/")[2] for arn in as_list(find_statement(template, name, "WriteObjects")["Resource"])
         }
         assert written_prefixes == {"journal/*", "snapshot/*"} | further.get(name, set())
 
@@ -107,7 +107,7 @@ def test_who_is_told_of_costs_is_told_by_the_catalog_and_nobody_else_is_told(
 ) -> None:
     assert list_allowed_functions(template, "sns:Publish") == set()
     assert list_allowed_functions(private, "sns:Publish") == {"catalog"}
-    assert find_statement(private, "catalog", "TellCosts")["Resource"] == PRIVATE["joiner:report-topic"]
+    assert find_statement(private, "catalog", "PublishCostReports")["Resource"] == PRIVATE["joiner:report-topic"]
     environments = [
         function_properties["Environment"]["Variables"]
         for function_properties in get_resources(private, "AWS::Lambda::Function").values()
@@ -117,8 +117,8 @@ def test_who_is_told_of_costs_is_told_by_the_catalog_and_nobody_else_is_told(
 
 def test_private_image_parameters_are_read_if_named(template: Template, private: Template) -> None:
     public = "arn:aws:ssm:us-east-1::parameter/aws/service/*"
-    assert find_statement(template, "catalog", "FindImages")["Resource"] == public
-    assert set(find_statement(private, "catalog", "FindImages")["Resource"]) == {
+    assert find_statement(template, "catalog", "ReadImageParameters")["Resource"] == public
+    assert set(find_statement(private, "catalog", "ReadImageParameters")["Resource"]) == {
         public,
         "arn:aws:ssm:us-east-1:111122223333:parameter/images/golden",
     }

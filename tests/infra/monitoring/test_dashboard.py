@@ -54,7 +54,7 @@ def test_every_field_that_a_query_names_is_in_the_log(logged: list[dict[str, Any
     queried_fields = {
         name for query in (*FIRST_QUERIES, *LAST_QUERIES) for line in query.lines for name in list_query_fields(line)
     }
-    assert {"counts.PendingPods", "done.EvictPod", "usdPerHour", "seconds"} <= queried_fields
+    assert {"counts.PendingPods", "actions.EvictPod", "usdPerHour", "seconds"} <= queried_fields
     assert queried_fields - logged_fields == {"error", "problems.1"}  # these did not occur
 
 
@@ -86,8 +86,8 @@ def test_the_fleet_is_told_by_everything_that_costs_are_told_apart_by(logged: li
         ("capacityType", "spot"),
         ("instanceType", "m5.xlarge"),
         ("label", "search"),
-        ("pool", "default"),
-        ("pool", "odd"),
+        ("nodePool", "default"),
+        ("nodePool", "odd"),
     }
 
 

@@ -55,19 +55,6 @@ def test_nothing_fits_where_something_is_overdrawn(available: Resources, name: s
     assert not NONE.can_fit(overdrawn)
 
 
-@given(positive, positive)
-def test_a_limit_holds_for_what_it_names_only(used: Resources, limit: Resources) -> None:
-    over = [name for name in limit.list_names() if used[name] > limit[name]]
-    assert used.find_exceeded(limit) == min(over, default="")
-    assert used.find_exceeded(NONE) == ""
-    assert not used.find_exceeded(used)
-
-
-def test_a_limit_of_zero_is_a_limit() -> None:
-    assert build_resources({"cpu": 1}).find_exceeded(Resources(amounts=(("cpu", 0),))) == "cpu"
-    assert build_resources({"memory": 1}).find_exceeded(Resources(amounts=(("cpu", 0),))) == ""
-
-
 @given(st.lists(positive, max_size=4))
 def test_the_largest_and_the_smallest_of_many(resource_sets: list[Resources]) -> None:
     for name in NAMES:

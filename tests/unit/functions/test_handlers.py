@@ -178,7 +178,7 @@ def test_a_given_endpoint_goes_before_that_of_eks(clusters: list[str], monkeypat
 
 
 @pytest.mark.parametrize(
-    ("price_service", "kind"), [("asked", BotoPricingService), ("unreachable", UnreachablePricing)]
+    ("price_service", "kind"), [("reachable", BotoPricingService), ("unreachable", UnreachablePricing)]
 )
 def test_the_pricing_service_is_asked_where_there_is_a_way_to_it(
     price_service: str, kind: type, clusters: list[str]

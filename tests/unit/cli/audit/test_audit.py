@@ -242,7 +242,7 @@ def test_what_nothing_accounts_for_is_named_with_its_remedy(
     leaks = list_leaks(evidence)
     assert set(leaks) == {name}
     assert expected_reason in leaks[name].leak_reason
-    assert remedy in leaks[name].remedy
+    assert remedy in leaks[name].fix
 
 
 @pytest.mark.parametrize(
@@ -354,7 +354,7 @@ def test_what_instances_left_behind_is_1_and_told_with_its_price(
     assert f"    To fix: aws ec2 delete-volume --volume-id {volume}\n" in output
     assert main([*arguments, "-o", "json"]) == 1
     report = json.loads(capsys.readouterr().out)
-    assert (report["leaked"], report["usdPerHour"], report["unseen"]) == (2, 0.010958904, [])
+    assert (report["leaked"], report["usdPerHour"], report["unreadable"]) == (2, 0.010958904, [])
     assert [(asset["kind"], asset["name"]) for asset in report["assets"]] == [("Queue", queue), ("Volume", volume)]
 
 

@@ -117,7 +117,7 @@ def test_explain_says_how_things_are_now(kube: InMemoryKube, config: str, capsys
     explanation = json.loads(capsys.readouterr().out)
     assert explanation["answers"][0] == {
         "question": "current state",
-        "words": [
+        "sentences": [
             "pending: Unschedulable",
             "`joiner plan --context --pod default/waits` shows where Joiner would schedule it now",
         ],

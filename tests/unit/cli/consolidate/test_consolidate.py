@@ -32,19 +32,20 @@ def run_consolidate(files: list[str], capsys: Out, *flags: str) -> dict[str, Any
 
 def test_steps_are_taken_until_there_are_none(files: list[str], capsys: Out) -> None:
     report = run_consolidate(files, capsys)
-    assert report["before"] == {"nodes": 5, "price": 1.7}
+    assert report["before"] == {"nodes": 5, "usdPerHour": 1.7, "price": 1.7}
     assert report["steps"][0] == {
         "reason": "Empty",
         "method": "Emptiness",
         "delete": ["empty"],
         "replaceWith": [],
         "existingNodes": [],
+        "savingsUsdPerHour": 0.4,
         "savings": 0.4,
-        "why": "no pod on the node would have to move",
+        "message": "no pod on the node would have to move",
     }
     saved = sum(step["savings"] for step in report["steps"])
     assert report["after"]["price"] == pytest.approx(1.7 - saved)
-    assert report["ideal"]["usdPerHour"] <= report["after"]["price"] + 1e-9
+    assert report["lowestWithConstraints"]["usdPerHour"] <= report["after"]["price"] + 1e-9
 
 
 def test_every_moved_pod_has_a_place_and_savings_are_real(files: list[str], capsys: Out) -> None:
@@ -118,8 +119,8 @@ def test_who_comes_or_goes_already_is_neither_blocked_nor_counted(tmp_path: Path
         *make_node_manifests("full", 2),
     )
     report = run_consolidate(write_fleet(tmp_path, *objects), capsys)
-    assert report["before"] == {"nodes": 1, "price": 0.1}
-    assert [(verdict["node"], verdict["reason"]) for verdict in report["underway"]] == [
+    assert report["before"] == {"nodes": 1, "usdPerHour": 0.1, "price": 0.1}
+    assert [(verdict["node"], verdict["reason"]) for verdict in report["inProgress"]] == [
         ("default-2", "NoNode"),
         ("failed", "NotInitialized"),
         ("old", "Deleting"),
@@ -157,7 +158,7 @@ def test_pods_that_wait_do_not_count_to_the_distance(tmp_path: Path, capsys: Out
     waiting = make_pod("waiting", "", "7") | {"status": {"phase": "Pending"}}
     objects = (POOL, *make_node_manifests("large", 16), make_pod("one", "large", "1500m"))
     report = run_consolidate(write_fleet(tmp_path, *objects, waiting), capsys)
-    assert report["ideal"] == {"usdPerHour": 0.1}
+    assert report["lowestWithConstraints"] == {"usdPerHour": 0.1}
 
 
 @pytest.mark.parametrize(
@@ -175,7 +176,7 @@ def test_what_has_no_other_place_is_no_distance(tmp_path: Path, capsys: Out) -> 
         write_fleet(tmp_path, limited, *make_node_manifests("large", 16), make_pod("one", "large", "7")), capsys
     )
     assert report["steps"] == []
-    assert report["ideal"]["usdPerHour"] == report["after"]["price"]
+    assert report["lowestWithConstraints"]["usdPerHour"] == report["after"]["price"]
 
 
 def test_a_static_pool_without_a_node_class_says_so(tmp_path: Path, capsys: Out) -> None:

@@ -645,7 +645,7 @@ def test_the_document_has_objects_knobs_and_notes(monkeypatch: pytest.MonkeyPatc
     assert [manifest["kind"] for manifest in document["objects"]] == ["NodePool"]
     assert json.loads(settings_path.read_text()) == document["settings"] == {"joiner:cluster": "c"}
     assert document["notes"][0]["level"] == "changed"
-    assert len(document["unread"]) == 1
+    assert len(document["unreadable"]) == 1
 
 
 @pytest.mark.parametrize(

@@ -129,7 +129,7 @@ def test_programs_get_the_same_by_names_that_stay(source: str, capsys: Out) -> N
         "from": "2026-11-22",
         "to": "2026-11-22",
         **sums,
-        "days": [{"day": "2026-11-22", "isWhole": False, **sums}],
+        "days": [{"day": "2026-11-22", "complete": False, **sums}],
         "by": "pool",
         "label": "team",
         "parts": [
@@ -137,9 +137,9 @@ def test_programs_get_the_same_by_names_that_stay(source: str, capsys: Out) -> N
         ],
         "mostExpensiveNodes": [
             {
-                "claim": "a",
-                "instance": "i-a",
-                "pool": "web",
+                "nodeClaim": "a",
+                "instanceId": "i-a",
+                "nodePool": "web",
                 "instanceType": "m5.large",
                 "capacityType": "spot",
                 "hours": 6.0,

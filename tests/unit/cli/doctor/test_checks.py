@@ -51,7 +51,7 @@ def list_results(doctor_facts: DoctorFacts, check: str) -> list[CheckResult]:
 def test_all_is_well_where_all_is_well() -> None:
     results = list(run_checks(make_facts()))
     assert {result.level for _, result in results} == {"ok"}
-    assert not [result for _, result in results if result.remedy]
+    assert not [result for _, result in results if result.fix]
 
 
 def test_every_check_speaks_where_everything_was_seen_but_those_of_special_cases() -> None:
@@ -67,13 +67,13 @@ def test_before_an_installation_nothing_is_wrong() -> None:
     results = list(run_checks(make_preflight_facts()))
     assert {result.level for _, result in results} == {"ok", "later"}
     assert {result.check for _, result in results if result.level == "later"} == {
-        "definitions",
+        "crds",
         "nodeclasses",
         "nodepools",
-        "rights",
+        "permissions",
         "stack",
     }
-    assert all(result.remedy for _, result in results if result.level == "later")
+    assert all(result.fix for _, result in results if result.level == "later")
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_what_is_not_well_is_said_with_a_remedy(
     check: str, doctor_facts: DoctorFacts, level: str, expected_message: str, remedy: str
 ) -> None:
     worse = [result for result in list_results(doctor_facts, check) if result.level == level]
-    assert [result for result in worse if expected_message in result.message and remedy in result.remedy], list_results(
+    assert [result for result in worse if expected_message in result.message and remedy in result.fix], list_results(
         doctor_facts, check
     )
 
@@ -95,8 +95,8 @@ def test_what_is_not_well_is_said_with_a_remedy(
         ("identity", {}, {"caller": ...}),
         ("cluster", {}, {"control_plane": ...}),
         ("access-entries", {}, {"access_entries": ...}),
-        ("definitions", {"crds": ...}, {}),
-        ("rights", {"has_role_binding": ...}, {}),
+        ("crds", {"crds": ...}, {}),
+        ("permissions", {"has_role_binding": ...}, {}),
         ("autoscalers", {"deployments": ...}, {}),
         ("nodepools", {"node_pools": ...}, {}),
         ("nodeclasses", {"node_classes": ...}, {}),
@@ -122,7 +122,7 @@ def test_what_cannot_be_looked_at_is_neither_well_nor_wrong(
         ("schedules", "schedules"),
         ("interruption", "queues"),
         ("interruption", "rules"),
-        ("catalogue", "catalog_times"),
+        ("catalog", "catalog_times"),
     ],
 )
 def test_a_part_of_the_installation_that_cannot_be_looked_at_is_said(check: str, field: str, part: ReadFailure) -> None:
@@ -149,7 +149,7 @@ def test_what_the_account_did_not_answer_of_a_node_class_is_said(check: str, fie
         make_facts_with_node_class(answers=none_of_it, errors=("Forbidden: ec2:Describe: no",)), check
     )
     assert (first_result.level, "Forbidden: ec2:Describe: no" in first_result.message) == ("unseen", True)
-    assert "grant yourself" in first_result.remedy
+    assert "grant yourself" in first_result.fix
     [second_result] = list_results(make_facts_with_node_class(answers=none_of_it), check)
     assert (second_result.level, "AWS did not respond" in second_result.message) == ("unseen", True)
 
@@ -198,7 +198,7 @@ def test_functions_inside_the_vpc_need_the_private_endpoint_on() -> None:
     [result] = list_results(
         make_facts(of_account={"control_plane": make_control_plane(is_private=False), "stack": inside}), "endpoint"
     )
-    assert (result.level, result.remedy.endswith("endpointPrivateAccess=true --name prod")) == ("warn", True)
+    assert (result.level, result.fix.endswith("endpointPrivateAccess=true --name prod")) == ("warn", True)
 
 
 def test_what_you_may_not_launch_says_nothing_of_the_functions() -> None:
@@ -217,9 +217,9 @@ def test_a_fresh_installation_that_keeps_all_nodes_is_well(disruption: str) -> N
 def test_an_installation_of_minutes_ago_has_not_begun_with_everything() -> None:
     silent = (make_function_facts("disrupt", invocation_counts=InvocationCounts(invocations=0, errors=0)),)
     new = make_facts_with_stack(created_at=NOW - timedelta(minutes=3), functions=silent, catalog_times=None)
-    for check in ("functions", "catalogue"):
+    for check in ("functions", "catalog"):
         [result] = list_results(new, check)
-        assert (result.level, result.remedy) == ("later", "run doctor again in 15 minutes")
+        assert (result.level, result.fix) == ("later", "run doctor again in 15 minutes")
 
 
 def test_a_scheduler_log_that_is_on_is_well() -> None:
@@ -291,7 +291,7 @@ def test_nodes_of_windows_have_an_entry_of_their_own_type() -> None:
         for result in list_results(make_facts(of_account={"node_classes": (windows,)}), "access-entries")
         if result.level == "warn"
     ]
-    assert "--type EC2_WINDOWS" in warning.remedy
+    assert "--type EC2_WINDOWS" in warning.fix
 
 
 def test_only_nodes_of_nodepools_count_against_a_quota() -> None:
@@ -345,7 +345,7 @@ def test_quotas_that_may_not_be_seen_are_one_line() -> None:
 
 def test_a_special_family_of_which_the_account_has_none_is_told_and_well_where_there_is_another() -> None:
     [result] = list_results(make_facts(of_account={"quotas": {"P on-demand": QuotaUsage(vcpus=0)}}), "quotas")
-    assert (result.level, result.remedy) == ("ok", "")
+    assert (result.level, result.fix) == ("ok", "")
     assert "NodePools use their other instance families" in result.message
 
 
@@ -369,4 +369,4 @@ def put(parts: dict[str, Any], unseen: ReadFailure) -> dict[str, Any]:
 def assert_unseen(results: list[CheckResult], part: ReadFailure) -> None:
     assert [result.level for result in results] == ["unseen"]
     assert part.reason in results[0].message
-    assert ("grant yourself " in results[0].remedy) is part.is_denied
+    assert ("grant yourself " in results[0].fix) is part.is_denied

@@ -55,7 +55,7 @@ def test_what_is_paused_is_said_with_who_until_when_and_why(
     assert result.level == "warn"
     assert result.message.startswith(f"{words}Drifted disruption for ")
     assert "(until 2100-01-01T00:00:00Z), by anna: Black Friday" in result.message
-    assert result.remedy.startswith(remedy)
+    assert result.fix.startswith(remedy)
 
 
 def test_a_pause_that_cannot_be_read_is_wrong() -> None:
@@ -78,10 +78,10 @@ def test_what_joiner_holds_back_by_itself_is_told_once_for_all_its_nodepools() -
         make_notice("web", "launch circuit breaker: further launches are delayed"),
     )
     second, first = list_results(make_facts({"pause_events": notices}), "pauses")
-    assert first.message == f"NodePool batch, web: {FAILED} (3 minutes ago)"
+    assert first.message == f"NodePool batch, web: {FAILED} (3m ago)"
     assert second.message.startswith("NodePool web: launch circuit breaker: ")
     assert {result.level for result in (first, second)} == {"warn"}
-    assert first.remedy.startswith("`joiner explain nodepool batch` ")
+    assert first.fix.startswith("`joiner explain nodepool batch` ")
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ def test_events_of_others_tell_nothing(kube: InMemoryKube) -> None:
 def test_whoever_is_told_of_costs_is_looked_at(topic: Any, level: str, words: str, remedy: str) -> None:
     [result] = list_results(make_facts_with_stack(topic=topic), "report-topic")
     assert (result.level, result.message) == (level, words)
-    assert result.remedy.startswith(remedy)
+    assert result.fix.startswith(remedy)
 
 
 def test_where_nobody_is_to_be_told_of_costs_nothing_is_said_of_it() -> None:

@@ -224,8 +224,8 @@ def test_who_asks_for_a_claim_is_told_before_who_launches_it_at_the_same_instant
     )
     assert run("nodepool", "default", journal, "-o", "json") == 0
     document = json.loads(capsys.readouterr().out)
-    assert document["answers"][0]["words"] == ["1 recorded, 1 at the end"]
-    assert [line["function"] for line in document["happened"]] == ["disrupt", "provision"]
+    assert document["answers"][0]["sentences"] == ["1 in this period, 1 still running"]
+    assert [line["function"] for line in document["history"]] == ["disrupt", "provision"]
 
 
 def test_a_verdict_on_an_earlier_machine_of_the_same_name_is_not_its_own() -> None:
@@ -345,12 +345,12 @@ def test_a_pool_is_told_of_its_machines_and_of_the_pods_that_it_turns_down() -> 
         "nodepool",
         "default",
     )
-    assert answers["nodes"] == ("2 recorded, 1 at the end",)
+    assert answers["nodes"] == ("2 in this period, 1 still running",)
     assert answers["instances"] == ("2 x c5.xlarge, spot, in us-east-1c",)
     assert answers["removed"] == ("1 x empty",)
     assert answers["not disrupted"] == ("1 x kept: Policy: x",)
     assert answers["rejected pods"] == ("3 x no instance type with 512 GiB in us-east-1a",)
-    assert answers["cost"][1] == "$0.0600/h at the end"
+    assert answers["cost"][1] == "$0.0600/h for the running nodes"
 
 
 def test_a_long_tally_ends_with_a_count() -> None:

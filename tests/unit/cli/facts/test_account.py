@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from cli.cluster.remedies import SIGN_IN_HINT
+from cli.cluster.fixes import SIGN_IN_HINT
 from cli.doctor.checks.all_checks import run_checks
 from cli.doctor.checks.finding import CheckResult
 from cli.facts.account import read_account_facts
@@ -73,7 +73,7 @@ def test_what_may_not_be_looked_at_is_said_and_nothing_is_concluded_from_it(call
     clients.answers[call] = DENIED
     worse = [result for result in check_account(read_facts(clients)) if result.level != "ok"]
     assert {result.level for result in worse} == {"unseen"}
-    assert all("AccessDenied" in result.message and result.remedy.startswith("grant yourself ") for result in worse)
+    assert all("AccessDenied" in result.message and result.fix.startswith("grant yourself ") for result in worse)
 
 
 def test_nothing_but_dry_runs_and_reads_is_asked_for() -> None:
@@ -164,7 +164,7 @@ def test_where_there_is_no_such_cluster_those_that_there_are_are_named(answer: d
     clients = ByHeart(eks__DescribeCluster=MISSING, eks__ListClusters=answer)
     [finding] = [result for result in check_account(read_facts(clients)) if result.check == "cluster"]
     assert finding.message == "us-east-1 has no cluster prod"
-    assert finding.remedy.startswith(remedy) or remedy in finding.remedy
+    assert finding.fix.startswith(remedy) or remedy in finding.fix
 
 
 def test_who_has_not_signed_in_is_told_to_and_not_which_right_is_missing() -> None:
@@ -173,7 +173,7 @@ def test_who_has_not_signed_in_is_told_to_and_not_which_right_is_missing() -> No
     clients.answers = dict.fromkeys(clients.answers, expired)
     worse = [result for result in check_account(read_facts(clients)) if result.level == "unseen"]
     assert worse
-    assert {result.remedy for result in worse} == {SIGN_IN_HINT}
+    assert {result.fix for result in worse} == {SIGN_IN_HINT}
 
 
 def test_only_the_quotas_that_matter_are_asked() -> None:

@@ -102,7 +102,7 @@ def test_one_that_only_plans_or_is_paused_says_so_and_how_that_ends(
     assert words in render_page(installation)
     document = build_installation_document(installation)
     assert document is not None
-    assert document["acting"] == state
+    assert document["mode"] == state
     assert bool(list(render_installation_concerns(installation, NOW, PLAIN, None))) is (state != "active")
 
 
@@ -210,7 +210,7 @@ def test_a_node_that_might_go_is_kept_by_the_plan(fleet: list[str], capsys: Out)
     for flags in (CLUSTER_FLAGS, (*CLUSTER_FLAGS, "--no-account")):
         assert main(["top", *fleet, *flags, "-o", "json"]) == 0
         [node] = json.loads(capsys.readouterr().out)["nodes"]
-        reasons.append(node["keptBy"] and node["keptBy"]["reason"])
+        reasons.append(node["blockedBy"] and node["blockedBy"]["reason"])
     assert reasons == ["Planned", None]
 
 
@@ -223,8 +223,8 @@ def test_a_node_that_the_setting_keeps_says_so(
     by_heart[0] = build_account(stack_outputs={"DisruptionPaused": setting})
     assert main(["top", *fleet, *CLUSTER_FLAGS, "-o", "json"]) == 0
     [node] = json.loads(capsys.readouterr().out)["nodes"]
-    assert (node["keptBy"] and node["keptBy"]["reason"]) == reason
-    assert reason is None or "setting joiner:disruption-paused" in node["keptBy"]["message"]
+    assert (node["blockedBy"] and node["blockedBy"]["reason"]) == reason
+    assert reason is None or "setting joiner:disruption-paused" in node["blockedBy"]["message"]
 
 
 def test_a_program_reads_it_or_null(fleet: list[str], by_heart: list[ByHeart], capsys: Out) -> None:
@@ -233,7 +233,7 @@ def test_a_program_reads_it_or_null(fleet: list[str], by_heart: list[ByHeart], c
     assert not by_heart[0].call_counts
     assert main(["status", *fleet, *CLUSTER_FLAGS, "-o", "json"]) == 0
     installation = json.loads(capsys.readouterr().out)["installation"]
-    assert (installation["stack"], installation["status"], installation["acting"]) == (
+    assert (installation["stack"], installation["status"], installation["mode"]) == (
         "joiner-prod",
         "UPDATE_COMPLETE",
         "disruption-planned",

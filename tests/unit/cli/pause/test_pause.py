@@ -50,7 +50,7 @@ def annotate(kube: InMemoryKube, text: str | None, path: str = NAMESPACE) -> Non
 
 
 def read_pauses(capsys: Out) -> list[dict[str, Any]]:
-    pauses: list[dict[str, Any]] = json.loads(capsys.readouterr().out)["paused"]
+    pauses: list[dict[str, Any]] = json.loads(capsys.readouterr().out)["pauses"]
     return pauses
 
 
@@ -89,7 +89,7 @@ def test_a_pause_says_what_until_when_and_where(kube: InMemoryKube, config: str,
     flags = ["--nodepool", "default", "--reason", "drifted,Empty", "--launches", "--for", "90m", "-o", "json"]
     assert main(["pause", "--kubeconfig", config, *flags]) == 0
     first, second = read_pauses(capsys)
-    assert (first["nodePool"], first["what"], second["what"]) == ("default", ["Drifted", "Empty"], ["Launches"])
+    assert (first["nodePool"], first["reasons"], second["reasons"]) == ("default", ["Drifted", "Empty"], ["Launches"])
     remaining_time = datetime.fromisoformat(first["until"]) - datetime.now(UTC)
     assert timedelta(minutes=60) < remaining_time <= timedelta(minutes=90)
     assert read_annotations(kube) == {}
@@ -100,8 +100,8 @@ def test_all_is_everything(config: str, capsys: Out) -> None:
     until = f"{datetime.now(UTC) + timedelta(days=2):%FT%TZ}"
     assert main(["pause", "--kubeconfig", config, "--all", "--until", until, "-o", "json"]) == 0
     first, second = read_pauses(capsys)
-    assert first["what"] == list(DISRUPTION_REASONS)
-    assert (second["what"], second["until"]) == (["Launches"], until)
+    assert first["reasons"] == list(DISRUPTION_REASONS)
+    assert (second["reasons"], second["until"]) == (["Launches"], until)
 
 
 def test_a_second_pause_is_added_and_the_same_one_renewed(config: str, capsys: Out) -> None:
@@ -109,7 +109,7 @@ def test_a_second_pause_is_added_and_the_same_one_renewed(config: str, capsys: O
     assert main(["pause", "--kubeconfig", config, "--reason", "Empty", "--because", "two"]) == 0
     capsys.readouterr()
     assert main(["pause", "--kubeconfig", config, "--reason", "Unhealthy", "--because", "three", "-o", "json"]) == 0
-    assert [(pause["what"], pause["because"]) for pause in read_pauses(capsys)] == [
+    assert [(pause["reasons"], pause["because"]) for pause in read_pauses(capsys)] == [
         (["Drifted"], "one"),
         (["Empty"], "two"),
         (["Unhealthy"], "three"),
@@ -131,7 +131,7 @@ def test_what_is_taken_back_goes_on(
     assert main(["pause", "--kubeconfig", config, "--launches", "--reason", ",".join(VOLUNTARY_REASONS)]) == 0
     capsys.readouterr()
     assert main(["resume", "--kubeconfig", config, "-o", "json", *flags]) == 0
-    assert [pause["what"] for pause in read_pauses(capsys)] == remaining
+    assert [pause["reasons"] for pause in read_pauses(capsys)] == remaining
     assert bool(read_annotations(kube)) == bool(remaining)
 
 

@@ -130,7 +130,7 @@ def test_who_narrowed_the_place_is_named(tmp_path: Path, catalogue: str, capsys:
     for name in ("blue", "red", "stored", "picky", "mate"):
         constraints = runner.read_document(name)["constraints"]
         makers_by_pod[name] = {
-            constraint["key"]: constraint["madeBy"][-1]
+            constraint["key"]: constraint["sources"][-1]
             for constraint in constraints
             if constraint["key"] in (ZONE, HOST)
         }
@@ -171,7 +171,7 @@ def test_a_lone_pod_is_narrowed_by_what_it_prefers_or_by_pods_elsewhere(
     guard["spec"]["nodeName"] = "here"
     objects = (POOL, node, guard, make_pod("lone", labels={"app": "blue"}, **spec))
     constraints = PlanRunner(tmp_path, catalogue, capsys, *objects).read_document("lone")["constraints"]
-    assert [constraint["madeBy"][-1] for constraint in constraints if constraint["key"] == ZONE] == [expected]
+    assert [constraint["sources"][-1] for constraint in constraints if constraint["key"] == ZONE] == [expected]
 
 
 def test_a_pod_without_a_place_is_told_what_each_pool_has_against_it(
@@ -191,8 +191,8 @@ def test_a_pod_without_a_place_is_told_what_each_pool_has_against_it(
         "unschedulable: NoInstanceTypeFits",
         "  NodePools open, default: no instance type has 64 cpu",
     ]
-    assert runner.read_document("big")["pools"] == [
-        {"nodePools": ["open", "default"], "says": "no instance type has 64 cpu"}
+    assert runner.read_document("big")["nodePoolMessages"] == [
+        {"nodePools": ["open", "default"], "message": "no instance type has 64 cpu"}
     ]
     assert "  NodePool default: needs toleration team=a:NoSchedule" in runner.render_page("shy")
 
@@ -239,7 +239,7 @@ def test_a_pod_that_does_not_wait_is_told_why(
     manifest = make_pod("a", **spec) | {"status": status}
     runner = PlanRunner(tmp_path, catalogue, capsys, EXISTING, manifest)
     assert words in runner.render_page("a", "--no-assume-unschedulable")
-    assert runner.read_document("a", "--no-assume-unschedulable")["verdict"] == "NotWaiting"
+    assert runner.read_document("a", "--no-assume-unschedulable")["result"] == "NotPending"
 
 
 def test_a_daemons_pod_waits_for_no_node_of_ours(tmp_path: Path, catalogue: str, capsys: Out) -> None:

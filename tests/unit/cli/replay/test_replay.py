@@ -80,7 +80,7 @@ def list_cycles(folder: Path, capsys: Out, *words: str) -> list[dict[str, Any]]:
 
 
 def find_first_launch_cycle(folder: Path, capsys: Out) -> str:
-    return next(str(cycle["cycle"]) for cycle in list_cycles(folder, capsys) if "NodeClaim" in cycle["decided"])
+    return next(str(cycle["cycle"]) for cycle in list_cycles(folder, capsys) if "NodeClaim" in cycle["summary"])
 
 
 # What comes out
@@ -106,19 +106,19 @@ def test_another_node_pool_comes_out_otherwise_and_each_difference_is_told(
     assert (status, document["same"]) == (3, False)
     assert document["changed"] == ["NodePool default (changed)"]
     claim_differences = [
-        difference for difference in document["differences"] if difference["what"].startswith("NodeClaim")
+        difference for difference in document["differences"] if difference["subject"].startswith("NodeClaim")
     ]
-    assert [difference["how"] for difference in claim_differences] == ["changed"]
+    assert [difference["change"] for difference in claim_differences] == ["changed"]
     fleet_differences = [
-        difference for difference in document["differences"] if difference["what"].startswith("CreateFleet")
+        difference for difference in document["differences"] if difference["subject"].startswith("CreateFleet")
     ]
-    assert [difference["how"] for difference in fleet_differences] == ["then", "now"]
-    assert "c5.xlarge" in fleet_differences[1]["now"]
+    assert [difference["change"] for difference in fleet_differences] == ["recorded", "replayed"]
+    assert "c5.xlarge" in fleet_differences[1]["replayed"]
     assert any("sends different requests to EC2" in limit for limit in document["limits"])
-    assert "m5.xlarge spot" in claim_differences[0]["then"]
-    assert "c5.xlarge on-demand" in claim_differences[0]["now"]
-    assert document["then"]["usdPerHour"] < document["now"]["usdPerHour"]
-    assert {difference["of"] for difference in document["differences"]} == {"action", "verdict"}
+    assert "m5.xlarge spot" in claim_differences[0]["recorded"]
+    assert "c5.xlarge on-demand" in claim_differences[0]["replayed"]
+    assert document["recorded"]["usdPerHour"] < document["replayed"]["usdPerHour"]
+    assert {difference["kind"] for difference in document["differences"]} == {"action", "note"}
 
 
 def test_the_same_manifest_applied_again_changes_nothing(played: Path, tmp_path: Path, capsys: Out) -> None:
@@ -139,8 +139,8 @@ def test_without_its_node_pool_a_pod_has_no_place(played: Path, capsys: Out) -> 
     )
     assert status == 3
     assert document["changed"] == ["without NodePool default"]
-    assert document["now"]["newNodes"] == 0
-    assert any("no NodePool exists" in difference["now"] for difference in document["differences"])
+    assert document["replayed"]["newNodes"] == 0
+    assert any("no NodePool exists" in difference["replayed"] for difference in document["differences"])
 
 
 def test_pods_that_were_not_there_are_planned_for(played: Path, tmp_path: Path, capsys: Out) -> None:
@@ -148,7 +148,7 @@ def test_pods_that_were_not_there_are_planned_for(played: Path, tmp_path: Path, 
     path.write_text(yaml.safe_dump(make_deployment(4, "late", cpu="1500m")))
     status, document = run_replay(played, find_first_launch_cycle(played, capsys), "--with", str(path), capsys=capsys)
     assert status == 3
-    assert sum(difference["what"].startswith("Pod default/late") for difference in document["differences"]) == 4
+    assert sum(difference["subject"].startswith("Pod default/late") for difference in document["differences"]) == 4
 
 
 def test_a_node_class_that_selects_otherwise_keeps_what_it_had_and_says_so(
@@ -181,7 +181,7 @@ def test_what_catalog_made_of_a_class_is_made_again_of_another(played: Path, tmp
     status, document = run_replay(played, key, "--with", str(class_file), capsys=capsys)
     assert status == 3
     assert f"spec.subnetSelectorTerms resolve to {subnet}, as recorded" in document["notes"][0]
-    assert [difference["what"] for difference in document["differences"]] == ["EC2NodeClass default status updated"]
+    assert [difference["subject"] for difference in document["differences"]] == ["EC2NodeClass default status updated"]
     assert main(["replay", key, "--with", str(class_file), "--journal", str(played)]) == 3
     assert "1 EC2NodeClass; snapshot of" in capsys.readouterr().out
 
@@ -470,8 +470,8 @@ def test_yaml_says_what_json_says(played: Path, capsys: Out) -> None:
     assert yaml.safe_load(capsys.readouterr().out) == document
     assert list(document) == [
         "apiVersion",
-        *("cycle", "function", "at", "trigger", "snapshot", "catalogue", "code", "changed", "notes", "limits"),
-        *("same", "reordered", "cut", "then", "now", "differences"),
+        *("cycle", "function", "at", "trigger", "snapshot", "catalog", "code", "changed", "notes", "limits"),
+        *("same", "reordered", "incomplete", "recorded", "replayed", "differences"),
     ]
 
 
@@ -570,7 +570,7 @@ def test_equal_decisions_do_not_differ_and_an_order_is_part_of_one() -> None:
     turned = compare_decisions(make_decision(EVENT, WAKE), make_decision(WAKE, EVENT))
     assert (turned.actions, turned.is_reordered, turned.is_same) == ((), True, False)
     twice = compare_decisions(make_decision(WAKE), make_decision(WAKE, WAKE))
-    assert [difference.kind for difference in twice.actions] == ["now"]
+    assert [difference.kind for difference in twice.actions] == ["replayed"]
 
 
 def test_nodes_are_paired_by_the_pods_that_they_are_for() -> None:
@@ -583,7 +583,7 @@ def test_nodes_are_paired_by_the_pods_that_they_are_for() -> None:
     ] == [
         ("changed", "NodeClaim a", "NodeClaim d"),
         ("changed", "NodeClaim b", "NodeClaim c"),
-        ("now", "", "why e"),
+        ("replayed", "", "why e"),
     ]
 
 
@@ -607,7 +607,7 @@ def test_verdicts_are_paired_by_whom_they_are_about() -> None:
         (difference.kind, difference.subject, difference.old_text, difference.new_text) for difference in differences
     ] == [
         ("changed", "Pod p", "node/a: fits", "NoOffering: none"),
-        ("then", "Node n", "kept", ""),
+        ("recorded", "Node n", "kept", ""),
     ]
 
 

@@ -174,7 +174,7 @@ def test_a_report_has_the_fleet_its_cost_the_decisions_and_what_is_blocked(tmp_p
         write_journal(tmp_path, *make_node_entries(1), *make_node_entries(2), *deletion_entries, sweep, waits),
         capsys=capsys,
     )
-    assert report["pools"] == [
+    assert report["nodePools"] == [
         {
             "name": "default",
             "nodes": 1,
@@ -185,18 +185,22 @@ def test_a_report_has_the_fleet_its_cost_the_decisions_and_what_is_blocked(tmp_p
             "terminated": 1,
         }
     ]
-    assert [(node["name"], node["verdict"], node["why"]) for node in report["nodes"]] == [
+    assert [(node["name"], node["status"], node["reason"]) for node in report["nodes"]] == [
         ("node-1.internal", "blocked", "PDB shop/cart allows none")
     ]
-    assert report["types"] == [{"name": "m5.large spot", "nodes": 1, "usdPerHour": 0.05}]
-    assert report["savedUsdPerHour"] == 0.25
+    assert report["instanceTypes"] == [{"name": "m5.large spot", "nodes": 1, "usdPerHour": 0.05}]
+    assert report["savingsUsdPerHour"] == 0.25
     assert report["blockedNodes"] == [
-        {"what": "blocked", "why": ["PDB shop/cart allows none"], "names": ["node-1.internal"]}
+        {"status": "blocked", "reasons": ["PDB shop/cart allows none"], "names": ["node-1.internal"]}
     ]
     assert report["blockedPods"] == [
-        {"what": "NoOffering", "why": ["NodePool default: no instance type with 512 GiB"], "names": ["a/p1", "a/p2"]}
+        {
+            "status": "NoOffering",
+            "reasons": ["NodePool default: no instance type with 512 GiB"],
+            "names": ["a/p1", "a/p2"],
+        }
     ]
-    decision_texts = [decision["what"] for decision in report["decisions"]]
+    decision_texts = [decision["message"] for decision in report["decisions"]]
     assert decision_texts == [
         *("command c1 DONE", "i-2 terminated", "NodeClaim default-2 deleted"),
         *("NodeClaim default-2 created for 1 pod", "NodeClaim default-1 created for 1 pod"),
@@ -215,7 +219,7 @@ def test_the_page_of_a_play_tells_what_its_document_tells(played: Path, capsys: 
         assert node["name"] in text
         assert node["usdPerHour"] > 0
     for decision in report["decisions"]:
-        assert decision["what"] in text
+        assert decision["message"] in text
     assert checker.tags.count("svg") == 4
     for part in ("Fleet", "Unschedulable pods and blocked nodes", "Decisions", "Launches and terminations"):
         assert part in text
@@ -234,7 +238,7 @@ def test_machines_older_than_the_journal_are_known_from_its_snapshots(
     late = read_report(folder, capsys=capsys)
     assert late["nodes"]
     assert {node["name"] for node in late["nodes"]} == {node["name"] for node in full_report["nodes"]}
-    assert all(node["usdPerHour"] > 0 and node["instanceType"] and node["pool"] for node in late["nodes"])
+    assert all(node["usdPerHour"] > 0 and node["instanceType"] and node["nodePool"] for node in late["nodes"])
     assert late["usd"] < full_report["usd"]
     snapshot_keys = [
         msgspec.json.decode(path.read_bytes()).get("snapshot") for path in keys[first - 1 :] if path.exists()
@@ -279,8 +283,8 @@ def test_a_live_cluster_says_which_nodes_there_are_and_which_pods_wait(
     alive = replace(base, pods=tuple(replace(pod, conditions=(waiting,)) for pod in base.pods))
     monkeypatch.setattr("cli.journal.sources._read_cluster", lambda *_: alive)
     report = read_report(folder, "--context", "prod", "--now", "2026-11-21T14:00:00Z", capsys=capsys)
-    assert report["isLive"] is True
-    assert [node["claim"] for node in report["nodes"]] == ["default-2"]
+    assert report["live"] is True
+    assert [node["nodeClaim"] for node in report["nodes"]] == ["default-2"]
     assert [group["names"] for group in report["blockedPods"]] == [["a/new"]]
     html = render_report(folder, "--context", "prod", "--now", "2026-11-21T14:00:00Z", capsys=capsys)
     assert "current nodes and pending pods: live cluster" in html
@@ -292,7 +296,7 @@ def test_where_a_cycle_left_nothing_behind_no_pod_waited(tmp_path: Path, capsys:
     report = read_report(
         write_journal(tmp_path, *entries, make_entry(60, function="disrupt", notes=(make_node_note(1),))), capsys=capsys
     )
-    assert [(sample["at"][11:16], sample["pods"]) for sample in report["waiting"]] == [
+    assert [(sample["at"][11:16], sample["pods"]) for sample in report["pendingPods"]] == [
         *(("08:00", 4.0), ("08:01", 4.0), ("08:02", 0.0), ("08:10", 4.0), ("08:11", 0.0)),
     ]
     assert report["blockedPods"] == []
@@ -301,7 +305,7 @@ def test_where_a_cycle_left_nothing_behind_no_pod_waited(tmp_path: Path, capsys:
 def test_pods_that_still_run_on_draining_nodes_are_not_pending(tmp_path: Path, capsys: Out) -> None:
     counts = {"PendingPods": 5.0, "UnschedulablePods": 3.0, "ReschedulablePods": 3.0}
     report = read_report(write_journal(tmp_path, make_entry(0, counts=counts)), capsys=capsys)
-    assert [(sample["pods"], sample["withoutPlace"]) for sample in report["waiting"]] == [(2.0, 2.0)]
+    assert [(sample["pods"], sample["unschedulable"]) for sample in report["pendingPods"]] == [(2.0, 2.0)]
 
 
 def test_the_last_sample_of_a_series_is_what_the_totals_say(
@@ -317,7 +321,7 @@ def test_the_last_sample_of_a_series_is_what_the_totals_say(
     waits = make_entry(29, counts={"PendingPods": 4.0}, notes=(make_pod_note("a/p"),))
     write_journal(tmp_path / "journal" / "more", waits)
     report = read_report(folder, "--context", "--now", "2026-11-21T08:30:00Z", capsys=capsys)
-    assert report["waiting"][-1] == {"at": "2026-11-21T08:30:00Z", "pods": 0.0, "withoutPlace": 0.0}
+    assert report["pendingPods"][-1] == {"at": "2026-11-21T08:30:00Z", "pods": 0.0, "unschedulable": 0.0}
     assert report["fleet"][-1]["nodes"] == 0.0
 
 
@@ -356,7 +360,7 @@ def test_what_fails_and_what_is_wrong_is_told(tmp_path: Path, capsys: Out) -> No
     report = read_report(write_journal(tmp_path, *entries), capsys=capsys)
     assert report["failures"] == [{"error": "disrupt: Throttled: ec2", "times": 3, "last": "2026-11-21T08:02:00Z"}]
     assert report["problems"] == [{"kind": "NodePool", "name": "bad", "message": "no"}]
-    assert [(decision["what"], decision["isFailed"]) for decision in report["decisions"]] == [
+    assert [(decision["message"], decision["failed"]) for decision in report["decisions"]] == [
         ("EvictPod p failed", True),
         ("disrupt failed", True),
     ]
@@ -418,9 +422,9 @@ def test_five_hundred_nodes_of_thirty_pools_and_four_thousand_cycles_are_readabl
     report = read_report(folder, capsys=capsys)
     assert sum(report["cycles"].values()) == len(entries) + 2 > 3500
     assert len(report["nodes"]) == 500
-    assert len(report["pools"]) == 30
+    assert len(report["nodePools"]) == 30
     assert [len(group["names"]) for group in report["blockedNodes"]] == [100] * 5
-    assert [(len(group["names"]), group["why"]) for group in report["blockedPods"]] == [
+    assert [(len(group["names"]), group["reasons"]) for group in report["blockedPods"]] == [
         (300, ["NodePool a: none for <pod>"])
     ]
     html = render_report(folder, capsys=capsys)
@@ -488,14 +492,23 @@ def test_a_page_goes_where_it_is_told_to(tmp_path: Path, capsys: Out, monkeypatc
     assert main(["report", "no/where.html", "--journal", str(folder)]) == 1
     assert "joiner report: no/where.html: No such file" in capsys.readouterr().err
     assert main(["report", "all.yaml", "-o", "yaml", "--journal", str(folder)]) == 0
-    assert yaml.safe_load((tmp_path / "all.yaml").read_text())["pools"][0]["name"] == "default"
+    assert yaml.safe_load((tmp_path / "all.yaml").read_text())["nodePools"][0]["name"] == "default"
 
 
 def test_the_document_is_stable(played: Path, capsys: Out) -> None:
     assert list(read_report(played, capsys=capsys)) == [
-        *("apiVersion", "source", "cluster", "began", "ended", "isLive", "unreadable", "cycles", "failures", "fleet"),
-        *("waiting", "changes"),
-        *("changeSeconds", "usd", "savedUsdPerHour", "pools", "types", "nodes", "decisions", "blockedNodes"),
+        *("apiVersion", "source", "cluster", "began", "ended", "live", "unreadable", "cycles", "failures", "fleet"),
+        *("pendingPods", "changes"),
+        *(
+            "changeSeconds",
+            "usd",
+            "savingsUsdPerHour",
+            "nodePools",
+            "instanceTypes",
+            "nodes",
+            "decisions",
+            "blockedNodes",
+        ),
         *("blockedPods", "problems"),
     ]
 

@@ -92,7 +92,7 @@ def test_with_yes_it_is_done_in_order_and_says_what_is_left_to_do(
     assert list_writes() == [("PATCH", namespace), ("DELETE", f"{POOLS}/default"), ("PATCH", namespace)]
     assert main([*arguments, "--yes", "-o", "json"]) == 0
     document = json.loads(capsys.readouterr().out)
-    assert (document["empty"], document["next"][0]) == (True, "npx cdk destroy -c joiner:cluster=CLUSTER")
+    assert (document["empty"], document["nextCommands"][0]) == (True, "npx cdk destroy -c joiner:cluster=CLUSTER")
 
 
 def test_who_is_asked_may_say_no(

@@ -107,7 +107,7 @@ def test_the_claim_is_deleted_with_its_time_up_and_all_is_told() -> None:
     assert wake.function == "lifecycle"
     assert decision.verdicts == (DisruptedVerdict(node="node-a", reason="Unhealthy", message=WORDS),)
     assert decision.nodes == {"node-a"}
-    assert decision.count_metrics() == {"RepairedNodes": 1.0, "HeldRepairs": 0.0}
+    assert decision.count_metrics() == {"RepairedNodes": 1.0, "BlockedRepairs": 0.0}
 
 
 WORDS = "condition Ready has been Unknown since 2026-11-21T11:29:00Z, longer than 30m"
@@ -154,7 +154,7 @@ def test_where_more_than_a_fifth_are_unhealthy_none_is_repaired(sick: int, sound
         assert all(
             node_verdict.reason == "Unhealthy" and words in node_verdict.message for node_verdict in decision.verdicts
         )
-        assert decision.count_metrics() == {"RepairedNodes": 0.0, "HeldRepairs": float(sick)}
+        assert decision.count_metrics() == {"RepairedNodes": 0.0, "BlockedRepairs": float(sick)}
         assert (decision.actions, decision.nodes) == ((), frozenset())
 
 

@@ -92,7 +92,7 @@ def test_a_cycle_that_saw_nothing_to_do_leaves_a_line_only() -> None:
 def test_that_somebody_is_woken_is_told_in_the_log_and_is_not_worth_an_object() -> None:
     outside, line = record_plain_entry(results=(ActionResult(action=WAKE, result="done"),))
     assert outside.bucket.list_keys("") == ()
-    assert line["done"] == {"FollowUp": 1}
+    assert line["actions"] == {"FollowUp": 1}
 
 
 def test_the_line_says_how_old_the_snapshot_was_when_its_cycle_ended() -> None:
@@ -110,7 +110,7 @@ def test_the_line_names_what_was_done_what_failed_and_what_is_wrong() -> None:
         ActionResult(action=EVICT, result="skipped", message="NotFound: cart"),
     )
     _, line = record_plain_entry(results=results, problems=(PROBLEM,))
-    assert line["done"] == {"FollowUp": 2}
+    assert line["actions"] == {"FollowUp": 2}
     assert line["failed"] == ["EvictPod: Throttled: later"]
     assert line["problems"] == ["NodePool orphan: its node class does not exist"]
     assert line["level"] == "WARNING"
@@ -135,7 +135,7 @@ def test_a_bucket_that_does_not_answer_is_told_and_stops_nothing(error: str, lev
     entry = msgspec.structs.replace(PLAIN, error=error, results=(ActionResult(action=EVICT, result="done"),))
     record_entry(entry, outside.build_world(tap=fail_bucket))
     [line] = map(json.loads, outside.lines)
-    assert (line["level"], line["error"], line["done"]) == (level, expected_error, {"EvictPod": 1})
+    assert (line["level"], line["error"], line["actions"]) == (level, expected_error, {"EvictPod": 1})
     assert outside.bucket.list_keys("") == ()
 
 

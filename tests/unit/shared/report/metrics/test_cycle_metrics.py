@@ -30,8 +30,8 @@ def test_what_failed_is_counted_and_launches_apart() -> None:
         "Actions": 3.0,
         "FailedActions": 2.0,
         "LaunchFailures": 1.0,
-        "LeaksEnded": 0.0,
-        "Throttles": 1.0,
+        "OrphanedInstancesTerminated": 0.0,
+        "ThrottledCalls": 1.0,
     }
 
 
@@ -59,13 +59,13 @@ def test_that_something_could_not_be_read_for_we_ask_too_much_is_throttling_too(
         Problem(kind="EC2", name="prod", message="could not be read: Throttled: RequestLimitExceeded; nothing"),
         Problem(kind="EC2", name="prod", message="could not be read: Unreachable: timed out; nothing"),
     )
-    assert count_action_results((), problems)["Throttles"] == 1.0
+    assert count_action_results((), problems)["ThrottledCalls"] == 1.0
 
 
 def test_machines_that_were_leaked_are_counted_once_they_are_ended() -> None:
     drain_termination = TerminateInstances(instance_ids=("i-3",), message="it was drained")
     results = (ActionResult(action=LEAKED, result="done"), ActionResult(action=drain_termination, result="done"))
-    assert count_action_results(results)["LeaksEnded"] == 2.0
+    assert count_action_results(results)["OrphanedInstancesTerminated"] == 2.0
 
 
 def test_a_fleet_costs_what_its_machines_do_and_who_has_no_price_costs_nothing() -> None:

@@ -29,27 +29,27 @@ def list_metric_names(emf: dict[str, Any]) -> list[str]:
 
 
 def test_the_line_is_what_cloudwatch_reads_and_has_no_more_than_is_published() -> None:
-    assert emit_single_line(PendingPods=3.0, Faults=1.0, Actions=2.0) == {
+    assert emit_single_line(PendingPods=3.0, CycleFailures=1.0, Actions=2.0) == {
         "_aws": {
             "Timestamp": 1795248000000,
             "CloudWatchMetrics": [
                 {
                     "Namespace": "Joiner",
                     "Dimensions": [["cluster", "service"]],
-                    "Metrics": [{"Name": "Faults", "Unit": "Count"}, {"Name": "PendingPods", "Unit": "Count"}],
+                    "Metrics": [{"Name": "CycleFailures", "Unit": "Count"}, {"Name": "PendingPods", "Unit": "Count"}],
                 }
             ],
         },
         "service": "joiner",
         "cluster": "joiner",
-        "Faults": [1.0],
+        "CycleFailures": [1.0],
         "PendingPods": [3.0],
     }
 
 
 @pytest.mark.parametrize(
     ("name", "unit"),
-    [("OpenCommands", "Count"), ("PriceAgeSeconds", "Seconds"), ("SavedUsdPerHour", "None")],
+    [("OpenCommands", "Count"), ("PriceAgeSeconds", "Seconds"), ("SavingsUsdPerHour", "None")],
 )
 def test_a_name_says_its_unit(name: str, unit: str) -> None:
     [only] = emit_lines({name: 1.0}, metric_set="all")
@@ -78,28 +78,28 @@ def test_where_there_is_nothing_to_count_nothing_is_said() -> None:
 def test_only_the_worlds_clock_is_looked_at(days: int) -> None:
     outside = Outside()
     outside.clock._now += timedelta(days=days)  # noqa: SLF001 - no clock runs backwards
-    emit_metrics({"Faults": 1.0}, outside.build_world())
+    emit_metrics({"CycleFailures": 1.0}, outside.build_world())
     assert json.loads(outside.lines[0])["_aws"]["Timestamp"] == outside.clock.get_time().timestamp() * 1000
 
 
 def test_two_lines_do_not_share_a_count() -> None:
     outside = Outside(metrics="all")
-    emit_metrics({"Faults": 1.0}, outside.build_world())
+    emit_metrics({"CycleFailures": 1.0}, outside.build_world())
     emit_metrics({"PendingPods": 2.0}, outside.build_world())
     first, second = map(json.loads, outside.lines)
     assert "PendingPods" not in first
-    assert "Faults" not in second
+    assert "CycleFailures" not in second
 
 
 def test_what_rarely_happens_is_said_only_when_it_does() -> None:
-    assert list_metric_names(emit_single_line(PendingPods=0.0, Faults=0.0)) == ["PendingPods"]
+    assert list_metric_names(emit_single_line(PendingPods=0.0, CycleFailures=0.0)) == ["PendingPods"]
     assert emit_lines({"LaunchFailures": 0.0}, metric_set="all") == []
 
 
 def test_unless_all_is_wanted_only_what_an_alarm_needs_is_paid_for_and_only_when_there_is_something() -> None:
-    all_counts = dict.fromkeys(ALL_METRICS, 1.0) | {"LeaksEnded": 0.0}
+    all_counts = dict.fromkeys(ALL_METRICS, 1.0) | {"OrphanedInstancesTerminated": 0.0}
     assert set(list_metric_names(emit_single_line(metric_set="alarms", **all_counts))) == ALARM_METRICS - {
-        "LeaksEnded",
+        "OrphanedInstancesTerminated",
         "PriceAgeSeconds",
     }
     assert emit_lines({"PendingPods": 5.0}, metric_set="alarms") == []

@@ -200,7 +200,7 @@ FULL = ((8, "3", "20Gi"), (24, "900m", "1Gi"))
 
 def test_where_nobody_tells_kube_scheduler_the_plan_is_kept_that_comes_cheapest_in_the_end() -> None:
     cluster, pods = build_mixed_cluster(*HALF)
-    hinted_plan, unhinted_plan = solve(cluster), solve(cluster, options=SchedulingOptions(hints="Withheld"))
+    hinted_plan, unhinted_plan = solve(cluster), solve(cluster, options=SchedulingOptions(pod_nominations="Disabled"))
     assert (round(hinted_plan.price_usd_per_hour, 3), len(find_pods_left_pending(hinted_plan, cluster, pods))) == (
         1.6,
         1,
@@ -214,7 +214,7 @@ def test_where_nobody_tells_kube_scheduler_the_plan_is_kept_that_comes_cheapest_
 
 def test_what_would_have_to_be_launched_again_is_counted_and_priced() -> None:
     cluster, pods = build_mixed_cluster(*FULL)
-    placement = solve(cluster, options=SchedulingOptions(hints="Withheld"))
+    placement = solve(cluster, options=SchedulingOptions(pod_nominations="Disabled"))
     pending_pods = find_pods_left_pending(placement, cluster, pods)
     assert (placement.second_launches, pending_pods) == (2, tuple(sorted(pending_pods)))
     relaunch_cost = estimate_relaunch_cost(pending_pods, placement, pods)
@@ -233,8 +233,8 @@ def test_it_never_comes_dearer_than_the_greedy_plan(sizes: tuple[tuple[int, str,
             find_pods_left_pending(placement, cluster, pods), placement, pods
         )
 
-    greedy = SchedulingOptions(hints="Withheld", packing="Greedy")
-    assert compute_total_cost(SchedulingOptions(hints="Withheld")) <= compute_total_cost(greedy) + 1e-9
+    greedy = SchedulingOptions(pod_nominations="Disabled", packing="Greedy")
+    assert compute_total_cost(SchedulingOptions(pod_nominations="Disabled")) <= compute_total_cost(greedy) + 1e-9
 
 
 def test_a_plan_that_cannot_be_played_through_is_not_judged() -> None:

@@ -48,7 +48,8 @@ def test_each_pool_says_in_order_of_weight_what_it_lacks() -> None:
         make_pod("one", memory="512Gi", node_selector=((ZONE, "a"),)), node_pools=(make_node_pool(), gpu)
     )
     assert message == (
-        "pool gpu: needs toleration nvidia.com/gpu:NoSchedule; pool default: no instance type has 512Gi memory in a"
+        "NodePool gpu: needs toleration nvidia.com/gpu:NoSchedule; "
+        "NodePool default: no instance type has 512Gi memory in a"
     )
 
 
@@ -223,7 +224,7 @@ def test_a_pool_that_takes_no_part_is_named_with_the_remedy(node_pool: NodePool,
     message = _read_failure_message(
         make_pod("one"), node_pools=(node_pool,), node_classes=(make_node_class(), raw, going)
     )
-    assert message.startswith("pool default: ")
+    assert message.startswith("NodePool default: ")
     assert words in message
 
 
