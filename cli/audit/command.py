@@ -28,8 +28,7 @@ Owners are found by tags (eks:eks-cluster-name, karpenter.sh/nodepool, and clust
 CNI) and by names. Volumes of PersistentVolumes are yours and are not audited. Prices are those of the newest
 catalog; volumes have the price of gp3 in us-east-1.
 
--o json and yaml: at, cluster, leaked (number), usdPerHour (of leaked resources), unseen (what could not be read),
-assets: a list of kind, name, leaked, owner, why, fix, ageSeconds, usdPerHour.
+docs/reference/output.md lists the fields of -o json and -o yaml.
 
 exit codes: 0 no leaked resources, 1 leaked resources or a part that could not be read, 2 wrong usage, 130 interrupted
 """

@@ -26,6 +26,7 @@ MAX_LISTED_LINES: Final = 20
 MAX_LISTED_NAMES: Final = 3
 _INDENT: Final = "  "
 _TITLE_WIDTH: Final = 14
+_OUTPUT_NAMES: Final = {"verdict": "result", "why": "message"}
 _SIGNS: Final = {"recorded": ("-", "red"), "replayed": ("+", "green"), "changed": ("~", "yellow")}
 
 
@@ -251,19 +252,18 @@ def build_replay_document(result: ReplayResult) -> dict[str, Any]:
 
 def _build_decision_document(decision: Decision, cluster: ClusterSnapshot) -> dict[str, Any]:
     nodes, price = estimate_decision_cost(decision, cluster)
-    actions, notes = list(decision.actions), list(decision.notes)
+    actions, notes = map(_build_item_documents, (decision.actions, decision.notes))
     return {"newNodes": nodes, "usdPerHour": round(price, 9), "actions": actions, "notes": notes}
 
 
+def _build_item_documents(items: Iterable[object]) -> list[dict[str, Any]]:
+    documents = map(msgspec.to_builtins, items)
+    return [{_OUTPUT_NAMES.get(name, name): value for name, value in document.items()} for document in documents]
+
+
 def _build_difference_document(item_kind: str, difference: Difference) -> dict[str, str]:
-    old_text, new_text = difference.old_text, difference.new_text
-    return {
-        "kind": item_kind,
-        "change": difference.kind,
-        "subject": difference.subject,
-        "recorded": old_text,
-        "replayed": new_text,
-    }
+    texts = {"recorded": difference.old_text, "replayed": difference.new_text}
+    return {"kind": item_kind, "change": difference.kind, "subject": difference.subject} | texts
 
 
 def format_time(at: datetime) -> str:

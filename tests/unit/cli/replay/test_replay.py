@@ -666,5 +666,5 @@ def test_help_has_examples_exit_codes_and_the_shape(capsys: Out) -> None:
     with pytest.raises(SystemExit):
         main(["replay", "--help"])
     output = capsys.readouterr().out
-    for part in ("examples:", "exit codes:", "-o json and yaml: cycle", "--with", "--without"):
+    for part in ("examples:", "exit codes:", "docs/reference/output.md", "--with", "--without"):
         assert part in output
