@@ -119,7 +119,7 @@ def test_explain_says_how_things_are_now(kube: InMemoryKube, config: str, capsys
         "question": "current state",
         "sentences": [
             "pending: Unschedulable",
-            "`joiner plan --context --pod default/waits` shows where Joiner would schedule it now",
+            "`joiner plan --pod default/waits` shows where Joiner would schedule it now",
         ],
     }
     assert main(["explain", "pod", "waits", "--kubeconfig", config, "--context", "nobody"]) == 1
