@@ -46,7 +46,7 @@ def test_what_saves_half_is_exchanged_once_it_was_quiet_as_long_as_both_are_paid
     assert summarize_commands(decision) == ([("SingleNode", ["a"], ["m.02"])] if goes else [])
     if not goes:
         assert get_verdict(decision, "a")[1:] == (
-            "NotEarned",
+            "PaybackPending",
             (
                 "saves $0.1000/h, which pays for the replacement after 3m without pod changes; the last "
                 "change was 2m54s ago"
