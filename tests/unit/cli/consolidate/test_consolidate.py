@@ -163,7 +163,7 @@ def test_pods_that_wait_do_not_count_to_the_distance(tmp_path: Path, capsys: Out
 
 @pytest.mark.parametrize(
     ("flags", "expected_stop"),
-    [(["--max-steps", "1"], "steps"), (["--steps", "1"], "sweeps"), (["--until", "$/h<1.6"], "price"), ([], None)],
+    [(["--max-steps", "1"], "steps"), (["--steps", "1"], "runs"), (["--until", "$/h<1.6"], "price"), ([], None)],
 )
 def test_why_it_stopped_is_told(files: list[str], flags: list[str], expected_stop: str | None, capsys: Out) -> None:
     assert run_consolidate(files, capsys, *flags)["stopped"] == expected_stop
