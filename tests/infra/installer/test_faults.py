@@ -94,7 +94,7 @@ def test_what_does_not_pass_is_told_in_time(kube: InMemoryKube, clock: Clock) ->
         "installer": "installed",
         "request": "Create",
         "status": "FAILED",
-        "told": "cannot get resource",
+        "message": "cannot get resource",
     }
 
 
