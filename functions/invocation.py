@@ -44,7 +44,7 @@ def report_unexpected_errors(function: str, event: dict[str, object], world: Wor
             function=function, trigger=get_trigger_name(event), at=world.clock(), cluster="", error=text
         )
         record_entry(entry, world)
-        emit_metrics({"Faults": 1.0}, world)
+        emit_metrics({"CycleFailures": 1.0}, world)
         raise
 
 

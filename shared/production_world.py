@@ -58,7 +58,7 @@ def _build_cached_world(settings: Settings, clock: Callable[[], datetime]) -> Wo
         ),
         ec2=BotoEc2(clients, clock),
         parameters=BotoParameterStore(clients, clock),
-        prices=BotoPricingService(clients) if settings.price_service == "asked" else UnreachablePricing(),
+        prices=BotoPricingService(clients) if settings.price_service == "reachable" else UnreachablePricing(),
         eks=eks,
         mailbox=SqsMessageQueue(clients, settings.queue_prefix),
         table=DynamoTable(clients, settings.table_name),

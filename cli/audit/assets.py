@@ -69,7 +69,7 @@ class Asset(msgspec.Struct, frozen=True, kw_only=True):
     """"" if the resource is leaked: nothing accounts for it."""
     leak_reason: str = ""
     """Why nothing accounts for the resource."""
-    remedy: str = ""
+    fix: str = ""
     age: timedelta | None = None
     usd_per_hour: float = 0.0
 
@@ -86,12 +86,12 @@ def describe_unseen_parts(evidence: AuditEvidence) -> Iterator[str]:
         for field_name, name in _PART_TITLES.items()
         if isinstance(part := getattr(evidence, field_name), ReadFailure)
     }
-    sign_in_parts = [name for name, part in unseen_parts.items() if part.remedy]
+    sign_in_parts = [name for name, part in unseen_parts.items() if part.fix]
     for name, part in unseen_parts.items():
-        if not part.remedy:
+        if not part.fix:
             yield f"{name}: {part.reason}"
         elif name == sign_in_parts[0]:
-            yield f"{', '.join(sign_in_parts)}: {part.reason}: {part.remedy}"
+            yield f"{', '.join(sign_in_parts)}: {part.reason}: {part.fix}"
 
 
 def build_asset_document(asset: Asset) -> dict[str, Any]:
@@ -101,8 +101,8 @@ def build_asset_document(asset: Asset) -> dict[str, Any]:
         "name": asset.name,
         "leaked": asset.is_leaked,
         "owner": asset.owner or None,
-        "why": asset.leak_reason or None,
-        "remedy": asset.remedy or None,
+        "reason": asset.leak_reason or None,
+        "fix": asset.fix or None,
         "ageSeconds": None if asset.age is None else int(asset.age.total_seconds()),
         "usdPerHour": round(asset.usd_per_hour, 9),
     }

@@ -22,14 +22,13 @@ command that removes it. audit only reads: run the commands yourself."""
 EXAMPLES: Final = """examples:
   joiner audit                                   audit the cluster of the current context, and its account
   joiner audit --cluster prod --region eu-west-1 --all
-  joiner audit -o json | jq -r '.assets[] | select(.leaked) | .remedy'
+  joiner audit -o json | jq -r '.assets[] | select(.leaked) | .fix'
 
 Owners are found by tags (eks:eks-cluster-name, karpenter.sh/nodepool, and cluster.k8s.amazonaws.com/name of the VPC
 CNI) and by names. Volumes of PersistentVolumes are yours and are not audited. Prices are those of the newest
 catalog; volumes have the price of gp3 in us-east-1.
 
--o json and yaml: at, cluster, leaked (number), usdPerHour (of leaked resources), unseen (what could not be read),
-assets: a list of kind, name, leaked, owner, why, remedy, ageSeconds, usdPerHour.
+docs/reference/output.md lists the fields of -o json and -o yaml.
 
 exit codes: 0 no leaked resources, 1 leaked resources or a part that could not be read, 2 wrong usage, 130 interrupted
 """
@@ -106,7 +105,7 @@ def _render_output(assets: "tuple[Asset, ...]", evidence: "AuditEvidence", args:
             "cluster": evidence.cluster_name,
             "leaked": len(leaked_assets),
             "usdPerHour": round(sum(asset.usd_per_hour for asset in leaked_assets), 9),
-            "unseen": list(describe_unseen_parts(evidence)),
+            "unreadable": list(describe_unseen_parts(evidence)),
             "assets": [build_asset_document(asset) for asset in assets],
         }
         return encode_output(report, args.output)
@@ -150,11 +149,11 @@ def _render_page(
     yield from (palette.colorize("bold", line) for line in wrap_text(summary, width, ""))
     if not listed_assets:
         return
-    rows = [("KIND", "NAME", "AGE", "$/H", "OWNER")]
+    rows = [("KIND", "NAME", "AGE", "COST", "OWNER")]
     rows += [
         (
             *(asset.kind, asset.name, format_short_age(asset.age)),
-            f"{asset.usd_per_hour:.4f}" if asset.usd_per_hour else "-",
+            format_usd_per_hour(asset.usd_per_hour) if asset.usd_per_hour else "-",
             asset.owner or f"leaked: {asset.leak_reason}",
         )
         for asset in listed_assets
@@ -168,7 +167,7 @@ def _render_page(
     for asset, line in zip(listed_assets, lines[1:], strict=True):
         yield palette.colorize("red", line) if asset.is_leaked else line
         if asset.is_leaked:
-            yield f"    To fix: {asset.remedy}"
+            yield f"    To fix: {asset.fix}"
 
 
 def _format_counts_by_kind(assets: "Iterable[Asset]") -> str:

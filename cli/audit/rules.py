@@ -1,4 +1,4 @@
-"""Audit rules: which of Joiner's resources are leaked; each with its owner, age, price and remedy."""
+"""Audit rules: which of Joiner's resources are leaked; each with its owner, age, price and fix."""
 
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timedelta
@@ -61,8 +61,8 @@ def _audit_instances(evidence: AuditEvidence) -> Iterator[Asset]:
             ObjectMeta(name="", labels=tuple(sorted(labels))), instance.get_tag("karpenter.k8s.aws/ec2nodeclass")
         )
         leak_reason = "it has no NodeClaim; if `lifecycle` runs, it terminates the instance within minutes"
-        remedy = f"aws ec2 terminate-instances --instance-ids {instance.instance_id}"
-        yield _build_asset("Instance", instance.instance_id, owner, leak_reason, remedy, age, price)
+        fix = f"aws ec2 terminate-instances --instance-ids {instance.instance_id}"
+        yield _build_asset("Instance", instance.instance_id, owner, leak_reason, fix, age, price)
 
 
 def _audit_node_claims(evidence: AuditEvidence) -> Iterator[Asset]:
@@ -75,14 +75,14 @@ def _audit_node_claims(evidence: AuditEvidence) -> Iterator[Asset]:
     )
     pool_names = {node_pool.name for node_pool in evidence.cluster_state.snapshot.node_pools}
     for node_claim in evidence.cluster_state.snapshot.node_claims:
-        leak_reason, remedy = _find_claim_leak(node_claim, pool_names, instance_ids, evidence.now)
+        leak_reason, fix = _find_claim_leak(node_claim, pool_names, instance_ids, evidence.now)
         pool = node_claim.meta.get_label(NODEPOOL)
         yield _build_asset(
             "NodeClaim",
             node_claim.name,
             "" if leak_reason else f"NodePool {pool}",
             leak_reason,
-            remedy,
+            fix,
             _compute_age(node_claim.meta, evidence.now),
         )
 
@@ -161,13 +161,13 @@ def _audit_node_classes(evidence: AuditEvidence) -> Iterator[Asset]:
         leak_reason = (
             f"deleting for over an hour, held by {', '.join(node_class.meta.finalizers)}, but no NodeClaim uses it"
         )
-        remedy = "joiner doctor  # check that `lifecycle` runs"
+        fix = "joiner doctor  # check that `lifecycle` runs"
         yield _build_asset(
             "EC2NodeClass",
             node_class.meta.name,
             "" if is_stuck else "you",
             leak_reason,
-            remedy,
+            fix,
             _compute_age(node_class.meta, evidence.now),
         )
 
@@ -180,8 +180,8 @@ def _audit_launch_templates(evidence: AuditEvidence) -> Iterator[Asset]:
             age = None if template.created_at is None else evidence.now - template.created_at
             owner = "launches" if age is None or age <= DELETION_TIMEOUT or evidence.is_installed is not False else ""
             leak_reason = "Joiner is no longer installed"
-            remedy = f"aws ec2 delete-launch-template --launch-template-name {template.name}"
-            yield _build_asset("LaunchTemplate", template.name, owner, leak_reason, remedy, age)
+            fix = f"aws ec2 delete-launch-template --launch-template-name {template.name}"
+            yield _build_asset("LaunchTemplate", template.name, owner, leak_reason, fix, age)
 
 
 def _audit_attached_resources(evidence: AuditEvidence) -> Iterator[Asset]:
@@ -264,15 +264,13 @@ def _build_asset(
     name: str,
     owner: str,
     leak_reason: str,
-    remedy: str,
+    fix: str,
     age: timedelta | None = None,
     usd_per_hour: float = 0.0,
 ) -> Asset:
     if owner:
         return Asset(kind=kind, name=name, owner=owner, age=age, usd_per_hour=usd_per_hour)
-    return Asset(
-        kind=kind, name=name, owner="", leak_reason=leak_reason, remedy=remedy, age=age, usd_per_hour=usd_per_hour
-    )
+    return Asset(kind=kind, name=name, owner="", leak_reason=leak_reason, fix=fix, age=age, usd_per_hour=usd_per_hour)
 
 
 def _compute_age(meta: ObjectMeta, now: datetime) -> timedelta | None:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from cli.cluster.remedies import suggest_account_fix
+from cli.cluster.fixes import suggest_account_fix
 from cli.terminal.errors import InputError
 from shared.errors import Fault
 from shared.model.karpenter.node_class import EC2NodeClass
@@ -69,9 +69,9 @@ def find_discovery_cluster(classes: Iterable[EC2NodeClass]) -> str:
 
 
 def describe_fault(fault: Fault, *, embedded: bool = False) -> str:
-    """Return *fault* and its remedy as text; if *embedded*, the remedy also offers --embedded."""
-    remedy = suggest_account_fix(fault, embedded=embedded)
-    return f"{type(fault).__name__}: {fault}{f': {remedy}' if remedy else ''}"
+    """Return *fault* and its fix as text; if *embedded*, the fix also offers --embedded."""
+    fix = suggest_account_fix(fault, embedded=embedded)
+    return f"{type(fault).__name__}: {fault}{f': {fix}' if fix else ''}"
 
 
 @contextmanager

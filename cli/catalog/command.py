@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Final, Literal, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 import msgspec
 
@@ -17,6 +17,7 @@ from cli.inputs.files import add_filename
 from cli.inputs.node_classes import read_node_classes
 from cli.planning.catalog_source import load_catalog
 from cli.terminal.errors import InputError
+from cli.terminal.output_format import encode_output
 from cli.terminal.stderr import print_errors
 from shared.errors import Fault
 from shared.model.cloud_provider.instance_type import Catalog, InstanceType
@@ -51,7 +52,7 @@ EXIT_CODES: Final = """
 exit codes: 0 done, 1 something could not be read or written (the message names it), 2 wrong usage, 130 interrupted
 """
 EXAMPLES: Final = f"{BUILD_EXAMPLES}{SHOW_EXAMPLES}\n{PRICES_EXAMPLES}{EXIT_CODES}"
-Output = Literal["text", "json"]
+Output = Literal["table", "json", "yaml"]
 MAX_SUGGESTIONS: Final = 3
 FileAndSummary = tuple[bytes, str]
 """The content of the file, and a one-line summary of it."""
@@ -84,7 +85,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     show_parser = add_action("show", "show a catalog", show_details, f"examples:\n{SHOW_EXAMPLES}")
     show_parser.add_argument("catalogue", metavar="CATALOG", help="FILE, s3://BUCKET, aws or aws:REGION")
     show_parser.add_argument("type", nargs="?", default="", metavar="TYPE", help="name of an instance type")
-    show_parser.add_argument("-o", "--output", choices=get_args(Output), default="text", help="output format")
+    show_parser.add_argument("-o", "--output", choices=get_args(Output), default="table", help="output format")
     show_parser.set_defaults(run=_show_catalog)
 
 
@@ -195,8 +196,8 @@ def _show_catalog(args: argparse.Namespace) -> int:
     matches = [(view, item) for view, types in _get_views(catalog) for item in types if item.name == args.type]
     if args.type and not matches:
         return print_errors("catalog", [f"{args.type}: not in {args.catalogue}{_suggest_types(args.type, catalog)}"])
-    if args.output == "json":
-        sys.stdout.write(_render_document(catalog, args.type))
+    if args.output != "table":
+        sys.stdout.write(encode_output(_build_document(catalog, args.type), args.output))
     elif args.type:
         sys.stdout.writelines(f"{line}\n" for view, match in matches for line in _render_type(view, match))
     else:
@@ -212,13 +213,14 @@ def _suggest_types(name: str, catalog: Catalog) -> str:
     return f": it has {join_names(type_names, MAX_SUGGESTIONS)}"
 
 
-def _render_document(catalog: Catalog, name: str) -> str:
-    """Return the catalog as JSON; if *name* is not empty, with that instance type only."""
+def _build_document(catalog: Catalog, name: str) -> dict[str, Any]:
+    """Return the catalog as a document; if *name* is not empty, with that instance type only."""
     if name:
         by_view = {view: tuple(item for item in types if item.name == name) for view, types in _get_views(catalog)}
         own_types = by_view.pop("")
         catalog = msgspec.structs.replace(catalog, instance_types=own_types, by_node_class=tuple(by_view.items()))
-    return msgspec.json.format(encode_catalog(catalog), indent=1).decode() + "\n"
+    document: dict[str, Any] = msgspec.json.decode(encode_catalog(catalog))
+    return document
 
 
 def _get_views(catalog: Catalog) -> tuple[tuple[str, tuple[InstanceType, ...]], ...]:

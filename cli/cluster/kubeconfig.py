@@ -18,7 +18,7 @@ from urllib3.exceptions import HTTPError
 from yaml import YAMLError
 
 from cli.cluster.contexts import list_contexts, list_kubeconfig_files
-from cli.cluster.remedies import SIGN_IN_HINT, is_credential_error, suggest_response_fix
+from cli.cluster.fixes import SIGN_IN_HINT, is_credential_error, suggest_response_fix
 from cli.terminal.errors import InputError
 from shared.errors import InvariantViolated, Unreachable
 from shared.kubernetes.errors import build_fault, check_json_document, is_success
@@ -209,6 +209,6 @@ def _raise_logged_errors(context_text: str) -> Iterator[None]:
         root.removeHandler(collector)
     if messages:
         words = " ".join("; ".join(messages).split())
-        remedy = _INSTALL_PLUGIN_HINT if "No such file" in words else "run the command of users[].user.exec yourself"
-        remedy = SIGN_IN_HINT if is_credential_error(words) else remedy
-        raise InputError(f"{context_text}: {words}: {remedy}")
+        fix = _INSTALL_PLUGIN_HINT if "No such file" in words else "run the command of users[].user.exec yourself"
+        fix = SIGN_IN_HINT if is_credential_error(words) else fix
+        raise InputError(f"{context_text}: {words}: {fix}")

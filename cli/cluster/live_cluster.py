@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from cli.cluster.remedies import suggest_connection_fix
+from cli.cluster.fixes import suggest_connection_fix
 from cli.terminal.errors import InputError
 from cli.terminal.stderr import show_progress
 from shared.errors import Fault, Forbidden

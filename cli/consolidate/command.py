@@ -40,6 +40,9 @@ EXAMPLES: Final = f"""examples:
   joiner consolidate -f examples/cluster --instance-types examples/catalogue.json            offline
   joiner consolidate -f cluster.json --instance-types catalog.json --until '$/h<12' -o json | jq .after
 
+The summary compares the result with the lowest cost with all constraints (pauses, budgets, protected pods, policies):
+that of rescheduling all movable pods at once. `joiner rebalance --plan` shows the lowest cost without constraints.
+
 {LIVE_CATALOG_HELP}
 
 exit codes: 0 done (also if nodes are kept), 1 some input could not be read (the message names it; the rest is
@@ -88,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
     sys.stdout.write(
         render_consolidation_page(report, choose_palette(sys.stdout), choose_table_options(args))
         if args.output == "table"
-        else encode_output(build_consolidation_document(report), args.output, has_api_version=False)
+        else encode_output(build_consolidation_document(report), args.output)
     )
     sys.stdout.flush()
     status = print_errors("consolidate", planning_input.list_errors())

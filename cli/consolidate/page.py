@@ -21,7 +21,7 @@ from shared.model.core.taints import encode_taint
 from shared.model.core.units import HOURS_PER_MONTH
 from shared.model.decisions.disruption_verdict import BlockedVerdict, KeptVerdict
 
-_STOP_CAUSES: Final = {"steps": "--max-steps", "sweeps": "--steps", "price": "--until", "interrupted": "an interrupt"}
+_STOP_CAUSES: Final = {"steps": "--max-steps", "runs": "--steps", "price": "--until", "interrupted": "an interrupt"}
 
 
 class ConsolidationReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,11 +42,11 @@ def build_consolidation_document(report: ConsolidationReport) -> dict[str, Any]:
         "steps": build_step_documents(consolidation.steps, report.cluster),
         "before": _build_fleet_document(consolidation.before),
         "after": _build_fleet_document(consolidation.after),
-        "ideal": {"usdPerHour": round(consolidation.ideal_usd_per_hour, 9)},
+        "lowestWithConstraints": {"usdPerHour": round(consolidation.ideal_usd_per_hour, 9)},
         "stopped": consolidation.stopped,
         "blocked": [_build_verdict_document(verdict) for verdict in consolidation.blocked],
         "kept": [_build_verdict_document(verdict) for verdict in consolidation.kept_verdicts],
-        "underway": [_build_verdict_document(verdict) for verdict in consolidation.underway],
+        "inProgress": [_build_verdict_document(verdict) for verdict in consolidation.underway],
         "problems": build_problem_documents(report.cluster),
         "notes": list(report.notes),
         "seconds": {"decode": round(report.decode_seconds, 3), "decide": round(report.decide_seconds, 3)},
@@ -60,7 +60,8 @@ def build_step_documents(steps: Iterable[ConsolidationStep], cluster: ClusterSna
 
 
 def _build_fleet_document(fleet: Fleet) -> dict[str, Any]:
-    return {"nodes": fleet.node_count, "price": round(fleet.price_usd_per_hour, 9)}
+    price = round(fleet.price_usd_per_hour, 9)
+    return {"nodes": fleet.node_count, "usdPerHour": price, "price": price}
 
 
 def _build_verdict_document(verdict: BlockedVerdict | KeptVerdict) -> dict[str, str]:
@@ -68,6 +69,7 @@ def _build_verdict_document(verdict: BlockedVerdict | KeptVerdict) -> dict[str, 
 
 
 def _build_step_document(command: ProposedCommand, taints_by_pool: dict[str, list[dict[str, str]]]) -> dict[str, Any]:
+    savings = round(command.savings_usd_per_hour, 9)
     new_names = {node.name for node in command.new_nodes}
     moves = ((node_name, pod) for pod, node_name in command.moves if node_name not in new_names)
     return {
@@ -79,8 +81,9 @@ def _build_step_document(command: ProposedCommand, taints_by_pool: dict[str, lis
             {"node": node_name, "pods": [pod for _, pod in node_moves]}
             for node_name, node_moves in groupby(moves, key=lambda move: move[0])
         ],
-        "savings": round(command.savings_usd_per_hour, 9),
-        "why": command.message,
+        "savingsUsdPerHour": savings,
+        "savings": savings,
+        "message": command.message,
     }
 
 
@@ -127,9 +130,12 @@ def _render_summary(report: ConsolidationReport, palette: Palette, layout: Table
     first_line, *lines = wrap_text(_format_headline(result), layout.width, "")
     yield from (palette.colorize("bold", first_line), *lines)
     if result.before.node_count:
-        new, ideal = result.after.price_usd_per_hour, result.ideal_usd_per_hour
-        distance = f"{new / ideal - 1:.1%} above" if new > ideal > 0 else "equal to"
-        text = f"result is {distance} the cost of rescheduling all movable pods at once ({format_usd_per_hour(ideal)})"
+        new, lowest = result.after.price_usd_per_hour, result.ideal_usd_per_hour
+        distance = f"{new / lowest - 1:.1%} above" if new > lowest > 0 else "equal to"
+        text = (
+            f"the result is {distance} the lowest cost with all constraints ({format_usd_per_hour(lowest)}): "
+            "that of rescheduling all movable pods at once"
+        )
         yield from wrap_text(text, layout.width, "")
     if result.stopped is not None:
         text = f"stopped by {_STOP_CAUSES[result.stopped]}: there may be more steps"

@@ -31,14 +31,14 @@ EXAMPLES: Final = f"""examples:
   joiner rebalance --plan -o json | jq '.gap[] | {{cause, usdPerHour}}'
   joiner consolidate                             all details of the steps, and why each other node is kept
 
+This lowest cost is without constraints; that of `joiner consolidate` is with all constraints in force, so it is higher
+or equal.
+
 The difference is split by cause: each constraint is removed in addition to those above it, in the order pauses,
 budgets, consolidateAfter, protection, policies. Then all pods are rescheduled at once (steps), and again without the
 limits of NodePools (limits). Drift and reserved capacity are not considered.
 
 {LIVE_CATALOG_HELP}
-
--o json and yaml: today, after, ideal (each with usdPerHour; today with nodes), gap (a list of cause, usdPerHour, says),
-steps (reason, method, delete, replaceWith, existingNodes, savings, why: as of `joiner consolidate`), notes.
 
 exit codes: 0 done, 1 some input could not be read (the message names it), 2 wrong usage (--plan is missing),
 130 interrupted
@@ -83,11 +83,12 @@ def run(args: argparse.Namespace) -> int:
 def build_rebalance_document(plan: RebalancePlan, cluster: ClusterSnapshot, notes: tuple[str, ...]) -> dict[str, Any]:
     """Return the JSON and YAML output."""
     return {
-        "today": {"nodes": plan.before.node_count, "usdPerHour": round(plan.before.price_usd_per_hour, 9)},
+        "before": {"nodes": plan.before.node_count, "usdPerHour": round(plan.before.price_usd_per_hour, 9)},
         "after": {"usdPerHour": round(plan.after_usd_per_hour, 9)},
-        "ideal": {"usdPerHour": round(plan.ideal_usd_per_hour, 9)},
+        "lowestWithoutConstraints": {"usdPerHour": round(plan.ideal_usd_per_hour, 9)},
         "gap": [
-            {"cause": gap.cause, "usdPerHour": round(gap.usd_per_hour, 9), "says": gap.explanation} for gap in plan.gaps
+            {"cause": gap.cause, "usdPerHour": round(gap.usd_per_hour, 9), "message": gap.explanation}
+            for gap in plan.gaps
         ],
         "steps": build_step_documents(plan.steps, cluster),
         "notes": list(notes),
@@ -105,7 +106,7 @@ def render_rebalance_page(
     today, lowest = plan.before.price_usd_per_hour, plan.ideal_usd_per_hour
     nodes_text = format_count(plan.before.node_count, "node")
     distance = f"{today / lowest - 1:.0%} above " if today > lowest > 0 else ""
-    head = f"{format_usd_per_hour(today)} for {nodes_text}: {distance}the lowest cost found"
+    head = f"{format_usd_per_hour(today)} for {nodes_text}: {distance}the lowest cost without constraints"
     yield from (palette.colorize("bold", line) for line in wrap_text(head, layout.width, ""))
     yield ""
     saved = format_usd_per_month(HOURS_PER_MONTH * (today - lowest))
@@ -118,7 +119,7 @@ def render_rebalance_page(
         ),
         ("after these", f"{plan.after_usd_per_hour:.4f}", ""),
         *((gap.cause, _format_reduction(gap.usd_per_hour), gap.explanation) for gap in plan.gaps),
-        ("lowest", f"{lowest:.4f}", f"saves {saved}"),
+        ("lowest", f"{lowest:.4f}", f"without the constraints above; saves {saved}"),
     ]
     head, *lines = align_columns([("", "$/H"), *(row[:2] for row in rows)], left_columns=1)
     yield palette.colorize("bold", head)

@@ -25,7 +25,7 @@ EXAMPLES: Final = """examples:
   kubectl get provisioners,awsnodetemplates -o yaml | joiner convert -f - --settings settings.json
   joiner convert -f old.yaml -o json | jq '.notes[] | select(.level == "refused")'
 
--o json: objects, settings (of the stack), notes (level, where, kind, name, field, message), unread (unreadable files).
+docs/reference/output.md lists the fields of -o json and -o yaml.
 Levels of notes: changed, warning (needs a review), missing (has a placeholder to replace), refused (not converted).
 
 exit codes: 0 everything was converted, 1 something was refused, is missing or could not be read, 2 wrong usage,
@@ -102,6 +102,6 @@ def _render_json(conversion: "ConversionResult", read_errors: Iterable[str]) -> 
         "objects": [manifest.value for manifest in conversion.objects],
         "settings": dict(conversion.stack_settings),
         "notes": conversion.notes,
-        "unread": list(read_errors),
+        "unreadable": list(read_errors),
     }
     return encode_output(value, "json")

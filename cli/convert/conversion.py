@@ -18,8 +18,8 @@ from cli.convert.kinds.node_pools import ConvertedPool
 from cli.convert.kinds.served_kinds import find_kind_problem, is_karpenter_api
 from cli.convert.kinds.v1_corrections import find_foreign_node_class, repair_v1_object
 from cli.convert.reading.field_reader import MappingReader
+from cli.convert.reading.fixes import get_value_at
 from cli.convert.reading.remarks import Remark, RemarkCollector, RemarkLevel, format_path
-from cli.convert.reading.remedies import get_value_at
 from cli.convert.reading.sources import SourceObject
 from cli.convert.validation.converted_objects import refuse_invalid
 from cli.convert.validation.schema_checks import has_schema
@@ -51,7 +51,7 @@ class ConversionNote(msgspec.Struct, frozen=True, kw_only=True):
     """What was done with a field, or why it could not be converted."""
 
     level: RemarkLevel
-    location: str = msgspec.field(name="where")
+    location: str
     """File, and line if that is known."""
     kind: str
     name: str

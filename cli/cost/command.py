@@ -29,9 +29,7 @@ EXAMPLES: Final = """examples:
 A disruption command saves from its completion to the end of the day. Idle cost is the share of a node's price for
 allocatable resources that no pod requests; 1 CPU counts as much as 7.5 GiB of memory.
 
--o json and yaml: from, to, usd, nodeHours, savedBySpotUsd, savedByCommandsUsd, commands, idleUsd, unpricedHours; days
-(day, isWhole, and the same sums); by, label; parts, most expensive first (name, nodes, nodeHours, usd, onDemandUsd,
-idleUsd); mostExpensiveNodes of the last day (claim, instance, pool, instanceType, capacityType, hours, usd, idleUsd).
+docs/reference/output.md lists the fields of -o json and -o yaml.
 
 exit codes: 0 cost shown, 1 no reports, or part of the input could not be read (see stderr), 2 wrong usage,
 130 interrupted

@@ -9,7 +9,7 @@ from cli.planning.table import TableOptions
 from cli.terminal.text import Palette, align_columns, truncate_text, wrap_text
 from shared.model.core.formatting import format_count, format_usd
 from shared.report.costs.cost_breakdown import CostBreakdown, compute_breakdown
-from shared.report.costs.daily_report import DailyReport, is_complete
+from shared.report.costs.daily_report import DailyReport, ExpensiveNode, is_complete
 
 MAX_BAR_COLUMNS: Final = 20
 """The width of the longest bar."""
@@ -37,6 +37,19 @@ def sum_costs(days: tuple[DailyReport, ...], group_key: str) -> CostTotals:
     return CostTotals(days=days, group_key=group_key, label=days[-1].label, parts=compute_breakdown(days, group_key))
 
 
+def _build_node_document(node: ExpensiveNode) -> dict[str, Any]:
+    return {
+        "nodeClaim": node.claim,
+        "instanceId": node.instance,
+        "nodePool": node.pool,
+        "instanceType": node.instance_type,
+        "capacityType": node.capacity_type,
+        "hours": node.hours,
+        "usd": node.usd,
+        "idleUsd": node.idle_usd,
+    }
+
+
 def build_cost_document(cost_totals: CostTotals) -> dict[str, Any]:
     """Return the JSON and YAML output."""
     return {
@@ -46,7 +59,7 @@ def build_cost_document(cost_totals: CostTotals) -> dict[str, Any]:
         "days": [
             {
                 "day": report.day,
-                "isWhole": is_complete(report),
+                "complete": is_complete(report),
                 **_build_sums(msgspec.structs.replace(cost_totals, days=(report,))),
             }
             for report in cost_totals.days
@@ -54,7 +67,7 @@ def build_cost_document(cost_totals: CostTotals) -> dict[str, Any]:
         "by": cost_totals.group_key,
         "label": cost_totals.label,
         "parts": [msgspec.to_builtins(part) for part in cost_totals.parts],
-        "mostExpensiveNodes": [msgspec.to_builtins(node) for node in cost_totals.days[-1].most_expensive_nodes],
+        "mostExpensiveNodes": [_build_node_document(node) for node in cost_totals.days[-1].most_expensive_nodes],
     }
 
 

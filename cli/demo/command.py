@@ -5,9 +5,10 @@ import sys
 from datetime import datetime
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from cli.demo.page import render_play_page
+from cli.planning.arguments import OutputFormat
 from cli.terminal.output_format import encode_output
 from cli.terminal.text import (
     Palette,
@@ -47,7 +48,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--journal", metavar="DIR", help="write the journal to this folder, for `joiner explain`, `replay` and `report`"
     )
-    parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="output format")
+    parser.add_argument("-o", "--output", choices=get_args(OutputFormat), default="table", help="output format")
     parser.add_argument("--seed", type=int, help="random seed (default: the scenario's)")
     parser.set_defaults(run=run)
 
@@ -62,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
         return _report_error(str(error))
     seed = scenario.seed if args.seed is None else args.seed
     palette = choose_palette(sys.stdout)
-    timeline = Timeline(scenario, palette) if args.output == "text" else None
+    timeline = Timeline(scenario, palette) if args.output == "table" else None
     started_at = perf_counter()
     try:
         stage = ScenarioRunner(scenario, seed, timeline.print_moment if timeline is not None else _ignore_moment)
@@ -72,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     except SynthesisError as error:
         return _report_error(f"the stack cannot be synthesized: {error}")
     elapsed_seconds = perf_counter() - started_at
-    if args.output == "json":
+    if args.output != "table":
         sys.stdout.write(encode_output(build_play_document(played), args.output))
     else:
         sys.stdout.write(render_act_table(played, elapsed_seconds, palette))
@@ -177,7 +178,7 @@ def _render_row(act: ActResult, palette: Palette) -> str:
     verdict = palette.colorize("green", f"{'yes':>13}") if act.passed else palette.colorize("red", f"{'NO':>13}")
     return (
         f"{act.name:32}{verdict}{format_seconds(act.met_after_seconds):>8}{measures['nodes']:7.0f}{measures['running']:6.0f}"
-        f"{format_usd_cell(measures['costPerHour']):>8}{measures['launched']:10.0f}{measures['terminated']:7.0f}"
+        f"{format_usd_cell(measures['usdPerHour']):>8}{measures['launched']:10.0f}{measures['terminated']:7.0f}"
     )
 
 
@@ -191,7 +192,7 @@ def build_play_document(played: ScenarioResult) -> dict[str, Any]:
                 "name": act.name,
                 "passed": act.passed,
                 "failures": list(act.failures),
-                "heldAfterSeconds": act.met_after_seconds,
+                "metAfterSeconds": act.met_after_seconds,
                 "measures": act.measures,
             }
             for act in played.acts

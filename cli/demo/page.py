@@ -97,7 +97,7 @@ def _render_acts(acts: Iterable[ActResult]) -> Markup:
 
 def _render_act(number: int, act: ActResult) -> Sequence[str]:
     measures = act.measures
-    numbers = (f"{measures['nodes']:.0f}", f"{measures['running']:.0f}", format_usd_cell(measures["costPerHour"]))
+    numbers = (f"{measures['nodes']:.0f}", f"{measures['running']:.0f}", format_usd_cell(measures["usdPerHour"]))
     return (
         str(number),
         render_with_reason(act.name, act.description),

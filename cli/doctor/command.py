@@ -32,8 +32,7 @@ levels:
   warn    works now, but needs attention
   fail    does not work
 
--o json and yaml: at, counts {ok, later, unseen, warn, fail}, findings (group, check, level, what, remedy; remedy is ""
-for ok), notAsked. Names of checks and levels are stable.
+docs/reference/output.md lists the fields of -o json and -o yaml.
 
 exit codes: 0 every check is ok or later, 1 a check failed, 2 wrong usage, 3 a warning or an unseen part,
 130 interrupted

@@ -62,8 +62,8 @@ def _render_check(findings: list[CheckResult], palette: Palette, width: int | No
         first_line, *other_lines = wrap_text(finding.message, width, indent, "")
         yield head + first_line.strip()
         yield from other_lines
-        if finding.remedy:
-            yield from wrap_text(f"To fix: {finding.remedy}", width, indent, "  ")
+        if finding.fix:
+            yield from wrap_text(f"To fix: {finding.fix}", width, indent, "  ")
     if hidden_count:
         yield f"  {'ok':{_LEVEL_COLUMNS}}{'':{_CHECK_COLUMNS}} … and {hidden_count} more (--all shows them)"
 
@@ -88,12 +88,12 @@ def build_findings_document(grouped: GroupedFindings, skipped_parts: Iterable[st
                 "group": group,
                 "check": finding.check,
                 "level": finding.level,
-                "what": finding.message,
-                "remedy": finding.remedy,
+                "message": finding.message,
+                "fix": finding.fix,
             }
             for group, finding in all_findings
         ],
-        "notAsked": list(skipped_parts),
+        "skipped": list(skipped_parts),
     }
 
 

@@ -18,8 +18,7 @@ EXAMPLES: Final = """examples:
 live cluster), images are compared for all instance types, and instance types without offerings are not detected. EC2
 instances are not read: for subnets and security groups, the command shows the recorded drift.
 
--o json and yaml: a list of node, nodeClaim, nodePool, drifted (true, false), reason, was, wanted, since, known (whether
-the Drifted condition is set).
+docs/reference/output.md lists the fields of -o json and -o yaml.
 
 exit codes: 0 shown, 1 node not found, or part of the input could not be read (see stderr), 2 wrong usage,
 130 interrupted

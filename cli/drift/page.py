@@ -88,10 +88,10 @@ def _build_document(claim_drift: ClaimDrift) -> dict[str, Any]:
         "nodePool": claim_drift.inputs.pool.name,
         "drifted": bool(reason),
         "reason": reason,
-        "was": actual_state,
-        "wanted": required_state,
+        "actual": actual_state,
+        "required": required_state,
         "since": None if since is None else format_instant(since),
-        "known": reason == recorded_reason,
+        "conditionSet": reason == recorded_reason,
     }
 
 
@@ -117,7 +117,7 @@ def _render_line(document: dict[str, Any]) -> str:
         return f"{name} has not drifted"
     since = (
         f"since {document['since']}"
-        if document["known"] and document["since"]
+        if document["conditionSet"] and document["since"]
         else "not recorded in status.conditions yet"
     )
-    return f"{name}: {document['reason']}: {document['was']} -> {document['wanted']} ({since})"
+    return f"{name}: {document['reason']}: {document['actual']} -> {document['required']} ({since})"

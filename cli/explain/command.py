@@ -18,7 +18,7 @@ EXAMPLES: Final = """examples:
   joiner explain pod shop/cart-0 --since 2h                      from the bucket in $JOINER_BUCKET_NAME
   joiner explain node ip-10-0-64-5 --context                     and the current state in your cluster
   joiner explain node i-0a31911b38b3d1a82 --journal s3://joiner-prod-bucket --context prod
-  joiner explain command emptiness-e0ae10abb2af -o json | jq .happened
+  joiner explain command emptiness-e0ae10abb2af -o json | jq .history
 
 NAME can be short:
   pod               name without namespace, or the name of a Deployment, StatefulSet, DaemonSet or Job: an unschedulable
@@ -28,9 +28,7 @@ NAME can be short:
 From a bucket, the command reads the last day unless --since says otherwise; from a folder, everything. Ages in a
 folder's journal are relative to its last cycle unless --now is given. Unreadable entries are reported on stderr.
 
--o json and yaml: kind, name; answers (question, words); cost (usd, usdPerHour at the end, hours), or null;
-happened, oldest first (at, until, secondsAgo, times, function, what, why, failed, cycle: the journal entry);
-journal (source, cycles, from, to, now, failed, lastError, unreadable).
+docs/reference/output.md lists the fields of -o json and -o yaml.
 
 exit codes: 0 explained, 1 object not found, or part of the input could not be read (see stderr), 2 wrong usage,
 130 interrupted

@@ -37,8 +37,8 @@ def explain_node_pool(evidence: Evidence, name: str) -> Explanation:
         if record.deleted_why or record.terminated_at is not None
     )
     offering_counts = Counter(format_offering(record) for record in records if record.instance_type)
-    counts_text = f"{len(records)} recorded, {len(current_records)} at the end" if records else ""
-    price_text = f"{format_usd_per_hour(cost.usd_per_hour)} at the end" if cost is not None else ""
+    counts_text = f"{len(records)} in this period, {len(current_records)} still running" if records else ""
+    price_text = f"{format_usd_per_hour(cost.usd_per_hour)} for the running nodes" if cost is not None else ""
     answers = (
         *build_answer("current state", *describe_live_state(evidence.live_cluster, "nodepool", name)),
         *build_answer("nodes", counts_text),

@@ -33,7 +33,7 @@ def _describe_pod(pod: Pod, _: ClusterSnapshot) -> Iterator[str]:
     yield ": ".join(filter(None, ("pending", *reason_parts)))
     if pod.nominated_node_name:
         yield f"nominated for node {pod.nominated_node_name}"
-    yield f"`joiner plan --context --pod {pod.name}` shows where Joiner would schedule it now"
+    yield f"`joiner plan --pod {pod.name}` shows where Joiner would schedule it now"
 
 
 def _describe_node(node: Node, live_cluster: ClusterSnapshot) -> Iterator[str]:

@@ -90,18 +90,20 @@ def build_explanation_document(explanation: Explanation, evidence: Evidence) -> 
     return {
         "kind": explanation.kind,
         "name": explanation.name,
-        "answers": [{"question": answer.question, "words": list(answer.sentences)} for answer in explanation.answers],
+        "answers": [
+            {"question": answer.question, "sentences": list(answer.sentences)} for answer in explanation.answers
+        ],
         "cost": cost
         and {"usd": round(cost.usd, 6), "usdPerHour": round(cost.usd_per_hour, 6), "hours": round(cost.hours, 4)},
-        "happened": [
+        "history": [
             {
                 "at": entry.at,
                 "until": entry.last_at,
                 "secondsAgo": round((now - entry.at).total_seconds()),
                 "times": entry.times,
                 "function": entry.function,
-                "what": entry.text,
-                "why": entry.reason,
+                "message": entry.text,
+                "reason": entry.reason,
                 "failed": entry.is_failed,
                 "cycle": entry.cycle_key,
             }

@@ -8,9 +8,9 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from cli.cluster.fixes import SIGN_IN_HINT, is_credential_error
 from cli.cluster.kubeconfig import ClusterConnection, ReadOnlyKube
 from cli.cluster.paging import list_objects
-from cli.cluster.remedies import SIGN_IN_HINT, is_credential_error
 from cli.facts.events import list_pause_events
 from cli.facts.model import ApiServerResponse, DeploymentFacts, KubernetesFacts, Manifest, ReadFailure
 from cli.inputs.documents import iterate_objects, read_documents
@@ -35,7 +35,7 @@ _DEPLOYMENTS_PATH: Final = "/apis/apps/v1/deployments"
 _MAX_MESSAGE_CHARACTERS: Final = 240
 """Limit for error messages: a proxy that answers instead of the API server sends a whole page."""
 _NOT_IN_FILES: Final = "not in the files"
-_FILES_REMEDY: Final = (
+_FILES_FIX: Final = (
     "add the output of `kubectl get crd,clusterrolebindings,deployments,ns,nodepools,ec2nodeclasses -A -o json`"
 )
 
@@ -80,7 +80,7 @@ def query_or_unseen(query: Callable[[], T]) -> T | ReadFailure:
         return ReadFailure(
             reason=f"{type(fault).__name__}: {truncate_text(message, _MAX_MESSAGE_CHARACTERS)}",
             is_denied=isinstance(fault, Forbidden),
-            remedy=SIGN_IN_HINT if is_credential_error(fault) else "",
+            fix=SIGN_IN_HINT if is_credential_error(fault) else "",
         )
 
 
@@ -134,7 +134,7 @@ def read_file_facts(sources: Iterable[str], now: datetime, tell: ErrorReporter) 
         manifest.get("kind") == "ClusterRoleBinding" and _get_name(manifest) == "joiner-functions"
         for manifest in manifests
     )
-    missing = ReadFailure(reason=_NOT_IN_FILES, remedy=_FILES_REMEDY)
+    missing = ReadFailure(reason=_NOT_IN_FILES, fix=_FILES_FIX)
     return KubernetesFacts(
         source="files",
         response=None,

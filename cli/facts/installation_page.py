@@ -18,8 +18,8 @@ def build_installation_document(installation: Installation | None) -> dict[str, 
     return {
         "stack": installation.stack,
         "status": installation.status,
-        "why": installation.reason or None,
-        "acting": None if mode is None else mode.state,
+        "message": installation.reason or None,
+        "mode": None if mode is None else mode.state,
         "disruptionPaused": None if installation.settings is None else installation.settings.disruption_paused,
         "functions": [
             {
@@ -61,20 +61,20 @@ def _describe_installation(installation: Installation | None, now: datetime) -> 
         return
     if installation.status == ABSENT:
         region_text = f" in {installation.region}" if installation.region else ""
-        remedy = f"`npx cdk deploy -c joiner:cluster={installation.cluster}`, or name the stack with --stack"
-        yield "yellow", f"Joiner is not installed: no stack {installation.stack}{region_text}. To fix: {remedy}"
+        fix = f"`npx cdk deploy -c joiner:cluster={installation.cluster}`, or name the stack with --stack"
+        yield "yellow", f"Joiner is not installed: no stack {installation.stack}{region_text}. To fix: {fix}"
         return
     mode = installation.operating_mode
     if mode is not None:
-        remedy = f" ({mode.remedy})" if mode.remedy else ""
-        yield "yellow" if mode.remedy else "", f"{installation.stack}: {mode.message}{remedy}"
+        fix = f" ({mode.fix})" if mode.fix else ""
+        yield "yellow" if mode.fix else "", f"{installation.stack}: {mode.message}{fix}"
     if installation.reason:
         yield "yellow", f"{installation.stack}: the functions could not be read: {installation.reason}"
     if installation.function_health:
         is_late = any(beat.is_late for beat in installation.function_health)
         words = ", ".join(_format_function_health(beat, now) for beat in installation.function_health)
-        remedy = f"; to find the cause: `joiner doctor --cluster {installation.cluster}`" if is_late else ""
-        yield "red" if is_late else "", f"last success: {words}{remedy}"
+        fix = f"; to find the cause: `joiner doctor --cluster {installation.cluster}`" if is_late else ""
+        yield "red" if is_late else "", f"last success: {words}{fix}"
 
 
 def _format_function_health(health: FunctionHealth, now: datetime) -> str:

@@ -27,7 +27,7 @@ class ReadFailure(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     is_denied: bool = False
     """The request was answered, and denied."""
-    remedy: str = ""
+    fix: str = ""
     """Empty: the missing permission, or a retry."""
 
 

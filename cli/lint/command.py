@@ -2,8 +2,9 @@
 
 import argparse
 import sys
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, get_args
 
+from cli.planning.arguments import OutputFormat
 from cli.terminal.output_format import encode_output
 from shared.model.core.formatting import format_count
 
@@ -15,14 +16,13 @@ EXAMPLES: Final = """examples:
   joiner lint -f karpenter/
   joiner lint -f nodepool.yaml -f workloads/ --instance-types examples/catalogue.json
   kubectl get nodepools,ec2nodeclasses -o yaml | joiner lint -f -
-  joiner lint -f . -o json | jq -r '.[] | select(.level == "error") | .where'
+  joiner lint -f . -o json | jq -r '.[] | select(.level == "error") | .location'
 
 Instance types are checked against --instance-types, or else against the list of the installed AWS SDK. Zones are
 checked against --instance-types, or else by their form and region.
 
 exit codes: 0 no findings or only warnings, 1 an error, or a file that could not be read, 2 wrong usage, 130 interrupted
 """
-OutputFormat = Literal["text", "json"]
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:
@@ -37,7 +37,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="catalog to check instance types, zones and limits against (`joiner catalog build`)",
     )
-    parser.add_argument("-o", "--output", choices=get_args(OutputFormat), default="text", help="output format")
+    parser.add_argument("-o", "--output", choices=get_args(OutputFormat), default="table", help="output format")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
     unread_findings = [
         LintFinding(level="error", location=line, kind="", name="", field="", message="") for line in unread_messages
     ]
-    if args.output == "json":
+    if args.output != "table":
         sys.stdout.write(encode_output([*unread_findings, *lint_findings], args.output))
     else:
         sys.stdout.writelines(f"{line}\n" for line in unread_messages)

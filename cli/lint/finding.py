@@ -14,7 +14,7 @@ class LintFinding(msgspec.Struct, frozen=True, kw_only=True):
     """A mistake to correct; `error`: the API server rejects the object, or it does not have the intended effect."""
 
     level: LintLevel
-    location: str = msgspec.field(name="where")
+    location: str
     kind: str
     name: str
     field: str

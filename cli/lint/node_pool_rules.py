@@ -8,7 +8,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from cli.convert.kinds.workloads import POD_PATH_BY_KIND
-from cli.convert.reading.remedies import get_value_at
+from cli.convert.reading.fixes import get_value_at
 from cli.convert.reading.sources import SourceObject
 from cli.convert.validation.schema_checks import has_schema
 from cli.lint.finding import LintFinding, build_finding, get_object_name

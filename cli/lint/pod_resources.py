@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from cli.convert.kinds.workloads import POD_PATH_BY_KIND
 from cli.convert.reading.field_reader import choose_fix
+from cli.convert.reading.fixes import get_value_at, suggest_amount
 from cli.convert.reading.remarks import FieldPath
-from cli.convert.reading.remedies import get_value_at, suggest_amount
 from cli.convert.reading.sources import SourceObject
 from cli.lint.finding import LintFinding, build_finding
 from shared.model.core.units import is_quantity

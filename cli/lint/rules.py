@@ -8,8 +8,8 @@ from cli.convert.conversion import CONVERTED_KINDS, convert_objects
 from cli.convert.fields.metadata import V1_ANNOTATION_BY_OLD_ANNOTATION, convert_annotation_key
 from cli.convert.kinds.v1_corrections import find_foreign_node_class
 from cli.convert.kinds.workloads import POD_PATH_BY_KIND
+from cli.convert.reading.fixes import get_value_at, suggest_fix
 from cli.convert.reading.remarks import FieldPath, RemarkCollector, format_path
-from cli.convert.reading.remedies import get_value_at, suggest_fix
 from cli.convert.reading.sources import SourceObject
 from cli.convert.validation.converted_objects import get_unknown_field_hint
 from cli.convert.validation.schema_checks import find_unknown_fields, has_schema, list_schema_problems

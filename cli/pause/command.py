@@ -25,7 +25,7 @@ Pauses are stored in the annotations joiner.dev/disruption-paused and joiner.dev
 kube-system or of a NodePool, with the author, the start, the end and the reason. You need the permissions get and patch
 on these objects, and list on NodePools and Namespaces. --for counts by the API server's clock.
 
--o json and yaml: at, paused: a list of nodePool (null: all), what, by, since, until, because.
+docs/reference/output.md lists the fields of -o json and -o yaml.
 
 exit codes: 0 paused, 1 an object could not be read or written, 2 wrong usage, 130 interrupted
 """
@@ -125,7 +125,7 @@ def print_pauses(cluster: "ClusterSnapshot", args: argparse.Namespace) -> None:
 
     pauses, _ = list_active_pauses(cluster)
     if args.output != "table":
-        document = {"at": format_instant(cluster.taken_at), "paused": build_pause_documents(pauses)}
+        document = {"at": format_instant(cluster.taken_at), "pauses": build_pause_documents(pauses)}
         sys.stdout.write(encode_output(document, args.output))
         return
     lines = list(render_pauses(pauses, cluster.taken_at, choose_palette(sys.stdout), get_terminal_width(sys.stdout)))

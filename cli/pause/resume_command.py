@@ -15,7 +15,7 @@ EXAMPLES: Final = """examples:
   joiner resume --launches --context prod
   kubectl annotate namespace kube-system joiner.dev/disruption-paused-      the same without joiner
 
--o json and yaml: at, paused (remaining pauses): a list of nodePool (null: all), what, by, since, until, because.
+docs/reference/output.md lists the fields of -o json and -o yaml.
 
 exit codes: 0 resumed (also if nothing was paused), 1 an object could not be read or written, 2 wrong usage,
 130 interrupted

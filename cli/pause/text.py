@@ -4,8 +4,9 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
-from cli.terminal.text import Palette, format_age, truncate_text
+from cli.terminal.text import Palette, truncate_text
 from shared.model.cluster import ClusterSnapshot
+from shared.model.core.formatting import format_elapsed
 from shared.model.core.units import format_instant
 from shared.model.karpenter.pause import LAUNCH_WORDS
 from shared.state.pauses import ActivePause, list_active_pauses
@@ -40,8 +41,8 @@ def _build_pause_document(pause: ActivePause) -> dict[str, Any]:
     hold = pause.pause
     return {
         "nodePool": pause.pool or None,
-        "what": list(hold.reasons),
-        "by": hold.author or None,
+        "reasons": list(hold.reasons),
+        "author": hold.author or None,
         "since": _format_instant(hold.since),
         "until": _format_instant(hold.until),
         "because": hold.because or None,
@@ -68,7 +69,7 @@ def _join_names(names: Iterable[str]) -> list[str]:
 def _format_details(pause: ActivePause, now: datetime) -> str:
     """Return the end, author, begin and reason of the pause as text."""
     hold = pause.pause
-    until = f" for {format_age(hold.until - now)} more (until {format_instant(hold.until)})" if hold.until else ""
+    until = f" for {format_elapsed(hold.until - now)} more (until {format_instant(hold.until)})" if hold.until else ""
     author_text = f", by {hold.author}" if hold.author else ""
-    since = f" {format_age(now - hold.since)} ago" if hold.since else ""
+    since = f" {format_elapsed(now - hold.since)} ago" if hold.since else ""
     return f"{until}{author_text}{since}{f': {hold.because}' if hold.because else ''}"

@@ -135,7 +135,7 @@ def build_options(args: argparse.Namespace, settings: ChosenSettings) -> Schedul
     return SchedulingOptions(
         preference_policy=args.preference_policy or settings.preference_policy,
         min_values_policy=args.min_values_policy or settings.min_values_policy,
-        hints=args.hints or settings.hints,
+        pod_nominations=args.pod_nominations or settings.pod_nominations,
         node_cost_usd_per_hour=settings.node_cost_usd_per_hour if args.node_cost is None else args.node_cost,
         volume_usd_per_gib_month=settings.volume_usd_per_gib_month if args.volume_price is None else args.volume_price,
         readiness="Assumed",
@@ -159,7 +159,7 @@ def _render_output(args: argparse.Namespace, plan_result: PlanResult) -> str:
     if args.pod is None:
         if args.output == "table":
             return render_plan(plan_result, palette, layout)
-        return encode_output(build_plan_document(plan_result), args.output, has_api_version=False)
+        return encode_output(build_plan_document(plan_result), args.output)
     verdict = explain_pod(plan_result, args.pod)
     if args.output == "table":
         return render_pod_verdict(verdict, palette, layout)

@@ -54,7 +54,7 @@ def _render_placement(verdict: PodVerdict, palette: Palette, layout: TableOption
             node = f"{verdict.node}, an existing or in-flight node, {_describe_other_pods(verdict, layout)}"
             yield from _render_entry("node", node, layout)
             yield from _render_entry("cost", f"no additional cost{_describe_price(verdict)}", layout)
-        case "NotWaiting":
+        case "NotPending":
             yield from _render_entry("not planned", verdict.reason, layout)
         case _:
             yield palette.colorize("yellow", f"unschedulable: {verdict.reason}")

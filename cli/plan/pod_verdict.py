@@ -37,7 +37,7 @@ class PodVerdict(msgspec.Struct, frozen=True, kw_only=True):
     workload: str
     requests: dict[str, str]
     kind: str
-    """NewNode, ExistingNode, Unschedulable, or NotWaiting."""
+    """NewNode, ExistingNode, Unschedulable, or NotPending."""
     node: str = ""
     node_pool: str = ""
     offering: CheapestOffering | None = None
@@ -83,7 +83,7 @@ def explain_pod(plan_result: PlanResult, query: str) -> PodVerdict:
         if name in fit.pods:
             other_pods = tuple(other_pod for other_pod in fit.pods if other_pod != name)
             return _build_existing_node_verdict(plan_result, fit.node, other_pods, common_fields)
-    return PodVerdict(kind="NotWaiting", node=pod.node_name, reason=_explain_not_pending(pod), **common_fields)
+    return PodVerdict(kind="NotPending", node=pod.node_name, reason=_explain_not_pending(pod), **common_fields)
 
 
 def _find_pod_name(plan_result: PlanResult, query: str) -> str:
@@ -230,20 +230,21 @@ def build_verdict_document(verdict: PodVerdict) -> dict[str, Any]:
         "pod": verdict.pod,
         "workload": verdict.workload,
         "requests": verdict.requests,
-        "verdict": verdict.kind,
+        "result": verdict.kind,
         "reason": verdict.reason,
         "node": verdict.node,
         "nodePool": verdict.node_pool,
         "offering": build_choice_document(verdict.offering) if verdict.offering is not None else None,
         "instanceTypes": list(verdict.instance_types),
-        "beside": list(verdict.other_pods),
+        "otherPods": list(verdict.other_pods),
         "daemonPods": verdict.daemon_pods,
-        "typesLeft": [{"step": step, "types": number} for step, number in verdict.type_funnel],
+        "matchingInstanceTypes": [{"step": step, "count": number} for step, number in verdict.type_funnel],
         "constraints": [
-            constraint.requirement | {"madeBy": list(constraint.sources)} for constraint in verdict.constraints
+            constraint.requirement | {"sources": list(constraint.sources)} for constraint in verdict.constraints
         ],
-        "pools": [
-            {"nodePools": pools.split(", ") if pools else [], "says": words} for pools, words in verdict.pool_messages
+        "nodePoolMessages": [
+            {"nodePools": pools.split(", ") if pools else [], "message": words}
+            for pools, words in verdict.pool_messages
         ],
-        "undecided": list(verdict.undecided),
+        "undecidedConstraints": list(verdict.undecided),
     }

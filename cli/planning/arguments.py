@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Final, Literal, get_args
 
 from cli.inputs.files import add_filename
-from shared.settings import Hints, MinValuesPolicy, PreferencePolicy
+from shared.settings import MinValuesPolicy, PodNominations, PreferencePolicy
 
 OutputFormat = Literal["table", "json", "yaml"]
 ACCOUNT_SOURCE: Final = "aws"
@@ -52,10 +52,10 @@ def add_planning_arguments(parser: argparse.ArgumentParser) -> None:
         help="enforce minValues, or relax them if no node satisfies them (default: $MIN_VALUES_POLICY, else Strict)",
     )
     parser.add_argument(
-        "--hints",
-        choices=get_args(Hints),
-        help="whether Joiner nominates nodes for pods (status.nominatedNodeName); Withheld prefers plans that need no "
-        "nominations (default: $JOINER_HINTS, else Given)",
+        "--pod-nominations",
+        choices=get_args(PodNominations),
+        help="whether Joiner nominates nodes for pods (status.nominatedNodeName); Disabled prefers plans that need no "
+        "nominations (default: $JOINER_POD_NOMINATIONS, else Enabled)",
     )
     parser.add_argument(
         "--node-cost",

@@ -80,6 +80,7 @@ def build_plan_document(plan_result: PlanResult) -> dict[str, Any]:
             "pods": scheduled_count + len(failures),
             "scheduled": scheduled_count,
             "newNodes": len(placement.new_nodes),
+            "usdPerHour": round(placement.price_usd_per_hour, 9),
             "price": round(placement.price_usd_per_hour, 9),
             "greedyUsdPerHour": round(placement.greedy_usd_per_hour, 9),
             "otherUsdPerHour": round(plan_result.other_costs_usd_per_hour, 9),
@@ -120,5 +121,6 @@ def build_choice_document(choice: CheapestOffering) -> dict[str, Any]:
         "instanceType": choice.instance_type,
         "zone": choice.zone,
         "capacityType": choice.capacity_type,
+        "usdPerHour": choice.price_usd_per_hour,
         "price": choice.price_usd_per_hour,
     } | reservation

@@ -39,7 +39,7 @@ def _list_cost_texts(plan: PlanResult) -> Iterator[str]:
         yield "first-fit packing costs the same"
     if plan.placement.second_launches:
         pods_text = format_count(plan.placement.second_launches, "pod")
-        yield f"{pods_text} may need a second launch, because Joiner does not nominate nodes (--hints Withheld)"
+        yield f"{pods_text} may need a second launch: Joiner nominates no nodes (--pod-nominations Disabled)"
 
 
 def _describe_price_age(plan: PlanResult) -> tuple[str, str]:

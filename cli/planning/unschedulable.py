@@ -13,7 +13,8 @@ from shared.model.kubernetes.pod import Pod
 
 MAX_LISTED_PODS: Final = 3
 """Maximum number of names in a list, unless all are requested."""
-_POOL_PATTERN: Final = re.compile(r"(?:^|; )pool (?P<name>\S+): ")
+_POOL_PATTERN: Final = re.compile(r"(?:^|; )(?:NodePool|pool) (?P<name>\S+): ")
+"""Messages of earlier versions say ``pool NAME``."""
 _TEMPLATE_HASH_LABEL: Final = "pod-template-hash"
 
 
@@ -31,8 +32,10 @@ def describe_workload(pod: Pod) -> str:
 def group_messages_by_pool(message: str) -> list[tuple[list[str], str]]:
     """Return pairs of NodePools and their message, in order; no NodePools if the message is not about NodePools.
 
-    >>> group_messages_by_pool("pool a: too small; pool b: needs toleration x; pool c: too small")
+    >>> group_messages_by_pool("NodePool a: too small; NodePool b: needs toleration x; NodePool c: too small")
     [(['a', 'c'], 'too small'), (['b'], 'needs toleration x')]
+    >>> group_messages_by_pool("pool a: too small; pool b: needs toleration x")
+    [(['a'], 'too small'), (['b'], 'needs toleration x')]
     >>> group_messages_by_pool("no NodePool exists: create one")
     [([], 'no NodePool exists: create one')]
     """

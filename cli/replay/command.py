@@ -23,11 +23,7 @@ A deployment stores decision records unless the setting joiner:snapshots is off:
 received while deciding, such as EC2's answers to launches and what an EC2NodeClass resolves to. User data of launch
 templates and the sources of the catalog are not stored and not replayed.
 
--o json and yaml: cycle, function, at, trigger, snapshot, catalogue, code (then: recorded, now: replayed), changed,
-notes, limits (what was not replayed or not compared), same (true, false), reordered, cut (why the recorded cycle was
-incomplete), then and now (newNodes, usdPerHour of new nodes at their cheapest offerings, actions, verdicts),
-differences (of: action or verdict; how: then, now or changed; what, then, now).
-With --list, a list of cycle, function, at, code, decided.
+docs/reference/output.md lists the fields of -o json and -o yaml.
 
 exit codes: 0 same decision, or cycles listed; 1 cycle not found, or part of the input could not be read (see stderr);
 2 wrong usage; 3 different decision; 130 interrupted

@@ -71,7 +71,7 @@ def build_cycle_documents(cycles: Iterable[Cycle]) -> list[dict[str, Any]]:
             "function": cycle.entry.function,
             "at": cycle.entry.at,
             "code": cycle.entry.code,
-            "decided": summarize_cycle(cycle),
+            "summary": summarize_cycle(cycle),
         }
         for cycle in cycles
     ]

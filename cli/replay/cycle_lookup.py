@@ -170,21 +170,21 @@ class RecordStore:
         applied = find_answer(record.inputs.answers, AppliedOverlays) or AppliedOverlays()
         return self.load_catalog(applied.catalog_key) if applied.catalog_key else None
 
-    def _read_body(self, key: str, remedy: str) -> bytes:
+    def _read_body(self, key: str, fix: str) -> bytes:
         if self._source.startswith(S3_SCHEME):
-            return self._read_from_bucket(key, remedy)
+            return self._read_from_bucket(key, fix)
         folder = Path(self._source)
         for root in (folder, folder.parent):
             try:
                 return (root / key).read_bytes()
             except OSError:
                 continue
-        raise InputError(f"{key}: not found in {self._source}: {remedy}")
+        raise InputError(f"{key}: not found in {self._source}: {fix}")
 
-    def _read_from_bucket(self, key: str, remedy: str) -> bytes:
+    def _read_from_bucket(self, key: str, fix: str) -> bytes:
         with open_bucket(self._source) as (bucket, prefix):
             parent_prefix = prefix.rstrip("/").rpartition("/")[0]
             try:
                 return bucket.get(f"{parent_prefix}/{key}" if parent_prefix else key)
             except NotFound:
-                raise InputError(f"{key}: not found in {self._source}: {remedy}") from None
+                raise InputError(f"{key}: not found in {self._source}: {fix}") from None

@@ -1,4 +1,4 @@
-"""Differences between two decisions: in their actions, and in their verdicts on pods, nodes and commands."""
+"""Differences between two decisions: in their actions, and in their notes on pods, nodes and commands."""
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ from shared.model.decisions.action import Action, CreateNodeClaim, FollowUp, Lau
 from shared.report.journal.journal import LAUNCHED_VERDICT, DecisionNote
 
 T = TypeVar("T", bound=Action | DecisionNote)
-DifferenceKind: TypeAlias = Literal["then", "now", "changed"]
+DifferenceKind: TypeAlias = Literal["recorded", "replayed", "changed"]
 MESSAGE_ACTIONS: Final = (PublishEvent, FollowUp)
 """Actions that only publish an event or invoke a function."""
 
@@ -22,7 +22,7 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     """One difference between two decisions."""
 
     kind: DifferenceKind
-    """`then`: only in the recorded decision, `now`: only in the new one, `changed`: in both, but not equal."""
+    """`recorded`: only in the recorded decision, `replayed`: only in the new one, `changed`: in both, but not equal."""
     subject: str
     """For example ``NodeClaim default-3f`` or ``Pod shop/cart-0``."""
     old_text: str = ""
@@ -99,10 +99,10 @@ def _list_differences(
             yield _build_changed_difference(old, new, describe)
         elif old is not None:
             subject, text = describe(old)
-            yield Difference(kind="then", subject=subject, old_text=text, is_message=is_message)
+            yield Difference(kind="recorded", subject=subject, old_text=text, is_message=is_message)
         elif new is not None:
             subject, text = describe(new)
-            yield Difference(kind="now", subject=subject, new_text=text, is_message=is_message)
+            yield Difference(kind="replayed", subject=subject, new_text=text, is_message=is_message)
 
 
 def _build_changed_difference(old: T, new: T, describe: Callable[[T], tuple[str, str]]) -> Difference:

@@ -26,7 +26,8 @@ MAX_LISTED_LINES: Final = 20
 MAX_LISTED_NAMES: Final = 3
 _INDENT: Final = "  "
 _TITLE_WIDTH: Final = 14
-_SIGNS: Final = {"then": ("-", "red"), "now": ("+", "green"), "changed": ("~", "yellow")}
+_OUTPUT_NAMES: Final = {"verdict": "result", "why": "message"}
+_SIGNS: Final = {"recorded": ("-", "red"), "replayed": ("+", "green"), "changed": ("~", "yellow")}
 
 
 class ReplayResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,7 +73,7 @@ def render_replay(result: ReplayResult, options: PageOptions) -> str:
     if not comparison.is_same:
         lines += [*_render_decision("REPLAYED DECISION", comparison.new_decision, options), ""]
         lines += [*_render_differences(comparison, options), ""]
-    lines += _render_verdict(result, options)
+    lines += _render_outcome(result, options)
     return "\n".join(lines) + "\n"
 
 
@@ -133,7 +134,7 @@ def _render_decision(title: str, decision: Decision, options: PageOptions) -> It
         yield f"{_INDENT}no changes in the cluster or in EC2"
     message_count = len(decision.actions) - len(effects)
     messages = f"{message_count:,} {'event or follow-up' if message_count == 1 else 'events and follow-ups'}"
-    yield options.palette.colorize("dim", f"{_INDENT}and {messages}, {format_count(len(decision.notes), 'verdict')}")
+    yield options.palette.colorize("dim", f"{_INDENT}and {messages}, {format_count(len(decision.notes), 'note')}")
 
 
 def _describe_actions(effects: Iterable[Action]) -> list[tuple[str, str]]:
@@ -153,7 +154,7 @@ def _describe_actions(effects: Iterable[Action]) -> list[tuple[str, str]]:
 def _render_differences(comparison: DecisionComparison, options: PageOptions) -> Iterator[str]:
     yield options.palette.colorize("bold", "DIFFERENCES")
     if comparison.is_reordered:
-        yield f"{_INDENT}the same actions and verdicts in a different order"
+        yield f"{_INDENT}the same actions and notes in a different order"
     effects = [difference for difference in comparison.actions if options.is_whole or not difference.is_message]
     lines = [(difference, (difference.subject,)) for difference in effects] + _group_differences(comparison.notes)
     shown_lines = lines[: options.limit(MAX_LISTED_LINES)]
@@ -164,7 +165,7 @@ def _render_differences(comparison: DecisionComparison, options: PageOptions) ->
 
 
 def _group_differences(notes: Iterable[Difference]) -> list[tuple[Difference, tuple[str, ...]]]:
-    """Group verdict differences that are equal apart from their subjects; each with its subjects."""
+    """Group differences of notes that are equal apart from their subjects; each with its subjects."""
     groups: dict[tuple[str, str, str], list[Difference]] = {}
     for difference in notes:
         groups.setdefault((difference.kind, difference.old_text, difference.new_text), []).append(difference)
@@ -191,16 +192,16 @@ def _join_subjects(names: Sequence[str], max_names: int | None) -> str:
     return f"{format_count(len(names), kind)}: {join_names([name.partition(' ')[2] for name in names], max_names)}"
 
 
-def _render_verdict(result: ReplayResult, options: PageOptions) -> Iterator[str]:
+def _render_outcome(result: ReplayResult, options: PageOptions) -> Iterator[str]:
     comparison, cut_reason = result.comparison, result.record.summary.cut
-    actions, verdicts = comparison.actions, comparison.notes
-    verdict, color = "different decision", "yellow"
+    actions, notes = comparison.actions, comparison.notes
+    outcome, color = "different decision", "yellow"
     if comparison.is_same:
-        verdict, color = "same decision", "green"
-        actions, verdicts = comparison.new_decision.actions, comparison.new_decision.notes  # type: ignore[assignment]
-    counts = f"{format_count(len(actions), 'action')} and {format_count(len(verdicts), 'verdict')}"
+        outcome, color = "same decision", "green"
+        actions, notes = comparison.new_decision.actions, comparison.new_decision.notes  # type: ignore[assignment]
+    counts = f"{format_count(len(actions), 'action')} and {format_count(len(notes), 'note')}"
     yield from options.wrap(
-        f"{verdict}: {counts}{' are identical, byte for byte' if comparison.is_same else ' differ'}", "", color, ""
+        f"{outcome}: {counts}{' are identical, byte for byte' if comparison.is_same else ' differ'}", "", color, ""
     )
     if cut_reason and not comparison.is_same:
         yield from options.wrap(
@@ -232,32 +233,37 @@ def build_replay_document(result: ReplayResult) -> dict[str, Any]:
         "at": entry.at,
         "trigger": entry.trigger,
         "snapshot": entry.snapshot,
-        "catalogue": result.record.catalog_key,
-        "code": {"then": entry.code, "now": result.code},
+        "catalog": result.record.catalog_key,
+        "code": {"recorded": entry.code, "replayed": result.code},
         "changed": list(result.changes.changes),
         "notes": [*result.changes.notes, *result.notes],
         "limits": list(_list_limitations(result)),
         "same": comparison.is_same,
         "reordered": comparison.is_reordered,
-        "cut": result.record.summary.cut,
-        "then": _build_decision_document(comparison.old_decision, result.changes.cluster),
-        "now": _build_decision_document(comparison.new_decision, result.changes.cluster),
+        "incomplete": result.record.summary.cut,
+        "recorded": _build_decision_document(comparison.old_decision, result.changes.cluster),
+        "replayed": _build_decision_document(comparison.new_decision, result.changes.cluster),
         "differences": [
             *(_build_difference_document("action", difference) for difference in comparison.actions),
-            *(_build_difference_document("verdict", difference) for difference in comparison.notes),
+            *(_build_difference_document("note", difference) for difference in comparison.notes),
         ],
     }
 
 
 def _build_decision_document(decision: Decision, cluster: ClusterSnapshot) -> dict[str, Any]:
     nodes, price = estimate_decision_cost(decision, cluster)
-    actions, verdicts = list(decision.actions), list(decision.notes)
-    return {"newNodes": nodes, "usdPerHour": round(price, 9), "actions": actions, "verdicts": verdicts}
+    actions, notes = map(_build_item_documents, (decision.actions, decision.notes))
+    return {"newNodes": nodes, "usdPerHour": round(price, 9), "actions": actions, "notes": notes}
+
+
+def _build_item_documents(items: Iterable[object]) -> list[dict[str, Any]]:
+    documents = map(msgspec.to_builtins, items)
+    return [{_OUTPUT_NAMES.get(name, name): value for name, value in document.items()} for document in documents]
 
 
 def _build_difference_document(item_kind: str, difference: Difference) -> dict[str, str]:
-    old_text, new_text = difference.old_text, difference.new_text
-    return {"of": item_kind, "how": difference.kind, "what": difference.subject, "then": old_text, "now": new_text}
+    texts = {"recorded": difference.old_text, "replayed": difference.new_text}
+    return {"kind": item_kind, "change": difference.kind, "subject": difference.subject} | texts
 
 
 def format_time(at: datetime) -> str:

@@ -26,8 +26,8 @@ MAX_PROBLEM_AGE: Final = timedelta(hours=1)
 class BlockedGroup(msgspec.Struct, frozen=True, kw_only=True):
     """Nodes or pods with the same verdict and reasons."""
 
-    verdict: str = msgspec.field(name="what")
-    reasons: tuple[str, ...] = msgspec.field(name="why")
+    verdict: str = msgspec.field(name="status")
+    reasons: tuple[str, ...] = msgspec.field(name="reasons")
     names: tuple[str, ...]
     """Sorted."""
 

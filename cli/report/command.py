@@ -11,14 +11,9 @@ EXAMPLES: Final = """examples:
   joiner report --journal examples/journal       the example journal, as report.html
   joiner report week.html --since 168h           the last week, from the bucket in $JOINER_BUCKET_NAME (default: a day)
   joiner report - --context prod > now.html      with the current nodes and pods of a live cluster
-  joiner report -o json --journal examples/journal | jq '.pools[] | {name, nodes, usdPerHour, usd}'
+  joiner report -o json --journal examples/journal | jq '.nodePools[] | {name, nodes, usdPerHour, usd}'
 
--o json and yaml: source, cluster, began, ended, isLive, unreadable; cycles (number by function); failures (error,
-times, last); fleet (at, nodes, usdPerHour); waiting (at, pods, withoutPlace: unschedulable pods); changes (at,
-launched, terminated; a period of changeSeconds); usd (instances in the covered time); savedUsdPerHour; pools (name,
-nodes, byCapacity, usdPerHour, usd, launched, terminated); types (name, nodes, usdPerHour); nodes (name, claim, pool,
-instanceType, capacityType, zone, usdPerHour, launchedAt, verdict, why); decisions, newest first (at, function, what,
-why, isFailed, cycle); blockedNodes and blockedPods (what, why, names); problems (kind, name, message).
+docs/reference/output.md lists the fields of -o json and -o yaml.
 
 exit codes: 0 written, 1 part of the input could not be read, or the file not be written (see stderr), 2 wrong usage,
 130 interrupted

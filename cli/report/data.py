@@ -22,7 +22,7 @@ class PendingPodsSample(msgspec.Struct, frozen=True, kw_only=True):
 
     at: datetime
     pods: float
-    without_place: float
+    without_place: float = msgspec.field(name="unschedulable")
     """The unschedulable pods among them."""
 
 
@@ -34,24 +34,24 @@ class FleetReport(msgspec.Struct, frozen=True, kw_only=True):
     """Its name; "" if it is unknown."""
     began: datetime
     ended: datetime
-    is_live: bool
+    is_live: bool = msgspec.field(name="live")
     """Whether a live cluster was read; otherwise the last snapshot of the journal is used, if there is one."""
     unreadable: tuple[str, ...]
     cycles: dict[str, int]
     """Number of cycles by function."""
     failures: tuple["CycleFailure", ...]
     fleet: tuple[fleet_data.FleetSample, ...]
-    waiting: tuple[PendingPodsSample, ...]
+    waiting: tuple[PendingPodsSample, ...] = msgspec.field(name="pending_pods")
     changes: tuple[fleet_data.FleetChange, ...]
     change_seconds: int
     """Length of one of *changes*."""
     usd: float
     """Cost of instances in the covered time."""
-    saved_usd_per_hour: float
+    saved_usd_per_hour: float = msgspec.field(name="savings_usd_per_hour")
     """Savings of all completed commands."""
-    pools: tuple[fleet_data.NodePoolRow, ...]
+    pools: tuple[fleet_data.NodePoolRow, ...] = msgspec.field(name="node_pools")
     """Most expensive first."""
-    types: tuple[fleet_data.InstanceTypeRow, ...]
+    types: tuple[fleet_data.InstanceTypeRow, ...] = msgspec.field(name="instance_types")
     """At the end of the covered time, most expensive first."""
     nodes: tuple[fleet_data.ReportedNode, ...]
     """At the end of the covered time, by pool and name."""

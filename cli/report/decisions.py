@@ -16,9 +16,9 @@ class ReportedDecision(msgspec.Struct, frozen=True, kw_only=True):
 
     at: datetime
     function: str
-    summary: str = msgspec.field(name="what")
-    reason: str = msgspec.field(default="", name="why")
-    is_failed: bool = False
+    summary: str = msgspec.field(name="message")
+    reason: str = msgspec.field(default="", name="reason")
+    is_failed: bool = msgspec.field(default=False, name="failed")
     cycle: str
     """Key of the cycle's journal entry."""
 

@@ -39,15 +39,15 @@ class ReportedNode(msgspec.Struct, frozen=True, kw_only=True):
     """A node at the end of the covered time."""
 
     name: str
-    claim: str
-    pool: str
+    claim: str = msgspec.field(name="node_claim")
+    pool: str = msgspec.field(name="node_pool")
     instance_type: str
     capacity_type: str
     zone: str
     usd_per_hour: float
     launched_at: datetime | None
-    verdict: str
-    reason: str = msgspec.field(name="why")
+    verdict: str = msgspec.field(name="status")
+    reason: str
     """Why it is kept or removed."""
 
 

@@ -219,7 +219,7 @@ def build_report_document(report: FleetReport) -> dict[str, Any]:
     report_json["problems"] = [
         {"kind": problem.kind, "name": problem.name, "message": problem.message} for problem in report.problems
     ]
-    for pool, pool_row in zip(report_json["pools"], report.pools, strict=True):
+    for pool, pool_row in zip(report_json["nodePools"], report.pools, strict=True):
         pool["byCapacity"] = pool_row.by_capacity
     return report_json
 

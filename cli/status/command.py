@@ -13,18 +13,13 @@ EXAMPLES: Final = """examples:
   joiner status                                  your current cluster, and Joiner in its AWS account
   joiner status --context prod --no-account      only the cluster, without AWS
   joiner status --context prod --watch           refreshed every 5 seconds, until q or Ctrl-C
-  joiner status -f cluster.json --instance-types catalogue.json -o json | jq '.pools[] | {name, usdPerHour}'
+  joiner status -f cluster.json --instance-types catalogue.json -o json | jq '.nodePools[] | {name, usdPerHour}'
 
 A function is late if it has not succeeded for 5 minutes, or for three times its usual interval if that is longer; the
 data comes from CloudWatch. Parts of the account that cannot be read are reported and do not change the exit code.
 Without a catalog (--instance-types, or $JOINER_BUCKET_NAME for a live cluster), there are no prices.
 
--o json and yaml: at; installation (null if not read): stack, status (ABSENT, UNSEEN or the status of CloudFormation),
-why, acting (active, paused, disruption-planned, planned), disruptionPaused, functions {name, lastSuccess, late},
-dashboard; usdPerHour (null without prices); pods {running, waiting}; pools: name, ready, nodes {ready, inFlight,
-deleting}, spot, onDemand, reserved, cpu {requested, allocatable}, memory, usdPerHour, limits {resource: [used, limit]};
-others (nodes without NodePool); paused: nodePool, what, by, since, until, because; waiting (pending pods): pod, why;
-trouble (problems): kind, name, what, why; notes.
+docs/reference/output.md lists the fields of -o json and -o yaml.
 
 -o prometheus: gauges in the Prometheus text format, with Karpenter's names where they exist; see docs/guide/metrics.md.
 

@@ -100,7 +100,7 @@ def _apply_dry_run_mode(row: NodeRow, settings: Settings | None) -> NodeRow:
     mode = None if settings is None else describe_mode(settings)
     if mode is None or row.keep_reason[0] or row.state not in DISRUPTABLE_STATES or "planned" not in mode.state:
         return row
-    return msgspec.structs.replace(row, keep_reason=("Planned", f"{mode.message}; {mode.remedy}"))
+    return msgspec.structs.replace(row, keep_reason=("Planned", f"{mode.message}; {mode.fix}"))
 
 
 def sort_node_rows(rows: Iterable[NodeRow], key: str, *, is_reversed: bool = False) -> list[NodeRow]:

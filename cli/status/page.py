@@ -24,13 +24,13 @@ def build_status_document(status: FleetStatus, installation: Installation | None
         "at": format_instant(status.at),
         "installation": build_installation_document(installation),
         "usdPerHour": None if status.usd_per_hour is None else round(status.usd_per_hour, 9),
-        "pods": {"running": status.running_pods, "waiting": len(status.pending_pods)},
-        "pools": [_build_pool_document(pool, priced=status.usd_per_hour is not None) for pool in status.pools],
-        "others": status.unmanaged_nodes,
-        "paused": build_pause_documents(status.pauses),
-        "waiting": [{"pod": pod, "why": reason} for pod, reason in status.pending_pods],
-        "trouble": [
-            {"kind": problem.kind, "name": problem.name, "what": problem.summary, "why": problem.reason}
+        "pods": {"running": status.running_pods, "pending": len(status.pending_pods)},
+        "nodePools": [_build_pool_document(pool, priced=status.usd_per_hour is not None) for pool in status.pools],
+        "unmanagedNodes": status.unmanaged_nodes,
+        "pauses": build_pause_documents(status.pauses),
+        "pendingPods": [{"pod": pod, "message": reason} for pod, reason in status.pending_pods],
+        "problems": [
+            {"kind": problem.kind, "name": problem.name, "summary": problem.summary, "message": problem.reason}
             for problem in status.problems
         ],
     }
@@ -64,7 +64,10 @@ def _build_pool_document(pool: PoolStatus, *, priced: bool) -> dict[str, Any]:
         CPU: _build_quantities(pool, CPU),
         MEMORY: _build_quantities(pool, MEMORY),
         "usdPerHour": round(pool.usd_per_hour, 9) if priced else None,
-        "limits": {name: [format_amount(name, used), format_amount(name, limit)] for name, used, limit in pool.limits},
+        "limits": {
+            name: {"used": format_amount(name, used), "limit": format_amount(name, limit)}
+            for name, used, limit in pool.limits
+        },
     }
 
 

@@ -15,16 +15,14 @@ EXAMPLES: Final = """examples:
   joiner top                                     your current cluster; q quits
   joiner top --context prod --nodepool batch --sort cpu --reverse     nodes of one NodePool, least utilized first
   joiner top --once --wide                       print all columns once, without truncation
-  joiner top -o json | jq '.nodes[] | select(.keptBy.reason == "PodBlocksEviction") | .node'
+  joiner top -o json | jq '.nodes[] | select(.blockedBy.reason == "PodBlocksEviction") | .node'
 
 keys: sort by $ price, c CPU, m memory, p pods, a age, n name, o NodePool, t instance type, s state, b blocked by; the
 same key again reverses the order. Scroll with arrows, j, k, page up, page down and space. Quit with q.
 
 Without a catalog (--instance-types, or $JOINER_BUCKET_NAME for a live cluster), there are no prices.
 
--o json and yaml: at; usdPerHour (null without prices); nodes: node, nodePool, state (ready, in-flight, deleting, not
-ready, drifted), instanceType, capacityType, zone, usdPerHour, cpu {requested, allocatable}, memory, pods (without
-DaemonSet pods), ageSeconds, keptBy {reason, message} (null if nothing blocks disruption).
+docs/reference/output.md lists the fields of -o json and -o yaml.
 
 exit codes: 0 shown, 1 part of the input could not be read (see stderr), 2 wrong usage, 130 interrupted
 """

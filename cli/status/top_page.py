@@ -148,7 +148,7 @@ def _build_node_document(row: NodeRow, *, has_prices: bool) -> dict[str, Any]:
         "memory": _format_amounts(MEMORY, row.memory),
         "pods": row.pods,
         "ageSeconds": None if row.age is None else int(row.age.total_seconds()),
-        "keptBy": {"reason": row.keep_reason[0], "message": row.keep_reason[1]} if row.keep_reason[0] else None,
+        "blockedBy": {"reason": row.keep_reason[0], "message": row.keep_reason[1]} if row.keep_reason[0] else None,
     }
 
 

@@ -28,8 +28,7 @@ EXAMPLES: Final = """examples:
 Evicted pods stay pending until other nodes have room for them. A PodDisruptionBudget or do-not-disrupt blocks the drain
 of a node until its terminationGracePeriod expires; uninstall names the blocking pods.
 
--o json and yaml: empty (nothing is left), nodePools, nodeClaims, nodes (names), pods (number), held (what blocks the
-drain), others (NodePools that are not Joiner's), next (the remaining commands).
+docs/reference/output.md lists the fields of -o json and -o yaml.
 
 exit codes: 0 nothing is left (or --dry-run), 1 something is left, or could not be read or deleted, 2 wrong usage, or no
 terminal to ask for confirmation, 130 interrupted
@@ -147,9 +146,9 @@ def build_uninstall_document(remaining: "RemovalPlan", commands: list[str]) -> d
         "nodeClaims": [node_claim.name for node_claim in remaining.claims],
         "nodes": [node_row.name for node_row in remaining.rows],
         "pods": remaining.pods,
-        "held": list(remaining.blockers),
-        "others": list(remaining.foreign_pools),
-        "next": commands,
+        "blockers": list(remaining.blockers),
+        "unmanagedNodePools": list(remaining.foreign_pools),
+        "nextCommands": commands,
     }
 
 

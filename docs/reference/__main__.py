@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from docs.reference import commands, kinds, labels, settings
+from docs.reference import commands, kinds, labels, output, settings
 
 FOLDER: Final = Path(__file__).resolve().parent
 
@@ -18,6 +18,7 @@ def render_all_pages() -> dict[Path, str]:
         **commands.render_command_pages(),
         **settings.render_setting_pages(),
         **labels.render_label_pages(),
+        **output.render_output_pages(),
     }
     return {FOLDER / name: text for name, text in text_by_name.items()}
 
@@ -37,7 +38,7 @@ def _has_text(path: Path, text: str) -> bool:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write each outdated file and print its path."""
     parser = argparse.ArgumentParser(prog="python -m docs.reference", description="Write the pages of the reference.")
-    parser.add_argument("--pages", action="store_true", help="leave cdk.json as somebody may have changed it")
+    parser.add_argument("--pages", action="store_true", help="do not write cdk.json")
     only_pages = parser.parse_args(arguments).pages
     for path, text in sorted(find_outdated_files().items()):
         if path.parent == FOLDER or not only_pages:

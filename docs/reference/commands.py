@@ -9,7 +9,6 @@ from typing import Final
 
 from cli.commands import COMMAND_GROUPS, COMMANDS
 from cli.main import EXAMPLES, build_parser
-from cli.terminal.output_format import API_VERSION
 from docs.reference.markdown import format_code, render_page, render_table
 
 TABLE_HEADS: Final = ("", "What it does")
@@ -21,8 +20,7 @@ def render_command_pages() -> dict[str, str]:
     parts = (_render_section(get_subparsers(build_parser(name))[name], name) for name in sorted(COMMANDS))
     introduction = (
         "`joiner COMMAND --help` prints the same text. In a checkout, the command is `.venv/bin/joiner`.\n\n"
-        f"Documents of `-o json` and `-o yaml` have `apiVersion: {API_VERSION}` (in a list, each item has it), except"
-        " Kubernetes objects and the documents of `plan`, `consolidate` and `catalog`."
+        "[Output of commands](output.md) lists the fields of `-o json` and `-o yaml`."
     )
     return {
         "commands.md": render_page(

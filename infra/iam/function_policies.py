@@ -83,7 +83,9 @@ class FunctionPolicies(Construct):
                 self._build_pass_role_grant(node_roles, options.node_roles),
             ],
             "lifecycle": self._build_termination_grants(),
-            "disrupt": [_build_unscoped_grant("Find", ("ec2:DescribeInstances",), _build_region_condition())],
+            "disrupt": [
+                _build_unscoped_grant("DescribeInstances", ("ec2:DescribeInstances",), _build_region_condition())
+            ],
             "catalog": [
                 *self._build_catalog_grants(options.ssm_parameters),
                 *_build_report_grants(options.report_topic),
@@ -123,40 +125,42 @@ class FunctionPolicies(Construct):
         create_actions, tag_actions = ("ec2:CreateLaunchTemplate",), ("ec2:CreateTags",)
         return [
             Grant(
-                sid="LaunchWith",
+                sid="LaunchWithSelectedResources",
                 actions=launch_actions,
                 resources=used_resources,
                 wildcard_reason=SELECTED_RESOURCES_REASON,
             ),
             Grant(
-                sid="LaunchFromOwn",
+                sid="LaunchFromOwnedTemplates",
                 actions=launch_actions,
                 resources=template,
                 conditions=owned_conditions,
                 wildcard_reason=TAG_CONDITIONS_REASON,
             ),
             Grant(
-                sid="LaunchTagged",
+                sid="CreateTaggedFleets",
                 actions=launch_actions,
                 resources=launched_resources,
                 conditions=tagged_conditions,
                 wildcard_reason=TAG_CONDITIONS_REASON,
             ),
             Grant(
-                sid="MakeTagged",
+                sid="CreateTaggedLaunchTemplates",
                 actions=create_actions,
                 resources=template,
                 conditions=tagged_conditions,
                 wildcard_reason=TAG_CONDITIONS_REASON,
             ),
             Grant(
-                sid="TagNew",
+                sid="TagCreatedResources",
                 actions=tag_actions,
                 resources=(*launched_resources, *template),
                 conditions=creation_conditions,
                 wildcard_reason=TAG_CONDITIONS_REASON,
             ),
-            _build_unscoped_grant("FindTemplates", ("ec2:DescribeLaunchTemplates",), _build_region_condition()),
+            _build_unscoped_grant(
+                "DescribeLaunchTemplates", ("ec2:DescribeLaunchTemplates",), _build_region_condition()
+            ),
         ]
 
     def _build_pass_role_grant(self, node_roles: list[NodeRole], more_role_names: Iterable[str]) -> Grant:
@@ -179,27 +183,27 @@ class FunctionPolicies(Construct):
         terminate, delete = ("ec2:TerminateInstances",), ("ec2:DeleteLaunchTemplate",)
         return [
             Grant(
-                sid="TerminateOwn",
+                sid="TerminateOwnedInstances",
                 actions=terminate,
                 resources=instance,
                 conditions=owned_conditions,
                 wildcard_reason=TAG_CONDITIONS_REASON,
             ),
             Grant(
-                sid="DeleteOwn",
+                sid="DeleteOwnedLaunchTemplates",
                 actions=delete,
                 resources=template,
                 conditions=owned_conditions,
                 wildcard_reason=TAG_CONDITIONS_REASON,
             ),
             Grant(
-                sid="NameOwn",
+                sid="TagOwnedInstances",
                 actions=("ec2:CreateTags",),
                 resources=instance,
                 conditions=name_conditions,
                 wildcard_reason=TAG_CONDITIONS_REASON,
             ),
-            _build_unscoped_grant("Find", INSTANCE_ACTIONS, _build_region_condition()),
+            _build_unscoped_grant("DescribeInstances", INSTANCE_ACTIONS, _build_region_condition()),
         ]
 
     def _build_catalog_grants(self, parameters: Iterable[str]) -> list[Grant]:
@@ -207,13 +211,16 @@ class FunctionPolicies(Construct):
         private = tuple(f"{ssm}:{cdk.Aws.ACCOUNT_ID}:parameter/{name.lstrip('/')}" for name in parameters)
         public, read = f"{ssm}::parameter/aws/service/*", ("ssm:GetParameter",)
         images = Grant(
-            sid="FindImages", actions=read, resources=(public, *private), wildcard_reason=PUBLIC_PARAMETERS_REASON
+            sid="ReadImageParameters",
+            actions=read,
+            resources=(public, *private),
+            wildcard_reason=PUBLIC_PARAMETERS_REASON,
         )
-        grants = [_build_unscoped_grant("Learn", CATALOG_ACTIONS, _build_region_condition()), images]
+        grants = [_build_unscoped_grant("DescribeCatalogSources", CATALOG_ACTIONS, _build_region_condition()), images]
         return (
             grants
             if self._without_prices
-            else [*grants, _build_unscoped_grant("LearnPrices", ("pricing:GetProducts",))]
+            else [*grants, _build_unscoped_grant("ReadOnDemandPrices", ("pricing:GetProducts",))]
         )
 
     def _build_common_grants(self, name: str) -> list[Grant]:
@@ -228,20 +235,30 @@ class FunctionPolicies(Construct):
         row_actions = (*TABLE_ACTIONS, *(["dynamodb:DeleteItem"] if name in ROW_DELETING_FUNCTIONS else []))
         grants = [
             self._build_find_cluster_grant(),
-            Grant(sid="Write", actions=("s3:PutObject",), resources=written_keys, wildcard_reason=OBJECT_KEYS_REASON),
-            Grant(sid="Rows", actions=row_actions, resources=(self._state.table.table_arn,)),
+            Grant(
+                sid="WriteObjects",
+                actions=("s3:PutObject",),
+                resources=written_keys,
+                wildcard_reason=OBJECT_KEYS_REASON,
+            ),
+            Grant(sid="AccessTable", actions=row_actions, resources=(self._state.table.table_arn,)),
         ]
         if name in CATALOG_READING_FUNCTIONS:
             grants.append(
-                Grant(sid="Read", actions=("s3:GetObject",), resources=read_keys, wildcard_reason=OBJECT_KEYS_REASON)
+                Grant(
+                    sid="ReadObjects",
+                    actions=("s3:GetObject",),
+                    resources=read_keys,
+                    wildcard_reason=OBJECT_KEYS_REASON,
+                )
             )
             # Without this permission, S3 answers "forbidden" instead of "not found".
-            grants.append(Grant(sid="List", actions=("s3:ListBucket",), resources=(bucket,)))
+            grants.append(Grant(sid="ListBucket", actions=("s3:ListBucket",), resources=(bucket,)))
         return grants
 
     def _build_find_cluster_grant(self) -> Grant:
         cluster = f"arn:{cdk.Aws.PARTITION}:eks:{cdk.Aws.REGION}:{cdk.Aws.ACCOUNT_ID}:cluster/{self._cluster}"
-        return Grant(sid="FindCluster", actions=("eks:DescribeCluster",), resources=(cluster,))
+        return Grant(sid="DescribeCluster", actions=("eks:DescribeCluster",), resources=(cluster,))
 
     def _build_owned_conditions(self, key: str, more_equals: dict[str, Any] | None = None) -> Conditions:
         """Return the condition that the tags under *key* name this cluster and a NodePool, plus *more_equals*."""
@@ -256,7 +273,7 @@ def _format_ec2_arn(kind: str, *, account: str = "*") -> str:
 
 
 def _build_report_grants(topic: str) -> list[Grant]:
-    return [Grant(sid="TellCosts", actions=("sns:Publish",), resources=(topic,))] if topic else []
+    return [Grant(sid="PublishCostReports", actions=("sns:Publish",), resources=(topic,))] if topic else []
 
 
 def _build_region_condition() -> Conditions:
@@ -267,14 +284,14 @@ def _build_interface_grants() -> list[Grant]:
     """Return the permissions that Lambda needs for network interfaces, denied to the code of the function itself."""
     function_code_condition: Conditions = {"Null": {"lambda:SourceFunctionArn": "false"}}
     denied_grant = Grant(
-        sid="NotByCode",
+        sid="DenyNetworkInterfacesToCode",
         actions=INTERFACE_CHANGE_ACTIONS,
         resources=("*",),
         conditions=function_code_condition,
         wildcard_reason=NO_RESOURCES_REASON,
         effect=iam.Effect.DENY,
     )
-    return [_build_unscoped_grant("OwnInterfaces", NETWORK_ACTIONS), denied_grant]
+    return [_build_unscoped_grant("ManageNetworkInterfaces", NETWORK_ACTIONS), denied_grant]
 
 
 def _build_unscoped_grant(sid: str, actions: tuple[str, ...], conditions: Conditions | None = None) -> Grant:

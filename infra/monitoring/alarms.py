@@ -62,15 +62,16 @@ class Alarms(Construct):
             "LaunchFailures", "EC2 rejects launches. Run `joiner explain nodepool NAME` for the errors.", periods=3
         )
         self._add_reported_alarm(
-            "LeaksEnded", "Instances without a NodeClaim were terminated. Check who removes NodeClaims or finalizers."
+            "OrphanedInstancesTerminated",
+            "Instances without a NodeClaim were terminated. Check who removes NodeClaims or finalizers.",
         )
         self._add_reported_alarm(
-            "DisruptionPauses",
+            "AutomaticDisruptionPauses",
             ("Disruption was paused automatically. See the events of the NodePools for the reason and how to resume."),
         )
-        self._add_reported_alarm("Faults", "Cycles fail repeatedly. See the logs of the functions.", periods=3)
+        self._add_reported_alarm("CycleFailures", "Cycles fail repeatedly. See the logs of the functions.", periods=3)
         self._add_reported_alarm(
-            "Throttles",
+            "ThrottledCalls",
             ("AWS throttles the calls of Joiner. Check which clients call the EC2 API in this account."),
             periods=3,
         )
@@ -95,7 +96,7 @@ class Alarms(Construct):
             period=ALARM_PERIOD,
         )
         self._add_alarm(
-            f"{name.capitalize()}Silent",
+            f"{name.capitalize()}NotSucceeding",
             succeeded,
             f"`{name}` has not succeeded for five minutes. Check its log, its schedule and its throttling by Lambda.",
             comparison=cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD,

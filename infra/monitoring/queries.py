@@ -32,11 +32,13 @@ def _build_series_query(condition: str, minutes: int, **sums: str) -> tuple[str,
 
 
 def _build_fleet_query(fleet: str, *more_columns: str) -> tuple[str, ...]:
-    columns = ", ".join(f"latest({name}) as {title}" for name, title in (("nodes", "Nodes"), ("usdPerHour", "Usd")))
+    columns = ", ".join(
+        f"latest({name}) as {title}" for name, title in (("nodes", "Nodes"), ("usdPerHour", "UsdPerHour"))
+    )
     return (
         f'filter fleet = "{fleet}"',
         ", ".join((f"stats {columns}", *more_columns)) + " by name",
-        "sort Usd desc, name",
+        "sort UsdPerHour desc, name",
         "limit 50",
     )
 
@@ -47,15 +49,18 @@ FIRST_QUERIES: Final = (
         lines=_build_series_query(
             'function = "provision"',
             1,
-            Waiting="max(counts.PendingPods)",
+            Pending="max(counts.PendingPods)",
             Unschedulable="max(counts.UnschedulablePods)",
         ),
     ),
     Query(title="Nodes", lines=_build_series_query('fleet = "all"', 5, Nodes="max(nodes)")),
-    Query(title="Cost of nodes (USD per hour)", lines=_build_series_query('fleet = "all"', 5, Usd="max(usdPerHour)")),
+    Query(
+        title="Cost of nodes (USD per hour)",
+        lines=_build_series_query('fleet = "all"', 5, UsdPerHour="max(usdPerHour)"),
+    ),
     Query(
         title="NodePools: cost and allowed disruptions",
-        lines=_build_fleet_query("pool", "latest(disrupting) as Disrupting", "latest(allowed) as Allowed"),
+        lines=_build_fleet_query("nodePool", "latest(disrupting) as Disrupting", "latest(allowed) as Allowed"),
         view=TABLE_VIEW,
     ),
     Query(title="Instance types", lines=_build_fleet_query("instanceType"), view=TABLE_VIEW),
@@ -65,12 +70,12 @@ FIRST_QUERIES: Final = (
         lines=_build_series_query(
             "ispresent(function)",
             5,
-            Claims="sum(done.CreateNodeClaim)",
-            Launches="sum(done.LaunchInstances)",
+            Claims="sum(actions.CreateNodeClaim)",
+            Launches="sum(actions.LaunchInstances)",
             Commands="sum(counts.ProposedCommands)",
             RolledBack="sum(counts.RolledBackCommands)",
-            Evictions="sum(done.EvictPod)",
-            Terminations="sum(done.TerminateInstances)",
+            Evictions="sum(actions.EvictPod)",
+            Terminations="sum(actions.TerminateInstances)",
             Interruptions="sum(counts.InterruptedNodes)",
         ),
     ),
@@ -79,10 +84,10 @@ FIRST_QUERIES: Final = (
         lines=_build_series_query(
             "ispresent(function)",
             5,
-            LaunchP50="max(counts.LaunchWaitSecondsP50)",
-            LaunchP95="max(counts.LaunchWaitSecondsP95)",
-            RunningP50="max(counts.StartSecondsP50)",
-            RunningP95="max(counts.StartSecondsP95)",
+            LaunchP50="max(counts.PodLaunchSecondsP50)",
+            LaunchP95="max(counts.PodLaunchSecondsP95)",
+            RunningP50="max(counts.PodStartupSecondsP50)",
+            RunningP95="max(counts.PodStartupSecondsP95)",
         ),
     ),
     Query(
@@ -91,9 +96,9 @@ FIRST_QUERIES: Final = (
             'function = "disrupt"',
             5,
             Open="max(counts.OpenCommands)",
-            SavedUsd="sum(counts.SavedUsdPerHour)",
-            PausedByOperator="max(counts.IntendedPauses)",
-            PausedAutomatically="max(counts.DisruptionPauses)",
+            SavingsUsdPerHour="sum(counts.SavingsUsdPerHour)",
+            PausedByOperator="max(counts.OperatorDisruptionPauses)",
+            PausedAutomatically="max(counts.AutomaticDisruptionPauses)",
         ),
     ),
     Query(
@@ -102,7 +107,7 @@ FIRST_QUERIES: Final = (
             "ispresent(function)",
             5,
             Snapshot="max(seconds)",
-            Catalog="max(counts.CatalogueAgeSeconds) / 60",
+            Catalog="max(counts.CatalogAgeSeconds) / 60",
             Prices="max(counts.PriceAgeSeconds) / 3600",
         ),
     ),

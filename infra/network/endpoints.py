@@ -98,7 +98,7 @@ def _build_policy(service: str) -> iam.PolicyDocument:
     document = iam.PolicyDocument(
         statements=[
             iam.PolicyStatement(
-                sid="OwnAccount",
+                sid="AllowOwnAccount",
                 principals=[iam.AnyPrincipal()],
                 actions=[f"{service}:*"],
                 resources=["*"],
@@ -115,7 +115,7 @@ def _build_aws_bucket_statement(action: str) -> iam.PolicyStatement:
     """Build the statement that allows *action* on buckets of AWS, for requests that AWS signs as another account."""
     names = (name_template.format(region=cdk.Aws.REGION) for name_template in AWS_BUCKETS[action])
     return iam.PolicyStatement(
-        sid=f"OfAws{action.partition(':')[2]}",
+        sid=f"AllowAwsBuckets{action.partition(':')[2]}",
         principals=[iam.AnyPrincipal()],
         actions=[action],
         resources=[f"arn:{cdk.Aws.PARTITION}:s3:::{name}/*" for name in names],

@@ -11,6 +11,8 @@ TAG_KEY_PATTERN: Final = re.compile(r"[\w .:/+@-]{1,128}")
 TAG_VALUE_PATTERN: Final = re.compile(r"[\w .:/=+@-]{0,256}")
 RESERVED_KEY_PATTERN: Final = re.compile(r"(aws|eks):|(.*\.)?(k8s|kubernetes)\.io/|karpenter\.|joiner\.dev/")
 """Tag keys that permissions, EKS and AWS depend on."""
+RENAMED_OPTIONS: Final = {"hints": "pod-nominations"}
+"""Names of earlier versions, with today's names."""
 
 
 def parse_stack_tags(text: str) -> dict[str, str]:
@@ -43,6 +45,6 @@ def check_option_names(keys: Iterable[str], option_keys: Iterable[str]) -> None:
     for key in sorted(keys):
         name = key.removeprefix("joiner:")
         if name != key and name not in names:
-            suggestions = get_close_matches(name, names, 1)
+            suggestions = [RENAMED_OPTIONS[name]] if name in RENAMED_OPTIONS else get_close_matches(name, names, 1)
             advice = f"did you mean joiner:{suggestions[0]}?" if suggestions else "cdk.json lists all settings"
             raise ValueError(f"{key} is not a setting: {advice}")

@@ -122,10 +122,13 @@ class Deployments(Construct):
             ("lambda:GetProvisionedConcurrencyConfig",),
         )
         for grant in (
-            Grant(sid="MoveAliases", actions=move_actions, resources=arns),
-            Grant(sid="AskVersions", actions=read_actions, resources=versions, wildcard_reason=VERSIONS_REASON),
+            Grant(sid="UpdateAliases", actions=move_actions, resources=arns),
+            Grant(sid="DescribeVersions", actions=read_actions, resources=versions, wildcard_reason=VERSIONS_REASON),
             Grant(
-                sid="AskAlarms", actions=("cloudwatch:DescribeAlarms",), resources=("*",), wildcard_reason=ALARMS_REASON
+                sid="DescribeAlarms",
+                actions=("cloudwatch:DescribeAlarms",),
+                resources=("*",),
+                wildcard_reason=ALARMS_REASON,
             ),
         ):
             grant.add_to_role(role)

@@ -127,5 +127,5 @@ def _build_settings(options: StackOptions, state: State, queues: Queues, node_ro
         queue_prefix=queues.prefix,
         instance_profile=node_role.profile.ref,
         price_list=price_list.PRICE_LIST_FILENAME if options.price_list else "",
-        price_service="unreachable" if options.network == "isolated" else "asked",
+        price_service="unreachable" if options.network == "isolated" else "reachable",
     )

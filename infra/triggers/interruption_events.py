@@ -13,13 +13,13 @@ from constructs import Construct
 EVENT_TYPE_BY_RULE: Final = {
     "ScheduledChange": ("aws.health", "AWS Health Event"),
     "SpotInterruption": ("aws.ec2", "EC2 Spot Instance Interruption Warning"),
-    "Rebalance": ("aws.ec2", "EC2 Instance Rebalance Recommendation"),
-    "StateChange": ("aws.ec2", "EC2 Instance State-change Notification"),
-    "CapacityReservation": ("aws.ec2", "EC2 Capacity Reservation Instance Interruption Warning"),
+    "RebalanceRecommendation": ("aws.ec2", "EC2 Instance Rebalance Recommendation"),
+    "InstanceStateChange": ("aws.ec2", "EC2 Instance State-change Notification"),
+    "CapacityReservationInterruption": ("aws.ec2", "EC2 Capacity Reservation Instance Interruption Warning"),
 }
 DETAIL_FILTER_BY_RULE: Final[dict[str, dict[str, Any]]] = {
     "ScheduledChange": {"service": ["EC2"], "eventTypeCategory": ["scheduledChange"]},
-    "StateChange": {"state": ["shutting-down", "stopped", "stopping", "terminated"]},
+    "InstanceStateChange": {"state": ["shutting-down", "stopped", "stopping", "terminated"]},
 }
 """The event details that a rule requires; rules without an entry match all events of their type."""
 

@@ -22,7 +22,7 @@ class SchedulerLog(Construct):
         super().__init__(scope, construct_id)
         logs.SubscriptionFilter(
             self,
-            "GaveUp",
+            "UnschedulablePods",
             log_group=logs.LogGroup.from_log_group_name(self, "Group", f"/aws/eks/{cluster}/cluster"),
             filter_pattern=logs.FilterPattern.literal(f'"{UNSCHEDULABLE_POD_MESSAGE}"'),
             destination=destinations.LambdaDestination(function),

@@ -52,7 +52,7 @@ def run_lifecycle(world: World, trigger: str) -> CycleReport:
 def advance_lifecycle(cluster: ClusterSnapshot, inputs: DecisionInputs) -> DecisionProcess[CycleReport]:
     """Perform the possible steps of every claim and node."""
     cluster_state, settings = ClusterState(cluster), inputs.decode_settings()
-    node_reservations = plan_nominations(cluster_state) if settings.hints == "Given" else NodeReservations()
+    node_reservations = plan_nominations(cluster_state) if settings.pod_nominations == "Enabled" else NodeReservations()
     actions = reconcile.decide_lifecycle(
         cluster_state,
         hashes={pool.name: compute_node_pool_hash(pool) for pool in cluster.node_pools},

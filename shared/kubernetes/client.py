@@ -226,5 +226,5 @@ class KubeClient:
         except (HTTPError, ssl.SSLError, OSError) as error:
             if isinstance(error, UrllibTimeoutError) and not isinstance(error, NewConnectionError):
                 self._backoff.record_silence(self._read_timeout)
-            remedy = f"if the error persists, check that {self._endpoint} is available and reachable from the functions"
-            raise Unreachable(f"{call}: {error}; {remedy}") from error
+            fix = f"if the error persists, check that {self._endpoint} is available and reachable from the functions"
+            raise Unreachable(f"{call}: {error}; {fix}") from error

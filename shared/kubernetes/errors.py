@@ -1,4 +1,4 @@
-"""Classify responses of the API server: a document or a Fault, with a remedy where one is known."""
+"""Classify responses of the API server: a document or a Fault, with a fix where one is known."""
 
 from collections.abc import Callable, Mapping
 from datetime import timedelta
@@ -53,16 +53,16 @@ class _Status(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def build_fault(
-    call: str, code: int, body: bytes, headers: Mapping[str, str], find_remedy: Callable[[int, str], str] | None = None
+    call: str, code: int, body: bytes, headers: Mapping[str, str], find_fix: Callable[[int, str], str] | None = None
 ) -> Fault:
     """Return the Fault for a response with the unsuccessful status *code* to the request *call*.
 
-    *find_remedy* maps a status code and the server's message to a remedy; the default is for requests of the Lambda
+    *find_fix* maps a status code and the server's message to a fix; the default is for requests of the Lambda
     functions.
     """
     status = _parse_status(body)
-    remedy = (find_remedy or _find_remedy)(code, status.message)
-    message = f"{call}: {code} {status.message}".rstrip() + (f"; {remedy}" if remedy else "")
+    fix = (find_fix or _find_fix)(code, status.message)
+    message = f"{call}: {code} {status.message}".rstrip() + (f"; {fix}" if fix else "")
     if call.endswith("/eviction") and _is_refused_by_budgets(code, status):
         return EvictionRefused(message)
     if code in _FAULT_BY_STATUS_CODE:
@@ -104,7 +104,7 @@ def _is_refused_by_budgets(code: int, status: _Status) -> bool:
     return code == HTTPStatus.TOO_MANY_REQUESTS and (has_budget_cause or _BUDGET_TEXT in status.message)
 
 
-def _find_remedy(code: int, message: str) -> str:
+def _find_fix(code: int, message: str) -> str:
     """Return a fix for a refused request, "" if the message of the server is sufficient."""
     if code == HTTPStatus.UNAUTHORIZED:
         return f"create an access entry of the cluster for the role of the function, with the Kubernetes group {GROUP}"

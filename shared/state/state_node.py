@@ -66,10 +66,6 @@ class StateNode(msgspec.Struct, frozen=True, kw_only=True):
         """The NodePool's name, "" for a node that Joiner does not manage."""
         return self.meta.get_label(NODEPOOL)
 
-    def is_managed(self) -> bool:
-        """Return whether it has a NodeClaim."""
-        return self.claim is not None
-
     def is_registered(self) -> bool:
         """Return whether the Node is registered; a node that Joiner does not manage always is."""
         return self.claim is None or (self.node is not None and self.node.meta.get_label(REGISTERED) == "true")

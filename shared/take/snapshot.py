@@ -44,7 +44,6 @@ class SnapshotRequest(msgspec.Struct, frozen=True, kw_only=True):
 PLANNING_REQUEST: Final = SnapshotRequest(catalog=True, facts=True, unavailable=True, launch_groups=True)
 """For decisions about nodes: everything except the EC2 view of the instances."""
 FULL_REQUEST: Final = msgspec.structs.replace(PLANNING_REQUEST, instances=True)
-NODE_CLASSES_REQUEST: Final = SnapshotRequest(lists=("node_classes",))
 LAUNCH_REQUEST: Final = SnapshotRequest(lists=("node_claims",), unavailable=True, launch_groups=True)
 """The parts that a launch changes."""
 TRIGGER_LISTS: Final = ("nodes", "node_claims", "node_classes")

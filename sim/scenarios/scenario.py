@@ -41,7 +41,7 @@ MEASURE_DESCRIPTIONS: Final = {
     "onManaged": "pods of the namespace default on nodes of managed node groups",
     "largestVcpus": "vCPUs of the largest managed node",
     "smallestVcpus": "vCPUs of the smallest managed node",
-    "costPerHour": "synthetic USD per hour of Joiner's instances",
+    "usdPerHour": "synthetic USD per hour of Joiner's instances",
     "claims": "NodeClaims",
     "problems": "distinct problems that the functions reported during the act",
     "failedCalls": "function calls that failed during the act",

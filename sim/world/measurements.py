@@ -138,7 +138,7 @@ def compute_measures(world: EmbeddedWorld, act_counts: ActCounts) -> dict[str, f
         "onManaged": sum(is_running(pod) and pod["spec"].get("nodeName") in other_node_names for pod in pods),
         "largestVcpus": max(vcpu_counts),
         "smallestVcpus": min(vcpu_counts),
-        "costPerHour": sample.cost_usd_per_hour,
+        "usdPerHour": sample.cost_usd_per_hour,
         "claims": len(world.cluster.api.list("nodeclaims.karpenter.sh")),
         "problems": len(act_counts.problems),
         "failedCalls": act_counts.failed_calls,

@@ -31,7 +31,7 @@ class CloudWatch:
         }
 
     def list_ringing_alarms(self) -> set[str]:
-        """Return the names of the alarms that ring now, such as ``ProvisionSilent``."""
+        """Return the names of the alarms that ring now, such as ``ProvisionNotSucceeding``."""
         now = self._world.clock.get_time()
         return {
             _shorten_alarm_id(key) for key, alarm in self.alarms.items() if alarm.compute_state(self, now) == "ALARM"

@@ -53,7 +53,7 @@ READS: Final = frozenset(
     )
 )
 """Who dies behind one of these dies before the next call: only one of the two is a place of its own."""
-PASSING: Final = ("costPerHour", "failedCalls", "problems")
+PASSING: Final = ("usdPerHour", "failedCalls", "problems")
 """What is not the state of the world: tallies, and the price of the minute in which EC2 chose."""
 
 

@@ -28,8 +28,8 @@ NEW: Final = "of the next release"
 UNKNOWN: Final = frozenset((PLANNED_UNDER,))
 """Annotations of claims that the last release did not write."""
 SETTINGS: Final[Mapping[Version, Mapping[str, str]]] = {
-    "older": {"JOINER_HINTS": "Withheld", "MIN_VALUES_POLICY": "BestEffort", "JOINER_SNAPSHOTS": "off"},
-    "newer": {"JOINER_HINTS": "Given", "PREFERENCE_POLICY": "Ignore", "DISABLE_DRY_RUN": "true"},
+    "older": {"JOINER_POD_NOMINATIONS": "Disabled", "MIN_VALUES_POLICY": "BestEffort", "JOINER_SNAPSHOTS": "off"},
+    "newer": {"JOINER_POD_NOMINATIONS": "Enabled", "PREFERENCE_POLICY": "Ignore", "DISABLE_DRY_RUN": "true"},
 }
 
 

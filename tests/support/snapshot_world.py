@@ -7,12 +7,14 @@ from typing import Any, cast
 import msgspec
 
 from shared.errors import Expired, NotFound
+from shared.model.cluster import ClusterSnapshot
 from shared.model.ec2.account import ControlPlaneFacts
 from shared.model.ec2.instance import Instance
 from shared.ports.aws import Ec2, Eks, ParameterStore, PricingService
 from shared.ports.kubernetes import Kube
 from shared.ports.messaging import MessageQueue
 from shared.ports.world import World
+from shared.report.journal.snapshot_digest import compute_encoded_digest, encode_snapshot
 from shared.settings import Settings
 from shared.take.kubernetes.optional_resources import OPTIONAL_KINDS
 from shared.take.kubernetes.resource_kinds import RESOURCE_KINDS
@@ -130,3 +132,8 @@ def make_node_pool(name: str = "default", **spec: Any) -> dict[str, Any]:
     """Return a valid NodePool; *spec* replaces parts of its template's spec."""
     ref = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}
     return make_object(name, spec={"template": {"spec": {"nodeClassRef": ref, "requirements": []} | spec}})
+
+
+def compute_snapshot_digest(cluster: ClusterSnapshot) -> str:
+    """Return the digest of *cluster*, as the journal has it."""
+    return compute_encoded_digest(encode_snapshot(cluster), cluster)

@@ -15,9 +15,7 @@ ALIAS_BY_FAMILY: Final = {
     "Windows2022": "windows2022@latest",
 }
 AMI_FAMILIES: Final = (*ALIAS_BY_FAMILY, "Custom")
-_UBUNTU_REMEDY: Final = (
-    "name them, amiSelector: {aws::name: 'ubuntu-eks/k8s_1.30/images/*', aws::owners: '099720109477'}"
-)
+_UBUNTU_FIX: Final = "name them, amiSelector: {aws::name: 'ubuntu-eks/k8s_1.30/images/*', aws::owners: '099720109477'}"
 _NON_ALPHANUMERIC: Final = re.compile(r"[^a-z0-9]")
 _FAMILY_BY_SYNONYM: Final = {family.lower(): family for family in AMI_FAMILIES} | {
     "amazonlinux": "AL2",
@@ -39,7 +37,7 @@ def convert_ami_family(spec: MappingReader, family: str, converted: JsonObject) 
         converted["amiFamily"] = "AL2"
         spec.remarks.add_change(path, "the family Ubuntu no longer exists: its images use the family AL2")
     elif normalized.startswith("ubuntu"):
-        spec.remarks.add_refusal(path, f"the family Ubuntu no longer exists: {_UBUNTU_REMEDY}")
+        spec.remarks.add_refusal(path, f"the family Ubuntu no longer exists: {_UBUNTU_FIX}")
     elif family not in AMI_FAMILIES:
         close = get_close_matches(normalized, _FAMILY_BY_SYNONYM, n=1)
         hint = f"did you mean {_FAMILY_BY_SYNONYM[close[0]]}?" if close else f"write one of {', '.join(AMI_FAMILIES)}"

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from cli.convert.fields.relocated_fields import FIXES_IN_CONSOLIDATION
 from cli.convert.reading.field_reader import MappingReader, choose_fix
-from cli.convert.reading.remedies import suggest_duration
+from cli.convert.reading.fixes import suggest_duration
 
 JsonObject = dict[str, Any]
 _V1_POLICY_BY_BETA_POLICY: Final = {"WhenUnderutilized": "WhenEmptyOrUnderutilized", "WhenEmpty": "WhenEmpty"}

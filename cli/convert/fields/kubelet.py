@@ -6,8 +6,8 @@ from difflib import get_close_matches
 from typing import Any, Final
 
 from cli.convert.reading.field_reader import MappingReader
+from cli.convert.reading.fixes import suggest_duration
 from cli.convert.reading.remarks import FieldPath
-from cli.convert.reading.remedies import suggest_duration
 from shared.model.core.units import parse_quantity
 
 JsonObject = dict[str, Any]

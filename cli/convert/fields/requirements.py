@@ -8,8 +8,8 @@ from typing import Any, Final
 from cli.convert.fields.label_suggestions import VALUES_BY_LABEL, suggest_label, suggest_label_value
 from cli.convert.fields.metadata import convert_label_key
 from cli.convert.reading.field_reader import MappingReader, choose_fix, format_value
+from cli.convert.reading.fixes import format_value_list, suggest_amount, suggest_requirement
 from cli.convert.reading.remarks import FieldPath, RemarkCollector
-from cli.convert.reading.remedies import format_value_list, suggest_amount, suggest_requirement
 from shared.model.core.labels import HOSTNAME, INSTANCE_TYPE, NODEPOOL, WELL_KNOWN
 from shared.model.core.units import is_quantity
 

@@ -35,7 +35,7 @@ _UBUNTU_ROOT_DEVICE: Final = {
     "ebs": {"encrypted": True, "volumeType": "gp3", "volumeSize": "20Gi"},
 }
 """The default root device of Ubuntu images."""
-_AMI_REMEDY: Final = "write one like ami-0123456789abcdef0"
+_AMI_FIX: Final = "write one like ami-0123456789abcdef0"
 _REPLACED_FIELDS: Final = (
     "securityGroupSelector, amiFamily, amiSelector, instanceProfile, blockDeviceMappings, userData"
 )
@@ -229,6 +229,6 @@ def _convert_image_term(reader: MappingReader) -> JsonObject:
     check_image_name(str(term.get("name", "")), reader, "name")
     if "id" in term and "," not in term["id"] and not IMAGE_ID_PATTERN.fullmatch(str(term["id"])):
         reader.remarks.add_refusal(
-            reader.get_path("id"), f"{term['id']!r} is not an image ID: {choose_fix(term['id'], _AMI_REMEDY)}"
+            reader.get_path("id"), f"{term['id']!r} is not an image ID: {choose_fix(term['id'], _AMI_FIX)}"
         )
     return term

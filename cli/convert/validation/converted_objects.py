@@ -6,8 +6,8 @@ A refusal refers to the place of the field in the old manifest.
 from typing import Any
 
 from cli.convert.fields.relocated_fields import FIXES_IN_V1
+from cli.convert.reading.fixes import get_value_at, suggest_fix
 from cli.convert.reading.remarks import FieldPath, RemarkCollector, format_path
-from cli.convert.reading.remedies import get_value_at, suggest_fix
 from cli.convert.reading.sources import SourceObject
 from cli.convert.validation.schema_checks import find_unknown_fields, list_schema_problems
 from cli.convert.validation.semantic_checks import find_semantic_problems, list_planner_problems, parse_leading_field

@@ -9,7 +9,7 @@ from cli.facts.model import DoctorFacts
 
 CHECK_GROUPS: Final[tuple[tuple[str, tuple[Check, ...]], ...]] = (
     (
-        "reach",
+        "connectivity",
         (
             connectivity.check_api_server,
             connectivity.check_identity,

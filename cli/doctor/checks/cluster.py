@@ -11,7 +11,7 @@ from shared.model.core.formatting import format_count, join_names
 
 REQUIRED_CRDS: Final = ("ec2nodeclasses.karpenter.k8s.aws", "nodeclaims.karpenter.sh", "nodepools.karpenter.sh")
 """CRDs without which Joiner cannot work."""
-DEPLOY_REMEDY: Final = "run `npx cdk deploy`"
+DEPLOY_FIX: Final = "run `npx cdk deploy`"
 MAX_LISTED_NAMES: Final = 3
 AUTOSCALER_IDENTIFIERS: Final = {
     "karpenter": ("karpenter/controller", "karpenter"),
@@ -113,7 +113,7 @@ def check_crds(facts: DoctorFacts) -> Iterator[CheckResult]:
     """Check that the CRDs exist, are usable and have all fields that Joiner uses."""
     if facts.kubernetes is None:
         return
-    live_crds, check = facts.kubernetes.crds, CheckReporter("definitions")
+    live_crds, check = facts.kubernetes.crds, CheckReporter("crds")
     if isinstance(live_crds, ReadFailure):
         yield check.skip("CustomResourceDefinitions", live_crds, "list on customresourcedefinitions")
         return
@@ -147,7 +147,7 @@ def check_crds(facts: DoctorFacts) -> Iterator[CheckResult]:
 
 def _build_missing_result(facts: DoctorFacts, check: CheckReporter, names: str) -> CheckResult:
     if facts.is_installed is False:
-        return check.defer(f"CRDs not installed yet: {names}", DEPLOY_REMEDY)
+        return check.defer(f"CRDs not installed yet: {names}", DEPLOY_FIX)
     return check.fail(f"missing CRDs: {names}", "deploy the stack again (docs/installer.md)")
 
 
@@ -155,13 +155,13 @@ def check_rbac(facts: DoctorFacts) -> Iterator[CheckResult]:
     """Check that the functions' ClusterRoleBinding exists."""
     if facts.kubernetes is None:
         return
-    has_binding, check = facts.kubernetes.has_role_binding, CheckReporter("rights")
+    has_binding, check = facts.kubernetes.has_role_binding, CheckReporter("permissions")
     if isinstance(has_binding, ReadFailure):
         yield check.skip("RBAC of the functions", has_binding, "get on clusterrolebindings")
     elif has_binding:
         yield check.accept("ClusterRoleBinding joiner-functions exists")
     elif facts.is_installed is False:
-        yield check.defer("no RBAC for the functions yet", DEPLOY_REMEDY)
+        yield check.defer("no RBAC for the functions yet", DEPLOY_FIX)
     else:
         yield check.fail("ClusterRoleBinding joiner-functions is missing", "deploy the stack again (docs/installer.md)")
 

@@ -62,11 +62,11 @@ def check_clock(facts: DoctorFacts) -> Iterator[CheckResult]:
     for source, offset_seconds in offset_by_source.items():
         direction = "ahead of" if offset_seconds > 0 else "behind"
         message = f"{source} is {abs(offset_seconds):.0f} s {direction} this machine"
-        remedy = "synchronize the clock of this machine with NTP"
+        fix = "synchronize the clock of this machine with NTP"
         if abs(offset_seconds) >= MAX_SIGNATURE_SKEW_SECONDS:
-            yield check.fail(f"{message}: AWS rejects signatures", remedy)
+            yield check.fail(f"{message}: AWS rejects signatures", fix)
         elif abs(offset_seconds) >= CLOCK_WARNING_SECONDS:
-            yield check.warn(message, remedy)
+            yield check.warn(message, fix)
     if offset_by_source and all(abs(ahead) < CLOCK_WARNING_SECONDS for ahead in offset_by_source.values()):
         yield check.accept(f"{' and '.join(offset_by_source)} and this machine agree within {CLOCK_WARNING_SECONDS} s")
 
@@ -102,10 +102,10 @@ def _is_in_vpc(facts: DoctorFacts) -> bool:
 
 
 def _build_outside_result(facts: DoctorFacts, check: CheckReporter, reason: str) -> CheckResult:
-    remedy = "deploy with joiner:network=private (docs/networking.md)"
+    fix = "deploy with joiner:network=private (docs/networking.md)"
     if facts.is_installed is False:
-        return check.warn(f"{reason}, but functions outside a VPC have no fixed address", remedy)
+        return check.warn(f"{reason}, but functions outside a VPC have no fixed address", fix)
     if facts.stack is None or isinstance(facts.stack.functions, ReadFailure):
         failure = ReadFailure(reason="the functions could not be read")
         return check.skip(f"{reason}: whether the functions are in the VPC", failure, "")
-    return check.fail(f"{reason}, but the functions are outside the VPC", remedy)
+    return check.fail(f"{reason}, but the functions are outside the VPC", fix)

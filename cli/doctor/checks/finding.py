@@ -20,7 +20,7 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
     """Name of the check, which is stable."""
     level: CheckLevel
     message: str
-    remedy: str = ""
+    fix: str = ""
     """Empty only for the level `ok`."""
 
 
@@ -38,20 +38,20 @@ class CheckReporter:
         """Return a result for a check that passed."""
         return self._build_result(level="ok", message=message)
 
-    def defer(self, message: str, remedy: str) -> CheckResult:
+    def defer(self, message: str, fix: str) -> CheckResult:
         """Return a result for a part that does not exist yet, as expected before an installation."""
-        return self._build_result(level="later", message=message, remedy=remedy)
+        return self._build_result(level="later", message=message, fix=fix)
 
-    def warn(self, message: str, remedy: str) -> CheckResult:
+    def warn(self, message: str, fix: str) -> CheckResult:
         """Return a result for a part that works, but will fail at some time."""
-        return self._build_result(level="warn", message=message, remedy=remedy)
+        return self._build_result(level="warn", message=message, fix=fix)
 
-    def fail(self, message: str, remedy: str) -> CheckResult:
+    def fail(self, message: str, fix: str) -> CheckResult:
         """Return a result for a part that does not work."""
-        return self._build_result(level="fail", message=message, remedy=remedy)
+        return self._build_result(level="fail", message=message, fix=fix)
 
     def skip(self, subject: str, failure: ReadFailure, permission: str) -> CheckResult:
         """Return a result for *subject*, which could not be read; *permission* is what the caller needs."""
-        remedy = f"grant yourself {permission}" if failure.is_denied else "run doctor again when it responds"
+        fix = f"grant yourself {permission}" if failure.is_denied else "run doctor again when it responds"
         message = f"{subject}: cannot be read: {failure.reason}"
-        return self._build_result(level="unseen", message=message, remedy=failure.remedy or remedy)
+        return self._build_result(level="unseen", message=message, fix=failure.fix or fix)

@@ -16,15 +16,14 @@ from cli.facts.model import (
     ReadFailure,
     StackFacts,
 )
-from cli.terminal.text import format_age
-from shared.model.core.formatting import format_count
+from shared.model.core.formatting import format_count, format_elapsed
 
 PRICES_STALE_AFTER: Final = timedelta(hours=24)
 CATALOG_STALE_AFTER: Final = timedelta(hours=2)
 """A catalog is built every hour."""
 SCHEDULED_FUNCTIONS: Final = ("provision", "lifecycle", "disrupt", "catalog")
-RETRY_REMEDY: Final = "run doctor again in 15 minutes"
-DEPLOY_REMEDY: Final = "deploy the stack again"
+RETRY_FIX: Final = "run doctor again in 15 minutes"
+DEPLOY_FIX: Final = "deploy the stack again"
 INTERRUPTION_SUFFIX: Final = "-interruption"
 DEAD_LETTERS_SUFFIX: Final = "-dead-letters"
 
@@ -61,7 +60,7 @@ def check_mode(facts: DoctorFacts) -> Iterator[CheckResult]:
     if operating_mode.state in ("active", "disruption-planned"):
         yield check.accept(operating_mode.message)
     else:
-        yield check.warn(operating_mode.message, operating_mode.remedy)
+        yield check.warn(operating_mode.message, operating_mode.fix)
 
 
 def check_functions(facts: DoctorFacts) -> Iterator[CheckResult]:
@@ -90,23 +89,21 @@ def _is_new(stack: StackFacts, facts: DoctorFacts) -> bool:
 def _check_function(function: FunctionFacts, check: CheckReporter, *, is_new: bool) -> CheckResult:
     if function.state not in ("Active", "Inactive", "") or function.last_update_status == "Failed":
         return check.fail(
-            f"{function.name} is {function.state}; last update: {function.last_update_status}", DEPLOY_REMEDY
+            f"{function.name} is {function.state}; last update: {function.last_update_status}", DEPLOY_FIX
         )
     counts = function.invocation_counts
     if isinstance(counts, ReadFailure):
         return check.skip(f"{function.name}: invocations", counts, "cloudwatch:GetMetricData")
     counts_text = f"{format_count(counts.invocations, 'invocation')}, {format_count(counts.errors, 'error')}"
-    message = f"{function.name}: {counts_text} in {format_age(INVOCATION_WINDOW)}"
+    message = f"{function.name}: {counts_text} in {format_elapsed(INVOCATION_WINDOW)}"
     if counts.errors:
-        remedy = f"aws logs tail {function.log_group} --since 1h --filter-pattern ERROR"
+        fix = f"aws logs tail {function.log_group} --since 1h --filter-pattern ERROR"
         is_all_failed = counts.errors >= counts.invocations
-        return (
-            check.fail(f"{message}: every invocation fails", remedy) if is_all_failed else check.warn(message, remedy)
-        )
+        return check.fail(f"{message}: every invocation fails", fix) if is_all_failed else check.warn(message, fix)
     if counts.invocations or function.name not in SCHEDULED_FUNCTIONS:
         return check.accept(message)
     if is_new:
-        return check.defer(f"{function.name}: CloudWatch has no invocation yet", RETRY_REMEDY)
+        return check.defer(f"{function.name}: CloudWatch has no invocation yet", RETRY_FIX)
     return check.fail(f"{message}: it is not invoked", "check that its schedule is enabled and may invoke it")
 
 
@@ -121,10 +118,10 @@ def check_schedules(facts: DoctorFacts) -> Iterator[CheckResult]:
     disabled_names = [schedule.name for schedule in schedules if not schedule.is_enabled]
     if disabled_names:
         yield check.fail(
-            f"disabled: {', '.join(disabled_names)}", f"enable them in EventBridge Scheduler, or {DEPLOY_REMEDY}"
+            f"disabled: {', '.join(disabled_names)}", f"enable them in EventBridge Scheduler, or {DEPLOY_FIX}"
         )
     elif not schedules:
-        yield check.fail("the stack has no schedules: the functions do not run", DEPLOY_REMEDY)
+        yield check.fail("the stack has no schedules: the functions do not run", DEPLOY_FIX)
     else:
         yield check.accept(f"{format_count(len(schedules), 'schedule')} enabled")
 
@@ -139,7 +136,7 @@ def check_interruption(facts: DoctorFacts) -> Iterator[CheckResult]:
         return
     queue = next((queue_facts for queue_facts in queues if queue_facts.name.endswith(INTERRUPTION_SUFFIX)), None)
     if queue is None:
-        yield check.fail("no interruption queue: Spot interruption warnings are lost", DEPLOY_REMEDY)
+        yield check.fail("no interruption queue: Spot interruption warnings are lost", DEPLOY_FIX)
     elif isinstance(rules, ReadFailure):
         yield check.skip("EventBridge rules for EC2 events", rules, "events:DescribeRule, events:ListTargetsByRule")
     else:
@@ -155,13 +152,13 @@ def _check_rules(queue: QueueFacts, rules: tuple[EventRule, ...], check: CheckRe
             yield check.fail(f"rule {rule.name} is disabled", f"aws events enable-rule --name {rule.name}")
         elif rule not in rules_to_queue:
             has_failures = True
-            yield check.fail(f"rule {rule.name} does not target {queue.name}", DEPLOY_REMEDY)
+            yield check.fail(f"rule {rule.name} does not target {queue.name}", DEPLOY_FIX)
     if not rules:
-        yield check.fail(f"no rule targets {queue.name}: Spot interruption warnings are lost", DEPLOY_REMEDY)
+        yield check.fail(f"no rule targets {queue.name}: Spot interruption warnings are lost", DEPLOY_FIX)
         return
     denied_names = [event_rule.name for event_rule in rules_to_queue if not _allows_rule(queue.policy, event_rule.arn)]
     if denied_names:
-        yield check.fail(f"the policy of {queue.name} does not allow {', '.join(denied_names)}", DEPLOY_REMEDY)
+        yield check.fail(f"the policy of {queue.name} does not allow {', '.join(denied_names)}", DEPLOY_FIX)
     elif not has_failures:
         messages_text = format_count(queue.message_count, "message")
         yield check.accept(
@@ -201,31 +198,31 @@ def check_catalog(facts: DoctorFacts) -> Iterator[CheckResult]:
     if facts.stack is None or facts.stack.catalog_times is None:
         yield from _check_missing_catalog(facts)
         return
-    catalog_times, check = facts.stack.catalog_times, CheckReporter("catalogue")
+    catalog_times, check = facts.stack.catalog_times, CheckReporter("catalog")
     if isinstance(catalog_times, ReadFailure):
         yield check.skip("the catalog", catalog_times, "s3:ListBucket and s3:GetObject on the stack's bucket")
         return
     built_at, priced_at = catalog_times
     if built_at is not None and facts.now - built_at > CATALOG_STALE_AFTER:
-        message = f"the newest catalog is {format_age(facts.now - built_at)} old"
+        message = f"the newest catalog is {format_elapsed(facts.now - built_at)} old"
         yield check.fail(message, "check the log of `catalog`, which builds a catalog every hour")
     elif priced_at is not None and facts.now - priced_at > PRICES_STALE_AFTER:
-        message = f"prices are {format_age(facts.now - priced_at)} old"
+        message = f"prices are {format_elapsed(facts.now - priced_at)} old"
         yield check.warn(
             message, "check the log of `catalog`; without access to the pricing API, run `joiner catalog prices`"
         )
     else:
         yield check.accept(
-            f"prices are {format_age(facts.now - priced_at)} old" if priced_at is not None else "the catalog exists"
+            f"prices are {format_elapsed(facts.now - priced_at)} old" if priced_at is not None else "the catalog exists"
         )
 
 
 def _check_missing_catalog(facts: DoctorFacts) -> Iterator[CheckResult]:
-    check = CheckReporter("catalogue")
+    check = CheckReporter("catalog")
     if facts.stack is None:
         return
     if _is_new(facts.stack, facts):
-        yield check.defer("`catalog` has not built a catalog yet", RETRY_REMEDY)
+        yield check.defer("`catalog` has not built a catalog yet", RETRY_FIX)
     else:
         yield check.fail(
             "no catalog: nodes cannot be launched", "check the log of `catalog`, which builds a catalog every hour"

@@ -61,7 +61,7 @@ def check_launch_templates(facts: DoctorFacts) -> Iterator[CheckResult]:
         names = join_names([template.name for template in leaked_templates], MAX_LISTED_NAMES)
         yield check.warn(
             f"{format_count(len(leaked_templates), 'launch template')} of an earlier installation: {names}",
-            leaked_templates[0].remedy,
+            leaked_templates[0].fix,
         )
     else:
         yield check.accept(format_count(len(launch_templates), "launch template"))

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sized
 from typing import Final
 
-from cli.cluster.remedies import SIGN_IN_HINT, is_credential_error
+from cli.cluster.fixes import SIGN_IN_HINT, is_credential_error
 from cli.doctor.checks.finding import CheckReporter, CheckResult
 from cli.facts.model import DoctorFacts, NodeClassFacts, ReadFailure
 from shared.decide.launch.ami_families.ami_family import AMI_FAMILIES
@@ -16,7 +16,7 @@ MIN_FREE_ADDRESSES: Final = 16
 """Each node takes several addresses: a zone with fewer is soon full."""
 MIN_ZONES: Final = 2
 MAX_LISTED_NAMES: Final = 3
-RESOLVE_REMEDY: Final = "check with `joiner nodeclass resolve -f FILE --cluster NAME`"
+RESOLVE_FIX: Final = "check with `joiner nodeclass resolve -f FILE --cluster NAME`"
 _DENIED_CODES: Final = ("Unauthorized", "AccessDenied", "AuthFailure")
 
 
@@ -82,7 +82,7 @@ def _check_node_class_status(node_class: EC2NodeClass, check: CheckReporter, fac
         reason = "; ".join(
             f"{condition.type}: {condition.message or condition.reason}" for condition in false_conditions
         )
-        return check.fail(f"EC2NodeClass {node_class.name}: {reason}", RESOLVE_REMEDY)
+        return check.fail(f"EC2NodeClass {node_class.name}: {reason}", RESOLVE_FIX)
     if node_class.is_ready():
         return check.accept(f"EC2NodeClass {node_class.name} is ready")
     if facts.is_installed is False:
@@ -139,7 +139,7 @@ def check_subnets(facts: DoctorFacts) -> Iterator[CheckResult]:
         if subnets is None:
             yield check.skip(f"{subject}: subnets", _build_unread_failure(class_facts), "ec2:DescribeSubnets")
         elif not subnets:
-            yield check.fail(f"{subject}: spec.subnetSelectorTerms match no subnet", RESOLVE_REMEDY)
+            yield check.fail(f"{subject}: spec.subnetSelectorTerms match no subnet", RESOLVE_FIX)
         else:
             yield from _check_free_addresses(subject, subnets, check)
 
@@ -174,7 +174,7 @@ def check_security_groups(facts: DoctorFacts) -> Iterator[CheckResult]:
                 f"{subject}: security groups", _build_unread_failure(class_facts), "ec2:DescribeSecurityGroups"
             )
         elif not security_groups:
-            yield check.fail(f"{subject}: spec.securityGroupSelectorTerms match no security group", RESOLVE_REMEDY)
+            yield check.fail(f"{subject}: spec.securityGroupSelectorTerms match no security group", RESOLVE_FIX)
         else:
             yield check.accept(
                 f"{subject}: {join_names([group.group_id for group in security_groups], MAX_LISTED_NAMES)}"
@@ -190,7 +190,7 @@ def check_images(facts: DoctorFacts) -> Iterator[CheckResult]:
             yield check.skip(f"{subject}: images", _build_unread_failure(class_facts), message)
         elif not class_facts.node_class.resolved_images:
             version = class_facts.answers.kubernetes_version
-            yield check.fail(f"{subject}: no image for Kubernetes {version or '(unknown version)'}", RESOLVE_REMEDY)
+            yield check.fail(f"{subject}: no image for Kubernetes {version or '(unknown version)'}", RESOLVE_FIX)
         else:
             names = join_names([image.image_id for image in class_facts.node_class.resolved_images], MAX_LISTED_NAMES)
             yield check.accept(f"{subject}: {names} for Kubernetes {class_facts.answers.kubernetes_version}")
@@ -250,7 +250,7 @@ def check_launch_dry_run(facts: DoctorFacts) -> Iterator[CheckResult]:
                 failure = ReadFailure(reason=f"{message} (your permission, not that of the functions)", is_denied=True)
                 yield check.skip(f"{subject}: launch dry run", failure, f"ec2:{refusal.action}")
             else:
-                yield check.fail(f"{subject}: {message}", RESOLVE_REMEDY)
+                yield check.fail(f"{subject}: {message}", RESOLVE_FIX)
         if not class_facts.refusals:
             yield check.accept(f"{subject}: EC2 allows a launch (dry run)")
 
@@ -263,5 +263,5 @@ def _list_class_checks(facts: DoctorFacts, check: str) -> Iterator[tuple[NodeCla
 def _build_unread_failure(class_facts: NodeClassFacts) -> ReadFailure:
     reason = "; ".join(class_facts.errors) or "AWS did not respond"
     return ReadFailure(
-        reason=reason, is_denied="Forbidden" in reason, remedy=SIGN_IN_HINT if is_credential_error(reason) else ""
+        reason=reason, is_denied="Forbidden" in reason, fix=SIGN_IN_HINT if is_credential_error(reason) else ""
     )

@@ -6,9 +6,8 @@ from typing import Final
 from cli.doctor.checks.finding import CheckReporter, CheckResult
 from cli.facts.model import DoctorFacts, KubernetesFacts, NodePoolEvent, ReadFailure
 from cli.pause.text import format_pause
-from cli.terminal.text import format_age
 from shared.model.cluster import ClusterSnapshot
-from shared.model.core.formatting import join_names
+from shared.model.core.formatting import format_elapsed, join_names
 from shared.state.pauses import list_active_pauses
 
 MAX_LISTED_NAMES: Final = 3
@@ -51,7 +50,7 @@ def _check_automatic_pauses(
         return
     for message, events in sorted(_group_by_message(kubernetes.pause_events or ()).items()):
         pools = sorted({event.pool for event in events})
-        event_age = format_age(facts.now - max(event.at for event in events))
+        event_age = format_elapsed(facts.now - max(event.at for event in events))
         message_text = f"NodePool {join_names(pools, MAX_LISTED_NAMES)}: {message} ({event_age} ago)"
         yield check.warn(
             message_text, f"`joiner explain nodepool {pools[0]}` shows the reason; the pause ends automatically"

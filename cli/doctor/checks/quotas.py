@@ -33,7 +33,7 @@ def check_quotas(facts: DoctorFacts) -> Iterator[CheckResult]:
         if not isinstance(usage, ReadFailure):
             yield _check_quota(QUOTA_BY_NAME[name], usage, exhausted, facts.kubernetes, check)
     failures = [(failure, name) for name, failure in usage_by_name.items() if isinstance(failure, ReadFailure)]
-    for _, group in groupby(failures, key=lambda pair: (pair[0].is_denied, pair[0].remedy)):
+    for _, group in groupby(failures, key=lambda pair: (pair[0].is_denied, pair[0].fix)):
         same_failures = list(group)
         yield check.skip(
             f"vCPU quotas: {', '.join(name for _, name in same_failures)}", same_failures[0][0], _PERMISSIONS
@@ -49,23 +49,23 @@ def _check_quota(
     used_vcpus, pools = _get_used_vcpus(quota, usage, kubernetes), _list_pools_using(quota, kubernetes)
     limit_vcpus = _sum_cpu_limits(quota, pools)
     summary = f"{quota.name}: quota {usage.vcpus:,.0f} vCPUs{_format_usage(quota, usage, kubernetes)}"
-    remedy = f"{INCREASE_COMMAND} --quota-code {quota.code} --desired-value"
+    fix = f"{INCREASE_COMMAND} --quota-code {quota.code} --desired-value"
     if quota.name in exhausted:
-        return _build_exhausted_result(quota, summary, f"{remedy} N", exhausted, pools, check)
+        return _build_exhausted_result(quota, summary, f"{fix} N", exhausted, pools, check)
     if used_vcpus is not None and used_vcpus > NEARLY_USED_RATIO * usage.vcpus:
-        return check.warn(f"{summary}: nearly used up", f"{remedy} N")
+        return check.warn(f"{summary}: nearly used up", f"{fix} N")
     if limit_vcpus is not None and limit_vcpus > usage.vcpus:
         message = (
             f"{quota.name}: NodePool limits allow {limit_vcpus:,} vCPUs, {summary.removeprefix(f'{quota.name}: ')}"
         )
-        return check.warn(message, f"{remedy} {limit_vcpus}, or lower spec.limits")
+        return check.warn(message, f"{fix} {limit_vcpus}, or lower spec.limits")
     return check.accept(summary)
 
 
 def _build_exhausted_result(
     quota: Quota,
     summary: str,
-    remedy: str,
+    fix: str,
     exhausted: set[str],
     pools: tuple[NodePool, ...] | None,
     check: CheckReporter,
@@ -76,19 +76,19 @@ def _build_exhausted_result(
     """
     if pools is None:
         return (
-            check.fail(f"{summary}: no more instances can start", remedy)
+            check.fail(f"{summary}: no more instances can start", fix)
             if quota.family == STANDARD
-            else check.warn(summary, remedy)
+            else check.warn(summary, fix)
         )
     stopped_pools = [
         pool.name for pool in pools if {pool_quota.name for pool_quota in list_node_pool_quotas(pool)} <= exhausted
     ]
     if stopped_pools:
         return check.fail(
-            f"{summary}: no more instances can start for NodePool {join_names(stopped_pools, MAX_LISTED_NAMES)}", remedy
+            f"{summary}: no more instances can start for NodePool {join_names(stopped_pools, MAX_LISTED_NAMES)}", fix
         )
     if quota.family == STANDARD:
-        return check.warn(f"{summary}: NodePools use their other instance families or capacity types", remedy)
+        return check.warn(f"{summary}: NodePools use their other instance families or capacity types", fix)
     return check.accept(f"{summary}: NodePools use their other instance families or capacity types")
 
 

@@ -24,10 +24,10 @@ def check_report_topic(facts: DoctorFacts) -> Iterator[CheckResult]:
 def _check_topic(topic: TopicFacts, check: CheckReporter) -> CheckResult:
     name = topic.arn.rpartition(":")[2]
     if not topic.exists:
-        remedy = (
+        fix = (
             f"aws sns create-topic --name {name}, or deploy with -c {_OPTION}= and an existing topic, or an empty value"
         )
-        return check.fail(f"{_OPTION}: topic {topic.arn} does not exist: cost reports are not delivered", remedy)
+        return check.fail(f"{_OPTION}: topic {topic.arn} does not exist: cost reports are not delivered", fix)
     if not topic.confirmed_subscriptions:
         waiting = (
             f", {format_count(topic.pending_subscriptions, 'subscription')} not confirmed"
@@ -35,10 +35,8 @@ def _check_topic(topic: TopicFacts, check: CheckReporter) -> CheckResult:
             else ""
         )
         subscribe = f"aws sns subscribe --topic-arn {topic.arn} --protocol email --notification-endpoint ADDRESS"
-        remedy = (
-            "confirm the subscription with the link that SNS has sent" if topic.pending_subscriptions else subscribe
-        )
-        return check.warn(f"topic {name} has no confirmed subscription{waiting}", remedy)
+        fix = "confirm the subscription with the link that SNS has sent" if topic.pending_subscriptions else subscribe
+        return check.warn(f"topic {name} has no confirmed subscription{waiting}", fix)
     key = (
         f"; its key {topic.kms_key} must allow the role of `catalog` (docs/cost.md)"
         if topic.kms_key not in ("", AWS_MANAGED_KEY)

@@ -16,7 +16,7 @@ def build_scheduling_options(settings: Settings) -> SchedulingOptions:
     return SchedulingOptions(
         preference_policy=settings.preference_policy,
         min_values_policy=settings.min_values_policy,
-        hints=settings.hints,
+        pod_nominations=settings.pod_nominations,
         node_cost_usd_per_hour=settings.node_cost_usd_per_hour,
         volume_usd_per_gib_month=settings.volume_usd_per_gib_month,
         readiness="Assumed" if settings.mode == "plan" else "Required",

@@ -103,7 +103,7 @@ def run_and_report(function: Function, world: World, trigger: str, cycle: Callab
         record_entry(
             JournalEntry(function=function, trigger=trigger, at=started_at, cluster="", error=error, calls=calls), world
         )
-        emit_metrics({"Faults": 1.0, "Throttles": float(isinstance(fault, Throttled))}, world)
+        emit_metrics({"CycleFailures": 1.0, "ThrottledCalls": float(isinstance(fault, Throttled))}, world)
         if function in TICK_FUNCTIONS:
             # SQS delivers a message again only after several timeouts of the function, and the next tick is a minute
             # away.

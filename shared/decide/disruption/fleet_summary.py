@@ -23,7 +23,7 @@ from shared.state.cluster_state import ClusterState
 from shared.state.state_node import StateNode
 
 ALL: Final = "all"
-POOL: Final = "pool"
+POOL: Final = "nodePool"
 TYPE: Final = "instanceType"
 CAPACITY: Final = "capacityType"
 LABEL: Final = "label"

@@ -89,7 +89,7 @@ class NodeRepairDecision(msgspec.Struct, frozen=True, kw_only=True):
             return {}
         deleted_nodes = sum(isinstance(action, DeleteObject) for action in self.actions)
         held_nodes = sum(not isinstance(verdict, DisruptedVerdict) for verdict in self.verdicts)
-        return {"RepairedNodes": float(deleted_nodes), "HeldRepairs": float(held_nodes)}
+        return {"RepairedNodes": float(deleted_nodes), "BlockedRepairs": float(held_nodes)}
 
     def with_verdicts(self, other_verdicts: tuple[Verdict, ...]) -> tuple[Verdict, ...]:
         """Return one verdict for each node: these, and *other_verdicts* of nodes without a repair verdict."""

@@ -114,9 +114,9 @@ def _build_finding(node_class: EC2NodeClass, refusal: DryRunRefusal) -> NodeClas
             "spec.securityGroupSelectorTerms: the groups are not in the VPC of the subnets: choose groups in that VPC"
         )
         return NodeClassFinding(reason="SecurityGroupSubnetVPCMismatch", message=f"{message} ({refusal_text})")
-    for start, reason, field, remedy in _FINDING_BY_CODE_PREFIX:
+    for start, reason, field, fix in _FINDING_BY_CODE_PREFIX:
         if refusal.code.startswith(start):
-            return NodeClassFinding(reason=reason, message=f"{field}: {refusal_text}: {remedy}")
+            return NodeClassFinding(reason=reason, message=f"{field}: {refusal_text}: {fix}")
     return None
 
 

@@ -83,7 +83,7 @@ def solve(
         problem.pod_classes,
         _find_nominations(problem, packing),
         build_plan_placement,
-        estimate_second_launch if options.hints == "Withheld" else None,
+        estimate_second_launch if options.pod_nominations == "Disabled" else None,
     )
 
 

@@ -71,7 +71,7 @@ class ObjectMeta(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True, order=True):
-    """An invalid object: its name and the error, with the field and the remedy in the message."""
+    """An invalid object: its name and the error, with the field and the fix in the message."""
 
     kind: str
     name: str

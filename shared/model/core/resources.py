@@ -66,14 +66,6 @@ class Resources(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             amount <= available_amounts.get(name, 0) for name, amount in self.amounts
         )
 
-    def find_exceeded(self, limit: "Resources") -> str:
-        """Return the first name, in order, with a greater amount than in *limit*; "" if there is none.
-
-        A name that is not in *limit* is unlimited.
-        """
-        own_amounts = dict(self.amounts)
-        return next((name for name, max_amount in limit.amounts if own_amounts.get(name, 0) > max_amount), "")
-
 
 NONE: Final = Resources()
 

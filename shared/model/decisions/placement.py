@@ -45,8 +45,8 @@ class SchedulingOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Additional cost of each node that is neither instance nor volume cost, such as the license of an agent."""
     volume_usd_per_gib_month: Usd = 0.08
     """Price of the volumes that the node class maps: gp3."""
-    hints: Literal["Given", "Withheld"] = "Given"
-    """Whether pods get nominated node names. Withheld: plans that work without them are preferred."""
+    pod_nominations: Literal["Enabled", "Disabled"] = "Enabled"
+    """Whether pods get nominated node names. Disabled: plans that work without them are preferred."""
 
 
 class CheapestOffering(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -46,6 +46,12 @@ _MAX_RECORD_BYTES: Final = 1024**3
 _ADDRESS_SETTINGS: Final = (
     *("kube_endpoint", "table_name", "bucket_name", "queue_prefix", "instance_profile", "price_list", "report_topic"),
 )
+_RENAMED_SETTINGS: Final = {
+    ("hints", "Given"): ("pod_nominations", "Enabled"),
+    ("hints", "Withheld"): ("pod_nominations", "Disabled"),
+    ("price_service", "asked"): ("price_service", "reachable"),
+}
+"""Settings and their texts in records of earlier versions, with today's names and texts."""
 _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 
 
@@ -76,7 +82,8 @@ class DecisionInputs(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
         Raises:
             ValueError: a setting has a value that is not allowed.
         """
-        return decode_texts(Settings, self.setting_texts)
+        texts = dict(_RENAMED_SETTINGS.get(item, item) for item in self.setting_texts.items())
+        return decode_texts(Settings, texts)
 
 
 class DecisionSummary(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

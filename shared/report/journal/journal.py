@@ -100,7 +100,7 @@ def record_entry(entry: JournalEntry, world: World, write_error: str = "") -> No
         "at": entry.at,
         "counts": entry.counts,
         "calls": entry.calls,
-        "done": dict(
+        "actions": dict(
             sorted(Counter(type(result.action).__name__ for result in entry.results if result.result == "done").items())
         ),
         "failed": [

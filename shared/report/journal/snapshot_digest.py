@@ -51,11 +51,6 @@ def compute_encoded_digest(body: bytes, cluster: ClusterSnapshot) -> str:
     return sha256(body + _ENCODER.encode(priced_at)).hexdigest()[:32]
 
 
-def compute_snapshot_digest(cluster: ClusterSnapshot) -> str:
-    """Return the digest of *cluster*."""
-    return compute_encoded_digest(encode_snapshot(cluster), cluster)
-
-
 def strip_unread_annotations(objects: Any) -> Any:  # noqa: ANN401 - a tuple of any objects of a Cluster, or None
     """Return *objects* without the annotations that no decision reads."""
     return None if objects is None else tuple([_strip_annotations(obj) for obj in objects])

@@ -26,7 +26,7 @@ def compute_catalog_ages(cluster: ClusterSnapshot) -> dict[str, float]:
     catalog = cluster.catalog
     if catalog is None:
         return {}
-    ages = {"CatalogueAgeSeconds": catalog.built_at, "PriceAgeSeconds": catalog.priced_at}
+    ages = {"CatalogAgeSeconds": catalog.built_at, "PriceAgeSeconds": catalog.priced_at}
     return {name: (cluster.taken_at - at).total_seconds() for name, at in ages.items() if at is not None}
 
 
@@ -73,10 +73,10 @@ def count_action_results(results: Iterable[ActionResult], problems: Iterable[Pro
         "Actions": float(len(result_list)),
         "FailedActions": float(len(failed)),
         "LaunchFailures": float(max(sum(map(_is_launch, failed)), sum(map(_is_refusal_event, result_list)))),
-        "LeaksEnded": float(
+        "OrphanedInstancesTerminated": float(
             sum(len(action.instance_ids) for action in terminations if action.message == NO_CLAIM_MESSAGE)
         ),
-        "Throttles": float(sum(f"{Throttled.__name__}:" in text for text in messages)),
+        "ThrottledCalls": float(sum(f"{Throttled.__name__}:" in text for text in messages)),
     }
 
 

@@ -18,31 +18,31 @@ PENDING_PODS_BY_ZONE: Final = "PendingPodsByEffectiveZone"
 PRICE_AGE: Final = "PriceAgeSeconds"
 ALARM_METRICS: Final = frozenset(
     {
-        "DisruptionPauses",
-        "Faults",
+        "AutomaticDisruptionPauses",
+        "CycleFailures",
         "LaunchBreakerTrips",
         "LaunchFailures",
-        "LeaksEnded",
+        "OrphanedInstancesTerminated",
         PRICE_AGE,
-        "Throttles",
+        "ThrottledCalls",
     }
 )
 """Metrics that alarms read; published if not zero: alarms treat missing data as healthy."""
 GAUGE_METRICS: Final = frozenset(
-    {"CatalogueAgeSeconds", "FleetUsdPerHour", "ManagedNodes", "OpenCommands", "PendingPods", PRICE_AGE}
+    {"CatalogAgeSeconds", "FleetUsdPerHour", "ManagedNodes", "OpenCommands", "PendingPods", PRICE_AGE}
 )
 """If all metrics are enabled, these are published every time: zero is information too."""
 NONZERO_METRICS: Final = ALARM_METRICS | {
     "FailedActions",
-    "HeldRepairs",
+    "BlockedRepairs",
     "InterruptedNodes",
-    "LaunchWaitSecondsP50",
-    "LaunchWaitSecondsP95",
+    "PodLaunchSecondsP50",
+    "PodLaunchSecondsP95",
     "RepairedNodes",
     "RolledBackCommands",
-    "SavedUsdPerHour",
-    "StartSecondsP50",
-    "StartSecondsP95",
+    "SavingsUsdPerHour",
+    "PodStartupSecondsP50",
+    "PodStartupSecondsP95",
     "StartedPods",
     "UnschedulablePods",
 }

@@ -28,7 +28,7 @@ def compute_launch_waits(cluster: ClusterSnapshot, results: Iterable[ActionResul
         for pod in cluster.pods
         if pod.name in pods_with_claims and pod.meta.created_at is not None
     ]
-    return _compute_percentiles("LaunchWaitSeconds", wait_seconds)
+    return _compute_percentiles("PodLaunchSeconds", wait_seconds)
 
 
 def compute_start_times(cluster: ClusterSnapshot) -> dict[str, float]:
@@ -46,7 +46,7 @@ def compute_start_times(cluster: ClusterSnapshot) -> dict[str, float]:
         ):
             start_times.append(start_seconds)
     return (
-        {"StartedPods": float(len(start_times)), **_compute_percentiles("StartSeconds", start_times)}
+        {"StartedPods": float(len(start_times)), **_compute_percentiles("PodStartupSeconds", start_times)}
         if start_times
         else {}
     )

@@ -49,7 +49,7 @@ def test_ec2_write_statements_require_the_cluster_tags(template: Template) -> No
     changes = [
         document
         for _, document in iterate_statements(template)
-        if _is_ec2_change(document) and document["Sid"] != "LaunchWith"
+        if _is_ec2_change(document) and document["Sid"] != "LaunchWithSelectedResources"
     ]
     assert len(changes) == 7
     for change in changes:
@@ -64,21 +64,21 @@ def _is_ec2_change(statement: dict[str, Any]) -> bool:
 
 
 def test_launches_require_cluster_tags_and_an_owned_launch_template(template: Template) -> None:
-    tagged = find_statement(template, "provision", "LaunchTagged")["Condition"]["StringEquals"]
+    tagged = find_statement(template, "provision", "CreateTaggedFleets")["Condition"]["StringEquals"]
     assert tagged["aws:RequestTag/eks:eks-cluster-name"] == "demo"
-    unbound = find_statement(template, "provision", "LaunchWith")
+    unbound = find_statement(template, "provision", "LaunchWithSelectedResources")
     kinds = {arn.rpartition(":")[2].partition("/")[0] for arn in unbound["Resource"]}
     assert kinds == {"image", "snapshot", "subnet", "security-group", "capacity-reservation", "placement-group"}
     assert (
         "aws:ResourceTag/kubernetes.io/cluster/demo"
-        in (find_statement(template, "provision", "LaunchFromOwn")["Condition"]["StringEquals"])
+        in (find_statement(template, "provision", "LaunchFromOwnedTemplates")["Condition"]["StringEquals"])
     )
 
 
 def test_create_tags_is_allowed_only_at_launch_and_for_node_names(template: Template) -> None:
-    new = find_statement(template, "provision", "TagNew")["Condition"]["StringEquals"]
+    new = find_statement(template, "provision", "TagCreatedResources")["Condition"]["StringEquals"]
     assert new["ec2:CreateAction"] == ["CreateFleet", "CreateLaunchTemplate", "RunInstances"]
-    name_statement = find_statement(template, "lifecycle", "NameOwn")
+    name_statement = find_statement(template, "lifecycle", "TagOwnedInstances")
     assert name_statement["Resource"].endswith(":instance/*")
     assert name_statement["Condition"]["ForAllValues:StringEquals"]["aws:TagKeys"] == [
         "eks:eks-cluster-name",
@@ -91,7 +91,7 @@ def test_functions_write_only_journal_and_snapshots_and_catalog_also_its_data(te
     further = {"catalog": {"catalogue/*", "costs/*", "market/*"}}
     for name in FUNCTIONS:
         written_prefixes = {
-            arn.partition("/")[2] for arn in as_list(find_statement(template, name, "Write")["Resource"])
+            arn.partition("/")[2] for arn in as_list(find_statement(template, name, "WriteObjects")["Resource"])
         }
         assert written_prefixes == {"journal/*", "snapshot/*"} | further.get(name, set())
 
@@ -107,7 +107,7 @@ def test_pass_role_is_limited_to_node_roles_and_ec2(template: Template, private:
 def test_only_catalog_function_publishes_to_the_report_topic(template: Template, private: Template) -> None:
     assert list_allowed_functions(template, "sns:Publish") == set()
     assert list_allowed_functions(private, "sns:Publish") == {"catalog"}
-    assert find_statement(private, "catalog", "TellCosts")["Resource"] == PRIVATE["joiner:report-topic"]
+    assert find_statement(private, "catalog", "PublishCostReports")["Resource"] == PRIVATE["joiner:report-topic"]
     environments = [
         function_properties["Environment"]["Variables"]
         for function_properties in get_resources(private, "AWS::Lambda::Function").values()
@@ -117,8 +117,8 @@ def test_only_catalog_function_publishes_to_the_report_topic(template: Template,
 
 def test_private_image_parameters_are_readable_if_configured(template: Template, private: Template) -> None:
     public = "arn:aws:ssm:us-east-1::parameter/aws/service/*"
-    assert find_statement(template, "catalog", "FindImages")["Resource"] == public
-    assert set(find_statement(private, "catalog", "FindImages")["Resource"]) == {
+    assert find_statement(template, "catalog", "ReadImageParameters")["Resource"] == public
+    assert set(find_statement(private, "catalog", "ReadImageParameters")["Resource"]) == {
         public,
         "arn:aws:ssm:us-east-1:111122223333:parameter/images/golden",
     }

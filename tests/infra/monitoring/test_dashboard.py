@@ -54,7 +54,7 @@ def test_every_field_in_a_dashboard_query_exists_in_the_logs(logged: list[dict[s
     queried_fields = {
         name for query in (*FIRST_QUERIES, *LAST_QUERIES) for line in query.lines for name in list_query_fields(line)
     }
-    assert {"counts.PendingPods", "done.EvictPod", "usdPerHour", "seconds"} <= queried_fields
+    assert {"counts.PendingPods", "actions.EvictPod", "usdPerHour", "seconds"} <= queried_fields
     assert queried_fields - logged_fields == {"error", "problems.1"}  # these did not occur
 
 
@@ -86,8 +86,8 @@ def test_fleet_is_logged_by_every_cost_dimension(logged: list[dict[str, Any]]) -
         ("capacityType", "spot"),
         ("instanceType", "m5.xlarge"),
         ("label", "search"),
-        ("pool", "default"),
-        ("pool", "odd"),
+        ("nodePool", "default"),
+        ("nodePool", "odd"),
     }
 
 

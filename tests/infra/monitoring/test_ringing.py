@@ -20,7 +20,7 @@ from tests.scenario.worlds import make_deployment, make_node_class, make_node_po
 
 pytestmark = pytest.mark.no_cover  # minutes of a cluster like those that tests/scenario plays
 ONE_MINUTE = timedelta(minutes=1)
-SILENCE_ALARMS = {"ProvisionSilent", "LifecycleSilent", "DisruptSilent"}
+SILENCE_ALARMS = {"ProvisionNotSucceeding", "LifecycleNotSucceeding", "DisruptNotSucceeding"}
 
 
 def play_cluster(
@@ -63,7 +63,7 @@ def test_healthy_cluster_raises_no_alarm(reaction: str) -> None:
 def test_function_without_success_for_five_minutes_raises_an_alarm(function: str) -> None:
     tap = make_failing_tap("table", "", lambda: RuntimeError("a bug"), world_prefix=function)
     _, watch = play_cluster(7, tap=tap)
-    assert f"{function.capitalize()}Silent" in watch.list_ringing_alarms()
+    assert f"{function.capitalize()}NotSucceeding" in watch.list_ringing_alarms()
 
 
 def test_functions_that_are_not_invoked_raise_silence_alarms() -> None:
@@ -103,13 +103,13 @@ def test_leaked_instance_raises_an_alarm() -> None:
     claims.patch("nodeclaims.karpenter.sh", name, {"metadata": {"finalizers": None}})
     claims.delete("nodeclaims.karpenter.sh", name)
     world.run(4 * ONE_MINUTE)
-    assert "LeaksEnded" in watch.list_ringing_alarms()
+    assert "OrphanedInstancesTerminated" in watch.list_ringing_alarms()
 
 
 def test_throttled_aws_calls_raise_an_alarm() -> None:
     tap = make_failing_tap("ec2", "describe_instances", lambda: Throttled("RequestLimitExceeded"))
     _, watch = play_cluster(16, tap=tap)
-    assert watch.list_ringing_alarms() == {"Throttles"}
+    assert watch.list_ringing_alarms() == {"ThrottledCalls"}
 
 
 def test_alarm_recovers_after_its_cause_is_gone() -> None:
@@ -117,7 +117,7 @@ def test_alarm_recovers_after_its_cause_is_gone() -> None:
     quiet = world.tap
     world.tap = make_failing_tap("table", "", lambda: RuntimeError("a bug"), world_prefix="disrupt")
     world.run(11 * ONE_MINUTE)
-    assert watch.list_ringing_alarms() >= {"DisruptSilent"}
+    assert watch.list_ringing_alarms() >= {"DisruptNotSucceeding"}
     world.tap = quiet
     world.run(30 * ONE_MINUTE)
     assert watch.list_ringing_alarms() == set()
@@ -132,7 +132,7 @@ def test_intermittently_failing_cycles_raise_an_alarm() -> None:
             raise Unreachable("the API server answers every second time")
 
     _, watch = play_cluster(16, tap=fail_every_second_world)
-    assert watch.list_ringing_alarms() == {"Faults"}
+    assert watch.list_ringing_alarms() == {"CycleFailures"}
 
 
 def make_nodes_drift(world: EmbeddedWorld) -> None:
@@ -145,7 +145,7 @@ def test_automatic_disruption_pause_raises_an_alarm() -> None:
     world, watch = play_cluster(5, context={"joiner:drift-pause-percent": "10"})
     make_nodes_drift(world)
     world.run(5 * ONE_MINUTE)
-    assert watch.list_ringing_alarms() == {"DisruptionPauses"}
+    assert watch.list_ringing_alarms() == {"AutomaticDisruptionPauses"}
 
 
 @pytest.mark.parametrize("source", ["setting", "annotation", "unreadable"])
@@ -157,9 +157,9 @@ def test_manual_disruption_pause_is_recorded_without_an_alarm(source: str) -> No
             "namespaces", CLUSTER_NAMESPACE, {"metadata": {"annotations": {DISRUPTION_PAUSED: text}}}
         )
     world.run(3 * ONE_MINUTE)
-    assert watch.list_ringing_alarms() == ({"DisruptionPauses"} if source == "unreadable" else set())
+    assert watch.list_ringing_alarms() == ({"AutomaticDisruptionPauses"} if source == "unreadable" else set())
     last = [line["counts"] for line in map(json.loads, world.log_lines) if line.get("function") == "disrupt"][-1]
-    assert bool(last.get("IntendedPauses")) == (source != "unreadable")
+    assert bool(last.get("OperatorDisruptionPauses")) == (source != "unreadable")
 
 
 def test_outdated_prices_raise_an_alarm() -> None:

@@ -113,14 +113,14 @@ def test_only_actionable_ec2_events_trigger_a_function(synthesis: Synthesis) -> 
 
 DASHBOARD_QUERY_PARTS: Final = {
     "pending": "counts.PendingPods",
-    "nodes by pool": 'fleet = "pool"',
+    "nodes by pool": 'fleet = "nodePool"',
     "nodes by type": 'fleet = "instanceType"',
     "$/h": "usdPerHour",
     "decisions": "counts.ProposedCommands",
     "errors": 'level = "ERROR"',
     "age of snapshot": "max(seconds)",
     "budget use": "latest(allowed)",
-    "manual pauses": "counts.IntendedPauses",
+    "manual pauses": "counts.OperatorDisruptionPauses",
 }
 """Items of the dashboard, and the part of a log query that provides each."""
 
@@ -149,14 +149,14 @@ def list_widgets(synthesis: Synthesis) -> list[dict[str, Any]]:
 
 
 ALARM_CAUSES: Final = {
-    "ProvisionSilent": "nothing succeeded for five minutes",
-    "LifecycleSilent": "nothing succeeded for five minutes",
-    "DisruptSilent": "nothing succeeded for five minutes",
+    "ProvisionNotSucceeding": "nothing succeeded for five minutes",
+    "LifecycleNotSucceeding": "nothing succeeded for five minutes",
+    "DisruptNotSucceeding": "nothing succeeded for five minutes",
     "DeadLetters": "the dead letters are not empty",
     "LaunchBreakerTrips": "the breaker tripped",
     "LaunchFailures": "launches fail",
-    "LeaksEnded": "a leak was found",
-    "Throttles": "AWS throttles",
+    "OrphanedInstancesTerminated": "a leak was found",
+    "ThrottledCalls": "AWS throttles",
 }
 
 

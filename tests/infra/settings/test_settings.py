@@ -56,7 +56,7 @@ def test_string_values_from_the_command_line_are_converted() -> None:
         ({"cluster": "a/b"}, "joiner:cluster"),
         ({"mode": "dry"}, "joiner:mode"),
         ({"reaction": "soon"}, "joiner:reaction is 'soon': must be tick or watch or logs"),
-        ({"hints": "Maybe"}, "joiner:hints is 'Maybe': must be Given or Withheld"),
+        ({"pod-nominations": "Maybe"}, "joiner:pod-nominations is 'Maybe': must be Enabled or Disabled"),
         ({"node-cost-usd-per-hour": "-1"}, "joiner:node-cost-usd-per-hour is '-1': must be USD"),
         ({"volume-usd-per-gib-month": "cheap"}, "joiner:volume-usd-per-gib-month is 'cheap'"),
         ({"disruption-paused": "Dirft"}, "joiner:disruption-paused: 'Dirft' is not a reason: did you mean Drifted[?]"),
@@ -238,6 +238,7 @@ def test_settings_are_split_by_cluster() -> None:
     [
         ("joiner:clustr", "joiner:clustr is not a setting: did you mean joiner:cluster?"),
         ("joiner:logs-days", "did you mean joiner:log-days?"),
+        ("joiner:hints", "joiner:hints is not a setting: did you mean joiner:pod-nominations?"),
         ("joiner:zzz", "joiner:zzz is not a setting: cdk.json lists all settings"),
     ],
 )

@@ -59,14 +59,14 @@ def test_every_difference_between_decisions_is_reported_once(first: Decision, se
 
 def _assert_reported_once(differences: Iterable[Difference], recorded: Counter[T], now: Counter[T]) -> None:
     hows = Counter(difference.kind for difference in differences)
-    assert hows["then"] + hows["changed"] == (recorded - now).total()
-    assert hows["now"] + hows["changed"] == (now - recorded).total()
+    assert hows["recorded"] + hows["changed"] == (recorded - now).total()
+    assert hows["replayed"] + hows["changed"] == (now - recorded).total()
 
 
 @given(decisions, decisions)
 def test_swapping_the_compared_decisions_swaps_the_reported_sides(first: Decision, second: Decision) -> None:
     assert _count_difference_kinds(compare_decisions(first, second)) == Counter(
-        {"then": "now", "now": "then"}.get(how, how)
+        {"recorded": "replayed", "replayed": "recorded"}.get(how, how)
         for how in _count_difference_kinds(compare_decisions(second, first)).elements()
     )
 

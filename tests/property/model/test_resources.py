@@ -55,19 +55,6 @@ def test_nothing_fits_into_a_negative_amount(available: Resources, name: str) ->
     assert not NONE.can_fit(overdrawn)
 
 
-@given(positive, positive)
-def test_limit_applies_only_to_the_resources_it_names(used: Resources, limit: Resources) -> None:
-    over = [name for name in limit.list_names() if used[name] > limit[name]]
-    assert used.find_exceeded(limit) == min(over, default="")
-    assert used.find_exceeded(NONE) == ""
-    assert not used.find_exceeded(used)
-
-
-def test_zero_limit_is_enforced() -> None:
-    assert build_resources({"cpu": 1}).find_exceeded(Resources(amounts=(("cpu", 0),))) == "cpu"
-    assert build_resources({"memory": 1}).find_exceeded(Resources(amounts=(("cpu", 0),))) == ""
-
-
 @given(st.lists(positive, max_size=4))
 def test_maximum_and_minimum_are_computed_per_resource(resource_sets: list[Resources]) -> None:
     for name in NAMES:

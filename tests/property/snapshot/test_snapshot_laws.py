@@ -15,13 +15,12 @@ from shared.model.core.requirements import Requirement, Requirements, build_requ
 from shared.model.core.resources import Resources, build_resources
 from shared.model.core.taints import Taint
 from shared.model.karpenter.node_claim import NodeClaim, NodeClassRef
-from shared.report.journal.snapshot_digest import compute_snapshot_digest
 from shared.store.catalog_format import compress_body, decode_catalog, encode_catalog
 from shared.take.kubernetes.resource_kinds import RESOURCE_KINDS
 from shared.take.manifests.snapshot_from_manifests import build_snapshot_from_documents
 from shared.take.snapshot import SnapshotRequest, take_snapshot
 from shared.wire.encode.node_claim import encode_node_claim
-from tests.support.snapshot_world import Lists, make_node_pool, make_pod, make_world
+from tests.support.snapshot_world import Lists, compute_snapshot_digest, make_node_pool, make_pod, make_world
 
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
 BY_KIND = {listing.kind: listing for listing in RESOURCE_KINDS}

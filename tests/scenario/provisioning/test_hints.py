@@ -18,10 +18,10 @@ def list_planned_pods(world: World) -> list[str]:
 
 
 class Silent(World):
-    """A world whose deployment withholds hints."""
+    """A world whose deployment disables pod nominations."""
 
     def _build_world(self, function: str, environment: dict[str, str]) -> Ports:
-        return super()._build_world(function, environment | {"JOINER_HINTS": "Withheld"})
+        return super()._build_world(function, environment | {"JOINER_POD_NOMINATIONS": "Disabled"})
 
 
 def build_burst_world(kind: type[World] = World) -> World:

@@ -176,7 +176,7 @@ def test_configured_endpoint_overrides_the_eks_endpoint(clusters: list[str], mon
 
 
 @pytest.mark.parametrize(
-    ("price_service", "kind"), [("asked", BotoPricingService), ("unreachable", UnreachablePricing)]
+    ("price_service", "kind"), [("reachable", BotoPricingService), ("unreachable", UnreachablePricing)]
 )
 def test_pricing_service_is_used_only_if_reachable(price_service: str, kind: type, clusters: list[str]) -> None:
     settings = msgspec.structs.replace(SETTINGS, price_service=price_service)

@@ -39,7 +39,13 @@ from shared.decide.disruption.orchestration.command_targets import (
 from shared.decide.disruption.orchestration.disruption_taint import find_mark_time, mark_node
 from shared.model.core.formatting import format_count, join_names
 from shared.model.decisions.action import Action
-from shared.model.decisions.command import CommandInvalidation, CommandState, DisruptionCommand, DisruptionPauses, Phase
+from shared.model.decisions.command import (
+    CommandInvalidation,
+    CommandState,
+    DisruptionCommand,
+    DisruptionPauses,
+    Phase,
+)
 from shared.model.kubernetes.do_not_disrupt import is_node_protected
 from shared.model.kubernetes.pod_classes import is_disruptable
 from shared.state.cluster_state import ClusterState

@@ -107,9 +107,9 @@ class OrchestrationQueue(msgspec.Struct, kw_only=True):
             "OpenCommands": float(sum(state.is_open for state in self.command_states.values())),
             "ProposedCommands": float(sum(state.phase == "PROPOSED" for state in self.changed_states)),
             "RolledBackCommands": float(sum(state.phase == "ROLLED_BACK" for state in self.changed_states)),
-            "DisruptionPauses": float(sum(not pause.is_intentional for pause in self.pauses.items)),
-            "IntendedPauses": float(sum(pause.is_intentional for pause in self.pauses.items)),
-            "SavedUsdPerHour": saved_usd_per_hour,
+            "AutomaticDisruptionPauses": float(sum(not pause.is_intentional for pause in self.pauses.items)),
+            "OperatorDisruptionPauses": float(sum(pause.is_intentional for pause in self.pauses.items)),
+            "SavingsUsdPerHour": saved_usd_per_hour,
         }
 
     def _advance_command(self, name: str) -> DecisionProcess[None]:

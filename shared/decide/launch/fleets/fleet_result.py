@@ -238,8 +238,8 @@ def _build_launched_status(
 def _report_failure(claims: Iterable[NodeClaim], message: str, now: datetime) -> tuple[Action, ...]:
     """Report the failure to each of *claims*, and the failure and its fix to their NodePools."""
     reason = get_failure_reason(message)
-    remedy = get_failure_fix(reason)
-    message_with_fix = f"{_truncate_message(message)}; {remedy}" if remedy else message
+    fix = get_failure_fix(reason)
+    message_with_fix = f"{_truncate_message(message)}; {fix}" if fix else message
     claim_list = list(claims)
     actions: list[Action] = [
         _build_failed_status(claim, reason, message_with_fix, now)

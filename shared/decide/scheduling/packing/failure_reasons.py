@@ -45,7 +45,7 @@ def explain_unschedulable(
     )
     if not pools:
         return TemplateRefusal(reason="NoNodePool", message="no NodePool exists: create one")
-    message = "; ".join(f"pool {pool.name}: {refusals[pool.name].message}" for pool in pools)
+    message = "; ".join(f"NodePool {pool.name}: {refusals[pool.name].message}" for pool in pools)
     return TemplateRefusal(reason=max(refusals.values(), key=_rank_refusal).reason, message=message)
 
 
@@ -238,10 +238,10 @@ def _explain_min_values(
     if has_min_values(template, narrowed_template, affordable_types):
         return None
     keys = ", ".join(f"{item.key} ({item.min_values})" for item in narrowed_template.min_value_requirements)
-    fit, remedy = "fit", "lower minValues"
+    fit, fix = "fit", "lower minValues"
     if has_min_values(template, narrowed_template, fitting_types):
-        fit, remedy = "fit and are within its limits", "increase spec.limits or lower minValues"
-    message = f"the instance types that {fit} do not satisfy minValues of {keys}: {remedy}"
+        fit, fix = "fit and are within its limits", "increase spec.limits or lower minValues"
+    message = f"the instance types that {fit} do not satisfy minValues of {keys}: {fix}"
     return TemplateRefusal(reason="MinValuesNotMet", message=message)
 
 

@@ -163,7 +163,7 @@ def _build_cheapest_offering(priced: PricedInstanceType) -> CheapestOffering:
 
 
 def _build_refusal(template: NodeClaimTemplate, reason: UnschedulableReason, message: str) -> TemplateRefusal:
-    return TemplateRefusal(reason=reason, message=f"pool {template.pool.name}: {message}")
+    return TemplateRefusal(reason=reason, message=f"NodePool {template.pool.name}: {message}")
 
 
 def _list_approximations(packing: FirstFitPacking) -> list[Approximation]:

@@ -242,7 +242,7 @@ def test_leaked_resource_is_reported_with_reason_and_fix(
     leaks = list_leaks(evidence)
     assert set(leaks) == {name}
     assert expected_reason in leaks[name].leak_reason
-    assert remedy in leaks[name].remedy
+    assert remedy in leaks[name].fix
 
 
 @pytest.mark.parametrize(
@@ -351,10 +351,12 @@ def test_leaked_volume_exits_with_1_and_reports_its_price(
     assert main(arguments) == 1
     output = capsys.readouterr().out
     assert output.startswith("2 leaked resources, $0.0110/h; Joiner's resources: 1 Queue, 1 Volume")
+    [volume_line] = [line for line in output.splitlines() if line.startswith("Volume ")]
+    assert " $0.0110/h " in volume_line
     assert f"    To fix: aws ec2 delete-volume --volume-id {volume}\n" in output
     assert main([*arguments, "-o", "json"]) == 1
     report = json.loads(capsys.readouterr().out)
-    assert (report["leaked"], report["usdPerHour"], report["unseen"]) == (2, 0.010958904, [])
+    assert (report["leaked"], report["usdPerHour"], report["unreadable"]) == (2, 0.010958904, [])
     assert [(asset["kind"], asset["name"]) for asset in report["assets"]] == [("Queue", queue), ("Volume", volume)]
 
 

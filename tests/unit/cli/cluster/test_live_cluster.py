@@ -117,9 +117,9 @@ def test_explain_reports_the_current_state_of_a_pending_pod(kube: InMemoryKube, 
     explanation = json.loads(capsys.readouterr().out)
     assert explanation["answers"][0] == {
         "question": "current state",
-        "words": [
+        "sentences": [
             "pending: Unschedulable",
-            "`joiner plan --context --pod default/waits` shows where Joiner would schedule it now",
+            "`joiner plan --pod default/waits` shows where Joiner would schedule it now",
         ],
     }
     assert main(["explain", "pod", "waits", "--kubeconfig", config, "--context", "nobody"]) == 1

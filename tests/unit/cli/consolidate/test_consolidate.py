@@ -32,19 +32,20 @@ def run_consolidate(files: list[str], capsys: Out, *flags: str) -> dict[str, Any
 
 def test_consolidation_continues_until_no_step_saves_money(files: list[str], capsys: Out) -> None:
     report = run_consolidate(files, capsys)
-    assert report["before"] == {"nodes": 5, "price": 1.7}
+    assert report["before"] == {"nodes": 5, "usdPerHour": 1.7, "price": 1.7}
     assert report["steps"][0] == {
         "reason": "Empty",
         "method": "Emptiness",
         "delete": ["empty"],
         "replaceWith": [],
         "existingNodes": [],
+        "savingsUsdPerHour": 0.4,
         "savings": 0.4,
-        "why": "no pod on the node would have to move",
+        "message": "no pod on the node would have to move",
     }
     saved = sum(step["savings"] for step in report["steps"])
     assert report["after"]["price"] == pytest.approx(1.7 - saved)
-    assert report["ideal"]["usdPerHour"] <= report["after"]["price"] + 1e-9
+    assert report["lowestWithConstraints"]["usdPerHour"] <= report["after"]["price"] + 1e-9
 
 
 def test_every_moved_pod_fits_and_savings_match_prices(files: list[str], capsys: Out) -> None:
@@ -120,8 +121,8 @@ def test_starting_and_deleting_nodes_are_neither_blocked_nor_counted(tmp_path: P
         *make_node_manifests("full", 2),
     )
     report = run_consolidate(write_fleet(tmp_path, *objects), capsys)
-    assert report["before"] == {"nodes": 1, "price": 0.1}
-    assert [(verdict["node"], verdict["reason"]) for verdict in report["underway"]] == [
+    assert report["before"] == {"nodes": 1, "usdPerHour": 0.1, "price": 0.1}
+    assert [(verdict["node"], verdict["reason"]) for verdict in report["inProgress"]] == [
         ("default-2", "NoNode"),
         ("failed", "NotInitialized"),
         ("old", "Deleting"),
@@ -159,12 +160,12 @@ def test_pending_pods_do_not_count_toward_the_ideal_cost(tmp_path: Path, capsys:
     waiting = make_pod("waiting", "", "7") | {"status": {"phase": "Pending"}}
     objects = (POOL, *make_node_manifests("large", 16), make_pod("one", "large", "1500m"))
     report = run_consolidate(write_fleet(tmp_path, *objects, waiting), capsys)
-    assert report["ideal"] == {"usdPerHour": 0.1}
+    assert report["lowestWithConstraints"] == {"usdPerHour": 0.1}
 
 
 @pytest.mark.parametrize(
     ("flags", "expected_stop"),
-    [(["--max-steps", "1"], "steps"), (["--steps", "1"], "sweeps"), (["--until", "$/h<1.6"], "price"), ([], None)],
+    [(["--max-steps", "1"], "steps"), (["--steps", "1"], "runs"), (["--until", "$/h<1.6"], "price"), ([], None)],
 )
 def test_stop_reason_is_reported(files: list[str], flags: list[str], expected_stop: str | None, capsys: Out) -> None:
     assert run_consolidate(files, capsys, *flags)["stopped"] == expected_stop
@@ -177,7 +178,7 @@ def test_unmovable_pods_keep_the_ideal_cost_at_the_current_cost(tmp_path: Path, 
         write_fleet(tmp_path, limited, *make_node_manifests("large", 16), make_pod("one", "large", "7")), capsys
     )
     assert report["steps"] == []
-    assert report["ideal"]["usdPerHour"] == report["after"]["price"]
+    assert report["lowestWithConstraints"]["usdPerHour"] == report["after"]["price"]
 
 
 def test_static_nodepool_without_a_node_class_is_reported_as_blocked(tmp_path: Path, capsys: Out) -> None:

@@ -32,12 +32,16 @@ def test_consolidation_removes_the_empty_node_and_replaces_underutilized_nodes(c
 
 def test_rebalance_plan_reports_protection_as_a_cost_cause(capsys: Out) -> None:
     report = read_document(capsys, "rebalance", "--plan")
-    assert report["ideal"]["usdPerHour"] < report["after"]["usdPerHour"] < report["today"]["usdPerHour"]
+    assert (
+        report["lowestWithoutConstraints"]["usdPerHour"]
+        < report["after"]["usdPerHour"]
+        < report["before"]["usdPerHour"]
+    )
     assert {gap["cause"]: gap["usdPerHour"] for gap in report["gap"]}["protection"] > 0
 
 
 def test_status_and_top_list_both_nodepools_and_all_nodes(capsys: Out) -> None:
-    assert [pool["name"] for pool in read_document(capsys, "status")["pools"]] == ["default", "gpu"]
+    assert [pool["name"] for pool in read_document(capsys, "status")["nodePools"]] == ["default", "gpu"]
     assert main(["top", *SOURCES]) == 0
     assert capsys.readouterr().out.count(".ec2.internal") == 6
 

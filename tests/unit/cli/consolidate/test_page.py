@@ -25,7 +25,7 @@ def test_page_shows_fleet_before_and_after_with_step_reasons(files: list[str], c
     assert "NODES NOW" in page
     assert "NODES AFTER" in page
     assert "1. Empty: delete 1 node (empty)" in page
-    assert "the cost of rescheduling all movable pods at once" in page
+    assert "the lowest cost with all constraints" in page
     assert "BLOCKED" in page
     assert "held" in page
 
@@ -58,7 +58,10 @@ def test_fleet_without_possible_savings_is_reported(tmp_path: Path, capsys: Out)
     )
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "$0.1000/h for 1 node: disruption would change nothing"
-    assert lines[1] == "result is equal to the cost of rescheduling all movable pods at once ($0.1000/h)"
+    assert lines[1] == (
+        "the result is equal to the lowest cost with all constraints ($0.1000/h): "
+        "that of rescheduling all movable pods at once"
+    )
     assert "KEPT  1 node, $0.1000/h: 1 NoCheaperOffering" in lines
 
 

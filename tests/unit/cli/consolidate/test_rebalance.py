@@ -51,10 +51,12 @@ def test_rebalance_without_plan_flag_is_rejected(tmp_path: Path, capsys: Out) ->
 
 def test_cost_gap_between_current_and_ideal_is_fully_attributed(tmp_path: Path, capsys: Out) -> None:
     report = run_rebalance(capsys, *write_small_fleet(tmp_path))
-    assert report["today"] == {"nodes": 5, "usdPerHour": 1.7}
+    assert report["before"] == {"nodes": 5, "usdPerHour": 1.7}
     saved = sum(step["savings"] for step in report["steps"])
     assert report["after"]["usdPerHour"] == pytest.approx(1.7 - saved)
-    assert report["ideal"]["usdPerHour"] == pytest.approx(report["after"]["usdPerHour"] - sum(report["by"].values()))
+    assert report["lowestWithoutConstraints"]["usdPerHour"] == pytest.approx(
+        report["after"]["usdPerHour"] - sum(report["by"].values())
+    )
     assert min(report["by"].values()) >= 0
 
 
@@ -80,7 +82,7 @@ def test_cause_of_excess_cost_is_reported(
 ) -> None:
     report = run_rebalance(capsys, *write_wasteful_fleet(tmp_path, pool, **notes))
     assert report["steps"] == []
-    assert report["ideal"]["usdPerHour"] < report["today"]["usdPerHour"] == 0.8
+    assert report["lowestWithoutConstraints"]["usdPerHour"] < report["before"]["usdPerHour"] == 0.8
     assert {name for name, price in report["by"].items() if price} == {cause}
 
 
@@ -98,7 +100,7 @@ def test_page_shows_costs_from_current_to_lowest(tmp_path: Path, capsys: Out) ->
         == 0
     )
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("$0.8000/h for 1 node: 700% above the lowest cost found")
+    assert lines[0].startswith("$0.8000/h for 1 node: 700% above the lowest cost without constraints")
     first = [line.split()[0] for line in lines[3:]]
     assert first == [
         *("today", "next", "after"),

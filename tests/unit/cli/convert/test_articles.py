@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from cli.convert.reading.remedies import suggest_fix
+from cli.convert.reading.fixes import suggest_fix
 from cli.main import main
 from shared.crds.definitions import load_shipped_crds
 from tests.unit.cli.convert.cli_old_objects import (

@@ -645,7 +645,7 @@ def test_json_output_has_objects_settings_and_notes(
     assert [manifest["kind"] for manifest in document["objects"]] == ["NodePool"]
     assert json.loads(settings_path.read_text()) == document["settings"] == {"joiner:cluster": "c"}
     assert document["notes"][0]["level"] == "changed"
-    assert len(document["unread"]) == 1
+    assert len(document["unreadable"]) == 1
 
 
 @pytest.mark.parametrize(

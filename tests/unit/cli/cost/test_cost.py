@@ -131,7 +131,7 @@ def test_json_output_contains_the_cost_report(source: str, capsys: Out) -> None:
         "from": "2026-11-22",
         "to": "2026-11-22",
         **sums,
-        "days": [{"day": "2026-11-22", "isWhole": False, **sums}],
+        "days": [{"day": "2026-11-22", "complete": False, **sums}],
         "by": "pool",
         "label": "team",
         "parts": [
@@ -139,9 +139,9 @@ def test_json_output_contains_the_cost_report(source: str, capsys: Out) -> None:
         ],
         "mostExpensiveNodes": [
             {
-                "claim": "a",
-                "instance": "i-a",
-                "pool": "web",
+                "nodeClaim": "a",
+                "instanceId": "i-a",
+                "nodePool": "web",
                 "instanceType": "m5.large",
                 "capacityType": "spot",
                 "hours": 6.0,

@@ -132,7 +132,7 @@ def test_json_output_has_seconds_and_measures(folder: Path, capsys: Out) -> None
     assert (document["scenario"], document["passed"], document["pricesAreSynthetic"]) == ("small", False, True)
     first, second = document["acts"]
     assert (first["passed"], first["failures"], list(first["measures"])) == (True, [], list(MEASURE_DESCRIPTIONS))
-    assert (second["heldAfterSeconds"], second["failures"]) == (None, ["running is 1, expected 9"])
+    assert (second["metAfterSeconds"], second["failures"]) == (None, ["running is 1, expected 9"])
     assert set(document["pendingToRunningSeconds"]) == {"p50", "p95"}
     assert (folder / "demo.html").exists()
 

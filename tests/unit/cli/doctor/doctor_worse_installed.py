@@ -64,7 +64,7 @@ WORSE: list[Worse] = [
             functions=(make_function_facts("disrupt", invocation_counts=InvocationCounts(invocations=3, errors=3)),)
         ),
         "fail",
-        "disrupt: 3 invocations, 3 errors in 15 minutes: every invocation fails",
+        "disrupt: 3 invocations, 3 errors in 15m: every invocation fails",
         "aws logs tail /joiner/disrupt",
     ),
     (
@@ -73,7 +73,7 @@ WORSE: list[Worse] = [
             functions=(make_function_facts("disrupt", invocation_counts=InvocationCounts(invocations=3, errors=1)),)
         ),
         "warn",
-        "disrupt: 3 invocations, 1 error in 15 minutes",
+        "disrupt: 3 invocations, 1 error in 15m",
         "aws logs tail /joiner/disrupt",
     ),
     (
@@ -82,7 +82,7 @@ WORSE: list[Worse] = [
             functions=(make_function_facts("disrupt", invocation_counts=InvocationCounts(invocations=0, errors=0)),)
         ),
         "fail",
-        "disrupt: 0 invocations, 0 errors in 15 minutes: it is not invoked",
+        "disrupt: 0 invocations, 0 errors in 15m: it is not invoked",
         "schedule",
     ),
     (
@@ -136,24 +136,24 @@ WORSE: list[Worse] = [
         "purge",
     ),
     (
-        "catalogue",
+        "catalog",
         make_facts_with_stack(catalog_times=None),
         "fail",
         "no catalog: nodes cannot be launched",
         "`catalog`",
     ),
     (
-        "catalogue",
+        "catalog",
         make_facts_with_stack(catalog_times=(NOW - timedelta(hours=5), NOW)),
         "fail",
-        "is 5 hours old",
+        "is 5h old",
         "`catalog`",
     ),
     (
-        "catalogue",
+        "catalog",
         make_facts_with_stack(catalog_times=(NOW, NOW - timedelta(days=3))),
         "warn",
-        "prices are 3 days old",
+        "prices are 3d old",
         "prices",
     ),
     ("leaks", make_facts({"node_claims": ()}), "fail", "1 Instance: i-1: it has no NodeClaim", "`joiner audit`"),

@@ -51,7 +51,7 @@ def list_results(doctor_facts: DoctorFacts, check: str) -> list[CheckResult]:
 def test_healthy_installation_passes_every_check_without_fixes() -> None:
     results = list(run_checks(make_facts()))
     assert {result.level for _, result in results} == {"ok"}
-    assert not [result for _, result in results if result.remedy]
+    assert not [result for _, result in results if result.fix]
 
 
 def test_every_check_reports_a_result_except_special_cases() -> None:
@@ -67,13 +67,13 @@ def test_checks_before_installation_report_only_ok_or_later() -> None:
     results = list(run_checks(make_preflight_facts()))
     assert {result.level for _, result in results} == {"ok", "later"}
     assert {result.check for _, result in results if result.level == "later"} == {
-        "definitions",
+        "crds",
         "nodeclasses",
         "nodepools",
-        "rights",
+        "permissions",
         "stack",
     }
-    assert all(result.remedy for _, result in results if result.level == "later")
+    assert all(result.fix for _, result in results if result.level == "later")
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_failed_check_is_reported_with_a_fix(
     check: str, doctor_facts: DoctorFacts, level: str, expected_message: str, remedy: str
 ) -> None:
     worse = [result for result in list_results(doctor_facts, check) if result.level == level]
-    assert [result for result in worse if expected_message in result.message and remedy in result.remedy], list_results(
+    assert [result for result in worse if expected_message in result.message and remedy in result.fix], list_results(
         doctor_facts, check
     )
 
@@ -95,8 +95,8 @@ def test_failed_check_is_reported_with_a_fix(
         ("identity", {}, {"caller": ...}),
         ("cluster", {}, {"control_plane": ...}),
         ("access-entries", {}, {"access_entries": ...}),
-        ("definitions", {"crds": ...}, {}),
-        ("rights", {"has_role_binding": ...}, {}),
+        ("crds", {"crds": ...}, {}),
+        ("permissions", {"has_role_binding": ...}, {}),
         ("autoscalers", {"deployments": ...}, {}),
         ("nodepools", {"node_pools": ...}, {}),
         ("nodeclasses", {"node_classes": ...}, {}),
@@ -122,7 +122,7 @@ def test_unreadable_fact_is_reported_as_unseen(
         ("schedules", "schedules"),
         ("interruption", "queues"),
         ("interruption", "rules"),
-        ("catalogue", "catalog_times"),
+        ("catalog", "catalog_times"),
     ],
 )
 def test_unreadable_installation_part_is_reported_as_unseen(check: str, field: str, part: ReadFailure) -> None:
@@ -149,7 +149,7 @@ def test_missing_aws_response_for_a_node_class_is_reported_as_unseen(check: str,
         make_facts_with_node_class(answers=none_of_it, errors=("Forbidden: ec2:Describe: no",)), check
     )
     assert (first_result.level, "Forbidden: ec2:Describe: no" in first_result.message) == ("unseen", True)
-    assert "grant yourself" in first_result.remedy
+    assert "grant yourself" in first_result.fix
     [second_result] = list_results(make_facts_with_node_class(answers=none_of_it), check)
     assert (second_result.level, "AWS did not respond" in second_result.message) == ("unseen", True)
 
@@ -198,7 +198,7 @@ def test_functions_inside_the_vpc_need_the_private_endpoint_on() -> None:
     [result] = list_results(
         make_facts(of_account={"control_plane": make_control_plane(is_private=False), "stack": inside}), "endpoint"
     )
-    assert (result.level, result.remedy.endswith("endpointPrivateAccess=true --name prod")) == ("warn", True)
+    assert (result.level, result.fix.endswith("endpointPrivateAccess=true --name prod")) == ("warn", True)
 
 
 def test_denied_dry_run_of_the_user_is_unseen_for_the_functions() -> None:
@@ -217,9 +217,9 @@ def test_disruption_plan_mode_passes_the_mode_check(disruption: str) -> None:
 def test_checks_of_a_recent_installation_report_later() -> None:
     silent = (make_function_facts("disrupt", invocation_counts=InvocationCounts(invocations=0, errors=0)),)
     new = make_facts_with_stack(created_at=NOW - timedelta(minutes=3), functions=silent, catalog_times=None)
-    for check in ("functions", "catalogue"):
+    for check in ("functions", "catalog"):
         [result] = list_results(new, check)
-        assert (result.level, result.remedy) == ("later", "run doctor again in 15 minutes")
+        assert (result.level, result.fix) == ("later", "run doctor again in 15 minutes")
 
 
 def test_enabled_scheduler_log_passes_the_check() -> None:
@@ -291,7 +291,7 @@ def test_windows_nodes_need_an_ec2_windows_access_entry() -> None:
         for result in list_results(make_facts(of_account={"node_classes": (windows,)}), "access-entries")
         if result.level == "warn"
     ]
-    assert "--type EC2_WINDOWS" in warning.remedy
+    assert "--type EC2_WINDOWS" in warning.fix
 
 
 def test_only_managed_nodes_count_against_a_quota() -> None:
@@ -347,7 +347,7 @@ def test_unreadable_quotas_are_reported_in_one_line() -> None:
 
 def test_zero_quota_of_a_special_family_is_ok_if_nodepools_have_other_families() -> None:
     [result] = list_results(make_facts(of_account={"quotas": {"P on-demand": QuotaUsage(vcpus=0)}}), "quotas")
-    assert (result.level, result.remedy) == ("ok", "")
+    assert (result.level, result.fix) == ("ok", "")
     assert "NodePools use their other instance families" in result.message
 
 
@@ -371,4 +371,4 @@ def put(parts: dict[str, Any], unseen: ReadFailure) -> dict[str, Any]:
 def assert_unseen(results: list[CheckResult], part: ReadFailure) -> None:
     assert [result.level for result in results] == ["unseen"]
     assert part.reason in results[0].message
-    assert ("grant yourself " in results[0].remedy) is part.is_denied
+    assert ("grant yourself " in results[0].fix) is part.is_denied

@@ -33,8 +33,8 @@ def test_findings_page_has_groups_fixes_and_a_summary() -> None:
         {"has_role_binding": False}, {"caller": ReadFailure(reason="Forbidden: no", is_denied=True)}
     )
     text = render_findings_page(run_checks(doctor_facts), ["the moon"], Palette(enabled=False), 100, is_whole=False)
-    assert text.startswith("REACH\n  ok     api-server       https://prod.eks: Kubernetes 1.34.1, in 0.10 s\n")
-    assert "  fail   rights           ClusterRoleBinding joiner-functions is missing\n" in text
+    assert text.startswith("CONNECTIVITY\n  ok     api-server       https://prod.eks: Kubernetes 1.34.1, in 0.10 s\n")
+    assert "  fail   permissions      ClusterRoleBinding joiner-functions is missing\n" in text
     assert f"\n{' ' * 26}To fix: deploy the stack again (docs/installer.md)\n" in text
     assert "  unseen identity " in text
     assert text.endswith("skipped: the moon\n24 ok, 1 unknown, 1 failed\n") or " ok, 1 unknown, 1 failed\n" in text
@@ -60,8 +60,8 @@ def test_json_document_contains_all_findings() -> None:
     assert document["counts"]["later"] == len(
         [finding for finding in document["findings"] if finding["level"] == "later"]
     )
-    assert document["notAsked"] == ["the moon"]
-    assert {tuple(finding) for finding in document["findings"]} == {("group", "check", "level", "what", "remedy")}
+    assert document["skipped"] == ["the moon"]
+    assert {tuple(finding) for finding in document["findings"]} == {("group", "check", "level", "message", "fix")}
 
 
 @pytest.mark.parametrize(
@@ -113,9 +113,9 @@ def test_files_are_checked_without_an_account(objects: str, capsys: Out) -> None
     assert run_doctor("-f", objects, "-o", "json") == 1
     document = json.loads(capsys.readouterr().out)
     findings = {finding["check"]: finding for finding in document["findings"]}
-    assert document["notAsked"] == ["the account: the EKS cluster is unknown; add --cluster NAME"]
-    assert (findings["definitions"]["level"], findings["rights"]["level"]) == ("ok", "ok")
-    assert "k/karpenter runs Karpenter (1 replica)" in findings["autoscalers"]["what"]
+    assert document["skipped"] == ["the account: the EKS cluster is unknown; add --cluster NAME"]
+    assert (findings["crds"]["level"], findings["permissions"]["level"]) == ("ok", "ok")
+    assert "k/karpenter runs Karpenter (1 replica)" in findings["autoscalers"]["message"]
     assert findings["nodepools"]["level"] == "ok"
 
 
@@ -124,8 +124,8 @@ def test_kinds_missing_from_the_files_are_reported_as_unseen(tmp_path: Path, cap
     path.write_text(json.dumps(POOL))
     assert run_doctor("-f", str(path), "-o", "json") == 3
     findings = {finding["check"]: finding for finding in json.loads(capsys.readouterr().out)["findings"]}
-    for check in ("definitions", "rights", "autoscalers"):
-        assert (findings[check]["level"], "kubectl get crd" in findings[check]["remedy"]) == ("unseen", True)
+    for check in ("crds", "permissions", "autoscalers"):
+        assert (findings[check]["level"], "kubectl get crd" in findings[check]["fix"]) == ("unseen", True)
 
 
 def test_unreadable_file_is_reported(capsys: Out) -> None:

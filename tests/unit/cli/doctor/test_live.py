@@ -103,7 +103,7 @@ def run_doctor(capsys: Out, *arguments: str) -> tuple[int, dict[str, list[dict[s
     findings: dict[str, list[dict[str, str]]] = {}
     for finding in document["findings"]:
         findings.setdefault(finding["check"], []).append(finding)
-    return status, findings, document["notAsked"]
+    return status, findings, document["skipped"]
 
 
 def map_levels(findings: dict[str, list[dict[str, str]]]) -> dict[str, set[str]]:
@@ -114,13 +114,13 @@ def map_levels(findings: dict[str, list[dict[str, str]]]) -> dict[str, set[str]]
 def test_doctor_checks_cluster_and_account_before_an_installation(config: str, capsys: Out) -> None:
     _, findings, unasked = run_doctor(capsys, "--kubeconfig", config)
     assert unasked == []
-    assert findings["api-server"][0]["what"].endswith("s") is True
-    assert "Kubernetes 1.34.2, in " in findings["api-server"][0]["what"]
-    assert findings["cluster"][0]["what"] == "demo: Kubernetes 1.34, ACTIVE"
-    assert "Joiner is not installed for demo" in findings["stack"][0]["what"]
-    well = ("api-server", "identity", "clock", "definitions", "subnets", "security-groups", "images", "leaks")
+    assert findings["api-server"][0]["message"].endswith("s") is True
+    assert "Kubernetes 1.34.2, in " in findings["api-server"][0]["message"]
+    assert findings["cluster"][0]["message"] == "demo: Kubernetes 1.34, ACTIVE"
+    assert "Joiner is not installed for demo" in findings["stack"][0]["message"]
+    well = ("api-server", "identity", "clock", "crds", "subnets", "security-groups", "images", "leaks")
     assert {check: map_levels(findings)[check] for check in well} == {check: {"ok"} for check in well}
-    assert map_levels(findings)["rights"] == map_levels(findings)["stack"] == {"later"}
+    assert map_levels(findings)["permissions"] == map_levels(findings)["stack"] == {"later"}
     assert {verb for verb, _, _ in Versioned.requests} == {"GET"}
 
 
@@ -132,10 +132,10 @@ def test_installation_is_found_by_its_stack_name(config: str, kube: InMemoryKube
     create(kube, rights, {"metadata": {"name": "joiner-functions"}, "roleRef": {}, "subjects": []})
     status, findings, _ = run_doctor(capsys, "--kubeconfig", config)
     assert status == 1
-    assert (map_levels(findings)["stack"], map_levels(findings)["rights"]) == ({"ok"}, {"ok"})
-    assert "disrupt: CloudWatch has no invocation yet" in findings["functions"][0]["what"]
-    assert f"the policy of {QUEUE} does not allow joiner-demo-EventsSpot" in findings["interruption"][0]["what"]
-    assert "`catalog` has not built a catalog yet" in findings["catalogue"][0]["what"]
+    assert (map_levels(findings)["stack"], map_levels(findings)["permissions"]) == ({"ok"}, {"ok"})
+    assert "disrupt: CloudWatch has no invocation yet" in findings["functions"][0]["message"]
+    assert f"the policy of {QUEUE} does not allow joiner-demo-EventsSpot" in findings["interruption"][0]["message"]
+    assert "`catalog` has not built a catalog yet" in findings["catalog"][0]["message"]
     assert map_levels(findings)["quotas"] == map_levels(findings)["authentication"] == {"ok"}
     _, second_findings, _ = run_doctor(capsys, "--kubeconfig", config, "--stack", "another")
     assert map_levels(second_findings)["stack"] == {"later"}
@@ -145,8 +145,8 @@ def test_forbidden_kind_is_reported_as_unseen_and_other_checks_run(config: str, 
     Versioned.forbidden = "customresourcedefinitions"
     _, findings, unasked = run_doctor(capsys, "--kubeconfig", config, "--no-account")
     assert unasked == ["the account"]
-    assert map_levels(findings)["definitions"] == {"unseen"}
-    assert "grant yourself list on customresourcedefinitions" in findings["definitions"][0]["remedy"]
+    assert map_levels(findings)["crds"] == {"unseen"}
+    assert "grant yourself list on customresourcedefinitions" in findings["crds"][0]["fix"]
     assert map_levels(findings)["api-server"] == map_levels(findings)["autoscalers"] == {"ok"}
 
 
@@ -179,7 +179,7 @@ def test_current_context_is_used_only_if_it_matches_the_named_cluster(
     _, findings, unasked = run_doctor(capsys, "--cluster", "other", "--region", "us-east-1")
     assert "api-server" not in findings
     assert unasked == [f"the cluster: the current context is {ARN}; select other with --context"]
-    assert findings["cluster"][0]["what"] == "us-east-1 has no cluster other"
+    assert findings["cluster"][0]["message"] == "us-east-1 has no cluster other"
 
 
 def test_deployments_are_read_with_pagination(config: str, kube: InMemoryKube, capsys: Out, monkeypatch: Any) -> None:
@@ -197,5 +197,7 @@ def test_invalid_node_is_reported(config: str, kube: InMemoryKube, capsys: Out) 
     status, findings, _ = run_doctor(capsys, "--kubeconfig", config, "--no-account")
     assert status == 1
     assert [
-        finding["what"] for finding in findings["nodepools"] if "odd" in finding["what"] and finding["level"] == "fail"
+        finding["message"]
+        for finding in findings["nodepools"]
+        if "odd" in finding["message"] and finding["level"] == "fail"
     ]

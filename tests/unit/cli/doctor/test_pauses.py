@@ -53,7 +53,7 @@ def test_pause_is_reported_with_author_expiry_and_reason(of_cluster: dict[str, A
     assert result.level == "warn"
     assert result.message.startswith(f"{words}Drifted disruption for ")
     assert "(until 2100-01-01T00:00:00Z), by anna: Black Friday" in result.message
-    assert result.remedy.startswith(remedy)
+    assert result.fix.startswith(remedy)
 
 
 def test_invalid_pause_annotation_fails_the_check() -> None:
@@ -76,10 +76,10 @@ def test_automatic_pause_is_reported_once_for_all_its_nodepools() -> None:
         make_notice("web", "launch circuit breaker: further launches are delayed"),
     )
     second, first = list_results(make_facts({"pause_events": notices}), "pauses")
-    assert first.message == f"NodePool batch, web: {FAILED} (3 minutes ago)"
+    assert first.message == f"NodePool batch, web: {FAILED} (3m ago)"
     assert second.message.startswith("NodePool web: launch circuit breaker: ")
     assert {result.level for result in (first, second)} == {"warn"}
-    assert first.remedy.startswith("`joiner explain nodepool batch` ")
+    assert first.fix.startswith("`joiner explain nodepool batch` ")
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_events_of_other_components_are_ignored(kube: InMemoryKube) -> None:
 def test_report_topic_subscriptions_are_checked(topic: Any, level: str, words: str, remedy: str) -> None:
     [result] = list_results(make_facts_with_stack(topic=topic), "report-topic")
     assert (result.level, result.message) == (level, words)
-    assert result.remedy.startswith(remedy)
+    assert result.fix.startswith(remedy)
 
 
 def test_unconfigured_report_topic_is_not_reported() -> None:

@@ -132,10 +132,10 @@ def test_json_output_has_all_drift_fields(files: list[str], capsys: Out) -> None
         "nodePool": "default",
         "drifted": True,
         "reason": "AMIDrift",
-        "was": "ami-1",
-        "wanted": "ami-2",
+        "actual": "ami-1",
+        "required": "ami-2",
         "since": SINCE,
-        "known": True,
+        "conditionSet": True,
     }
     assert (second["drifted"], second["reason"], second["since"]) == (False, "", None)
 

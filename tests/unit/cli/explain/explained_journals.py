@@ -45,7 +45,9 @@ BOUGHT = ((INSTANCE_TYPE, "c5.xlarge"), (CAPACITY_TYPE, "spot"), (NODEPOOL, "def
 CLAIM_MESSAGE = (
     "2 pods do not fit existing nodes; cheapest of 9 matching instance types: m5.large spot in us-east-1a ($0.0500/h)"
 )
-TURNED_DOWN = "pool gpu: needs toleration nvidia.com/gpu; pool default: no instance type with 512 GiB in us-east-1a"
+TURNED_DOWN = (
+    "NodePool gpu: needs toleration nvidia.com/gpu; NodePool default: no instance type with 512 GiB in us-east-1a"
+)
 DRAIN = Taint(key="karpenter.sh/disrupted", effect="NoSchedule")
 
 

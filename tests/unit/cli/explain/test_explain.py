@@ -224,8 +224,8 @@ def test_nodeclaim_creation_precedes_its_launch_at_the_same_time(tmp_path: Path,
     )
     assert run("nodepool", "default", journal, "-o", "json") == 0
     document = json.loads(capsys.readouterr().out)
-    assert document["answers"][0]["words"] == ["1 recorded, 1 at the end"]
-    assert [line["function"] for line in document["happened"]] == ["disrupt", "provision"]
+    assert document["answers"][0]["sentences"] == ["1 in this period, 1 still running"]
+    assert [line["function"] for line in document["history"]] == ["disrupt", "provision"]
 
 
 def test_disruption_verdict_of_an_earlier_node_with_the_same_name_is_ignored() -> None:
@@ -345,12 +345,12 @@ def test_nodepool_shows_its_nodes_and_rejected_pods() -> None:
         "nodepool",
         "default",
     )
-    assert answers["nodes"] == ("2 recorded, 1 at the end",)
+    assert answers["nodes"] == ("2 in this period, 1 still running",)
     assert answers["instances"] == ("2 x c5.xlarge, spot, in us-east-1c",)
     assert answers["removed"] == ("1 x empty",)
     assert answers["not disrupted"] == ("1 x kept: Policy: x",)
     assert answers["rejected pods"] == ("3 x no instance type with 512 GiB in us-east-1a",)
-    assert answers["cost"][1] == "$0.0600/h at the end"
+    assert answers["cost"][1] == "$0.0600/h for the running nodes"
 
 
 def test_long_rejection_list_ends_with_a_count() -> None:

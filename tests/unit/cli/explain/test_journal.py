@@ -51,9 +51,9 @@ def test_json_and_yaml_output_are_equal_with_stable_keys(tmp_path: Path, capsys:
     document = json.loads(capsys.readouterr().out)
     assert run("node", "n1", journal, "-o", "yaml") == 0
     assert yaml.safe_load(capsys.readouterr().out) == document
-    assert sorted(document) == ["answers", "apiVersion", "cost", "happened", "journal", "kind", "name"]
+    assert sorted(document) == ["answers", "apiVersion", "cost", "history", "journal", "kind", "name"]
     assert document["cost"] == {"usd": 0.062, "usdPerHour": 0.0, "hours": 1.0333}
-    first = document["happened"][0]
+    first = document["history"][0]
     assert (first["at"], first["secondsAgo"], first["times"]) == ("2026-11-21T08:00:00Z", 3780, 1)
     assert first["cycle"] == "journal/provision/2026/11/21/080000-000.json"
     assert (document["journal"]["cycles"], document["journal"]["to"]) == (8, "2026-11-21T09:03:00Z")
@@ -246,11 +246,11 @@ def test_journal_recorded_by_a_demo_can_be_explained(
     assert "already has a journal: remove it, or choose another folder" in capsys.readouterr().err
     assert run("nodepool", "default", journal_folder, "-o", "json") == 0
     pool = json.loads(capsys.readouterr().out)
-    words = {answer["question"]: answer["words"] for answer in pool["answers"]}
-    assert words["nodes"] == ["1 recorded, 1 at the end"]
+    words = {answer["question"]: answer["sentences"] for answer in pool["answers"]}
+    assert words["nodes"] == ["1 in this period, 1 still running"]
     assert pool["cost"]["usdPerHour"] > 0
-    [created] = [line for line in pool["happened"] if line["what"].endswith("created")]
-    assert run("nodeclaim", created["what"].split()[1], journal_folder) == 0
+    [created] = [line for line in pool["history"] if line["message"].endswith("created")]
+    assert run("nodeclaim", created["message"].split()[1], journal_folder) == 0
     output = capsys.readouterr().out
     assert "created for       2 pods: default/web-" in output
     assert "registered: the node of" in output

@@ -77,7 +77,7 @@ def build_live_snapshot() -> ClusterSnapshot:
             "off",
             (
                 "pending: Unschedulable: 0/1 nodes",
-                "`joiner plan --context --pod shop/off` shows where Joiner would schedule it now",
+                "`joiner plan --pod shop/off` shows where Joiner would schedule it now",
             ),
         ),
         (
@@ -86,7 +86,7 @@ def build_live_snapshot() -> ClusterSnapshot:
             (
                 "pending: Unschedulable: 0/1 nodes",
                 "nominated for node n1",
-                "`joiner plan --context --pod shop/soon` shows where Joiner would schedule it now",
+                "`joiner plan --pod shop/soon` shows where Joiner would schedule it now",
             ),
         ),
         (

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from cli.cluster.remedies import SIGN_IN_HINT
+from cli.cluster.fixes import SIGN_IN_HINT
 from cli.doctor.checks.all_checks import run_checks
 from cli.doctor.checks.finding import CheckResult
 from cli.facts.account import read_account_facts
@@ -73,7 +73,7 @@ def test_denied_aws_call_is_reported_as_unseen_with_the_missing_permission(call:
     clients.answers[call] = DENIED
     worse = [result for result in check_account(read_facts(clients)) if result.level != "ok"]
     assert {result.level for result in worse} == {"unseen"}
-    assert all("AccessDenied" in result.message and result.remedy.startswith("grant yourself ") for result in worse)
+    assert all("AccessDenied" in result.message and result.fix.startswith("grant yourself ") for result in worse)
 
 
 def test_account_facts_use_only_read_and_dry_run_calls() -> None:
@@ -164,7 +164,7 @@ def test_missing_eks_cluster_is_reported_with_existing_cluster_names(answer: dic
     clients = ByHeart(eks__DescribeCluster=MISSING, eks__ListClusters=answer)
     [finding] = [result for result in check_account(read_facts(clients)) if result.check == "cluster"]
     assert finding.message == "us-east-1 has no cluster prod"
-    assert finding.remedy.startswith(remedy) or remedy in finding.remedy
+    assert finding.fix.startswith(remedy) or remedy in finding.fix
 
 
 def test_expired_credentials_suggest_signing_in() -> None:
@@ -173,7 +173,7 @@ def test_expired_credentials_suggest_signing_in() -> None:
     clients.answers = dict.fromkeys(clients.answers, expired)
     worse = [result for result in check_account(read_facts(clients)) if result.level == "unseen"]
     assert worse
-    assert {result.remedy for result in worse} == {SIGN_IN_HINT}
+    assert {result.fix for result in worse} == {SIGN_IN_HINT}
 
 
 def test_only_relevant_quotas_are_read() -> None:

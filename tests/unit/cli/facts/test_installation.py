@@ -102,7 +102,7 @@ def test_planning_or_paused_installation_is_reported_with_a_fix(
     assert words in render_page(installation)
     document = build_installation_document(installation)
     assert document is not None
-    assert document["acting"] == state
+    assert document["mode"] == state
     assert bool(list(render_installation_concerns(installation, NOW, PLAIN, None))) is (state != "active")
 
 
@@ -212,7 +212,7 @@ def test_removable_node_is_kept_in_disruption_plan_mode(fleet: list[str], capsys
     for flags in (CLUSTER_FLAGS, (*CLUSTER_FLAGS, "--no-account")):
         assert main(["top", *fleet, *flags, "-o", "json"]) == 0
         [node] = json.loads(capsys.readouterr().out)["nodes"]
-        reasons.append(node["keptBy"] and node["keptBy"]["reason"])
+        reasons.append(node["blockedBy"] and node["blockedBy"]["reason"])
     assert reasons == ["Planned", None]
 
 
@@ -225,8 +225,8 @@ def test_node_kept_by_the_disruption_paused_setting_shows_the_setting(
     by_heart[0] = build_account(stack_outputs={"DisruptionPaused": setting})
     assert main(["top", *fleet, *CLUSTER_FLAGS, "-o", "json"]) == 0
     [node] = json.loads(capsys.readouterr().out)["nodes"]
-    assert (node["keptBy"] and node["keptBy"]["reason"]) == reason
-    assert reason is None or "setting joiner:disruption-paused" in node["keptBy"]["message"]
+    assert (node["blockedBy"] and node["blockedBy"]["reason"]) == reason
+    assert reason is None or "setting joiner:disruption-paused" in node["blockedBy"]["message"]
 
 
 def test_json_output_has_the_installation_or_null(fleet: list[str], by_heart: list[ByHeart], capsys: Out) -> None:
@@ -235,7 +235,7 @@ def test_json_output_has_the_installation_or_null(fleet: list[str], by_heart: li
     assert not by_heart[0].call_counts
     assert main(["status", *fleet, *CLUSTER_FLAGS, "-o", "json"]) == 0
     installation = json.loads(capsys.readouterr().out)["installation"]
-    assert (installation["stack"], installation["status"], installation["acting"]) == (
+    assert (installation["stack"], installation["status"], installation["mode"]) == (
         "joiner-prod",
         "UPDATE_COMPLETE",
         "disruption-planned",

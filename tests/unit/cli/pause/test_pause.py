@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from cli.main import main
+from cli.pause.text import format_pause
 from shared.model.core.labels import DISRUPTION_PAUSED, LAUNCHES_PAUSED
-from shared.model.karpenter.pause import CLUSTER_NAMESPACE, DISRUPTION_REASONS, VOLUNTARY_REASONS, parse_pauses
+from shared.model.karpenter.pause import CLUSTER_NAMESPACE, DISRUPTION_REASONS, VOLUNTARY_REASONS, Pause, parse_pauses
+from shared.state.pauses import ActivePause
 from sim.cluster.api_server.kube_port import InMemoryKube
 from tests.contract.kube_front import create
 from tests.support.cli.cli_objects import POOL
@@ -50,7 +52,7 @@ def annotate(kube: InMemoryKube, text: str | None, path: str = NAMESPACE) -> Non
 
 
 def read_pauses(capsys: Out) -> list[dict[str, Any]]:
-    pauses: list[dict[str, Any]] = json.loads(capsys.readouterr().out)["paused"]
+    pauses: list[dict[str, Any]] = json.loads(capsys.readouterr().out)["pauses"]
     return pauses
 
 
@@ -89,7 +91,7 @@ def test_pause_options_set_reasons_expiry_and_nodepool(kube: InMemoryKube, confi
     flags = ["--nodepool", "default", "--reason", "drifted,Empty", "--launches", "--for", "90m", "-o", "json"]
     assert main(["pause", "--kubeconfig", config, *flags]) == 0
     first, second = read_pauses(capsys)
-    assert (first["nodePool"], first["what"], second["what"]) == ("default", ["Drifted", "Empty"], ["Launches"])
+    assert (first["nodePool"], first["reasons"], second["reasons"]) == ("default", ["Drifted", "Empty"], ["Launches"])
     remaining_time = datetime.fromisoformat(first["until"]) - datetime.now(UTC)
     assert timedelta(minutes=60) < remaining_time <= timedelta(minutes=90)
     assert read_annotations(kube) == {}
@@ -100,8 +102,8 @@ def test_all_flag_pauses_all_disruption_and_launches(config: str, capsys: Out) -
     until = f"{datetime.now(UTC) + timedelta(days=2):%FT%TZ}"
     assert main(["pause", "--kubeconfig", config, "--all", "--until", until, "-o", "json"]) == 0
     first, second = read_pauses(capsys)
-    assert first["what"] == list(DISRUPTION_REASONS)
-    assert (second["what"], second["until"]) == (["Launches"], until)
+    assert first["reasons"] == list(DISRUPTION_REASONS)
+    assert (second["reasons"], second["until"]) == (["Launches"], until)
 
 
 def test_repeated_pause_replaces_its_reasons_and_keeps_others(config: str, capsys: Out) -> None:
@@ -109,7 +111,7 @@ def test_repeated_pause_replaces_its_reasons_and_keeps_others(config: str, capsy
     assert main(["pause", "--kubeconfig", config, "--reason", "Empty", "--because", "two"]) == 0
     capsys.readouterr()
     assert main(["pause", "--kubeconfig", config, "--reason", "Unhealthy", "--because", "three", "-o", "json"]) == 0
-    assert [(pause["what"], pause["because"]) for pause in read_pauses(capsys)] == [
+    assert [(pause["reasons"], pause["because"]) for pause in read_pauses(capsys)] == [
         (["Drifted"], "one"),
         (["Empty"], "two"),
         (["Unhealthy"], "three"),
@@ -131,7 +133,7 @@ def test_resume_removes_the_selected_pauses(
     assert main(["pause", "--kubeconfig", config, "--launches", "--reason", ",".join(VOLUNTARY_REASONS)]) == 0
     capsys.readouterr()
     assert main(["resume", "--kubeconfig", config, "-o", "json", *flags]) == 0
-    assert [pause["what"] for pause in read_pauses(capsys)] == remaining
+    assert [pause["reasons"] for pause in read_pauses(capsys)] == remaining
     assert bool(read_annotations(kube)) == bool(remaining)
 
 
@@ -235,3 +237,16 @@ def test_repeated_update_conflicts_are_reported(
     monkeypatch.setattr(ReadWriteKube, "patch", overtake_and_patch)
     assert main(["pause", "--kubeconfig", config]) == 1
     assert "other clients keep changing it" in capsys.readouterr().err
+
+
+def test_pause_has_durations_in_their_two_largest_units() -> None:
+    now = datetime(2026, 11, 21, 8, tzinfo=UTC)
+    pause = Pause(
+        reasons=("Drifted",),
+        since=now - timedelta(minutes=46),
+        until=now + timedelta(days=2, hours=3, minutes=5),
+        author="anna",
+    )
+    assert format_pause(ActivePause(key=DISRUPTION_PAUSED, pause=pause), now) == (
+        "all NodePools: Drifted disruption for 2d3h more (until 2026-11-23T11:05:00Z), by anna 46m ago"
+    )

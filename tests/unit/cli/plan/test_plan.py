@@ -58,7 +58,13 @@ def test_plan_document_lists_each_pending_pod_once_with_prices(tmp_path: Path, c
     [new], [existing], [unscheduled] = document["newNodes"], document["existingNodes"], document["unschedulable"]
     assert existing == {"node": "here", "pods": ["default/a"]}
     assert (new["pods"], new["instanceTypes"]) == (["default/b", "default/c"], ["m.02", "m.04"])
-    assert new["cheapest"] == {"instanceType": "m.02", "zone": "a", "capacityType": "on-demand", "price": 0.1}
+    assert new["cheapest"] == {
+        "instanceType": "m.02",
+        "zone": "a",
+        "capacityType": "on-demand",
+        "usdPerHour": 0.1,
+        "price": 0.1,
+    }
     assert new["taints"] == [{"key": "team", "effect": "NoSchedule", "value": "a"}]
     assert new["requests"] == {"cpu": "2", "memory": "2Gi", "pods": "2"}
     assert (unscheduled["pod"], unscheduled["reason"]) == ("default/huge", "NoInstanceTypeFits")
@@ -66,6 +72,7 @@ def test_plan_document_lists_each_pending_pod_once_with_prices(tmp_path: Path, c
         "pods": 4,
         "scheduled": 3,
         "newNodes": 1,
+        "usdPerHour": 0.1,
         "price": 0.1,
         "greedyUsdPerHour": 0.1,
         "otherUsdPerHour": 0.0,
@@ -410,8 +417,8 @@ def test_plan_without_nomination_hints_warns_about_second_launches(
     pods = [make_pod(f"{name}-{number}", cpu) for name, cpu in (("s", "700m"), ("l", "1500m")) for number in range(12)]
     cluster = write(tmp_path / "cluster.json", POOL, *pods)
     monkeypatch.setattr("shared.decide.scheduling.search.plan_search.MAX_SIMULATED_PLANS", 0)
-    assert plan(catalogue, "-f", cluster, "--hints", "Withheld") == 0
-    assert "may need a second launch, because Joiner does not nominate nodes" in capsys.readouterr().out
+    assert plan(catalogue, "-f", cluster, "--pod-nominations", "Disabled") == 0
+    assert "may need a second launch: Joiner nominates no nodes" in capsys.readouterr().out
 
 
 def test_constraints_decided_at_launch_are_noted(tmp_path: Path, catalogue: str, capsys: Out) -> None:
@@ -475,7 +482,7 @@ def test_live_cluster_catalog_is_the_deployment_bucket_or_the_account(monkeypatc
 
 
 def test_undecided_constraints_are_the_last_line_of_a_pod_verdict() -> None:
-    verdict = PodVerdict(pod="shop/a", workload="", requests={}, kind="NotWaiting", reason="it runs", undecided=("x",))
+    verdict = PodVerdict(pod="shop/a", workload="", requests={}, kind="NotPending", reason="it runs", undecided=("x",))
     assert render_pod_verdict(verdict, Palette(enabled=False), TableOptions()).splitlines()[-1].split() == [
         "at",
         "launch",

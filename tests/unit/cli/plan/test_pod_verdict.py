@@ -128,7 +128,7 @@ def test_source_of_each_zone_constraint_is_named(tmp_path: Path, catalogue: str,
     for name in ("blue", "red", "stored", "picky", "mate"):
         constraints = runner.read_document(name)["constraints"]
         makers_by_pod[name] = {
-            constraint["key"]: constraint["madeBy"][-1]
+            constraint["key"]: constraint["sources"][-1]
             for constraint in constraints
             if constraint["key"] in (ZONE, HOST)
         }
@@ -169,7 +169,7 @@ def test_preferences_and_existing_pods_are_named_as_constraint_sources(
     guard["spec"]["nodeName"] = "here"
     objects = (POOL, node, guard, make_pod("lone", labels={"app": "blue"}, **spec))
     constraints = PlanRunner(tmp_path, catalogue, capsys, *objects).read_document("lone")["constraints"]
-    assert [constraint["madeBy"][-1] for constraint in constraints if constraint["key"] == ZONE] == [expected]
+    assert [constraint["sources"][-1] for constraint in constraints if constraint["key"] == ZONE] == [expected]
 
 
 def test_unschedulable_pod_verdict_lists_the_reason_of_each_nodepool(
@@ -189,8 +189,8 @@ def test_unschedulable_pod_verdict_lists_the_reason_of_each_nodepool(
         "unschedulable: NoInstanceTypeFits",
         "  NodePools open, default: no instance type has 64 cpu",
     ]
-    assert runner.read_document("big")["pools"] == [
-        {"nodePools": ["open", "default"], "says": "no instance type has 64 cpu"}
+    assert runner.read_document("big")["nodePoolMessages"] == [
+        {"nodePools": ["open", "default"], "message": "no instance type has 64 cpu"}
     ]
     assert "  NodePool default: needs toleration team=a:NoSchedule" in runner.render_page("shy")
 
@@ -237,7 +237,7 @@ def test_pod_that_is_not_pending_shows_the_reason(
     manifest = make_pod("a", **spec) | {"status": status}
     runner = PlanRunner(tmp_path, catalogue, capsys, EXISTING, manifest)
     assert words in runner.render_page("a", "--no-assume-unschedulable")
-    assert runner.read_document("a", "--no-assume-unschedulable")["verdict"] == "NotWaiting"
+    assert runner.read_document("a", "--no-assume-unschedulable")["result"] == "NotPending"
 
 
 def test_daemonset_pod_gets_no_node_of_its_own(tmp_path: Path, catalogue: str, capsys: Out) -> None:

@@ -80,7 +80,7 @@ def list_cycles(folder: Path, capsys: Out, *words: str) -> list[dict[str, Any]]:
 
 
 def find_first_launch_cycle(folder: Path, capsys: Out) -> str:
-    return next(str(cycle["cycle"]) for cycle in list_cycles(folder, capsys) if "NodeClaim" in cycle["decided"])
+    return next(str(cycle["cycle"]) for cycle in list_cycles(folder, capsys) if "NodeClaim" in cycle["summary"])
 
 
 # What comes out
@@ -104,19 +104,19 @@ def test_replay_with_a_changed_nodepool_reports_each_difference(played: Path, tm
     assert (status, document["same"]) == (3, False)
     assert document["changed"] == ["NodePool default (changed)"]
     claim_differences = [
-        difference for difference in document["differences"] if difference["what"].startswith("NodeClaim")
+        difference for difference in document["differences"] if difference["subject"].startswith("NodeClaim")
     ]
-    assert [difference["how"] for difference in claim_differences] == ["changed"]
+    assert [difference["change"] for difference in claim_differences] == ["changed"]
     fleet_differences = [
-        difference for difference in document["differences"] if difference["what"].startswith("CreateFleet")
+        difference for difference in document["differences"] if difference["subject"].startswith("CreateFleet")
     ]
-    assert [difference["how"] for difference in fleet_differences] == ["then", "now"]
-    assert "c5.xlarge" in fleet_differences[1]["now"]
+    assert [difference["change"] for difference in fleet_differences] == ["recorded", "replayed"]
+    assert "c5.xlarge" in fleet_differences[1]["replayed"]
     assert any("sends different requests to EC2" in limit for limit in document["limits"])
-    assert "m5.xlarge spot" in claim_differences[0]["then"]
-    assert "c5.xlarge on-demand" in claim_differences[0]["now"]
-    assert document["then"]["usdPerHour"] < document["now"]["usdPerHour"]
-    assert {difference["of"] for difference in document["differences"]} == {"action", "verdict"}
+    assert "m5.xlarge spot" in claim_differences[0]["recorded"]
+    assert "c5.xlarge on-demand" in claim_differences[0]["replayed"]
+    assert document["recorded"]["usdPerHour"] < document["replayed"]["usdPerHour"]
+    assert {difference["kind"] for difference in document["differences"]} == {"action", "note"}
 
 
 def test_replay_with_an_unchanged_manifest_gives_the_same_decision(played: Path, tmp_path: Path, capsys: Out) -> None:
@@ -137,8 +137,8 @@ def test_replay_without_a_nodepool_leaves_its_pods_unschedulable(played: Path, c
     )
     assert status == 3
     assert document["changed"] == ["without NodePool default"]
-    assert document["now"]["newNodes"] == 0
-    assert any("no NodePool exists" in difference["now"] for difference in document["differences"])
+    assert document["replayed"]["newNodes"] == 0
+    assert any("no NodePool exists" in difference["replayed"] for difference in document["differences"])
 
 
 def test_replay_plans_additional_pods_from_a_file(played: Path, tmp_path: Path, capsys: Out) -> None:
@@ -146,7 +146,7 @@ def test_replay_plans_additional_pods_from_a_file(played: Path, tmp_path: Path, 
     path.write_text(yaml.safe_dump(make_deployment(4, "late", cpu="1500m")))
     status, document = run_replay(played, find_first_launch_cycle(played, capsys), "--with", str(path), capsys=capsys)
     assert status == 3
-    assert sum(difference["what"].startswith("Pod default/late") for difference in document["differences"]) == 4
+    assert sum(difference["subject"].startswith("Pod default/late") for difference in document["differences"]) == 4
 
 
 def test_replay_with_unresolvable_node_class_selectors_keeps_recorded_results_and_notes_it(
@@ -179,7 +179,7 @@ def test_replay_of_catalog_resolves_a_changed_node_class(played: Path, tmp_path:
     status, document = run_replay(played, key, "--with", str(class_file), capsys=capsys)
     assert status == 3
     assert f"spec.subnetSelectorTerms resolve to {subnet}, as recorded" in document["notes"][0]
-    assert [difference["what"] for difference in document["differences"]] == ["EC2NodeClass default status updated"]
+    assert [difference["subject"] for difference in document["differences"]] == ["EC2NodeClass default status updated"]
     assert main(["replay", key, "--with", str(class_file), "--journal", str(played)]) == 3
     assert "1 EC2NodeClass; snapshot of" in capsys.readouterr().out
 
@@ -472,8 +472,8 @@ def test_yaml_output_equals_json_output(played: Path, capsys: Out) -> None:
     assert yaml.safe_load(capsys.readouterr().out) == document
     assert list(document) == [
         "apiVersion",
-        *("cycle", "function", "at", "trigger", "snapshot", "catalogue", "code", "changed", "notes", "limits"),
-        *("same", "reordered", "cut", "then", "now", "differences"),
+        *("cycle", "function", "at", "trigger", "snapshot", "catalog", "code", "changed", "notes", "limits"),
+        *("same", "reordered", "incomplete", "recorded", "replayed", "differences"),
     ]
 
 
@@ -572,7 +572,7 @@ def test_equal_decisions_are_the_same_and_action_order_matters() -> None:
     turned = compare_decisions(make_decision(EVENT, WAKE), make_decision(WAKE, EVENT))
     assert (turned.actions, turned.is_reordered, turned.is_same) == ((), True, False)
     twice = compare_decisions(make_decision(WAKE), make_decision(WAKE, WAKE))
-    assert [difference.kind for difference in twice.actions] == ["now"]
+    assert [difference.kind for difference in twice.actions] == ["replayed"]
 
 
 def test_nodeclaims_of_two_decisions_are_paired_by_their_pods() -> None:
@@ -585,7 +585,7 @@ def test_nodeclaims_of_two_decisions_are_paired_by_their_pods() -> None:
     ] == [
         ("changed", "NodeClaim a", "NodeClaim d"),
         ("changed", "NodeClaim b", "NodeClaim c"),
-        ("now", "", "why e"),
+        ("replayed", "", "why e"),
     ]
 
 
@@ -609,7 +609,7 @@ def test_decision_notes_are_paired_by_their_subject() -> None:
         (difference.kind, difference.subject, difference.old_text, difference.new_text) for difference in differences
     ] == [
         ("changed", "Pod p", "node/a: fits", "NoOffering: none"),
-        ("then", "Node n", "kept", ""),
+        ("recorded", "Node n", "kept", ""),
     ]
 
 
@@ -668,5 +668,5 @@ def test_help_has_examples_exit_codes_and_the_shape(capsys: Out) -> None:
     with pytest.raises(SystemExit):
         main(["replay", "--help"])
     output = capsys.readouterr().out
-    for part in ("examples:", "exit codes:", "-o json and yaml: cycle", "--with", "--without"):
+    for part in ("examples:", "exit codes:", "docs/reference/output.md", "--with", "--without"):
         assert part in output

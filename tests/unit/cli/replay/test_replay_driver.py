@@ -62,7 +62,7 @@ def test_decision_record_of_the_previous_format_gives_the_same_decision(
     assert main(["replay", str(path.relative_to(RECORDS)), "--journal", str(RECORDS), "-o", "json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert (document["same"], document["differences"]) == (True, [])
-    assert document["then"]["actions"]
+    assert document["recorded"]["actions"]
     assert not any("not decided again" in limit for limit in document["limits"])
 
 

@@ -174,7 +174,7 @@ def test_report_contains_fleet_cost_decisions_and_blocked_pods(tmp_path: Path, c
         write_journal(tmp_path, *make_node_entries(1), *make_node_entries(2), *deletion_entries, sweep, waits),
         capsys=capsys,
     )
-    assert report["pools"] == [
+    assert report["nodePools"] == [
         {
             "name": "default",
             "nodes": 1,
@@ -185,18 +185,22 @@ def test_report_contains_fleet_cost_decisions_and_blocked_pods(tmp_path: Path, c
             "terminated": 1,
         }
     ]
-    assert [(node["name"], node["verdict"], node["why"]) for node in report["nodes"]] == [
+    assert [(node["name"], node["status"], node["reason"]) for node in report["nodes"]] == [
         ("node-1.internal", "blocked", "PDB shop/cart allows none")
     ]
-    assert report["types"] == [{"name": "m5.large spot", "nodes": 1, "usdPerHour": 0.05}]
-    assert report["savedUsdPerHour"] == 0.25
+    assert report["instanceTypes"] == [{"name": "m5.large spot", "nodes": 1, "usdPerHour": 0.05}]
+    assert report["savingsUsdPerHour"] == 0.25
     assert report["blockedNodes"] == [
-        {"what": "blocked", "why": ["PDB shop/cart allows none"], "names": ["node-1.internal"]}
+        {"status": "blocked", "reasons": ["PDB shop/cart allows none"], "names": ["node-1.internal"]}
     ]
     assert report["blockedPods"] == [
-        {"what": "NoOffering", "why": ["NodePool default: no instance type with 512 GiB"], "names": ["a/p1", "a/p2"]}
+        {
+            "status": "NoOffering",
+            "reasons": ["NodePool default: no instance type with 512 GiB"],
+            "names": ["a/p1", "a/p2"],
+        }
     ]
-    decision_texts = [decision["what"] for decision in report["decisions"]]
+    decision_texts = [decision["message"] for decision in report["decisions"]]
     assert decision_texts == [
         *("command c1 DONE", "i-2 terminated", "NodeClaim default-2 deleted"),
         *("NodeClaim default-2 created for 1 pod", "NodeClaim default-1 created for 1 pod"),
@@ -215,7 +219,7 @@ def test_html_report_contains_everything_in_the_json_report(played: Path, capsys
         assert node["name"] in text
         assert node["usdPerHour"] > 0
     for decision in report["decisions"]:
-        assert decision["what"] in text
+        assert decision["message"] in text
     assert checker.tags.count("svg") == 4
     for part in ("Fleet", "Unschedulable pods and blocked nodes", "Decisions", "Launches and terminations"):
         assert part in text
@@ -232,7 +236,7 @@ def test_nodes_older_than_the_journal_are_read_from_snapshots(played: Path, tmp_
     late = read_report(folder, capsys=capsys)
     assert late["nodes"]
     assert {node["name"] for node in late["nodes"]} == {node["name"] for node in full_report["nodes"]}
-    assert all(node["usdPerHour"] > 0 and node["instanceType"] and node["pool"] for node in late["nodes"])
+    assert all(node["usdPerHour"] > 0 and node["instanceType"] and node["nodePool"] for node in late["nodes"])
     assert late["usd"] < full_report["usd"]
     snapshot_keys = [
         msgspec.json.decode(path.read_bytes()).get("snapshot") for path in keys[first - 1 :] if path.exists()
@@ -277,8 +281,8 @@ def test_live_cluster_determines_current_nodes_and_pending_pods(
     alive = replace(base, pods=tuple(replace(pod, conditions=(waiting,)) for pod in base.pods))
     monkeypatch.setattr("cli.journal.sources._read_cluster", lambda *_: alive)
     report = read_report(folder, "--context", "prod", "--now", "2026-11-21T14:00:00Z", capsys=capsys)
-    assert report["isLive"] is True
-    assert [node["claim"] for node in report["nodes"]] == ["default-2"]
+    assert report["live"] is True
+    assert [node["nodeClaim"] for node in report["nodes"]] == ["default-2"]
     assert [group["names"] for group in report["blockedPods"]] == [["a/new"]]
     html = render_report(folder, "--context", "prod", "--now", "2026-11-21T14:00:00Z", capsys=capsys)
     assert "current nodes and pending pods: live cluster" in html
@@ -290,7 +294,7 @@ def test_minutes_without_a_cycle_have_no_pending_pods(tmp_path: Path, capsys: Ou
     report = read_report(
         write_journal(tmp_path, *entries, make_entry(60, function="disrupt", notes=(make_node_note(1),))), capsys=capsys
     )
-    assert [(sample["at"][11:16], sample["pods"]) for sample in report["waiting"]] == [
+    assert [(sample["at"][11:16], sample["pods"]) for sample in report["pendingPods"]] == [
         *(("08:00", 4.0), ("08:01", 4.0), ("08:02", 0.0), ("08:10", 4.0), ("08:11", 0.0)),
     ]
     assert report["blockedPods"] == []
@@ -299,7 +303,7 @@ def test_minutes_without_a_cycle_have_no_pending_pods(tmp_path: Path, capsys: Ou
 def test_pods_that_still_run_on_draining_nodes_are_not_pending(tmp_path: Path, capsys: Out) -> None:
     counts = {"PendingPods": 5.0, "UnschedulablePods": 3.0, "ReschedulablePods": 3.0}
     report = read_report(write_journal(tmp_path, make_entry(0, counts=counts)), capsys=capsys)
-    assert [(sample["pods"], sample["withoutPlace"]) for sample in report["waiting"]] == [(2.0, 2.0)]
+    assert [(sample["pods"], sample["unschedulable"]) for sample in report["pendingPods"]] == [(2.0, 2.0)]
 
 
 def test_last_fleet_sample_equals_the_totals(tmp_path: Path, capsys: Out, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -313,7 +317,7 @@ def test_last_fleet_sample_equals_the_totals(tmp_path: Path, capsys: Out, monkey
     waits = make_entry(29, counts={"PendingPods": 4.0}, notes=(make_pod_note("a/p"),))
     write_journal(tmp_path / "journal" / "more", waits)
     report = read_report(folder, "--context", "--now", "2026-11-21T08:30:00Z", capsys=capsys)
-    assert report["waiting"][-1] == {"at": "2026-11-21T08:30:00Z", "pods": 0.0, "withoutPlace": 0.0}
+    assert report["pendingPods"][-1] == {"at": "2026-11-21T08:30:00Z", "pods": 0.0, "unschedulable": 0.0}
     assert report["fleet"][-1]["nodes"] == 0.0
 
 
@@ -352,7 +356,7 @@ def test_failures_and_problems_are_reported(tmp_path: Path, capsys: Out) -> None
     report = read_report(write_journal(tmp_path, *entries), capsys=capsys)
     assert report["failures"] == [{"error": "disrupt: Throttled: ec2", "times": 3, "last": "2026-11-21T08:02:00Z"}]
     assert report["problems"] == [{"kind": "NodePool", "name": "bad", "message": "no"}]
-    assert [(decision["what"], decision["isFailed"]) for decision in report["decisions"]] == [
+    assert [(decision["message"], decision["failed"]) for decision in report["decisions"]] == [
         ("EvictPod p failed", True),
         ("disrupt failed", True),
     ]
@@ -414,9 +418,9 @@ def test_large_journal_produces_a_readable_report(tmp_path: Path, capsys: Out) -
     report = read_report(folder, capsys=capsys)
     assert sum(report["cycles"].values()) == len(entries) + 2 > 3500
     assert len(report["nodes"]) == 500
-    assert len(report["pools"]) == 30
+    assert len(report["nodePools"]) == 30
     assert [len(group["names"]) for group in report["blockedNodes"]] == [100] * 5
-    assert [(len(group["names"]), group["why"]) for group in report["blockedPods"]] == [
+    assert [(len(group["names"]), group["reasons"]) for group in report["blockedPods"]] == [
         (300, ["NodePool a: none for <pod>"])
     ]
     html = render_report(folder, capsys=capsys)
@@ -484,14 +488,23 @@ def test_report_is_written_to_the_given_path(tmp_path: Path, capsys: Out, monkey
     assert main(["report", "no/where.html", "--journal", str(folder)]) == 1
     assert "joiner report: no/where.html: No such file" in capsys.readouterr().err
     assert main(["report", "all.yaml", "-o", "yaml", "--journal", str(folder)]) == 0
-    assert yaml.safe_load((tmp_path / "all.yaml").read_text())["pools"][0]["name"] == "default"
+    assert yaml.safe_load((tmp_path / "all.yaml").read_text())["nodePools"][0]["name"] == "default"
 
 
 def test_json_report_has_stable_keys(played: Path, capsys: Out) -> None:
     assert list(read_report(played, capsys=capsys)) == [
-        *("apiVersion", "source", "cluster", "began", "ended", "isLive", "unreadable", "cycles", "failures", "fleet"),
-        *("waiting", "changes"),
-        *("changeSeconds", "usd", "savedUsdPerHour", "pools", "types", "nodes", "decisions", "blockedNodes"),
+        *("apiVersion", "source", "cluster", "began", "ended", "live", "unreadable", "cycles", "failures", "fleet"),
+        *("pendingPods", "changes"),
+        *(
+            "changeSeconds",
+            "usd",
+            "savingsUsdPerHour",
+            "nodePools",
+            "instanceTypes",
+            "nodes",
+            "decisions",
+            "blockedNodes",
+        ),
         *("blockedPods", "problems"),
     ]
 
@@ -513,7 +526,7 @@ def test_help_has_examples_exit_codes_and_the_shape(capsys: Out) -> None:
     with pytest.raises(SystemExit):
         main(["report", "--help"])
     output = capsys.readouterr().out
-    for part in ("examples:", "exit codes:", "-o json and yaml: source"):
+    for part in ("examples:", "exit codes:", "docs/reference/output.md"):
         assert part in output
 
 

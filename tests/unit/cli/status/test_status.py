@@ -99,13 +99,17 @@ def test_status_page_shows_nodes_cost_pending_pods_and_problems(fleet: list[str]
 def test_json_output_has_all_status_fields(fleet: list[str], capsys: Out) -> None:
     assert main([*fleet, "-o", "json"]) == 0
     document = json.loads(capsys.readouterr().out)
-    assert (document["usdPerHour"], document["others"], document["pods"]) == (0.6, 1, {"running": 1, "waiting": 1})
-    [pool] = document["pools"]
+    assert (document["usdPerHour"], document["unmanagedNodes"], document["pods"]) == (
+        0.6,
+        1,
+        {"running": 1, "pending": 1},
+    )
+    [pool] = document["nodePools"]
     assert pool["nodes"] == {"ready": 1, "inFlight": 2, "deleting": 1}
-    assert pool["limits"] == {"cpu": ["12", "16"], "nodes": ["4", "8"]}
+    assert pool["limits"] == {"cpu": {"used": "12", "limit": "16"}, "nodes": {"used": "4", "limit": "8"}}
     assert pool["cpu"] == {"requested": "1", "allocatable": "8"}
-    assert document["waiting"] == [{"pod": "shop/till", "why": "0/2 nodes are available"}]
-    assert [problem["name"] for problem in document["trouble"]] == ["n3", "c4"]
+    assert document["pendingPods"] == [{"pod": "shop/till", "message": "0/2 nodes are available"}]
+    assert [problem["name"] for problem in document["problems"]] == ["n3", "c4"]
 
 
 def test_status_without_a_catalog_has_no_prices(tmp_path: Path, capsys: Out) -> None:
@@ -219,16 +223,16 @@ def test_user_pauses_are_shown_in_page_and_json(tmp_path: Path, capsys: Out) -> 
     assert "(until 2100-01-01T00:00:00Z), by anna: Black Friday" in output
     assert "paused: NodePool default: launches\n" in output
     assert main([*arguments, "-o", "json"]) == 0
-    first, second = json.loads(capsys.readouterr().out)["paused"]
+    first, second = json.loads(capsys.readouterr().out)["pauses"]
     assert first == {
         "nodePool": None,
-        "what": ["Drifted", "Empty"],
-        "by": "anna",
+        "reasons": ["Drifted", "Empty"],
+        "author": "anna",
         "since": None,
         "until": "2100-01-01T00:00:00Z",
         "because": "Black Friday",
     }
-    assert (second["nodePool"], second["what"], second["by"]) == ("default", ["Launches"], None)
+    assert (second["nodePool"], second["reasons"], second["author"]) == ("default", ["Launches"], None)
 
 
 def test_status_page_fits_the_terminal_and_scrolls(fleet: list[str]) -> None:

@@ -118,7 +118,7 @@ def test_json_output_has_every_node(fleet: list[str], capsys: Out) -> None:
         "lost.internal": "not ready",
         "c-new": "in-flight",
     }
-    assert by_name["held.internal"]["keptBy"]["reason"] == "DoNotDisrupt"
+    assert by_name["held.internal"]["blockedBy"]["reason"] == "DoNotDisrupt"
 
 
 def test_pause_is_shown_only_for_nodes_that_no_other_reason_keeps(tmp_path: Path, capsys: Out) -> None:
@@ -127,7 +127,7 @@ def test_pause_is_shown_only_for_nodes_that_no_other_reason_keeps(tmp_path: Path
         tmp_path, pool, *make_node_and_claim("a", 4), make_pod("one", "a", "1"), *make_node_and_claim("b", 4)
     )
     assert main([*arguments, "-o", "json"]) == 0
-    kept_by = {node["node"]: node["keptBy"] for node in json.loads(capsys.readouterr().out)["nodes"]}
+    kept_by = {node["node"]: node["blockedBy"] for node in json.loads(capsys.readouterr().out)["nodes"]}
     assert kept_by["a"]["reason"] == "Paused"
     assert "by anna: Black Friday" in kept_by["a"]["message"]
     assert kept_by["b"] is None
@@ -329,4 +329,4 @@ def test_drifted_node_is_shown_as_drifted_and_removable_despite_its_pods(tmp_pat
     stale["status"]["conditions"].append({"type": "Drifted", "status": "True", "reason": "AMIDrift"})
     assert main([*write_inputs(tmp_path, POOL, manifest, stale, make_pod("one", "a", "1")), "-o", "json"]) == 0
     [row] = json.loads(capsys.readouterr().out)["nodes"]
-    assert (row["state"], row["keptBy"]) == ("drifted", None)
+    assert (row["state"], row["blockedBy"]) == ("drifted", None)

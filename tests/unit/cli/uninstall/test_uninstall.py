@@ -94,7 +94,7 @@ def test_uninstall_removes_objects_in_order_and_prints_next_steps(
     assert list_writes() == [("PATCH", namespace), ("DELETE", f"{POOLS}/default"), ("PATCH", namespace)]
     assert main([*arguments, "--yes", "-o", "json"]) == 0
     document = json.loads(capsys.readouterr().out)
-    assert (document["empty"], document["next"][0]) == (True, "npx cdk destroy -c joiner:cluster=CLUSTER")
+    assert (document["empty"], document["nextCommands"][0]) == (True, "npx cdk destroy -c joiner:cluster=CLUSTER")
 
 
 def test_uninstall_is_cancelled_unless_confirmed(

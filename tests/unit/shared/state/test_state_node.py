@@ -191,7 +191,7 @@ def test_nodes_and_nodeclaims_are_joined_and_sorted() -> None:
     ]
     assert [pod.meta.name for pod in states[1].pods] == ["a", "b"]
     assert [state.provider_id for state in states] == ["", "aws:///a/ip-1", "aws:///a/ip-3", ""]
-    assert [state.is_managed() for state in states] == [True, False, True, True]
+    assert [state.claim is not None for state in states] == [True, False, True, True]
 
 
 def test_only_bound_pods_are_grouped_by_node() -> None:

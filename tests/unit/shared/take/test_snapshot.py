@@ -13,12 +13,10 @@ from shared.model.core.resources import build_resources
 from shared.model.ec2.fleet import FleetRequest
 from shared.model.ec2.instance import Instance
 from shared.ports.world import World
-from shared.report.journal.snapshot_digest import compute_snapshot_digest
 from shared.store.catalog import build_catalog_key
 from shared.store.catalog_format import encode_catalog
 from shared.take.snapshot import (
     FULL_REQUEST,
-    NODE_CLASSES_REQUEST,
     PLANNING_REQUEST,
     SnapshotRequest,
     refresh_snapshot,
@@ -31,6 +29,7 @@ from tests.support.snapshot_world import (
     Lists,
     Machines,
     Plane,
+    compute_snapshot_digest,
     make_node_pool,
     make_object,
     make_pod,
@@ -88,7 +87,8 @@ def test_nodes_are_listed_before_pods_and_ended_pods_are_excluded() -> None:
 
 def test_only_requested_kinds_are_listed() -> None:
     kube = Lists({"EC2NodeClass": [make_object("default")], "Pod": [make_pod("cart")]})
-    cluster = take_snapshot(make_world(kube, ec2=Machines(Unreachable("down")), eks=Plane(None)), NODE_CLASSES_REQUEST)
+    request = SnapshotRequest(lists=("node_classes",))
+    cluster = take_snapshot(make_world(kube, ec2=Machines(Unreachable("down")), eks=Plane(None)), request)
     assert kube.requested_kinds == ["EC2NodeClass"]
     assert [node_class.name for node_class in cluster.node_classes] == ["default"]
     assert (cluster.pods, cluster.instances, cluster.facts, cluster.catalog) == ((), None, None, None)

@@ -41,7 +41,7 @@ def test_act_that_meets_its_expectation_passes(
     assert act.met_after_seconds == (act.ended_at - act.started_at).total_seconds()
     assert 20 < act.met_after_seconds < 120
     assert (act.measures["launched"], act.measures["nodes"], act.measures["failedCalls"]) == (1, 1, 0)
-    assert act.measures["costPerHour"] > 0
+    assert act.measures["usdPerHour"] > 0
     assert play.passed
 
 

@@ -55,7 +55,7 @@ def test_fleet_summary_counts_nodes_in_total_and_by_pool_type_capacity_type_and_
         ("instanceType", "m.04"): (2, 0.5),
         ("label", "-"): (1, 0.25),
         ("label", "search"): (1, 0.25),
-        ("pool", "default"): (2, 0.5),
+        ("nodePool", "default"): (2, 0.5),
     }
 
 
@@ -79,7 +79,7 @@ def test_fleet_summary_reports_disrupting_and_allowed_nodes_of_each_node_pool(
     budgets: tuple[DisruptionBudget, ...], allowed: int | None
 ) -> None:
     pool_line = index_fleet_summary(build_two_node_cluster(node_pools=(make_node_pool(budgets=budgets),)))[
-        "pool", "default"
+        "nodePool", "default"
     ]
     assert (pool_line.disrupting, pool_line.allowed) == (2, allowed)  # neither kubelet reports Ready
 
@@ -91,8 +91,11 @@ def test_fleet_summary_includes_empty_node_pools_and_nodes_of_deleted_node_pools
         for resource in lonely
     ]
     lines = index_fleet_summary(make_cluster_snapshot(types=(TYPE,), nodes=(orphans[0],), node_claims=(orphans[1],)))
-    assert {name: line.nodes for (fleet, name), line in lines.items() if fleet == "pool"} == {"default": 0, "gone": 1}
-    assert lines["pool", "gone"].allowed is None
+    assert {name: line.nodes for (fleet, name), line in lines.items() if fleet == "nodePool"} == {
+        "default": 0,
+        "gone": 1,
+    }
+    assert lines["nodePool", "gone"].allowed is None
 
 
 def _replace_pool_label(labels: Any, name: str) -> tuple[tuple[str, str], ...]:
@@ -126,7 +129,7 @@ def test_fleet_summary_line_has_time_cluster_and_counts() -> None:
         {
             "service": "joiner",
             "at": msgspec.to_builtins(NOW),
-            "fleet": "pool",
+            "fleet": "nodePool",
             "name": "default",
             "nodes": 0,
             "usdPerHour": 0.0,
@@ -143,7 +146,7 @@ def test_launch_wait_metric_measures_from_pod_creation_to_node_claim_creation() 
     counts = compute_cluster_metrics(
         "provision", "schedule", make_cluster_snapshot(*pods, make_pod("other", age=999)), results
     )
-    assert counts == {"LaunchWaitSecondsP50": 10.0, "LaunchWaitSecondsP95": 19.0}
+    assert counts == {"PodLaunchSecondsP50": 10.0, "PodLaunchSecondsP95": 19.0}
     assert compute_cluster_metrics("provision", "schedule", make_cluster_snapshot(*pods), results[1:]) == {}
 
 
@@ -157,7 +160,7 @@ def make_started_pod(name: str, *, age: int, ready: int, status: str = "True", o
     [
         (
             make_started_pod("a", age=100, ready=10),
-            {"StartedPods": 1.0, "StartSecondsP50": 90.0, "StartSecondsP95": 90.0},
+            {"StartedPods": 1.0, "PodStartupSecondsP50": 90.0, "PodStartupSecondsP95": 90.0},
         ),
         (make_started_pod("a", age=100, ready=60), {}),
         (make_started_pod("a", age=100, ready=10, status="False"), {}),
@@ -189,7 +192,7 @@ def test_disrupt_reports_catalog_age_and_price_age() -> None:
     assert catalog is not None
     aged = replace(catalog, built_at=NOW - 60 * ONE_SECOND, priced_at=NOW - 90 * ONE_SECOND)
     metrics = compute_cluster_metrics("disrupt", "message", make_cluster_snapshot(catalog=aged), ())
-    assert metrics == {"CatalogueAgeSeconds": 60.0, "PriceAgeSeconds": 90.0}
+    assert metrics == {"CatalogAgeSeconds": 60.0, "PriceAgeSeconds": 90.0}
 
 
 def test_interrupted_nodes_are_counted_by_the_interrupt_function() -> None:

@@ -109,7 +109,7 @@ def test_repair_deletes_the_node_claim_without_a_grace_period_and_publishes_even
     assert wake.function == "lifecycle"
     assert decision.verdicts == (DisruptedVerdict(node="node-a", reason="Unhealthy", message=WORDS),)
     assert decision.nodes == {"node-a"}
-    assert decision.count_metrics() == {"RepairedNodes": 1.0, "HeldRepairs": 0.0}
+    assert decision.count_metrics() == {"RepairedNodes": 1.0, "BlockedRepairs": 0.0}
 
 
 WORDS = "condition Ready has been Unknown since 2026-11-21T11:29:00Z, longer than 30m"
@@ -158,7 +158,7 @@ def test_no_node_is_repaired_when_more_than_20_percent_of_its_node_pool_is_unhea
         assert all(
             node_verdict.reason == "Unhealthy" and words in node_verdict.message for node_verdict in decision.verdicts
         )
-        assert decision.count_metrics() == {"RepairedNodes": 0.0, "HeldRepairs": float(sick)}
+        assert decision.count_metrics() == {"RepairedNodes": 0.0, "BlockedRepairs": float(sick)}
         assert (decision.actions, decision.nodes) == ((), frozenset())
 
 

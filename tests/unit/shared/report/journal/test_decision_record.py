@@ -33,7 +33,6 @@ from shared.report.journal.decision_record import (
 )
 from shared.report.journal.journal import JOURNAL_PREFIX, DecisionNote, decode_entry
 from shared.report.journal.snapshot_digest import (
-    compute_snapshot_digest,
     encode_snapshot,
     is_annotation_read,
     strip_unread_data,
@@ -46,6 +45,7 @@ from sim.fault_tap import PortCall, tap_world
 from sim.time.virtual_clock import DEFAULT_START_TIME
 from tests.support.actions_world import Outside
 from tests.support.disrupted_world import Idle
+from tests.support.snapshot_world import compute_snapshot_digest
 
 PROVISIONS = f"{JOURNAL_PREFIX}provision/"
 SECRET = "hunter2"  # noqa: S105 - what must not be found
@@ -229,6 +229,19 @@ def test_settings_are_stored_as_text_and_older_records_use_defaults() -> None:
     inputs = msgspec.convert({"settings": older | {"forgotten": "x"}}, DecisionInputs)
     assert (inputs.decode_settings().launch_usd_per_hour, inputs.decode_settings().mode) == (7, "plan")
     assert inputs.decode_settings() == replace(settings, disable_dry_run=False)
+
+
+@pytest.mark.parametrize(
+    ("old_text", "setting_name", "text"),
+    [
+        ({"hints": "Withheld"}, "pod_nominations", "Disabled"),
+        ({"hints": "Given"}, "pod_nominations", "Enabled"),
+        ({"price_service": "asked"}, "price_service", "reachable"),
+    ],
+)
+def test_record_with_an_old_setting_name_is_decoded(old_text: dict[str, str], setting_name: str, text: str) -> None:
+    inputs = DecisionInputs(setting_texts={"cluster_name": "prod", "region": "us-east-1"} | old_text)
+    assert getattr(inputs.decode_settings(), setting_name) == text
 
 
 WAKE = FollowUp(function="provision", after=timedelta(), message="")

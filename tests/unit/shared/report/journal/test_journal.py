@@ -92,7 +92,7 @@ def test_idle_cycle_writes_only_a_log_line() -> None:
 def test_successful_follow_up_is_logged_but_not_stored() -> None:
     outside, line = record_plain_entry(results=(ActionResult(action=WAKE, result="done"),))
     assert outside.bucket.list_keys("") == ()
-    assert line["done"] == {"FollowUp": 1}
+    assert line["actions"] == {"FollowUp": 1}
 
 
 def test_log_line_contains_the_snapshot_age_in_seconds() -> None:
@@ -110,7 +110,7 @@ def test_log_line_contains_done_and_failed_actions_and_problems() -> None:
         ActionResult(action=EVICT, result="skipped", message="NotFound: cart"),
     )
     _, line = record_plain_entry(results=results, problems=(PROBLEM,))
-    assert line["done"] == {"FollowUp": 2}
+    assert line["actions"] == {"FollowUp": 2}
     assert line["failed"] == ["EvictPod: Throttled: later"]
     assert line["problems"] == ["NodePool orphan: its node class does not exist"]
     assert line["level"] == "WARNING"
@@ -135,7 +135,7 @@ def test_unreachable_bucket_is_logged_and_does_not_stop_the_cycle(error: str, le
     entry = msgspec.structs.replace(PLAIN, error=error, results=(ActionResult(action=EVICT, result="done"),))
     record_entry(entry, outside.build_world(tap=fail_bucket))
     [line] = map(json.loads, outside.lines)
-    assert (line["level"], line["error"], line["done"]) == (level, expected_error, {"EvictPod": 1})
+    assert (line["level"], line["error"], line["actions"]) == (level, expected_error, {"EvictPod": 1})
     assert outside.bucket.list_keys("") == ()
 
 

@@ -30,8 +30,8 @@ def test_failed_actions_and_launch_failures_are_counted_separately() -> None:
         "Actions": 3.0,
         "FailedActions": 2.0,
         "LaunchFailures": 1.0,
-        "LeaksEnded": 0.0,
-        "Throttles": 1.0,
+        "OrphanedInstancesTerminated": 0.0,
+        "ThrottledCalls": 1.0,
     }
 
 
@@ -59,13 +59,13 @@ def test_throttled_reads_count_as_throttles() -> None:
         Problem(kind="EC2", name="prod", message="could not be read: Throttled: RequestLimitExceeded; nothing"),
         Problem(kind="EC2", name="prod", message="could not be read: Unreachable: timed out; nothing"),
     )
-    assert count_action_results((), problems)["Throttles"] == 1.0
+    assert count_action_results((), problems)["ThrottledCalls"] == 1.0
 
 
 def test_leaked_instances_are_counted_after_termination() -> None:
     drain_termination = TerminateInstances(instance_ids=("i-3",), message="it was drained")
     results = (ActionResult(action=LEAKED, result="done"), ActionResult(action=drain_termination, result="done"))
-    assert count_action_results(results)["LeaksEnded"] == 2.0
+    assert count_action_results(results)["OrphanedInstancesTerminated"] == 2.0
 
 
 def test_fleet_cost_is_the_sum_of_known_node_prices() -> None:

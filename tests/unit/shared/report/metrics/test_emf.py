@@ -29,27 +29,27 @@ def list_metric_names(emf: dict[str, Any]) -> list[str]:
 
 
 def test_emf_line_contains_only_published_metrics() -> None:
-    assert emit_single_line(PendingPods=3.0, Faults=1.0, Actions=2.0) == {
+    assert emit_single_line(PendingPods=3.0, CycleFailures=1.0, Actions=2.0) == {
         "_aws": {
             "Timestamp": 1795248000000,
             "CloudWatchMetrics": [
                 {
                     "Namespace": "Joiner",
                     "Dimensions": [["cluster", "service"]],
-                    "Metrics": [{"Name": "Faults", "Unit": "Count"}, {"Name": "PendingPods", "Unit": "Count"}],
+                    "Metrics": [{"Name": "CycleFailures", "Unit": "Count"}, {"Name": "PendingPods", "Unit": "Count"}],
                 }
             ],
         },
         "service": "joiner",
         "cluster": "joiner",
-        "Faults": [1.0],
+        "CycleFailures": [1.0],
         "PendingPods": [3.0],
     }
 
 
 @pytest.mark.parametrize(
     ("name", "unit"),
-    [("OpenCommands", "Count"), ("PriceAgeSeconds", "Seconds"), ("SavedUsdPerHour", "None")],
+    [("OpenCommands", "Count"), ("PriceAgeSeconds", "Seconds"), ("SavingsUsdPerHour", "None")],
 )
 def test_metric_unit_follows_from_its_name(name: str, unit: str) -> None:
     [only] = emit_lines({name: 1.0}, metric_set="all")
@@ -78,28 +78,28 @@ def test_no_emf_line_without_published_metrics() -> None:
 def test_emf_timestamp_comes_from_the_world_clock(days: int) -> None:
     outside = Outside()
     outside.clock._now += timedelta(days=days)  # noqa: SLF001 - no clock runs backwards
-    emit_metrics({"Faults": 1.0}, outside.build_world())
+    emit_metrics({"CycleFailures": 1.0}, outside.build_world())
     assert json.loads(outside.lines[0])["_aws"]["Timestamp"] == outside.clock.get_time().timestamp() * 1000
 
 
 def test_emf_lines_do_not_share_counts() -> None:
     outside = Outside(metrics="all")
-    emit_metrics({"Faults": 1.0}, outside.build_world())
+    emit_metrics({"CycleFailures": 1.0}, outside.build_world())
     emit_metrics({"PendingPods": 2.0}, outside.build_world())
     first, second = map(json.loads, outside.lines)
     assert "PendingPods" not in first
-    assert "Faults" not in second
+    assert "CycleFailures" not in second
 
 
 def test_rare_metrics_are_published_only_if_not_zero() -> None:
-    assert list_metric_names(emit_single_line(PendingPods=0.0, Faults=0.0)) == ["PendingPods"]
+    assert list_metric_names(emit_single_line(PendingPods=0.0, CycleFailures=0.0)) == ["PendingPods"]
     assert emit_lines({"LaunchFailures": 0.0}, metric_set="all") == []
 
 
 def test_alarm_metric_set_publishes_only_nonzero_alarm_metrics() -> None:
-    all_counts = dict.fromkeys(ALL_METRICS, 1.0) | {"LeaksEnded": 0.0}
+    all_counts = dict.fromkeys(ALL_METRICS, 1.0) | {"OrphanedInstancesTerminated": 0.0}
     assert set(list_metric_names(emit_single_line(metric_set="alarms", **all_counts))) == ALARM_METRICS - {
-        "LeaksEnded",
+        "OrphanedInstancesTerminated",
         "PriceAgeSeconds",
     }
     assert emit_lines({"PendingPods": 5.0}, metric_set="alarms") == []

@@ -92,7 +92,7 @@ def test_node_with_a_nodepool_label_belongs_to_the_nodepool() -> None:
     labels = POOL_LABEL | {"karpenter.sh/registered": "true", "karpenter.sh/initialized": "true"}
     owned = make_node("ip-1", metadata={"labels": labels}, status={"allocatable": {"cpu": "2"}})
     cluster = read(owned, make_node("ip-2"))
-    assert [(state.name, state.pool, state.is_managed()) for state in ClusterState(cluster).nodes] == [
+    assert [(state.name, state.pool, state.claim is not None) for state in ClusterState(cluster).nodes] == [
         ("ip-1", "default", True),
         ("ip-2", "", False),
     ]

@@ -286,7 +286,7 @@ def test_paused_disruption_starts_no_command_and_is_reported() -> None:
     )
     report = disrupt.run_disrupt(idle.build_world(), "schedule")
     assert (idle.list_phases(), idle.list_tainted_claims()) == ([], set())
-    assert (report.counts["IntendedPauses"], report.counts["DisruptionPauses"]) == (1, 0)
+    assert (report.counts["OperatorDisruptionPauses"], report.counts["AutomaticDisruptionPauses"]) == (1, 0)
     assert ("NodePool", "default", "DisruptionPaused") in {
         (note.kind, note.name, note.verdict) for note in report.notes
     }
@@ -335,9 +335,9 @@ def test_command_is_reported_once_per_phase() -> None:
         "OpenCommands": 1.0,
         "ProposedCommands": 1.0,
         "RolledBackCommands": 0.0,
-        "DisruptionPauses": 0.0,
-        "IntendedPauses": 0.0,
-        "SavedUsdPerHour": 0.0,
+        "AutomaticDisruptionPauses": 0.0,
+        "OperatorDisruptionPauses": 0.0,
+        "SavingsUsdPerHour": 0.0,
     }
     assert {name: first.counts[name] for name in expected_counts} == expected_counts
 

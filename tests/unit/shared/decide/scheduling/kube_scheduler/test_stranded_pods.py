@@ -202,7 +202,7 @@ FULL = ((8, "3", "20Gi"), (24, "900m", "1Gi"))
 
 def test_plan_with_the_lowest_cost_including_relaunches_is_chosen_without_nominations() -> None:
     cluster, pods = build_mixed_cluster(*HALF)
-    hinted_plan, unhinted_plan = solve(cluster), solve(cluster, options=SchedulingOptions(hints="Withheld"))
+    hinted_plan, unhinted_plan = solve(cluster), solve(cluster, options=SchedulingOptions(pod_nominations="Disabled"))
     assert (round(hinted_plan.price_usd_per_hour, 3), len(find_pods_left_pending(hinted_plan, cluster, pods))) == (
         1.6,
         1,
@@ -216,7 +216,7 @@ def test_plan_with_the_lowest_cost_including_relaunches_is_chosen_without_nomina
 
 def test_second_launches_of_a_plan_are_counted_and_priced() -> None:
     cluster, pods = build_mixed_cluster(*FULL)
-    placement = solve(cluster, options=SchedulingOptions(hints="Withheld"))
+    placement = solve(cluster, options=SchedulingOptions(pod_nominations="Disabled"))
     pending_pods = find_pods_left_pending(placement, cluster, pods)
     assert (placement.second_launches, pending_pods) == (2, tuple(sorted(pending_pods)))
     relaunch_cost = estimate_relaunch_cost(pending_pods, placement, pods)
@@ -235,8 +235,8 @@ def test_total_cost_never_exceeds_the_total_cost_of_the_greedy_plan(sizes: tuple
             find_pods_left_pending(placement, cluster, pods), placement, pods
         )
 
-    greedy = SchedulingOptions(hints="Withheld", packing="Greedy")
-    assert compute_total_cost(SchedulingOptions(hints="Withheld")) <= compute_total_cost(greedy) + 1e-9
+    greedy = SchedulingOptions(pod_nominations="Disabled", packing="Greedy")
+    assert compute_total_cost(SchedulingOptions(pod_nominations="Disabled")) <= compute_total_cost(greedy) + 1e-9
 
 
 def test_plan_without_catalog_node_pools_or_pods_is_not_simulated() -> None:

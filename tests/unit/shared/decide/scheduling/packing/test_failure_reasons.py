@@ -48,7 +48,8 @@ def test_failure_message_lists_each_node_pool_by_weight_with_its_reason() -> Non
         make_pod("one", memory="512Gi", node_selector=((ZONE, "a"),)), node_pools=(make_node_pool(), gpu)
     )
     assert message == (
-        "pool gpu: needs toleration nvidia.com/gpu:NoSchedule; pool default: no instance type has 512Gi memory in a"
+        "NodePool gpu: needs toleration nvidia.com/gpu:NoSchedule; "
+        "NodePool default: no instance type has 512Gi memory in a"
     )
 
 
@@ -223,7 +224,7 @@ def test_unusable_node_pool_is_reported_with_its_reason_and_fix(node_pool: NodeP
     message = _read_failure_message(
         make_pod("one"), node_pools=(node_pool,), node_classes=(make_node_class(), raw, going)
     )
-    assert message.startswith("pool default: ")
+    assert message.startswith("NodePool default: ")
     assert words in message
 
 

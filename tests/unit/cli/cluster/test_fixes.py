@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from cli.aws.session import describe_fault
-from cli.cluster.kubeconfig import connect_to_cluster
-from cli.cluster.remedies import (
+from cli.cluster.fixes import (
     KUBECTL_HINT,
     SIGN_IN_HINT,
     is_credential_error,
@@ -16,6 +15,7 @@ from cli.cluster.remedies import (
     suggest_connection_fix,
     suggest_response_fix,
 )
+from cli.cluster.kubeconfig import connect_to_cluster
 from cli.main import main
 from cli.terminal.errors import InputError
 from shared.errors import Fault, Forbidden, Invalid, NotFound, Throttled, Unreachable

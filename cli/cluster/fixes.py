@@ -37,7 +37,7 @@ _NO_ENDPOINT_PATTERN: Final = re.compile("Could not connect to the endpoint URL|
 
 def suggest_connection_fix(fault: Fault) -> str:
     """Return the fix if an API server cannot be reached or does not respond."""
-    return next((remedy for pattern, remedy in _CONNECTION_FIXES if pattern.search(str(fault))), KUBECTL_HINT)
+    return next((fix for pattern, fix in _CONNECTION_FIXES if pattern.search(str(fault))), KUBECTL_HINT)
 
 
 def suggest_response_fix(code: int, message: str) -> str:
@@ -65,17 +65,17 @@ def suggest_account_fix(fault: Fault, *, embedded: bool = False) -> str:
 def _suggest_fix_by_kind(fault: Fault, embedded_hint: str) -> str:
     match fault:
         case NotFound() if _NO_BUCKET_PATTERN.search(str(fault)):
-            remedy = "the bucket's name is the stack output JoinerBucketName"
+            fix = "the bucket's name is the stack output JoinerBucketName"
         case NotFound():
-            remedy = "check the name, the account and --region"
+            fix = "check the name, the account and --region"
         case Forbidden():
-            remedy = f"check your identity with `aws sts get-caller-identity`, and its permissions{embedded_hint}"
+            fix = f"check your identity with `aws sts get-caller-identity`, and its permissions{embedded_hint}"
         case Unreachable() if _NO_ENDPOINT_PATTERN.search(str(fault)):
-            remedy = f"check --region, $AWS_REGION and the network{embedded_hint}"
+            fix = f"check --region, $AWS_REGION and the network{embedded_hint}"
         case Unreachable():
-            remedy = f"check --region and the network{embedded_hint}"
+            fix = f"check --region and the network{embedded_hint}"
         case Throttled():
-            remedy = "try again in a minute"
+            fix = "try again in a minute"
         case _:
-            remedy = ""
-    return remedy
+            fix = ""
+    return fix
