@@ -128,17 +128,18 @@ def draw_nodes(args: argparse.Namespace, observation: Observation, view: "Viewpo
     sort, is_reversed = compute_order(args, view.keys)
     rows = _build_rows(observation, args, sort, is_reversed=is_reversed)
     palette = choose_palette(sys.stdout)
-    all_lines = render_top(cluster, installation, rows, palette, view.columns)
-    head, body = all_lines[: len(all_lines) - len(rows)], all_lines[len(all_lines) - len(rows) :]
+    head = render_top(cluster, installation, rows, palette, view.columns, shown=slice(0))
     row_capacity = max(view.lines - len(head) - 1, 1)
-    last = max(0, len(body) - row_capacity)
+    last = max(0, len(rows) - row_capacity)
     first = min(view.first, last)
-    shown_rows = body[first : first + row_capacity]
-    position = f"{first + 1}-{first + len(shown_rows)} of {len(body)}" if body else "none"
+    shown = slice(first, first + row_capacity)
+    lines = render_top(cluster, installation, rows, palette, view.columns, shown=shown)
+    shown_count = len(rows[shown])
+    position = f"{first + 1}-{first + shown_count} of {len(rows)}" if rows else "none"
     order = f"{sort}{' reversed' if is_reversed else ''}"
     footer = f"{position} by {order} · sort $ c m p a n o t s b · move ↑ ↓ space · quit q"
-    padding = [""] * (row_capacity - len(shown_rows))
-    return [*head, *shown_rows, *padding, palette.colorize("dim", truncate_text(footer, view.columns))], last
+    padding = [""] * (row_capacity - shown_count)
+    return [*lines, *padding, palette.colorize("dim", truncate_text(footer, view.columns))], last
 
 
 def compute_order(args: argparse.Namespace, keys: tuple[str, ...]) -> tuple[str, bool]:
