@@ -135,7 +135,7 @@ def _render_page(
     is_partial: bool,
 ) -> Iterator[str]:
     from cli.status.top_page import format_short_age  # noqa: PLC0415
-    from cli.terminal.tables import TableLayout, render_table  # noqa: PLC0415 - --help needs none of it
+    from cli.terminal.table import TableLayout, render_table  # noqa: PLC0415 - --help needs none of it
     from cli.terminal.text import wrap_text  # noqa: PLC0415
     from shared.model.core.formatting import format_count, format_usd_per_hour  # noqa: PLC0415 - --help needs none of it
 

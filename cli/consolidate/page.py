@@ -13,7 +13,7 @@ from cli.planning.document import build_new_node_document, build_problem_documen
 from cli.planning.fleet import Fleet, NodeKind
 from cli.planning.table import TableOptions
 from cli.planning.unschedulable import MAX_LISTED_PODS
-from cli.terminal.tables import TableLayout, render_table
+from cli.terminal.table import TableLayout, render_table
 from cli.terminal.text import Palette, wrap_text
 from shared.decide.disruption.methods.proposed_command import ProposedCommand
 from shared.model.cluster import ClusterSnapshot

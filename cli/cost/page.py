@@ -6,7 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from cli.planning.table import TableOptions
-from cli.terminal.tables import TableLayout, render_table
+from cli.terminal.table import TableLayout, render_table
 from cli.terminal.text import Palette, wrap_text
 from shared.model.core.formatting import format_count, format_usd
 from shared.report.costs.cost_breakdown import CostBreakdown, compute_breakdown

@@ -8,7 +8,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from cli.node_class.resolution import ResolvedNodeClass
-from cli.terminal.tables import TableLayout, render_table
+from cli.terminal.table import TableLayout, render_table
 from cli.terminal.text import Palette
 from shared.decide.launch.ami_families.user_data import build_user_data
 from shared.decide.node_class.status import find_unmatched_terms, resolve_node_class_status

@@ -6,7 +6,7 @@ from typing import Final
 from cli.plan.pod_verdict import PodVerdict, format_choice
 from cli.planning.table import TableOptions
 from cli.planning.unschedulable import format_pools
-from cli.terminal.tables import TableLayout, render_table
+from cli.terminal.table import TableLayout, render_table
 from cli.terminal.text import Palette, wrap_text
 from shared.model.core.formatting import format_count, join_names
 

@@ -10,7 +10,7 @@ import msgspec
 from cli.planning.document import PlanResult
 from cli.planning.totals import has_fixed_zone, render_notes, render_totals
 from cli.planning.unschedulable import MAX_LISTED_PODS, render_unschedulable_pods
-from cli.terminal.tables import TableLayout, render_table
+from cli.terminal.table import TableLayout, render_table
 from cli.terminal.text import Palette, get_terminal_width, wrap_text
 from shared.model.cloud_provider.instance_type import InstanceType
 from shared.model.cluster import ClusterSnapshot

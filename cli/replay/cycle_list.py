@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from cli.journal.journal import Cycle
 from cli.replay.page import MAX_LISTED_LINES, PageOptions, format_time
-from cli.terminal.tables import TableLayout, render_table
+from cli.terminal.table import TableLayout, render_table
 from shared.model.core.formatting import format_count
 from shared.model.decisions import action as actions
 

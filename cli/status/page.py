@@ -8,7 +8,7 @@ from cli.facts.installation_page import build_installation_document, render_inst
 from cli.pause.text import build_pause_documents, render_pauses
 from cli.planning.table import TableOptions
 from cli.status.summary import FleetStatus, PoolStatus
-from cli.terminal.tables import TableLayout, render_table
+from cli.terminal.table import TableLayout, render_table
 from cli.terminal.text import Palette, wrap_text
 from shared.model.core.formatting import format_count, format_usd_per_hour, format_usd_per_month, join_names
 from shared.model.core.resources import CPU, MEMORY, build_resources, format_amount, format_quantities

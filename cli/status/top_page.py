@@ -8,7 +8,7 @@ from cli.facts.installation import Installation
 from cli.facts.installation_page import render_installation_concerns
 from cli.pause.text import render_pauses
 from cli.status.node_rows import NodeRow
-from cli.terminal.tables import TableLayout, render_table
+from cli.terminal.table import TableLayout, render_table
 from cli.terminal.text import Palette, truncate_text
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.formatting import format_count, format_elapsed, format_usd_per_hour, format_usd_per_month
@@ -64,9 +64,9 @@ def render_top(
     rows: Sequence[NodeRow],
     palette: Palette,
     width: int | None,
-    shown: slice = slice(None),
+    shown_rows: slice = slice(None),
 ) -> list[str]:
-    """Render the summary, concerns and pauses, the headings, and one line for each of the *shown* rows."""
+    """Render the summary, concerns and pauses, the headings, and one line for each of the *shown_rows* rows."""
     active_pauses, _ = list_active_pauses(cluster)
     warning_lines = [
         *render_installation_concerns(installation, cluster.taken_at, palette, width),
@@ -75,7 +75,7 @@ def render_top(
     names = _get_names(rows, width)
     cells = [_build_cells(row, name, width) for row, name in zip(rows, names, strict=True)]
     colors = [_COLORS_BY_STATE.get(row.state, "") for row in rows]
-    table_lines = render_table(NODES_TABLE, cells, palette, width, colors=colors, shown=shown)
+    table_lines = render_table(NODES_TABLE, cells, palette, width, colors=colors, shown_rows=shown_rows)
     summary_line = truncate_text(format_fleet_summary(cluster, rows), width)
     return [palette.colorize("bold", summary_line), *warning_lines, *table_lines]
 

@@ -59,9 +59,9 @@ class Chart(msgspec.Struct, frozen=True, kw_only=True):
     """Color class, position, width and height."""
     width: int = CHART_WIDTH_PX
     height: int = CHART_HEIGHT_PX
-    left: int = LEFT_MARGIN_PX
-    right: int = CHART_WIDTH_PX - _RIGHT_MARGIN_PX
-    bottom: int = CHART_HEIGHT_PX - _BOTTOM_MARGIN_PX
+    left_edge: int = LEFT_MARGIN_PX
+    right_edge: int = CHART_WIDTH_PX - _RIGHT_MARGIN_PX
+    bottom_edge: int = CHART_HEIGHT_PX - _BOTTOM_MARGIN_PX
 
 
 def draw_line_chart(

@@ -13,7 +13,7 @@ TEMPLATE_FOLDER: Final = Path(__file__).resolve().parents[1]
 """Templates are named by their path in this folder: ``report/report.html.jinja``."""
 
 
-def render_template(name: str, **values: Any) -> str:  # noqa: ANN401 - whatever the template shows
+def render_template(name: str, **values: Any) -> str:  # noqa: ANN401 - any type
     """Return the page that the template *name* makes of *values*; a name that is missing there is an error."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415 - only pages need it
 

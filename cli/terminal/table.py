@@ -12,7 +12,7 @@ from cli.terminal.text import Palette, open_console, wrap_text
 UNLIMITED_WIDTH: Final = 1_000_000
 """Columns of an output whose lines may have any length."""
 _COLUMN_GAP: Final = 2
-_STACK_INDENT: Final = 4
+_STACK_INDENT_CHARACTERS: Final = 4
 _MIN_CUT_WIDTH: Final = 8
 """No text is cut to less."""
 
@@ -39,11 +39,11 @@ def render_table(
     width: int | None,
     *,
     colors: Sequence[str] = (),
-    shown: slice = slice(None),
+    shown_rows: slice = slice(None),
 ) -> list[str]:
     """Return the lines of a table without borders, with headings if *layout* has them.
 
-    *colors* are those of *rows*. *shown* selects rows; all rows determine the widths of the columns.
+    *colors* are those of *rows*. *shown_rows* selects rows; all rows determine the widths of the columns.
     """
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
@@ -51,7 +51,7 @@ def render_table(
     available_width = UNLIMITED_WIDTH if width is None else width - layout.indent
     columns = _choose_columns(layout, rows, available_width)
     if layout.is_folded and _sum_widths(column.min_width for column in columns) > available_width:
-        return _stack_rows(layout, rows, palette, width, colors=colors)
+        return _render_stacked_rows(layout, rows, palette, width, colors=colors)
     table = Table.grid(padding=(0, _COLUMN_GAP, 0, 0))
     for column in columns:
         table.add_column(
@@ -63,7 +63,7 @@ def render_table(
     heading_styles = ["bold"] if layout.headings else []
     styles = [*heading_styles, *(colors or [""] * len(rows))]
     styled_rows = [*zip(styles, zip(*(column.cells for column in columns), strict=True), strict=True)]
-    for style, cells in (*styled_rows[: len(heading_styles)], *styled_rows[len(heading_styles) :][shown]):
+    for style, cells in (*styled_rows[: len(heading_styles)], *styled_rows[len(heading_styles) :][shown_rows]):
         table.add_row(
             *(Text(cell, no_wrap=not layout.is_folded, overflow="ellipsis", end="") for cell in cells), style=style
         )
@@ -77,7 +77,7 @@ def render_table(
     ]
 
 
-def _stack_rows(
+def _render_stacked_rows(
     layout: TableLayout, rows: Sequence[Sequence[str]], palette: Palette, width: int | None, *, colors: Sequence[str]
 ) -> list[str]:
     """Return the table without its last column, which continues below each row; a longer row continues as well."""
@@ -90,7 +90,7 @@ def _stack_rows(
     heading_count = len(lines) - len(rows)
     stacked_lines = [palette.colorize("bold", line) for line in lines[:heading_count]]
     for line, row, color in zip(lines[heading_count:], rows, colors or [""] * len(rows), strict=True):
-        texts = wrap_text(row[-1], width, " " * (layout.indent + _STACK_INDENT), "") if row[-1] else []
+        texts = wrap_text(row[-1], width, " " * (layout.indent + _STACK_INDENT_CHARACTERS), "") if row[-1] else []
         row_lines = [line] if width is None or cell_len(line) <= width else wrap_text(line, width, " " * layout.indent)
         stacked_lines += [palette.colorize(color, text) for text in (*row_lines, *texts)]
     return stacked_lines
