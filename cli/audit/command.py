@@ -134,7 +134,8 @@ def _render_page(
     is_partial: bool,
 ) -> Iterator[str]:
     from cli.status.top_page import format_short_age  # noqa: PLC0415
-    from cli.terminal.text import align_columns, truncate_text, wrap_text  # noqa: PLC0415 - --help needs none of it
+    from cli.terminal.table import TableLayout, render_table  # noqa: PLC0415 - --help needs none of it
+    from cli.terminal.text import wrap_text  # noqa: PLC0415
     from shared.model.core.formatting import format_count, format_usd_per_hour  # noqa: PLC0415 - --help needs none of it
 
     leaked_assets = [asset for asset in assets if asset.is_leaked]
@@ -149,8 +150,8 @@ def _render_page(
     yield from (palette.colorize("bold", line) for line in wrap_text(summary, width, ""))
     if not listed_assets:
         return
-    rows = [("KIND", "NAME", "AGE", "COST", "OWNER")]
-    rows += [
+    layout = TableLayout(headings=("KIND", "NAME", "AGE", "COST", "OWNER"), alignment="<<>>~", min_flexible_width=20)
+    rows = [
         (
             *(asset.kind, asset.name, format_short_age(asset.age)),
             format_usd_per_hour(asset.usd_per_hour) if asset.usd_per_hour else "-",
@@ -158,14 +159,11 @@ def _render_page(
         )
         for asset in listed_assets
     ]
-    front_columns = align_columns([row[:-1] for row in rows], left_columns=2)
-    front_width = max(map(len, front_columns))
-    lines = [
-        truncate_text(f"{line:{front_width}}  {row[-1]}", width) for line, row in zip(front_columns, rows, strict=True)
-    ]
-    yield palette.colorize("bold", lines[0])
-    for asset, line in zip(listed_assets, lines[1:], strict=True):
-        yield palette.colorize("red", line) if asset.is_leaked else line
+    colors = ["red" if asset.is_leaked else "" for asset in listed_assets]
+    heading, *lines = render_table(layout, rows, palette, width, colors=colors)
+    yield heading
+    for asset, line in zip(listed_assets, lines, strict=True):
+        yield line
         if asset.is_leaked:
             yield f"    To fix: {asset.fix}"
 

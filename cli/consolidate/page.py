@@ -13,7 +13,8 @@ from cli.planning.document import build_new_node_document, build_problem_documen
 from cli.planning.fleet import Fleet, NodeKind
 from cli.planning.table import TableOptions
 from cli.planning.unschedulable import MAX_LISTED_PODS
-from cli.terminal.text import Palette, align_columns, truncate_text, wrap_text
+from cli.terminal.table import TableLayout, render_table
+from cli.terminal.text import Palette, wrap_text
 from shared.decide.disruption.methods.proposed_command import ProposedCommand
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.formatting import format_count, format_usd_per_hour, format_usd_per_month, join_names
@@ -21,6 +22,12 @@ from shared.model.core.taints import encode_taint
 from shared.model.core.units import HOURS_PER_MONTH
 from shared.model.decisions.disruption_verdict import BlockedVerdict, KeptVerdict
 
+_FLEETS: Final = TableLayout(
+    headings=("NODEPOOL", "TYPE", "CAPACITY", "NODES NOW", "$/H", "NODES AFTER", "$/H"),
+    alignment="~<<>>>>",
+    droppable=("CAPACITY",),
+)
+_VERDICTS: Final = TableLayout(alignment="<<<~", is_folded=True, min_flexible_width=40, indent=2)
 _STOP_CAUSES: Final = {"steps": "--max-steps", "runs": "--steps", "price": "--until", "interrupted": "an interrupt"}
 
 
@@ -170,14 +177,11 @@ def _render_fleets(result: ConsolidationResult, palette: Palette, layout: TableO
         return (*title, *_format_sum(row_kinds, old), *_format_sum(row_kinds, new))
 
     shown_kinds = kinds[: layout.max_rows]
-    rows: list[tuple[str, ...]] = [("NODEPOOL", "TYPE", "CAPACITY", "NODES NOW", "$/H", "NODES AFTER", "$/H")]
-    rows += [build_row([part or "-" for part in kind], [kind]) for kind in shown_kinds]
+    rows = [build_row([part or "-" for part in kind], [kind]) for kind in shown_kinds]
     if other_kinds := kinds[len(shown_kinds) :]:
         rows.append(build_row((f"… {format_count(len(other_kinds), 'more row')}", "", ""), other_kinds))
     rows.append(build_row(("total", "", ""), kinds))
-    header, *lines = align_columns(rows, left_columns=3)
-    yield palette.colorize("bold", truncate_text(header, layout.width))
-    yield from (truncate_text(line, layout.width) for line in lines)
+    yield from render_table(_FLEETS, rows, palette, layout.width)
 
 
 def _format_sum(kinds: Iterable[NodeKind], by_kind: Mapping[NodeKind, tuple[int, float]]) -> tuple[str, str]:
@@ -231,9 +235,9 @@ def _render_verdicts(
     ranked = sorted(verdicts, key=lambda verdict: (-prices.get(verdict.node, 0.0), verdict.node))
     shown_verdicts = ranked[: layout.max_rows]
     rows = [
-        (f"  {verdict.node}", format_usd_per_hour(prices.get(verdict.node, 0.0)), verdict.reason, verdict.message)
+        (verdict.node, format_usd_per_hour(prices.get(verdict.node, 0.0)), verdict.reason, verdict.message)
         for verdict in shown_verdicts
     ]
-    yield from (truncate_text(line, layout.width) for line in align_columns(rows, left_columns=4))
+    yield from render_table(_VERDICTS, rows, palette, layout.width)
     if hidden_count := len(ranked) - len(shown_verdicts):
         yield palette.colorize("dim", f"  … and {format_count(hidden_count, 'more node')} (--all shows them)")

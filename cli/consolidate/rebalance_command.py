@@ -17,7 +17,8 @@ from cli.planning.table import TableOptions, choose_table_options
 from cli.terminal.errors import InputError
 from cli.terminal.output_format import encode_output
 from cli.terminal.stderr import print_errors, show_progress
-from cli.terminal.text import Palette, align_columns, choose_palette, truncate_text, wrap_text
+from cli.terminal.table import TableLayout, render_table
+from cli.terminal.text import Palette, choose_palette, wrap_text
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.formatting import format_count, format_usd_per_hour, format_usd_per_month
 from shared.model.core.units import HOURS_PER_MONTH
@@ -46,6 +47,7 @@ exit codes: 0 done, 1 some input could not be read (the message names it), 2 wro
 PLAN_REQUIRED_MESSAGE: Final = (
     "write --plan: consolidation runs continuously, so this command only shows the plan and starts nothing"
 )
+_COSTS: Final = TableLayout(headings=("", "$/H", ""), alignment="<>~", is_folded=True, min_flexible_width=24)
 _MIN_SHOWN_USD: Final = 1e-9
 
 
@@ -121,10 +123,7 @@ def render_rebalance_page(
         *((gap.cause, _format_reduction(gap.usd_per_hour), gap.explanation) for gap in plan.gaps),
         ("lowest", f"{lowest:.4f}", f"without the constraints above; saves {saved}"),
     ]
-    head, *lines = align_columns([("", "$/H"), *(row[:2] for row in rows)], left_columns=1)
-    yield palette.colorize("bold", head)
-    for line, (_, _, explanation) in zip(lines, rows, strict=True):
-        yield truncate_text(f"{line:{len(head)}}  {explanation}".rstrip(), layout.width)
+    yield from render_table(_COSTS, rows, palette, layout.width)
     yield from ("", *render_steps(plan.steps, palette, layout)) if plan.steps else ()
     yield from render_notes(notes, palette, layout)
 

@@ -1,12 +1,13 @@
 """The costs of several days, summed, as a page for people and as a document for programs."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import msgspec
 
 from cli.planning.table import TableOptions
-from cli.terminal.text import Palette, align_columns, truncate_text, wrap_text
+from cli.terminal.table import TableLayout, render_table
+from cli.terminal.text import Palette, wrap_text
 from shared.model.core.formatting import format_count, format_usd
 from shared.report.costs.cost_breakdown import CostBreakdown, compute_breakdown
 from shared.report.costs.daily_report import DailyReport, ExpensiveNode, is_complete
@@ -15,6 +16,11 @@ MAX_BAR_COLUMNS: Final = 20
 """The width of the longest bar."""
 _EIGHTH_BLOCKS: Final = " ▏▎▍▌▋▊▉█"
 _MAX_EXPENSIVE_NODES: Final = 5
+_DAYS: Final = TableLayout(
+    headings=("DAY", "", "NODE HOURS", "USD", "SAVED", "BY COMMANDS", "IDLE"),
+    alignment="<<>>>>>",
+    droppable=("", "NODE HOURS", "BY COMMANDS"),
+)
 
 
 class CostTotals(msgspec.Struct, frozen=True, kw_only=True):
@@ -118,8 +124,8 @@ def _render_parts(cost_totals: CostTotals, palette: Palette, display: TableOptio
     title = {"pool": "nodepool", "label": cost_totals.label or "label"}.get(
         cost_totals.group_key, cost_totals.group_key
     )
-    rows = [(title.upper(), "", "NODE HOURS", "USD", "SHARE", "SAVED", "IDLE")]
-    rows += [
+    headings = (title.upper(), "", "NODE HOURS", "USD", "SHARE", "SAVED", "IDLE")
+    rows = [
         (
             part.name or "-",
             draw_bar(part.usd, max_usd),
@@ -131,7 +137,8 @@ def _render_parts(cost_totals: CostTotals, palette: Palette, display: TableOptio
         )
         for part in cost_totals.parts[: display.max_rows]
     ]
-    yield from _render_table(rows, palette, display)
+    layout = TableLayout(headings=headings, alignment="~<>>>>>", droppable=("", "NODE HOURS", "SHARE"))
+    yield from render_table(layout, rows, palette, display.width)
     if display.max_rows is not None and len(cost_totals.parts) > display.max_rows:
         other_parts = cost_totals.parts[display.max_rows :]
         other_usd = format_usd(sum(part.usd for part in other_parts))
@@ -142,8 +149,7 @@ def _render_days(cost_totals: CostTotals, palette: Palette, display: TableOption
     if len(cost_totals.days) == 1:
         return
     max_usd = max(report.usd for report in cost_totals.days)
-    rows = [("DAY", "", "NODE HOURS", "USD", "SAVED", "BY COMMANDS", "IDLE")]
-    rows += [
+    rows = [
         (
             report.day,
             draw_bar(report.usd, max_usd),
@@ -155,38 +161,27 @@ def _render_days(cost_totals: CostTotals, palette: Palette, display: TableOption
         )
         for report in cost_totals.days
     ]
-    yield from _render_table(rows, palette, display)
+    yield from render_table(_DAYS, rows, palette, display.width)
 
 
 def _render_expensive_nodes(last_report: DailyReport, palette: Palette, display: TableOptions) -> Iterator[str]:
     nodes = last_report.most_expensive_nodes[: None if display.max_rows is None else _MAX_EXPENSIVE_NODES]
     if not nodes:
         return
+    headings = (f"MOST EXPENSIVE {last_report.day}", "TYPE", "NODEPOOL", "HOURS", "USD", "IDLE")
     rows = [
-        (f"MOST EXPENSIVE {last_report.day}", "TYPE", "NODEPOOL", "HOURS", "USD", "IDLE"),
-        *(
-            (
-                node.claim,
-                f"{node.instance_type} {node.capacity_type}",
-                node.pool,
-                f"{node.hours:.1f}",
-                f"{node.usd:.2f}",
-                f"{node.idle_usd:.2f}{_format_percent(node.idle_usd, node.usd)}",
-            )
-            for node in nodes
-        ),
+        (
+            node.claim,
+            f"{node.instance_type} {node.capacity_type}",
+            node.pool,
+            f"{node.hours:.1f}",
+            f"{node.usd:.2f}",
+            f"{node.idle_usd:.2f}{_format_percent(node.idle_usd, node.usd)}",
+        )
+        for node in nodes
     ]
-    yield from _render_table(rows, palette, display, left_aligned_columns=3)
-
-
-def _render_table(
-    rows: Sequence[tuple[str, ...]], palette: Palette, display: TableOptions, left_aligned_columns: int = 2
-) -> Iterator[str]:
-    header, *lines = (
-        truncate_text(line, display.width) for line in align_columns(rows, left_columns=left_aligned_columns)
-    )
-    yield palette.colorize("bold", header)
-    yield from lines
+    layout = TableLayout(headings=headings, alignment="~<<>>>", droppable=("HOURS", "NODEPOOL"))
+    yield from render_table(layout, rows, palette, display.width)
 
 
 def draw_bar(amount: float, max_amount: float) -> str:

@@ -139,7 +139,7 @@ class Timeline:
         line = format_timeline_row(
             format_clock(moment.at - self._started_at), moment.source, moment.message, nodes, pods, cost
         )
-        color = COLORS_BY_ACTOR.get(moment.source, "plain")
+        color = COLORS_BY_ACTOR.get(moment.source, "")
         sys.stdout.write(
             ("\n" if moment.source == "act" and ":" not in moment.message else "") + self._palette.colorize(color, line)
         )

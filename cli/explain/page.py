@@ -49,7 +49,7 @@ def _render_history(
         head = f"{at}  {format_time_before(now - entry.at):>10}  {entry.function:<9}  "
         words = f"{entry.text}{repetition}{f': {entry.reason}' if entry.reason else ''}"
         first, *continuation_lines = wrap_text(words, None if width is None else max(width - len(head), 20), "", "")
-        yield palette.colorize("red" if entry.is_failed else "plain", head + first)
+        yield palette.colorize("red" if entry.is_failed else "", head + first)
         yield from (" " * len(head) + more for more in continuation_lines)
 
 

@@ -8,7 +8,8 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from cli.node_class.resolution import ResolvedNodeClass
-from cli.terminal.text import align_columns
+from cli.terminal.table import TableLayout, render_table
+from cli.terminal.text import Palette
 from shared.decide.launch.ami_families.user_data import build_user_data
 from shared.decide.node_class.status import find_unmatched_terms, resolve_node_class_status
 from shared.decide.node_class.validation import build_sample_bootstrap, lint_node_class
@@ -119,18 +120,22 @@ def render_node_class(resolved_class: ResolvedNodeClass, at: datetime, *, is_who
     ]
     parts = [
         _render_heading(resolved_class, at),
-        _render_table(("SUBNET", "ZONE", "ZONE ID", "FREE IPS"), subnets, 3) or ["no subnets"],
-        _render_table(("SECURITY GROUP", "NAME"), groups, 2) or ["no security groups"],
-        _render_table(("AMI", "", "FOR", "NAME"), images, 4) or ["no AMIs"],
-        _render_table(("CAPACITY RESERVATION", "TYPE", "ZONE", "FREE"), reservations, 3),
+        _render_table(("SUBNET", "ZONE", "ZONE ID", "FREE IPS"), subnets, "<<<>") or ["no subnets"],
+        _render_table(("SECURITY GROUP", "NAME"), groups, "<<") or ["no security groups"],
+        _render_table(("AMI", "", "FOR", "NAME"), images, "<<<<") or ["no AMIs"],
+        _render_table(("CAPACITY RESERVATION", "TYPE", "ZONE", "FREE"), reservations, "<<<>"),
         _render_instance_types(resolved_class, is_whole=is_whole) or ["no instance types"],
     ]
     text = "\n\n".join("\n".join(lines) for lines in parts if lines)
     return f"{text}\n\nuser data:\n{build_sample_user_data(resolved_class)}\n" if with_user_data else f"{text}\n"
 
 
-def _render_table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]], left_columns: int) -> list[str]:
-    return align_columns([head, *rows], left_columns=left_columns) if rows else []
+def _render_table(headings: tuple[str, ...], rows: Sequence[tuple[str, ...]], alignment: str) -> list[str]:
+    return (
+        render_table(TableLayout(headings=headings, alignment=alignment), rows, Palette(enabled=False), None)
+        if rows
+        else []
+    )
 
 
 def _render_heading(resolved_class: ResolvedNodeClass, at: datetime) -> list[str]:
@@ -159,7 +164,8 @@ def _render_instance_types(resolved_class: ResolvedNodeClass, *, is_whole: bool)
     sorted_types = sorted(usable_types, key=_build_type_sort_key)
     shown_types = sorted_types if is_whole else sorted_types[:MAX_INSTANCE_TYPES]
     head = ("TYPE", "AMI", "CPU", "MEMORY", "STORAGE", "PODS", "$/H", "SPOT $/H")
-    lines = _render_table(head, [_build_type_row(instance_type, resolved_class) for instance_type in shown_types], 2)
+    rows = [_build_type_row(instance_type, resolved_class) for instance_type in shown_types]
+    lines = _render_table(head, rows, "<<>>>>>>")
     hidden_count = len(sorted_types) - len(shown_types)
     return [*lines, f"… and {format_count(hidden_count, 'more type')} (--all shows them)"] if hidden_count else lines
 

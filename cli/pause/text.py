@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
-from cli.terminal.text import Palette, truncate_text
+from cli.terminal.text import Palette, wrap_text
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.formatting import format_elapsed
 from shared.model.core.units import format_instant
@@ -18,9 +18,10 @@ def build_pause_documents(pauses: Iterable[ActivePause]) -> list[dict[str, Any]]
 
 
 def render_pauses(pauses: Iterable[ActivePause], now: datetime, palette: Palette, width: int | None) -> Iterator[str]:
-    """Yield the lines that people read at *now*, one for each pause."""
+    """Yield the lines that people read at *now*."""
     for pause in pauses:
-        yield palette.colorize("yellow", truncate_text(f"paused: {format_pause(pause, now)}", width))
+        lines = wrap_text(f"paused: {format_pause(pause, now)}", width, "")
+        yield from (palette.colorize("yellow", line) for line in lines)
 
 
 def format_pause(pause: ActivePause, now: datetime) -> str:

@@ -6,9 +6,11 @@ from typing import Final
 from cli.plan.pod_verdict import PodVerdict, format_choice
 from cli.planning.table import TableOptions
 from cli.planning.unschedulable import format_pools
-from cli.terminal.text import Palette, align_columns, wrap_text
+from cli.terminal.table import TableLayout, render_table
+from cli.terminal.text import Palette, wrap_text
 from shared.model.core.formatting import format_count, join_names
 
+_CONSTRAINTS: Final = TableLayout(alignment="<~", is_folded=True, min_flexible_width=20, indent=2)
 _INDENT: Final = " " * 12
 _MAX_TYPES: Final = 5
 _MAX_VALUES: Final = 6
@@ -85,13 +87,8 @@ def _render_constraints(verdict: PodVerdict, layout: TableOptions) -> Iterator[s
         if isinstance(values := requirement.get("values"), list):
             text = f" [{join_names(map(str, values), None if layout.is_whole else _MAX_VALUES)}]"
         sources = " and ".join(constraint.sources)
-        rows.append((f"  {requirement['key']} {requirement['operator']}{text}", sources))
-    for (requirement_text, sources), line in zip(rows, align_columns(rows, left_columns=2), strict=True):
-        if layout.width is None or len(line) <= layout.width:
-            yield line
-        else:
-            yield from wrap_text(requirement_text.strip(), layout.width, "  ")
-            yield from wrap_text(sources, layout.width, " " * 6)
+        rows.append((f"{requirement['key']} {requirement['operator']}{text}", sources))
+    yield from render_table(_CONSTRAINTS, rows, Palette(enabled=False), layout.width)
 
 
 def _render_pools(verdict: PodVerdict, layout: TableOptions) -> Iterator[str]:

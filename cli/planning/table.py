@@ -10,14 +10,8 @@ import msgspec
 from cli.planning.document import PlanResult
 from cli.planning.totals import has_fixed_zone, render_notes, render_totals
 from cli.planning.unschedulable import MAX_LISTED_PODS, render_unschedulable_pods
-from cli.terminal.text import (
-    Palette,
-    align_columns,
-    compute_aligned_width,
-    get_terminal_width,
-    truncate_text,
-    wrap_text,
-)
+from cli.terminal.table import TableLayout, render_table
+from cli.terminal.text import Palette, get_terminal_width, wrap_text
 from shared.model.cloud_provider.instance_type import InstanceType
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.formatting import format_count, format_usd_per_hour, join_names
@@ -26,11 +20,16 @@ from shared.model.decisions.placement import NewNodeClaim
 
 MAX_ROWS: Final = 15
 """Rows of a list, unless all are requested."""
-_LEFT_HEAD: Final = ("NODEPOOL", "TYPE", "ZONE", "CAPACITY")
-_RIGHT_HEAD: Final = ("NODES", "PODS/NODE", "CPU", "MEMORY", "MATCHING TYPES", "$/H/NODE", "$/H")
-_DROPPABLE_COLUMNS: Final = ("MATCHING TYPES", "$/H/NODE", "MEMORY", "CPU", "PODS/NODE")
-"""The columns that a narrow terminal omits, in this order."""
-_MIN_NAME_WIDTH: Final = 8
+_NEW_NODES: Final = TableLayout(
+    headings=(
+        *("NODEPOOL", "TYPE", "ZONE", "CAPACITY"),
+        *("NODES", "PODS/NODE", "CPU", "MEMORY", "MATCHING TYPES", "$/H/NODE", "$/H"),
+    ),
+    alignment="~<<<>>>>>>>",
+    min_flexible_width=40,
+    droppable=("MATCHING TYPES", "$/H/NODE", "MEMORY", "CPU", "PODS/NODE"),
+)
+_EXISTING_NODES: Final = TableLayout(alignment="<<~", is_folded=True, min_flexible_width=40, indent=2)
 
 
 class TableOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,26 +96,12 @@ def _render_new_nodes(plan: PlanResult, palette: Palette, layout: TableOptions) 
     ranked = sorted(kinds.items(), key=lambda pair: (-_sum_prices(pair[1]), pair[0]))
     shown_groups = [same for _, same in ranked[: layout.max_rows]]
     types = map_cheapest_types(plan.cluster, (same[0] for same in shown_groups))
-    rows = _fit_rows([_LEFT_HEAD + _RIGHT_HEAD, *(_build_row(same, types) for same in shown_groups)], layout.width)
-    head, *lines = align_columns(rows, left_columns=len(_LEFT_HEAD))
-    yield palette.colorize("bold", head)
-    yield from lines
+    rows = [_build_row(same, types) for same in shown_groups]
+    yield from render_table(_NEW_NODES, rows, palette, layout.width)
     if omitted_nodes := [node for _, same in ranked[len(shown_groups) :] for node in same]:
         rows_text = format_count(len(ranked) - len(shown_groups), "more row")
         total_text = f"{format_count(len(omitted_nodes), 'node')}, {format_usd_per_hour(_sum_prices(omitted_nodes))}"
         yield palette.colorize("dim", f"… and {rows_text}: {total_text} (--all shows them)")
-
-
-def _fit_rows(rows: list[tuple[str, ...]], width: int | None) -> list[tuple[str, ...]]:
-    """Return *rows* without the columns that exceed *width*; if that is not enough, cut names."""
-    for heading in _DROPPABLE_COLUMNS:
-        if width is None or compute_aligned_width(rows) <= width:
-            return rows
-        place = rows[0].index(heading)
-        rows = [(*row[:place], *row[place + 1 :]) for row in rows]
-    over = compute_aligned_width(rows) - (width or 0)
-    longest = max(len(row[0]) for row in rows)
-    return [(truncate_text(row[0], max(longest - max(over, 0), _MIN_NAME_WIDTH)), *row[1:]) for row in rows]
 
 
 def _build_row(equal_nodes: list[NewNodeClaim], types: Mapping[tuple[str, str], InstanceType]) -> tuple[str, ...]:
@@ -150,7 +135,7 @@ def _render_existing_nodes(plan: PlanResult, palette: Palette, layout: TableOpti
     rows = [
         (fit.node, format_count(len(fit.pods), "pod"), join_names(fit.pods, layout.max_names)) for fit in shown_fits
     ]
-    yield from (truncate_text(f"  {line}", layout.width) for line in align_columns(rows, left_columns=3))
+    yield from render_table(_EXISTING_NODES, rows, palette, layout.width)
     if omitted_fits := fits[len(shown_fits) :]:
         pods_text = format_count(sum(len(fit.pods) for fit in omitted_fits), "pod")
         nodes_text = format_count(len(omitted_fits), "more node")

@@ -5,10 +5,13 @@ from typing import Any, Final
 
 from cli.journal.journal import Cycle
 from cli.replay.page import MAX_LISTED_LINES, PageOptions, format_time
-from cli.terminal.text import align_columns, truncate_text
+from cli.terminal.table import TableLayout, render_table
 from shared.model.core.formatting import format_count
 from shared.model.decisions import action as actions
 
+_CYCLES: Final = TableLayout(
+    headings=("TIME (UTC)", "FUNCTION", "CODE", "DECISION"), alignment="<<<~", is_folded=True, min_flexible_width=24
+)
 _ACTION_LABELS: Final[tuple[tuple[tuple[type[actions.Action], ...], str], ...]] = (
     ((actions.CreateNodeClaim,), "new NodeClaim"),
     ((actions.LaunchInstances,), "CreateFleet request"),
@@ -23,16 +26,15 @@ _ACTION_LABELS: Final[tuple[tuple[tuple[type[actions.Action], ...], str], ...]] 
 def render_cycle_list(cycles: Sequence[Cycle], options: PageOptions) -> str:
     """Render the cycles that can be replayed, oldest first."""
     shown_cycles = cycles if options.is_whole else cycles[-2 * MAX_LISTED_LINES :]
-    rows = [("TIME (UTC)", "FUNCTION", "CODE", "DECISION")]
-    rows += [
+    rows = [
         (format_time(cycle.entry.at), cycle.entry.function, cycle.entry.code, summarize_cycle(cycle))
         for cycle in shown_cycles
     ]
-    head, *lines = (truncate_text(line, options.width) for line in align_columns(rows, left_columns=len(rows[0])))
+    heading, *lines = render_table(_CYCLES, rows, options.palette, options.width)
     omitted_count = len(cycles) - len(shown_cycles)
     omitted_text = f"… {format_count(omitted_count, 'earlier cycle')} (--all shows them)"
     omitted_lines = [options.palette.colorize("dim", omitted_text)] if omitted_count else []
-    return "\n".join([options.palette.colorize("bold", head), *omitted_lines, *lines]) + "\n"
+    return "\n".join([heading, *omitted_lines, *lines]) + "\n"
 
 
 def summarize_cycle(cycle: Cycle) -> str:

@@ -55,7 +55,7 @@ class PageOptions(msgspec.Struct, frozen=True, kw_only=True):
         """Return *maximum*, or None if long lists are printed completely."""
         return None if self.is_whole else maximum
 
-    def wrap(self, text: str, indent: str = "", color: str = "plain", hang: str = "  ") -> Iterator[str]:
+    def wrap(self, text: str, indent: str = "", color: str = "", hang: str = "  ") -> Iterator[str]:
         """Yield the lines of *text* in *color*."""
         yield from (self.palette.colorize(color, line) for line in wrap_text(text, self.width, indent, hang))
 

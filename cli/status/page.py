@@ -8,13 +8,17 @@ from cli.facts.installation_page import build_installation_document, render_inst
 from cli.pause.text import build_pause_documents, render_pauses
 from cli.planning.table import TableOptions
 from cli.status.summary import FleetStatus, PoolStatus
-from cli.terminal.text import Palette, align_columns, truncate_text, wrap_text
+from cli.terminal.table import TableLayout, render_table
+from cli.terminal.text import Palette, wrap_text
 from shared.model.core.formatting import format_count, format_usd_per_hour, format_usd_per_month, join_names
 from shared.model.core.resources import CPU, MEMORY, build_resources, format_amount, format_quantities
 from shared.model.core.units import HOURS_PER_MONTH, format_instant
 
-_HEAD: Final = ("NODEPOOL", "READY", "IN-FLIGHT", "DELETING", "CAPACITY", "CPU", "MEMORY", "$/H", "LIMIT")
-_LEFT_ALIGNED_COLUMNS: Final = 1
+_POOLS: Final = TableLayout(
+    headings=("NODEPOOL", "READY", "IN-FLIGHT", "DELETING", "CAPACITY", "CPU", "MEMORY", "$/H", "LIMIT"),
+    alignment="~>>>>>>>>",
+    droppable=("LIMIT", "MEMORY", "CPU", "CAPACITY"),
+)
 MAX_LISTED_NAMES: Final = 3
 
 
@@ -97,17 +101,11 @@ def _render_pools(status: FleetStatus, palette: Palette, table_options: TableOpt
     if not status.pools:
         return
     ranked = sorted(status.pools, key=lambda pool: (-pool.usd_per_hour, -pool.ready, pool.name))
-    rows = [
-        _HEAD,
-        *(_build_row(pool, priced=status.usd_per_hour is not None) for pool in ranked[: table_options.max_rows]),
-    ]
-    head, *lines = (
-        truncate_text(line, table_options.width) for line in align_columns(rows, left_columns=_LEFT_ALIGNED_COLUMNS)
-    )
-    yield palette.colorize("bold", head)
-    for pool, line in zip(ranked, lines, strict=False):
-        yield line if pool.is_ready else palette.colorize("yellow", line)
-    yield from _render_omitted_count(len(ranked) - len(lines), "more NodePool", palette, "")
+    shown_pools = ranked[: table_options.max_rows]
+    rows = [_build_row(pool, priced=status.usd_per_hour is not None) for pool in shown_pools]
+    colors = ["" if pool.is_ready else "yellow" for pool in shown_pools]
+    yield from render_table(_POOLS, rows, palette, table_options.width, colors=colors)
+    yield from _render_omitted_count(len(ranked) - len(shown_pools), "more NodePool", palette, "")
 
 
 def _build_row(pool: PoolStatus, *, priced: bool) -> tuple[str, ...]:
@@ -142,7 +140,7 @@ def _render_pending_pods(status: FleetStatus, palette: Palette, table_options: T
         groups = list(_group_by_reason(status.pending_pods))
     shown_groups = groups[: table_options.max_rows]
     for pods, reason in shown_groups:
-        yield truncate_text(f"  {_describe_group(pods, reason)}", table_options.width)
+        yield from wrap_text(_describe_group(pods, reason), table_options.width, "  ")
     omitted_count = len(status.pending_pods) - sum(len(pods) for pods, _ in shown_groups)
     yield from _render_omitted_count(omitted_count, "more pod", palette)
 
@@ -170,7 +168,7 @@ def _render_problems(status: FleetStatus, palette: Palette, table_options: Table
     yield palette.colorize("bold", "PROBLEMS")
     for problem in status.problems[: table_options.max_rows]:
         words = f"{problem.kind} {problem.name}: {problem.summary}{f': {problem.reason}' if problem.reason else ''}"
-        yield palette.colorize("red", truncate_text(f"  {words}", table_options.width))
+        yield from (palette.colorize("red", line) for line in wrap_text(words, table_options.width, "  "))
     omitted_count = len(status.problems) - len(status.problems[: table_options.max_rows])
     yield from _render_omitted_count(omitted_count, "more problem", palette)
 

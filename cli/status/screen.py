@@ -19,7 +19,7 @@ from cli.status.top_page import build_top_document, render_top
 from cli.terminal.errors import InputError
 from cli.terminal.output_format import encode_output
 from cli.terminal.stderr import print_errors
-from cli.terminal.text import choose_palette, get_terminal_width, is_terminal, truncate_text
+from cli.terminal.text import choose_palette, get_terminal_width, is_terminal
 from shared.model.cluster import ClusterSnapshot
 from shared.state.cluster_state import ClusterState
 
@@ -103,8 +103,7 @@ def draw_status(args: argparse.Namespace, observation: Observation, view: "Viewp
     """Return the visible lines and the last possible first line; read errors come last."""
     lines = [*_render_status(observation, args).splitlines(), *_list_read_errors(observation)]
     last = max(0, len(lines) - view.lines)
-    cut_lines = [truncate_text(line, view.columns) if "\x1b" not in line else line for line in lines]
-    return cut_lines[min(view.first, last) :], last
+    return lines[min(view.first, last) :], last
 
 
 def _render_nodes(observation: Observation, args: argparse.Namespace) -> str:
@@ -128,17 +127,18 @@ def draw_nodes(args: argparse.Namespace, observation: Observation, view: "Viewpo
     sort, is_reversed = compute_order(args, view.keys)
     rows = _build_rows(observation, args, sort, is_reversed=is_reversed)
     palette = choose_palette(sys.stdout)
-    all_lines = render_top(cluster, installation, rows, palette, view.columns)
-    head, body = all_lines[: len(all_lines) - len(rows)], all_lines[len(all_lines) - len(rows) :]
+    head = render_top(cluster, installation, rows, palette, view.columns, shown_rows=slice(0))
     row_capacity = max(view.lines - len(head) - 1, 1)
-    last = max(0, len(body) - row_capacity)
+    last = max(0, len(rows) - row_capacity)
     first = min(view.first, last)
-    shown_rows = body[first : first + row_capacity]
-    position = f"{first + 1}-{first + len(shown_rows)} of {len(body)}" if body else "none"
+    shown_rows = slice(first, first + row_capacity)
+    lines = render_top(cluster, installation, rows, palette, view.columns, shown_rows=shown_rows)
+    shown_count = len(rows[shown_rows])
+    position = f"{first + 1}-{first + shown_count} of {len(rows)}" if rows else "none"
     order = f"{sort}{' reversed' if is_reversed else ''}"
     footer = f"{position} by {order} · sort $ c m p a n o t s b · move ↑ ↓ space · quit q"
-    padding = [""] * (row_capacity - len(shown_rows))
-    return [*head, *shown_rows, *padding, palette.colorize("dim", truncate_text(footer, view.columns))], last
+    padding = [""] * (row_capacity - shown_count)
+    return [*lines, *padding, palette.colorize("dim", footer)], last
 
 
 def compute_order(args: argparse.Namespace, keys: tuple[str, ...]) -> tuple[str, bool]:

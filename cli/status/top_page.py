@@ -8,7 +8,8 @@ from cli.facts.installation import Installation
 from cli.facts.installation_page import render_installation_concerns
 from cli.pause.text import render_pauses
 from cli.status.node_rows import NodeRow
-from cli.terminal.text import Palette, align_columns, compute_aligned_width, truncate_text
+from cli.terminal.table import TableLayout, render_table
+from cli.terminal.text import Palette, truncate_text
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.formatting import format_count, format_elapsed, format_usd_per_hour, format_usd_per_month
 from shared.model.core.resources import CPU, MEMORY, build_resources, format_quantities
@@ -16,26 +17,15 @@ from shared.model.core.units import HOURS_PER_MONTH, format_instant
 from shared.model.kubernetes.pod_classes import is_provisionable
 from shared.state.pauses import list_active_pauses
 
-COLUMN_HEADINGS: Final = (
-    "NODE",
-    "STATE",
-    "TYPE",
-    "CAPACITY",
-    "ZONE",
-    "NODEPOOL",
-    "$/H",
-    "CPU",
-    "MEM",
-    "PODS",
-    "AGE",
-    "BLOCKED BY",
+NODES_TABLE: Final = TableLayout(
+    headings=(
+        *("NODE", "STATE", "TYPE", "CAPACITY", "ZONE", "NODEPOOL"),
+        *("$/H", "CPU", "MEM", "PODS", "AGE", "BLOCKED BY"),
+    ),
+    alignment="<<<<<<>>>>>~",
+    min_flexible_width=20,
+    droppable=("ZONE", "CAPACITY", "NODEPOOL", "AGE", "TYPE", "PODS", "MEM"),
 )
-_TEXT_COLUMNS: Final = 6
-"""The first columns are text, the others numbers, except the last."""
-_DROPPABLE_COLUMNS: Final = ("ZONE", "CAPACITY", "NODEPOOL", "AGE", "TYPE", "PODS", "MEM")
-"""Columns that a narrow terminal omits, in this order."""
-_MIN_REASON_WIDTH: Final = 20
-"""Minimum width of the reason that blocks disruption; other columns are omitted first."""
 _COLORS_BY_STATE: Final = {"deleting": "yellow", "in-flight": "cyan", "not ready": "red", "drifted": "yellow"}
 
 
@@ -74,41 +64,25 @@ def render_top(
     rows: Sequence[NodeRow],
     palette: Palette,
     width: int | None,
+    shown_rows: slice = slice(None),
 ) -> list[str]:
-    """Render the summary, concerns and pauses, the headings, and one line for each of *rows*."""
+    """Render the summary, concerns and pauses, the headings, and one line for each of the *shown_rows* rows."""
     active_pauses, _ = list_active_pauses(cluster)
     warning_lines = [
         *render_installation_concerns(installation, cluster.taken_at, palette, width),
         *render_pauses(active_pauses, cluster.taken_at, palette, width),
     ]
-    head, *body = _render_table(rows, width)
-    colors = (_COLORS_BY_STATE.get(row.state, "") for row in rows)
-    colored_lines = [palette.colorize(color, line) for color, line in zip(colors, body, strict=True)]
+    names = _get_names(rows, width)
+    cells = [_build_cells(row, name, width) for row, name in zip(rows, names, strict=True)]
+    colors = [_COLORS_BY_STATE.get(row.state, "") for row in rows]
+    table_lines = render_table(NODES_TABLE, cells, palette, width, colors=colors, shown_rows=shown_rows)
     summary_line = truncate_text(format_fleet_summary(cluster, rows), width)
-    return [palette.colorize("bold", summary_line), *warning_lines, palette.colorize("bold", head), *colored_lines]
+    return [palette.colorize("bold", summary_line), *warning_lines, *table_lines]
 
 
 def format_short_age(passed: timedelta | None) -> str:
     """Format *passed*; an unknown age is a dash."""
     return "-" if passed is None else format_elapsed(passed)
-
-
-def _render_table(rows: Sequence[NodeRow], width: int | None) -> list[str]:
-    names = _get_names(rows, width)
-    cells = [COLUMN_HEADINGS, *(_build_cells(row, name, width) for row, name in zip(rows, names, strict=True))]
-    for head in _DROPPABLE_COLUMNS:
-        front_width = compute_aligned_width([cells_of_row[:-1] for cells_of_row in cells])
-        if width is None or front_width + 2 + _MIN_REASON_WIDTH <= width:
-            break
-        position = cells[0].index(head)
-        cells = [(*cells_of_row[:position], *cells_of_row[position + 1 :]) for cells_of_row in cells]
-    text_columns = sum(head in COLUMN_HEADINGS[:_TEXT_COLUMNS] for head in cells[0])
-    front = align_columns([cells_of_row[:-1] for cells_of_row in cells], left_columns=text_columns)
-    front_width = max(map(len, front), default=0)
-    return [
-        truncate_text(f"{line:{front_width}}  {cells_of_row[-1]}".rstrip(), width)
-        for line, cells_of_row in zip(front, cells, strict=True)
-    ]
 
 
 def _get_names(rows: Sequence[NodeRow], width: int | None) -> list[str]:

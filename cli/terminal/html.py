@@ -1,101 +1,30 @@
 """HTML pages that open from a mail: one file, no script, no font, no external resource; light and dark mode.
 
-All text from a cluster is untrusted: it is escaped here, once, and nowhere else.
+All text from a cluster is untrusted: the templates escape every value, and the Content-Security-Policy of
+`page.html.jinja` lets the browser neither run nor fetch anything. Jinja2 is imported when a page is rendered.
 """
 
-from collections.abc import Iterable, Sequence
-from html import escape
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Any, Final
 
-import msgspec
+from shared.model.core.formatting import format_count, format_elapsed, format_usd, format_usd_per_hour, join_names
 
-PAGE_STYLE: Final = (Path(__file__).parent / "page.css").read_text(encoding="utf-8")
-_CONTENT_SECURITY_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
-"""If unescaped text reaches the page, the browser neither runs nor fetches any of it."""
-
-
-class Markup(str):
-    """HTML that consists of escaped parts."""
-
-    __slots__ = ()
+TEMPLATE_FOLDER: Final = Path(__file__).resolve().parents[1]
+"""Templates are named by their path in this folder: ``report/report.html.jinja``."""
 
 
-Text: TypeAlias = str | Markup
-"""A plain string is escaped, `Markup` is not."""
+def render_template(name: str, **values: Any) -> str:  # noqa: ANN401 - any type
+    """Return the page that the template *name* makes of *values*; a name that is missing there is an error."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415 - only pages need it
 
-
-class TableColumn(msgspec.Struct, frozen=True, kw_only=True):
-    """A column of a table."""
-
-    title: str
-    is_number: bool = False
-
-
-def escape_text(content: Text) -> Markup:
-    """Return *content* as HTML."""
-    return content if isinstance(content, Markup) else Markup(escape(content))
-
-
-def render_tag(name: str, *inner: Text, **attributes: str) -> Markup:
-    """Return the element *name*; a trailing ``_`` of an attribute's name is dropped.
-
-    >>> render_tag("p", "a < b", class_="why")
-    '<p class="why">a &lt; b</p>'
-    """
-    attribute_text = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{escape(value)}"' for key, value in attributes.items()
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATE_FOLDER),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
     )
-    return Markup(f"<{name}{attribute_text}>{''.join(map(escape_text, inner))}</{name}>")
-
-
-def join_markup(parts: Iterable[Text]) -> Markup:
-    """Return *parts* concatenated."""
-    return Markup("".join(map(escape_text, parts)))
-
-
-def render_with_reason(content: Text, reason: str = "") -> Markup:
-    """Return *content* with the reason below it."""
-    return join_markup((escape_text(content), render_tag("div", reason, class_="why") if reason else Markup("")))
-
-
-def render_html_table(caption: str, columns: Sequence[TableColumn], rows: Iterable[Sequence[Text]]) -> Markup:
-    """Return a table; its head is repeated on each printed page."""
-    body = [
-        render_tag("tr", *(_render_cell(column, cell) for column, cell in zip(columns, row, strict=True)))
-        for row in rows
-    ]
-    head = render_tag(
-        "tr",
-        *(
-            render_tag("th", head_column.title, scope="col", **_build_class_attribute(head_column))
-            for head_column in columns
-        ),
-    )
-    return render_tag("table", render_tag("caption", caption), render_tag("thead", head), render_tag("tbody", *body))
-
-
-def _render_cell(column: TableColumn, cell: Text) -> Markup:
-    return render_tag("td", cell, **_build_class_attribute(column))
-
-
-def _build_class_attribute(column: TableColumn) -> dict[str, str]:
-    return {"class_": "n"} if column.is_number else {}
-
-
-def render_details(summary: Text, *inner: Text, is_open: bool = False) -> Markup:
-    """Return a block that opens when *summary* is clicked."""
-    return Markup(
-        f"<details{' open' if is_open else ''}>{render_tag('summary', summary)}{join_markup(inner)}</details>"
-    )
-
-
-def render_html_page(title: str, *body: Text) -> str:
-    """Return the complete page."""
-    head = (
-        '<meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width">'
-        f'<meta http-equiv="Content-Security-Policy" content="{_CONTENT_SECURITY_POLICY}">'
-        f"{render_tag('title', title)}<style>{PAGE_STYLE}</style>"
-    )
-    return f'<!doctype html><html lang="en"><head>{head}</head><body>{join_markup(body)}</body></html>\n'
+    formats = (format_count, format_elapsed, format_usd, format_usd_per_hour, join_names)
+    environment.globals |= {function.__name__: function for function in formats}
+    return environment.get_template(name).render(values)

@@ -9,7 +9,7 @@ import msgspec
 
 from cli.terminal.errors import InputError
 from cli.terminal.screen import Screen
-from cli.terminal.text import choose_palette, truncate_text
+from cli.terminal.text import choose_palette
 from shared.errors import Fault
 
 T = TypeVar("T")
@@ -121,11 +121,7 @@ def _run_loop(screen: Screen, reader: BackgroundReader[T], draw: Callable[[T, Vi
 
 
 def _draw_page(reader: BackgroundReader[T], draw: Callable[[T, Viewport], DrawnPage], view: Viewport) -> DrawnPage:
-    error_lines = (
-        [choose_palette(sys.stdout).colorize("red", truncate_text(reader.error_message, view.columns))]
-        if reader.error_message
-        else []
-    )
+    error_lines = [choose_palette(sys.stdout).colorize("red", reader.error_message)] if reader.error_message else []
     if reader.latest is None:
         return error_lines or ["looking …"], 0
     lines, last = draw(reader.latest, msgspec.structs.replace(view, lines=view.lines - len(error_lines)))

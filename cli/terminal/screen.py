@@ -1,4 +1,4 @@
-"""A full-screen terminal page that is redrawn in place, and restores the terminal on exit, also after an error."""
+"""A full-screen terminal page that rich redraws in place, and keys; on exit and on errors, the terminal is restored."""
 
 import os
 import select
@@ -9,14 +9,13 @@ import tty
 from contextlib import redirect_stderr
 from io import StringIO
 from types import FrameType, TracebackType
-from typing import Final, Self, TextIO
+from typing import Final, Self
 
-ENTER_SCREEN: Final = "\x1b[?1049h\x1b[?25l"
-"""Switch to the alternate screen, and hide the cursor."""
-LEAVE_SCREEN: Final = "\x1b[?25h\x1b[?1049l"
-_CURSOR_HOME: Final = "\x1b[H"
-_CLEAR_TO_LINE_END: Final = "\x1b[K"
-_CLEAR_BELOW: Final = "\x1b[J"
+from rich.live import Live
+from rich.text import Text
+
+from cli.terminal.text import open_console
+
 _KEY_BY_SEQUENCE: Final = {"\x1b[A": "up", "\x1b[B": "down", "\x1b[5~": "page up", "\x1b[6~": "page down"}
 _RESIZE_POLL_SECONDS: Final = 0.25
 """Interval at which changes of the window size are detected."""
@@ -28,9 +27,12 @@ class Screen:
 
     def __init__(self) -> None:
         """Use the terminal of standard input and output."""
-        self._out: TextIO = sys.stdout
-        self._input_descriptor = sys.stdin.fileno()
-        self._size = os.get_terminal_size(self._out.fileno())
+        self._input_descriptor, self._output_descriptor = sys.stdin.fileno(), sys.stdout.fileno()
+        self._size = os.get_terminal_size(self._output_descriptor)
+        self._console = open_console(sys.stdout)
+        self._page = Live(
+            console=self._console, screen=True, auto_refresh=False, redirect_stdout=False, redirect_stderr=False
+        )
         self._stderr_redirect = redirect_stderr(StringIO())
 
     def __enter__(self) -> Self:
@@ -39,14 +41,14 @@ class Screen:
         self._previous_handler = signal.signal(signal.SIGTERM, _handle_sigterm)
         self._stderr_redirect.__enter__()
         tty.setcbreak(self._input_descriptor)
-        self._write(ENTER_SCREEN)
+        self._page.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Restore the state of the terminal."""
-        self._write(LEAVE_SCREEN)
+        self._page.stop()
         termios.tcsetattr(self._input_descriptor, termios.TCSADRAIN, self._previous_attributes)
         self._stderr_redirect.__exit__(kind, error, trace)
         signal.signal(signal.SIGTERM, self._previous_handler)
@@ -62,9 +64,9 @@ class Screen:
         return self._size.lines
 
     def show(self, lines: list[str]) -> None:
-        """Replace the page with *lines*; lines below the bottom of the window are dropped."""
-        page = f"{_CLEAR_TO_LINE_END}\n".join(lines[: self.lines])
-        self._write(f"{_CURSOR_HOME}{page}{_CLEAR_TO_LINE_END}{_CLEAR_BELOW}")
+        """Replace the page with *lines*: the window cuts long lines, and drops those below its bottom."""
+        self._console.size = self._size.columns, self._size.lines
+        self._page.update(Text.from_ansi("\n".join(lines), no_wrap=True, overflow="ellipsis"), refresh=True)
 
     def read_keys(self, seconds: float) -> list[str] | None:
         """Wait for pressed keys for at most *seconds*; return them, or None as soon as the window size changes.
@@ -73,7 +75,7 @@ class Screen:
         """
         remaining_seconds = seconds
         while True:
-            size = os.get_terminal_size(self._out.fileno())
+            size = os.get_terminal_size(self._output_descriptor)
             if size != self._size:
                 self._size = size
                 return None
@@ -83,10 +85,6 @@ class Screen:
             remaining_seconds -= step
             if remaining_seconds <= 0:
                 return []
-
-    def _write(self, text: str) -> None:
-        self._out.write(text)
-        self._out.flush()
 
 
 def _split_keys(text: str) -> list[str]:

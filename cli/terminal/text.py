@@ -1,16 +1,18 @@
-"""Text layout for terminals: widths, colors, numbers."""
+"""Text layout for terminals: rich lays out tables, wraps text, measures the terminal and applies colors.
+
+Functions import rich when they need it: help, completion, and JSON output start without it.
+"""
 
 import os
-import shutil
 import sys
-from collections.abc import Sequence
 from datetime import timedelta
-from typing import Final, TextIO
+from textwrap import wrap
+from typing import TYPE_CHECKING, TextIO
 
 from shared.model.core.formatting import format_count
 
-_COLOR_CODES: Final = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
-_COLUMN_GAP_CHARACTERS: Final = 2
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 class Palette:
@@ -21,15 +23,28 @@ class Palette:
         self._enabled = enabled
 
     def colorize(self, color: str, text: str) -> str:
-        """Return *text* in *color*: bold, dim, red, green, yellow or cyan; any other color leaves it plain."""
-        code = _COLOR_CODES.get(color)
-        return f"\x1b[{code}m{text}\x1b[0m" if self._enabled and code else text
+        """Return *text* in *color*, a style of rich such as ``bold`` or ``red``; "" leaves it plain."""
+        if not (self._enabled and color):
+            return text
+        from rich.color import ColorSystem  # noqa: PLC0415
+        from rich.style import Style  # noqa: PLC0415
+
+        return Style.parse(color).render(text, color_system=ColorSystem.STANDARD)
 
 
 def choose_palette(stream: TextIO) -> Palette:
     """Return a palette with colors if *stream* is a terminal that supports them and NO_COLOR is not set."""
-    are_colors_allowed = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    return Palette(enabled=are_colors_allowed and stream.isatty())
+    if not stream.isatty():
+        return Palette(enabled=False)
+    console = open_console(stream)
+    return Palette(enabled=console.color_system is not None and not console.no_color)
+
+
+def open_console(stream: TextIO, width: int | None = None) -> "Console":
+    """Return a console that prints text to *stream* unchanged: names from a cluster are not markup."""
+    from rich.console import Console  # noqa: PLC0415
+
+    return Console(file=stream, width=width, markup=False, emoji=False, highlight=False)
 
 
 def is_terminal() -> bool:
@@ -40,28 +55,8 @@ def is_terminal() -> bool:
 def get_terminal_width(stream: TextIO) -> int | None:
     """Return the number of columns of *stream*; None if lines may have any length, as in a file."""
     if stream.isatty() or os.environ.get("COLUMNS", "").isdecimal():
-        return shutil.get_terminal_size().columns
+        return open_console(stream).width
     return None
-
-
-def align_columns(rows: Sequence[tuple[str, ...]], left_columns: int, gap: int = _COLUMN_GAP_CHARACTERS) -> list[str]:
-    """Align the columns of *rows*: the first *left_columns* to the left, the others to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        (" " * gap)
-        .join(
-            cell.ljust(width) if place < left_columns else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        .rstrip()
-        for row in rows
-    ]
-
-
-def compute_aligned_width(rows: Sequence[tuple[str, ...]], gap: int = _COLUMN_GAP_CHARACTERS) -> int:
-    """Return the length of the longest line that `align_columns` can return."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return sum(widths) + gap * (len(widths) - 1)
 
 
 def truncate_text(text: str, width: int | None) -> str:
@@ -70,7 +65,13 @@ def truncate_text(text: str, width: int | None) -> str:
     >>> truncate_text("default/web-1", 8), truncate_text("default/web-1", None)
     ('default…', 'default/web-1')
     """
-    return text if width is None or len(text) <= width else text[: max(width - 1, 0)] + "…"
+    if width is None:
+        return text
+    from rich.text import Text  # noqa: PLC0415
+
+    line = Text(text)
+    line.truncate(width, overflow="ellipsis")
+    return line.plain
 
 
 def wrap_text(text: str, width: int | None, indent: str, hang: str = "  ") -> list[str]:
@@ -83,14 +84,15 @@ def wrap_text(text: str, width: int | None, indent: str, hang: str = "  ") -> li
     """
     if width is None:
         return [indent + text]
-    lines: list[str] = []
-    line = indent
-    for word in text.split():
-        if line.strip() and len(line) + 1 + len(word) > width:
-            lines.append(line)
-            line = indent + hang
-        line += word if not line.strip() else f" {word}"
-    return [*lines, line]
+    lines = wrap(
+        " ".join(text.split()),
+        width,
+        initial_indent=indent,
+        subsequent_indent=indent + hang,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return lines or [indent]
 
 
 def format_age(passed: timedelta) -> str:

@@ -47,10 +47,13 @@ class Screenshot(msgspec.Struct, frozen=True, kw_only=True):
     """The command line, typed in the folder of the repository."""
     max_lines: int | None = None
     """The number of output lines shown; None: all."""
+    width: int = TERMINAL_WIDTH
+    """Columns of the picture."""
 
 
 _PLAN_COMMAND: Final = "joiner plan -f examples/plan --instance-types examples/catalogue.json"
 SCREENSHOTS: Final = (
+    Screenshot(name="demo", command="joiner demo --page none", max_lines=24, width=128),
     Screenshot(name="plan", command=f"{_PLAN_COMMAND} --now 2026-11-21T09:00:00Z"),
     Screenshot(name="explain", command=f"joiner explain nodepool default --journal {JOURNAL}", max_lines=40),
     Screenshot(name="replay-list", command=f"joiner replay --list --journal {JOURNAL}"),
@@ -98,6 +101,12 @@ def capture_command_output(screenshot: Screenshot, journal: Path) -> str:
     return _SECONDS_PATTERN.sub("0.1 s", text.replace(compute_code_digest(), "0123456789ab"))
 
 
+def draw_screenshot(screenshot: Screenshot, journal: Path) -> str:
+    """Run the command and return its picture."""
+    output = capture_command_output(screenshot, journal)
+    return render_terminal(screenshot.command, output, screenshot.max_lines, screenshot.width)
+
+
 def find_browser() -> str:
     """Return the path of a browser, or "" if there is none."""
     return next((browser_path for name in BROWSERS if (browser_path := shutil.which(name))), "")
@@ -132,10 +141,7 @@ def main() -> int:
         prepare_journal(journal)
         for screenshot in SCREENSHOTS:
             path = FOLDER / f"{screenshot.name}.svg"
-            path.write_text(
-                render_terminal(screenshot.command, capture_command_output(screenshot, journal), screenshot.max_lines),
-                encoding="utf-8",
-            )
+            path.write_text(draw_screenshot(screenshot, journal), encoding="utf-8")
             sys.stdout.write(f"{path.relative_to(ROOT)}\n")
         program = find_browser()
         if not program:

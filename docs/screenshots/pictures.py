@@ -1,74 +1,79 @@
-"""SVG of terminal output: each run of characters has its column, independent of the reader's font."""
+"""SVG of terminal output, exported by rich: no font, script or style from elsewhere."""
 
+import io
 import re
-from collections.abc import Iterator
 from html import escape, unescape
 from typing import Final
 
+from rich.console import Console
+from rich.terminal_theme import TerminalTheme
+from rich.text import Text
+
 TERMINAL_WIDTH: Final = 112
 """The width of the terminal in columns."""
-_SGR_PATTERN: Final = re.compile(r"\x1b\[(\d+)m")
-_STYLE_BY_SGR_CODE: Final = {
-    "1": "font-weight:700",
-    "2": "fill:#9da7b1",
-    "31": "fill:#ff7b72",
-    "32": "fill:#3fb950",
-    "33": "fill:#e3b341",
-    "36": "fill:#56d4dd",
-}
-_LINE_HEIGHT: Final = 19
-_CHARACTER_WIDTH: Final = 8.43
-_MARGIN_SIZE: Final = 16
+_THEME: Final = TerminalTheme(
+    (13, 17, 23),
+    (230, 237, 243),
+    [
+        *((72, 79, 88), (255, 123, 114), (63, 185, 80), (227, 179, 65)),
+        *((88, 166, 255), (188, 140, 255), (86, 212, 221), (230, 237, 243)),
+    ],
+)
+_FORMAT: Final = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {terminal_width} {terminal_height}" role="img">
+<title>TITLE</title>
+<style>
+.{unique_id}-matrix {{
+font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, monospace;
+font-size: {char_height}px; line-height: {line_height}px; font-variant-east-asian: full-width;
+}}
+{styles}
+</style>
+<defs>
+{lines}
+</defs>
+<rect fill="#0d1117" width="{terminal_width}" height="{terminal_height}" rx="8"/>
+<g transform="translate(8, 8)">
+{backgrounds}
+<g class="{unique_id}-matrix">
+{matrix}
+</g>
+</g>
+</svg>
+"""
+"""The format of rich without its window, and without the fonts that it loads from a content delivery network.
+
+The picture has a dark background of its own: it is readable on light and dark pages.
+"""
+
+_LINE_END_PATTERN: Final = re.compile(r"<text [^>]*>\n</text>")
+"""rich draws the end of each line as a text."""
 
 
-def render_terminal(command: str, output: str, max_lines: int | None = None) -> str:
-    """Render the picture of *command* and its *output*, limited to *max_lines* lines."""
+def render_terminal(command: str, output: str, max_lines: int | None = None, width: int = TERMINAL_WIDTH) -> str:
+    """Render the picture of *command* and its *output*, limited to *max_lines* lines of *width* columns."""
     lines = output.rstrip("\n").split("\n")
     if max_lines is not None and len(lines) > max_lines:
         lines = [*lines[:max_lines], "…"]
-    rows = [
-        _render_line(f"\x1b[1m$ {command}\x1b[0m", 0),
-        *(_render_line(line, place) for place, line in enumerate(lines, 1)),
-    ]
-    width, height = (
-        round(TERMINAL_WIDTH * _CHARACTER_WIDTH + 2 * _MARGIN_SIZE),
-        (len(lines) + 2) * _LINE_HEIGHT + _MARGIN_SIZE,
+    console = Console(
+        record=True,
+        width=width + 2,
+        file=io.StringIO(),
+        force_terminal=True,
+        color_system="standard",
+        emoji=False,
     )
-    style = (
-        "text{font:14px ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;fill:#e6edf3;white-space:pre}"
-        "rect{fill:#0d1117}"
-    )
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" role="img">'
-    title = f"<title>{escape(command)}</title>"
-    box = f'<rect width="{width}" height="{height}" rx="8"/>'
-    return "\n".join([head, title, f"<style>{style}</style>", box, *rows, "</svg>"]) + "\n"
-
-
-def _render_line(text: str, line_number: int) -> str:
-    """Render a line: each run of characters at its column, independent of the reader's font."""
-    y = _MARGIN_SIZE + (line_number + 1) * _LINE_HEIGHT - 4
-    runs = "".join(_render_run(*styled_run) for styled_run in _split_runs(text))
-    return f'<text y="{y}" xml:space="preserve">{runs}</text>'
-
-
-def _render_run(column: int, run: str, style: str) -> str:
-    place = f'x="{_MARGIN_SIZE + column * _CHARACTER_WIDTH:.2f}" textLength="{len(run) * _CHARACTER_WIDTH:.2f}"'
-    return f"<tspan {place}{style}>{escape(run)}</tspan>"
-
-
-def _split_runs(text: str) -> Iterator[tuple[int, str, str]]:
-    """Yield the runs of one style: column, characters, style attribute."""
-    column, styles = 0, list[str]()
-    for number, part in enumerate(_SGR_PATTERN.split(text)):
-        if number % 2:
-            styles = [] if part == "0" else [*styles, _STYLE_BY_SGR_CODE.get(part, "")]
-        elif part:
-            style = ";".join(filter(None, styles))
-            yield column, part, f' style="{style}"' if style else ""
-            column += len(part)
+    for line in (f"\x1b[1m$ {command}\x1b[0m", *lines):
+        console.print(Text.from_ansi(line), no_wrap=True, overflow="ellipsis")
+    console.print()
+    svg_format = _FORMAT.replace("TITLE", escape(command))
+    return _LINE_END_PATTERN.sub("", console.export_svg(theme=_THEME, code_format=svg_format, unique_id="terminal"))
 
 
 def extract_text(picture: str) -> list[str]:
     """Return the lines of text in *picture*, the command first."""
-    lines = re.findall(r"<text [^>]*>(.*?)</text>", picture)
-    return [unescape(re.sub(r"<[^>]+>", "", text_line)) for text_line in lines]
+    characters_by_line: dict[int, str] = {}
+    for line, text in re.findall(
+        r'<text [^>]*clip-path="url\(#terminal-line-(\d+)\)">(.*?)</text>', picture, re.DOTALL
+    ):
+        characters_by_line[int(line)] = characters_by_line.get(int(line), "") + unescape(text).replace("\xa0", " ")
+    return [characters_by_line.get(line, "").rstrip() for line in range(max(characters_by_line) + 1)]

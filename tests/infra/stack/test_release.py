@@ -157,7 +157,8 @@ def test_offline_commands_run_from_the_wheel(installed_wheel: Path) -> None:
             ["convert", "-f", "examples/older"],
             ["lint", "-f", "examples/plan"],
             ["completion", "bash"],
+            ["report", "-", "--journal", "examples/journal"],
         ],
     )
-    assert [exit_code for exit_code, _, _ in results] == [0, 0, 0, 0, 0]
+    assert [exit_code for exit_code, _, _ in results] == [0, 0, 0, 0, 0, 0]
     assert all(output or errors for _, output, errors in results)

@@ -7,7 +7,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from docs.screenshots.__main__ import FOLDER, REPORT, ROOT, SCREENSHOTS, capture_command_output, prepare_journal
+from docs.screenshots.__main__ import FOLDER, REPORT, ROOT, SCREENSHOTS, draw_screenshot, prepare_journal
 from docs.screenshots.pictures import extract_text, render_terminal
 
 MAKE = "write the pictures anew: .venv/bin/python -m docs.screenshots"
@@ -24,7 +24,7 @@ def journal(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_screenshot_matches_the_current_command_output(journal: Path, shot: object) -> None:
     screenshot = next(candidate for candidate in SCREENSHOTS if candidate == shot)
     picture = (FOLDER / f"{screenshot.name}.svg").read_text(encoding="utf-8")
-    new_picture = render_terminal(screenshot.command, capture_command_output(screenshot, journal), screenshot.max_lines)
+    new_picture = draw_screenshot(screenshot, journal)
     assert extract_text(picture) == extract_text(new_picture), MAKE
     assert extract_text(picture)[0] == f"$ {screenshot.command}"
     assert picture == new_picture, MAKE
@@ -44,7 +44,7 @@ def test_screenshot_loads_no_external_resources() -> None:
         text = path.read_text(encoding="utf-8")
         root = ET.fromstring(text)  # noqa: S314 - our own file
         assert root.tag == "{http://www.w3.org/2000/svg}svg"
-        assert not re.search(r"href|<script|url\(|@import|<image", text)
+        assert not re.search(r"href|<script|url\((?!#)|@import|@font-face|<image", text)
         assert text.count("http") == 1
 
 
@@ -52,9 +52,16 @@ def test_screenshot_keeps_terminal_colors_and_columns() -> None:
     text = "a \x1b[31m<red>\x1b[0m b\n\x1b[1m\x1b[36mbold\x1b[0m"
     picture = render_terminal("joiner x", text)
     assert extract_text(picture) == ["$ joiner x", "a <red> b", "bold"]
-    assert f'style="fill:#ff7b72">{escape("<red>")}</tspan>' in picture
-    assert 'style="font-weight:700;fill:#56d4dd">bold' in picture
-    assert re.search(r'<tspan x="(\S+)" textLength="\S+" style="fill:#ff7b72"', picture)
+    red_class, bold_class = (
+        re.search(rf"\.(terminal-r\d+) {{ {style} }}", picture)
+        for style in ("fill: #ff7b72", "fill: #56d4dd;font-weight: bold")
+    )
+    assert red_class is not None
+    assert bold_class is not None
+    assert re.search(
+        rf'class="{red_class[1]}" x="24.4" y="44.4" textLength="61"[^>]*>{escape("<red>")}</text>', picture
+    )
+    assert re.search(rf'class="{bold_class[1]}"[^>]*>bold</text>', picture)
 
 
 def test_long_screenshot_text_is_truncated() -> None:

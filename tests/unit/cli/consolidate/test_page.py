@@ -2,6 +2,7 @@
 
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -199,26 +200,31 @@ def test_interrupt_before_the_first_step_prints_no_page(
     assert (captured.out, captured.err) == ("", "\ninterrupted\n")
 
 
-class Elapsed:
+class ElapsedTimer:
     """A timer whose time has already elapsed."""
 
-    def __init__(self, *_: object) -> None:
-        """Do not wait."""
+    daemon = True
 
-    def is_alive(self) -> bool:
-        """Return False: the timer is never running."""
-        return False
+    def __init__(self, _: float, function: Callable[[], None]) -> None:
+        """Keep what the timer calls."""
+        self._function = function
 
-    daemon, start, cancel, join = True, __init__, __init__, __init__
+    def start(self) -> None:
+        self._function()
+
+    def cancel(self) -> None:
+        """Do nothing: the timer is never running."""
+
+    join = cancel
 
 
 def test_progress_is_printed_after_each_disruption_run(
     files: list[str], capsys: Out, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    monkeypatch.setattr("cli.terminal.stderr.Timer", Elapsed)
+    monkeypatch.setattr("cli.terminal.stderr.Timer", ElapsedTimer)
     assert main(["consolidate", *files, "--steps", "1"]) == 0
     captured = capsys.readouterr()
     price = re.search(r"-> \$([0-9.]+)/h in (\d+) steps", captured.out)
     assert price is not None
-    assert captured.err == f"joiner: {price[2]} steps, ${price[1]}/h\n"
+    assert f"joiner: {price[2]} steps, ${price[1]}/h" in captured.err

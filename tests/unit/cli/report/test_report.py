@@ -7,19 +7,21 @@ from collections.abc import Iterator
 from datetime import timedelta, timezone
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
 import pytest
 import yaml
+from jinja2 import UndefinedError
 from msgspec.structs import replace
 
 from cli.journal.journal import Cycle
 from cli.main import main
 from cli.report.decisions import list_decisions
 from cli.report.fleet import choose_bar_seconds
-from cli.terminal.charts import TimeAxis, render_bar_chart, render_line_chart
-from cli.terminal.html import Markup, TableColumn, render_html_page, render_html_table, render_tag
+from cli.terminal.charts import Chart, TimeAxis, draw_bar_chart, draw_line_chart
+from cli.terminal.html import TEMPLATE_FOLDER, render_template
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODEPOOL, ZONE
 from shared.model.core.metadata import Condition, ObjectMeta, Problem
@@ -324,7 +326,7 @@ def test_last_fleet_sample_equals_the_totals(tmp_path: Path, capsys: Out, monkey
 def test_html_report_names_cluster_and_period_without_wrapping_words(played: Path, capsys: Out) -> None:
     html = render_report(played, capsys=capsys)
     assert re.search(r"<title>Joiner: demo, 2026-11-21 08:01:00 to 2026-11-21 08:\d\d:\d\d UTC</title>", html)
-    assert "<h1>Joiner: demo</h1><p>2026-11-21 08:01:00 to " in html
+    assert "<h1>Joiner: demo</h1>\n<p>2026-11-21 08:01:00 to " in html
     assert '<td><span class="word">provision</span></td>' in html
     assert ".word, th { white-space: nowrap; }" in html
     assert '<th scope="col">function</th>' in html
@@ -533,14 +535,28 @@ def test_help_has_examples_exit_codes_and_the_shape(capsys: Out) -> None:
 # Pages and plots
 
 
-def test_html_text_is_escaped_and_markup_is_not_escaped_twice() -> None:
-    assert render_tag("p", "<&>", Markup("<b>"), title='"x"') == '<p title="&quot;x&quot;">&lt;&amp;&gt;<b></p>'
-    html = render_html_page(EVIL, render_tag("p", EVIL))
-    assert EVIL not in html
-    assert "default-src 'none'" in html
-    rows = render_html_table("<c>", [TableColumn(title="<t>", is_number=True)], [["<r>"]])
-    assert "<caption>&lt;c&gt;</caption>" in rows
-    assert '<td class="n">&lt;r&gt;</td>' in rows
+def test_a_value_that_a_template_does_not_get_is_an_error() -> None:
+    with pytest.raises(UndefinedError, match="played"):
+        render_template("demo/demo.html.jinja")
+
+
+def test_no_template_trusts_a_text() -> None:
+    templates = sorted(TEMPLATE_FOLDER.rglob("*.jinja"))
+    assert [path.name for path in templates] == [
+        "demo.html.jinja",
+        "report.html.jinja",
+        "page.html.jinja",
+        "parts.html.jinja",
+    ]
+    for path in templates:
+        assert not re.search(r"\|\s*safe|autoescape|<script", path.read_text(encoding="utf-8"))
+
+
+def render_chart(chart: Chart) -> str:
+    played = SimpleNamespace(
+        scenario=SimpleNamespace(name="", says=""), acts=(), timeline=(), seconds_to_launch=(), seconds_to_running=()
+    )
+    return render_template("demo/demo.html.jinja", played=played, charts=[chart])
 
 
 SPAN = TimeAxis(began=DEFAULT_START_TIME, ended=DEFAULT_START_TIME + timedelta(hours=1), label=lambda at: f"{at:%H:%M}")
@@ -552,24 +568,27 @@ def test_line_chart_is_a_step_line_over_the_full_width() -> None:
         (DEFAULT_START_TIME + timedelta(minutes=30), 2.0),
         (DEFAULT_START_TIME + timedelta(minutes=45), 2.0),
     ]
-    chart = render_line_chart("Nodes", [("all", points), ("none", [])], SPAN, [(DEFAULT_START_TIME, EVIL)])
-    assert 'd="M44.0 128.0H498.0V18.0H952.0"' in chart
-    assert 'aria-label="Nodes: all 2 at the end"' in chart
-    assert "<script" not in chart
+    chart = draw_line_chart("Nodes", [("all", points), ("none", [])], SPAN, [(DEFAULT_START_TIME, EVIL)])
+    html = render_chart(chart)
+    assert 'd="M44.0 128.0H498.0V18.0H952.0"' in html
+    assert 'aria-label="Nodes: all 2 at the end"' in html
+    assert "<script" not in html
 
 
 def test_bar_chart_scales_bars_within_the_chart() -> None:
     ups, downs = ("up", [(DEFAULT_START_TIME, 4.0)]), ("down", [(DEFAULT_START_TIME + timedelta(minutes=59), 2.0)])
-    chart = render_bar_chart("Changes", ups, downs, SPAN, 60)
-    tall = [float(height) for height in re.findall(r'<rect[^>]* height="([0-9.]+)"', chart)]
+    chart = draw_bar_chart("Changes", ups, downs, SPAN, 60)
+    html = render_chart(chart)
+    tall = [float(height) for height in re.findall(r'<rect[^>]* height="([0-9.]+)"', html)]
     assert tall[0] == 2 * tall[1] > 0
-    assert 'aria-label="Changes: up 4; down 2"' in chart
+    assert 'aria-label="Changes: up 4; down 2"' in html
 
 
 def test_chart_of_a_zero_length_period_is_valid() -> None:
-    chart = render_line_chart("x", [("a", [(DEFAULT_START_TIME, 1.0)])], replace(SPAN, ended=DEFAULT_START_TIME))
-    assert "nan" not in chart
-    assert "M44.0 18.0H44.0" in chart
+    chart = draw_line_chart("x", [("a", [(DEFAULT_START_TIME, 1.0)])], replace(SPAN, ended=DEFAULT_START_TIME))
+    html = render_chart(chart)
+    assert "nan" not in html
+    assert "M44.0 18.0H44.0" in html
 
 
 @pytest.mark.parametrize(
@@ -581,7 +600,7 @@ def test_bar_duration_depends_on_the_period_length(hours: float, seconds: int) -
 
 
 def test_chart_colors_have_sufficient_contrast() -> None:
-    style = render_html_page("x")
+    style = (TEMPLATE_FOLDER / "terminal" / "page.css").read_text(encoding="utf-8")
     light, dark = re.findall(r":root \{([^}]*--paper[^}]*)\}", style)[:2]
     for block in (light, dark):
         colours = dict(re.findall(r"--(\w+): (#[0-9a-f]{6});", block))

@@ -20,7 +20,7 @@ from cli.planning.cluster_source import PlanningInputReader
 from cli.status.node_rows import SORT_KEYS
 from cli.status.order import SORT_BY_KEY, SORTS
 from cli.status.screen import compute_order, draw_nodes
-from cli.status.top_page import COLUMN_HEADINGS
+from cli.status.top_page import NODES_TABLE
 from cli.terminal.refresh import Viewport
 from tests.contract.kube_front import create
 from tests.support.cli.fleet_files import CPUS, POOL, make_claim, make_instance_type, make_node_manifests, make_pod
@@ -145,7 +145,7 @@ def test_top_can_be_limited_to_a_nodepool(fleet: list[str], capsys: Out) -> None
 
 
 @pytest.mark.parametrize(
-    ("columns", "heads"), [(80, {"NODE", "STATE", "$/H", "CPU", "BLOCKED"}), (300, set(COLUMN_HEADINGS[:-1]))]
+    ("columns", "heads"), [(80, {"NODE", "STATE", "$/H", "CPU", "BLOCKED"}), (300, set(NODES_TABLE.headings[:-1]))]
 )
 def test_table_of_five_hundred_nodes_fits_the_terminal_width(
     tmp_path: Path, capsys: Out, monkeypatch: pytest.MonkeyPatch, columns: int, heads: set[str]

@@ -11,8 +11,11 @@ import pytest
 
 from cli.terminal.errors import InputError
 from cli.terminal.refresh import BackgroundReader, DrawnPage, Viewport, watch
-from cli.terminal.screen import ENTER_SCREEN, LEAVE_SCREEN, Screen
+from cli.terminal.screen import Screen
 from shared.errors import Unreachable
+
+ENTER_SCREEN = "\x1b[?1049h\x1b[H\x1b[?25l"
+LEAVE_SCREEN = "\x1b[?25h\x1b[?1049l"
 
 
 class Desk:
@@ -78,6 +81,18 @@ def test_page_is_shown_until_q_and_the_terminal_is_restored(desk: Desk) -> None:
     assert "fleet from 0" in output
     assert output.endswith(LEAVE_SCREEN)
     assert termios.tcgetattr(desk.slave) == desk.before
+
+
+def test_a_long_line_is_cut_at_the_edge_of_the_window_with_its_color(desk: Desk) -> None:
+    with Screen() as screen:
+        screen.show(["\x1b[31m" + "x" * 30 + "\x1b[0m", *"abcdefg"])
+        desk.type_keys("q")
+        assert screen.read_keys(3600) == ["q"]
+    output = desk.read_output()
+    assert f"{'x' * 19}…" in output
+    assert "x" * 20 not in output
+    assert "d" in output
+    assert "e" not in output.replace("\x1b", "")
 
 
 def test_keys_scroll_within_bounds_and_are_remembered(desk: Desk) -> None:
