@@ -192,7 +192,7 @@ def test_spot_prices_are_asked_for_from_now_on(ec2: BotoEc2, script: Script) -> 
         {"SpotPriceHistory": []},
         ProductDescriptions=["Linux/UNIX", "Linux/UNIX (Amazon VPC)"],
         StartTime=NOON,
-        MaxResults=2000,
+        MaxResults=1000,
     )
     assert ec2.describe_spot_prices() == ()
 
