@@ -94,8 +94,14 @@ def list_parameter_paths(parameters: Mapping[str, Any], prefix: str = "") -> Ite
 
 
 def _list_element_paths(elements: Iterable[Mapping[str, Any]], path: str) -> Iterator[str]:
-    for names in {tuple(sorted(element)): element for element in elements}.values():
-        yield from list_parameter_paths(names, f"{path}[].")
+    flat_elements = {tuple(element): element for element in elements if not _is_nested(element)}
+    nested_elements = [element for element in elements if _is_nested(element)]
+    for element in (*flat_elements.values(), *nested_elements):
+        yield from list_parameter_paths(element, f"{path}[].")
+
+
+def _is_nested(element: Mapping[str, Any]) -> bool:
+    return any(isinstance(value, (Mapping, list, tuple)) for value in element.values())
 
 
 def _list_selection(parameters: Mapping[str, Any]) -> tuple[str, ...]:
