@@ -17,6 +17,7 @@ from shared.ports.kubernetes import Kube, WatchEvents
 from shared.ports.world import World
 from sim.cloud.ec2.instance import LaunchSpec
 from sim.cloud.in_process_aws import CloudEc2
+from sim.cloud.open_answers import draw_open_answers
 from sim.cluster.api_server.kube_port import InMemoryKube
 from sim.cluster.api_server.pages import ListOptions
 from sim.fault_simulation.events.script import ScriptSetup
@@ -68,6 +69,7 @@ class FaultWorld(EmbeddedWorld):
         self.foreign_instances: tuple[str, ...] = ()
         """Instances of another cluster in the same account."""
         super().__init__(seed, template=_synthesize_template(reaction))
+        self.cloud.set_open_answers(draw_open_answers(seed))
         self.cloud.types = {name: self.cloud.types[name] for name in INSTANCE_TYPES}
         self.cloud.offerings = tuple((name, zone) for name, zone in self.cloud.offerings if name in INSTANCE_TYPES)
         self.on_call: Callable[[Invocation], None] = lambda _: None
