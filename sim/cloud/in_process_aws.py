@@ -4,9 +4,6 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Final
 
-import msgspec
-
-from shared.aws.ec2.fleet import EMPTY_RESULT_ERROR
 from shared.errors import Conflict, NotFound
 from shared.model.ec2.account import (
     CapacityReservation,
@@ -18,7 +15,7 @@ from shared.model.ec2.account import (
     Subnet,
 )
 from shared.model.ec2.dry_run import DryRunRefusal, DryRunRequest
-from shared.model.ec2.fleet import FleetError, FleetRequest, FleetResult
+from shared.model.ec2.fleet import FleetRequest, FleetResult
 from shared.model.ec2.instance import Instance, InstanceStatus
 from shared.model.ec2.instance_type_info import InstanceTypeInfo, SpotPrice
 from shared.model.ec2.launch_template import LaunchTemplate
@@ -27,7 +24,6 @@ from sim.cloud.cloud import Cloud
 
 CLUSTER_TAG: Final = "eks:eks-cluster-name"
 NODEPOOL_TAG: Final = "karpenter.sh/nodepool"
-NO_INSTANCES_ERROR: Final = FleetError(code=EMPTY_RESULT_ERROR, message=EMPTY_RESULT_ERROR)
 
 
 class CloudPort:
@@ -42,12 +38,9 @@ class CloudEc2(CloudPort):
     """The port `shared.ports.aws.Ec2`."""
 
     def create_fleet(self, request: FleetRequest) -> FleetResult:
-        """Launch instances now; a response without instances and errors gets an error, as in `shared.aws.ec2.fleet`."""
+        """Launch instances now."""
         self._cloud.rate_limiter.check_call("CreateFleet")
-        result = self._cloud.fleets.create(request)
-        if result.instances or result.errors:
-            return result
-        return msgspec.structs.replace(result, errors=(NO_INSTANCES_ERROR,))
+        return self._cloud.fleets.create(request)
 
     def terminate_instances(self, instance_ids: Iterable[str]) -> None:
         """Terminate the instances in one call; instances that are already gone are skipped."""

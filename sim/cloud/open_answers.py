@@ -14,19 +14,12 @@ HIDDEN_RATIO: Final = 0.5
 """How often a Describe call does not show an instance whose visibility is inconsistent."""
 TEMPLATE_DELAY: Final = timedelta(seconds=5)
 """How long CreateFleet may not find a launch template after its creation."""
-EMPTY_REPLAYS_ARE_DRAWN: Final = False
-"""Whether a seed can select `empty_replays`: not before the product handles them."""
 
 
 class OpenAnswers(msgspec.Struct, kw_only=True):
     """The selected answers of one account."""
 
     seed: int = 0
-    empty_replays: bool = False
-    """A repeated client token of an `instant` fleet returns no instances and no errors, instead of the first result.
-
-    https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-idempotency.html does not say which.
-    """
     inconsistent_reads: bool = False
     """For a while after an instance is first shown, some Describe calls do not show it.
 
@@ -65,7 +58,6 @@ def draw_open_answers(seed: int) -> OpenAnswers:
 
     return OpenAnswers(
         seed=seed,
-        empty_replays=EMPTY_REPLAYS_ARE_DRAWN and draw("empty replays"),
         inconsistent_reads=draw("inconsistent reads"),
         late_templates=draw("late templates"),
         unseen_terminations=draw("unseen terminations"),

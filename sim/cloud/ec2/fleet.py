@@ -87,7 +87,7 @@ class Fleets:
         self.open_answers = OpenAnswers()
 
     def create(self, request: FleetRequest) -> FleetResult:
-        """Launch what can be launched; a repeated request with the same token launches nothing.
+        """Launch what can be launched, or return the earlier result of the same request with the same token.
 
         Raises:
             Invalid: the request is wrong, or its token was used for another request.
@@ -98,8 +98,7 @@ class Fleets:
             text = "The request uses the same client token as a previous, but non-identical request."
             raise Invalid(text, code="IdempotentParameterMismatch")
         if previous_call is not None:
-            result = previous_call[1]
-            return FleetResult(fleet_id=result.fleet_id) if self.open_answers.empty_replays else result
+            return previous_call[1]
         _check_request(request)
         candidates = self._build_candidates(request)
         self._fleet_count += 1
