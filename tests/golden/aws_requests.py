@@ -15,11 +15,13 @@ from typing import Any, Final
 
 import msgspec
 
+from shared.errors import Unreachable
 from shared.model.ec2.account import CapacityReservation, PlacementGroup, SelectorTerm
 from shared.report.costs.cost_ledger import CostLedger
 from shared.report.costs.ledger_store import LEDGER_KEY
 from shared.store.commands import ENDED_COMMAND_TTL
 from sim.aws_rules.request_log import RequestKind, RequestLog, RequestUse
+from sim.fault_tap import PortCall
 from sim.lambda_runtime.stack_template.synthesis import ACTIVE_CONTEXT, synthesize_template
 from tests.scenario.worlds import World, make_deployment, make_ec2_message, make_node_class, make_node_pool
 
@@ -89,7 +91,7 @@ def record_requests() -> RequestLog:
 
 
 def build_ordinary_world() -> World:
-    """Return a cluster with spot and on-demand nodes after a drift, an interruption and a scale-down."""
+    """Return a cluster after a lost response, an interruption, a drift and a scale-down."""
     context = {**ACTIVE_CONTEXT, "joiner:metrics": "all"}
     pool = make_node_pool(
         capacity=("spot", "on-demand"),
@@ -99,7 +101,15 @@ def build_ordinary_world() -> World:
     world = World(
         make_node_class(tags={"team": "shop"}), pool, make_deployment(4), template=synthesize_template(context=context)
     )
-    world.wait_until_settled(4)
+    lost_calls: list[PortCall] = []
+
+    def lose_response(call: PortCall) -> None:
+        if (call.method, call.phase) == ("create_fleet", "after") and not lost_calls:
+            lost_calls.append(call)
+            raise Unreachable("ec2:CreateFleet: the response is lost")
+
+    with world.use_tap(lose_response):
+        world.wait_until_settled(4)
     (instance, *_) = world.list_active_instances()
     world.interrupt(make_ec2_message("EC2 Spot Instance Interruption Warning", instance.instance_id))
     world.cloud.set_capacity(0, capacity_type="spot")

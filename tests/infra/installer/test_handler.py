@@ -106,6 +106,12 @@ def test_the_resources_name_never_changes_and_an_answer_is_short() -> None:
     }
 
 
+@pytest.mark.parametrize("character", ["x", '"', "\x01", "é", "🙂"])
+def test_a_response_has_at_most_the_bytes_that_cloudformation_accepts(character: str) -> None:
+    order = parse_cloudformation_request(make_request("Create"))
+    assert len(build_response(order, "FAILED", character * 5000)) <= 4096
+
+
 def test_what_is_no_order_is_refused() -> None:
     with pytest.raises(msgspec.ValidationError):
         parse_cloudformation_request(make_request("Create") | {"RequestType": "Replace"})
