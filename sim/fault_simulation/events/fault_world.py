@@ -69,7 +69,6 @@ class FaultWorld(EmbeddedWorld):
         self.foreign_instances: tuple[str, ...] = ()
         """Instances of another cluster in the same account."""
         super().__init__(seed, template=_synthesize_template(reaction))
-        self.cloud.set_open_answers(draw_open_answers(seed))
         self.cloud.types = {name: self.cloud.types[name] for name in INSTANCE_TYPES}
         self.cloud.offerings = tuple((name, zone) for name, zone in self.cloud.offerings if name in INSTANCE_TYPES)
         self.on_call: Callable[[Invocation], None] = lambda _: None
@@ -90,6 +89,8 @@ class FaultWorld(EmbeddedWorld):
 
     def set_up(self, setup: ScriptSetup) -> None:
         """Create what *setup* requires in the account, and apply its manifests to the cluster."""
+        if setup.has_open_answers:
+            self.cloud.set_open_answers(draw_open_answers(self.cloud.seed))
         if setup.has_neighbor:
             self._launch_foreign_instance()
         if setup.reserved_count:

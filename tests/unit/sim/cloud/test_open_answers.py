@@ -8,7 +8,9 @@ from shared.errors import NotFound
 from sim.cloud import open_answers
 from sim.cloud.cloud import Cloud
 from sim.cloud.open_answers import OpenAnswers, draw_open_answers
+from sim.fault_simulation.drawing.draw_script import draw_brief_script, draw_script
 from sim.fault_simulation.events.fault_world import FaultWorld
+from sim.fault_simulation.events.script import ScriptSetup
 from sim.time.virtual_clock import Clock
 from tests.contract.asking import build_fleet_request, launch_instance
 from tests.contract.memory_face import Face, build_memory_face
@@ -65,7 +67,13 @@ def test_the_seeds_select_every_answer() -> None:
     assert draw_open_answers(7) == draw_open_answers(7)
 
 
-def test_a_fault_simulation_uses_the_answers_of_its_seed() -> None:
+def test_a_drawn_script_uses_the_answers_of_its_seed_and_a_play_does_not() -> None:
     world = FaultWorld(5, "tick")
+    world.set_up(ScriptSetup())
+    assert world.cloud.fleets.open_answers == OpenAnswers()
+    for draw in (draw_script, draw_brief_script):
+        assert draw(5).setup.has_open_answers
+    world = FaultWorld(5, "tick")
+    world.set_up(ScriptSetup(has_open_answers=True))
     assert world.cloud.fleets.open_answers == draw_open_answers(5)
     assert draw_open_answers(5) != OpenAnswers(seed=5)
