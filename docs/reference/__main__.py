@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from docs.reference import commands, kinds, labels, settings
+from docs.reference import aws_requests, commands, kinds, labels, settings
 
 FOLDER: Final = Path(__file__).resolve().parent
 
@@ -18,6 +18,7 @@ def render_all_pages() -> dict[Path, str]:
         **commands.render_command_pages(),
         **settings.render_setting_pages(),
         **labels.render_label_pages(),
+        **aws_requests.render_request_page(),
     }
     return {FOLDER / name: text for name, text in text_by_name.items()}
 
