@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from docs.reference import commands, kinds, labels, output, settings
+from docs.reference import aws_requests, commands, kinds, labels, output, settings
 
 FOLDER: Final = Path(__file__).resolve().parent
 
@@ -19,6 +19,7 @@ def render_all_pages() -> dict[Path, str]:
         **settings.render_setting_pages(),
         **labels.render_label_pages(),
         **output.render_output_pages(),
+        **aws_requests.render_request_page(),
     }
     return {FOLDER / name: text for name, text in text_by_name.items()}
 

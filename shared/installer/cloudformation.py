@@ -7,6 +7,8 @@ from urllib3 import PoolManager, Retry
 
 MAX_REASON_CHARS: Final = 1000
 """Characters of a reason or a report; CloudFormation accepts 4096 bytes in total."""
+_MAX_ENCODED_REASON_BYTES: Final = 1500
+"""Bytes of the same as JSON: quotes and characters outside ASCII have several."""
 _RETRY_POLICY: Final = Retry(total=5, backoff_factor=1, status_forcelist=(500, 502, 503, 504), allowed_methods=("PUT",))
 
 Status = Literal["SUCCESS", "FAILED"]
@@ -44,20 +46,29 @@ def parse_cloudformation_request(event: dict[str, Any]) -> CloudFormationRequest
     return msgspec.convert(event, CloudFormationRequest)
 
 
+def _shorten_message(message: str) -> str:
+    """Return the beginning of *message* that fits into a response twice, also with characters of several bytes."""
+    short_message = message[:MAX_REASON_CHARS]
+    while len(msgspec.json.encode(short_message)) > _MAX_ENCODED_REASON_BYTES:
+        short_message = short_message[: len(short_message) * 9 // 10]
+    return short_message
+
+
 def build_response(request: CloudFormationRequest, status: Status, message: str) -> bytes:
     """Build the JSON response for CloudFormation.
 
     The physical resource id never changes, so that CloudFormation never replaces the resource.
     """
+    short_message = _shorten_message(message)
     return msgspec.json.encode(
         {
             "Status": status,
-            "Reason": message[:MAX_REASON_CHARS] or "done",
+            "Reason": short_message or "done",
             "PhysicalResourceId": f"joiner-{request.resource_properties.part}",
             "StackId": request.stack_id,
             "RequestId": request.request_id,
             "LogicalResourceId": request.logical_resource_id,
-            "Data": {"Told": message[:MAX_REASON_CHARS] or "no changes"},
+            "Data": {"Told": short_message or "no changes"},
         }
     )
 

@@ -1,6 +1,7 @@
 """Which calls the cloud model handles instead of moto, and how its faults become AWS errors."""
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 from shared.errors import Fault, Invalid, Throttled
@@ -9,6 +10,7 @@ from sim.aws_http.instance_calls import InstanceApi
 from sim.aws_http.launch_template_calls import LaunchTemplateApi, parse_launch_template, parse_run_instances
 from sim.aws_http.protocol import ApiDict, ApiError
 from sim.aws_http.services import ServicesApi
+from sim.cloud import seeded_random
 from sim.cloud.cloud import Cloud
 
 Handler: TypeAlias = Callable[[ApiDict], ApiDict]
@@ -68,11 +70,29 @@ def _wrap_handler(cloud: Cloud, action: str, handler: Handler) -> Handler:
                 raise ApiError(
                     "DryRunOperation", "Request would have succeeded, but DryRun flag is set.", _DRY_RUN_STATUS
                 )
-            return dict(handler(parameters))
+            return _shuffle_lists(dict(handler(parameters)), cloud.seed, action)
         except Fault as fault:
             raise _build_error(fault) from fault
 
     return handle
+
+
+def _shuffle_lists(result: dict[str, Any], seed: int, action: str) -> dict[str, Any]:
+    """Return *result* with its lists in the order that *seed* selects: EC2 promises no order in Describe responses.
+
+    https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstances.html
+    """
+    if not action.startswith("Describe"):
+        return result
+    return {
+        name: [value[index] for index in _draw_order(len(value), seed)] if isinstance(value, list | tuple) else value
+        for name, value in result.items()
+    }
+
+
+@lru_cache(maxsize=64)
+def _draw_order(length: int, seed: int) -> tuple[int, ...]:
+    return tuple(sorted(range(length), key=lambda index: seeded_random.draw_fraction(seed, "order", index)))
 
 
 def _build_error(fault: Fault) -> ApiError:

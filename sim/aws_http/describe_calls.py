@@ -85,7 +85,7 @@ class CatalogApi:
             for price in self._cloud.prices.list_spot_prices(hour)
             if not requested_types or price.instance_type in requested_types
         ]
-        return build_page(entries, parameters, "SpotPriceHistory", 2000)
+        return build_page(entries, parameters, "SpotPriceHistory", 1000)
 
     def describe_subnets(self, parameters: ApiDict) -> ApiDict:
         """DescribeSubnets."""

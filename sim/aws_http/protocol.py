@@ -24,7 +24,7 @@ Environ: TypeAlias = dict[str, Any]
 
 _CREDENTIAL_SCOPE: Final = re.compile(r"Credential=([^/]+)/\d+/([^/]+)/([^/]+)/aws4_request")
 _S3_ACTIONS: Final = {"PUT": "PutObject", "GET": "GetObject", "DELETE": "DeleteObject", "HEAD": "HeadObject"}
-_MODEL_NAMES: Final = {"monitoring": "cloudwatch", "servicequotas": "service-quotas"}
+MODEL_NAMES: Final = {"monitoring": "cloudwatch", "servicequotas": "service-quotas"}
 """botocore's names of services whose signing name differs."""
 _XML_HEADER: Final = '<?xml version="1.0" encoding="UTF-8"?>'
 
@@ -191,7 +191,7 @@ def _build_path_pattern(uri: str) -> re.Pattern[str]:
 
 @lru_cache(maxsize=16)
 def _load_service_model(service: str) -> Any:  # noqa: ANN401 - botocore has no types
-    return get_service_model(_MODEL_NAMES.get(service, service))
+    return get_service_model(MODEL_NAMES.get(service, service))
 
 
 def _get_protocol(service: str) -> str:

@@ -1,7 +1,8 @@
 """HTTP server with one port for all services: the cloud model first, then moto.
 
-A request is parsed once. If a fault is pending, the call fails; if `sim.cloud` handles the action, it does so under a
-lock, since the model is not thread-safe; moto handles everything else. The state of moto belongs to the process:
+A request is parsed once. If a fault is pending, the call fails; so does a call that AWS would reject (`sim.aws_rules`).
+If `sim.cloud` handles the action, it does so under a lock, since the model is not thread-safe; moto handles everything
+else. The state of moto belongs to the process:
 `EmbeddedAws.reset` clears it, and so does every `mock_aws` in the same process.
 """
 
@@ -28,6 +29,7 @@ from sim.aws_http.protocol import (
     parse_call,
     parse_parameters,
 )
+from sim.aws_http.request_checks import check_api_call
 from sim.cloud.cloud import Cloud
 
 StartResponse: TypeAlias = Callable[..., Any]
@@ -148,6 +150,7 @@ class EmbeddedAws:
     def _handle_call(self, call: ApiCall, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         handler = self._overlay.get((call.service, call.action))
         try:
+            check_api_call(call)
             reply = self._call_front(call, environ)
             if reply is not None:
                 return _send_reply(reply, start_response)

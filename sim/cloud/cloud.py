@@ -29,6 +29,7 @@ from sim.cloud.ec2.launch_checks import LaunchChecks
 from sim.cloud.ec2.launch_templates import LaunchTemplates
 from sim.cloud.ec2.reservations import Reservations
 from sim.cloud.eventbridge_events import EventBus
+from sim.cloud.open_answers import OpenAnswers
 from sim.cloud.rate_limits import RateLimiter
 from sim.cloud.resources.images import ImageRegistry
 from sim.cloud.resources.network import Network
@@ -101,6 +102,10 @@ class Cloud:
         self.facts = _build_control_plane_facts(cluster, region, version)
         self._create_default_resources(cluster)
 
+    def set_open_answers(self, open_answers: OpenAnswers) -> None:
+        """Select the answers that AWS's documentation leaves open."""
+        self.instances.open_answers = self.fleets.open_answers = open_answers
+
     # EC2 API calls
 
     def terminate_instances(self, instance_ids: Iterable[str]) -> None:
@@ -111,7 +116,10 @@ class Cloud:
         """
         unique_ids = tuple(dict.fromkeys(instance_ids))
         for instance_id in unique_ids:
-            self.instances.find(instance_id)
+            instance = self.instances.find(instance_id)
+            is_unseen = self.clock.get_time() < instance.launched_at + self.instances.describe_lag
+            if is_unseen and self.instances.open_answers.unseen_terminations:
+                self.instances.describe(instance_id)
         for instance_id in unique_ids:
             self.instances.terminate(instance_id)
 

@@ -88,6 +88,7 @@ class _ScriptRun:
         self.started_at = self._last_call_at = self.world.clock.get_time()
         self._calls_at_instant = 0
         self.invariants = InvariantChecker(self.world, script.setup, self._add_violation)
+        self.world.request_checks.log.on_rejection = lambda rejected: self._add_violation(rejected.describe())
         self.world.on_call = self._handle_invocation
         self.world.cloud.events.subscribe(self._handle_cloud_event)
         self.world.cluster.api.subscribe("nodes", self._handle_node)

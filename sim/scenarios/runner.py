@@ -94,6 +94,7 @@ class ScenarioRunner:
         self._on_entry = on_entry
         self._pods_by_node_claim: dict[str, tuple[str, ...]] = {}
         self._action_formatter = ActionFormatter()
+        self._rejection_count = 0
         self._fault_injector = ScenarioFaultInjector(self.world)
         self.pod_wait_times = PodWaitTimes(self.world)
 
@@ -142,6 +143,7 @@ class ScenarioRunner:
                 f"held after {met_after_seconds:.0f} s, but not for {act.hold}: {failure}"
                 for failure in self._list_unmet_expectations(act)
             )
+        failures += self._take_rejections()
         self._record("act", f"{act.name}: {'as expected' if not failures else 'NOT as expected'}", "; ".join(failures))
         return ActResult(
             name=act.name,
@@ -152,6 +154,12 @@ class ScenarioRunner:
             failures=failures,
             measures=compute_measures(self.world, self.act_counts),
         )
+
+    def _take_rejections(self) -> tuple[str, ...]:
+        """Return the requests that AWS rejects since the last call of this method."""
+        rejections = self.world.request_checks.log.rejections[self._rejection_count :]
+        self._rejection_count += len(rejections)
+        return tuple(rejected.describe() for rejected in rejections)
 
     def _execute_step(self, step: Any) -> None:  # noqa: ANN401 - a Step; its fields are told apart here
         if step.scale is not None:

@@ -58,6 +58,7 @@ class SoakMonitor:
             "jobs.batch": self._handle_workload,
         }.items():
             world.cluster.api.subscribe(resource, event_handler)
+        world.request_checks.log.on_rejection = lambda rejected: self.violations.append(rejected.describe())
         world.cloud.events.subscribe(self._handle_cloud_event)
         world.cloud.instances.halted_listeners.append(self._check_halted_instance)
 

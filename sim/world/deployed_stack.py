@@ -14,6 +14,7 @@ from shared.ports.kubernetes import Kube
 from shared.ports.world import World
 from shared.report.journal.journal import JOURNAL_PREFIX, JournalEntry, decode_entry
 from shared.settings import Settings
+from sim.aws_rules.world_ports import RequestChecks
 from sim.cloud.cloud import Cloud
 from sim.cloud.in_process_aws import CloudEc2, CloudEks, CloudParameters, CloudPricing
 from sim.fault_tap import PortCall, Tap, tap_world
@@ -44,6 +45,8 @@ class DeployedStack(ABC):
         """Receives cost notifications, if `joiner:report-topic` names a topic."""
         self.log_lines: list[str] = []
         """Log lines of the functions, oldest first."""
+        self.request_checks = RequestChecks()
+        """Checks each request of the functions as AWS does, and records it."""
         self.tap: Tap = tap if tap is not None else _ignore_call
 
     def list_active_instances(self) -> tuple[Instance, ...]:
@@ -86,7 +89,7 @@ class DeployedStack(ABC):
             name=f"{function}-{len(self.runtime.invocations):06d}",
             memory=self._get_container_cache(function),
         )
-        return tap_world(world, self._intercept_call)
+        return tap_world(self.request_checks.wrap_world(world, function), self._intercept_call)
 
     def _intercept_call(self, call: PortCall) -> None:
         self.tap(call)

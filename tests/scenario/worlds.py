@@ -50,6 +50,7 @@ class World(EmbeddedWorld):
         self.forfeit: set[str] = set()
         """IDs of instances that may be terminated with pods on them."""
         self._alone: dict[str, datetime] = {}
+        self.request_checks.log.on_rejection = lambda rejected: self.broken.append(rejected.describe())
         self.cloud.events.subscribe(self._record_launch)
         self.on_journal_entry = self._check_entry
         self.apply(manifests)

@@ -171,7 +171,7 @@ class BotoEc2:
     def describe_spot_prices(self) -> tuple[SpotPrice, ...]:
         """Call DescribeSpotPriceHistory from now on, which returns the current price of each type and zone."""
         call, query = "describe_spot_price_history", build_spot_price_query(self._clock())
-        return select_newest_prices(self._paginate(call, "SpotPriceHistory", 2000, **query))
+        return select_newest_prices(self._paginate(call, "SpotPriceHistory", 1000, **query))
 
     def describe_subnets(self, selectors: tuple[SelectorTerm, ...]) -> tuple[Subnet, ...]:
         """Call DescribeSubnets once per query built from *selectors*; most free addresses first, then by id."""

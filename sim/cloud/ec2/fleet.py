@@ -19,7 +19,8 @@ from sim.cloud.catalog.synthetic_prices import PriceList
 from sim.cloud.ec2.instance import LaunchSpec, SimulatedInstance, check_tags
 from sim.cloud.ec2.launch_checks import LaunchChecks
 from sim.cloud.ec2.launch_refusal import Refused
-from sim.cloud.ec2.launch_templates import LaunchTemplates
+from sim.cloud.ec2.launch_templates import LaunchTemplates, build_template_not_found
+from sim.cloud.open_answers import OpenAnswers
 from sim.cloud.resources.selector_terms import sort_tags
 from sim.time.virtual_clock import Clock
 
@@ -83,6 +84,7 @@ class Fleets:
         self._context = context
         self._calls_by_token: dict[str, tuple[FleetRequest, FleetResult]] = {}
         self._fleet_count = 0
+        self.open_answers = OpenAnswers()
 
     def create(self, request: FleetRequest) -> FleetResult:
         """Launch what can be launched, or return the earlier result of the same request with the same token.
@@ -109,10 +111,16 @@ class Fleets:
     def _build_candidates(self, request: FleetRequest) -> list[FleetCandidate]:
         now = self._context.clock.get_time()
         return [
-            self._build_candidate(request, override, self._context.templates.find(config.launch_template_name), now)
+            self._build_candidate(request, override, self._find_template(config.launch_template_name, now), now)
             for config in request.configs
             for override in config.overrides
         ]
+
+    def _find_template(self, name: str, now: datetime) -> LaunchTemplate:
+        template = self._context.templates.find(name)
+        if template.created_at is not None and self.open_answers.is_late(now - template.created_at):
+            raise build_template_not_found(name)
+        return template
 
     def _build_candidate(
         self, request: FleetRequest, override: Override, template: LaunchTemplate, now: datetime

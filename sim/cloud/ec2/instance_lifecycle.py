@@ -18,6 +18,7 @@ from sim.cloud import seeded_random
 from sim.cloud.ec2.capacity_pools import CapacityPool
 from sim.cloud.ec2.instance import LaunchSpec, SimulatedInstance, StatusCheck, check_tags
 from sim.cloud.eventbridge_events import INTERRUPTION_DELAY, EventBus
+from sim.cloud.open_answers import OpenAnswers
 from sim.cloud.resources.network import SubnetAddresses
 from sim.time.virtual_clock import Clock
 
@@ -34,7 +35,7 @@ class InstanceRegistry:
 
     def __init__(self, clock: Clock, events: EventBus, seed: int, region: str, describe_lag: timedelta) -> None:
         """Start without instances."""
-        self.describe_lag = describe_lag
+        self.open_answers, self.describe_lag = OpenAnswers(), describe_lag
         self.speed_factor = 1.0
         """Speed of stopping and terminating, relative to real EC2; booting always takes longer than the Describe
         delay.
@@ -54,8 +55,6 @@ class InstanceRegistry:
         self._launch_count = 0
         self._failed_boots_by_type: Counter[str] = Counter()
         self._failing_types: set[str] = set()
-
-    # Queries
 
     def find(self, instance_id: str) -> SimulatedInstance:
         """Return one instance, also if Describe does not show it yet.
@@ -286,7 +285,8 @@ class InstanceRegistry:
         return instance_type in self._failing_types
 
     def _is_visible(self, instance: SimulatedInstance) -> bool:
-        return self._clock.get_time() >= instance.launched_at + self.describe_lag
+        age = self._clock.get_time() - instance.launched_at
+        return self.open_answers.is_visible(instance.instance_id, age, self.describe_lag)
 
     def _forget_terminated(self) -> None:
         while (

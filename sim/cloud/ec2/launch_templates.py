@@ -44,10 +44,7 @@ class LaunchTemplates:
             NotFound: there is no such template.
         """
         if name not in self._templates:
-            raise NotFound(
-                "InvalidLaunchTemplateName.NotFoundException: At least one of the launch templates specified in the "
-                f"request does not exist: {name}"
-            )
+            raise build_template_not_found(name)
         return self._templates[name]
 
     def delete(self, name: str) -> None:
@@ -79,3 +76,11 @@ def check_launch_template(template: LaunchTemplate) -> None:
         raise Invalid(f"The name '{template.name}' is malformed.", code="InvalidLaunchTemplateName.MalformedException")
     if len(template.user_data) > MAX_USER_DATA_CHARACTERS:
         raise Invalid("User data is limited to 16384 bytes", code="InvalidUserData.Malformed")
+
+
+def build_template_not_found(name: str) -> NotFound:
+    """Return the fault of a call that names a launch template that EC2 does not find."""
+    return NotFound(
+        "InvalidLaunchTemplateName.NotFoundException: At least one of the launch templates specified in the request "
+        f"does not exist: {name}"
+    )

@@ -58,6 +58,7 @@ def _draw_base_setup(draws: RandomDraws) -> ScriptSetup:
         expire_after=draws.choose(("Never", "Never", "Never", "14m"), "expire"),
         allows_spot=draws.choose((True, True, False), "spot"),
         replicas=tuple((name, draws.draw_integer(0, WORKLOADS[name][0], "replicas", name)) for name in BASE_WORKLOADS),
+        has_open_answers=True,
     )
 
 

@@ -17,6 +17,7 @@ from shared.ports.kubernetes import Kube, WatchEvents
 from shared.ports.world import World
 from sim.cloud.ec2.instance import LaunchSpec
 from sim.cloud.in_process_aws import CloudEc2
+from sim.cloud.open_answers import draw_open_answers
 from sim.cluster.api_server.kube_port import InMemoryKube
 from sim.cluster.api_server.pages import ListOptions
 from sim.fault_simulation.events.script import ScriptSetup
@@ -88,6 +89,8 @@ class FaultWorld(EmbeddedWorld):
 
     def set_up(self, setup: ScriptSetup) -> None:
         """Create what *setup* requires in the account, and apply its manifests to the cluster."""
+        if setup.has_open_answers:
+            self.cloud.set_open_answers(draw_open_answers(self.cloud.seed))
         if setup.has_neighbor:
             self._launch_foreign_instance()
         if setup.reserved_count:

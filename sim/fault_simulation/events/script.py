@@ -41,6 +41,8 @@ class ScriptSetup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     reaction: Literal["tick", "watch", "logs"] = "tick"
     has_neighbor: bool = msgspec.field(default=False, name="neighbour")
     """Whether another cluster has an instance in the account."""
+    has_open_answers: bool = msgspec.field(default=False, name="open")
+    """Whether the seed selects the answers that AWS's documentation leaves open."""
 
 
 class Script(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

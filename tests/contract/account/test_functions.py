@@ -182,7 +182,7 @@ def test_deployed_function_has_all_its_configured_settings(stage: Stage) -> None
     resources = make_function_resources(
         "1",
         Architectures=["arm64"],
-        Environment={"Variables": {"A": "b"}},
+        Environment={"Variables": {"SIZE": "b"}},
         Layers=[{"Ref": "Layer"}],
         LoggingConfig={"LogFormat": "JSON", "LogGroup": "logs"},
         MemorySize=512,
@@ -200,7 +200,7 @@ def test_deployed_function_has_all_its_configured_settings(stage: Stage) -> None
         deployed_function.version,
         deployed_function.handler,
         deployed_function.environment,
-    ) == ("tick", "1", "index.handler", {"A": "b"})
+    ) == ("tick", "1", "index.handler", {"SIZE": "b"})
     assert (deployed_function.memory_mb, deployed_function.timeout_seconds, deployed_function.layers) == (
         512,
         7,
@@ -348,7 +348,7 @@ def test_permission_applies_to_the_function_or_to_an_alias(stage: Stage) -> None
     }
     permission = {
         "Type": "AWS::Lambda::Permission",
-        "Properties": {**permission_properties, "FunctionName": {"Ref": "Tick"}, "SourceAccount": "1"},
+        "Properties": {**permission_properties, "FunctionName": {"Ref": "Tick"}, "SourceAccount": "123456789012"},
     }
     stage.deploy(
         "s",

@@ -300,7 +300,7 @@ def test_terminate_instances_is_allowed_by_resource_tags(stage: Stage) -> None:
     client = get_client_as_role(stage, "ec2", make_allow_statement("ec2:TerminateInstances", Condition=conditions))
     launched = launch_instance(stage)
     assert get_error_code(lambda: client.terminate_instances(InstanceIds=launched)) == ""
-    assert get_error_code(lambda: client.terminate_instances(InstanceIds=["i-0123"])) == "UnauthorizedOperation"
+    assert get_error_code(lambda: client.terminate_instances(InstanceIds=["i-01234567"])) == "UnauthorizedOperation"
 
 
 def launch_instance(stage: Stage) -> list[str]:

@@ -4,10 +4,14 @@ from datetime import timedelta
 
 import pytest
 
+from shared.aws.ec2.client import BotoEc2
 from shared.errors import NotFound
 from shared.model.ec2.account import SelectorTerm
+from sim.cloud.cloud import Cloud
+from sim.time.virtual_clock import Clock
 from tests.contract.asking import AL2023
-from tests.contract.memory_face import Face
+from tests.contract.http_face import get_clients, get_embedded_aws
+from tests.contract.memory_face import Face, build_memory_face
 
 
 def test_instance_types_include_only_supported_architectures(aws: Face) -> None:
@@ -129,3 +133,15 @@ def test_the_control_plane_can_be_upgraded(aws: Face) -> None:
 def test_unknown_cluster_raises_not_found(aws: Face) -> None:
     with pytest.raises(NotFound):
         aws.eks.describe_cluster("other")
+
+
+@pytest.mark.loopback
+def test_the_order_of_a_response_is_not_sorted_and_does_not_matter() -> None:
+    get_embedded_aws().reset(cloud := Cloud(Clock(), seed=3))
+    ec2 = get_clients().get_retrying_client("ec2")
+    subnet_ids = [subnet["SubnetId"] for subnet in ec2.describe_subnets()["Subnets"]]
+    assert sorted(subnet_ids) == sorted(cloud.network.subnets)
+    assert subnet_ids != sorted(subnet_ids)
+    selectors = tuple(SelectorTerm(id=subnet_id) for subnet_id in subnet_ids)
+    described = BotoEc2(get_clients(), cloud.clock.get_time).describe_subnets(selectors)
+    assert described == build_memory_face(cloud).ec2.describe_subnets(selectors)

@@ -108,6 +108,12 @@ def test_physical_resource_id_is_stable_and_response_reason_is_truncated() -> No
     }
 
 
+@pytest.mark.parametrize("character", ["x", '"', "\x01", "é", "🙂"])
+def test_a_response_has_at_most_the_bytes_that_cloudformation_accepts(character: str) -> None:
+    order = parse_cloudformation_request(make_request("Create"))
+    assert len(build_response(order, "FAILED", character * 5000)) <= 4096
+
+
 def test_unknown_cloudformation_request_type_is_rejected() -> None:
     with pytest.raises(msgspec.ValidationError):
         parse_cloudformation_request(make_request("Create") | {"RequestType": "Replace"})

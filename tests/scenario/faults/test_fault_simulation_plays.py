@@ -4,6 +4,8 @@ from typing import get_args
 
 import pytest
 
+from sim.aws_rules import request_log
+from sim.aws_rules.problem import RequestProblem
 from sim.fault_simulation.drawing.draw_script import draw_script
 from sim.fault_simulation.events.script import Script, ScriptSetup
 from sim.fault_simulation.events.script_events import (
@@ -50,6 +52,13 @@ def test_every_event_type_is_drawn_and_counted_by_its_name() -> None:
     assert format_event_kind(Doom(at=0, cause="called-off", position=0.0)) == "Doom called-off"
     assert format_event_kind(Erase(at=0, resource="nodeclaims.karpenter.sh", position=0.0)) == "Erase nodeclaims"
     assert format_event_kind(CallFailure(at=0, port="kube", fault="lost", ratio=0.1)) == "CallFailure kube lost"
+
+
+def test_a_request_that_aws_rejects_is_a_violation(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = RequestProblem(code="InvalidParameterValue", message="not a price")
+    monkeypatch.setattr(request_log, "find_problem", lambda service, *_: problem if service == "pricing" else None)
+    verdict = run_script(Script(seed=3, setup=ScriptSetup(), length_seconds=10, events=()))
+    assert "AWS rejects pricing:GetProducts of catalog: InvalidParameterValue: not a price" in verdict.violations
 
 
 def test_every_setup_option_varies_between_seeds() -> None:

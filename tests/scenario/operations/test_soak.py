@@ -221,7 +221,9 @@ def test_monitor_reports_evictions_and_terminations_that_violate_a_rule() -> Non
     api.evict("default", _list_pod_names(world, "ledger")[0])
     for instance in world.list_active_instances():
         world.cloud.instances.terminate_immediately(instance.instance_id)
+    world.request_checks.log.check_request("catalog", "ec2", "DescribeSpotPriceHistory", {"MaxResults": 1001})
     text = "\n".join(witness.violations)
+    assert "AWS rejects ec2:DescribeSpotPriceHistory of catalog" in text
     assert "was evicted: web has" in text
     assert "nodes of services go (Drifted), allowed are" in text
     assert "was evicted (Drifted) past do-not-disrupt" in text

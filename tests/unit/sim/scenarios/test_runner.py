@@ -116,6 +116,15 @@ def test_expectation_must_hold_for_the_hold_duration() -> None:
     assert not play.passed
 
 
+def test_an_act_in_which_aws_rejects_a_request_fails() -> None:
+    runner = make_runner({"name": "rejected", "do": [{"wait": "1s"}]}, {"name": "accepted", "do": [{"wait": "1s"}]})
+    runner.world.request_checks.log.check_request("catalog", "ec2", "DescribeInstances", {"MaxResults": 1001})
+    rejected, accepted = runner.run_scenario().acts
+    (failure,) = rejected.failures
+    assert failure.startswith("AWS rejects ec2:DescribeInstances of catalog: InvalidParameterValue: Value ( 1001 )")
+    assert accepted.passed
+
+
 def test_wait_step_advances_time_and_delete_step_deletes_objects() -> None:
     steps = [
         APPLY,

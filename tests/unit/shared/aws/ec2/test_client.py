@@ -194,7 +194,7 @@ def test_spot_price_history_is_requested_from_the_current_time(ec2: BotoEc2, scr
         {"SpotPriceHistory": []},
         ProductDescriptions=["Linux/UNIX", "Linux/UNIX (Amazon VPC)"],
         StartTime=NOON,
-        MaxResults=2000,
+        MaxResults=1000,
     )
     assert ec2.describe_spot_prices() == ()
 
