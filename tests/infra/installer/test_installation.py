@@ -6,10 +6,11 @@ from hashlib import sha256
 import pytest
 
 from infra.functions.installer import build_manifests
+from sim.authorization.template_policies import Template, get_resources, iterate_statements, map_function_roles
 from sim.lambda_runtime.stack_template.generated_references import IntrinsicResolver
 from sim.lambda_runtime.stack_template.synthesis import synthesize_template
 from sim.lambda_runtime.stack_wiring import StackWiring
-from tests.infra.policies import Template, as_list, get_resources, iterate_statements, map_function_roles
+from tests.infra.policies import as_list
 
 
 @pytest.fixture(scope="module")
