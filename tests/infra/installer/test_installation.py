@@ -98,6 +98,19 @@ def test_the_installers_right_comes_before_it_and_nobody_else_is_let_in_or_woken
     assert not earlier & functions
 
 
+def test_an_access_entry_is_created_long_after_its_role(template: Template, private: Template) -> None:
+    """EKS answers "invalid principal" for a role that IAM has not propagated yet: a function, and for all other entries
+    the installation, come between them.
+    """
+    for stack in (template, private):
+        [installed] = get_resources(stack, "Custom::JoinerInstalled")
+        functions = set(get_resources(stack, "AWS::Lambda::Function"))
+        for key, access_entry in get_resources(stack, "AWS::EKS::AccessEntry").items():
+            earlier = list_earlier_resources(stack, key)
+            assert earlier & functions, key
+            assert installed in earlier or "AccessPolicies" in access_entry, key
+
+
 def test_a_new_installer_is_at_work_before_any_other_function_is_renewed(template: Template) -> None:
     [installed] = get_resources(template, "Custom::JoinerInstalled")
     aliases = get_resources(template, "AWS::Lambda::Alias")

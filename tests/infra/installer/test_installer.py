@@ -94,7 +94,8 @@ def test_what_an_operator_wrote_stays_and_hangs_on_nothing(stack: Stack, kube: K
     stack.ask("Create")
     create_object(kube, CLASSES, make_node_class("a"), finalizers=["karpenter.k8s.aws/termination", "example.com/own"])
     create_object(kube, CLAIMS, make_node_claim("a"), **TERMINATION_METADATA)
-    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a", "labels": {"karpenter.sh/nodepool": "a"}}}
+    labels = {"karpenter.sh/nodepool": "a", "karpenter.k8s.aws/ec2nodeclass": "a"}
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a", "labels": labels}}
     create_object(kube, NODES, node, **TERMINATION_METADATA)
     status, message = stack.ask("Delete")
     assert status == "SUCCESS"
@@ -191,7 +192,7 @@ def test_nodes_that_would_lose_their_role_keep_the_stack_from_going(stack: Stack
     create_object(kube, CLAIMS, make_node_claim("a"), annotations={"karpenter.k8s.aws/instance-profile-name": PROFILE})
     status, message = stack.ask("Delete", "emptied")
     assert status == "FAILED"
-    assert message.startswith("1 node with the role of the stack: a; to fix: run `kubectl delete nodepools --all")
+    assert message.startswith("1 node with the role of the stack: a; to fix: run `joiner uninstall`, or")
     assert stack.ask("Delete", "emptied", OnDestroy="abandon") == ("SUCCESS", "no changes")
     assert is_there(kube, f"{CLAIMS}/a")
 
