@@ -103,6 +103,14 @@ class AccessControl:
         self._cloud = cloud
         self._decisions: dict[tuple[object, ...], AccessDecision] = {}
 
+    def revoke_permission(self, permission: RbacPermission) -> None:
+        """Take *permission* in the cluster from all functions, as a ClusterRole without it would."""
+        identities = {
+            function: msgspec.structs.replace(identity, permissions=identity.permissions - {permission})
+            for function, identity in self.access.identity_by_function.items()
+        }
+        self.access = msgspec.structs.replace(self.access, identity_by_function=identities)
+
     def guard_world(self, world: World, function: str) -> World:
         """Return *world* with a check in front of every port."""
         builder = PortRequestBuilder(

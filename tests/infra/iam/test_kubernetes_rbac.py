@@ -1,11 +1,11 @@
 """The installed ClusterRole allows exactly what the functions do in the cluster; checked on the manifests.
 
-tests/kubernetes/control_plane/test_rbac.py checks the same with a real API server.
+tests/scenario/operations/test_permissions.py checks that each permission is needed,
+tests/kubernetes/control_plane/test_rbac.py checks the permissions with a real API server.
 """
 
 import json
 from importlib.resources import files
-from typing import Final
 
 import pytest
 import yaml
@@ -14,36 +14,12 @@ from infra.functions.installer import build_manifests
 from infra.iam.node_role import FUNCTIONS_GROUP
 from shared.installer.rbac import RbacPermission, find_granted_permissions, is_granted
 from shared.kubernetes.errors import FUNCTIONS_CLUSTER_ROLE, GROUP
-from shared.take.kubernetes.optional_resources import OPTIONAL_KINDS
-from shared.take.kubernetes.resource_kinds import RESOURCE_KINDS
-from sim.authorization.kubernetes_rbac import get_required_permission
 from tests.infra.guarded import Guarded
-
-RARE_PERMISSIONS: Final[dict[RbacPermission, str]] = {
-    ("get", "karpenter.sh", "nodeclaims"): "before an orphaned instance is terminated",
-    ("delete", "", "pods"): "when the grace of their node is over",
-    ("get", "", "events"): "when an event is repeated",
-    ("patch", "", "events"): "when an event is repeated",
-    ("patch", "", "pods/status"): "when pods of several kinds wait together",
-    ("patch", "karpenter.sh", "nodeoverlays/status"): "with the feature NodeOverlay",
-    ("patch", "autoscaling.x-k8s.io", "capacitybuffers/status"): "with the feature CapacityBuffer",
-}
-"""Permissions that the short life does not use, and when they are used."""
 
 
 @pytest.fixture(scope="module")
 def rights() -> frozenset[RbacPermission]:
     return find_granted_permissions(json.loads(build_manifests()), [FUNCTIONS_GROUP])
-
-
-def list_snapshot_permissions() -> set[RbacPermission]:
-    """Return the permissions for all lists of a snapshot, features included, and all watches of a warm container."""
-    permissions = {
-        get_required_permission(method, kind.path)
-        for kind in (*RESOURCE_KINDS, *OPTIONAL_KINDS)
-        for method in ("list", "watch")
-    }
-    return {permission for permission in permissions if permission is not None}
 
 
 def test_every_call_of_every_function_is_granted(life: Guarded, rights: frozenset[RbacPermission]) -> None:
@@ -59,14 +35,6 @@ def test_the_short_life_drained_and_wrote(life: Guarded) -> None:
         ("patch", "karpenter.sh", "nodeclaims/status"),
         ("patch", "karpenter.k8s.aws", "ec2nodeclasses/status"),
     }
-
-
-def test_nothing_is_granted_that_is_not_done_or_excused(life: Guarded, rights: frozenset[RbacPermission]) -> None:
-    assert sorted(rights - life.used_permissions - list_snapshot_permissions() - RARE_PERMISSIONS.keys()) == []
-
-
-def test_an_excuse_is_for_something_that_is_granted(rights: frozenset[RbacPermission]) -> None:
-    assert RARE_PERMISSIONS.keys() <= rights
 
 
 @pytest.mark.parametrize(

@@ -99,9 +99,7 @@ def test_the_installers_right_comes_before_it_and_nobody_else_is_let_in_or_woken
 
 
 def test_an_access_entry_is_created_long_after_its_role(template: Template, private: Template) -> None:
-    """EKS answers "invalid principal" for a role that IAM has not propagated yet: a function, and for all other entries
-    the installation, come between them.
-    """
+    """EKS rejects a role that IAM has not propagated yet: a function and the installation come between them."""
     for stack in (template, private):
         [installed] = get_resources(stack, "Custom::JoinerInstalled")
         functions = set(get_resources(stack, "AWS::Lambda::Function"))
