@@ -8,6 +8,7 @@ from typing import Final, TypeVar, assert_never
 import msgspec
 
 from shared.errors import Conflict, Forbidden, NotFound, Throttled, Unreachable
+from shared.installer.foreign_objects import filter_own_nodes, has_own_node_class, list_pool_names
 from shared.installer.manifests import (
     MANIFEST_PATHS,
     Manifest,
@@ -18,7 +19,6 @@ from shared.installer.manifests import (
     is_being_deleted,
     is_managed_by_joiner,
 )
-from shared.installer.ownership import filter_own_nodes, has_own_node_class, list_pool_names
 from shared.installer.plan import (
     CreateManifest,
     DeleteManifest,

@@ -14,7 +14,7 @@ from shared.ports.kubernetes import Kube
 from shared.ports.world import World
 from shared.report.journal.journal import JOURNAL_PREFIX, JournalEntry, decode_entry
 from shared.settings import Settings
-from sim.authorization.access_control import AccessControl
+from sim.authorization.access_checks import AccessControl
 from sim.cloud.cloud import Cloud
 from sim.cloud.in_process_aws import CloudEc2, CloudEks, CloudParameters, CloudPricing
 from sim.fault_tap import PortCall, Tap, tap_world
@@ -88,7 +88,7 @@ class DeployedStack(ABC):
             name=f"{function}-{len(self.runtime.invocations):06d}",
             memory=self._get_container_cache(function),
         )
-        return tap_world(self.access_control.guard_world(world, function), self._intercept_call)
+        return tap_world(self.access_control.restrict_world(world, function), self._intercept_call)
 
     def _intercept_call(self, call: PortCall) -> None:
         self.tap(call)

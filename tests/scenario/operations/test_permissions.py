@@ -15,7 +15,7 @@ from shared.installer.rbac import RbacPermission, find_granted_permissions, form
 from shared.kubernetes.errors import GROUP
 from shared.ports.world import World as Outside
 from shared.take.kubernetes import informer_cache
-from sim.authorization.access_control import AccessDeniedError
+from sim.authorization.access_checks import AccessDeniedError
 from sim.lambda_runtime.stack_template.synthesis import ACTIVE_CONTEXT, synthesize_template
 from tests.scenario.operations.test_features import make_buffer, make_overlay
 from tests.scenario.worlds import CLAIMS, World, make_deployment, make_node_class, make_node_pool, make_pod

@@ -97,6 +97,7 @@ def test_what_is_not_well_is_said_with_a_remedy(
         ("access-entries", {}, {"access_entries": ...}),
         ("definitions", {"crds": ...}, {}),
         ("rights", {"has_role_binding": ...}, {}),
+        ("rights", {"missing_permissions": ...}, {}),
         ("autoscalers", {"deployments": ...}, {}),
         ("nodepools", {"node_pools": ...}, {}),
         ("nodeclasses", {"node_classes": ...}, {}),

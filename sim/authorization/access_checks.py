@@ -111,7 +111,7 @@ class AccessControl:
         }
         self.access = msgspec.structs.replace(self.access, identity_by_function=identities)
 
-    def guard_world(self, world: World, function: str) -> World:
+    def restrict_world(self, world: World, function: str) -> World:
         """Return *world* with a check in front of every port."""
         builder = PortRequestBuilder(
             cloud=self._cloud, settings=world.settings, number=ACCOUNT_ID, get_role_arn=self.access.get_role_arn
