@@ -97,6 +97,7 @@ def test_failed_check_is_reported_with_a_fix(
         ("access-entries", {}, {"access_entries": ...}),
         ("definitions", {"crds": ...}, {}),
         ("rights", {"has_role_binding": ...}, {}),
+        ("rights", {"missing_permissions": ...}, {}),
         ("autoscalers", {"deployments": ...}, {}),
         ("nodepools", {"node_pools": ...}, {}),
         ("nodeclasses", {"node_classes": ...}, {}),
