@@ -19,6 +19,7 @@ from cli.terminal.errors import InputError
 from cli.terminal.stderr import show_progress
 from cli.terminal.text import truncate_text
 from shared.errors import Fault, Forbidden, NotFound
+from shared.installer.rbac import format_permission, is_granted, list_permissions, read_rbac_manifests
 from shared.model.core.metadata import Problem
 from shared.take.kubernetes.reflector import Reflector
 from shared.take.kubernetes.resource_kinds import RESOURCE_KINDS, ResourceKind
@@ -28,15 +29,17 @@ from shared.wire.paths import CRD_KIND
 T = TypeVar("T")
 
 SNAPSHOT_FIELDS: Final = ("nodes", "node_pools", "node_classes", "node_claims", "namespaces")
-_OTHER_PARTS: Final = ("crds", "deployments", "has_role_binding", "pause_events")
+_OTHER_PARTS: Final = ("crds", "deployments", "has_role_binding", "missing_permissions", "pause_events")
 _CRDS_PATH: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _CLUSTER_ROLE_BINDING_PATH: Final = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/joiner-functions"
+_CLUSTER_ROLE_PATH: Final = "/apis/rbac.authorization.k8s.io/v1/clusterroles/joiner-functions"
 _DEPLOYMENTS_PATH: Final = "/apis/apps/v1/deployments"
 _MAX_MESSAGE_CHARACTERS: Final = 240
 """Limit for error messages: a proxy that answers instead of the API server sends a whole page."""
 _NOT_IN_FILES: Final = "not in the files"
 _FILES_FIX: Final = (
-    "add the output of `kubectl get crd,clusterrolebindings,deployments,ns,nodepools,ec2nodeclasses -A -o json`"
+    "add the output of `kubectl get crd,clusterroles,clusterrolebindings,deployments,ns,nodepools,ec2nodeclasses "
+    "-A -o json`"
 )
 
 
@@ -108,6 +111,7 @@ def read_cluster_facts(
                 lambda: tuple(map(_build_workload, list_objects(kube, _DEPLOYMENTS_PATH, _Deployment)))
             ),
             has_role_binding=query_or_unseen(lambda: _is_there(kube, _CLUSTER_ROLE_BINDING_PATH)),
+            missing_permissions=query_or_unseen(lambda: _find_missing_permissions(_read_role(kube))),
             pause_events=query_or_unseen(lambda: tuple(list_pause_events(kube, now))),
             read_errors=_format_problems(problems),
             **parts,
@@ -134,6 +138,11 @@ def read_file_facts(sources: Iterable[str], now: datetime, tell: ErrorReporter) 
         manifest.get("kind") == "ClusterRoleBinding" and _get_name(manifest) == "joiner-functions"
         for manifest in manifests
     )
+    roles = [
+        manifest
+        for manifest in manifests
+        if manifest.get("kind") == "ClusterRole" and _get_name(manifest) == "joiner-functions"
+    ]
     missing = ReadFailure(reason=_NOT_IN_FILES, fix=_FILES_FIX)
     return KubernetesFacts(
         source="files",
@@ -147,6 +156,7 @@ def read_file_facts(sources: Iterable[str], now: datetime, tell: ErrorReporter) 
         deployments=tuple(_build_workload(msgspec.convert(manifest, _Deployment)) for manifest in deployments)
         or missing,
         has_role_binding=is_bound or missing,
+        missing_permissions=_find_missing_permissions(roles[0]) if roles else missing,
         read_errors=_format_problems(cluster.problems),
     )
 
@@ -189,6 +199,26 @@ def _is_there(kube: ReadOnlyKube, path: str) -> bool:
     except NotFound:
         return False
     return True
+
+
+def _read_role(kube: ReadOnlyKube) -> Manifest:
+    """Return the ClusterRole of the functions; one without rules if it does not exist."""
+    try:
+        role: Manifest = msgspec.json.decode(kube.read(_CLUSTER_ROLE_PATH))
+    except NotFound:
+        return {"metadata": {"name": "joiner-functions"}}
+    return role
+
+
+def _find_missing_permissions(live_role: Manifest) -> tuple[str, ...]:
+    """Return the permissions of the shipped ClusterRole that *live_role* does not grant."""
+    granted = frozenset(list_permissions(live_role))
+    shipped_role = read_rbac_manifests()[0]
+    return tuple(
+        format_permission(permission)
+        for permission in sorted(set(list_permissions(shipped_role)))
+        if not is_granted(granted, permission)
+    )
 
 
 def _get_name(manifest: Mapping[str, Any]) -> str:

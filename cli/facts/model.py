@@ -74,6 +74,8 @@ class KubernetesFacts(msgspec.Struct, frozen=True, kw_only=True):
     """With kube-system, on which a pause of the whole cluster may be annotated."""
     has_role_binding: bool | ReadFailure
     """Whether the functions' group is bound to its ClusterRole."""
+    missing_permissions: tuple[str, ...] | ReadFailure = ()
+    """What the live ClusterRole does not grant although the functions need it, as ``get on pods``."""
     pause_events: tuple[NodePoolEvent, ...] | ReadFailure | None = None
     """Recent events about what Joiner itself holds back; None for files, which have no events."""
     read_errors: tuple[str, ...] = ()

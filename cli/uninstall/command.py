@@ -75,7 +75,7 @@ def _run(kube: "ReadWriteKube", reached: "ClusterConnection", args: argparse.Nam
     from cli.uninstall import steps  # noqa: PLC0415 - --help needs none of it
 
     is_page = args.output == "table"
-    plan = steps.build_removal_plan(steps.read_cluster(kube, reached.context))
+    plan = steps.build_removal_plan(steps.read_cluster(kube, reached.context), steps.list_foreign_pools(kube))
     if is_page:
         sys.stdout.writelines(f"{line}\n" for line in _render_plan(plan, reached.context))
     if args.dry_run or plan.is_empty:
@@ -110,7 +110,7 @@ def _remove_all(
 
     def delete_remaining() -> "RemovalPlan":
         """Read the cluster again, and delete the objects that were created meanwhile."""
-        remaining = steps.build_removal_plan(steps.read_cluster(kube, reached.context))
+        remaining = steps.build_removal_plan(steps.read_cluster(kube, reached.context), steps.list_foreign_pools(kube))
         for deleted_object in steps.delete(kube, remaining):
             report_progress(f"deleted {deleted_object}")
         return remaining

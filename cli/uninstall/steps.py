@@ -13,15 +13,16 @@ from typing import Final
 import msgspec
 
 from cli.cluster.live_cluster import read_live_cluster
+from cli.cluster.paging import list_objects
 from cli.pause.annotations import build_pause_change, build_resume_change, write_pauses
 from cli.status.node_rows import NodeRow, build_node_rows
 from cli.terminal.errors import InputError
 from shared.decide.disruption.candidates import find_blocking_pod
 from shared.errors import Fault, NotFound
+from shared.installer.foreign_objects import has_own_node_class
 from shared.installer.installer import KARPENTER_LEASE_NAME, LEASES_PATH
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.formatting import format_count, format_elapsed, join_names
-from shared.model.core.labels import NODEPOOL
 from shared.model.core.metadata import ObjectMeta
 from shared.model.core.units import parse_instant
 from shared.model.karpenter.pause import LAUNCH_WORDS, Pause
@@ -85,18 +86,33 @@ def read_cluster(kube: Kube, source: str) -> ClusterSnapshot:
     return cluster
 
 
-def build_removal_plan(cluster: ClusterSnapshot) -> RemovalPlan:
-    """Return the objects of *cluster* to remove, including objects that are already being deleted."""
-    our_pools = {node_pool.name for node_pool in cluster.node_pools if node_pool.node_class.is_supported()}
-    foreign_pools = sorted(node_pool.name for node_pool in cluster.node_pools if node_pool.name not in our_pools)
-    claims = [claim for claim in cluster.node_claims if claim.node_class.is_supported()]
+def list_foreign_pools(kube: Kube) -> tuple[str, ...]:
+    """Return the names of the NodePools of other providers, as EKS Auto Mode, sorted.
+
+    Raises:
+        InputError: NodePools cannot be listed.
+    """
+    try:
+        node_pools = list(list_objects(kube, COLLECTION_PATHS["NodePool"], dict))
+    except NotFound:
+        return ()
+    except Fault as fault:
+        raise InputError(f"{fault}: cannot tell whose NodePools they are, so nothing is removed") from None
+    return tuple(sorted(pool["metadata"]["name"] for pool in node_pools if not has_own_node_class(pool)))
+
+
+def build_removal_plan(cluster: ClusterSnapshot, foreign_pools: tuple[str, ...] = ()) -> RemovalPlan:
+    """Return the objects of *cluster* to remove, including objects that are already being deleted.
+
+    Nodes of *foreign_pools* and of other providers are kept.
+    """
     cluster_state = ClusterState(cluster)
     rows = tuple(row for row in build_node_rows(cluster_state) if row.pool not in foreign_pools)
     return RemovalPlan(
-        pools=tuple(node_pool.meta for node_pool in cluster.node_pools if node_pool.name in our_pools),
-        claims=tuple(claim.meta for claim in claims if claim.meta.get_label(NODEPOOL) not in foreign_pools),
+        pools=tuple(node_pool.meta for node_pool in cluster.node_pools if node_pool.node_class.is_supported()),
+        claims=tuple(claim.meta for claim in cluster.node_claims if claim.node_class.is_supported()),
         rows=rows,
-        foreign_pools=tuple(foreign_pools),
+        foreign_pools=foreign_pools,
         blockers=tuple(_find_blockers(cluster_state, {row.name for row in rows})),
     )
 

@@ -59,6 +59,9 @@ class InstallerConstruct(Construct):
                 )
             ],
         )
+        # CreateAccessEntry fails with "invalid principal" while IAM has not propagated a new role. When the function
+        # exists, Lambda has assumed the role.
+        self._access_entry.node.add_dependency(self._function, self._alias)
         self.installed = self._build_resource(
             "Installed", {"Manifests": MANIFESTS_FILENAME, "Digest": sha256(build_manifests()).hexdigest()}
         )

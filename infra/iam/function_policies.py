@@ -48,7 +48,7 @@ INTERFACE_CHANGE_ACTIONS: Final = (
 )
 NETWORK_ACTIONS: Final = (*INTERFACE_CHANGE_ACTIONS, "ec2:DescribeNetworkInterfaces", "ec2:DescribeSubnets")
 CATALOG_READING_FUNCTIONS: Final = frozenset({"provision", "disrupt", "interrupt", "catalog"})
-"""Only `lifecycle` decides without prices."""
+"""`lifecycle` decides without prices: it reads the catalog only to write the conditions of NodeOverlays."""
 
 NO_RESOURCES_REASON: Final = "the action does not support resource-level permissions"
 SELECTED_RESOURCES_REASON: Final = "EC2NodeClasses can select any of these; instances must have the tags of the cluster"
@@ -73,6 +73,7 @@ class FunctionPolicies(Construct):
         """Attach the policies to the roles."""
         super().__init__(scope, construct_id)
         self._cluster, self._state = options.cluster, state
+        self._catalog_readers = CATALOG_READING_FUNCTIONS | ({"lifecycle"} if options.gates.node_overlay else set())
         self._without_prices = options.network == "isolated"
         if options.permissions_boundary:
             boundary = iam.ManagedPolicy.from_managed_policy_arn(self, "Boundary", options.permissions_boundary)
@@ -243,7 +244,7 @@ class FunctionPolicies(Construct):
             ),
             Grant(sid="AccessTable", actions=row_actions, resources=(self._state.table.table_arn,)),
         ]
-        if name in CATALOG_READING_FUNCTIONS:
+        if name in self._catalog_readers:
             grants.append(
                 Grant(
                     sid="ReadObjects",

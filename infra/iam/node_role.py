@@ -40,7 +40,9 @@ class NodeRole(Construct):
         )
         self.profile = iam.CfnInstanceProfile(self, "Profile", roles=[self.role.role_name])
         entry_type = f"EC2_{platform}"
-        eks.CfnAccessEntry(self, "Nodes", cluster_name=cluster, principal_arn=self.role.role_arn, type=entry_type)
+        self.access_entry = eks.CfnAccessEntry(
+            self, "Nodes", cluster_name=cluster, principal_arn=self.role.role_arn, type=entry_type
+        )
         reason = "EKS requires these AWS managed policies for every node"
         cdk.Validations.of(self.role).acknowledge(
             *(

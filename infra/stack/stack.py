@@ -99,10 +99,14 @@ class JoinerStack(cdk.Stack):
     def _install_cluster_objects(
         self, options: StackOptions, functions: Functions, *dependents: Construct, node_roles: list[NodeRole]
     ) -> None:
-        """Install the cluster objects before *dependents*, which give the functions access and invoke them."""
+        """Install the cluster objects before *dependents*, which give the functions access and invoke them.
+
+        The access entries of *node_roles* follow, too: their roles are then older than IAM needs to propagate them.
+        """
         cluster_installer = installer.InstallerConstruct(self, "Installer", options=options, functions=functions)
         live_aliases = [functions.get_alias(spec.name) for spec in functions.specs]
-        for dependent in (*dependents, *live_aliases):
+        node_entries = [node_role.access_entry for node_role in node_roles]
+        for dependent in (*dependents, *live_aliases, *node_entries):
             dependent.node.add_dependency(cluster_installer.installed)
         live_functions = (functions[spec.name] for spec in functions.specs)
         cluster_installer.create_emptied_resource(

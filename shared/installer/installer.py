@@ -8,6 +8,7 @@ from typing import Final, TypeVar, assert_never
 import msgspec
 
 from shared.errors import Conflict, Forbidden, NotFound, Throttled, Unreachable
+from shared.installer.foreign_objects import filter_own_nodes, has_own_node_class, list_pool_names
 from shared.installer.manifests import (
     MANIFEST_PATHS,
     Manifest,
@@ -32,12 +33,8 @@ from shared.model.core.labels import NODEPOOL
 from shared.ports.kubernetes import Kube
 from shared.wire.paths import COLLECTION_PATHS, CRD_KIND
 
-FINALIZED_COLLECTIONS: Final = (
-    (COLLECTION_PATHS["NodeClaim"], ""),
-    (COLLECTION_PATHS["EC2NodeClass"], ""),
-    (COLLECTION_PATHS["Node"], NODEPOOL),
-)
-"""Collection paths, with a label selector, of the objects that can have our finalizers."""
+SHARED_DEFINITIONS: Final = {"NodeClaim": "nodeclaims.karpenter.sh", "NodePool": "nodepools.karpenter.sh"}
+"""The CRDs, by kind, in which other providers have objects, too."""
 LEASES_PATH: Final = "/apis/coordination.k8s.io/v1/leases"
 KARPENTER_LEASE_NAME: Final = "karpenter-leader-election"
 LEASE_RENEWAL_TIMEOUT: Final = timedelta(minutes=2)
@@ -164,13 +161,27 @@ class Installer(msgspec.Struct, frozen=True, kw_only=True):
             get_manifest_name(definition): sum(1 for _ in self.list_objects(build_collection_path(definition)))
             for definition in definitions
         }
-        finalized_objects = (item for path, label in FINALIZED_COLLECTIONS for item in self.list_objects(path, label))
         return InstalledState(
             live=live,
             object_counts=counts,
-            finalized_objects=tuple(finalized_objects),
+            foreign_counts={name: count for name, count in self._count_foreign_objects() if name in counts},
+            finalized_objects=self._list_finalized_objects(),
             is_karpenter_running=self._is_karpenter_running(),
         )
+
+    def _list_finalized_objects(self) -> tuple[tuple[str, Manifest], ...]:
+        """Return everything of Joiner that can have our finalizers; other providers use the same finalizers."""
+        claims = tuple(self.list_own_objects(COLLECTION_PATHS["NodeClaim"]))
+        node_pools = (pool for _, pool in self.list_own_objects(COLLECTION_PATHS["NodePool"]))
+        pool_names = list_pool_names(node_pools, (claim for _, claim in claims))
+        nodes = filter_own_nodes(self.list_objects(COLLECTION_PATHS["Node"], NODEPOOL), pool_names)
+        return (*claims, *self.list_objects(COLLECTION_PATHS["EC2NodeClass"]), *nodes)
+
+    def _count_foreign_objects(self) -> Iterator[tuple[str, int]]:
+        """Yield the name of each CRD that other providers share, and the number of their objects."""
+        for kind, name in SHARED_DEFINITIONS.items():
+            objects = self.list_objects(COLLECTION_PATHS[kind])
+            yield name, sum(1 for _, manifest in objects if not has_own_node_class(manifest))
 
     def _is_karpenter_running(self) -> bool:
         """Return whether a Karpenter controller holds its lease, in any namespace."""
@@ -186,6 +197,14 @@ class Installer(msgspec.Struct, frozen=True, kw_only=True):
         except NotFound:
             return None
         return manifest
+
+    def list_own_objects(self, collection: str) -> Iterator[tuple[str, Manifest]]:
+        """Yield path and object of everything in *collection*, NodePools or NodeClaims, that is Joiner's.
+
+        Raises:
+            Unreachable: the kind is defined but not served; that is not an empty collection.
+        """
+        return ((path, manifest) for path, manifest in self.list_objects(collection) if has_own_node_class(manifest))
 
     def list_objects(self, collection: str, label: str = "") -> Iterator[tuple[str, Manifest]]:
         """Yield path and object of everything in *collection*; nothing if its kind is not defined.

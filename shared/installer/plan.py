@@ -76,6 +76,8 @@ class InstalledState(msgspec.Struct, frozen=True, kw_only=True):
     """Installed objects by path."""
     object_counts: Mapping[str, int] = {}
     """Number of objects of each of our CRDs, by CRD name; only needed for a removal."""
+    foreign_counts: Mapping[str, int] = {}
+    """Number of those objects that belong to other providers, as EKS Auto Mode."""
     finalized_objects: tuple[tuple[str, Manifest], ...] = ()
     """Path and object of everything that may have one of our finalizers; only needed for a removal."""
     is_karpenter_running: bool = False
@@ -96,7 +98,8 @@ def plan_removal(desired_manifests: Iterable[Manifest], installed_state: Install
     """Plan the removal of what `plan_install` created from *desired_manifests*, last first, and of our finalizers.
 
     Finalizers stay while a Karpenter controller is running: without them it would terminate nodes before their pods are
-    drained. A CRD that has objects stays, unless *purge*: its objects would be deleted with it.
+    drained. A CRD that has objects stays, unless *purge*: its objects would be deleted with it. A CRD with objects of
+    another provider always stays.
     """
     plan = (
         InstallPlan(messages=(KARPENTER_RUNNING_MESSAGE,))
@@ -104,14 +107,10 @@ def plan_removal(desired_manifests: Iterable[Manifest], installed_state: Install
         else _plan_finalizer_removal(installed_state.finalized_objects)
     )
     for manifest in reversed(tuple(desired_manifests)):
-        live = installed_state.live.get(build_manifest_path(manifest))
+        live, name = installed_state.live.get(build_manifest_path(manifest)), get_manifest_name(manifest)
         if live is not None:
-            plan = _merge_plans(
-                plan,
-                _plan_manifest_removal(
-                    manifest, live, installed_state.object_counts.get(get_manifest_name(manifest), 0), purge=purge
-                ),
-            )
+            counts = installed_state.foreign_counts if purge else installed_state.object_counts
+            plan = _merge_plans(plan, _plan_manifest_removal(manifest, live, counts.get(name, 0)))
     return plan
 
 
@@ -153,12 +152,13 @@ def _plan_manifest_install(desired: Manifest, live: Manifest | None) -> InstallP
     )
 
 
-def _plan_manifest_removal(desired: Manifest, live: Manifest, count: int, *, purge: bool) -> InstallPlan:
+def _plan_manifest_removal(desired: Manifest, live: Manifest, count: int) -> InstallPlan:
+    """Plan the removal of *live*, unless it is a CRD that stays because of *count* objects."""
     if is_being_deleted(live):
         return InstallPlan()
     if not is_managed_by_joiner(live):
         return InstallPlan(messages=(f"{format_kind_and_name(desired)} was not created by Joiner and is kept",))
-    if count and not purge:
+    if count:
         return InstallPlan(
             messages=(
                 (

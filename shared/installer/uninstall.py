@@ -4,6 +4,7 @@ A function that has read NodePools can act on them until its invocation ends. So
 check is repeated once every such invocation is over.
 """
 
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Final
@@ -11,7 +12,7 @@ from typing import Final
 import msgspec
 
 from shared.errors import NotFound
-from shared.installer.installer import RETRY_INTERVAL, Installer, InstallRefused
+from shared.installer.installer import RETRY_INTERVAL, SHARED_DEFINITIONS, Installer, InstallRefused
 from shared.installer.manifests import Manifest, get_manifest_name
 from shared.installer.plan import plan_deletion
 from shared.model.core.formatting import format_count, join_names
@@ -21,9 +22,7 @@ from shared.wire.paths import COLLECTION_PATHS
 
 MAX_PLANNING_DURATION: Final = timedelta(seconds=60)
 """Longer than any invocation of a function that reads NodePools."""
-FIX_HINT: Final = (
-    "to fix: run `kubectl delete nodepools --all` and wait, or deploy with joiner:on-destroy=purge (or abandon) first"
-)
+FIX_HINT: Final = "to fix: run `joiner uninstall`, or deploy with joiner:on-destroy=purge (or abandon) first"
 PAUSE_OWNER: Final = "cloudformation"
 LAUNCH_PAUSE_TTL: Final = timedelta(hours=1)
 """Launches are paused for this long while a stack is deleted; if the deletion fails, they resume when it has passed."""
@@ -31,9 +30,10 @@ NAMESPACE_PATH: Final = f"/api/v1/namespaces/{CLUSTER_NAMESPACE}"
 
 
 def delete_node_resources(installer: Installer) -> tuple[str, ...]:
-    """Delete NodePools, NodeClaims and EC2NodeClasses, and wait until they are gone.
+    """Delete our NodePools and NodeClaims, and EC2NodeClasses, and wait until they are gone.
 
-     NodePools are deleted first so that no node is created again. The running functions finalize the objects.
+    NodePools are deleted first so that no node is created again. The running functions finalize the objects. NodePools
+    and NodeClaims of other providers, as EKS Auto Mode, are kept.
 
     Raises:
         InstallRefused: objects were left at the deadline; deleting the stack again continues.
@@ -55,7 +55,9 @@ def check_profiles_unused(installer: Installer, profiles: tuple[str, ...]) -> tu
         Fault: the API server refused or did not respond until the deadline.
     """
     _refuse_if_profiles_used(installer, profiles)
-    if installer.retry_until_deadline(lambda: any(True for _ in installer.list_objects(COLLECTION_PATHS["NodePool"]))):
+    if installer.retry_until_deadline(
+        lambda: any(True for _ in installer.list_own_objects(COLLECTION_PATHS["NodePool"]))
+    ):
         installer.retry_until_deadline(lambda: _pause_launches(installer))
         installer.wait(MAX_PLANNING_DURATION)
         try:
@@ -88,7 +90,7 @@ def _delete_until_gone(installer: Installer, kinds: str, *collections: str) -> N
         has_first_objects = installer.retry_until_deadline(lambda: _delete_collections(installer, collections))
         last_seen_at = installer.clock() if has_first_objects and len(collections) > 1 else last_seen_at
         names = installer.retry_until_deadline(
-            lambda: [get_manifest_name(manifest) for _, manifest in installer.list_objects(collections[-1])]
+            lambda: [get_manifest_name(manifest) for _, manifest in _list_objects(installer, collections[-1])]
         )
         is_quiet = last_seen_at is None or installer.clock() - last_seen_at >= MAX_PLANNING_DURATION
         if not names and is_quiet:
@@ -105,14 +107,20 @@ def _delete_until_gone(installer: Installer, kinds: str, *collections: str) -> N
 
 def _delete_collections(installer: Installer, collections: tuple[str, ...]) -> bool:
     """Delete all objects in *collections*; return whether the first collection had objects."""
-    objects_by_collection = [tuple(installer.list_objects(collection)) for collection in collections]
+    objects_by_collection = [tuple(_list_objects(installer, collection)) for collection in collections]
     installer.apply_plan(plan_deletion(*objects_by_collection))
     return bool(objects_by_collection[0])
 
 
+def _list_objects(installer: Installer, collection: str) -> Iterator[tuple[str, Manifest]]:
+    """Yield path and object of everything in *collection* that is Joiner's."""
+    is_shared = collection in {COLLECTION_PATHS[kind] for kind in SHARED_DEFINITIONS}
+    return installer.list_own_objects(collection) if is_shared else installer.list_objects(collection)
+
+
 def _refuse_if_profiles_used(installer: Installer, profiles: tuple[str, ...]) -> None:
     claims = installer.retry_until_deadline(
-        lambda: [claim for _, claim in installer.list_objects(COLLECTION_PATHS["NodeClaim"])]
+        lambda: [claim for _, claim in installer.list_own_objects(COLLECTION_PATHS["NodeClaim"])]
     )
     names = [get_manifest_name(claim) for claim in claims if _is_bound_to_profile(claim, profiles)]
     if names:

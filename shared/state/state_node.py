@@ -25,7 +25,7 @@ from shared.model.core.metadata import ObjectMeta, is_condition_true
 from shared.model.core.resources import PODS, Resources, build_resources, sum_resources
 from shared.model.core.taints import Taint, is_ephemeral
 from shared.model.core.units import parse_instant
-from shared.model.karpenter.node_claim import NodeClaim
+from shared.model.karpenter.node_claim import NodeClaim, is_of_other_provider
 from shared.model.kubernetes.node import Node
 from shared.model.kubernetes.pod import Pod
 
@@ -64,7 +64,7 @@ class StateNode(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def pool(self) -> str:
         """The NodePool's name, "" for a node that Joiner does not manage."""
-        return self.meta.get_label(NODEPOOL)
+        return "" if self.claim is None and is_of_other_provider(self.meta) else self.meta.get_label(NODEPOOL)
 
     def is_registered(self) -> bool:
         """Return whether the Node is registered; a node that Joiner does not manage always is."""

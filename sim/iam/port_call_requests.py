@@ -185,7 +185,10 @@ class PortRequestBuilder(msgspec.Struct, frozen=True, kw_only=True):
         requests = [*self._build_create_requests("ec2:CreateFleet", "fleet", request.tags, ("CreateFleet",))]
         for config in request.configs:
             name = config.launch_template_name
-            template = self.cloud.templates.find(name)
+            try:
+                template = self.cloud.templates.find(name)
+            except NotFound:
+                continue
             requests += [
                 self._build_template_request(action, name) for action in ("ec2:CreateFleet", "ec2:RunInstances")
             ]

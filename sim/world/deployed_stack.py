@@ -14,6 +14,7 @@ from shared.ports.kubernetes import Kube
 from shared.ports.world import World
 from shared.report.journal.journal import JOURNAL_PREFIX, JournalEntry, decode_entry
 from shared.settings import Settings
+from sim.authorization.access_checks import AccessControl
 from sim.aws_rules.world_ports import RequestChecks
 from sim.cloud.cloud import Cloud
 from sim.cloud.in_process_aws import CloudEc2, CloudEks, CloudParameters, CloudPricing
@@ -35,11 +36,12 @@ class DeployedStack(ABC):
         """Read the stack of *template* (None: the template that the CDK app synthesizes) and create the account."""
         self.on_journal_entry: Callable[[JournalEntry], None] = lambda _: None
         """Called with each journal entry when it is written."""
-        self.wiring = StackWiring.parse(
-            template if template is not None else synthesize_template(context=ACTIVE_CONTEXT)
-        )
+        deployed_template = template if template is not None else synthesize_template(context=ACTIVE_CONTEXT)
+        self.wiring = StackWiring.parse(deployed_template)
         settings = Settings.from_environment(dict(self.wiring.functions[0].environment))
         self.cloud = Cloud(clock, seed, region=settings.region, cluster=settings.cluster_name)
+        self.access_control = AccessControl(deployed_template, self.cloud)
+        """Allows the functions what their roles and the installed ClusterRole allow, and fails the run otherwise."""
         self.table, self.bucket = MemoryTable(), JournalingBucket(self._handle_journal_entry)
         self.topic = MemoryTopic()
         """Receives cost notifications, if `joiner:report-topic` names a topic."""
@@ -89,7 +91,8 @@ class DeployedStack(ABC):
             name=f"{function}-{len(self.runtime.invocations):06d}",
             memory=self._get_container_cache(function),
         )
-        return tap_world(self.request_checks.wrap_world(world, function), self._intercept_call)
+        guarded_world = self.access_control.restrict_world(self.request_checks.wrap_world(world, function), function)
+        return tap_world(guarded_world, self._intercept_call)
 
     def _intercept_call(self, call: PortCall) -> None:
         self.tap(call)

@@ -4,11 +4,11 @@ import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
+from sim.authorization.template_policies import Template, get_resources
 from sim.cloudwatch.alarms import Alarm, parse_alarm
 from sim.cloudwatch.metrics import Metric, parse_embedded_metrics
 from sim.lambda_runtime.stack_template.generated_references import IntrinsicResolver
 from sim.world.embedded_world import EmbeddedWorld
-from tests.infra.policies import Template, get_resources
 
 ONE_MINUTE = timedelta(minutes=1)
 

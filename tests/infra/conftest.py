@@ -2,6 +2,7 @@
 
 import pytest
 
+from sim.authorization.template_policies import Template
 from sim.cluster.api_server.api_server import ApiServer
 from sim.cluster.api_server.kube_port import InMemoryKube
 from sim.lambda_runtime.stack_template.generated_references import ACCOUNT_ID
@@ -10,7 +11,6 @@ from sim.lambda_runtime.stack_wiring import StackWiring
 from sim.time.virtual_clock import Clock
 from tests.infra.guarded import Guarded, run_short_life
 from tests.infra.installations import Stack
-from tests.infra.policies import Template
 from tests.infra.stacks import PRIVATE, synthesize_stack
 
 

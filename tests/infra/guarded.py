@@ -1,33 +1,20 @@
-"""The embedded world with IAM and RBAC.
+"""A short life of a cluster in which all requests of the functions are recorded, allowed or not."""
 
-Calls that a function's role does not allow, in AWS or in the cluster, are refused, and all requests are recorded.
-"""
-
-import json
-from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 import yaml
 
-from infra.functions.installer import build_manifests
-from infra.iam.node_role import FUNCTIONS_GROUP
-from shared.errors import Forbidden
-from shared.ports.world import World
+from shared.installer.rbac import RbacPermission
 from shared.report.costs.cost_ledger import CostLedger, get_day_start
 from shared.report.costs.daily_report import build_daily_report
 from shared.report.costs.ledger_store import COSTS_PREFIX
-from shared.settings import Settings
+from sim.authorization.template_policies import Template
 from sim.iam.patterns_and_variables import IamRequest
-from sim.iam.policy import AccessDecision, evaluate_policies
-from sim.iam.port_call_requests import PortRequestBuilder
-from sim.lambda_runtime.stack_template.generated_references import ACCOUNT_ID, IntrinsicResolver
+from sim.iam.policy import AccessDecision
 from sim.world.embedded_world import EmbeddedWorld
-from tests.infra.policies import Template, get_resources, parse_function_policies, parse_resource_policies
-from tests.infra.rbac import RbacPermission, find_granted_permissions, get_required_permission, is_granted
 
-PORTS: Final = ("ec2", "parameters", "prices", "eks", "mailbox", "table", "bucket", "topic")
 MANIFESTS: Final = """
 apiVersion: karpenter.k8s.aws/v1
 kind: EC2NodeClass
@@ -75,78 +62,26 @@ class Guarded(EmbeddedWorld):
     """Records each request once, with the function that made it."""
 
     def __init__(self, template: Template) -> None:
-        """Deploy *template*."""
+        """Deploy *template*; a denied call does not end the run, so that all denials are seen."""
         self.template = template
-        self._policies, self._resource_policies = parse_function_policies(template), parse_resource_policies(template)
-        self._profiles = map_profile_roles(template)
         self._recorded: dict[tuple[object, ...], RecordedRequest] = {}
-        self._rights = find_granted_permissions(json.loads(build_manifests()), FUNCTIONS_GROUP)
-        self.rights: set[RbacPermission] = set()
-        """Permissions that were used in the cluster."""
         super().__init__(template=template)
+        self.access_control.fails_run = False
+        self.access_control.on_iam_request = self._record_request
 
     @property
     def recorded_requests(self) -> tuple[RecordedRequest, ...]:
         """The requests, in the order of their first occurrence."""
         return tuple(self._recorded.values())
 
-    def _build_world(self, function: str, environment: dict[str, str]) -> World:
-        world = super()._build_world(function, environment)
-        settings = Settings.from_environment(environment)
-        account = PortRequestBuilder(
-            cloud=self.cloud, settings=settings, number=ACCOUNT_ID, get_role_arn=lambda profile: self._profiles[profile]
-        )
+    @property
+    def used_permissions(self) -> set[RbacPermission]:
+        """The permissions that were used in the cluster."""
+        return {permission for _, permission in self.access_control.used_permissions}
 
-        def check(call: str, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> None:
-            for request in account.build_requests(call, arguments, options):
-                self._check_request(function, call, request)
-
-        ports = {name: getattr(world, name) for name in PORTS}
-        guards = {name: Guard(port, name, check) for name, port in ports.items() if port is not None}
-        return msgspec.structs.replace(world, **guards, kube=Guard(world.kube, "kube", self._check_permission))
-
-    def _check_permission(self, call: str, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> None:
-        del options
-        right = get_required_permission(call.partition(".")[2], arguments[0])
-        self.rights.add(right)
-        if not is_granted(self._rights, right):
-            raise Forbidden(f"{' '.join(right)} is not granted")
-
-    def _check_request(self, function: str, call: str, request: IamRequest) -> None:
+    def _record_request(self, function: str, call: str, request: IamRequest, decision: AccessDecision) -> None:
         key = (function, call, request.action, request.resource, tuple(sorted(request.context.items())))
-        if key not in self._recorded:
-            answer = evaluate_policies([self._policies[function], *self._resource_policies], request)
-            self._recorded[key] = RecordedRequest(function=function, call=call, request=request, verdict=answer)
-        if self._recorded[key].verdict is not AccessDecision.ALLOWED:
-            raise Forbidden(f"{function} may not {request.action} {request.resource}")
-
-
-class Guard:
-    """A port with a check before every call."""
-
-    def __init__(self, port: object, name: str, ask: Callable[[str, tuple[Any, ...], Mapping[str, Any]], None]) -> None:
-        """Call *ask* before each call of *port*, with a name such as ``ec2.create_fleet``."""
-        self._port, self._name, self._ask = port, name, ask
-
-    def __getattr__(self, method: str) -> Any:
-        bound = getattr(self._port, method)
-
-        def call(*arguments: Any, **options: Any) -> object:
-            call_arguments = tuple(
-                tuple(argument) if isinstance(argument, Iterator) else argument for argument in arguments
-            )
-            self._ask(f"{self._name}.{method}", call_arguments, options)
-            return bound(*call_arguments, **options)
-
-        return call
-
-
-def map_profile_roles(template: Template) -> dict[str, str]:
-    """Return the role's ARN of each instance profile, by the profile's name."""
-    resolver = IntrinsicResolver(template)
-    arns = {resolver.resolve_ref(key): resolver.get_arn(key) for key in get_resources(template, "AWS::IAM::Role")}
-    instance_profiles = get_resources(template, "AWS::IAM::InstanceProfile").items()
-    return {resolver.resolve_ref(key): arns[profile["Roles"][0]] for key, profile in instance_profiles}
+        self._recorded.setdefault(key, RecordedRequest(function=function, call=call, request=request, verdict=decision))
 
 
 def run_short_life(template: Template) -> Guarded:

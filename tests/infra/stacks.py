@@ -3,7 +3,8 @@
 from typing import Any
 
 from infra.stack.application import build_application
-from tests.infra.policies import Template, as_list, iterate_statements
+from sim.authorization.template_policies import Template, iterate_statements
+from tests.infra.policies import as_list
 
 FUNCTIONS = {"provision", "lifecycle", "disrupt", "interrupt", "catalog"}
 ALL = FUNCTIONS | {"installer"}

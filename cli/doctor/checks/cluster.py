@@ -152,18 +152,27 @@ def _build_missing_result(facts: DoctorFacts, check: CheckReporter, names: str) 
 
 
 def check_rbac(facts: DoctorFacts) -> Iterator[CheckResult]:
-    """Check that the functions' ClusterRoleBinding exists."""
+    """Check that the functions' ClusterRoleBinding exists, and that its ClusterRole grants what this version needs."""
     if facts.kubernetes is None:
         return
     has_binding, check = facts.kubernetes.has_role_binding, CheckReporter("permissions")
     if isinstance(has_binding, ReadFailure):
         yield check.skip("RBAC of the functions", has_binding, "get on clusterrolebindings")
     elif has_binding:
-        yield check.accept("ClusterRoleBinding joiner-functions exists")
+        yield _check_role(facts.kubernetes.missing_permissions, check)
     elif facts.is_installed is False:
         yield check.defer("no RBAC for the functions yet", DEPLOY_FIX)
     else:
         yield check.fail("ClusterRoleBinding joiner-functions is missing", "deploy the stack again (docs/installer.md)")
+
+
+def _check_role(missing_permissions: tuple[str, ...] | ReadFailure, check: CheckReporter) -> CheckResult:
+    if isinstance(missing_permissions, ReadFailure):
+        return check.skip("permissions of the functions", missing_permissions, "get on clusterroles")
+    if missing_permissions:
+        message = f"ClusterRole joiner-functions lacks {join_names(missing_permissions, MAX_LISTED_NAMES)}"
+        return check.fail(message, "deploy the stack again (docs/installer.md)")
+    return check.accept("ClusterRole joiner-functions is bound and has all permissions")
 
 
 def check_autoscalers(facts: DoctorFacts) -> Iterator[CheckResult]:

@@ -85,8 +85,9 @@ class DecisionDriver:
             case requests.ReserveLimits():
                 return self._record(launch_observation.write_limit_reservations(request, world, self._fence))
             case requests.FindSparedInstances():
-                spared_ids = find_spared_instances(request.actions, self._cluster, world.kube)
-                return self._record(answers.SparedInstances(instance_ids=spared_ids))
+                lookup = find_spared_instances(request.actions, self._cluster, world.kube)
+                self._problems += lookup.problems
+                return self._record(answers.SparedInstances(instance_ids=lookup.spared_ids))
             case requests.ListLaunchTemplates():
                 return self._record(lifecycle_lookups.list_launch_templates(world, self._problems))
             case requests.CheckCleanupDue():

@@ -15,6 +15,7 @@ from typing import Any, Final
 from shared.errors import Fault, Forbidden, NotFound, Throttled
 from shared.model.core.metadata import Problem
 from shared.ports.kubernetes import Kube, WatchEvents
+from shared.take.kubernetes.foreign_objects import filter_own_objects
 from shared.take.kubernetes.informer_cache import (
     CachedList,
     apply_watch_events,
@@ -54,7 +55,7 @@ class Reflector:
             values, list_problems = finish_read()
             if resource_kind.field == "pods" and self._nodes_relisted:
                 values, list_problems = self._start_read(resource_kind)()
-            parts[resource_kind.field] = values
+            parts[resource_kind.field] = filter_own_objects(resource_kind.field, values)
             problems.extend(list_problems)
         problems.extend(self._watch_problems)
         return parts

@@ -13,8 +13,9 @@ from msgspec.structs import replace
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.labels import INITIALIZED, NODECLASS, NODEPOOL, REGISTERED
 from shared.model.core.metadata import Condition, Problem, build_pairs
-from shared.model.karpenter.node_claim import NodeClaim, NodeClassRef
+from shared.model.karpenter.node_claim import NodeClaim, NodeClassRef, is_of_other_provider
 from shared.model.kubernetes.node import Node
+from shared.take.kubernetes.foreign_objects import filter_own_objects
 from shared.take.kubernetes.optional_resources import OPTIONAL_KINDS
 from shared.take.kubernetes.page_decoding import format_missing_name
 from shared.take.kubernetes.resource_kinds import RESOURCE_KINDS, ResourceKind, get_sort_key
@@ -61,9 +62,8 @@ def build_snapshot_from_documents(
         node.name: _add_joined_labels(node) for node in _find_unclaimed_nodes(parts["nodes"], parts["node_claims"])
     }
     parts["nodes"] = tuple(unclaimed_nodes.get(node.name, node) for node in parts["nodes"])
-    parts["node_claims"] = tuple(
-        sorted((*parts["node_claims"], *map(_build_node_claim, unclaimed_nodes.values())), key=get_sort_key)
-    )
+    claims = (*parts["node_claims"], *map(_build_node_claim, unclaimed_nodes.values()))
+    parts["node_claims"] = tuple(sorted(filter_own_objects("node_claims", claims), key=get_sort_key))
     return ClusterSnapshot(taken_at=now, problems=tuple(sorted(problems)), **parts)
 
 
@@ -93,6 +93,7 @@ def _find_unclaimed_nodes(nodes: Iterable[Node], claims: Iterable[NodeClaim]) ->
     for node in nodes:
         if (
             node.meta.get_label(NODEPOOL)
+            and not is_of_other_provider(node.meta)
             and node.name not in claimed_ids
             and not (node.provider_id and node.provider_id in claimed_ids)
         ):

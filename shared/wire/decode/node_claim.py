@@ -11,12 +11,19 @@ from shared.wire.schema import karpenter as wire
 
 
 def parse_node_claim(claim: wire.NodeClaimJson) -> NodeClaim:
-    """Parse a NodeClaim.
+    """Parse a NodeClaim; one of another provider has only its metadata, node class and node.
 
     Raises:
         ValueError: a part of its spec or status cannot be parsed; the message names the field.
     """
     spec, status = claim.spec, claim.status
+    if is_foreign_node_class(spec.node_class_ref):
+        return NodeClaim(
+            meta=parse_object_meta(claim.metadata),
+            node_class=parse_node_class_ref(spec.node_class_ref),
+            node_name=status.node_name,
+            provider_id=status.provider_id,
+        )
     return NodeClaim(
         meta=parse_object_meta(claim.metadata),
         node_class=parse_node_class_ref(spec.node_class_ref),
@@ -34,6 +41,11 @@ def parse_node_claim(claim: wire.NodeClaimJson) -> NodeClaim:
         conditions=parse_conditions(status.conditions),
         last_pod_event_at=status.last_pod_event_time,
     )
+
+
+def is_foreign_node_class(ref: wire.NodeClassRefJson) -> bool:
+    """Return whether *ref* is complete and refers to a node class of another provider."""
+    return bool(ref.group and ref.kind) and not parse_node_class_ref(ref).is_supported()
 
 
 def parse_node_class_ref(ref: wire.NodeClassRefJson) -> NodeClassRef:

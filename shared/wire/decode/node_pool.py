@@ -5,18 +5,26 @@ from shared.model.core.resources import Resources
 from shared.model.karpenter.node_pool import DisruptionBudget, NodePool
 from shared.wire.decode.core import parse_conditions, parse_object_meta, parse_requirements, parse_taints
 from shared.wire.decode.field_errors import parse_resource_list
-from shared.wire.decode.node_claim import parse_duration_or_never, parse_node_class_ref, parse_optional_duration
+from shared.wire.decode.node_claim import (
+    is_foreign_node_class,
+    parse_duration_or_never,
+    parse_node_class_ref,
+    parse_optional_duration,
+)
 from shared.wire.decode.node_pool_validation import validate_node_pool
 from shared.wire.schema import karpenter as wire
 from shared.wire.schema.core import Quantities
 
 
 def parse_node_pool(pool: wire.NodePoolJson) -> NodePool:
-    """Parse a NodePool.
+    """Parse a NodePool; one of another provider is not validated, and has only its metadata and node class.
 
     Raises:
         ValueError: the NodePool is invalid; the message joins all errors.
     """
+    if is_foreign_node_class(pool.spec.template.spec.node_class_ref):
+        node_class = parse_node_class_ref(pool.spec.template.spec.node_class_ref)
+        return NodePool(meta=parse_object_meta(pool.metadata), node_class=node_class)
     errors = tuple(validate_node_pool(pool.spec))
     if errors:
         raise ValueError(" | ".join(errors))

@@ -65,6 +65,8 @@ BUILT_IN_RESOURCES: Final = (
     ApiResource(plural="events", kind="Event", has_status=False),
     ApiResource(plural="persistentvolumes", kind="PersistentVolume", namespaced=False),
     ApiResource(plural="persistentvolumeclaims", kind="PersistentVolumeClaim"),
+    ApiResource(plural="podtemplates", kind="PodTemplate", has_status=False),
+    ApiResource(plural="replicationcontrollers", kind="ReplicationController", counts_generations=True),
     ApiResource(plural="services", kind="Service"),
     ApiResource(plural="configmaps", kind="ConfigMap", has_status=False),
     ApiResource(plural="serviceaccounts", kind="ServiceAccount", has_status=False),

@@ -10,6 +10,17 @@ import msgspec
 import pytest
 from botocore.session import Session
 
+from sim.authorization.template_policies import (
+    Template,
+    get_resources,
+    iterate_statements,
+    map_function_roles,
+    map_profile_roles,
+    map_service_roles,
+    parse_function_policies,
+    parse_resource_policies,
+    parse_service_policies,
+)
 from sim.iam.patterns_and_variables import IamRequest, build_context
 from sim.iam.policy import AccessDecision, Policy, PolicyStatement, evaluate_policies, parse_statement
 from sim.iam.port_call_requests import build_request_tag_keys, build_resource_tag_keys
@@ -28,17 +39,6 @@ from tests.infra.attacks import (
     build_ec2_arn,
     build_pass_role_attack,
     flatten_context,
-)
-from tests.infra.guarded import map_profile_roles
-from tests.infra.policies import (
-    Template,
-    get_resources,
-    iterate_statements,
-    map_function_roles,
-    map_service_roles,
-    parse_function_policies,
-    parse_resource_policies,
-    parse_service_policies,
 )
 
 SCHEDULE: Final = "AWS::Scheduler::Schedule"

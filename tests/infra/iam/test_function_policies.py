@@ -1,12 +1,14 @@
 """Permissions in AWS and in the cluster, by function; test_attacks tests their effect."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from sim.authorization.template_policies import Template, get_resources, iterate_statements, map_function_roles
 from sim.lambda_runtime.stack_template.generated_references import IntrinsicResolver
-from tests.infra.policies import Template, as_list, get_resources, iterate_statements, map_function_roles
-from tests.infra.stacks import ALL, FUNCTIONS, PRIVATE, find_statement, list_allowed_functions
+from tests.infra.policies import as_list
+from tests.infra.stacks import ALL, FUNCTIONS, PRIVATE, find_statement, list_allowed_functions, synthesize_stack
 
 
 @pytest.mark.parametrize(
@@ -37,6 +39,12 @@ def test_action_is_allowed_only_for_functions_that_need_it(
     template: Template, action: str, functions: set[str]
 ) -> None:
     assert list_allowed_functions(template, action) == functions
+
+
+def test_lifecycle_reads_the_catalog_only_for_node_overlays(tmp_path: Path) -> None:
+    template = synthesize_stack(str(tmp_path), {"joiner:feature-gates": "NodeOverlay=true"})
+    assert list_allowed_functions(template, "s3:GetObject") == FUNCTIONS
+    assert list_allowed_functions(template, "s3:ListBucket") == FUNCTIONS
 
 
 def test_no_policy_has_wildcard_actions_or_iam_actions_except_pass_role(template: Template) -> None:

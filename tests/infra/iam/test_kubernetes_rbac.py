@@ -1,69 +1,40 @@
 """The installed ClusterRole allows exactly what the functions do in the cluster; checked on the manifests.
 
-tests/kubernetes/control_plane/test_rbac.py checks the same with a real API server.
+tests/scenario/operations/test_permissions.py checks that each permission is needed,
+tests/kubernetes/control_plane/test_rbac.py checks the permissions with a real API server.
 """
 
 import json
 from importlib.resources import files
-from typing import Final
 
 import pytest
 import yaml
 
 from infra.functions.installer import build_manifests
 from infra.iam.node_role import FUNCTIONS_GROUP
+from shared.installer.rbac import RbacPermission, find_granted_permissions, is_granted
 from shared.kubernetes.errors import FUNCTIONS_CLUSTER_ROLE, GROUP
-from shared.take.kubernetes.optional_resources import OPTIONAL_KINDS
-from shared.take.kubernetes.resource_kinds import RESOURCE_KINDS
 from tests.infra.guarded import Guarded
-from tests.infra.rbac import RbacPermission, find_granted_permissions, get_required_permission, is_granted
-
-RARE_PERMISSIONS: Final[dict[RbacPermission, str]] = {
-    ("delete", "", "pods"): "when the grace of their node is over",
-    ("get", "", "events"): "when an event is repeated",
-    ("patch", "", "events"): "when an event is repeated",
-    ("patch", "", "pods/status"): "when pods of several kinds wait together",
-    ("patch", "karpenter.sh", "nodeoverlays/status"): "with the feature NodeOverlay",
-    ("patch", "autoscaling.x-k8s.io", "capacitybuffers/status"): "with the feature CapacityBuffer",
-}
-"""Permissions that the short life does not use, and when they are used."""
 
 
 @pytest.fixture(scope="module")
 def rights() -> frozenset[RbacPermission]:
-    return find_granted_permissions(json.loads(build_manifests()), FUNCTIONS_GROUP)
-
-
-def list_snapshot_permissions() -> set[RbacPermission]:
-    """Return the permissions for all lists of a snapshot, features included, and all watches of a warm container."""
-    return {
-        get_required_permission(method, kind.path)
-        for kind in (*RESOURCE_KINDS, *OPTIONAL_KINDS)
-        for method in ("list", "watch")
-    }
+    return find_granted_permissions(json.loads(build_manifests()), [FUNCTIONS_GROUP])
 
 
 def test_every_kubernetes_call_of_every_function_is_granted(life: Guarded, rights: frozenset[RbacPermission]) -> None:
-    assert [permission for permission in sorted(life.rights) if not is_granted(rights, permission)] == []
+    assert [permission for permission in sorted(life.used_permissions) if not is_granted(rights, permission)] == []
     assert {record.outcome for record in life.runtime.invocations} == {"ok"}
 
 
 def test_simulated_cluster_run_evicts_pods_and_writes_objects(life: Guarded) -> None:
-    assert life.rights >= {
+    assert life.used_permissions >= {
         ("create", "", "pods/eviction"),
         ("create", "karpenter.sh", "nodeclaims"),
         ("patch", "", "nodes"),
         ("patch", "karpenter.sh", "nodeclaims/status"),
         ("patch", "karpenter.k8s.aws", "ec2nodeclasses/status"),
     }
-
-
-def test_every_granted_permission_is_used_or_listed_as_rare(life: Guarded, rights: frozenset[RbacPermission]) -> None:
-    assert sorted(rights - life.rights - list_snapshot_permissions() - RARE_PERMISSIONS.keys()) == []
-
-
-def test_every_rare_permission_is_granted(rights: frozenset[RbacPermission]) -> None:
-    assert RARE_PERMISSIONS.keys() <= rights
 
 
 @pytest.mark.parametrize(
@@ -143,5 +114,5 @@ def test_rbac_rule_grants_the_expected_permissions(
     role = {"kind": "ClusterRole", "metadata": {"name": "a"}, "rules": role_rules}
     other_role = {"kind": "ClusterRole", "metadata": {"name": "b"}, "rules": [{key: ["*"] for key in role_rules[0]}]}
     binding = {"kind": "ClusterRoleBinding", "roleRef": {"name": "a"}, "subjects": [{"kind": "Group", "name": "g"}]}
-    assert is_granted(find_granted_permissions([role, other_role, binding], "g"), permission) is answer
-    assert find_granted_permissions([role, other_role, binding], "h") == frozenset()
+    assert is_granted(find_granted_permissions([role, other_role, binding], ["g"]), permission) is answer
+    assert find_granted_permissions([role, other_role, binding], ["h"]) == frozenset()

@@ -100,7 +100,8 @@ class PausedFunction:
     def build_world(self, name: str = "", *, tap: Tap | None = None) -> Outside:
         """Return the world that the function uses."""
         environment = dict(self._account.wiring.get_function("provision").environment)
-        function_world = self._account._build_world(name, environment)  # noqa: SLF001 - as Lambda would
+        outside = self._account._build_world("provision", environment)  # noqa: SLF001 - as Lambda would
+        function_world = msgspec.structs.replace(outside, name=name)
         return tap_world(function_world, tap) if tap is not None else function_world
 
     def wait(self, duration: timedelta) -> None:

@@ -6,10 +6,11 @@ from hashlib import sha256
 import pytest
 
 from infra.functions.installer import build_manifests
+from sim.authorization.template_policies import Template, get_resources, iterate_statements, map_function_roles
 from sim.lambda_runtime.stack_template.generated_references import IntrinsicResolver
 from sim.lambda_runtime.stack_template.synthesis import synthesize_template
 from sim.lambda_runtime.stack_wiring import StackWiring
-from tests.infra.policies import Template, as_list, get_resources, iterate_statements, map_function_roles
+from tests.infra.policies import as_list
 
 
 @pytest.fixture(scope="module")
@@ -95,6 +96,17 @@ def test_installer_access_entry_is_created_before_it_and_functions_start_after_i
     earlier = list_earlier_resources(template, installed)
     assert own_entry in earlier
     assert not earlier & functions
+
+
+def test_an_access_entry_is_created_long_after_its_role(template: Template, private: Template) -> None:
+    """EKS rejects a role that IAM has not propagated yet: a function and the installation come between them."""
+    for stack in (template, private):
+        [installed] = get_resources(stack, "Custom::JoinerInstalled")
+        functions = set(get_resources(stack, "AWS::Lambda::Function"))
+        for key, access_entry in get_resources(stack, "AWS::EKS::AccessEntry").items():
+            earlier = list_earlier_resources(stack, key)
+            assert earlier & functions, key
+            assert installed in earlier or "AccessPolicies" in access_entry, key
 
 
 def test_installer_is_updated_before_all_other_functions(template: Template) -> None:

@@ -94,7 +94,8 @@ def test_user_objects_are_kept_without_joiner_finalizers(stack: Stack, kube: Kub
     stack.ask("Create")
     create_object(kube, CLASSES, make_node_class("a"), finalizers=["karpenter.k8s.aws/termination", "example.com/own"])
     create_object(kube, CLAIMS, make_node_claim("a"), **TERMINATION_METADATA)
-    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a", "labels": {"karpenter.sh/nodepool": "a"}}}
+    labels = {"karpenter.sh/nodepool": "a", "karpenter.k8s.aws/ec2nodeclass": "a"}
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a", "labels": labels}}
     create_object(kube, NODES, node, **TERMINATION_METADATA)
     status, message = stack.ask("Delete")
     assert status == "SUCCESS"
@@ -189,7 +190,7 @@ def test_stack_deletion_fails_while_nodes_use_the_stack_role(stack: Stack, kube:
     create_object(kube, CLAIMS, make_node_claim("a"), annotations={"karpenter.k8s.aws/instance-profile-name": PROFILE})
     status, message = stack.ask("Delete", "emptied")
     assert status == "FAILED"
-    assert message.startswith("1 node with the role of the stack: a; to fix: run `kubectl delete nodepools --all")
+    assert message.startswith("1 node with the role of the stack: a; to fix: run `joiner uninstall`, or")
     assert stack.ask("Delete", "emptied", OnDestroy="abandon") == ("SUCCESS", "no changes")
     assert is_there(kube, f"{CLAIMS}/a")
 

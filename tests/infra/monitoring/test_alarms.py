@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from shared.report.metrics.emf import ALARM_METRICS, NAMESPACE, emit_metrics
+from sim.authorization.template_policies import Template, get_resources
 from sim.benchmarks.decision_time import build_benchmark_world
-from tests.infra.policies import Template, get_resources
 from tests.infra.stacks import PRIVATE, synthesize_stack
 
 

@@ -10,10 +10,10 @@ import pytest
 
 from infra.monitoring.queries import FIRST_QUERIES, LAST_QUERIES
 from shared.errors import Invalid
+from sim.authorization.template_policies import get_resources
 from sim.fault_tap import PortCall
 from sim.lambda_runtime.stack_template.synthesis import ACTIVE_CONTEXT, synthesize_template
 from sim.world.embedded_world import EmbeddedWorld
-from tests.infra.policies import get_resources
 from tests.scenario.worlds import make_deployment, make_node_class, make_node_pool
 
 QUERY_KEYWORDS: Final = frozenset(

@@ -2,9 +2,10 @@
 
 from datetime import timedelta
 
+from sim.authorization.template_policies import Template, get_resources, iterate_statements
 from sim.lambda_runtime.stack_template.generated_references import IntrinsicResolver
 from sim.lambda_runtime.stack_wiring import StackWiring
-from tests.infra.policies import Template, as_list, get_resources, iterate_statements
+from tests.infra.policies import as_list
 from tests.infra.stacks import ANNOUNCED, FOLLOWED_UP, FUNCTIONS, TICKS
 
 

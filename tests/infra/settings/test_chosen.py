@@ -10,9 +10,9 @@ import pytest
 from infra.functions.functions import FUNCTION_SPECS, INSTALLER_SPEC, WATCH_SPEC
 from infra.settings import per_function
 from infra.stack.application import build_application
+from sim.authorization.template_policies import Template, get_resources
 from sim.lambda_runtime.stack_template.synthesis import synthesize_template
 from sim.lambda_runtime.stack_wiring import StackWiring
-from tests.infra.policies import Template, get_resources
 
 CHOSEN_CONTEXT: Final = {
     "joiner:memory-mb": "provision=3008,installer=1024",

@@ -11,10 +11,10 @@ import pytest
 
 from infra.stack.application import build_application
 from infra.triggers.interruption_events import EVENT_TYPE_BY_RULE
+from sim.authorization.template_policies import Template, get_resources
 from sim.lambda_runtime.stack_wiring import StackWiring
 from sim.operating_costs.bill import build_bill, sum_usd
 from sim.operating_costs.usage import StackUsage
-from tests.infra.policies import Template, get_resources
 
 FIXED_USD: Final = 6.50
 """Of ten dollars a month: the cost of an idle stack."""

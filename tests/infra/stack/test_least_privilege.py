@@ -9,10 +9,10 @@ from typing import Final
 import msgspec
 import pytest
 
+from sim.authorization.template_policies import parse_function_policies
 from sim.iam.patterns_and_variables import is_match
 from sim.iam.policy import AccessDecision, PolicyStatement
 from tests.infra.guarded import Guarded, RecordedRequest
-from tests.infra.policies import parse_function_policies
 
 ANY: Final = "*"
 

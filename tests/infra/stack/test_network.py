@@ -11,8 +11,9 @@ import pytest
 from infra.network.endpoints import GATEWAY_SERVICES, INTERFACE_SERVICES, REPORT_SERVICE
 from infra.settings.load import load_options
 from infra.settings.settings import StackOptions
+from sim.authorization.template_policies import Template, get_resources, parse_function_policies
 from sim.lambda_runtime.stack_template.generated_references import ACCOUNT_ID
-from tests.infra.policies import Template, as_list, get_resources, parse_function_policies
+from tests.infra.policies import as_list
 from tests.infra.stacks import synthesize_stack
 
 SUBNETS: Final = "subnet-0000000a,subnet-0000000b"

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from sim.authorization.template_policies import Template, get_resources
 from sim.lambda_runtime.stack_template.generated_references import IntrinsicResolver
 from sim.lambda_runtime.stack_template.synthesis import synthesize_template
 from tests.infra.installer.test_installation import list_earlier_resources
-from tests.infra.policies import Template, get_resources
 
 SCHEDULED_FUNCTIONS = {"provision", "lifecycle", "disrupt"}
 WORKING_FUNCTIONS = SCHEDULED_FUNCTIONS | {"catalog", "interrupt"}

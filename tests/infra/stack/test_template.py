@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from shared.settings import Settings
+from sim.authorization.template_policies import Template, get_resources, iterate_statements
 from sim.lambda_runtime.stack_template.generated_references import IntrinsicResolver
 from sim.lambda_runtime.stack_template.synthesis import synthesize_template
 from sim.lambda_runtime.stack_wiring import StackWiring
-from tests.infra.policies import Template, get_resources, iterate_statements
 from tests.infra.stacks import ALL, FOLLOWED_UP, TICKS, list_allowed_functions, synthesize_stack
 
 

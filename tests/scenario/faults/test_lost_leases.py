@@ -10,6 +10,7 @@ from itertools import count
 from typing import Final
 
 import pytest
+from msgspec.structs import replace
 
 from functions.disrupt import handler as disrupt
 from functions.interrupt import handler as interrupt
@@ -56,7 +57,8 @@ class Paused:
         """Build the ports that the function uses, with *tap* at every call."""
         call_tap = tap if tap is not None else _ignore_call
         environment = dict(self._world.wiring.get_function(self._function).environment)
-        return tap_world(self._world._build_world(name, environment), call_tap)  # noqa: SLF001 - as Lambda would
+        outside = self._world._build_world(self._function, environment)  # noqa: SLF001 - as Lambda would
+        return tap_world(replace(outside, name=name), call_tap)
 
 
 def run_overtaken(world: World, function: str, event: dict[str, object], stop: int, extra_steps: int = 0) -> bool:

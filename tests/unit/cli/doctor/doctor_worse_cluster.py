@@ -154,6 +154,13 @@ WORSE: list[Worse] = [
         "deploy the stack again",
     ),
     (
+        "rights",
+        make_facts({"missing_permissions": ("get on nodeclaims.karpenter.sh",)}),
+        "fail",
+        "ClusterRole joiner-functions lacks get on nodeclaims.karpenter.sh",
+        "deploy the stack again",
+    ),
+    (
         "autoscalers",
         make_facts(make_deployment_facts("karpenter")),
         "fail",

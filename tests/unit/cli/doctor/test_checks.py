@@ -97,6 +97,7 @@ def test_failed_check_is_reported_with_a_fix(
         ("access-entries", {}, {"access_entries": ...}),
         ("crds", {"crds": ...}, {}),
         ("permissions", {"has_role_binding": ...}, {}),
+        ("permissions", {"missing_permissions": ...}, {}),
         ("autoscalers", {"deployments": ...}, {}),
         ("nodepools", {"node_pools": ...}, {}),
         ("nodeclasses", {"node_classes": ...}, {}),

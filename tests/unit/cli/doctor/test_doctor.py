@@ -19,6 +19,7 @@ from cli.facts.model import ReadFailure
 from cli.main import main
 from cli.terminal.text import Palette
 from shared.crds.definitions import load_shipped_crds
+from shared.installer.rbac import read_rbac_manifests
 from tests.support.cli.doctor_answers import ByHeart
 from tests.support.cli.doctor_facts import NOW, make_facts, make_node_pool, make_preflight_facts
 from tests.support.cli.fleet_files import POOL, make_claim, make_node_manifests
@@ -98,6 +99,7 @@ def objects(tmp_path: Path) -> str:
         make_claim("c1", "n1", 4),
         *json.loads(json.dumps([dict(crd) for crd in load_shipped_crds()])),
         bound,
+        dict(read_rbac_manifests()[0]),
         karpenter,
     ]
     path = tmp_path / "objects.json"

@@ -9,6 +9,7 @@ import boto3
 import pytest
 
 from cli.main import main
+from shared.installer.rbac import read_rbac_manifests
 from sim.aws_http.server import EmbeddedAws
 from sim.cloud.cloud import Cloud
 from sim.cluster.api_server.api_server import ApiServer
@@ -130,6 +131,8 @@ def test_installation_is_found_by_its_stack_name(config: str, kube: InMemoryKube
     boto3.client("cloudformation").create_stack(StackName="joiner-demo", TemplateBody=template)
     rights = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
     create(kube, rights, {"metadata": {"name": "joiner-functions"}, "roleRef": {}, "subjects": []})
+    role = json.loads(json.dumps(read_rbac_manifests()[0]))
+    create(kube, "/apis/rbac.authorization.k8s.io/v1/clusterroles", role)
     status, findings, _ = run_doctor(capsys, "--kubeconfig", config)
     assert status == 1
     assert (map_levels(findings)["stack"], map_levels(findings)["permissions"]) == ({"ok"}, {"ok"})
@@ -139,6 +142,19 @@ def test_installation_is_found_by_its_stack_name(config: str, kube: InMemoryKube
     assert map_levels(findings)["quotas"] == map_levels(findings)["authentication"] == {"ok"}
     _, second_findings, _ = run_doctor(capsys, "--kubeconfig", config, "--stack", "another")
     assert map_levels(second_findings)["stack"] == {"later"}
+
+
+def test_a_cluster_role_without_a_permission_is_a_failure(config: str, kube: InMemoryKube, capsys: Out) -> None:
+    role = json.loads(json.dumps(read_rbac_manifests()[0]))
+    for rule in role["rules"]:
+        rule["verbs"] = [verb for verb in rule["verbs"] if verb != "get"]
+    create(kube, "/apis/rbac.authorization.k8s.io/v1/clusterroles", role)
+    binding = json.loads(json.dumps(read_rbac_manifests()[1]))
+    create(kube, "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", binding)
+    _, findings, _ = run_doctor(capsys, "--kubeconfig", config, "--no-account")
+    assert findings["rights"][0]["level"] == "fail"
+    message = "ClusterRole joiner-functions lacks get on events, get on nodeclaims.karpenter.sh"
+    assert findings["rights"][0]["what"] == message
 
 
 def test_forbidden_kind_is_reported_as_unseen_and_other_checks_run(config: str, capsys: Out) -> None:

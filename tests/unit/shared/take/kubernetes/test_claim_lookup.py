@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from shared.decide.lifecycle.node_claim.garbage_collection import without_spared_instances
-from shared.errors import NotFound, Unreachable
+from shared.errors import Forbidden, NotFound, Unreachable
 from shared.model.cluster import ClusterSnapshot
 from shared.model.decisions.action import NO_CLAIM_MESSAGE, Action, DeleteObject, TerminateInstances
 from shared.model.ec2.instance import NODE_CLAIM_TAG
@@ -48,7 +48,9 @@ def make_world(reads: Reads) -> World:
 def remove_spared_instances(
     actions: tuple[Action, ...], snapshot: ClusterSnapshot, outside: World
 ) -> tuple[Action, ...]:
-    return without_spared_instances(actions, snapshot, find_spared_instances(actions, snapshot, outside.kube))
+    return without_spared_instances(
+        actions, snapshot, find_spared_instances(actions, snapshot, outside.kube).spared_ids
+    )
 
 
 def make_termination(*ids: str) -> TerminateInstances:
@@ -106,3 +108,30 @@ def test_nodeclaims_are_read_only_for_leaked_instances_with_a_claim_tag() -> Non
         ACTIONS, make_cluster(instances=(INSTANCE_WITH_CLAIM_TAG, INSTANCE_WITHOUT_CLAIM_TAG)), make_world(reads)
     )
     assert reads.read_names == ["a"]
+
+
+def test_a_refused_read_is_a_problem_that_names_the_missing_permission() -> None:
+    snapshot = make_cluster(instances=(INSTANCE_WITH_CLAIM_TAG, INSTANCE_WITHOUT_CLAIM_TAG))
+    lookup = find_spared_instances(ACTIONS, snapshot, make_world(Reads(Forbidden("GET /x: 403 no"))).kube)
+    assert lookup.spared_ids == ("i-x",)
+    [problem] = lookup.problems
+    assert (problem.kind, problem.name) == ("EC2 instance", "i-x")
+    assert "missing permission: get on nodeclaims.karpenter.sh" in problem.message
+    assert "NodeClaim a cannot be read" in problem.message
+    assert problem.message.endswith("Forbidden: GET /x: 403 no")
+
+
+@pytest.mark.parametrize("answer", [Unreachable("a"), b"?"])
+def test_a_read_without_an_answer_is_a_problem_without_a_permission(answer: bytes | Exception) -> None:
+    lookup = find_spared_instances(
+        ACTIONS, make_cluster(instances=(INSTANCE_WITH_CLAIM_TAG,)), make_world(Reads(answer)).kube
+    )
+    [problem] = lookup.problems
+    assert "cannot be read" in problem.message
+    assert "permission" not in problem.message
+
+
+@pytest.mark.parametrize("answer", [NotFound("a"), CLAIM_OF_INSTANCE_X])
+def test_a_claim_that_is_read_or_absent_is_no_problem(answer: bytes | Exception) -> None:
+    snapshot = make_cluster(instances=(INSTANCE_WITH_CLAIM_TAG,))
+    assert find_spared_instances(ACTIONS, snapshot, make_world(Reads(answer)).kube).problems == ()

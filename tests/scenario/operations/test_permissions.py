@@ -1,0 +1,153 @@
+"""Every permission in the cluster is needed, and every needed permission is granted.
+
+Short runs record the permissions that the functions use. A permission that no run uses is superfluous; without a
+permission that a run uses, that run fails, because every embedded run enforces the installed ClusterRole.
+"""
+
+from collections.abc import Callable
+from datetime import timedelta
+from functools import cache
+from typing import Final
+
+import pytest
+
+from shared.installer.rbac import RbacPermission, find_granted_permissions, format_permission, read_rbac_manifests
+from shared.kubernetes.errors import GROUP
+from shared.ports.world import World as Outside
+from shared.take.kubernetes import informer_cache
+from sim.authorization.access_checks import AccessDeniedError
+from sim.lambda_runtime.stack_template.synthesis import ACTIVE_CONTEXT, synthesize_template
+from tests.scenario.operations.test_features import make_buffer, make_overlay
+from tests.scenario.worlds import CLAIMS, World, make_deployment, make_node_class, make_node_pool, make_pod
+
+GRANTED: Final = find_granted_permissions(read_rbac_manifests(), [GROUP])
+FEATURES: Final = {"joiner:feature-gates": "NodeOverlay=true,StaticCapacity=true,CapacityBuffer=true"}
+SPREAD: Final = (
+    '{"podTopologySpread": {"defaultConstraints": [{"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", '
+    '"whenUnsatisfiable": "ScheduleAnyway"}]}}'
+)
+GET_CLAIM: Final = ("get", "karpenter.sh", "nodeclaims")
+
+
+class Featured(World):
+    """A world with all features."""
+
+    def __init__(self) -> None:
+        """Deploy the stack with feature gates."""
+        super().__init__(
+            make_node_class(),
+            make_node_pool(after="10s"),
+            template=synthesize_template(context=ACTIVE_CONTEXT | FEATURES),
+        )
+
+    def _build_world(self, function: str, environment: dict[str, str]) -> Outside:
+        return super()._build_world(function, environment | {"SCHEDULER_CONFIG": SPREAD})
+
+
+def run_features(world: World) -> None:
+    """Use node overlays, a capacity buffer and default spread; pods of two kinds wait together."""
+    world.apply([make_overlay("cheap", "m5.xlarge", price="0.1"), make_deployment(3), make_buffer(2)])
+    world.apply([make_deployment(2, "api", cpu="1500m")])
+    world.wait_until_settled(5)
+    world.advance_seconds(130)
+
+
+def run_large_lists(world: World) -> None:
+    """Run with lists that a warm container watches instead of listing them again; small lists are not watched."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(informer_cache, "MIN_CACHED_LIST_BYTES", 0)
+        run_features(world)
+
+
+def run_scale_down(world: World) -> None:
+    """Launch nodes, drain them and remove them; an impossible pod gets the same event again, also in new containers."""
+    world.apply([make_deployment(3), make_pod("impossible", nodeSelector={"color": "none"})])
+    world.wait_until(lambda: len(world.list_running_pods()) == 3)
+    claim = world.list_claims()[0]["metadata"]["name"]
+    world.cluster.api.delete(CLAIMS, claim)
+    world.wait_until(lambda: claim not in {item["metadata"]["name"] for item in world.list_claims()}, 600)
+    world.scale(0)
+    world.wait_until(lambda: not world.list_claims(), 400)
+    for _ in range(3):
+        world.clear_container_caches()
+        world.advance_time(timedelta(minutes=4))
+
+
+def run_orphan(world: World) -> None:
+    """Remove the NodeClaim of a running instance: the instance is terminated, and its Node deleted."""
+    world.apply([make_deployment(1)])
+    world.wait_until_settled(1)
+    [claim] = world.list_claims()
+    instance_id = claim["status"]["providerID"].rpartition("/")[2]
+    world.forfeit.add(instance_id)
+    world.cluster.api.patch(CLAIMS, claim["metadata"]["name"], {"metadata": {"finalizers": None}})
+    world.cluster.api.delete(CLAIMS, claim["metadata"]["name"])
+    world.wait_until(lambda: instance_id not in {item.instance_id for item in world.list_active_instances()}, 400)
+
+
+def run_grace_period(world: World) -> None:
+    """Delete a node whose pods may not be evicted: they are deleted when its grace period ends."""
+    pool = make_node_pool(template={"terminationGracePeriod": "1m"})
+    world.apply([pool, make_deployment(1, annotations={"karpenter.sh/do-not-disrupt": "true"})])
+    world.wait_until_settled(1)
+    [claim] = world.list_claims()
+    world.cluster.api.delete(CLAIMS, claim["metadata"]["name"])
+    world.wait_until(lambda: claim["metadata"]["name"] not in {c["metadata"]["name"] for c in world.list_claims()}, 400)
+
+
+RUNS: Final[dict[str, tuple[Callable[[], World], Callable[[World], None]]]] = {
+    "features": (Featured, run_features),
+    "large-lists": (Featured, run_large_lists),
+    "scale-down": (lambda: World(make_node_class(), make_node_pool()), run_scale_down),
+    "orphan": (lambda: World(make_node_class(), make_node_pool()), run_orphan),
+    "grace-period": (lambda: World(make_node_class()), run_grace_period),
+}
+
+
+@cache
+def find_used_permissions(run_name: str) -> frozenset[RbacPermission]:
+    """Return the permissions that the functions use in the run."""
+    build_world, run = RUNS[run_name]
+    world = build_world()
+    run(world)
+    assert world.access_control.denials == []
+    return frozenset(permission for _, permission in world.access_control.used_permissions)
+
+
+@pytest.mark.parametrize("permission", sorted(GRANTED), ids=format_permission)
+def test_a_run_fails_without_this_permission(permission: RbacPermission) -> None:
+    assert [run_name for run_name in RUNS if permission in find_used_permissions(run_name)]
+
+
+def test_every_used_permission_is_granted() -> None:
+    assert frozenset().union(*map(find_used_permissions, RUNS)) <= GRANTED
+
+
+@pytest.mark.parametrize(
+    ("run_name", "permission"),
+    [
+        ("orphan", GET_CLAIM),
+        ("orphan", ("create", "karpenter.sh", "nodeclaims")),
+        ("grace-period", ("delete", "", "pods")),
+        ("features", ("patch", "karpenter.sh", "nodeoverlays/status")),
+    ],
+)
+def test_a_denied_call_ends_the_run(run_name: str, permission: RbacPermission) -> None:
+    build_world, run = RUNS[run_name]
+    world = build_world()
+    world.access_control.revoke_permission(permission)
+    with pytest.raises(AccessDeniedError, match=format_permission(permission)):
+        run(world)
+    assert world.access_control.denials
+
+
+def test_a_refused_read_keeps_the_orphan_and_is_reported() -> None:
+    """Functions that keep working with a ClusterRole of an older version say which permission they lack."""
+    world = World(make_node_class(), make_node_pool())
+    world.access_control.fails_run = False
+    world.access_control.revoke_permission(GET_CLAIM)
+    with pytest.raises(AssertionError, match="is nobody's since"):
+        run_orphan(world)
+    [problem, *_] = sorted(problem for problem in world.list_problems() if problem.startswith("EC2 instance"))
+    assert "missing permission: get on nodeclaims.karpenter.sh" in problem
+    assert "must allow it: apply rbac.yaml" in problem
