@@ -12,7 +12,7 @@ from shared.model.ec2.fleet import FleetError, FleetResult
 from shared.ports.storage import FencingToken, TableRow
 from shared.ports.world import World
 from shared.store.launch_groups import ROW_KIND
-from shared.store.table_rows import decode_body, try_write
+from shared.store.table_rows import decode_body, encode_body, try_write
 
 LAUNCH_GROUP_TTL: Final = timedelta(hours=24)
 
@@ -76,4 +76,4 @@ def _ensure_templates(group: LaunchGroup, world: World) -> None:
 
 
 def _encode_group(group: LaunchGroup) -> str:
-    return msgspec.json.encode(group).decode()
+    return encode_body(group, f"launch group {group.name}", "shorten the user data of the EC2NodeClass")

@@ -164,6 +164,17 @@ def test_an_item_that_cannot_be_kept_is_invalid(table: Table, kind: str, name: s
         table.write(kind, name, "x" * size, version=0)
 
 
+@pytest.mark.parametrize("is_fenced", [False, True])
+def test_an_item_above_400_kib_is_refused_in_the_words_of_dynamodb(table: Table, is_fenced: bool) -> None:  # noqa: FBT001
+    lease = table.write("lease", "cluster", "us", version=0)
+    fence = FencingToken(name="cluster", version=lease.version) if is_fenced else None
+    with pytest.raises(Invalid, match="Item size has exceeded the maximum allowed size"):
+        table.write("launch-group", "a", "ä" * (200 * 1024), version=0, fence=fence)
+    assert table.read("launch-group", "a") is None
+    body = "ä" * (195 * 1024)
+    assert table.write("launch-group", "a", body, version=0, fence=fence).body == body
+
+
 def test_a_table_that_is_missing_is_gone_and_not_empty(account: Clients) -> None:
     with pytest.raises(NotFound):
         DynamoTable(account, "missing").list_rows("command")

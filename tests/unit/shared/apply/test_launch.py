@@ -1,19 +1,22 @@
 """One CreateFleet, exactly once, wherever a function dies in between."""
 
-from collections.abc import Callable
-
 import msgspec
 import pytest
 
 from shared.apply.launch import LAUNCH_GROUP_TTL, launch_instances
 from shared.errors import Conflict, Fault, InsufficientCapacity, Invalid, NotFound, Throttled
-from shared.model.cloud_provider.launch_group import LaunchGroup
 from shared.model.decisions.action import LaunchInstances
-from shared.ports.world import World
 from shared.store.launch_groups import ROW_KIND
 from shared.store.lease import LEASE_TTL, hold_lease
 from sim.fault_tap import Killed, PortCall
 from tests.support.actions_world import Outside
+from tests.unit.shared.apply.launch_taps import (
+    build_killing_tap,
+    build_raising_tap,
+    build_site_counter,
+    launch_group,
+    read_stored_group,
+)
 
 SITES = (
     "table.read before",
@@ -26,47 +29,6 @@ SITES = (
     "table.write 2 before",
     "table.write 2 after",
 )
-
-
-def build_site_counter() -> Callable[[PortCall], str]:
-    counts: dict[str, int] = {}
-
-    def name_site(call: PortCall) -> str:
-        place = f"{call.port}.{call.method}"
-        if call.phase == "before":
-            counts[place] = counts.get(place, 0) + 1
-        return f"{place} {call.phase}" if counts[place] == 1 else f"{place} {counts[place]} {call.phase}"
-
-    return name_site
-
-
-def build_killing_tap(site_name: str) -> Callable[[PortCall], None]:
-    site = build_site_counter()
-
-    def kill_at_site(call: PortCall) -> None:
-        if site(call) == site_name:
-            raise Killed(site_name)
-
-    return kill_at_site
-
-
-def build_raising_tap(method: str, fault: Fault, when: str = "before", times: int = 1) -> Callable[[PortCall], None]:
-    pending_faults = [fault] * times
-
-    def raise_pending_fault(call: PortCall) -> None:
-        if pending_faults and call.method == method and call.phase == when:
-            raise pending_faults.pop()
-
-    return raise_pending_fault
-
-
-def launch_group(group: LaunchGroup, world: World) -> LaunchGroup:
-    return launch_instances(LaunchInstances(group=group), world, None)
-
-
-def read_stored_group(outside: Outside, name: str = "group") -> LaunchGroup | None:
-    row = outside.table.read(ROW_KIND, name)
-    return msgspec.json.decode(row.body, type=LaunchGroup) if row is not None else None
 
 
 def test_the_sites_below_are_all_there_are() -> None:
