@@ -20,8 +20,6 @@ https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.htm
 """
 MAX_PLAIN_BODY_BYTES: Final = 200 * 1024
 """Larger bodies are compressed: the body of a launch group has nearly the same user data once per launch template."""
-_COMPRESSION_PRESET: Final = 1
-"""A dictionary of 1 MiB, which is larger than any body, for 9 MiB of memory."""
 
 
 class _CompressedBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -41,7 +39,8 @@ def encode_body(body: object, name: str, remedy: str) -> str:
     if len(encoded) > MAX_PLAIN_BODY_BYTES:
         import lzma  # noqa: PLC0415 - few rows need it
 
-        compressed = lzma.compress(encoded, preset=_COMPRESSION_PRESET)
+        # Preset 1 has a dictionary of 1 MiB, which is larger than any body, and takes 9 MiB of memory.
+        compressed = lzma.compress(encoded, preset=1)
         encoded = msgspec.json.encode(_CompressedBody(xz=b64encode(compressed).decode()))
     if len(encoded) > MAX_BODY_BYTES:
         text = f"{name}: the row has {len(encoded) // 1024} KiB, and DynamoDB stores at most 400 KiB; {remedy}"

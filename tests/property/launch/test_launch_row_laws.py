@@ -92,9 +92,9 @@ def test_a_row_fits_and_is_read_back_whatever_its_user_data(
     group, table = build_launch_group(seed, length, template_count, claim_count), MemoryTable()
     row = table.write(ROW_KIND, group.name, encode_group(group), version=0, expires_at=NOW)
     assert read_launch_groups(table, datetime.min.replace(tzinfo=UTC), problems) == (group,)
-    answered = add_largest_result(group)
-    table.write(ROW_KIND, group.name, encode_group(answered), version=row.version)
-    assert read_launch_groups(table, NOW, problems) == (answered,)
+    group_with_result = add_largest_result(group)
+    table.write(ROW_KIND, group.name, encode_group(group_with_result), version=row.version)
+    assert read_launch_groups(table, NOW, problems) == (group_with_result,)
     assert problems == []
 
 

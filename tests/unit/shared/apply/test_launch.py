@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from shared.apply.launch import LAUNCH_GROUP_TTL, launch_instances
-from shared.errors import Conflict, Fault, InsufficientCapacity, Invalid, NotFound, Throttled
+from shared.errors import Conflict, Fault, InsufficientCapacity, Invalid, NotFound
 from shared.model.decisions.action import LaunchInstances
 from shared.store.launch_groups import ROW_KIND
 from shared.store.lease import LEASE_TTL, hold_lease
@@ -35,21 +35,6 @@ def test_the_sites_below_are_all_there_are() -> None:
     outside, met, site = Outside(), [], build_site_counter()
     launch_group(outside.build_launch_group(), outside.build_world(tap=lambda call: met.append(site(call))))
     assert [place for place in met if place != "table.read after"] == list(SITES)
-
-
-@pytest.mark.parametrize("site", SITES)
-def test_a_launch_that_died_there_is_repeated_without_a_second_fleet(site: str) -> None:
-    outside = Outside()
-    group = outside.build_launch_group()
-    with pytest.raises(Killed):
-        launch_group(group, outside.build_world(tap=build_killing_tap(site)))
-    first = {alive_instance.instance_id for alive_instance in outside.cloud.instances.list_alive()}
-    launched_group = launch_group(group, outside.build_world())
-    assert launched_group.result is not None
-    [instance] = outside.list_instances()
-    assert [fleet_instance.instance_id for fleet_instance in launched_group.result.instances] == [instance.instance_id]
-    assert first <= {instance.instance_id}
-    assert read_stored_group(outside) == launched_group
 
 
 def test_a_group_is_written_down_before_it_is_sent() -> None:
@@ -160,16 +145,6 @@ def test_a_template_that_is_collected_twice_is_left_to_the_next_cycle() -> None:
     assert group.result is None
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
-def test_ec2_that_says_later_is_asked_the_same_again(when: str) -> None:
-    outside = Outside()
-    group = outside.build_launch_group()
-    with pytest.raises(Throttled):
-        launch_group(group, outside.build_world(tap=build_raising_tap("create_fleet", Throttled("later"), when)))
-    assert launch_group(group, outside.build_world()).result is not None
-    assert len(outside.list_instances()) == 1
-
-
 def test_who_finds_the_row_written_in_between_sends_nothing() -> None:
     outside = Outside()
     group = outside.build_launch_group()
@@ -181,19 +156,6 @@ def test_who_finds_the_row_written_in_between_sends_nothing() -> None:
     with pytest.raises(Conflict):
         launch_group(group, outside.build_world(tap=write_group_first))
     assert outside.list_called_methods("ec2") == []
-
-
-def test_who_finds_its_answer_written_already_has_the_same() -> None:
-    outside = Outside()
-    group = outside.build_launch_group()
-
-    def launch_group_first(call: PortCall) -> None:
-        if call.method == "create_fleet" and call.phase == "after":
-            launch_group(group, outside.build_world("two"))
-
-    launched_group = launch_group(group, outside.build_world("one", tap=launch_group_first))
-    assert read_stored_group(outside) == launched_group
-    assert len(outside.list_instances()) == 1
 
 
 def test_without_the_lease_nothing_is_written_down_and_nothing_sent() -> None:
@@ -212,29 +174,3 @@ def test_a_group_of_three_sent_twice_is_three_instances() -> None:
     launch_group(outside.build_launch_group(capacity=3), outside.build_world())
     launch_group(outside.build_launch_group(capacity=3), outside.build_world())
     assert len(outside.list_instances()) == 3
-
-
-def test_a_row_that_cannot_be_read_is_written_anew_and_the_same_is_sent() -> None:
-    outside = Outside()
-    group = outside.build_launch_group()
-    launch_group(group, outside.build_world())
-    row = outside.table.read(ROW_KIND, "group")
-    assert row is not None
-    outside.table.write(ROW_KIND, "group", "{", version=row.version, expires_at=row.expires_at)
-    launched_group = launch_group(group, outside.build_world())
-    assert read_stored_group(outside) == launched_group
-    assert len(outside.list_instances()) == 1
-
-
-def test_a_row_that_cannot_be_read_is_written_anew_and_nothing_is_started_twice() -> None:
-    outside = Outside()
-    group = outside.build_launch_group()
-    with pytest.raises(Killed):
-        launch_group(group, outside.build_world(tap=build_killing_tap("ec2.create_fleet after")))
-    row = outside.table.read(ROW_KIND, group.name)
-    assert row is not None
-    outside.table.write(ROW_KIND, group.name, "{nonsense", version=row.version)
-    launched_group = launch_group(group, outside.build_world())
-    assert launched_group.result is not None
-    assert len(outside.list_instances()) == 1
-    assert read_stored_group(outside) == launched_group

@@ -30,8 +30,10 @@ def test_a_group_with_much_user_data_is_repeated_as_it_was_written() -> None:
     group = outside.build_launch_group()
     user_data = shake_256(b"user data").hexdigest(8_000)
     names = tuple(f"template-{number:02}" for number in range(40))
-    others = tuple(msgspec.structs.replace(group.templates[0], name=name, user_data=user_data) for name in names)
-    large_group = msgspec.structs.replace(group, templates=(*group.templates, *others))
+    extra_templates = tuple(
+        msgspec.structs.replace(group.templates[0], name=name, user_data=user_data) for name in names
+    )
+    large_group = msgspec.structs.replace(group, templates=(*group.templates, *extra_templates))
     with pytest.raises(Killed):
         launch_group(large_group, outside.build_world(tap=build_killing_tap("ec2.ensure_launch_template before")))
     launched_group = launch_group(group, outside.build_world())

@@ -5,8 +5,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from shared.aws.ec2.fleet import EMPTY_RESULT_ERROR, build_fleet_call, parse_fleet_result
-from shared.model.ec2.fleet import FleetError, FleetInstance, FleetRequest, LaunchTemplateConfig, Override
+from shared.aws.ec2.fleet import build_fleet_call, parse_fleet_result
+from shared.model.ec2.fleet import (
+    EMPTY_RESULT_ERROR,
+    FleetError,
+    FleetInstance,
+    FleetRequest,
+    LaunchTemplateConfig,
+    Override,
+)
 from shared.model.ec2.types import CapacityType
 
 UID = "uid-1"
@@ -124,7 +131,7 @@ def test_errors_are_answered_even_where_instances_were_started() -> None:
 def test_an_answer_that_says_nothing_is_an_error(response: dict[str, Any]) -> None:
     result = parse_fleet_result(response, REQUEST)
     assert result.instances == ()
-    assert result.errors == (FleetError(code=EMPTY_RESULT_ERROR, message=EMPTY_RESULT_ERROR),)
+    assert result.errors == (EMPTY_RESULT_ERROR,)
 
 
 def test_an_error_of_no_offering_is_kept() -> None:
