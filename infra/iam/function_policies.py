@@ -35,6 +35,8 @@ CATALOG_ACTIONS: Final = (
     "ec2:DescribeSubnets",
 )
 INSTANCE_ACTIONS: Final = ("ec2:DescribeInstances", "ec2:DescribeInstanceStatus", "ec2:DescribeLaunchTemplates")
+LAUNCH_READ_ACTIONS: Final = ("ec2:DescribeInstances", "ec2:DescribeLaunchTemplates")
+"""What `provision` reads of its launches: the instances of a launch group whose response was lost, and templates."""
 TABLE_ACTIONS: Final = tuple(f"dynamodb:{name}" for name in ("ConditionCheckItem", "GetItem", "PutItem", "Query"))
 ROW_DELETING_FUNCTIONS: Final = frozenset({"disrupt"})
 """The functions that delete table rows; other functions overwrite rows or let them expire."""
@@ -159,9 +161,7 @@ class FunctionPolicies(Construct):
                 conditions=creation_conditions,
                 wildcard_reason=TAG_CONDITIONS_REASON,
             ),
-            _build_unscoped_grant(
-                "DescribeLaunchTemplates", ("ec2:DescribeLaunchTemplates",), _build_region_condition()
-            ),
+            _build_unscoped_grant("FindLaunchedInstances", LAUNCH_READ_ACTIONS, _build_region_condition()),
         ]
 
     def _build_pass_role_grant(self, node_roles: list[NodeRole], more_role_names: Iterable[str]) -> Grant:

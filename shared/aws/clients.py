@@ -8,7 +8,8 @@ There are two retry modes. Every connection has a short timeout, so that a Lambd
   throttles; four attempts.
 * ``once``: writes that take effect only under a condition, and CreateFleet. A second attempt would hide the outcome
   of the first: a conditional write would be rejected because of its own earlier success. The caller sees the
-  timeout, and the next run repeats the same call with the same token.
+  timeout, and the next run repeats the same call with the same token. So that it does not meet a connection that AWS
+  closed while it was idle, an invocation closes connections that were idle for long (`shared.production_world`).
 """
 
 from collections import Counter
@@ -50,6 +51,12 @@ class Clients:
     def get_call_counts(self) -> Mapping[str, int]:
         """Return the number of calls sent so far by operation like ``ec2:DescribeInstances``; retries count."""
         return dict(sorted(self._call_counts.items()))
+
+    def close_idle_connections(self) -> None:
+        """Close the connections that no call uses; the next call opens a new one."""
+        with self._lock:
+            for client in self._client_by_key.values():
+                client.close()
 
     def close(self) -> None:
         """Close all connections."""

@@ -2,7 +2,8 @@
 
 Every response is classified here, once. A missing response (a timeout, a refused connection, a truncated document) is
 `Unreachable` and never taken for an empty list. A rejected token is renewed once. If the server throttles, the client
-backs off.
+backs off. A read on a connection that the server closed while it was idle is repeated once, on a new connection; a
+write is not, because the server may have performed it.
 """
 
 import ssl
@@ -13,17 +14,18 @@ from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlencode
 
 from urllib3 import BaseHTTPResponse, PoolManager, Timeout
-from urllib3.exceptions import HTTPError, NewConnectionError
+from urllib3.exceptions import HTTPError, NewConnectionError, ProtocolError
 from urllib3.exceptions import TimeoutError as UrllibTimeoutError
 
 from shared.errors import Expired, Fault, Invalid, Throttled, Unreachable
 from shared.kubernetes.backoff import Backoff
 from shared.kubernetes.errors import build_fault, check_json_document, is_success
 from shared.kubernetes.proxy import build_connection_pool
+from shared.kubernetes.stale_connections import is_stale
 from shared.kubernetes.watch_stream import CollectionHead, parse_head, read_changes
 from shared.ports.kubernetes import WatchEvents
 from shared.wire.paths import build_list_path, is_object
@@ -130,6 +132,11 @@ class KubeClient:
             raise Invalid(f"DELETE {path}: the path is not an object", "MethodNotAllowed")
         self._call("DELETE", path, body or None)
 
+    def close_idle_connections(self) -> None:
+        """Close the connections that no request uses; the next request opens a new one."""
+        for pool in (self._pool, *self._watch_pool_by_path.values()):
+            pool.clear()
+
     def _build_headers(self, content_type: str = "") -> dict[str, str]:
         headers = {"Accept": _JSON_CONTENT_TYPE} | ({"Content-Type": content_type} if content_type else {})
         if self._token:
@@ -151,13 +158,23 @@ class KubeClient:
         call = f"{method} {path}"
         self._backoff.check(call)
         pool, sent_type = watch_pool or self._pool, content_type if body is not None else ""
-        send = partial(pool.request, method, self._endpoint + path, body=body, timeout=self._timeout, retries=False)
+        send = partial(self._request, pool, method, self._endpoint + path, body=body)
         try:
             return self._send_request(call, send, sent_type)
         except Throttled as fault:
             if not self._backoff.wait(fault):
                 raise
             return self._send_request(call, send, sent_type)
+
+    def _request(self, pool: PoolManager, method: str, url: str, **options: Any) -> BaseHTTPResponse:  # noqa: ANN401 - urllib3's
+        """Send a request; a read whose connection was stale is sent once more, on a new connection."""
+        try:
+            return pool.request(method, url, timeout=self._timeout, retries=False, **options)
+        except ProtocolError as error:
+            if method != "GET" or not is_stale(error):
+                raise
+        pool.clear()  # its other idle connections are as old
+        return pool.request(method, url, timeout=self._timeout, retries=False, **options)
 
     def _send_request(self, call: str, send: Callable[..., BaseHTTPResponse], content_type: str) -> bytes:
         """Send the request, with a renewed token if the old one is rejected, and return the document."""
@@ -192,14 +209,7 @@ class KubeClient:
         """Read the watch stream at *path*, then close it."""
         call = f"GET {path}"
         with self._translate_errors(call):
-            response: BaseHTTPResponse = watch_pool.request(
-                "GET",
-                self._endpoint + path,
-                headers=headers,
-                timeout=self._timeout,
-                retries=False,
-                preload_content=False,
-            )
+            response = self._request(watch_pool, "GET", self._endpoint + path, headers=headers, preload_content=False)
             try:
                 if not is_success(response.status):
                     raise self._build_fault(call, response)

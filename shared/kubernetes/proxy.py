@@ -11,6 +11,8 @@ from urllib.request import getproxies, proxy_bypass
 from urllib3 import PoolManager, ProxyManager
 from urllib3.util import create_urllib3_context, make_headers, parse_url
 
+from shared.kubernetes.stale_connections import detect_stale_connections
+
 
 def find_proxy(endpoint: str) -> str:
     """Return the URL of the proxy for *endpoint*, "" if there is none or if NO_PROXY names the host."""
@@ -41,7 +43,9 @@ def build_connection_pool(proxy: str, authority: str | None, max_connections: in
     if authority is None:
         context.load_default_certs()
     options: dict[str, Any] = {"ssl_context": context, "ca_cert_data": authority, "maxsize": max_connections}
-    return ProxyManager(proxy, proxy_headers=build_proxy_headers(proxy), **options) if proxy else PoolManager(**options)
+    return detect_stale_connections(
+        ProxyManager(proxy, proxy_headers=build_proxy_headers(proxy), **options) if proxy else PoolManager(**options)
+    )
 
 
 def build_tls_context() -> ssl.SSLContext:

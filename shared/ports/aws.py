@@ -37,6 +37,12 @@ class Ec2(Protocol):
     def describe_instances(self, cluster: str) -> tuple[Instance, ...]:
         """Return every instance with our tags for *cluster*, in all states but `terminated`, sorted by id."""
 
+    def describe_launch_group(self, group: str) -> tuple[Instance, ...]:
+        """Return every instance with the tag of the launch group *group*, in all states but `terminated`, sorted by id.
+
+        Instances that were launched a moment ago can be absent.
+        """
+
     def describe_instance(self, instance_id: str) -> Instance:
         """Return one instance, also if `terminated` while EC2 still returns it.
 

@@ -1,22 +1,74 @@
-"""Table rows: bodies that may be undecodable, and writes for which another controller may be faster."""
+"""Table rows: bodies that are large or undecodable, and writes for which another controller may be faster."""
 
+from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator
 from datetime import datetime
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
-from shared.errors import Conflict
+from shared.errors import Conflict, Invalid
 from shared.model.core.metadata import Problem
 from shared.ports.storage import FencingToken, Table, TableRow
 
 BodyT = TypeVar("BodyT")
 
+MAX_BODY_BYTES: Final = 400 * 1024 - 4 * 1024
+"""DynamoDB refuses items above 400 KB, names and values together; keys, version and expiry take less than 4 KB.
+
+https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html#limits-items
+"""
+MAX_PLAIN_BODY_BYTES: Final = 200 * 1024
+"""Larger bodies are compressed: the body of a launch group has nearly the same user data once per launch template."""
+
+
+class _CompressedBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A body that is stored compressed. Versions that do not know it report the row as one that cannot be decoded."""
+
+    xz: str
+    """The body, compressed with xz, in base64."""
+
+
+def encode_body(body: object, name: str, remedy: str) -> str:
+    """Return *body* as JSON, compressed if it is large; *name* and *remedy* are for the error.
+
+    Raises:
+        Invalid: DynamoDB would refuse the row, even compressed.
+    """
+    encoded = msgspec.json.encode(body)
+    if len(encoded) > MAX_PLAIN_BODY_BYTES:
+        import lzma  # noqa: PLC0415 - few rows need it
+
+        # Preset 1 has a dictionary of 1 MiB, which is larger than any body, and takes 9 MiB of memory.
+        compressed = lzma.compress(encoded, preset=1)
+        encoded = msgspec.json.encode(_CompressedBody(xz=b64encode(compressed).decode()))
+    if len(encoded) > MAX_BODY_BYTES:
+        text = f"{name}: the row has {len(encoded) // 1024} KiB, and DynamoDB stores at most 400 KiB; {remedy}"
+        raise Invalid(text, code="ValidationException")
+    return encoded.decode()
+
+
+def decode_body_text(body: str, type_: type[BodyT]) -> BodyT:
+    """Return the value that `encode_body` encoded.
+
+    Raises:
+        msgspec.DecodeError: *body* is not a value of *type_*.
+    """
+    if not body.startswith('{"xz":'):
+        return msgspec.json.decode(body, type=type_)
+    import lzma  # noqa: PLC0415 - few rows need it
+
+    try:
+        plain = lzma.decompress(b64decode(msgspec.json.decode(body, type=_CompressedBody).xz))
+    except (lzma.LZMAError, ValueError) as error:
+        raise msgspec.DecodeError(f"compressed body: {error}") from error
+    return msgspec.json.decode(plain, type=type_)
+
 
 def decode_body(row: TableRow | None, type_: type[BodyT]) -> BodyT | None:
     """Return the body of *row*; None if there is no row, or its body cannot be decoded."""
     try:
-        return msgspec.json.decode(row.body, type=type_) if row is not None else None
+        return decode_body_text(row.body, type_) if row is not None else None
     except msgspec.DecodeError:
         return None
 
@@ -30,7 +82,7 @@ def decode_rows(
     """
     for row in rows:
         try:
-            body = msgspec.json.decode(row.body, type=type_)
+            body = decode_body_text(row.body, type_)
         except msgspec.DecodeError as error:
             message = f"body: {error}; remove the row, {consequence}"
             problems.append(Problem(kind=row.kind, name=row.name, message=message))

@@ -4,7 +4,10 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Final
 
+import msgspec
+
 from shared.errors import Conflict, NotFound
+from shared.model.core.labels import LAUNCH_GROUP
 from shared.model.ec2.account import (
     CapacityReservation,
     ControlPlaneFacts,
@@ -15,7 +18,7 @@ from shared.model.ec2.account import (
     Subnet,
 )
 from shared.model.ec2.dry_run import DryRunRefusal, DryRunRequest
-from shared.model.ec2.fleet import FleetRequest, FleetResult
+from shared.model.ec2.fleet import EMPTY_RESULT_ERROR, FleetRequest, FleetResult
 from shared.model.ec2.instance import Instance, InstanceStatus
 from shared.model.ec2.instance_type_info import InstanceTypeInfo, SpotPrice
 from shared.model.ec2.launch_template import LaunchTemplate
@@ -40,7 +43,9 @@ class CloudEc2(CloudPort):
     def create_fleet(self, request: FleetRequest) -> FleetResult:
         """Launch instances now."""
         self._cloud.rate_limiter.check_call("CreateFleet")
-        return self._cloud.fleets.create(request)
+        result = self._cloud.fleets.create(request)
+        is_empty = not (result.instances or result.errors)
+        return msgspec.structs.replace(result, errors=(EMPTY_RESULT_ERROR,)) if is_empty else result
 
     def terminate_instances(self, instance_ids: Iterable[str]) -> None:
         """Terminate the instances in one call; instances that are already gone are skipped."""
@@ -55,6 +60,12 @@ class CloudEc2(CloudPort):
         return tuple(
             i for i in self._cloud.instances.describe_all() if i.state != "terminated" and _is_ours(i.tags, cluster)
         )
+
+    def describe_launch_group(self, group: str) -> tuple[Instance, ...]:
+        """Return the instances with the tag of the launch group."""
+        self._cloud.rate_limiter.check_call("DescribeInstances")
+        instances = self._cloud.instances.describe_all()
+        return tuple(i for i in instances if i.state != "terminated" and i.get_tag(LAUNCH_GROUP) == group)
 
     def describe_instance(self, instance_id: str) -> Instance:
         """Return one instance, regardless of its tags."""

@@ -24,6 +24,7 @@ ACTION_BY_READ_CALL: Final = {
     "ec2.describe_capacity_reservations": "ec2:DescribeCapacityReservations",
     "ec2.describe_instance": "ec2:DescribeInstances",
     "ec2.describe_instances": "ec2:DescribeInstances",
+    "ec2.describe_launch_group": "ec2:DescribeInstances",
     "ec2.describe_images": "ec2:DescribeImages",
     "ec2.describe_instance_statuses": "ec2:DescribeInstanceStatus",
     "ec2.describe_instance_types": "ec2:DescribeInstanceTypes",

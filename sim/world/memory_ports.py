@@ -6,8 +6,6 @@ from datetime import UTC, datetime
 from threading import Lock
 from typing import Final
 
-import msgspec
-
 from shared.errors import Conflict, Invalid, NotFound
 from shared.ports.storage import FencingToken, TableRow
 
@@ -133,10 +131,23 @@ class MemoryTopic:
 def _check_item(row: TableRow, fence: FencingToken | None) -> None:
     if not (row.kind and row.name):
         raise Invalid("a key may not be empty", code="ValidationException")
-    if len(msgspec.json.encode(row)) > MAX_ITEM_BYTES:
-        raise Invalid(f"{row.kind}/{row.name}: the item is too large", code="ValidationException")
+    if _compute_item_bytes(row) > MAX_ITEM_BYTES:
+        raise Invalid(
+            f"{row.kind}/{row.name}: Item size has exceeded the maximum allowed size", code="ValidationException"
+        )
     if fence is not None and (row.kind, row.name) == (LEASE_KIND, fence.name):
         raise Invalid("a transaction may not name one item twice", code="ValidationException")
+
+
+def _compute_item_bytes(row: TableRow) -> int:
+    """Return the size of the item as DynamoDB counts it: names and strings in UTF-8, and numbers with up to 21 bytes.
+
+    https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html
+    """
+    numbers = [row.version] if row.expires_at is None else [row.version, int(row.expires_at.timestamp())]
+    names = ("pk", "sk", "version", "body", *(["expires"] if row.expires_at is not None else []))
+    texts = (*names, row.kind, row.name, row.body)
+    return sum(len(text.encode()) for text in texts) + sum(len(str(number)) // 2 + 2 for number in numbers)
 
 
 def _round_up_to_seconds(instant: datetime | None) -> datetime | None:

@@ -270,7 +270,7 @@ ALLOWED_REQUESTS: Final = {
         build_creation_attack("launch-template", "CreateLaunchTemplate", OUR_TAGS),
         {"provision"},
     ),
-    "describe its own account": (Attack(action="ec2:DescribeInstances"), {"disrupt", "lifecycle"}),
+    "describe its own account": (Attack(action="ec2:DescribeInstances"), {"disrupt", "lifecycle", "provision"}),
 }
 """The same requests with the tags that the attacks lack: an attack fails because of its tags, not because it is
 malformed.

@@ -38,6 +38,7 @@ READS: Final = frozenset(
         "describe_instance_statuses",
         "describe_instance_types",
         "describe_instances",
+        "describe_launch_group",
         "describe_offerings",
         "describe_security_groups",
         "describe_spot_prices",
@@ -121,6 +122,26 @@ class Killer:
             if self._remaining_calls == 0:
                 self.struck = True
                 raise Killed(self._site)
+
+
+class SecondKiller(Killer):
+    """Kill the handler that responds to a death at *first_site*: at its first call at *site*, once."""
+
+    def __init__(self, first_site: str, site: str) -> None:
+        """Lie in wait at both."""
+        super().__init__(site)
+        self._first = Killer(first_site)
+
+    def __call__(self, call: PortCall) -> None:
+        """Let *call* pass, or not.
+
+        Raises:
+            Killed: this is one of the two.
+        """
+        if self._first.struck:
+            super().__call__(call)
+        else:
+            self._first(call)
 
 
 SETTLE_TIME: Final = timedelta(minutes=2)

@@ -1,4 +1,4 @@
-"""Five bugs to plant in the product: a simulation that does not find them proves nothing."""
+"""Six bugs to plant in the product: a simulation that does not find them proves nothing."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, Final
@@ -6,13 +6,16 @@ from typing import Any, Final
 import pytest
 from msgspec.structs import replace
 
+from shared.apply import launch
 from shared.apply.kubernetes import writes
+from shared.model.cloud_provider.launch_group import LaunchGroup
 from shared.model.core.resources import Resources
 from shared.model.decisions.action import DeleteObject, EvictPod
 from shared.model.ec2.fleet import FleetRequest, FleetResult
 from shared.model.karpenter.node_claim import NodeClaim
 from shared.ports.kubernetes import Kube
 from shared.ports.storage import FencingToken, TableRow
+from shared.ports.world import World
 from shared.wire.paths import build_object_path
 from sim.cloud.ec2.fleet import Fleets
 from sim.fault_simulation.drawing.draw_script import draw_brief_script, draw_script
@@ -31,6 +34,15 @@ def skip_the_token(monkeypatch: pytest.MonkeyPatch) -> None:
         return create(fleets, replace(request, client_token=""))
 
     monkeypatch.setattr(Fleets, "create", create_fleet_without_token)
+
+
+def trust_each_replay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take any response to a repeated client token as final, also an empty one and a refusal."""
+
+    def send_request(group: LaunchGroup, _row: TableRow, world: World) -> FleetResult:
+        return launch._send_request(group, world)  # noqa: SLF001 - the bug skips what comes after it
+
+    monkeypatch.setattr(launch, "_repeat_request", send_request)
 
 
 def drop_the_fence(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,6 +96,7 @@ def skip_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 PLANTS: Final[dict[str, tuple[Plant, Draw, frozenset[str]]]] = {
     "ignore client token": (skip_the_token, draw_brief_script, frozenset({"doubled"})),
+    "trust each replay": (trust_each_replay, draw_brief_script, frozenset({"doubled"})),
     "ignore fencing token": (drop_the_fence, draw_brief_script, frozenset({"doubled", "shared", "limit", "budget"})),
     "evict despite PDB": (evict_past_the_budget, draw_script, frozenset({"past-budget", "undrained"})),
     "remove finalizer early": (drop_the_finalizer, draw_script, frozenset({"dropped"})),

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from shared.model.cloud_provider.launch_group import LaunchGroup
+from shared.model.core.labels import LAUNCH_GROUP
 from shared.model.core.metadata import ObjectMeta
 from shared.model.ec2.instance import Instance
 from shared.model.ec2.launch_template import LaunchTemplate
@@ -19,7 +20,7 @@ from sim.cluster.api_server.kube_port import InMemoryKube
 from sim.fault_tap import PortCall, Tap, tap_world
 from sim.time.virtual_clock import Clock
 from sim.world.memory_ports import MemoryBucket, MemoryTable
-from tests.contract.asking import build_fleet_request
+from tests.contract.asking import TAGS, build_fleet_request
 from tests.contract.memory_face import build_memory_face
 
 Sent = tuple[str, str, timedelta]
@@ -76,7 +77,11 @@ class Outside:
     def build_launch_group(self, name: str = "group", capacity: int = 1) -> LaunchGroup:
         """Return a group for *capacity* times m5.large; its launch template does not exist yet."""
         fleet_request = build_fleet_request(
-            build_memory_face(self.cloud), "m5.large", client_token=f"token-{name}", capacity=capacity
+            build_memory_face(self.cloud),
+            "m5.large",
+            client_token=f"token-{name}",
+            capacity=capacity,
+            tags=(*TAGS, (LAUNCH_GROUP, name)),
         )
         [template] = self.list_templates()
         self.cloud.templates.delete(template.name)

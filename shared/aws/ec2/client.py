@@ -35,7 +35,7 @@ from shared.aws.ec2.response_parsing import (
 from shared.aws.ec2.spot_prices import build_spot_price_query, select_newest_prices
 from shared.aws.errors import get_error_code, translate_errors
 from shared.errors import Conflict, Invalid, NotFound
-from shared.model.core.labels import NODECLASS, NODEPOOL
+from shared.model.core.labels import LAUNCH_GROUP, NODECLASS, NODEPOOL
 from shared.model.ec2.account import CapacityReservation, Image, PlacementGroup, SecurityGroup, SelectorTerm, Subnet
 from shared.model.ec2.dry_run import DryRunRefusal, DryRunRequest
 from shared.model.ec2.fleet import NO_SPOT_ROLE_CODE, FleetRequest, FleetResult
@@ -87,10 +87,11 @@ class BotoEc2:
     def describe_instances(self, cluster: str) -> tuple[Instance, ...]:
         """Call DescribeInstances by the three Joiner tags, in all states but `terminated`; sorted by id."""
         keys = [("tag-key", [key]) for key in _REQUIRED_TAG_KEYS]
-        filters = _build_filters((f"tag:{CLUSTER_TAG}", [cluster]), *keys, ("instance-state-name", _LIVE_STATES))
-        reservations = self._paginate("describe_instances", "Reservations", 1000, Filters=filters)
-        instances = (parse_instance(instance) for reservation in reservations for instance in reservation["Instances"])
-        return tuple(sorted(instances, key=lambda instance: instance.instance_id))
+        return self._list_instances((f"tag:{CLUSTER_TAG}", [cluster]), *keys)
+
+    def describe_launch_group(self, group: str) -> tuple[Instance, ...]:
+        """Call DescribeInstances by the tag of the launch group, in all states but `terminated`; sorted by id."""
+        return self._list_instances((f"tag:{LAUNCH_GROUP}", [group]))
 
     def describe_instance(self, instance_id: str) -> Instance:
         """Call DescribeInstances for one id.
@@ -228,6 +229,12 @@ class BotoEc2:
     def dry_run_launch(self, probe: DryRunRequest) -> tuple[DryRunRefusal, ...]:
         """Call CreateLaunchTemplate, RunInstances and CreateFleet with DryRun, one attempt each."""
         return call_dry_runs(self._clients, probe)
+
+    def _list_instances(self, *names_and_values: tuple[str, list[str]]) -> tuple[Instance, ...]:
+        filters = _build_filters(*names_and_values, ("instance-state-name", _LIVE_STATES))
+        reservations = self._paginate("describe_instances", "Reservations", 1000, Filters=filters)
+        instances = (parse_instance(instance) for reservation in reservations for instance in reservation["Instances"])
+        return tuple(sorted(instances, key=lambda instance: instance.instance_id))
 
     def _paginate(self, call: str, key: str, page_size: int, **query: Any) -> Iterator[Any]:  # noqa: ANN401 - boto3's
         with translate_errors(f"ec2:{call}"):

@@ -3,15 +3,21 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from shared.model.ec2.fleet import FleetError, FleetInstance, FleetRequest, FleetResult, LaunchTemplateConfig, Override
+from shared.model.ec2.fleet import (
+    EMPTY_RESULT_ERROR,
+    FleetError,
+    FleetInstance,
+    FleetRequest,
+    FleetResult,
+    LaunchTemplateConfig,
+    Override,
+)
 from shared.model.ec2.types import CapacityType, Tags
 
 FLEET_TAGGED_RESOURCES: Final = ("instance", "volume", "fleet")
 """Resource types that CreateFleet tags; the launch template tags network interfaces and spot requests."""
 
 INTERRUPTIBLE_RESERVATION: Final = "interruptible-capacity-reservation"
-EMPTY_RESULT_ERROR: Final = "too few instances returned"
-"""Code and message of the error that is added to a response with neither instances nor errors."""
 
 
 def build_fleet_call(request: FleetRequest) -> dict[str, Any]:
@@ -49,7 +55,7 @@ def parse_fleet_result(response: Mapping[str, Any], request: FleetRequest) -> Fl
     )
     errors = tuple(sorted({_parse_error(part) for part in response.get("Errors", ())}))
     if not instances and not errors:
-        errors = (FleetError(code=EMPTY_RESULT_ERROR, message=EMPTY_RESULT_ERROR),)
+        errors = (EMPTY_RESULT_ERROR,)
     return FleetResult(fleet_id=response.get("FleetId", ""), instances=instances, errors=errors)
 
 

@@ -118,6 +118,10 @@ def _keep_launched_offerings(group: LaunchGroup, result: FleetResult) -> LaunchG
 def _find_rewritten_groups(sent_groups: Iterable[tuple[Action, LaunchGroup]]) -> Iterator[LaunchGroup]:
     """Yield the groups that were sent as stored by an earlier cycle, where that differs from the current plan."""
     for action, group in sent_groups:
-        stored_group = replace(group, result=None)
-        if isinstance(action, LaunchInstances) and stored_group != replace(action.group, result=None):
+        stored_group = _forget_progress(group)
+        if isinstance(action, LaunchInstances) and stored_group != _forget_progress(action.group):
             yield without_user_data(stored_group)
+
+
+def _forget_progress(group: LaunchGroup) -> LaunchGroup:
+    return replace(group, result=None, unconfirmed_since=None)

@@ -24,6 +24,8 @@ class LaunchGroup(msgspec.Struct, frozen=True, kw_only=True):
     created_at: datetime
     node_class_hash: str = ""
     """Hash of the node class at the time of the request; "" if it was not recorded."""
+    unconfirmed_since: datetime | None = None
+    """When EC2 first responded to a repeated request without saying what the original request launched."""
     result: FleetResult | None = None
     """The response of EC2, once recorded: instance number i belongs to NodeClaim number i."""
 

@@ -61,9 +61,17 @@ class FleetError(msgspec.Struct, frozen=True, kw_only=True, order=True):
     subnet_id: str = ""
 
 
+EMPTY_RESULT_ERROR: Final = FleetError(code="too few instances returned", message="too few instances returned")
+"""Stands for a response with neither instances nor errors."""
+
+
 class FleetResult(msgspec.Struct, frozen=True, kw_only=True):
     """The response of CreateFleet: instances sorted by id; there can be errors even if instances were launched."""
 
     fleet_id: str
     instances: tuple[FleetInstance, ...] = ()
     errors: tuple[FleetError, ...] = ()
+
+    def is_explained(self) -> bool:
+        """Return whether there are instances, or EC2 names an offering that it could not launch."""
+        return bool(self.instances) or any(error.instance_type for error in self.errors)

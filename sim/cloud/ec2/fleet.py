@@ -6,7 +6,7 @@ Known difference: EC2 may spread a large request over several good pools; here t
 import math
 from collections.abc import Callable
 from datetime import datetime
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
@@ -25,6 +25,12 @@ from sim.cloud.resources.selector_terms import sort_tags
 from sim.time.virtual_clock import Clock
 
 MAX_OVERRIDES_PER_FLEET: Final = 300
+ReplayAnswer = Literal["original", "empty", "rejected"]
+REPLAY_ANSWERS: Final[tuple[ReplayAnswer, ...]] = ("original", "empty", "rejected")
+"""The possible responses to a repeated client token. AWS does not document which of them an `instant` fleet gets.
+
+Nothing is launched twice: https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-idempotency.html
+"""
 SPOT_STRATEGIES: Final = ("lowest-price", "price-capacity-optimized", "capacity-optimized-prioritized")
 ON_DEMAND_STRATEGIES: Final = ("lowest-price", "prioritized")
 NO_PRIORITY: Final = math.inf
@@ -81,24 +87,23 @@ class Fleets:
 
     def __init__(self, context: LaunchContext) -> None:
         """Start without past results."""
+        self.replay_answer: ReplayAnswer | None = None
+        """The response to every repeated client token; None: the seed chooses for each token."""
         self._context = context
         self._calls_by_token: dict[str, tuple[FleetRequest, FleetResult]] = {}
         self._fleet_count = 0
         self.open_answers = OpenAnswers()
 
     def create(self, request: FleetRequest) -> FleetResult:
-        """Launch what can be launched, or return the earlier result of the same request with the same token.
+        """Launch what can be launched; for a token that was used before, launch nothing.
 
         Raises:
-            Invalid: the request is wrong, or its token was used for another request.
+            Invalid: the request is wrong, or its token was used before.
             NotFound: a launch template does not exist.
         """
         previous_call = self._calls_by_token.get(request.client_token)
-        if previous_call is not None and previous_call[0] != request:
-            text = "The request uses the same client token as a previous, but non-identical request."
-            raise Invalid(text, code="IdempotentParameterMismatch")
         if previous_call is not None:
-            return previous_call[1]
+            return self._replay(request, *previous_call)
         _check_request(request)
         candidates = self._build_candidates(request)
         self._fleet_count += 1
@@ -107,6 +112,17 @@ class Fleets:
         if request.client_token:
             self._calls_by_token[request.client_token] = (request, result)
         return result
+
+    def _replay(self, request: FleetRequest, first_request: FleetRequest, result: FleetResult) -> FleetResult:
+        draw = seeded_random.draw_fraction(self._context.seed, "replay", request.client_token)
+        answer = self.replay_answer or REPLAY_ANSWERS[int(draw * len(REPLAY_ANSWERS))]
+        if answer == "rejected":
+            for config in request.configs:
+                self._context.templates.find(config.launch_template_name)
+        if answer == "rejected" or request != first_request:
+            text = "The request uses the same client token as a previous, but non-identical request."
+            raise Invalid(text, code="IdempotentParameterMismatch")
+        return result if answer == "original" else FleetResult(fleet_id=result.fleet_id)
 
     def _build_candidates(self, request: FleetRequest) -> list[FleetCandidate]:
         now = self._context.clock.get_time()

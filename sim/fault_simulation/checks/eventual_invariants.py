@@ -11,6 +11,7 @@ from shared.decide.launch.fleets.launch_template import plan_template_deletions
 from shared.model.cloud_provider.launch_group import LaunchGroup
 from shared.model.core.labels import DISRUPTED_TAINT, NODEPOOL
 from shared.model.decisions.command import CommandState
+from shared.store.table_rows import decode_body_text
 from sim.fault_simulation.checks.ground_truth import CLAIMS, is_daemon_pod
 from sim.fault_simulation.checks.node_pool_limits import get_cpu_limits
 from sim.fault_simulation.events.fault_world import FaultWorld
@@ -94,7 +95,7 @@ def _find_open_commands(world: FaultWorld) -> Iterator[str]:
 
 
 def _find_unused_templates(world: FaultWorld) -> Iterator[str]:
-    launch_groups = [msgspec.json.decode(row.body, type=LaunchGroup) for row in world.table.list_rows("launch-group")]
+    launch_groups = [decode_body_text(row.body, LaunchGroup) for row in world.table.list_rows("launch-group")]
     created_before = world.clock.get_time() - CLEANUP_TIMEOUT / 2
     for template in plan_template_deletions(
         world.cloud.templates.list_by_tag("eks:eks-cluster-name", world.cluster_name),

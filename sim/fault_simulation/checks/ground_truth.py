@@ -9,6 +9,7 @@ from shared.model.cloud_provider.launch_group import LaunchGroup
 from shared.model.core.labels import LAUNCH_GROUP, NODEPOOL
 from shared.model.decisions.command import CommandState
 from shared.model.ec2.instance import Instance
+from shared.store.table_rows import decode_body_text
 from sim.fault_simulation.events.fault_world import FaultWorld
 from sim.world.measurements import is_running
 
@@ -33,7 +34,7 @@ class GroundTruth:
     def get_launch_group(self, token: str) -> LaunchGroup | None:
         """Return the stored launch group of *token*, or None."""
         row = self._world.table.read("launch-group", token)
-        return None if row is None else msgspec.json.decode(row.body, type=LaunchGroup)
+        return None if row is None else decode_body_text(row.body, LaunchGroup)
 
     def list_command_states(self) -> list[CommandState]:
         """Return all stored commands."""

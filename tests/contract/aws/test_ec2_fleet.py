@@ -1,5 +1,6 @@
 """Contract of CreateFleet, for every implementation of the cloud."""
 
+from contextlib import suppress
 from datetime import timedelta
 
 import msgspec
@@ -7,8 +8,9 @@ import pytest
 
 from shared.errors import Invalid, NotFound
 from shared.model.ec2.account import PlacementGroup
-from shared.model.ec2.fleet import FleetResult
+from shared.model.ec2.fleet import EMPTY_RESULT_ERROR, FleetResult
 from shared.model.ec2.types import AllocationStrategy
+from sim.cloud.ec2.fleet import REPLAY_ANSWERS, ReplayAnswer
 from tests.contract.asking import (
     CLUSTER,
     TAGS,
@@ -141,29 +143,58 @@ def test_missing_launch_template_raises_not_found(aws: Face) -> None:
         aws.ec2.create_fleet(fleet_request)
 
 
-def test_repeated_request_with_the_same_token_launches_nothing_new(aws: Face) -> None:
+@pytest.mark.parametrize("answer", REPLAY_ANSWERS)
+def test_a_repeated_request_launches_nothing(aws: Face, answer: ReplayAnswer) -> None:
+    aws.cloud.fleets.replay_answer = answer
     fleet_request = build_fleet_request(aws, "m5.large", capacity=2)
     once = aws.ec2.create_fleet(fleet_request)
-    assert aws.ec2.create_fleet(fleet_request) == once
-    aws.cloud.clock.advance(timedelta(minutes=1))
-    assert len(aws.ec2.describe_instances(CLUSTER)) == 2
-
-
-def test_repeated_request_returns_instances_that_have_since_terminated(aws: Face) -> None:
-    fleet_request = build_fleet_request(aws, "m5.large")
-    once = aws.ec2.create_fleet(fleet_request)
     aws.ec2.terminate_instances([once.instances[0].instance_id])
+    if answer == "rejected":
+        with pytest.raises(Invalid) as refused:
+            aws.ec2.create_fleet(fleet_request)
+        assert refused.value.code == "IdempotentParameterMismatch"
+    else:
+        empty = FleetResult(fleet_id=once.fleet_id, errors=(EMPTY_RESULT_ERROR,))
+        assert aws.ec2.create_fleet(fleet_request) == (once if answer == "original" else empty)
     aws.cloud.clock.advance(timedelta(minutes=2))
-    assert aws.ec2.create_fleet(fleet_request) == once
-    assert aws.ec2.describe_instances(CLUSTER) == ()
+    assert len(aws.ec2.describe_instances(CLUSTER)) == 1
 
 
-def test_repeated_request_returns_the_original_errors(aws: Face) -> None:
+@pytest.mark.parametrize("answer", REPLAY_ANSWERS)
+def test_a_request_that_launched_nothing_launches_nothing_when_it_is_repeated(aws: Face, answer: ReplayAnswer) -> None:
+    aws.cloud.fleets.replay_answer = answer
     aws.cloud.pools.set_limit("m5.large", "us-east-1a", "on-demand", 0)
     fleet_request = build_fleet_request(aws, "m5.large")
     once = aws.ec2.create_fleet(fleet_request)
     aws.cloud.pools.set_limit("m5.large", "us-east-1a", "on-demand", None)
-    assert aws.ec2.create_fleet(fleet_request) == once
+    with suppress(Invalid):
+        assert aws.ec2.create_fleet(fleet_request).errors == (
+            once.errors if answer == "original" else (EMPTY_RESULT_ERROR,)
+        )
+    assert aws.cloud.instances.list_all() == ()
+
+
+def test_a_repeated_request_whose_template_is_gone_is_refused(aws: Face) -> None:
+    aws.cloud.fleets.replay_answer = "rejected"
+    fleet_request = build_fleet_request(aws, "m5.large")
+    aws.ec2.create_fleet(fleet_request)
+    aws.ec2.delete_launch_template(TEMPLATE_NAME)
+    with pytest.raises(NotFound):
+        aws.ec2.create_fleet(fleet_request)
+
+
+def test_the_instances_of_a_launch_group_are_those_with_its_tag(aws: Face) -> None:
+    tags = (*TAGS, ("joiner.dev/launch-group", "first"))
+    result = aws.ec2.create_fleet(build_fleet_request(aws, "m5.large", capacity=2, tags=tags))
+    aws.ec2.create_fleet(build_fleet_request(aws, "m5.large", client_token=SECOND_LAUNCH))
+    assert aws.ec2.describe_launch_group("first") == ()
+    aws.cloud.clock.advance(timedelta(seconds=3))
+    launched_ids = [instance.instance_id for instance in result.instances]
+    assert [instance.instance_id for instance in aws.ec2.describe_launch_group("first")] == launched_ids
+    aws.ec2.terminate_instances(launched_ids[:1])
+    aws.cloud.clock.advance(timedelta(minutes=2))
+    assert [instance.instance_id for instance in aws.ec2.describe_launch_group("first")] == launched_ids[1:]
+    assert aws.ec2.describe_launch_group("none") == ()
 
 
 def test_client_token_with_different_parameters_is_rejected(aws: Face) -> None:

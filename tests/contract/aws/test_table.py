@@ -164,6 +164,17 @@ def test_row_with_an_empty_key_or_an_oversized_body_is_rejected(table: Table, ki
         table.write(kind, name, "x" * size, version=0)
 
 
+@pytest.mark.parametrize("is_fenced", [False, True])
+def test_an_item_above_400_kib_is_refused_in_the_words_of_dynamodb(table: Table, is_fenced: bool) -> None:  # noqa: FBT001
+    lease = table.write("lease", "cluster", "us", version=0)
+    fence = FencingToken(name="cluster", version=lease.version) if is_fenced else None
+    with pytest.raises(Invalid, match="Item size has exceeded the maximum allowed size"):
+        table.write("launch-group", "a", "ä" * (200 * 1024), version=0, fence=fence)
+    assert table.read("launch-group", "a") is None
+    body = "ä" * (195 * 1024)
+    assert table.write("launch-group", "a", body, version=0, fence=fence).body == body
+
+
 def test_missing_table_raises_not_found_instead_of_returning_no_rows(account: Clients) -> None:
     with pytest.raises(NotFound):
         DynamoTable(account, "missing").list_rows("command")

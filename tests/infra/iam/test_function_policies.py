@@ -21,7 +21,7 @@ from tests.infra.stacks import ALL, FUNCTIONS, PRIVATE, find_statement, list_all
         ("ec2:TerminateInstances", {"lifecycle"}),
         ("ec2:DeleteLaunchTemplate", {"lifecycle"}),
         ("ec2:CreateTags", {"provision", "lifecycle"}),
-        ("ec2:DescribeInstances", {"disrupt", "lifecycle"}),
+        ("ec2:DescribeInstances", {"disrupt", "lifecycle", "provision"}),
         ("ec2:DescribeInstanceStatus", {"lifecycle"}),
         ("ec2:DescribeLaunchTemplates", {"provision", "lifecycle"}),
         ("ec2:DescribeInstanceTypes", {"catalog"}),

@@ -6,6 +6,7 @@ import re
 import pytest
 from msgspec.structs import replace
 
+from sim.cloud.ec2.fleet import REPLAY_ANSWERS, ReplayAnswer
 from sim.fault_simulation.__main__ import load_regressions, main
 from sim.fault_simulation.drawing.draw_faults import load_known_sites
 from sim.fault_simulation.drawing.draw_script import draw_brief_script, draw_script
@@ -33,6 +34,16 @@ def test_planted_bug_is_found_within_fifty_seeds(name: str, monkeypatch: pytest.
 
 @pytest.mark.parametrize("seed", BRIEF)
 def test_lost_launches_and_lost_leases_violate_no_invariant(seed: int) -> None:
+    verdict = run_script(draw_brief_script(seed))
+    assert not verdict.violations, "\n".join(verdict.timeline)
+
+
+@pytest.mark.parametrize("seed", BRIEF)
+@pytest.mark.parametrize("answer", REPLAY_ANSWERS)
+def test_each_response_to_a_repeated_client_token_breaks_no_promise(
+    answer: ReplayAnswer, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sim.cloud.ec2.fleet.REPLAY_ANSWERS", (answer,))
     verdict = run_script(draw_brief_script(seed))
     assert not verdict.violations, "\n".join(verdict.timeline)
 

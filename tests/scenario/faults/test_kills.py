@@ -5,15 +5,28 @@ from pathlib import Path
 
 import pytest
 
+from sim.cloud.ec2.fleet import REPLAY_ANSWERS, ReplayAnswer
 from tests.scenario.kill_sites import (
     CLASSIC,
     SWAP,
     SWAP_SITES,
     Killer,
+    SecondKiller,
     compute_final_state,
     read_sites,
     record_sites,
     record_swap_sites,
+)
+
+LAUNCHED_SITE = "provision ec2.create_fleet after"
+REPETITION_SITES = (
+    "provision table.read launch-group before",
+    "provision table.write launch-group before",
+    "provision table.write launch-group after",
+    "provision ec2.ensure_launch_template after",
+    "provision ec2.create_fleet before",
+    LAUNCHED_SITE,
+    "provision ec2.describe_launch_group before",
 )
 
 
@@ -49,3 +62,27 @@ def test_handler_killed_during_a_node_replacement_leads_to_the_same_final_state(
     assert killer.struck
     assert not leftovers
     assert ends == run_undisturbed(SWAP)
+
+
+@pytest.mark.parametrize("answer", REPLAY_ANSWERS)
+def test_a_lost_launch_changes_nothing_in_the_end_whatever_its_repetition_returns(
+    answer: ReplayAnswer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sim.cloud.ec2.fleet.REPLAY_ANSWERS", (answer,))
+    killer = Killer(LAUNCHED_SITE)
+    _, ends, leftovers = compute_final_state(killer)
+    assert killer.struck
+    assert not leftovers
+    assert ends == run_undisturbed()
+
+
+@pytest.mark.parametrize("site", REPETITION_SITES)
+def test_a_handler_that_dies_while_it_repeats_a_launch_changes_nothing_in_the_end(
+    site: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sim.cloud.ec2.fleet.REPLAY_ANSWERS", ("empty",))
+    killer = SecondKiller(LAUNCHED_SITE, site)
+    _, ends, leftovers = compute_final_state(killer)
+    assert killer.struck
+    assert not leftovers
+    assert ends == run_undisturbed()

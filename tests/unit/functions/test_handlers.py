@@ -141,7 +141,7 @@ def clusters(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return FACTS
 
     monkeypatch.setattr(BotoEks, "describe_cluster", describe_cluster)
-    production._build_cached_world.cache_clear()  # noqa: SLF001 - every test is a new container
+    production._build_container.cache_clear()  # noqa: SLF001 - every test is a new container
     return described_clusters
 
 

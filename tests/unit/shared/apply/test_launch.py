@@ -1,19 +1,22 @@
 """One CreateFleet, exactly once, wherever a function dies in between."""
 
-from collections.abc import Callable
-
 import msgspec
 import pytest
 
 from shared.apply.launch import LAUNCH_GROUP_TTL, launch_instances
-from shared.errors import Conflict, Fault, InsufficientCapacity, Invalid, NotFound, Throttled
-from shared.model.cloud_provider.launch_group import LaunchGroup
+from shared.errors import Conflict, Fault, InsufficientCapacity, Invalid, NotFound
 from shared.model.decisions.action import LaunchInstances
-from shared.ports.world import World
 from shared.store.launch_groups import ROW_KIND
 from shared.store.lease import LEASE_TTL, hold_lease
 from sim.fault_tap import Killed, PortCall
 from tests.support.actions_world import Outside
+from tests.unit.shared.apply.launch_taps import (
+    build_killing_tap,
+    build_raising_tap,
+    build_site_counter,
+    launch_group,
+    read_stored_group,
+)
 
 SITES = (
     "table.read before",
@@ -28,66 +31,10 @@ SITES = (
 )
 
 
-def build_site_counter() -> Callable[[PortCall], str]:
-    counts: dict[str, int] = {}
-
-    def name_site(call: PortCall) -> str:
-        place = f"{call.port}.{call.method}"
-        if call.phase == "before":
-            counts[place] = counts.get(place, 0) + 1
-        return f"{place} {call.phase}" if counts[place] == 1 else f"{place} {counts[place]} {call.phase}"
-
-    return name_site
-
-
-def build_killing_tap(site_name: str) -> Callable[[PortCall], None]:
-    site = build_site_counter()
-
-    def kill_at_site(call: PortCall) -> None:
-        if site(call) == site_name:
-            raise Killed(site_name)
-
-    return kill_at_site
-
-
-def build_raising_tap(method: str, fault: Fault, when: str = "before", times: int = 1) -> Callable[[PortCall], None]:
-    pending_faults = [fault] * times
-
-    def raise_pending_fault(call: PortCall) -> None:
-        if pending_faults and call.method == method and call.phase == when:
-            raise pending_faults.pop()
-
-    return raise_pending_fault
-
-
-def launch_group(group: LaunchGroup, world: World) -> LaunchGroup:
-    return launch_instances(LaunchInstances(group=group), world, None)
-
-
-def read_stored_group(outside: Outside, name: str = "group") -> LaunchGroup | None:
-    row = outside.table.read(ROW_KIND, name)
-    return msgspec.json.decode(row.body, type=LaunchGroup) if row is not None else None
-
-
 def test_list_of_crash_sites_is_complete() -> None:
     outside, met, site = Outside(), [], build_site_counter()
     launch_group(outside.build_launch_group(), outside.build_world(tap=lambda call: met.append(site(call))))
     assert [place for place in met if place != "table.read after"] == list(SITES)
-
-
-@pytest.mark.parametrize("site", SITES)
-def test_launch_is_repeated_after_a_crash_without_a_second_fleet(site: str) -> None:
-    outside = Outside()
-    group = outside.build_launch_group()
-    with pytest.raises(Killed):
-        launch_group(group, outside.build_world(tap=build_killing_tap(site)))
-    first = {alive_instance.instance_id for alive_instance in outside.cloud.instances.list_alive()}
-    launched_group = launch_group(group, outside.build_world())
-    assert launched_group.result is not None
-    [instance] = outside.list_instances()
-    assert [fleet_instance.instance_id for fleet_instance in launched_group.result.instances] == [instance.instance_id]
-    assert first <= {instance.instance_id}
-    assert read_stored_group(outside) == launched_group
 
 
 def test_launch_group_is_stored_before_create_fleet_is_called() -> None:
@@ -198,16 +145,6 @@ def test_launch_template_deleted_twice_leaves_the_launch_to_the_next_cycle() -> 
     assert group.result is None
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
-def test_throttled_create_fleet_is_repeated_with_the_same_token(when: str) -> None:
-    outside = Outside()
-    group = outside.build_launch_group()
-    with pytest.raises(Throttled):
-        launch_group(group, outside.build_world(tap=build_raising_tap("create_fleet", Throttled("later"), when)))
-    assert launch_group(group, outside.build_world()).result is not None
-    assert len(outside.list_instances()) == 1
-
-
 def test_concurrent_write_of_the_launch_group_sends_no_fleet() -> None:
     outside = Outside()
     group = outside.build_launch_group()
@@ -219,19 +156,6 @@ def test_concurrent_write_of_the_launch_group_sends_no_fleet() -> None:
     with pytest.raises(Conflict):
         launch_group(group, outside.build_world(tap=write_group_first))
     assert outside.list_called_methods("ec2") == []
-
-
-def test_concurrent_launch_of_the_same_group_has_the_same_result() -> None:
-    outside = Outside()
-    group = outside.build_launch_group()
-
-    def launch_group_first(call: PortCall) -> None:
-        if call.method == "create_fleet" and call.phase == "after":
-            launch_group(group, outside.build_world("two"))
-
-    launched_group = launch_group(group, outside.build_world("one", tap=launch_group_first))
-    assert read_stored_group(outside) == launched_group
-    assert len(outside.list_instances()) == 1
 
 
 def test_lost_lease_prevents_storing_and_sending_the_launch_group() -> None:
@@ -250,29 +174,3 @@ def test_launch_group_of_three_sent_twice_launches_three_instances() -> None:
     launch_group(outside.build_launch_group(capacity=3), outside.build_world())
     launch_group(outside.build_launch_group(capacity=3), outside.build_world())
     assert len(outside.list_instances()) == 3
-
-
-def test_unreadable_launch_group_row_is_rewritten_with_the_same_result() -> None:
-    outside = Outside()
-    group = outside.build_launch_group()
-    launch_group(group, outside.build_world())
-    row = outside.table.read(ROW_KIND, "group")
-    assert row is not None
-    outside.table.write(ROW_KIND, "group", "{", version=row.version, expires_at=row.expires_at)
-    launched_group = launch_group(group, outside.build_world())
-    assert read_stored_group(outside) == launched_group
-    assert len(outside.list_instances()) == 1
-
-
-def test_unreadable_launch_group_row_after_a_crash_launches_no_second_instance() -> None:
-    outside = Outside()
-    group = outside.build_launch_group()
-    with pytest.raises(Killed):
-        launch_group(group, outside.build_world(tap=build_killing_tap("ec2.create_fleet after")))
-    row = outside.table.read(ROW_KIND, group.name)
-    assert row is not None
-    outside.table.write(ROW_KIND, group.name, "{nonsense", version=row.version)
-    launched_group = launch_group(group, outside.build_world())
-    assert launched_group.result is not None
-    assert len(outside.list_instances()) == 1
-    assert read_stored_group(outside) == launched_group

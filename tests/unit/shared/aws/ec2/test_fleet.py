@@ -5,8 +5,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from shared.aws.ec2.fleet import EMPTY_RESULT_ERROR, build_fleet_call, parse_fleet_result
-from shared.model.ec2.fleet import FleetError, FleetInstance, FleetRequest, LaunchTemplateConfig, Override
+from shared.aws.ec2.fleet import build_fleet_call, parse_fleet_result
+from shared.model.ec2.fleet import (
+    EMPTY_RESULT_ERROR,
+    FleetError,
+    FleetInstance,
+    FleetRequest,
+    LaunchTemplateConfig,
+    Override,
+)
 from shared.model.ec2.types import CapacityType
 
 UID = "uid-1"
@@ -126,7 +133,7 @@ def test_fleet_errors_are_returned_even_if_instances_were_launched() -> None:
 def test_empty_fleet_response_is_an_error(response: dict[str, Any]) -> None:
     result = parse_fleet_result(response, REQUEST)
     assert result.instances == ()
-    assert result.errors == (FleetError(code=EMPTY_RESULT_ERROR, message=EMPTY_RESULT_ERROR),)
+    assert result.errors == (EMPTY_RESULT_ERROR,)
 
 
 def test_fleet_error_without_an_offering_is_kept() -> None:
