@@ -37,7 +37,7 @@ def format_response_bucket(region: str) -> str:
 
 
 def is_response_path(path: str) -> bool:
-    """Return whether *path* is an object of a response bucket, of whatever name."""
+    """Return whether *path* is an object of a bucket for responses, in any region."""
     return path.startswith(f"/{_BUCKET_PREFIX}")
 
 

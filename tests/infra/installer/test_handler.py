@@ -120,6 +120,7 @@ class ResponseBucket:
     """The bucket of CloudFormation's response URL: it answers the PUT requests with *statuses*, one after the other."""
 
     def __init__(self, *statuses: int) -> None:
+        """Listen on a free port; the last status is repeated."""
         self.requests: list[tuple[str, str | None, bytes]] = []
         bucket = self
 
