@@ -34,7 +34,8 @@ class NodeRole(Construct):
         self.role = iam.Role(
             self,
             "Role",
-            assumed_by=iam.ServicePrincipal("ec2.amazonaws.com"),
+            # China has its own service name: ec2.amazonaws.com.cn.
+            assumed_by=iam.ServicePrincipal.from_static_service_principle_name(f"ec2.{cdk.Aws.URL_SUFFIX}"),
             description=f"Joiner, {cluster}: role of {platform.capitalize()} nodes",
             managed_policies=[iam.ManagedPolicy.from_aws_managed_policy_name(name) for name in NODE_POLICIES],
         )

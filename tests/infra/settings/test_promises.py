@@ -84,7 +84,9 @@ def test_all_functions_are_one_asset_and_one_layer(synthesis: Synthesis) -> None
 
 def test_nothing_stays_behind_but_the_bucket_with_the_journal(synthesis: Synthesis) -> None:
     staying = {
-        key for key, resource in synthesis.template["Resources"].items() if resource.get("DeletionPolicy") == "Retain"
+        key
+        for key, resource in synthesis.template["Resources"].items()
+        if resource.get("DeletionPolicy") == "RetainExceptOnCreate"
     }
     assert staying == set(get_resources(synthesis.template, "AWS::S3::Bucket"))
     stateful = ("AWS::DynamoDB::Table", "AWS::Logs::LogGroup", "AWS::SQS::Queue")
