@@ -12,7 +12,7 @@ from shared.decide.lifecycle.interruption.instance_status import handle_instance
 from shared.decide.lifecycle.node_claim.capacity_reservations import reconcile_capacity_reservations
 from shared.decide.lifecycle.node_claim.consistency import check_consistency
 from shared.decide.lifecycle.node_claim.consolidatable_condition import record_pod_events, update_consolidatable
-from shared.decide.lifecycle.node_claim.early_end import report_early_end
+from shared.decide.lifecycle.node_claim.early_end import record_early_ends, report_early_end
 from shared.decide.lifecycle.node_claim.garbage_collection import collect_garbage
 from shared.decide.lifecycle.node_claim.hash_annotations import update_hash_annotations
 from shared.decide.lifecycle.node_claim.hydration import add_node_class_label
@@ -96,6 +96,7 @@ def decide_lifecycle(
     claims = sorted(cluster.node_claims, key=lambda claim: claim.name)
     for _, pool in sorted(context.cluster_state.node_pools.items()):
         actions.extend((*build_pool_status(pool, context), *record_registration_history(pool, context)))
+        actions.extend(record_early_ends(pool, context))
         own_claims = [claim for claim in claims if claim.meta.get_label(NODEPOOL) == pool.name]
         actions.extend(update_hash_annotations("NodePool", pool.meta, hashes.get(pool.name, ""), own_claims))
     for node_class in sorted(cluster.node_classes, key=lambda node_class: node_class.name):

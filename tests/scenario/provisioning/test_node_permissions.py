@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from shared.decide.launch.fleets.circuit_breaker import EARLY_ENDS_WINDOW, MAX_EARLY_ENDS
 from sim.lambda_runtime.stack_template.synthesis import ACTIVE_CONTEXT, synthesize_template
 from sim.world.embedded_world import EmbeddedWorld
 from tests.scenario.worlds import make_deployment, make_node_class, make_node_pool
@@ -85,3 +86,19 @@ def test_with_the_key_in_the_settings_nodes_become_ready() -> None:
     run_workload(world, 4, blockDeviceMappings=[make_encrypted_device(KEY.rpartition("/")[2])])
     assert count_ready_nodes(world) > 0
     assert list_early_end_events(world, "NodePool") == []
+
+
+def test_the_circuit_breaker_stops_launches_of_a_node_pool_whose_instances_end_early() -> None:
+    world = make_world()
+    run_workload(world, 8, blockDeviceMappings=[make_encrypted_device(KEY)])
+    assert MAX_EARLY_ENDS <= len(world.cloud.instances.list_all()) <= MAX_EARLY_ENDS + 2
+    open_events = [event for event in world.cluster.api.list("events") if event["reason"] == "LaunchBreakerOpen"]
+    assert any("before their nodes registered" in event["message"] for event in open_events)
+
+
+def test_after_the_cause_is_fixed_the_circuit_breaker_closes() -> None:
+    world = make_world()
+    run_workload(world, 5, blockDeviceMappings=[make_encrypted_device(KEY)])
+    world.cloud.instances.volume_keys.can_use_key = lambda _: True
+    world.run(EARLY_ENDS_WINDOW + timedelta(minutes=8))
+    assert count_ready_nodes(world) > 0

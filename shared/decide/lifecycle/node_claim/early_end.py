@@ -9,17 +9,25 @@ from typing import Final
 import msgspec
 
 from shared.decide.common.events import build_event
+from shared.decide.launch.fleets.circuit_breaker import MAX_EARLY_ENDS, parse_early_ends, select_recent_ends
 from shared.decide.lifecycle.reconcile_context import LifecycleContext, StepResult
 from shared.model.core.conditions import with_condition
+from shared.model.core.labels import EARLY_ENDS, NODEPOOL
 from shared.model.core.metadata import find_condition, is_condition_true
+from shared.model.decisions.action import PatchMetadata
 from shared.model.ec2.instance import Instance
 from shared.model.karpenter.node_claim import NodeClaim
+from shared.model.karpenter.node_pool import NodePool
 from shared.state.node_claim_state import NodeClaimState
 
+MAX_RECORDED_ENDS: Final = 10
+"""More early ends within the window change nothing: launches are delayed."""
 INSTANCE_ENDED_EARLY: Final = "InstanceEndedEarly"
 """Reason of the event and of the condition Registered."""
-_REQUESTED_CODES: Final = frozenset({"Client.UserInitiatedShutdown"})
-"""State reasons of instances that Joiner or a person terminated."""
+_EXPECTED_CODES: Final = frozenset(
+    {"Client.UserInitiatedShutdown", "Server.SpotInstanceShutdown", "Server.SpotInstanceTermination"}
+)
+"""State reasons of instances that Joiner or a person terminated, or that a Spot interruption message announced."""
 _FIX_BY_CODE: Final = {
     "Client.InternalError": (
         "if a customer-managed KMS key encrypts its volumes or its image, add the key to joiner:kms-keys, and check "
@@ -58,6 +66,23 @@ def report_early_end(claim_state: NodeClaimState, context: LifecycleContext) -> 
     return StepResult(claim=msgspec.structs.replace(claim, conditions=conditions), before=tuple(events))
 
 
+def record_early_ends(pool: NodePool, context: LifecycleContext) -> tuple[PatchMetadata, ...]:
+    """Record new early ends of *pool* in its annotation, for the launch circuit breaker; old ones are dropped then."""
+    instances = (
+        find_early_end(claim, context)
+        for claim in context.cluster_state.snapshot.node_claims
+        if claim.meta.get_label(NODEPOOL) == pool.name
+    )
+    old_ends = select_recent_ends(parse_early_ends(pool), context.now)
+    ended_ids = {instance.instance_id for instance in instances if instance is not None}
+    new_ids = sorted(ended_ids - old_ends.keys())[:MAX_EARLY_ENDS]
+    if not new_ids or len(old_ends) >= MAX_RECORDED_ENDS:
+        return ()
+    text = msgspec.json.encode(old_ends | dict.fromkeys(new_ids, context.now), order="sorted").decode()
+    message = "instances that EC2 ended early"
+    return (PatchMetadata(kind="NodePool", name=pool.name, annotations=((EARLY_ENDS, text),), message=message),)
+
+
 def find_early_end(claim: NodeClaim, context: LifecycleContext) -> Instance | None:
     """Return the instance of an unregistered *claim* if EC2 ended it by itself and gives a reason."""
     if not claim.provider_id or is_condition_true(claim.conditions, "Registered"):
@@ -66,7 +91,7 @@ def find_early_end(claim: NodeClaim, context: LifecycleContext) -> Instance | No
     instance = next((candidate for candidate in candidates if candidate.instance_id == claim.instance_id), None)
     if instance is None or not instance.is_terminating() or not instance.state_reason:
         return None
-    return None if _get_code(instance) in _REQUESTED_CODES else instance
+    return None if _get_code(instance) in _EXPECTED_CODES else instance
 
 
 def _get_code(instance: Instance) -> str:
