@@ -23,6 +23,7 @@ from sim.lambda_runtime.stack_wiring import StackWiring
 from sim.time.virtual_clock import Clock
 from sim.world.instance_boot import list_active_instances
 from sim.world.memory_ports import MemoryBucket, MemoryTable, MemoryTopic
+from sim.world.role_policies import RolePolicies
 
 
 class DeployedStack(ABC):
@@ -34,11 +35,12 @@ class DeployedStack(ABC):
         """Read the stack of *template* (None: the template that the CDK app synthesizes) and create the account."""
         self.on_journal_entry: Callable[[JournalEntry], None] = lambda _: None
         """Called with each journal entry when it is written."""
-        self.wiring = StackWiring.parse(
-            template if template is not None else synthesize_template(context=ACTIVE_CONTEXT)
-        )
+        template = template if template is not None else synthesize_template(context=ACTIVE_CONTEXT)
+        self.wiring = StackWiring.parse(template)
         settings = Settings.from_environment(dict(self.wiring.functions[0].environment))
         self.cloud = Cloud(clock, seed, region=settings.region, cluster=settings.cluster_name)
+        self.role_policies = RolePolicies(template, settings.region)
+        self.cloud.instances.volume_keys.can_use_key = self.role_policies.can_launch_with_key
         self.table, self.bucket = MemoryTable(), JournalingBucket(self._handle_journal_entry)
         self.topic = MemoryTopic()
         """Receives cost notifications, if `joiner:report-topic` names a topic."""
