@@ -31,7 +31,10 @@ class State(Construct):
     """The table and the bucket."""
 
     def __init__(self, scope: Construct, construct_id: str, *, options: StackOptions) -> None:
-        """Create both. The table is deleted with the stack; the bucket is retained, because it holds the journal."""
+        """Create both. The table is deleted with the stack; the bucket is retained, because it holds the journal.
+
+        Only a first deployment that fails deletes the bucket too: it is still empty.
+        """
         super().__init__(scope, construct_id)
         self.table = dynamodb.Table(
             self,
@@ -53,7 +56,7 @@ class State(Construct):
             enforce_ssl=True,
             block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
             lifecycle_rules=self._build_lifecycle_rules(options.journal_days, options.snapshot_days),
-            removal_policy=cdk.RemovalPolicy.RETAIN,
+            removal_policy=cdk.RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
         )
         cdk.Validations.of(self.bucket).acknowledge(
             cdk.Acknowledgment(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from cli.cluster.arguments import add_account_arguments, add_cluster_arguments, add_output_argument
 from cli.terminal.stderr import print_errors
+from shared.stack_name import format_stack_name
 
 if TYPE_CHECKING:
     from cli.audit.assets import Asset, AuditEvidence
@@ -89,7 +90,9 @@ def _collect_evidence(args: argparse.Namespace) -> "AuditEvidence":
     if eks_cluster and eks_cluster.name != cluster and not args.context:
         connection = None
     with open_clients(args.region or (eks_cluster.region if eks_cluster else ""), embedded=False) as (clients, _):
-        return collect_evidence(clients, connection, cluster, args.stack or f"joiner-{cluster}", datetime.now(UTC))
+        return collect_evidence(
+            clients, connection, cluster, args.stack or format_stack_name(cluster), datetime.now(UTC)
+        )
 
 
 def _render_output(assets: "tuple[Asset, ...]", evidence: "AuditEvidence", args: argparse.Namespace) -> str:

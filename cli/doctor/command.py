@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from cli.cluster.arguments import add_account_arguments, add_cluster_arguments, add_output_argument
 from cli.cluster.eks_name import parse_eks_name
 from cli.terminal.stderr import print_errors
+from shared.stack_name import format_stack_name
 
 if TYPE_CHECKING:
     from cli.cluster.kubeconfig import ClusterConnection
@@ -176,7 +177,7 @@ def _read_account(
         return read_account_facts(
             clients,
             cluster,
-            args.stack or f"joiner-{cluster}",
+            args.stack or format_stack_name(cluster),
             () if isinstance(node_classes, ReadFailure) else node_classes,
             now,
             select_quotas(() if isinstance(node_pools, ReadFailure) else node_pools),

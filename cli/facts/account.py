@@ -10,6 +10,7 @@ from cli.facts.cluster import query_or_unseen
 from cli.facts.model import AccountFacts, ControlPlane, NodeClassFacts, ReadFailure, StackFacts
 from cli.facts.quota_families import DEFAULT_QUOTAS, Quota
 from cli.facts.quotas import read_quotas
+from cli.facts.role_permissions import read_role_permissions
 from cli.facts.stack import read_stack
 from cli.node_class.resolution import build_account_world
 from cli.terminal.stderr import show_progress
@@ -45,6 +46,8 @@ def read_account_facts(
         settings = stack_settings or Settings(cluster_name=cluster, region=clients.region)
         world = build_account_world(clients, settings, lambda: now)
         control_plane = query_or_unseen(lambda: _read_control_plane(clients, cluster))
+        class_facts = tuple(_read_class_facts(world, clients, tuple(node_classes)))
+        ip_family = control_plane.ip_family if isinstance(control_plane, ControlPlane) else "ipv4"
         return AccountFacts(
             region=clients.region,
             cluster=cluster,
@@ -53,12 +56,13 @@ def read_account_facts(
             control_plane=control_plane,
             cluster_names=query_or_unseen(lambda: _list_clusters(clients)) if control_plane is None else (),
             access_entries=query_or_unseen(lambda: _list_access_entries(clients, cluster)),
-            node_classes=tuple(_read_class_facts(world, clients, tuple(node_classes))),
+            node_classes=class_facts,
             discoverable=query_or_unseen(lambda: _list_discovered_resources(world, cluster)),
             instances=query_or_unseen(lambda: world.ec2.describe_instances(cluster)),
             launch_templates=query_or_unseen(lambda: world.ec2.describe_launch_templates(cluster)),
             quotas=read_quotas(clients, quotas, now),
             stack=stack,
+            role_permissions=query_or_unseen(lambda: read_role_permissions(clients, ip_family, stack, class_facts)),
         )
 
 
@@ -100,6 +104,7 @@ def _read_control_plane(clients: Clients, cluster: str) -> ControlPlane | None:
         ),
         subnet_ids=tuple(network.get("subnetIds", ())),
         security_group_id=network.get("clusterSecurityGroupId", ""),
+        ip_family=description.get("kubernetesNetworkConfig", {}).get("ipFamily", "ipv4"),
     )
 
 

@@ -11,6 +11,7 @@ from cli.cluster.eks_name import parse_eks_name
 from cli.facts.mode import OperatingMode, describe_mode
 from cli.facts.model import ReadFailure
 from shared.settings import Settings
+from shared.stack_name import format_stack_name
 
 if TYPE_CHECKING:
     from shared.aws.clients import Clients
@@ -99,7 +100,7 @@ class InstallationReader:
         from cli.aws.session import open_clients  # noqa: PLC0415 - boto3 takes half a second
         from cli.terminal.errors import InputError  # noqa: PLC0415
 
-        stack = self._args.stack or f"joiner-{cluster}"
+        stack = self._args.stack or format_stack_name(cluster)
         region = self._args.region or (eks_cluster.region if eks_cluster else "")
         try:
             with open_clients(region, embedded=False) as (clients, _):

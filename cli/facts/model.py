@@ -98,6 +98,8 @@ class ControlPlane(msgspec.Struct, frozen=True, kw_only=True):
     """Enabled control plane log types, for example ``scheduler``."""
     subnet_ids: tuple[str, ...]
     security_group_id: str
+    ip_family: str = "ipv4"
+    """Of pods and services: ``ipv4`` or ``ipv6``."""
 
 
 class NodeClassFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -204,6 +206,17 @@ class QuotaUsage(msgspec.Struct, frozen=True, kw_only=True):
     """By all in the account and region, as counted by CloudWatch; None if unknown."""
 
 
+class RolePermissions(msgspec.Struct, frozen=True, kw_only=True):
+    """What IAM's policy simulator says about roles that nodes and their volumes depend on."""
+
+    default_key: str = ""
+    """ARN of the customer-managed key that encrypts new EBS volumes; empty: there is none, or AWS manages the key."""
+    denied_key_actions: tuple[str, ...] = ()
+    """What the role of `provision` may not do with the key; empty if there is no installation."""
+    roles_without_ipv6: tuple[str, ...] = ()
+    """On IPv6 clusters: the node roles that may not assign IPv6 addresses."""
+
+
 class AccountFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Facts from AWS."""
 
@@ -227,6 +240,7 @@ class AccountFacts(msgspec.Struct, frozen=True, kw_only=True):
     """By the quota's name, for example ``standard spot``."""
     stack: StackFacts | ReadFailure | None
     """None if there is no stack with the given name."""
+    role_permissions: RolePermissions | ReadFailure = RolePermissions()
 
 
 class DoctorFacts(msgspec.Struct, frozen=True, kw_only=True):

@@ -66,6 +66,7 @@ JOINER_KEYS: Final[Mapping[str, tuple[str, str]]] = {
     names.POD_DIGEST: ("NodeClaim", "Digest of its pods, to notice that one came or went."),
     names.COMMAND: ("NodeClaim", "The disruption it replaces nodes for: `joiner explain command NAME`."),
     names.ENDS_AT: ("Node", "When EC2 takes the machine back."),
+    names.EARLY_ENDS: ("NodePool", "When EC2 ended instances before their nodes registered, by instance id."),
     names.REGISTRATION_HEALTH: ("NodePool", "Which of its last claims did not join."),
     names.AT_RISK: ("Node", "Taint, where the rebalance policy is `cordon`."),
     names.DISRUPTED_TAINT: ("Node", "Taint: no new pods, it is going."),

@@ -1,9 +1,12 @@
 """Handler of the installer function: runs when the stack is created, updated or deleted."""
 
 import os
+import sys
 import time
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from functions.invocation import get_current_time, with_time_left
 from shared.errors import Fault, NotFound
@@ -28,7 +31,23 @@ def handler(event: dict[str, Any], context: "LambdaContext") -> None:
     except Fault as fault:
         body = build_response(request, "FAILED", str(fault))
     finally:
-        send_response(request.response_url, body)
+        _send_logged_response(request.response_url, body)
+
+
+def _send_logged_response(url: str, body: bytes) -> None:
+    """Send the response and log its HTTP status; a rejected response fails the invocation.
+
+    The log does not depend on the world, which may be what could not be built.
+    """
+    try:
+        _log("INFO", f"PUT of the response to CloudFormation: HTTP {send_response(url, body)}")
+    except Fault as fault:
+        _log("ERROR", str(fault))
+        raise
+
+
+def _log(level: str, message: str) -> None:
+    sys.stdout.write(msgspec.json.encode({"level": level, "message": message}).decode() + "\n")
 
 
 def _sleep(pause: timedelta) -> None:

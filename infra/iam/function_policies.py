@@ -14,6 +14,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from infra.functions.functions import INSTALLER_SPEC, Functions
+from infra.iam.key_grants import build_key_grants
 from infra.iam.node_role import NodeRole
 from infra.iam.policy_statement import Conditions, Grant
 from infra.settings.settings import StackOptions
@@ -84,6 +85,7 @@ class FunctionPolicies(Construct):
             "provision": [
                 *self._build_launch_grants(),
                 self._build_pass_role_grant(node_roles, options.node_roles),
+                *build_key_grants(options.kms_keys),
             ],
             "lifecycle": self._build_termination_grants(),
             "disrupt": [

@@ -8,6 +8,8 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from infra.functions.functions import Functions
+from infra.iam.policy_statement import Grant
+from infra.settings.settings import StackOptions
 
 FUNCTIONS_GROUP: Final = "joiner:functions"
 """The Kubernetes group in the ClusterRoleBinding."""
@@ -19,25 +21,47 @@ NODE_POLICIES: Final = (
 )
 
 
+IPV6_CNI_ACTIONS: Final = (
+    "ec2:AssignIpv6Addresses",
+    "ec2:DescribeInstanceTypes",
+    "ec2:DescribeInstances",
+    "ec2:DescribeNetworkInterfaces",
+    "ec2:DescribeTags",
+)
+"""The permissions of the VPC CNI on IPv6 clusters, which `AmazonEKS_CNI_Policy` does not contain (Amazon EKS User
+Guide, "Configure Amazon VPC CNI plugin to use IRSA", policy for IPv6), with `ec2:CreateTags` on network interfaces.
+"""
+
+
 class NodeRole(Construct):
     """The role of nodes of one *platform*.
 
     The Linux role is used by every EC2NodeClass that does not name its own instance profile.
     """
 
-    def __init__(self, scope: Construct, construct_id: str, *, cluster: str, platform: str = "LINUX") -> None:
+    def __init__(self, scope: Construct, construct_id: str, *, options: StackOptions, platform: str = "LINUX") -> None:
         """Create the role, the instance profile and the access entry of the nodes.
 
         A role has one access entry, so Windows needs its own role.
         """
         super().__init__(scope, construct_id)
+        cluster = options.cluster
         self.role = iam.Role(
             self,
             "Role",
-            assumed_by=iam.ServicePrincipal("ec2.amazonaws.com"),
+            # China has its own service name: ec2.amazonaws.com.cn.
+            assumed_by=iam.ServicePrincipal.from_static_service_principle_name(f"ec2.{cdk.Aws.URL_SUFFIX}"),
             description=f"Joiner, {cluster}: role of {platform.capitalize()} nodes",
-            managed_policies=[iam.ManagedPolicy.from_aws_managed_policy_name(name) for name in NODE_POLICIES],
+            managed_policies=[
+                *(iam.ManagedPolicy.from_aws_managed_policy_name(name) for name in NODE_POLICIES),
+                *(
+                    iam.ManagedPolicy.from_managed_policy_arn(self, f"Policy{number}", arn)
+                    for number, arn in enumerate(options.node_role_policies)
+                ),
+            ],
         )
+        for grant in _build_ipv6_grants() if options.ip_family == "ipv6" else ():
+            grant.add_to_role(self.role)
         self.profile = iam.CfnInstanceProfile(self, "Profile", roles=[self.role.role_name])
         entry_type = f"EC2_{platform}"
         self.access_entry = eks.CfnAccessEntry(
@@ -51,8 +75,32 @@ class NodeRole(Construct):
                     reason=reason,
                 )
                 for name in NODE_POLICIES
-            )
+            ),
+            *(
+                cdk.Acknowledgment(
+                    id=f"AwsSolutions::AwsSolutions-IAM4[Policy::{arn}]", reason="chosen in joiner:node-role-policies"
+                )
+                for arn in options.node_role_policies
+            ),
         )
+
+
+def _build_ipv6_grants() -> list[Grant]:
+    interfaces = f"arn:{cdk.Aws.PARTITION}:ec2:*:*:network-interface/*"
+    return [
+        Grant(
+            sid="AssignIpv6",
+            actions=IPV6_CNI_ACTIONS,
+            resources=("*",),
+            wildcard_reason="the VPC CNI needs these permissions, and AWS documents them without a resource",
+        ),
+        Grant(
+            sid="TagInterfaces",
+            actions=("ec2:CreateTags",),
+            resources=(interfaces,),
+            wildcard_reason="the VPC CNI tags the network interfaces that it creates; EC2 generates their ids",
+        ),
+    ]
 
 
 class FunctionEntries(Construct):

@@ -100,7 +100,9 @@ class Alarms(Construct):
             succeeded,
             f"`{name}` has not succeeded for five minutes. Check its log, its schedule and its throttling by Lambda.",
             comparison=cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD,
-            missing_data=cloudwatch.TreatMissingData.BREACHING,
+            # Before the first run there is no data, and the state stays INSUFFICIENT_DATA; later, a period without
+            # data is 0.
+            missing_data=cloudwatch.TreatMissingData.IGNORE,
         )
 
     def _add_reported_alarm(self, name: str, description: str, *, periods: int = 1, threshold: float = 1) -> None:

@@ -23,10 +23,10 @@ GATEWAY_SERVICES: Final = ("dynamodb", "s3")
 """Services with an entry in each route table, free of charge."""
 AWS_BUCKETS: Final = {
     "s3:GetObject": ("al2023-repos-{region}-de612dc2", "prod-{region}-starport-layer-bucket"),
-    "s3:PutObject": ("cloudformation-custom-resource-response-{region}",),
+    "s3:PutObject": ("cloudformation-custom-resource-response-{undashed_region}",),
 }
 """Buckets of AWS: nodes download image layers and packages from them, the installer sends its response to
-CloudFormation.
+CloudFormation. That bucket has the region without dashes in its name (AWS CloudFormation User Guide, "VPC endpoints").
 """
 
 
@@ -113,7 +113,8 @@ def _build_policy(service: str) -> iam.PolicyDocument:
 
 def _build_aws_bucket_statement(action: str) -> iam.PolicyStatement:
     """Build the statement that allows *action* on buckets of AWS, for requests that AWS signs as another account."""
-    names = (name_template.format(region=cdk.Aws.REGION) for name_template in AWS_BUCKETS[action])
+    region, undashed_region = cdk.Aws.REGION, cdk.Fn.join("", cdk.Fn.split("-", cdk.Aws.REGION))
+    names = (template.format(region=region, undashed_region=undashed_region) for template in AWS_BUCKETS[action])
     return iam.PolicyStatement(
         sid=f"AllowAwsBuckets{action.partition(':')[2]}",
         principals=[iam.AnyPrincipal()],

@@ -144,6 +144,29 @@ class StackOptions(ChosenSettings, frozen=True, kw_only=True, forbid_unknown_fie
         ...,
     ] = ()
     """Names of additional node roles: the roles of instance profiles that EC2NodeClasses name themselves."""
+    ip_family: Literal["ipv4", "ipv6"] = "ipv4"
+    """IP family of the cluster's pods. `ipv6`: the stack's node role can assign IPv6 addresses, which the VPC CNI needs
+    before a node becomes Ready."""
+    node_role_policies: tuple[
+        Annotated[
+            str,
+            msgspec.Meta(pattern=r"^arn:aws[a-z-]*:iam::([0-9]{12}|aws):policy/(?a:[\w+=,.@/-]{1,512})\Z"),
+            TextForm(allowed="ARNs of managed policies"),
+        ],
+        ...,
+    ] = ()
+    """ARNs of managed policies that the stack's node roles have in addition, for example for a log agent on the
+    nodes."""
+    kms_keys: tuple[
+        Annotated[
+            str,
+            msgspec.Meta(pattern=r"^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/(mrk-[0-9a-f]{32}|[0-9a-f-]{36})\Z"),
+            TextForm(allowed="ARNs of KMS keys, like arn:aws:kms:eu-central-1:111122223333:key/KEY-ID"),
+        ],
+        ...,
+    ] = ()
+    """ARNs of the customer-managed KMS keys of the nodes' volumes: keys that EC2NodeClasses name, that encrypt your
+    images, or that are the account's default for EBS."""
     permissions_boundary: Annotated[
         str,
         msgspec.Meta(pattern=r"^(arn:aws[a-z-]*:iam::([0-9]{12}|aws):policy/.+)?\Z"),

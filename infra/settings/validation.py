@@ -26,6 +26,7 @@ def check_options(options: StackOptions) -> None:
     _check_clusters(options)
     _check_topics(options)
     _check_price_age(options)
+    _check_nodes(options)
     check_scheduler_config(options.scheduler_config)
     check_budgets(options.disruption_budgets)
     check_time_zone(options.disruption_time_zone)
@@ -51,6 +52,17 @@ def _check_topics(options: StackOptions) -> None:
             f"joiner:report-topic is in {region}, but joiner:region is {options.region}: use a topic in "
             f"{options.region}"
         )
+
+
+def _check_nodes(options: StackOptions) -> None:
+    if options.windows and options.ip_family == "ipv6":
+        raise ValueError("joiner:windows is true: EKS has no Windows nodes on clusters with joiner:ip-family=ipv6")
+    for key in options.kms_keys:
+        region = key.split(":")[3]
+        if options.region and region != options.region:
+            raise ValueError(
+                f"joiner:kms-keys has a key in {region}, but joiner:region is {options.region}: use keys of that region"
+            )
 
 
 def _check_price_age(options: StackOptions) -> None:

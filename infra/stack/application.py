@@ -12,6 +12,7 @@ from infra.settings.context_parsing import check_option_names
 from infra.settings.load import load_options
 from infra.settings.settings import StackOptions, format_context_key
 from infra.stack.stack import JoinerStack
+from shared.stack_name import format_stack_name
 
 CDK_JSON: Final = Path(__file__).resolve().parents[2] / "cdk.json"
 
@@ -27,7 +28,7 @@ def build_application(
 
     Without *bundle*, assets are not bundled, which saves seconds. *context* overrides cdk.json, like ``-c`` on the
     command line; *synthesizer* determines where the template finds its assets (by default, where `cdk bootstrap` put
-    them). The stack of each cluster is named ``joiner-<cluster>``.
+    them). `format_stack_name` names the stack of each cluster.
 
     Raises:
         ValueError: an option has a value that cannot be deployed, or is unknown.
@@ -38,6 +39,6 @@ def build_application(
     app = cdk.App(context=flags | unbundled, post_cli_context=context, outdir=outdir)
     check_option_names(app.node.get_all_context(), map(format_context_key, StackOptions.__struct_fields__))
     for options in load_options(app.node.try_get_context).split_by_cluster():
-        JoinerStack(app, f"joiner-{options.cluster}", options=options, synthesizer=synthesizer)
+        JoinerStack(app, format_stack_name(options.cluster), options=options, synthesizer=synthesizer)
     cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app), ServerlessChecks(app))
     return app

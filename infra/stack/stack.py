@@ -41,7 +41,7 @@ class JoinerStack(cdk.Stack):
             cdk.Tags.of(self).add(key, value)
         state = State(self, "State", options=options)
         queues = Queues(self, "Queues", cluster=options.cluster, specs=select_specs(options))
-        node_role = NodeRole(self, "Nodes", cluster=options.cluster)
+        node_role = NodeRole(self, "Nodes", options=options)
         windows_roles = self._create_windows_roles(options)
         settings = _build_settings(options, state, queues, node_role)
         files = self._build_code_files(options)
@@ -91,7 +91,7 @@ class JoinerStack(cdk.Stack):
         """Create the node role for Windows, if enabled; an EC2NodeClass names its instance profile."""
         if not options.windows:
             return []
-        node_role = NodeRole(self, "WindowsNodes", cluster=options.cluster, platform="WINDOWS")
+        node_role = NodeRole(self, "WindowsNodes", options=options, platform="WINDOWS")
         description = "Instance profile for spec.instanceProfile of EC2NodeClasses with Windows images"
         cdk.CfnOutput(self, "WindowsInstanceProfile", value=node_role.profile.ref, description=description)
         return [node_role]

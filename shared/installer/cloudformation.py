@@ -1,15 +1,27 @@
 """The CloudFormation custom resource protocol: the request, and the response that is PUT to the request's URL."""
 
 from typing import Any, Final, Literal
+from urllib.parse import urlsplit
 
 import msgspec
 from urllib3 import PoolManager, Retry
+
+from shared.errors import Fault, Forbidden, Unreachable
 
 MAX_REASON_CHARS: Final = 1000
 """Characters of a reason or a report; CloudFormation accepts 4096 bytes in total."""
 _MAX_ENCODED_REASON_BYTES: Final = 1500
 """Bytes of the same as JSON: quotes and characters outside ASCII have several."""
-_RETRY_POLICY: Final = Retry(total=5, backoff_factor=1, status_forcelist=(500, 502, 503, 504), allowed_methods=("PUT",))
+_HTTP_OK: Final = 200
+_HTTP_FORBIDDEN: Final = 403
+_RETRY_POLICY: Final = Retry(
+    total=5,
+    backoff_factor=1,
+    # The policy of a VPC endpoint that was created a moment ago may not be in effect everywhere.
+    status_forcelist=(_HTTP_FORBIDDEN, 500, 502, 503, 504),
+    allowed_methods=("PUT",),
+    raise_on_status=False,
+)
 
 Status = Literal["SUCCESS", "FAILED"]
 
@@ -73,6 +85,23 @@ def build_response(request: CloudFormationRequest, status: Status, message: str)
     )
 
 
-def send_response(url: str, body: bytes) -> None:
-    """PUT *body* to CloudFormation's presigned *url*; the signature does not cover a content type."""
-    PoolManager(retries=_RETRY_POLICY).request("PUT", url, body=body, headers={"Content-Type": ""})
+def send_response(url: str, body: bytes) -> int:
+    """PUT *body* to CloudFormation's presigned *url* and return the HTTP status.
+
+    The signature does not cover a content type. 403 and 5xx are repeated for half a minute.
+
+    Raises:
+        Fault: the last status is an error: CloudFormation waits for a response that it does not get.
+    """
+    response = PoolManager(retries=_RETRY_POLICY).request("PUT", url, body=body, headers={"Content-Type": ""})
+    if response.status == _HTTP_OK:
+        return response.status
+    raise _build_response_fault(urlsplit(url).netloc, response.status, response.data.decode(errors="replace"))
+
+
+def _build_response_fault(host: str, status: int, text: str) -> Fault:
+    """Build the error of a response that S3 rejected; the rest of the URL is a signature, so it is left out."""
+    message = f"PUT of the response to CloudFormation at {host}: HTTP {status} {text[:MAX_REASON_CHARS]}".rstrip()
+    if status != _HTTP_FORBIDDEN:
+        return Unreachable(message)
+    return Forbidden(f"{message}. To fix: the policy of the S3 gateway endpoint must allow s3:PutObject on this bucket")

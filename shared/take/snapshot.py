@@ -21,6 +21,7 @@ from shared.store.catalog import CATALOG_PREFIX, iterate_newest_catalog_keys
 from shared.store.catalog_format import decode_catalog
 from shared.store.launch_groups import read_launch_groups
 from shared.store.unavailable_offerings import read_unavailable_offerings
+from shared.take.ended_instances import read_ended_instances
 from shared.take.kubernetes.optional_resources import OPTIONAL_KINDS
 from shared.take.kubernetes.reflector import Reflector
 from shared.take.kubernetes.resource_kinds import ALL_LIST_FIELDS, PENDING_PODS, RESOURCE_KINDS
@@ -119,6 +120,8 @@ def _read_parts(world: World, request: SnapshotRequest, now: datetime, problems:
         problems.remove(NO_CATALOG_PROBLEM)  # without node classes, no catalog is needed
     if "instances" in parts and any(problem.name == "nodeclaims.karpenter.sh" for problem in problems):
         parts["instances"] = None  # without NodeClaims, every instance would look orphaned
+    if parts.get("instances") is not None and "node_claims" in parts:
+        parts["ended_instances"] = read_ended_instances(world.ec2, parts["node_claims"], parts["instances"], now)
     return parts | _read_table_parts(world, request, now, problems)
 
 

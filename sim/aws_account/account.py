@@ -39,9 +39,9 @@ from sim.aws_account.networking import NetworkingApi
 from sim.aws_account.resource_types.alias_deployments import AliasProvider
 from sim.aws_account.resource_types.all_providers import build_provider_lookup
 from sim.aws_account.resource_types.custom_resource import (
-    RESPONSE_PATH,
     CustomResourceProvider,
     CustomResourceResponses,
+    is_response_path,
 )
 from sim.aws_account.resource_types.lambda_functions import parse_function_name
 from sim.aws_account.services.access_entries import AccessEntryApi
@@ -89,7 +89,7 @@ class Account:
             cloud, clock, self.access_entries, self._find_credentials, self.credential_store.get_caller
         )
         """Authenticates the callers of the cluster's API server."""
-        self._custom_resource_responses = CustomResourceResponses()
+        self._custom_resource_responses = CustomResourceResponses(self.region)
         self._lock = RLock()
         self._clients = ClientCache(lambda: self.url, self.region)
         self._threads: list[Thread] = []
@@ -101,11 +101,12 @@ class Account:
         self.cloudformation = CloudFormationApi(self, build_provider_lookup(custom_resource_provider, alias_provider))
         self.lambda_api = LambdaApi(self)
         self._invoke_handler = InvokeHandler(self._invoke, self._invoke_async)
+        self._networking_api = NetworkingApi(cloud)
         self._handlers: dict[str, dict[str, Callable[[ApiDict], dict[str, Any]]]] = {
             # `cdk` calls this to find out why a deployment failed; no events are recorded.
             "cloudtrail": {"LookupEvents": lambda _: {"Events": []}},
             "codedeploy": dict(CodeDeployApi().handlers),
-            "ec2": dict(NetworkingApi(cloud).handlers),
+            "ec2": dict(self._networking_api.handlers),
             "eks": dict(self.access_entries.handlers),
             "lambda": dict(self.lambda_api.handlers),
             "logs": dict(SubscriptionFilterApi(self).handlers),
@@ -220,10 +221,17 @@ class Account:
         instance_profile = self.get_client("iam").get_instance_profile(InstanceProfileName=profile)["InstanceProfile"]
         return str(instance_profile["Roles"][0]["Arn"])
 
+    def _can_put_object(self, function_arn: str, object_arn: str) -> bool:
+        """Return whether the network of a function lets it PUT an object of another account."""
+        name, _ = parse_function_name(function_arn)
+        functions = [function for function in self.lambda_api.list_functions() if function.name == name]
+        is_in_vpc = any(function.latest.config.get("VpcConfig", {}).get("SubnetIds") for function in functions)
+        return not is_in_vpc or self._networking_api.can_put_object(object_arn)
+
     def _handle_request(self, call: ApiCall, environ: Environ) -> ApiReply | None:
         path = environ["PATH_INFO"]
-        if environ["REQUEST_METHOD"] == "PUT" and path.startswith(RESPONSE_PATH):
-            is_accepted = self._custom_resource_responses.put(path.removeprefix(RESPONSE_PATH), call.body)
+        if environ["REQUEST_METHOD"] == "PUT" and is_response_path(path):
+            is_accepted = self._custom_resource_responses.put(path, call.body, self._can_put_object)
             return ApiReply(status=200 if is_accepted else HTTP_FORBIDDEN, content_type="text/plain", body=b"")
         if path == _AUTHENTICATION_PATH:
             body = msgspec.json.encode(self.authenticator.review_token(msgspec.json.decode(call.body)))

@@ -1,11 +1,14 @@
 """EC2 security groups and VPC endpoints that stacks create, in addition to those of the simulated cloud."""
 
+import json
 from hashlib import sha256
 from typing import Final
 
 from sim.aws_http.filters_and_pages import filter_items
 from sim.aws_http.protocol import ApiDict, ApiError, ApiHandlers, ApiResponse, NotOurs
 from sim.cloud.cloud import Cloud
+from sim.iam.patterns_and_variables import IamRequest
+from sim.iam.policy import AccessDecision, evaluate_policies, parse_policy
 
 _GROUP_FILTER_PATHS: Final = {"group-id": "GroupId", "group-name": "GroupName", "vpc-id": "VpcId"}
 _ENDPOINT_FILTER_PATHS: Final = {
@@ -40,6 +43,19 @@ class NetworkingApi:
             "RevokeSecurityGroupEgress": self._revoke_rules,
             "RevokeSecurityGroupIngress": self._revoke_rules,
         }
+
+    def can_put_object(self, arn: str) -> bool:
+        """Return whether the S3 gateway endpoints let a presigned PUT of the object *arn* out of their VPC.
+
+        The URL is signed by an account of AWS, so statements for requests of this account do not apply. Without an
+        endpoint, or without a policy, every request leaves the VPC.
+        """
+        request = IamRequest(action="s3:PutObject", resource=arn, principal="*")
+        return all(
+            evaluate_policies([parse_policy(json.loads(endpoint["PolicyDocument"]))], request) is AccessDecision.ALLOWED
+            for endpoint in self._endpoints.values()
+            if endpoint["ServiceName"].endswith(".s3") and "PolicyDocument" in endpoint
+        )
 
     def _generate_id(self, prefix: str) -> str:
         self._id_count += 1

@@ -185,11 +185,18 @@ class InstanceApi:
             "SecurityGroups": [self._encode_group(group_id) for group_id in instance.security_group_ids],
             "Tags": encode_tags(instance.tags),
             **_encode_purchase_option(instance),
+            **_encode_state_reason(instance),
         }
 
     def _encode_group(self, group_id: str) -> dict[str, str]:
         groups = self._cloud.network.select_security_groups((SelectorTerm(id=group_id),))
         return {"GroupId": group_id, "GroupName": groups[0].name if groups else ""}
+
+
+def _encode_state_reason(instance: Instance) -> ApiDict:
+    if not instance.state_reason:
+        return {}
+    return {"StateReason": {"Code": instance.state_reason.partition(": ")[0], "Message": instance.state_reason}}
 
 
 def parse_tags(resource_type: str, parameters: ApiDict) -> Tags:

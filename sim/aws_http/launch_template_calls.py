@@ -196,8 +196,8 @@ def _parse_block_device(mapping: ApiDict) -> BlockDevice:
     return BlockDevice(
         device_name=mapping.get("DeviceName", ""),
         volume_size_gib=ebs.get("VolumeSize"),
-        volume_type=ebs.get("VolumeType", "gp2"),
-        encrypted=ebs.get("Encrypted", False),
+        volume_type=ebs.get("VolumeType", ""),
+        encrypted=ebs.get("Encrypted"),
         delete_on_termination=ebs.get("DeleteOnTermination"),
         iops=ebs.get("Iops"),
         throughput=ebs.get("Throughput"),

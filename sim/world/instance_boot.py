@@ -6,12 +6,13 @@ disagree, a plan fails here as it would in the account.
 
 import base64
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Final, Protocol
 
 import msgspec
 
+from shared.decide.launch.ami_families.bootstrap import is_ipv6
 from shared.model.core.units import parse_quantity
 from shared.model.ec2.instance import Instance
 from shared.model.ec2.instance_type_info import InstanceTypeInfo
@@ -30,6 +31,8 @@ KERNEL_MEMORY_RATIO: Final = 0.05
 REGISTRATION_DELAY_RANGE: Final = (timedelta(seconds=18), timedelta(seconds=30))
 """Minimum and maximum time from `running` to the creation of the Node."""
 READINESS_DELAY_RANGE: Final = (timedelta(seconds=6), timedelta(seconds=12))
+NETWORK_TIMEOUT: Final = timedelta(days=365)
+"""How long a node whose VPC CNI gets no addresses is not Ready: for ever."""
 _GPU_RESOURCE_BY_MANUFACTURER: Final = {"NVIDIA": "nvidia.com/gpu", "AMD": "amd.com/gpu", "Habana": "habana.ai/gaudi"}
 _KUBERNETES_ARCHITECTURES: Final = {"x86_64": "amd64", "arm64": "arm64"}
 
@@ -52,6 +55,8 @@ class InstanceBooter:
         self._cloud, self._node_lifecycle, self._seed = cloud, node_lifecycle, seed
         self.boot_failures: list[str] = []
         """Instances with user data that no kubelet can start with, and the reason."""
+        self.can_assign_ipv6_addresses: Callable[[str], bool] = lambda _: True
+        """Whether the role of an instance profile lets the VPC CNI assign IPv6 addresses."""
         cloud.instances.running_listeners.append(self._boot_instance)
         cloud.instances.halted_listeners.append(
             lambda instance: node_lifecycle.stop_node(instance.private_dns_name, terminated=False)
@@ -70,7 +75,10 @@ class InstanceBooter:
         zone_id = self._cloud.network.subnets[instance.subnet_id].zone_id
         capacity, allocatable = compute_node_resources(info, settings, _get_storage_gib(template, settings))
         boot = build_node_boot(instance, info, settings, self._seed, zone_id)
-        self._node_lifecycle.start_node(msgspec.structs.replace(boot, capacity=capacity, allocatable=allocatable))
+        boot = msgspec.structs.replace(boot, capacity=capacity, allocatable=allocatable)
+        if is_ipv6(self._cloud.facts) and not self.can_assign_ipv6_addresses(template.instance_profile):
+            boot = msgspec.structs.replace(boot, ready_after=NETWORK_TIMEOUT)
+        self._node_lifecycle.start_node(boot)
 
 
 def list_active_instances(cloud: Cloud) -> tuple[Instance, ...]:

@@ -3,7 +3,17 @@
 from collections.abc import Iterator
 from typing import Final
 
-from cli.doctor.checks import cluster, connectivity, installation, leaks, node_pools, pauses, quotas, report_topic
+from cli.doctor.checks import (
+    cluster,
+    connectivity,
+    installation,
+    leaks,
+    node_pools,
+    pauses,
+    quotas,
+    report_topic,
+    role_permissions,
+)
 from cli.doctor.checks.finding import Check, CheckResult
 from cli.facts.model import DoctorFacts
 
@@ -40,6 +50,8 @@ CHECK_GROUPS: Final[tuple[tuple[str, tuple[Check, ...]], ...]] = (
             node_pools.check_images,
             node_pools.check_volume_sizes,
             node_pools.check_launch_dry_run,
+            role_permissions.check_default_key,
+            role_permissions.check_ipv6,
             quotas.check_quotas,
         ),
     ),

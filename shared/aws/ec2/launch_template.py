@@ -140,7 +140,7 @@ def _build_address_settings(template: LaunchTemplate) -> dict[str, Any]:
 def _build_block_device(device: BlockDevice) -> dict[str, Any]:
     ebs = {
         "Encrypted": device.encrypted,
-        "VolumeType": device.volume_type,
+        "VolumeType": device.volume_type or None,
         "VolumeSize": device.volume_size_gib,
         "DeleteOnTermination": device.delete_on_termination,
         "Iops": device.iops or None,

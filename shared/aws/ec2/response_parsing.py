@@ -26,7 +26,18 @@ def parse_instance(wire: Mapping[str, Any]) -> Instance:
         private_dns_name=wire.get("PrivateDnsName", ""),
         security_group_ids=tuple(sorted(group["GroupId"] for group in wire.get("SecurityGroups", ()))),
         tags=parse_tags(wire.get("Tags", ())),
+        state_reason=parse_state_reason(wire.get("StateReason", {})),
     )
+
+
+def parse_state_reason(wire: Mapping[str, str]) -> str:
+    """Return the code and message of a StateReason; EC2 begins most messages with the code.
+
+    >>> parse_state_reason({"Code": "Client.InternalError", "Message": "Client.InternalError: Client error on launch"})
+    'Client.InternalError: Client error on launch'
+    """
+    code, message = wire.get("Code", ""), wire.get("Message", "")
+    return message if not code or message.startswith(code) else f"{code}: {message}".removesuffix(": ")
 
 
 def parse_capacity_type(wire: Mapping[str, Any]) -> CapacityType:

@@ -12,6 +12,7 @@ from shared.decide.lifecycle.interruption.instance_status import handle_instance
 from shared.decide.lifecycle.node_claim.capacity_reservations import reconcile_capacity_reservations
 from shared.decide.lifecycle.node_claim.consistency import check_consistency
 from shared.decide.lifecycle.node_claim.consolidatable_condition import record_pod_events, update_consolidatable
+from shared.decide.lifecycle.node_claim.early_end import record_early_ends, report_early_end
 from shared.decide.lifecycle.node_claim.garbage_collection import collect_garbage
 from shared.decide.lifecycle.node_claim.hash_annotations import update_hash_annotations
 from shared.decide.lifecycle.node_claim.hydration import add_node_class_label
@@ -95,6 +96,7 @@ def decide_lifecycle(
     claims = sorted(cluster.node_claims, key=lambda claim: claim.name)
     for _, pool in sorted(context.cluster_state.node_pools.items()):
         actions.extend((*build_pool_status(pool, context), *record_registration_history(pool, context)))
+        actions.extend(record_early_ends(pool, context))
         own_claims = [claim for claim in claims if claim.meta.get_label(NODEPOOL) == pool.name]
         actions.extend(update_hash_annotations("NodePool", pool.meta, hashes.get(pool.name, ""), own_claims))
     for node_class in sorted(cluster.node_classes, key=lambda node_class: node_class.name):
@@ -115,7 +117,7 @@ def reconcile_node_claim(claim_state: NodeClaimState, context: LifecycleContext)
     """
     claim = claim_state.claim
     if claim.is_deleting():
-        steps: tuple[LifecycleStep, ...] = (wait_for_node_pools, terminate_claim)
+        steps: tuple[LifecycleStep, ...] = (report_early_end, wait_for_node_pools, terminate_claim)
     elif TERMINATION_FINALIZER not in claim.meta.finalizers:
         return _add_termination_finalizer(claim)
     else:
@@ -191,6 +193,7 @@ LIVING_CLAIM_STEPS: Final[tuple[LifecycleStep, ...]] = (
     update_consolidatable,
     add_node_class_label,
     tag_instance,
+    report_early_end,
     delete_failed_claim,
     requeue_uninitialized,
 )

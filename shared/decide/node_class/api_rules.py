@@ -40,7 +40,7 @@ def _list_enum_values(node_class: EC2NodeClass) -> Iterator[tuple[str, str, tupl
     for number, interface in enumerate(node_class.network_interfaces):
         yield f"networkInterfaces[{number}].interfaceType", interface.interface_type, ("interface", "efa-only")
     for number, device in enumerate(node_class.block_devices):
-        yield f"blockDeviceMappings[{number}].ebs.volumeType", device.volume_type, _VOLUME_TYPES
+        yield f"blockDeviceMappings[{number}].ebs.volumeType", device.volume_type, ("", *_VOLUME_TYPES)
     for number, term in enumerate(node_class.capacity_reservation_selectors):
         path = f"capacityReservationSelectorTerms[{number}].instanceMatchCriteria"
         yield path, term.instance_match_criteria, ("", "open", "targeted")

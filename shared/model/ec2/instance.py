@@ -22,6 +22,8 @@ class Instance(msgspec.Struct, frozen=True, kw_only=True):
     private_dns_name: str = ""
     security_group_ids: tuple[str, ...] = ()
     tags: Tags = ()
+    state_reason: str = ""
+    """Why it stopped or terminated, as ``Client.InternalError: Client error on launch``; empty while it runs."""
 
     @property
     def provider_id(self) -> str:

@@ -12,8 +12,10 @@ class BlockDevice(msgspec.Struct, frozen=True, kw_only=True):
 
     device_name: str
     volume_size_gib: int | None = None
-    volume_type: str = "gp3"
-    encrypted: bool = True
+    volume_type: str = ""
+    """Empty: not sent, so the image or EC2 decides."""
+    encrypted: bool | None = None
+    """None: not sent, so the image, the snapshot or the account's default decides."""
     delete_on_termination: bool | None = None
     iops: int | None = None
     throughput: int | None = None

@@ -145,8 +145,8 @@ class EbsJson(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=Fals
     """ebs of a block device mapping."""
 
     volume_size: str | int | None = None
-    volume_type: str = "gp3"
-    encrypted: bool = True
+    volume_type: str = ""
+    encrypted: bool | None = None
     delete_on_termination: bool | None = None
     iops: int | None = None
     throughput: int | None = None

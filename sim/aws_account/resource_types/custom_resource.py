@@ -16,7 +16,7 @@ from sim.aws_account.resource_types.resource_provider import (
     build_resource,
 )
 
-RESPONSE_PATH: Final = "/cloudformation-custom-resource-response/"
+_BUCKET_PREFIX: Final = "cloudformation-custom-resource-response-"
 MAX_SERVICE_TIMEOUT_SECONDS: Final = 900
 """How long to wait for a response, unless `ServiceTimeout` is less.
 
@@ -25,25 +25,49 @@ CloudFormation waits an hour; no function can run so long.
 _MAX_RESPONSE_BYTES: Final = 4096
 
 
+def format_response_bucket(region: str) -> str:
+    """Return the name of CloudFormation's bucket for responses in *region*.
+
+    AWS CloudFormation User Guide, "Set up VPC endpoints": the region is written without dashes.
+
+    >>> format_response_bucket("us-east-1")
+    'cloudformation-custom-resource-response-useast1'
+    """
+    return f"{_BUCKET_PREFIX}{region.replace('-', '')}"
+
+
+def is_response_path(path: str) -> bool:
+    """Return whether *path* is an object of a bucket for responses, in any region."""
+    return path.startswith(f"/{_BUCKET_PREFIX}")
+
+
 class CustomResourceResponses:
     """The responses of functions, by the token in the response URL."""
 
-    def __init__(self) -> None:
-        """Start without pending requests."""
+    def __init__(self, region: str) -> None:
+        """Start without pending requests; *region* is part of the bucket's name."""
+        self.bucket = format_response_bucket(region)
         self._body_by_token: dict[str, bytes] = {}
-        self._pending_tokens: set[str] = set()
+        self._function_by_pending_token: dict[str, str] = {}
         self._is_closed = False
         self._changed = Condition()
 
-    def open(self, token: str) -> None:
-        """Accept a response for *token*."""
+    def open(self, token: str, function: str) -> None:
+        """Accept a response of *function* for *token*."""
         with self._changed:
-            self._pending_tokens.add(token)
+            self._function_by_pending_token[token] = function
 
-    def put(self, token: str, body: bytes) -> bool:
-        """Store the response *body*; return False if no request is pending or a response exists already."""
+    def put(self, path: str, body: bytes, is_reachable: Callable[[str, str], bool]) -> bool:
+        """Store the response *body* as the object *path*; return False if the bucket rejects it.
+
+        The bucket rejects an object of another bucket, a response that is not expected or that exists already, and a
+        response of a function whose network does not let it PUT an object of this ARN (*is_reachable*).
+        """
+        bucket, _, token = path.removeprefix("/").partition("/")
         with self._changed:
-            if token not in self._pending_tokens or token in self._body_by_token:
+            if bucket != self.bucket or token in self._body_by_token or token not in self._function_by_pending_token:
+                return False
+            if not is_reachable(self._function_by_pending_token[token], f"arn:aws:s3:::{bucket}/{token}"):
                 return False
             self._body_by_token[token] = body
             self._changed.notify_all()
@@ -59,7 +83,7 @@ class CustomResourceResponses:
         """Return the response for *token*, None if there is none within *seconds*."""
         with self._changed:
             self._changed.wait_for(lambda: token in self._body_by_token or self._is_closed, seconds)
-            self._pending_tokens.discard(token)
+            self._function_by_pending_token.pop(token, None)
             return self._body_by_token.pop(token, None)
 
 
@@ -108,7 +132,7 @@ class CustomResourceProvider(ResourceProvider):
         document = {
             "RequestType": request_type,
             "ServiceToken": request.properties["ServiceToken"],
-            "ResponseURL": f"{self._url()}{RESPONSE_PATH}{token}",
+            "ResponseURL": f"{self._url()}/{self._responses.bucket}/{token}",
             "StackId": request.stack_id,
             "RequestId": token[:36],
             "LogicalResourceId": request.logical_id,
@@ -116,7 +140,7 @@ class CustomResourceProvider(ResourceProvider):
             "ResourceProperties": convert_to_text(request.properties),
             **more_fields,
         }
-        self._responses.open(token)
+        self._responses.open(token, request.properties["ServiceToken"])
         self._send(request.properties["ServiceToken"], json.dumps(document).encode())
         timeout_seconds = float(request.properties.get("ServiceTimeout", MAX_SERVICE_TIMEOUT_SECONDS))
         body = self._responses.wait_for(token, min(MAX_SERVICE_TIMEOUT_SECONDS, timeout_seconds))

@@ -48,6 +48,7 @@ class SimulatedInstance:
         self.address: IPv4Address = subnet.allocate_address()
         self.launched_at = launched_at
         self.state: InstanceState = "pending"
+        self.state_reason = ""
         self.tags = dict(launch_spec.tags)
         self.is_faulty = False
         self.is_reclaimed = False
@@ -83,6 +84,7 @@ class SimulatedInstance:
             private_dns_name=build_private_dns_name(self.address, region),
             security_group_ids=tuple(sorted(self.launch_spec.template.security_group_ids)),
             tags=sort_tags(self.tags),
+            state_reason=self.state_reason,
         )
 
 

@@ -1,8 +1,7 @@
 """The life cycle of instances over virtual time.
 
-pending → running → stopping → stopped, and from each of them → shutting-down → terminated. An hour after termination
-EC2 forgets the instance. Describe does not show an instance for a while after its launch; terminating it works
-immediately.
+pending → running → stopping → stopped, and from each of them → shutting-down → terminated. An hour later EC2 forgets
+the instance. Describe does not show an instance for a while after its launch; terminating it works immediately.
 """
 
 from collections import Counter, deque
@@ -17,6 +16,7 @@ from shared.model.ec2.types import CapacityType, InstanceState, Tags
 from sim.cloud import seeded_random
 from sim.cloud.ec2.capacity_pools import CapacityPool
 from sim.cloud.ec2.instance import LaunchSpec, SimulatedInstance, StatusCheck, check_tags
+from sim.cloud.ec2.volume_keys import VolumeKeys
 from sim.cloud.eventbridge_events import INTERRUPTION_DELAY, EventBus
 from sim.cloud.open_answers import OpenAnswers
 from sim.cloud.resources.network import SubnetAddresses
@@ -35,11 +35,9 @@ class InstanceRegistry:
 
     def __init__(self, clock: Clock, events: EventBus, seed: int, region: str, describe_lag: timedelta) -> None:
         """Start without instances."""
-        self.open_answers, self.describe_lag = OpenAnswers(), describe_lag
+        self.open_answers, self.volume_keys, self.describe_lag = OpenAnswers(), VolumeKeys(), describe_lag
         self.speed_factor = 1.0
-        """Speed of stopping and terminating, relative to real EC2; booting always takes longer than the Describe
-        delay.
-        """
+        """Speed of stopping and terminating, relative to real EC2; booting takes longer than the Describe delay."""
         self.running_listeners: list[Callable[[Instance, LaunchTemplate], None]] = []
         """Called when an instance is running, with its launch template; faulty instances are not reported."""
         self.halted_listeners: list[Callable[[Instance], None]] = []
@@ -123,6 +121,7 @@ class InstanceRegistry:
         """
         instance = self.find(instance_id)
         if instance.state in ALIVE_STATES:
+            instance.state_reason = "Client.UserInitiatedShutdown: User initiated shutdown"
             self._begin_halt(instance, "shutting-down")
             self._schedule_transition(
                 instance, SHUT_DOWN_DELAY_RANGE, "shut-down", lambda: self._finish_termination(instance)
@@ -149,8 +148,7 @@ class InstanceRegistry:
         """
         instance = self.find(instance_id)
         if instance.state not in {"pending", "running"}:
-            text = f"This instance '{instance_id}' is not in a state from which it can be stopped."
-            raise Invalid(text, code="IncorrectInstanceState")
+            raise Invalid(f"'{instance_id}' is not in a state from which it can be stopped.", "IncorrectInstanceState")
         self._begin_halt(instance, "stopping")
         self._schedule_transition(instance, STOP_DELAY_RANGE, "stop", lambda: self._set_state(instance, "stopped"))
 
@@ -221,7 +219,7 @@ class InstanceRegistry:
         instance.tags = merged_tags
 
     def fail_next_boot(self, instance_type: str = "") -> None:
-        """Make the next instance (of *instance_type*, if given) run without ever becoming a node."""
+        """Make the next instance (of *instance_type*, if given) run without becoming a node."""
         self._failed_boots_by_type[instance_type] += 1
 
     def set_boot_failure(self, instance_type: str, *, failing: bool = True) -> None:
@@ -231,10 +229,14 @@ class InstanceRegistry:
     # Transitions
 
     def _run(self, instance: SimulatedInstance) -> None:
+        template = instance.launch_spec.template
+        instance.state_reason = self.volume_keys.find_launch_error(template)
+        if instance.state_reason:
+            return self.terminate_immediately(instance.instance_id)
         self._set_state(instance, "running")
-        if not instance.is_faulty:
-            for callback in self.running_listeners:
-                callback(instance.describe(self._region), instance.launch_spec.template)
+        for callback in () if instance.is_faulty else self.running_listeners:
+            callback(instance.describe(self._region), template)
+        return None
 
     def _begin_halt(self, instance: SimulatedInstance, state: InstanceState) -> None:
         instance.timer.cancel()
@@ -289,9 +291,8 @@ class InstanceRegistry:
         return self.open_answers.is_visible(instance.instance_id, age, self.describe_lag)
 
     def _forget_terminated(self) -> None:
-        while (
-            self._terminated_instances and self._terminated_instances[0][0] + TERMINATED_TTL <= self._clock.get_time()
-        ):
+        expired_before = self._clock.get_time() - TERMINATED_TTL
+        while self._terminated_instances and self._terminated_instances[0][0] <= expired_before:
             del self._instances[self._terminated_instances.popleft()[1]]
 
 

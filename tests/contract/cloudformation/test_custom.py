@@ -147,7 +147,54 @@ def test_response_url_accepts_one_response_and_unknown_urls_are_rejected(stage: 
     stage.respond = respond_twice
     stage.deploy("s", {"Thing": make_custom_resource()})
     assert statuses == [200, 403]
-    assert put_body(f"{stage.account.url}/cloudformation-custom-resource-response/x", b"{}") == 403
+    assert put_body(f"{stage.account.url}/cloudformation-custom-resource-response-useast1/x", b"{}") == 403
+
+
+def test_only_the_bucket_with_the_region_without_dashes_takes_a_response(stage: Stage) -> None:
+    statuses: list[int] = []
+
+    def respond_to_both_buckets(request: Json) -> None:
+        wrong_request = request | {"ResponseURL": request["ResponseURL"].replace("useast1", "us-east-1")}
+        statuses.extend(stage.send_response(target, {}) for target in (wrong_request, request))
+
+    stage.respond = respond_to_both_buckets
+    assert stage.deploy("s", {"Thing": make_custom_resource()})["StackStatus"] == CREATED
+    assert statuses == [403, 200]
+
+
+@pytest.mark.parametrize(
+    ("bucket", "subnets", "status"),
+    [
+        ("cloudformation-custom-resource-response-useast1", ["subnet-1"], CREATED),
+        ("cloudformation-custom-resource-response-us-east-1", ["subnet-1"], "ROLLBACK_FAILED"),
+        ("cloudformation-custom-resource-response-us-east-1", [], CREATED),
+    ],
+)
+def test_the_policy_of_the_gateway_endpoint_decides_about_the_response_of_a_function_in_the_vpc(
+    stage: Stage, bucket: str, subnets: list[str], status: str
+) -> None:
+    statement = {"Effect": "Allow", "Principal": "*", "Action": "s3:PutObject", "Resource": f"arn:aws:s3:::{bucket}/*"}
+    policy = {"Version": "2012-10-17", "Statement": [statement]}
+    endpoint = {"VpcId": "vpc-1", "ServiceName": "com.amazonaws.us-east-1.s3", "PolicyDocument": policy}
+    role = stage.create_role("installer")
+    function = {
+        "FunctionName": "installer",
+        "Role": role,
+        "Runtime": "python3.13",
+        "Handler": "index.handler",
+        "Code": {"ZipFile": "pass"},
+        "VpcConfig": {"SubnetIds": subnets, "SecurityGroupIds": ["sg-1"]},
+    }
+    resources = {
+        "Endpoint": {"Type": "AWS::EC2::VPCEndpoint", "Properties": endpoint},
+        "Function": {"Type": "AWS::Lambda::Function", "Properties": function},
+        "Thing": {
+            **make_custom_resource(ServiceTimeout=RESPONSE_TIMEOUT_S),
+            "DependsOn": ["Endpoint", "Function"],
+        },
+    }
+    # Without a response to the Delete request, the rollback fails too.
+    assert stage.deploy("s", resources)["StackStatus"] == status
 
 
 @pytest.mark.parametrize(

@@ -278,8 +278,22 @@ def test_joiner_stack_is_created_and_deleted_leaving_only_retained_buckets(stage
     )
     buckets = [resource for resource in template["Resources"].values() if resource["Type"] == "AWS::S3::Bucket"]
     assert stage.remove("joiner-demo")["StackStatus"] == "DELETE_COMPLETE"
-    retained_count = sum(bucket.get("DeletionPolicy") == "Retain" for bucket in buckets)
+    retained_count = sum(bucket.get("DeletionPolicy") == "RetainExceptOnCreate" for bucket in buckets)
     assert len(set(list_account_resources(stage.account)) - set(before)) == retained_count
+
+
+def test_a_first_deployment_of_our_stack_that_fails_leaves_nothing_behind(stage: Stage) -> None:
+    def fail_last_creation(request: dict[str, Any]) -> dict[str, Any]:
+        is_failing = (request["RequestType"], request["LogicalResourceId"][:16]) == ("Create", "InstallerEmptied")
+        return {"Status": "FAILED" if is_failing else "SUCCESS", "PhysicalResourceId": "it", "Data": {"Told": "ok"}}
+
+    stage.respond = fail_last_creation
+    template = upload_assets(stage, synthesize_template())
+    template_sections = {key: value for key, value in template.items() if key not in ("Resources", "Rules")}
+    before = list_account_resources(stage.account)
+    stack = stage.deploy("joiner-demo", template["Resources"], **template_sections)
+    assert stack["StackStatus"] == "ROLLBACK_COMPLETE"
+    assert list_account_resources(stage.account) == ["cloudformation joiner-demo", *before]
 
 
 def find_function_name(stage: Stage, name: str) -> str:

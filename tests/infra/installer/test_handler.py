@@ -5,13 +5,13 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 import pytest
 
 from functions.installer import handler
-from shared.errors import Fault, NotFound, Unreachable
+from shared.errors import Fault, Forbidden, NotFound, Unreachable
 from shared.installer.cloudformation import (
     MAX_REASON_CHARS,
     build_response,
@@ -31,7 +31,12 @@ CONTEXT: Any = SimpleNamespace(
 @pytest.fixture
 def responses(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, dict[str, Any]]]:
     responses: list[tuple[str, dict[str, Any]]] = []
-    monkeypatch.setattr(handler, "send_response", lambda url, body: responses.append((url, msgspec.json.decode(body))))
+
+    def record_response(url: str, body: bytes) -> int:
+        responses.append((url, msgspec.json.decode(body)))
+        return 200
+
+    monkeypatch.setattr(handler, "send_response", record_response)
     return responses
 
 
@@ -119,24 +124,79 @@ def test_unknown_cloudformation_request_type_is_rejected() -> None:
         parse_cloudformation_request(make_request("Create") | {"RequestType": "Replace"})
 
 
+class ResponseBucket:
+    """The bucket of CloudFormation's response URL: it answers the PUT requests with *statuses*, one after the other."""
+
+    def __init__(self, *statuses: int) -> None:
+        """Listen on a free port; the last status is repeated."""
+        self.requests: list[tuple[str, str | None, bytes]] = []
+        bucket = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_PUT(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                bucket.requests.append((self.path, self.headers["Content-Type"], body))
+                self.send_response(statuses[min(len(bucket.requests), len(statuses)) - 1])
+                self.send_header("Content-Length", "12")
+                self.end_headers()
+                self.wfile.write(b"AccessDenied")
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self._server = HTTPServer(("127.0.0.1", 0), Handler)
+        self._thread = Thread(target=self._server.serve_forever)
+        self.url = f"http://127.0.0.1:{self._server.server_port}/?signed"
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+
+@pytest.fixture
+def without_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("urllib3.util.retry.Retry.sleep", lambda *_: None)
+
+
 @pytest.mark.loopback
-def test_cloudformation_response_has_no_content_type_and_is_retried_on_failure() -> None:
-    requests: list[tuple[str, str | None, bytes]] = []
+@pytest.mark.usefixtures("without_backoff")
+@pytest.mark.parametrize("first_status", [403, 503])
+def test_a_response_is_put_without_a_content_type_and_repeated_after_an_error(first_status: int) -> None:
+    with ResponseBucket(first_status, 200) as bucket:
+        assert send_response(bucket.url, b"{}") == 200
+    assert bucket.requests == [("/?signed", "", b"{}")] * 2
 
-    class Bucket(BaseHTTPRequestHandler):
-        def do_PUT(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            requests.append((self.path, self.headers["Content-Type"], body))
-            self.send_response(503 if len(requests) == 1 else 200)
-            self.end_headers()
 
-        def log_message(self, *_: object) -> None:
-            pass
+@pytest.mark.loopback
+@pytest.mark.usefixtures("without_backoff")
+@pytest.mark.parametrize(("status", "fault_type"), [(403, Forbidden), (503, Unreachable), (400, Unreachable)])
+def test_a_rejected_response_is_logged_with_its_status_and_fails_the_invocation(
+    status: int, fault_type: type[Fault], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(handler, "build_world", make_raiser(Unreachable("not now")))
+    with ResponseBucket(status) as bucket:
+        request = make_request("Create") | {"ResponseURL": bucket.url}
+        with pytest.raises(fault_type, match=f"HTTP {status} AccessDenied"):
+            handler.handler(request, CONTEXT)
+    log_line = msgspec.json.decode(capsys.readouterr().out)
+    assert log_line["level"] == "ERROR"
+    assert f"HTTP {status} AccessDenied" in log_line["message"]
+    assert "signed" not in log_line["message"]
+    assert ("S3 gateway endpoint" in log_line["message"]) == (status == 403)
 
-    with HTTPServer(("127.0.0.1", 0), Bucket) as server:
-        thread = Thread(target=server.serve_forever)
-        thread.start()
-        send_response(f"http://127.0.0.1:{server.server_port}/?signed", b"{}")
-        server.shutdown()
-        thread.join()
-    assert requests == [("/?signed", "", b"{}")] * 2
+
+def test_the_status_of_an_accepted_response_is_logged(
+    responses: list[Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(handler, "build_world", make_raiser(Unreachable("not now")))
+    handler.handler(make_request("Create"), CONTEXT)
+    assert len(responses) == 1
+    assert msgspec.json.decode(capsys.readouterr().out) == {
+        "level": "INFO",
+        "message": "PUT of the response to CloudFormation: HTTP 200",
+    }

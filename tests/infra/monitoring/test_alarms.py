@@ -32,7 +32,7 @@ def test_dead_letters_and_silent_functions_have_alarms(template: Template) -> No
     [dead] = [alarm for alarm in alarms if alarm.get("MetricName") == "ApproximateNumberOfMessagesVisible"]
     assert (dead["Threshold"], dead["EvaluationPeriods"]) == (1, 1)
     silent = [alarm for alarm in alarms if alarm["ComparisonOperator"] == "LessThanThreshold"]
-    assert {alarm["TreatMissingData"] for alarm in silent} == {"breaching"}
+    assert {alarm["TreatMissingData"] for alarm in silent} == {"ignore"}
     watched = {
         str(query["MetricStat"]["Metric"]["Dimensions"]) for alarm in silent for query in list_metric_queries(alarm)
     }

@@ -59,6 +59,18 @@ def test_healthy_cluster_raises_no_alarm(reaction: str) -> None:
     assert len(watch.alarms) == 11
 
 
+def test_no_alarm_starts_before_the_first_run_and_a_function_that_stops_is_noticed() -> None:
+    template = synthesize_template(context=ACTIVE_CONTEXT)
+    world = EmbeddedWorld(template=template)
+    watch = CloudWatch(world, template)
+    assert watch.list_ringing_alarms() == set()
+    world.run(10 * ONE_MINUTE)
+    assert watch.list_ringing_alarms() == set()
+    world.runtime.stop()
+    world.run(6 * ONE_MINUTE)
+    assert watch.list_ringing_alarms() == SILENCE_ALARMS
+
+
 @pytest.mark.parametrize("function", ["provision", "lifecycle", "disrupt"])
 def test_function_without_success_for_five_minutes_raises_an_alarm(function: str) -> None:
     tap = make_failing_tap("table", "", lambda: RuntimeError("a bug"), world_prefix=function)

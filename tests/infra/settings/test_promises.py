@@ -84,7 +84,9 @@ def test_all_functions_share_one_asset_and_one_layer(synthesis: Synthesis) -> No
 
 def test_only_the_journal_bucket_is_retained_on_deletion(synthesis: Synthesis) -> None:
     staying = {
-        key for key, resource in synthesis.template["Resources"].items() if resource.get("DeletionPolicy") == "Retain"
+        key
+        for key, resource in synthesis.template["Resources"].items()
+        if resource.get("DeletionPolicy") == "RetainExceptOnCreate"
     }
     assert staying == set(get_resources(synthesis.template, "AWS::S3::Bucket"))
     stateful = ("AWS::DynamoDB::Table", "AWS::Logs::LogGroup", "AWS::SQS::Queue")

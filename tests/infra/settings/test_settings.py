@@ -133,6 +133,22 @@ def test_string_values_from_the_command_line_are_converted() -> None:
         ({"reserved-enis": "one"}, "joiner:reserved-enis is 'one': must be 0 or more"),
         ({"cost-label": "billing team"}, "joiner:cost-label is 'billing team': must be the key of a label"),
         ({"node-roles": "NodeRole,Admin*"}, r"joiner:node-roles has 'Admin\*': must be role names without wild"),
+        ({"ip-family": "dual"}, "joiner:ip-family is 'dual': must be ipv4 or ipv6"),
+        ({"ip-family": "ipv6", "windows": "true"}, "joiner:windows is true: EKS has no Windows nodes on clusters with"),
+        ({"node-role-policies": "ReadOnlyAccess"}, "joiner:node-role-policies has 'ReadOnlyAccess': must be ARNs of"),
+        (
+            {"node-role-policies": "arn:aws:iam::aws:policy/*"},
+            r"joiner:node-role-policies has 'arn:aws:iam::aws:policy/\*'",
+        ),
+        ({"kms-keys": "alias/nodes"}, "joiner:kms-keys has 'alias/nodes': must be ARNs of KMS keys"),
+        ({"kms-keys": "arn:aws:kms:us-east-1:111122223333:key/*"}, r"joiner:kms-keys has '.*key/\*': must be ARNs"),
+        (
+            {
+                "region": "eu-central-1",
+                "kms-keys": "arn:aws:kms:us-east-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab",
+            },
+            "joiner:kms-keys has a key in us-east-1, but joiner:region is eu-central-1",
+        ),
         ({"ssm-parameters": "/images/*"}, r"joiner:ssm-parameters has '/images/\*': must be parameter names"),
         ({"feature-gates": "NodeOverlay"}, "joiner:feature-gates: .*'NodeOverlay': write Name=true or Name=false"),
         ({"aws-feature-gates": "NodeClassCEL"}, "joiner:aws-feature-gates: .*write Name=true"),

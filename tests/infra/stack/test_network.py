@@ -206,7 +206,7 @@ def test_s3_endpoint_policy_allows_only_aws_owned_foreign_buckets(isolated: Temp
             "arn:aws:s3:::al2023-repos-us-east-1-de612dc2/*",
             "arn:aws:s3:::prod-us-east-1-starport-layer-bucket/*",
         ],
-        "s3:PutObject": ["arn:aws:s3:::cloudformation-custom-resource-response-us-east-1/*"],
+        "s3:PutObject": ["arn:aws:s3:::cloudformation-custom-resource-response-useast1/*"],
     }
 
 

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from infra.stack.application import build_application
 from shared.settings import Settings
+from shared.stack_name import format_stack_name
 from sim.authorization.template_policies import Template, get_resources, iterate_statements
 from sim.lambda_runtime.stack_template.generated_references import IntrinsicResolver
 from sim.lambda_runtime.stack_template.synthesis import synthesize_template
@@ -47,6 +49,23 @@ def test_only_functions_with_follow_up_queues_allow_recursive_loops(template: Te
         properties["Handler"].split(".")[1] for properties in functions if properties.get("RecursiveLoop") == "Allow"
     }
     assert allowed_to == FOLLOWED_UP
+
+
+def test_the_node_role_trusts_ec2_under_the_name_of_the_partition(tmp_path: Path) -> None:
+    """The principal is ``ec2.amazonaws.com``, in China ``ec2.amazonaws.com.cn``."""
+    template = synthesize_stack(str(tmp_path), {"joiner:windows": "true"})
+    trusts = [
+        resource["Properties"]["AssumeRolePolicyDocument"]["Statement"][0]["Principal"]["Service"]
+        for key, resource in template["Resources"].items()
+        if resource["Type"] == "AWS::IAM::Role" and "NodesRole" in key
+    ]
+    assert trusts == [{"Fn::Join": ["", ["ec2.", {"Ref": "AWS::URLSuffix"}]]}] * 2
+
+
+def test_a_cluster_name_with_an_underscore_has_a_stack(tmp_path: Path) -> None:
+    context = {"joiner:cluster": "prod_eu,prod-eu"}
+    stacks = build_application(bundle=False, outdir=str(tmp_path), context=context).synth().stacks
+    assert sorted(stack.stack_name for stack in stacks) == ["joiner-prod-eu", format_stack_name("prod_eu")]
 
 
 DESCRIBED_TYPES = (

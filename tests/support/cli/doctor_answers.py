@@ -137,6 +137,7 @@ def build_responses() -> dict[str, Any]:
         for kind, logical, physical in STACK
     ]
     return {
+        "ec2:GetEbsEncryptionByDefault": {"EbsEncryptionByDefault": False},
         "sts:GetCallerIdentity": {"Arn": "arn:aws:iam::1:user/me"},
         "cloudformation:DescribeStacks": {"Stacks": [INSTALLED]},
         "cloudformation:ListStackResources": {"StackResourceSummaries": summaries},

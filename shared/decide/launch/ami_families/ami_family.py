@@ -25,7 +25,7 @@ class AmiFamily(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _build_gp3_device(device: str, size_gib: int) -> BlockDevice:
-    return BlockDevice(device_name=device, volume_size_gib=size_gib)
+    return BlockDevice(device_name=device, volume_size_gib=size_gib, volume_type="gp3", encrypted=True)
 
 
 _XVDA_DEVICES: Final = (_build_gp3_device("/dev/xvda", 20),)

@@ -114,7 +114,9 @@ class _LaunchPlanner:
         self.launches: list[LaunchInstances] = []
         self.unlaunchable: list[Unlaunchable] = []
         self.limit_accounts = build_limit_accounts(cluster_state, policy.limit_reservations)
-        self.breaker = CircuitBreaker(cluster.launch_groups, cluster.taken_at, policy.circuit_breaker_limits)
+        self.breaker = CircuitBreaker(
+            cluster.launch_groups, cluster.taken_at, policy.circuit_breaker_limits, cluster.node_pools
+        )
         self._cluster = cluster
         self._policy = policy
         self._free_addresses = count_free_addresses(cluster, policy.subnet_addresses)

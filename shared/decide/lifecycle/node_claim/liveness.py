@@ -6,6 +6,7 @@ from typing import Final, TypeAlias
 
 from shared.decide.common.events import build_claim_events
 from shared.decide.common.requeue_delays import MIN_REQUEUE_DELAY, requeue_at
+from shared.decide.lifecycle.node_claim.early_end import find_early_end
 from shared.decide.lifecycle.node_claim.expiration import find_expiration, requeue_at_expiration
 from shared.decide.lifecycle.node_claim.garbage_collection import find_halted_instance, find_missing_instance
 from shared.decide.lifecycle.reconcile_context import LifecycleContext, StepResult
@@ -65,12 +66,18 @@ def find_deleted_node(claim_state: NodeClaimState, context: LifecycleContext) ->
     )
 
 
+def find_ended_instance(claim_state: NodeClaimState, context: LifecycleContext) -> str:
+    """Return "instance_terminated" if EC2 ended the instance before its node registered, else ""."""
+    return "instance_terminated" if find_early_end(claim_state.claim, context) is not None else ""
+
+
 REASON_CHECKS: Final[tuple[FindReason, ...]] = (
     find_launch_timeout,
     find_registration_timeout,
     find_expiration,
     find_missing_instance,
     find_halted_instance,
+    find_ended_instance,
     find_deleted_node,
 )
 _MESSAGE_BY_REASON: Final = {

@@ -68,7 +68,7 @@ def test_block_device_mapping_contains_only_configured_fields() -> None:
         ),
     )
     assert build_data(block_devices=devices)["BlockDeviceMappings"] == [
-        {"DeviceName": "/dev/xvda", "Ebs": {"Encrypted": True, "VolumeType": "gp3", "VolumeSize": 20}},
+        {"DeviceName": "/dev/xvda", "Ebs": {"VolumeSize": 20}},
         {
             "DeviceName": "/dev/xvdb",
             "Ebs": {

@@ -12,6 +12,7 @@ from shared.aws.ec2.response_parsing import (
     parse_instance,
     parse_launch_template,
     parse_security_group,
+    parse_state_reason,
     parse_subnet,
 )
 from shared.model.ec2.account import Image, SecurityGroup, Subnet
@@ -39,6 +40,15 @@ OPEN = {"CapacityReservationPreference": "open"}
 )
 def test_capacity_type_is_derived_from_lifecycle_and_reservation(document: dict[str, Any], capacity_type: str) -> None:
     assert parse_capacity_type(document) == capacity_type
+
+
+def test_the_state_reason_is_read_with_its_code_once() -> None:
+    message = "Client.InternalError: Client error on launch"
+    assert parse_state_reason({"Code": "Client.InternalError", "Message": message}) == message
+    assert parse_state_reason({"Code": "Server.InternalError", "Message": "Boot failed"}) == (
+        "Server.InternalError: Boot failed"
+    )
+    assert parse_state_reason({}) == ""
 
 
 def test_instance_without_optional_fields_is_parsed() -> None:

@@ -215,7 +215,7 @@ def test_node_class_is_decoded_with_all_fields() -> None:
     assert [device.volume_size_gib for device in decoded_node_class.block_devices] == [94, 20, None]
     assert [(device.volume_type, device.encrypted) for device in decoded_node_class.block_devices[:2]] == [
         ("io2", False),
-        ("gp3", True),
+        ("", None),
     ]
     assert (decoded_node_class.block_devices[1].kms_key_id, decoded_node_class.block_devices[1].snapshot_id) == (
         "k",

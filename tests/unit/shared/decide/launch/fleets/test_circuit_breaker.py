@@ -6,12 +6,21 @@ import msgspec
 import pytest
 
 from shared.cycles.setup.options_from_settings import build_launch_policy
-from shared.decide.launch.fleets.circuit_breaker import CircuitBreaker, CircuitBreakerLimits, count_started
+from shared.decide.launch.fleets.circuit_breaker import (
+    EARLY_ENDS_WINDOW,
+    CircuitBreaker,
+    CircuitBreakerLimits,
+    count_started,
+)
 from shared.decide.launch.fleets.fleet_result import BREAKER_OPEN_REASON, report_breaker_trip, report_unlaunchable
 from shared.decide.launch.fleets.launch_planning import LaunchPlan, LaunchPolicy
 from shared.model.cloud_provider.launch_group import LaunchGroup
+from shared.model.core.labels import EARLY_ENDS
+from shared.model.core.metadata import ObjectMeta
 from shared.model.decisions.action import PatchStatus, PublishEvent
 from shared.model.ec2.fleet import FleetInstance, FleetResult
+from shared.model.karpenter.node_claim import NodeClassRef
+from shared.model.karpenter.node_pool import NodePool
 from shared.settings import Settings
 from tests.support.launch_cases import NOW, make_claim, make_cluster
 from tests.support.snapshot_decisions import plan_launches
@@ -133,3 +142,23 @@ def test_default_limits_allow_200_nodes_per_minute_and_500_usd_per_hour(
     breaker = CircuitBreaker((), NOW, limits)
     counts = [breaker.admit_launches(node_pool, 1000, usd_per_instance)[0] for node_pool in "abc"]
     assert counts == [pool_count, pool_count, cluster_count - 2 * pool_count]
+
+
+@pytest.mark.parametrize(
+    ("ages", "admitted_count"),
+    [((), 2), ((1, 2), 2), ((1, 2, 3), 0), ((1, 2, EARLY_ENDS_WINDOW.total_seconds()), 2)],
+)
+def test_instances_that_ec2_ended_early_open_the_breaker_of_their_node_pool(
+    ages: tuple[float, ...], admitted_count: int
+) -> None:
+    ends = {f"i-{age}": NOW - timedelta(seconds=age) for age in ages}
+    text = msgspec.json.encode(ends).decode()
+    pool = NodePool(
+        meta=ObjectMeta(name="default", annotations=((EARLY_ENDS, text),)), node_class=NodeClassRef(name="default")
+    )
+    breaker = CircuitBreaker((), NOW, NO_LIMITS, (pool,))
+    count, message = breaker.admit_launches("default", 2, CHEAPEST_USD_PER_HOUR)
+    assert count == admitted_count
+    assert ("EC2 ended 3 instances of NodePool default" in message) == (admitted_count == 0)
+    assert len(breaker.trips) == (admitted_count == 0)
+    assert breaker.admit_launches("other", 2, CHEAPEST_USD_PER_HOUR) == (2, "")
