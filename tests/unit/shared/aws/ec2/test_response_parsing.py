@@ -114,16 +114,27 @@ def test_a_type_that_says_little_is_a_type() -> None:
 def test_interfaces_are_those_of_the_default_card() -> None:
     cards = [
         {"NetworkCardIndex": 0, "MaximumNetworkInterfaces": 2},
-        {"NetworkCardIndex": 1, "MaximumNetworkInterfaces": 7, "BaselineBandwidthInGbps": 12.5},
+        {
+            "NetworkCardIndex": 1,
+            "MaximumNetworkInterfaces": 7,
+            "BaselineBandwidthInGbps": 12.5,
+            "PeakBandwidthInGbps": 25.0,
+        },
     ]
-    network = {"MaximumNetworkInterfaces": 9, "DefaultNetworkCardIndex": 1, "NetworkCards": cards}
+    network = {
+        "NetworkPerformance": "Up to 25 Gigabit",
+        "MaximumNetworkInterfaces": 9,
+        "DefaultNetworkCardIndex": 1,
+        "NetworkCards": cards,
+    }
     document = {"InstanceType": "a", "VCpuInfo": {"DefaultVCpus": 1}, "MemoryInfo": {"SizeInMiB": 1}}
     info = parse_instance_type({**document, "NetworkInfo": network})
     assert info.maximum_interfaces == 7
     assert info.network_cards == (
         NetworkCard(index=0, maximum_interfaces=2),
-        NetworkCard(index=1, maximum_interfaces=7, baseline_gbps=12.5),
+        NetworkCard(index=1, maximum_interfaces=7, baseline_gbps=12.5, peak_gbps=25.0),
     )
+    assert info.network_performance == "Up to 25 Gigabit"
 
 
 def test_a_neuron_device_is_amazons() -> None:

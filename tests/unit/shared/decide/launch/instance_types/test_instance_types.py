@@ -11,7 +11,7 @@ from shared.decide.launch.instance_types.capacity import (
     count_eni_limited_pods,
 )
 from shared.decide.launch.instance_types.instance_types import build_instance_types
-from shared.decide.launch.instance_types.labels import build_type_requirements, compute_network_mbps
+from shared.decide.launch.instance_types.labels import build_type_requirements
 from shared.model.cloud_provider.instance_type import ObservedMemory, Offering
 from shared.model.cloud_provider.regional_offerings import RegionalOfferings
 from shared.model.core import labels
@@ -462,14 +462,6 @@ def test_every_true_type_leaves_room_for_its_pods(name: str) -> None:
 )
 def test_as_many_pods_as_the_interfaces_of_a_true_type_have_addresses(name: str, pods: int) -> None:
     assert compute_capacity(all_types()[name], ami_family="AL2")["pods"] == pods
-
-
-@pytest.mark.parametrize(
-    ("name", "mbps"),
-    [("c5.12xlarge", 12000), ("t3.nano", 32), ("m6i.large", 781), ("p4d.24xlarge", 400000), ("g5.48xlarge", 100000)],
-)
-def test_bandwidth_is_what_all_cards_carry_at_all_times(name: str, mbps: int) -> None:
-    assert compute_network_mbps(all_types()[name]) == mbps
 
 
 def test_the_first_graviton_as_it_is_known() -> None:
