@@ -148,7 +148,13 @@ def test_what_cannot_be_deployed_is_refused_at_once(wrong: dict[str, object], er
 
 def test_topics_may_be_one_and_the_youngest_price_alarm_rings() -> None:
     topic = "arn:aws-us-gov:sns:us-gov-west-1:111122223333:pager"
-    options = {"alarm-topic": topic, "report-topic": topic, "region": "us-gov-west-1", "price-age-alarm-hours": "13"}
+    options = {
+        "alarm-topic": topic,
+        "report-topic": topic,
+        "region": "us-gov-west-1",
+        "price-age-alarm-hours": "13",
+        "price-list": "prices.json",
+    }
     assert load_options({f"joiner:{name}": value for name, value in options.items()}.get).report_topic == topic
     assert timedelta(hours=MIN_PRICE_AGE_ALARM_HOURS) == MAX_PRICE_AGE
 
