@@ -10,13 +10,13 @@ from functools import lru_cache
 from pathlib import Path
 
 import msgspec
-from botocore.session import Session
 
 from shared.aws.clients import Clients
 from shared.aws.dynamodb import DynamoTable
 from shared.aws.ec2.client import BotoEc2
 from shared.aws.eks import BotoEks
 from shared.aws.on_demand_prices import BotoPricingService, UnreachablePricing
+from shared.aws.partitions import build_regional_host
 from shared.aws.s3 import S3Bucket
 from shared.aws.sns import SnsTopic
 from shared.aws.sqs import SqsMessageQueue
@@ -45,7 +45,9 @@ def _build_cached_world(settings: Settings, clock: Callable[[], datetime]) -> Wo
     eks = BotoEks(clients)
     facts = eks.describe_cluster(settings.cluster_name)
     endpoint = settings.kube_endpoint or facts.endpoint
-    token = EksToken(Session(), cluster=settings.cluster_name, region=settings.region, clock=clock)
+    session = clients.get_session()
+    host = build_regional_host(session, "sts", settings.region)
+    token = EksToken(session, cluster=settings.cluster_name, region=settings.region, host=host, clock=clock)
     return World(
         settings=settings,
         kube=KubeClient(

@@ -3,7 +3,17 @@
 from collections.abc import Iterator
 from typing import Final
 
-from cli.doctor.checks import cluster, connectivity, installation, leaks, node_pools, pauses, quotas, report_topic
+from cli.doctor.checks import (
+    cluster,
+    connectivity,
+    installation,
+    leaks,
+    node_pools,
+    pauses,
+    price_source,
+    quotas,
+    report_topic,
+)
 from cli.doctor.checks.finding import Check, CheckResult
 from cli.facts.model import DoctorFacts
 
@@ -54,6 +64,7 @@ CHECK_GROUPS: Final[tuple[tuple[str, tuple[Check, ...]], ...]] = (
             installation.check_interruption,
             installation.check_dead_letters,
             installation.check_catalog,
+            price_source.check_price_source,
             report_topic.check_report_topic,
         ),
     ),
