@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Final, Protocol
 
 import msgspec
-from botocore.session import Session
 
 from shared.aws.clients import Clients
 from shared.aws.dynamodb import DynamoTable
 from shared.aws.ec2.client import BotoEc2
 from shared.aws.eks import BotoEks
 from shared.aws.on_demand_prices import BotoPricingService, UnreachablePricing
+from shared.aws.partitions import build_regional_host
 from shared.aws.s3 import S3Bucket
 from shared.aws.sns import SnsTopic
 from shared.aws.sqs import SqsMessageQueue
@@ -81,7 +81,9 @@ def _build_container(settings: Settings, clock: Callable[[], datetime]) -> Conta
     eks = BotoEks(clients)
     facts = eks.describe_cluster(settings.cluster_name)
     endpoint = settings.kube_endpoint or facts.endpoint
-    token = EksToken(Session(), cluster=settings.cluster_name, region=settings.region, clock=clock)
+    session = clients.get_session()
+    host = build_regional_host(session, "sts", settings.region)
+    token = EksToken(session, cluster=settings.cluster_name, region=settings.region, host=host, clock=clock)
     kube = KubeClient(
         endpoint,
         certificate_authority=facts.certificate_authority,

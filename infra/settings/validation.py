@@ -5,6 +5,7 @@ from typing import Final
 
 from infra.settings.budget_validation import check_budgets, check_time_zone
 from infra.settings.network_validation import check_network
+from infra.settings.partition_validation import check_partition
 from infra.settings.scheduler_config import check_scheduler_config
 from infra.settings.settings import StackOptions, format_context_key
 from shared.settings_text import split_list
@@ -31,6 +32,7 @@ def check_options(options: StackOptions) -> None:
     check_budgets(options.disruption_budgets)
     check_time_zone(options.disruption_time_zone)
     check_network(options)
+    check_partition(options)
 
 
 def _check_clusters(options: StackOptions) -> None:

@@ -36,7 +36,7 @@ class Clients:
         self.region = region
         self._endpoint_url = endpoint_url or None
         self._client_by_key: dict[tuple[str, str, RetryMode], Any] = {}
-        self._session: Any = None
+        self._session: Session | None = None
         self._call_counts: Counter[str] = Counter()
         self._lock = Lock()
 
@@ -58,6 +58,11 @@ class Clients:
             for client in self._client_by_key.values():
                 client.close()
 
+    def get_session(self) -> Session:
+        """Return the botocore session of all clients, with its credentials and its data about regions."""
+        with self._lock:
+            return self._ensure_session()
+
     def close(self) -> None:
         """Close all connections."""
         with self._lock:
@@ -69,8 +74,7 @@ class Clients:
         key = (service, region, retry_mode)
         with self._lock:
             if key not in self._client_by_key:
-                self._session = self._session or Session()
-                client = self._session.create_client(
+                client = self._ensure_session().create_client(
                     service,
                     region_name=region,
                     endpoint_url=self._endpoint_url,
@@ -79,6 +83,10 @@ class Clients:
                 client.meta.events.register("before-send", self._count_call)
                 self._client_by_key[key] = client
             return self._client_by_key[key]
+
+    def _ensure_session(self) -> Session:
+        self._session = self._session or Session()
+        return self._session
 
     def _count_call(self, event_name: str, **_: object) -> None:
         service, operation = event_name.split(".")[1:]

@@ -1,4 +1,4 @@
-"""On-demand prices from the AWS Price List API, which has endpoints in four regions for all regions."""
+"""On-demand prices from the AWS Price List API, which has endpoints in few regions for all regions."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -6,9 +6,11 @@ from itertools import chain
 from typing import Final
 
 import msgspec
+from botocore.session import Session
 
 from shared.aws.clients import Clients
 from shared.aws.errors import translate_errors
+from shared.aws.partitions import find_partition, list_service_regions
 from shared.errors import Unreachable
 
 _COMMON_FILTERS: Final = {
@@ -20,7 +22,7 @@ _COMMON_FILTERS: Final = {
 }
 _SHARED_TENANCY_FILTERS: Final = {"tenancy": "Shared", "productFamily": "Compute Instance"}
 _BARE_METAL_FILTERS: Final = {"tenancy": "Dedicated", "productFamily": "Compute Instance (bare metal)"}
-_REGION_BY_PREFIX: Final = (("ap-", "ap-south-1"), ("cn-", "cn-northwest-1"), ("eu-", "eu-central-1"))
+_DEFAULT_ENDPOINT_REGION: Final = "us-east-1"
 
 
 class _PriceDimension(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -76,8 +78,10 @@ class BotoPricingService:
         Raises:
             Unreachable: no Price List endpoint serves *region*, or the response has no prices.
         """
-        if region.startswith("us-gov-"):
-            raise Unreachable(f"pricing:GetProducts: the partition of {region} has no endpoint")
+        session = self._clients.get_session()
+        if not list_service_regions(session, "pricing", region):
+            partition = find_partition(session, region)
+            raise Unreachable(f"pricing:GetProducts: {region} is in partition {partition}, which has no endpoint")
         return self.list_published_prices(region)
 
     def list_published_prices(self, region: str) -> Mapping[str, float]:
@@ -99,7 +103,9 @@ class BotoPricingService:
         filter_values = {"regionCode": region, **_COMMON_FILTERS, **tenancy_filters}
         filters = [{"Type": "TERM_MATCH", "Field": field, "Value": value} for field, value in filter_values.items()]
         with translate_errors(f"pricing:GetProducts {region}"):
-            client = self._clients.get_retrying_client("pricing", get_pricing_region(region))
+            client = self._clients.get_retrying_client(
+                "pricing", get_pricing_region(self._clients.get_session(), region)
+            )
             pages = client.get_paginator("get_products").paginate(
                 ServiceCode="AmazonEC2", Filters=filters, PaginationConfig={"PageSize": 100}
             )
@@ -107,13 +113,19 @@ class BotoPricingService:
                 yield from page["PriceList"]
 
 
-def get_pricing_region(region: str) -> str:
-    """Return the region of the Price List endpoint that is used for *region*.
+def get_pricing_region(session: Session, region: str) -> str:
+    """Return the region of the Price List endpoint that is used for *region*: in its partition, near it if possible.
 
-    >>> get_pricing_region("eu-west-3"), get_pricing_region("sa-east-1")
-    ('eu-central-1', 'us-east-1')
+    A partition without an endpoint is served by the one of us-east-1, for callers with credentials of `aws`.
+
+    >>> [get_pricing_region(Session(), region) for region in ("eu-west-3", "sa-east-1", "cn-north-1")]
+    ['eu-central-1', 'us-east-1', 'cn-northwest-1']
     """
-    return next((endpoint for prefix, endpoint in _REGION_BY_PREFIX if region.startswith(prefix)), "us-east-1")
+    regions, continent = list_service_regions(session, "pricing", region), region.partition("-")[0]
+    near = [endpoint for endpoint in regions if endpoint.startswith(f"{continent}-")]
+    if near or not regions:
+        return next(iter(near), _DEFAULT_ENDPOINT_REGION)
+    return _DEFAULT_ENDPOINT_REGION if _DEFAULT_ENDPOINT_REGION in regions else regions[0]
 
 
 def parse_prices(item: str, currency: str) -> tuple[tuple[str, float], ...]:

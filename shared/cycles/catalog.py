@@ -9,7 +9,7 @@ from shared.cycles.setup.decision_driver import DecisionDriver
 from shared.cycles.setup.options_from_settings import build_capacity_settings
 from shared.cycles.setup.run_cycle import CATALOG_LEASE, CycleReport, run_and_report, run_with_lease
 from shared.decide.launch.instance_types import catalog
-from shared.decide.node_class import status
+from shared.decide.node_class import status, subnet_addresses
 from shared.model.cluster import ClusterSnapshot
 from shared.model.decisions.action_outcome import Outcome
 from shared.model.decisions.decision_answers import AccountAnswersRecord
@@ -67,9 +67,16 @@ def run_catalog(world: World, trigger: str) -> CycleReport:
 
 
 def decide_node_class_statuses(cluster: ClusterSnapshot, inputs: DecisionInputs) -> DecisionProcess[CycleReport]:
-    """Patch the status of each node class; return the report with the cluster after that."""
+    """Patch the status of each node class, and mark zones without free addresses as unavailable.
+
+    Return the report with the cluster after that.
+    """
     account: AccountAnswersRecord = yield QueryAccount(node_classes=cluster.node_classes)
-    actions = status.plan_status_patches(cluster, account.answers, account.profile)
+    actions = (
+        *status.plan_status_patches(cluster, account.answers, account.profile),
+        *subnet_addresses.plan_exhausted_zones(cluster, account.answers),
+        *subnet_addresses.build_address_events(cluster, account.answers),
+    )
     outcomes: tuple[Outcome, ...] = yield PerformActions(actions=actions, is_guarded=True)
     # In mode plan nothing is written, but the result is known all the same.
     is_plan = inputs.decode_settings().mode == "plan"

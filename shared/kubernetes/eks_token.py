@@ -46,9 +46,20 @@ class Session(Protocol):
 class EksToken:
     """A bearer token for one cluster, signed again after 14 minutes or if the credentials have changed."""
 
-    def __init__(self, session: Session, *, cluster: str, region: str, clock: Callable[[], datetime]) -> None:
-        """Sign for *cluster* with the credentials of *session*; *clock* returns aware UTC."""
-        self._session, self._cluster, self._region, self._clock = session, cluster, region, clock
+    def __init__(
+        self, session: Session, *, cluster: str, region: str, host: str, clock: Callable[[], datetime]
+    ) -> None:
+        """Sign for *cluster* with the credentials of *session*.
+
+        Args:
+            session: The session with the credentials.
+            cluster: Name of the cluster.
+            region: Region of the cluster.
+            host: Host name of STS in *region*: it depends on the partition.
+            clock: Returns aware UTC.
+        """
+        self._session, self._clock = session, clock
+        self._cluster, self._region, self._host = cluster, region, host
         self._cached_token: tuple[datetime, str, str] | None = None
 
     def __call__(self) -> str:
@@ -66,7 +77,7 @@ class EksToken:
             or now - self._cached_token[0] >= TOKEN_TTL
             or self._cached_token[1] != keys.access_key
         ):
-            token = build_eks_token(keys, cluster=self._cluster, region=self._region, now=now)
+            token = build_eks_token(keys, cluster=self._cluster, region=self._region, host=self._host, now=now)
             self._cached_token = (now, keys.access_key, token)
         return self._cached_token[2]
 
@@ -75,16 +86,15 @@ class EksToken:
         self._cached_token = None
 
 
-def build_eks_token(keys: Keys, *, cluster: str, region: str, now: datetime) -> str:
+def build_eks_token(keys: Keys, *, cluster: str, region: str, host: str, now: datetime) -> str:
     """Return the token for *cluster* as of *now* (aware UTC): a presigned URL in base64url without padding."""
-    url = build_presigned_url(keys, cluster=cluster, region=region, now=now)
+    url = build_presigned_url(keys, cluster=cluster, region=region, host=host, now=now)
     return _AUTHENTICATOR_PREFIX + urlsafe_b64encode(url.encode()).decode().rstrip("=")
 
 
-def build_presigned_url(keys: Keys, *, cluster: str, region: str, now: datetime) -> str:
-    """Return the URL of a GetCallerIdentity request for *cluster*, signed as of *now* (aware UTC)."""
-    suffix = "amazonaws.com.cn" if region.startswith("cn-") else "amazonaws.com"
-    host, moment = f"sts.{region}.{suffix}", now.strftime("%Y%m%dT%H%M%SZ")
+def build_presigned_url(keys: Keys, *, cluster: str, region: str, host: str, now: datetime) -> str:
+    """Return the URL of a GetCallerIdentity request to *host* for *cluster*, signed as of *now* (aware UTC)."""
+    moment = now.strftime("%Y%m%dT%H%M%SZ")
     scope = f"{moment[:8]}/{region}/sts/aws4_request"
     parameters = {
         "Action": "GetCallerIdentity",

@@ -29,8 +29,8 @@ class _CompressedBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """The body, compressed with xz, in base64."""
 
 
-def encode_body(body: object, name: str, remedy: str) -> str:
-    """Return *body* as JSON, compressed if it is large; *name* and *remedy* are for the error.
+def encode_body(body: object, name: str, fix: str) -> str:
+    """Return *body* as JSON, compressed if it is large; *name* and *fix* are for the error.
 
     Raises:
         Invalid: DynamoDB would refuse the row, even compressed.
@@ -43,7 +43,7 @@ def encode_body(body: object, name: str, remedy: str) -> str:
         compressed = lzma.compress(encoded, preset=1)
         encoded = msgspec.json.encode(_CompressedBody(xz=b64encode(compressed).decode()))
     if len(encoded) > MAX_BODY_BYTES:
-        text = f"{name}: the row has {len(encoded) // 1024} KiB, and DynamoDB stores at most 400 KiB; {remedy}"
+        text = f"{name}: the row has {len(encoded) // 1024} KiB, and DynamoDB stores at most 400 KiB; {fix}"
         raise Invalid(text, code="ValidationException")
     return encoded.decode()
 

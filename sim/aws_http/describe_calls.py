@@ -31,7 +31,6 @@ _SUBNET_FILTER_PATHS: Final = {
     "vpc-id": "VpcId",
 }
 _RESERVATION_FILTER_PATHS: Final = {
-    "capacity-reservation-id": "CapacityReservationId",
     "instance-match-criteria": "InstanceMatchCriteria",
     "owner-id": "OwnerId",
     "state": "State",
@@ -119,11 +118,23 @@ class CatalogApi:
         return build_page([_encode_image(image) for image in visible_images], parameters, "Images", 1000)
 
     def describe_capacity_reservations(self, parameters: ApiDict) -> ApiDict:
-        """DescribeCapacityReservations: the active ones."""
+        """DescribeCapacityReservations: the active ones.
+
+        Raises:
+            ApiError: a reservation of `CapacityReservationIds` does not exist, or a page size accompanies them.
+        """
         reservation_store = self._cloud.reservations
+        ids = parameters.get("CapacityReservationIds", ())
+        if ids and parameters.get("MaxResults"):
+            text = "The parameter capacityReservationIds cannot be used with the parameter maxResults"
+            raise ApiError("InvalidParameterCombination", text)
+        for missing_id in (name for name in ids if reservation_store.find(name) is None):
+            text = f"The capacity reservation ID '{missing_id}' does not exist."
+            raise ApiError("InvalidCapacityReservationId.NotFound", text)
         reservations = [
             _encode_reservation(reservation, reservation_store.get_tags(reservation.reservation_id))
             for reservation in reservation_store.list_active(self._cloud.clock.get_time())
+            if not ids or reservation.reservation_id in ids
         ]
         return build_page(
             filter_items(reservations, parameters, _RESERVATION_FILTER_PATHS), parameters, "CapacityReservations", 1000

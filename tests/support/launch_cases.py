@@ -53,7 +53,8 @@ def make_instance_type_info(
         ipv4_per_interface=ips,
         cpu_manufacturer="Intel",
         hypervisor="nitro",
-        network_cards=(NetworkCard(index=0, maximum_interfaces=enis, baseline_gbps=0.75),),
+        network_cards=(NetworkCard(index=0, maximum_interfaces=enis, baseline_gbps=0.75, peak_gbps=10),),
+        network_performance="Up to 10 Gigabit",
     )
 
 

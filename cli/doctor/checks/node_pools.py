@@ -7,13 +7,12 @@ from cli.cluster.fixes import SIGN_IN_HINT, is_credential_error
 from cli.doctor.checks.finding import CheckReporter, CheckResult
 from cli.facts.model import DoctorFacts, NodeClassFacts, ReadFailure
 from shared.decide.launch.ami_families.ami_family import AMI_FAMILIES
+from shared.decide.node_class.subnet_addresses import count_addresses_by_zone, describe_low_addresses
 from shared.model.core.formatting import format_count, join_names
 from shared.model.core.metadata import find_condition
 from shared.model.ec2.account import Subnet
 from shared.model.karpenter.node_class import EC2NodeClass
 
-MIN_FREE_ADDRESSES: Final = 16
-"""Each node takes several addresses: a zone with fewer is soon full."""
 MIN_ZONES: Final = 2
 MAX_LISTED_NAMES: Final = 3
 RESOLVE_FIX: Final = "check with `joiner nodeclass resolve -f FILE --cluster NAME`"
@@ -145,11 +144,9 @@ def check_subnets(facts: DoctorFacts) -> Iterator[CheckResult]:
 
 
 def _check_free_addresses(subject: str, subnets: tuple[Subnet, ...], check: CheckReporter) -> Iterator[CheckResult]:
-    free_by_zone: dict[str, int] = {}
-    for subnet in subnets:
-        free_by_zone[subnet.zone] = free_by_zone.get(subnet.zone, 0) + subnet.available_ip_count
-    zones = ", ".join(f"{zone} {number:,} free" for zone, number in sorted(free_by_zone.items()))
-    nearly_full_zones = sorted(zone for zone, number in free_by_zone.items() if number < MIN_FREE_ADDRESSES)
+    free_by_zone = count_addresses_by_zone(subnets)
+    zones = ", ".join(f"{zone} {number:,} free" for zone, number in free_by_zone.items())
+    low_addresses = describe_low_addresses(subnets)
     if len(free_by_zone) < MIN_ZONES:
         message = "select subnets in two or more zones, in case a zone fails or has no capacity"
         yield check.warn(f"{subject}: all subnets are in one zone", message)
@@ -157,11 +154,10 @@ def _check_free_addresses(subject: str, subnets: tuple[Subnet, ...], check: Chec
         yield check.fail(
             f"{subject}: no subnet has a free address", "add subnets, or a secondary CIDR block to the VPC"
         )
-    elif nearly_full_zones:
-        yield check.warn(
-            f"{subject}: few free addresses in {', '.join(nearly_full_zones)}", "add subnets or a secondary CIDR block"
-        )
-    if len(free_by_zone) >= MIN_ZONES and not nearly_full_zones:
+    elif low_addresses:
+        message, _, remedy = low_addresses.rpartition(": ")
+        yield check.warn(f"{subject}: {message}", remedy)
+    if len(free_by_zone) >= MIN_ZONES and not low_addresses:
         yield check.accept(f"{subject}: {format_count(len(subnets), 'subnet')}: {zones}")
 
 

@@ -14,6 +14,8 @@ from botocore.exceptions import ClientError
 from shared.aws.clients import Clients
 from shared.aws.ec2.dry_run import call_dry_runs
 from shared.aws.ec2.filters import (
+    RESERVATION_IDS,
+    DescribeQuery,
     build_image_queries,
     build_reservation_queries,
     build_security_group_queries,
@@ -197,9 +199,12 @@ class BotoEc2:
         return tuple(sorted(image_by_id.values(), key=lambda image: (-image.created_at.timestamp(), image.image_id)))
 
     def describe_capacity_reservations(self, selectors: tuple[SelectorTerm, ...]) -> tuple[CapacityReservation, ...]:
-        """Call DescribeCapacityReservations for active ones, once per query built from *selectors*; sorted by id."""
-        call, key = "describe_capacity_reservations", "CapacityReservations"
-        pages = (self._paginate(call, key, 1000, **query) for query in build_reservation_queries(selectors))
+        """Call DescribeCapacityReservations for active ones, once per query built from *selectors*; sorted by id.
+
+        EC2 rejects a list of ids if one reservation does not exist: such a list is halved until only the missing
+        reservations are left out.
+        """
+        pages = map(self._describe_reservations, build_reservation_queries(selectors))
         now = self._clock()
         reservation_by_id = {
             reservation.reservation_id: reservation for page in pages for reservation in map(parse_reservation, page)
@@ -236,11 +241,23 @@ class BotoEc2:
         instances = (parse_instance(instance) for reservation in reservations for instance in reservation["Instances"])
         return tuple(sorted(instances, key=lambda instance: instance.instance_id))
 
-    def _paginate(self, call: str, key: str, page_size: int, **query: Any) -> Iterator[Any]:  # noqa: ANN401 - boto3's
+    def _paginate(self, call: str, key: str, page_size: int | None, **query: Any) -> Iterator[Any]:  # noqa: ANN401 - boto3's
+        """Yield the items of all pages; without *page_size* none is sent, as EC2 requires next to a list of ids."""
         with translate_errors(f"ec2:{call}"):
             pages = self._clients.get_retrying_client("ec2").get_paginator(call)
             for page in pages.paginate(PaginationConfig={"PageSize": page_size}, **query):
                 yield from page[key]
+
+    def _describe_reservations(self, query: DescribeQuery) -> list[Any]:
+        call, key = "describe_capacity_reservations", "CapacityReservations"
+        ids = query.get(RESERVATION_IDS, [])
+        page_size = None if ids else 1000
+        try:
+            return list(self._paginate(call, key, page_size, **query))
+        except NotFound:
+            middle = len(ids) // 2
+            halves = [half for half in (ids[:middle], ids[middle:]) if half and len(ids) > 1]
+            return [item for half in halves for item in self._describe_reservations({**query, RESERVATION_IDS: half})]
 
     def _terminate_batch(self, ids: list[str]) -> None:
         try:

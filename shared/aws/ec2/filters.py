@@ -4,13 +4,14 @@ An empty selector produces no query: an empty filter would match every object of
 """
 
 from collections.abc import Iterable
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from shared.model.ec2.account import SelectorTerm
 from shared.model.ec2.types import Tags
 
 DescribeQuery: TypeAlias = dict[str, Any]
 """Arguments of a Describe call."""
+RESERVATION_IDS: Final = "CapacityReservationIds"
 
 
 def build_subnet_queries(selectors: tuple[SelectorTerm, ...]) -> tuple[DescribeQuery, ...]:
@@ -44,9 +45,11 @@ def build_image_queries(selectors: tuple[SelectorTerm, ...]) -> tuple[DescribeQu
 def build_reservation_queries(selectors: tuple[SelectorTerm, ...]) -> tuple[DescribeQuery, ...]:
     """Build the queries of DescribeCapacityReservations: by id, else by tags, owner and match criteria; active ones.
 
-    Ids are passed as a filter: an id that does not exist then matches nothing, whereas the parameter would be rejected.
+    Ids are a parameter, because DescribeCapacityReservations has no filter for them:
+    https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeCapacityReservations.html
     """
-    id_queries = _build_value_query("capacity-reservation-id", (term.id for term in selectors))
+    ids = sorted({term.id for term in selectors if term.id})
+    id_queries = ({RESERVATION_IDS: ids, "Filters": []},) if ids else ()
     attribute_terms = (term for term in selectors if not term.id and (term.tags or term.instance_match_criteria))
     queries = (*id_queries, *(_build_query(*_build_reservation_filters(term)) for term in attribute_terms))
     return tuple({**query, "Filters": [*query["Filters"], _build_filter("state", "active")]} for query in queries)

@@ -41,6 +41,7 @@ def _parse_network(wire: Mapping[str, Any]) -> dict[str, Any]:
             index=card["NetworkCardIndex"],
             maximum_interfaces=card["MaximumNetworkInterfaces"],
             baseline_gbps=card.get("BaselineBandwidthInGbps", 0.0),
+            peak_gbps=card.get("PeakBandwidthInGbps", 0.0),
         )
         for card in wire.get("NetworkCards", ())
     )
@@ -48,6 +49,7 @@ def _parse_network(wire: Mapping[str, Any]) -> dict[str, Any]:
     default_card_limits = (card.maximum_interfaces for card in cards if card.index == default_card_index)
     return {
         "network_cards": cards,
+        "network_performance": wire.get("NetworkPerformance", ""),
         "maximum_interfaces": next(default_card_limits, wire.get("MaximumNetworkInterfaces", 0)),
         "ena_support": wire.get("EnaSupport", ""),
         "ipv4_per_interface": wire.get("Ipv4AddressesPerInterface", 0),

@@ -17,6 +17,7 @@ from shared.decide.launch.ami_families.images import (
     select_newest_images,
 )
 from shared.decide.node_class.status_fields import build_status_fields, is_status_current
+from shared.decide.node_class.subnet_addresses import describe_low_addresses
 from shared.model.cloud_provider.node_class_findings import NodeClassAnswers, NodeClassFinding
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.conditions import encode_conditions, with_condition, with_root_conditions
@@ -135,13 +136,7 @@ def _build_condition_states(
     resolved_class: EC2NodeClass, answers: NodeClassAnswers, problems: tuple[NodeClassFinding, ...]
 ) -> Mapping[str, ConditionState]:
     states = {
-        "SubnetsReady": _build_selector_state(
-            "SubnetsReady",
-            "SubnetsNotFound",
-            "spec.subnetSelectorTerms",
-            answers.subnets,
-            resolved_class.subnet_selectors,
-        ),
+        "SubnetsReady": _build_subnets_state(resolved_class, answers),
         "SecurityGroupsReady": _build_selector_state(
             "SecurityGroupsReady",
             "SecurityGroupsNotFound",
@@ -169,6 +164,18 @@ def _build_validation_state(
         status = "False" if any(states[name][0] == "False" for name in _REQUIRED_CONDITION_TYPES) else "Unknown"
         return (status, "DependenciesNotReady", ", ".join(unmet_conditions))
     return _build_unknown_or_ready_state(answers.refusals, "ValidationSucceeded", "a launch")
+
+
+def _build_subnets_state(resolved_class: EC2NodeClass, answers: NodeClassAnswers) -> ConditionState:
+    """Return the state; subnets without free addresses are named, but the class stays ready if it has subnets."""
+    status, reason, message = _build_selector_state(
+        "SubnetsReady",
+        "SubnetsNotFound",
+        "spec.subnetSelectorTerms",
+        answers.subnets,
+        resolved_class.subnet_selectors,
+    )
+    return (status, reason, message or describe_low_addresses(answers.subnets or ()))
 
 
 def _build_images_state(resolved_class: EC2NodeClass, answers: NodeClassAnswers) -> ConditionState:

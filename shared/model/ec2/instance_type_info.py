@@ -21,6 +21,7 @@ class NetworkCard(msgspec.Struct, frozen=True, kw_only=True):
     index: int
     maximum_interfaces: int
     baseline_gbps: float = 0.0
+    peak_gbps: float = 0.0
 
 
 class InstanceTypeInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,6 +48,8 @@ class InstanceTypeInfo(msgspec.Struct, frozen=True, kw_only=True):
     local_storage_gb: int = 0
     nvme_support: str = "unsupported"
     network_cards: tuple[NetworkCard, ...] = ()
+    network_performance: str = ""
+    """NetworkInfo.NetworkPerformance, for example ``Up to 10 Gigabit``."""
     efa_interfaces: int = 0
     gpus: tuple[GpuDevice, ...] = ()
     inference_accelerators: tuple[GpuDevice, ...] = ()

@@ -93,6 +93,7 @@ def _build_type_info(document: ApiDict) -> InstanceTypeInfo:
         local_storage_gb=storage.get("TotalSizeInGB", 0),
         nvme_support=storage.get("NvmeSupport", "unsupported"),
         network_cards=tuple(map(_build_network_card, network.get("NetworkCards", ()))),
+        network_performance=network.get("NetworkPerformance", ""),
         efa_interfaces=network.get("EfaInfo", {}).get("MaximumEfaInterfaces", 0),
         gpus=tuple(map(_build_gpu_device, document.get("GpuInfo", {}).get("Gpus", ()))),
         inference_accelerators=tuple(map(_build_gpu_device, accelerators)),
@@ -115,6 +116,7 @@ def _build_network_card(card: ApiDict) -> NetworkCard:
         index=card["NetworkCardIndex"],
         maximum_interfaces=card["MaximumNetworkInterfaces"],
         baseline_gbps=float(card.get("BaselineBandwidthInGbps", 0.0)),
+        peak_gbps=float(card.get("PeakBandwidthInGbps", 0.0)),
     )
 
 

@@ -27,7 +27,13 @@ class Keys(msgspec.Struct):
 
 def make_token(stage: Stage, credentials: Credentials, cluster: str = "demo", age: timedelta = timedelta()) -> str:
     keys = Keys(credentials.access_key, credentials.secret_key, credentials.session_token or None)
-    return build_eks_token(keys, cluster=cluster, region="us-east-1", now=stage.account.clock.get_time() - age)
+    return build_eks_token(
+        keys,
+        cluster=cluster,
+        region="us-east-1",
+        host="sts.us-east-1.amazonaws.com",
+        now=stage.account.clock.get_time() - age,
+    )
 
 
 def review_token(stage: Stage, bearer_token: str) -> Json:
@@ -185,7 +191,9 @@ def test_token_is_valid_for_fifteen_minutes(stage: Stage, age: timedelta, *, is_
     credentials = deploy_access_entry(stage, KubernetesGroups=["g"])
     stage.account.authenticator._clock = clock = Clock(DEFAULT_START_TIME)  # noqa: SLF001 - time stands still
     keys = Keys(credentials.access_key, credentials.secret_key, credentials.session_token)
-    bearer_token = build_eks_token(keys, cluster="demo", region="us-east-1", now=clock.get_time() - age)
+    bearer_token = build_eks_token(
+        keys, cluster="demo", region="us-east-1", host="sts.us-east-1.amazonaws.com", now=clock.get_time() - age
+    )
     assert review_token(stage, bearer_token)["authenticated"] is is_good
 
 

@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from infra.iam.node_role import IPV6_CNI_ACTIONS, NODE_POLICIES
-from tests.infra.policies import Template, as_list, get_resources, iterate_statements
+from sim.authorization.template_policies import Template, get_resources, iterate_statements
+from tests.infra.policies import as_list
 from tests.infra.stacks import find_statement, synthesize_stack
 
 KEY = "arn:aws:kms:us-east-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"

@@ -164,7 +164,13 @@ def test_invalid_setting_value_is_rejected(wrong: dict[str, object], error_patte
 
 def test_alarm_and_report_topic_may_be_equal_and_minimum_price_age_is_accepted() -> None:
     topic = "arn:aws-us-gov:sns:us-gov-west-1:111122223333:pager"
-    options = {"alarm-topic": topic, "report-topic": topic, "region": "us-gov-west-1", "price-age-alarm-hours": "13"}
+    options = {
+        "alarm-topic": topic,
+        "report-topic": topic,
+        "region": "us-gov-west-1",
+        "price-age-alarm-hours": "13",
+        "price-list": "prices.json",
+    }
     assert load_options({f"joiner:{name}": value for name, value in options.items()}.get).report_topic == topic
     assert timedelta(hours=MIN_PRICE_AGE_ALARM_HOURS) == MAX_PRICE_AGE
 

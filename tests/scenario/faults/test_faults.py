@@ -188,23 +188,27 @@ def restore_free_addresses(world: World) -> None:
         world.cloud.network.get_subnet(subnet_id).set_free(1000)
 
 
-SHORTAGES: Final[dict[str, tuple[Callable[[World], None], Callable[[World], None], str]]] = {
-    "ice-total": (remove_all_capacity, restore_capacity, "InsufficientCapacityError"),
-    "quota": (set_zero_quota, remove_quota, "VcpuLimitExceeded"),
-    "no-addresses": (remove_free_addresses, restore_free_addresses, "InsufficientFreeAddressesInSubnet"),
+CAPACITY_REASON: Final = "InsufficientCapacityError"
+SHORTAGES: Final[dict[str, tuple[Callable[[World], None], Callable[[World], None], str, str]]] = {
+    "ice-total": (remove_all_capacity, restore_capacity, "InsufficientCapacityError", CAPACITY_REASON),
+    "quota": (set_zero_quota, remove_quota, "VcpuLimitExceeded", CAPACITY_REASON),
+    "no-addresses": (
+        *(remove_free_addresses, restore_free_addresses),
+        *("InsufficientFreeAddressesInSubnet", "SubnetAddressesLow"),
+    ),
 }
 
 
 @pytest.mark.parametrize("shortage", SHORTAGES)
 def test_capacity_shortage_is_reported_and_recovered_from(shortage: str) -> None:
     world = add_rack(World(make_node_class(), make_node_pool()))
-    begins, ends, error_code = SHORTAGES[shortage]
+    begins, ends, error_code, event_reason = SHORTAGES[shortage]
     begins(world)
     world.apply(build_late_objects())
     world.advance_seconds(150)
     assert not world.launched
     assert error_code in world.log() + "".join(map(repr, world.entries))
-    assert world.list_events(reason="InsufficientCapacityError")
+    assert world.list_events(reason=event_reason)
     ends(world)
     assert_ends_well(world, launched=1)
 

@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+from base64 import urlsafe_b64decode
 from datetime import UTC, datetime, timedelta
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -181,6 +182,19 @@ def test_configured_endpoint_overrides_the_eks_endpoint(clusters: list[str], mon
 def test_pricing_service_is_used_only_if_reachable(price_service: str, kind: type, clusters: list[str]) -> None:
     settings = msgspec.structs.replace(SETTINGS, price_service=price_service)
     assert type(production.build_world(settings.build_environment(), "request-1", get_current_time).prices) is kind
+    assert clusters == ["demo"]
+
+
+def test_the_token_is_signed_for_sts_in_the_partition_of_the_region(
+    clusters: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kube: dict[str, Any] = {}
+    monkeypatch.setattr(production, "KubeClient", lambda _, **options: kube.update(options))
+    settings = msgspec.structs.replace(SETTINGS, region="us-iso-east-1")
+    production.build_world(settings.build_environment(), "request-1", get_current_time)
+    encoded_url = kube["token"]().removeprefix("k8s-aws-v1.")
+    url = urlsafe_b64decode(encoded_url + "=" * (-len(encoded_url) % 4)).decode()
+    assert url.startswith("https://sts.us-iso-east-1.c2s.ic.gov/?")
     assert clusters == ["demo"]
 
 

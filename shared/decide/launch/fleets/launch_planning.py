@@ -20,7 +20,12 @@ from shared.decide.launch.fleets.fleet_request import (
     draft_fleet_request,
 )
 from shared.decide.launch.fleets.launch_limits import build_limit_accounts, compute_maximum
-from shared.decide.launch.fleets.subnets import count_free_addresses, estimate_addresses_per_instance
+from shared.decide.launch.fleets.subnets import (
+    build_exhausted_marks,
+    count_free_addresses,
+    estimate_addresses_per_instance,
+    list_exhausted_subnets,
+)
 from shared.model.cloud_provider.launch_group import LaunchGroup
 from shared.model.cloud_provider.limit_reservation import LimitReservations
 from shared.model.cloud_provider.subnet_addresses import SubnetAddresses
@@ -145,7 +150,11 @@ class _LaunchPlanner:
             uses_open_reservations=self._policy.uses_open_reservations,
             best_effort=self._policy.best_effort,
         )
-        return draft_fleet_request(claim, self._cluster, self._free_addresses, requirements)
+        groups = [launch.group for launch in self.launches]
+        exhausted_subnets = list_exhausted_subnets(self._cluster, self._policy.subnet_addresses, groups)
+        marks = build_exhausted_marks(exhausted_subnets, self._cluster.taken_at)
+        cluster = msgspec.structs.replace(self._cluster, unavailable=(*self._cluster.unavailable, *marks))
+        return draft_fleet_request(claim, cluster, self._free_addresses, requirements)
 
     def _admit_claims(self, request_draft: FleetRequestDraft, claims: list[NodeClaim]) -> list[NodeClaim]:
         """Return the first of *claims*, as many as limits and circuit breaker admit.

@@ -5,7 +5,8 @@ is counted with as many addresses as its smallest possible type has pods, as the
 """
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Final
 
 from shared.decide.launch.fleets.launch_limits import list_capacities
 from shared.model.cloud_provider.instance_type import UnavailableOffering
@@ -15,6 +16,9 @@ from shared.model.cluster import ClusterSnapshot
 from shared.model.core.resources import PODS
 from shared.model.ec2.account import Subnet
 from shared.model.ec2.fleet import FleetRequest
+
+ADDRESS_REPORT_TTL: Final = timedelta(minutes=15)
+"""Three intervals of the catalog function: an older report of free addresses refuses no subnet."""
 
 
 def count_free_addresses(cluster: ClusterSnapshot, reported: SubnetAddresses | None) -> dict[str, int]:
@@ -30,9 +34,37 @@ def count_free_addresses(cluster: ClusterSnapshot, reported: SubnetAddresses | N
     return counts
 
 
+def list_exhausted_subnets(
+    cluster: ClusterSnapshot, reported: SubnetAddresses | None, planned_groups: Iterable[LaunchGroup] = ()
+) -> frozenset[str]:
+    """Return the subnets without a free address for one more instance, by a report that is recent enough.
+
+    Launches since the report count with one address for each instance that is certainly in the subnet. Whether the pods
+    of these instances get addresses too is an estimate, which decides the order of the subnets but refuses none.
+    """
+    if reported is None or cluster.taken_at - reported.at > ADDRESS_REPORT_TTL:
+        return frozenset()
+    counts = dict(reported.free)
+    launched_groups = (group for group in cluster.launch_groups if group.created_at >= reported.at)
+    for group in (*launched_groups, *planned_groups):
+        instances_by_subnet = _count_instances_by_subnet(group)
+        if group.result is not None or len(instances_by_subnet) == 1:
+            for subnet_id, instance_count in instances_by_subnet.items():
+                counts[subnet_id] = counts.get(subnet_id, 0) - instance_count
+    return frozenset(subnet_id for subnet_id, _ in reported.free if counts[subnet_id] <= 0)
+
+
 def estimate_addresses_per_instance(request: FleetRequest, cluster: ClusterSnapshot) -> int:
     """Return the minimum addresses per instance of *request*: the lowest pod count of its types, at least 1."""
     return max(1, min((capacity[PODS] for capacity in list_capacities(request, cluster)), default=1))
+
+
+def build_exhausted_marks(subnet_ids: Iterable[str], now: datetime) -> tuple[UnavailableOffering, ...]:
+    """Return the marks with which the launches of this run skip *subnet_ids*."""
+    until = now + ADDRESS_REPORT_TTL
+    return tuple(
+        UnavailableOffering(capacity_type="", subnet_id=subnet_id, until=until) for subnet_id in sorted(subnet_ids)
+    )
 
 
 def select_subnet_by_zone(

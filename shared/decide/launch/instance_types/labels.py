@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from shared.decide.launch.ami_families.ami_family import AmiFamily
+from shared.decide.launch.instance_types.network_bandwidth import compute_network_mbps
 from shared.model.cloud_provider.instance_type import Offering
 from shared.model.core import labels
 from shared.model.core.requirements import Requirement, Requirements, build_requirements
@@ -46,11 +47,6 @@ def get_architecture(info: InstanceTypeInfo) -> str:
         "",
     )
     return kubernetes_name or next(iter(info.architectures), "")
-
-
-def compute_network_mbps(info: InstanceTypeInfo) -> int:
-    """Return the baseline network bandwidth, the sum of all network cards; 0 where EC2 returns none."""
-    return round(sum(card.baseline_gbps for card in info.network_cards) * 1000)
 
 
 def _build_own_labels(info: InstanceTypeInfo, region: str, family: AmiFamily) -> dict[str, str]:

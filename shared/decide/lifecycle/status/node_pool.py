@@ -80,4 +80,7 @@ def _compute_node_class_readiness(pool: NodePool, context: LifecycleContext) -> 
     ready = find_condition(node_class.conditions, "Ready")
     if ready is None or ready.status == "Unknown" or not node_class.is_current():
         return "Unknown", "NodeClassReadinessUnknown", f"EC2NodeClass {name} is not resolved yet"
-    return (ready.status, "", "") if ready.status == "True" else (ready.status, ready.reason, ready.message)
+    if ready.status == "True":
+        subnets_ready = find_condition(node_class.conditions, "SubnetsReady")
+        return "True", "", subnets_ready.message if subnets_ready is not None else ""
+    return ready.status, ready.reason, ready.message

@@ -125,7 +125,7 @@ WORSE: list[Worse] = [
         "subnets",
         make_facts_with_zones(a=200, b=3),
         "warn",
-        "EC2NodeClass default: few free addresses in b",
+        "EC2NodeClass default: fewer than 16 free IP addresses in b",
         "add subnets",
     ),
     (

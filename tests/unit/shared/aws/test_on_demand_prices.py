@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from botocore.session import Session
 from botocore.stub import ANY, Stubber
 
 from shared.aws.clients import Clients
@@ -50,10 +51,13 @@ def test_price_document_without_a_valid_price_is_skipped(document: str, prices: 
         ("eu-north-1", "eu-central-1"),
         ("cn-north-1", "cn-northwest-1"),
         ("ca-central-1", "us-east-1"),
+        ("us-iso-west-1", "us-iso-east-1"),
+        ("eusc-de-east-1", "eusc-de-east-1"),
+        ("us-gov-west-1", "us-east-1"),
     ],
 )
 def test_every_region_maps_to_a_pricing_endpoint(region: str, endpoint: str) -> None:
-    assert get_pricing_region(region) == endpoint
+    assert get_pricing_region(Session(), region) == endpoint
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,7 @@ def make_session(session_token: str | None, key: str = "AKIDEXAMPLE") -> boto3.S
     return boto3.Session(key, "secret/key+", session_token)
 
 
+HOST = "sts.eu-west-1.amazonaws.com"
 KEYS = make_session("session/token==").get_credentials().get_frozen_credentials()
 
 
@@ -27,10 +28,10 @@ def decode_token(token: str) -> str:
 
 
 def test_eks_token_is_a_presigned_get_caller_identity_url() -> None:
-    url = urlsplit(decode_token(build_eks_token(KEYS, cluster="shop", region="eu-west-1", now=NOW)))
+    url = urlsplit(decode_token(build_eks_token(KEYS, cluster="shop", region="eu-west-1", host=HOST, now=NOW)))
     query = {name: value for name, [value] in parse_qs(url.query).items()}
     signature = query.pop("X-Amz-Signature")
-    assert (url.scheme, url.netloc, url.path) == ("https", "sts.eu-west-1.amazonaws.com", "/")
+    assert (url.scheme, url.netloc, url.path) == ("https", HOST, "/")
     assert query == {
         "Action": "GetCallerIdentity",
         "Version": "2011-06-15",
@@ -45,7 +46,7 @@ def test_eks_token_is_a_presigned_get_caller_identity_url() -> None:
 
 
 def test_eks_token_has_no_base64_padding() -> None:
-    tokens = [build_eks_token(KEYS, cluster="a" * size, region="us-east-1", now=NOW) for size in range(1, 4)]
+    tokens = [build_eks_token(KEYS, cluster="a" * size, region="us-east-1", host=HOST, now=NOW) for size in range(1, 4)]
     assert not any("=" in token for token in tokens)
 
 
@@ -58,22 +59,22 @@ def test_presigned_url_matches_the_one_from_boto(session_token: str | None, monk
     sts.meta.events.register(name, lambda request, **_: request.headers.add_header("x-k8s-aws-id", "shop"))
     boto_url = sts.generate_presigned_url("get_caller_identity", ExpiresIn=60, HttpMethod="GET")
     keys = session.get_credentials().get_frozen_credentials()
-    own_url = build_presigned_url(keys, cluster="shop", region="eu-west-1", now=NOW)
+    own_url = build_presigned_url(keys, cluster="shop", region="eu-west-1", host=HOST, now=NOW)
     assert parse_qs(urlsplit(own_url).query) == parse_qs(urlsplit(boto_url).query)
 
 
 def test_eks_token_depends_on_cluster_and_region() -> None:
     tokens = {
-        build_eks_token(KEYS, cluster=cluster, region=region, now=NOW)
+        build_eks_token(KEYS, cluster=cluster, region=region, host=HOST, now=NOW)
         for cluster, region in (("a", "us-east-1"), ("b", "us-east-1"), ("a", "eu-west-1"))
     }
     assert len(tokens) == 3
 
 
-def test_china_regions_use_their_own_sts_endpoint() -> None:
-    assert build_presigned_url(KEYS, cluster="a", region="cn-north-1", now=NOW).startswith(
-        "https://sts.cn-north-1.amazonaws.com.cn/"
-    )
+def test_the_token_is_for_the_host_of_the_partition() -> None:
+    host = "sts.us-iso-east-1.c2s.ic.gov"
+    url = build_presigned_url(KEYS, cluster="a", region="us-iso-east-1", host=host, now=NOW)
+    assert url.startswith("https://sts.us-iso-east-1.c2s.ic.gov/?")
 
 
 class ManualClock:
@@ -87,7 +88,7 @@ class ManualClock:
 
 def test_eks_token_is_cached_for_fourteen_minutes() -> None:
     clock, session = ManualClock(), make_session(None)
-    token = EksToken(session, cluster="shop", region="us-east-1", clock=clock)
+    token = EksToken(session, cluster="shop", region="us-east-1", host=HOST, clock=clock)
     first = token()
     clock.now = NOW + timedelta(minutes=14, seconds=-1)
     assert token() == first
@@ -97,7 +98,7 @@ def test_eks_token_is_cached_for_fourteen_minutes() -> None:
 
 def test_rejected_eks_token_is_signed_again() -> None:
     clock = ManualClock()
-    token = EksToken(make_session(None), cluster="shop", region="us-east-1", clock=clock)
+    token = EksToken(make_session(None), cluster="shop", region="us-east-1", host=HOST, clock=clock)
     first = token()
     clock.now = NOW + timedelta(minutes=1)
     assert token() == first
@@ -107,7 +108,7 @@ def test_rejected_eks_token_is_signed_again() -> None:
 
 def test_new_credentials_produce_a_new_eks_token(monkeypatch: pytest.MonkeyPatch) -> None:
     session = make_session(None)
-    token = EksToken(session, cluster="shop", region="us-east-1", clock=ManualClock())
+    token = EksToken(session, cluster="shop", region="us-east-1", host=HOST, clock=ManualClock())
     first = token()
     monkeypatch.setattr(session, "get_credentials", make_session(None, "AKIDOTHER").get_credentials)
     assert token() != first
@@ -117,4 +118,4 @@ def test_missing_credentials_raise_forbidden(monkeypatch: pytest.MonkeyPatch) ->
     session = make_session(None)
     monkeypatch.setattr(session, "get_credentials", lambda: None)
     with pytest.raises(Forbidden, match="shop"):
-        EksToken(session, cluster="shop", region="us-east-1", clock=ManualClock())()
+        EksToken(session, cluster="shop", region="us-east-1", host=HOST, clock=ManualClock())()

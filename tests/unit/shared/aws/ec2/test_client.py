@@ -10,6 +10,7 @@ from botocore.stub import Stubber
 from shared.aws.clients import Clients, RetryMode
 from shared.aws.ec2.client import BotoEc2
 from shared.errors import InsufficientCapacity, Invalid, NotFound, Throttled, Unreachable
+from shared.model.ec2.account import SelectorTerm
 from shared.model.ec2.fleet import FleetRequest
 from shared.model.ec2.launch_template import LaunchTemplate
 
@@ -212,3 +213,18 @@ def test_managed_instances_are_selected_by_three_tags_and_live_states(ec2: BotoE
         MaxResults=1000,
     )
     assert ec2.describe_instances("joiner") == ()
+
+
+def test_reservations_that_do_not_exist_are_left_out_and_ids_are_sent_without_a_page_size(
+    ec2: BotoEc2, script: Script
+) -> None:
+    active = [{"Name": "state", "Values": ["active"]}]
+    selectors = tuple(SelectorTerm(id=name) for name in ("cr-1", "cr-2", "cr-3"))
+    call, missing = "describe_capacity_reservations", "InvalidCapacityReservationId.NotFound"
+    reservation = {"CapacityReservationId": "cr-2", "InstanceType": "m5.large", "AvailabilityZone": "us-east-1a"}
+    script.expect_refusal(call, missing)
+    script.expect_refusal(call, missing)
+    script.expect_refusal(call, missing)
+    script.expect_call(call, {"CapacityReservations": [reservation]}, CapacityReservationIds=["cr-2"], Filters=active)
+    script.expect_refusal(call, missing)
+    assert [found.reservation_id for found in ec2.describe_capacity_reservations(selectors)] == ["cr-2"]

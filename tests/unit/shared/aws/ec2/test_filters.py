@@ -4,7 +4,12 @@ from typing import Any
 
 import pytest
 
-from shared.aws.ec2.filters import build_image_queries, build_security_group_queries, build_subnet_queries
+from shared.aws.ec2.filters import (
+    build_image_queries,
+    build_reservation_queries,
+    build_security_group_queries,
+    build_subnet_queries,
+)
 from shared.model.ec2.account import SelectorTerm
 
 TAGGED = SelectorTerm(tags=(("stage", "live"), ("tier", "*")))
@@ -80,4 +85,21 @@ def test_images_are_queried_with_their_owners(selector: SelectorTerm, query: dic
 def test_empty_image_selector_terms_make_no_query() -> None:
     assert (
         build_image_queries((SelectorTerm(), SelectorTerm(owner="amazon"), SelectorTerm(alias="al2023@latest"))) == ()
+    )
+
+
+def test_capacity_reservations_are_queried_by_the_id_parameter_and_by_documented_filters() -> None:
+    active = {"Name": "state", "Values": ["active"]}
+    criteria = SelectorTerm(instance_match_criteria="open", owner="123456789012")
+    selectors = (SelectorTerm(id="cr-2"), TAGGED, criteria, SelectorTerm(id="cr-1", owner="123456789012"))
+    assert build_reservation_queries(selectors) == (
+        {"CapacityReservationIds": ["cr-1", "cr-2"], "Filters": [active]},
+        {"Filters": [*TAG_FILTERS, active]},
+        {
+            "Filters": [
+                {"Name": "owner-id", "Values": ["123456789012"]},
+                {"Name": "instance-match-criteria", "Values": ["open"]},
+                active,
+            ]
+        },
     )

@@ -124,16 +124,27 @@ def test_instance_type_without_optional_fields_is_parsed() -> None:
 def test_maximum_interfaces_come_from_the_default_network_card() -> None:
     cards = [
         {"NetworkCardIndex": 0, "MaximumNetworkInterfaces": 2},
-        {"NetworkCardIndex": 1, "MaximumNetworkInterfaces": 7, "BaselineBandwidthInGbps": 12.5},
+        {
+            "NetworkCardIndex": 1,
+            "MaximumNetworkInterfaces": 7,
+            "BaselineBandwidthInGbps": 12.5,
+            "PeakBandwidthInGbps": 25.0,
+        },
     ]
-    network = {"MaximumNetworkInterfaces": 9, "DefaultNetworkCardIndex": 1, "NetworkCards": cards}
+    network = {
+        "NetworkPerformance": "Up to 25 Gigabit",
+        "MaximumNetworkInterfaces": 9,
+        "DefaultNetworkCardIndex": 1,
+        "NetworkCards": cards,
+    }
     document = {"InstanceType": "a", "VCpuInfo": {"DefaultVCpus": 1}, "MemoryInfo": {"SizeInMiB": 1}}
     info = parse_instance_type({**document, "NetworkInfo": network})
     assert info.maximum_interfaces == 7
     assert info.network_cards == (
         NetworkCard(index=0, maximum_interfaces=2),
-        NetworkCard(index=1, maximum_interfaces=7, baseline_gbps=12.5),
+        NetworkCard(index=1, maximum_interfaces=7, baseline_gbps=12.5, peak_gbps=25.0),
     )
+    assert info.network_performance == "Up to 25 Gigabit"
 
 
 def test_neuron_device_manufacturer_is_aws() -> None:

@@ -7,8 +7,10 @@ import pytest
 
 from shared.decide.launch.fleets.launch_planning import LaunchPolicy
 from shared.decide.launch.fleets.subnets import (
+    ADDRESS_REPORT_TTL,
     count_free_addresses,
     estimate_addresses_per_instance,
+    list_exhausted_subnets,
     select_subnet_by_zone,
 )
 from shared.model.cloud_provider.instance_type import UnavailableOffering
@@ -127,3 +129,36 @@ def test_zone_with_only_full_subnets_is_not_requested() -> None:
     )
     [launch] = plan_launches(make_cluster(make_claim("a"), unavailable=full)).launches
     assert set(get_subnet_by_zone(launch)) == {"us-east-1b"}
+
+
+def test_a_subnet_without_free_addresses_is_refused() -> None:
+    snapshot = make_cluster(make_claim("a"))
+    policy = LaunchPolicy(subnet_addresses=make_addresses(a=0, z=0))
+    assert set(get_subnet_by_zone(plan_launches(snapshot, policy).launches[0])) == {"us-east-1b"}
+    [unlaunchable] = plan_launches(snapshot, LaunchPolicy(subnet_addresses=make_addresses(0, 0, 0))).unlaunchable
+    assert unlaunchable.reason == "InsufficientCapacity"
+
+
+def test_an_instance_launched_since_the_report_takes_the_last_address() -> None:
+    groups = (build_launch_group(1, "subnet-b"),)
+    addresses = make_addresses(b=1)
+    assert list_exhausted_subnets(make_cluster(launch_groups=groups), addresses) == {"subnet-b"}
+    assert list_exhausted_subnets(make_cluster(launch_groups=groups), make_addresses(b=2)) == frozenset()
+    [launch] = plan_launches(
+        make_cluster(make_claim("c9"), launch_groups=groups), LaunchPolicy(subnet_addresses=addresses)
+    ).launches
+    assert set(get_subnet_by_zone(launch)) == {"us-east-1a"}
+
+
+def test_a_launch_planned_in_the_same_run_takes_the_last_address_of_its_only_subnet() -> None:
+    claims = (make_claim("a"), make_claim("b", cpu="3"))
+    policy = LaunchPolicy(subnet_addresses=make_addresses(a=1, b=0, z=0))
+    plan = plan_launches(make_cluster(*claims), policy)
+    assert [get_subnet_by_zone(launch) for launch in plan.launches] == [{"us-east-1a": "subnet-a"}]
+    assert len(plan.unlaunchable) == 1
+
+
+def test_an_old_report_refuses_no_subnet() -> None:
+    old_report = msgspec.structs.replace(make_addresses(0, 0, 0), at=NOW - ADDRESS_REPORT_TTL - timedelta(seconds=1))
+    assert list_exhausted_subnets(make_cluster(), old_report) == frozenset()
+    assert list_exhausted_subnets(make_cluster(), None) == frozenset()

@@ -11,7 +11,7 @@ from shared.decide.launch.instance_types.capacity import (
     count_eni_limited_pods,
 )
 from shared.decide.launch.instance_types.instance_types import build_instance_types
-from shared.decide.launch.instance_types.labels import build_type_requirements, compute_network_mbps
+from shared.decide.launch.instance_types.labels import build_type_requirements
 from shared.model.cloud_provider.instance_type import ObservedMemory, Offering
 from shared.model.cloud_provider.regional_offerings import RegionalOfferings
 from shared.model.core import labels
@@ -462,14 +462,6 @@ def test_real_instance_types_have_eni_pods_and_hypervisor_memory_overhead(name: 
 )
 def test_real_instance_types_have_the_expected_eni_limited_pods(name: str, pods: int) -> None:
     assert compute_capacity(all_types()[name], ami_family="AL2")["pods"] == pods
-
-
-@pytest.mark.parametrize(
-    ("name", "mbps"),
-    [("c5.12xlarge", 12000), ("t3.nano", 32), ("m6i.large", 781), ("p4d.24xlarge", 400000), ("g5.48xlarge", 100000)],
-)
-def test_network_bandwidth_is_the_sum_of_the_baseline_of_all_network_cards(name: str, mbps: int) -> None:
-    assert compute_network_mbps(all_types()[name]) == mbps
 
 
 def test_a1_medium_has_the_expected_capacity_and_allocatable() -> None:
