@@ -15,6 +15,7 @@ from constructs import Construct
 
 from infra.functions.functions import INSTALLER_SPEC, Functions
 from infra.iam.key_grants import build_key_grants
+from infra.iam.network_interfaces import build_interface_grants
 from infra.iam.node_role import NodeRole
 from infra.iam.policy_statement import Conditions, Grant
 from infra.settings.settings import StackOptions
@@ -43,13 +44,6 @@ ROW_DELETING_FUNCTIONS: Final = frozenset({"disrupt"})
 """The functions that delete table rows; other functions overwrite rows or let them expire."""
 DECIDING_FUNCTIONS: Final = frozenset({"catalog", "disrupt", "interrupt", "lifecycle", "provision"})
 """The functions that store the snapshots of their decisions."""
-INTERFACE_CHANGE_ACTIONS: Final = (
-    "ec2:AssignPrivateIpAddresses",
-    "ec2:CreateNetworkInterface",
-    "ec2:DeleteNetworkInterface",
-    "ec2:UnassignPrivateIpAddresses",
-)
-NETWORK_ACTIONS: Final = (*INTERFACE_CHANGE_ACTIONS, "ec2:DescribeNetworkInterfaces", "ec2:DescribeSubnets")
 CATALOG_READING_FUNCTIONS: Final = frozenset({"provision", "disrupt", "interrupt", "catalog"})
 """`lifecycle` decides without prices: it reads the catalog only to write the conditions of NodeOverlays."""
 
@@ -102,7 +96,7 @@ class FunctionPolicies(Construct):
         }
         grants_by_function[INSTALLER_SPEC.name] = [self._build_find_cluster_grant()]
         for name, grants in grants_by_function.items():
-            for grant in (*grants, *(_build_interface_grants() if options.network != "public" else ())):
+            for grant in (*grants, *(build_interface_grants() if options.network != "public" else ())):
                 grant.add_to_role(functions.get_role(name))
 
     def _build_launch_grants(self) -> list[Grant]:
@@ -281,20 +275,6 @@ def _build_report_grants(topic: str) -> list[Grant]:
 
 def _build_region_condition() -> Conditions:
     return {"StringEquals": {"aws:RequestedRegion": cdk.Aws.REGION}}
-
-
-def _build_interface_grants() -> list[Grant]:
-    """Return the permissions that Lambda needs for network interfaces, denied to the code of the function itself."""
-    function_code_condition: Conditions = {"Null": {"lambda:SourceFunctionArn": "false"}}
-    denied_grant = Grant(
-        sid="DenyNetworkInterfacesToCode",
-        actions=INTERFACE_CHANGE_ACTIONS,
-        resources=("*",),
-        conditions=function_code_condition,
-        wildcard_reason=NO_RESOURCES_REASON,
-        effect=iam.Effect.DENY,
-    )
-    return [_build_unscoped_grant("ManageNetworkInterfaces", NETWORK_ACTIONS), denied_grant]
 
 
 def _build_unscoped_grant(sid: str, actions: tuple[str, ...], conditions: Conditions | None = None) -> Grant:

@@ -58,7 +58,7 @@ def _measure_value(value: Mapping[str, Any]) -> int:
 
 
 def _build_filter_check(rule: Rule) -> RuleCheck:
-    names = {*rule.values, *rule.pending, *(rule.also.values if rule.also else ())}
+    names = {*rule.values, *(rule.also.values if rule.also else ())}
 
     def check(parameters: Parameters) -> Iterator[object]:
         for item in parameters.get("Filters") or ():

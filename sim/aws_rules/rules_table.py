@@ -47,7 +47,6 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     parameters: tuple[str, ...] = ()
     values: tuple[str, ...] = ()
     also: UnlistedFilters | None = None
-    pending: tuple[str, ...] = ()
     minimum: int = 0
     maximum: int = 0
     pattern: str = ""

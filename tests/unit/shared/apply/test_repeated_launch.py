@@ -196,7 +196,7 @@ def test_a_first_sender_that_wakes_up_after_a_repetition_records_no_result_of_it
 
 
 @pytest.mark.parametrize("site", ["ec2.create_fleet after", ""])
-def test_a_row_that_cannot_be_read_is_written_anew_and_nothing_is_started_twice(outside: Outside, site: str) -> None:
+def test_unreadable_launch_row_is_written_again_and_nothing_is_launched_twice(outside: Outside, site: str) -> None:
     group = outside.build_launch_group()
     if site:
         kill_at(outside, group, site)
