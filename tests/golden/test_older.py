@@ -15,23 +15,23 @@ FIX_VERBS = "write|correct|keep only|merge|remove|indent|did you mean|close|rend
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_manifest_becomes_what_was_written_down(name: str) -> None:
+def test_converted_manifest_matches_its_stored_output(name: str) -> None:
     expected = FOLDER.joinpath(f"{name}.txt").read_text()
     assert build_expectation(name) == expected, "run `python -m tests.golden.older` and read the difference"
 
 
-def test_no_answer_is_left_of_a_manifest_that_is_gone() -> None:
+def test_every_stored_output_belongs_to_a_manifest() -> None:
     assert {path.stem for path in FOLDER.glob("*.txt")} == set(NAMES)
 
 
 @pytest.mark.parametrize("name", sorted(set(NAMES) - set(BROKEN)))
-def test_nothing_whole_is_refused(name: str) -> None:
+def test_valid_manifest_is_converted_without_rejections(name: str) -> None:
     code, _, error_output = run_convert(name)
     assert (code, "refused" in error_output) == (0, False)
 
 
 @pytest.mark.parametrize("name", sorted(set(BROKEN) - {REPAIRED}))
-def test_what_is_broken_is_refused_with_its_line_and_a_remedy(name: str) -> None:
+def test_broken_manifest_is_rejected_with_line_number_and_fix(name: str) -> None:
     code, _, error_output = run_convert(name)
     wrong = [line for line in error_output.splitlines() if "refused: " in line or "not YAML: " in line]
     assert (code, bool(wrong)) == (1, True)
@@ -41,7 +41,7 @@ def test_what_is_broken_is_refused_with_its_line_and_a_remedy(name: str) -> None
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_came_out_comes_out_again_and_has_no_errors(
+def test_converted_output_converts_to_itself_and_passes_lint(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _, out, _ = run_convert(name)

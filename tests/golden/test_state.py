@@ -53,25 +53,25 @@ def iterate_struct_types(inspected_type: object, visited_types: set[type]) -> It
         yield from iterate_struct_types(part, visited_types)
 
 
-def test_a_document_of_every_kind_is_kept() -> None:
+def test_every_state_kind_has_a_stored_document() -> None:
     assert {path.stem for path in FOLDER.glob("*.json")} == set(KINDS)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_the_last_release_left_is_read_and_nothing_of_it_is_lost(kind: str) -> None:
+def test_documents_of_previous_release_are_read_without_loss(kind: str) -> None:
     body = FOLDER.joinpath(f"{kind}.json").read_bytes()
     read = msgspec.json.decode(body, type=KINDS[kind])
     assert list(find_losses(msgspec.json.decode(body), msgspec.json.decode(msgspec.json.encode(read)))) == []
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_the_next_release_adds_is_passed_over(kind: str) -> None:
+def test_unknown_fields_of_a_newer_release_are_ignored(kind: str) -> None:
     struct_types = list(iterate_struct_types(inspect.type_info(KINDS[kind]), set()))
     assert struct_types
     assert [struct_type.cls.__name__ for struct_type in struct_types if struct_type.forbid_unknown_fields] == []
 
 
-def test_a_loss_is_noticed() -> None:
+def test_lost_and_changed_fields_are_reported() -> None:
     assert list(find_losses({"a": [{"b": 1}], "c": 1}, {"a": [{"b": 2}], "d": 1})) == [
         ".a[0].b was 1, is 2",
         ".c is gone",

@@ -38,7 +38,7 @@ spec:
 
 
 @pytest.mark.parametrize("path", [*MANIFESTS, EXAMPLES / "plan"], ids=lambda path: path.name)
-def test_it_is_accepted_without_a_remark(path: Path) -> None:
+def test_example_manifest_has_no_lint_findings(path: Path) -> None:
     objects = list(read_objects([str(path)], pytest.fail))
     assert objects
     findings = [finding for finding in lint_objects(objects) if "is not in the input" not in finding.message]
@@ -63,18 +63,18 @@ def group_deployments(plan: dict[str, Any], key: str) -> dict[str, set[str]]:
     return deployments
 
 
-def test_inflate_needs_a_node_of_the_first_pool(capsys: pytest.CaptureFixture[str]) -> None:
+def test_inflate_example_gets_nodes_from_default_nodepool(capsys: pytest.CaptureFixture[str]) -> None:
     plan = plan_examples(capsys, "getting-started", "inflate")
     assert group_deployments(plan, "nodePool") == {"default": {"inflate"}}
     assert sum(len(node["pods"]) for node in plan["newNodes"]) == 5
 
 
-def test_two_pools_of_one_template_keep_their_pods_apart(capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_nodepools_keep_their_pods_on_separate_nodes(capsys: pytest.CaptureFixture[str]) -> None:
     plan = plan_examples(capsys, "getting-started", "two-pools")
     assert group_deployments(plan, "nodePool") == {"infra": {"ingress"}, "workernode": {"web"}}
 
 
-def test_what_is_paid_for_is_used_first_and_the_rest_goes_to_the_other_pool(
+def test_savings_plan_nodepool_is_filled_before_default_nodepool(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     inflate = tmp_path / "inflate.yaml"
@@ -88,20 +88,18 @@ def test_what_is_paid_for_is_used_first_and_the_rest_goes_to_the_other_pool(
     }
 
 
-def test_machines_with_a_gpu_are_for_who_asks_for_one(capsys: pytest.CaptureFixture[str]) -> None:
+def test_gpu_nodes_are_used_only_by_pods_that_request_a_gpu(capsys: pytest.CaptureFixture[str]) -> None:
     plan = plan_examples(capsys, "getting-started", "gpu", "inflate")
     assert group_deployments(plan, "nodePool") == {"gpu": {"train"}, "default": {"inflate"}}
     assert {node["cheapest"]["instanceType"] for node in plan["newNodes"] if node["nodePool"] == "gpu"} == {"g6.xlarge"}
 
 
-def test_pods_of_a_team_are_on_the_nodes_that_it_pays_for(capsys: pytest.CaptureFixture[str]) -> None:
+def test_team_pods_run_on_nodes_of_the_team_nodepool(capsys: pytest.CaptureFixture[str]) -> None:
     plan = plan_examples(capsys, "getting-started", "cost-labels", "inflate")
     assert group_deployments(plan, "nodePool") == {"my-team": {"theirs"}, "default": {"inflate"}}
 
 
-def test_a_cluster_without_any_node_gets_one_for_its_own_addons(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_coredns_gets_a_system_node_in_an_empty_cluster(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     coredns = tmp_path / "coredns.yaml"
     coredns.write_text(COREDNS)
     assert group_deployments(
@@ -115,14 +113,14 @@ def test_a_cluster_without_any_node_gets_one_for_its_own_addons(
     ]
 
 
-def test_spot_is_taken_but_by_who_must_not_be_taken_back(capsys: pytest.CaptureFixture[str]) -> None:
+def test_spot_is_used_except_by_pods_that_require_on_demand(capsys: pytest.CaptureFixture[str]) -> None:
     plan = plan_examples(capsys, "spot-with-fallback")
     assert group_deployments(plan, "capacityType") == {"spot": {"web"}, "on-demand": {"ledger"}}
     for node in plan["newNodes"]:
         assert len({name.partition(".")[0] for name in node["instanceTypes"]}) >= 3
 
 
-def test_room_is_kept_beside_the_pods_that_there_are(
+def test_capacity_buffer_adds_capacity_beyond_existing_pods(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan_without_buffer = plan_examples(capsys, "headroom")

@@ -10,7 +10,7 @@ pytestmark = [pytest.mark.controlplane, pytest.mark.loopback]
 
 
 @pytest.mark.parametrize("name", STORIES)
-def test_what_a_page_says_is_what_happens(name: str) -> None:
+def test_guide_page_commands_produce_the_documented_output(name: str) -> None:
     messages: list[str] = []
     try:
         play_story(name, messages.append)

@@ -55,13 +55,13 @@ def make_block(text: str, expected: str = "") -> Block:
     return Block(page="page.md", line=1, language="sh", text=text, expected=expected)
 
 
-def test_a_page_is_played_block_by_block_in_one_session(page: Path, follower: Follower) -> None:
+def test_page_blocks_run_in_order_in_one_shell_session(page: Path, follower: Follower) -> None:
     first, unfollowed, last = parse_blocks(page)
     assert (first.expected, unfollowed.unfollowed, last.line) == ("hello …\n", "nobody can", 19)
     assert [follower.play(page_block) for page_block in list_followed_blocks(page)] == ["hello prod\n", "hello again\n"]
 
 
-def test_what_fails_or_says_something_else_is_told(follower: Follower) -> None:
+def test_failing_command_or_unexpected_output_is_reported(follower: Follower) -> None:
     with pytest.raises(NotAsWritten, match="ends with 3"):
         follower.play(make_block("echo before; (exit 3)\necho behind"))
     assert follower.play(msgspec.structs.replace(make_block("echo so; exit 3"), ends=(1, 3))) == "so\n"
@@ -71,7 +71,7 @@ def test_what_fails_or_says_something_else_is_told(follower: Follower) -> None:
         follower.follow([make_block("echo a"), make_block("echo a; echo b", "b …\na")])
 
 
-def test_whoever_follows_has_nobodys_credentials_and_writes_nowhere_but_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_follower_has_no_aws_credentials_and_writes_only_to_its_own_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_PROFILE", "mine")
     messages: list[str] = []
     with Follower({"AWS_REGION": "here"}, {}, (), tell=messages.append) as follower:
@@ -102,7 +102,7 @@ def test_whoever_follows_has_nobodys_credentials_and_writes_nowhere_but_there(mo
         ("eks update-nodegroup-config --scaling-config minimum=1", None),
     ],
 )
-def test_an_aws_command_is_read_as_aws_reads_it_or_refused(line: str, parameters: object) -> None:
+def test_aws_command_is_parsed_like_the_aws_cli_or_rejected(line: str, parameters: object) -> None:
     if parameters is None:
         with pytest.raises(NoSuchCall):
             parse_command(line.split())
@@ -110,7 +110,7 @@ def test_an_aws_command_is_read_as_aws_reads_it_or_refused(line: str, parameters
         assert parse_command(line.split())[2] == parameters
 
 
-def test_whoever_is_interrupted_leaves_no_process_behind() -> None:
+def test_interrupted_follower_kills_its_child_processes() -> None:
     pids: list[int] = []
 
     def interrupt_wait(process: subprocess.Popen[bytes]) -> int:

@@ -44,12 +44,12 @@ def read_prose(path: Path) -> str:
     return text
 
 
-def test_only_known_programs_are_called() -> None:
+def test_pages_call_only_known_programs() -> None:
     programs = {"joiner", "kubectl", "npx", "make", "aws", *PLAIN_PROGRAMS}
     assert {(block.where, words[0]) for block, words in COMMAND_LINES if words[0] not in programs} == set()
 
 
-def test_every_joiner_command_is_one_that_its_parser_takes(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_joiner_command_in_a_page_is_accepted_by_the_parser(capsys: pytest.CaptureFixture[str]) -> None:
     for block, (name, *words) in list_calls("joiner"):
         assert name in COMMANDS, block.where
         try:
@@ -66,7 +66,7 @@ def list_options(name: str) -> set[str]:
     return {option for parser in parsers for option in parser._option_string_actions}  # noqa: SLF001 - no other list
 
 
-def test_commands_in_running_text_exist_with_their_options() -> None:
+def test_joiner_commands_and_options_in_prose_exist() -> None:
     for path in PAGES:
         for name, arguments in re.findall(r"`joiner ([a-z]+)([^`]*)`", read_prose(path)):
             if path not in HISTORICAL_PAGES:
@@ -74,7 +74,7 @@ def test_commands_in_running_text_exist_with_their_options() -> None:
                 assert set(re.findall(r"--[a-z-]+", arguments)) <= list_options(name), (path.name, name, arguments)
 
 
-def test_every_knob_exists() -> None:
+def test_every_setting_in_a_page_exists() -> None:
     settings = {*map(format_context_key, StackOptions.__struct_fields__)}
     for path in PAGES:
         mentioned_settings = set(re.findall(r"joiner:[a-z]+(?:-[a-z]+)*(?![\w/-])", path.read_text()))
@@ -83,7 +83,7 @@ def test_every_knob_exists() -> None:
         )
 
 
-def test_every_deployment_is_one_that_the_knobs_take() -> None:
+def test_every_cdk_command_in_a_page_has_valid_settings() -> None:
     for block, words in list_calls("npx"):
         assert words[:1] == ("cdk",)
         assert words[1] in ("bootstrap", "deploy", "destroy", "diff"), block.where
@@ -91,25 +91,25 @@ def test_every_deployment_is_one_that_the_knobs_take() -> None:
         load_options(dict(one.split("=", 1) for one in context_values).get)
 
 
-def test_every_kubectl_command_exists() -> None:
+def test_every_kubectl_command_in_a_page_exists() -> None:
     assert {
         (block.where, words) for block, words in list_calls("kubectl") if not KUBECTL_COMMANDS & {*words[:3]}
     } == set()
 
 
-def test_every_aws_command_is_one_that_aws_has() -> None:
+def test_every_aws_command_in_a_page_exists_in_the_aws_cli() -> None:
     for block, words in list_calls("aws"):
         if words[:2] != ("s3", "cp"):
             assert parse_command([*words]), block.where
 
 
-def test_every_target_exists() -> None:
+def test_every_make_target_in_a_page_exists() -> None:
     targets = re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
     mentioned = re.findall(r"`make ([a-z0-9-]+)", "".join(read_prose(path) for path in PAGES))
     assert {words[0] for _, words in list_calls("make")} | {*mentioned} <= {*targets}
 
 
-def test_every_file_that_a_command_names_exists() -> None:
+def test_every_file_named_by_a_command_exists() -> None:
     for block, words in COMMAND_LINES:
         for word in words:
             if word.startswith(("examples/", "docs/")):
@@ -130,20 +130,20 @@ def iterate_links(path: Path) -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("path", LINKING_PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_every_link_leads_somewhere(path: Path) -> None:
+def test_every_link_target_and_anchor_exists(path: Path) -> None:
     for name, anchor in iterate_links(path):
         target = (path.parent / name) if name else path
         assert target.exists(), name
         assert not anchor or anchor in list_anchors(target), (name, anchor)
 
 
-def test_every_test_that_guides_name_exists() -> None:
+def test_every_test_named_in_a_guide_exists() -> None:
     for path in GUIDE.glob("*.md"):
         for file, name in re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", path.read_text()):
             assert f"def {name}(" in (ROOT / file).read_text(), (path.name, file, name)
 
 
-def test_every_page_has_its_place_in_the_site() -> None:
+def test_every_page_is_listed_in_the_site_index() -> None:
     index = (DOCS / "index.md").read_text()
     entries = [line.strip() for block in index.split("```")[1::2] for line in block.splitlines()]
     pages = sorted(path.relative_to(DOCS).with_suffix("").as_posix() for path in PAGES if path.is_relative_to(DOCS))
@@ -151,7 +151,7 @@ def test_every_page_has_its_place_in_the_site() -> None:
     assert sorted(listed | {"index"}) == pages
 
 
-def test_every_manifest_in_a_page_is_accepted(tmp_path: Path) -> None:
+def test_every_manifest_in_a_page_passes_lint(tmp_path: Path) -> None:
     manifest_blocks = [
         block
         for path in PAGES
@@ -166,7 +166,7 @@ def test_every_manifest_in_a_page_is_accepted(tmp_path: Path) -> None:
         assert [str(finding) for finding in findings if "is not in the input" not in finding.message] == [], block.where
 
 
-def test_the_first_node_takes_four_commands() -> None:
+def test_getting_started_needs_four_commands_for_the_first_node() -> None:
     text = (GUIDE / "getting-started.md").read_text()
     section = text.split("## The four commands")[1].split("\n## ")[0]
     command_lines = [
@@ -180,12 +180,12 @@ def test_the_first_node_takes_four_commands() -> None:
     assert all(command in readme for command in command_lines)
 
 
-def test_every_followed_block_is_of_one_page() -> None:
+def test_every_followed_block_belongs_to_exactly_one_page() -> None:
     numbers = [msgspec.structs.astuple(block)[:2] for block in BLOCKS]
     assert len(numbers) == len(set(numbers))
 
 
-def test_every_reason_condition_and_metric_that_guides_name_is_in_the_code() -> None:
+def test_every_reason_condition_and_metric_in_guides_exists_in_the_code() -> None:
     folders = ("cli", "functions", "infra", "shared")
     files = (path for name in folders for path in (ROOT / name).rglob("*") if path.suffix in (".py", ".yaml"))
     code = "\n".join(path.read_text() for path in files)

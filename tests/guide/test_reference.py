@@ -10,11 +10,11 @@ from infra.settings.settings import StackOptions, format_context_key
 from shared.model.core import labels as names
 
 
-def test_the_pages_are_what_the_generator_writes() -> None:
+def test_reference_pages_are_up_to_date() -> None:
     assert sorted(find_outdated_files()) == [], "run `.venv/bin/python -m docs.reference`"
 
 
-def test_every_field_of_a_definition_has_its_row() -> None:
+def test_every_crd_field_has_a_row_in_the_reference() -> None:
     pages = kind_pages()
     assert "| **`spec.template.spec.requirements[].key`** |" in pages["nodepool.md"]
     assert "| `spec.disruption.consolidateAfter` | string | `0s` |" in pages["nodepool.md"]
@@ -23,20 +23,20 @@ def test_every_field_of_a_definition_has_its_row() -> None:
     assert "a term with an alias is the only term" in pages["ec2nodeclass.md"]
 
 
-def test_every_command_has_its_section_and_what_is_below_it() -> None:
+def test_every_command_and_subcommand_has_a_reference_section() -> None:
     [page] = command_pages().values()
     assert "### joiner catalog build" in page
     assert "| `-o FILE`, `--output FILE` |" in page
 
 
-def test_every_knob_says_what_is_written_below_it() -> None:
+def test_every_setting_has_its_description_in_the_reference() -> None:
     descriptions, page = read_descriptions(StackOptions), render_setting_pages()["settings.md"]
     for name in StackOptions.__struct_fields__:
         assert f"`{format_context_key(name)}`" in page
         assert descriptions[name] in page
 
 
-def test_every_key_that_the_model_knows_is_told_of() -> None:
+def test_every_label_key_is_documented() -> None:
     label_keys = {
         value for name, value in vars(names).items() if name.isupper() and isinstance(value, str) and "/" in value
     }

@@ -83,10 +83,10 @@ def skip_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 PLANTS: Final[dict[str, tuple[Plant, Draw, frozenset[str]]]] = {
-    "skip the token": (skip_the_token, draw_brief_script, frozenset({"doubled"})),
-    "drop the fence": (drop_the_fence, draw_brief_script, frozenset({"doubled", "shared", "limit", "budget"})),
-    "evict past the budget": (evict_past_the_budget, draw_script, frozenset({"past-budget", "undrained"})),
-    "forget the finalizer": (drop_the_finalizer, draw_script, frozenset({"dropped"})),
-    "skip the limit": (skip_the_limit, draw_script, frozenset({"limit"})),
+    "ignore client token": (skip_the_token, draw_brief_script, frozenset({"doubled"})),
+    "ignore fencing token": (drop_the_fence, draw_brief_script, frozenset({"doubled", "shared", "limit", "budget"})),
+    "evict despite PDB": (evict_past_the_budget, draw_script, frozenset({"past-budget", "undrained"})),
+    "remove finalizer early": (drop_the_finalizer, draw_script, frozenset({"dropped"})),
+    "ignore NodePool limit": (skip_the_limit, draw_script, frozenset({"limit"})),
 }
 """Each bug with the script generator that finds it and the kinds of violations of which at least one must occur."""

@@ -184,7 +184,7 @@ def get_alarm_state(canary: Canary) -> str:
     return str(alarm["StateValue"])
 
 
-def test_a_new_version_that_fails_is_taken_back_by_the_alarm_in_its_third_minute(canary: Canary) -> None:
+def test_alarm_rolls_back_a_failing_new_version_in_its_third_minute(canary: Canary) -> None:
     canary.deploy(1, "good")
     canary.stage.wait_until_settled(STACK_NAME)
     assert canary.list_live_versions() == {"1"}

@@ -50,7 +50,7 @@ def deploy_access_entry(stage: Stage, **properties: object) -> Credentials:
     return stage.account.issue_role_credentials("arn:aws:iam::123456789012:role/worker", "tick")
 
 
-def test_a_role_is_let_in_with_the_groups_of_its_entry(stage: Stage) -> None:
+def test_role_authenticates_with_the_groups_of_its_access_entry(stage: Stage) -> None:
     credentials = deploy_access_entry(stage, KubernetesGroups=["joiner:functions"])
     status = review_token(stage, make_token(stage, credentials))
     assert status["authenticated"]
@@ -61,12 +61,12 @@ def test_a_role_is_let_in_with_the_groups_of_its_entry(stage: Stage) -> None:
     assert user["uid"].startswith("aws-iam-authenticator:123456789012:AROA")
 
 
-def test_a_username_of_ones_own_may_have_the_session_in_it(stage: Stage) -> None:
+def test_custom_username_can_contain_the_session_name(stage: Stage) -> None:
     credentials = deploy_access_entry(stage, KubernetesGroups=["g"], Username="f:{{SessionName}}")
     assert review_token(stage, make_token(stage, credentials))["user"]["username"] == "f:tick"
 
 
-def test_an_administrators_policy_makes_a_master(stage: Stage) -> None:
+def test_cluster_admin_policy_grants_system_masters(stage: Stage) -> None:
     policies = [{"PolicyArn": f"{POLICY_ARN_PREFIX}/AmazonEKSClusterAdminPolicy", "AccessScope": {"Type": "cluster"}}]
     credentials = deploy_access_entry(stage, Type="STANDARD", AccessPolicies=policies)
     assert review_token(stage, make_token(stage, credentials))["user"]["groups"] == ["system:masters"]
@@ -84,12 +84,12 @@ def test_an_administrators_policy_makes_a_master(stage: Stage) -> None:
         },
     ],
 )
-def test_a_lesser_policy_makes_none(stage: Stage, policy: Json) -> None:
+def test_other_access_policies_do_not_grant_system_masters(stage: Stage, policy: Json) -> None:
     credentials = deploy_access_entry(stage, AccessPolicies=[policy])
     assert review_token(stage, make_token(stage, credentials))["user"]["groups"] == []
 
 
-def test_a_node_is_called_as_its_machine(stage: Stage) -> None:
+def test_node_role_authenticates_as_the_node_of_its_instance(stage: Stage) -> None:
     deploy_access_entry(stage, Type="EC2_LINUX")
     launched = launch_instance(stage)
     arn = "arn:aws:iam::123456789012:role/worker"
@@ -120,7 +120,7 @@ def launch_instance(stage: Stage) -> str:
     return str(response["Instances"][0]["InstanceIds"][0])
 
 
-def test_a_role_without_an_entry_stays_out_and_so_does_one_whose_entry_is_gone(stage: Stage) -> None:
+def test_role_without_an_access_entry_is_rejected(stage: Stage) -> None:
     credentials = deploy_access_entry(stage)
     status = review_token(stage, make_token(stage, credentials))
     assert not status["authenticated"]
@@ -150,7 +150,7 @@ def test_a_role_without_an_entry_stays_out_and_so_does_one_whose_entry_is_gone(s
         ("X-Amz-Date=2", "X-Amz-Date=x", "is no instant"),
     ],
 )
-def test_a_token_that_was_changed_opens_nothing(stage: Stage, was: str, becomes: str, words: str) -> None:
+def test_modified_token_is_rejected(stage: Stage, was: str, becomes: str, words: str) -> None:
     credentials = deploy_access_entry(stage, KubernetesGroups=["g"])
     text = make_token(stage, credentials).removeprefix("k8s-aws-v1.")
     url = urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode()
@@ -162,11 +162,11 @@ def test_a_token_that_was_changed_opens_nothing(stage: Stage, was: str, becomes:
 
 
 @pytest.mark.parametrize("bearer_token", ["", "eyJhbGciOi", "k8s-aws-v1.a", "k8s-aws-v1._w"])
-def test_what_is_no_token_opens_nothing(stage: Stage, bearer_token: str) -> None:
+def test_malformed_token_is_rejected(stage: Stage, bearer_token: str) -> None:
     assert not review_token(stage, bearer_token)["authenticated"]
 
 
-def test_a_token_for_another_cluster_opens_nothing(stage: Stage) -> None:
+def test_token_for_another_cluster_is_rejected(stage: Stage) -> None:
     credentials = deploy_access_entry(stage, KubernetesGroups=["g"])
     status = review_token(stage, make_token(stage, credentials, cluster="other"))
     assert "the signature is none of" in status["error"]
@@ -181,7 +181,7 @@ def test_a_token_for_another_cluster_opens_nothing(stage: Stage) -> None:
         (timedelta(minutes=-6), False),
     ],
 )
-def test_a_token_is_good_for_a_quarter_of_an_hour(stage: Stage, age: timedelta, *, is_good: bool) -> None:
+def test_token_is_valid_for_fifteen_minutes(stage: Stage, age: timedelta, *, is_good: bool) -> None:
     credentials = deploy_access_entry(stage, KubernetesGroups=["g"])
     stage.account.authenticator._clock = clock = Clock(DEFAULT_START_TIME)  # noqa: SLF001 - time stands still
     keys = Keys(credentials.access_key, credentials.secret_key, credentials.session_token)
@@ -189,7 +189,7 @@ def test_a_token_is_good_for_a_quarter_of_an_hour(stage: Stage, age: timedelta, 
     assert review_token(stage, bearer_token)["authenticated"] is is_good
 
 
-def test_entries_are_asked_for_as_people_do(stage: Stage) -> None:
+def test_access_entry_api_calls_return_the_same_results_as_eks(stage: Stage) -> None:
     deploy_access_entry(stage, KubernetesGroups=["g"], Tags=[{"Key": "a", "Value": "b"}])
     eks, arn = stage.get_client("eks"), "arn:aws:iam::123456789012:role/worker"
     assert eks.list_access_entries(clusterName="demo")["accessEntries"] == [arn]

@@ -120,7 +120,7 @@ def get_version_and_code(stage: Stage, qualifier: str, roll: float = 0.0) -> tup
     return deployed_function.version, zipfile.ZipFile(io.BytesIO(deployed_function.code)).read("index.py").decode()
 
 
-def test_an_alias_leads_to_what_was_published(stage: Stage) -> None:
+def test_alias_points_to_the_published_version(stage: Stage) -> None:
     stage.deploy("s", make_function_resources("1"))
     assert (get_alias_target(stage), get_version_and_code(stage, "live"), get_version_and_code(stage, "")) == (
         ("1", {}),
@@ -142,7 +142,7 @@ def test_an_alias_leads_to_what_was_published(stage: Stage) -> None:
     assert stage.get_client("lambda").list_functions()["Functions"] == []
 
 
-def test_what_did_not_change_is_not_published_again(stage: Stage) -> None:
+def test_unchanged_function_is_not_published_again(stage: Stage) -> None:
     stage.deploy("s", make_function_resources("1"))
     another = {"Type": "AWS::Lambda::Version", "Properties": {"FunctionName": {"Ref": "Tick"}, "Description": "again"}}
     assert (
@@ -152,7 +152,7 @@ def test_what_did_not_change_is_not_published_again(stage: Stage) -> None:
     assert "A version for this Lambda function exists ( 1 )" in stage.get_status_reasons("s")
 
 
-def test_a_version_that_an_alias_leads_to_stays(stage: Stage) -> None:
+def test_version_with_an_alias_cannot_be_deleted(stage: Stage) -> None:
     stage.deploy("s", make_function_resources("1"))
     lambdas = stage.get_client("lambda")
     assert (
@@ -166,7 +166,7 @@ def test_a_version_that_an_alias_leads_to_stays(stage: Stage) -> None:
     )
 
 
-def test_a_function_is_as_its_runner_needs_it(stage: Stage) -> None:
+def test_deployed_function_has_all_its_configured_settings(stage: Stage) -> None:
     s3 = stage.get_client("s3")
     s3.create_bucket(Bucket="code")
     s3.put_object(Bucket="code", Key="l.zip", Body=b"layer")
@@ -224,13 +224,13 @@ def test_a_function_is_as_its_runner_needs_it(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize(("name", "qualifier"), [("none", ""), ("tick", "none"), ("tick", "9")])
-def test_a_function_that_is_not_there_is_not_found(stage: Stage, name: str, qualifier: str) -> None:
+def test_missing_function_is_not_found(stage: Stage, name: str, qualifier: str) -> None:
     stage.deploy("s", make_function_resources("1"))
     with pytest.raises(LookupError, match="Function not found"):
         stage.account.get_function(name, qualifier)
 
 
-def test_a_function_wants_a_role_a_layer_and_code_that_are_there(stage: Stage) -> None:
+def test_function_without_an_existing_role_code_or_layer_fails_to_deploy(stage: Stage) -> None:
     stage.deploy("a", make_function_resources("1", FunctionName="a", Role="arn:aws:iam::123456789012:role/none"))
     assert "The role defined for the function cannot be assumed by Lambda." in stage.get_status_reasons("a")
     stage.deploy("b", make_function_resources("1", FunctionName="b", Code={"S3Bucket": "none", "S3Key": "x"}))
@@ -242,7 +242,7 @@ def test_a_function_wants_a_role_a_layer_and_code_that_are_there(stage: Stage) -
     assert "does not exist" in stage.get_status_reasons("c")
 
 
-def test_a_call_goes_to_whoever_runs_functions(stage: Stage) -> None:
+def test_invocation_is_passed_to_the_invoker(stage: Stage) -> None:
     stage.deploy("s", make_function_resources("1"))
     lambdas = stage.get_client("lambda")
     answer = lambdas.invoke(FunctionName="tick:live", Payload=b'{"a": 1}')
@@ -251,14 +251,14 @@ def test_a_call_goes_to_whoever_runs_functions(stage: Stage) -> None:
     assert json.load(lambdas.invoke(FunctionName=arn, Qualifier="1")["Payload"])["qualifier"] == "1"
 
 
-def test_a_failure_of_a_function_is_an_answer_with_its_log(stage: Stage) -> None:
+def test_function_error_is_returned_with_its_log(stage: Stage) -> None:
     stage.account.invoker = lambda *_: InvocationResult(payload=b"{}", error="Unhandled", log="last words", version="3")
     answer = stage.get_client("lambda").invoke(FunctionName="tick", LogType="Tail")
     assert (answer["StatusCode"], answer["FunctionError"], answer["ExecutedVersion"]) == (200, "Unhandled", "3")
     assert answer["LogResult"] == "bGFzdCB3b3Jkcw=="
 
 
-def test_an_asynchronous_call_is_taken_and_nothing_else_is_said(stage: Stage) -> None:
+def test_asynchronous_invocation_returns_202_and_is_dispatched(stage: Stage) -> None:
     calls: list[tuple[str, str, bytes]] = []
     stage.account.dispatcher = lambda *call: calls.append(call)
     assert (
@@ -271,7 +271,7 @@ def test_an_asynchronous_call_is_taken_and_nothing_else_is_said(stage: Stage) ->
 @pytest.mark.parametrize(
     ("error", "code"), [(Throttled(), "TooManyRequestsException"), (LookupError("x"), "ResourceNotFoundException")]
 )
-def test_a_call_that_cannot_be_made_is_refused(stage: Stage, error: Exception, code: str) -> None:
+def test_invocation_error_is_returned_with_its_aws_error_code(stage: Stage, error: Exception, code: str) -> None:
     def refuse(*_: object) -> InvocationResult:
         raise error
 
@@ -279,12 +279,12 @@ def test_a_call_that_cannot_be_made_is_refused(stage: Stage, error: Exception, c
     assert get_error_code(lambda: stage.get_client("lambda").invoke(FunctionName="tick")) == code
 
 
-def test_without_anybody_who_runs_functions_none_runs() -> None:
+def test_invocation_without_an_invoker_raises_an_error() -> None:
     with pytest.raises(NoInvoker, match="no process runs tick:live"):
         Stage().account.__class__(Stage().account.cloud, Stage().account.clock).invoker("tick", "live", b"")
 
 
-def test_a_queue_wakes_a_function_by_its_alias(stage: Stage) -> None:
+def test_event_source_mapping_invokes_the_function_alias(stage: Stage) -> None:
     queue = {"Type": "AWS::SQS::Queue", "Properties": {"QueueName": "jobs", "VisibilityTimeout": 30}}
     mapping: Json = {
         "Type": "AWS::Lambda::EventSourceMapping",
@@ -321,7 +321,7 @@ def test_a_queue_wakes_a_function_by_its_alias(stage: Stage) -> None:
     assert stage.get_client("lambda").list_event_source_mappings()["EventSourceMappings"] == []
 
 
-def test_a_queue_must_hide_a_message_as_long_as_the_function_may_run(stage: Stage) -> None:
+def test_queue_visibility_timeout_must_not_be_shorter_than_the_function_timeout(stage: Stage) -> None:
     stage.deploy(
         "s",
         {
@@ -339,7 +339,7 @@ def test_a_queue_must_hide_a_message_as_long_as_the_function_may_run(stage: Stag
     )
 
 
-def test_a_permission_is_of_the_function_or_of_an_alias(stage: Stage) -> None:
+def test_permission_applies_to_the_function_or_to_an_alias(stage: Stage) -> None:
     arn = {"Ref": "Live"}
     permission_properties = {
         "Action": "lambda:InvokeFunction",
@@ -377,7 +377,9 @@ def test_a_permission_is_of_the_function_or_of_an_alias(stage: Stage) -> None:
         ("half", [0.5]),
     ],
 )
-def test_a_new_version_gets_a_part_of_the_calls_first(stage: Stage, config: str, parts: list[float]) -> None:
+def test_canary_deployment_shifts_traffic_in_the_configured_steps(
+    stage: Stage, config: str, parts: list[float]
+) -> None:
     stage.deploy("s", make_canary_resources("1", config))
     alias_targets = record_alias_targets(stage)
 
@@ -389,7 +391,7 @@ def test_a_new_version_gets_a_part_of_the_calls_first(stage: Stage, config: str,
     ]
 
 
-def test_a_part_of_the_calls_meets_the_new_version(stage: Stage) -> None:
+def test_weighted_alias_sends_the_configured_share_of_invocations_to_the_new_version(stage: Stage) -> None:
     stage.deploy("s", make_function_resources("1"))
     stage.deploy("s", make_function_resources("2"))
     stage.get_client("lambda").update_alias(
@@ -399,7 +401,7 @@ def test_a_part_of_the_calls_meets_the_new_version(stage: Stage) -> None:
     assert (met.count("1"), met.count("2")) == (75, 25)
 
 
-def test_an_alarm_takes_the_new_version_back_and_the_stack_with_it(stage: Stage) -> None:
+def test_alarm_during_a_deployment_rolls_back_the_alias_and_the_stack(stage: Stage) -> None:
     stage.deploy("s", make_canary_resources("1"))
     alias_targets = record_alias_targets(stage)
 
@@ -424,14 +426,14 @@ def test_an_alarm_takes_the_new_version_back_and_the_stack_with_it(stage: Stage)
     assert get_version_and_code(stage, "live")[1] == "3"
 
 
-def test_an_alarm_that_rings_already_lets_nothing_through(stage: Stage) -> None:
+def test_active_alarm_blocks_a_deployment(stage: Stage) -> None:
     stage.deploy("s", make_canary_resources("1"))
     set_alarm_state(stage)
     assert stage.deploy("s", make_canary_resources("2"))["StackStatus"] == "UPDATE_ROLLBACK_COMPLETE"
     assert get_alias_target(stage) == ("1", {})
 
 
-def test_a_group_without_alarms_looks_at_none(stage: Stage) -> None:
+def test_deployment_group_with_disabled_alarms_ignores_alarms(stage: Stage) -> None:
     for text in ("1", "2"):
         resources = make_canary_resources(text)
         resources["Group"]["Properties"]["AlarmConfiguration"]["Enabled"] = False
@@ -440,12 +442,12 @@ def test_a_group_without_alarms_looks_at_none(stage: Stage) -> None:
     assert get_alias_target(stage) == ("2", {})
 
 
-def test_a_deployment_that_is_not_understood_fails() -> None:
+def test_unknown_deployment_configuration_is_rejected() -> None:
     with pytest.raises(Failed, match="no deployment configuration"):
         parse_predefined_config("CodeDeployDefault.OneAtATime")
 
 
-def test_deployments_can_be_listed_and_are_gone_with_the_stack(stage: Stage) -> None:
+def test_deployment_resources_are_listed_and_deleted_with_the_stack(stage: Stage) -> None:
     stage.deploy("s", make_canary_resources("1"))
     codedeploy = stage.get_client("codedeploy")
     [application] = codedeploy.list_applications()["applications"]

@@ -26,7 +26,7 @@ def get_client_as_role(stage: Stage, service: str, *statements: Json, name: str 
     return stage.account.get_client(service, stage.account.issue_role_credentials(stage.create_role(name, *statements)))
 
 
-def test_a_role_is_who_it_is(stage: Stage) -> None:
+def test_assumed_role_is_returned_as_the_caller_identity(stage: Stage) -> None:
     arn = stage.create_role("worker")
     deployer = stage.get_client("sts").get_caller_identity()
     assert (deployer["Account"], deployer["Arn"]) == ("123456789012", "arn:aws:iam::123456789012:user/deployer")
@@ -46,13 +46,13 @@ def test_a_role_is_who_it_is(stage: Stage) -> None:
     assert stage.account.get_client("sts", function).get_caller_identity()["Arn"].endswith(":assumed-role/worker/tick")
 
 
-def test_keys_that_nobody_gave_out_are_nobodys(stage: Stage) -> None:
+def test_unknown_access_key_is_rejected(stage: Stage) -> None:
     made_up = Credentials(access_key="ASIAMADEUP", secret_key="", session_token="")
     call = stage.account.get_client("sqs", made_up).list_queues
     assert get_error_code(call) == "InvalidClientTokenId"
 
 
-def test_keys_of_a_role_that_is_gone_are_nobodys(stage: Stage) -> None:
+def test_access_key_of_a_deleted_role_is_rejected(stage: Stage) -> None:
     client = get_client_as_role(stage, "sqs", make_allow_statement("*"))
     client.list_queues()
     stage.get_client("iam").delete_role_policy(RoleName="worker", PolicyName="own")
@@ -60,7 +60,7 @@ def test_keys_of_a_role_that_is_gone_are_nobodys(stage: Stage) -> None:
     assert get_error_code(client.list_queues) == "InvalidClientTokenId"
 
 
-def test_a_role_is_given_to_whom_it_trusts(stage: Stage) -> None:
+def test_role_can_be_assumed_only_by_trusted_principals(stage: Stage) -> None:
     arn = "arn:aws:events:us-east-1:123456789012:rule/mine"
     conditions = {"StringEquals": {"aws:SourceAccount": "123456789012"}, "ArnLike": {"aws:SourceArn": arn}}
     service = {"Service": "scheduler.amazonaws.com"}
@@ -188,7 +188,7 @@ def test_a_role_is_given_to_whom_it_trusts(stage: Stage) -> None:
         ),
     ],
 )
-def test_a_role_may_what_it_is_allowed_where_it_is_allowed(
+def test_role_is_allowed_only_its_actions_on_its_resources(
     stage: Stage, service: str, call: str, arguments: Json, action: str, resource: str, code: str
 ) -> None:
     stage.get_client("s3").create_bucket(Bucket="box")
@@ -210,7 +210,7 @@ def test_a_role_may_what_it_is_allowed_where_it_is_allowed(
     assert get_error_code(lambda: getattr(allowed, call)(**arguments)) != code
 
 
-def test_a_transaction_is_all_that_it_does(stage: Stage) -> None:
+def test_transaction_requires_the_permissions_of_all_its_operations(stage: Stage) -> None:
     stage.get_client("dynamodb").create_table(
         TableName="t",
         KeySchema=[{"AttributeName": "k", "KeyType": "HASH"}],
@@ -237,7 +237,7 @@ def test_a_transaction_is_all_that_it_does(stage: Stage) -> None:
     assert get_error_code(lambda: client.batch_get_item(RequestItems={"t": {"Keys": [key]}})) == "AccessDeniedException"
 
 
-def test_a_deny_wins(stage: Stage) -> None:
+def test_explicit_deny_overrides_allow(stage: Stage) -> None:
     client = get_client_as_role(
         stage, "sqs", make_allow_statement("*"), {"Effect": "Deny", "Action": "sqs:*", "Resource": "*"}
     )
@@ -245,7 +245,7 @@ def test_a_deny_wins(stage: Stage) -> None:
         client.list_queues()
 
 
-def test_a_managed_policy_and_a_boundary_count(stage: Stage) -> None:
+def test_managed_policies_and_permissions_boundaries_are_enforced(stage: Stage) -> None:
     stage.create_role("worker")
     iam, prefix = stage.get_client("iam"), "arn:aws:iam::aws:policy"
     iam.attach_role_policy(RoleName="worker", PolicyArn=f"{prefix}/AmazonSQSFullAccess")
@@ -258,7 +258,7 @@ def test_a_managed_policy_and_a_boundary_count(stage: Stage) -> None:
         client.list_queues()
 
 
-def test_the_resource_has_a_word(stage: Stage) -> None:
+def test_queue_policy_can_deny_an_allowed_role(stage: Stage) -> None:
     sqs = stage.get_client("sqs")
     url = sqs.create_queue(QueueName="jobs")["QueueUrl"]
     client = get_client_as_role(stage, "sqs", make_allow_statement("sqs:*"))
@@ -271,7 +271,7 @@ def test_the_resource_has_a_word(stage: Stage) -> None:
     client.receive_message(QueueUrl=url)
 
 
-def test_a_bucket_that_wants_tls_is_open_to_what_comes_by_tls(stage: Stage) -> None:
+def test_bucket_policy_that_requires_tls_allows_tls_requests(stage: Stage) -> None:
     s3 = stage.get_client("s3")
     s3.create_bucket(Bucket="box")
     only = {
@@ -285,7 +285,7 @@ def test_a_bucket_that_wants_tls_is_open_to_what_comes_by_tls(stage: Stage) -> N
     get_client_as_role(stage, "s3", make_allow_statement("s3:PutObject")).put_object(Bucket="box", Key="k", Body=b"")
 
 
-def test_a_function_is_known_by_what_it_runs_as(stage: Stage) -> None:
+def test_function_arn_condition_applies_to_function_credentials(stage: Stage) -> None:
     by_code = {"Null": {"lambda:SourceFunctionArn": "false"}}
     deny = {"Effect": "Deny", "Action": "sqs:*", "Resource": "*", "Condition": by_code}
     role = stage.create_role("worker", make_allow_statement("*"), deny)
@@ -295,7 +295,7 @@ def test_a_function_is_known_by_what_it_runs_as(stage: Stage) -> None:
     stage.account.get_client("sqs", stage.account.issue_role_credentials(role, "lambda")).list_queues()
 
 
-def test_an_instance_is_ended_by_whom_its_tags_allow(stage: Stage) -> None:
+def test_terminate_instances_is_allowed_by_resource_tags(stage: Stage) -> None:
     conditions = {"StringEquals": {"aws:ResourceTag/kubernetes.io/cluster/demo": "owned"}}
     client = get_client_as_role(stage, "ec2", make_allow_statement("ec2:TerminateInstances", Condition=conditions))
     launched = launch_instance(stage)
@@ -341,7 +341,7 @@ def launch_fleet(stage: Stage, ec2: Any, **fields: Any) -> Json:
     return response
 
 
-def test_a_fleet_asks_for_all_that_it_uses_and_makes(stage: Stage) -> None:
+def test_create_fleet_requires_permissions_for_every_resource_it_uses(stage: Stage) -> None:
     create_template(stage.get_client("ec2"), find_image(stage))
     only_fleet = get_client_as_role(stage, "ec2", make_allow_statement("ec2:CreateFleet"), name="some")
     with pytest.raises(ClientError, match="ec2:CreateTags on resource: arn:aws:ec2:us-east-1:123456789012:fleet/"):
@@ -355,7 +355,7 @@ def test_a_fleet_asks_for_all_that_it_uses_and_makes(stage: Stage) -> None:
     ]
 
 
-def test_a_template_and_tags_are_asked_for_with_what_they_say(stage: Stage) -> None:
+def test_launch_template_and_tag_calls_are_checked_against_tag_conditions(stage: Stage) -> None:
     tagged = {"StringEquals": {"aws:RequestTag/kubernetes.io/cluster/demo": "owned"}}
     make = make_allow_statement("ec2:CreateLaunchTemplate", "ec2:CreateTags", Condition=tagged)
     condition = {"StringEquals": {"aws:ResourceTag/kubernetes.io/cluster/demo": "owned"}}
@@ -374,7 +374,7 @@ def test_a_template_and_tags_are_asked_for_with_what_they_say(stage: Stage) -> N
     assert get_error_code(lambda: ec2.create_tags(Resources=["vol-1"], Tags=[{"Key": "a"}])) == "UnauthorizedOperation"
 
 
-def test_a_dry_run_says_whether_the_role_may(stage: Stage) -> None:
+def test_dry_run_reports_whether_the_role_is_authorized(stage: Stage) -> None:
     may = get_client_as_role(stage, "ec2", make_allow_statement("ec2:*"), name="may")
     may_not = get_client_as_role(stage, "ec2", name="not")
     subnet = stage.get_client("ec2").describe_subnets()["Subnets"][0]["SubnetId"]
@@ -391,7 +391,7 @@ def test_a_dry_run_says_whether_the_role_may(stage: Stage) -> None:
     assert get_error_code(lambda: launch_fleet(stage, may_not, DryRun=True)) == "UnauthorizedOperation"
 
 
-def test_a_profile_is_handed_on_only_with_the_right_to_pass_its_role(stage: Stage) -> None:
+def test_run_instances_with_an_instance_profile_requires_pass_role(stage: Stage) -> None:
     node = stage.create_role("node")
     iam = stage.get_client("iam")
     iam.create_instance_profile(InstanceProfileName="nodes")
@@ -411,7 +411,9 @@ def test_a_profile_is_handed_on_only_with_the_right_to_pass_its_role(stage: Stag
         run.run_instances(**arguments, **profile)
 
 
-def test_the_variables_of_an_environment_lead_here(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sdk_environment_variables_point_to_the_simulated_account(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name, value in stage.account.build_environment().items():
         monkeypatch.setenv(name, value)
     sts = boto3.client("sts")

@@ -21,7 +21,7 @@ def plane(stage: Stage) -> Iterator[ControlPlane]:
         yield control_plane
 
 
-def test_the_api_server_lets_in_whom_the_stack_named(stage: Stage, plane: ControlPlane) -> None:
+def test_api_server_accepts_only_tokens_with_an_access_entry_in_the_stack(stage: Stage, plane: ControlPlane) -> None:
     policy = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"
     credentials = deploy_access_entry(stage, AccessPolicies=[{"PolicyArn": policy, "AccessScope": {"Type": "cluster"}}])
     as_admin = connect(plane, make_token(stage, credentials))

@@ -8,7 +8,7 @@ from tests.contract.account_stage import Json, Stage, get_error_code
 pytestmark = pytest.mark.loopback
 
 
-def test_code_deploy_refuses_what_is_there_already_and_what_is_not(stage: Stage) -> None:
+def test_codedeploy_rejects_duplicate_and_missing_resources(stage: Stage) -> None:
     stage.deploy("s", make_canary_resources("1", "half"))
     codedeploy = stage.get_client("codedeploy")
     [name] = codedeploy.list_applications()["applications"]
@@ -38,7 +38,7 @@ def test_code_deploy_refuses_what_is_there_already_and_what_is_not(stage: Stage)
     assert described_group["deploymentConfigName"] == "CodeDeployDefault.LambdaCanary10Percent5Minutes"
 
 
-def test_a_log_group_must_be_there_to_be_subscribed_to(stage: Stage) -> None:
+def test_subscription_filter_requires_an_existing_log_group(stage: Stage) -> None:
     logs = stage.get_client("logs")
     subscription: Json = {
         "filterName": "f",
@@ -58,7 +58,7 @@ def test_a_log_group_must_be_there_to_be_subscribed_to(stage: Stage) -> None:
     assert get_error_code(lambda: delete(logGroupName="g", filterName="f")) == "ResourceNotFoundException"
 
 
-def test_a_security_group_is_shown_with_its_rules_and_held_by_its_users(stage: Stage) -> None:
+def test_security_group_is_described_with_its_rules_and_cannot_be_deleted_while_in_use(stage: Stage) -> None:
     ec2 = stage.get_client("ec2")
     group = ec2.create_security_group(GroupName="g", Description="d")["GroupId"]
     [described_group] = ec2.describe_security_groups(GroupIds=[group])["SecurityGroups"]
@@ -74,7 +74,7 @@ def test_a_security_group_is_shown_with_its_rules_and_held_by_its_users(stage: S
     assert get_error_code(lambda: authorize(GroupId=group, IpPermissions=[rule])) == "InvalidGroup.NotFound"
 
 
-def test_whether_a_function_may_call_itself_by_messages_is_what_the_template_says_last(stage: Stage) -> None:
+def test_recursive_loop_setting_follows_the_latest_deployed_template(stage: Stage) -> None:
     get_recursion_config = stage.get_client("lambda").get_function_recursion_config
     for number, recursive_loop in enumerate(("Allow", "Terminate", "Allow", None)):
         stage.deploy(
@@ -83,7 +83,7 @@ def test_whether_a_function_may_call_itself_by_messages_is_what_the_template_say
         assert get_recursion_config(FunctionName="tick")["RecursiveLoop"] == (recursive_loop or "Terminate")
 
 
-def test_a_function_is_shown_as_people_ask_for_it(stage: Stage) -> None:
+def test_function_settings_are_returned_by_every_lambda_api(stage: Stage) -> None:
     stage.deploy("s", make_function_resources("1", ReservedConcurrentExecutions=3, Timeout=9))
     lambdas = stage.get_client("lambda")
     assert lambdas.get_function(FunctionName="tick")["Concurrency"] == {"ReservedConcurrentExecutions": 3}

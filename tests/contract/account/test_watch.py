@@ -20,7 +20,7 @@ ONE_MINUTE = timedelta(minutes=1)
 
 
 @pytest.mark.loopback
-def test_an_alarm_rings_by_what_lies_in_a_queue_and_falls_silent_when_it_is_empty() -> None:
+def test_queue_depth_alarm_fires_and_clears_when_the_queue_is_empty() -> None:
     clock = Clock()
     stage = Stage(clock, ONE_MINUTE)
     with stage.account as account:
@@ -90,7 +90,7 @@ def make_invocation(status: Any = "success", *lines: str) -> SandboxInvocation:
     )
 
 
-def test_a_call_counts_for_its_function_and_for_what_was_called(tmp_path: Path) -> None:
+def test_invocation_metrics_are_recorded_for_the_function_and_its_alias(tmp_path: Path) -> None:
     values = {
         (data_point.metric.name, data_point.metric.dimensions): data_point.value
         for data_point in build_invocation_metrics(make_function(tmp_path), make_invocation("error"))
@@ -103,13 +103,13 @@ def test_a_call_counts_for_its_function_and_for_what_was_called(tmp_path: Path) 
     }
 
 
-def test_a_version_counts_by_itself_while_its_alias_leads_to_two(tmp_path: Path) -> None:
+def test_executed_version_metric_is_recorded_while_an_alias_is_weighted(tmp_path: Path) -> None:
     function = make_function(tmp_path, is_weighted_choice=True)
     dimensions = {data_point.metric.dimensions for data_point in build_invocation_metrics(function, make_invocation())}
     assert (("ExecutedVersion", "7"), ("FunctionName", "tiny"), ("Resource", "tiny:live")) in dimensions
 
 
-def test_what_a_function_says_of_itself_counts_too(tmp_path: Path) -> None:
+def test_embedded_metrics_in_the_function_log_are_recorded(tmp_path: Path) -> None:
     directive = '{"Namespace": "N", "Dimensions": [["a"]], "Metrics": [{"Name": "M"}]}'
     line = f'{{"_aws": {{"Timestamp": 1000, "CloudWatchMetrics": [{directive}]}}, "a": "b", "M": [3]}}'
     own_points = [
@@ -122,7 +122,7 @@ def test_what_a_function_says_of_itself_counts_too(tmp_path: Path) -> None:
     ]
 
 
-def test_a_call_that_is_refused_is_told_and_is_no_invocation(tmp_path: Path) -> None:
+def test_throttled_invocation_is_counted_as_a_throttle_only(tmp_path: Path) -> None:
     refused: list[DeployedFunction] = []
     machine = SandboxHost(python=sys.executable, libraries=tmp_path, folder=tmp_path, region="us-east-1")
     sandboxes = SandboxPool(

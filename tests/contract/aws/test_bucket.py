@@ -31,37 +31,37 @@ def bucket(request: pytest.FixtureRequest) -> Bucket:
     return S3Bucket(account, name)
 
 
-def test_what_was_put_is_got(bucket: Bucket) -> None:
+def test_stored_object_is_returned(bucket: Bucket) -> None:
     bucket.put("catalogue/types.json", b'{"a":1}')
     assert bucket.get("catalogue/types.json") == b'{"a":1}'
 
 
 @pytest.mark.parametrize("body", [b"", bytes(range(256)), b"x" * 3_000_000], ids=["empty", "binary", "large"])
-def test_bodies_are_kept_byte_for_byte(bucket: Bucket, body: bytes) -> None:
+def test_object_bodies_are_stored_byte_for_byte(bucket: Bucket, body: bytes) -> None:
     bucket.put("journal/x", body)
     assert bucket.get("journal/x") == body
 
 
-def test_the_last_put_wins(bucket: Bucket) -> None:
+def test_last_write_to_a_key_wins(bucket: Bucket) -> None:
     bucket.put("a", b"1")
     bucket.put("a", b"2")
     assert bucket.get("a") == b"2"
     assert bucket.list_keys("") == ("a",)
 
 
-def test_what_was_never_put_is_gone(bucket: Bucket) -> None:
+def test_missing_key_raises_not_found(bucket: Bucket) -> None:
     with pytest.raises(NotFound):
         bucket.get("missing")
 
 
-def test_keys_are_those_with_the_prefix_sorted(bucket: Bucket) -> None:
+def test_keys_are_listed_by_prefix_and_sorted(bucket: Bucket) -> None:
     for key in ("journal/b", "journal/a b+c", "journal/ä", "journal/B", "journals", "other/a"):
         bucket.put(key, b"")
     assert bucket.list_keys("journal/") == ("journal/B", "journal/a b+c", "journal/b", "journal/ä")
     assert bucket.list_keys("nothing") == ()
 
 
-def test_keys_of_more_than_one_page_are_all_answered(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_paginated_key_listing_returns_all_keys(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MOTO_S3_DEFAULT_MAX_KEYS", "4")
     keys = tuple(f"journal/{number}" for number in range(9))
     for key in keys:

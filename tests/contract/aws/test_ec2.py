@@ -27,7 +27,7 @@ def test_an_instance_is_pending_then_running(aws: Face) -> None:
     assert aws.ec2.describe_instance(instance_id).state == "running"
 
 
-def test_describe_lags_behind_create_fleet(aws: Face) -> None:
+def test_describe_instances_lags_behind_create_fleet(aws: Face) -> None:
     instance_id = launch_instance(aws)
     assert aws.ec2.describe_instances(CLUSTER) == ()
     with pytest.raises(NotFound):
@@ -36,7 +36,7 @@ def test_describe_lags_behind_create_fleet(aws: Face) -> None:
     assert [instance.instance_id for instance in aws.ec2.describe_instances(CLUSTER)] == [instance_id]
 
 
-def test_an_instance_says_where_it_is_and_when_it_began(aws: Face) -> None:
+def test_instance_has_its_zone_launch_time_security_groups_and_dns_name(aws: Face) -> None:
     began = aws.cloud.clock.get_time()
     instance_id = launch_instance(aws)
     aws.cloud.clock.advance(ONE_MINUTE)
@@ -49,7 +49,7 @@ def test_an_instance_says_where_it_is_and_when_it_began(aws: Face) -> None:
     assert instance.private_dns_name.endswith(".ec2.internal")
 
 
-def test_the_end_takes_a_while_and_is_remembered_for_an_hour(aws: Face) -> None:
+def test_terminated_instance_is_described_for_an_hour(aws: Face) -> None:
     instance_id = launch_instance(aws)
     aws.cloud.clock.advance(ONE_MINUTE)
     aws.ec2.terminate_instances([instance_id])
@@ -63,14 +63,14 @@ def test_the_end_takes_a_while_and_is_remembered_for_an_hour(aws: Face) -> None:
         aws.ec2.describe_instance(instance_id)
 
 
-def test_one_that_is_gone_does_not_save_the_others(aws: Face) -> None:
+def test_unknown_instance_id_does_not_prevent_termination_of_other_instances(aws: Face) -> None:
     instance_id = launch_instance(aws)
     aws.cloud.clock.advance(ONE_MINUTE)
     aws.ec2.terminate_instances([UNKNOWN, instance_id, UNKNOWN])
     assert aws.ec2.describe_instance(instance_id).state == "shutting-down"
 
 
-def test_a_pending_instance_can_be_ended(aws: Face) -> None:
+def test_pending_instance_can_be_terminated(aws: Face) -> None:
     instance_id = launch_instance(aws)
     aws.cloud.clock.advance(timedelta(seconds=3))
     aws.ec2.terminate_instances([instance_id])
@@ -78,7 +78,7 @@ def test_a_pending_instance_can_be_ended(aws: Face) -> None:
     assert aws.ec2.describe_instance(instance_id).state == "terminated"
 
 
-def test_an_instance_takes_an_address_and_gives_it_back(aws: Face) -> None:
+def test_instance_uses_a_subnet_address_until_it_terminates(aws: Face) -> None:
     before = count_free_ips(aws)
     instance_id = launch_instance(aws)
     assert count_free_ips(aws) == before - 1
@@ -87,13 +87,13 @@ def test_an_instance_takes_an_address_and_gives_it_back(aws: Face) -> None:
     assert count_free_ips(aws) == before
 
 
-def test_instances_of_another_cluster_are_not_ours(aws: Face) -> None:
+def test_instances_of_another_cluster_are_not_listed(aws: Face) -> None:
     launch_instance(aws)
     aws.cloud.clock.advance(ONE_MINUTE)
     assert aws.ec2.describe_instances("other") == ()
 
 
-def test_what_has_no_node_pool_is_not_ours(aws: Face) -> None:
+def test_instance_without_a_nodepool_tag_is_not_listed(aws: Face) -> None:
     aws.ec2.create_fleet(build_fleet_request(aws, "m5.large", tags=TAGS[:1]))
     aws.cloud.clock.advance(ONE_MINUTE)
     assert aws.ec2.describe_instances(CLUSTER) == ()
@@ -114,12 +114,12 @@ def test_tags_are_added_and_overwritten(aws: Face) -> None:
     assert (instance.get_tag("Name"), instance.get_tag("karpenter.sh/nodeclaim")) == ("b", "default-1")
 
 
-def test_what_is_gone_cannot_be_tagged(aws: Face) -> None:
+def test_tagging_an_unknown_instance_raises_not_found(aws: Face) -> None:
     with pytest.raises(NotFound):
         aws.ec2.create_tags(UNKNOWN, (("Name", "a"),))
 
 
-def test_a_launch_template_is_made_once(aws: Face) -> None:
+def test_existing_launch_template_is_not_recreated(aws: Face) -> None:
     template = LaunchTemplate(name=TEMPLATE_NAME, image_id="ami-0bbbbbbbbbbbbbbbb", user_data="YQ==", tags=TAGS)
     aws.ec2.ensure_launch_template(template)
     templates = aws.ec2.describe_launch_templates(CLUSTER)
@@ -167,13 +167,13 @@ def test_subnets_with_most_free_addresses_come_first(aws: Face) -> None:
         ((), 0),
     ],
 )
-def test_a_selector_term_wants_all_of_its_tags(aws: Face, tags: tuple[tuple[str, str], ...], count: int) -> None:
+def test_selector_term_requires_all_of_its_tags(aws: Face, tags: tuple[tuple[str, str], ...], count: int) -> None:
     aws.cloud.network.add_subnet("us-east-1a", (("tier", "web"),))
     aws.cloud.network.add_subnet("us-east-1b", (("stage", "live"), ("tier", "data")))
     assert len(aws.ec2.describe_subnets((SelectorTerm(tags=tags),))) == count
 
 
-def test_selector_terms_are_a_union(aws: Face) -> None:
+def test_selector_terms_are_combined_with_or(aws: Face) -> None:
     subnets = aws.ec2.describe_subnets(DISCOVERY)
     union = aws.ec2.describe_subnets(
         (*DISCOVERY, SelectorTerm(id=subnets[0].subnet_id), SelectorTerm(id="subnet-0aaaaaaaaaaaaaaaa"))
@@ -207,7 +207,7 @@ def add_image(aws: Face, name: str, age: timedelta, **tags: str) -> Image:
     return msgspec.structs.replace(new_image, image_id=aws.cloud.images.add(new_image))
 
 
-def test_images_come_newest_first(aws: Face) -> None:
+def test_images_are_listed_newest_first(aws: Face) -> None:
     old, new = add_image(aws, "golden-1", timedelta(days=2)), add_image(aws, "golden-2", timedelta(days=1))
     assert aws.ec2.describe_images((SelectorTerm(name="golden-*"),)) == (new, old)
 
@@ -229,14 +229,14 @@ def test_images_are_found_by_id_name_owner_and_tags(aws: Face) -> None:
         assert aws.ec2.describe_images((term,)) == ()
 
 
-def test_a_deprecated_image_is_still_an_image(aws: Face) -> None:
+def test_deprecated_image_is_still_found_with_its_deprecation_time(aws: Face) -> None:
     own_image = add_image(aws, "golden-1", ONE_MINUTE)
     at = aws.cloud.clock.get_time() - timedelta(seconds=1)
     aws.cloud.images.set_deprecation_time(own_image.image_id, at)
     assert aws.ec2.describe_images((SelectorTerm(id=own_image.image_id),))[0].deprecated_at == at
 
 
-def test_whoever_asks_too_often_is_told_so_and_nothing_is_done(aws: Face) -> None:
+def test_throttled_create_fleet_launches_no_instance(aws: Face) -> None:
     fleet_request = build_fleet_request(aws, "m5.large")
     aws.cloud.rate_limiter.reject_next_calls("CreateFleet")
     with pytest.raises(Throttled):
@@ -245,7 +245,7 @@ def test_whoever_asks_too_often_is_told_so_and_nothing_is_done(aws: Face) -> Non
     assert aws.ec2.describe_instances(CLUSTER) == ()
 
 
-def test_a_machine_says_which_checks_it_fails_and_what_lies_ahead_of_it(aws: Face) -> None:
+def test_instance_status_lists_failed_checks_and_scheduled_events(aws: Face) -> None:
     fine, broken, old = (launch_instance(aws, call) for call in ("fine", "broken", "old"))
     aws.cloud.clock.advance(ONE_MINUTE)
     since = aws.cloud.clock.get_time()
@@ -265,7 +265,7 @@ def test_a_machine_says_which_checks_it_fails_and_what_lies_ahead_of_it(aws: Fac
     assert (statuses[broken].events, statuses[old].failed) == ((), ())
 
 
-def test_a_machine_that_is_well_again_has_nothing_to_say(aws: Face) -> None:
+def test_recovered_instance_has_no_status_to_report(aws: Face) -> None:
     instance_id = launch_instance(aws)
     aws.cloud.clock.advance(ONE_MINUTE)
     aws.cloud.instances.set_status_check(instance_id, "instance")

@@ -38,14 +38,14 @@ def list_error_codes(aws: Face, dry_run_request: DryRunRequest) -> list[tuple[st
     return [(error.action, error.code) for error in aws.ec2.dry_run_launch(dry_run_request)]
 
 
-def test_a_launch_that_would_succeed_is_refused_nothing_and_makes_nothing(aws: Face) -> None:
+def test_valid_launch_dry_run_returns_no_errors_and_creates_nothing(aws: Face) -> None:
     assert aws.ec2.dry_run_launch(make_dry_run_request(aws)) == ()
     assert aws.ec2.describe_launch_templates("joiner") == ()
     assert aws.cloud.instances.describe_all() == ()
 
 
 @pytest.mark.parametrize("action", ["CreateFleet", "CreateLaunchTemplate", "RunInstances"])
-def test_a_call_that_is_denied_is_named_with_ec2s_words(aws: Face, action: str) -> None:
+def test_denied_action_is_reported_with_the_ec2_error_message(aws: Face, action: str) -> None:
     aws.cloud.dry_runs.deny(action, "explicit deny in a permissions boundary")
     [error] = aws.ec2.dry_run_launch(make_dry_run_request(aws))
     assert (error.action, error.code) == (action, "UnauthorizedOperation")
@@ -54,7 +54,7 @@ def test_a_call_that_is_denied_is_named_with_ec2s_words(aws: Face, action: str) 
     assert aws.ec2.dry_run_launch(make_dry_run_request(aws)) == ()
 
 
-def test_all_that_is_denied_is_named_in_the_order_of_actions(aws: Face) -> None:
+def test_all_denied_actions_are_reported_in_order(aws: Face) -> None:
     for action in ("RunInstances", "CreateFleet", "CreateLaunchTemplate"):
         aws.cloud.dry_runs.deny(action)
     assert [action for action, _ in list_error_codes(aws, make_dry_run_request(aws))] == [
@@ -72,12 +72,14 @@ def test_all_that_is_denied_is_named_in_the_order_of_actions(aws: Face) -> None:
         ({"instance_profile": "lost"}, "InvalidParameterValue"),
     ],
 )
-def test_what_does_not_exist_is_said_by_run_instances(aws: Face, changes: dict[str, object], code: str) -> None:
+def test_missing_image_security_group_or_profile_is_reported_by_run_instances(
+    aws: Face, changes: dict[str, object], code: str
+) -> None:
     aws.cloud.dry_runs.delete_profile("lost")
     assert list_error_codes(aws, make_dry_run_request(aws, **changes)) == [("RunInstances", code)]
 
 
-def test_one_subnet_that_does_is_enough(aws: Face) -> None:
+def test_single_existing_subnet_is_sufficient(aws: Face) -> None:
     good = make_dry_run_request(aws)
     missing_subnet = "subnet-0bbbbbbbbbbbbbbbb"
     assert list_error_codes(aws, msgspec.structs.replace(good, subnet_ids=(missing_subnet, *good.subnet_ids))) == []
@@ -86,19 +88,19 @@ def test_one_subnet_that_does_is_enough(aws: Face) -> None:
     ]
 
 
-def test_a_type_must_fit_the_image_and_exist(aws: Face) -> None:
+def test_instance_type_must_exist_and_match_the_image_architecture(aws: Face) -> None:
     for kind, code in (("m6g.large", "InvalidParameterValue"), ("m5.tiny", "InvalidInstanceType")):
         dry_run_request = msgspec.structs.replace(make_dry_run_request(aws), instance_type=kind)
         assert list_error_codes(aws, dry_run_request) == [("RunInstances", code)]
 
 
-def test_user_data_that_is_too_long_is_refused_by_the_template(aws: Face) -> None:
+def test_oversized_user_data_is_rejected_by_create_launch_template(aws: Face) -> None:
     assert ("CreateLaunchTemplate", "InvalidUserData.Malformed") in list_error_codes(
         aws, make_dry_run_request(aws, user_data="YWFh" * 5463)
     )
 
 
-def test_a_throttle_is_no_refusal(aws: Face) -> None:
+def test_throttling_raises_an_error_instead_of_a_dry_run_result(aws: Face) -> None:
     aws.cloud.rate_limiter.reject_next_calls("CreateLaunchTemplate")
     with pytest.raises(Throttled):
         aws.ec2.dry_run_launch(make_dry_run_request(aws))
@@ -133,7 +135,7 @@ def test_capacity_reservations_are_found_by_id_tags_owner_and_criteria(aws: Face
     assert described == reservations.find(second)
 
 
-def test_a_reservation_that_has_ended_is_not_answered(aws: Face) -> None:
+def test_expired_capacity_reservation_is_not_returned(aws: Face) -> None:
     ends = aws.cloud.clock.get_time() + timedelta(hours=1)
     block = aws.cloud.reservations.add(make_reservation(reservation_type="capacity-block", ends_at=ends))
     [described] = aws.ec2.describe_capacity_reservations((SelectorTerm(id=block),))

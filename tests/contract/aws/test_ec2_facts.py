@@ -10,14 +10,14 @@ from tests.contract.asking import AL2023
 from tests.contract.memory_face import Face
 
 
-def test_the_catalogue_is_every_hvm_type_of_a_processor_that_kubernetes_knows(aws: Face) -> None:
+def test_instance_types_include_only_supported_architectures(aws: Face) -> None:
     types = aws.ec2.describe_instance_types()
     assert len(types) > 1000
     assert [info.name for info in types] == sorted({info.name for info in types})
     assert all({"x86_64", "arm64"} & set(info.architectures) for info in types)
 
 
-def test_a_type_is_described_in_full(aws: Face) -> None:
+def test_instance_type_has_all_its_details(aws: Face) -> None:
     types = {info.name: info for info in aws.ec2.describe_instance_types()}
     small = types["c5d.large"]
     assert (small.vcpus, small.memory_mib, small.architectures) == (2, 4096, ("x86_64",))
@@ -37,18 +37,18 @@ def test_a_type_is_described_in_full(aws: Face) -> None:
     assert types["m5.metal"].bare_metal
 
 
-def test_a_face_says_of_every_type_what_the_cloud_knows(aws: Face) -> None:
+def test_every_implementation_returns_the_instance_types_of_the_simulated_cloud(aws: Face) -> None:
     assert aws.ec2.describe_instance_types() == tuple(aws.cloud.types.values())
 
 
-def test_offerings_are_pairs_of_our_zones(aws: Face) -> None:
+def test_offerings_are_sorted_and_limited_to_the_zones_of_the_cluster(aws: Face) -> None:
     offerings = aws.ec2.describe_offerings()
     assert list(offerings) == sorted(set(offerings))
     assert {zone for _, zone in offerings} == {"us-east-1a", "us-east-1b", "us-east-1c"}
     assert {kind for kind, _ in offerings} <= {info.name for info in aws.ec2.describe_instance_types()}
 
 
-def test_every_offered_type_has_a_price(aws: Face) -> None:
+def test_every_offered_instance_type_has_an_on_demand_price(aws: Face) -> None:
     prices = aws.prices.get_on_demand_prices("us-east-1")
     assert all(prices[kind] > 0 for kind, _ in aws.ec2.describe_offerings())
     assert prices["m5.xlarge"] == 2 * prices["m5.large"]
@@ -63,7 +63,7 @@ def test_spot_is_cheaper_than_on_demand_everywhere(aws: Face) -> None:
     assert all(price.at <= aws.cloud.clock.get_time() for price in spot)
 
 
-def test_spot_prices_move_by_the_hour(aws: Face) -> None:
+def test_spot_prices_change_every_hour(aws: Face) -> None:
     now = aws.ec2.describe_spot_prices()
     aws.cloud.clock.advance(timedelta(minutes=59))
     assert aws.ec2.describe_spot_prices() == now
@@ -89,12 +89,12 @@ def test_spot_prices_move_by_the_hour(aws: Face) -> None:
         ("/aws/service/ami-windows-latest/Windows_Server-2025-English-Core-EKS_Optimized-1.35/image_id", "x86_64"),
     ],
 )
-def test_a_parameter_leads_to_an_image_that_exists(aws: Face, name: str, architecture: str) -> None:
+def test_ssm_parameter_resolves_to_an_existing_image(aws: Face, name: str, architecture: str) -> None:
     (image,) = aws.ec2.describe_images((SelectorTerm(id=aws.parameters.get_parameter(name)),))
     assert image.architecture == architecture
 
 
-def test_a_new_release_moves_the_parameter_and_leaves_the_pinned_one(aws: Face) -> None:
+def test_new_ami_release_changes_the_recommended_parameter_but_not_the_pinned_one(aws: Face) -> None:
     newest = f"{AL2023}/x86_64/standard/recommended/image_id"
     before = aws.parameters.get_parameter(newest)
     (old,) = aws.ec2.describe_images((SelectorTerm(id=before),))
@@ -109,12 +109,12 @@ def test_a_new_release_moves_the_parameter_and_leaves_the_pinned_one(aws: Face) 
     "name",
     ["/no/such", "/aws/service/eks/optimized-ami/1.33/amazon-linux-2/recommended/image_id"],
 )
-def test_a_parameter_that_does_not_exist_is_gone(aws: Face, name: str) -> None:
+def test_missing_ssm_parameter_raises_not_found(aws: Face, name: str) -> None:
     with pytest.raises(NotFound):
         aws.parameters.get_parameter(name)
 
 
-def test_the_cluster_is_described(aws: Face) -> None:
+def test_describe_cluster_returns_version_endpoint_and_network(aws: Face) -> None:
     facts = aws.eks.describe_cluster("joiner")
     assert (facts.name, facts.version, facts.service_cidr) == ("joiner", "1.34", "10.100.0.0/16")
     assert facts.endpoint.startswith("https://")
@@ -126,6 +126,6 @@ def test_the_control_plane_can_be_upgraded(aws: Face) -> None:
     assert aws.eks.describe_cluster("joiner").version == "1.35"
 
 
-def test_another_cluster_is_gone(aws: Face) -> None:
+def test_unknown_cluster_raises_not_found(aws: Face) -> None:
     with pytest.raises(NotFound):
         aws.eks.describe_cluster("other")

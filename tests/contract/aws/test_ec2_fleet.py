@@ -30,7 +30,7 @@ def list_instance_types(result: FleetResult) -> list[str]:
     return sorted(instance.instance_type for instance in result.instances)
 
 
-def test_a_fleet_starts_what_was_asked_where_it_was_asked(aws: Face) -> None:
+def test_fleet_launches_the_requested_instance_type_in_the_requested_subnet(aws: Face) -> None:
     fleet_request = build_fleet_request(aws, "m5.large")
     result = aws.ec2.create_fleet(fleet_request)
     (instance,) = result.instances
@@ -42,7 +42,7 @@ def test_a_fleet_starts_what_was_asked_where_it_was_asked(aws: Face) -> None:
     assert instance.capacity_type == "on-demand"
 
 
-def test_the_cheapest_offering_is_taken_and_the_next_when_it_is_used_up(aws: Face) -> None:
+def test_lowest_price_fleet_uses_the_next_cheapest_type_when_the_cheapest_is_exhausted(aws: Face) -> None:
     aws.cloud.pools.set_limit("m5.large", "us-east-1a", "on-demand", 1)
     result = aws.ec2.create_fleet(build_fleet_request(aws, "m5.4xlarge", "m5.large", "m5.xlarge", capacity=2))
     assert list_instance_types(result) == ["m5.large", "m5.xlarge"]
@@ -51,20 +51,20 @@ def test_the_cheapest_offering_is_taken_and_the_next_when_it_is_used_up(aws: Fac
     ]
 
 
-def test_a_priority_beats_the_price(aws: Face) -> None:
+def test_prioritized_fleet_prefers_priority_over_price(aws: Face) -> None:
     fleet_request = build_fleet_request(aws, "m5.large", "m5.4xlarge", strategy="prioritized")
     cheap, expensive = fleet_request.configs[0].overrides
     preferred = replace_overrides(fleet_request, cheap, msgspec.structs.replace(expensive, priority=0.0))
     assert list_instance_types(aws.ec2.create_fleet(preferred)) == ["m5.4xlarge"]
 
 
-def test_spot_is_started_as_spot(aws: Face) -> None:
+def test_spot_fleet_launches_spot_instances(aws: Face) -> None:
     result = aws.ec2.create_fleet(build_fleet_request(aws, "m5.large", strategy="price-capacity-optimized"))
     aws.cloud.clock.advance(timedelta(seconds=30))
     assert aws.ec2.describe_instance(result.instances[0].instance_id).capacity_type == "spot"
 
 
-def test_a_used_up_pool_is_said_for_every_offering_that_was_tried(aws: Face) -> None:
+def test_exhausted_pools_return_an_error_for_every_attempted_offering(aws: Face) -> None:
     for kind in ("m5.large", "m5.xlarge"):
         aws.cloud.pools.set_limit(kind, "us-east-1a", "on-demand", 0)
     result = aws.ec2.create_fleet(build_fleet_request(aws, "m5.large", "m5.xlarge"))
@@ -72,7 +72,7 @@ def test_a_used_up_pool_is_said_for_every_offering_that_was_tried(aws: Face) -> 
     assert list_error_codes(result) == ["InsufficientInstanceCapacity"] * 2
 
 
-def test_spot_without_any_capacity_is_unfulfillable(aws: Face) -> None:
+def test_spot_fleet_without_any_capacity_returns_unfulfillable_capacity(aws: Face) -> None:
     aws.cloud.drain_zone("us-east-1a")
     result = aws.ec2.create_fleet(build_fleet_request(aws, "m5.large", strategy="price-capacity-optimized"))
     assert result.instances == ()
@@ -83,7 +83,7 @@ def test_spot_without_any_capacity_is_unfulfillable(aws: Face) -> None:
     ("strategy", "code"),
     [("lowest-price", "VcpuLimitExceeded"), ("price-capacity-optimized", "MaxSpotInstanceCountExceeded")],
 )
-def test_a_quota_stops_a_fleet(aws: Face, strategy: AllocationStrategy, code: str) -> None:
+def test_vcpu_quota_limits_the_number_of_launched_instances(aws: Face, strategy: AllocationStrategy, code: str) -> None:
     fleet_request = build_fleet_request(aws, "m5.large", strategy=strategy, capacity=3)
     aws.cloud.pools.set_quota(fleet_request.capacity_type, 4)
     result = aws.ec2.create_fleet(fleet_request)
@@ -91,7 +91,7 @@ def test_a_quota_stops_a_fleet(aws: Face, strategy: AllocationStrategy, code: st
     assert list_error_codes(result) == [code]
 
 
-def test_a_full_subnet_stops_a_fleet(aws: Face) -> None:
+def test_full_subnet_limits_the_number_of_launched_instances(aws: Face) -> None:
     fleet_request = build_fleet_request(aws, "m5.large", capacity=3)
     aws.cloud.network.get_subnet(get_first_override(fleet_request).subnet_id).set_free(1)
     result = aws.ec2.create_fleet(fleet_request)
@@ -109,7 +109,7 @@ def test_a_full_subnet_stops_a_fleet(aws: Face) -> None:
         ({"instance_type": "m6g.large"}, "InvalidParameterValue"),
     ],
 )
-def test_an_offering_that_cannot_be_is_an_error_of_that_offering(aws: Face, changes: dict[str, str], code: str) -> None:
+def test_invalid_override_returns_an_error_for_that_offering(aws: Face, changes: dict[str, str], code: str) -> None:
     fleet_request = build_fleet_request(aws, "m5.large")
     result = aws.ec2.create_fleet(
         replace_overrides(fleet_request, msgspec.structs.replace(get_first_override(fleet_request), **changes))
@@ -118,14 +118,14 @@ def test_an_offering_that_cannot_be_is_an_error_of_that_offering(aws: Face, chan
     assert list_error_codes(result) == [code]
 
 
-def test_a_type_that_the_zone_does_not_have_is_unsupported(aws: Face) -> None:
+def test_instance_type_not_offered_in_the_zone_is_unsupported(aws: Face) -> None:
     offered = set(aws.ec2.describe_offerings())
     usual = (info for info in aws.ec2.describe_instance_types() if info.architectures == ("x86_64",))
     absent = next(info.name for info in usual if (info.name, "us-east-1a") not in offered)
     assert list_error_codes(aws.ec2.create_fleet(build_fleet_request(aws, absent))) == ["Unsupported"]
 
 
-def test_an_error_leaves_the_other_offerings_alone(aws: Face) -> None:
+def test_invalid_override_does_not_affect_other_overrides(aws: Face) -> None:
     fleet_request = build_fleet_request(aws, "m5.large", "m5.xlarge")
     cheap, expensive = fleet_request.configs[0].overrides
     broken = msgspec.structs.replace(cheap, image_id="ami-0aaaaaaaaaaaaaaaa")
@@ -134,14 +134,14 @@ def test_an_error_leaves_the_other_offerings_alone(aws: Face) -> None:
     assert list_error_codes(result) == ["InvalidAMIID.NotFound"]
 
 
-def test_a_template_that_is_gone_fails_the_call(aws: Face) -> None:
+def test_missing_launch_template_raises_not_found(aws: Face) -> None:
     fleet_request = build_fleet_request(aws, "m5.large")
     aws.ec2.delete_launch_template(TEMPLATE_NAME)
     with pytest.raises(NotFound, match=r"InvalidLaunchTemplateName\.NotFoundException"):
         aws.ec2.create_fleet(fleet_request)
 
 
-def test_a_repeated_request_is_the_same_call(aws: Face) -> None:
+def test_repeated_request_with_the_same_token_launches_nothing_new(aws: Face) -> None:
     fleet_request = build_fleet_request(aws, "m5.large", capacity=2)
     once = aws.ec2.create_fleet(fleet_request)
     assert aws.ec2.create_fleet(fleet_request) == once
@@ -149,7 +149,7 @@ def test_a_repeated_request_is_the_same_call(aws: Face) -> None:
     assert len(aws.ec2.describe_instances(CLUSTER)) == 2
 
 
-def test_a_repeated_request_answers_instances_that_ended_since(aws: Face) -> None:
+def test_repeated_request_returns_instances_that_have_since_terminated(aws: Face) -> None:
     fleet_request = build_fleet_request(aws, "m5.large")
     once = aws.ec2.create_fleet(fleet_request)
     aws.ec2.terminate_instances([once.instances[0].instance_id])
@@ -158,7 +158,7 @@ def test_a_repeated_request_answers_instances_that_ended_since(aws: Face) -> Non
     assert aws.ec2.describe_instances(CLUSTER) == ()
 
 
-def test_a_repeated_request_repeats_its_refusal(aws: Face) -> None:
+def test_repeated_request_returns_the_original_errors(aws: Face) -> None:
     aws.cloud.pools.set_limit("m5.large", "us-east-1a", "on-demand", 0)
     fleet_request = build_fleet_request(aws, "m5.large")
     once = aws.ec2.create_fleet(fleet_request)
@@ -166,7 +166,7 @@ def test_a_repeated_request_repeats_its_refusal(aws: Face) -> None:
     assert aws.ec2.create_fleet(fleet_request) == once
 
 
-def test_a_token_belongs_to_one_request(aws: Face) -> None:
+def test_client_token_with_different_parameters_is_rejected(aws: Face) -> None:
     fleet_request = build_fleet_request(aws, "m5.large")
     aws.ec2.create_fleet(fleet_request)
     with pytest.raises(Invalid) as refused:
@@ -174,26 +174,26 @@ def test_a_token_belongs_to_one_request(aws: Face) -> None:
     assert refused.value.code == "IdempotentParameterMismatch"
 
 
-def test_another_token_is_another_call(aws: Face) -> None:
+def test_different_client_token_launches_new_instances(aws: Face) -> None:
     fleet_request = build_fleet_request(aws, "m5.large")
     once = aws.ec2.create_fleet(fleet_request)
     second_fleet = aws.ec2.create_fleet(build_fleet_request(aws, "m5.large", client_token=SECOND_LAUNCH))
     assert {i.instance_id for i in once.instances}.isdisjoint(i.instance_id for i in second_fleet.instances)
 
 
-def test_the_same_pool_cannot_be_asked_for_twice(aws: Face) -> None:
+def test_duplicate_overrides_are_rejected(aws: Face) -> None:
     fleet_request = build_fleet_request(aws, "m5.large", "m5.large")
     with pytest.raises(Invalid) as refused:
         aws.ec2.create_fleet(fleet_request)
     assert refused.value.code == "InvalidFleetConfig"
 
 
-def test_a_fleet_of_none_is_invalid(aws: Face) -> None:
+def test_zero_target_capacity_is_rejected(aws: Face) -> None:
     with pytest.raises(Invalid):
         aws.ec2.create_fleet(build_fleet_request(aws, "m5.large", capacity=0))
 
 
-def test_an_instance_has_the_tags_it_was_started_with(aws: Face) -> None:
+def test_instance_has_the_tags_of_the_fleet_request(aws: Face) -> None:
     result = aws.ec2.create_fleet(build_fleet_request(aws, "m5.large"))
     aws.cloud.clock.advance(timedelta(seconds=30))
     instance = aws.ec2.describe_instance(result.instances[0].instance_id)
@@ -227,7 +227,7 @@ def create_fleet_with_template(aws: Face, kind: str, **changes: object) -> Fleet
         ("t3.large", {"placement_group_id": "pg-2"}, "InvalidParameterCombination"),
     ],
 )
-def test_a_machine_is_as_its_template_wants_it_or_is_not(
+def test_launch_template_options_must_be_supported_by_the_instance_type(
     aws: Face, kind: str, changes: dict[str, object], code: str
 ) -> None:
     aws.cloud.reservations.add_group(PlacementGroup(group_id="pg-1", strategy="partition", partition_count=2))

@@ -32,7 +32,7 @@ def receive_bodies(clients: Clients, function: str) -> list[str]:
     return [message["Body"] for message in sqs.receive_message(QueueUrl=url).get("Messages", [])]
 
 
-def test_a_message_goes_to_the_queue_of_its_function(clients: Clients, mailbox: SqsMessageQueue) -> None:
+def test_message_is_sent_to_the_queue_of_its_function(clients: Clients, mailbox: SqsMessageQueue) -> None:
     mailbox.add("disrupt", '{"command":"a"}', timedelta())
     assert receive_bodies(clients, "disrupt") == ['{"command":"a"}']
     assert receive_bodies(clients, "provision") == []
@@ -50,7 +50,7 @@ def test_a_message_goes_to_the_queue_of_its_function(clients: Clients, mailbox: 
         (timedelta(hours=1), 900),
     ],
 )
-def test_a_delay_is_whole_seconds_rounded_up_and_at_most_a_quarter_of_an_hour(
+def test_message_delay_is_rounded_up_to_seconds_and_capped_at_fifteen_minutes(
     clients: Clients, mailbox: SqsMessageQueue, after: timedelta, seconds: int
 ) -> None:
     delays: list[int] = []
@@ -63,6 +63,6 @@ def test_a_delay_is_whole_seconds_rounded_up_and_at_most_a_quarter_of_an_hour(
     assert delays == [seconds]
 
 
-def test_a_function_without_a_queue_is_an_error(mailbox: SqsMessageQueue) -> None:
+def test_sending_to_a_function_without_a_queue_raises_not_found(mailbox: SqsMessageQueue) -> None:
     with pytest.raises(NotFound):
         mailbox.add("nobody", "x", timedelta())

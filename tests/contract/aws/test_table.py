@@ -44,24 +44,24 @@ def table(request: pytest.FixtureRequest) -> Table:
     return DynamoTable(account, name)
 
 
-def test_what_was_never_written_is_none(table: Table) -> None:
+def test_missing_row_is_read_as_none(table: Table) -> None:
     assert table.read("command", "a") is None
     assert table.list_rows("command") == ()
 
 
-def test_a_written_row_is_read_back(table: Table) -> None:
+def test_written_row_is_read_back(table: Table) -> None:
     row = table.write("command", "a", '{"step":1}', version=0)
     assert row == TableRow(kind="command", name="a", version=1, body='{"step":1}')
     assert table.read("command", "a") == row
 
 
-def test_each_write_adds_one_to_the_version(table: Table) -> None:
+def test_every_write_increments_the_row_version(table: Table) -> None:
     versions = [table.write("command", "a", "{}", version=version).version for version in range(4)]
     assert versions == [1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("version", [0, 1, 3])
-def test_a_write_at_another_version_is_a_conflict(table: Table, version: int) -> None:
+def test_write_with_a_different_version_raises_conflict(table: Table, version: int) -> None:
     table.write("command", "a", "1", version=0)
     table.write("command", "a", "2", version=1)
     with pytest.raises(Conflict):
@@ -69,12 +69,12 @@ def test_a_write_at_another_version_is_a_conflict(table: Table, version: int) ->
     assert table.read("command", "a") == TableRow(kind="command", name="a", version=2, body="2")
 
 
-def test_a_write_over_a_row_that_is_not_there_is_a_conflict(table: Table) -> None:
+def test_write_with_a_version_to_a_missing_row_raises_conflict(table: Table) -> None:
     with pytest.raises(Conflict):
         table.write("command", "a", "{}", version=1)
 
 
-def test_expired_rows_are_answered_not_hidden(table: Table) -> None:
+def test_expired_rows_are_still_returned(table: Table) -> None:
     long_ago = NOON - timedelta(days=300)
     row = table.write("ice", "a", "{}", version=0, expires_at=long_ago)
     assert table.read("ice", "a") == row
@@ -82,13 +82,13 @@ def test_expired_rows_are_answered_not_hidden(table: Table) -> None:
     assert row.expires_at == long_ago
 
 
-def test_expiry_is_in_whole_seconds_and_never_early(table: Table) -> None:
+def test_expiration_is_rounded_up_to_whole_seconds(table: Table) -> None:
     row = table.write("ice", "a", "{}", version=0, expires_at=NOON + timedelta(milliseconds=1))
     assert row.expires_at == NOON + timedelta(seconds=1)
     assert table.read("ice", "a") == row
 
 
-def test_rows_are_those_of_one_kind_sorted_by_name(table: Table) -> None:
+def test_rows_are_listed_by_kind_and_sorted_by_name(table: Table) -> None:
     for name in ("b", "ä", "a/2", "a", "Z"):
         table.write("ledger", name, name, version=0)
     table.write("other", "a", "{}", version=0)
@@ -96,20 +96,20 @@ def test_rows_are_those_of_one_kind_sorted_by_name(table: Table) -> None:
     assert {row.body for row in table.list_rows("ledger")} == {"Z", "a", "a/2", "b", "ä"}
 
 
-def test_rows_of_more_than_one_page_are_all_answered(table: Table) -> None:
+def test_paginated_row_listing_returns_all_rows(table: Table) -> None:
     names = [f"row-{number}" for number in range(8)]
     for name in names:
         table.write("ledger", name, "x" * 300_000, version=0)
     assert [row.name for row in table.list_rows("ledger")] == names
 
 
-def test_a_fenced_write_counts_while_the_lease_is_as_it_was(table: Table) -> None:
+def test_fenced_write_succeeds_while_the_lease_version_matches(table: Table) -> None:
     lease = table.write("lease", "cluster", "us", version=0)
     table.write("command", "a", "{}", version=0, fence=FencingToken(name="cluster", version=lease.version))
     assert table.read("command", "a") == TableRow(kind="command", name="a", version=1, body="{}")
 
 
-def test_a_fenced_write_is_a_conflict_once_the_lease_has_moved_on(table: Table) -> None:
+def test_fenced_write_raises_conflict_after_the_lease_version_changes(table: Table) -> None:
     lease = table.write("lease", "cluster", "us", version=0)
     table.write("lease", "cluster", "them", version=lease.version)
     with pytest.raises(Conflict):
@@ -117,12 +117,12 @@ def test_a_fenced_write_is_a_conflict_once_the_lease_has_moved_on(table: Table) 
     assert table.read("command", "a") is None
 
 
-def test_a_fenced_write_without_a_lease_is_a_conflict(table: Table) -> None:
+def test_fenced_write_without_a_lease_raises_conflict(table: Table) -> None:
     with pytest.raises(Conflict):
         table.write("command", "a", "{}", version=0, fence=FencingToken(name="cluster", version=1))
 
 
-def test_a_fenced_write_still_needs_its_own_version(table: Table) -> None:
+def test_fenced_write_also_requires_the_matching_row_version(table: Table) -> None:
     lease = table.write("lease", "cluster", "us", version=0)
     table.write("command", "a", "1", version=0)
     with pytest.raises(Conflict):
@@ -131,13 +131,13 @@ def test_a_fenced_write_still_needs_its_own_version(table: Table) -> None:
     assert table.read("command", "a") == row
 
 
-def test_a_lease_cannot_be_its_own_fence(table: Table) -> None:
+def test_lease_write_fenced_by_itself_is_rejected(table: Table) -> None:
     lease = table.write("lease", "cluster", "us", version=0)
     with pytest.raises(Invalid):
         table.write("lease", "cluster", "us", version=1, fence=FencingToken(name="cluster", version=lease.version))
 
 
-def test_a_removed_row_is_gone_and_its_removal_may_be_repeated(table: Table) -> None:
+def test_removed_row_is_gone_and_removing_it_again_succeeds(table: Table) -> None:
     table.write("command", "a", "{}", version=0)
     table.remove("command", "a", version=1)
     assert table.read("command", "a") is None
@@ -145,26 +145,26 @@ def test_a_removed_row_is_gone_and_its_removal_may_be_repeated(table: Table) -> 
 
 
 @pytest.mark.parametrize("version", [0, 2])
-def test_a_removal_at_another_version_is_a_conflict(table: Table, version: int) -> None:
+def test_removal_with_a_different_version_raises_conflict(table: Table, version: int) -> None:
     table.write("command", "a", "{}", version=0)
     with pytest.raises(Conflict):
         table.remove("command", "a", version=version)
     assert table.read("command", "a") is not None
 
 
-def test_a_row_made_anew_begins_at_one(table: Table) -> None:
+def test_recreated_row_starts_at_version_one(table: Table) -> None:
     table.write("command", "a", "{}", version=0)
     table.remove("command", "a", version=1)
     assert table.write("command", "a", "{}", version=0).version == 1
 
 
 @pytest.mark.parametrize(("kind", "name", "size"), [("", "a", 1), ("command", "", 1), ("command", "a", 420_000)])
-def test_an_item_that_cannot_be_kept_is_invalid(table: Table, kind: str, name: str, size: int) -> None:
+def test_row_with_an_empty_key_or_an_oversized_body_is_rejected(table: Table, kind: str, name: str, size: int) -> None:
     with pytest.raises(Invalid):
         table.write(kind, name, "x" * size, version=0)
 
 
-def test_a_table_that_is_missing_is_gone_and_not_empty(account: Clients) -> None:
+def test_missing_table_raises_not_found_instead_of_returning_no_rows(account: Clients) -> None:
     with pytest.raises(NotFound):
         DynamoTable(account, "missing").list_rows("command")
     with pytest.raises(NotFound):

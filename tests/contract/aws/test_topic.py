@@ -47,21 +47,23 @@ def topic(request: pytest.FixtureRequest, clients: Clients) -> tuple[Topic, Rece
     return memory_topic, lambda: memory_topic.published_messages
 
 
-def test_a_message_reaches_who_listens_as_it_was_said(topic: tuple[Topic, ReceiveMessages]) -> None:
+def test_published_message_reaches_its_subscribers_unchanged(topic: tuple[Topic, ReceiveMessages]) -> None:
     publisher, receive = topic
     publisher.publish("Joiner: prod cost $1.00 on 2026-11-21", "By NodePool\n  web: $1.00\n")
     assert receive() == [("Joiner: prod cost $1.00 on 2026-11-21", "By NodePool\n  web: $1.00\n")]
 
 
 @pytest.mark.parametrize(("subject", "text"), [("a" * 101, "x"), ("a", "x" * 262145)])
-def test_what_sns_does_not_take_is_refused(subject: str, text: str, topic: tuple[Topic, ReceiveMessages]) -> None:
+def test_oversized_subject_or_message_is_rejected(
+    subject: str, text: str, topic: tuple[Topic, ReceiveMessages]
+) -> None:
     publisher, receive = topic
     with pytest.raises(Invalid):
         publisher.publish(subject, text)
     assert receive() == []
 
 
-def test_a_topic_that_is_gone_is_an_error_and_asked_once(clients: Clients) -> None:
+def test_missing_topic_raises_not_found_without_a_retry(clients: Clients) -> None:
     topic = SnsTopic(clients, "arn:aws:sns:us-east-1:123456789012:nobody")
     with pytest.raises(NotFound):
         topic.publish("a", "b")

@@ -26,7 +26,7 @@ def run_catalog(*arguments: str) -> int:
 
 
 @pytest.mark.loopback
-def test_the_embedded_cloud_is_asked_over_http(tmp_path: Path, capsys: Capture) -> None:
+def test_catalog_build_reads_the_embedded_cloud_over_http(tmp_path: Path, capsys: Capture) -> None:
     before = dict(os.environ)
     classes, path = tmp_path / "class.yaml", tmp_path / "catalogue.json"
     classes.write_text(yaml.safe_dump(NODE_CLASS))
@@ -57,7 +57,7 @@ def test_the_embedded_cloud_is_asked_over_http(tmp_path: Path, capsys: Capture) 
 
 
 @pytest.mark.loopback
-def test_it_may_be_compressed_and_is_read_back(tmp_path: Path, capsys: Capture) -> None:
+def test_compressed_catalog_can_be_built_and_shown(tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "catalogue.json.gz"
     assert run_catalog("build", "--embedded", "-o", str(path)) == 0
     assert path.stat().st_size < 300_000
@@ -70,7 +70,7 @@ def test_it_may_be_compressed_and_is_read_back(tmp_path: Path, capsys: Capture) 
 
 
 @pytest.mark.loopback
-def test_a_price_list_is_used_where_none_can_be_asked_for_and_said_to_be_old(
+def test_saved_price_list_is_used_when_pricing_is_unreachable_and_its_age_reported(
     tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, prices = tmp_path / "catalogue.json", tmp_path / "prices.json"
@@ -103,7 +103,7 @@ def test_a_price_list_is_used_where_none_can_be_asked_for_and_said_to_be_old(
 
 
 @pytest.mark.loopback
-def test_the_account_is_asked_in_the_region_of_its_credentials(
+def test_prices_are_read_in_the_region_of_the_credentials(
     monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     with EmbeddedAws(Cloud(Clock())) as server:
@@ -112,7 +112,7 @@ def test_the_account_is_asked_in_the_region_of_its_credentials(
     assert json.loads(capfdbinary.readouterr().out)["region"] == "us-east-1"
 
 
-def test_a_region_that_nobody_knows_is_asked_for(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+def test_unknown_region_is_reported_with_the_region_flag(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     monkeypatch.delenv("AWS_DEFAULT_REGION")
     monkeypatch.setenv("AWS_CONFIG_FILE", "/nonexistent")
     assert run_catalog("prices", "-o", "-") == 1
@@ -120,7 +120,7 @@ def test_a_region_that_nobody_knows_is_asked_for(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.loopback
-def test_a_node_class_that_cannot_be_read_is_named_and_the_rest_is_written(tmp_path: Path, capsys: Capture) -> None:
+def test_unreadable_node_class_is_reported_and_the_others_are_written(tmp_path: Path, capsys: Capture) -> None:
     bad = json.loads(json.dumps(NODE_CLASS)) | {"metadata": {"name": "bad"}}
     bad["spec"]["blockDeviceMappings"] = [{"deviceName": "/dev/xvda", "ebs": {"volumeSize": "much"}}]
     (tmp_path / "classes.yaml").write_text(yaml.safe_dump_all([NODE_CLASS, bad]))
@@ -131,7 +131,9 @@ def test_a_node_class_that_cannot_be_read_is_named_and_the_rest_is_written(tmp_p
 
 
 @pytest.mark.loopback
-def test_a_class_sees_the_subnets_that_it_names_and_one_that_sees_none_is_told(tmp_path: Path, capsys: Capture) -> None:
+def test_node_class_uses_its_matching_subnets_and_a_class_without_subnets_is_reported(
+    tmp_path: Path, capsys: Capture
+) -> None:
     own_class, other_class = json.loads(json.dumps(NODE_CLASS)), json.loads(json.dumps(NODE_CLASS))
     own_class["spec"]["subnetSelectorTerms"] = [{"tags": {"karpenter.sh/discovery": "shop"}}]
     other_class["metadata"]["name"] = "other"
@@ -145,7 +147,7 @@ def test_a_class_sees_the_subnets_that_it_names_and_one_that_sees_none_is_told(t
 
 
 @pytest.mark.loopback
-def test_a_type_without_a_price_is_named_and_that_is_no_failure(
+def test_instance_types_without_an_on_demand_price_are_reported_without_failing(
     tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(BotoPricingService, "get_on_demand_prices", lambda *_: {"m5.large": 0.1})
@@ -154,7 +156,7 @@ def test_a_type_without_a_price_is_named_and_that_is_no_failure(
 
 
 @pytest.mark.parametrize("action", ["build", "prices"])
-def test_where_nothing_can_be_written_nobody_is_asked(
+def test_unwritable_output_is_reported_before_any_aws_call(
     action: str, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
@@ -172,12 +174,12 @@ def test_where_nothing_can_be_written_nobody_is_asked(
 
 
 @pytest.mark.loopback
-def test_a_disk_that_is_full_is_said(capsys: Capture) -> None:
+def test_full_disk_is_reported(capsys: Capture) -> None:
     assert run_catalog("prices", "--embedded", "-o", "/dev/full") == 1
     assert "/dev/full: No space left on device: name another file with -o" in capsys.readouterr().err
 
 
-def test_a_program_reads_the_catalogue_or_one_type_of_it(tmp_path: Path, capsys: Capture) -> None:
+def test_catalog_show_prints_json_for_the_catalog_or_one_instance_type(tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "c.json"
     path.write_text(json.dumps(CATALOGUE))
     assert run_catalog("show", str(path), "-o", "json") == 0
@@ -196,7 +198,7 @@ def test_a_program_reads_the_catalogue_or_one_type_of_it(tmp_path: Path, capsys:
 
 
 @pytest.mark.loopback
-def test_what_cannot_be_read_is_said(tmp_path: Path, capsys: Capture) -> None:
+def test_unreadable_input_is_reported(tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "pod.yaml").write_text("apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n")
     assert run_catalog("build", "--embedded", "-o", "-", "-f", str(tmp_path / "pod.yaml")) == 1
     assert "no EC2NodeClass" in capsys.readouterr().err
@@ -204,7 +206,7 @@ def test_what_cannot_be_read_is_said(tmp_path: Path, capsys: Capture) -> None:
     assert "check the path" in capsys.readouterr().err
 
 
-def test_a_type_that_is_not_available_says_so(tmp_path: Path, capsys: Capture) -> None:
+def test_unavailable_offering_is_shown_as_not_available(tmp_path: Path, capsys: Capture) -> None:
     catalogue = json.loads(json.dumps(CATALOGUE))
     catalogue["instanceTypes"][0]["offerings"][0]["available"] = False
     (tmp_path / "c.json").write_text(json.dumps(catalogue))
@@ -212,7 +214,7 @@ def test_a_type_that_is_not_available_says_so(tmp_path: Path, capsys: Capture) -
     assert "not available" in capsys.readouterr().out
 
 
-def test_without_an_action_it_says_which_there_are(capsys: Capture) -> None:
+def test_missing_action_lists_the_available_actions(capsys: Capture) -> None:
     with pytest.raises(SystemExit):
         run_catalog()
     assert "which ACTION? build, prices or show" in capsys.readouterr().err

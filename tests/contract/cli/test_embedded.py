@@ -17,7 +17,7 @@ Capture = pytest.CaptureFixture[str]
 pytestmark = pytest.mark.loopback
 
 
-def test_a_plan_asks_the_account_what_it_sells(
+def test_plan_reads_instance_types_from_the_account(
     tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "cluster.json"
@@ -39,7 +39,7 @@ def test_a_plan_asks_the_account_what_it_sells(
     assert all(node["cheapest"]["zone"].startswith("us-east-1") for node in plan["newNodes"])
 
 
-def test_a_node_class_is_resolved_by_an_embedded_cloud_and_credentials_stay_as_they_were(
+def test_embedded_node_class_resolution_keeps_the_aws_credentials_environment(
     capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "mine")

@@ -96,7 +96,7 @@ def run_cdk(stage: Stage, home: Path, *arguments: str) -> subprocess.CompletedPr
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=1800)
 
 
-def test_cdk_bootstraps_deploys_changes_takes_back_and_destroys(stage: Stage, tmp_path: Path) -> None:
+def test_cdk_bootstraps_deploys_updates_rolls_back_and_destroys_a_stack(stage: Stage, tmp_path: Path) -> None:
     first, second = (write_assembly(tmp_path, name, make_resources(name)) for name in ("one", "two"))
     broken = write_assembly(tmp_path, "three", make_resources("three"))
 

@@ -38,7 +38,7 @@ def summarize_changes(changes: dict[str, Any]) -> list[tuple[str, str, str]]:
     ]
 
 
-def test_a_stack_is_made_by_a_change_set(stage: Stage) -> None:
+def test_change_set_creates_a_stack(stage: Stage) -> None:
     changes = create_change_set(stage, {"Queue": QUEUE}, "CREATE")
     assert summarize_changes(changes) == [("Add", "Queue", "")]
     assert stage.wait_until_settled("s")["StackStatus"] == "REVIEW_IN_PROGRESS"
@@ -50,7 +50,7 @@ def test_a_stack_is_made_by_a_change_set(stage: Stage) -> None:
     assert get_error_code(lambda: execute_change_set(stage)) == "ChangeSetNotFound"
 
 
-def test_changes_are_additions_removals_modifications_and_replacements(stage: Stage) -> None:
+def test_change_set_lists_additions_removals_modifications_and_replacements(stage: Stage) -> None:
     four = {name: {**QUEUE, "Properties": {"QueueName": name}} for name in ("a", "b", "c", "d")}
     stage.deploy("s", four)
     resources = {
@@ -70,7 +70,7 @@ def test_changes_are_additions_removals_modifications_and_replacements(stage: St
     assert detail["Target"] == {"Attribute": "Properties", "Name": "DelaySeconds", "RequiresRecreation": "Never"}
 
 
-def test_a_parameter_with_another_value_changes_what_refers_to_it(stage: Stage) -> None:
+def test_changed_parameter_default_modifies_the_resources_that_reference_it(stage: Stage) -> None:
     topic = {**TOPIC, "Properties": {"TopicName": "t", "DisplayName": {"Ref": "Name"}}}
     parameters = {"Name": {"Type": "String", "Default": "a"}}
     stage.deploy("s", {"Queue": QUEUE, "Topic": topic}, Parameters=parameters)
@@ -80,7 +80,7 @@ def test_a_parameter_with_another_value_changes_what_refers_to_it(stage: Stage) 
     ]
 
 
-def test_parameters_keep_their_values_if_somebody_says_so(stage: Stage) -> None:
+def test_use_previous_value_keeps_a_parameter_value(stage: Stage) -> None:
     topic = {**TOPIC, "Properties": {"TopicName": {"Ref": "Name"}}}
     parameters = {"Name": {"Type": "String"}}
     stage.deploy("s", {"Topic": topic}, parameters={"Name": "kept"}, Parameters=parameters)
@@ -96,7 +96,7 @@ def test_parameters_keep_their_values_if_somebody_says_so(stage: Stage) -> None:
         stage.deploy("s", {"Topic": topic}, parameters={"Name": "a", "Other": "b"}, Parameters=parameters)
 
 
-def test_nothing_to_change_is_a_change_set_that_failed(stage: Stage) -> None:
+def test_change_set_without_changes_fails(stage: Stage) -> None:
     stage.deploy("s", {"Queue": QUEUE})
     changes = create_change_set(stage, {"Queue": QUEUE})
     assert (changes["Status"], changes["ExecutionStatus"]) == ("FAILED", "UNAVAILABLE")
@@ -106,14 +106,14 @@ def test_nothing_to_change_is_a_change_set_that_failed(stage: Stage) -> None:
         stage.deploy("s", {"Queue": QUEUE})
 
 
-def test_another_output_is_a_change(stage: Stage) -> None:
+def test_changed_output_counts_as_a_change(stage: Stage) -> None:
     stage.deploy("s", {"Queue": QUEUE})
     assert create_change_set(stage, {"Queue": QUEUE}, Outputs={"A": {"Value": "a"}})["Status"] == "CREATE_COMPLETE"
     assert execute_change_set(stage) == "UPDATE_COMPLETE"
     assert stage.wait_until_settled("s")["Outputs"] == [{"OutputKey": "A", "OutputValue": "a"}]
 
 
-def test_a_change_set_that_nobody_wants_leaves_no_trace(stage: Stage) -> None:
+def test_deleted_change_set_leaves_no_resources(stage: Stage) -> None:
     create_change_set(stage, {"Queue": QUEUE}, "CREATE")
     cloudformation = stage.get_client("cloudformation")
     for _ in range(2):
@@ -125,7 +125,7 @@ def test_a_change_set_that_nobody_wants_leaves_no_trace(stage: Stage) -> None:
     assert stage.remove("s")["StackStatus"] == "DELETE_COMPLETE"
 
 
-def test_a_stack_is_made_once_and_changed_only_if_it_is_there(stage: Stage) -> None:
+def test_create_of_an_existing_stack_and_update_of_a_missing_stack_are_rejected(stage: Stage) -> None:
     assert get_error_code(lambda: create_change_set(stage, {"Queue": QUEUE})) == "ValidationError"
     stage.deploy("s", {"Queue": QUEUE})
     assert get_error_code(lambda: create_change_set(stage, {"Queue": QUEUE}, "CREATE")) == "ValidationError"
@@ -137,7 +137,7 @@ def test_a_stack_is_made_once_and_changed_only_if_it_is_there(stage: Stage) -> N
 @pytest.mark.parametrize(
     "url", ["https://assets.s3.us-east-1.amazonaws.com/{}", "https://s3.us-east-1.amazonaws.com/assets/{}"]
 )
-def test_a_template_may_lie_in_a_bucket(stage: Stage, url: str) -> None:
+def test_template_can_be_read_from_an_s3_url(stage: Stage, url: str) -> None:
     s3 = stage.get_client("s3")
     s3.create_bucket(Bucket="assets")
     s3.put_object(Bucket="assets", Key="of/t.json", Body=json.dumps({"Resources": {"Queue": QUEUE}}).encode())
@@ -145,12 +145,12 @@ def test_a_template_may_lie_in_a_bucket(stage: Stage, url: str) -> None:
     assert stage.wait_until_settled("s")["StackStatus"] == "CREATE_COMPLETE"
 
 
-def test_a_template_lies_nowhere_else(stage: Stage) -> None:
+def test_template_url_outside_s3_is_rejected(stage: Stage) -> None:
     create = stage.get_client("cloudformation").create_stack
     assert get_error_code(lambda: create(StackName="s", TemplateURL="ftp://somewhere/else")) == "ValidationError"
 
 
-def test_what_a_template_wants_is_told(stage: Stage) -> None:
+def test_template_summary_lists_parameters_and_resource_types(stage: Stage) -> None:
     cloudformation = stage.get_client("cloudformation")
     parameters = {"A": {"Type": "String", "Default": "x"}, "B": {"Type": "String"}}
     body = json.dumps({"Description": "d", "Resources": {"Queue": QUEUE, "Topic": TOPIC}, "Parameters": parameters})
@@ -178,7 +178,7 @@ def test_resources_are_found_by_stack_and_by_id(stage: Stage) -> None:
     assert get_error_code(lambda: stage.get_physical_id("s", "None")) == "ValidationError"
 
 
-def test_events_come_in_pages_latest_first(stage: Stage) -> None:
+def test_stack_events_are_paginated_and_complete(stage: Stage) -> None:
     resources = {
         f"T{number}": {"Type": "AWS::SSM::Parameter", "Properties": {"Type": "String", "Value": "v"}}
         for number in range(60)
@@ -189,7 +189,7 @@ def test_events_come_in_pages_latest_first(stage: Stage) -> None:
     assert (events[0], events[-1]) == ("s CREATE_IN_PROGRESS", "s CREATE_COMPLETE")
 
 
-def test_a_call_that_is_not_understood_is_refused(stage: Stage) -> None:
+def test_unsupported_api_call_is_rejected(stage: Stage) -> None:
     assert (
         get_error_code(lambda: stage.get_client("cloudformation").detect_stack_drift(StackName="s")) == "InvalidAction"
     )

@@ -23,7 +23,7 @@ def list_request_types(stage: Stage) -> list[str]:
     return [request["RequestType"] for request in stage.custom_resource_requests]
 
 
-def test_the_function_is_asked_and_its_answer_is_the_resource(stage: Stage) -> None:
+def test_custom_resource_response_provides_its_id_and_attributes(stage: Stage) -> None:
     stage.respond = lambda request: {
         "PhysicalResourceId": "it",
         "Data": {"Told": request["ResourceProperties"]["Size"]},
@@ -46,7 +46,7 @@ def test_the_function_is_asked_and_its_answer_is_the_resource(stage: Stage) -> N
     assert create_request["ResponseURL"].startswith(stage.account.url)
 
 
-def test_the_function_is_called_by_its_alias_and_nobody_waits_for_its_end(stage: Stage) -> None:
+def test_custom_resource_function_is_invoked_by_alias_and_asynchronously(stage: Stage) -> None:
     calls: list[tuple[str, str]] = []
     may_end = Event()
 
@@ -69,7 +69,7 @@ def test_the_function_is_called_by_its_alias_and_nobody_waits_for_its_end(stage:
     assert calls == [("installer", "live")]
 
 
-def test_a_change_is_asked_for_with_what_was(stage: Stage) -> None:
+def test_update_request_contains_the_old_properties(stage: Stage) -> None:
     stage.deploy("s", {"Thing": make_custom_resource(Size=1)})
     assert stage.deploy("s", {"Thing": make_custom_resource(Size=2)})["StackStatus"] == "UPDATE_COMPLETE"
     assert list_request_types(stage) == ["Create", "Update"]
@@ -78,7 +78,7 @@ def test_a_change_is_asked_for_with_what_was(stage: Stage) -> None:
     assert update_request["ResourceProperties"]["Size"] == "2"
 
 
-def test_another_id_after_a_change_means_that_the_old_one_is_deleted_last(stage: Stage) -> None:
+def test_new_physical_id_after_an_update_deletes_the_old_resource_last(stage: Stage) -> None:
     stage.respond = lambda request: {
         "PhysicalResourceId": request.get("PhysicalResourceId", "")
         if request["RequestType"] == "Delete"
@@ -96,14 +96,14 @@ def test_another_id_after_a_change_means_that_the_old_one_is_deleted_last(stage:
     assert stage.custom_resource_requests[-1]["PhysicalResourceId"] == "two"
 
 
-def test_another_function_makes_another_resource(stage: Stage) -> None:
+def test_changed_service_token_replaces_the_resource(stage: Stage) -> None:
     stage.deploy("s", {"Thing": make_custom_resource()})
     other_resource = {"Type": "Custom::Thing", "Properties": {"ServiceToken": f"{INSTALLER}2"}}
     stage.deploy("s", {"Thing": other_resource})
     assert list_request_types(stage) == ["Create", "Create", "Delete"]
 
 
-def test_a_failure_is_the_stacks_and_the_resource_is_asked_to_go(stage: Stage) -> None:
+def test_failed_custom_resource_fails_the_stack_and_is_deleted(stage: Stage) -> None:
     stage.respond = lambda request: (
         {"Status": "FAILED", "Reason": "no room"} if request["RequestType"] == "Create" else {}
     )
@@ -113,7 +113,7 @@ def test_a_failure_is_the_stacks_and_the_resource_is_asked_to_go(stage: Stage) -
     assert "Message returned: no room" in stage.get_status_reasons("s")
 
 
-def test_no_answer_is_a_failure(stage: Stage) -> None:
+def test_missing_custom_resource_response_fails_the_stack(stage: Stage) -> None:
     stage.respond = lambda request: None if request["RequestType"] == "Create" else {}
     assert (
         stage.deploy("s", {"Thing": make_custom_resource(ServiceTimeout=RESPONSE_TIMEOUT_S)})["StackStatus"]
@@ -124,7 +124,7 @@ def test_no_answer_is_a_failure(stage: Stage) -> None:
     assert stage.custom_resource_requests[-1]["PhysicalResourceId"].startswith("s-Thing-")
 
 
-def test_what_never_answers_stays_with_the_stack(stage: Stage) -> None:
+def test_custom_resource_that_never_responds_fails_the_rollback(stage: Stage) -> None:
     stage.respond = lambda _: None
     assert (
         stage.deploy("s", {"Thing": make_custom_resource(ServiceTimeout=RESPONSE_TIMEOUT_S)})["StackStatus"]
@@ -132,13 +132,13 @@ def test_what_never_answers_stays_with_the_stack(stage: Stage) -> None:
     )
 
 
-def test_an_answer_that_comes_too_late_is_not_taken(stage: Stage) -> None:
+def test_late_custom_resource_response_is_rejected(stage: Stage) -> None:
     stage.respond = lambda request: None if request["RequestType"] == "Create" else {}
     stage.deploy("s", {"Thing": make_custom_resource(ServiceTimeout=RESPONSE_TIMEOUT_S)})
     assert stage.send_response(stage.custom_resource_requests[0], {}) == 403
 
 
-def test_a_url_takes_one_answer_and_a_made_up_one_none(stage: Stage) -> None:
+def test_response_url_accepts_one_response_and_unknown_urls_are_rejected(stage: Stage) -> None:
     statuses: list[int] = []
 
     def respond_twice(request: Json) -> None:
@@ -158,13 +158,13 @@ def test_a_url_takes_one_answer_and_a_made_up_one_none(stage: Stage) -> None:
         ({"Status": 7}, "Invalid response"),
     ],
 )
-def test_an_answer_that_cannot_be_understood_is_a_failure(stage: Stage, response: Json, words: str) -> None:
+def test_invalid_custom_resource_response_fails_the_stack(stage: Stage, response: Json, words: str) -> None:
     stage.respond = lambda request: response if request["RequestType"] == "Create" else {}
     assert stage.deploy("s", {"Thing": make_custom_resource()})["StackStatus"] == "ROLLBACK_COMPLETE"
     assert words in stage.get_status_reasons("s")
 
 
-def test_a_change_that_fails_is_taken_back_by_another(stage: Stage) -> None:
+def test_failed_update_is_rolled_back_by_another_update(stage: Stage) -> None:
     stage.deploy("s", {"Thing": make_custom_resource(Size=1)})
     stage.respond = lambda request: {"Status": "FAILED"} if request["ResourceProperties"]["Size"] == "2" else {}
     assert stage.deploy("s", {"Thing": make_custom_resource(Size=2)})["StackStatus"] == "UPDATE_ROLLBACK_COMPLETE"
@@ -176,7 +176,7 @@ def test_a_change_that_fails_is_taken_back_by_another(stage: Stage) -> None:
     )
 
 
-def test_a_change_that_made_another_resource_is_taken_back_with_it(stage: Stage) -> None:
+def test_rollback_of_a_replacement_restores_the_old_resource_and_deletes_the_new_one(stage: Stage) -> None:
     stage.respond = lambda request: {
         "PhysicalResourceId": request["PhysicalResourceId"]
         if request["RequestType"] == "Delete"
@@ -203,13 +203,13 @@ def test_a_change_that_made_another_resource_is_taken_back_with_it(stage: Stage)
     assert stage.get_physical_id("s", "Thing") == "one"
 
 
-def test_a_change_that_cannot_be_taken_back_is_told(stage: Stage) -> None:
+def test_failed_rollback_ends_in_update_rollback_failed(stage: Stage) -> None:
     stage.deploy("s", {"Thing": make_custom_resource(Size=1)})
     stage.respond = lambda _: {"Status": "FAILED"}
     assert stage.deploy("s", {"Thing": make_custom_resource(Size=2)})["StackStatus"] == "UPDATE_ROLLBACK_FAILED"
 
 
-def test_a_resource_that_does_not_go_stays_with_the_stack(stage: Stage) -> None:
+def test_custom_resource_that_fails_to_delete_remains_in_the_stack(stage: Stage) -> None:
     queue = {"Type": "AWS::SQS::Queue", "Properties": {"QueueName": "jobs"}}
     stage.deploy("s", {"Thing": {**make_custom_resource(), "DependsOn": "Queue"}, "Queue": queue})
     stage.respond = lambda _: {"Status": "FAILED", "Reason": "nodes are left"}

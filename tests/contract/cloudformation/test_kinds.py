@@ -231,7 +231,7 @@ COVERED_ELSEWHERE = {
 
 
 @pytest.mark.parametrize(("kind", "first", "second", "other_resources"), TABLE, ids=[row[0] for row in TABLE])
-def test_a_resource_is_made_changed_and_taken_away(
+def test_resource_of_every_type_is_created_updated_and_deleted(
     stage: Stage, kind: str, first: Json, second: Json, other_resources: Json
 ) -> None:
     before = list_account_resources(stage.account)
@@ -244,7 +244,7 @@ def test_a_resource_is_made_changed_and_taken_away(
     assert list_account_resources(stage.account) == before
 
 
-def test_every_type_has_its_test() -> None:
+def test_every_supported_resource_type_has_a_test() -> None:
     assert {row[0] for row in TABLE} | COVERED_ELSEWHERE == RESOURCE_PROVIDERS.keys()
 
 
@@ -264,7 +264,7 @@ def upload_assets(stage: Stage, value: Any) -> Any:
     return value
 
 
-def test_our_own_stack_is_made_changed_and_taken_away_without_a_trace(stage: Stage) -> None:
+def test_joiner_stack_is_created_and_deleted_leaving_only_retained_buckets(stage: Stage) -> None:
     stage.respond = lambda request: {"PhysicalResourceId": request["LogicalResourceId"], "Data": {"Told": "ok"}}
     template = upload_assets(stage, synthesize_template())
     template_sections = {key: value for key, value in template.items() if key not in ("Resources", "Rules")}

@@ -50,7 +50,7 @@ def list_topic_names(stage: Stage) -> list[str]:
         {"Type": "AWS::SNS::Topic", "DependsOn": ["Zulu"]},
     ],
 )
-def test_what_is_needed_is_made_first_and_goes_last(stage: Stage, need: dict[str, Any]) -> None:
+def test_dependencies_are_created_first_and_deleted_last(stage: Stage, need: dict[str, Any]) -> None:
     assert stage.deploy("s", {"Alpha": need, "Zulu": QUEUE})["StackStatus"] == "CREATE_COMPLETE"
     creations = [event for event in stage.list_events("s") if event.endswith("CREATE_COMPLETE")]
     assert creations == ["Zulu CREATE_COMPLETE", "Alpha CREATE_COMPLETE", "s CREATE_COMPLETE"]
@@ -62,14 +62,14 @@ def test_what_is_needed_is_made_first_and_goes_last(stage: Stage, need: dict[str
     assert list_queue_names(stage) == list_topic_names(stage) == []
 
 
-def test_resources_that_need_each_other_are_refused(stage: Stage) -> None:
+def test_circular_dependency_is_rejected(stage: Stage) -> None:
     resources = {"A": make_topic("a", DependsOn="B"), "B": make_topic("b", DependsOn="A")}
     stage.deploy("s", resources)
     assert "Circular dependency between resources: [" in stage.get_status_reasons("s")
     assert list_topic_names(stage) == []
 
 
-def test_values_are_what_the_functions_of_the_template_give(stage: Stage) -> None:
+def test_intrinsic_functions_return_the_expected_values(stage: Stage) -> None:
     outputs = {
         "Arn": {"Value": {"Fn::GetAtt": "Queue.Arn"}},
         "Base": {"Value": {"Fn::Base64": "a"}},
@@ -103,13 +103,13 @@ def test_values_are_what_the_functions_of_the_template_give(stage: Stage) -> Non
     assert list_topic_names(stage) == []
 
 
-def test_a_value_of_nothing_is_left_out(stage: Stage) -> None:
+def test_property_with_no_value_is_omitted(stage: Stage) -> None:
     properties = {"QueueName": "jobs", "DelaySeconds": {"Ref": "AWS::NoValue"}}
     stage.deploy("s", {"Queue": {"Type": "AWS::SQS::Queue", "Properties": properties}})
     assert list_queue_names(stage) == ["jobs"]
 
 
-def test_a_parameter_may_be_read_from_the_parameter_store(stage: Stage) -> None:
+def test_parameter_value_can_be_read_from_the_ssm_parameter_store(stage: Stage) -> None:
     stage.get_client("ssm").put_parameter(Name="/named", Value="stored", Type="String")
     stored = {"Type": "AWS::SSM::Parameter::Value<String>", "Default": "/named"}
     stage.deploy(
@@ -118,7 +118,7 @@ def test_a_parameter_may_be_read_from_the_parameter_store(stage: Stage) -> None:
     assert list_topic_names(stage) == ["stored"]
 
 
-def test_what_one_stack_exports_another_imports(stage: Stage) -> None:
+def test_exported_value_can_be_imported_by_another_stack(stage: Stage) -> None:
     export = {"Q": {"Value": {"Ref": "Queue"}, "Export": {"Name": "the-queue"}}}
     stage.deploy("a", {"Queue": QUEUE}, Outputs=export)
     topic_properties = {"DisplayName": {"Fn::ImportValue": "the-queue"}, "TopicName": "t"}
@@ -140,31 +140,31 @@ def test_what_one_stack_exports_another_imports(stage: Stage) -> None:
         ({"Fn::If": ["Never", 1, 2]}, "unresolved condition dependency Never"),
     ],
 )
-def test_what_is_not_understood_fails_and_leaves_nothing(stage: Stage, value: object, words: str) -> None:
+def test_unresolvable_expression_fails_and_rolls_back_the_stack(stage: Stage, value: object, words: str) -> None:
     named_topic = {"Type": "AWS::SNS::Topic", "Properties": {"TopicName": value}, "DependsOn": "Queue"}
     assert stage.deploy("s", {"Queue": QUEUE, "Topic": named_topic})["StackStatus"] == "ROLLBACK_COMPLETE"
     assert words in stage.get_status_reasons("s")
     assert list_queue_names(stage) == []
 
 
-def test_a_property_that_is_missing_is_told(stage: Stage) -> None:
+def test_missing_required_property_is_reported(stage: Stage) -> None:
     assert stage.deploy("s", {"A": {"Type": "AWS::SNS::Subscription"}})["StackStatus"] == "ROLLBACK_COMPLETE"
     assert "required key [TopicArn] not found" in stage.get_status_reasons("s")
 
 
-def test_a_type_that_is_unknown_is_refused(stage: Stage) -> None:
+def test_unknown_resource_type_is_rejected(stage: Stage) -> None:
     stage.deploy("s", {"A": QUEUE, "B": {"Type": "AWS::No::Thing"}})
     assert "Unrecognized resource types: [AWS::No::Thing]" in stage.get_status_reasons("s")
 
 
 @pytest.mark.parametrize("body", ["{}", '{"Resources": {}}', "a: [", "- a"])
-def test_what_is_no_template_is_refused(stage: Stage, body: str) -> None:
+def test_invalid_template_is_rejected(stage: Stage, body: str) -> None:
     cloudformation = stage.get_client("cloudformation")
     assert get_error_code(lambda: cloudformation.create_stack(StackName="s", TemplateBody=body)) == "ValidationError"
     assert cloudformation.describe_stacks()["Stacks"] == []
 
 
-def test_yaml_has_short_forms(stage: Stage) -> None:
+def test_yaml_short_form_functions_are_supported(stage: Stage) -> None:
     body = """
     Conditions: {Yes: !Equals [a, a]}
     Resources:
@@ -185,7 +185,7 @@ def test_yaml_has_short_forms(stage: Stage) -> None:
     assert (outputs["Given"], outputs["Mapped"]) == ("b", "c")
 
 
-def test_a_change_is_made_in_place(stage: Stage) -> None:
+def test_mutable_property_is_updated_in_place(stage: Stage) -> None:
     stage.deploy("s", {"Alarm": make_alarm(), "Queue": QUEUE})
     before = stage.get_physical_id("s", "Alarm")
     assert stage.deploy("s", {"Alarm": make_alarm(Threshold=5), "Queue": QUEUE})["StackStatus"] == "UPDATE_COMPLETE"
@@ -194,7 +194,7 @@ def test_a_change_is_made_in_place(stage: Stage) -> None:
     assert not [event for event in stage.list_events("s", logical_id="Queue") if "UPDATE" in event]
 
 
-def test_what_cannot_be_changed_is_replaced_and_the_old_one_goes_last(stage: Stage) -> None:
+def test_immutable_property_change_replaces_the_resource_and_deletes_the_old_one_last(stage: Stage) -> None:
     needs = {"Type": "AWS::SNS::Topic", "Properties": {"TopicName": "t", "DisplayName": {"Ref": "Queue"}}}
     stage.deploy("s", {"Queue": QUEUE, "Topic": needs})
     other_queue = {"Type": "AWS::SQS::Queue", "Properties": {"QueueName": "other"}}
@@ -211,13 +211,13 @@ def test_what_cannot_be_changed_is_replaced_and_the_old_one_goes_last(stage: Sta
     assert attributes["DisplayName"].endswith("/other")
 
 
-def test_another_type_takes_the_place_of_a_resource(stage: Stage) -> None:
+def test_changed_resource_type_replaces_the_resource(stage: Stage) -> None:
     stage.deploy("s", {"Thing": QUEUE})
     assert stage.deploy("s", {"Thing": make_topic("t")})["StackStatus"] == "UPDATE_COMPLETE"
     assert (list_queue_names(stage), list_topic_names(stage)) == ([], ["t"])
 
 
-def test_a_resource_that_nobody_named_is_replaced_by_one_with_another_name(stage: Stage) -> None:
+def test_unnamed_resource_is_replaced_when_a_name_is_added_or_removed(stage: Stage) -> None:
     stage.deploy("s", {"Queue": {"Type": "AWS::SQS::Queue", "Properties": {"FifoQueue": {"Ref": "AWS::NoValue"}}}})
     first = stage.get_physical_id("s", "Queue")
     role = {"Type": "AWS::SQS::Queue", "Properties": {"QueueName": "named"}}
@@ -227,7 +227,7 @@ def test_a_resource_that_nobody_named_is_replaced_by_one_with_another_name(stage
     assert len(list_queue_names(stage)) == 1
 
 
-def test_what_the_template_has_no_more_goes(stage: Stage) -> None:
+def test_resources_removed_from_the_template_are_deleted(stage: Stage) -> None:
     stage.deploy(
         "s",
         {"A": make_topic("a"), "B": make_topic("b", DependsOn="A"), "C": make_topic("c", DependsOn="B"), "D": QUEUE},
@@ -240,7 +240,7 @@ def test_what_the_template_has_no_more_goes(stage: Stage) -> None:
     assert [summary["LogicalResourceId"] for summary in summaries] == ["A", "D"]
 
 
-def test_a_creation_that_fails_leaves_nothing(stage: Stage) -> None:
+def test_failed_creation_rolls_back_all_resources(stage: Stage) -> None:
     resources = {
         "Queue": QUEUE,
         "Topic": make_topic("t", DependsOn="Queue"),
@@ -257,14 +257,14 @@ def test_a_creation_that_fails_leaves_nothing(stage: Stage) -> None:
     assert "The following resource(s) failed to create: [Broken]." in stage.get_status_reasons("s")
 
 
-def test_a_stack_whose_creation_failed_can_only_be_deleted(stage: Stage) -> None:
+def test_stack_in_rollback_complete_can_only_be_deleted(stage: Stage) -> None:
     stage.deploy("s", {"Broken": BROKEN})
     with pytest.raises(ClientError, match="ROLLBACK_COMPLETE state and can not be updated"):
         stage.deploy("s", {"Queue": QUEUE})
     assert stage.remove("s")["StackStatus"] == "DELETE_COMPLETE"
 
 
-def test_a_creation_may_keep_what_it_made_for_a_look(stage: Stage) -> None:
+def test_failed_creation_with_disabled_rollback_keeps_its_resources(stage: Stage) -> None:
     body = json.dumps({"Resources": {"Queue": QUEUE, "Broken": {**BROKEN, "DependsOn": "Queue"}}})
     stage.get_client("cloudformation").create_stack(StackName="s", TemplateBody=body, DisableRollback=True)
     assert stage.wait_until_settled("s")["StackStatus"] == "CREATE_FAILED"
@@ -272,7 +272,7 @@ def test_a_creation_may_keep_what_it_made_for_a_look(stage: Stage) -> None:
     assert stage.deploy("s", {"Queue": QUEUE})["StackStatus"] == "UPDATE_COMPLETE"
 
 
-def test_half_a_resource_goes_with_a_creation_that_fails(stage: Stage) -> None:
+def test_partially_created_resource_is_deleted_by_the_rollback(stage: Stage) -> None:
     role = {"AssumeRolePolicyDocument": {}, "RoleName": "half", "ManagedPolicyArns": ["arn:aws:iam::aws:policy/None"]}
     assert (
         stage.deploy("s", {"R": {"Type": "AWS::IAM::Role", "Properties": role}})["StackStatus"] == "ROLLBACK_COMPLETE"
@@ -280,7 +280,7 @@ def test_half_a_resource_goes_with_a_creation_that_fails(stage: Stage) -> None:
     assert "half" not in [listed_role["RoleName"] for listed_role in stage.get_client("iam").list_roles()["Roles"]]
 
 
-def test_an_update_that_fails_leaves_everything_as_it_was(stage: Stage) -> None:
+def test_failed_update_restores_the_previous_state(stage: Stage) -> None:
     before = {"Alarm": make_alarm(AlarmName="a"), "Queue": QUEUE, "Topic": make_topic("gone")}
     first = stage.deploy("s", before, Outputs={"O": {"Value": "1"}})
     other_queue = {"Type": "AWS::SQS::Queue", "Properties": {"QueueName": "other"}}
@@ -311,7 +311,7 @@ def test_an_update_that_fails_leaves_everything_as_it_was(stage: Stage) -> None:
     assert stage.deploy("s", before | {"Topic": make_topic("next")})["StackStatus"] == "UPDATE_COMPLETE"
 
 
-def test_an_update_may_stop_where_it_failed(stage: Stage) -> None:
+def test_failed_update_with_disabled_rollback_keeps_its_changes(stage: Stage) -> None:
     stage.deploy("s", {"Queue": QUEUE})
     body = json.dumps(
         {"Resources": {"Queue": QUEUE, "Topic": make_topic("t"), "Broken": {**BROKEN, "DependsOn": "Topic"}}}
@@ -321,7 +321,7 @@ def test_an_update_may_stop_where_it_failed(stage: Stage) -> None:
     assert list_topic_names(stage) == ["t"]
 
 
-def test_a_retained_resource_stays_when_it_is_removed_and_when_the_stack_goes(stage: Stage) -> None:
+def test_retained_resource_is_kept_when_it_leaves_the_template_or_the_stack_is_deleted(stage: Stage) -> None:
     resources = {
         "A": make_topic("a", DeletionPolicy="Retain"),
         "B": make_topic("b", DeletionPolicy="Retain"),
@@ -335,7 +335,7 @@ def test_a_retained_resource_stays_when_it_is_removed_and_when_the_stack_goes(st
     assert (list_topic_names(stage), list_queue_names(stage)) == (["a", "b"], [])
 
 
-def test_what_is_replaced_may_be_kept(stage: Stage) -> None:
+def test_replaced_resource_with_retain_policy_is_kept(stage: Stage) -> None:
     stage.deploy("s", {"A": make_topic("a", UpdateReplacePolicy="Retain")})
     stage.deploy("s", {"A": make_topic("b", UpdateReplacePolicy="Retain")})
     assert list_topic_names(stage) == ["a", "b"]
@@ -343,7 +343,7 @@ def test_what_is_replaced_may_be_kept(stage: Stage) -> None:
     assert list_topic_names(stage) == ["a"]
 
 
-def test_a_failed_creation_takes_away_what_is_retained_only_later(stage: Stage) -> None:
+def test_retain_except_on_create_deletes_the_resource_only_after_a_failed_creation(stage: Stage) -> None:
     later = make_topic("a", DeletionPolicy="RetainExceptOnCreate")
     stage.deploy("s", {"A": later, "Broken": {**BROKEN, "DependsOn": "A"}})
     assert list_topic_names(stage) == []
@@ -352,7 +352,7 @@ def test_a_failed_creation_takes_away_what_is_retained_only_later(stage: Stage) 
     assert list_topic_names(stage) == ["a"]
 
 
-def test_a_bucket_with_something_in_it_stays_with_all_that_it_needs(stage: Stage) -> None:
+def test_non_empty_bucket_fails_stack_deletion_and_keeps_its_dependencies(stage: Stage) -> None:
     bucket = {"Type": "AWS::S3::Bucket", "Properties": {"BucketName": "full"}, "DependsOn": "Topic"}
     stage.deploy("s", {"Bucket": bucket, "Topic": make_topic("t"), "Queue": QUEUE})
     stage.get_client("s3").put_object(Bucket="full", Key="a", Body=b"")
@@ -366,7 +366,7 @@ def test_a_bucket_with_something_in_it_stays_with_all_that_it_needs(stage: Stage
     assert list_topic_names(stage) == []
 
 
-def test_what_somebody_else_deleted_is_no_failure(stage: Stage) -> None:
+def test_resource_deleted_outside_the_stack_does_not_fail_stack_deletion(stage: Stage) -> None:
     stage.deploy(
         "s", {"Queue": QUEUE, "Role": {"Type": "AWS::IAM::Role", "Properties": {"AssumeRolePolicyDocument": {}}}}
     )
@@ -375,7 +375,7 @@ def test_what_somebody_else_deleted_is_no_failure(stage: Stage) -> None:
     assert stage.remove("s")["StackStatus"] == "DELETE_COMPLETE"
 
 
-def test_a_protected_stack_is_not_deleted(stage: Stage) -> None:
+def test_stack_with_termination_protection_cannot_be_deleted(stage: Stage) -> None:
     stage.deploy("s", {"Queue": QUEUE})
     cloudformation = stage.get_client("cloudformation")
     cloudformation.update_termination_protection(StackName="s", EnableTerminationProtection=True)
@@ -384,7 +384,7 @@ def test_a_protected_stack_is_not_deleted(stage: Stage) -> None:
     assert list_queue_names(stage) == ["jobs"]
 
 
-def test_stacks_that_are_gone_are_seen_by_their_arn_alone(stage: Stage) -> None:
+def test_deleted_stacks_are_found_only_by_their_arn(stage: Stage) -> None:
     stage.deploy("s", {"Queue": QUEUE})
     deleted_stack = stage.remove("s")
     cloudformation = stage.get_client("cloudformation")

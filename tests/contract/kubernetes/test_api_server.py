@@ -22,11 +22,11 @@ def pods(namespace: str) -> str:
     return f"/api/v1/namespaces/{namespace}/pods"
 
 
-def test_what_was_created_is_read_back(kube: Kube, pods: str) -> None:
+def test_created_object_is_read_back(kube: Kube, pods: str) -> None:
     assert create(kube, pods, make_pod("cart")) == read(kube, f"{pods}/cart")
 
 
-def test_a_name_can_be_created_once(kube: Kube, pods: str) -> None:
+def test_creating_an_existing_name_raises_conflict(kube: Kube, pods: str) -> None:
     create(kube, pods, make_pod("cart"))
     with pytest.raises(Conflict):
         create(kube, pods, make_pod("cart"))
@@ -43,22 +43,22 @@ def test_a_name_can_be_created_once(kube: Kube, pods: str) -> None:
         "/nowhere",
     ],
 )
-def test_what_does_not_exist_is_gone(kube: Kube, path: str) -> None:
+def test_unknown_object_or_resource_raises_not_found(kube: Kube, path: str) -> None:
     with pytest.raises(NotFound):
         kube.read(path)
 
 
-def test_an_unknown_collection_is_gone_not_empty(kube: Kube) -> None:
+def test_listing_an_unknown_resource_raises_not_found(kube: Kube) -> None:
     with pytest.raises(NotFound):
         kube.list("/apis/example.com/v1/things")
 
 
-def test_nothing_is_created_in_a_namespace_that_is_not_there(kube: Kube) -> None:
+def test_creating_an_object_in_a_missing_namespace_raises_not_found(kube: Kube) -> None:
     with pytest.raises(NotFound):
         create(kube, "/api/v1/namespaces/nowhere/pods", make_pod("cart"))
 
 
-def test_the_server_gives_an_identity_and_a_time(kube: Kube, pods: str) -> None:
+def test_server_sets_uid_creation_timestamp_and_generation(kube: Kube, pods: str) -> None:
     forged = make_pod("cart")
     forged["metadata"] |= {"uid": "mine", "generation": 9, "deletionTimestamp": "2020-01-01T00:00:00Z"}
     metadata = create(kube, pods, forged)["metadata"]
@@ -68,7 +68,7 @@ def test_the_server_gives_an_identity_and_a_time(kube: Kube, pods: str) -> None:
     assert "deletionTimestamp" not in metadata
 
 
-def test_a_generated_name_extends_its_base(kube: Kube, pods: str) -> None:
+def test_generate_name_appends_a_unique_suffix(kube: Kube, pods: str) -> None:
     created = [create(kube, pods, make_pod("") | {"metadata": {"generateName": "cart-"}}) for _ in range(3)]
     generated_names = {created_pod["metadata"]["name"] for created_pod in created}
     assert len(generated_names) == 3
@@ -76,52 +76,52 @@ def test_a_generated_name_extends_its_base(kube: Kube, pods: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "Cart", "-cart", "cart_1", "a" * 254])
-def test_a_name_is_an_rfc_1123_name(kube: Kube, pods: str, name: str) -> None:
+def test_invalid_object_name_is_rejected(kube: Kube, pods: str, name: str) -> None:
     with pytest.raises(Invalid):
         create(kube, pods, make_pod(name or "x") | {"metadata": {"name": name}})
 
 
 @pytest.mark.parametrize("labels", [{"a b": "c"}, {"a": "b c"}, {"a": "b" * 64}, {"A/b/c": ""}, {"_/a": ""}])
-def test_a_label_is_checked(kube: Kube, pods: str, labels: dict[str, str]) -> None:
+def test_invalid_label_is_rejected(kube: Kube, pods: str, labels: dict[str, str]) -> None:
     wrong = make_pod("cart")
     wrong["metadata"]["labels"] = labels
     with pytest.raises(Invalid, match=r"metadata\.labels"):
         create(kube, pods, wrong)
 
 
-def test_an_object_of_another_kind_is_refused(kube: Kube, pods: str) -> None:
+def test_object_of_a_different_kind_is_rejected(kube: Kube, pods: str) -> None:
     with pytest.raises(Invalid):
         create(kube, pods, make_pod("cart") | {"kind": "Service"})
     with pytest.raises(Invalid):
         create(kube, pods, make_pod("cart") | {"apiVersion": "v2"})
 
 
-def test_an_object_of_another_namespace_is_refused(kube: Kube, pods: str) -> None:
+def test_object_of_a_different_namespace_is_rejected(kube: Kube, pods: str) -> None:
     foreign_pod = make_pod("cart")
     foreign_pod["metadata"]["namespace"] = "default"
     with pytest.raises(Invalid):
         create(kube, pods, foreign_pod)
 
 
-def test_what_is_no_object_is_refused(kube: Kube, pods: str) -> None:
+def test_invalid_json_body_is_rejected(kube: Kube, pods: str) -> None:
     for body in (b"", b"[]", b"{", b'{"metadata":[]}', b'{"metadata":{"labels":[]}}'):
         with pytest.raises(Invalid):
             kube.create(pods, body)
 
 
-def test_a_patch_merges_and_null_removes(kube: Kube, pods: str) -> None:
+def test_merge_patch_merges_fields_and_null_removes_them(kube: Kube, pods: str) -> None:
     create(kube, pods, make_pod("cart"))
     patch(kube, f"{pods}/cart", {"metadata": {"labels": {"tier": "web"}}})
     merged = patch(kube, f"{pods}/cart", {"metadata": {"labels": {"app": None}}})
     assert merged["metadata"]["labels"] == {"tier": "web"}
 
 
-def test_a_patch_of_nothing_is_gone(kube: Kube, pods: str) -> None:
+def test_patching_a_missing_object_raises_not_found(kube: Kube, pods: str) -> None:
     with pytest.raises(NotFound):
         patch(kube, f"{pods}/cart", {})
 
 
-def test_a_write_raises_the_version_and_one_that_changes_nothing_does_not(kube: Kube, pods: str) -> None:
+def test_resource_version_increases_only_when_a_write_changes_the_object(kube: Kube, pods: str) -> None:
     first = create(kube, pods, make_pod("cart"))["metadata"]["resourceVersion"]
     same_version = patch(kube, f"{pods}/cart", {"metadata": {"labels": {"app": "cart"}}})["metadata"]["resourceVersion"]
     new_version = patch(kube, f"{pods}/cart", {"metadata": {"labels": {"app": "other"}}})["metadata"]["resourceVersion"]
@@ -129,7 +129,7 @@ def test_a_write_raises_the_version_and_one_that_changes_nothing_does_not(kube: 
     assert int(new_version) > int(first)
 
 
-def test_a_stale_version_is_a_conflict(kube: Kube, pods: str) -> None:
+def test_patch_with_a_stale_resource_version_raises_conflict(kube: Kube, pods: str) -> None:
     old = create(kube, pods, make_pod("cart"))["metadata"]["resourceVersion"]
     newer = patch(kube, f"{pods}/cart", {"metadata": {"labels": {"a": "1"}}})["metadata"]["resourceVersion"]
     change = {"metadata": {"resourceVersion": old, "labels": {"a": "2"}}}
@@ -139,7 +139,7 @@ def test_a_stale_version_is_a_conflict(kube: Kube, pods: str) -> None:
     assert patch(kube, f"{pods}/cart", change)["metadata"]["labels"]["a"] == "2"
 
 
-def test_identity_cannot_be_patched(kube: Kube, pods: str) -> None:
+def test_immutable_metadata_cannot_be_patched(kube: Kube, pods: str) -> None:
     old = create(kube, pods, make_pod("cart"))["metadata"]
     with pytest.raises(Invalid):
         patch(kube, f"{pods}/cart", {"metadata": {"uid": "other"}})
@@ -151,7 +151,7 @@ def test_identity_cannot_be_patched(kube: Kube, pods: str) -> None:
     assert patched["metadata"] == old
 
 
-def test_status_and_the_rest_are_written_apart(kube: Kube, pods: str) -> None:
+def test_status_and_spec_are_written_through_separate_endpoints(kube: Kube, pods: str) -> None:
     create(kube, pods, make_pod("cart") | {"status": {"phase": "Running"}})
     assert read(kube, f"{pods}/cart")["status"]["phase"] == "Pending"
     patch(kube, f"{pods}/cart", {"status": {"phase": "Running"}})
@@ -162,19 +162,19 @@ def test_status_and_the_rest_are_written_apart(kube: Kube, pods: str) -> None:
     assert running["spec"]["schedulerName"] == "default-scheduler"
 
 
-def test_labels_of_a_built_in_kind_are_writable_through_its_status(kube: Kube, pods: str) -> None:
+def test_labels_of_a_built_in_object_can_be_written_through_its_status(kube: Kube, pods: str) -> None:
     create(kube, pods, make_pod("cart"))
     assert patch(kube, f"{pods}/cart/status", {"metadata": {"labels": {"a": "b"}}})["metadata"]["labels"]["a"] == "b"
 
 
-def test_a_kind_without_status_has_no_such_subresource(kube: Kube, namespace: str) -> None:
+def test_kind_without_a_status_has_no_status_subresource(kube: Kube, namespace: str) -> None:
     maps = f"/api/v1/namespaces/{namespace}/configmaps"
     create(kube, maps, {"metadata": {"name": "a"}, "data": {"a": "b"}})
     with pytest.raises(NotFound):
         patch(kube, f"{maps}/a/status", {"status": {}})
 
 
-def test_a_finalizer_keeps_a_deleted_object_until_it_is_taken_off(kube: Kube) -> None:
+def test_finalizer_keeps_a_deleted_object_until_it_is_removed(kube: Kube) -> None:
     create(kube, NODES, make_node("a", finalizers=["example.com/hold"]))
     kube.delete(f"{NODES}/a")
     metadata = read(kube, f"{NODES}/a")["metadata"]
@@ -186,7 +186,7 @@ def test_a_finalizer_keeps_a_deleted_object_until_it_is_taken_off(kube: Kube) ->
         kube.read(f"{NODES}/a")
 
 
-def test_no_finalizer_is_added_to_what_is_being_deleted(kube: Kube) -> None:
+def test_new_finalizer_cannot_be_added_to_a_terminating_object(kube: Kube) -> None:
     create(kube, NODES, make_node("a", finalizers=["example.com/hold", "example.com/wait"]))
     kube.delete(f"{NODES}/a")
     patch(kube, f"{NODES}/a", {"metadata": {"finalizers": ["example.com/hold"]}})
@@ -195,7 +195,7 @@ def test_no_finalizer_is_added_to_what_is_being_deleted(kube: Kube) -> None:
 
 
 @pytest.mark.parametrize("field", ["uid", "resourceVersion"])
-def test_a_deletion_may_be_meant_for_one_object_only(kube: Kube, field: str) -> None:
+def test_delete_preconditions_must_match_the_object(kube: Kube, field: str) -> None:
     right = create(kube, NODES, make_node("a"))["metadata"][field]
     with pytest.raises(Conflict):
         kube.delete(f"{NODES}/a", msgspec.json.encode({"preconditions": {field: "1"}}))
@@ -205,7 +205,7 @@ def test_a_deletion_may_be_meant_for_one_object_only(kube: Kube, field: str) -> 
 
 
 @pytest.mark.parametrize(("policy", "finalizer"), [("Foreground", "foregroundDeletion"), ("Orphan", "orphan")])
-def test_a_propagation_policy_is_left_to_the_garbage_collector(
+def test_propagation_policy_adds_the_garbage_collector_finalizer(
     kube: Kube, namespace: str, policy: str, finalizer: str
 ) -> None:
     maps = f"/api/v1/namespaces/{namespace}/configmaps"
@@ -214,19 +214,19 @@ def test_a_propagation_policy_is_left_to_the_garbage_collector(
     assert read(kube, f"{maps}/a")["metadata"]["finalizers"] == [finalizer]
 
 
-def test_a_deleted_node_leaves_its_pods(kube: Kube, pods: str) -> None:
+def test_deleting_a_node_keeps_its_pods(kube: Kube, pods: str) -> None:
     create(kube, NODES, make_node("a"))
     create(kube, pods, make_pod("cart", nodeName="a"))
     kube.delete(f"{NODES}/a")
     assert read(kube, f"{pods}/cart")["spec"]["nodeName"] == "a"
 
 
-def test_a_collection_is_not_deleted_by_accident(kube: Kube, pods: str) -> None:
+def test_deleting_a_collection_path_is_rejected(kube: Kube, pods: str) -> None:
     with pytest.raises(Invalid):
         kube.delete(pods)
 
 
-def test_a_list_is_sorted_and_says_what_it_is(kube: Kube, pods: str) -> None:
+def test_list_is_sorted_and_has_a_kind_and_a_resource_version(kube: Kube, pods: str) -> None:
     for name in ("c", "a", "b"):
         create(kube, pods, make_pod(name))
     document = list_objects(kube, pods)
@@ -236,14 +236,14 @@ def test_a_list_is_sorted_and_says_what_it_is(kube: Kube, pods: str) -> None:
     assert "kind" not in document["items"][0]
 
 
-def test_a_list_over_all_namespaces_has_them_all(kube: Kube, pods: str) -> None:
+def test_list_across_all_namespaces_returns_all_objects(kube: Kube, pods: str) -> None:
     create(kube, pods, make_pod("cart"))
     create(kube, "/api/v1/namespaces/default/pods", make_pod("other"))
     assert {"cart", "other"} <= set(list_names(list_objects(kube, "/api/v1/pods")))
     assert list_names(list_objects(kube, pods)) == ["cart"]
 
 
-def test_pages_show_one_moment(kube: Kube, pods: str) -> None:
+def test_paginated_list_is_a_consistent_snapshot(kube: Kube, pods: str) -> None:
     for name in "abcde":
         create(kube, pods, make_pod(name))
     first = list_objects(kube, pods, limit=2)
@@ -258,7 +258,7 @@ def test_pages_show_one_moment(kube: Kube, pods: str) -> None:
     assert list_names(list_objects(kube, pods)) == ["a", "aa", "b", "c", "e"]
 
 
-def test_a_continue_token_that_is_none_is_refused(kube: Kube, pods: str) -> None:
+def test_invalid_continue_token_is_rejected(kube: Kube, pods: str) -> None:
     with pytest.raises(Invalid):
         list_objects(kube, pods, after="nonsense")
 
@@ -278,7 +278,7 @@ def test_a_continue_token_that_is_none_is_refused(kube: Kube, pods: str) -> None
         ("tier!=web", ["a", "c"]),
     ],
 )
-def test_a_label_selector_selects(kube: Kube, pods: str, selector: str, expected: list[str]) -> None:
+def test_label_selector_filters_objects(kube: Kube, pods: str, selector: str, expected: list[str]) -> None:
     for name in "abc":
         create(kube, pods, make_pod(name))
     patch(kube, f"{pods}/b", {"metadata": {"labels": {"tier": "web"}}})
@@ -298,7 +298,7 @@ def test_a_label_selector_selects(kube: Kube, pods: str, selector: str, expected
         ("spec.schedulerName=default-scheduler", ["a", "b", "c"]),
     ],
 )
-def test_a_field_selector_selects(kube: Kube, pods: str, selector: str, expected: list[str]) -> None:
+def test_field_selector_filters_objects(kube: Kube, pods: str, selector: str, expected: list[str]) -> None:
     for name in "ac":
         create(kube, pods, make_pod(name))
     create(kube, pods, make_pod("b", nodeName="n1"))
@@ -307,18 +307,18 @@ def test_a_field_selector_selects(kube: Kube, pods: str, selector: str, expected
 
 
 @pytest.mark.parametrize("selector", ["spec.hostname=a", "nonsense", "metadata.name>a"])
-def test_a_field_that_cannot_be_selected_by_is_refused(kube: Kube, pods: str, selector: str) -> None:
+def test_unsupported_field_selector_is_rejected(kube: Kube, pods: str, selector: str) -> None:
     with pytest.raises(Invalid):
         kube.list(pods, field_selector=selector)
 
 
 @pytest.mark.parametrize("selector", ["a=b=c", "a in b", "in (", "a=,=", "!"])
-def test_a_label_selector_that_is_none_is_refused(kube: Kube, pods: str, selector: str) -> None:
+def test_invalid_label_selector_is_rejected(kube: Kube, pods: str, selector: str) -> None:
     with pytest.raises(Invalid):
         kube.list(pods, label_selector=selector)
 
 
-def test_an_event_about_a_node_lives_in_default(kube: Kube, namespace: str) -> None:
+def test_node_event_must_be_in_the_default_namespace(kube: Kube, namespace: str) -> None:
     event = {"metadata": {"generateName": "e-"}, "involvedObject": {"kind": "Node", "name": "a"}, "reason": "Seen"}
     create(kube, "/api/v1/namespaces/default/events", event)
     with pytest.raises(Invalid, match="namespace"):

@@ -52,14 +52,14 @@ EVICTION = "/api/v1/namespaces/shop/pods/cart/eviction"
         (504, Unreachable),
     ],
 )
-def test_a_status_is_a_fault(server: str, status: int, fault: type[Fault]) -> None:
+def test_http_status_maps_to_its_exception(server: str, status: int, fault: type[Fault]) -> None:
     set_response(status, "the server's words")
     with pytest.raises(fault, match=r"GET /api/v1/nodes/a: .*the server's words") as raised:
         KubeClient(server).read("/api/v1/nodes/a")
     assert type(raised.value) is fault
 
 
-def test_a_refusal_carries_the_servers_reason(server: str) -> None:
+def test_rejected_request_has_the_reason_of_the_server(server: str) -> None:
     set_response(422, "spec: wrong")
     with pytest.raises(Invalid) as raised:
         KubeClient(server).create("/api/v1/nodes", b"{}")
@@ -67,7 +67,7 @@ def test_a_refusal_carries_the_servers_reason(server: str) -> None:
 
 
 @pytest.mark.parametrize(("header", "seconds"), [("7", 7), ("0", 1), ("", 1), ("Sat, 21 Nov 2026 08:00:00 GMT", 1)])
-def test_a_throttled_call_says_how_long_to_wait(server: str, header: str, seconds: int) -> None:
+def test_throttled_response_has_a_retry_delay(server: str, header: str, seconds: int) -> None:
     set_response(429, "later", Retry_After=header)
     with pytest.raises(Throttled) as raised:
         KubeClient(server).list("/api/v1/pods")
@@ -84,38 +84,40 @@ def test_a_throttled_call_says_how_long_to_wait(server: str, header: str, second
         (409, "the UID is another", Conflict),
     ],
 )
-def test_an_eviction_is_refused_by_budgets_only(server: str, status: int, message: str, fault: type[Fault]) -> None:
+def test_only_pdb_responses_count_as_rejected_evictions(
+    server: str, status: int, message: str, fault: type[Fault]
+) -> None:
     set_response(status, message)
     with pytest.raises(fault):
         KubeClient(server).create(EVICTION, b"{}")
 
 
-def test_two_budgets_mean_nothing_elsewhere(server: str) -> None:
+def test_pdb_message_outside_an_eviction_is_unreachable(server: str) -> None:
     set_response(500, "more than one PodDisruptionBudget")
     with pytest.raises(Unreachable):
         KubeClient(server).read("/api/v1/nodes/a")
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b'{"items":[', b"<html>", b'"ok"', b'{"items":[]}}'])
-def test_an_answer_that_is_no_document_says_nothing(server: str, body: bytes) -> None:
+def test_invalid_response_body_raises_unreachable(server: str, body: bytes) -> None:
     CannedHandler.body = body
     with pytest.raises(Unreachable):
         KubeClient(server).list("/api/v1/pods")
 
 
-def test_an_answer_that_is_cut_off_says_nothing(server: str) -> None:
+def test_truncated_response_raises_unreachable(server: str) -> None:
     CannedHandler.body, CannedHandler.extra_headers = b'{"items":[]}', {"Content-Length": "100"}
     with pytest.raises(Unreachable):
         KubeClient(server).list("/api/v1/pods")
 
 
-def test_an_error_that_is_no_status_document_is_quoted(server: str) -> None:
+def test_error_that_is_not_a_status_document_is_quoted(server: str) -> None:
     CannedHandler.status, CannedHandler.body = 502, b"<html>Bad gateway"
     with pytest.raises(Unreachable, match="Bad gateway"):
         KubeClient(server).read("/api/v1/nodes/a")
 
 
-def test_a_closed_door_says_nothing() -> None:
+def test_refused_connection_raises_unreachable() -> None:
     with socket.socket() as door:
         door.bind(("127.0.0.1", 0))
         endpoint = f"http://127.0.0.1:{door.getsockname()[1]}"
@@ -123,7 +125,7 @@ def test_a_closed_door_says_nothing() -> None:
             KubeClient(endpoint).read("/api/v1/nodes/a")
 
 
-def test_silence_says_nothing() -> None:
+def test_timeout_raises_unreachable() -> None:
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
@@ -132,18 +134,18 @@ def test_silence_says_nothing() -> None:
             KubeClient(endpoint, timeout=timedelta(milliseconds=20)).read("/api/v1/nodes/a")
 
 
-def test_a_server_that_does_not_speak_tls_says_nothing(server: str) -> None:
+def test_server_without_tls_raises_unreachable(server: str) -> None:
     with pytest.raises(Unreachable):
         KubeClient(server.replace("http:", "https:")).read("/api/v1/nodes/a")
 
 
-def test_an_authority_that_is_none_says_nothing(server: str) -> None:
+def test_invalid_certificate_authority_raises_unreachable(server: str) -> None:
     authority = b64encode(b"-----BEGIN CERTIFICATE-----\nnonsense\n-----END CERTIFICATE-----\n").decode()
     with pytest.raises(Unreachable):
         KubeClient(server.replace("http:", "https:"), certificate_authority=authority).read("/api/v1/nodes/a")
 
 
-def test_a_server_is_trusted_by_the_authority_that_was_given(server: str, certificate: Path) -> None:
+def test_server_certificate_is_verified_with_the_given_certificate_authority(server: str, certificate: Path) -> None:
     for endpoint in run_server(CannedHandler, build_server_context(certificate)):
         assert endpoint.startswith("https:")
         assert (
@@ -155,7 +157,7 @@ def test_a_server_is_trusted_by_the_authority_that_was_given(server: str, certif
 
 
 @pytest.mark.parametrize("authority", [None, "made up"])
-def test_an_authority_without_identifiers_of_keys_is_trusted_by_the_newest_python_too(authority: str | None) -> None:
+def test_certificate_authority_without_key_identifiers_is_accepted(authority: str | None) -> None:
     """Those of older EKS clusters have none, and from 3.13 on Python asks for them if it is not told otherwise."""
     context = build_connection_pool("", authority, 1).connection_pool_kw["ssl_context"]
     assert not context.verify_flags & ssl.VERIFY_X509_STRICT
@@ -163,7 +165,7 @@ def test_an_authority_without_identifiers_of_keys_is_trusted_by_the_newest_pytho
     assert context.check_hostname
 
 
-def test_every_call_asks_for_the_token(server: str) -> None:
+def test_every_request_gets_a_current_token(server: str) -> None:
     tokens = iter(["one", "two"])
     client = KubeClient(server, token=lambda: next(tokens))
     client.read("/api/v1/nodes/a")
@@ -174,12 +176,12 @@ def test_every_call_asks_for_the_token(server: str) -> None:
     ]
 
 
-def test_without_a_token_there_is_no_authorization(server: str) -> None:
+def test_request_without_a_token_has_no_authorization_header(server: str) -> None:
     KubeClient(server).read("/api/v1/nodes/a")
     assert "Authorization" not in CannedHandler.received_requests[0][2]
 
 
-def test_a_list_asks_for_what_was_wished_only(server: str) -> None:
+def test_list_request_contains_only_the_given_parameters(server: str) -> None:
     client = KubeClient(server + "/")
     client.list("/api/v1/pods", limit=0)
     list_objects(client, "/api/v1/pods", selector="a in (b,c)", fields="spec.nodeName=", limit=2, after="x=")
@@ -189,7 +191,7 @@ def test_a_list_asks_for_what_was_wished_only(server: str) -> None:
     ]
 
 
-def test_a_body_goes_out_as_it_is(server: str) -> None:
+def test_request_body_is_sent_unchanged_with_its_content_type(server: str) -> None:
     client = KubeClient(server)
     client.create("/api/v1/nodes", b'{"a":1}')
     client.patch("/api/v1/nodes/a", b'{"b":2}')
@@ -206,7 +208,7 @@ def test_a_body_goes_out_as_it_is(server: str) -> None:
 
 
 @pytest.mark.parametrize("status", [0, 503])
-def test_a_call_is_not_repeated_by_itself(server: str, status: int) -> None:
+def test_failed_request_is_not_retried(server: str, status: int) -> None:
     set_response(status)
     with pytest.raises(Unreachable):
         KubeClient(server).read("/api/v1/nodes/a")

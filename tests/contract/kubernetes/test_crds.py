@@ -61,7 +61,7 @@ def make_labels_spec(**labels: str) -> dict[str, Any]:
     return {"template": {"metadata": {"labels": {key.replace("__", "/"): value for key, value in labels.items()}}}}
 
 
-def test_a_pool_is_completed(kube: Kube) -> None:
+def test_nodepool_gets_its_default_values(kube: Kube) -> None:
     spec = create(kube, POOLS, make_node_pool())["spec"]
     assert spec["disruption"] == {
         "budgets": [{"nodes": "10%"}],
@@ -71,12 +71,12 @@ def test_a_pool_is_completed(kube: Kube) -> None:
     assert spec["template"]["spec"]["expireAfter"] == "720h"
 
 
-def test_a_budget_without_a_number_is_ten_percent(kube: Kube) -> None:
+def test_budget_without_nodes_defaults_to_ten_percent(kube: Kube) -> None:
     created = create(kube, POOLS, make_node_pool(disruption={"budgets": [{"reasons": ["Empty"]}]}))
     assert created["spec"]["disruption"]["budgets"] == [{"nodes": "10%", "reasons": ["Empty"]}]
 
 
-def test_a_node_class_is_completed(kube: Kube) -> None:
+def test_node_class_gets_its_default_metadata_options(kube: Kube) -> None:
     options = create(kube, CLASSES, make_node_class(metadataOptions={"httpTokens": "optional"}))["spec"][
         "metadataOptions"
     ]
@@ -88,7 +88,7 @@ def test_a_node_class_is_completed(kube: Kube) -> None:
     }
 
 
-def test_unknown_fields_are_pruned_but_for_a_kubelets(kube: Kube) -> None:
+def test_unknown_fields_are_pruned_except_in_kubelet_configuration(kube: Kube) -> None:
     created = create(kube, CLASSES, make_node_class(nonsense=1, kubelet={"maxPods": 17, "anything": {"a": [1]}}))[
         "spec"
     ]
@@ -119,7 +119,7 @@ def test_unknown_fields_are_pruned_but_for_a_kubelets(kube: Kube) -> None:
         {"disruption": {"budgets": []}},
     ],
 )
-def test_a_good_pool_is_taken(kube: Kube, spec: dict[str, Any]) -> None:
+def test_valid_nodepool_is_accepted(kube: Kube, spec: dict[str, Any]) -> None:
     create(kube, POOLS, make_node_pool(**spec))
 
 
@@ -178,12 +178,12 @@ def test_a_good_pool_is_taken(kube: Kube, spec: dict[str, Any]) -> None:
         ({"disruption": {"budgets": [{"nodes": "1"}] * 51}}, "budgets"),
     ],
 )
-def test_a_bad_pool_is_refused_by_the_field(kube: Kube, spec: dict[str, Any], field: str) -> None:
+def test_invalid_nodepool_is_rejected_with_the_field_name(kube: Kube, spec: dict[str, Any], field: str) -> None:
     with pytest.raises(Invalid, match=field):
         create(kube, POOLS, make_node_pool(**spec))
 
 
-def test_what_a_pools_nodes_are_made_from_changes_in_name_only(kube: Kube) -> None:
+def test_node_class_ref_of_a_nodepool_can_change_only_its_name(kube: Kube) -> None:
     create(kube, POOLS, make_node_pool())
     patch(kube, f"{POOLS}/a", {"spec": make_template_spec(nodeClassRef={"name": "other"})})
     for change in ({"group": "example.com"}, {"kind": "Other"}):
@@ -192,20 +192,20 @@ def test_what_a_pools_nodes_are_made_from_changes_in_name_only(kube: Kube) -> No
 
 
 @pytest.mark.parametrize(("before", "after"), [(None, 1), (1, None)])
-def test_a_pool_is_static_or_dynamic_for_good(kube: Kube, before: int | None, after: int | None) -> None:
+def test_nodepool_cannot_switch_between_static_and_dynamic(kube: Kube, before: int | None, after: int | None) -> None:
     create(kube, POOLS, make_node_pool(replicas=before))
     with pytest.raises(Invalid, match="replicas"):
         patch(kube, f"{POOLS}/a", {"spec": {"replicas": after}})
 
 
-def test_a_generation_counts_changes_of_the_spec(kube: Kube) -> None:
+def test_generation_increases_only_when_the_spec_changes(kube: Kube) -> None:
     assert create(kube, POOLS, make_node_pool())["metadata"]["generation"] == 1
     assert patch(kube, f"{POOLS}/a", {"metadata": {"labels": {"a": "b"}}})["metadata"]["generation"] == 1
     assert patch(kube, f"{POOLS}/a/status", {"status": {"nodes": 1}})["metadata"]["generation"] == 1
     assert patch(kube, f"{POOLS}/a", {"spec": {"weight": 7}})["metadata"]["generation"] == 2
 
 
-def test_the_status_of_a_custom_resource_is_written_alone(kube: Kube) -> None:
+def test_status_of_a_custom_resource_is_written_only_through_its_subresource(kube: Kube) -> None:
     create(kube, POOLS, make_node_pool() | {"status": {"nodes": 9}})
     patch(kube, f"{POOLS}/a", {"status": {"nodes": 9}})
     assert "nodes" not in read(kube, f"{POOLS}/a").get("status", {})
@@ -227,7 +227,7 @@ def test_the_status_of_a_custom_resource_is_written_alone(kube: Kube) -> None:
         {"message": None},
     ],
 )
-def test_a_condition_is_checked(kube: Kube, condition: dict[str, Any]) -> None:
+def test_invalid_status_condition_is_rejected(kube: Kube, condition: dict[str, Any]) -> None:
     create(kube, CLAIMS, make_node_claim())
     good: dict[str, Any] = {"type": "Ready", "status": "True", "reason": "Ready", "message": ""}
     good |= {"lastTransitionTime": "2026-11-21T08:00:00Z", "observedGeneration": 1}
@@ -236,14 +236,14 @@ def test_a_condition_is_checked(kube: Kube, condition: dict[str, Any]) -> None:
         patch(kube, f"{CLAIMS}/a/status", {"status": {"conditions": [merge_patch(good, condition)]}})
 
 
-def test_a_claim_never_changes_its_spec(kube: Kube) -> None:
+def test_nodeclaim_spec_is_immutable(kube: Kube) -> None:
     create(kube, CLAIMS, make_node_claim())
     patch(kube, f"{CLAIMS}/a", {"metadata": {"finalizers": ["karpenter.sh/termination"]}})
     with pytest.raises(Invalid, match="immutable"):
         patch(kube, f"{CLAIMS}/a", {"spec": {"expireAfter": "1h"}})
 
 
-def test_a_claim_may_name_six_hundred_types_and_its_pool(kube: Kube) -> None:
+def test_nodeclaim_accepts_six_hundred_instance_types_and_the_nodepool_label(kube: Kube) -> None:
     types = [f"m{index}.large" for index in range(600)]
     requirements = [
         {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": types, "minValues": 50},
@@ -282,7 +282,7 @@ def test_a_claim_may_name_six_hundred_types_and_its_pool(kube: Kube) -> None:
         {"connectionTracking": {"udpTimeout": 30}, "cpuOptions": {"nestedVirtualization": "enabled"}},
     ],
 )
-def test_a_good_node_class_is_taken(kube: Kube, spec: dict[str, Any]) -> None:
+def test_valid_node_class_is_accepted(kube: Kube, spec: dict[str, Any]) -> None:
     create(kube, CLASSES, make_node_class(**spec))
 
 
@@ -335,19 +335,19 @@ EFA = {"networkCardIndex": 1, "deviceIndex": 1, "interfaceType": "efa-only"}
         ({"ipPrefixCount": -1}, "ipPrefixCount"),
     ],
 )
-def test_a_bad_node_class_is_refused_by_the_field(kube: Kube, spec: dict[str, Any], field: str) -> None:
+def test_invalid_node_class_is_rejected_with_the_field_name(kube: Kube, spec: dict[str, Any], field: str) -> None:
     with pytest.raises(Invalid, match=field):
         create(kube, CLASSES, make_node_class(**spec))
 
 
-def test_custom_resources_of_a_list_say_what_they_are(kube: Kube) -> None:
+def test_listed_custom_resources_have_a_kind(kube: Kube) -> None:
     create(kube, POOLS, make_node_pool())
     document = list_objects(kube, POOLS)
     assert document["kind"] == "NodePoolList"
     assert document["items"][0]["kind"] == "NodePool"
 
 
-def test_a_definition_that_is_taken_away_takes_its_objects(kube: Kube) -> None:
+def test_deleting_a_crd_deletes_its_objects(kube: Kube) -> None:
     definition = {
         "metadata": {"name": "things.example.com"},
         "spec": {

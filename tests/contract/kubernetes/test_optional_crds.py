@@ -41,7 +41,7 @@ def make_requirements(operator: str, *values: str) -> dict[str, Any]:
         make_requirements("Gte", "4"),
     ],
 )
-def test_a_good_overlay_is_taken(kube: Kube, spec: dict[str, Any]) -> None:
+def test_valid_node_overlay_is_accepted(kube: Kube, spec: dict[str, Any]) -> None:
     create(kube, OVERLAYS, make_overlay(**spec))
 
 
@@ -58,12 +58,12 @@ def test_a_good_overlay_is_taken(kube: Kube, spec: dict[str, Any]) -> None:
         (make_requirements("Lt", "x"), "exactly one integer"),
     ],
 )
-def test_a_bad_overlay_is_refused(kube: Kube, spec: dict[str, Any], words: str) -> None:
+def test_invalid_node_overlay_is_rejected(kube: Kube, spec: dict[str, Any], words: str) -> None:
     with pytest.raises(Invalid, match=words):
         create(kube, OVERLAYS, make_overlay(**spec))
 
 
-def test_an_overlay_has_a_status(kube: Kube) -> None:
+def test_node_overlay_has_a_status_subresource(kube: Kube) -> None:
     create(kube, OVERLAYS, make_overlay(price="1"))
     condition = {"type": "Ready", "status": "False", "reason": "Conflict", "message": "m"}
     patch(
@@ -82,7 +82,7 @@ def test_an_overlay_has_a_status(kube: Kube) -> None:
         {"scalableRef": {"kind": "StatefulSet", "name": "s"}, "percentage": 20},
     ],
 )
-def test_a_good_buffer_is_completed(kube: Kube, spec: dict[str, Any]) -> None:
+def test_capacity_buffer_gets_its_default_provisioning_strategy(kube: Kube, spec: dict[str, Any]) -> None:
     created = create(kube, BUFFERS, make_buffer(**spec))
     assert created["spec"]["provisioningStrategy"] == "buffer.x-k8s.io/active-capacity"
 
@@ -97,6 +97,6 @@ def test_a_good_buffer_is_completed(kube: Kube, spec: dict[str, Any]) -> None:
         ({"scalableRef": {"kind": "Job", "name": "d"}}, "spec.scalableRef.kind"),
     ],
 )
-def test_a_bad_buffer_is_refused(kube: Kube, spec: dict[str, Any], words: str) -> None:
+def test_invalid_capacity_buffer_is_rejected(kube: Kube, spec: dict[str, Any], words: str) -> None:
     with pytest.raises(Invalid, match=words):
         create(kube, BUFFERS, make_buffer(**spec))

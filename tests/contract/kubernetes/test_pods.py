@@ -51,7 +51,7 @@ def evict(kube: Kube, pods: str, name: str, **options: object) -> None:
     kube.create(f"{pods}/{name}/eviction", msgspec.json.encode(body))
 
 
-def test_a_nomination_is_for_one_very_pod_and_ends_with_the_binding(kube: Kube, pods: str) -> None:
+def test_nominated_node_requires_the_matching_uid_and_is_cleared_by_the_binding(kube: Kube, pods: str) -> None:
     uid = create(kube, pods, make_pod("cart"))["metadata"]["uid"]
     hint = {"metadata": {"uid": uid}, "status": {"nominatedNodeName": "n1"}}
     assert patch(kube, f"{pods}/cart/status", hint)["status"]["nominatedNodeName"] == "n1"
@@ -66,7 +66,7 @@ def test_a_nomination_is_for_one_very_pod_and_ends_with_the_binding(kube: Kube, 
     assert "nominatedNodeName" not in read(kube, f"{pods}/cart")["status"]
 
 
-def test_a_bound_pod_ends_when_the_kubelet_says_so(kube: Kube, pods: str) -> None:
+def test_deleted_running_pod_remains_until_the_kubelet_confirms(kube: Kube, pods: str) -> None:
     create_running_pod(kube, pods, "cart")
     kube.delete(f"{pods}/cart")
     first = read(kube, f"{pods}/cart")["metadata"]
@@ -78,7 +78,7 @@ def test_a_bound_pod_ends_when_the_kubelet_says_so(kube: Kube, pods: str) -> Non
     assert is_gone(kube, f"{pods}/cart")
 
 
-def test_a_grace_may_only_be_shortened(kube: Kube, pods: str) -> None:
+def test_deletion_grace_period_can_only_be_shortened(kube: Kube, pods: str) -> None:
     create_running_pod(kube, pods, "cart")
     kube.delete(f"{pods}/cart", b'{"gracePeriodSeconds":20}')
     first = read(kube, f"{pods}/cart")["metadata"]
@@ -90,21 +90,21 @@ def test_a_grace_may_only_be_shortened(kube: Kube, pods: str) -> None:
     assert sooner["deletionTimestamp"] < first["deletionTimestamp"]
 
 
-def test_a_pod_that_is_not_bound_goes_at_once(kube: Kube, pods: str) -> None:
+def test_unscheduled_pod_is_deleted_immediately(kube: Kube, pods: str) -> None:
     create(kube, pods, make_pod("cart"))
     kube.delete(f"{pods}/cart")
     assert is_gone(kube, f"{pods}/cart")
 
 
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
-def test_a_finished_pod_goes_at_once(kube: Kube, pods: str, phase: str) -> None:
+def test_finished_pod_is_deleted_immediately(kube: Kube, pods: str, phase: str) -> None:
     create_running_pod(kube, pods, "cart")
     patch(kube, f"{pods}/cart/status", {"status": {"phase": phase}})
     kube.delete(f"{pods}/cart")
     assert is_gone(kube, f"{pods}/cart")
 
 
-def test_a_finalizer_keeps_a_pod_beyond_its_grace_and_not_short_of_it(kube: Kube, pods: str) -> None:
+def test_finalizer_keeps_a_pod_after_its_grace_period(kube: Kube, pods: str) -> None:
     create_running_pod(kube, pods, "cart")
     patch(kube, f"{pods}/cart", {"metadata": {"finalizers": ["example.com/hold"]}})
     kube.delete(f"{pods}/cart")
@@ -114,7 +114,7 @@ def test_a_finalizer_keeps_a_pod_beyond_its_grace_and_not_short_of_it(kube: Kube
     assert is_gone(kube, f"{pods}/cart")
 
 
-def test_a_finalizer_taken_within_the_grace_does_not_end_the_pod(kube: Kube, pods: str) -> None:
+def test_removing_a_finalizer_during_the_grace_period_does_not_delete_the_pod(kube: Kube, pods: str) -> None:
     create_running_pod(kube, pods, "cart")
     patch(kube, f"{pods}/cart", {"metadata": {"finalizers": ["example.com/hold"]}})
     kube.delete(f"{pods}/cart")
@@ -122,7 +122,7 @@ def test_a_finalizer_taken_within_the_grace_does_not_end_the_pod(kube: Kube, pod
     assert not is_gone(kube, f"{pods}/cart")
 
 
-def test_a_pod_is_bound_once(kube: Kube, pods: str) -> None:
+def test_pod_can_be_bound_only_once(kube: Kube, pods: str) -> None:
     create(kube, pods, make_pod("cart"))
     binding = msgspec.json.encode({"metadata": {"name": "cart"}, "target": {"kind": "Node", "name": "n1"}})
     kube.create(f"{pods}/cart/binding", binding)
@@ -135,23 +135,23 @@ def test_a_pod_is_bound_once(kube: Kube, pods: str) -> None:
         kube.create(f"{pods}/cart/binding", binding)
 
 
-def test_a_pod_cannot_be_moved_by_a_patch(kube: Kube, pods: str) -> None:
+def test_node_name_of_a_pod_cannot_be_patched(kube: Kube, pods: str) -> None:
     create(kube, pods, make_pod("cart"))
     with pytest.raises(Invalid, match="spec"):
         patch(kube, f"{pods}/cart", {"spec": {"nodeName": "n1"}})
 
 
-def test_a_pod_of_an_unknown_priority_is_forbidden(kube: Kube, pods: str) -> None:
+def test_pod_with_an_unknown_priority_class_is_forbidden(kube: Kube, pods: str) -> None:
     with pytest.raises(Forbidden):
         create(kube, pods, make_pod("cart", priorityClassName="nowhere"))
 
 
-def test_a_priority_class_becomes_a_number(kube: Kube, pods: str) -> None:
+def test_priority_class_sets_the_pod_priority(kube: Kube, pods: str) -> None:
     created = create(kube, pods, make_pod("cart", priorityClassName="system-node-critical"))
     assert created["spec"]["priority"] == 2_000_001_000
 
 
-def test_an_eviction_deletes_gracefully_and_spends_the_budget(kube: Kube, pods: str, budgets: str) -> None:
+def test_eviction_deletes_the_pod_gracefully_and_uses_up_the_pdb(kube: Kube, pods: str, budgets: str) -> None:
     create_running_pod(kube, pods, "cart")
     create_budget(kube, budgets, "cart")
     evict(kube, pods, "cart")
@@ -162,7 +162,7 @@ def test_an_eviction_deletes_gracefully_and_spends_the_budget(kube: Kube, pods: 
     assert list(budget["status"]["disruptedPods"]) == ["cart"]
 
 
-def test_an_eviction_may_shorten_the_grace(kube: Kube, pods: str) -> None:
+def test_eviction_can_shorten_the_grace_period(kube: Kube, pods: str) -> None:
     create_running_pod(kube, pods, "cart")
     evict(kube, pods, "cart", gracePeriodSeconds=7)
     assert read(kube, f"{pods}/cart")["metadata"]["deletionGracePeriodSeconds"] == 7
@@ -175,9 +175,11 @@ def test_an_eviction_may_shorten_the_grace(kube: Kube, pods: str) -> None:
         HEALTHY | {"observedGeneration": 0},
         {"disruptionsAllowed": 1, "currentHealthy": 2, "desiredHealthy": 1, "expectedPods": 2},
     ],
-    ids=["spent", "stale", "never computed"],
+    ids=["no disruptions allowed", "stale status", "status without generation"],
 )
-def test_a_budget_that_does_not_allow_it_refuses(kube: Kube, pods: str, budgets: str, status: dict[str, int]) -> None:
+def test_pdb_without_allowed_disruptions_rejects_the_eviction(
+    kube: Kube, pods: str, budgets: str, status: dict[str, int]
+) -> None:
     create_running_pod(kube, pods, "cart")
     create_budget(kube, budgets, "cart", status=status)
     with pytest.raises(EvictionRefused, match="disruption budget"):
@@ -185,7 +187,7 @@ def test_a_budget_that_does_not_allow_it_refuses(kube: Kube, pods: str, budgets:
     assert "deletionTimestamp" not in read(kube, f"{pods}/cart")["metadata"]
 
 
-def test_a_pod_of_two_budgets_is_refused(kube: Kube, pods: str, budgets: str) -> None:
+def test_pod_with_two_pdbs_cannot_be_evicted(kube: Kube, pods: str, budgets: str) -> None:
     create_running_pod(kube, pods, "cart")
     create_budget(kube, budgets, "cart", "one")
     create_budget(kube, budgets, "cart", "two")
@@ -194,7 +196,7 @@ def test_a_pod_of_two_budgets_is_refused(kube: Kube, pods: str, budgets: str) ->
     assert read(kube, f"{budgets}/one")["status"]["disruptionsAllowed"] == 1
 
 
-def test_a_pending_or_finished_pod_needs_no_budget(kube: Kube, pods: str, budgets: str) -> None:
+def test_pending_or_finished_pod_is_evicted_despite_a_blocking_pdb(kube: Kube, pods: str, budgets: str) -> None:
     create_budget(kube, budgets, "cart", status=HEALTHY | {"disruptionsAllowed": 0, "currentHealthy": 0})
     create(kube, pods, make_pod("cart"))
     evict(kube, pods, "cart")
@@ -205,7 +207,7 @@ def test_a_pending_or_finished_pod_needs_no_budget(kube: Kube, pods: str, budget
     assert is_gone(kube, f"{pods}/cart")
 
 
-def test_a_terminating_pod_is_evicted_already(kube: Kube, pods: str, budgets: str) -> None:
+def test_evicting_a_terminating_pod_succeeds(kube: Kube, pods: str, budgets: str) -> None:
     create_running_pod(kube, pods, "cart")
     kube.delete(f"{pods}/cart")
     create_budget(kube, budgets, "cart", status=HEALTHY | {"disruptionsAllowed": 0, "currentHealthy": 0})
@@ -223,7 +225,7 @@ def test_a_terminating_pod_is_evicted_already(kube: Kube, pods: str, budgets: st
         ("AlwaysAllow", HEALTHY | {"disruptionsAllowed": 0, "currentHealthy": 0}, True),
     ],
 )
-def test_an_unready_pod_goes_if_its_budget_is_met(
+def test_unready_pod_is_evicted_according_to_the_unhealthy_pod_eviction_policy(
     kube: Kube, pods: str, budgets: str, policy: str | None, status: dict[str, int], *, goes: bool
 ) -> None:
     create_running_pod(kube, pods, "cart", ready=False)
@@ -237,21 +239,21 @@ def test_an_unready_pod_goes_if_its_budget_is_met(
     assert "disruptedPods" not in read(kube, f"{budgets}/guard")["status"]
 
 
-def test_a_budget_guards_what_it_selects(kube: Kube, pods: str, budgets: str) -> None:
+def test_pdb_does_not_protect_pods_it_does_not_select(kube: Kube, pods: str, budgets: str) -> None:
     create_running_pod(kube, pods, "cart")
     create_budget(kube, budgets, "other", status=HEALTHY | {"disruptionsAllowed": 0})
     evict(kube, pods, "cart")
     assert "deletionTimestamp" in read(kube, f"{pods}/cart")["metadata"]
 
 
-def test_an_empty_selector_guards_the_whole_namespace(kube: Kube, pods: str, budgets: str) -> None:
+def test_pdb_with_an_empty_selector_protects_the_whole_namespace(kube: Kube, pods: str, budgets: str) -> None:
     create_running_pod(kube, pods, "cart")
     create_budget(kube, budgets, "cart", status=HEALTHY | {"disruptionsAllowed": 0}, selector={})
     with pytest.raises(EvictionRefused):
         evict(kube, pods, "cart")
 
 
-def test_an_eviction_is_meant_for_one_pod_only(kube: Kube, pods: str) -> None:
+def test_eviction_preconditions_must_match_the_pod(kube: Kube, pods: str) -> None:
     right = create_running_pod(kube, pods, "cart")["metadata"]["uid"]
     with pytest.raises(Conflict):
         evict(kube, pods, "cart", preconditions={"uid": "0"})
@@ -260,18 +262,18 @@ def test_an_eviction_is_meant_for_one_pod_only(kube: Kube, pods: str) -> None:
     assert "deletionTimestamp" in read(kube, f"{pods}/cart")["metadata"]
 
 
-def test_an_eviction_names_its_pod(kube: Kube, pods: str) -> None:
+def test_eviction_with_a_different_pod_name_is_rejected(kube: Kube, pods: str) -> None:
     create_running_pod(kube, pods, "cart")
     with pytest.raises(Invalid):
         kube.create(f"{pods}/cart/eviction", b'{"metadata":{"name":"other"}}')
 
 
-def test_what_is_not_there_cannot_be_evicted(kube: Kube, pods: str) -> None:
+def test_evicting_a_missing_pod_raises_not_found(kube: Kube, pods: str) -> None:
     with pytest.raises(NotFound):
         evict(kube, pods, "cart")
 
 
-def test_there_is_no_eviction_of_a_node(kube: Kube) -> None:
+def test_node_has_no_eviction_subresource(kube: Kube) -> None:
     create(kube, "/api/v1/nodes", {"metadata": {"name": "a"}})
     with pytest.raises(NotFound):
         kube.create("/api/v1/nodes/a/eviction", b'{"metadata":{"name":"a"}}')

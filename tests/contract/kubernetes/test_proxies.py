@@ -90,7 +90,7 @@ def build_kubeconfig_client(endpoint: str, certificate: Path, folder: Path) -> K
     return connect_to_cluster(str(path), "").kube
 
 
-@pytest.fixture(params=[build_functions_client, build_kubeconfig_client], ids=["functions", "people"])
+@pytest.fixture(params=[build_functions_client, build_kubeconfig_client], ids=["functions", "kubeconfig"])
 def open_kube(request: pytest.FixtureRequest, secure: str, certificate: Path, tmp_path: Path) -> Open:
     opens: Callable[[str, Path, Path], Kube] = request.param
     return lambda: opens(secure, certificate, tmp_path)
@@ -107,7 +107,7 @@ def open_kube(request: pytest.FixtureRequest, secure: str, certificate: Path, tm
         ("HTTPS_PROXY", "*", False),
     ],
 )
-def test_a_proxy_is_used_unless_the_host_is_excepted(
+def test_proxy_is_used_unless_no_proxy_excludes_the_host(
     name: str,
     exceptions: str,
     is_used: bool,  # noqa: FBT001 - a parameter of the table
@@ -123,7 +123,7 @@ def test_a_proxy_is_used_unless_the_host_is_excepted(
     assert [path for _, path, _, _ in CannedHandler.received_requests] == [NODE]
 
 
-def test_a_proxy_hears_the_password_of_its_url_and_the_server_does_not(
+def test_proxy_credentials_are_sent_to_the_proxy_but_not_to_the_server(
     open_kube: Open, proxy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Tunnel.password = b64encode(b"me:secret").decode()
@@ -133,7 +133,9 @@ def test_a_proxy_hears_the_password_of_its_url_and_the_server_does_not(
     assert "Proxy-Authorization" not in CannedHandler.received_requests[0][2]
 
 
-def test_a_proxy_that_refuses_is_no_answer(open_kube: Open, proxy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_proxy_that_rejects_the_connection_raises_unreachable(
+    open_kube: Open, proxy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     Tunnel.password = "another"  # noqa: S105 - it opens nothing
     monkeypatch.setenv("HTTPS_PROXY", proxy)
     with pytest.raises(Unreachable, match=f"GET {NODE}: .*407"):
@@ -150,7 +152,7 @@ def test_a_proxy_that_refuses_is_no_answer(open_kube: Open, proxy: str, monkeypa
         ({"HTTP_PROXY": "http://proxy:3128"}, "http://k.eks", "http://proxy:3128"),
     ],
 )
-def test_the_environment_says_which_proxy(
+def test_proxy_is_selected_from_the_environment_variables(
     environment: dict[str, str], endpoint: str, proxy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in environment.items():

@@ -17,7 +17,7 @@ NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
 EVICTION = "/api/v1/namespaces/shop/pods/cart/eviction"
 
 
-def test_a_token_that_is_not_taken_is_made_anew_once(server: str) -> None:
+def test_rejected_token_is_renewed_once(server: str) -> None:
     set_response(401, "Unauthorized")
     tokens = ["old"]
     renewals: list[str] = []
@@ -41,7 +41,7 @@ def test_a_token_that_is_not_taken_is_made_anew_once(server: str) -> None:
     assert renewals == ["old", "new-1"], "it was taken, and is not any more"
 
 
-def test_without_a_token_none_is_made_anew(server: str) -> None:
+def test_client_without_a_token_renews_nothing(server: str) -> None:
     set_response(401, "Unauthorized")
     with pytest.raises(Forbidden):
         KubeClient(server, renew=lambda: pytest.fail("renewed")).read("/api/v1/nodes/a")
@@ -70,7 +70,7 @@ DEAD = 'Internal error occurred: failed calling webhook "guard.example.com": con
         (429, "Too many requests, please try again later.", Throttled, "priority level"),
     ],
 )
-def test_what_helps_is_said_beside_the_servers_words(
+def test_error_message_includes_a_fix_after_the_server_message(
     server: str, status: int, message: str, fault: type[Fault], helps: str
 ) -> None:
     set_response(status, message)
@@ -80,14 +80,14 @@ def test_what_helps_is_said_beside_the_servers_words(
     assert helps in str(raised.value)
 
 
-def test_what_the_server_explains_itself_is_left_at_that(server: str) -> None:
+def test_self_explanatory_server_message_gets_no_fix(server: str) -> None:
     set_response(403, "namespace shop is being terminated")
     with pytest.raises(Forbidden) as raised:
         KubeClient(server).create("/api/v1/namespaces/shop/events", b"{}")
     assert str(raised.value).endswith("terminated")
 
 
-def test_a_server_that_has_no_time_for_an_eviction_says_nothing_of_budgets(server: str) -> None:
+def test_throttled_eviction_is_not_reported_as_a_pdb_violation(server: str) -> None:
     CannedHandler.status, CannedHandler.body = 429, b"Too many requests, please try again later.\n"
     with pytest.raises(Throttled):
         KubeClient(server).create(EVICTION, b"{}")
@@ -97,7 +97,7 @@ def test_a_server_that_has_no_time_for_an_eviction_says_nothing_of_budgets(serve
         KubeClient(server).create(EVICTION, b"{}")
 
 
-def test_a_server_that_asks_for_time_gets_it(server: str) -> None:
+def test_requests_are_not_sent_until_retry_after_has_passed(server: str) -> None:
     now = [NOW]
     client = KubeClient(server, backoff=Backoff(lambda: now[0], lambda _: None))
     set_response(429, "later", Retry_After="7")
@@ -113,7 +113,7 @@ def test_a_server_that_asks_for_time_gets_it(server: str) -> None:
     assert len(CannedHandler.received_requests) == 2
 
 
-def test_a_short_wish_is_waited_for_within_the_call(server: str) -> None:
+def test_short_retry_delay_is_waited_for_within_the_request(server: str) -> None:
     set_response(429, "later")
     waited: list[float] = []
 
@@ -127,7 +127,7 @@ def test_a_short_wish_is_waited_for_within_the_call(server: str) -> None:
     assert len(CannedHandler.received_requests) == 2
 
 
-def test_a_silent_server_is_waited_for_once_and_not_by_every_call() -> None:
+def test_unresponsive_server_is_waited_for_once() -> None:
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
@@ -139,7 +139,7 @@ def test_a_silent_server_is_waited_for_once_and_not_by_every_call() -> None:
             client.read("/api/v1/nodes/a")
 
 
-def test_a_closed_door_is_knocked_at_by_every_call() -> None:
+def test_refused_connection_is_retried_by_every_request() -> None:
     with socket.socket() as door:
         door.bind(("127.0.0.1", 0))
         client = KubeClient(f"http://127.0.0.1:{door.getsockname()[1]}", backoff=Backoff(lambda: NOW))

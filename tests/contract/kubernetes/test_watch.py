@@ -52,13 +52,13 @@ def pods(namespace: str) -> str:
     return f"/api/v1/namespaces/{namespace}/pods"
 
 
-def test_nothing_changed_where_nothing_changed(kube: Kube, maps: str) -> None:
+def test_watch_without_changes_returns_no_events(kube: Kube, maps: str) -> None:
     create(kube, maps, make_config_map("a"))
     since = get_version(kube, maps)
     assert kube.watch(maps, since=since)().events == ()
 
 
-def test_changes_are_told_in_their_order(kube: Kube, maps: str) -> None:
+def test_watch_events_are_returned_in_order(kube: Kube, maps: str) -> None:
     create(kube, maps, make_config_map("a"))
     since = get_version(kube, maps)
     create(kube, maps, make_config_map("b"))
@@ -75,7 +75,7 @@ def test_changes_are_told_in_their_order(kube: Kube, maps: str) -> None:
     assert versions[-1] <= int(changes.version)
 
 
-def test_one_follows_on_from_where_one_was(kube: Kube, maps: str) -> None:
+def test_next_watch_continues_from_the_last_version(kube: Kube, maps: str) -> None:
     since = get_version(kube, maps)
     create(kube, maps, make_config_map("a"))
     first = kube.watch(maps, since=since)()
@@ -86,7 +86,7 @@ def test_one_follows_on_from_where_one_was(kube: Kube, maps: str) -> None:
     assert ("ADDED", "a") not in summarize_events(second)
 
 
-def test_what_happened_before_the_watch_began_is_told_whenever_one_asks(kube: Kube, maps: str) -> None:
+def test_watch_returns_events_that_occurred_before_it_started(kube: Kube, maps: str) -> None:
     since = get_version(kube, maps)
     create(kube, maps, make_config_map("a"))
     ask = kube.watch(maps, since=since)
@@ -95,7 +95,7 @@ def test_what_happened_before_the_watch_began_is_told_whenever_one_asks(kube: Ku
     assert summarize_events(ask()) == summarize_events(ask())
 
 
-def test_several_are_begun_before_the_first_is_asked(kube: Kube, maps: str, pods: str) -> None:
+def test_several_watches_can_be_started_before_the_first_is_read(kube: Kube, maps: str, pods: str) -> None:
     since = get_version(kube, maps)
     create(kube, maps, make_config_map("a"))
     create(kube, pods, make_pod("cart"))
@@ -103,14 +103,14 @@ def test_several_are_begun_before_the_first_is_asked(kube: Kube, maps: str, pods
     assert [summarize_events(ask())[-1] for ask in watches] == [("ADDED", "a"), ("ADDED", "cart")]
 
 
-def test_another_namespace_is_not_told_of(kube: Kube, maps: str) -> None:
+def test_watch_returns_no_events_from_other_namespaces(kube: Kube, maps: str) -> None:
     since = get_version(kube, maps)
     create(kube, "/api/v1/namespaces/default/configmaps", {"metadata": {"generateName": "elsewhere-"}})
     create(kube, maps, make_config_map("here"))
     assert [name for _, name in summarize_events(kube.watch(maps, since=since)()) if name.startswith("elsewhere")] == []
 
 
-def test_what_leaves_the_selection_is_deleted_and_what_joins_it_added(kube: Kube, pods: str) -> None:
+def test_object_that_leaves_the_selector_is_deleted_and_one_that_joins_is_added(kube: Kube, pods: str) -> None:
     create(kube, pods, make_pod("cart"))
     since = get_version(kube, pods)
     patch(kube, f"{pods}/cart/status", {"status": {"phase": "Failed"}})
@@ -121,7 +121,7 @@ def test_what_leaves_the_selection_is_deleted_and_what_joins_it_added(kube: Kube
     assert summarize_events(only_failed) == [("ADDED", "cart"), ("MODIFIED", "cart")]
 
 
-def test_a_deletion_has_a_version_of_its_own(kube: Kube, maps: str) -> None:
+def test_deleted_event_has_its_own_resource_version(kube: Kube, maps: str) -> None:
     created = create(kube, maps, make_config_map("a"))
     since = get_version(kube, maps)
     kube.delete(f"{maps}/a")
@@ -129,7 +129,7 @@ def test_a_deletion_has_a_version_of_its_own(kube: Kube, maps: str) -> None:
     assert int(deleted["metadata"]["resourceVersion"]) > int(since) >= int(created["metadata"]["resourceVersion"])
 
 
-def test_the_server_counts_what_is_there(kube: Kube, maps: str) -> None:
+def test_watch_reports_the_number_of_objects(kube: Kube, maps: str) -> None:
     since = get_version(kube, maps)
     before = len(list_objects(kube, maps)["items"])
     assert kube.watch(maps, since=since)().count == before
@@ -138,23 +138,25 @@ def test_the_server_counts_what_is_there(kube: Kube, maps: str) -> None:
     assert kube.watch(maps, since=since)().count == before + 3
 
 
-def test_a_version_that_is_yet_to_come_is_none_of_this_servers(kube: Kube, maps: str) -> None:
+def test_watch_from_a_future_version_raises_expired(kube: Kube, maps: str) -> None:
     since = str(int(get_version(kube, maps)) + 1_000_000)
     with pytest.raises(Expired):
         kube.watch(maps, since=since)()
 
 
-def test_a_version_is_a_number(kube: Kube, maps: str) -> None:
+def test_watch_from_an_invalid_version_is_rejected(kube: Kube, maps: str) -> None:
     with pytest.raises(Invalid):
         kube.watch(maps, since="yesterday")()
 
 
-def test_what_is_not_served_cannot_be_followed(kube: Kube) -> None:
+def test_watching_an_unknown_resource_raises_not_found(kube: Kube) -> None:
     with pytest.raises(NotFound):
         kube.watch("/apis/example.com/v1/nothings", since="1")()
 
 
-def test_history_is_forgotten(kube: Kube, maps: str, memory: InMemoryKube, request: pytest.FixtureRequest) -> None:
+def test_watch_from_an_expired_version_raises_expired(
+    kube: Kube, maps: str, memory: InMemoryKube, request: pytest.FixtureRequest
+) -> None:
     if "real" in request.node.name:
         pytest.skip("nobody can make a real server forget")
     since = get_version(kube, maps)
@@ -186,7 +188,7 @@ class ClosingHandler(BaseHTTPRequestHandler):
 
 @pytest.mark.loopback
 @pytest.mark.parametrize(("status", "fault"), [(403, Forbidden), (410, Expired), (429, Throttled), (503, Unreachable)])
-def test_a_watch_that_is_refused_is_a_fault_when_it_is_asked(status: int, fault: type[Fault]) -> None:
+def test_rejected_watch_raises_its_fault_when_it_is_read(status: int, fault: type[Fault]) -> None:
     ClosingHandler.status = status
     for endpoint in run_server(ClosingHandler):
         changes = KubeClient(endpoint).watch("/api/v1/pods", since="10")
@@ -195,14 +197,14 @@ def test_a_watch_that_is_refused_is_a_fault_when_it_is_asked(status: int, fault:
 
 
 @pytest.mark.loopback
-def test_a_server_that_hangs_up_has_told_what_it_has_told() -> None:
+def test_watch_closed_by_the_server_returns_the_events_received_so_far() -> None:
     ClosingHandler.status = 200
     for endpoint in run_server(ClosingHandler):
         changes = KubeClient(endpoint).watch("/api/v1/pods", since="10")()
         assert (len(changes.events), changes.version, changes.count) == (1, "20", 0)
 
 
-def test_the_history_of_a_collection_is_bounded(memory: InMemoryKube, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_memory_watch_history_is_bounded(memory: InMemoryKube, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch, "MAX_WRITES_PER_RESOURCE", 2)
     path = "/api/v1/namespaces/default/configmaps"
     versions = [create(memory, path, make_config_map(name))["metadata"]["resourceVersion"] for name in "abcd"]
@@ -212,7 +214,7 @@ def test_the_history_of_a_collection_is_bounded(memory: InMemoryKube, monkeypatc
     assert memory.watch("/api/v1/nodes", since=versions[0])().events == ()
 
 
-def test_a_catch_up_shows_what_a_list_shows(kube: Kube, pods: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_watch_based_snapshot_equals_a_full_list(kube: Kube, pods: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memories, "MIN_CACHED_LIST_BYTES", 0)
     fresh = replace(make_world(), kube=kube)
     warm = replace(fresh, memory={})

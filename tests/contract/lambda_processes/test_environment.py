@@ -27,7 +27,7 @@ def tiny(tmp_path: Path) -> Iterator[TinyLambda]:
         yield tiny_lambda
 
 
-def test_the_first_call_starts_a_process_and_the_next_finds_it(tiny: TinyLambda) -> None:
+def test_second_invocation_reuses_the_process_of_the_first(tiny: TinyLambda) -> None:
     first, second = tiny.invoke_successfully(), tiny.invoke_successfully()
     assert [call.is_cold for call in tiny.calls] == [True, False]
     assert (first["count"], second["count"]) == (1, 2)
@@ -36,7 +36,7 @@ def test_the_first_call_starts_a_process_and_the_next_finds_it(tiny: TinyLambda)
     assert tiny.calls[0].result.peak_memory_mb > 0
 
 
-def test_another_version_code_or_configuration_gets_a_process_of_its_own(tiny: TinyLambda) -> None:
+def test_changed_version_code_or_configuration_starts_a_new_process(tiny: TinyLambda) -> None:
     pids = [tiny.invoke_successfully()["pid"]]
     for changed in ({"environment": {"SEEN": "/dev/null"}}, {"code": zip_code(CODE + "# changed")}, {"memory_mb": 256}):
         tiny.account.versions["$LATEST"] = tiny.account.build_function(**changed)
@@ -44,7 +44,7 @@ def test_another_version_code_or_configuration_gets_a_process_of_its_own(tiny: T
     assert len(set(pids)) == 4
 
 
-def test_a_process_is_told_what_lambda_tells(tiny: TinyLambda) -> None:
+def test_process_environment_has_the_lambda_variables(tiny: TinyLambda) -> None:
     tiny.account.publish("3", log_format="JSON")
     variables = tiny.invoke_successfully("3", do="environ")
     assert variables["SAID"] == "yes"
@@ -56,7 +56,7 @@ def test_a_process_is_told_what_lambda_tells(tiny: TinyLambda) -> None:
     assert "HOME" not in variables, "nothing of whoever runs the tests"
 
 
-def test_the_context_says_how_it_was_called(tiny: TinyLambda) -> None:
+def test_context_has_the_invoked_arn_version_and_remaining_time(tiny: TinyLambda) -> None:
     tiny.account.publish("3")
     tiny.account.live = "3"
     context = tiny.invoke_successfully("live", do="context")
@@ -67,7 +67,7 @@ def test_the_context_says_how_it_was_called(tiny: TinyLambda) -> None:
     assert "[3]" in context["stream"]
 
 
-def test_what_is_printed_is_in_the_log_between_what_lambda_says(tiny: TinyLambda) -> None:
+def test_printed_lines_are_logged_between_the_start_and_end_lines(tiny: TinyLambda) -> None:
     call = tiny.invoke(say="hello")
     first, *_, end, report = call.log_lines
     assert first == f"START RequestId: {call.request_id} Version: $LATEST"
@@ -80,7 +80,7 @@ def test_what_is_printed_is_in_the_log_between_what_lambda_says(tiny: TinyLambda
     assert tiny.invoke(say="again").log_lines[1:2] == ("said: again",), "of its own call alone"
 
 
-def test_a_log_in_json_reports_in_json(tiny: TinyLambda) -> None:
+def test_json_log_format_reports_in_json(tiny: TinyLambda) -> None:
     tiny.account.publish("3", log_format="JSON", timeout_seconds=1)
     call = tiny.invoke("3", do="sleep")
     report = msgspec.json.decode(call.log_lines[-1])
@@ -89,7 +89,7 @@ def test_a_log_in_json_reports_in_json(tiny: TinyLambda) -> None:
     assert report["record"]["metrics"]["durationMs"] >= 1000
 
 
-def test_a_call_may_take_as_much_longer_as_the_machine_is_slower(tmp_path: Path) -> None:
+def test_timeout_is_scaled_by_the_speed_of_the_host(tmp_path: Path) -> None:
     with open_tiny_lambda(tmp_path, slowness=0.5) as tiny:
         tiny.account.publish("3", timeout_seconds=2)
         call = tiny.invoke("3", do="sleep")
@@ -101,17 +101,17 @@ def list_failures() -> list[Any]:
     bad = zip_code("raise RuntimeError('at import')")
     return [
         pytest.param({}, {"do": "raise"}, "ValueError", "as asked", id="an exception"),
-        pytest.param({"timeout_seconds": 1}, {"do": "sleep"}, "Sandbox.Timedout", "1.00 s", id="time"),
-        pytest.param({}, {"do": "eat", "megabytes": 300}, "Runtime.ExitError", "signal: killed", id="memory"),
-        pytest.param({}, {"do": "exit", "code": 3}, "Runtime.ExitError", "exit status 3", id="an exit"),
-        pytest.param({}, {"do": "exit", "code": 0}, "Runtime.ExitError", "without providing a reason", id="a farewell"),
-        pytest.param({"code": bad}, {}, "RuntimeError", "at import", id="the import"),
-        pytest.param({"handler": "tiny.missing"}, {}, "Runtime.HandlerNotFound", "missing", id="no handler"),
+        pytest.param({"timeout_seconds": 1}, {"do": "sleep"}, "Sandbox.Timedout", "1.00 s", id="timeout"),
+        pytest.param({}, {"do": "eat", "megabytes": 300}, "Runtime.ExitError", "signal: killed", id="out of memory"),
+        pytest.param({}, {"do": "exit", "code": 3}, "Runtime.ExitError", "exit status 3", id="nonzero exit"),
+        pytest.param({}, {"do": "exit", "code": 0}, "Runtime.ExitError", "without providing a reason", id="zero exit"),
+        pytest.param({"code": bad}, {}, "RuntimeError", "at import", id="import error"),
+        pytest.param({"handler": "tiny.missing"}, {}, "Runtime.HandlerNotFound", "missing", id="missing handler"),
     ]
 
 
 @pytest.mark.parametrize(("changed", "event", "error_type", "message"), list_failures())
-def test_a_failure_is_told_as_lambda_tells_it(
+def test_failed_invocation_returns_the_lambda_error_type_and_message(
     tiny: TinyLambda, changed: dict[str, Any], event: dict[str, Any], error_type: str, message: str
 ) -> None:
     tiny.account.versions["$LATEST"] = tiny.account.build_function(**changed)
@@ -122,7 +122,7 @@ def test_a_failure_is_told_as_lambda_tells_it(
     assert message in error["errorMessage"]
 
 
-def test_only_an_exception_leaves_the_process_in_use(tiny: TinyLambda) -> None:
+def test_process_is_reused_after_an_exception_but_not_after_an_exit(tiny: TinyLambda) -> None:
     pid = tiny.invoke_successfully()["pid"]
     assert tiny.invoke(do="raise").result.status == "error"
     assert tiny.invoke_successfully()["pid"] == pid
@@ -130,7 +130,7 @@ def test_only_an_exception_leaves_the_process_in_use(tiny: TinyLambda) -> None:
     assert tiny.invoke_successfully()["pid"] != pid
 
 
-def test_as_many_run_at_once_as_are_called_and_no_more_than_are_reserved(tiny: TinyLambda, tmp_path: Path) -> None:
+def test_concurrent_invocations_are_limited_by_reserved_concurrency(tiny: TinyLambda, tmp_path: Path) -> None:
     tiny.account.versions["$LATEST"] = tiny.account.build_function(reserved_concurrency=2)
     sign = tmp_path / "sign"
     with ThreadPoolExecutor(2) as callers:
@@ -145,7 +145,7 @@ def test_as_many_run_at_once_as_are_called_and_no_more_than_are_reserved(tiny: T
     assert tiny.invoke_successfully()["pid"] in tiny.sandboxes.list_pids()
 
 
-def test_at_the_end_nothing_runs(tmp_path: Path) -> None:
+def test_shutdown_terminates_all_processes(tmp_path: Path) -> None:
     with open_tiny_lambda(tmp_path) as tiny_lambda, ThreadPoolExecutor(1) as caller:
         idle = tiny_lambda.invoke_successfully()["pid"]
         slow = caller.submit(tiny_lambda.invoke, do="sleep")
@@ -157,7 +157,7 @@ def test_at_the_end_nothing_runs(tmp_path: Path) -> None:
     assert not is_process_running(idle)
 
 
-def test_what_was_changed_or_deleted_is_not_kept(tiny: TinyLambda) -> None:
+def test_processes_of_changed_or_deleted_functions_are_discarded(tiny: TinyLambda) -> None:
     pid = tiny.invoke_successfully()["pid"]
     tiny.sandboxes.discard_idle(frozenset({"other"}))
     assert is_process_running(pid)

@@ -26,7 +26,7 @@ from tests.contract.lambda_processes.sandbox_directory import ARN, CODE, TinyLam
 
 pytestmark = pytest.mark.loopback
 SECOND, MINUTE, NEVER = timedelta(seconds=1), timedelta(minutes=1), timedelta(days=3650)
-BACK_SOON = pytest.mark.parametrize("letters", [15 * MINUTE], indirect=True, ids=["back soon"])
+BACK_SOON = pytest.mark.parametrize("letters", [15 * MINUTE], indirect=True, ids=["short visibility timeout"])
 MAPPING = QueueMapping(
     uuid="m",
     queue_arn="arn:aws:sqs:us-east-1:111122223333:work",
@@ -133,7 +133,7 @@ def polled(letters: ClockedQueue) -> Iterator[Callable[[QueueMapping], QueuePoll
         poller.join()
 
 
-def test_what_was_handled_is_deleted(
+def test_processed_messages_are_deleted(
     tiny: TinyLambda, letters: ClockedQueue, polled: Callable[[QueueMapping], QueuePoller]
 ) -> None:
     letters.send("a", "b", "c")
@@ -145,7 +145,7 @@ def test_what_was_handled_is_deleted(
     assert [call.source for call in tiny.calls] == ["queue work"]
 
 
-def test_a_batch_is_no_larger_than_it_may_be(
+def test_batches_do_not_exceed_the_batch_size(
     tiny: TinyLambda, letters: ClockedQueue, polled: Callable[[QueueMapping], QueuePoller]
 ) -> None:
     letters.send(*map(str, range(5)))
@@ -154,7 +154,7 @@ def test_a_batch_is_no_larger_than_it_may_be(
     assert [len(event["Records"]) for event, _ in tiny.account.list_seen_calls()] == [2, 2, 1]
 
 
-def test_a_window_gathers_more_than_sqs_gives_at_once(
+def test_batching_window_collects_more_messages_than_a_single_receive(
     tiny: TinyLambda, letters: ClockedQueue, polled: Callable[[QueueMapping], QueuePoller]
 ) -> None:
     letters.send(*map(str, range(25)))
@@ -164,7 +164,7 @@ def test_a_window_gathers_more_than_sqs_gives_at_once(
 
 
 @BACK_SOON
-def test_what_failed_comes_back_alone_and_in_the_end_is_a_dead_letter(
+def test_only_failed_messages_are_retried_and_finally_become_dead_letters(
     tiny: TinyLambda, letters: ClockedQueue, polled: Callable[[QueueMapping], QueuePoller]
 ) -> None:
     tiny.account.versions["$LATEST"] = tiny.account.build_function(code=FAILING)
@@ -178,7 +178,7 @@ def test_what_failed_comes_back_alone_and_in_the_end_is_a_dead_letter(
 
 
 @BACK_SOON
-def test_without_partial_failures_a_batch_fails_as_a_whole(
+def test_batch_without_partial_failure_reporting_fails_as_a_whole(
     tiny: TinyLambda, letters: ClockedQueue, polled: Callable[[QueueMapping], QueuePoller]
 ) -> None:
     tiny.account.versions["$LATEST"] = tiny.account.build_function(handler="tiny.missing")
@@ -189,7 +189,7 @@ def test_without_partial_failures_a_batch_fails_as_a_whole(
 
 
 @BACK_SOON
-def test_a_throttled_batch_comes_back(
+def test_throttled_batch_is_retried(
     tiny: TinyLambda, letters: ClockedQueue, polled: Callable[[QueueMapping], QueuePoller]
 ) -> None:
     tiny.account.versions["$LATEST"] = tiny.account.build_function(reserved_concurrency=0)
@@ -201,7 +201,7 @@ def test_a_throttled_batch_comes_back(
     assert event["Records"][0]["attributes"]["ApproximateReceiveCount"] == "2"
 
 
-def test_a_delayed_message_comes_when_it_is_due(
+def test_delayed_message_is_received_after_its_delay(
     tiny: TinyLambda, letters: ClockedQueue, polled: Callable[[QueueMapping], QueuePoller]
 ) -> None:
     letters.send("late", delay=300 * SECOND)
@@ -211,7 +211,7 @@ def test_a_delayed_message_comes_when_it_is_due(
     assert letters.clock.get_time() - began >= 300 * SECOND
 
 
-def test_a_refusal_is_told_and_tried_again(
+def test_receive_error_is_reported_and_retried(
     tiny: TinyLambda, letters: ClockedQueue, polled: Callable[[QueueMapping], QueuePoller]
 ) -> None:
     letters.refusal = "AccessDenied"
@@ -223,7 +223,7 @@ def test_a_refusal_is_told_and_tried_again(
     assert letters.reported_refusals[0] == f"{MAPPING.queue_arn}: AccessDenied"
 
 
-def test_pollers_follow_what_is_mapped(tiny: TinyLambda, letters: ClockedQueue) -> None:
+def test_pollers_follow_the_current_event_source_mappings(tiny: TinyLambda, letters: ClockedQueue) -> None:
     mapped: list[QueueMapping] = [MAPPING]
     pollers = QueuePollers(lambda: mapped, letters.build_poller)
     pollers.tick()

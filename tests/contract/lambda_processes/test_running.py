@@ -111,7 +111,7 @@ def world(tmp_path: Path) -> Iterator[FunctionWorld]:
             yield FunctionWorld(account, running, tmp_path)
 
 
-def test_a_queue_wakes_its_function_which_writes_its_log(world: FunctionWorld) -> None:
+def test_event_source_mapping_invokes_the_function_which_writes_its_log(world: FunctionWorld) -> None:
     world.account.get_client("lambda").create_event_source_mapping(
         EventSourceArn=world.build_arn("sqs", "work"),
         FunctionName="tiny",
@@ -126,13 +126,13 @@ def test_a_queue_wakes_its_function_which_writes_its_log(world: FunctionWorld) -
     assert world.running.list_problems() == []
 
 
-def test_a_schedule_calls_as_its_role(world: FunctionWorld) -> None:
+def test_schedule_invokes_the_function_with_its_role(world: FunctionWorld) -> None:
     world.create_schedule(world.build_arn("lambda", "function:tiny"))
     world.wait_until(lambda: world.running.invocations)
     assert world.running.invocations[0].result.status == "success"
 
 
-def test_what_a_schedule_may_not_call_is_a_dead_letter(world: FunctionWorld) -> None:
+def test_schedule_without_invoke_permission_sends_a_dead_letter(world: FunctionWorld) -> None:
     world.allow("caller", "sqs:SendMessage")
     world.create_schedule(
         world.build_arn("lambda", "function:tiny"),
@@ -143,7 +143,7 @@ def test_what_a_schedule_may_not_call_is_a_dead_letter(world: FunctionWorld) -> 
     assert not world.running.invocations
 
 
-def test_a_rule_carries_an_announcement_to_its_queue(world: FunctionWorld) -> None:
+def test_event_bus_rule_delivers_matching_events_to_its_queue(world: FunctionWorld) -> None:
     events = world.account.get_client("events")
     events.put_rule(Name="spot", EventPattern=json.dumps({"source": ["aws.ec2"]}))
     events.put_rule(Name="hourly", ScheduleExpression="rate(1 hour)")
@@ -154,7 +154,7 @@ def test_a_rule_carries_an_announcement_to_its_queue(world: FunctionWorld) -> No
     assert [item.name for item in world.running.triggers.list_schedules()] == ["hourly"]
 
 
-def test_a_reader_without_rights_is_told_of(world: FunctionWorld) -> None:
+def test_missing_sqs_permission_of_a_queue_poller_is_reported(world: FunctionWorld) -> None:
     world.allow("tiny", "sqs:GetQueueAttributes")
     world.account.get_client("lambda").create_event_source_mapping(
         EventSourceArn=world.build_arn("sqs", "work"), FunctionName="tiny"
@@ -163,14 +163,14 @@ def test_a_reader_without_rights_is_told_of(world: FunctionWorld) -> None:
     world.wait_until(lambda: [error for error in world.running.access_errors if "sqs:receivemessage" in error.lower()])
 
 
-def test_a_function_that_may_not_write_its_log_is_told_of(world: FunctionWorld) -> None:
+def test_missing_log_permission_of_a_function_is_reported(world: FunctionWorld) -> None:
     world.allow("tiny", "sqs:ReceiveMessage")
     world.account.get_client("lambda").invoke(FunctionName="tiny", Payload=b"{}")
     assert "/aws/lambda/tiny" in world.running.list_problems()[0]
     assert "logs:CreateLogStream" in world.running.list_problems()[0]
 
 
-def test_a_function_that_is_deleted_while_it_works_may_lose_its_log(world: FunctionWorld) -> None:
+def test_function_that_deletes_itself_while_running_reports_no_log_problem(world: FunctionWorld) -> None:
     world.allow("tiny", "lambda:DeleteFunction")
     lambdas = world.account.get_client("lambda")
     code = "import boto3\ndef handler(*_): boto3.client('lambda').delete_function(FunctionName='tiny')\n"
@@ -180,7 +180,7 @@ def test_a_function_that_is_deleted_while_it_works_may_lose_its_log(world: Funct
     assert world.running.list_problems() == []
 
 
-def test_a_schedule_in_local_time_is_refused(world: FunctionWorld) -> None:
+def test_schedule_with_a_time_zone_is_rejected(world: FunctionWorld) -> None:
     world.account.get_client("scheduler").create_schedule(
         Name="tick",
         ScheduleExpression="rate(1 hour)",
@@ -196,7 +196,7 @@ def test_a_schedule_in_local_time_is_refused(world: FunctionWorld) -> None:
         world.running.triggers.list_schedules()
 
 
-def test_what_is_given_up_goes_where_the_function_says(world: FunctionWorld) -> None:
+def test_failed_asynchronous_invocation_is_sent_to_the_failure_destination(world: FunctionWorld) -> None:
     world.allow("tiny", *READ_ACTIONS, "sqs:SendMessage")
     lambdas = world.account.get_client("lambda")
     lambdas.put_function_event_invoke_config(

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.loopback
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_what_there_is_not_is_not_found(method: str) -> None:
+def test_unknown_path_returns_not_found(method: str) -> None:
     api = RuntimeApi()
     line = HTTPConnection(api.address)
     line.request(method, "/2018-06-01/runtime/restore/next", body=b"{}" if method == "POST" else None)
@@ -20,7 +20,7 @@ def test_what_there_is_not_is_not_found(method: str) -> None:
     api.close()
 
 
-def test_who_waits_for_work_at_the_end_gets_none() -> None:
+def test_closing_the_runtime_api_disconnects_waiting_processes() -> None:
     api = RuntimeApi()
     line = HTTPConnection(api.address)
 

@@ -81,20 +81,20 @@ def make_schedule(expression: str, **target: object) -> EventSchedule:
 @pytest.mark.parametrize(
     ("expression", "rings"), [("rate(1 minute)", 10), ("rate(5 minutes)", 2), ("cron(0 8 * * ? *)", 1)]
 )
-def test_a_schedule_rings_when_it_is_due(desk: ClockedSchedules, expression: str, rings: int) -> None:
+def test_schedule_fires_when_it_is_due(desk: ClockedSchedules, expression: str, rings: int) -> None:
     desk.current_schedules = [make_schedule(expression, input='{"source": "schedule"}')]
     desk.advance(10 * ONE_MINUTE)
     assert desk.wires.delivered == [("schedule tick", '{"source": "schedule"}')] * rings
 
 
-def test_without_an_input_the_event_says_that_it_is_a_schedules(desk: ClockedSchedules) -> None:
+def test_schedule_without_an_input_sends_a_scheduled_event(desk: ClockedSchedules) -> None:
     desk.current_schedules = [make_schedule("rate(1 minute)")]
     desk.advance(ONE_MINUTE)
     [(_, event)] = desk.wires.delivered
     assert '"detail-type":"Scheduled Event"' in event
 
 
-def test_everything_may_be_rung_by_hand(desk: ClockedSchedules) -> None:
+def test_all_schedules_can_be_fired_manually(desk: ClockedSchedules) -> None:
     desk.current_schedules = [make_schedule("rate(1 hour)")]
     desk.advance(timedelta(seconds=10))
     desk.schedules.fire_all()
@@ -102,7 +102,7 @@ def test_everything_may_be_rung_by_hand(desk: ClockedSchedules) -> None:
     assert len(desk.wires.delivered) == 1
 
 
-def test_a_schedule_that_is_gone_rings_no_more(desk: ClockedSchedules) -> None:
+def test_deleted_schedule_no_longer_fires(desk: ClockedSchedules) -> None:
     desk.current_schedules = [make_schedule("rate(1 minute)")]
     desk.advance(ONE_MINUTE)
     desk.current_schedules = []
@@ -110,13 +110,13 @@ def test_a_schedule_that_is_gone_rings_no_more(desk: ClockedSchedules) -> None:
     assert len(desk.wires.delivered) == 1
 
 
-def test_one_that_ends_rings_no_more(desk: ClockedSchedules) -> None:
+def test_schedule_whose_expression_has_ended_no_longer_fires(desk: ClockedSchedules) -> None:
     desk.current_schedules = [make_schedule("cron(0 8 * * ? 2026-2026)"), make_schedule("cron(0 8 * * ? 2025)")]
     desk.advance(10 * ONE_MINUTE)
     assert len(desk.wires.delivered) == 1
 
 
-def test_a_schedule_that_nobody_looked_at_for_long_rings_once(desk: ClockedSchedules) -> None:
+def test_overdue_schedule_fires_only_once(desk: ClockedSchedules) -> None:
     desk.current_schedules = [make_schedule("rate(1 minute)")]
     desk.advance(timedelta(seconds=10))
     desk.now += 5 * ONE_MINUTE
@@ -124,7 +124,7 @@ def test_a_schedule_that_nobody_looked_at_for_long_rings_once(desk: ClockedSched
     assert len(desk.wires.delivered) == 1
 
 
-def test_an_event_goes_to_whoever_waits_for_its_like(desk: ClockedSchedules) -> None:
+def test_event_is_delivered_to_rules_with_a_matching_pattern(desk: ClockedSchedules) -> None:
     desk.rules = [
         EventBusRule(name="spot", pattern='{"source": ["aws.ec2"]}', targets=(DeliveryTarget(arn="arn:queue"),)),
         EventBusRule(name="health", pattern='{"source": ["aws.health"]}', targets=(DeliveryTarget(arn="arn:queue"),)),
@@ -140,9 +140,9 @@ def test_an_event_goes_to_whoever_waits_for_its_like(desk: ClockedSchedules) -> 
 @pytest.mark.parametrize(
     ("target", "tries"),
     [({"max_attempts": 1}, 1), ({"max_attempts": 4}, 4), ({"max_age": timedelta(seconds=60)}, 6)],
-    ids=["never again", "three times", "for a minute"],
+    ids=["no retries", "three retries", "maximum age one minute"],
 )
-def test_what_is_not_taken_is_offered_again_and_then_buried(
+def test_rejected_event_is_retried_and_then_becomes_a_dead_letter(
     desk: ClockedSchedules, target: dict[str, object], tries: int
 ) -> None:
     desk.wires.refusals = 1000
@@ -152,7 +152,7 @@ def test_what_is_not_taken_is_offered_again_and_then_buried(
     assert desk.wires.dead_letters == [("arn:dead", "not now")]
 
 
-def test_what_is_taken_in_the_end_is_not_buried(desk: ClockedSchedules) -> None:
+def test_event_accepted_after_retries_does_not_become_a_dead_letter(desk: ClockedSchedules) -> None:
     desk.wires.refusals = 2
     desk.current_schedules = [make_schedule("cron(59 7 * * ? *)", max_attempts=4)]
     desk.advance(2 * ONE_MINUTE)

@@ -31,7 +31,7 @@ def tiny(tmp_path: Path) -> Iterator[TinyLambda]:
         (f"{ARN}tiny:$LATEST", "", "$LATEST"),
     ],
 )
-def test_a_call_finds_its_version_by_name_arn_and_alias(
+def test_invocation_resolves_its_version_by_name_arn_and_alias(
     tiny: TinyLambda, name: str, qualifier: str, version: str
 ) -> None:
     tiny.account.publish("7")
@@ -40,14 +40,14 @@ def test_a_call_finds_its_version_by_name_arn_and_alias(
     assert [called_version for _, called_version in tiny.account.list_seen_calls()] == [version]
 
 
-def test_nobody_is_called_who_is_not_there(tiny: TinyLambda) -> None:
+def test_invoking_a_missing_function_raises_a_lookup_error(tiny: TinyLambda) -> None:
     with pytest.raises(LookupError):
         tiny.service.invoke("other", "", b"{}")
     with pytest.raises(LookupError):
         tiny.service.invoke_asynchronously("other", "", b"{}")
 
 
-def test_a_canary_gets_its_share(tiny: TinyLambda) -> None:
+def test_weighted_alias_sends_its_share_of_invocations_to_the_canary_version(tiny: TinyLambda) -> None:
     tiny.account.publish("1")
     tiny.account.publish("2")
     tiny.account.live, tiny.account.weights = "1", {"2": 0.3}
@@ -58,7 +58,7 @@ def test_a_canary_gets_its_share(tiny: TinyLambda) -> None:
     assert tiny.invoke("live").version == "2"
 
 
-def test_a_call_that_is_taken_is_made_without_anybody_waiting(tiny: TinyLambda) -> None:
+def test_asynchronous_invocation_runs_in_the_background(tiny: TinyLambda) -> None:
     tiny.service.invoke_asynchronously("tiny", "", b'{"say": "later"}', source="somebody")
     assert not tiny.calls
     assert tiny.service.pending == 1
@@ -67,7 +67,7 @@ def test_a_call_that_is_taken_is_made_without_anybody_waiting(tiny: TinyLambda) 
 
 
 @pytest.mark.parametrize(("retries", "calls"), [(0, 1), (2, 3)])
-def test_what_fails_is_made_again_as_often_as_it_may_and_then_given_up(
+def test_failed_asynchronous_invocation_is_retried_and_then_discarded(
     tiny: TinyLambda, retries: int, calls: int
 ) -> None:
     tiny.account.versions["$LATEST"] = tiny.account.build_function(async_retries=retries)
@@ -85,7 +85,7 @@ class ImmediateWorkerPool(WorkerPool):
         work()
 
 
-def test_what_is_throttled_is_tried_again_until_it_is_too_old(tiny: TinyLambda) -> None:
+def test_throttled_asynchronous_invocation_is_retried_until_it_expires(tiny: TinyLambda) -> None:
     tiny.account.versions["$LATEST"] = tiny.account.build_function(reserved_concurrency=0, max_event_age_seconds=60)
     clock, discarded = Clock(), list[QueuedInvocation]()
     service = LambdaService(
@@ -105,7 +105,7 @@ def test_what_is_throttled_is_tried_again_until_it_is_too_old(tiny: TinyLambda) 
     )
 
 
-def test_a_call_of_a_function_that_was_deleted_is_forgotten(tiny: TinyLambda) -> None:
+def test_invocation_of_a_deleted_function_is_dropped(tiny: TinyLambda) -> None:
     tiny.account.live = "7"
     tiny.account.publish("7")
     tiny.service.invoke_asynchronously("tiny", "live", b"{}")
@@ -114,7 +114,7 @@ def test_a_call_of_a_function_that_was_deleted_is_forgotten(tiny: TinyLambda) ->
     assert not tiny.calls
 
 
-def test_the_heart_beats_until_it_is_stopped(tiny: TinyLambda) -> None:
+def test_ticker_runs_until_it_is_stopped(tiny: TinyLambda) -> None:
     heart = Ticker([tiny.service.tick])
     tiny.service.invoke_asynchronously("tiny", "", b"{}")
     tiny.wait_until(lambda: bool(tiny.calls), tick=False)
@@ -122,7 +122,7 @@ def test_the_heart_beats_until_it_is_stopped(tiny: TinyLambda) -> None:
     assert not heart.errors
 
 
-def test_the_heart_beats_on_after_a_look_that_failed() -> None:
+def test_ticker_continues_after_a_failed_tick() -> None:
     looks: list[str] = []
     finished = Event()
 
@@ -136,7 +136,7 @@ def test_the_heart_beats_on_after_a_look_that_failed() -> None:
     assert heart.errors[0] == "ValueError: as asked"
 
 
-def test_workers_that_have_ended_take_nothing_more() -> None:
+def test_worker_pool_accepts_no_work_after_shutdown() -> None:
     workers, looks = WorkerPool(1), list[str]()
     workers.shut_down()
     workers.submit(lambda: looks.append("too late"))

@@ -63,7 +63,7 @@ def granted(template: Template) -> dict[str, Policy]:
 
 
 @pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS.keys())
-def test_an_attack_is_refused_to_everybody(attack: Attack, granted: dict[str, Policy], template: Template) -> None:
+def test_attack_is_denied_for_every_role(attack: Attack, granted: dict[str, Policy], template: Template) -> None:
     shared_policies, resolver = parse_resource_policies(template), IntrinsicResolver(template)
     [table] = map(resolver.resolve_ref, get_resources(template, "AWS::DynamoDB::Table"))
     request = msgspec.structs.replace(
@@ -77,14 +77,16 @@ def test_an_attack_is_refused_to_everybody(attack: Attack, granted: dict[str, Po
 
 
 @pytest.mark.parametrize(("attack", "may"), ALLOWED_REQUESTS.values(), ids=ALLOWED_REQUESTS.keys())
-def test_what_is_ours_is_allowed_to_one_role(attack: Attack, may: set[str], granted: dict[str, Policy]) -> None:
+def test_legitimate_request_is_allowed_only_for_its_role(
+    attack: Attack, may: set[str], granted: dict[str, Policy]
+) -> None:
     request = attack.build_request()
     assert {
         name for name, policy in granted.items() if evaluate_policies([policy], request) is AccessDecision.ALLOWED
     } == may
 
 
-def test_the_node_role_goes_to_ec2_and_nowhere_else(template: Template, granted: dict[str, Policy]) -> None:
+def test_node_role_can_be_passed_only_to_ec2(template: Template, granted: dict[str, Policy]) -> None:
     [role] = map_profile_roles(template).values()
     for service in ("ec2.amazonaws.com", "lambda.amazonaws.com", "ecs-tasks.amazonaws.com"):
         request = build_pass_role_attack(role, service).build_request()
@@ -94,7 +96,7 @@ def test_the_node_role_goes_to_ec2_and_nowhere_else(template: Template, granted:
         assert may == ({"provision"} if service == "ec2.amazonaws.com" else set())
 
 
-def test_no_function_passes_its_own_role(template: Template, granted: dict[str, Policy]) -> None:
+def test_no_function_can_pass_a_function_role(template: Template, granted: dict[str, Policy]) -> None:
     for role in get_resources(template, "AWS::IAM::Role"):
         if role in map_function_roles(template).values():
             request = build_pass_role_attack(f"{ROLE_ARN_PREFIX}{role.lower()}").build_request()
@@ -129,7 +131,7 @@ LAUNCHED_KINDS: Final = (
     ],
     ids=["none", "there", "written"],
 )
-def test_no_change_of_ec2_is_allowed_without_the_tags(
+def test_ec2_changes_without_cluster_tags_are_denied(
     context: dict[str, str | tuple[str, ...]], granted: dict[str, Policy]
 ) -> None:
     assert len(list_ec2_changes()) > 400
@@ -145,7 +147,7 @@ def test_no_change_of_ec2_is_allowed_without_the_tags(
     assert allowed == []
 
 
-def test_of_what_is_not_tagged_only_use_in_a_launch_is_allowed(granted: dict[str, Policy]) -> None:
+def test_untagged_resources_can_only_be_used_in_a_launch(granted: dict[str, Policy]) -> None:
     used_kinds = ("capacity-reservation", "image", "placement-group", "security-group", "snapshot", "subnet")
     unused_kinds = (
         "vpc",
@@ -175,7 +177,7 @@ def iterate_weakened_statements(document: dict[str, Any]) -> Iterator[tuple[str,
             yield f"{document['Sid']}: {operator} {key}", parse_statement({**document, "Condition": conditions})
 
 
-def test_each_condition_stops_an_attack(template: Template) -> None:
+def test_every_policy_condition_blocks_at_least_one_attack(template: Template) -> None:
     [role] = map_profile_roles(template).values()
     requests = [attack.build_request() for attack in (*ATTACKS.values(), Attack(**PASSED_ON, resource=role))]
     idle = [
@@ -193,7 +195,7 @@ PASSED_ON: Final[dict[str, Any]] = {
 }
 
 
-def test_no_role_both_launches_and_terminates(template: Template) -> None:
+def test_no_role_can_both_launch_and_terminate_instances(template: Template) -> None:
     actions_by_function = {
         name: {
             action
@@ -211,7 +213,7 @@ def test_no_role_both_launches_and_terminates(template: Template) -> None:
     assert len(set(map_function_roles(template).values())) == len(actions_by_function)
 
 
-def test_a_functions_role_has_no_rights_but_those_that_are_evaluated_here(template: Template) -> None:
+def test_function_roles_have_only_the_permissions_evaluated_in_these_tests(template: Template) -> None:
     iam_roles = get_resources(template, "AWS::IAM::Role")
     for role in map_function_roles(template).values():
         assert iam_roles[role].keys() <= {"AssumeRolePolicyDocument", "Description", "PermissionsBoundary", "Tags"}
@@ -220,7 +222,7 @@ def test_a_functions_role_has_no_rights_but_those_that_are_evaluated_here(templa
     assert not get_resources(template, "AWS::IAM::ManagedPolicy")
 
 
-def test_services_call_live_functions_and_move_their_aliases_and_that_is_all(template: Template) -> None:
+def test_service_roles_can_only_invoke_live_aliases_and_shift_traffic(template: Template) -> None:
     granted, resolver = parse_service_policies(template), IntrinsicResolver(template)
     functions = {resolver.get_arn(key) for key in get_resources(template, "AWS::Lambda::Function")}
     ticking = {
@@ -258,7 +260,7 @@ def test_services_call_live_functions_and_move_their_aliases_and_that_is_all(tem
         ("codedeploy", "deploymentgroup:{application}/a", "deploymentgroup:other/a"),
     ],
 )
-def test_a_service_works_for_nobody_else(
+def test_service_role_trusts_only_its_own_account_and_resource(
     service: str, own_source: str, foreign_source: str, template: Template
 ) -> None:
     [group] = [
@@ -288,7 +290,9 @@ def test_a_service_works_for_nobody_else(
 
 
 @pytest.mark.parametrize("action", ["CreateNetworkInterface", "DeleteNetworkInterface", "AssignPrivateIpAddresses"])
-def test_inside_a_vpc_lambda_makes_interfaces_and_the_code_may_not(action: str, private: Template) -> None:
+def test_network_interface_calls_are_allowed_for_lambda_but_denied_for_function_code(
+    action: str, private: Template
+) -> None:
     by_lambda = Attack(action=f"ec2:{action}")
     by_code = msgspec.structs.replace(
         by_lambda, context={"lambda:SourceFunctionArn": f"arn:aws:lambda:{REGION}:{ACCOUNT_ID}:function:x"}
@@ -298,7 +302,7 @@ def test_inside_a_vpc_lambda_makes_interfaces_and_the_code_may_not(action: str, 
         assert evaluate_policies([policy], by_code.build_request()) is AccessDecision.DENIED
 
 
-def test_who_does_not_speak_tls_is_denied(template: Template, granted: dict[str, Policy]) -> None:
+def test_sqs_requests_without_tls_are_denied(template: Template, granted: dict[str, Policy]) -> None:
     queue_policies = parse_resource_policies(template)
     for properties in get_resources(template, "AWS::SQS::Queue").values():
         arn = f"arn:aws:sqs:{REGION}:{ACCOUNT_ID}:{properties['QueueName']}"
@@ -310,7 +314,7 @@ def test_who_does_not_speak_tls_is_denied(template: Template, granted: dict[str,
         }
 
 
-def test_only_our_rules_announce(template: Template) -> None:
+def test_only_the_stack_event_rules_can_send_to_the_interruption_queue(template: Template) -> None:
     def send_message(source: str, service: str = "events.amazonaws.com") -> AccessDecision:
         context = build_context({"aws:SourceArn": source, "aws:SecureTransport": "true"})
         queue = f"arn:aws:sqs:{REGION}:{ACCOUNT_ID}:demo-joiner-interruption"

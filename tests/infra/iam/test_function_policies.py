@@ -33,17 +33,19 @@ from tests.infra.stacks import ALL, FUNCTIONS, PRIVATE, find_statement, list_all
         ("s3:PutObject", FUNCTIONS),
     ],
 )
-def test_only_who_needs_an_action_has_it(template: Template, action: str, functions: set[str]) -> None:
+def test_action_is_allowed_only_for_functions_that_need_it(
+    template: Template, action: str, functions: set[str]
+) -> None:
     assert list_allowed_functions(template, action) == functions
 
 
-def test_nobody_has_a_wildcard_action_or_touches_iam(template: Template) -> None:
+def test_no_policy_has_wildcard_actions_or_iam_actions_except_pass_role(template: Template) -> None:
     actions = {action for _, document in iterate_statements(template) for action in as_list(document["Action"])}
     assert not [action for action in actions if "*" in action]
     assert {action for action in actions if action.startswith("iam:")} == {"iam:PassRole"}
 
 
-def test_every_change_to_ec2_is_bound_to_the_tags_of_the_cluster(template: Template) -> None:
+def test_ec2_write_statements_require_the_cluster_tags(template: Template) -> None:
     changes = [
         document
         for _, document in iterate_statements(template)
@@ -61,7 +63,7 @@ def _is_ec2_change(statement: dict[str, Any]) -> bool:
     return any(action.startswith("ec2:") and not action.startswith("ec2:Describe") for action in actions)
 
 
-def test_nothing_is_launched_without_the_tags_or_from_a_foreign_template(template: Template) -> None:
+def test_launches_require_cluster_tags_and_an_owned_launch_template(template: Template) -> None:
     tagged = find_statement(template, "provision", "CreateTaggedFleets")["Condition"]["StringEquals"]
     assert tagged["aws:RequestTag/eks:eks-cluster-name"] == "demo"
     unbound = find_statement(template, "provision", "LaunchWithSelectedResources")
@@ -73,7 +75,7 @@ def test_nothing_is_launched_without_the_tags_or_from_a_foreign_template(templat
     )
 
 
-def test_tags_are_given_only_while_launching_or_to_name_a_node(template: Template) -> None:
+def test_create_tags_is_allowed_only_at_launch_and_for_node_names(template: Template) -> None:
     new = find_statement(template, "provision", "TagCreatedResources")["Condition"]["StringEquals"]
     assert new["ec2:CreateAction"] == ["CreateFleet", "CreateLaunchTemplate", "RunInstances"]
     name_statement = find_statement(template, "lifecycle", "TagOwnedInstances")
@@ -85,7 +87,7 @@ def test_tags_are_given_only_while_launching_or_to_name_a_node(template: Templat
     ]
 
 
-def test_who_decides_writes_snapshots_beside_the_journal_and_the_catalog_what_is_sold(template: Template) -> None:
+def test_functions_write_only_journal_and_snapshots_and_catalog_also_its_data(template: Template) -> None:
     further = {"catalog": {"catalogue/*", "costs/*", "market/*"}}
     for name in FUNCTIONS:
         written_prefixes = {
@@ -94,7 +96,7 @@ def test_who_decides_writes_snapshots_beside_the_journal_and_the_catalog_what_is
         assert written_prefixes == {"journal/*", "snapshot/*"} | further.get(name, set())
 
 
-def test_only_node_roles_are_passed_and_only_to_ec2(template: Template, private: Template) -> None:
+def test_pass_role_is_limited_to_node_roles_and_ec2(template: Template, private: Template) -> None:
     passed = find_statement(template, "provision", "PassNodeRole")
     assert passed["Resource"].startswith("arn:aws:iam::111122223333:role/nodesrole")
     assert passed["Condition"]["StringEquals"]["iam:PassedToService"][0] == "ec2.amazonaws.com"
@@ -102,9 +104,7 @@ def test_only_node_roles_are_passed_and_only_to_ec2(template: Template, private:
     assert further in find_statement(private, "provision", "PassNodeRole")["Resource"]
 
 
-def test_who_is_told_of_costs_is_told_by_the_catalog_and_nobody_else_is_told(
-    template: Template, private: Template
-) -> None:
+def test_only_catalog_function_publishes_to_the_report_topic(template: Template, private: Template) -> None:
     assert list_allowed_functions(template, "sns:Publish") == set()
     assert list_allowed_functions(private, "sns:Publish") == {"catalog"}
     assert find_statement(private, "catalog", "PublishCostReports")["Resource"] == PRIVATE["joiner:report-topic"]
@@ -115,7 +115,7 @@ def test_who_is_told_of_costs_is_told_by_the_catalog_and_nobody_else_is_told(
     assert {environment["JOINER_REPORT_TOPIC"] for environment in environments} == {PRIVATE["joiner:report-topic"]}
 
 
-def test_private_image_parameters_are_read_if_named(template: Template, private: Template) -> None:
+def test_private_image_parameters_are_readable_if_configured(template: Template, private: Template) -> None:
     public = "arn:aws:ssm:us-east-1::parameter/aws/service/*"
     assert find_statement(template, "catalog", "ReadImageParameters")["Resource"] == public
     assert set(find_statement(private, "catalog", "ReadImageParameters")["Resource"]) == {
@@ -124,7 +124,7 @@ def test_private_image_parameters_are_read_if_named(template: Template, private:
     }
 
 
-def test_nodes_and_functions_are_let_into_the_cluster(template: Template) -> None:
+def test_nodes_and_functions_have_eks_access_entries(template: Template) -> None:
     entries = get_resources(template, "AWS::EKS::AccessEntry").values()
     keys = {IntrinsicResolver(template).get_arn(key): key for key in get_resources(template, "AWS::IAM::Role")}
     function_of = {role: function for function, role in map_function_roles(template).items()}
@@ -140,7 +140,7 @@ def test_nodes_and_functions_are_let_into_the_cluster(template: Template) -> Non
     assert {entry["ClusterName"] for entry in entries} == {"demo"}
 
 
-def test_windows_nodes_have_a_role_an_entry_and_a_profile_of_their_own(private: Template) -> None:
+def test_windows_nodes_have_their_own_role_access_entry_and_instance_profile(private: Template) -> None:
     entries = get_resources(private, "AWS::EKS::AccessEntry").values()
     assert sorted(entry["Type"] for entry in entries if entry["Type"] != "STANDARD") == ["EC2_LINUX", "EC2_WINDOWS"]
     [windows] = [entry["PrincipalArn"] for entry in entries if entry["Type"] == "EC2_WINDOWS"]
@@ -149,7 +149,7 @@ def test_windows_nodes_have_a_role_an_entry_and_a_profile_of_their_own(private: 
     assert "WindowsInstanceProfile" in private["Outputs"]
 
 
-def test_a_node_gets_what_eks_asks_for_and_nothing_else(template: Template) -> None:
+def test_node_role_has_only_the_managed_policies_required_by_eks(template: Template) -> None:
     [role] = [p for p in get_resources(template, "AWS::IAM::Role").values() if "ManagedPolicyArns" in p]
     assert sorted(arn.rpartition("/")[2] for arn in role["ManagedPolicyArns"]) == [
         "AmazonEC2ContainerRegistryPullOnly",
@@ -159,7 +159,7 @@ def test_a_node_gets_what_eks_asks_for_and_nothing_else(template: Template) -> N
     ]
 
 
-def test_no_role_exceeds_the_boundary_that_is_asked_for(template: Template, private: Template) -> None:
+def test_every_role_has_the_configured_permissions_boundary(template: Template, private: Template) -> None:
     assert {role.get("PermissionsBoundary") for role in get_resources(template, "AWS::IAM::Role").values()} == {None}
     boundaries = {role.get("PermissionsBoundary") for role in get_resources(private, "AWS::IAM::Role").values()}
     assert boundaries == {PRIVATE["joiner:permissions-boundary"]}

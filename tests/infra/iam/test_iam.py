@@ -53,7 +53,9 @@ def make_request(action: str = "ec2:RunInstances", resource: str = INSTANCE, **o
         ([{"Resource": "arn:aws:ec2:us.east.1:1:instance/i-1"}], AccessDecision.IMPLICIT_DENY),
     ],
 )
-def test_a_verdict(statements: list[dict[str, Any]], answer: AccessDecision) -> None:
+def test_policy_evaluation_returns_the_expected_decision(
+    statements: list[dict[str, Any]], answer: AccessDecision
+) -> None:
     assert evaluate_policies([make_policy(*statements)], make_request()) is answer
 
 
@@ -66,7 +68,9 @@ def test_a_verdict(statements: list[dict[str, Any]], answer: AccessDecision) -> 
         ({"Action": "*", "NotResource": "*:instance/*"}, AccessDecision.IMPLICIT_DENY),
     ],
 )
-def test_a_statement_may_say_what_it_is_not_about(statement: dict[str, Any], answer: AccessDecision) -> None:
+def test_not_action_and_not_resource_statements_are_evaluated(
+    statement: dict[str, Any], answer: AccessDecision
+) -> None:
     document = {"Version": "2012-10-17", "Statement": {"Effect": "Allow"} | statement}
     assert evaluate_policies([parse_policy(document)], make_request()) is answer
 
@@ -140,12 +144,14 @@ SINGLE_VALUE, TWO_VALUES = {"k": ["a"]}, {"k": ["a", "b"]}
         ("ForAnyValue:StringEqualsIfExists", ["a"], {}, True),
     ],
 )
-def test_a_condition(operator: str, expected_values: Any, context_values: dict[str, list[str]], answer: bool) -> None:  # noqa: FBT001
+def test_condition_operator_is_evaluated_against_context_values(
+    operator: str, expected_values: Any, context_values: dict[str, list[str]], answer: bool
+) -> None:  # noqa: FBT001
     assert is_condition_met({operator: {"K": expected_values}}, build_context(context_values)) is answer
 
 
 @pytest.mark.parametrize(("first", "second"), [("a", "c"), ("c", "a"), ("c", "c")])
-def test_all_keys_and_all_operators_have_to_hold(first: str, second: str) -> None:
+def test_condition_requires_all_keys_and_all_operators_to_match(first: str, second: str) -> None:
     context = build_context({"k": "a", "l": "a"})
     assert is_condition_met({"StringEquals": {"k": "a", "l": "a"}, "StringLike": {"k": "a"}}, context)
     assert not is_condition_met({"StringEquals": {"k": first, "l": second}}, context)
@@ -171,18 +177,18 @@ def test_all_keys_and_all_operators_have_to_hold(first: str, second: str) -> Non
         ("a\nb*", "a\nb\nc", True),
     ],
 )
-def test_a_variable_is_what_the_request_says(pattern: str, text: str, answer: bool) -> None:  # noqa: FBT001
+def test_policy_variable_is_replaced_by_request_context_value(pattern: str, text: str, answer: bool) -> None:  # noqa: FBT001
     context = build_context({"aws:username": "a", "star": "*"})
     assert is_match(pattern, text, context) is answer
 
 
-def test_without_a_context_a_variable_is_only_text() -> None:
+def test_policy_variable_without_context_is_literal_text() -> None:
     assert is_match("${a}", "${a}")
     assert replace_variables("x${a}y*", build_context({"a": "*"})) == "x*y*"
 
 
 @pytest.mark.parametrize("context_values", [{}, {"a": ["b", "c"]}])
-def test_a_variable_without_one_value_matches_nothing(context_values: dict[str, list[str]]) -> None:
+def test_policy_variable_without_exactly_one_value_never_matches(context_values: dict[str, list[str]]) -> None:
     with pytest.raises(MissingValueError):
         is_match("${a}", "b", build_context(context_values))
     for statement in (
@@ -212,23 +218,23 @@ def test_a_variable_without_one_value_matches_nothing(context_values: dict[str, 
         {"Sids": "a"},
     ],
 )
-def test_what_is_unknown_is_an_error(statement: dict[str, Any]) -> None:
+def test_unsupported_policy_element_is_rejected(statement: dict[str, Any]) -> None:
     with pytest.raises(UnsupportedPolicyError):
         make_policy(statement)
 
 
 @pytest.mark.parametrize("statement", [{"Effect": "Allow", "Action": "*"}, {"Effect": "Allow", "Resource": "*"}])
-def test_half_a_statement_is_an_error(statement: dict[str, Any]) -> None:
+def test_statement_with_only_action_or_only_resource_is_rejected(statement: dict[str, Any]) -> None:
     with pytest.raises(UnsupportedPolicyError, match="both or none"):
         parse_policy({"Version": "2012-10-17", "Statement": [statement]})
 
 
-def test_an_old_policy_is_an_error() -> None:
+def test_policy_without_current_version_is_rejected() -> None:
     with pytest.raises(UnsupportedPolicyError, match="2012-10-17"):
         parse_policy({"Statement": []})
 
 
-def test_a_test_of_one_value_is_not_asked_of_several() -> None:
+def test_single_value_operator_with_multivalued_key_is_rejected() -> None:
     with pytest.raises(UnsupportedPolicyError, match="2 values"):
         is_condition_met({"StringEquals": {"k": "a"}}, build_context(TWO_VALUES))
 
@@ -243,14 +249,14 @@ def test_a_test_of_one_value_is_not_asked_of_several() -> None:
         ({"Service": "sns.amazonaws.com"}, AccessDecision.IMPLICIT_DENY),
     ],
 )
-def test_a_resource_says_who(principal: Any, answer: AccessDecision) -> None:
+def test_resource_policy_principal_is_evaluated(principal: Any, answer: AccessDecision) -> None:
     assert (
         evaluate_policies([make_policy({"Principal": principal})], make_request(principal="events.amazonaws.com"))
         is answer
     )
 
 
-def test_the_statements_that_allow_are_told() -> None:
+def test_allowing_statements_are_returned() -> None:
     parsed_policy = make_policy(
         {"Sid": "A"}, {"Sid": "B", "Action": "s3:*"}, {"Sid": "C", "Effect": "Deny"}, {"Sid": "D"}
     )

@@ -88,7 +88,7 @@ def get_request_tags(request: IamRequest) -> Mapping[str, tuple[str, ...]]:
         ("ec2.describe_subnets", ((),), {}, [("ec2:DescribeSubnets", "*")]),
     ],
 )
-def test_a_call_asks(
+def test_api_call_maps_to_expected_iam_actions_and_resources(
     call: str,
     arguments: tuple[Any, ...],
     options: dict[str, Any],
@@ -100,18 +100,18 @@ def test_a_call_asks(
     assert {request.context["aws:requestedregion"] for request in requests} == {("us-east-1",)}
 
 
-def test_a_call_that_nobody_knows_is_not_passed_over(account: PortRequestBuilder) -> None:
+def test_unknown_api_call_raises_key_error(account: PortRequestBuilder) -> None:
     with pytest.raises(KeyError):
         account.build_requests("ec2.stop_instances", ("i-1",), {})
 
 
-def test_what_does_not_exist_has_no_tags(account: PortRequestBuilder) -> None:
+def test_missing_resource_has_no_tags_in_request_context(account: PortRequestBuilder) -> None:
     for call, argument in (("ec2.terminate_instances", ["i-1"]), ("ec2.delete_launch_template", "joiner/demo/a")):
         [request] = account.build_requests(call, (argument,), {})
         assert get_request_tags(request) == {}
 
 
-def test_a_launch_asks_for_everything_that_it_makes_and_uses(account: PortRequestBuilder) -> None:
+def test_launch_requires_permissions_for_all_created_and_used_resources(account: PortRequestBuilder) -> None:
     launch_template = make_template(
         tags=TAGS,
         capacity_type="spot",
@@ -162,7 +162,7 @@ def test_a_launch_asks_for_everything_that_it_makes_and_uses(account: PortReques
     assert creating_actions == {("CreateFleet",), ("RunInstances",)}
 
 
-def test_a_rehearsal_asks_for_the_template_too_and_passes_a_role_only_if_there_is_one(
+def test_launch_dry_run_requires_template_permission_and_pass_role_only_with_a_role(
     account: PortRequestBuilder,
 ) -> None:
     probe = DryRunRequest(template=make_template(), instance_type="m5.large", subnet_ids=("subnet-1",))

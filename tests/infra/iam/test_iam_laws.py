@@ -40,25 +40,29 @@ POLICIES = st.lists(st.lists(build_statements(), max_size=3).map(tuple), max_siz
 
 
 @given(POLICIES, build_statements(effects=("Deny",)), REQUESTS)
-def test_a_deny_always_wins(policies: list[Policy], deny: PolicyStatement, request: IamRequest) -> None:
+def test_deny_overrides_any_allow(policies: list[Policy], deny: PolicyStatement, request: IamRequest) -> None:
     if deny.is_applicable(request):
         assert evaluate_policies([*policies, (deny,)], request) is AccessDecision.DENIED
 
 
 @given(POLICIES, build_statements(effects=("Allow",)), REQUESTS)
-def test_another_allow_takes_nothing_away(policies: list[Policy], allow: PolicyStatement, request: IamRequest) -> None:
+def test_adding_an_allow_statement_never_removes_access(
+    policies: list[Policy], allow: PolicyStatement, request: IamRequest
+) -> None:
     before, after = evaluate_policies(policies, request), evaluate_policies([*policies, (allow,)], request)
     assert after is before or (before is AccessDecision.IMPLICIT_DENY and after is AccessDecision.ALLOWED)
 
 
 @given(POLICIES, build_statements(effects=("Deny",)), REQUESTS)
-def test_another_deny_gives_nothing(policies: list[Policy], deny: PolicyStatement, request: IamRequest) -> None:
+def test_adding_a_deny_statement_never_grants_access(
+    policies: list[Policy], deny: PolicyStatement, request: IamRequest
+) -> None:
     before, after = evaluate_policies(policies, request), evaluate_policies([*policies, (deny,)], request)
     assert after is before or after is AccessDecision.DENIED
 
 
 @given(POLICIES, REQUESTS)
-def test_order_and_grouping_do_not_matter(policies: list[Policy], request: IamRequest) -> None:
+def test_statement_order_and_grouping_do_not_change_the_decision(policies: list[Policy], request: IamRequest) -> None:
     flat = tuple(statement for policy in policies for statement in policy)
     assert (
         evaluate_policies(policies, request)
@@ -68,12 +72,12 @@ def test_order_and_grouping_do_not_matter(policies: list[Policy], request: IamRe
 
 
 @given(REQUESTS)
-def test_silence_is_a_no(request: IamRequest) -> None:
+def test_request_without_policies_is_implicitly_denied(request: IamRequest) -> None:
     assert evaluate_policies([], request) is AccessDecision.IMPLICIT_DENY
 
 
 @given(CONDITIONS, CONDITIONS, CONTEXTS)
-def test_another_condition_never_opens_a_statement(condition: Any, added_condition: Any, context: Any) -> None:
+def test_adding_a_condition_never_makes_a_statement_match(condition: Any, added_condition: Any, context: Any) -> None:
     if not is_condition_met(condition, context):
         merged = {
             key: added_condition.get(key, {}) | condition.get(key, {}) for key in sorted({*condition, *added_condition})
@@ -82,7 +86,7 @@ def test_another_condition_never_opens_a_statement(condition: Any, added_conditi
 
 
 @given(SINGLE_OPERATORS, st.lists(WORDS, min_size=1, max_size=3), LITERALS)
-def test_a_negation_is_the_opposite_where_the_key_is_there(operator: str, patterns: list[str], value: str) -> None:
+def test_negated_operator_is_the_opposite_if_the_key_is_present(operator: str, patterns: list[str], value: str) -> None:
     if "Not" in operator:
         context = build_context({"k": value})
         assert is_condition_met({operator: {"k": patterns}}, context) != is_condition_met(
@@ -91,7 +95,9 @@ def test_a_negation_is_the_opposite_where_the_key_is_there(operator: str, patter
 
 
 @given(SINGLE_OPERATORS, st.lists(WORDS, min_size=1, max_size=3), st.lists(LITERALS, min_size=1, max_size=1))
-def test_of_one_value_all_any_and_the_value_itself_agree(operator: str, patterns: list[str], values: list[str]) -> None:
+def test_for_all_and_for_any_agree_with_plain_operator_for_a_single_value(
+    operator: str, patterns: list[str], values: list[str]
+) -> None:
     context, block = build_context({"k": values}), {"k": patterns}
     plain = is_condition_met({operator: block}, context)
     assert (
@@ -102,20 +108,22 @@ def test_of_one_value_all_any_and_the_value_itself_agree(operator: str, patterns
 
 
 @given(st.lists(WORDS, min_size=1, max_size=3), st.lists(LITERALS, max_size=4), st.lists(LITERALS, max_size=2))
-def test_fewer_values_pass_a_test_of_all(patterns: list[str], values: list[str], extra_values: list[str]) -> None:
+def test_for_all_values_still_matches_after_removing_values(
+    patterns: list[str], values: list[str], extra_values: list[str]
+) -> None:
     block = {"ForAllValues:StringLike": {"k": patterns}}
     if is_condition_met(block, build_context({"k": [*values, *extra_values]})):
         assert is_condition_met(block, build_context({"k": values}))
 
 
 @given(LITERALS, LITERALS)
-def test_text_matches_itself_everything_and_nothing_else(text: str, other_text: str) -> None:
+def test_literal_text_matches_only_itself_and_star(text: str, other_text: str) -> None:
     assert is_match(text, text)
     assert is_match("*", text)
     assert is_match(text, other_text) is (text == other_text)
 
 
 @given(WORDS, st.text(alphabet="*?ab$", max_size=4))
-def test_what_a_variable_says_is_no_pattern(pattern: str, value: str) -> None:
+def test_wildcards_in_a_variable_value_are_literal(pattern: str, value: str) -> None:
     context = build_context({"v": value})
     assert is_match("${v}", pattern, context) is (pattern == value)

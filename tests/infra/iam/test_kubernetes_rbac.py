@@ -43,12 +43,12 @@ def list_snapshot_permissions() -> set[RbacPermission]:
     }
 
 
-def test_every_call_of_every_function_is_granted(life: Guarded, rights: frozenset[RbacPermission]) -> None:
+def test_every_kubernetes_call_of_every_function_is_granted(life: Guarded, rights: frozenset[RbacPermission]) -> None:
     assert [permission for permission in sorted(life.rights) if not is_granted(rights, permission)] == []
     assert {record.outcome for record in life.runtime.invocations} == {"ok"}
 
 
-def test_the_short_life_drained_and_wrote(life: Guarded) -> None:
+def test_simulated_cluster_run_evicts_pods_and_writes_objects(life: Guarded) -> None:
     assert life.rights >= {
         ("create", "", "pods/eviction"),
         ("create", "karpenter.sh", "nodeclaims"),
@@ -58,11 +58,11 @@ def test_the_short_life_drained_and_wrote(life: Guarded) -> None:
     }
 
 
-def test_nothing_is_granted_that_is_not_done_or_excused(life: Guarded, rights: frozenset[RbacPermission]) -> None:
+def test_every_granted_permission_is_used_or_listed_as_rare(life: Guarded, rights: frozenset[RbacPermission]) -> None:
     assert sorted(rights - life.rights - list_snapshot_permissions() - RARE_PERMISSIONS.keys()) == []
 
 
-def test_an_excuse_is_for_something_that_is_granted(rights: frozenset[RbacPermission]) -> None:
+def test_every_rare_permission_is_granted(rights: frozenset[RbacPermission]) -> None:
     assert RARE_PERMISSIONS.keys() <= rights
 
 
@@ -89,29 +89,31 @@ def test_an_excuse_is_for_something_that_is_granted(rights: frozenset[RbacPermis
     ],
     ids=" ".join,
 )
-def test_an_attack_is_refused(right: RbacPermission, rights: frozenset[RbacPermission]) -> None:
+def test_sensitive_kubernetes_permission_is_not_granted(
+    right: RbacPermission, rights: frozenset[RbacPermission]
+) -> None:
     assert not is_granted(rights, right)
 
 
-def test_no_right_is_a_star(rights: frozenset[RbacPermission]) -> None:
+def test_no_permission_contains_a_wildcard(rights: frozenset[RbacPermission]) -> None:
     assert not [permission for permission in rights if "*" in permission]
 
 
-def test_the_manifests_are_the_files_that_people_apply_by_hand() -> None:
+def test_shipped_manifests_contain_rbac_and_priority_files() -> None:
     shipped = json.loads(build_manifests())
     for name in ("rbac.yaml", "priority.yaml"):
         text = files("shared.installer").joinpath(name).read_text(encoding="utf-8")
         assert [manifest for manifest in yaml.safe_load_all(text) if manifest not in shipped] == []
 
 
-def test_role_and_group_are_what_faults_tell_people() -> None:
+def test_cluster_role_and_group_match_the_names_in_error_messages() -> None:
     shipped = json.loads(build_manifests())
     [binding] = [manifest for manifest in shipped if manifest["kind"] == "ClusterRoleBinding"]
     assert (binding["roleRef"]["name"], FUNCTIONS_GROUP) == (FUNCTIONS_CLUSTER_ROLE, GROUP)
     assert [subject["name"] for subject in binding["subjects"]] == [GROUP]
 
 
-def test_requests_of_the_functions_have_a_priority_level_of_their_own() -> None:
+def test_function_requests_have_their_own_priority_level() -> None:
     shipped = json.loads(build_manifests())
     [schema] = [manifest for manifest in shipped if manifest["kind"] == "FlowSchema"]
     [level] = [manifest for manifest in shipped if manifest["kind"] == "PriorityLevelConfiguration"]
@@ -132,7 +134,9 @@ def test_requests_of_the_functions_have_a_priority_level_of_their_own() -> None:
         ([("apps", "*", "get")], ("list", "apps", "deployments"), False),
     ],
 )
-def test_a_rule_grants(rules: list[tuple[str, str, str]], permission: RbacPermission, answer: bool) -> None:  # noqa: FBT001
+def test_rbac_rule_grants_the_expected_permissions(
+    rules: list[tuple[str, str, str]], permission: RbacPermission, answer: bool
+) -> None:  # noqa: FBT001
     role_rules = [{"apiGroups": [group], "resources": [resource], "verbs": [verb]} for group, resource, verb in rules]
     role = {"kind": "ClusterRole", "metadata": {"name": "a"}, "rules": role_rules}
     other_role = {"kind": "ClusterRole", "metadata": {"name": "b"}, "rules": [{key: ["*"] for key in role_rules[0]}]}

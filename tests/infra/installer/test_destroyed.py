@@ -134,7 +134,7 @@ def play_every_third_step(play: Callable[[int], bool]) -> None:
 
 
 @pytest.mark.parametrize("seconds", [0, 1, 6, 15, 30, 45, 70])
-def test_a_purge_at_any_moment_of_a_scale_up_leaves_nothing(seconds: int) -> None:
+def test_purge_during_a_scale_up_leaves_no_resources(seconds: int) -> None:
     account = Account()
     account.run(timedelta(seconds=seconds))
     assert account.delete_emptied_part() == ("SUCCESS", "all NodePools, NodeClaims and EC2NodeClasses are deleted")
@@ -142,7 +142,7 @@ def test_a_purge_at_any_moment_of_a_scale_up_leaves_nothing(seconds: int) -> Non
 
 
 @pytest.mark.no_cover  # one life, stopped at one place after the other
-def test_a_purge_waits_for_whoever_planned_before_the_nodepools_were_gone() -> None:
+def test_purge_waits_for_runs_that_started_before_nodepools_were_deleted() -> None:
     def play(stop: int) -> bool:
         account = Account()
         standing = PausedFunction(account, stop)
@@ -155,7 +155,7 @@ def test_a_purge_waits_for_whoever_planned_before_the_nodepools_were_gone() -> N
 
 
 @pytest.mark.no_cover  # one life, stopped at one place after the other
-def test_by_default_the_stack_does_not_go_while_machines_may_be_on_their_way_to_it() -> None:
+def test_stack_deletion_fails_by_default_while_a_launch_may_be_in_progress() -> None:
     def play(stop: int) -> bool:
         account = Account()
         standing = PausedFunction(account, stop)
@@ -170,7 +170,7 @@ def test_by_default_the_stack_does_not_go_while_machines_may_be_on_their_way_to_
     play_every_third_step(play)
 
 
-def test_while_a_stack_without_nodes_goes_nobody_launches_one_and_what_others_pause_stays() -> None:
+def test_deleting_a_stack_without_nodes_pauses_launches_and_keeps_other_pauses() -> None:
     account = Account(waiting=False)
     foreign_pause = {"metadata": {"annotations": {LAUNCHES_PAUSED: "Launches in batch by anna"}}}
     account.kube.patch(f"/api/v1/namespaces/{CLUSTER_NAMESPACE}", msgspec.json.encode(foreign_pause))
@@ -182,7 +182,7 @@ def test_while_a_stack_without_nodes_goes_nobody_launches_one_and_what_others_pa
     assert get_pause_annotation(account) == "true in batch by anna"
 
 
-def test_who_stays_goes_on_launching_and_who_could_not_go_does_so_by_itself() -> None:
+def test_launches_resume_if_stack_deletion_fails_or_is_abandoned() -> None:
     account = Account()
     account.run(timedelta(minutes=3))
     assert account.delete_emptied_part("keep")[0] == "FAILED"
@@ -196,7 +196,7 @@ def test_who_stays_goes_on_launching_and_who_could_not_go_does_so_by_itself() ->
     assert account.list_active_instances()
 
 
-def test_another_deployment_takes_the_pause_back() -> None:
+def test_stack_update_removes_the_launch_pause() -> None:
     account = Account(waiting=False)
     assert account.delete_emptied_part("keep")[0] == "SUCCESS"
     assert get_pause_annotation(account)
@@ -204,7 +204,7 @@ def test_another_deployment_takes_the_pause_back() -> None:
     assert get_pause_annotation(account) == ""
 
 
-def test_a_claim_that_others_hold_keeps_the_stack_until_they_let_go() -> None:
+def test_nodeclaim_with_foreign_finalizer_blocks_stack_deletion() -> None:
     account = Account()
     account.run(timedelta(minutes=3))
     [claim] = account.cluster.api.list("nodeclaims.karpenter.sh")
@@ -223,7 +223,7 @@ def test_a_claim_that_others_hold_keeps_the_stack_until_they_let_go() -> None:
 
 
 @pytest.mark.parametrize("on_destroy", ["purge", "keep"])
-def test_a_cluster_that_does_not_answer_is_no_empty_one(on_destroy: str) -> None:
+def test_unreachable_cluster_fails_stack_deletion(on_destroy: str) -> None:
     account = Account()
     account.run(timedelta(minutes=3))
     down = tap_port(account.kube, "kube", _raise_unreachable)
@@ -238,7 +238,7 @@ def test_a_cluster_that_does_not_answer_is_no_empty_one(on_destroy: str) -> None
 
 @pytest.mark.parametrize("fault", [Throttled, Unreachable])
 @pytest.mark.parametrize("port", ["ec2", "kube"])
-def test_a_purge_outlasts_minutes_without_ec2_or_cluster(port: str, fault: type[Fault]) -> None:
+def test_purge_succeeds_after_minutes_of_ec2_or_api_server_outage(port: str, fault: type[Fault]) -> None:
     account = Account()
     account.run(timedelta(seconds=75))
     over = account.clock.get_time() + timedelta(minutes=6)

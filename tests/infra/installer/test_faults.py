@@ -29,14 +29,14 @@ from tests.infra.installations import (
 
 @pytest.mark.parametrize("fault", [Forbidden, Unreachable, Throttled, Conflict])
 @pytest.mark.parametrize("at", [0, 9, 13, 20])
-def test_what_passes_is_waited_for(fault: type[Fault], at: int, kube: InMemoryKube, clock: Clock) -> None:
+def test_installer_retries_transient_faults(fault: type[Fault], at: int, kube: InMemoryKube, clock: Clock) -> None:
     stack = make_failing_stack(kube, clock, iter([*[None] * at, *[fault("not now")] * 4]))
     assert stack.ask("Create")[0] == "SUCCESS"
     assert stack.waited == timedelta(seconds=20)
     assert all(is_there(kube, build_manifest_path(manifest)) for manifest in parse_release_manifests())
 
 
-def test_a_definition_is_waited_for_until_it_is_served(kube: InMemoryKube, clock: Clock) -> None:
+def test_installer_waits_until_crd_is_served(kube: InMemoryKube, clock: Clock) -> None:
     attempts = iter(range(3))
 
     def refuse_listing(call: PortCall) -> None:
@@ -50,7 +50,7 @@ def test_a_definition_is_waited_for_until_it_is_served(kube: InMemoryKube, clock
 
 @pytest.mark.parametrize("part", ["installed", "emptied"])
 @pytest.mark.parametrize("on_destroy", ["keep", "purge"])
-def test_what_is_defined_and_not_served_is_not_taken_for_empty(
+def test_deletion_fails_if_a_crd_exists_but_is_not_served(
     part: str, on_destroy: str, kube: InMemoryKube, clock: Clock
 ) -> None:
     def refuse_listing(call: PortCall) -> None:
@@ -66,7 +66,7 @@ def test_what_is_defined_and_not_served_is_not_taken_for_empty(
     assert is_there(kube, f"{POOLS}/a")
 
 
-def test_what_an_earlier_installation_leaves_is_waited_for(kube: InMemoryKube, clock: Clock) -> None:
+def test_installer_waits_for_objects_of_an_earlier_installation_to_be_deleted(kube: InMemoryKube, clock: Clock) -> None:
     Stack(kube, clock).ask("Create")
     [role] = [manifest for manifest in parse_release_manifests() if manifest["kind"] == "ClusterRole"]
     kube.patch(build_manifest_path(role), b'{"metadata": {"finalizers": ["example.com/own"]}}')
@@ -81,7 +81,7 @@ def test_what_an_earlier_installation_leaves_is_waited_for(kube: InMemoryKube, c
     assert timedelta(minutes=1) <= stack.waited < timedelta(minutes=2)
 
 
-def test_what_does_not_pass_is_told_in_time(kube: InMemoryKube, clock: Clock) -> None:
+def test_persistent_fault_is_reported_within_three_minutes(kube: InMemoryKube, clock: Clock) -> None:
     def iterate_faults() -> Iterator[Fault]:
         while True:
             yield Forbidden("cannot get resource")
@@ -99,9 +99,7 @@ def test_what_does_not_pass_is_told_in_time(kube: InMemoryKube, clock: Clock) ->
 
 
 @pytest.mark.parametrize("killed_at", range(23))
-def test_an_installation_that_was_killed_is_finished_by_the_next(
-    killed_at: int, kube: InMemoryKube, clock: Clock
-) -> None:
+def test_killed_installation_is_completed_by_the_next(killed_at: int, kube: InMemoryKube, clock: Clock) -> None:
     class Killed(BaseException):
         pass
 
@@ -118,7 +116,7 @@ def test_an_installation_that_was_killed_is_finished_by_the_next(
     assert Stack(kube, clock).ask("Update") == ("SUCCESS", "no changes")
 
 
-def test_a_server_that_does_not_keep_what_is_written_is_not_asked_for_ever(kube: InMemoryKube, clock: Clock) -> None:
+def test_installer_terminates_if_api_server_drops_a_written_field(kube: InMemoryKube, clock: Clock) -> None:
     class Forgetful(InMemoryKube):
         def read(self, path: str) -> bytes:
             document = msgspec.json.decode(super().read(path))
@@ -130,7 +128,7 @@ def test_a_server_that_does_not_keep_what_is_written_is_not_asked_for_ever(kube:
     assert stack.ask("Update") == ("SUCCESS", "FlowSchema joiner-functions updated")
 
 
-def test_a_finalizer_that_somebody_adds_meanwhile_is_kept(kube: InMemoryKube, clock: Clock) -> None:
+def test_concurrently_added_finalizer_is_kept(kube: InMemoryKube, clock: Clock) -> None:
     added = False
 
     def add_finalizer(call: PortCall) -> None:
@@ -146,7 +144,7 @@ def test_a_finalizer_that_somebody_adds_meanwhile_is_kept(kube: InMemoryKube, cl
     assert read_object(kube, f"{CLAIMS}/a")["metadata"]["finalizers"] == ["example.com/own"]
 
 
-def test_a_collection_of_many_pages_is_read_whole(stack: Stack, kube: InMemoryKube) -> None:
+def test_paginated_object_list_is_read_completely(stack: Stack, kube: InMemoryKube) -> None:
     stack.ask("Create")
     for number in range(501):
         create_object(kube, CLASSES, make_node_class(f"a{number:03d}"), finalizers=["karpenter.k8s.aws/termination"])

@@ -54,7 +54,7 @@ def make_raiser(fault: BaseException) -> Callable[..., Any]:
         ("Delete", Unreachable("eks:DescribeCluster demo: DELETING, no endpoint yet"), "FAILED"),
     ],
 )
-def test_a_cluster_that_is_gone_has_nothing_to_remove(
+def test_stack_deletion_succeeds_if_the_cluster_no_longer_exists(
     request_type: str, fault: Fault, status: str, responses: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(handler, "build_world", make_raiser(fault))
@@ -64,7 +64,7 @@ def test_a_cluster_that_is_gone_has_nothing_to_remove(
     assert (body["Status"], body["Reason"]) == (status, str(fault))
 
 
-def test_cloudformation_hears_even_of_what_nobody_foresaw(
+def test_unexpected_exception_is_reported_to_cloudformation(
     responses: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(handler, "build_world", make_raiser(ZeroDivisionError()))
@@ -74,14 +74,16 @@ def test_cloudformation_hears_even_of_what_nobody_foresaw(
     assert (body["Status"], body["Reason"]) == ("FAILED", "see the log stream stream")
 
 
-def test_the_handler_installs(stack: Stack, kube: Kube, responses: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_create_request_installs_all_manifests(
+    stack: Stack, kube: Kube, responses: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(handler, "build_world", lambda *_: stack._build_world())  # noqa: SLF001 - its own world
     handler.handler(make_request("Create"), CONTEXT)
     assert [body["Status"] for _, body in responses] == ["SUCCESS"]
     assert all(is_there(kube, build_manifest_path(manifest)) for manifest in parse_release_manifests())
 
 
-def test_waiting_takes_real_time_there(
+def test_handler_sleeps_between_retries(
     kube: Kube, clock: Clock, responses: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slept: list[float] = []
@@ -92,7 +94,7 @@ def test_waiting_takes_real_time_there(
     assert (slept, responses[0][1]["Status"]) == ([5.0], "SUCCESS")
 
 
-def test_the_resources_name_never_changes_and_an_answer_is_short() -> None:
+def test_physical_resource_id_is_stable_and_response_reason_is_truncated() -> None:
     order = parse_cloudformation_request(make_request("Create"))
     [short_response, long_response] = [
         msgspec.json.decode(build_response(order, "FAILED", reason)) for reason in ("", "x" * 5000)
@@ -106,13 +108,13 @@ def test_the_resources_name_never_changes_and_an_answer_is_short() -> None:
     }
 
 
-def test_what_is_no_order_is_refused() -> None:
+def test_unknown_cloudformation_request_type_is_rejected() -> None:
     with pytest.raises(msgspec.ValidationError):
         parse_cloudformation_request(make_request("Create") | {"RequestType": "Replace"})
 
 
 @pytest.mark.loopback
-def test_an_answer_is_put_without_a_content_type_and_put_again_if_it_must_be() -> None:
+def test_cloudformation_response_has_no_content_type_and_is_retried_on_failure() -> None:
     requests: list[tuple[str, str | None, bytes]] = []
 
     class Bucket(BaseHTTPRequestHandler):

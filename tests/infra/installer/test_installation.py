@@ -17,7 +17,7 @@ def template() -> Template:
     return synthesize_template()
 
 
-def test_only_the_installer_is_an_administrator_and_may_do_nothing_else(template: Template) -> None:
+def test_only_the_installer_is_cluster_admin_and_has_no_other_permissions(template: Template) -> None:
     administrators = [
         access_entry
         for access_entry in get_resources(template, "AWS::EKS::AccessEntry").values()
@@ -37,7 +37,7 @@ def test_only_the_installer_is_an_administrator_and_may_do_nothing_else(template
     assert "KubernetesGroups" not in entry
 
 
-def test_nobody_but_cloudformation_calls_the_installer(template: Template) -> None:
+def test_installer_is_invoked_only_by_cloudformation(template: Template) -> None:
     [key] = [
         logical_id
         for logical_id in get_resources(template, "AWS::Lambda::Function")
@@ -83,7 +83,7 @@ def list_earlier_resources(template: Template, key: str) -> set[str]:
     return earlier
 
 
-def test_the_installers_right_comes_before_it_and_nobody_else_is_let_in_or_woken_before(template: Template) -> None:
+def test_installer_access_entry_is_created_before_it_and_functions_start_after_it(template: Template) -> None:
     [installed] = get_resources(template, "Custom::JoinerInstalled")
     later = list_later_resources(template, "Custom::JoinerInstalled")
     entries = get_resources(template, "AWS::EKS::AccessEntry")
@@ -97,7 +97,7 @@ def test_the_installers_right_comes_before_it_and_nobody_else_is_let_in_or_woken
     assert not earlier & functions
 
 
-def test_a_new_installer_is_at_work_before_any_other_function_is_renewed(template: Template) -> None:
+def test_installer_is_updated_before_all_other_functions(template: Template) -> None:
     [installed] = get_resources(template, "Custom::JoinerInstalled")
     aliases = get_resources(template, "AWS::Lambda::Alias")
     [installer_alias] = [key for key in aliases if key.startswith("FunctionsInstaller")]
@@ -108,7 +108,7 @@ def test_a_new_installer_is_at_work_before_any_other_function_is_renewed(templat
     assert list_later_resources(template, "Custom::JoinerInstalled") >= aliases.keys() - {installer_alias}
 
 
-def test_the_stack_is_emptied_while_everything_works(template: Template) -> None:
+def test_stack_is_emptied_before_any_other_resource_is_deleted(template: Template) -> None:
     [emptied] = get_resources(template, "Custom::JoinerEmptied")
     kinds = (
         "AWS::EKS::AccessEntry",
@@ -127,7 +127,7 @@ def test_the_stack_is_emptied_while_everything_works(template: Template) -> None
     assert working - list_earlier_resources(template, emptied) == set()
 
 
-def test_a_new_release_of_the_manifests_is_installed(template: Template) -> None:
+def test_changed_manifests_trigger_a_new_installation(template: Template) -> None:
     [installed] = get_resources(template, "Custom::JoinerInstalled").values()
     assert installed["Digest"] == sha256(build_manifests()).hexdigest()
     assert (installed["Part"], installed["OnDestroy"]) == ("installed", "keep")

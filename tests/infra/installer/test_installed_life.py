@@ -58,7 +58,7 @@ def is_there(world: EmbeddedWorld, path: str) -> bool:
     return True
 
 
-def test_a_purge_leaves_neither_machines_nor_objects(world: EmbeddedWorld, stack: Stack) -> None:
+def test_purge_leaves_no_instances_and_no_objects(world: EmbeddedWorld, stack: Stack) -> None:
     assert stack.ask("Delete", "emptied", OnDestroy="purge")[0] == "SUCCESS"
     assert world.list_active_instances() == ()
     world.runtime.stop()
@@ -66,7 +66,7 @@ def test_a_purge_leaves_neither_machines_nor_objects(world: EmbeddedWorld, stack
     assert list_remaining_objects(world) == []
 
 
-def test_by_default_the_stack_stays_while_its_nodes_run_and_goes_after_them(world: EmbeddedWorld, stack: Stack) -> None:
+def test_stack_deletion_fails_by_default_until_its_nodes_are_gone(world: EmbeddedWorld, stack: Stack) -> None:
     profile = dict(world.wiring.functions[0].environment)["JOINER_INSTANCE_PROFILE"]
     status, message = stack.ask("Delete", "emptied", Profiles=[profile])
     assert status == "FAILED"
@@ -87,7 +87,7 @@ def test_by_default_the_stack_stays_while_its_nodes_run_and_goes_after_them(worl
     ]
 
 
-def test_without_functions_nothing_hangs(world: EmbeddedWorld, stack: Stack) -> None:
+def test_abandoned_stack_is_deleted_without_running_functions(world: EmbeddedWorld, stack: Stack) -> None:
     world.runtime.stop()
     kube = InMemoryKube(world.cluster.api)
     for claim in world.cluster.api.list("nodeclaims.karpenter.sh"):

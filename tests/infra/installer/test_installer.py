@@ -37,7 +37,7 @@ from tests.infra.installations import (
 )
 
 
-def test_after_installing_everything_is_there_and_served(stack: Stack, kube: Kube) -> None:
+def test_create_installs_all_manifests_and_serves_the_crds(stack: Stack, kube: Kube) -> None:
     status, message = stack.ask("Create")
     assert status == "SUCCESS"
     assert message.count(" created") == len(parse_release_manifests())
@@ -47,14 +47,14 @@ def test_after_installing_everything_is_there_and_served(stack: Stack, kube: Kub
             kube.list(build_collection_path(manifest))
 
 
-def test_installing_again_changes_nothing(stack: Stack, kube: InMemoryKube) -> None:
+def test_repeated_installation_changes_nothing(stack: Stack, kube: InMemoryKube) -> None:
     stack.ask("Create")
     before = kube.api.revision
     assert stack.ask("Update") == ("SUCCESS", "no changes")
     assert kube.api.revision == before
 
 
-def test_a_new_release_is_brought_in_and_the_old_one_back(stack: Stack, kube: Kube) -> None:
+def test_update_installs_new_release_and_rollback_restores_the_old(stack: Stack, kube: Kube) -> None:
     def change_release(documents: list[dict[str, Any]]) -> None:
         for document in documents:
             if document["kind"] == CRD_KIND:
@@ -75,7 +75,7 @@ def test_a_new_release_is_brought_in_and_the_old_one_back(stack: Stack, kube: Ku
             assert read_object(kube, build_manifest_path(manifest))["spec"] == manifest["spec"]
 
 
-def test_removing_leaves_nothing(stack: Stack, kube: Kube) -> None:
+def test_delete_removes_all_manifests(stack: Stack, kube: Kube) -> None:
     stack.ask("Create")
     assert stack.ask("Delete")[0] == "SUCCESS"
     assert [
@@ -86,11 +86,11 @@ def test_removing_leaves_nothing(stack: Stack, kube: Kube) -> None:
     assert stack.ask("Delete") == ("SUCCESS", "no changes")
 
 
-def test_a_removal_of_what_was_never_installed_is_done(stack: Stack) -> None:
+def test_delete_without_prior_installation_succeeds(stack: Stack) -> None:
     assert stack.ask("Delete") == ("SUCCESS", "no changes")
 
 
-def test_what_an_operator_wrote_stays_and_hangs_on_nothing(stack: Stack, kube: Kube) -> None:
+def test_user_objects_are_kept_without_joiner_finalizers(stack: Stack, kube: Kube) -> None:
     stack.ask("Create")
     create_object(kube, CLASSES, make_node_class("a"), finalizers=["karpenter.k8s.aws/termination", "example.com/own"])
     create_object(kube, CLAIMS, make_node_claim("a"), **TERMINATION_METADATA)
@@ -107,7 +107,7 @@ def test_what_an_operator_wrote_stays_and_hangs_on_nothing(stack: Stack, kube: K
     assert not is_there(kube, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/nodepools.karpenter.sh")
 
 
-def test_a_node_of_others_keeps_its_finalizers(stack: Stack, kube: Kube) -> None:
+def test_unmanaged_node_keeps_its_finalizers(stack: Stack, kube: Kube) -> None:
     stack.ask("Create")
     create_object(kube, NODES, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"}}, **TERMINATION_METADATA)
     stack.ask("Delete")
@@ -115,9 +115,7 @@ def test_a_node_of_others_keeps_its_finalizers(stack: Stack, kube: Kube) -> None
 
 
 @pytest.mark.parametrize("age", [timedelta(seconds=5), timedelta(minutes=5), None])
-def test_a_karpenter_at_work_keeps_its_finalizers(
-    age: timedelta | None, stack: Stack, kube: Kube, clock: Clock
-) -> None:
+def test_running_karpenter_keeps_its_finalizers(age: timedelta | None, stack: Stack, kube: Kube, clock: Clock) -> None:
     stays = age == timedelta(seconds=5)
     stack.ask("Create")
     create_object(kube, CLAIMS, make_node_claim("a"), **TERMINATION_METADATA)
@@ -132,7 +130,7 @@ def test_a_karpenter_at_work_keeps_its_finalizers(
     )
 
 
-def test_a_karpenter_that_is_there_is_left_as_it_is(clock: Clock) -> None:
+def test_existing_karpenter_crds_are_not_changed_or_deleted(clock: Clock) -> None:
     kube = InMemoryKube(ApiServer(clock, definitions=load_shipped_crds()))
     before = {
         build_manifest_path(manifest): kube.read(build_manifest_path(manifest))
@@ -147,7 +145,7 @@ def test_a_karpenter_that_is_there_is_left_as_it_is(clock: Clock) -> None:
     assert {path: kube.read(path) for path in before} == before
 
 
-def test_a_karpenter_that_is_too_old_is_not_joined(clock: Clock) -> None:
+def test_installation_fails_with_karpenter_crds_older_than_v1(clock: Clock) -> None:
     older = msgspec.json.decode(msgspec.json.encode(load_shipped_crds()))
     for definition in older:
         definition["spec"]["versions"][0]["name"] = "v1beta1"
@@ -162,7 +160,7 @@ def test_a_karpenter_that_is_too_old_is_not_joined(clock: Clock) -> None:
     ]
 
 
-def test_on_request_definitions_go_with_what_is_in_them(stack: Stack, kube: Kube) -> None:
+def test_purge_deletes_crds_with_their_objects(stack: Stack, kube: Kube) -> None:
     stack.ask("Create")
     create_object(kube, CLASSES, make_node_class("a"), finalizers=["karpenter.k8s.aws/termination"])
     assert stack.ask("Delete", OnDestroy="purge")[0] == "SUCCESS"
@@ -174,7 +172,7 @@ def test_on_request_definitions_go_with_what_is_in_them(stack: Stack, kube: Kube
 
 
 @pytest.mark.parametrize("request_type", ["Create", "Update"])
-def test_before_the_end_there_is_nothing_to_empty(request_type: str, stack: Stack, kube: InMemoryKube) -> None:
+def test_emptying_does_nothing_on_create_and_update(request_type: str, stack: Stack, kube: InMemoryKube) -> None:
     stack.ask("Create")
     create_object(kube, POOLS, make_node_pool("a"))
     before = kube.api.revision
@@ -182,7 +180,7 @@ def test_before_the_end_there_is_nothing_to_empty(request_type: str, stack: Stac
     assert kube.api.revision == before
 
 
-def test_nodes_that_would_lose_their_role_keep_the_stack_from_going(stack: Stack, kube: Kube) -> None:
+def test_stack_deletion_fails_while_nodes_use_the_stack_role(stack: Stack, kube: Kube) -> None:
     stack.ask("Create")
     create_object(
         kube, CLAIMS, make_node_claim("b"), annotations={"karpenter.k8s.aws/instance-profile-name": "another"}
@@ -196,7 +194,7 @@ def test_nodes_that_would_lose_their_role_keep_the_stack_from_going(stack: Stack
     assert is_there(kube, f"{CLAIMS}/a")
 
 
-def test_a_purge_waits_until_the_functions_have_ended_every_node(clock: Clock) -> None:
+def test_purge_waits_until_all_nodes_are_terminated(clock: Clock) -> None:
     live = SimulatedCluster(clock)
     stack = Stack(kube := InMemoryKube(live.api), clock)
     stack.ask("Create")
@@ -209,7 +207,7 @@ def test_a_purge_waits_until_the_functions_have_ended_every_node(clock: Clock) -
     assert msgspec.json.decode(kube.list(POOLS))["items"] == []
 
 
-def test_a_purge_that_takes_too_long_fails_and_may_be_asked_again(stack: Stack, kube: Kube) -> None:
+def test_purge_times_out_with_failure_and_can_be_retried(stack: Stack, kube: Kube) -> None:
     stack.ask("Create")
     create_object(kube, CLAIMS, make_node_claim("a"), **TERMINATION_METADATA)
     status, message = stack.ask("Delete", "emptied", OnDestroy="purge")
@@ -220,12 +218,12 @@ def test_a_purge_that_takes_too_long_fails_and_may_be_asked_again(stack: Stack, 
     assert stack.ask("Delete", "emptied", OnDestroy="purge")[0] == "SUCCESS"
 
 
-def test_a_cluster_without_karpenters_kinds_has_nothing_to_empty(stack: Stack) -> None:
+def test_emptying_succeeds_in_a_cluster_without_karpenter_crds(stack: Stack) -> None:
     assert stack.ask("Delete", "emptied", OnDestroy="purge")[0] == "SUCCESS"
     assert stack.ask("Delete", "emptied")[0] == "SUCCESS"
 
 
-def test_every_definition_is_among_the_manifests() -> None:
+def test_release_manifests_include_every_crd() -> None:
     assert {get_manifest_name(manifest) for manifest in parse_release_manifests() if manifest["kind"] == CRD_KIND} == {
         get_manifest_name(definition) for definition in load_shipped_crds()
     }

@@ -59,7 +59,7 @@ def copy_definition(name: str = NODE_POOLS_CRD) -> Any:
     return msgspec.json.decode(msgspec.json.encode(definition))
 
 
-def test_what_is_shipped_is_what_the_repository_has() -> None:
+def test_release_manifests_are_the_expected_objects_in_order() -> None:
     names = [(manifest["kind"], get_manifest_name(manifest)) for manifest in parse_release_manifests()]
     assert names == [
         (CRD_KIND, "capacitybuffers.autoscaling.x-k8s.io"),
@@ -74,12 +74,12 @@ def test_what_is_shipped_is_what_the_repository_has() -> None:
     ]
 
 
-def test_only_known_kinds_are_installed() -> None:
+def test_manifest_of_unknown_kind_is_rejected() -> None:
     with pytest.raises(KeyError, match="Secret"):
         parse_manifests(b'[{"kind": "Secret", "metadata": {"name": "a"}}]')
 
 
-def test_a_new_cluster_gets_everything_in_order_and_marked() -> None:
+def test_new_cluster_gets_all_manifests_in_order_with_managed_by_label() -> None:
     plan = plan_install(parse_release_manifests(), InstalledState(live={}))
     assert [step.path for step in plan.steps] == [
         MANIFEST_PATHS[manifest["kind"]] for manifest in parse_release_manifests()
@@ -91,13 +91,13 @@ def test_a_new_cluster_gets_everything_in_order_and_marked() -> None:
     assert len(plan.messages) == len(plan.steps)
 
 
-def test_what_is_installed_is_not_touched_again() -> None:
+def test_unchanged_installed_manifests_need_no_steps() -> None:
     assert plan_install(parse_release_manifests(), InstalledState(live=build_live_manifests())) == plan_install(
         (), InstalledState(live={})
     )
 
 
-def test_another_release_patches_what_it_changes_and_nothing_else() -> None:
+def test_upgrade_patches_only_changed_manifests() -> None:
     def drop_first_rule(documents: list[dict[str, Any]]) -> None:
         [role] = [document for document in documents if document["kind"] == "ClusterRole"]
         del role["rules"][0]
@@ -112,7 +112,7 @@ def test_another_release_patches_what_it_changes_and_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("kind", MANIFEST_PATHS)
-def test_what_somebody_changed_is_put_right(kind: str) -> None:
+def test_manual_change_to_a_managed_manifest_is_reverted(kind: str) -> None:
     [manifest, *_] = [candidate for candidate in parse_release_manifests() if candidate["kind"] == kind]
     key = next(key for key in ("spec", "rules", "subjects") if key in manifest)
     changed = {
@@ -132,7 +132,7 @@ def test_what_somebody_changed_is_put_right(kind: str) -> None:
     assert merged(dict(changed[build_manifest_path(manifest)]), dict(step.body))[key] == manifest[key]
 
 
-def test_a_binding_to_another_role_is_made_anew() -> None:
+def test_cluster_role_binding_with_another_role_is_recreated() -> None:
     [binding] = [manifest for manifest in parse_release_manifests() if manifest["kind"] == "ClusterRoleBinding"]
     changed_binding = {**make_live_manifest(binding), "roleRef": {**binding["roleRef"], "name": "cluster-admin"}}
     plan = plan_install(
@@ -142,7 +142,7 @@ def test_a_binding_to_another_role_is_made_anew() -> None:
     assert [type(step) for step in plan.steps] == [DeleteManifest, CreateManifest]
 
 
-def test_rights_that_were_applied_by_hand_become_ours() -> None:
+def test_manually_applied_cluster_role_is_adopted() -> None:
     [role] = [manifest for manifest in parse_release_manifests() if manifest["kind"] == "ClusterRole"]
     bare = {
         **make_live_manifest(role),
@@ -160,7 +160,7 @@ FOREIGN_LABELS = [{}, {MANAGED_BY_LABEL: "Helm"}, {MANAGED_BY_LABEL: "joiner"}]
 
 
 @pytest.mark.parametrize("labels", FOREIGN_LABELS)
-def test_somebody_elses_definition_is_never_written(labels: dict[str, str]) -> None:
+def test_foreign_crd_is_never_changed(labels: dict[str, str]) -> None:
     release = {HELM_RELEASE_ANNOTATION: "karpenter-crd"} if labels.get(MANAGED_BY_LABEL) == "joiner" else {}
     crd = make_live_manifest(copy_definition(), labels=labels, annotations=release)
     plan = plan_install(
@@ -205,7 +205,7 @@ def _rename_kind(spec: dict[str, Any]) -> None:
         (_rename_kind, "its kind is Pool: must be NodePool"),
     ],
 )
-def test_a_definition_that_cannot_be_used_stops_everything(
+def test_incompatible_foreign_crd_stops_the_installation(
     change: Callable[[dict[str, Any]], None], problem: str
 ) -> None:
     crd = make_live_manifest(copy_definition(), labels={})
@@ -216,7 +216,7 @@ def test_a_definition_that_cannot_be_used_stops_everything(
     assert find_incompatibilities(copy_definition(), crd) == (problem,)
 
 
-def test_a_definition_of_a_feature_stops_nothing() -> None:
+def test_incompatible_optional_feature_crd_does_not_stop_the_installation() -> None:
     crd = make_live_manifest(copy_definition("capacitybuffers.autoscaling.x-k8s.io"), labels={})
     crd["spec"]["versions"][0]["name"] = "v1alpha1"
     plan = plan_install(
@@ -229,7 +229,7 @@ def test_a_definition_of_a_feature_stops_nothing() -> None:
     )
 
 
-def test_a_definition_without_some_fields_is_used_and_told_of() -> None:
+def test_foreign_crd_with_missing_fields_is_used_and_reported() -> None:
     crd = make_live_manifest(copy_definition(), labels={})
     spec = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
     del spec["properties"]["replicas"]
@@ -245,20 +245,20 @@ def test_a_definition_without_some_fields_is_used_and_told_of() -> None:
     )
 
 
-def test_a_version_that_is_not_served_is_not_compared() -> None:
+def test_unserved_crd_version_is_not_compared() -> None:
     crd = make_live_manifest(copy_definition(), labels={})
     _stop_serving(crd["spec"])
     assert find_missing_fields(copy_definition(), crd) == ()
 
 
-def test_a_definition_that_keeps_what_it_does_not_know_lacks_nothing() -> None:
+def test_crd_that_preserves_unknown_fields_has_no_missing_fields() -> None:
     crd = make_live_manifest(copy_definition(), labels={})
     schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     schema["properties"]["spec"] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     assert find_missing_fields(copy_definition(), crd) == ()
 
 
-def test_removing_goes_backwards_and_takes_everything_that_is_ours() -> None:
+def test_removal_deletes_all_managed_manifests_in_reverse_order() -> None:
     plan = plan_removal(parse_release_manifests(), InstalledState(live=build_live_manifests()), purge=False)
     assert [step.path for step in plan.steps] == [
         build_manifest_path(manifest) for manifest in reversed(parse_release_manifests())
@@ -266,7 +266,7 @@ def test_removing_goes_backwards_and_takes_everything_that_is_ours() -> None:
     assert all(isinstance(step, DeleteManifest) and step.uid for step in plan.steps)
 
 
-def test_a_definition_with_objects_stays_unless_asked() -> None:
+def test_crd_with_objects_is_kept_unless_purged() -> None:
     standing = InstalledState(live=build_live_manifests(), object_counts={NODE_POOLS_CRD: 2})
     removal_plan = plan_removal(parse_release_manifests(), standing, purge=False)
     assert len(removal_plan.steps) == len(parse_release_manifests()) - 1
@@ -276,7 +276,7 @@ def test_a_definition_with_objects_stays_unless_asked() -> None:
     assert len(plan_removal(parse_release_manifests(), standing, purge=True).steps) == len(parse_release_manifests())
 
 
-def test_what_is_gone_or_going_is_not_removed_again() -> None:
+def test_removal_skips_missing_and_terminating_manifests() -> None:
     assert plan_removal(parse_release_manifests(), InstalledState(live={}), purge=True).steps == ()
     going = build_live_manifests(deletionTimestamp="2026-11-21T08:00:00Z")
     assert plan_removal(parse_release_manifests(), InstalledState(live=going), purge=True).steps == ()
@@ -289,7 +289,9 @@ def test_what_is_gone_or_going_is_not_removed_again() -> None:
         (["karpenter.k8s.aws/termination", "a/b"], ["a/b"]),
     ],
 )
-def test_our_finalizers_come_off_first_and_others_stay(finalizers: list[str], remaining: list[str] | None) -> None:
+def test_joiner_finalizers_are_removed_first_and_foreign_finalizers_kept(
+    finalizers: list[str], remaining: list[str] | None
+) -> None:
     finalized_object = {"metadata": {"name": "a", "finalizers": finalizers, "resourceVersion": "9"}}
     plan = plan_removal(
         parse_release_manifests(),
@@ -302,14 +304,14 @@ def test_our_finalizers_come_off_first_and_others_stay(finalizers: list[str], re
 
 
 @pytest.mark.parametrize("finalizers", [None, [], ["a/b"]])
-def test_what_we_do_not_hold_is_not_touched(finalizers: list[str] | None) -> None:
+def test_object_without_joiner_finalizers_is_not_patched(finalizers: list[str] | None) -> None:
     finalized_object = {"metadata": {"name": "a", "finalizers": finalizers, "resourceVersion": "9"}}
     assert (
         plan_removal((), InstalledState(live={}, finalized_objects=(("/a", finalized_object),)), purge=True).steps == ()
     )
 
 
-def test_what_may_go_on_running_is_told() -> None:
+def test_instance_that_may_still_run_is_reported() -> None:
     metadata = {"name": "a", "finalizers": ["karpenter.sh/termination"], "resourceVersion": "9"}
     live_claim = {"metadata": metadata, "status": {"providerID": "aws:///us-east-1a/i-1"}}
     deleted_claim = {**live_claim, "metadata": {**metadata, "deletionTimestamp": "2026-11-21T08:00:00Z"}}
@@ -322,7 +324,7 @@ def test_what_may_go_on_running_is_told() -> None:
     assert messages == ("NodeClaim a was being deleted, its instance may still run: aws:///us-east-1a/i-1",)
 
 
-def test_emptying_begins_with_the_pools_and_leaves_alone_what_is_going() -> None:
+def test_emptying_deletes_nodepools_first_and_skips_terminating_objects() -> None:
     def make_object(name: str, **metadata: str) -> tuple[str, Manifest]:
         return f"/{name}", {"metadata": {"name": name, "uid": name, **metadata}}
 
@@ -346,11 +348,11 @@ def test_emptying_begins_with_the_pools_and_leaves_alone_what_is_going() -> None
         ("a", "b", False),
     ],
 )
-def test_what_is_wanted_is_within_what_is_there(wish: object, actual: object, answer: bool) -> None:  # noqa: FBT001
+def test_desired_manifest_is_compared_as_subset_of_live_object(wish: object, actual: object, answer: bool) -> None:  # noqa: FBT001
     assert is_within(wish, actual) is answer
 
 
-def test_a_patch_takes_out_what_is_not_wanted_but_no_labels() -> None:
+def test_merge_patch_removes_unwanted_fields_but_keeps_labels() -> None:
     before = {"metadata": {"labels": {"a": "b"}}, "spec": {"old": 1, "kept": {"x": 1, "y": 2}}}
     after = mark_as_managed({"kind": "FlowSchema", "metadata": {"name": "a"}, "spec": {"kept": {"x": 1}, "new": [1]}})
     patched = merged(before, build_merge_patch(before, after))
@@ -358,7 +360,7 @@ def test_a_patch_takes_out_what_is_not_wanted_but_no_labels() -> None:
     assert patched["metadata"]["labels"] == {"a": "b", MANAGED_BY_LABEL: "joiner"}
 
 
-def test_the_digest_is_of_the_content_alone() -> None:
+def test_manifest_digest_depends_only_on_content() -> None:
     [first_manifest, second_manifest] = parse_manifests(build_manifests())[:2]
     assert mark_as_managed({"metadata": {"name": "a"}, "b": 1, "c": 2}) == mark_as_managed(
         {"c": 2, "b": 1, "metadata": {"name": "a"}}

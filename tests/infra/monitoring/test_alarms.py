@@ -13,7 +13,7 @@ from tests.infra.policies import Template, get_resources
 from tests.infra.stacks import PRIVATE, synthesize_stack
 
 
-def test_every_alarm_says_what_to_do_and_whom_it_tells(template: Template, private: Template) -> None:
+def test_every_alarm_has_a_description_and_notifies_the_configured_topic(template: Template, private: Template) -> None:
     alarms = get_resources(template, "AWS::CloudWatch::Alarm").values()
     assert {alarm["AlarmDescription"].startswith("Joiner, demo: ") for alarm in alarms} == {True}
     assert not [alarm for alarm in alarms if alarm.keys() & {"AlarmActions", "OKActions"}]
@@ -21,13 +21,13 @@ def test_every_alarm_says_what_to_do_and_whom_it_tells(template: Template, priva
         assert alarm["AlarmActions"] == [PRIVATE["joiner:alarm-topic"]]
 
 
-def test_whoever_is_told_of_an_alarm_is_told_that_it_is_over(private: Template) -> None:
+def test_alarm_recovery_notifies_the_same_topic(private: Template) -> None:
     for alarm in get_resources(private, "AWS::CloudWatch::Alarm").values():
         assert alarm["OKActions"] == alarm["AlarmActions"]
         assert "InsufficientDataActions" not in alarm
 
 
-def test_dead_letters_and_silence_are_noticed(template: Template) -> None:
+def test_dead_letters_and_silent_functions_have_alarms(template: Template) -> None:
     alarms = get_resources(template, "AWS::CloudWatch::Alarm").values()
     [dead] = [alarm for alarm in alarms if alarm.get("MetricName") == "ApproximateNumberOfMessagesVisible"]
     assert (dead["Threshold"], dead["EvaluationPeriods"]) == (1, 1)
@@ -44,7 +44,7 @@ def list_metric_queries(alarm: dict[str, Any]) -> list[dict[str, Any]]:
     return [query for query in alarm["Metrics"] if "MetricStat" in query]
 
 
-def test_alarms_read_metrics_that_functions_write_for_them_and_the_dashboard_none_that_cost(
+def test_alarms_use_emitted_metrics_and_dashboard_uses_only_free_metrics(
     template: Template,
 ) -> None:
     alarms = get_resources(template, "AWS::CloudWatch::Alarm").values()
@@ -55,7 +55,7 @@ def test_alarms_read_metrics_that_functions_write_for_them_and_the_dashboard_non
     assert {metric[0] for metric in metrics} == {"AWS/Lambda", "AWS/SQS"}
 
 
-def test_every_widget_says_what_is_drawn_in_which_unit_and_every_line_whose_it_is(template: Template) -> None:
+def test_every_dashboard_widget_has_title_unit_and_series_labels(template: Template) -> None:
     [page] = get_resources(template, "AWS::CloudWatch::Dashboard").values()
     widget_properties = [widget["properties"] for widget in json.loads(page["DashboardBody"])["widgets"]]
     assert [properties for properties in widget_properties if not properties.get("title")] == []
@@ -69,12 +69,12 @@ def test_every_widget_says_what_is_drawn_in_which_unit_and_every_line_whose_it_i
         assert all(line[-1].get("label") for line in graph["metrics"])
 
 
-def test_nobody_needs_a_dashboard(tmp_path: Path) -> None:
+def test_dashboard_can_be_disabled(tmp_path: Path) -> None:
     template = synthesize_stack(str(tmp_path), {"joiner:dashboard": "false"})
     assert not get_resources(template, "AWS::CloudWatch::Dashboard")
 
 
-def test_prices_that_grow_old_are_noticed_unless_nobody_wants_to_know(template: Template, private: Template) -> None:
+def test_outdated_prices_have_an_alarm_unless_disabled(template: Template, private: Template) -> None:
     [alarm] = list_price_alarms(template)
     emitted: list[dict[str, Any]] = []
     benchmark_world = msgspec.structs.replace(

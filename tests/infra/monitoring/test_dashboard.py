@@ -49,7 +49,7 @@ def _fail_create_tags(call: PortCall) -> None:
         raise Invalid("no tags today", code="InvalidParameterValue")
 
 
-def test_every_field_that_a_query_names_is_in_the_log(logged: list[dict[str, Any]]) -> None:
+def test_every_field_in_a_dashboard_query_exists_in_the_logs(logged: list[dict[str, Any]]) -> None:
     logged_fields = {name for line in logged for name in list_field_names(line)}
     queried_fields = {
         name for query in (*FIRST_QUERIES, *LAST_QUERIES) for line in query.lines for name in list_query_fields(line)
@@ -58,7 +58,7 @@ def test_every_field_that_a_query_names_is_in_the_log(logged: list[dict[str, Any
     assert queried_fields - logged_fields == {"error", "problems.1"}  # these did not occur
 
 
-def test_a_cycle_that_fails_and_more_than_one_problem_are_logged_by_these_names() -> None:
+def test_failed_cycle_and_multiple_problems_are_logged_in_the_queried_fields() -> None:
     world = EmbeddedWorld(template=synthesize_template(context=ACTIVE_CONTEXT))
     world.tap = partial(_fail_port, "ec2")
     world.run(timedelta(minutes=2))
@@ -74,12 +74,12 @@ def _fail_port(port: str, call: PortCall) -> None:
 
 
 @pytest.mark.parametrize("query", FIRST_QUERIES, ids=lambda one: one.title)
-def test_every_query_finds_lines(query: Any, logged: list[dict[str, Any]]) -> None:
+def test_every_dashboard_query_matches_log_lines(query: Any, logged: list[dict[str, Any]]) -> None:
     condition = query.lines[0].removeprefix("filter ")
     assert [line for line in logged if passes_filter(condition, line)]
 
 
-def test_the_fleet_is_told_by_everything_that_costs_are_told_apart_by(logged: list[dict[str, Any]]) -> None:
+def test_fleet_is_logged_by_every_cost_dimension(logged: list[dict[str, Any]]) -> None:
     fleets = {(line["fleet"], line["name"]) for line in logged if "fleet" in line}
     assert fleets >= {
         ("all", "demo"),
@@ -91,7 +91,7 @@ def test_the_fleet_is_told_by_everything_that_costs_are_told_apart_by(logged: li
     }
 
 
-def test_the_page_asks_the_logs_of_all_working_functions_and_shows_every_alarm() -> None:
+def test_dashboard_queries_logs_of_all_functions_and_shows_every_alarm() -> None:
     template = synthesize_template()
     [page] = get_resources(template, "AWS::CloudWatch::Dashboard").values()
     body = json.loads(page["DashboardBody"])

@@ -52,7 +52,7 @@ def make_failing_tap(port: str, method: str, error: Callable[[], Exception], wor
 
 
 @pytest.mark.parametrize("reaction", ["tick", "watch"])
-def test_while_all_is_well_nothing_rings(reaction: str) -> None:
+def test_healthy_cluster_raises_no_alarm(reaction: str) -> None:
     """A function that calls itself continuously leaves no dead letters either."""
     _, watch = play_cluster(20, context={"joiner:reaction": reaction})
     assert watch.list_ringing_alarms() == set()
@@ -60,20 +60,20 @@ def test_while_all_is_well_nothing_rings(reaction: str) -> None:
 
 
 @pytest.mark.parametrize("function", ["provision", "lifecycle", "disrupt"])
-def test_a_function_that_does_not_succeed_for_five_minutes_is_noticed(function: str) -> None:
+def test_function_without_success_for_five_minutes_raises_an_alarm(function: str) -> None:
     tap = make_failing_tap("table", "", lambda: RuntimeError("a bug"), world_prefix=function)
     _, watch = play_cluster(7, tap=tap)
     assert f"{function.capitalize()}NotSucceeding" in watch.list_ringing_alarms()
 
 
-def test_functions_that_lambda_throttles_or_nobody_calls_are_silent() -> None:
+def test_functions_that_are_not_invoked_raise_silence_alarms() -> None:
     world, watch = play_cluster(5)
     world.runtime.stop()  # a throttled call is no invocation, and a tick is not repeated
     world.run(11 * ONE_MINUTE)
     assert watch.list_ringing_alarms() >= SILENCE_ALARMS
 
 
-def test_a_letter_that_nobody_can_deal_with_is_noticed() -> None:
+def test_dead_letter_raises_an_alarm() -> None:
     world, watch = play_cluster(5)
     world.tap = make_failing_tap("kube", "", lambda: RuntimeError("a bug"), world_prefix="interrupt")
     [instance, *_] = world.list_active_instances()
@@ -84,18 +84,18 @@ def test_a_letter_that_nobody_can_deal_with_is_noticed() -> None:
     assert "DeadLetters" in watch.list_ringing_alarms()
 
 
-def test_the_breaker_is_noticed() -> None:
+def test_tripped_launch_breaker_raises_an_alarm() -> None:
     _, watch = play_cluster(4, replicas=12, context={"joiner:launch-nodes-per-minute": "1"})
     assert "LaunchBreakerTrips" in watch.list_ringing_alarms()
 
 
-def test_launches_that_fail_for_a_quarter_of_an_hour_are_noticed() -> None:
+def test_launches_failing_for_15_minutes_raise_an_alarm() -> None:
     tap = make_failing_tap("ec2", "create_fleet", lambda: Invalid("no such subnet", code="InvalidSubnetID.NotFound"))
     _, watch = play_cluster(16, tap=tap)
     assert watch.list_ringing_alarms() == {"LaunchFailures"}
 
 
-def test_a_leak_is_noticed() -> None:
+def test_leaked_instance_raises_an_alarm() -> None:
     world, watch = play_cluster(5)
     claims = world.cluster.api
     [claim, *_] = claims.list("nodeclaims.karpenter.sh")
@@ -106,13 +106,13 @@ def test_a_leak_is_noticed() -> None:
     assert "OrphanedInstancesTerminated" in watch.list_ringing_alarms()
 
 
-def test_that_aws_throttles_our_calls_is_noticed() -> None:
+def test_throttled_aws_calls_raise_an_alarm() -> None:
     tap = make_failing_tap("ec2", "describe_instances", lambda: Throttled("RequestLimitExceeded"))
     _, watch = play_cluster(16, tap=tap)
     assert watch.list_ringing_alarms() == {"ThrottledCalls"}
 
 
-def test_an_alarm_is_over_once_its_cause_is_so_that_whoever_heard_it_hears_that_too() -> None:
+def test_alarm_recovers_after_its_cause_is_gone() -> None:
     world, watch = play_cluster(5)
     quiet = world.tap
     world.tap = make_failing_tap("table", "", lambda: RuntimeError("a bug"), world_prefix="disrupt")
@@ -123,7 +123,7 @@ def test_an_alarm_is_over_once_its_cause_is_so_that_whoever_heard_it_hears_that_
     assert watch.list_ringing_alarms() == set()
 
 
-def test_cycles_that_fail_again_and_again_are_noticed_though_others_succeed() -> None:
+def test_intermittently_failing_cycles_raise_an_alarm() -> None:
     state: dict[str, int] = {}
 
     def fail_every_second_world(call: PortCall) -> None:
@@ -141,7 +141,7 @@ def make_nodes_drift(world: EmbeddedWorld) -> None:
     world.cluster.api.patch("nodepools.karpenter.sh", "default", {"spec": labels})
 
 
-def test_that_disruption_paused_itself_is_noticed() -> None:
+def test_automatic_disruption_pause_raises_an_alarm() -> None:
     world, watch = play_cluster(5, context={"joiner:drift-pause-percent": "10"})
     make_nodes_drift(world)
     world.run(5 * ONE_MINUTE)
@@ -149,7 +149,7 @@ def test_that_disruption_paused_itself_is_noticed() -> None:
 
 
 @pytest.mark.parametrize("source", ["setting", "annotation", "unreadable"])
-def test_a_pause_that_people_meant_is_drawn_and_wakes_nobody(source: str) -> None:
+def test_manual_disruption_pause_is_recorded_without_an_alarm(source: str) -> None:
     text = "till tomorrow" if source == "unreadable" else "true by anna because Black Friday"
     world, watch = play_cluster(3, context={"joiner:disruption-paused": "true"} if source == "setting" else None)
     if source != "setting":
@@ -162,7 +162,7 @@ def test_a_pause_that_people_meant_is_drawn_and_wakes_nobody(source: str) -> Non
     assert bool(last.get("OperatorDisruptionPauses")) == (source != "unreadable")
 
 
-def test_prices_that_grow_old_are_noticed() -> None:
+def test_outdated_prices_raise_an_alarm() -> None:
     world, watch = play_cluster(5)
     world.tap = make_failing_tap("bucket", "put", lambda: Unreachable("s3"), world_prefix="catalog")
     [key, *_] = iterate_newest_catalog_keys(world.bucket)

@@ -8,11 +8,13 @@ from tests.infra.policies import Template, as_list, get_resources, iterate_state
 from tests.infra.stacks import ANNOUNCED, FOLLOWED_UP, FUNCTIONS, TICKS
 
 
-def test_every_function_but_one_ticks(wiring: StackWiring) -> None:
+def test_every_function_except_interrupt_has_a_schedule(wiring: StackWiring) -> None:
     assert {schedule.target.name: schedule.expression for schedule in wiring.schedules} == TICKS
 
 
-def test_a_tick_says_nothing_and_is_not_repeated(template: Template, wiring: StackWiring) -> None:
+def test_schedule_input_has_only_its_source_and_functions_are_not_retried(
+    template: Template, wiring: StackWiring
+) -> None:
     assert {schedule.target.input for schedule in wiring.schedules} == {'{"source":"schedule"}'}
     assert {function.async_retries for function in wiring.functions} == {0}
     targets = [schedule["Target"] for schedule in get_resources(template, "AWS::Scheduler::Schedule").values()]
@@ -21,14 +23,14 @@ def test_a_tick_says_nothing_and_is_not_repeated(template: Template, wiring: Sta
         assert target["RetryPolicy"] == {"MaximumEventAgeInSeconds": 60, "MaximumRetryAttempts": 2}
 
 
-def test_what_cannot_be_delivered_waits_for_a_person(template: Template) -> None:
+def test_undeliverable_events_go_to_the_dead_letter_queue(template: Template) -> None:
     targets = [schedule["Target"] for schedule in get_resources(template, "AWS::Scheduler::Schedule").values()]
     targets += [target for rule in get_resources(template, "AWS::Events::Rule").values() for target in rule["Targets"]]
     assert len(targets) == len(TICKS) + len(ANNOUNCED)
     assert {target["DeadLetterConfig"]["Arn"].rpartition(":")[2] for target in targets} == {"demo-joiner-dead-letters"}
 
 
-def test_schedules_ring_on_time_in_a_group_of_their_own_that_goes_with_the_stack(template: Template) -> None:
+def test_schedules_run_on_time_in_a_group_deleted_with_the_stack(template: Template) -> None:
     [group] = get_resources(template, "AWS::Scheduler::ScheduleGroup").items()
     schedules = get_resources(template, "AWS::Scheduler::Schedule")
     assert {schedule["GroupName"] for schedule in schedules.values()} == {group[1]["Name"]}
@@ -37,7 +39,7 @@ def test_schedules_ring_on_time_in_a_group_of_their_own_that_goes_with_the_stack
     assert template["Resources"][group[0]]["DeletionPolicy"] == "Delete"
 
 
-def test_a_follow_up_finds_the_queue_of_each_function(wiring: StackWiring) -> None:
+def test_follow_up_queue_of_each_function_is_found_by_prefix(wiring: StackWiring) -> None:
     urls = {queue.url: queue.name for queue in wiring.queues}
     reads = {mapping.queue: mapping.function for mapping in wiring.mappings}
     for name in FOLLOWED_UP:
@@ -46,28 +48,28 @@ def test_a_follow_up_finds_the_queue_of_each_function(wiring: StackWiring) -> No
         assert reads[queue] == name
 
 
-def test_what_waits_is_kept_four_days(wiring: StackWiring) -> None:
+def test_queued_messages_are_retained_four_days(wiring: StackWiring) -> None:
     retentions = {queue.name: queue.retention for queue in wiring.queues if not queue.name.endswith("dead-letters")}
     assert set(retentions.values()) == {timedelta(days=4)}
     assert retentions.keys() == {f"demo-joiner-{name}" for name in (*FOLLOWED_UP, "interruption")}
 
 
-def test_a_follow_up_stays_hidden_while_its_function_may_still_run(wiring: StackWiring) -> None:
+def test_follow_up_visibility_timeout_exceeds_the_function_timeout(wiring: StackWiring) -> None:
     queues = {queue.name: queue for queue in wiring.queues}
     for name in FOLLOWED_UP:
         assert queues[f"demo-joiner-{name}"].visibility_timeout >= 6 * wiring.get_function(name).timeout
 
 
-def test_a_bad_message_does_not_hold_up_its_batch(wiring: StackWiring) -> None:
+def test_failed_message_does_not_fail_its_batch(wiring: StackWiring) -> None:
     assert {mapping.reports_item_failures for mapping in wiring.mappings} == {True}
 
 
-def test_follow_ups_do_not_multiply_a_function(wiring: StackWiring) -> None:
+def test_follow_ups_run_at_most_two_concurrent_invocations(wiring: StackWiring) -> None:
     limits = {mapping.maximum_concurrency for mapping in wiring.mappings if mapping.queue.endswith(mapping.function)}
     assert limits == {2}
 
 
-def test_what_fails_for_good_waits_for_a_person(wiring: StackWiring) -> None:
+def test_repeatedly_failing_messages_go_to_the_dead_letter_queue(wiring: StackWiring) -> None:
     queues = {queue.name: queue for queue in wiring.queues}
     dead = queues.pop("demo-joiner-dead-letters")
     assert {queue.dead_letter_queue for queue in queues.values()} == {dead.name}
@@ -86,7 +88,7 @@ def test_every_queue_is_encrypted_and_tls_only(template: Template) -> None:
     assert guarded == {IntrinsicResolver(template).get_arn(key) for key in queues}
 
 
-def test_every_function_may_wake_every_function(template: Template) -> None:
+def test_every_function_can_send_to_every_follow_up_queue(template: Template) -> None:
     for name in FUNCTIONS:
         sent = [
             statement
@@ -97,14 +99,14 @@ def test_every_function_may_wake_every_function(template: Template) -> None:
         assert {arn.rpartition(":")[2] for arn in arns} == {f"demo-joiner-{function}" for function in FOLLOWED_UP}
 
 
-def test_what_ec2_announces_reaches_the_function_that_interrupts(wiring: StackWiring) -> None:
+def test_ec2_events_reach_the_interrupt_function(wiring: StackWiring) -> None:
     targets_by_event = {(*rule.pattern["source"], *rule.pattern["detail-type"]): rule.targets for rule in wiring.rules}
     assert targets_by_event.keys() == ANNOUNCED
     assert {target.name for targets in targets_by_event.values() for target in targets} == {"demo-joiner-interruption"}
     assert [m.function for m in wiring.mappings if m.queue == "demo-joiner-interruption"] == ["interrupt"]
 
 
-def test_a_storm_of_notices_is_gathered_for_one_second_and_planned_for_at_once(wiring: StackWiring) -> None:
+def test_interruption_messages_are_batched_for_one_second(wiring: StackWiring) -> None:
     [mapping] = [
         candidate
         for candidate in wiring.mappings
@@ -116,7 +118,7 @@ def test_a_storm_of_notices_is_gathered_for_one_second_and_planned_for_at_once(w
     assert wiring.get_function("interrupt").timeout + mapping.batching_window < queue.visibility_timeout
 
 
-def test_an_interruption_is_kept_four_days_and_tried_twice_before_the_instance_is_gone(wiring: StackWiring) -> None:
+def test_interruption_is_retained_four_days_and_retried_before_the_instance_ends(wiring: StackWiring) -> None:
     [queue] = [queue for queue in wiring.queues if queue.name == "demo-joiner-interruption"]
     assert queue.retention == timedelta(days=4)
     assert wiring.get_function("interrupt").timeout < queue.visibility_timeout < timedelta(minutes=1)

@@ -58,7 +58,7 @@ def get_functions(template: Template) -> Mapping[str, dict[str, Any]]:
     }
 
 
-def test_a_choice_for_one_function_leaves_the_others_as_they_are(usual: Template, custom_template: Template) -> None:
+def test_setting_for_one_function_does_not_change_others(usual: Template, custom_template: Template) -> None:
     was = {name: properties["MemorySize"] for name, properties in get_functions(usual).items()}
     memory = {name: properties["MemorySize"] for name, properties in get_functions(custom_template).items()}
     assert memory == was | {"provision": 3008, "installer": 1024}
@@ -71,7 +71,7 @@ def test_a_choice_for_one_function_leaves_the_others_as_they_are(usual: Template
     }
 
 
-def test_concurrency_is_the_accounts_unless_somebody_reserves_some(usual: Template, custom_template: Template) -> None:
+def test_concurrency_is_unreserved_unless_configured(usual: Template, custom_template: Template) -> None:
     reserved = "ReservedConcurrentExecutions"
     assert not [properties for properties in get_functions(usual).values() if reserved in properties]
     assert {
@@ -84,21 +84,21 @@ def test_concurrency_is_the_accounts_unless_somebody_reserves_some(usual: Templa
     }
 
 
-def test_what_is_reserved_is_enough_for_queue_and_tick(custom_template: Template) -> None:
+def test_minimum_reserved_concurrency_covers_queues_and_schedule(custom_template: Template) -> None:
     wiring = StackWiring.parse(custom_template)
     for name, (minimum, _) in per_function.RESERVED_CONCURRENCY_RANGE.items():
         sent = sum(mapping.maximum_concurrency for mapping in wiring.mappings if mapping.function == name)
         assert minimum >= sent + sum(schedule.target.name == name for schedule in wiring.schedules)
 
 
-def test_every_function_may_be_chosen_for() -> None:
+def test_every_function_has_its_own_settings() -> None:
     specs = {spec.name for spec in (*FUNCTION_SPECS, WATCH_SPEC, INSTALLER_SPEC)}
     assert specs == set(per_function.FUNCTION_NAMES) == per_function.MEMORY_RANGE_MB.keys()
     assert {spec.name for spec in FUNCTION_SPECS if spec.every_minutes} == per_function.INTERVAL_RANGE_MINUTES.keys()
     assert per_function.RESERVED_CONCURRENCY_RANGE.keys() == specs - {"installer"}
 
 
-def test_logs_are_json_and_lambda_drops_nothing_that_we_say(usual: Template, custom_template: Template) -> None:
+def test_logs_are_json_and_lambda_keeps_metric_lines(usual: Template, custom_template: Template) -> None:
     for template in (usual, custom_template):
         for properties in get_functions(template).values():
             assert properties["LoggingConfig"]["LogFormat"] == "JSON"
@@ -113,7 +113,7 @@ def test_logs_are_json_and_lambda_drops_nothing_that_we_say(usual: Template, cus
     } == {"INFO"}
 
 
-def test_each_function_has_its_own_level(custom_template: Template) -> None:
+def test_each_function_has_its_own_log_level(custom_template: Template) -> None:
     levels = {
         name: properties["Environment"]["Variables"]["LOG_LEVEL"]
         for name, properties in get_functions(custom_template).items()
@@ -121,7 +121,7 @@ def test_each_function_has_its_own_level(custom_template: Template) -> None:
     assert levels == dict.fromkeys(get_functions(custom_template), "WARNING") | {"provision": "DEBUG"}
 
 
-def test_tags_are_on_everything_that_can_have_some(usual: Template, custom_template: Template) -> None:
+def test_configured_tags_are_on_every_taggable_resource(usual: Template, custom_template: Template) -> None:
     for key, resource in custom_template["Resources"].items():
         tags = resource.get("Properties", {}).get("Tags", [])
         tag_values = {tag["Key"]: tag["Value"] for tag in tags} if isinstance(tags, list) else tags
@@ -131,7 +131,7 @@ def test_tags_are_on_everything_that_can_have_some(usual: Template, custom_templ
     assert "platform" not in json.dumps(usual)
 
 
-def test_tags_alone_are_no_new_version(tmp_path: Path) -> None:
+def test_tags_alone_do_not_publish_a_new_function_version(tmp_path: Path) -> None:
     """CloudFormation would fail: Lambda publishes no second version of what has not changed."""
     context = {"joiner:cluster": "blue", "joiner:dashboard": "false"}
     plain, tagged = (
@@ -144,7 +144,7 @@ def test_tags_alone_are_no_new_version(tmp_path: Path) -> None:
     assert get_resources(tagged, "AWS::Lambda::Version") == get_resources(plain, "AWS::Lambda::Version")
 
 
-def test_each_of_several_clusters_has_a_stack_in_one_place(tmp_path: Path) -> None:
+def test_each_cluster_gets_its_own_stack_in_the_configured_account_and_region(tmp_path: Path) -> None:
     context = {"joiner:cluster": "blue,green", "joiner:account": "111122223333", "joiner:region": "eu-central-1"}
     stacks = build_application(bundle=False, outdir=str(tmp_path), context=context).synth().stacks
     assert [cdk_stack.stack_name for cdk_stack in stacks] == ["joiner-blue", "joiner-green"]
@@ -156,6 +156,6 @@ def test_each_of_several_clusters_has_a_stack_in_one_place(tmp_path: Path) -> No
         assert clusters == {name}
 
 
-def test_a_knob_that_there_is_not_stops_the_synthesis(tmp_path: Path) -> None:
+def test_unknown_setting_fails_synthesis(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="joiner:clustr is not a setting: did you mean joiner:cluster"):
         build_application(bundle=False, outdir=str(tmp_path), context={"joiner:clustr": "prod"})

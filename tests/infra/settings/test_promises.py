@@ -44,14 +44,14 @@ def synthesis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Synthesis]:
         yield Synthesis(tmp_path_factory.mktemp("promises"))
 
 
-def test_synthesis_looks_nothing_up_and_fits_every_account_and_region(synthesis: Synthesis) -> None:
+def test_synthesis_needs_no_lookups_and_is_account_and_region_agnostic(synthesis: Synthesis) -> None:
     [stack] = synthesis.assembly.stacks
     assert (stack.environment.account, stack.environment.region) == ("unknown-account", "unknown-region")
     assert synthesis.read("manifest.json").get("missing") is None
     assert "dummy-value-for-" not in json.dumps(synthesis.template)
 
 
-def test_cdk_nag_finds_nothing_that_is_not_excused_with_a_reason_and_no_excuse_is_left_over(
+def test_cdk_nag_reports_no_violations_and_every_suppression_is_justified_and_used(
     synthesis: Synthesis,
 ) -> None:
     reports = {report["pluginName"]: report for report in synthesis.read("validation-report.json")["pluginReports"]}
@@ -76,13 +76,13 @@ def list_acknowledged_rules(document: object) -> Iterator[str]:
             yield from list_acknowledged_rules(item)
 
 
-def test_all_functions_are_one_asset_and_one_layer(synthesis: Synthesis) -> None:
+def test_all_functions_share_one_asset_and_one_layer(synthesis: Synthesis) -> None:
     functions = get_resources(synthesis.template, "AWS::Lambda::Function").values()
     assert len({json.dumps(properties["Code"], sort_keys=True) for properties in functions}) == 1
     assert len({json.dumps(properties["Layers"], sort_keys=True) for properties in functions}) == 1
 
 
-def test_nothing_stays_behind_but_the_bucket_with_the_journal(synthesis: Synthesis) -> None:
+def test_only_the_journal_bucket_is_retained_on_deletion(synthesis: Synthesis) -> None:
     staying = {
         key for key, resource in synthesis.template["Resources"].items() if resource.get("DeletionPolicy") == "Retain"
     }
@@ -96,7 +96,7 @@ def test_nothing_stays_behind_but_the_bucket_with_the_journal(synthesis: Synthes
     assert going == {"Delete"}
 
 
-def test_only_announcements_that_ask_for_something_wake_a_function(synthesis: Synthesis) -> None:
+def test_only_actionable_ec2_events_trigger_a_function(synthesis: Synthesis) -> None:
     rules = get_resources(synthesis.template, "AWS::Events::Rule").values()
     assert {rule["State"] for rule in rules} == {"ENABLED"}
     details = {rule["EventPattern"]["detail-type"][0]: rule["EventPattern"].get("detail") for rule in rules}
@@ -126,12 +126,12 @@ DASHBOARD_QUERY_PARTS: Final = {
 
 
 @pytest.mark.parametrize("query_part", DASHBOARD_QUERY_PARTS.values(), ids=DASHBOARD_QUERY_PARTS.keys())
-def test_the_dashboard_shows(query_part: str, synthesis: Synthesis) -> None:
+def test_dashboard_has_a_query_for_the_expected_topic(query_part: str, synthesis: Synthesis) -> None:
     queries = [widget["properties"]["query"] for widget in list_widgets(synthesis) if widget["type"] == "log"]
     assert [query for query in queries if query_part in query]
 
 
-def test_the_dashboard_shows_latency_at_the_middle_and_at_the_95th_percentile_of_every_function(
+def test_dashboard_shows_p50_and_p95_latency_of_every_function(
     synthesis: Synthesis,
 ) -> None:
     metrics_text = json.dumps(
@@ -161,7 +161,7 @@ ALARM_CAUSES: Final = {
 
 
 @pytest.mark.parametrize("name", ALARM_CAUSES)
-def test_there_is_an_alarm_when(name: str, synthesis: Synthesis) -> None:
+def test_every_alarm_cause_has_an_alarm_with_a_description(name: str, synthesis: Synthesis) -> None:
     """Each alarm is played in test_ringing."""
     [alarm] = [
         properties
@@ -172,6 +172,6 @@ def test_there_is_an_alarm_when(name: str, synthesis: Synthesis) -> None:
     assert len(alarm["AlarmDescription"].split()) > 5
 
 
-def test_what_is_paid_though_nothing_happens_leaves_a_third_of_ten_dollars_for_work(synthesis: Synthesis) -> None:
+def test_idle_stack_cost_stays_within_the_fixed_cost_budget(synthesis: Synthesis) -> None:
     idle_usage = StackUsage(duration=timedelta(hours=1), functions={}, metrics=0, log_bytes=0, stored_bytes={})
     assert sum_usd(build_bill(synthesis.template, idle_usage)) <= FIXED_USD

@@ -23,18 +23,18 @@ from shared.settings_text import split_list
 from sim.lambda_runtime.stack_template.synthesis import REPOSITORY_ROOT
 
 
-def test_nothing_has_to_be_chosen() -> None:
+def test_all_settings_have_defaults() -> None:
     assert load_options(lambda _: None) == StackOptions()
 
 
-def test_cdk_json_lists_every_knob_with_its_default() -> None:
+def test_cdk_json_lists_every_setting_with_its_default() -> None:
     context = json.loads(CDK_JSON.read_text())["context"]
     listed_there = {key.removeprefix("joiner:"): value for key, value in context.items() if key.startswith("joiner:")}
     assert list(listed_there) == [format_context_key(field.name).removeprefix("joiner:") for field in list_options()]
     assert load_options(context.get) == StackOptions()
 
 
-def test_cdk_json_says_what_each_knob_does_on_the_line_before_it() -> None:
+def test_cdk_json_describes_each_setting_on_the_line_before_it() -> None:
     keys = list(json.loads(CDK_JSON.read_text())["context"].items())
     for (comment, says), (key, _) in pairwise(keys):
         if key.startswith("joiner:"):
@@ -42,7 +42,7 @@ def test_cdk_json_says_what_each_knob_does_on_the_line_before_it() -> None:
             assert len(str(says)) > 10, key
 
 
-def test_the_command_line_knows_only_strings() -> None:
+def test_string_values_from_the_command_line_are_converted() -> None:
     stack_options = load_options({"joiner:cluster": "prod", "joiner:log-days": "7"}.get)
     assert (stack_options.cluster, stack_options.log_days) == ("prod", 7)
 
@@ -141,19 +141,19 @@ def test_the_command_line_knows_only_strings() -> None:
         ({"scheduler-config": "{"}, "joiner:scheduler-config is neither"),
     ],
 )
-def test_what_cannot_be_deployed_is_refused_at_once(wrong: dict[str, object], error_pattern: str) -> None:
+def test_invalid_setting_value_is_rejected(wrong: dict[str, object], error_pattern: str) -> None:
     with pytest.raises(ValueError, match=error_pattern):
         load_options({f"joiner:{name}": value for name, value in wrong.items()}.get)
 
 
-def test_topics_may_be_one_and_the_youngest_price_alarm_rings() -> None:
+def test_alarm_and_report_topic_may_be_equal_and_minimum_price_age_is_accepted() -> None:
     topic = "arn:aws-us-gov:sns:us-gov-west-1:111122223333:pager"
     options = {"alarm-topic": topic, "report-topic": topic, "region": "us-gov-west-1", "price-age-alarm-hours": "13"}
     assert load_options({f"joiner:{name}": value for name, value in options.items()}.get).report_topic == topic
     assert timedelta(hours=MIN_PRICE_AGE_ALARM_HOURS) == MAX_PRICE_AGE
 
 
-def test_the_schedulers_configuration_is_kept_as_json() -> None:
+def test_scheduler_configuration_is_stored_as_json() -> None:
     expected = '{"podTopologySpread":{"defaultConstraints":[]}}'
     spellings: tuple[object, ...] = (
         "podTopologySpread:\n  defaultConstraints: []\n",
@@ -182,7 +182,7 @@ SPREAD: dict[str, object] = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfi
         ([{"maxSkew": 1}], "missing required field"),
     ],
 )
-def test_spreading_is_refused_beforehand_if_functions_could_not_read_it(
+def test_invalid_default_topology_spread_constraints_are_rejected_at_synthesis(
     constraints: list[object], error_pattern: str
 ) -> None:
     config = {"podTopologySpread": {"defaultConstraints": constraints}}
@@ -195,7 +195,7 @@ def test_spreading_is_refused_beforehand_if_functions_could_not_read_it(
         parse_default_constraints(json.dumps(config))
 
 
-def test_what_cdk_json_has_as_a_number_a_truth_or_a_list_is_read_as_the_command_line_has_it() -> None:
+def test_typed_values_in_cdk_json_are_read_like_command_line_strings() -> None:
     options = {"windows": True, "launch-usd-per-hour": 500, "node-roles": ["a", "b"], "node-cost-usd-per-hour": 0.02}
     stack_options = load_options({f"joiner:{name}": value for name, value in options.items()}.get)
     parsed = (
@@ -207,28 +207,28 @@ def test_what_cdk_json_has_as_a_number_a_truth_or_a_list_is_read_as_the_command_
     assert parsed == (True, 500, ("a", "b"), 0.02)
 
 
-def test_budgets_may_be_a_list_or_its_text() -> None:
+def test_disruption_budgets_are_accepted_as_list_or_json_text() -> None:
     expected = '[{"nodes":"5%","schedule":"0 9 * * mon-fri","duration":"8h"}]'
     for spelling in (expected, msgspec.json.decode(expected)):
         assert load_options({"joiner:disruption-budgets": spelling}.get).disruption_budgets == expected
 
 
-def test_the_longest_cluster_name_leaves_room_for_every_queue() -> None:
+def test_longest_cluster_name_keeps_queue_names_within_80_characters() -> None:
     longest = StackOptions(cluster="a" * 60).cluster
     assert len(f"{longest}-joiner-interruption") <= 80
     assert len(f"{longest}-joiner-dead-letters") <= 80
 
 
-def test_a_list_may_be_empty_or_untidy() -> None:
+def test_comma_separated_list_may_be_empty_or_contain_spaces() -> None:
     assert (split_list(""), split_list("a"), split_list(" a, b ,")) == ([], ["a"], ["a", "b"])
 
 
-def test_a_fuse_of_the_launch_breaker_is_a_whole_number() -> None:
+def test_launch_breaker_limit_must_be_a_non_negative_number() -> None:
     with pytest.raises(ValueError, match="joiner:launch-usd-per-hour is '-1': must be a number, 0 for unlimited"):
         load_options({"joiner:launch-usd-per-hour": "-1"}.get)
 
 
-def test_each_of_several_clusters_has_its_own_settings() -> None:
+def test_settings_are_split_by_cluster() -> None:
     assert [options.cluster for options in StackOptions(cluster="a, b").split_by_cluster()] == ["a", "b"]
     assert StackOptions(cluster="a").split_by_cluster() == (StackOptions(cluster="a"),)
 
@@ -242,7 +242,7 @@ def test_each_of_several_clusters_has_its_own_settings() -> None:
         ("joiner:zzz", "joiner:zzz is not a setting: cdk.json lists all settings"),
     ],
 )
-def test_a_knob_that_there_is_not_is_refused_with_what_was_meant(key: str, message: str) -> None:
+def test_unknown_setting_is_rejected_with_a_suggestion(key: str, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         check_option_names(
             ["joiner:cluster", "//joiner:cluster", "@aws-cdk/core:x", key],
@@ -250,19 +250,19 @@ def test_a_knob_that_there_is_not_is_refused_with_what_was_meant(key: str, messa
         )
 
 
-def test_tags_may_be_a_map_or_its_text() -> None:
+def test_tags_are_accepted_as_map_or_text() -> None:
     for spelling in ("team=platform,cost-centre=4=2", {"team": "platform", "cost-centre": "4=2"}):
         stack_options = load_options({"joiner:tags": spelling}.get)
         assert stack_options.tags == {"team": "platform", "cost-centre": "4=2"}
 
 
-def test_what_is_said_of_all_functions_may_be_said_otherwise_of_one() -> None:
+def test_log_level_for_all_functions_can_be_overridden_per_function() -> None:
     levels = parse_log_levels("WARNING, provision=DEBUG")
     assert (levels["provision"], levels["disrupt"], levels["installer"]) == ("DEBUG", "WARNING", "WARNING")
     assert set(parse_log_levels("").values()) == {"INFO"}
 
 
-def test_who_deploys_is_told_in_one_line() -> None:
+def test_invalid_setting_prints_a_one_line_error_without_traceback() -> None:
     environment = {**os.environ, "CDK_CONTEXT_JSON": '{"joiner:clustr": "prod"}'}
     completed = subprocess.run(
         [sys.executable, str(REPOSITORY_ROOT / "app.py")],

@@ -20,12 +20,12 @@ MAX_BUNDLE_BYTES = 15_000_000
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
-def test_the_layer_is_a_part_of_what_is_tested() -> None:
+def test_layer_dependencies_are_pinned_to_the_tested_versions() -> None:
     environment = (bundling.ROOT / "requirements.lock").read_text().splitlines()
     assert {line for line in bundling.LOCK_FILE.read_text().splitlines() if "==" in line} < set(environment)
 
 
-def test_what_is_left_out_is_left_out_with_its_hashes_and_all_else_stays() -> None:
+def test_excluded_libraries_are_removed_from_the_lock_file_with_their_hashes() -> None:
     lock_text = bundling.LOCK_FILE.read_text()
     names = re.compile(r"^([a-z0-9-]+)==", flags=re.MULTILINE)
     filtered_text = bundling.filter_lock_entries(lock_text)
@@ -34,13 +34,15 @@ def test_what_is_left_out_is_left_out_with_its_hashes_and_all_else_stays() -> No
     assert all(entry.count("==") == 1 for entry in re.split(r"^(?=[a-z])", filtered_text, flags=re.MULTILINE) if entry)
 
 
-def test_time_zones_are_shipped_because_a_lambda_need_not_have_them() -> None:
+def test_tzdata_is_included_in_the_layer() -> None:
     assert re.search(
         r"^tzdata==.* \\$", bundling.filter_lock_entries(bundling.LOCK_FILE.read_text()), flags=re.MULTILINE
     )
 
 
-def test_the_layer_holds_wheels_of_the_lambda(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_layer_is_installed_from_hashed_wheels_for_the_lambda_platform(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     commands: list[list[str]] = []
     monkeypatch.setattr(subprocess, "run", lambda command, check, **_: commands.append(command) if check else None)
     assert bundling.UvBundling("").try_bundle(str(tmp_path), image="unused")
@@ -50,7 +52,7 @@ def test_the_layer_holds_wheels_of_the_lambda(monkeypatch: pytest.MonkeyPatch, t
     assert {"--python-version=3.13", "--python-platform=aarch64-manylinux_2_28"} < set(options)
 
 
-def test_our_own_code_is_shipped_without_what_this_machine_made_of_it(tmp_path: Path) -> None:
+def test_own_code_is_bundled_without_local_bytecode(tmp_path: Path) -> None:
     assert bundling.OwnBundling("", {"prices.json": b"{}"}).try_bundle(str(tmp_path), image="unused")
     assert {entry.name for entry in tmp_path.iterdir()} == {"functions", "shared", "prices.json"}
     assert (tmp_path / "shared" / "aws" / "ec2" / "branches.json").exists()
@@ -80,7 +82,7 @@ def make_uv(*results: tuple[str, int]) -> tuple[list[list[str]], Run]:
         ([("", 2)], "", ["find", "install"]),
     ],
 )
-def test_a_python_of_the_lambdas_version_is_found_or_fetched_or_its_lack_is_said(
+def test_python_of_the_lambda_version_is_found_or_installed_or_reported_missing(
     results: list[tuple[str, int]],
     expected_path: str,
     verbs: list[str],
@@ -96,7 +98,7 @@ def test_a_python_of_the_lambdas_version_is_found_or_fetched_or_its_lack_is_said
 
 
 @pytest.mark.parametrize("python", ["/usr/bin/python3.13", ""])
-def test_bytecode_is_made_by_that_python_or_not_at_all(
+def test_bytecode_is_compiled_only_with_the_lambda_python_version(
     python: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     commands: list[list[str]] = []
@@ -105,7 +107,7 @@ def test_bytecode_is_made_by_that_python_or_not_at_all(
     assert [command[:3] for command in commands] == ([[python, "-m", "compileall"]] if python else [])
 
 
-def test_the_layer_has_no_more_than_is_used(tmp_path: Path) -> None:
+def test_unused_files_are_pruned_from_the_layer(tmp_path: Path) -> None:
     for name in (
         "botocore/data/ec2/2014-10-01",
         "botocore/data/ec2/2016-11-15",
@@ -121,7 +123,7 @@ def test_the_layer_has_no_more_than_is_used(tmp_path: Path) -> None:
     assert remaining == {"botocore", "botocore/data", *newest, "botocore/data/endpoints.json", "msgspec"}
 
 
-def test_every_service_that_is_called_is_in_the_layer() -> None:
+def test_every_called_aws_service_model_is_in_the_layer() -> None:
     sources = "".join(source.read_text() for source in (bundling.ROOT / "shared" / "aws").rglob("*.py"))
     service_names = set(re.findall(r"\.(?:get_retrying_client|get_single_attempt_client)\(\"([a-z0-9-]+)\"", sources))
     assert len(service_names) >= 6
@@ -147,17 +149,17 @@ def measure_zip_bytes(folder: Path) -> int:
     return path.stat().st_size
 
 
-def test_the_whole_bundle_is_small_even_with_its_bytecode(asset: Path) -> None:
+def test_bundle_with_bytecode_stays_under_the_size_limit(asset: Path) -> None:
     assert measure_zip_bytes(asset / "layer") + measure_zip_bytes(asset / "own") < MAX_BUNDLE_BYTES
 
 
-def test_what_is_compiled_in_the_bundle_is_for_the_lambdas_machine(asset: Path) -> None:
+def test_compiled_libraries_in_the_bundle_are_for_linux_arm64(asset: Path) -> None:
     compiled = [library.name for library in asset.rglob("*.so")]
     assert any(name.startswith("_core.") for name in compiled)
     assert {name.rpartition(".cpython-")[2] for name in compiled} == {"313-aarch64-linux-gnu.so"}
 
 
-def test_every_import_of_every_function_leads_to_a_file_of_the_bundle(asset: Path) -> None:
+def test_every_function_import_resolves_to_a_file_in_the_bundle(asset: Path) -> None:
     """Lazy ones too; what only a type checker imports is not looked at.
 
     `cel` evaluates the rules of CRDs for the command line; an import contract keeps it out of the functions.
@@ -192,7 +194,7 @@ def can_import(name: str, roots: list[Path]) -> bool:
     )
 
 
-def test_every_function_gets_to_its_first_call_with_nothing_but_the_bundle(asset: Path, tmp_path: Path) -> None:
+def test_every_function_starts_with_only_the_bundle(asset: Path, tmp_path: Path) -> None:
     """Compiled modules are for another platform; the local ones, locked in the same version, replace them here."""
     compiled = {library.relative_to(asset / "layer" / "python").parts[0] for library in asset.rglob("*.so")}
     assert compiled == {"msgspec"}

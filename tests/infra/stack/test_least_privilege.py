@@ -110,12 +110,12 @@ def grants(life: Guarded) -> list[Grant]:
     ]
 
 
-def test_every_call_of_every_function_is_allowed(life: Guarded) -> None:
+def test_every_aws_call_of_every_function_is_allowed(life: Guarded) -> None:
     assert [record for record in life.recorded_requests if record.verdict is not AccessDecision.ALLOWED] == []
     assert {record.outcome for record in life.runtime.invocations} == {"ok"}
 
 
-def test_the_short_life_had_everything_in_it(life: Guarded) -> None:
+def test_simulated_cluster_run_covers_all_key_actions(life: Guarded) -> None:
     used_actions = {(record.function, record.request.action) for record in life.recorded_requests}
     assert used_actions >= {
         ("provision", "ec2:CreateFleet"),
@@ -130,7 +130,7 @@ def test_the_short_life_had_everything_in_it(life: Guarded) -> None:
     }
 
 
-def test_what_is_made_or_changed_was_asked_with_its_tags(life: Guarded) -> None:
+def test_ec2_write_requests_carry_resource_or_request_tags(life: Guarded) -> None:
     """The contexts are real ones: without them a condition would have nothing to evaluate."""
     for record in life.recorded_requests:
         service, _, name = record.request.action.partition(":")
@@ -141,13 +141,15 @@ def test_what_is_made_or_changed_was_asked_with_its_tags(life: Guarded) -> None:
             assert tags == {"aws:requesttag"}, record
 
 
-def test_nothing_is_granted_that_is_not_used_or_excused(life: Guarded, grants: list[Grant]) -> None:
+def test_every_granted_action_is_used_or_listed_as_unused(life: Guarded, grants: list[Grant]) -> None:
     idle = [grant for grant in grants if not is_used(grant, life.recorded_requests)]
     assert [grant[:3] for grant in idle if not any(excuse.is_excuse_for(grant) for excuse in UNUSED)] == []
 
 
 @pytest.mark.parametrize("excuse", UNUSED, ids=lambda one: f"{one.function} {one.action} {one.resource}")
-def test_an_excuse_is_for_something(excuse: Unused, life: Guarded, grants: list[Grant]) -> None:
+def test_every_unused_grant_exception_matches_an_unused_grant(
+    excuse: Unused, life: Guarded, grants: list[Grant]
+) -> None:
     assert [grant for grant in grants if excuse.is_excuse_for(grant) and not is_used(grant, life.recorded_requests)]
 
 

@@ -85,7 +85,7 @@ def list_rules(template: Template, group_prefix: str, direction: str) -> list[di
     return listed
 
 
-def test_outside_a_vpc_nothing_of_it_is_made(tmp_path: Path) -> None:
+def test_no_vpc_resources_are_created_without_a_vpc(tmp_path: Path) -> None:
     template = synthesize_with_settings(tmp_path, {})
     assert not {resource["Type"] for resource in template["Resources"].values()} & {
         "AWS::EC2::SecurityGroup",
@@ -95,7 +95,7 @@ def test_outside_a_vpc_nothing_of_it_is_made(tmp_path: Path) -> None:
     assert "pricing" in list_called_services(template)
 
 
-def test_functions_are_in_the_subnets_with_a_group_of_their_own(private: Template) -> None:
+def test_functions_run_in_the_configured_subnets_with_their_own_security_group(private: Template) -> None:
     [group] = list_group_ids(private)
     functions = private["Resources"].values()
     placed = [
@@ -106,7 +106,7 @@ def test_functions_are_in_the_subnets_with_a_group_of_their_own(private: Templat
     assert "pricing" in list_called_services(private)
 
 
-def test_the_api_server_lets_that_group_in_and_nothing_comes_to_it(private: Template) -> None:
+def test_api_server_accepts_function_security_group_which_has_no_ingress(private: Template) -> None:
     [group] = get_resources(private, "AWS::EC2::SecurityGroup").values()
     assert "SecurityGroupIngress" not in group
     [entry] = [
@@ -127,20 +127,20 @@ def list_group_ids(template: Template) -> list[str]:
 
 
 @pytest.mark.parametrize("mode", ["private", "isolated"])
-def test_only_tls_leaves_the_functions(mode: str, request: pytest.FixtureRequest) -> None:
+def test_function_egress_is_limited_to_tls(mode: str, request: pytest.FixtureRequest) -> None:
     template: Template = request.getfixturevalue(mode)
     out = list_rules(template, "NetworkGroup", "Egress")
     assert {(rule["IpProtocol"], rule["FromPort"], rule["ToPort"]) for rule in out} == {("tcp", 443, 443)}
 
 
-def test_a_private_function_connects_to_the_api_server_and_through_the_nat(private: Template) -> None:
+def test_private_function_egress_is_api_server_and_nat(private: Template) -> None:
     assert [get_rule_target(rule) for rule in list_rules(private, "NetworkGroup", "Egress")] == [
         "sg-0000000c",
         "0.0.0.0/0",
     ]
 
 
-def test_an_isolated_one_connects_to_the_vpc_and_the_gateways_only(isolated: Template) -> None:
+def test_isolated_function_egress_is_vpc_and_gateway_endpoints(isolated: Template) -> None:
     out = [get_rule_target(rule) for rule in list_rules(isolated, "NetworkGroup", "Egress")]
     assert out == ["sg-0000000c", "10.0.0.0/16", "fd00::/56", "pl-0000000a", "pl-0000000b"]
 
@@ -151,13 +151,13 @@ def get_rule_target(rule: dict[str, Any]) -> str:
     return str(destination)
 
 
-def test_there_is_an_endpoint_for_every_service_that_a_policy_names(isolated: Template) -> None:
+def test_every_service_in_a_policy_has_a_vpc_endpoint(isolated: Template) -> None:
     assert list_called_services(isolated) == {*INTERFACE_SERVICES, *GATEWAY_SERVICES}
     assert get_endpoints(isolated, "Interface").keys() == set(INTERFACE_SERVICES)
     assert get_endpoints(isolated, "Gateway").keys() == set(GATEWAY_SERVICES)
 
 
-def test_whoever_is_told_of_costs_is_reached_too(tmp_path: Path) -> None:
+def test_report_topic_adds_an_sns_endpoint(tmp_path: Path) -> None:
     template = synthesize_with_settings(
         tmp_path, {**ISOLATED_SETTINGS, "report-topic": f"arn:aws:sns:us-east-1:{ACCOUNT_ID}:costs"}
     )
@@ -165,7 +165,7 @@ def test_whoever_is_told_of_costs_is_reached_too(tmp_path: Path) -> None:
     assert get_endpoints(template, "Interface").keys() == {*INTERFACE_SERVICES, REPORT_SERVICE}
 
 
-def test_what_is_excused_is_named_by_a_policy(isolated: Template) -> None:
+def test_every_service_without_an_endpoint_is_named_by_a_policy(isolated: Template) -> None:
     services = {
         action.partition(":")[0]
         for policy in parse_function_policies(isolated).values()
@@ -175,7 +175,7 @@ def test_what_is_excused_is_named_by_a_policy(isolated: Template) -> None:
     assert services >= SERVICES_NOT_CALLED.keys()
 
 
-def test_endpoints_have_the_names_that_everybody_uses_and_are_open_to_the_vpc(isolated: Template) -> None:
+def test_vpc_endpoints_have_private_dns_and_accept_the_vpc(isolated: Template) -> None:
     for endpoint in get_endpoints(isolated, "Interface").values():
         assert endpoint["PrivateDnsEnabled"] is True
         assert endpoint["SubnetIds"] == SUBNETS.split(",")
@@ -186,7 +186,7 @@ def test_endpoints_have_the_names_that_everybody_uses_and_are_open_to_the_vpc(is
     assert {(rule["IpProtocol"], rule["FromPort"], rule["ToPort"]) for rule in let_in} == {("tcp", 443, 443)}
 
 
-def test_an_endpoint_serves_this_account_only(isolated: Template) -> None:
+def test_vpc_endpoint_policies_allow_only_this_account(isolated: Template) -> None:
     for kind in ("Interface", "Gateway"):
         for service, endpoint in get_endpoints(isolated, kind).items():
             own_statement, *other_statements = endpoint["PolicyDocument"]["Statement"]
@@ -198,7 +198,7 @@ def test_an_endpoint_serves_this_account_only(isolated: Template) -> None:
             assert not other_statements or service == "s3"
 
 
-def test_of_other_accounts_only_buckets_of_aws_are_reached(isolated: Template) -> None:
+def test_s3_endpoint_policy_allows_only_aws_owned_foreign_buckets(isolated: Template) -> None:
     _, *other_statements = get_endpoints(isolated, "Gateway")["s3"]["PolicyDocument"]["Statement"]
     assert {statement["Action"]: as_list(statement["Resource"]) for statement in other_statements} == {
         "s3:GetObject": [
@@ -209,7 +209,7 @@ def test_of_other_accounts_only_buckets_of_aws_are_reached(isolated: Template) -
     }
 
 
-def test_functions_come_after_their_ways_out_and_go_before_them(isolated: Template) -> None:
+def test_functions_depend_on_their_network_resources(isolated: Template) -> None:
     kinds = {"AWS::EC2::SecurityGroupIngress", "AWS::EC2::VPCEndpoint"}
     ways = {key for key, resource in isolated["Resources"].items() if resource["Type"] in kinds}
     functions = [resource for resource in isolated["Resources"].values() if resource["Type"] == "AWS::Lambda::Function"]
@@ -217,7 +217,7 @@ def test_functions_come_after_their_ways_out_and_go_before_them(isolated: Templa
     assert all(set(function["DependsOn"]) >= ways for function in functions)
 
 
-def test_an_isolated_function_waits_for_no_pricing_service(isolated: Template) -> None:
+def test_isolated_functions_use_the_packaged_price_list(isolated: Template) -> None:
     functions = get_resources(isolated, "AWS::Lambda::Function").values()
     environments = [properties["Environment"]["Variables"] for properties in functions]
     assert {environment["JOINER_PRICE_SERVICE"] for environment in environments} == {"unreachable"}
@@ -225,7 +225,7 @@ def test_an_isolated_function_waits_for_no_pricing_service(isolated: Template) -
     assert "pricing" not in list_called_services(isolated)
 
 
-def test_endpoints_that_are_there_already_are_not_made(tmp_path: Path) -> None:
+def test_isolated_network_with_given_endpoints_creates_none(tmp_path: Path) -> None:
     settings = {**PRIVATE_SETTINGS, "network": "isolated"}
     template = synthesize_with_settings(tmp_path, settings)
     assert not get_resources(template, "AWS::EC2::VPCEndpoint")
@@ -235,7 +235,7 @@ def test_endpoints_that_are_there_already_are_not_made(tmp_path: Path) -> None:
     ]
 
 
-def test_named_groups_are_used_as_they_are(tmp_path: Path) -> None:
+def test_configured_security_groups_are_used_without_changes(tmp_path: Path) -> None:
     template = synthesize_with_settings(
         tmp_path, {"network": "private", "subnets": SUBNETS, "security-groups": "sg-0000000d"}
     )
@@ -248,7 +248,7 @@ def test_named_groups_are_used_as_they_are(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", ["private", "isolated"])
-def test_cfn_lint_has_nothing_to_say(mode: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+def test_cfn_lint_reports_no_findings(mode: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     (tmp_path / "template.json").write_text(json.dumps(request.getfixturevalue(mode)))
     command = [str(Path(sys.executable).with_name("cfn-lint")), "--ignore-checks", "W3005", "--", "template.json"]
     completed = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
@@ -295,6 +295,6 @@ def test_cfn_lint_has_nothing_to_say(mode: str, tmp_path: Path, request: pytest.
         ({"vpc-cidrs": "::/0"}, "joiner:vpc-cidrs: ::/0 contains all addresses"),
     ],
 )
-def test_what_is_missing_or_too_much_is_refused_at_once(wrong: dict[str, str], error_pattern: str) -> None:
+def test_missing_or_conflicting_network_settings_are_rejected(wrong: dict[str, str], error_pattern: str) -> None:
     with pytest.raises(ValueError, match=error_pattern):
         load_context(**wrong)

@@ -38,7 +38,7 @@ def iterate_assets(value: object) -> Iterator[tuple[object, str]]:
             yield from iterate_assets(inner)
 
 
-def test_every_asset_of_the_template_is_a_zip_file_beside_it(folder: Path, template: dict[str, Any]) -> None:
+def test_every_template_asset_has_a_zip_file(folder: Path, template: dict[str, Any]) -> None:
     assets = set(iterate_template_assets(template))
     assert {bucket for bucket, _ in assets} == {f"${{{publish.BUCKET_PARAMETER}}}"}
     keys = {key for _, key in assets}
@@ -53,15 +53,13 @@ def iterate_template_assets(template: dict[str, Any]) -> Iterator[tuple[str, str
         yield bucket["Fn::Sub"], key
 
 
-def test_nothing_of_a_bootstrap_is_needed(template: dict[str, Any]) -> None:
+def test_template_needs_no_cdk_bootstrap(template: dict[str, Any]) -> None:
     assert list(template["Parameters"]) == [publish.BUCKET_PARAMETER]
     assert "Rules" not in template
     assert "cdk-hnb659fds" not in json.dumps(template)
 
 
-def test_the_template_is_for_the_cluster_that_was_named_and_has_no_fault(
-    folder: Path, template: dict[str, Any]
-) -> None:
+def test_template_names_the_cluster_and_passes_cfn_lint(folder: Path, template: dict[str, Any]) -> None:
     assert "cluster prod" in template["Description"]
     command = [str(Path(sys.executable).parent / "cfn-lint"), "--ignore-checks", "W3005", "--"]
     completed = subprocess.run(
@@ -70,7 +68,7 @@ def test_the_template_is_for_the_cluster_that_was_named_and_has_no_fault(
     assert (completed.returncode, completed.stdout) == (0, "")
 
 
-def test_the_same_source_is_the_same_zip(tmp_path: Path) -> None:
+def test_equal_sources_produce_identical_zip_files(tmp_path: Path) -> None:
     source = tmp_path / "source"
     (source / "inner").mkdir(parents=True)
     (source / "inner" / "a.py").write_text("a = 1\n")
@@ -82,18 +80,18 @@ def test_the_same_source_is_the_same_zip(tmp_path: Path) -> None:
     assert zipfile.ZipFile(tmp_path / "one.zip").namelist() == ["b.py", "inner/a.py"]
 
 
-def test_a_wrong_knob_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_setting_is_reported_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert publish.main(["-o", str(tmp_path / "dist"), "-c", "joiner:mode=often"]) == 2
     assert "joiner:mode" in capsys.readouterr().err
     assert not (tmp_path / "dist").exists()
 
 
-def test_a_new_version_is_tried_there_too(template: dict[str, Any]) -> None:
+def test_published_template_deploys_versions_with_canaries(template: dict[str, Any]) -> None:
     aliases = [resource for resource in template["Resources"].values() if resource["Type"] == "AWS::Lambda::Alias"]
     assert sum("CodeDeployLambdaAliasUpdate" in alias.get("UpdatePolicy", {}) for alias in aliases) == len(aliases) - 1
 
 
-def test_a_template_is_for_one_cluster(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_template_for_several_clusters_is_rejected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert publish.main(["-o", str(tmp_path / "dist"), "-c", "joiner:cluster=a,b"]) == 2
     assert (
         "joiner:cluster names several clusters, but a template is for one cluster: name one" in capsys.readouterr().err

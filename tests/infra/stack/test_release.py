@@ -89,21 +89,21 @@ def run_installed(folder: Path, command_lines: list[list[str]]) -> list[tuple[in
     return [tuple(result) for result in json.loads(process.stdout)]
 
 
-def test_notes_are_the_section_of_the_version() -> None:
+def test_release_notes_are_the_changelog_section_of_the_version() -> None:
     assert release.find_release_notes(CHANGELOG, "1.2.0") == "### Added\n\n- A thing.\n"
 
 
 @pytest.mark.parametrize("version", ["Unreleased", "1.3.0"])
-def test_a_version_without_entries_is_not_released(version: str) -> None:
+def test_version_without_changelog_entries_is_rejected(version: str) -> None:
     with pytest.raises(ValueError, match=re.escape(f"no entries below a heading '## [{version}]")):
         release.find_release_notes(CHANGELOG, version)
 
 
-def test_the_changelog_has_the_version_of_the_project() -> None:
+def test_changelog_has_a_section_for_the_project_version() -> None:
     assert release.find_release_notes(release.CHANGELOG.read_text(encoding="utf-8"), release.read_version())
 
 
-def test_a_release_has_all_files_and_their_checksums(tmp_path: Path) -> None:
+def test_release_contains_all_files_and_checksums(tmp_path: Path) -> None:
     folder = tmp_path / "dist"
     paths = release.build_release(folder, {"joiner:cluster": "prod"}, bundle=False)
     names = {path.name for path in paths}
@@ -116,7 +116,7 @@ def test_a_release_has_all_files_and_their_checksums(tmp_path: Path) -> None:
     }
 
 
-def test_the_sbom_lists_what_the_layer_ships(tmp_path: Path) -> None:
+def test_sbom_lists_all_layer_dependencies(tmp_path: Path) -> None:
     release.build_sbom(tmp_path)
     document = json.loads((tmp_path / release.SBOM_FILENAME).read_text())
     locked = (ROOT / "requirements-lambda.lock").read_text()
@@ -126,7 +126,7 @@ def test_the_sbom_lists_what_the_layer_ships(tmp_path: Path) -> None:
     }
 
 
-def test_the_wheel_has_types_and_data(wheel: Path) -> None:
+def test_wheel_contains_type_markers_and_data_files(wheel: Path) -> None:
     names = {*zipfile.ZipFile(wheel).namelist()}
     paths = (path for folder in ("cli", "shared") for path in (ROOT / folder).rglob("*") if path.is_file())
     source_names = {path.relative_to(ROOT).as_posix() for path in paths if "__pycache__" not in path.parts}
@@ -134,7 +134,7 @@ def test_the_wheel_has_types_and_data(wheel: Path) -> None:
     assert source_names <= names
 
 
-def test_development_tools_are_blocked() -> None:
+def test_undeclared_development_modules_are_blocked() -> None:
     assert {"pytest", "moto", "aws_cdk", "numpy"} <= {*list_undeclared_modules()}
     assert not {"boto3", "celpy", "kubernetes", "msgspec", "yaml"} & {*list_undeclared_modules()}
 

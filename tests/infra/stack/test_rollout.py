@@ -47,7 +47,7 @@ def list_versions(template: Template, function_keys: set[str]) -> set[str]:
     }
 
 
-def test_every_function_is_called_by_an_alias_of_a_version(template: Template) -> None:
+def test_every_function_is_invoked_through_its_live_alias(template: Template) -> None:
     assert get_aliases(template).keys() == map_function_names(template).keys()
     assert {alias["Properties"]["Name"] for alias in get_aliases(template).values()} == {"live"}
     versions = get_resources(template, "AWS::Lambda::Version").values()
@@ -63,7 +63,7 @@ def test_every_function_is_called_by_an_alias_of_a_version(template: Template) -
     assert {name.rpartition(":")[2] for name in callers} == {"live"}
 
 
-def test_every_working_function_is_renewed_by_a_deployment_of_its_own(template: Template) -> None:
+def test_every_function_except_installer_has_its_own_deployment_group(template: Template) -> None:
     update_policies = {name: alias.get("UpdatePolicy", {}) for name, alias in get_aliases(template).items()}
     groups = {
         name: policy["CodeDeployLambdaAliasUpdate"]["DeploymentGroupName"]["Ref"]
@@ -75,7 +75,7 @@ def test_every_working_function_is_renewed_by_a_deployment_of_its_own(template: 
     assert len(set(groups.values())) == len(WORKING_FUNCTIONS)
 
 
-def test_half_of_the_calls_try_a_new_version_for_five_minutes(template: Template) -> None:
+def test_canary_sends_half_of_the_invocations_to_a_new_version_for_five_minutes(template: Template) -> None:
     [config] = get_resources(template, "AWS::CodeDeploy::DeploymentConfig")
     routing = template["Resources"][config]["Properties"]["TrafficRoutingConfig"]
     assert routing == {"Type": "TimeBasedCanary", "TimeBasedCanary": {"CanaryInterval": 5, "CanaryPercentage": 50}}
@@ -83,7 +83,7 @@ def test_half_of_the_calls_try_a_new_version_for_five_minutes(template: Template
     assert {group["DeploymentConfigName"] for group in groups} == {config.lower()}
 
 
-def test_a_version_that_fails_in_two_minutes_of_five_is_taken_back_everywhere(template: Template) -> None:
+def test_new_version_failing_in_two_of_five_minutes_is_rolled_back(template: Template) -> None:
     [alarm] = {
         group_alarm["Name"]
         for group in get_resources(template, "AWS::CodeDeploy::DeploymentGroup").values()
@@ -119,7 +119,7 @@ def test_a_version_that_fails_in_two_minutes_of_five_is_taken_back_everywhere(te
         }
 
 
-def test_who_is_broken_already_can_be_mended(template: Template) -> None:
+def test_rollback_alarms_watch_only_the_new_version(template: Template) -> None:
     """CodeDeploy starts nothing while an alarm rings: no alarm may watch the version that is replaced."""
     watched = {
         group_alarm["Name"]
@@ -131,7 +131,7 @@ def test_who_is_broken_already_can_be_mended(template: Template) -> None:
             assert all("ExecutedVersion" in json.dumps(query) for query in alarm["Metrics"] if "MetricStat" in query)
 
 
-def test_all_is_there_before_the_first_call_moves(template: Template) -> None:
+def test_all_dependencies_exist_before_traffic_shifts(template: Template) -> None:
     for name, alias in get_aliases(template).items():
         [key] = [logical_id for logical_id, resource in template["Resources"].items() if resource is alias]
         earlier = list_earlier_resources(template, key)
@@ -141,7 +141,7 @@ def test_all_is_there_before_the_first_call_moves(template: Template) -> None:
             assert [resource_id for resource_id in earlier if resource_id.startswith("DeploymentsRoleDefaultPolicy")]
 
 
-def test_who_cannot_wait_renews_all_at_once() -> None:
+def test_all_at_once_deployment_has_no_canary() -> None:
     template = synthesize_template(context={"joiner:deployment": "all-at-once"})
     groups = get_resources(template, "AWS::CodeDeploy::DeploymentGroup").values()
     assert {group["DeploymentConfigName"] for group in groups} == {"CodeDeployDefault.LambdaAllAtOnce"}

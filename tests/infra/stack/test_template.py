@@ -14,12 +14,12 @@ from tests.infra.policies import Template, get_resources, iterate_statements
 from tests.infra.stacks import ALL, FOLLOWED_UP, TICKS, list_allowed_functions, synthesize_stack
 
 
-def test_there_are_five_functions_and_the_installer(wiring: StackWiring) -> None:
+def test_stack_has_five_functions_and_the_installer(wiring: StackWiring) -> None:
     assert {function.name for function in wiring.functions} == ALL
 
 
 @pytest.mark.parametrize("reaction", ["watch", "logs"])
-def test_a_sixth_function_watches_where_that_is_chosen(reaction: str, tmp_path: Path) -> None:
+def test_watch_function_exists_only_if_the_reaction_setting_needs_it(reaction: str, tmp_path: Path) -> None:
     template = synthesize_stack(str(tmp_path), {"joiner:reaction": reaction})
     read = StackWiring.parse(template)
     assert {function.name for function in read.functions} == ALL | {"watch"}
@@ -35,12 +35,12 @@ def test_a_sixth_function_watches_where_that_is_chosen(reaction: str, tmp_path: 
     )
 
 
-def test_every_function_runs_on_arm64_with_one_python(template: Template) -> None:
+def test_every_function_runs_on_arm64_with_python_3_13(template: Template) -> None:
     for properties in get_resources(template, "AWS::Lambda::Function").values():
         assert (properties["Architectures"], properties["Runtime"]) == (["arm64"], "python3.13")
 
 
-def test_whoever_is_followed_up_may_call_itself_by_its_queue_and_nobody_else(template: Template) -> None:
+def test_only_functions_with_follow_up_queues_allow_recursive_loops(template: Template) -> None:
     """Lambda treats sixteen calls in a chain of messages as a loop, and drops later messages."""
     functions = get_resources(template, "AWS::Lambda::Function").values()
     allowed_to = {
@@ -56,7 +56,9 @@ DESCRIBED_TYPES = (
 
 
 @pytest.mark.parametrize("kind", DESCRIBED_TYPES)
-def test_what_an_account_lists_says_whose_it_is_and_what_for(kind: str, template: Template, private: Template) -> None:
+def test_resource_descriptions_start_with_joiner_and_state_the_purpose(
+    kind: str, template: Template, private: Template
+) -> None:
     for stack_template in (template, private):
         described = [properties.get("Description", "") for properties in get_resources(stack_template, kind).values()]
         assert described
@@ -67,7 +69,7 @@ def test_what_an_account_lists_says_whose_it_is_and_what_for(kind: str, template
         ] == []
 
 
-def test_every_output_and_parameter_says_what_it_is(template: Template, private: Template) -> None:
+def test_every_output_and_parameter_has_a_description(template: Template, private: Template) -> None:
     for stack_template in (template, private):
         descriptions = [
             entry.get("Description", "")
@@ -78,24 +80,24 @@ def test_every_output_and_parameter_says_what_it_is(template: Template, private:
         assert [description for description in descriptions if len(description.split()) < 4] == []
 
 
-def test_no_two_functions_share_a_role_or_a_log(template: Template) -> None:
+def test_functions_do_not_share_roles_or_log_groups(template: Template) -> None:
     functions = get_resources(template, "AWS::Lambda::Function").values()
     assert len({properties["Role"] for properties in functions}) == len(ALL)
     assert len({properties["LoggingConfig"]["LogGroup"] for properties in functions}) == len(ALL)
 
 
-def test_logs_do_not_stay_for_ever(template: Template, private: Template) -> None:
+def test_log_groups_have_a_retention_period(template: Template, private: Template) -> None:
     assert {group["RetentionInDays"] for group in get_resources(template, "AWS::Logs::LogGroup").values()} == {30}
     assert {group["RetentionInDays"] for group in get_resources(private, "AWS::Logs::LogGroup").values()} == {7}
 
 
-def test_a_function_is_over_before_its_next_tick(wiring: StackWiring) -> None:
+def test_function_timeout_is_shorter_than_its_schedule_interval(wiring: StackWiring) -> None:
     timeouts = {function.name: function.timeout for function in wiring.functions}
     assert all(timeouts[name] == timedelta(seconds=55) for name, rate in TICKS.items() if rate == "rate(1 minute)")
     assert timeouts["catalog"] < timedelta(minutes=5)
 
 
-def test_the_settings_reach_every_function(template: Template, wiring: StackWiring) -> None:
+def test_every_function_gets_its_settings_from_the_environment(template: Template, wiring: StackWiring) -> None:
     resolver = IntrinsicResolver(template)
     [table] = get_resources(template, "AWS::DynamoDB::Table")
     [bucket] = get_resources(template, "AWS::S3::Bucket")
@@ -112,12 +114,12 @@ def test_the_settings_reach_every_function(template: Template, wiring: StackWiri
         )
 
 
-def test_a_knob_reaches_the_functions(private: Template) -> None:
+def test_configured_setting_reaches_the_functions(private: Template) -> None:
     settings = Settings.from_environment(dict(StackWiring.parse(private).get_function("disrupt").environment))
     assert (settings.cluster_name, settings.mode) == ("prod", "plan")
 
 
-def test_functions_are_outside_a_vpc_unless_they_have_to_be_inside(template: Template, private: Template) -> None:
+def test_functions_run_in_a_vpc_only_if_configured(template: Template, private: Template) -> None:
     subnets = ["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"]
     inside = {"SubnetIds": subnets, "SecurityGroupIds": ["sg-0123456789abcdef0"]}
     assert not [p for p in get_resources(template, "AWS::Lambda::Function").values() if "VpcConfig" in p]
@@ -126,7 +128,7 @@ def test_functions_are_outside_a_vpc_unless_they_have_to_be_inside(template: Tem
     assert list_allowed_functions(private, "ec2:CreateNetworkInterface") == ALL
 
 
-def test_the_table_is_on_demand_and_forgets_by_itself(template: Template) -> None:
+def test_dynamodb_table_is_on_demand_with_ttl_and_point_in_time_recovery(template: Template) -> None:
     [table] = get_resources(template, "AWS::DynamoDB::Table").values()
     assert [(key["AttributeName"], key["KeyType"]) for key in table["KeySchema"]] == [("pk", "HASH"), ("sk", "RANGE")]
     assert {attribute["AttributeType"] for attribute in table["AttributeDefinitions"]} == {"S"}
@@ -135,7 +137,7 @@ def test_the_table_is_on_demand_and_forgets_by_itself(template: Template) -> Non
     assert table["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
 
 
-def test_the_bucket_is_versioned_encrypted_private_and_tls_only(template: Template) -> None:
+def test_s3_bucket_is_versioned_encrypted_private_and_tls_only(template: Template) -> None:
     [bucket] = get_resources(template, "AWS::S3::Bucket").values()
     assert bucket["VersioningConfiguration"] == {"Status": "Enabled"}
     assert bucket["BucketEncryption"]
@@ -144,7 +146,7 @@ def test_the_bucket_is_versioned_encrypted_private_and_tls_only(template: Templa
     assert "Deny" in [statement["Effect"] for statement in policy["PolicyDocument"]["Statement"]]
 
 
-def test_the_journal_goes_after_a_while_and_the_catalogue_stays_longer(template: Template) -> None:
+def test_journal_and_catalog_objects_expire_after_their_retention(template: Template) -> None:
     [bucket] = get_resources(template, "AWS::S3::Bucket").values()
     rules = bucket["LifecycleConfiguration"]["Rules"]
     expires = {rule["Prefix"]: rule["ExpirationInDays"] for rule in rules if "ExpirationInDays" in rule}
@@ -152,16 +154,14 @@ def test_the_journal_goes_after_a_while_and_the_catalogue_stays_longer(template:
 
 
 @pytest.mark.parametrize(("journal", "snapshot", "days"), [("30", "30", 30), ("3", "7", 3)])
-def test_what_a_decision_was_made_from_goes_with_the_journal_at_the_latest(
-    journal: str, snapshot: str, days: int, tmp_path: Path
-) -> None:
+def test_snapshots_expire_no_later_than_the_journal(journal: str, snapshot: str, days: int, tmp_path: Path) -> None:
     synthesized = synthesize_stack(str(tmp_path), {"joiner:journal-days": journal, "joiner:snapshot-days": snapshot})
     [bucket] = get_resources(synthesized, "AWS::S3::Bucket").values()
     expires = {rule.get("Prefix"): rule.get("ExpirationInDays") for rule in bucket["LifecycleConfiguration"]["Rules"]}
     assert (expires["snapshot/"], expires["journal/"]) == (days, int(journal))
 
 
-def test_a_price_list_is_shipped_with_its_day(tmp_path: Path, template: Template) -> None:
+def test_configured_price_list_is_packaged_with_its_date(tmp_path: Path, template: Template) -> None:
     listed = {"region": "us-gov-west-1", "pricedAt": "2026-11-21T08:00:00Z", "onDemand": {"m5.large": 0.1}}
     (tmp_path / "prices.json").write_text(json.dumps(listed))
     synthesized = synthesize_stack(str(tmp_path), {"joiner:price-list": str(tmp_path / "prices.json")})
@@ -172,7 +172,7 @@ def test_a_price_list_is_shipped_with_its_day(tmp_path: Path, template: Template
 
 
 @pytest.mark.parametrize("body", ["", "[]", '{"region": "us-east-1", "pricedAt": "soon", "onDemand": {}}', None])
-def test_what_is_no_price_list_is_refused_at_once(body: str | None, tmp_path: Path) -> None:
+def test_invalid_price_list_is_rejected_at_synthesis(body: str | None, tmp_path: Path) -> None:
     path = tmp_path / "prices.json"
     if body is not None:
         path.write_text(body)
@@ -180,5 +180,5 @@ def test_what_is_no_price_list_is_refused_at_once(body: str | None, tmp_path: Pa
         synthesize_stack(str(tmp_path), {"joiner:price-list": str(path)})
 
 
-def test_the_simulator_is_wired_by_this_template(wiring: StackWiring) -> None:
+def test_simulator_wiring_is_parsed_from_this_template(wiring: StackWiring) -> None:
     assert StackWiring.parse(synthesize_template()) == wiring

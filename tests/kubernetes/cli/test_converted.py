@@ -46,7 +46,7 @@ def list_lost_fields(expected: object, actual: object, path: str = "spec") -> li
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if list_converted_objects(name)])
-def test_what_an_old_manifest_becomes_is_taken_and_kept_whole(cluster: ControlPlane, name: str) -> None:
+def test_converted_manifest_is_accepted_by_the_api_server_without_lost_fields(cluster: ControlPlane, name: str) -> None:
     kube = cluster.get_client()
     for value in list_converted_objects(name):
         assert list_lost_fields(value["spec"], create_and_read_spec(kube, value)) == []

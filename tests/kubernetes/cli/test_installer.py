@@ -114,7 +114,7 @@ def is_served(kube: KubeClient, definition: dict[str, Any]) -> bool:
     return is_established(kube, definition["metadata"]["name"]) and bool(kube.list(collection, limit=1))
 
 
-def test_after_installing_the_functions_may_do_what_they_do(stack: Stack, plane: ControlPlane) -> None:
+def test_installed_functions_have_all_their_permissions(stack: Stack, plane: ControlPlane) -> None:
     admin = plane.get_client()
     install_and_wait(stack, admin)
     for right in sorted(list_granted_permissions()):
@@ -122,7 +122,7 @@ def test_after_installing_the_functions_may_do_what_they_do(stack: Stack, plane:
     assert b"NodePoolList" in plane.get_client(plane.get_token(FUNCTIONS)).list("/apis/karpenter.sh/v1/nodepools")
 
 
-def test_installing_again_writes_nothing(stack: Stack, kube: KubeClient) -> None:
+def test_second_install_writes_nothing(stack: Stack, kube: KubeClient) -> None:
     install_and_wait(stack, kube)
     before, calls = read_objects(kube, list_manifest_paths()), list[str]()
     second_stack = make_stack(tap_port(kube, "kube", lambda call: calls.append(call.method)))
@@ -131,7 +131,7 @@ def test_installing_again_writes_nothing(stack: Stack, kube: KubeClient) -> None
     assert read_objects(kube, list_manifest_paths()) == before
 
 
-def test_a_release_and_its_rollback(stack: Stack, kube: KubeClient) -> None:
+def test_release_update_and_rollback_change_the_installed_manifests(stack: Stack, kube: KubeClient) -> None:
     def change_release(manifests: list[dict[str, Any]]) -> None:
         for manifest in manifests:
             if manifest["kind"] == CRD_KIND:
@@ -162,13 +162,13 @@ def read_flow_schema_uid(plane: ControlPlane, token: str) -> str:
     return str(PoolManager(ssl_context=context).request("GET", url, headers=headers).headers[FLOW_HEADER])
 
 
-def test_requests_of_the_functions_count_for_their_own_priority(stack: Stack, plane: ControlPlane) -> None:
+def test_function_requests_are_matched_by_the_joiner_flow_schema(stack: Stack, plane: ControlPlane) -> None:
     install_and_wait(stack, plane.get_client())
     flow_schema_uid = read_object(plane.get_client(), FLOW)["metadata"]["uid"]
     wait_until(lambda: read_flow_schema_uid(plane, plane.get_token(FUNCTIONS)) == flow_schema_uid)
 
 
-def test_what_an_operator_wrote_stays_and_can_be_deleted(stack: Stack, kube: KubeClient) -> None:
+def test_uninstall_keeps_user_created_node_classes_without_finalizers(stack: Stack, kube: KubeClient) -> None:
     install_and_wait(stack, kube)
     for collection, body, finalizer in (
         (CLASSES, make_node_class("a"), "karpenter.k8s.aws/termination"),
@@ -185,7 +185,7 @@ def test_what_an_operator_wrote_stays_and_can_be_deleted(stack: Stack, kube: Kub
     assert stack.ask("Create")[0] == "SUCCESS"
 
 
-def test_on_request_nothing_is_left(stack: Stack, kube: KubeClient) -> None:
+def test_uninstall_with_purge_removes_all_manifests_and_objects(stack: Stack, kube: KubeClient) -> None:
     install_and_wait(stack, kube)
     body = make_node_class("a")
     metadata = {**body["metadata"], "finalizers": ["karpenter.k8s.aws/termination"]}
@@ -194,7 +194,7 @@ def test_on_request_nothing_is_left(stack: Stack, kube: KubeClient) -> None:
     wait_until_gone(kube, list_manifest_paths())
 
 
-def test_a_karpenter_that_is_there_stays_as_it_is(plane: ControlPlane) -> None:
+def test_existing_karpenter_crds_are_kept_unchanged(plane: ControlPlane) -> None:
     kube = plane.get_client()
     install_crds(plane)
     definitions = [

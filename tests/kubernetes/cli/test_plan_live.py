@@ -91,7 +91,7 @@ def list_planned_pods(capsys: Out, namespace: str) -> list[str]:
     return [name for name in pod_names if name.startswith(f"{namespace}/")]
 
 
-def test_pods_that_kube_scheduler_gave_up_on_are_planned_for_and_nothing_is_written(
+def test_plan_covers_unschedulable_pods_and_sends_only_read_requests(
     cluster: ControlPlane, namespace: str, tmp_path: Path, capsys: Out, sent: list[str]
 ) -> None:
     """With the permissions of the functions; only requests that read are sent."""
@@ -106,7 +106,7 @@ def test_pods_that_kube_scheduler_gave_up_on_are_planned_for_and_nothing_is_writ
     assert {*sent} == {"GET"}
 
 
-def test_a_deployment_that_would_be_scaled_up_adds_only_what_is_missing(
+def test_plan_for_a_scaled_up_deployment_adds_only_the_missing_pods(
     cluster: ControlPlane, namespace: str, tmp_path: Path, capsys: Out
 ) -> None:
     larger_deployment = make_deployment("web", 5, "500m", "512Mi")
@@ -118,7 +118,9 @@ def test_a_deployment_that_would_be_scaled_up_adds_only_what_is_missing(
     assert {f"{namespace}/web-4", f"{namespace}/web-5"} < set(pod_names)
 
 
-def test_who_may_not_list_is_told_what_is_missing(cluster: ControlPlane, tmp_path: Path, capsys: Out) -> None:
+def test_plan_without_list_permission_reports_the_missing_permission(
+    cluster: ControlPlane, tmp_path: Path, capsys: Out
+) -> None:
     for token, words in ((cluster.get_token(STRANGER), "cannot list resource"), ("nobody's", "401")):
         assert run_plan(write_kubeconfig(tmp_path, cluster, token)) == 1
         output = capsys.readouterr()
@@ -127,7 +129,9 @@ def test_who_may_not_list_is_told_what_is_missing(cluster: ControlPlane, tmp_pat
         assert output.out == ""
 
 
-def test_a_certificate_of_somebody_else_is_not_trusted(cluster: ControlPlane, tmp_path: Path, capsys: Out) -> None:
+def test_untrusted_server_certificate_is_rejected_unless_tls_verification_is_skipped(
+    cluster: ControlPlane, tmp_path: Path, capsys: Out
+) -> None:
     config = json.loads(cluster.build_kubeconfig())
     del config["clusters"][0]["cluster"]["certificate-authority-data"]
     (tmp_path / "kubeconfig").write_text(json.dumps(config))

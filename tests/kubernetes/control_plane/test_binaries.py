@@ -60,11 +60,11 @@ def go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]
     return install_script
 
 
-def test_the_version_is_that_of_go_mod() -> None:
+def test_kubernetes_version_is_read_from_go_mod() -> None:
     assert [part.isdecimal() for part in read_kubernetes_version().split(".")] == [True] * 3
 
 
-def test_it_is_built_once_for_all_who_ask(go: Callable[[str], Path]) -> None:
+def test_programs_are_built_once_for_concurrent_callers(go: Callable[[str], Path]) -> None:
     log = go(BUILD_SCRIPT.replace("echo program", f"{WAIT_COMMAND}echo program"))
     messages: list[str] = []
 
@@ -82,14 +82,14 @@ def test_it_is_built_once_for_all_who_ask(go: Callable[[str], Path]) -> None:
     assert messages == ["control plane: waiting for the build that another process has begun"] * 2
 
 
-def test_a_build_that_fails_says_why_and_leaves_nothing(go: Callable[[str], Path]) -> None:
+def test_failed_build_reports_the_compiler_error_and_leaves_no_files(go: Callable[[str], Path]) -> None:
     go(BROKEN_SCRIPT)
     with pytest.raises(NoPrograms, match="too late in the day"):
         ensure_programs()
     assert [path.name for path in get_cache_folder().iterdir()] == ["lock"]
 
 
-def test_without_go_one_is_told_what_would_help(
+def test_missing_go_is_reported_with_installation_instructions(
     go: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     go(BUILD_SCRIPT)
@@ -98,7 +98,7 @@ def test_without_go_one_is_told_what_would_help(
         ensure_programs()
 
 
-def test_what_somebody_has_is_used_if_it_is_all_that_is_wanted(
+def test_existing_binaries_are_used_only_if_all_required_programs_are_present(
     go: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     go(BUILD_SCRIPT)
@@ -111,7 +111,7 @@ def test_what_somebody_has_is_used_if_it_is_all_that_is_wanted(
     assert ensure_programs() != assets
 
 
-def test_a_build_that_takes_too_long_is_given_up(go: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_build_is_aborted_after_its_timeout(go: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
     go(SLEEP_SCRIPT)
     monkeypatch.setattr(binaries, "BUILD_TIMEOUT_SECONDS", 0)
     monkeypatch.setattr(binaries, "_FIRST_REPORT_SECONDS", 0.05)
@@ -119,20 +119,20 @@ def test_a_build_that_takes_too_long_is_given_up(go: Callable[[str], Path], monk
         ensure_programs(say=lambda _: None)
 
 
-def test_a_machine_that_can_build_does(go: Callable[[str], Path], capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_succeeds_on_a_host_that_can_build(go: Callable[[str], Path], capsys: pytest.CaptureFixture[str]) -> None:
     go(ENV_SCRIPT + BUILD_SCRIPT.removeprefix("#!/bin/sh\n"))
     assert prospects.main() == 0
     assert prospects.main() == 0
     assert not capsys.readouterr().out
 
 
-def test_a_build_that_fails_is_a_failure(go: Callable[[str], Path], capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_fails_when_the_build_fails(go: Callable[[str], Path], capsys: pytest.CaptureFixture[str]) -> None:
     go(ENV_SCRIPT + BROKEN_SCRIPT.removeprefix("#!/bin/sh\n"))
     assert prospects.main() == 1
     assert "too late in the day" in capsys.readouterr().out
 
 
-def test_a_machine_that_cannot_build_says_why(
+def test_check_reports_why_a_host_cannot_build(
     go: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def read_refusal() -> str:
@@ -152,7 +152,7 @@ def test_a_machine_that_cannot_build_says_why(
     assert "`go` is not on PATH" in read_refusal()
 
 
-def test_who_has_the_programs_needs_nothing(
+def test_check_succeeds_without_go_when_the_programs_exist(
     go: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     go(BROKEN_SCRIPT)

@@ -143,11 +143,11 @@ class Scene:
 
 @settings(max_examples=8, deadline=None, database=None, phases=(Phase.explicit, Phase.generate))
 @given(history=generate_histories(READ_STEPS, max_pairs=4, at_once=10))
-def test_a_catch_up_shows_what_a_list_shows(plane: ControlPlane, history: list[Step]) -> None:
+def test_informer_cache_matches_a_full_list_after_any_history(plane: ControlPlane, history: list[Step]) -> None:
     Scene(plane).play([("look",), *history, ("look",), ("look",)])
 
 
-def test_whoever_caught_up_before_a_restart_sees_what_a_list_shows_after_it(plane: ControlPlane) -> None:
+def test_informer_cache_matches_a_full_list_after_an_api_server_restart(plane: ControlPlane) -> None:
     scene = Scene(plane, timedelta(seconds=10))
     scene.play([("look",)])
     listed_once = scene.kube.lists
@@ -161,7 +161,7 @@ def test_whoever_caught_up_before_a_restart_sees_what_a_list_shows_after_it(plan
     scene.play([("look",), ("write", ("remove", "volumes", "a", "")), ("look",)])
 
 
-def test_a_list_whose_token_expired_is_read_from_the_beginning(plane: ControlPlane) -> None:
+def test_list_with_an_expired_continue_token_restarts_from_the_beginning(plane: ControlPlane) -> None:
     scene = Scene(plane)
     scene.read_interrupted(lambda: wait_until_forgotten(scene.people))
     assert scene.kube.lists > len(ALL_LIST_FIELDS)
@@ -187,7 +187,7 @@ def is_forgotten(kube: Kube, path: str, token: str) -> bool:
     return False
 
 
-def test_no_list_takes_the_slow_way(plane: ControlPlane) -> None:
+def test_every_list_response_is_decoded_in_one_pass(plane: ControlPlane) -> None:
     """The server omits an empty field or writes it as null: both are decoded in one pass."""
     scene = Scene(plane)
     bodies = {listing.field: scene.people.list(listing.path, limit=0) for listing in RESOURCE_KINDS}

@@ -46,20 +46,20 @@ def find_leftovers(folder: Path, pids: list[int], seconds: float = 300) -> list[
         time.sleep(0.05)
 
 
-def test_all_of_it_runs_and_leaves_nothing() -> None:
+def test_control_plane_runs_all_processes_and_leaves_nothing_behind() -> None:
     with ControlPlane() as plane:
         folder, running = plane.processes.folder, plane.processes.get_pids()
         assert tuple(running) == ALL_PARTS
     assert find_leftovers(folder, list(running.values()), 0) == []
 
 
-def test_two_live_side_by_side() -> None:
+def test_two_control_planes_run_in_parallel_without_sharing_objects() -> None:
     with ControlPlane(parts=API_ONLY) as first_plane, ControlPlane(parts=API_ONLY) as second_plane:
         first_plane.get_client().create("/api/v1/namespaces", b'{"metadata":{"name":"shop"}}')
         assert b"shop" not in second_plane.get_client().list("/api/v1/namespaces")
 
 
-def test_after_a_failure_the_logs_are_kept_and_found() -> None:
+def test_failure_keeps_the_control_plane_logs_and_reports_their_path() -> None:
     plane = ControlPlane(parts=API_ONLY)
 
     def start_and_fail() -> None:
@@ -80,7 +80,9 @@ def test_after_a_failure_the_logs_are_kept_and_found() -> None:
     logs.rmdir()
 
 
-def test_one_that_cannot_start_says_why_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_control_plane_start_failure_reports_the_cause_and_leaves_only_logs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with pytest.raises(NotStarted, match="unknown flag: --nonsense"):
         ControlPlane(parts=API_ONLY, api_server_flags=["--nonsense"]).start()
@@ -88,7 +90,7 @@ def test_one_that_cannot_start_says_why_and_leaves_nothing(tmp_path: Path, monke
 
 
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_it_ends_with_whoever_started_it(end: signal.Signals, tmp_path: Path) -> None:
+def test_control_plane_stops_when_its_parent_process_is_killed(end: signal.Signals, tmp_path: Path) -> None:
     errors_path = tmp_path / "said"
     with errors_path.open("w") as output:
         starter = subprocess.Popen(
@@ -108,7 +110,7 @@ def test_it_ends_with_whoever_started_it(end: signal.Signals, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("part", API_ONLY)
-def test_a_part_that_is_killed_can_be_revived(part: str) -> None:
+def test_killed_control_plane_process_can_be_restarted(part: str) -> None:
     with ControlPlane(parts=API_ONLY) as plane:
         kube = plane.get_client()
         kube.create("/api/v1/namespaces", b'{"metadata":{"name":"shop"}}')
@@ -121,7 +123,7 @@ def test_a_part_that_is_killed_can_be_revived(part: str) -> None:
         plane.wait_until(lambda: bool(kube.read("/api/v1/namespaces/shop")), "what was stored")
 
 
-def test_a_person_uses_kubectl(cluster: ControlPlane, tmp_path: Path) -> None:
+def test_kubectl_works_with_the_generated_kubeconfig(cluster: ControlPlane, tmp_path: Path) -> None:
     config = tmp_path / "kubeconfig"
     config.write_text(cluster.build_kubeconfig())
     kubectl = str(ensure_programs((KUBECTL,)) / KUBECTL)
@@ -130,13 +132,13 @@ def test_a_person_uses_kubectl(cluster: ControlPlane, tmp_path: Path) -> None:
     assert answer["serverVersion"]["gitVersion"] == answer["clientVersion"]["gitVersion"]
 
 
-def test_a_service_account_is_somebody(cluster: ControlPlane) -> None:
+def test_service_account_token_authenticates(cluster: ControlPlane) -> None:
     kube = cluster.get_client(cluster.create_account_token("default", "default"))
     reviews = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
     name = "system:serviceaccount:default:default"
     wait_until(lambda: msgspec.json.decode(kube.create(reviews, b"{}"))["status"]["userInfo"]["username"] == name)
 
 
-def test_etcd_is_nobody_elses(cluster: ControlPlane) -> None:
+def test_etcd_socket_and_folder_are_private(cluster: ControlPlane) -> None:
     assert cluster.processes.folder.stat().st_mode & 0o077 == 0
     assert cluster.processes.folder.joinpath(f"{ETCD}.sock").is_socket()

@@ -59,11 +59,11 @@ def strip_status_subresources(rights: frozenset[Permission]) -> frozenset[Permis
     return frozenset((verb, resource.removesuffix("/status")) for verb, resource in rights)
 
 
-def test_the_role_grants_what_is_used_and_no_more() -> None:
+def test_cluster_role_grants_exactly_the_permissions_that_are_used() -> None:
     assert strip_status_subresources(list_granted_permissions()) == list_used_rights() | RARELY_USED_RIGHTS
 
 
-def test_what_is_granted_is_served_and_allowed(cluster: ControlPlane) -> None:
+def test_granted_permissions_are_served_and_allowed(cluster: ControlPlane) -> None:
     kube = cluster.get_client()
     assert list_granted_permissions() <= list_served_permissions(kube)
     assert [
@@ -71,14 +71,14 @@ def test_what_is_granted_is_served_and_allowed(cluster: ControlPlane) -> None:
     ] == []
 
 
-def test_nothing_else_is_allowed(cluster: ControlPlane) -> None:
+def test_permissions_that_are_not_granted_are_denied(cluster: ControlPlane) -> None:
     kube = cluster.get_client()
     ungranted_rights = sorted(list_served_permissions(kube) - list_granted_permissions())
     assert len(ungranted_rights) > 300
     assert [right for right in ungranted_rights if is_allowed(kube, right, FUNCTIONS.groups[0])] == []
 
 
-def test_a_function_lists_pods_and_cannot_read_secrets(cluster: ControlPlane) -> None:
+def test_functions_can_list_pods_but_not_read_secrets(cluster: ControlPlane) -> None:
     kube = cluster.get_client(cluster.get_token(FUNCTIONS))
     assert b"PodList" in kube.list("/api/v1/pods")
     for path in ("/api/v1/secrets", "/api/v1/namespaces/kube-system/configmaps"):
@@ -86,7 +86,7 @@ def test_a_function_lists_pods_and_cannot_read_secrets(cluster: ControlPlane) ->
             kube.list(path)
 
 
-def test_who_is_not_in_the_group_sees_nothing(cluster: ControlPlane) -> None:
+def test_user_outside_the_group_is_denied(cluster: ControlPlane) -> None:
     with pytest.raises(Forbidden):
         cluster.get_client(cluster.get_token(STRANGER)).list("/api/v1/pods")
     with pytest.raises(Forbidden, match="401"):

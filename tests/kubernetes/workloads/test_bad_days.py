@@ -115,7 +115,9 @@ def mortals(mortal: BadPlane, _at_once: None) -> ShakenArena:
     return build_arena(mortal)
 
 
-def test_an_api_server_that_dies_within_a_cycle_costs_nothing(mortals: ShakenArena, mortal: BadPlane) -> None:
+def test_api_server_killed_at_critical_calls_causes_no_duplicates_or_terminations(
+    mortals: ShakenArena, mortal: BadPlane
+) -> None:
     sites = [
         ("after", "kube.create", NODE_CLAIMS_PATH),
         ("after", "ec2.create_fleet", ""),
@@ -147,7 +149,7 @@ def test_an_api_server_that_dies_within_a_cycle_costs_nothing(mortals: ShakenAre
     assert not mortals.count_repeated_plans()
 
 
-def test_an_api_server_that_neither_answers_nor_hangs_up_is_left_alone(arena: ShakenArena, plane: BadPlane) -> None:
+def test_unresponsive_api_server_gets_no_further_requests(arena: ShakenArena, plane: BadPlane) -> None:
     watch = Watch(arena)
 
     def is_left_alone() -> bool:
@@ -165,7 +167,7 @@ def test_an_api_server_that_neither_answers_nor_hangs_up_is_left_alone(arena: Sh
     assert_work_goes_on(arena, "after-silence")
 
 
-def test_a_token_that_is_not_taken_is_renewed_once_and_then_told(arena: ShakenArena, plane: BadPlane) -> None:
+def test_rejected_token_is_renewed_once_and_then_reported(arena: ShakenArena, plane: BadPlane) -> None:
     kube = plane.get_client()
     name = {"metadata": {"name": "functions"}}
     subject = {"kind": "ServiceAccount", "namespace": "default", "name": "functions"}
@@ -198,7 +200,7 @@ def test_a_token_that_is_not_taken_is_renewed_once_and_then_told(arena: ShakenAr
     assert_work_goes_on(arena, "after-expiry")
 
 
-def test_an_api_server_that_is_too_busy_is_not_hammered(arena: ShakenArena, plane: BadPlane) -> None:
+def test_overloaded_api_server_is_retried_with_backoff(arena: ShakenArena, plane: BadPlane) -> None:
     watch, level = Watch(arena), "nobody"
     flow = f"{CLUSTER_COLLECTION_PATHS['FlowSchema']}/{level}"
     arena.desk.apply(make_lone_deployment("patient"))
@@ -227,7 +229,9 @@ def test_an_api_server_that_is_too_busy_is_not_hammered(arena: ShakenArena, plan
     arena.wait_until(arena.build_running_check(1, "patient"), "work goes on")
 
 
-def test_a_policy_that_refuses_our_patch_holds_up_its_claim_alone(arena: ShakenArena, plane: BadPlane) -> None:
+def test_admission_policy_that_rejects_a_patch_blocks_only_its_own_nodeclaim(
+    arena: ShakenArena, plane: BadPlane
+) -> None:
     watch = Watch(arena)
 
     def has_instance(pool: str) -> bool:
@@ -263,7 +267,7 @@ def test_a_policy_that_refuses_our_patch_holds_up_its_claim_alone(arena: ShakenA
     assert watch.launched == 2, "somebody launched a second time"
 
 
-def test_a_webhook_whose_service_is_dead_is_named(arena: ShakenArena) -> None:
+def test_failing_admission_webhook_is_reported_by_name(arena: ShakenArena) -> None:
     watch = Watch(arena)
     probe = partial(
         arena.desk.kube.create, f"{NODE_CLAIMS_PATH}?dryRun=All", msgspec.json.encode(make_node_claim("probe"))
@@ -282,7 +286,9 @@ def test_a_webhook_whose_service_is_dead_is_named(arena: ShakenArena) -> None:
     assert watch.launched == 1, "\n".join(arena.timeline_lines[-60:])
 
 
-def test_what_may_not_be_watched_is_listed_and_told_once(plane: BadPlane, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_watch_permission_falls_back_to_list_and_is_reported_once(
+    plane: BadPlane, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(informer_cache, "MIN_CACHED_LIST_BYTES", 0)
     kube, lister_kube = plane.get_client(), plane.get_client(plane.get_token(LISTER))
     rules = [{"apiGroups": [""], "resources": ["namespaces"], "verbs": ["list"]}]
@@ -311,7 +317,9 @@ def test_what_may_not_be_watched_is_listed_and_told_once(plane: BadPlane, monkey
         lister_kube.list("/api/v1/nodes")
 
 
-def test_a_version_that_nobody_here_knows_is_named_and_the_rest_goes_on(arena: ShakenArena, plane: BadPlane) -> None:
+def test_nodepool_of_an_unknown_api_version_is_reported_and_other_nodepools_continue(
+    arena: ShakenArena, plane: BadPlane
+) -> None:
     name = "nodepools.karpenter.sh"
     kube, path = arena.desk.kube, f"{CRDS_PATH}/{name}"
     [served_version] = read_object(arena, path)["spec"]["versions"]
@@ -337,7 +345,7 @@ def _is_going(arena: Arena, path: str) -> bool:
     return "deletionTimestamp" in read_object(arena, path)["metadata"]
 
 
-def test_node_classes_that_cannot_be_seen_cost_no_claim(arena: ShakenArena, plane: BadPlane) -> None:
+def test_missing_node_class_crd_deletes_no_nodeclaim(arena: ShakenArena, plane: BadPlane) -> None:
     name = "ec2nodeclasses.karpenter.k8s.aws"
     path = f"/apis/karpenter.k8s.aws/v1/ec2nodeclasses/{make_node_class()['metadata']['name']}"
     watch = Watch(arena)
@@ -368,7 +376,7 @@ def test_node_classes_that_cannot_be_seen_cost_no_claim(arena: ShakenArena, plan
     watch.assert_nothing_ended()
 
 
-def test_node_pools_that_cannot_be_seen_cost_no_node(arena: ShakenArena, plane: BadPlane) -> None:
+def test_missing_nodepool_crd_deletes_no_node(arena: ShakenArena, plane: BadPlane) -> None:
     """For the Kubernetes garbage collector an owner whose version is not served does not exist: it deletes claims.
 
     Which claims, and when, depends on what the collector has seen of the CRDs. This test deletes a claim for it.

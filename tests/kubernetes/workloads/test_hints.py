@@ -84,7 +84,7 @@ def expect_pod_on_node(kube: KubeClient, pods: str, name: str, node: str) -> Non
     wait_until(lambda: read(kube, f"{pods}/{name}")["spec"].get("nodeName") == node)
 
 
-def test_the_hint_is_followed_though_another_node_is_emptier(kube: KubeClient, pods: str) -> None:
+def test_nominated_node_is_used_although_another_node_is_emptier(kube: KubeClient, pods: str) -> None:
     """Both are open by the time that it may be placed: a pod at a gate is not tried."""
     create(kube, pods, make_pod("cart", nodeSelector={"hints": "here"}, tolerations=SILENT, schedulingGates=[GATE]))
     patch(kube, f"{pods}/cart/status", {"status": {"nominatedNodeName": "hint-a"}})
@@ -99,7 +99,7 @@ def test_the_hint_is_followed_though_another_node_is_emptier(kube: KubeClient, p
     assert "nominatedNodeName" not in read_pod_status(kube, pods, "cart")
 
 
-def test_room_is_kept_for_those_with_a_hint(kube: KubeClient, pods: str) -> None:
+def test_nominated_node_reserves_capacity_for_its_pod(kube: KubeClient, pods: str) -> None:
     create_closed_node(kube, "hint-a")
     for number in range(4):
         create_unschedulable_pod(kube, pods, f"other-{number}", "3")
@@ -109,7 +109,7 @@ def test_room_is_kept_for_those_with_a_hint(kube: KubeClient, pods: str) -> None
     expect_pod_on_node(kube, pods, "cart", "hint-a")
 
 
-def test_a_stale_hint_does_no_harm(kube: KubeClient, pods: str) -> None:
+def test_nominated_node_that_does_not_exist_is_ignored(kube: KubeClient, pods: str) -> None:
     create_closed_node(kube, "hint-a")
     create_unschedulable_pod(kube, pods, "cart", "1")
     set_nominated_node(kube, pods, "cart", "hint-gone")
@@ -117,7 +117,7 @@ def test_a_stale_hint_does_no_harm(kube: KubeClient, pods: str) -> None:
     expect_pod_on_node(kube, pods, "cart", "hint-a")
 
 
-def test_who_is_tried_in_vain_loses_the_hint(kube: KubeClient, pods: str) -> None:
+def test_failed_scheduling_attempt_clears_the_nominated_node(kube: KubeClient, pods: str) -> None:
     create_closed_node(kube, "hint-a")
     create_unschedulable_pod(kube, pods, "cart", "1")
     set_nominated_node(kube, pods, "cart", "hint-a")

@@ -46,7 +46,7 @@ def haste(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("haste")
-def test_the_demos_session_on_a_real_control_plane(
+def test_demo_session_runs_on_a_real_control_plane(
     arena: Arena, record_property: Callable[[str, object], None]
 ) -> None:
     numbers: dict[str, float] = {}
@@ -112,7 +112,7 @@ def test_the_demos_session_on_a_real_control_plane(
     )
 
 
-def test_a_burst_of_a_thousand_pods_is_planned_once(
+def test_burst_of_a_thousand_pods_is_planned_once(
     arena: Arena, record_property: Callable[[str, object], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     numbers: dict[str, float] = {}

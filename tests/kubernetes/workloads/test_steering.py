@@ -22,7 +22,7 @@ def read_joiner_annotations(cluster: ControlPlane, path: str) -> dict[str, str]:
     return {key: value for key, value in all_annotations.items() if key.startswith("joiner.dev/")}
 
 
-def test_a_pause_is_kept_where_kubectl_sees_it_and_taken_back(
+def test_pause_and_resume_write_and_remove_their_annotations(
     cluster: ControlPlane, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     kube = cluster.get_client()

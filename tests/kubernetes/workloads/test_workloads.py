@@ -123,7 +123,7 @@ def is_ready(kube: KubeClient) -> bool:
     )
 
 
-def test_a_node_is_kept_alive_by_kwok_and_keeps_its_startup_taint(kube: KubeClient, node: str) -> None:
+def test_kwok_node_becomes_ready_and_keeps_its_startup_taint(kube: KubeClient, node: str) -> None:
     wait_until(lambda: is_ready(kube))
     wait_until(lambda: read_taints(kube) == [STARTUP])
     node_object = read(kube, node)
@@ -133,7 +133,7 @@ def test_a_node_is_kept_alive_by_kwok_and_keeps_its_startup_taint(kube: KubeClie
     wait_until(lambda: read(kube, lease)["spec"]["renewTime"])
 
 
-def test_pods_wait_unschedulable_and_run_when_a_node_has_come(kube: KubeClient, namespace: str) -> None:
+def test_unschedulable_pods_run_after_a_node_joins(kube: KubeClient, namespace: str) -> None:
     pods = create_deployment(kube, namespace, 3)
     wait_until(lambda: [has_condition(one, "PodScheduled", "False", "Unschedulable") for one in pods()] == [True] * 3)
     join_node(kube)
@@ -147,7 +147,7 @@ def test_pods_wait_unschedulable_and_run_when_a_node_has_come(kube: KubeClient, 
         nodes.delete_node(kube, BOOT.node_name)
 
 
-def test_a_budget_guards_what_the_controller_has_counted(kube: KubeClient, namespace: str, node: str) -> None:
+def test_pod_disruption_budget_blocks_the_second_eviction(kube: KubeClient, namespace: str, node: str) -> None:
     wait_until(lambda: is_ready(kube))
     remove_startup_taint(kube)
     pods = create_deployment(kube, namespace, 2)
@@ -182,7 +182,7 @@ def evict_pod(kube: KubeClient, namespace: str, name: str) -> None:
 
 
 @pytest.mark.usefixtures("node")
-def test_a_daemon_comes_with_the_node(kube: KubeClient, namespace: str) -> None:
+def test_daemonset_pod_starts_on_a_new_node(kube: KubeClient, namespace: str) -> None:
     labels = {"app": "agent"}
     template = {"metadata": {"labels": labels}, "spec": make_pod("", tolerations=[{"operator": "Exists"}])["spec"]}
     wish = {"selector": {"matchLabels": labels}, "template": template}
@@ -192,7 +192,7 @@ def test_a_daemon_comes_with_the_node(kube: KubeClient, namespace: str) -> None:
     wait_until(lambda: read_taints(kube) == [STARTUP])
 
 
-def test_a_node_looks_as_eks_makes_it(kube: KubeClient, node: str) -> None:
+def test_kwok_node_has_the_same_fields_as_an_eks_node(kube: KubeClient, node: str) -> None:
     """It is what the embedded cluster makes, to the field, and nothing of it is kwok's but the label."""
     wait_until(lambda: is_ready(kube) and read_taints(kube) == [STARTUP])
     node_object, live = read(kube, node), SimulatedCluster(Clock(datetime.now(UTC)))
@@ -213,7 +213,7 @@ def list_conditions(node: dict[str, Any]) -> set[tuple[str, str, str]]:
 
 
 @pytest.mark.usefixtures("node")
-def test_a_pod_takes_its_grace_to_stop_and_no_more(kube: KubeClient, namespace: str) -> None:
+def test_pod_stops_within_its_termination_grace_period(kube: KubeClient, namespace: str) -> None:
     wait_until(lambda: is_ready(kube))
     remove_startup_taint(kube)
     pods = f"/api/v1/namespaces/{namespace}/pods"
@@ -245,7 +245,7 @@ def test_a_pod_takes_its_grace_to_stop_and_no_more(kube: KubeClient, namespace: 
 
 
 @pytest.mark.usefixtures("node")
-def test_a_pod_that_is_told_again_stops_sooner(kube: KubeClient, namespace: str) -> None:
+def test_second_delete_with_a_shorter_grace_period_stops_the_pod_sooner(kube: KubeClient, namespace: str) -> None:
     wait_until(lambda: is_ready(kube))
     remove_startup_taint(kube)
     path = f"/api/v1/namespaces/{namespace}/pods/slow"
@@ -257,7 +257,7 @@ def test_a_pod_that_is_told_again_stops_sooner(kube: KubeClient, namespace: str)
     wait_until(lambda: is_gone(kube, path))
 
 
-def test_a_machine_that_falls_silent_is_lost_and_may_come_back(kube: KubeClient, namespace: str, node: str) -> None:
+def test_unresponsive_node_becomes_unknown_and_recovers(kube: KubeClient, namespace: str, node: str) -> None:
     """After the grace that nodes have: Ready is Unknown, the taints of lost nodes come, and nothing starts there."""
     wait_until(lambda: is_ready(kube))
     remove_startup_taint(kube)
@@ -275,7 +275,7 @@ def test_a_machine_that_falls_silent_is_lost_and_may_come_back(kube: KubeClient,
     wait_until(lambda: has_condition(read(kube, path), "Ready"))
 
 
-def test_a_silent_machine_runs_nothing_and_its_node_may_be_removed(kube: KubeClient, namespace: str, node: str) -> None:
+def test_unresponsive_node_runs_no_pods_and_can_be_deleted(kube: KubeClient, namespace: str, node: str) -> None:
     wait_until(lambda: is_ready(kube))
     nodes.stop_kwok(kube, BOOT.node_name)
     wait_until(

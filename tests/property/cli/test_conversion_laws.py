@@ -59,14 +59,14 @@ def convert_values(values: list[Any]) -> list[Any]:
 
 
 @given(st.lists(PROVISIONERS, max_size=4, unique_by=lambda one: str(one["metadata"]["name"])))
-def test_what_is_converted_is_accepted_and_stays(olds: list[Any]) -> None:
+def test_conversion_output_is_valid_and_converting_it_again_changes_nothing(olds: list[Any]) -> None:
     once = convert_values([TEMPLATE, *olds])
     assert [complaint for manifest in once for complaint in list_schema_problems(manifest)] == []
     assert convert_values(once) == once
 
 
 @given(st.lists(PROVISIONERS, min_size=1, max_size=4, unique_by=lambda one: str(one["metadata"]["name"])))
-def test_each_pool_names_a_class_with_its_own_kubelet(olds: list[Any]) -> None:
+def test_every_converted_nodepool_references_a_node_class_with_its_own_kubelet(olds: list[Any]) -> None:
     once = convert_values([*olds, TEMPLATE])
     kubelets = {
         manifest["metadata"]["name"]: manifest["spec"].get("kubelet")

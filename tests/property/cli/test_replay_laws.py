@@ -37,12 +37,12 @@ decisions = st.builds(
 
 
 @given(decisions)
-def test_a_decision_does_not_differ_from_itself(decision: Decision) -> None:
+def test_decision_equals_itself(decision: Decision) -> None:
     assert compare_decisions(decision, decision).is_same
 
 
 @given(decisions, decisions)
-def test_no_difference_is_the_same_content_and_sameness_is_equality(first: Decision, second: Decision) -> None:
+def test_comparison_without_differences_means_equal_decisions(first: Decision, second: Decision) -> None:
     comparison = compare_decisions(first, second)
     assert comparison.is_same == (first == second)
     alike = Counter(first.actions) == Counter(second.actions) and Counter(first.notes) == Counter(second.notes)
@@ -51,7 +51,7 @@ def test_no_difference_is_the_same_content_and_sameness_is_equality(first: Decis
 
 
 @given(decisions, decisions)
-def test_each_side_is_told_once(first: Decision, second: Decision) -> None:
+def test_every_difference_between_decisions_is_reported_once(first: Decision, second: Decision) -> None:
     comparison = compare_decisions(first, second)
     _assert_reported_once(comparison.actions, Counter(first.actions), Counter(second.actions))
     _assert_reported_once(comparison.notes, Counter(first.notes), Counter(second.notes))
@@ -64,7 +64,7 @@ def _assert_reported_once(differences: Iterable[Difference], recorded: Counter[T
 
 
 @given(decisions, decisions)
-def test_turned_around_what_was_only_then_is_only_now(first: Decision, second: Decision) -> None:
+def test_swapping_the_compared_decisions_swaps_the_reported_sides(first: Decision, second: Decision) -> None:
     assert _count_difference_kinds(compare_decisions(first, second)) == Counter(
         {"recorded": "replayed", "replayed": "recorded"}.get(how, how)
         for how in _count_difference_kinds(compare_decisions(second, first)).elements()

@@ -80,7 +80,7 @@ def predict_clusters(decision: DisruptionDecision, cluster: ClusterSnapshot) -> 
 
 @settings(max_examples=60)
 @given(generate_fleet())
-def test_after_every_step_every_pod_runs_and_fits(fleet_and_share: tuple[ClusterSnapshot, int]) -> None:
+def test_every_pod_runs_and_fits_after_every_disruption_step(fleet_and_share: tuple[ClusterSnapshot, int]) -> None:
     cluster, _ = fleet_and_share
     for later_cluster in predict_clusters(decide_disruption(cluster), cluster):
         assert is_feasible(later_cluster)
@@ -89,7 +89,7 @@ def test_after_every_step_every_pod_runs_and_fits(fleet_and_share: tuple[Cluster
 
 @settings(max_examples=60)
 @given(generate_fleet())
-def test_savings_are_real_at_the_offerings_prices(fleet_and_share: tuple[ClusterSnapshot, int]) -> None:
+def test_reported_savings_equal_the_difference_in_offering_prices(fleet_and_share: tuple[ClusterSnapshot, int]) -> None:
     cluster, _ = fleet_and_share
     decision = decide_disruption(cluster)
     clusters = predict_clusters(decision, cluster)
@@ -100,7 +100,7 @@ def test_savings_are_real_at_the_offerings_prices(fleet_and_share: tuple[Cluster
 
 @settings(max_examples=60)
 @given(generate_fleet())
-def test_budgets_hold_and_held_nodes_stay(fleet_and_share: tuple[ClusterSnapshot, int]) -> None:
+def test_disruption_respects_budgets_and_do_not_disrupt_nodes(fleet_and_share: tuple[ClusterSnapshot, int]) -> None:
     cluster, share = fleet_and_share
     disrupted_nodes = {node for command in decide_disruption(cluster).commands for node in command.list_node_names()}
     assert len(disrupted_nodes) <= ceil(len(cluster.nodes) * share / 100)
@@ -111,7 +111,7 @@ def test_budgets_hold_and_held_nodes_stay(fleet_and_share: tuple[ClusterSnapshot
 
 @settings(max_examples=60)
 @given(generate_fleet())
-def test_every_command_holds_beside_the_others(fleet_and_share: tuple[ClusterSnapshot, int]) -> None:
+def test_every_command_stays_valid_next_to_the_other_commands(fleet_and_share: tuple[ClusterSnapshot, int]) -> None:
     cluster, _ = fleet_and_share
     commands = decide_disruption(cluster).commands
     for command in commands:
@@ -123,7 +123,7 @@ def test_every_command_holds_beside_the_others(fleet_and_share: tuple[ClusterSna
 
 @settings(max_examples=40)
 @given(generate_fleet())
-def test_it_comes_to_an_end(fleet_and_share: tuple[ClusterSnapshot, int]) -> None:
+def test_consolidation_terminates(fleet_and_share: tuple[ClusterSnapshot, int]) -> None:
     cluster, _ = fleet_and_share
     last = compute_price(cluster)
     for _ in range(40):

@@ -143,7 +143,7 @@ def compute_cpu_capacity(cluster: ClusterSnapshot, pool: str) -> int:
 
 @settings(max_examples=30)
 @given(generate_cluster())
-def test_pods_fit_and_may_be_where_they_are(cluster: ClusterSnapshot) -> None:
+def test_pods_fit_and_satisfy_their_constraints_after_every_step(cluster: ClusterSnapshot) -> None:
     agents = bool(cluster.daemon_sets)
     for draft, _, now in run_consolidation(cluster)[1]:
         nodes = {listed_node.name: listed_node for listed_node in now.nodes}
@@ -158,7 +158,7 @@ def test_pods_fit_and_may_be_where_they_are(cluster: ClusterSnapshot) -> None:
 
 @settings(max_examples=30)
 @given(generate_cluster())
-def test_no_pod_is_lost_and_only_those_of_nodes_that_go_move(cluster: ClusterSnapshot) -> None:
+def test_no_pod_is_lost_and_only_pods_of_removed_nodes_move(cluster: ClusterSnapshot) -> None:
     for draft, last, now in run_consolidation(cluster)[1]:
         removed_names = {target.name for target in draft.targets}
         old, new = group_pods_by_node(last), group_pods_by_node(now)
@@ -170,7 +170,7 @@ def test_no_pod_is_lost_and_only_those_of_nodes_that_go_move(cluster: ClusterSna
 
 @settings(max_examples=30)
 @given(generate_cluster())
-def test_who_is_held_stays_and_zones_stay_even(cluster: ClusterSnapshot) -> None:
+def test_protected_nodes_stay_and_zone_skew_does_not_increase(cluster: ClusterSnapshot) -> None:
     for draft, last, now in run_consolidation(cluster)[1]:
         pods = group_pods_by_node(last)
         for target in draft.targets:
@@ -185,7 +185,7 @@ def test_who_is_held_stays_and_zones_stay_even(cluster: ClusterSnapshot) -> None
 
 @settings(max_examples=30)
 @given(generate_cluster())
-def test_savings_are_real_however_nodes_are_launched(cluster: ClusterSnapshot) -> None:
+def test_reported_savings_are_real_and_never_below_the_ideal_price(cluster: ClusterSnapshot) -> None:
     result, played = run_consolidation(cluster)
     for draft, last, now in played:
         assert abs(compute_price(last) - compute_price(now) - draft.savings_usd_per_hour) < 1e-9
@@ -197,7 +197,7 @@ def test_savings_are_real_however_nodes_are_launched(cluster: ClusterSnapshot) -
 
 @settings(max_examples=30)
 @given(generate_cluster())
-def test_budgets_and_limits_hold_at_every_step(cluster: ClusterSnapshot) -> None:
+def test_budgets_and_limits_hold_after_every_step(cluster: ClusterSnapshot) -> None:
     assert cluster.catalog is not None
     sizes = {instance_type.name: instance_type.capacity[CPU] for instance_type in cluster.catalog.instance_types}
     for draft, last, now in run_consolidation(cluster)[1]:

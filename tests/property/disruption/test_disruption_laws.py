@@ -107,7 +107,7 @@ def is_proposed(state: StateNode) -> bool:
 
 
 @given(generate_cluster())
-def test_a_budget_is_never_exceeded(start: ClusterSnapshot) -> None:
+def test_budget_is_never_exceeded(start: ClusterSnapshot) -> None:
     little, planner = Little(start), Planner()
     for _ in range(4):
         before = little.build_snapshot()
@@ -119,7 +119,7 @@ def test_a_budget_is_never_exceeded(start: ClusterSnapshot) -> None:
 
 
 @given(generate_cluster())
-def test_a_budget_holds_while_the_lifecycle_goes_on(start: ClusterSnapshot) -> None:
+def test_budget_holds_while_lifecycle_runs_in_between(start: ClusterSnapshot) -> None:
     little, planner = Little(start), Planner()
     for _ in range(6):
         before = little.build_snapshot()
@@ -134,14 +134,14 @@ def test_a_budget_holds_while_the_lifecycle_goes_on(start: ClusterSnapshot) -> N
 
 
 @given(generate_reordered_clusters())
-def test_the_order_of_lists_changes_no_decision(pair: tuple[ClusterSnapshot, ClusterSnapshot]) -> None:
+def test_input_list_order_does_not_change_decisions(pair: tuple[ClusterSnapshot, ClusterSnapshot]) -> None:
     snapshot, reordered = pair
     assert decide(snapshot) == decide(snapshot)
     assert decide(snapshot) == decide(reordered)
 
 
 @given(generate_cluster(), st.frozensets(st.sampled_from(("node-a", "node-b"))))
-def test_every_node_gets_one_verdict(start: ClusterSnapshot, engaged: frozenset[str]) -> None:
+def test_every_node_gets_exactly_one_verdict(start: ClusterSnapshot, engaged: frozenset[str]) -> None:
     decision = decide_node_disruption(ClusterState(start), options=SchedulingOptions(), command_nodes=engaged)
     names = [state.name for state in ClusterState(start).nodes]
     assert [verdict.node for verdict in decision.verdicts] == sorted(name for name in names if name not in engaged)
@@ -149,7 +149,7 @@ def test_every_node_gets_one_verdict(start: ClusterSnapshot, engaged: frozenset[
 
 
 @given(generate_cluster())
-def test_a_node_with_a_pod_that_must_stay_is_never_disrupted(start: ClusterSnapshot) -> None:
+def test_node_with_a_do_not_disrupt_or_pdb_blocked_pod_is_never_disrupted(start: ClusterSnapshot) -> None:
     disrupted = {node for command in decide(start).commands for node in command.list_node_names()}
     for pod in start.pods:
         if pod.meta.get_annotation(labels.DO_NOT_DISRUPT) == "true" and pod.is_active():
@@ -161,7 +161,7 @@ def test_a_node_with_a_pod_that_must_stay_is_never_disrupted(start: ClusterSnaps
 
 
 @given(generate_cluster())
-def test_nothing_is_deleted_that_was_not_proposed_five_seconds_before(start: ClusterSnapshot) -> None:
+def test_nodeclaim_is_deleted_only_five_seconds_after_its_proposal(start: ClusterSnapshot) -> None:
     little, planner = Little(start), Planner()
     for _ in range(4):
         before = little.build_snapshot()
@@ -177,7 +177,7 @@ def test_nothing_is_deleted_that_was_not_proposed_five_seconds_before(start: Clu
 
 
 @given(generate_cluster())
-def test_repeated_it_comes_to_rest(start: ClusterSnapshot) -> None:
+def test_repeated_disruption_reaches_a_fixed_point(start: ClusterSnapshot) -> None:
     little, planner = Little(start), Planner()
     for _ in range(8):
         little.perform(planner.look(little.build_snapshot()))
@@ -189,7 +189,7 @@ def test_repeated_it_comes_to_rest(start: ClusterSnapshot) -> None:
 
 
 @given(generate_cluster())
-def test_whoever_has_lost_all_memory_takes_back_what_another_began(start: ClusterSnapshot) -> None:
+def test_cleanup_without_stored_commands_removes_all_disruption_marks(start: ClusterSnapshot) -> None:
     little = Little(start)
     little.perform(Planner().look(little.build_snapshot()))
     little.perform(clean_up_commands(ClusterState(little.build_snapshot()), ()))
@@ -203,7 +203,7 @@ def test_whoever_has_lost_all_memory_takes_back_what_another_began(start: Cluste
     st.lists(st.builds(DisruptionBudget, nodes=st.text("0123456789%x", max_size=4)), max_size=3).map(tuple),
     st.integers(0, 200),
 )
-def test_more_budgets_never_allow_more(budgets: tuple[DisruptionBudget, ...], total: int) -> None:
+def test_additional_budgets_never_allow_more_disruptions(budgets: tuple[DisruptionBudget, ...], total: int) -> None:
     allowed_count = compute_allowed_disruptions(replace_fields(POOL, budgets=budgets), "Empty", total, NOW).count
     assert 0 <= allowed_count <= UNLIMITED_DISRUPTIONS
     for number in range(len(budgets)):

@@ -50,12 +50,14 @@ def list_paused_at(text: str, now: datetime) -> set[str]:
 
 
 @given(st.lists(HOLDS, max_size=4))
-def test_what_is_written_is_read(holds: list[Pause]) -> None:
+def test_formatted_pauses_parse_back_to_the_same_pauses(holds: list[Pause]) -> None:
     assert parse_pauses(format_pauses(holds), DISRUPTION_REASONS) == tuple(holds)
 
 
 @given(STEPS, st.integers(0, 7200))
-def test_after_any_history_exactly_what_was_paused_last_is_paused(steps: list[tuple[bool, Pause]], later: int) -> None:
+def test_any_history_leaves_exactly_the_most_recently_paused_reasons_paused(
+    steps: list[tuple[bool, Pause]], later: int
+) -> None:
     text, until = "", dict[str, datetime | None]()
     for is_pause, hold in steps:
         text = (build_pause_change(hold, NOW) if is_pause else build_resume_change(hold.reasons, NOW))(
@@ -70,7 +72,7 @@ def test_after_any_history_exactly_what_was_paused_last_is_paused(steps: list[tu
 
 
 @given(STEPS)
-def test_of_a_reason_there_is_one_hold_however_often_it_was_paused(steps: list[tuple[bool, Pause]]) -> None:
+def test_repeated_pauses_keep_one_active_pause_per_reason(steps: list[tuple[bool, Pause]]) -> None:
     text = ""
     for _, hold in steps:
         text = build_pause_change(hold, NOW)(DISRUPTION_PAUSED, text)
@@ -81,7 +83,7 @@ def test_of_a_reason_there_is_one_hold_however_often_it_was_paused(steps: list[t
 
 
 @given(st.text("DriftedEmpty,; untilbysincebecause0123456789-:TZ\t\n", max_size=60))
-def test_whatever_is_written_holds_back_everything_or_what_it_says(text: str) -> None:
+def test_unreadable_pause_annotation_pauses_every_reason(text: str) -> None:
     namespace = Namespace(name=CLUSTER_NAMESPACE, annotations=((DISRUPTION_PAUSED, text),))
     pauses, problems = find_pauses(ClusterSnapshot(taken_at=NOW, namespaces=(namespace,)), (), (), PauseSettings())
     if problems:
@@ -92,7 +94,7 @@ def test_whatever_is_written_holds_back_everything_or_what_it_says(text: str) ->
 
 
 @given(HOLDS)
-def test_launches_and_disruption_do_not_touch_each_other(hold: Pause) -> None:
+def test_launch_and_disruption_pauses_are_independent(hold: Pause) -> None:
     assert build_pause_change(hold, NOW)(LAUNCHES_PAUSED, "true by anna") == "true by anna"
     assert (
         build_resume_change(LAUNCH_WORDS, NOW)(DISRUPTION_PAUSED, text := format_pauses([Pause(reasons=hold.reasons)]))
@@ -101,7 +103,7 @@ def test_launches_and_disruption_do_not_touch_each_other(hold: Pause) -> None:
 
 
 @given(generate_cluster(), REASONS, st.sampled_from(("NodePool", "Namespace")))
-def test_nothing_is_decided_for_a_reason_that_is_paused(
+def test_no_command_is_decided_for_a_paused_reason(
     start: ClusterSnapshot, reasons: tuple[str, ...], scope: str
 ) -> None:
     text = format_pauses([Pause(reasons=reasons, until=start.taken_at + timedelta(seconds=1))])

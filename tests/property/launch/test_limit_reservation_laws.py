@@ -114,7 +114,9 @@ def run_function(actor: str, counts: list[int], region: Region, world: World) ->
         st.sampled_from(("a", "b", "c", "a", "b", "c", "a", "b", "a dies", "b dies")), min_size=60, max_size=120
     ),
 )
-def test_a_limit_is_never_passed(counts: list[int], gives: list[int], turns: list[str]) -> None:
+def test_nodepool_limit_is_never_exceeded_by_overlapping_functions(
+    counts: list[int], gives: list[int], turns: list[str]
+) -> None:
     region, outside = Region(gives), Outside()
     worlds = {name: outside.build_world(name) for name in "abc"}
     actors = {name: run_function(name, counts, region, world) for name, world in worlds.items()}
@@ -127,7 +129,7 @@ def test_a_limit_is_never_passed(counts: list[int], gives: list[int], turns: lis
         assert region.count_running() * VCPUS_PER_INSTANCE * 1000 <= LIMIT[CPU]
 
 
-def test_what_one_function_may_launch_alone_it_does_launch() -> None:
+def test_single_function_can_launch_up_to_the_full_limit() -> None:
     region, outside = Region([]), Outside()
     actor = run_function("a", [3], region, outside.build_world("a"))
     for _ in range(60):

@@ -27,17 +27,17 @@ LINES = st.lists(st.text(alphabet="ab-/ #\"'$=", max_size=10), min_size=1, max_s
 
 
 @given(st.dictionaries(TEXT, VALUES, max_size=4))
-def test_toml_is_read_back_as_it_was(document: dict[str, Any]) -> None:
+def test_toml_output_parses_back_to_the_same_document(document: dict[str, Any]) -> None:
     assert tomllib.loads(format_toml(document)) == document
 
 
 @given(st.dictionaries(TEXT, VALUES, max_size=4))
-def test_toml_does_not_depend_on_the_order_of_keys(document: dict[str, Any]) -> None:
+def test_toml_output_does_not_depend_on_key_order(document: dict[str, Any]) -> None:
     assert format_toml(dict(reversed(document.items()))) == format_toml(document)
 
 
 @given(st.lists(LINES, min_size=1, max_size=3))
-def test_an_archive_holds_its_parts_in_their_order(scripts: list[list[str]]) -> None:
+def test_mime_archive_keeps_its_parts_in_order(scripts: list[list[str]]) -> None:
     texts = ["#!/bin/sh\n" + "\n".join(lines) for lines in scripts]
     message = message_from_string(format_archive(build_part(SHELL_SCRIPT_TYPE, text) for text in texts))
     parts = [str(part.get_payload()).rstrip() for part in message.walk() if not part.is_multipart()]
@@ -45,7 +45,7 @@ def test_an_archive_holds_its_parts_in_their_order(scripts: list[list[str]]) -> 
 
 
 @given(st.lists(LINES, min_size=1, max_size=3))
-def test_the_parts_of_an_archive_can_be_merged_again(scripts: list[list[str]]) -> None:
+def test_parsed_mime_archive_formats_back_to_the_same_archive(scripts: list[list[str]]) -> None:
     once = format_archive(
         build_part(SHELL_SCRIPT_TYPE, ("#!/bin/sh\n" + "\n".join(lines)).rstrip()) for lines in scripts
     )

@@ -115,7 +115,9 @@ def count_instances_at_end(outside: Outside) -> int:
     st.permutations(("one", "two")),
     st.sets(st.sampled_from(("one", "two"))),
 )
-def test_two_planners_never_both_launch(schedule: list[str], ends: list[str], dying: set[str]) -> None:
+def test_two_concurrent_provision_runs_launch_one_instance(
+    schedule: list[str], ends: list[str], dying: set[str]
+) -> None:
     outside = Outside()
     processes = start_two(outside)
     for step in schedule:
@@ -132,7 +134,7 @@ MAX_STEPS = 30
 
 
 @pytest.mark.parametrize("dies", [False, True])
-def test_a_planner_that_is_overtaken_anywhere_launches_nothing_of_its_own_after(dies: bool) -> None:  # noqa: FBT001 - a table's column
+def test_provision_that_loses_its_lease_at_any_call_launches_no_extra_instance(dies: bool) -> None:  # noqa: FBT001 - a table's column
     moments = []
     for stop in range(MAX_STEPS):
         outside = Outside()
@@ -149,7 +151,7 @@ def test_a_planner_that_is_overtaken_anywhere_launches_nothing_of_its_own_after(
 
 
 @given(st.lists(st.tuples(st.integers(0, 20), st.integers(1, 1200)), max_size=12))
-def test_whoever_asked_to_be_woken_is_woken_by_then(wishes: list[tuple[int, int]]) -> None:
+def test_requested_follow_up_arrives_within_its_delay(wishes: list[tuple[int, int]]) -> None:
     clock, post = Clock(), Post()
     world = msgspec.structs.replace(WORLD, clock=clock.get_time, table=MemoryTable(), mailbox=post)
     arrivals: list[datetime] = []
@@ -162,7 +164,7 @@ def test_whoever_asked_to_be_woken_is_woken_by_then(wishes: list[tuple[int, int]
 
 
 @given(st.lists(st.integers(0, 600), min_size=1, max_size=8))
-def test_an_offering_is_out_until_the_latest_end(ends: list[int]) -> None:
+def test_offering_is_unavailable_until_its_latest_expiration(ends: list[int]) -> None:
     world = msgspec.structs.replace(WORLD, table=MemoryTable())
     for end in ends:
         record_unavailable_offerings(
@@ -175,7 +177,7 @@ def test_an_offering_is_out_until_the_latest_end(ends: list[int]) -> None:
 
 
 @given(st.lists(st.integers(0, 300), min_size=1, max_size=8))
-def test_an_event_is_written_at_most_once_in_two_minutes(waits: list[int]) -> None:
+def test_event_is_written_at_most_once_in_two_minutes(waits: list[int]) -> None:
     api = ApiServer(Clock(), definitions=())
     world = msgspec.structs.replace(WORLD, kube=InMemoryKube(api))
     at, write_times = DEFAULT_START_TIME, []

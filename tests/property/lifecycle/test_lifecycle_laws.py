@@ -52,14 +52,14 @@ def run_to_end(start: ClusterSnapshot, rounds: int, keep: Case = None) -> tuple[
 
 
 @given(generate_reordered_clusters())
-def test_the_order_of_lists_changes_no_decision(pair: tuple[ClusterSnapshot, ClusterSnapshot]) -> None:
+def test_input_list_order_does_not_change_decisions(pair: tuple[ClusterSnapshot, ClusterSnapshot]) -> None:
     snapshot, reordered = pair
     assert decide_lifecycle(snapshot) == decide_lifecycle(snapshot)
     assert decide_lifecycle(snapshot) == decide_lifecycle(reordered)
 
 
 @given(generate_cluster())
-def test_what_is_not_seen_is_not_gone(start: ClusterSnapshot) -> None:
+def test_unread_instances_are_not_treated_as_terminated(start: ClusterSnapshot) -> None:
     blind = replace_fields(start, instances=None)
     actions = decide_lifecycle(blind)
     launched = {claim.name for claim in start.node_claims if claim.provider_id}
@@ -73,7 +73,7 @@ def test_what_is_not_seen_is_not_gone(start: ClusterSnapshot) -> None:
 
 
 @given(generate_cluster())
-def test_nobody_is_evicted_who_must_not_be_or_from_a_node_without_the_taint(start: ClusterSnapshot) -> None:
+def test_evictions_respect_do_not_disrupt_and_pdbs_and_need_the_disrupted_taint(start: ClusterSnapshot) -> None:
     pods = {pod.meta.uid: pod for pod in start.pods}
     nodes = {node.name: node for node in start.nodes}
     for eviction in filter_actions(EvictPod, decide_lifecycle(start)):
@@ -86,13 +86,13 @@ def test_nobody_is_evicted_who_must_not_be_or_from_a_node_without_the_taint(star
 
 
 @given(generate_cluster())
-def test_no_action_breaks_the_precondition_of_one_behind_it(start: ClusterSnapshot) -> None:
+def test_no_action_breaks_the_precondition_of_a_later_action(start: ClusterSnapshot) -> None:
     run(start, 4)
 
 
 @REDUCED_EXAMPLES
 @given(generate_cluster())
-def test_repeated_it_comes_to_rest(start: ClusterSnapshot) -> None:
+def test_repeated_lifecycle_reaches_a_fixed_point(start: ClusterSnapshot) -> None:
     little = run(start, ROUND_COUNT)
     little.perform(last := decide_lifecycle(little.build_snapshot(), cluster_name="prod", hashes={"default": "h"}))
     assert all(isinstance(action, FollowUp | PublishEvent) for action in last), last
@@ -100,15 +100,13 @@ def test_repeated_it_comes_to_rest(start: ClusterSnapshot) -> None:
 
 @REDUCED_EXAMPLES
 @given(generate_cluster(), st.lists(st.lists(st.booleans(), min_size=30, max_size=30), max_size=4))
-def test_actions_that_did_not_happen_make_no_difference_in_the_end(
-    start: ClusterSnapshot, keep: list[list[bool]]
-) -> None:
+def test_skipped_actions_do_not_change_the_final_state(start: ClusterSnapshot, keep: list[list[bool]]) -> None:
     assert run_to_end(start, len(keep), keep) == run_to_end(start, len(keep))
 
 
 @REDUCED_EXAMPLES
 @given(generate_cluster())
-def test_an_instance_outlives_neither_its_claim_nor_the_other_way_round(start: ClusterSnapshot) -> None:
+def test_every_remaining_instance_has_a_nodeclaim(start: ClusterSnapshot) -> None:
     little = run(start, ROUND_COUNT)
     if start.instances is not None:
         claimed = {claim.instance_id for claim in little.claims.values()}
@@ -116,14 +114,14 @@ def test_an_instance_outlives_neither_its_claim_nor_the_other_way_round(start: C
 
 
 @given(st.text(st.characters(codec="utf-8")) | st.text('{}[]":,0instace-dl ', max_size=60))
-def test_any_message_is_read_or_refused(body: str) -> None:
+def test_any_interruption_message_is_parsed_or_reported_as_unknown(body: str) -> None:
     assert isinstance(parse_interruption_message(body), InterruptionMessage | UnknownMessage)
 
 
 @given(
     generate_reordered_clusters(), st.lists(st.tuples(st.sampled_from("abx"), st.booleans()), max_size=4), st.randoms()
 )
-def test_notices_may_come_twice_and_in_any_order(
+def test_interruption_messages_can_be_duplicated_and_reordered(
     pair: Case, names_and_kinds: list[tuple[str, bool]], chance: Case
 ) -> None:
     snapshot, reordered = pair

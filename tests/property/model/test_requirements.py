@@ -55,12 +55,14 @@ sets = st.lists(build_requirement_strategy(keys), max_size=5).map(build_requirem
         ("Lte", ["-2"], {"-3", "-2"}),
     ],
 )
-def test_what_each_operator_means(operator: str, given_values: list[str], has: set[str]) -> None:
+def test_requirement_operator_selects_the_expected_values(
+    operator: str, given_values: list[str], has: set[str]
+) -> None:
     requirement = parse_requirement(KEY, operator, given_values)
     assert {value for value in VALUES if requirement.has(value)} == has
 
 
-def test_every_operator_is_known() -> None:
+def test_all_operators_are_supported() -> None:
     assert set(OPERATORS) == {"In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Gte", "Lte"}
 
 
@@ -78,34 +80,34 @@ def test_every_operator_is_known() -> None:
         ("in", ["a"], "unknown operator 'in'"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(operator: str, given_values: list[str], words: str) -> None:
+def test_invalid_requirement_is_rejected(operator: str, given_values: list[str], words: str) -> None:
     with pytest.raises(ValueError, match=f"kubernetes.io/arch: .*{words}"):
         parse_requirement("beta.kubernetes.io/arch", operator, given_values)
 
 
 @given(merged_requirements, merged_requirements, values)
-def test_both_have_what_each_has(first: Requirement, second: Requirement, value: str) -> None:
+def test_intersection_contains_exactly_the_common_values(first: Requirement, second: Requirement, value: str) -> None:
     assert (first & second).has(value) == (first.has(value) and second.has(value))
 
 
 @given(merged_requirements, merged_requirements)
-def test_the_order_of_two_does_not_matter(first: Requirement, second: Requirement) -> None:
+def test_intersection_is_commutative(first: Requirement, second: Requirement) -> None:
     assert first & second == second & first
 
 
 @given(merged_requirements, merged_requirements, merged_requirements)
-def test_the_grouping_of_three_does_not_matter(first: Requirement, second: Requirement, third: Requirement) -> None:
+def test_intersection_is_associative(first: Requirement, second: Requirement, third: Requirement) -> None:
     assert (first & second) & third == first & (second & third)
 
 
 @given(merged_requirements)
-def test_the_same_again_says_nothing_new(requirement: Requirement) -> None:
+def test_intersection_is_idempotent(requirement: Requirement) -> None:
     assert requirement & requirement == requirement
     assert requirement & parse_requirement(KEY, "Exists") == requirement
 
 
 @given(merged_requirements, merged_requirements)
-def test_they_intersect_where_something_has_both(first: Requirement, second: Requirement) -> None:
+def test_intersecting_requirements_share_a_value(first: Requirement, second: Requirement) -> None:
     intersection = first & second
     assert first.has_intersection(second) == second.has_intersection(first) == (intersection.operator != "DoesNotExist")
     if any(intersection.has(value) for value in VALUES):
@@ -113,18 +115,18 @@ def test_they_intersect_where_something_has_both(first: Requirement, second: Req
 
 
 @given(merged_requirements, merged_requirements)
-def test_the_stricter_minimum_stays(first: Requirement, second: Requirement) -> None:
+def test_intersection_keeps_the_larger_min_values(first: Requirement, second: Requirement) -> None:
     minimums = [requirement.min_values for requirement in (first, second) if requirement.min_values is not None]
     assert (first & second).min_values == max(minimums, default=None)
 
 
 @given(merged_requirements)
-def test_a_finite_set_has_no_bounds(requirement: Requirement) -> None:
+def test_requirement_with_a_finite_set_has_no_bounds(requirement: Requirement) -> None:
     assert requirement.complement or (requirement.gte is None and requirement.lte is None)
 
 
 @given(merged_requirements)
-def test_the_value_that_is_picked_is_allowed(requirement: Requirement) -> None:
+def test_chosen_value_is_allowed_by_the_requirement(requirement: Requirement) -> None:
     picked = requirement.choose_value()
     assert requirement.has(picked) or picked == ""
     numbers = range(
@@ -138,7 +140,7 @@ def test_the_value_that_is_picked_is_allowed(requirement: Requirement) -> None:
 
 
 @given(merged_requirements)
-def test_a_requirement_that_is_written_means_the_same(requirement: Requirement) -> None:
+def test_written_requirement_parses_back_to_the_same_requirement(requirement: Requirement) -> None:
     parsed_requirement = build_requirements(
         parse_requirement(entry["key"], entry["operator"], entry.get("values", ()), entry.get("minValues"))  # type: ignore[arg-type] # JSON
         for entry in list_requirement_entries(Requirements(items=(requirement,)))
@@ -153,7 +155,7 @@ def test_a_requirement_that_is_written_means_the_same(requirement: Requirement) 
         )
 
 
-def test_both_bounds_are_two_entries_and_values_are_sorted() -> None:
+def test_bounds_are_written_as_two_entries_and_values_are_sorted() -> None:
     requirements = build_requirements(
         [
             parse_requirement("b", "Gt", ["2"], 3),
@@ -172,7 +174,7 @@ def test_both_bounds_are_two_entries_and_values_are_sorted() -> None:
 
 
 @given(sets)
-def test_a_set_is_sorted_and_has_each_key_once(requirements: Requirements) -> None:
+def test_requirements_are_sorted_with_unique_normalized_keys(requirements: Requirements) -> None:
     listed_keys = [item.key for item in requirements]
     assert listed_keys == sorted(set(listed_keys))
     assert "beta.kubernetes.io/arch" not in listed_keys
@@ -180,13 +182,15 @@ def test_a_set_is_sorted_and_has_each_key_once(requirements: Requirements) -> No
 
 
 @given(sets, sets, sets)
-def test_sets_join_in_any_order(first: Requirements, second: Requirements, third: Requirements) -> None:
+def test_requirements_intersection_is_commutative_and_associative(
+    first: Requirements, second: Requirements, third: Requirements
+) -> None:
     assert first & second == second & first
     assert (first & second) & third == first & (second & third)
 
 
 @given(sets, keys)
-def test_what_is_not_spoken_of_may_be_anything(requirements: Requirements, key: str) -> None:
+def test_undefined_key_allows_any_value(requirements: Requirements, key: str) -> None:
     if key not in requirements:
         assert requirements[key] == Requirement(key=key, complement=True)
     remaining_requirements = requirements.without((key,))
@@ -195,7 +199,7 @@ def test_what_is_not_spoken_of_may_be_anything(requirements: Requirements, key: 
 
 
 @given(sets, sets)
-def test_a_conflict_is_mutual(first: Requirements, second: Requirements) -> None:
+def test_requirements_conflict_is_symmetric(first: Requirements, second: Requirements) -> None:
     assert first.find_conflict(second) == second.find_conflict(first)
     key = first.find_conflict(second)
     if key:
@@ -211,7 +215,7 @@ def test_a_conflict_is_mutual(first: Requirements, second: Requirements) -> None
 
 
 @given(sets, sets)
-def test_the_more_may_be_undefined_the_more_is_compatible(first: Requirements, second: Requirements) -> None:
+def test_allowing_undefined_keys_never_reduces_compatibility(first: Requirements, second: Requirements) -> None:
     undefined_keys = frozenset(item.key for item in second)
     assert first.is_compatible(second, undefined_keys) == (first.find_conflict(second) == "")
     if first.is_compatible(second):
@@ -219,7 +223,9 @@ def test_the_more_may_be_undefined_the_more_is_compatible(first: Requirements, s
 
 
 @given(st.dictionaries(keys, values), sets)
-def test_a_node_satisfies_what_its_labels_say(labels: dict[str, str], required: Requirements) -> None:
+def test_node_labels_satisfy_exactly_the_requirements_they_match(
+    labels: dict[str, str], required: Requirements
+) -> None:
     node = build_label_requirements(labels)
     expected = all(
         item.has(next(iter(node[item.key].values))) if item.key in node else item.is_tolerant() for item in required
@@ -238,7 +244,9 @@ def test_a_node_satisfies_what_its_labels_say(labels: dict[str, str], required: 
         ("DoesNotExist", [], True, True),
     ],
 )
-def test_keys_that_are_not_defined(operator: str, given_values: list[str], *, well_known: bool, custom: bool) -> None:
+def test_undefined_key_is_compatible_only_if_well_known_or_negated(
+    operator: str, given_values: list[str], *, well_known: bool, custom: bool
+) -> None:
     required = build_requirements([parse_requirement("zone", operator, given_values)])
     assert ANYTHING.is_compatible(required, frozenset(("zone",))) is well_known
     assert ANYTHING.is_compatible(required) is custom
@@ -246,11 +254,11 @@ def test_keys_that_are_not_defined(operator: str, given_values: list[str], *, we
 
 
 @pytest.mark.parametrize(("operator", "compatible"), [("In", False), ("NotIn", True), ("Exists", False)])
-def test_what_must_not_exist_conflicts_with_what_does(operator: str, *, compatible: bool) -> None:
+def test_does_not_exist_conflicts_with_in_and_exists(operator: str, *, compatible: bool) -> None:
     requirements = build_requirements([parse_requirement("a", operator, [] if operator == "Exists" else ["x"])])
     assert requirements.is_compatible(build_requirements([parse_requirement("a", "DoesNotExist")])) is compatible
 
 
 @given(sets)
-def test_equal_sets_have_equal_hashes(requirements: Requirements) -> None:
+def test_equal_requirements_have_equal_hashes(requirements: Requirements) -> None:
     assert hash(build_requirements(reversed(requirements.items))) == hash(requirements)

@@ -98,7 +98,7 @@ def test_no_node_is_ever_overcommitted(
 
 
 @given(nodes, pods, steps)
-def test_the_same_history_gives_the_same_bytes(
+def test_same_history_produces_identical_pods(
     some_nodes: list[dict[str, str]], some_pods: list[tuple[str, str, str]], some_steps: list[tuple[str, int]]
 ) -> None:
     first, second = (play(some_nodes, some_pods, some_steps).api.list("pods") for _ in range(2))
@@ -106,7 +106,7 @@ def test_the_same_history_gives_the_same_bytes(
 
 
 @given(nodes, pods)
-def test_pods_that_keep_their_distance_never_share_a_node(
+def test_pods_with_anti_affinity_never_share_a_node(
     some_nodes: list[dict[str, str]], some_pods: list[tuple[str, str, str]]
 ) -> None:
     bench = play(some_nodes, some_pods, [])
@@ -120,7 +120,7 @@ def test_pods_that_keep_their_distance_never_share_a_node(
 
 
 @given(nodes, pods)
-def test_every_pod_has_a_node_or_a_reason(
+def test_every_pod_has_either_a_node_or_a_scheduling_message(
     some_nodes: list[dict[str, str]], some_pods: list[tuple[str, str, str]]
 ) -> None:
     bench = play(some_nodes, some_pods, [])
@@ -130,7 +130,7 @@ def test_every_pod_has_a_node_or_a_reason(
 
 
 @given(st.lists(st.tuples(st.sampled_from(CPUS), st.sampled_from(("n1", "n2")), st.booleans()), max_size=12))
-def test_sums_that_are_kept_are_sums_that_are_computed(history: list[tuple[str, str, bool]]) -> None:
+def test_cached_node_usage_equals_the_sum_of_its_pods(history: list[tuple[str, str, bool]]) -> None:
     node_cache, shapes = NodeCache(), ShapeCache()
     node_cache.read_node(make_node("n1"))
     pod_by_key: dict[str, tuple[str, str]] = {}
@@ -148,7 +148,7 @@ def test_sums_that_are_kept_are_sums_that_are_computed(history: list[tuple[str, 
 
 @settings(max_examples=20)
 @given(st.integers(0, 3), st.integers(1, 6), st.integers(0, 6))
-def test_a_cluster_lives_the_same_life_for_the_same_seed(seed: int, first: int, second: int) -> None:
+def test_same_seed_produces_the_same_cluster_history(seed: int, first: int, second: int) -> None:
     def simulate_cluster() -> list[Obj]:
         clock = Clock()
         world = SimulatedCluster(clock, seed, api=ApiServer(clock, seed, definitions=()))

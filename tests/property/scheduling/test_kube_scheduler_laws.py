@@ -117,7 +117,7 @@ def list_unscheduled_by_simulation(
 
 
 @given(NODES, PODS)
-def test_a_replay_leaves_whom_the_embedded_scheduler_leaves(
+def test_simulated_scheduling_leaves_the_same_pods_pending_as_the_embedded_scheduler(
     nodes: list[tuple[str, str, str, bool]], pods: list[tuple[str, str, str, str]]
 ) -> None:
     assert list_unscheduled_by_simulation(nodes, pods) == list_unscheduled_by_embedded(nodes, pods)

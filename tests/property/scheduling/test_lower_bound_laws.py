@@ -14,7 +14,7 @@ PRICE_TOLERANCE_USD = 1e-6
 
 @settings(max_examples=40)
 @given(generate_recipes())
-def test_no_plan_costs_less_than_the_bound(recipe: Recipe) -> None:
+def test_no_plan_costs_less_than_the_lower_bound(recipe: Recipe) -> None:
     cluster = recipe.build_cluster()
     placement = solve(cluster)
     integer_bound = compute_lower_bound(cluster, placement, SchedulingOptions())

@@ -213,7 +213,7 @@ def generate_crowd(draw: st.DrawFn) -> ClusterSnapshot:
 
 @pytest.mark.filterwarnings("ignore:Generating overly large repr")  # the snapshot is an argument: 52 kB
 @given(generate_crowd(), OPTIONS)
-def test_bits_place_every_pod_where_asking_every_node_does(
+def test_bitset_scheduler_places_pods_exactly_like_the_node_by_node_scheduler(
     cluster: ClusterSnapshot, options: SchedulingOptions
 ) -> None:
     assert solve(cluster, options=options) == solve_one_by_one(cluster, options)
@@ -221,8 +221,6 @@ def test_bits_place_every_pod_where_asking_every_node_does(
 
 @settings(max_examples=REDUCED_EXAMPLE_COUNT)
 @given(generate_crowd(), OPTIONS)
-def test_a_crowd_is_placed_the_same_in_whatever_order_it_is_listed(
-    cluster: ClusterSnapshot, options: SchedulingOptions
-) -> None:
+def test_input_list_order_does_not_change_placements(cluster: ClusterSnapshot, options: SchedulingOptions) -> None:
     turned = replace(cluster, pods=cluster.pods[::-1], node_pools=cluster.node_pools[::-1], nodes=cluster.nodes[::-1])
     assert solve(turned, options=options) == solve(cluster, options=options)

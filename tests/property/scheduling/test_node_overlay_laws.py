@@ -49,7 +49,9 @@ OVERLAYS = st.lists(
 
 
 @given(OVERLAYS, st.randoms(use_true_random=False))
-def test_the_order_of_overlays_and_pools_does_not_matter(overlays: list[NodeOverlay], chance: object) -> None:
+def test_node_overlay_and_nodepool_order_does_not_change_the_evaluation(
+    overlays: list[NodeOverlay], chance: object
+) -> None:
     pools = [make_node_pool(), make_node_pool("other")]
     first_evaluation = evaluate_overlays(make_cluster_snapshot(node_overlays=tuple(overlays), node_pools=tuple(pools)))
     for items in (overlays, pools):
@@ -62,7 +64,7 @@ def test_the_order_of_overlays_and_pools_does_not_matter(overlays: list[NodeOver
 
 
 @given(OVERLAYS)
-def test_a_price_is_never_below_zero_and_types_stay_what_they_are(overlays: list[NodeOverlay]) -> None:
+def test_overlaid_prices_are_never_negative_and_instance_types_are_unchanged(overlays: list[NodeOverlay]) -> None:
     catalogue = evaluate_overlays(make_cluster_snapshot(node_overlays=tuple(overlays))).catalog
     assert catalogue is not None
     instance_types = catalogue.get_instance_types("default", "default")
@@ -76,14 +78,14 @@ def test_a_price_is_never_below_zero_and_types_stay_what_they_are(overlays: list
 
 
 @given(OVERLAYS)
-def test_an_overlay_that_is_not_used_might_as_well_not_be_there(overlays: list[NodeOverlay]) -> None:
+def test_removing_an_unused_node_overlay_does_not_change_the_catalog(overlays: list[NodeOverlay]) -> None:
     evaluation = evaluate_overlays(make_cluster_snapshot(node_overlays=tuple(overlays)))
     used = tuple(overlay for overlay in overlays if not evaluation.verdicts[overlay.name][0])
     assert evaluate_overlays(make_cluster_snapshot(node_overlays=used)).catalog == evaluation.catalog
 
 
 @given(st.integers(0, 9), st.integers(0, 9), st.none() | st.integers(0, 9))
-def test_a_static_pool_is_content_after_one_decision(before: int, after: int, nodes: int | None) -> None:
+def test_static_nodepool_reaches_its_replicas_in_one_decision(before: int, after: int, nodes: int | None) -> None:
     limits = None if nodes is None else Resources(amounts=(("nodes", nodes),))
     cluster = make_cluster_snapshot(node_pools=(make_node_pool(replicas=before, limits=limits),))
     for replicas in (before, after):
@@ -102,7 +104,7 @@ def test_a_static_pool_is_content_after_one_decision(before: int, after: int, no
 
 
 @given(AMOUNTS)
-def test_a_change_by_nothing_is_no_change(price: Decimal) -> None:
+def test_zero_price_adjustment_keeps_the_price(price: Decimal) -> None:
     price_usd_per_hour = float(abs(price))
     for kind in ("add", "percent"):
         assert PriceAdjustment(kind=kind, amount=Decimal(0)).compute_price(price_usd_per_hour) == price_usd_per_hour

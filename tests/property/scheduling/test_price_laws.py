@@ -21,7 +21,7 @@ NEEDS = st.tuples(AMOUNTS, AMOUNTS, AMOUNTS)
 
 @use_same_worlds
 @given(generate_recipes())
-def test_a_priced_plan_places_what_the_greedy_one_places_and_costs_no_more(recipe: Recipe) -> None:
+def test_priced_plan_places_at_least_as_many_pods_as_greedy_and_costs_no_more(recipe: Recipe) -> None:
     cluster = recipe.build_cluster()
     greedy, priced = solve(cluster, options=SchedulingOptions(packing="Greedy")), solve_recipe(recipe)
     assert len(priced.unschedulable) <= len(greedy.unschedulable)
@@ -30,7 +30,7 @@ def test_a_priced_plan_places_what_the_greedy_one_places_and_costs_no_more(recip
 
 
 @given(NEEDS, st.lists(st.tuples(NEEDS, AMOUNTS, AMOUNTS), min_size=1, max_size=8), st.integers(0, 8))
-def test_a_fill_has_room_and_its_prices_prove_that_no_other_is_worth_more_whatever_was_there_before(
+def test_fractional_knapsack_solution_is_feasible_and_optimal_after_any_earlier_solve(
     room: tuple[float, ...], fluids: list[tuple[tuple[float, ...], float, float]], removed_index: int
 ) -> None:
     needs, first = [need for need, _, _ in fluids], [worth for _, worth, _ in fluids]
@@ -63,7 +63,7 @@ def _assert_optimal(
     st.lists(st.tuples(AMOUNTS, AMOUNTS), min_size=1, max_size=6),
     st.lists(st.tuples(AMOUNTS, st.lists(AMOUNTS, min_size=6, max_size=6)), max_size=12),
 )
-def test_the_cost_of_a_demand_falls_with_every_column_and_equals_its_worth(
+def test_master_problem_cost_decreases_with_every_column_and_equals_its_dual_value(
     rows: list[tuple[float, float]], columns: list[tuple[float, list[float]]]
 ) -> None:
     demand = [amount for amount, _ in rows]

@@ -73,7 +73,7 @@ def schedule_with_plan(placement: Placement, pods: list[tuple[str, str, str, str
 
 @settings(max_examples=40)
 @given(PODS, st.sampled_from(("Priced", "Greedy")), st.sampled_from((POOLS, POOLS[1:])))
-def test_kube_scheduler_binds_whom_the_plan_places_and_nobody_else(
+def test_kube_scheduler_binds_exactly_the_pods_that_the_plan_places(
     pods: list[tuple[str, str, str, str]], packing: str, pools: tuple[NodePool, ...]
 ) -> None:
     cluster = make_cluster_snapshot(

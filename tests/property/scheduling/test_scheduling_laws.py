@@ -233,7 +233,7 @@ REDUCED_EXAMPLE_COUNT = max(1, settings().max_examples * 2 // 5)
 
 @use_same_worlds
 @given(generate_recipes())
-def test_each_pod_has_exactly_one_place(recipe: Recipe) -> None:
+def test_every_pod_appears_exactly_once_in_a_placement(recipe: Recipe) -> None:
     cluster = recipe.build_cluster()
     placement = solve_recipe(recipe)
     place_counts = Counter(name for new in placement.new_nodes for name in new.pods)
@@ -244,7 +244,7 @@ def test_each_pod_has_exactly_one_place(recipe: Recipe) -> None:
 
 @use_same_worlds
 @given(generate_recipes())
-def test_every_type_in_every_offering_left_open_holds_its_pods_and_daemons(recipe: Recipe) -> None:
+def test_every_offered_instance_type_fits_its_pods_and_daemons(recipe: Recipe) -> None:
     cluster = recipe.build_cluster()
     by_name, owners = (
         {pending_pod.name: pending_pod for pending_pod in cluster.pods},
@@ -267,7 +267,7 @@ def test_every_type_in_every_offering_left_open_holds_its_pods_and_daemons(recip
 
 @use_same_worlds
 @given(generate_recipes())
-def test_the_cheapest_is_named_and_first(recipe: Recipe) -> None:
+def test_cheapest_offering_is_reported_and_its_instance_type_listed_first(recipe: Recipe) -> None:
     for new in solve_recipe(recipe).new_nodes:
         price = min(offering.price_usd_per_hour for _, offering in list_offers(new))
         assert new.cheapest.price_usd_per_hour == price
@@ -276,7 +276,7 @@ def test_the_cheapest_is_named_and_first(recipe: Recipe) -> None:
 
 @use_same_worlds
 @given(generate_recipes())
-def test_standing_nodes_are_not_overcommitted(recipe: Recipe) -> None:
+def test_existing_nodes_are_not_overcommitted(recipe: Recipe) -> None:
     cluster = recipe.build_cluster()
     by_name, nodes = (
         {pending_pod.name: pending_pod for pending_pod in cluster.pods},
@@ -295,7 +295,7 @@ def test_standing_nodes_are_not_overcommitted(recipe: Recipe) -> None:
 
 @use_same_worlds
 @given(generate_recipes())
-def test_limits_hold_whatever_is_launched(recipe: Recipe) -> None:
+def test_nodepool_limits_hold_for_every_possible_launch(recipe: Recipe) -> None:
     cluster = recipe.build_cluster()
     placement = solve_recipe(recipe)
     for owner in cluster.node_pools:
@@ -311,7 +311,7 @@ def test_limits_hold_whatever_is_launched(recipe: Recipe) -> None:
 @use_same_worlds
 @settings(max_examples=REDUCED_EXAMPLE_COUNT)
 @given(generate_recipes())
-def test_the_order_of_lists_does_not_matter(recipe: Recipe) -> None:
+def test_input_list_order_does_not_change_placements(recipe: Recipe) -> None:
     cluster = recipe.build_cluster()
     turned = replace(
         cluster,
@@ -327,7 +327,7 @@ def test_the_order_of_lists_does_not_matter(recipe: Recipe) -> None:
 @use_same_worlds
 @settings(max_examples=REDUCED_EXAMPLE_COUNT)
 @given(generate_recipes())
-def test_a_claim_without_instance_is_not_asked_for_again(recipe: Recipe) -> None:
+def test_nodeclaim_without_an_instance_prevents_a_second_nodeclaim(recipe: Recipe) -> None:
     cluster = recipe.build_cluster()
     placement = solve_recipe(recipe)
     second = solve(replace(cluster, node_claims=build_node_claims(placement, cluster)))
@@ -338,7 +338,7 @@ def test_a_claim_without_instance_is_not_asked_for_again(recipe: Recipe) -> None
 @use_same_worlds
 @settings(max_examples=REDUCED_EXAMPLE_COUNT)
 @given(generate_recipes(), st.data())
-def test_a_claim_with_an_instance_is_not_asked_for_again(recipe: Recipe, data: st.DataObject) -> None:
+def test_nodeclaim_with_an_instance_prevents_a_second_nodeclaim(recipe: Recipe, data: st.DataObject) -> None:
     cluster = recipe.build_cluster()
     placement = solve_recipe(recipe)
     started = []
@@ -352,7 +352,7 @@ def test_a_claim_with_an_instance_is_not_asked_for_again(recipe: Recipe, data: s
 
 
 @given(generate_recipes(rules=1))
-def test_a_pod_that_has_a_place_alone_is_never_left_out(recipe: Recipe) -> None:
+def test_unschedulable_pod_is_also_unschedulable_alone(recipe: Recipe) -> None:
     cluster = recipe.build_cluster()
     free = replace(
         cluster, nodes=(), node_pools=tuple(replace(node_pool, limits=None) for node_pool in cluster.node_pools)
@@ -363,7 +363,7 @@ def test_a_pod_that_has_a_place_alone_is_never_left_out(recipe: Recipe) -> None:
 
 
 @given(generate_recipes(rules=1))
-def test_no_offering_holds_a_pod_that_is_called_too_large_or_unlike(recipe: Recipe) -> None:
+def test_no_offering_fits_a_pod_reported_as_unschedulable(recipe: Recipe) -> None:
     cluster = recipe.build_cluster()
     free = replace(
         cluster, nodes=(), node_pools=tuple(replace(node_pool, limits=None) for node_pool in cluster.node_pools)
@@ -385,7 +385,7 @@ def test_no_offering_holds_a_pod_that_is_called_too_large_or_unlike(recipe: Reci
 
 @use_same_worlds
 @given(generate_recipes())
-def test_constraints_between_pods_hold_on_every_host_and_in_every_zone(recipe: Recipe) -> None:
+def test_affinity_and_topology_spread_constraints_hold_on_every_host_and_in_every_zone(recipe: Recipe) -> None:
     cluster = recipe.build_cluster()
     by_name = {pending_pod.name: pending_pod for pending_pod in cluster.pods}
     placement = solve_recipe(recipe)

@@ -101,7 +101,7 @@ def assert_holds(market: PackingProblem, nodes: list[Pattern]) -> None:
 
 @settings(max_examples=30)
 @given(DEMANDS)
-def test_whatever_is_advised_holds_each_pod_once_the_cheapest_way_first(
+def test_every_packing_solution_holds_each_pod_once_and_solutions_are_sorted_by_price(
     demands: list[tuple[tuple[int, ...], int, int]],
 ) -> None:
     market = make_problem(demands)
@@ -115,7 +115,7 @@ def test_whatever_is_advised_holds_each_pod_once_the_cheapest_way_first(
 
 @settings(max_examples=30)
 @given(DEMANDS, MANNERS, st.integers(0, 400))
-def test_mending_keeps_all_pods_and_never_costs_more(
+def test_neighborhood_search_keeps_all_pods_and_never_raises_the_price(
     demands: list[tuple[tuple[int, ...], int, int]], manner: FillStrategy, effort: int
 ) -> None:
     market = make_problem(demands)
@@ -142,7 +142,7 @@ def test_mending_keeps_all_pods_and_never_costs_more(
     st.lists(st.tuples(st.floats(-1, 3), st.sampled_from((-0.3, 0.0, 5e-18, 1.0))), min_size=8, max_size=8),
 )
 @example([((900, 1 << 30, 1), 5, 0)], 7, [(-0.2, 5e-18)] * 8)
-def test_a_node_is_filled_with_what_is_there_whatever_pods_and_room_are_worth(
+def test_filled_bin_contains_only_available_pods_for_any_dual_values(
     demands: list[tuple[tuple[int, ...], int, int]], strict: int, odd: list[tuple[float, float]]
 ) -> None:
     market = make_problem(demands)
@@ -164,12 +164,12 @@ def test_a_node_is_filled_with_what_is_there_whatever_pods_and_room_are_worth(
         assert min(filler.remaining_counts) >= 0
 
 
-def test_without_effort_there_is_one_way_and_no_more() -> None:
+def test_zero_search_effort_returns_a_single_solution() -> None:
     market = make_problem([((900, 3 << 30, 1), 40, 0), ((300, 1 << 30, 1), 40, 0)])
     assert len(solve_packing_problem(market, effort=0)) == 1
     assert solve_packing_problem(market, effort=0)[0].price >= solve_packing_problem(market)[0].price
 
 
-def test_where_nothing_can_be_bought_nothing_is_advised() -> None:
+def test_unpackable_pods_return_an_empty_solution() -> None:
     market = make_problem([((64_000, 1 << 30, 1), 3, 0)])
     assert solve_packing_problem(market) == (PackingSolution(),)

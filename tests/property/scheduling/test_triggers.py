@@ -55,7 +55,7 @@ def limit_to_trigger_lists(cluster: ClusterSnapshot) -> ClusterSnapshot:
     )
 
 
-def test_it_sleeps_while_nothing_waits() -> None:
+def test_provisioning_is_skipped_when_nothing_is_pending() -> None:
     assert explain_provisioning_need(ClusterState(limit_to_trigger_lists(build_resting_cluster()))) == ""
 
 
@@ -84,7 +84,7 @@ TRIED_LATER = replace(UNSCHEDULED, conditions=())
         (replace(RESTING_CLUSTER, node_classes=(replace(make_node_class(), conditions=()),)), "not resolved"),
     ],
 )
-def test_it_wakes_for(cluster: ClusterSnapshot, word: str) -> None:
+def test_provisioning_runs_for_pending_work(cluster: ClusterSnapshot, word: str) -> None:
     assert word in explain_provisioning_need(ClusterState(limit_to_trigger_lists(cluster)))
 
 
@@ -104,7 +104,7 @@ def test_it_wakes_for(cluster: ClusterSnapshot, word: str) -> None:
         make_cluster_snapshot(),
     ],
 )
-def test_it_does_not_wake_for(cluster: ClusterSnapshot) -> None:
+def test_provisioning_is_skipped_for_irrelevant_changes(cluster: ClusterSnapshot) -> None:
     assert explain_provisioning_need(ClusterState(limit_to_trigger_lists(cluster))) == ""
     assert has_nothing_to_do(cluster)
 
@@ -151,6 +151,6 @@ def generate_cluster(draw: st.DrawFn) -> ClusterSnapshot:
 
 
 @given(generate_cluster())
-def test_whoever_sleeps_misses_nothing(cluster: ClusterSnapshot) -> None:
+def test_skipped_provisioning_misses_no_action(cluster: ClusterSnapshot) -> None:
     if not explain_provisioning_need(ClusterState(limit_to_trigger_lists(cluster))):
         assert has_nothing_to_do(cluster)

@@ -35,7 +35,7 @@ def list_patterns(advice: PackingSolution) -> list[Pattern]:
 
 @settings(max_examples=40)
 @given(DEMANDS, PARTS)
-def test_advice_for_some_of_the_pods_holds_each_of_them_once(demands: Demands, parts: list[int]) -> None:
+def test_warm_started_solution_for_a_subset_holds_each_pod_once(demands: Demands, parts: list[int]) -> None:
     market = make_problem(demands)
     counts = limit_counts(market, parts)
     nodes = list_patterns(value_all_items(market).solve(counts, SEARCH_EFFORT))
@@ -52,7 +52,7 @@ def test_advice_for_some_of_the_pods_holds_each_of_them_once(demands: Demands, p
 
 @settings(max_examples=40)
 @given(DEMANDS, PARTS)
-def test_no_plan_for_some_of_the_pods_costs_less_than_the_bound_of_all_says(demands: Demands, parts: list[int]) -> None:
+def test_lower_bound_from_all_pods_is_valid_for_any_subset(demands: Demands, parts: list[int]) -> None:
     market = make_problem(demands)
     counts = limit_counts(market, parts)
     remaining_demands = [
@@ -67,9 +67,7 @@ def test_no_plan_for_some_of_the_pods_costs_less_than_the_bound_of_all_says(dema
 
 @settings(max_examples=40)
 @given(DEMANDS, PARTS, st.floats(0.5, 2.0))
-def test_what_would_be_taken_without_the_bound_is_taken_with_it(
-    demands: Demands, parts: list[int], share: float
-) -> None:
+def test_price_bound_does_not_change_the_accepted_solution(demands: Demands, parts: list[int], share: float) -> None:
     market = make_problem(demands)
     warm_start, counts = value_all_items(market), limit_counts(market, parts)
     free = warm_start.solve(counts, SEARCH_EFFORT)
@@ -83,7 +81,7 @@ def test_what_would_be_taken_without_the_bound_is_taken_with_it(
 
 
 @given(st.lists(st.tuples(NEEDS, st.integers(1, 5), st.just(0)), min_size=1, max_size=4))
-def test_where_nothing_is_on_offer_nothing_is_bought(demands: Demands) -> None:
+def test_empty_offering_list_returns_an_empty_solution(demands: Demands) -> None:
     market = make_problem(demands)
     market.bin_types, market.accepted_items = [], []
     warm_start = value_all_items(market)
@@ -98,7 +96,7 @@ def sort_by_class_number(market: PackingProblem, counts: list[int]) -> list[int]
 
 
 @given(DEMANDS)
-def test_classes_that_were_not_valued_are_left_to_first_fit(demands: Demands) -> None:
+def test_unvalued_pod_classes_are_ordered_by_first_fit(demands: Demands) -> None:
     warm_start = value_all_items(make_problem(demands))
     numbers = [place for place, _ in warm_start.classes]
     stranger, valued_class = make_pod_class((100, 1 << 27, 0, 1)), make_pod_class((200, 1 << 27, 0, 1))

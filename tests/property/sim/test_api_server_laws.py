@@ -71,7 +71,7 @@ def get_version(obj: dict[str, Any] | None) -> int:
 
 
 @given(STEPS)
-def test_versions_only_grow_and_changes_come_in_their_order(steps: list[tuple[str, str, str]]) -> None:
+def test_resource_versions_increase_and_changes_are_published_in_order(steps: list[tuple[str, str, str]]) -> None:
     api, changes = ApiServer(Clock(), definitions=()), list[Change]()
     api.subscribe("pods", lambda *change: changes.append(change))
     objects_by_name: dict[str, dict[str, Any]] = {}
@@ -94,7 +94,7 @@ def test_versions_only_grow_and_changes_come_in_their_order(steps: list[tuple[st
 
 
 @given(STEPS)
-def test_nothing_that_was_told_is_changed_afterwards(steps: list[tuple[str, str, str]]) -> None:
+def test_published_objects_are_never_modified_afterwards(steps: list[tuple[str, str, str]]) -> None:
     api, encoded_changes = ApiServer(Clock(), definitions=()), list[tuple[dict[str, Any], bytes]]()
     api.subscribe("pods", lambda _, __, new: encoded_changes.append((new, msgspec.json.encode(new))) if new else None)
     for step in steps:
@@ -103,7 +103,7 @@ def test_nothing_that_was_told_is_changed_afterwards(steps: list[tuple[str, str,
 
 
 @given(STEPS)
-def test_the_index_of_pods_by_node_is_the_list(steps: list[tuple[str, str, str]]) -> None:
+def test_pod_index_by_node_equals_the_filtered_list(steps: list[tuple[str, str, str]]) -> None:
     api = ApiServer(Clock(), definitions=())
     for step in steps:
         apply_step(api, step)
@@ -112,7 +112,7 @@ def test_the_index_of_pods_by_node_is_the_list(steps: list[tuple[str, str, str]]
 
 
 @given(STEPS, st.integers(0, 3))
-def test_the_same_seed_gives_the_same_bytes(steps: list[tuple[str, str, str]], seed: int) -> None:
+def test_same_seed_produces_identical_objects(steps: list[tuple[str, str, str]], seed: int) -> None:
     worlds = []
     for _ in range(2):
         clock = Clock()
@@ -125,7 +125,7 @@ def test_the_same_seed_gives_the_same_bytes(steps: list[tuple[str, str, str]], s
 
 
 @given(st.sets(st.text("abc", min_size=1, max_size=3), max_size=12), st.integers(1, 5), STEPS)
-def test_the_pages_of_a_list_are_the_list(pods: set[str], limit: int, meanwhile: list[tuple[str, str, str]]) -> None:
+def test_paginated_list_equals_the_full_list(pods: set[str], limit: int, meanwhile: list[tuple[str, str, str]]) -> None:
     api = ApiServer(Clock(), definitions=())
     kube = InMemoryKube(api)
     for name in pods:
@@ -146,23 +146,23 @@ def test_the_pages_of_a_list_are_the_list(pods: set[str], limit: int, meanwhile:
 
 
 @given(JSON, OBJECTS)
-def test_a_merge_patch_is_idempotent(target: Json, patch: dict[str, Any]) -> None:
+def test_merge_patch_is_idempotent(target: Json, patch: dict[str, Any]) -> None:
     once = merge_patch(target, patch)
     assert merge_patch(once, patch) == once
 
 
 @given(OBJECTS)
-def test_an_empty_patch_changes_nothing(target: dict[str, Any]) -> None:
+def test_empty_merge_patch_changes_nothing(target: dict[str, Any]) -> None:
     assert merge_patch(target, {}) == target
 
 
 @given(JSON, JSON.filter(lambda patch: not isinstance(patch, dict)))
-def test_what_is_no_object_replaces(target: Json, patch: Json) -> None:
+def test_merge_patch_that_is_not_an_object_replaces_the_target(target: Json, patch: Json) -> None:
     assert merge_patch(target, patch) == patch
 
 
 @given(OBJECTS, OBJECTS)
-def test_a_patch_says_what_its_keys_become(target: dict[str, Any], patch: dict[str, Any]) -> None:
+def test_merge_patch_sets_or_removes_exactly_its_keys(target: dict[str, Any], patch: dict[str, Any]) -> None:
     result = merge_patch(target, patch)
     assert {key for key in patch if patch[key] is None}.isdisjoint(result)
     assert {key: target[key] for key in target if key not in patch} == {
@@ -172,14 +172,14 @@ def test_a_patch_says_what_its_keys_become(target: dict[str, Any], patch: dict[s
 
 
 @given(JSON, OBJECTS)
-def test_a_merge_patch_leaves_its_arguments_alone(target: Json, patch: dict[str, Any]) -> None:
+def test_merge_patch_does_not_modify_its_arguments(target: Json, patch: dict[str, Any]) -> None:
     before = msgspec.json.encode((target, patch))
     merge_patch(target, patch)
     assert msgspec.json.encode((target, patch)) == before
 
 
 @given(JSON)
-def test_without_nulls_there_are_none_in_objects(value: Json) -> None:
+def test_removing_nulls_leaves_no_null_in_any_object(value: Json) -> None:
     def has_nulls(value: Json) -> bool:
         if isinstance(value, dict):
             return any(item is None or has_nulls(item) for item in value.values())
@@ -191,7 +191,7 @@ def test_without_nulls_there_are_none_in_objects(value: Json) -> None:
 
 
 @given(st.dictionaries(st.sampled_from(["a", "b/c"]), WORDS), st.sampled_from(["a", "b/c"]), WORDS)
-def test_opposite_selectors_part_all_labels(labels: dict[str, str], key: str, value: str) -> None:
+def test_opposite_label_selectors_partition_all_labels(labels: dict[str, str], key: str, value: str) -> None:
     for positive, negative in (
         (f"{key}={value}", f"{key}!={value}"),
         (f"{key} in ({value},q)", f"{key} notin ({value}, q)"),

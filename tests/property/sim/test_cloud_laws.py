@@ -108,7 +108,7 @@ def try_create_fleet(cloud: Cloud, request: FleetRequest) -> object:
 @given(
     build=generate_request(), limits=capacities, quota=st.none() | st.integers(0, 40), free=st.integers(0, TINY_SIZE)
 )
-def test_a_fleet_starts_no_more_than_was_asked_than_there_is_and_than_there_are_addresses(
+def test_fleet_never_exceeds_requested_capacity_pool_limits_quota_or_free_addresses(
     build: Callable[[Cloud], FleetRequest],
     limits: dict[tuple[str, str], int | None],
     quota: int | None,
@@ -135,7 +135,7 @@ def test_a_fleet_starts_no_more_than_was_asked_than_there_is_and_than_there_are_
 
 
 @given(build=generate_request(), limits=capacities)
-def test_whoever_gets_less_than_was_asked_is_told_why_for_every_offering(
+def test_partial_fleet_result_has_an_error_for_every_offering(
     build: Callable[[Cloud], FleetRequest], limits: dict[tuple[str, str], int | None]
 ) -> None:
     cloud = make_cloud()
@@ -153,7 +153,7 @@ def test_whoever_gets_less_than_was_asked_is_told_why_for_every_offering(
 
 
 @given(build=generate_request(), between=steps)
-def test_the_same_request_is_the_same_call_whatever_happens_between(
+def test_repeated_fleet_request_returns_the_first_result_whatever_happens_in_between(
     build: Callable[[Cloud], FleetRequest], between: list[Step]
 ) -> None:
     cloud = make_cloud()
@@ -167,7 +167,7 @@ def test_the_same_request_is_the_same_call_whatever_happens_between(
 
 
 @given(history=steps)
-def test_addresses_are_neither_lost_nor_made(history: list[Step]) -> None:
+def test_ip_address_counts_stay_consistent(history: list[Step]) -> None:
     cloud = make_cloud()
     before = {subnet.subnet_id: subnet.free for subnet in cloud.network.subnets.values()}
     for step in history:
@@ -187,7 +187,7 @@ def test_addresses_are_neither_lost_nor_made(history: list[Step]) -> None:
 
 @given(seed=st.integers(0, 3), history=steps)
 @settings(max_examples=40)
-def test_the_same_seed_is_the_same_history(seed: int, history: list[Step]) -> None:
+def test_same_seed_produces_the_same_events(seed: int, history: list[Step]) -> None:
     assert list_events(seed, history) == list_events(seed, history)
 
 
@@ -200,7 +200,7 @@ def list_events(seed: int, history: list[Step]) -> list[EventBridgeEvent]:
 
 
 @given(history=steps)
-def test_an_instance_ends_once_and_never_lives_again(history: list[Step]) -> None:
+def test_instance_terminates_once_and_never_returns(history: list[Step]) -> None:
     cloud, states = make_cloud(), dict[str, list[str]]()
     cloud.events.subscribe(
         lambda event: states.setdefault(event["detail"]["instance-id"], []).append(event["detail"].get("state", ""))

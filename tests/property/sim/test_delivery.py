@@ -95,7 +95,7 @@ def run_delivery(
 
 
 @given(messages, st.integers(0, 5), st.integers(0, 2), st.integers(0, 2))
-def test_every_message_succeeds_once_or_is_dead(
+def test_every_message_is_processed_once_or_becomes_a_dead_letter(
     sent: list[tuple[int, list[str]]], seed: int, seconds: int, copies: int
 ) -> None:
     runtime, successes, _ = run_delivery(sent, seed, seconds, copies)
@@ -105,7 +105,7 @@ def test_every_message_succeeds_once_or_is_dead(
 
 
 @given(messages, st.integers(0, 5))
-def test_no_message_is_tried_more_often_than_the_queue_allows(sent: list[tuple[int, list[str]]], seed: int) -> None:
+def test_no_message_is_received_more_often_than_the_queue_allows(sent: list[tuple[int, list[str]]], seed: int) -> None:
     runtime, successes, attempts = run_delivery(sent, seed, 0, 1)
     assert all(count <= MAX_RECEIVES for count in attempts.values())
     for message in runtime.get_queue("dead").messages:
@@ -114,5 +114,5 @@ def test_no_message_is_tried_more_often_than_the_queue_allows(sent: list[tuple[i
 
 
 @given(messages, st.integers(0, 5))
-def test_the_same_seed_gives_the_same_calls(sent: list[tuple[int, list[str]]], seed: int) -> None:
+def test_same_seed_produces_the_same_invocations(sent: list[tuple[int, list[str]]], seed: int) -> None:
     assert run_delivery(sent, seed, 1, 1)[0].invocations == run_delivery(sent, seed, 1, 1)[0].invocations

@@ -33,26 +33,24 @@ def run_timers(
 
 
 @given(DELAYS)
-def test_timers_ring_at_their_instant_in_the_order_of_instant_then_schedule(delays: list[int]) -> None:
+def test_timers_fire_on_time_ordered_by_due_time_then_scheduling_order(delays: list[int]) -> None:
     due = sorted((DEFAULT_START_TIME + timedelta(seconds=max(0, delay)), number) for number, delay in enumerate(delays))
     assert run_timers(delays, [60]) == due
 
 
 @given(DELAYS, st.lists(st.integers(0, 30), max_size=6))
-def test_how_time_is_cut_does_not_matter(delays: list[int], steps: list[int]) -> None:
+def test_timer_order_does_not_depend_on_how_time_is_advanced(delays: list[int], steps: list[int]) -> None:
     assert run_timers(delays, [*steps, 60]) == run_timers(delays, [sum(steps) + 60])
 
 
 @given(DELAYS, st.frozensets(st.integers(0, 19)), st.lists(st.integers(0, 30), max_size=4))
-def test_a_cancelled_timer_is_as_if_it_had_never_been(
-    delays: list[int], cancelled: frozenset[int], steps: list[int]
-) -> None:
+def test_cancelled_timer_has_no_effect(delays: list[int], cancelled: frozenset[int], steps: list[int]) -> None:
     firings = run_timers(delays, [*steps, 60])
     assert run_timers(delays, [*steps, 60], cancelled) == [firing for firing in firings if firing[1] not in cancelled]
 
 
 @given(DELAYS, st.integers(0, 60))
-def test_a_run_ends_where_it_was_told_to(delays: list[int], until: int) -> None:
+def test_run_until_stops_at_the_given_time(delays: list[int], until: int) -> None:
     clock = Clock()
     rung: list[int] = []
     for delay in delays:

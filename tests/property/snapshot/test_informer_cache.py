@@ -132,7 +132,7 @@ def _small_lists_are_kept_and_read_in_pages() -> Iterator[None]:
         yield
 
 
-def test_histories_are_of_all_kinds() -> None:
+def test_generated_histories_cover_every_resource_list() -> None:
     assert set(BODIES) == set(ALL_LIST_FIELDS)
     cluster = take_snapshot(Scene().fresh, EVERYTHING)
     assert [field for field in ALL_LIST_FIELDS if len(getattr(cluster, field)) < 3] == []
@@ -140,12 +140,12 @@ def test_histories_are_of_all_kinds() -> None:
 
 
 @given(HISTORIES)
-def test_a_catch_up_shows_what_a_list_shows(history: list[Step]) -> None:
+def test_informer_cache_matches_a_full_list_after_any_history(history: list[Step]) -> None:
     play(Scene(), [("look",), *history, ("look",), ("look",)])
 
 
 @given(HISTORIES)
-def test_whoever_is_not_troubled_lists_once(history: list[Step]) -> None:
+def test_informer_cache_lists_once_when_no_watch_fails(history: list[Step]) -> None:
     scene = Scene()
     calm = [step for step in history if step[0] in ("write", "look")]
     play(scene, [("look",), *calm, ("look",)])
@@ -153,7 +153,7 @@ def test_whoever_is_not_troubled_lists_once(history: list[Step]) -> None:
 
 
 @given(generate_writes(0, 8), WATCHED, WHEN)
-def test_what_comes_too_often_is_not_listed_instead(step: Step, path: str, when: str) -> None:
+def test_throttled_watch_does_not_fall_back_to_a_list(step: Step, path: str, when: str) -> None:
     scene = Scene()
     scene.assert_snapshots_agree()
     scene.write(step)
@@ -166,13 +166,13 @@ def test_what_comes_too_often_is_not_listed_instead(step: Step, path: str, when:
     assert scene.kube.lists == lists
 
 
-def test_a_list_whose_token_expired_is_read_from_the_beginning() -> None:
+def test_list_with_an_expired_continue_token_restarts_from_the_beginning() -> None:
     scene = Scene()
     scene.is_interrupted(scene.api.expire_tokens)
     assert scene.kube.lists == len(ALL_LIST_FIELDS) + 1
 
 
-def test_what_changes_between_two_pages_is_caught_up_with() -> None:
+def test_changes_between_two_list_pages_are_picked_up_by_the_watch() -> None:
     scene = Scene()
 
     def write_between_pages() -> None:

@@ -42,7 +42,7 @@ PLACES: Final = tuple(
 
 @settings(max_examples=120)
 @given(st.sampled_from(PLACES), st.sampled_from(POISON))
-def test_a_spoilt_pod_harms_nobody_else(path: tuple[str | int, ...], poison: object) -> None:
+def test_malformed_pod_does_not_affect_other_pods(path: tuple[str | int, ...], poison: object) -> None:
     good = [make_pod_manifest(name, {"app": "x"}, requests={"cpu": "1101m"}) for name in ("good-1", "good-2")]
     good[0]["metadata"]["creationTimestamp"] = "2026-11-20T00:00:00Z"
     cluster = build_cluster(*good, make_poisoned_pod(path, poison))

@@ -91,12 +91,12 @@ def read_object(kind: str, manifest: object) -> Any:
 
 
 @given(claims)
-def test_a_claim_that_is_written_is_read_back(claim: NodeClaim) -> None:
+def test_encoded_nodeclaim_decodes_to_the_same_nodeclaim(claim: NodeClaim) -> None:
     assert read_object("NodeClaim", encode_node_claim(claim)) == claim
 
 
 @given(conditions)
-def test_conditions_that_are_written_are_read_back(node_conditions: tuple[Condition, ...]) -> None:
+def test_encoded_conditions_decode_to_the_same_conditions(node_conditions: tuple[Condition, ...]) -> None:
     node = {"metadata": {"name": "a"}, "status": {"conditions": encode_conditions(node_conditions)}}
     assert read_object("Node", node).conditions == node_conditions
 
@@ -166,14 +166,14 @@ catalogues = st.builds(
 
 
 @given(catalogues)
-def test_a_catalogue_that_is_written_is_read_back(catalogue: Catalog) -> None:
+def test_encoded_catalog_decodes_to_the_same_catalog(catalogue: Catalog) -> None:
     body = encode_catalog(catalogue)
     assert decode_catalog(body) == catalogue
     assert decode_catalog(compress_body(body)) == catalogue
 
 
 @given(catalogues, st.data())
-def test_a_catalogue_that_is_cut_short_is_refused(catalogue: Catalog, data: st.DataObject) -> None:
+def test_truncated_catalog_is_rejected(catalogue: Catalog, data: st.DataObject) -> None:
     body = data.draw(st.sampled_from((encode_catalog, lambda one: compress_body(encode_catalog(one)))))(catalogue)
     part = body[: data.draw(st.integers(0, len(body) - 1))]
     try:
@@ -199,7 +199,7 @@ def sum_requests(boxes: list[dict[str, Any]], name: str) -> int:
 
 
 @given(st.lists(box, max_size=4), st.lists(box, max_size=4), st.dictionaries(st.just("cpu"), st.integers(0, 3)))
-def test_a_pod_never_asks_for_less_than_any_of_its_moments(
+def test_pod_requests_cover_every_phase_of_its_containers(
     init: list[dict[str, Any]], regular: list[dict[str, Any]], overhead: dict[str, int]
 ) -> None:
     spec = {"initContainers": init, "containers": regular, "overhead": overhead}
@@ -220,7 +220,9 @@ lists = st.builds(lambda some, one: [*some, one], objects, bad)
 
 
 @given(lists.flatmap(lambda some: st.tuples(st.just(some), st.permutations(some))), st.integers(1, 3))
-def test_the_order_of_a_list_changes_nothing(orders: tuple[list[object], list[object]], per_page: int) -> None:
+def test_list_and_page_order_do_not_change_the_snapshot(
+    orders: tuple[list[object], list[object]], per_page: int
+) -> None:
     request = SnapshotRequest(lists=("pods", "node_pools"))
     pools = [make_node_pool("a"), make_node_pool("b")]
     first_snapshot = take_snapshot(make_world(Lists({"Pod": orders[0], "NodePool": pools})), request)
@@ -232,7 +234,7 @@ def test_the_order_of_a_list_changes_nothing(orders: tuple[list[object], list[ob
 
 
 @given(objects.flatmap(lambda some: st.tuples(st.just(some), st.permutations(some))))
-def test_the_order_of_documents_changes_nothing(orders: tuple[list[dict[str, Any]], list[dict[str, Any]]]) -> None:
+def test_document_order_does_not_change_the_snapshot(orders: tuple[list[dict[str, Any]], list[dict[str, Any]]]) -> None:
     first_snapshot, second_snapshot = (
         build_snapshot_from_documents([{"apiVersion": "v1", "kind": "Pod"} | pod for pod in order], NOW)
         for order in orders

@@ -85,7 +85,7 @@ def sell_out(world: World) -> None:
 
 
 @pytest.mark.parametrize("offset", [0, 20, 40])
-def test_after_a_scale_down_it_settles_as_fast_as_the_rules_allow(
+def test_consolidation_after_scale_down_completes_within_the_configured_delays(
     offset: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """From 20 pods to 10, so long after a tick; Karpenter took 327 s for this."""
@@ -108,7 +108,7 @@ def get_last_pod_event(claim: Json) -> datetime:
     return parse_instant(claim["status"]["lastPodEventTime"])
 
 
-def test_a_fleet_gets_cheaper_until_it_cannot_and_then_rests() -> None:
+def test_nodes_are_consolidated_to_the_cheapest_instance_and_then_left_unchanged() -> None:
     world = build_settled_world(20, after="30s")
     world.scale(2)
     world.wait_until(lambda: count_vcpus(world) == 2 and len(world.list_claims()) == 1, 600)
@@ -122,7 +122,7 @@ def test_a_fleet_gets_cheaper_until_it_cannot_and_then_rests() -> None:
 # A replacement
 
 
-def test_a_large_node_goes_after_a_smaller_one_has_come() -> None:
+def test_large_node_is_deleted_only_after_its_smaller_replacement_is_created() -> None:
     world = build_shrunk_world()
     order: list[str] = []
 
@@ -148,7 +148,7 @@ def test_a_large_node_goes_after_a_smaller_one_has_come() -> None:
     ] == [1] * 5
 
 
-def test_where_there_is_no_capacity_for_the_replacement_the_node_stays_and_serves() -> None:
+def test_node_is_kept_when_there_is_no_capacity_for_its_replacement() -> None:
     world = build_shrunk_world()
     sell_out(world)
     world.wait_until(lambda: "ROLLED_BACK" in list_phases(world), 600)
@@ -160,7 +160,7 @@ def test_where_there_is_no_capacity_for_the_replacement_the_node_stays_and_serve
     assert first.startswith("replacement ")
 
 
-def test_a_replacement_that_never_joins_is_given_up_and_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_replacement_that_never_joins_is_rolled_back_and_terminated(monkeypatch: pytest.MonkeyPatch) -> None:
     world = build_shrunk_world()
     monkeypatch.setattr(world.cluster, "start_node", lambda _: None)
     world.wait_until(lambda: "ROLLED_BACK" in list_phases(world), 900)
@@ -171,7 +171,7 @@ def test_a_replacement_that_never_joins_is_given_up_and_ended(monkeypatch: pytes
     assert len(world.list_running_pods()) == 2
 
 
-def test_three_failures_in_a_row_pause_what_needs_replacements_and_say_so() -> None:
+def test_three_failed_replacements_in_a_row_pause_disruption_and_emit_an_event() -> None:
     world = build_shrunk_world()
     sell_out(world)
     world.wait_until(lambda: bool(world.list_events("default", "DisruptionPaused")), 2400)
@@ -188,7 +188,7 @@ def test_three_failures_in_a_row_pause_what_needs_replacements_and_say_so() -> N
 # Drift
 
 
-def test_a_new_image_renews_every_node_one_at_a_time_and_no_pod_is_without_a_place() -> None:
+def test_ami_drift_replaces_nodes_one_at_a_time_under_a_budget_of_one() -> None:
     world = build_settled_world(6, disruption={"budgets": [{"nodes": "1"}]}, types=("m5.xlarge",))
     before = {node["metadata"]["name"] for node in world.list_nodes()}
     assert len(before) == 2
@@ -207,7 +207,7 @@ def test_a_new_image_renews_every_node_one_at_a_time_and_no_pod_is_without_a_pla
     assert len(world.launched) == 4
 
 
-def test_a_new_image_is_tried_by_one_node_before_the_others_follow() -> None:
+def test_image_soak_replaces_one_canary_node_before_the_other_nodes() -> None:
     soak = make_node_pool(types=("m5.xlarge",), disruption={"budgets": [{"nodes": "100%"}]})
     soak["metadata"]["annotations"] = {"joiner.dev/image-soak": "20m"}
     world = World(make_node_class(), soak, make_deployment(12))
@@ -226,7 +226,7 @@ def test_a_new_image_is_tried_by_one_node_before_the_others_follow() -> None:
     world.wait_until_settled(12)
 
 
-def test_a_node_that_somebody_calls_drifted_is_replaced_once() -> None:
+def test_node_annotated_as_drifted_is_replaced_once() -> None:
     world = build_settled_world(4, types=("m5.xlarge",))
     [node] = [listed_node["metadata"]["name"] for listed_node in world.list_nodes()]
     world.cluster.api.patch(
@@ -241,7 +241,7 @@ def test_a_node_that_somebody_calls_drifted_is_replaced_once() -> None:
 # What happens meanwhile
 
 
-def test_a_budget_that_comes_between_proposal_and_decision_keeps_the_node() -> None:
+def test_pod_disruption_budget_created_after_the_proposal_rolls_the_command_back() -> None:
     world = build_shrunk_world()
     world.apply([make_pod_disruption_budget(maxUnavailable=0)])
     world.wait_until(lambda: list_phases(world) == ["ROLLED_BACK"])
@@ -251,7 +251,7 @@ def test_a_budget_that_comes_between_proposal_and_decision_keeps_the_node() -> N
     assert "PodDisruptionBudget default/web blocks the eviction of" in list_command_reasons(world, "ROLLED_BACK")[0]
 
 
-def test_pods_that_come_meanwhile_have_their_place_elsewhere() -> None:
+def test_pods_created_during_a_replacement_are_scheduled_on_other_nodes() -> None:
     world = build_shrunk_world()
     world.scale(8)
     world.wait_until(lambda: list_phases(world) == ["DONE"], 600)
@@ -260,7 +260,7 @@ def test_pods_that_come_meanwhile_have_their_place_elsewhere() -> None:
 
 
 @pytest.mark.parametrize("phase", ["PROPOSED", "LAUNCHED"])
-def test_an_api_server_that_is_gone_in_the_middle_delays_and_undoes_nothing(phase: str) -> None:
+def test_api_server_outage_delays_a_disruption_command_without_rolling_it_back(phase: str) -> None:
     world = build_shrunk_world()
     world.wait_until(lambda: list_phases(world) == [phase])
     with world.fail_ports("kube"):
@@ -277,7 +277,7 @@ def test_an_api_server_that_is_gone_in_the_middle_delays_and_undoes_nothing(phas
 
 
 @pytest.mark.parametrize("phase", ["PROPOSED", "LAUNCHED"])
-def test_a_table_that_is_gone_in_the_middle_delays_and_undoes_nothing(phase: str) -> None:
+def test_state_table_outage_delays_a_disruption_command_without_rolling_it_back(phase: str) -> None:
     world = build_shrunk_world()
     world.wait_until(lambda: list_phases(world) == [phase])
     with world.fail_ports("table", world_prefix="disrupt"):
@@ -286,7 +286,7 @@ def test_a_table_that_is_gone_in_the_middle_delays_and_undoes_nothing(phase: str
     assert (len(world.list_active_instances()), len(world.launched)) == (1, 2)
 
 
-def test_a_table_that_was_emptied_in_the_middle_costs_time_and_nothing_else() -> None:
+def test_consolidation_completes_after_all_state_table_rows_are_deleted() -> None:
     world = build_shrunk_world()
     world.wait_until(lambda: list_phases(world) == ["LAUNCHED"])
     for kind in ("command", "launch-group", "ledger", "cursor", "follow-up"):
@@ -309,7 +309,7 @@ class Skewed(World):
 
 
 @pytest.mark.parametrize("minutes", [-3, 3])
-def test_a_clock_that_goes_wrong_in_the_middle_delays_and_breaks_nothing(minutes: int) -> None:
+def test_clock_skew_delays_consolidation_without_breaking_it(minutes: int) -> None:
     world = Skewed(make_node_class(), make_node_pool(types=SIZES, disruption=CHEAPER), make_deployment(8))
     world.wait_until_settled(8)
     world.advance_seconds(150)
@@ -327,7 +327,7 @@ def test_a_clock_that_goes_wrong_in_the_middle_delays_and_breaks_nothing(minutes
     assert bool(problems) is (minutes < 0)
 
 
-def test_a_pause_stops_what_has_begun_and_its_end_begins_it_again() -> None:
+def test_disruption_pause_rolls_back_a_running_command_and_resume_restarts_it() -> None:
     world = build_shrunk_world()
     world.wait_until(lambda: list_phases(world) == ["LAUNCHED"])
     annotate(world, "true")
@@ -339,7 +339,7 @@ def test_a_pause_stops_what_has_begun_and_its_end_begins_it_again() -> None:
     world.wait_until_settled(2)
 
 
-def test_a_replacement_that_came_for_nothing_goes_again() -> None:
+def test_replacement_node_is_removed_when_the_original_node_becomes_protected() -> None:
     """Somebody protects a pod while the new node boots: the old one stays, and the new one is of no use."""
     world = build_settled_world(3, disruption={"budgets": [{"nodes": "1"}]}, types=("m5.xlarge",), after="Never")
     world.cloud.release_amis()
@@ -360,7 +360,7 @@ def annotate(world: World, text: str | None) -> None:
     world.cluster.api.patch(POOLS, "default", patch)
 
 
-def test_nothing_is_done_twice_where_every_message_comes_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_duplicate_queue_messages_do_not_repeat_a_replacement(monkeypatch: pytest.MonkeyPatch) -> None:
     world = build_shrunk_world()
     monkeypatch.setattr(world.runtime, "count_copies", lambda *_: 2)
     world.wait_until(lambda: list_phases(world) == ["DONE"], 600)
@@ -369,7 +369,7 @@ def test_nothing_is_done_twice_where_every_message_comes_twice(monkeypatch: pyte
     assert len(world.launched) == 2
 
 
-def test_an_api_that_answers_no_writes_in_the_middle_is_written_to_later() -> None:
+def test_disruption_completes_after_the_api_server_rejects_writes_for_two_minutes() -> None:
     world = build_shrunk_world()
 
     def refuse(call: PortCall) -> None:

@@ -16,7 +16,7 @@ def list_nodes_by_age(world: World) -> list[str]:
     return [name for _, name in created_nodes]
 
 
-def test_a_node_that_expires_goes_though_its_pods_forbid_it_and_only_a_grace_period_moves_them() -> None:
+def test_expired_node_with_protected_pods_drains_only_after_its_termination_grace_period() -> None:
     stays = {"karpenter.sh/do-not-disrupt": "true"}
     world = World(
         make_node_class(),
@@ -38,7 +38,7 @@ def test_a_node_that_expires_goes_though_its_pods_forbid_it_and_only_a_grace_per
     world.wait_until_settled(2)
 
 
-def test_pods_of_a_node_that_expires_use_the_room_that_there_is() -> None:
+def test_pods_of_an_expired_node_move_to_free_capacity_on_existing_nodes() -> None:
     world = World(make_node_class(), make_node_pool(template=OLD), make_deployment(4))
     world.wait_until_settled(4)
     world.advance_seconds(600)
@@ -62,7 +62,7 @@ def test_pods_of_a_node_that_expires_use_the_room_that_there_is() -> None:
 COST = {"controller.kubernetes.io/pod-deletion-cost": "-100"}
 
 
-def test_nodes_that_were_born_together_expire_at_times_of_their_own() -> None:
+def test_expiry_jitter_gives_nodes_launched_together_different_expiration_times() -> None:
     node_pool = make_node_pool(template=OLD)
     node_pool["metadata"]["annotations"] = {"joiner.dev/expiry-jitter-percent": "50"}
     world = World(make_node_class(), node_pool, make_deployment(12))
@@ -71,7 +71,7 @@ def test_nodes_that_were_born_together_expire_at_times_of_their_own() -> None:
     assert len({claim["spec"]["expireAfter"] for claim in world.list_claims()}) == 3
 
 
-def test_an_upgrade_of_the_control_plane_renews_the_nodes_within_their_budget() -> None:
+def test_control_plane_upgrade_replaces_nodes_within_the_disruption_budget() -> None:
     world = World(make_node_class(), make_node_pool(disruption={"budgets": [{"nodes": "1"}]}), make_deployment(12))
     world.wait_until_settled(12)
     world.advance_seconds(60)

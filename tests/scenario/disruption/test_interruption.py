@@ -49,7 +49,7 @@ def find_first_time(world: World, kind: type, name: str = "") -> datetime:
     )
 
 
-def test_a_pod_leaves_when_its_new_node_is_fit_for_use_and_before_its_old_one_is_gone() -> None:
+def test_pods_of_an_interrupted_node_are_evicted_after_the_replacement_is_ready() -> None:
     world = build_spot_world(3)
     (old,) = world.list_nodes()
     world.entries.clear()
@@ -68,7 +68,7 @@ def test_a_pod_leaves_when_its_new_node_is_fit_for_use_and_before_its_old_one_is
     )
 
 
-def test_when_nothing_can_be_launched_pods_leave_in_time_for_their_grace_periods() -> None:
+def test_pods_of_an_interrupted_node_are_evicted_in_time_even_if_no_replacement_launches() -> None:
     world = build_spot_world(3)
     (old,) = world.list_nodes()
     world.entries.clear()
@@ -82,7 +82,7 @@ def test_when_nothing_can_be_launched_pods_leave_in_time_for_their_grace_periods
     assert any("to be ready" in event for event in events)
 
 
-def test_the_end_is_on_the_node_and_its_progress_in_the_conditions_of_the_claim() -> None:
+def test_interruption_sets_the_end_time_on_the_node_and_drained_condition_on_the_claim() -> None:
     world = build_spot_world(3)
     (old,) = world.list_nodes()
     (claim,) = world.list_claims()
@@ -98,7 +98,7 @@ def test_the_end_is_on_the_node_and_its_progress_in_the_conditions_of_the_claim(
     assert "draining: " in message
 
 
-def test_a_node_that_changed_meanwhile_hears_of_its_end_all_the_same() -> None:
+def test_interrupted_node_gets_its_end_time_annotation_despite_concurrent_patches() -> None:
     world = build_spot_world(3)
     (old,) = world.list_nodes()
     name = old["metadata"]["name"]
@@ -119,7 +119,7 @@ def test_a_node_that_changed_meanwhile_hears_of_its_end_all_the_same() -> None:
 
 
 @pytest.mark.parametrize("policy", ["ignore", "cordon", "drain"])
-def test_a_rebalance_recommendation_does_what_the_pool_wants(policy: str) -> None:
+def test_rebalance_recommendation_follows_the_rebalance_policy_of_the_nodepool(policy: str) -> None:
     world = build_spot_world(3)
     world.cluster.api.patch(
         "nodepools.karpenter.sh", "default", {"metadata": {"annotations": {labels.REBALANCE_POLICY: policy}}}
@@ -137,7 +137,7 @@ def test_a_rebalance_recommendation_does_what_the_pool_wants(policy: str) -> Non
     assert len(world.list_running_pods()) == 3
 
 
-def test_when_nobody_reads_the_queue_the_tick_heals_it() -> None:
+def test_scheduled_run_replaces_an_interrupted_node_when_the_queue_reader_fails() -> None:
     world = build_spot_world(3)
     (old,) = world.list_nodes()
     instance = world.find_instance(old).instance_id
@@ -150,7 +150,7 @@ def test_when_nobody_reads_the_queue_the_tick_heals_it() -> None:
         world.wait_until(lambda: len(world.list_claims()) == len(world.list_nodes()) == 1, timeout=300)
 
 
-def test_only_the_message_comes_back_that_is_not_done() -> None:
+def test_only_the_failed_interruption_message_is_retried() -> None:
     world = build_spot_world(6)
     instances = [world.find_instance(node).instance_id for node in world.list_nodes()]
     assert len(instances) == 2
@@ -178,7 +178,7 @@ def test_only_the_message_comes_back_that_is_not_done() -> None:
     world.wait_until_settled(6)
 
 
-def test_a_cycle_that_failed_is_repeated_after_seconds_not_minutes() -> None:
+def test_failed_provisioning_cycle_is_retried_within_seconds() -> None:
     world = build_spot_world(3)
     began = len(world.runtime.invocations)
     with world.fail_ports("kube", world_prefix="provision"):
@@ -190,7 +190,7 @@ def test_a_cycle_that_failed_is_repeated_after_seconds_not_minutes() -> None:
     world.wait_until(lambda: world.list_done_actions(CreateNodeClaim), timeout=15)
 
 
-def test_messages_twice_late_and_of_strangers_change_nothing() -> None:
+def test_duplicate_late_and_foreign_interruption_messages_are_ignored() -> None:
     world = build_spot_world(3)
     (old,) = world.list_nodes()
     instance = world.find_instance(old).instance_id
@@ -216,7 +216,7 @@ def test_messages_twice_late_and_of_strangers_change_nothing() -> None:
     assert not world.list_errors()
 
 
-def test_many_machines_taken_back_within_a_minute_are_drained_in_time() -> None:
+def test_fifteen_spot_interruptions_within_a_minute_are_drained_in_time() -> None:
     storm_result = run_storm(15)
     assert storm_result.late_pods == ()
     assert storm_result.min_running_pods >= 10

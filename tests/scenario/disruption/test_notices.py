@@ -38,7 +38,7 @@ def list_pod_instances(world: World) -> set[str]:
 
 
 @pytest.mark.parametrize("check", ["instance", "system"])
-def test_a_machine_that_fails_a_status_check_is_given_up_whatever_is_on_it(check: StatusCheck) -> None:
+def test_instance_with_failed_status_check_is_replaced_despite_pdb_and_do_not_disrupt(check: StatusCheck) -> None:
     world = build_settled_world(make_pod_disruption_budget(minAvailable=3), annotations=DO_NOT_DISRUPT_ANNOTATIONS)
     (old,) = world.list_active_instances()
     (claim,) = world.list_claims()
@@ -56,7 +56,7 @@ def test_a_machine_that_fails_a_status_check_is_given_up_whatever_is_on_it(check
     world.wait_until_settled(3)
 
 
-def test_a_status_check_that_fails_for_a_minute_is_nothing() -> None:
+def test_status_check_that_fails_for_one_minute_keeps_the_instance() -> None:
     world = build_settled_world()
     (old,) = world.list_active_instances()
     world.cloud.instances.set_status_check(old.instance_id, "instance")
@@ -66,7 +66,7 @@ def test_a_status_check_that_fails_for_a_minute_is_nothing() -> None:
     assert [instance.instance_id for instance in world.list_active_instances()] == [old.instance_id]
 
 
-def test_statuses_that_cannot_be_read_break_nobody_and_are_named() -> None:
+def test_unreadable_instance_statuses_keep_all_instances_and_are_reported() -> None:
     world = build_settled_world()
     (old,) = world.list_active_instances()
     world.cloud.instances.set_status_check(old.instance_id, "system")
@@ -77,7 +77,7 @@ def test_statuses_that_cannot_be_read_break_nobody_and_are_named() -> None:
     assert not world.list_errors()
 
 
-def test_a_change_weeks_ahead_is_drained_for_at_once() -> None:
+def test_scheduled_maintenance_weeks_ahead_drains_the_node_immediately() -> None:
     world = build_settled_world()
     (old,) = world.list_active_instances()
     world.cloud.schedule_maintenance([old.instance_id])
@@ -88,7 +88,7 @@ def test_a_change_weeks_ahead_is_drained_for_at_once() -> None:
     world.wait_until_settled(3)
 
 
-def test_a_change_whose_announcement_is_lost_is_found_by_the_tick() -> None:
+def test_scheduled_maintenance_without_its_event_is_found_by_the_scheduled_run() -> None:
     world = build_settled_world()
     (old,) = world.list_active_instances()
     world.runtime.count_copies = lambda queue, _: 0 if queue.endswith("interruption") else 1
@@ -100,7 +100,7 @@ def test_a_change_whose_announcement_is_lost_is_found_by_the_tick() -> None:
     assert old.instance_id not in {instance.instance_id for instance in world.list_active_instances()}
 
 
-def test_a_change_that_is_called_off_before_it_was_heard_touches_nobody() -> None:
+def test_scheduled_maintenance_cancelled_before_it_is_processed_keeps_the_instance() -> None:
     world = build_settled_world()
     (old,) = world.list_active_instances()
     world.cloud.schedule_maintenance([old.instance_id])
@@ -111,7 +111,7 @@ def test_a_change_that_is_called_off_before_it_was_heard_touches_nobody() -> Non
     assert not world.list_events(reason="TerminatingOnInterruption")
 
 
-def test_a_change_that_is_called_off_too_late_takes_no_deletion_back_and_says_so() -> None:
+def test_scheduled_maintenance_cancelled_after_deletion_reports_that_the_node_still_terminates() -> None:
     world = build_settled_world()
     (old,) = world.list_active_instances()
     world.cloud.schedule_maintenance([old.instance_id])
@@ -127,7 +127,7 @@ def test_a_change_that_is_called_off_too_late_takes_no_deletion_back_and_says_so
 
 
 @pytest.mark.parametrize("state", ["stopping", "stopped", "shutting-down", "terminated"])
-def test_a_machine_that_is_said_to_stop_or_end_is_replaced(state: str) -> None:
+def test_instance_with_a_stopping_or_terminating_state_change_event_is_replaced(state: str) -> None:
     world = build_settled_world()
     (old,) = world.list_active_instances()
     world.forfeit.add(old.instance_id)
@@ -143,7 +143,7 @@ def test_a_machine_that_is_said_to_stop_or_end_is_replaced(state: str) -> None:
     )
 
 
-def test_the_end_before_its_warning_is_one_interruption() -> None:
+def test_state_change_event_before_the_spot_warning_counts_as_one_interruption() -> None:
     world = World(make_node_class(), make_node_pool(capacity=("spot",), after="Never"), make_deployment(3))
     world.wait_until_settled(3)
     (old,) = world.list_active_instances()
@@ -157,7 +157,7 @@ def test_the_end_before_its_warning_is_one_interruption() -> None:
     assert (len(world.launched), world.list_errors()) == (2, [])
 
 
-def test_reserved_capacity_that_is_wanted_back_is_left_within_two_minutes_and_not_asked_for_at_once() -> None:
+def test_interrupted_reserved_instance_is_replaced_on_demand_within_two_minutes() -> None:
     term = [{"id": "cr-0aaaaaaaaaaaaaaaa"}]
     world = World(make_node_pool(capacity=("reserved", "on-demand"), after="Never"), make_deployment(0))
     world.cloud.reservations.add(

@@ -24,7 +24,7 @@ def annotate(world: World, key: str, text: str | None, nodepool: str = "") -> No
 
 
 @pytest.mark.parametrize("nodepool", ["", "default"])
-def test_what_is_paused_does_not_happen_until_it_is_resumed(nodepool: str) -> None:
+def test_paused_consolidation_does_not_run_until_it_is_resumed(nodepool: str) -> None:
     world = build_settled_world(8)
     annotate(world, DISRUPTION_PAUSED, "Underutilized by anna because Black Friday", nodepool)
     world.scale(2)
@@ -35,7 +35,7 @@ def test_what_is_paused_does_not_happen_until_it_is_resumed(nodepool: str) -> No
     world.wait_until(lambda: count_vcpus(world) == 2)
 
 
-def test_a_pause_ends_by_itself() -> None:
+def test_disruption_pause_with_an_end_time_expires() -> None:
     world = build_settled_world(8)
     annotate(world, DISRUPTION_PAUSED, f"true until {format_instant(world.clock.get_time() + timedelta(seconds=400))}")
     world.scale(2)
@@ -44,7 +44,7 @@ def test_a_pause_ends_by_itself() -> None:
     world.wait_until(lambda: count_vcpus(world) == 2)
 
 
-def test_a_nodepool_of_later_is_paused_too() -> None:
+def test_cluster_wide_pause_applies_to_a_nodepool_created_later() -> None:
     world = World(make_node_class(), make_deployment(0))
     annotate(world, DISRUPTION_PAUSED, "true")
     world.apply(
@@ -61,7 +61,7 @@ def test_a_nodepool_of_later_is_paused_too() -> None:
     assert len(world.list_active_instances()) == 1
 
 
-def test_what_was_begun_is_taken_back() -> None:
+def test_disruption_pause_rolls_back_a_launched_replacement() -> None:
     world = build_shrunk_world()
     world.wait_until(lambda: list_phases(world) == ["LAUNCHED"])
     annotate(world, DISRUPTION_PAUSED, "true")
@@ -72,7 +72,7 @@ def test_what_was_begun_is_taken_back() -> None:
     assert (len(world.list_running_pods()), world.list_done_actions(EvictPod)) == (2, [])
 
 
-def test_what_drains_when_it_is_paused_goes_on() -> None:
+def test_node_that_is_already_draining_when_disruption_is_paused_finishes_draining() -> None:
     world = build_shrunk_world()
     world.wait_until(lambda: list_phases(world) in (["INITIALIZED"], ["DRAINING"]))
     annotate(world, DISRUPTION_PAUSED, "true")
@@ -80,7 +80,7 @@ def test_what_drains_when_it_is_paused_goes_on() -> None:
     assert count_vcpus(world) == 2
 
 
-def test_where_the_pause_cannot_be_read_nothing_goes_and_it_is_named() -> None:
+def test_unreadable_pause_annotation_stops_disruption_and_is_reported() -> None:
     world = build_settled_world(8)
     annotate(world, DISRUPTION_PAUSED, "till tomorrow")
     world.scale(2)
@@ -93,7 +93,7 @@ def test_where_the_pause_cannot_be_read_nothing_goes_and_it_is_named() -> None:
     ]
 
 
-def test_while_launches_are_paused_pods_wait_and_say_why_and_what_is_there_is_used() -> None:
+def test_paused_launches_leave_pods_pending_with_an_event_and_keep_existing_nodes_in_use() -> None:
     world = World(make_node_class(), make_node_pool(types=("m5.large",)), make_deployment(1))
     world.wait_until_settled(1)
     annotate(world, LAUNCHES_PAUSED, "true by anna")
@@ -106,7 +106,7 @@ def test_while_launches_are_paused_pods_wait_and_say_why_and_what_is_there_is_us
     world.wait_until_settled(6)
 
 
-def test_a_claim_that_was_made_before_launches_were_paused_gets_its_node() -> None:
+def test_nodeclaim_created_before_launches_were_paused_is_still_launched() -> None:
     world = World(make_node_class(), make_node_pool(types=("m5.large",)), make_deployment(0))
     world.scale(1)
     world.wait_until(world.list_claims)
@@ -114,7 +114,7 @@ def test_a_claim_that_was_made_before_launches_were_paused_gets_its_node() -> No
     world.wait_until_settled(1)
 
 
-def test_an_interruption_is_followed_though_all_is_paused() -> None:
+def test_interruption_is_handled_while_disruption_is_paused() -> None:
     world = build_settled_world(2)
     annotate(world, DISRUPTION_PAUSED, "true")
     [instance] = world.list_active_instances()
@@ -124,7 +124,7 @@ def test_an_interruption_is_followed_though_all_is_paused() -> None:
     assert world.cluster.api.get(POOLS, "default")
 
 
-def test_while_launches_are_paused_nodes_may_go_and_none_is_exchanged() -> None:
+def test_paused_launches_allow_empty_node_removal_but_no_replacement() -> None:
     world = build_settled_world(8)
     annotate(world, LAUNCHES_PAUSED, "true")
     world.scale(2)

@@ -40,7 +40,7 @@ def list_node_notes(world: World) -> list[DecisionNote]:
 
 
 @pytest.mark.parametrize(("remaining_replicas", "reason"), [(2, "Underutilized"), (0, "Empty")])
-def test_what_might_go_is_told_and_stays(remaining_replicas: int, reason: str) -> None:
+def test_planned_mode_reports_disruption_candidates_and_keeps_their_nodes(remaining_replicas: int, reason: str) -> None:
     world = build_new_world(8)
     world.scale(remaining_replicas)
     world.wait_until(lambda: world.list_events("default", "DisruptionPlanned"))
@@ -62,7 +62,7 @@ def test_what_might_go_is_told_and_stays(remaining_replicas: int, reason: str) -
     ]
 
 
-def test_what_must_go_goes() -> None:
+def test_planned_mode_still_handles_spot_interruptions() -> None:
     world = build_new_world(2, types=("m5.large",))
     [before] = world.list_active_instances()
     detail = {"instance-id": before.instance_id}
@@ -71,7 +71,7 @@ def test_what_must_go_goes() -> None:
     world.wait_until_settled(2)
 
 
-def test_what_expires_goes() -> None:
+def test_planned_mode_still_expires_nodes() -> None:
     world = build_new_world(2, types=("m5.large",), template={"expireAfter": "10m"})
     [before] = world.list_active_instances()
     world.wait_until(
@@ -79,7 +79,7 @@ def test_what_expires_goes() -> None:
     )
 
 
-def test_who_lets_it_go_later_loses_nothing_but_time() -> None:
+def test_consolidation_starts_once_disruption_is_set_to_active() -> None:
     world = Redeployed(make_node_class(), make_node_pool(types=SIZES, disruption=CHEAPER), make_deployment(8))
     world.wait_until_settled(8)
     world.scale(2)

@@ -72,7 +72,7 @@ def list_repaired(world: World) -> list[str]:
     return [one.name for one in world.list_done_actions(DeleteObject) if one.message == "unhealthy"]
 
 
-def test_a_broken_node_is_replaced_whatever_is_on_it_and_whatever_budgets_say() -> None:
+def test_unhealthy_node_is_repaired_despite_budgets_pdb_and_do_not_disrupt() -> None:
     stays = {"karpenter.sh/do-not-disrupt": "true"}
     world = build_settled_world(8, make_pod_disruption_budget(maxUnavailable=0), annotations=stays)
     world.cluster.api.patch(
@@ -92,7 +92,7 @@ def test_a_broken_node_is_replaced_whatever_is_on_it_and_whatever_budgets_say() 
     assert ("disrupted", "Unhealthy") in {(note.verdict, note.reason.partition(":")[0]) for note in notes}
 
 
-def test_a_node_that_falls_silent_is_given_up_after_half_an_hour_and_not_before() -> None:
+def test_unreachable_node_is_repaired_after_thirty_minutes() -> None:
     patient = {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute"}
     world = build_settled_world(4, tolerations=[patient])
     [silent] = list_node_names(world)
@@ -110,7 +110,7 @@ def test_a_node_that_falls_silent_is_given_up_after_half_an_hour_and_not_before(
     assert len(world.list_active_instances()) == 1
 
 
-def test_where_a_zone_fails_none_is_repaired_and_what_recovers_was_never_touched() -> None:
+def test_zone_failure_blocks_node_repair_and_recovered_nodes_are_kept() -> None:
     world = build_settled_world(36, topologySpreadConstraints=SPREAD)
     failed_nodes = [
         node["metadata"]["name"] for node in world.list_nodes() if get_zone(node) == get_zone(world.list_nodes()[0])
@@ -140,14 +140,14 @@ SPREAD = [
 ]
 
 
-def test_without_the_gate_a_broken_node_stays() -> None:
+def test_unhealthy_node_is_kept_when_the_node_repair_feature_gate_is_off() -> None:
     world = build_settled_world(4, kind=World)
     report_condition(world, list_node_names(world)[0])
     world.advance_seconds(600 + 2 * TICK)
     assert (list_repaired(world), len(world.launched)) == ([], 1)
 
 
-def test_a_pause_holds_repair_back_and_its_end_lets_it_go_on() -> None:
+def test_disruption_pause_postpones_node_repair_until_it_is_removed() -> None:
     world = build_settled_world(4)
     [sick] = list_node_names(world)
     annotation = "joiner.dev/disruption-paused"
@@ -164,7 +164,7 @@ def test_a_pause_holds_repair_back_and_its_end_lets_it_go_on() -> None:
 
 @pytest.mark.parametrize("method", ["patch", "delete"])
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_who_is_killed_in_the_middle_is_followed_by_one_who_ends_it(method: str, when: str) -> None:
+def test_node_repair_completes_after_the_disrupt_function_is_killed_at_a_write(method: str, when: str) -> None:
     world = build_settled_world(4)
     [sick] = list_node_names(world)
     report_condition(world, sick)

@@ -38,7 +38,7 @@ def list_pools_of_nodes(world: World) -> list[str]:
 
 
 BAD_BUDGETS = {
-    "a cron that is none": (
+    "invalid cron expression": (
         {"budgets": [{"nodes": "100%", "schedule": "0 25 * * *", "duration": "1h"}]},
         "spec.disruption.budgets[0]: hour '25' is not a range within 0-23",
     ),
@@ -54,7 +54,7 @@ BAD_BUDGETS = {
 
 
 @pytest.mark.parametrize(("disruption", "words"), BAD_BUDGETS.values(), ids=BAD_BUDGETS.keys())
-def test_a_budget_that_cannot_be_read_holds_its_own_pool_only_until_it_is_mended(
+def test_unreadable_nodepool_budget_blocks_disruption_of_that_nodepool_until_it_is_fixed(
     disruption: dict[str, Any], words: str
 ) -> None:
     world = build_two_pools(disruption)
@@ -77,7 +77,7 @@ class Budgeted(World):
         return super()._build_world(function, environment | {"JOINER_DISRUPTION_BUDGETS": self.budgets_setting})
 
 
-def test_a_setting_that_cannot_be_read_is_named_and_nothing_goes_until_it_is_mended() -> None:
+def test_unreadable_cluster_budget_setting_blocks_all_disruption_until_it_is_fixed() -> None:
     world = Budgeted(make_node_class(), make_node_pool(), make_deployment(2))
     world.wait_until_settled(2)
     world.budgets_setting = '[{"nodes": "many"}]'
@@ -91,7 +91,7 @@ def test_a_setting_that_cannot_be_read_is_named_and_nothing_goes_until_it_is_men
     world.wait_until(lambda: not world.list_nodes(), 180)
 
 
-def test_a_budget_of_the_cluster_holds_over_pools_together() -> None:
+def test_cluster_wide_budget_limits_disruption_across_nodepools() -> None:
     world = Budgeted(
         make_node_class(), make_node_pool("a", labels={"pool": "a"}), make_node_pool("b", labels={"pool": "b"})
     )
@@ -111,7 +111,7 @@ def test_a_budget_of_the_cluster_holds_over_pools_together() -> None:
     assert deleting_counts == {0, 1}
 
 
-def test_a_budget_over_every_pod_of_a_namespace_is_named_and_other_namespaces_go_on() -> None:
+def test_pdb_that_selects_a_whole_namespace_is_reported_and_blocks_only_that_namespace() -> None:
     pools = [make_node_pool(name, labels={"team": name}, types=SIZES, disruption=CHEAPER) for name in ("held", "free")]
     world = World(make_node_class(), *pools, make_deployment(8, nodeSelector={"team": "held"}))
     free_deployment = make_deployment(8, "theirs", nodeSelector={"team": "free"})
@@ -149,7 +149,7 @@ def list_instance_types(world: World) -> list[tuple[str, str]]:
     ]
 
 
-def test_a_pod_without_an_owner_is_told_before_its_node_goes() -> None:
+def test_pod_without_an_owner_gets_an_event_before_its_node_is_removed() -> None:
     world = World(
         make_node_class(), make_node_pool(types=SIZES, disruption=CHEAPER), make_deployment(7), make_pod("alone")
     )
@@ -162,7 +162,7 @@ def test_a_pod_without_an_owner_is_told_before_its_node_goes() -> None:
     assert world.list_errors() == []
 
 
-def test_a_node_without_a_price_is_named_stays_and_goes_when_it_is_empty() -> None:
+def test_node_without_a_price_is_reported_and_removed_only_when_empty() -> None:
     world = World(make_node_class(), make_node_pool(types=SIZES, disruption=CHEAPER), make_deployment(8))
     world.wait_until_settled(8)
     [node] = world.list_nodes()

@@ -19,20 +19,18 @@ from tests.scenario.worlds import (
 )
 
 BAD_POOLS = {
-    "an operator that nobody knows": {
+    "unknown operator": {
         "template": {"spec": {"requirements": [{"key": "kubernetes.io/arch", "operator": "Like", "values": ["arm"]}]}}
     },
-    "a budget's duration that is none": {
-        "disruption": {"budgets": [{"nodes": "1", "schedule": "@daily", "duration": "soon"}]}
-    },
-    "a number where a text belongs": {"disruption": {"consolidateAfter": 30}},
-    "a limit that is no amount": {"limits": {"cpu": "many"}},
-    "a template without its spec": {"template": {"spec": None}},
+    "invalid budget duration": {"disruption": {"budgets": [{"nodes": "1", "schedule": "@daily", "duration": "soon"}]}},
+    "number instead of string": {"disruption": {"consolidateAfter": 30}},
+    "invalid limit quantity": {"limits": {"cpu": "many"}},
+    "template without spec": {"template": {"spec": None}},
 }
 
 
 @pytest.mark.parametrize("patch", BAD_POOLS.values(), ids=BAD_POOLS.keys())
-def test_a_nodepool_that_cannot_be_read_is_named_and_its_nodes_stay(patch: dict[str, object]) -> None:
+def test_unreadable_nodepool_is_reported_and_its_nodes_are_kept(patch: dict[str, object]) -> None:
     world = World(
         make_node_class(),
         make_node_pool(),
@@ -47,7 +45,7 @@ def test_a_nodepool_that_cannot_be_read_is_named_and_its_nodes_stay(patch: dict[
     world.wait_until_settled(5)
     world.advance_seconds(240)
     assert set(before) <= {instance.instance_id for instance in world.list_active_instances()}
-    if patch != BAD_POOLS["a template without its spec"]:  # which no API server lets anybody write to
+    if patch != BAD_POOLS["template without spec"]:  # which no API server lets anybody write to
         assert world.get_condition(POOLS, "bad", "ValidationSucceeded")[:2] == ("False", "NodePoolValidationFailed")
         assert world.get_condition(POOLS, "bad", "Ready")[0] == "False"
     assert world.list_events("bad", "NodePoolValidationFailed")
@@ -57,7 +55,7 @@ def test_a_nodepool_that_cannot_be_read_is_named_and_its_nodes_stay(patch: dict[
     assert world.list_errors() == []
 
 
-def test_a_nodepool_that_is_corrected_works_again() -> None:
+def test_corrected_nodepool_becomes_ready_again() -> None:
     world = World(make_node_class(), make_node_pool("bad"), make_deployment(0))
     world.store(POOLS, "bad", {"spec": {"limits": {"cpu": "many"}}})
     world.scale(1)
@@ -69,7 +67,7 @@ def test_a_nodepool_that_is_corrected_works_again() -> None:
     assert world.get_condition(POOLS, "bad", "Ready")[0] == "True"
 
 
-def test_what_is_said_of_a_bad_nodepool_is_written_once() -> None:
+def test_status_of_an_invalid_nodepool_is_written_once() -> None:
     world = World(make_node_class(), make_node_pool("bad"))
     world.store(POOLS, "bad", {"spec": {"limits": {"cpu": "many"}}})
     world.advance_seconds(65)
@@ -78,7 +76,7 @@ def test_what_is_said_of_a_bad_nodepool_is_written_once() -> None:
     assert world.cluster.api.get(POOLS, "bad")["metadata"]["resourceVersion"] == version
 
 
-def test_a_nodeclaim_that_cannot_be_read_keeps_its_instance() -> None:
+def test_unreadable_nodeclaim_keeps_its_instance() -> None:
     world = World(make_node_class(), make_node_pool(), make_deployment(2))
     world.wait_until_settled(2)
     [claim] = world.list_claims()
@@ -94,7 +92,7 @@ def test_a_nodeclaim_that_cannot_be_read_keeps_its_instance() -> None:
     world.wait_until(lambda: not world.list_active_instances())
 
 
-def test_a_nodeclaim_that_cannot_be_read_does_not_shield_an_orphan() -> None:
+def test_unreadable_nodeclaim_does_not_block_orphan_instance_cleanup() -> None:
     world = World(make_node_class(), make_node_pool(), make_deployment(2))
     world.wait_until_settled(2)
     world.scale(6)
@@ -108,7 +106,7 @@ def test_a_nodeclaim_that_cannot_be_read_does_not_shield_an_orphan() -> None:
     assert len(world.list_active_instances()) >= 1
 
 
-def test_a_node_that_cannot_be_read_is_not_missed() -> None:
+def test_unreadable_node_does_not_make_its_instance_look_missing() -> None:
     world = World(make_node_class(), make_node_pool(), make_deployment(2))
     world.wait_until_settled(2)
     [node] = world.list_nodes()
@@ -119,7 +117,7 @@ def test_a_node_that_cannot_be_read_is_not_missed() -> None:
     assert len(world.list_active_instances()) == 1
 
 
-def test_a_pod_that_cannot_be_read_keeps_its_node() -> None:
+def test_unreadable_pod_keeps_its_node() -> None:
     world = World(make_node_class(), make_node_pool(), make_deployment(1))
     world.wait_until_settled(1)
     [running_pod] = world.list_running_pods()
@@ -144,7 +142,7 @@ def test_a_pod_that_cannot_be_read_keeps_its_node() -> None:
     world.wait_until(lambda: not world.list_active_instances())
 
 
-def test_a_node_class_that_does_not_exist_stops_its_pool_only() -> None:
+def test_missing_node_class_makes_only_its_own_nodepool_unready() -> None:
     world = World(
         make_node_class(),
         make_node_pool(),
@@ -162,7 +160,7 @@ def test_a_node_class_that_does_not_exist_stops_its_pool_only() -> None:
     assert world.get_condition(POOLS, "default", "Ready")[0] == "True"
 
 
-def test_a_node_class_that_selects_nothing_says_which_field() -> None:
+def test_node_class_with_no_matching_subnets_reports_the_field_in_its_condition() -> None:
     nowhere = [{"tags": {"team": "ghosts"}}]
     world = World(make_node_class(subnetSelectorTerms=nowhere), make_node_pool(), make_deployment(1))
     world.advance_seconds(90)
@@ -176,7 +174,7 @@ def test_a_node_class_that_selects_nothing_says_which_field() -> None:
     world.wait_until_settled(1, timeout=400)
 
 
-def test_a_pod_that_no_node_can_hold_is_told_why_and_holds_nobody_up() -> None:
+def test_unschedulable_pod_gets_an_event_and_does_not_block_other_pods() -> None:
     world = World(
         make_node_class(),
         make_node_pool(),
@@ -193,16 +191,16 @@ def test_a_pod_that_no_node_can_hold_is_told_why_and_holds_nobody_up() -> None:
 MESSAGES = {
     "not json": "not even JSON",
     "a list": "[]",
-    "nothing": "",
+    "empty": "",
     "another service": '{"version": "0", "source": "aws.s3", "detail-type": "Object Created", "detail": {}}',
     "no instance": '{"version": "0", "source": "aws.ec2", "detail-type": "EC2 Spot Instance Interruption Warning"}',
-    "a number for a name": make_ec2_message("EC2 Spot Instance Interruption Warning", "i-1", **{"instance-id": 7}),
-    "deep": "[" * 5000,
+    "numeric instance id": make_ec2_message("EC2 Spot Instance Interruption Warning", "i-1", **{"instance-id": 7}),
+    "deeply nested": "[" * 5000,
 }
 
 
 @pytest.mark.parametrize("body", MESSAGES.values(), ids=MESSAGES.keys())
-def test_a_message_that_nobody_understands_is_named_once_and_dropped(body: str) -> None:
+def test_malformed_interruption_message_is_reported_once_and_dropped(body: str) -> None:
     world = World(make_node_class(), make_node_pool())
     world.interrupt(body)
     world.advance_seconds(10)
@@ -213,7 +211,7 @@ def test_a_message_that_nobody_understands_is_named_once_and_dropped(body: str) 
     assert not world.runtime.get_queue(INTERRUPTIONS).messages
 
 
-def test_a_bad_message_does_not_hold_up_a_good_one() -> None:
+def test_malformed_interruption_message_does_not_delay_a_valid_one() -> None:
     world = World(make_node_class(), make_node_pool(capacity=("spot",)), make_deployment(2))
     world.wait_until_settled(2)
     [node] = world.list_nodes()
@@ -223,7 +221,7 @@ def test_a_bad_message_does_not_hold_up_a_good_one() -> None:
     world.wait_until_settled(2)
 
 
-def test_messages_about_instances_of_others_touch_nothing() -> None:
+def test_interruption_messages_about_foreign_instances_are_ignored() -> None:
     world = World(make_node_class(), make_node_pool(), make_deployment(2))
     world.wait_until_settled(2)
     for kind in ("EC2 Spot Instance Interruption Warning", "EC2 Instance State-change Notification"):
@@ -232,7 +230,7 @@ def test_messages_about_instances_of_others_touch_nothing() -> None:
     assert (len(world.list_claims()), world.list_errors()) == (1, [])
 
 
-def test_half_a_catalogue_is_named_and_made_anew() -> None:
+def test_truncated_catalog_is_reported_and_rebuilt() -> None:
     world = World(make_node_class(), make_node_pool(), make_deployment(0))
     world.wait_until(lambda: world.bucket.list_keys("catalogue/"))
     [key] = list_catalog_keys(world.bucket)
@@ -244,7 +242,7 @@ def test_half_a_catalogue_is_named_and_made_anew() -> None:
     assert world.list_errors() == []
 
 
-def test_without_a_catalogue_nothing_ends_and_pods_wait_for_the_next() -> None:
+def test_missing_catalog_leaves_pods_pending_and_terminates_no_instance() -> None:
     world = World(make_node_class(), make_node_pool(), make_deployment(2))
     world.wait_until_settled(2)
     with world.fail_ports("ec2.describe_instance_types"):
@@ -257,7 +255,7 @@ def test_without_a_catalogue_nothing_ends_and_pods_wait_for_the_next() -> None:
     world.wait_until_settled(6, timeout=400)
 
 
-def test_a_catalogue_is_made_of_what_was_kept_while_ec2_does_not_say_what_it_sells() -> None:
+def test_catalog_is_rebuilt_from_cached_instance_types_while_ec2_fails() -> None:
     world = World(make_node_class(), make_node_pool(), make_deployment(2))
     world.wait_until_settled(2)
     with world.fail_ports("ec2.describe_instance_types"):
@@ -267,14 +265,14 @@ def test_a_catalogue_is_made_of_what_was_kept_while_ec2_does_not_say_what_it_sel
         world.wait_until_settled(6, timeout=400)
 
 
-def test_before_the_first_node_class_there_is_no_catalogue_and_nobody_misses_it() -> None:
+def test_missing_catalog_before_the_first_node_class_is_not_reported() -> None:
     world = World(make_node_pool())
     world.advance_seconds(400)
     assert world.bucket.list_keys("catalogue/") == ()
     assert [problem for problem in world.list_problems() if problem.startswith("Catalogue")] == []
 
 
-def test_a_row_that_cannot_be_read_is_named_and_stops_nothing() -> None:
+def test_unreadable_table_row_is_reported_and_launches_continue() -> None:
     world = World(make_node_class(), make_node_pool(), make_deployment(0))
     for kind in ("launch-group", "unavailable"):
         world.table.write(kind, "on-demand:m5.xlarge:us-east-1a", "{nonsense", version=0)
@@ -284,7 +282,7 @@ def test_a_row_that_cannot_be_read_is_named_and_stops_nothing() -> None:
     assert world.list_errors() == []
 
 
-def test_a_row_of_a_launch_that_is_spoilt_before_its_answer_starts_nothing_twice() -> None:
+def test_corrupted_launch_row_does_not_cause_a_duplicate_launch() -> None:
     world = World(make_node_class(), make_node_pool(), make_deployment(0))
 
     spoilt: list[str] = []
@@ -302,7 +300,7 @@ def test_a_row_of_a_launch_that_is_spoilt_before_its_answer_starts_nothing_twice
     assert (len(spoilt), len(world.launched)) == (1, 1)
 
 
-def test_no_definitions_no_harm() -> None:
+def test_missing_crds_are_reported_and_no_instance_is_terminated() -> None:
     world = World(make_node_class(), make_node_pool(), make_deployment(2))
     world.wait_until_settled(2)
     with world.use_tap(_fail_karpenter_lists):
@@ -317,7 +315,7 @@ def _fail_karpenter_lists(call: PortCall) -> None:
         raise NotFound(call.detail)
 
 
-def test_an_ec2nodeclass_that_cannot_be_read_is_told_so_and_its_nodes_stay() -> None:
+def test_unreadable_node_class_is_reported_in_its_conditions_and_its_nodes_are_kept() -> None:
     world = World(
         make_node_class(),
         make_node_pool(),

@@ -23,7 +23,7 @@ STORED = {
 """What no API server of today lets anybody write; one of tomorrow, or an old etcd, may hold it."""
 
 
-def test_bad_pods_are_named_and_the_others_run() -> None:
+def test_invalid_pods_are_reported_and_other_pods_are_scheduled() -> None:
     world = World(make_node_class(), make_node_pool(), *deepcopy(list(UNSCHEDULABLE_PODS.values())))
     world.apply([make_pod(name) for name in STORED])
     for name, spec in STORED.items():

@@ -145,7 +145,7 @@ def run_outlived(scene: Callable[[Budgets], Idle], stop: int) -> bool:
 
 @pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.__name__)
 @pytest.mark.parametrize("run", [run_overtaken, run_outlived], ids=lambda how: how.__name__)
-def test_who_is_overtaken_at_any_call_exceeds_no_budget_and_leaves_nothing(
+def test_disrupt_that_loses_its_lease_at_any_call_exceeds_no_budget_and_leaves_no_stale_taint(
     run: Callable[[Callable[[Budgets], Idle], int], bool], scene: Callable[[Budgets], Idle]
 ) -> None:
     steps = next(stop for stop in count() if run(scene, stop))
@@ -170,7 +170,7 @@ def list_write_stops(scene: Callable[[Budgets], Idle], budgets: Budgets) -> list
 
 @pytest.mark.parametrize("budgets", BUDGETS.values(), ids=BUDGETS.keys())
 @pytest.mark.parametrize("scene", [build_idle_scene, build_proposed_scene], ids=lambda scene: scene.__name__)
-def test_two_that_stand_before_any_of_their_writes_are_overtaken_by_a_third_and_exceed_no_budget(
+def test_two_disrupt_runs_stalled_before_writes_and_a_third_exceed_no_budget(
     scene: Callable[[Budgets], Idle], budgets: Budgets
 ) -> None:
     """Each pair of writes: one sweep stands before the first, another before the second, the retried one runs."""
@@ -198,7 +198,7 @@ def test_two_that_stand_before_any_of_their_writes_are_overtaken_by_a_third_and_
     st.lists(st.tuples(st.sampled_from((0, 1, 2)), st.integers(1, 12), st.booleans()), max_size=16),
     st.sets(st.sampled_from((0, 1))),
 )
-def test_two_and_a_retried_one_in_any_order_of_their_calls_exceed_no_budget_and_leave_nothing(
+def test_three_concurrent_disrupt_runs_in_any_call_order_exceed_no_budget(
     scene: Callable[[Budgets], Idle], budget_name: str, schedule: list[tuple[int, int, bool]], dying: set[int]
 ) -> None:
     idle = scene(BUDGETS[budget_name])

@@ -24,7 +24,7 @@ LONG = (1, 2, 3)
 
 @pytest.mark.no_cover  # what runs is what runs in the plays below
 @pytest.mark.parametrize("name", PLANTS)
-def test_a_planted_bug_is_found_within_fifty_seeds(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_planted_bug_is_found_within_fifty_seeds(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     plant, draw, kinds = PLANTS[name]
     plant(monkeypatch)
     failing_seeds = (seed for seed in range(1, MAX_SEED + 1) if kinds & run_script(draw(seed)).list_violated_kinds())
@@ -32,45 +32,45 @@ def test_a_planted_bug_is_found_within_fifty_seeds(name: str, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("seed", BRIEF)
-def test_launches_that_are_lost_and_overtaken_break_no_promise(seed: int) -> None:
+def test_lost_launches_and_lost_leases_violate_no_invariant(seed: int) -> None:
     verdict = run_script(draw_brief_script(seed))
     assert not verdict.violations, "\n".join(verdict.timeline)
 
 
 @pytest.mark.parametrize("seed", LONG)
-def test_half_an_hour_under_faults_breaks_no_promise(seed: int) -> None:
+def test_half_an_hour_of_random_faults_violates_no_invariant(seed: int) -> None:
     verdict = run_script(draw_script(seed))
     assert not verdict.violations, "\n".join(verdict.timeline)
 
 
 @pytest.mark.no_cover
-def test_what_once_failed_fails_no_more() -> None:
+def test_recorded_regression_scripts_violate_no_invariant() -> None:
     for reason, script in load_regressions():
         assert reason, "say why it is kept"
         verdict = run_script(script)
         assert not verdict.violations, "\n".join([reason, *verdict.timeline])
 
 
-def test_the_same_seed_tells_the_same_story_twice() -> None:
+def test_same_seed_produces_the_same_timeline() -> None:
     first, second = run_script(draw_brief_script(7)), run_script(draw_brief_script(7))
     assert len(first.timeline) > 20
     assert "\n".join(first.timeline).encode() == "\n".join(second.timeline).encode()
     assert run_script(replace(draw_brief_script(7), seed=8)).timeline != first.timeline
 
 
-def test_a_script_is_a_value_that_is_kept_in_a_line() -> None:
+def test_script_round_trips_through_its_encoded_line() -> None:
     script = draw_script(5)
     assert decode_script(encode_script(script)) == script
     assert draw_script(5) == script != draw_script(6)
     assert [event.at for event in script.events] == sorted(event.at for event in script.events)
 
 
-def test_every_place_to_die_at_is_drawn_sooner_or_later() -> None:
+def test_every_known_kill_site_is_drawn_by_some_seed() -> None:
     sites = {event.site for seed in range(2000) for event in draw_script(seed).events if hasattr(event, "site")}
     assert set(load_known_sites()) <= sites
 
 
-def test_a_script_is_shrunk_to_what_it_needs() -> None:
+def test_script_is_shrunk_to_the_events_that_cause_the_failure() -> None:
     events = tuple(Scale(at=number, name="web", replicas=number) for number in range(20))
     script = Script(seed=1, setup=draw_script(1).setup, length_seconds=60, events=events)
     needed = {events[3], events[17]}
@@ -85,7 +85,7 @@ def test_a_script_is_shrunk_to_what_it_needs() -> None:
     assert len(plays) == 5
 
 
-def test_coverage_names_where_nobody_died() -> None:
+def test_kill_coverage_lists_call_sites_that_were_never_killed() -> None:
     coverage, met = KillCoverage(), ("a kube.list", "b kube.list")
     struck: list[KillTarget] = [("a kube.list", "before"), ("a kube.list", "after"), ("b kube.list", "after")]
     coverage.add([(place, "before") for place in met], struck)
@@ -93,7 +93,7 @@ def test_coverage_names_where_nobody_died() -> None:
     assert coverage.format_summary() == "killed before 1 and after 2 of 2 call sites"
 
 
-def test_places_that_were_missed_are_aimed_at_in_few_plays_that_met_them() -> None:
+def test_missed_kill_sites_are_targeted_in_as_few_scripts_as_possible() -> None:
     sightings, scripts = SiteSightings(), [draw_script(seed) for seed in (1, 2, 3)]
     places: list[KillTarget] = [(f"lifecycle kube.{name}", "after") for name in "abcd"]
     for number, script in enumerate(scripts):
@@ -107,7 +107,7 @@ def test_places_that_were_missed_are_aimed_at_in_few_plays_that_met_them() -> No
     }
 
 
-def test_whoever_aims_at_a_place_that_a_play_met_hits_it() -> None:
+def test_targeted_script_kills_at_a_call_site_that_its_run_reached() -> None:
     script = draw_brief_script(11)
     met = [reached for reached in run_script(script).reached_targets if reached[0].startswith("disrupt table.write")]
     assert met
@@ -115,7 +115,7 @@ def test_whoever_aims_at_a_place_that_a_play_met_hits_it() -> None:
         assert target in run_script(with_kills(script, [target])).killed_targets
 
 
-def test_the_program_aims_at_places_at_which_nobody_died(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command_line_runs_extra_scripts_for_call_sites_without_a_kill(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sim.fault_simulation.__main__.draw_script", draw_brief_script)
     monkeypatch.setattr("sim.fault_simulation.__main__.TARGETS_PER_RUN", (40,))
     out = io.StringIO()
@@ -127,7 +127,7 @@ def test_the_program_aims_at_places_at_which_nobody_died(monkeypatch: pytest.Mon
     assert lines[-1] == "1 seeds, 0 violations"
 
 
-def test_the_program_tells_a_seed_that_fails_and_how_to_play_it_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command_line_prints_a_failing_seed_with_its_replay_command(monkeypatch: pytest.MonkeyPatch) -> None:
     PLANTS["skip the limit"][0](monkeypatch)
     crowded = replace(draw_script(1).setup, limit_cpu=8, replicas=(("big", 2), ("web", 6)))
     monkeypatch.setattr(
@@ -144,7 +144,7 @@ def test_the_program_tells_a_seed_that_fails_and_how_to_play_it_again(monkeypatc
     assert not lines[-1].endswith(" 0 violations")
 
 
-def test_the_program_counts_what_it_played(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command_line_prints_simulated_hours_and_kill_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sim.fault_simulation.__main__.draw_script", draw_brief_script)
     out = io.StringIO()
     assert main(["--replay", "11", "--missed"], out) == 0
@@ -155,7 +155,7 @@ def test_the_program_counts_what_it_played(monkeypatch: pytest.MonkeyPatch) -> N
     assert output.endswith("1 seeds, 0 violations\n")
 
 
-def test_who_is_held_goes_on_where_it_stood() -> None:
+def test_paused_function_resumes_where_it_stopped() -> None:
     script = next(
         draw_brief_script(seed)
         for seed in range(1, 20)

@@ -43,7 +43,7 @@ def is_in_timeline(verdict: RunResult, words: str) -> bool:
     return any(words in line for line in verdict.timeline)
 
 
-def test_every_kind_of_event_is_drawn_and_counted_by_its_name() -> None:
+def test_every_event_type_is_drawn_and_counted_by_its_name() -> None:
     events = [event for seed in range(1, 400) for event in draw_script(seed).events]
     assert {type(event) for event in events} == set(get_args(AnyEvent))
     assert {event.shape for event in events if isinstance(event, Notice)} == set(get_args(MessageKind))
@@ -52,7 +52,7 @@ def test_every_kind_of_event_is_drawn_and_counted_by_its_name() -> None:
     assert format_event_kind(CallFailure(at=0, port="kube", fault="lost", ratio=0.1)) == "CallFailure kube lost"
 
 
-def test_every_play_has_something_that_others_have_not() -> None:
+def test_every_setup_option_varies_between_seeds() -> None:
     settings = [draw_script(seed).setup for seed in range(1, 200)]
     assert {setup.reaction for setup in settings} == {"tick", "watch", "logs"}
     names = ("budget_percent", "closed_after_minutes", "rebalance_policy", "second_pool_cpu", "has_static")
@@ -60,7 +60,7 @@ def test_every_play_has_something_that_others_have_not() -> None:
         assert len({bool(getattr(setup, name)) for setup in settings}) == 2, name
 
 
-def test_notices_that_cannot_be_read_to_end_are_given_up_and_the_tick_heals_it() -> None:
+def test_interruption_messages_that_always_fail_become_dead_letters_and_the_next_run_recovers() -> None:
     deaf = CallFailure(at=10, lasts=200, port="kube", fault="unreachable", ratio=1.0, function="interrupt")
     verdict = run_play(ScriptSetup(replicas=WEB), deaf, Doom(at=20, cause="stop", position=0.0))
     assert verdict.dead_letters > 0
@@ -68,7 +68,7 @@ def test_notices_that_cannot_be_read_to_end_are_given_up_and_the_tick_heals_it()
 
 
 @pytest.mark.parametrize("shape", get_args(MessageKind))
-def test_a_message_that_means_nothing_changes_nothing(shape: MessageKind) -> None:
+def test_irrelevant_interruption_message_changes_nothing(shape: MessageKind) -> None:
     setting = ScriptSetup(replicas=WEB, has_neighbor=True)
     setup = Doom(at=10, cause="die", position=0.0)
     verdict = run_play(setting, setup, Notice(at=140, shape=shape, position=0.0), length=200)
@@ -76,25 +76,25 @@ def test_a_message_that_means_nothing_changes_nothing(shape: MessageKind) -> Non
 
 
 @pytest.mark.parametrize("cause", ["terminate", "maintenance", "called-off", "rebalance"])
-def test_what_befalls_a_machine_is_told_and_recovered_from(cause: str) -> None:
+def test_instance_termination_maintenance_and_rebalance_events_are_recovered_from(cause: str) -> None:
     setting = ScriptSetup(replicas=WEB, rebalance_policy="drain")
     verdict = run_play(setting, Doom(at=20, lasts=15, cause=cause, position=0.0), length=120)  # type: ignore[arg-type] # a how
     assert is_in_timeline(verdict, f"Doom {cause}: i-")
 
 
-def test_reserved_capacity_is_used_and_may_be_taken_back() -> None:
+def test_reserved_capacity_is_used_and_its_interruption_handled() -> None:
     verdict = run_play(ScriptSetup(replicas=WEB, reserved_count=2), Doom(at=20, cause="reservation", position=0.0))
     assert is_in_timeline(verdict, "m5.xlarge reserved us-east-1a pending")
     assert is_in_timeline(verdict, "EC2 Capacity Reservation Instance Interruption Warning")
 
 
-def test_a_machine_that_fails_its_status_check_is_replaced() -> None:
+def test_instance_with_a_failed_status_check_is_replaced() -> None:
     verdict = run_play(ScriptSetup(replicas=WEB), Impair(at=20, lasts=400, status_check="system", position=0.0))
     assert is_in_timeline(verdict, "shutting-down")
 
 
 @pytest.mark.parametrize("with_node_class", [True, False])
-def test_a_pool_that_is_deleted_takes_its_machines_along_and_may_come_back(with_node_class: bool) -> None:  # noqa: FBT001
+def test_deleted_nodepool_terminates_its_instances_and_can_be_recreated(with_node_class: bool) -> None:  # noqa: FBT001
     setting = ScriptSetup(replicas=WEB, second_pool_cpu=8)
     verdict = run_play(
         setting, Remove(at=20, lasts=60, with_node_class=with_node_class), Scale(at=250, name="web", replicas=5)
@@ -103,7 +103,7 @@ def test_a_pool_that_is_deleted_takes_its_machines_along_and_may_come_back(with_
     assert len(started) >= 2
 
 
-def test_disks_daemons_jobs_and_a_static_pool_come_and_go() -> None:
+def test_run_with_static_nodepool_daemonset_jobs_and_volumes_violates_no_invariant() -> None:
     setting = ScriptSetup(
         replicas=(("store", 2), ("web", 1)),
         has_agent=True,
@@ -123,7 +123,7 @@ def test_disks_daemons_jobs_and_a_static_pool_come_and_go() -> None:
     assert sum(line.endswith("pending") for line in verdict.timeline) >= 3
 
 
-def test_nodes_drift_with_their_pool_their_class_and_their_image() -> None:
+def test_nodes_drift_when_their_nodepool_node_class_or_ami_changes() -> None:
     setting = ScriptSetup(replicas=WEB, reaction="logs")
     events = (Drift(at=10, release="r1"), Retag(at=200, owner="b"), Release(at=400))
     verdict = run_play(setting, *events, length=900)

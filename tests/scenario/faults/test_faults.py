@@ -1,6 +1,6 @@
 """The fault table: every call to AWS, failed in every way it can fail, while nodes come and go.
 
-docs/faults.md says what happens and names the tests of this file; `test_every_row_is_a_test` holds the two together.
+docs/faults.md says what happens and names the tests of this file; `test_every_row_of_the_fault_table_has_a_test` holds the two together.
 Each test ends with the fault over, all pods running, no instance leaked or started twice, and then with nothing left.
 """
 
@@ -119,7 +119,7 @@ def assert_ends_well(world: World, launched: int) -> None:
 
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("call", CALLS)
-def test_a_call_that_fails(call: str, fault: str) -> None:
+def test_failing_api_call_is_recovered_from(call: str, fault: str) -> None:
     world = add_rack(World(make_node_class(), make_node_pool(), make_deployment(2)))
     world.wait_until_settled(2)
     hits: list[str] = []
@@ -195,7 +195,7 @@ SHORTAGES: Final[dict[str, tuple[Callable[[World], None], Callable[[World], None
 
 
 @pytest.mark.parametrize("shortage", SHORTAGES)
-def test_a_shortage_that_ends(shortage: str) -> None:
+def test_capacity_shortage_is_reported_and_recovered_from(shortage: str) -> None:
     world = add_rack(World(make_node_class(), make_node_pool()))
     begins, ends, error_code = SHORTAGES[shortage]
     begins(world)
@@ -208,7 +208,7 @@ def test_a_shortage_that_ends(shortage: str) -> None:
     assert_ends_well(world, launched=1)
 
 
-def test_a_type_that_is_out_is_passed_over_at_once() -> None:
+def test_instance_type_without_capacity_is_skipped_in_the_same_fleet_request() -> None:
     world = add_rack(World(make_node_class(), make_node_pool()))
     remove_type_capacity(world)
     [klass, only, pods] = build_late_objects()
@@ -222,7 +222,7 @@ def test_a_type_that_is_out_is_passed_over_at_once() -> None:
     assert count_fleets(world) == 1
 
 
-def test_spot_that_is_out_is_on_demand_in_the_same_invocation() -> None:
+def test_unavailable_spot_falls_back_to_on_demand_in_the_same_invocation() -> None:
     world = add_rack(World(make_node_class(), make_node_pool()))
     remove_spot_capacity(world)
     world.apply([make_node_pool("both", capacity=("spot", "on-demand"), labels={"is": "both"}, types=TYPES)])
@@ -234,7 +234,7 @@ def test_spot_that_is_out_is_on_demand_in_the_same_invocation() -> None:
     assert_ends_well(world, launched=1)
 
 
-def test_a_spot_only_pool_waits_for_spot_and_says_so() -> None:
+def test_spot_only_nodepool_waits_for_spot_capacity_and_emits_an_event() -> None:
     world = add_rack(World(make_node_class(), make_node_pool()))
     remove_spot_capacity(world)
     world.apply([make_node_pool("spot", capacity=("spot",), labels={"is": "spot"}, types=TYPES)])
@@ -290,7 +290,7 @@ def build_refusing_tap(code: str, words: str, hits: list[str]) -> Tap:
 
 
 @pytest.mark.parametrize("refusal", REFUSALS)
-def test_a_request_that_is_refused_as_wrong(refusal: str) -> None:
+def test_invalid_launch_request_is_reported_in_the_launched_condition(refusal: str) -> None:
     code, words, reason = REFUSALS[refusal]
     world, hits = add_rack(World(make_node_class(), make_node_pool())), list[str]()
     with world.use_tap(build_refusing_tap(code, words, hits)):
@@ -306,7 +306,7 @@ def test_a_request_that_is_refused_as_wrong(refusal: str) -> None:
 
 
 @pytest.mark.parametrize("short", SHORT)
-def test_a_quota_that_refuses_the_whole_request(short: str) -> None:
+def test_quota_error_marks_the_offering_unavailable(short: str) -> None:
     code, words = SHORT[short]
     world, hits = add_rack(World(make_node_class(), make_node_pool())), list[str]()
     with world.use_tap(build_refusing_tap(code, words, hits)):
@@ -319,7 +319,7 @@ def test_a_quota_that_refuses_the_whole_request(short: str) -> None:
     assert_ends_well(world, launched=1)
 
 
-def test_a_right_that_is_missing_is_named_and_nothing_more_is_launched() -> None:
+def test_missing_run_instances_permission_is_reported_and_stops_launches() -> None:
     world = World(make_node_class(), make_node_pool())
     world.cloud.dry_runs.deny("RunInstances", "You are not authorized to perform: ec2:RunInstances on resource: x")
     world.apply([make_deployment(2)])
@@ -336,7 +336,7 @@ def test_a_right_that_is_missing_is_named_and_nothing_more_is_launched() -> None
     assert len(world.launched) == len(world.list_claims()) == 2
 
 
-def test_a_subnet_that_is_gone_is_passed_over_and_found_out() -> None:
+def test_deleted_subnet_is_skipped_and_other_subnets_are_used() -> None:
     world = add_rack(World(make_node_class(), make_node_pool()))
     removed_subnets = list(world.cloud.network.subnets)[:2]
     for subnet_id in removed_subnets:
@@ -345,7 +345,7 @@ def test_a_subnet_that_is_gone_is_passed_over_and_found_out() -> None:
     assert_ends_well(world, launched=1)
 
 
-def test_a_template_that_is_deleted_meanwhile_is_made_again() -> None:
+def test_launch_template_deleted_before_create_fleet_is_recreated() -> None:
     world, deleted = add_rack(World(make_node_class(), make_node_pool())), list[str]()
 
     def delete_templates(call: PortCall) -> None:
@@ -361,7 +361,7 @@ def test_a_template_that_is_deleted_meanwhile_is_made_again() -> None:
     assert_ends_well(world, launched=1)
 
 
-def test_an_answer_that_gives_some_of_the_machines_is_followed_by_a_request_for_the_others() -> None:
+def test_partial_fleet_result_is_followed_by_a_request_for_the_missing_instances() -> None:
     world = add_rack(World(make_node_class(), make_node_pool()))
     rooms = dict(zip(world.cloud.zones, (1, 1, 0), strict=True))
     for zone, room in rooms.items():
@@ -376,7 +376,7 @@ def test_an_answer_that_gives_some_of_the_machines_is_followed_by_a_request_for_
     assert len(world.launched) == len(world.list_claims()) == 3
 
 
-def test_spot_without_its_role_is_on_demand_and_says_what_to_create() -> None:
+def test_missing_spot_service_linked_role_falls_back_to_on_demand_and_emits_an_event() -> None:
     world, hits = add_rack(World(make_node_class(), make_node_pool())), list[str]()
     words = "The provided credentials do not have permission to create the service-linked role for EC2 Spot"
     code = "AuthFailure.ServiceLinkedRoleCreationNotPermitted"
@@ -396,26 +396,31 @@ def test_spot_without_its_role_is_on_demand_and_says_what_to_create() -> None:
     assert_ends_well(world, launched=1)
 
 
-def test_every_row_is_a_test(request: pytest.FixtureRequest) -> None:
+def test_every_row_of_the_fault_table_has_a_test(request: pytest.FixtureRequest) -> None:
     page = TABLE.read_text()
     cited_tests = set(re.findall(r"`(test_[^`]+)`", page))
     failure_table = page.partition("| Failure | Meaning |\n|---|---|\n")[2].partition("\n\n")[0]
     assert set(re.findall(r"^\| (\w+) \|", failure_table, re.MULTILINE)) == set(FAULTS)
-    expected_tests = {f"test_a_call_that_fails[{call}-*]" for call in CALLS}
-    expected_tests |= {f"test_a_shortage_that_ends[{shortage}]" for shortage in SHORTAGES}
-    expected_tests |= {f"test_a_request_that_is_refused_as_wrong[{refusal_name}]" for refusal_name in REFUSALS}
-    expected_tests |= {f"test_a_quota_that_refuses_the_whole_request[{quota_name}]" for quota_name in SHORT}
+    expected_tests = {f"test_failing_api_call_is_recovered_from[{call}-*]" for call in CALLS}
+    expected_tests |= {f"test_capacity_shortage_is_reported_and_recovered_from[{shortage}]" for shortage in SHORTAGES}
+    expected_tests |= {
+        f"test_invalid_launch_request_is_reported_in_the_launched_condition[{refusal_name}]"
+        for refusal_name in REFUSALS
+    }
+    expected_tests |= {f"test_quota_error_marks_the_offering_unavailable[{quota_name}]" for quota_name in SHORT}
     test_names = {name for name in vars(request.module) if name.startswith("test_")}
     single = (
         test_names
-        - {"test_the_breaker_holds_back_tells_and_closes_by_itself"}
+        - {"test_open_launch_breaker_delays_launches_emits_an_event_and_closes_automatically"}
         - {test_id.partition("[")[0] for test_id in expected_tests}
-        - {"test_every_row_is_a_test"}
+        - {"test_every_row_of_the_fault_table_has_a_test"}
     )
     assert cited_tests == expected_tests | single
 
 
-def test_the_breaker_holds_back_tells_and_closes_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_open_launch_breaker_delays_launches_emits_an_event_and_closes_automatically(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(Settings, "from_environment", build_limited_settings_reader(Settings.from_environment))
     world = World(make_node_class(), make_node_pool("late", labels={"is": "late"}))
     world.apply([make_deployment(5, "late", nodeSelector={"is": "late"}, cpu="2500m")])

@@ -25,7 +25,7 @@ def run_undisturbed(path: Path = CLASSIC) -> dict[str, float]:
     return ends
 
 
-def test_every_place_at_which_a_handler_calls_the_outside_is_known() -> None:
+def test_recorded_kill_sites_match_the_calls_made_by_the_handlers() -> None:
     assert read_sites() == record_sites(), "run `python -m tests.scenario.kill_sites` and read the difference"
     assert read_sites(SWAP_SITES) == record_swap_sites(), (
         "run `python -m tests.scenario.kill_sites` and read the difference"
@@ -33,7 +33,7 @@ def test_every_place_at_which_a_handler_calls_the_outside_is_known() -> None:
 
 
 @pytest.mark.parametrize("site", read_sites())
-def test_a_handler_that_dies_there_changes_nothing_in_the_end(site: str) -> None:
+def test_handler_killed_at_any_call_leads_to_the_same_final_state(site: str) -> None:
     killer = Killer(site, 1)
     _, ends, leftovers = compute_final_state(killer)
     assert killer.struck
@@ -42,7 +42,7 @@ def test_a_handler_that_dies_there_changes_nothing_in_the_end(site: str) -> None
 
 
 @pytest.mark.parametrize("site", read_sites(SWAP_SITES))
-def test_a_handler_that_dies_while_a_node_is_replaced_changes_nothing_in_the_end(site: str) -> None:
+def test_handler_killed_during_a_node_replacement_leads_to_the_same_final_state(site: str) -> None:
     place, _, number = site.partition(" #")
     killer = Killer(place, int(number), late=True)
     _, ends, leftovers = compute_final_state(killer, SWAP)

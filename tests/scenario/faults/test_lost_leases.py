@@ -111,7 +111,7 @@ def assert_settles_with(world: World, count: int) -> None:
     )
 
 
-def test_a_planner_that_lost_its_lease_launches_nothing_more() -> None:
+def test_provision_that_lost_its_lease_launches_no_extra_instance() -> None:
     def play(world: World, number: int, stop: int) -> bool:
         world.scale(number + 2)
         world.advance_seconds(2)
@@ -126,7 +126,7 @@ def test_a_planner_that_lost_its_lease_launches_nothing_more() -> None:
 
 
 @pytest.mark.parametrize("since", [1, 13])
-def test_a_keeper_that_lost_its_lease_ends_nothing_that_is_needed(since: int) -> None:
+def test_lifecycle_that_lost_its_lease_terminates_no_needed_instance(since: int) -> None:
     def play(world: World, number: int, stop: int) -> bool:
         world.cluster.api.delete(CLAIMS, world.list_claims()[0]["metadata"]["name"])
         world.advance_seconds(since)
@@ -138,7 +138,7 @@ def test_a_keeper_that_lost_its_lease_ends_nothing_that_is_needed(since: int) ->
     play_at_every_stop(lambda: build_one_pod_per_node_world(2), play)
 
 
-def test_an_interruption_of_a_machine_that_goes_already_plans_nothing_more() -> None:
+def test_interruption_of_an_already_terminating_node_launches_no_extra_replacement() -> None:
     def play(world: World, number: int, stop: int) -> bool:
         node = world.list_nodes()[0]
         world.cluster.api.delete(CLAIMS, get_owner_name(node))
@@ -151,7 +151,7 @@ def test_an_interruption_of_a_machine_that_goes_already_plans_nothing_more() -> 
 
 
 @pytest.mark.parametrize("extra_steps", [0, 2])
-def test_an_interruption_that_is_finished_late_launches_nothing_more(extra_steps: int) -> None:
+def test_delayed_interruption_handling_launches_no_extra_replacement(extra_steps: int) -> None:
     """Nothing is fenced between the lease check and the claim: another function has claimed a node for the pods."""
 
     def play(world: World, number: int, stop: int) -> bool:
@@ -168,7 +168,7 @@ def test_an_interruption_that_is_finished_late_launches_nothing_more(extra_steps
 
 
 @pytest.mark.parametrize("since", [1, 50])
-def test_a_disruption_that_is_decided_late_takes_no_other_node(since: int) -> None:
+def test_delayed_disruption_decision_disrupts_no_other_node(since: int) -> None:
     def play(world: World, number: int, stop: int) -> bool:
         world.apply([make_node_pool(capacity=("spot",), after="Never", labels={"release": f"r{stop}"})])
         world.advance_seconds(since)

@@ -21,7 +21,7 @@ def build_two_node_world() -> World:
 
 
 @pytest.mark.parametrize("port", PORTS)
-def test_who_does_not_answer_for_three_minutes_ends_nothing(port: str) -> None:
+def test_three_minute_outage_terminates_no_instance(port: str) -> None:
     world = build_two_node_world()
     living = {instance.instance_id for instance in world.list_active_instances()}
     with world.fail_ports(port):
@@ -38,7 +38,7 @@ def test_who_does_not_answer_for_three_minutes_ends_nothing(port: str) -> None:
 
 @pytest.mark.parametrize("function", ["provision", "lifecycle", "disrupt", "interrupt", "catalog"])
 @pytest.mark.parametrize("fault", [Unreachable, Throttled, Forbidden], ids=lambda one: one.__name__)
-def test_an_api_server_that_is_lost_in_the_middle_of_a_function(function: str, fault: type[Fault]) -> None:
+def test_api_server_failure_in_the_middle_of_a_function_is_recovered_from(function: str, fault: type[Fault]) -> None:
     world = World(make_node_class(), make_node_pool(capacity=("spot",)), make_deployment(6))
     calls: dict[str, int] = {}
     hits: list[str] = []
@@ -60,7 +60,7 @@ def test_an_api_server_that_is_lost_in_the_middle_of_a_function(function: str, f
     assert hits
 
 
-def test_an_api_server_that_is_down_is_told_in_the_log_and_in_the_journal() -> None:
+def test_api_server_outage_is_reported_in_the_log_and_the_journal() -> None:
     world = build_two_node_world()
     with world.fail_ports("kube"):
         world.advance_seconds(70)
@@ -68,7 +68,7 @@ def test_an_api_server_that_is_down_is_told_in_the_log_and_in_the_journal() -> N
     assert any("Unreachable: kube.list: outage" in entry.error for entry in world.entries)
 
 
-def test_a_write_that_somebody_else_overtook_is_decided_again() -> None:
+def test_write_conflict_is_retried_with_a_new_decision() -> None:
     world = World(make_node_class(), make_node_pool(), make_deployment(6))
     met: dict[str, int] = {}
 
@@ -86,7 +86,7 @@ def test_a_write_that_somebody_else_overtook_is_decided_again() -> None:
         world.wait_until(lambda: not world.list_active_instances() and not world.list_claims(), timeout=600)
 
 
-def test_somebody_who_patches_every_object_all_the_time_stops_nobody() -> None:
+def test_constant_concurrent_patches_do_not_block_progress() -> None:
     world = World(make_node_class(), make_node_pool(), make_deployment(4))
     writes = count(1)
 
@@ -109,7 +109,7 @@ def test_somebody_who_patches_every_object_all_the_time_stops_nobody() -> None:
 
 @pytest.mark.parametrize("fault", [Unreachable, Throttled], ids=lambda one: one.__name__)
 @pytest.mark.parametrize("times", [1, 3])
-def test_a_launch_whose_answer_is_lost_is_the_same_launch(fault: type[Fault], times: int) -> None:
+def test_launch_with_a_lost_response_is_retried_without_a_duplicate_instance(fault: type[Fault], times: int) -> None:
     world = World(make_node_class(), make_node_pool(), make_deployment(9))
     lost_answers: list[str] = []
 
@@ -124,7 +124,7 @@ def test_a_launch_whose_answer_is_lost_is_the_same_launch(fault: type[Fault], ti
     assert len(world.launched) == len(world.list_claims())
 
 
-def test_an_empty_answer_of_ec2_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_empty_describe_instances_response_does_not_terminate_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
     world = build_two_node_world()
     with monkeypatch.context() as patched:
         patched.setattr(CloudEc2, "describe_instances", lambda _self, _cluster: ())

@@ -46,7 +46,7 @@ def apply_random_change(world: Versions, kind_draw: float, object_draw: float) -
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_nothing_is_launched_twice_or_left_over_while_two_versions_take_turns(seed: int) -> None:
+def test_alternating_versions_launch_no_duplicates_and_leave_no_leftovers(seed: int) -> None:
     world = build_churned_world(seed)
     assert min(world.invocations["older"], world.invocations["newer"]) > 60
     world.scale(4)
@@ -64,7 +64,7 @@ def test_nothing_is_launched_twice_or_left_over_while_two_versions_take_turns(se
 
 
 @pytest.mark.parametrize("kind", ROW_TYPES)
-def test_the_older_version_knows_all_that_it_left_and_nothing_that_is_new(kind: str) -> None:
+def test_older_version_reads_its_own_rows_and_ignores_new_fields(kind: str) -> None:
     old_row = read_golden_state(kind)
     assert narrow_document(old_row, old_row) == old_row
     assert narrow_document(extend_document(old_row), old_row) == old_row

@@ -58,7 +58,7 @@ def get_conditions(world: World, resource: str, name: str, namespace: str = "") 
     return {condition["type"]: (condition["status"], condition["reason"]) for condition in conditions}
 
 
-def test_an_overlaid_price_decides_what_is_launched_and_is_noted() -> None:
+def test_node_overlay_price_affects_the_launched_instance_type_and_is_annotated() -> None:
     types = ("m5.large", "m5.xlarge")
     world = Featured(
         make_node_class(), make_node_pool(types=types), make_overlay("dear", "m5.large", price="9"), make_deployment(1)
@@ -79,7 +79,7 @@ def test_an_overlaid_price_decides_what_is_launched_and_is_noted() -> None:
     assert len(overlaid_claims) == len(world.list_claims()) - 1
 
 
-def test_overlays_in_each_others_way_are_told_so() -> None:
+def test_conflicting_node_overlays_get_a_validation_condition() -> None:
     world = Featured(make_node_class(), make_node_pool(types=("m5.large",)), make_overlay("one", "m5.large", price="1"))
     world.apply([make_overlay("two", "m5.large", priceAdjustment="+10%")])
     world.advance_seconds(130)
@@ -91,7 +91,7 @@ def test_overlays_in_each_others_way_are_told_so() -> None:
     assert world.list_errors() == []
 
 
-def test_a_static_pool_has_its_nodes_without_a_pod_and_loses_them_when_it_shrinks() -> None:
+def test_static_nodepool_keeps_its_replicas_without_pods_and_scales_down() -> None:
     world = Featured(make_node_class(), make_node_pool("fixed", replicas=2))
     world.wait_until(lambda: len(world.list_nodes()) == 2)
     world.advance_seconds(130)
@@ -102,7 +102,7 @@ def test_a_static_pool_has_its_nodes_without_a_pod_and_loses_them_when_it_shrink
     assert (len(world.list_claims()), len(world.list_active_instances()), world.list_errors()) == (1, 1, [])
 
 
-def test_a_planner_that_dies_between_two_claims_makes_none_twice() -> None:
+def test_killed_provision_run_creates_no_duplicate_static_nodeclaims() -> None:
     world = Featured(make_node_class())
     deaths: list[str] = []
 
@@ -119,7 +119,7 @@ def test_a_planner_that_dies_between_two_claims_makes_none_twice() -> None:
     assert (len(deaths), len(world.list_claims()), len(world.launched)) == (2, 3, 3)
 
 
-def test_a_static_pool_replaces_what_is_lost_and_keeps_to_its_limit() -> None:
+def test_static_nodepool_replaces_a_lost_node_within_its_limits() -> None:
     world = Featured(make_node_class(), make_node_pool("fixed", replicas=5, limits={"nodes": "2"}))
     world.wait_until(lambda: len(world.list_nodes()) == 2)
     world.cluster.api.delete(CLAIMS, world.list_claims()[0]["metadata"]["name"])
@@ -129,7 +129,7 @@ def test_a_static_pool_replaces_what_is_lost_and_keeps_to_its_limit() -> None:
     assert len(world.list_active_instances()) == 2
 
 
-def test_a_buffer_keeps_room_that_pods_take_at_once_and_that_comes_back() -> None:
+def test_capacity_buffer_is_refilled_after_pods_use_it() -> None:
     world = Featured(make_node_class(), make_node_pool(after="10s"), make_deployment(1), make_buffer(4))
     world.wait_until(lambda: len(world.list_nodes()) == 2)
     world.advance_seconds(200)
@@ -143,7 +143,7 @@ def test_a_buffer_keeps_room_that_pods_take_at_once_and_that_comes_back() -> Non
     assert (len(world.list_running_pods()), world.list_errors()) == (5, [])
 
 
-def test_pods_of_a_service_are_spread_over_zones_by_default() -> None:
+def test_service_pods_spread_over_zones_by_default() -> None:
     service = {
         "apiVersion": "v1",
         "kind": "Service",
@@ -158,7 +158,7 @@ def test_pods_of_a_service_are_spread_over_zones_by_default() -> None:
 
 
 @pytest.mark.parametrize("world_type", [World, Featured], ids=["off", "on"])
-def test_a_cluster_without_these_definitions_goes_on_without_a_word(world_type: type[World]) -> None:
+def test_missing_optional_crds_are_ignored_silently(world_type: type[World]) -> None:
     world = world_type(make_node_class(), make_node_pool())
     for name in (OVERLAYS, BUFFERS):
         world.cluster.api.delete("customresourcedefinitions.apiextensions.k8s.io", name)
@@ -169,7 +169,7 @@ def test_a_cluster_without_these_definitions_goes_on_without_a_word(world_type: 
     assert world.list_errors() == []
 
 
-def test_features_that_are_off_change_nothing() -> None:
+def test_disabled_features_change_nothing() -> None:
     world = World(
         make_node_class(),
         make_node_pool(),

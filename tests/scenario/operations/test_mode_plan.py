@@ -13,7 +13,7 @@ class Planning(World):
         return super()._build_world(function, {**environment, "JOINER_MODE": "plan"})
 
 
-def test_what_would_be_made_is_told_though_no_node_class_was_ever_resolved() -> None:
+def test_plan_mode_reports_the_planned_nodeclaim_for_an_unresolved_node_class() -> None:
     world = Planning(
         make_node_class(),
         make_node_pool(types=("m5.large",)),

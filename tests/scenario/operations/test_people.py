@@ -29,7 +29,7 @@ def build_settled_world(*manifests: Json, replicas: int = 4, **pool_spec: Any) -
     return world
 
 
-def test_a_node_class_that_nobody_uses_any_more_takes_its_launch_templates_with_it() -> None:
+def test_deleted_unused_node_class_deletes_its_launch_templates() -> None:
     world = build_settled_world()
     world.cluster.api.delete(CLASSES, "default")
     world.cluster.api.delete(POOLS, "default", propagation="Foreground")
@@ -40,7 +40,7 @@ def test_a_node_class_that_nobody_uses_any_more_takes_its_launch_templates_with_
     assert not world.list_errors()
 
 
-def test_a_node_class_stays_until_ec2_says_that_its_launch_templates_are_gone() -> None:
+def test_deleted_node_class_remains_until_its_launch_templates_are_confirmed_deleted() -> None:
     world = build_settled_world()
     world.cluster.api.delete(CLASSES, "default")
     world.cluster.api.delete(POOLS, "default", propagation="Foreground")
@@ -53,7 +53,7 @@ def test_a_node_class_stays_until_ec2_says_that_its_launch_templates_are_gone() 
 
 
 @pytest.mark.parametrize("resource", ["nodes", CLAIMS])
-def test_what_somebody_deletes_is_drained_and_replaced(resource: str) -> None:
+def test_deleted_node_or_nodeclaim_is_drained_and_replaced(resource: str) -> None:
     world = build_settled_world()
     [victim] = world.cluster.api.list(resource) if resource == CLAIMS else world.list_nodes()
     [old] = world.list_active_instances()
@@ -65,7 +65,7 @@ def test_what_somebody_deletes_is_drained_and_replaced(resource: str) -> None:
     )
 
 
-def test_a_nodepool_that_is_deleted_takes_everything_with_it() -> None:
+def test_deleted_nodepool_drains_and_terminates_its_nodes() -> None:
     world = build_settled_world()
     world.cluster.api.delete(POOLS, "default", propagation="Foreground")
     world.wait_until(lambda: not world.list_active_instances() and not world.list_claims() and not world.list_nodes())
@@ -74,7 +74,7 @@ def test_a_nodepool_that_is_deleted_takes_everything_with_it() -> None:
     assert len(world.list_unbound_pods()) == 4
 
 
-def test_a_node_class_in_use_that_is_deleted_keeps_its_nodes() -> None:
+def test_deleted_node_class_in_use_keeps_its_nodes() -> None:
     world = build_settled_world()
     world.cluster.api.delete(CLASSES, "default")
     world.advance_seconds(120)
@@ -83,7 +83,7 @@ def test_a_node_class_in_use_that_is_deleted_keeps_its_nodes() -> None:
     assert len(world.list_active_instances()) == 1
 
 
-def test_an_instance_that_is_killed_in_the_console_is_replaced() -> None:
+def test_instance_terminated_in_the_console_is_replaced() -> None:
     world = build_settled_world()
     [old] = world.list_active_instances()
     world.forfeit.add(old.instance_id)
@@ -95,7 +95,7 @@ def test_an_instance_that_is_killed_in_the_console_is_replaced() -> None:
     )
 
 
-def test_an_instance_that_is_stopped_in_the_console_is_replaced() -> None:
+def test_instance_stopped_in_the_console_is_replaced() -> None:
     world = build_settled_world()
     [old] = world.list_active_instances()
     world.forfeit.add(old.instance_id)
@@ -113,7 +113,7 @@ def test_an_instance_that_is_stopped_in_the_console_is_replaced() -> None:
     )
 
 
-def test_an_instance_that_never_boots_is_replaced_after_a_quarter_of_an_hour() -> None:
+def test_instance_that_never_boots_is_replaced_after_fifteen_minutes() -> None:
     world = World(make_node_class(), make_node_pool(), make_deployment(0))
     world.cloud.instances.fail_next_boot()
     world.scale(3)
@@ -123,13 +123,13 @@ def test_an_instance_that_never_boots_is_replaced_after_a_quarter_of_an_hour() -
     world.wait_until(lambda: len(world.list_active_instances()) == 1)
 
 
-def test_a_node_that_never_becomes_ready_does_not_multiply() -> None:
+def test_node_that_never_becomes_ready_launches_no_second_instance() -> None:
     world = World(make_node_class(userData="#!/bin/sh\n<broken"), make_node_pool(), make_deployment(3))
     world.advance_seconds(300)
     assert len(world.launched) <= 1
 
 
-def test_a_budget_holds_a_drain_until_it_is_relaxed() -> None:
+def test_pod_disruption_budget_blocks_a_drain_until_it_is_relaxed() -> None:
     world = build_settled_world(make_pod_disruption_budget(maxUnavailable=0))
     world.cluster.api.delete(CLAIMS, get_name(world.list_claims()[0]))
     world.advance_seconds(180)
@@ -152,7 +152,7 @@ def test_a_budget_holds_a_drain_until_it_is_relaxed() -> None:
     world.wait_until_settled(4)
 
 
-def test_a_termination_grace_period_forces_what_a_budget_holds() -> None:
+def test_termination_grace_period_overrides_a_blocking_pod_disruption_budget() -> None:
     world = build_settled_world(make_pod_disruption_budget(maxUnavailable=0), template={"terminationGracePeriod": "2m"})
     [old] = world.list_active_instances()
     world.cluster.api.delete(CLAIMS, get_name(world.list_claims()[0]))
@@ -165,7 +165,7 @@ def test_a_termination_grace_period_forces_what_a_budget_holds() -> None:
     world.wait_until_settled(4)
 
 
-def test_a_pod_that_must_not_be_disrupted_holds_a_drain() -> None:
+def test_do_not_disrupt_pod_blocks_a_drain() -> None:
     world = World(
         make_node_class(), make_node_pool(), make_deployment(2, annotations={"karpenter.sh/do-not-disrupt": "true"})
     )
@@ -181,7 +181,7 @@ def test_a_pod_that_must_not_be_disrupted_holds_a_drain() -> None:
     world.wait_until(lambda: not world.list_active_instances())
 
 
-def test_a_do_not_disrupt_daemon_keeps_an_empty_node() -> None:
+def test_do_not_disrupt_daemonset_pod_keeps_an_otherwise_empty_node() -> None:
     daemon = make_deployment(
         1, "agent", cpu="50m", kind="DaemonSet", annotations={"karpenter.sh/do-not-disrupt": "true"}
     )
@@ -193,7 +193,7 @@ def test_a_do_not_disrupt_daemon_keeps_an_empty_node() -> None:
     assert any("do-not-disrupt" in message for message in world.list_events(reason="DisruptionBlocked"))
 
 
-def test_a_node_with_daemons_only_is_empty() -> None:
+def test_node_with_only_daemonset_pods_counts_as_empty() -> None:
     world = World(
         make_node_class(),
         make_node_pool(),
@@ -205,7 +205,7 @@ def test_a_node_with_daemons_only_is_empty() -> None:
     world.wait_until(lambda: not world.list_active_instances() and not world.list_claims(), timeout=200)
 
 
-def test_room_for_daemons_is_reckoned_with() -> None:
+def test_daemonset_overhead_is_included_in_node_sizing() -> None:
     """Four pods of 900m fit four CPUs, but not beside a daemon of 500m."""
     agent = make_deployment(1, "agent", cpu="500m", kind="DaemonSet")
     world = World(make_node_class(), make_node_pool(), agent, make_deployment(4, cpu="900m"))
@@ -214,14 +214,14 @@ def test_room_for_daemons_is_reckoned_with() -> None:
 
 
 BLOCKED = {
-    "no node": [{"nodes": "0"}],
-    "none as empty": [{"nodes": "0", "reasons": ["Empty"]}],
-    "none for hours": [{"nodes": "0", "schedule": "0 8 * * *", "duration": "8h"}],
+    "zero nodes": [{"nodes": "0"}],
+    "zero nodes for reason Empty": [{"nodes": "0", "reasons": ["Empty"]}],
+    "zero nodes on a schedule": [{"nodes": "0", "schedule": "0 8 * * *", "duration": "8h"}],
 }
 
 
 @pytest.mark.parametrize("budgets", BLOCKED.values(), ids=BLOCKED.keys())
-def test_a_budget_of_none_keeps_an_empty_node(budgets: list[Json]) -> None:
+def test_disruption_budget_of_zero_keeps_an_empty_node(budgets: list[Json]) -> None:
     world = build_settled_world(disruption={"budgets": budgets})
     world.scale(0)
     world.advance_seconds(240)
@@ -229,14 +229,14 @@ def test_a_budget_of_none_keeps_an_empty_node(budgets: list[Json]) -> None:
     assert any("blocking budget" in message for message in world.list_events("default", "DisruptionBlocked"))
 
 
-def test_a_window_that_closes_lets_the_empty_node_go() -> None:
+def test_empty_node_is_removed_after_the_blocking_budget_window_ends() -> None:
     world = build_settled_world(disruption={"budgets": [{"nodes": "0", "schedule": "0 8 * * *", "duration": "8m"}]})
     world.scale(0)
     world.wait_until(lambda: not world.list_active_instances(), timeout=700)
     assert timedelta(minutes=8) <= world.clock.get_time() - world.began < timedelta(minutes=11)
 
 
-def test_a_budget_of_one_lets_one_go_at_a_time() -> None:
+def test_disruption_budget_of_one_removes_empty_nodes_one_at_a_time() -> None:
     world = build_settled_world(replicas=12, disruption={"budgets": [{"nodes": "1"}]})
     assert len(world.list_active_instances()) == 3
     world.scale(0)

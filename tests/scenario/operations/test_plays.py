@@ -18,7 +18,7 @@ def run_play(path: Path, seed: int | None = None) -> tuple[ScenarioResult, Scena
 
 
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
-def test_every_act_meets_its_expectation(path: Path) -> None:
+def test_every_act_of_an_example_scenario_meets_its_expectations(path: Path) -> None:
     scenario = read_scenario(path)
     stage = ScenarioRunner(scenario, scenario.seed, ignore_entry)
     scenario_tap, bindings = stage.world.tap, list[str]()
@@ -35,7 +35,7 @@ def test_every_act_meets_its_expectation(path: Path) -> None:
     assert bindings == [], "no pod is bound by us"
 
 
-def test_the_same_seed_is_the_same_play_byte_for_byte_and_another_is_another() -> None:
+def test_same_seed_produces_identical_output_and_a_different_seed_does_not() -> None:
     [path] = [path for path in SCENARIOS if path.stem == "no-capacity"]
     first_play, second_play = (run_play(path) for _ in range(2))
     assert first_play[0] == second_play[0]
@@ -44,7 +44,7 @@ def test_the_same_seed_is_the_same_play_byte_for_byte_and_another_is_another() -
     assert run_play(path, seed=1)[1].world.log_lines != first_play[1].world.log_lines
 
 
-def test_at_the_end_every_queue_is_empty_and_nothing_is_left_over() -> None:
+def test_scenario_ends_with_empty_queues_and_no_leftover_instances() -> None:
     [path] = [path for path in SCENARIOS if path.stem == "no-capacity"]
     _, stage = run_play(path)
     world = stage.world

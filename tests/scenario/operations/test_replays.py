@@ -79,7 +79,7 @@ def judge(monkeypatch: pytest.MonkeyPatch) -> Iterator[Judge]:
 
 
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
-def test_every_decision_of_a_play_is_made_again(path: Path, judge: Judge) -> None:
+def test_every_decision_of_an_example_scenario_is_reproduced_by_replay(path: Path, judge: Judge) -> None:
     scenario = read_scenario(path)
     ScenarioRunner(scenario, scenario.seed, lambda _: None).run_scenario()
     assert judge.replays["provision"] > 1
@@ -87,19 +87,19 @@ def test_every_decision_of_a_play_is_made_again(path: Path, judge: Judge) -> Non
 
 
 @pytest.mark.parametrize("seed", [21, 22, 23])
-def test_every_decision_among_lost_and_overtaken_launches_is_made_again(seed: int, judge: Judge) -> None:
+def test_every_decision_under_lost_launches_is_reproduced_by_replay(seed: int, judge: Judge) -> None:
     run_script(draw_brief_script(seed))
     assert judge.replays["provision"] > 1
 
 
 @pytest.mark.parametrize("seed", [4, 5])
-def test_every_decision_of_half_an_hour_under_faults_is_made_again(seed: int, judge: Judge) -> None:
+def test_every_decision_of_half_an_hour_of_faults_is_reproduced_by_replay(seed: int, judge: Judge) -> None:
     run_script(draw_script(seed))
     assert judge.replays["provision"] > 1
     assert judge.replays["disrupt"] > 1
 
 
-def test_what_lifecycle_catalog_and_launches_did_is_made_again(judge: Judge) -> None:
+def test_lifecycle_catalog_and_launch_decisions_are_reproduced_by_replay(judge: Judge) -> None:
     world = World(make_node_class(), make_node_pool(), make_deployment(3))
     world.wait_until_settled(3)
     world.scale(0)
@@ -111,7 +111,7 @@ def test_what_lifecycle_catalog_and_launches_did_is_made_again(judge: Judge) -> 
     assert {"LaunchInstances", "RegisterNode", "TerminateInstances"} <= action_names
 
 
-def test_user_data_is_in_no_object_of_the_bucket(judge: Judge) -> None:
+def test_user_data_is_never_stored_in_the_bucket(judge: Judge) -> None:
     secret = "hunter2"  # noqa: S105 - what must not be found
     world = World(
         make_node_class(userData=f"#!/bin/bash\nexport PASSWORD={secret}\n"), make_node_pool(), make_deployment(3)
@@ -127,7 +127,7 @@ def test_user_data_is_in_no_object_of_the_bucket(judge: Judge) -> None:
         assert set(re.findall(r'"user_data":"([^"]*)"', text)) <= {""}, key
 
 
-def test_a_cycle_that_only_notes_what_is_leaves_no_snapshot(judge: Judge) -> None:
+def test_lifecycle_run_that_only_records_notes_stores_no_snapshot(judge: Judge) -> None:
     world = World(make_node_class(), make_node_pool(), make_deployment(3))
     world.wait_until_settled(3)
     before = len(judge.entries)
@@ -138,7 +138,7 @@ def test_a_cycle_that_only_notes_what_is_leaves_no_snapshot(judge: Judge) -> Non
     assert not any(entry.snapshot for entry in noted)
 
 
-def test_what_is_not_wanted_is_not_kept(monkeypatch: pytest.MonkeyPatch, judge: Judge) -> None:
+def test_snapshots_are_not_stored_when_the_setting_is_off(monkeypatch: pytest.MonkeyPatch, judge: Judge) -> None:
     read = Settings.from_environment
 
     def read_settings_without_snapshots(environ: Mapping[str, str]) -> Settings:
@@ -152,7 +152,7 @@ def test_what_is_not_wanted_is_not_kept(monkeypatch: pytest.MonkeyPatch, judge: 
     assert not any(entry.snapshot for entry in judge.entries)
 
 
-def test_pods_that_keep_the_room_they_have_leave_no_snapshot(judge: Judge) -> None:
+def test_provision_run_without_new_nodes_stores_no_snapshot(judge: Judge) -> None:
     world = World(make_node_class(), make_node_pool(), make_deployment(3))
     world.wait_until_settled(3)
     idle = [entry for entry in judge.entries if all(isinstance(result.action, FollowUp) for result in entry.results)]

@@ -67,7 +67,7 @@ def summarize_soak() -> SoakSummary:
 
 
 @pytest.mark.parametrize("consolidates", [True, pytest.param(False, marks=pytest.mark.no_cover)])
-def test_no_budget_is_violated_and_no_function_fails(*, consolidates: bool) -> None:
+def test_simulated_week_violates_no_budget_and_has_no_failed_invocation(*, consolidates: bool) -> None:
     week = run_soak(consolidates=consolidates)
     assert week.violations == ()
     assert week.failed_invocations == ()
@@ -75,7 +75,7 @@ def test_no_budget_is_violated_and_no_function_fails(*, consolidates: bool) -> N
     assert week.samples[-1].waiting == 0
 
 
-def test_consolidation_pays_and_comes_near_to_what_is_possible() -> None:
+def test_consolidation_lowers_the_mean_hourly_cost() -> None:
     summary = summarize_soak()
     assert summary.mean_usd_per_hour < summary.without_usd_per_hour
     ideals = [sample.ideal for sample in run_soak(consolidates=True).samples if sample.ideal is not None]
@@ -86,16 +86,16 @@ def test_consolidation_pays_and_comes_near_to_what_is_possible() -> None:
     assert run_soak(consolidates=False).replacements == 0
 
 
-def test_nobody_is_sent_back_and_forth() -> None:
+def test_no_node_is_consolidated_shortly_after_its_launch_without_changes() -> None:
     assert run_soak(consolidates=True).short_lived_without_changes == ()
 
 
-def test_evictions_say_why() -> None:
+def test_evictions_have_a_disruption_reason() -> None:
     reasons = {eviction.reason for eviction in run_soak(consolidates=True).evictions}
     assert {"Underutilized", "Drifted"} <= reasons <= {"Underutilized", "Drifted", "Empty", ""}
 
 
-def test_the_plot_is_well_formed_and_shows_every_line() -> None:
+def test_chart_is_well_formed_svg_with_every_line() -> None:
     svg = render_chart(run_soak(consolidates=True), run_soak(consolidates=False))
     root = ET.fromstring(svg)  # noqa: S314 - our own
     kinds = {polyline.get("class") for polyline in root.iter("{http://www.w3.org/2000/svg}polyline")}
@@ -105,14 +105,14 @@ def test_the_plot_is_well_formed_and_shows_every_line() -> None:
     assert "new images" in svg
 
 
-def test_the_figures_are_a_table() -> None:
+def test_summary_is_formatted_as_a_markdown_table() -> None:
     table = list(format_lines(summarize_soak()))
     assert all(line.startswith("|") and line.count("|") == 3 for line in table)
     assert any("violations" in line and line.endswith("| 0 |") for line in table)
 
 
 @pytest.mark.parametrize("output", ["text", "json"])
-def test_the_command_prints_the_figures_and_writes_the_plot(
+def test_command_prints_the_summary_and_writes_the_chart(
     output: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     recorded_arguments: list[tuple[float, int, float]] = []
@@ -132,7 +132,7 @@ def test_the_command_prints_the_figures_and_writes_the_plot(
         assert printed.splitlines() == list(format_lines(summarize_soak()))
 
 
-def test_every_hour_says_how_far_it_has_come(capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_line_is_printed_for_every_sample(capsys: pytest.CaptureFixture[str]) -> None:
     for sample in run_soak(consolidates=True).samples:
         command.print_progress(sample)
     assert len(capsys.readouterr().err.splitlines()) == 2
@@ -141,12 +141,12 @@ def test_every_hour_says_how_far_it_has_come(capsys: pytest.CaptureFixture[str])
 # What happens
 
 
-def test_the_same_seed_is_the_same_week_and_another_is_another() -> None:
+def test_same_seed_produces_the_same_churn_and_a_different_seed_does_not() -> None:
     assert build_churn(2, 1) == build_churn(2, 1)
     assert build_churn(2, 1) != build_churn(2, 2)
 
 
-def test_a_week_has_everything_in_it() -> None:
+def test_seven_day_churn_contains_every_kind_of_event() -> None:
     churn_events = build_churn(7, 1)
     assert {event.kind for event in churn_events} == {"scale", "deploy", "apply", "delete", "interrupt", "release"}
     assert [event.after for event in churn_events if event.kind == "release"] == [ONE_DAY * 3.5]
@@ -156,7 +156,7 @@ def test_a_week_has_everything_in_it() -> None:
     }
 
 
-def test_load_is_highest_at_its_hour_and_lower_at_the_weekend() -> None:
+def test_load_peaks_at_the_configured_hour_and_is_lower_on_weekends() -> None:
     [web] = [workload for workload in SERVICE_WORKLOADS if workload.name == "web"]
     monday, sunday = (datetime(2026, 11, day, web.peak_hour, tzinfo=UTC) for day in (23, 22))
     night = monday.replace(hour=3)
@@ -167,7 +167,7 @@ def test_load_is_highest_at_its_hour_and_lower_at_the_weekend() -> None:
     )
 
 
-def test_where_there_is_no_spot_machine_none_is_taken() -> None:
+def test_spot_interruption_event_is_skipped_without_spot_instances() -> None:
     assert not SoakWorld(1).apply_event(make_event(0, "interrupt"))
 
 
@@ -185,11 +185,13 @@ def test_where_there_is_no_spot_machine_none_is_taken() -> None:
         (PoolBudget(count=1, in_office_hours=True), "Empty", MONDAY_NOON.replace(day=22), None),
     ],
 )
-def test_a_limit_allows_what_it_says(limit: PoolBudget, reason: str, now: datetime, allows: int | None) -> None:
+def test_pool_budget_allows_the_expected_number_of_nodes(
+    limit: PoolBudget, reason: str, now: datetime, allows: int | None
+) -> None:
     assert limit.compute_allowed(reason, 11, now) == allows
 
 
-def test_a_pool_allows_the_least_of_its_limits() -> None:
+def test_nodepool_allows_the_smallest_of_its_budgets() -> None:
     pools = {node_pool.name: node_pool for node_pool in NODE_POOLS}
     assert pools[SERVICES_POOL].compute_allowed("Underutilized", 20, MONDAY_NOON) == 1
     assert pools[SERVICES_POOL].compute_allowed("Empty", 20, MONDAY_NOON) == 4
@@ -205,7 +207,7 @@ def build_monitored_world() -> tuple[SoakWorld, SoakMonitor]:
     return world, witness
 
 
-def test_whoever_breaks_a_rule_is_seen() -> None:
+def test_monitor_reports_evictions_and_terminations_that_violate_a_rule() -> None:
     world, witness = build_monitored_world()
     api = world.cluster.api
     lie = {"status": {"disruptionsAllowed": 9}}

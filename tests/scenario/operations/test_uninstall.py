@@ -56,7 +56,7 @@ def build_settled_world(*manifests: Json, replicas: int = 4, **spec: Any) -> Wor
     return world
 
 
-def test_nodepools_go_first_then_nodes_by_draining_and_nothing_is_made_anew() -> None:
+def test_uninstall_deletes_nodepools_first_then_drains_nodes_without_new_launches() -> None:
     world = build_settled_world()
     uninstaller = Uninstaller(world)
     assert uninstaller.wait_for_removal().is_empty
@@ -71,7 +71,7 @@ def test_nodepools_go_first_then_nodes_by_draining_and_nothing_is_made_anew() ->
     )
 
 
-def test_a_nodepool_that_somebody_makes_meanwhile_goes_too_and_gets_no_node() -> None:
+def test_nodepool_created_during_uninstall_is_deleted_and_gets_no_node() -> None:
     world = build_settled_world()
     uninstaller = Uninstaller(world)
     uninstaller.plan_and_delete()
@@ -82,7 +82,7 @@ def test_a_nodepool_that_somebody_makes_meanwhile_goes_too_and_gets_no_node() ->
 
 
 @pytest.mark.parametrize("interrupted_after", [0, 10, 60])
-def test_who_was_interrupted_goes_on(interrupted_after: int) -> None:
+def test_interrupted_uninstall_continues_on_the_next_run(interrupted_after: int) -> None:
     world = build_settled_world()
     first = Uninstaller(world)
     first.plan_and_delete()
@@ -92,7 +92,7 @@ def test_who_was_interrupted_goes_on(interrupted_after: int) -> None:
     assert "NodePool default" not in second.deleted_objects
 
 
-def test_what_holds_a_node_is_honoured_and_told() -> None:
+def test_uninstall_respects_pod_disruption_budgets_and_reports_the_blocked_node() -> None:
     world = build_settled_world(make_pod_disruption_budget(maxUnavailable=0))
     uninstaller = Uninstaller(world)
     removal_plan = uninstaller.wait_for_removal(timedelta(minutes=25))

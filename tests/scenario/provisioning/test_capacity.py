@@ -24,7 +24,7 @@ from tests.scenario.worlds import (
 SPOT = "EC2 Spot Instance Interruption Warning"
 
 
-def test_a_limit_is_not_passed_by_ticks_and_follow_ups() -> None:
+def test_nodepool_limit_is_not_exceeded_by_scheduled_runs_and_follow_ups() -> None:
     world = World(make_node_class(), make_node_pool(limits={"cpu": "8"}), make_deployment(12))
     world.wait_until(lambda: len(world.list_running_pods()) == 8)
     world.advance_seconds(300)
@@ -35,7 +35,7 @@ def test_a_limit_is_not_passed_by_ticks_and_follow_ups() -> None:
     world.wait_until_settled(12, timeout=120)
 
 
-def test_a_limit_is_not_passed_when_two_provisions_overlap() -> None:
+def test_nodepool_limit_is_not_exceeded_by_overlapping_provision_runs() -> None:
     world = World(make_node_class(), make_node_pool(limits={"cpu": "8"}), make_deployment(12))
     nested: list[str] = []
 
@@ -55,7 +55,7 @@ def test_a_limit_is_not_passed_when_two_provisions_overlap() -> None:
     assert (count_vcpus(world), len(world.launched)) == (8, 2)
 
 
-def test_a_planner_that_outlives_its_lease_launches_nothing_more() -> None:
+def test_provision_that_lost_its_lease_launches_no_extra_instance() -> None:
     world = World(make_node_class(), make_node_pool(limits={"cpu": "8"}), make_deployment(12))
     stolen: list[str] = []
 
@@ -78,7 +78,7 @@ def test_a_planner_that_outlives_its_lease_launches_nothing_more() -> None:
 
 
 @pytest.mark.parametrize("copies", [0, 2, 5])
-def test_follow_ups_that_are_lost_or_doubled_change_nothing_in_the_end(copies: int) -> None:
+def test_lost_or_duplicated_follow_ups_do_not_change_the_final_state(copies: int) -> None:
     world = World(make_node_class(), make_node_pool(limits={"cpu": "16"}), make_deployment(9))
     world.runtime.count_copies = lambda _queue, _body: copies
     world.wait_until_settled(9, timeout=600)
@@ -87,7 +87,7 @@ def test_follow_ups_that_are_lost_or_doubled_change_nothing_in_the_end(copies: i
     world.wait_until(lambda: not world.list_active_instances() and not world.list_claims(), timeout=900)
 
 
-def test_messages_that_come_twice_late_and_in_any_order_are_one_interruption() -> None:
+def test_duplicate_and_reordered_messages_count_as_one_interruption() -> None:
     world = World(make_node_class(), make_node_pool(capacity=("spot",)), make_deployment(4))
     world.wait_until_settled(4)
     [old] = world.list_active_instances()
@@ -107,7 +107,7 @@ def test_messages_that_come_twice_late_and_in_any_order_are_one_interruption() -
     assert (len(world.launched), len(world.list_claims()), world.list_errors()) == (2, 1, [])
 
 
-def test_forty_interruptions_in_one_minute() -> None:
+def test_forty_spot_interruptions_in_one_minute_are_replaced_one_for_one() -> None:
     world = World(make_node_class(), make_node_pool(capacity=("spot",)), make_deployment(40, cpu="2500m"))
     world.wait_until_settled(40)
     for number, instance in enumerate(world.list_active_instances()):
@@ -120,7 +120,7 @@ def test_forty_interruptions_in_one_minute() -> None:
     assert world.list_errors() == []
 
 
-def test_three_hundred_pods_are_few_launches() -> None:
+def test_three_hundred_pods_need_at_most_three_launches() -> None:
     world = World(
         make_node_class(),
         make_node_pool(types=("m5.xlarge", "m5.2xlarge", "m5.4xlarge")),
@@ -132,7 +132,7 @@ def test_three_hundred_pods_are_few_launches() -> None:
     assert count_vcpus(world) <= 200
 
 
-def test_pods_that_vanish_between_plan_and_launch_leave_no_machine() -> None:
+def test_pods_deleted_before_the_launch_leave_no_instance_behind() -> None:
     world = World(make_node_class(), make_node_pool(), make_deployment(4))
 
     def scale_to_zero(call: PortCall) -> None:
@@ -144,7 +144,7 @@ def test_pods_that_vanish_between_plan_and_launch_leave_no_machine() -> None:
         world.wait_until(lambda: not world.list_active_instances() and not world.list_claims(), timeout=400)
 
 
-def test_a_zone_that_is_out_is_left_aside() -> None:
+def test_zone_without_capacity_is_avoided() -> None:
     world = World(make_node_class(), make_node_pool(), make_deployment(0))
     for zone in world.cloud.zones[:2]:
         world.cloud.drain_zone(zone)
@@ -153,7 +153,7 @@ def test_a_zone_that_is_out_is_left_aside() -> None:
     assert {instance.zone for instance in world.list_active_instances()} == {world.cloud.zones[2]}
 
 
-def test_nothing_to_be_had_anywhere_is_said_and_asked_for_again() -> None:
+def test_capacity_shortage_in_every_zone_is_reported_and_retried() -> None:
     world = World(make_node_class(), make_node_pool(), make_deployment(0))
     for zone in world.cloud.zones:
         world.cloud.drain_zone(zone)
@@ -166,14 +166,14 @@ def test_nothing_to_be_had_anywhere_is_said_and_asked_for_again() -> None:
     world.wait_until_settled(4, timeout=400)
 
 
-def test_the_heavier_pool_comes_first_and_the_lighter_one_when_it_is_full() -> None:
+def test_nodepool_with_higher_weight_is_used_before_the_lighter_nodepool() -> None:
     heavy = make_node_pool("heavy", weight=50, limits={"cpu": "4"}, labels={"is": "heavy"})
     world = World(make_node_class(), heavy, make_node_pool("light", labels={"is": "light"}), make_deployment(8))
     world.wait_until_settled(8)
     assert sorted(node["metadata"]["labels"]["is"] for node in world.list_nodes()) == ["heavy", "light"]
 
 
-def test_a_tainted_pool_is_for_those_who_tolerate_it() -> None:
+def test_tainted_nodepool_launches_nodes_only_for_tolerating_pods() -> None:
     taint = {"key": "gpu", "value": "yes", "effect": "NoSchedule"}
     world = World(make_node_class(), make_node_pool(template={"taints": [taint]}), make_deployment(2))
     world.apply([make_deployment(2, "bold", tolerations=[{"key": "gpu", "operator": "Exists"}])])
@@ -185,7 +185,7 @@ def test_a_tainted_pool_is_for_those_who_tolerate_it() -> None:
     )
 
 
-def test_a_startup_taint_that_is_removed_late_starts_no_second_node() -> None:
+def test_late_removal_of_a_startup_taint_launches_no_second_node() -> None:
     taint = {"key": "cni", "value": "wait", "effect": "NoSchedule"}
     world = World(make_node_class(), make_node_pool(template={"startupTaints": [taint]}), make_deployment(4))
     world.wait_until(world.list_nodes)
@@ -199,7 +199,7 @@ def test_a_startup_taint_that_is_removed_late_starts_no_second_node() -> None:
     world.wait_until_settled(4, timeout=30)
 
 
-def test_a_stateful_set_comes_back_in_the_zone_of_its_volume() -> None:
+def test_statefulset_pods_return_to_the_zone_of_their_volume() -> None:
     world = World(make_node_class(), make_node_pool(), *make_storage_classes(), make_stateful_set(3))
     world.wait_until_settled(3, timeout=400)
     before = {pod["metadata"]["name"]: get_zone(world, pod) for pod in world.list_running_pods()}
@@ -249,7 +249,7 @@ def make_stateful_set(replicas: int) -> Json:
     return stateful_set | {"kind": "StatefulSet", "spec": spec}
 
 
-def test_the_clock_at_the_end_of_a_year(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_budget_schedule_and_journal_paths_are_correct_across_new_year(monkeypatch: pytest.MonkeyPatch) -> None:
     eve = datetime(2026, 12, 31, 23, 55, tzinfo=UTC)
     monkeypatch.setattr("sim.world.embedded_world.Clock", lambda: Clock(eve))
     closed = {"nodes": "0", "schedule": "0 0 1 * *", "duration": "10m"}

@@ -67,7 +67,7 @@ def run_busy_hour(world: Watched) -> None:
     world.run(22 * ONE_MINUTE)
 
 
-def test_an_hour_is_billed_to_the_second() -> None:
+def test_one_hour_of_instance_time_is_billed_within_two_minutes() -> None:
     world = Watched()
     run_busy_hour(world)
     ledger = world.get_ledger()
@@ -84,7 +84,7 @@ def test_an_hour_is_billed_to_the_second() -> None:
     assert report.commands > 0
 
 
-def test_what_the_journal_lost_is_seen_an_hour_later() -> None:
+def test_instance_termination_missing_from_the_journal_is_found_an_hour_later() -> None:
     world = Watched()
     world.apply([make_deployment(3)])
     world.run(30 * ONE_MINUTE)
@@ -103,7 +103,7 @@ def _fail_lifecycle_writes(call: PortCall) -> None:
         raise Unreachable("s3")
 
 
-def test_a_catalog_that_is_ended_while_it_bills_leaves_it_to_the_next() -> None:
+def test_catalog_run_killed_while_writing_costs_is_completed_by_the_next_run() -> None:
     world, deaths = Watched(), [0]
 
     def kill_on_cost_write(call: PortCall) -> None:
@@ -130,7 +130,7 @@ def store_late_ledger(world: EmbeddedWorld) -> None:
     world.bucket.put(LEDGER_KEY, msgspec.json.encode(ledger))
 
 
-def test_once_a_day_is_over_people_are_told_of_it_once() -> None:
+def test_daily_cost_report_is_published_once() -> None:
     topic_context = {"joiner:report-topic": "arn:aws:sns:us-east-1:111122223333:costs"}
     world = EmbeddedWorld(template=synthesize_template(context={**ACTIVE_CONTEXT, **topic_context}))
     store_late_ledger(world)
@@ -140,7 +140,7 @@ def test_once_a_day_is_over_people_are_told_of_it_once() -> None:
     assert json.loads(world.bucket.get(LEDGER_KEY))["since"] == "2026-11-21T00:00:00Z"
 
 
-def test_unless_somebody_wants_to_hear_nobody_is_told() -> None:
+def test_cost_report_is_not_published_without_a_report_topic() -> None:
     world = EmbeddedWorld(template=synthesize_template(context=ACTIVE_CONTEXT))
     store_late_ledger(world)
     world.run(20 * ONE_MINUTE)

@@ -12,7 +12,7 @@ STEPS = (4, 8, 16, 32, 50)
 """What the horizontal pod autoscaler does with two pods at most: it doubles them every 15 seconds."""
 
 
-def test_replicas_that_an_autoscaler_raises_step_by_step_all_run_and_their_nodes_go_after_them() -> None:
+def test_stepwise_hpa_scale_up_schedules_all_pods_and_scale_down_removes_the_nodes() -> None:
     world = World(
         make_node_class(),
         make_node_pool(types=("m5.xlarge", "m5.2xlarge"), disruption=UNDERUTILIZED),
@@ -31,7 +31,7 @@ def test_replicas_that_an_autoscaler_raises_step_by_step_all_run_and_their_nodes
     assert not world.list_errors()
 
 
-def test_pods_that_are_made_anew_with_other_requests_are_planned_by_these() -> None:
+def test_pods_recreated_by_vpa_are_planned_with_their_new_requests() -> None:
     """What the vertical pod autoscaler does: the pods that wait are those of the old size, and then of the new one."""
     world = World(make_node_class(), make_node_pool(types=("m5.large", "m5.4xlarge")), make_deployment(0, cpu="9"))
     world.scale(1)
@@ -40,7 +40,7 @@ def test_pods_that_are_made_anew_with_other_requests_are_planned_by_these() -> N
     assert [instance.instance_type for instance in world.list_active_instances()] == ["m5.large"]
 
 
-def test_jobs_that_must_not_be_disrupted_run_to_their_end_and_their_nodes_go_after_them() -> None:
+def test_do_not_disrupt_jobs_run_to_completion_before_their_nodes_are_removed() -> None:
     gpus = make_node_pool(types=("g4dn.12xlarge",), disruption=UNDERUTILIZED)
     world = World(make_node_class(), gpus, types=("g4dn.12xlarge",))
     world.apply([make_job(120)])

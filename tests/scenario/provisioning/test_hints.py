@@ -39,7 +39,7 @@ def list_hints(world: World) -> list[NominatePod]:
     ]
 
 
-def test_a_burst_is_planned_once_and_each_pod_is_told_once() -> None:
+def test_burst_is_planned_once_and_each_pod_gets_its_hint_once() -> None:
     patch_counts = Counter[str]()
 
     def count_pod_patches(call: PortCall) -> None:
@@ -54,7 +54,7 @@ def test_a_burst_is_planned_once_and_each_pod_is_told_once() -> None:
     assert not any("nominatedNodeName" in pod["status"] for pod in world.cluster.list_pods("default"))
 
 
-def test_one_deployment_costs_no_hint() -> None:
+def test_single_deployment_needs_no_hints() -> None:
     world = World(make_node_class(), make_node_pool())
     world.apply([make_deployment(30)])
     world.wait_until_settled(30)
@@ -62,7 +62,7 @@ def test_one_deployment_costs_no_hint() -> None:
     assert len(world.launched) == 8
 
 
-def test_pods_of_a_node_that_dies_once_they_were_told_of_it_are_planned_for_again() -> None:
+def test_pods_hinted_to_a_terminated_node_are_planned_again() -> None:
     world = build_burst_world()
     world.wait_until(lambda: list_hints(world))
     [name, *_] = [action.node for action in list_hints(world)]
@@ -76,7 +76,7 @@ def test_pods_of_a_node_that_dies_once_they_were_told_of_it_are_planned_for_agai
 
 
 @pytest.mark.parametrize("number", [1, 20, 50])
-def test_whoever_dies_while_telling_goes_on_later(number: int) -> None:
+def test_hinting_resumes_after_the_lifecycle_function_is_killed(number: int) -> None:
     world = build_burst_world()
     killer = Killer("lifecycle kube.patch /api/v1/namespaces/*/pods/* after", number)
     with world.use_tap(killer):
@@ -85,7 +85,7 @@ def test_whoever_dies_while_telling_goes_on_later(number: int) -> None:
     assert len(list_planned_pods(world)) == len(set(list_planned_pods(world)))
 
 
-def test_where_hints_are_withheld_nobody_is_told() -> None:
+def test_hints_are_not_written_when_the_setting_is_off() -> None:
     world = build_burst_world(Silent)
     world.wait_until_settled(60, timeout=600)
     assert not list_hints(world)
@@ -96,7 +96,7 @@ def test_where_hints_are_withheld_nobody_is_told() -> None:
     [(("700m", 120), ("1500m", 80)), (("300m", 150), ("900m", 60), ("3", 20))],
     ids=["two-sizes", "three-sizes"],
 )
-def test_what_is_paid_in_the_end_is_what_was_planned_first(
+def test_final_cost_stays_close_to_the_first_plan(
     sizes: tuple[tuple[str, int], ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nodes that exist when all pods run, at their offerings' prices, against the first plan for each pod."""
@@ -110,7 +110,7 @@ def test_what_is_paid_in_the_end_is_what_was_planned_first(
     assert 0 < world.cloud.compute_hourly_cost() <= MAX_COST_RATIO * promised.usd_per_hour
 
 
-def test_pods_that_had_to_leave_early_come_to_the_nodes_that_were_planned_for_them() -> None:
+def test_replacement_pods_of_early_evictions_run_on_the_nodes_planned_for_the_evicted_pods() -> None:
     """Nothing can be launched until the pods are evicted: those that come instead have other names."""
     world = World(make_node_class(), make_node_pool(capacity=("spot",), after="Never"))
     world.apply([make_deployment(16, "small", cpu="700m"), make_deployment(12, "large", cpu="1500m")])

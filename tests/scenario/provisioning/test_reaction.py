@@ -32,13 +32,13 @@ def count_invocations(world: EmbeddedWorld, function: str) -> int:
     return sum(invocation.function == function for invocation in world.runtime.invocations)
 
 
-def test_by_the_tick_a_pod_waits_up_to_a_minute() -> None:
+def test_scheduled_polling_launches_for_a_pending_pod_within_about_a_minute() -> None:
     world = build_world("tick")
     assert not [function for function in world.wiring.functions if function.name == "watch"]
     assert 10 < measure_seconds_until_launch(world) <= 70
 
 
-def test_watching_a_pod_has_its_instance_asked_for_within_seconds() -> None:
+def test_watch_function_launches_for_a_pending_pod_within_seconds() -> None:
     world = build_world("watch")
     before = count_invocations(world, "provision")
     assert measure_seconds_until_launch(world) <= 6
@@ -50,7 +50,7 @@ def test_watching_a_pod_has_its_instance_asked_for_within_seconds() -> None:
     assert {invocation.outcome for invocation in world.runtime.invocations} == {"ok"}
 
 
-def test_a_quiet_watch_leaves_no_trace_and_wakes_nobody() -> None:
+def test_idle_watch_function_writes_no_journal_entries_or_log_lines() -> None:
     world = build_world("watch")
     journal, lines = len(world.bucket.list_keys("journal/")), len(world.log_lines)
     quiet = [invocation for invocation in world.runtime.invocations if invocation.function == "watch"]
@@ -65,7 +65,7 @@ def test_a_quiet_watch_leaves_no_trace_and_wakes_nobody() -> None:
     assert not [line for line in world.log_lines[lines:] if '"watch"' in line]
 
 
-def test_a_pod_that_cannot_be_helped_wakes_provision_once() -> None:
+def test_unschedulable_pod_does_not_trigger_provision_repeatedly() -> None:
     world = build_world("watch")
     world.apply([make_deployment(1, "huge", cpu="900")])
     world.run(timedelta(seconds=10))
@@ -74,7 +74,7 @@ def test_a_pod_that_cannot_be_helped_wakes_provision_once() -> None:
     assert count_invocations(world, "provision") - before <= 3
 
 
-def test_a_watch_that_broke_off_begins_again_with_the_minute() -> None:
+def test_failed_watch_function_restarts_within_a_minute() -> None:
     world = build_world("watch")
 
     def fail_watch_reads(call: PortCall) -> None:
@@ -94,7 +94,7 @@ def test_a_watch_that_broke_off_begins_again_with_the_minute() -> None:
     assert measure_seconds_until_launch(world) <= 6
 
 
-def test_a_line_of_the_schedulers_log_is_a_reason_to_look_and_nothing_polls() -> None:
+def test_scheduler_log_line_triggers_provision_without_polling() -> None:
     world = build_world("logs")
     assert not count_invocations(world, "watch")
     assert measure_seconds_until_launch(world) <= 6

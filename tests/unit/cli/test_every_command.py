@@ -62,7 +62,7 @@ ALL_PARSERS: Final = [
 ]
 
 
-def test_every_command_has_its_place_and_every_place_its_command() -> None:
+def test_every_command_is_in_exactly_one_help_group() -> None:
     placed = [name for names in COMMAND_GROUPS.values() for name in names]
     assert sorted(placed) == sorted(set(placed))
     assert set(COMMANDS) <= set(placed)
@@ -70,7 +70,7 @@ def test_every_command_has_its_place_and_every_place_its_command() -> None:
 
 
 @pytest.mark.parametrize(("name", "parser"), COMMAND_PARSERS)
-def test_help_says_what_it_does_with_examples_and_exit_codes(name: str, parser: Parser) -> None:
+def test_help_of_every_command_has_description_examples_and_exit_codes(name: str, parser: Parser) -> None:
     assert parser.description
     help_text = parser.format_help()
     assert "examples:\n" in help_text
@@ -80,24 +80,24 @@ def test_help_says_what_it_does_with_examples_and_exit_codes(name: str, parser: 
 
 
 @pytest.mark.parametrize(("name", "parser"), ALL_PARSERS)
-def test_an_action_of_a_command_says_what_it_does_too(name: str, parser: Parser) -> None:
+def test_help_of_every_subcommand_has_description_and_exit_codes(name: str, parser: Parser) -> None:
     assert parser.description, name
     assert "exit codes: 0 " in parser.format_help()
 
 
 @pytest.mark.parametrize(("name", "parser"), COMMAND_PARSERS)
-def test_how_it_ends_when_it_is_interrupted_is_said(name: str, parser: Parser) -> None:
+def test_help_documents_the_interrupt_exit_code(name: str, parser: Parser) -> None:
     exit_codes = " ".join(parser.format_help().partition("exit codes: ")[2].split())
     assert ("130 interrupted" in exit_codes) == (name not in SILENT)
 
 
 @pytest.mark.parametrize(("name", "parser"), ALL_PARSERS)
-def test_every_option_says_what_it_is_for(name: str, parser: Parser) -> None:
+def test_every_option_has_help_text(name: str, parser: Parser) -> None:
     assert [action.dest for action in parser._actions if not action.help] == [], name  # noqa: SLF001 - argparse has no other list
 
 
 @pytest.mark.parametrize(("name", "parser"), ALL_PARSERS)
-def test_there_is_json_with_its_shape_in_words(name: str, parser: Parser) -> None:
+def test_every_reporting_command_has_json_output(name: str, parser: Parser) -> None:
     if name.split(maxsplit=1)[0] in SILENT:
         return
     output = next(action for action in parser._actions if action.dest == "output")  # noqa: SLF001 - argparse has no other list
@@ -106,7 +106,7 @@ def test_there_is_json_with_its_shape_in_words(name: str, parser: Parser) -> Non
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_help_of_a_command_is_its_help(command: str, capsys: Out) -> None:
+def test_help_command_prints_the_same_as_the_help_flag(command: str, capsys: Out) -> None:
     outputs = []
     for arguments in (["help", command], [command, "--help"]):
         with pytest.raises(SystemExit, match="0"):
@@ -115,7 +115,7 @@ def test_help_of_a_command_is_its_help(command: str, capsys: Out) -> None:
     assert outputs[0] == outputs[1]
 
 
-def test_help_alone_is_that_of_all(capsys: Out) -> None:
+def test_help_without_a_command_lists_all_command_groups(capsys: Out) -> None:
     for arguments in (["help"], ["--help"]):
         with pytest.raises(SystemExit, match="0"):
             main(arguments)
@@ -126,7 +126,7 @@ def test_help_alone_is_that_of_all(capsys: Out) -> None:
 @pytest.mark.parametrize(
     ("typed", "suggestion"), [("stauts", "status"), ("pasue", "pause"), ("consoldiate", "consolidate"), ("xyzzy", "")]
 )
-def test_a_command_that_is_misspelt_is_guessed(typed: str, suggestion: str, capsys: Out) -> None:
+def test_misspelled_command_gets_a_suggestion(typed: str, suggestion: str, capsys: Out) -> None:
     with pytest.raises(SystemExit, match="2"):
         main([typed])
     stderr = capsys.readouterr().err
@@ -135,7 +135,7 @@ def test_a_command_that_is_misspelt_is_guessed(typed: str, suggestion: str, caps
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_an_option_that_there_is_not_is_wrong_usage(command: str, capsys: Out) -> None:
+def test_unknown_option_is_rejected(command: str, capsys: Out) -> None:
     with pytest.raises(SystemExit, match="2"):
         main([*build_minimal_arguments(command), "--no-such-option"])
     captured = capsys.readouterr()
@@ -152,7 +152,7 @@ def build_raiser(error: BaseException) -> Callable[..., int]:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_ctrl_c_is_130_without_a_traceback(command: str, capsys: Out, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_exits_with_130_without_a_traceback(command: str, capsys: Out, monkeypatch: pytest.MonkeyPatch) -> None:
     module: Any = import_module(get_command_module(command))
     add_to = module.add_to
 
@@ -196,7 +196,7 @@ def build_minimal_arguments(command: str) -> list[str]:
         (("--kubeconfig", "{folder}/config", "-o", "json"), "GET /"),
     ],
 )
-def test_a_cluster_that_is_not_reached_is_named_with_what_to_do(
+def test_unreachable_cluster_is_reported_with_a_fix(
     tmp_path: Path, capsys: Out, monkeypatch: pytest.MonkeyPatch, command: str, flags: tuple[str, ...], words: str
 ) -> None:
     from cli.aws import session  # noqa: PLC0415 - what the command imports when it runs
@@ -232,7 +232,7 @@ ON_FILES: Final = ("consolidate", "drift", "plan", "rebalance --plan", "status",
 
 @pytest.mark.parametrize("command", ON_FILES)
 @pytest.mark.parametrize("output", ["json", "yaml"])
-def test_what_a_program_reads_can_be_read(tmp_path: Path, capsys: Out, command: str, output: str) -> None:
+def test_json_and_yaml_output_can_be_parsed(tmp_path: Path, capsys: Out, command: str, output: str) -> None:
     files = [
         argument
         for argument in write_small_fleet(tmp_path)
@@ -244,7 +244,7 @@ def test_what_a_program_reads_can_be_read(tmp_path: Path, capsys: Out, command: 
 
 
 @pytest.mark.parametrize("command", [*ON_FILES, "doctor"])
-def test_files_of_which_nothing_can_be_read_are_no_empty_cluster(tmp_path: Path, capsys: Out, command: str) -> None:
+def test_unreadable_files_are_not_treated_as_an_empty_cluster(tmp_path: Path, capsys: Out, command: str) -> None:
     _, _, *catalogue = write_small_fleet(tmp_path)[:4]
     missing = str(tmp_path / "none.yaml")
     assert main([*command.split(), "-f", missing, *(catalogue if command != "doctor" else ())]) == 1
@@ -258,7 +258,7 @@ PLANNING: Final = ("consolidate", "plan", "rebalance --plan")
 
 
 @pytest.mark.parametrize("command", PLANNING)
-def test_who_names_neither_files_nor_a_cluster_and_has_no_kubeconfig_is_told_both_ways(
+def test_missing_files_and_kubeconfig_error_names_both_options(
     tmp_path: Path, capsys: Out, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
@@ -270,7 +270,7 @@ def test_who_names_neither_files_nor_a_cluster_and_has_no_kubeconfig_is_told_bot
 
 
 @pytest.mark.parametrize("command", ["--version", "drift", "lint"])
-def test_where_nobody_reads_what_is_written_it_ends_as_otherwise(tmp_path: Path, command: str) -> None:
+def test_closed_standard_output_does_not_change_the_exit_code(tmp_path: Path, command: str) -> None:
     files = write_small_fleet(tmp_path)[:2] if command != "--version" else []
     code = "import os, sys; os.close(1); os.execv(sys.executable, [sys.executable, '-c', sys.argv[1], *sys.argv[2:]])"
     inner = "import sys; from cli.main import main; sys.exit(main(sys.argv[1:]))"
@@ -282,7 +282,7 @@ def test_where_nobody_reads_what_is_written_it_ends_as_otherwise(tmp_path: Path,
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no disk that is always full")  # noqa: PTH110 - no path of ours
 @pytest.mark.parametrize("command", ["--version", "drift"])
-def test_an_answer_that_cannot_be_written_is_no_success(tmp_path: Path, command: str) -> None:
+def test_failed_output_write_is_an_error(tmp_path: Path, command: str) -> None:
     files = write_small_fleet(tmp_path)[:2] if command != "--version" else []
     code = "import sys; from cli.main import main; sys.exit(main(sys.argv[1:]))"
     with open("/dev/full", "w") as full:  # noqa: PTH123 - as above
@@ -298,7 +298,7 @@ CLOCKED: Final = ("consolidate", "plan", "rebalance --plan")
 
 
 @pytest.mark.parametrize("command", [*ON_FILES, "completion bash", "help"])
-def test_a_reader_that_has_gone_gets_no_traceback(tmp_path: Path, command: str) -> None:
+def test_broken_output_pipe_causes_no_traceback(tmp_path: Path, command: str) -> None:
     files = write_small_fleet(tmp_path)[:4] if command in ON_FILES else []
     code = "import sys; from cli.main import main; sys.exit(main(sys.argv[1:]))"
     read, write = os.pipe()
@@ -318,7 +318,7 @@ SIGNS: Final = "wéb-…-🚀"
 
 @pytest.mark.parametrize("command", [*ON_FILES, "help", "pause --help", "nothing-…"])
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
-def test_a_terminal_that_knows_few_characters_gets_its_answer(tmp_path: Path, command: str, encoding: str) -> None:
+def test_output_works_with_limited_terminal_encodings(tmp_path: Path, command: str, encoding: str) -> None:
     files = write_oddly_named_fleet(tmp_path) if command in ON_FILES else []
     process = run_joiner(*command.split(), *files, PYTHONIOENCODING=encoding, COLUMNS="40")
     assert "Traceback" not in process.stderr
@@ -327,7 +327,7 @@ def test_a_terminal_that_knows_few_characters_gets_its_answer(tmp_path: Path, co
 
 
 @pytest.mark.parametrize("command", ON_FILES)
-def test_json_is_the_same_where_few_characters_are_known(tmp_path: Path, command: str) -> None:
+def test_json_output_is_equal_with_ascii_encoding(tmp_path: Path, command: str) -> None:
     if command in CLOCKED:
         return
     files = write_oddly_named_fleet(tmp_path)
@@ -398,16 +398,16 @@ def list_completions(line: str, tmp_path: Path, **environment: str) -> list[str]
         ("joiner pause --for ", [""]),
     ],
 )
-def test_what_can_be_typed_is_offered(line: str, offered: list[str], tmp_path: Path) -> None:
+def test_shell_completion_offers_commands_and_options(line: str, offered: list[str], tmp_path: Path) -> None:
     assert list_completions(line, tmp_path) == offered
 
 
-def test_shells_that_show_more_are_told_what_a_command_does(tmp_path: Path) -> None:
+def test_zsh_completion_includes_command_descriptions(tmp_path: Path) -> None:
     [offered] = list_completions("joiner pa", tmp_path, _ARGCOMPLETE_SHELL="zsh")
     assert offered == f"pause:{COMMANDS['pause']}"
 
 
-def test_all_commands_are_offered(tmp_path: Path) -> None:
+def test_shell_completion_offers_all_commands(tmp_path: Path) -> None:
     assert sorted(list_completions("joiner ", tmp_path)) == sorted([*COMMANDS, "help"])
 
 
@@ -437,17 +437,19 @@ def served(tmp_path: Path) -> Iterator[str]:
         ("joiner pause --context away --nodepool ", [""]),
     ],
 )
-def test_names_are_those_of_the_cluster(line: str, offered: list[str], served: str, tmp_path: Path) -> None:
+def test_shell_completion_offers_names_from_the_cluster(
+    line: str, offered: list[str], served: str, tmp_path: Path
+) -> None:
     assert list_completions(line, tmp_path, KUBECONFIG=served) == offered
 
 
 @pytest.mark.parametrize("line", ["joiner pause --nodepool ", "joiner status --context "])
-def test_where_there_is_no_cluster_nothing_is_offered_and_nothing_said(line: str, tmp_path: Path) -> None:
+def test_shell_completion_without_a_cluster_is_empty(line: str, tmp_path: Path) -> None:
     assert list_completions(line, tmp_path, KUBECONFIG=str(tmp_path / "none")) == [""]
 
 
 @pytest.mark.parametrize(("shell", "word"), [("bash", "complete "), ("zsh", "#compdef"), ("fish", "complete ")])
-def test_each_shell_has_its_script(shell: str, word: str, capsys: Out) -> None:
+def test_each_supported_shell_has_a_completion_script(shell: str, word: str, capsys: Out) -> None:
     assert main(["completion", shell]) == 0
     output = capsys.readouterr().out
     assert word in output

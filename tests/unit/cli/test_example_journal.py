@@ -24,7 +24,7 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_an_example_of_the_help_works(
+def test_help_example_on_the_example_journal_works(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Out
 ) -> None:
     (tmp_path / "examples").symlink_to(FOLDER.parent)
@@ -36,12 +36,12 @@ def test_an_example_of_the_help_works(
     assert not captured.err
 
 
-def test_each_command_has_an_example() -> None:
+def test_every_journal_command_has_an_example() -> None:
     assert {command.split()[1] for command in COMMANDS} == {"cost", "explain", "replay", "report"}
     assert len(COMMANDS) > 8
 
 
-def test_the_example_journal_is_small_and_says_why_a_pod_is_pending(capsys: Out) -> None:
+def test_example_journal_is_small_and_explains_a_pending_pod(capsys: Out) -> None:
     assert sum(path.stat().st_size for path in FOLDER.rglob("*") if path.is_file()) < MAX_SIZE_BYTES
     assert main(["explain", "pod", "training", "--journal", str(FOLDER)]) == 0
     assert "no instance type has 1 nvidia.com/gpu" in capsys.readouterr().out

@@ -17,7 +17,7 @@ Out = pytest.CaptureFixture[str]
 SLOW = {"boto3", "botocore", "kubernetes", "moto", "msgspec", "shared", "sim", "yaml"}
 
 
-def test_the_version_is_that_of_the_package(capsys: Out) -> None:
+def test_version_flag_prints_the_package_version(capsys: Out) -> None:
     with pytest.raises(SystemExit, match="0"):
         main(["--version"])
     assert capsys.readouterr().out == "joiner 0.1.0\n"
@@ -28,13 +28,13 @@ def test_without_a_command_help_is_printed(capsys: Out) -> None:
     assert capsys.readouterr().out.startswith("usage: joiner")
 
 
-def test_the_arguments_are_those_of_the_process_unless_given(capsys: Out, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_process_arguments_are_used_by_default(capsys: Out, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["joiner"])
     assert main() == 0
     assert capsys.readouterr().out.startswith("usage: joiner")
 
 
-def test_help_has_commands_examples_and_exit_codes(capsys: Out) -> None:
+def test_help_lists_commands_examples_and_exit_codes(capsys: Out) -> None:
     with pytest.raises(SystemExit, match="0"):
         main(["--help"])
     output = capsys.readouterr().out
@@ -44,7 +44,7 @@ def test_help_has_commands_examples_and_exit_codes(capsys: Out) -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_the_list_of_commands_says_what_each_command_says_of_itself(command: str, capsys: Out) -> None:
+def test_listed_command_description_matches_the_command_parser(command: str, capsys: Out) -> None:
     """The list is written where no command is imported; it would not notice that one of them changed."""
     outputs = []
     for arguments in ([], [command]):
@@ -63,11 +63,11 @@ def list_slow_imports(*arguments: str) -> set[str]:
     return {name.partition(".")[0] for name in process.stdout.splitlines()[-1].split()} & SLOW
 
 
-def test_help_waits_for_nothing() -> None:
+def test_help_needs_no_slow_imports() -> None:
     assert list_slow_imports() == set()
 
 
-def test_a_plan_waits_only_for_what_it_needs(tmp_path: Path) -> None:
+def test_plan_imports_only_needed_modules(tmp_path: Path) -> None:
     cluster, catalogue = tmp_path / "cluster.json", "examples/catalogue.json"
     cluster.write_text(json.dumps(make_pod("a")))
     assert list_slow_imports("plan", "-f", str(cluster), "--instance-types", catalogue) == {"msgspec", "shared"}
@@ -83,7 +83,7 @@ def test_a_plan_waits_only_for_what_it_needs(tmp_path: Path) -> None:
         (["demo", "--seed", "seven"], "invalid int value: 'seven'"),
     ],
 )
-def test_wrong_usage_is_two_and_says_what(arguments: list[str], words: str, capsys: Out) -> None:
+def test_invalid_usage_exits_with_2_and_is_reported(arguments: list[str], words: str, capsys: Out) -> None:
     with pytest.raises(SystemExit, match="2"):
         main(arguments)
     captured = capsys.readouterr()
@@ -98,13 +98,13 @@ def build_raiser(error: BaseException) -> Callable[[object], int]:
     return run
 
 
-def test_who_interrupts_is_answered_by_130(capsys: Out, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupt_exits_with_130(capsys: Out, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demo_command, "run", build_raiser(KeyboardInterrupt()))
     assert main(["demo"]) == 130
     assert capsys.readouterr().err == "\ninterrupted\n"
 
 
-def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_closed_output_pipe_is_not_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demo_command, "run", build_raiser(BrokenPipeError()))
     with (tmp_path / "pipe").open("w", encoding="utf-8") as out:
         monkeypatch.setattr(sys, "stdout", out)
@@ -113,7 +113,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path, monkeypatch: 
     assert (tmp_path / "pipe").read_text(encoding="utf-8") == ""
 
 
-def test_a_bug_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unexpected_exception_is_not_suppressed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demo_command, "run", build_raiser(ZeroDivisionError()))
     with pytest.raises(ZeroDivisionError):
         main(["demo"])

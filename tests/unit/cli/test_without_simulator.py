@@ -44,13 +44,13 @@ def list_modules() -> list[str]:
     ]
 
 
-def test_the_group_of_the_simulator_is_blocked() -> None:
+def test_simulator_dependencies_are_blocked() -> None:
     assert {"sim", "highspy", "moto", "numpy", "werkzeug"} <= {*list_blocked_modules()}
     for name in ("sim.cloud.cloud", "moto", "cli.demo.command"):
         assert "ModuleNotFoundError" in run_without_simulator(f"import {name}").stderr
 
 
-def test_every_module_of_the_other_commands_is_imported() -> None:
+def test_modules_of_other_commands_import_without_the_simulator() -> None:
     names = list_modules()
     assert {get_command_module(command) for command in COMMANDS if command not in SIMULATOR_COMMANDS} <= {*names}
     result = run_without_simulator(f"from importlib import import_module\nfor name in {names!r}: import_module(name)")
@@ -66,6 +66,6 @@ def test_every_module_of_the_other_commands_is_imported() -> None:
     ],
     ids=lambda arguments: arguments[0],
 )
-def test_commands_that_need_files_alone_run(arguments: list[str]) -> None:
+def test_file_based_commands_run_without_the_simulator(arguments: list[str]) -> None:
     result = run_without_simulator(RUN.format(arguments=arguments))
     assert result.returncode == 0, result.stderr

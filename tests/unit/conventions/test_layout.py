@@ -17,18 +17,18 @@ def breaches() -> list[Breach]:
 
 
 @pytest.mark.parametrize("rule", LAYOUT_RULE_IDS)
-def test_no_folder_and_no_file_has_more_breaches_of_a_rule_than_its_baseline(breaches: list[Breach], rule: str) -> None:
+def test_layout_rule_breaches_match_the_baseline(breaches: list[Breach], rule: str) -> None:
     remaining_breaches = drop_exceptions(breaches, read_exceptions())
     if messages := find_differences(rule, remaining_breaches, read_baseline()):
         pytest.fail("\n".join(messages), pytrace=False)
 
 
-def test_every_exception_is_needed(breaches: list[Breach]) -> None:
+def test_every_layout_rule_exception_is_needed(breaches: list[Breach]) -> None:
     exceptions = [exception for exception in read_exceptions() if exception.rule in LAYOUT_RULE_IDS]
     assert find_unused_exceptions(breaches, exceptions) == [], "remove these lines from exceptions.txt"
 
 
-def test_the_glossary_has_each_term_once_in_alphabetical_order_with_its_source() -> None:
+def test_glossary_terms_are_unique_sorted_and_have_a_source() -> None:
     rows = re.findall(r"^\| (.+?) \| (.+?) \| (.+?) \|(?: (.+?) )?\s*\|$", (ROOT / GLOSSARY).read_text(), re.MULTILINE)
     terms = [term.lower() for term, *_ in rows[1:]]
     assert terms == sorted(set(terms))

@@ -13,12 +13,12 @@ def breaches() -> list[Breach]:
 
 
 @pytest.mark.parametrize("rule", NAME_RULE_IDS)
-def test_no_file_has_more_breaches_of_a_rule_than_its_baseline(breaches: list[Breach], rule: str) -> None:
+def test_name_rule_breaches_match_the_baseline(breaches: list[Breach], rule: str) -> None:
     remaining_breaches = drop_exceptions(breaches, read_exceptions())
     if messages := find_differences(rule, remaining_breaches, read_baseline()):
         pytest.fail("\n".join(messages), pytrace=False)
 
 
-def test_every_exception_is_needed(breaches: list[Breach]) -> None:
+def test_every_name_rule_exception_is_needed(breaches: list[Breach]) -> None:
     exceptions = [exception for exception in read_exceptions() if exception.rule in NAME_RULE_IDS]
     assert find_unused_exceptions(breaches, exceptions) == [], "remove these lines from exceptions.txt"

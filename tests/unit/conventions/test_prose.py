@@ -19,13 +19,13 @@ def breaches() -> list[Breach]:
 
 
 @pytest.mark.parametrize("rule", PROSE_RULE_IDS)
-def test_no_file_has_more_breaches_of_a_rule_than_its_baseline(breaches: list[Breach], rule: str) -> None:
+def test_prose_rule_breaches_match_the_baseline(breaches: list[Breach], rule: str) -> None:
     remaining_breaches = drop_exceptions(breaches, read_exceptions())
     if messages := find_differences(rule, remaining_breaches, read_baseline()):
         pytest.fail("\n".join(messages), pytrace=False)
 
 
-def test_every_exception_is_needed(breaches: list[Breach]) -> None:
+def test_every_prose_rule_exception_is_needed(breaches: list[Breach]) -> None:
     exceptions = [exception for exception in read_exceptions() if exception.rule in PROSE_RULE_IDS]
     assert find_unused_exceptions(breaches, exceptions) == [], "remove these lines from exceptions.txt"
 
@@ -39,19 +39,19 @@ def test_every_exception_is_needed(breaches: list[Breach]) -> None:
         ("21 pods, 1 pod and a doorknob", []),
     ],
 )
-def test_banned_words_of_a_page_are_found_outside_code(text: str, words: list[str]) -> None:
+def test_banned_words_in_a_page_are_found_outside_code(text: str, words: list[str]) -> None:
     breaches = find_breaches_in_page("page.md", text)
     assert [f"{breach.name}:{breach.line}" for breach in breaches if breach.rule == "banned-prose"] == words
 
 
-def test_strings_of_a_program_are_checked_and_its_docstrings_names_and_keys_are_not() -> None:
+def test_program_strings_are_checked_but_docstrings_names_and_keys_are_not() -> None:
     text = '"""A knob."""\nknob = {"knob": f"turn the knob {1}"}\n\n\ndef turn():\n    """A knob."""\n'
     [breach] = find_breaches_in_program("program.py", text)
     assert (breach.name, breach.line, breach.message) == ("knob", 2, "write: setting")
 
 
 @pytest.mark.parametrize("end", [". ", ".\n\n", "\n- ", " | ", "; "])
-def test_a_long_sentence_is_found_and_two_short_ones_are_not(end: str) -> None:
+def test_long_sentence_is_reported_and_two_short_sentences_are_not(end: str) -> None:
     words = " ".join(["word"] * MAX_WORDS_PER_SENTENCE)
     assert find_breaches_in_page("page.md", f"{words}{end}{words}") == []
     [breach] = find_breaches_in_page("page.md", f"Title\n\n{words} more{end}{words}")

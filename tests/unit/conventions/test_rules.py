@@ -55,7 +55,7 @@ def list_rules_and_names(breaches: Iterable[Breach]) -> set[tuple[str, str]]:
         "class Pod:\n    def read(self):\n        self.found = 1",
     ],
 )
-def test_a_pronoun_or_a_participle_is_no_name_of_a_variable(source: str) -> None:
+def test_pronoun_or_participle_as_variable_name_is_reported(source: str) -> None:
     assert [(rule, name.strip("_")) for rule, name, _ in list_breaches(source)] == [("banned-variable", "found")]
 
 
@@ -72,7 +72,7 @@ def test_a_pronoun_or_a_participle_is_no_name_of_a_variable(source: str) -> None
         "for one in pods:\n    use(one)",
     ],
 )
-def test_nouns_and_targets_of_one_line_are_fine(source: str) -> None:
+def test_nouns_and_single_line_loop_targets_are_allowed(source: str) -> None:
     assert list_breaches(source) == []
 
 
@@ -93,18 +93,18 @@ def test_nouns_and_targets_of_one_line_are_fine(source: str) -> None:
         ("told", False),
     ],
 )
-def test_a_function_begins_with_a_verb(name: str, *, is_fine: bool) -> None:
+def test_function_name_must_begin_with_a_verb(name: str, *, is_fine: bool) -> None:
     assert list_breaches(f"def {name}(): ...") == ([] if is_fine else [("function-verb", name, 1)])
 
 
 @pytest.mark.parametrize(
     "decorator", ["property", "cached_property", "functools.cached_property", "pods.setter", "overload"]
 )
-def test_a_property_is_a_noun(decorator: str) -> None:
+def test_property_name_may_be_a_noun(decorator: str) -> None:
     assert list_breaches(f"class Node:\n    @{decorator}\n    def pods(self): ...") == []
 
 
-def test_a_docstring_does_not_begin_with_answer() -> None:
+def test_docstring_beginning_with_answer_is_reported() -> None:
     source = '''
         """Answers."""
         class Pod:
@@ -117,7 +117,7 @@ def test_a_docstring_does_not_begin_with_answer() -> None:
     assert lines == {2, 4, 6}
 
 
-def test_words_are_banned_in_docstrings_and_comments_alone() -> None:
+def test_banned_words_are_reported_only_in_docstrings_and_comments() -> None:
     source = '''
         """A knob.
 
@@ -156,7 +156,7 @@ def test_words_are_banned_in_docstrings_and_comments_alone() -> None:
         ("def use():\n    PODS = 3", ""),
     ],
 )
-def test_a_constant_says_what_it_limits_and_its_unit(source: str, rule: str) -> None:
+def test_constant_without_subject_or_unit_is_reported(source: str, rule: str) -> None:
     names = [breach[0] for breach in list_breaches(source) if breach[0] in ("bare-quantity", "unit-of-number")]
     assert names == ([rule] if rule else [])
 
@@ -164,11 +164,11 @@ def test_a_constant_says_what_it_limits_and_its_unit(source: str, rule: str) -> 
 @pytest.mark.parametrize(
     "source", ["class OldKnob: ...", "def find_knobs(): ...", "OLD_KNOBS = ()", "def use(knob): ..."]
 )
-def test_a_replaced_word_does_not_come_back(source: str) -> None:
+def test_replaced_word_in_a_name_is_reported(source: str) -> None:
     assert [rule for rule, *_ in list_breaches(source)] == ["replaced-word"]
 
 
-def test_a_class_name_is_used_once_and_a_private_one_once_in_a_folder(tmp_path: Path) -> None:
+def test_repeated_class_name_is_reported(tmp_path: Path) -> None:
     texts = {
         "cli/a.py": "class Pod: ...\nclass _Row: ...\n",
         "cli/b.py": "class _Row: ...\n",
@@ -180,7 +180,7 @@ def test_a_class_name_is_used_once_and_a_private_one_once_in_a_folder(tmp_path: 
     assert places == [("cli/a.py", "Pod"), ("cli/a.py", "_Row"), ("cli/b.py", "_Row"), ("shared/a.py", "Pod")]
 
 
-def test_tests_have_the_rule_for_variables_only(tmp_path: Path) -> None:
+def test_only_the_variable_name_rule_applies_to_tests(tmp_path: Path) -> None:
     root = write_tree(tmp_path, {"tests/test_a.py": "MOST = 3\ndef pods(one): ...\n"})
     assert list_rules_and_names(find_breaches_of_names(root)) == {("banned-variable", "one")}
 
@@ -197,7 +197,9 @@ def test_tests_have_the_rule_for_variables_only(tmp_path: Path) -> None:
         ({"shared/node/__init__.py": '"""A node."""\n\nimport os\n'}, ("init-file", "__init__.py")),
     ],
 )
-def test_the_layout_has_limits(tmp_path: Path, texts: Mapping[str, str], breach: tuple[str, str]) -> None:
+def test_layout_beyond_the_limits_is_reported(
+    tmp_path: Path, texts: Mapping[str, str], breach: tuple[str, str]
+) -> None:
     assert breach in list_rules_and_names(find_breaches_of_layout(write_tree(tmp_path, texts)))
 
 
@@ -223,17 +225,17 @@ def test_a_tree_within_the_limits_has_no_breaches(tmp_path: Path) -> None:
         ({PATH: 2, "shared/gone.py": 1}, "shared/gone.py: 0 breaches of banned-variable, 1 recorded in the baseline;"),
     ],
 )
-def test_breaches_are_those_of_the_baseline_no_more_and_no_fewer(recorded: Mapping[str, int], message: str) -> None:
+def test_breach_counts_above_or_below_the_baseline_are_reported(recorded: Mapping[str, int], message: str) -> None:
     messages = find_differences("banned-variable", [build_breach(), build_breach()], {"banned-variable": recorded})
     assert [text.startswith(message) for text in messages] == ([True] if message else [])
 
 
-def test_the_baseline_counts_by_rule_and_path() -> None:
+def test_baseline_counts_breaches_by_rule_and_path() -> None:
     breaches = [build_breach(), build_breach(path="cli/a.py", count=3), build_breach()]
     assert render_baseline(breaches).endswith('\n\n[banned-variable]\n"cli/a.py" = 3\n"shared/example.py" = 2\n')
 
 
-def test_an_exception_allows_what_it_names_and_must_be_needed() -> None:
+def test_exception_allows_only_its_breaches_and_is_reported_if_unused() -> None:
     needed, unneeded = (
         RuleException("banned-variable", "shared/*", "f*"),
         RuleException("banned-variable", "cli/*", "*"),

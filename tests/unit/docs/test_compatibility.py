@@ -15,14 +15,14 @@ CRDS: Final = [yaml.safe_load(path.read_text()) for path in sorted((ROOT / "shar
 
 
 @pytest.mark.parametrize("spec", [*FUNCTION_SPECS, WATCH_SPEC], ids=lambda spec: spec.name)
-def test_the_sizing_page_has_memory_and_timeout_of_every_function(spec: FunctionSpec) -> None:
+def test_sizing_page_lists_memory_and_timeout_of_every_function(spec: FunctionSpec) -> None:
     row = next(line for line in SIZING.splitlines() if line.startswith(f"| `{spec.name}` | ") and " MB" in line)
     assert f"{spec.memory_mb:,} MB" in row
     assert f"| {spec.timeout_seconds}s |" in row
 
 
 @pytest.mark.parametrize("crd", CRDS, ids=lambda crd: crd["metadata"]["name"])
-def test_the_compatibility_page_has_the_version_of_every_kind(crd: dict[str, Any]) -> None:
+def test_compatibility_page_lists_served_versions_of_every_crd(crd: dict[str, Any]) -> None:
     kind, group = crd["spec"]["names"]["kind"], crd["spec"]["group"]
     api_versions = [f"`{group}/{version['name']}`" for version in crd["spec"]["versions"] if version["served"]]
     row = next(line for line in COMPATIBILITY.splitlines() if line.startswith("| ") and kind in line)

@@ -23,23 +23,23 @@ def list_metric_rows() -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines() if line[:2] == "| "]
 
 
-def test_every_metric_of_ours_is_in_the_table_and_nothing_that_is_none() -> None:
+def test_metrics_page_lists_exactly_the_published_metrics() -> None:
     names = {name for row in list_metric_rows() for name in OURS.findall(row[1])}
     assert names == set(ALL_METRICS)
 
 
 @pytest.mark.parametrize("row", list_metric_rows()[1:], ids=lambda row: f"{row[0]} {row[1]}")
-def test_where_there_is_no_metric_the_table_says_where_to_look(row: list[str]) -> None:
+def test_karpenter_metrics_without_equivalent_name_an_alternative(row: list[str]) -> None:
     assert OURS.findall(row[1]) or row[2]
     assert set(OURS.findall(row[2])) <= LAMBDA_AND_SQS
 
 
-def test_what_prometheus_gets_is_named_with_its_family() -> None:
+def test_metrics_page_lists_every_prometheus_metric_family() -> None:
     families = re.findall(r"# TYPE (\w+)", render_metrics(ClusterState(make_cluster_snapshot())))
     assert [name for name in families if f"`{name}`" not in PAGE] == []
 
 
-def test_fields_of_the_log_that_the_page_names_are_those_that_the_dashboard_asks_for() -> None:
+def test_log_fields_on_the_metrics_page_are_queried_by_the_dashboard() -> None:
     query_text = " ".join(line for query in FIRST_QUERIES for line in query.lines)
     fields = set(re.findall(r"(?:counts|done)\.\w+", PAGE))
     assert {name for name in fields if name not in query_text} == set()

@@ -22,7 +22,7 @@ PEOPLES = frozenset(
 """What people write and we only read."""
 
 
-def test_the_way_back_takes_every_mark_off_that_we_leave() -> None:
+def test_migration_page_removes_every_joiner_label_and_annotation() -> None:
     own_labels = {
         value for value in vars(labels).values() if isinstance(value, str) and value.startswith("joiner.dev/")
     }

@@ -49,14 +49,14 @@ def is_module(name: str) -> bool:
 
 
 @pytest.mark.parametrize("page", [*PAGES, *GENERATORS], ids=label)
-def test_every_file_and_folder_that_a_page_names_exists(page: Path) -> None:
+def test_every_file_and_folder_named_by_a_page_exists(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     paths = {match[1] for pattern in (FILE_PATTERN, FOLDER_PATTERN) for match in pattern.finditer(text)}
     assert [path for path in sorted(paths) if not any(ROOT.glob(path.rstrip("/")))] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=label)
-def test_every_name_that_a_page_finds_in_a_file_is_defined_there(page: Path) -> None:
+def test_every_name_referenced_in_a_file_is_defined_there(page: Path) -> None:
     references = {
         match[0]: (ROOT / match[1], match[2]) for match in FILE_PATTERN.finditer(page.read_text()) if match[2]
     }
@@ -68,7 +68,7 @@ def test_every_name_that_a_page_finds_in_a_file_is_defined_there(page: Path) -> 
     assert undefined == []
 
 
-def test_every_test_that_a_page_names_without_its_file_exists() -> None:
+def test_every_test_named_without_its_file_exists() -> None:
     files = sorted((ROOT / "tests").rglob("test_*.py"))
     known_names = {path.stem for path in files}.union(*map(list_defined_names, files))
     test_names = {name for page in PAGES for name in TEST_PATTERN.findall(page.read_text(encoding="utf-8"))}
@@ -76,13 +76,13 @@ def test_every_test_that_a_page_names_without_its_file_exists() -> None:
     assert sorted(test_names - known_names) == []
 
 
-def test_every_module_that_a_page_runs_exists() -> None:
+def test_every_module_run_by_a_page_exists() -> None:
     modules = {match[1] for page in PAGES for match in MODULE_PATTERN.finditer(page.read_text(encoding="utf-8"))}
     assert modules
     assert [module for module in sorted(modules) if not is_module(module)] == []
 
 
-def test_every_identifier_in_the_pages_for_contributors_is_in_the_code() -> None:
+def test_every_identifier_in_contributor_pages_exists_in_the_code() -> None:
     code = "\n".join(
         path.read_text(encoding="utf-8")
         for folder in ("cli", "shared", "sim")
@@ -95,7 +95,7 @@ def test_every_identifier_in_the_pages_for_contributors_is_in_the_code() -> None
         assert unknown == [], label(page)
 
 
-def test_a_reference_is_recognized_with_its_name() -> None:
+def test_file_reference_is_parsed_with_its_name() -> None:
     text = "`shared/a/b.py:Kind.build`, `tests/x.py::test_it[1]`, docs/plan.md, https://x.org/docs/y.md, sim/draw*.py"
     assert [match.groups() for match in FILE_PATTERN.finditer(text)] == [
         ("shared/a/b.py", "Kind.build"),
@@ -112,7 +112,7 @@ def list_packages(folder: Path) -> list[str]:
     return sorted(f"{path.parent.relative_to(ROOT).as_posix()}/" for path in folder.glob("*/__init__.py"))
 
 
-def test_the_architecture_names_every_folder_of_shared_and_of_its_decisions() -> None:
+def test_architecture_page_names_every_folder_of_shared_and_shared_decide() -> None:
     folder_names = set(FOLDER_PATTERN.findall(ARCHITECTURE.read_text(encoding="utf-8")))
     packages = [*list_packages(ROOT / "shared"), *list_packages(ROOT / "shared" / "decide")]
     assert [package for package in packages if package not in folder_names] == []
@@ -137,13 +137,13 @@ def list_shared_imports() -> Iterator[tuple[Path, str, str]]:
                     yield path, child, module.split(".")[1]
 
 
-def test_the_architecture_puts_every_child_of_shared_on_a_floor() -> None:
+def test_architecture_page_assigns_every_package_of_shared_to_a_layer() -> None:
     shared = ROOT / "shared"
     children = {path.parent.name for path in shared.glob("*/__init__.py")} | {path.stem for path in shared.glob("*.py")}
     assert set(read_floors()) == children - {"__init__"}
 
 
-def test_imports_lead_down_the_floors_of_the_architecture() -> None:
+def test_shared_packages_import_only_lower_architecture_layers() -> None:
     floors = read_floors()
     upwards = [
         f"{label(path)} imports shared.{imported}"

@@ -7,12 +7,12 @@ ROOT = Path(__file__).parents[3]
 ROWS = [line for line in (ROOT / "docs" / "requirements.md").read_text().splitlines() if re.match(r"\| \d", line)]
 
 
-def test_rows_are_sorted_and_each_number_is_there_once() -> None:
+def test_requirement_numbers_are_sorted_and_unique() -> None:
     numbers = [int(line.split("|")[1]) for line in ROWS]
     assert numbers == sorted(set(numbers))
 
 
-def test_every_row_names_a_test_and_every_test_that_is_named_exists() -> None:
+def test_every_requirement_names_an_existing_test() -> None:
     for line in ROWS:
         references = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", line)
         assert references, line

@@ -21,7 +21,7 @@ def journal(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("shot", SCREENSHOTS, ids=lambda shot: shot.name)
-def test_a_picture_shows_what_its_command_says(journal: Path, shot: object) -> None:
+def test_screenshot_matches_the_current_command_output(journal: Path, shot: object) -> None:
     screenshot = next(candidate for candidate in SCREENSHOTS if candidate == shot)
     picture = (FOLDER / f"{screenshot.name}.svg").read_text(encoding="utf-8")
     new_picture = render_terminal(screenshot.command, capture_command_output(screenshot, journal), screenshot.max_lines)
@@ -30,7 +30,7 @@ def test_a_picture_shows_what_its_command_says(journal: Path, shot: object) -> N
     assert picture == new_picture, MAKE
 
 
-def test_every_picture_is_made_by_the_script_and_shown_on_some_page() -> None:
+def test_every_screenshot_is_generated_and_shown_on_a_page() -> None:
     names = {f"{screenshot.name}.svg" for screenshot in SCREENSHOTS} | {REPORT}
     assert {path.name for path in FOLDER.iterdir()} == names
     pages = "".join(
@@ -39,7 +39,7 @@ def test_every_picture_is_made_by_the_script_and_shown_on_some_page() -> None:
     assert [name for name in sorted(names) if f"images/{name})" not in pages] == []
 
 
-def test_a_picture_needs_nothing_from_elsewhere() -> None:
+def test_screenshot_loads_no_external_resources() -> None:
     for path in FOLDER.glob("*.svg"):
         text = path.read_text(encoding="utf-8")
         root = ET.fromstring(text)  # noqa: S314 - our own file
@@ -48,7 +48,7 @@ def test_a_picture_needs_nothing_from_elsewhere() -> None:
         assert text.count("http") == 1
 
 
-def test_colours_and_columns_are_those_of_the_terminal() -> None:
+def test_screenshot_keeps_terminal_colors_and_columns() -> None:
     text = "a \x1b[31m<red>\x1b[0m b\n\x1b[1m\x1b[36mbold\x1b[0m"
     picture = render_terminal("joiner x", text)
     assert extract_text(picture) == ["$ joiner x", "a <red> b", "bold"]
@@ -57,5 +57,5 @@ def test_colours_and_columns_are_those_of_the_terminal() -> None:
     assert re.search(r'<tspan x="(\S+)" textLength="\S+" style="fill:#ff7b72"', picture)
 
 
-def test_a_long_text_is_cut() -> None:
+def test_long_screenshot_text_is_truncated() -> None:
     assert extract_text(render_terminal("c", "1\n2\n3\n4", max_lines=2)) == ["$ c", "1", "2", "…"]

@@ -49,7 +49,7 @@ def import_handler(name: str) -> ModuleType:
         ({}, "invocation"),
     ],
 )
-def test_a_trigger_is_a_word(event: dict[str, object], trigger: str) -> None:
+def test_trigger_name_is_derived_from_the_event(event: dict[str, object], trigger: str) -> None:
     assert get_trigger_name(event) == trigger
 
 
@@ -63,20 +63,20 @@ def test_a_trigger_is_a_word(event: dict[str, object], trigger: str) -> None:
         (None, []),
     ],
 )
-def test_bodies_are_those_of_the_messages_in_order(records: object, bodies: list[str]) -> None:
+def test_message_bodies_are_returned_in_order(records: object, bodies: list[str]) -> None:
     assert list(get_message_bodies({"Records": records})) == bodies
     assert list(get_message_bodies({})) == []
     assert len(get_message_ids({"Records": records})) == len(bodies)
     assert get_message_ids({"Records": [{"messageId": "1"}, {"body": "?"}]}) == ("1", "")
 
 
-def test_the_clock_is_the_present_in_utc() -> None:
+def test_current_time_is_in_utc() -> None:
     assert get_current_time().tzinfo is UTC
     assert abs(get_current_time() - datetime.now(UTC)) < timedelta(minutes=1)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_handler_builds_its_world_from_the_environment_and_runs_its_cycle(
+def test_handler_builds_its_world_from_the_environment_and_runs_a_cycle(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     outside, built = Outside(), []
@@ -96,7 +96,7 @@ def test_a_handler_builds_its_world_from_the_environment_and_runs_its_cycle(
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_cycle_that_cannot_see_fails_its_invocation(name: str) -> None:
+def test_unreachable_api_server_fails_the_invocation(name: str) -> None:
     def fail_kube_calls(call: PortCall) -> None:
         if call.port == "kube":
             raise Unreachable("kube")
@@ -112,7 +112,7 @@ def test_a_cycle_that_cannot_see_fails_its_invocation(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_nobody_foresaw_is_told_before_it_fails_the_invocation(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unexpected_exception_is_logged_before_the_invocation_fails(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     outside = Outside()
     handler_module = import_handler(name)
 
@@ -125,7 +125,7 @@ def test_what_nobody_foresaw_is_told_before_it_fails_the_invocation(name: str, m
     assert any("ZeroDivisionError: a surprise" in line and f'"{name}"' in line for line in outside.lines)
 
 
-def test_nonsense_in_the_queue_is_named_and_not_brought_back() -> None:
+def test_invalid_queue_message_is_logged_and_not_retried() -> None:
     outside = Outside()
     answer = import_handler("interrupt").handle({"Records": [{"body": "?"}]}, outside.build_world())
     assert answer["batchItemFailures"] == []
@@ -145,9 +145,7 @@ def clusters(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return described_clusters
 
 
-def test_the_world_of_production_is_wired_from_the_settings(
-    clusters: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_production_world_is_built_from_the_settings(clusters: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy:3128")
     monkeypatch.setenv("NO_PROXY", "")
     kube: dict[str, Any] = {}
@@ -169,7 +167,7 @@ def test_the_world_of_production_is_wired_from_the_settings(
     assert {name: type(getattr(world, name)) for name in kinds} == kinds
 
 
-def test_a_given_endpoint_goes_before_that_of_eks(clusters: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_configured_endpoint_overrides_the_eks_endpoint(clusters: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     endpoints: list[str] = []
     monkeypatch.setattr(production, "KubeClient", lambda endpoint, **_: endpoints.append(endpoint))
     settings = msgspec.structs.replace(SETTINGS, kube_endpoint="https://proxy")
@@ -180,15 +178,13 @@ def test_a_given_endpoint_goes_before_that_of_eks(clusters: list[str], monkeypat
 @pytest.mark.parametrize(
     ("price_service", "kind"), [("reachable", BotoPricingService), ("unreachable", UnreachablePricing)]
 )
-def test_the_pricing_service_is_asked_where_there_is_a_way_to_it(
-    price_service: str, kind: type, clusters: list[str]
-) -> None:
+def test_pricing_service_is_used_only_if_reachable(price_service: str, kind: type, clusters: list[str]) -> None:
     settings = msgspec.structs.replace(SETTINGS, price_service=price_service)
     assert type(production.build_world(settings.build_environment(), "request-1", get_current_time).prices) is kind
     assert clusters == ["demo"]
 
 
-def test_a_container_makes_its_clients_once(clusters: list[str]) -> None:
+def test_clients_are_reused_within_a_lambda_container(clusters: list[str]) -> None:
     first, second = (
         production.build_world(SETTINGS.build_environment(), name, get_current_time) for name in ("one", "two")
     )
@@ -197,7 +193,7 @@ def test_a_container_makes_its_clients_once(clusters: list[str]) -> None:
     assert clusters == ["demo"]
 
 
-def test_a_control_plane_that_does_not_answer_is_asked_again(
+def test_failed_describe_cluster_call_is_retried_by_the_next_invocation(
     clusters: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def raise_unreachable(_: BotoEks, name: str) -> ControlPlaneFacts:
@@ -212,20 +208,20 @@ def test_a_control_plane_that_does_not_answer_is_asked_again(
 
 
 @pytest.mark.parametrize("missing", ["CLUSTER_NAME", "JOINER_REGION"])
-def test_a_missing_variable_is_named(missing: str, clusters: list[str]) -> None:
+def test_missing_environment_variable_is_reported_by_name(missing: str, clusters: list[str]) -> None:
     environ = {name: value for name, value in SETTINGS.build_environment().items() if name != missing}
     with pytest.raises(KeyError, match=missing):
         production.build_world(environ, "request-1", get_current_time)
     assert clusters == []
 
 
-def test_what_is_emitted_is_a_line_of_the_log(clusters: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_emitted_line_is_written_to_standard_output(clusters: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     production.build_world(SETTINGS.build_environment(), "request-1", get_current_time).emit('{"level":"INFO"}')
     assert capsys.readouterr().out == '{"level":"INFO"}\n'
     assert clusters == ["demo"]
 
 
-def test_a_tap_sees_every_port_of_production(clusters: list[str]) -> None:
+def test_tap_observes_calls_to_production_ports(clusters: list[str]) -> None:
     world = production.build_world(SETTINGS.build_environment(), "request-1", get_current_time)
     calls: list[PortCall] = []
     assert tap_world(world, calls.append).eks.describe_cluster("demo") == FACTS
@@ -236,7 +232,7 @@ def test_a_tap_sees_every_port_of_production(clusters: list[str]) -> None:
     assert clusters == ["demo", "demo"]
 
 
-def test_no_function_imports_another() -> None:
+def test_functions_do_not_import_each_other() -> None:
     for name in NAMES:
         other_packages = {f"functions.{function_name}" for function_name in NAMES if function_name != name}
         imported = {getattr(value, "__module__", "") for value in vars(import_handler(name)).values()}

@@ -9,7 +9,7 @@ from sim.world.memory_ports import MemoryBucket, MemoryTopic
 from tests.support.actions_world import Outside
 
 
-def test_every_call_is_seen_before_and_after_with_what_it_is_about() -> None:
+def test_tap_is_called_before_and_after_every_port_call() -> None:
     calls: list[PortCall] = []
     bucket = tap_port(MemoryBucket(), "bucket", calls.append, "me")
     bucket.put("key", b"1")
@@ -20,7 +20,7 @@ def test_every_call_is_seen_before_and_after_with_what_it_is_about() -> None:
     assert {(call.port, call.world_name) for call in calls} == {("bucket", "me")}
 
 
-def test_a_long_or_missing_argument_is_told_in_short() -> None:
+def test_call_detail_is_truncated_or_empty() -> None:
     calls: list[PortCall] = []
     bucket = tap_port(MemoryBucket(), "bucket", calls.append)
     bucket.put("k" * 300, b"1")
@@ -30,7 +30,7 @@ def test_a_long_or_missing_argument_is_told_in_short() -> None:
 
 @pytest.mark.parametrize(("when", "is_written"), [("before", False), ("after", True)])
 @pytest.mark.parametrize("kind", [Throttled, Killed])
-def test_a_call_can_be_failed_before_or_after_it_takes_effect(
+def test_port_call_can_fail_before_or_after_it_takes_effect(
     when: str,
     is_written: bool,  # noqa: FBT001 - a table's column
     kind: type[BaseException],
@@ -46,18 +46,18 @@ def test_a_call_can_be_failed_before_or_after_it_takes_effect(
     assert (inner.list_keys("") == ("key",)) is is_written
 
 
-def test_what_the_port_itself_raises_goes_through() -> None:
+def test_exceptions_of_the_port_propagate() -> None:
     calls: list[PortCall] = []
     with pytest.raises(NotFound):
         tap_port(MemoryBucket(), "bucket", calls.append).get("key")
     assert [call.phase for call in calls] == ["before"]
 
 
-def test_who_is_killed_cannot_catch_it_as_an_exception() -> None:
+def test_killed_is_not_an_exception_subclass() -> None:
     assert not issubclass(Killed, Exception)
 
 
-def test_every_port_of_a_world_is_tapped() -> None:
+def test_all_ports_of_a_world_are_tapped() -> None:
     outside = Outside()
     world = msgspec.structs.replace(outside.build_world(), topic=MemoryTopic())
     world = tap_world(world, outside.calls.append)

@@ -21,7 +21,7 @@ ONE_SECOND = timedelta(seconds=1)
         pytest.param({}, [], id="there never was a node"),
     ],
 )
-def test_a_pod_is_not_planned_for_again_while_its_node_is_on_its_way(
+def test_pod_planned_twice_while_its_node_is_in_flight_is_reported(
     registered: dict[str, datetime], expected_messages: list[str]
 ) -> None:
     witness = Witness(Narrator(Meter(lambda: ())), Cloud(Clock(NOON)))

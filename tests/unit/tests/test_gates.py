@@ -58,7 +58,7 @@ def list_make_targets(output: str) -> list[str]:
     return [line.rpartition(" ")[2] for line in output.splitlines() if line.startswith("make ")]
 
 
-def test_a_machine_that_can_runs_everything(run: Callable[..., subprocess.Popen[str]], tmp_path: Path) -> None:
+def test_ci_run_executes_all_make_targets(run: Callable[..., subprocess.Popen[str]], tmp_path: Path) -> None:
     process = run()
     output, _ = process.communicate()
     assert (process.returncode, list_make_targets(output)) == (0, ALL)
@@ -67,7 +67,7 @@ def test_a_machine_that_can_runs_everything(run: Callable[..., subprocess.Popen[
 
 
 @pytest.mark.parametrize(("builds", "code", "expected_text"), [(3, 0, "NOT RUN"), (1, 1, "FAILED")])
-def test_what_was_not_run_is_said_loudly_and_before_the_last_line(
+def test_skipped_targets_are_reported_before_the_last_line(
     run: Callable[..., subprocess.Popen[str]], builds: int, code: int, expected_text: str
 ) -> None:
     process = run(builds)
@@ -80,14 +80,16 @@ def test_what_was_not_run_is_said_loudly_and_before_the_last_line(
 
 
 @pytest.mark.parametrize("fails", ALL)
-def test_what_fails_is_the_end_and_the_answer(run: Callable[..., subprocess.Popen[str]], fails: str) -> None:
+def test_failing_make_target_ends_the_run_with_its_exit_code(
+    run: Callable[..., subprocess.Popen[str]], fails: str
+) -> None:
     process = run(fails=fails)
     output, _ = process.communicate()
     assert (process.returncode, list_make_targets(output)) == (2, ALL[: ALL.index(fails) + 1])
 
 
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT])
-def test_a_build_ends_with_who_wanted_it(
+def test_signal_ends_the_run_and_its_build_process(
     run: Callable[..., subprocess.Popen[str]], end: signal.Signals, tmp_path: Path
 ) -> None:
     process = run(seconds=3600)
@@ -109,7 +111,7 @@ def poll_process(pid: int) -> None:
         time.sleep(0.05)
 
 
-def test_make_help_is_aligned_and_says_how_long_the_long_targets_take() -> None:
+def test_make_help_is_aligned_and_shows_durations_of_long_targets() -> None:
     command = ["make", "--no-print-directory", "help"]
     output = subprocess.run(command, cwd=RUN.parents[1], capture_output=True, text=True, check=True).stdout
     lines = output.splitlines()

@@ -101,7 +101,7 @@ COMPLETE_EVIDENCE = make_evidence(
 )
 
 
-def test_where_everything_belongs_together_each_thing_has_its_owner() -> None:
+def test_every_resource_of_a_consistent_installation_has_an_owner() -> None:
     assert list_leaks(COMPLETE_EVIDENCE) == {}
     assert map_owners(COMPLETE_EVIDENCE) == {
         "c": "`disrupt`",
@@ -236,7 +236,7 @@ def test_where_everything_belongs_together_each_thing_has_its_owner() -> None:
         (make_evidence(commands=(("c", None),)), "c", "its row in the table cannot be read", "nothing"),
     ],
 )
-def test_what_nothing_accounts_for_is_named_with_its_remedy(
+def test_leaked_resource_is_reported_with_reason_and_fix(
     evidence: AuditEvidence, name: str, expected_reason: str, remedy: str
 ) -> None:
     leaks = list_leaks(evidence)
@@ -272,7 +272,7 @@ def test_what_nothing_accounts_for_is_named_with_its_remedy(
         ),
     ],
 )
-def test_what_comes_or_goes_is_not_called_leaked(evidence: AuditEvidence) -> None:
+def test_starting_or_terminating_resource_is_not_a_leak(evidence: AuditEvidence) -> None:
     assert list_leaks(evidence) == {}
 
 
@@ -287,11 +287,11 @@ def test_what_comes_or_goes_is_not_called_leaked(evidence: AuditEvidence) -> Non
         make_evidence(templates=READ_DENIED, attached=READ_DENIED, named_resources=READ_DENIED, commands=READ_DENIED),
     ],
 )
-def test_what_could_not_be_seen_makes_nothing_a_leak(evidence: AuditEvidence) -> None:
+def test_unreadable_evidence_never_makes_a_resource_a_leak(evidence: AuditEvidence) -> None:
     assert list_leaks(evidence) == {}
 
 
-def test_what_could_not_be_seen_is_told() -> None:
+def test_unreadable_evidence_is_reported() -> None:
     assert list(describe_unseen_parts(make_evidence(cluster_state=READ_DENIED, named_resources=READ_DENIED))) == [
         "the cluster: Forbidden: no",
         "queues and instance profiles: Forbidden: no",
@@ -333,13 +333,13 @@ def create_leftover_volume(account: Clients) -> str:
 
 @pytest.mark.loopback
 @pytest.mark.usefixtures("account")
-def test_an_account_without_leaks_is_0(config: str, capsys: Out) -> None:
+def test_account_without_leaks_exits_with_0(config: str, capsys: Out) -> None:
     assert main(["audit", "--kubeconfig", config, "--cluster", "demo"]) == 0
     assert capsys.readouterr().out == "no leaked resources; Joiner's resources: none\n"
 
 
 @pytest.mark.loopback
-def test_what_instances_left_behind_is_1_and_told_with_its_price(
+def test_leaked_volume_exits_with_1_and_reports_its_price(
     account: Clients, config: str, capsys: Out, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from cli.audit import rules as judging  # noqa: PLC0415 - what is changed for this test alone
@@ -360,7 +360,9 @@ def test_what_instances_left_behind_is_1_and_told_with_its_price(
 
 @pytest.mark.loopback
 @pytest.mark.usefixtures("account")
-def test_what_could_not_be_looked_at_is_1_and_named(config: str, capsys: Out, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_resources_exit_with_1_and_are_named(
+    config: str, capsys: Out, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def deny(*_: object) -> None:
         raise Forbidden("sqs:ListQueues: no")
 
@@ -379,14 +381,16 @@ def test_what_could_not_be_looked_at_is_1_and_named(config: str, capsys: Out, mo
         (("--context", "nobody"), "context nobody"),
     ],
 )
-def test_what_is_missing_is_said(tmp_path: Path, capsys: Out, arguments: tuple[str, ...], words: str) -> None:
+def test_missing_cluster_or_context_option_is_reported(
+    tmp_path: Path, capsys: Out, arguments: tuple[str, ...], words: str
+) -> None:
     path = write_kubeconfig(tmp_path / "kubeconfig", "http://127.0.0.1:1", token="x")  # noqa: S106 - it opens nothing
     assert main(["audit", "--kubeconfig", path, *arguments]) == 1
     assert words in capsys.readouterr().err
 
 
 @pytest.mark.loopback
-def test_interfaces_profiles_and_commands_are_looked_for(
+def test_leaked_interfaces_instance_profiles_and_commands_are_found(
     account: Clients, config: str, capsys: Out, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ec2, iam = account.get_retrying_client("ec2"), account.get_retrying_client("iam")
@@ -422,7 +426,7 @@ def test_interfaces_profiles_and_commands_are_looked_for(
 
 @pytest.mark.loopback
 @pytest.mark.usefixtures("account")
-def test_without_a_right_to_list_the_cluster_counts_as_unseen(config: str, capsys: Out) -> None:
+def test_cluster_without_list_permission_is_reported_as_unreadable(config: str, capsys: Out) -> None:
     Guarded.forbidden = "/nodepools"
     assert main(["audit", "--kubeconfig", config, "--cluster", "demo"]) == 1
     assert "cannot be read: the cluster: NodePool: " in capsys.readouterr().err
@@ -430,7 +434,7 @@ def test_without_a_right_to_list_the_cluster_counts_as_unseen(config: str, capsy
 
 @pytest.mark.loopback
 @pytest.mark.usefixtures("account")
-def test_without_a_context_the_account_is_looked_at_alone(
+def test_without_kubeconfig_context_only_the_account_is_audited(
     tmp_path: Path, capsys: Out, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))

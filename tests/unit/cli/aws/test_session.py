@@ -26,7 +26,7 @@ def nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 @pytest.mark.usefixtures("nowhere")
-def test_the_account_is_asked_where_the_flag_says_then_the_environment(
+def test_region_comes_from_the_flag_then_the_environment(
     region: str, environment: dict[str, str], expected_region: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in environment.items():
@@ -36,7 +36,7 @@ def test_the_account_is_asked_where_the_flag_says_then_the_environment(
 
 
 @pytest.mark.usefixtures("nowhere")
-def test_a_region_that_nobody_names_is_asked_for() -> None:
+def test_missing_region_is_rejected_with_a_hint() -> None:
     assert get_default_region() == ""
     with pytest.raises(InputError, match=r"add --region, or set \$AWS_REGION"), open_clients("", embedded=False):
         pass
@@ -44,19 +44,19 @@ def test_a_region_that_nobody_names_is_asked_for() -> None:
 
 @pytest.mark.parametrize("region", ["xx", "../us-east-1", "us east 1", "US-EAST-1", "us-east-1a"])
 @pytest.mark.parametrize("is_embedded", [True, False])
-def test_what_is_no_region_is_asked_nothing(region: str, *, is_embedded: bool) -> None:
+def test_malformed_region_is_rejected(region: str, *, is_embedded: bool) -> None:
     with pytest.raises(InputError, match="is not a region: write it"), open_clients(region, embedded=is_embedded):
         pass
 
 
 @pytest.mark.parametrize("region", ["mars-north-1", "us-gov-west-1"])
-def test_the_embedded_cloud_has_true_regions_only(region: str) -> None:
+def test_embedded_cloud_rejects_unknown_regions(region: str) -> None:
     with pytest.raises(InputError, match="has no such region: try us-east-1"), open_clients(region, embedded=True):
         pass
 
 
 @pytest.mark.loopback
-def test_the_embedded_cloud_leaves_the_callers_credentials_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_embedded_cloud_restores_the_aws_credentials_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "mine")
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
     with open_clients("eu-west-1", embedded=True) as (clients, _):
@@ -75,5 +75,5 @@ def test_the_embedded_cloud_leaves_the_callers_credentials_as_they_were(monkeypa
         (NotFound("it"), "NotFound: it"),
     ],
 )
-def test_a_fault_is_said_with_what_to_do_about_it(fault: Fault, remedy: str) -> None:
+def test_aws_fault_is_described_with_its_fix(fault: Fault, remedy: str) -> None:
     assert describe_fault(fault).startswith(remedy)

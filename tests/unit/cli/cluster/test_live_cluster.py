@@ -61,7 +61,7 @@ def list_planned_pods(capsys: Out) -> list[str]:
     return [name for node in json.loads(capsys.readouterr().out)["newNodes"] for name in node["pods"]]
 
 
-def test_a_live_cluster_is_planned_for_and_only_listed(
+def test_plan_of_a_live_cluster_sends_only_list_requests(
     kube: InMemoryKube, config: str, catalogue: str, capsys: Out
 ) -> None:
     create_pool_and_pods(kube)
@@ -76,7 +76,7 @@ def test_a_live_cluster_is_planned_for_and_only_listed(
     ("flags", "expected"),
     [((), ["default/waits"]), (("--assume-unschedulable",), ["default/new", "default/waits"])],
 )
-def test_a_pod_that_kube_scheduler_has_not_looked_at_waits_only_if_it_is_said(
+def test_pod_without_unschedulable_condition_is_planned_only_with_the_flag(
     kube: InMemoryKube, config: str, catalogue: str, capsys: Out, flags: tuple[str, ...], expected: list[str]
 ) -> None:
     create_pool_and_pods(kube)
@@ -85,7 +85,7 @@ def test_a_pod_that_kube_scheduler_has_not_looked_at_waits_only_if_it_is_said(
 
 
 @pytest.mark.parametrize("command", ["plan", "consolidate", "rebalance --plan"])
-def test_without_any_source_it_is_the_current_context_and_that_is_said(
+def test_current_context_is_used_and_announced_if_no_source_is_given(
     kube: InMemoryKube, config: str, catalogue: str, capsys: Out, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
     create_pool_and_pods(kube)
@@ -99,7 +99,7 @@ def test_without_any_source_it_is_the_current_context_and_that_is_said(
     assert {verb for verb, _, _ in Guarded.requests} == {"GET"}
 
 
-def test_a_kubeconfig_without_a_current_context_is_told(
+def test_kubeconfig_without_current_context_is_reported(
     config: str, catalogue: str, capsys: Out, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kubeconfig_document = json.loads(Path(config).read_text())
@@ -111,7 +111,7 @@ def test_a_kubeconfig_without_a_current_context_is_told(
     assert f"{config}: context (current): " in captured.err
 
 
-def test_explain_says_how_things_are_now(kube: InMemoryKube, config: str, capsys: Out) -> None:
+def test_explain_reports_the_current_state_of_a_pending_pod(kube: InMemoryKube, config: str, capsys: Out) -> None:
     create_pool_and_pods(kube)
     assert main(["explain", "pod", "waits", "--kubeconfig", config, "-o", "json"]) == 0
     explanation = json.loads(capsys.readouterr().out)
@@ -126,7 +126,7 @@ def test_explain_says_how_things_are_now(kube: InMemoryKube, config: str, capsys
     assert "kubectl config get-contexts" in capsys.readouterr().err
 
 
-def test_files_are_what_would_be_applied(
+def test_plan_adds_workloads_from_files_to_the_live_cluster(
     kube: InMemoryKube, config: str, catalogue: str, capsys: Out, tmp_path: Path
 ) -> None:
     create_pool_and_pods(kube)
@@ -136,7 +136,7 @@ def test_files_are_what_would_be_applied(
     assert list_planned_pods(capsys) == ["default/waits", "default/web-2", "default/web-3"]
 
 
-def test_claims_of_a_file_take_the_default_class_of_the_cluster(
+def test_volume_claims_from_files_use_the_default_storage_class_of_the_cluster(
     kube: InMemoryKube, config: str, catalogue: str, capsys: Out, tmp_path: Path
 ) -> None:
     create_pool_and_pods(kube)
@@ -157,7 +157,7 @@ def test_claims_of_a_file_take_the_default_class_of_the_cluster(
     assert list_planned_pods(capsys) == ["default/db-0", "default/waits"]
 
 
-def test_an_exec_plugin_gives_the_token(
+def test_exec_plugin_provides_the_kubeconfig_token(
     kube: InMemoryKube, endpoint: str, catalogue: str, capsys: Out, tmp_path: Path
 ) -> None:
     create_pool_and_pods(kube)
@@ -178,13 +178,13 @@ def test_an_exec_plugin_gives_the_token(
     assert Path(before).read_text() == text
 
 
-def test_drift_is_looked_for_in_a_live_cluster(config: str, capsys: Out) -> None:
+def test_drift_command_reads_a_live_cluster(config: str, capsys: Out) -> None:
     assert main(["drift", "--kubeconfig", config, "--context", "here"]) == 0
     assert capsys.readouterr().out == "0 of 0 nodes have drifted\n"
     assert {method for method, _, _ in Guarded.requests} == {"GET"}
 
 
-def test_explain_says_what_people_have_paused(kube: InMemoryKube, config: str, capsys: Out) -> None:
+def test_explain_reports_disruption_paused_by_a_user(kube: InMemoryKube, config: str, capsys: Out) -> None:
     noted = {"joiner.dev/disruption-paused": "Empty by anna because Black Friday"}
     create(kube, "/apis/karpenter.sh/v1/nodepools", POOL)
     kube.patch("/api/v1/namespaces/kube-system", json.dumps({"metadata": {"annotations": noted}}).encode())
@@ -192,7 +192,7 @@ def test_explain_says_what_people_have_paused(kube: InMemoryKube, config: str, c
     assert "a user paused Empty disruption, by anna: Black Friday" in capsys.readouterr().out
 
 
-def test_the_kubeconfig_of_the_environment_is_taken(
+def test_kubeconfig_environment_variable_is_used(
     kube: InMemoryKube, config: str, catalogue: str, capsys: Out, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     create_pool_and_pods(kube)
@@ -213,7 +213,7 @@ def test_the_kubeconfig_of_the_environment_is_taken(
         ((), {"client-certificate-data": "%%"}, "", "", ("not YAML",)),
     ],
 )
-def test_who_cannot_be_reached_is_said_with_what_to_do(
+def test_unreachable_cluster_is_reported_with_a_fix(
     endpoint: str,
     catalogue: str,
     capsys: Out,
@@ -236,7 +236,7 @@ def test_who_cannot_be_reached_is_said_with_what_to_do(
         assert word in captured.err
 
 
-def test_what_may_not_be_listed_is_named_and_the_rest_is_planned(
+def test_forbidden_resource_kind_is_reported_and_other_kinds_are_planned(
     kube: InMemoryKube, config: str, catalogue: str, capsys: Out
 ) -> None:
     create_pool_and_pods(kube)
@@ -248,7 +248,7 @@ def test_what_may_not_be_listed_is_named_and_the_rest_is_planned(
     assert "Joiner plans without them: you need the permission to list them" in captured.err
 
 
-def test_a_cluster_without_our_definitions_is_no_error(
+def test_cluster_without_karpenter_crds_can_be_planned(
     kube: InMemoryKube, config: str, catalogue: str, capsys: Out, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before Joiner is installed, users can plan what it would do."""
@@ -271,7 +271,7 @@ def _without_definitions(handler: BaseHTTPRequestHandler) -> None:
         Front.do_GET(handler)  # type: ignore[arg-type] # it is one
 
 
-def test_kinds_of_features_are_listed_only_where_these_are_on(
+def test_feature_gated_kinds_are_listed_only_if_enabled(
     kube: InMemoryKube, config: str, catalogue: str, capsys: Out, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     create_pool_and_pods(kube)
@@ -285,7 +285,7 @@ def test_kinds_of_features_are_listed_only_where_these_are_on(
     assert are_overlays_listed == [False, True]
 
 
-def test_nothing_can_be_written_through_it(config: str) -> None:
+def test_read_only_connection_rejects_every_write(config: str) -> None:
     kube: ReadOnlyKube = connect_to_cluster(config, "here").kube
     for write in (
         lambda: kube.create(PODS, b"{}"),

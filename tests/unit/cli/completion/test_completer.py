@@ -30,7 +30,7 @@ def complete_word(dest: str, prefix: str = "", *, metavar: str = "", **options: 
 
 
 @pytest.mark.loopback
-def test_names_are_asked_of_the_cluster_that_is_meant(config: str) -> None:
+def test_names_are_completed_from_the_selected_cluster(config: str) -> None:
     assert complete_word("nodepool", kubeconfig=config) == ["default"]
     assert complete_word("node", "node-b", kubeconfig=config) == ["node-b"]
     assert complete_word("name", kind="node", kubeconfig=config, context="here") == ["node-a", "node-b"]
@@ -39,26 +39,26 @@ def test_names_are_asked_of_the_cluster_that_is_meant(config: str) -> None:
 
 
 @pytest.mark.loopback
-def test_contexts_are_those_of_the_kubeconfig(config: str) -> None:
+def test_contexts_are_completed_from_the_kubeconfig(config: str) -> None:
     assert complete_word("context", kubeconfig=config) == ["here", "away"]
     assert complete_word("context", "a", kubeconfig=config) == ["away"]
 
 
 @pytest.mark.loopback
-def test_who_is_refused_is_offered_nothing(config: str) -> None:
+def test_forbidden_list_request_completes_to_nothing(config: str) -> None:
     Guarded.forbidden = "/nodepools"
     assert complete_word("nodepool", kubeconfig=config) == []
 
 
 @pytest.mark.parametrize("text", ["{", "- a", "contexts: 3", ""])
-def test_a_kubeconfig_that_cannot_be_read_offers_nothing(tmp_path: Path, text: str) -> None:
+def test_unreadable_kubeconfig_completes_to_nothing(tmp_path: Path, text: str) -> None:
     (tmp_path / "config").write_text(text)
     assert complete_word("context", kubeconfig=str(tmp_path / "config")) == []
     assert complete_word("nodepool", kubeconfig=str(tmp_path / "config")) == []
 
 
 @pytest.mark.parametrize(("metavar", "is_file"), [("FILE|DIR|-", True), ("CATALOGUE", True), ("TEXT", False)])
-def test_files_complete_what_is_a_file(metavar: str, is_file: bool) -> None:  # noqa: FBT001
+def test_file_options_complete_file_names(metavar: str, is_file: bool) -> None:  # noqa: FBT001
     action = argparse.Action(["--x"], "x", metavar=metavar)
     assert isinstance(_choose_completer(action), FilesCompleter) == is_file
     assert is_file or complete_word("x", metavar=metavar) == []

@@ -30,7 +30,7 @@ def run_consolidate(files: list[str], capsys: Out, *flags: str) -> dict[str, Any
     return document
 
 
-def test_steps_are_taken_until_there_are_none(files: list[str], capsys: Out) -> None:
+def test_consolidation_continues_until_no_step_saves_money(files: list[str], capsys: Out) -> None:
     report = run_consolidate(files, capsys)
     assert report["before"] == {"nodes": 5, "usdPerHour": 1.7, "price": 1.7}
     assert report["steps"][0] == {
@@ -48,7 +48,7 @@ def test_steps_are_taken_until_there_are_none(files: list[str], capsys: Out) -> 
     assert report["lowestWithConstraints"]["usdPerHour"] <= report["after"]["price"] + 1e-9
 
 
-def test_every_moved_pod_has_a_place_and_savings_are_real(files: list[str], capsys: Out) -> None:
+def test_every_moved_pod_fits_and_savings_match_prices(files: list[str], capsys: Out) -> None:
     report = run_consolidate(files, capsys)
     pods_by_node = {
         "large": ["shop/one"],
@@ -66,36 +66,38 @@ def test_every_moved_pod_has_a_place_and_savings_are_real(files: list[str], caps
             pods_by_node[entry["node"]] += entry["pods"]
 
 
-def test_who_is_blocked_and_who_is_kept_is_told_apart(files: list[str], capsys: Out) -> None:
+def test_blocked_and_kept_nodes_are_reported_separately(files: list[str], capsys: Out) -> None:
     report = run_consolidate(files, capsys)
     assert [(verdict["node"], verdict["reason"]) for verdict in report["blocked"]] == [("held", "DoNotDisrupt")]
     assert all(verdict["reason"] and verdict["message"] for verdict in report["kept"])
     assert len(report["blocked"]) + len(report["kept"]) == report["after"]["nodes"]
 
 
-def test_one_reason_only(files: list[str], capsys: Out) -> None:
+def test_steps_are_limited_to_the_given_reason(files: list[str], capsys: Out) -> None:
     assert [step["reason"] for step in run_consolidate(files, capsys, "--reason", "Empty")["steps"]] == ["Empty"]
     assert not run_consolidate(files, capsys, "--reason", "Drifted")["steps"]
 
 
-def test_bounds_are_heeded(files: list[str], capsys: Out) -> None:
+def test_step_and_price_limits_are_respected(files: list[str], capsys: Out) -> None:
     assert len(run_consolidate(files, capsys, "--max-steps", "1")["steps"]) == 1
     assert run_consolidate(files, capsys, "--until", "$/h<1.6")["after"]["price"] == pytest.approx(1.3)
     assert run_consolidate(files, capsys, "--until", "$/h<=1.7")["steps"] == []
     assert len(run_consolidate(files, capsys, "--steps", "1")["steps"]) <= len(run_consolidate(files, capsys)["steps"])
 
 
-def test_the_same_input_is_the_same_bytes(files: list[str], capsys: Out) -> None:
+def test_same_input_produces_the_same_report(files: list[str], capsys: Out) -> None:
     first, second = run_consolidate(files, capsys), run_consolidate(files, capsys)
     assert first | {"seconds": 0} == second | {"seconds": 0}
 
 
-def test_yaml_is_the_same(files: list[str], capsys: Out) -> None:
+def test_yaml_output_contains_the_report(files: list[str], capsys: Out) -> None:
     assert main(["consolidate", *files, "-o", "yaml", "--max-steps", "1"]) == 0
     assert "reason: Empty" in capsys.readouterr().out
 
 
-def test_what_cannot_be_read_is_named_and_the_rest_is_decided(files: list[str], tmp_path: Path, capsys: Out) -> None:
+def test_invalid_pod_is_reported_and_remaining_nodes_are_consolidated(
+    files: list[str], tmp_path: Path, capsys: Out
+) -> None:
     bad = make_pod("bad", "", "lots")
     (tmp_path / "bad.json").write_text(json.dumps(bad))
     assert main(["consolidate", *files, "-f", str(tmp_path / "bad.json"), "-o", "json"]) == 1
@@ -104,7 +106,7 @@ def test_what_cannot_be_read_is_named_and_the_rest_is_decided(files: list[str], 
     assert json.loads(captured.out)["steps"]
 
 
-def test_who_comes_or_goes_already_is_neither_blocked_nor_counted(tmp_path: Path, capsys: Out) -> None:
+def test_starting_and_deleting_nodes_are_neither_blocked_nor_counted(tmp_path: Path, capsys: Out) -> None:
     leaving = make_claim("default-1", "old", 4, deletionTimestamp="2026-11-21T08:59:00Z", finalizers=["x/y"])
     (failed,) = make_node_manifests("failed", 4)
     del failed["metadata"]["labels"]["karpenter.sh/initialized"]
@@ -128,14 +130,14 @@ def test_who_comes_or_goes_already_is_neither_blocked_nor_counted(tmp_path: Path
     assert report["blocked"] == []
 
 
-def test_a_node_that_has_not_registered_is_called_by_its_own_name(tmp_path: Path, capsys: Out) -> None:
+def test_unregistered_node_is_reported_by_its_node_name(tmp_path: Path, capsys: Out) -> None:
     node, *_ = make_node_manifests("young", 4)
     del node["metadata"]["labels"]["karpenter.sh/registered"], node["metadata"]["labels"]["karpenter.sh/initialized"]
     report = run_consolidate(write_fleet(tmp_path, POOL, node, make_claim("default-1", "young", 4)), capsys)
     assert [(verdict["node"], verdict["reason"]) for verdict in report["blocked"]] == [("young", "NotInitialized")]
 
 
-def test_a_node_without_price_and_a_pool_that_is_missing_are_named(tmp_path: Path, capsys: Out) -> None:
+def test_unpriced_nodes_and_missing_nodepools_are_reported(tmp_path: Path, capsys: Out) -> None:
     odd, bare, unpooled_node = (
         make_node_manifests("odd", 4)[0],
         make_node_manifests("bare", 4)[0],
@@ -154,7 +156,7 @@ def test_a_node_without_price_and_a_pool_that_is_missing_are_named(tmp_path: Pat
     assert [verdict["node"] for verdict in report["blocked"]] == ["lost"]
 
 
-def test_pods_that_wait_do_not_count_to_the_distance(tmp_path: Path, capsys: Out) -> None:
+def test_pending_pods_do_not_count_toward_the_ideal_cost(tmp_path: Path, capsys: Out) -> None:
     waiting = make_pod("waiting", "", "7") | {"status": {"phase": "Pending"}}
     objects = (POOL, *make_node_manifests("large", 16), make_pod("one", "large", "1500m"))
     report = run_consolidate(write_fleet(tmp_path, *objects, waiting), capsys)
@@ -165,11 +167,11 @@ def test_pods_that_wait_do_not_count_to_the_distance(tmp_path: Path, capsys: Out
     ("flags", "expected_stop"),
     [(["--max-steps", "1"], "steps"), (["--steps", "1"], "sweeps"), (["--until", "$/h<1.6"], "price"), ([], None)],
 )
-def test_why_it_stopped_is_told(files: list[str], flags: list[str], expected_stop: str | None, capsys: Out) -> None:
+def test_stop_reason_is_reported(files: list[str], flags: list[str], expected_stop: str | None, capsys: Out) -> None:
     assert run_consolidate(files, capsys, *flags)["stopped"] == expected_stop
 
 
-def test_what_has_no_other_place_is_no_distance(tmp_path: Path, capsys: Out) -> None:
+def test_unmovable_pods_keep_the_ideal_cost_at_the_current_cost(tmp_path: Path, capsys: Out) -> None:
     """Any node that holds the pod would exceed the limit."""
     limited = POOL | {"spec": POOL["spec"] | {"limits": {"cpu": "4"}}}
     report = run_consolidate(
@@ -179,7 +181,7 @@ def test_what_has_no_other_place_is_no_distance(tmp_path: Path, capsys: Out) -> 
     assert report["lowestWithConstraints"]["usdPerHour"] == report["after"]["price"]
 
 
-def test_a_static_pool_without_a_node_class_says_so(tmp_path: Path, capsys: Out) -> None:
+def test_static_nodepool_without_a_node_class_is_reported_as_blocked(tmp_path: Path, capsys: Out) -> None:
     static = POOL | {"spec": POOL["spec"] | {"replicas": 1}}
     claim = make_claim("c1", "one", 4)
     claim["status"]["conditions"].append({"type": "Drifted", "status": "True", "reason": "NodePoolDrifted"})

@@ -30,7 +30,7 @@ def test_consolidation_removes_the_empty_node_and_replaces_underutilized_nodes(c
     assert "do-not-disrupt" in messages
 
 
-def test_a_rebalancing_plan_names_protection_as_a_cause(capsys: Out) -> None:
+def test_rebalance_plan_reports_protection_as_a_cost_cause(capsys: Out) -> None:
     report = read_document(capsys, "rebalance", "--plan")
     assert (
         report["lowestWithoutConstraints"]["usdPerHour"]
@@ -40,12 +40,12 @@ def test_a_rebalancing_plan_names_protection_as_a_cause(capsys: Out) -> None:
     assert {gap["cause"]: gap["usdPerHour"] for gap in report["gap"]}["protection"] > 0
 
 
-def test_status_and_top_have_both_node_pools_and_all_nodes(capsys: Out) -> None:
+def test_status_and_top_list_both_nodepools_and_all_nodes(capsys: Out) -> None:
     assert [pool["name"] for pool in read_document(capsys, "status")["nodePools"]] == ["default", "gpu"]
     assert main(["top", *SOURCES]) == 0
     assert capsys.readouterr().out.count(".ec2.internal") == 6
 
 
-def test_one_node_has_drifted(capsys: Out) -> None:
+def test_drift_reports_one_drifted_node(capsys: Out) -> None:
     drifts = [(entry["node"], entry["reason"]) for entry in read_document(capsys, "drift") if entry["drifted"]]
     assert drifts == [("ip-10-0-2-15.ec2.internal", "RequirementsDrifted")]

@@ -19,7 +19,7 @@ def _files(tmp_path: Path) -> list[str]:
     return write_small_fleet(tmp_path)
 
 
-def test_a_page_has_the_fleet_before_and_after_and_why(files: list[str], capsys: Out) -> None:
+def test_page_shows_fleet_before_and_after_with_step_reasons(files: list[str], capsys: Out) -> None:
     assert main(["consolidate", *files]) == 0
     page = capsys.readouterr().out
     assert "NODES NOW" in page
@@ -30,7 +30,7 @@ def test_a_page_has_the_fleet_before_and_after_and_why(files: list[str], capsys:
     assert "held" in page
 
 
-def test_a_page_may_be_narrow(files: list[str], capsys: Out, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_page_fits_a_narrow_terminal(files: list[str], capsys: Out, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "60")
     assert main(["consolidate", *files, "--max-steps", "1"]) == 0
     page = capsys.readouterr().out
@@ -38,7 +38,7 @@ def test_a_page_may_be_narrow(files: list[str], capsys: Out, monkeypatch: pytest
     assert "there may be more steps" in page
 
 
-def test_without_nodes_there_is_nothing_to_do(tmp_path: Path, capsys: Out) -> None:
+def test_fleet_without_nodes_has_nothing_to_consolidate(tmp_path: Path, capsys: Out) -> None:
     waiting = make_pod("alone", "", "1") | {"status": {"phase": "Pending"}}
     assert main(["consolidate", *write_fleet(tmp_path, POOL, waiting)]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -46,7 +46,7 @@ def test_without_nodes_there_is_nothing_to_do(tmp_path: Path, capsys: Out) -> No
     assert len(lines) == 3
 
 
-def test_where_nothing_is_saved_that_is_said(tmp_path: Path, capsys: Out) -> None:
+def test_fleet_without_possible_savings_is_reported(tmp_path: Path, capsys: Out) -> None:
     assert (
         main(
             [
@@ -65,7 +65,7 @@ def test_where_nothing_is_saved_that_is_said(tmp_path: Path, capsys: Out) -> Non
     assert "KEPT  1 node, $0.1000/h: 1 NoCheaperOffering" in lines
 
 
-def test_what_costs_most_is_told_first_of_those_that_stay(tmp_path: Path, capsys: Out) -> None:
+def test_blocked_nodes_are_sorted_by_price(tmp_path: Path, capsys: Out) -> None:
     protection = {"karpenter.sh__do_not_disrupt": "true"}
     nodes = (
         *make_node_manifests("a", 2, **protection),
@@ -82,7 +82,7 @@ def test_what_costs_most_is_told_first_of_those_that_stay(tmp_path: Path, capsys
     ]
 
 
-def test_many_kinds_and_many_nodes_that_stay_are_counted(tmp_path: Path, capsys: Out) -> None:
+def test_long_lists_of_nodepools_and_blocked_nodes_are_truncated_with_a_count(tmp_path: Path, capsys: Out) -> None:
     nodes = [
         manifest
         for number in range(20)
@@ -96,7 +96,7 @@ def test_many_kinds_and_many_nodes_that_stay_are_counted(tmp_path: Path, capsys:
     assert "  … and 5 more nodes (--all shows them)" in page
 
 
-def test_what_comes_in_the_place_of_a_node_is_named(tmp_path: Path, capsys: Out) -> None:
+def test_replacement_offering_is_shown(tmp_path: Path, capsys: Out) -> None:
     assert (
         main(
             [
@@ -111,7 +111,7 @@ def test_what_comes_in_the_place_of_a_node_is_named(tmp_path: Path, capsys: Out)
     assert "     saves $0.6000/h, remaining cost $0.2000/h: " in page
 
 
-def test_a_saving_is_printed_once_for_each_step(tmp_path: Path, capsys: Out) -> None:
+def test_saving_is_printed_once_per_step(tmp_path: Path, capsys: Out) -> None:
     nodes = (*make_node_manifests("a", 4), *make_node_manifests("b", 4))
     pods = (make_pod("one", "a", "1"), make_pod("two", "b", "1"))
     assert main(["consolidate", *write_fleet(tmp_path, POOL, *nodes, *pods)]) == 0
@@ -119,7 +119,7 @@ def test_a_saving_is_printed_once_for_each_step(tmp_path: Path, capsys: Out) -> 
     assert "     saves $0.2000/h, remaining cost $0.2000/h: its pods fit on other nodes\n" in page
 
 
-def test_many_steps_are_counted_unless_all_are_asked_for(tmp_path: Path, capsys: Out) -> None:
+def test_long_step_lists_are_truncated_without_the_all_flag(tmp_path: Path, capsys: Out) -> None:
     pool = POOL | {"spec": POOL["spec"] | {"disruption": {"consolidateAfter": "0s", "budgets": [{"nodes": "1"}]}}}
     files = write_fleet(
         tmp_path, pool, *(manifest for number in range(20) for manifest in make_node_manifests(f"n{number:02}", 2))
@@ -145,7 +145,7 @@ def test_many_steps_are_counted_unless_all_are_asked_for(tmp_path: Path, capsys:
         ["--now", "2026-11-21"],
     ],
 )
-def test_wrong_usage_is_told(files: list[str], flags: list[str], capsys: Out) -> None:
+def test_invalid_option_values_are_rejected(files: list[str], flags: list[str], capsys: Out) -> None:
     with pytest.raises(SystemExit) as raised:
         main(["consolidate", *files, *flags])
     assert raised.value.code == 2
@@ -154,13 +154,13 @@ def test_wrong_usage_is_told(files: list[str], flags: list[str], capsys: Out) ->
     assert flags[1] in error
 
 
-def test_files_need_a_catalogue(files: list[str], capsys: Out) -> None:
+def test_file_input_requires_an_instance_type_catalog(files: list[str], capsys: Out) -> None:
     with pytest.raises(SystemExit):
         main(["consolidate", *files[:2]])
     assert "--instance-types" in capsys.readouterr().err
 
 
-def test_a_catalogue_that_is_not_there_is_named(files: list[str], capsys: Out) -> None:
+def test_missing_catalog_file_is_reported(files: list[str], capsys: Out) -> None:
     assert main(["consolidate", *files[:3], "/nowhere.json", *ARGS]) == 1
     assert "/nowhere.json" in capsys.readouterr().err
 
@@ -180,7 +180,7 @@ class Impatient:
         return self._sweep(*arguments, **keywords)
 
 
-def test_whoever_interrupts_is_told_what_was_found(
+def test_interrupt_prints_the_steps_found_so_far(
     files: list[str], capsys: Out, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cli.consolidate.steps.decide_node_disruption", Impatient(1))
@@ -190,7 +190,7 @@ def test_whoever_interrupts_is_told_what_was_found(
     assert "1. Empty: delete 1 node (empty)" in page
 
 
-def test_whoever_interrupts_at_once_is_told_nothing(
+def test_interrupt_before_the_first_step_prints_no_page(
     files: list[str], capsys: Out, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cli.consolidate.steps.decide_node_disruption", Impatient(0))
@@ -212,7 +212,9 @@ class Elapsed:
     daemon, start, cancel, join = True, __init__, __init__, __init__
 
 
-def test_how_far_it_is_is_told_after_each_sweep(files: list[str], capsys: Out, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_printed_after_each_disruption_run(
+    files: list[str], capsys: Out, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setattr("cli.terminal.stderr.Timer", Elapsed)
     assert main(["consolidate", *files, "--steps", "1"]) == 0

@@ -43,13 +43,13 @@ def write_wasteful_fleet(tmp_path: Path, pool: Pool, **notes: str) -> list[str]:
     return write_fleet(tmp_path, pool, *node_manifests, node_claim, make_pod("one", "large", "1"))
 
 
-def test_without_plan_it_says_that_joiner_does_it_by_itself(tmp_path: Path, capsys: Out) -> None:
+def test_rebalance_without_plan_flag_is_rejected(tmp_path: Path, capsys: Out) -> None:
     with pytest.raises(SystemExit, match="2"):
         main(["rebalance", *write_small_fleet(tmp_path)])
     assert "write --plan: consolidation runs continuously" in capsys.readouterr().err
 
 
-def test_from_today_to_the_best_every_dollar_is_accounted_for(tmp_path: Path, capsys: Out) -> None:
+def test_cost_gap_between_current_and_ideal_is_fully_attributed(tmp_path: Path, capsys: Out) -> None:
     report = run_rebalance(capsys, *write_small_fleet(tmp_path))
     assert report["before"] == {"nodes": 5, "usdPerHour": 1.7}
     saved = sum(step["savings"] for step in report["steps"])
@@ -77,7 +77,7 @@ PAUSED = {"joiner.dev/disruption-paused": "true by anna"}
         (make_annotated_pool(**{"joiner.dev/minimum-savings-usd-per-hour": "5"}), {}, "policies"),
     ],
 )
-def test_what_keeps_the_fleet_from_being_cheaper_is_named(
+def test_cause_of_excess_cost_is_reported(
     tmp_path: Path, capsys: Out, pool: Pool, notes: dict[str, str], cause: str
 ) -> None:
     report = run_rebalance(capsys, *write_wasteful_fleet(tmp_path, pool, **notes))
@@ -86,13 +86,13 @@ def test_what_keeps_the_fleet_from_being_cheaper_is_named(
     assert {name for name, price in report["by"].items() if price} == {cause}
 
 
-def test_what_nothing_keeps_is_done_by_steps(tmp_path: Path, capsys: Out) -> None:
+def test_unblocked_savings_are_reported_as_steps(tmp_path: Path, capsys: Out) -> None:
     report = run_rebalance(capsys, *write_wasteful_fleet(tmp_path, POOL))
     assert [step["delete"] for step in report["steps"]] == [["large"]]
     assert set(report["by"].values()) == {0.0}
 
 
-def test_a_page_goes_from_today_to_the_best(tmp_path: Path, capsys: Out) -> None:
+def test_page_shows_costs_from_current_to_lowest(tmp_path: Path, capsys: Out) -> None:
     assert (
         main(
             ["rebalance", "--plan", *write_wasteful_fleet(tmp_path, make_pool_with_disruption(consolidateAfter="24h"))]
@@ -109,7 +109,9 @@ def test_a_page_goes_from_today_to_the_best(tmp_path: Path, capsys: Out) -> None
     assert next(line for line in lines if line.startswith("consolidateAfter")).split()[1] == "-0.7000"
 
 
-def test_steps_are_told_on_the_page_and_lines_fit(tmp_path: Path, capsys: Out, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_page_lists_steps_within_the_terminal_width(
+    tmp_path: Path, capsys: Out, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     assert main(["rebalance", "--plan", *write_small_fleet(tmp_path)]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -117,18 +119,18 @@ def test_steps_are_told_on_the_page_and_lines_fit(tmp_path: Path, capsys: Out, m
     assert max(map(len, lines)) <= 80
 
 
-def test_files_need_a_catalogue(tmp_path: Path, capsys: Out) -> None:
+def test_file_input_requires_an_instance_type_catalog(tmp_path: Path, capsys: Out) -> None:
     with pytest.raises(SystemExit, match="2"):
         main(["rebalance", "--plan", "-f", str(tmp_path / "none.json")])
     assert "--instance-types" in capsys.readouterr().err
 
 
-def test_where_no_node_is_of_a_nodepool_it_says_so(tmp_path: Path, capsys: Out) -> None:
+def test_fleet_without_nodepool_nodes_has_nothing_to_rebalance(tmp_path: Path, capsys: Out) -> None:
     assert main(["rebalance", "--plan", *write_fleet(tmp_path, POOL)]) == 0
     assert capsys.readouterr().out == "no NodePool has a node: nothing to rebalance\n"
 
 
-def test_what_cannot_be_read_is_named(tmp_path: Path, capsys: Out) -> None:
+def test_unreadable_file_is_reported(tmp_path: Path, capsys: Out) -> None:
     files = write_small_fleet(tmp_path)
     assert main(["rebalance", "--plan", *files, "-f", str(tmp_path / "none.json")]) == 1
     assert "none.json" in capsys.readouterr().err

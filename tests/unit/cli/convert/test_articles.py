@@ -59,7 +59,7 @@ def make_current_class(**spec: object) -> Object:
 
 
 @pytest.mark.parametrize("api", ["karpenter.sh/v1alpha4", "karpenter.sh/v1alpha5"])
-def test_the_cluster_of_a_provider_says_which_subnets_and_is_a_knob(api: str) -> None:
+def test_provider_cluster_becomes_subnet_selectors_and_stack_settings(api: str) -> None:
     result = convert(make_provisioner("web", **PROVIDER) | {"apiVersion": api})
     node_class, pool = (obj.value for obj in result.objects)
     by_tag = [{"tags": {"kubernetes.io/cluster/shop": "*"}}]
@@ -68,7 +68,7 @@ def test_the_cluster_of_a_provider_says_which_subnets_and_is_a_knob(api: str) ->
     assert get_at_path(pool, f"{POOL}.nodeClassRef.name") == "web"
 
 
-def test_who_names_subnets_gets_those_and_not_the_clusters() -> None:
+def test_explicit_subnet_selector_overrides_the_provider_cluster() -> None:
     provider = OLDEST | TYPED | {"subnetSelector": {"a": "b"}}
     node_class, _ = (obj.value for obj in convert(make_provisioner(providerRef=None, provider=provider)).objects)
     assert node_class["spec"]["subnetSelectorTerms"] == [{"tags": {"a": "b"}}]
@@ -118,7 +118,7 @@ def test_who_names_subnets_gets_those_and_not_the_clusters() -> None:
         (make_beta_class() | {"metadata": {"generateName": "a-"}}, "metadata", {"generateName": "a-"}),
     ],
 )
-def test_what_only_looks_odd_is_converted(old: Object, path: str, expected: object) -> None:
+def test_unusual_but_valid_field_is_converted(old: Object, path: str, expected: object) -> None:
     assert get_at_path(convert_to_one(old), path) == expected
 
 
@@ -320,7 +320,7 @@ def test_what_only_looks_odd_is_converted(old: Object, path: str, expected: obje
         (make_beta_class(blockDeviceMappings=[{"ebs": {}}]), "spec.blockDeviceMappings[0].deviceName", "is missing"),
     ],
 )
-def test_what_articles_have_wrong_is_refused_with_what_to_write(
+def test_common_article_mistake_is_rejected_with_a_fix(
     tmp_path: Path, capsys: Out, old: Object, field: str, remedy: str
 ) -> None:
     file = tmp_path / "old.yaml"
@@ -352,7 +352,7 @@ def test_what_articles_have_wrong_is_refused_with_what_to_write(
         ),
     ],
 )
-def test_what_a_server_takes_and_no_machine_could_be_made_of_is_an_error_of_lint(
+def test_lint_rejects_valid_manifest_that_cannot_launch_an_instance(
     tmp_path: Path, capsys: Out, value: Object, field: str, remedy: str
 ) -> None:
     file = tmp_path / "now.yaml"
@@ -363,12 +363,12 @@ def test_what_a_server_takes_and_no_machine_could_be_made_of_is_an_error_of_lint
     assert main(["convert", "-f", str(file)]) == 0
 
 
-def test_the_fault_of_a_schedule_is_told_once() -> None:
+def test_invalid_budget_schedule_is_reported_once() -> None:
     pool = make_beta_pool_with("disruption", budgets=[{"schedule": "CRON_TZ=UTC 0 9 * * *", "duration": "8h"}])
     assert len([note for note in convert(pool).notes if note.level == "refused"]) == 1
 
 
-def test_the_line_of_a_label_with_a_space_is_its_own(tmp_path: Path, capsys: Out) -> None:
+def test_label_with_a_space_is_reported_at_its_own_line(tmp_path: Path, capsys: Out) -> None:
     file = tmp_path / "old.yaml"
     file.write_text(yaml.safe_dump(make_provisioner(labels={"fine": "a", "not fine": "b"})))
     assert main(["convert", "-f", str(file)]) == 1
@@ -376,7 +376,7 @@ def test_the_line_of_a_label_with_a_space_is_its_own(tmp_path: Path, capsys: Out
     assert f"{file}:{line}: refused: " in capsys.readouterr().err
 
 
-def test_the_whole_kubelet_moves() -> None:
+def test_all_kubelet_fields_move_to_the_node_class() -> None:
     config = {"cpuCFSQuota": False, "evictionSoft": {"pid.available": "5%"}, "podsPerCore": 2}
     config |= {"evictionSoftGracePeriod": {"pid.available": "1m30s"}, "clusterDNS": ["10.0.0.10"]}
     [node_class, _] = [
@@ -385,7 +385,7 @@ def test_the_whole_kubelet_moves() -> None:
     assert node_class["spec"]["kubelet"] == config
 
 
-def test_a_kubelet_of_a_pool_that_is_refused_is_given_to_no_class() -> None:
+def test_kubelet_of_a_rejected_nodepool_is_not_moved_to_a_node_class() -> None:
     pool = make_provisioner(kubeletConfiguration={"maxPods": 9}, weight=101)
     [node_class] = [obj.value for obj in convert(pool, make_node_template()).objects]
     assert "kubelet" not in node_class["spec"]
@@ -419,7 +419,7 @@ def test_a_kubelet_of_a_pool_that_is_refused_is_given_to_no_class() -> None:
         ),
     ],
 )
-def test_what_is_passed_as_it_is_and_says_nothing_to_us_is_warned_of(value: Object, field: str) -> None:
+def test_unconverted_object_with_karpenter_keys_gets_a_warning(value: Object, field: str) -> None:
     result = convert(value)
     assert [obj.value for obj in result.objects] == [value]
     assert [(note.level, note.field) for note in result.notes] == [("warning", field)]
@@ -432,7 +432,7 @@ def iterate_rule_messages(tree: Object) -> Iterator[str]:
     yield from (message for subtree in inner if isinstance(subtree, dict) for message in iterate_rule_messages(subtree))
 
 
-def test_every_rule_of_our_definitions_has_a_remedy() -> None:
+def test_every_crd_validation_rule_has_a_suggested_fix() -> None:
     versions = [version for crd in load_shipped_crds() for version in crd["spec"]["versions"]]
     messages = {
         message
@@ -462,7 +462,7 @@ def make_deployment(meta: Object, pod: Object) -> Object:
         ),
     ],
 )
-def test_a_protection_that_stands_where_nobody_reads_it_is_told(
+def test_misplaced_do_not_disrupt_annotation_is_reported(
     tmp_path: Path, capsys: Out, value: Object, words: str
 ) -> None:
     file = tmp_path / "a.yaml"
@@ -473,5 +473,5 @@ def test_a_protection_that_stands_where_nobody_reads_it_is_told(
     assert "move it to spec.template.metadata.annotations" in out
 
 
-def test_refusals_are_none_for_kinds_of_others_with_like_names() -> None:
+def test_foreign_kind_named_nodepool_is_not_rejected() -> None:
     assert list_refusals(make_object("hypershift.openshift.io/v1", "NodePool", {})) == {}

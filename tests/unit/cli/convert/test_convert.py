@@ -71,11 +71,11 @@ Out = pytest.CaptureFixture[str]
         ),
     ],
 )
-def test_a_field_of_a_provisioner_keeps_its_meaning(spec: Object, path: str, expected: object) -> None:
+def test_provisioner_field_is_converted_to_nodepool(spec: Object, path: str, expected: object) -> None:
     assert get_at_path(convert_to_one(make_provisioner(**spec)), path) == expected
 
 
-def test_what_the_old_webhook_added_is_written_out_unless_somebody_said_otherwise() -> None:
+def test_webhook_default_requirements_are_added_unless_set() -> None:
     needs = {
         requirement["key"]: requirement.get("values")
         for requirement in get_at_path(convert_to_one(make_provisioner()), f"{POOL}.requirements")
@@ -106,7 +106,7 @@ def test_what_the_old_webhook_added_is_written_out_unless_somebody_said_otherwis
     }
 
 
-def test_a_label_of_karpenters_own_is_a_requirement() -> None:
+def test_well_known_label_becomes_a_requirement() -> None:
     pool = convert_to_one(
         make_provisioner(labels={"karpenter.sh/capacity-type": "spot", "karpenter.sh/provisioner-name": "x"})
     )
@@ -115,7 +115,7 @@ def test_a_label_of_karpenters_own_is_a_requirement() -> None:
     assert get_at_path(pool, "spec.template.metadata") is None
 
 
-def test_numbers_among_the_values_of_a_requirement_are_quoted_and_told() -> None:
+def test_numeric_requirement_values_are_quoted_and_reported() -> None:
     need = {"key": "karpenter.k8s.aws/instance-cpu", "operator": "In", "values": [4, 8]}
     result = convert(make_provisioner(requirements=[need]))
     assert get_at_path(result.objects[0].value, f"{POOL}.requirements.0.values") == ["4", "8"]
@@ -165,9 +165,7 @@ def test_numbers_among_the_values_of_a_requirement_are_quoted_and_told() -> None
         ({"labels": {"karpenter.sh/mine": "a"}}, "spec.labels.karpenter.sh/mine", "use another domain"),
     ],
 )
-def test_what_has_no_equivalent_in_a_provisioner_is_refused_with_a_remedy(
-    spec: Object, field: str, remedy: str
-) -> None:
+def test_provisioner_field_without_equivalent_is_rejected_with_a_fix(spec: Object, field: str, remedy: str) -> None:
     assert remedy in list_refusals(make_provisioner(**spec))[field]
 
 
@@ -192,11 +190,11 @@ def test_what_has_no_equivalent_in_a_provisioner_is_refused_with_a_remedy(
         ({"key": "karpenter.sh/provisioner-name", "operator": "Exists"}, "key", "remove the requirement"),
     ],
 )
-def test_a_requirement_that_makes_no_sense_is_refused(need: Object, field: str, remedy: str) -> None:
+def test_invalid_requirement_is_rejected(need: Object, field: str, remedy: str) -> None:
     assert remedy in list_refusals(make_provisioner(requirements=[need]))[f"spec.requirements[0].{field}"]
 
 
-def test_an_inline_provider_becomes_a_node_class_named_after_its_provisioner() -> None:
+def test_inline_provider_becomes_a_node_class_named_after_its_provisioner() -> None:
     provider = {"subnetSelector": {"karpenter.sh/discovery": "c"}, "securityGroupSelector": {"aws::ids": "sg-1"}}
     result = convert(make_provisioner("web", providerRef=None, provider=provider), role="nodes")
     node_class, pool = (obj.value for obj in result.objects)
@@ -246,7 +244,7 @@ HOPS = {"httpEndpoint": "enabled", "httpProtocolIPv6": "disabled", "httpTokens":
         ),
     ],
 )
-def test_a_field_of_a_node_template_keeps_its_meaning(spec: Object, path: str, expected: object) -> None:
+def test_awsnodetemplate_field_is_converted_to_ec2nodeclass(spec: Object, path: str, expected: object) -> None:
     assert get_at_path(convert_to_one(make_node_template(**spec)), path) == expected
 
 
@@ -285,17 +283,17 @@ def test_a_field_of_a_node_template_keeps_its_meaning(spec: Object, path: str, e
         ({"blockDeviceMappings": [{"deviceName": "a"}]}, "spec.blockDeviceMappings[0].ebs", "is missing"),
     ],
 )
-def test_what_has_no_equivalent_in_a_node_template_is_refused(spec: Object, field: str, remedy: str) -> None:
+def test_awsnodetemplate_field_without_equivalent_is_rejected(spec: Object, field: str, remedy: str) -> None:
     assert remedy in list_refusals(make_node_template(**spec))[field]
 
 
-def test_a_node_template_without_profile_gets_that_of_the_settings_and_their_tags() -> None:
+def test_awsnodetemplate_inherits_instance_profile_and_tags_from_global_settings() -> None:
     config = make_settings(**{"aws.defaultInstanceProfile": "all", "aws.tags": '{"team": "a", "env": "x"}'})
     node_class = convert_to_one(config, make_node_template(instanceProfile=None, tags={"env": "y"}))
     assert (node_class["spec"]["instanceProfile"], node_class["spec"]["tags"]) == ("all", {"team": "a", "env": "y"})
 
 
-def test_without_any_profile_a_role_has_to_be_written_and_that_is_said() -> None:
+def test_missing_instance_profile_becomes_a_role_placeholder_with_a_warning() -> None:
     result = convert(make_node_template(instanceProfile=None))
     assert result.objects[0].value["spec"]["role"] == "${KARPENTER_NODE_ROLE}"
     assert [note.field for note in result.notes if note.level == "warning"] == ["spec.role"]
@@ -326,7 +324,7 @@ def test_without_any_profile_a_role_has_to_be_written_and_that_is_said() -> None
         ),
     ],
 )
-def test_the_disruption_of_a_v1beta1_pool_keeps_its_meaning(
+def test_v1beta1_disruption_settings_are_converted(
     disruption: Object | None, expected: Object, expiry: str | None
 ) -> None:
     pool = convert_to_one(make_beta_pool(disruption=disruption))
@@ -359,7 +357,7 @@ def test_the_disruption_of_a_v1beta1_pool_keeps_its_meaning(
         (make_object("karpenter.sh/v1alpha5", "NodePool", {}), "kind", "has no NodePool: write"),
     ],
 )
-def test_what_has_no_equivalent_in_older_apis_is_refused(value: Object, field: str, remedy: str) -> None:
+def test_field_of_older_apis_without_equivalent_is_rejected(value: Object, field: str, remedy: str) -> None:
     assert remedy in list_refusals(value)[field]
 
 
@@ -396,7 +394,7 @@ def test_what_has_no_equivalent_in_older_apis_is_refused(value: Object, field: s
         ),
     ],
 )
-def test_a_missing_value_becomes_a_placeholder_with_a_comment_and_the_exit_code_is_1(
+def test_missing_value_becomes_a_commented_placeholder_and_exits_with_1(
     value: Object, field: str, path: str, converted: object, comment: str, tmp_path: Path, capsys: Out
 ) -> None:
     file = tmp_path / "snippet.yaml"
@@ -412,14 +410,14 @@ def test_a_missing_value_becomes_a_placeholder_with_a_comment_and_the_exit_code_
     assert message.endswith(f": replace it with {comment}")
 
 
-def test_a_v1beta1_node_class_keeps_its_images_and_its_hop_limit() -> None:
+def test_v1beta1_node_class_keeps_its_images_and_hop_limit() -> None:
     node_class = convert_to_one(make_beta_class(amiSelectorTerms=[{"tags": {"a": "b"}}], associatePublicIPAddress=True))
     assert node_class["spec"]["amiFamily"] == "AL2"
     assert node_class["spec"]["metadataOptions"]["httpPutResponseHopLimit"] == 2
     assert convert_to_one(make_beta_class())["spec"]["amiSelectorTerms"] == [{"alias": "al2@latest"}]
 
 
-def test_what_the_api_server_wrote_is_left_out() -> None:
+def test_server_generated_fields_are_dropped() -> None:
     old = make_beta_class() | {"status": {"amis": []}}
     old["metadata"] |= {
         "uid": "1",
@@ -434,7 +432,7 @@ def test_what_the_api_server_wrote_is_left_out() -> None:
     assert "status" not in new
 
 
-def test_a_claim_is_converted_and_the_reader_warned_of_applying_it() -> None:
+def test_nodeclaim_is_converted_with_a_warning_about_applying_it() -> None:
     spec = {"nodeClassRef": {"name": "a"}, "requirements": [], "resources": {"requests": {"cpu": "1"}}}
     result = convert(make_object("karpenter.sh/v1beta1", "NodeClaim", spec))
     [claim] = result.objects
@@ -460,24 +458,24 @@ def map_node_classes(result: ConversionResult) -> dict[str, object]:
     }
 
 
-def test_the_kubelet_of_a_pool_moves_to_its_node_class() -> None:
+def test_nodepool_kubelet_configuration_moves_to_its_node_class() -> None:
     result = convert(make_node_template(), make_provisioner(**KUBELET), make_provisioner("other", **KUBELET))
     assert map_max_pods(result) == {"default": 50}
     assert map_node_classes(result) == {"default": "default", "other": "default"}
 
 
-def test_pools_that_disagree_about_the_kubelet_get_classes_of_their_own() -> None:
+def test_nodepools_with_different_kubelet_settings_get_separate_node_classes() -> None:
     second_pool = make_provisioner("other", kubeletConfiguration={"maxPods": 20})
     result = convert(make_node_template(), make_provisioner(**KUBELET), second_pool, make_provisioner("third"))
     assert map_max_pods(result) == {"default": None, "default-default": 50, "default-other": 20}
     assert map_node_classes(result) == {"default": "default-default", "other": "default-other", "third": "default"}
 
 
-def test_a_kubelet_without_its_node_class_at_hand_is_refused() -> None:
+def test_kubelet_configuration_without_its_node_class_file_is_rejected() -> None:
     assert "add its file" in list_refusals(make_provisioner(**KUBELET))["spec.kubeletConfiguration"]
 
 
-def test_a_node_class_of_v1_takes_the_kubelet_of_a_v1beta1_pool() -> None:
+def test_v1_node_class_receives_the_kubelet_of_a_v1beta1_nodepool() -> None:
     node_class = make_object("karpenter.k8s.aws/v1", "EC2NodeClass", V1_CLASS | {"kubelet": {"maxPods": 10}})
     assert map_max_pods(convert(node_class, make_beta_pool(kubelet={"maxPods": 50}))) == {
         "default": 10,
@@ -485,7 +483,7 @@ def test_a_node_class_of_v1_takes_the_kubelet_of_a_v1beta1_pool() -> None:
     }
 
 
-def test_pods_say_what_they_said_in_todays_words() -> None:
+def test_pod_annotations_labels_and_selectors_are_converted() -> None:
     pod = {
         "metadata": {"annotations": {"karpenter.sh/do-not-evict": True, "other": "x"}},
         "spec": {
@@ -502,13 +500,13 @@ def test_pods_say_what_they_said_in_todays_words() -> None:
     assert get_at_path(new, "spec.affinity.terms.0.matchExpressions.0.key") == "kubernetes.io/os"
 
 
-def test_a_misspelt_annotation_is_told_with_what_was_meant() -> None:
+def test_misspelled_annotation_gets_a_suggestion() -> None:
     result = convert(make_provisioner(annotations={"arpenter.sh/do-not-consolidate": "true"}))
     [note] = [note for note in result.notes if note.level == "warning"]
     assert "did you mean karpenter.sh/do-not-consolidate?" in note.message
 
 
-def test_global_settings_become_knobs_of_the_stack() -> None:
+def test_global_settings_become_stack_settings() -> None:
     setting_values = {
         "aws.clusterName": "prod",
         "aws.reservedENIs": "1",
@@ -520,12 +518,12 @@ def test_global_settings_become_knobs_of_the_stack() -> None:
     assert (result.objects, {note.level for note in result.notes}) == ((), {"changed"})
 
 
-def test_the_names_of_nodes_were_a_setting_once() -> None:
+def test_node_name_convention_setting_is_reported_as_changed() -> None:
     [note] = convert(make_settings(**{"aws.nodeNameConvention": "resource-name"})).notes
     assert (note.level, "the subnet decides" in note.message) == ("changed", True)
 
 
-def test_the_environment_of_a_controller_becomes_knobs_and_its_replicas_are_warned_of() -> None:
+def test_controller_environment_becomes_stack_settings_and_replicas_get_a_warning() -> None:
     env = {
         "CLUSTER_NAME": "prod",
         "FEATURE_GATES": "Drift=true,NodeRepair=true",
@@ -554,7 +552,7 @@ def test_the_environment_of_a_controller_becomes_knobs_and_its_replicas_are_warn
     assert any("INTERRUPTION_QUEUE no longer needed" in note.message for note in result.notes)
 
 
-def test_quotes_of_a_word_processor_are_refused() -> None:
+def test_typographic_quotes_are_rejected() -> None:
     wrong = make_provisioner(labels={"team": "\u201ca\u201d"})
     assert any("typographic quotes" in note.message for note in convert(wrong).notes)
 
@@ -569,11 +567,11 @@ def test_quotes_of_a_word_processor_are_refused() -> None:
         ("colour", "x", "correct or remove"),
     ],
 )
-def test_a_setting_without_equivalent_is_refused(key: str, value: str, remedy: str) -> None:
+def test_global_setting_without_equivalent_is_rejected(key: str, value: str, remedy: str) -> None:
     assert remedy in list_refusals(make_settings(**{key: value}))[f"data.{key}"]
 
 
-def test_how_an_older_karpenter_logged_is_told_to_have_no_equivalent() -> None:
+def test_logging_configuration_without_equivalent_gets_a_warning() -> None:
     config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "config-logging"}}
     result = convert(config | {"data": {"zap-logger-config": "{}", "loglevel.webhook": "error"}})
     assert [note.level for note in result.notes] == ["warning", "warning"]
@@ -588,7 +586,7 @@ def test_how_an_older_karpenter_logged_is_told_to_have_no_equivalent() -> None:
         ({"loglevel.controller": "error", "zap-logger-config": '{"level": "debug"}'}, "ERROR"),
     ],
 )
-def test_how_much_an_older_karpenter_logged_is_a_knob(data: dict[str, str], level: str | None) -> None:
+def test_controller_log_level_becomes_a_stack_setting(data: dict[str, str], level: str | None) -> None:
     config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "config-logging"}, "data": data}
     messages = " ".join(note.message for note in convert(config).notes)
     assert (f'"joiner:log-level": "{level}"' in messages) is (level is not None)
@@ -614,7 +612,7 @@ items:
 """
 
 
-def test_the_command_prints_objects_and_tells_file_and_line(tmp_path: Path, capsys: Out) -> None:
+def test_convert_prints_objects_and_reports_file_and_line(tmp_path: Path, capsys: Out) -> None:
     file = tmp_path / "old.yaml"
     file.write_text(OLD)
     assert main(["convert", "-f", str(file)]) == 1
@@ -624,7 +622,7 @@ def test_the_command_prints_objects_and_tells_file_and_line(tmp_path: Path, caps
     assert f"{file}:7: refused: Provisioner default: spec.weight: is 200" in error_output
 
 
-def test_what_is_converted_once_is_printed_the_same_again(tmp_path: Path, capsys: Out) -> None:
+def test_converted_output_converts_to_itself(tmp_path: Path, capsys: Out) -> None:
     first, second = tmp_path / "first.yaml", tmp_path / "second.yaml"
     first.write_text(yaml.safe_dump_all([make_provisioner(**KUBELET), make_node_template()]))
     assert main(["convert", "-f", str(first)]) == 0
@@ -634,7 +632,9 @@ def test_what_is_converted_once_is_printed_the_same_again(tmp_path: Path, capsys
     assert capsys.readouterr() == (once, "")
 
 
-def test_the_document_has_objects_knobs_and_notes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Out) -> None:
+def test_json_output_has_objects_settings_and_notes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Out
+) -> None:
     input_documents = json.dumps(
         [make_provisioner(), make_settings(**{"aws.clusterName": "c"}), {"no": "object"}]
     ).encode()
@@ -656,7 +656,7 @@ def test_the_document_has_objects_knobs_and_notes(monkeypatch: pytest.MonkeyPatc
         ("a:\n\tb: c\n", 2, "spaces"),
     ],
 )
-def test_yaml_that_articles_taught_is_told_with_line_and_fix(
+def test_common_yaml_mistake_is_reported_with_line_and_fix(
     tmp_path: Path, capsys: Out, text: str, line: int, remedy: str
 ) -> None:
     file = tmp_path / "bad.yaml"
@@ -667,21 +667,21 @@ def test_yaml_that_articles_taught_is_told_with_line_and_fix(
     assert remedy in error_output
 
 
-def test_settings_that_cannot_be_written_are_told(tmp_path: Path, capsys: Out) -> None:
+def test_unwritable_settings_path_is_reported(tmp_path: Path, capsys: Out) -> None:
     file = tmp_path / "old.yaml"
     file.write_text(yaml.safe_dump(make_provisioner()))
     assert main(["convert", "-f", str(file), "--settings", str(tmp_path)]) == 1
     assert "choose a writable path" in capsys.readouterr().err
 
 
-def test_nothing_to_convert_is_wrong_usage(capsys: Out) -> None:
+def test_convert_without_input_is_rejected(capsys: Out) -> None:
     with pytest.raises(SystemExit) as raised:
         main(["convert"])
     assert raised.value.code == 2
     assert "no input: add -f FILE" in capsys.readouterr().err
 
 
-def test_the_example_becomes_what_needs_no_more_converting(tmp_path: Path, capsys: Out) -> None:
+def test_converted_example_passes_lint(tmp_path: Path, capsys: Out) -> None:
     assert main(["convert", "-f", "examples/older"]) == 0
     new = tmp_path / "new.yaml"
     new.write_text(capsys.readouterr().out)

@@ -28,7 +28,7 @@ def plan_pod(name: str, capsys: pytest.CaptureFixture[str], folder: Path, **spec
     return answer
 
 
-def test_spot_stays_spot_of_the_categories_that_were_the_default(
+def test_converted_spot_provisioner_plans_spot_of_the_default_categories(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     [node] = plan_pod("spot-with-inline-provider", capsys, tmp_path)["newNodes"]
@@ -37,19 +37,21 @@ def test_spot_stays_spot_of_the_categories_that_were_the_default(
     assert not any("g.large" in instance_type for instance_type in node["instanceTypes"]), "arm64 was never the default"
 
 
-def test_the_first_versions_plan_what_they_did(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_converted_first_api_versions_plan_the_same_nodes(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     [node] = plan_pod("cluster-in-the-provider", capsys, tmp_path, nodeSelector={"intent": "apps"})["newNodes"]
     assert (node["nodePool"], node["cheapest"]["capacityType"]) == ("first-steps", "spot")
     [unschedulable_pod] = plan_pod("provisioner-of-v1alpha4", capsys, tmp_path)["unschedulable"]
     assert unschedulable_pod["reason"] == "TaintNotTolerated"
 
 
-def test_a_taint_still_keeps_out_who_does_not_tolerate_it(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_converted_taint_still_excludes_pods_without_toleration(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     [unschedulable_pod] = plan_pod("nodepool-of-v1beta1", capsys, tmp_path)["unschedulable"]
     assert unschedulable_pod["reason"] == "TaintNotTolerated"
 
 
-def test_on_demand_is_on_demand_and_the_taint_is_on_the_node(
+def test_converted_nodepool_plans_on_demand_nodes_with_its_taint(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     [node] = plan_pod("nodepool-of-v1beta1", capsys, tmp_path, **SPECIAL)["newNodes"]
@@ -57,14 +59,14 @@ def test_on_demand_is_on_demand_and_the_taint_is_on_the_node(
     assert [taint["key"] for taint in node["taints"]] == ["example.com/special-taint"]
 
 
-def test_types_that_are_not_sold_here_are_still_those_that_were_asked_for(
+def test_converted_requirement_for_unavailable_instance_types_stays_unsatisfied(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     [unschedulable_pod] = plan_pod("gpu-with-taint", capsys, tmp_path, **GPU)["unschedulable"]
     assert "match no available instance type: none matches" in unschedulable_pod["message"]
 
 
-def test_a_pool_that_was_selected_by_its_old_label_is_selected_by_its_new_one(
+def test_node_selector_on_the_old_provisioner_label_selects_the_converted_nodepool(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     _, out, _ = run_convert("pods-that-say-do-not-evict")
@@ -75,7 +77,7 @@ def test_a_pool_that_was_selected_by_its_old_label_is_selected_by_its_new_one(
 
 
 @pytest.mark.parametrize("arch", ["amd64", "arm64"])
-def test_what_was_merged_from_an_anchor_still_makes_nodes_of_its_own(
+def test_nodepools_from_yaml_anchors_plan_their_own_nodes(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, arch: str
 ) -> None:
     selector = {"kubernetes.io/arch": arch}
@@ -83,14 +85,14 @@ def test_what_was_merged_from_an_anchor_still_makes_nodes_of_its_own(
     assert (node["nodePool"], node["cheapest"]["capacityType"]) == (arch[:3], "spot")
 
 
-def test_only_the_version_of_which_was_changed_plans_as_v1beta1_did(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_v1_manifest_with_v1beta1_fields_plans_like_v1beta1(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     [node] = plan_pod("v1-with-fields-of-v1beta1", capsys, tmp_path)["newNodes"]
     assert {instance_type[0] for instance_type in node["instanceTypes"]} <= {"c", "m", "r"}
 
 
-def test_a_pod_gets_the_pool_whose_capacity_it_asks_for(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_pod_uses_the_converted_nodepool_of_its_capacity_type(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     selector = {"karpenter.sh/capacity-type": "on-demand"}
     [node] = plan_pod("pools-that-share-a-class", capsys, tmp_path, nodeSelector=selector)["newNodes"]
     assert (node["nodePool"], node["cheapest"]["capacityType"]) == ("few", "on-demand")

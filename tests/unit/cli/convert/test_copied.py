@@ -41,7 +41,7 @@ HEAD = "apiVersion: karpenter.sh/v1alpha5\nkind: Provisioner\nmetadata: {name: a
         (HEAD.replace("kind:", "Kind:"), 1, "did you mean kind?"),
     ],
 )
-def test_what_was_copied_along_is_told_with_its_line(
+def test_text_copied_along_with_a_manifest_is_reported_with_its_line(
     tmp_path: Path, capsys: Out, text: str, line: int, remedy: str
 ) -> None:
     file = tmp_path / "old.yaml"
@@ -53,7 +53,7 @@ def test_what_was_copied_along_is_told_with_its_line(
 
 
 @pytest.mark.parametrize("head", ["- ", "# a comment\n---\n---\n- "])
-def test_an_array_of_objects_is_read_as_a_list(tmp_path: Path, capsys: Out, head: str) -> None:
+def test_yaml_array_of_objects_is_read_as_a_list(tmp_path: Path, capsys: Out, head: str) -> None:
     file = tmp_path / "old.yaml"
     file.write_text(
         head + HEAD.replace("\n", "\n  ").rstrip() + "\n- {apiVersion: v1, kind: Secret, metadata: {name: s}}\n- 1\n"

@@ -34,7 +34,7 @@ def make_current_pool(**inner: object) -> Object:
     return make_object("karpenter.sh/v1", "NodePool", spec)
 
 
-def test_a_pool_of_v1_with_fields_of_v1beta1_is_one_of_v1() -> None:
+def test_v1_nodepool_with_v1beta1_fields_is_converted_to_v1() -> None:
     old = make_current_pool(kubelet={"maxPods": 9})
     old["spec"]["disruption"] = {"consolidationPolicy": "WhenUnderutilized", "expireAfter": "24h"}
     result = convert(old, make_object("karpenter.k8s.aws/v1", "EC2NodeClass", V1_CLASS))
@@ -82,7 +82,7 @@ def test_a_pool_of_v1_with_fields_of_v1beta1_is_one_of_v1() -> None:
         (make_object("autoscaling.karpenter.sh/v1alpha1", "MetricsProducer", {}), "kind", "remove it"),
     ],
 )
-def test_what_v1_does_not_take_is_refused(value: Object, field: str, remedy: str) -> None:
+def test_field_not_supported_by_v1_is_rejected(value: Object, field: str, remedy: str) -> None:
     refused_fields = list_refusals(value)
     assert any(
         refused_field.startswith(field) and remedy in message for refused_field, message in refused_fields.items()
@@ -90,30 +90,30 @@ def test_what_v1_does_not_take_is_refused(value: Object, field: str, remedy: str
     assert refused_fields
 
 
-def test_a_class_of_v1_that_chooses_no_images_gets_those_of_its_family() -> None:
+def test_v1_node_class_without_ami_selector_gets_the_alias_of_its_ami_family() -> None:
     old = {key: value for key, value in V1_CLASS.items() if key != "amiSelectorTerms"} | {"amiFamily": "AL2023"}
     new = convert_to_one(make_object("karpenter.k8s.aws/v1", "EC2NodeClass", old))
     assert get_at_path(new, "spec.amiSelectorTerms") == [{"alias": "al2023@latest"}]
 
 
-def test_what_stood_beside_another_of_its_name_and_would_be_applied_over_it_is_refused() -> None:
+def test_provisioner_and_nodepool_of_the_same_name_are_rejected() -> None:
     result = convert(make_provisioner(), make_beta_pool())
     [note] = [note for note in result.notes if note.level == "refused"]
     assert (note.field, len(result.objects)) == ("metadata.name", 1)
     assert "rename or remove" in note.message
 
 
-def test_what_was_applied_over_another_of_its_name_still_is_and_that_is_told() -> None:
+def test_duplicate_provisioner_name_is_kept_with_a_warning() -> None:
     result = convert(make_provisioner(), make_provisioner(weight=3))
     [note] = [note for note in result.notes if note.level == "warning"]
     assert (note.field, len(result.objects)) == ("metadata.name", 2)
 
 
-def test_the_same_twice_is_the_same_twice() -> None:
+def test_identical_duplicate_objects_are_both_kept() -> None:
     assert len(convert(make_provisioner(), make_provisioner()).objects) == 2
 
 
-def test_a_class_for_an_inline_provider_takes_no_name_that_is_taken() -> None:
+def test_node_class_for_an_inline_provider_avoids_existing_names() -> None:
     inline = make_object("karpenter.sh/v1alpha5", "Provisioner", {"provider": TERMS | {"instanceProfile": "p"}})
     result = convert(inline, make_node_template())
     names = [obj.value["metadata"]["name"] for obj in result.objects if obj.value["kind"] == "EC2NodeClass"]
@@ -125,7 +125,7 @@ def test_a_class_for_an_inline_provider_takes_no_name_that_is_taken() -> None:
     ("name", "remedy"),
     [("My_Pool", "my-pool"), ("a" * 64, "63 at most"), ("${NAME}", "envsubst"), ("-", "small letters")],
 )
-def test_a_name_that_no_server_takes_is_refused(name: str, remedy: str) -> None:
+def test_invalid_object_name_is_rejected_with_a_fix(name: str, remedy: str) -> None:
     assert remedy in list_refusals(make_object("karpenter.sh/v1alpha5", "Provisioner", REF, name))["metadata.name"]
 
 
@@ -172,17 +172,17 @@ def test_a_name_that_no_server_takes_is_refused(name: str, remedy: str) -> None:
         ),
     ],
 )
-def test_a_remedy_is_of_the_api_that_is_written(value: Object, field: str, remedy: str) -> None:
+def test_suggested_fix_matches_the_api_version_of_the_input(value: Object, field: str, remedy: str) -> None:
     assert remedy in list_refusals(value)[field]
 
 
-def test_images_of_ubuntu_start_as_those_of_al2_and_keep_their_disk() -> None:
+def test_ubuntu_ami_family_becomes_al2_with_its_root_device() -> None:
     new = convert_to_one(make_beta_class(amiFamily="Ubuntu", amiSelectorTerms=[{"id": "ami-1"}]))
     assert get_at_path(new, "spec.amiFamily") == "AL2"
     assert [mapping["deviceName"] for mapping in get_at_path(new, "spec.blockDeviceMappings")] == ["/dev/sda1"]
 
 
-def test_settings_that_say_nothing_are_no_knobs_and_no_refusals() -> None:
+def test_empty_global_settings_are_ignored() -> None:
     setting_values = {
         "aws.assumeRoleARN": "",
         "aws.assumeRoleDuration": "15m",
@@ -193,17 +193,17 @@ def test_settings_that_say_nothing_are_no_knobs_and_no_refusals() -> None:
     assert (result.stack_settings, {note.level for note in result.notes}) == ({"joiner:cluster": "c"}, {"changed"})
 
 
-def test_nodes_that_drifted_and_were_kept_are_warned_of() -> None:
+def test_disabled_drift_feature_gate_gets_a_warning() -> None:
     [note] = convert(make_settings(**{"featureGates.driftEnabled": "false"})).notes
     assert (note.level, "Drifted" in note.message) == ("warning", True)
 
 
-def test_tags_of_former_settings_are_those_of_classes() -> None:
+def test_global_tag_settings_move_to_node_class_tags() -> None:
     node_class = convert_to_one(make_settings(**{"aws.tags.team": "a"}), make_node_template())
     assert get_at_path(node_class, "spec.tags.team") == "a"
 
 
-def test_who_tolerated_the_taint_of_a_node_that_goes_still_does() -> None:
+def test_disruption_taint_toleration_is_converted() -> None:
     spec = {
         "tolerations": [
             {"key": "karpenter.sh/disruption", "value": "disrupting", "effect": "NoSchedule"},
@@ -219,13 +219,13 @@ def test_who_tolerated_the_taint_of_a_node_that_goes_still_does() -> None:
     }
 
 
-def test_a_controller_that_took_another_role_is_warned_of() -> None:
+def test_controller_assume_role_environment_gets_a_warning() -> None:
     container: Object = {"image": "karpenter/controller:1", "env": [{"name": "ASSUME_ROLE_ARN", "value": "arn"}]}
     result = convert(make_object("apps/v1", "Deployment", {"template": {"spec": {"containers": [container]}}}))
     assert any("the functions have their own IAM roles" in note.message for note in result.notes)
 
 
-def test_what_is_quoted_is_quoted_as_it_is_written(tmp_path: Path, capsys: Out) -> None:
+def test_quoted_tag_values_keep_their_original_spelling(tmp_path: Path, capsys: Out) -> None:
     file = tmp_path / "old.yaml"
     old = make_node_template(tags={"a": "A", "b": "B"})
     file.write_text(yaml.safe_dump(old).replace("a: A", "a: 1.10").replace("b: B", "b: no"))
@@ -233,7 +233,7 @@ def test_what_is_quoted_is_quoted_as_it_is_written(tmp_path: Path, capsys: Out) 
     assert yaml.safe_load(capsys.readouterr().out)["spec"]["tags"] == {"a": "1.10", "b": "no"}
 
 
-def test_the_line_of_what_a_server_refuses_is_that_of_the_field(tmp_path: Path, capsys: Out) -> None:
+def test_schema_error_is_reported_at_the_line_of_its_field(tmp_path: Path, capsys: Out) -> None:
     file = tmp_path / "old.yaml"
     file.write_text(yaml.safe_dump(make_node_template(metadataOptions={"httpTokens": "Required"})))
     assert main(["convert", "-f", str(file)]) == 1
@@ -243,7 +243,7 @@ def test_the_line_of_what_a_server_refuses_is_that_of_the_field(tmp_path: Path, 
     )
 
 
-def test_a_claim_may_name_its_pool() -> None:
+def test_nodeclaim_requirement_may_name_its_nodepool() -> None:
     spec = {
         "nodeClassRef": {"name": "a"},
         "requirements": [{"key": "karpenter.sh/nodepool", "operator": "In", "values": ["p"]}],

@@ -75,7 +75,7 @@ def source(tmp_path: Path) -> str:
     )
 
 
-def test_a_page_adds_up_days_and_pools_and_names_the_dearest(source: str, capsys: Out) -> None:
+def test_cost_page_sums_days_and_sorts_nodepools_by_cost(source: str, capsys: Out) -> None:
     assert main(["cost", "--journal", source]) == 0
     assert capsys.readouterr().out.splitlines() == [
         "3 days, 2026-11-20 to 2026-11-22: $6.60 for 66 node hours",
@@ -105,14 +105,16 @@ def test_a_page_adds_up_days_and_pools_and_names_the_dearest(source: str, capsys
         ("label", ["search", ""]),
     ],
 )
-def test_costs_are_told_apart_by_what_is_asked(grouping: str, names: list[str], source: str, capsys: Out) -> None:
+def test_costs_are_grouped_by_the_requested_dimension(
+    grouping: str, names: list[str], source: str, capsys: Out
+) -> None:
     assert main(["cost", "--journal", source, "--by", grouping, "-o", "json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert (document["by"], [part["name"] for part in document["parts"]]) == (grouping, names)
     assert sum(part["usd"] for part in document["parts"]) == pytest.approx(document["usd"])
 
 
-def test_programs_get_the_same_by_names_that_stay(source: str, capsys: Out) -> None:
+def test_json_output_contains_the_cost_report(source: str, capsys: Out) -> None:
     assert main(["cost", "--journal", f"{source}/costs", "--days", "1", "-o", "json"]) == 0
     document = json.loads(capsys.readouterr().out)
     sums = {
@@ -150,12 +152,12 @@ def test_programs_get_the_same_by_names_that_stay(source: str, capsys: Out) -> N
     }
 
 
-def test_only_so_many_days_count(source: str, capsys: Out) -> None:
+def test_days_option_limits_the_report(source: str, capsys: Out) -> None:
     assert main(["cost", "--journal", source, "--days", "2"]) == 0
     assert "2 days, 2026-11-21 to 2026-11-22" in capsys.readouterr().out
 
 
-def test_thirty_pools_are_readable_and_all_of_them_on_demand(tmp_path: Path, capsys: Out) -> None:
+def test_long_nodepool_lists_are_truncated_without_the_all_flag(tmp_path: Path, capsys: Out) -> None:
     lives = [make_node_lifetime(f"n{number}", f"pool-{number % 30:02}", 1 + number % 30) for number in range(500)]
     large = write_reports(tmp_path, make_ledger(0, *lives))
     assert main(["cost", "--journal", large]) == 0
@@ -169,7 +171,7 @@ def test_thirty_pools_are_readable_and_all_of_them_on_demand(tmp_path: Path, cap
     assert "… and" not in full_page
 
 
-def test_what_has_no_price_is_said(tmp_path: Path, capsys: Out) -> None:
+def test_node_hours_without_price_are_reported(tmp_path: Path, capsys: Out) -> None:
     free = msgspec.structs.replace(
         make_node_lifetime("a", "web", 24), usd_per_hour=0.0, usd=0.0, on_demand_usd=0.0, idle_usd=0.0
     )
@@ -179,7 +181,7 @@ def test_what_has_no_price_is_said(tmp_path: Path, capsys: Out) -> None:
     assert "is incomplete" not in page
 
 
-def test_what_is_no_report_is_named_and_the_others_are_told(source: str, capsys: Out) -> None:
+def test_invalid_report_file_is_named_and_other_reports_are_shown(source: str, capsys: Out) -> None:
     (Path(source) / COSTS_PREFIX / "2026-11-20.json").write_text("{")
     (Path(source) / LEDGER_KEY).write_text("{")
     assert main(["cost", "--journal", source]) == 1
@@ -189,7 +191,7 @@ def test_what_is_no_report_is_named_and_the_others_are_told(source: str, capsys:
     assert "today.json: not a cost ledger: " in captured.err
 
 
-def test_where_there_is_no_report_yet_it_says_when_there_is(tmp_path: Path, capsys: Out) -> None:
+def test_missing_cost_reports_are_reported(tmp_path: Path, capsys: Out) -> None:
     assert main(["cost", "--journal", str(tmp_path)]) == 1
     assert "no cost reports yet" in capsys.readouterr().err
 
@@ -201,13 +203,13 @@ def test_where_there_is_no_report_yet_it_says_when_there_is(tmp_path: Path, caps
         (["--journal", "s3://"], "no bucket name"),
     ],
 )
-def test_what_cannot_be_read_is_told(arguments: list[str], expected_error: str, capsys: Out) -> None:
+def test_invalid_journal_location_is_reported(arguments: list[str], expected_error: str, capsys: Out) -> None:
     assert main(["cost", *arguments]) == 1
     assert expected_error in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("arguments", [[], ["--days", "0"], ["--days", "x"], ["--by", "mood", "--journal", "."]])
-def test_wrong_usage_is_told(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_options_are_rejected(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("JOINER_BUCKET_NAME", raising=False)
     with pytest.raises(SystemExit) as raised:
         main(["cost", *arguments])
@@ -234,20 +236,20 @@ class Stored(MemoryBucket):
 
 
 @pytest.mark.parametrize(("name", "prefix"), [("", ""), ("/journal", ""), ("/copies/prod", "copies/prod/")])
-def test_a_bucket_is_read(name: str, prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cost_reports_are_read_from_a_bucket(name: str, prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shared.aws.s3.S3Bucket", type("Here", (Stored,), {"prefix": prefix}))
     monkeypatch.setenv("AWS_REGION", "us-east-1")
     assert [report.day for report in read_cost_reports(f"s3://things{name}", 30).days] == ["2026-11-20"]
 
 
-def test_a_bucket_that_does_not_answer_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreachable_bucket_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shared.aws.s3.S3Bucket", type("Down", (Stored,), {"is_down": True}))
     monkeypatch.setenv("AWS_REGION", "us-east-1")
     with pytest.raises(InputError, match="--journal s3://things: "):
         read_cost_reports("s3://things", 30)
 
 
-def test_a_live_cluster_adds_today_up_to_now() -> None:
+def test_live_cluster_adds_costs_of_the_current_day() -> None:
     now = FIRST_DAY + 2 * ONE_DAY + 8 * ONE_HOUR
     billed = make_ledger(2, msgspec.structs.replace(make_node_lifetime("a", "web", 6), instance="i-a"), hours=6)
     yesterday = build_daily_report(make_ledger(1, make_node_lifetime("a", "web", 24)), "prod")
@@ -259,14 +261,14 @@ def test_a_live_cluster_adds_today_up_to_now() -> None:
 
 
 @pytest.mark.parametrize("old", [None, make_ledger(0)])
-def test_without_todays_ledger_the_nodes_that_are_there_count_from_midnight(old: CostLedger | None) -> None:
+def test_nodes_count_from_midnight_without_a_ledger_of_the_day(old: CostLedger | None) -> None:
     now = FIRST_DAY + 2 * ONE_DAY + 8 * ONE_HOUR
     fleet = ClusterState(build_cluster(make_claim("a", FIRST_DAY)))
     [today] = with_today(CostReports(ledger=old), fleet, "team", now).days
     assert (today.node_hours, today.since, today.label) == (8.0, get_day_start(now), "team")
 
 
-def test_the_command_asks_the_cluster_that_is_named(monkeypatch: pytest.MonkeyPatch, capsys: Out) -> None:
+def test_cost_command_reads_the_named_cluster(monkeypatch: pytest.MonkeyPatch, capsys: Out) -> None:
     def read_fake_cluster(options: object, now: datetime) -> tuple[ClusterState, str]:
         del options
         return ClusterState(build_cluster(make_claim("a", now - ONE_HOUR))), ""
@@ -282,14 +284,14 @@ def test_the_command_asks_the_cluster_that_is_named(monkeypatch: pytest.MonkeyPa
     [(0.0, 0), (0.001, 0), (0.5, MAX_BAR_COLUMNS / 2), (1.0, MAX_BAR_COLUMNS), (0.02, 1)],
     ids=str,
 )
-def test_a_bar_is_as_long_as_its_share(amount: float, columns: float) -> None:
+def test_bar_length_is_proportional_to_its_share(amount: float, columns: float) -> None:
     assert len(draw_bar(amount, 1.0)) == columns
 
 
-def test_totals_of_no_machine_are_nothing() -> None:
+def test_report_without_nodes_has_no_cost_parts() -> None:
     assert sum_costs((build_daily_report(make_ledger(0), "prod"),), "pool").parts == ()
 
 
-def test_a_report_survives_the_journey() -> None:
+def test_daily_report_survives_json_encoding() -> None:
     report = build_daily_report(make_ledger(0, make_node_lifetime("a", "web", 24)), "prod")
     assert msgspec.json.decode(msgspec.json.encode(report), type=DailyReport) == report

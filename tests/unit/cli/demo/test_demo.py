@@ -60,7 +60,7 @@ def run(folder: Path, *arguments: str, acts: tuple[dict[str, Any], ...] = (RUNS,
     return main(["demo", "--scenario", write_scenario(folder, *acts, **fields), *arguments])
 
 
-def test_a_play_is_shown_as_a_timeline_and_a_table(folder: Path, capsys: Out) -> None:
+def test_demo_prints_a_timeline_and_a_results_table(folder: Path, capsys: Out) -> None:
     assert run(folder, says="to see something") == 0
     captured = capsys.readouterr()
     lines = captured.out.splitlines()
@@ -76,12 +76,12 @@ def test_a_play_is_shown_as_a_timeline_and_a_table(folder: Path, capsys: Out) ->
     assert captured.err == ""
 
 
-def test_no_colour_reaches_what_is_no_terminal(folder: Path, capsys: Out) -> None:
+def test_output_without_a_terminal_has_no_colors(folder: Path, capsys: Out) -> None:
     run(folder, "--page", "none", acts=(FAILS,))
     assert "\x1b" not in capsys.readouterr().out
 
 
-def test_a_terminal_is_painted(folder: Path, capsys: Out, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_terminal_output_is_colored(folder: Path, capsys: Out, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     run(folder, "--page", "none", acts=(FAILS, RUNS))
     output = capsys.readouterr().out
@@ -91,7 +91,7 @@ def test_a_terminal_is_painted(folder: Path, capsys: Out, monkeypatch: pytest.Mo
     assert "\x1b[33m" in output
 
 
-def test_an_expectation_that_is_not_met_is_one_and_told(folder: Path, capsys: Out) -> None:
+def test_unmet_expectation_exits_with_1_and_is_reported(folder: Path, capsys: Out) -> None:
     assert run(folder, "--page", "none", acts=(FAILS,)) == 1
     output = capsys.readouterr().out
     assert re.search(r"^too much +NO +- ", output, re.MULTILINE)
@@ -99,13 +99,13 @@ def test_an_expectation_that_is_not_met_is_one_and_told(folder: Path, capsys: Ou
     assert "too much: NOT as expected" in output
 
 
-def test_without_a_page_nothing_is_written(folder: Path, capsys: Out) -> None:
+def test_demo_without_page_writes_no_files(folder: Path, capsys: Out) -> None:
     assert run(folder, "--page", "none") == 0
     assert [path.name for path in folder.iterdir()] == ["play.yaml"]
     assert "plots:" not in capsys.readouterr().out
 
 
-def test_json_is_json_and_the_same_for_the_same_seed(folder: Path, capsys: Out) -> None:
+def test_json_output_is_identical_for_the_same_seed(folder: Path, capsys: Out) -> None:
     outputs = []
     for seed in ("3", "3", "0"):
         assert run(folder, "-o", "json", "--page", "none", "--seed", seed, seed=4) == 0
@@ -116,7 +116,7 @@ def test_json_is_json_and_the_same_for_the_same_seed(folder: Path, capsys: Out) 
         assert capsys.readouterr().out == expected
 
 
-def test_json_has_seconds_and_numbers(folder: Path, capsys: Out) -> None:
+def test_json_output_has_seconds_and_measures(folder: Path, capsys: Out) -> None:
     assert run(folder, "-o", "json", acts=(RUNS, FAILS)) == 1
     document = json.loads(capsys.readouterr().out)
     assert list(document) == [
@@ -147,9 +147,7 @@ def test_json_has_seconds_and_numbers(folder: Path, capsys: Out) -> None:
         (b"name: x\nacts: [{name: a}]\nmanaged: {instanceType: m99}", "managed: instanceType: EC2 has no type 'm99'"),
     ],
 )
-def test_a_scenario_that_cannot_be_played_is_one_line(
-    folder: Path, capsys: Out, content: bytes | None, words: str
-) -> None:
+def test_invalid_scenario_prints_a_one_line_error(folder: Path, capsys: Out, content: bytes | None, words: str) -> None:
     path = folder / "bad.yaml"
     if content is not None:
         path.write_bytes(content)
@@ -161,12 +159,12 @@ def test_a_scenario_that_cannot_be_played_is_one_line(
     assert not (folder / "demo.html").exists()
 
 
-def test_a_page_that_cannot_be_written_is_named(folder: Path, capsys: Out) -> None:
+def test_unwritable_page_path_is_reported(folder: Path, capsys: Out) -> None:
     assert run(folder, "--page", "nowhere/demo.html", acts=({"name": "none"},)) == 1
     assert capsys.readouterr().err == "joiner demo: nowhere/demo.html: No such file or directory\n"
 
 
-def test_a_stack_that_cannot_be_synthesised_is_told(folder: Path, capsys: Out, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_stack_synthesis_is_reported(folder: Path, capsys: Out, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail_synthesis(seed: int) -> EmbeddedWorld:
         raise SynthesisError(f"no node on PATH, {seed}")
 
@@ -175,7 +173,7 @@ def test_a_stack_that_cannot_be_synthesised_is_told(folder: Path, capsys: Out, m
     assert "the stack cannot be synthesized: no node on PATH" in capsys.readouterr().err
 
 
-def test_help_says_what_may_be_expected_and_how(capsys: Out) -> None:
+def test_help_lists_all_measures_and_examples(capsys: Out) -> None:
     with pytest.raises(SystemExit, match="0"):
         main(["demo", "--help"])
     help_text = capsys.readouterr().out
@@ -223,7 +221,7 @@ def make_result(**fields: Any) -> ScenarioResult:
     return msgspec.structs.replace(plain, **fields)
 
 
-def test_a_page_needs_nothing_from_elsewhere() -> None:
+def test_html_page_loads_no_external_resources() -> None:
     html = render_play_page(make_result())
     assert not re.findall(r"https?://|//[a-z]", html)
     assert not re.findall(r"<script|src=|href=|@import|url\(|<link|<iframe", html)
@@ -232,7 +230,7 @@ def test_a_page_needs_nothing_from_elsewhere() -> None:
     assert "<style>:root" in html
 
 
-def test_a_page_escapes_whatever_a_scenario_says() -> None:
+def test_html_page_escapes_scenario_text() -> None:
     html = render_play_page(make_result())
     for word in ("<name>", "<says>", "<act>", '"says"', "nodes is <1>", "<who>", "<what>", "<why>"):
         assert word not in html
@@ -240,30 +238,30 @@ def test_a_page_escapes_whatever_a_scenario_says() -> None:
         assert word in html
 
 
-def test_a_page_has_a_plot_for_pods_nodes_and_cost() -> None:
+def test_html_page_plots_pods_nodes_and_cost() -> None:
     html = render_play_page(make_result())
     assert re.findall('aria-label="([^":]+):', html) == ["Pods", "Nodes", "Cost, synthetic $/h"]
     assert html.count("<path") == 6
 
 
-def test_a_plot_is_steps_up_to_the_end() -> None:
+def test_plot_is_a_step_line_up_to_the_end() -> None:
     [path, *_] = re.findall(r'<path class="a" d="([^"]+)"', render_play_page(make_result()))
     assert path == "M44.0 91.3H498.0V18.0H952.0"
 
 
-def test_what_was_before_the_play_is_not_plotted() -> None:
+def test_samples_before_the_start_are_not_plotted() -> None:
     early = make_result(started_at=make_sample(30).sampled_at)
     assert re.findall(r'<path class="a" d="([^"]+)"', render_play_page(early))[0] == "M44.0 18.0H952.0"
     assert "<svg" not in render_play_page(make_result(samples=()))
 
 
-def test_a_play_of_nothing_has_a_page() -> None:
+def test_empty_scenario_result_has_a_page() -> None:
     html = render_play_page(make_result(samples=(make_sample(0, 0),), acts=(), timeline=()))
     assert "nan" not in html
     assert "<svg" in html
 
 
-def test_acts_that_passed_and_failed_look_different() -> None:
+def test_passed_and_failed_acts_are_marked_differently() -> None:
     passed = msgspec.structs.replace(make_result().acts[0], failures=(), met_after_seconds=61.0)
     html = render_play_page(make_result(acts=(make_result().acts[0], passed)))
     assert html.count('<span class="yes">yes</span>') == 1
@@ -271,7 +269,7 @@ def test_acts_that_passed_and_failed_look_different() -> None:
     assert '<td class="n">61 s' in html
 
 
-def test_a_page_of_a_real_play_is_written_as_utf8(folder: Path) -> None:
+def test_html_page_is_written_as_utf8(folder: Path) -> None:
     assert run(folder, "--page", "out.html", says="ünïcode ✓") == 0
     html = (folder / "out.html").read_bytes().decode("utf-8")
     assert "ünïcode ✓" in html
@@ -286,17 +284,17 @@ def test_a_page_of_a_real_play_is_written_as_utf8(folder: Path) -> None:
     ("colour", "enabled", "painted"),
     [("red", True, "\x1b[31mx\x1b[0m"), ("red", False, "x"), ("plain", True, "x"), ("plain", False, "x")],
 )
-def test_a_palette_paints_known_colours_where_somebody_sees_them(colour: str, enabled: bool, painted: str) -> None:  # noqa: FBT001 - a table's column
+def test_palette_colors_text_only_if_enabled(colour: str, enabled: bool, painted: str) -> None:  # noqa: FBT001 - a table's column
     assert Palette(enabled=enabled).colorize(colour, "x") == painted
 
 
-def test_a_line_of_the_timeline_keeps_its_columns_and_cuts_what_is_too_long() -> None:
+def test_timeline_row_keeps_its_columns_and_truncates_long_text() -> None:
     line = format_timeline_row("0:00:00", "w" * 30, "x" * 90, "1+1", "3/4", "0.100")
     assert line == f" 0:00:00  {'w' * 22}{'x' * 72}   1+1     3/4   0.100"
     assert format_timeline_row("0:00:00", "act", "one", "", "", "") == " 0:00:00  act                   one"
 
 
-def test_numbers_are_short() -> None:
+def test_times_seconds_and_prices_are_formatted_briefly() -> None:
     assert format_clock(make_sample(59).sampled_at - DEFAULT_START_TIME) == "0:00:59"
     assert format_clock((make_sample(60).sampled_at - DEFAULT_START_TIME) * 600) == "10:00:00"
     assert (
@@ -314,7 +312,7 @@ def test_numbers_are_short() -> None:
     )
 
 
-def test_a_moment_without_a_state_is_a_line_without_numbers(capsys: Out) -> None:
+def test_timeline_entry_without_state_has_no_numbers(capsys: Out) -> None:
     timeline = command.Timeline(make_result().scenario, Palette(enabled=False))
     timeline.print_moment(TimelineEntry(at=DEFAULT_START_TIME, source="EC2", message="something"))
     assert capsys.readouterr().out.splitlines()[-1] == " 0:00:00  EC2                   something"

@@ -48,22 +48,22 @@ def list_results(doctor_facts: DoctorFacts, check: str) -> list[CheckResult]:
     return [result for _, result in run_checks(doctor_facts) if result.check == check]
 
 
-def test_all_is_well_where_all_is_well() -> None:
+def test_healthy_installation_passes_every_check_without_fixes() -> None:
     results = list(run_checks(make_facts()))
     assert {result.level for _, result in results} == {"ok"}
     assert not [result for _, result in results if result.fix]
 
 
-def test_every_check_speaks_where_everything_was_seen_but_those_of_special_cases() -> None:
+def test_every_check_reports_a_result_except_special_cases() -> None:
     silent = {check.__name__ for _, checks in CHECK_GROUPS for check in checks if not list(check(make_facts()))}
     assert silent == {"check_discovery", "check_scheduler_log"}
 
 
-def test_nothing_is_said_of_what_nobody_asked_for() -> None:
+def test_checks_without_cluster_and_account_report_nothing() -> None:
     assert not list(run_checks(DoctorFacts(now=NOW, kubernetes=None, account=None, shipped_crds=load_shipped_crds())))
 
 
-def test_before_an_installation_nothing_is_wrong() -> None:
+def test_checks_before_installation_report_only_ok_or_later() -> None:
     results = list(run_checks(make_preflight_facts()))
     assert {result.level for _, result in results} == {"ok", "later"}
     assert {result.check for _, result in results if result.level == "later"} == {
@@ -79,7 +79,7 @@ def test_before_an_installation_nothing_is_wrong() -> None:
 @pytest.mark.parametrize(
     ("check", "doctor_facts", "level", "expected_message", "remedy"), WORSE, ids=[f"{one[0]}-{one[3]}" for one in WORSE]
 )
-def test_what_is_not_well_is_said_with_a_remedy(
+def test_failed_check_is_reported_with_a_fix(
     check: str, doctor_facts: DoctorFacts, level: str, expected_message: str, remedy: str
 ) -> None:
     worse = [result for result in list_results(doctor_facts, check) if result.level == level]
@@ -108,7 +108,7 @@ def test_what_is_not_well_is_said_with_a_remedy(
     ],
     ids=lambda one: one if isinstance(one, str) else "-".join(one),
 )
-def test_what_cannot_be_looked_at_is_neither_well_nor_wrong(
+def test_unreadable_fact_is_reported_as_unseen(
     check: str, of_cluster: dict[str, Any], of_account: dict[str, Any], part: ReadFailure
 ) -> None:
     assert_unseen(list_results(make_facts(put(of_cluster, part), put(of_account, part)), check), part)
@@ -125,7 +125,7 @@ def test_what_cannot_be_looked_at_is_neither_well_nor_wrong(
         ("catalog", "catalog_times"),
     ],
 )
-def test_a_part_of_the_installation_that_cannot_be_looked_at_is_said(check: str, field: str, part: ReadFailure) -> None:
+def test_unreadable_installation_part_is_reported_as_unseen(check: str, field: str, part: ReadFailure) -> None:
     assert_unseen(list_results(make_facts_with_stack(**{field: part}), check), part)
 
 
@@ -133,7 +133,7 @@ def test_a_part_of_the_installation_that_cannot_be_looked_at_is_said(check: str,
 @pytest.mark.parametrize(
     ("check", "field"), [("access-entries", "role_arn"), ("volumes", "snapshots"), ("launch", "refusals")]
 )
-def test_a_part_of_a_node_class_that_cannot_be_looked_at_is_said(check: str, field: str, part: ReadFailure) -> None:
+def test_unreadable_node_class_part_is_reported_as_unseen(check: str, field: str, part: ReadFailure) -> None:
     unseen_results = [
         result for result in list_results(make_facts_with_node_class(**{field: part}), check) if result.level != "ok"
     ]
@@ -143,7 +143,7 @@ def test_a_part_of_a_node_class_that_cannot_be_looked_at_is_said(check: str, fie
 @pytest.mark.parametrize(
     ("check", "field"), [("subnets", "subnets"), ("security-groups", "security_groups"), ("images", "images")]
 )
-def test_what_the_account_did_not_answer_of_a_node_class_is_said(check: str, field: str) -> None:
+def test_missing_aws_response_for_a_node_class_is_reported_as_unseen(check: str, field: str) -> None:
     none_of_it = replace(make_node_class_facts().answers, **{field: None})
     [first_result] = list_results(
         make_facts_with_node_class(answers=none_of_it, errors=("Forbidden: ec2:Describe: no",)), check
@@ -154,11 +154,11 @@ def test_what_the_account_did_not_answer_of_a_node_class_is_said(check: str, fie
     assert (second_result.level, "AWS did not respond" in second_result.message) == ("unseen", True)
 
 
-def test_a_tag_that_cannot_be_looked_at_is_said() -> None:
+def test_unreadable_discovery_tags_are_reported_as_unseen() -> None:
     assert_unseen(list_results(make_preflight_facts(of_account={"discoverable": DENIED}), "discovery"), DENIED)
 
 
-def test_calls_that_cannot_be_looked_at_are_said() -> None:
+def test_unreadable_invocation_counts_are_reported_as_unseen() -> None:
     assert_unseen(
         list_results(
             make_facts_with_stack(functions=(make_function_facts("disrupt", invocation_counts=DENIED),)), "functions"
@@ -167,18 +167,18 @@ def test_calls_that_cannot_be_looked_at_are_said() -> None:
     )
 
 
-def test_an_api_server_that_lets_nobody_in_has_answered() -> None:
+def test_api_server_that_denies_access_is_reported_as_unseen() -> None:
     assert_unseen(list_results(make_facts({"response": DENIED}), "api-server"), DENIED)
 
 
-def test_a_cluster_that_does_not_say_whom_it_lets_in_is_not_well() -> None:
+def test_unknown_authentication_mode_is_reported_as_unseen() -> None:
     [result] = list_results(
         make_facts(of_account={"control_plane": make_control_plane(authentication_mode="")}), "authentication"
     )
     assert result.level == "unseen"
 
 
-def test_where_the_functions_are_not_seen_nobody_says_that_they_reach_a_private_endpoint() -> None:
+def test_private_endpoint_check_is_unseen_if_functions_are_unreadable() -> None:
     closed = make_control_plane(is_public=False)
     for stacks in (make_stack_facts(functions=DENIED), DENIED):
         [result] = list_results(make_facts(of_account={"control_plane": closed, "stack": stacks}), "endpoint")
@@ -201,7 +201,7 @@ def test_functions_inside_the_vpc_need_the_private_endpoint_on() -> None:
     assert (result.level, result.fix.endswith("endpointPrivateAccess=true --name prod")) == ("warn", True)
 
 
-def test_what_you_may_not_launch_says_nothing_of_the_functions() -> None:
+def test_denied_dry_run_of_the_user_is_unseen_for_the_functions() -> None:
     refused = DryRunRefusal(action="RunInstances", code="UnauthorizedOperation", message="you may not")
     [result] = list_results(make_facts_with_node_class(refusals=(refused,)), "launch")
     assert (result.level, "not that of the functions" in result.message) == ("unseen", True)
@@ -209,12 +209,12 @@ def test_what_you_may_not_launch_says_nothing_of_the_functions() -> None:
 
 
 @pytest.mark.parametrize("disruption", ["plan", "active"])
-def test_a_fresh_installation_that_keeps_all_nodes_is_well(disruption: str) -> None:
+def test_disruption_plan_mode_passes_the_mode_check(disruption: str) -> None:
     [result] = list_results(make_facts_with_stack(**make_function_parts(disruption=disruption)), "mode")
     assert (result.level, "keeps them" in result.message) == ("ok", disruption == "plan")
 
 
-def test_an_installation_of_minutes_ago_has_not_begun_with_everything() -> None:
+def test_checks_of_a_recent_installation_report_later() -> None:
     silent = (make_function_facts("disrupt", invocation_counts=InvocationCounts(invocations=0, errors=0)),)
     new = make_facts_with_stack(created_at=NOW - timedelta(minutes=3), functions=silent, catalog_times=None)
     for check in ("functions", "catalog"):
@@ -222,7 +222,7 @@ def test_an_installation_of_minutes_ago_has_not_begun_with_everything() -> None:
         assert (result.level, result.fix) == ("later", "run doctor again in 15 minutes")
 
 
-def test_a_scheduler_log_that_is_on_is_well() -> None:
+def test_enabled_scheduler_log_passes_the_check() -> None:
     logging_stack = make_stack_facts(**make_function_parts(reaction="logs"))
     [result] = list_results(
         make_facts(of_account={"control_plane": make_control_plane(log_types=("scheduler",)), "stack": logging_stack}),
@@ -232,19 +232,19 @@ def test_a_scheduler_log_that_is_on_is_well() -> None:
 
 
 @pytest.mark.parametrize("replicas", [0, 2])
-def test_an_autoscaler_that_is_scaled_to_zero_is_none(replicas: int) -> None:
+def test_autoscaler_with_zero_replicas_is_ignored(replicas: int) -> None:
     [result] = list_results(make_facts(make_deployment_facts("karpenter", replicas=replicas)), "autoscalers")
     assert (result.level == "ok") is (replicas == 0)
 
 
-def test_an_interruption_queue_that_lets_all_rules_in_is_well() -> None:
+def test_interruption_queue_open_to_all_rules_passes_the_check() -> None:
     open_to_all = '{"Statement": [{"Effect": "Allow", "Principal": {"Service": "events.amazonaws.com"}}]}'
     queue = replace(make_stack_facts().queues[0], policy=open_to_all)  # type: ignore[index]  # the queues are readable
     [result] = list_results(make_facts_with_stack(queues=(queue,)), "interruption")
     assert result.level == "ok"
 
 
-def test_a_machine_that_has_just_been_started_is_no_leak() -> None:
+def test_recently_launched_instance_is_not_a_leak() -> None:
     young = make_instance("i-9", launched_at=NOW - timedelta(minutes=1))
     ending = make_instance("i-8", state="shutting-down")
     instances = (make_instance("i-1"), young, ending)
@@ -257,7 +257,7 @@ def test_a_machine_that_has_just_been_started_is_no_leak() -> None:
 
 
 @pytest.mark.parametrize("limits", [None, make_node_pool().limits])
-def test_a_quota_is_compared_with_what_is_in_use_and_with_limits_where_all_pools_have_some(limits: Any) -> None:
+def test_quota_is_compared_with_usage_and_with_limits_if_all_nodepools_have_limits(limits: Any) -> None:
     pools = (make_node_pool(), make_node_pool(meta=ObjectMeta(name="other"), limits=limits))
     [result] = list_results(
         make_facts({"node_pools": pools}, {"quotas": {"standard spot": QuotaUsage(vcpus=640.0)}}), "quotas"
@@ -270,7 +270,7 @@ def test_a_quota_is_compared_with_what_is_in_use_and_with_limits_where_all_pools
     assert (unseen.level, "in use" in unseen.message) == ("ok", False)
 
 
-def test_a_pool_that_may_not_have_spot_does_not_count_against_its_quota() -> None:
+def test_on_demand_nodepool_does_not_count_against_the_spot_quota() -> None:
     on_demand_pool = make_node_pool(
         requirements=build_requirements((parse_requirement(CAPACITY_TYPE, "In", ("on-demand",)),))
     )
@@ -284,7 +284,7 @@ def test_a_pool_that_may_not_have_spot_does_not_count_against_its_quota() -> Non
         assert result.level == level
 
 
-def test_nodes_of_windows_have_an_entry_of_their_own_type() -> None:
+def test_windows_nodes_need_an_ec2_windows_access_entry() -> None:
     windows = make_node_class_facts(node_class=make_node_class(ami_family="Windows2022"), role_arn=f"{ROLE}windows")
     [warning] = [
         result
@@ -294,7 +294,7 @@ def test_nodes_of_windows_have_an_entry_of_their_own_type() -> None:
     assert "--type EC2_WINDOWS" in warning.fix
 
 
-def test_only_nodes_of_nodepools_count_against_a_quota() -> None:
+def test_only_managed_nodes_count_against_a_quota() -> None:
     managed_node = replace(make_node(500, "spot"), meta=ObjectMeta(name="managed"))
     [result] = list_results(
         make_facts(
@@ -329,27 +329,29 @@ def test_only_nodes_of_nodepools_count_against_a_quota() -> None:
         ({"kind": "reserved"}, []),
     ],
 )
-def test_a_nodepool_counts_by_the_quotas_of_what_it_may_come_to(label_values: dict[str, str], names: list[str]) -> None:
+def test_nodepool_counts_against_quotas_of_its_possible_instance_types(
+    label_values: dict[str, str], names: list[str]
+) -> None:
     assert [quota.name for quota in list_node_pool_quotas(nodes.make_pool_requiring(**label_values))] == names
 
 
-def test_without_nodepools_the_usual_quotas_are_asked() -> None:
+def test_standard_quotas_are_selected_without_nodepools() -> None:
     assert [quota.name for quota in select_quotas(())] == ["standard on-demand", "standard spot"]
     assert select_quotas((make_node_pool(),)) == QUOTAS
 
 
-def test_quotas_that_may_not_be_seen_are_one_line() -> None:
+def test_unreadable_quotas_are_reported_in_one_line() -> None:
     [result] = list_results(make_facts(of_account={"quotas": {"standard spot": DENIED, "P spot": DENIED}}), "quotas")
     assert "standard spot, P spot: cannot be read" in result.message
 
 
-def test_a_special_family_of_which_the_account_has_none_is_told_and_well_where_there_is_another() -> None:
+def test_zero_quota_of_a_special_family_is_ok_if_nodepools_have_other_families() -> None:
     [result] = list_results(make_facts(of_account={"quotas": {"P on-demand": QuotaUsage(vcpus=0)}}), "quotas")
     assert (result.level, result.fix) == ("ok", "")
     assert "NodePools use their other instance families" in result.message
 
 
-def test_launch_templates_that_are_in_use_are_no_leftovers() -> None:
+def test_launch_templates_in_use_are_not_leftovers() -> None:
     old = LaunchTemplate(name="joiner/prod/t", image_id="", user_data="", created_at=LONG_AGO)
     for doctor_facts in (
         make_facts(of_account={"launch_templates": (old,)}),

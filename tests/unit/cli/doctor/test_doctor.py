@@ -28,7 +28,7 @@ Out = pytest.CaptureFixture[str]
 PAGE = Path(__file__).parents[4] / "docs" / "guide" / "doctor.md"
 
 
-def test_the_list_has_groups_remedies_and_a_sum() -> None:
+def test_findings_page_has_groups_fixes_and_a_summary() -> None:
     doctor_facts = make_facts(
         {"has_role_binding": False}, {"caller": ReadFailure(reason="Forbidden: no", is_denied=True)}
     )
@@ -41,7 +41,7 @@ def test_the_list_has_groups_remedies_and_a_sum() -> None:
     assert max(map(len, text.splitlines())) <= 130
 
 
-def test_what_is_well_many_times_is_cut_unless_all_is_wanted() -> None:
+def test_repeated_ok_findings_are_truncated_without_the_all_flag() -> None:
     pools = tuple(make_node_pool(meta=replace(make_node_pool().meta, name=f"p{number}")) for number in range(9))
     findings = list(run_checks(make_facts({"node_pools": pools})))
     short = render_findings_page(findings, (), Palette(enabled=False), None, is_whole=False)
@@ -53,7 +53,7 @@ def test_what_is_well_many_times_is_cut_unless_all_is_wanted() -> None:
     assert "p8 is ready" in render_findings_page(findings, (), Palette(enabled=False), None, is_whole=True)
 
 
-def test_a_program_reads_the_same() -> None:
+def test_json_document_contains_all_findings() -> None:
     document = build_findings_document(run_checks(make_preflight_facts()), ["the moon"], NOW)
     assert document["at"] == "2026-11-22T09:00:00Z"
     assert document["counts"]["fail"] == 0
@@ -68,7 +68,7 @@ def test_a_program_reads_the_same() -> None:
     ("levels", "code"),
     [((), 0), (("ok", "later"), 0), (("ok", "warn"), 3), (("unseen",), 3), (("warn", "fail", "ok"), 1)],
 )
-def test_the_exit_status_says_the_worst(levels: tuple[Any, ...], code: int) -> None:
+def test_exit_code_reflects_the_worst_finding(levels: tuple[Any, ...], code: int) -> None:
     assert compute_exit_code([("g", CheckResult(check="c", level=level, message="w")) for level in levels]) == code
 
 
@@ -109,7 +109,7 @@ def run_doctor(*arguments: str) -> int:
     return main(["doctor", *arguments])
 
 
-def test_files_are_looked_at_without_an_account(objects: str, capsys: Out) -> None:
+def test_files_are_checked_without_an_account(objects: str, capsys: Out) -> None:
     assert run_doctor("-f", objects, "-o", "json") == 1
     document = json.loads(capsys.readouterr().out)
     findings = {finding["check"]: finding for finding in document["findings"]}
@@ -119,7 +119,7 @@ def test_files_are_looked_at_without_an_account(objects: str, capsys: Out) -> No
     assert findings["nodepools"]["level"] == "ok"
 
 
-def test_of_what_is_in_no_file_nothing_is_concluded(tmp_path: Path, capsys: Out) -> None:
+def test_kinds_missing_from_the_files_are_reported_as_unseen(tmp_path: Path, capsys: Out) -> None:
     path = tmp_path / "pools.json"
     path.write_text(json.dumps(POOL))
     assert run_doctor("-f", str(path), "-o", "json") == 3
@@ -128,13 +128,13 @@ def test_of_what_is_in_no_file_nothing_is_concluded(tmp_path: Path, capsys: Out)
         assert (findings[check]["level"], "kubectl get crd" in findings[check]["fix"]) == ("unseen", True)
 
 
-def test_a_file_that_cannot_be_read_is_told(capsys: Out) -> None:
+def test_unreadable_file_is_reported(capsys: Out) -> None:
     assert run_doctor("-f", "/nonexistent.json") == 1
     assert "joiner doctor: /nonexistent.json" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("by_heart")
-def test_an_account_is_asked_beside_files(objects: str, capsys: Out) -> None:
+def test_account_is_checked_in_addition_to_files(objects: str, capsys: Out) -> None:
     assert run_doctor("-f", objects, "--cluster", "prod", "--region", "eu-west-1") == 1
     captured = capsys.readouterr()
     assert "INSTALLATION\n  ok     stack            stack joiner-prod is UPDATE_COMPLETE\n" in captured.out
@@ -142,14 +142,14 @@ def test_an_account_is_asked_beside_files(objects: str, capsys: Out) -> None:
     assert captured.err == ""
 
 
-def test_with_no_account_none_is_asked(objects: str, by_heart: ByHeart, capsys: Out) -> None:
+def test_no_account_flag_skips_account_checks(objects: str, by_heart: ByHeart, capsys: Out) -> None:
     run_doctor("-f", objects, "--cluster", "prod", "--no-account")
     assert "skipped: the account\n" in capsys.readouterr().out
     assert not by_heart.call_counts
 
 
 @pytest.mark.usefixtures("by_heart")
-def test_a_cluster_without_kubeconfig_is_looked_at_from_outside(
+def test_doctor_without_kubeconfig_checks_only_the_account(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Out
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
@@ -159,14 +159,14 @@ def test_a_cluster_without_kubeconfig_is_looked_at_from_outside(
     assert "no such kubeconfig" in capsys.readouterr().err
 
 
-def test_files_and_a_live_cluster_do_not_go_together(capsys: Out) -> None:
+def test_files_combined_with_a_context_are_rejected(capsys: Out) -> None:
     with pytest.raises(SystemExit) as raised:
         run_doctor("-f", "x", "--context", "y")
     assert raised.value.code == 2
     assert "-f cannot be used with --context or --kubeconfig" in capsys.readouterr().err
 
 
-def test_the_page_has_every_check_and_no_other() -> None:
+def test_documentation_page_lists_exactly_the_implemented_checks() -> None:
     looked_at = PAGE.read_text().partition("## Checks")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| `([a-z-]+)` \|", looked_at, re.MULTILINE)
     source = "".join(path.read_text() for path in sorted((PAGE.parents[2] / "cli" / "doctor" / "checks").glob("*.py")))

@@ -111,7 +111,7 @@ def map_levels(findings: dict[str, list[dict[str, str]]]) -> dict[str, set[str]]
 
 
 @pytest.mark.usefixtures("account")
-def test_before_an_installation_a_cluster_and_its_account_are_looked_at(config: str, capsys: Out) -> None:
+def test_doctor_checks_cluster_and_account_before_an_installation(config: str, capsys: Out) -> None:
     _, findings, unasked = run_doctor(capsys, "--kubeconfig", config)
     assert unasked == []
     assert findings["api-server"][0]["message"].endswith("s") is True
@@ -125,7 +125,7 @@ def test_before_an_installation_a_cluster_and_its_account_are_looked_at(config: 
 
 
 @pytest.mark.usefixtures("account")
-def test_an_installation_is_found_by_the_name_of_its_stack(config: str, kube: InMemoryKube, capsys: Out) -> None:
+def test_installation_is_found_by_its_stack_name(config: str, kube: InMemoryKube, capsys: Out) -> None:
     template = json.dumps({"Resources": DEPLOYED})
     boto3.client("cloudformation").create_stack(StackName="joiner-demo", TemplateBody=template)
     rights = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
@@ -141,7 +141,7 @@ def test_an_installation_is_found_by_the_name_of_its_stack(config: str, kube: In
     assert map_levels(second_findings)["stack"] == {"later"}
 
 
-def test_what_the_cluster_forbids_is_not_seen_and_the_rest_is(config: str, capsys: Out) -> None:
+def test_forbidden_kind_is_reported_as_unseen_and_other_checks_run(config: str, capsys: Out) -> None:
     Versioned.forbidden = "customresourcedefinitions"
     _, findings, unasked = run_doctor(capsys, "--kubeconfig", config, "--no-account")
     assert unasked == ["the account"]
@@ -150,7 +150,7 @@ def test_what_the_cluster_forbids_is_not_seen_and_the_rest_is(config: str, capsy
     assert map_levels(findings)["api-server"] == map_levels(findings)["autoscalers"] == {"ok"}
 
 
-def test_a_cluster_that_lets_nobody_in_has_answered(config: str, capsys: Out) -> None:
+def test_unauthorized_api_server_makes_all_checks_unseen(config: str, capsys: Out) -> None:
     Versioned.token = "another"  # noqa: S105 - it opens nothing
     status, findings, _ = run_doctor(capsys, "--kubeconfig", config, "--no-account")
     assert (status, {level for check_levels in map_levels(findings).values() for level in check_levels}) == (
@@ -159,7 +159,7 @@ def test_a_cluster_that_lets_nobody_in_has_answered(config: str, capsys: Out) ->
     )
 
 
-def test_a_cluster_that_does_not_answer_is_asked_once(tmp_path: Path, capsys: Out) -> None:
+def test_unreachable_api_server_fails_one_check_and_leaves_others_unseen(tmp_path: Path, capsys: Out) -> None:
     config = write_kubeconfig(tmp_path / "kubeconfig", "http://127.0.0.1:1", "elsewhere")
     status, findings, unasked = run_doctor(capsys, "--kubeconfig", config)
     assert (status, map_levels(findings).pop("api-server")) == (1, {"fail"})
@@ -170,7 +170,7 @@ def test_a_cluster_that_does_not_answer_is_asked_once(tmp_path: Path, capsys: Ou
 
 
 @pytest.mark.usefixtures("account")
-def test_the_current_context_is_looked_at_only_if_it_is_of_the_cluster_that_is_meant(
+def test_current_context_is_used_only_if_it_matches_the_named_cluster(
     config: str, monkeypatch: pytest.MonkeyPatch, capsys: Out
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", config)
@@ -182,7 +182,7 @@ def test_the_current_context_is_looked_at_only_if_it_is_of_the_cluster_that_is_m
     assert findings["cluster"][0]["message"] == "us-east-1 has no cluster other"
 
 
-def test_deployments_are_read_page_by_page(config: str, kube: InMemoryKube, capsys: Out, monkeypatch: Any) -> None:
+def test_deployments_are_read_with_pagination(config: str, kube: InMemoryKube, capsys: Out, monkeypatch: Any) -> None:
     monkeypatch.setattr("cli.cluster.paging._PAGE_SIZE", 1)
     spec = {"replicas": 1, "selector": {}, "template": {"spec": {"containers": [{"name": "c", "image": "x"}]}}}
     for name in ("a", "cluster-autoscaler", "karpenter"):
@@ -192,7 +192,7 @@ def test_deployments_are_read_page_by_page(config: str, kube: InMemoryKube, caps
     monkeypatch.undo()
 
 
-def test_what_cannot_be_read_is_named(config: str, kube: InMemoryKube, capsys: Out) -> None:
+def test_invalid_node_is_reported(config: str, kube: InMemoryKube, capsys: Out) -> None:
     create(kube, "/api/v1/nodes", {"metadata": {"name": "odd"}, "spec": {}, "status": {"capacity": {"cpu": "lots"}}})
     status, findings, _ = run_doctor(capsys, "--kubeconfig", config, "--no-account")
     assert status == 1

@@ -48,9 +48,7 @@ NOTED = (("joiner.dev/disruption-paused", "Drifted until 2100-01-01T00:00:00Z by
         ),
     ],
 )
-def test_what_is_paused_is_said_with_who_until_when_and_why(
-    of_cluster: dict[str, Any], words: str, remedy: str
-) -> None:
+def test_pause_is_reported_with_author_expiry_and_reason(of_cluster: dict[str, Any], words: str, remedy: str) -> None:
     [result] = list_results(make_facts(of_cluster), "pauses")
     assert result.level == "warn"
     assert result.message.startswith(f"{words}Drifted disruption for ")
@@ -58,7 +56,7 @@ def test_what_is_paused_is_said_with_who_until_when_and_why(
     assert result.fix.startswith(remedy)
 
 
-def test_a_pause_that_cannot_be_read_is_wrong() -> None:
+def test_invalid_pause_annotation_fails_the_check() -> None:
     bad = (("joiner.dev/disruption-paused", "Drfited"),)
     first, second = list_results(
         make_facts({"node_pools": (make_node_pool(meta=ObjectMeta(name="batch", annotations=bad)),)}), "pauses"
@@ -71,7 +69,7 @@ def make_notice(pool: str, message: str, minutes: int = 3) -> NodePoolEvent:
     return NodePoolEvent(pool=pool, message=message, at=NOW - timedelta(minutes=minutes))
 
 
-def test_what_joiner_holds_back_by_itself_is_told_once_for_all_its_nodepools() -> None:
+def test_automatic_pause_is_reported_once_for_all_its_nodepools() -> None:
     notices = (
         make_notice("web", FAILED, 9),
         make_notice("batch", FAILED),
@@ -92,9 +90,7 @@ def test_what_joiner_holds_back_by_itself_is_told_once_for_all_its_nodepools() -
         (DEAF, ["ok", "unseen"], "no pause is set"),
     ],
 )
-def test_nothing_is_concluded_from_events_that_were_not_seen(
-    seen_of_events: Any, levels: list[str], words: str
-) -> None:
+def test_pause_check_depends_on_readable_events(seen_of_events: Any, levels: list[str], words: str) -> None:
     results = list_results(make_facts({"pause_events": seen_of_events}), "pauses")
     assert [result.level for result in results] == levels
     assert results[0].message == words
@@ -126,9 +122,7 @@ def kube() -> InMemoryKube:
     return InMemoryKube(ApiServer(Clock()))
 
 
-def test_events_of_nodepools_tell_what_joiner_holds_back_by_itself(
-    kube: InMemoryKube, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nodepool_events_reveal_automatic_pauses(kube: InMemoryKube, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cli.cluster.paging._PAGE_SIZE", 1)
     trip = CircuitBreakerTrip(
         node_pool="batch", limit_name="nodes_per_minute", message="launch circuit breaker: further launches are delayed"
@@ -139,7 +133,7 @@ def test_events_of_nodepools_tell_what_joiner_holds_back_by_itself(
     assert sorted(read_notices(kube)) == [("batch", trip.message, NOW), ("web", format_pause(FAILED_DRIFT_PAUSE), NOW)]
 
 
-def test_what_people_want_held_back_is_left_to_their_annotations(kube: InMemoryKube) -> None:
+def test_user_pauses_are_not_read_from_events(kube: InMemoryKube) -> None:
     cluster = ClusterSnapshot(taken_at=NOW, namespaces=(Namespace(name="kube-system", annotations=NOTED),))
     intentional_pauses = find_intentional_pauses(cluster)
     assert {is_intentional_pause(format_pause(pause)) for pause in intentional_pauses} == {True}
@@ -156,13 +150,15 @@ def find_intentional_pauses(cluster: ClusterSnapshot) -> tuple[DisruptionPause, 
 
 
 @pytest.mark.parametrize(("minutes", "is_active"), [(0, True), (15, True), (17, True), (18, False)])
-def test_what_was_not_said_again_is_over(kube: InMemoryKube, minutes: int, *, is_active: bool) -> None:
+def test_event_not_repeated_recently_no_longer_counts_as_a_pause(
+    kube: InMemoryKube, minutes: int, *, is_active: bool
+) -> None:
     write_events(kube, *make_pause_events(FAILED_DRIFT_PAUSE, at=NOW - timedelta(minutes=minutes)))
     assert bool(read_notices(kube)) is is_active
     assert MAX_REPEAT_INTERVAL < MAX_EVENT_AGE
 
 
-def test_events_of_others_tell_nothing(kube: InMemoryKube) -> None:
+def test_events_of_other_components_are_ignored(kube: InMemoryKube) -> None:
     [pause_event] = make_pause_events(FAILED_DRIFT_PAUSE)
     foreign_event = build_event_object(pause_event, "other", "default") | {"source": {"component": "karpenter"}}
     untimed = build_event_object(pause_event, "untimed", "default") | {"lastTimestamp": None}
@@ -203,13 +199,13 @@ def test_events_of_others_tell_nothing(kube: InMemoryKube) -> None:
         (DEAF, "unseen", "the topic of joiner:report-topic: cannot be read: Unreachable: nobody", "run doctor again"),
     ],
 )
-def test_whoever_is_told_of_costs_is_looked_at(topic: Any, level: str, words: str, remedy: str) -> None:
+def test_report_topic_subscriptions_are_checked(topic: Any, level: str, words: str, remedy: str) -> None:
     [result] = list_results(make_facts_with_stack(topic=topic), "report-topic")
     assert (result.level, result.message) == (level, words)
     assert result.fix.startswith(remedy)
 
 
-def test_where_nobody_is_to_be_told_of_costs_nothing_is_said_of_it() -> None:
+def test_unconfigured_report_topic_is_not_reported() -> None:
     assert list_results(make_facts_with_stack(topic=None), "report-topic") == []
 
 
@@ -223,13 +219,13 @@ def test_where_nobody_is_to_be_told_of_costs_nothing_is_said_of_it() -> None:
         ({"Error": {"Code": "NotFound", "Message": "Topic does not exist"}}, TopicFacts(arn=TOPIC, exists=False)),
     ],
 )
-def test_sns_is_asked_of_the_topic_that_the_functions_tell(answer: dict[str, Any], topic: TopicFacts) -> None:
+def test_sns_topic_attributes_are_read_for_the_configured_topic(answer: dict[str, Any], topic: TopicFacts) -> None:
     stack_facts = read_stack(ByHeart(sns__GetTopicAttributes=answer), "joiner-prod", datetime.now(UTC))
     assert stack_facts is not None
     assert stack_facts.topic == topic
 
 
-def test_a_topic_is_not_asked_of_where_the_functions_tell_none_or_were_not_seen() -> None:
+def test_sns_is_not_called_without_a_known_report_topic() -> None:
     silent = build_function_response("catalog") | {"Environment": {"Variables": {}}}
     for answer in (silent, DENIED):
         clients = ByHeart(lambda__GetFunctionConfiguration=answer)

@@ -66,35 +66,35 @@ def files(tmp_path: Path) -> list[str]:
     return ["-f", str(tmp_path / "cluster.json"), "--instance-types", str(tmp_path / "catalogue.json")]
 
 
-def test_a_node_that_has_drifted_says_from_what_to_what_and_since_when(files: list[str], capsys: Out) -> None:
+def test_drifted_node_is_reported_with_old_and_new_value_and_time(files: list[str], capsys: Out) -> None:
     assert main(["drift", "n1", *files]) == 0
     assert capsys.readouterr() == (f"n1.internal: AMIDrift: ami-1 -> ami-2 (since {SINCE})\n", "")
 
 
 @pytest.mark.parametrize("name", ["n1", "n1.internal", "c1"])
-def test_a_node_has_many_names(name: str, files: list[str], capsys: Out) -> None:
+def test_node_is_found_by_node_name_short_name_or_nodeclaim(name: str, files: list[str], capsys: Out) -> None:
     assert main(["drift", name, *files]) == 0
     assert capsys.readouterr().out.startswith("n1.internal: AMIDrift")
 
 
-def test_what_the_functions_have_not_noticed_is_told_too(files: list[str], capsys: Out) -> None:
+def test_drift_not_yet_recorded_in_status_is_reported(files: list[str], capsys: Out) -> None:
     assert main(["drift", "c3", *files]) == 0
     assert capsys.readouterr().out == "m1.internal: AMIDrift: ami-1 -> ami-2 (not recorded in status.conditions yet)\n"
 
 
-def test_a_node_that_has_not_drifted_says_so(files: list[str], capsys: Out) -> None:
+def test_undrifted_node_is_reported_as_such(files: list[str], capsys: Out) -> None:
     assert main(["drift", "n2", *files]) == 0
     assert capsys.readouterr().out == "n2.internal has not drifted\n"
 
 
-def test_without_a_name_all_that_have_drifted_are_told(files: list[str], capsys: Out) -> None:
+def test_all_drifted_nodes_are_listed_without_a_name(files: list[str], capsys: Out) -> None:
     assert main(["drift", *files]) == 0
     *lines, total = capsys.readouterr().out.splitlines()
     assert [line.partition(":")[0] for line in lines] == ["n1.internal", "m1.internal"]
     assert total == "2 of 3 nodes have drifted: 2 AMIDrift"
 
 
-def test_many_that_have_drifted_are_counted_by_what_and_the_first_are_told(tmp_path: Path, capsys: Out) -> None:
+def test_long_drift_lists_are_truncated_and_counted_by_reason(tmp_path: Path, capsys: Out) -> None:
     objects = [POOL, CLASS]
     for number in range(20):
         objects += [*node(f"n{number:02}.internal", 4), make_launched_claim(f"c{number:02}", f"n{number:02}.internal")]
@@ -114,7 +114,7 @@ def test_many_that_have_drifted_are_counted_by_what_and_the_first_are_told(tmp_p
     assert len(capsys.readouterr().out.splitlines()) == 21
 
 
-def test_without_a_catalogue_the_condition_counts(files: list[str], capsys: Out) -> None:
+def test_drift_condition_is_used_without_a_catalog(files: list[str], capsys: Out) -> None:
     assert main(["drift", *files[:2]]) == 0
     assert capsys.readouterr().out.splitlines() == [
         f"n1.internal: AMIDrift: ami-1 -> ami-2 (since {SINCE})",
@@ -122,7 +122,7 @@ def test_without_a_catalogue_the_condition_counts(files: list[str], capsys: Out)
     ]
 
 
-def test_json_has_every_part(files: list[str], capsys: Out) -> None:
+def test_json_output_has_all_drift_fields(files: list[str], capsys: Out) -> None:
     assert main(["drift", *files, "-o", "json"]) == 0
     first, second, _ = json.loads(capsys.readouterr().out)
     assert first == {
@@ -153,41 +153,39 @@ def test_json_has_every_part(files: list[str], capsys: Out) -> None:
         ),
     ],
 )
-def test_how_a_node_is_marked_is_printed_and_nothing_is_done(
-    flag: str, lines: list[str], files: list[str], capsys: Out
-) -> None:
+def test_mark_flag_only_prints_the_kubectl_command(flag: str, lines: list[str], files: list[str], capsys: Out) -> None:
     assert main(["drift", "n2", *files, flag]) == 0
     assert capsys.readouterr().out.splitlines() == lines
 
 
-def test_a_marked_node_has_drifted(tmp_path: Path, capsys: Out) -> None:
+def test_node_marked_for_replacement_is_reported_as_drifted(tmp_path: Path, capsys: Out) -> None:
     marked = make_launched_claim("c1", "n1", **{labels.VOLUNTARY_DISRUPTION: "drifted"})
     (tmp_path / "c.json").write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": [POOL, marked]}))
     assert main(["drift", "c1", "-f", str(tmp_path / "c.json")]) == 0
     assert "n1: DriftRequested: not drifted -> a replacement, requested by its annotation" in capsys.readouterr().out
 
 
-def test_a_node_that_is_not_there_is_named_with_those_that_are(files: list[str], capsys: Out) -> None:
+def test_unknown_node_is_reported_with_existing_names(files: list[str], capsys: Out) -> None:
     assert main(["drift", "n9", *files]) == 1
     assert capsys.readouterr().err == (
         "joiner drift: n9 not found; the cluster has m1.internal, n1.internal, n2.internal\n"
     )
 
 
-def test_a_short_name_that_two_have_is_not_guessed_at(tmp_path: Path, capsys: Out) -> None:
+def test_ambiguous_short_node_name_is_rejected(tmp_path: Path, capsys: Out) -> None:
     objects = [POOL, make_launched_claim("c1", "n1.east"), make_launched_claim("c2", "n1.west")]
     (tmp_path / "c.json").write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": objects}))
     assert main(["drift", "n1", "-f", str(tmp_path / "c.json")]) == 1
     assert capsys.readouterr().err == "joiner drift: n1 is ambiguous: n1.east, n1.west\n"
 
 
-def test_where_there_are_none_that_is_said(tmp_path: Path, capsys: Out) -> None:
+def test_cluster_without_nodepool_nodes_is_reported(tmp_path: Path, capsys: Out) -> None:
     (tmp_path / "c.json").write_text(json.dumps(POOL))
     assert main(["drift", "n9", "-f", str(tmp_path / "c.json")]) == 1
     assert "no NodePool has nodes" in capsys.readouterr().err
 
 
-def test_a_file_that_is_not_there_is_named(capsys: Out) -> None:
+def test_missing_file_is_reported(capsys: Out) -> None:
     assert main(["drift", "-f", "/nonexistent.json"]) == 1
     assert "/nonexistent.json" in capsys.readouterr().err
 
@@ -199,7 +197,7 @@ def test_a_file_that_is_not_there_is_named(capsys: Out) -> None:
         (["n", "-f", "x", "--mark", "--unmark"], "not allowed with argument"),
     ],
 )
-def test_wrong_usage_is_told(arguments: list[str], words: str, capsys: Out) -> None:
+def test_invalid_options_are_rejected(arguments: list[str], words: str, capsys: Out) -> None:
     with pytest.raises(SystemExit, match="2"):
         main(["drift", *arguments])
     assert words in capsys.readouterr().err
@@ -277,14 +275,16 @@ RESERVED = {labels.CAPACITY_TYPE: "reserved", labels.RESERVATION_ID: "cr-1"}
         (make_drift_inputs(), "Unknown", "", ""),
     ],
 )
-def test_in_what_a_machine_differs(inputs: DriftInputs, reason: str, was: str, expected_target: str) -> None:
+def test_drift_difference_is_described_for_each_reason(
+    inputs: DriftInputs, reason: str, was: str, expected_target: str
+) -> None:
     difference = describe_difference(inputs, reason)
     assert difference[0] == was
     assert expected_target in difference[1]
 
 
 @pytest.mark.parametrize("blind", [lambda one: replace(one, node_class=None, instance=None)])
-def test_what_cannot_be_seen_is_no_words_of_its_own(blind: Callable[[DriftInputs], DriftInputs]) -> None:
+def test_drift_difference_without_node_class_and_instance_is_empty(blind: Callable[[DriftInputs], DriftInputs]) -> None:
     inputs = blind(make_drift_inputs())
     for reason in ("AMIDrift", "SecurityGroupDrift", "SubnetDrift", "CapacityReservationDrift", "PlacementGroupDrift"):
         assert describe_difference(inputs, reason)[1] in ("", "none", "no reservation")
@@ -292,7 +292,7 @@ def test_what_cannot_be_seen_is_no_words_of_its_own(blind: Callable[[DriftInputs
     assert describe_difference(inputs, "RequirementsDrifted") == ("labels", "requirements")
 
 
-def test_every_reason_of_drift_has_words() -> None:
+def test_requested_drift_has_a_description() -> None:
     assert find_drift_reason(replace(make_drift_inputs(), is_drift_requested=True)) == "DriftRequested"
     assert describe_difference(make_drift_inputs(), "DriftRequested")[0] == "not drifted"
     assert NODECLASS["name"] == "default"

@@ -51,7 +51,7 @@ Out = pytest.CaptureFixture[str]
 # Pods
 
 
-def test_a_pod_without_a_place_is_told_what_each_pool_has_against_it() -> None:
+def test_unschedulable_pod_lists_the_reason_of_each_nodepool() -> None:
     evidence = build_journal_evidence(
         *(make_entry(at, notes=(make_note("Pod", "shop/cart", "RequirementsNotMet", TURNED_DOWN),)) for at in (0, 1, 2))
     )
@@ -66,7 +66,7 @@ def test_a_pod_without_a_place_is_told_what_each_pool_has_against_it() -> None:
     assert (line.times, line.at, line.last_at) == (3, DEFAULT_START_TIME, DEFAULT_START_TIME + timedelta(minutes=2))
 
 
-def test_a_pod_is_told_why_there_why_that_type_and_what_it_costs() -> None:
+def test_scheduled_pod_explains_its_node_instance_type_and_cost() -> None:
     answers = map_answers(build_journal_evidence(*LAUNCH_ENTRIES), "pod", "shop/cart")
     assert answers["node"] == ("node n1, NodeClaim c1, instance i-1, NodePool default",)
     assert answers["instance"] == ("c5.xlarge, spot, in us-east-1c, $0.0600/h; EC2 chose from 2 offerings",)
@@ -74,21 +74,21 @@ def test_a_pod_is_told_why_there_why_that_type_and_what_it_costs() -> None:
     assert answers["reason"] == (f"the node was created for this pod: {CLAIM_MESSAGE}",)
 
 
-def test_a_pod_on_a_node_that_was_there_is_not_told_that_the_node_was_made_for_it() -> None:
+def test_pod_on_an_existing_node_is_not_listed_as_its_launch_reason() -> None:
     later = make_entry(5, notes=(make_note("Pod", "shop/late", "node/n1", "fits an existing node"),))
     answers = map_answers(build_journal_evidence(*LAUNCH_ENTRIES, later), "pod", "shop/late")
     assert answers["reason"] == ("fits an existing node",)
     assert "also created for" not in answers
 
 
-def test_a_pod_on_a_node_that_the_journal_does_not_know_is_told_its_name() -> None:
+def test_pod_on_a_node_missing_from_the_journal_shows_the_node_name() -> None:
     evidence = build_journal_evidence(
         make_entry(0, notes=(make_note("Pod", "shop/cart", "node/old", "fits an existing node"),))
     )
     assert map_answers(evidence, "pod", "cart") == {"node": ("node old: fits an existing node",)}
 
 
-def test_a_pod_is_told_who_moved_it_and_why() -> None:
+def test_evicted_pod_shows_the_reason_for_its_eviction() -> None:
     answers = map_answers(build_journal_evidence(*LAUNCH_ENTRIES, *TERMINATION_ENTRIES), "pod", "cart")
     assert answers["node"] == (
         "node n1, NodeClaim c1, instance i-1, NodePool default; terminated at 2026-11-21 09:02:00",
@@ -100,12 +100,12 @@ def test_a_pod_is_told_who_moved_it_and_why() -> None:
     )
 
 
-def test_a_pod_that_was_never_planned_for_is_told_so() -> None:
+def test_pod_never_planned_by_joiner_is_attributed_to_kube_scheduler() -> None:
     answers = map_answers(build_journal_evidence(make_entry(0, make_eviction())), "pod", "cart")
     assert answers["scheduled by"][0].startswith("kube-scheduler: ")
 
 
-def test_a_pod_hears_what_became_of_the_claims_that_were_made_for_it() -> None:
+def test_pod_history_shows_failed_nodeclaims_created_for_it() -> None:
     entry = make_entry(
         0,
         make_claim_creation(),
@@ -126,7 +126,7 @@ def test_a_pod_hears_what_became_of_the_claims_that_were_made_for_it() -> None:
     ]
 
 
-def test_what_ec2_refused_to_others_is_not_told() -> None:
+def test_history_omits_offerings_that_ec2_refused_to_other_nodeclaims() -> None:
     unrelated_entry = make_entry(0, make_claim_creation("c2", ()), make_launch("c2"), make_unavailable_mark("m5.large"))
     assert not [
         line
@@ -140,21 +140,21 @@ def test_what_ec2_refused_to_others_is_not_told() -> None:
 
 @pytest.mark.parametrize("name", ["n1", "c1", "i-1"])
 @pytest.mark.parametrize("kind", ["node", "nodeclaim"])
-def test_a_machine_is_found_by_any_of_its_names(kind: ExplainKind, name: str) -> None:
+def test_node_is_found_by_node_nodeclaim_or_instance_name(kind: ExplainKind, name: str) -> None:
     answers = map_answers(build_journal_evidence(*LAUNCH_ENTRIES), kind, name)
     assert answers["names"] == ("node n1, NodeClaim c1, instance i-1, NodePool default",)
     assert answers["created for"] == ("2 pods: shop/cart, shop/till",)
     assert answers["reason"] == (CLAIM_MESSAGE,)
 
 
-def test_a_node_is_found_without_its_domain() -> None:
+def test_node_is_found_without_its_domain_name() -> None:
     evidence = build_journal_evidence(
         make_entry(0, notes=(make_note("Node", "ip-10-0-0-1.ec2.internal", "kept", "x"),))
     )
     assert explain_object(evidence, "node", "ip-10-0-0-1").name == "ip-10-0-0-1.ec2.internal"
 
 
-def test_a_node_is_told_the_verdict_that_stands_and_since_when() -> None:
+def test_node_shows_its_latest_disruption_verdict_with_start_time() -> None:
     def make_kept_entry(minute: float, reason: str) -> JournalEntry:
         return make_entry(minute, function="disrupt", notes=(make_note("Node", "n1", "kept", reason),))
 
@@ -178,7 +178,7 @@ def test_a_node_is_told_the_verdict_that_stands_and_since_when() -> None:
     assert verdicts == [(savings_reason, 1), (pdb, 1), (savings_reason, 2)]
 
 
-def test_a_node_that_goes_is_told_for_what_and_by_which_command() -> None:
+def test_disrupted_node_shows_the_reason_and_command() -> None:
     verdict = make_entry(59, function="disrupt", notes=(make_note("Node", "n1", "disrupted", "Empty: no pod on it"),))
     answers_during = map_answers(build_journal_evidence(*LAUNCH_ENTRIES, verdict, TERMINATION_ENTRIES[0]), "node", "n1")
     assert answers_during["disrupted"] == (
@@ -189,7 +189,7 @@ def test_a_node_that_goes_is_told_for_what_and_by_which_command() -> None:
     assert answers_after["removed"] == ("empty", f"command {ORDER}: DONE since 2026-11-21 09:03:00")
 
 
-def test_a_machine_costs_its_price_from_launch_to_its_end_or_until_now() -> None:
+def test_node_cost_is_counted_from_launch_to_termination_or_now() -> None:
     cost = explain_object(build_journal_evidence(*LAUNCH_ENTRIES, *TERMINATION_ENTRIES), "node", "n1").cost
     assert cost is not None
     assert (round(cost.usd, 6), cost.usd_per_hour, round(cost.hours, 4)) == (round(0.06 * 62 / 60, 6), 0.0, 1.0333)
@@ -199,13 +199,13 @@ def test_a_machine_costs_its_price_from_launch_to_its_end_or_until_now() -> None
     assert explain_object(build_journal_evidence(make_entry(0, make_claim_creation())), "nodeclaim", "c1").cost is None
 
 
-def test_a_claim_without_an_instance_says_so() -> None:
+def test_nodeclaim_without_instance_is_shown_as_not_launched() -> None:
     answers = map_answers(build_journal_evidence(make_entry(0, make_claim_creation())), "nodeclaim", "c1")
     assert answers["instance"] == ("not launched yet",)
     assert answers["names"] == ("no Node yet, NodeClaim c1, NodePool default",)
 
 
-def test_a_claim_that_is_made_again_is_another_machine() -> None:
+def test_recreated_nodeclaim_is_a_separate_node_record() -> None:
     given_up = DeleteObject(kind="NodeClaim", name="c1", message="insufficient_capacity")
     evidence = build_journal_evidence(
         make_entry(0, make_claim_creation(), given_up),
@@ -216,7 +216,7 @@ def test_a_claim_that_is_made_again_is_another_machine() -> None:
     assert len(evidence.node_records) == 2
 
 
-def test_who_asks_for_a_claim_is_told_before_who_launches_it_at_the_same_instant(tmp_path: Path, capsys: Out) -> None:
+def test_nodeclaim_creation_precedes_its_launch_at_the_same_time(tmp_path: Path, capsys: Out) -> None:
     journal = write_journal(
         tmp_path,
         make_entry(0, *make_launched_patches(), notes=(make_price_note(),)),
@@ -228,19 +228,19 @@ def test_who_asks_for_a_claim_is_told_before_who_launches_it_at_the_same_instant
     assert [line["function"] for line in document["history"]] == ["disrupt", "provision"]
 
 
-def test_a_verdict_on_an_earlier_machine_of_the_same_name_is_not_its_own() -> None:
+def test_disruption_verdict_of_an_earlier_node_with_the_same_name_is_ignored() -> None:
     before = make_entry(-5, function="disrupt", notes=(make_note("Node", "n1", "kept", "x"),))
     assert "not disrupted" not in map_answers(build_journal_evidence(before, *LAUNCH_ENTRIES), "node", "n1")
 
 
-def test_a_status_that_is_none_tells_nothing() -> None:
+def test_invalid_nodeclaim_status_patch_is_ignored() -> None:
     broken = PatchStatus(kind="NodeClaim", name="c1", status="{")
     assert map_answers(build_journal_evidence(make_entry(0, make_claim_creation(), broken)), "nodeclaim", "c1")[
         "instance"
     ] == ("not launched yet",)
 
 
-def test_the_story_of_a_machine_is_in_order_and_in_words() -> None:
+def test_node_history_is_chronological_and_readable() -> None:
     assert list_history_lines(build_journal_evidence(*LAUNCH_ENTRIES, *TERMINATION_ENTRIES), "node", "n1") == [
         f"NodeClaim c1 created: {CLAIM_MESSAGE}",
         "CreateFleet for c1: 1 x spot; 2 offerings: 2 instance types in us-east-1a",
@@ -258,7 +258,7 @@ def test_the_story_of_a_machine_is_in_order_and_in_words() -> None:
     ]
 
 
-def test_what_was_not_done_says_what_became_of_it() -> None:
+def test_failed_and_skipped_actions_show_their_result() -> None:
     failed = (ActionResult(action=make_claim_creation(), result="failed", message="Throttled: later"),)
     skipped = (ActionResult(action=make_eviction(), result="skipped", message="EvictionRefused: web"),)
     evidence = build_journal_evidence(
@@ -278,7 +278,7 @@ def make_event(reason: str, message: str, kind: str = "Node", name: str = "n1", 
     )
 
 
-def test_an_event_whose_words_go_on_changing_is_one_line_with_its_last_words() -> None:
+def test_repeated_event_with_changing_message_is_one_history_line() -> None:
     def make_draining_entry(minute: float, pod_count: int) -> JournalEntry:
         waits = make_event("FailedDraining", f"{pod_count} pods")
         return make_entry(minute, make_event("Waiting", "so"), waits, function="lifecycle")
@@ -295,14 +295,14 @@ def test_an_event_whose_words_go_on_changing_is_one_line_with_its_last_words() -
     assert lines_by_text["event Waiting"] == ("so", 3)
 
 
-def test_what_a_note_says_is_not_said_again_by_its_event() -> None:
+def test_event_that_repeats_a_note_is_omitted() -> None:
     evidence = build_journal_evidence(
         make_entry(0, make_event("DisruptionBlocked", "x"), notes=(make_note("Node", "n1", "blocked", "x"),))
     )
     assert list_history_lines(evidence, "node", "n1") == ["Node n1 blocked: x"]
 
 
-def test_other_actions_have_their_words() -> None:
+def test_every_action_type_has_a_history_text() -> None:
     happened = make_entry(
         0,
         NominatePod(namespace="shop", name="cart", uid="u", node="n1", message="it was made for it"),
@@ -329,7 +329,7 @@ def test_other_actions_have_their_words() -> None:
 # NodePools and commands
 
 
-def test_a_pool_is_told_of_its_machines_and_of_the_pods_that_it_turns_down() -> None:
+def test_nodepool_shows_its_nodes_and_rejected_pods() -> None:
     waits = make_entry(
         64, notes=tuple(make_note("Pod", f"shop/{pod_name}", "RequirementsNotMet", TURNED_DOWN) for pod_name in "abc")
     )
@@ -353,7 +353,7 @@ def test_a_pool_is_told_of_its_machines_and_of_the_pods_that_it_turns_down() -> 
     assert answers["cost"][1] == "$0.0600/h for the running nodes"
 
 
-def test_a_long_tally_ends_with_a_count() -> None:
+def test_long_rejection_list_ends_with_a_count() -> None:
     reasons = [
         make_note("Pod", f"shop/{letter}", "RequirementsNotMet", f"pool default: too {letter}") for letter in "abcdefg"
     ]
@@ -363,14 +363,14 @@ def test_a_long_tally_ends_with_a_count() -> None:
     assert answers["rejected pods"][-2:] == ("1 x too e", "… and 2 others")
 
 
-def test_a_pool_has_its_problems_in_its_story() -> None:
+def test_nodepool_history_includes_its_problems() -> None:
     problem = Problem(kind="NodePool", name="default", message="its node class does not exist")
     assert list_history_lines(build_journal_evidence(make_entry(0, problems=(problem,))), "nodepool", "default") == [
         "problem with NodePool default: its node class does not exist"
     ]
 
 
-def test_a_command_is_told_with_its_steps_its_machines_and_what_it_saves() -> None:
+def test_disruption_command_shows_its_state_nodes_and_savings() -> None:
     two = make_entry(
         60.5,
         make_claim_creation("c2", ()),
@@ -398,5 +398,5 @@ def test_a_command_is_told_with_its_steps_its_machines_and_what_it_saves() -> No
     assert not [line for line in happened if "c1 created" in line], "that was before it"
 
 
-def test_a_command_names_nodes_of_which_nothing_else_is_known() -> None:
+def test_disruption_command_names_otherwise_unknown_nodes() -> None:
     assert map_answers(build_journal_evidence(TERMINATION_ENTRIES[0]), "command", ORDER)["removes"] == ("n1, c1",)

@@ -36,7 +36,7 @@ from tests.unit.cli.explain.explained_journals import (
 Out = pytest.CaptureFixture[str]
 
 
-def test_the_page_has_answers_the_story_and_what_the_journal_covers(tmp_path: Path, capsys: Out) -> None:
+def test_explain_page_has_answers_history_and_journal_range(tmp_path: Path, capsys: Out) -> None:
     assert run("node", "n1", write_journal(tmp_path, *LAUNCH_ENTRIES, *TERMINATION_ENTRIES)) == 0
     output = capsys.readouterr().out
     assert output.startswith("node n1\n\nnames             node n1, NodeClaim c1")
@@ -45,7 +45,7 @@ def test_the_page_has_answers_the_story_and_what_the_journal_covers(tmp_path: Pa
     assert "8 cycles from 2026-11-21 08:00:00 to 2026-11-21 09:03:00 UTC" in output
 
 
-def test_json_and_yaml_say_the_same_with_stable_keys(tmp_path: Path, capsys: Out) -> None:
+def test_json_and_yaml_output_are_equal_with_stable_keys(tmp_path: Path, capsys: Out) -> None:
     journal = write_journal(tmp_path, *LAUNCH_ENTRIES, *TERMINATION_ENTRIES)
     assert run("node", "n1", journal, "-o", "json") == 0
     document = json.loads(capsys.readouterr().out)
@@ -59,7 +59,7 @@ def test_json_and_yaml_say_the_same_with_stable_keys(tmp_path: Path, capsys: Out
     assert (document["journal"]["cycles"], document["journal"]["to"]) == (8, "2026-11-21T09:03:00Z")
 
 
-def test_since_counts_back_from_the_last_cycle_or_from_now(tmp_path: Path, capsys: Out) -> None:
+def test_since_option_counts_from_the_last_cycle_or_the_given_time(tmp_path: Path, capsys: Out) -> None:
     journal = write_journal(tmp_path, *LAUNCH_ENTRIES, *TERMINATION_ENTRIES)
     assert run("node", "n1", journal, "--since", "10m", "-o", "json") == 0
     assert json.loads(capsys.readouterr().out)["journal"]["cycles"] == 5
@@ -68,7 +68,7 @@ def test_since_counts_back_from_the_last_cycle_or_from_now(tmp_path: Path, capsy
     assert json.loads(capsys.readouterr().out)["journal"]["cycles"] == 2
 
 
-def test_an_old_story_has_dates_and_a_long_one_is_cut() -> None:
+def test_old_history_shows_dates_and_long_history_is_truncated() -> None:
     entries = [make_entry(at, notes=(make_note("Node", "n1", "kept", f"reason {at}"),)) for at in range(50)]
     evidence = build_journal_evidence(*entries, minutes=3 * 1440)
     explanation = explain_object(evidence, "node", "n1")
@@ -80,7 +80,7 @@ def test_an_old_story_has_dates_and_a_long_one_is_cut() -> None:
     assert max(map(len, short.splitlines())) <= 80
 
 
-def test_cycles_that_failed_are_told(tmp_path: Path, capsys: Out) -> None:
+def test_failed_cycles_are_reported(tmp_path: Path, capsys: Out) -> None:
     failed = make_entry(70, error="Unreachable: kube.list /api/v1/pods: outage")
     assert run("node", "n1", write_journal(tmp_path, *LAUNCH_ENTRIES, failed)) == 0
     assert "1 cycle failed, most recently provision: Unreachable: kube.list" in " ".join(
@@ -99,7 +99,7 @@ def test_cycles_that_failed_are_told(tmp_path: Path, capsys: Out) -> None:
         ("command", "x", "not found; the journal has no commands"),
     ],
 )
-def test_what_is_not_known_is_said_with_what_is_like_it(
+def test_unknown_object_is_reported_with_similar_names(
     kind: str, name: str, hint: str, tmp_path: Path, capsys: Out
 ) -> None:
     assert run(kind, name, write_journal(tmp_path, *LAUNCH_ENTRIES)) == 1
@@ -110,12 +110,12 @@ def test_what_is_not_known_is_said_with_what_is_like_it(
     assert "--since" not in captured.err
 
 
-def test_who_looked_at_a_part_only_is_told_that_there_may_be_more(tmp_path: Path, capsys: Out) -> None:
+def test_unknown_object_in_a_limited_journal_range_suggests_a_longer_since(tmp_path: Path, capsys: Out) -> None:
     assert run("node", "zzz", write_journal(tmp_path, *LAUNCH_ENTRIES), "--since", "1s") == 1
     assert "a longer --since reads more" in capsys.readouterr().err
 
 
-def test_a_pod_whose_name_is_in_several_namespaces_is_asked_for(tmp_path: Path, capsys: Out) -> None:
+def test_ambiguous_pod_name_requires_a_namespace(tmp_path: Path, capsys: Out) -> None:
     twice = make_entry(
         0, notes=(make_note("Pod", "a/cart", "NotReached", "x"), make_note("Pod", "b/cart", "NotReached", "x"))
     )
@@ -123,7 +123,7 @@ def test_a_pod_whose_name_is_in_several_namespaces_is_asked_for(tmp_path: Path, 
     assert "is ambiguous: write one of a/cart, b/cart" in capsys.readouterr().err
 
 
-def test_what_cannot_be_read_is_named_and_the_rest_is_told(tmp_path: Path, capsys: Out) -> None:
+def test_invalid_journal_entries_are_named_and_the_rest_is_explained(tmp_path: Path, capsys: Out) -> None:
     journal = write_journal(tmp_path, *LAUNCH_ENTRIES)
     for number in range(5):
         (tmp_path / "journal" / f"broken-{number}.json").write_text("{")
@@ -137,7 +137,7 @@ def test_what_cannot_be_read_is_named_and_the_rest_is_told(tmp_path: Path, capsy
     assert "and 3 more files" in captured.err
 
 
-def test_a_folder_that_is_not_there_is_named_with_a_remedy(tmp_path: Path, capsys: Out) -> None:
+def test_missing_journal_folder_is_reported_with_a_fix(tmp_path: Path, capsys: Out) -> None:
     assert run("node", "n1", str(tmp_path / "nowhere")) == 1
     assert "folder not found; name a folder with a journal (`joiner demo --journal" in capsys.readouterr().err
     (tmp_path / "file").write_text("")
@@ -154,7 +154,7 @@ def test_a_folder_that_is_not_there_is_named_with_a_remedy(tmp_path: Path, capsy
         ["--journal", "x", "--now", "later"],
     ],
 )
-def test_wrong_usage_is_refused(flags: list[str], capsys: Out, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_options_are_rejected(flags: list[str], capsys: Out, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("JOINER_BUCKET_NAME", raising=False)
     with pytest.raises(SystemExit, match="2"):
         main(["explain", "node", "n1", *flags])
@@ -173,7 +173,7 @@ def test_help_has_examples_and_exit_codes(capsys: Out) -> None:
 # A bucket
 
 
-def test_of_a_bucket_only_the_days_that_count_are_listed_and_read() -> None:
+def test_bucket_journal_is_listed_only_for_the_needed_days() -> None:
     old, before = make_entry(-3000), make_entry(-600)
     bucket = build_recorded_bucket(old, before, *LAUNCH_ENTRIES)
     entries = read_bucket_entries(bucket, "", DEFAULT_START_TIME + timedelta(minutes=3), timedelta(minutes=2))
@@ -187,13 +187,13 @@ def test_of_a_bucket_only_the_days_that_count_are_listed_and_read() -> None:
     assert build_entry_key(old, "x") not in dict(entries)
 
 
-def test_a_bucket_may_have_the_journal_under_another_prefix() -> None:
+def test_bucket_journal_may_have_another_prefix() -> None:
     bucket = build_recorded_bucket(*LAUNCH_ENTRIES, under="prod/")
     entries = read_bucket_entries(bucket, "prod/journal/", DEFAULT_START_TIME + timedelta(hours=1), timedelta(days=1))
     assert len(entries) == len(LAUNCH_ENTRIES)
 
 
-def test_an_entry_that_expires_meanwhile_is_named() -> None:
+def test_journal_entry_expired_during_the_read_is_reported() -> None:
     class Expiring(Recorded):
         def get(self, key: str) -> bytes:
             raise NotFound(key)
@@ -204,7 +204,7 @@ def test_an_entry_that_expires_meanwhile_is_named() -> None:
     assert message == "expired while the journal was read"
 
 
-def test_the_bucket_of_the_environment_is_read_and_one_that_does_not_answer_is_named(
+def test_bucket_from_the_environment_is_read_and_denied_access_is_reported(
     capsys: Out, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JOINER_BUCKET_NAME", "b")
@@ -227,7 +227,9 @@ def test_the_bucket_of_the_environment_is_read_and_one_that_does_not_answer_is_n
 # The whole way
 
 
-def test_the_journal_of_a_demo_can_be_asked(tmp_path: Path, capsys: Out, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_journal_recorded_by_a_demo_can_be_explained(
+    tmp_path: Path, capsys: Out, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def build_small_world(seed: int) -> EmbeddedWorld:
         world = EmbeddedWorld(seed)
         narrow(world)

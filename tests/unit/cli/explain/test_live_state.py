@@ -105,7 +105,7 @@ def build_live_snapshot() -> ClusterSnapshot:
         ("nodepool", "default", ("NodePool: 1 Node, 1 NodeClaim, EC2NodeClass default",)),
     ],
 )
-def test_a_live_cluster_says_how_it_is_now(kind: ExplainKind, name: str, expected: tuple[str, ...]) -> None:
+def test_current_state_is_read_from_a_live_cluster(kind: ExplainKind, name: str, expected: tuple[str, ...]) -> None:
     assert map_answers(build_journal_evidence(live=build_live_snapshot()), kind, name)["current state"] == expected
 
 
@@ -117,7 +117,7 @@ def test_a_live_cluster_says_how_it_is_now(kind: ExplainKind, name: str, expecte
         ("nodepool", "default", ("NodePool: not in the cluster",)),
     ],
 )
-def test_what_a_live_cluster_has_no_more_is_said_to_be_gone(
+def test_object_missing_from_the_live_cluster_is_reported_as_gone(
     kind: ExplainKind, name: str, expected: tuple[str, ...]
 ) -> None:
     assert (
@@ -128,12 +128,12 @@ def test_what_a_live_cluster_has_no_more_is_said_to_be_gone(
     )
 
 
-def test_a_machine_of_the_live_cluster_is_known_without_a_journal() -> None:
+def test_node_of_a_live_cluster_is_explained_without_a_journal() -> None:
     answers = map_answers(build_journal_evidence(live=build_live_snapshot()), "node", "n1")
     assert answers["names"] == ("node n1, NodeClaim c1, instance i-1, NodePool default",)
 
 
-def test_a_live_cluster_is_looked_at_where_one_is_named(monkeypatch: pytest.MonkeyPatch, capsys: Out) -> None:
+def test_context_option_reads_the_live_cluster(monkeypatch: pytest.MonkeyPatch, capsys: Out) -> None:
     monkeypatch.setattr("cli.journal.sources._read_cluster", lambda *_: build_live_snapshot())
     monkeypatch.delenv("JOINER_BUCKET_NAME", raising=False)
     assert main(["explain", "pod", "off", "--context"]) == 0

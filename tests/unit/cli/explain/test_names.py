@@ -64,15 +64,15 @@ ADDRESSED = (make_entry(0, notes=(make_note("Node", "ip-10-0-64-5.ec2.internal",
         ("pod", "po/cart", "shop/cart"),
     ],
 )
-def test_names_may_be_written_as_kubectl_and_aws_write_them(kind: ExplainKind, query: str, name: str) -> None:
+def test_names_in_kubectl_and_aws_notation_are_accepted(kind: ExplainKind, query: str, name: str) -> None:
     assert find_full_name(build_journal_evidence(*MACHINE), kind, query) == name
 
 
-def test_a_node_is_found_by_its_address() -> None:
+def test_node_is_found_by_its_ip_address() -> None:
     assert find_full_name(build_journal_evidence(*ADDRESSED), "node", "10.0.64.5") == "ip-10-0-64-5.ec2.internal"
 
 
-def test_a_workload_with_one_pod_is_that_pod() -> None:
+def test_workload_name_selects_its_only_pod() -> None:
     evidence = build_journal_evidence(
         make_entry(0, notes=(make_placed_note(POD), make_placed_note("shop/website-7d9f8c6b5-x2k9q")))
     )
@@ -82,7 +82,7 @@ def test_a_workload_with_one_pod_is_that_pod() -> None:
         find_full_name(evidence, "pod", "till/web")
 
 
-def test_a_workload_with_several_pods_is_its_unschedulable_pod(tmp_path: Path, capsys: Out) -> None:
+def test_workload_name_selects_its_unschedulable_pod(tmp_path: Path, capsys: Out) -> None:
     older = make_entry(0, notes=(make_placed_note(SECOND_POD), make_pending_note(POD)))
     journal = write_journal(tmp_path, older, make_entry(1, notes=(make_placed_note(SECOND_POD),)))
     for query in ("web", "shop/web", "web-7d9f8c6b5"):
@@ -92,7 +92,7 @@ def test_a_workload_with_several_pods_is_its_unschedulable_pod(tmp_path: Path, c
         assert f"2 pods of {query}; the others: {SECOND_POD}" in output
 
 
-def test_a_workload_whose_pods_are_all_scheduled_is_the_pod_with_the_newest_decision() -> None:
+def test_workload_name_selects_the_pod_with_the_newest_decision() -> None:
     evidence = build_journal_evidence(
         make_entry(0, notes=(make_placed_note("job/batch-0"), make_placed_note("job/batch-1"))),
         make_entry(1, notes=(make_placed_note("job/batch-1"),)),
@@ -101,19 +101,19 @@ def test_a_workload_whose_pods_are_all_scheduled_is_the_pod_with_the_newest_deci
     assert find_full_name(evidence, "pod", "batch") == "job/batch-1"
 
 
-def test_a_workload_in_two_namespaces_needs_its_namespace() -> None:
+def test_workload_name_in_two_namespaces_is_ambiguous() -> None:
     evidence = build_journal_evidence(make_entry(0, notes=(make_placed_note("a/web-0"), make_placed_note("b/web-0"))))
     with pytest.raises(UnknownObject, match="ambiguous: write one of a/web-0, b/web-0"):
         find_full_name(evidence, "pod", "web")
     assert find_full_name(evidence, "pod", "b/web") == "b/web-0"
 
 
-def test_a_name_of_another_kind_is_told_with_the_command_to_ask() -> None:
+def test_name_of_another_kind_suggests_the_right_command() -> None:
     with pytest.raises(UnknownObject, match="`joiner explain nodepool default`"):
         find_full_name(build_journal_evidence(*MACHINE), "pod", "default")
 
 
-def test_a_machine_that_somebody_else_removed_is_not_said_to_stay() -> None:
+def test_node_removed_externally_is_not_reported_as_kept() -> None:
     ends = make_entry(
         9, TerminateInstances(instance_ids=("i-1",), message="its NodeClaim is being deleted"), function="lifecycle"
     )
@@ -125,7 +125,7 @@ def test_a_machine_that_somebody_else_removed_is_not_said_to_stay() -> None:
     assert of_pool["removed"] == (f"1 x {UNKNOWN_DELETION_REASON}",)
 
 
-def test_a_machine_that_replaces_another_says_which() -> None:
+def test_replacement_node_names_the_replaced_node() -> None:
     command = make_note("Command", "drift-1", "PROPOSED", "it has drifted", links=("Node/old",), replaced_by=("c1",))
     answers = map_answers(
         build_journal_evidence(make_entry(0, function="disrupt", notes=(command,)), *MACHINE), "nodeclaim", "c1"
@@ -138,7 +138,7 @@ def write_and_list_files(tmp_path: Path) -> list[Path]:
     return sorted(tmp_path.rglob("*.json"), key=lambda path: path.name)
 
 
-def test_an_entry_of_a_newer_version_is_told_as_far_as_it_can_be_read(tmp_path: Path, capsys: Out) -> None:
+def test_journal_entry_of_a_newer_version_is_read_partially_with_a_warning(tmp_path: Path, capsys: Out) -> None:
     path = write_and_list_files(tmp_path)[0]
     newer = json.loads(path.read_bytes())
     newer["done"].append({"action": {"action": "TeleportNode", "name": "n"}, "result": "done"})
@@ -153,7 +153,9 @@ def test_an_entry_of_a_newer_version_is_told_as_far_as_it_can_be_read(tmp_path: 
 
 
 @pytest.mark.parametrize("body", [b"", b"\x00", b'{"function": "provision"', b'{"function": "x", "at": "soon"}', b"[]"])
-def test_what_is_no_entry_is_named_and_who_is_not_found_may_be_in_it(body: bytes, tmp_path: Path, capsys: Out) -> None:
+def test_invalid_journal_entry_is_reported_as_possibly_missing_information(
+    body: bytes, tmp_path: Path, capsys: Out
+) -> None:
     write_and_list_files(tmp_path)[2].write_bytes(body)
     assert main(["explain", "pod", "nobody", "--journal", str(tmp_path)]) == 1
     stderr = " ".join(capsys.readouterr().err.split())
@@ -161,7 +163,7 @@ def test_what_is_no_entry_is_named_and_who_is_not_found_may_be_in_it(body: bytes
     assert "information may be missing" in stderr
 
 
-def test_what_is_no_longer_there_is_found_in_the_journal() -> None:
+def test_deleted_node_is_found_in_the_journal() -> None:
     deleted_entry = make_entry(
         9, DeleteObject(kind="NodeClaim", name="c1", uid="u", message="empty"), function="disrupt"
     )
@@ -188,7 +190,7 @@ class Closed(MemoryBucket):
 
 
 @pytest.mark.parametrize(("open_", "is_told"), [(2, True), (0, False)])
-def test_what_a_bucket_does_not_let_be_seen_is_said_to_be_unseen(
+def test_unreadable_bucket_objects_are_reported(
     open_: int,
     is_told: bool,  # noqa: FBT001
     monkeypatch: pytest.MonkeyPatch,
@@ -207,7 +209,7 @@ def test_what_a_bucket_does_not_let_be_seen_is_said_to_be_unseen(
     assert ("none of " in captured.err) is not is_told
 
 
-def test_of_a_bucket_a_day_is_read_and_that_is_said_of_a_name_long_gone(
+def test_unknown_name_reports_that_only_the_last_day_of_the_bucket_was_read(
     monkeypatch: pytest.MonkeyPatch, capsys: Out
 ) -> None:
     monkeypatch.setattr("cli.journal.journal.get_default_region", lambda: "us-east-1")
@@ -216,7 +218,7 @@ def test_of_a_bucket_a_day_is_read_and_that_is_said_of_a_name_long_gone(
     assert "only the last day was read: --since 168h reads a week" in " ".join(capsys.readouterr().err.split())
 
 
-def test_a_live_cluster_is_told_of_though_the_journal_cannot_be_seen(
+def test_live_cluster_is_explained_despite_an_unreadable_journal(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Out
 ) -> None:
     live = ClusterSnapshot(taken_at=DEFAULT_START_TIME, node_pools=(make_node_pool("default"),))

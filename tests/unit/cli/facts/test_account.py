@@ -60,7 +60,7 @@ def check_account(account: AccountFacts) -> list[CheckResult]:
     return [result for _, result in run_checks(facts)]
 
 
-def test_a_healthy_account_is_well() -> None:
+def test_healthy_account_passes_every_check() -> None:
     clients = ByHeart()
     results = check_account(read_facts(clients))
     assert [result for result in results if result.level != "ok"] == []
@@ -68,7 +68,7 @@ def test_a_healthy_account_is_well() -> None:
 
 
 @pytest.mark.parametrize("call", sorted(build_responses()))
-def test_what_may_not_be_looked_at_is_said_and_nothing_is_concluded_from_it(call: str) -> None:
+def test_denied_aws_call_is_reported_as_unseen_with_the_missing_permission(call: str) -> None:
     clients = ByHeart()
     clients.answers[call] = DENIED
     worse = [result for result in check_account(read_facts(clients)) if result.level != "ok"]
@@ -76,14 +76,14 @@ def test_what_may_not_be_looked_at_is_said_and_nothing_is_concluded_from_it(call
     assert all("AccessDenied" in result.message and result.fix.startswith("grant yourself ") for result in worse)
 
 
-def test_nothing_but_dry_runs_and_reads_is_asked_for() -> None:
+def test_account_facts_use_only_read_and_dry_run_calls() -> None:
     reads = ("Describe", "List", "Get")
     assert {call for call in build_responses() if not call.partition(":")[2].startswith(reads)} == UNTOLD | {
         "ec2:RunInstances"
     }
 
 
-def test_an_account_without_an_installation_has_no_stack() -> None:
+def test_account_without_installation_has_no_stack() -> None:
     account = read_facts(ByHeart(cloudformation__DescribeStacks=NOT_THERE), ())
     assert account.stack is None
     assert account.node_classes == ()
@@ -91,18 +91,18 @@ def test_an_account_without_an_installation_has_no_stack() -> None:
     assert (len(subnets), len(groups)) == (2, 1)
 
 
-def test_a_stack_that_cannot_be_described_is_not_taken_for_none() -> None:
+def test_failed_describe_stacks_is_not_treated_as_missing_stack() -> None:
     odd = {"Error": {"Code": "ValidationError", "Message": "something else"}}
     assert isinstance(read_facts(ByHeart(cloudformation__DescribeStacks=odd)).stack, ReadFailure)
 
 
-def test_a_cluster_that_is_not_there_is_none() -> None:
+def test_missing_eks_cluster_fails_the_cluster_check() -> None:
     account = read_facts(ByHeart(eks__DescribeCluster=MISSING, eks__ListClusters={"clusters": []}))
     assert account.control_plane is None
     assert [result.level for result in check_account(account) if result.check == "cluster"] == ["fail"]
 
 
-def test_what_eks_does_not_say_has_its_default_or_is_unknown() -> None:
+def test_missing_eks_fields_have_defaults_or_are_unknown() -> None:
     cluster_document = build_cluster_response()
     for name in ("accessConfig", "resourcesVpcConfig", "computeConfig", "logging"):
         del cluster_document[name]
@@ -117,7 +117,7 @@ def test_what_eks_does_not_say_has_its_default_or_is_unknown() -> None:
     assert (control_plane.has_auto_mode, control_plane.log_types) == (False, ())
 
 
-def test_a_quota_that_nobody_raised_is_that_of_all() -> None:
+def test_unraised_quota_uses_the_aws_default() -> None:
     default = {"Quota": {"Value": 5.0}}
     clients = ByHeart(service_quotas__GetServiceQuota=MISSING, service_quotas__GetAWSDefaultServiceQuota=default)
     assert dict(read_facts(clients).quotas) == {
@@ -133,7 +133,7 @@ USED = {
 }
 
 
-def test_what_everybody_runs_is_asked_of_the_metric_that_the_quota_names() -> None:
+def test_quota_usage_is_read_from_its_usage_metric() -> None:
     queries: list[dict[str, Any]] = []
 
     def count(request: dict[str, Any]) -> dict[str, Any]:
@@ -160,14 +160,14 @@ def test_what_everybody_runs_is_asked_of_the_metric_that_the_quota_names() -> No
         (DENIED, "`aws eks list-clusters`"),
     ],
 )
-def test_where_there_is_no_such_cluster_those_that_there_are_are_named(answer: dict[str, Any], remedy: str) -> None:
+def test_missing_eks_cluster_is_reported_with_existing_cluster_names(answer: dict[str, Any], remedy: str) -> None:
     clients = ByHeart(eks__DescribeCluster=MISSING, eks__ListClusters=answer)
     [finding] = [result for result in check_account(read_facts(clients)) if result.check == "cluster"]
     assert finding.message == "us-east-1 has no cluster prod"
     assert finding.fix.startswith(remedy) or remedy in finding.fix
 
 
-def test_who_has_not_signed_in_is_told_to_and_not_which_right_is_missing() -> None:
+def test_expired_credentials_suggest_signing_in() -> None:
     expired = {"Error": {"Code": "ExpiredTokenException", "Message": "The security token is expired"}}
     clients = ByHeart()
     clients.answers = dict.fromkeys(clients.answers, expired)
@@ -176,28 +176,28 @@ def test_who_has_not_signed_in_is_told_to_and_not_which_right_is_missing() -> No
     assert {result.fix for result in worse} == {SIGN_IN_HINT}
 
 
-def test_only_the_quotas_that_matter_are_asked() -> None:
+def test_only_relevant_quotas_are_read() -> None:
     facts = read_account_facts(ByHeart(), "prod", "joiner-prod", (), datetime.now(UTC), (QUOTA_BY_NAME["P on-demand"],))
     assert list(facts.quotas) == ["P on-demand"]
 
 
 @pytest.mark.parametrize("answer", [MISSING, {"InstanceProfile": {"Roles": []}}])
-def test_a_profile_that_is_not_there_has_no_role(answer: dict[str, Any]) -> None:
+def test_missing_instance_profile_has_no_role(answer: dict[str, Any]) -> None:
     [node_class_facts] = read_facts(ByHeart(iam__GetInstanceProfile=answer)).node_classes
     assert node_class_facts.role_arn == ""
 
 
-def test_where_no_image_is_found_there_is_no_snapshot_and_no_launch_to_ask_about() -> None:
+def test_node_class_without_images_has_no_snapshots_and_no_dry_run() -> None:
     [node_class_facts] = read_facts(ByHeart(ssm__GetParameter=MISSING)).node_classes
     assert (node_class_facts.snapshots, node_class_facts.refusals) == ((), None)
 
 
-def test_without_an_installation_there_is_no_profile_to_launch_with() -> None:
+def test_node_class_without_installation_has_no_profile_and_no_dry_run() -> None:
     [node_class_facts] = read_facts(ByHeart(cloudformation__DescribeStacks=NOT_THERE)).node_classes
     assert (node_class_facts.role_arn, node_class_facts.refusals) == ("", None)
 
 
-def test_schedules_of_the_default_group_are_the_stacks_own_only() -> None:
+def test_only_schedules_of_the_stack_are_read_from_the_default_group() -> None:
     clients = ByHeart(
         cloudformation__ListStackResources={
             "StackResourceSummaries": [
@@ -220,7 +220,7 @@ def test_schedules_of_the_default_group_are_the_stacks_own_only() -> None:
     assert (stack.catalog_times, stack.functions, stack.settings) == (None, (), None)
 
 
-def test_a_function_whose_variables_cannot_be_read_tells_no_settings() -> None:
+def test_function_without_readable_environment_has_no_settings() -> None:
     bare = {"Handler": "functions.disrupt.handler.handler", "Role": "r"}
     stack = read_facts(ByHeart(lambda__GetFunctionConfiguration=bare)).stack
     assert stack is not None
@@ -228,7 +228,7 @@ def test_a_function_whose_variables_cannot_be_read_tells_no_settings() -> None:
     assert stack.settings is None
 
 
-def test_the_page_has_the_rights_for_every_call() -> None:
+def test_documentation_page_lists_the_permissions_for_every_call() -> None:
     [policy] = re.findall(r"```json\n(.*?)```", PAGE.read_text(), re.DOTALL)
     [statement] = json.loads(policy)["Statement"]
     seldom = {"service-quotas:GetAWSDefaultServiceQuota", "eks:ListClusters"}

@@ -67,7 +67,7 @@ def render_page(installation: Installation, width: int | None = None) -> str:
     return "\n".join(render_installation(installation, NOW, PLAIN, width))
 
 
-def test_one_that_acts_and_ticks_is_three_lines_and_no_concern() -> None:
+def test_active_installation_is_three_lines_without_concerns() -> None:
     clients = build_account()
     assert render_page(read_account_installation(clients)).splitlines() == [
         "joiner-prod: Joiner is active",
@@ -95,7 +95,7 @@ def test_one_that_acts_and_ticks_is_three_lines_and_no_concern() -> None:
         ({"DisruptionPaused": "false"}, "active", "Joiner is active"),
     ],
 )
-def test_one_that_only_plans_or_is_paused_says_so_and_how_that_ends(
+def test_planning_or_paused_installation_is_reported_with_a_fix(
     stack_outputs: dict[str, str], state: str, words: str
 ) -> None:
     installation = read_account_installation(build_account(stack_outputs=stack_outputs))
@@ -106,7 +106,7 @@ def test_one_that_only_plans_or_is_paused_says_so_and_how_that_ends(
     assert bool(list(render_installation_concerns(installation, NOW, PLAIN, None))) is (state != "active")
 
 
-def test_a_function_that_does_not_succeed_is_late_by_how_often_it_is_called_otherwise() -> None:
+def test_function_is_late_relative_to_its_own_schedule() -> None:
     installation = read_account_installation(
         build_account({"Disrupt": timedelta(minutes=40), "Catalog": timedelta(minutes=6)}, failing="Lifecycle")
     )
@@ -120,7 +120,7 @@ def test_a_function_that_does_not_succeed_is_late_by_how_often_it_is_called_othe
     assert late.endswith("to find the cause: `joiner doctor --cluster prod`")
 
 
-def test_functions_that_nobody_calls_are_late() -> None:
+def test_functions_without_invocations_are_late() -> None:
     installation = read_account_installation(
         ByHeart(**{**list_answers_by_keyword(build_account()), "cloudwatch__GetMetricData": {"MetricDataResults": []}})
     )
@@ -144,7 +144,9 @@ def list_answers_by_keyword(clients: ByHeart) -> dict[str, Any]:
         ("cloudwatch:GetMetricData", DENIED, "the functions could not be read: Forbidden: "),
     ],
 )
-def test_what_cannot_be_seen_is_said_and_nothing_is_concluded(call: str, answer: dict[str, Any], words: str) -> None:
+def test_unreadable_installation_is_reported_without_function_health(
+    call: str, answer: dict[str, Any], words: str
+) -> None:
     clients = build_account()
     clients.answers[call] = answer
     installation = read_account_installation(clients)
@@ -157,7 +159,7 @@ def test_what_cannot_be_seen_is_said_and_nothing_is_concluded(call: str, answer:
     ("region", "host"),
     [("cn-north-1", "console.amazonaws.cn"), ("us-gov-west-1", "console.amazonaws-us-gov.com")],
 )
-def test_the_dashboard_is_where_its_partition_is(region: str, host: str) -> None:
+def test_dashboard_url_matches_the_aws_partition(region: str, host: str) -> None:
     clients = build_account()
     clients.region = region
     assert read_account_installation(clients).dashboard_url.startswith(
@@ -193,7 +195,7 @@ CLUSTER_FLAGS: Final = ("--cluster", "prod", "--region", "eu-west-1")
 
 
 @pytest.mark.usefixtures("by_heart")
-def test_status_and_top_say_the_same_of_it(fleet: list[str], capsys: Out) -> None:
+def test_status_and_top_report_the_same_installation_mode(fleet: list[str], capsys: Out) -> None:
     assert main(["status", *fleet, *CLUSTER_FLAGS]) == 0
     page = capsys.readouterr().out
     assert main(["top", *fleet, *CLUSTER_FLAGS, "--wide"]) == 0
@@ -205,7 +207,7 @@ def test_status_and_top_say_the_same_of_it(fleet: list[str], capsys: Out) -> Non
 
 
 @pytest.mark.usefixtures("by_heart")
-def test_a_node_that_might_go_is_kept_by_the_plan(fleet: list[str], capsys: Out) -> None:
+def test_removable_node_is_kept_in_disruption_plan_mode(fleet: list[str], capsys: Out) -> None:
     reasons = []
     for flags in (CLUSTER_FLAGS, (*CLUSTER_FLAGS, "--no-account")):
         assert main(["top", *fleet, *flags, "-o", "json"]) == 0
@@ -217,7 +219,7 @@ def test_a_node_that_might_go_is_kept_by_the_plan(fleet: list[str], capsys: Out)
 @pytest.mark.parametrize(
     ("setting", "reason"), [("Empty", "Paused"), ("Empty in another", None), ("Emptyy", None), ("Drifted", None)]
 )
-def test_a_node_that_the_setting_keeps_says_so(
+def test_node_kept_by_the_disruption_paused_setting_shows_the_setting(
     fleet: list[str], by_heart: list[ByHeart], setting: str, reason: str | None, capsys: Out
 ) -> None:
     by_heart[0] = build_account(stack_outputs={"DisruptionPaused": setting})
@@ -227,7 +229,7 @@ def test_a_node_that_the_setting_keeps_says_so(
     assert reason is None or "setting joiner:disruption-paused" in node["blockedBy"]["message"]
 
 
-def test_a_program_reads_it_or_null(fleet: list[str], by_heart: list[ByHeart], capsys: Out) -> None:
+def test_json_output_has_the_installation_or_null(fleet: list[str], by_heart: list[ByHeart], capsys: Out) -> None:
     assert main(["status", *fleet, "-o", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["installation"] is None
     assert not by_heart[0].call_counts
@@ -246,9 +248,7 @@ def test_a_program_reads_it_or_null(fleet: list[str], by_heart: list[ByHeart], c
     ]
 
 
-def test_without_a_region_the_fleet_is_shown_all_the_same(
-    fleet: list[str], monkeypatch: pytest.MonkeyPatch, capsys: Out
-) -> None:
+def test_fleet_is_shown_without_a_region(fleet: list[str], monkeypatch: pytest.MonkeyPatch, capsys: Out) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise InputError("which region is not known: write --region, or set $AWS_REGION")
 
@@ -259,7 +259,7 @@ def test_without_a_region_the_fleet_is_shown_all_the_same(
     assert "default" in output
 
 
-def test_who_looks_again_and_again_asks_the_account_once_a_minute(fleet: list[str], by_heart: list[ByHeart]) -> None:
+def test_installation_state_is_cached_for_one_minute(fleet: list[str], by_heart: list[ByHeart]) -> None:
     beside = InstallationReader(build_parser("status").parse_args(["status", *fleet, *CLUSTER_FLAGS]))
     first = beside((), NOW)
     assert beside((), NOW + timedelta(seconds=59)) is first
@@ -268,7 +268,7 @@ def test_who_looks_again_and_again_asks_the_account_once_a_minute(fleet: list[st
     assert by_heart[0].call_counts["cloudformation:DescribeStacks"] == 2
 
 
-def test_the_cluster_is_the_one_that_the_kubeconfig_names(by_heart: list[ByHeart]) -> None:
+def test_cluster_name_is_taken_from_the_kubeconfig_arn(by_heart: list[ByHeart]) -> None:
     beside = InstallationReader(build_parser("status").parse_args(["status"]))
     installation = beside(("arn:aws:eks:eu-west-1:123456789012:cluster/prod", "https://nowhere"), NOW)
     assert installation is not None
@@ -279,7 +279,7 @@ def test_the_cluster_is_the_one_that_the_kubeconfig_names(by_heart: list[ByHeart
     assert by_heart[0].call_counts
 
 
-def test_doctor_and_status_have_one_sentence_for_it() -> None:
+def test_doctor_and_status_describe_the_mode_identically() -> None:
     plain = Settings(cluster_name="prod", region="us-east-1", disruption="plan")
     assert describe_mode(plain).message in render_page(
         read_account_installation(build_account(stack_outputs={"Disruption": "plan"}))

@@ -221,7 +221,7 @@ BAD: list[tuple[str, Write, tuple[str, ...]]] = [
 
 
 @pytest.mark.parametrize(("name", "write", "words"), BAD, ids=[name for name, _, _ in BAD])
-def test_what_cannot_be_read_is_named_with_a_remedy_and_the_rest_is_planned(
+def test_invalid_input_is_reported_with_a_fix_and_the_rest_is_planned(
     tmp_path: Path, catalogue: str, capsys: Out, name: str, write: Write, words: tuple[str, ...]
 ) -> None:
     path = tmp_path / "bad" / name
@@ -237,7 +237,7 @@ def test_what_cannot_be_read_is_named_with_a_remedy_and_the_rest_is_planned(
     assert [node["pods"] for node in json.loads(captured.out)["newNodes"]] == [["default/good"]]
 
 
-def test_a_mistake_in_one_document_costs_no_other(tmp_path: Path, catalogue: str, capsys: Out) -> None:
+def test_invalid_yaml_document_does_not_affect_other_documents(tmp_path: Path, catalogue: str, capsys: Out) -> None:
     path = tmp_path / "all.yaml"
     path.write_text(
         f"{dump_yaml(POOL)}---\na: b: c\n---\n{dump_yaml(make_pod('a'))}---\n- d\n e: f\n---\n"
@@ -251,7 +251,7 @@ def test_a_mistake_in_one_document_costs_no_other(tmp_path: Path, catalogue: str
     assert [int(line.split(":")[2]) for line in captured.err.splitlines()] == expected
 
 
-def test_who_may_not_read_a_file_may_pipe_it_in(
+def test_unreadable_file_error_suggests_standard_input(
     tmp_path: Path, catalogue: str, capsys: Out, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(_: Path) -> bytes:
@@ -266,7 +266,7 @@ def test_who_may_not_read_a_file_may_pipe_it_in(
     assert "a.json: Permission denied: make it readable, or pipe it in with `-f -`" in capsys.readouterr().err
 
 
-def test_documents_before_a_mistake_in_json_count(tmp_path: Path, catalogue: str, capsys: Out) -> None:
+def test_json_documents_before_a_syntax_error_are_planned(tmp_path: Path, catalogue: str, capsys: Out) -> None:
     path = tmp_path / "all.json"
     path.write_text(f"{json.dumps(POOL)}\n{json.dumps(make_pod('a'))}\n{{")
     assert plan(catalogue, "-f", str(path)) == 1
@@ -309,21 +309,21 @@ def dump_typed_list(*objects: Object) -> str:
         f"{dump_flow_yaml(make_pod('a'))}---\n{dump_flow_yaml(make_pod('b'))}".encode(),
     ],
 )
-def test_every_form_of_the_same_says_the_same(tmp_path: Path, catalogue: str, capsys: Out, body: bytes) -> None:
+def test_equivalent_input_formats_give_the_same_plan(tmp_path: Path, catalogue: str, capsys: Out, body: bytes) -> None:
     (tmp_path / "pods.yaml").write_bytes(body)
     (tmp_path / "pool.json").write_text(json.dumps(POOL))
     assert plan(catalogue, "-f", str(tmp_path / "pods.yaml"), "-f", str(tmp_path / "pool.json")) == 0
     assert [node["pods"] for node in json.loads(capsys.readouterr().out)["newNodes"]] == [["default/a", "default/b"]]
 
 
-def test_a_date_in_yaml_is_text_as_in_kubernetes(tmp_path: Path, catalogue: str, capsys: Out) -> None:
+def test_yaml_date_is_read_as_text(tmp_path: Path, catalogue: str, capsys: Out) -> None:
     body = yaml.safe_dump(make_pod("a", labels={"built": "@"})).replace("'@'", "2026-11-21")
     (tmp_path / "pod.yaml").write_text(body + "---\n" + yaml.safe_dump(POOL))
     assert plan(catalogue, "-f", str(tmp_path / "pod.yaml")) == 0
     assert json.loads(capsys.readouterr().out)["totals"]["scheduled"] == 1
 
 
-def test_too_much_is_refused_before_it_is_read(catalogue: str, capsys: Out, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_oversized_input_is_rejected(catalogue: str, capsys: Out, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b'{"kind": "Pod"}')))
     with monkeypatch.context() as patch:
         patch.setattr(files, "MAX_JSON_BYTES", 10)
@@ -335,7 +335,7 @@ def test_too_much_is_refused_before_it_is_read(catalogue: str, capsys: Out, monk
     assert "standard input: 0 MB of YAML take many minutes" in capsys.readouterr().err
 
 
-def test_an_object_that_python_cannot_walk_through_costs_no_other(tmp_path: Path, catalogue: str, capsys: Out) -> None:
+def test_deeply_nested_object_does_not_affect_other_objects(tmp_path: Path, catalogue: str, capsys: Out) -> None:
     annotation: Any = "x"
     for _ in range(400):
         annotation = {"a": annotation}
@@ -388,7 +388,7 @@ def test_an_object_that_python_cannot_walk_through_costs_no_other(tmp_path: Path
         ([make_job("j"), make_pod("j-x", labels={"batch.kubernetes.io/job-name": "j"})], ["j-x"]),
     ],
 )
-def test_a_workload_counts_as_the_pods_that_it_would_still_make(
+def test_workload_counts_as_its_missing_pods(
     tmp_path: Path, catalogue: str, capsys: Out, objects: list[Object], expected: list[str]
 ) -> None:
     (tmp_path / "all.json").write_text(dump_list(POOL, *objects))
@@ -400,7 +400,7 @@ def test_a_workload_counts_as_the_pods_that_it_would_still_make(
     assert any("created from templates" in note for note in document["notes"]) is not object_names.issuperset(expected)
 
 
-def test_without_the_assumption_a_workload_makes_nothing_that_waits(
+def test_workload_pods_are_not_pending_without_assume_unschedulable(
     tmp_path: Path, catalogue: str, capsys: Out
 ) -> None:
     (tmp_path / "all.json").write_text(dump_list(POOL, make_workload("web", 3)))
@@ -408,7 +408,7 @@ def test_without_the_assumption_a_workload_makes_nothing_that_waits(
     assert json.loads(capsys.readouterr().out)["totals"]["pods"] == 0
 
 
-def test_claims_of_a_stateful_set_are_made_with_its_pods(tmp_path: Path, catalogue: str, capsys: Out) -> None:
+def test_statefulset_volume_claims_are_created_with_its_pods(tmp_path: Path, catalogue: str, capsys: Out) -> None:
     claim = {"metadata": {"name": "data"}, "spec": {"resources": {"requests": {"storage": "1Gi"}}}}
     stateful_set = make_workload("db", 2, kind="StatefulSet", volumeClaimTemplates=[claim])
     storage: Object = {
@@ -430,7 +430,7 @@ def test_claims_of_a_stateful_set_are_made_with_its_pods(tmp_path: Path, catalog
     assert outcomes == [(0, missing), (2, [])]
 
 
-def test_kinds_that_nothing_depends_on_are_noted(tmp_path: Path, catalogue: str, capsys: Out) -> None:
+def test_ignored_kinds_are_noted(tmp_path: Path, catalogue: str, capsys: Out) -> None:
     ignored_objects = [
         {"apiVersion": api, "kind": kind, "metadata": {"name": "x"}}
         for api, kind in (
@@ -450,7 +450,7 @@ def test_kinds_that_nothing_depends_on_are_noted(tmp_path: Path, catalogue: str,
     assert note == f"ignored, because scheduling does not depend on it: {kinds}"
 
 
-def test_kinds_of_features_count_where_these_are_on(
+def test_feature_gated_kinds_are_read_if_enabled(
     tmp_path: Path, catalogue: str, capsys: Out, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "x"}, "spec": {}}
@@ -473,13 +473,13 @@ def make_live_pod(name: str, version: str) -> Object:
         [make_node_pool("a"), make_node_pool("a"), make_pod("a")],
     ],
 )
-def test_the_same_twice_is_no_mistake(tmp_path: Path, catalogue: str, capsys: Out, objects: list[Object]) -> None:
+def test_duplicate_objects_are_accepted(tmp_path: Path, catalogue: str, capsys: Out, objects: list[Object]) -> None:
     (tmp_path / "all.json").write_text(dump_list(POOL, *objects))
     assert plan(catalogue, "-f", str(tmp_path / "all.json")) == 0
     assert json.loads(capsys.readouterr().out)["totals"]["scheduled"] == 1
 
 
-def test_pods_that_an_api_server_would_name_are_told_apart(tmp_path: Path, catalogue: str, capsys: Out) -> None:
+def test_pods_with_generate_name_are_counted_separately(tmp_path: Path, catalogue: str, capsys: Out) -> None:
     pods = [make_pod("") | {"metadata": {"generateName": "task-"}} for _ in range(2)]
     (tmp_path / "all.json").write_text(dump_list(POOL, *pods))
     assert plan(catalogue, "-f", str(tmp_path / "all.json")) == 0

@@ -46,7 +46,7 @@ def list_mistakes(text: str) -> list[tuple[int, str]]:
         ("- " * 5000 + "a", 1, "nested too deeply"),
     ],
 )
-def test_a_mistake_is_told_with_its_line_and_what_to_write(text: str, line: int, remedy: str) -> None:
+def test_yaml_syntax_error_is_reported_with_line_and_fix(text: str, line: int, remedy: str) -> None:
     [(mistake_line, message)] = list_mistakes(text)
     assert (mistake_line, remedy in message) == (line, True), (mistake_line, message)
 
@@ -62,7 +62,7 @@ def test_a_mistake_is_told_with_its_line_and_what_to_write(text: str, line: int,
         ("x: y\n---\na: 1\na: 2\n", 4, "first on line 3"),
     ],
 )
-def test_what_can_be_read_and_is_hardly_meant_is_told_and_left_out(text: str, line: int, remedy: str) -> None:
+def test_likely_yaml_mistake_is_reported_with_line_and_fix(text: str, line: int, remedy: str) -> None:
     [(mistake_line, message)] = list_mistakes(text)
     assert (mistake_line, remedy in message) == (line, True), (mistake_line, message)
 
@@ -80,16 +80,16 @@ def test_what_can_be_read_and_is_hardly_meant_is_told_and_left_out(text: str, li
         "a: [\n[],\n{\nb: c},\n" + "[d],\n" * 2000 + "]",
     ],
 )
-def test_what_is_meant_is_read(text: str) -> None:
+def test_valid_yaml_has_no_reported_mistakes(text: str) -> None:
     assert list_mistakes(text) == []
 
 
-def test_how_a_number_is_written_is_known() -> None:
+def test_original_spelling_of_plain_scalars_is_kept() -> None:
     [document] = read_marked_documents("a: 0123\nb: [1.10, yes, x]\nc: '4'\n", lambda *_: None)
     assert document.plain == {("a",): "0123", ("b", 0): "1.10", ("b", 1): "yes"}
 
 
-def test_what_is_no_number_of_anything_is_a_text() -> None:
+def test_oversized_number_is_read_as_text() -> None:
     [document] = read_marked_documents(f"a: {'9' * 5000}\nb: =\n", lambda *_: None)
     assert document.value == {"a": "9" * 5000, "b": "="}
 
@@ -114,30 +114,30 @@ def read_sources(path: Path, text: str) -> tuple[list[SourceObject], list[str]]:
         ("- 1\n", "write apiVersion"),
     ],
 )
-def test_what_is_no_object_is_told_with_what_it_could_be(tmp_path: Path, text: str, remedy: str) -> None:
+def test_document_that_is_no_kubernetes_object_is_reported_with_a_fix(tmp_path: Path, text: str, remedy: str) -> None:
     _, [message] = read_sources(tmp_path / "a.yaml", text)
     assert remedy in message
 
 
-def test_json_has_lines_too(tmp_path: Path) -> None:
+def test_json_fields_have_line_numbers(tmp_path: Path) -> None:
     text = '{\n"kind": "PodList",\n"apiVersion": "v1",\n"items": [\n{"metadata": {\n"name": "a"}}]}'
     [source], unread = read_sources(tmp_path / "a.json", text)
     assert (source.value["kind"], source.value["apiVersion"], unread) == ("Pod", "v1", [])
     assert source.get_location(("metadata", "name")) == f"{tmp_path}/a.json:6"
 
 
-def test_much_json_is_read_without_lines(tmp_path: Path) -> None:
+def test_large_json_is_read_without_line_numbers(tmp_path: Path) -> None:
     text = '{"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "' + "x" * (1 << 20) + '"}}'
     [source], unread = read_sources(tmp_path / "a.json", text)
     assert (source.lines, unread) == ({}, [])
 
 
 @pytest.mark.parametrize("text", ["[" * 5000, '{"a":' * 5000])
-def test_json_without_a_bottom_is_told(tmp_path: Path, text: str) -> None:
+def test_too_deeply_nested_json_is_reported(tmp_path: Path, text: str) -> None:
     objects, [message] = read_sources(tmp_path / "a.json", text)
     assert (objects, "a.json:1: is nested too deeply" in message) == ([], True)
 
 
-def test_broken_json_is_told(tmp_path: Path) -> None:
+def test_invalid_json_is_reported_with_its_line(tmp_path: Path) -> None:
     objects, [message] = read_sources(tmp_path / "a.json", '{"a": 1,\n}')
     assert (objects, "a.json:2: not JSON" in message) == ([], True)

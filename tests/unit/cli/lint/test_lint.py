@@ -75,7 +75,7 @@ def lint(tmp_path: Path, capsys: Out) -> Any:
     return run
 
 
-def test_what_is_right_is_passed_over(lint: Any) -> None:
+def test_valid_manifests_have_no_findings(lint: Any) -> None:
     assert lint(
         make_node_pool(), make_node_class(), make_pod({"annotations": {"karpenter.sh/do-not-disrupt": "true"}})
     ) == (0, [])
@@ -219,7 +219,7 @@ def test_what_is_right_is_passed_over(lint: Any) -> None:
         ),
     ],
 )
-def test_what_is_wrong_with_one_object_is_told_with_its_field(
+def test_mistake_in_an_object_is_reported_with_its_field(
     lint: Any, value: Object, level: str, field: str, remedy: str
 ) -> None:
     code, findings = lint(value)
@@ -232,7 +232,7 @@ def test_what_is_wrong_with_one_object_is_told_with_its_field(
     assert code == (level == "error")
 
 
-def test_an_older_api_is_told_to_be_converted_and_what_that_would_refuse(lint: Any) -> None:
+def test_older_api_version_suggests_convert_and_reports_its_errors(lint: Any) -> None:
     old = {
         "apiVersion": "karpenter.sh/v1alpha5",
         "kind": "Provisioner",
@@ -246,7 +246,7 @@ def test_an_older_api_is_told_to_be_converted_and_what_that_would_refuse(lint: A
     assert "did you mean weight?" in fields["spec.wight"]
 
 
-def test_limits_are_compared_with_what_is_sold(lint: Any, tmp_path: Path) -> None:
+def test_nodepool_limits_are_compared_with_the_catalog(lint: Any, tmp_path: Path) -> None:
     catalogue = tmp_path / "catalogue.json"
     catalogue.write_text(json.dumps(CATALOGUE))
     limited = make_node_pool(
@@ -257,7 +257,7 @@ def test_limits_are_compared_with_what_is_sold(lint: Any, tmp_path: Path) -> Non
     assert (field, "smallest instance (2)" in message) == ("spec.limits.cpu", True)
 
 
-def test_a_catalogue_that_is_none_is_told(lint: Any, tmp_path: Path) -> None:
+def test_missing_catalog_is_reported(lint: Any, tmp_path: Path) -> None:
     code, findings = lint(make_node_class(), flags=("--instance-types", str(tmp_path / "none.json")))
     assert (code, len(findings)) == (1, 1)
 
@@ -280,7 +280,7 @@ def test_a_catalogue_that_is_none_is_told(lint: Any, tmp_path: Path) -> None:
         (make_node_pool("a"), make_node_pool("b", requirements=[make_requirement("team", "In", "x")]), []),
     ],
 )
-def test_a_pool_that_another_leaves_nothing_to_is_told(
+def test_nodepool_shadowed_by_another_is_reported(
     tmp_path: Path, capsys: Out, first: Object, second: Object, unused: list[str]
 ) -> None:
     file = tmp_path / "pools.yaml"
@@ -299,16 +299,16 @@ def test_a_pool_that_another_leaves_nothing_to_is_told(
         (["no object"], 1),
     ],
 )
-def test_a_taint_that_no_pod_tolerates_is_told(lint: Any, tolerations: list[Object], count: int) -> None:
+def test_taint_that_no_pod_tolerates_is_reported(lint: Any, tolerations: list[Object], count: int) -> None:
     _, findings = lint(make_node_pool(taints=[GPU]), make_node_class(), make_pod(tolerations=tolerations))
     assert len(findings) == count
 
 
-def test_without_pods_nobody_knows_who_tolerates_what(lint: Any) -> None:
+def test_taints_are_not_checked_without_pods(lint: Any) -> None:
     assert lint(make_node_pool(taints=[GPU]), make_node_class()) == (0, [])
 
 
-def test_lines_say_where_and_the_last_one_how_many(tmp_path: Path, capsys: Out) -> None:
+def test_findings_have_line_numbers_and_a_summary_count(tmp_path: Path, capsys: Out) -> None:
     file = tmp_path / "some.yaml"
     file.write_text('a:\n- "x", "y"\n---\n' + yaml.safe_dump_all([make_node_pool(expireAfter="5m"), make_node_class()]))
     assert main(["lint", "-f", str(file)]) == 1
@@ -319,7 +319,7 @@ def test_lines_say_where_and_the_last_one_how_many(tmp_path: Path, capsys: Out) 
     assert stderr == "joiner lint: 1 error, 1 warning\n"
 
 
-def test_nothing_to_look_at_is_wrong_usage(capsys: Out) -> None:
+def test_lint_without_input_is_rejected(capsys: Out) -> None:
     with pytest.raises(SystemExit) as raised:
         main(["lint"])
     assert raised.value.code == 2
@@ -327,11 +327,11 @@ def test_nothing_to_look_at_is_wrong_usage(capsys: Out) -> None:
 
 
 @pytest.mark.parametrize("lasts", ["true", "30m", "1h30m"])
-def test_a_pod_that_is_protected_for_a_time_is_passed_over(lint: Any, lasts: str) -> None:
+def test_do_not_disrupt_annotation_with_a_duration_is_valid(lint: Any, lasts: str) -> None:
     assert lint(make_pod(make_annotations(DO_NOT, lasts))) == (0, [])
 
 
-def test_what_is_older_than_what_is_converted_is_told_once(lint: Any) -> None:
+def test_api_version_too_old_to_convert_is_reported_once(lint: Any) -> None:
     older = {"apiVersion": "provisioning.karpenter.sh/v1alpha3", "kind": "Provisioner", "metadata": {"name": "a"}}
     _, [(level, field, message)] = lint(older)
     assert (level, field, "write it as karpenter.sh/v1alpha5" in message) == ("error", "kind", True)
@@ -359,7 +359,7 @@ def make_pool_with(key: str, *values: str, operator: str = "In") -> Object:
         ("karpenter.sh/capacity-type", "on_demand", "did you mean on-demand?"),
     ],
 )
-def test_a_label_value_that_does_not_exist_is_an_error_in_node_pools_and_pods(
+def test_unknown_label_value_is_an_error_in_nodepools_and_pods(
     lint: Any, key: str, value: str, suggestion: str
 ) -> None:
     _, [(level, field, message)] = lint(make_pool_with(key, value), make_node_class())
@@ -385,13 +385,13 @@ def test_zones_of_two_regions_get_a_warning(lint: Any) -> None:
     assert "eu-west-1a is in eu-west-1, but other zones in the input are in us-east-1" in message
 
 
-def test_an_excluded_value_that_does_not_exist_gets_a_warning(lint: Any) -> None:
+def test_unknown_excluded_label_value_gets_a_warning(lint: Any) -> None:
     pool = make_pool_with("node.kubernetes.io/instance-type", "m5.lrge", operator="NotIn")
     _, [(level, _, message)] = lint(pool, make_node_class())
     assert (level, "m5.large" in message) == ("warning", True)
 
 
-def test_instance_types_and_zones_are_compared_with_the_catalogue(lint: Any, tmp_path: Path) -> None:
+def test_instance_types_and_zones_are_compared_with_the_catalog(lint: Any, tmp_path: Path) -> None:
     catalogue = tmp_path / "catalogue.json"
     catalogue.write_text(json.dumps(CATALOGUE))
     pools = (
@@ -411,7 +411,7 @@ def test_instance_types_and_zones_are_compared_with_the_catalogue(lint: Any, tmp
     ]
 
 
-def test_without_a_list_of_instance_types_the_finding_says_that_the_value_is_not_checked(
+def test_unchecked_instance_type_is_reported_without_an_instance_type_list(
     lint: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cli.lint.label_values.load_instance_type_names", frozenset)
@@ -427,7 +427,7 @@ def test_without_a_list_of_instance_types_the_finding_says_that_the_value_is_not
         ([make_node_class() | {"metadata": {"name": "gpu"}}], "error", "write one of gpu, or add its file"),
     ],
 )
-def test_a_node_class_that_is_not_in_the_input_is_reported(
+def test_node_class_missing_from_the_input_is_reported(
     lint: Any, node_classes: list[Object], level: str, message: str
 ) -> None:
     _, [finding] = lint(make_node_pool(), *node_classes)
@@ -447,7 +447,7 @@ def test_a_node_class_that_is_not_in_the_input_is_reported(
         ("cpu", "10%", "write a quantity, such as 4 or 500m"),
     ],
 )
-def test_an_amount_that_is_not_a_quantity_is_an_error(lint: Any, resource: str, amount: str, fix: str) -> None:
+def test_invalid_resource_quantity_is_an_error(lint: Any, resource: str, amount: str, fix: str) -> None:
     deployment = {
         "apiVersion": "apps/v1",
         "kind": "Deployment",

@@ -83,7 +83,7 @@ def run_resolve(path: str, *flags: str) -> int:
     return main(["nodeclass", "resolve", "-f", path, "--embedded", *flags])
 
 
-def test_a_person_reads_what_the_class_comes_to(capsys: Out) -> None:
+def test_resolve_prints_a_readable_summary_of_the_node_class(capsys: Out) -> None:
     assert run_resolve(EXAMPLE) == 0
     captured = capsys.readouterr()
     assert captured.out.startswith("EC2NodeClass default (AL2023) would be Ready\ninstance profile: joiner-nodes\n")
@@ -92,7 +92,7 @@ def test_a_person_reads_what_the_class_comes_to(capsys: Out) -> None:
     assert "joiner nodeclass:" not in captured.err
 
 
-def test_all_types_are_printed_where_they_are_asked_for(capsys: Out) -> None:
+def test_all_flag_prints_every_instance_type(capsys: Out) -> None:
     run_resolve(EXAMPLE, "--all")
     output = capsys.readouterr().out
     assert "m5.24xlarge" in output
@@ -100,7 +100,7 @@ def test_all_types_are_printed_where_they_are_asked_for(capsys: Out) -> None:
 
 
 @pytest.mark.parametrize("output", ["json", "yaml"])
-def test_a_program_reads_the_status_the_types_and_the_user_data(output: str, tmp_path: Path, capsys: Out) -> None:
+def test_json_output_has_status_instance_types_and_user_data(output: str, tmp_path: Path, capsys: Out) -> None:
     assert run_resolve(write_node_class(tmp_path), "-o", output, "--user-data") == 0
     text = capsys.readouterr().out
     [document] = json.loads(text) if output == "json" else yaml.safe_load(text)
@@ -123,7 +123,7 @@ def test_a_program_reads_the_status_the_types_and_the_user_data(output: str, tmp
     ("alias", "word"),
     [("windows2022@latest", "windows"), ("bottlerocket@1.41.0", "aws-k8s-1.34"), ("al2023@v20261111", "v20261111")],
 )
-def test_every_family_that_the_version_has_is_resolved(alias: str, word: str, tmp_path: Path, capsys: Out) -> None:
+def test_every_supported_ami_alias_is_resolved(alias: str, word: str, tmp_path: Path, capsys: Out) -> None:
     assert run_resolve(write_node_class(tmp_path, amiSelectorTerms=[{"alias": alias}]), "--user-data") == 0
     assert word in capsys.readouterr().out
 
@@ -133,7 +133,7 @@ def test_user_data_is_printed_last(capsys: Out) -> None:
     assert capsys.readouterr().out.rstrip().endswith("--//--")
 
 
-def test_what_is_set_aside_is_printed(cloud: Cloud, tmp_path: Path, capsys: Out) -> None:
+def test_placement_groups_and_capacity_reservations_are_printed(cloud: Cloud, tmp_path: Path, capsys: Out) -> None:
     group = cloud.reservations.add_group(PlacementGroup(group_id="", name="racks"))
     capacity_reservation = CapacityReservation(
         reservation_id="cr-1", instance_type="m5.large", zone="us-east-1a", available_count=2, total_count=3
@@ -174,7 +174,7 @@ def test_what_is_set_aside_is_printed(cloud: Cloud, tmp_path: Path, capsys: Out)
         ({"placementGroupSelector": {"name": "no"}}, ("PlacementGroupNotFound", "no does not exist in this account")),
     ],
 )
-def test_bad_input_is_named_with_object_field_and_remedy(
+def test_invalid_node_class_field_is_reported_with_a_fix(
     spec: dict[str, Any], words: tuple[str, ...], tmp_path: Path, capsys: Out
 ) -> None:
     assert run_resolve(write_node_class(tmp_path, **spec), "--user-data") == 1
@@ -184,13 +184,13 @@ def test_bad_input_is_named_with_object_field_and_remedy(
         assert word in stderr
 
 
-def test_an_id_that_does_not_exist_beside_others_is_a_note(tmp_path: Path, capsys: Out) -> None:
+def test_missing_subnet_id_among_others_is_noted(tmp_path: Path, capsys: Out) -> None:
     terms = [*SPEC["subnetSelectorTerms"], {"id": "subnet-0b"}]
     assert run_resolve(write_node_class(tmp_path, subnetSelectorTerms=terms)) == 0
     assert "note: EC2NodeClass default: spec.subnetSelectorTerms: subnet-0b does not exist" in capsys.readouterr().err
 
 
-def test_more_pods_than_addresses_are_a_note(tmp_path: Path, capsys: Out) -> None:
+def test_max_pods_exceeding_ip_addresses_is_noted(tmp_path: Path, capsys: Out) -> None:
     assert run_resolve(write_node_class(tmp_path, kubelet={"maxPods": 30})) == 0
     assert (
         "spec.kubelet.maxPods: exceeds the IP addresses of 3 instance types (m5.large, m6g.large"
@@ -200,7 +200,7 @@ def test_more_pods_than_addresses_are_a_note(tmp_path: Path, capsys: Out) -> Non
     assert "maxPods" not in capsys.readouterr().err
 
 
-def test_one_zone_is_a_note(cloud: Cloud, tmp_path: Path, capsys: Out) -> None:
+def test_subnets_in_a_single_zone_are_noted(cloud: Cloud, tmp_path: Path, capsys: Out) -> None:
     zone = {"id": cloud.network.add_subnet("us-east-1a", cidr="10.0.240.0/24")}
     image = Image(
         image_id="ami-0a", name="a", architecture="arm64", created_at=cloud.clock.get_time(), tags=(("a", "b"),)
@@ -211,7 +211,9 @@ def test_one_zone_is_a_note(cloud: Cloud, tmp_path: Path, capsys: Out) -> None:
     assert "all subnets are in us-east-1a: choose two zones" in capsys.readouterr().err
 
 
-def test_a_missing_right_is_named_and_need_not_be_asked_for(cloud: Cloud, tmp_path: Path, capsys: Out) -> None:
+def test_missing_run_instances_permission_is_reported_unless_dry_run_is_skipped(
+    cloud: Cloud, tmp_path: Path, capsys: Out
+) -> None:
     cloud.dry_runs.deny("RunInstances")
     path = write_node_class(tmp_path)
     assert run_resolve(path) == 1
@@ -219,13 +221,13 @@ def test_a_missing_right_is_named_and_need_not_be_asked_for(cloud: Cloud, tmp_pa
     assert run_resolve(path, "--no-dry-run") == 0
 
 
-def test_a_refusal_of_this_question_only_is_a_note(tmp_path: Path, capsys: Out) -> None:
+def test_unsupported_dry_run_is_noted(tmp_path: Path, capsys: Out) -> None:
     get_embedded_aws().inject_error("ec2", "RunInstances", "Unsupported", 400, times=3)
     assert run_resolve(write_node_class(tmp_path)) == 0
     assert "note: EC2NodeClass default: ec2:RunInstances: Unsupported" in capsys.readouterr().err
 
 
-def test_a_throttled_question_is_told_and_leaves_the_class_undecided(tmp_path: Path, capsys: Out) -> None:
+def test_throttled_dry_run_leaves_validation_unknown(tmp_path: Path, capsys: Out) -> None:
     get_embedded_aws().inject_error("ec2", "CreateFleet", "RequestLimitExceeded", 503)
     assert run_resolve(write_node_class(tmp_path)) == 1
     captured = capsys.readouterr()
@@ -233,21 +235,21 @@ def test_a_throttled_question_is_told_and_leaves_the_class_undecided(tmp_path: P
     assert "would not be Ready: ValidationSucceeded=Unknown" in captured.out
 
 
-def test_without_a_profile_the_role_is_named(tmp_path: Path, capsys: Out) -> None:
+def test_missing_instance_profile_error_names_the_role_field(tmp_path: Path, capsys: Out) -> None:
     assert main(["nodeclass", "resolve", "-f", write_node_class(tmp_path), "--cluster", "demo"]) == 1
     assert "InstanceProfileNotFound: spec.role" in capsys.readouterr().err
     arguments = ["--cluster", "demo", "--instance-profile", "nodes"]
     assert main(["nodeclass", "resolve", "-f", write_node_class(tmp_path), *arguments]) == 0
 
 
-def test_a_cluster_that_does_not_exist_is_told(tmp_path: Path, capsys: Out) -> None:
+def test_missing_eks_cluster_is_reported(tmp_path: Path, capsys: Out) -> None:
     assert run_resolve(write_node_class(tmp_path), "--cluster", "other", "--user-data") == 1
     captured = capsys.readouterr()
     assert "Cluster other: NotFound" in captured.err
     assert captured.out.rstrip().endswith("user data:")
 
 
-def test_a_file_without_a_node_class_is_told(tmp_path: Path, capsys: Out) -> None:
+def test_input_without_a_node_class_is_reported(tmp_path: Path, capsys: Out) -> None:
     path = tmp_path / "pod.yaml"
     path.write_text("apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n")
     assert run_resolve(str(path)) == 1
@@ -264,7 +266,7 @@ def test_a_file_without_a_node_class_is_told(tmp_path: Path, capsys: Out) -> Non
         (["nodeclass", "resolve", "-f", EXAMPLE], "write --cluster NAME, or --embedded"),
     ],
 )
-def test_wrong_usage_leaves_with_two(arguments: list[str], words: str, capsys: Out) -> None:
+def test_invalid_usage_exits_with_2(arguments: list[str], words: str, capsys: Out) -> None:
     with pytest.raises(SystemExit, match="2"):
         main(arguments)
     assert words in capsys.readouterr().err

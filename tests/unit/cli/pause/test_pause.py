@@ -54,7 +54,7 @@ def read_pauses(capsys: Out) -> list[dict[str, Any]]:
     return pauses
 
 
-def test_without_more_words_all_voluntary_disruption_is_paused(
+def test_pause_without_options_pauses_all_voluntary_disruption(
     kube: InMemoryKube, config: str, capsys: Out, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("USER", "anna maria")
@@ -69,7 +69,7 @@ def test_without_more_words_all_voluntary_disruption_is_paused(
     assert LAUNCHES_PAUSED not in read_annotations(kube)
 
 
-def test_who_it_is_is_asked_of_the_api_server() -> None:
+def test_pause_author_is_read_from_self_subject_review() -> None:
     from cli.cluster.writable_client import (  # noqa: PLC0415 - the client library takes half a second
         ReadWriteKube,
         get_username,
@@ -85,7 +85,7 @@ def test_who_it_is_is_asked_of_the_api_server() -> None:
     assert get_username(Knowing()) == "arn:aws:sts::1:assumed-role/Admin/anna"
 
 
-def test_a_pause_says_what_until_when_and_where(kube: InMemoryKube, config: str, capsys: Out) -> None:
+def test_pause_options_set_reasons_expiry_and_nodepool(kube: InMemoryKube, config: str, capsys: Out) -> None:
     flags = ["--nodepool", "default", "--reason", "drifted,Empty", "--launches", "--for", "90m", "-o", "json"]
     assert main(["pause", "--kubeconfig", config, *flags]) == 0
     first, second = read_pauses(capsys)
@@ -96,7 +96,7 @@ def test_a_pause_says_what_until_when_and_where(kube: InMemoryKube, config: str,
     assert set(read_annotations(kube, f"{POOLS}/default")) == {DISRUPTION_PAUSED, LAUNCHES_PAUSED}
 
 
-def test_all_is_everything(config: str, capsys: Out) -> None:
+def test_all_flag_pauses_all_disruption_and_launches(config: str, capsys: Out) -> None:
     until = f"{datetime.now(UTC) + timedelta(days=2):%FT%TZ}"
     assert main(["pause", "--kubeconfig", config, "--all", "--until", until, "-o", "json"]) == 0
     first, second = read_pauses(capsys)
@@ -104,7 +104,7 @@ def test_all_is_everything(config: str, capsys: Out) -> None:
     assert (second["reasons"], second["until"]) == (["Launches"], until)
 
 
-def test_a_second_pause_is_added_and_the_same_one_renewed(config: str, capsys: Out) -> None:
+def test_repeated_pause_replaces_its_reasons_and_keeps_others(config: str, capsys: Out) -> None:
     assert main(["pause", "--kubeconfig", config, "--reason", "Drifted,Empty", "--because", "one"]) == 0
     assert main(["pause", "--kubeconfig", config, "--reason", "Empty", "--because", "two"]) == 0
     capsys.readouterr()
@@ -125,7 +125,7 @@ def test_a_second_pause_is_added_and_the_same_one_renewed(config: str, capsys: O
         (("--launches",), [["Drifted", "Empty", "Underutilized"]]),
     ],
 )
-def test_what_is_taken_back_goes_on(
+def test_resume_removes_the_selected_pauses(
     kube: InMemoryKube, config: str, capsys: Out, flags: tuple[str, ...], remaining: list[list[str]]
 ) -> None:
     assert main(["pause", "--kubeconfig", config, "--launches", "--reason", ",".join(VOLUNTARY_REASONS)]) == 0
@@ -135,7 +135,7 @@ def test_what_is_taken_back_goes_on(
     assert bool(read_annotations(kube)) == bool(remaining)
 
 
-def test_a_nodepools_own_pause_outlives_the_clusters(config: str, capsys: Out) -> None:
+def test_nodepool_pause_remains_after_the_cluster_pause_is_resumed(config: str, capsys: Out) -> None:
     for where in ([], ["--nodepool", "default"]):
         assert main(["pause", "--kubeconfig", config, *where]) == 0
     capsys.readouterr()
@@ -145,7 +145,7 @@ def test_a_nodepools_own_pause_outlives_the_clusters(config: str, capsys: Out) -
     assert capsys.readouterr().out == "nothing is paused\n"
 
 
-def test_what_is_over_is_cleared_away_by_the_next_who_writes(kube: InMemoryKube, config: str) -> None:
+def test_expired_pause_is_removed_by_the_next_pause(kube: InMemoryKube, config: str) -> None:
     annotate(kube, "Empty until 2020-01-01T00:00:00Z")
     assert main(["pause", "--kubeconfig", config, "--reason", "Drifted"]) == 0
     assert [pause.reasons for pause in parse_pauses(read_annotations(kube)[DISRUPTION_PAUSED], DISRUPTION_REASONS)] == [
@@ -153,7 +153,7 @@ def test_what_is_over_is_cleared_away_by_the_next_who_writes(kube: InMemoryKube,
     ]
 
 
-def test_what_nobody_can_read_is_left_for_resume_to_clear(kube: InMemoryKube, config: str, capsys: Out) -> None:
+def test_invalid_pause_annotation_is_removed_only_by_resume(kube: InMemoryKube, config: str, capsys: Out) -> None:
     annotate(kube, "till tomorrow")
     assert main(["pause", "--kubeconfig", config]) == 1
     stderr = capsys.readouterr().err
@@ -178,7 +178,7 @@ def test_what_nobody_can_read_is_left_for_resume_to_clear(kube: InMemoryKube, co
         (("--for", "1h", "--until", "2020-01-01T00:00:00Z"), "not allowed with"),
     ],
 )
-def test_wrong_usage_is_said(config: str, capsys: Out, flags: tuple[str, ...], words: str) -> None:
+def test_invalid_options_are_rejected(config: str, capsys: Out, flags: tuple[str, ...], words: str) -> None:
     with pytest.raises(SystemExit, match="2"):
         main(["pause", "--kubeconfig", config, *flags])
     assert words in capsys.readouterr().err
@@ -194,7 +194,7 @@ def test_wrong_usage_is_said(config: str, capsys: Out, flags: tuple[str, ...], w
         ((), "/namespaces/kube-system", "Namespace kube-system: GET /api/v1/namespaces/kube-system"),
     ],
 )
-def test_what_is_in_the_way_is_said(
+def test_connection_and_permission_errors_are_reported(
     config: str, capsys: Out, command: str, flags: tuple[str, ...], forbidden: str, words: str
 ) -> None:
     Guarded.forbidden = forbidden
@@ -204,7 +204,9 @@ def test_what_is_in_the_way_is_said(
     assert captured.out == ""
 
 
-def test_who_is_overtaken_writes_again(kube: InMemoryKube, config: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_conflicting_annotation_update_is_retried(
+    kube: InMemoryKube, config: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from cli.cluster.writable_client import ReadWriteKube  # noqa: PLC0415 - the client library takes half a second
 
     patch, competing_texts = ReadWriteKube.patch, ["Drifted by bert", "Drifted by carl"]
@@ -219,7 +221,7 @@ def test_who_is_overtaken_writes_again(kube: InMemoryKube, config: str, monkeypa
     assert read_annotations(kube)[DISRUPTION_PAUSED].startswith("Drifted by carl; Empty by ")
 
 
-def test_who_is_overtaken_all_the_time_says_so(
+def test_repeated_update_conflicts_are_reported(
     kube: InMemoryKube, config: str, capsys: Out, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from cli.cluster.writable_client import ReadWriteKube  # noqa: PLC0415 - the client library takes half a second

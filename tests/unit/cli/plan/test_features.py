@@ -43,7 +43,7 @@ def make_node_overlay(**spec: Any) -> dict[str, Any]:
     }
 
 
-def test_overlays_count_where_they_are_on(
+def test_node_overlays_apply_only_if_enabled(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     objects = (make_node_overlay(price="7"), make_pod_manifest("x"))
@@ -54,7 +54,7 @@ def test_overlays_count_where_they_are_on(
     assert on["newNodes"][0]["cheapest"]["instanceType"] == "m.04"
 
 
-def test_pods_are_spread_by_default_where_the_setting_says_so(
+def test_default_topology_spread_constraints_apply_if_configured(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     service = {
@@ -70,7 +70,7 @@ def test_pods_are_spread_by_default_where_the_setting_says_so(
 
 
 @pytest.mark.parametrize("variable", ["FEATURE_GATES", "SCHEDULER_CONFIG"])
-def test_a_setting_that_cannot_be_read_is_named(
+def test_invalid_feature_setting_is_reported_by_name(
     variable: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(variable, "perhaps")
@@ -81,7 +81,7 @@ def test_a_setting_that_cannot_be_read_is_named(
     assert variable in capsys.readouterr().err
 
 
-def test_every_bad_pod_of_ten_thousand_is_named_and_the_others_are_placed(
+def test_invalid_pods_among_ten_thousand_are_reported_and_others_planned(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pods = [make_pod_manifest(f"p{number:05d}", {"app": f"a{number % 9}"}) for number in range(10_000)]

@@ -49,7 +49,7 @@ def plan(catalogue: str, *arguments: str) -> int:
     return main(["plan", "--instance-types", catalogue, "--now", TAKEN_AT, *arguments])
 
 
-def test_the_document_has_each_pending_pod_once_and_the_price(tmp_path: Path, catalogue: str, capsys: Out) -> None:
+def test_plan_document_lists_each_pending_pod_once_with_prices(tmp_path: Path, catalogue: str, capsys: Out) -> None:
     cluster = write(
         tmp_path / "cluster.json", POOL, EXISTING, make_pod("a"), make_pod("b"), make_pod("c"), make_pod("huge", "64")
     )
@@ -80,7 +80,7 @@ def test_the_document_has_each_pending_pod_once_and_the_price(tmp_path: Path, ca
     }
 
 
-def test_a_reservation_that_is_taken_from_is_named(tmp_path: Path, catalogue: str, capsys: Out) -> None:
+def test_used_capacity_reservation_is_named(tmp_path: Path, catalogue: str, capsys: Out) -> None:
     document = json.loads(Path(catalogue).read_text())
     reserved_offering = {
         "capacityType": "reserved",
@@ -96,7 +96,7 @@ def test_a_reservation_that_is_taken_from_is_named(tmp_path: Path, catalogue: st
     assert (new["cheapest"]["capacityType"], new["cheapest"]["reservationId"]) == ("reserved", "cr-1")
 
 
-def test_the_same_input_gives_the_same_bytes_but_for_the_seconds(tmp_path: Path, catalogue: str, capsys: Out) -> None:
+def test_same_input_gives_identical_plans(tmp_path: Path, catalogue: str, capsys: Out) -> None:
     cluster = write(tmp_path / "cluster.json", *(make_pod(f"p{number}") for number in range(9)), POOL)
     outputs = []
     for _ in range(2):
@@ -105,7 +105,7 @@ def test_the_same_input_gives_the_same_bytes_but_for_the_seconds(tmp_path: Path,
     assert outputs[0] == outputs[1]
 
 
-def test_yaml_says_the_same_as_json(tmp_path: Path, catalogue: str, capsys: Out) -> None:
+def test_yaml_output_equals_json_output(tmp_path: Path, catalogue: str, capsys: Out) -> None:
     (tmp_path / "pods.yaml").write_text(yaml.safe_dump_all([make_pod("a"), None, [make_pod("b")]]))
     pool = write(tmp_path / "pool.json", POOL)
     documents_by_format = {}
@@ -116,7 +116,7 @@ def test_yaml_says_the_same_as_json(tmp_path: Path, catalogue: str, capsys: Out)
     assert documents_by_format["json"]["totals"]["scheduled"] == 2
 
 
-def test_a_table_says_what_is_bought_and_who_is_left_out(tmp_path: Path, catalogue: str, capsys: Out) -> None:
+def test_table_shows_new_nodes_and_unschedulable_pods(tmp_path: Path, catalogue: str, capsys: Out) -> None:
     large = (make_pod(f"huge-{number}", "64") for number in range(5))
     cluster = write(tmp_path / "cluster.json", POOL, EXISTING, make_pod("a"), make_pod("b"), make_pod("c"), *large)
     assert plan(catalogue, "-f", cluster) == 0
@@ -131,12 +131,12 @@ def test_a_table_says_what_is_bought_and_who_is_left_out(tmp_path: Path, catalog
     assert "* cheapest of several possible zones" in output
 
 
-def test_nothing_to_do_is_said(tmp_path: Path, catalogue: str, capsys: Out) -> None:
+def test_plan_without_pending_pods_is_reported(tmp_path: Path, catalogue: str, capsys: Out) -> None:
     assert plan(catalogue, "-f", write(tmp_path / "cluster.json", POOL)) == 0
     assert capsys.readouterr().out.startswith("no pending pods\n")
 
 
-def test_what_a_greedy_plan_would_have_cost_is_told(tmp_path: Path, catalogue: str, capsys: Out) -> None:
+def test_savings_over_first_fit_packing_are_reported(tmp_path: Path, catalogue: str, capsys: Out) -> None:
     dear = {
         "region": "nowhere",
         "instanceTypes": [make_instance_type("m.02", 2, 0.1), make_instance_type("m.08", 8, 2.0)],
@@ -147,7 +147,7 @@ def test_what_a_greedy_plan_would_have_cost_is_told(tmp_path: Path, catalogue: s
     assert "saves $1,168.00/month: first-fit packing costs $2.0000/h (400% more)" in capsys.readouterr().out
 
 
-def test_a_folder_is_read_and_standard_input_may_hold_several_documents(
+def test_folders_and_multi_document_standard_input_are_read(
     tmp_path: Path, catalogue: str, capsys: Out, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "objects"
@@ -160,7 +160,7 @@ def test_a_folder_is_read_and_standard_input_may_hold_several_documents(
     assert json.loads(capsys.readouterr().out)["totals"]["scheduled"] == 2
 
 
-def test_a_pod_that_cannot_be_read_is_an_answer_and_a_problem(tmp_path: Path, catalogue: str, capsys: Out) -> None:
+def test_invalid_pod_is_unschedulable_and_reported_as_a_problem(tmp_path: Path, catalogue: str, capsys: Out) -> None:
     cluster = write(tmp_path / "cluster.json", POOL, make_pod("a"), make_pod("poison", "many"))
     assert plan(catalogue, "-f", cluster, "-o", "json") == 1
     captured = capsys.readouterr()
@@ -173,7 +173,7 @@ def test_a_pod_that_cannot_be_read_is_an_answer_and_a_problem(tmp_path: Path, ca
     assert document["totals"]["pods"] == 2
 
 
-def test_flags_win_over_the_environment(
+def test_flags_override_environment_variables(
     tmp_path: Path, catalogue: str, capsys: Out, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     various = json.loads(json.dumps(POOL))
@@ -191,7 +191,7 @@ def test_flags_win_over_the_environment(
 @pytest.mark.parametrize(
     "flags", [(), ("--now", "yesterday"), ("-o", "xml"), ("--node-cost", "-1"), ("--volume-price", "nan")]
 )
-def test_wrong_usage_is_two(
+def test_invalid_options_exit_with_2(
     tmp_path: Path, catalogue: str, monkeypatch: pytest.MonkeyPatch, flags: tuple[str, ...]
 ) -> None:
     if not flags:
@@ -201,13 +201,15 @@ def test_wrong_usage_is_two(
     assert raised.value.code == 2
 
 
-def test_a_pod_without_a_verdict_waits_unless_told_otherwise(tmp_path: Path, catalogue: str, capsys: Out) -> None:
+def test_pod_without_unschedulable_condition_is_pending_unless_disabled(
+    tmp_path: Path, catalogue: str, capsys: Out
+) -> None:
     cluster = write(tmp_path / "cluster.json", POOL, make_pod("a"))
     assert plan(catalogue, "-f", cluster, "--no-assume-unschedulable") == 0
     assert capsys.readouterr().out.startswith("no pending pods")
 
 
-def test_what_is_left_out_is_grouped_by_cause_and_owner(tmp_path: Path, catalogue: str, capsys: Out) -> None:
+def test_unschedulable_pods_are_grouped_by_cause_and_owner(tmp_path: Path, catalogue: str, capsys: Out) -> None:
     """Group pods by cause with their owners, and report NodePools with the same message once."""
     pools = [
         make_node_pool("b", taints=[{"key": "x", "effect": "NoSchedule"}]),
@@ -232,7 +234,7 @@ def test_what_is_left_out_is_grouped_by_cause_and_owner(tmp_path: Path, catalogu
     assert "  2 pods: default/cart-0, default/cart-1: VolumeNotUsable\n    PersistentVolumeClaim data-<pod>" in output
 
 
-def test_one_workload_is_named_alone(tmp_path: Path, catalogue: str, capsys: Out) -> None:
+def test_single_unschedulable_workload_is_named_in_the_heading(tmp_path: Path, catalogue: str, capsys: Out) -> None:
     assert plan(catalogue, "-f", write(tmp_path / "cluster.json", make_workload("web", 2))) == 0
     assert (
         "  2 pods of Deployment default/web: NoNodePool\n    no NodePool exists: create one\n"
@@ -240,7 +242,7 @@ def test_one_workload_is_named_alone(tmp_path: Path, catalogue: str, capsys: Out
     )
 
 
-def test_a_pod_of_a_replica_set_is_its_deployments(tmp_path: Path, catalogue: str, capsys: Out) -> None:
+def test_replicaset_pod_is_attributed_to_its_deployment(tmp_path: Path, catalogue: str, capsys: Out) -> None:
     replica_pod = make_pod("web-5d4f8-x", labels={"pod-template-hash": "5d4f8"})
     replica_pod["metadata"]["ownerReferences"] = [
         {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-5d4f8", "uid": "u", "controller": True}
@@ -253,7 +255,7 @@ MANY = [make_node_pool(f"p{number:02}", labels={}) for number in range(20)]
 
 
 @pytest.mark.parametrize("flags", [(), ("--all",)])
-def test_long_lists_are_cut_unless_they_are_wanted_whole(
+def test_long_lists_are_truncated_without_the_all_flag(
     tmp_path: Path, catalogue: str, capsys: Out, flags: tuple[str, ...]
 ) -> None:
     pods = [make_pod(f"a{number:02}", nodeSelector={"karpenter.sh/nodepool": f"p{number:02}"}) for number in range(20)]
@@ -286,7 +288,7 @@ def test_long_lists_are_cut_unless_they_are_wanted_whole(
         (20, "NODEPOOL TYPE ZONE CAPACITY NODES $/H"),
     ],
 )
-def test_a_narrow_terminal_has_fewer_columns_and_shorter_lines(
+def test_narrow_terminal_has_fewer_columns_and_shorter_lines(
     tmp_path: Path, catalogue: str, capsys: Out, monkeypatch: pytest.MonkeyPatch, columns: int, head: str
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
@@ -309,7 +311,7 @@ def test_a_narrow_terminal_has_fewer_columns_and_shorter_lines(
     assert "MATCHING TYPES" in capsys.readouterr().out
 
 
-def test_colours_are_for_terminals_that_want_them(
+def test_colors_are_used_only_on_capable_terminals(
     tmp_path: Path, catalogue: str, capsys: Out, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Terminal(io.StringIO):
@@ -339,7 +341,7 @@ def test_colours_are_for_terminals_that_want_them(
         ("2026-11-01T08:00:00Z", "(20d old): spot prices have changed since, build a new catalog\n"),
     ],
 )
-def test_how_old_the_prices_are_is_told(
+def test_age_of_the_prices_is_reported(
     tmp_path: Path, catalogue: str, capsys: Out, priced_at: str | None, expected: str
 ) -> None:
     Path(catalogue).write_text(json.dumps(CATALOGUE | {"pricedAt": priced_at}))
@@ -347,7 +349,7 @@ def test_how_old_the_prices_are_is_told(
     assert expected in capsys.readouterr().out
 
 
-def test_prices_that_could_not_be_asked_for_are_said_to_be_old(tmp_path: Path, catalogue: str, capsys: Out) -> None:
+def test_estimated_prices_are_reported_as_outdated(tmp_path: Path, catalogue: str, capsys: Out) -> None:
     old = json.loads(json.dumps(CATALOGUE | {"pricedAt": "2026-11-21T05:30:00Z"}))
     for offering in old["instanceTypes"][0]["offerings"]:
         offering["estimated"] = True
@@ -360,7 +362,7 @@ def test_prices_that_could_not_be_asked_for_are_said_to_be_old(tmp_path: Path, c
     assert json.loads(capsys.readouterr().out)["pricesEstimated"] == [capacity_type]
 
 
-def test_what_takes_long_is_told_on_standard_error(
+def test_progress_is_shown_on_standard_error(
     tmp_path: Path, catalogue: str, capsys: Out, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def read_slowly(*arguments: Any) -> PlanningInput:
@@ -382,13 +384,13 @@ def test_what_takes_long_is_told_on_standard_error(
     assert json.loads(captured.out)["totals"]["scheduled"] == 1
 
 
-def test_a_log_is_spared_what_takes_long(capsys: Out) -> None:
+def test_progress_is_hidden_without_a_terminal(capsys: Out) -> None:
     with show_progress("thinking", delay_seconds=0):
         pass
     assert not capsys.readouterr().err
 
 
-def test_money_may_be_counted_besides_instances(
+def test_volume_and_per_node_costs_are_added_to_instance_prices(
     tmp_path: Path, catalogue: str, capsys: Out, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Volumes at their price and what each node costs anyhow, as flags say, else the environment."""
@@ -408,7 +410,7 @@ def test_money_may_be_counted_besides_instances(
     assert "plus $0.0100/h for EBS volumes and other node costs\n" in capsys.readouterr().out
 
 
-def test_who_gives_no_hints_hears_of_second_launches(
+def test_plan_without_nomination_hints_warns_about_second_launches(
     tmp_path: Path, catalogue: str, capsys: Out, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Path(catalogue).write_text(json.dumps({"region": "nowhere", "instanceTypes": [make_instance_type("m.04", 4, 0.2)]}))
@@ -419,7 +421,7 @@ def test_who_gives_no_hints_hears_of_second_launches(
     assert "may need a second launch: Joiner nominates no nodes" in capsys.readouterr().out
 
 
-def test_what_is_decided_only_at_launch_is_noted(tmp_path: Path, catalogue: str, capsys: Out) -> None:
+def test_constraints_decided_at_launch_are_noted(tmp_path: Path, catalogue: str, capsys: Out) -> None:
     spread = {
         "maxSkew": 1,
         "topologyKey": "karpenter.sh/capacity-type",
@@ -447,7 +449,7 @@ def _build_affinity_term(app: str) -> dict[str, Any]:
     return {"topologyKey": "topology.kubernetes.io/zone", "labelSelector": {"matchLabels": {"app": app}}}
 
 
-def test_the_example_does_what_its_comment_says(capsys: Out) -> None:
+def test_plan_example_matches_its_comment(capsys: Out) -> None:
     assert plan("examples/catalogue.json", "-f", "examples/plan") == 0
     output = capsys.readouterr().out
     assert "2 pods of Deployment shop/search: NoInstanceTypeFits" in output
@@ -455,7 +457,7 @@ def test_the_example_does_what_its_comment_says(capsys: Out) -> None:
 
 
 @pytest.mark.parametrize("name", ["FEATURE_GATES", "SCHEDULER_CONFIG"])
-def test_features_that_cannot_be_read_are_refused(
+def test_invalid_feature_environment_variable_is_rejected(
     tmp_path: Path, catalogue: str, capsys: Out, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.setenv(name, "NodeOverlay=maybe")
@@ -465,21 +467,21 @@ def test_features_that_cannot_be_read_are_refused(
     assert f"${name}" in captured.err
 
 
-def test_files_are_not_planned_with_without_a_catalogue(tmp_path: Path, capsys: Out) -> None:
+def test_file_input_without_a_catalog_is_rejected(tmp_path: Path, capsys: Out) -> None:
     with pytest.raises(SystemExit) as raised:
         main(["plan", "-f", write(tmp_path / "cluster.json", POOL)])
     assert raised.value.code == 2
     assert "files have no prices. --instance-types names the catalog" in capsys.readouterr().err
 
 
-def test_a_live_clusters_catalogue_is_its_deployments_else_the_accounts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_live_cluster_catalog_is_the_deployment_bucket_or_the_account(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("JOINER_BUCKET_NAME", raising=False)
     assert (get_default_catalog_source(is_live=False), get_default_catalog_source(is_live=True)) == ("", "aws")
     monkeypatch.setenv("JOINER_BUCKET_NAME", "prod")
     assert (get_default_catalog_source(is_live=False), get_default_catalog_source(is_live=True)) == ("", "s3://prod")
 
 
-def test_what_is_open_about_a_pod_is_told_last() -> None:
+def test_undecided_constraints_are_the_last_line_of_a_pod_verdict() -> None:
     verdict = PodVerdict(pod="shop/a", workload="", requests={}, kind="NotPending", reason="it runs", undecided=("x",))
     assert render_pod_verdict(verdict, Palette(enabled=False), TableOptions()).splitlines()[-1].split() == [
         "at",
@@ -488,7 +490,7 @@ def test_what_is_open_about_a_pod_is_told_last() -> None:
     ]
 
 
-def test_an_error_in_a_workload_is_printed_once(tmp_path: Path, catalogue: str, capsys: Out) -> None:
+def test_workload_error_is_printed_once(tmp_path: Path, catalogue: str, capsys: Out) -> None:
     bad = make_workload("bad", 3)
     bad["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "lots"
     assert plan(catalogue, "-f", write(tmp_path / "cluster.json", POOL, bad)) == 1
@@ -497,7 +499,7 @@ def test_an_error_in_a_workload_is_printed_once(tmp_path: Path, catalogue: str, 
     assert f"cluster.json: Deployment default/bad: {field}: cpu: not a quantity: 'lots'" in line
 
 
-def test_a_requirement_that_no_instance_type_meets_is_named(tmp_path: Path, catalogue: str, capsys: Out) -> None:
+def test_unsatisfiable_requirement_is_named_with_a_suggestion(tmp_path: Path, catalogue: str, capsys: Out) -> None:
     requirement = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["m.2"]}
     pool = make_node_pool("default", requirements=[requirement])
     assert plan(catalogue, "-f", write(tmp_path / "cluster.json", pool, make_pod("a")), "-o", "json") == 0

@@ -56,9 +56,7 @@ class PlanRunner:
         return captured.err
 
 
-def test_a_pod_on_a_new_node_is_told_where_it_goes_what_was_bought_and_why(
-    tmp_path: Path, catalogue: str, capsys: Out
-) -> None:
+def test_pod_verdict_shows_new_node_offering_and_reasons(tmp_path: Path, catalogue: str, capsys: Out) -> None:
     pools = [
         make_node_pool("only-a", requirements=[{"key": ZONE, "operator": "In", "values": ["a"]}]),
         make_node_pool("tainted", taints=[{"key": "x", "effect": "NoSchedule"}]),
@@ -84,7 +82,7 @@ def test_a_pod_on_a_new_node_is_told_where_it_goes_what_was_bought_and_why(
     ]
 
 
-def test_who_narrowed_the_place_is_named(tmp_path: Path, catalogue: str, capsys: Out) -> None:
+def test_source_of_each_zone_constraint_is_named(tmp_path: Path, catalogue: str, capsys: Out) -> None:
     """The pool, the pod itself, its volumes, its rules for other pods, or the pods beside it."""
     spread = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": BLUE}
     apart = {"podAntiAffinity": {REQUIRED: [{"topologyKey": HOST, "labelSelector": BLUE}]}}
@@ -162,7 +160,7 @@ def test_who_narrowed_the_place_is_named(tmp_path: Path, catalogue: str, capsys:
         ({}, "pods on other nodes"),
     ],
 )
-def test_a_lone_pod_is_narrowed_by_what_it_prefers_or_by_pods_elsewhere(
+def test_preferences_and_existing_pods_are_named_as_constraint_sources(
     tmp_path: Path, catalogue: str, capsys: Out, spec: dict[str, Any], expected: str
 ) -> None:
     node = EXISTING | {"metadata": {"name": "here", "labels": {ZONE: "a", HOST: "here"}}}
@@ -174,7 +172,7 @@ def test_a_lone_pod_is_narrowed_by_what_it_prefers_or_by_pods_elsewhere(
     assert [constraint["sources"][-1] for constraint in constraints if constraint["key"] == ZONE] == [expected]
 
 
-def test_a_pod_without_a_place_is_told_what_each_pool_has_against_it(
+def test_unschedulable_pod_verdict_lists_the_reason_of_each_nodepool(
     tmp_path: Path, catalogue: str, capsys: Out
 ) -> None:
     runner = PlanRunner(
@@ -208,7 +206,7 @@ def test_a_pod_without_a_place_is_told_what_each_pool_has_against_it(
         ({"node.kubernetes.io/instance-type": "old.01", ZONE: "b"}, "no additional cost: the node is old.01"),
     ],
 )
-def test_a_pod_that_fits_what_is_there_costs_nothing_more(
+def test_pod_that_fits_an_existing_node_has_no_additional_cost(
     tmp_path: Path, catalogue: str, capsys: Out, labels: dict[str, str], costs: str
 ) -> None:
     node = EXISTING | {"metadata": {"name": "here", "labels": labels}}
@@ -233,7 +231,7 @@ CONDITION = {"type": "PodScheduled", "status": "False"}
         ({}, {}, "has not tried to schedule it yet (--assume-unschedulable"),
     ],
 )
-def test_a_pod_that_does_not_wait_is_told_why(
+def test_pod_that_is_not_pending_shows_the_reason(
     tmp_path: Path, catalogue: str, capsys: Out, spec: Object, status: Object, words: str
 ) -> None:
     manifest = make_pod("a", **spec) | {"status": status}
@@ -242,7 +240,7 @@ def test_a_pod_that_does_not_wait_is_told_why(
     assert runner.read_document("a", "--no-assume-unschedulable")["result"] == "NotPending"
 
 
-def test_a_daemons_pod_waits_for_no_node_of_ours(tmp_path: Path, catalogue: str, capsys: Out) -> None:
+def test_daemonset_pod_gets_no_node_of_its_own(tmp_path: Path, catalogue: str, capsys: Out) -> None:
     manifest = make_pod("logs-x")
     owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "logs", "uid": "u", "controller": True}
     manifest["metadata"]["ownerReferences"] = [owner]
@@ -251,12 +249,12 @@ def test_a_daemons_pod_waits_for_no_node_of_ours(tmp_path: Path, catalogue: str,
     ).render_page("logs-x")
 
 
-def test_a_pod_that_could_not_be_read_is_told_why(tmp_path: Path, catalogue: str, capsys: Out) -> None:
+def test_invalid_pod_verdict_shows_the_error(tmp_path: Path, catalogue: str, capsys: Out) -> None:
     page = PlanRunner(tmp_path, catalogue, capsys, POOL, make_pod("poison", "lots")).render_page("poison", code=1)
     assert "unschedulable: InvalidPod\n  spec.containers[app].resources.requests: cpu: not a quantity" in page
 
 
-def test_a_pod_that_is_not_there_is_asked_back(tmp_path: Path, catalogue: str, capsys: Out) -> None:
+def test_unknown_or_ambiguous_pod_name_gets_suggestions(tmp_path: Path, catalogue: str, capsys: Out) -> None:
     second_cart = make_pod("cart") | {"metadata": {"name": "cart", "namespace": "shop"}}
     runner = PlanRunner(tmp_path, catalogue, capsys, POOL, make_pod("cart"), make_pod("web-1"), second_cart)
     assert "--pod cart: exists in several namespaces: write default/cart or shop/cart" in runner.read_error("cart")
@@ -265,7 +263,7 @@ def test_a_pod_that_is_not_there_is_asked_back(tmp_path: Path, catalogue: str, c
     assert runner.render_page("shop/cart").startswith("pod shop/cart\n")
 
 
-def test_other_pools_are_planned_with_alone(tmp_path: Path, catalogue: str, capsys: Out) -> None:
+def test_pod_verdict_plans_the_pod_alone_for_comparison(tmp_path: Path, catalogue: str, capsys: Out) -> None:
     """Alone, the second pod would fit on the existing node."""
     first = make_pod("first", "1", nodeSelector={"on": "here"})
     node = EXISTING | {"metadata": {"name": "here", "labels": {"on": "here"}}}
@@ -275,7 +273,7 @@ def test_other_pools_are_planned_with_alone(tmp_path: Path, catalogue: str, caps
     assert "the pod alone would fit on node here" in runner.render_page("second")
 
 
-def test_a_narrow_page_is_folded_and_a_whole_one_names_everything(
+def test_narrow_page_is_wrapped_and_all_flag_lists_everything(
     tmp_path: Path, catalogue: str, capsys: Out, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     larger_catalogue = CATALOGUE | {
@@ -301,14 +299,14 @@ def test_a_narrow_page_is_folded_and_a_whole_one_names_everything(
     assert all(f"default/a{number}" in full_page for number in range(9))
 
 
-def test_yaml_and_json_say_the_same(tmp_path: Path, catalogue: str, capsys: Out) -> None:
+def test_yaml_output_equals_json_output(tmp_path: Path, catalogue: str, capsys: Out) -> None:
     import yaml  # noqa: PLC0415 - only here
 
     runner = PlanRunner(tmp_path, catalogue, capsys, POOL, make_pod("a"))
     assert yaml.safe_load(runner.render_page("a", "-o", "yaml")) == runner.read_document("a")
 
 
-def test_the_name_of_a_workload_selects_one_of_its_pods(tmp_path: Path, catalogue: str, capsys: Out) -> None:
+def test_workload_name_selects_one_of_its_pods(tmp_path: Path, catalogue: str, capsys: Out) -> None:
     """An unschedulable pod comes first, else a planned one."""
     job = make_workload("batch", None, kind="Job", selector=None, parallelism=2) | {"apiVersion": "batch/v1"}
     running = make_pod("db-0", labels={"app": "db"}) | {"status": {"phase": "Running"}}

@@ -55,7 +55,7 @@ def plan(*arguments: str) -> int:
     return main(["plan", "--now", "2026-11-21T08:00:00Z", *arguments])
 
 
-def test_a_catalogue_may_be_yaml(tmp_path: Path, cluster: str, capsys: Out) -> None:
+def test_catalog_file_may_be_yaml(tmp_path: Path, cluster: str, capsys: Out) -> None:
     path = tmp_path / "catalogue.yaml"
     path.write_text(yaml.safe_dump(CATALOGUE))
     assert plan("-f", cluster, "--instance-types", str(path)) == 0
@@ -79,7 +79,7 @@ def test_a_catalogue_may_be_yaml(tmp_path: Path, cluster: str, capsys: Out) -> N
         ("[" * 5000, ("not a catalog",)),
     ],
 )
-def test_without_a_catalogue_nothing_is_planned_and_the_remedy_is_said(
+def test_unreadable_catalog_stops_planning_and_suggests_a_fix(
     tmp_path: Path, cluster: str, capsys: Out, body: str | None, words: tuple[str, ...]
 ) -> None:
     path = tmp_path / "catalogue.json"
@@ -92,7 +92,7 @@ def test_without_a_catalogue_nothing_is_planned_and_the_remedy_is_said(
         assert word in captured.err
 
 
-def test_files_need_a_catalogue_and_three_ways_to_one_are_told(cluster: str, capsys: Out) -> None:
+def test_missing_catalog_option_error_lists_all_catalog_sources(cluster: str, capsys: Out) -> None:
     with pytest.raises(SystemExit) as raised:
         plan("-f", cluster)
     assert raised.value.code == 2
@@ -102,7 +102,7 @@ def test_files_need_a_catalogue_and_three_ways_to_one_are_told(cluster: str, cap
 
 
 @pytest.mark.loopback
-def test_the_bucket_of_a_deployment_has_the_newest_catalogue(aws: EmbeddedAws, cluster: str, capsys: Out) -> None:
+def test_newest_valid_catalog_is_read_from_the_deployment_bucket(aws: EmbeddedAws, cluster: str, capsys: Out) -> None:
     s3 = boto3.client("s3", endpoint_url=aws.url, config=Config(retries={"total_max_attempts": 1}))
     s3.create_bucket(Bucket="joiner")
     assert plan("-f", cluster, "--instance-types", "s3://joiner") == 1
@@ -125,7 +125,7 @@ def test_the_bucket_of_a_deployment_has_the_newest_catalogue(aws: EmbeddedAws, c
 
 @pytest.mark.loopback
 @pytest.mark.parametrize("source", ["aws:us-east-1", "s3://joiner"])
-def test_an_account_that_does_not_answer_is_said_with_other_ways(
+def test_unreachable_account_error_lists_other_catalog_sources(
     cluster: str, capsys: Out, monkeypatch: pytest.MonkeyPatch, source: str
 ) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
@@ -147,7 +147,7 @@ WHERE: list[tuple[dict[str, str], tuple[str, ...], str]] = [
 
 
 @pytest.mark.parametrize(("labels", "hints", "region"), WHERE)
-def test_the_region_is_that_of_the_cluster(
+def test_catalog_region_is_derived_from_the_cluster(
     monkeypatch: pytest.MonkeyPatch, labels: dict[str, str], hints: tuple[str, ...], region: str
 ) -> None:
     regions: list[str] = []
@@ -157,7 +157,7 @@ def test_the_region_is_that_of_the_cluster(
     assert regions == [region]
 
 
-def test_a_region_that_nobody_knows_is_asked_for(cluster: str, capsys: Out, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_catalog_region_is_reported(cluster: str, capsys: Out, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AWS_DEFAULT_REGION")
     monkeypatch.setenv("AWS_CONFIG_FILE", "/nonexistent")
     assert plan("-f", cluster, "--instance-types", "aws") == 1
@@ -165,7 +165,7 @@ def test_a_region_that_nobody_knows_is_asked_for(cluster: str, capsys: Out, monk
 
 
 @pytest.mark.parametrize(("bucket", "source"), [("", "aws"), ("joiner", "s3://joiner")])
-def test_a_live_cluster_has_the_bucket_of_its_deployment_else_the_account(
+def test_live_plan_reads_the_catalog_from_the_deployment_bucket_or_the_account(
     monkeypatch: pytest.MonkeyPatch, bucket: str, source: str
 ) -> None:
     sources: list[Any] = []
@@ -191,6 +191,6 @@ def test_a_live_cluster_has_the_bucket_of_its_deployment_else_the_account(
         ("zzz", ": it has c6a.large, c7a.2xlarge, c7a.large and 9 more\n"),
     ],
 )
-def test_a_type_that_a_catalogue_lacks_is_guessed_or_others_are_named(name: str, words: str, capsys: Out) -> None:
+def test_unknown_instance_type_gets_suggestions_from_the_catalog(name: str, words: str, capsys: Out) -> None:
     assert main(["catalog", "show", "examples/catalogue.json", name]) == 1
     assert f"{name}: not in examples/catalogue.json{words}" in capsys.readouterr().err

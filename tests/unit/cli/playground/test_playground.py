@@ -80,7 +80,7 @@ def build_raiser(error: BaseException) -> Callable[[], None]:
     return raise_error
 
 
-def test_it_says_where_things_are_and_what_to_try(
+def test_playground_prints_locations_and_example_commands(
     fake: type[Plane], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def stop_once_a_node_exists() -> str:
@@ -108,12 +108,12 @@ def test_it_says_where_things_are_and_what_to_try(
     assert fake.folder.joinpath("granted").exists()
 
 
-def test_it_ends_by_itself_if_it_is_to(fake: type[Plane]) -> None:
+def test_playground_ends_after_the_given_duration(fake: type[Plane]) -> None:
     assert main(["playground", "--for", "0.1"]) == 0
     assert fake.folder.joinpath("ended").exists()
 
 
-def test_orders_are_followed_until_one_is_to_quit(
+def test_playground_runs_typed_commands_until_quit(
     fake: type[Plane], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     orders = "\nstatus\nsing\ninterrupt\nkill ip-10-0-9-9\nsay 'what\nquit\n"
@@ -129,7 +129,7 @@ def test_orders_are_followed_until_one_is_to_quit(
     assert fake.folder.joinpath("ended").exists()
 
 
-def test_a_node_of_ours_can_be_struck(
+def test_playground_rebalance_command_targets_the_busiest_node(
     fake: type[Plane], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     struck: list[str] = []
@@ -147,7 +147,7 @@ def test_a_node_of_ours_can_be_struck(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_ends_it_in_order(
+def test_signal_shuts_the_playground_down_cleanly(
     fake: type[Plane], number: signal.Signals, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = signal.getsignal(number)
@@ -163,7 +163,7 @@ def test_a_signal_ends_it_in_order(
     assert signal.getsignal(number) == before
 
 
-def test_a_second_signal_does_not_wait(fake: type[Plane], capsys: pytest.CaptureFixture[str]) -> None:
+def test_second_signal_stops_the_playground_immediately(fake: type[Plane], capsys: pytest.CaptureFixture[str]) -> None:
     def signal_twice() -> str:
         os.kill(os.getpid(), signal.SIGINT)
         os.kill(os.getpid(), signal.SIGINT)
@@ -175,13 +175,15 @@ def test_a_second_signal_does_not_wait(fake: type[Plane], capsys: pytest.Capture
     assert fake.folder.joinpath("ended").exists()
 
 
-def test_a_termination_while_it_starts_ends_it(fake: type[Plane], capsys: pytest.CaptureFixture[str]) -> None:
+def test_termination_signal_during_startup_ends_the_playground(
+    fake: type[Plane], capsys: pytest.CaptureFixture[str]
+) -> None:
     fake.began = staticmethod(lambda: os.kill(os.getpid(), signal.SIGTERM))
     assert main(["playground"]) == 0
     assert "stopped" in capsys.readouterr().err
 
 
-def test_a_control_plane_that_dies_is_a_failure(fake: type[Plane], capsys: pytest.CaptureFixture[str]) -> None:
+def test_control_plane_exit_fails_the_playground(fake: type[Plane], capsys: pytest.CaptureFixture[str]) -> None:
     fake.describe_dead = staticmethod(lambda: "etcd ended with 1:\nno space left")
     assert main(["playground"]) == 1
     assert "etcd ended with 1:\nno space left" in capsys.readouterr().err
@@ -189,23 +191,23 @@ def test_a_control_plane_that_dies_is_a_failure(fake: type[Plane], capsys: pytes
 
 
 @pytest.mark.parametrize("error", [binaries.NoPrograms("`go` is not on PATH"), plane.NotStarted("`go` is not on PATH")])
-def test_what_is_missing_is_named(fake: type[Plane], error: Exception, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_program_is_reported(fake: type[Plane], error: Exception, capsys: pytest.CaptureFixture[str]) -> None:
     error.add_note("logs are there")
     fake.began = staticmethod(build_raiser(error))
     assert main(["playground"]) == 1
     assert "joiner playground: `go` is not on PATH\nlogs are there" in capsys.readouterr().err
 
 
-def test_without_a_checkout_it_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_playground_without_a_repository_checkout_reports_an_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setitem(sys.modules, "tests.controlplane.binaries", None)
     assert main(["playground"]) == 1
     assert "needs a checkout" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("fake")
-def test_definitions_that_are_not_served_are_not_waited_for_for_ever(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_wait_for_crds_times_out(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("sim.playground.kubectl.KubectlClient.has_crds", lambda _: False)
     monkeypatch.setattr("cli.playground.command.CRD_TIMEOUT", timedelta())
     assert main(["playground"]) == 1
@@ -224,7 +226,7 @@ def test_definitions_that_are_not_served_are_not_waited_for_for_ever(
         (b"apiVersion: apps/v2\nkind: Deployment\nmetadata: {name: web}\n", "apps"),
     ],
 )
-def test_manifests_that_cannot_be_applied_are_named(
+def test_manifest_that_cannot_be_applied_is_reported(
     tmp_path: Path, text: bytes | None, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "some.yaml"

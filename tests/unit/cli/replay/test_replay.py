@@ -86,7 +86,7 @@ def find_first_launch_cycle(folder: Path, capsys: Out) -> str:
 # What comes out
 
 
-def test_every_cycle_that_is_listed_comes_out_the_same(played: Path, capsys: Out) -> None:
+def test_replay_of_every_listed_cycle_gives_the_same_decision(played: Path, capsys: Out) -> None:
     cycles = list_cycles(played, capsys)
     assert {entry["function"] for entry in cycles} == {"provision", "disrupt", "interrupt", "lifecycle", "catalog"}
     assert [entry["at"] for entry in cycles] == sorted(entry["at"] for entry in cycles)
@@ -96,9 +96,7 @@ def test_every_cycle_that_is_listed_comes_out_the_same(played: Path, capsys: Out
         assert document["cycle"] == cycle["cycle"]
 
 
-def test_another_node_pool_comes_out_otherwise_and_each_difference_is_told(
-    played: Path, tmp_path: Path, capsys: Out
-) -> None:
+def test_replay_with_a_changed_nodepool_reports_each_difference(played: Path, tmp_path: Path, capsys: Out) -> None:
     pool_file = tmp_path / "pool.yaml"
     pool_file.write_text(yaml.safe_dump(make_node_pool(types=("c5.xlarge",), capacity=("on-demand",))))
     key = find_first_launch_cycle(played, capsys)
@@ -121,7 +119,7 @@ def test_another_node_pool_comes_out_otherwise_and_each_difference_is_told(
     assert {difference["kind"] for difference in document["differences"]} == {"action", "note"}
 
 
-def test_the_same_manifest_applied_again_changes_nothing(played: Path, tmp_path: Path, capsys: Out) -> None:
+def test_replay_with_an_unchanged_manifest_gives_the_same_decision(played: Path, tmp_path: Path, capsys: Out) -> None:
     path = tmp_path / "same.yaml"
     manifests = (make_node_class(), make_node_pool(types=MIXED, capacity=("spot", "on-demand")))
     path.write_text(yaml.safe_dump_all(manifests))
@@ -133,7 +131,7 @@ def test_the_same_manifest_applied_again_changes_nothing(played: Path, tmp_path:
         assert bool(pools) is not any("does not read this kind" in note for note in document["notes"])
 
 
-def test_without_its_node_pool_a_pod_has_no_place(played: Path, capsys: Out) -> None:
+def test_replay_without_a_nodepool_leaves_its_pods_unschedulable(played: Path, capsys: Out) -> None:
     status, document = run_replay(
         played, find_first_launch_cycle(played, capsys), "--without", "nodepool/default", capsys=capsys
     )
@@ -143,7 +141,7 @@ def test_without_its_node_pool_a_pod_has_no_place(played: Path, capsys: Out) -> 
     assert any("no NodePool exists" in difference["replayed"] for difference in document["differences"])
 
 
-def test_pods_that_were_not_there_are_planned_for(played: Path, tmp_path: Path, capsys: Out) -> None:
+def test_replay_plans_additional_pods_from_a_file(played: Path, tmp_path: Path, capsys: Out) -> None:
     path = tmp_path / "more.yaml"
     path.write_text(yaml.safe_dump(make_deployment(4, "late", cpu="1500m")))
     status, document = run_replay(played, find_first_launch_cycle(played, capsys), "--with", str(path), capsys=capsys)
@@ -151,7 +149,7 @@ def test_pods_that_were_not_there_are_planned_for(played: Path, tmp_path: Path, 
     assert sum(difference["subject"].startswith("Pod default/late") for difference in document["differences"]) == 4
 
 
-def test_a_node_class_that_selects_otherwise_keeps_what_it_had_and_says_so(
+def test_replay_with_unresolvable_node_class_selectors_keeps_recorded_results_and_notes_it(
     played: Path, tmp_path: Path, capsys: Out
 ) -> None:
     class_file = tmp_path / "class.yaml"
@@ -169,7 +167,7 @@ def test_a_node_class_that_selects_otherwise_keeps_what_it_had_and_says_so(
     assert document["changed"] == ["EC2NodeClass default (changed)", "EC2NodeClass new (new)"]
 
 
-def test_what_catalog_made_of_a_class_is_made_again_of_another(played: Path, tmp_path: Path, capsys: Out) -> None:
+def test_replay_of_catalog_resolves_a_changed_node_class(played: Path, tmp_path: Path, capsys: Out) -> None:
     key = next(cycle["cycle"] for cycle in list_cycles(played, capsys) if cycle["function"] == "catalog")
     entry = json.loads((played / key).read_text())
     answers = decode_record((played / entry["snapshot"]).read_bytes()).inputs.answers
@@ -186,7 +184,7 @@ def test_what_catalog_made_of_a_class_is_made_again_of_another(played: Path, tmp
     assert "1 EC2NodeClass; snapshot of" in capsys.readouterr().out
 
 
-def test_what_cannot_be_read_of_the_last_look_is_not_known(played: Path, tmp_path: Path, capsys: Out) -> None:
+def test_replay_without_the_catalog_record_cannot_resolve_selectors(played: Path, tmp_path: Path, capsys: Out) -> None:
     folder = copy_journal(played, tmp_path)
     for cycle in list_cycles(folder, capsys):
         if cycle["function"] == "catalog":
@@ -237,11 +235,13 @@ LARGE = Override(instance_type="m5.large", zone="a", subnet_id="s", image_id="am
         ),
     ],
 )
-def test_requests_differ_in_words(changed_launch: LaunchInstances, recorded_words: str, now: str) -> None:
+def test_launch_request_differences_are_described(
+    changed_launch: LaunchInstances, recorded_words: str, now: str
+) -> None:
     assert describe_request_differences(make_launch(LARGE), changed_launch) == (recorded_words, now)
 
 
-def test_another_catalogue_may_be_bought_from(played: Path, tmp_path: Path, capsys: Out) -> None:
+def test_replay_with_another_catalog_uses_its_prices(played: Path, tmp_path: Path, capsys: Out) -> None:
     key = find_first_launch_cycle(played, capsys)
     sold = json.loads(gzip.decompress(max((played / "catalogue").glob("*.json.gz")).read_bytes()))
     for instance_type in (
@@ -257,7 +257,9 @@ def test_another_catalogue_may_be_bought_from(played: Path, tmp_path: Path, caps
     assert document["notes"] == [f"the catalog is {dear}"]
 
 
-def test_what_is_wrong_with_a_file_is_told_and_the_rest_is_decided(played: Path, tmp_path: Path, capsys: Out) -> None:
+def test_invalid_manifest_is_reported_and_the_cycle_is_still_replayed(
+    played: Path, tmp_path: Path, capsys: Out
+) -> None:
     bad = tmp_path / "bad.yaml"
     bad.write_text(yaml.safe_dump(make_node_pool("broken") | {"spec": {"template": 3}}))
     status = main(["replay", find_first_launch_cycle(played, capsys), "--with", str(bad), "--journal", str(played)])
@@ -283,7 +285,7 @@ def test_what_is_wrong_with_a_file_is_told_and_the_rest_is_decided(played: Path,
         ["provision", "{offset}"],
     ],
 )
-def test_a_cycle_is_called_by_key_request_or_instant(words: list[str], played: Path, capsys: Out) -> None:
+def test_cycle_is_selected_by_key_request_id_or_time(words: list[str], played: Path, capsys: Out) -> None:
     key = find_first_launch_cycle(played, capsys)
     name = key.rpartition("/")[2].removesuffix(".json")
     at = next(datetime.fromisoformat(cycle["at"]) for cycle in list_cycles(played, capsys) if cycle["cycle"] == key)
@@ -301,7 +303,7 @@ def test_a_cycle_is_called_by_key_request_or_instant(words: list[str], played: P
     assert document["cycle"] == key
 
 
-def test_the_latest_is_meant_if_nobody_says_otherwise(played: Path, capsys: Out) -> None:
+def test_latest_cycle_is_replayed_by_default(played: Path, capsys: Out) -> None:
     last = list_cycles(played, capsys)[-1]["cycle"]
     assert run_replay(played, capsys=capsys)[1]["cycle"] == last
     assert run_replay(played, "latest", capsys=capsys)[1]["cycle"] == last
@@ -319,14 +321,14 @@ def test_the_latest_is_meant_if_nobody_says_otherwise(played: Path, capsys: Out)
         (["watch"], "(function watch) cannot be replayed"),
     ],
 )
-def test_a_name_that_is_none_or_several_is_told_with_a_remedy(
+def test_unknown_or_ambiguous_cycle_is_reported_with_a_fix(
     words: list[str], says: str, played: Path, capsys: Out
 ) -> None:
     assert main(["replay", *words, "--journal", str(played)]) == 1
     assert says in capsys.readouterr().err
 
 
-def test_words_are_a_function_and_the_rest() -> None:
+def test_cycle_query_is_parsed_into_function_and_time() -> None:
     assert parse_cycle_query([], "").text == "latest"
     assert parse_cycle_query(["disrupt"], "").function == "disrupt"
     assert parse_cycle_query(["2026-11-21", "disrupt", "08:05"], "").text == "2026-11-21 08:05"
@@ -345,7 +347,7 @@ def copy_journal(played: Path, tmp_path: Path) -> Path:
     return folder
 
 
-def test_an_entry_of_an_older_version_is_not_decided_again(played: Path, tmp_path: Path, capsys: Out) -> None:
+def test_journal_entry_without_decision_record_cannot_be_replayed(played: Path, tmp_path: Path, capsys: Out) -> None:
     folder = copy_journal(played, tmp_path)
     key = find_first_launch_cycle(folder, capsys)
     entry = json.loads((folder / key).read_text())
@@ -356,7 +358,7 @@ def test_an_entry_of_an_older_version_is_not_decided_again(played: Path, tmp_pat
     assert "from a version without decision records" in " ".join(capsys.readouterr().err.split())
 
 
-def test_a_cycle_that_failed_has_decided_nothing(tmp_path: Path, capsys: Out) -> None:
+def test_failed_cycle_cannot_be_replayed(tmp_path: Path, capsys: Out) -> None:
     entry = {
         "function": "provision",
         "trigger": "t",
@@ -369,7 +371,7 @@ def test_a_cycle_that_failed_has_decided_nothing(tmp_path: Path, capsys: Out) ->
     assert "failed before it decided anything" in capsys.readouterr().err
 
 
-def test_the_journal_alone_is_not_enough_and_that_is_said(played: Path, tmp_path: Path, capsys: Out) -> None:
+def test_missing_snapshot_or_catalog_folders_are_reported(played: Path, tmp_path: Path, capsys: Out) -> None:
     folder = tmp_path / "only"
     shutil.copytree(played / "journal", folder / "journal")
     assert main(["replay", "--journal", str(folder)]) == 1
@@ -382,7 +384,7 @@ def test_the_journal_alone_is_not_enough_and_that_is_said(played: Path, tmp_path
     assert main(["replay", "--journal", str(folder / "journal")]) == 0
 
 
-def test_torn_and_foreign_files_are_named(played: Path, tmp_path: Path, capsys: Out) -> None:
+def test_corrupt_decision_record_is_reported(played: Path, tmp_path: Path, capsys: Out) -> None:
     folder = copy_journal(played, tmp_path)
     key = find_first_launch_cycle(folder, capsys)
     snapshot = folder / json.loads((folder / key).read_text())["snapshot"]
@@ -403,7 +405,7 @@ def test_torn_and_foreign_files_are_named(played: Path, tmp_path: Path, capsys: 
     assert "provision" in captured.out
 
 
-def test_among_thousands_of_entries_one_is_found(played: Path, tmp_path: Path, capsys: Out) -> None:
+def test_cycle_is_found_among_thousands_of_entries(played: Path, tmp_path: Path, capsys: Out) -> None:
     folder = copy_journal(played, tmp_path)
     key = find_first_launch_cycle(folder, capsys)
     entry = json.loads((folder / key).read_text())
@@ -420,7 +422,7 @@ def test_among_thousands_of_entries_one_is_found(played: Path, tmp_path: Path, c
 # What is said of it
 
 
-def test_the_page_of_the_same_decision_says_so_and_of_another_in_what_they_differ(played: Path, capsys: Out) -> None:
+def test_replay_page_shows_an_identical_decision_or_its_differences(played: Path, capsys: Out) -> None:
     key = find_first_launch_cycle(played, capsys)
     assert main(["replay", key, "--journal", str(played)]) == 0
     output = capsys.readouterr().out
@@ -441,7 +443,7 @@ def test_the_page_of_the_same_decision_says_so_and_of_another_in_what_they_diffe
     assert "different decision: " in output
 
 
-def test_a_page_fits_a_narrow_terminal(played: Path, capsys: Out, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_replay_page_fits_a_narrow_terminal(played: Path, capsys: Out, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "72")
     main(["replay", find_first_launch_cycle(played, capsys), "--without", "nodepool/default", "--journal", str(played)])
     lines = capsys.readouterr().out.splitlines()
@@ -449,7 +451,7 @@ def test_a_page_fits_a_narrow_terminal(played: Path, capsys: Out, monkeypatch: p
     assert not [line for line in long if len(line.split()) > 4]
 
 
-def test_other_code_and_a_plan_that_time_ended_are_named(played: Path, tmp_path: Path, capsys: Out) -> None:
+def test_different_code_version_and_time_limited_plan_are_reported(played: Path, tmp_path: Path, capsys: Out) -> None:
     folder = copy_journal(played, tmp_path)
     key = find_first_launch_cycle(folder, capsys)
     entry = json.loads((folder / key).read_text())
@@ -464,7 +466,7 @@ def test_other_code_and_a_plan_that_time_ended_are_named(played: Path, tmp_path:
     assert "differences are expected: the time limit was reached before the decision was complete" in output
 
 
-def test_yaml_says_what_json_says(played: Path, capsys: Out) -> None:
+def test_yaml_output_equals_json_output(played: Path, capsys: Out) -> None:
     document = run_replay(played, capsys=capsys)[1]
     assert main(["replay", "--journal", str(played), "-o", "yaml"]) == 0
     assert yaml.safe_load(capsys.readouterr().out) == document
@@ -476,12 +478,12 @@ def test_yaml_says_what_json_says(played: Path, capsys: Out) -> None:
 
 
 @pytest.mark.parametrize("function", DECIDING_FUNCTIONS)
-def test_only_cycles_of_the_function_that_is_named_are_listed(function: str, played: Path, capsys: Out) -> None:
+def test_list_is_limited_to_cycles_of_the_given_function(function: str, played: Path, capsys: Out) -> None:
     assert main(["replay", "--list", "--all", "--function", function, "--journal", str(played), "-o", "json"]) == 0
     assert {cycle["function"] for cycle in json.loads(capsys.readouterr().out)} == {function}
 
 
-def test_without_a_journal_nothing_can_be_found(capsys: Out, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_missing_or_empty_journal_is_reported(capsys: Out, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("JOINER_BUCKET_NAME", raising=False)
     with pytest.raises(SystemExit) as raised:
         main(["replay"])
@@ -504,12 +506,12 @@ def test_without_a_journal_nothing_can_be_found(capsys: Out, monkeypatch: pytest
         ("csinode/x", "the cluster had no CSINode"),
     ],
 )
-def test_what_is_not_there_cannot_be_taken_away(target: str, says: str, played: Path, capsys: Out) -> None:
+def test_without_option_rejects_unknown_objects(target: str, says: str, played: Path, capsys: Out) -> None:
     assert main(["replay", "--without", target, "--journal", str(played)]) == 1
     assert says in capsys.readouterr().err
 
 
-def test_of_a_bucket_the_day_that_is_named_is_read(played: Path, capsys: Out, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bucket_journal_is_read_for_the_given_day(played: Path, capsys: Out, monkeypatch: pytest.MonkeyPatch) -> None:
     bucket = MemoryBucket()
     for path in played.rglob("*"):
         if path.is_file():
@@ -563,7 +565,7 @@ def make_decision(*actions: Action, notes: tuple[DecisionNote, ...] = ()) -> Dec
     return Decision(actions=actions, notes=notes)
 
 
-def test_equal_decisions_do_not_differ_and_an_order_is_part_of_one() -> None:
+def test_equal_decisions_are_the_same_and_action_order_matters() -> None:
     assert compare_decisions(
         make_decision(make_claim_action("a", "p"), EVENT), make_decision(make_claim_action("a", "p"), EVENT)
     ).is_same
@@ -573,7 +575,7 @@ def test_equal_decisions_do_not_differ_and_an_order_is_part_of_one() -> None:
     assert [difference.kind for difference in twice.actions] == ["replayed"]
 
 
-def test_nodes_are_paired_by_the_pods_that_they_are_for() -> None:
+def test_nodeclaims_of_two_decisions_are_paired_by_their_pods() -> None:
     recorded_decision = make_decision(make_claim_action("a", "p1", "p2", "p3"), make_claim_action("b", "q"))
     now = make_decision(make_claim_action("c", "q"), make_claim_action("d", "p1", "p2"), make_claim_action("e", "p3"))
     differences = compare_decisions(recorded_decision, now).actions
@@ -587,7 +589,7 @@ def test_nodes_are_paired_by_the_pods_that_they_are_for() -> None:
     ]
 
 
-def test_what_words_do_not_tell_apart_is_told_by_field() -> None:
+def test_actions_with_the_same_text_are_compared_by_field() -> None:
     old = PatchMetadata(kind="Node", name="n", annotations=(("a", "1"),), message="same")
     [difference] = compare_decisions(
         make_decision(old), make_decision(replace(old, annotations=(("a", "2" * 200),)))
@@ -596,7 +598,7 @@ def test_what_words_do_not_tell_apart_is_told_by_field() -> None:
     assert difference.new_text.endswith("…")
 
 
-def test_verdicts_are_paired_by_whom_they_are_about() -> None:
+def test_decision_notes_are_paired_by_their_subject() -> None:
     recorded_notes = (
         DecisionNote(kind="Pod", name="p", verdict="node/a", reason="fits"),
         DecisionNote(kind="Node", name="n", verdict="kept", reason=""),
@@ -653,11 +655,11 @@ def test_verdicts_are_paired_by_whom_they_are_about() -> None:
         ),
     ],
 )
-def test_actions_are_said_in_words(action: Action, words: tuple[str, str]) -> None:
+def test_every_action_has_a_description(action: Action, words: tuple[str, str]) -> None:
     assert describe_action(action) == words
 
 
-def test_nothing_changed_is_nothing_said() -> None:
+def test_replay_without_changes_reports_no_changes() -> None:
     cluster = ClusterSnapshot(taken_at=DEFAULT_START_TIME)
     assert apply_changes(cluster, RecordedSelections(now=DEFAULT_START_TIME), (), (), lambda _: None).changes == ()
 

@@ -55,7 +55,7 @@ def load_golden_record(function: str) -> tuple[JournalEntry, DecisionRecord, Clu
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_a_record_of_the_earlier_format_gives_the_same_decision(
+def test_decision_record_of_the_previous_format_gives_the_same_decision(
     function: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     [path] = (RECORDS / "journal" / function).rglob("*.json")
@@ -79,7 +79,7 @@ def exchange_answers(function: str) -> tuple[CycleReport, list[Exchange]]:
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_the_same_answers_give_the_same_requests_and_the_same_report(function: str) -> None:
+def test_same_recorded_answers_give_the_same_requests_and_report(function: str) -> None:
     report, exchanges = exchange_answers(function)
     _, record, cluster = load_golden_record(function)
     remaining: Iterator[Exchange] = iter(exchanges)
@@ -95,13 +95,13 @@ def test_the_same_answers_give_the_same_requests_and_the_same_report(function: s
 
 
 @pytest.mark.parametrize("decision", DECISIONS, ids=lambda decision: decision.__name__)
-def test_a_decision_gets_values_and_nothing_of_the_outside(decision: Any) -> None:
+def test_decision_functions_take_only_values(decision: Any) -> None:
     assert inspect.isgeneratorfunction(decision)
     assert set(inspect.signature(decision).parameters) <= {"cluster", "inputs", "deadline", "has_launches"}
 
 
 @pytest.mark.parametrize("function", ["catalog", "provision"])
-def test_without_its_answers_a_decision_is_another_one(function: str) -> None:
+def test_missing_recorded_answers_change_the_decision(function: str) -> None:
     report, _ = exchange_answers(function)
     entry, record, cluster = load_golden_record(function)
     inputs = DecisionInputs(setting_texts=record.inputs.setting_texts, answers=())
@@ -127,7 +127,7 @@ def decode_old_record(**inputs: Any) -> DecisionInputs:
     return decode_record(gzip.compress(json.dumps(document).encode())).inputs
 
 
-def test_each_round_becomes_an_observation_with_its_conflicts_and_results() -> None:
+def test_recorded_round_is_decoded_into_observation_conflicts_and_fleet_results() -> None:
     rounds = [
         {"at": AT, "gone": ["a"], "overtaken": ["g"], "answers": [["h", RESULT]], "unknown": 1},
         {"at": AT},
@@ -142,7 +142,7 @@ def test_each_round_becomes_an_observation_with_its_conflicts_and_results() -> N
     assert decode_old_record(rounds=[]).answers == ()
 
 
-def test_the_answers_of_lifecycle_and_catalog_are_found_under_their_old_names() -> None:
+def test_answers_in_the_previous_record_format_are_decoded() -> None:
     lookups = {"spared": ["i-1"], "templates": [], "is_tidying": True, "overlaid_at": AT, "catalogue": "c"}
     assert decode_old_record(kept=lookups).answers == (
         answers.SparedInstances(instance_ids=("i-1",)),
@@ -157,7 +157,7 @@ def test_the_answers_of_lifecycle_and_catalog_are_found_under_their_old_names() 
     assert decode_old_record().answers is None
 
 
-def test_launch_groups_of_lifecycle_are_no_answer() -> None:
+def test_lifecycle_launch_groups_are_restored_into_the_cluster_snapshot() -> None:
     _, record, cluster = load_golden_record("lifecycle")
     assert cluster.launch_groups == record.inputs.launch_groups != ()
 
@@ -177,7 +177,7 @@ def observe_claims(driver: ReplayDriver) -> list[str]:
     return [claim.name for claim in observation.cluster.node_claims]
 
 
-def test_what_was_not_requested_gets_the_default_answer() -> None:
+def test_unrecorded_request_gets_the_default_answer() -> None:
     driver = make_driver()
     for request, default in (
         (requests.FindSparedInstances(actions=()), answers.SparedInstances()),
@@ -191,7 +191,7 @@ def test_what_was_not_requested_gets_the_default_answer() -> None:
     assert observe_claims(driver) == []
 
 
-def test_answers_belong_to_their_round() -> None:
+def test_recorded_answers_are_used_in_their_own_round() -> None:
     later = DEFAULT_START_TIME + timedelta(seconds=1)
     driver = make_driver(
         answers.ObservedChanges(at=DEFAULT_START_TIME),

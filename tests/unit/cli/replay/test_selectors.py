@@ -71,7 +71,7 @@ def list_resolved_ids(node_class: EC2NodeClass) -> tuple[list[str], list[str], l
         ({"image_selectors": (SelectorTerm(name="plain-2"),)}, 2, ["ami-2"]),
     ],
 )
-def test_what_was_found_then_is_found_again(fields: dict[str, Any], place: int, expected_ids: list[str]) -> None:
+def test_selectors_resolve_to_recorded_resources(fields: dict[str, Any], place: int, expected_ids: list[str]) -> None:
     resolved, notes = resolve_selectors(make_node_class(**fields), BEFORE, SELECTIONS)
     assert list_resolved_ids(resolved)[place] == expected_ids
     assert len(notes) == 1
@@ -91,7 +91,7 @@ def test_what_was_found_then_is_found_again(fields: dict[str, Any], place: int, 
         ),
     ],
 )
-def test_of_what_nobody_knows_it_is_said_and_all_stays(fields: dict[str, Any], term: str) -> None:
+def test_unresolvable_selector_is_noted_and_keeps_the_recorded_result(fields: dict[str, Any], term: str) -> None:
     resolved, notes = resolve_selectors(
         make_node_class(resolved_subnets=(A,), **fields), replace(BEFORE, resolved_subnets=(A,)), SELECTIONS
     )
@@ -100,11 +100,11 @@ def test_of_what_nobody_knows_it_is_said_and_all_stays(fields: dict[str, Any], t
     assert "assumed: " in notes[0]
 
 
-def test_what_is_not_said_otherwise_is_not_looked_up() -> None:
+def test_unchanged_selectors_are_not_resolved_again() -> None:
     assert resolve_selectors(BEFORE, BEFORE, RecordedSelections(now=DEFAULT_START_TIME)) == (BEFORE, ())
 
 
-def test_a_status_alone_knows_ids_and_the_same_terms() -> None:
+def test_node_class_status_resolves_ids_without_recorded_answers() -> None:
     selections = RecordedSelections(classes=(BEFORE,), now=DEFAULT_START_TIME)
     resolved, notes = resolve_selectors(
         make_node_class(subnet_selectors=(SelectorTerm(id="subnet-b"),)), BEFORE, selections
@@ -113,7 +113,7 @@ def test_a_status_alone_knows_ids_and_the_same_terms() -> None:
     assert "resolve to subnet-b" in notes[0]
 
 
-def test_a_new_class_is_ready_if_all_is_known_that_it_selects() -> None:
+def test_new_node_class_is_ready_only_if_all_selectors_resolve() -> None:
     resolved, notes = resolve_selectors(make_node_class("new"), None, SELECTIONS)
     assert resolved.is_ready()
     assert list_resolved_ids(resolved) == (["subnet-a", "subnet-b"], ["sg-1", "sg-2"], ["ami-2"])
@@ -131,7 +131,7 @@ def test_a_new_class_is_ready_if_all_is_known_that_it_selects() -> None:
         (SelectorTerm(name="far"), "", True),
     ],
 )
-def test_a_placement_group_is_known_by_id_and_name(selector: SelectorTerm, group: str, *, is_noted: bool) -> None:
+def test_placement_group_is_resolved_by_id_or_name(selector: SelectorTerm, group: str, *, is_noted: bool) -> None:
     resolved, notes = resolve_selectors(replace(BEFORE, placement_group_selector=selector), BEFORE, SELECTIONS)
     assert (
         resolved.resolved_placement_group.group_id if resolved.resolved_placement_group is not None else ""
@@ -139,7 +139,7 @@ def test_a_placement_group_is_known_by_id_and_name(selector: SelectorTerm, group
     assert any("the placement group cannot be resolved" in note for note in notes) is is_noted
 
 
-def test_catalog_finds_the_same() -> None:
+def test_catalog_answers_are_rebuilt_for_changed_selectors() -> None:
     answers = build_recorded_answers(
         make_node_class(subnet_selectors=(SelectorTerm(id="subnet-b"),)), CATALOG_ANSWERS, SELECTIONS
     )
@@ -156,7 +156,7 @@ def make_instance_types(*zones: str) -> tuple[InstanceType, ...]:
     )
 
 
-def test_types_are_sold_in_the_zones_of_the_subnets_that_are_selected() -> None:
+def test_offerings_of_a_new_node_class_are_limited_to_its_subnet_zones() -> None:
     catalogue = Catalog(
         region="r",
         instance_types=(),

@@ -151,7 +151,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
 # What is told
 
 
-def test_a_report_has_the_fleet_its_cost_the_decisions_and_what_is_blocked(tmp_path: Path, capsys: Out) -> None:
+def test_report_contains_fleet_cost_decisions_and_blocked_pods(tmp_path: Path, capsys: Out) -> None:
     deletion_entries = (
         make_entry(60, DeleteObject(kind="NodeClaim", name="default-2", message="expired"), function="lifecycle"),
         make_entry(
@@ -209,7 +209,7 @@ def test_a_report_has_the_fleet_its_cost_the_decisions_and_what_is_blocked(tmp_p
     assert sum(change["terminated"] for change in report["changes"]) == 1
 
 
-def test_the_page_of_a_play_tells_what_its_document_tells(played: Path, capsys: Out) -> None:
+def test_html_report_contains_everything_in_the_json_report(played: Path, capsys: Out) -> None:
     report = read_report(played, capsys=capsys)
     html = render_report(played, capsys=capsys)
     checker = parse_page(html)
@@ -225,9 +225,7 @@ def test_the_page_of_a_play_tells_what_its_document_tells(played: Path, capsys: 
         assert part in text
 
 
-def test_machines_older_than_the_journal_are_known_from_its_snapshots(
-    played: Path, tmp_path: Path, capsys: Out
-) -> None:
+def test_nodes_older_than_the_journal_are_read_from_snapshots(played: Path, tmp_path: Path, capsys: Out) -> None:
     full_report = read_report(played, capsys=capsys)
     folder = tmp_path / "late"
     shutil.copytree(played, folder)
@@ -253,7 +251,7 @@ def test_machines_older_than_the_journal_are_known_from_its_snapshots(
     assert empty_report["usd"] < partial_report["usd"]
 
 
-def test_a_live_cluster_says_which_nodes_there_are_and_which_pods_wait(
+def test_live_cluster_determines_current_nodes_and_pending_pods(
     tmp_path: Path, capsys: Out, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = write_journal(
@@ -290,7 +288,7 @@ def test_a_live_cluster_says_which_nodes_there_are_and_which_pods_wait(
     assert "current nodes and pending pods: live cluster" in html
 
 
-def test_where_a_cycle_left_nothing_behind_no_pod_waited(tmp_path: Path, capsys: Out) -> None:
+def test_minutes_without_a_cycle_have_no_pending_pods(tmp_path: Path, capsys: Out) -> None:
     counts = {"PendingPods": 4.0, "UnschedulablePods": 1.0}
     entries = [make_entry(minute, notes=(make_pod_note("a/p"),), counts=counts) for minute in (0, 1, 10)]
     report = read_report(
@@ -308,9 +306,7 @@ def test_pods_that_still_run_on_draining_nodes_are_not_pending(tmp_path: Path, c
     assert [(sample["pods"], sample["unschedulable"]) for sample in report["pendingPods"]] == [(2.0, 2.0)]
 
 
-def test_the_last_sample_of_a_series_is_what_the_totals_say(
-    tmp_path: Path, capsys: Out, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_last_fleet_sample_equals_the_totals(tmp_path: Path, capsys: Out, monkeypatch: pytest.MonkeyPatch) -> None:
     sweep = make_entry(5, function="disrupt", counts={"ManagedNodes": 1.0, "FleetUsdPerHour": 0.05})
     folder = write_journal(tmp_path, *make_node_entries(1), sweep, *make_node_entries(2, minute=6))
     report = read_report(folder, "--now", "2026-11-21T08:30:00Z", capsys=capsys)
@@ -325,7 +321,7 @@ def test_the_last_sample_of_a_series_is_what_the_totals_say(
     assert report["fleet"][-1]["nodes"] == 0.0
 
 
-def test_the_page_names_the_cluster_and_the_period_and_breaks_no_words(played: Path, capsys: Out) -> None:
+def test_html_report_names_cluster_and_period_without_wrapping_words(played: Path, capsys: Out) -> None:
     html = render_report(played, capsys=capsys)
     assert re.search(r"<title>Joiner: demo, 2026-11-21 08:01:00 to 2026-11-21 08:\d\d:\d\d UTC</title>", html)
     assert "<h1>Joiner: demo</h1><p>2026-11-21 08:01:00 to " in html
@@ -334,7 +330,7 @@ def test_the_page_names_the_cluster_and_the_period_and_breaks_no_words(played: P
     assert '<th scope="col">function</th>' in html
 
 
-def test_without_counts_the_fleet_is_what_its_machines_come_to(tmp_path: Path, capsys: Out) -> None:
+def test_fleet_series_is_derived_from_nodes_without_recorded_counts(tmp_path: Path, capsys: Out) -> None:
     end = make_entry(30, TerminateInstances(instance_ids=("i-1",), message="w"), function="lifecycle")
     report = read_report(
         write_journal(tmp_path, *make_node_entries(1), *make_node_entries(2, minute=5), end), capsys=capsys
@@ -347,7 +343,7 @@ def test_without_counts_the_fleet_is_what_its_machines_come_to(tmp_path: Path, c
     ]
 
 
-def test_what_fails_and_what_is_wrong_is_told(tmp_path: Path, capsys: Out) -> None:
+def test_failures_and_problems_are_reported(tmp_path: Path, capsys: Out) -> None:
     failed = ActionResult(
         action=EvictPod(namespace="n", name="p", uid="u", node="x", message="drain"), result="failed", message="later"
     )
@@ -369,7 +365,7 @@ def test_what_fails_and_what_is_wrong_is_told(tmp_path: Path, capsys: Out) -> No
         assert part in text
 
 
-def test_what_is_said_again_cycle_after_cycle_is_one_decision() -> None:
+def test_repeated_decision_notes_are_listed_once() -> None:
     paused = DecisionNote(kind="NodePool", name="default", verdict="DisruptionPaused", reason="people say so")
     cycles = [Cycle(key=str(n), entry=make_entry(n, function="disrupt", notes=(paused,))) for n in range(4)]
     cycles.insert(2, Cycle(key="other", entry=make_entry(1.5, function="disrupt", notes=(make_node_note(1),))))
@@ -379,7 +375,7 @@ def test_what_is_said_again_cycle_after_cycle_is_one_decision() -> None:
 # Whatever is in it
 
 
-def test_names_are_text_wherever_they_stand(tmp_path: Path, capsys: Out) -> None:
+def test_object_names_are_escaped_everywhere_in_the_html_report(tmp_path: Path, capsys: Out) -> None:
     node_claim = NodeClaim(meta=ObjectMeta(name=EVIL, labels=((NODEPOOL, EVIL),)), node_class=NodeClassRef(name=EVIL))
     labels = ((NODEPOOL, EVIL), (INSTANCE_TYPE, EVIL), (CAPACITY_TYPE, EVIL), (ZONE, EVIL))
     evil = make_entry(
@@ -407,7 +403,7 @@ def test_names_are_text_wherever_they_stand(tmp_path: Path, capsys: Out) -> None
     assert text.count("<script>alert('x')</script>\"&") >= 15
 
 
-def test_five_hundred_nodes_of_thirty_pools_and_four_thousand_cycles_are_readable(tmp_path: Path, capsys: Out) -> None:
+def test_large_journal_produces_a_readable_report(tmp_path: Path, capsys: Out) -> None:
     entries = [entry for number in range(500) for entry in make_node_entries(number, f"pool-{number % 30:02d}", number)]
     entries.append(
         make_entry(
@@ -434,7 +430,7 @@ def test_five_hundred_nodes_of_thirty_pools_and_four_thousand_cycles_are_readabl
     assert "earlier decisions omitted (-o json has all)" in html
 
 
-def test_instants_are_utc_whatever_their_offset(tmp_path: Path, capsys: Out) -> None:
+def test_times_are_converted_to_utc(tmp_path: Path, capsys: Out) -> None:
     ahead = timezone(timedelta(hours=5, minutes=30))
     entries = [replace(entry, at=entry.at.astimezone(ahead)) for entry in make_node_entries(1)]
     report = read_report(write_journal(tmp_path, *entries), capsys=capsys)
@@ -445,7 +441,7 @@ def test_instants_are_utc_whatever_their_offset(tmp_path: Path, capsys: Out) -> 
     assert "13:30" not in html
 
 
-def test_torn_and_foreign_files_are_named_and_the_rest_is_told(tmp_path: Path, capsys: Out) -> None:
+def test_invalid_journal_files_are_named_and_the_rest_is_reported(tmp_path: Path, capsys: Out) -> None:
     folder = write_journal(tmp_path, *make_node_entries(1))
     (folder / "journal" / "torn.json").write_text('{"function": "prov')
     (folder / "journal" / "foreign.json").write_text("[1]")
@@ -459,7 +455,7 @@ def test_torn_and_foreign_files_are_named_and_the_rest_is_told(tmp_path: Path, c
     assert "not read: journal/torn.json" in captured.out
 
 
-def test_a_journal_of_nothing_has_a_page(tmp_path: Path, capsys: Out) -> None:
+def test_empty_journal_produces_a_page(tmp_path: Path, capsys: Out) -> None:
     text = "".join(parse_page(render_report(tmp_path, capsys=capsys)).text)
     assert "The journal has no nodes." not in text
     assert text.count("Unknown: the journal has no cycles of this time.") == 2
@@ -471,19 +467,19 @@ def test_a_journal_of_nothing_has_a_page(tmp_path: Path, capsys: Out) -> None:
     ("flags", "words"),
     [((), "no cycles"), (("--since", "2h"), "no cycles in this period: a longer --since reads more")],
 )
-def test_who_makes_a_page_of_nothing_is_told(tmp_path: Path, capsys: Out, flags: tuple[str, ...], words: str) -> None:
+def test_empty_report_prints_a_warning(tmp_path: Path, capsys: Out, flags: tuple[str, ...], words: str) -> None:
     assert main(["report", "-", "--journal", str(tmp_path), *flags]) == 0
     assert capsys.readouterr().err == f"joiner report: {tmp_path}: {words}; the report is empty\n"
 
 
-def test_the_same_journal_is_the_same_page(played: Path, capsys: Out) -> None:
+def test_same_journal_produces_the_same_page(played: Path, capsys: Out) -> None:
     assert render_report(played, capsys=capsys) == render_report(played, capsys=capsys)
 
 
 # The command
 
 
-def test_a_page_goes_where_it_is_told_to(tmp_path: Path, capsys: Out, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_report_is_written_to_the_given_path(tmp_path: Path, capsys: Out, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = write_journal(tmp_path / "j", *make_node_entries(1))
     monkeypatch.chdir(tmp_path)
     assert main(["report", "--journal", str(folder)]) == 0
@@ -495,7 +491,7 @@ def test_a_page_goes_where_it_is_told_to(tmp_path: Path, capsys: Out, monkeypatc
     assert yaml.safe_load((tmp_path / "all.yaml").read_text())["nodePools"][0]["name"] == "default"
 
 
-def test_the_document_is_stable(played: Path, capsys: Out) -> None:
+def test_json_report_has_stable_keys(played: Path, capsys: Out) -> None:
     assert list(read_report(played, capsys=capsys)) == [
         *("apiVersion", "source", "cluster", "began", "ended", "live", "unreadable", "cycles", "failures", "fleet"),
         *("pendingPods", "changes"),
@@ -513,9 +509,7 @@ def test_the_document_is_stable(played: Path, capsys: Out) -> None:
     ]
 
 
-def test_without_a_journal_there_is_nothing_to_tell(
-    capsys: Out, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_report_without_a_journal_is_rejected(capsys: Out, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("JOINER_BUCKET_NAME", raising=False)
     with pytest.raises(SystemExit) as raised:
         main(["report"])
@@ -539,7 +533,7 @@ def test_help_has_examples_exit_codes_and_the_shape(capsys: Out) -> None:
 # Pages and plots
 
 
-def test_text_is_escaped_and_markup_is_not_escaped_twice() -> None:
+def test_html_text_is_escaped_and_markup_is_not_escaped_twice() -> None:
     assert render_tag("p", "<&>", Markup("<b>"), title='"x"') == '<p title="&quot;x&quot;">&lt;&amp;&gt;<b></p>'
     html = render_html_page(EVIL, render_tag("p", EVIL))
     assert EVIL not in html
@@ -552,7 +546,7 @@ def test_text_is_escaped_and_markup_is_not_escaped_twice() -> None:
 SPAN = TimeAxis(began=DEFAULT_START_TIME, ended=DEFAULT_START_TIME + timedelta(hours=1), label=lambda at: f"{at:%H:%M}")
 
 
-def test_a_line_goes_by_steps_from_edge_to_edge() -> None:
+def test_line_chart_is_a_step_line_over_the_full_width() -> None:
     points = [
         (DEFAULT_START_TIME, 0.0),
         (DEFAULT_START_TIME + timedelta(minutes=30), 2.0),
@@ -564,7 +558,7 @@ def test_a_line_goes_by_steps_from_edge_to_edge() -> None:
     assert "<script" not in chart
 
 
-def test_bars_go_up_and_down_and_stay_within() -> None:
+def test_bar_chart_scales_bars_within_the_chart() -> None:
     ups, downs = ("up", [(DEFAULT_START_TIME, 4.0)]), ("down", [(DEFAULT_START_TIME + timedelta(minutes=59), 2.0)])
     chart = render_bar_chart("Changes", ups, downs, SPAN, 60)
     tall = [float(height) for height in re.findall(r'<rect[^>]* height="([0-9.]+)"', chart)]
@@ -572,7 +566,7 @@ def test_bars_go_up_and_down_and_stay_within() -> None:
     assert 'aria-label="Changes: up 4; down 2"' in chart
 
 
-def test_a_moment_is_a_span_too() -> None:
+def test_chart_of_a_zero_length_period_is_valid() -> None:
     chart = render_line_chart("x", [("a", [(DEFAULT_START_TIME, 1.0)])], replace(SPAN, ended=DEFAULT_START_TIME))
     assert "nan" not in chart
     assert "M44.0 18.0H44.0" in chart
@@ -582,11 +576,11 @@ def test_a_moment_is_a_span_too() -> None:
     ("hours", "seconds"),
     [(0, 60), (0.8, 60), (24, 1800), (24 * 7, 3 * 3600), (24 * 30, 24 * 3600), (24 * 365, 7 * 24 * 3600)],
 )
-def test_a_bar_is_as_long_as_it_has_to_be(hours: float, seconds: int) -> None:
+def test_bar_duration_depends_on_the_period_length(hours: float, seconds: int) -> None:
     assert choose_bar_seconds(timedelta(hours=hours)) == seconds
 
 
-def test_colours_can_be_told_apart_from_the_paper() -> None:
+def test_chart_colors_have_sufficient_contrast() -> None:
     style = render_html_page("x")
     light, dark = re.findall(r":root \{([^}]*--paper[^}]*)\}", style)[:2]
     for block in (light, dark):

@@ -24,7 +24,7 @@ from tests.unit.cli.status.test_status import write_inputs
 SAMPLE = re.compile(r'[a-z_]+(\{([a-z_]+="[^"]*",?)+\})? (\+?[-0-9.e+]+|inf)')
 
 
-def test_a_fleet_is_told_by_the_names_that_karpenter_has() -> None:
+def test_prometheus_output_uses_karpenter_metric_names() -> None:
     managed_node, node_claim = attach_claim(make_node("one"))
     node_pool = make_node_pool(
         budgets=(DisruptionBudget(nodes="50%", reasons=("Empty",)),),
@@ -57,7 +57,7 @@ def test_a_fleet_is_told_by_the_names_that_karpenter_has() -> None:
     )
 
 
-def test_without_prices_there_are_no_dollars_and_odd_names_are_escaped() -> None:
+def test_prometheus_output_without_prices_omits_cost_and_escapes_labels() -> None:
     managed_node, node_claim = attach_claim(make_node("one", labels={"node.kubernetes.io/instance-type": 'a"b\\c'}))
     snapshot = make_cluster_snapshot(nodes=(managed_node,), node_claims=(node_claim,), catalog=None)
     metrics = render_metrics(ClusterState(snapshot))
@@ -65,7 +65,7 @@ def test_without_prices_there_are_no_dollars_and_odd_names_are_escaped() -> None
     assert r'instance_type="a\"b\\c"' in metrics
 
 
-def test_the_command_prints_what_prometheus_reads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_status_prints_valid_prometheus_text_format(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = write_inputs(tmp_path, POOL, *make_node_manifests("n1", 4), make_claim("c1", "n1", 4))
     assert main([*source, "-o", "prometheus"]) == 0
     lines = capsys.readouterr().out.splitlines()

@@ -79,7 +79,7 @@ def fleet(tmp_path: Path) -> list[str]:
     )
 
 
-def test_a_page_says_what_there_is_what_it_costs_what_waits_and_what_is_wrong(fleet: list[str], capsys: Out) -> None:
+def test_status_page_shows_nodes_cost_pending_pods_and_problems(fleet: list[str], capsys: Out) -> None:
     assert main(fleet) == 0
     assert capsys.readouterr().out.splitlines() == [
         "4 nodes, $0.6000/h ($438.00/month), and 1 node without NodePool; 1 pod on nodes, 1 pending",
@@ -96,7 +96,7 @@ def test_a_page_says_what_there_is_what_it_costs_what_waits_and_what_is_wrong(fl
     ]
 
 
-def test_json_has_every_part(fleet: list[str], capsys: Out) -> None:
+def test_json_output_has_all_status_fields(fleet: list[str], capsys: Out) -> None:
     assert main([*fleet, "-o", "json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert (document["usdPerHour"], document["unmanagedNodes"], document["pods"]) == (
@@ -112,7 +112,7 @@ def test_json_has_every_part(fleet: list[str], capsys: Out) -> None:
     assert [problem["name"] for problem in document["problems"]] == ["n3", "c4"]
 
 
-def test_without_a_catalogue_nothing_has_a_price(tmp_path: Path, capsys: Out) -> None:
+def test_status_without_a_catalog_has_no_prices(tmp_path: Path, capsys: Out) -> None:
     arguments = write_inputs(
         tmp_path, make_ready_pool(POOL), *make_node_manifests("n1", 4), make_claim("c1", "n1", 4), priced=False
     )
@@ -122,7 +122,7 @@ def test_without_a_catalogue_nothing_has_a_price(tmp_path: Path, capsys: Out) ->
     assert json.loads(capsys.readouterr().out)["usdPerHour"] is None
 
 
-def test_a_pool_that_is_not_ready_says_why(tmp_path: Path, capsys: Out) -> None:
+def test_unready_nodepool_shows_its_reason(tmp_path: Path, capsys: Out) -> None:
     condition = {
         "type": "NodeClassReady",
         "status": "False",
@@ -136,12 +136,12 @@ def test_a_pool_that_is_not_ready_says_why(tmp_path: Path, capsys: Out) -> None:
     assert "Ready is False: NotReady" not in output
 
 
-def test_nodes_of_a_pool_that_is_gone_are_still_counted(tmp_path: Path, capsys: Out) -> None:
+def test_nodes_of_a_deleted_nodepool_are_counted(tmp_path: Path, capsys: Out) -> None:
     assert main(write_inputs(tmp_path, *make_node_manifests("n1", 4), make_claim("c1", "n1", 4))) == 0
     assert "default       1" in capsys.readouterr().out
 
 
-def test_many_pods_that_wait_are_cut_unless_all_are_wanted(tmp_path: Path, capsys: Out) -> None:
+def test_long_pending_pod_lists_are_truncated_without_the_all_flag(tmp_path: Path, capsys: Out) -> None:
     pods = [make_pending_pod(f"p{number:02}") for number in range(20)]
     for number, pending_pod in enumerate(pods[:18]):
         pending_pod["status"]["conditions"][0]["message"] = f"reason {number}"
@@ -152,7 +152,7 @@ def test_many_pods_that_wait_are_cut_unless_all_are_wanted(tmp_path: Path, capsy
     assert "shop/p19" in capsys.readouterr().out
 
 
-def test_pods_that_wait_for_the_same_reason_are_one_line(tmp_path: Path, capsys: Out) -> None:
+def test_pods_pending_for_the_same_reason_share_a_line(tmp_path: Path, capsys: Out) -> None:
     pods = [make_pending_pod(f"p{number}") for number in range(5)]
     pods[0]["status"]["conditions"][0]["message"] = "another reason"
     arguments = write_inputs(tmp_path, make_ready_pool(POOL), *pods)
@@ -167,14 +167,14 @@ def test_pods_that_wait_for_the_same_reason_are_one_line(tmp_path: Path, capsys:
 
 
 @pytest.mark.parametrize("flags", [["--watch", "-f", "x"], ["--context", "--watch", "-o", "json"]])
-def test_what_cannot_be_meant_is_refused(flags: list[str], capsys: Out) -> None:
+def test_incompatible_options_are_rejected(flags: list[str], capsys: Out) -> None:
     with pytest.raises(SystemExit) as raised:
         main(["status", *flags])
     assert raised.value.code == 2
     assert "joiner status: error" in capsys.readouterr().err
 
 
-def test_what_cannot_be_read_is_named_and_the_rest_is_shown(tmp_path: Path, capsys: Out) -> None:
+def test_invalid_object_is_reported_and_the_rest_is_shown(tmp_path: Path, capsys: Out) -> None:
     odd = {**POOL, "metadata": {"name": "odd"}, "spec": {"template": 3}}
     assert main(write_inputs(tmp_path, odd, *make_node_manifests("n1", 4), make_claim("c1", "n1", 4))) == 1
     captured = capsys.readouterr()
@@ -182,7 +182,7 @@ def test_what_cannot_be_read_is_named_and_the_rest_is_shown(tmp_path: Path, caps
     assert "NodePool odd" in captured.err
 
 
-def test_watching_goes_on_until_it_is_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Out) -> None:
+def test_watch_continues_until_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Out) -> None:
     files = write_inputs(tmp_path, make_ready_pool(POOL), *make_node_manifests("n1", 4), make_claim("c1", "n1", 4))
     looks: list[float] = []
 
@@ -206,7 +206,7 @@ def test_watching_goes_on_until_it_is_interrupted(tmp_path: Path, monkeypatch: p
     assert capsys.readouterr().out.count("1 node") == 2
 
 
-def test_what_people_have_paused_is_told_for_people_and_programs(tmp_path: Path, capsys: Out) -> None:
+def test_user_pauses_are_shown_in_page_and_json(tmp_path: Path, capsys: Out) -> None:
     text = "Drifted,Empty until 2100-01-01T00:00:00Z by anna because Black Friday"
     kube_system = {
         "apiVersion": "v1",
@@ -235,7 +235,7 @@ def test_what_people_have_paused_is_told_for_people_and_programs(tmp_path: Path,
     assert (second["nodePool"], second["reasons"], second["author"]) == ("default", ["Launches"], None)
 
 
-def test_a_page_of_a_terminal_fits_and_can_be_turned_over(fleet: list[str]) -> None:
+def test_status_page_fits_the_terminal_and_scrolls(fleet: list[str]) -> None:
     arguments = build_parser("status").parse_args(fleet)
     screen_input = (*PlanningInputReader(arguments)(), None)
     full_page, _ = draw_status(arguments, screen_input, Viewport(columns=40, lines=50))
@@ -245,7 +245,7 @@ def test_a_page_of_a_terminal_fits_and_can_be_turned_over(fleet: list[str]) -> N
     assert lines == full_page[-5:]
 
 
-def test_a_cluster_without_our_kinds_says_what_makes_them(monkeypatch: pytest.MonkeyPatch, capsys: Out) -> None:
+def test_cluster_without_karpenter_crds_shows_an_install_hint(monkeypatch: pytest.MonkeyPatch, capsys: Out) -> None:
     def read_input(*_: object) -> PlanningInput:
         at = ClusterSnapshot(taken_at=datetime(2026, 11, 22, tzinfo=UTC))
         return PlanningInput(

@@ -73,7 +73,7 @@ def list_names(out: str) -> list[str]:
     return [line.split()[0] for line in out.splitlines()[2:]]
 
 
-def test_the_dearest_node_is_first_and_the_fleet_stands_on_top(fleet: list[str], capsys: Out) -> None:
+def test_top_lists_the_fleet_summary_then_the_most_expensive_node(fleet: list[str], capsys: Out) -> None:
     assert main(fleet) == 0
     out = capsys.readouterr().out
     assert out.splitlines()[0] == (
@@ -92,17 +92,17 @@ def test_the_dearest_node_is_first_and_the_fleet_stands_on_top(fleet: list[str],
         (("--sort", "pods"), "held.internal"),
     ],
 )
-def test_what_comes_first_can_be_chosen(fleet: list[str], capsys: Out, flags: tuple[str, ...], first: str) -> None:
+def test_sort_options_change_the_node_order(fleet: list[str], capsys: Out, flags: tuple[str, ...], first: str) -> None:
     assert main([*fleet, *flags]) == 0
     assert list_names(capsys.readouterr().out)[0] == first
 
 
-def test_every_order_has_a_key_and_a_flag() -> None:
+def test_every_sort_order_has_a_key_and_a_flag() -> None:
     assert tuple(SORT_KEYS) == SORTS
     assert sorted(SORT_BY_KEY.values()) == sorted(SORTS)
 
 
-def test_json_has_every_node(fleet: list[str], capsys: Out) -> None:
+def test_json_output_has_every_node(fleet: list[str], capsys: Out) -> None:
     assert main([*fleet, "-o", "json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["usdPerHour"] == 1.3
@@ -121,7 +121,7 @@ def test_json_has_every_node(fleet: list[str], capsys: Out) -> None:
     assert by_name["held.internal"]["blockedBy"]["reason"] == "DoNotDisrupt"
 
 
-def test_a_pause_keeps_what_else_nothing_keeps(tmp_path: Path, capsys: Out) -> None:
+def test_pause_is_shown_only_for_nodes_that_no_other_reason_keeps(tmp_path: Path, capsys: Out) -> None:
     pool = {**POOL, "metadata": {"name": "default", "annotations": CHANGED}}
     arguments = write_inputs(
         tmp_path, pool, *make_node_and_claim("a", 4), make_pod("one", "a", "1"), *make_node_and_claim("b", 4)
@@ -135,7 +135,7 @@ def test_a_pause_keeps_what_else_nothing_keeps(tmp_path: Path, capsys: Out) -> N
     assert "paused: NodePool default: Underutilized disruption, by anna: Black Friday" in capsys.readouterr().out
 
 
-def test_one_nodepool_can_be_looked_at(fleet: list[str], capsys: Out) -> None:
+def test_top_can_be_limited_to_a_nodepool(fleet: list[str], capsys: Out) -> None:
     assert main([*fleet, "--nodepool", "default"]) == 0
     assert len(list_names(capsys.readouterr().out)) == 6
     assert main([*fleet, "--nodepool", "elsewhere"]) == 1
@@ -147,7 +147,7 @@ def test_one_nodepool_can_be_looked_at(fleet: list[str], capsys: Out) -> None:
 @pytest.mark.parametrize(
     ("columns", "heads"), [(80, {"NODE", "STATE", "$/H", "CPU", "BLOCKED"}), (300, set(COLUMN_HEADINGS[:-1]))]
 )
-def test_of_five_hundred_nodes_each_has_a_line_that_fits(
+def test_table_of_five_hundred_nodes_fits_the_terminal_width(
     tmp_path: Path, capsys: Out, monkeypatch: pytest.MonkeyPatch, columns: int, heads: set[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
@@ -176,19 +176,19 @@ def test_of_five_hundred_nodes_each_has_a_line_that_fits(
         ("$", ("price", True)),
     ],
 )
-def test_the_same_key_once_more_turns_the_order_round(keys: str, order: tuple[str, bool]) -> None:
+def test_repeated_sort_key_reverses_the_order(keys: str, order: tuple[str, bool]) -> None:
     arguments: Any = type("Chosen", (), {"sort": "price", "reverse": False})
     assert compute_order(arguments, tuple(keys)) == order
 
 
 @pytest.mark.parametrize("interval", ["0", "soon", "1e9"])
-def test_how_often_has_bounds(interval: str, capsys: Out) -> None:
+def test_refresh_interval_outside_its_range_is_rejected(interval: str, capsys: Out) -> None:
     with pytest.raises(SystemExit, match="2"):
         main(["top", "--every", interval])
     assert f"{interval!r} is not a number of seconds from 1 to 3600" in capsys.readouterr().err
 
 
-def test_without_a_cluster_that_answers_it_says_so(tmp_path: Path, capsys: Out) -> None:
+def test_missing_kubeconfig_is_reported(tmp_path: Path, capsys: Out) -> None:
     assert main(["top", "--kubeconfig", str(tmp_path / "none")]) == 1
     assert "no such kubeconfig" in capsys.readouterr().err
 
@@ -258,7 +258,7 @@ def list_page_lines(output: str) -> list[str]:
 
 
 @pytest.mark.loopback
-def test_in_a_terminal_it_is_sorted_turned_over_and_left_by_keys(config: str) -> None:
+def test_interactive_keys_sort_scroll_and_quit(config: str) -> None:
     terminal = Terminal("top", "--kubeconfig", config, "--every", "3600")
     terminal.wait_until(lambda seen: "1-21 of 40 by price" in seen)
     lines = list_page_lines(terminal.output)
@@ -277,7 +277,7 @@ def test_in_a_terminal_it_is_sorted_turned_over_and_left_by_keys(config: str) ->
 @pytest.mark.loopback
 @pytest.mark.parametrize("command", [("top",), ("status", "--watch")])
 @pytest.mark.parametrize(("sent", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_whoever_ends_it_finds_the_terminal_as_it_was(
+def test_terminal_is_restored_after_a_signal(
     config: str, command: tuple[str, ...], sent: signal.Signals, status: int
 ) -> None:
     terminal = Terminal(*command, "--kubeconfig", config)
@@ -287,7 +287,7 @@ def test_whoever_ends_it_finds_the_terminal_as_it_was(
 
 
 @pytest.mark.loopback
-def test_in_a_terminal_a_cluster_that_is_away_is_named_and_asked_again(config: str) -> None:
+def test_unreachable_cluster_is_shown_and_retried_in_interactive_mode(config: str) -> None:
     terminal = Terminal("top", "--kubeconfig", config, "--context", "away", "--every", "1")
     terminal.wait_until(lambda seen: "away: GET" in seen)
     terminal.type_keys("q")
@@ -303,7 +303,7 @@ def draw_page(fleet: list[str], lines: int, keys: str = "", first: int = 0) -> t
     return draw_nodes(arguments, (*PlanningInputReader(arguments)(), None), view)
 
 
-def test_a_page_has_as_many_lines_as_the_terminal_and_the_keys_last(fleet: list[str]) -> None:
+def test_top_page_fills_the_terminal_with_key_help_on_the_last_line(fleet: list[str]) -> None:
     for lines in (4, 9, 30):
         page_lines, last = draw_page(fleet, lines)
         assert len(page_lines) == lines
@@ -312,18 +312,18 @@ def test_a_page_has_as_many_lines_as_the_terminal_and_the_keys_last(fleet: list[
     assert "1-6 of 6 by name reversed" in draw_page(fleet, 24, "nn")[0][-1]
 
 
-def test_a_page_begins_where_it_was_moved_to_and_never_beyond_its_end(fleet: list[str]) -> None:
+def test_top_page_scrolls_within_its_bounds(fleet: list[str]) -> None:
     assert "3-4 of 6" in draw_page(fleet, 5, first=2)[0][-1]
     assert "5-6 of 6" in draw_page(fleet, 5, first=99)[0][-1]
 
 
-def test_without_nodes_a_page_says_so(tmp_path: Path) -> None:
+def test_top_page_without_nodes_shows_zero_nodes(tmp_path: Path) -> None:
     page_lines, last = draw_page(write_inputs(tmp_path, POOL), 10)
     assert (last, page_lines[0]) == (0, "0 nodes, $0.0000/h ($0.00/month)")
     assert page_lines[-1].startswith("none by price")
 
 
-def test_a_node_that_drifted_says_so_and_may_go_whatever_is_on_it(tmp_path: Path, capsys: Out) -> None:
+def test_drifted_node_is_shown_as_drifted_and_removable_despite_its_pods(tmp_path: Path, capsys: Out) -> None:
     [manifest] = make_node_manifests("a", 4)
     stale = make_claim("c-a", "a", 4)
     stale["status"]["conditions"].append({"type": "Drifted", "status": "True", "reason": "AMIDrift"})

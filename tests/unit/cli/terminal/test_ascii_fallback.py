@@ -13,7 +13,7 @@ from cli.terminal.ascii_fallback import ERROR_HANDLER_NAME, enable_ascii_fallbac
     ("text", "encoded"),
     [("a … b", "a ... b"), ("x → y", "x -> y"), ("wéb", "w\\u00e9b"), ("🚀", "\\ud83d\\ude80"), ("plain", "plain")],
 )
-def test_signs_become_letters_and_others_what_json_reads(
+def test_unsupported_characters_become_ascii_or_json_escapes(
     text: str, encoded: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ascii_stdout = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
@@ -26,13 +26,13 @@ def test_signs_become_letters_and_others_what_json_reads(
         assert json.loads(f'"{encoded}"') == text
 
 
-def test_who_knows_all_characters_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_utf8_output_is_not_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding="UTF-8"))
     enable_ascii_fallback()
     assert sys.stdout.errors == "strict"
 
 
-def test_what_cannot_be_read_is_no_matter_of_ours() -> None:
+def test_ascii_fallback_does_not_handle_decoding_errors() -> None:
     enable_ascii_fallback()
     with pytest.raises(UnicodeDecodeError):
         b"\xff".decode("ascii", ERROR_HANDLER_NAME)

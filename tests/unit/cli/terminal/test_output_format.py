@@ -8,7 +8,7 @@ import yaml
 from cli.terminal.output_format import encode_output
 
 
-def test_a_document_begins_with_the_api_version() -> None:
+def test_document_starts_with_the_api_version() -> None:
     assert encode_output({"nodes": 2}, "json") == '{\n "apiVersion": "joiner/v1",\n "nodes": 2\n}\n'
     assert encode_output({"nodes": 2}, "yaml") == "apiVersion: joiner/v1\nnodes: 2\n"
 

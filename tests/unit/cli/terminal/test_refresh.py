@@ -70,7 +70,7 @@ class PageRecorder(list[str]):
         return [f"{content} from {view.first}"], 7
 
 
-def test_a_page_is_shown_until_q_and_the_terminal_is_as_it_was(desk: Desk) -> None:
+def test_page_is_shown_until_q_and_the_terminal_is_restored(desk: Desk) -> None:
     recorder = PageRecorder(desk)
     assert watch(lambda: "fleet", recorder, 3600) == 0
     output = desk.read_output()
@@ -80,7 +80,7 @@ def test_a_page_is_shown_until_q_and_the_terminal_is_as_it_was(desk: Desk) -> No
     assert termios.tcgetattr(desk.slave) == desk.before
 
 
-def test_keys_move_rows_within_what_there_is_and_are_remembered(desk: Desk) -> None:
+def test_keys_scroll_within_bounds_and_are_remembered(desk: Desk) -> None:
     recorder = PageRecorder(desk, "j", " ", "\x1b[6~\x1b[6~\x1b[6~", "k", "c")
     watch(lambda: "fleet", recorder, 3600)
     assert [(view.first, view.keys) for view in recorder.views] == [
@@ -93,7 +93,7 @@ def test_keys_move_rows_within_what_there_is_and_are_remembered(desk: Desk) -> N
     ]
 
 
-def test_another_size_of_the_window_is_seen(desk: Desk) -> None:
+def test_window_resize_redraws_the_page(desk: Desk) -> None:
     def draw(content: str, view: Viewport) -> DrawnPage:
         sizes.append((view.columns, view.lines))
         if len(sizes) == 1:
@@ -109,7 +109,7 @@ def test_another_size_of_the_window_is_seen(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("error", [InputError("here: nobody answers"), Unreachable("here: nobody answers")])
-def test_a_look_that_fails_is_told_beside_the_last_that_did_not(desk: Desk, error: Exception) -> None:
+def test_failed_refresh_is_reported_with_the_last_successful_content(desk: Desk, error: Exception) -> None:
     looks: list[int] = []
 
     def look() -> str:
@@ -127,7 +127,7 @@ def test_a_look_that_fails_is_told_beside_the_last_that_did_not(desk: Desk, erro
     assert "here: nobody answer" in desk.read_output()
 
 
-def test_before_the_first_answer_only_the_trouble_is_shown(desk: Desk) -> None:
+def test_error_is_shown_before_the_first_successful_refresh(desk: Desk) -> None:
     def look() -> str:
         desk.type_keys("xq")
         raise InputError("nobody answers")
@@ -136,7 +136,7 @@ def test_before_the_first_answer_only_the_trouble_is_shown(desk: Desk) -> None:
     assert "looking …" in desk.read_output()
 
 
-def test_ctrl_c_leaves_the_terminal_as_it_was(desk: Desk) -> None:
+def test_ctrl_c_restores_the_terminal(desk: Desk) -> None:
     def draw(_: str, __: Viewport) -> DrawnPage:
         raise KeyboardInterrupt
 
@@ -147,7 +147,7 @@ def test_ctrl_c_leaves_the_terminal_as_it_was(desk: Desk) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_mistake_in_this_program_ends_it(desk: Desk) -> None:
+def test_unexpected_exception_in_the_reader_ends_the_loop(desk: Desk) -> None:
     def look() -> str:
         raise ZeroDivisionError
 
@@ -156,7 +156,7 @@ def test_a_mistake_in_this_program_ends_it(desk: Desk) -> None:
         watch(look, lambda content, _: ([content], 0), 3600)
 
 
-def test_news_are_told_once(desk: Desk) -> None:
+def test_background_reader_reports_each_update_once(desk: Desk) -> None:
     del desk
     looks = BackgroundReader(lambda: "fleet", 3600)
     while not looks.has_update():
@@ -169,7 +169,7 @@ def test_news_are_told_once(desk: Desk) -> None:
     ("typed", "keys"),
     [("", []), ("c", ["c"]), ("\x1b[A\x1b[Bq", ["up", "down", "q"]), ("\x1b[5~", ["page up"])],
 )
-def test_keys_have_names(desk: Desk, typed: str, keys: list[str]) -> None:
+def test_key_sequences_are_decoded_to_key_names(desk: Desk, typed: str, keys: list[str]) -> None:
     with Screen() as screen:
         if typed:
             desk.type_keys(typed)

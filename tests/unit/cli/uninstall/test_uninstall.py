@@ -61,7 +61,9 @@ def create_held_node(kube: InMemoryKube) -> None:
     create(kube, "/api/v1/nodes", node)
 
 
-def test_a_dry_run_says_what_would_go_and_writes_nothing(kube: InMemoryKube, arguments: list[str], capsys: Out) -> None:
+def test_dry_run_lists_objects_to_remove_and_writes_nothing(
+    kube: InMemoryKube, arguments: list[str], capsys: Out
+) -> None:
     create_held_node(kube)
     create(kube, "/api/v1/namespaces", {"metadata": {"name": "shop"}})
     stays = make_pod("till", "n", "1")
@@ -82,7 +84,7 @@ def test_a_dry_run_says_what_would_go_and_writes_nothing(kube: InMemoryKube, arg
     assert list_writes() == []
 
 
-def test_with_yes_it_is_done_in_order_and_says_what_is_left_to_do(
+def test_uninstall_removes_objects_in_order_and_prints_next_steps(
     kube: InMemoryKube, arguments: list[str], capsys: Out
 ) -> None:
     assert main([*arguments, "--yes"]) == 0
@@ -95,7 +97,7 @@ def test_with_yes_it_is_done_in_order_and_says_what_is_left_to_do(
     assert (document["empty"], document["nextCommands"][0]) == (True, "npx cdk destroy -c joiner:cluster=CLUSTER")
 
 
-def test_who_is_asked_may_say_no(
+def test_uninstall_is_cancelled_unless_confirmed(
     kube: InMemoryKube, arguments: list[str], capsys: Out, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Terminal(io.StringIO):
@@ -111,14 +113,16 @@ def test_who_is_asked_may_say_no(
         assert ("cancelled: nothing was removed" in captured.err) == bool(status)
 
 
-def test_nobody_who_is_not_there_says_yes(kube: InMemoryKube, arguments: list[str], capsys: Out) -> None:
+def test_uninstall_without_a_terminal_requires_the_yes_flag(
+    kube: InMemoryKube, arguments: list[str], capsys: Out
+) -> None:
     with pytest.raises(SystemExit, match="2"):
         main(arguments)
     assert "no terminal to ask for confirmation: add --yes" in capsys.readouterr().err
     assert list_names(list_objects(kube, POOLS)) == ["default"]
 
 
-def test_what_is_left_when_time_is_up_is_1_and_launches_stay_paused(
+def test_uninstall_timeout_exits_with_1_and_keeps_launches_paused(
     kube: InMemoryKube, arguments: list[str], capsys: Out
 ) -> None:
     create_held_node(kube)
@@ -129,7 +133,7 @@ def test_what_is_left_when_time_is_up_is_1_and_launches_stay_paused(
     assert "because joiner uninstall" in noted[LAUNCHES_PAUSED]
 
 
-def test_ctrl_c_says_how_to_go_on(
+def test_ctrl_c_reports_that_nodes_continue_to_drain(
     kube: InMemoryKube, arguments: list[str], capsys: Out, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def sleep(_: float) -> None:
@@ -141,7 +145,7 @@ def test_ctrl_c_says_how_to_go_on(
     assert "nodes continue to drain" in capsys.readouterr().err
 
 
-def test_what_is_not_ours_stays(kube: InMemoryKube, arguments: list[str], capsys: Out) -> None:
+def test_foreign_nodepools_are_kept(kube: InMemoryKube, arguments: list[str], capsys: Out) -> None:
     create(kube, POOLS, {**POOL, "metadata": {"name": "other"}, "spec": {"template": {"spec": FOREIGN}}})
     assert main([*arguments, "--yes"]) == 0
     assert "kept: NodePool other, which is not Joiner's" in capsys.readouterr().out
@@ -149,7 +153,7 @@ def test_what_is_not_ours_stays(kube: InMemoryKube, arguments: list[str], capsys
 
 
 @pytest.mark.parametrize(("minutes", "status"), [(0, 1), (10, 0)])
-def test_nothing_is_done_where_a_karpenter_is_at_work(
+def test_uninstall_stops_while_karpenter_is_active(
     kube: InMemoryKube, arguments: list[str], capsys: Out, minutes: int, status: int
 ) -> None:
     renewed = f"{datetime.now(UTC) - timedelta(minutes=minutes):%FT%T.%fZ}"
@@ -173,13 +177,13 @@ def test_nothing_is_done_where_a_karpenter_is_at_work(
         (f"/namespaces/{CLUSTER_NAMESPACE}", "you need the permissions get and patch on it"),
     ],
 )
-def test_what_is_in_the_way_is_said(arguments: list[str], capsys: Out, forbidden: str, words: str) -> None:
+def test_missing_permissions_are_reported(arguments: list[str], capsys: Out, forbidden: str, words: str) -> None:
     Guarded.forbidden = forbidden
     assert main([*arguments, "--yes"]) == 1
     assert words in capsys.readouterr().err
 
 
-def test_what_cannot_be_deleted_is_said(arguments: list[str], capsys: Out) -> None:
+def test_failed_deletion_is_reported(arguments: list[str], capsys: Out) -> None:
     Guarded.forbidden = "/nodepools/default"
     assert main([*arguments, "--yes"]) == 1
     assert "NodePool default: DELETE" in capsys.readouterr().err

@@ -79,7 +79,7 @@ def launch_instance(outside: Outside) -> str:
     return outcome.group.result.instances[0].instance_id
 
 
-def test_a_claim_is_created_once() -> None:
+def test_creating_a_nodeclaim_twice_creates_one_nodeclaim() -> None:
     outside = Outside()
     expect_done(CreateNodeClaim(claim=make_claim()), outside)
     [first] = outside.api.list("nodeclaims.karpenter.sh")
@@ -88,7 +88,7 @@ def test_a_claim_is_created_once() -> None:
     assert first["spec"]["nodeClassRef"]["name"] == "default"
 
 
-def test_a_launch_answers_its_group() -> None:
+def test_launch_outcome_contains_the_launch_group_with_its_result() -> None:
     outside = Outside()
     outcome = apply_one_action(LaunchInstances(group=outside.build_launch_group()), outside)
     assert outcome.result == "done"
@@ -97,21 +97,21 @@ def test_a_launch_answers_its_group() -> None:
     assert len(outcome.group.result.instances) == len(outside.list_instances()) == 1
 
 
-def test_instances_are_terminated_and_those_that_are_gone_are_passed_over() -> None:
+def test_termination_ignores_instances_that_no_longer_exist() -> None:
     outside = Outside()
     instance_id = launch_instance(outside)
     expect_done(TerminateInstances(instance_ids=("i-0gone", instance_id), message="test"), outside)
     assert outside.cloud.instances.find(instance_id).state == "shutting-down"
 
 
-def test_an_instance_is_tagged() -> None:
+def test_instance_is_tagged() -> None:
     outside = Outside()
     instance_id = launch_instance(outside)
     expect_done(TagInstance(instance_id=instance_id, tags=(("Name", "n1"),)), outside)
     assert outside.cloud.instances.describe(instance_id).get_tag("Name") == "n1"
 
 
-def test_a_launch_template_is_deleted_and_may_be_gone() -> None:
+def test_deleting_a_missing_launch_template_succeeds() -> None:
     outside = Outside()
     launch_instance(outside)
     [template] = outside.list_templates()
@@ -120,7 +120,7 @@ def test_a_launch_template_is_deleted_and_may_be_gone() -> None:
     assert outside.list_templates() == ()
 
 
-def test_offerings_that_one_answer_refused_are_one_row() -> None:
+def test_consecutive_unavailable_offerings_are_written_as_one_row() -> None:
     outside = Outside()
     zone = UnavailableOffering(capacity_type="", zone="us-east-1a", until=UNTIL + timedelta(seconds=1))
     marks = [MarkUnavailable(offering=offering) for offering in (SPOT_LARGE, zone, SPOT_LARGE)]
@@ -135,14 +135,14 @@ def test_offerings_that_one_answer_refused_are_one_row() -> None:
     assert outside.list_called_methods("table") == ["write", "write"]
 
 
-def test_marks_that_cannot_be_written_are_told_each() -> None:
+def test_each_unavailable_offering_fails_if_the_row_cannot_be_written() -> None:
     outside = Outside()
     marks = [MarkUnavailable(offering=offering) for offering in (SPOT_LARGE, SPOT_LARGE)]
     outcomes = apply_actions(marks, outside.build_world(tap=build_failing_tap("table", Throttled("later"))))
     assert [(outcome.result, outcome.message) for outcome in outcomes] == [("failed", "Throttled: later")] * 2
 
 
-def test_metadata_is_merged_and_lists_are_replaced() -> None:
+def test_metadata_patch_merges_maps_and_replaces_lists() -> None:
     outside = Outside()
     outside.api.create(
         "nodes", {"metadata": {"name": "n", "labels": {"a": "1"}, "annotations": {"b": "1"}, "finalizers": ["x/y"]}}
@@ -166,7 +166,7 @@ def test_metadata_is_merged_and_lists_are_replaced() -> None:
     assert outside.api.get("nodes", "n")["metadata"].get("finalizers", []) == []
 
 
-def test_a_status_is_merged_and_the_rest_is_left_alone() -> None:
+def test_status_patch_keeps_other_status_fields() -> None:
     outside = Outside()
     expect_done(CreateNodeClaim(claim=make_claim()), outside)
     expect_done(
@@ -177,7 +177,7 @@ def test_a_status_is_merged_and_the_rest_is_left_alone() -> None:
     assert stored["status"] == {"nodeName": "n", "imageID": "ami-2"}
 
 
-def test_taints_are_replaced_with_labels() -> None:
+def test_taint_patch_replaces_taints_and_adds_labels() -> None:
     outside = Outside()
     revision = outside.create_node()["metadata"]["resourceVersion"]
     expect_done(TaintNode(name="n", resource_version=revision, taints=(DISRUPTED,), labels=(("a", "1"),)), outside)
@@ -188,7 +188,7 @@ def test_taints_are_replaced_with_labels() -> None:
     assert outside.api.get("nodes", "n")["spec"].get("taints", []) == []
 
 
-def test_a_node_is_registered_in_one_write() -> None:
+def test_node_is_registered_in_one_write() -> None:
     outside = Outside()
     outside.create_node()
     revision = outside.api.revision
@@ -214,14 +214,14 @@ def make_eviction(pod: dict[str, Any], uid: str = "") -> EvictPod:
     return EvictPod(namespace="default", name=pod["metadata"]["name"], uid=uid or pod["metadata"]["uid"], node="n")
 
 
-def test_an_evicted_pod_is_on_its_way_out() -> None:
+def test_evicted_pod_gets_a_deletion_timestamp() -> None:
     outside = Outside()
     outside.create_node()
     expect_done(make_eviction(outside.create_pod()), outside)
     assert "deletionTimestamp" in outside.api.get("pods", "cart", "default")["metadata"]
 
 
-def test_an_eviction_that_a_budget_refuses_is_skipped() -> None:
+def test_eviction_blocked_by_a_pod_disruption_budget_is_skipped() -> None:
     outside = Outside()
     outside.create_node()
     pod = outside.create_pod(app="web")
@@ -232,14 +232,14 @@ def test_an_eviction_that_a_budget_refuses_is_skipped() -> None:
     assert "deletionTimestamp" not in outside.api.get("pods", "cart", "default")["metadata"]
 
 
-def test_another_pod_of_the_same_name_is_not_evicted() -> None:
+def test_eviction_of_a_pod_with_a_different_uid_is_skipped() -> None:
     outside = Outside()
     outside.create_node()
     outcome = apply_one_action(make_eviction(outside.create_pod(), uid="of an older one"), outside)
     assert (outcome.result, outcome.message[:8]) == ("skipped", "Conflict")
 
 
-def test_a_pod_is_deleted_past_a_budget_with_the_grace_that_is_left() -> None:
+def test_pod_deletion_ignores_pdb_and_uses_the_remaining_grace_period() -> None:
     outside = Outside()
     outside.create_node()
     pod = outside.create_pod(app="web")
@@ -250,7 +250,7 @@ def test_a_pod_is_deleted_past_a_budget_with_the_grace_that_is_left() -> None:
 
 
 @pytest.mark.parametrize(("uid", "result", "node"), [("own", "done", "n"), ("of an older one", "skipped", "")])
-def test_a_pod_is_told_where_it_is_expected_if_it_is_the_one_that_was_seen(uid: str, result: str, node: str) -> None:
+def test_pod_is_nominated_only_if_its_uid_matches(uid: str, result: str, node: str) -> None:
     outside = Outside()
     own_uid = outside.create_pod()["metadata"]["uid"]
     outcome = apply_one_action(
@@ -261,7 +261,7 @@ def test_a_pod_is_told_where_it_is_expected_if_it_is_the_one_that_was_seen(uid: 
 
 
 @pytest.mark.parametrize(("uid", "result"), [("", "done"), ("own", "done"), ("of an older one", "skipped")])
-def test_an_object_is_deleted_if_it_is_the_one_that_was_seen(uid: str, result: str) -> None:
+def test_object_is_deleted_only_if_its_uid_matches(uid: str, result: str) -> None:
     outside = Outside()
     own_uid = outside.create_node()["metadata"]["uid"]
     outcome = apply_one_action(
@@ -271,7 +271,7 @@ def test_an_object_is_deleted_if_it_is_the_one_that_was_seen(uid: str, result: s
     assert len(outside.api.list("nodes")) == (result == "skipped")
 
 
-def test_an_empty_uid_is_no_precondition() -> None:
+def test_empty_uid_sends_no_delete_precondition() -> None:
     outside = Outside()
     bodies: list[dict[str, Any]] = []
 
@@ -288,7 +288,7 @@ def test_an_empty_uid_is_no_precondition() -> None:
     assert outside.api.list("nodes") == []
 
 
-def test_an_event_is_published_and_a_function_woken() -> None:
+def test_event_is_published_and_follow_up_message_is_sent() -> None:
     outside = Outside()
     expect_done(PublishEvent(kind="Node", name="n", reason="Why", message="because", at=DEFAULT_START_TIME), outside)
     assert [event["reason"] for event in outside.api.list("events")] == ["Why"]
@@ -310,7 +310,7 @@ def test_an_event_is_published_and_a_function_woken() -> None:
     ],
     ids=["metadata", "no metadata", "status", "taints", "registration"],
 )
-def test_what_changed_since_it_was_seen_is_left_to_the_next_cycle(make: Callable[[str], Action]) -> None:
+def test_patch_with_a_stale_resource_version_is_skipped(make: Callable[[str], Action]) -> None:
     outside = Outside()
     stale = outside.create_node()["metadata"]["resourceVersion"]
     newest = outside.api.patch("nodes", "n", {"metadata": {"labels": {"b": "2"}}})
@@ -329,7 +329,7 @@ def test_what_changed_since_it_was_seen_is_left_to_the_next_cycle(make: Callable
         (Forbidden("n"), "failed"),
     ],
 )
-def test_one_that_fails_is_told_and_the_others_go_on(fault: Fault, result: str) -> None:
+def test_failed_action_is_reported_and_other_actions_continue(fault: Fault, result: str) -> None:
     outside = Outside()
     outside.create_node()
     bad = DeleteObject(kind="Node", name="n", message="test")
@@ -341,7 +341,7 @@ def test_one_that_fails_is_told_and_the_others_go_on(fault: Fault, result: str) 
     assert [stored["metadata"]["name"] for stored in outside.api.list("nodeclaims.karpenter.sh")] == ["a", "b"]
 
 
-def test_what_is_no_fault_is_not_swallowed() -> None:
+def test_exceptions_other_than_faults_propagate() -> None:
     def raise_division_error(call: PortCall) -> None:
         raise ZeroDivisionError(call.method)
 
@@ -349,7 +349,7 @@ def test_what_is_no_fault_is_not_swallowed() -> None:
         apply_actions((CreateNodeClaim(claim=make_claim()),), Outside().build_world(tap=raise_division_error))
 
 
-def test_once_time_is_over_nothing_is_done_but_functions_are_woken() -> None:
+def test_after_the_time_limit_only_follow_up_messages_are_sent() -> None:
     outside = Outside()
     outside.create_node()
     patch = PatchMetadata(kind="Node", name="n", labels=(("a", "1"),))
@@ -360,7 +360,7 @@ def test_once_time_is_over_nothing_is_done_but_functions_are_woken() -> None:
     assert outcomes[1].message == OUT_OF_TIME_MESSAGE
 
 
-def test_mode_plan_changes_nothing_at_all() -> None:
+def test_mode_plan_skips_every_kind_of_action() -> None:
     outside = Outside()
     outside.create_node()
     pod = outside.create_pod()
@@ -400,7 +400,7 @@ def make_guarded_actions(outside: Outside) -> tuple[Action, ...]:
     )
 
 
-def test_a_fence_that_holds_lets_everything_pass() -> None:
+def test_held_lease_lets_all_actions_pass() -> None:
     outside = Outside()
     outside.create_node()
     world = outside.build_world()
@@ -409,7 +409,7 @@ def test_a_fence_that_holds_lets_everything_pass() -> None:
     assert [outcome.result for outcome in outcomes] == ["done"] * 4
 
 
-def test_a_fence_that_broke_stops_all_that_is_left_and_ec2_hears_nothing() -> None:
+def test_lost_lease_skips_remaining_actions_without_calling_ec2() -> None:
     outside = Outside()
     outside.create_node()
     world = outside.build_world()
@@ -423,7 +423,7 @@ def test_a_fence_that_broke_stops_all_that_is_left_and_ec2_hears_nothing() -> No
     assert outside.api.list("nodeclaims.karpenter.sh") == []
 
 
-def test_a_fence_that_breaks_between_claim_and_launch_stops_the_launch() -> None:
+def test_lease_lost_between_nodeclaim_and_launch_skips_the_launch() -> None:
     outside = Outside()
     world = outside.build_world()
     with hold_lease(world, "planner") as fence:
@@ -435,7 +435,7 @@ def test_a_fence_that_breaks_between_claim_and_launch_stops_the_launch() -> None
     assert outside.list_called_methods("ec2") == []
 
 
-def test_a_claim_bears_the_version_of_the_lease_that_it_was_decided_under() -> None:
+def test_nodeclaim_is_annotated_with_the_lease_version_it_was_planned_under() -> None:
     outside = Outside()
     world = outside.build_world()
     with hold_lease(world, "planner") as fence:
@@ -449,7 +449,7 @@ def test_a_claim_bears_the_version_of_the_lease_that_it_was_decided_under() -> N
     assert stamps == {"by-hand": None, "under": str(fence.version)}
 
 
-def test_a_fence_that_cannot_be_read_fails_what_it_guards_and_nothing_else() -> None:
+def test_unreadable_lease_fails_only_the_actions_it_guards() -> None:
     outside = Outside()
     outside.create_node()
     with hold_lease(outside.build_world(), "planner") as fence:
@@ -460,7 +460,7 @@ def test_a_fence_that_cannot_be_read_fails_what_it_guards_and_nothing_else() -> 
     assert outside.api.list("nodeclaims.karpenter.sh") == []
 
 
-def test_the_lease_is_looked_at_once_for_many_claims_and_before_every_launch() -> None:
+def test_lease_is_read_once_for_many_nodeclaims_and_before_every_launch() -> None:
     outside = Outside()
     world = outside.build_world()
     claims = tuple(CreateNodeClaim(claim=make_claim(f"default-{number}")) for number in range(300))
@@ -473,7 +473,7 @@ def test_the_lease_is_looked_at_once_for_many_claims_and_before_every_launch() -
         assert outside.list_called_methods("table")[:2] == ["read", "read"]
 
 
-def test_claims_that_take_their_time_are_looked_after() -> None:
+def test_lease_is_checked_again_if_creating_nodeclaims_is_slow() -> None:
     outside = Outside()
 
     def lose_lease(call: PortCall) -> None:

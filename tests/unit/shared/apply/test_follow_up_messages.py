@@ -23,7 +23,7 @@ def list_delays(outside: Outside) -> list[float]:
     return [after.total_seconds() for _, _, after in outside.post.sent]
 
 
-def test_the_message_says_whence_and_why() -> None:
+def test_message_contains_source_and_reason() -> None:
     outside = Outside()
     request_follow_up(outside, 5)
     [(function, body, _)] = outside.post.sent
@@ -33,23 +33,25 @@ def test_the_message_says_whence_and_why() -> None:
 @pytest.mark.parametrize(
     ("first", "second", "expected"),
     [(5, 5, [5]), (5, 9, [5]), (9, 5, [9, 5])],
-    ids=["the same", "a later one", "a sooner one"],
+    ids=["same delay", "later delay", "sooner delay"],
 )
-def test_of_two_the_sooner_one_is_pending(first: int, second: int, expected: list[float]) -> None:
+def test_message_is_sent_only_if_it_is_due_before_the_pending_message(
+    first: int, second: int, expected: list[float]
+) -> None:
     outside = Outside()
     request_follow_up(outside, first)
     request_follow_up(outside, second)
     assert list_delays(outside) == expected
 
 
-def test_functions_are_woken_apart() -> None:
+def test_each_function_has_its_own_pending_message() -> None:
     outside = Outside()
     request_follow_up(outside, 5)
     request_follow_up(outside, 5, "lifecycle")
     assert [function for function, _, _ in outside.post.sent] == ["provision", "lifecycle"]
 
 
-def test_a_chain_stays_one_chain() -> None:
+def test_repeated_follow_ups_send_one_message_per_interval() -> None:
     outside = Outside()
     for _ in range(5):
         for _ in range(3):
@@ -59,7 +61,7 @@ def test_a_chain_stays_one_chain() -> None:
 
 
 @pytest.mark.parametrize(("passed", "is_sent_again"), [(4, False), (5, True)])
-def test_a_message_that_was_lost_is_sent_again_once_it_is_due(passed: int, is_sent_again: bool) -> None:  # noqa: FBT001 - a table's column
+def test_lost_message_is_sent_again_after_its_due_time(passed: int, is_sent_again: bool) -> None:  # noqa: FBT001 - a table's column
     outside = Outside()
     request_follow_up(outside, 5)
     outside.clock.advance(timedelta(seconds=passed))
@@ -67,7 +69,7 @@ def test_a_message_that_was_lost_is_sent_again_once_it_is_due(passed: int, is_se
     assert (len(outside.post.sent) == 2) is is_sent_again
 
 
-def test_who_wants_more_than_a_mailbox_can_delay_is_woken_by_then_and_may_ask_again() -> None:
+def test_delay_is_capped_at_the_sqs_maximum_and_can_be_requested_again() -> None:
     outside = Outside()
     request_follow_up(outside, 1800)
     outside.clock.advance(timedelta(minutes=15))
@@ -75,7 +77,7 @@ def test_who_wants_more_than_a_mailbox_can_delay_is_woken_by_then_and_may_ask_ag
     assert list_delays(outside) == [900, 900]
 
 
-def test_who_dies_before_it_is_written_down_wakes_twice() -> None:
+def test_crash_before_the_row_is_written_sends_the_message_twice() -> None:
     outside = Outside()
 
     def kill_on_write(call: PortCall) -> None:
@@ -88,7 +90,7 @@ def test_who_dies_before_it_is_written_down_wakes_twice() -> None:
     assert list_delays(outside) == [5, 5]
 
 
-def test_a_message_that_was_not_sent_is_not_written_down() -> None:
+def test_unsent_message_is_not_stored() -> None:
     outside = Outside()
 
     def fail_mailbox(call: PortCall) -> None:
@@ -101,7 +103,7 @@ def test_a_message_that_was_not_sent_is_not_written_down() -> None:
 
 
 @pytest.mark.parametrize("version", [0, 1])
-def test_somebody_who_woke_it_too_does_no_harm(version: int) -> None:
+def test_concurrent_follow_up_by_another_container_is_harmless(version: int) -> None:
     outside = Outside()
     if version:
         request_follow_up(outside, 5)
@@ -119,7 +121,7 @@ def test_somebody_who_woke_it_too_does_no_harm(version: int) -> None:
     assert row.expires_at == outside.clock.get_time() + timedelta(seconds=5)
 
 
-def test_a_row_that_cannot_be_read_is_no_pending_message() -> None:
+def test_unreadable_row_counts_as_no_pending_message() -> None:
     outside = Outside()
     outside.table.write(ROW_KIND, "provision", "soon", version=0)
     request_follow_up(outside, 5)

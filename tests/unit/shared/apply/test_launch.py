@@ -69,14 +69,14 @@ def read_stored_group(outside: Outside, name: str = "group") -> LaunchGroup | No
     return msgspec.json.decode(row.body, type=LaunchGroup) if row is not None else None
 
 
-def test_the_sites_below_are_all_there_are() -> None:
+def test_list_of_crash_sites_is_complete() -> None:
     outside, met, site = Outside(), [], build_site_counter()
     launch_group(outside.build_launch_group(), outside.build_world(tap=lambda call: met.append(site(call))))
     assert [place for place in met if place != "table.read after"] == list(SITES)
 
 
 @pytest.mark.parametrize("site", SITES)
-def test_a_launch_that_died_there_is_repeated_without_a_second_fleet(site: str) -> None:
+def test_launch_is_repeated_after_a_crash_without_a_second_fleet(site: str) -> None:
     outside = Outside()
     group = outside.build_launch_group()
     with pytest.raises(Killed):
@@ -90,7 +90,7 @@ def test_a_launch_that_died_there_is_repeated_without_a_second_fleet(site: str) 
     assert read_stored_group(outside) == launched_group
 
 
-def test_a_group_is_written_down_before_it_is_sent() -> None:
+def test_launch_group_is_stored_before_create_fleet_is_called() -> None:
     outside = Outside()
     group = outside.build_launch_group()
 
@@ -104,7 +104,7 @@ def test_a_group_is_written_down_before_it_is_sent() -> None:
     assert row.expires_at == outside.clock.get_time() + LAUNCH_GROUP_TTL
 
 
-def test_what_was_written_down_is_sent_whatever_is_asked_now() -> None:
+def test_stored_launch_group_takes_precedence_over_a_changed_request() -> None:
     outside = Outside()
     group = outside.build_launch_group()
     with pytest.raises(Killed):
@@ -117,7 +117,7 @@ def test_what_was_written_down_is_sent_whatever_is_asked_now() -> None:
     assert len(outside.list_instances()) == 1
 
 
-def test_a_group_with_an_answer_is_not_sent_again() -> None:
+def test_launch_group_with_a_stored_result_is_not_sent_again() -> None:
     outside = Outside()
     first = launch_group(outside.build_launch_group(), outside.build_world())
     outside.calls.clear()
@@ -129,7 +129,7 @@ def test_a_group_with_an_answer_is_not_sent_again() -> None:
     ("code", "expected_code"), [("InvalidParameterValue", "InvalidParameterValue"), ("", "LaunchFailed")]
 )
 @pytest.mark.parametrize("method", ["create_fleet", "ensure_launch_template"])
-def test_a_refusal_is_an_answer(method: str, code: str, expected_code: str) -> None:
+def test_rejected_request_is_stored_as_a_launch_error(method: str, code: str, expected_code: str) -> None:
     outside = Outside()
     launched_group = launch_group(
         outside.build_launch_group(), outside.build_world(tap=build_raising_tap(method, Invalid("nonsense", code)))
@@ -141,7 +141,7 @@ def test_a_refusal_is_an_answer(method: str, code: str, expected_code: str) -> N
 
 
 @pytest.mark.parametrize("method", ["create_fleet", "ensure_launch_template"])
-def test_that_there_is_no_capacity_at_all_is_an_answer_and_closes_the_group(method: str) -> None:
+def test_insufficient_capacity_error_is_stored_as_the_launch_result(method: str) -> None:
     outside = Outside()
     words = "ec2:CreateFleet: InsufficientInstanceCapacity: no room"
     launched_group = launch_group(
@@ -154,7 +154,7 @@ def test_that_there_is_no_capacity_at_all_is_an_answer_and_closes_the_group(meth
     assert read_stored_group(outside) == launched_group
 
 
-def test_a_refusal_after_the_template_was_made_again_is_an_answer_too() -> None:
+def test_rejection_after_recreating_the_launch_template_is_a_launch_error() -> None:
     outside = Outside()
     faults: list[Fault] = [Invalid("nonsense", "InvalidParameterValue"), NotFound("template")]
 
@@ -167,7 +167,7 @@ def test_a_refusal_after_the_template_was_made_again_is_an_answer_too() -> None:
     assert [error.code for error in launched_group.result.errors] == ["InvalidParameterValue"]
 
 
-def test_a_template_that_was_collected_in_between_is_made_again() -> None:
+def test_launch_template_deleted_before_create_fleet_is_created_again() -> None:
     outside = Outside()
 
     def collect(call: PortCall) -> None:
@@ -186,7 +186,7 @@ def test_a_template_that_was_collected_in_between_is_made_again() -> None:
     assert len(outside.list_templates()) == 1
 
 
-def test_a_template_that_is_collected_twice_is_left_to_the_next_cycle() -> None:
+def test_launch_template_deleted_twice_leaves_the_launch_to_the_next_cycle() -> None:
     outside = Outside()
     with pytest.raises(NotFound):
         launch_group(
@@ -199,7 +199,7 @@ def test_a_template_that_is_collected_twice_is_left_to_the_next_cycle() -> None:
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_ec2_that_says_later_is_asked_the_same_again(when: str) -> None:
+def test_throttled_create_fleet_is_repeated_with_the_same_token(when: str) -> None:
     outside = Outside()
     group = outside.build_launch_group()
     with pytest.raises(Throttled):
@@ -208,7 +208,7 @@ def test_ec2_that_says_later_is_asked_the_same_again(when: str) -> None:
     assert len(outside.list_instances()) == 1
 
 
-def test_who_finds_the_row_written_in_between_sends_nothing() -> None:
+def test_concurrent_write_of_the_launch_group_sends_no_fleet() -> None:
     outside = Outside()
     group = outside.build_launch_group()
 
@@ -221,7 +221,7 @@ def test_who_finds_the_row_written_in_between_sends_nothing() -> None:
     assert outside.list_called_methods("ec2") == []
 
 
-def test_who_finds_its_answer_written_already_has_the_same() -> None:
+def test_concurrent_launch_of_the_same_group_has_the_same_result() -> None:
     outside = Outside()
     group = outside.build_launch_group()
 
@@ -234,7 +234,7 @@ def test_who_finds_its_answer_written_already_has_the_same() -> None:
     assert len(outside.list_instances()) == 1
 
 
-def test_without_the_lease_nothing_is_written_down_and_nothing_sent() -> None:
+def test_lost_lease_prevents_storing_and_sending_the_launch_group() -> None:
     outside = Outside()
     with hold_lease(outside.build_world("one"), "planner") as fence:
         outside.clock.advance(LEASE_TTL)
@@ -245,14 +245,14 @@ def test_without_the_lease_nothing_is_written_down_and_nothing_sent() -> None:
     assert outside.list_instances() == ()
 
 
-def test_a_group_of_three_sent_twice_is_three_instances() -> None:
+def test_launch_group_of_three_sent_twice_launches_three_instances() -> None:
     outside = Outside()
     launch_group(outside.build_launch_group(capacity=3), outside.build_world())
     launch_group(outside.build_launch_group(capacity=3), outside.build_world())
     assert len(outside.list_instances()) == 3
 
 
-def test_a_row_that_cannot_be_read_is_written_anew_and_the_same_is_sent() -> None:
+def test_unreadable_launch_group_row_is_rewritten_with_the_same_result() -> None:
     outside = Outside()
     group = outside.build_launch_group()
     launch_group(group, outside.build_world())
@@ -264,7 +264,7 @@ def test_a_row_that_cannot_be_read_is_written_anew_and_the_same_is_sent() -> Non
     assert len(outside.list_instances()) == 1
 
 
-def test_a_row_that_cannot_be_read_is_written_anew_and_nothing_is_started_twice() -> None:
+def test_unreadable_launch_group_row_after_a_crash_launches_no_second_instance() -> None:
     outside = Outside()
     group = outside.build_launch_group()
     with pytest.raises(Killed):

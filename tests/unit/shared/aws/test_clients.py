@@ -17,20 +17,20 @@ def clients() -> Iterator[Clients]:
     clients.close()
 
 
-def test_a_client_is_made_once(clients: Clients) -> None:
+def test_client_is_cached_per_service_and_retry_mode(clients: Clients) -> None:
     assert clients.get_retrying_client("ssm") is clients.get_retrying_client("ssm", "eu-west-1")
     assert clients.get_retrying_client("ssm") is not clients.get_single_attempt_client("ssm")
     assert clients.get_retrying_client("ssm").meta.region_name == "eu-west-1"
 
 
-def test_another_region_has_another_client(clients: Clients) -> None:
+def test_each_region_has_its_own_client(clients: Clients) -> None:
     assert (
         clients.get_retrying_client("pricing", "us-east-1").meta.endpoint_url
         == "https://api.pricing.us-east-1.amazonaws.com"
     )
 
 
-def test_reads_are_repeated_and_conditional_writes_are_not(clients: Clients) -> None:
+def test_retrying_client_has_four_attempts_and_single_attempt_client_one(clients: Clients) -> None:
     patient, once = (
         clients.get_retrying_client("dynamodb").meta.config,
         clients.get_single_attempt_client("dynamodb").meta.config,
@@ -39,7 +39,7 @@ def test_reads_are_repeated_and_conditional_writes_are_not(clients: Clients) -> 
     assert once.retries == {"mode": "standard", "total_max_attempts": 1}
 
 
-def test_only_a_fleet_is_waited_for(clients: Clients) -> None:
+def test_only_the_single_attempt_ec2_client_has_a_long_read_timeout(clients: Clients) -> None:
     waits = {
         clients.get_single_attempt_client("dynamodb").meta.config.read_timeout,
         clients.get_retrying_client("ssm").meta.config.read_timeout,
@@ -48,14 +48,14 @@ def test_only_a_fleet_is_waited_for(clients: Clients) -> None:
     assert clients.get_single_attempt_client("ec2").meta.config.read_timeout == 30
 
 
-def test_an_endpoint_of_our_own_is_spoken_to_instead() -> None:
+def test_custom_endpoint_url_is_used() -> None:
     clients = Clients("us-east-1", endpoint_url="http://127.0.0.1:1")
     assert clients.get_retrying_client("ssm").meta.endpoint_url == "http://127.0.0.1:1"
     clients.close()
 
 
 @pytest.mark.loopback
-def test_every_attempt_is_counted_by_call() -> None:
+def test_call_counts_include_every_attempt() -> None:
     with EmbeddedAws(Cloud(Clock())) as server:
         clients = Clients("us-east-1", endpoint_url=server.url)
         assert clients.get_call_counts() == {}

@@ -16,14 +16,14 @@ def clients() -> Iterator[Clients]:
     clients.close()
 
 
-def test_a_row_is_read_consistently(clients: Clients) -> None:
+def test_get_item_uses_consistent_read(clients: Clients) -> None:
     with Stubber(clients.get_retrying_client("dynamodb")) as stub:
         key = {"pk": {"S": "lease"}, "sk": {"S": "a"}}
         stub.add_response("get_item", {}, {"TableName": "joiner", "Key": key, "ConsistentRead": True})
         assert DynamoTable(clients, "joiner").read("lease", "a") is None
 
 
-def test_rows_are_read_consistently(clients: Clients) -> None:
+def test_query_uses_consistent_read(clients: Clients) -> None:
     with Stubber(clients.get_retrying_client("dynamodb")) as stub:
         expected_request = {
             "TableName": "joiner",

@@ -76,7 +76,7 @@ def make_boto_client(server: EmbeddedAws, service: str) -> Any:
     return boto3.client(service, region_name="us-east-1", endpoint_url=server.url, config=ONCE)
 
 
-def test_one_door_leads_to_every_service(clients: Clients, table: DynamoTable) -> None:
+def test_one_endpoint_serves_all_aws_services(clients: Clients, table: DynamoTable) -> None:
     table.write("lease", "a", "{}", version=0)
     assert [row.name for row in table.list_rows("lease")] == ["a"]
     clients.get_retrying_client("s3").create_bucket(Bucket="joiner")
@@ -88,19 +88,19 @@ def test_one_door_leads_to_every_service(clients: Clients, table: DynamoTable) -
     assert clients.get_retrying_client("lambda").list_functions()["Functions"] == []
 
 
-def test_parameters_that_are_not_eks_own_are_motos(clients: Clients) -> None:
+def test_ssm_parameters_outside_the_eks_paths_are_served_by_moto(clients: Clients) -> None:
     clients.get_retrying_client("ssm").put_parameter(Name="/mine", Value="ami-1", Type="String")
     assert BotoParameterStore(clients).get_parameter("/mine") == "ami-1"
 
 
-def test_a_call_that_the_cloud_does_not_know_is_motos(clients: Clients) -> None:
+def test_ec2_calls_not_emulated_by_cloud_are_served_by_moto(clients: Clients) -> None:
     ec2 = clients.get_retrying_client("ec2")
     vpc = ec2.describe_vpcs()["Vpcs"][0]["VpcId"]
     ec2.create_tags(Resources=[vpc], Tags=[{"Key": "Name", "Value": "main"}])
     assert ec2.describe_vpcs()["Vpcs"][0]["Tags"] == [{"Key": "Name", "Value": "main"}]
 
 
-def test_reset_begins_anew(server: EmbeddedAws, ec2: BotoEc2, table: DynamoTable) -> None:
+def test_reset_clears_all_state_and_injected_errors(server: EmbeddedAws, ec2: BotoEc2, table: DynamoTable) -> None:
     ec2.ensure_launch_template(TEMPLATE)
     server.inject_error("ec2", "DescribeLaunchTemplates", "InternalError", 500, times=99)
     server.reset(Cloud(Clock()))
@@ -109,7 +109,7 @@ def test_reset_begins_anew(server: EmbeddedAws, ec2: BotoEc2, table: DynamoTable
         table.list_rows("lease")
 
 
-def test_a_fault_before_leaves_nothing_done(server: EmbeddedAws, table: DynamoTable) -> None:
+def test_error_injected_before_a_call_has_no_side_effect(server: EmbeddedAws, table: DynamoTable) -> None:
     server.inject_error("dynamodb", "PutItem", "InternalServerError", 500)
     with pytest.raises(Unreachable):
         table.write("lease", "a", "{}", version=0)
@@ -118,7 +118,9 @@ def test_a_fault_before_leaves_nothing_done(server: EmbeddedAws, table: DynamoTa
 
 
 @pytest.mark.parametrize("status", [500, LOST_RESPONSE_STATUS])
-def test_a_fault_after_loses_only_the_answer(server: EmbeddedAws, table: DynamoTable, status: int) -> None:
+def test_error_injected_after_a_call_loses_only_the_response(
+    server: EmbeddedAws, table: DynamoTable, status: int
+) -> None:
     server.inject_error("dynamodb", "PutItem", "InternalServerError", status, after=True)
     with pytest.raises(Unreachable):
         table.write("lease", "a", "{}", version=0)
@@ -128,7 +130,7 @@ def test_a_fault_after_loses_only_the_answer(server: EmbeddedAws, table: DynamoT
 
 
 @pytest.mark.parametrize("status", [503, LOST_RESPONSE_STATUS])
-def test_the_clouds_own_calls_can_fail_after_they_took_effect(
+def test_cloud_calls_can_fail_after_taking_effect(
     server: EmbeddedAws, cloud: Cloud, clients: Clients, status: int
 ) -> None:
     server.inject_error("ec2", "DeleteLaunchTemplate", "Unavailable", status, after=True)
@@ -137,7 +139,7 @@ def test_the_clouds_own_calls_can_fail_after_they_took_effect(
     assert cloud.templates.list_by_tag(*TEMPLATE.tags[0]) == ()
 
 
-def test_a_fault_happens_as_often_as_it_was_asked_for(server: EmbeddedAws) -> None:
+def test_injected_error_occurs_the_requested_number_of_times(server: EmbeddedAws) -> None:
     server.inject_error("sts", "GetCallerIdentity", "Throttling", 400, times=2)
     sts = make_boto_client(server, "sts")
     for _ in range(2):
@@ -164,7 +166,7 @@ def test_a_fault_happens_as_often_as_it_was_asked_for(server: EmbeddedAws) -> No
         ("lambda", "ListFunctions", "list_functions", {}),
     ],
 )
-def test_every_protocol_says_no_in_its_own_way(
+def test_injected_error_is_encoded_in_the_protocol_of_each_service(
     server: EmbeddedAws, service: str, action: str, call: str, arguments: dict[str, str]
 ) -> None:
     server.inject_error(service, action, "AccessDenied", 403)
@@ -199,7 +201,9 @@ def test_every_protocol_says_no_in_its_own_way(
         ),
     ],
 )
-def test_ec2_says_no_in_its_own_words(server: EmbeddedAws, call: str, arguments: dict[str, Any], code: str) -> None:
+def test_ec2_error_codes_match_the_real_service(
+    server: EmbeddedAws, call: str, arguments: dict[str, Any], code: str
+) -> None:
     with pytest.raises(ClientError) as raised:
         getattr(make_boto_client(server, "ec2"), call)(**arguments)
     assert raised.value.response["Error"]["Code"] == code
@@ -217,12 +221,12 @@ def test_ec2_says_no_in_its_own_words(server: EmbeddedAws, call: str, arguments:
         ([("tag:missing", "*")], 0),
     ],
 )
-def test_all_filters_must_hold(server: EmbeddedAws, filters: list[tuple[str, str]], count: int) -> None:
+def test_all_filters_must_match(server: EmbeddedAws, filters: list[tuple[str, str]], count: int) -> None:
     query_filters = [{"Name": name, "Values": [value]} for name, value in filters]
     assert len(make_boto_client(server, "ec2").describe_subnets(Filters=query_filters)["Subnets"]) == count
 
 
-def test_pages_follow_one_another(server: EmbeddedAws) -> None:
+def test_paginated_results_have_the_requested_page_size(server: EmbeddedAws) -> None:
     pages = make_boto_client(server, "ec2").get_paginator("describe_instance_type_offerings")
     options = {"LocationType": "availability-zone", "PaginationConfig": {"PageSize": 700}}
     sizes = [len(page["InstanceTypeOfferings"]) for page in pages.paginate(**options)]
@@ -230,7 +234,7 @@ def test_pages_follow_one_another(server: EmbeddedAws) -> None:
     assert len(sizes) > 3
 
 
-def test_deprecated_images_are_hidden_unless_they_are_asked_for(server: EmbeddedAws, cloud: Cloud) -> None:
+def test_deprecated_images_are_hidden_unless_requested(server: EmbeddedAws, cloud: Cloud) -> None:
     image = cloud.images.select((SelectorTerm(name="*"),))[0]
     cloud.images.set_deprecation_time(image.image_id, cloud.clock.get_time())
     query = {"Filters": [{"Name": "image-id", "Values": [image.image_id]}]}
@@ -238,13 +242,13 @@ def test_deprecated_images_are_hidden_unless_they_are_asked_for(server: Embedded
     assert len(make_boto_client(server, "ec2").describe_images(**query, IncludeDeprecated=True)["Images"]) == 1
 
 
-def test_images_of_one_owner_are_not_anothers(server: EmbeddedAws) -> None:
+def test_images_are_filtered_by_owner(server: EmbeddedAws) -> None:
     ec2 = make_boto_client(server, "ec2")
     assert ec2.describe_images(Owners=["self"])["Images"] == []
     assert len(ec2.describe_images(Owners=["self", "amazon"])["Images"]) == len(ec2.describe_images()["Images"]) > 0
 
 
-def test_spot_history_has_an_entry_for_every_hour(server: EmbeddedAws, cloud: Cloud) -> None:
+def test_spot_price_history_has_one_entry_per_hour(server: EmbeddedAws, cloud: Cloud) -> None:
     start = cloud.clock.get_time()
     with server.lock:
         cloud.clock.advance(timedelta(hours=2))
@@ -257,7 +261,7 @@ def test_spot_history_has_an_entry_for_every_hour(server: EmbeddedAws, cloud: Cl
     assert ec2.describe_spot_price_history(**query, ProductDescriptions=["Windows"])["SpotPriceHistory"] == []
 
 
-def test_other_regions_have_no_prices_here(server: EmbeddedAws) -> None:
+def test_price_list_of_other_regions_is_empty(server: EmbeddedAws) -> None:
     price_filters = [{"Type": "TERM_MATCH", "Field": "regionCode", "Value": "eu-west-1"}]
     assert (
         make_boto_client(server, "pricing").get_products(ServiceCode="AmazonEC2", Filters=price_filters)["PriceList"]
@@ -269,7 +273,7 @@ def test_other_regions_have_no_prices_here(server: EmbeddedAws) -> None:
     ("capacity_type", "strategy"),
     [("on-demand", "lowest-price"), ("spot", "price-capacity-optimized"), ("reserved", "lowest-price")],
 )
-def test_every_capacity_type_is_started_and_described_as_what_it_is(
+def test_instance_is_launched_and_described_with_its_capacity_type(
     ec2: BotoEc2,
     cloud: Cloud,
     capacity_type: Any,
@@ -297,7 +301,7 @@ def test_every_capacity_type_is_started_and_described_as_what_it_is(
 
 
 @pytest.mark.parametrize("capacity_type", ["on-demand", "spot", "reserved"])
-def test_a_template_arrives_as_it_was_sent(ec2: BotoEc2, cloud: Cloud, capacity_type: Any) -> None:
+def test_launch_template_is_stored_as_sent(ec2: BotoEc2, cloud: Cloud, capacity_type: Any) -> None:
     sent = LaunchTemplate(
         name="joiner/1",
         image_id="ami-1",
@@ -328,17 +332,17 @@ def test_a_template_arrives_as_it_was_sent(ec2: BotoEc2, cloud: Cloud, capacity_
     assert cloud.templates.find(sent.name) == sent
 
 
-def test_a_request_that_nobody_signed_is_motos(server: EmbeddedAws) -> None:
+def test_unsigned_request_is_served_by_moto(server: EmbeddedAws) -> None:
     with urllib.request.urlopen(f"{server.url}/moto-api/data.json", timeout=600) as answer:  # noqa: S310 - our own server
         assert answer.status == 200
 
 
-def test_what_is_not_started_has_no_address() -> None:
+def test_server_that_is_not_started_has_no_url() -> None:
     with pytest.raises(RuntimeError):
         _ = EmbeddedAws(Cloud(Clock())).url
 
 
-def test_stopping_leaves_no_port_and_no_thread() -> None:
+def test_stopped_server_leaves_no_port_and_no_thread() -> None:
     before = set(threading.enumerate())
     server = EmbeddedAws(Cloud(Clock())).start()
     address = ("127.0.0.1", int(server.url.rpartition(":")[2]))

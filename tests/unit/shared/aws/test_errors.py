@@ -64,13 +64,13 @@ def make_client_error(code: str, status: int = 400, **fields: Any) -> ClientErro
         ("InvalidInstanceID.Malformed", 400, Invalid),
     ],
 )
-def test_a_code_has_one_meaning(code: str, status: int, fault: type[Fault]) -> None:
+def test_error_code_and_http_status_map_to_one_fault(code: str, status: int, fault: type[Fault]) -> None:
     with pytest.raises(Fault, match=f"ec2:Call i-1: {code}: words") as raised, translate_errors("ec2:Call i-1"):
         raise make_client_error(code, status)
     assert type(raised.value) is fault
 
 
-def test_what_is_invalid_carries_the_code() -> None:
+def test_invalid_fault_has_the_aws_error_code() -> None:
     with pytest.raises(Invalid) as raised, translate_errors("ec2:Call"):
         raise make_client_error("InvalidParameterValue")
     assert raised.value.code == "InvalidParameterValue"
@@ -86,7 +86,9 @@ def test_what_is_invalid_carries_the_code() -> None:
         ([], Invalid),
     ],
 )
-def test_a_cancelled_transaction_is_what_cancelled_it(reasons: list[str], fault: type[Fault]) -> None:
+def test_cancelled_transaction_maps_to_the_fault_of_its_cancellation_reason(
+    reasons: list[str], fault: type[Fault]
+) -> None:
     with pytest.raises(Fault) as raised, translate_errors("dynamodb:TransactWriteItems"):
         raise make_client_error(
             "TransactionCanceledException", CancellationReasons=[{"Code": code} for code in reasons]
@@ -106,18 +108,18 @@ def test_a_cancelled_transaction_is_what_cancelled_it(reasons: list[str], fault:
         (ParamValidationError(report="no"), Invalid),
     ],
 )
-def test_what_is_no_answer_is_classified_too(error: Exception, fault: type[Fault]) -> None:
+def test_client_side_errors_are_translated_to_faults(error: Exception, fault: type[Fault]) -> None:
     with pytest.raises(Fault) as raised, translate_errors("ec2:Call"):
         raise error
     assert type(raised.value) is fault
     assert raised.value.__cause__ is error
 
 
-def test_an_error_without_details_is_invalid() -> None:
+def test_error_without_details_is_invalid() -> None:
     with pytest.raises(Invalid), translate_errors("ec2:Call"):
         raise ClientError({}, "Call")
 
 
-def test_our_own_mistakes_pass_as_they_are() -> None:
+def test_other_python_exceptions_are_not_translated() -> None:
     with pytest.raises(KeyError), translate_errors("ec2:Call"):
         raise KeyError("ours")

@@ -38,7 +38,7 @@ def build_price_document(name: str = "m5.large", **price: str) -> str:
         ('{"product": {"attributes": {"instanceType": "a"}}, "terms": {"Reserved": {}}}', ()),
     ],
 )
-def test_a_document_without_a_usable_price_is_passed_over(document: str, prices: tuple[tuple[str, float], ...]) -> None:
+def test_price_document_without_a_valid_price_is_skipped(document: str, prices: tuple[tuple[str, float], ...]) -> None:
     assert parse_prices(document, "USD") == prices
 
 
@@ -52,7 +52,7 @@ def test_a_document_without_a_usable_price_is_passed_over(document: str, prices:
         ("ca-central-1", "us-east-1"),
     ],
 )
-def test_every_region_has_an_endpoint_that_knows_its_prices(region: str, endpoint: str) -> None:
+def test_every_region_maps_to_a_pricing_endpoint(region: str, endpoint: str) -> None:
     assert get_pricing_region(region) == endpoint
 
 
@@ -67,7 +67,7 @@ def build_price_list_page(*documents: str) -> dict[str, Any]:
     return {"FormatVersion": "aws_v1", "PriceList": list(documents)}
 
 
-def test_shared_and_metal_prices_are_one_list(clients: Clients) -> None:
+def test_shared_and_bare_metal_prices_are_merged(clients: Clients) -> None:
     with Stubber(clients.get_retrying_client("pricing", "us-east-1")) as stub:
         expected_params = {"ServiceCode": "AmazonEC2", "Filters": ANY, "MaxResults": 100}
         stub.add_response(
@@ -90,14 +90,14 @@ def test_shared_and_metal_prices_are_one_list(clients: Clients) -> None:
         ]
 
 
-def test_china_pays_in_its_own_money(clients: Clients) -> None:
+def test_china_regions_use_prices_in_cny(clients: Clients) -> None:
     with Stubber(clients.get_retrying_client("pricing", "cn-northwest-1")) as stub:
         stub.add_response("get_products", build_price_list_page(build_price_document("a", USD="1", CNY="7")))
         stub.add_response("get_products", build_price_list_page())
         assert BotoPricingService(clients).get_on_demand_prices("cn-north-1") == {"a": 7.0}
 
 
-def test_a_list_without_prices_is_no_list(clients: Clients) -> None:
+def test_empty_price_list_raises_unreachable(clients: Clients) -> None:
     with Stubber(clients.get_retrying_client("pricing", "us-east-1")) as stub:
         stub.add_response("get_products", build_price_list_page())
         stub.add_response("get_products", build_price_list_page())
@@ -105,12 +105,12 @@ def test_a_list_without_prices_is_no_list(clients: Clients) -> None:
             BotoPricingService(clients).get_on_demand_prices("us-east-1")
 
 
-def test_nobody_knows_the_prices_of_govcloud(clients: Clients) -> None:
+def test_govcloud_prices_raise_unreachable(clients: Clients) -> None:
     with pytest.raises(Unreachable):
         BotoPricingService(clients).get_on_demand_prices("us-gov-west-1")
 
 
-def test_a_cluster_that_is_being_created_cannot_be_reached(clients: Clients) -> None:
+def test_cluster_in_state_creating_raises_unreachable(clients: Clients) -> None:
     with Stubber(clients.get_retrying_client("eks")) as stub:
         stub.add_response("describe_cluster", {"cluster": {"name": "a", "status": "CREATING"}})
         with pytest.raises(Unreachable, match="CREATING"):
@@ -125,7 +125,7 @@ def test_a_cluster_that_is_being_created_cannot_be_reached(clients: Clients) -> 
         ({}, ""),
     ],
 )
-def test_a_cluster_has_one_service_range(clients: Clients, network: dict[str, str], cidr: str) -> None:
+def test_cluster_service_cidr_is_ipv4_or_ipv6(clients: Clients, network: dict[str, str], cidr: str) -> None:
     facts = {
         "name": "a",
         "endpoint": "https://a",
@@ -138,6 +138,6 @@ def test_a_cluster_has_one_service_range(clients: Clients, network: dict[str, st
         assert BotoEks(clients).describe_cluster("a").service_cidr == cidr
 
 
-def test_where_no_network_leads_to_it_nobody_waits() -> None:
+def test_private_network_pricing_raises_unreachable_without_a_call() -> None:
     with pytest.raises(Unreachable, match="the network has only VPC endpoints"):
         UnreachablePricing().get_on_demand_prices("us-east-1")

@@ -9,9 +9,9 @@ IN_A_VPC = {"dynamodb", "ec2", "eks", "s3", "sns", "sqs", "ssm"}
 """Services with a VPC endpoint. EventBridge and logs are written to by others than our code; STS is signed for, not
 called."""
 WITHOUT = {"pricing"}
-"""Nothing is lost but fresh list prices: `test_a_call_that_fails[GetProducts-5xx]` lives on without them."""
+"""Nothing is lost but fresh list prices: `test_failing_api_call_is_recovered_from[GetProducts-5xx]` lives on without them."""
 
 
-def test_a_private_cluster_misses_list_prices_and_nothing_else() -> None:
+def test_private_cluster_calls_only_services_with_a_vpc_endpoint_except_pricing() -> None:
     call_names = {name for path in AWS.rglob("*.py") for name in CALLED.findall(path.read_text())}
     assert call_names == IN_A_VPC | WITHOUT

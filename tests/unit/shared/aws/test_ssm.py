@@ -45,7 +45,7 @@ class CountingParameterClient:
         ("/aws/service/bottlerocket/aws-k8s-1.34/x86_64/1.42.0/image_id", IMMUTABLE_VALUE_TTL),
     ],
 )
-def test_a_value_is_believed_for_as_long_as_it_can_stay(name: str, age: timedelta) -> None:
+def test_parameter_value_is_cached_for_the_ttl_of_its_path(name: str, age: timedelta) -> None:
     store = CountingParameterClient()
     parameters = BotoParameterStore(store, lambda: store.now)  # type: ignore[arg-type]
     assert get_cache_ttl(name) == age
@@ -56,7 +56,7 @@ def test_a_value_is_believed_for_as_long_as_it_can_stay(name: str, age: timedelt
     assert parameters.get_parameter(name) == "ami-2"
 
 
-def test_without_a_clock_every_question_is_asked() -> None:
+def test_parameter_store_without_a_clock_does_not_cache() -> None:
     store = CountingParameterClient()
     parameters = BotoParameterStore(store)  # type: ignore[arg-type]
     assert [parameters.get_parameter(RECOMMENDED) for _ in range(2)] == ["ami-1", "ami-2"]

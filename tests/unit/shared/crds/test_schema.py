@@ -59,13 +59,13 @@ def list_problems(definition: Schema, new: Json, old: Json = None) -> list[str]:
         ({"type": "integer", "x-kubernetes-validations": [{"rule": "self > 1"}]}, 2, 1),
     ],
 )
-def test_a_value_is_judged(definition: dict[str, Any], good: Json, bad: Json) -> None:
+def test_valid_values_pass_and_invalid_values_are_rejected(definition: dict[str, Any], good: Json, bad: Json) -> None:
     assert list_problems(build_schema(**definition), good) == []
     [problem] = list_problems(build_schema(**definition), bad)
     assert problem.startswith("spec")
 
 
-def test_a_rule_that_cannot_be_evaluated_is_broken() -> None:
+def test_validation_rule_that_cannot_be_evaluated_is_violated() -> None:
     wrong = build_schema(
         type="object", **{"x-kubernetes-validations": [{"rule": "self.a == 1", "message": "a is one"}]}
     )
@@ -73,18 +73,18 @@ def test_a_rule_that_cannot_be_evaluated_is_broken() -> None:
     assert "a is one" in problem
 
 
-def test_a_rule_that_is_no_expression_is_refused() -> None:
+def test_validation_rule_with_invalid_cel_is_rejected() -> None:
     with pytest.raises(Invalid, match="self >"):
         build_schema(type="integer", **{"x-kubernetes-validations": [{"rule": "self >"}]})
 
 
-def test_what_did_not_change_is_not_judged_again() -> None:
+def test_unchanged_invalid_values_are_tolerated_on_update() -> None:
     strict = build_schema(type="object", properties={"a": {"type": "string", "enum": ["new"]}, "b": {"type": "string"}})
     assert list_problems(strict, {"a": "old", "b": "2"}, {"a": "old", "b": "1"}) == []
     assert list_problems(strict, {"a": "older"}, {"a": "old"}) != []
 
 
-def test_rules_are_asked_once_the_shape_is_right() -> None:
+def test_validation_rules_run_only_if_the_types_are_valid() -> None:
     schema = build_schema(
         type="object",
         properties={"a": {"type": "integer"}},
@@ -94,7 +94,7 @@ def test_rules_are_asked_once_the_shape_is_right() -> None:
     assert list_problems(schema, {"a": 1}) == ["spec: Invalid value: more"]
 
 
-def test_items_of_a_map_list_are_compared_by_their_keys() -> None:
+def test_map_list_items_are_matched_by_their_keys_in_transition_rules() -> None:
     item = {
         "type": "object",
         "properties": {"name": {"type": "string"}, "value": {"type": "integer"}},
@@ -108,7 +108,7 @@ def test_items_of_a_map_list_are_compared_by_their_keys() -> None:
     assert list_problems(grown, [{"name": "b", "value": 1}], before) == ["spec[0]: Invalid value: never less"]
 
 
-def test_unknown_fields_go_unless_they_may_stay() -> None:
+def test_unknown_fields_are_pruned_unless_preserved() -> None:
     closed = build_schema(type="object", properties={"a": {"type": "array", "items": {"type": "object"}}})
     pruned = closed.prune_and_default({"kind": "K", "other": 1, "spec": {"a": [{"b": 1}], "c": 2}})
     assert pruned == {"kind": "K", "spec": {"a": [{}]}}
@@ -116,11 +116,11 @@ def test_unknown_fields_go_unless_they_may_stay() -> None:
     assert opened.prune_and_default({"spec": {"c": {"d": 2}}}) == {"spec": {"c": {"d": 2}}}
 
 
-def test_a_value_without_a_type_is_taken() -> None:
+def test_schema_without_a_type_accepts_any_value() -> None:
     assert list_problems(build_schema(), [1, "a"]) == []
 
 
-def test_a_null_gives_way_to_a_default() -> None:
+def test_null_is_replaced_by_the_default_unless_nullable() -> None:
     defaulted = build_schema(
         type="object", properties={"a": {"type": "string", "default": "b"}, "c": {"type": "string"}}
     )
@@ -129,12 +129,12 @@ def test_a_null_gives_way_to_a_default() -> None:
     assert nullable.prune_and_default({"spec": {"a": None}}) == {"spec": {"a": None}}
 
 
-def test_a_long_value_is_cut_in_the_message() -> None:
+def test_long_value_is_truncated_in_the_error_message() -> None:
     [problem] = list_problems(build_schema(type="string", maxLength=1), "x" * 100)
     assert problem.count("x") < 65
 
 
-def test_our_definitions_say_what_kubectl_shows() -> None:
+def test_shipped_crds_have_the_expected_printer_columns() -> None:
     columns = {
         crd["spec"]["names"]["kind"]: [
             (column["name"], column.get("priority", 0))
@@ -158,7 +158,7 @@ def test_our_definitions_say_what_kubectl_shows() -> None:
     }
 
 
-def test_our_definitions_are_files_named_after_them() -> None:
+def test_shipped_crd_files_are_named_after_group_and_plural() -> None:
     file_names = [f"{crd['spec']['group']}_{crd['spec']['names']['plural']}.yaml" for crd in load_shipped_crds()]
     assert [path.name for path in list_crd_paths()] == file_names
 
@@ -182,7 +182,7 @@ def find_unbounded_paths(node: dict[str, Any], path: str, *, judged: bool) -> li
     return missing
 
 
-def test_everything_in_our_definitions_has_a_bound() -> None:
+def test_shipped_crd_fields_are_bounded() -> None:
     for definition in load_shipped_crds():
         root = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
         assert find_unbounded_paths(root, definition["spec"]["names"]["kind"], judged=False) == []
@@ -191,14 +191,14 @@ def test_everything_in_our_definitions_has_a_bound() -> None:
 @pytest.mark.parametrize(
     "change", [{"group": "other.com"}, {"versions": []}, {"versions": [{"name": "v1", "storage": True}]}]
 )
-def test_a_definition_that_defines_nothing_is_refused(change: dict[str, Any]) -> None:
+def test_crd_without_a_served_schema_or_matching_group_is_rejected(change: dict[str, Any]) -> None:
     api = ApiServer(Clock(), definitions=())
     good = load_shipped_crds()[0]
     with pytest.raises(Invalid):
         api.create("customresourcedefinitions.apiextensions.k8s.io", {**good, "spec": good["spec"] | change})
 
 
-def test_a_changed_definition_is_served_at_once() -> None:
+def test_updated_crd_is_served_immediately() -> None:
     api = ApiServer(Clock())
     definition = api.get("customresourcedefinitions.apiextensions.k8s.io", "nodepools.karpenter.sh")
     [version] = definition["spec"]["versions"]
@@ -225,11 +225,11 @@ def test_a_changed_definition_is_served_at_once() -> None:
         ({"matchExpressions": [{"key": "a", "operator": "DoesNotExist"}]}, False),
     ],
 )
-def test_a_selector_as_an_object_selects(selector: dict[str, Any] | None, *, expected: bool) -> None:
+def test_label_selector_object_selects_matching_labels(selector: dict[str, Any] | None, *, expected: bool) -> None:
     assert build_label_selector(selector)({"a": "1"}) is expected
 
 
 @pytest.mark.parametrize("operator", ["In", "Near"])
-def test_a_selector_with_half_an_expression_is_refused(operator: str) -> None:
+def test_incomplete_label_selector_expression_is_rejected(operator: str) -> None:
     with pytest.raises(Invalid):
         build_label_selector({"matchExpressions": [{"key": "a", "operator": operator}]})

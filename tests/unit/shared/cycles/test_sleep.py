@@ -15,7 +15,7 @@ def build_world_with_log(kube: Lists) -> tuple[World, list[str]]:
     return msgspec.structs.replace(make_world(kube), emit=lines.append), lines
 
 
-def test_with_nothing_to_do_it_looks_at_pods_without_a_node_and_machines() -> None:
+def test_idle_provisioning_lists_only_unbound_pods_nodes_and_karpenter_objects() -> None:
     kube = Lists({"Pod": [make_pod("a")], "Node": [make_object("n")]})
     awake, lines = build_world_with_log(kube)
     report = run_provision(awake, "schedule")
@@ -26,7 +26,7 @@ def test_with_nothing_to_do_it_looks_at_pods_without_a_node_and_machines() -> No
     assert any('"PendingPods"' in line for line in lines)
 
 
-def test_with_a_node_that_goes_it_looks_at_everything() -> None:
+def test_provisioning_with_a_deleting_node_lists_all_kinds() -> None:
     kube = Lists({"Node": [{"metadata": DELETED_NODE_METADATA}]})
     run_provision(build_world_with_log(kube)[0], "schedule")
     assert len(kube.requested_kinds) > len(IDLE_KINDS) + 12

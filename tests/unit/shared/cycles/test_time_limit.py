@@ -21,7 +21,7 @@ def build_world_with_time_left(time_left: timedelta) -> Ports:
 
 
 @pytest.mark.parametrize(("seconds", "is_planned"), [(50, True), (3, False)])
-def test_a_plan_is_ended_while_there_is_time_to_act_on_it(
+def test_planning_stops_early_enough_to_apply_the_plan(
     monkeypatch: pytest.MonkeyPatch, seconds: int, *, is_planned: bool
 ) -> None:
     monkeypatch.setattr(new_node_placement, "NODES_PER_DEADLINE_CHECK", 1)
@@ -49,7 +49,7 @@ class TimeLimitedWorld(World):
         return msgspec.structs.replace(ports, time_left=lambda: self.time_left) if function == "lifecycle" else ports
 
 
-def test_a_lifecycle_whose_time_is_up_leaves_the_rest_to_the_next_and_wakes_it_at_once() -> None:
+def test_lifecycle_out_of_time_skips_remaining_actions_and_triggers_the_next_run() -> None:
     world = TimeLimitedWorld(make_node_class(), make_node_pool(after="Never"), make_deployment(3))
     world.wait_until_settled(3)
     (claim,) = world.list_claims()
@@ -69,7 +69,7 @@ def test_a_lifecycle_whose_time_is_up_leaves_the_rest_to_the_next_and_wakes_it_a
     assert world.list_done_actions(TaintNode)
 
 
-def test_what_is_only_said_is_said_last() -> None:
+def test_events_are_published_after_all_other_actions() -> None:
     """Events come last: if a function stops in the middle of many nodes, they have not delayed a drain."""
     world = World(make_node_class(), make_node_pool(after="Never"), make_deployment(3))
     world.wait_until_settled(3)
@@ -87,7 +87,7 @@ def test_what_is_only_said_is_said_last() -> None:
     assert not any(isinstance(result.action, EvictPod | PatchStatus) for result in entry.results[first:])
 
 
-def test_what_is_left_is_what_the_trigger_says() -> None:
+def test_remaining_time_comes_from_the_lambda_context() -> None:
     context: Any = SimpleNamespace(get_remaining_time_in_millis=lambda: 1500)
     time_left = with_time_left(build_benchmark_world(1), context).time_left
     assert time_left is not None

@@ -33,19 +33,19 @@ class World:
         ).retry_after.total_seconds()
 
 
-def test_who_is_refused_again_and_again_keeps_away_for_longer_and_longer() -> None:
+def test_repeated_throttling_doubles_the_backoff_delay_up_to_a_maximum() -> None:
     world = World()
     assert [world.record_throttling() for _ in range(7)] == [1, 2, 4, 8, 16, 30, MAX_BACKOFF_DELAY.total_seconds()]
     world.backoff.record_success()
     assert world.record_throttling() == 1
 
 
-def test_the_servers_own_wish_counts_where_it_is_longer() -> None:
+def test_retry_after_of_the_server_is_used_if_it_is_longer() -> None:
     world = World()
     assert [world.record_throttling(20), world.record_throttling(1), world.record_throttling(60)] == [20, 2, 60]
 
 
-def test_nothing_is_sent_before_the_time_is_over() -> None:
+def test_requests_are_rejected_until_the_backoff_delay_ends() -> None:
     world = World()
     world.record_throttling(10)
     world.seconds = 4
@@ -56,7 +56,7 @@ def test_nothing_is_sent_before_the_time_is_over() -> None:
     world.backoff.check("PATCH /x")
 
 
-def test_who_was_silent_is_left_alone_for_as_long_again() -> None:
+def test_unresponsive_api_server_gets_no_requests_for_the_timeout_duration() -> None:
     world = World()
     world.backoff.record_silence(timedelta(seconds=10))
     with pytest.raises(Unreachable, match="not sent: the API server did not respond for 10 s"):
@@ -65,14 +65,14 @@ def test_who_was_silent_is_left_alone_for_as_long_again() -> None:
     world.backoff.check("GET /x")
 
 
-def test_an_answer_ends_it() -> None:
+def test_success_ends_the_backoff() -> None:
     world = World()
     world.backoff.record_silence(timedelta(seconds=10))
     world.backoff.record_success()
     world.backoff.check("GET /x")
 
 
-def test_a_little_is_waited_for_within_a_call_but_not_again_soon() -> None:
+def test_short_retry_after_is_waited_for_within_a_call_at_most_once_a_minute() -> None:
     world = World()
     waits = [(0.0, 1, True), (5.0, 1, False), (59.9, 3, False), (60.0, 3, True), (500.0, 4, False)]
     for at, requested_seconds, has_waited in waits:
@@ -81,7 +81,7 @@ def test_a_little_is_waited_for_within_a_call_but_not_again_soon() -> None:
     assert world.waits == [1, 3]
 
 
-def test_without_a_clock_there_is_nothing_to_keep_to() -> None:
+def test_backoff_without_a_clock_never_waits_or_rejects() -> None:
     backoff = Backoff()
     fault = backoff.record_throttling(Throttled("429"))
     backoff.record_silence(timedelta(seconds=10))

@@ -26,7 +26,7 @@ def decode_token(token: str) -> str:
     return urlsafe_b64decode(body + "=" * (-len(body) % 4)).decode()
 
 
-def test_the_token_is_a_presigned_get_caller_identity() -> None:
+def test_eks_token_is_a_presigned_get_caller_identity_url() -> None:
     url = urlsplit(decode_token(build_eks_token(KEYS, cluster="shop", region="eu-west-1", now=NOW)))
     query = {name: value for name, [value] in parse_qs(url.query).items()}
     signature = query.pop("X-Amz-Signature")
@@ -44,13 +44,13 @@ def test_the_token_is_a_presigned_get_caller_identity() -> None:
     assert len(signature) == 64
 
 
-def test_the_token_has_no_padding() -> None:
+def test_eks_token_has_no_base64_padding() -> None:
     tokens = [build_eks_token(KEYS, cluster="a" * size, region="us-east-1", now=NOW) for size in range(1, 4)]
     assert not any("=" in token for token in tokens)
 
 
-@pytest.mark.parametrize("session_token", [None, "session/token=="], ids=["a user's", "a role's"])
-def test_the_signature_is_the_one_that_boto_makes(session_token: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("session_token", [None, "session/token=="], ids=["user credentials", "role credentials"])
+def test_presigned_url_matches_the_one_from_boto(session_token: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("botocore.auth.get_current_datetime", lambda: NOW)
     session = make_session(session_token)
     sts = session.client("sts", region_name="eu-west-1", endpoint_url="https://sts.eu-west-1.amazonaws.com")
@@ -62,7 +62,7 @@ def test_the_signature_is_the_one_that_boto_makes(session_token: str | None, mon
     assert parse_qs(urlsplit(own_url).query) == parse_qs(urlsplit(boto_url).query)
 
 
-def test_another_cluster_or_region_is_another_token() -> None:
+def test_eks_token_depends_on_cluster_and_region() -> None:
     tokens = {
         build_eks_token(KEYS, cluster=cluster, region=region, now=NOW)
         for cluster, region in (("a", "us-east-1"), ("b", "us-east-1"), ("a", "eu-west-1"))
@@ -70,7 +70,7 @@ def test_another_cluster_or_region_is_another_token() -> None:
     assert len(tokens) == 3
 
 
-def test_china_has_endpoints_of_its_own() -> None:
+def test_china_regions_use_their_own_sts_endpoint() -> None:
     assert build_presigned_url(KEYS, cluster="a", region="cn-north-1", now=NOW).startswith(
         "https://sts.cn-north-1.amazonaws.com.cn/"
     )
@@ -85,7 +85,7 @@ class ManualClock:
         return self.now
 
 
-def test_a_token_is_kept_for_fourteen_minutes() -> None:
+def test_eks_token_is_cached_for_fourteen_minutes() -> None:
     clock, session = ManualClock(), make_session(None)
     token = EksToken(session, cluster="shop", region="us-east-1", clock=clock)
     first = token()
@@ -95,7 +95,7 @@ def test_a_token_is_kept_for_fourteen_minutes() -> None:
     assert token() != first
 
 
-def test_a_token_that_was_not_taken_is_signed_anew() -> None:
+def test_rejected_eks_token_is_signed_again() -> None:
     clock = ManualClock()
     token = EksToken(make_session(None), cluster="shop", region="us-east-1", clock=clock)
     first = token()
@@ -105,7 +105,7 @@ def test_a_token_that_was_not_taken_is_signed_anew() -> None:
     assert token() != first
 
 
-def test_new_credentials_make_a_new_token(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_new_credentials_produce_a_new_eks_token(monkeypatch: pytest.MonkeyPatch) -> None:
     session = make_session(None)
     token = EksToken(session, cluster="shop", region="us-east-1", clock=ManualClock())
     first = token()
@@ -113,7 +113,7 @@ def test_new_credentials_make_a_new_token(monkeypatch: pytest.MonkeyPatch) -> No
     assert token() != first
 
 
-def test_without_credentials_there_is_no_token(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_credentials_raise_forbidden(monkeypatch: pytest.MonkeyPatch) -> None:
     session = make_session(None)
     monkeypatch.setattr(session, "get_credentials", lambda: None)
     with pytest.raises(Forbidden, match="shop"):

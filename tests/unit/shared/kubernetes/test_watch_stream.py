@@ -47,7 +47,7 @@ def read_stream(stream: FakeResponse, since: int = 10) -> WatchEvents:
 
 
 @pytest.mark.parametrize("last", ["BOOKMARK", "ADDED", "MODIFIED", "DELETED"])
-def test_it_has_caught_up_with_whatever_is_at_the_head(last: str) -> None:
+def test_watch_ends_when_an_event_reaches_the_collection_head(last: str) -> None:
     first, end = encode_event("ADDED", 11), encode_event(last, 20)
     stream = FakeResponse(join_lines(first, end), join_lines(encode_event("ADDED", 21)))
     events = (first,) if last == "BOOKMARK" else (first, end)
@@ -56,14 +56,14 @@ def test_it_has_caught_up_with_whatever_is_at_the_head(last: str) -> None:
 
 
 @pytest.mark.parametrize("last", ["BOOKMARK", "MODIFIED"])
-def test_what_is_after_the_head_is_left_for_the_next_time(last: str) -> None:
+def test_watch_events_after_the_collection_head_are_not_returned(last: str) -> None:
     stream = FakeResponse(
         join_lines(encode_event("ADDED", 11)), join_lines(encode_event(last, 21)), join_lines(encode_event("ADDED", 22))
     )
     assert read_stream(stream) == WatchEvents(events=(encode_event("ADDED", 11),), version="20", count=2)
 
 
-def test_silence_ends_it_but_proves_nothing() -> None:
+def test_read_timeout_ends_the_watch_at_the_last_version_received() -> None:
     assert read_stream(FakeResponse()) == WatchEvents(version="10", count=2)
     response = FakeResponse(join_lines(encode_event("ADDED", 11), encode_event("MODIFIED", 14)))
     assert read_stream(response) == WatchEvents(
@@ -72,7 +72,7 @@ def test_silence_ends_it_but_proves_nothing() -> None:
     assert read_stream(FakeResponse(join_lines(encode_event("BOOKMARK", 15)))) == WatchEvents(version="15", count=2)
 
 
-def test_lines_come_in_any_pieces() -> None:
+def test_watch_event_lines_may_be_split_across_chunks() -> None:
     body = join_lines(encode_event("ADDED", 11), b"", encode_event("DELETED", 20))
     stream = FakeResponse(*(body[at : at + 7] for at in range(0, len(body), 7)))
     assert read_stream(stream).events == (encode_event("ADDED", 11), encode_event("DELETED", 20))
@@ -92,7 +92,7 @@ def test_lines_come_in_any_pieces() -> None:
         FakeResponse(b'{"type":"ADDED","object":"\xff"}\n'),
     ],
 )
-def test_an_end_before_the_head_is_no_answer(stream: FakeResponse) -> None:
+def test_closed_or_invalid_stream_before_the_head_raises_unreachable(stream: FakeResponse) -> None:
     with pytest.raises(Unreachable):
         read_stream(stream)
 
@@ -100,7 +100,7 @@ def test_an_end_before_the_head_is_no_answer(stream: FakeResponse) -> None:
 @pytest.mark.parametrize(
     ("code", "fault"), [(410, Expired), (403, Forbidden), (429, Throttled), (500, Unreachable), (504, Unreachable)]
 )
-def test_an_error_among_the_changes_is_a_fault(code: int, fault: type[Fault]) -> None:
+def test_error_event_in_the_watch_stream_raises_a_fault(code: int, fault: type[Fault]) -> None:
     status = {"kind": "Status", "code": code, "message": "too old resource version: 10 (20)"}
     stream = FakeResponse(
         join_lines(encode_event("ADDED", 11), msgspec.json.encode({"type": "ERROR", "object": status}))
@@ -109,7 +109,7 @@ def test_an_error_among_the_changes_is_a_fault(code: int, fault: type[Fault]) ->
         read_stream(stream)
 
 
-def test_more_than_a_list_would_be_is_better_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_bytes_of_changes_raise_expired(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch_stream, "MAX_CHANGES_BYTES", 150)
     with pytest.raises(Expired, match="150 bytes"):
         read_stream(FakeResponse(*(join_lines(encode_event("ADDED", version)) for version in (11, 12, 13))))
@@ -125,7 +125,7 @@ def test_more_than_a_list_would_be_is_better_listed(monkeypatch: pytest.MonkeyPa
         ({"continue": "x"}, [{}], None),
     ],
 )
-def test_the_head_counts_as_far_as_the_server_does(
+def test_collection_head_count_includes_remaining_items_if_known(
     metadata: dict[str, object], items: list[object] | None, count: int | None
 ) -> None:
     body = msgspec.json.encode({"metadata": {"resourceVersion": "20"} | metadata, "items": items})
@@ -133,6 +133,6 @@ def test_the_head_counts_as_far_as_the_server_does(
 
 
 @pytest.mark.parametrize("body", [b"{}", b'{"metadata":{}}', b'{"metadata":{"resourceVersion":"x"}}', b"\xff"])
-def test_a_head_without_a_version_is_no_answer(body: bytes) -> None:
+def test_collection_head_without_a_version_raises_unreachable(body: bytes) -> None:
     with pytest.raises(Unreachable):
         parse_head(CALL, body)

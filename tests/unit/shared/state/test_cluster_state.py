@@ -5,7 +5,7 @@ from shared.state.cluster_state import ClusterState
 from tests.support.disruption_fleet import make_fleet, make_node_with_pods, make_web_pod
 
 
-def test_every_index_is_computed_once() -> None:
+def test_every_cluster_state_index_is_computed_once() -> None:
     state = ClusterState(make_fleet(make_node_with_pods("a", make_web_pod("1")), make_node_with_pods("b")))
     assert not {"nodes", "node_by_name", "pods_by_node"} & vars(state).keys()
     assert state.nodes is state.nodes
@@ -14,7 +14,7 @@ def test_every_index_is_computed_once() -> None:
     assert state.pdb_limits is state.pdb_limits
 
 
-def test_the_indexes_agree_with_each_other() -> None:
+def test_cluster_state_indexes_are_consistent() -> None:
     state = ClusterState(
         make_fleet(make_node_with_pods("a", make_web_pod("1"), make_web_pod("2")), make_node_with_pods("b"))
     )
@@ -24,7 +24,7 @@ def test_the_indexes_agree_with_each_other() -> None:
     assert state.node_pools.keys() == {pool.name for pool in state.snapshot.node_pools}
 
 
-def test_of_several_pods_that_cannot_be_read_the_first_by_name_is_given() -> None:
+def test_first_unreadable_pod_by_name_is_recorded_for_each_node() -> None:
     problems = tuple(Problem(kind="Pod", name=name, message="m", node="a") for name in ("shop/b", "shop/a"))
     state = ClusterState(
         make_fleet(make_node_with_pods("a"), problems=(*problems, Problem(kind="Pod", name="shop/c", message="m")))

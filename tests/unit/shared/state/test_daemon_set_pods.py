@@ -34,7 +34,7 @@ def resolve_daemon_spec(*pods: Pod, daemon_set: DaemonSet = AGENT) -> PodSpec:
     return with_daemon_representatives(make_cluster_snapshot(*pods, daemon_sets=(daemon_set,))).daemon_sets[0].spec
 
 
-def test_the_newest_living_pod_speaks_for_its_daemonset() -> None:
+def test_newest_running_pod_defines_the_daemonset_resources() -> None:
     over = replace(make_daemon_pod("agent-3", "9"), phase="Failed")
     going = make_daemon_pod("agent-4", "8")
     going = replace(going, meta=replace(going.meta, deleted_at=NOW + timedelta(seconds=30)))
@@ -46,7 +46,7 @@ def test_the_newest_living_pod_speaks_for_its_daemonset() -> None:
     )
 
 
-def test_without_a_living_pod_the_template_speaks() -> None:
+def test_template_defines_the_daemonset_resources_without_a_running_pod() -> None:
     other_owner = replace(OWNER, uid="uid-other")
     stranger = make_pod("agent-9", "7", namespace="kube-system", owners=(other_owner,), on="here")
     elsewhere = make_pod("agent-1", "7", namespace="shop", owners=(OWNER,), on="here")
@@ -56,7 +56,7 @@ def test_without_a_living_pod_the_template_speaks() -> None:
     assert resolve_daemon_spec(make_daemon_pod("agent-1", "7"), daemon_set=nameless) == AGENT.spec
 
 
-def test_the_template_says_where_its_pods_may_be() -> None:
+def test_daemonset_template_defines_the_node_affinity_of_its_pods() -> None:
     pinned = make_requirements(("kubernetes.io/hostname", "In", ["here"]))
     zonal = replace(AGENT, spec=replace(AGENT.spec, required_terms=(make_requirements((ZONE, "In", ["a"])),)))
     assert (
@@ -66,7 +66,7 @@ def test_the_template_says_where_its_pods_may_be() -> None:
     assert resolve_daemon_spec(make_daemon_pod("agent-1", "1", required_terms=(pinned,))).required_terms == (pinned,)
 
 
-def test_what_defaults_and_resizes_made_of_a_daemon_is_kept_free_for_it() -> None:
+def test_resized_daemonset_resources_are_reserved_on_new_nodes() -> None:
     wants = make_pod("x", "3")
     room = (make_node("here", "8"), make_node("next", "4"))
     grown = make_daemon_pod("agent-1", "2")
@@ -82,7 +82,7 @@ def test_what_defaults_and_resizes_made_of_a_daemon_is_kept_free_for_it() -> Non
     assert placements["x"] == "default"
 
 
-def test_no_daemons_no_change() -> None:
+def test_snapshot_without_daemonset_pods_is_unchanged() -> None:
     cluster = make_cluster_snapshot(make_pod("x"), daemon_sets=(AGENT,))
     assert with_daemon_representatives(cluster) is cluster
     assert resolve_daemon_spec(make_daemon_pod("agent-1", "1")).requests == make_requests("1")

@@ -69,7 +69,7 @@ def list_nominations(cluster: ClusterSnapshot) -> list[tuple[str, str]]:
 TWO = (make_nominated_node("n1", make_web_pod("bbbbb")), make_nominated_node("n2", make_db_pod("bbbbb")))
 
 
-def test_pods_of_one_maker_have_half_a_mark_in_common() -> None:
+def test_pods_of_one_owner_share_half_of_their_digest() -> None:
     first_digest, second_digest = compute_pod_digest("shop/web-6d5f-bbbbb"), compute_pod_digest("shop/web-6d5f-ccccc")
     assert get_owner_digest(first_digest) == get_owner_digest(second_digest)
     assert first_digest != second_digest
@@ -78,7 +78,7 @@ def test_pods_of_one_maker_have_half_a_mark_in_common() -> None:
 
 
 @pytest.mark.parametrize(("opened", "is_home"), [(None, True), (4, True), (6, False)])
-def test_a_node_in_use_expects_nobody_for_ever_though_it_is_nominated_again_and_again(
+def test_initialized_node_keeps_its_nominations_for_five_minutes(
     opened: float | None,
     is_home: bool,  # noqa: FBT001
 ) -> None:
@@ -90,12 +90,12 @@ def test_a_node_in_use_expects_nobody_for_ever_though_it_is_nominated_again_and_
     assert bool(build_nominations([state], NOW)) == is_home
 
 
-def test_who_comes_back_by_another_name_is_told_of_its_predecessors_home() -> None:
+def test_recreated_pod_inherits_the_nomination_of_its_predecessor() -> None:
     cluster = build_cluster(make_web_pod("ccccc"), make_db_pod("ccccc"), machines=TWO)
     assert list_nominations(cluster) == [("web-6d5f-ccccc", "n1"), ("db-77b-ccccc", "n2")]
 
 
-def test_a_pod_that_leaves_is_succeeded_at_once_and_one_that_stays_is_not() -> None:
+def test_only_a_deleting_pod_is_matched_with_a_successor() -> None:
     leaving = make_web_pod("bbbbb", on="old")
     deleted_pod = replace(leaving, meta=replace(leaving.meta, deleted_at=NOW))
     marks = {compute_pod_digest(leaving.name)}
@@ -105,7 +105,7 @@ def test_a_pod_that_leaves_is_succeeded_at_once_and_one_that_stays_is_not() -> N
     assert match_successor_pods(marks, (leaving, make_web_pod("ccccc"))) == {}
 
 
-def test_each_place_is_inherited_once() -> None:
+def test_each_nomination_is_inherited_once() -> None:
     marks = {compute_pod_digest(make_web_pod(letters).name) for letters in ("bbbbb", "ddddd")}
     heirs = match_successor_pods(marks, (make_web_pod("ccccc"), make_web_pod("fffff"), make_web_pod("ggggg")))
     assert len(heirs) == 2
@@ -119,14 +119,14 @@ def test_each_place_is_inherited_once() -> None:
         make_pod("web-6d5f-ccccc"),
         make_pod("web-6d5f-0", owners=OWNER),
     ],
-    ids=["has a node", "made by hand", "has a name of its own"],
+    ids=["bound to a node", "no owner", "stable name"],
 )
-def test_who_inherits_nothing(stranger: Pod) -> None:
+def test_bound_unowned_or_stably_named_pods_inherit_no_nomination(stranger: Pod) -> None:
     assert match_successor_pods({compute_pod_digest(make_web_pod("bbbbb").name)}, (stranger,)) == {}
 
 
 @pytest.mark.parametrize(("minutes", "count"), [(4, 1), (6, 0)])
-def test_a_node_expects_heirs_for_some_minutes_after_it_is_in_use(minutes: float, count: int) -> None:
+def test_initialized_node_expects_successor_pods_for_five_minutes(minutes: float, count: int) -> None:
     cluster = build_cluster(
         make_web_pod("ccccc"), machines=(make_nominated_node("n1", make_web_pod("bbbbb"), opened=minutes),)
     )
@@ -136,7 +136,7 @@ def test_a_node_expects_heirs_for_some_minutes_after_it_is_in_use(minutes: float
     ] * count
 
 
-def test_heirs_are_planned_for_where_their_predecessors_were_and_nothing_is_launched() -> None:
+def test_successor_pods_are_placed_on_the_nodes_of_their_predecessors() -> None:
     """First fit alone would place the first pod in the queue on the first node."""
     cluster = build_cluster(make_db_pod("ccccc"), make_web_pod("ccccc"), machines=TWO)
     placed = {name: fit.node for fit in solve(cluster).existing for name in fit.pods}
@@ -144,7 +144,7 @@ def test_heirs_are_planned_for_where_their_predecessors_were_and_nothing_is_laun
     assert not [one for one in build_placement_actions(cluster, solve(cluster)) if isinstance(one, CreateNodeClaim)]
 
 
-def test_the_claim_remembers_the_heir_instead() -> None:
+def test_nodeclaim_annotation_is_updated_to_the_successor_pod() -> None:
     cluster = build_cluster(make_web_pod("ccccc"), make_db_pod("ccccc"), machines=TWO)
     annotations = {
         action.name: dict(action.annotations)[NOMINATED_PODS]
@@ -157,7 +157,7 @@ def test_the_claim_remembers_the_heir_instead() -> None:
     }
 
 
-def test_an_heir_that_was_told_waits_like_any_other() -> None:
+def test_nominated_successor_pod_waits_for_its_node() -> None:
     hinted = replace(make_web_pod("ccccc"), nominated_node_name="n1")
     assert find_nominated_node_names(ClusterState(build_cluster(hinted, machines=TWO))).node_by_pod == {
         hinted.name: "n1"

@@ -56,7 +56,7 @@ def make_pod(name: str, cpu_milli: int = 100, **parts: object) -> Pod:
         (StateNode(node=make_node(labels=GROWN), claim=make_claim()), "ip-1", True, True),
     ],
 )
-def test_until_the_node_is_registered_the_claim_speaks(
+def test_nodeclaim_defines_name_and_state_until_the_node_is_registered(
     state: StateNode, name: str, *, is_registered: bool, is_initialized: bool
 ) -> None:
     assert (state.name, state.meta.name, state.build_labels()[HOSTNAME]) == (name, name, name)
@@ -64,7 +64,7 @@ def test_until_the_node_is_registered_the_claim_speaks(
     assert state.pool == "p"
 
 
-def test_a_machine_of_which_nothing_is_known_has_no_name() -> None:
+def test_state_node_without_node_and_nodeclaim_is_empty() -> None:
     state = StateNode()
     assert (state.name, state.meta.name, state.provider_id, state.pool) == ("", "", "", "")
     assert (state.list_taints(), state.compute_capacity(), state.is_marked_for_deletion()) == ((), NONE, False)
@@ -74,14 +74,16 @@ def test_a_machine_of_which_nothing_is_known_has_no_name() -> None:
     ("labels", "obstacles"),
     [({}, (OWN,)), (YOUNG, (OWN,)), (GROWN, (NOT_READY, OWN, STARTUP))],
 )
-def test_young_taints_are_no_obstacle(labels: dict[str, str], obstacles: tuple[Taint, ...]) -> None:
+def test_startup_and_ephemeral_taints_are_ignored_until_initialization(
+    labels: dict[str, str], obstacles: tuple[Taint, ...]
+) -> None:
     startup_taint = msgspec.structs.replace(STARTUP, value="y")
     node_claim = make_claim(taints=(NOT_READY, OWN, startup_taint), startup_taints=(startup_taint,))
     state = StateNode(node=make_node(labels=labels, taints=(NOT_READY, OWN, STARTUP)), claim=node_claim)
     assert state.list_taints() == obstacles
 
 
-def test_a_node_that_is_not_ours_has_all_its_taints() -> None:
+def test_unmanaged_node_keeps_all_its_taints() -> None:
     assert StateNode(node=make_node(taints=(NOT_READY, STARTUP))).list_taints() == (NOT_READY, STARTUP)
 
 
@@ -89,7 +91,7 @@ def test_a_node_that_is_not_ours_has_all_its_taints() -> None:
     ("labels", "allocatable"),
     [(YOUNG, {"cpu": 1900, "nvidia.com/gpu": 1}), (GROWN, {"cpu": 1900})],
 )
-def test_what_a_kubelet_has_not_reported_yet_is_taken_from_the_claim(
+def test_resources_not_reported_by_the_kubelet_come_from_the_nodeclaim(
     labels: dict[str, str], allocatable: dict[str, int]
 ) -> None:
     expected = build_resources({"cpu": 1000, "nvidia.com/gpu": 1})
@@ -102,14 +104,14 @@ def test_what_a_kubelet_has_not_reported_yet_is_taken_from_the_claim(
     assert state.compute_allocatable() == state.compute_capacity() == build_resources(allocatable)
 
 
-def test_a_claim_before_launch_has_what_it_was_asked_for() -> None:
+def test_nodeclaim_before_launch_has_its_requests_as_allocatable() -> None:
     requests = build_resources({"cpu": 500})
     assert StateNode(claim=make_claim(requests=requests)).compute_allocatable() == requests
     allocatable = build_resources({"cpu": 900})
     assert StateNode(claim=make_claim(requests=requests, allocatable=allocatable)).compute_allocatable() == allocatable
 
 
-def test_pods_that_ended_use_nothing_and_those_that_end_still_do() -> None:
+def test_ended_pods_use_no_resources_and_deleting_pods_do() -> None:
     ending = msgspec.structs.replace(make_pod("c"), meta=ObjectMeta(name="c", deleted_at=NOW))
     state = StateNode(
         node=make_node(allocatable=build_resources({"cpu": 1000, "pods": 9})),
@@ -129,7 +131,7 @@ def test_pods_that_ended_use_nothing_and_those_that_end_still_do() -> None:
         (StateNode(claim=make_claim(conditions=(Condition(type="InstanceTerminating", status="True"),))), True),
     ],
 )
-def test_what_is_going(state: StateNode, *, is_marked: bool) -> None:
+def test_deleting_nodes_and_nodeclaims_are_marked_for_deletion(state: StateNode, *, is_marked: bool) -> None:
     assert state.is_marked_for_deletion() is is_marked
 
 
@@ -151,21 +153,23 @@ LATER, BEFORE = make_nomination(NOW + timedelta(seconds=1)), make_nomination(NOW
         (((NOMINATED_UNTIL, "soon"),), (), False),
     ],
 )
-def test_pods_are_expected_until_the_later_word(of_node: Pairs, of_claim: Pairs, *, is_nominated: bool) -> None:
+def test_nomination_lasts_until_the_later_of_node_and_nodeclaim_annotations(
+    of_node: Pairs, of_claim: Pairs, *, is_nominated: bool
+) -> None:
     state = StateNode(
         node=make_node(meta=ObjectMeta(name="n", annotations=of_node)), claim=make_claim(annotations=of_claim)
     )
     assert state.is_nominated(NOW) is is_nominated
 
 
-def test_only_true_protects_a_node_and_only_from_who_speaks_for_it() -> None:
+def test_only_do_not_disrupt_true_protects_a_node() -> None:
     protected = ((DO_NOT_DISRUPT, "true"),)
     assert is_node_protected(StateNode(claim=make_claim(annotations=protected)).meta)
     assert not is_node_protected(StateNode(claim=make_claim(annotations=((DO_NOT_DISRUPT, "1h"),))).meta)
     assert not is_node_protected(StateNode(node=make_node(labels=YOUNG), claim=make_claim(annotations=protected)).meta)
 
 
-def test_nodes_and_claims_are_joined_and_sorted() -> None:
+def test_nodes_and_nodeclaims_are_joined_and_sorted() -> None:
     nodes = (
         make_node("ip-3", labels=GROWN),
         make_node("ip-1"),
@@ -190,11 +194,11 @@ def test_nodes_and_claims_are_joined_and_sorted() -> None:
     assert [state.claim is not None for state in states] == [True, False, True, True]
 
 
-def test_only_bound_pods_are_on_a_node() -> None:
+def test_only_bound_pods_are_grouped_by_node() -> None:
     assert group_pods_by_node((make_pod("a"), make_pod("b", node_name=""))) == {"ip-1": (make_pod("a"),)}
 
 
-def test_a_digest_of_pods_changes_when_one_comes_goes_or_ends() -> None:
+def test_pod_digest_changes_when_a_pod_is_added_removed_or_ends() -> None:
     pods = (make_pod("a"), make_pod("b"))
     digest = compute_pod_digest(pods)
     assert compute_pod_digest(reversed(pods)) == digest
@@ -207,7 +211,7 @@ def test_a_digest_of_pods_changes_when_one_comes_goes_or_ends() -> None:
     assert len({digest, *map(compute_pod_digest, changed)}) == 5
 
 
-def test_a_pool_uses_what_its_machines_have_and_are_asked_for() -> None:
+def test_nodepool_usage_sums_capacity_or_requests_of_its_nodes() -> None:
     two: Resources = build_resources({"cpu": 2000})
     states = (
         StateNode(node=make_node(capacity=two)),

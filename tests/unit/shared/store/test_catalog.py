@@ -39,7 +39,7 @@ def encode_single_type_document(**parts: Any) -> bytes:
     return encode_catalog_document(instanceTypes=[SMALL_INSTANCE_TYPE | parts])
 
 
-def test_labels_follow_from_name_and_offerings() -> None:
+def test_instance_type_requirements_include_name_and_offering_labels() -> None:
     on_demand_offering = SPOT_OFFERING | {"zone": "b", "zoneId": "", "capacityType": "on-demand"}
     labels = {ARCH: ["amd64", "arm64"], "gpu": []}
     [instance_type] = decode_catalog(
@@ -58,12 +58,12 @@ def test_labels_follow_from_name_and_offerings() -> None:
     assert instance_type.offerings[0].available
 
 
-def test_a_label_that_is_written_counts_more_than_what_follows() -> None:
+def test_explicit_label_overrides_the_label_derived_from_offerings() -> None:
     [instance_type] = decode_catalog(encode_single_type_document(labels={ZONE: ["a", "c"]})).instance_types
     assert instance_type.requirements[ZONE].values == {"a", "c"}
 
 
-def test_labels_that_follow_are_not_written() -> None:
+def test_derived_labels_are_not_stored() -> None:
     decoded_document = msgspec.json.decode(
         encode_catalog(decode_catalog(encode_single_type_document(labels={ARCH: ["amd64"], ZONE: ["a"]})))
     )
@@ -72,7 +72,7 @@ def test_labels_that_follow_are_not_written() -> None:
     assert set(decoded_document) == {"region", "instanceTypes"}
 
 
-def test_types_are_sorted_and_kept_by_node_class() -> None:
+def test_instance_types_are_sorted_and_grouped_by_node_class() -> None:
     big, small = SMALL_INSTANCE_TYPE | {"name": "z"}, SMALL_INSTANCE_TYPE | {"name": "a"}
     body = encode_catalog_document(
         instanceTypes=[big, small], nodeClasses={"two": [big], "one": [big, small]}, pricedAt="2026-11-21T08:00:05Z"
@@ -88,7 +88,7 @@ def test_types_are_sorted_and_kept_by_node_class() -> None:
     assert catalog.priced_at == PRICED_AT
 
 
-def test_a_reservation_is_kept() -> None:
+def test_reserved_offering_is_decoded() -> None:
     sold = SPOT_OFFERING | {
         "capacityType": "reserved",
         "price": 0.0,
@@ -135,12 +135,12 @@ def test_a_reservation_is_kept() -> None:
         encode_catalog_document(nodeClasses={"one": [SMALL_INSTANCE_TYPE | {"capacity": None}]}),
     ],
 )
-def test_what_is_not_whole_is_refused(body: bytes) -> None:
+def test_incomplete_catalog_is_rejected(body: bytes) -> None:
     with pytest.raises(ValueError, match=r"\S"):
         decode_catalog(body)
 
 
-def test_types_by_node_class_alone_are_a_catalogue() -> None:
+def test_catalog_may_contain_only_instance_types_by_node_class() -> None:
     assert (
         decode_catalog(
             encode_catalog_document(instanceTypes=[], nodeClasses={"one": [SMALL_INSTANCE_TYPE]})
@@ -149,7 +149,7 @@ def test_types_by_node_class_alone_are_a_catalogue() -> None:
     )
 
 
-def test_order_does_not_change_the_bytes() -> None:
+def test_catalog_encoding_does_not_depend_on_order() -> None:
     def make_catalog(*names: str) -> Catalog:
         instance_types = tuple(
             InstanceType(
@@ -167,7 +167,7 @@ def test_order_does_not_change_the_bytes() -> None:
     assert encode_catalog(make_catalog("x", "y", "z")) == encode_catalog(make_catalog("z", "y", "x"))
 
 
-def test_a_catalogue_is_kept_under_the_time_of_its_prices() -> None:
+def test_catalog_key_contains_the_time_of_its_prices() -> None:
     catalogue = Catalog(region="r", instance_types=(), priced_at=PRICED_AT)
     assert build_catalog_key(catalogue) == "catalogue/20261121T080005Z.json.gz"
     bucket = MemoryBucket()
@@ -186,7 +186,7 @@ class CountingBucket(MemoryBucket):
         return super().list_keys(prefix)
 
 
-def test_the_newest_catalogue_is_found_without_a_list_and_the_others_by_one() -> None:
+def test_newest_catalog_is_found_without_listing_the_bucket() -> None:
     bucket = CountingBucket()
     older, newer = (Catalog(region="r", instance_types=(), priced_at=PRICED_AT + timedelta(hours=n)) for n in (0, 1))
     write_catalog(older, bucket)
@@ -197,7 +197,7 @@ def test_the_newest_catalogue_is_found_without_a_list_and_the_others_by_one() ->
 
 
 @pytest.mark.parametrize("newest_body", [None, b"", b"catalogue/newest", b"\xff", b"journal/z"])
-def test_where_it_is_not_written_down_which_is_newest_the_list_says(newest_body: bytes | None) -> None:
+def test_missing_newest_catalog_pointer_falls_back_to_listing(newest_body: bytes | None) -> None:
     bucket = CountingBucket()
     bucket.put(build_catalog_key(Catalog(region="r", instance_types=(), priced_at=PRICED_AT)), b"")
     if newest_body is not None:
@@ -205,18 +205,18 @@ def test_where_it_is_not_written_down_which_is_newest_the_list_says(newest_body:
     assert list(iterate_newest_catalog_keys(bucket)) == ["catalogue/20261121T080005Z.json.gz"]
 
 
-def test_a_catalogue_without_a_time_is_not_kept() -> None:
+def test_catalog_without_a_time_is_rejected() -> None:
     with pytest.raises(ValueError, match="time of its creation"):
         build_catalog_key(Catalog(region="r", instance_types=()))
 
 
-def test_an_empty_type_has_no_zone() -> None:
+def test_instance_type_without_offerings_has_no_zone() -> None:
     [instance_type] = decode_catalog(encode_single_type_document(offerings=[])).instance_types
     assert isinstance(instance_type.requirements, Requirements)
     assert instance_type.requirements[ZONE].operator == "DoesNotExist"
 
 
-def test_what_is_compressed_is_read_as_what_is_not() -> None:
+def test_compressed_and_plain_catalogs_are_decoded_equally() -> None:
     body = encode_catalog(decode_catalog(encode_catalog_document()))
     assert compress_body(body) == compress_body(body)
     assert decompress_body(compress_body(body)) == decompress_body(body) == body
@@ -232,25 +232,25 @@ def test_what_is_compressed_is_read_as_what_is_not() -> None:
         compress_body(encode_catalog_document())[:20],
     ],
 )
-def test_what_is_compressed_and_not_whole_is_refused(body: bytes) -> None:
+def test_truncated_compressed_catalog_is_rejected(body: bytes) -> None:
     with pytest.raises(ValueError, match="truncated"):
         decode_catalog(body)
 
 
-def test_what_would_fill_the_memory_is_not_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_decompression_beyond_the_size_limit_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shared.store.catalog_format._MAX_CATALOG_BYTES", 1000)
     with pytest.raises(ValueError, match="too large"):
         decompress_body(compress_body(b" " * 1001))
 
 
-def test_a_catalogue_made_of_old_prices_lies_under_the_time_at_which_it_was_made() -> None:
+def test_catalog_with_old_prices_is_keyed_by_its_build_time() -> None:
     later = datetime(2026, 11, 21, 9, tzinfo=UTC)
     assert build_catalog_key(Catalog(region="r", instance_types=(), priced_at=PRICED_AT, built_at=later)).endswith(
         "T090000Z.json.gz"
     )
 
 
-def test_the_catalogue_says_which_prices_are_estimated() -> None:
+def test_catalog_lists_capacity_types_with_estimated_prices() -> None:
     old = SPOT_OFFERING | {"capacityType": "on-demand", "estimated": True}
     body = encode_catalog_document(nodeClasses={"one": [SMALL_INSTANCE_TYPE | {"offerings": [SPOT_OFFERING, old]}]})
     assert decode_catalog(body).list_estimated_capacity_types() == ("on-demand",)

@@ -13,7 +13,7 @@ from sim.fault_tap import Killed, PortCall
 from tests.support.actions_world import Outside
 
 
-def test_there_is_one_holder() -> None:
+def test_lease_has_one_holder() -> None:
     outside = Outside()
     with (
         hold_lease(outside.build_world("one"), "planner") as first,
@@ -24,7 +24,7 @@ def test_there_is_one_holder() -> None:
         assert is_lease_held(outside.table, first)
 
 
-def test_two_leases_do_not_know_each_other() -> None:
+def test_leases_with_different_names_are_independent() -> None:
     outside = Outside()
     with (
         hold_lease(outside.build_world("one"), "planner") as planner,
@@ -34,7 +34,7 @@ def test_two_leases_do_not_know_each_other() -> None:
         assert keeper is not None
 
 
-def test_a_lease_that_is_given_back_can_be_taken_at_once() -> None:
+def test_released_lease_can_be_acquired_immediately() -> None:
     outside = Outside()
     with hold_lease(outside.build_world("one"), "planner") as first:
         pass
@@ -45,7 +45,7 @@ def test_a_lease_that_is_given_back_can_be_taken_at_once() -> None:
         assert not is_lease_held(outside.table, first)
 
 
-def test_who_found_it_taken_does_not_give_it_back() -> None:
+def test_failed_acquisition_does_not_release_the_lease() -> None:
     outside = Outside()
     with hold_lease(outside.build_world("one"), "planner") as first:
         with hold_lease(outside.build_world("two"), "planner"):
@@ -54,7 +54,7 @@ def test_who_found_it_taken_does_not_give_it_back() -> None:
         assert is_lease_held(outside.table, first)
 
 
-def test_a_fault_in_the_block_gives_it_back() -> None:
+def test_fault_inside_the_block_releases_the_lease() -> None:
     outside = Outside()
     with pytest.raises(Throttled), hold_lease(outside.build_world(), "planner"):
         raise Throttled("later")
@@ -63,7 +63,7 @@ def test_a_fault_in_the_block_gives_it_back() -> None:
 
 
 @pytest.mark.parametrize(("passed", "is_acquired"), [(LEASE_TTL - timedelta(seconds=1), False), (LEASE_TTL, True)])
-def test_who_dies_holds_it_until_it_ends(passed: timedelta, is_acquired: bool) -> None:  # noqa: FBT001 - a table's column
+def test_lease_of_a_crashed_holder_lasts_until_it_expires(passed: timedelta, is_acquired: bool) -> None:  # noqa: FBT001 - a table's column
     outside = Outside()
     with pytest.raises(Killed), hold_lease(outside.build_world("one"), "planner"):
         raise Killed
@@ -72,7 +72,7 @@ def test_who_dies_holds_it_until_it_ends(passed: timedelta, is_acquired: bool) -
         assert (fence is not None) is is_acquired
 
 
-def test_a_lease_that_was_taken_over_is_not_given_back_by_its_old_holder() -> None:
+def test_lease_taken_over_is_not_released_by_the_old_holder() -> None:
     outside = Outside()
     with hold_lease(outside.build_world("slow"), "planner") as old:
         outside.clock.advance(LEASE_TTL)
@@ -86,7 +86,7 @@ def test_a_lease_that_was_taken_over_is_not_given_back_by_its_old_holder() -> No
     assert outside.table.read("lease", "planner") is not None
 
 
-def test_the_lease_remembers_who_never_gave_it_back_the_latest_first() -> None:
+def test_lease_remembers_versions_that_were_never_released_newest_first() -> None:
     outside = Outside()
     versions: list[int] = []
     for dies in (True, False, True, True, False):
@@ -103,7 +103,7 @@ def test_the_lease_remembers_who_never_gave_it_back_the_latest_first() -> None:
     assert len(versions) == 3
 
 
-def test_no_more_are_remembered_than_may_still_write() -> None:
+def test_number_of_remembered_overtaken_versions_is_limited() -> None:
     outside = Outside()
     for _ in range(MAX_OVERTAKEN_VERSIONS + 2):
         with suppress(Killed), hold_lease(outside.build_world("one"), "planner"):
@@ -116,7 +116,7 @@ def test_no_more_are_remembered_than_may_still_write() -> None:
 
 
 @pytest.mark.parametrize("body", ["{", '{"owner":"before","until":"2020-01-01T00:00:00Z"}'])
-def test_a_row_that_is_spoilt_or_of_an_older_release_is_that_of_somebody_who_was_overtaken(body: str) -> None:
+def test_unreadable_or_outdated_lease_row_counts_as_overtaken(body: str) -> None:
     outside = Outside()
     row = outside.table.write("lease", "planner", body, version=0)
     with hold_lease(outside.build_world("two"), "planner") as fence:
@@ -124,7 +124,7 @@ def test_a_row_that_is_spoilt_or_of_an_older_release_is_that_of_somebody_who_was
     assert fence.overtaken == (row.version,)
 
 
-def test_what_a_later_release_wrote_into_the_row_stays_there_whoever_holds_the_lease() -> None:
+def test_unknown_fields_of_the_lease_row_are_preserved() -> None:
     """Test a canary: the older release must keep the fields that the newer release wrote."""
     outside = Outside()
     news = {"epoch": {"of": [1, 2.50, None]}, "sinceÜ": "2026-11-22T08:00:00Z"}
@@ -148,7 +148,7 @@ def test_what_a_later_release_wrote_into_the_row_stays_there_whoever_holds_the_l
 
 
 @pytest.mark.parametrize("body", ["{", "[]", '{"owner": 7, "more": 1}'])
-def test_of_a_row_that_cannot_be_read_that_is_kept_which_can(body: str) -> None:
+def test_readable_fields_of_a_damaged_lease_row_are_kept(body: str) -> None:
     outside = Outside()
     outside.table.write("lease", "planner", body, version=0)
     with hold_lease(outside.build_world("two"), "planner") as fence:
@@ -158,7 +158,7 @@ def test_of_a_row_that_cannot_be_read_that_is_kept_which_can(body: str) -> None:
     assert (json.loads(row.body).get("more"), json.loads(row.body)["owner"]) == (1 if "more" in body else None, "")
 
 
-def test_a_table_that_fails_at_the_end_leaves_the_lease_to_end_by_itself() -> None:
+def test_unreachable_table_at_release_leaves_the_lease_to_expire() -> None:
     outside = Outside()
     down = False
 
@@ -172,7 +172,7 @@ def test_a_table_that_fails_at_the_end_leaves_the_lease_to_end_by_itself() -> No
     assert is_lease_held(outside.table, fence)
 
 
-def test_a_table_that_does_not_answer_is_no_free_lease() -> None:
+def test_unreachable_table_at_acquisition_raises_unreachable() -> None:
     def raise_unreachable(call: PortCall) -> None:
         raise Unreachable(call.port)
 
@@ -180,7 +180,7 @@ def test_a_table_that_does_not_answer_is_no_free_lease() -> None:
         pytest.fail("entered without a lease")
 
 
-def test_of_two_that_see_it_free_one_gets_it() -> None:
+def test_concurrent_acquisition_has_one_winner() -> None:
     outside = Outside()
 
     def write_competing_lease(call: PortCall) -> None:
@@ -191,12 +191,12 @@ def test_of_two_that_see_it_free_one_gets_it() -> None:
         assert fence is None
 
 
-def test_a_lease_row_that_is_gone_is_held_by_nobody() -> None:
+def test_missing_lease_row_means_the_lease_is_not_held() -> None:
     outside = Outside()
     assert not is_lease_held(outside.table, FencingToken(name="planner", version=1))
 
 
-def test_the_row_is_overwritten_and_lives_for_ever() -> None:
+def test_lease_row_is_overwritten_and_never_expires() -> None:
     outside = Outside()
     for name in ("one", "two", "three"):
         with hold_lease(outside.build_world(name), "planner"):
@@ -206,7 +206,7 @@ def test_the_row_is_overwritten_and_lives_for_ever() -> None:
     assert (row.version, row.expires_at) == (6, None)
 
 
-def test_a_write_behind_a_broken_fence_is_refused() -> None:
+def test_write_with_a_stale_fencing_token_is_rejected() -> None:
     outside = Outside()
     with hold_lease(outside.build_world("one"), "planner") as fence:
         outside.clock.advance(LEASE_TTL)
@@ -214,7 +214,7 @@ def test_a_write_behind_a_broken_fence_is_refused() -> None:
             outside.table.write("launch-group", "g", "{}", version=0, fence=fence)
 
 
-def test_a_lease_that_cannot_be_read_is_taken_and_breaks_its_holders_fence() -> None:
+def test_unreadable_lease_is_taken_over_and_invalidates_the_old_token() -> None:
     outside = Outside()
     with hold_lease(outside.build_world("one"), "planner") as old:
         assert old is not None

@@ -30,13 +30,13 @@ def plan_two_claims(
     return plan_launches(snapshot, LaunchPolicy(limit_reservations=books)), snapshot
 
 
-def test_without_limits_nothing_is_read() -> None:
+def test_limit_reservations_are_not_read_without_nodepool_limits() -> None:
     outside = Outside()
     assert read_limit_reservations(outside.build_world(), make_cluster(node_pools=(make_limited_pool(None),))) == ()
     assert outside.list_called_methods("table") == []
 
 
-def test_what_is_promised_is_read_again_with_its_version() -> None:
+def test_limit_reservations_are_written_and_read_with_their_version() -> None:
     outside = Outside()
     plan, snapshot = plan_two_claims()
     assert write_limit_reservations(plan, snapshot, outside.build_world(), None) == plan
@@ -49,7 +49,7 @@ def test_what_is_promised_is_read_again_with_its_version() -> None:
     assert row.version == 2
 
 
-def test_a_thousand_claims_cost_two_calls_of_the_table() -> None:
+def test_one_thousand_nodeclaims_cost_two_table_calls() -> None:
     outside = Outside()
     snapshot = build_limited_cluster(
         *(make_claim(f"n{number:04}") for number in range(1000)), limits={"cpu": "1000000"}
@@ -61,14 +61,14 @@ def test_a_thousand_claims_cost_two_calls_of_the_table() -> None:
     assert outside.list_called_methods("table") == ["list_rows", "write"]
 
 
-def test_who_is_overtaken_launches_nothing_new() -> None:
+def test_conflicting_limit_reservation_write_cancels_new_launches() -> None:
     outside = Outside()
     plan, snapshot = plan_two_claims()
     outside.table.write(ROW_KIND, "default", "{}", version=0)
     assert write_limit_reservations(plan, snapshot, outside.build_world(), None).launches == ()
 
 
-def test_who_is_overtaken_repeats_what_was_begun_and_launches_for_other_pools() -> None:
+def test_conflicting_write_keeps_open_launches_and_other_nodepools() -> None:
     outside = Outside()
     [open_] = plan_launches(build_limited_cluster(make_claim("z"), limits=None)).launches
     other_node_pool = msgspec.structs.replace(
@@ -91,7 +91,7 @@ def test_who_is_overtaken_repeats_what_was_begun_and_launches_for_other_pools() 
     assert sorted(launch.group.claims for launch in written_plan.launches) == [("o",), ("z",)]
 
 
-def test_without_the_lease_nothing_is_promised() -> None:
+def test_lost_lease_prevents_limit_reservations() -> None:
     outside = Outside()
     plan, snapshot = plan_two_claims()
     with hold_lease(outside.build_world(), "planner") as fence:
@@ -102,7 +102,7 @@ def test_without_the_lease_nothing_is_promised() -> None:
     assert outside.table.list_rows(ROW_KIND) == ()
 
 
-def test_in_mode_plan_nothing_is_written() -> None:
+def test_mode_plan_writes_no_limit_reservations() -> None:
     outside = Outside()
     plan, snapshot = plan_two_claims()
     assert write_limit_reservations(plan, snapshot, outside.build_world(mode="plan"), None) == plan
@@ -110,7 +110,7 @@ def test_in_mode_plan_nothing_is_written() -> None:
     assert outside.list_called_methods("table") == []
 
 
-def test_a_row_that_cannot_be_read_is_written_anew() -> None:
+def test_unreadable_limit_reservation_row_is_rewritten() -> None:
     outside = Outside()
     outside.table.write(ROW_KIND, "default", "{", version=0)
     _, snapshot = plan_two_claims()
@@ -121,7 +121,7 @@ def test_a_row_that_cannot_be_read_is_written_anew() -> None:
     assert make_limit_reservation("a") not in read_limit_reservations(outside.build_world(), snapshot)[0].holds
 
 
-def test_what_ec2_said_of_addresses_is_kept_with_its_time() -> None:
+def test_free_subnet_addresses_are_stored_with_their_time() -> None:
     outside = Outside()
     assert read_free_addresses(outside.build_world()) is None
     record_free_addresses(SUBNETS, outside.build_world())
@@ -133,7 +133,7 @@ def test_what_ec2_said_of_addresses_is_kept_with_its_time() -> None:
     )
 
 
-def test_where_ec2_said_nothing_the_last_word_stays() -> None:
+def test_free_subnet_addresses_are_kept_if_ec2_returns_no_subnets() -> None:
     outside = Outside()
     record_free_addresses(SUBNETS, outside.build_world())
     outside.calls.clear()
@@ -142,13 +142,13 @@ def test_where_ec2_said_nothing_the_last_word_stays() -> None:
 
 
 @pytest.mark.parametrize("body", ["{", '{"at": 3}'])
-def test_a_row_of_addresses_that_cannot_be_read_is_none(body: str) -> None:
+def test_unreadable_free_address_row_is_none(body: str) -> None:
     outside = Outside()
     outside.table.write(ADDRESSES, ROW_NAME, body, version=0)
     assert read_free_addresses(outside.build_world()) is None
 
 
-def test_who_is_overtaken_while_noting_addresses_is_content() -> None:
+def test_conflicting_write_of_free_addresses_is_ignored() -> None:
     outside = Outside()
 
     def raise_conflict(call: PortCall) -> None:

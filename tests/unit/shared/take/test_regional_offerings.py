@@ -61,7 +61,7 @@ def with_time(base_world: World, when: datetime) -> World:
 ALL_CALLS = ["describe_instance_types", "describe_offerings", "get_on_demand_prices", "describe_spot_prices"]
 
 
-def test_everything_is_asked_for_once_and_kept(cloud: tuple[World, Counting]) -> None:
+def test_market_data_is_requested_once_and_stored(cloud: tuple[World, Counting]) -> None:
     cloud_world, counting = cloud
     first = load_regional_catalog(cloud_world)
     assert counting.calls == ALL_CALLS
@@ -83,7 +83,7 @@ def test_everything_is_asked_for_once_and_kept(cloud: tuple[World, Counting]) ->
         (11 * ONE_HOUR, ["describe_spot_prices"]),
     ],
 )
-def test_what_has_grown_old_is_asked_for_again(
+def test_stale_market_data_is_requested_again(
     cloud: tuple[World, Counting], passed: timedelta, expected_calls: list[str]
 ) -> None:
     cloud_world, counting = cloud
@@ -98,7 +98,7 @@ def test_what_has_grown_old_is_asked_for_again(
     assert later.market.priced_at == (NOW + passed if "get_on_demand_prices" in expected_calls else NOW)
 
 
-def test_an_answer_from_the_future_is_not_believed(cloud: tuple[World, Counting]) -> None:
+def test_market_data_from_the_future_is_requested_again(cloud: tuple[World, Counting]) -> None:
     cloud_world, counting = cloud
     load_regional_catalog(with_time(cloud_world, NOW + ONE_HOUR))
     counting.calls.clear()
@@ -109,7 +109,7 @@ def test_an_answer_from_the_future_is_not_believed(cloud: tuple[World, Counting]
 @pytest.mark.parametrize(
     ("call", "late"), [("get_on_demand_prices", ON_DEMAND), ("describe_spot_prices", SPOT), ("describe_offerings", "")]
 )
-def test_what_is_not_answered_is_that_of_an_earlier_day_and_said_to_be(
+def test_failed_request_uses_stored_market_data_and_reports_its_date(
     cloud: tuple[World, Counting], call: str, late: str
 ) -> None:
     cloud_world, counting = cloud
@@ -126,14 +126,16 @@ def test_what_is_not_answered_is_that_of_an_earlier_day_and_said_to_be(
 @pytest.mark.parametrize(
     "calls", [("describe_instance_types",), ("describe_offerings",), ("get_on_demand_prices", "describe_spot_prices")]
 )
-def test_what_was_never_answered_makes_no_catalogue(cloud: tuple[World, Counting], calls: tuple[str, ...]) -> None:
+def test_missing_market_data_without_a_stored_copy_raises_a_fault(
+    cloud: tuple[World, Counting], calls: tuple[str, ...]
+) -> None:
     cloud_world, counting = cloud
     counting.failing_calls.update(calls)
     with pytest.raises(Fault, match="deaf"):
         load_regional_catalog(cloud_world)
 
 
-def test_without_any_on_demand_price_nothing_is_sold_on_demand_and_no_price_is_made_up(
+def test_missing_on_demand_prices_leave_on_demand_offerings_unpriced(
     cloud: tuple[World, Counting],
 ) -> None:
     cloud_world, counting = cloud
@@ -148,7 +150,7 @@ def test_without_any_on_demand_price_nothing_is_sold_on_demand_and_no_price_is_m
     assert load_regional_catalog(cloud_world).counts["UnpricedInstanceTypes"] == 0
 
 
-def test_without_spot_prices_nothing_is_sold_on_the_spot_market(cloud: tuple[World, Counting]) -> None:
+def test_missing_spot_prices_remove_all_spot_offerings(cloud: tuple[World, Counting]) -> None:
     cloud_world, counting = cloud
     counting.failing_calls.add("describe_spot_prices")
     catalog = load_regional_catalog(cloud_world)
@@ -161,7 +163,7 @@ def encode_price_list(days: int, prices: Mapping[str, float]) -> bytes:
     return msgspec.json.encode(price_list)
 
 
-def test_a_price_list_that_was_laid_there_is_used_with_its_own_day(cloud: tuple[World, Counting]) -> None:
+def test_price_list_in_the_bucket_is_used_with_its_own_date(cloud: tuple[World, Counting]) -> None:
     cloud_world, counting = cloud
     cloud_world.bucket.put(build_price_list_key("us-east-1"), encode_price_list(9, {"m5.large": 0.1}))
     counting.failing_calls.add("get_on_demand_prices")
@@ -171,7 +173,7 @@ def test_a_price_list_that_was_laid_there_is_used_with_its_own_day(cloud: tuple[
     assert catalog.market.estimated_capacity_types == {ON_DEMAND}
 
 
-def test_of_two_old_price_lists_the_newer_counts(cloud: tuple[World, Counting]) -> None:
+def test_newer_of_two_old_price_lists_is_used(cloud: tuple[World, Counting]) -> None:
     cloud_world, counting = cloud
     first = load_regional_catalog(cloud_world)
     cloud_world.bucket.put(build_price_list_key("us-east-1"), encode_price_list(9, {"m5.large": 0.1}))
@@ -190,7 +192,7 @@ def with_packaged_price_list(base_world: World, body: bytes | OSError) -> World:
     return msgspec.structs.replace(base_world, settings=settings, read_packaged_file=read)
 
 
-def test_a_price_list_that_was_shipped_is_used_unless_there_is_a_newer_one(cloud: tuple[World, Counting]) -> None:
+def test_packaged_price_list_is_used_unless_the_bucket_has_a_newer_one(cloud: tuple[World, Counting]) -> None:
     cloud_world, counting = cloud
     counting.failing_calls.add("get_on_demand_prices")
     with_list = with_packaged_price_list(cloud_world, encode_price_list(30, {"m5.large": 0.2}))
@@ -202,7 +204,7 @@ def test_a_price_list_that_was_shipped_is_used_unless_there_is_a_newer_one(cloud
     assert load_regional_catalog(with_list).market.on_demand == {"m5.large": 0.1}
 
 
-def test_nobody_reads_the_list_that_was_shipped_while_prices_are_answered(cloud: tuple[World, Counting]) -> None:
+def test_packaged_price_list_is_not_read_while_the_pricing_api_responds(cloud: tuple[World, Counting]) -> None:
     cloud_world, _ = cloud
     assert load_regional_catalog(with_packaged_price_list(cloud_world, FileNotFoundError("prices.json"))).problems == ()
 
@@ -218,7 +220,7 @@ def test_nobody_reads_the_list_that_was_shipped_while_prices_are_answered(cloud:
         ),
     ],
 )
-def test_a_list_that_was_shipped_and_cannot_be_used_is_told(
+def test_unusable_packaged_price_list_is_reported(
     cloud: tuple[World, Counting], body: bytes | OSError, expected_text: str
 ) -> None:
     cloud_world, counting = cloud
@@ -230,7 +232,7 @@ def test_a_list_that_was_shipped_and_cannot_be_used_is_told(
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"\x1f\x8bnonsense", b'{"types": 1}'])
-def test_what_was_kept_and_cannot_be_read_is_named_and_asked_for_again(
+def test_unreadable_stored_market_data_is_reported_and_requested_again(
     cloud: tuple[World, Counting], body: bytes
 ) -> None:
     cloud_world, counting = cloud
@@ -240,6 +242,6 @@ def test_what_was_kept_and_cannot_be_read_is_named_and_asked_for_again(
     assert [problem.name for problem in catalog.problems] == [build_market_key("us-east-1")]
 
 
-def test_prices_are_asked_for_more_often_than_types() -> None:
+def test_spot_prices_are_refreshed_more_often_than_instance_types() -> None:
     assert PART_TTL["spot"] < PART_TTL["on_demand"] <= PART_TTL["types"]
     assert datetime(2026, 11, 21, 8, tzinfo=UTC) == NOW

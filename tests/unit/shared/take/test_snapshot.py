@@ -68,7 +68,7 @@ def make_bucket(*catalogues: Catalog) -> MemoryBucket:
     return bucket
 
 
-def test_all_pages_are_read() -> None:
+def test_all_list_pages_are_read() -> None:
     kube = Lists({"Pod": [make_pod(f"pod-{number}") for number in range(7)]}, per_page=3)
     assert [pod.meta.name for pod in take_snapshot(make_world(kube), PODS_REQUEST).pods] == [
         f"pod-{number}" for number in range(7)
@@ -76,7 +76,7 @@ def test_all_pages_are_read() -> None:
     assert kube.limits == {500}
 
 
-def test_machines_are_read_before_pods_and_ended_pods_not_at_all() -> None:
+def test_nodes_are_listed_before_pods_and_ended_pods_are_excluded() -> None:
     kube = Lists({})
     take_snapshot(make_world(kube))
     assert kube.requested_kinds[:3] == ["Node", "NodeClaim", "Pod"]
@@ -85,7 +85,7 @@ def test_machines_are_read_before_pods_and_ended_pods_not_at_all() -> None:
     assert kube.selectors["Node"] == ""
 
 
-def test_only_what_is_wanted_is_read() -> None:
+def test_only_requested_kinds_are_listed() -> None:
     kube = Lists({"EC2NodeClass": [make_object("default")], "Pod": [make_pod("cart")]})
     request = SnapshotRequest(lists=("node_classes",))
     cluster = take_snapshot(make_world(kube, ec2=Machines(Unreachable("down")), eks=Plane(None)), request)
@@ -95,13 +95,13 @@ def test_only_what_is_wanted_is_read() -> None:
     assert cluster.problems == ()
 
 
-def test_a_list_that_expires_is_read_again_from_the_beginning() -> None:
+def test_expired_list_is_read_again_from_the_beginning() -> None:
     kube = Lists({"Pod": [make_pod(name) for name in "abcd"]}, per_page=2)
     kube.expirations["Pod"] = 1
     assert [pod.meta.name for pod in take_snapshot(make_world(kube), PODS_REQUEST).pods] == list("abcd")
 
 
-def test_a_list_that_expires_twice_is_a_fault() -> None:
+def test_list_that_expires_twice_raises_expired() -> None:
     kube = Lists({"Pod": [make_pod(name) for name in "abcd"]}, per_page=2)
     kube.expirations["Pod"] = 2
     with pytest.raises(Expired):
@@ -109,7 +109,7 @@ def test_a_list_that_expires_twice_is_a_fault() -> None:
 
 
 @pytest.mark.parametrize("fault", [Unreachable("down"), Throttled("later"), NotFound("no such thing")])
-def test_there_is_no_half_of_a_snapshot(fault: Fault) -> None:
+def test_failed_list_fails_the_whole_snapshot(fault: Fault) -> None:
     kube = Lists({})
     kube.faults["Pod"] = fault
     with pytest.raises(type(fault)):
@@ -117,14 +117,14 @@ def test_there_is_no_half_of_a_snapshot(fault: Fault) -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"\xff\xfe", b'{"items": 1}', b"[]", b'"no"'])
-def test_what_is_no_list_is_no_answer(body: bytes) -> None:
+def test_invalid_list_response_raises_unreachable(body: bytes) -> None:
     kube = Lists({})
     kube.bodies["Node"] = body
     with pytest.raises(Unreachable, match="the list of Node"):
         take_snapshot(make_world(kube), SnapshotRequest(lists=("nodes",)))
 
 
-def test_a_missing_definition_is_named_and_the_rest_is_read() -> None:
+def test_missing_crd_is_reported_and_other_kinds_are_read() -> None:
     kube = Lists({"Pod": [make_pod("cart")]})
     kube.faults["NodePool"] = NotFound("404")
     kube.faults["EC2NodeClass"] = NotFound("404")
@@ -138,7 +138,7 @@ def test_a_missing_definition_is_named_and_the_rest_is_read() -> None:
     assert len(cluster.pods) == 1
 
 
-def test_without_a_list_of_claims_no_instance_looks_like_nobodys() -> None:
+def test_instances_are_none_if_nodeclaims_cannot_be_listed() -> None:
     kube = Lists({})
     seeing = make_world(kube, ec2=Machines((AN_INSTANCE,)))
     assert take_snapshot(seeing).instances == (AN_INSTANCE,)
@@ -159,18 +159,18 @@ def test_without_a_list_of_claims_no_instance_looks_like_nobodys() -> None:
         ),
     ],
 )
-def test_what_aws_does_not_answer_is_none_and_named(blind: World, place: str, word: str) -> None:
+def test_missing_aws_data_is_none_and_reported(blind: World, place: str, word: str) -> None:
     cluster = take_snapshot(blind)
     assert getattr(cluster, place) is None
     assert any(word in problem.message for problem in cluster.problems)
 
 
-def test_a_catalogue_that_would_be_for_nobody_is_not_missed() -> None:
+def test_missing_catalog_is_not_reported_without_node_classes() -> None:
     cluster = take_snapshot(make_world())
     assert (cluster.catalog, cluster.problems) == (None, ())
 
 
-def test_a_bucket_that_cannot_be_read_is_named() -> None:
+def test_unreadable_bucket_is_reported() -> None:
     class Shut(MemoryBucket):
         def list_keys(self, prefix: str) -> tuple[str, ...]:
             raise Unreachable(prefix)
@@ -180,7 +180,7 @@ def test_a_bucket_that_cannot_be_read_is_named() -> None:
     assert [(problem.kind, problem.name) for problem in cluster.problems] == [("Catalogue", "catalogue/")]
 
 
-def test_what_aws_answers_is_in_the_cluster() -> None:
+def test_snapshot_contains_instances_cluster_facts_and_catalog() -> None:
     cluster = take_snapshot(make_world(ec2=Machines((AN_INSTANCE,)), bucket=make_bucket(make_catalog(0))))
     assert cluster.instances == (AN_INSTANCE,)
     assert cluster.facts == FACTS
@@ -189,7 +189,7 @@ def test_what_aws_answers_is_in_the_cluster() -> None:
     assert cluster.taken_at == NOW
 
 
-def test_the_newest_catalogue_counts() -> None:
+def test_newest_catalog_is_used() -> None:
     bucket = make_bucket(make_catalog(2), make_catalog(1), make_catalog(3))
     bucket.put("catalogue/readme.txt", b"zzz")
     catalog = take_snapshot(make_world(bucket=bucket)).catalog
@@ -197,7 +197,7 @@ def test_the_newest_catalogue_counts() -> None:
     assert catalog.priced_at == NOW - timedelta(hours=1)
 
 
-def test_a_catalogue_that_is_only_half_there_is_named_and_the_one_before_it_is_used() -> None:
+def test_truncated_catalog_is_reported_and_the_previous_one_is_used() -> None:
     newest = make_catalog(0)
     bucket = make_bucket(newest, make_catalog(1))
     bucket.put(build_catalog_key(newest), encode_catalog(newest)[:-20])
@@ -207,7 +207,7 @@ def test_a_catalogue_that_is_only_half_there_is_named_and_the_one_before_it_is_u
     assert [(problem.kind, problem.name) for problem in cluster.problems] == [("Catalogue", build_catalog_key(newest))]
 
 
-def test_a_catalogue_that_is_removed_meanwhile_is_passed_over() -> None:
+def test_catalog_deleted_while_listing_is_skipped() -> None:
     class Moving(MemoryBucket):
         def list_keys(self, prefix: str) -> tuple[str, ...]:
             return (*super().list_keys(prefix), "catalogue/20991231T000000Z.json")
@@ -223,7 +223,7 @@ def make_unavailable_offering(name: str, until: timedelta) -> UnavailableOfferin
     return UnavailableOffering(capacity_type="spot", instance_type=name, until=NOW + until)
 
 
-def test_offerings_stay_unavailable_until_their_time_is_over() -> None:
+def test_unavailable_offerings_last_until_they_expire() -> None:
     table = MemoryTable()
     soon, long_ago = (
         make_unavailable_offering("b", timedelta(minutes=3)),
@@ -245,7 +245,7 @@ def make_launch_group(name: str) -> LaunchGroup:
     return LaunchGroup(name=name, claims=(f"{name}-1",), request=request, templates=(), created_at=NOW)
 
 
-def test_launch_groups_are_read_in_order_and_those_that_expired_are_over() -> None:
+def test_launch_groups_are_sorted_and_expired_groups_are_ignored() -> None:
     table = MemoryTable()
     for name, lasts in (("b", 1), ("a", 1), ("c", -1)):
         body = msgspec.json.encode(make_launch_group(name)).decode()
@@ -253,7 +253,7 @@ def test_launch_groups_are_read_in_order_and_those_that_expired_are_over() -> No
     assert take_snapshot(make_world(table=table)).launch_groups == (make_launch_group("a"), make_launch_group("b"))
 
 
-def test_a_row_that_cannot_be_read_is_named() -> None:
+def test_unreadable_row_is_reported() -> None:
     table = MemoryTable()
     table.write("unavailable", "one", '{"until": 3}', version=0)
     table.write("launch-group", "two", "{", version=0)
@@ -264,7 +264,7 @@ def test_a_row_that_cannot_be_read_is_named() -> None:
     ]
 
 
-def test_a_second_look_reads_the_claims_anew_and_keeps_the_rest() -> None:
+def test_refresh_lists_only_nodeclaims_and_keeps_the_rest() -> None:
     ref = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}
     objects = {
         "Pod": [make_pod("cart")],
@@ -282,7 +282,7 @@ def test_a_second_look_reads_the_claims_anew_and_keeps_the_rest() -> None:
     assert second.problems == first.problems
 
 
-def test_a_digest_stands_for_all_that_is_seen() -> None:
+def test_snapshot_digest_depends_on_all_listed_objects() -> None:
     objects = {"NodePool": [make_node_pool(requirements=[{"key": "a", "operator": "In", "values": list("vwxyz")}])]}
     first_snapshot, second_snapshot = (
         take_snapshot(make_world(Lists(objects))),

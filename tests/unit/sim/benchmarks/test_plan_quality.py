@@ -13,7 +13,7 @@ from sim.benchmarks.plan_quality import (
 )
 
 
-def test_each_catalogue_has_its_workloads() -> None:
+def test_each_benchmark_catalog_has_its_workloads() -> None:
     benchmark_workloads, everyday = (
         list_default_workloads(KARPENTER_BENCHMARK_CATALOG),
         list_default_workloads("prod.json"),
@@ -23,13 +23,13 @@ def test_each_catalogue_has_its_workloads() -> None:
     assert sorted((*benchmark_workloads, *everyday)) == sorted(WORKLOADS)
 
 
-def test_growth_is_told_of_workloads_of_several_sizes() -> None:
+def test_growth_exponent_is_estimated_only_for_workloads_of_several_sizes() -> None:
     seconds = {"web-10": 1.0, "web-100": 10.0, "web-1000": 100.0, "odd-5": 7.0}
     [(kind, exponent)] = estimate_growth_exponents(seconds)
     assert (kind, round(exponent, 6)) == ("web", 1.0)
 
 
-def test_a_workload_is_planned_and_held_against_its_bound() -> None:
+def test_workload_price_is_measured_against_its_lower_bound() -> None:
     measurement = measure_workload("plain-1000", KARPENTER_BENCHMARK_CATALOG, "Greedy")
     assert (measurement.pods, measurement.price_usd_per_hour) == (1000, measurement.greedy_usd_per_hour)
     assert 0 < measurement.lower_bound_usd_per_hour <= measurement.price_usd_per_hour
@@ -40,5 +40,5 @@ def test_a_workload_is_planned_and_held_against_its_bound() -> None:
     )
 
 
-def test_a_workload_is_sent_as_it_is_documented() -> None:
+def test_encoded_workload_equals_its_documents() -> None:
     assert msgspec.json.decode(encode_workload("plain-1000"))["items"] == build_workload_documents("plain-1000")

@@ -46,7 +46,7 @@ def launch_spot_instance(aws: Face) -> str:
     return aws.ec2.create_fleet(fleet_request).instances[0].instance_id
 
 
-def test_a_state_change_comes_in_eventbridges_envelope(aws: Face, events: list[EventBridgeEvent]) -> None:
+def test_instance_state_change_has_the_eventbridge_envelope(aws: Face, events: list[EventBridgeEvent]) -> None:
     instance_id = launch_instance(aws)
     (event,) = events
     assert event == {
@@ -63,13 +63,13 @@ def test_a_state_change_comes_in_eventbridges_envelope(aws: Face, events: list[E
     assert msgspec.json.decode(msgspec.json.encode(event)) == event
 
 
-def test_events_have_different_ids(aws: Face, events: list[EventBridgeEvent]) -> None:
+def test_event_ids_are_unique(aws: Face, events: list[EventBridgeEvent]) -> None:
     launch_instance(aws)
     aws.cloud.clock.advance(ONE_MINUTE)
     assert len({event["id"] for event in events}) == 2
 
 
-def test_a_spot_interruption_warning(aws: Face, events: list[EventBridgeEvent]) -> None:
+def test_spot_interruption_publishes_a_warning_event(aws: Face, events: list[EventBridgeEvent]) -> None:
     instance_id = launch_spot_instance(aws)
     aws.cloud.instances.interrupt(instance_id)
     warning = events[-1]
@@ -78,7 +78,7 @@ def test_a_spot_interruption_warning(aws: Face, events: list[EventBridgeEvent]) 
     assert warning["resources"] == [f"arn:aws:ec2:us-east-1a:instance/{instance_id}"]
 
 
-def test_a_rebalance_recommendation_changes_nothing(aws: Face, events: list[EventBridgeEvent]) -> None:
+def test_rebalance_recommendation_leaves_the_instance_running(aws: Face, events: list[EventBridgeEvent]) -> None:
     instance_id = launch_spot_instance(aws)
     aws.cloud.instances.send_rebalance_recommendation(instance_id)
     assert events[-1]["detail-type"] == "EC2 Instance Rebalance Recommendation"
@@ -87,7 +87,7 @@ def test_a_rebalance_recommendation_changes_nothing(aws: Face, events: list[Even
     assert aws.cloud.instances.describe(instance_id).state == "running"
 
 
-def test_maintenance_is_announced_by_health(aws: Face, events: list[EventBridgeEvent]) -> None:
+def test_scheduled_maintenance_publishes_a_health_event(aws: Face, events: list[EventBridgeEvent]) -> None:
     ids = [launch_instance(aws), launch_instance(aws, "another call")]
     aws.cloud.schedule_maintenance(ids)
     event = events[-1]
@@ -99,7 +99,7 @@ def test_maintenance_is_announced_by_health(aws: Face, events: list[EventBridgeE
     assert detail["endTime"] == "Sat, 28 Nov 2026 10:00:00 GMT"
 
 
-def test_maintenance_is_of_instances_that_exist(aws: Face, events: list[EventBridgeEvent]) -> None:
+def test_maintenance_of_an_unknown_instance_raises_not_found(aws: Face, events: list[EventBridgeEvent]) -> None:
     with pytest.raises(NotFound):
         aws.cloud.schedule_maintenance(["i-0aaaaaaaaaaaaaaaa"])
     assert events == []
@@ -117,7 +117,7 @@ def test_maintenance_is_of_instances_that_exist(aws: Face, events: list[EventBri
         ("GetParameter", "read"),
     ],
 )
-def test_every_call_has_a_bucket(action: str, kind: str) -> None:
+def test_api_calls_are_assigned_to_rate_limit_categories(action: str, kind: str) -> None:
     assert get_call_category(action) == kind
 
 
@@ -131,7 +131,7 @@ def count_admitted_calls(cloud: Cloud, action: str) -> int:
     return 200
 
 
-def test_nobody_is_throttled_unless_it_is_switched_on() -> None:
+def test_rate_limits_apply_only_if_enabled() -> None:
     cloud = Cloud(Clock())
     assert count_admitted_calls(cloud, "CreateFleet") == 200
     cloud.rate_limiter.enabled = True
@@ -140,7 +140,7 @@ def test_nobody_is_throttled_unless_it_is_switched_on() -> None:
     assert count_admitted_calls(cloud, "CreateFleet") == 200
 
 
-def test_a_bucket_fills_again_with_time_and_not_over_its_brim() -> None:
+def test_rate_limit_bucket_refills_up_to_its_burst() -> None:
     cloud = Cloud(Clock())
     cloud.rate_limiter.enabled = True
     count_admitted_calls(cloud, "CreateFleet")
@@ -150,14 +150,14 @@ def test_a_bucket_fills_again_with_time_and_not_over_its_brim() -> None:
     assert count_admitted_calls(cloud, "CreateFleet") == RATE_LIMITS["run"].burst
 
 
-def test_buckets_are_of_their_own() -> None:
+def test_rate_limit_buckets_are_independent() -> None:
     cloud = Cloud(Clock())
     cloud.rate_limiter.enabled = True
     count_admitted_calls(cloud, "CreateFleet")
     assert count_admitted_calls(cloud, "CreateTags") == RATE_LIMITS["tag"].burst
 
 
-def test_who_waits_as_long_as_was_wished_is_admitted() -> None:
+def test_call_is_admitted_after_its_retry_after_time() -> None:
     cloud = Cloud(Clock())
     cloud.rate_limiter.enabled = True
     count_admitted_calls(cloud, "CreateFleet")
@@ -168,7 +168,7 @@ def test_who_waits_as_long_as_was_wished_is_admitted() -> None:
     cloud.rate_limiter.check_call("CreateFleet")
 
 
-def test_single_calls_can_be_refused() -> None:
+def test_specific_calls_can_be_rejected() -> None:
     cloud = Cloud(Clock())
     cloud.rate_limiter.reject_next_calls("CreateTags", 2)
     cloud.rate_limiter.check_call("CreateFleet")
@@ -178,7 +178,7 @@ def test_single_calls_can_be_refused() -> None:
     cloud.rate_limiter.check_call("CreateTags")
 
 
-def test_every_call_through_a_port_asks_for_admission(aws: Face) -> None:
+def test_every_port_call_is_rate_limited(aws: Face) -> None:
     fleet_request = build_fleet_request(aws, "m5.large")
     calls: dict[str, Callable[[], object]] = {
         "CreateFleet": lambda: aws.ec2.create_fleet(fleet_request),
@@ -205,11 +205,11 @@ def test_every_call_through_a_port_asks_for_admission(aws: Face) -> None:
             call()
 
 
-def test_of_other_regions_no_price_is_known(aws: Face) -> None:
+def test_price_list_of_other_regions_is_empty(aws: Face) -> None:
     assert aws.prices.get_on_demand_prices("eu-west-1") == {}
 
 
-def test_a_release_can_lie_ahead(aws: Face) -> None:
+def test_ami_release_can_be_scheduled_in_the_future(aws: Face) -> None:
     before = aws.parameters.get_parameter(STANDARD)
     aws.cloud.release_amis(DEFAULT_START_TIME + timedelta(hours=1))
     assert aws.parameters.get_parameter(STANDARD) == before
@@ -218,7 +218,7 @@ def test_a_release_can_lie_ahead(aws: Face) -> None:
     assert image.created_at == DEFAULT_START_TIME + timedelta(hours=1)
 
 
-def test_releases_are_named_by_their_day(aws: Face) -> None:
+def test_ami_releases_are_named_by_date(aws: Face) -> None:
     (image,) = aws.ec2.describe_images((SelectorTerm(id=aws.parameters.get_parameter(STANDARD)),))
     assert image.name == "amazon-eks-node-al2023-x86_64-standard-1.34-v20261111"
     (bottlerocket,) = aws.ec2.describe_images((SelectorTerm(name="bottlerocket-aws-k8s-1.34-arm64-v1.42.0"),))
@@ -227,14 +227,14 @@ def test_releases_are_named_by_their_day(aws: Face) -> None:
     assert aws.parameters.get_parameter(f"{path}/latest/image_id") == bottlerocket.image_id
 
 
-def test_two_releases_on_one_day_are_different_images(aws: Face) -> None:
+def test_two_ami_releases_on_one_day_have_different_ids(aws: Face) -> None:
     aws.cloud.release_amis()
     once = aws.parameters.get_parameter(STANDARD)
     aws.cloud.release_amis()
     assert aws.parameters.get_parameter(STANDARD) != once
 
 
-def test_a_withdrawn_image_leaves_its_parameter_dangling(aws: Face) -> None:
+def test_removed_ami_stays_in_its_ssm_parameter(aws: Face) -> None:
     image_id = aws.parameters.get_parameter(STANDARD)
     aws.cloud.images.remove(image_id)
     assert aws.parameters.get_parameter(STANDARD) == image_id
@@ -244,7 +244,7 @@ def test_a_withdrawn_image_leaves_its_parameter_dangling(aws: Face) -> None:
         aws.cloud.images.set_deprecation_time(image_id, DEFAULT_START_TIME)
 
 
-def test_an_image_of_a_stranger_is_found_by_id_or_owner_only(aws: Face) -> None:
+def test_image_of_another_owner_is_found_only_by_id_or_owner(aws: Face) -> None:
     strange = Image(image_id="ami-0c", name="golden", architecture="arm64", created_at=datetime(2026, 1, 1, tzinfo=UTC))
     aws.cloud.images.add(strange, owner="999999999999")
     match_counts = [
@@ -258,25 +258,25 @@ def test_an_image_of_a_stranger_is_found_by_id_or_owner_only(aws: Face) -> None:
     assert match_counts == [1, 1, 0]
 
 
-def test_every_kubernetes_version_has_its_images(aws: Face) -> None:
+def test_every_kubernetes_version_has_amis(aws: Face) -> None:
     for version in ("1.30", "1.33", "1.35"):
         assert aws.parameters.get_parameter(AL2023.replace("1.34", version) + "/arm64/standard/recommended/image_id")
 
 
 @pytest.mark.parametrize("name", ["ab", "a" * 129, "with space", "tab\t"])
-def test_a_template_needs_a_proper_name(aws: Face, name: str) -> None:
+def test_launch_template_with_an_invalid_name_is_rejected(aws: Face, name: str) -> None:
     with pytest.raises(Invalid) as refused:
         aws.ec2.ensure_launch_template(msgspec.structs.replace(TEMPLATE, name=name))
     assert refused.value.code == "InvalidLaunchTemplateName.MalformedException"
 
 
-def test_a_templates_name_is_taken_once(aws: Face) -> None:
+def test_launch_template_name_can_be_used_only_once(aws: Face) -> None:
     aws.cloud.create_launch_template(TEMPLATE)
     with pytest.raises(Conflict, match=r"AlreadyExistsException"):
         aws.cloud.create_launch_template(TEMPLATE)
 
 
-def test_user_data_has_a_limit(aws: Face) -> None:
+def test_user_data_above_the_size_limit_is_rejected(aws: Face) -> None:
     fits = 16384 // 3 * 4 + 4
     aws.ec2.ensure_launch_template(msgspec.structs.replace(TEMPLATE, user_data="a" * fits))
     with pytest.raises(Invalid) as refused:
@@ -285,7 +285,7 @@ def test_user_data_has_a_limit(aws: Face) -> None:
 
 
 @pytest.mark.parametrize("capacity_type", ["on-demand", "spot", "reserved"])
-def test_an_instance_costs_what_its_offering_costs(aws: Face, capacity_type: CapacityType) -> None:
+def test_instance_cost_is_the_price_of_its_offering(aws: Face, capacity_type: CapacityType) -> None:
     aws.cloud.pools.set_limit("m5.large", "us-east-1a", "reserved", 1)
     aws.ec2.create_fleet(build_fleet_request(aws, "m5.large", capacity_type=capacity_type))
     (spot_price,) = [
@@ -297,7 +297,7 @@ def test_an_instance_costs_what_its_offering_costs(aws: Face, capacity_type: Cap
     assert aws.cloud.compute_hourly_cost() == (spot_price if capacity_type == "spot" else listed)
 
 
-def test_the_bill_is_the_sum_of_what_lives(aws: Face) -> None:
+def test_hourly_cost_is_the_sum_of_running_instances(aws: Face) -> None:
     assert aws.cloud.compute_hourly_cost() == 0
     ids = sorted(launch_instance(aws, f"call {number}") for number in range(3))
     price = aws.prices.get_on_demand_prices("us-east-1")["m5.large"]
@@ -311,7 +311,7 @@ def test_the_bill_is_the_sum_of_what_lives(aws: Face) -> None:
     assert len(aws.cloud.build_summary().costs) == 2
 
 
-def test_a_spot_instance_costs_something_else_every_hour(aws: Face) -> None:
+def test_spot_instance_cost_changes_every_hour(aws: Face) -> None:
     launch_spot_instance(aws)
     costs: set[float] = set()
     for _ in range(5):
@@ -320,7 +320,7 @@ def test_a_spot_instance_costs_something_else_every_hour(aws: Face) -> None:
     assert len(costs) == 5
 
 
-def test_chance_is_a_function_of_its_words() -> None:
+def test_seeded_random_values_depend_only_on_their_arguments() -> None:
     assert seeded_random.draw_fraction("a", 1) == seeded_random.draw_fraction("a", 1)
     assert len({seeded_random.draw_fraction("a", number) for number in range(100)}) == 100
     assert seeded_random.build_resource_id("i", 1) == seeded_random.build_resource_id("i", 1)

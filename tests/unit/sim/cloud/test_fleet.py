@@ -62,7 +62,9 @@ def make_candidate(kind: str, price: float = 1.0, depth: float = 0.0, priority: 
         ),
     ],
 )
-def test_a_strategy_is_an_order(strategy: AllocationStrategy, candidates: list[FleetCandidate], order: str) -> None:
+def test_allocation_strategy_defines_the_order_of_offerings(
+    strategy: AllocationStrategy, candidates: list[FleetCandidate], order: str
+) -> None:
     for ordered_candidates in (candidates, candidates[::-1]):
         assert (
             "".join(candidate.override.instance_type for candidate in rank_candidates(ordered_candidates, strategy))
@@ -70,7 +72,7 @@ def test_a_strategy_is_an_order(strategy: AllocationStrategy, candidates: list[F
         )
 
 
-def test_a_pool_is_as_deep_as_its_seed_says_unless_it_is_empty() -> None:
+def test_capacity_pool_depth_depends_on_the_seed_unless_the_pool_is_empty() -> None:
     pools = CapacityPools(0)
     depths = {pools.compute_depth(kind, "us-east-1a", "spot") for kind in ("a", "b", "c")}
     assert len(depths) == 3
@@ -88,7 +90,7 @@ def test_a_pool_is_as_deep_as_its_seed_says_unless_it_is_empty() -> None:
         ("price-capacity-optimized", "reserved"),
     ],
 )
-def test_a_strategy_is_for_spot_or_for_on_demand(
+def test_allocation_strategy_of_another_capacity_type_is_rejected(
     aws: Face, strategy: AllocationStrategy, capacity_type: CapacityType
 ) -> None:
     fleet_request = build_fleet_request(aws, "m5.large", strategy=strategy, capacity_type=capacity_type)
@@ -97,37 +99,37 @@ def test_a_strategy_is_for_spot_or_for_on_demand(
     assert refused.value.code == "InvalidParameterValue"
 
 
-def test_a_fleet_needs_an_offering(aws: Face) -> None:
+def test_fleet_without_overrides_is_rejected(aws: Face) -> None:
     with pytest.raises(Invalid) as refused:
         aws.ec2.create_fleet(replace_overrides(build_fleet_request(aws, "m5.large")))
     assert refused.value.code == "MissingParameter"
 
 
-def test_a_fleet_has_at_most_three_hundred_offerings(aws: Face) -> None:
+def test_fleet_with_more_than_300_overrides_is_rejected(aws: Face) -> None:
     fleet_request = build_fleet_request(aws, *list(aws.cloud.types)[:301])
     with pytest.raises(Invalid, match="300"):
         aws.ec2.create_fleet(fleet_request)
     assert aws.ec2.create_fleet(replace_overrides(fleet_request, *fleet_request.configs[0].overrides[:300])).instances
 
 
-def test_a_fleet_cannot_set_tags_of_ec2s_own(aws: Face) -> None:
+def test_fleet_with_reserved_aws_tags_is_rejected(aws: Face) -> None:
     with pytest.raises(Invalid, match="reserved"):
         aws.ec2.create_fleet(build_fleet_request(aws, "m5.large", tags=(("aws:mine", "1"),)))
 
 
-def test_a_refused_request_does_not_use_up_its_token(aws: Face) -> None:
+def test_rejected_request_does_not_use_its_client_token(aws: Face) -> None:
     fleet_request = build_fleet_request(aws, "m5.large")
     with pytest.raises(Invalid):
         aws.ec2.create_fleet(msgspec.structs.replace(fleet_request, capacity=0))
     assert aws.ec2.create_fleet(fleet_request).instances
 
 
-def test_without_a_token_every_call_is_another(aws: Face) -> None:
+def test_requests_without_a_client_token_launch_separate_instances(aws: Face) -> None:
     fleet_request = build_fleet_request(aws, "m5.large", client_token="")
     assert aws.ec2.create_fleet(fleet_request).instances != aws.ec2.create_fleet(fleet_request).instances
 
 
-def test_the_templates_image_is_used_where_the_offering_has_none(aws: Face) -> None:
+def test_launch_template_image_is_used_if_the_override_has_none(aws: Face) -> None:
     fleet_request = build_fleet_request(aws, "m5.large")
     bare = msgspec.structs.replace(get_first_override(fleet_request), image_id="")
     (instance,) = aws.ec2.create_fleet(replace_overrides(fleet_request, bare)).instances
@@ -143,26 +145,26 @@ def get_fleet_error(aws: Face, **changes: str) -> tuple[str, str]:
     return result.errors[0].code, result.errors[0].message
 
 
-def test_a_type_that_does_not_exist_is_refused(aws: Face) -> None:
+def test_unknown_instance_type_is_rejected(aws: Face) -> None:
     assert get_fleet_error(aws, instance_type="m5.tiny") == (
         "InvalidInstanceType",
         "The instance type 'm5.tiny' does not exist",
     )
 
 
-def test_a_subnet_is_in_one_zone(aws: Face) -> None:
+def test_subnet_in_another_zone_is_rejected(aws: Face) -> None:
     code, message = get_fleet_error(aws, zone="us-east-1b")
     assert (code, "us-east-1b" in message) == ("InvalidParameterValue", True)
 
 
-def test_a_security_group_must_exist(aws: Face) -> None:
+def test_unknown_security_group_is_rejected(aws: Face) -> None:
     fleet_request = build_fleet_request(aws, "m5.large")
     aws.ec2.delete_launch_template(TEMPLATE_NAME)
     aws.ec2.ensure_launch_template(msgspec.structs.replace(TEMPLATE, security_group_ids=("sg-0a",)))
     assert [error.code for error in aws.ec2.create_fleet(fleet_request).errors] == ["InvalidGroup.NotFound"]
 
 
-def test_spot_is_not_sold_of_every_type(aws: Face) -> None:
+def test_spot_request_for_an_on_demand_only_type_is_rejected(aws: Face) -> None:
     types = (info for info in aws.cloud.types.values() if info.architectures == ("x86_64",))
     kind = next(info.name for info in types if "spot" not in info.usage_classes and _is_in_zone(aws, info.name))
     result = aws.ec2.create_fleet(build_fleet_request(aws, kind, strategy="price-capacity-optimized"))
@@ -174,7 +176,7 @@ def _is_in_zone(aws: Face, kind: str) -> bool:
 
 
 @pytest.mark.parametrize(("strategy", "starts"), [("lowest-price", 0), ("price-capacity-optimized", 1)])
-def test_a_template_that_tags_spot_requests_starts_spot_only(
+def test_launch_template_that_tags_spot_requests_launches_only_spot(
     aws: Face, strategy: AllocationStrategy, starts: int
 ) -> None:
     fleet_request = build_fleet_request(aws, "m5.large", strategy=strategy)
@@ -184,14 +186,14 @@ def test_a_template_that_tags_spot_requests_starts_spot_only(
     assert len(aws.ec2.create_fleet(fleet_request).instances) == starts
 
 
-def test_a_spot_template_without_tags_starts_anything(aws: Face) -> None:
+def test_spot_launch_template_without_tags_launches_on_demand_too(aws: Face) -> None:
     fleet_request = build_fleet_request(aws, "m5.large")
     aws.ec2.delete_launch_template(TEMPLATE_NAME)
     aws.ec2.ensure_launch_template(msgspec.structs.replace(TEMPLATE, capacity_type="spot"))
     assert aws.ec2.create_fleet(fleet_request).instances
 
 
-def test_the_cheapest_spot_offering_is_not_the_cheapest_on_demand(aws: Face) -> None:
+def test_cheapest_spot_offering_is_selected_by_spot_price(aws: Face) -> None:
     listed = aws.prices.get_on_demand_prices("us-east-1")
     spot = {p.instance_type: p.price_usd_per_hour for p in aws.ec2.describe_spot_prices() if p.zone == "us-east-1a"}
     usual = [
@@ -203,7 +205,7 @@ def test_the_cheapest_spot_offering_is_not_the_cheapest_on_demand(aws: Face) -> 
     assert result.instances[0].instance_type == min((first_type, second_type), key=lambda kind: spot[kind])
 
 
-def test_a_quota_is_of_what_runs_and_of_its_own_kind(aws: Face) -> None:
+def test_vcpu_quota_counts_running_instances_of_its_capacity_type(aws: Face) -> None:
     fleet_requests = [
         build_fleet_request(aws, "m5.large", client_token=f"{FIRST_LAUNCH} {number}") for number in range(3)
     ]
@@ -216,33 +218,33 @@ def test_a_quota_is_of_what_runs_and_of_its_own_kind(aws: Face) -> None:
     assert aws.ec2.create_fleet(fleet_requests[2]).instances
 
 
-def test_what_is_not_reserved_is_refused(aws: Face) -> None:
+def test_reserved_launch_without_a_reservation_is_rejected(aws: Face) -> None:
     fleet_request = build_fleet_request(aws, "m5.large", capacity_type="reserved")
     assert [error.code for error in aws.ec2.create_fleet(fleet_request).errors] == ["ReservationCapacityExceeded"]
 
 
-def test_what_is_reserved_can_be_started(aws: Face) -> None:
+def test_reserved_launch_is_limited_by_the_reservation(aws: Face) -> None:
     aws.cloud.pools.set_limit("m5.large", "us-east-1a", "reserved", 1)
     result = aws.ec2.create_fleet(build_fleet_request(aws, "m5.large", capacity_type="reserved", capacity=2))
     assert [instance.capacity_type for instance in result.instances] == ["reserved"]
     assert [error.code for error in result.errors] == ["ReservationCapacityExceeded"]
 
 
-def test_a_lack_of_capacity_says_where_else_the_type_is_offered(aws: Face) -> None:
+def test_insufficient_capacity_message_names_the_other_zones(aws: Face) -> None:
     aws.cloud.pools.set_limit("m5.large", "us-east-1a", "on-demand", 0)
     (error,) = aws.ec2.create_fleet(build_fleet_request(aws, "m5.large")).errors
     assert "(us-east-1a)" in error.message
     assert "choosing us-east-1b, us-east-1c." in error.message
 
 
-def test_spot_that_is_partly_there_lacks_capacity_only(aws: Face) -> None:
+def test_partially_available_spot_reports_only_insufficient_capacity(aws: Face) -> None:
     aws.cloud.pools.set_limit("m5.large", "us-east-1a", "spot", 1)
     result = aws.ec2.create_fleet(build_fleet_request(aws, "m5.large", strategy="price-capacity-optimized", capacity=2))
     assert len(result.instances) == 1
     assert [error.code for error in result.errors] == ["InsufficientInstanceCapacity"]
 
 
-def test_a_zone_can_be_drained_and_refilled(aws: Face) -> None:
+def test_zone_capacity_can_be_drained_and_restored(aws: Face) -> None:
     aws.cloud.drain_zone("us-east-1a", ["on-demand"])
     strategies: tuple[AllocationStrategy, ...] = ("lowest-price", "price-capacity-optimized", "lowest-price")
     started: list[int] = []
@@ -254,7 +256,7 @@ def test_a_zone_can_be_drained_and_refilled(aws: Face) -> None:
     assert started == [0, 1, 1]
 
 
-def test_a_quota_can_be_lifted(aws: Face) -> None:
+def test_vcpu_quota_can_be_removed(aws: Face) -> None:
     aws.cloud.pools.set_quota("on-demand", 2)
     aws.cloud.pools.set_quota("on-demand", None)
     aws.cloud.pools.set_quota("on-demand", None)

@@ -49,7 +49,7 @@ def events(aws: Face) -> list[EventBridgeEvent]:
     return received_events
 
 
-def test_whoever_listens_is_told_the_template_when_an_instance_runs(aws: Face) -> None:
+def test_running_listener_gets_the_instance_and_its_launch_template(aws: Face) -> None:
     starts: list[tuple[str, str, str]] = []
     aws.cloud.instances.running_listeners.append(
         lambda i, template: starts.append((i.instance_id, i.state, template.user_data))
@@ -60,7 +60,7 @@ def test_whoever_listens_is_told_the_template_when_an_instance_runs(aws: Face) -
     assert starts == [(instance_id, "running", "YQ==")]
 
 
-def test_whoever_listens_is_told_when_an_instance_halts_and_when_it_is_gone(aws: Face) -> None:
+def test_listeners_are_called_when_an_instance_halts_and_terminates(aws: Face) -> None:
     states: list[str] = []
     aws.cloud.instances.halted_listeners.append(lambda instance: states.append(instance.state))
     aws.cloud.instances.terminated_listeners.append(lambda instance: states.append(instance.state))
@@ -70,7 +70,7 @@ def test_whoever_listens_is_told_when_an_instance_halts_and_when_it_is_gone(aws:
     assert states == ["shutting-down", "terminated"]
 
 
-def test_machines_in_haste_end_sooner_and_boot_as_ever(aws: Face) -> None:
+def test_speed_factor_shortens_termination_but_not_boot(aws: Face) -> None:
     aws.cloud.instances.speed_factor = 10
     instance_id = start(aws)
     aws.cloud.clock.advance(timedelta(seconds=3))
@@ -81,13 +81,13 @@ def test_machines_in_haste_end_sooner_and_boot_as_ever(aws: Face) -> None:
     assert get_state(aws, instance_id) == "terminated"
 
 
-def test_an_instance_ended_while_pending_never_runs(aws: Face, events: list[EventBridgeEvent]) -> None:
+def test_instance_terminated_while_pending_never_runs(aws: Face, events: list[EventBridgeEvent]) -> None:
     aws.cloud.terminate_instances([start(aws)])
     aws.cloud.clock.advance(ONE_MINUTE)
     assert list_states(events) == ["pending", "shutting-down", "terminated"]
 
 
-def test_ending_twice_is_ending_once(aws: Face, events: list[EventBridgeEvent]) -> None:
+def test_repeated_termination_has_no_further_effect(aws: Face, events: list[EventBridgeEvent]) -> None:
     instance_id = start_running_instance(aws)
     aws.cloud.terminate_instances([instance_id])
     aws.cloud.terminate_instances([instance_id])
@@ -96,21 +96,21 @@ def test_ending_twice_is_ending_once(aws: Face, events: list[EventBridgeEvent]) 
     assert list_states(events) == ["pending", "running", "shutting-down", "terminated"]
 
 
-def test_all_are_ended_or_none(aws: Face) -> None:
+def test_termination_with_an_unknown_instance_terminates_none(aws: Face) -> None:
     instance_id = start_running_instance(aws)
     with pytest.raises(NotFound):
         aws.cloud.terminate_instances([instance_id, "i-0aaaaaaaaaaaaaaaa"])
     assert get_state(aws, instance_id) == "running"
 
 
-def test_one_can_be_ended_before_describe_knows_it(aws: Face) -> None:
+def test_instance_can_be_terminated_before_describe_returns_it(aws: Face) -> None:
     instance_id = start(aws)
     aws.cloud.terminate_instances([instance_id])
     aws.cloud.clock.advance(timedelta(minutes=2))
     assert get_state(aws, instance_id) == "terminated"
 
 
-def test_what_dies_is_terminated_at_once(aws: Face, events: list[EventBridgeEvent]) -> None:
+def test_immediate_termination_needs_no_delay(aws: Face, events: list[EventBridgeEvent]) -> None:
     instance_id = start_running_instance(aws)
     aws.cloud.instances.terminate_immediately(instance_id)
     aws.cloud.instances.terminate_immediately(instance_id)
@@ -118,7 +118,9 @@ def test_what_dies_is_terminated_at_once(aws: Face, events: list[EventBridgeEven
     assert list_states(events) == ["pending", "running", "shutting-down", "terminated"]
 
 
-def test_what_is_shutting_down_can_still_die(aws: Face, events: list[EventBridgeEvent]) -> None:
+def test_instance_that_is_shutting_down_can_be_terminated_immediately(
+    aws: Face, events: list[EventBridgeEvent]
+) -> None:
     instance_id = start_running_instance(aws)
     aws.cloud.terminate_instances([instance_id])
     aws.cloud.instances.terminate_immediately(instance_id)
@@ -126,7 +128,7 @@ def test_what_is_shutting_down_can_still_die(aws: Face, events: list[EventBridge
     assert list_states(events).count("terminated") == 1
 
 
-def test_a_stopped_instance_halts_keeps_its_address_and_can_be_ended(aws: Face, events: list[EventBridgeEvent]) -> None:
+def test_stopped_instance_keeps_its_address_and_can_be_terminated(aws: Face, events: list[EventBridgeEvent]) -> None:
     halted: list[str] = []
     aws.cloud.instances.halted_listeners.append(lambda instance: halted.append(instance.state))
     free = aws.cloud.network.subnets
@@ -142,7 +144,7 @@ def test_a_stopped_instance_halts_keeps_its_address_and_can_be_ended(aws: Face, 
     assert halted == ["stopping"]
 
 
-def test_what_has_stopped_cannot_be_stopped(aws: Face) -> None:
+def test_stopped_instance_cannot_be_stopped_again(aws: Face) -> None:
     instance_id = start_running_instance(aws)
     aws.cloud.instances.stop(instance_id)
     with pytest.raises(Invalid) as refused:
@@ -150,7 +152,7 @@ def test_what_has_stopped_cannot_be_stopped(aws: Face) -> None:
     assert refused.value.code == "IncorrectInstanceState"
 
 
-def test_an_interrupted_spot_instance_has_two_minutes(aws: Face) -> None:
+def test_interrupted_spot_instance_shuts_down_after_two_minutes(aws: Face) -> None:
     instance_id = start_running_instance(aws, "spot")
     aws.cloud.instances.interrupt(instance_id)
     aws.cloud.clock.advance(timedelta(seconds=119))
@@ -159,7 +161,7 @@ def test_an_interrupted_spot_instance_has_two_minutes(aws: Face) -> None:
     assert get_state(aws, instance_id) == "shutting-down"
 
 
-def test_an_interrupted_instance_may_be_ended_before(aws: Face, events: list[EventBridgeEvent]) -> None:
+def test_interrupted_instance_may_be_terminated_early(aws: Face, events: list[EventBridgeEvent]) -> None:
     instance_id = start_running_instance(aws, "spot")
     aws.cloud.instances.interrupt(instance_id)
     aws.cloud.terminate_instances([instance_id])
@@ -167,7 +169,7 @@ def test_an_interrupted_instance_may_be_ended_before(aws: Face, events: list[Eve
     assert list_states(events).count("shutting-down") == 1
 
 
-def test_only_living_spot_instances_are_interrupted(aws: Face) -> None:
+def test_only_running_spot_instances_can_be_interrupted(aws: Face) -> None:
     on_demand, ended = start_running_instance(aws), start_running_instance(aws, "spot")
     aws.cloud.terminate_instances([ended])
     for instance_id in (on_demand, ended):
@@ -176,7 +178,7 @@ def test_only_living_spot_instances_are_interrupted(aws: Face) -> None:
                 call(instance_id)
 
 
-def test_a_slot_comes_back_unless_ec2_wanted_it(aws: Face) -> None:
+def test_capacity_is_returned_after_termination_but_not_after_interruption(aws: Face) -> None:
     aws.cloud.pools.set_limit("m5.large", "us-east-1a", "spot", 2)
     ended, interrupted_id = start_running_instance(aws, "spot"), start_running_instance(aws, "spot")
     pool = aws.cloud.pools.get_pool("m5.large", "us-east-1a", "spot")
@@ -189,7 +191,7 @@ def test_a_slot_comes_back_unless_ec2_wanted_it(aws: Face) -> None:
     assert pool.free == 1
 
 
-def test_a_new_limit_counts_from_now_on(aws: Face) -> None:
+def test_capacity_limit_applies_from_the_time_it_is_set(aws: Face) -> None:
     instance_id = start_running_instance(aws)
     aws.cloud.pools.set_limit("m5.large", "us-east-1a", "on-demand", 0)
     aws.cloud.instances.terminate_immediately(instance_id)
@@ -202,7 +204,7 @@ def record_booted_instances(aws: Face) -> list[str]:
     return instance_ids
 
 
-def test_a_faulty_machine_runs_and_is_not_heard_of(aws: Face) -> None:
+def test_instance_with_a_boot_failure_runs_but_never_boots(aws: Face) -> None:
     instance_ids = record_booted_instances(aws)
     aws.cloud.instances.fail_next_boot()
     faulty, sound = start_running_instance(aws), start_running_instance(aws)
@@ -210,14 +212,14 @@ def test_a_faulty_machine_runs_and_is_not_heard_of(aws: Face) -> None:
     assert instance_ids == [sound]
 
 
-def test_a_fault_can_wait_for_its_type(aws: Face) -> None:
+def test_boot_failure_can_be_set_for_the_next_instance_of_a_type(aws: Face) -> None:
     instance_ids = record_booted_instances(aws)
     aws.cloud.instances.fail_next_boot("m5.xlarge")
     start_running_instance(aws)
     assert len(instance_ids) == 1
 
 
-def test_all_of_a_type_can_be_faulty_for_a_while(aws: Face) -> None:
+def test_boot_failure_can_be_set_for_all_instances_of_a_type(aws: Face) -> None:
     instance_ids = record_booted_instances(aws)
     aws.cloud.instances.set_boot_failure("m5.large")
     start_running_instance(aws)
@@ -235,7 +237,7 @@ def test_all_of_a_type_can_be_faulty_for_a_while(aws: Face) -> None:
         (tuple((f"key-{number}", "") for number in range(48)), "TagLimitExceeded"),
     ],
 )
-def test_tags_have_rules(aws: Face, tags: tuple[tuple[str, str], ...], code: str) -> None:
+def test_invalid_tags_are_rejected(aws: Face, tags: tuple[tuple[str, str], ...], code: str) -> None:
     instance_id = start_running_instance(aws)
     with pytest.raises(Invalid) as refused:
         aws.cloud.instances.tag(instance_id, tags)
@@ -243,13 +245,13 @@ def test_tags_have_rules(aws: Face, tags: tuple[tuple[str, str], ...], code: str
     aws.cloud.instances.tag(instance_id, tuple((f"key-{number}", "") for number in range(47)))
 
 
-def test_what_describe_does_not_know_yet_cannot_be_tagged(aws: Face) -> None:
+def test_instance_not_yet_described_cannot_be_tagged(aws: Face) -> None:
     instance_id = start(aws)
     with pytest.raises(NotFound):
         aws.cloud.instances.tag(instance_id, (("Name", "a"),))
 
 
-def test_the_lag_can_be_set() -> None:
+def test_describe_lag_is_configurable() -> None:
     aws = build_memory_face(Cloud(Clock(), describe_lag=timedelta(0)))
     assert get_state(aws, start(aws)) == "pending"
 
@@ -267,18 +269,18 @@ def test_terminated_instances_are_described_for_an_hour(aws: Face) -> None:
     ("region", "name"),
     [("us-east-1", "ip-10-0-1-4.ec2.internal"), ("eu-west-1", "ip-10-0-1-4.eu-west-1.compute.internal")],
 )
-def test_a_name_is_made_of_the_address(region: str, name: str) -> None:
+def test_private_dns_name_is_built_from_address_and_region(region: str, name: str) -> None:
     assert build_private_dns_name(IPv4Address("10.0.1.4"), region) == name
 
 
-def test_no_two_living_instances_share_a_name(aws: Face) -> None:
+def test_private_dns_names_are_unique(aws: Face) -> None:
     aws.ec2.create_fleet(build_fleet_request(aws, "m5.large", capacity=20))
     aws.cloud.clock.advance(ONE_MINUTE)
     instances: tuple[Instance, ...] = aws.cloud.instances.describe_all()
     assert len({instance.private_dns_name for instance in instances}) == 20
 
 
-def test_machines_take_different_times_to_boot(aws: Face) -> None:
+def test_instance_boot_times_vary(aws: Face) -> None:
     at: list[float] = []
     began = aws.cloud.clock.get_time()
     aws.cloud.instances.running_listeners.append(
@@ -290,7 +292,7 @@ def test_machines_take_different_times_to_boot(aws: Face) -> None:
     assert all(4 <= seconds < 10 for seconds in at)
 
 
-def test_only_reserved_capacity_that_lives_is_wanted_back(aws: Face, events: list[EventBridgeEvent]) -> None:
+def test_on_demand_instance_cannot_get_a_reservation_interruption(aws: Face, events: list[EventBridgeEvent]) -> None:
     instance_id = start_running_instance(aws)
     with pytest.raises(Invalid):
         aws.cloud.instances.interrupt_reserved(instance_id)

@@ -16,34 +16,34 @@ from sim.time.virtual_clock import Clock
         ("us-gov-west-1", 1, "usgw1-az1"),
     ],
 )
-def test_a_zone_id_is_short_for_region_and_number(region: str, ordinal: int, expected: str) -> None:
+def test_zone_id_abbreviates_region_and_number(region: str, ordinal: int, expected: str) -> None:
     assert build_zone_id(region, ordinal) == expected
 
 
-def test_types_are_read_once() -> None:
+def test_instance_types_are_loaded_once() -> None:
     assert load_instance_types() is load_instance_types()
 
 
-def test_types_for_other_systems_are_left_out() -> None:
+def test_mac_instance_types_are_excluded() -> None:
     assert not [name for name in load_instance_types() if name.startswith("mac")]
 
 
-def test_offerings_know_no_other_types() -> None:
+def test_zone_offerings_contain_only_known_instance_types() -> None:
     assert all(names <= load_instance_types().keys() for names in load_types_by_zone("us-east-1").values())
 
 
-def test_a_region_without_data_is_refused() -> None:
+def test_region_without_data_is_rejected() -> None:
     with pytest.raises(FileNotFoundError):
         load_types_by_zone("mars-north-1")
 
 
-def test_a_region_has_only_so_many_zones() -> None:
+def test_number_of_zones_is_limited_by_the_region() -> None:
     assert len(Cloud(Clock(), zones=6).zones) == 6
     with pytest.raises(ValueError, match="us-east-1 has 6 zones"):
         Cloud(Clock(), zones=7)
 
 
-def test_another_region_has_its_own_zones_and_names() -> None:
+def test_other_region_has_its_own_zones_and_offerings() -> None:
     cloud = Cloud(Clock(), region="eu-west-1", zones=2)
     assert cloud.zones == ("eu-west-1a", "eu-west-1b")
     assert {zone for _, zone in cloud.offerings} == set(cloud.zones)

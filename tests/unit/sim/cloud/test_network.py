@@ -19,16 +19,16 @@ def add_small_subnet(network: Network) -> SubnetAddresses:
     return network.get_subnet(network.add_subnet("us-east-1a", (), "10.0.255.0/28"))
 
 
-def test_ec2_keeps_five_addresses_of_every_subnet(network: Network) -> None:
+def test_subnet_reserves_five_addresses(network: Network) -> None:
     assert add_small_subnet(network).free == 11
     assert network.get_subnet(network.add_subnet("us-east-1a", ())).free == 8187
 
 
-def test_the_first_address_is_the_fifth(network: Network) -> None:
+def test_first_allocated_address_is_the_fifth_of_the_subnet(network: Network) -> None:
     assert str(add_small_subnet(network).allocate_address()) == "10.0.255.4"
 
 
-def test_all_addresses_are_different_until_there_are_no_more(network: Network) -> None:
+def test_addresses_are_unique_until_the_subnet_is_full(network: Network) -> None:
     subnet = add_small_subnet(network)
     addresses = {subnet.allocate_address() for _ in range(11)}
     assert len(addresses) == 11
@@ -37,7 +37,7 @@ def test_all_addresses_are_different_until_there_are_no_more(network: Network) -
         subnet.allocate_address()
 
 
-def test_what_was_given_back_is_taken_last(network: Network) -> None:
+def test_released_address_is_allocated_last(network: Network) -> None:
     subnet = add_small_subnet(network)
     first = subnet.allocate_address()
     subnet.release_address(first)
@@ -46,14 +46,14 @@ def test_what_was_given_back_is_taken_last(network: Network) -> None:
     assert subnet.allocate_address() == first
 
 
-def test_a_full_subnet_gives_out_what_comes_back(network: Network) -> None:
+def test_full_subnet_allocates_released_addresses(network: Network) -> None:
     subnet = add_small_subnet(network)
     addresses = [subnet.allocate_address() for _ in range(11)]
     subnet.release_address(addresses[5])
     assert subnet.allocate_address() == addresses[5]
 
 
-def test_others_may_hold_addresses(network: Network) -> None:
+def test_free_address_count_can_be_set(network: Network) -> None:
     subnet = add_small_subnet(network)
     address = subnet.allocate_address()
     subnet.set_free(0)
@@ -63,7 +63,7 @@ def test_others_may_hold_addresses(network: Network) -> None:
 
 
 @pytest.mark.parametrize("count", [-1, 11])
-def test_no_more_can_be_free_than_there_is(network: Network, count: int) -> None:
+def test_free_address_count_out_of_range_is_rejected(network: Network, count: int) -> None:
     subnet = add_small_subnet(network)
     subnet.allocate_address()
     with pytest.raises(ValueError, match="free addresses"):
@@ -78,21 +78,21 @@ def test_no_more_can_be_free_than_there_is(network: Network, count: int) -> None
         ("us-east-1a", "10.0.0.0/24", "InvalidSubnet.Conflict"),
     ],
 )
-def test_a_subnet_must_fit_into_the_vpc(network: Network, zone: str, cidr: str, code: str) -> None:
+def test_invalid_subnet_zone_or_cidr_is_rejected(network: Network, zone: str, cidr: str, code: str) -> None:
     network.add_subnet("us-east-1a", ())
     with pytest.raises(Invalid) as refused:
         network.add_subnet(zone, (), cidr)
     assert refused.value.code == code
 
 
-def test_a_vpc_has_room_for_eight(network: Network) -> None:
+def test_vpc_has_address_space_for_eight_subnets(network: Network) -> None:
     blocks = {str(network.get_subnet(network.add_subnet("us-east-1a", ())).cidr) for _ in range(8)}
     assert len(blocks) == 8
     with pytest.raises(Invalid, match="full"):
         network.add_subnet("us-east-1a", ())
 
 
-def test_a_subnet_can_be_removed_once_it_is_unused(network: Network) -> None:
+def test_only_an_unused_subnet_can_be_removed(network: Network) -> None:
     subnet = add_small_subnet(network)
     address = subnet.allocate_address()
     with pytest.raises(Invalid) as refused:
@@ -104,13 +104,13 @@ def test_a_subnet_can_be_removed_once_it_is_unused(network: Network) -> None:
         network.get_subnet(subnet.subnet_id)
 
 
-def test_an_id_beats_the_tags_beside_it(network: Network) -> None:
+def test_selector_term_id_takes_precedence_over_tags(network: Network) -> None:
     subnet_id = network.add_subnet("us-east-1a", (("tier", "web"),))
     term = SelectorTerm(id=subnet_id, tags=(("tier", "data"),))
     assert [subnet.subnet_id for subnet in network.select_subnets((term,))] == [subnet_id]
 
 
-def test_a_group_is_in_the_union_once(network: Network) -> None:
+def test_security_group_matched_by_two_terms_is_returned_once(network: Network) -> None:
     group_id = network.add_security_group("web", (("tier", "web"),))
     groups = network.select_security_groups((SelectorTerm(name="web"), SelectorTerm(tags=(("tier", "*"),))))
     assert [group.group_id for group in groups] == [group_id]
@@ -136,13 +136,13 @@ def test_a_group_is_in_the_union_once(network: Network) -> None:
         ("two\nlines", "two*", True),
     ],
 )
-def test_a_filter_has_two_wildcards(text: str, pattern: str, fits: bool) -> None:  # noqa: FBT001 - a table
+def test_filter_supports_star_and_question_mark_wildcards(text: str, pattern: str, fits: bool) -> None:  # noqa: FBT001 - a table
     assert is_match(text, pattern) is fits
 
 
-def test_no_tags_wanted_is_nothing_asked() -> None:
+def test_empty_tag_selector_matches_nothing() -> None:
     assert not has_tags({"a": "b"}, ())
 
 
-def test_the_last_of_equal_tags_counts() -> None:
+def test_last_of_duplicate_tags_is_used() -> None:
     assert sort_tags([("b", "1"), ("a", "1"), ("b", "2")]) == (("a", "1"), ("b", "2"))

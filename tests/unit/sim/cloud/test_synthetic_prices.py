@@ -22,18 +22,18 @@ NOON = datetime(2026, 11, 21, 12, 30, tzinfo=UTC)
 POOL = (("m5.large", "us-east-1a"),)
 
 
-def test_a_price_is_read_off_a_proper_name() -> None:
+def test_price_of_an_invalid_instance_type_name_is_rejected() -> None:
     with pytest.raises(ValueError, match="not an instance type: large"):
         compute_on_demand_price(msgspec.structs.replace(load_instance_types()["m5.large"], name="large"))
 
 
-def test_every_type_has_a_price() -> None:
+def test_every_instance_type_has_a_price() -> None:
     assert PRICES.keys() == load_instance_types().keys()
     assert all(0.001 < price < 500 for price in PRICES.values())
 
 
 @pytest.mark.parametrize("family", ["c5", "c7g", "m5", "m6id", "m7a", "m7i-flex", "r6gd", "r8i", "t3"])
-def test_twice_the_size_is_exactly_twice_the_price(family: str) -> None:
+def test_price_doubles_with_instance_size(family: str) -> None:
     assert PRICES[f"{family}.xlarge"] == 2 * PRICES[f"{family}.large"]
     assert PRICES[f"{family}.2xlarge"] == 4 * PRICES[f"{family}.large"]
 
@@ -69,19 +69,19 @@ def test_twice_the_size_is_exactly_twice_the_price(family: str) -> None:
         ("i4i.large", "i3en.large"),
     ],
 )
-def test_the_order_of_prices_is_that_of_reality(cheaper: str, more_expensive: str) -> None:
+def test_synthetic_price_order_matches_real_prices(cheaper: str, more_expensive: str) -> None:
     assert PRICES[cheaper] < PRICES[more_expensive]
 
 
-def test_a_burstable_type_is_paid_for_its_memory() -> None:
+def test_burstable_instance_price_is_proportional_to_memory() -> None:
     assert PRICES["t3.small"] == 2 * PRICES["t3.micro"]
 
 
-def test_bare_metal_costs_what_the_largest_size_costs() -> None:
+def test_bare_metal_price_equals_the_largest_size() -> None:
     assert PRICES["m5.metal"] == PRICES["m5.24xlarge"]
 
 
-def test_spot_is_a_share_of_on_demand_that_moves_a_little_each_hour() -> None:
+def test_spot_price_ratio_changes_slightly_every_hour() -> None:
     hours = [NOON + timedelta(hours=hour) for hour in range(24 * 14)]
     shares = [compute_spot_price_ratio(0, "m5.large", "us-east-1a", at) for at in hours]
     steps = [abs(later - earlier) for earlier, later in pairwise(shares)]
@@ -95,13 +95,13 @@ def test_spot_is_a_share_of_on_demand_that_moves_a_little_each_hour() -> None:
     "ratio_arguments",
     [(1, "m5.large", "us-east-1a"), (0, "m5.xlarge", "us-east-1a"), (0, "m5.large", "us-east-1b")],
 )
-def test_spot_differs_by_seed_type_and_zone(ratio_arguments: tuple[int, str, str]) -> None:
+def test_spot_price_differs_by_seed_type_and_zone(ratio_arguments: tuple[int, str, str]) -> None:
     assert compute_spot_price_ratio(*ratio_arguments, NOON) != compute_spot_price_ratio(
         0, "m5.large", "us-east-1a", NOON
     )
 
 
-def test_a_spot_price_holds_for_the_hour() -> None:
+def test_spot_price_is_constant_within_an_hour() -> None:
     prices = PriceList(POOL, 0)
     assert truncate_to_hour(NOON) == NOON.replace(minute=0)
     assert prices.list_spot_prices(NOON) == prices.list_spot_prices(NOON.replace(minute=59))
@@ -110,6 +110,6 @@ def test_a_spot_price_holds_for_the_hour() -> None:
     assert price.price_usd_per_hour == prices.get_spot_price("m5.large", "us-east-1a", NOON)
 
 
-def test_what_cannot_be_spot_has_no_spot_price() -> None:
+def test_on_demand_only_instance_type_has_no_spot_price() -> None:
     on_demand_only = next(info.name for info in load_instance_types().values() if "spot" not in info.usage_classes)
     assert PriceList(((on_demand_only, "us-east-1a"),), 0).list_spot_prices(NOON) == ()

@@ -59,7 +59,7 @@ def draw_metric_store(text: str) -> MetricStore:
         (1, "- - - - X", ("ALARM", "ALARM", "ALARM", "ALARM")),
     ],
 )
-def test_what_is_missing_is_treated_as_the_alarm_says(bad: int, points: str, states: tuple[str | None, ...]) -> None:
+def test_missing_data_is_treated_as_the_alarm_configures(bad: int, points: str, states: tuple[str | None, ...]) -> None:
     actual_states = [
         make_alarm(DatapointsToAlarm=bad, TreatMissingData=treatment).compute_state(draw_metric_store(points), NOON)
         for treatment in TREATMENTS
@@ -76,7 +76,7 @@ def test_what_is_missing_is_treated_as_the_alarm_says(bad: int, points: str, sta
         ("LessThanThreshold", [True, False, False]),
     ],
 )
-def test_beyond_is_as_the_alarm_compares(comparison: str, ringing: list[bool]) -> None:
+def test_alarm_supports_all_comparison_operators(comparison: str, ringing: list[bool]) -> None:
     single_period_alarm = make_alarm(ComparisonOperator=comparison, EvaluationPeriods=1)
     assert [
         single_period_alarm.compute_state(make_metric_store((1, value)), NOON) == "ALARM" for value in (0.0, 1.0, 2.0)
@@ -86,7 +86,7 @@ def test_beyond_is_as_the_alarm_compares(comparison: str, ringing: list[bool]) -
 @pytest.mark.parametrize(
     ("statistic", "value"), [("Sum", 6.0), ("Maximum", 3.0), ("Minimum", 1.0), ("Average", 2.0), ("SampleCount", 3.0)]
 )
-def test_a_period_is_one_number(statistic: str, value: float) -> None:
+def test_alarm_statistics_aggregate_a_period(statistic: str, value: float) -> None:
     numbers = make_metric_store((0.9, 1.0), (0.5, 3.0), (1.0, 2.0))
     for threshold, state in ((value, "ALARM"), (value + 0.1, "OK")):
         assert (
@@ -95,7 +95,7 @@ def test_a_period_is_one_number(statistic: str, value: float) -> None:
         )
 
 
-def test_a_minute_counts_when_it_is_over_and_long_periods_slide_by_minutes() -> None:
+def test_alarm_evaluates_completed_minutes_and_sliding_periods() -> None:
     five_minute_alarm = make_alarm(Period=300, EvaluationPeriods=1, TreatMissingData="notBreaching")
     numbers = make_metric_store((0, 1.0))
     later = [five_minute_alarm.compute_state(numbers, NOON + minutes * ONE_MINUTE) for minutes in (0, 0.9, 1, 5.9)]
@@ -104,7 +104,7 @@ def test_a_minute_counts_when_it_is_over_and_long_periods_slide_by_minutes() -> 
     assert five_minute_alarm.compute_state(numbers, NOON + evaluated_minutes * ONE_MINUTE) == "OK"
 
 
-def test_minutes_may_pass_as_fast_as_somebody_wants() -> None:
+def test_alarm_minute_length_is_configurable() -> None:
     second = timedelta(seconds=1)
     numbers = MetricStore()
     numbers.record_data(MetricDatum(metric=METRIC, timestamp=NOON - number * second, value=1.0) for number in (1, 2, 3))
@@ -112,7 +112,7 @@ def test_minutes_may_pass_as_fast_as_somebody_wants() -> None:
     assert make_alarm(TreatMissingData="notBreaching").compute_state(numbers, NOON, second) == "ALARM"
 
 
-def test_another_dimension_is_another_metric() -> None:
+def test_metric_with_another_dimension_is_a_different_metric() -> None:
     further = Metric(namespace="N", name="M", dimensions=(*METRIC.dimensions, ("c", "3")))
     assert (
         make_alarm(EvaluationPeriods=1).compute_state(make_metric_store((1, 1.0), metric=further), NOON)
@@ -120,7 +120,7 @@ def test_another_dimension_is_another_metric() -> None:
     )
 
 
-def test_several_metrics_are_put_together_by_an_expression() -> None:
+def test_alarm_evaluates_a_metric_math_expression() -> None:
     stat = {"Metric": METRIC_FIELDS, "Period": 60, "Stat": "Sum"}
     queries = [
         {"Id": "e", "Expression": "FILL(a, 0) * 2 - 1"},
@@ -153,7 +153,7 @@ def test_several_metrics_are_put_together_by_an_expression() -> None:
         ("AVG(METRICS())", (5.5, 20.0, 3.0)),
     ],
 )
-def test_math_is_done_period_by_period(expression: str, expected_values: tuple[float | None, ...]) -> None:
+def test_metric_math_is_evaluated_per_period(expression: str, expected_values: tuple[float | None, ...]) -> None:
     series = {"one": (1.0, None, 3.0), "two": (10.0, 20.0, None), "none": (None, None, None)}
     assert evaluate_expression(expression, series) == expected_values
 
@@ -162,12 +162,12 @@ def test_math_is_done_period_by_period(expression: str, expected_values: tuple[f
     "expression",
     ["", "unknown", "1", "one +", "one / 2", "METRICS()", "SUM(one)", "FILL(1, 0)", "METRICS() + one", "IF(one, 1, 0)"],
 )
-def test_math_that_is_not_understood_is_refused(expression: str) -> None:
+def test_unsupported_metric_math_is_rejected(expression: str) -> None:
     with pytest.raises(NotUnderstood):
         evaluate_expression(expression, {"one": (1.0,)})
 
 
-def test_a_log_says_metrics_among_other_things() -> None:
+def test_embedded_metrics_are_parsed_from_log_lines() -> None:
     directive = {"Namespace": "N", "Dimensions": [["b", "a"], ["a"]], "Metrics": [{"Name": "M"}, {"Name": "L"}]}
     stamp = round(NOON.timestamp() * 1000)
     log_record = {"_aws": {"Timestamp": stamp, "CloudWatchMetrics": [directive]}, "a": 1, "b": 2, "M": 4, "L": [5, 6]}

@@ -20,7 +20,7 @@ def get_node_and_phase(obj: Obj) -> tuple[str, str]:
     return obj["spec"].get("nodeName", ""), obj["status"]["phase"]
 
 
-def test_a_kubelet_registers_when_it_can() -> None:
+def test_kubelet_retries_registration_until_the_api_server_is_reachable() -> None:
     world, api = start_flaky_cluster()
     api.failing = {"create nodes"}
     world.start_node(make_node_boot("n", device_resources={"gpu.example.com/x": "1"}))
@@ -36,7 +36,7 @@ def test_a_kubelet_registers_when_it_can() -> None:
     assert node["status"]["allocatable"]["gpu.example.com/x"] == "1"
 
 
-def test_a_node_that_is_deleted_while_it_starts_stays_away() -> None:
+def test_node_deleted_during_startup_is_not_recreated() -> None:
     world, api = start_flaky_cluster()
     world.start_node(make_node_boot("n", ready_after=timedelta(seconds=30)))
     run(world, 25)
@@ -46,7 +46,7 @@ def test_a_node_that_is_deleted_while_it_starts_stays_away() -> None:
     assert api.list("nodes") == []
 
 
-def test_a_machine_that_stops_while_it_starts_never_becomes_ready() -> None:
+def test_instance_stopped_during_startup_never_becomes_ready() -> None:
     world, api = start_flaky_cluster()
     world.start_node(make_node_boot("n", ready_after=timedelta(seconds=30), volume_limit=5))
     run(world, 25)
@@ -55,7 +55,7 @@ def test_a_machine_that_stops_while_it_starts_never_becomes_ready() -> None:
     assert api.get("nodes", "n")["status"]["conditions"][-1]["status"] == "False"
 
 
-def test_a_restarted_machine_keeps_its_csi_node() -> None:
+def test_restarted_instance_keeps_its_csi_node() -> None:
     world, api = start_flaky_cluster(make_node_boot("n", volume_limit=5))
     world.stop_node("n", terminated=False)
     world.start_node(make_node_boot("n", volume_limit=5))
@@ -63,7 +63,7 @@ def test_a_restarted_machine_keeps_its_csi_node() -> None:
     assert len(api.list("csinodes.storage.k8s.io")) == 1
 
 
-def test_pods_are_bound_started_and_removed_late_but_surely() -> None:
+def test_pod_binding_start_and_deletion_are_retried_after_api_errors() -> None:
     world, api = start_flaky_cluster(make_node_boot("n"))
     api.failing = {"bind pods"}
     api.create("pods", make_pod("p", annotations={START_SECONDS_ANNOTATION: "1"}))
@@ -84,7 +84,7 @@ def test_pods_are_bound_started_and_removed_late_but_surely() -> None:
     assert world.list_pods() == []
 
 
-def test_a_refusal_that_could_not_be_written_is_written_later() -> None:
+def test_unschedulable_condition_is_written_after_api_errors() -> None:
     world, api = start_flaky_cluster()
     api.failing = {"patch pods"}
     api.create("pods", make_pod("p"))
@@ -96,7 +96,7 @@ def test_a_refusal_that_could_not_be_written_is_written_later() -> None:
     assert api.get("pods", "p", "default")["status"]["conditions"][0]["reason"] == "Unschedulable"
 
 
-def test_a_pod_whose_disk_is_ready_is_bound_when_it_can_be() -> None:
+def test_pod_with_a_ready_volume_is_bound_after_api_errors() -> None:
     world, api = start_flaky_cluster(make_node_boot("n"))
     api.create("storageclasses.storage.k8s.io", make_storage_class())
     api.create("persistentvolumeclaims", make_claim())
@@ -109,7 +109,7 @@ def test_a_pod_whose_disk_is_ready_is_bound_when_it_can_be() -> None:
     assert get_node_and_phase(api.get("pods", "p", "default")) == ("n", "Running")
 
 
-def test_a_node_that_goes_while_a_disk_is_made_does_not_take_the_pod_with_it() -> None:
+def test_node_deleted_during_provisioning_lets_the_pod_move_to_another_zone() -> None:
     world, api = start_flaky_cluster(make_node_boot("a", zone="a"))
     api.create("storageclasses.storage.k8s.io", make_storage_class())
     api.create("persistentvolumeclaims", make_claim())
@@ -127,7 +127,7 @@ def test_a_node_that_goes_while_a_disk_is_made_does_not_take_the_pod_with_it() -
     assert terms == [{"matchExpressions": [{"key": ZONE, "operator": "In", "values": ["b"]}]}]
 
 
-def test_a_controller_goes_on_after_a_fault() -> None:
+def test_controller_continues_after_an_api_error() -> None:
     world, api = start_flaky_cluster(make_node_boot("n"))
     api.failing = {"create pods"}
     world.apply(make_workload("Deployment", "web", 2))
@@ -138,7 +138,7 @@ def test_a_controller_goes_on_after_a_fault() -> None:
     assert len(world.list_pods()) == 2
 
 
-def test_a_pending_pod_that_waits_for_its_finalizer_is_not_scheduled() -> None:
+def test_pending_pod_being_deleted_is_not_scheduled() -> None:
     world, api = start_flaky_cluster()
     api.create("pods", make_pod("p", finalizers=["example.com/wait"]))
     run(world)
@@ -148,7 +148,7 @@ def test_a_pending_pod_that_waits_for_its_finalizer_is_not_scheduled() -> None:
     assert (get_node_and_phase(api.get("pods", "p", "default"))[0], world.scheduler.list_pending_pods()) == ("", [])
 
 
-def test_a_finished_pod_of_a_lost_node_is_collected_as_it_is() -> None:
+def test_succeeded_pod_of_a_missing_node_is_garbage_collected() -> None:
     world, api = start_flaky_cluster()
     api.create("pods", make_pod("p", spec={"nodeName": "nowhere"}))
     api.patch("pods", "p", {"status": {"phase": "Succeeded"}}, "default", "status")
@@ -158,6 +158,6 @@ def test_a_finished_pod_of_a_lost_node_is_collected_as_it_is() -> None:
     assert list_names(world.list_pods()) == ["q"]
 
 
-def test_a_cluster_has_its_namespaces_whoever_made_the_server() -> None:
+def test_cluster_creates_its_namespaces_with_any_api_server() -> None:
     _, api = start_flaky_cluster()
     assert list_names(api.list("namespaces")) == ["default", "kube-node-lease", "kube-public", "kube-system"]

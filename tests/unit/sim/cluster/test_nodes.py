@@ -42,7 +42,7 @@ def get_ready_status(world: SimulatedCluster, name: str) -> str:
     return next(str(c["status"]) for c in conditions if c["type"] == "Ready")
 
 
-def test_a_node_registers_then_is_initialized_then_becomes_ready() -> None:
+def test_node_registers_then_is_initialized_then_becomes_ready() -> None:
     world = SimulatedCluster(Clock())
     world.start_node(
         make_node_boot("n", labels={"team": "x"}, taints=(UNREGISTERED,), zone_id="use1-az1", internal_ip="10.0.0.7")
@@ -76,7 +76,7 @@ def test_a_node_registers_then_is_initialized_then_becomes_ready() -> None:
     assert lease["metadata"]["ownerReferences"][0]["uid"] == fresh["metadata"]["uid"]
 
 
-def test_a_machine_that_stops_before_it_registers_never_does() -> None:
+def test_instance_stopped_before_registration_never_registers() -> None:
     world = SimulatedCluster(Clock())
     world.start_node(make_node_boot("n"))
     run(world, 10)
@@ -85,7 +85,7 @@ def test_a_machine_that_stops_before_it_registers_never_does() -> None:
     assert world.api.list("nodes") == []
 
 
-def test_device_plug_ins_report_later() -> None:
+def test_device_plugin_resources_are_reported_after_a_delay() -> None:
     world = SimulatedCluster(Clock())
     world.start_node(
         make_node_boot("n", device_resources={"nvidia.com/gpu": "1"}, device_plugin_delay=timedelta(seconds=40))
@@ -96,13 +96,13 @@ def test_device_plug_ins_report_later() -> None:
     assert world.api.get("nodes", "n")["status"]["allocatable"]["nvidia.com/gpu"] == "1"
 
 
-def test_a_node_with_a_csi_driver_says_how_many_volumes_it_takes() -> None:
+def test_csi_node_reports_its_volume_limit() -> None:
     world = start_cluster(make_node_boot("n", volume_limit=25))
     [csi_node] = world.api.list("csinodes.storage.k8s.io")
     assert csi_node["spec"]["drivers"][0]["allocatable"] == {"count": 25}
 
 
-def test_a_silent_node_becomes_unknown_after_forty_seconds_and_its_pods_leave_after_five_minutes() -> None:
+def test_unresponsive_node_is_unknown_after_40s_and_evicts_pods_after_5m() -> None:
     world = start_cluster(make_node_boot("a"))
     world.apply(make_workload("Deployment", "web", 2))
     run(world)
@@ -120,7 +120,7 @@ def test_a_silent_node_becomes_unknown_after_forty_seconds_and_its_pods_leave_af
     assert sorted(deleting) == [False, False, True, True]
 
 
-def test_a_silent_node_that_is_touched_meanwhile_is_lost_no_later() -> None:
+def test_unresponsive_node_is_detected_even_if_its_labels_change() -> None:
     world = start_cluster(make_node_boot("a"))
     world.stop_node("a", terminated=False)
     run(world, 20)
@@ -131,7 +131,7 @@ def test_a_silent_node_that_is_touched_meanwhile_is_lost_no_later() -> None:
     assert get_ready_status(world, "a") == "Unknown"
 
 
-def test_a_node_that_comes_back_is_reachable_again() -> None:
+def test_restarted_node_becomes_ready_again() -> None:
     world = start_cluster(make_node_boot("a"))
     world.apply(make_workload("Deployment", "web", 1))
     run(world)
@@ -144,7 +144,7 @@ def test_a_node_that_comes_back_is_reachable_again() -> None:
     assert (get_ready_status(world, "a"), list_taints(world, "a")) == ("True", set())
 
 
-def test_the_cloud_controller_deletes_the_node_of_a_terminated_instance_and_its_pods_follow() -> None:
+def test_cloud_controller_deletes_the_node_of_a_terminated_instance() -> None:
     world = start_cluster(make_node_boot("a"))
     world.apply(make_workload("Deployment", "web", 1))
     run(world)
@@ -160,14 +160,14 @@ def test_the_cloud_controller_deletes_the_node_of_a_terminated_instance_and_its_
     assert (after["metadata"]["name"] != before["metadata"]["name"], after["spec"].get("nodeName")) == (True, None)
 
 
-def test_instance_gone_may_be_asked_to_be_quick() -> None:
+def test_instance_deregistration_delay_is_configurable() -> None:
     world = start_cluster(make_node_boot("a"))
     world.cloud_nodes.deregister_instance("a", delay=timedelta(seconds=1))
     run(world, 2)
     assert world.api.list("nodes") == []
 
 
-def test_a_node_that_others_made_is_left_alone_but_for_its_taints() -> None:
+def test_manually_created_node_only_gets_taints_from_its_conditions() -> None:
     world = SimulatedCluster(Clock())
     world.api.create("nodes", make_node("theirs"))
     world.api.create("nodes", {**make_node("blank"), "status": {}})
@@ -184,13 +184,15 @@ def test_a_node_that_others_made_is_left_alone_but_for_its_taints() -> None:
         ("Ready", "Unknown", [(UNREACHABLE, "NoSchedule"), (UNREACHABLE, "NoExecute")]),
     ],
 )
-def test_readiness_becomes_taints(condition: str, status: str, expected_taints: list[tuple[str, str]]) -> None:
+def test_node_readiness_is_converted_to_taints(
+    condition: str, status: str, expected_taints: list[tuple[str, str]]
+) -> None:
     assert (
         compute_expected_taints({"status": {"conditions": [{"type": condition, "status": status}]}}) == expected_taints
     )
 
 
-def test_pressure_and_a_cordon_become_taints() -> None:
+def test_node_pressure_and_cordon_are_converted_to_taints() -> None:
     conditions = [{"type": "Ready", "status": "True"}, {"type": "DiskPressure", "status": "True"}]
     sick = {"spec": {"unschedulable": True}, "status": {"conditions": conditions}}
     assert compute_expected_taints(sick) == [
@@ -212,12 +214,12 @@ T1, T2 = {"key": "a", "effect": "NoExecute"}, {"key": "b", "effect": "NoExecute"
         ([{"key": "a", "operator": "Exists", "tolerationSeconds": -1}, {"operator": "Exists"}], 0),
     ],
 )
-def test_a_pod_stays_for_the_shortest_of_its_tolerations(tolerations: list[Obj], seconds: int | None) -> None:
+def test_shortest_toleration_seconds_determines_the_eviction_time(tolerations: list[Obj], seconds: int | None) -> None:
     limit = compute_toleration_time({"spec": {"tolerations": tolerations}}, [T1, T2])
     assert limit == (None if seconds is None else timedelta(seconds=seconds))
 
 
-def test_an_execute_taint_removes_pods_at_once_unless_they_tolerate_it() -> None:
+def test_no_execute_taint_evicts_pods_that_do_not_tolerate_it() -> None:
     world = start_cluster(make_node_boot("a"))
     world.api.create("pods", make_pod("weak"))
     world.api.create("pods", make_pod("strong", spec={"tolerations": [{"operator": "Exists"}]}))
@@ -231,7 +233,7 @@ def test_an_execute_taint_removes_pods_at_once_unless_they_tolerate_it() -> None
     assert list_names(world.list_pods("default")) == ["strong"]
 
 
-def test_a_taint_that_is_lifted_in_time_costs_nothing() -> None:
+def test_taint_removed_before_the_toleration_ends_evicts_no_pod() -> None:
     world = start_cluster(make_node_boot("a"))
     world.api.create(
         "pods", make_pod("p", spec={"tolerations": [{"key": "t", "operator": "Exists", "tolerationSeconds": 60}]})
@@ -244,7 +246,7 @@ def test_a_taint_that_is_lifted_in_time_costs_nothing() -> None:
     assert list_names(world.list_pods("default")) == ["p"]
 
 
-def test_a_pod_that_is_bound_to_a_tainted_node_is_evicted() -> None:
+def test_pod_bound_to_a_tainted_node_is_evicted() -> None:
     world = start_cluster(make_node_boot("a"))
     world.api.patch("nodes", "a", {"spec": {"taints": [{"key": "t", "effect": "NoExecute"}]}})
     world.api.create("pods", make_pod("p", spec={"nodeName": "a"}))
@@ -252,7 +254,7 @@ def test_a_pod_that_is_bound_to_a_tainted_node_is_evicted() -> None:
     assert world.list_pods("default") == []
 
 
-def test_a_pod_goes_through_its_stages() -> None:
+def test_pod_phases_and_conditions_change_on_start() -> None:
     world = start_cluster(make_node_boot("a", internal_ip="10.0.0.7"))
     world.api.create("pods", make_pod("p", annotations={START_SECONDS_ANNOTATION: "5"}))
     run(world, 1)
@@ -274,7 +276,7 @@ def test_a_pod_goes_through_its_stages() -> None:
 
 
 @pytest.mark.parametrize(("stop", "grace", "seconds"), [("10", 30, 10), ("600", 30, 30), ("10", 5, 5), ("0", 30, 0)])
-def test_a_pod_stops_when_it_can_and_at_the_latest_when_its_grace_is_over(stop: str, grace: int, seconds: int) -> None:
+def test_pod_stops_after_its_stop_time_or_grace_period(stop: str, grace: int, seconds: int) -> None:
     world = start_cluster(make_node_boot("a"))
     world.api.create("pods", make_pod("p", annotations={STOP_SECONDS_ANNOTATION: stop}))
     run(world, 10)
@@ -285,7 +287,7 @@ def test_a_pod_stops_when_it_can_and_at_the_latest_when_its_grace_is_over(stop: 
     assert world.list_pods("default") == []
 
 
-def test_a_second_deletion_with_less_grace_brings_the_end_forward() -> None:
+def test_second_deletion_with_a_shorter_grace_period_stops_the_pod_earlier() -> None:
     world = start_cluster(make_node_boot("a"))
     world.api.create("pods", make_pod("p", annotations={STOP_SECONDS_ANNOTATION: "600"}))
     run(world, 10)
@@ -296,7 +298,7 @@ def test_a_second_deletion_with_less_grace_brings_the_end_forward() -> None:
     assert world.list_pods("default") == []
 
 
-def test_pods_of_a_silent_machine_make_no_progress() -> None:
+def test_pods_of_an_unresponsive_node_do_not_change() -> None:
     world = start_cluster(make_node_boot("a"))
     world.api.create("pods", make_pod("running"))
     world.api.create("pods", make_pod("starting", annotations={START_SECONDS_ANNOTATION: "30"}))
@@ -308,7 +310,7 @@ def test_pods_of_a_silent_machine_make_no_progress() -> None:
     assert world.api.get("pods", "starting", "default")["status"]["phase"] == "Pending"
 
 
-def test_pods_that_were_bound_before_the_node_came_run_when_it_does() -> None:
+def test_pod_bound_before_its_node_exists_starts_with_the_node() -> None:
     world = SimulatedCluster(Clock())
     world.api.create("pods", make_pod("p", spec={"nodeName": "a", "tolerations": [{"operator": "Exists"}]}))
     world.start_node(make_node_boot("a"))
@@ -316,7 +318,7 @@ def test_pods_that_were_bound_before_the_node_came_run_when_it_does() -> None:
     assert world.api.get("pods", "p", "default")["status"]["phase"] == "Running"
 
 
-def test_a_pod_on_a_node_that_never_comes_is_collected() -> None:
+def test_pod_bound_to_a_missing_node_is_garbage_collected() -> None:
     world = SimulatedCluster(Clock())
     world.api.create("pods", make_pod("p", spec={"nodeName": "nowhere"}))
     run(world, 30)
@@ -325,7 +327,7 @@ def test_a_pod_on_a_node_that_never_comes_is_collected() -> None:
     assert world.list_pods() == []
 
 
-def test_only_pods_that_may_end_finish() -> None:
+def test_only_pods_with_restart_policy_never_finish() -> None:
     assert (
         find_next_stage({**make_pod("p", annotations={RUN_SECONDS_ANNOTATION: "1"}), "status": {"phase": "Running"}})
         is None
@@ -336,7 +338,7 @@ def test_only_pods_that_may_end_finish() -> None:
     assert stage.effect == "finish"
 
 
-def test_the_jitter_depends_on_the_seed_and_the_pod_alone() -> None:
+def test_pod_stage_jitter_depends_on_seed_and_pod_uid() -> None:
     stage = next(pod_stage for pod_stage in POD_STAGES if pod_stage.name == "pod-run")
     [first, repeated_duration, other_uid_duration, elsewhere] = [
         stage.compute_duration({"metadata": {"uid": uid}}, seed)
@@ -349,14 +351,14 @@ def test_the_jitter_depends_on_the_seed_and_the_pod_alone() -> None:
     )
 
 
-def test_a_daemon_with_host_network_has_the_address_of_its_node() -> None:
+def test_host_network_pod_has_the_node_address() -> None:
     world = start_cluster(make_node_boot("a", internal_ip="10.0.0.7"))
     world.api.create("pods", make_pod("p", spec={"hostNetwork": True}))
     run(world, 10)
     assert world.api.get("pods", "p", "default")["status"]["podIP"] == "10.0.0.7"
 
 
-def test_apply_creates_merges_and_takes_lists() -> None:
+def test_apply_creates_merges_and_accepts_lists() -> None:
     world = SimulatedCluster(Clock())
     web = make_workload("Deployment", "web", 1)
     pool = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}
@@ -372,7 +374,7 @@ def test_apply_creates_merges_and_takes_lists() -> None:
         world.scale("Deployment", "default", "missing", 1)
 
 
-def test_kinds_of_our_own_definitions_are_known() -> None:
+def test_joiner_crd_kinds_are_known() -> None:
     world = SimulatedCluster(Clock())
     assert world.get_resource_name("NodePool", "karpenter.sh/v1") == "nodepools.karpenter.sh"
     with pytest.raises(Invalid):

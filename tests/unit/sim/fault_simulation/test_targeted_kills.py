@@ -5,7 +5,7 @@ from sim.fault_simulation.events.call_sites import KillTarget
 from sim.fault_simulation.targeted_kills import SiteSightings, with_kills
 
 
-def test_the_choice_between_scripts_of_one_seed_does_not_depend_on_hashes() -> None:
+def test_script_selection_for_one_seed_does_not_depend_on_hashes() -> None:
     targets: list[KillTarget] = [(f"disrupt kube.list {letter}", "before") for letter in "abcdefgh"]
     scripts = [with_kills(draw_script(1), [target]) for target in targets]
     sightings = SiteSightings()

@@ -77,7 +77,7 @@ EVENT: dict[str, Any] = {
         ({"$or": [{"source": ["x"]}, {"detail": {"count": [4]}}]}, False),
     ],
 )
-def test_a_pattern_matches_what_eventbridge_would(pattern: dict[str, Any], expected: bool) -> None:  # noqa: FBT001
+def test_event_pattern_matches_as_in_eventbridge(pattern: dict[str, Any], expected: bool) -> None:  # noqa: FBT001
     assert matches_pattern(check_pattern(pattern), EVENT) is expected
 
 
@@ -89,6 +89,6 @@ def test_a_pattern_matches_what_eventbridge_would(pattern: dict[str, Any], expec
         {"$or": [{"source": [{"wildcard": "aws.*"}]}]},
     ],
 )
-def test_an_unknown_operator_is_an_error_and_no_mismatch(pattern: dict[str, Any]) -> None:
+def test_unsupported_event_pattern_operator_is_rejected(pattern: dict[str, Any]) -> None:
     with pytest.raises(UnsupportedTemplateError, match="are not understood"):
         check_pattern(pattern)

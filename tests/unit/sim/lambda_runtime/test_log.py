@@ -24,7 +24,7 @@ def list_log_messages(event: dict[str, Any]) -> list[str]:
     return [log_event["message"] for log_event in json.loads(text)["logEvents"]]
 
 
-def test_lines_that_are_wanted_come_together_and_soon() -> None:
+def test_matching_log_lines_are_delivered_together_after_a_delay() -> None:
     stack = Stack(make_log_subscription('"no fit"'), handle_successfully)
     for line in ("no fit for a", "all is well", "no fit for b"):
         stack.runtime.write_log(line)
@@ -36,7 +36,7 @@ def test_lines_that_are_wanted_come_together_and_soon() -> None:
     assert [invocation.trigger for invocation in stack.runtime.invocations] == ["log"]
 
 
-def test_lines_come_again_where_the_function_failed() -> None:
+def test_log_delivery_is_retried_if_the_function_fails() -> None:
     stack = Stack(make_log_subscription('"no fit"'), raise_value_error)
     stack.runtime.write_log("no fit")
     stack.clock.advance(timedelta(minutes=10))
@@ -44,6 +44,6 @@ def test_lines_come_again_where_the_function_failed() -> None:
 
 
 @pytest.mark.parametrize(("pattern", "target"), [("[ip, user]", "Worker"), ('"no fit"', "Work")])
-def test_a_filter_that_is_not_simulated_is_named(pattern: str, target: str) -> None:
+def test_unsupported_subscription_filter_is_rejected_by_name(pattern: str, target: str) -> None:
     with pytest.raises(UnsupportedTemplateError, match="Wants"):
         Stack(make_log_subscription(pattern, target), handle_successfully)

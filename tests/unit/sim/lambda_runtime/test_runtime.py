@@ -24,26 +24,26 @@ from tests.unit.sim.lambda_runtime.lambdas_stack import (
 )
 
 
-def test_a_rate_rings_every_so_often_from_the_deployment_on() -> None:
+def test_rate_schedule_fires_at_intervals_after_deployment() -> None:
     stack = Stack({**BASE, "Tick": make_schedule("Worker", "rate(1 minute)")}, handle_successfully)
     stack.run(185)
     assert [at for at, _, _ in stack.received_events] == [60, 120, 180]
     assert {invocation.trigger for invocation in stack.runtime.invocations} == {"schedule:Tick"}
 
 
-def test_a_cron_rings_at_its_minutes() -> None:
+def test_cron_schedule_fires_at_its_minutes() -> None:
     stack = Stack({**BASE, "Tick": make_schedule("Worker", "cron(0/20 * * * ? *)")}, handle_successfully)
     stack.run(3600)
     assert [at for at, _, _ in stack.received_events] == [1200, 2400, 3600]
 
 
-def test_a_schedule_that_is_over_rings_no_more() -> None:
+def test_expired_cron_schedule_never_fires() -> None:
     stack = Stack({**BASE, "Tick": make_schedule("Worker", "cron(0 0 1 1 ? 2026)")}, handle_successfully)
     stack.run(10**8)
     assert stack.received_events == []
 
 
-def test_a_tick_hands_over_the_input_of_the_template() -> None:
+def test_scheduled_invocation_gets_the_template_input() -> None:
     tick = make_schedule("Worker", "rate(1 minute)")
     tick["Properties"]["Target"]["Input"] = '{"source":"schedule"}'
     stack = Stack({**BASE, "Tick": tick}, handle_successfully)
@@ -51,21 +51,21 @@ def test_a_tick_hands_over_the_input_of_the_template() -> None:
     assert [event for _, _, event in stack.received_events] == [{"source": "schedule"}]
 
 
-def test_a_tick_without_an_input_is_a_scheduled_event() -> None:
+def test_scheduled_invocation_without_input_gets_a_scheduled_event() -> None:
     stack = Stack({**BASE, "Tick": make_schedule("Worker", "rate(1 minute)")}, handle_successfully)
     stack.run(60)
     [(_, _, event)] = stack.received_events
     assert (event["source"], event["time"]) == ("aws.scheduler", "2026-11-21T08:01:00Z")
 
 
-def test_a_schedule_may_fill_a_queue() -> None:
+def test_schedule_can_send_to_a_queue() -> None:
     stack = Stack({**BASE, "Tick": make_schedule("Work", "rate(1 minute)")}, handle_successfully)
     stack.run(60)
     [(at, [body])] = stack.list_message_bodies()
     assert (at, json.loads(body)["detail-type"]) == (60, "Scheduled Event")
 
 
-def test_a_stopped_stack_ticks_no_more_but_delivers_what_waits() -> None:
+def test_stopped_stack_fires_no_schedules_but_delivers_queued_messages() -> None:
     stack = Stack({**BASE, "Tick": make_schedule("Worker", "rate(1 minute)")}, handle_successfully)
     stack.runtime.add("worker", "late", timedelta(seconds=100))
     stack.run(60)
@@ -78,7 +78,7 @@ def test_a_stopped_stack_ticks_no_more_but_delivers_what_waits() -> None:
     ("retries", "attempts"), [(0, [60]), (1, [60, 120]), (2, [60, 120, 240]), (None, [60, 120, 240])]
 )
 @pytest.mark.parametrize("misbehave", [raise_value_error, raise_killed])
-def test_a_failed_tick_is_repeated_as_often_as_the_template_says(
+def test_failed_scheduled_invocation_is_retried_as_configured(
     retries: int | None, attempts: list[float], misbehave: Behave
 ) -> None:
     once = {"FunctionName": {"Ref": "Worker"}, "Qualifier": "$LATEST", "MaximumRetryAttempts": retries}
@@ -88,7 +88,7 @@ def test_a_failed_tick_is_repeated_as_often_as_the_template_says(
     assert [at for at, _, _ in stack.received_events] == attempts
 
 
-def test_an_event_reaches_the_queue_of_the_rule_that_matches() -> None:
+def test_event_is_sent_to_the_queue_of_the_matching_rule() -> None:
     rule = make_rule("Work", EventPattern={"source": ["aws.ec2"], "detail": {"state": [{"anything-but": "running"}]}})
     stack = Stack({**BASE, "Heard": rule}, handle_successfully)
     for state in ("running", "stopped"):
@@ -110,7 +110,7 @@ def test_an_event_reaches_the_queue_of_the_rule_that_matches() -> None:
     }
 
 
-def test_an_event_reaches_a_function_after_whoever_put_it_is_done() -> None:
+def test_event_invokes_the_function_after_put_event_returns() -> None:
     stack = Stack({**BASE, "Heard": make_rule("Worker", EventPattern={"source": ["a"]})}, handle_successfully)
     stack.runtime.put_event({"source": "a", "time": "then"})
     assert stack.received_events == []
@@ -119,7 +119,7 @@ def test_an_event_reaches_a_function_after_whoever_put_it_is_done() -> None:
     assert [invocation.trigger for invocation in stack.runtime.invocations] == ["event:Heard"]
 
 
-def test_a_lost_message_never_arrives_and_a_doubled_one_arrives_twice() -> None:
+def test_lost_message_never_arrives_and_duplicated_message_arrives_twice() -> None:
     stack = Stack(BASE, handle_successfully)
     stack.runtime.count_copies = lambda queue, body: {"lost": 0, "doubled": 2}.get(body, 1) if queue == "worker" else 1
     for body in ("lost", "doubled", "plain"):
@@ -128,7 +128,7 @@ def test_a_lost_message_never_arrives_and_a_doubled_one_arrives_twice() -> None:
     assert stack.list_message_bodies() == [(0, ["doubled", "doubled", "plain"])]
 
 
-def test_a_slow_call_ends_later_and_holds_its_messages_until_then() -> None:
+def test_slow_invocation_holds_its_messages_until_it_ends() -> None:
     stack = Stack(BASE, handle_successfully, get_duration=lambda _name, _event: timedelta(seconds=12))
     stack.runtime.add("worker", "one")
     stack.run(11)
@@ -139,7 +139,7 @@ def test_a_slow_call_ends_later_and_holds_its_messages_until_then() -> None:
     assert invocation.ended_at - invocation.started_at == timedelta(seconds=12)
 
 
-def test_a_call_longer_than_the_time_out_has_failed_though_its_effects_stay() -> None:
+def test_timed_out_invocation_fails_but_keeps_its_side_effects() -> None:
     stack = Stack(BASE, handle_successfully, get_duration=lambda _name, _event: timedelta(minutes=5))
     stack.runtime.add("worker", "one")
     stack.run(70)
@@ -147,7 +147,7 @@ def test_a_call_longer_than_the_time_out_has_failed_though_its_effects_stay() ->
     assert [(i.outcome, (i.ended_at - i.started_at).seconds) for i in stack.runtime.invocations] == [("timed-out", 20)]
 
 
-def test_a_mapping_calls_no_more_at_once_than_it_may() -> None:
+def test_event_source_mapping_respects_maximum_concurrency() -> None:
     limited = make_event_source_mapping(ScalingConfig={"MaximumConcurrency": 2}, BatchSize=1)
     stack = Stack(
         {**BASE, "Reads": limited}, handle_successfully, get_duration=lambda _name, _event: timedelta(seconds=5)
@@ -158,7 +158,7 @@ def test_a_mapping_calls_no_more_at_once_than_it_may() -> None:
     assert [at for at, _ in stack.list_message_bodies()] == [0, 0, 5, 5, 10]
 
 
-def test_a_mapping_gathers_messages_until_its_window_closes_or_the_batch_is_full() -> None:
+def test_event_source_mapping_batches_until_its_window_ends_or_the_batch_is_full() -> None:
     patient = make_event_source_mapping(MaximumBatchingWindowInSeconds=4, BatchSize=3)
     stack = Stack({**BASE, "Reads": patient}, handle_successfully)
     for second in (0, 2, 10, 11, 12, 13):
@@ -167,7 +167,7 @@ def test_a_mapping_gathers_messages_until_its_window_closes_or_the_batch_is_full
     assert stack.list_message_bodies() == [(4, ["0", "2"]), (12, ["10", "11", "12"]), (17, ["13"])]
 
 
-def test_a_window_that_closed_while_all_were_at_work_is_not_waited_for_again() -> None:
+def test_batching_window_that_ended_during_an_invocation_is_not_restarted() -> None:
     patient = make_event_source_mapping(
         MaximumBatchingWindowInSeconds=4, BatchSize=3, ScalingConfig={"MaximumConcurrency": 1}
     )
@@ -180,7 +180,7 @@ def test_a_window_that_closed_while_all_were_at_work_is_not_waited_for_again() -
     assert [at for at, _ in stack.list_message_bodies()] == [4, 18]
 
 
-def test_a_function_gets_the_environment_of_the_template_and_a_name_of_its_own() -> None:
+def test_function_gets_its_template_environment_and_a_unique_name() -> None:
     stack = Stack(BASE, handle_successfully)
     stack.runtime.invoke("worker", {})
     stack.runtime.invoke("worker", {})
@@ -189,7 +189,7 @@ def test_a_function_gets_the_environment_of_the_template_and_a_name_of_its_own()
     assert stack.built_function_names == ["worker", "worker"]
 
 
-def test_a_world_that_has_a_name_keeps_it() -> None:
+def test_world_with_a_name_keeps_it() -> None:
     variables = {**BASE["Worker"]["Properties"]["Environment"]["Variables"], "NAME": "lessee"}
     stack = Stack(
         {**BASE, "Worker": make_function("worker", Environment={"Variables": variables})}, handle_successfully
@@ -198,7 +198,7 @@ def test_a_world_that_has_a_name_keeps_it() -> None:
     assert [world.name for world in stack.worlds] == ["lessee"]
 
 
-def test_an_event_is_nobody_s_to_change() -> None:
+def test_recorded_event_is_not_changed_by_the_handler() -> None:
     def change_event(event: Event, world: World) -> HandlerResponse:
         event["scribbled"] = True
         return raise_value_error(event, world)
@@ -208,7 +208,7 @@ def test_an_event_is_nobody_s_to_change() -> None:
     assert stack.runtime.invoke("worker", original_event).event == {"a": 1} == original_event
 
 
-def test_a_direct_call_answers_what_became_of_it_and_is_not_repeated() -> None:
+def test_direct_invocation_returns_its_outcome_and_is_not_retried() -> None:
     stack = Stack(BASE, raise_value_error, get_duration=lambda _name, _event: timedelta(seconds=2))
     invocation = stack.runtime.invoke("worker", {"a": 1})
     stack.run(1000)
@@ -216,7 +216,7 @@ def test_a_direct_call_answers_what_became_of_it_and_is_not_repeated() -> None:
     assert stack.runtime.invocations == [invocation]
 
 
-def test_whoever_listens_hears_of_every_call() -> None:
+def test_invocation_listener_is_called_for_every_invocation() -> None:
     invocations: list[Invocation] = []
     stack = Stack(BASE, handle_successfully)
     stack.runtime.on_invocation = invocations.append
@@ -224,7 +224,7 @@ def test_whoever_listens_hears_of_every_call() -> None:
     assert invocations == stack.runtime.invocations
 
 
-def test_a_record_looks_like_one_of_sqs() -> None:
+def test_sqs_record_has_the_real_format() -> None:
     stack = Stack(BASE, raise_value_error)
     stack.runtime.add("worker", "hello", timedelta(seconds=1))
     stack.run(61)
@@ -248,21 +248,21 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "sample_handler.handler"
 
 
-def test_a_handler_s_handle_is_what_is_called(module: str) -> None:
+def test_imported_handler_calls_the_handle_function(module: str) -> None:
     assert import_handle(module)({"a": 1}, cast("Any", None)) == {"a": 1}
 
 
-def test_a_handler_that_does_not_exist_is_no_failed_call() -> None:
+def test_missing_handler_module_raises_module_not_found() -> None:
     with pytest.raises(ModuleNotFoundError):
         import_handle("functions.nobody.handler.handler")
 
 
-def test_an_answer_that_is_no_json_is_a_failure() -> None:
+def test_non_json_response_fails_the_invocation() -> None:
     stack = Stack(BASE, lambda _event, _world: {"at": timedelta(0)})
     assert stack.runtime.invoke("worker", {}).error.startswith("TypeError")
 
 
-def test_nobody_survives_what_is_no_failure_of_the_handler() -> None:
+def test_base_exceptions_of_the_handler_propagate() -> None:
     def interrupt(event: Event, world: World) -> HandlerResponse:
         del event, world
         raise KeyboardInterrupt

@@ -32,15 +32,15 @@ SATURDAY = datetime(2026, 11, 21, 8, 0, 30, tzinfo=UTC)
         ("cron(0 0 1 12 ? 2026,2031)", ["12-01 00:00:00", "12-01 00:00:00"]),
     ],
 )
-def test_a_schedule_rings_when_eventbridge_would(expression: str, expected: list[str]) -> None:
+def test_schedule_expression_fires_as_in_eventbridge(expression: str, expected: list[str]) -> None:
     assert [f"{when:%m-%d %H:%M:%S}" for when in islice(list_firing_times(expression, SATURDAY), 2)] == expected
 
 
-def test_a_schedule_of_past_years_never_rings() -> None:
+def test_schedule_of_past_years_never_fires() -> None:
     assert list(list_firing_times("cron(0 0 1 1 ? 2020)", SATURDAY)) == []
 
 
-def test_the_years_in_between_are_passed_over() -> None:
+def test_cron_schedule_skips_excluded_years() -> None:
     rings = [when.year for when in list_firing_times("cron(0 0 1 1 ? 2027,2030-2031)", SATURDAY)]
     assert rings == [2027, 2030, 2031]
 
@@ -61,6 +61,6 @@ def test_the_years_in_between_are_passed_over() -> None:
         "cron(0 0 1 1 ? soon)",
     ],
 )
-def test_what_eventbridge_would_refuse_is_refused(expression: str) -> None:
+def test_invalid_schedule_expression_is_rejected(expression: str) -> None:
     with pytest.raises(UnsupportedTemplateError):
         list_firing_times(expression, SATURDAY)

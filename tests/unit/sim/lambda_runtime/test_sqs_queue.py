@@ -20,7 +20,7 @@ from tests.unit.sim.lambda_runtime.lambdas_stack import (
 )
 
 
-def test_a_follow_up_arrives_after_its_delay() -> None:
+def test_follow_up_message_arrives_after_its_delay() -> None:
     stack = Stack(BASE, handle_successfully)
     stack.runtime.build_message_queue().add("worker", "claim-1", timedelta(seconds=6.1))
     stack.run(60)
@@ -28,7 +28,7 @@ def test_a_follow_up_arrives_after_its_delay() -> None:
     assert stack.runtime.get_queue("worker").messages == ()
 
 
-def test_a_handler_may_wake_itself() -> None:
+def test_handler_can_send_a_follow_up_to_its_own_queue() -> None:
     def send_follow_up(event: Event, world: World) -> HandlerResponse:
         world.mailbox.add("worker", "again", timedelta(seconds=10))
         return handle_successfully(event, world)
@@ -39,7 +39,7 @@ def test_a_handler_may_wake_itself() -> None:
     assert stack.list_message_bodies() == [(0, ["first"]), (10, ["again"]), (20, ["again"])]
 
 
-def test_the_queue_s_own_delay_holds_for_what_says_nothing() -> None:
+def test_queue_default_delay_applies_to_messages_without_a_delay() -> None:
     slow = {"Type": "AWS::SQS::Queue", "Properties": {**WORK, "DelaySeconds": 9}}
     stack = Stack({**BASE, "Work": slow}, handle_successfully)
     stack.runtime.add("worker", "plain")
@@ -48,12 +48,12 @@ def test_the_queue_s_own_delay_holds_for_what_says_nothing() -> None:
     assert stack.list_message_bodies() == [(0, ["at once"]), (9, ["plain"])]
 
 
-def test_a_follow_up_to_nobody_is_gone() -> None:
+def test_follow_up_to_an_unknown_function_raises_not_found() -> None:
     with pytest.raises(NotFound, match="stranger"):
         Stack(BASE, handle_successfully).runtime.build_message_queue().add("stranger", "", timedelta(0))
 
 
-def test_a_follow_up_waits_a_quarter_of_an_hour_at_most() -> None:
+def test_follow_up_delay_is_limited_to_15_minutes() -> None:
     stack = Stack(BASE, handle_successfully)
     stack.runtime.build_message_queue().add("worker", "late", timedelta(hours=1))
     stack.runtime.build_message_queue().add("worker", "past", timedelta(hours=-1))
@@ -61,7 +61,7 @@ def test_a_follow_up_waits_a_quarter_of_an_hour_at_most() -> None:
     assert stack.list_message_bodies() == [(0, ["past"]), (900, ["late"])]
 
 
-def test_a_batch_is_never_larger_than_the_mapping_says() -> None:
+def test_batch_size_is_limited_by_the_mapping() -> None:
     stack = Stack(BASE, handle_successfully)
     for number in range(7):
         stack.runtime.add("worker", str(number))
@@ -70,9 +70,7 @@ def test_a_batch_is_never_larger_than_the_mapping_says() -> None:
 
 
 @pytest.mark.parametrize(("recursive_loop", "calls", "dead"), [("Terminate", 16, 1), ("Allow", 61, 0)])
-def test_what_wakes_itself_for_ever_is_a_loop_to_lambda_unless_it_may(
-    recursive_loop: str, calls: int, dead: int
-) -> None:
+def test_recursive_loop_is_stopped_unless_it_is_allowed(recursive_loop: str, calls: int, dead: int) -> None:
     def send_follow_up(event: Event, world: World) -> HandlerResponse:
         world.mailbox.add("worker", "again", timedelta(seconds=10))
         return handle_successfully(event, world)
@@ -87,7 +85,7 @@ def test_what_wakes_itself_for_ever_is_a_loop_to_lambda_unless_it_may(
     assert stack.list_message_bodies()[-1] == (600, ["of nobody"])
 
 
-def test_another_seed_shuffles_what_sqs_does_not_order_and_always_alike() -> None:
+def test_message_order_depends_only_on_the_seed() -> None:
     def list_bodies_in_order(seed: int) -> list[str]:
         stack = Stack(BASE, handle_successfully, seed=seed)
         for number in range(9):
@@ -101,7 +99,7 @@ def test_another_seed_shuffles_what_sqs_does_not_order_and_always_alike() -> Non
 
 
 @pytest.mark.parametrize(("misbehave", "outcome"), [(raise_value_error, "failed"), (raise_killed, "killed")])
-def test_a_failed_batch_comes_back_after_the_visibility_time_out_and_then_is_dead(
+def test_failed_batch_is_retried_after_the_visibility_timeout_then_dead_lettered(
     misbehave: Behave, outcome: str
 ) -> None:
     stack = Stack(BASE, misbehave)
@@ -113,7 +111,7 @@ def test_a_failed_batch_comes_back_after_the_visibility_time_out_and_then_is_dea
     assert stack.runtime.get_queue("worker").messages == ()
 
 
-def test_a_message_is_dead_when_it_would_be_received_once_more() -> None:
+def test_message_is_dead_lettered_after_the_maximum_receive_count() -> None:
     stack = Stack(BASE, raise_value_error)
     stack.runtime.add("worker", "poison")
     stack.run(179)
@@ -122,7 +120,7 @@ def test_a_message_is_dead_when_it_would_be_received_once_more() -> None:
     assert len(stack.runtime.get_queue("dead").messages) == 1
 
 
-def test_without_dead_letters_a_message_comes_back_until_it_expires() -> None:
+def test_message_without_a_dead_letter_queue_is_retried_until_it_expires() -> None:
     endless = {"QueueName": "worker", "VisibilityTimeout": 60, "MessageRetentionPeriod": 600}
     stack = Stack({**BASE, "Work": {"Type": "AWS::SQS::Queue", "Properties": endless}}, raise_value_error)
     stack.runtime.add("worker", "poison")
@@ -131,7 +129,7 @@ def test_without_dead_letters_a_message_comes_back_until_it_expires() -> None:
     assert [message.body for message in stack.runtime.get_queue("worker").expired] == ["poison"]
 
 
-def test_only_the_failed_messages_of_a_batch_come_back() -> None:
+def test_only_failed_messages_of_a_batch_are_retried() -> None:
     def refuse_odd(event: Event, world: World) -> HandlerResponse:
         del world
         odd = [record for record in event["Records"] if int(record["body"]) % 2]
@@ -159,14 +157,14 @@ def test_only_the_failed_messages_of_a_batch_come_back() -> None:
         ({"batchItemFailures": "message-000001"}, 2),
     ],
 )
-def test_an_answer_that_lambda_does_not_understand_fails_the_batch(answer: HandlerResponse, attempts: int) -> None:
+def test_invalid_batch_response_fails_the_batch(answer: HandlerResponse, attempts: int) -> None:
     stack = Stack(BASE, lambda _event, _world: answer)
     stack.runtime.add("worker", "one")
     stack.run(70)
     assert len(stack.received_events) == attempts
 
 
-def test_without_partial_failures_the_answer_is_not_looked_at() -> None:
+def test_batch_item_failures_are_ignored_without_partial_batch_responses() -> None:
     response = {"batchItemFailures": [{"itemIdentifier": "message-000001"}]}
     stack = Stack(
         {**BASE, "Reads": make_event_source_mapping(FunctionResponseTypes=[])}, lambda _event, _world: response

@@ -126,7 +126,7 @@ TEMPLATE: dict[str, Any] = {
         ({"Fn::Sub": ["${x}-${Stage}", {"x": {"Ref": "AWS::Region"}}]}, "eu-west-1-blue"),
     ],
 )
-def test_intrinsics_have_values_that_never_change(value: object, expected: object) -> None:
+def test_intrinsic_functions_resolve_to_fixed_values(value: object, expected: object) -> None:
     assert IntrinsicResolver(TEMPLATE, "eu-west-1").resolve(value) == expected
 
 
@@ -141,12 +141,12 @@ def test_intrinsics_have_values_that_never_change(value: object, expected: objec
         ({"Fn::GetAtt": ["Rows", "StreamArn"]}, "StreamArn"),
     ],
 )
-def test_what_is_unknown_is_named_and_not_guessed(value: object, expected_message: str) -> None:
+def test_unknown_intrinsic_or_reference_is_rejected_by_name(value: object, expected_message: str) -> None:
     with pytest.raises(UnsupportedTemplateError, match=expected_message):
         IntrinsicResolver(TEMPLATE).resolve(value)
 
 
-def test_a_template_becomes_plain_values() -> None:
+def test_stack_template_is_parsed_to_plain_values() -> None:
     wiring = StackWiring.parse(TEMPLATE)
     ticker, plain = wiring.functions
     work, dead = wiring.queues
@@ -170,7 +170,7 @@ def test_a_template_becomes_plain_values() -> None:
     assert plain.name == "plain"
 
 
-def test_what_is_not_said_is_what_aws_does() -> None:
+def test_omitted_properties_have_aws_defaults() -> None:
     wiring = StackWiring.parse(TEMPLATE)
     plain, dead = wiring.get_function("plain"), wiring.queues[1]
     assert (plain.timeout, plain.memory_mb, plain.async_retries) == (timedelta(seconds=3), 128, 2)
@@ -178,11 +178,11 @@ def test_what_is_not_said_is_what_aws_does() -> None:
     assert (dead.delay, dead.dead_letter_queue) == (timedelta(0), "")
 
 
-def test_a_rule_that_is_switched_off_is_left_out() -> None:
+def test_disabled_schedule_is_left_out() -> None:
     assert [schedule.name for schedule in StackWiring.parse(TEMPLATE).schedules] == ["Minute"]
 
 
-def test_functions_that_disagree_about_their_queues_are_refused() -> None:
+def test_functions_with_different_queue_prefixes_are_rejected() -> None:
     with pytest.raises(UnsupportedTemplateError, match="JOINER_QUEUE_PREFIX"):
         StackWiring.parse(TEMPLATE).get_follow_up_prefix()
 
@@ -217,7 +217,7 @@ def _add_resource(**resource: object) -> dict[str, Any]:
         (_with_properties("Plain", Handler="lambda.main"), "lambda.main"),
     ],
 )
-def test_what_cannot_be_simulated_is_named(template: dict[str, Any], expected_message: str) -> None:
+def test_unsupported_template_part_is_rejected_by_name(template: dict[str, Any], expected_message: str) -> None:
     with pytest.raises(UnsupportedTemplateError, match=expected_message):
         StackWiring.parse(template)
 
@@ -243,13 +243,15 @@ def application(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[...
     return install_fake_synthesis
 
 
-def test_a_template_is_made_once(application: Callable[..., list[list[str]]]) -> None:
+def test_synthesized_template_is_cached(application: Callable[..., list[list[str]]]) -> None:
     commands = application({"Resources": {}})
     assert synthesis.synthesize_template() == synthesis.synthesize_template() == {"Resources": {}}
     assert len(commands) == 1
 
 
-def test_a_template_is_made_anew_for_another_context_or_on_demand(application: Callable[..., list[list[str]]]) -> None:
+def test_template_is_synthesized_again_for_another_context_or_without_cache(
+    application: Callable[..., list[list[str]]],
+) -> None:
     commands = application({"Resources": {}})
     synthesis.synthesize_template()
     synthesis.synthesize_template(context={"joiner:cluster": "prod"})
@@ -257,13 +259,13 @@ def test_a_template_is_made_anew_for_another_context_or_on_demand(application: C
     assert ["joiner:cluster" in " ".join(command) for command in commands] == [False, True, False]
 
 
-def test_who_chooses_what_is_usual_gets_the_usual_template(application: Callable[..., list[list[str]]]) -> None:
+def test_explicit_default_context_uses_the_cached_template(application: Callable[..., list[list[str]]]) -> None:
     commands = application({"Resources": {}})
     assert synthesis.synthesize_template(context={"joiner:reaction": "tick"}) == synthesis.synthesize_template()
     assert len(commands) == 1
 
 
-def test_a_template_is_made_anew_after_a_change(
+def test_template_is_synthesized_again_after_a_source_change(
     application: Callable[..., list[list[str]]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     commands = application({"Resources": {}})
@@ -280,7 +282,7 @@ def test_a_template_is_made_anew_after_a_change(
 
 
 @pytest.mark.parametrize(("documents", "returncode"), [((), 1), (({},), 1), ((), 0), (({}, {}), 0)])
-def test_a_failed_synthesis_says_why(
+def test_failed_synthesis_is_reported_with_its_error_output(
     application: Callable[..., list[list[str]]], documents: tuple[object, ...], returncode: int
 ) -> None:
     application(*documents, returncode=returncode)

@@ -48,22 +48,22 @@ def compute_rounded_bound(cluster: ClusterSnapshot) -> float:
 @pytest.mark.parametrize(
     ("description", "cluster", "price"),
     [
-        ("nobody waits", make_cluster_snapshot(types=BOTH), 0),
+        ("no pending pods", make_cluster_snapshot(types=BOTH), 0),
         ("full nodes", make_cluster_snapshot(*make_web_pods(60), types=BOTH), 3.0),
         (
-            "two of three cores fit, not two and a half",
+            "whole pods per node",
             make_cluster_snapshot(*make_web_pods(20, "1600m"), types=BOTH),
             2.0,
         ),
         (
-            "one on each host",
+            "one pod per host",
             make_cluster_snapshot(
                 *make_web_pods(10, pod_anti_affinity=(AffinityTerm(topology_key=HOSTNAME, selector=WEB),)), types=BOTH
             ),
             2.0,
         ),
         (
-            "two on each host",
+            "two pods per host",
             make_cluster_snapshot(
                 *make_web_pods(10, spread=(SpreadConstraint(topology_key=HOSTNAME, max_skew=2, selector=WEB),)),
                 types=BOTH,
@@ -71,7 +71,7 @@ def compute_rounded_bound(cluster: ClusterSnapshot) -> float:
             1.0,
         ),
         (
-            "a third in each zone, of which one is dear",
+            "zone spread with one expensive zone",
             make_cluster_snapshot(
                 *make_web_pods(60, spread=(SpreadConstraint(topology_key=ZONE, max_skew=1, selector=WEB),)),
                 types=(
@@ -82,17 +82,17 @@ def compute_rounded_bound(cluster: ClusterSnapshot) -> float:
             5 * 0.2 + 5 * 0.2 + 5 * 0.8,
         ),
         (
-            "a core of each node is the daemons'",
+            "one core per node for DaemonSets",
             make_cluster_snapshot(*make_web_pods(30), types=BOTH, daemon_sets=(make_daemon_set("a", "1"),)),
             2.0,
         ),
         (
-            "what stands costs nothing",
+            "existing nodes cost nothing",
             make_cluster_snapshot(*make_web_pods(60), types=BOTH, nodes=(make_node("here", cpu="20", memory="80Gi"),)),
             2.0,
         ),
         (
-            "no more large ones than the limit allows",
+            "NodePool limit",
             make_cluster_snapshot(
                 *make_web_pods(96),
                 types=(SMALL, make_instance_type("large", 64, 256, price=1.6)),
@@ -106,13 +106,13 @@ def compute_rounded_bound(cluster: ClusterSnapshot) -> float:
             1.6 + 32 / 4 * 0.2,
         ),
         (
-            "a pod that no node is for is not counted",
+            "unschedulable pod is not counted",
             make_cluster_snapshot(make_pod("one", node_selector=(("size", "large"),)), types=BOTH),
             0,
         ),
     ],
 )
-def test_the_bound_is_what_can_be_reckoned_by_hand(
+def test_lower_bound_matches_manual_calculation(
     description: str, cluster: ClusterSnapshot, price: float, columns: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Check with all columns and whole nodes, and with columns that are generated on demand."""
@@ -120,7 +120,7 @@ def test_the_bound_is_what_can_be_reckoned_by_hand(
     assert compute_rounded_bound(cluster) == pytest.approx(price, rel=2e-3), description
 
 
-def test_of_a_reservation_there_is_no_more_than_is_left() -> None:
+def test_lower_bound_respects_remaining_reservation_capacity() -> None:
     reserved_offering = Offering(
         zone="a", capacity_type="reserved", price_usd_per_hour=0.0, reservation_id="cr-1", reservation_capacity=3
     )
@@ -135,7 +135,7 @@ def test_of_a_reservation_there_is_no_more_than_is_left() -> None:
     )
 
 
-def test_what_breaks_a_limit_has_no_least_price() -> None:
+def test_lower_bound_of_a_placement_over_its_limit_is_rejected() -> None:
     cluster = make_cluster_snapshot(
         *make_web_pods(8), node_pools=(make_node_pool(limits=build_resources({"cpu": 4_000})),), types=(SMALL,)
     )
@@ -146,7 +146,7 @@ def test_what_breaks_a_limit_has_no_least_price() -> None:
         compute_lower_bound(cluster, placement, SchedulingOptions())
 
 
-def test_others_that_are_counted_make_even_shares_uncertain() -> None:
+def test_running_pods_in_the_spread_lower_the_bound() -> None:
     """A running pod in the expensive zone counts in the spread, so how many must start there is not known."""
     spread = (SpreadConstraint(topology_key=ZONE, max_skew=1, selector=WEB),)
     types = (

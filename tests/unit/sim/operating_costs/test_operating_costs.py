@@ -44,14 +44,14 @@ def get_bill_line(template: dict[str, Any], item: str, usage: StackUsage) -> Bil
     return bill_line
 
 
-def test_a_function_costs_its_calls_and_its_seconds_by_its_memory(template: dict[str, Any]) -> None:
+def test_function_cost_is_invocations_plus_duration_times_memory(template: dict[str, Any]) -> None:
     usage = make_usage(functions={"provision": FunctionUsage(invocations=60, processor_seconds=60.0)})
     month = 60 * HOURS_PER_MONTH
     expected = month * (1769 / 1024 * list_prices.LAMBDA_USD_PER_GB_SECOND + list_prices.LAMBDA_USD_PER_REQUEST)
     assert get_bill_line(template, "Lambda: provision", usage).usd == pytest.approx(expected)
 
 
-def test_with_less_memory_a_function_computes_longer_but_waits_no_longer() -> None:
+def test_function_with_less_memory_has_longer_cpu_time_but_equal_wait_time() -> None:
     computes = FunctionUsage(invocations=1, processor_seconds=1.0)
     waits = FunctionUsage(invocations=1, calls=Counter({("table", "read"): 100}))
     assert computes.estimate_billed_seconds(1769) == computes.estimate_billed_seconds(3008) == 1.0
@@ -60,7 +60,7 @@ def test_with_less_memory_a_function_computes_longer_but_waits_no_longer() -> No
     assert waits.estimate_billed_seconds(1769) == pytest.approx(100 * call_duration.total_seconds())
 
 
-def test_a_call_to_create_a_fleet_waits_longer_than_one_that_describes() -> None:
+def test_create_fleet_call_has_a_longer_latency_than_describe_calls() -> None:
     creates, describes = (
         FunctionUsage(calls=Counter({("ec2", name): 1})) for name in ("create_fleet", "describe_instances")
     )
@@ -69,7 +69,7 @@ def test_a_call_to_create_a_fleet_waits_longer_than_one_that_describes() -> None
     )
 
 
-def test_queues_are_asked_whether_anything_is_sent_or_not(template: dict[str, Any]) -> None:
+def test_sqs_cost_includes_polling_of_idle_queues(template: dict[str, Any]) -> None:
     silent = get_bill_line(template, "SQS", make_usage())
     queues = sum(resource["Type"] == "AWS::Lambda::EventSourceMapping" for resource in template["Resources"].values())
     polls = queues * list_prices.SECONDS_PER_MONTH * list_prices.POLLS_PER_SECOND
@@ -79,7 +79,7 @@ def test_queues_are_asked_whether_anything_is_sent_or_not(template: dict[str, An
     assert extra_usd == pytest.approx(10 * HOURS_PER_MONTH * 2 * list_prices.SQS_USD_PER_REQUEST)
 
 
-def test_state_costs_by_reads_and_writes_and_by_what_is_kept(template: dict[str, Any]) -> None:
+def test_dynamodb_and_s3_costs_include_requests_and_storage(template: dict[str, Any]) -> None:
     calls = Counter({("table", "read"): 2, ("table", "write"): 3, ("bucket", "put"): 5, ("bucket", "get"): 7})
     usage = make_usage(
         functions={"lifecycle": FunctionUsage(calls=calls)}, stored_bytes={"snapshot/": 2**30, "catalogue/": 2**20}
@@ -95,7 +95,7 @@ def test_state_costs_by_reads_and_writes_and_by_what_is_kept(template: dict[str,
     assert "S3: journal" not in {bill_line.item for bill_line in build_bill(template, usage)}
 
 
-def test_what_is_logged_and_published_and_watched_is_counted(template: dict[str, Any]) -> None:
+def test_cloudwatch_cost_includes_logs_metrics_and_alarms(template: dict[str, Any]) -> None:
     usage = make_usage(metrics=4, log_bytes=2**30, lasted=timedelta(seconds=list_prices.SECONDS_PER_MONTH))
     assert get_bill_line(template, "CloudWatch metrics", usage).usd == pytest.approx(
         4 * list_prices.METRIC_USD_PER_MONTH
@@ -119,13 +119,13 @@ def test_what_is_logged_and_published_and_watched_is_counted(template: dict[str,
     assert sum_usd(lines) == pytest.approx(sum(bill_line.usd for bill_line in lines))
 
 
-def test_a_daily_report_is_on_the_bill_where_somebody_hears_it(template: dict[str, Any]) -> None:
+def test_sns_cost_is_included_only_with_a_report_topic(template: dict[str, Any]) -> None:
     report_template = synthesize_template(context={"joiner:report-topic": "arn:aws:sns:us-east-1:111122223333:costs"})
     assert get_bill_line(report_template, "SNS", make_usage()).usd == pytest.approx(31 * (0.5e-6 + 2e-5))
     assert "SNS" not in {bill_line.item for bill_line in build_bill(template, make_usage())}
 
 
-def test_a_small_cluster_is_measured(template: dict[str, Any]) -> None:
+def test_usage_of_a_small_cluster_is_measured(template: dict[str, Any]) -> None:
     messages: list[str] = []
     usage = measure_usage(template, 2, timedelta(minutes=20), messages.append)
     assert set(usage.functions) >= {"provision", "lifecycle", "disrupt", "catalog"}
@@ -137,7 +137,7 @@ def test_a_small_cluster_is_measured(template: dict[str, Any]) -> None:
     assert messages
 
 
-def test_the_command_prints_a_bill_a_size(capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_prints_a_bill_for_each_cluster_size(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--nodes", "1", "--reaction", "tick", "--minutes", "10"]) == 0
     output = capsys.readouterr()
     assert "1 nodes, 10 pods, reaction tick: $" in output.out

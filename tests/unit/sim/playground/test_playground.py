@@ -99,7 +99,9 @@ def get_node(live: SimulatedCluster, name: str = BOOT.node_name) -> Any:
     return live.api.get("nodes", name)
 
 
-def test_a_machine_becomes_a_node_that_the_cloud_completes(live: SimulatedCluster, nodes: ExternalNodes) -> None:
+def test_instance_becomes_a_node_initialized_by_the_cloud_controller(
+    live: SimulatedCluster, nodes: ExternalNodes
+) -> None:
     changes: list[tuple[str, str]] = []
     nodes.on_change = lambda name, what: changes.append((name, what))
     nodes.start_node(BOOT)
@@ -125,7 +127,7 @@ def test_a_machine_becomes_a_node_that_the_cloud_completes(live: SimulatedCluste
     assert changes == [(BOOT.node_name, "joins the cluster")]
 
 
-def test_both_clusters_have_the_same_nodes(live: SimulatedCluster, nodes: ExternalNodes) -> None:
+def test_kwok_and_embedded_clusters_create_equal_nodes(live: SimulatedCluster, nodes: ExternalNodes) -> None:
     """Except for kwok's label and what follows from readiness, which needs kwok."""
     boot = msgspec.structs.replace(BOOT, internal_ip="10.0.1.4", arch="arm64", volume_limit=25)
     nodes.start_node(boot)
@@ -146,7 +148,7 @@ def test_both_clusters_have_the_same_nodes(live: SimulatedCluster, nodes: Extern
     assert live_node["spec"] == embedded_node["spec"]
 
 
-def test_a_machine_may_be_in_haste(live: SimulatedCluster, kube: Outage) -> None:
+def test_node_speed_shortens_registration(live: SimulatedCluster, kube: Outage) -> None:
     ExternalNodes(live.clock, kube, speed=10).start_node(BOOT)
     live.run(2 * ONE_SECOND)
     assert KWOK_LABEL not in get_node(live)["metadata"]["labels"]
@@ -154,7 +156,7 @@ def test_a_machine_may_be_in_haste(live: SimulatedCluster, kube: Outage) -> None
     assert KWOK_LABEL in get_node(live)["metadata"]["labels"]
 
 
-def test_devices_and_volumes_are_reported(live: SimulatedCluster, nodes: ExternalNodes) -> None:
+def test_device_resources_and_volume_limits_are_reported(live: SimulatedCluster, nodes: ExternalNodes) -> None:
     gpus = {"nvidia.com/gpu": "4"}
     nodes.start_node(msgspec.structs.replace(BOOT, volume_limit=25, device_resources=gpus, zone_id=""))
     live.run(timedelta(minutes=1))
@@ -164,14 +166,14 @@ def test_devices_and_volumes_are_reported(live: SimulatedCluster, nodes: Externa
     assert (driver["nodeID"], driver["allocatable"]) == ("i-1", {"count": 25})
 
 
-def test_a_csi_node_that_is_there_is_left_alone(live: SimulatedCluster, nodes: ExternalNodes) -> None:
+def test_existing_csi_node_is_not_changed(live: SimulatedCluster, nodes: ExternalNodes) -> None:
     live.api.create("csinodes.storage.k8s.io", {"metadata": {"name": BOOT.node_name}, "spec": {"drivers": []}})
     nodes.start_node(msgspec.structs.replace(BOOT, volume_limit=25))
     live.run(timedelta(minutes=1))
     assert live.api.get("csinodes.storage.k8s.io", BOOT.node_name)["spec"]["drivers"] == []
 
 
-def test_a_halted_machine_is_let_go_and_a_terminated_ones_node_is_deleted(
+def test_stopped_instance_loses_the_kwok_label_and_terminated_one_its_node(
     live: SimulatedCluster, nodes: ExternalNodes
 ) -> None:
     nodes.start_node(BOOT)
@@ -185,7 +187,7 @@ def test_a_halted_machine_is_let_go_and_a_terminated_ones_node_is_deleted(
     assert not live.api.list("nodes")
 
 
-def test_a_machine_that_ends_before_it_registers_leaves_nothing(live: SimulatedCluster, nodes: ExternalNodes) -> None:
+def test_instance_terminated_before_registration_leaves_no_node(live: SimulatedCluster, nodes: ExternalNodes) -> None:
     nodes.start_node(BOOT)
     nodes.stop_node(BOOT.node_name)
     nodes.stop_node("ip-10-0-9-9.ec2.internal")
@@ -193,7 +195,9 @@ def test_a_machine_that_ends_before_it_registers_leaves_nothing(live: SimulatedC
     assert not live.api.list("nodes")
 
 
-def test_an_api_server_that_is_away_only_delays(live: SimulatedCluster, kube: Outage, nodes: ExternalNodes) -> None:
+def test_unreachable_api_server_only_delays_registration_and_deletion(
+    live: SimulatedCluster, kube: Outage, nodes: ExternalNodes
+) -> None:
     kube.down = True
     nodes.start_node(BOOT)
     live.run(timedelta(minutes=1))
@@ -208,7 +212,7 @@ def test_an_api_server_that_is_away_only_delays(live: SimulatedCluster, kube: Ou
     assert not live.api.list("nodes")
 
 
-def test_a_node_whose_answer_was_lost_is_the_machines_own(live: SimulatedCluster, nodes: ExternalNodes) -> None:
+def test_existing_node_with_the_same_provider_id_is_adopted(live: SimulatedCluster, nodes: ExternalNodes) -> None:
     node = {"metadata": {"name": BOOT.node_name}, "spec": {"providerID": BOOT.provider_id}}
     live.api.create("nodes", node)
     nodes.start_node(BOOT)
@@ -216,7 +220,7 @@ def test_a_node_whose_answer_was_lost_is_the_machines_own(live: SimulatedCluster
     assert get_node(live)["metadata"]["labels"]["topology.kubernetes.io/zone"] == "us-east-1a"
 
 
-def test_an_address_that_is_used_again_waits_for_the_old_node_and_spares_the_new_one(
+def test_reused_node_name_waits_for_the_old_node_without_deleting_it(
     live: SimulatedCluster, nodes: ExternalNodes
 ) -> None:
     live.api.create("nodes", {"metadata": {"name": BOOT.node_name}, "spec": {"providerID": "aws:///us-east-1a/i-0"}})
@@ -227,7 +231,7 @@ def test_an_address_that_is_used_again_waits_for_the_old_node_and_spares_the_new
     assert get_node(live)["spec"]["providerID"] == "aws:///us-east-1a/i-0"
 
 
-def test_a_machine_that_takes_an_address_registers_once_the_old_node_is_gone(
+def test_instance_registers_after_the_old_node_of_its_name_is_deleted(
     live: SimulatedCluster, nodes: ExternalNodes
 ) -> None:
     live.api.create("nodes", {"metadata": {"name": BOOT.node_name}, "spec": {"providerID": "aws:///us-east-1a/i-0"}})
@@ -238,7 +242,7 @@ def test_a_machine_that_takes_an_address_registers_once_the_old_node_is_gone(
     assert get_node(live)["spec"]["providerID"] == BOOT.provider_id
 
 
-def test_a_desk_applies_twice_scales_and_deletes(live: SimulatedCluster) -> None:
+def test_kubectl_client_applies_repeatedly_scales_and_deletes(live: SimulatedCluster) -> None:
     desk = KubectlClient(InMemoryKube(live.api))
     desk.apply_crds()
     desk.apply_crds()
@@ -260,7 +264,7 @@ def test_a_desk_applies_twice_scales_and_deletes(live: SimulatedCluster) -> None
 @pytest.mark.parametrize(
     ("established", "answers", "expected"), [(True, True, True), (True, False, False), (False, True, False)]
 )
-def test_a_definition_counts_once_its_collection_answers(established: bool, answers: bool, expected: bool) -> None:  # noqa: FBT001
+def test_crd_is_available_once_established_and_served(established: bool, answers: bool, expected: bool) -> None:  # noqa: FBT001
     class Young:
         """An API server that has just received the CRDs."""
 
@@ -280,7 +284,7 @@ def test_a_definition_counts_once_its_collection_answers(established: bool, answ
     assert KubectlClient(Young()).has_crds() is expected  # type: ignore[arg-type]
 
 
-def test_a_desk_grants_the_functions_their_role() -> None:
+def test_kubectl_client_creates_the_functions_cluster_role_and_binding() -> None:
     applied: list[tuple[str, Any]] = []
 
     class Scribe:
@@ -296,7 +300,7 @@ def test_a_desk_grants_the_functions_their_role() -> None:
     assert bound["subjects"][0]["name"] == "joiner:functions"
 
 
-def test_a_desk_reads_every_page(live: SimulatedCluster) -> None:
+def test_kubectl_client_reads_all_list_pages(live: SimulatedCluster) -> None:
     for number in range(1001):
         live.api.create("namespaces", {"metadata": {"name": f"n{number:04}"}})
     assert len(KubectlClient(InMemoryKube(live.api)).list_objects("/api/v1/namespaces")) >= 1001
@@ -339,7 +343,7 @@ def game() -> Iterator[Game]:
     assert not new_game.reporter.failed_invocations or new_game.kube.down
 
 
-def test_pods_that_wait_get_a_node_and_empty_nodes_go(game: Game) -> None:
+def test_pending_pods_get_a_node_and_empty_nodes_are_removed(game: Game) -> None:
     playground, desk = game.playground, game.playground.kubectl
     playground.invoke_schedules_every(20 * ONE_SECOND)
     playground.start_managed_node(ManagedNode())
@@ -390,7 +394,7 @@ def test_pods_that_wait_get_a_node_and_empty_nodes_go(game: Game) -> None:
         playground.find_instance_id("ip-10-0-9-9")
 
 
-def test_a_machine_that_never_becomes_a_node_is_told_once(game: Game) -> None:
+def test_instance_that_cannot_join_is_reported_once(game: Game) -> None:
     game.playground.instance_booter.boot_failures.append("i-1: no cluster to join")
     game.reporter.update_sample()
     game.reporter.update_sample()
@@ -399,11 +403,11 @@ def test_a_machine_that_never_becomes_a_node_is_told_once(game: Game) -> None:
     ]
 
 
-def test_eks_answers_where_the_cluster_is(game: Game) -> None:
+def test_cluster_facts_contain_the_given_endpoint(game: Game) -> None:
     assert game.playground.cloud.facts.endpoint == "https://127.0.0.1:1"
 
 
-def test_an_api_server_that_is_away_is_told_and_changes_no_count(game: Game) -> None:
+def test_unreachable_api_server_is_reported_and_keeps_the_last_sample(game: Game) -> None:
     game.reporter.update_sample()
     before = game.reporter.sample
     game.kube.down = True

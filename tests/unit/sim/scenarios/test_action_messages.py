@@ -33,7 +33,7 @@ def make_eviction(name: str, node: str = NODE) -> EvictPod:
     return EvictPod(namespace="default", name=name, uid="u", node=node)
 
 
-def test_what_matters_is_a_line_each_in_its_order() -> None:
+def test_important_actions_get_one_message_each_in_order() -> None:
     actions = (
         CreateNodeClaim(claim=make_claim("a"), pods=("x", "y"), message="pending"),
         LaunchInstances(group=Outside().build_launch_group(), message="wanted"),
@@ -50,7 +50,7 @@ def test_what_matters_is_a_line_each_in_its_order() -> None:
     ]
 
 
-def test_many_small_ones_are_told_together_and_last() -> None:
+def test_frequent_actions_are_summarized_at_the_end() -> None:
     pod_deletion = DeletePod(namespace="default", name="c", uid="u", node=NODE, grace_seconds=0)
     actions = (CLOSED, make_eviction("a"), make_eviction("b", "ip-10-0-0-0.ec2.internal"), CLOSED, pod_deletion, WAKE)
     taint = TaintNode(name=NODE, resource_version="", taints=())
@@ -62,7 +62,7 @@ def test_many_small_ones_are_told_together_and_last() -> None:
     ]
 
 
-def test_a_warning_is_told_once_in_a_play() -> None:
+def test_warning_event_is_reported_once_per_scenario() -> None:
     teller = ActionFormatter()
     normal = PublishEvent(kind="Pod", name="cart", reason="Nominated", message="soon", at=DEFAULT_START_TIME)
     assert list(teller.format_actions((WARNING, normal, WARNING))) == [("pod cart: FailedScheduling", "no")]
@@ -70,11 +70,11 @@ def test_a_warning_is_told_once_in_a_play() -> None:
     assert list(ActionFormatter().format_actions((WARNING,))) != []
 
 
-def test_what_is_of_no_interest_is_not_told() -> None:
+def test_follow_up_actions_are_not_reported() -> None:
     assert list(ActionFormatter().format_actions((WAKE,))) == []
 
 
-def test_warnings_alike_are_one_line_and_none_is_told_twice() -> None:
+def test_equal_warnings_are_combined_and_not_repeated() -> None:
     teller = ActionFormatter()
     cart, shop, till = (msgspec.structs.replace(WARNING, name=name) for name in ("cart", "shop", "till"))
     other_warning = msgspec.structs.replace(shop, message="never")

@@ -32,7 +32,7 @@ def launched() -> tuple[ScenarioResult, ScenarioRunner, list[TimelineEntry]]:
     return runner.run_scenario(), runner, timeline
 
 
-def test_an_act_that_meets_its_expectation_passed(
+def test_act_that_meets_its_expectation_passes(
     launched: tuple[ScenarioResult, ScenarioRunner, list[TimelineEntry]],
 ) -> None:
     play, _, _ = launched
@@ -45,7 +45,7 @@ def test_an_act_that_meets_its_expectation_passed(
     assert play.passed
 
 
-def test_a_play_begins_once_the_world_is_warm(
+def test_scenario_starts_after_the_warm_up(
     launched: tuple[ScenarioResult, ScenarioRunner, list[TimelineEntry]],
 ) -> None:
     play, runner, _ = launched
@@ -54,7 +54,7 @@ def test_a_play_begins_once_the_world_is_warm(
     assert play.invocation_count == len(runner.world.runtime.invocations) > 5
 
 
-def test_waits_are_counted_to_the_launch_and_to_running(
+def test_wait_times_are_measured_to_launch_and_to_running(
     launched: tuple[ScenarioResult, ScenarioRunner, list[TimelineEntry]],
 ) -> None:
     play, _, _ = launched
@@ -65,7 +65,9 @@ def test_waits_are_counted_to_the_launch_and_to_running(
     assert 0 <= launch < running <= tail < 120
 
 
-def test_the_timeline_says_who_did_what(launched: tuple[ScenarioResult, ScenarioRunner, list[TimelineEntry]]) -> None:
+def test_timeline_contains_the_source_of_each_entry(
+    launched: tuple[ScenarioResult, ScenarioRunner, list[TimelineEntry]],
+) -> None:
     play, _, timeline = launched
     assert list(play.timeline) == timeline
     assert [entry.at for entry in timeline] == sorted(entry.at for entry in timeline)
@@ -83,14 +85,16 @@ def test_the_timeline_says_who_did_what(launched: tuple[ScenarioResult, Scenario
     assert all(entry.sample is not None for entry in timeline)
 
 
-def test_the_world_is_sampled_all_along(launched: tuple[ScenarioResult, ScenarioRunner, list[TimelineEntry]]) -> None:
+def test_world_is_sampled_during_the_whole_scenario(
+    launched: tuple[ScenarioResult, ScenarioRunner, list[TimelineEntry]],
+) -> None:
     play, _, _ = launched
     instants = [sample.sampled_at for sample in play.samples]
     assert instants[0] == DEFAULT_START_TIME
     assert {(later - sooner).total_seconds() for sooner, later in pairwise(instants)} <= {5, 6}
 
 
-def test_an_act_that_does_not_meet_its_expectation_is_told_and_the_next_is_played() -> None:
+def test_failed_act_is_reported_and_the_next_act_runs() -> None:
     timeline: list[TimelineEntry] = []
     first = {"name": "hope", "within": "30s", "expect": {"running": 3, "nodes": "> 0", "pending": 0}}
     play = play_acts(first, {"name": "next", "expect": {"running": 0}}, timeline=timeline)
@@ -103,7 +107,7 @@ def test_an_act_that_does_not_meet_its_expectation_is_told_and_the_next_is_playe
     assert play.seconds_to_launch == play.seconds_to_running == (None, None)
 
 
-def test_what_holds_must_go_on_to_hold() -> None:
+def test_expectation_must_hold_for_the_hold_duration() -> None:
     do = [{"apply": make_deployment(1)}]
     play = play_acts({"name": "brief", "do": do, "expect": {"running": 0, "pending": 1}, "hold": "4m"})
     [failure, *_] = play.acts[0].failures
@@ -112,7 +116,7 @@ def test_what_holds_must_go_on_to_hold() -> None:
     assert not play.passed
 
 
-def test_a_wait_passes_time_and_a_deletion_deletes() -> None:
+def test_wait_step_advances_time_and_delete_step_deletes_objects() -> None:
     steps = [
         APPLY,
         {"wait": "2m"},
@@ -134,7 +138,7 @@ def test_a_wait_passes_time_and_a_deletion_deletes() -> None:
     assert runner.world.cluster.api.list("deployments.apps") == []
 
 
-def test_evictions_and_endings_are_counted_in_their_act() -> None:
+def test_evictions_and_terminations_are_counted_in_their_act() -> None:
     timeline: list[TimelineEntry] = []
     interrupt: dict[str, Any] = {"name": "interrupt", "do": [{"fault": {"kind": "interruptSpot"}}], "within": "4m"}
     interrupt["expect"] = {"terminated": 1, "evicted": 2, "running": 2, "launched": 1, "nodes": 1}
@@ -147,7 +151,7 @@ def test_evictions_and_endings_are_counted_in_their_act() -> None:
     assert any(message.endswith("is gone") for message in messages)
 
 
-def test_problems_are_told_once_and_failed_calls_each_time() -> None:
+def test_problems_are_reported_once_and_failed_invocations_each_time() -> None:
     timeline: list[TimelineEntry] = []
     nonsense = {"fault": {"kind": "badMessage"}}
     down: dict[str, Any] = {"name": "down", "do": [{"fault": {"kind": "apiDown", "lasts": "2m"}}], "within": "3m"}
@@ -169,7 +173,7 @@ def test_problems_are_told_once_and_failed_calls_each_time() -> None:
         ({"setUp": [{"kind": "Wheel", "metadata": {"name": "w"}}]}, "setUp: manifest 1: no matches for kind 'Wheel'"),
     ],
 )
-def test_what_cannot_be_set_up_is_named(fields: dict[str, Any], words: str) -> None:
+def test_invalid_set_up_is_rejected_by_field(fields: dict[str, Any], words: str) -> None:
     with pytest.raises(ScenarioError) as refused:
         play_acts({"name": "never"}, **fields)
     assert str(refused.value).startswith(words)
@@ -187,20 +191,20 @@ def test_what_cannot_be_set_up_is_named(fields: dict[str, Any], words: str) -> N
         ({"fault": {"kind": "capacity", "zone": "moon-1a"}}, "EC2 does not offer anything in moon-1a"),
     ],
 )
-def test_a_step_that_cannot_be_done_is_named(step: dict[str, Any], words: str) -> None:
+def test_impossible_step_is_rejected_with_its_act_and_number(step: dict[str, Any], words: str) -> None:
     with pytest.raises(ScenarioError) as refused:
         play_acts({"name": "bad", "do": [{"wait": "1s"}, step]})
     assert str(refused.value).startswith("act 'bad': step 2: ")
     assert words in str(refused.value)
 
 
-def test_the_same_seed_is_the_same_play_and_another_is_not() -> None:
+def test_scenario_result_depends_only_on_the_seed() -> None:
     plays = [make_runner(RUNS, seed=seed).run_scenario() for seed in (1, 1, 2)]
     assert plays[0] == plays[1]
     assert plays[0].timeline != plays[2].timeline
 
 
-def test_a_play_may_begin_with_a_node_that_is_not_ours() -> None:
+def test_scenario_can_start_with_a_managed_node() -> None:
     act = {
         "name": "one",
         "do": [{"apply": make_deployment(1)}],
@@ -230,7 +234,7 @@ def start_world_with_pods(capacity_type: str = "spot", pods: int = 2) -> Embedde
         ("maintenance", "AWS Health Event"),
     ],
 )
-def test_fate_strikes_the_instance_of_a_node(kind: Any, expected_detail_type: str) -> None:
+def test_fault_step_affects_the_instance_of_the_node(kind: Any, expected_detail_type: str) -> None:
     world = start_world_with_pods()
     [instance] = world.list_active_instances()
     events: list[dict[str, Any]] = []
@@ -241,7 +245,7 @@ def test_fate_strikes_the_instance_of_a_node(kind: Any, expected_detail_type: st
     assert instance.instance_id in str(events[0])
 
 
-def test_the_node_is_found_by_name_load_or_age() -> None:
+def test_fault_node_is_selected_by_name_load_or_age() -> None:
     world = start_world_with_pods()
     world.apply([make_deployment(3, name="more", cpu="1800m")])
     assert world.run_until(lambda: len(world.cluster.api.list("nodes")) >= 2, timedelta(minutes=4))
@@ -264,13 +268,13 @@ def test_the_node_is_found_by_name_load_or_age() -> None:
         injector.inject(FaultStep(kind="kill", node="laziest"))
 
 
-def test_an_on_demand_instance_cannot_be_interrupted() -> None:
+def test_on_demand_instance_cannot_be_interrupted() -> None:
     act = {"name": "interrupt", "do": [{"fault": {"kind": "interruptSpot"}}]}
     with pytest.raises(ScenarioError, match="act 'interrupt': step 1: "):
         play_acts(RUNS, act, capacity_type="on-demand")
 
 
-def test_capacity_goes_and_comes_back_where_it_is_said() -> None:
+def test_capacity_is_removed_and_restored_for_the_selected_offerings() -> None:
     world = EmbeddedWorld()
     narrow(world)
     injector = ScenarioFaultInjector(world)
@@ -294,7 +298,9 @@ def test_capacity_goes_and_comes_back_where_it_is_said() -> None:
         ("ec2Throttles", "ec2", Throttled, "EC2 answers RequestLimitExceeded for 90s"),
     ],
 )
-def test_an_outage_is_of_one_port_and_ends_by_itself(kind: Any, port: str, fault: type[Exception], words: str) -> None:
+def test_outage_affects_one_port_and_ends_after_its_duration(
+    kind: Any, port: str, fault: type[Exception], words: str
+) -> None:
     world = EmbeddedWorld()
     call = PortCall(port=port, method="list", detail="things", phase="before")
     assert ScenarioFaultInjector(world).inject(FaultStep(kind=kind, lasts="90s")) == words
@@ -309,7 +315,7 @@ def test_an_outage_is_of_one_port_and_ends_by_itself(kind: Any, port: str, fault
     world.tap(call)
 
 
-def test_an_outage_that_is_prolonged_ends_when_the_last_does() -> None:
+def test_overlapping_outages_end_with_the_last_one() -> None:
     world = EmbeddedWorld()
     injector = ScenarioFaultInjector(world)
     injector.inject(FaultStep(kind="apiDown", lasts="60s"))
@@ -321,7 +327,7 @@ def test_an_outage_that_is_prolonged_ends_when_the_last_does() -> None:
     assert world.runtime.invoke("lifecycle", {}).outcome == "ok"
 
 
-def test_nonsense_arrives_in_the_interruption_queue() -> None:
+def test_invalid_message_is_sent_to_the_interruption_queue() -> None:
     world = start_world_with_pods()
     entries: list[JournalEntry] = []
     world.on_journal_entry = entries.append
@@ -333,7 +339,7 @@ def test_nonsense_arrives_in_the_interruption_queue() -> None:
     ]
 
 
-def test_the_newest_catalogue_is_halved() -> None:
+def test_newest_catalog_is_truncated() -> None:
     world = start_world_with_pods()
     newest = world.bucket.list_keys("catalogue/")[-1]
     before = world.bucket.get(newest)
@@ -349,7 +355,7 @@ def test_the_newest_catalogue_is_halved() -> None:
 # The embedded world
 
 
-def test_a_world_runs_until_something_holds_or_no_longer_than_it_may() -> None:
+def test_embedded_world_runs_until_a_condition_holds_or_time_is_over() -> None:
     world = EmbeddedWorld()
     end = world.clock.get_time() + timedelta(seconds=3)
     assert world.run_until(lambda: world.clock.get_time() >= end, timedelta(minutes=1))
@@ -358,14 +364,14 @@ def test_a_world_runs_until_something_holds_or_no_longer_than_it_may() -> None:
     assert world.clock.get_time() == end + timedelta(seconds=2.5)
 
 
-def test_whoever_ends_is_not_living() -> None:
+def test_terminating_instance_is_not_active() -> None:
     world = start_world_with_pods()
     [instance] = world.list_active_instances()
     world.cloud.terminate_instances([instance.instance_id])
     assert world.list_active_instances() == ()
 
 
-def test_a_tap_sees_the_calls_of_every_handler_and_may_kill_it() -> None:
+def test_tap_is_called_for_all_handlers_and_can_kill_them() -> None:
     calls: list[PortCall] = []
 
     def record_and_kill(call: PortCall) -> None:

@@ -31,24 +31,24 @@ def make_act(**fields: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
-def test_what_is_shipped_can_be_read(path: Path) -> None:
+def test_shipped_scenario_is_valid(path: Path) -> None:
     scenario = read_scenario(path)
     assert scenario.says
     assert all(scenario_act.expect for scenario_act in scenario.acts)
 
 
-def test_something_is_shipped() -> None:
+def test_shipped_scenarios_exist() -> None:
     assert {path.stem for path in SHIPPED} >= {"classic", "no-capacity", "bad-input"}
 
 
-def test_what_is_left_out_has_a_default(write_scenario: ScenarioWriter) -> None:
+def test_omitted_scenario_fields_have_defaults(write_scenario: ScenarioWriter) -> None:
     scenario = read_scenario(write_scenario({"name": "bare", "acts": [{"name": "wait"}]}))
     assert isinstance(scenario, Scenario)
     assert (scenario.seed, scenario.managed, scenario.set_up, scenario.says) == (0, None, (), "")
     assert (scenario.acts[0].time_limit, scenario.acts[0].hold, scenario.acts[0].do) == ("5m", "0s", ())
 
 
-def test_every_measure_can_be_expected_and_every_step_be_done(write_scenario: ScenarioWriter) -> None:
+def test_all_measures_and_step_kinds_are_accepted(write_scenario: ScenarioWriter) -> None:
     steps = [
         SCALE,
         {"apply": {"kind": "Node", "metadata": {"name": "n"}}},
@@ -101,7 +101,7 @@ def test_every_measure_can_be_expected_and_every_step_be_done(write_scenario: Sc
         (make_act(expect={"running": True}), "`$.acts[0].expect[...]`"),
     ],
 )
-def test_a_refusal_names_the_file_the_act_and_the_field(
+def test_invalid_act_is_rejected_with_file_act_and_field(
     write_scenario: ScenarioWriter, bad: dict[str, Any], words: str
 ) -> None:
     path = write_scenario(make_scenario_document(bad))
@@ -125,7 +125,7 @@ def test_a_refusal_names_the_file_the_act_and_the_field(
         ({"name": "x", "acts": [{"name": "a"}], "managed": {"instancetype": "a"}}, "unknown field `instancetype`"),
     ],
 )
-def test_a_file_that_is_no_scenario_is_refused_in_one_line(
+def test_invalid_scenario_file_is_rejected_in_one_line(
     write_scenario: ScenarioWriter, content: object, words: str
 ) -> None:
     path = write_scenario(content)
@@ -136,7 +136,7 @@ def test_a_file_that_is_no_scenario_is_refused_in_one_line(
     assert "\n" not in str(refused.value)
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_missing_scenario_file_is_reported_by_name(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match=r"nowhere\.yaml: No such file or directory"):
         read_scenario(tmp_path / "nowhere.yaml")
 
@@ -156,7 +156,9 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
         ("=> 2", 2, None),
     ],
 )
-def test_a_wish_is_a_number_or_a_comparison(expectation: float | str, measured: float, is_met: bool | None) -> None:  # noqa: FBT001 - a table's column
+def test_expectation_is_a_number_or_a_comparison(
+    expectation: float | str, measured: float, is_met: bool | None
+) -> None:  # noqa: FBT001 - a table's column
     if is_met is None:
         with pytest.raises(ValueError, match="no comparison"):
             meets_expectation(expectation, measured)

@@ -14,9 +14,9 @@ def make_summary(**changes: int) -> SoakSummary:
 
 
 @pytest.mark.parametrize("field", ["violations", "reverted_nodes", "failed_calls"])
-def test_a_week_fails_by_a_violation_a_reverted_node_or_a_failed_invocation(field: str) -> None:
+def test_soak_fails_after_a_violation_reverted_node_or_failed_invocation(field: str) -> None:
     assert make_summary(**{field: 1}).has_failed
 
 
-def test_short_lived_nodes_and_interruptions_alone_are_no_failure() -> None:
+def test_soak_passes_with_short_lived_nodes_and_interruptions() -> None:
     assert not make_summary(short_lived_nodes=3, short_lived_without_changes=2, interruptions=4, launches=9).has_failed

@@ -41,13 +41,13 @@ def clock(watch: Watch) -> RealTimeClock:
     return RealTimeClock(watch)
 
 
-def test_the_present_goes_on_without_a_timer(watch: Watch, clock: RealTimeClock) -> None:
+def test_real_clock_advances_without_timers(watch: Watch, clock: RealTimeClock) -> None:
     assert clock.get_time() == START
     watch.time += ONE_SECOND
     assert clock.get_time() == START + ONE_SECOND
 
 
-def test_a_clock_may_pass_faster_than_the_watch(watch: Watch) -> None:
+def test_real_clock_speed_multiplies_time(watch: Watch) -> None:
     clock = RealTimeClock(watch, speed=60)
     watch.time += 2 * ONE_SECOND
     assert clock.get_time() == START + timedelta(minutes=2)
@@ -56,19 +56,19 @@ def test_a_clock_may_pass_faster_than_the_watch(watch: Watch) -> None:
 
 
 @pytest.mark.parametrize("speed", [0, -1])
-def test_a_clock_must_go_forward(watch: Watch, speed: float) -> None:
+def test_real_clock_speed_must_be_positive(watch: Watch, speed: float) -> None:
     with pytest.raises(ValueError, match="speed"):
         RealTimeClock(watch, speed=speed)
 
 
-def test_the_present_never_goes_back(watch: Watch, clock: RealTimeClock) -> None:
+def test_real_clock_never_goes_backwards(watch: Watch, clock: RealTimeClock) -> None:
     watch.time += 5 * ONE_SECOND
     clock.get_time()
     watch.time = START
     assert clock.get_time() == START + 5 * ONE_SECOND
 
 
-def test_a_late_timer_does_not_turn_the_present_back(watch: Watch, clock: RealTimeClock) -> None:
+def test_late_timer_does_not_set_the_clock_back(watch: Watch, clock: RealTimeClock) -> None:
     ring_times: list[datetime] = []
     clock.call_after(ONE_SECOND, lambda: ring_times.append(clock.get_time()))
     watch.time += 5 * ONE_SECOND
@@ -78,7 +78,7 @@ def test_a_late_timer_does_not_turn_the_present_back(watch: Watch, clock: RealTi
     assert ring_times == [START + 5 * ONE_SECOND]
 
 
-def test_only_what_is_due_rings(watch: Watch, clock: RealTimeClock) -> None:
+def test_only_due_timers_fire(watch: Watch, clock: RealTimeClock) -> None:
     rung: list[str] = []
     assert not clock.step_if_due()
     assert clock.get_time_until_next() is None
@@ -92,7 +92,7 @@ def test_only_what_is_due_rings(watch: Watch, clock: RealTimeClock) -> None:
     assert rung == ["soon"]
 
 
-def test_what_is_late_rings_in_the_order_in_which_it_was_due(watch: Watch, clock: RealTimeClock) -> None:
+def test_overdue_timers_fire_in_due_order(watch: Watch, clock: RealTimeClock) -> None:
     rung: list[int] = []
     for seconds in (3, 1, 2):
         clock.call_after(seconds * ONE_SECOND, partial(rung.append, seconds))
@@ -103,7 +103,7 @@ def test_what_is_late_rings_in_the_order_in_which_it_was_due(watch: Watch, clock
     assert rung == [1, 2, 3]
 
 
-def test_a_delay_counts_from_when_it_is_asked_for(watch: Watch, clock: RealTimeClock) -> None:
+def test_timer_delay_counts_from_the_scheduling_time(watch: Watch, clock: RealTimeClock) -> None:
     def advance_and_schedule() -> None:
         watch.time += 4 * ONE_SECOND
         clock.call_after(ONE_SECOND, lambda: None)
@@ -114,20 +114,20 @@ def test_a_delay_counts_from_when_it_is_asked_for(watch: Watch, clock: RealTimeC
     assert clock.get_next_due_time() == START + 6 * ONE_SECOND
 
 
-def test_a_timer_for_the_past_is_the_next_thing(watch: Watch, clock: RealTimeClock) -> None:
+def test_timer_in_the_past_is_due_immediately(watch: Watch, clock: RealTimeClock) -> None:
     watch.time += 3 * ONE_SECOND
     clock.call_at(START, lambda: None)
     assert clock.get_next_due_time() == START + 3 * ONE_SECOND
     assert clock.step_if_due()
 
 
-def test_a_cancelled_timer_is_not_waited_for(clock: RealTimeClock) -> None:
+def test_cancelled_timer_is_not_waited_for(clock: RealTimeClock) -> None:
     clock.call_after(ONE_SECOND, lambda: None).cancel()
     assert clock.get_next_due_time() is None
     assert clock.get_time_until_next() is None
 
 
-def test_a_drive_ends_when_its_time_is_over() -> None:
+def test_driver_run_ends_at_its_time_limit() -> None:
     clock = RealTimeClock(make_watch(TICK / 10))
     rung: list[datetime] = []
 
@@ -140,7 +140,7 @@ def test_a_drive_ends_when_its_time_is_over() -> None:
     assert 3 <= len(rung) <= 6
 
 
-def test_a_drive_ends_when_its_condition_holds() -> None:
+def test_driver_run_ends_when_its_condition_holds() -> None:
     clock = RealTimeClock(make_watch(TICK / 10))
     rung: list[str] = []
     clock.call_after(TICK, lambda: rung.append("bell"))
@@ -148,7 +148,7 @@ def test_a_drive_ends_when_its_condition_holds() -> None:
     assert clock.get_time() < START + 60 * TICK
 
 
-def test_timers_that_keep_coming_do_not_outlast_the_limit() -> None:
+def test_rescheduling_timers_do_not_exceed_the_time_limit() -> None:
     clock = RealTimeClock(make_watch(ONE_SECOND / 100))
 
     def reschedule_immediately() -> None:
@@ -158,7 +158,7 @@ def test_timers_that_keep_coming_do_not_outlast_the_limit() -> None:
     assert not RealTimeDriver(clock).run(limit=ONE_SECOND)
 
 
-def test_a_stopped_drive_finishes_the_timer_that_rings_and_no_other(watch: Watch, clock: RealTimeClock) -> None:
+def test_stopped_driver_finishes_only_the_current_timer(watch: Watch, clock: RealTimeClock) -> None:
     drive, rung = RealTimeDriver(clock), list[str]()
 
     def stop_and_record() -> None:
@@ -186,7 +186,7 @@ class ObservableLock:
         self.is_held = False
 
 
-def test_a_timer_rings_under_the_lock_and_a_condition_without_it(watch: Watch, clock: RealTimeClock) -> None:
+def test_timer_fires_under_the_lock_and_conditions_run_without_it(watch: Watch, clock: RealTimeClock) -> None:
     lock, lock_states = ObservableLock(), list[bool]()
     clock.call_after(ONE_SECOND, lambda: lock_states.append(lock.is_held))
     watch.time += ONE_SECOND
@@ -194,7 +194,7 @@ def test_a_timer_rings_under_the_lock_and_a_condition_without_it(watch: Watch, c
     assert lock_states == [True]
 
 
-def test_another_thread_may_stop_a_drive_that_sleeps() -> None:
+def test_sleeping_driver_can_be_stopped_by_another_thread() -> None:
     drive = RealTimeDriver(RealTimeClock(lambda: datetime.now(UTC)))
     thread = Thread(target=drive.stop)
 
@@ -207,7 +207,7 @@ def test_another_thread_may_stop_a_drive_that_sleeps() -> None:
     thread.join()
 
 
-def test_a_timer_that_another_thread_adds_is_heard_at_once() -> None:
+def test_timer_added_by_another_thread_fires_immediately() -> None:
     clock = RealTimeClock(lambda: datetime.now(UTC))
     drive, rung = RealTimeDriver(clock), list[str]()
 

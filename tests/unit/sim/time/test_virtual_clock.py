@@ -14,18 +14,18 @@ def clock() -> Clock:
     return Clock()
 
 
-def test_a_clock_begins_at_an_instant_of_its_own(clock: Clock) -> None:
+def test_virtual_clock_starts_at_a_fixed_time(clock: Clock) -> None:
     assert clock.get_time() == DEFAULT_START_TIME
     assert DEFAULT_START_TIME.tzinfo is not None
     assert Clock(DEFAULT_START_TIME + ONE_SECOND).get_time() == DEFAULT_START_TIME + ONE_SECOND
 
 
-def test_an_empty_clock_has_no_step(clock: Clock) -> None:
+def test_virtual_clock_without_timers_has_no_step(clock: Clock) -> None:
     assert not clock.step()
     assert clock.get_time() == DEFAULT_START_TIME
 
 
-def test_a_step_is_one_timer(clock: Clock) -> None:
+def test_virtual_clock_step_fires_one_timer(clock: Clock) -> None:
     rung: list[str] = []
     clock.call_after(2 * ONE_SECOND, lambda: rung.append("b"))
     clock.call_after(ONE_SECOND, lambda: rung.append("a"))
@@ -33,7 +33,7 @@ def test_a_step_is_one_timer(clock: Clock) -> None:
     assert (rung, clock.get_time()) == (["a"], DEFAULT_START_TIME + ONE_SECOND)
 
 
-def test_what_is_past_rings_as_the_next_thing_without_turning_time_back(clock: Clock) -> None:
+def test_timer_in_the_past_fires_next_without_setting_time_back(clock: Clock) -> None:
     rung: list[object] = []
     clock.advance(10 * ONE_SECOND)
     clock.call_at(DEFAULT_START_TIME, lambda: rung.append(clock.get_time()))
@@ -41,7 +41,7 @@ def test_what_is_past_rings_as_the_next_thing_without_turning_time_back(clock: C
     assert rung == [DEFAULT_START_TIME + 10 * ONE_SECOND]
 
 
-def test_a_timer_that_is_cancelled_never_rings_and_moves_no_time(clock: Clock) -> None:
+def test_cancelled_timer_never_fires_and_does_not_advance_time(clock: Clock) -> None:
     rung: list[str] = []
     clock.call_after(ONE_SECOND, lambda: rung.append("never")).cancel()
     assert not clock.step()
@@ -52,7 +52,7 @@ def test_a_timer_that_is_cancelled_never_rings_and_moves_no_time(clock: Clock) -
     assert (rung, clock.get_time()) == ([], DEFAULT_START_TIME + 2 * ONE_SECOND)
 
 
-def test_a_timer_may_cancel_another_of_the_same_instant(clock: Clock) -> None:
+def test_timer_can_cancel_another_timer_of_the_same_time(clock: Clock) -> None:
     rung: list[str] = []
     clock.call_after(ONE_SECOND, lambda: later.cancel())  # noqa: PLW0108 - it does not exist yet
     later = clock.call_after(ONE_SECOND, lambda: rung.append("b"))
@@ -60,7 +60,7 @@ def test_a_timer_may_cancel_another_of_the_same_instant(clock: Clock) -> None:
     assert rung == []
 
 
-def test_what_a_timer_schedules_for_now_rings_within_the_same_run(clock: Clock) -> None:
+def test_timer_scheduled_for_now_fires_in_the_same_run(clock: Clock) -> None:
     rung: list[str] = []
 
     def schedule_immediately() -> None:
@@ -71,13 +71,13 @@ def test_what_a_timer_schedules_for_now_rings_within_the_same_run(clock: Clock) 
     assert rung == ["b"]
 
 
-def test_a_run_to_the_past_changes_nothing(clock: Clock) -> None:
+def test_running_until_a_past_time_changes_nothing(clock: Clock) -> None:
     clock.advance(ONE_SECOND)
     clock.run_until(DEFAULT_START_TIME)
     assert clock.get_time() == DEFAULT_START_TIME + ONE_SECOND
 
 
-def test_a_timer_that_fails_is_over(clock: Clock) -> None:
+def test_failed_timer_is_removed(clock: Clock) -> None:
     def raise_error() -> None:
         raise ZeroDivisionError
 
@@ -88,11 +88,11 @@ def test_a_timer_that_fails_is_over(clock: Clock) -> None:
     assert clock.get_time() == DEFAULT_START_TIME + 2 * ONE_SECOND
 
 
-def test_a_timer_has_a_name_for_people(clock: Clock) -> None:
+def test_timer_has_a_name(clock: Clock) -> None:
     assert clock.call_after(ONE_SECOND, lambda: None, "end").name == "end"
 
 
-def test_the_next_timer_is_known_before_it_rings(clock: Clock) -> None:
+def test_next_due_time_ignores_cancelled_timers(clock: Clock) -> None:
     assert clock.get_next_due_time() is None
     clock.call_after(ONE_SECOND, lambda: None).cancel()
     clock.call_after(2 * ONE_SECOND, lambda: None)

@@ -48,37 +48,37 @@ def compute_resources(name: str, **settings: object) -> tuple[dict[str, str], di
         ("t3.nano", "1930m", "4"),
     ],
 )
-def test_a_kubelet_keeps_something_for_itself(name: str, cpu: str, pods: str) -> None:
+def test_kubelet_reserves_cpu_and_reports_max_pods(name: str, cpu: str, pods: str) -> None:
     capacity, allocatable = compute_resources(name)
     assert capacity["cpu"] == str(CLOUD.types[name].vcpus)
     assert (allocatable["cpu"], allocatable["pods"], capacity["pods"]) == (cpu, pods, pods)
 
 
-def test_memory_is_less_than_advertised_and_a_part_of_it_is_kept() -> None:
+def test_node_memory_is_reduced_by_overhead_and_reservations() -> None:
     capacity, allocatable = compute_resources("m5.large")
     mib = {name: parse_quantity(text["memory"]) // 2**20 for name, text in (("all", capacity), ("ours", allocatable))}
     assert mib["all"] == 8192 * 95 // 100
     assert mib["all"] - mib["ours"] == 11 * 29 + 255 + 100
 
 
-def test_an_arm_machine_has_a_little_less() -> None:
+def test_arm_instance_has_slightly_less_memory() -> None:
     (intel, _), (arm, _) = compute_resources("m5.large"), compute_resources("m6g.large")
     assert parse_quantity(intel["memory"]) - parse_quantity(arm["memory"]) == 64 * 2**20
 
 
-def test_a_tenth_of_the_disk_and_one_gib_are_kept() -> None:
+def test_ephemeral_storage_reserves_a_tenth_and_one_gib() -> None:
     capacity, allocatable = compute_resources("m5.large")
     disk = parse_quantity(capacity["ephemeral-storage"])
     assert 19 * 2**30 < disk < 20 * 2**30
     assert disk - parse_quantity(allocatable["ephemeral-storage"]) == pytest.approx(disk / 10 + 2**30, abs=2048)
 
 
-def test_the_user_data_may_say_how_many_pods() -> None:
+def test_user_data_can_set_max_pods() -> None:
     capacity, allocatable = compute_resources("m5.large", max_pods=110)
     assert capacity["pods"] == allocatable["pods"] == "110"
 
 
-def test_the_user_data_may_reserve_otherwise() -> None:
+def test_user_data_can_set_reserved_resources_and_eviction_thresholds() -> None:
     capacity, allocatable = compute_resources(
         "m5.large",
         kube_reserved={"cpu": "200m", "memory": "1Gi", "pid": "100"},
@@ -91,11 +91,11 @@ def test_the_user_data_may_reserve_otherwise() -> None:
     assert parse_quantity(allocatable["ephemeral-storage"]) == disk - 4 * 2**30
 
 
-def test_who_keeps_more_than_there_is_has_nothing_left() -> None:
+def test_reservations_above_capacity_leave_zero_allocatable() -> None:
     assert compute_resources("m5.large", system_reserved={"memory": "1Ti"})[1]["memory"] == "0Ki"
 
 
-def test_whole_cores_are_written_whole() -> None:
+def test_whole_cpu_cores_are_written_without_millicores() -> None:
     assert compute_resources("m5.large", kube_reserved={"cpu": "1"})[1]["cpu"] == "1"
 
 
@@ -115,9 +115,11 @@ def test_whole_cores_are_written_whole() -> None:
             {"aws.amazon.com/neuron": "3"},
         ),
     ],
-    ids=["none", "a GPU", "nobody's GPU", "neurons"],
+    ids=["none", "a GPU", "GPU of an unknown manufacturer", "neurons"],
 )
-def test_devices_are_reported_later(changes: dict[str, object], expected: dict[str, str]) -> None:
+def test_device_resources_are_reported_separately_from_initial_capacity(
+    changes: dict[str, object], expected: dict[str, str]
+) -> None:
     world = World()
     instance = world.start()
     info = msgspec.structs.replace(CLOUD.types["m5.large"], **changes)
@@ -151,7 +153,7 @@ class World:
         return self.live.api.list("nodes")
 
 
-def test_an_instance_becomes_a_node() -> None:
+def test_instance_becomes_a_ready_node() -> None:
     world = World()
     instance = world.cloud.instances.describe(world.start())
     [node] = world.live.api.list("nodes")
@@ -168,7 +170,7 @@ def test_an_instance_becomes_a_node() -> None:
     assert ready["status"] == "True"
 
 
-def test_it_takes_its_time_which_its_id_and_the_seed_decide() -> None:
+def test_node_boot_delays_depend_on_instance_id_and_seed() -> None:
     world = World()
     started = world.cloud.instances.describe(world.start())
     boots = [
@@ -194,14 +196,14 @@ def test_it_takes_its_time_which_its_id_and_the_seed_decide() -> None:
         ((BlockDevice(device_name="/dev/xvdz", volume_size_gib=100),), 20),
     ],
 )
-def test_the_root_volume_is_what_pods_write_to(devices: tuple[BlockDevice, ...], gib: int) -> None:
+def test_root_volume_size_is_the_ephemeral_storage(devices: tuple[BlockDevice, ...], gib: int) -> None:
     world = World(block_devices=devices)
     world.start()
     [node] = world.live.api.list("nodes")
     assert parse_quantity(node["status"]["capacity"]["ephemeral-storage"]) == gib * 2**30 - 12 * 2**20
 
 
-def test_bottlerocket_has_a_volume_of_its_own_for_pods() -> None:
+def test_bottlerocket_data_volume_size_is_the_ephemeral_storage() -> None:
     settings = (
         '[settings.kubernetes]\ncluster-name = "joiner"\napi-server = "https://k"\ncluster-certificate = "Q0E="\n'
     )
@@ -216,7 +218,7 @@ def test_bottlerocket_has_a_volume_of_its_own_for_pods() -> None:
 
 
 @pytest.mark.parametrize("user_data", ["#!/bin/sh\necho hello\n", "spec: [", "apiVersion: v1\nkind: Pod\n"])
-def test_a_machine_with_broken_user_data_never_registers_and_says_why(user_data: str) -> None:
+def test_instance_with_invalid_user_data_never_registers_and_reports_the_reason(user_data: str) -> None:
     world = World(user_data)
     instance_id = world.start()
     world.clock.advance(timedelta(minutes=30))
@@ -226,7 +228,7 @@ def test_a_machine_with_broken_user_data_never_registers_and_says_why(user_data:
     assert len(broken) > len(instance_id) + 10
 
 
-def test_a_node_whose_instance_is_terminated_falls_silent_and_is_deleted() -> None:
+def test_node_of_a_terminated_instance_is_deleted() -> None:
     world = World()
     instance_id = world.start()
     [node] = world.live.api.list("nodes")
@@ -236,7 +238,7 @@ def test_a_node_whose_instance_is_terminated_falls_silent_and_is_deleted() -> No
     assert world.list_nodes() == []
 
 
-def test_a_machine_that_dies_while_it_boots_never_registers() -> None:
+def test_instance_terminated_during_boot_never_registers() -> None:
     world = World()
     instance_id = world.start(after=timedelta(seconds=20))
     assert world.list_nodes() == []
@@ -246,7 +248,7 @@ def test_a_machine_that_dies_while_it_boots_never_registers() -> None:
     assert world.machines.boot_failures == []
 
 
-def test_a_stopped_instance_keeps_its_node_for_a_while_but_is_silent() -> None:
+def test_stopped_instance_keeps_its_node_but_its_kubelet_stops() -> None:
     world = World()
     instance_id = world.start()
     [node] = world.live.api.list("nodes")

@@ -47,27 +47,27 @@ def world() -> EmbeddedWorld:
         ({"metadata": {}}, False, False),
     ],
 )
-def test_a_pod_runs_or_waits_or_is_over(pod_object: dict[str, Any], running: bool, over: bool) -> None:  # noqa: FBT001 - a table's columns
+def test_pod_is_running_waiting_or_finished(pod_object: dict[str, Any], running: bool, over: bool) -> None:  # noqa: FBT001 - a table's columns
     assert (is_running(pod_object), is_finished(pod_object)) == (running, over)
 
 
 @pytest.mark.parametrize(
     ("share", "expected"), [(0.0, 1), (0.5, 10), (0.95, 19), (0.951, 20), (1.0, 20), (0.05, 1), (0.051, 2)]
 )
-def test_a_percentile_is_one_of_the_values(share: float, expected: float) -> None:
+def test_percentile_is_one_of_the_values(share: float, expected: float) -> None:
     assert compute_percentile(reversed(range(1, 21)), share) == expected
 
 
-def test_of_nothing_there_is_no_percentile() -> None:
+def test_percentile_of_an_empty_list_is_none() -> None:
     assert compute_percentile([], 0.5) is None
     assert compute_percentile([7.0], 0.95) == 7.0
 
 
-def test_every_measure_is_measured(world: EmbeddedWorld) -> None:
+def test_all_described_measures_are_computed(world: EmbeddedWorld) -> None:
     assert list(compute_measures(world, ActCounts())) == list(MEASURE_DESCRIPTIONS)
 
 
-def test_an_empty_cluster_counts_nothing_but_what_is_not_ours(world: EmbeddedWorld) -> None:
+def test_cluster_without_joiner_nodes_counts_only_the_managed_node(world: EmbeddedWorld) -> None:
     now = take_sample(world)
     assert (
         now.joiner_nodes,
@@ -80,7 +80,7 @@ def test_an_empty_cluster_counts_nothing_but_what_is_not_ours(world: EmbeddedWor
     assert {name: value for name, value in compute_measures(world, ActCounts()).items() if value} == {"managedNodes": 1}
 
 
-def test_a_managed_node_is_ready_at_once_and_known_by_its_labels(world: EmbeddedWorld) -> None:
+def test_managed_node_is_ready_immediately_with_its_labels(world: EmbeddedWorld) -> None:
     node = world.cluster.api.get("nodes", MANAGED_NODE_NAME)
     assert (node["metadata"]["labels"]["team"], node["status"]["allocatable"]["cpu"]) == ("ops", "1930m")
     assert [condition["status"] for condition in node["status"]["conditions"] if condition["type"] == "Ready"] == [
@@ -88,12 +88,12 @@ def test_a_managed_node_is_ready_at_once_and_known_by_its_labels(world: Embedded
     ]
 
 
-def test_an_instance_type_that_nobody_sells_is_named(world: EmbeddedWorld) -> None:
+def test_unknown_instance_type_is_rejected(world: EmbeddedWorld) -> None:
     with pytest.raises(ValueError, match=r"no type 'm99\.large'"):
         start_managed_node(world, ManagedNode(instance_type="m99.large"))
 
 
-def test_pods_are_counted_where_they_run(world: EmbeddedWorld) -> None:
+def test_pods_are_counted_by_phase_and_node_kind(world: EmbeddedWorld) -> None:
     world.apply([make_deployment(3)])
     world.run(timedelta(seconds=20))
     now = compute_measures(world, ActCounts(launched=2, problems={"a", "b"}))
@@ -101,7 +101,7 @@ def test_pods_are_counted_where_they_run(world: EmbeddedWorld) -> None:
     assert (now["launched"], now["problems"]) == (2, 2)
 
 
-def test_a_wait_is_counted_from_the_pods_creation() -> None:
+def test_pod_wait_time_is_measured_from_pod_creation() -> None:
     world = EmbeddedWorld()
     waits = PodWaitTimes(world)
     world.apply([make_deployment(1)])
@@ -121,7 +121,7 @@ def test_a_wait_is_counted_from_the_pods_creation() -> None:
     assert waits.seconds_to_running[uid] > 14
 
 
-def test_a_pod_that_finds_room_at_once_did_not_wait(world: EmbeddedWorld) -> None:
+def test_pod_scheduled_immediately_has_no_wait_time(world: EmbeddedWorld) -> None:
     waits = PodWaitTimes(world)
     world.apply([make_deployment(1)])
     world.run(timedelta(seconds=20))
@@ -133,7 +133,7 @@ def test_a_pod_that_finds_room_at_once_did_not_wait(world: EmbeddedWorld) -> Non
     assert waits.seconds_to_running == {}
 
 
-def test_evicted_pods_count_until_their_controller_has_replaced_them(world: EmbeddedWorld) -> None:
+def test_evicted_pods_are_counted_until_they_are_replaced(world: EmbeddedWorld) -> None:
     api = world.cluster.api
     api.create("deployments.apps", make_deployment(3, cpu="100m"), "default")
     world.run(timedelta(minutes=2))

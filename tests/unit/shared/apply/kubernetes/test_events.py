@@ -34,7 +34,7 @@ def list_stored_counts(outside: Outside) -> dict[str, int]:
     return {event["message"]: event["count"] for event in outside.api.list("events")}
 
 
-def test_an_event_says_who_and_what_and_when() -> None:
+def test_event_has_involved_object_type_reason_message_and_timestamps() -> None:
     outside = Outside()
     publish(outside, type="Warning")
     event = get_stored_event(outside)
@@ -51,7 +51,7 @@ def test_an_event_says_who_and_what_and_when() -> None:
     assert event["source"]["component"] == "joiner"
 
 
-def test_an_event_about_a_pod_lies_beside_it() -> None:
+def test_event_is_recorded_in_the_namespace_of_its_pod() -> None:
     outside = Outside()
     publish(outside, kind="Pod", name="cart", namespace="kube-system")
     event = get_stored_event(outside)
@@ -59,7 +59,7 @@ def test_an_event_about_a_pod_lies_beside_it() -> None:
     assert event["involvedObject"]["apiVersion"] == "v1"
 
 
-def test_the_same_within_two_minutes_is_one_event() -> None:
+def test_repeated_event_within_two_minutes_is_not_written_again() -> None:
     outside = Outside()
     publish(outside)
     revision = outside.api.revision
@@ -68,7 +68,7 @@ def test_the_same_within_two_minutes_is_one_event() -> None:
 
 
 @pytest.mark.parametrize("remembers", [False, True])
-def test_what_stands_is_counted_ever_more_rarely_and_never_forgotten(remembers: bool) -> None:  # noqa: FBT001 - a table's column
+def test_repeated_event_is_counted_at_growing_intervals(remembers: bool) -> None:  # noqa: FBT001 - a table's column
     outside, written_minutes = Outside(), []
     world = msgspec.structs.replace(outside.build_world(), memory={} if remembers else None)
     for minutes in range(61):
@@ -85,11 +85,11 @@ def test_what_stands_is_counted_ever_more_rarely_and_never_forgotten(remembers: 
 
 
 @pytest.mark.parametrize("field", ["kind", "name", "namespace", "uid", "reason", "message"])
-def test_anything_else_that_is_said_is_another_event(field: str) -> None:
+def test_event_name_depends_on_object_reason_and_message(field: str) -> None:
     assert build_event_name(msgspec.structs.replace(EVENT, **{field: "kube-system"})) != build_event_name(EVENT)
 
 
-def test_when_it_is_said_does_not_change_its_name() -> None:
+def test_event_name_does_not_depend_on_time() -> None:
     assert build_event_name(
         msgspec.structs.replace(EVENT, at=DEFAULT_START_TIME + timedelta(days=1))
     ) == build_event_name(EVENT)
@@ -99,20 +99,20 @@ def test_when_it_is_said_does_not_change_its_name() -> None:
 @pytest.mark.parametrize(
     "name", ["default", "a" * 253, f"{'a' * 199}.b", f"{'a' * 198}-.b", "ip-10-0-0-1.ec2.internal"]
 )
-def test_its_name_is_one_that_kubernetes_takes(name: str) -> None:
+def test_event_name_is_a_valid_kubernetes_name(name: str) -> None:
     event_name = build_event_name(msgspec.structs.replace(EVENT, name=name))
     assert SUBDOMAIN.fullmatch(event_name)
     assert len(event_name) <= 253
 
 
-def test_a_long_message_is_cut_and_still_told_apart() -> None:
+def test_long_messages_are_truncated_but_stay_separate_events() -> None:
     outside = Outside()
     for end in "ab":
         publish(outside, message="x" * 2000 + end)
     assert [len(event["message"]) for event in outside.api.list("events")] == [1024, 1024]
 
 
-def test_an_event_without_a_time_is_counted() -> None:
+def test_stored_event_without_timestamp_is_counted() -> None:
     outside = Outside()
     publish(outside)
     name = get_stored_event(outside)["metadata"]["name"]
@@ -121,7 +121,7 @@ def test_an_event_without_a_time_is_counted() -> None:
     assert get_stored_event(outside)["count"] == 2
 
 
-def test_an_event_that_goes_in_between_is_gone() -> None:
+def test_event_that_expires_during_the_update_raises_not_found() -> None:
     outside = Outside()
     publish(outside)
 
@@ -133,7 +133,7 @@ def test_an_event_that_goes_in_between_is_gone() -> None:
         publish_event(EVENT, outside.build_world(tap=expire))
 
 
-def test_what_a_container_said_lately_costs_it_no_call() -> None:
+def test_event_remembered_by_the_container_costs_no_api_call() -> None:
     outside, memory, calls = Outside(), dict[str, object](), list[PortCall]()
     world = msgspec.structs.replace(tap_world(outside.build_world(), calls.append), memory=memory)
 
@@ -152,7 +152,7 @@ def test_what_a_container_said_lately_costs_it_no_call() -> None:
     assert list_stored_counts(outside) == {"limits": 4, "other": 1}
 
 
-def test_what_two_containers_say_is_counted_by_both() -> None:
+def test_event_published_by_two_containers_is_counted_by_both() -> None:
     outside = Outside()
     first_world, second_world = (msgspec.structs.replace(outside.build_world(), memory={}) for _ in range(2))
     for minutes, world in (
@@ -170,7 +170,7 @@ def test_what_two_containers_say_is_counted_by_both() -> None:
     )
 
 
-def test_what_the_api_server_forgot_is_said_anew() -> None:
+def test_expired_event_is_created_again_with_count_one() -> None:
     outside = Outside()
     world = msgspec.structs.replace(outside.build_world(), memory={})
     publish_event(EVENT, world)
@@ -182,7 +182,7 @@ def test_what_the_api_server_forgot_is_said_anew() -> None:
     )
 
 
-def test_so_much_is_remembered_and_not_more(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_number_of_remembered_events_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(events, "MAX_REMEMBERED_EVENTS", 2)
     outside, memory = Outside(), dict[str, object]()
     world = msgspec.structs.replace(outside.build_world(), memory=memory)
@@ -193,7 +193,7 @@ def test_so_much_is_remembered_and_not_more(monkeypatch: pytest.MonkeyPatch) -> 
     assert len(remembered) <= 2
 
 
-def test_an_event_that_could_not_be_written_is_not_remembered() -> None:
+def test_event_that_failed_to_be_written_is_not_remembered() -> None:
     outside, memory = Outside(), dict[str, object]()
 
     def raise_unreachable(call: PortCall) -> None:

@@ -70,7 +70,7 @@ def drop_hint(outside: Outside, pod: str) -> None:
     outside.api.patch("pods", pod, {"status": {"nominatedNodeName": None}}, "default", "status")
 
 
-def test_pods_are_told_first_and_each_once() -> None:
+def test_pods_are_nominated_once_each_before_the_node_is_registered() -> None:
     outside = Outside()
     create_closed_node(outside, "a", "b")
     assert (
@@ -81,7 +81,7 @@ def test_pods_are_told_first_and_each_once() -> None:
     assert (get_nominated_node(outside, "a"), get_nominated_node(outside, "b")) == ("n", "n")
 
 
-def test_who_was_told_already_is_not_told_again() -> None:
+def test_pod_that_is_already_nominated_is_not_patched_again() -> None:
     outside = Outside()
     create_closed_node(outside, "a", "b")
     outside.api.patch("pods", "a", {"status": {"nominatedNodeName": "n"}}, "default", "status")
@@ -89,7 +89,7 @@ def test_who_was_told_already_is_not_told_again() -> None:
     assert list_patches(outside) == [STATUS.format("b"), NODE]
 
 
-def test_a_hint_that_is_dropped_is_given_again_before_and_after() -> None:
+def test_dropped_nomination_is_set_again_before_and_after_registration() -> None:
     outside = Outside()
     create_closed_node(outside, "a", "b")
     pending_writes = [STATUS.format("b"), NODE]
@@ -110,7 +110,7 @@ def test_a_hint_that_is_dropped_is_given_again_before_and_after() -> None:
     assert get_nominated_node(outside, "a") == "n"
 
 
-def test_a_node_is_opened_though_hints_are_dropped_again_and_again() -> None:
+def test_node_is_registered_even_if_nominations_are_dropped_repeatedly() -> None:
     outside = Outside()
     create_closed_node(outside, "a")
 
@@ -125,7 +125,7 @@ def test_a_node_is_opened_though_hints_are_dropped_again_and_again() -> None:
     assert list_patches(outside) == [STATUS.format("a")] * 4 + [NODE, STATUS.format("a")]
 
 
-def test_pods_that_have_a_node_or_are_gone_are_left_alone() -> None:
+def test_bound_deleted_or_recreated_pods_are_not_nominated() -> None:
     outside = Outside()
     create_closed_node(outside, "elsewhere", "gone", "another")
     hints = [make_hint(outside, name) for name in ("elsewhere", "gone")]
@@ -142,14 +142,14 @@ def test_pods_that_have_a_node_or_are_gone_are_left_alone() -> None:
     assert list_patches(outside).count(STATUS.format("elsewhere")) == 1
 
 
-def test_without_hints_a_node_is_opened_in_one_write() -> None:
+def test_node_without_nominations_is_registered_in_one_patch() -> None:
     outside = Outside()
     create_closed_node(outside)
     apply_registration(outside, make_registration(outside))
     assert [call.method for call in outside.calls if call.phase == "before"] == ["patch"]
 
 
-def test_what_was_decided_is_done_to_a_newer_version_of_the_node() -> None:
+def test_registration_is_merged_into_a_newer_version_of_the_node() -> None:
     outside = Outside()
     create_closed_node(outside)
     removed_taint, new = Taint(key="not-ready", effect="NoSchedule"), {"key": "came", "effect": "NoSchedule"}
@@ -165,8 +165,10 @@ def test_what_was_decided_is_done_to_a_newer_version_of_the_node() -> None:
     assert node["metadata"]["finalizers"] == ["somebody/holds", "karpenter.sh/termination"]
 
 
-@pytest.mark.parametrize("observed_taints", [(), (UNREGISTERED,)], ids=["nobody said what was seen", "it is going"])
-def test_a_newer_version_is_left_alone_if(observed_taints: tuple[Taint, ...]) -> None:
+@pytest.mark.parametrize("observed_taints", [(), (UNREGISTERED,)], ids=["no observed taints", "node is being deleted"])
+def test_newer_node_version_is_skipped_without_observed_taints_or_if_deleting(
+    observed_taints: tuple[Taint, ...],
+) -> None:
     outside = Outside()
     create_closed_node(outside)
     action = make_registration(outside, observed_taints=observed_taints)
@@ -177,7 +179,7 @@ def test_a_newer_version_is_left_alone_if(observed_taints: tuple[Taint, ...]) ->
     assert outside.api.get("nodes", "n")["spec"]["taints"]
 
 
-def test_a_node_that_is_gone_is_not_opened() -> None:
+def test_registration_of_a_deleted_node_is_skipped() -> None:
     outside = Outside()
     create_closed_node(outside)
     action = make_registration(outside, observed_taints=(UNREGISTERED,))

@@ -69,24 +69,24 @@ def ec2(shared_clients: Clients) -> BotoEc2:
     return BotoEc2(shared_clients, lambda: NOON)
 
 
-def test_nothing_is_asked_to_end_nothing(ec2: BotoEc2, script: Script) -> None:
+def test_terminating_an_empty_list_makes_no_call(ec2: BotoEc2, script: Script) -> None:
     assert script.stubs
     ec2.terminate_instances([])
 
 
-def test_instances_are_ended_once_each_and_in_order(ec2: BotoEc2, script: Script) -> None:
+def test_instance_ids_to_terminate_are_deduplicated_and_sorted(ec2: BotoEc2, script: Script) -> None:
     script.expect_call("terminate_instances", {}, InstanceIds=["i-1", "i-2"])
     ec2.terminate_instances(["i-2", "i-1", "i-2"])
 
 
-def test_at_most_five_hundred_are_ended_by_one_call(ec2: BotoEc2, script: Script) -> None:
+def test_terminate_instances_calls_contain_at_most_500_instances(ec2: BotoEc2, script: Script) -> None:
     ids = [f"i-{number:04}" for number in range(1001)]
     for start, end in ((0, 500), (500, 1000), (1000, 1001)):
         script.expect_call("terminate_instances", {}, InstanceIds=ids[start:end])
     ec2.terminate_instances(ids)
 
 
-def test_a_list_with_one_that_is_gone_is_halved_until_it_is_alone(ec2: BotoEc2, script: Script) -> None:
+def test_batch_with_an_unknown_instance_is_split_until_it_is_isolated(ec2: BotoEc2, script: Script) -> None:
     script.expect_refusal("terminate_instances", NOT_FOUND)
     script.expect_call("terminate_instances", {}, InstanceIds=["i-1", "i-2"])
     script.expect_refusal("terminate_instances", NOT_FOUND)
@@ -95,19 +95,19 @@ def test_a_list_with_one_that_is_gone_is_halved_until_it_is_alone(ec2: BotoEc2, 
     ec2.terminate_instances(["i-1", "i-2", "i-3", "i-4"])
 
 
-def test_a_failure_to_end_is_not_taken_for_an_end(ec2: BotoEc2, script: Script) -> None:
+def test_termination_error_is_raised(ec2: BotoEc2, script: Script) -> None:
     script.expect_refusal("terminate_instances", "InternalError", 500)
     with pytest.raises(Unreachable):
         ec2.terminate_instances(["i-1"])
 
 
-def test_an_empty_answer_about_one_instance_is_gone(ec2: BotoEc2, script: Script) -> None:
+def test_empty_describe_response_for_one_instance_raises_not_found(ec2: BotoEc2, script: Script) -> None:
     script.expect_call("describe_instances", {"Reservations": [{"Instances": []}]}, InstanceIds=["i-1"])
     with pytest.raises(NotFound):
         ec2.describe_instance("i-1")
 
 
-def test_statuses_are_asked_for_once_for_each_thing_that_may_be_wrong(ec2: BotoEc2, script: Script) -> None:
+def test_instance_statuses_are_queried_once_per_status_filter(ec2: BotoEc2, script: Script) -> None:
     def make_status(*details: dict[str, Any]) -> dict[str, Any]:
         return {"Status": "impaired", "Details": list(details)}
 
@@ -138,26 +138,26 @@ def test_statuses_are_asked_for_once_for_each_thing_that_may_be_wrong(ec2: BotoE
     assert [(check.kind, check.since) for check in second.failed] == [("instance", NOON)]
 
 
-def test_one_page_that_fails_fails_the_list(ec2: BotoEc2, script: Script) -> None:
+def test_error_on_one_page_fails_the_whole_list(ec2: BotoEc2, script: Script) -> None:
     script.expect_call("describe_instances", {"Reservations": [], "NextToken": "2"})
     script.expect_refusal("describe_instances", "RequestLimitExceeded", 503)
     with pytest.raises(Throttled):
         ec2.describe_instances("joiner")
 
 
-def test_a_template_that_is_known_is_not_made(ec2: BotoEc2, script: Script) -> None:
+def test_existing_launch_template_is_not_created_again(ec2: BotoEc2, script: Script) -> None:
     known_templates = {"LaunchTemplates": [{"LaunchTemplateName": "joiner/1"}]}
     script.expect_call("describe_launch_templates", known_templates, LaunchTemplateNames=["joiner/1"])
     ec2.ensure_launch_template(TEMPLATE)
 
 
-def test_a_template_that_somebody_else_just_made_is_there(ec2: BotoEc2, script: Script) -> None:
+def test_launch_template_created_concurrently_is_accepted(ec2: BotoEc2, script: Script) -> None:
     script.expect_refusal("describe_launch_templates", UNKNOWN_TEMPLATE)
     script.expect_refusal("create_launch_template", TEMPLATE_EXISTS)
     ec2.ensure_launch_template(TEMPLATE)
 
 
-def test_a_template_that_ec2_refuses_is_invalid(ec2: BotoEc2, script: Script) -> None:
+def test_launch_template_rejected_by_ec2_raises_invalid(ec2: BotoEc2, script: Script) -> None:
     script.expect_refusal("describe_launch_templates", UNKNOWN_TEMPLATE)
     script.expect_refusal("create_launch_template", "InvalidUserData.Malformed")
     with pytest.raises(Invalid) as raised:
@@ -166,27 +166,29 @@ def test_a_template_that_ec2_refuses_is_invalid(ec2: BotoEc2, script: Script) ->
 
 
 @pytest.mark.parametrize("code", [UNKNOWN_TEMPLATE, "InvalidLaunchTemplateId.NotFound"])
-def test_only_a_missing_template_makes_a_fleet_gone(ec2: BotoEc2, script: Script, code: str) -> None:
+def test_create_fleet_raises_not_found_only_for_a_missing_launch_template(
+    ec2: BotoEc2, script: Script, code: str
+) -> None:
     script.expect_refusal("create_fleet", code, patience="once")
     with pytest.raises(NotFound):
         ec2.create_fleet(FLEET)
 
 
 @pytest.mark.parametrize("code", ["InvalidSubnetID.NotFound", "AuthFailure.ServiceLinkedRoleCreationNotPermitted"])
-def test_whatever_else_a_fleet_misses_is_invalid(ec2: BotoEc2, script: Script, code: str) -> None:
+def test_create_fleet_raises_invalid_for_other_missing_resources(ec2: BotoEc2, script: Script, code: str) -> None:
     script.expect_refusal("create_fleet", code, patience="once")
     with pytest.raises(Invalid) as raised:
         ec2.create_fleet(FLEET)
     assert raised.value.code == code
 
 
-def test_that_there_is_no_capacity_at_all_is_told_apart(ec2: BotoEc2, script: Script) -> None:
+def test_create_fleet_raises_insufficient_capacity(ec2: BotoEc2, script: Script) -> None:
     script.expect_refusal("create_fleet", "InsufficientInstanceCapacity", patience="once")
     with pytest.raises(InsufficientCapacity):
         ec2.create_fleet(FLEET)
 
 
-def test_spot_prices_are_asked_for_from_now_on(ec2: BotoEc2, script: Script) -> None:
+def test_spot_price_history_is_requested_from_the_current_time(ec2: BotoEc2, script: Script) -> None:
     script.expect_call(
         "describe_spot_price_history",
         {"SpotPriceHistory": []},
@@ -197,7 +199,7 @@ def test_spot_prices_are_asked_for_from_now_on(ec2: BotoEc2, script: Script) -> 
     assert ec2.describe_spot_prices() == ()
 
 
-def test_our_instances_have_three_tags_and_have_not_ended(ec2: BotoEc2, script: Script) -> None:
+def test_managed_instances_are_selected_by_three_tags_and_live_states(ec2: BotoEc2, script: Script) -> None:
     script.expect_call(
         "describe_instances",
         {"Reservations": []},

@@ -20,7 +20,7 @@ TEMPLATE = LaunchTemplate(name="joiner/1", image_id="ami-1", user_data="YQ==", s
 PROBE = DryRunRequest(template=TEMPLATE, instance_type="m5.large", subnet_ids=("subnet-1",))
 
 
-def test_run_instances_says_what_the_template_says_and_no_tags_where_there_are_none() -> None:
+def test_run_instances_call_contains_launch_template_data_and_no_empty_tags() -> None:
     call = build_run_instances_call(
         PROBE, build_launch_template_call(TEMPLATE, "us-east-1")["LaunchTemplateData"], "subnet-1"
     )
@@ -32,7 +32,7 @@ def test_run_instances_says_what_the_template_says_and_no_tags_where_there_are_n
     assert "Context" not in build_dry_run_fleet_call(PROBE)
 
 
-def test_tags_are_on_all_that_would_be_made() -> None:
+def test_tag_specifications_cover_all_resources_of_the_launch() -> None:
     tagged = msgspec.structs.replace(PROBE, template=msgspec.structs.replace(TEMPLATE, tags=(("a", "b"),)), context="c")
     data = build_launch_template_call(tagged.template, "us-east-1")["LaunchTemplateData"]
     kinds = [
@@ -56,22 +56,22 @@ class TestOverHttp:
         get_embedded_aws().reset(Cloud(Clock()))
         return BotoEc2(get_clients(), lambda: datetime(2026, 11, 21, tzinfo=UTC))
 
-    def test_a_template_that_fleets_miss_is_no_refusal(self, ec2: BotoEc2) -> None:
+    def test_missing_launch_template_in_create_fleet_is_not_a_denied_permission(self, ec2: BotoEc2) -> None:
         """It is not made for a question; that EC2 looked for it says that we may ask."""
         get_embedded_aws().inject_error("ec2", "CreateFleet", "InvalidLaunchTemplateName.NotFoundException", 400)
         assert "CreateFleet" not in [refusal.action for refusal in ec2.dry_run_launch(PROBE)]
 
-    def test_an_answer_that_does_not_come_is_no_refusal(self, ec2: BotoEc2) -> None:
+    def test_lost_response_raises_unreachable(self, ec2: BotoEc2) -> None:
         get_embedded_aws().inject_error("ec2", "CreateFleet", "lost", 0)
         with pytest.raises(Unreachable):
             ec2.dry_run_launch(PROBE)
 
     @pytest.mark.parametrize("code", ["InvalidPlacementGroup.Unknown", "InvalidPlacementGroupId.NotFound"])
-    def test_a_group_that_ec2_does_not_know_is_none(self, ec2: BotoEc2, code: str) -> None:
+    def test_unknown_placement_group_is_none(self, ec2: BotoEc2, code: str) -> None:
         get_embedded_aws().inject_error("ec2", "DescribePlacementGroups", code, 400)
         assert ec2.describe_placement_group(SelectorTerm(id="pg-1")) is None
 
-    def test_another_refusal_is_told(self, ec2: BotoEc2) -> None:
+    def test_other_placement_group_error_raises_invalid(self, ec2: BotoEc2) -> None:
         get_embedded_aws().inject_error("ec2", "DescribePlacementGroups", "InvalidParameterValue", 400)
         with pytest.raises(Invalid):
             ec2.describe_placement_group(SelectorTerm(name="racks"))

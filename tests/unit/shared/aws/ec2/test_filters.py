@@ -30,13 +30,13 @@ def build_query(name: str, *values: str) -> dict[str, Any]:
         ),
     ],
 )
-def test_subnets_are_asked_for_by_id_at_once_and_by_tags_one_by_one(
+def test_subnets_are_queried_by_ids_in_one_call_and_by_tags_per_term(
     selectors: tuple[SelectorTerm, ...], queries: tuple[dict[str, Any], ...]
 ) -> None:
     assert build_subnet_queries(selectors) == queries
 
 
-def test_security_groups_are_asked_for_by_id_then_name_then_tags() -> None:
+def test_security_groups_are_queried_by_id_then_name_then_tags() -> None:
     selectors = (
         TAGGED,
         SelectorTerm(name="b"),
@@ -73,11 +73,11 @@ def test_security_groups_are_asked_for_by_id_then_name_then_tags() -> None:
         ),
     ],
 )
-def test_images_are_asked_for_with_their_owner(selector: SelectorTerm, query: dict[str, Any]) -> None:
+def test_images_are_queried_with_their_owners(selector: SelectorTerm, query: dict[str, Any]) -> None:
     assert build_image_queries((selector,)) == ({**query, "IncludeDeprecated": True},)
 
 
-def test_nobody_asks_for_all_images_of_the_world() -> None:
+def test_empty_image_selector_terms_make_no_query() -> None:
     assert (
         build_image_queries((SelectorTerm(), SelectorTerm(owner="amazon"), SelectorTerm(alias="al2023@latest"))) == ()
     )

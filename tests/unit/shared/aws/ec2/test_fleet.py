@@ -27,19 +27,19 @@ OVERRIDE_DOCUMENT = {
 }
 
 
-def test_a_fleet_is_instant_and_has_our_token() -> None:
+def test_fleet_type_is_instant_with_the_given_client_token() -> None:
     call = build_fleet_call(REQUEST)
     assert (call["Type"], call["ClientToken"]) == ("instant", UID)
     assert "Context" not in call
 
 
-def test_every_override_names_its_offering() -> None:
+def test_override_contains_its_offering_and_priority() -> None:
     (config,) = build_fleet_call(REQUEST)["LaunchTemplateConfigs"]
     assert config["LaunchTemplateSpecification"] == {"LaunchTemplateName": "joiner/1", "Version": "$Latest"}
     assert config["Overrides"] == [{**OVERRIDE_DOCUMENT, "Priority": 0.5}]
 
 
-def test_an_override_leaves_out_what_it_does_not_know() -> None:
+def test_override_omits_unset_image_and_priority() -> None:
     bare = msgspec.structs.replace(OVERRIDE, image_id="", priority=None)
     configs = (LaunchTemplateConfig(launch_template_name="joiner/1", overrides=(bare,)),)
     (config,) = build_fleet_call(msgspec.structs.replace(REQUEST, configs=configs))["LaunchTemplateConfigs"]
@@ -54,7 +54,9 @@ def test_an_override_leaves_out_what_it_does_not_know() -> None:
         ("reserved", "on-demand", "OnDemandOptions"),
     ],
 )
-def test_a_capacity_type_has_its_own_options(capacity_type: CapacityType, target: str, options: str) -> None:
+def test_capacity_type_selects_spot_or_on_demand_options(
+    capacity_type: CapacityType, target: str, options: str
+) -> None:
     call = build_fleet_call(msgspec.structs.replace(REQUEST, capacity_type=capacity_type))
     assert call["TargetCapacitySpecification"] == {"TotalTargetCapacity": 2, "DefaultTargetCapacityType": target}
     assert call[options] == {"AllocationStrategy": "lowest-price"}
@@ -69,7 +71,7 @@ def test_instances_volumes_and_the_fleet_are_tagged() -> None:
     assert "TagSpecifications" not in build_fleet_call(msgspec.structs.replace(REQUEST, tags=()))
 
 
-def test_a_context_is_passed_on() -> None:
+def test_context_is_passed_to_create_fleet() -> None:
     assert build_fleet_call(msgspec.structs.replace(REQUEST, context="c"))["Context"] == "c"
 
 
@@ -77,7 +79,7 @@ def make_response(**parts: Any) -> dict[str, Any]:
     return {"FleetId": "fleet-1", **parts}
 
 
-def test_instances_are_one_by_one_and_sorted() -> None:
+def test_fleet_instances_are_split_and_sorted_by_id() -> None:
     part = {
         "InstanceIds": ["i-2", "i-1"],
         "InstanceType": "m5.large",
@@ -100,7 +102,7 @@ def test_instances_are_one_by_one_and_sorted() -> None:
     )
 
 
-def test_errors_are_answered_even_where_instances_were_started() -> None:
+def test_fleet_errors_are_returned_even_if_instances_were_launched() -> None:
     error = {
         "ErrorCode": "InsufficientInstanceCapacity",
         "ErrorMessage": "none left",
@@ -121,12 +123,12 @@ def test_errors_are_answered_even_where_instances_were_started() -> None:
 
 
 @pytest.mark.parametrize("response", [{}, {"FleetId": "fleet-1"}, {"Instances": [], "Errors": []}])
-def test_an_answer_that_says_nothing_is_an_error(response: dict[str, Any]) -> None:
+def test_empty_fleet_response_is_an_error(response: dict[str, Any]) -> None:
     result = parse_fleet_result(response, REQUEST)
     assert result.instances == ()
     assert result.errors == (FleetError(code=EMPTY_RESULT_ERROR, message=EMPTY_RESULT_ERROR),)
 
 
-def test_an_error_of_no_offering_is_kept() -> None:
+def test_fleet_error_without_an_offering_is_kept() -> None:
     result = parse_fleet_result(make_response(Errors=[{"ErrorCode": "MaxFleetCountExceeded"}]), REQUEST)
     assert result.errors == (FleetError(code="MaxFleetCountExceeded", message=""),)

@@ -18,7 +18,7 @@ def build_data(region: str = "us-east-1", **changes: Any) -> dict[str, Any]:
     return template_data
 
 
-def test_a_plain_template_says_this_and_no_more() -> None:
+def test_minimal_launch_template_has_default_options() -> None:
     assert build_launch_template_call(PLAIN, "us-east-1") == {
         "LaunchTemplateName": "joiner/1",
         "LaunchTemplateData": {
@@ -39,21 +39,21 @@ def test_a_plain_template_says_this_and_no_more() -> None:
 
 
 @pytest.mark.parametrize("region", ["us-iso-east-1", "us-isob-east-1"])
-def test_isolated_regions_are_not_told_of_ipv6(region: str) -> None:
+def test_isolated_regions_omit_the_ipv6_metadata_endpoint(region: str) -> None:
     assert "HttpProtocolIpv6" not in build_data(region)["MetadataOptions"]
 
 
 @pytest.mark.parametrize("is_public", [True, False])
-def test_a_public_address_is_said_only_if_it_was_decided(*, is_public: bool) -> None:
+def test_public_ip_association_is_set_only_if_configured(*, is_public: bool) -> None:
     (interface,) = build_data(associate_public_ip_address=is_public)["NetworkInterfaces"]
     assert interface["AssociatePublicIpAddress"] is is_public
 
 
-def test_an_instance_profile_is_named() -> None:
+def test_instance_profile_is_set_by_name() -> None:
     assert build_data(instance_profile="nodes")["IamInstanceProfile"] == {"Name": "nodes"}
 
 
-def test_a_block_device_says_what_is_set() -> None:
+def test_block_device_mapping_contains_only_configured_fields() -> None:
     devices = (
         BlockDevice(device_name="/dev/xvda", volume_size_gib=20, iops=0),
         BlockDevice(
@@ -92,7 +92,7 @@ def test_a_block_device_says_what_is_set() -> None:
         ("spot", ["network-interface", "spot-instances-request"]),
     ],
 )
-def test_spot_requests_are_tagged_only_where_there_will_be_one(capacity_type: CapacityType, tagged: list[str]) -> None:
+def test_spot_instances_request_is_tagged_only_for_spot(capacity_type: CapacityType, tagged: list[str]) -> None:
     call = build_launch_template_call(
         msgspec.structs.replace(PLAIN, capacity_type=capacity_type, tags=(("a", "1"),)), "us-east-1"
     )
@@ -101,13 +101,13 @@ def test_spot_requests_are_tagged_only_where_there_will_be_one(capacity_type: Ca
     assert call["LaunchTemplateData"]["TagSpecifications"] == [{"ResourceType": kind, "Tags": tags} for kind in tagged]
 
 
-def test_a_reserved_template_starts_nothing_outside_a_reservation() -> None:
+def test_reserved_launch_template_uses_capacity_reservations_only() -> None:
     only = {"CapacityReservationPreference": "capacity-reservations-only"}
     assert build_data(capacity_type="reserved")["CapacityReservationSpecification"] == only
     assert "CapacityReservationSpecification" not in build_data(capacity_type="spot")
 
 
-def test_every_interface_that_is_asked_for_is_said_and_an_efa_only_one_has_no_addresses() -> None:
+def test_all_network_interfaces_are_listed_and_efa_only_has_no_addresses() -> None:
     primary, fast = build_data(
         network_interfaces=(
             NetworkInterface(),
@@ -134,13 +134,13 @@ def test_every_interface_that_is_asked_for_is_said_and_an_efa_only_one_has_no_ad
     }
 
 
-def test_where_services_have_ipv6_interfaces_have_it_too() -> None:
+def test_ipv6_clusters_get_ipv6_network_interfaces() -> None:
     (interface,) = build_data(is_ipv6=True, ip_prefix_count=1)["NetworkInterfaces"]
     assert (interface["PrimaryIpv6"], interface["Ipv6AddressCount"], interface["Ipv6PrefixCount"]) == (True, 1, 1)
     assert "Ipv4PrefixCount" not in interface
 
 
-def test_nested_virtualization_and_initialization_rate_are_said_where_they_are_set() -> None:
+def test_nested_virtualization_and_volume_initialization_rate_are_set() -> None:
     device = BlockDevice(device_name="/dev/xvda", snapshot_id="snap-1", volume_initialization_rate=200)
     template_data = build_data(nested_virtualization="enabled", block_devices=(device,))
     assert template_data["CpuOptions"] == {"NestedVirtualization": "enabled"}
@@ -148,7 +148,7 @@ def test_nested_virtualization_and_initialization_rate_are_said_where_they_are_s
     assert "CpuOptions" not in build_data()
 
 
-def test_monitoring_and_metadata_options_are_those_that_were_asked_for() -> None:
+def test_monitoring_and_metadata_options_are_set_as_requested() -> None:
     template_data = build_data(
         detailed_monitoring=True,
         http_endpoint="disabled",

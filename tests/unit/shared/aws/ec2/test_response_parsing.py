@@ -37,11 +37,11 @@ OPEN = {"CapacityReservationPreference": "open"}
         ({"SpotInstanceRequestId": "", "InstanceLifecycle": ""}, "on-demand"),
     ],
 )
-def test_how_an_instance_is_paid_for(document: dict[str, Any], capacity_type: str) -> None:
+def test_capacity_type_is_derived_from_lifecycle_and_reservation(document: dict[str, Any], capacity_type: str) -> None:
     assert parse_capacity_type(document) == capacity_type
 
 
-def test_an_instance_that_says_little_is_an_instance() -> None:
+def test_instance_without_optional_fields_is_parsed() -> None:
     document = {
         "InstanceId": "i-1",
         "InstanceType": "m5.large",
@@ -61,7 +61,7 @@ def test_an_instance_that_says_little_is_an_instance() -> None:
     )
 
 
-def test_an_image_has_its_instants() -> None:
+def test_image_creation_and_deprecation_times_are_parsed() -> None:
     document = {
         "ImageId": "ami-1",
         "Name": "al2023",
@@ -80,12 +80,12 @@ def test_an_image_has_its_instants() -> None:
     )
 
 
-def test_an_image_may_never_be_deprecated() -> None:
+def test_image_without_deprecation_time_is_parsed() -> None:
     document = {"ImageId": "ami-1", "Architecture": "arm64", "CreationDate": "2026-11-21T12:00:00.000Z"}
     assert parse_image(document).deprecated_at is None
 
 
-def test_what_ec2_leaves_out_is_empty() -> None:
+def test_omitted_response_fields_are_empty() -> None:
     subnet = parse_subnet({"SubnetId": "subnet-1", "AvailabilityZone": "us-east-1a"})
     assert subnet == Subnet(subnet_id="subnet-1", zone="us-east-1a", zone_id="", available_ip_count=0)
     assert parse_security_group({"GroupId": "sg-1"}) == SecurityGroup(group_id="sg-1", name="")
@@ -93,7 +93,7 @@ def test_what_ec2_leaves_out_is_empty() -> None:
     assert (template.name, template.tags, template.created_at) == ("a", (), NOON)
 
 
-def test_a_type_that_says_little_is_a_type() -> None:
+def test_instance_type_without_optional_fields_is_parsed() -> None:
     document = {
         "InstanceType": "t1.micro",
         "VCpuInfo": {"DefaultVCpus": 1},
@@ -111,7 +111,7 @@ def test_a_type_that_says_little_is_a_type() -> None:
     )
 
 
-def test_interfaces_are_those_of_the_default_card() -> None:
+def test_maximum_interfaces_come_from_the_default_network_card() -> None:
     cards = [
         {"NetworkCardIndex": 0, "MaximumNetworkInterfaces": 2},
         {"NetworkCardIndex": 1, "MaximumNetworkInterfaces": 7, "BaselineBandwidthInGbps": 12.5},
@@ -126,7 +126,7 @@ def test_interfaces_are_those_of_the_default_card() -> None:
     )
 
 
-def test_a_neuron_device_is_amazons() -> None:
+def test_neuron_device_manufacturer_is_aws() -> None:
     device = {"Name": "Trainium", "Count": 16, "CoreInfo": {"Count": 2}, "MemoryInfo": {"SizeInMiB": 32768}}
     document = {"InstanceType": "a", "VCpuInfo": {"DefaultVCpus": 1}, "MemoryInfo": {"SizeInMiB": 1}}
     info = parse_instance_type({**document, "NeuronInfo": {"NeuronDevices": [device]}})

@@ -44,7 +44,7 @@ def make_spot_price(usd_per_hour: float, at: datetime = NOON, zone: str = "us-ea
     ],
     ids=["none", "one", "words", "zero", "infinite", "undated", "unpriced", "newest", "by-zone"],
 )
-def test_the_newest_usable_price_of_each_pool_counts(
+def test_newest_valid_spot_price_per_instance_type_and_zone_is_selected(
     history: list[dict[str, object]], prices: tuple[SpotPrice, ...]
 ) -> None:
     assert select_newest_prices(history) == prices

@@ -87,7 +87,7 @@ class Stage:
         return matching_condition.status, matching_condition.reason, matching_condition.message
 
 
-def test_a_class_is_ready_before_anybody_asked_and_stays_so_when_nothing_is_refused() -> None:
+def test_node_class_is_ready_before_and_after_a_successful_dry_run() -> None:
     stage = Stage()
     assert stage.resolve_node_class().is_ready()
     assert stage.run_and_list_woken() == []
@@ -95,7 +95,7 @@ def test_a_class_is_ready_before_anybody_asked_and_stays_so_when_nothing_is_refu
     assert stage.calls == 1
 
 
-def test_what_ec2_refuses_makes_the_class_unready_with_the_missing_right() -> None:
+def test_node_class_is_not_ready_if_a_dry_run_lacks_a_permission() -> None:
     stage = Stage()
     stage.resolve_node_class()
     stage.cloud.dry_runs.deny("CreateFleet")
@@ -106,7 +106,7 @@ def test_what_ec2_refuses_makes_the_class_unready_with_the_missing_right() -> No
     assert "ec2:CreateFleet" in message
 
 
-def test_a_right_that_is_given_is_noticed_after_a_while() -> None:
+def test_granted_permission_is_noticed_after_the_retry_interval() -> None:
     stage = Stage()
     stage.resolve_node_class()
     stage.cloud.dry_runs.deny("CreateFleet")
@@ -120,7 +120,7 @@ def test_a_right_that_is_given_is_noticed_after_a_while() -> None:
     assert stage.resolve_node_class().is_ready()
 
 
-def test_the_question_is_not_repeated_with_every_tick() -> None:
+def test_dry_run_is_repeated_only_after_its_interval() -> None:
     stage = Stage()
     stage.resolve_node_class()
     for _ in range(5):
@@ -132,7 +132,7 @@ def test_the_question_is_not_repeated_with_every_tick() -> None:
     assert stage.calls == 2
 
 
-def test_a_class_that_changed_is_asked_about_at_once() -> None:
+def test_changed_node_class_gets_a_dry_run_immediately() -> None:
     stage = Stage()
     stage.resolve_node_class()
     stage.run_and_list_woken()
@@ -141,7 +141,7 @@ def test_a_class_that_changed_is_asked_about_at_once() -> None:
     assert stage.calls == 2
 
 
-def test_a_throttle_is_no_answer() -> None:
+def test_throttled_dry_run_is_reported_and_not_stored() -> None:
     stage = Stage()
     stage.resolve_node_class()
     stage.cloud.rate_limiter.reject_next_calls("CreateLaunchTemplate")
@@ -154,7 +154,7 @@ def test_a_throttle_is_no_answer() -> None:
     assert stage.world.table.read(DRY_RUN_KIND, "default") is not None
 
 
-def test_nothing_is_asked_without_facts_or_about_a_class_that_is_not_ready() -> None:
+def test_no_dry_run_without_cluster_facts_or_for_an_unready_node_class() -> None:
     stage = Stage()
     cluster = ClusterSnapshot(taken_at=stage.cloud.clock.get_time(), node_classes=(stage.node_class,))
     assert run_dry_runs(cluster, stage.world, []) == ()
@@ -162,7 +162,7 @@ def test_nothing_is_asked_without_facts_or_about_a_class_that_is_not_ready() -> 
     assert stage.calls == 0
 
 
-def test_a_deployment_that_only_plans_asks_nothing() -> None:
+def test_mode_plan_makes_no_dry_run() -> None:
     stage = Stage()
     stage.resolve_node_class()
     settings = msgspec.structs.replace(stage.world.settings, mode="plan")
@@ -171,7 +171,7 @@ def test_a_deployment_that_only_plans_asks_nothing() -> None:
     assert stage.calls == 0
 
 
-def test_a_row_that_cannot_be_read_is_written_anew() -> None:
+def test_unreadable_dry_run_row_is_rewritten() -> None:
     stage = Stage()
     stage.resolve_node_class()
     stage.world.table.write(DRY_RUN_KIND, "default", "{}", version=0)
@@ -179,7 +179,7 @@ def test_a_row_that_cannot_be_read_is_written_anew() -> None:
     assert stage.calls == 1
 
 
-def test_a_profile_that_is_not_there_is_named() -> None:
+def test_missing_instance_profile_is_reported() -> None:
     stage = Stage()
     stage.resolve_node_class()
     stage.cloud.dry_runs.delete_profile("nodes")
@@ -188,14 +188,14 @@ def test_a_profile_that_is_not_there_is_named() -> None:
     assert stage.get_condition("ValidationSucceeded")[1] == "InstanceProfileNotFound"
 
 
-def test_a_class_that_is_wrong_is_told_so_without_asking() -> None:
+def test_node_class_with_a_restricted_tag_fails_validation_without_a_dry_run() -> None:
     stage = Stage(tags=(("karpenter.sh/nodepool", "x"),))
     stage.resolve_node_class()
     assert stage.get_condition("ValidationSucceeded")[1] == "TagValidationFailed"
     assert stage.run_and_list_woken() == []
 
 
-def test_reservations_and_groups_are_found_where_they_are_asked_for() -> None:
+def test_capacity_reservations_and_placement_group_are_resolved() -> None:
     stage = Stage(
         capacity_reservation_selectors=(SelectorTerm(instance_match_criteria="targeted"),),
         placement_group_selector=SelectorTerm(name="racks"),
@@ -213,7 +213,7 @@ def test_reservations_and_groups_are_found_where_they_are_asked_for() -> None:
     assert stage.node_class.is_ready()
 
 
-def test_with_the_gate_shut_no_reservation_is_asked_for() -> None:
+def test_disabled_reserved_capacity_gate_skips_the_reservation_lookup() -> None:
     stage = Stage(capacity_reservation_selectors=(SelectorTerm(instance_match_criteria="targeted"),))
     settings = msgspec.structs.replace(stage.world.settings, feature_gates="ReservedCapacity=false")
     stage.world = msgspec.structs.replace(stage.world, settings=settings)
@@ -223,7 +223,7 @@ def test_with_the_gate_shut_no_reservation_is_asked_for() -> None:
         stage.world.ec2.describe_capacity_reservations(TAGS)
 
 
-def test_the_status_is_json_with_an_image_per_variant() -> None:
+def test_node_class_status_is_json_with_all_image_variants_and_conditions() -> None:
     stage = Stage()
     cluster = ClusterSnapshot(taken_at=stage.cloud.clock.get_time(), node_classes=(stage.node_class,))
     [action] = plan_status_patches(
@@ -234,7 +234,7 @@ def test_the_status_is_json_with_an_image_per_variant() -> None:
     assert {condition["status"] for condition in status["conditions"]} == {"True"}
 
 
-def test_a_deployment_that_does_not_want_to_ask_asks_nothing_and_heeds_no_answer() -> None:
+def test_disabled_dry_runs_are_not_made_and_earlier_results_are_ignored() -> None:
     stage = Stage()
     stage.resolve_node_class()
     stage.cloud.dry_runs.deny("CreateFleet")
@@ -249,7 +249,7 @@ def test_a_deployment_that_does_not_want_to_ask_asks_nothing_and_heeds_no_answer
     assert stage.calls == calls
 
 
-def test_expressions_make_a_class_unready_unless_the_gate_is_open() -> None:
+def test_kubelet_expressions_require_the_node_class_cel_feature_gate() -> None:
     for gates, is_ready in (("", False), ("NodeClassCEL=false", False), ("NodeClassCEL=true,Other=true", True)):
         stage = Stage(kubelet_text='{"maxPods": "vcpus * 10"}')
         settings = msgspec.structs.replace(stage.world.settings, aws_feature_gates=gates)
@@ -257,7 +257,7 @@ def test_expressions_make_a_class_unready_unless_the_gate_is_open() -> None:
         assert stage.resolve_node_class().is_ready() is is_ready
 
 
-def test_what_cannot_be_told_a_machine_or_was_not_found_is_not_asked_about() -> None:
+def test_no_dry_run_for_a_node_class_with_invalid_user_data_or_without_images() -> None:
     ready = (Condition(type="Ready", status="True", observed_generation=1),)
     bad = {"ami_family": "Bottlerocket", "user_data": "[["}
     for fields in (bad, {"resolved_images": ()}):

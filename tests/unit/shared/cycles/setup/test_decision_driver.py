@@ -30,7 +30,7 @@ def request_lookups() -> DecisionProcess[CycleReport]:
 
 
 @pytest.mark.parametrize("is_tick", [True, False])
-def test_answers_are_recorded_in_order_unless_a_replay_assumes_them(*, is_tick: bool) -> None:
+def test_answers_are_recorded_in_order_except_those_a_replay_assumes(*, is_tick: bool) -> None:
     world = Outside().build_world()
     driver = DecisionDriver(world, None, make_cluster(), is_tick=is_tick)
     report = driver.run(request_lookups(), build_inputs(world.settings))
@@ -41,7 +41,7 @@ def test_answers_are_recorded_in_order_unless_a_replay_assumes_them(*, is_tick: 
     assert report.quiet is is_tick
 
 
-def test_a_lookup_that_fails_is_a_problem_of_the_report() -> None:
+def test_failed_lookup_is_reported_as_a_problem() -> None:
     def refuse_list(call: PortCall) -> None:
         if (call.method, call.phase) == ("describe_launch_templates", "before"):
             raise Unreachable("no answer")
@@ -53,7 +53,7 @@ def test_a_lookup_that_fails_is_a_problem_of_the_report() -> None:
     assert [problem.kind for problem in report.problems] == ["EC2"]
 
 
-def test_without_the_lease_no_command_is_written() -> None:
+def test_command_state_is_not_written_without_the_lease() -> None:
     outside = Outside()
     driver = DecisionDriver(outside.build_world(), None, make_cluster())
     request = requests.WriteCommandState(command_state=make_command_state(make_command("a")))
@@ -61,7 +61,7 @@ def test_without_the_lease_no_command_is_written() -> None:
     assert outside.list_called_methods("table") == []
 
 
-def test_an_observation_is_recorded_only_if_a_claim_needs_a_launch() -> None:
+def test_launch_observation_is_recorded_only_if_a_nodeclaim_needs_a_launch() -> None:
     def observe() -> DecisionProcess[CycleReport]:
         yield requests.ObserveLaunches()
         return CycleReport()
@@ -73,7 +73,7 @@ def test_an_observation_is_recorded_only_if_a_claim_needs_a_launch() -> None:
     assert inputs.answers == ()
 
 
-def test_a_fault_ends_the_decision_after_what_was_performed() -> None:
+def test_fault_ends_the_decision_after_the_requests_performed_so_far() -> None:
     performed: list[requests.DecisionRequest] = []
 
     def perform_request(request: requests.DecisionRequest) -> object:

@@ -23,7 +23,7 @@ def is_on(*, fails: bool = False) -> bool:
     return gc.isenabled()
 
 
-def test_the_collector_is_off_meanwhile_and_on_again_afterwards_whatever_happened() -> None:
+def test_garbage_collection_is_paused_and_restored_even_after_an_exception() -> None:
     assert not is_on()
     assert gc.isenabled()
     with pytest.raises(ValueError, match="on purpose"):
@@ -31,7 +31,7 @@ def test_the_collector_is_off_meanwhile_and_on_again_afterwards_whatever_happene
     assert gc.isenabled()
 
 
-def test_who_had_it_off_keeps_it_off() -> None:
+def test_disabled_garbage_collection_stays_disabled() -> None:
     gc.disable()
     try:
         assert not is_on()
@@ -40,7 +40,7 @@ def test_who_had_it_off_keeps_it_off() -> None:
         gc.enable()
 
 
-def test_a_plan_is_made_without_it() -> None:
+def test_provisioning_plan_is_computed_with_garbage_collection_paused() -> None:
     gc_states: list[bool] = []
 
     def is_over() -> bool:

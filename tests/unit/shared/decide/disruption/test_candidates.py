@@ -56,7 +56,7 @@ def build_two_pool_cluster() -> ClusterSnapshot:
     )
 
 
-def test_every_balanced_pool_of_a_command_is_asked() -> None:
+def test_balanced_policy_is_checked_for_every_node_pool_of_a_command() -> None:
     cluster = build_two_pool_cluster()
     evaluator, candidates = build_balanced_evaluator(cluster), find_candidates_by_name(cluster)
     assert evaluator.explain_refusal((candidates["a"],), 0.8) is None
@@ -65,7 +65,7 @@ def test_every_balanced_pool_of_a_command_is_asked() -> None:
     assert together.reason == "NotBalanced"
 
 
-def test_what_a_command_saves_is_shared_by_what_its_nodes_cost() -> None:
+def test_savings_of_a_command_are_split_by_the_price_of_its_nodes() -> None:
     cluster = build_two_pool_cluster()
     evaluator, candidates = build_balanced_evaluator(cluster), find_candidates_by_name(cluster)
     targets = (candidates["a"], candidates["c"])
@@ -76,7 +76,7 @@ def test_what_a_command_saves_is_shared_by_what_its_nodes_cost() -> None:
     assert alone == pytest.approx((0.8 / 1.0) / (2 / 4))
 
 
-def test_where_claims_do_not_say_what_they_are_their_nodes_prices_count() -> None:
+def test_node_labels_are_used_for_prices_when_node_claims_lack_labels() -> None:
     cluster = build_two_pool_cluster()
     mute = tuple(without(node_claim, INSTANCE_TYPE) for node_claim in cluster.node_claims)
     assert build_balanced_evaluator(replace(cluster, node_claims=mute)).compute_score(
@@ -90,7 +90,7 @@ def without(claim: NodeClaim, label: str) -> NodeClaim:
 
 
 @pytest.mark.parametrize("label", [ZONE, CAPACITY_TYPE])
-def test_a_node_that_does_not_say_what_it_is_is_not_consolidated(label: str) -> None:
+def test_node_without_a_zone_or_capacity_type_label_is_not_consolidated(label: str) -> None:
     node, claim, pods = make_node_with_pods("a", make_web_pod("1"))
     other_labels = {key: value for key, value in node.meta.labels if key != label}
     cluster = make_fleet((replace(node, meta=replace(node.meta, labels=build_pairs(other_labels))), claim, pods))
@@ -101,7 +101,9 @@ def test_a_node_that_does_not_say_what_it_is_is_not_consolidated(label: str) -> 
 
 
 @pytest.mark.parametrize(("replicas", "refuses"), [(None, True), (2, False)])
-def test_nodes_of_static_pools_take_pods_at_any_time(replicas: int | None, *, refuses: bool) -> None:
+def test_nodes_of_static_node_pools_accept_pods_within_consolidate_after(
+    replicas: int | None, *, refuses: bool
+) -> None:
     pool = make_node_pool(budgets=(), consolidate_after=NOW - NOW.replace(hour=1), replicas=replicas)
     field = ClusterState(make_fleet(make_node_with_pods("a", make_web_pod("1"), last_pod_event_at=NOW), pools=(pool,)))
     assert is_within_consolidate_after(field.nodes[0], field) is refuses
@@ -111,7 +113,7 @@ def test_nodes_of_static_pools_take_pods_at_any_time(replicas: int | None, *, re
     ("ready", "explanation"),
     [("True", ""), ("False", "node class default is not ready"), (None, "node class default does not exist")],
 )
-def test_a_static_pool_that_cannot_be_used_replaces_nothing(ready: str | None, explanation: str) -> None:
+def test_unusable_static_node_pool_blocks_drift_replacements(ready: str | None, explanation: str) -> None:
     pool = make_node_pool(budgets=(), replicas=1)
     conditions = (Condition(type="Ready", status=ready or "", reason="Test"),)
     classes = () if ready is None else (replace(make_node_class(), conditions=conditions),)
@@ -130,7 +132,7 @@ def make_tainted(base_node: Machine) -> Machine:
     return replace(node, taints=(Taint(key="old", effect="NoSchedule"),)), claim, pods
 
 
-def test_several_nodes_never_go_for_one_that_is_like_them() -> None:
+def test_several_nodes_are_not_replaced_by_a_node_of_the_same_instance_type() -> None:
     nodes = [make_tainted(make_node_with_pods(name, make_web_pod(name, "1500m"))) for name in ("a", "b")]
     large = tuple(offered_type for offered_type in TYPES if offered_type.name in ("m.04", "m.08"))
     assert summarize_commands(decide_disruption(make_fleet(*nodes, types=large))) == []
@@ -148,7 +150,7 @@ def make_priced_instance_type(kind: str, cpu: int, *offerings: tuple[str, str, f
     return replace(make_instance_type(kind, cpu), offerings=sold)
 
 
-def test_where_a_zone_is_too_dear_the_replacement_is_bought_in_another() -> None:
+def test_replacement_excludes_zones_that_are_too_expensive() -> None:
     small = make_priced_instance_type("m.02", 2, ("a", "on-demand", 0.1), ("b", "on-demand", 0.5))
     large = make_priced_instance_type("m.08", 8, ("a", "on-demand", 0.4), ("b", "on-demand", 0.4))
     [command] = decide_disruption(
@@ -158,7 +160,7 @@ def test_where_a_zone_is_too_dear_the_replacement_is_bought_in_another() -> None
     assert (sorted(requirements[INSTANCE_TYPE].values), sorted(requirements[ZONE].values)) == (["m.02"], ["a"])
 
 
-def test_what_spot_costs_counts_where_spot_would_be_bought() -> None:
+def test_spot_price_is_compared_when_the_replacement_is_spot() -> None:
     small = make_priced_instance_type("m.02", 2, ("a", "spot", 0.05), ("b", "spot", 0.06), ("a", "on-demand", 0.9))
     large = make_priced_instance_type("m.08", 8, ("a", "on-demand", 0.4))
     [command] = decide_disruption(
@@ -170,7 +172,7 @@ def test_what_spot_costs_counts_where_spot_would_be_bought() -> None:
 
 
 @pytest.mark.parametrize(("min_types", "goes"), [(16, True), (17, False)])
-def test_spot_goes_for_spot_only_where_min_values_are_kept(min_types: int, *, goes: bool) -> None:
+def test_spot_to_spot_replacement_respects_min_values(min_types: int, *, goes: bool) -> None:
     """Sixteen types are cheaper: those with two and with four CPUs."""
     various = make_requirements((INSTANCE_TYPE, "Exists", ()), minimum={INSTANCE_TYPE: min_types})
     pool = make_node_pool(budgets=(), requirements=various)

@@ -43,7 +43,7 @@ from tests.support.disruption_fleet import (
 )
 
 
-def test_an_empty_node_goes_and_a_full_one_stays() -> None:
+def test_empty_node_is_deleted_and_full_node_is_kept() -> None:
     decision = decide_disruption(
         make_fleet(make_node_with_pods("a"), make_node_with_pods("b", make_web_pod("1", "3500m"), cpu=4))
     )
@@ -51,7 +51,7 @@ def test_an_empty_node_goes_and_a_full_one_stays() -> None:
     assert get_verdict(decision, "a")[:2] == ("disrupted", "Empty")
 
 
-def test_all_empty_nodes_go_at_once_in_commands_of_a_hundred() -> None:
+def test_all_empty_nodes_are_deleted_in_commands_of_up_to_100_nodes() -> None:
     decision = decide_disruption(make_fleet(*(make_node_with_pods(f"n{number:03d}") for number in range(130))))
     assert [(method, len(nodes)) for method, nodes, _ in summarize_commands(decision)] == [
         ("Emptiness", 100),
@@ -59,7 +59,7 @@ def test_all_empty_nodes_go_at_once_in_commands_of_a_hundred() -> None:
     ]
 
 
-def test_a_node_whose_pods_have_room_elsewhere_goes() -> None:
+def test_node_whose_pods_fit_on_other_nodes_is_deleted() -> None:
     decision = decide_disruption(
         make_fleet(make_node_with_pods("a", make_web_pod("1")), make_node_with_pods("b", make_web_pod("2", "2")))
     )
@@ -68,13 +68,13 @@ def test_a_node_whose_pods_have_room_elsewhere_goes() -> None:
     assert decision.commands[0].savings_usd_per_hour == pytest.approx(0.2)
 
 
-def test_several_nodes_go_together_if_all_their_pods_find_room() -> None:
+def test_several_nodes_are_deleted_together_when_all_their_pods_fit_elsewhere() -> None:
     cluster_nodes = [make_node_with_pods(f"n{number}", make_web_pod(str(number), "500m")) for number in range(8)]
     decision = decide_disruption(make_fleet(*cluster_nodes))
     assert [(method, len(nodes)) for method, nodes, _ in summarize_commands(decision)] == [("MultiNode", 7)]
 
 
-def test_a_node_that_is_too_large_is_replaced_by_a_smaller_one() -> None:
+def test_oversized_node_is_replaced_by_a_smaller_one() -> None:
     decision = decide_disruption(make_fleet(make_node_with_pods("a", make_web_pod("1", "1500m"), cpu=16)))
     assert summarize_commands(decision) == [("SingleNode", ["a"], ["m.02", "m.04", "m.08"])]
     replacement = decision.commands[0].replacements[0]
@@ -83,7 +83,7 @@ def test_a_node_that_is_too_large_is_replaced_by_a_smaller_one() -> None:
     assert decision.commands[0].savings_usd_per_hour == pytest.approx(0.8 - 0.1)
 
 
-def test_a_node_is_never_replaced_by_one_of_the_same_price() -> None:
+def test_node_is_not_replaced_at_the_same_price() -> None:
     decision = decide_disruption(make_fleet(make_node_with_pods("a", make_web_pod("1", "1500m"), cpu=2)))
     assert summarize_commands(decision) == []
     kind, reason, message = get_verdict(decision, "a")
@@ -91,14 +91,14 @@ def test_a_node_is_never_replaced_by_one_of_the_same_price() -> None:
     assert "1 pod (1500m cpu, 1.0 GiB)" in message
 
 
-def test_two_nodes_that_could_not_go_alone_are_replaced_by_one() -> None:
+def test_two_nodes_are_replaced_by_one_larger_node() -> None:
     large = make_instance_type("m.06", 6, price=0.35)
     cluster_nodes = [make_node_with_pods(name, make_web_pod(name, "2500m")) for name in ("a", "b")]
     decision = decide_disruption(make_fleet(*cluster_nodes, types=(*TYPES, large)))
     assert summarize_commands(decision) == [("MultiNode", ["a", "b"], ["m.06"])]
 
 
-def test_one_of_two_goes_where_a_new_node_would_be_like_the_other() -> None:
+def test_multi_node_replacement_is_not_a_copy_of_one_of_the_replaced_nodes() -> None:
     cluster_nodes = [
         make_node_with_pods("a", make_web_pod("a", "2500m")),
         make_node_with_pods("b", make_web_pod("b", "1500m"), cpu=2),
@@ -108,14 +108,14 @@ def test_one_of_two_goes_where_a_new_node_would_be_like_the_other() -> None:
     assert all("m.04" not in kinds or "a" not in nodes for _, nodes, kinds in summarize_commands(decision))
 
 
-def test_several_nodes_are_replaced_by_several_that_cost_less() -> None:
+def test_several_nodes_are_replaced_by_several_cheaper_nodes() -> None:
     kind = make_instance_type("c.05", 5, price=0.15)
     cluster_nodes = [make_node_with_pods(f"n{number}", make_web_pod(str(number), "2400m")) for number in range(9)]
     decision = decide_disruption(make_fleet(*cluster_nodes, types=(*TYPES, kind)))
     assert sum(command.savings_usd_per_hour for command in decision.commands) == pytest.approx(9 * 0.2 - 5 * 0.15)
 
 
-def test_pods_go_only_where_their_own_rules_let_them() -> None:
+def test_consolidation_respects_pod_anti_affinity() -> None:
     apart = (AffinityTerm(topology_key=HOSTNAME, selector=build_label_selector({"app": "web"})),)
     web_pods = [make_web_pod(str(number), "500m", pod_anti_affinity=apart) for number in range(3)]
     decision = decide_disruption(
@@ -124,7 +124,7 @@ def test_pods_go_only_where_their_own_rules_let_them() -> None:
     assert summarize_commands(decision) == []
 
 
-def test_spread_holds_after_a_node_has_gone() -> None:
+def test_consolidation_respects_topology_spread() -> None:
     rule = (SpreadConstraint(topology_key=ZONE, max_skew=1, selector=build_label_selector({"app": "web"})),)
     cluster_nodes = [
         make_node_with_pods(f"n{zone}", make_web_pod(zone, "500m", spread=rule), zone=zone, cpu=2) for zone in ZONES
@@ -138,7 +138,7 @@ def test_spread_holds_after_a_node_has_gone() -> None:
     assert all(get_verdict(decision, f"n{zone}")[0] == "kept" for zone in "bc")
 
 
-def test_a_follower_goes_with_whom_it_follows() -> None:
+def test_pods_with_pod_affinity_move_together() -> None:
     near = (AffinityTerm(topology_key=HOSTNAME, selector=build_label_selector({"app": "web"})),)
     pair = (make_web_pod("1", "1"), make_web_pod("2", "1", pod_affinity=near))
     decision = decide_disruption(
@@ -150,7 +150,7 @@ def test_a_follower_goes_with_whom_it_follows() -> None:
     assert homes.get("shop/1") == homes.get("shop/2")
 
 
-def test_a_pod_that_waits_is_reckoned_with() -> None:
+def test_consolidation_accounts_for_pending_pods() -> None:
     waiting = make_pod("waits", "3")
     decision = decide_disruption(
         make_fleet(
@@ -163,7 +163,7 @@ def test_a_pod_that_waits_is_reckoned_with() -> None:
     assert get_verdict(decision, "a")[:2] == ("blocked", "Nominated")
 
 
-def test_nodes_that_are_not_fit_take_nothing() -> None:
+def test_uninitialized_nodes_accept_no_pods_of_candidates() -> None:
     fresh = make_node_with_pods("b", conditions=make_conditions("Launched", "Registered"))
     unfit = replace(fresh[0], meta=replace(fresh[0].meta, labels=tuple(fresh[0].meta.labels[:-1])))
     labels = build_pairs({key: value for key, value in fresh[0].meta.labels if key != "karpenter.sh/initialized"})
@@ -220,7 +220,7 @@ def test_nodes_that_are_not_fit_take_nothing() -> None:
         (make_node_with_pods("a", make_web_pod("1"), pool="other"), {}, "NodePoolNotFound", "other"),
     ],
 )
-def test_why_a_node_must_not_be_touched(
+def test_blocked_candidate_reports_its_reason(
     tested_node: object, fields: dict[str, object], reason: str, message: str
 ) -> None:
     decision = decide_disruption(make_fleet(tested_node, make_node_with_pods("b"), **fields))  # type: ignore[arg-type]
@@ -241,7 +241,7 @@ def test_why_a_node_must_not_be_touched(
         ({DO_NOT_DISRUPT: "-10m"}, NOW, False),
     ],
 )
-def test_a_pod_may_forbid_it(annotations: dict[str, str], started: object, *, blocks: bool) -> None:
+def test_pod_annotations_block_disruption(annotations: dict[str, str], started: object, *, blocks: bool) -> None:
     annotated_pod = make_web_pod("1")
     annotated_pod = replace(
         annotated_pod, meta=replace(annotated_pod.meta, annotations=build_pairs(annotations)), started_at=started
@@ -252,7 +252,7 @@ def test_a_pod_may_forbid_it(annotations: dict[str, str], started: object, *, bl
     assert (get_verdict(decision, "a")[1] == "PodBlocksEviction") is blocks
 
 
-def test_a_pdb_that_allows_one_lets_the_node_go() -> None:
+def test_pdb_that_allows_one_disruption_does_not_block_the_node() -> None:
     decision = decide_disruption(
         make_fleet(
             make_node_with_pods("a", make_web_pod("1")),
@@ -271,21 +271,21 @@ def test_a_pdb_that_allows_one_lets_the_node_go() -> None:
         (make_node_pool(budgets=(), replicas=2), "StaticPool"),
     ],
 )
-def test_why_a_pool_keeps_its_nodes(pool: object, reason: str) -> None:
+def test_node_pool_settings_that_prevent_consolidation_are_the_verdict_reason(pool: object, reason: str) -> None:
     nodes = (make_node_with_pods("a", make_web_pod("1")), make_node_with_pods("b", make_web_pod("2", "2")))
     decision = decide_disruption(make_fleet(*nodes, pools=(pool,)))  # type: ignore[arg-type]
     assert summarize_commands(decision) == []
     assert get_verdict(decision, "a")[:2] == ("kept", reason)
 
 
-def test_an_empty_node_goes_whatever_the_policy() -> None:
+def test_empty_node_is_deleted_with_consolidation_policy_when_empty() -> None:
     decision = decide_disruption(
         make_fleet(make_node_with_pods("a"), pools=(make_node_pool(budgets=(), consolidation_policy="WhenEmpty"),))
     )
     assert summarize_commands(decision) == [("Emptiness", ["a"], [])]
 
 
-def test_a_node_must_have_been_quiet() -> None:
+def test_node_that_is_not_consolidatable_is_kept() -> None:
     decision = decide_disruption(
         make_fleet(
             make_node_with_pods("a", make_web_pod("1"), conditions=make_conditions(*STAGES[:3])),
@@ -296,7 +296,7 @@ def test_a_node_must_have_been_quiet() -> None:
 
 
 @pytest.mark.parametrize("key", [CAPACITY_TYPE, ZONE, INSTANCE_TYPE])
-def test_a_node_that_nothing_is_known_of_is_not_consolidated(key: str) -> None:
+def test_node_without_instance_type_zone_or_capacity_type_is_not_consolidated(key: str) -> None:
     node, claim, pods = make_node_with_pods("a", make_web_pod("1"))
     labels = tuple(pair for pair in node.meta.labels if pair[0] != key)
     bare = (replace(node, meta=replace(node.meta, labels=labels)), claim, pods)
@@ -305,7 +305,7 @@ def test_a_node_that_nothing_is_known_of_is_not_consolidated(key: str) -> None:
     assert summarize_commands(decision) in ([], [("SingleNode", ["b"], [])])
 
 
-def test_a_node_inside_its_own_window_takes_no_pods() -> None:
+def test_node_within_its_consolidate_after_period_accepts_no_moved_pods() -> None:
     slow = make_node_pool("slow", budgets=(), consolidate_after=timedelta(hours=1))
     event = NOW - timedelta(minutes=1)
     young = make_node_with_pods(
@@ -317,7 +317,7 @@ def test_a_node_inside_its_own_window_takes_no_pods() -> None:
     assert summarize_commands(decision) == []
 
 
-def test_a_node_that_has_been_quiet_for_long_takes_them() -> None:
+def test_node_after_its_consolidate_after_period_accepts_moved_pods() -> None:
     slow = make_node_pool("slow", budgets=(), consolidate_after=timedelta(hours=1))
     old = make_node_with_pods("b", make_web_pod("2", "2"), pool="slow", last_pod_event_at=NOW - timedelta(hours=2))
     decision = decide_disruption(
@@ -345,13 +345,13 @@ def test_a_node_that_has_been_quiet_for_long_takes_them() -> None:
         (make_node_pool(budgets=(DisruptionBudget(nodes="0", schedule="what", duration=timedelta(hours=1)),)), 0),
     ],
 )
-def test_budgets_say_how_many_go(pool: object, count: int) -> None:
+def test_budget_limits_the_number_of_disrupted_nodes(pool: object, count: int) -> None:
     decision = decide_disruption(make_fleet(*(make_node_with_pods(f"n{number}") for number in range(4)), pools=(pool,)))  # type: ignore[arg-type]
     assert sum(len(command.targets) for command in decision.commands) == count
     assert sum(node_verdict.reason == "Budget" for node_verdict in decision.verdicts) == 4 - count
 
 
-def test_what_goes_already_counts() -> None:
+def test_nodes_of_open_commands_count_against_the_budget() -> None:
     cluster_nodes = [make_node_with_pods(f"n{number}") for number in range(4)]
     decision = decide_disruption(
         make_fleet(*cluster_nodes, pools=(make_budgeted_pool("2"),)), command_nodes=frozenset({"n0"})
@@ -360,7 +360,7 @@ def test_what_goes_already_counts() -> None:
     assert "n0" not in {node_verdict.node for node_verdict in decision.verdicts}
 
 
-def test_one_budget_is_for_all_methods_of_a_sweep() -> None:
+def test_budget_is_shared_by_all_disruption_methods() -> None:
     decision = decide_disruption(
         make_fleet(
             make_node_with_pods("a"),
@@ -372,7 +372,7 @@ def test_one_budget_is_for_all_methods_of_a_sweep() -> None:
     assert sum(len(command.targets) for command in decision.commands) == 1
 
 
-def test_the_cluster_has_a_budget_of_its_own() -> None:
+def test_cluster_budget_limits_all_node_pools_together() -> None:
     cluster_nodes = [make_node_with_pods(f"n{number}", pool=f"p{number % 2}") for number in range(6)]
     pools = tuple(make_node_pool(f"p{number}", budgets=()) for number in range(2))
     decision = decide_disruption(
@@ -382,7 +382,7 @@ def test_the_cluster_has_a_budget_of_its_own() -> None:
     assert any("the cluster allows 3" in node_verdict.message for node_verdict in decision.verdicts)
 
 
-def test_the_clusters_budget_is_bad() -> None:
+def test_invalid_cluster_budget_blocks_disruption_and_is_reported() -> None:
     decision = decide_disruption(
         make_fleet(make_node_with_pods("a")), DisruptionSettings(budgets=(DisruptionBudget(nodes="many"),))
     )
@@ -391,14 +391,14 @@ def test_the_clusters_budget_is_bad() -> None:
 
 
 @pytest.mark.parametrize("paused", [{"Empty"}, {EVERYTHING}, {"default/Empty"}])
-def test_what_is_paused_stays(paused: set[str]) -> None:
+def test_paused_disruption_reason_keeps_nodes(paused: set[str]) -> None:
     decision = decide_disruption(make_fleet(make_node_with_pods("a")), paused_reasons=paused)
     assert decision.commands == ()
     assert get_verdict(decision, "a")[:2] == ("kept", "Paused")
     assert ("NodePool default" in get_verdict(decision, "a")[2]) == ("default/Empty" in paused)
 
 
-def test_a_budget_that_holds_a_pod_is_named_with_what_it_allows() -> None:
+def test_blocking_pdb_is_reported_with_its_allowed_disruptions() -> None:
     decision = decide_disruption(
         make_fleet(
             make_node_with_pods("a", make_web_pod("1")),
@@ -410,7 +410,7 @@ def test_a_budget_that_holds_a_pod_is_named_with_what_it_allows() -> None:
 
 
 @pytest.mark.parametrize("paused", [{"Drifted"}, {"other/Empty"}, set[str]()])
-def test_what_is_not_paused_goes(paused: set[str]) -> None:
+def test_disruption_reason_that_is_not_paused_is_not_affected(paused: set[str]) -> None:
     assert decide_disruption(make_fleet(make_node_with_pods("a")), paused_reasons=paused).commands
 
 
@@ -431,14 +431,16 @@ def make_annotated_pool(**annotations: str) -> object:
         (DISRUPTION_WINDOWS, "whenever", False, "is not a schedule and a duration"),
     ],
 )
-def test_annotations_of_a_pool_are_heeded(key: str, value: str, message: str, *, goes: bool) -> None:
+def test_node_pool_annotations_for_savings_and_disruption_windows_are_applied(
+    key: str, value: str, message: str, *, goes: bool
+) -> None:
     node = make_node_with_pods("a", make_web_pod("1", "1500m"), cpu=16)
     decision = decide_disruption(make_fleet(node, pools=(make_annotated_pool(**{key: value}),)))  # type: ignore[arg-type]
     assert bool(decision.commands) is goes
     assert message in get_verdict(decision, "a")[2]
 
 
-def test_time_is_up_and_the_next_sweep_begins_where_this_one_ended() -> None:
+def test_next_run_continues_at_the_candidate_where_the_time_limit_expired() -> None:
     apart = (AffinityTerm(topology_key=HOSTNAME, selector=build_label_selector({"app": "web"})),)
     cluster_nodes = [
         make_node_with_pods(f"n{number}", make_web_pod(str(number), "500m", pod_anti_affinity=apart), cpu=2)
@@ -456,7 +458,7 @@ def test_time_is_up_and_the_next_sweep_begins_where_this_one_ended() -> None:
     assert decide_disruption(make_fleet(*cluster_nodes), cursor=first.cursor, is_time_over=is_over).cursor == "n6"
 
 
-def test_every_node_has_one_verdict() -> None:
+def test_disruption_decision_has_one_verdict_for_every_node() -> None:
     cluster_nodes = [
         make_node_with_pods(f"n{number}", make_web_pod(str(number), "1500m"), cpu=(2, 4, 16)[number % 3])
         for number in range(12)
@@ -469,7 +471,7 @@ def test_every_node_has_one_verdict() -> None:
     )
 
 
-def test_the_same_look_is_the_same_decision() -> None:
+def test_disruption_decision_does_not_depend_on_the_order_of_objects() -> None:
     cluster = make_fleet(
         *(make_node_with_pods(f"n{number}", make_web_pod(str(number), "700m"), cpu=8) for number in range(6))
     )
@@ -477,7 +479,7 @@ def test_the_same_look_is_the_same_decision() -> None:
     assert decide_disruption(cluster).commands == decide_disruption(turned).commands
 
 
-def test_commands_are_disjoint_and_none_takes_what_another_counts_on() -> None:
+def test_commands_are_disjoint_and_do_not_remove_nodes_other_commands_need() -> None:
     cluster_nodes = [
         make_node_with_pods(f"n{number:02d}", make_web_pod(str(number), "1700m"), cpu=(2, 4, 8, 16)[number % 4])
         for number in range(24)
@@ -491,20 +493,20 @@ def test_commands_are_disjoint_and_none_takes_what_another_counts_on() -> None:
 # Prices.
 
 
-def test_on_demand_is_replaced_by_spot_and_by_nothing_dearer() -> None:
+def test_on_demand_node_is_replaced_by_cheaper_spot_offerings_only() -> None:
     decision = decide_disruption(make_fleet(make_node_with_pods("a", make_web_pod("1", "1500m"), cpu=2), types=BOTH))
     [replacement] = decision.commands[0].replacements
     assert replacement.claim.requirements[CAPACITY_TYPE].values == {"spot"}
     assert replacement.claim.requirements[INSTANCE_TYPE].values == {"m.02", "m.04"}
 
 
-def test_a_spot_node_is_replaced_only_if_that_is_asked_for() -> None:
+def test_spot_node_is_not_replaced_by_spot_without_spot_to_spot_consolidation() -> None:
     spot_node = make_node_with_pods("a", make_web_pod("1", "1500m"), cpu=16, capacity_type="spot")
     decision = decide_disruption(make_fleet(spot_node, types=BOTH))
     assert get_verdict(decision, "a")[1] == "SpotToSpotDisabled"
 
 
-def test_a_spot_node_may_always_be_deleted() -> None:
+def test_spot_node_can_be_deleted_without_spot_to_spot_consolidation() -> None:
     protected_node = make_node_with_pods("b", make_web_pod("2", "2"), annotations={DO_NOT_DISRUPT: "true"})
     decision = decide_disruption(
         make_fleet(make_node_with_pods("a", make_web_pod("1"), capacity_type="spot"), protected_node, types=BOTH)
@@ -512,7 +514,7 @@ def test_a_spot_node_may_always_be_deleted() -> None:
     assert summarize_commands(decision) == [("SingleNode", ["a"], [])]
 
 
-def test_a_spot_node_is_replaced_where_fifteen_types_are_cheaper() -> None:
+def test_spot_to_spot_consolidation_needs_15_cheaper_instance_types() -> None:
     spot_node = make_node_with_pods("a", make_web_pod("1", "500m"), cpu=16, kind="ma.16", capacity_type="spot")
     decision = decide_disruption(make_fleet(spot_node, types=MANY_SPOT), DisruptionSettings(spot_to_spot=True))
     assert len(decision.commands[0].replacements[0].claim.requirements[INSTANCE_TYPE].values) == 15
@@ -523,7 +525,7 @@ def test_a_spot_node_is_replaced_where_fifteen_types_are_cheaper() -> None:
     assert get_verdict(few_types_decision, "a")[1] == "TooFewSpotTypes"
 
 
-def test_min_values_are_kept() -> None:
+def test_replacement_respects_min_values() -> None:
     requirements = make_requirements((INSTANCE_TYPE, "Exists", ()), minimum={INSTANCE_TYPE: 4})
     decision = decide_disruption(
         make_fleet(
@@ -535,14 +537,14 @@ def test_min_values_are_kept() -> None:
     assert get_verdict(decision, "a")[1] == "MinValuesNotMet"
 
 
-def test_a_node_without_a_price_may_go_but_not_be_replaced() -> None:
+def test_node_without_a_known_price_is_deleted_but_not_replaced() -> None:
     odd = make_node_with_pods("a", make_web_pod("1", "500m"), kind="m.04", zone="z", cpu=4)
     assert summarize_commands(decide_disruption(make_fleet(odd))) == []
     protected_node = make_node_with_pods("b", make_web_pod("2", "2"), annotations={DO_NOT_DISRUPT: "true"})
     assert summarize_commands(decide_disruption(make_fleet(odd, protected_node))) == [("SingleNode", ["a"], [])]
 
 
-def test_a_limit_is_not_exceeded_while_both_nodes_are_there() -> None:
+def test_replacement_must_fit_the_node_pool_limits_together_with_the_old_node() -> None:
     from shared.model.core.resources import parse_resources  # noqa: PLC0415 - only here
 
     pool = make_node_pool(budgets=(), limits=parse_resources({"cpu": "17"}))
@@ -553,7 +555,7 @@ def test_a_limit_is_not_exceeded_while_both_nodes_are_there() -> None:
 
 
 @pytest.mark.parametrize(("pods", "goes"), [(0, True), (9, False)])
-def test_balanced_asks_that_savings_are_worth_the_disruption(pods: int, *, goes: bool) -> None:
+def test_consolidation_policy_balanced_weighs_savings_against_disruption(pods: int, *, goes: bool) -> None:
     pool = make_node_pool(budgets=(), consolidation_policy="Balanced")
     small_pods = [make_web_pod(f"x{number}", "10m") for number in range(pods)]
     do_not_disrupt = {DO_NOT_DISRUPT: "true"}

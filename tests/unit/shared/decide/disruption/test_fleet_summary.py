@@ -47,7 +47,7 @@ def index_fleet_summary(snapshot: ClusterSnapshot, label: str = "") -> dict[tupl
     return {(one.fleet, one.name): one for one in build_fleet_summary(ClusterState(snapshot), "prod", label)}
 
 
-def test_the_fleet_is_told_in_all_and_by_what_machines_have_in_common() -> None:
+def test_fleet_summary_counts_nodes_in_total_and_by_pool_type_capacity_type_and_label() -> None:
     lines = index_fleet_summary(build_two_node_cluster(), "team")
     assert {key: (line.nodes, line.usd_per_hour) for key, line in lines.items()} == {
         ("all", "prod"): (2, 0.5),
@@ -75,7 +75,7 @@ def test_the_fleet_is_told_in_all_and_by_what_machines_have_in_common() -> None:
         ((DisruptionBudget(nodes="none"),), 0),
     ],
 )
-def test_a_pool_says_how_many_of_its_nodes_are_going_and_how_many_may(
+def test_fleet_summary_reports_disrupting_and_allowed_nodes_of_each_node_pool(
     budgets: tuple[DisruptionBudget, ...], allowed: int | None
 ) -> None:
     pool_line = index_fleet_summary(build_two_node_cluster(node_pools=(make_node_pool(budgets=budgets),)))[
@@ -84,7 +84,7 @@ def test_a_pool_says_how_many_of_its_nodes_are_going_and_how_many_may(
     assert (pool_line.disrupting, pool_line.allowed) == (2, allowed)  # neither kubelet reports Ready
 
 
-def test_a_pool_without_a_node_and_nodes_without_their_pool_are_parts_too() -> None:
+def test_fleet_summary_includes_empty_node_pools_and_nodes_of_deleted_node_pools() -> None:
     lonely = attach_claim(make_node("one", labels={CAPACITY_TYPE: "spot"}))
     orphans = [
         replace(resource, meta=replace(resource.meta, labels=_replace_pool_label(resource.meta.labels, "gone")))
@@ -106,7 +106,7 @@ def _replace_pool_label(labels: Any, name: str) -> tuple[tuple[str, str], ...]:
     ("function", "trigger", "minute", "due"),
     [("disrupt", "schedule", 5, True), ("disrupt", "schedule", 6, False), ("disrupt", "message", 5, False)],
 )
-def test_it_is_told_every_five_minutes_by_one_of_the_scheduled(
+def test_fleet_summary_is_due_every_five_minutes_in_scheduled_disrupt_runs(
     function: str, trigger: str, minute: int, *, due: bool
 ) -> None:
     snapshot = replace(build_two_node_cluster(), taken_at=NOW.replace(minute=minute))
@@ -114,7 +114,7 @@ def test_it_is_told_every_five_minutes_by_one_of_the_scheduled(
     assert not is_fleet_summary_due("provision", trigger, snapshot)
 
 
-def test_a_line_says_when_and_of_what() -> None:
+def test_fleet_summary_line_has_time_cluster_and_counts() -> None:
     outside = Outside()
     emit_fleet_summary(make_cluster_snapshot(), outside.build_world())
     assert [json.loads(line) for line in outside.lines] == [
@@ -139,7 +139,7 @@ def test_a_line_says_when_and_of_what() -> None:
     ]
 
 
-def test_pods_waited_from_their_creation_to_the_launch_of_what_was_made_for_them() -> None:
+def test_launch_wait_metric_measures_from_pod_creation_to_node_claim_creation() -> None:
     pods = [make_pod(f"p{number}", age=number) for number in range(1, 21)]
     create_action = CreateNodeClaim(claim=make_claim(), pods=tuple(pending_pod.name for pending_pod in pods))
     results = (ActionResult(action=create_action, result="done"), ActionResult(action=create_action, result="failed"))
@@ -168,9 +168,16 @@ def make_started_pod(name: str, *, age: int, ready: int, status: str = "True", o
         (make_started_pod("a", age=100, ready=10, on="unknown"), {}),
         (make_pod("a", on="new", age=100), {}),
     ],
-    ids=["waited", "counted before", "not ready", "found its node there", "elsewhere", "says nothing"],
+    ids=[
+        "waited for its node",
+        "ready before the last minute",
+        "not ready",
+        "created after its node",
+        "on an unknown node",
+        "without a Ready condition",
+    ],
 )
-def test_a_pod_that_waited_for_its_machine_is_counted_in_the_minute_in_which_it_runs(
+def test_pod_that_waited_for_its_node_is_counted_in_the_minute_it_becomes_ready(
     started_pod: Pod, counts: dict[str, float]
 ) -> None:
     new = make_node("new")
@@ -180,7 +187,7 @@ def test_a_pod_that_waited_for_its_machine_is_counted_in_the_minute_in_which_it_
     assert compute_cluster_metrics("disrupt", "message", snapshot, ()) == {}
 
 
-def test_disrupt_says_how_old_catalogue_and_prices_are() -> None:
+def test_disrupt_reports_catalog_age_and_price_age() -> None:
     catalog = make_cluster_snapshot().catalog
     assert catalog is not None
     aged = replace(catalog, built_at=NOW - 60 * ONE_SECOND, priced_at=NOW - 90 * ONE_SECOND)
@@ -188,7 +195,7 @@ def test_disrupt_says_how_old_catalogue_and_prices_are() -> None:
     assert metrics == {"CatalogAgeSeconds": 60.0, "PriceAgeSeconds": 90.0}
 
 
-def test_nodes_that_are_taken_away_are_counted_where_notices_are_heard() -> None:
+def test_interrupted_nodes_are_counted_by_the_interrupt_function() -> None:
     ends = DeleteObject(kind="NodeClaim", name="a", message="spot_interrupted")
     node_only = DeleteObject(kind="Node", name="a", message="gone")
     results = (

@@ -37,7 +37,7 @@ def make_pdb_for_all_pods(allowed: int) -> PodDisruptionBudget:
     )
 
 
-def test_nothing_is_wrong_with_a_sound_cluster() -> None:
+def test_valid_cluster_has_no_disruption_problems() -> None:
     assert (
         find_problems(
             make_fleet(
@@ -49,7 +49,7 @@ def test_nothing_is_wrong_with_a_sound_cluster() -> None:
     )
 
 
-def test_a_nodepool_is_named_though_none_of_its_nodes_might_go() -> None:
+def test_invalid_node_pool_is_reported_although_it_has_no_nodes() -> None:
     bad = make_node_pool("bad", budgets=(DisruptionBudget(schedule="0 25 * * *", duration=timedelta(hours=1)),))
     odd = make_node_pool("odd", meta=ObjectMeta(name="odd", annotations=((BUDGET_TIME_ZONE, "Berlin"),)))
     cluster = make_fleet(pools=(FREE, bad, odd))
@@ -71,7 +71,7 @@ def test_a_nodepool_is_named_though_none_of_its_nodes_might_go() -> None:
 @pytest.mark.parametrize(
     ("allowed", "extra_budget_names", "is_reported"), [(0, (), True), (1, (), False), (1, ("web",), True)]
 )
-def test_a_budget_that_selects_everything_is_named_where_it_holds_somebody(
+def test_pdb_that_selects_all_pods_is_reported_when_it_blocks_a_pod(
     allowed: int, extra_budget_names: tuple[str, ...], *, is_reported: bool
 ) -> None:
     budgets = (
@@ -89,7 +89,7 @@ def test_a_budget_that_selects_everything_is_named_where_it_holds_somebody(
         assert problems[0].message.endswith("set matchLabels of one workload")
 
 
-def test_machines_without_a_price_are_named_by_what_they_are() -> None:
+def test_nodes_without_a_price_are_reported_by_instance_type() -> None:
     nodes = (
         make_node_with_pods("a", kind="x.large"),
         make_node_with_pods("b", kind="x.large"),
@@ -108,12 +108,12 @@ def test_machines_without_a_price_are_named_by_what_they_are() -> None:
     assert problems[1].message.endswith("to fix: correct the labels, or set joiner:price-list")
 
 
-def test_prices_are_not_missed_where_there_is_no_catalogue() -> None:
+def test_missing_prices_are_not_reported_without_a_catalog() -> None:
     assert find_problems(replace(make_fleet(make_node_with_pods("a")), catalog=None)) == []
 
 
 @pytest.mark.parametrize(("ahead", "is_reported"), [(31, True), (30, False), (-3600, False)])
-def test_a_claim_from_the_future_is_named(ahead: int, *, is_reported: bool) -> None:
+def test_node_claim_timestamp_in_the_future_is_reported(ahead: int, *, is_reported: bool) -> None:
     at = NOW + timedelta(seconds=ahead)
     problems = find_problems(make_fleet(make_node_with_pods("a", last_pod_event_at=at), make_node_with_pods("b")))
     assert [(problem.kind, problem.name) for problem in problems] == ([("NodeClaim", "claim-a")] if is_reported else [])
@@ -121,7 +121,7 @@ def test_a_claim_from_the_future_is_named(ahead: int, *, is_reported: bool) -> N
         assert "status.lastPodEventTime is 2026-11-21T12:00:31Z, 31 s ahead of our clock" in problems[0].message
 
 
-def test_of_several_from_the_future_the_furthest_is_named() -> None:
+def test_latest_future_timestamp_of_several_node_claims_is_reported() -> None:
     late = tuple(replace(condition, since=NOW + timedelta(minutes=3)) for condition in make_conditions("Initialized"))
     [problem] = find_problems(
         make_fleet(
@@ -138,7 +138,7 @@ def test_of_several_from_the_future_the_furthest_is_named() -> None:
     ("value", "is_reported"),
     [("true", False), ("2h", False), ("", False), ("false", True), ("True", True), ("0s", True), ("-1h", True)],
 )
-def test_an_annotation_that_protects_nothing_is_named_on_its_pod(value: str, *, is_reported: bool) -> None:
+def test_ineffective_do_not_disrupt_annotation_is_reported_on_its_pod(value: str, *, is_reported: bool) -> None:
     annotated_pod = make_web_pod("1")
     annotated_pod = replace(annotated_pod, meta=replace(annotated_pod.meta, annotations=((DO_NOT_DISRUPT, value),)))
     cluster = make_fleet(make_node_with_pods("a", annotated_pod))
@@ -154,7 +154,7 @@ def test_an_annotation_that_protects_nothing_is_named_on_its_pod(value: str, *, 
     )
 
 
-def test_a_pod_that_nobody_makes_again_is_told_when_its_node_goes() -> None:
+def test_pod_without_a_controller_gets_an_event_when_its_node_is_disrupted() -> None:
     scene = ClusterState(
         make_fleet(
             make_node_with_pods("a", make_pod("alone"), make_web_pod("1")), make_node_with_pods("b", make_pod("other"))

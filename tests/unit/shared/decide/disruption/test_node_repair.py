@@ -65,18 +65,20 @@ def list_deleted_claims(decision: NodeRepairDecision) -> list[str]:
         ("DiskPressure", "True", None),
     ],
 )
-def test_how_long_what_a_node_says_is_put_up_with(type_: str, status: str, minutes: int | None) -> None:
+def test_node_is_repaired_after_the_toleration_duration_of_its_condition(
+    type_: str, status: str, minutes: int | None
+) -> None:
     for age in (1, 9, 10, 29, 30, 600):
         decision = decide_repair(make_node(conditions=(make_condition(type_, status, get_time_before(minutes=age)),)))
         assert bool(list_deleted_claims(decision)) is (minutes is not None and age >= minutes), age
 
 
-def test_where_nobody_is_broken_nothing_is_counted() -> None:
+def test_healthy_nodes_cause_no_repair_metrics() -> None:
     assert decide_repair(sound=3) == NodeRepairDecision()
     assert NodeRepairDecision().count_metrics() == {}
 
 
-def test_what_is_due_first_counts() -> None:
+def test_unhealthy_condition_with_the_earliest_due_time_is_used() -> None:
     hardware = make_condition("AcceleratedHardwareReady", "False", get_time_before(minutes=11))
     conditions = (
         make_condition("KernelReady", "False", get_time_before(minutes=20)),
@@ -89,11 +91,11 @@ def test_what_is_due_first_counts() -> None:
 
 
 @pytest.mark.parametrize("since", [None, NOW + timedelta(hours=1)])
-def test_a_condition_without_a_time_or_from_the_future_is_not_due(since: datetime | None) -> None:
+def test_condition_without_a_time_or_in_the_future_is_not_due_for_repair(since: datetime | None) -> None:
     assert decide_repair(make_node(conditions=(make_condition("Ready", "False", since),))) == NodeRepairDecision()
 
 
-def test_the_claim_is_deleted_with_its_time_up_and_all_is_told() -> None:
+def test_repair_deletes_the_node_claim_without_a_grace_period_and_publishes_events() -> None:
     decision = decide_repair(make_unhealthy_node(minutes=31))
     note, end, *events, wake = decision.actions
     assert note == PatchMetadata(
@@ -125,7 +127,7 @@ WORDS = "condition Ready has been Unknown since 2026-11-21T11:29:00Z, longer tha
         ("2026-11-21T12:00:00Z", True, []),
     ],
 )
-def test_a_grace_period_that_still_runs_is_cut_short_and_what_is_done_is_not_done_again(
+def test_repair_shortens_a_running_grace_period_and_repeats_no_action(
     noted: str,
     actions: list[type],
     *,
@@ -139,13 +141,15 @@ def test_a_grace_period_that_still_runs_is_cut_short_and_what_is_done_is_not_don
     assert decision.nodes == {"node-a"}
 
 
-def test_neither_do_not_disrupt_nor_a_grace_period_holds_it_back() -> None:
+def test_repair_ignores_do_not_disrupt_and_termination_grace_period() -> None:
     unhealthy_node = make_unhealthy_node(annotations={labels.DO_NOT_DISRUPT: "true"})
     assert list_deleted_claims(decide_repair(unhealthy_node, termination_grace_period=timedelta(hours=1))) == ["a"]
 
 
 @pytest.mark.parametrize(("sick", "sound", "ends"), [(1, 0, 1), (1, 4, 1), (2, 3, 0), (2, 4, 2), (2, 8, 2), (3, 8, 3)])
-def test_where_more_than_a_fifth_are_unhealthy_none_is_repaired(sick: int, sound: int, ends: int) -> None:
+def test_no_node_is_repaired_when_more_than_20_percent_of_its_node_pool_is_unhealthy(
+    sick: int, sound: int, ends: int
+) -> None:
     decision = decide_repair(*(make_unhealthy_node(f"b{number}") for number in range(sick)), sound=sound)
     assert len(list_deleted_claims(decision)) == ends
     if not ends:
@@ -158,11 +162,11 @@ def test_where_more_than_a_fifth_are_unhealthy_none_is_repaired(sick: int, sound
         assert (decision.actions, decision.nodes) == ((), frozenset())
 
 
-def test_those_count_that_have_not_been_unhealthy_for_long() -> None:
+def test_recently_unhealthy_nodes_count_for_the_repair_limit() -> None:
     assert list_deleted_claims(decide_repair(make_unhealthy_node("a"), make_unhealthy_node("b", 1), sound=3)) == []
 
 
-def test_each_nodepool_is_counted_for_itself() -> None:
+def test_repair_limit_applies_to_each_node_pool_separately() -> None:
     nodes = [
         make_unhealthy_node("a"),
         *(make_unhealthy_node(f"b{number}", extra={labels.NODEPOOL: "other"}) for number in range(9)),
@@ -173,7 +177,7 @@ def test_each_nodepool_is_counted_for_itself() -> None:
     assert len(decision.verdicts) == 10
 
 
-def test_a_claim_without_a_nodepool_is_held_against_the_whole_cluster_unmanaged_nodes_too() -> None:
+def test_repair_limit_of_a_node_claim_without_a_node_pool_applies_to_the_whole_cluster() -> None:
     unmanaged_nodes = [Node(meta=make_node(f"o{number}").meta, conditions=()) for number in range(5)]
     unpooled_claim = make_claim("a", extra={labels.NODEPOOL: ""})
     assert list_deleted_claims(
@@ -195,7 +199,7 @@ def test_a_claim_without_a_nodepool_is_held_against_the_whole_cluster_unmanaged_
     assert "3 of 8 nodes of the cluster are unhealthy" in decision.verdicts[0].message
 
 
-def test_nodes_that_are_not_ours_or_not_one_with_one_claim_are_left_alone() -> None:
+def test_unmanaged_and_ambiguous_nodes_are_not_repaired() -> None:
     unlabelled = Node(
         meta=ObjectMeta(name="node-a"), conditions=make_unhealthy_node().conditions, provider_id=make_provider_id("a")
     )
@@ -220,7 +224,7 @@ def test_nodes_that_are_not_ours_or_not_one_with_one_claim_are_left_alone() -> N
     )
 
 
-def test_people_hold_it_back_and_pods_that_wait_do_not() -> None:
+def test_requested_pause_holds_repair_and_pending_pods_do_not() -> None:
     decision = decide_repair(
         make_unhealthy_node(),
         paused=DisruptionPauses(
@@ -238,7 +242,7 @@ def test_people_hold_it_back_and_pods_that_wait_do_not() -> None:
     assert list_deleted_claims(decide_repair(make_unhealthy_node(), paused=crowd)) == ["a"]
 
 
-def test_what_it_says_of_a_node_goes_before_what_a_sweep_does() -> None:
+def test_repair_verdict_replaces_the_verdict_of_the_disruption_search() -> None:
     decision = decide_repair(make_unhealthy_node("b"), sound=1)
     sweep_verdicts = (
         KeptVerdict(node="node-b", reason="NotEmpty", message="m"),

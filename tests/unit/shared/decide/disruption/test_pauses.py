@@ -90,7 +90,7 @@ def build_failed_command(number: int, phase: Phase = "ROLLED_BACK", **fields: Ca
         ("true", {"Drifted", "Empty", "Unhealthy", "Underutilized"}),
     ],
 )
-def test_a_setting_pauses_the_cluster_and_an_annotation_a_pool(text: str, reasons: set[str]) -> None:
+def test_pause_setting_applies_to_the_cluster_and_pause_annotation_to_a_node_pool(text: str, reasons: set[str]) -> None:
     cluster = make_cluster(node_pools=(make_annotated_pool(paused=text), OTHER_POOL))
     assert collect_paused_reasons(find_disruption_pauses(cluster)) == reasons
     assert collect_paused_reasons(find_disruption_pauses(cluster), "other") == set()
@@ -101,7 +101,7 @@ def test_a_setting_pauses_the_cluster_and_an_annotation_a_pool(text: str, reason
     assert all(pause.is_intentional for pause in (*find_disruption_pauses(cluster).items, *everywhere.items))
 
 
-def test_an_annotation_that_cannot_be_read_pauses_the_pool_and_is_named() -> None:
+def test_invalid_pause_annotation_pauses_the_node_pool_and_is_reported() -> None:
     odd = make_cluster(node_pools=(make_annotated_pool(paused="Dirft"),))
     pauses, problems = find_pauses(odd, (), (), DEFAULT_SETTINGS)
     assert collect_paused_reasons(pauses) == {"Drifted", "Empty", "Unhealthy", "Underutilized"}
@@ -113,12 +113,12 @@ def test_an_annotation_that_cannot_be_read_pauses_the_pool_and_is_named() -> Non
     )
 
 
-def test_a_setting_that_cannot_be_read_is_refused() -> None:
+def test_invalid_pause_setting_is_rejected() -> None:
     with pytest.raises(ValueError, match="'Dirft' is not a reason"):
         parse_pause_settings("Dirft", 0)
 
 
-def test_what_people_pause_stops_what_was_begun_too() -> None:
+def test_requested_pause_also_stops_open_commands() -> None:
     command = make_command("a", replacements=("new",))
     by_people = find_disruption_pauses(make_cluster(node_pools=(make_annotated_pool(paused="Underutilized"),)))
     assert "to resume, run `joiner resume --nodepool default`" in by_people.find_command_pause_message(command)
@@ -216,13 +216,15 @@ def test_what_people_pause_stops_what_was_begun_too() -> None:
         ),
     ],
 )
-def test_three_failures_in_a_row_pause_what_needs_replacements(history: Case, reasons: set[str]) -> None:
+def test_three_failed_replacements_in_a_row_pause_disruption_that_needs_replacements(
+    history: Case, reasons: set[str]
+) -> None:
     pauses = find_disruption_pauses(make_cluster(node_pools=(POOL, OTHER_POOL)), *history)
     assert collect_paused_reasons(pauses) == reasons
     assert collect_paused_reasons(pauses, "other") == set()
 
 
-def test_it_says_how_to_resume_and_does() -> None:
+def test_failure_pause_message_explains_resuming_and_the_resume_annotation_ends_it() -> None:
     history = (build_failed_command(1), build_failed_command(2), build_failed_command(3))
     [pause, _] = find_disruption_pauses(make_cluster(), *history).items
     assert "replacement new was deleted" in pause.message
@@ -233,7 +235,7 @@ def test_it_says_how_to_resume_and_does() -> None:
     assert collect_paused_reasons(find_disruption_pauses(long_ago, *history)) == {"Drifted", "Underutilized"}
 
 
-def test_an_instant_that_cannot_be_read_resumes_nothing_and_is_named() -> None:
+def test_invalid_resume_annotation_is_ignored_and_reported() -> None:
     odd = make_cluster(node_pools=(make_annotated_pool(resumed="now"),))
     pauses, problems = find_pauses(
         odd, (), (build_failed_command(1), build_failed_command(2), build_failed_command(3)), DEFAULT_SETTINGS
@@ -266,7 +268,7 @@ def make_pending_pods(count: int, since: timedelta = LONG_PENDING_PERIOD + timed
         (2, 1, timedelta(minutes=1), "ROLLED_BACK", False),
     ],
 )
-def test_more_pods_that_wait_than_before_pause_everything_but_repair(
+def test_increase_of_pending_pods_after_disruption_pauses_everything_except_repair(
     count: int,
     before: int,
     since: timedelta,
@@ -279,7 +281,7 @@ def test_more_pods_that_wait_than_before_pause_everything_but_repair(
     assert bool(pauses.find_command_pause_message(make_command("b", replacements=("new",)))) == is_paused
 
 
-def test_a_pod_that_has_not_waited_long_is_on_its_way() -> None:
+def test_only_unbound_pods_pending_longer_than_the_threshold_count() -> None:
     assert count_long_pending_pods(make_cluster(pods=make_pending_pods(2))) == 2
     assert count_long_pending_pods(make_cluster(pods=make_pending_pods(2, LONG_PENDING_PERIOD))) == 0
     bound = replace_fields(make_pending_pods(1)[0], node_name="node-a")
@@ -304,12 +306,12 @@ def build_drifted_cluster(count: int, total: int, **fields: Case) -> ClusterSnap
     ("count", "percent", "is_paused"),
     [(5, 50, False), (6, 50, True), (10, 100, False), (10, 0, False), (1, 9, True)],
 )
-def test_more_drift_at_once_than_is_usual_pauses_drift(count: int, percent: int, is_paused: bool) -> None:  # noqa: FBT001
+def test_drift_above_the_drift_limit_pauses_drift(count: int, percent: int, is_paused: bool) -> None:  # noqa: FBT001
     pauses = find_disruption_pauses(build_drifted_cluster(count, 10), settings=parse_pause_settings("", percent))
     assert (collect_paused_reasons(pauses) == {"Drifted"}) == is_paused
 
 
-def test_drift_that_is_meant_goes_on_for_a_day() -> None:
+def test_resume_annotation_allows_drift_above_the_limit_for_one_day() -> None:
     settings = parse_pause_settings("", 50)
     resumed_cluster = build_drifted_cluster(10, 10, node_pools=(make_annotated_pool(resumed="2026-11-21T11:00:00Z"),))
     assert collect_paused_reasons(find_disruption_pauses(resumed_cluster, settings=settings)) == set()
@@ -317,7 +319,7 @@ def test_drift_that_is_meant_goes_on_for_a_day() -> None:
     assert collect_paused_reasons(find_disruption_pauses(long_ago, settings=settings)) == {"Drifted"}
 
 
-def test_nodes_that_are_not_there_yet_or_going_are_not_counted() -> None:
+def test_uninitialized_and_deleting_nodes_do_not_count_for_the_drift_limit() -> None:
     drifted_cluster = build_drifted_cluster(1, 2)
     going = (make_claim("x", deleted=NOW), make_claim("y", conditions=make_true_conditions("Launched")))
     larger_cluster = replace_fields(drifted_cluster, node_claims=(*drifted_cluster.node_claims, *going))
@@ -329,7 +331,7 @@ def test_nodes_that_are_not_there_yet_or_going_are_not_counted() -> None:
 # Events
 
 
-def test_a_sweep_is_told_in_words_of_its_own() -> None:
+def test_paused_reasons_are_listed_with_their_node_pool() -> None:
     pauses = (
         DisruptionPause(reason="Empty", message=""),
         DisruptionPause(pool="a", reason="Drifted", message=""),
@@ -340,7 +342,7 @@ def test_a_sweep_is_told_in_words_of_its_own() -> None:
     assert list_paused_reasons(DisruptionPauses(items=(DisruptionPause(message=""),))) == {"*"}
 
 
-def test_every_pool_that_is_paused_is_told() -> None:
+def test_paused_node_pools_get_an_event_for_each_pause() -> None:
     pauses = DisruptionPauses(
         items=(DisruptionPause(message="all of it"), DisruptionPause(pool="other", reason="Drifted", message="so many"))
     )
@@ -353,7 +355,7 @@ def test_every_pool_that_is_paused_is_told() -> None:
     assert format_pause(pauses.items[1]) == "Drifted disruption is paused: so many"
 
 
-def test_a_pool_whose_launches_are_paused_is_told() -> None:
+def test_node_pool_with_paused_launches_gets_an_event() -> None:
     paused_pool = replace_fields(
         POOL, meta=replace_fields(POOL.meta, annotations=build_pairs({LAUNCHES_PAUSED: "true by anna"}))
     )
@@ -364,7 +366,7 @@ def test_a_pool_whose_launches_are_paused_is_told() -> None:
 
 
 @pytest.mark.parametrize(("minutes", "is_paused"), [(1, True), (0, False)])
-def test_a_setting_may_end_by_itself(minutes: int, is_paused: bool) -> None:  # noqa: FBT001
+def test_pause_setting_with_an_end_time_expires(minutes: int, is_paused: bool) -> None:  # noqa: FBT001
     until = format_instant(NOW + timedelta(minutes=minutes))
     pauses = find_disruption_pauses(
         make_cluster(), settings=parse_pause_settings(f"Empty until {until} because freeze", 0)

@@ -18,14 +18,14 @@ def format_events(*verdicts: Verdict) -> set[str]:
     return {f"{event.kind}: {event.reason}: {event.message}" for event in filter_actions(PublishEvent, actions)}
 
 
-def test_only_what_would_go_is_said_otherwise() -> None:
+def test_plan_mode_changes_only_verdicts_of_disrupted_nodes() -> None:
     blocked, planned, kept_verdict = convert_to_planned((BLOCKED_VERDICT, DISRUPTED_VERDICT, KEPT_VERDICT))
     assert (blocked, kept_verdict) == (BLOCKED_VERDICT, KEPT_VERDICT)
     assert (planned.verdict, planned.node) == ("kept", "node-a")
     assert planned.summary == f"Planned: would be disrupted, Empty: nobody needs it; {ENABLE_HINT}"
 
 
-def test_the_machine_and_its_pool_hear_of_it() -> None:
+def test_planned_disruption_is_reported_on_the_node_node_claim_and_node_pool() -> None:
     words = f"DisruptionPlanned: Kept: would be disrupted, Empty: nobody needs it; {ENABLE_HINT}"
     assert format_events(*convert_to_planned((DISRUPTED_VERDICT,))) == {
         f"Node: {words}",
@@ -37,7 +37,7 @@ def test_the_machine_and_its_pool_hear_of_it() -> None:
     }
 
 
-def test_a_pool_hears_nothing_of_nodes_that_go_or_stay_or_are_nobodys() -> None:
+def test_node_pool_gets_no_planned_event_for_executed_kept_or_unmanaged_nodes() -> None:
     assert not any("Planned" in text for text in format_events(DISRUPTED_VERDICT, KEPT_VERDICT))
     assert not format_events(
         *convert_to_planned((DisruptedVerdict(node="node-z", reason="Empty", message="of nobody"),))

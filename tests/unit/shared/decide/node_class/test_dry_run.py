@@ -29,7 +29,7 @@ def make_image(name: str, arch: str, *, is_gpu: bool = False) -> ResolvedImage:
     return ResolvedImage(image_id=name, requirements=build_requirements(requirements))
 
 
-def test_the_question_says_all_that_the_class_says() -> None:
+def test_dry_run_request_contains_all_fields_of_the_node_class() -> None:
     request = build_dry_run_request(
         make_node_class(
             network_interfaces=(NetworkInterface(),),
@@ -70,7 +70,7 @@ def test_the_question_says_all_that_the_class_says() -> None:
         ((make_image("g", "amd64", is_gpu=True),), True, ("g", "m5.large")),
     ],
 )
-def test_the_plainest_image_is_tried_on_the_usual_type(
+def test_dry_run_uses_the_least_specific_image_on_the_default_instance_type(
     *, images: tuple[ResolvedImage, ...], has_types: bool, expected_choice: tuple[str, str]
 ) -> None:
     request = build_dry_run_request(
@@ -80,7 +80,7 @@ def test_the_plainest_image_is_tried_on_the_usual_type(
     assert (request.template.image_id, request.instance_type) == expected_choice
 
 
-def test_where_the_usual_type_is_not_sold_another_is_tried() -> None:
+def test_dry_run_uses_another_instance_type_when_the_default_is_not_offered() -> None:
     sold_types = [instance_type for instance_type in build_types_by_name().values() if instance_type.name != "m5.large"]
     request = build_dry_run_request(make_node_class(resolved_images=(make_image("a", "amd64"),)), FACTS, sold_types)
     assert request is not None
@@ -88,7 +88,7 @@ def test_where_the_usual_type_is_not_sold_another_is_tried() -> None:
 
 
 @pytest.mark.parametrize("missing", ["resolved_images", "resolved_subnets"])
-def test_there_is_nothing_to_ask_about_a_class_that_found_nothing(missing: str) -> None:
+def test_node_class_without_resolved_images_or_subnets_gets_no_dry_run(missing: str) -> None:
     assert build_dry_run_request(make_node_class(**{missing: ()}), FACTS) is None
 
 
@@ -103,7 +103,7 @@ def test_there_is_nothing_to_ask_about_a_class_that_found_nothing(missing: str) 
         ({"conditions": ()}, False),
     ],
 )
-def test_ec2_is_asked_again_when_what_was_asked_about_has_changed(*, changes: dict[str, Any], asks_again: bool) -> None:
+def test_dry_run_is_repeated_when_its_inputs_change(*, changes: dict[str, Any], asks_again: bool) -> None:
     original_class = make_node_class()
     assert (
         compute_dry_run_key(original_class) != compute_dry_run_key(msgspec.structs.replace(original_class, **changes))
@@ -150,7 +150,9 @@ def test_ec2_is_asked_again_when_what_was_asked_about_has_changed(*, changes: di
         ("TagPolicyViolation", "team", "TagValidationFailed", "spec.tags"),
     ],
 )
-def test_a_refusal_names_the_permission_or_the_field(code: str, message: str, reason: str, words: str) -> None:
+def test_dry_run_error_names_the_missing_permission_or_the_invalid_field(
+    code: str, message: str, reason: str, words: str
+) -> None:
     refusal = DryRunRefusal(action="RunInstances", code=code, message=message)
     [finding] = build_refusal_findings(make_node_class(role="nodes"), (refusal,))
     assert finding.reason == reason
@@ -158,7 +160,7 @@ def test_a_refusal_names_the_permission_or_the_field(code: str, message: str, re
     assert code in finding.message
 
 
-def test_a_profile_of_the_classes_own_is_named_as_such() -> None:
+def test_dry_run_error_names_spec_instance_profile_for_a_user_provided_profile() -> None:
     refusal = DryRunRefusal(
         action="RunInstances", code="InvalidParameterValue", message="Invalid IAM Instance Profile name"
     )
@@ -167,13 +169,13 @@ def test_a_profile_of_the_classes_own_is_named_as_such() -> None:
 
 
 @pytest.mark.parametrize("code", ["Unsupported", "InsufficientInstanceCapacity", "VcpuLimitExceeded"])
-def test_what_is_of_this_one_question_only_keeps_nobody_from_launching(code: str) -> None:
+def test_dry_run_capacity_and_quota_errors_do_not_block_launches(code: str) -> None:
     assert (
         build_refusal_findings(make_node_class(), (DryRunRefusal(action="RunInstances", code=code, message="x"),)) == ()
     )
 
 
-def test_the_placement_group_that_only_the_catalogue_knows_is_asked_about() -> None:
+def test_dry_run_uses_the_placement_group_from_the_catalog() -> None:
     group = parse_requirement("karpenter.k8s.aws/placement-group-id", "In", ("pg-1",))
     instance_types = [
         msgspec.structs.replace(instance_type, requirements=build_requirements((*instance_type.requirements, group)))
@@ -198,7 +200,7 @@ def test_the_placement_group_that_only_the_catalogue_knows_is_asked_about() -> N
         ("other", ("dedicated",), "default"),
     ],
 )
-def test_hardware_of_ones_own_is_asked_about_where_a_pool_of_the_class_wants_it(
+def test_dry_run_uses_dedicated_tenancy_when_a_node_pool_of_the_class_requires_it(
     name: str, allowed: tuple[str, ...], tenancy: str
 ) -> None:
     requirements = build_requirements((parse_requirement(labels.TENANCY, "In", allowed),))

@@ -54,7 +54,7 @@ def read_conditions(status: dict[str, Any]) -> dict[str, tuple[str, str]]:
     return {condition["type"]: (condition["status"], condition["reason"]) for condition in status["conditions"]}
 
 
-def test_a_class_that_finds_everything_is_ready() -> None:
+def test_node_class_with_all_dependencies_is_ready() -> None:
     status = resolve_status(make_node_class(), ANSWERS)
     assert read_conditions(status)["Ready"] == ("True", "Ready")
     assert status["subnets"][0] == {"id": "subnet-a", "zone": "us-east-1a", "zoneID": "use1-az1"}
@@ -85,7 +85,7 @@ def test_a_class_that_finds_everything_is_ready() -> None:
         ),
     ],
 )
-def test_what_is_not_found_is_false_with_its_reason(
+def test_missing_dependency_sets_its_condition_to_false_with_a_reason(
     answers: NodeClassAnswers, profile: str, problems: tuple[NodeClassFinding, ...], condition: str, reason: str
 ) -> None:
     conditions = read_conditions(resolve_status(make_node_class(), answers, profile, problems))
@@ -93,14 +93,14 @@ def test_what_is_not_found_is_false_with_its_reason(
     assert conditions["Ready"] == ("False", "UnhealthyDependents")
 
 
-def test_what_could_not_be_asked_stays_as_it_was() -> None:
+def test_status_fields_are_left_unchanged_when_aws_was_not_queried() -> None:
     status = resolve_status(make_node_class(), NodeClassAnswers(subnets=None, security_groups=None, images=None))
     assert read_conditions(status)["SubnetsReady"][0] == "Unknown"
     assert read_conditions(status)["Ready"] == ("Unknown", "ReconcilingDependents")
     assert not {"subnets", "securityGroups", "amis"} & status.keys()
 
 
-def test_a_condition_of_this_generation_stands_while_ec2_cannot_be_asked() -> None:
+def test_conditions_of_the_same_generation_are_kept_while_ec2_is_unreachable() -> None:
     stood = tuple(
         Condition(type=kind, status="True", reason=kind, observed_generation=1)
         for kind in ("SubnetsReady", "SecurityGroupsReady", "AMIsReady", "ValidationSucceeded")
@@ -109,7 +109,7 @@ def test_a_condition_of_this_generation_stands_while_ec2_cannot_be_asked() -> No
     assert read_conditions(resolve_status(make_node_class(conditions=stood), silent))["Ready"] == ("True", "Ready")
 
 
-def test_a_class_that_names_its_profile_keeps_it() -> None:
+def test_node_class_with_an_instance_profile_keeps_it() -> None:
     assert resolve_status(make_node_class(instance_profile="own"), ANSWERS)["instanceProfile"] == "own"
 
 
@@ -122,7 +122,7 @@ def test_a_class_that_names_its_profile_keeps_it() -> None:
         ((make_image("mac", 1, arch="arm64_mac"), make_image("old", 9)), "ami-old"),
     ],
 )
-def test_the_best_image_of_each_kind_wins(images: tuple[Image, ...], first: str) -> None:
+def test_newest_non_deprecated_image_of_each_variant_is_chosen(images: tuple[Image, ...], first: str) -> None:
     answers = NodeClassAnswers(subnets=SUBNETS, security_groups=(), images=tuple((image, ()) for image in images))
     assert [ami["id"] for ami in resolve_status(make_node_class(), answers)["amis"]] == [first]
 
@@ -162,13 +162,13 @@ def test_the_best_image_of_each_kind_wins(images: tuple[Image, ...], first: str)
         ),
     ],
 )
-def test_an_alias_is_parameters(term: SelectorTerm, name: str, count: int) -> None:
+def test_ami_alias_maps_to_ssm_parameters(term: SelectorTerm, name: str, count: int) -> None:
     parameters = list_image_parameters(make_node_class(image_selectors=(term, SelectorTerm(id="ami-9"))), "1.34")
     assert name in [parameter.name for parameter in parameters]
     assert len(parameters) == count
 
 
-def test_the_catalogue_is_made_anew_when_it_is_old_or_a_class_changed() -> None:
+def test_catalog_is_rebuilt_when_it_is_old_or_a_node_class_changed() -> None:
     catalog = Catalog(region="r", instance_types=tuple(build_types_by_name().values()), priced_at=NOW)
     before = ClusterSnapshot(taken_at=NOW, node_classes=(make_node_class(),), catalog=catalog)
     moved = make_node_class(resolved_subnets=(Subnet(subnet_id="s", zone="z", zone_id="i", available_ip_count=1),))
@@ -180,7 +180,7 @@ def test_the_catalogue_is_made_anew_when_it_is_old_or_a_class_changed() -> None:
     )
 
 
-def test_no_catalogue_is_made_for_nobody() -> None:
+def test_catalog_is_not_built_without_usable_node_classes() -> None:
     before = ClusterSnapshot(taken_at=NOW)
     assert not is_catalog_due(before, before)
     assert not is_catalog_due(
@@ -188,14 +188,14 @@ def test_no_catalogue_is_made_for_nobody() -> None:
     )
 
 
-def test_a_class_without_subnets_is_not_in_the_catalogue() -> None:
+def test_node_class_without_subnets_is_not_in_the_catalog() -> None:
     classes = (make_node_class(), make_node_class(meta=make_node_class().meta, resolved_subnets=()))
     catalog = build_catalog(ClusterSnapshot(taken_at=NOW, node_classes=classes), INFOS, MARKET, CapacitySettings())
     assert [name for name, _ in catalog.by_node_class] == ["default"]
     assert catalog.priced_at == NOW
 
 
-def test_pods_that_waited_for_a_class_are_planned_within_a_second_and_not_at_once() -> None:
+def test_provisioning_is_requeued_one_second_after_a_node_class_becomes_ready() -> None:
     unready, ready = (
         ClusterSnapshot(taken_at=NOW, node_classes=(node_class,))
         for node_class in (make_node_class(conditions=()), make_node_class())
@@ -214,7 +214,7 @@ def test_pods_that_waited_for_a_class_are_planned_within_a_second_and_not_at_onc
     assert plan_requeues(unready, unready) == ()
 
 
-def test_a_class_that_is_gone_meanwhile_is_passed_over() -> None:
+def test_deleted_node_class_gets_no_status_patch() -> None:
     assert plan_status_patches(ClusterSnapshot(taken_at=NOW), (("default", ANSWERS),), "p") == ()
     [patch] = plan_status_patches(
         ClusterSnapshot(taken_at=NOW, node_classes=(make_node_class(),)), (("default", ANSWERS),), "p"
@@ -232,7 +232,7 @@ def test_a_class_that_is_gone_meanwhile_is_passed_over() -> None:
         ("al2023@latest", "1.34", ""),
     ],
 )
-def test_an_alias_without_images_for_the_version_is_unsupported(alias: str, version: str, words: str) -> None:
+def test_alias_without_images_for_the_kubernetes_version_is_unsupported(alias: str, version: str, words: str) -> None:
     node_class = make_node_class(image_selectors=(SelectorTerm(alias=alias),))
     status = resolve_status(node_class, msgspec.structs.replace(ANSWERS, kubernetes_version=version))
     [ami] = [condition for condition in status["conditions"] if condition["type"] == "AMIsReady"]
@@ -240,7 +240,7 @@ def test_an_alias_without_images_for_the_version_is_unsupported(alias: str, vers
     assert (ami["reason"] == "UnsupportedAlias") == bool(words)
 
 
-def test_windows_images_are_for_windows_of_their_build() -> None:
+def test_windows_image_requires_its_windows_build() -> None:
     answers = msgspec.structs.replace(ANSWERS, images=((make_image("w", 1), ("Windows2022",)),))
     [ami] = resolve_status(make_node_class(), answers)["amis"]
     assert {(requirement["key"], *requirement["values"]) for requirement in ami["requirements"]} == {
@@ -250,7 +250,7 @@ def test_windows_images_are_for_windows_of_their_build() -> None:
     }
 
 
-def test_an_image_for_no_kubernetes_node_is_named() -> None:
+def test_image_with_an_unsupported_architecture_is_reported() -> None:
     answers = msgspec.structs.replace(ANSWERS, images=((make_image("mac", 1, arch="arm64_mac"), ()),))
     [ami] = [
         condition
@@ -261,7 +261,7 @@ def test_an_image_for_no_kubernetes_node_is_named() -> None:
     assert "ami-mac is of architecture arm64_mac: choose one of x86_64 or arm64" in ami["message"]
 
 
-def test_the_terms_that_matched_nothing_are_told() -> None:
+def test_selector_terms_without_matches_are_listed_in_the_condition_message() -> None:
     node_class = make_node_class(subnet_selectors=(SelectorTerm(id="subnet-9"), SelectorTerm(tags=(("a", "b"),))))
     answers = msgspec.structs.replace(ANSWERS, subnets=())
     [subnets_condition] = [
@@ -272,7 +272,7 @@ def test_the_terms_that_matched_nothing_are_told() -> None:
     assert "([0] subnet-9, [1] tags a=b)" in subnets_condition["message"]
 
 
-def test_an_id_that_does_not_exist_beside_others_is_told() -> None:
+def test_selected_ids_that_do_not_exist_are_reported() -> None:
     node_class = make_node_class(
         subnet_selectors=(SelectorTerm(id="subnet-a"), SelectorTerm(id="subnet-9")),
         security_group_selectors=(SelectorTerm(name="nodes"), SelectorTerm(name="lost"), SelectorTerm(id="sg-1")),
@@ -302,7 +302,7 @@ def make_reservation(**fields: Any) -> CapacityReservation:
     ("kind", "minutes", "state"),
     [("capacity-block", 39, "expiring"), ("capacity-block", 41, "active"), ("default", 39, "active")],
 )
-def test_reservations_stand_in_the_status(kind: str, minutes: int, state: str) -> None:
+def test_capacity_reservations_are_listed_in_the_status(kind: str, minutes: int, state: str) -> None:
     capacity_reservation = make_reservation(
         reservation_type=kind, ends_at=NOW + timedelta(minutes=minutes), is_interruptible=True
     )
@@ -322,7 +322,7 @@ def test_reservations_stand_in_the_status(kind: str, minutes: int, state: str) -
     assert reservation_status["endTime"].startswith("2026-11-21T08:")
 
 
-def test_reservations_that_are_gone_leave_the_status() -> None:
+def test_missing_capacity_reservations_are_removed_from_the_status() -> None:
     node_class = make_node_class(resolved_capacity_reservations=(make_reservation(),))
     assert resolve_status(node_class, ANSWERS)["capacityReservations"] == []
     unknown = resolve_status(node_class, msgspec.structs.replace(ANSWERS, capacity_reservations=None))
@@ -338,15 +338,13 @@ def test_reservations_that_are_gone_leave_the_status() -> None:
         (None, ("Unknown", "PlacementGroupResolutionFailed")),
     ],
 )
-def test_a_placement_group_that_is_wanted_must_be_there(
-    groups: tuple[PlacementGroup, ...] | None, state: tuple[str, str]
-) -> None:
+def test_selected_placement_group_must_exist(groups: tuple[PlacementGroup, ...] | None, state: tuple[str, str]) -> None:
     node_class = make_node_class(placement_group_selector=SelectorTerm(name="racks"))
     status = resolve_status(node_class, msgspec.structs.replace(ANSWERS, placement_groups=groups))
     assert read_conditions(status)["PlacementGroupReady"] == state
 
 
-def test_a_class_is_validated_once_its_dependencies_are_there() -> None:
+def test_node_class_is_validated_after_its_dependencies_are_ready() -> None:
     missing = read_conditions(resolve_status(make_node_class(), msgspec.structs.replace(ANSWERS, subnets=())))
     assert missing["ValidationSucceeded"] == ("False", "DependenciesNotReady")
     unasked = read_conditions(resolve_status(make_node_class(), msgspec.structs.replace(ANSWERS, subnets=None)))
@@ -371,7 +369,7 @@ def list_written_statuses(
 @pytest.mark.parametrize(
     "answers", [ANSWERS, ANSWERS_WITH_RESERVATION, NodeClassAnswers(subnets=None, security_groups=(), images=())]
 )
-def test_a_status_that_says_it_already_is_not_written_again(answers: NodeClassAnswers) -> None:
+def test_unchanged_status_is_not_written_again(answers: NodeClassAnswers) -> None:
     [status] = list_written_statuses(make_node_class(), answers)
     updated_class = with_status(make_node_class(), status)
     assert (
@@ -394,7 +392,7 @@ def test_a_status_that_says_it_already_is_not_written_again(answers: NodeClassAn
         ({"conditions": ()}, {}, "p", 0),
     ],
 )
-def test_a_status_is_written_once_anything_of_it_is_another(
+def test_status_is_written_when_any_field_changes(
     change: dict[str, Any], answer_changes: dict[str, Any], profile: str, minutes: int
 ) -> None:
     [status] = list_written_statuses(make_node_class(), ANSWERS_WITH_RESERVATION)

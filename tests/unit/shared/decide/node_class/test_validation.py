@@ -53,7 +53,7 @@ def list_kubelet_findings(**fields: Any) -> list[tuple[str, str]]:
         {"kubelet": {"registryPullQPS": 20, "seccompDefault": True, "memoryThrottlingFactor": 0.9}},
     ],
 )
-def test_what_is_right_is_not_complained_about(spec: dict[str, Any]) -> None:
+def test_valid_node_class_has_no_findings(spec: dict[str, Any]) -> None:
     assert list_findings(**spec) == []
 
 
@@ -116,9 +116,7 @@ def test_what_is_right_is_not_complained_about(spec: dict[str, Any]) -> None:
         ),
     ],
 )
-def test_a_contradiction_in_the_spec_is_named_with_its_field_and_remedy(
-    spec: dict[str, Any], words: tuple[str, ...]
-) -> None:
+def test_invalid_spec_field_is_reported_with_its_path_and_fix(spec: dict[str, Any], words: tuple[str, ...]) -> None:
     findings = list_findings(**spec)
     assert {reason for reason, _ in findings} == {"ValidationFailed"}
     for word in words:
@@ -126,7 +124,7 @@ def test_a_contradiction_in_the_spec_is_named_with_its_field_and_remedy(
 
 
 @pytest.mark.parametrize("key", [*RESTRICTED_TAGS, "kubernetes.io/cluster/prod", "aws:cloudformation:stack", "k" * 129])
-def test_tags_that_are_ours_or_amazons_are_refused(key: str) -> None:
+def test_restricted_tags_are_rejected(key: str) -> None:
     [(reason, message)] = list_findings(tags={key: "x", "team": "shop"})
     assert reason == "TagValidationFailed"
     assert f"spec.tags[{key[:20]}" in message
@@ -160,7 +158,7 @@ def test_tags_that_are_ours_or_amazons_are_refused(key: str) -> None:
         ({"imageGCHighThresholdPercent": 80, "imageGCLowThresholdPercent": 80}, "80 is not above"),
     ],
 )
-def test_a_kubelet_that_would_not_start_is_refused(fields: dict[str, Any], words: str) -> None:
+def test_invalid_kubelet_configuration_is_rejected(fields: dict[str, Any], words: str) -> None:
     findings = list_kubelet_findings(**fields)
     assert {reason for reason, _ in findings} == {"InvalidKubeletConfiguration"}
     assert any(words in message for _, message in findings), findings
@@ -173,7 +171,7 @@ def test_a_kubelet_that_would_not_start_is_refused(fields: dict[str, Any], words
         ({"kubeReserved": {"memory": "vcpus * 10"}}, "spec.kubelet.kubeReserved.memory"),
     ],
 )
-def test_an_expression_is_not_taken_for_an_amount(fields: dict[str, Any], path: str) -> None:
+def test_kubelet_expression_is_rejected_when_expressions_are_disabled(fields: dict[str, Any], path: str) -> None:
     [(reason, message)] = list_kubelet_findings(**fields)
     assert (reason, message.startswith(path)) == ("KubeletExpressionsDisabled", True)
 
@@ -191,7 +189,9 @@ def test_an_expression_is_not_taken_for_an_amount(fields: dict[str, Any], path: 
         ("windows2022@latest", {"seccompDefault": True}, "Windows2022 does not support it"),
     ],
 )
-def test_what_a_family_has_no_words_for_is_refused(alias: str, fields: dict[str, Any], words: str) -> None:
+def test_kubelet_setting_unsupported_by_the_ami_family_is_rejected(
+    alias: str, fields: dict[str, Any], words: str
+) -> None:
     [(reason, message)] = list_findings(amiSelectorTerms=[{"alias": alias}], kubelet=fields)
     assert reason == "UnsupportedKubeletConfiguration"
     assert words in message
@@ -214,14 +214,14 @@ def test_what_a_family_has_no_words_for_is_refused(alias: str, fields: dict[str,
         ({"userData": "#!" + "x" * 16_384}, "UserDataSizeLimitExceeded", "EC2 accepts 16,384"),
     ],
 )
-def test_user_data_that_cannot_be_sent_is_refused(spec: dict[str, Any], reason: str, words: str) -> None:
+def test_invalid_user_data_is_rejected(spec: dict[str, Any], reason: str, words: str) -> None:
     [(actual_reason, message)] = list_findings(**spec)
     assert actual_reason == reason
     assert words in message
     assert list_findings(facts=None, **spec) == []
 
 
-def test_al2023_needs_the_service_cidr() -> None:
+def test_al2023_requires_the_service_cidr() -> None:
     [(reason, message)] = list_findings(facts=msgspec.structs.replace(FACTS, service_cidr=""))
     assert reason == "ClusterCIDRResolutionFailed"
     assert "eks:DescribeCluster" in message
@@ -238,12 +238,12 @@ def test_al2023_needs_the_service_cidr() -> None:
         ),
     ],
 )
-def test_what_is_allowed_and_hardly_meant_is_advised_against(spec: dict[str, Any], words: str) -> None:
+def test_lint_reports_likely_mistakes_in_a_valid_node_class(spec: dict[str, Any], words: str) -> None:
     [line] = lint_node_class(make_node_class(**spec))
     assert words in line
 
 
-def test_two_zones_are_advised() -> None:
+def test_lint_recommends_two_zones_and_accepts_valid_user_data() -> None:
     subnet = Subnet(subnet_id="subnet-1", zone="us-east-1a", zone_id="use1-az1", available_ip_count=1)
     [line] = lint_node_class(msgspec.structs.replace(make_node_class(), resolved_subnets=(subnet,)))
     assert "choose two zones" in line
@@ -292,7 +292,7 @@ RESERVATION = {"tags": {"a": "b"}}
         ({"placementGroupSelector": {"id": "rack"}}, "placementGroupSelector.id: 'rack' is not a placement group id"),
     ],
 )
-def test_a_value_that_is_none_of_those_allowed_is_named(spec: dict[str, Any], words: str) -> None:
+def test_value_outside_the_allowed_values_is_reported(spec: dict[str, Any], words: str) -> None:
     [(reason, message)] = list_findings(**spec)
     assert reason == "ValidationFailed"
     assert words in message

@@ -79,20 +79,22 @@ def build_buffer_cluster(*buffers: CapacityBuffer, pods: tuple[Any, ...] = (), *
         ({"replicas": None, "limits": parse_resources({"gpu": "6"})}, 0),
     ],
 )
-def test_the_size_is_the_larger_of_both_within_the_limits(fields: dict[str, Any], count: int) -> None:
+def test_buffer_size_is_the_larger_of_replicas_and_percentage_within_the_limits(
+    fields: dict[str, Any], count: int
+) -> None:
     buffer = make_buffer(**fields)
     assert count_buffer_pods(buffer, WEB if buffer.scalable else APP) == count
     [room] = resolve_buffers(build_buffer_cluster(buffer))
     assert len(room.pods) == count
 
 
-def test_a_percentage_of_nothing_is_nothing() -> None:
+def test_buffer_percentage_of_zero_replicas_is_zero() -> None:
     assert (
         count_buffer_pods(make_buffer(replicas=None, scalable=DEPLOYMENT, percentage=50), replace(WEB, replicas=0)) == 0
     )
 
 
-def test_headroom_is_pods_that_matter_least_and_need_no_volumes() -> None:
+def test_buffer_pods_have_minimum_priority_and_no_volume_claims() -> None:
     [room] = resolve_buffers(build_buffer_cluster(make_buffer()))
     assert [buffer_pod.name for buffer_pod in room.pods] == [
         "shop/capacity-buffer-room-1",
@@ -105,7 +107,7 @@ def test_headroom_is_pods_that_matter_least_and_need_no_volumes() -> None:
     assert not make_pod("x").is_buffer_pod()
 
 
-def test_a_buffer_that_asks_for_too_much_is_cut() -> None:
+def test_buffer_size_is_capped_at_the_maximum() -> None:
     assert (
         len(resolve_buffers(build_buffer_cluster(make_buffer(replicas=10 * MAX_PODS_PER_BUFFER)))[0].pods)
         == MAX_PODS_PER_BUFFER
@@ -121,7 +123,7 @@ def test_a_buffer_that_asks_for_too_much_is_cut() -> None:
         ({"strategy": "later"}, "ResolutionFailed"),
     ],
 )
-def test_a_buffer_of_something_that_is_not_there_says_so(fields: dict[str, Any], reason: str) -> None:
+def test_unresolved_buffer_reports_its_reason_in_its_conditions(fields: dict[str, Any], reason: str) -> None:
     cluster = build_buffer_cluster(make_buffer(**fields))
     [room] = resolve_buffers(cluster)
     assert (room.error[0], room.pods) == (reason, ())
@@ -130,7 +132,7 @@ def test_a_buffer_of_something_that_is_not_there_says_so(fields: dict[str, Any],
     assert conditions["Provisioning"] == ("False", "NotReadyForProvisioning")
 
 
-def test_nodes_are_made_for_headroom_and_next_time_it_has_its_room_there() -> None:
+def test_nodes_are_created_for_buffer_pods_and_hold_them_in_the_next_run() -> None:
     cluster = build_buffer_cluster(make_buffer(replicas=3))
     planned = plan_with_buffers(cluster)
     assert count_pods_per_new_node(planned.placement) == [3]
@@ -146,7 +148,7 @@ def test_nodes_are_made_for_headroom_and_next_time_it_has_its_room_there() -> No
     assert _read_conditions(replace(cluster, node_claims=claims))["Provisioning"] == ("True", "FitsExistingCapacity")
 
 
-def test_pods_come_first_also_where_headroom_is_larger() -> None:
+def test_pending_pods_are_scheduled_before_larger_buffer_pods() -> None:
     cluster = build_buffer_cluster(
         make_buffer(replicas=1), pods=(make_pod("x", "500m"),), nodes=(make_node("here", "1"),), node_pools=()
     )
@@ -156,7 +158,7 @@ def test_pods_come_first_also_where_headroom_is_larger() -> None:
     assert [unschedulable.pod for unschedulable in planned.placement.unschedulable] == ["shop/capacity-buffer-room-1"]
 
 
-def test_headroom_never_takes_a_limit_from_a_pod() -> None:
+def test_buffer_pods_never_use_limits_that_pending_pods_need() -> None:
     limits = Resources(amounts=(("cpu", 4000),))
     waiting = tuple(make_pod(f"p{number}", "1") for number in range(4))
     planned = plan_with_buffers(
@@ -165,7 +167,7 @@ def test_headroom_never_takes_a_limit_from_a_pod() -> None:
     assert planned.without_buffer_pods().unschedulable == ()
 
 
-def test_a_pod_that_waits_for_another_gets_its_room_before_headroom_does() -> None:
+def test_pod_with_affinity_to_a_pending_pod_is_scheduled_before_buffer_pods() -> None:
     near = AffinityTerm(topology_key=HOSTNAME, selector=build_label_selector({"app": "b"}))
     waiting = (make_pod("a", "2", pod_affinity=(near,)), make_pod("b", "1", labels={"app": "b"}))
     large = replace(APP, spec=replace(APP.spec, requests=make_requests("2")))
@@ -177,7 +179,7 @@ def test_a_pod_that_waits_for_another_gets_its_room_before_headroom_does() -> No
     assert [unschedulable.pod for unschedulable in planned.placement.unschedulable] == ["shop/capacity-buffer-room-1"]
 
 
-def test_room_that_is_there_is_headroom_enough_and_nobody_is_told() -> None:
+def test_buffer_pods_on_existing_nodes_cause_no_events_or_annotations() -> None:
     existing_node, node_claim = attach_claim(make_node("here", "4"))
     cluster = build_buffer_cluster(make_buffer(), nodes=(existing_node,), node_claims=(node_claim,))
     planned = plan_with_buffers(cluster)
@@ -190,7 +192,7 @@ def test_room_that_is_there_is_headroom_enough_and_nobody_is_told() -> None:
     ] == []
 
 
-def test_a_node_that_holds_headroom_is_not_empty() -> None:
+def test_node_with_buffer_pods_is_not_empty() -> None:
     existing_node, node_claim = attach_claim(make_node("here", "4"))
     cluster = build_buffer_cluster(make_buffer(), nodes=(existing_node,), node_claims=(node_claim,))
     with_buffer, without_buffer = (
@@ -206,12 +208,12 @@ def _list_verdict_reasons(sweep: Any) -> set[str]:
     return {verdict.reason for verdict in sweep.verdicts}
 
 
-def test_a_buffer_that_is_going_keeps_nothing() -> None:
+def test_deleting_buffer_has_no_pods() -> None:
     buffer = make_buffer()
     assert resolve_buffers(build_buffer_cluster(replace(buffer, meta=replace(buffer.meta, deleted_at=NOW)))) == ()
 
 
-def test_a_pod_of_the_same_name_is_the_pod() -> None:
+def test_existing_pod_with_the_name_of_a_buffer_pod_replaces_it() -> None:
     double = make_pod("capacity-buffer-room-1")
     assert [
         buffer_pod.name for buffer_pod in resolve_buffers(build_buffer_cluster(make_buffer(), pods=(double,)))[0].pods
@@ -227,7 +229,7 @@ def _read_conditions(cluster: ClusterSnapshot) -> dict[str, tuple[str, str]]:
     }
 
 
-def test_status_says_how_many_and_is_written_once() -> None:
+def test_buffer_status_reports_replicas_and_is_written_only_when_it_changes() -> None:
     cluster = build_buffer_cluster(make_buffer(replicas=0))
     planned = plan_with_buffers(cluster)
     [action] = describe_buffers(planned, cluster)
@@ -251,7 +253,7 @@ def test_status_says_how_many_and_is_written_once() -> None:
     assert describe_buffers(plan_with_buffers(next_cluster), next_cluster) == ()
 
 
-def test_buffers_want_a_plan_though_no_pod_waits() -> None:
+def test_capacity_buffers_need_provisioning_without_pending_pods() -> None:
     assert explain_provisioning_need(ClusterState(make_cluster_snapshot())) == ""
     assert explain_provisioning_need(ClusterState(build_buffer_cluster(make_buffer()))) == (
         "CapacityBuffers need headroom"

@@ -67,7 +67,7 @@ def list_nominations(cluster: ClusterSnapshot, max_pods: int = 600) -> list[tupl
 TWO = (make_joined_node("n1", "large"), make_joined_node("n2", "small"))
 
 
-def test_pods_that_differ_are_told_of_their_homes_the_smallest_first() -> None:
+def test_different_pods_are_nominated_smallest_first() -> None:
     cluster = build_cluster(LARGE, SMALL, machines=TWO)
     assert list_nominations(cluster) == [("large", "n1"), ("small", "n2")]
     plan = plan_nominations(ClusterState(cluster))
@@ -83,31 +83,34 @@ def test_pods_that_differ_are_told_of_their_homes_the_smallest_first() -> None:
 @pytest.mark.parametrize(
     ("case", "cluster"),
     [
-        ("one home", build_cluster(LARGE, SMALL, machines=(make_joined_node("n1", "large", "small"),))),
         (
-            "all alike",
+            "one planned node for both pods",
+            build_cluster(LARGE, SMALL, machines=(make_joined_node("n1", "large", "small"),)),
+        ),
+        (
+            "equal pods",
             build_cluster(
                 LARGE, make_pod("twin", "3"), machines=(make_joined_node("n1", "large"), make_joined_node("n2", "twin"))
             ),
         ),
-        ("bound", build_cluster(make_pod("large", "3", on="n1"), SMALL, machines=TWO)),
-        ("not tried", build_cluster(LARGE, replace(SMALL, conditions=()), machines=TWO)),
-        ("nobody waits", build_cluster(machines=TWO)),
+        ("pod is bound", build_cluster(make_pod("large", "3", on="n1"), SMALL, machines=TWO)),
+        ("pod not yet marked unschedulable", build_cluster(LARGE, replace(SMALL, conditions=()), machines=TWO)),
+        ("no pending pods", build_cluster(machines=TWO)),
     ],
 )
-def test_no_hint_is_given_where_none_matters(case: str, cluster: ClusterSnapshot) -> None:
+def test_pods_get_no_nomination_when_it_makes_no_difference(case: str, cluster: ClusterSnapshot) -> None:
     assert case
     assert list_nominations(cluster) == []
 
 
-def test_equal_pods_that_keep_away_from_each_other_are_told() -> None:
+def test_equal_pods_with_topology_spread_are_nominated() -> None:
     apart = [make_pod(name, spread=(SPREAD,)) for name in ("a", "b")]
     assert list_nominations(
         build_cluster(*apart, machines=(make_joined_node("n1", "a"), make_joined_node("n2", "b")))
     ) == [("a", "n1"), ("b", "n2")]
 
 
-def test_pods_without_a_home_are_a_danger_to_those_that_have_one() -> None:
+def test_pods_without_a_planned_node_make_nominations_of_other_pods_necessary() -> None:
     assert list_nominations(build_cluster(LARGE, SMALL, machines=(make_joined_node("n1", "large"),))) == [
         ("large", "n1")
     ]
@@ -116,14 +119,14 @@ def test_pods_without_a_home_are_a_danger_to_those_that_have_one() -> None:
 @pytest.mark.parametrize(
     ("node_name", "is_nominated"),
     [("n1", True), ("gone", True), ("n2", False)],
-    ids=["it has the hint", "its hint is to a node that is gone", "kube-scheduler makes room for it elsewhere"],
+    ids=["nominated for its planned node", "nominated for a deleted node", "preempting on another node"],
 )
-def test_a_hint_is_never_given_against_preemption(node_name: str, *, is_nominated: bool) -> None:
+def test_nomination_does_not_override_preemption(node_name: str, *, is_nominated: bool) -> None:
     cluster = build_cluster(with_nominated_node(LARGE, node_name), SMALL, make_pod("other", "2"), machines=TWO)
     assert (("large", "n1") in list_nominations(cluster)) is is_nominated
 
 
-def test_a_hint_of_ours_is_renewed_when_the_home_has_changed() -> None:
+def test_nomination_is_renewed_when_the_planned_node_changes() -> None:
     machines = (
         make_joined_node("n1", "large", age=40),
         make_joined_node("n3", "large", age=3),
@@ -137,7 +140,7 @@ def test_a_hint_of_ours_is_renewed_when_the_home_has_changed() -> None:
     ]
 
 
-def test_a_node_that_is_not_ready_stays_closed_and_its_pods_are_told_later() -> None:
+def test_node_that_is_not_ready_stays_closed_and_its_pods_are_nominated_later() -> None:
     cluster = build_cluster(LARGE, SMALL, machines=(make_joined_node("n1", "large", ready=False), TWO[1]))
     assert plan_nominations(ClusterState(cluster)).closed_nodes == {"n1"}
     assert list_nominations(cluster) == [("small", "n2")]
@@ -149,7 +152,7 @@ TEAM = Taint(key="team", effect="NoSchedule")
 
 
 @pytest.mark.parametrize(("taint", "is_closed"), [(UNINITIALIZED, True), (NOT_READY, True), (TEAM, False)])
-def test_our_taint_is_the_last_that_goes_by_itself(taint: Taint, *, is_closed: bool) -> None:
+def test_unregistered_taint_is_kept_while_ephemeral_taints_remain(taint: Taint, *, is_closed: bool) -> None:
     joined_node, claim = make_joined_node("n1", "large")
     machine = (replace(joined_node, taints=(UNREGISTERED, taint)), claim)
     assert (
@@ -157,7 +160,7 @@ def test_our_taint_is_the_last_that_goes_by_itself(taint: Taint, *, is_closed: b
     ) is is_closed
 
 
-def test_a_node_with_startup_taints_is_opened_at_once_and_its_pods_are_told_when_they_are_gone() -> None:
+def test_node_with_startup_taints_is_opened_and_its_pods_are_nominated_after_their_removal() -> None:
     for registered in (False, True):
         joined_node, claim = make_joined_node("n1", "large", ready=False, registered=registered)
         claim = replace(claim, startup_taints=(TEAM,))
@@ -169,7 +172,7 @@ def test_a_node_with_startup_taints_is_opened_at_once_and_its_pods_are_told_when
     assert list_nominations(usable) == [("large", "n1"), ("small", "n2")]
 
 
-def test_no_node_is_kept_closed_for_long() -> None:
+def test_closed_nodes_are_opened_after_a_timeout() -> None:
     assert not plan_nominations(
         ClusterState(
             build_cluster(LARGE, SMALL, machines=(make_joined_node("n1", "large", ready=False, age=45), TWO[1]))
@@ -179,7 +182,7 @@ def test_no_node_is_kept_closed_for_long() -> None:
     assert not plan_nominations(ClusterState(build_cluster(LARGE, LARGER, SMALL, machines=machines)), 1).closed_nodes
 
 
-def test_nodes_are_opened_a_few_pods_at_a_time_and_one_at_least() -> None:
+def test_nodes_are_opened_within_the_nomination_limit_and_at_least_one_per_run() -> None:
     machines = (make_joined_node("n1", "large", "larger"), TWO[1])
     cluster = build_cluster(LARGE, LARGER, SMALL, machines=machines)
     assert (list_nominations(cluster, 2), plan_nominations(ClusterState(cluster), 2).closed_nodes) == (
@@ -193,7 +196,7 @@ def test_nodes_are_opened_a_few_pods_at_a_time_and_one_at_least() -> None:
     assert plan_nominations(ClusterState(cluster), 3).closed_nodes == frozenset()
 
 
-def test_an_open_node_promises_no_more_than_it_has() -> None:
+def test_nominations_do_not_exceed_the_free_resources_of_an_open_node() -> None:
     machines = (make_joined_node("n1", "large", "larger", "tiny", registered=True), TWO[1])
     cluster = build_cluster(LARGE, LARGER, make_pod("tiny", "100m"), SMALL, machines=machines)
     assert list_nominations(cluster) == [("tiny", "n1"), ("larger", "n1"), ("small", "n2")]
@@ -203,7 +206,7 @@ def test_an_open_node_promises_no_more_than_it_has() -> None:
     assert list_nominations(cluster) == [("tiny", "n1"), ("small", "n2")]
 
 
-def test_a_node_that_is_being_deleted_expects_nobody() -> None:
+def test_deleting_node_gets_no_nominations() -> None:
     joined_node, claim = make_joined_node("n1", "large")
     joined_node = replace(joined_node, meta=replace(joined_node.meta, deleted_at=NOW))
     assert list_nominations(build_cluster(LARGE, SMALL, machines=((joined_node, claim), TWO[1]))) == [("small", "n2")]
@@ -212,7 +215,7 @@ def test_a_node_that_is_being_deleted_expects_nobody() -> None:
 # What hints mean to planning
 
 
-def test_a_pod_with_a_hint_of_ours_is_planned_for_at_home() -> None:
+def test_pod_nominated_by_joiner_is_scheduled_on_its_planned_node() -> None:
     cluster = build_cluster(with_nominated_node(LARGE, "n1"), SMALL, machines=TWO)
     assert solve(cluster).existing == (
         ExistingNodePlacement(node="claim-n1", pods=("shop/large",)),
@@ -220,7 +223,7 @@ def test_a_pod_with_a_hint_of_ours_is_planned_for_at_home() -> None:
     )
 
 
-def test_a_pod_whose_hint_is_to_a_node_that_is_gone_or_going_is_planned_for() -> None:
+def test_pod_nominated_for_a_missing_or_deleting_node_is_scheduled_again() -> None:
     assert solve(build_cluster(with_nominated_node(LARGE, "gone"), machines=())).new_nodes[0].pods == ("shop/large",)
     joined_node, claim = make_joined_node("n1", "large", registered=True)
     going = replace(claim, meta=replace(claim.meta, deleted_at=NOW))
@@ -229,7 +232,7 @@ def test_a_pod_whose_hint_is_to_a_node_that_is_gone_or_going_is_planned_for() ->
     ].pods == ("shop/large",)
 
 
-def test_a_pod_that_preempts_is_not_planned_for() -> None:
+def test_preempting_pod_is_not_scheduled() -> None:
     assert solve(build_cluster(with_nominated_node(make_pod("other", "2"), "n1"), machines=TWO)) == Placement()
     hints = find_nominated_node_names(
         ClusterState(
@@ -245,7 +248,7 @@ def test_a_pod_that_preempts_is_not_planned_for() -> None:
     assert hints.stale_pods == {"shop/small"}
 
 
-def test_the_claim_that_was_made_last_is_the_home() -> None:
+def test_newest_node_claim_is_the_planned_node_of_a_pod() -> None:
     machines = (make_joined_node("n1", "large", age=3), make_joined_node("n2", "large", age=9))
     cluster = build_cluster(LARGE, machines=machines)
     [home] = build_nominations(ClusterState(cluster).nodes, NOW).values()
@@ -280,7 +283,7 @@ def list_annotations(cluster: ClusterSnapshot, name: str) -> dict[str, str]:
         (60, (make_joined_node("n2", "larger"),), 1),
     ],
 )
-def test_whose_home_was_opened_just_now_is_not_planned_for_again(
+def test_pods_of_a_recently_registered_node_are_not_scheduled_again(
     seconds: int, other_nodes: tuple[tuple[Node, NodeClaim], ...], count: int
 ) -> None:
     machines = (make_registered_node(seconds, "large"), *other_nodes)
@@ -291,7 +294,7 @@ def test_whose_home_was_opened_just_now_is_not_planned_for_again(
     assert any(isinstance(action, FollowUp) and action.function == "provision" for action in actions)
 
 
-def test_who_comes_to_a_new_node_is_planned_for_with_those_that_are_settling() -> None:
+def test_settling_pods_are_planned_together_with_pods_of_a_new_node() -> None:
     cluster = build_cluster(
         LARGE, SMALL, make_pod("foreign", "3800m", on="n1"), machines=(make_registered_node(1, "large"),)
     )
@@ -301,7 +304,7 @@ def test_who_comes_to_a_new_node_is_planned_for_with_those_that_are_settling() -
     assert creation.pods == ("shop/large", "shop/small")
 
 
-def test_a_claim_learns_of_pods_that_are_planned_for_it_later() -> None:
+def test_node_claim_annotation_is_updated_with_pods_planned_later() -> None:
     cluster = build_cluster(LARGE, SMALL, machines=(make_joined_node("n1", "large"),))
     annotations = list_annotations(cluster, "claim-n1")
     assert set(annotations[NOMINATED_PODS].split(",")) == {
@@ -314,20 +317,20 @@ def test_a_claim_learns_of_pods_that_are_planned_for_it_later() -> None:
     )
 
 
-def test_a_registered_node_is_protected_itself_and_its_claim_learns() -> None:
+def test_registered_node_is_nominated_and_its_node_claim_lists_the_pods() -> None:
     cluster = build_cluster(LARGE, SMALL, machines=(make_registered_node(1, "large"),))
     assert set(list_annotations(cluster, "n1")) == {NOMINATED_UNTIL}
     assert set(list_annotations(cluster, "claim-n1")) == {NOMINATED_PODS}
 
 
-def test_a_pod_has_one_home() -> None:
+def test_pod_is_listed_on_only_one_node_claim() -> None:
     machines = (make_registered_node(1, "large", "other"), make_joined_node("n2", "small"))
     cluster = build_cluster(LARGE, SMALL, make_pod("foreign", "2", on="n1"), machines=machines)
     assert list_annotations(cluster, "claim-n1")[NOMINATED_PODS] == compute_pod_digest("shop/other")
     assert compute_pod_digest("shop/large") in list_annotations(cluster, "claim-n2")[NOMINATED_PODS]
 
 
-def test_a_node_in_use_is_nobodys_home_anew() -> None:
+def test_initialized_node_gets_no_new_nominated_pods() -> None:
     node_in_use, claim = attach_claim(make_node("n1"))
     assert set(list_annotations(build_cluster(LARGE, machines=((node_in_use, claim),)), "n1")) == {NOMINATED_UNTIL}
     assert not list_annotations(build_cluster(LARGE, machines=((node_in_use, claim),)), "claim-n1")

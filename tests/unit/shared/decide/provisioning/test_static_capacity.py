@@ -71,7 +71,7 @@ def list_deleted_claims(cluster: ClusterSnapshot) -> list[str]:
     ("replicas", "nodes", "claim_count", "count"),
     [(3, None, 0, 3), (3, None, 2, 1), (3, None, 3, 0), (3, 2, 0, 2), (3, 2, 2, 0), (3, 1, 2, 0), (0, None, 0, 0)],
 )
-def test_claims_are_made_up_to_the_number_and_the_limit(
+def test_static_node_pool_creates_node_claims_up_to_replicas_and_limit(
     replicas: int, nodes: int | None, claim_count: int, count: int
 ) -> None:
     claims = tuple(make_node_claim(f"n{number}") for number in range(claim_count))
@@ -80,7 +80,7 @@ def test_claims_are_made_up_to_the_number_and_the_limit(
     assert bool(explain_static_change(ClusterState(cluster))) == bool(count)
 
 
-def test_who_decides_again_on_the_same_look_makes_the_same_claims() -> None:
+def test_static_node_claim_names_are_deterministic() -> None:
     static_pool = make_static_pool(3)
     cluster = make_cluster_snapshot(node_pools=(static_pool,))
     assert (
@@ -98,7 +98,7 @@ def test_who_decides_again_on_the_same_look_makes_the_same_claims() -> None:
     assert list_created_claims(after) == [build_slot_name(static_pool, 2)]
 
 
-def test_a_name_is_free_again_when_its_claim_is_gone_and_not_before() -> None:
+def test_static_node_claim_name_is_reused_only_after_deletion_completes() -> None:
     static_pool = make_static_pool(2)
     going = make_node_claim(build_slot_name(static_pool, 0))
     going = replace(going, meta=replace(going.meta, deleted_at=NOW))
@@ -108,7 +108,7 @@ def test_a_name_is_free_again_when_its_claim_is_gone_and_not_before() -> None:
     assert list_created_claims(cluster) == [build_slot_name(static_pool, 2)]
 
 
-def test_a_claim_that_cannot_be_read_is_there() -> None:
+def test_static_node_pool_counts_unreadable_node_claims() -> None:
     static_pool = make_static_pool(1)
     bad = Problem(kind="NodeClaim", name=build_slot_name(static_pool, 0), message="odd")
     assert list_created_claims(make_cluster_snapshot(node_pools=(static_pool,), problems=(bad,))) == []
@@ -116,7 +116,7 @@ def test_a_claim_that_cannot_be_read_is_there() -> None:
     assert list_created_claims(make_cluster_snapshot(node_pools=(static_pool,), problems=(unseen,))) == []
 
 
-def test_a_claim_says_what_the_pool_says_and_chooses_no_types() -> None:
+def test_static_node_claim_keeps_the_node_pool_requirements() -> None:
     requirements = make_requirements(
         (INSTANCE_TYPE, "In", ["m.02", "m.04"]), (ZONE, "In", ["a"]), minimum={INSTANCE_TYPE: 2}
     )
@@ -135,7 +135,7 @@ def test_a_claim_says_what_the_pool_says_and_chooses_no_types() -> None:
     assert not {MIN_VALUES_RELAXED, NOMINATED_PODS} & set(notes)
 
 
-def test_a_pool_without_requirements_leaves_the_type_open() -> None:
+def test_static_node_pool_without_requirements_leaves_the_instance_type_open() -> None:
     [action, _] = decide_static_capacity(
         ClusterState(make_cluster_snapshot(node_pools=(make_static_pool(1, requirements=ANYTHING),)))
     )
@@ -143,7 +143,7 @@ def test_a_pool_without_requirements_leaves_the_type_open() -> None:
     assert INSTANCE_TYPE not in action.claim.requirements
 
 
-def test_what_is_being_replaced_is_neither_made_anew_nor_counted_as_surplus() -> None:
+def test_disrupted_static_node_claim_is_neither_replaced_again_nor_counted_as_surplus() -> None:
     replaced = make_node_claim("n0", conditions=(Condition(type="DisruptionReason", status="True"),))
     cluster = make_cluster_snapshot(node_pools=(make_static_pool(2),), node_claims=(replaced, make_node_claim("n1")))
     assert (list_created_claims(cluster), list_deleted_claims(cluster)) == ([], [])
@@ -160,11 +160,11 @@ def test_what_is_being_replaced_is_neither_made_anew_nor_counted_as_surplus() ->
         {"node_pools": (make_node_pool(),)},
     ],
 )
-def test_a_pool_that_cannot_be_used_makes_nothing(fields: dict[str, Any]) -> None:
+def test_unusable_static_node_pool_creates_no_node_claims(fields: dict[str, Any]) -> None:
     assert list_created_claims(make_cluster_snapshot(**({"node_pools": (make_static_pool(2),)} | fields))) == []
 
 
-def test_no_more_than_so_many_are_made_at_once() -> None:
+def test_static_node_claims_per_run_are_limited() -> None:
     assert (
         len(list_created_claims(make_cluster_snapshot(node_pools=(make_static_pool(10 * MAX_NODE_CLAIMS_PER_RUN),))))
         == MAX_NODE_CLAIMS_PER_RUN
@@ -189,7 +189,7 @@ def _build_static_cluster(*machines: tuple[Any, Any, tuple[Any, ...]], replicas:
     )
 
 
-def test_who_is_missed_least_goes_first() -> None:
+def test_surplus_static_nodes_are_deleted_lowest_disruption_cost_first() -> None:
     machines = (
         _make_node_with_pods("busy", make_pod("a", on="x"), make_pod("b", on="x")),
         _make_node_with_pods("guarded", _make_protected_pod("c")),
@@ -208,7 +208,7 @@ def test_who_is_missed_least_goes_first() -> None:
         assert list_deleted_claims(replace(cluster, node_claims=(*cluster.node_claims, coming))) == expected
 
 
-def test_of_equal_pods_the_node_that_expires_sooner_goes_first() -> None:
+def test_static_node_that_expires_sooner_is_deleted_first_at_equal_pod_cost() -> None:
     def make_aged_node(name: str, hours: int) -> Any:
         aged_node, node_claim, pods = _make_node_with_pods(name, make_pod(f"p-{name}", on="x"))
         meta = replace(node_claim.meta, created_at=NOW - timedelta(hours=hours))
@@ -219,13 +219,13 @@ def test_of_equal_pods_the_node_that_expires_sooner_goes_first() -> None:
     ) == ["claim-old"]
 
 
-def test_a_node_with_a_pod_that_cannot_be_read_goes_last() -> None:
+def test_static_node_with_an_unreadable_pod_is_deleted_last() -> None:
     bad = Problem(kind="Pod", name="shop/odd", message="odd", node="first")
     machines = (_make_node_with_pods("first"), _make_node_with_pods("second", make_pod("a", on="x")))
     assert list_deleted_claims(_build_static_cluster(*machines, replicas=1, problems=(bad,))) == ["claim-second"]
 
 
-def test_a_static_pool_makes_nothing_for_pods_but_its_nodes_take_them() -> None:
+def test_static_node_pool_creates_no_nodes_for_pods_but_its_nodes_accept_pods() -> None:
     assert locate_pods(solve(make_cluster_snapshot(make_pod("x"), node_pools=(make_static_pool(5),)))) == {
         "x": "NoNodePool"
     }
@@ -239,7 +239,7 @@ def test_a_static_pool_makes_nothing_for_pods_but_its_nodes_take_them() -> None:
     ) == {"x": "here"}
 
 
-def test_staffs_are_of_static_pools_only() -> None:
+def test_static_replicas_are_counted_only_for_static_node_pools() -> None:
     assert [
         one.pool.name
         for one in count_static_replicas(

@@ -49,7 +49,7 @@ def with_deletion(claim: NodeClaim) -> NodeClaim:
         (with_deletion(make_claim()), False),
     ],
 )
-def test_a_claim_that_was_decided_under_a_lost_lease_is_not_counted_on_until_it_has_an_instance(
+def test_node_claim_planned_under_a_lost_lease_is_ignored_until_it_has_an_instance(
     claim: NodeClaim, *, is_late: bool
 ) -> None:
     assert find_superseded_claims(build_cluster(claim), (7,)) == ((claim,) if is_late else ())
@@ -57,7 +57,7 @@ def test_a_claim_that_was_decided_under_a_lost_lease_is_not_counted_on_until_it_
 
 
 @pytest.mark.parametrize(("uid", "is_late"), [("uid-late", False), ("uid-before", True)])
-def test_what_a_launch_was_written_down_for_is_counted_on(uid: str, *, is_late: bool) -> None:
+def test_node_claim_of_a_recorded_launch_is_not_superseded(uid: str, *, is_late: bool) -> None:
     request = FleetRequest(
         client_token=uid,
         capacity=1,
@@ -69,14 +69,14 @@ def test_what_a_launch_was_written_down_for_is_counted_on(uid: str, *, is_late: 
     assert bool(find_superseded_claims(build_cluster(make_claim(), groups=(group,)), (7,))) is is_late
 
 
-def test_it_is_planned_as_if_they_were_not_there() -> None:
+def test_superseded_node_claims_are_removed_from_the_snapshot() -> None:
     late, newer_claim = make_claim(), make_claim("8", name="other")
     snapshot = build_cluster(late, newer_claim)
     assert without_claims(snapshot, (late,)).node_claims == (newer_claim,)
     assert without_claims(snapshot, ()) is snapshot
 
 
-def test_those_that_are_not_decided_on_again_go_as_the_very_ones_that_were_seen() -> None:
+def test_superseded_node_claims_that_are_not_planned_again_are_deleted_by_uid() -> None:
     late, needed = make_claim(), make_claim(name="needed")
     [deletion] = delete_superseded_claims((late, needed), (CreateNodeClaim(claim=needed),))
     assert isinstance(deletion, DeleteObject)

@@ -19,22 +19,22 @@ FILES = SchedulingOptions(readiness="Assumed")
 CPU = "karpenter.k8s.aws/instance-cpu"
 ZONE = "topology.kubernetes.io/zone"
 UNREADABLE_PODS: dict[str, tuple[Json, str]] = {
-    "a spec that is a text": (make_pod_manifest("bad") | {"spec": "later"}, "spec: expected `object`"),
-    "an operator that nobody knows": (
+    "spec is a string": (make_pod_manifest("bad") | {"spec": "later"}, "spec: expected `object`"),
+    "unknown affinity operator": (
         make_pod_manifest("bad", affinity=make_node_affinity("a", "Like", "b")),
         "unknown operator 'Like'",
     ),
-    "a number that is none": (
+    "Gt value is not a number": (
         make_pod_manifest("bad", affinity=make_node_affinity(CPU, "Gt", "many")),
         "Gt takes one integer",
     ),
-    "a number without end": (
+    "Gt value is too long": (
         make_pod_manifest("bad", affinity=make_node_affinity(CPU, "Gt", "9" * 5000)),
         "Gt takes one integer",
     ),
-    "is negative": (make_pod_manifest("bad", requests={"cpu": "-1"}), "cpu: below zero"),
-    "an amount that is none": (make_pod_manifest("bad", requests={"memory": "1e999"}), "memory: not a quantity"),
-    "a time without its offset": (
+    "negative cpu request": (make_pod_manifest("bad", requests={"cpu": "-1"}), "cpu: below zero"),
+    "memory quantity out of range": (make_pod_manifest("bad", requests={"memory": "1e999"}), "memory: not a quantity"),
+    "timestamp without an offset": (
         make_pod_manifest("bad")
         | {"metadata": {"name": "bad", "namespace": "shop", "creationTimestamp": "2026-11-21T00:00:00"}},
         "metadata.creationTimestamp",
@@ -46,55 +46,59 @@ UNSCHEDULABLE_PODS: dict[str, tuple[Json, str, str]] = {
         "RequirementsNotMet",
         "contradict each other",
     ),
-    "a bound beyond all numbers": (
+    "Gt value at the integer limit": (
         make_pod_manifest("bad", affinity=make_node_affinity(CPU, "Gt", str(2**63 - 1))),
         "RequirementsNotMet",
         f"{CPU} DoesNotExist",
     ),
-    "a value that no label can have": (make_pod_manifest("bad", nodeSelector={"team": "a b"}), "InvalidPod", "'a b'"),
-    "a number as long as a book": (make_pod_manifest("bad", nodeSelector={CPU: "9" * 5000}), "InvalidPod", "999..."),
-    "millions of cpus": (
+    "invalid label value": (make_pod_manifest("bad", nodeSelector={"team": "a b"}), "InvalidPod", "'a b'"),
+    "label value is too long": (make_pod_manifest("bad", nodeSelector={CPU: "9" * 5000}), "InvalidPod", "999..."),
+    "cpu request in millions": (
         make_pod_manifest("bad", requests={"cpu": "500M"}),
         "NoInstanceTypeFits",
         "did you mean m (thousandths of a cpu)",
     ),
-    "more memory than there is": (
+    "memory request above every instance type": (
         make_pod_manifest("bad", requests={"memory": "1e99"}),
         "NoInstanceTypeFits",
         "memory",
     ),
-    "a topology key that no type has": (
+    "unknown topology key": (
         make_pod_manifest("bad", {"app": "x"}, topologySpreadConstraints=make_spread_constraints("rack")),
         "TopologyNotSatisfied",
         "topology spread over rack",
     ),
-    "a skew of nothing": (
+    "maxSkew is 0": (
         make_pod_manifest("bad", topologySpreadConstraints=make_spread_constraints(ZONE, maxSkew=0)),
         "InvalidPod",
         "maxSkew is 0",
     ),
-    "fewer than no domains": (
+    "minDomains is negative": (
         make_pod_manifest("bad", topologySpreadConstraints=make_spread_constraints(ZONE, minDomains=-1)),
         "InvalidPod",
         "minDomains is -1",
     ),
-    "a wish that nobody knows": (
+    "unknown whenUnsatisfiable": (
         make_pod_manifest("bad", topologySpreadConstraints=make_spread_constraints(ZONE, whenUnsatisfiable="Maybe")),
         "InvalidPod",
         "whenUnsatisfiable is 'Maybe'",
     ),
-    "a policy that nobody knows": (
+    "unknown nodeTaintsPolicy": (
         make_pod_manifest("bad", topologySpreadConstraints=make_spread_constraints(ZONE, nodeTaintsPolicy="Maybe")),
         "InvalidPod",
         "nodeTaintsPolicy is 'Maybe'",
     ),
-    "spread over nothing": (
+    "topology spread without a topologyKey": (
         make_pod_manifest("bad", topologySpreadConstraints=make_spread_constraints("")),
         "InvalidPod",
         "topologyKey",
     ),
-    "near nothing": (make_pod_manifest("bad", affinity=make_pod_affinity("", app="x")), "InvalidPod", "no topologyKey"),
-    "near somebody who is not there": (
+    "pod affinity without a topologyKey": (
+        make_pod_manifest("bad", affinity=make_pod_affinity("", app="x")),
+        "InvalidPod",
+        "no topologyKey",
+    ),
+    "pod affinity without a matching pod": (
         make_pod_manifest("bad", affinity=make_pod_affinity(ZONE, app="ghost")),
         "TopologyNotSatisfied",
         "pod affinity over topology.kubernetes.io/zone",
@@ -112,14 +116,16 @@ def _count_good_pods(placement: Placement) -> int:
 
 
 @pytest.mark.parametrize(("bad", "words"), UNREADABLE_PODS.values(), ids=UNREADABLE_PODS.keys())
-def test_a_pod_that_cannot_be_read_is_named(bad: Json, words: str) -> None:
+def test_unreadable_pod_is_reported_and_other_pods_are_scheduled(bad: Json, words: str) -> None:
     placement, problems = _solve_with_good_pods(bad)
     assert _count_good_pods(placement) == 3
     assert [problem.startswith("shop/bad: ") and words in problem for problem in problems] == [True]
 
 
 @pytest.mark.parametrize(("bad", "reason", "words"), UNSCHEDULABLE_PODS.values(), ids=UNSCHEDULABLE_PODS.keys())
-def test_a_pod_that_asks_for_nonsense_is_told_so(bad: Json, reason: str, words: str) -> None:
+def test_unschedulable_pod_spec_is_reported_with_reason_and_other_pods_are_scheduled(
+    bad: Json, reason: str, words: str
+) -> None:
     placement, problems = _solve_with_good_pods(bad)
     assert (_count_good_pods(placement), problems) == (3, ())
     assert [(failure.pod, failure.reason, words in failure.message) for failure in placement.unschedulable] == [
@@ -127,7 +133,7 @@ def test_a_pod_that_asks_for_nonsense_is_told_so(bad: Json, reason: str, words: 
     ]
 
 
-def test_pods_that_wait_for_each_other_in_a_circle_all_wait() -> None:
+def test_pods_with_circular_pod_affinity_are_all_unschedulable() -> None:
     circle = [
         make_pod_manifest(app, {"app": app}, affinity=make_pod_affinity(ZONE, app=target_app))
         for app, target_app in ("ab", "bc", "ca")
@@ -139,7 +145,7 @@ def test_pods_that_wait_for_each_other_in_a_circle_all_wait() -> None:
     ]
 
 
-def test_a_chain_of_pods_is_no_circle() -> None:
+def test_pods_with_a_chain_of_pod_affinity_are_scheduled() -> None:
     chain = [
         make_pod_manifest(app, {"app": app}, affinity=make_pod_affinity(ZONE, app=target_app))
         for app, target_app in ("ab", "bc")
@@ -148,7 +154,7 @@ def test_a_chain_of_pods_is_no_circle() -> None:
     assert placement.unschedulable == ()
 
 
-def test_a_toleration_that_nobody_understands_tolerates_nothing() -> None:
+def test_toleration_with_an_unknown_operator_tolerates_no_taint() -> None:
     taint = {"key": "team", "value": "a", "effect": "NoSchedule"}
     node: dict[str, Any] = {
         "apiVersion": "v1",
@@ -161,14 +167,14 @@ def test_a_toleration_that_nobody_understands_tolerates_nothing() -> None:
     assert solve(build_cluster(node, odd), options=FILES).existing == ()
 
 
-def test_pods_that_ask_for_nothing_are_placed_too() -> None:
+def test_pods_without_resource_requests_are_scheduled() -> None:
     placement = solve(
         build_cluster(*(make_pod_manifest(f"bare-{number}", requests={}) for number in range(40))), options=FILES
     )
     assert (len(placement.new_nodes), placement.unschedulable) == (1, ())
 
 
-def test_one_poisoned_pod_of_ten_thousand_is_the_only_one_without_a_place() -> None:
+def test_one_invalid_pod_among_ten_thousand_is_the_only_unscheduled_pod() -> None:
     manifests = [
         make_pod_manifest(
             f"p{number:05d}", {"app": f"a{number % 20}"}, requests={"cpu": f"{100 + 50 * (number % 20)}m"}

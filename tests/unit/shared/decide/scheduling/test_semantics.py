@@ -33,7 +33,7 @@ TEXT = "".join((ROOT / "docs" / name).read_text() for name in ("semantics.md", "
 ROWS = [line.split("|") for line in TEXT.splitlines() if line.count("|") == 4 and "`" in line]
 
 
-def test_a_heavier_pool_gives_up_variety_before_a_lighter_is_tried() -> None:
+def test_min_values_of_a_heavier_node_pool_are_relaxed_before_a_lighter_node_pool_is_tried() -> None:
     various = make_requirements((INSTANCE_TYPE, "Exists", ()), minimum={INSTANCE_TYPE: 9})
     pools = (make_node_pool("heavy", weight=9, requirements=various), make_node_pool("light"))
     cluster = make_cluster_snapshot(make_pod("x"), node_pools=pools)
@@ -41,7 +41,7 @@ def test_a_heavier_pool_gives_up_variety_before_a_lighter_is_tried() -> None:
     assert locate_pods(solve(cluster)) == {"x": "light"}
 
 
-def test_a_limit_of_nodes_holds_within_one_run() -> None:
+def test_node_pool_limit_on_nodes_holds_within_one_run() -> None:
     limits = Resources(amounts=(("nodes", 2),))
     pods = tuple(make_pod(f"p{number}", "9") for number in range(3))
     placement = solve(make_cluster_snapshot(*pods, node_pools=(make_node_pool(limits=limits),)))
@@ -49,7 +49,7 @@ def test_a_limit_of_nodes_holds_within_one_run() -> None:
     assert "spec.limits.nodes" in placement.unschedulable[0].message
 
 
-def test_a_daemon_runs_where_a_taint_only_discourages() -> None:
+def test_daemon_set_pods_are_expected_on_nodes_with_a_prefer_no_schedule_taint() -> None:
     soft = Taint(key="team", effect="PreferNoSchedule")
     cluster = make_cluster_snapshot(
         make_pod("x", "3500m"), nodes=(make_node("here", taints=(soft,)),), node_pools=(make_node_pool(),)
@@ -59,7 +59,7 @@ def test_a_daemon_runs_where_a_taint_only_discourages() -> None:
     assert locate_pods(solve(with_daemon)) == {"x": "NoNodePool"}
 
 
-def test_pods_that_have_ended_take_no_room_and_no_port() -> None:
+def test_completed_pods_use_no_resources_and_no_host_ports() -> None:
     ports = (HostPort(port=80),)
     ended = replace(make_pod("ended", "3", host_ports=ports, on="here"), phase="Succeeded")
     assert locate_pods(
@@ -72,7 +72,7 @@ def test_pods_that_have_ended_take_no_room_and_no_port() -> None:
     assert locate_pods(solve(cluster)) == {"x": "default"}
 
 
-def test_a_reservation_is_not_taken_from_where_min_values_forbid_it() -> None:
+def test_capacity_reservation_is_not_used_when_min_values_forbid_it() -> None:
     reserved_offering = Offering(
         zone="a", capacity_type="reserved", price_usd_per_hour=0.0, reservation_id="cr-1", reservation_capacity=1
     )
@@ -88,14 +88,14 @@ def test_a_reservation_is_not_taken_from_where_min_values_forbid_it() -> None:
     assert [offering.capacity_type for offering in kinds] == ["reserved", "on-demand"]
 
 
-def test_a_daemon_with_resource_claims_is_not_counted() -> None:
+def test_daemon_set_with_resource_claims_is_not_counted_as_overhead() -> None:
     daemons = (make_daemon_set("agent", "1500m", has_resource_claims=True),)
     assert (
         solve(make_cluster_snapshot(make_pod("x"), daemon_sets=daemons)).new_nodes[0].cheapest.instance_type == "m.02"
     )
 
 
-def test_a_pod_with_resource_claims_is_told_that_these_are_ignored() -> None:
+def test_pod_with_resource_claims_gets_a_message_that_dra_is_not_supported() -> None:
     [failure] = solve(make_cluster_snapshot(make_pod("x", has_resource_claims=True))).unschedulable
     assert failure.message == "spec.resourceClaims: dynamic resource allocation is not supported"
 
@@ -104,7 +104,7 @@ def test_a_pod_with_resource_claims_is_told_that_these_are_ignored() -> None:
     ("operator", "value", "expected_type"),
     [("Gte", "8", "m.08"), ("Lte", "2", "m.02"), ("Gt", "4", "m.08"), ("Lt", "4", "m.02")],
 )
-def test_numbers_are_compared_as_numbers(operator: str, value: str, expected_type: str) -> None:
+def test_numeric_operators_compare_label_values_as_numbers(operator: str, value: str, expected_type: str) -> None:
     cpus = "karpenter.k8s.aws/instance-cpu"
     types = tuple(make_instance_type(f"m.{cpu:02d}", cpu, labels={cpus: [str(cpu)]}) for cpu in (2, 4, 8, 16))
     pod = make_pod("x", "100m", required_terms=(make_requirements((cpus, operator, [value]), (ZONE, "In", ["a"])),))
@@ -121,7 +121,7 @@ def _list_test_names() -> frozenset[str]:
     )
 
 
-def test_every_rule_of_the_pages_names_code_and_tests_that_there_are() -> None:
+def test_every_rule_in_the_docs_cites_existing_code_and_tests() -> None:
     test_names, missing = _list_test_names(), []
     for _, rule, code, tests, _ in ROWS:
         for name in re.findall(r"`([^`]+)`", code):

@@ -48,14 +48,16 @@ def list_unreached_pods(placement: Placement) -> list[str]:
     return [failure.pod for failure in placement.unschedulable if failure.reason == "NotReached"]
 
 
-def test_without_a_clock_everything_is_reached() -> None:
+def test_all_pods_are_scheduled_without_a_time_limit() -> None:
     placement = solve(make_cluster_snapshot(*make_pods(9)))
     assert not placement.unschedulable
     assert placement.next_pod == ""
 
 
 @pytest.mark.parametrize("looks", [0, 1, 7, 40])
-def test_what_was_planned_in_time_is_kept_and_the_rest_is_named(monkeypatch: pytest.MonkeyPatch, looks: int) -> None:
+def test_planned_nodes_are_kept_and_unreached_pods_reported_when_the_time_limit_expires(
+    monkeypatch: pytest.MonkeyPatch, looks: int
+) -> None:
     monkeypatch.setattr(new_node_placement, "NODES_PER_DEADLINE_CHECK", 1)
     pods = [*make_pods(30, "2", pod_anti_affinity=APART), *make_pods(30, "1", pod_anti_affinity=APART)]
     cluster = make_cluster_snapshot(*pods)
@@ -68,7 +70,7 @@ def test_what_was_planned_in_time_is_kept_and_the_rest_is_named(monkeypatch: pyt
     assert "next run" in placement.unschedulable[0].message
 
 
-def test_the_next_run_goes_on_where_the_last_one_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_next_run_continues_with_the_pods_that_were_not_reached(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(new_node_placement, "NODES_PER_DEADLINE_CHECK", 1)
     cluster = make_cluster_snapshot(*make_pods(20, "2", pod_anti_affinity=APART))
     first = solve(cluster, is_over=make_deadline(8))
@@ -78,14 +80,16 @@ def test_the_next_run_goes_on_where_the_last_one_stopped(monkeypatch: pytest.Mon
     assert not later.unschedulable
 
 
-def test_a_pod_that_was_tried_in_vain_has_its_own_reason_though_time_ran_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unschedulable_pod_keeps_its_failure_reason_when_the_time_limit_expires(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(new_node_placement, "NODES_PER_DEADLINE_CHECK", 1)
     placement = solve(make_cluster_snapshot(make_pod("huge", "900"), *make_pods(9)), is_over=make_deadline(2))
     assert {failure.pod: failure.reason for failure in placement.unschedulable}["shop/huge"] == "NoInstanceTypeFits"
     assert len(list_unreached_pods(placement)) == 9
 
 
-def test_no_cheaper_plan_is_sought_once_time_is_up() -> None:
+def test_optimizer_does_not_search_cheaper_plans_after_the_time_limit() -> None:
     calls: list[None] = []
 
     def is_over() -> bool:
@@ -97,12 +101,14 @@ def test_no_cheaper_plan_is_sought_once_time_is_up() -> None:
     assert len(calls) == 1
 
 
-def test_other_plans_are_tried_as_long_as_there_is_time() -> None:
+def test_optimizer_tries_other_plans_within_the_time_limit() -> None:
     placement = solve(make_cluster_snapshot(*make_pods(60), types=EXPENSIVE_LARGE_TYPES), is_over=make_deadline(3))
     assert round(placement.price_usd_per_hour, 6) == 3.0
 
 
-def test_what_was_not_reached_is_no_failure_and_is_planned_for_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreached_pods_get_no_failed_scheduling_event_and_requeue_the_run_immediately(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(new_node_placement, "NODES_PER_DEADLINE_CHECK", 1)
     cluster = make_cluster_snapshot(*make_pods(20, "2", pod_anti_affinity=APART))
     placement = plan_with_buffers(cluster, options=GREEDY, is_over=make_deadline(8)).without_buffer_pods()
@@ -116,7 +122,7 @@ def test_what_was_not_reached_is_no_failure_and_is_planned_for_at_once(monkeypat
     assert placement.next_pod in follow_ups[0].message
 
 
-def test_a_plan_that_is_whole_is_not_repeated_at_once() -> None:
+def test_complete_plan_does_not_requeue_the_run_immediately() -> None:
     cluster = make_cluster_snapshot(*make_pods(2), node_classes=(make_node_class(),))
     actions = build_placement_actions(cluster, solve(cluster))
     assert all(
@@ -126,7 +132,7 @@ def test_a_plan_that_is_whole_is_not_repeated_at_once() -> None:
     )
 
 
-def test_a_preference_is_tried_again_once_a_pod_that_gave_it_up_makes_room_for_it() -> None:
+def test_preference_is_retried_after_a_pod_that_relaxed_it_frees_capacity() -> None:
     soft = SpreadConstraint(topology_key=ZONE, max_skew=1, selector=WEB, when_unsatisfiable="ScheduleAnyway")
     only_a = make_node_pool("a", weight=9, labels=(("near", "yes"),), limits=build_resources({"cpu": 4_000}))
     placement = solve(
@@ -140,7 +146,7 @@ def test_a_preference_is_tried_again_once_a_pod_that_gave_it_up_makes_room_for_i
     assert set(zones.values()) == {2}
 
 
-def test_what_stands_is_one_set_whatever_it_is_called() -> None:
+def test_existing_nodes_of_all_zones_are_used_for_spread_pods() -> None:
     nodes = tuple(make_node(f"n{number}", "2", labels={ZONE: "abc"[number % 3]}) for number in range(9))
     spread = (SpreadConstraint(topology_key=ZONE, max_skew=1, selector=WEB),)
     placement = solve(make_cluster_snapshot(*make_pods(9, "2", spread=spread), nodes=nodes, node_pools=()))

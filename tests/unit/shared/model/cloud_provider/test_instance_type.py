@@ -24,13 +24,13 @@ from shared.model.karpenter.node_claim import NodeClaim, NodeClassRef
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
 
 
-def test_pods_may_have_what_the_system_leaves() -> None:
+def test_instance_type_allocatable_is_capacity_minus_overhead() -> None:
     capacity, overhead = build_resources({"cpu": 2000, "pods": 29}), build_resources({"cpu": 70})
     instance_type = InstanceType(name="m5.large", requirements=ANYTHING, capacity=capacity, overhead=overhead)
     assert instance_type.allocatable == build_resources({"cpu": 1930, "pods": 29})
 
 
-def test_an_instance_has_the_id_that_its_node_says() -> None:
+def test_instance_provider_id_contains_zone_and_instance_id() -> None:
     instance = Instance(
         instance_id="i-0abc",
         instance_type="m5.large",
@@ -46,7 +46,7 @@ def test_an_instance_has_the_id_that_its_node_says() -> None:
     assert (instance.get_tag("a"), instance.get_tag("b")) == ("1", "")
 
 
-def test_actions_survive_the_journal() -> None:
+def test_actions_round_trip_through_json() -> None:
     claim = NodeClaim(
         meta=ObjectMeta(name="c", created_at=NOW),
         node_class=NodeClassRef(name="d"),

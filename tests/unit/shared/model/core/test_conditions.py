@@ -19,7 +19,7 @@ from tests.support.lifecycle_cases import BIRTH, NOW, make_true_conditions
 ROOTS = ("Launched", "Registered")
 
 
-def test_the_transition_time_moves_with_the_status_only() -> None:
+def test_transition_time_changes_only_with_the_condition_status() -> None:
     first = with_condition((), "Launched", "Unknown", "A", "", BIRTH)
     second = with_condition(first, "Launched", "Unknown", "B", "said", NOW)
     third = with_condition(second, "Launched", "True", "", "", NOW)
@@ -27,12 +27,12 @@ def test_the_transition_time_moves_with_the_status_only() -> None:
     assert (second[0].reason, second[0].message, third[0].reason) == ("B", "said", "Launched")
 
 
-def test_a_condition_without_a_transition_time_gets_one() -> None:
+def test_condition_without_a_transition_time_gets_the_current_time() -> None:
     bare = (Condition(type="Launched", status="True"),)
     assert with_condition(bare, "Launched", "True", "", "", NOW)[0].since == NOW
 
 
-def test_conditions_are_sorted_by_type_and_can_be_left_out() -> None:
+def test_conditions_are_sorted_by_type_and_can_be_removed() -> None:
     conditions = with_condition(make_true_conditions("Launched"), "Drained", "True", "", "", NOW)
     assert [condition.type for condition in conditions] == ["Drained", "Launched"]
     assert without_condition(conditions, "Drained") == make_true_conditions("Launched")
@@ -53,7 +53,7 @@ def test_conditions_are_sorted_by_type_and_can_be_left_out() -> None:
         ),
     ],
 )
-def test_ready_is_computed_from_its_roots(
+def test_ready_condition_is_computed_from_its_root_conditions(
     conditions: tuple[Condition, ...], generation: int, status: str, reason: str, message: str
 ) -> None:
     ready = find_condition(with_root_conditions(conditions, ROOTS, NOW, generation), "Ready")
@@ -61,13 +61,13 @@ def test_ready_is_computed_from_its_roots(
     assert (ready.status, ready.reason, ready.message, ready.since) == (status, reason, message, NOW)
 
 
-def test_a_missing_root_is_unknown_since_the_object_was_created() -> None:
+def test_missing_root_condition_is_unknown_since_object_creation() -> None:
     launched = find_condition(with_root_conditions((), ROOTS, NOW, 1, BIRTH), "Launched")
     assert launched is not None
     assert (launched.status, launched.reason, launched.since) == ("Unknown", "AwaitingReconciliation", BIRTH)
 
 
-def test_what_is_decided_speaks_for_the_new_generation_and_what_is_not_does_not() -> None:
+def test_only_decided_conditions_get_the_new_observed_generation() -> None:
     conditions = (
         *make_true_conditions("Launched", "Drained"),
         Condition(type="Registered", status="Unknown", observed_generation=1),
@@ -75,7 +75,7 @@ def test_what_is_decided_speaks_for_the_new_generation_and_what_is_not_does_not(
     assert [condition.observed_generation for condition in with_observed_generation(conditions, ROOTS, 5)] == [1, 5, 1]
 
 
-def test_conditions_are_written_as_the_api_has_them() -> None:
+def test_conditions_are_encoded_in_kubernetes_api_format() -> None:
     assert encode_conditions(make_true_conditions("Launched")) == [
         {
             "type": "Launched",
@@ -89,13 +89,13 @@ def test_conditions_are_written_as_the_api_has_them() -> None:
     assert "lastTransitionTime" not in encode_conditions((Condition(type="A", status="True"),))[0]
 
 
-def test_order_and_fractions_of_seconds_make_no_difference() -> None:
+def test_condition_comparison_ignores_order_and_fractions_of_seconds() -> None:
     later = make_true_conditions(*reversed(ROOTS), since=BIRTH + timedelta(milliseconds=3))
     assert has_equal_conditions(make_true_conditions(*ROOTS), later)
     assert not has_equal_conditions(make_true_conditions(*ROOTS), make_true_conditions(*ROOTS, since=NOW))
 
 
-def test_transitions_name_what_turned_and_from_what() -> None:
+def test_transitions_contain_changed_conditions_with_their_old_status() -> None:
     old = (Condition(type="Drained", status="Unknown"), *make_true_conditions("Launched"))
     new = (*make_true_conditions("Drained", "Launched", "Registered"),)
     assert [(condition.type, was) for condition, was in find_transitions(old, new)] == [

@@ -18,11 +18,11 @@ from shared.model.karpenter.node_claim import NodeClaim, NodeClassRef
 from shared.model.karpenter.node_class import EC2NodeClass
 
 
-def test_a_map_is_pairs_sorted_by_key() -> None:
+def test_map_is_converted_to_pairs_sorted_by_key() -> None:
     assert build_pairs({"b": "1", "a": "2"}) == build_pairs([("a", "2"), ("b", "1")]) == (("a", "2"), ("b", "1"))
 
 
-def test_labels_and_annotations_that_are_missing_are_empty() -> None:
+def test_missing_labels_and_annotations_are_empty_strings() -> None:
     meta = ObjectMeta(name="x", labels=(("a", "1"),), annotations=(("b", "2"),))
     assert (meta.get_label("a"), meta.get_label("b"), meta.get_annotation("b"), meta.get_annotation("a")) == (
         "1",
@@ -32,21 +32,21 @@ def test_labels_and_annotations_that_are_missing_are_empty() -> None:
     )
 
 
-def test_an_owner_is_of_a_version_and_a_kind() -> None:
+def test_owner_is_matched_by_api_version_and_kind() -> None:
     meta = ObjectMeta(name="x", owners=(OwnerReference(api_version="apps/v1", kind="DaemonSet", name="d", uid="u"),))
     assert meta.is_owned_by("apps/v1", "DaemonSet")
     assert not meta.is_owned_by("v1", "DaemonSet")
     assert not meta.is_owned_by("apps/v1", "StatefulSet")
 
 
-def test_only_true_is_true() -> None:
+def test_only_condition_status_true_is_true() -> None:
     conditions = (Condition(type="A", status="True"), Condition(type="B", status="Unknown"))
     assert [is_condition_true(conditions, name) for name in "ABC"] == [True, False, False]
     assert find_condition(conditions, "B") == conditions[1]
     assert find_condition(conditions, "C") is None
 
 
-def test_a_claims_states_are_its_conditions() -> None:
+def test_nodeclaim_state_is_derived_from_its_conditions() -> None:
     claim = NodeClaim(
         meta=ObjectMeta(name="c"),
         node_class=NodeClassRef(name="d"),
@@ -61,7 +61,7 @@ def test_a_claims_states_are_its_conditions() -> None:
     ("generation", "observed", "status", "is_ready"),
     [(3, 3, "True", True), (3, 2, "True", False), (3, 3, "False", False), (0, 0, "True", True)],
 )
-def test_a_class_is_ready_for_the_spec_as_it_is_now(
+def test_node_class_is_ready_only_for_its_current_generation(
     generation: int, observed: int, status: str, *, is_ready: bool
 ) -> None:
     ready = Condition(type="Ready", status=status, observed_generation=observed)
@@ -77,7 +77,7 @@ def test_a_class_is_ready_for_the_spec_as_it_is_now(
         (NodeClassRef(name="a", kind="y"), False),
     ],
 )
-def test_one_kind_of_node_class_is_supported(ref: NodeClassRef, *, is_supported: bool) -> None:
+def test_only_ec2nodeclass_references_are_supported(ref: NodeClassRef, *, is_supported: bool) -> None:
     assert ref.is_supported() is is_supported
 
 
@@ -93,7 +93,7 @@ def test_one_kind_of_node_class_is_supported(ref: NodeClassRef, *, is_supported:
         ("team", "team"),
     ],
 )
-def test_old_keys_have_todays_names(old: str, new: str) -> None:
+def test_deprecated_label_keys_are_normalized(old: str, new: str) -> None:
     assert normalize_label_key(old) == new
     assert normalize_label_key(new) == new
 
@@ -113,7 +113,7 @@ def test_old_keys_have_todays_names(old: str, new: str) -> None:
         ("karpenter.sh", False),
     ],
 )
-def test_nobody_may_require_what_the_autoscaler_sets(key: str, *, restricted: bool) -> None:
+def test_restricted_labels_are_recognized(key: str, *, restricted: bool) -> None:
     assert is_restricted(key) is restricted
 
 
@@ -136,11 +136,11 @@ TAINT = Taint(key="a", effect="NoSchedule", value="b")
         (Toleration(operator="Exists", effect="NoExecute"), False),
     ],
 )
-def test_which_toleration_tolerates_which_taint(toleration: Toleration, *, tolerates: bool) -> None:
+def test_toleration_tolerates_taints_as_in_kubernetes(toleration: Toleration, *, tolerates: bool) -> None:
     assert toleration.can_tolerate(TAINT) is tolerates
 
 
-def test_the_first_taint_that_nobody_tolerates_is_the_obstacle() -> None:
+def test_first_untolerated_taint_is_returned() -> None:
     other_taint, third = Taint(key="c", effect="NoExecute"), Taint(key="d", effect="NoExecute")
     tolerations = (Toleration(key="a", operator="Exists"),)
     assert find_untolerated_taint((TAINT, other_taint, third), tolerations) == other_taint
@@ -164,7 +164,7 @@ def test_taints_with_equal_key_and_effect_are_the_same() -> None:
         (Taint(key="karpenter.sh/disrupted", effect="NoSchedule"), False),
     ],
 )
-def test_which_taints_go_by_themselves(taint: Taint, *, goes: bool) -> None:
+def test_ephemeral_taints_are_recognized(taint: Taint, *, goes: bool) -> None:
     assert is_ephemeral(taint) is goes
 
 
@@ -178,14 +178,14 @@ def test_which_taints_go_by_themselves(taint: Taint, *, goes: bool) -> None:
         (SelectorExpression(key="a", operator="Like", values=("1",)), [], [{"a": "1"}, {}]),
     ],
 )
-def test_what_an_expression_selects(
+def test_selector_expression_matches_labels_by_operator(
     expression: SelectorExpression, matching: list[dict[str, str]], not_matching: list[dict[str, str]]
 ) -> None:
     assert all(expression.is_match(label_set) for label_set in matching)
     assert not any(expression.is_match(label_set) for label_set in not_matching)
 
 
-def test_a_selector_needs_all_and_an_empty_one_nothing() -> None:
+def test_label_selector_requires_all_terms_and_empty_selector_matches_everything() -> None:
     selector = build_label_selector({"b": "2"}, (SelectorExpression(key="a", operator="Exists"),))
     assert selector.is_match({"a": "1", "b": "2"})
     assert not selector.is_match({"a": "1"})

@@ -34,12 +34,12 @@ from shared.model.core.units import (
         ("0", 1, 0),
     ],
 )
-def test_a_quantity_is_a_count_rounded_away_from_zero(text: str, per_unit: int, count: int) -> None:
+def test_quantity_is_parsed_and_rounded_away_from_zero(text: str, per_unit: int, count: int) -> None:
     assert parse_quantity(text, per_unit=per_unit) == count
 
 
 @pytest.mark.parametrize("text", ["", "Gi", "1 Gi", "1gi", "1K", "0x1", ".", "1\n", "1e333", "\u0661", "nan", "1GiB"])
-def test_anything_else_is_no_quantity(text: str) -> None:
+def test_invalid_quantity_is_rejected(text: str) -> None:
     with pytest.raises(ValueError, match="not a quantity"):
         parse_quantity(text)
 
@@ -59,17 +59,17 @@ def test_anything_else_is_no_quantity(text: str) -> None:
         ("720h", timedelta(days=30)),
     ],
 )
-def test_a_duration_is_as_go_writes_it(text: str, duration: timedelta) -> None:
+def test_go_duration_is_parsed(text: str, duration: timedelta) -> None:
     assert parse_duration(text) == duration == parse_nillable_duration(text)
 
 
 @pytest.mark.parametrize("text", ["", "1", "h", "1d", "1h 30m", "never", "-", "-+1h", "1h30", "1e3s"])
-def test_anything_else_is_no_duration(text: str) -> None:
+def test_invalid_duration_is_rejected(text: str) -> None:
     with pytest.raises(ValueError, match="not a duration"):
         parse_duration(text)
 
 
-def test_a_duration_that_is_longer_than_time_is_refused_as_such() -> None:
+def test_duration_beyond_the_maximum_is_rejected() -> None:
     assert parse_duration("2562047h") == timedelta(hours=2562047)
     for text in ("2562048h", "-2562048h", "99999999999h"):
         with pytest.raises(ValueError, match="too long"):
@@ -77,12 +77,12 @@ def test_a_duration_that_is_longer_than_time_is_refused_as_such() -> None:
 
 
 @pytest.mark.parametrize("text", ["2E", "1e99", "1Ei", "9223372036854775808"])
-def test_more_than_there_is_of_anything_is_the_most(text: str) -> None:
+def test_quantity_beyond_the_maximum_is_clamped(text: str) -> None:
     assert parse_quantity(text) == 2**60
     assert parse_quantity(f"-{text}") == -(2**60)
 
 
-def test_never_is_no_duration_at_all() -> None:
+def test_duration_never_is_none_only_where_allowed() -> None:
     assert parse_nillable_duration("Never") is None
     with pytest.raises(ValueError, match="not a duration"):
         parse_duration("Never")
@@ -92,7 +92,7 @@ def test_never_is_no_duration_at_all() -> None:
     ("duration", "text"),
     [(None, "Never"), (timedelta(), "0s"), (timedelta(days=30), "720h"), (timedelta(seconds=3661), "1h1m1s")],
 )
-def test_a_duration_is_written_shortly(duration: timedelta | None, text: str) -> None:
+def test_duration_is_formatted_in_short_form(duration: timedelta | None, text: str) -> None:
     assert format_duration(duration) == text
 
 
@@ -100,13 +100,13 @@ def test_a_duration_is_written_shortly(duration: timedelta | None, text: str) ->
     "text",
     ["2026-11-21T08:00:00Z", "2026-11-21T09:00:00+01:00", "2026-11-21T08:00:00.000000Z", "2026-11-21T08:00:00+00:00"],
 )
-def test_an_instant_is_utc(text: str) -> None:
+def test_timestamp_is_parsed_and_formatted_in_utc(text: str) -> None:
     assert parse_instant(text) == datetime(2026, 11, 21, 8, tzinfo=UTC)
     assert parse_instant(text).tzinfo is UTC
     assert format_instant(parse_instant(text)) == "2026-11-21T08:00:00Z"
 
 
 @pytest.mark.parametrize("text", ["", "today", "2026-11-21T08:00:00", "2026-11-21"])
-def test_without_its_offset_it_is_no_instant(text: str) -> None:
+def test_timestamp_without_utc_offset_is_rejected(text: str) -> None:
     with pytest.raises(ValueError, match=r"offset|isoformat"):
         parse_instant(text)

@@ -47,16 +47,16 @@ def build_launch_paused_cluster(text: str) -> ClusterSnapshot:
         ("Launches", "'Launches' is not a reason"),
     ],
 )
-def test_what_cannot_be_read_is_named(text: str, words: str) -> None:
+def test_invalid_pause_text_is_rejected_with_a_specific_message(text: str, words: str) -> None:
     with pytest.raises(ValueError, match=re.escape(words)):
         parse_pauses(text, DISRUPTION_REASONS)
 
 
-def test_reasons_may_be_written_in_small_letters() -> None:
+def test_pause_reasons_are_case_insensitive() -> None:
     assert parse_pauses("empty, DRIFTED", DISRUPTION_REASONS)[0].reasons == ("Drifted", "Empty")
 
 
-def test_the_namespace_and_a_setting_may_name_nodepools() -> None:
+def test_namespace_annotation_and_setting_can_pause_specific_nodepools() -> None:
     text = "Drifted in web,batch until 2100-01-01T00:00:00Z by anna"
     cluster = ClusterSnapshot(
         taken_at=NOW, node_pools=(POOL,), namespaces=(make_cluster_namespace(**{DISRUPTION_PAUSED: text}),)
@@ -77,12 +77,12 @@ def test_the_namespace_and_a_setting_may_name_nodepools() -> None:
         assert not pauses[0].find_pause_message("batch", "Empty")
 
 
-def test_launches_of_one_nodepool_are_held_by_the_namespace_too() -> None:
+def test_namespace_annotation_can_pause_launches_of_one_nodepool() -> None:
     assert find_launch_pause_message(POOL, build_launch_paused_cluster(f"true in {POOL.name}"))
     assert not find_launch_pause_message(POOL, build_launch_paused_cluster("true in another"))
 
 
-def test_a_nodepool_speaks_of_itself() -> None:
+def test_nodepool_annotation_pauses_only_its_own_nodepool() -> None:
     pool = replace(POOL, meta=replace(POOL.meta, annotations=((DISRUPTION_PAUSED, "Empty in another"),)))
     [active_pause], [problem] = list_active_pauses(ClusterSnapshot(taken_at=NOW, node_pools=(pool,)))
     assert (active_pause.pool, active_pause.pause.reasons) == (POOL.name, DISRUPTION_REASONS)
@@ -93,7 +93,7 @@ def test_a_nodepool_speaks_of_itself() -> None:
     ("text", "is_held"),
     [("", False), ("false", False), ("true", True), (f"true until {SOON}", True), (f"true until {LATE}", False)],
 )
-def test_launches_are_held_until_their_instant(text: str, is_held: bool) -> None:  # noqa: FBT001
+def test_launch_pause_lasts_until_its_end_time(text: str, is_held: bool) -> None:  # noqa: FBT001
     cluster = build_launch_paused_cluster(text)
     assert bool(find_launch_pause_message(POOL, cluster)) == is_held
     refusal = find_refusal(POOL, cluster, SchedulingOptions(readiness="Assumed"))
@@ -101,11 +101,11 @@ def test_launches_are_held_until_their_instant(text: str, is_held: bool) -> None
     assert ("launches are paused" in refusal.message) == is_held
 
 
-def test_no_node_of_a_static_pool_is_made_while_launches_are_held() -> None:
+def test_static_nodepool_is_unusable_while_launches_are_paused() -> None:
     assert not is_node_pool_usable(POOL, build_launch_paused_cluster("true"))
 
 
-def test_a_pool_is_held_by_its_own_annotation_and_by_the_clusters() -> None:
+def test_nodepool_launches_are_paused_by_nodepool_or_namespace_annotation() -> None:
     other_pool = replace_fields(
         POOL, meta=replace_fields(POOL.meta, name="other", annotations=build_pairs({LAUNCHES_PAUSED: "true by anna"}))
     )
@@ -120,12 +120,12 @@ def test_a_pool_is_held_by_its_own_annotation_and_by_the_clusters() -> None:
     )
 
 
-def test_annotations_of_other_namespaces_say_nothing() -> None:
+def test_pause_annotations_of_other_namespaces_are_ignored() -> None:
     elsewhere = Namespace(name="shop", annotations=build_pairs({DISRUPTION_PAUSED: "true"}))
     assert list_active_pauses(ClusterSnapshot(taken_at=NOW, namespaces=(elsewhere,))) == ((), ())
 
 
-def test_what_cannot_be_read_holds_everything_and_is_named_once() -> None:
+def test_unreadable_pause_annotation_pauses_everything_and_is_reported_once() -> None:
     cluster = ClusterSnapshot(
         taken_at=NOW, node_pools=(POOL,), namespaces=(make_cluster_namespace(**{DISRUPTION_PAUSED: "Dirfted"}),)
     )
@@ -146,7 +146,7 @@ def test_what_cannot_be_read_holds_everything_and_is_named_once() -> None:
     assert of_pool.message.endswith("nothing of it is launched")
 
 
-def test_where_the_namespace_cannot_be_read_everything_is_held() -> None:
+def test_unreadable_cluster_namespace_pauses_everything() -> None:
     unread = Problem(kind="Namespace", name=CLUSTER_NAMESPACE, message="metadata: not an object")
     active_pauses, _ = list_active_pauses(ClusterSnapshot(taken_at=NOW, problems=(unread,)))
     assert {pause.key: set(pause.pause.reasons) for pause in active_pauses} == {
@@ -155,12 +155,12 @@ def test_where_the_namespace_cannot_be_read_everything_is_held() -> None:
     }
 
 
-def test_a_snapshot_keeps_of_a_namespace_what_is_ours() -> None:
+def test_namespace_snapshot_keeps_only_joiner_annotations() -> None:
     meta = wire.ObjectMetaJson(name=CLUSTER_NAMESPACE, annotations={DISRUPTION_PAUSED: "true", "owner": "platform"})
     assert parse_namespace(wire.NamespaceJson(metadata=meta)).annotations == ((DISRUPTION_PAUSED, "true"),)
 
 
-def test_a_hold_says_whose_it_is() -> None:
+def test_pause_description_contains_author_times_and_reason() -> None:
     hold = Pause(reasons=("Empty",), until=NOW, author="anna", since=NOW, because="Black Friday")
     assert hold.describe() == f"by anna since {LATE} until {LATE}: Black Friday"
     assert Pause(reasons=("Empty",)).describe() == ""

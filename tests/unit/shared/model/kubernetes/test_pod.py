@@ -73,7 +73,7 @@ DELETED = make_pod(deleted=timedelta())
         (make_pod(conditions=(UNSCHEDULABLE_CONDITION,), deleted=timedelta()), True),
     ],
 )
-def test_which_pods_are_provisionable(pod: Pod, *, is_launch_expected: bool) -> None:
+def test_only_unschedulable_pods_without_a_node_are_provisionable(pod: Pod, *, is_launch_expected: bool) -> None:
     assert is_provisionable(pod) is is_launch_expected
 
 
@@ -89,7 +89,9 @@ def test_which_pods_are_provisionable(pod: Pod, *, is_launch_expected: bool) -> 
         (make_pod(owner=STATIC), False),
     ],
 )
-def test_which_pods_are_reschedulable(pod: Pod, *, is_move_expected: bool) -> None:
+def test_reschedulable_pods_exclude_ended_deleting_daemonset_and_static_pods(
+    pod: Pod, *, is_move_expected: bool
+) -> None:
     assert is_reschedulable(pod) is is_move_expected
 
 
@@ -114,13 +116,13 @@ HOUR_AGO = NOW - timedelta(hours=1)
         (make_protected_pod("99999999999h"), False),
     ],
 )
-def test_how_long_a_pod_is_protected(pod: Pod, *, is_protected: bool) -> None:
+def test_do_not_disrupt_annotation_protects_a_pod_always_or_for_a_duration(pod: Pod, *, is_protected: bool) -> None:
     assert is_pod_protected(pod, NOW) is is_protected
     assert is_disruptable(pod, NOW) is not is_protected
     assert is_evictable(pod, NOW) is not is_protected
 
 
-def test_a_pod_that_has_ended_or_is_ending_protects_nothing() -> None:
+def test_ended_or_deleting_pod_does_not_block_disruption() -> None:
     for pod in (make_pod(phase="Failed"), DELETED):
         assert is_disruptable(pod, NOW)
         assert not is_evictable(pod, NOW)
@@ -140,7 +142,9 @@ def test_a_pod_that_has_ended_or_is_ending_protects_nothing() -> None:
         (make_pod(phase="Succeeded"), False, False),
     ],
 )
-def test_which_pods_a_drain_evicts_and_waits_for(pod: Pod, *, is_eviction_expected: bool, is_waited_for: bool) -> None:
+def test_drain_evicts_and_waits_for_the_expected_pods(
+    pod: Pod, *, is_eviction_expected: bool, is_waited_for: bool
+) -> None:
     assert is_evictable(pod, NOW) is is_eviction_expected
     assert is_waiting_eviction(pod, NOW) is is_waited_for
 
@@ -159,17 +163,19 @@ def test_which_pods_a_drain_evicts_and_waits_for(pod: Pod, *, is_eviction_expect
         ("dear", 0, 1.0),
     ],
 )
-def test_eviction_cost_of_a_pod(cost: str, priority: int, eviction_cost: float) -> None:
+def test_pod_eviction_cost_depends_on_deletion_cost_and_priority(
+    cost: str, priority: int, eviction_cost: float
+) -> None:
     annotations = ((POD_DELETION_COST, cost),) if cost else ()
     assert compute_eviction_cost(make_pod(annotations=annotations, priority=priority)) == eviction_cost
 
 
-def test_critical_pods_are_left_for_last() -> None:
+def test_pod_criticality_depends_on_its_priority_class() -> None:
     assert is_critical(make_pod(priority_class="system-node-critical"))
     assert not is_critical(make_pod(priority_class="high"))
 
 
-def test_a_name_has_its_namespace() -> None:
+def test_pod_name_includes_its_namespace() -> None:
     assert make_pod().name == "shop/cart"
 
 
@@ -185,7 +191,9 @@ def test_a_name_has_its_namespace() -> None:
         (HostPort(port=80, ip="10.0.0.1"), HostPort(port=80, ip="10.0.0.1"), True),
     ],
 )
-def test_which_host_ports_conflict(first_port: HostPort, second_port: HostPort, *, conflict: bool) -> None:
+def test_host_ports_conflict_by_port_protocol_and_ip(
+    first_port: HostPort, second_port: HostPort, *, conflict: bool
+) -> None:
     assert first_port.has_conflict(second_port) is second_port.has_conflict(first_port) is conflict
 
 
@@ -196,7 +204,7 @@ def make_budget(**parts: object) -> PodDisruptionBudget:
     return msgspec.structs.replace(default_budget, **parts)
 
 
-def test_a_budget_guards_pods_of_its_namespace_that_it_selects() -> None:
+def test_pdb_matches_selected_pods_of_its_namespace() -> None:
     cart = make_pod(labels=(("app", "cart"),))
     assert make_budget().is_match(cart)
     assert make_budget(selector=build_label_selector({"app": "cart"})).is_match(cart)
@@ -217,11 +225,11 @@ def test_a_budget_guards_pods_of_its_namespace_that_it_selects() -> None:
         (make_budget(min_available="100"), False),
     ],
 )
-def test_which_budgets_can_never_allow_a_disruption(budget: PodDisruptionBudget, *, never: bool) -> None:
+def test_fully_blocking_pdbs_are_recognized(budget: PodDisruptionBudget, *, never: bool) -> None:
     assert budget.is_fully_blocking() is never
 
 
-def test_strict_requirements_are_the_selector_and_one_term() -> None:
+def test_strict_requirements_combine_node_selector_and_one_affinity_term() -> None:
     first, second = (build_requirements([parse_requirement("a", "In", [value])]) for value in "xy")
     spec = PodSpec(node_selector=((ARCH, "arm64"),), required_terms=(first, second))
     selector_requirements = build_requirements([parse_requirement(ARCH, "In", ["arm64"])])
@@ -231,7 +239,7 @@ def test_strict_requirements_are_the_selector_and_one_term() -> None:
     assert build_strict_requirements(PodSpec()) == build_requirements([])
 
 
-def test_a_selector_that_contradicts_itself_is_satisfied_by_nothing() -> None:
+def test_contradictory_node_selector_matches_no_node() -> None:
     spec = PodSpec(node_selector=((ARCH, "amd64"), (ARCH, "arm64")))
     assert build_strict_requirements(spec)[ARCH].operator == "DoesNotExist"
 
@@ -248,13 +256,15 @@ def test_a_selector_that_contradicts_itself_is_satisfied_by_nothing() -> None:
         (UnavailableOffering(capacity_type="", zone="a", until=NOW + timedelta(1)), True),
     ],
 )
-def test_what_a_refusal_covers(refused: UnavailableOffering, *, covers: bool) -> None:
+def test_unavailable_offering_matches_type_zone_and_capacity_type_until_it_expires(
+    refused: UnavailableOffering, *, covers: bool
+) -> None:
     offering = Offering(zone="a", capacity_type="spot", price_usd_per_hour=1.0)
     assert refused.is_match("m5.large", offering, NOW) is covers
 
 
 @pytest.mark.parametrize(("group", "covers"), [("pg-1", True), ("pg-2", False), ("", False)])
-def test_what_is_refused_to_a_placement_group_is_open_to_others(group: str, *, covers: bool) -> None:
+def test_offering_unavailable_in_one_placement_group_is_available_in_others(group: str, *, covers: bool) -> None:
     refused = UnavailableOffering(capacity_type="", zone="a", until=NOW + timedelta(1), group_id="pg-1")
     offering = Offering(zone="a", capacity_type="spot", price_usd_per_hour=1.0)
     assert refused.is_match("m5.large", offering, NOW, group) is covers

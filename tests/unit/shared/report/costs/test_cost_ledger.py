@@ -90,12 +90,12 @@ def get_single_lifetime(ledger: CostLedger) -> NodeLifetime:
     return life
 
 
-def test_a_machine_that_was_there_all_hour_costs_an_hour() -> None:
+def test_instance_running_all_hour_is_billed_one_hour() -> None:
     life = get_single_lifetime(bill_hour(EMPTY, cluster=build_cluster(make_claim("a", DEFAULT_START_TIME - ONE_HOUR))))
     assert (life.hours, life.usd, life.on_demand_usd) == (1.0, 0.04, 0.1)
 
 
-def test_a_machine_that_came_within_the_hour_costs_what_was_left_of_it() -> None:
+def test_instance_launched_within_the_hour_is_billed_for_the_rest_of_the_hour() -> None:
     assert (
         get_single_lifetime(
             bill_hour(EMPTY, cluster=build_cluster(make_claim("a", DEFAULT_START_TIME + 45 * ONE_MINUTE)))
@@ -104,7 +104,7 @@ def test_a_machine_that_came_within_the_hour_costs_what_was_left_of_it() -> None
     )
 
 
-def test_a_machine_that_came_and_went_within_the_hour_costs_its_minutes() -> None:
+def test_instance_launched_and_terminated_within_the_hour_is_billed_by_minutes() -> None:
     begin = DEFAULT_START_TIME + 10 * ONE_MINUTE
     life = get_single_lifetime(
         bill_hour(EMPTY, make_launch_entry("a", begin), make_termination_entry("a", begin + 15 * ONE_MINUTE))
@@ -114,7 +114,7 @@ def test_a_machine_that_came_and_went_within_the_hour_costs_its_minutes() -> Non
     assert life.on_demand_usd == pytest.approx(0.025)
 
 
-def test_a_machine_whose_claim_nobody_wrote_down_counts_from_its_launch() -> None:
+def test_instance_without_a_recorded_nodeclaim_is_billed_from_its_launch() -> None:
     launch_entry = make_launch_entry("a", DEFAULT_START_TIME + 10 * ONE_MINUTE)
     launched = msgspec.structs.replace(launch_entry, results=launch_entry.results[1:])
     life = get_single_lifetime(
@@ -124,13 +124,13 @@ def test_a_machine_whose_claim_nobody_wrote_down_counts_from_its_launch() -> Non
     assert life.usd == pytest.approx(0.01)
 
 
-def test_a_machine_that_came_after_the_hour_costs_nothing_yet() -> None:
+def test_instance_launched_after_the_hour_is_not_billed_yet() -> None:
     ledger = bill_hour(EMPTY, cluster=build_cluster(make_claim("a", DEFAULT_START_TIME + ONE_HOUR + ONE_MINUTE)))
     assert get_single_lifetime(ledger).hours == 0.0
     assert build_daily_report(ledger, "prod").shares == ()
 
 
-def test_a_machine_ends_when_it_is_ended_though_its_claim_stays_a_while() -> None:
+def test_instance_lifetime_ends_at_termination_even_if_the_nodeclaim_remains() -> None:
     first = bill_hour(EMPTY, cluster=build_cluster(make_claim("a", DEFAULT_START_TIME)))
     second = bill_hour(
         first,
@@ -141,7 +141,7 @@ def test_a_machine_ends_when_it_is_ended_though_its_claim_stays_a_while() -> Non
     assert get_single_lifetime(bill_hour(second)).hours == 1.5
 
 
-def test_a_machine_that_ended_by_itself_ends_when_its_claim_is_let_go() -> None:
+def test_instance_lifetime_ends_when_the_nodeclaim_finalizer_is_removed() -> None:
     first = bill_hour(EMPTY, cluster=build_cluster(make_claim("a", DEFAULT_START_TIME)))
     finalizer_removal = PatchMetadata(kind="NodeClaim", name="a", finalizers=(), message="its instance was terminated")
     finalizer_update = PatchMetadata(kind="NodeClaim", name="a", finalizers=(TERMINATION_FINALIZER,))
@@ -153,7 +153,7 @@ def test_a_machine_that_ended_by_itself_ends_when_its_claim_is_let_go() -> None:
     assert get_single_lifetime(second).hours == 1.5
 
 
-def test_a_machine_whose_end_nobody_wrote_down_ends_with_the_hour_after_which_it_was_missed() -> None:
+def test_instance_without_a_recorded_end_ends_after_the_first_hour_it_is_missing() -> None:
     first = bill_hour(EMPTY, cluster=build_cluster(make_claim("a", DEFAULT_START_TIME)))
     second = bill_hour(first)
     assert get_single_lifetime(second).hours == 2.0  # it may have ended since
@@ -164,13 +164,13 @@ def test_a_machine_whose_end_nobody_wrote_down_ends_with_the_hour_after_which_it
     )
 
 
-def test_a_machine_that_ended_while_the_hour_was_billed_ends_when_the_next_hour_says() -> None:
+def test_termination_recorded_during_billing_counts_in_the_next_hour() -> None:
     missed = bill_hour(bill_hour(EMPTY, cluster=build_cluster(make_claim("a", DEFAULT_START_TIME))))
     updated_ledger = bill_hour(missed, make_termination_entry("a", DEFAULT_START_TIME + 2 * ONE_HOUR + ONE_MINUTE))
     assert get_single_lifetime(updated_ledger).hours == pytest.approx(2 + 1 / 60)
 
 
-def test_a_claim_that_cannot_be_read_is_not_gone() -> None:
+def test_unreadable_nodeclaim_is_still_billed() -> None:
     unread = Problem(kind="NodeClaim", name="a", message="spec.taints: odd")
     ledger = bill_hour(EMPTY, cluster=build_cluster(make_claim("a", DEFAULT_START_TIME)))
     for _ in range(3):
@@ -178,13 +178,13 @@ def test_a_claim_that_cannot_be_read_is_not_gone() -> None:
     assert get_single_lifetime(ledger).hours == 4.0
 
 
-def test_a_claim_that_came_to_nothing_is_no_machine() -> None:
+def test_nodeclaim_that_never_launched_is_not_billed() -> None:
     unlaunched_claim = msgspec.structs.replace(make_claim("a", DEFAULT_START_TIME), provider_id="")
     ledger = bill_hour(EMPTY, make_entry(DEFAULT_START_TIME, CreateNodeClaim(claim=unlaunched_claim)))
     assert ledger.lives == ()
 
 
-def test_a_name_that_comes_again_is_another_machine() -> None:
+def test_nodeclaim_name_used_again_is_a_separate_instance() -> None:
     first = bill_hour(
         EMPTY,
         make_launch_entry("a", DEFAULT_START_TIME),
@@ -195,7 +195,7 @@ def test_a_name_that_comes_again_is_another_machine() -> None:
     assert [life.hours for life in second.lives] == [0.25, 0.5]
 
 
-def test_prices_are_those_of_the_hour() -> None:
+def test_each_hour_is_billed_at_its_own_price() -> None:
     first = bill_hour(EMPTY, cluster=build_cluster(make_claim("a", DEFAULT_START_TIME)))
     dearer = msgspec.structs.replace(SOLD, offerings=(msgspec.structs.replace(SPOT, price_usd_per_hour=0.06),))
     risen = msgspec.structs.replace(
@@ -204,7 +204,7 @@ def test_prices_are_those_of_the_hour() -> None:
     assert get_single_lifetime(bill_hour(first, cluster=risen)).usd == pytest.approx(0.1)
 
 
-def test_without_a_price_hours_are_counted_and_nothing_is_paid() -> None:
+def test_instance_without_a_price_counts_hours_but_costs_nothing() -> None:
     ledger = bill_hour(
         EMPTY, cluster=msgspec.structs.replace(build_cluster(make_claim("a", DEFAULT_START_TIME)), catalog=None)
     )
@@ -212,7 +212,7 @@ def test_without_a_price_hours_are_counted_and_nothing_is_paid() -> None:
     assert (report.usd, report.node_hours, report.shares[0].unpriced_hours) == (0.0, 1.0, 1.0)
 
 
-def test_costs_are_told_apart_by_a_label_of_choice() -> None:
+def test_costs_are_grouped_by_a_configured_label() -> None:
     cluster = build_cluster(make_claim("a", DEFAULT_START_TIME, team="search"), make_claim("b", DEFAULT_START_TIME))
     ledger = bill_hour(EMPTY, make_launch_entry("c", DEFAULT_START_TIME, team="ads"), cluster=cluster, label="team")
     assert [(share.label, share.nodes) for share in build_daily_report(ledger, "prod", "team").shares] == [
@@ -222,7 +222,7 @@ def test_costs_are_told_apart_by_a_label_of_choice() -> None:
     ]
 
 
-def test_the_same_hour_billed_by_two_readings_is_the_same_ledger() -> None:
+def test_billing_does_not_depend_on_journal_entry_order() -> None:
     entries = (
         make_launch_entry("a", DEFAULT_START_TIME + ONE_MINUTE),
         make_launch_entry("b", DEFAULT_START_TIME + 2 * ONE_MINUTE),
@@ -231,7 +231,7 @@ def test_the_same_hour_billed_by_two_readings_is_the_same_ledger() -> None:
     assert bill_hour(EMPTY, *entries) == bill_hour(EMPTY, *reversed(entries))
 
 
-def test_what_failed_did_not_happen() -> None:
+def test_failed_termination_does_not_end_the_instance_lifetime() -> None:
     action = TerminateInstances(instance_ids=("i-a",), message="drained")
     failed = JournalEntry(
         function="lifecycle",
@@ -247,7 +247,7 @@ def test_what_failed_did_not_happen() -> None:
 
 
 @pytest.mark.parametrize("status", ["", "[]", "{}", '{"providerID": null}'])
-def test_a_status_that_names_no_instance_is_none(status: str) -> None:
+def test_nodeclaim_status_without_a_provider_id_is_ignored(status: str) -> None:
     odd = make_entry(DEFAULT_START_TIME + ONE_MINUTE, PatchStatus(kind="NodeClaim", name="a", status=status))
     assert (
         get_single_lifetime(bill_hour(EMPTY, odd, cluster=build_cluster(make_claim("a", DEFAULT_START_TIME)))).instance
@@ -255,7 +255,7 @@ def test_a_status_that_names_no_instance_is_none(status: str) -> None:
     )
 
 
-def test_a_new_day_begins_with_the_machines_that_are_still_there() -> None:
+def test_next_day_starts_with_the_instances_still_running() -> None:
     cluster = build_cluster(make_claim("a", DEFAULT_START_TIME), make_claim("b", DEFAULT_START_TIME))
     ledger = begin_next_day(
         bill_hour(EMPTY, make_termination_entry("a", DEFAULT_START_TIME + ONE_MINUTE), cluster=cluster)
@@ -274,7 +274,7 @@ def make_command_entry(at: datetime, name: str, verdict: str = "INITIALIZED") ->
     )
 
 
-def test_a_command_saves_once_from_its_end_to_the_end_of_the_day() -> None:
+def test_disruption_command_saves_once_from_its_end_until_the_end_of_the_day() -> None:
     entries = (
         make_command_entry(DEFAULT_START_TIME, "x", "PROPOSED"),
         make_command_entry(DEFAULT_START_TIME + 30 * ONE_MINUTE, "x"),
@@ -288,17 +288,17 @@ def test_a_command_saves_once_from_its_end_to_the_end_of_the_day() -> None:
     ("used", "idle"),
     [({}, 1.0), ({"cpu": "4", "memory": "15Gi"}, 0.5), ({"cpu": "8"}, pytest.approx(1 / 3)), ({"cpu": "99"}, 0.25)],
 )
-def test_idle_is_what_nobody_requests_by_its_worth(used: dict[str, str], idle: float) -> None:
+def test_idle_ratio_is_unrequested_capacity_weighted_by_price(used: dict[str, str], idle: float) -> None:
     allocatable = parse_resources({"cpu": "8", "memory": "30Gi"})
     idle_ratio = compute_idle_ratio(allocatable, parse_resources(used))
     assert idle_ratio == (idle if used.get("cpu") != "99" else pytest.approx(1 / 3))
 
 
-def test_nothing_is_idle_where_there_is_nothing() -> None:
+def test_empty_capacity_has_an_idle_ratio_of_zero() -> None:
     assert compute_idle_ratio(parse_resources({}), parse_resources({})) == 0.0
 
 
-def test_the_dearest_come_first_and_a_whole_day_is_whole() -> None:
+def test_daily_report_lists_the_most_expensive_nodes_first_and_covers_a_full_day() -> None:
     ledger = CostLedger(since=get_day_start(DEFAULT_START_TIME), until=get_day_start(DEFAULT_START_TIME))
     for _ in range(24):
         ledger = bill_hour(
@@ -314,6 +314,6 @@ def test_the_dearest_come_first_and_a_whole_day_is_whole() -> None:
     assert report.saved_by_spot_usd == pytest.approx(40 * 0.06)
 
 
-def test_hours_and_days_begin_in_utc() -> None:
+def test_hours_and_days_start_in_utc() -> None:
     late = DEFAULT_START_TIME.replace(hour=23, minute=59, second=59)
     assert (get_hour_start(late).hour, get_hour_start(late).minute, get_day_start(late).hour) == (23, 0, 0)

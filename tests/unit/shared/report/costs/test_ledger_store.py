@@ -59,7 +59,7 @@ class Billing(Outside):
         return msgspec.json.decode(self.bucket.get(REPORT), type=DailyReport)
 
 
-def test_a_ledger_begins_with_the_hour_in_which_it_is_first_looked_for() -> None:
+def test_new_ledger_starts_with_the_current_hour() -> None:
     billing = Billing()
     billing.clock.advance(timedelta(minutes=17))
     billing.run_cycle()
@@ -69,7 +69,7 @@ def test_a_ledger_begins_with_the_hour_in_which_it_is_first_looked_for() -> None
     assert billing.snapshot_count == 0
 
 
-def test_an_hour_is_billed_once_and_a_little_after_it_is_over() -> None:
+def test_hour_is_billed_once_shortly_after_it_ends() -> None:
     billing = Billing()
     billing.run(ONE_HOUR)
     assert (billing.get_ledger().lives, billing.snapshot_count) == ((), 0)
@@ -80,7 +80,7 @@ def test_an_hour_is_billed_once_and_a_little_after_it_is_over() -> None:
     assert billing.snapshot_count == 1
 
 
-def test_at_midnight_the_day_is_reported_and_a_new_one_begins() -> None:
+def test_daily_report_is_written_at_midnight_and_a_new_day_starts() -> None:
     billing = Billing()
     billing.run(timedelta(hours=18))
     report = billing.get_report()
@@ -90,7 +90,7 @@ def test_at_midnight_the_day_is_reported_and_a_new_one_begins() -> None:
     assert line == {"service": "joiner", "costs": "2026-11-21", "usd": 0.64, "nodeHours": 16.0}
 
 
-def test_who_slept_catches_up_some_hours_at_a_time() -> None:
+def test_billing_after_a_gap_catches_up_a_limited_number_of_hours_per_cycle() -> None:
     billing = Billing()
     billing.run_cycle()
     billing.clock.advance(timedelta(hours=MAX_HOURS_PER_CYCLE + 1, minutes=10))
@@ -100,7 +100,7 @@ def test_who_slept_catches_up_some_hours_at_a_time() -> None:
     assert billing.get_ledger().until == billing.get_ledger().since + (MAX_HOURS_PER_CYCLE + 1) * ONE_HOUR
 
 
-def test_the_journal_of_the_hour_is_read_and_of_no_other() -> None:
+def test_only_journal_entries_of_the_billed_hour_are_read() -> None:
     billing = Billing()
     billing.run_cycle()
     begin = billing.clock.get_time()
@@ -125,7 +125,7 @@ def test_the_journal_of_the_hour_is_read_and_of_no_other() -> None:
     ]
 
 
-def test_killed_at_any_call_the_next_tick_leaves_the_same_report() -> None:
+def test_billing_crash_at_any_call_leads_to_the_same_report() -> None:
     uninterrupted = Billing()
     uninterrupted.run(timedelta(hours=17))
     calls = _list_calls_at_midnight(None)
@@ -161,7 +161,7 @@ def _make_killing_tap(number: int) -> Tap:
     return kill_at_call
 
 
-def test_a_report_that_is_there_stays_as_it_is() -> None:
+def test_existing_daily_report_is_not_overwritten() -> None:
     billing = Billing()
     billing.run(timedelta(hours=16))
     billing.bucket.put(REPORT, msgspec.json.encode(build_daily_report(billing.get_ledger(), "earlier")))
@@ -171,7 +171,7 @@ def test_a_report_that_is_there_stays_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("port", ["bucket", "kube"])
-def test_what_cannot_be_read_is_told_and_billed_later(port: str) -> None:
+def test_unreachable_bucket_or_api_server_is_reported_and_billed_later(port: str) -> None:
     billing = Billing()
     billing.run_cycle()
     billing.clock.advance(ONE_HOUR + CYCLE_INTERVAL)
@@ -186,7 +186,7 @@ def test_what_cannot_be_read_is_told_and_billed_later(port: str) -> None:
     assert billing.get_ledger().until == billing.get_ledger().since
 
 
-def test_a_ledger_that_cannot_be_read_is_begun_anew() -> None:
+def test_unreadable_ledger_is_replaced_by_a_new_ledger() -> None:
     billing = Billing()
     billing.bucket.put(LEDGER_KEY, b"{")
     billing.run_cycle()

@@ -65,7 +65,7 @@ def make_failing_tap(method: str, error: Callable[[], BaseException], when: str 
     return raise_error
 
 
-def test_a_day_is_told_once_however_often_one_asks() -> None:
+def test_daily_report_is_published_once() -> None:
     desk = Desk(20, 21)
     for _ in range(3):
         assert desk.publish(minutes=5) == []
@@ -73,7 +73,7 @@ def test_a_day_is_told_once_however_often_one_asks() -> None:
     assert "the same as on the previous day" in desk.topic.published_messages[0][1]
 
 
-def test_once_it_is_told_a_cycle_makes_one_call_and_without_a_topic_none() -> None:
+def test_published_report_costs_one_table_read_per_cycle() -> None:
     desk = Desk(21)
     desk.publish()
     desk.calls.clear()
@@ -84,21 +84,21 @@ def test_once_it_is_told_a_cycle_makes_one_call_and_without_a_topic_none() -> No
     assert desk.calls == []
 
 
-def test_before_there_is_a_report_nobody_is_told() -> None:
+def test_no_notification_is_published_without_a_report() -> None:
     desk = Desk()
     assert (desk.publish(), desk.list_published_days()) == ([], [])
     desk.put_reports(21)
     assert (desk.publish(minutes=5), desk.list_published_days()) == ([], ["2026-11-21"])
 
 
-def test_whoever_is_told_for_the_first_time_hears_of_yesterday_only() -> None:
+def test_first_notification_covers_only_the_previous_day() -> None:
     desk = Desk(18, 19, 20, 21)
     desk.publish()
     desk.publish(minutes=5)
     assert desk.list_published_days() == ["2026-11-21"]
 
 
-def test_days_that_were_missed_are_told_one_after_the_other() -> None:
+def test_missed_daily_reports_are_published_in_order() -> None:
     desk = Desk(21)
     desk.publish()
     desk.put_reports(22, 23, 24)
@@ -108,7 +108,7 @@ def test_days_that_were_missed_are_told_one_after_the_other() -> None:
     assert desk.list_published_days() == ["2026-11-21", "2026-11-22", "2026-11-23", "2026-11-24"]
 
 
-def test_what_is_older_than_a_week_is_not_told_any_more() -> None:
+def test_reports_older_than_a_week_are_not_published() -> None:
     desk = Desk(12, 13, 14)
     desk.now = MORNING - 7 * ONE_DAY
     desk.publish()
@@ -123,7 +123,7 @@ def test_what_is_older_than_a_week_is_not_told_any_more() -> None:
 @pytest.mark.parametrize(
     "place", ["table.read after", "bucket.list_keys after", "topic.publish before", "table.write after"]
 )
-def test_of_two_at_once_one_tells(place: str) -> None:
+def test_concurrent_publishers_publish_one_notification(place: str) -> None:
     desk = Desk(21)
 
     def publish_concurrently(call: PortCall) -> None:
@@ -144,7 +144,7 @@ def list_call_points() -> list[tuple[str, int]]:
 
 
 @pytest.mark.parametrize(("place", "number"), list_call_points())
-def test_whoever_dies_anywhere_leaves_it_to_the_next_who_tells_it(place: str, number: int) -> None:
+def test_report_is_published_after_a_crash_at_any_call(place: str, number: int) -> None:
     desk, call_numbers = Desk(20, 21), count()
 
     def kill_at_number(call: PortCall) -> None:
@@ -164,7 +164,7 @@ def test_whoever_dies_anywhere_leaves_it_to_the_next_who_tells_it(place: str, nu
     assert desk.list_published_days() == ["2026-11-21"] * (2 if is_unnoted else 1), place
 
 
-def test_what_sns_refuses_is_named_and_tried_again_by_one_at_a_time() -> None:
+def test_failed_publish_is_reported_and_retried_after_a_timeout() -> None:
     desk = Desk(21)
     desk.tap = make_failing_tap("publish", lambda: Forbidden("kms:GenerateDataKey"))
     assert desk.publish() == ["not sent yet: Forbidden: kms:GenerateDataKey"]
@@ -176,7 +176,7 @@ def test_what_sns_refuses_is_named_and_tried_again_by_one_at_a_time() -> None:
     assert desk.list_published_days() == ["2026-11-21"]
 
 
-def test_what_cannot_be_told_for_a_week_is_left_to_the_bucket() -> None:
+def test_reports_that_failed_for_a_week_are_not_published_later() -> None:
     desk = Desk(21)
     desk.tap = make_failing_tap("publish", lambda: Forbidden("no"))
     for number in islice(count(22), 9):
@@ -189,13 +189,13 @@ def test_what_cannot_be_told_for_a_week_is_left_to_the_bucket() -> None:
     assert desk.list_published_days() == ["2026-11-30"]
 
 
-def test_a_table_that_does_not_answer_is_named() -> None:
+def test_unreachable_table_is_reported() -> None:
     desk = Desk(21)
     desk.tap = make_failing_tap("read", lambda: Unreachable("dynamodb"))
     assert desk.publish() == ["not sent yet: Unreachable: dynamodb"]
 
 
-def test_a_report_that_is_none_is_named_once_and_the_next_is_told() -> None:
+def test_invalid_report_is_reported_once_and_the_next_report_is_published() -> None:
     desk = Desk(20)
     desk.bucket.put(f"{COSTS_PREFIX}2026-11-21.json", b"[]")
     assert desk.publish() == ["not sent: costs/2026-11-21.json is not a daily report"]
@@ -206,7 +206,7 @@ def test_a_report_that_is_none_is_named_once_and_the_next_is_told() -> None:
     assert "no report for the previous day" in desk.topic.published_messages[0][1]
 
 
-def test_a_row_that_cannot_be_read_is_written_anew() -> None:
+def test_unreadable_notification_row_is_rewritten() -> None:
     desk = Desk(21)
     desk.table.write(ROW_KIND, ROW_NAME, "[]", version=0)
     desk.publish()

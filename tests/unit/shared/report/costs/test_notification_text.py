@@ -45,7 +45,7 @@ BEFORE = make_report(0, make_lifetime("a", "web", 12), make_lifetime("z", "old",
 TODAY = make_report(1, make_lifetime("a", "web", 24, team="search"), make_lifetime("b", "batch", 12, kind="c5.large"))
 
 
-def test_a_day_is_told_by_all_that_costs_are_told_apart_by_and_against_the_day_before() -> None:
+def test_cost_message_groups_costs_and_compares_with_the_previous_day() -> None:
     assert format_subject(TODAY) == "Joiner: prod cost $3.60 on 2026-11-21"
     assert (
         format_message(TODAY, BEFORE)
@@ -95,7 +95,7 @@ For more, run: joiner cost --days 7 --by type. Data: costs/2026-11-21.json in th
         (make_report(1, make_lifetime("a", "web", 6), hours=6), BEFORE, "The report covers only 00:00 to 06:00."),
     ],
 )
-def test_days_are_compared_only_where_both_are_whole(
+def test_reports_are_compared_only_if_both_cover_full_days(
     report: DailyReport, before: DailyReport | None, expected_line: str
 ) -> None:
     words = format_message(report, before)
@@ -103,7 +103,7 @@ def test_days_are_compared_only_where_both_are_whole(
     assert ("web: $2.40 (67%), " in words) is (report is TODAY and expected_line.startswith(("That", "The cost")))
 
 
-def test_of_many_the_dearest_are_named_and_the_rest_is_one_sum() -> None:
+def test_long_sections_list_the_most_expensive_lines_and_one_sum() -> None:
     report = make_report(
         1,
         *(make_lifetime(f"n{number}", f"pool-{number:02}", 1 + number) for number in range(MAX_LINES_PER_SECTION + 3)),
@@ -115,7 +115,7 @@ def test_of_many_the_dearest_are_named_and_the_rest_is_one_sum() -> None:
     assert "By team" not in words
 
 
-def test_a_day_without_nodes_and_one_without_prices_are_told_as_that() -> None:
+def test_cost_message_covers_days_without_nodes_or_prices() -> None:
     assert "By NodePool\n  none\n" in format_message(make_report(1), None)
     assert "Dearest" not in format_message(make_report(1), None)
     unpriced = format_message(make_report(1, make_lifetime("a", "web", 7, usd_per_hour=0.0)), None)
@@ -124,6 +124,6 @@ def test_a_day_without_nodes_and_one_without_prices_are_told_as_that() -> None:
 
 
 @pytest.mark.parametrize("usd", [0.0, 999.99, 1234567.89])
-def test_a_subject_is_short_enough_for_sns_whatever_the_cluster_is_called(usd: float) -> None:
+def test_subject_is_valid_for_sns_with_the_longest_cluster_name(usd: float) -> None:
     longest = msgspec.structs.replace(TODAY, cluster="a" * 60, usd=usd)
     assert SUBJECT_PATTERN.fullmatch(format_subject(longest))

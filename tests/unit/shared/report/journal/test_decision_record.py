@@ -137,7 +137,7 @@ def build_document_snapshot() -> ClusterSnapshot:
     return replace(cluster, facts=facts)
 
 
-def test_no_variable_command_volume_image_or_user_data_is_kept_nor_an_annotation_that_nobody_reads() -> None:
+def test_snapshot_contains_no_pod_secrets_user_data_or_unread_annotations() -> None:
     body = encode_snapshot(build_document_snapshot()).decode()
     assert SECRET not in body
     for key in UNREAD:
@@ -147,7 +147,7 @@ def test_no_variable_command_volume_image_or_user_data_is_kept_nor_an_annotation
     assert SECRET in msgspec.json.encode(build_document_snapshot()).decode(), "or nothing was shown"
 
 
-def test_what_is_read_is_kept() -> None:
+def test_snapshot_keeps_pods_and_the_annotations_joiner_reads() -> None:
     stripped = strip_unread_data(build_document_snapshot())
     assert stripped.pods == build_document_snapshot().pods
     metas = [
@@ -163,7 +163,7 @@ def test_what_is_read_is_kept() -> None:
     assert stripped.facts.version == "1.33"
 
 
-def test_a_pod_has_no_field_for_what_is_in_its_containers() -> None:
+def test_pod_snapshot_has_no_fields_for_container_contents() -> None:
     """These lists contain every field: if you add a field, decide whether it may be stored."""
     pod, spec = (
         {field.name for field in fields(type(value))}
@@ -194,11 +194,11 @@ def test_a_pod_has_no_field_for_what_is_in_its_containers() -> None:
         ("notkarpenter.sh/x", False),
     ],
 )
-def test_an_annotation_is_read_if_its_domain_is(annotation: str, *, is_kept_: bool) -> None:
+def test_annotation_is_kept_if_joiner_reads_its_domain(annotation: str, *, is_kept_: bool) -> None:
     assert is_annotation_read(annotation) is is_kept_
 
 
-def test_a_digest_stands_for_what_is_kept_and_for_the_prices() -> None:
+def test_snapshot_digest_depends_only_on_stored_data() -> None:
     snapshot = build_document_snapshot()
     changed_snapshot = replace(snapshot, namespaces=(*snapshot.namespaces, Namespace(name="till")))
     assert (
@@ -209,7 +209,7 @@ def test_a_digest_stands_for_what_is_kept_and_for_the_prices() -> None:
     assert encode_snapshot(snapshot) == encode_snapshot(build_document_snapshot())
 
 
-def test_settings_are_given_without_addresses() -> None:
+def test_recorded_settings_contain_no_addresses() -> None:
     settings = Settings(
         cluster_name="demo",
         region="r",
@@ -221,7 +221,7 @@ def test_settings_are_given_without_addresses() -> None:
     assert build_inputs(settings).decode_settings() == Settings(cluster_name="demo", region="r")
 
 
-def test_settings_are_stored_as_text_and_records_of_older_versions_have_fewer() -> None:
+def test_settings_are_stored_as_text_and_older_records_use_defaults() -> None:
     settings = Settings(cluster_name="demo", region="r", launch_usd_per_hour=7, disable_dry_run=True, mode="plan")
     stored = msgspec.json.decode(msgspec.json.encode(build_inputs(settings)))
     assert {*map(type, stored["settings"].values())} == {str}
@@ -262,7 +262,7 @@ EVENT = PublishEvent(kind="Pod", name="cart", reason="FailedScheduling", message
         ((), (DecisionNote(kind="Node", name="n", verdict="kept", reason="busy"),), True),
     ],
 )
-def test_a_decision_is_kept_and_waiting_is_not(
+def test_decision_record_is_stored_only_if_something_was_decided(
     actions: tuple[Any, ...], notes: tuple[DecisionNote, ...], *, decided: bool
 ) -> None:
     world = Outside().build_world()
@@ -280,7 +280,7 @@ def provision_and_read_record(world: World) -> tuple[World, DecisionRecord]:
     return world, decode_record(world.bucket.get(entry.snapshot))
 
 
-def test_a_snapshot_names_its_catalogue_and_decides_the_same_again() -> None:
+def test_decision_record_names_its_catalog_and_replays_to_the_same_decision() -> None:
     world, snapshot = provision_and_read_record(build_benchmark_world(12))
     [key] = world.bucket.list_keys(PROVISIONS)
     entry = decode_entry(world.bucket.get(key))
@@ -292,14 +292,14 @@ def test_a_snapshot_names_its_catalogue_and_decides_the_same_again() -> None:
     assert entry.cluster == compute_snapshot_digest(replace(snapshot.cluster, catalog=catalogue))
 
 
-def test_the_code_digest_covers_the_sources_of_the_package_and_nothing_else() -> None:
+def test_code_digest_covers_exactly_the_package_sources() -> None:
     package = Path(shared.__file__).parent
     sources = sorted((str(path.relative_to(package)), path.read_bytes()) for path in package.rglob("*.py"))
     parts = (b"%b:%d:%b" % (name.encode(), len(body), body) for name, body in sources)
     assert compute_code_digest() == sha256(b"".join(parts)).hexdigest()[:12]
 
 
-def test_a_plan_that_time_ended_says_that_it_need_not_come_out_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_record_of_a_plan_cut_by_the_time_limit_is_marked_as_not_reproducible(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(new_node_placement, "NODES_PER_DEADLINE_CHECK", 1)
     remaining_times = iter((*[timedelta(seconds=60)] * 4, *[timedelta(seconds=3)] * 1000))
     short = msgspec.structs.replace(build_benchmark_world(12), time_left=lambda: next(remaining_times))
@@ -311,7 +311,7 @@ def test_a_plan_that_time_ended_says_that_it_need_not_come_out_the_same(monkeypa
 
 
 @pytest.mark.parametrize("is_stolen", [True, False], ids=["the lease is lost", "a row is too large"])
-def test_what_could_not_be_written_down_says_that_it_need_not_come_out_the_same(*, is_stolen: bool) -> None:
+def test_record_of_unwritten_commands_is_marked_as_not_reproducible(*, is_stolen: bool) -> None:
     idle = Idle("a", budget="100%")
 
     def break_write(call: PortCall) -> None:
@@ -335,7 +335,7 @@ def test_what_could_not_be_written_down_says_that_it_need_not_come_out_the_same(
     )
 
 
-def test_a_snapshot_is_there_before_the_entry_that_names_it() -> None:
+def test_snapshot_is_stored_before_the_journal_entry_that_references_it() -> None:
     calls: list[str] = []
 
     def record_put(call: PortCall) -> None:
@@ -346,7 +346,7 @@ def test_a_snapshot_is_there_before_the_entry_that_names_it() -> None:
     assert calls == ["snapshot", "journal"]
 
 
-def test_a_snapshot_that_cannot_be_written_is_told_and_the_entry_names_none() -> None:
+def test_failed_snapshot_write_is_logged_and_the_entry_references_no_snapshot() -> None:
     lines: list[str] = []
 
     def refuse_put(call: PortCall) -> None:
@@ -362,7 +362,7 @@ def test_a_snapshot_that_cannot_be_written_is_told_and_the_entry_names_none() ->
     assert "snapshot lost: Unreachable: s3" in [json.loads(line).get("error") for line in lines]
 
 
-def test_without_the_setting_nothing_is_kept() -> None:
+def test_no_snapshot_is_stored_if_snapshots_are_off() -> None:
     world = build_benchmark_world(12)
     world = msgspec.structs.replace(world, settings=replace(world.settings, snapshots="off"))
     before = world.bucket.list_keys(SNAPSHOTS)
@@ -375,8 +375,8 @@ def test_without_the_setting_nothing_is_kept() -> None:
 @pytest.mark.parametrize(
     "body",
     [b"", b"{}", b"\x1f\x8b\x08", gzip.compress(b"{}"), gzip.compress(b'{"given": 1}')[:-9], gzip.compress(b"torn{")],
-    ids=["nothing", "not packed", "a beginning", "another object", "cut off", "no JSON"],
+    ids=["empty", "not compressed", "only the gzip header", "other JSON object", "truncated", "not JSON"],
 )
-def test_what_is_no_snapshot_is_refused(body: bytes) -> None:
+def test_invalid_snapshot_body_is_rejected(body: bytes) -> None:
     with pytest.raises(ValueError, match=r".+"):
         decode_record(body)

@@ -53,7 +53,7 @@ def record_plain_entry(**fields: object) -> tuple[Outside, dict[str, object]]:
     return outside, json.loads(line)
 
 
-def test_a_key_is_function_day_and_instant() -> None:
+def test_journal_key_contains_function_day_and_time() -> None:
     assert build_entry_key(PLAIN, "one") == KEY
     assert build_entry_key(PLAIN, "") == KEY.replace("one", "cycle")
 
@@ -67,15 +67,15 @@ def test_a_key_is_function_day_and_instant() -> None:
         {"problems": (PROBLEM,)},
         {"error": "Throttled: ec2"},
     ],
-    ids=["an action", "a call that failed", "a verdict", "a problem", "an error"],
+    ids=["an action", "failed action", "a verdict", "a problem", "an error"],
 )
-def test_a_cycle_in_which_something_happened_is_kept(fields: dict[str, object]) -> None:
+def test_journal_entry_with_results_notes_or_problems_is_stored(fields: dict[str, object]) -> None:
     outside, _ = record_plain_entry(**fields)
     assert outside.bucket.list_keys("") == (KEY,)
     assert decode_entry(outside.bucket.get(KEY)) == msgspec.structs.replace(PLAIN, **fields)
 
 
-def test_a_cycle_that_saw_nothing_to_do_leaves_a_line_only() -> None:
+def test_idle_cycle_writes_only_a_log_line() -> None:
     outside, line = record_plain_entry()
     assert outside.bucket.list_keys("") == ()
     assert line == {
@@ -89,20 +89,20 @@ def test_a_cycle_that_saw_nothing_to_do_leaves_a_line_only() -> None:
     }
 
 
-def test_that_somebody_is_woken_is_told_in_the_log_and_is_not_worth_an_object() -> None:
+def test_successful_follow_up_is_logged_but_not_stored() -> None:
     outside, line = record_plain_entry(results=(ActionResult(action=WAKE, result="done"),))
     assert outside.bucket.list_keys("") == ()
     assert line["actions"] == {"FollowUp": 1}
 
 
-def test_the_line_says_how_old_the_snapshot_was_when_its_cycle_ended() -> None:
+def test_log_line_contains_the_snapshot_age_in_seconds() -> None:
     outside = Outside()
     outside.clock.advance(timedelta(seconds=1.25))
     record_entry(PLAIN, outside.build_world())
     assert json.loads(outside.lines[0])["seconds"] == 1.25
 
 
-def test_the_line_names_what_was_done_what_failed_and_what_is_wrong() -> None:
+def test_log_line_contains_done_and_failed_actions_and_problems() -> None:
     results = (
         ActionResult(action=WAKE, result="done"),
         ActionResult(action=WAKE, result="done"),
@@ -116,7 +116,7 @@ def test_the_line_names_what_was_done_what_failed_and_what_is_wrong() -> None:
     assert line["level"] == "WARNING"
 
 
-def test_an_error_is_an_error() -> None:
+def test_entry_with_an_error_has_log_level_error() -> None:
     _, line = record_plain_entry(error="Unreachable: kube", problems=(PROBLEM,))
     assert (line["level"], line["error"]) == ("ERROR", "Unreachable: kube")
 
@@ -125,7 +125,7 @@ def test_an_error_is_an_error() -> None:
     ("error", "level", "expected_error"),
     [("", "WARNING", "journal entry lost: Unreachable: s3"), ("Throttled: ec2", "ERROR", "Throttled: ec2")],
 )
-def test_a_bucket_that_does_not_answer_is_told_and_stops_nothing(error: str, level: str, expected_error: str) -> None:
+def test_unreachable_bucket_is_logged_and_does_not_stop_the_cycle(error: str, level: str, expected_error: str) -> None:
     outside = Outside()
 
     def fail_bucket(call: PortCall) -> None:
@@ -150,7 +150,7 @@ def test_a_bucket_that_does_not_answer_is_told_and_stops_nothing(error: str, lev
     ],
     ids=lambda action: type(action).__name__,
 )
-def test_an_entry_survives_the_journey(action: Action) -> None:
+def test_journal_entry_round_trips_through_the_bucket(action: Action) -> None:
     outside, _ = record_plain_entry(
         results=(ActionResult(action=action, result="done", message="m"),), problems=(PROBLEM,)
     )
@@ -158,14 +158,14 @@ def test_an_entry_survives_the_journey(action: Action) -> None:
     assert result == ActionResult(action=action, result="done", message="m")
 
 
-def test_a_launch_survives_the_journey_with_its_group() -> None:
+def test_launch_group_round_trips_through_the_bucket() -> None:
     group = Outside().build_launch_group()
     outside, _ = record_plain_entry(results=(ActionResult(action=LaunchInstances(group=group), result="done"),))
     [result] = decode_entry(outside.bucket.get(KEY)).results
     assert result.action == LaunchInstances(group=group)
 
 
-def test_the_same_cycle_is_the_same_bytes() -> None:
+def test_journal_entry_encoding_is_deterministic() -> None:
     bodies = set()
     for values in (("spot", "on-demand", "reserved"), ("reserved", "on-demand", "spot")):
         requirements = build_requirements((parse_requirement("karpenter.sh/capacity-type", "In", values),))
@@ -177,7 +177,7 @@ def test_the_same_cycle_is_the_same_bytes() -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"{}", b'{"function": 1}', b"[]"])
-def test_what_is_no_entry_is_refused(body: bytes) -> None:
+def test_invalid_journal_entry_is_rejected(body: bytes) -> None:
     with pytest.raises(msgspec.DecodeError):
         decode_entry(body)
 
@@ -195,9 +195,9 @@ def make_launch_patch(**labels: str) -> PatchMetadata:
         ({ZONE: "us-east-1z"}, "m5.large, on-demand, in us-east-1z", 0.0),
         ({RESERVATION_ID: "cr-1"}, "m5.large, on-demand, in us-east-1a", 0.0),
     ],
-    ids=["as sold", "another type", "a zone where it is not sold", "a reservation that is not there any more"],
+    ids=["available offering", "other instance type", "zone without the offering", "missing reservation"],
 )
-def test_a_claim_that_was_launched_is_noted_with_what_was_bought_and_its_price(
+def test_launch_note_contains_the_purchased_offering_and_its_price(
     labels: dict[str, str], reason: str, price: float
 ) -> None:
     cluster = launch_cluster()
@@ -205,7 +205,7 @@ def test_a_claim_that_was_launched_is_noted_with_what_was_bought_and_its_price(
     assert note == DecisionNote(kind="NodeClaim", name="a", verdict="launched", reason=reason, usd_per_hour=price)
 
 
-def test_other_patches_and_a_catalogue_that_is_not_there_make_no_price() -> None:
+def test_other_patches_make_no_launch_note_and_a_missing_catalog_no_price() -> None:
     other_patches = [
         PatchMetadata(kind="NodeClaim", name="a", annotations=(("a", "b"),)),
         PatchMetadata(kind="Node", name="a", labels=make_launch_patch().labels),

@@ -88,7 +88,7 @@ def make_blocked_pool(**fields: Case) -> Case:
         (KeptVerdict(node="node-z", reason="NotEmpty", message="of nobody"), ""),
     ],
 )
-def test_a_machine_is_told_what_is_new_and_lasts(verdict: Case, expected: str) -> None:
+def test_nodeclaim_and_node_get_events_for_new_lasting_verdicts(verdict: Case, expected: str) -> None:
     events = filter_actions(
         PublishEvent, describe_verdicts([verdict], [verdict], make_command_context((make_claim(), make_node())))
     )
@@ -97,20 +97,20 @@ def test_a_machine_is_told_what_is_new_and_lasts(verdict: Case, expected: str) -
     assert describe_verdicts([], [verdict], make_command_context((make_claim(), make_node()))) == ()
 
 
-def test_a_node_of_nobody_is_told_nothing() -> None:
+def test_unmanaged_node_gets_no_event() -> None:
     assert describe_verdicts([BLOCKED_VERDICT], [BLOCKED_VERDICT], make_command_context((None, make_node()))) == ()
     alone = make_command_context((make_claim("a", conditions=make_true_conditions("Launched")), None))
     [event] = filter_actions(PublishEvent, describe_verdicts([replace_fields(BLOCKED_VERDICT, node="a")], [], alone))
     assert event.kind == "NodeClaim"
 
 
-def test_no_more_are_told_at_once_than_there_is_time_for() -> None:
+def test_number_of_nodes_with_events_per_cycle_is_limited() -> None:
     machines = [(make_claim(f"n{number}"), make_node(f"n{number}")) for number in range(MAX_NODES_WITH_EVENTS + 1)]
     verdicts = [replace_fields(BLOCKED_VERDICT, node=f"node-n{number}") for number in range(MAX_NODES_WITH_EVENTS + 1)]
     assert len(describe_verdicts(verdicts, verdicts, make_command_context(*machines))) == 2 * MAX_NODES_WITH_EVENTS
 
 
-def test_a_pool_is_told_which_budget_stands_in_the_way() -> None:
+def test_nodepool_event_names_the_blocking_disruption_budget() -> None:
     stopped = [BlockedVerdict(node="node-a", reason="Budget", message="none")]
     shut = make_command_context((make_claim(), make_node()), node_pools=(make_blocked_pool(),))
     events = filter_actions(PublishEvent, describe_verdicts(stopped, stopped, shut))
@@ -135,7 +135,7 @@ def test_a_pool_is_told_which_budget_stands_in_the_way() -> None:
     assert describe_verdicts([], [KEPT_VERDICT], shut) == ()
 
 
-def test_why_a_machine_stays_is_said_anew_after_a_while_though_it_changes_with_every_pod() -> None:
+def test_unconsolidatable_event_is_repeated_at_growing_intervals() -> None:
     memory: dict[str, object] = {}
 
     def is_reported(minutes: float, verdict: Case) -> bool:
@@ -165,7 +165,7 @@ def test_why_a_machine_stays_is_said_anew_after_a_while_though_it_changes_with_e
     assert is_reported(77, KEPT_VERDICT)
 
 
-def test_what_there_is_no_time_for_is_said_by_the_next_cycle_if_something_else_was_said_before() -> None:
+def test_events_beyond_the_limit_are_published_by_the_next_cycle() -> None:
     names = [f"node-{number:02}" for number in range(MAX_NODES_WITH_EVENTS + 1)]
     memory: dict[str, object] = {
         "verdicts": ReportedVerdicts(since=NOW, events=dict.fromkeys(names, ("x", NOW - 2 * KEPT_EVENT_INTERVAL)))
@@ -178,7 +178,7 @@ def test_what_there_is_no_time_for_is_said_by_the_next_cycle_if_something_else_w
     assert select_event_verdicts(select_new_verdicts(verdicts, memory, NOW), verdicts, memory, NOW) == (verdicts[-1],)
 
 
-def test_a_machine_that_goes_is_heard_of_once_and_what_passes_by_itself_never() -> None:
+def test_disrupted_node_is_reported_once_and_temporary_verdicts_never() -> None:
     disrupted, fleeting = (
         DisruptedVerdict(node="node-b", reason="Empty", message="x"),
         replace_fields(BLOCKED_VERDICT, reason="Nominated"),
@@ -189,7 +189,7 @@ def test_a_machine_that_goes_is_heard_of_once_and_what_passes_by_itself_never() 
     assert select_event_verdicts(select_new_verdicts(verdicts, memory, NOW), verdicts, memory, NOW) == ()
 
 
-def test_a_copy_of_what_was_told_is_nobody_elses() -> None:
+def test_copy_of_reported_verdicts_is_independent() -> None:
     memory: dict[str, object] = {"verdicts": ReportedVerdicts(since=NOW)}
     copy = get_reported_verdicts(memory)
     select_event_verdicts(select_new_verdicts([KEPT_VERDICT], memory, NOW), [KEPT_VERDICT], memory, NOW)
@@ -200,7 +200,7 @@ def test_a_copy_of_what_was_told_is_nobody_elses() -> None:
 # Notes
 
 
-def test_a_verdict_is_told_once_until_it_changes_and_all_once_an_hour() -> None:
+def test_verdict_is_noted_on_change_and_all_verdicts_every_hour() -> None:
     memory: dict[str, object] = {}
     other_verdict = replace_fields(KEPT_VERDICT, node="node-b")
     assert select_new_verdicts([other_verdict, KEPT_VERDICT], memory, NOW) == (KEPT_VERDICT, other_verdict)
@@ -219,20 +219,20 @@ def test_a_verdict_is_told_once_until_it_changes_and_all_once_an_hour() -> None:
     )
 
 
-def test_what_an_entry_has_no_room_for_is_told_by_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_notes_beyond_the_entry_limit_are_written_by_the_next_entry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(journal_entries, "MAX_VERDICTS_PER_ENTRY", 2)
     memory: dict[str, object] = {"verdicts": ReportedVerdicts(since=NOW)}
     verdicts = [replace_fields(KEPT_VERDICT, node=f"node-{number}") for number in range(3)]
     assert [len(select_new_verdicts(verdicts, memory, NOW)) for _ in range(3)] == [2, 1, 0]
 
 
-def test_a_note_has_the_words_that_the_verdict_carries() -> None:
+def test_node_note_contains_the_verdict_reason_and_message() -> None:
     assert list(build_node_notes([BLOCKED_VERDICT])) == [
         DecisionNote(kind="Node", name="node-a", verdict="blocked", reason="DoNotDisrupt: annotated")
     ]
 
 
-def test_the_saving_of_a_command_is_written_once() -> None:
+def test_command_note_contains_its_savings_once() -> None:
     message = "its pods fit on other nodes; saves $0.2500/h"
     command = replace_fields(make_command("a"), savings_usd_per_hour=0.25, message=message)
     state = make_command_state(command, message=message)
@@ -240,7 +240,7 @@ def test_the_saving_of_a_command_is_written_once() -> None:
     assert note.reason == "SingleNode (Underutilized) of node-a: its pods fit on other nodes; saves $0.2500/h"
 
 
-def test_every_step_of_a_command_is_told_of_it_and_of_its_nodes() -> None:
+def test_every_command_state_is_noted_for_the_command_and_its_nodes() -> None:
     command = replace_fields(make_command("a", "b", replacements=("new",)), savings_usd_per_hour=0.25)
     first, last = (
         make_command_state(command, message="why"),
@@ -280,7 +280,7 @@ def test_every_step_of_a_command_is_told_of_it_and_of_its_nodes() -> None:
     assert next(iter(build_command_notes([make_command_state(plain)]))).reason == "SingleNode (Underutilized) of node-a"
 
 
-def test_a_pause_is_told() -> None:
+def test_pause_is_noted_for_its_nodepool() -> None:
     pauses = DisruptionPauses(
         items=(DisruptionPause(message="x"), DisruptionPause(pool="a", reason="Drifted", message="y"))
     )
@@ -293,7 +293,7 @@ def test_a_pause_is_told() -> None:
 # Where pods are expected
 
 
-def test_pods_of_open_commands_are_expected_on_nodes_by_the_names_that_these_have_by_now() -> None:
+def test_nominations_of_open_commands_use_current_node_names() -> None:
     command = replace_fields(
         make_command("a", replacements=("new",)), nominations=(("shop/cart", "node-b"), ("shop/till", "new"))
     )
@@ -344,19 +344,17 @@ def list_requeues(node_claim: Case, pods: Case = (), **pool: Case) -> list[tuple
         ),
     ],
 )
-def test_it_looks_again_when_a_node_will_have_been_quiet_long_enough(
-    node_claim: Case, pool: Case, expected: Case
-) -> None:
+def test_disrupt_is_requeued_when_a_node_becomes_consolidatable(node_claim: Case, pool: Case, expected: Case) -> None:
     assert list_requeues(node_claim, **pool) == expected
 
 
-def test_a_node_with_pods_is_waited_for_only_where_it_could_be_consolidated() -> None:
+def test_node_with_pods_is_requeued_only_if_its_policy_allows_consolidation() -> None:
     pods = (make_pod(),)
     assert list_requeues(make_quiet_claim(10, pods=pods), pods) == [("disrupt", 20)]
     assert list_requeues(make_quiet_claim(10, pods=pods), pods, consolidation_policy="WhenEmpty") == []
 
 
-def test_where_there_are_many_nodes_it_does_not_look_for_each_of_them() -> None:
+def test_clusters_with_many_nodes_use_a_minimum_requeue_delay() -> None:
     node_claim = make_quiet_claim(29)
     other_nodes = [
         (make_claim(f"n{number}", conditions=make_true_conditions(*STAGES)), make_node(f"n{number}"))
@@ -378,7 +376,7 @@ def make_new_node(name: str, *pods: str) -> NewNodeClaim:
     return NewNodeClaim(name=name, node_pool="default", pods=pods, cheapest=CHOICE)
 
 
-def test_pods_that_still_run_keep_their_room_and_get_nothing_else() -> None:
+def test_running_pods_keep_their_reserved_capacity_without_other_placement() -> None:
     placement = Placement(
         new_nodes=(make_new_node("x", "shop/cart"), make_new_node("y", "shop/cart", "shop/till")),
         existing=(
@@ -398,14 +396,14 @@ def test_pods_that_still_run_keep_their_room_and_get_nothing_else() -> None:
     assert [failure.pod for failure in remaining_placement.unschedulable] == ["shop/z"]
 
 
-def test_pods_of_nodes_that_are_deleted_are_planned_for_in_earnest() -> None:
+def test_pods_of_deleting_nodes_are_fully_placed() -> None:
     placement = Placement(new_nodes=(make_new_node("x", "shop/cart"),))
     deleted = ClusterState(make_cluster_with_nodes((make_claim(deleted=NOW), make_node()), pods=(make_pod("cart"),)))
     assert exclude_running_pods(placement, deleted, frozenset({"node-a"})) is placement
     assert exclude_running_pods(placement, deleted, frozenset()) is placement
 
 
-def test_where_pods_go_is_told_and_counted() -> None:
+def test_pod_placements_are_noted_and_counted() -> None:
     placement = Placement(
         new_nodes=(make_new_node("x", "shop/cart", "shop/room"),),
         existing=(ExistingNodePlacement(node="node-b", pods=("shop/till",)),),
@@ -428,7 +426,7 @@ def test_where_pods_go_is_told_and_counted() -> None:
     assert count_reschedulable_pods(placement, make_cluster_with_nodes()) == {}
 
 
-def test_the_age_of_prices_is_told_where_there_are_some() -> None:
+def test_price_age_is_reported_if_the_catalog_has_prices() -> None:
     assert compute_catalog_ages(make_cluster_with_nodes()) == {}
     catalogue = Catalog(region="us-east-1", instance_types=(), priced_at=get_time_before(minutes=1))
     assert compute_catalog_ages(make_cluster_with_nodes(catalog=catalogue)) == {"PriceAgeSeconds": 60.0}

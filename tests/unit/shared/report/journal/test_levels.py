@@ -38,7 +38,7 @@ FAILED = msgspec.structs.replace(PLAIN, error="Unreachable: two\nlines")
         ("loud", ["INFO", "WARNING", "ERROR"]),
     ],
 )
-def test_a_level_tells_what_those_behind_it_tell(level: str, expected_levels: list[str]) -> None:
+def test_log_level_includes_more_severe_levels(level: str, expected_levels: list[str]) -> None:
     outside = Outside(log_level=level)
     for entry in (PLAIN, WARNED, FAILED):
         record_entry(entry, outside.build_world())
@@ -46,7 +46,7 @@ def test_a_level_tells_what_those_behind_it_tell(level: str, expected_levels: li
 
 
 @pytest.mark.parametrize("level", LOG_LEVELS)
-def test_what_is_not_told_is_in_the_journal_all_the_same_and_metrics_are_written(level: str) -> None:
+def test_journal_entries_and_metrics_are_written_at_every_log_level(level: str) -> None:
     outside = Outside(log_level=level, metrics="all")
     record_entry(PLAIN, outside.build_world())
     emit_metrics({"PendingPods": 2.0}, outside.build_world())
@@ -54,7 +54,7 @@ def test_what_is_not_told_is_in_the_journal_all_the_same_and_metrics_are_written
     assert json.loads(outside.lines[-1])["PendingPods"] == [2.0]
 
 
-def test_debug_tells_why_besides() -> None:
+def test_debug_log_line_contains_the_notes() -> None:
     notes = []
     for level in ("DEBUG", "INFO"):
         outside = Outside(log_level=level)
@@ -64,7 +64,7 @@ def test_debug_tells_why_besides() -> None:
     assert notes == [["Node n: kept: two\nlines"], None]
 
 
-def test_a_line_is_one_object_whatever_is_in_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_log_line_is_one_json_object(capsys: pytest.CaptureFixture[str]) -> None:
     outside = Outside(log_level="DEBUG", metrics="all")
     world = msgspec.structs.replace(outside.build_world(), emit=_write_line)
     for entry in (PLAIN, WARNED, FAILED):

@@ -13,7 +13,7 @@ from shared.report.metrics.api_calls import (
 from tests.support.snapshot_world import make_world
 
 
-def test_only_what_was_called_since_counts() -> None:
+def test_only_api_calls_since_the_last_count_are_counted() -> None:
     counted_world = msgspec.structs.replace(
         make_world(), calls=lambda: {"s3:GetObject": 5, "ec2:CreateFleet": 2, "ssm:A": 1}
     )
@@ -24,14 +24,14 @@ def test_only_what_was_called_since_counts() -> None:
     assert list(count_calls_since({}, counted_world)) == ["ec2:CreateFleet", "s3:GetObject", "ssm:A"]
 
 
-def test_where_nobody_counts_there_is_nothing_to_tell() -> None:
+def test_world_without_a_call_counter_reports_no_calls() -> None:
     assert get_call_counts(make_world()) == {}
     assert count_calls_since({}, make_world()) == {}
 
 
 @pytest.mark.parametrize("function", sorted(MAX_CALLS_PER_CYCLE))
 @pytest.mark.parametrize("actions", [0, 3])
-def test_more_calls_than_are_allowed_are_a_problem_that_names_the_most_frequent(function: str, actions: int) -> None:
+def test_too_many_aws_calls_are_a_problem_that_names_the_most_frequent_call(function: str, actions: int) -> None:
     allowed = MAX_CALLS_PER_CYCLE[function] + MAX_CALLS_PER_ACTION * actions
     assert find_call_overrun(function, {"a": allowed - 1, "b": 1}, actions) == ()
     [problem] = find_call_overrun(function, {"a": allowed, "b": 1}, actions)

@@ -20,7 +20,7 @@ LAUNCH = LaunchInstances(group=Outside().build_launch_group())
 LEAKED = TerminateInstances(instance_ids=("i-1", "i-2"), message=NO_CLAIM_MESSAGE)
 
 
-def test_what_failed_is_counted_and_launches_apart() -> None:
+def test_failed_actions_and_launch_failures_are_counted_separately() -> None:
     results = (
         ActionResult(action=LAUNCH, result="failed", message="Invalid: no such subnet"),
         ActionResult(action=LEAKED, result="failed", message="Throttled: later"),
@@ -35,7 +35,7 @@ def test_what_failed_is_counted_and_launches_apart() -> None:
     }
 
 
-def test_that_ec2_refuses_is_a_failure_though_the_call_was_answered() -> None:
+def test_launch_rejected_by_ec2_counts_as_a_launch_failure() -> None:
     refusal_event = PublishEvent(
         kind="NodePool",
         name="a",
@@ -54,7 +54,7 @@ def test_that_ec2_refuses_is_a_failure_though_the_call_was_answered() -> None:
     assert count_action_results((ActionResult(action=LAUNCH, result="failed"), *results))["LaunchFailures"] == 1.0
 
 
-def test_that_something_could_not_be_read_for_we_ask_too_much_is_throttling_too() -> None:
+def test_throttled_reads_count_as_throttles() -> None:
     problems = (
         Problem(kind="EC2", name="prod", message="could not be read: Throttled: RequestLimitExceeded; nothing"),
         Problem(kind="EC2", name="prod", message="could not be read: Unreachable: timed out; nothing"),
@@ -62,13 +62,13 @@ def test_that_something_could_not_be_read_for_we_ask_too_much_is_throttling_too(
     assert count_action_results((), problems)["ThrottledCalls"] == 1.0
 
 
-def test_machines_that_were_leaked_are_counted_once_they_are_ended() -> None:
+def test_leaked_instances_are_counted_after_termination() -> None:
     drain_termination = TerminateInstances(instance_ids=("i-3",), message="it was drained")
     results = (ActionResult(action=LEAKED, result="done"), ActionResult(action=drain_termination, result="done"))
     assert count_action_results(results)["OrphanedInstancesTerminated"] == 2.0
 
 
-def test_a_fleet_costs_what_its_machines_do_and_who_has_no_price_costs_nothing() -> None:
+def test_fleet_cost_is_the_sum_of_known_node_prices() -> None:
     priced_type = make_instance_type("m.04", 4, 16, zones=("a",), price=0.25)
     odd = make_node("odd", labels={INSTANCE_TYPE: "m.99"})
     pairs = (attach_claim(make_node("one")), attach_claim(make_node("two")), attach_claim(odd))

@@ -28,7 +28,7 @@ def list_metric_names(emf: dict[str, Any]) -> list[str]:
     return [metric["Name"] for metric in metrics["Metrics"]]
 
 
-def test_the_line_is_what_cloudwatch_reads_and_has_no_more_than_is_published() -> None:
+def test_emf_line_contains_only_published_metrics() -> None:
     assert emit_single_line(PendingPods=3.0, CycleFailures=1.0, Actions=2.0) == {
         "_aws": {
             "Timestamp": 1795248000000,
@@ -51,13 +51,13 @@ def test_the_line_is_what_cloudwatch_reads_and_has_no_more_than_is_published() -
     ("name", "unit"),
     [("OpenCommands", "Count"), ("PriceAgeSeconds", "Seconds"), ("SavingsUsdPerHour", "None")],
 )
-def test_a_name_says_its_unit(name: str, unit: str) -> None:
+def test_metric_unit_follows_from_its_name(name: str, unit: str) -> None:
     [only] = emit_lines({name: 1.0}, metric_set="all")
     [metrics] = only["_aws"]["CloudWatchMetrics"]
     assert metrics["Metrics"] == [{"Name": name, "Unit": unit}]
 
 
-def test_pods_that_can_be_in_one_zone_only_have_a_line_by_zone_where_all_is_wanted() -> None:
+def test_pending_pods_by_zone_are_published_only_if_all_metrics_are_enabled() -> None:
     zones = (("a", 2), ("flexible", 3))
     zone_values = [
         (emf_line["zone"], emf_line["PendingPodsByEffectiveZone"])
@@ -67,7 +67,7 @@ def test_pods_that_can_be_in_one_zone_only_have_a_line_by_zone_where_all_is_want
     assert emit_lines({}, zones, metric_set="alarms") == []
 
 
-def test_where_there_is_nothing_to_count_nothing_is_said() -> None:
+def test_no_emf_line_without_published_metrics() -> None:
     outside = Outside(metrics="all")
     emit_metrics({}, outside.build_world())
     emit_metrics({"Actions": 1.0}, outside.build_world())
@@ -75,14 +75,14 @@ def test_where_there_is_nothing_to_count_nothing_is_said() -> None:
 
 
 @pytest.mark.parametrize("days", [-400, 0, 400])
-def test_only_the_worlds_clock_is_looked_at(days: int) -> None:
+def test_emf_timestamp_comes_from_the_world_clock(days: int) -> None:
     outside = Outside()
     outside.clock._now += timedelta(days=days)  # noqa: SLF001 - no clock runs backwards
     emit_metrics({"CycleFailures": 1.0}, outside.build_world())
     assert json.loads(outside.lines[0])["_aws"]["Timestamp"] == outside.clock.get_time().timestamp() * 1000
 
 
-def test_two_lines_do_not_share_a_count() -> None:
+def test_emf_lines_do_not_share_counts() -> None:
     outside = Outside(metrics="all")
     emit_metrics({"CycleFailures": 1.0}, outside.build_world())
     emit_metrics({"PendingPods": 2.0}, outside.build_world())
@@ -91,12 +91,12 @@ def test_two_lines_do_not_share_a_count() -> None:
     assert "CycleFailures" not in second
 
 
-def test_what_rarely_happens_is_said_only_when_it_does() -> None:
+def test_rare_metrics_are_published_only_if_not_zero() -> None:
     assert list_metric_names(emit_single_line(PendingPods=0.0, CycleFailures=0.0)) == ["PendingPods"]
     assert emit_lines({"LaunchFailures": 0.0}, metric_set="all") == []
 
 
-def test_unless_all_is_wanted_only_what_an_alarm_needs_is_paid_for_and_only_when_there_is_something() -> None:
+def test_alarm_metric_set_publishes_only_nonzero_alarm_metrics() -> None:
     all_counts = dict.fromkeys(ALL_METRICS, 1.0) | {"OrphanedInstancesTerminated": 0.0}
     assert set(list_metric_names(emit_single_line(metric_set="alarms", **all_counts))) == ALARM_METRICS - {
         "OrphanedInstancesTerminated",
@@ -106,13 +106,11 @@ def test_unless_all_is_wanted_only_what_an_alarm_needs_is_paid_for_and_only_when
 
 
 @pytest.mark.parametrize(("hours", "expected"), [(12, []), (13, []), (14, ["PriceAgeSeconds"])])
-def test_how_old_prices_are_is_published_once_they_should_have_been_asked_for_again(
-    hours: int, expected: list[str]
-) -> None:
+def test_price_age_is_published_after_a_missed_refresh(hours: int, expected: list[str]) -> None:
     emf_lines = emit_lines({"PriceAgeSeconds": 3600.0 * hours}, metric_set="alarms")
     assert [name for emf_line in emf_lines for name in list_metric_names(emf_line)] == expected
 
 
-def test_we_have_no_more_than_twenty_five_metrics() -> None:
+def test_number_of_metrics_is_at_most_25() -> None:
     assert ALARM_METRICS < ALL_METRICS
     assert len(ALL_METRICS) <= 25

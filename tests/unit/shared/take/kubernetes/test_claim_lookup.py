@@ -77,13 +77,15 @@ ACTIONS: tuple[Action, ...] = (
         (TAGGED_INSTANCE, (), CLAIM_OF_INSTANCE_X, False),
     ],
 )
-def test_who_has_a_claim_after_all_is_not_ended(orphan: Case, groups: Case, response: Case, is_kept: bool) -> None:  # noqa: FBT001
+def test_instance_with_an_existing_nodeclaim_is_not_terminated(
+    orphan: Case, groups: Case, response: Case, is_kept: bool
+) -> None:  # noqa: FBT001
     snapshot = make_cluster(nodes=(NODE,), instances=(orphan, INSTANCE_WITHOUT_CLAIM_TAG), launch_groups=groups)
     remaining_actions = remove_spared_instances(ACTIONS, snapshot, make_world(Reads(response)))
     assert remaining_actions == ((make_termination("i-y"), ACTIONS[2]) if is_kept else ACTIONS)
 
 
-def test_nothing_is_left_to_do_where_all_have_claims() -> None:
+def test_termination_is_dropped_if_all_instances_have_nodeclaims() -> None:
     snapshot = make_cluster(nodes=(NODE,), instances=(INSTANCE_WITH_CLAIM_TAG,))
     assert (
         remove_spared_instances((ACTIONS[0], make_termination("i-x")), snapshot, make_world(Reads(CLAIM_OF_INSTANCE_X)))
@@ -91,7 +93,7 @@ def test_nothing_is_left_to_do_where_all_have_claims() -> None:
     )
 
 
-def test_nobody_is_asked_where_nobody_is_to_be_ended() -> None:
+def test_nodeclaims_are_read_only_for_leaked_instances_with_a_claim_tag() -> None:
     reads = Reads(CLAIM_OF_INSTANCE_X)
     assert remove_spared_instances(
         (ACTIONS[2],), make_cluster(instances=(INSTANCE_WITH_CLAIM_TAG,)), make_world(reads)

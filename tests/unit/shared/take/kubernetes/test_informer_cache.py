@@ -95,7 +95,7 @@ def kube() -> Watched:
     )
 
 
-def test_what_is_remembered_is_followed_from_its_version(kube: Watched) -> None:
+def test_cached_list_is_updated_by_a_watch_from_its_version(kube: Watched) -> None:
     take_snapshot(make_world_with_memory(kube), PODS_REQUEST)
     kube.watch_results["Pod"] = make_watch_events(
         encode_event("ADDED", make_pod("c"), "11"),
@@ -110,20 +110,20 @@ def test_what_is_remembered_is_followed_from_its_version(kube: Watched) -> None:
     assert kube.requested_kinds.count("Pod") == 1
 
 
-def test_without_a_memory_everything_is_listed(kube: Watched) -> None:
+def test_no_memory_means_a_full_list_every_time(kube: Watched) -> None:
     forgetful = msgspec.structs.replace(make_world_with_memory(kube), memory=None)
     assert take_snapshot(forgetful, PODS_REQUEST) == take_snapshot(forgetful, PODS_REQUEST)
     assert kube.requested_kinds == ["Pod", "Pod"]
 
 
-def test_a_small_list_is_listed_again(kube: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_list_is_not_cached(kube: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(informer_cache, "MIN_CACHED_LIST_BYTES", 8192)
     take_snapshot(make_world_with_memory(kube), PODS_REQUEST)
     take_snapshot(make_world_with_memory(kube), PODS_REQUEST)
     assert kube.requested_kinds == ["Pod", "Pod"]
 
 
-def test_all_watches_begin_in_order_before_the_first_is_asked(kube: Watched) -> None:
+def test_all_watches_start_in_order_before_the_first_is_read(kube: Watched) -> None:
     take_snapshot(make_world_with_memory(kube), NODES_AND_PODS_REQUEST)
     kube.requested_kinds.clear()
     take_snapshot(make_world_with_memory(kube), NODES_AND_PODS_REQUEST)
@@ -132,7 +132,7 @@ def test_all_watches_begin_in_order_before_the_first_is_asked(kube: Watched) -> 
 
 
 @pytest.mark.parametrize("kind", ["Node", "NodeClaim"])
-def test_pods_are_followed_again_where_machines_had_to_be_listed(kube: Watched, kind: str) -> None:
+def test_pods_are_watched_again_after_nodes_or_nodeclaims_are_listed(kube: Watched, kind: str) -> None:
     take_snapshot(make_world_with_memory(kube), NODES_AND_PODS_REQUEST)
     kube.watch_results[kind] = Expired("410")
     kube.requested_kinds.clear()
@@ -141,7 +141,7 @@ def test_pods_are_followed_again_where_machines_had_to_be_listed(kube: Watched, 
     assert kube.requested_kinds.count("watch Pod") == 2
 
 
-def test_a_memory_reads_no_more_of_a_second_look_than_changed(kube: Watched) -> None:
+def test_refresh_reads_only_nodeclaim_changes(kube: Watched) -> None:
     first = take_snapshot(make_world_with_memory(kube), FULL_REQUEST)
     kube.requested_kinds.clear()
     kube.watch_results["NodeClaim"] = make_watch_events(
@@ -162,17 +162,17 @@ PLAIN_EVENT = encode_event("MODIFIED", make_pod("a"), "11")
         ("cut off", Unreachable("reset")),
         ("not served", NotFound("404")),
         ("out of order", make_watch_events(encode_event("MODIFIED", make_pod("a"), "12"), PLAIN_EVENT)),
-        ("told twice", make_watch_events(PLAIN_EVENT, PLAIN_EVENT)),
-        ("known already", make_watch_events(encode_event("MODIFIED", make_pod("a"), "10"))),
-        ("after its end", make_watch_events(encode_event("MODIFIED", make_pod("a"), "21"))),
+        ("duplicate version", make_watch_events(PLAIN_EVENT, PLAIN_EVENT)),
+        ("version already known", make_watch_events(encode_event("MODIFIED", make_pod("a"), "10"))),
+        ("version after the end", make_watch_events(encode_event("MODIFIED", make_pod("a"), "21"))),
         ("no JSON", make_watch_events(b"{")),
-        ("no text", make_watch_events(b'{"type":"ADDED","object":{"metadata":{"name":"\xff"}}}')),
+        ("invalid UTF-8", make_watch_events(b'{"type":"ADDED","object":{"metadata":{"name":"\xff"}}}')),
         ("no name", make_watch_events(b'{"type":"ADDED","object":{"metadata":{"resourceVersion":"11"}}}')),
         ("no version", make_watch_events(b'{"type":"ADDED","object":{"metadata":{"name":"x"}}}')),
-        ("no change", make_watch_events(encode_event("BOOKMARK", make_pod("a"), "11"))),
+        ("bookmark among changes", make_watch_events(encode_event("BOOKMARK", make_pod("a"), "11"))),
     ],
 )
-def test_in_doubt_it_lists_again(kube: Watched, reason: str, watch_result: WatchEvents | Fault) -> None:
+def test_invalid_watch_result_causes_a_full_list(kube: Watched, reason: str, watch_result: WatchEvents | Fault) -> None:
     take_snapshot(make_world_with_memory(kube), PODS_REQUEST)
     kube.objects = {"Pod": [add_uid_and_version(make_pod("z"))]}
     kube.watch_results["Pod"] = watch_result
@@ -183,7 +183,7 @@ def test_in_doubt_it_lists_again(kube: Watched, reason: str, watch_result: Watch
     assert kube.requested_kinds.count("Pod") == 2
 
 
-def test_a_count_that_does_not_agree_is_doubt(kube: Watched) -> None:
+def test_count_mismatch_causes_a_full_list(kube: Watched) -> None:
     nodes = SnapshotRequest(lists=("nodes",))
     take_snapshot(make_world_with_memory(kube), nodes)
     kube.watch_results["Node"] = make_watch_events(encode_event("ADDED", make_object("m"), "11"), count=2)
@@ -194,7 +194,7 @@ def test_a_count_that_does_not_agree_is_doubt(kube: Watched) -> None:
     assert kube.requested_kinds == ["watch Node", "ask Node", "Node"]
 
 
-def test_pods_are_a_selection_whose_number_nobody_knows(kube: Watched) -> None:
+def test_count_is_not_compared_for_selected_pods(kube: Watched) -> None:
     take_snapshot(make_world_with_memory(kube), PODS_REQUEST)
     kube.watch_results["Pod"] = make_watch_events(count=500)
     take_snapshot(make_world_with_memory(kube), PODS_REQUEST)
@@ -202,7 +202,7 @@ def test_pods_are_a_selection_whose_number_nobody_knows(kube: Watched) -> None:
 
 
 @pytest.mark.parametrize("begins", [True, False])
-def test_a_server_that_is_busy_is_not_asked_for_more(kube: Watched, *, begins: bool) -> None:
+def test_throttled_watch_does_not_cause_a_full_list(kube: Watched, *, begins: bool) -> None:
     take_snapshot(make_world_with_memory(kube), PODS_REQUEST)
     kube.watch_results["Pod"] = Throttled("later")
     kube.refusal = Throttled("later") if begins else None
@@ -215,7 +215,7 @@ def test_a_server_that_is_busy_is_not_asked_for_more(kube: Watched, *, begins: b
 
 
 @pytest.mark.parametrize("begins", [True, False])
-def test_what_may_not_be_watched_is_told_once_and_listed(kube: Watched, *, begins: bool) -> None:
+def test_forbidden_watch_is_reported_every_30_minutes_and_replaced_by_a_list(kube: Watched, *, begins: bool) -> None:
     take_snapshot(make_world_with_memory(kube), PODS_REQUEST)
     fault = Forbidden("GET /api/v1/pods?watch=1: 403 cannot watch; apply rbac.yaml")
     kube.watch_results["Pod"] = fault
@@ -239,7 +239,7 @@ def test_what_may_not_be_watched_is_told_once_and_listed(kube: Watched, *, begin
     )
 
 
-def test_a_list_that_cannot_be_read_either_is_a_fault(kube: Watched) -> None:
+def test_failed_list_after_a_failed_watch_raises_a_fault(kube: Watched) -> None:
     take_snapshot(make_world_with_memory(kube), PODS_REQUEST)
     kube.watch_results["Pod"] = Unreachable("down")
     kube.faults["Pod"] = Unreachable("down")
@@ -252,20 +252,22 @@ def test_a_list_that_cannot_be_read_either_is_a_fault(kube: Watched) -> None:
     ("later", "listed"),
     [(timedelta(minutes=29), 1), (timedelta(minutes=30), 2), (-timedelta(seconds=1), 2), (timedelta(days=3), 2)],
 )
-def test_a_list_is_not_trusted_for_long_nor_before_it_was_read(kube: Watched, later: timedelta, listed: int) -> None:
+def test_cached_list_is_discarded_after_30_minutes_or_if_it_is_from_the_future(
+    kube: Watched, later: timedelta, listed: int
+) -> None:
     take_snapshot(make_world_with_memory(kube), PODS_REQUEST)
     take_snapshot(make_world_with_memory(kube, lambda: NOW + later), PODS_REQUEST)
     assert kube.requested_kinds.count("Pod") == listed
 
 
 @pytest.mark.parametrize("versions", [{"": "10", "1": "11"}, {"": "", "1": ""}, {"": "ten", "1": "ten"}])
-def test_a_list_of_no_one_moment_is_not_kept(kube: Watched, versions: dict[str, str]) -> None:
+def test_list_without_a_single_resource_version_is_not_cached(kube: Watched, versions: dict[str, str]) -> None:
     kube.per_page, kube.versions = 1, versions
     assert list_pod_names(take_snapshot(make_world_with_memory(kube), PODS_REQUEST)) == ["a", "b"]
     assert kube.memory == {}
 
 
-def test_a_bad_object_is_remembered_until_it_is_mended_or_gone(kube: Watched) -> None:
+def test_invalid_object_is_remembered_until_it_is_corrected_or_deleted(kube: Watched) -> None:
     bad = make_pod("a") | {"spec": {"containers": [{"resources": {"requests": {"cpu": "lots"}}}]}}
     kube.objects = {"Pod": [add_uid_and_version(bad), add_uid_and_version(make_pod("b"))]}
     first = take_snapshot(make_world_with_memory(kube), PODS_REQUEST)
@@ -283,14 +285,14 @@ def test_a_bad_object_is_remembered_until_it_is_mended_or_gone(kube: Watched) ->
     assert kube.requested_kinds.count("Pod") == 1
 
 
-def test_an_object_that_nobody_can_name_is_not_kept() -> None:
+def test_unnamed_object_prevents_caching_of_its_list() -> None:
     kube = Watched(Pod=[make_pod("a")])
     kube.objects = {"Pod": [{"metadata": {"uid": ""}, "spec": {}}]}
     assert len(take_snapshot(make_world_with_memory(kube), PODS_REQUEST).problems) == 1
     assert kube.memory == {}
 
 
-def test_a_definition_that_comes_and_goes_is_told_of(kube: Watched) -> None:
+def test_removed_crd_is_reported_and_its_return_is_noticed(kube: Watched) -> None:
     claims = SnapshotRequest(lists=("node_claims",))
     take_snapshot(make_world_with_memory(kube), claims)
     kube.watch_results["NodeClaim"] = kube.faults["NodeClaim"] = NotFound("404")
@@ -306,27 +308,27 @@ def make_unschedulable_pod(name: str) -> dict[str, Any]:
     return make_pod(name) | {"status": {"conditions": conditions}}
 
 
-def test_the_first_look_is_at_pods_without_a_node_alone_if_one_of_them_waits() -> None:
+def test_trigger_snapshot_lists_only_unbound_pods_if_a_pod_is_pending() -> None:
     kube = Lists({"Pod": [make_unschedulable_pod("a")]})
     assert list_pod_names(take_trigger_snapshot(make_world(kube))) == ["a"]
     assert kube.requested_kinds == ["Pod"]
     assert kube.selectors["Pod"] == "spec.nodeName=,status.phase!=Succeeded,status.phase!=Failed"
 
 
-def test_the_first_look_stops_at_the_first_page_with_a_pod_that_waits() -> None:
+def test_trigger_snapshot_stops_at_the_first_page_with_a_pending_pod() -> None:
     kube = Lists(
         {"Pod": [make_pod("a"), make_pod("b"), make_unschedulable_pod("c"), make_pod("d"), make_pod("e")]}, per_page=2
     )
     assert list_pod_names(take_trigger_snapshot(make_world(kube))) == ["a", "b", "c", "d"]
 
 
-def test_the_first_look_goes_on_to_machines_and_node_classes() -> None:
+def test_trigger_snapshot_without_pending_pods_lists_nodes_and_node_classes() -> None:
     kube = Lists({"Pod": [make_pod("a")], "Node": [make_object("n")]})
     assert [node.name for node in take_trigger_snapshot(make_world(kube)).nodes] == ["n"]
     assert kube.requested_kinds == ["Pod", "Node", "NodeClaim", "EC2NodeClass"]
 
 
-def test_a_first_look_that_expires_begins_again() -> None:
+def test_expired_trigger_snapshot_starts_again() -> None:
     kube = Lists({"Pod": [make_pod(name) for name in "abcd"]}, per_page=2)
     kube.expirations["Pod"] = 1
     assert list_pod_names(take_trigger_snapshot(make_world(kube))) == list("abcd")

@@ -37,7 +37,7 @@ def read(field: str, **body: Any) -> Any:
 
 
 @pytest.mark.parametrize("field", ["deployments", "replica_sets", "stateful_sets"])
-def test_a_workload_has_replicas_a_selector_and_pods(field: str) -> None:
+def test_workload_has_replicas_selector_and_pod_spec(field: str) -> None:
     selector = {"matchLabels": {"app": "web"}}
     workload = read(field, spec={"replicas": 3, "selector": selector, "template": TEMPLATE})
     assert isinstance(workload, Workload)
@@ -46,7 +46,7 @@ def test_a_workload_has_replicas_a_selector_and_pods(field: str) -> None:
     assert read(field, spec={"template": TEMPLATE}).replicas == 1
 
 
-def test_other_templates_and_selectors() -> None:
+def test_pod_templates_replication_controllers_and_services_are_decoded() -> None:
     template = read("pod_templates", template=TEMPLATE)
     assert (template.kind, template.spec.requests["cpu"]) == ("PodTemplate", 2000)
     assert read("replication_controllers", spec={"selector": {"a": "b"}}).selector == build_label_selector({"a": "b"})
@@ -55,13 +55,13 @@ def test_other_templates_and_selectors() -> None:
     assert read("services", spec={}).selector == ()
 
 
-def test_a_bad_template_is_named_by_its_field() -> None:
+def test_invalid_pod_template_is_reported_by_its_field() -> None:
     bad = {"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "many"}}}]}}
     _, [problem] = BY_FIELD["deployments"].convert_objects([{"metadata": {"name": "web"}, "spec": {"template": bad}}])
     assert problem.message.startswith("spec.template.spec.containers[c].resources.requests: cpu: not a quantity")
 
 
-def test_a_buffer_is_read_whole() -> None:
+def test_capacity_buffer_is_decoded_with_all_fields() -> None:
     buffer = read(
         "capacity_buffers",
         spec={"scalableRef": {"kind": "Deployment", "name": "web"}, "percentage": 20, "limits": {"cpu": "4"}},
@@ -96,19 +96,19 @@ def test_a_buffer_is_read_whole() -> None:
         ({"scalableRef": {"kind": "Deployment", "name": "d"}, "percentage": -1}, "percentage: -1 is below zero"),
     ],
 )
-def test_a_buffer_that_cannot_be_meant_is_named(spec: dict[str, Any], words: str) -> None:
+def test_invalid_capacity_buffer_is_reported(spec: dict[str, Any], words: str) -> None:
     _, [problem] = BY_FIELD["capacity_buffers"].convert_objects([{"metadata": {"name": "b"}, "spec": spec}])
     assert words in problem.message
 
 
-def test_gates_are_karpenters() -> None:
+def test_feature_gates_are_parsed_in_karpenter_format() -> None:
     assert parse_feature_gates("").reserved_capacity
     assert parse_feature_gates("NodeOverlay=true, Unheard=true,,StaticCapacity=false").node_overlay
     with pytest.raises(ValueError, match="NodeOverlay=yes"):
         parse_feature_gates("NodeOverlay=yes")
 
 
-def test_what_is_not_there_is_none_without_a_word() -> None:
+def test_missing_optional_crd_is_an_empty_list_without_a_problem() -> None:
     kube = Lists({})
     kube.faults["NodeOverlay"] = NotFound("nodeoverlays")
     problems: list[Problem] = []
@@ -116,7 +116,7 @@ def test_what_is_not_there_is_none_without_a_word() -> None:
     assert (lists, problems) == ({"node_overlays": ()}, [])
 
 
-def test_an_object_in_a_namespace_has_it_in_its_path() -> None:
+def test_namespaced_object_path_contains_its_namespace() -> None:
     assert (
         build_object_path("CapacityBuffer", "b", "shop")
         == "/apis/autoscaling.x-k8s.io/v1beta1/namespaces/shop/capacitybuffers/b"
@@ -148,11 +148,11 @@ def list_requested_kinds(gates: str, config: str = "", **objects: Any) -> set[st
         ("", "{}", {"Service", "ReplicationController", "ReplicaSet", "StatefulSet"}),
     ],
 )
-def test_only_what_features_want_is_asked_for(gates: str, config: str, kinds: set[str]) -> None:
+def test_optional_kinds_are_listed_only_if_a_feature_needs_them(gates: str, config: str, kinds: set[str]) -> None:
     assert list_requested_kinds(gates, config) == kinds
 
 
-def test_what_buffers_are_for_is_asked_for_where_there_are_any() -> None:
+def test_workload_kinds_are_listed_only_if_capacity_buffers_exist() -> None:
     buffer = {"metadata": {"name": "b"}, "spec": {"scalableRef": {"kind": "Deployment", "name": "d"}}}
     expected_kinds = {"CapacityBuffer", "PodTemplate", "Deployment", "ReplicaSet", "StatefulSet"}
     assert list_requested_kinds("CapacityBuffer=true", CapacityBuffer=[buffer]) == expected_kinds
@@ -162,7 +162,7 @@ def test_what_buffers_are_for_is_asked_for_where_there_are_any() -> None:
     }
 
 
-def test_what_is_off_counts_as_not_there() -> None:
+def test_disabled_feature_gates_remove_their_objects_from_the_snapshot() -> None:
     buffer = CapacityBuffer(meta=ObjectMeta(name="b"))
     cluster = ClusterSnapshot(
         taken_at=NOW, node_overlays=(NodeOverlay(meta=ObjectMeta(name="o")),), capacity_buffers=(buffer,)
@@ -173,7 +173,7 @@ def test_what_is_off_counts_as_not_there() -> None:
     assert (on.node_overlays, on.capacity_buffers) == (cluster.node_overlays, cluster.capacity_buffers)
 
 
-def test_the_catalogue_is_read_for_overlays_only_where_there_are_any() -> None:
+def test_catalog_is_read_for_node_overlays_only_if_there_are_any() -> None:
     overlay = {"metadata": {"name": "o"}, "spec": {}}
     base_world = make_world(Lists({"NodeOverlay": [overlay]}))
     on = replace(base_world, settings=replace(base_world.settings, feature_gates="NodeOverlay=true"))

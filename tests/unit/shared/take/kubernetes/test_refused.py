@@ -20,18 +20,18 @@ def read_problem(kind: str, status: object, generation: object = 3) -> Problem:
 
 
 @pytest.mark.parametrize("kind", ["NodePool", "EC2NodeClass"])
-def test_its_conditions_and_generation_are_kept(kind: str) -> None:
+def test_invalid_object_keeps_its_conditions_and_generation(kind: str) -> None:
     problem = read_problem(kind, {"conditions": [CONDITION]})
     assert (problem.uid, problem.generation) == ("u", 3)
     assert [(condition.type, condition.status) for condition in problem.conditions] == [("Ready", "True")]
 
 
 @pytest.mark.parametrize("status", ["nonsense", {"conditions": 3}, {"conditions": [{"status": 1}]}, {}])
-def test_conditions_that_cannot_be_read_are_none(status: object) -> None:
+def test_unreadable_conditions_of_an_invalid_object_are_empty(status: object) -> None:
     problem = read_problem("NodePool", status, generation="many")
     assert (problem.generation, problem.conditions) == (0, ())
 
 
-def test_of_other_kinds_nothing_is_kept() -> None:
+def test_invalid_objects_of_other_kinds_keep_no_status() -> None:
     problem = read_problem("NodeClaim", {"conditions": [CONDITION]})
     assert (problem.generation, problem.conditions) == (0, ())

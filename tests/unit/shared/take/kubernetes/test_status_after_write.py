@@ -20,7 +20,7 @@ def make_patch(name: str, kind: str = "EC2NodeClass") -> PatchStatus:
     return PatchStatus(kind=kind, name=name, status=json.dumps(STATUS), message="")  # type: ignore[arg-type]
 
 
-def test_what_is_written_replaces_and_the_rest_stays() -> None:
+def test_status_patch_replaces_written_fields_and_keeps_others() -> None:
     before = make_node_class()
     after = with_status(before, json.dumps(STATUS))
     assert [(subnet.subnet_id, subnet.zone, subnet.zone_id) for subnet in after.resolved_subnets] == [
@@ -32,12 +32,12 @@ def test_what_is_written_replaces_and_the_rest_stays() -> None:
     assert all(getattr(after, name) == getattr(before, name) for name in untouched)
 
 
-def test_an_empty_list_is_written_too() -> None:
+def test_empty_list_in_a_status_patch_is_applied() -> None:
     assert with_status(make_node_class(), '{"subnets": []}').resolved_subnets == ()
     assert with_status(make_node_class(), "{}") == make_node_class()
 
 
-def test_only_the_class_that_was_patched_changes() -> None:
+def test_status_patch_changes_only_its_own_node_class() -> None:
     other_meta = msgspec.structs.replace(make_node_class().meta, name="other")
     cluster = ClusterSnapshot(taken_at=NOW, node_classes=(make_node_class(), make_node_class(meta=other_meta)))
     after = apply_status_patches(cluster, (make_patch("other"), make_patch("default", kind="NodePool")))

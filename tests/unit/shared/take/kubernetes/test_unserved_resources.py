@@ -56,13 +56,13 @@ def make_discovery_document(*names: str) -> dict[str, object]:
         {"/apis/karpenter.sh": Throttled("later")},
     ],
 )
-def test_one_that_no_version_has_is_not_installed(documents: dict[str, object]) -> None:
+def test_crd_without_any_served_version_is_reported_as_not_installed(documents: dict[str, object]) -> None:
     assert get_problem_message(documents).startswith(
         "nodepools.karpenter.sh is not installed: apply the CustomResourceDefinitions;"
     )
 
 
-def test_one_in_other_versions_is_told_with_them() -> None:
+def test_crd_served_in_other_versions_is_reported_with_these_versions() -> None:
     documents: dict[str, object] = {"/apis/karpenter.sh": GROUP}
     documents |= {f"/apis/karpenter.sh/{version}": make_discovery_document("nodepools") for version in ("v2", "v3")}
     message = get_problem_message(documents)

@@ -35,7 +35,7 @@ def read(*objects: dict[str, Any], **options: bool) -> ClusterSnapshot:
     return build_snapshot_from_documents(objects, NOW, **options)
 
 
-def test_lists_and_single_documents_are_the_same() -> None:
+def test_list_documents_and_single_documents_are_read_equally() -> None:
     list_document = {
         "apiVersion": "v1",
         "kind": "List",
@@ -45,13 +45,13 @@ def test_lists_and_single_documents_are_the_same() -> None:
     assert read(list_document).taken_at == NOW
 
 
-def test_a_bare_pod_waits_in_the_default_namespace() -> None:
+def test_pod_without_status_is_pending_in_the_default_namespace() -> None:
     [bare_pod] = read(make_pod()).pods
     assert bare_pod.name == "default/cart"
     assert is_provisionable(bare_pod)
 
 
-def test_a_pod_is_taken_at_its_word_where_it_says_one() -> None:
+def test_explicit_pod_status_is_used() -> None:
     scheduled = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}]}
     assert not is_provisionable(read(make_pod(status=scheduled)).pods[0])
     assert not read(make_pod(spec={"nodeName": "ip-1"})).pods[0].is_unschedulable()
@@ -61,11 +61,11 @@ def test_a_pod_is_taken_at_its_word_where_it_says_one() -> None:
 
 
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
-def test_a_pod_that_has_ended_is_left_out(phase: str) -> None:
+def test_ended_pod_is_ignored(phase: str) -> None:
     assert read(make_pod(status={"phase": phase})).pods == ()
 
 
-def test_pools_and_classes_without_status_are_taken_for_ready() -> None:
+def test_nodepools_and_node_classes_without_status_count_as_ready() -> None:
     pool = make_document("karpenter.sh/v1", "NodePool", "default", spec={"template": {"spec": {"nodeClassRef": REF}}})
     node_class = make_document("karpenter.k8s.aws/v1", "EC2NodeClass", "default", metadata={"generation": 4}, spec={})
     cluster = read(pool, node_class)
@@ -75,7 +75,7 @@ def test_pools_and_classes_without_status_are_taken_for_ready() -> None:
     assert not read(node_class | {"status": unready}).node_classes[0].is_ready()
 
 
-def test_a_claim_without_class_gets_the_default_one() -> None:
+def test_volume_claim_without_a_storage_class_gets_the_default_class() -> None:
     default = {"storageclass.kubernetes.io/is-default-class": "true"}
     cluster = read(
         make_document("storage.k8s.io/v1", "StorageClass", "gp3", metadata={"annotations": default}),
@@ -88,7 +88,7 @@ def test_a_claim_without_class_gets_the_default_one() -> None:
     assert read(make_document("v1", "PersistentVolumeClaim", "a", spec={})).volume_claims[0].storage_class == ""
 
 
-def test_a_node_with_a_pools_label_belongs_to_the_pool() -> None:
+def test_node_with_a_nodepool_label_belongs_to_the_nodepool() -> None:
     labels = POOL_LABEL | {"karpenter.sh/registered": "true", "karpenter.sh/initialized": "true"}
     owned = make_node("ip-1", metadata={"labels": labels}, status={"allocatable": {"cpu": "2"}})
     cluster = read(owned, make_node("ip-2"))
@@ -104,14 +104,14 @@ def test_a_node_with_a_pools_label_belongs_to_the_pool() -> None:
     ("extra_labels", "is_initialized"),
     [({}, True), ({"karpenter.sh/registered": "true"}, False), ({"karpenter.sh/initialized": "false"}, False)],
 )
-def test_such_a_node_has_joined_unless_it_says_something_else(
+def test_node_of_a_nodepool_is_initialized_unless_its_labels_differ(
     extra_labels: dict[str, str], *, is_initialized: bool
 ) -> None:
     cluster = read(make_node("ip-1", metadata={"labels": POOL_LABEL | extra_labels}))
     assert [state.is_initialized() for state in ClusterState(cluster).nodes] == [is_initialized]
 
 
-def test_a_node_that_has_a_claim_gets_no_other() -> None:
+def test_node_with_a_nodeclaim_gets_no_second_nodeclaim() -> None:
     spec, labelled = {"providerID": "aws:///a/i-1"}, {"labels": POOL_LABEL}
     claim = make_document("karpenter.sh/v1", "NodeClaim", "c", spec={"nodeClassRef": REF}, status=spec)
     assert [
@@ -133,7 +133,7 @@ def test_a_node_that_has_a_claim_gets_no_other() -> None:
         ("karpenter.k8s.aws/v1alpha1", "AWSNodeTemplate"),
     ],
 )
-def test_older_versions_are_named_with_what_to_do(api: str, kind: str) -> None:
+def test_older_karpenter_api_versions_are_reported_with_the_convert_command(api: str, kind: str) -> None:
     cluster = read(make_document(api, kind, "old"), make_pod())
     [problem] = cluster.problems
     assert (problem.kind, problem.name) == (kind, "old")
@@ -141,11 +141,11 @@ def test_older_versions_are_named_with_what_to_do(api: str, kind: str) -> None:
     assert len(cluster.pods) == 1
 
 
-def test_kinds_that_nobody_reads_are_passed_over() -> None:
+def test_unknown_kinds_are_ignored() -> None:
     assert read(make_document("v1", "ConfigMap", "web", data={})) == ClusterSnapshot(taken_at=NOW)
 
 
-def test_of_an_object_that_is_there_twice_the_last_counts() -> None:
+def test_last_document_of_a_duplicate_object_is_used() -> None:
     assert [pod.node_name for pod in read(make_pod(spec={"nodeName": "a"}), make_pod(spec={"nodeName": "b"})).pods] == [
         "b"
     ]
@@ -168,13 +168,13 @@ def test_of_an_object_that_is_there_twice_the_last_counts() -> None:
         make_document("karpenter.sh/v1beta1", "NodePool", "a", metadata={"name": 3}),
     ],
 )
-def test_what_cannot_be_read_is_named_and_the_rest_is_read(bad: dict[str, Any]) -> None:
+def test_invalid_object_is_reported_and_the_others_are_read(bad: dict[str, Any]) -> None:
     cluster = read(bad, make_pod("good"))
     assert [pod.name for pod in cluster.pods] == ["default/good"]
     assert len(cluster.problems) == 1
 
 
-def test_nulls_are_nothing() -> None:
+def test_null_fields_count_as_missing() -> None:
     assert len(read(make_pod(status=None)).pods) == 1
     bare = {"apiVersion": None, "kind": None, "metadata": None, "items": None}
     assert read(bare) == ClusterSnapshot(taken_at=NOW)
@@ -189,7 +189,7 @@ def encode_list(*items: Any, **fields: Any) -> bytes:
     return msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": items} | fields)
 
 
-def test_bytes_say_what_is_decoded_of_them() -> None:
+def test_encoded_and_decoded_documents_are_read_equally() -> None:
     documents = (
         make_pod("a"),
         make_pod("b", status={"phase": "Running"}),
@@ -205,7 +205,7 @@ def test_bytes_say_what_is_decoded_of_them() -> None:
     assert [problem.name for problem in snapshot.problems] == ["default/bad"]
 
 
-def test_items_without_a_kind_are_of_that_of_their_list() -> None:
+def test_list_items_without_a_kind_get_the_kind_of_their_list() -> None:
     bare = {key: part for key, part in make_pod().items() if key not in ("apiVersion", "kind")}
     assert [pod.name for pod in build_snapshot_from_documents([encode_list(bare, kind="PodList")], NOW).pods] == [
         "default/cart"
@@ -213,7 +213,7 @@ def test_items_without_a_kind_are_of_that_of_their_list() -> None:
     assert build_snapshot_from_documents([encode_list(bare)], NOW).pods == ()
 
 
-def test_equal_specs_are_one_and_the_same() -> None:
+def test_pods_with_equal_specs_share_one_spec_object() -> None:
     pod_spec = {"containers": [{"name": "app", "resources": {"requests": {"cpu": "1"}}}]}
     running = {"phase": "Running", "conditions": []}
     first_pod, second_pod, third_pod, fourth_pod = read(
@@ -226,7 +226,7 @@ def test_equal_specs_are_one_and_the_same() -> None:
     assert first_pod.spec != fourth_pod.spec
 
 
-def test_an_ephemeral_claim_has_its_own_pods_name() -> None:
+def test_ephemeral_volume_claim_name_contains_its_pod_name() -> None:
     spec = {"containers": [], "volumes": [{"name": "scratch", "ephemeral": {}}]}
     assert [pod.spec.volume_claims for pod in read(make_pod("a", spec=spec), make_pod("b", spec=spec)).pods] == [
         ("a-scratch",),
@@ -248,14 +248,14 @@ def test_an_ephemeral_claim_has_its_own_pods_name() -> None:
         ({"kind": "Pod", "metadata": RECURSIVE}, "cannot be written as JSON"),
     ],
 )
-def test_what_is_no_document_is_named_and_the_rest_is_read(source: Any, words: str) -> None:
+def test_invalid_document_is_reported_and_the_others_are_read(source: Any, words: str) -> None:
     cluster = build_snapshot_from_documents([source, make_pod("good")], NOW)
     assert [pod.name for pod in cluster.pods] == ["default/good"]
     [problem] = cluster.problems
     assert words in problem.message
 
 
-def test_keys_that_json_does_not_have_become_text() -> None:
+def test_non_string_keys_become_text() -> None:
     labels = {"labels": {True: "x"}}
     assert read(make_pod(metadata=labels)).pods[0].meta.labels == (("true", "x"),)
     assert read(make_pod(metadata={"annotations": {(1, 2): "x", "a": "b"}})).problems == ()

@@ -88,7 +88,7 @@ def make_containers(**quantities: Any) -> list[dict[str, Any]]:
         ),
     ],
 )
-def test_a_bad_pod_in_the_middle_of_a_page_is_named_and_left_out(pod: dict[str, Any], words: str) -> None:
+def test_invalid_pod_is_reported_and_left_out(pod: dict[str, Any], words: str) -> None:
     cluster = take_cluster_snapshot(pods=[make_pod("first"), pod, make_pod("last")])
     assert [decoded_pod.meta.name for decoded_pod in cluster.pods] == ["first", "last"]
     [problem] = cluster.problems
@@ -97,30 +97,30 @@ def test_a_bad_pod_in_the_middle_of_a_page_is_named_and_left_out(pod: dict[str, 
 
 
 @pytest.mark.parametrize("junk", ["text", 3, [], {}, {"metadata": 3}, {"metadata": {"name": 4}}, {"spec": []}])
-def test_what_is_no_object_at_all_is_left_out(junk: object) -> None:
+def test_non_object_list_items_are_left_out(junk: object) -> None:
     cluster = take_cluster_snapshot(pods=[make_pod("first"), junk, make_pod("last")])
     assert [decoded_pod.meta.name for decoded_pod in cluster.pods] == ["first", "last"]
     assert [problem.name for problem in cluster.problems] == ["without a name"]
 
 
-def test_an_object_without_a_name_is_not_called_by_its_namespace() -> None:
+def test_unnamed_object_is_reported_with_its_namespace() -> None:
     [problem] = take_cluster_snapshot(pods=[{"metadata": {"namespace": "shop"}, "spec": {}}]).problems
     assert problem.name == "without a name in namespace shop"
 
 
-def test_a_bad_pod_on_a_node_names_the_node() -> None:
+def test_invalid_bound_pod_is_reported_with_its_node() -> None:
     bound = make_pod("bad", nodeName="ip-1", overhead={"cpu": "much"})
     odd = make_pod("odd", nodeName="ip-2", priority="high")
     assert [problem.node for problem in take_cluster_snapshot(pods=[bound, odd]).problems] == ["ip-1", "ip-2"]
 
 
-def test_a_problem_carries_the_uid() -> None:
+def test_problem_contains_the_object_uid() -> None:
     bad = make_pod("bad", overhead={"cpu": "much"})
     bad["metadata"]["uid"] = "u-1"
     assert take_cluster_snapshot(pods=[bad]).problems[0].uid == "u-1"
 
 
-def test_a_null_says_the_same_as_nothing() -> None:
+def test_null_field_counts_as_missing() -> None:
     plain = make_pod("cart", containers=[{"name": "app"}])
     nulls = make_pod(
         "cart",
@@ -184,7 +184,7 @@ def test_a_null_says_the_same_as_nothing() -> None:
         ),
     ],
 )
-def test_every_kind_names_its_bad_objects(field: str, bad: dict[str, Any], words: str) -> None:
+def test_invalid_objects_of_every_kind_are_reported_by_field(field: str, bad: dict[str, Any], words: str) -> None:
     cluster = take_cluster_snapshot(**{field: [bad]})
     assert getattr(cluster, field) == ()
     assert words in cluster.problems[0].message

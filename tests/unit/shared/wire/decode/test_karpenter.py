@@ -31,7 +31,7 @@ def make_node_pool(template: dict[str, Any] | None = None, **parts: Any) -> Node
     return node_pool
 
 
-def test_a_pool_that_says_nothing_has_the_definitions_defaults() -> None:
+def test_nodepool_without_optional_fields_has_the_crd_defaults() -> None:
     node_pool = make_node_pool()
     assert node_pool.node_class == NodeClassRef(name="default")
     assert node_pool.budgets == (DisruptionBudget(nodes="10%", reasons=None, schedule="", duration=None),)
@@ -40,7 +40,7 @@ def test_a_pool_that_says_nothing_has_the_definitions_defaults() -> None:
     assert (node_pool.limits, node_pool.weight, node_pool.replicas) == (None, 0, None)
 
 
-def test_a_pool_is_read_whole() -> None:
+def test_nodepool_is_decoded_with_all_fields() -> None:
     pool_spec = {
         "template": {
             "metadata": {"labels": {"team": "shop"}, "annotations": {"b": "2", "a": "1"}},
@@ -90,21 +90,21 @@ def test_a_pool_is_read_whole() -> None:
     assert node_pool.conditions == (Condition(type="Ready", status="True", observed_generation=2),)
 
 
-def test_a_limit_of_zero_is_not_no_limit() -> None:
+def test_nodepool_limit_of_zero_differs_from_no_limit() -> None:
     limits = make_node_pool(limits={"cpu": "0", "memory": "1Ki"}).limits
     assert limits == Resources(amounts=(("cpu", 0), ("memory", 1024)))
     assert make_node_pool(limits={}).limits == Resources()
 
 
-def test_no_budgets_at_all_are_no_budgets() -> None:
+def test_empty_nodepool_budget_list_stays_empty() -> None:
     assert make_node_pool(disruption={"budgets": []}).budgets == ()
 
 
-def test_a_static_pool_has_replicas() -> None:
+def test_static_nodepool_has_replicas() -> None:
     assert make_node_pool(replicas=3, limits={"nodes": "5"}).replicas == 3
 
 
-def test_a_claim_is_read_whole() -> None:
+def test_nodeclaim_is_decoded_with_all_fields() -> None:
     claim: NodeClaim = read(
         "NodeClaim",
         spec={
@@ -154,11 +154,11 @@ def make_node_class(status: dict[str, Any] | None = None, **spec: Any) -> EC2Nod
         ({"amiSelectorTerms": [{"id": "ami-1"}]}, "Custom"),
     ],
 )
-def test_the_family_that_counts(spec: dict[str, Any], family: str) -> None:
+def test_ami_family_is_derived_from_alias_or_field(spec: dict[str, Any], family: str) -> None:
     assert make_node_class(**spec).ami_family == family
 
 
-def test_a_class_is_read_whole() -> None:
+def test_node_class_is_decoded_with_all_fields() -> None:
     decoded_node_class = make_node_class(
         amiSelectorTerms=[{"name": "x", "owner": "self", "tags": {"b": "*", "a": "1"}}, {"ssmParameter": "/p"}],
         subnetSelectorTerms=[{"id": "subnet-1"}],
@@ -239,7 +239,7 @@ def test_a_class_is_read_whole() -> None:
     assert decoded_node_class.is_ready()
 
 
-def test_kubelet_settings_are_texts_and_expressions_count_as_unset() -> None:
+def test_kubelet_settings_are_decoded_and_expressions_count_as_unset() -> None:
     kubelet = make_node_class(
         kubelet={
             "clusterDNS": ["10.0.0.10"],
@@ -279,7 +279,7 @@ def test_kubelet_settings_are_texts_and_expressions_count_as_unset() -> None:
         ({"kubelet": {"clusterDNS": ["1", "2"]}}, {"kubelet": {"clusterDNS": ["2", "1"]}}),
     ],
 )
-def test_what_makes_the_same_nodes_has_the_same_digest(first_spec: dict[str, Any], second_spec: dict[str, Any]) -> None:
+def test_equivalent_node_class_specs_have_equal_hashes(first_spec: dict[str, Any], second_spec: dict[str, Any]) -> None:
     assert make_node_class(**first_spec).spec_hash == make_node_class(**second_spec).spec_hash
 
 
@@ -299,11 +299,11 @@ def test_what_makes_the_same_nodes_has_the_same_digest(first_spec: dict[str, Any
         {"someFutureField": {"deep": [1]}},
     ],
 )
-def test_what_makes_other_nodes_has_another_digest(changed_spec: dict[str, Any]) -> None:
+def test_node_class_specs_with_different_nodes_have_different_hashes(changed_spec: dict[str, Any]) -> None:
     assert make_node_class(**changed_spec).spec_hash != make_node_class().spec_hash
 
 
-def test_a_node_is_read_whole() -> None:
+def test_node_is_decoded_with_all_fields() -> None:
     node: Node = read(
         "Node",
         metadata={
@@ -328,5 +328,5 @@ def test_a_node_is_read_whole() -> None:
     assert (node.meta.annotations, node.meta.finalizers) == ((("x", "y"),), ("f",))
 
 
-def test_a_namespace_has_labels() -> None:
+def test_namespace_labels_are_decoded() -> None:
     assert read("Namespace", metadata={"name": "shop", "labels": {"a": "b"}}).labels == (("a", "b"),)

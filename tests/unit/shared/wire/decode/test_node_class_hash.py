@@ -51,7 +51,7 @@ def compute_spec_hash(**changes: Any) -> str:
         {"amiFamily": "Custom"},
     ],
 )
-def test_what_nodes_are_made_of_counts(changes: dict[str, Any]) -> None:
+def test_node_class_hash_changes_with_fields_that_define_nodes(changes: dict[str, Any]) -> None:
     assert compute_spec_hash(**changes) != compute_spec_hash()
 
 
@@ -72,10 +72,10 @@ def test_what_nodes_are_made_of_counts(changes: dict[str, Any]) -> None:
         {"blockDeviceMappings": SPEC["blockDeviceMappings"][::-1]},
     ],
 )
-def test_selectors_order_and_what_is_as_good_as_unset_do_not_count(changes: dict[str, Any]) -> None:
+def test_node_class_hash_ignores_selectors_order_and_default_values(changes: dict[str, Any]) -> None:
     assert compute_spec_hash(**changes) == compute_spec_hash()
 
 
-def test_the_version_is_no_version_of_karpenter() -> None:
+def test_node_class_hash_version_differs_from_karpenter_versions() -> None:
     """Otherwise all claims of an adopted cluster would seem to have drifted, because Karpenter's hashes differ."""
     assert NODECLASS_HASH_VERSION_VALUE not in {f"v{number}" for number in range(100)}

@@ -132,7 +132,7 @@ REQUIREMENT = "spec.template.spec.requirements[0]"
         (make_object("bad", spec={}), "spec: object missing required field `template`"),
     ],
 )
-def test_a_bad_node_pool_is_named_and_left_out(pool: dict[str, Any], words: str) -> None:
+def test_invalid_nodepool_is_reported_and_left_out(pool: dict[str, Any], words: str) -> None:
     cluster = take_pool_snapshot([make_node_pool("a"), pool, make_node_pool("z")])
     assert [node_pool.name for node_pool in cluster.node_pools] == ["a", "z"]
     [problem] = cluster.problems
@@ -140,7 +140,7 @@ def test_a_bad_node_pool_is_named_and_left_out(pool: dict[str, Any], words: str)
     assert words in problem.message
 
 
-def test_a_node_pool_is_told_all_its_errors_at_once() -> None:
+def test_all_errors_of_a_nodepool_are_reported_together() -> None:
     pool = make_node_pool("bad", expireAfter="soon", taints=[{"key": "a", "effect": "Never"}])
     pool["spec"]["weight"] = 500
     [problem] = take_pool_snapshot([pool]).problems
@@ -160,5 +160,5 @@ def test_a_node_pool_is_told_all_its_errors_at_once() -> None:
         make_pool_with_spec(disruption={"budgets": []}, weight=100),
     ],
 )
-def test_what_is_allowed_is_not_refused(pool: dict[str, Any]) -> None:
+def test_valid_nodepool_is_accepted(pool: dict[str, Any]) -> None:
     assert take_pool_snapshot([pool]).problems == ()

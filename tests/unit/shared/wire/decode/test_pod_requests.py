@@ -41,18 +41,20 @@ def make_sidecar(cpu: str) -> dict[str, Any]:
         ([make_container("")], ["1"], 1000),
     ],
 )
-def test_the_most_that_any_moment_needs(init: list[dict[str, Any]], regular: list[str], cpu_milli: int) -> None:
+def test_pod_cpu_request_is_the_maximum_over_init_and_regular_phases(
+    init: list[dict[str, Any]], regular: list[str], cpu_milli: int
+) -> None:
     assert (
         compute_requests(initContainers=init, containers=[make_container(cpu) for cpu in regular])["cpu"] == cpu_milli
     )
 
 
-def test_a_pod_is_one_pod_whatever_it_asks_for() -> None:
+def test_pod_requests_include_one_pod() -> None:
     assert compute_requests().amounts == (("pods", 1),)
     assert compute_requests(containers=[make_container("1"), make_container("1")])["pods"] == 1
 
 
-def test_each_resource_has_its_own_worst_moment() -> None:
+def test_maximum_request_is_computed_per_resource() -> None:
     init = [{"resources": {"requests": {"memory": "4Gi", "cpu": "1"}}}]
     pod_requests = compute_requests(
         initContainers=init, containers=[{"resources": {"requests": {"memory": "1Gi", "cpu": "2"}}}]
@@ -60,7 +62,7 @@ def test_each_resource_has_its_own_worst_moment() -> None:
     assert (pod_requests["cpu"], pod_requests["memory"]) == (2000, 4 * 1024**3)
 
 
-def test_a_limit_is_the_request_where_there_is_none() -> None:
+def test_container_limit_is_the_request_if_no_request_is_set() -> None:
     assert compute_requests(containers=[make_container("", limit="2")])["cpu"] == 2000
     assert compute_requests(containers=[make_container("1", limit="2")])["cpu"] == 1000
     assert compute_requests(containers=[{"resources": {"requests": {"cpu": "0"}, "limits": {"cpu": "2"}}}])["cpu"] == 0
@@ -70,7 +72,7 @@ def test_a_limit_is_the_request_where_there_is_none() -> None:
     )
 
 
-def test_overhead_is_added_on_top_of_everything() -> None:
+def test_pod_overhead_is_added_to_the_total_request() -> None:
     assert compute_requests(containers=[make_container("1")], overhead={"cpu": "250m", "memory": "1Ki"})["cpu"] == 1250
     assert (
         compute_requests(containers=[make_container("1")], resources={"requests": {"cpu": "5"}}, overhead={"cpu": "1"})[
@@ -80,19 +82,19 @@ def test_overhead_is_added_on_top_of_everything() -> None:
     )
 
 
-def test_what_the_pod_as_a_whole_asks_for_replaces_the_sum() -> None:
+def test_pod_level_request_replaces_the_sum_of_containers() -> None:
     containers = [make_container("1"), make_container("1")]
     assert compute_requests(containers=containers, resources={"requests": {"cpu": "5"}})["cpu"] == 5000
     assert compute_requests(containers=containers, resources={"requests": {"cpu": "1"}})["cpu"] == 1000
     assert compute_requests(containers=containers, resources={"requests": {"memory": "1Ki"}})["cpu"] == 2000
 
 
-def test_only_cpu_memory_and_hugepages_may_be_asked_for_as_a_whole() -> None:
+def test_pod_level_requests_allow_only_cpu_memory_and_hugepages() -> None:
     pod_requests = compute_requests(resources={"requests": {"hugepages-2Mi": "2Mi", "nvidia.com/gpu": "1"}})
     assert pod_requests.list_names() == ("hugepages-2Mi", "pods")
 
 
-def test_a_limit_of_the_whole_counts_where_no_container_asks() -> None:
+def test_pod_level_limit_is_the_request_if_no_container_has_one() -> None:
     assert compute_requests(containers=[make_container("")], resources={"limits": {"cpu": "5"}})["cpu"] == 5000
     assert compute_requests(containers=[make_container("1")], resources={"limits": {"cpu": "5"}})["cpu"] == 1000
     assert compute_requests(resources={"limits": {"cpu": "5"}, "requests": {"cpu": "2"}})["cpu"] == 2000
@@ -108,20 +110,20 @@ def test_a_limit_of_the_whole_counts_where_no_container_asks() -> None:
         ({}, 2000),
     ],
 )
-def test_a_container_that_is_resized_counts_with_the_larger_size(status: dict[str, Any], cpu_milli: int) -> None:
+def test_resized_container_counts_with_the_larger_request(status: dict[str, Any], cpu_milli: int) -> None:
     assert (
         compute_requests({"containerStatuses": [{"name": "app"} | status]}, containers=[make_container("2")])["cpu"]
         == cpu_milli
     )
 
 
-def test_a_sidecar_can_be_resized_too() -> None:
+def test_resized_sidecar_counts_with_the_larger_request() -> None:
     status = {"initContainerStatuses": [{"name": "proxy", "allocatedResources": {"cpu": "3"}}]}
     init = [make_container("1", sidecar=True, name="proxy")]
     assert compute_requests(status, initContainers=init, containers=[make_container("2")])["cpu"] == 5000
 
 
-def test_numbers_are_quantities_too() -> None:
+def test_numeric_quantities_are_accepted() -> None:
     pod_requests = compute_requests(
         containers=[{"resources": {"requests": {"cpu": 2, "memory": 1024}}}, {"resources": {"requests": {"cpu": 0.5}}}]
     )

@@ -35,7 +35,7 @@ def make_selector_term(key: str, *values: str) -> dict[str, Any]:
     return {"matchExpressions": [{"key": key, "operator": "In", "values": list(values)}]}
 
 
-def test_a_pod_is_read_with_all_that_decisions_need() -> None:
+def test_pod_is_decoded_with_all_fields() -> None:
     pod: Pod = read(
         "Pod",
         metadata={
@@ -81,18 +81,18 @@ def test_a_pod_is_read_with_all_that_decisions_need() -> None:
     assert [condition.type for condition in pod.conditions] == ["Initialized", "Ready"]
 
 
-def test_a_pod_that_says_nothing_has_the_defaults() -> None:
+def test_pod_without_optional_fields_has_defaults() -> None:
     pod: Pod = read("Pod", spec={})
     assert (pod.phase, pod.priority, pod.grace_period) == ("Pending", 0, timedelta(seconds=30))
     assert pod.spec == PodSpec(requests=pod.spec.requests)
 
 
-def test_a_pod_may_ask_for_all_the_time_there_is() -> None:
+def test_very_long_pod_grace_period_is_clamped() -> None:
     pod: Pod = read("Pod", spec={"terminationGracePeriodSeconds": 2**63 - 1})
     assert pod.grace_period == timedelta(hours=2562047)
 
 
-def test_pods_of_one_template_share_their_spec() -> None:
+def test_pods_of_one_template_share_one_spec_object() -> None:
     def make_replica(number: int) -> dict[str, Any]:
         volume = {"name": f"kube-api-access-{number}", "projected": {"sources": []}}
         inner = {"containers": [{"name": "app"}], "nodeName": f"ip-{number}", "volumes": [volume]}
@@ -102,17 +102,17 @@ def test_pods_of_one_template_share_their_spec() -> None:
     assert pods[0].spec is pods[1].spec
 
 
-def test_node_selectors_speak_todays_language() -> None:
+def test_deprecated_node_selector_keys_are_normalized() -> None:
     selector = read_pod_spec(nodeSelector={"beta.kubernetes.io/arch": "arm64", ZONE: "a"}).node_selector
     assert selector == ((ARCH, "arm64"), (ZONE, "a"))
 
 
-def test_a_selector_that_contradicts_itself_in_two_languages_stays_so() -> None:
+def test_contradictory_node_selector_keys_are_both_kept() -> None:
     selector = read_pod_spec(nodeSelector={"beta.kubernetes.io/arch": "arm64", ARCH: "amd64"}).node_selector
     assert selector == ((ARCH, "amd64"), (ARCH, "arm64"))
 
 
-def test_required_terms_keep_their_order_and_empty_ones_hold_nowhere() -> None:
+def test_required_affinity_terms_keep_their_order_and_empty_terms_are_dropped() -> None:
     terms = [make_selector_term("b", "1"), {}, make_selector_term("beta.kubernetes.io/arch", "arm64", "amd64")]
     pod_spec = read_pod_spec(affinity={"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": terms}}})
     arch = build_requirements([parse_requirement(ARCH, "In", ["amd64", "arm64"])])
@@ -120,14 +120,14 @@ def test_required_terms_keep_their_order_and_empty_ones_hold_nowhere() -> None:
     assert not pod_spec.has_match_fields
 
 
-def test_match_fields_are_noticed() -> None:
+def test_match_fields_in_node_affinity_are_recorded() -> None:
     fields = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["ip-1"]}]}
     pod_spec = read_pod_spec(affinity={"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [fields]}}})
     assert pod_spec.has_match_fields
     assert pod_spec.required_terms == (ANYTHING,)
 
 
-def test_preferences_are_heaviest_first_and_otherwise_as_written() -> None:
+def test_preferred_terms_are_sorted_by_descending_weight() -> None:
     nodes = [
         {"weight": weight, "preference": make_selector_term(key, "x")} for weight, key in ((1, "a"), (9, "b"), (9, "c"))
     ]
@@ -153,7 +153,7 @@ def test_preferences_are_heaviest_first_and_otherwise_as_written() -> None:
     ]
 
 
-def test_a_term_of_pod_affinity_is_read_whole() -> None:
+def test_pod_affinity_term_is_decoded_with_all_fields() -> None:
     term = {
         "topologyKey": ZONE,
         "labelSelector": {"matchLabels": {"app": "cart"}},
@@ -173,7 +173,7 @@ def test_a_term_of_pod_affinity_is_read_whole() -> None:
     assert (anti_affinity_term.selector, anti_affinity_term.namespace_selector) == (None, None)
 
 
-def test_spread_has_kubernetes_defaults() -> None:
+def test_topology_spread_constraint_has_kubernetes_defaults() -> None:
     pod_spec = read_pod_spec(
         topologySpreadConstraints=[
             {"topologyKey": ZONE, "maxSkew": 2, "whenUnsatisfiable": "ScheduleAnyway", "minDomains": 3},
@@ -204,7 +204,7 @@ def test_spread_has_kubernetes_defaults() -> None:
     ) == ("Ignore", "Honor", ("x",))
 
 
-def test_expressions_of_a_label_selector_are_sorted() -> None:
+def test_label_selector_expressions_are_sorted() -> None:
     inner = {
         "matchLabels": {"b": "1"},
         "matchExpressions": [{"key": "a", "operator": "NotIn", "values": ["2", "1", "2"]}],
@@ -215,14 +215,14 @@ def test_expressions_of_a_label_selector_are_sorted() -> None:
     )
 
 
-def test_tolerations_are_sorted_and_equal_unless_they_say_otherwise() -> None:
+def test_tolerations_are_sorted_and_deduplicated() -> None:
     pod_spec = read_pod_spec(
         tolerations=[{"operator": "Exists"}, {"key": "a", "value": "b", "tolerationSeconds": 3}, {"operator": "Exists"}]
     )
     assert pod_spec.tolerations == (Toleration(operator="Exists"), Toleration(key="a", value="b"))
 
 
-def test_host_ports_are_those_of_containers_and_sidecars() -> None:
+def test_host_ports_come_from_containers_and_sidecars() -> None:
     pod_spec = read_pod_spec(
         containers=[{"ports": [{"containerPort": 1, "hostPort": 80}, {"containerPort": 2}]}],
         initContainers=[
@@ -233,13 +233,13 @@ def test_host_ports_are_those_of_containers_and_sidecars() -> None:
     assert pod_spec.host_ports == (HostPort(port=53, protocol="UDP", ip="10.0.0.1"), HostPort(port=80))
 
 
-def test_on_the_hosts_network_every_port_is_the_hosts() -> None:
+def test_host_network_pod_uses_container_ports_as_host_ports() -> None:
     assert read_pod_spec(hostNetwork=True, containers=[{"ports": [{"containerPort": 8080}]}]).host_ports == (
         HostPort(port=8080),
     )
 
 
-def test_volumes_are_claims_and_ephemeral_ones_have_the_pods_name() -> None:
+def test_pod_volume_claims_include_ephemeral_volumes() -> None:
     volumes = [
         {"name": "tmp", "ephemeral": {"volumeClaimTemplate": {}}},
         {"name": "data", "persistentVolumeClaim": {"claimName": "data-0"}},
@@ -249,7 +249,7 @@ def test_volumes_are_claims_and_ephemeral_ones_have_the_pods_name() -> None:
     assert read_pod_spec(volumes=volumes).volume_claims == ("cart-tmp", "data-0")
 
 
-def test_resource_claims_are_noticed() -> None:
+def test_resource_claims_are_recorded() -> None:
     assert read_pod_spec(resourceClaims=[{"name": "gpu"}]).has_resource_claims
     assert not read_pod_spec().has_resource_claims
 
@@ -259,7 +259,7 @@ def read_daemon_set(**parts: Any) -> DaemonSet:
     return daemon_set
 
 
-def test_a_daemon_asks_as_its_template_does_but_prefers_nothing() -> None:
+def test_daemonset_spec_has_template_requests_and_no_preferences() -> None:
     heavy = [{"weight": 1, "preference": make_selector_term("a", "x")}]
     anywhere = {"topologyKey": ZONE, "maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway"}
     close = [{"weight": 1, "podAffinityTerm": {"topologyKey": ZONE}}]
@@ -284,7 +284,7 @@ def test_a_daemon_asks_as_its_template_does_but_prefers_nothing() -> None:
 
 
 @pytest.mark.parametrize(("host_network", "count"), [(False, 6), (True, 7)])
-def test_a_daemon_tolerates_what_its_controller_adds(host_network: bool, count: int) -> None:  # noqa: FBT001
+def test_daemonset_spec_has_the_tolerations_its_controller_adds(host_network: bool, count: int) -> None:  # noqa: FBT001
     tolerations = read_daemon_set(
         hostNetwork=host_network, tolerations=[{"key": "a", "operator": "Exists"}]
     ).spec.tolerations
@@ -304,14 +304,14 @@ def test_a_daemon_tolerates_what_its_controller_adds(host_network: bool, count: 
         ({"maxUnavailable": 0}, "", "0"),
     ],
 )
-def test_a_budgets_bounds_are_kept_as_they_are_written(bounds: dict[str, object], minimum: str, maximum: str) -> None:
+def test_pdb_bounds_are_kept_as_text(bounds: dict[str, object], minimum: str, maximum: str) -> None:
     budget: PodDisruptionBudget = read("PodDisruptionBudget", spec=bounds)
     assert (budget.min_available, budget.max_unavailable) == (minimum, maximum)
     assert budget.selector is None
     assert budget.disruptions_allowed == 0
 
 
-def test_a_budget_says_what_it_selects_and_allows() -> None:
+def test_pdb_selector_and_allowed_disruptions_are_decoded() -> None:
     inner = {"selector": {"matchLabels": {"app": "cart"}}, "unhealthyPodEvictionPolicy": "AlwaysAllow"}
     budget: PodDisruptionBudget = read("PodDisruptionBudget", spec=inner, status={"disruptionsAllowed": 2})
     assert (budget.selector, budget.disruptions_allowed) == (build_label_selector({"app": "cart"}), 2)

@@ -28,7 +28,7 @@ def read(kind: str, **parts: Any) -> Any:
         ({"hostPath": {"path": "/x"}}, "", True),
     ],
 )
-def test_a_volume_has_a_driver(source: dict[str, Any], driver: str, is_local: bool) -> None:  # noqa: FBT001
+def test_volume_driver_is_derived_from_its_source(source: dict[str, Any], driver: str, is_local: bool) -> None:  # noqa: FBT001
     volume = read("PersistentVolume", spec=source)
     assert (volume.driver, volume.is_local, volume.terms) == (driver, is_local, ())
 
@@ -38,7 +38,7 @@ def make_volume_affinity(*keys: str) -> dict[str, Any]:
     return {"nodeAffinity": {"required": {"nodeSelectorTerms": selector_terms}}}
 
 
-def test_a_volumes_terms_speak_todays_language() -> None:
+def test_volume_node_affinity_keys_are_normalized() -> None:
     volume = read(
         "PersistentVolume",
         spec={"csi": {"driver": EBS}} | make_volume_affinity("topology.ebs.csi.aws.com/zone", HOSTNAME),
@@ -46,12 +46,12 @@ def test_a_volumes_terms_speak_todays_language() -> None:
     assert volume.terms == tuple(build_requirements([parse_requirement(key, "In", ["x"])]) for key in (ZONE, HOSTNAME))
 
 
-def test_a_local_volume_does_not_bind_to_its_host() -> None:
+def test_local_volume_affinity_ignores_the_hostname() -> None:
     volume = read("PersistentVolume", spec={"local": {}} | make_volume_affinity(HOSTNAME, ZONE))
     assert volume.terms == (ANYTHING, build_requirements([parse_requirement(ZONE, "In", ["x"])]))
 
 
-def test_a_claim_is_read() -> None:
+def test_volume_claim_is_decoded() -> None:
     claim = read(
         "PersistentVolumeClaim", spec={"volumeName": "pv", "storageClassName": "gp3"}, status={"phase": "Bound"}
     )
@@ -59,12 +59,12 @@ def test_a_claim_is_read() -> None:
     assert read("PersistentVolumeClaim").phase == "Pending"
 
 
-def test_a_claim_may_name_its_class_the_old_way() -> None:
+def test_volume_claim_storage_class_annotation_is_decoded() -> None:
     old = {"name": "data", "annotations": {"volume.beta.kubernetes.io/storage-class": "gp2"}}
     assert read("PersistentVolumeClaim", metadata=old).storage_class == "gp2"
 
 
-def test_a_storage_class_is_read() -> None:
+def test_storage_class_is_decoded() -> None:
     labels = [{"key": "topology.ebs.csi.aws.com/zone", "values": ["a", "b"]}]
     storage_class = read(
         "StorageClass",
@@ -81,7 +81,7 @@ def test_a_storage_class_is_read() -> None:
     assert storage_class.allowed_topologies == (build_requirements([parse_requirement(ZONE, "In", ["a", "b"])]),)
 
 
-def test_a_storage_class_binds_at_once_unless_it_says_otherwise() -> None:
+def test_storage_class_binds_immediately_by_default() -> None:
     storage_class = read("StorageClass", provisioner="x")
     assert (storage_class.binding_mode, storage_class.is_default, storage_class.allowed_topologies) == (
         "Immediate",
@@ -90,11 +90,11 @@ def test_a_storage_class_binds_at_once_unless_it_says_otherwise() -> None:
     )
 
 
-def test_a_driver_without_a_count_has_no_limit() -> None:
+def test_csi_driver_without_an_allocatable_count_has_no_limit() -> None:
     drivers = [{"name": "z", "allocatable": {"count": 3}}, {"name": EBS, "allocatable": {"count": 0}}, {"name": "efs"}]
     assert read("CSINode", spec={"drivers": drivers}).limits == ((EBS, 0), ("z", 3))
 
 
-def test_an_attachment_says_which_volume_is_where() -> None:
+def test_volume_attachment_names_its_volume_and_node() -> None:
     attachment = read("VolumeAttachment", spec={"nodeName": "ip-1", "source": {"persistentVolumeName": "pv"}})
     assert (attachment.node_name, attachment.volume_name) == ("ip-1", "pv")

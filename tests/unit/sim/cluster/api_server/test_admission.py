@@ -32,7 +32,7 @@ def make_node(name: str = "n1", **spec: object) -> Object:
     return {"metadata": {"name": name}, "spec": spec}
 
 
-def test_a_node_begins_with_a_taint_and_the_status_it_brings(api: ApiServer) -> None:
+def test_created_node_has_the_not_ready_taint_and_its_status(api: ApiServer) -> None:
     created_node = api.create(
         "nodes", make_node(taints=[{"key": "a", "effect": "NoExecute"}]) | {"status": {"capacity": {"cpu": "2"}}}
     )
@@ -42,7 +42,7 @@ def test_a_node_begins_with_a_taint_and_the_status_it_brings(api: ApiServer) -> 
     assert api.create("nodes", make_node("n2", taints=[tainted]))["spec"]["taints"] == [tainted]
 
 
-def test_a_node_keeps_the_provider_id_that_it_got(api: ApiServer) -> None:
+def test_node_provider_id_is_immutable(api: ApiServer) -> None:
     api.create("nodes", make_node())
     api.patch("nodes", "n1", {"spec": {"providerID": "aws:///a/i-1"}})
     for provider_id in ("aws:///a/i-2", None):
@@ -50,7 +50,7 @@ def test_a_node_keeps_the_provider_id_that_it_got(api: ApiServer) -> None:
             api.patch("nodes", "n1", {"spec": {"providerID": provider_id}})
 
 
-def test_a_pod_is_completed(api: ApiServer) -> None:
+def test_created_pod_gets_default_fields(api: ApiServer) -> None:
     created_pod = api.create("pods", make_pod(), "default")
     spec = created_pod["spec"]
     assert (spec["schedulerName"], spec["terminationGracePeriodSeconds"], spec["priority"]) == (
@@ -79,7 +79,7 @@ def test_a_pod_is_completed(api: ApiServer) -> None:
         ),
     ],
 )
-def test_a_pod_that_tolerates_an_absent_node_keeps_its_own_way(
+def test_default_not_ready_tolerations_are_added_only_if_missing(
     api: ApiServer, toleration: Object, added: list[str]
 ) -> None:
     tolerations = api.create("pods", make_pod(tolerations=[toleration]), "default")["spec"]["tolerations"]
@@ -96,12 +96,12 @@ def test_a_pod_that_tolerates_an_absent_node_keeps_its_own_way(
         ({"limits": {"cpu": "1"}}, "Burstable"),
     ],
 )
-def test_the_quality_of_service_is_read_off_the_resources(api: ApiServer, resources: Object, expected: str) -> None:
+def test_pod_qos_class_is_derived_from_resources(api: ApiServer, resources: Object, expected: str) -> None:
     new_pod = make_pod(containers=[{"name": "app", "resources": resources}])
     assert api.create("pods", new_pod, "default")["status"]["qosClass"] == expected
 
 
-def test_a_pod_has_containers(api: ApiServer) -> None:
+def test_pod_without_containers_is_rejected(api: ApiServer) -> None:
     with pytest.raises(Invalid, match=r"spec\.containers"):
         api.create("pods", {"metadata": {"name": "a"}}, "default")
 
@@ -119,7 +119,7 @@ def test_a_pod_has_containers(api: ApiServer) -> None:
         ({"terminationGracePeriodSeconds": 5}, False),
     ],
 )
-def test_a_pods_spec_is_all_but_fixed(api: ApiServer, change: Object, *, allowed: bool) -> None:
+def test_pod_spec_is_immutable_except_for_a_few_fields(api: ApiServer, change: Object, *, allowed: bool) -> None:
     api.create("pods", make_pod(tolerations=[{"key": "a", "operator": "Exists"}]), "default")
     if allowed:
         assert api.patch("pods", "cart", {"spec": change}, "default")["metadata"]["generation"] == 2
@@ -128,13 +128,13 @@ def test_a_pods_spec_is_all_but_fixed(api: ApiServer, change: Object, *, allowed
             api.patch("pods", "cart", {"spec": change}, "default")
 
 
-def test_a_pod_may_tolerate_more(api: ApiServer) -> None:
+def test_pod_tolerations_can_be_added(api: ApiServer) -> None:
     has = api.create("pods", make_pod(), "default")["spec"]["tolerations"]
     api.patch("pods", "cart", {"spec": {"tolerations": [*has, {"key": "a", "operator": "Exists"}]}}, "default")
     assert len(api.get("pods", "cart", "default")["spec"]["tolerations"]) == 3
 
 
-def test_a_gated_pod_waits_and_may_still_be_steered(api: ApiServer) -> None:
+def test_gated_pod_cannot_be_bound_until_its_gates_are_removed(api: ApiServer) -> None:
     api.create("pods", make_pod(schedulingGates=[{"name": "late"}]), "default")
     with pytest.raises(Conflict, match="schedulingGates"):
         api.bind("default", "cart", "n1")
@@ -144,20 +144,20 @@ def test_a_gated_pod_waits_and_may_still_be_steered(api: ApiServer) -> None:
         api.bind("default", "cart", "n2")
 
 
-def test_a_terminating_pod_is_not_bound(api: ApiServer) -> None:
+def test_terminating_pod_cannot_be_bound(api: ApiServer) -> None:
     api.create("pods", make_pod() | {"metadata": {"name": "cart", "finalizers": ["example.com/hold"]}}, "default")
     api.delete("pods", "cart", "default")
     with pytest.raises(Conflict, match="deleted"):
         api.bind("default", "cart", "n1")
 
 
-def test_a_negative_grace_is_a_second(api: ApiServer) -> None:
+def test_negative_grace_period_becomes_one_second(api: ApiServer) -> None:
     api.create("pods", make_pod(nodeName="n1"), "default")
     api.delete("pods", "cart", "default", grace_period_seconds=-5)
     assert api.get("pods", "cart", "default")["metadata"]["deletionGracePeriodSeconds"] == 1
 
 
-def test_the_end_of_a_grace_counts_from_the_first_deletion(api: ApiServer, clock: Clock) -> None:
+def test_grace_period_counts_from_the_first_deletion(api: ApiServer, clock: Clock) -> None:
     api.create("pods", make_pod(nodeName="n1", terminationGracePeriodSeconds=600), "default")
     api.delete("pods", "cart", "default")
     assert api.get("pods", "cart", "default")["metadata"]["deletionTimestamp"] == "2026-11-21T08:10:00Z"
@@ -166,7 +166,7 @@ def test_the_end_of_a_grace_counts_from_the_first_deletion(api: ApiServer, clock
     assert api.get("pods", "cart", "default")["metadata"]["deletionTimestamp"] == "2026-11-21T08:01:00Z"
 
 
-def test_a_second_deletion_may_change_how_dependents_go(api: ApiServer) -> None:
+def test_second_deletion_can_change_the_propagation_policy(api: ApiServer) -> None:
     api.create("nodes", make_node() | {"metadata": {"name": "n1", "finalizers": ["example.com/hold"]}})
     api.delete("nodes", "n1", propagation="Foreground")
     assert api.get("nodes", "n1")["metadata"]["finalizers"] == ["example.com/hold", "foregroundDeletion"]
@@ -174,7 +174,7 @@ def test_a_second_deletion_may_change_how_dependents_go(api: ApiServer) -> None:
     assert api.get("nodes", "n1")["metadata"]["finalizers"] == ["example.com/hold"]
 
 
-def test_a_namespace_goes_when_its_finalizers_are_taken(api: ApiServer) -> None:
+def test_namespace_is_deleted_when_its_finalizers_are_removed(api: ApiServer) -> None:
     api.create("namespaces", {"metadata": {"name": "shop"}})
     api.create("pods", make_pod(), "shop")
     api.delete("namespaces", "shop")
@@ -189,7 +189,7 @@ def test_a_namespace_goes_when_its_finalizers_are_taken(api: ApiServer) -> None:
         api.get("namespaces", "shop")
 
 
-def test_a_namespaced_object_needs_a_namespace(api: ApiServer) -> None:
+def test_namespaced_object_requires_a_namespace(api: ApiServer) -> None:
     with pytest.raises(Invalid, match="empty namespace"):
         api.create("pods", make_pod())
     with pytest.raises(Invalid):
@@ -197,7 +197,7 @@ def test_a_namespaced_object_needs_a_namespace(api: ApiServer) -> None:
     assert api.create("pods", make_pod() | {"metadata": {"name": "a", "namespace": "default"}})["metadata"]["namespace"]
 
 
-def test_a_name_or_a_base_is_required(api: ApiServer) -> None:
+def test_name_or_generate_name_is_required(api: ApiServer) -> None:
     with pytest.raises(Invalid, match="generateName"):
         api.create("nodes", {"spec": {}})
 
@@ -217,13 +217,13 @@ def test_a_name_or_a_base_is_required(api: ApiServer) -> None:
         ({"deletionGracePeriodSeconds": 3}, "deletionGracePeriodSeconds"),
     ],
 )
-def test_metadata_is_checked(api: ApiServer, metadata: Object, field: str) -> None:
+def test_invalid_metadata_is_rejected(api: ApiServer, metadata: Object, field: str) -> None:
     api.create("nodes", make_node())
     with pytest.raises(Invalid, match=field):
         api.patch("nodes", "n1", {"metadata": metadata})
 
 
-def test_a_status_write_leaves_owners_of_pods_and_labels_of_deployments(api: ApiServer) -> None:
+def test_status_update_keeps_pod_owners_and_deployment_labels(api: ApiServer) -> None:
     api.create("pods", make_pod(), "default")
     owner = {"apiVersion": "v1", "kind": "A", "name": "b", "uid": "c"}
     api.patch("pods", "cart", {"metadata": {"ownerReferences": [owner]}}, "default", "status")
@@ -237,14 +237,14 @@ def test_a_status_write_leaves_owners_of_pods_and_labels_of_deployments(api: Api
     assert deployment["spec"]["replicas"] == 1
 
 
-def test_classes_are_completed(api: ApiServer) -> None:
+def test_storage_class_gets_default_fields(api: ApiServer) -> None:
     storage_class = api.create("storageclasses.storage.k8s.io", {"metadata": {"name": "a"}, "provisioner": "b"})
     assert (storage_class["reclaimPolicy"], storage_class["volumeBindingMode"]) == ("Delete", "Immediate")
     with pytest.raises(NotFound):
         api.patch("storageclasses.storage.k8s.io", "a", {}, subresource="status")
 
 
-def test_nulls_of_built_in_objects_are_not_stored(api: ApiServer) -> None:
+def test_null_fields_of_built_in_objects_are_not_stored(api: ApiServer) -> None:
     created_node = api.create(
         "nodes", make_node(taints=[{"key": "a", "effect": "NoSchedule", "value": None}], podCIDR=None)
     )
@@ -253,7 +253,7 @@ def test_nulls_of_built_in_objects_are_not_stored(api: ApiServer) -> None:
     assert without_nulls(created_node) is created_node
 
 
-def test_an_event_stays_in_its_namespace(api: ApiServer) -> None:
+def test_event_must_be_in_the_namespace_of_its_object(api: ApiServer) -> None:
     involved_object = {"kind": "Pod", "name": "cart", "namespace": "default"}
     created_event = api.create("events", {"metadata": {"name": "e"}, "involvedObject": involved_object}, "default")
     assert api.list("events", field_selector="involvedObject.name=cart") == [created_event]
@@ -261,7 +261,7 @@ def test_an_event_stays_in_its_namespace(api: ApiServer) -> None:
         api.patch("events", "e", {"involvedObject": {"namespace": "kube-system"}}, "default")
 
 
-def test_nodes_are_selected_by_whether_they_can_be_scheduled_to(api: ApiServer) -> None:
+def test_nodes_can_be_selected_by_unschedulable(api: ApiServer) -> None:
     api.create("nodes", make_node("n1"))
     api.create("nodes", make_node("n2", unschedulable=True))
     assert [
@@ -286,13 +286,13 @@ def create_running_pod(api: ApiServer, **budget_status: object) -> None:
 @pytest.mark.parametrize(
     "status", [{"disruptionsAllowed": -1}, {"disruptedPods": {f"p{index}": "x" for index in range(2001)}}]
 )
-def test_a_nonsensical_budget_forbids(api: ApiServer, status: Object) -> None:
+def test_invalid_pdb_status_blocks_eviction(api: ApiServer, status: Object) -> None:
     create_running_pod(api, **status)
     with pytest.raises(Forbidden):
         api.evict("default", "cart")
 
 
-def test_the_last_disruption_says_so_in_the_budgets_conditions(api: ApiServer) -> None:
+def test_last_allowed_disruption_updates_the_pdb_condition(api: ApiServer) -> None:
     old = {"type": "DisruptionAllowed", "status": "True", "lastTransitionTime": "2020-01-01T00:00:00Z"}
     create_running_pod(api, conditions=[{"type": "Other", "status": "True"}, old])
     api.evict("default", "cart")
@@ -304,7 +304,7 @@ def test_the_last_disruption_says_so_in_the_budgets_conditions(api: ApiServer) -
     assert conditions[1]["lastTransitionTime"] == "2026-11-21T08:00:00Z"
 
 
-def test_one_of_several_disruptions_is_taken(api: ApiServer) -> None:
+def test_eviction_decrements_allowed_disruptions(api: ApiServer) -> None:
     create_running_pod(api, disruptionsAllowed=2)
     api.evict("default", "cart")
     status = api.get("poddisruptionbudgets.policy", "guard", "default")["status"]
@@ -312,7 +312,7 @@ def test_one_of_several_disruptions_is_taken(api: ApiServer) -> None:
     assert "conditions" not in status
 
 
-def test_an_eviction_meant_for_another_pod_spends_nothing(api: ApiServer) -> None:
+def test_eviction_with_another_uid_does_not_use_the_pdb(api: ApiServer) -> None:
     create_running_pod(api)
     with pytest.raises(Conflict):
         api.evict("default", "cart", uid="0")
@@ -320,7 +320,7 @@ def test_an_eviction_meant_for_another_pod_spends_nothing(api: ApiServer) -> Non
     assert [condition["type"] for condition in api.get("pods", "cart", "default")["status"]["conditions"]] == ["Ready"]
 
 
-def test_a_budget_whose_selector_is_malformed_guards_nothing(api: ApiServer) -> None:
+def test_pdb_with_an_invalid_selector_protects_no_pod(api: ApiServer) -> None:
     create_running_pod(api, disruptionsAllowed=0)
     wrong = {"matchExpressions": [{"key": "app", "operator": "Near"}], "matchLabels": None}
     with pytest.raises(EvictionRefused):

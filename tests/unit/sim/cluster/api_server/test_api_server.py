@@ -33,7 +33,7 @@ def make_node(name: str = "n1", **spec: object) -> Object:
     return {"metadata": {"name": name}, "spec": spec}
 
 
-def test_a_new_cluster_has_namespaces_priorities_and_our_definitions(clock: Clock) -> None:
+def test_new_cluster_has_namespaces_priority_classes_and_joiner_crds(clock: Clock) -> None:
     api = ApiServer(clock)
     assert [namespace["metadata"]["name"] for namespace in api.list("namespaces")] == [
         "default",
@@ -46,14 +46,14 @@ def test_a_new_cluster_has_namespaces_priorities_and_our_definitions(clock: Cloc
         assert api.list(name) == []
 
 
-def test_without_its_definition_a_custom_resource_is_gone(api: ApiServer) -> None:
+def test_custom_resource_without_a_crd_is_not_found(api: ApiServer) -> None:
     with pytest.raises(NotFound):
         api.list("nodepools.karpenter.sh")
     with pytest.raises(NotFound):
         api.subscribe("nodepools.karpenter.sh", lambda *_: None)
 
 
-def test_two_seeds_are_two_worlds_and_one_seed_is_one(clock: Clock) -> None:
+def test_generated_names_and_uids_depend_on_the_seed(clock: Clock) -> None:
     def create_generated_pod(seed: int) -> tuple[str, str]:
         api = ApiServer(clock, seed, definitions=())
         metadata = api.create("pods", make_pod() | {"metadata": {"generateName": "a-"}}, "default")["metadata"]
@@ -63,7 +63,7 @@ def test_two_seeds_are_two_worlds_and_one_seed_is_one(clock: Clock) -> None:
     assert set(create_generated_pod(1)).isdisjoint(create_generated_pod(2))
 
 
-def test_generated_names_fit_a_label_and_avoid_those_that_are_taken(api: ApiServer, clock: Clock) -> None:
+def test_generated_names_are_at_most_63_characters_and_avoid_existing_names(api: ApiServer, clock: Clock) -> None:
     long = {"metadata": {"generateName": "a" * 80}, "spec": make_pod()["spec"]}
     name = api.create("pods", long, "default")["metadata"]["name"]
     assert re.fullmatch("a{58}[bcdfghjklmnpqrstvwxz2456789]{5}", name)
@@ -72,7 +72,7 @@ def test_generated_names_fit_a_label_and_avoid_those_that_are_taken(api: ApiServ
     assert other_api.create("pods", long, "default")["metadata"]["name"] != name
 
 
-def test_when_every_generated_name_is_taken_there_is_a_conflict(api: ApiServer, clock: Clock) -> None:
+def test_conflict_is_raised_if_every_generated_name_exists(api: ApiServer, clock: Clock) -> None:
     generated = {"metadata": {"generateName": "a-"}, "spec": make_pod()["spec"]}
     generated_names = [api.create("pods", generated, "default")["metadata"]["name"] for _ in range(8)]
     other_api = ApiServer(clock, definitions=())
@@ -82,18 +82,18 @@ def test_when_every_generated_name_is_taken_there_is_a_conflict(api: ApiServer, 
         other_api.create("pods", generated, "default")
 
 
-def test_a_uid_is_shaped_as_one(api: ApiServer) -> None:
+def test_uid_has_the_uuid_version_4_format(api: ApiServer) -> None:
     uids = {api.create("nodes", make_node(f"n{index}"))["metadata"]["uid"] for index in range(50)}
     assert len(uids) == 50
     assert all(re.fullmatch(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-a[0-9a-f]{3}-[0-9a-f]{12}", uid) for uid in uids)
 
 
-def test_times_are_the_clocks(api: ApiServer, clock: Clock) -> None:
+def test_creation_timestamp_comes_from_the_clock(api: ApiServer, clock: Clock) -> None:
     clock.advance(timedelta(seconds=61.5))
     assert api.create("nodes", make_node())["metadata"]["creationTimestamp"] == "2026-11-21T08:01:01Z"
 
 
-def test_a_watcher_hears_old_and_new(api: ApiServer) -> None:
+def test_watcher_gets_old_and_new_object(api: ApiServer) -> None:
     changes: list[tuple[str, Object | None, Object | None]] = []
     api.subscribe("nodes", lambda *change: changes.append(change))
     first = api.create("nodes", make_node())
@@ -104,7 +104,7 @@ def test_a_watcher_hears_old_and_new(api: ApiServer) -> None:
     assert changes[1][1] is first
 
 
-def test_watchers_hear_in_the_order_they_came_and_of_one_write_after_the_other(api: ApiServer) -> None:
+def test_watchers_are_called_in_subscription_order_one_write_at_a_time(api: ApiServer) -> None:
     changes: list[tuple[str, str, str]] = []
 
     def label(event: str, _: Object | None, new: Object | None) -> None:
@@ -127,7 +127,7 @@ def test_watchers_hear_in_the_order_they_came_and_of_one_write_after_the_other(a
     ]
 
 
-def test_a_watcher_that_fails_does_not_silence_the_next_write(api: ApiServer) -> None:
+def test_failing_watcher_does_not_block_later_writes(api: ApiServer) -> None:
     changes: list[str] = []
 
     def raise_on_added(event: str, *_: Object | None) -> None:
@@ -142,7 +142,7 @@ def test_a_watcher_that_fails_does_not_silence_the_next_write(api: ApiServer) ->
     assert changes == ["ADDED", "DELETED"]
 
 
-def test_pods_are_found_by_their_node(api: ApiServer) -> None:
+def test_pods_are_listed_by_node(api: ApiServer) -> None:
     for name in ("b", "a"):
         api.create("pods", make_pod(name, nodeName="n1"), "default")
     api.create("pods", make_pod("c"), "default")
@@ -154,7 +154,7 @@ def test_pods_are_found_by_their_node(api: ApiServer) -> None:
     assert api.list_pods_on_node("nowhere") == []
 
 
-def test_a_list_is_by_namespace_then_name(api: ApiServer) -> None:
+def test_list_is_sorted_by_namespace_and_name(api: ApiServer) -> None:
     for namespace, name in (("kube-system", "a"), ("default", "b"), ("default", "a")):
         api.create("pods", make_pod(name), namespace)
     assert [
@@ -168,7 +168,7 @@ def test_a_list_is_by_namespace_then_name(api: ApiServer) -> None:
     assert api.list("pods", "nowhere") == []
 
 
-def test_an_update_replaces_the_whole_and_minds_the_version_it_was_made_from(api: ApiServer) -> None:
+def test_update_replaces_the_object_and_checks_its_resource_version(api: ApiServer) -> None:
     old = api.create("nodes", make_node() | {"metadata": {"name": "n1", "labels": {"a": "b"}}})
     new = api.update("nodes", {**old, "metadata": {**old["metadata"], "labels": {"c": "d"}}})
     assert new["metadata"]["labels"] == {"c": "d"}
@@ -178,7 +178,7 @@ def test_an_update_replaces_the_whole_and_minds_the_version_it_was_made_from(api
     assert "labels" not in api.get("nodes", "n1")["metadata"]
 
 
-def test_an_update_keeps_its_kind(api: ApiServer) -> None:
+def test_update_cannot_change_the_kind(api: ApiServer) -> None:
     api.create("nodes", make_node())
     with pytest.raises(Invalid):
         api.update("nodes", make_node() | {"kind": "Pod"})
@@ -186,20 +186,20 @@ def test_an_update_keeps_its_kind(api: ApiServer) -> None:
         api.update("nodes", make_node(), "scale")
 
 
-def test_an_update_without_metadata_changes_nothing_there(api: ApiServer) -> None:
+def test_patch_with_empty_metadata_changes_nothing(api: ApiServer) -> None:
     old = api.create("nodes", make_node())
     assert api.patch("nodes", "n1", {"metadata": {}}) is old
     with pytest.raises(Invalid):
         api.patch("nodes", "n1", {"metadata": None})
 
 
-def test_what_was_read_stays_as_it_was(api: ApiServer) -> None:
+def test_objects_returned_earlier_are_not_modified(api: ApiServer) -> None:
     old = api.create("nodes", make_node())
     api.patch("nodes", "n1", {"spec": {"unschedulable": True}})
     assert "unschedulable" not in old["spec"]
 
 
-def test_a_token_is_too_old_after_five_minutes(api: ApiServer, clock: Clock) -> None:
+def test_continue_token_expires_after_five_minutes(api: ApiServer, clock: Clock) -> None:
     for name in "abc":
         api.create("nodes", make_node(name))
     token = api.list_page("nodes", ListOptions(limit=1)).continue_token
@@ -216,7 +216,7 @@ def test_a_token_is_too_old_after_five_minutes(api: ApiServer, clock: Clock) -> 
         api.list_page("nodes", ListOptions(continue_token=token))
 
 
-def test_tokens_can_be_made_too_old(api: ApiServer) -> None:
+def test_continue_tokens_can_be_expired_explicitly(api: ApiServer) -> None:
     kube = InMemoryKube(api)
     for name in "abc":
         api.create("nodes", make_node(name))
@@ -226,7 +226,7 @@ def test_tokens_can_be_made_too_old(api: ApiServer) -> None:
         kube.list("/api/v1/nodes", continue_token=token)
 
 
-def test_what_remains_is_not_counted_where_something_is_selected(api: ApiServer) -> None:
+def test_remaining_item_count_is_omitted_with_a_selector(api: ApiServer) -> None:
     for name in "abc":
         api.create("nodes", make_node(name))
     page = api.list_page("nodes", ListOptions(limit=1, field_selector="metadata.name!=b"))
@@ -234,14 +234,14 @@ def test_what_remains_is_not_counted_where_something_is_selected(api: ApiServer)
     assert page.remaining_item_count is None
 
 
-def test_a_path_that_names_an_object_without_its_namespace_is_gone(api: ApiServer) -> None:
+def test_object_path_with_a_wrong_namespace_is_not_found(api: ApiServer) -> None:
     kube = InMemoryKube(api)
     for path in ("/api/v1/pods/cart", "/api/v1/namespaces/default/nodes/n1", "/api/v1/nodes/n1/log"):
         with pytest.raises(NotFound):
             kube.read(path)
 
 
-def test_a_status_and_a_collection_can_be_read(api: ApiServer) -> None:
+def test_status_subresource_and_collection_can_be_read(api: ApiServer) -> None:
     kube = InMemoryKube(api)
     api.create("nodes", make_node())
     assert kube.read("/api/v1/nodes/n1/status") == kube.read("/api/v1/nodes/n1")

@@ -10,7 +10,7 @@ def make_daemon_set(**fields: Obj) -> Obj:
     return make_workload("DaemonSet", "agent", **fields)  # type: ignore[arg-type] # what is passed on is JSON
 
 
-def test_a_daemon_runs_once_on_every_node_even_a_cordoned_one() -> None:
+def test_daemonset_runs_one_pod_on_every_node_including_cordoned_nodes() -> None:
     world = start_cluster(make_node_boot("a"), make_node_boot("b"))
     world.api.patch("nodes", "b", {"spec": {"unschedulable": True}})
     run(world, 5)
@@ -24,7 +24,7 @@ def test_a_daemon_runs_once_on_every_node_even_a_cordoned_one() -> None:
     assert (status["desiredNumberScheduled"], status["numberReady"], status["numberMisscheduled"]) == (3, 3, 0)
 
 
-def test_a_daemon_tolerates_what_the_controller_says_and_network_trouble_on_the_host_network() -> None:
+def test_daemonset_pod_has_controller_tolerations_and_a_node_name_affinity() -> None:
     world = start_cluster(make_node_boot("a"))
     world.apply(make_daemon_set(pod_spec={"hostNetwork": True}))
     run(world)
@@ -45,7 +45,7 @@ def test_a_daemon_tolerates_what_the_controller_says_and_network_trouble_on_the_
     assert term == {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a"]}]}
 
 
-def test_a_daemon_keeps_away_from_nodes_it_does_not_select_or_tolerate() -> None:
+def test_daemonset_pod_runs_only_on_selected_and_tolerated_nodes() -> None:
     world = start_cluster(
         make_node_boot("a", labels={"pool": "x"}),
         make_node_boot("b"),
@@ -59,7 +59,7 @@ def test_a_daemon_keeps_away_from_nodes_it_does_not_select_or_tolerate() -> None
     assert world.list_pods("default") == []
 
 
-def test_a_daemon_that_finished_is_started_again() -> None:
+def test_failed_daemonset_pod_is_replaced() -> None:
     world = start_cluster(make_node_boot("a"))
     world.apply(make_daemon_set())
     run(world)
@@ -71,7 +71,7 @@ def test_a_daemon_that_finished_is_started_again() -> None:
 
 
 @pytest.mark.parametrize(("strategy", "updated"), [({}, 2), ({"type": "OnDelete"}, 0)])
-def test_daemons_are_updated_one_after_the_other(strategy: Obj, updated: int) -> None:
+def test_daemonset_rolling_update_replaces_one_pod_at_a_time(strategy: Obj, updated: int) -> None:
     world = start_cluster(make_node_boot("a"), make_node_boot("b"))
     world.apply(make_daemon_set(updateStrategy=strategy))
     run(world)
@@ -90,7 +90,7 @@ def make_job(replicas: Obj, **annotations: str) -> Obj:
     return make_workload("Job", "batch", annotations=annotations, pod_spec={"restartPolicy": "Never"}, **replicas)
 
 
-def test_a_job_runs_its_pods_to_the_end() -> None:
+def test_job_runs_its_pods_to_completion() -> None:
     world = start_cluster(make_node_boot("n"))
     world.apply(make_job({"completions": 3, "parallelism": 2}, **{RUN_SECONDS_ANNOTATION: "20"}))
     run(world, 10)
@@ -101,7 +101,7 @@ def test_a_job_runs_its_pods_to_the_end() -> None:
     assert "completionTime" in status
 
 
-def test_a_job_gives_up_after_its_back_off_limit() -> None:
+def test_job_fails_after_its_backoff_limit() -> None:
     world = start_cluster(make_node_boot("n"))
     world.apply(
         make_job({"completions": 1, "backoffLimit": 1}, **{RUN_SECONDS_ANNOTATION: "1", EXIT_CODE_ANNOTATION: "1"})
@@ -113,7 +113,7 @@ def test_a_job_gives_up_after_its_back_off_limit() -> None:
     assert (status["failed"], status["conditions"][0]["reason"]) == (2, "BackoffLimitExceeded")
 
 
-def test_a_job_that_takes_too_long_is_stopped() -> None:
+def test_job_is_stopped_after_its_active_deadline() -> None:
     world = start_cluster(make_node_boot("n"))
     world.apply(make_job({"completions": 1, "activeDeadlineSeconds": 30}))
     run(world, 90)
@@ -121,7 +121,7 @@ def test_a_job_that_takes_too_long_is_stopped() -> None:
     assert (status["conditions"][0]["reason"], world.list_pods("default")) == ("DeadlineExceeded", [])
 
 
-def test_a_job_without_completions_ends_when_a_worker_says_so() -> None:
+def test_job_without_completions_ends_when_a_pod_succeeds() -> None:
     world = start_cluster(make_node_boot("n"))
     world.apply(make_job({"parallelism": 2, "suspend": True}, **{RUN_SECONDS_ANNOTATION: "10"}))
     world.api.patch("jobs.batch", "batch", {"spec": {"completions": None, "suspend": False}}, "default")
@@ -130,7 +130,7 @@ def test_a_job_without_completions_ends_when_a_worker_says_so() -> None:
     assert (status["conditions"][0]["type"], status["succeeded"]) == ("Complete", 2)
 
 
-def test_a_suspended_job_has_no_pods_and_a_narrowed_one_fewer() -> None:
+def test_suspended_job_has_no_pods_and_lower_parallelism_removes_pods() -> None:
     world = start_cluster(make_node_boot("n"))
     world.apply(make_job({"completions": 4, "parallelism": 3}))
     run(world)
@@ -142,7 +142,7 @@ def test_a_suspended_job_has_no_pods_and_a_narrowed_one_fewer() -> None:
     assert world.list_pods("default") == []
 
 
-def test_a_finished_job_goes_after_its_time_to_live_and_takes_its_pods() -> None:
+def test_finished_job_is_deleted_with_its_pods_after_its_ttl() -> None:
     world = start_cluster(make_node_boot("n"))
     world.apply(make_job({"completions": 1, "ttlSecondsAfterFinished": 60}, **{RUN_SECONDS_ANNOTATION: "1"}))
     run(world, 30)
@@ -152,7 +152,7 @@ def test_a_finished_job_goes_after_its_time_to_live_and_takes_its_pods() -> None
     assert world.api.list("jobs.batch") == []
 
 
-def test_a_pod_of_a_job_that_is_evicted_is_replaced() -> None:
+def test_evicted_job_pod_is_replaced() -> None:
     world = start_cluster(make_node_boot("n"))
     world.apply(make_job({"completions": 1}, **{RUN_SECONDS_ANNOTATION: "40"}))
     run(world, 10)
@@ -163,7 +163,7 @@ def test_a_pod_of_a_job_that_is_evicted_is_replaced() -> None:
     assert (status["failed"], status["succeeded"]) == (1, 1)
 
 
-def test_a_daemon_may_name_one_node_and_a_second_pod_there_goes() -> None:
+def test_daemonset_with_a_node_name_keeps_one_pod_there() -> None:
     world = start_cluster(make_node_boot("a"), make_node_boot("b"))
     world.apply(make_daemon_set(pod_spec={"nodeName": "b"}))
     run(world)
@@ -175,7 +175,7 @@ def test_a_daemon_may_name_one_node_and_a_second_pod_there_goes() -> None:
     assert list_names(world.list_pods("default")) == list_names([only])
 
 
-def test_a_daemon_that_has_no_place_yet_is_started_only_once() -> None:
+def test_unschedulable_daemonset_pod_is_created_once() -> None:
     world = start_cluster(make_node_boot("a", quantities={"cpu": "1", "memory": "1Gi", "pods": "9"}))
     world.apply(make_daemon_set(pod={"cpu": "2"}))
     run(world)

@@ -55,9 +55,7 @@ def get_budget_counts(world: SimulatedCluster, name: str = "web") -> tuple[int, 
         ({"maxUnavailable": "100%"}, (5, 0, 5, 5)),
     ],
 )
-def test_a_budget_counts_as_the_real_controller_does(
-    spec: dict[str, int | str], expected_counts: tuple[int, ...]
-) -> None:
+def test_pdb_status_matches_the_real_controller(spec: dict[str, int | str], expected_counts: tuple[int, ...]) -> None:
     world = start_cluster(make_node_boot("n"))
     world.apply(make_workload("Deployment", "web", 5))
     world.apply(make_budget(**spec))
@@ -68,7 +66,7 @@ def test_a_budget_counts_as_the_real_controller_does(
     assert stored_budget["status"]["conditions"][0]["status"] == ("True" if expected_counts[3] else "False")
 
 
-def test_a_budget_asks_the_deployment_not_the_pods_how_many_there_should_be() -> None:
+def test_pdb_expected_pods_come_from_the_deployment_scale() -> None:
     world = start_cluster(make_node_boot("n", quantities={"cpu": "1", "memory": "8Gi", "pods": "3"}))
     world.apply(make_workload("Deployment", "web", 4))
     world.apply(make_budget(maxUnavailable=1))
@@ -79,7 +77,7 @@ def test_a_budget_asks_the_deployment_not_the_pods_how_many_there_should_be() ->
     assert get_budget_counts(world) == (2, 1, 2, 1)
 
 
-def test_stateful_and_bare_sets_have_a_scale_bare_pods_have_none() -> None:
+def test_pdb_counts_statefulset_and_replicaset_scale_but_not_bare_pods() -> None:
     world = start_cluster(make_node_boot("n"))
     world.apply(make_workload("StatefulSet", "web", 2))
     world.apply(make_budget(maxUnavailable=1))
@@ -95,7 +93,7 @@ def test_stateful_and_bare_sets_have_a_scale_bare_pods_have_none() -> None:
     )
 
 
-def test_an_eviction_spends_the_budget_until_a_replacement_is_ready() -> None:
+def test_eviction_uses_the_pdb_until_a_replacement_is_ready() -> None:
     world = start_cluster(make_node_boot("n"))
     world.apply(make_workload("Deployment", "web", 2))
     world.apply(make_budget(minAvailable=1))
@@ -113,7 +111,7 @@ def test_an_eviction_spends_the_budget_until_a_replacement_is_ready() -> None:
     assert world.api.get(BUDGETS, "web", "default")["status"].get("disruptedPods", {}) == {}
 
 
-def test_an_eviction_that_never_shows_is_forgotten_after_two_minutes() -> None:
+def test_disrupted_pod_that_is_not_deleted_is_forgotten_after_two_minutes() -> None:
     world = start_cluster(make_node_boot("n"))
     world.apply(make_workload("Deployment", "web", 2))
     world.apply(make_budget(minAvailable=1))
@@ -127,7 +125,7 @@ def test_an_eviction_that_never_shows_is_forgotten_after_two_minutes() -> None:
     assert get_budget_counts(world)[2:] == (2, 1)
 
 
-def test_a_budget_that_selects_others_is_counted_anew() -> None:
+def test_pdb_status_is_updated_when_its_selector_changes() -> None:
     world = start_cluster(make_node_boot("n"))
     for name in ("web", "api"):
         world.apply(make_workload("Deployment", name, 2))
@@ -142,7 +140,7 @@ def test_a_budget_that_selects_others_is_counted_anew() -> None:
     assert world.api.list(BUDGETS) == []
 
 
-def test_a_budget_without_a_selector_guards_nobody_and_an_empty_one_everybody() -> None:
+def test_pdb_without_selector_matches_no_pod_and_empty_selector_all_pods() -> None:
     world = start_cluster(make_node_boot("n"))
     world.api.create("pods", make_pod("p"))
     budget_without_selector = make_budget("nobody", minAvailable=1)
@@ -153,7 +151,7 @@ def test_a_budget_without_a_selector_guards_nobody_and_an_empty_one_everybody() 
     assert (get_budget_counts(world, "nobody")[0], get_budget_counts(world, "all")[0]) == (0, 1)
 
 
-def test_a_pod_that_is_relabelled_leaves_its_budget() -> None:
+def test_relabeled_pod_leaves_its_pdb() -> None:
     world = start_cluster(make_node_boot("n"))
     world.api.create("pods", make_pod("p", labels={"app": "web"}))
     world.apply(make_budget(minAvailable=0))
@@ -164,7 +162,7 @@ def test_a_pod_that_is_relabelled_leaves_its_budget() -> None:
     assert get_budget_counts(world)[0] == 0
 
 
-def test_what_a_deleted_deployment_owned_goes_with_it() -> None:
+def test_deployment_deletion_removes_its_replicasets_and_pods() -> None:
     world = start_cluster(make_node_boot("n"))
     world.apply(make_workload("Deployment", "web", 2))
     run(world)
@@ -173,7 +171,7 @@ def test_what_a_deleted_deployment_owned_goes_with_it() -> None:
     assert (world.list_pods("default"), world.api.list("replicasets.apps")) == ([], [])
 
 
-def test_orphans_stay() -> None:
+def test_orphan_deletion_keeps_dependents() -> None:
     world = start_cluster(make_node_boot("n"))
     world.apply(make_workload("Deployment", "web", 2))
     run(world)
@@ -185,7 +183,7 @@ def test_orphans_stay() -> None:
     assert len(world.list_pods("default")) == 2
 
 
-def test_foreground_deletion_waits_for_the_dependents() -> None:
+def test_foreground_deletion_waits_for_dependents() -> None:
     world = start_cluster(make_node_boot("n"))
     world.apply(make_workload("Deployment", "web", 1))
     run(world)
@@ -205,7 +203,7 @@ def make_config_map(name: str, *owners: str) -> Obj:
     return {"metadata": {"name": name, "namespace": "default", "ownerReferences": references}}
 
 
-def test_a_dependent_outlives_all_but_its_last_owner() -> None:
+def test_dependent_is_deleted_with_its_last_owner() -> None:
     clock = Clock()
     api = ApiServer(clock)
     GarbageCollector(clock, api)
@@ -220,7 +218,7 @@ def test_a_dependent_outlives_all_but_its_last_owner() -> None:
     assert api.list("configmaps") == []
 
 
-def test_a_dependent_of_an_owner_that_never_was_goes() -> None:
+def test_dependent_of_a_missing_owner_is_deleted() -> None:
     clock = Clock()
     api = ApiServer(clock)
     api.create("configmaps", make_config_map("early", "nobody"))
@@ -252,7 +250,7 @@ DEFINITION = {
 }
 
 
-def test_kinds_that_are_defined_later_are_collected_too() -> None:
+def test_custom_resources_defined_later_are_garbage_collected() -> None:
     world = SimulatedCluster(Clock())
     world.api.create("customresourcedefinitions.apiextensions.k8s.io", DEFINITION)
     owner = world.api.create("widgets.example.com", {"metadata": {"name": "w"}})
@@ -264,7 +262,7 @@ def test_kinds_that_are_defined_later_are_collected_too() -> None:
     assert world.api.list("configmaps") == []
 
 
-def test_a_namespace_is_emptied_before_it_goes() -> None:
+def test_namespace_contents_are_deleted_before_the_namespace() -> None:
     world = start_cluster(make_node_boot("n"))
     world.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})
     web = make_workload("Deployment", "web", 2)
@@ -279,7 +277,7 @@ def test_a_namespace_is_emptied_before_it_goes() -> None:
     assert world.list_pods("shop") == []
 
 
-def test_controllers_pick_up_what_was_there_before_them() -> None:
+def test_controllers_process_objects_created_before_them() -> None:
     clock = Clock()
     api = ApiServer(clock)
     api.create("pods", make_pod("p", labels={"app": "web"}))
@@ -300,7 +298,7 @@ def test_controllers_pick_up_what_was_there_before_them() -> None:
     assert world.api.get(BUDGETS, "web", "default")["status"]["currentHealthy"] == 2
 
 
-def test_a_queue_retries_later_and_later() -> None:
+def test_work_queue_retries_with_increasing_delay() -> None:
     clock = Clock()
     tries: list[float] = []
 
@@ -320,7 +318,7 @@ def test_a_queue_retries_later_and_later() -> None:
     assert len(tries) == 5
 
 
-def test_a_queue_keeps_the_earlier_of_two_wishes() -> None:
+def test_work_queue_keeps_the_earlier_due_time() -> None:
     clock = Clock()
     handled_keys: list[str] = []
     queue: WorkQueue[str] = WorkQueue(clock, handled_keys.append, "test")
@@ -330,7 +328,7 @@ def test_a_queue_keeps_the_earlier_of_two_wishes() -> None:
     assert handled_keys == ["k"]
 
 
-def test_an_informer_forgets_and_regroups() -> None:
+def test_informer_updates_its_index_on_changes_and_deletions() -> None:
     api = ApiServer(Clock())
     informer = Informer(api, "pods", lambda obj: (obj["metadata"].get("labels", {}).get("app", ""),))
     api.create("pods", make_pod("p", labels={"app": "a"}))

@@ -57,7 +57,7 @@ def start_two_zone_cluster() -> SimulatedCluster:
     return start_cluster(make_node_boot("n-a", zone="a"), make_node_boot("n-b", zone="b"))
 
 
-def test_a_bound_volume_draws_the_pod_to_its_zone() -> None:
+def test_pod_with_a_bound_volume_is_scheduled_to_the_volume_zone() -> None:
     bench = make_two_zone_bench()
     bench.api.create("persistentvolumes", make_volume("pv", "b"))
     bench.api.create("persistentvolumeclaims", make_claim(volumeName="pv"))
@@ -86,7 +86,7 @@ def test_a_bound_volume_draws_the_pod_to_its_zone() -> None:
         ),
     ],
 )
-def test_a_claim_that_is_not_ready_stops_the_pod_before_any_node_is_asked(
+def test_unbound_immediate_or_missing_volume_claim_makes_the_pod_unschedulable(
     objects: list[tuple[str, Obj]], expected_reason: str
 ) -> None:
     bench = make_two_zone_bench()
@@ -100,7 +100,7 @@ def test_a_claim_that_is_not_ready_stops_the_pod_before_any_node_is_asked(
     )
 
 
-def test_a_claim_that_is_being_deleted_is_no_claim() -> None:
+def test_volume_claim_being_deleted_makes_the_pod_unschedulable() -> None:
     bench = make_two_zone_bench()
     doomed = make_claim()
     doomed["metadata"]["finalizers"] = ["kubernetes.io/pvc-protection"]
@@ -118,7 +118,7 @@ def test_a_claim_that_is_being_deleted_is_no_claim() -> None:
         {"provisioner": "kubernetes.io/no-provisioner"},
     ],
 )
-def test_a_claim_that_can_be_bound_nowhere_says_so(class_fields: Obj) -> None:
+def test_volume_claim_without_an_available_volume_makes_the_pod_unschedulable(class_fields: Obj) -> None:
     bench = make_two_zone_bench()
     bench.api.create("storageclasses.storage.k8s.io", make_storage_class(**class_fields))
     bench.api.create("persistentvolumeclaims", make_claim())
@@ -127,7 +127,7 @@ def test_a_claim_that_can_be_bound_nowhere_says_so(class_fields: Obj) -> None:
     assert bench.get_filter_message("p").endswith("2 node(s) didn't find available persistent volumes to bind.")
 
 
-def test_a_node_takes_only_so_many_volumes() -> None:
+def test_node_volume_limit_makes_the_pod_unschedulable() -> None:
     bench = Bench()
     bench.create_node("n-a")
     bench.api.create("storageclasses.storage.k8s.io", make_storage_class())
@@ -143,7 +143,7 @@ def test_a_node_takes_only_so_many_volumes() -> None:
     assert bench.get_filter_message("p2").endswith("1 node(s) exceed max volume count.")
 
 
-def test_a_limit_counts_disks_that_are_not_made_yet_and_nodes_without_a_limit_take_all() -> None:
+def test_volume_limit_includes_unprovisioned_claims_and_is_optional_per_node() -> None:
     bench = make_two_zone_bench()
     bench.api.create("storageclasses.storage.k8s.io", make_storage_class())
     for node, count in (("n-a", {"count": 1}), ("n-b", {})):
@@ -159,7 +159,7 @@ def test_a_limit_counts_disks_that_are_not_made_yet_and_nodes_without_a_limit_ta
     ] == ["n-b", "n-b"]
 
 
-def test_a_claim_that_was_promised_to_a_node_goes_nowhere_else() -> None:
+def test_volume_claim_with_a_selected_node_is_bound_only_there() -> None:
     bench = make_two_zone_bench()
     bench.api.create("storageclasses.storage.k8s.io", make_storage_class())
     promised = make_claim()
@@ -170,7 +170,7 @@ def test_a_claim_that_was_promised_to_a_node_goes_nowhere_else() -> None:
     assert "1 node(s) didn't find available persistent volumes to bind" in bench.get_scheduling_message("p")
 
 
-def test_the_binder_leaves_alone_what_it_cannot_bind() -> None:
+def test_volume_binder_ignores_unbindable_claims() -> None:
     world = start_two_zone_cluster()
     world.api.create("storageclasses.storage.k8s.io", make_storage_class("Immediate"))
     claim_ref = {"namespace": "default", "name": "another", "uid": "another"}
@@ -186,7 +186,7 @@ def test_the_binder_leaves_alone_what_it_cannot_bind() -> None:
     assert phases == ["Pending", "Pending", "Pending"]
 
 
-def test_the_first_consumer_decides_where_its_disk_is_made() -> None:
+def test_first_consumer_determines_the_zone_of_its_volume() -> None:
     world = start_two_zone_cluster()
     world.api.create("storageclasses.storage.k8s.io", make_storage_class())
     world.api.create("persistentvolumeclaims", make_claim())
@@ -202,7 +202,7 @@ def test_the_first_consumer_decides_where_its_disk_is_made() -> None:
     assert world.api.get("persistentvolumeclaims", "data", "default")["status"]["phase"] == "Bound"
 
 
-def test_a_disk_stays_where_it_is_when_its_pod_moves() -> None:
+def test_statefulset_pod_stays_in_the_zone_of_its_volume() -> None:
     world = start_two_zone_cluster()
     world.api.create("storageclasses.storage.k8s.io", make_storage_class())
     template = make_claim("data")
@@ -219,7 +219,7 @@ def test_a_disk_stays_where_it_is_when_its_pod_moves() -> None:
     assert world.api.get("pods", "db-0", "default")["spec"]["nodeName"] == before
 
 
-def test_an_available_volume_is_used_before_one_is_made() -> None:
+def test_available_volume_is_used_before_a_new_one_is_provisioned() -> None:
     world = start_two_zone_cluster()
     world.api.create("storageclasses.storage.k8s.io", make_storage_class())
     for name, size in (("large", "100Gi"), ("small", "1Gi"), ("right", "10Gi")):
@@ -231,7 +231,7 @@ def test_an_available_volume_is_used_before_one_is_made() -> None:
     assert world.api.get("pods", "p", "default")["spec"]["nodeName"] == "n-b"
 
 
-def test_an_immediate_claim_is_provisioned_in_an_allowed_zone_without_a_pod() -> None:
+def test_immediate_claim_is_provisioned_in_an_allowed_zone_without_a_pod() -> None:
     world = start_two_zone_cluster()
     allowed = [{"matchLabelExpressions": [{"key": ZONE, "values": ["b"]}]}]
     world.api.create("storageclasses.storage.k8s.io", make_storage_class("Immediate", allowedTopologies=allowed))
@@ -244,7 +244,7 @@ def test_an_immediate_claim_is_provisioned_in_an_allowed_zone_without_a_pod() ->
 
 
 @pytest.mark.parametrize(("policy", "remaining_phases"), [("Delete", []), ("Retain", ["Released"])])
-def test_what_becomes_of_a_disk_is_the_policy_of_its_class(policy: str, remaining_phases: list[str]) -> None:
+def test_reclaim_policy_determines_whether_the_volume_is_deleted(policy: str, remaining_phases: list[str]) -> None:
     world = start_two_zone_cluster()
     world.api.create("storageclasses.storage.k8s.io", make_storage_class("Immediate", reclaimPolicy=policy))
     world.api.create("persistentvolumeclaims", make_claim())
@@ -254,7 +254,7 @@ def test_what_becomes_of_a_disk_is_the_policy_of_its_class(policy: str, remainin
     assert [disk["status"]["phase"] for disk in world.api.list("persistentvolumes")] == remaining_phases
 
 
-def test_an_ephemeral_volume_is_claimed_for_its_pod_and_goes_with_it() -> None:
+def test_ephemeral_volume_claim_is_created_and_deleted_with_its_pod() -> None:
     world = start_two_zone_cluster()
     world.api.create("storageclasses.storage.k8s.io", make_storage_class())
     scratch = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": make_claim()["spec"]}}}
@@ -268,7 +268,7 @@ def test_an_ephemeral_volume_is_claimed_for_its_pod_and_goes_with_it() -> None:
     assert world.api.list("persistentvolumes") == []
 
 
-def test_a_volume_is_attached_where_its_pod_runs_and_detached_some_seconds_after() -> None:
+def test_volume_is_attached_to_its_pod_node_and_detached_after_a_delay() -> None:
     world = start_two_zone_cluster()
     world.api.create("persistentvolumes", make_volume("pv", "b"))
     world.api.create("persistentvolumeclaims", make_claim(volumeName="pv"))
@@ -284,7 +284,7 @@ def test_a_volume_is_attached_where_its_pod_runs_and_detached_some_seconds_after
     assert world.api.list("volumeattachments.storage.k8s.io") == []
 
 
-def test_a_pod_that_is_deleted_while_its_disk_is_made_gives_its_place_back() -> None:
+def test_pod_deleted_during_provisioning_releases_its_node_capacity() -> None:
     world = start_two_zone_cluster()
     world.api.create("storageclasses.storage.k8s.io", make_storage_class())
     world.api.create("persistentvolumeclaims", make_claim())

@@ -46,22 +46,22 @@ def make_ranked_pod(
         (make_ranked_pod("a", metadata={"annotations": {DELETION_COST_ANNOTATION: "much"}}), make_ranked_pod("b")),
     ],
 )
-def test_a_replica_set_deletes_the_less_valuable_pod_first(first: Obj, second: Obj) -> None:
+def test_replicaset_deletes_pods_in_the_kubernetes_order(first: Obj, second: Obj) -> None:
     assert list_names(sort_pods_for_deletion([second, first], [], DEFAULT_START_TIME)) == list_names([first, second])
 
 
-def test_ready_times_of_one_magnitude_do_not_decide() -> None:
+def test_ready_times_of_the_same_magnitude_are_equal() -> None:
     pods = [make_ranked_pod("a", ready=1000), make_ranked_pod("b", ready=900)]
     assert list_names(sort_pods_for_deletion(pods, [], DEFAULT_START_TIME)) == ["a", "b"]
 
 
-def test_the_crowd_is_counted_once_and_over_all_sets_of_the_deployment() -> None:
+def test_pods_on_one_node_are_counted_over_all_replicasets_of_the_deployment() -> None:
     own_pods = [make_ranked_pod("m1", "x"), make_ranked_pod("m2", "y")]
     other_pods = [make_ranked_pod("o1", "y"), make_ranked_pod("o2", "y")]
     assert list_names(sort_pods_for_deletion(own_pods, own_pods + other_pods, DEFAULT_START_TIME)) == ["m2", "m1"]
 
 
-def test_scaling_down_empties_the_crowded_node() -> None:
+def test_scale_down_removes_pods_from_the_most_crowded_node() -> None:
     world = start_cluster(
         make_node_boot("a", quantities=LARGE_NODE_QUANTITIES),
         make_node_boot("b", quantities=LARGE_NODE_QUANTITIES),
@@ -82,7 +82,7 @@ def test_scaling_down_empties_the_crowded_node() -> None:
     assert count_pods_by_node(world) == {"b": 2, "a": 7, "c": 1}
 
 
-def test_a_drained_node_leaves_its_pods_on_the_crowded_one_to_go_first() -> None:
+def test_scale_down_keeps_the_pod_on_the_less_crowded_node() -> None:
     world = start_cluster(
         make_node_boot("b", quantities=LARGE_NODE_QUANTITIES), make_node_boot("c", quantities=LARGE_NODE_QUANTITIES)
     )
@@ -104,13 +104,13 @@ def count_pods_by_node(world: SimulatedCluster) -> dict[str, int]:
     return dict(Counter(pod["spec"]["nodeName"] for pod in world.list_pods("default")))
 
 
-def test_available_is_ready_for_long_enough() -> None:
+def test_pod_is_available_after_min_ready_seconds() -> None:
     pods = [make_ranked_pod("old", ready=100), make_ranked_pod("young", ready=5)]
     assert count_available(pods, 10, DEFAULT_START_TIME) == (1, DEFAULT_START_TIME + timedelta(seconds=5))
     assert count_available(pods, 0, DEFAULT_START_TIME) == (2, None)
 
 
-def test_a_deployment_gets_its_pods_and_says_so() -> None:
+def test_deployment_creates_its_pods_and_reports_status() -> None:
     world = start_cluster(make_node_boot("n"))
     world.apply(make_workload("Deployment", "web", 3))
     run(world)
@@ -126,13 +126,13 @@ def test_a_deployment_gets_its_pods_and_says_so() -> None:
     ("rolling", "surge", "unavailable"),
     [({}, 3, 2), ({"maxSurge": 0, "maxUnavailable": 0}, 0, 1), ({"maxSurge": "0%", "maxUnavailable": "50%"}, 0, 5)],
 )
-def test_percentages_round_in_favour_of_availability(rolling: Obj, surge: int, unavailable: int) -> None:
+def test_rollout_percentages_round_in_favor_of_availability(rolling: Obj, surge: int, unavailable: int) -> None:
     deployment = {"spec": {"replicas": 10, "strategy": {"rollingUpdate": rolling}}}
     assert compute_rollout_limits(deployment) == (surge, unavailable)
 
 
 @pytest.mark.parametrize(("surge", "unavailable"), [(1, 0), (0, 1), ("25%", "25%")])
-def test_a_roll_out_keeps_to_its_bounds(surge: int | str, unavailable: int | str) -> None:
+def test_rollout_respects_max_surge_and_max_unavailable(surge: int | str, unavailable: int | str) -> None:
     world = start_cluster(make_node_boot("n", quantities=LARGE_NODE_QUANTITIES))
     rolling = {"rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable}}
     world.apply(make_workload("Deployment", "web", 4, strategy=rolling))
@@ -155,7 +155,7 @@ def test_a_roll_out_keeps_to_its_bounds(surge: int | str, unavailable: int | str
     assert sorted(replica_set["spec"]["replicas"] for replica_set in world.api.list("replicasets.apps")) == [0, 4]
 
 
-def test_pods_that_never_become_ready_are_replaced_first() -> None:
+def test_rollout_replaces_unready_pods_first() -> None:
     world = start_cluster(make_node_boot("n", quantities=LARGE_NODE_QUANTITIES))
     stuck = {START_SECONDS_ANNOTATION: "100000"}
     world.apply(make_workload("Deployment", "web", 4, annotations=stuck))
@@ -165,7 +165,7 @@ def test_pods_that_never_become_ready_are_replaced_first() -> None:
     assert world.api.get("deployments.apps", "web", "default")["status"]["readyReplicas"] == 4
 
 
-def test_recreate_waits_until_the_old_pods_are_gone() -> None:
+def test_recreate_strategy_waits_until_old_pods_are_deleted() -> None:
     world = start_cluster(make_node_boot("n", quantities=LARGE_NODE_QUANTITIES))
     world.apply(make_workload("Deployment", "web", 2, strategy={"type": "Recreate"}))
     run(world)
@@ -174,7 +174,7 @@ def test_recreate_waits_until_the_old_pods_are_gone() -> None:
     assert [pod["metadata"]["annotations"] for pod in world.list_pods("default")] == [{"version": "2"}] * 2
 
 
-def test_a_paused_deployment_is_scaled_but_not_rolled() -> None:
+def test_paused_deployment_is_scaled_but_not_rolled_out() -> None:
     world = start_cluster(make_node_boot("n", quantities=LARGE_NODE_QUANTITIES))
     world.apply(make_workload("Deployment", "web", 1))
     run(world)
@@ -186,7 +186,7 @@ def test_a_paused_deployment_is_scaled_but_not_rolled() -> None:
     assert [pod["metadata"].get("annotations", {}) for pod in world.list_pods("default")] == [{}, {}]
 
 
-def test_old_revisions_are_kept_only_so_long() -> None:
+def test_old_replicasets_are_deleted_beyond_the_revision_history_limit() -> None:
     world = start_cluster(make_node_boot("n", quantities=LARGE_NODE_QUANTITIES))
     for version in range(4):
         annotations = {"version": str(version)}
@@ -195,7 +195,7 @@ def test_old_revisions_are_kept_only_so_long() -> None:
     assert len(world.api.list("replicasets.apps")) == 2
 
 
-def test_stateful_pods_start_and_stop_in_order() -> None:
+def test_statefulset_pods_start_and_stop_in_order() -> None:
     world = start_cluster(make_node_boot("n", quantities=LARGE_NODE_QUANTITIES))
     started: list[str] = []
     world.api.subscribe(
@@ -218,7 +218,7 @@ def test_stateful_pods_start_and_stop_in_order() -> None:
     assert world.api.get("statefulsets.apps", "db", "default")["status"]["readyReplicas"] == 1
 
 
-def test_parallel_stateful_pods_start_at_once() -> None:
+def test_parallel_statefulset_pods_start_together() -> None:
     world = start_cluster(make_node_boot("n", quantities=LARGE_NODE_QUANTITIES))
     world.apply(make_workload("StatefulSet", "db", 3, podManagementPolicy="Parallel", ordinals={"start": 5}))
     run(world, 1)
@@ -228,7 +228,7 @@ def test_parallel_stateful_pods_start_at_once() -> None:
     assert [bool(pod["metadata"].get("deletionTimestamp")) for pod in world.list_pods("default")] == [False, True, True]
 
 
-def test_stateful_pods_are_updated_from_the_last_down_to_the_partition() -> None:
+def test_statefulset_update_stops_at_the_partition() -> None:
     world = start_cluster(make_node_boot("n", quantities=LARGE_NODE_QUANTITIES))
     strategy = {"rollingUpdate": {"partition": 1}}
     world.apply(make_workload("StatefulSet", "db", 3, updateStrategy=strategy))
@@ -242,7 +242,7 @@ def test_stateful_pods_are_updated_from_the_last_down_to_the_partition() -> None
     ]
 
 
-def test_claims_go_with_their_set_only_if_it_says_so() -> None:
+def test_volume_claims_are_deleted_with_the_statefulset_only_if_configured() -> None:
     world = start_cluster(make_node_boot("n", quantities=LARGE_NODE_QUANTITIES))
     template = {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}}
     for name, policy in (("keep", {}), ("drop", {"whenDeleted": "Delete"})):
@@ -255,7 +255,7 @@ def test_claims_go_with_their_set_only_if_it_says_so() -> None:
     assert list_names(world.api.list("persistentvolumeclaims")) == ["data-keep-0"]
 
 
-def test_a_deployment_waits_for_its_pods_to_have_been_ready_for_long_enough() -> None:
+def test_deployment_replica_is_available_after_min_ready_seconds() -> None:
     world = start_cluster(make_node_boot("n"))
     world.apply(make_workload("Deployment", "web", 1, minReadySeconds=30))
     run(world, 10)
@@ -264,7 +264,7 @@ def test_a_deployment_waits_for_its_pods_to_have_been_ready_for_long_enough() ->
     assert world.api.get("deployments.apps", "web", "default")["status"]["availableReplicas"] == 1
 
 
-def test_a_stateful_pod_that_failed_is_replaced_and_on_delete_leaves_old_ones() -> None:
+def test_failed_statefulset_pod_is_replaced_and_on_delete_keeps_old_pods() -> None:
     world = start_cluster(make_node_boot("n"))
     world.apply(make_workload("StatefulSet", "db", 1, updateStrategy={"type": "OnDelete"}))
     run(world)
@@ -278,7 +278,7 @@ def test_a_stateful_pod_that_failed_is_replaced_and_on_delete_leaves_old_ones() 
     assert "version" not in (world.list_pods("default")[0]["metadata"].get("annotations") or {})
 
 
-def test_finalizers_of_a_template_are_finalizers_of_its_pods() -> None:
+def test_pod_template_finalizers_are_set_on_pods() -> None:
     world = start_cluster(make_node_boot("a"))
     web = make_workload("Deployment", "web", 1)
     web["spec"]["template"]["metadata"]["finalizers"] = ["example.com/wait"]

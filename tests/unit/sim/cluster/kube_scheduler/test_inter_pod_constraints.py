@@ -35,7 +35,7 @@ def create_web_pod(bench: Bench, name: str, spec: Obj | None = None, **pod_field
     bench.create_pod(name, labels={"app": "web"}, spec=spec, **pod_fields)
 
 
-def test_pods_spread_over_zones_however_much_room_one_has() -> None:
+def test_topology_spread_distributes_pods_over_zones() -> None:
     bench = make_three_zone_bench()
     bench.create_node("roomy", zone="a", cpu="64", memory="256Gi", pods="100")
     for number in range(6):
@@ -45,7 +45,7 @@ def test_pods_spread_over_zones_however_much_room_one_has() -> None:
     assert zones == ["n-a", "n-a", "n-b", "n-b", "n-c", "n-c"]
 
 
-def test_a_skew_that_cannot_be_kept_leaves_the_pod_pending() -> None:
+def test_pod_stays_pending_if_max_skew_cannot_be_met() -> None:
     bench = make_three_zone_bench()
     create_web_pod(bench, "old", on="n-a")
     bench.api.patch("nodes", "n-b", {"spec": {"unschedulable": True}})
@@ -57,7 +57,7 @@ def test_a_skew_that_cannot_be_kept_leaves_the_pod_pending() -> None:
     )
 
 
-def test_a_node_without_the_key_is_refused_for_good() -> None:
+def test_node_without_the_topology_key_is_filtered_out() -> None:
     bench = Bench()
     bench.create_node("n")
     create_web_pod(bench, "p", make_spread(topologyKey="rack"))
@@ -68,7 +68,7 @@ def test_a_node_without_the_key_is_refused_for_good() -> None:
     )
 
 
-def test_too_few_domains_count_as_an_empty_one() -> None:
+def test_min_domains_counts_missing_domains_as_empty() -> None:
     bench = Bench()
     bench.create_node("n", zone="a")
     create_web_pod(bench, "p1", make_spread(minDomains=2))
@@ -78,7 +78,7 @@ def test_too_few_domains_count_as_an_empty_one() -> None:
 
 
 @pytest.mark.parametrize(("policy", "fits"), [("Ignore", False), ("Honor", True)])
-def test_tainted_nodes_are_domains_unless_taints_are_honored(policy: str, *, fits: bool) -> None:
+def test_tainted_nodes_count_as_domains_unless_taints_are_honored(policy: str, *, fits: bool) -> None:
     bench = Bench()
     bench.create_node("n-a", zone="a")
     bench.create_node("n-b", zone="b", taints=[{"key": "t", "effect": "NoSchedule"}])
@@ -89,7 +89,7 @@ def test_tainted_nodes_are_domains_unless_taints_are_honored(policy: str, *, fit
 
 
 @pytest.mark.parametrize(("policy", "fits"), [("Ignore", False), ("Honor", True)])
-def test_nodes_outside_the_affinity_are_no_domains_unless_it_is_ignored(policy: str, *, fits: bool) -> None:
+def test_nodes_outside_node_affinity_are_no_domains_unless_affinity_is_ignored(policy: str, *, fits: bool) -> None:
     bench = Bench()
     bench.create_node("n-a", zone="a", labels={"pool": "x"})
     bench.create_node("n-b", zone="b")
@@ -109,7 +109,7 @@ def test_match_label_keys_count_only_pods_of_the_same_revision() -> None:
     assert bench.get_node_name("p") == "n-a"
 
 
-def test_terminating_pods_are_not_counted_by_a_spread() -> None:
+def test_topology_spread_ignores_terminating_pods() -> None:
     bench = Bench()
     bench.create_node("n-a", zone="a")
     bench.create_node("n-b", zone="b", cordoned=True)
@@ -120,7 +120,7 @@ def test_terminating_pods_are_not_counted_by_a_spread() -> None:
     assert bench.get_node_name("p") == "n-a"
 
 
-def test_a_soft_spread_prefers_the_emptier_zone() -> None:
+def test_soft_topology_spread_prefers_the_emptier_zone() -> None:
     bench = Bench()
     bench.create_node("n-a", zone="a", cpu="64", memory="256Gi")
     bench.create_node("n-b", zone="b")
@@ -131,7 +131,7 @@ def test_a_soft_spread_prefers_the_emptier_zone() -> None:
     assert bench.get_node_name("p") == "n-b"
 
 
-def test_affinity_follows_the_other_pod_and_waits_for_it() -> None:
+def test_pod_affinity_waits_for_and_follows_the_matching_pod() -> None:
     bench = make_three_zone_bench()
     bench.create_pod("p", spec=make_required_affinity("podAffinity"))
     bench.advance_seconds()
@@ -144,7 +144,7 @@ def test_affinity_follows_the_other_pod_and_waits_for_it() -> None:
     assert bench.get_node_name("p") == "n-b"
 
 
-def test_the_first_of_a_group_that_wants_to_be_together_may_go_anywhere() -> None:
+def test_first_pod_of_a_self_affine_group_can_be_scheduled_anywhere() -> None:
     bench = make_three_zone_bench()
     for name in ("p1", "p2", "p3"):
         create_web_pod(bench, name, make_required_affinity("podAffinity"))
@@ -152,7 +152,7 @@ def test_the_first_of_a_group_that_wants_to_be_together_may_go_anywhere() -> Non
     assert {bench.get_node_name(name) for name in ("p1", "p2", "p3")} == {"n-a"}
 
 
-def test_affinity_needs_the_topology_key() -> None:
+def test_pod_affinity_requires_the_topology_key() -> None:
     bench = Bench()
     bench.create_node("n")
     create_web_pod(bench, "p", make_required_affinity("podAffinity", "rack"))
@@ -160,7 +160,7 @@ def test_affinity_needs_the_topology_key() -> None:
     assert bench.get_filter_message("p").endswith("1 node(s) didn't match pod affinity rules.")
 
 
-def test_anti_affinity_keeps_its_own_distance() -> None:
+def test_pod_anti_affinity_places_one_pod_per_host() -> None:
     bench = make_three_zone_bench()
     for name in ("p1", "p2", "p3", "p4"):
         create_web_pod(bench, name, make_required_affinity("podAntiAffinity", HOST))
@@ -168,7 +168,7 @@ def test_anti_affinity_keeps_its_own_distance() -> None:
     assert sorted(bench.get_node_name(name) for name in ("p1", "p2", "p3", "p4")) == ["", "n-a", "n-b", "n-c"]
 
 
-def test_anti_affinity_of_the_incoming_pod_is_asked_first() -> None:
+def test_anti_affinity_of_the_incoming_pod_is_reported_first() -> None:
     bench = Bench()
     bench.create_node("n")
     create_web_pod(bench, "old", on="n")
@@ -177,7 +177,7 @@ def test_anti_affinity_of_the_incoming_pod_is_asked_first() -> None:
     assert bench.get_filter_message("p").endswith("1 node(s) didn't match pod anti-affinity rules.")
 
 
-def test_a_pod_that_is_there_keeps_others_away() -> None:
+def test_anti_affinity_of_an_existing_pod_blocks_matching_pods() -> None:
     bench = Bench()
     bench.create_node("n")
     bench.create_pod("guard", on="n", spec=make_required_affinity("podAntiAffinity"))
@@ -199,7 +199,7 @@ def test_a_pod_that_is_there_keeps_others_away() -> None:
         ({"namespaceSelector": {"matchLabels": {"team": "y"}}}, False),
     ],
 )
-def test_a_term_speaks_of_its_own_namespace_unless_it_names_others(term_fields: Obj, *, away: bool) -> None:
+def test_affinity_term_applies_to_its_own_namespace_by_default(term_fields: Obj, *, away: bool) -> None:
     bench = Bench()
     bench.create_node("n")
     bench.api.create("namespaces", {"metadata": {"name": "other", "labels": {"team": "x"}}})
@@ -210,7 +210,7 @@ def test_a_term_speaks_of_its_own_namespace_unless_it_names_others(term_fields: 
     assert (bench.get_node_name("p") == "") is away
 
 
-def test_a_namespace_that_changes_its_labels_changes_the_answer() -> None:
+def test_changed_namespace_labels_are_evaluated_again() -> None:
     bench = Bench()
     bench.create_node("n")
     bench.create_pod("p", spec=make_required_affinity("podAffinity", namespaceSelector={"matchLabels": {"team": "x"}}))
@@ -222,7 +222,7 @@ def test_a_namespace_that_changes_its_labels_changes_the_answer() -> None:
     assert bench.get_node_name("p") == "n"
 
 
-def test_mismatch_label_keys_keep_tenants_apart() -> None:
+def test_mismatch_label_keys_separate_tenants() -> None:
     selector = {"labelSelector": {"matchExpressions": [{"key": "tenant", "operator": "Exists"}]}}
     rule = make_required_affinity("podAntiAffinity", **selector, mismatchLabelKeys=["tenant"])
     bench = Bench()
@@ -235,7 +235,7 @@ def test_mismatch_label_keys_keep_tenants_apart() -> None:
 
 
 @pytest.mark.parametrize(("kind", "expected_node"), [("podAffinity", "n-b"), ("podAntiAffinity", "n-a")])
-def test_soft_affinity_draws_and_repels(kind: str, expected_node: str) -> None:
+def test_preferred_pod_affinity_attracts_and_anti_affinity_repels(kind: str, expected_node: str) -> None:
     bench = Bench()
     for zone in "ba":
         bench.create_node(f"n-{zone}", zone=zone)

@@ -34,7 +34,7 @@ def make_bench_with_pending_pods(*pods: tuple[str, str], **fields: Any) -> Bench
     return bench
 
 
-def test_the_nominated_node_is_tried_before_a_better_one() -> None:
+def test_nominated_node_is_tried_before_other_nodes() -> None:
     bench = make_bench_with_pending_pods(("p", "1"))
     bench.create_node("a", cpu="64", taints=CLOSED)
     bench.advance_seconds()
@@ -45,7 +45,7 @@ def test_the_nominated_node_is_tried_before_a_better_one() -> None:
     assert bench.get_node_name("p") == "n"
 
 
-def test_room_is_kept_for_the_nominated_and_the_nomination_ends_with_the_binding() -> None:
+def test_nominated_pod_reserves_capacity_until_it_is_bound() -> None:
     bench = make_bench_with_pending_pods(("a-first", "3"), ("b-nominated", "3"))
     nominate(bench, "b-nominated", "n")
     open_node(bench, "n")
@@ -54,7 +54,7 @@ def test_room_is_kept_for_the_nominated_and_the_nomination_ends_with_the_binding
 
 
 @pytest.mark.parametrize(("priority", "first"), [(0, ""), (-1, ""), (1, "n")])
-def test_room_is_kept_from_equals_and_lesser_ones_only(priority: int, first: str) -> None:
+def test_nominated_pod_reserves_capacity_only_from_equal_or_lower_priority(priority: int, first: str) -> None:
     bench = make_bench_with_pending_pods(("b-nominated", "3"))
     nominate(bench, "b-nominated", "n")
     bench.api.create("priorityclasses.scheduling.k8s.io", {"metadata": {"name": "mine"}, "value": priority})
@@ -63,7 +63,7 @@ def test_room_is_kept_from_equals_and_lesser_ones_only(priority: int, first: str
     assert bench.get_node_name("a-first") == first
 
 
-def test_a_nomination_does_not_keep_out_who_fits_besides() -> None:
+def test_nomination_does_not_block_pods_that_fit_alongside() -> None:
     bench = make_bench_with_pending_pods(("a-first", "1"), ("b-nominated", "3"))
     nominate(bench, "b-nominated", "n")
     open_node(bench, "n")
@@ -71,7 +71,7 @@ def test_a_nomination_does_not_keep_out_who_fits_besides() -> None:
 
 
 @pytest.mark.parametrize("node", ["n", "gone"])
-def test_who_is_tried_in_vain_loses_the_nomination(node: str) -> None:
+def test_nomination_is_cleared_after_a_failed_scheduling_attempt(node: str) -> None:
     bench = make_bench_with_pending_pods(("p", "1"))
     nominate(bench, "p", node)
     assert get_nominated_node(bench, "p") == node
@@ -80,14 +80,14 @@ def test_who_is_tried_in_vain_loses_the_nomination(node: str) -> None:
     assert (bench.get_node_name("p"), get_nominated_node(bench, "p")) == ("", "")
 
 
-def test_a_stale_nomination_does_no_harm() -> None:
+def test_nomination_of_a_missing_node_is_ignored() -> None:
     bench = make_bench_with_pending_pods(("p", "1"))
     nominate(bench, "p", "gone")
     open_node(bench, "n")
     assert bench.get_node_name("p") == "n"
 
 
-def test_a_nomination_that_is_given_up_makes_room() -> None:
+def test_removed_nomination_frees_the_reserved_capacity() -> None:
     bench = make_bench_with_pending_pods(("a-first", "3"), ("b-nominated", "3"))
     bench.create_pod("c-kept", cpu="3")
     bench.advance_seconds()
@@ -99,7 +99,7 @@ def test_a_nomination_that_is_given_up_makes_room() -> None:
     assert bench.get_node_name("a-first") == "n"
 
 
-def test_nominations_that_change_while_the_node_is_open_wake_those_who_wait() -> None:
+def test_changed_nomination_requeues_waiting_pods() -> None:
     bench = Bench()
     bench.create_node("n", taints=CLOSED)
     bench.create_pod("nominated", cpu="3", spec={"schedulingGates": [{"name": "later"}]})
@@ -112,7 +112,7 @@ def test_nominations_that_change_while_the_node_is_open_wake_those_who_wait() ->
     assert bench.get_node_name("other") == "n"
 
 
-def test_nominated_pods_count_for_those_that_look_around() -> None:
+def test_nominated_pods_count_for_pod_anti_affinity() -> None:
     apart = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": HOST}
     alone = {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}}}
     bench = make_bench_with_pending_pods(("a-first", "1"), ("b-nominated", "1"), labels={"app": "web"}, spec=alone)
@@ -121,7 +121,7 @@ def test_nominated_pods_count_for_those_that_look_around() -> None:
     assert (bench.get_node_name("a-first"), bench.get_node_name("b-nominated")) == ("", "n")
 
 
-def test_who_needs_a_nominated_pod_near_waits_until_it_is_there() -> None:
+def test_pod_affinity_to_a_nominated_pod_waits_until_it_is_bound() -> None:
     near = {"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": ZONE}
     close = {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [near]}}}
     bench = make_bench_with_pending_pods(("a-first", "1"), spec=close)

@@ -38,12 +38,12 @@ REFUSALS: list[tuple[str, Obj, Obj, str]] = [
     ),
     ("too much cpu", {}, {"cpu": "5"}, "Insufficient cpu"),
     ("an unknown resource", {}, {"spec": {"overhead": {"nvidia.com/gpu": "1"}}}, "Insufficient nvidia.com/gpu"),
-    ("no place", {"pods": "0"}, {}, "Too many pods"),
+    ("no pod slots", {"pods": "0"}, {}, "Too many pods"),
 ]
 
 
 @pytest.mark.parametrize(("description", "node", "pod", "expected_reason"), REFUSALS, ids=[row[0] for row in REFUSALS])
-def test_a_node_refuses_a_pod_with_the_words_of_the_real_scheduler(
+def test_unschedulable_message_matches_kube_scheduler(
     description: str, node: Obj, pod: Obj, expected_reason: str
 ) -> None:
     assert description
@@ -72,7 +72,7 @@ def test_a_node_refuses_a_pod_with_the_words_of_the_real_scheduler(
         ("Strange", ["7"], False),
     ],
 )
-def test_required_node_affinity_knows_every_operator(operator: str, values: list[str], *, fits: bool) -> None:
+def test_required_node_affinity_supports_all_operators(operator: str, values: list[str], *, fits: bool) -> None:
     bench = Bench()
     bench.create_node("n", labels={"generation": "7"})
     bench.create_pod("p", spec=make_node_affinity("generation", operator, *values))
@@ -80,7 +80,7 @@ def test_required_node_affinity_knows_every_operator(operator: str, values: list
     assert (bench.get_node_name("p") == "n") is fits
 
 
-def test_a_term_that_says_nothing_matches_nothing() -> None:
+def test_empty_node_selector_term_matches_no_node() -> None:
     bench = Bench()
     bench.create_node("n")
     terms: Obj = {"nodeSelectorTerms": [{}]}
@@ -103,7 +103,7 @@ def test_a_term_that_says_nothing_matches_nothing() -> None:
         ({"value": "x"}, False),
     ],
 )
-def test_tolerations_are_read_as_kubernetes_reads_them(toleration: Obj, *, fits: bool) -> None:
+def test_tolerations_match_taints_as_in_kubernetes(toleration: Obj, *, fits: bool) -> None:
     bench = Bench()
     bench.create_node("n", taints=[{"key": "team", "value": "x", "effect": "NoSchedule"}])
     bench.create_pod("p", spec={"tolerations": [toleration]})
@@ -111,7 +111,7 @@ def test_tolerations_are_read_as_kubernetes_reads_them(toleration: Obj, *, fits:
     assert (bench.get_node_name("p") == "n") is fits
 
 
-def test_a_cordoned_node_takes_a_pod_that_tolerates_it() -> None:
+def test_cordoned_node_accepts_a_pod_that_tolerates_it() -> None:
     bench = Bench()
     bench.create_node("n", cordoned=True)
     bench.create_pod("p", spec={"tolerations": [EXISTS]})
@@ -119,7 +119,7 @@ def test_a_cordoned_node_takes_a_pod_that_tolerates_it() -> None:
     assert bench.get_node_name("p") == "n"
 
 
-def test_host_ports_collide_unless_their_addresses_differ() -> None:
+def test_host_ports_conflict_unless_their_addresses_differ() -> None:
     def with_port(ip: str) -> Obj:
         port = {"containerPort": 80, "hostPort": 80, "hostIP": ip}
         return {"containers": [{"name": "c", "image": "x", "ports": [port]}]}
@@ -133,7 +133,7 @@ def test_host_ports_collide_unless_their_addresses_differ() -> None:
     assert bench.get_filter_message("p3").endswith("1 node(s) didn't have free ports for the requested pod ports.")
 
 
-def test_ports_of_the_host_network_are_host_ports() -> None:
+def test_host_network_container_ports_are_host_ports() -> None:
     containers = [{"name": "c", "ports": [{"containerPort": 8080}]}]
     assert list_host_ports({"containers": containers, "hostNetwork": True}) == (("0.0.0.0", "TCP", 8080),)  # noqa: S104 - any
     assert list_host_ports({"containers": containers}) == ()
@@ -168,11 +168,11 @@ def make_container(cpu: str, **fields: Any) -> Obj:
         ({"containers": [make_container("1")], "resources": {"requests": {"cpu": "3"}}}, 3000),
     ],
 )
-def test_a_pod_occupies_what_it_needs_at_its_peak(spec: Obj, cpu_milli: int) -> None:
+def test_pod_requests_are_the_maximum_over_init_and_regular_phases(spec: Obj, cpu_milli: int) -> None:
     assert compute_pod_requests(spec)["cpu"] == cpu_milli
 
 
-def test_reasons_are_sorted_as_text_and_counted() -> None:
+def test_unschedulable_reasons_are_sorted_and_counted() -> None:
     bench = Bench()
     for number in range(10):
         bench.create_node(f"small-{number}", cpu="1")
@@ -186,7 +186,7 @@ def test_reasons_are_sorted_as_text_and_counted() -> None:
     )
 
 
-def test_preemption_says_where_it_could_have_helped() -> None:
+def test_preemption_message_counts_nodes_where_it_could_help() -> None:
     bench = Bench()
     bench.create_node("full")
     bench.create_node("tainted", taints=[{"key": "t", "effect": "NoSchedule"}])
@@ -199,7 +199,7 @@ def test_preemption_says_where_it_could_have_helped() -> None:
     )
 
 
-def test_a_pod_that_never_preempts_says_so() -> None:
+def test_preemption_policy_never_is_in_the_message() -> None:
     bench = Bench()
     bench.create_node("n")
     quiet = {"metadata": {"name": "quiet"}, "value": 5, "preemptionPolicy": "Never"}
@@ -211,14 +211,14 @@ def test_a_pod_that_never_preempts_says_so() -> None:
     )
 
 
-def test_without_nodes_the_message_is_another() -> None:
+def test_unschedulable_message_says_if_there_are_no_nodes() -> None:
     bench = Bench()
     bench.create_pod("p")
     bench.advance_seconds()
     assert bench.get_scheduling_message("p") == "no nodes available to schedule pods"
 
 
-def test_a_gated_pod_waits_for_its_gates() -> None:
+def test_gated_pod_is_scheduled_after_its_gates_are_removed() -> None:
     bench = Bench()
     bench.create_node("n")
     bench.create_pod("p", spec={"schedulingGates": [{"name": "wait"}]})
@@ -230,7 +230,7 @@ def test_a_gated_pod_waits_for_its_gates() -> None:
     assert bench.get_node_name("p") == "n"
 
 
-def test_another_schedulers_pod_is_left_alone() -> None:
+def test_pod_of_another_scheduler_is_ignored() -> None:
     bench = Bench()
     bench.create_node("n")
     bench.create_pod("p", spec={"schedulerName": "theirs"})
@@ -239,7 +239,7 @@ def test_another_schedulers_pod_is_left_alone() -> None:
     assert bench.get_scheduling_message("p") == ""
 
 
-def test_the_higher_priority_is_placed_first_then_the_older() -> None:
+def test_pods_are_scheduled_by_priority_then_age() -> None:
     bench = Bench()
     bench.api.create("priorityclasses.scheduling.k8s.io", {"metadata": {"name": "high"}, "value": 100})
     bench.create_pod("z-old", cpu="3")
@@ -253,7 +253,7 @@ def test_the_higher_priority_is_placed_first_then_the_older() -> None:
     assert [bench.get_node_name(name) for name in ("urgent", "z-old", "a-young")] == ["n1", "n2", ""]
 
 
-def test_the_emptier_node_is_taken_and_the_first_name_among_equals() -> None:
+def test_emptier_node_is_selected_then_the_first_name() -> None:
     bench = Bench()
     for name in ("b", "a", "c"):
         bench.create_node(name)
@@ -263,7 +263,7 @@ def test_the_emptier_node_is_taken_and_the_first_name_among_equals() -> None:
     assert [bench.get_node_name(name) for name in ("p1", "p2", "p3", "p4")] == ["a", "b", "c", "a"]
 
 
-def test_preferred_affinity_outweighs_free_space_and_soft_taints_are_avoided() -> None:
+def test_preferred_affinity_outweighs_free_capacity_and_soft_taints() -> None:
     bench = Bench()
     bench.create_node("busy", labels={"disk": "ssd"})
     bench.create_pod("old", on="busy", cpu="2")
@@ -277,7 +277,7 @@ def test_preferred_affinity_outweighs_free_space_and_soft_taints_are_avoided() -
     assert (bench.get_node_name("picky"), bench.get_node_name("plain")) == ("busy", "free")
 
 
-def test_a_pod_for_one_named_node_asks_no_other() -> None:
+def test_pod_pinned_by_node_name_is_checked_against_one_node() -> None:
     field = {"key": "metadata.name", "operator": "In", "values": ["n2"]}
     terms = {"nodeSelectorTerms": [{"matchFields": [field]}]}
     pinned = {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}}
@@ -294,7 +294,7 @@ def test_a_pod_for_one_named_node_asks_no_other() -> None:
 
 
 @pytest.mark.parametrize("event", ["a pod ends", "a pod is deleted", "a node is uncordoned", "a node grows"])
-def test_a_pod_without_a_place_is_tried_again_when_something_changes(event: str) -> None:
+def test_unschedulable_pod_is_retried_after_a_cluster_change(event: str) -> None:
     bench = Bench()
     bench.create_node("n", cordoned=event == "a node is uncordoned")
     bench.create_pod("old", on="n", cpu="3")
@@ -314,7 +314,7 @@ def test_a_pod_without_a_place_is_tried_again_when_something_changes(event: str)
     assert bench.get_node_name("p") == "n"
 
 
-def test_a_terminating_pod_keeps_its_place_until_it_is_gone() -> None:
+def test_terminating_pod_uses_capacity_until_it_is_deleted() -> None:
     bench = Bench()
     bench.create_node("n")
     bench.create_pod("old", on="n", cpu="3")
@@ -324,7 +324,7 @@ def test_a_terminating_pod_keeps_its_place_until_it_is_gone() -> None:
     assert bench.get_node_name("p") == ""
 
 
-def test_a_failed_attempt_backs_off_so_that_a_storm_of_events_costs_little() -> None:
+def test_failed_scheduling_attempt_backs_off() -> None:
     bench = Bench()
     bench.create_node("n", cpu="1")
     bench.create_pod("p", cpu="2")
@@ -337,7 +337,7 @@ def test_a_failed_attempt_backs_off_so_that_a_storm_of_events_costs_little() -> 
     assert 1 < len(attempts) < 6
 
 
-def test_many_shapes_of_pods_are_placed_as_well_as_one() -> None:
+def test_pods_with_many_different_labels_are_all_scheduled() -> None:
     bench = Bench()
     bench.create_node("n", cpu="100", memory="100Gi", pods="1000")
     for number in range(300):
@@ -346,7 +346,7 @@ def test_many_shapes_of_pods_are_placed_as_well_as_one() -> None:
     assert len(bench.api.list_pods_on_node("n")) == 300
 
 
-def test_a_deleted_pod_is_not_waited_for() -> None:
+def test_deleted_pod_leaves_the_pending_queue() -> None:
     bench = Bench()
     bench.create_pod("p")
     bench.advance_seconds()
@@ -357,7 +357,7 @@ def test_a_deleted_pod_is_not_waited_for() -> None:
     assert bench.scheduler.list_pending_pods() == []
 
 
-def test_pods_of_a_node_that_vanished_are_remembered_when_it_returns() -> None:
+def test_pods_of_a_recreated_node_count_against_its_capacity() -> None:
     bench = Bench()
     bench.create_pod("old", on="n", cpu="3")
     bench.create_node("n")

@@ -77,7 +77,7 @@ memory = "1Gi"
 @pytest.mark.parametrize(
     ("dialect", "user_data"), [("nodeadm", NODEADM), ("bootstrap", BOOTSTRAP), ("bottlerocket", BOTTLEROCKET)]
 )
-def test_the_three_dialects_say_the_same(dialect: str, user_data: bytes) -> None:
+def test_all_user_data_formats_parse_to_the_same_settings(dialect: str, user_data: bytes) -> None:
     assert parse_user_data(user_data) == UserDataSettings(
         dialect=dialect,  # type: ignore[arg-type] # one of the three, as the table says
         cluster_name="prod",
@@ -91,19 +91,19 @@ def test_the_three_dialects_say_the_same(dialect: str, user_data: bytes) -> None
     )
 
 
-def test_a_node_config_may_stand_alone_and_leave_everything_out() -> None:
+def test_plain_node_config_with_defaults_is_parsed() -> None:
     settings = parse_user_data(make_node_config().encode())
     assert settings == UserDataSettings(dialect="nodeadm", cluster_name="prod")
 
 
-def test_labels_of_several_flags_add_up_and_other_flags_may_limit_pods() -> None:
+def test_node_labels_of_several_flags_are_merged() -> None:
     flags = 'flags: ["--node-labels=a=1", "--node-labels b=2", "--max-pods=7", "--register-with-taints=t=v:NoSchedule"]'
     settings = parse_user_data(make_node_config(f"{{{flags}}}").encode())
     assert (settings.labels, settings.max_pods) == ({"a": "1", "b": "2"}, 7)
     assert settings.taints == ({"key": "t", "value": "v", "effect": "NoSchedule"},)
 
 
-def test_a_script_alone_may_join_and_the_last_call_counts() -> None:
+def test_bootstrap_script_uses_the_last_call() -> None:
     script = (
         b"#!/bin/bash\n/etc/eks/bootstrap.sh one\n/etc/eks/bootstrap.sh two --kubelet-extra-args '--v=2 --max-pods 9'\n"
     )
@@ -111,14 +111,14 @@ def test_a_script_alone_may_join_and_the_last_call_counts() -> None:
     assert (settings.cluster_name, settings.max_pods) == ("two", 9)
 
 
-def test_a_value_of_a_bottlerocket_taint_may_be_a_single_text() -> None:
+def test_bottlerocket_taint_value_may_be_a_string() -> None:
     toml = BOTTLEROCKET.replace(b'[":NoExecute"]', b'"x:NoSchedule"').replace(b'"10.100.0.10"', b'["10.100.0.10"]')
     settings = parse_user_data(toml)
     assert settings.taints == ({"key": "karpenter.sh/unregistered", "value": "x", "effect": "NoSchedule"},)
     assert settings.cluster_dns == ("10.100.0.10",)
 
 
-def test_an_empty_node_config_says_nothing() -> None:
+def test_empty_node_config_part_is_ignored() -> None:
     parts = make_mime_archive(
         ("application/node.eks.aws", "# only a comment"), ("application/node.eks.aws", make_node_config())
     )
@@ -158,12 +158,12 @@ BROKEN: list[tuple[bytes, str]] = [
 
 
 @pytest.mark.parametrize(("user_data", "problem"), BROKEN, ids=[problem for _, problem in BROKEN])
-def test_broken_user_data_is_refused_by_name(user_data: bytes, problem: str) -> None:
+def test_invalid_user_data_is_rejected_with_the_reason(user_data: bytes, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         parse_user_data(user_data)
 
 
 @pytest.mark.parametrize("label", ["node.kubernetes.io/role", "sub.kubelet.kubernetes.io/x", "kubernetes.io/arch"])
-def test_labels_that_a_kubelet_may_give_itself_are_taken(label: str) -> None:
+def test_labels_allowed_for_kubelets_are_accepted(label: str) -> None:
     settings = parse_user_data(make_node_config(f"{{flags: [--node-labels={label}=x]}}").encode())
     assert settings.labels == {label: "x"}

@@ -66,7 +66,7 @@ def write_launch_group(world: FaultWorld, uids: tuple[str, ...], result: FleetRe
     world.table.write("launch-group", TOKEN, body, version=stored_row.version if stored_row is not None else 0)
 
 
-def test_a_machine_belongs_to_the_claim_that_it_was_started_for_and_to_no_other_of_that_name(
+def test_instance_belongs_only_to_the_nodeclaim_uid_it_was_launched_for(
     world: FaultWorld,
 ) -> None:
     truth = GroundTruth(world)
@@ -80,7 +80,7 @@ def test_a_machine_belongs_to_the_claim_that_it_was_started_for_and_to_no_other_
 
 
 @pytest.mark.parametrize(("phase", "taken_back"), [("ROLLED_BACK", True), ("LAUNCHED", False), ("DONE", False)])
-def test_only_who_was_made_for_a_command_that_was_rolled_back_is_taken_back_with_it(
+def test_only_replacements_of_a_rolled_back_command_are_rolled_back(
     world: FaultWorld, phase: Phase, *, taken_back: bool
 ) -> None:
     new, old = f"new-{phase.lower()}".replace("_", "-"), f"old-{phase.lower()}".replace("_", "-")
@@ -101,7 +101,7 @@ def test_only_who_was_made_for_a_command_that_was_rolled_back_is_taken_back_with
     assert truth.find_command(new) is None
 
 
-def test_a_server_that_lags_shows_by_a_watch_what_a_list_would_show() -> None:
+def test_lagging_api_server_delays_watch_events_like_lists() -> None:
     world = FaultWorld(1)
     kube, path = world._build_kube(), "/api/v1/namespaces"  # noqa: SLF001 - as a function has it
     since = json.loads(kube.list(path))["metadata"]["resourceVersion"]

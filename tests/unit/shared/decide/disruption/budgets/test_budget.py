@@ -52,7 +52,7 @@ def count_allowed_disruptions(
         ("10%\n", 10, 0),
     ],
 )
-def test_a_limit_is_a_count_or_a_percentage_rounded_up_and_anything_else_allows_none(
+def test_budget_is_a_count_or_a_rounded_up_percentage_and_invalid_values_allow_none(
     nodes: str, total: int, count: int
 ) -> None:
     assert count_allowed_disruptions(DisruptionBudget(nodes=nodes), total=total) == count
@@ -74,7 +74,7 @@ def test_a_limit_is_a_count_or_a_percentage_rounded_up_and_anything_else_allows_
         ((DisruptionBudget(nodes="0", schedule="@daily", duration=13 * ONE_HOUR),), 0),
     ],
 )
-def test_the_least_of_the_budgets_that_apply_counts(budgets: Case, count: int) -> None:
+def test_smallest_active_budget_applies(budgets: Case, count: int) -> None:
     assert count_allowed_disruptions(*budgets) == count
 
 
@@ -95,7 +95,7 @@ def test_the_least_of_the_budgets_that_apply_counts(budgets: Case, count: int) -
         ),
     ],
 )
-def test_a_budget_that_cannot_be_read_is_named_and_allows_nothing(bad: DisruptionBudget, words: str) -> None:
+def test_invalid_budget_is_reported_and_allows_no_disruption(bad: DisruptionBudget, words: str) -> None:
     pool = replace_fields(POOL, budgets=(DisruptionBudget(), bad))
     for reason in ("Drifted", "Empty", "Underutilized"):
         allowed_disruptions = compute_allowed_disruptions(pool, reason, 3, NOW)
@@ -103,19 +103,19 @@ def test_a_budget_that_cannot_be_read_is_named_and_allows_nothing(bad: Disruptio
         assert allowed_disruptions.problem.startswith(f"spec.disruption.budgets[1]: {words}")
 
 
-def test_nothing_is_wrong_with_a_budget_that_can_be_read() -> None:
+def test_valid_budget_has_no_problem() -> None:
     assert find_budget_problem(replace_fields(POOL, budgets=(DisruptionBudget(reasons=("Empty",)),)), NOW) == ""
 
 
 @pytest.mark.parametrize(("minutes", "is_active"), [(-1, False), (0, True), (59, True), (60, False)])
-def test_a_window_opens_at_its_hit_and_closes_when_its_duration_is_over(
+def test_budget_window_starts_at_its_schedule_and_ends_after_its_duration(
     minutes: int,
     is_active: bool,  # noqa: FBT001
 ) -> None:
     assert is_schedule_active("0 0 * * *", ONE_HOUR, MIDNIGHT + timedelta(minutes=minutes)) is is_active
 
 
-def test_windows_that_overlap_extend_each_other() -> None:
+def test_overlapping_budget_windows_extend_each_other() -> None:
     assert all(
         is_schedule_active("*/30 * * * *", ONE_HOUR, MIDNIGHT + timedelta(minutes=minute)) for minute in range(180)
     )
@@ -136,7 +136,7 @@ def test_windows_that_overlap_extend_each_other() -> None:
         ("5-5/2 1,* * * 5/1", "5 * * * 5,6"),
     ],
 )
-def test_a_schedule_is_read_as_robfig_s_cron_reads_it(schedule: str, plain: str) -> None:
+def test_cron_schedule_is_parsed_like_robfig_cron(schedule: str, plain: str) -> None:
     assert expand_schedule(schedule) == plain
 
 
@@ -168,17 +168,17 @@ def test_a_schedule_is_read_as_robfig_s_cron_reads_it(schedule: str, plain: str)
         "TZ=UTC * * * *",
     ],
 )
-def test_what_is_not_a_schedule_is_refused(schedule: str) -> None:
+def test_invalid_cron_schedule_is_rejected(schedule: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         expand_schedule(schedule)
 
 
-def test_a_date_that_never_comes_is_refused() -> None:
+def test_cron_schedule_that_never_matches_is_rejected() -> None:
     with pytest.raises(ValueError, match="never matches"):
         is_schedule_active("0 0 31 2 *", ONE_HOUR, NOW)
 
 
-def test_a_step_over_days_is_no_star() -> None:
+def test_cron_day_of_month_step_is_not_treated_as_a_star() -> None:
     tuesday_the_17th = datetime.fromisoformat("2026-11-17T00:30:00Z")
     assert is_schedule_active("0 0 */2 * 1", ONE_HOUR, tuesday_the_17th)
     assert not is_schedule_active("0 0 * * 1", ONE_HOUR, tuesday_the_17th)
@@ -196,10 +196,12 @@ def test_a_step_over_days_is_no_star() -> None:
         (make_claim(conditions=make_true_conditions(*STAGES, "InstanceTerminating")), make_node(), 0, 0),
     ],
 )
-def test_what_counts_against_a_budget(node_claim: Case, existing_node: Case, total: int, disrupting: int) -> None:
+def test_disrupting_and_not_ready_nodes_count_against_a_budget(
+    node_claim: Case, existing_node: Case, total: int, disrupting: int
+) -> None:
     counts = count_disruptions(ClusterState(make_cluster(node_claims=(node_claim,), nodes=(existing_node,))).nodes)
     assert [(count.total, count.disrupting) for count in counts.values()] == ([(total, disrupting)] if total else [])
 
 
-def test_a_node_that_nobody_manages_counts_for_no_budget() -> None:
+def test_unmanaged_node_counts_for_no_budget() -> None:
     assert count_disruptions(ClusterState(make_cluster(nodes=(make_node(),))).nodes) == {}

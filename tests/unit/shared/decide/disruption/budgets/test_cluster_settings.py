@@ -15,7 +15,7 @@ from tests.support.disruption_fleet import decide_disruption, get_verdict, make_
 NINE_TO_FIVE = '[{"nodes": "0", "schedule": "0 9 * * *", "duration": "8h"}]'
 
 
-def test_budgets_are_written_as_a_nodepool_has_them() -> None:
+def test_cluster_budgets_use_the_node_pool_format() -> None:
     text = '[{"nodes": "5%"}, {"nodes": "0", "reasons": ["Drifted"], "schedule": "@daily", "duration": "1h30m"}]'
     assert parse_disruption_settings(text, "Europe/Berlin", spot_to_spot=True) == DisruptionSettings(
         spot_to_spot=True,
@@ -27,7 +27,7 @@ def test_budgets_are_written_as_a_nodepool_has_them() -> None:
     )
 
 
-def test_nothing_has_to_be_said() -> None:
+def test_empty_disruption_settings_are_the_defaults() -> None:
     assert parse_disruption_settings("", "") == DisruptionSettings()
 
 
@@ -45,7 +45,7 @@ def test_nothing_has_to_be_said() -> None:
         ('[{"nodes": "5"}]', "Berlin", "joiner:disruption-time-zone: 'Berlin' is not a time zone"),
     ],
 )
-def test_what_cannot_be_read_is_named_and_nothing_goes(budgets: str, zone: str, words: str) -> None:
+def test_invalid_disruption_setting_is_reported_and_blocks_disruption(budgets: str, zone: str, words: str) -> None:
     terms = parse_disruption_settings(budgets, zone)
     assert words in terms.problem
     decision = decide_disruption(make_fleet(make_node_with_pods("a")), terms)
@@ -53,7 +53,7 @@ def test_what_cannot_be_read_is_named_and_nothing_goes(budgets: str, zone: str, 
     assert get_verdict(decision, "a") == ("blocked", "Budget", terms.problem)
 
 
-def test_what_cannot_be_read_is_reported_once_with_its_consequence() -> None:
+def test_invalid_disruption_setting_is_one_problem_that_states_its_effect() -> None:
     [problem] = parse_disruption_settings("10%", "UTC").list_problems()
     assert problem == Problem(kind="Setting", name="joiner", message=problem.message)
     assert problem.message.startswith("joiner:disruption-budgets: ")
@@ -62,14 +62,14 @@ def test_what_cannot_be_read_is_reported_once_with_its_consequence() -> None:
 
 
 @pytest.mark.parametrize(("zone", "goes"), [("UTC", False), ("America/New_York", True), ("Asia/Tokyo", True)])
-def test_the_clusters_schedules_are_read_in_its_time_zone(zone: str, *, goes: bool) -> None:
+def test_cluster_budget_schedules_use_the_configured_time_zone(zone: str, *, goes: bool) -> None:
     cluster = make_fleet(make_node_with_pods("a"), pools=(make_node_pool(budgets=()),))
     assert cluster.taken_at.hour == 12
     decision = decide_disruption(cluster, parse_disruption_settings(NINE_TO_FIVE, zone))
     assert bool(decision.commands) is goes
 
 
-def test_a_reason_of_the_clusters_budget_holds_for_that_reason_only() -> None:
+def test_cluster_budget_with_reasons_applies_only_to_these_reasons() -> None:
     idle = make_fleet(make_node_with_pods("a"), pools=(make_node_pool(budgets=()),))
     for reason, goes in (("Drifted", True), ("Empty", False)):
         decision = decide_disruption(
@@ -78,7 +78,7 @@ def test_a_reason_of_the_clusters_budget_holds_for_that_reason_only() -> None:
         assert bool(decision.commands) is goes
 
 
-def test_time_zones_are_known_without_those_of_the_system() -> None:
+def test_time_zones_do_not_depend_on_the_system_time_zone_data() -> None:
     zoneinfo.reset_tzpath(to=())
     try:
         berlin = zoneinfo.ZoneInfo.no_cache("Europe/Berlin")

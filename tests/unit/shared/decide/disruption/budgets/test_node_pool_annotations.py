@@ -43,20 +43,20 @@ def build_instant(month: int, day: int, hour: int, minute: int = 0) -> datetime:
         (build_instant(7, 15, 8), False),
     ],
 )
-def test_a_schedule_in_a_time_zone_follows_its_clocks(now: datetime, *, opened: bool) -> None:
+def test_schedule_with_a_time_zone_follows_daylight_saving_time(now: datetime, *, opened: bool) -> None:
     assert is_schedule_active("0 9 * * *", ONE_HOUR, now, get_time_zone(BERLIN)) is opened
 
 
-def test_an_hour_that_is_skipped_is_right_after_it() -> None:
+def test_schedule_in_the_skipped_hour_starts_right_after_it() -> None:
     assert is_schedule_active("30 2 * * *", ONE_HOUR, build_instant(3, 29, 1, 30), get_time_zone(BERLIN))
 
 
-def test_an_hour_that_comes_twice_opens_a_daily_window_no_longer() -> None:
+def test_repeated_hour_does_not_extend_a_daily_window() -> None:
     assert is_schedule_active("30 2 * * *", ONE_HOUR, build_instant(10, 25, 1), get_time_zone(BERLIN))
     assert not is_schedule_active("30 2 * * *", ONE_HOUR, build_instant(10, 25, 3), get_time_zone(BERLIN))
 
 
-def test_a_budget_is_read_in_the_pools_time_zone() -> None:
+def test_budget_schedule_uses_the_time_zone_of_the_node_pool() -> None:
     closed = (DisruptionBudget(nodes="0", schedule="0 9 * * *", duration=ONE_HOUR),)
     assert (
         compute_allowed_disruptions(make_annotated_pool(closed), "Empty", 9, build_instant(7, 15, 7)).count
@@ -70,7 +70,7 @@ def test_a_budget_is_read_in_the_pools_time_zone() -> None:
     )
 
 
-def test_windows_are_in_the_same_time_zone() -> None:
+def test_disruption_windows_use_the_time_zone_of_the_node_pool() -> None:
     night = {DISRUPTION_WINDOWS: "0 22 * * * 8h", BUDGET_TIME_ZONE: BERLIN}
     assert parse_disruption_annotations(make_annotated_pool(**night)).is_window_open(build_instant(7, 15, 20))
     assert not parse_disruption_annotations(make_annotated_pool(**night)).is_window_open(build_instant(7, 15, 19))
@@ -95,7 +95,7 @@ def test_windows_are_in_the_same_time_zone() -> None:
         (DISRUPTION_WINDOWS, "@daily soon", "not a duration"),
     ],
 )
-def test_what_cannot_be_read_allows_nothing_and_is_named(key: str, text: str, words: str) -> None:
+def test_invalid_disruption_annotation_is_reported_and_blocks_disruption(key: str, text: str, words: str) -> None:
     allowed_disruptions = compute_allowed_disruptions(
         make_annotated_pool(**{key: text}), "Empty", 9, build_instant(1, 1, 1)
     )
@@ -104,13 +104,13 @@ def test_what_cannot_be_read_allows_nothing_and_is_named(key: str, text: str, wo
     assert words in allowed_disruptions.problem
 
 
-def test_what_is_said_of_lifetimes_is_read() -> None:
+def test_expiry_jitter_and_image_soak_annotations_are_parsed() -> None:
     settings = parse_disruption_annotations(make_annotated_pool(**{EXPIRY_JITTER: "10%", IMAGE_SOAK: "24h"}))
     assert (settings.expiry_jitter_percent, settings.image_soak, settings.problems) == (10, timedelta(days=1), ())
     assert parse_disruption_annotations(make_annotated_pool(**{EXPIRY_JITTER: "0"})).problems == ()
 
 
-def test_thresholds_are_read() -> None:
+def test_minimum_savings_annotations_are_parsed() -> None:
     settings = parse_disruption_annotations(
         make_annotated_pool(**{MINIMUM_SAVINGS_USD: "0.05", MINIMUM_SAVINGS_PERCENT: "7.5%", "team": "a"})
     )
@@ -152,7 +152,9 @@ def draw_open_half_hours(schedule: str, duration: timedelta, zone: str, start: d
         ("0 * * * *", 0.5, BERLIN, build_instant(3, 29, 0), "#.#.#.#.#.#."),
     ],
 )
-def test_windows_over_a_change_of_clocks(schedule: str, lasts: float, zone: str, start: datetime, opened: str) -> None:
+def test_schedule_windows_follow_daylight_saving_time_changes(
+    schedule: str, lasts: float, zone: str, start: datetime, opened: str
+) -> None:
     assert draw_open_half_hours(schedule, timedelta(hours=lasts), zone, start, len(opened) // 2) == opened
 
 
@@ -167,7 +169,7 @@ def test_windows_over_a_change_of_clocks(schedule: str, lasts: float, zone: str,
         (build_instant(10, 25, 0), build_instant(10, 25, 21), build_instant(10, 26, 5)),
     ],
 )
-def test_a_window_of_eight_hours_lasts_eight_hours_in_the_nights_when_clocks_change(
+def test_eight_hour_window_lasts_eight_hours_on_nights_of_clock_changes(
     day: datetime, from_: datetime, until: datetime
 ) -> None:
     node_pool = make_annotated_pool(**{DISRUPTION_WINDOWS: "0 22 * * * 8h", BUDGET_TIME_ZONE: BERLIN})
@@ -182,7 +184,7 @@ def test_a_window_of_eight_hours_lasts_eight_hours_in_the_nights_when_clocks_cha
     ("now", "goes"),
     [(build_instant(3, 29, 0, 59), True), (build_instant(3, 29, 1), False), (build_instant(3, 29, 2), True)],
 )
-def test_a_budget_in_the_hour_that_is_skipped_holds_right_after_it(now: datetime, *, goes: bool) -> None:
+def test_budget_scheduled_in_the_skipped_hour_applies_right_after_it(now: datetime, *, goes: bool) -> None:
     closed = (DisruptionBudget(nodes="0", schedule="0 2 * * *", duration=ONE_HOUR),)
     allowed = compute_allowed_disruptions(
         make_annotated_pool(closed, **{BUDGET_TIME_ZONE: BERLIN}), "Empty", 9, now
@@ -196,9 +198,7 @@ def test_a_budget_in_the_hour_that_is_skipped_holds_right_after_it(now: datetime
     st.sampled_from((BERLIN, NEW_YORK, "Australia/Lord_Howe", "Asia/Tokyo", "UTC")),
     st.integers(0, 364),
 )
-def test_a_daily_window_opens_once_a_day_and_lasts_as_long_as_it_says(
-    schedule: str, hours: int, zone: str, day: int
-) -> None:
+def test_daily_window_opens_once_a_day_for_its_duration(schedule: str, hours: int, zone: str, day: int) -> None:
     """Over two days the window is open for twice its duration, plus or minus the hour of a clock change."""
     start = build_instant(1, 1, 0) + timedelta(days=day)
     opened = draw_open_half_hours(schedule, timedelta(hours=hours), zone, start, 48).count("#") / 2

@@ -42,14 +42,14 @@ def make_drifted_node(name: str, *pods: object, hours: int = 1, reason: str = "A
     return make_node_with_pods(name, *pods, conditions=(*stages, drifted_condition), **fields)  # type: ignore[arg-type]
 
 
-def test_a_drifted_node_is_replaced_whatever_that_costs() -> None:
+def test_drifted_node_is_replaced_regardless_of_cost() -> None:
     decision = decide_disruption(make_fleet(make_drifted_node("a", make_web_pod("1", "1500m"), cpu=2)))
     [command] = decision.commands
     assert (command.method, command.reason, len(command.replacements)) == ("Drift", "Drifted", 1)
     assert "AMIDrift" in command.message
 
 
-def test_a_drifted_node_goes_without_replacement_where_there_is_room() -> None:
+def test_drifted_node_is_deleted_without_replacement_when_its_pods_fit_elsewhere() -> None:
     decision = decide_disruption(
         make_fleet(
             make_drifted_node("a", make_web_pod("1")),
@@ -59,7 +59,7 @@ def test_a_drifted_node_goes_without_replacement_where_there_is_room() -> None:
     assert summarize_commands(decision) == [("Drift", ["a"], [])]
 
 
-def test_several_nodes_may_come_in_the_place_of_one() -> None:
+def test_drifted_node_can_be_replaced_by_several_nodes() -> None:
     small = tuple(instance_type for instance_type in TYPES if instance_type.name == "m.02")
     decision = decide_disruption(
         make_fleet(make_drifted_node("a", make_web_pod("1", "1500m"), make_web_pod("2", "1500m"), cpu=4), types=small)
@@ -67,7 +67,7 @@ def test_several_nodes_may_come_in_the_place_of_one() -> None:
     assert len(decision.commands[0].replacements) == 2
 
 
-def test_empty_nodes_are_replaced_first_then_who_drifted_first() -> None:
+def test_empty_drifted_nodes_are_replaced_first_then_nodes_by_drift_time() -> None:
     nodes = [
         make_drifted_node("a", make_web_pod("1", "3")),
         make_drifted_node("b", make_web_pod("2", "3"), hours=5),
@@ -77,14 +77,14 @@ def test_empty_nodes_are_replaced_first_then_who_drifted_first() -> None:
     assert [sorted(command.list_node_names()) for command in decision.commands] == [["c"], ["b"], ["a"]]
 
 
-def test_drift_is_held_to_budgets() -> None:
+def test_drift_respects_budgets() -> None:
     nodes = [make_drifted_node(f"n{number}", make_web_pod(str(number), "3")) for number in range(5)]
     decision = decide_disruption(make_fleet(*nodes, pools=(make_budgeted_pool("40%"),)))
     assert len(decision.commands) == 2
     assert [node_verdict.reason for node_verdict in decision.verdicts].count("Budget") == 3
 
 
-def test_of_fifty_drifted_nodes_a_tenth_goes_at_a_time() -> None:
+def test_budget_of_10_percent_disrupts_5_of_50_drifted_nodes_at_a_time() -> None:
     nodes = [
         make_drifted_node(f"n{number:02d}", make_web_pod(str(number), "3"), hours=50 - number) for number in range(50)
     ]
@@ -96,7 +96,7 @@ def test_of_fifty_drifted_nodes_a_tenth_goes_at_a_time() -> None:
     assert len(decide_disruption(cluster, command_nodes=going - {"n04"}).commands) == 1
 
 
-def test_pods_of_drifted_nodes_go_where_they_can_stay() -> None:
+def test_pods_of_drifted_nodes_move_to_nodes_that_are_not_drifted() -> None:
     nodes = [
         make_drifted_node("a", make_web_pod("1")),
         make_drifted_node("b", make_web_pod("2"), cpu=16),
@@ -106,7 +106,7 @@ def test_pods_of_drifted_nodes_go_where_they_can_stay() -> None:
     assert decision.commands[0].nominations[0][1] == "z"
 
 
-def test_a_pod_without_another_place_holds_its_node() -> None:
+def test_drifted_node_with_an_unschedulable_pod_is_blocked() -> None:
     odd = make_web_pod("1", "1500m", node_selector=(("disk", "ssd"),))
     decision = decide_disruption(make_fleet(make_drifted_node("a", odd)))
     assert summarize_commands(decision) == []
@@ -114,7 +114,7 @@ def test_a_pod_without_another_place_holds_its_node() -> None:
 
 
 @pytest.mark.parametrize(("grace", "goes"), [(None, False), (timedelta(), True), (timedelta(hours=1), True)])
-def test_pods_in_the_way_count_no_more_where_the_claim_has_a_grace_period(grace: object, *, goes: bool) -> None:
+def test_termination_grace_period_overrides_pdbs_for_drift(grace: object, *, goes: bool) -> None:
     drifted_node = make_drifted_node("a", make_web_pod("1"), termination_grace_period=grace)
     decision = decide_disruption(
         make_fleet(drifted_node, budgets=(make_pod_disruption_budget("g", {"app": "web"}, 0),))
@@ -122,7 +122,7 @@ def test_pods_in_the_way_count_no_more_where_the_claim_has_a_grace_period(grace:
     assert bool(decision.commands) is goes
 
 
-def test_a_pod_that_a_budget_holds_for_good_gets_no_place() -> None:
+def test_no_replacement_is_planned_for_a_pod_whose_pdb_never_allows_disruption() -> None:
     drifted_node = make_drifted_node("a", make_web_pod("1"), termination_grace_period=timedelta(hours=1))
     decision = decide_disruption(
         make_fleet(drifted_node, budgets=(make_pod_disruption_budget("g", {"app": "web"}, 0, max_unavailable="0"),))
@@ -130,7 +130,7 @@ def test_a_pod_that_a_budget_holds_for_good_gets_no_place() -> None:
     assert decision.commands[0].replacements == ()
 
 
-def test_a_protected_node_is_not_replaced() -> None:
+def test_node_with_do_not_disrupt_is_not_replaced_for_drift() -> None:
     decision = decide_disruption(
         make_fleet(make_drifted_node("a", make_web_pod("1"), annotations={labels.DO_NOT_DISRUPT: "true"}))
     )
@@ -140,7 +140,7 @@ def test_a_protected_node_is_not_replaced() -> None:
 STATIC = make_node_pool(budgets=(), replicas=2)
 
 
-def test_a_node_of_a_static_pool_is_replaced_from_the_template() -> None:
+def test_drifted_static_node_is_replaced_from_the_node_pool_template() -> None:
     decision = decide_disruption(
         make_fleet(
             make_drifted_node("a", make_web_pod("1")), make_node_with_pods("b", make_web_pod("2")), pools=(STATIC,)
@@ -153,14 +153,14 @@ def test_a_node_of_a_static_pool_is_replaced_from_the_template() -> None:
 
 
 @pytest.mark.parametrize(("limit", "count"), [("2", 0), ("3", 1), ("4", 2), (None, 2)])
-def test_a_static_pool_has_no_more_nodes_than_its_limit_meanwhile(limit: str | None, count: int) -> None:
+def test_static_drift_respects_the_node_limit_of_the_node_pool(limit: str | None, count: int) -> None:
     limits = None if limit is None else parse_resources({"nodes": limit})
     nodes = [make_drifted_node("a", make_web_pod("1")), make_drifted_node("b", make_web_pod("2"))]
     decision = decide_disruption(make_fleet(*nodes, pools=(replace(STATIC, limits=limits),)))
     assert len(decision.commands) == count
 
 
-def test_a_static_pool_that_is_too_large_shrinks_first() -> None:
+def test_static_node_pool_with_surplus_nodes_has_no_drift_replacements() -> None:
     nodes = [
         make_drifted_node("a", make_web_pod("1")),
         make_node_with_pods("b", make_web_pod("2")),
@@ -292,11 +292,11 @@ RESERVATION = CapacityReservation(reservation_id="cr-1", instance_type=INSTANCE_
         (build_drift_inputs({labels.NODECLASS_HASH: "other"}, node_class=None), ""),
     ],
 )
-def test_what_counts_as_drift(inputs: DriftInputs, reason: str | None) -> None:
+def test_drift_reason_follows_node_pool_node_class_and_instance(inputs: DriftInputs, reason: str | None) -> None:
     assert find_drift_reason(inputs) == reason
 
 
-def test_a_condition_says_so_and_keeps_its_time() -> None:
+def test_drifted_condition_gets_its_reason_and_keeps_its_transition_time() -> None:
     node, claim, _ = make_node_with_pods("a")
     claim = replace(
         claim, meta=replace(claim.meta, annotations=build_pairs(HASH_ANNOTATIONS | {labels.NODEPOOL_HASH: "other"}))
@@ -322,7 +322,7 @@ def test_a_condition_says_so_and_keeps_its_time() -> None:
     )
 
 
-def test_a_condition_goes_when_nothing_differs_any_more() -> None:
+def test_drifted_condition_is_removed_when_nothing_differs() -> None:
     node, claim, _ = make_drifted_node("a")
     claim = replace(
         claim,
@@ -337,7 +337,7 @@ def test_a_condition_goes_when_nothing_differs_any_more() -> None:
     assert describe_drift(ClusterState(replace(cluster, instances=None))) == ()
 
 
-def test_a_claim_that_is_not_launched_has_not_drifted() -> None:
+def test_unlaunched_node_claim_is_not_drifted() -> None:
     node, claim, _ = make_node_with_pods("a", conditions=())
     claim = replace(claim, meta=replace(claim.meta, annotations=build_pairs({labels.NODEPOOL_HASH: "other"})))
     assert describe_drift(ClusterState(make_fleet((node, claim, ())))) == ()

@@ -63,7 +63,7 @@ def list_event_messages(cluster: ClusterSnapshot) -> list[str]:
 
 @pytest.mark.parametrize("kind", ["claim", "node"])
 @pytest.mark.parametrize(("text", "reason"), [("drifted", "DriftRequested"), ("other", "")])
-def test_a_node_or_claim_may_be_called_drifted(kind: str, text: str, reason: str) -> None:
+def test_voluntary_disruption_annotation_requests_drift(kind: str, text: str, reason: str) -> None:
     node, claim, _ = make_node_with_pods("a")
     note = ((labels.VOLUNTARY_DISRUPTION, text),)
     if kind == "claim":
@@ -78,13 +78,13 @@ def test_a_node_or_claim_may_be_called_drifted(kind: str, text: str, reason: str
     assert [f'"reason":"{reason}"' in write.status for write in writes] == ([True] if reason else [])
 
 
-def test_without_a_soak_all_drift_at_once() -> None:
+def test_all_nodes_with_an_old_image_drift_without_image_soak() -> None:
     cluster = make_fleet(make_old_node("a"), make_old_node("b"), node_classes=(NODE_CLASS,))
     assert list_drifted_claims(cluster) == ["a", "b"]
     assert list_event_messages(cluster) == []
 
 
-def test_one_node_tries_a_new_image_first() -> None:
+def test_image_soak_replaces_one_canary_node_first() -> None:
     cluster = build_soaking_cluster(make_old_node("a"), make_old_node("b"), make_old_node("c"))
     assert list_drifted_claims(cluster) == ["a"]
     [message] = list_event_messages(cluster)
@@ -94,7 +94,7 @@ def test_one_node_tries_a_new_image_first() -> None:
     assert message.endswith("(annotation joiner.dev/image-soak)")
 
 
-def test_the_first_is_one_that_may_be_disrupted() -> None:
+def test_canary_is_a_node_that_can_be_disrupted() -> None:
     pod_budget = make_pod_disruption_budget("web", {"app": "web"}, 0)
     protected_node = make_old_node("a", annotations={labels.DO_NOT_DISRUPT: "true"})
     cluster = build_soaking_cluster(
@@ -106,7 +106,7 @@ def test_the_first_is_one_that_may_be_disrupted() -> None:
     assert list_drifted_claims(build_soaking_cluster(protected_node, make_old_node("b", stays))) == ["a"]
 
 
-def test_who_was_chosen_stays_chosen() -> None:
+def test_canary_with_a_drifted_condition_stays_the_canary() -> None:
     node, claim, pods = make_old_node("b")
     mark = Condition(type="Drifted", status="True", reason="AMIDrift", since=NOW)
     cluster = build_soaking_cluster(
@@ -123,7 +123,7 @@ def test_who_was_chosen_stays_chosen() -> None:
         (24, True, ""),
     ],
 )
-def test_the_others_follow_when_one_was_fit_for_use_for_so_long(
+def test_other_nodes_drift_after_the_canary_was_initialized_for_the_image_soak_period(
     fit_hours: float | None, message: str, *, all_drift: bool
 ) -> None:
     cluster = build_soaking_cluster(
@@ -135,13 +135,13 @@ def test_the_others_follow_when_one_was_fit_for_use_for_so_long(
     )
 
 
-def test_who_goes_with_the_new_image_proves_nothing() -> None:
+def test_deleting_node_with_the_new_image_is_no_canary() -> None:
     node, claim, _ = with_image("ami-new", make_node_with_pods("new"), fit_hours=48)
     going = (node, replace(claim, meta=replace(claim.meta, deleted_at=NOW)), ())
     assert list_drifted_claims(build_soaking_cluster(make_old_node("a"), make_old_node("b"), going)) == ["a"]
 
 
-def test_other_drift_does_not_wait_for_the_image() -> None:
+def test_other_drift_reasons_do_not_wait_for_the_image_soak() -> None:
     note = build_pairs({labels.NODEPOOL_HASH: "other", labels.NODEPOOL_HASH_VERSION: labels.HASH_VERSION})
     node, claim, _ = make_old_node("b")
     drifts = find_drifts(
@@ -154,7 +154,7 @@ def test_other_drift_does_not_wait_for_the_image() -> None:
     assert [drift.reason for drift in drifts] == ["AMIDrift", "NodePoolDrifted"]
 
 
-def test_each_pool_has_a_canary_of_its_own() -> None:
+def test_each_node_pool_has_its_own_canary() -> None:
     pools = (make_soaking_pool(name="one"), make_soaking_pool(name="two"))
     cluster = make_fleet(
         *(make_old_node(f"{own[0]}{number}", pool=own) for own in ("one", "two") for number in range(2)),
@@ -164,7 +164,7 @@ def test_each_pool_has_a_canary_of_its_own() -> None:
     assert list_drifted_claims(cluster) == ["o0", "t0"]
 
 
-def test_what_is_not_launched_has_not_drifted_and_is_nobodys_canary() -> None:
+def test_unlaunched_node_claim_is_neither_drifted_nor_a_canary() -> None:
     new = with_image("", make_node_with_pods("new", conditions=make_conditions(*STAGES[:0])), fit_hours=None)
     drifts = find_drifts(ClusterState(build_soaking_cluster(make_old_node("a"), make_old_node("b"), new)))
     assert [drift.reason for drift in drifts] == ["AMIDrift", None, ""]

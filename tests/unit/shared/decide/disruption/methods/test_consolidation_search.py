@@ -25,7 +25,7 @@ def make_zonal_instance_type(name: str, cpu: int, **prices: float) -> InstanceTy
     return replace(base_type, offerings=offerings)
 
 
-def test_savings_of_the_hundred_and_fiftieth_candidate_are_found() -> None:
+def test_consolidation_search_covers_candidates_beyond_the_first_150() -> None:
     """Before them come 150 nodes that cost more, have fewer pods, and are full."""
     full = [
         make_node_with_pods(f"full-{number:03d}", make_web_pod(f"full-{number:03d}", "3500m")) for number in range(150)
@@ -39,7 +39,7 @@ def test_savings_of_the_hundred_and_fiftieth_candidate_are_found() -> None:
     assert sum(command.savings_usd_per_hour for command in decision.commands) >= 4 * 0.1
 
 
-def test_a_new_node_is_tied_to_the_zones_where_it_costs_less() -> None:
+def test_replacement_is_restricted_to_the_cheaper_zones() -> None:
     kind = make_zonal_instance_type("c.04", 4, a=0.1, b=0.15, c=0.3)
     decision = decide_disruption(make_fleet(make_node_with_pods("a", make_web_pod("1", "3")), types=(*TYPES, kind)))
     [replacement] = decision.commands[0].replacements
@@ -48,14 +48,14 @@ def test_a_new_node_is_tied_to_the_zones_where_it_costs_less() -> None:
     assert decision.commands[0].savings_usd_per_hour == pytest.approx(0.1)
 
 
-def test_a_new_node_is_tied_to_no_zone_where_it_costs_less_in_all() -> None:
+def test_replacement_is_not_restricted_to_zones_when_all_zones_are_cheaper() -> None:
     kind = make_zonal_instance_type("c.04", 4, a=0.1, b=0.15, c=0.18)
     decision = decide_disruption(make_fleet(make_node_with_pods("a", make_web_pod("1", "3")), types=(*TYPES, kind)))
     [replacement] = decision.commands[0].replacements
     assert ZONE not in replacement.claim.requirements or replacement.claim.requirements[ZONE].values >= set(ZONES)
 
 
-def test_where_zones_are_counted_none_is_left_out() -> None:
+def test_min_values_of_zones_prevent_the_restriction_to_cheaper_zones() -> None:
     kind = make_zonal_instance_type("c.04", 4, a=0.1, b=0.15, c=0.3)
     requirements = make_requirements((ZONE, "Exists", ()), minimum={ZONE: 3})
     decision = decide_disruption(
@@ -69,7 +69,7 @@ def test_where_zones_are_counted_none_is_left_out() -> None:
     assert get_verdict(decision, "a")[1] == "NoCheaperOffering"
 
 
-def test_what_is_cheap_nowhere_is_no_exchange() -> None:
+def test_node_is_not_replaced_when_the_instance_type_is_cheaper_in_no_zone() -> None:
     kind = make_zonal_instance_type("c.04", 4, a=0.2, b=0.25, c=0.3)
     assert (
         summarize_commands(
@@ -79,7 +79,7 @@ def test_what_is_cheap_nowhere_is_no_exchange() -> None:
     )
 
 
-def test_many_small_nodes_may_come_in_the_place_of_a_large_one() -> None:
+def test_one_large_node_is_replaced_by_many_small_nodes() -> None:
     kind = make_instance_type("c.02", 2, price=0.06)
     pods = [make_web_pod(str(number), "1500m") for number in range(8)]
     decision = decide_disruption(make_fleet(make_node_with_pods("a", *pods, cpu=16), types=(*TYPES, kind)))
@@ -87,7 +87,7 @@ def test_many_small_nodes_may_come_in_the_place_of_a_large_one() -> None:
     assert decision.commands[0].savings_usd_per_hour == pytest.approx(0.8 - 8 * 0.06)
 
 
-def test_few_candidates_are_tried_in_both_orders_and_the_one_that_saves_more_is_taken() -> None:
+def test_few_candidates_are_tried_in_both_orders_and_the_larger_savings_are_chosen() -> None:
     """Most expensive first would remove only the node of $0.4/h; Karpenter's order removes nodes worth $0.5/h."""
     sizes = {"a": (2, "900m"), "b": (4, "500m"), "c": (4, "500m 1900m 500m"), "d": (8, "1900m 900m 500m")}
     nodes = [

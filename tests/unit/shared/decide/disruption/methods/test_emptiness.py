@@ -115,7 +115,7 @@ AGENT = make_pod("agent", daemon=True)
         ),
     ],
 )
-def test_a_node_that_may_not_be_touched_says_why(of_world: ClusterSnapshot, reason: str, message: str) -> None:
+def test_blocked_node_reports_its_reason(of_world: ClusterSnapshot, reason: str, message: str) -> None:
     [only] = decide_disruption(of_world).verdicts
     assert isinstance(only, BlockedVerdict)
     assert only.reason == reason
@@ -134,11 +134,11 @@ def test_a_node_that_may_not_be_touched_says_why(of_world: ClusterSnapshot, reas
         build_single_node_cluster(None, None, AGENT, budgets=(make_pod_disruption_budget("other", allowed=0),)),
     ],
 )
-def test_what_does_not_stand_in_the_way_does_not(of_world: ClusterSnapshot) -> None:
+def test_inactive_blockers_do_not_prevent_disruption(of_world: ClusterSnapshot) -> None:
     assert get_verdict(of_world) == ("disrupted", "Empty")
 
 
-def test_eventual_disruption_passes_by_pods_if_the_claim_has_a_grace_period() -> None:
+def test_eventual_disruption_ignores_pod_blockers_with_a_termination_grace_period() -> None:
     protected_pod = make_pod(annotations=DO_NOT_DISRUPT_ANNOTATION)
     for node_claim, class_, kind in (
         (make_quiet_claim(), "eventual", BlockedVerdict),
@@ -199,7 +199,7 @@ def make_low_cost_pod(**fields: Case) -> Case:
         (build_single_node_cluster(node_pools=(replace_fields(FREE, consolidation_policy="WhenEmpty"),)), None),
     ],
 )
-def test_a_node_is_empty_when_nothing_on_it_costs_anything_and_it_was_quiet(
+def test_node_is_empty_when_it_has_no_reschedulable_pods_and_is_consolidatable(
     of_world: ClusterSnapshot, expected_reason: Case
 ) -> None:
     field = ClusterState(of_world)
@@ -210,13 +210,13 @@ def test_a_node_is_empty_when_nothing_on_it_costs_anything_and_it_was_quiet(
     assert (get_verdict(of_world) == ("disrupted", "Empty")) == (expected_reason is None)
 
 
-def test_a_budget_of_none_keeps_an_empty_node() -> None:
+def test_zero_budget_keeps_an_empty_node() -> None:
     assert get_verdict(
         build_single_node_cluster(node_pools=(replace_fields(FREE, budgets=(DisruptionBudget(nodes="0"),)),))
     ) == ("blocked", "Budget")
 
 
-def test_a_node_that_pending_pods_are_planned_on_is_protected() -> None:
+def test_node_nominated_for_pending_pods_is_protected() -> None:
     field = ClusterState(build_single_node_cluster())
     blocked = evaluate_candidate(field.nodes[0], field, frozenset(("node-a",)))
     assert isinstance(blocked, BlockedVerdict)
@@ -256,7 +256,7 @@ def get_reasons_by_node(decision: DisruptionDecision) -> dict[str, str]:
     return {node_verdict.node.removeprefix("node-"): node_verdict.reason for node_verdict in decision.verdicts}
 
 
-def test_the_best_savings_go_first_as_far_as_the_budget_allows() -> None:
+def test_empty_nodes_with_the_highest_price_are_deleted_first_within_the_budget() -> None:
     decision = decide_disruption(
         build_fleet(
             "1",
@@ -274,14 +274,14 @@ def test_the_best_savings_go_first_as_far_as_the_budget_allows() -> None:
     assert disrupted_verdict.summary.startswith("Empty: ")
 
 
-def test_equal_savings_go_by_name() -> None:
+def test_empty_nodes_of_equal_price_are_deleted_by_name() -> None:
     assert get_reasons_by_node(decide_disruption(build_fleet("1", make_quiet_claim("b"), make_quiet_claim("a")))) == {
         "a": "Empty",
         "b": "Budget",
     }
 
 
-def test_what_is_proposed_keeps_its_place_in_the_budget() -> None:
+def test_nodes_of_proposed_commands_count_against_the_budget() -> None:
     node_claims = (make_quiet_claim("a"), make_quiet_claim("b"), make_quiet_claim("c"))
     decision = decide_disruption(
         build_fleet("1", *node_claims, catalog=build_priced_catalog(9.0, 0.1, 0.2)), frozenset({"node-c"})
@@ -289,7 +289,7 @@ def test_what_is_proposed_keeps_its_place_in_the_budget() -> None:
     assert get_reasons_by_node(decision) == {"a": "Budget", "b": "Budget"}
 
 
-def test_whatever_else_goes_takes_from_the_budget() -> None:
+def test_deleting_nodes_count_against_the_budget() -> None:
     assert (
         get_reasons_by_node(decide_disruption(build_fleet("1", make_quiet_claim("a"), make_claim("b", deleted=NOW))))[
             "a"
@@ -298,7 +298,7 @@ def test_whatever_else_goes_takes_from_the_budget() -> None:
     )
 
 
-def test_a_broken_node_counts_against_itself() -> None:
+def test_not_ready_node_counts_against_its_own_budget() -> None:
     assert get_verdict(
         build_single_node_cluster(
             None, make_node(ready=False), node_pools=(replace_fields(POOL, budgets=(DisruptionBudget(nodes="100%"),)),)
@@ -306,7 +306,7 @@ def test_a_broken_node_counts_against_itself() -> None:
     )[1] == ("Budget")
 
 
-def test_every_node_has_a_verdict() -> None:
+def test_emptiness_decision_has_a_verdict_for_every_node() -> None:
     node_claims = (
         make_quiet_claim("a"),
         make_quiet_claim("b"),
@@ -336,9 +336,9 @@ def test_every_node_has_a_verdict() -> None:
         ({}, None, "ConsolidationDisabled"),
         ({labels.COMMAND: "drift-1", labels.POD_DIGEST: "another"}, None, "ConsolidationDisabled"),
     ],
-    ids=["left over", "pods were there", "not of a command", "pods may have been scheduled"],
+    ids=["unused replacement", "had pods before", "not created by a command", "pod digest changed"],
 )
-def test_a_replacement_that_was_never_used_goes_though_its_pool_consolidates_nothing(
+def test_unused_replacement_is_deleted_although_its_node_pool_disables_consolidation(
     note: dict[str, str], event: Case, reason: str
 ) -> None:
     node_claim = make_claim(

@@ -39,9 +39,7 @@ def make_half_used_node(name: str = "a") -> Machine:
 
 
 @pytest.mark.parametrize(("minutes", "goes"), [(2.9, False), (3, True), (200, True)])
-def test_what_saves_half_is_exchanged_once_it_was_quiet_as_long_as_both_are_paid_for(
-    minutes: float, *, goes: bool
-) -> None:
+def test_node_is_replaced_after_its_payback_period_without_pod_events(minutes: float, *, goes: bool) -> None:
     decision = decide_disruption(make_fleet(with_quiet_minutes(minutes, make_half_used_node())), PAYBACK_SETTINGS)
     assert summarize_commands(decision) == ([("SingleNode", ["a"], ["m.02"])] if goes else [])
     if not goes:
@@ -54,7 +52,7 @@ def test_what_saves_half_is_exchanged_once_it_was_quiet_as_long_as_both_are_paid
         )
 
 
-def test_what_saves_three_quarters_is_exchanged_sooner() -> None:
+def test_payback_period_is_shorter_for_larger_savings() -> None:
     assert summarize_commands(
         decide_disruption(
             make_fleet(with_quiet_minutes(1, make_node_with_pods("a", make_web_pod("1", "1500m"), cpu=8))),
@@ -69,7 +67,7 @@ def test_what_saves_three_quarters_is_exchanged_sooner() -> None:
     )
 
 
-def test_of_several_nodes_the_one_that_changed_last_counts() -> None:
+def test_payback_period_counts_from_the_last_pod_event_of_all_replaced_nodes() -> None:
     """Two nodes whose pods cannot share a node: each could be replaced with a smaller one."""
     port = (HostPort(port=80),)
     quiet_node = with_quiet_minutes(600, make_node_with_pods("a", make_web_pod("a-1", "1500m", host_ports=port)))
@@ -82,21 +80,21 @@ def test_of_several_nodes_the_one_that_changed_last_counts() -> None:
     ]
 
 
-def test_a_deletion_waits_for_nothing() -> None:
+def test_deletion_without_replacement_needs_no_payback_period() -> None:
     roomy = make_node_with_pods("b", make_web_pod("2", "1"), annotations={DO_NOT_DISRUPT: "true"})
     assert summarize_commands(
         decide_disruption(make_fleet(with_quiet_minutes(0, make_half_used_node()), roomy), PAYBACK_SETTINGS)
     ) == [("SingleNode", ["a"], [])]
 
 
-def test_a_node_that_has_just_come_was_not_quiet_before() -> None:
+def test_recently_initialized_node_has_not_reached_its_payback_period() -> None:
     node, claim, pods = make_half_used_node()
     assert not summarize_commands(decide_disruption(make_fleet((node, claim, pods)), PAYBACK_SETTINGS))
     assert summarize_commands(decide_disruption(make_fleet((node, claim, pods))))
 
 
 @pytest.mark.parametrize(("minutes", "saves"), [(1, 0.0), (2.9, 9 * 0.2 - 5 * 0.15)])
-def test_several_are_repacked_once_that_has_earned_itself(minutes: float, saves: float) -> None:
+def test_multi_node_replacement_waits_for_its_payback_period(minutes: float, saves: float) -> None:
     """Five nodes replace nine at five twelfths of the price."""
     kind = make_instance_type("c.05", 5, price=0.15)
     nodes = (
@@ -112,7 +110,7 @@ def test_several_are_repacked_once_that_has_earned_itself(minutes: float, saves:
     new=st.floats(1e-9, 100),
     overlap=st.timedeltas(timedelta(seconds=1), timedelta(hours=1)),
 )
-def test_an_exchange_costs_no_more_than_was_wasted_while_nothing_changed(
+def test_overlap_of_a_replacement_costs_no_more_than_the_savings_missed_before(
     saved: float, new: float, overlap: timedelta
 ) -> None:
     quiet = compute_payback_period(saved, new, overlap)

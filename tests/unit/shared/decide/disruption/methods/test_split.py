@@ -18,7 +18,7 @@ TYPES = (
 """The large instance type has the lowest price for its capacity."""
 
 
-def test_a_small_pod_that_must_not_be_on_spot_does_not_keep_large_ones_from_it() -> None:
+def test_on_demand_pod_gets_its_own_small_node_so_other_pods_move_to_spot() -> None:
     large = [make_web_pod(name, "4500m") for name in ("a", "b", "c")]
     small = make_web_pod("small", "100m", node_selector=((CAPACITY_TYPE, "on-demand"),))
     cluster_nodes = (make_node_with_pods("n", *large, small, cpu=16),)

@@ -66,7 +66,7 @@ def list_deleted_claims(step: CommandTransition) -> list[tuple[str, str]]:
 # A command's name
 
 
-def test_the_same_decision_is_the_same_command_whatever_it_saves_or_says() -> None:
+def test_command_id_does_not_depend_on_savings_message_or_target_order() -> None:
     first_command = build_command(
         reason="Empty", method="Emptiness", targets=(make_target("b"), make_target("a")), message="x"
     )
@@ -88,11 +88,11 @@ def test_the_same_decision_is_the_same_command_whatever_it_saves_or_says() -> No
         ),
     ],
 )
-def test_another_decision_is_another_command(command: Case) -> None:
+def test_command_id_depends_on_targets_replacements_and_method(command: Case) -> None:
     assert command.command_id != SWAP.command_id
 
 
-def test_what_comes_again_has_other_replacements_and_knows_them_by_their_names() -> None:
+def test_repeated_command_gets_new_replacement_names_and_updates_its_nominations() -> None:
     command = replace_fields(
         make_command("a", replacements=("default-1a2b",)),
         nominations=(("shop/cart", "default-1a2b"), ("shop/till", "node-b")),
@@ -109,7 +109,7 @@ def test_what_comes_again_has_other_replacements_and_knows_them_by_their_names()
 # PROPOSED
 
 
-def test_a_new_command_marks_its_nodes_and_is_looked_at_again_after_the_delay_of_its_method() -> None:
+def test_new_command_taints_its_nodes_and_requeues_after_its_validation_delay() -> None:
     step = advance_command(
         make_command_context((make_claim(), make_node())), build_command_state(SWAP, NOW), approve_command
     )
@@ -130,7 +130,7 @@ def test_a_new_command_marks_its_nodes_and_is_looked_at_again_after_the_delay_of
         (make_command("a", method="StaticDrift", reason="Drifted"), 0),
     ],
 )
-def test_it_is_decided_when_it_has_stood_so_long_and_not_before(command: Case, seconds: int) -> None:
+def test_command_is_validated_after_the_delay_of_its_method(command: Case, seconds: int) -> None:
     assert VALIDATION_DELAYS.get(command.method, timedelta()) == timedelta(seconds=seconds)
     for age, decided in ((seconds, True), (seconds - 1, False)):
         since = NOW - timedelta(seconds=age)
@@ -149,7 +149,7 @@ def test_it_is_decided_when_it_has_stood_so_long_and_not_before(command: Case, s
         make_proposed_pair(reason="Empty"),
     ],
 )
-def test_where_a_mark_was_lost_time_begins_again(half: Case) -> None:
+def test_validation_delay_restarts_when_a_taint_or_condition_is_missing(half: Case) -> None:
     step = advance_command(make_command_context(half), make_command_state(SWAP), approve_command)
     assert step.command_state == make_command_state(SWAP)
     assert filter_actions(PatchStatus, step.actions)
@@ -157,7 +157,7 @@ def test_where_a_mark_was_lost_time_begins_again(half: Case) -> None:
 
 
 @pytest.mark.parametrize(("method", "seconds"), [("Drift", 1), ("SingleNode", 15)])
-def test_a_list_that_lags_behind_the_marks_keeps_nobody_busy(method: Case, seconds: int) -> None:
+def test_stale_list_after_tainting_does_not_cause_immediate_requeues(method: Case, seconds: int) -> None:
     step = advance_command(
         make_command_context((make_claim(), make_node())),
         make_command_state(make_command("a", method=method)),
@@ -166,14 +166,14 @@ def test_a_list_that_lags_behind_the_marks_keeps_nobody_busy(method: Case, secon
     assert [wake.after for wake in filter_actions(FollowUp, step.actions)] == [timedelta(seconds=seconds)]
 
 
-def test_time_counts_from_the_last_of_the_marks() -> None:
+def test_validation_delay_counts_from_the_latest_disruption_condition() -> None:
     scene = make_command_context(make_proposed_pair("a"), make_proposed_pair("b", since=get_time_before(seconds=4)))
     step = advance_command(scene, make_command_state(make_command("a", "b")), approve_command)
     assert step.command_state.phase == "PROPOSED"
     assert [wake.after for wake in filter_actions(FollowUp, step.actions)] == [timedelta(seconds=11)]
 
 
-def test_a_clock_that_was_ahead_is_waited_for() -> None:
+def test_disruption_condition_in_the_future_delays_validation() -> None:
     step = advance_command(
         make_command_context(make_proposed_pair(since=NOW + timedelta(minutes=1))),
         make_command_state(SWAP, since=NOW),
@@ -183,7 +183,7 @@ def test_a_clock_that_was_ahead_is_waited_for() -> None:
     assert not filter_actions(CreateNodeClaim, step.actions)
 
 
-def test_what_still_holds_asks_for_its_replacements() -> None:
+def test_valid_command_creates_its_replacements() -> None:
     step = advance_command(make_command_context(make_proposed_pair()), make_command_state(SWAP), approve_command)
     assert get_phase_and_message(step) == ("VALIDATED", "the command is still valid")
     [create_action] = filter_actions(CreateNodeClaim, step.actions)
@@ -193,7 +193,7 @@ def test_what_still_holds_asks_for_its_replacements() -> None:
     assert {action.reason for action in filter_actions(PublishEvent, step.actions)} == {"DisruptionLaunching"}
 
 
-def test_without_replacements_it_is_decided_and_done_at_once() -> None:
+def test_valid_command_without_replacements_deletes_its_node_claims_immediately() -> None:
     step = advance_command(
         make_command_context(make_proposed_pair("a"), make_proposed_pair("b")),
         make_command_state(make_command("a", "b")),
@@ -205,13 +205,13 @@ def test_without_replacements_it_is_decided_and_done_at_once() -> None:
     assert {action.reason for action in filter_actions(PublishEvent, step.actions)} == {"DisruptionTerminating"}
 
 
-def test_what_does_not_hold_any_more_is_rolled_back() -> None:
+def test_invalid_command_is_rolled_back() -> None:
     step = advance_command(make_command_context(make_proposed_pair()), make_command_state(SWAP), reject_command)
     assert get_phase_and_message(step) == ("ROLLED_BACK", "node-a has a new pod")
     assert step.actions == ()
 
 
-def test_an_empty_node_that_filled_up_stays_and_the_others_go() -> None:
+def test_emptiness_command_drops_a_node_with_new_pods_and_continues_with_the_others() -> None:
     command = make_emptiness_command("a", "b")
     scene = make_command_context(make_proposed_pair("a", "Empty"), make_proposed_pair("b", "Empty"))
     step = advance_command(scene, make_command_state(command), reject_command)
@@ -225,7 +225,7 @@ def test_an_empty_node_that_filled_up_stays_and_the_others_go() -> None:
     assert list_deleted_claims(advance_command(scene, step.command_state, approve_command)) == [("b", "uid-b")]
 
 
-def test_an_answer_about_no_node_is_about_all() -> None:
+def test_invalidation_without_nodes_rolls_back_the_whole_command() -> None:
     def reject_command(*_: object) -> CommandInvalidation:
         return CommandInvalidation(message="no budget")
 
@@ -245,12 +245,12 @@ def test_an_answer_about_no_node_is_about_all() -> None:
         ((replace_fields(make_claim(), meta=replace_fields(make_claim().meta, uid="z")), make_node()),),
     ],
 )
-def test_a_proposal_whose_node_went_by_itself_is_rolled_back(node_pairs: Case) -> None:
+def test_proposed_command_is_rolled_back_when_its_node_was_deleted_or_replaced(node_pairs: Case) -> None:
     step = advance_command(make_command_context(*node_pairs), make_command_state(SWAP), approve_command)
     assert get_phase_and_message(step) == ("ROLLED_BACK", "node-a was deleted by another client")
 
 
-def test_a_proposal_that_cannot_be_made_is_given_up() -> None:
+def test_proposed_command_is_rolled_back_when_its_nodes_cannot_be_tainted_in_time() -> None:
     step = advance_command(
         make_command_context((make_claim(), make_node())),
         make_command_state(SWAP, since=get_time_before(minutes=11)),
@@ -262,7 +262,7 @@ def test_a_proposal_that_cannot_be_made_is_given_up() -> None:
 # VALIDATED
 
 
-def test_who_died_before_a_replacement_was_asked_for_is_followed_by_one_who_looks_again() -> None:
+def test_validated_command_whose_replacements_were_not_created_is_validated_again() -> None:
     scene = make_command_context(make_proposed_pair())
     assert filter_actions(
         CreateNodeClaim, advance_command(scene, make_command_state(SWAP, "VALIDATED"), approve_command).actions
@@ -271,7 +271,7 @@ def test_who_died_before_a_replacement_was_asked_for_is_followed_by_one_who_look
     assert get_phase_and_message(step) == ("ROLLED_BACK", "node-a has a new pod")
 
 
-def test_who_died_between_two_replacements_is_followed_by_one_who_asks_for_the_rest() -> None:
+def test_validated_command_creates_its_missing_replacements() -> None:
     command = make_command("a", replacements=("new", "newer"))
     step = advance_command(
         make_command_context(make_proposed_pair(), (make_replacement_claim(), None)),
@@ -282,7 +282,7 @@ def test_who_died_between_two_replacements_is_followed_by_one_who_asks_for_the_r
     assert [action.claim.name for action in filter_actions(CreateNodeClaim, step.actions)] == ["newer"]
 
 
-def test_who_died_when_all_were_asked_for_has_done_enough() -> None:
+def test_validated_command_with_all_replacements_is_launched() -> None:
     step = advance_command(
         make_command_context(make_proposed_pair(), (make_replacement_claim(), None)),
         make_command_state(SWAP, "VALIDATED"),
@@ -292,7 +292,7 @@ def test_who_died_when_all_were_asked_for_has_done_enough() -> None:
     assert get_phase_and_message(step) == ("LAUNCHED", "waiting for 1 replacement")
 
 
-def test_nothing_is_asked_for_once_the_node_went_by_itself() -> None:
+def test_validated_command_is_rolled_back_when_its_node_was_deleted() -> None:
     step = advance_command(
         make_command_context((make_claim(deleted=NOW), make_node())),
         make_command_state(SWAP, "VALIDATED"),
@@ -311,7 +311,7 @@ def list_events(step: CommandTransition) -> list[tuple[str, str, str]]:
     return [(event.kind, event.reason, event.message) for event in filter_actions(PublishEvent, step.actions)]
 
 
-def test_no_node_goes_before_every_replacement_was_seen_fit() -> None:
+def test_node_claims_are_deleted_only_after_every_replacement_was_initialized() -> None:
     command = make_command("a", replacements=("new", "newer"))
     half = make_command_context(
         make_proposed_pair(),
@@ -339,14 +339,14 @@ def test_no_node_goes_before_every_replacement_was_seen_fit() -> None:
         (((make_replacement_claim(deleted=NOW), None),), "replacement new is being deleted"),
     ],
 )
-def test_a_replacement_that_comes_to_nothing_takes_the_command_with_it(objects: Case, expected_message: str) -> None:
+def test_command_is_rolled_back_when_a_replacement_was_deleted(objects: Case, expected_message: str) -> None:
     step = advance_command(
         make_command_context(make_proposed_pair(), *objects), make_command_state(SWAP, "LAUNCHED"), approve_command
     )
     assert (*get_phase_and_message(step), step.command_state.failures) == ("ROLLED_BACK", expected_message, (NOW,))
 
 
-def test_a_replacement_that_cannot_be_read_is_not_gone() -> None:
+def test_unreadable_replacement_does_not_count_as_deleted() -> None:
     unread = (Problem(kind="NodeClaim", name="new", message="odd"),)
     step = advance_command(
         make_command_context(make_proposed_pair(), problems=unread),
@@ -357,7 +357,7 @@ def test_a_replacement_that_cannot_be_read_is_not_gone() -> None:
     assert {reason for _, reason, _ in list_events(step)} == {"DisruptionWaitingReadiness"}
 
 
-def test_a_replacement_that_takes_too_long_is_given_up() -> None:
+def test_command_is_rolled_back_when_a_replacement_is_not_initialized_in_time() -> None:
     scene = make_command_context(make_proposed_pair(), (make_replacement_claim(), None))
     assert (
         advance_command(
@@ -371,7 +371,7 @@ def test_a_replacement_that_takes_too_long_is_given_up() -> None:
     assert get_phase_and_message(step) == ("ROLLED_BACK", "replacement new was not initialized in time")
 
 
-def test_what_comes_at_the_last_moment_still_counts() -> None:
+def test_replacement_initialized_after_the_timeout_still_counts() -> None:
     scene = make_command_context(make_proposed_pair(), (make_replacement_claim(fit=True), make_node("new")))
     assert (
         advance_command(
@@ -382,7 +382,7 @@ def test_what_comes_at_the_last_moment_still_counts() -> None:
 
 
 @pytest.mark.parametrize(("nodes", "minutes"), [(1, 10), (7500, 10), (15000, 20), (100_000, 60)])
-def test_the_more_is_disrupted_the_longer_a_command_may_take(nodes: int, minutes: int) -> None:
+def test_command_timeout_grows_with_the_number_of_disrupted_nodes(nodes: int, minutes: int) -> None:
     states = [
         make_command_state(replace_fields(SWAP, targets=(make_target(),) * nodes)),
         make_command_state(SWAP, "DONE"),
@@ -390,7 +390,7 @@ def test_the_more_is_disrupted_the_longer_a_command_may_take(nodes: int, minutes
     assert compute_command_timeout(states) == timedelta(minutes=minutes)
 
 
-def test_a_node_that_was_protected_since_stays() -> None:
+def test_launched_command_is_rolled_back_when_its_node_becomes_protected() -> None:
     protected = {labels.DO_NOT_DISRUPT: "true"}
     fit = (make_replacement_claim(fit=True), make_node("new"))
     node_claim, node = make_proposed_pair()
@@ -406,7 +406,7 @@ def test_a_node_that_was_protected_since_stays() -> None:
     )
 
 
-def test_drift_with_a_grace_period_does_not_wait_for_pods() -> None:
+def test_drift_command_with_a_termination_grace_period_ignores_do_not_disrupt_pods() -> None:
     drift = make_command("a", reason="Drifted", method="Drift", replacements=("new",))
     node_claim, node = make_proposed_pair(reason="Drifted")
     graced = replace_fields(node_claim, termination_grace_period=timedelta(hours=1))
@@ -418,7 +418,7 @@ def test_drift_with_a_grace_period_does_not_wait_for_pods() -> None:
     )
 
 
-def test_a_node_that_went_before_its_replacement_was_fit_needs_no_more_of_us() -> None:
+def test_launched_command_ends_when_its_node_was_deleted_by_another_client() -> None:
     step = advance_command(
         make_command_context((make_replacement_claim(), None)), make_command_state(SWAP, "LAUNCHED"), approve_command
     )
@@ -437,14 +437,14 @@ def test_a_node_that_went_before_its_replacement_was_fit_needs_no_more_of_us() -
 # INITIALIZED, DRAINING, the end
 
 
-def test_who_died_before_all_claims_were_deleted_is_followed_by_one_who_deletes_the_rest() -> None:
+def test_initialized_command_deletes_its_remaining_node_claims() -> None:
     scene = make_command_context((make_claim("a", deleted=NOW), make_node("a")), make_proposed_pair("b"))
     step = advance_command(scene, make_command_state(make_command("a", "b"), "INITIALIZED"), reject_command)
     assert step.command_state.phase == "INITIALIZED"
     assert list_deleted_claims(step) == [("b", "uid-b")]
 
 
-def test_a_list_that_lags_behind_a_deletion_keeps_nobody_busy() -> None:
+def test_stale_list_after_deletion_does_not_cause_immediate_requeues() -> None:
     alone = make_command("a", method="Emptiness")
     first = advance_command(
         make_command_context(make_proposed_pair()),
@@ -458,7 +458,7 @@ def test_a_list_that_lags_behind_a_deletion_keeps_nobody_busy() -> None:
     assert waits == [timedelta(), timedelta(seconds=1)]
 
 
-def test_it_is_done_when_its_nodes_are_gone() -> None:
+def test_command_is_done_when_its_nodes_are_terminated() -> None:
     going = make_command_context((make_claim(deleted=NOW), make_node(deleted=NOW)))
     draining = advance_command(going, make_command_state(SWAP, "INITIALIZED"), approve_command)
     assert draining == CommandTransition(command_state=draining.command_state)
@@ -470,21 +470,21 @@ def test_it_is_done_when_its_nodes_are_gone() -> None:
     )
 
 
-def test_a_claim_that_cannot_be_read_is_not_gone() -> None:
+def test_unreadable_node_claim_does_not_count_as_terminated() -> None:
     unread = (Problem(kind="NodeClaim", name="a", message="odd"),)
     step = advance_command(make_command_context(problems=unread), make_command_state(SWAP, "DRAINING"), approve_command)
     assert step.command_state.phase == "DRAINING"
 
 
 @pytest.mark.parametrize("phase", sorted(ENDED_PHASES))
-def test_what_has_ended_stays_as_it_is(phase: Phase) -> None:
+def test_ended_command_is_not_changed(phase: Phase) -> None:
     assert advance_command(
         make_command_context(make_proposed_pair()), make_command_state(SWAP, phase), reject_command
     ) == CommandTransition(command_state=make_command_state(SWAP, phase))
 
 
 @pytest.mark.parametrize("phase", OPEN)
-def test_where_claims_cannot_be_seen_nothing_is_concluded(phase: Phase) -> None:
+def test_command_is_not_changed_while_the_node_claim_crd_is_not_served(phase: Phase) -> None:
     blind = (Problem(kind="CustomResourceDefinition", name="nodeclaims.karpenter.sh", message="not served"),)
     scene = make_command_context(problems=blind)
     assert advance_command(scene, make_command_state(SWAP, phase), reject_command) == CommandTransition(
@@ -496,7 +496,7 @@ def test_where_claims_cannot_be_seen_nothing_is_concluded(phase: Phase) -> None:
 # Cleanup
 
 
-def test_marks_that_no_open_command_accounts_for_are_taken_back() -> None:
+def test_disruption_taints_and_conditions_without_an_open_command_are_removed() -> None:
     scene = make_command_context(
         make_proposed_pair("a"),
         make_proposed_pair("b", "Empty"),
@@ -514,7 +514,7 @@ def test_marks_that_no_open_command_accounts_for_are_taken_back() -> None:
     assert all("DisruptionReason" not in action.status for action in filter_actions(PatchStatus, actions))
 
 
-def test_a_successor_of_the_same_name_is_not_the_node_that_was_meant() -> None:
+def test_taint_of_a_recreated_node_claim_with_the_same_name_is_removed() -> None:
     node_claim, node = make_proposed_pair()
     successor = replace_fields(node_claim, meta=replace_fields(node_claim.meta, uid="z"))
     assert filter_actions(
@@ -522,21 +522,21 @@ def test_a_successor_of_the_same_name_is_not_the_node_that_was_meant() -> None:
     )
 
 
-def test_a_node_that_is_going_keeps_its_taint() -> None:
+def test_deleting_node_keeps_its_disruption_taint() -> None:
     node_claim, node = make_proposed_pair()
     deleted_claim = replace_fields(node_claim, meta=replace_fields(node_claim.meta, deleted_at=NOW))
     assert clean_up_commands(make_command_context((deleted_claim, node)), []) == ()
 
 
 USED_REPLACEMENTS = {
-    "it is initialized": ((make_replacement_claim(command_id=SWAP.command_id, fit=True), make_node("new")), ()),
-    "a pod runs there": ((make_replacement_claim(command_id=SWAP.command_id), make_node("new")), (make_pod(on="new"),)),
-    "it is going": ((make_replacement_claim(command_id=SWAP.command_id, deleted=NOW), None), ()),
-    "it is somebody else's": ((make_replacement_claim(command_id="another"), None), ()),
+    "initialized": ((make_replacement_claim(command_id=SWAP.command_id, fit=True), make_node("new")), ()),
+    "runs a pod": ((make_replacement_claim(command_id=SWAP.command_id), make_node("new")), (make_pod(on="new"),)),
+    "being deleted": ((make_replacement_claim(command_id=SWAP.command_id, deleted=NOW), None), ()),
+    "of another command": ((make_replacement_claim(command_id="another"), None), ()),
 }
 
 
-def test_a_replacement_that_nobody_uses_is_taken_back_and_no_other() -> None:
+def test_unused_replacement_of_a_rolled_back_command_is_deleted() -> None:
     past = make_command_state(SWAP, "ROLLED_BACK")
     unused = make_command_context(
         (make_replacement_claim(command_id=SWAP.command_id), None), (make_claim("x"), make_node("x"))
@@ -554,7 +554,7 @@ def test_a_replacement_that_nobody_uses_is_taken_back_and_no_other() -> None:
 
 
 @pytest.mark.parametrize("use_case", USED_REPLACEMENTS)
-def test_a_replacement_that_is_of_use_is_a_node_like_any_other(use_case: str) -> None:
+def test_used_replacement_of_a_rolled_back_command_is_kept(use_case: str) -> None:
     machine, pods = USED_REPLACEMENTS[use_case]
     assert not filter_actions(
         DeleteObject,
@@ -562,7 +562,7 @@ def test_a_replacement_that_is_of_use_is_a_node_like_any_other(use_case: str) ->
     )
 
 
-def test_a_replacement_that_pods_are_expected_on_is_kept() -> None:
+def test_replacement_nominated_for_pods_is_kept() -> None:
     annotations = {labels.COMMAND: SWAP.command_id, labels.NOMINATED_UNTIL: "2026-11-21T12:00:01Z"}
     expected = make_claim("new", conditions=make_true_conditions("Launched"), annotations=annotations)
     assert not filter_actions(
@@ -574,7 +574,7 @@ def test_a_replacement_that_pods_are_expected_on_is_kept() -> None:
 # What other controllers see
 
 
-def test_nodes_of_open_commands_are_busy_and_from_their_launch_on_as_good_as_gone() -> None:
+def test_nodes_of_open_commands_are_reserved_and_counted_as_leaving_after_launch() -> None:
     names = ("a", "b", "c", "d", "e", "f", "g")
     all_phases = (*OPEN, *sorted(ENDED_PHASES))
     command_states = [
@@ -584,7 +584,7 @@ def test_nodes_of_open_commands_are_busy_and_from_their_launch_on_as_good_as_gon
     assert list_leaving_nodes(command_states) == {"node-c", "node-d", "node-e"}
 
 
-def test_a_node_that_bears_a_mark_is_known() -> None:
+def test_nodes_with_a_disruption_taint_or_condition_are_listed() -> None:
     tainted = make_node("b", going=True)
     scene = make_command_context(
         make_proposed_pair("a"),
@@ -603,7 +603,7 @@ def list_woken_functions(node_claim: Case, node: Case) -> list[str]:
     ]
 
 
-def test_disruption_is_woken_when_a_replacement_is_fit_for_use_or_comes_to_nothing() -> None:
+def test_disruption_is_requeued_when_a_replacement_is_initialized_or_deleted() -> None:
     annotations = {labels.COMMAND: "x"}
     registered_claim = make_claim(conditions=make_true_conditions("Launched", "Registered"), annotations=annotations)
     ready = make_node(fit=False, extra={labels.REGISTERED: "true"})

@@ -77,7 +77,7 @@ def write_command_row(idle: Idle, command_state: CommandState) -> TableRow:
 # Rows
 
 
-def test_what_is_written_is_read_again() -> None:
+def test_command_row_round_trips() -> None:
     idle = Idle()
     command_state = make_command_state(
         replace_fields(make_command("a", replacements=("new",)), nominations=(("shop/cart", "new"),)),
@@ -90,7 +90,7 @@ def test_what_is_written_is_read_again() -> None:
     }
 
 
-def test_what_has_ended_is_kept_for_a_while_and_in_outline() -> None:
+def test_ended_command_is_kept_without_details_until_its_ttl() -> None:
     idle = Idle()
     command_state = make_command_state(
         replace_fields(make_command("a", replacements=("new",)), nominations=(("shop/cart", "new"),)),
@@ -104,7 +104,7 @@ def test_what_has_ended_is_kept_for_a_while_and_in_outline() -> None:
     assert (read.command.nominations, read.command.replacements[0].message) == ((), "")
 
 
-def test_a_row_that_cannot_be_read_is_named_and_about_no_node() -> None:
+def test_unreadable_command_row_is_reported() -> None:
     idle = Idle()
     idle.table.write(COMMAND_KIND, "odd", "{", version=0)
     problems: list[Problem] = []
@@ -113,7 +113,7 @@ def test_a_row_that_cannot_be_read_is_named_and_about_no_node() -> None:
     assert "remove the row" in problems[0].message
 
 
-def test_who_lost_the_lease_writes_nothing() -> None:
+def test_controller_without_the_lease_writes_no_rows() -> None:
     idle = Idle()
     with pytest.raises(Conflict):
         write_command(make_command_state(make_command("a")), idle.build_world(), STALE)
@@ -121,7 +121,7 @@ def test_who_lost_the_lease_writes_nothing() -> None:
     assert idle.table.list_rows(COMMAND_KIND) == idle.table.list_rows(CURSOR_KIND) == ()
 
 
-def test_where_a_sweep_came_to_is_remembered_by_whoever_comes_next() -> None:
+def test_search_cursor_is_stored_for_the_next_run() -> None:
     idle = Idle()
     world = idle.build_world()
     with hold_lease(world, "planner") as fence:
@@ -136,7 +136,7 @@ def test_where_a_sweep_came_to_is_remembered_by_whoever_comes_next() -> None:
     assert read_cursor(idle.build_world()).body == ""
 
 
-def test_commands_that_ended_long_ago_are_forgotten_some_at_a_time() -> None:
+def test_expired_command_rows_are_deleted_a_limited_number_per_run() -> None:
     idle = Idle()
     idle.create_claimed_node("a")
     for number in range(MAX_ROWS_DELETED_PER_CYCLE + 2):
@@ -154,7 +154,7 @@ def test_commands_that_ended_long_ago_are_forgotten_some_at_a_time() -> None:
 # A cycle
 
 
-def test_an_empty_node_goes_in_two_looks() -> None:
+def test_empty_node_is_proposed_in_one_run_and_deleted_after_the_validation_delay() -> None:
     idle = Idle("a", "b")
     idle.disrupt()
     assert (
@@ -172,7 +172,7 @@ def test_an_empty_node_goes_in_two_looks() -> None:
     assert idle.list_deleting_claims() == {"a"}
 
 
-def test_a_replacement_is_made_before_its_node_goes() -> None:
+def test_replacement_is_initialized_before_its_node_is_deleted() -> None:
     idle = Idle(budget="100%")
     idle.create_claimed_node("a", drifted=True)
     idle.store_command(idle.make_command("a", replacements=("new",)))
@@ -191,7 +191,7 @@ def test_a_replacement_is_made_before_its_node_goes() -> None:
     assert sorted(function for function, _, _ in idle.post.sent if function != "disrupt") == ["lifecycle", "provision"]
 
 
-def test_a_table_that_was_emptied_is_healed_from_what_the_cluster_says() -> None:
+def test_taints_and_conditions_are_removed_when_the_command_rows_are_lost() -> None:
     idle = Idle("a", "b")
     idle.store_command(idle.make_command("a", replacements=("new",)))
     idle.disrupt()
@@ -208,7 +208,7 @@ def test_a_table_that_was_emptied_is_healed_from_what_the_cluster_says() -> None
     }
 
 
-def test_in_mode_plan_nothing_is_written_and_nothing_goes_on() -> None:
+def test_plan_mode_writes_no_rows_and_advances_no_commands() -> None:
     idle = Idle("a")
     idle.store_command(idle.make_command("a"))
     before = idle.table.list_rows(COMMAND_KIND)
@@ -222,7 +222,7 @@ def test_in_mode_plan_nothing_is_written_and_nothing_goes_on() -> None:
     assert fresh_world.table.list_rows(COMMAND_KIND) == ()
 
 
-def test_who_loses_the_lease_in_the_middle_does_no_more() -> None:
+def test_controller_that_loses_its_lease_during_a_run_stops_acting() -> None:
     idle = Idle("a", "b", budget="100%")
 
     def steal_lease(call: PortCall) -> None:
@@ -236,7 +236,7 @@ def test_who_loses_the_lease_in_the_middle_does_no_more() -> None:
     assert report.counts["OpenCommands"] == 0
 
 
-def test_a_command_that_cannot_be_written_down_is_named_and_not_begun() -> None:
+def test_command_that_cannot_be_recorded_is_reported_and_not_started() -> None:
     idle = Idle("a", budget="100%")
 
     def refuse_write(call: PortCall) -> None:
@@ -251,7 +251,7 @@ def test_a_command_that_cannot_be_written_down_is_named_and_not_begun() -> None:
 
 
 @pytest.mark.usefixtures("queued_world")
-def test_a_claim_that_cannot_be_created_is_created_by_the_next_look() -> None:
+def test_failed_replacement_creation_is_repeated_by_the_next_run() -> None:
     idle = Idle("a", budget="100%")
     idle.store_command(idle.make_command("a", replacements=("new",)))
     idle.table.write(COMMAND_KIND, *_build_validated_row(idle), version=1)
@@ -279,7 +279,7 @@ def _build_validated_row(idle: Idle) -> tuple[str, str]:
     return name, msgspec.json.encode(replace_fields(command_state, phase="VALIDATED")).decode()
 
 
-def test_what_is_paused_is_not_begun_and_told_loudly() -> None:
+def test_paused_disruption_starts_no_command_and_is_reported() -> None:
     idle = Idle("a", "b", budget="100%")
     idle.api.patch(
         "nodepools.karpenter.sh", "default", {"metadata": {"annotations": {"joiner.dev/disruption-paused": "Empty"}}}
@@ -295,7 +295,7 @@ def test_what_is_paused_is_not_begun_and_told_loudly() -> None:
     ]
 
 
-def test_a_pause_takes_back_what_was_only_proposed() -> None:
+def test_pause_rolls_back_proposed_commands() -> None:
     idle = Idle("a", budget="100%")
     idle.disrupt()
     assert idle.list_tainted_claims() == {"a"}
@@ -310,7 +310,7 @@ def test_a_pause_takes_back_what_was_only_proposed() -> None:
     )
 
 
-def test_the_same_decision_after_a_rollback_is_the_same_row() -> None:
+def test_repeated_decision_after_a_rollback_reuses_the_command_row() -> None:
     idle = Idle("a", budget="100%")
     idle.disrupt()
     idle.create_pod(on="node-a")
@@ -323,7 +323,7 @@ def test_the_same_decision_after_a_rollback_is_the_same_row() -> None:
     assert row.version > 2
 
 
-def test_a_command_is_told_of_once_for_each_step() -> None:
+def test_command_is_reported_once_per_phase() -> None:
     idle = Idle("a", budget="100%")
     first = disrupt.run_disrupt(idle.build_world(), "schedule")
     assert [(note.kind, note.verdict) for note in first.notes] == [
@@ -343,7 +343,7 @@ def test_a_command_is_told_of_once_for_each_step() -> None:
 
 
 @pytest.mark.usefixtures("queued_world")
-def test_no_more_is_begun_than_there_is_time_for() -> None:
+def test_commands_are_started_only_within_the_time_limit() -> None:
     idle = Idle("a", "b", budget="100%")
     world = idle.build_world()
     with hold_lease(world, "planner") as fence:
@@ -358,7 +358,7 @@ def test_no_more_is_begun_than_there_is_time_for() -> None:
 
 
 @pytest.mark.usefixtures("queued_world")
-def test_a_step_that_can_no_longer_be_written_down_is_not_done() -> None:
+def test_command_step_that_cannot_be_recorded_is_not_executed() -> None:
     idle = Idle("a", budget="100%")
     idle.disrupt()
     idle.clock.advance(AFTER_VALIDATION_DELAY)

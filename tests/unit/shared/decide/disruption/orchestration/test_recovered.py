@@ -30,7 +30,7 @@ OTHER_IMAGE = replace(NODE_CLASS, resolved_images=(ResolvedImage(image_id="ami-2
         ("DriftRequested", {"notes": {labels.VOLUNTARY_DISRUPTION: "drifted"}}, {}),
     ],
 )
-def test_who_is_called_drifted_and_is_not_any_more_stays(
+def test_node_with_an_outdated_drifted_condition_is_not_disrupted(
     reason: str, earlier_fields: dict[str, Any], now: dict[str, Any]
 ) -> None:
     """The condition of a claim may be a cycle old: a NodePool change that is reverted costs no node."""
@@ -44,7 +44,7 @@ def test_who_is_called_drifted_and_is_not_any_more_stays(
     assert "NotDrifted" in invalidation.message
 
 
-def test_what_the_snapshot_does_not_show_is_no_recovery() -> None:
+def test_drift_that_the_snapshot_cannot_verify_is_kept() -> None:
     for reason in ("SecurityGroupDrift", "SubnetDrift", "InstanceTypeNotFound", "AnotherDrift"):
         assert [
             drift_command.reason for drift_command in decide_disruption(build_drifted_cluster(reason)).commands

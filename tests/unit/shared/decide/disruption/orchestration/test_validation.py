@@ -38,7 +38,7 @@ def get_first_command(cluster: ClusterSnapshot) -> DisruptionCommand:
 
 
 @pytest.mark.parametrize("cluster", [EMPTY, MOVES, BUYS])
-def test_what_was_just_proposed_still_holds(cluster: ClusterSnapshot) -> None:
+def test_new_command_is_valid_against_the_same_snapshot(cluster: ClusterSnapshot) -> None:
     assert validate_command(cluster, get_first_command(cluster)) is None
 
 
@@ -81,7 +81,7 @@ def with_protected_node(cluster: ClusterSnapshot, name: str) -> ClusterSnapshot:
         (BUYS, replace(BUYS, catalog=None), "", {"a"}),
     ],
 )
-def test_what_has_changed_is_told(
+def test_command_is_invalidated_with_the_change_and_its_nodes(
     before: ClusterSnapshot, after: ClusterSnapshot, message_part: str, nodes: set[str]
 ) -> None:
     invalidation = validate_command(after, get_first_command(before))
@@ -90,7 +90,7 @@ def test_what_has_changed_is_told(
     assert invalidation.nodes == nodes
 
 
-def test_another_node_of_the_same_name_is_not_meant() -> None:
+def test_command_is_invalid_for_a_recreated_node_with_the_same_name() -> None:
     replaced_claims = [
         replace(node_claim, meta=replace(node_claim.meta, uid="another")) for node_claim in EMPTY.node_claims
     ]
@@ -99,7 +99,7 @@ def test_another_node_of_the_same_name_is_not_meant() -> None:
     assert "the node changed since the command was computed" in invalidation.message
 
 
-def test_nodes_of_other_commands_count_for_budgets_and_take_nothing() -> None:
+def test_nodes_of_other_commands_count_against_budgets_and_accept_no_pods() -> None:
     nodes = [make_node_with_pods(f"n{number}") for number in range(3)]
     cluster = make_fleet(*nodes, pools=(make_budgeted_pool("2"),))
     command = replace(get_first_command(cluster), targets=get_first_command(cluster).targets[:1])
@@ -110,7 +110,7 @@ def test_nodes_of_other_commands_count_for_budgets_and_take_nothing() -> None:
     assert moved is not None
 
 
-def test_pods_of_other_commands_are_where_they_are_expected() -> None:
+def test_pods_of_other_commands_are_expected_on_their_nominated_nodes() -> None:
     roomy = make_node_with_pods("z", make_web_pod("3", "1"), cpu=8, annotations={DO_NOT_DISRUPT: "true"})
     cluster = make_fleet(
         make_node_with_pods("a", make_web_pod("1")), make_node_with_pods("b", make_web_pod("2", "2")), roomy
@@ -128,7 +128,7 @@ def build_drifting_cluster(*fields: Machine) -> ClusterSnapshot:
     )
 
 
-def test_drift_holds_for_as_long_as_it_is_there() -> None:
+def test_drift_command_is_valid_while_the_node_is_drifted() -> None:
     command = get_first_command(build_drifting_cluster())
     assert validate_command(build_drifting_cluster(), command) is None
     calm = make_fleet(make_node_with_pods("a", make_web_pod("1")), pools=(make_node_pool(budgets=()),))

@@ -24,7 +24,7 @@ from tests.support.disruption_fleet import (
         ({"nodes": "1"}, [("SingleNode", ["big"], ["m.02", "m.04"])]),
     ],
 )
-def test_on_paper_nodes_that_go_give_back_what_they_take_of_limits(
+def test_replaced_nodes_free_their_share_of_the_limits_with_frees_limits(
     limits: dict[str, str], expected: list[tuple[str, list[str], list[str]]]
 ) -> None:
     cluster = make_fleet(
@@ -35,7 +35,7 @@ def test_on_paper_nodes_that_go_give_back_what_they_take_of_limits(
 
 
 @pytest.mark.parametrize(("cpu", "commands"), [("8", 0), ("9", 0), ("10", 1)])
-def test_where_replacements_come_first_limits_hold_both(cpu: str, commands: int) -> None:
+def test_replacement_and_old_node_together_must_fit_the_limits(cpu: str, commands: int) -> None:
     limited = make_node_pool(budgets=(), limits=parse_resources({"cpu": cpu}))
     assert (
         len(
@@ -47,7 +47,7 @@ def test_where_replacements_come_first_limits_hold_both(cpu: str, commands: int)
     )
 
 
-def test_what_did_not_go_gives_nothing_back() -> None:
+def test_kept_nodes_free_no_share_of_the_limits() -> None:
     """Each node is tried and restored before the last one is; its share of the limit is not free for that one."""
     full = [make_node_with_pods(f"n{number}", make_web_pod(f"a{number}", "3500m")) for number in range(3)]
     limited = make_node_pool(budgets=(), limits=parse_resources({"cpu": "4"}))
@@ -60,7 +60,7 @@ def test_what_did_not_go_gives_nothing_back() -> None:
 
 
 @pytest.mark.parametrize("limits", [Resources(amounts=((NODES, 0),)), parse_resources({"cpu": "1"})])
-def test_where_no_node_may_come_others_go_all_the_same(limits: Resources) -> None:
+def test_empty_nodes_are_deleted_when_limits_allow_no_new_node(limits: Resources) -> None:
     """No offering is available to compute advice with."""
     nodes = (
         make_node_with_pods("n1", make_web_pod("a", "3500m")),

@@ -39,17 +39,17 @@ def parse_bottlerocket_settings(name: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_bytes_are_those_of_the_golden_file(name: str) -> None:
+def test_user_data_equals_its_golden_file(name: str) -> None:
     node_class, boot = CASES[name]
     assert build_user_data(node_class, boot).encode() == get_path(name).read_bytes(), "see tests/golden/userdata.py"
 
 
-def test_every_golden_file_is_of_a_case() -> None:
+def test_every_golden_file_belongs_to_a_case() -> None:
     assert sorted(FOLDER.glob("userdata-*.txt")) == sorted(map(get_path, CASES))
 
 
 @pytest.mark.parametrize("name", JOINING)
-def test_a_machine_reads_the_golden_file_and_joins(name: str) -> None:
+def test_simulated_node_parses_the_golden_file_and_joins(name: str) -> None:
     read = parse_user_data(read_golden_file(name).encode())
     boot = CASES[name][1]
     assert read.cluster_name == boot.facts.name
@@ -60,7 +60,7 @@ def test_a_machine_reads_the_golden_file_and_joins(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["al2", "al2023", "bottlerocket"])
-def test_every_family_says_the_same_of_the_kubelet(name: str) -> None:
+def test_all_ami_families_pass_the_same_kubelet_settings(name: str) -> None:
     read = parse_user_data(read_golden_file(name).encode())
     assert read.cluster_dns == ("10.100.0.20",)
     assert read.kube_reserved == {"cpu": "150m", "ephemeral-storage": "2Gi"}
@@ -69,7 +69,7 @@ def test_every_family_says_the_same_of_the_kubelet(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ARCHIVES)
-def test_an_archive_has_the_users_parts_before_ours_and_no_carriage_return(name: str) -> None:
+def test_mime_archive_has_user_parts_before_joiner_parts_and_no_carriage_return(name: str) -> None:
     content_type = (
         "text/x-shellscript" if name.startswith(("al2-", "al2.")) or name == "al2" else "application/node.eks.aws"
     )
@@ -77,7 +77,7 @@ def test_an_archive_has_the_users_parts_before_ours_and_no_carriage_return(name:
     assert "\r" not in read_golden_file(name)
 
 
-def test_of_an_archive_al2_keeps_all_headers_and_al2023_the_content_types() -> None:
+def test_al2_keeps_all_mime_headers_and_al2023_only_content_types() -> None:
     assert parse_mime_parts("al2-archive")[0]["X-Kept"] == "by AL2"
     assert parse_mime_parts("al2023-archive")[0]["X-Kept"] is None
     kinds = [part.get_content_type() for part in parse_mime_parts("al2023-archive")]
@@ -87,7 +87,7 @@ def test_of_an_archive_al2_keeps_all_headers_and_al2023_the_content_types() -> N
     }
 
 
-def test_al2023_gets_the_whole_kubelet_block_and_the_cluster() -> None:
+def test_al2023_node_config_has_all_kubelet_settings_and_the_cluster() -> None:
     spec = parse_node_config(parse_mime_parts("al2023")[-1])["spec"]
     assert spec["cluster"] == {
         "name": FACTS.name,
@@ -103,7 +103,7 @@ def test_al2023_gets_the_whole_kubelet_block_and_the_cluster() -> None:
     assert (merged_config["containerLogMaxFiles"], merged_config["clusterDNS"]) == (3, ["10.100.0.10"])
 
 
-def test_al2_passes_every_field_as_a_flag() -> None:
+def test_al2_bootstrap_script_passes_every_kubelet_setting_as_a_flag() -> None:
     script = str(parse_mime_parts("al2")[-1].get_payload())
     for flag in (
         "--pods-per-core=4",
@@ -125,7 +125,7 @@ def test_al2_passes_every_field_as_a_flag() -> None:
     assert "--dns-cluster-ip 'fd30:1c53:5f8a::a'" in six
 
 
-def test_bottlerocket_keeps_what_is_the_users_and_says_the_rest() -> None:
+def test_bottlerocket_keeps_user_settings_and_adds_the_other_settings() -> None:
     bottlerocket_settings = parse_bottlerocket_settings("bottlerocket")
     kubelet = bottlerocket_settings["kubernetes"]
     assert bottlerocket_settings["host-containers"]["admin"]["enabled"] is True
@@ -137,7 +137,7 @@ def test_bottlerocket_keeps_what_is_the_users_and_says_the_rest() -> None:
     assert (kubelet["image-gc-high-threshold-percent"], kubelet["cpu-cfs-quota-enforced"]) == ("85", False)
 
 
-def test_bottlerocket_mounts_local_disks_as_its_release_wants_it() -> None:
+def test_bottlerocket_mounts_local_disks_with_the_commands_of_its_release() -> None:
     [first, second] = parse_bottlerocket_settings("bottlerocket-raid0")["bootstrap-commands"][
         "000-mount-instance-storage"
     ]["commands"]
@@ -145,7 +145,7 @@ def test_bottlerocket_mounts_local_disks_as_its_release_wants_it() -> None:
     assert second[3:] == ["--dirs", "/var/lib/containerd", "/var/lib/kubelet", "/var/log/pods"]
 
 
-def test_windows_runs_the_users_lines_first() -> None:
+def test_windows_user_data_runs_the_user_script_first() -> None:
     lines = read_golden_file("windows2022").splitlines()
     assert (lines[0], lines[1], lines[-1]) == ("<powershell>", 'Write-Host "ours first"', "</powershell>")
     assert lines[2].endswith(r'Start-EKSBootstrap.ps1"')
@@ -153,5 +153,5 @@ def test_windows_runs_the_users_lines_first() -> None:
     assert "--max-pods=29" in lines[3]
 
 
-def test_custom_is_not_touched() -> None:
+def test_custom_user_data_golden_file_equals_the_user_script() -> None:
     assert read_golden_file("custom") == SCRIPT

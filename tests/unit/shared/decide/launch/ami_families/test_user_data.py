@@ -49,7 +49,7 @@ UNREGISTERED = {"key": "karpenter.sh/unregistered", "effect": "NoExecute"}
 
 
 @pytest.mark.parametrize("family", ["AL2023", "Bottlerocket"])
-def test_a_machine_reads_its_labels_taints_and_limits(family: str) -> None:
+def test_user_data_contains_labels_taints_and_max_pods(family: str) -> None:
     read = parse_user_data(build_user_data(make_node_class(ami_family=family), BOOT).encode())
     assert read.cluster_name == "c"
     assert read.max_pods == 29
@@ -63,7 +63,7 @@ def test_a_machine_reads_its_labels_taints_and_limits(family: str) -> None:
     assert UNREGISTERED in taints
 
 
-def test_the_kubelets_settings_reach_it() -> None:
+def test_kubelet_settings_are_passed_in_user_data() -> None:
     kubelet_class = make_node_class(
         kubelet=KubeletConfiguration(kube_reserved=(("cpu", "1"),), eviction_hard=(("memory.available", "5%"),))
     )
@@ -80,18 +80,18 @@ def test_the_kubelets_settings_reach_it() -> None:
         (ARCHIVE, "text/cloud-config"),
     ],
 )
-def test_the_users_own_part_comes_before_ours(user_data: str, kind: str) -> None:
+def test_user_part_comes_before_the_joiner_part(user_data: str, kind: str) -> None:
     text = build_user_data(make_node_class(user_data=user_data), BOOT)
     assert text.index(kind) < text.rindex("application/node.eks.aws")
     assert parse_user_data(text.encode()).cluster_name == "c"
 
 
-def test_an_archive_without_parts_is_refused_with_a_remedy() -> None:
+def test_mime_archive_without_parts_is_rejected_with_a_fix() -> None:
     with pytest.raises(ValueError, match=r"spec\.userData.*boundary"):
         build_user_data(make_node_class(user_data="MIME-Version: 1.0\n\nnothing"), BOOT)
 
 
-def test_other_tables_of_bottlerocket_pass_through_and_ours_are_ours() -> None:
+def test_bottlerocket_user_settings_are_kept_and_joiner_settings_take_precedence() -> None:
     bottlerocket_class = make_node_class(
         ami_family="Bottlerocket", user_data="[settings.host-containers.admin]\nenabled = true"
     )
@@ -115,7 +115,7 @@ def test_other_tables_of_bottlerocket_pass_through_and_ours_are_ours() -> None:
         ({"image_selectors": (SelectorTerm(id="ami-2"),), "resolved_images": ()}, "", False),
     ],
 )
-def test_the_release_of_bottlerocket_decides_how_disks_are_mounted(
+def test_bottlerocket_version_determines_how_local_disks_are_mounted(
     *, fields: dict[str, Any], version: str, mounts_all: bool
 ) -> None:
     image = ResolvedImage(image_id="ami-1", name="bottlerocket-aws-k8s-1.34-x86_64-v1.48.0-abc")
@@ -127,7 +127,7 @@ def test_the_release_of_bottlerocket_decides_how_disks_are_mounted(
     assert ("--dirs" in commands["000-mount-instance-storage"]["commands"][1]) != mounts_all
 
 
-def test_a_part_that_is_encoded_is_decoded_for_nodeadm() -> None:
+def test_encoded_mime_part_is_decoded_for_nodeadm_and_kept_for_al2() -> None:
     part = "Content-Type: text/x-shellscript\nContent-Transfer-Encoding: base64\n\n" + encode_user_data(
         "#!/bin/sh\necho hi"
     )
@@ -138,27 +138,27 @@ def test_a_part_that_is_encoded_is_decoded_for_nodeadm() -> None:
     )
 
 
-def test_a_family_that_is_none_is_refused() -> None:
+def test_unknown_ami_family_is_rejected() -> None:
     with pytest.raises(ValueError, match=r"spec\.amiFamily: 'Fedora' is not a supported AMI family"):
         build_user_data(make_node_class(ami_family="Fedora"), BOOT)
 
 
-def test_without_a_service_cidr_no_dns_is_said() -> None:
+def test_cluster_dns_is_omitted_without_a_service_cidr() -> None:
     boot = msgspec.structs.replace(BOOT, facts=msgspec.structs.replace(FACTS, service_cidr=""))
     assert "--dns-cluster-ip" not in build_user_data(make_node_class(ami_family="AL2"), boot)
     assert "DNSClusterIP" not in build_user_data(make_node_class(ami_family="Windows2022"), boot)
     assert "cluster-dns-ip" not in build_user_data(make_node_class(ami_family="Bottlerocket"), boot)
 
 
-def test_custom_user_data_is_not_touched() -> None:
+def test_custom_user_data_is_not_changed() -> None:
     assert build_user_data(make_node_class(ami_family="Custom", user_data="as is\r\n"), BOOT) == "as is\r\n"
 
 
-def test_raid0_is_asked_of_the_node_agent() -> None:
+def test_raid0_is_requested_in_the_node_config() -> None:
     assert '"strategy": "RAID0"' in build_user_data(make_node_class(instance_store_policy="RAID0"), BOOT)
 
 
-def test_types_with_other_images_or_pods_have_templates_of_their_own() -> None:
+def test_instance_types_with_different_images_or_max_pods_get_separate_launch_templates() -> None:
     fitted_templates = build_fitted_templates(make_claim("a"), make_node_class(), OFFERS, FACTS)
     assert [
         [launch_offering.instance_type.name for launch_offering in fitted.launch_offerings]
@@ -172,7 +172,7 @@ def test_types_with_other_images_or_pods_have_templates_of_their_own() -> None:
     assert len({fitted.template.name for fitted in fitted_templates}) == 4
 
 
-def test_a_templates_name_is_its_content() -> None:
+def test_launch_template_name_is_a_digest_of_its_content() -> None:
     first_templates, second_templates = (
         build_fitted_templates(make_claim(name), make_node_class(), OFFERS, FACTS) for name in "ab"
     )
@@ -183,22 +183,22 @@ def test_a_templates_name_is_its_content() -> None:
     )
 
 
-def test_a_type_that_no_image_is_for_is_left_out() -> None:
+def test_instance_type_without_a_matching_image_is_left_out() -> None:
     assert find_image_id(make_node_class(resolved_images=()), Requirements()) == ""
     assert build_fitted_templates(make_claim("a"), make_node_class(resolved_images=()), OFFERS, FACTS) == ()
 
 
-def test_it_is_sent_in_base64() -> None:
+def test_user_data_is_encoded_in_base64() -> None:
     assert base64.b64decode(encode_user_data("a b")) == b"a b"
 
 
-def test_a_part_cannot_end_the_archive_early() -> None:
+def test_mime_boundary_does_not_occur_in_the_user_data() -> None:
     text = build_user_data(make_node_class(user_data="#!/bin/sh\ncat <<X\n--//\n--///--\nX"), BOOT)
     assert 'boundary="////"' in text
     assert parse_user_data(text.encode()).cluster_name == "c"
 
 
-def test_a_launch_is_into_the_placement_group_that_the_catalogue_names() -> None:
+def test_launch_template_uses_the_placement_group_from_the_catalog() -> None:
     """Launches read the node class from its status, which has no field for a placement group."""
     types_by_name = build_types_by_name(make_node_class(resolved_placement_group=PlacementGroup(group_id="pg-1")))
     offers = tuple(

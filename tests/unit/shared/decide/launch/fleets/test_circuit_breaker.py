@@ -51,7 +51,7 @@ def count_launched(plan: LaunchPlan) -> int:
     return sum(launch.group.request.capacity for launch in plan.launches)
 
 
-def test_a_launch_counts_with_what_ec2_chose_or_may_choose() -> None:
+def test_circuit_breaker_counts_launched_instances_or_the_cheapest_possible_offering() -> None:
     for launch_group, nodes, usd in (
         (build_launch_group(3), 3, 3 * CHEAPEST_USD_PER_HOUR),
         (build_launch_group(3, instances=2), 2, 2 * 0.06),
@@ -73,7 +73,9 @@ def test_a_launch_counts_with_what_ec2_chose_or_may_choose() -> None:
         (make_limits(nodes_per_minute=4, pool_usd_per_hour=0.07), 2, "pool_usd_per_hour"),
     ],
 )
-def test_a_fuse_lets_so_many_through(limits: CircuitBreakerLimits, count: int, fuse: str | None) -> None:
+def test_circuit_breaker_allows_launches_up_to_its_limits(
+    limits: CircuitBreakerLimits, count: int, fuse: str | None
+) -> None:
     plan = plan_with_limits(9, limits)
     assert count_launched(plan) == count
     assert [unlaunchable_claim.reason for unlaunchable_claim in plan.unlaunchable] == [BREAKER_OPEN_REASON] * (
@@ -91,22 +93,24 @@ def test_a_fuse_lets_so_many_through(limits: CircuitBreakerLimits, count: int, f
         (3600, make_limits(usd_per_hour=4 * CHEAPEST_USD_PER_HOUR), 2),
     ],
 )
-def test_it_closes_by_itself_when_launches_leave_the_window(age: int, limits: CircuitBreakerLimits, count: int) -> None:
+def test_circuit_breaker_resets_when_launches_leave_the_time_window(
+    age: int, limits: CircuitBreakerLimits, count: int
+) -> None:
     before = msgspec.structs.replace(build_launch_group(3), created_at=NOW - timedelta(seconds=age))
     assert count_launched(plan_with_limits(2, limits, before)) == count
 
 
-def test_one_pool_does_not_blow_anothers_fuse() -> None:
+def test_circuit_breaker_limit_of_one_node_pool_does_not_affect_another() -> None:
     breaker = CircuitBreaker((), NOW, make_limits(pool_nodes_per_minute=2))
     assert breaker.admit_launches("a", 3, 1.0) == (2, breaker.trips["a", "pool_nodes_per_minute"].message)
     assert breaker.admit_launches("b", 2, 1.0) == (2, "")
 
 
-def test_what_costs_nothing_blows_no_fuse_of_money() -> None:
+def test_instances_without_a_price_do_not_count_against_cost_limits() -> None:
     assert CircuitBreaker((), NOW, make_limits(usd_per_hour=1)).admit_launches("a", 9, 0.0) == (9, "")
 
 
-def test_a_pool_is_told_once_and_each_claim_once() -> None:
+def test_circuit_breaker_trip_is_reported_once_per_node_pool_and_node_claim() -> None:
     plan = plan_with_limits(3, make_limits(pool_nodes_per_minute=1))
     [trip] = plan.trips
     [event] = report_breaker_trip(trip, make_cluster())
@@ -122,7 +126,7 @@ def test_a_pool_is_told_once_and_each_claim_once() -> None:
 @pytest.mark.parametrize(
     ("usd_per_instance", "pool_count", "cluster_count"), [(0.19, 100, 200), (2.5, 100, 200), (98.0, 2, 5)]
 )
-def test_the_defaults_allow_200_nodes_per_minute_and_500_dollars_per_hour(
+def test_default_limits_allow_200_nodes_per_minute_and_500_usd_per_hour(
     usd_per_instance: float, pool_count: int, cluster_count: int
 ) -> None:
     limits = build_launch_policy(Settings(cluster_name="demo", region="r")).circuit_breaker_limits

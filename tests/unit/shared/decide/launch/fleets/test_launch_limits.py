@@ -86,7 +86,7 @@ def count_room(cluster_: ClusterSnapshot, *holds: LimitReservation) -> int:
         ({"cpu": "3"}, 0, "cpu"),
     ],
 )
-def test_so_many_claims_have_room(limits: dict[str, str], count: int, short: str) -> None:
+def test_node_claims_are_counted_within_the_node_pool_limits(limits: dict[str, str], count: int, short: str) -> None:
     claims = [make_claim(name) for name in "abcde"]
     zero = {name: 0 for name in limits if limits[name] == "0"}
     limited_pool = msgspec.structs.replace(
@@ -97,7 +97,7 @@ def test_so_many_claims_have_room(limits: dict[str, str], count: int, short: str
     assert account.count_within_limits(claims, CAPACITY_PER_CLAIM)[:2] == (count, short)
 
 
-def test_a_pool_without_limits_has_no_account() -> None:
+def test_node_pool_without_limits_has_no_limit_account() -> None:
     assert build_limit_accounts(ClusterState(build_limited_cluster(limits=None)), []) == {}
 
 
@@ -128,21 +128,21 @@ def test_a_pool_without_limits_has_no_account() -> None:
         ((make_claim("a"),), (), (make_limit_reservation("a", group="g"), make_limit_reservation("a", group="h")), 3),
     ],
     ids=[
-        "nothing is promised",
-        "a claim without instance",
-        "a claim that is gone, nobody knows what became of its launch",
-        "the same, later",
-        "a claim with its instance counts with that, once",
-        "EC2 has answered, the claim was not told yet",
-        "EC2 had nothing for it",
-        "it has its instance, and may be younger than the list of claims",
-        "the same, later: its instance has nobody and will be ended",
-        "a claim that is gone while its launch is open",
-        "two claims",
-        "two promises to one claim are one",
+        "no reservations",
+        "unlaunched NodeClaim",
+        "deleted NodeClaim without a launch result",
+        "deleted NodeClaim after the reservation expired",
+        "launched NodeClaim counts once",
+        "fleet result not yet written to the NodeClaim",
+        "fleet result without an instance",
+        "launched NodeClaim missing from a possibly stale list",
+        "orphaned instance after the list is current",
+        "deleted NodeClaim with an open launch",
+        "two NodeClaims",
+        "two reservations of one NodeClaim count once",
     ],
 )
-def test_what_is_promised_is_not_promised_again(
+def test_reserved_limit_capacity_is_not_given_to_other_node_claims(
     claims: tuple[NodeClaim, ...],
     groups: tuple[LaunchGroup, ...],
     holds: tuple[LimitReservation, ...],
@@ -153,7 +153,7 @@ def test_what_is_promised_is_not_promised_again(
     )
 
 
-def test_a_launch_that_the_book_does_not_speak_of_counts_with_the_largest_it_may_become() -> None:
+def test_launch_without_a_reservation_counts_with_its_largest_instance_type() -> None:
     assert (
         count_room(
             build_limited_cluster(make_claim("a"), limits={"cpu": "16"}, launch_groups=(build_launch_group("a"),))
@@ -162,7 +162,7 @@ def test_a_launch_that_the_book_does_not_speak_of_counts_with_the_largest_it_may
     )
 
 
-def test_whoever_gets_a_new_promise_loses_the_old_one() -> None:
+def test_new_limit_reservation_replaces_the_previous_one_of_the_node_claim() -> None:
     account = build_limit_accounts(
         ClusterState(build_limited_cluster(make_claim("a"), limits={"cpu": "4"})),
         [build_pool_reservations(make_limit_reservation("a"))],
@@ -170,7 +170,7 @@ def test_whoever_gets_a_new_promise_loses_the_old_one() -> None:
     assert account.count_within_limits([make_claim("a")], CAPACITY_PER_CLAIM) == (1, "", False)
 
 
-def test_waiting_helps_only_where_the_room_is_held_for_claims_that_are_gone() -> None:
+def test_waiting_for_limits_is_useful_only_when_reservations_belong_to_deleted_node_claims() -> None:
     claims = [make_claim("b")]
     account_without_claim = build_limit_accounts(
         ClusterState(build_limited_cluster(limits={"cpu": "4"})), [build_pool_reservations(make_limit_reservation("a"))]
@@ -183,7 +183,7 @@ def test_waiting_helps_only_where_the_room_is_held_for_claims_that_are_gone() ->
     assert account_with_claim.count_within_limits(claims, CAPACITY_PER_CLAIM) == (0, "cpu", False)
 
 
-def test_a_plan_launches_as_many_as_the_limit_has_room_for_and_writes_that_down() -> None:
+def test_plan_launches_node_claims_within_the_limit_and_reserves_it() -> None:
     claims = [make_claim(name) for name in "abc"]
     plan = plan_launches(
         build_limited_cluster(*claims, limits={"cpu": "8"}),
@@ -205,7 +205,7 @@ def test_a_plan_launches_as_many_as_the_limit_has_room_for_and_writes_that_down(
     assert promised.max_capacity_per_claim["cpu"] == 4000
 
 
-def test_two_kinds_of_claims_share_one_limit() -> None:
+def test_node_claims_of_different_launch_groups_share_one_limit() -> None:
     claims = [make_claim("a"), make_claim("b", cpu="3"), make_claim("c", cpu="3")]
     plan = plan_launches(build_limited_cluster(*claims, limits={"cpu": "8"}), LaunchPolicy())
     assert list_launched_claims(plan) == ["a", "b"]
@@ -213,7 +213,7 @@ def test_two_kinds_of_claims_share_one_limit() -> None:
     assert len(limit_reservations.holds) == 2
 
 
-def test_nothing_is_written_down_where_nothing_is_launched() -> None:
+def test_no_limit_reservation_is_written_without_launches() -> None:
     plan = plan_launches(
         build_limited_cluster(make_claim("a"), limits={"cpu": "1"}),
         LaunchPolicy(limit_reservations=(build_pool_reservations(make_limit_reservation("b")),)),
@@ -221,6 +221,6 @@ def test_nothing_is_written_down_where_nothing_is_launched() -> None:
     assert (plan.launches, plan.limit_reservations) == ((), ())
 
 
-def test_the_largest_is_taken_of_each_resource() -> None:
+def test_maximum_of_resources_is_computed_per_resource() -> None:
     amounts = (parse_resources({"cpu": "4", "memory": "1Gi"}), parse_resources({"cpu": "2", "memory": "8Gi"}))
     assert compute_maximum(amounts) == parse_resources({"cpu": "4", "memory": "8Gi"})

@@ -53,20 +53,20 @@ def with_fleet_result(group: LaunchGroup, instances: int, *errors: FleetError) -
     return msgspec.structs.replace(group, result=FleetResult(fleet_id="f", instances=fleet_instances, errors=errors))
 
 
-def test_equal_claims_share_one_call() -> None:
+def test_equal_node_claims_share_one_fleet_request() -> None:
     [launch] = plan_launches(make_cluster(make_claim("a"), make_claim("b"), make_claim("c"))).launches
     assert launch.group.claims == ("a", "b", "c")
     assert launch.group.request.capacity == 3
 
 
-def test_claims_that_want_something_else_have_a_call_of_their_own() -> None:
+def test_node_claims_with_different_requirements_get_separate_fleet_requests() -> None:
     plan = plan_launches(
         make_cluster(make_claim("a"), make_claim("b", cpu="3"), make_claim("c", capacity_types=("on-demand",)))
     )
     assert sorted(launch.group.claims for launch in plan.launches) == [("a",), ("b",), ("c",)]
 
 
-def test_the_token_is_that_of_the_claims_and_of_nothing_else() -> None:
+def test_client_token_depends_only_on_the_node_claims() -> None:
     first_launches, second_launches = (
         plan_launches(make_cluster(make_claim("a"), make_claim("b"), taken_at=get_time_after(age))).launches
         for age in (0, 60)
@@ -78,7 +78,7 @@ def test_the_token_is_that_of_the_claims_and_of_nothing_else() -> None:
     )
 
 
-def test_spot_comes_first_where_it_is_allowed() -> None:
+def test_spot_is_requested_when_allowed() -> None:
     [launch] = plan_launches(make_cluster(make_claim("a"))).launches
     assert launch.group.request.capacity_type == "spot"
     assert launch.group.request.allocation_strategy == "price-capacity-optimized"
@@ -86,7 +86,7 @@ def test_spot_comes_first_where_it_is_allowed() -> None:
     assert launch.group.request.allocation_strategy == "lowest-price"
 
 
-def test_on_demand_is_asked_for_once_spot_is_out() -> None:
+def test_on_demand_is_requested_while_spot_is_unavailable() -> None:
     out = (UnavailableOffering(capacity_type="spot", until=get_time_after(60)),)
     [launch] = plan_launches(make_cluster(make_claim("a"), unavailable=out)).launches
     assert launch.group.request.capacity_type == "on-demand"
@@ -94,19 +94,19 @@ def test_on_demand_is_asked_for_once_spot_is_out() -> None:
     assert launch.group.request.capacity_type == "spot"
 
 
-def test_only_types_that_hold_the_claim_are_offered() -> None:
+def test_only_instance_types_that_fit_the_node_claim_are_requested() -> None:
     [launch] = plan_launches(make_cluster(make_claim("a", cpu="3"))).launches
     assert {override.instance_type for override in list_overrides(launch)} == {"m5.xlarge", "c5.xlarge"}
 
 
-def test_metal_is_left_out_while_something_plain_will_do() -> None:
+def test_metal_instance_types_are_requested_only_when_no_other_type_fits() -> None:
     [launch] = plan_launches(make_cluster(make_claim("a"))).launches
     assert "m5.metal" not in {override.instance_type for override in list_overrides(launch)}
     [launch] = plan_launches(make_cluster(make_claim("a", cpu="60"))).launches
     assert {override.instance_type for override in list_overrides(launch)} == {"m5.metal"}
 
 
-def test_spot_dearer_than_the_cheapest_on_demand_is_left_out() -> None:
+def test_spot_offerings_above_the_cheapest_on_demand_price_are_omitted() -> None:
     [launch] = plan_launches(make_cluster(make_claim("a"))).launches
     assert max(override.priority or 0 for override in list_overrides(launch)) <= 0.1
 
@@ -119,7 +119,7 @@ def test_each_zone_uses_its_first_subnet() -> None:
     }
 
 
-def test_everything_launched_carries_the_clusters_tags() -> None:
+def test_launched_resources_carry_the_cluster_tags() -> None:
     [launch] = plan_launches(make_cluster(make_claim("a"))).launches
     tags = dict(launch.group.request.tags)
     assert tags["kubernetes.io/cluster/c"] == "owned"
@@ -130,7 +130,7 @@ def test_everything_launched_carries_the_clusters_tags() -> None:
     assert "kubernetes.io/cluster/c" in dict(launch.group.templates[0].tags)
 
 
-def test_a_group_without_an_answer_is_sent_again_as_it_was() -> None:
+def test_launch_group_without_a_result_is_sent_again_unchanged() -> None:
     [launch] = plan_launches(make_cluster(make_claim("a"), make_claim("b"))).launches
     # One of its claims has been deleted; a third claim has the same requirements.
     second_plan = plan_launches(make_cluster(make_claim("b"), make_claim("c"), launch_groups=(launch.group,)))
@@ -140,7 +140,7 @@ def test_a_group_without_an_answer_is_sent_again_as_it_was() -> None:
     ] == [("c",)]
 
 
-def test_an_answer_that_was_not_told_is_told_not_asked_again() -> None:
+def test_recorded_fleet_result_is_applied_without_a_second_request() -> None:
     [launch] = plan_launches(make_cluster(make_claim("a"), make_claim("b"))).launches
     group = with_fleet_result(launch.group, 1)
     plan = plan_launches(make_cluster(make_claim("a"), make_claim("b"), launch_groups=(group,)))
@@ -150,7 +150,7 @@ def test_an_answer_that_was_not_told_is_told_not_asked_again() -> None:
     assert second_launch.group.name != launch.group.name
 
 
-def test_a_claim_that_comes_again_under_its_name_is_launched_anew() -> None:
+def test_recreated_node_claim_with_the_same_name_is_launched_again() -> None:
     [launch] = plan_launches(make_cluster(make_claim("a"), make_claim("b"))).launches
     anew = make_claim("a", meta=msgspec.structs.replace(make_claim("a").meta, uid="another"))
     for group in (with_fleet_result(launch.group, 2), launch.group):
@@ -177,14 +177,14 @@ def test_a_claim_that_comes_again_under_its_name_is_launched_anew() -> None:
         ),
     ],
 )
-def test_a_claim_that_cannot_be_launched_says_why(change: dict[str, object], reason: str, final: bool) -> None:  # noqa: FBT001
+def test_unlaunchable_node_claim_reports_its_reason(change: dict[str, object], reason: str, final: bool) -> None:  # noqa: FBT001
     [unlaunchable_claim] = plan_launches(make_cluster(make_claim("a"), **change)).unlaunchable
     assert (unlaunchable_claim.reason, unlaunchable_claim.final) == (reason, final)
     actions = report_unlaunchable(unlaunchable_claim, NOW)
     assert any(isinstance(action, DeleteObject) for action in actions) is final
 
 
-def test_instances_are_given_out_by_name_and_id_in_every_process_alike() -> None:
+def test_instances_are_assigned_to_node_claims_deterministically() -> None:
     [launch] = plan_launches(make_cluster(make_claim("a"), make_claim("b"))).launches
     outcome = plan_fleet_outcome(with_fleet_result(launch.group, 2), make_cluster(make_claim("a"), make_claim("b")))
     statuses = {action.name: json.loads(action.status) for action in outcome.actions if isinstance(action, PatchStatus)}
@@ -199,7 +199,7 @@ def test_instances_are_given_out_by_name_and_id_in_every_process_alike() -> None
     assert dict(metadata.labels)[labels.ZONE] == "us-east-1a"
 
 
-def test_a_refused_offering_is_remembered_for_three_minutes() -> None:
+def test_rejected_offering_is_unavailable_for_three_minutes() -> None:
     [launch] = plan_launches(make_cluster(make_claim("a"))).launches
     error = FleetError(code="InsufficientInstanceCapacity", message="none", instance_type="m5.large", zone="us-east-1a")
     [mark] = plan_fleet_outcome(with_fleet_result(launch.group, 0, error), make_cluster(make_claim("a"))).actions
@@ -229,7 +229,9 @@ def test_a_refused_offering_is_remembered_for_three_minutes() -> None:
         (FleetError(code="UnauthorizedOperation", message="no"), set()),
     ],
 )
-def test_what_is_closed_depends_on_the_code(error: FleetError, closed: set[tuple[str, str, str, str]]) -> None:
+def test_unavailable_offerings_depend_on_the_fleet_error_code(
+    error: FleetError, closed: set[tuple[str, str, str, str]]
+) -> None:
     [launch] = plan_launches(make_cluster(make_claim("a"))).launches
     actions = plan_fleet_outcome(with_fleet_result(launch.group, 0, error), make_cluster(make_claim("a"))).actions
     closed_offerings = {
@@ -240,7 +242,7 @@ def test_what_is_closed_depends_on_the_code(error: FleetError, closed: set[tuple
     assert closed_offerings == closed
 
 
-def test_a_refusal_without_a_type_closes_all_that_was_asked_for() -> None:
+def test_fleet_error_without_an_instance_type_marks_all_requested_offerings_unavailable() -> None:
     [launch] = plan_launches(make_cluster(make_claim("a"))).launches
     error = FleetError(code="UnfulfillableCapacity", message="no spot")
     outcome = plan_fleet_outcome(with_fleet_result(launch.group, 0, error), make_cluster(make_claim("a")))
@@ -248,7 +250,7 @@ def test_a_refusal_without_a_type_closes_all_that_was_asked_for() -> None:
     assert outcome.unserved_claims == ("a",)
 
 
-def test_an_error_that_is_not_about_capacity_is_told_to_the_claim_and_not_retried_at_once() -> None:
+def test_fleet_error_unrelated_to_capacity_is_reported_and_not_retried_immediately() -> None:
     [launch] = plan_launches(make_cluster(make_claim("a"))).launches
     error = FleetError(code="UnauthorizedOperation", message="x" * 400)
     outcome = plan_fleet_outcome(with_fleet_result(launch.group, 0, error), make_cluster(make_claim("a")))
@@ -266,7 +268,7 @@ def test_an_error_that_is_not_about_capacity_is_told_to_the_claim_and_not_retrie
     )
 
 
-def test_a_claim_that_is_gone_or_launched_is_passed_over() -> None:
+def test_deleted_or_launched_node_claim_is_skipped() -> None:
     [launch] = plan_launches(make_cluster(make_claim("a"), make_claim("b"))).launches
     outcome = plan_fleet_outcome(
         with_fleet_result(launch.group, 2), make_cluster(make_claim("b", provider_id="aws:///us-east-1a/i-1"))

@@ -69,30 +69,32 @@ def build_group_using(template: LaunchTemplate, *, age: int, has_result: bool) -
     ids=[
         "old and unused",
         "new",
-        "a little older",
-        "used lately",
-        "not used lately",
-        "of a launch that has no answer",
-        "Karpenter's",
-        "another cluster's by name",
-        "without our tag",
-        "another cluster's by tag",
-        "nobody knows how old",
+        "just older than the TTL",
+        "used recently",
+        "not used recently",
+        "used by a launch without a result",
+        "of Karpenter",
+        "of another cluster by name",
+        "without the cluster tag",
+        "of another cluster by tag",
+        "unknown age",
     ],
 )
-def test_a_template_is_collected(template: LaunchTemplate, groups: tuple[LaunchGroup, ...], is_deleted: bool) -> None:  # noqa: FBT001
+def test_launch_template_is_deleted_only_when_old_unused_and_owned_by_the_cluster(
+    template: LaunchTemplate, groups: tuple[LaunchGroup, ...], is_deleted: bool
+) -> None:  # noqa: FBT001
     assert [action.name for action in plan_template_deletions([template], groups, "c", NOW)] == (
         [template.name] if is_deleted else []
     )
 
 
-def test_templates_of_a_class_that_leaves_go_at_once_and_others_stay() -> None:
+def test_launch_templates_of_a_deleted_node_class_are_deleted_immediately() -> None:
     leaves, stays = (make_template(f"joiner/c/{name}", (*OURS, (labels.NODECLASS, name)), age=1) for name in ("a", "b"))
     deletions = plan_template_deletions([leaves, stays], (), "c", NOW, deleted_classes={"a"})
     assert [deletion.name for deletion in deletions] == [leaves.name]
 
 
-def test_the_same_content_is_the_same_template() -> None:
+def test_launch_template_name_depends_only_on_its_content() -> None:
     names = {
         template.name
         for snapshot in (make_cluster(make_claim("a")), make_cluster(make_claim("b"), taken_at=get_time_after(60)))
@@ -106,14 +108,14 @@ def test_the_same_content_is_the_same_template() -> None:
     assert names.isdisjoint(template.name for template in changed_launch.group.templates)
 
 
-def test_a_thousand_equal_claims_are_two_requests_whose_rows_are_not_too_large() -> None:
+def test_thousand_equal_node_claims_need_two_fleet_requests_below_the_item_size_limit() -> None:
     launches = plan_launches(make_cluster(*(make_claim(f"default-{number:05}") for number in range(1000)))).launches
     assert [launch.group.request.capacity for launch in launches] == [MAX_CLAIMS_PER_GROUP, MAX_CLAIMS_PER_GROUP]
     assert len({launch.group.request.client_token for launch in launches}) == 2
     assert max(len(msgspec.json.encode(launch.group)) for launch in launches) < MAX_ITEM_BYTES / 2
 
 
-def test_the_context_is_left_out_where_minimum_values_were_relaxed() -> None:
+def test_fleet_request_context_is_omitted_when_min_values_were_relaxed() -> None:
     classes = (make_node_class(context="ctx"),)
     relaxed = make_claim("a")
     notes = ((MIN_VALUES_RELAXED, "true"),)
@@ -141,11 +143,11 @@ def test_the_context_is_left_out_where_minimum_values_were_relaxed() -> None:
         ("too few instances returned", "LaunchFailed"),
     ],
 )
-def test_a_reason_is_the_first_that_matches(words: str, reason: str) -> None:
+def test_launch_failure_reason_is_derived_from_the_ec2_error(words: str, reason: str) -> None:
     assert get_failure_reason(words) == reason
 
 
-def test_what_nobody_can_help_has_no_remedy() -> None:
+def test_internal_error_has_no_fix() -> None:
     assert get_failure_fix("InternalError") == ""
 
 
@@ -190,7 +192,7 @@ def list_types_by_template(group: LaunchGroup) -> dict[LaunchTemplate, set[str]]
     return {template: types_by_template_name[template.name] for template in group.templates}
 
 
-def test_fast_interfaces_are_asked_for_only_for_pods_that_want_them_and_by_how_many_a_type_has() -> None:
+def test_efa_interfaces_are_requested_only_for_pods_that_need_them_per_instance_type() -> None:
     catalog = build_market(make_efa_type("m5.large", 1), make_efa_type("m5.xlarge", 4), make_efa_type("c5.xlarge", 4))
     plain = list_types_by_template(launch_claim(make_requesting_claim({}), catalog=catalog))
     assert {template.efa_interfaces for template in plain} == {0}
@@ -201,7 +203,7 @@ def test_fast_interfaces_are_asked_for_only_for_pods_that_want_them_and_by_how_m
     }
 
 
-def test_the_interfaces_that_a_class_names_come_before_those_that_pods_want() -> None:
+def test_network_interfaces_of_the_node_class_override_efa_requests_of_pods() -> None:
     node_class = make_node_class(
         network_interfaces=(NetworkInterface(), NetworkInterface(device_index=1, interface_type="efa-only"))
     )
@@ -213,7 +215,7 @@ def test_the_interfaces_that_a_class_names_come_before_those_that_pods_want() ->
     assert [(template.efa_interfaces, len(template.network_interfaces)) for template in group.templates] == [(0, 2)]
 
 
-def test_enclaves_are_opened_for_pods_that_want_them() -> None:
+def test_nitro_enclaves_are_enabled_for_pods_that_request_them() -> None:
     catalog = build_market(
         *(with_more_capacity(instance_type, {ENCLAVES_RESOURCE: 1}) for instance_type in build_types_by_name().values())
     )
@@ -236,7 +238,7 @@ def with_more_capacity(instance_type: InstanceType, amounts: dict[str, int]) -> 
     ("allowed", "expected_tenancy"),
     [((), "default"), (("default", "dedicated"), "default"), (("dedicated",), "dedicated")],
 )
-def test_hardware_is_ones_own_only_where_nothing_else_will_do(allowed: tuple[str, ...], expected_tenancy: str) -> None:
+def test_dedicated_tenancy_is_used_only_when_required(allowed: tuple[str, ...], expected_tenancy: str) -> None:
     requirements = [parse_requirement(labels.TENANCY, "In", allowed)] if allowed else []
     assert {template.tenancy for template in launch_claim(make_requesting_claim({}, *requirements)).templates} == {
         expected_tenancy
@@ -244,7 +246,7 @@ def test_hardware_is_ones_own_only_where_nothing_else_will_do(allowed: tuple[str
 
 
 @pytest.mark.parametrize(("allowed", "expected_partition"), [((), None), (("10", "2"), 2), (("7",), 7)])
-def test_a_partition_is_named_where_the_claim_is_bound_to_some(
+def test_placement_group_partition_is_set_when_the_node_claim_requires_it(
     allowed: tuple[str, ...], expected_partition: int | None
 ) -> None:
     catalog = build_market(
@@ -285,7 +287,7 @@ def plan_claim_patches(
     return metadata, json.loads(status.status)
 
 
-def test_a_node_has_fast_interfaces_only_if_they_were_asked_for() -> None:
+def test_node_claim_status_reports_efa_capacity_only_when_requested() -> None:
     catalog = build_market(*(make_efa_type(name, 1) for name in build_types_by_name()))
     for node_claim, have in ((make_requesting_claim({}), None), (make_requesting_claim({EFA: "1"}), "1")):
         _, status = plan_claim_patches(launch_claim(node_claim, catalog=catalog), node_claim, catalog=catalog)
@@ -323,12 +325,12 @@ def list_type_names(group: LaunchGroup) -> set[str]:
     return {override.instance_type for config in group.request.configs for override in config.overrides}
 
 
-def test_one_request_names_sixty_types_the_cheapest() -> None:
+def test_fleet_request_lists_the_cheapest_60_instance_types() -> None:
     group = launch_claim(make_claim("a"), catalog=build_catalog_of_sizes(80))
     assert list_type_names(group) == {f"m5.size{number:03}" for number in range(MAX_TYPES_PER_REQUEST)}
 
 
-def test_a_list_of_types_that_is_cut_keeps_the_values_that_are_asked_for() -> None:
+def test_truncated_instance_type_list_keeps_the_min_values() -> None:
     catalog = build_catalog_of_sizes(80, m5_size070="c5", m5_size075="r5", m5_size079="i3")
     three = make_requesting_claim({}, parse_requirement(FAMILY, "Exists", min_values=3))
     names = list_type_names(launch_claim(three, catalog=catalog))
@@ -337,7 +339,7 @@ def test_a_list_of_types_that_is_cut_keeps_the_values_that_are_asked_for() -> No
     assert not {"m5.size079", "m5.size058"} & names
 
 
-def test_what_one_request_cannot_name_is_insufficient_unless_best_effort_will_do() -> None:
+def test_min_values_above_the_request_limit_are_insufficient_capacity_unless_best_effort() -> None:
     wide = make_requesting_claim(
         {}, parse_requirement(labels.INSTANCE_TYPE, "Exists", min_values=MAX_TYPES_PER_REQUEST + 1)
     )
@@ -351,7 +353,7 @@ def test_what_one_request_cannot_name_is_insufficient_unless_best_effort_will_do
     assert list_type_names(launch_claim(msgspec.structs.replace(wide, meta=notes), catalog=build_catalog_of_sizes(80)))
 
 
-def test_every_type_is_named_in_some_place_before_one_is_named_in_all() -> None:
+def test_every_instance_type_is_listed_at_least_once_before_zones_are_added() -> None:
     zones = tuple(f"us-east-1{letter}" for letter in "abcdefgh")
     catalog = build_catalog_of_sizes(60)
     [(name, instance_types)] = catalog.by_node_class
@@ -383,7 +385,7 @@ def test_every_type_is_named_in_some_place_before_one_is_named_in_all() -> None:
     assert sum(len(config.overrides) for config in group.request.configs) == MAX_OVERRIDES_PER_REQUEST
 
 
-def test_a_node_has_the_hash_of_the_class_as_it_was_asked_for() -> None:
+def test_node_claim_gets_the_node_class_hash_at_request_time() -> None:
     group = launch_claim(make_claim("a"), node_classes=(make_node_class(spec_hash="then"),))
     metadata, _ = plan_claim_patches(group, make_claim("a"), node_classes=(make_node_class(spec_hash="now"),))
     assert dict(metadata.annotations) == {
@@ -416,7 +418,7 @@ IN_GROUP = parse_requirement(labels.PLACEMENT_GROUP, "In", ("pg-1",))
         ),
     ],
 )
-def test_what_is_refused_to_a_placement_group_is_closed_for_it_alone_and_the_rest_is_tried_at_once(
+def test_placement_group_error_marks_the_offering_unavailable_only_for_that_group(
     error: FleetError, closed: set[tuple[str, str, str, str]]
 ) -> None:
     grouped = {"node_classes": (make_node_class(placement_group_selector=SelectorTerm(id="pg-1")),)}

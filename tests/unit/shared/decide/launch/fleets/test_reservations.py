@@ -59,7 +59,7 @@ def create_reserved_fleet(aws: Face, token: str, capacity: int) -> FleetResult:
     )
 
 
-def test_a_reservation_gives_what_it_has_and_takes_it_back(aws: Face) -> None:
+def test_capacity_reservation_provides_its_instances_and_regains_terminated_ones(aws: Face) -> None:
     reservation_id = reserve_capacity(aws, 2)
     result = create_reserved_fleet(aws, "one", 3)
     assert [instance.capacity_type for instance in result.instances] == ["reserved", "reserved"]
@@ -72,7 +72,7 @@ def test_a_reservation_gives_what_it_has_and_takes_it_back(aws: Face) -> None:
     assert len(create_reserved_fleet(aws, "two", 1).instances) == 1
 
 
-def test_a_reservation_of_another_type_is_none(aws: Face) -> None:
+def test_capacity_reservation_of_another_instance_type_is_not_found(aws: Face) -> None:
     reserve_capacity(aws, 2, kind="m5.xlarge")
     assert [error.code for error in create_reserved_fleet(aws, "one", 1).errors] == [
         "InvalidCapacityReservationId.NotFound"
@@ -80,7 +80,7 @@ def test_a_reservation_of_another_type_is_none(aws: Face) -> None:
 
 
 @pytest.mark.parametrize(("zone", "reservation"), [("us-east-1a", "cr-2"), ("us-east-1b", "cr-3")])
-def test_a_claim_is_told_which_reservation_it_draws_from(zone: str, reservation: str) -> None:
+def test_node_claim_labels_name_its_capacity_reservation(zone: str, reservation: str) -> None:
     snapshot = build_reserved_cluster("default")
     [launch] = plan_launches(snapshot).launches
     instance = FleetInstance(
@@ -93,7 +93,7 @@ def test_a_claim_is_told_which_reservation_it_draws_from(zone: str, reservation:
     assert patched_labels[labels.CAPACITY_TYPE] == "reserved"
 
 
-def test_claims_of_a_request_that_failed_are_told_and_their_pool() -> None:
+def test_failed_fleet_request_is_reported_on_its_node_claims_and_node_pool() -> None:
     snapshot = make_cluster(make_claim("a"), make_claim("b"), make_claim("c", provider_id="aws:///z/i-1"))
     [launch] = plan_launches(snapshot).launches
     group = msgspec.structs.replace(launch.group, claims=("a", "b", "c"))

@@ -51,21 +51,21 @@ def build_launch_group(count: int, *subnets: str) -> LaunchGroup:
     return msgspec.structs.replace(launch.group, result=result)
 
 
-def test_the_subnet_with_the_most_free_addresses_is_used() -> None:
+def test_subnet_with_the_most_free_addresses_is_used() -> None:
     [launch] = plan_launches(
         make_cluster(make_claim("a")), LaunchPolicy(subnet_addresses=make_addresses(a=10, z=11))
     ).launches
     assert get_subnet_by_zone(launch) == {"us-east-1a": "subnet-z", "us-east-1b": "subnet-b"}
 
 
-def test_among_equals_the_first_of_the_status_is_used() -> None:
+def test_first_subnet_of_the_status_is_used_when_free_addresses_are_equal() -> None:
     [launch] = plan_launches(
         make_cluster(make_claim("a")), LaunchPolicy(subnet_addresses=make_addresses(a=10, z=10))
     ).launches
     assert get_subnet_by_zone(launch)["us-east-1a"] == "subnet-a"
 
 
-def test_a_machine_takes_as_many_addresses_as_its_smallest_type_has_pods() -> None:
+def test_estimated_addresses_per_instance_equal_the_pods_of_its_smallest_instance_type() -> None:
     assert estimate_addresses_per_instance(build_launch_group(1).request, make_cluster()) == PODS_PER_NODE
     assert estimate_addresses_per_instance(build_launch_group(1).request, make_cluster(catalog=None)) == 1
 
@@ -83,37 +83,43 @@ def test_a_machine_takes_as_many_addresses_as_its_smallest_type_has_pods() -> No
         ),
         (build_launch_group(1, "subnet-of-another"), {"subnet-a": 5000, "subnet-b": 5000, "subnet-z": 4000}),
     ],
-    ids=["open: all of them anywhere", "answered: where they are", "a subnet that nobody asked about"],
+    ids=[
+        "open launch counts in every subnet",
+        "launch with a result counts in its subnets",
+        "subnet without address data",
+    ],
 )
-def test_launches_since_ec2_was_asked_are_taken_off(launch_group: LaunchGroup, counts: dict[str, int]) -> None:
+def test_addresses_of_launches_after_the_subnet_query_are_subtracted(
+    launch_group: LaunchGroup, counts: dict[str, int]
+) -> None:
     assert count_free_addresses(make_cluster(launch_groups=(launch_group,)), make_addresses()) == counts
     before = msgspec.structs.replace(launch_group, created_at=NOW - timedelta(seconds=1))
     assert count_free_addresses(make_cluster(launch_groups=(before,)), make_addresses()) == dict(make_addresses().free)
 
 
-def test_where_nobody_knows_nothing_is_taken_off() -> None:
+def test_no_addresses_are_subtracted_without_subnet_data() -> None:
     assert count_free_addresses(make_cluster(launch_groups=(build_launch_group(3),)), None) == {}
 
 
-def test_the_next_launch_of_the_same_plan_sees_what_the_first_one_takes() -> None:
+def test_next_launch_of_the_same_plan_sees_the_addresses_of_the_first() -> None:
     snapshot = make_cluster(make_claim("a"), make_claim("b", cpu="3"))
     launches = plan_launches(snapshot, LaunchPolicy(subnet_addresses=make_addresses(a=50, z=40))).launches
     assert sorted(get_subnet_by_zone(launch)["us-east-1a"] for launch in launches) == ["subnet-a", "subnet-z"]
 
 
-def test_a_concurrent_launch_is_seen_too() -> None:
+def test_launch_in_progress_reduces_the_free_addresses_of_its_subnet() -> None:
     snapshot = make_cluster(make_claim("a"), launch_groups=(build_launch_group(1),))
     launch = plan_launches(snapshot, LaunchPolicy(subnet_addresses=make_addresses(a=50, z=40))).launches[-1]
     assert get_subnet_by_zone(launch)["us-east-1a"] == "subnet-z"
 
 
-def test_a_full_subnet_is_passed_over_for_a_while() -> None:
+def test_full_subnet_is_skipped_until_its_mark_expires() -> None:
     full = (UnavailableOffering(capacity_type="", zone="us-east-1a", subnet_id="subnet-a", until=get_time_after(180)),)
     assert select_subnet_by_zone(SUBNETS, {}, full, NOW)["us-east-1a"].subnet_id == "subnet-z"
     assert select_subnet_by_zone(SUBNETS, {}, full, get_time_after(180))["us-east-1a"].subnet_id == "subnet-a"
 
 
-def test_a_zone_whose_subnets_are_all_full_offers_nothing() -> None:
+def test_zone_with_only_full_subnets_is_not_requested() -> None:
     full = tuple(
         UnavailableOffering(capacity_type="", zone=subnet.zone, subnet_id=subnet.subnet_id, until=get_time_after(180))
         for subnet in SUBNETS

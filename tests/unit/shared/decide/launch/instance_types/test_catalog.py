@@ -37,7 +37,7 @@ def build_cluster_with_catalog(*classes: EC2NodeClass, **fields: object) -> Clus
     )
 
 
-def test_a_catalogue_says_when_it_was_made_and_how_old_its_prices_are() -> None:
+def test_catalog_records_its_build_time_and_the_age_of_its_prices() -> None:
     market = msgspec.structs.replace(MARKET, priced_at=get_time_after(-3600))
     catalog = build_catalog(
         ClusterSnapshot(taken_at=NOW, node_classes=(make_node_class(),)), INFOS, market, CAPACITY_SETTINGS
@@ -45,14 +45,14 @@ def test_a_catalogue_says_when_it_was_made_and_how_old_its_prices_are() -> None:
     assert (catalog.built_at, catalog.priced_at) == (NOW, get_time_after(-3600))
 
 
-def test_old_prices_do_not_make_a_new_catalogue_due() -> None:
+def test_old_prices_alone_do_not_make_the_catalog_due() -> None:
     before = build_cluster_with_catalog(make_node_class())
     assert before.catalog is not None
     old = msgspec.structs.replace(before.catalog, priced_at=NOW - timedelta(days=9))
     assert not is_catalog_due(msgspec.structs.replace(before, catalog=old), before)
 
 
-def test_a_catalogue_that_was_made_without_on_demand_prices_is_made_anew() -> None:
+def test_catalog_without_on_demand_prices_is_rebuilt() -> None:
     snapshot = ClusterSnapshot(taken_at=NOW, node_classes=(make_node_class(),))
     for prices, due in ((MARKET.on_demand, False), ({}, True)):
         market = msgspec.structs.replace(MARKET, on_demand=prices)
@@ -70,7 +70,7 @@ def test_a_catalogue_that_was_made_without_on_demand_prices_is_made_anew() -> No
         ({}, {"resolved_placement_group": PlacementGroup(group_id="pg-1")}, True),
     ],
 )
-def test_what_a_class_is_given_now_and_was_not_before_makes_it_due(
+def test_catalog_is_due_when_reservations_or_the_placement_group_of_a_node_class_change(
     was: dict[str, object], now: dict[str, object], *, due: bool
 ) -> None:
     assert (
@@ -83,9 +83,7 @@ def test_what_a_class_is_given_now_and_was_not_before_makes_it_due(
 
 
 @pytest.mark.parametrize(("available_count", "due"), [(2, False), (1, True), (0, True)])
-def test_what_is_left_of_a_reservation_is_compared_with_what_the_catalogue_says(
-    available_count: int, *, due: bool
-) -> None:
+def test_remaining_capacity_of_a_reservation_is_compared_with_the_catalog(available_count: int, *, due: bool) -> None:
     group = PlacementGroup(group_id="pg-1")
     full = make_node_class(resolved_capacity_reservations=(RESERVATION,), resolved_placement_group=group)
     read = make_node_class(
@@ -97,7 +95,7 @@ def test_what_is_left_of_a_reservation_is_compared_with_what_the_catalogue_says(
     assert is_catalog_due(before, ClusterSnapshot(taken_at=NOW, node_classes=(after,))) == due
 
 
-def test_a_class_in_whose_zones_nothing_is_sold_is_named() -> None:
+def test_node_class_without_offerings_in_its_zones_is_reported() -> None:
     class_there = make_node_class(meta=ObjectMeta(name="there", generation=1), resolved_subnets=())
     subnet = msgspec.structs.replace(make_node_class().resolved_subnets[0], zone="moon-1a")
     on_moon = make_node_class(meta=ObjectMeta(name="moon", generation=1), resolved_subnets=(subnet,))
@@ -129,7 +127,7 @@ def collect_memory(observed_memory: tuple[ObservedMemory, ...] = (), **fields: o
     return collect_seen_memory(msgspec.structs.replace(before, catalog=catalog, **fields))
 
 
-def test_the_least_that_registered_nodes_report_is_kept() -> None:
+def test_smallest_memory_reported_by_registered_nodes_is_kept() -> None:
     nodes = (make_reporting_node("a", 7700), make_reporting_node("b", 7600), make_reporting_node("c", 7650))
     assert collect_memory(
         nodes=nodes, node_claims=(make_registered_claim("a"), make_registered_claim("b"), make_registered_claim("c"))
@@ -147,7 +145,7 @@ def test_the_least_that_registered_nodes_report_is_kept() -> None:
         ((), ()),
     ],
 )
-def test_nodes_of_which_too_little_is_known_tell_nothing(
+def test_node_with_incomplete_data_adds_no_observed_memory(
     nodes: tuple[Node, ...], claims: tuple[NodeClaim, ...]
 ) -> None:
     assert collect_memory(nodes=nodes, node_claims=claims) == ()
@@ -161,7 +159,7 @@ def test_nodes_of_which_too_little_is_known_tell_nothing(
         (make_observed_memory(7500, age=REPORTED_MEMORY_TTL), make_observed_memory(7700)),
     ],
 )
-def test_what_was_seen_before_holds_until_less_is_seen_or_it_is_too_old(
+def test_observed_memory_is_kept_until_a_smaller_value_or_its_expiration(
     earlier_memory: ObservedMemory, updated_memory: ObservedMemory
 ) -> None:
     assert collect_memory(
@@ -169,11 +167,11 @@ def test_what_was_seen_before_holds_until_less_is_seen_or_it_is_too_old(
     ) == (updated_memory,)
 
 
-def test_before_the_first_catalogue_nothing_was_seen() -> None:
+def test_snapshot_without_a_catalog_has_no_observed_memory() -> None:
     assert collect_seen_memory(ClusterSnapshot(taken_at=NOW)) == ()
 
 
-def test_a_catalogue_keeps_what_was_seen_and_uses_it() -> None:
+def test_catalog_keeps_observed_memory_and_uses_it_as_capacity() -> None:
     observed_memory = (
         ObservedMemory(instance_type="m5.large", image_id="ami-amd64", memory_bytes=7_000_000_000, at=NOW),
     )

@@ -42,7 +42,7 @@ def build_priced_types(prices: Mapping[str, float]) -> tuple[InstanceType, ...]:
     ("count", "family", "expected_type"),
     [(3, "c4", "c4.large"), (4, "c4", "c4.xlarge"), (15, "t3a", "t3a.2xlarge"), (15, "c4", "c4.2xlarge")],
 )
-def test_the_cheapest_machine_that_holds_pods_and_daemons_is_bought_and_only_one(
+def test_cheapest_instance_type_that_fits_pods_and_daemon_sets_is_launched(
     count: int, family: str, expected_type: str
 ) -> None:
     pods = (make_pod(f"p{number}", "500m", "128Mi") for number in range(count))

@@ -45,7 +45,7 @@ T3_LARGE = make_instance_type_info("t3.large", 2, 8, enis=3, ips=12)
         (T3_LARGE, 3, 0),
     ],
 )
-def test_each_secondary_address_is_a_pod_and_two_use_the_hosts(
+def test_eni_limited_pods_are_secondary_addresses_plus_two_host_network_pods(
     type_info: InstanceTypeInfo, reserved: int, pods: int
 ) -> None:
     assert count_eni_limited_pods(type_info, reserved) == pods
@@ -62,7 +62,7 @@ def test_each_secondary_address_is_a_pod_and_two_use_the_hosts(
         ("Bottlerocket", {"max_pods": 110}, 0, 1465),
     ],
 )
-def test_the_kubelets_memory_follows_the_pods_of_its_family(
+def test_kube_reserved_memory_follows_max_pods_and_the_ami_family(
     family: str, fields: dict[str, object], reserved: int, memory_mib: int
 ) -> None:
 
@@ -75,18 +75,18 @@ def test_the_kubelets_memory_follows_the_pods_of_its_family(
 
 
 @pytest.mark.parametrize(("vcpus", "milli"), [(1, 60), (2, 70), (4, 80), (8, 90), (16, 110), (96, 310)])
-def test_the_kubelets_share_of_a_cpu_falls_with_every_core(vcpus: int, milli: int) -> None:
+def test_kube_reserved_cpu_share_falls_with_the_number_of_vcpus(vcpus: int, milli: int) -> None:
 
     assert compute_kube_reserved_cpu(vcpus) == milli
 
 
-def test_memory_is_less_what_the_hypervisor_keeps() -> None:
+def test_memory_capacity_excludes_the_hypervisor_overhead() -> None:
     types_by_name = build_types_by_name()
     assert types_by_name["m5.large"].capacity["memory"] == 7577 * MIB_BYTES
     assert types_by_name["m6g.large"].capacity["memory"] == (8192 - 64 - 610) * MIB_BYTES
 
 
-def test_pods_per_core_caps_even_max_pods() -> None:
+def test_pods_per_core_limits_max_pods_except_on_bottlerocket() -> None:
     kubelet_class = make_kubelet_node_class(max_pods=50, pods_per_core=10)
     assert compute_max_pods(INFOS[0], kubelet_class, AMI_FAMILIES["AL2023"], CapacitySettings()) == 20
     assert compute_max_pods(INFOS[0], kubelet_class, AMI_FAMILIES["Bottlerocket"], CapacitySettings()) == 50
@@ -108,11 +108,11 @@ def test_pods_per_core_caps_even_max_pods() -> None:
         ({"block_devices": (BlockDevice(device_name="x", volume_size_gib=7),), "ami_family": "Custom"}, 7),
     ],
 )
-def test_storage_is_that_of_the_device_pods_write_to(fields: dict[str, object], gib: int) -> None:
+def test_ephemeral_storage_is_the_size_of_the_root_or_data_volume(fields: dict[str, object], gib: int) -> None:
     assert build_types_by_name(make_node_class(**fields))["m5.large"].capacity["ephemeral-storage"] == gib * GIB_BYTES
 
 
-def test_thresholds_and_reservations_of_the_user_replace_the_defaults() -> None:
+def test_user_provided_eviction_thresholds_and_reservations_replace_the_defaults() -> None:
     kubelet_class = make_kubelet_node_class(
         kube_reserved=(("cpu", "1"),),
         system_reserved=(("memory", "1Gi"),),
@@ -126,7 +126,7 @@ def test_thresholds_and_reservations_of_the_user_replace_the_defaults() -> None:
     assert instance_type.overhead["ephemeral-storage"] == GIB_BYTES
 
 
-def test_soft_thresholds_take_nothing_away() -> None:
+def test_soft_eviction_thresholds_add_no_overhead() -> None:
     kubelet_class = make_kubelet_node_class(
         eviction_soft=(("memory.available", "1Gi"),), eviction_soft_grace_period=(("memory.available", "1m"),)
     )
@@ -136,7 +136,7 @@ def test_soft_thresholds_take_nothing_away() -> None:
 @pytest.mark.parametrize(
     ("threshold", "mib"), [("250Mi", 250), ("0", 0), ("0%", 0), ("100%", 0), ("1.5%", 113.655), ("50%", 3788.5)]
 )
-def test_a_hard_threshold_is_an_amount_or_a_share_of_the_memory(threshold: str, mib: float) -> None:
+def test_hard_eviction_threshold_is_an_amount_or_a_percentage_of_memory(threshold: str, mib: float) -> None:
     instance_type = build_types_by_name(make_kubelet_node_class(eviction_hard=(("memory.available", threshold),)))[
         "m5.large"
     ]
@@ -144,7 +144,7 @@ def test_a_hard_threshold_is_an_amount_or_a_share_of_the_memory(threshold: str, 
     assert reserved_bytes == pytest.approx(mib * MIB_BYTES, abs=1)
 
 
-def test_inodes_and_processes_are_the_kubelets_own_business() -> None:
+def test_inode_and_pid_thresholds_add_no_overhead() -> None:
     hard = (("nodefs.inodesFree", "5%"), ("imagefs.available", "15%"), ("pid.available", "10%"))
     assert build_types_by_name(make_kubelet_node_class(eviction_hard=hard)) == build_types_by_name()
     assert (
@@ -155,13 +155,13 @@ def test_inodes_and_processes_are_the_kubelets_own_business() -> None:
     )
 
 
-def test_a_type_without_a_price_is_not_for_free() -> None:
+def test_instance_type_without_a_price_is_left_out() -> None:
 
     market = msgspec.structs.replace(MARKET, on_demand={}, spot=())
     assert build_instance_types(INFOS, market, make_node_class(), CapacitySettings()) == ()
 
 
-def test_only_the_zones_of_the_node_class_are_offered() -> None:
+def test_only_zones_of_the_node_class_are_offered() -> None:
     instance_type = build_types_by_name()["m5.large"]
     assert {offering.zone for offering in instance_type.offerings} == {"us-east-1a", "us-east-1b"}
     assert instance_type.requirements[labels.ZONE_ID].values == {"use1-az1", "use1-az2"}
@@ -181,11 +181,11 @@ def test_only_the_zones_of_the_node_class_are_offered() -> None:
         ("instance-capability-flex", "false"),
     ],
 )
-def test_labels_say_what_the_type_is(key: str, value: str) -> None:
+def test_instance_type_labels_describe_its_properties(key: str, value: str) -> None:
     assert build_types_by_name()["m5.large"].requirements[f"karpenter.k8s.aws/{key}"].values == {value}
 
 
-def test_a_label_that_a_type_has_not_does_not_exist() -> None:
+def test_label_of_a_missing_feature_has_operator_does_not_exist() -> None:
     assert (
         build_types_by_name()["m5.large"].requirements["karpenter.k8s.aws/instance-gpu-name"].operator == "DoesNotExist"
     )
@@ -204,14 +204,14 @@ def test_a_label_that_a_type_has_not_does_not_exist() -> None:
         ("g4dn.xlarge", "g", "4"),
     ],
 )
-def test_category_and_generation_are_read_from_the_name(name: str, category: str, generation: str) -> None:
+def test_instance_category_and_generation_are_parsed_from_the_name(name: str, category: str, generation: str) -> None:
 
     requirements = build_type_requirements(make_instance_type_info(name, 2, 8), (), "r", AMI_FAMILIES["AL2023"], None)
     assert requirements["karpenter.k8s.aws/instance-category"].values == {category}
     assert requirements["karpenter.k8s.aws/instance-generation"].values == {generation}
 
 
-def test_gpus_are_resources_and_labels() -> None:
+def test_gpus_are_extended_resources_and_labels() -> None:
 
     gpu = GpuDevice(name="A10G", manufacturer="NVIDIA", count=4, memory_mib=24576)
     type_info = msgspec.structs.replace(INFOS[0], gpus=(gpu,))
@@ -257,13 +257,13 @@ EFA_ONLY = (NetworkInterface(), NetworkInterface(device_index=1, interface_type=
         ),
     ],
 )
-def test_room_beyond_processor_and_memory(
+def test_capacity_includes_pods_efa_pod_eni_and_local_storage(
     type_info: InstanceTypeInfo, fields: dict[str, object], resource: str, amount: int
 ) -> None:
     assert compute_capacity(type_info, **fields)[resource] == amount
 
 
-def test_neurons_are_counted_and_so_are_the_cores_of_the_first() -> None:
+def test_neuron_devices_and_cores_are_counted() -> None:
     device = GpuDevice(name="Inferentia2", manufacturer="AWS", count=6, cores=2)
     type_info = msgspec.structs.replace(make_instance_type_info("inf2.24xlarge", 96, 384), neurons=(device,))
     capacity = compute_capacity(type_info)
@@ -274,7 +274,7 @@ def test_neurons_are_counted_and_so_are_the_cores_of_the_first() -> None:
     assert requirements["karpenter.k8s.aws/instance-accelerator-count"].values == {"6"}
 
 
-def test_a_node_that_was_seen_knows_its_memory_better_and_keeps_its_thresholds() -> None:
+def test_observed_memory_replaces_the_estimate_and_keeps_eviction_thresholds() -> None:
     observed_memory = (
         ObservedMemory(instance_type="m5.large", image_id="ami-amd64", memory_bytes=7700 * MIB_BYTES, at=NOW),
     )
@@ -327,7 +327,7 @@ def test_a_node_that_was_seen_knows_its_memory_better_and_keeps_its_thresholds()
         ),
     ],
 )
-def test_what_a_class_asks_for_and_a_type_has_not_makes_it_unavailable_and_leaves_it_listed(
+def test_instance_type_without_features_required_by_the_node_class_is_listed_as_unavailable(
     name: str, fields: dict[str, object], changed: dict[str, object], *, possible: bool
 ) -> None:
     type_info = msgspec.structs.replace(make_instance_type_info(name, 2, 8), **changed)
@@ -361,7 +361,7 @@ def list_reserved_offerings(*reservations: CapacityReservation) -> list[Offering
         ({"ends_at": get_time_after(41 * 60), "reservation_type": "capacity-block"}, True),
     ],
 )
-def test_a_reservation_is_an_offering_until_it_is_used_up_or_ends(
+def test_capacity_reservation_is_an_offering_until_it_is_exhausted_or_ends(
     fields: dict[str, object], *, available: bool
 ) -> None:
     [offering] = list_reserved_offerings(make_reservation(**fields))
@@ -369,13 +369,13 @@ def test_a_reservation_is_an_offering_until_it_is_used_up_or_ends(
     assert offering.price_usd_per_hour == PRICES["m5.large"] / 10_000_000
 
 
-def test_a_reservation_where_the_class_is_not_or_of_a_type_that_is_not_is_none() -> None:
+def test_capacity_reservation_in_another_zone_or_of_an_unknown_type_is_ignored() -> None:
     assert (
         list_reserved_offerings(make_reservation(zone="us-east-1c"), make_reservation(instance_type="x9.large")) == []
     )
 
 
-def test_a_type_with_a_reservation_says_so_in_its_labels() -> None:
+def test_instance_type_with_a_capacity_reservation_has_reservation_labels() -> None:
     reserved_class = make_node_class(resolved_capacity_reservations=(make_reservation(is_interruptible=True),))
     types_by_name = build_types_by_name(reserved_class)
     values_by_key = {item.key: item.values for item in types_by_name["m5.large"].requirements}
@@ -388,7 +388,7 @@ def test_a_type_with_a_reservation_says_so_in_its_labels() -> None:
     )
 
 
-def test_a_partition_group_says_its_partitions_and_another_does_not() -> None:
+def test_only_partition_placement_groups_have_partition_labels() -> None:
     group = PlacementGroup(group_id="pg-1", strategy="partition", partition_count=3)
     requirements = build_type_requirements(INFOS[0], (), "r", AMI_FAMILIES["AL2023"], group)
     assert requirements["karpenter.k8s.aws/placement-group-id"].values == {"pg-1"}
@@ -400,7 +400,7 @@ def test_a_partition_group_says_its_partitions_and_another_does_not() -> None:
 
 
 @pytest.mark.parametrize(("arch", "systems"), [("x86_64", {"windows"}), ("arm64", set())])
-def test_windows_is_for_amd64_and_says_its_build(arch: str, systems: set[str]) -> None:
+def test_windows_instance_types_are_amd64_and_have_a_windows_build_label(arch: str, systems: set[str]) -> None:
     requirements = build_type_requirements(
         make_instance_type_info("m5.large", 2, 8, arch=arch), (), "r", AMI_FAMILIES["Windows2022"], None
     )
@@ -412,7 +412,7 @@ def test_windows_is_for_amd64_and_says_its_build(arch: str, systems: set[str]) -
     assert linux[labels.WINDOWS_BUILD].operator == "DoesNotExist"
 
 
-def test_prices_of_an_earlier_day_are_marked() -> None:
+def test_prices_of_an_earlier_day_are_marked_as_estimated() -> None:
     market = msgspec.structs.replace(MARKET, estimated_capacity_types=frozenset(("on-demand",)))
     offerings = build_instance_types(INFOS, market, make_node_class(), CapacitySettings())[0].offerings
     assert {offering.capacity_type: offering.is_estimated for offering in offerings} == {
@@ -421,7 +421,7 @@ def test_prices_of_an_earlier_day_are_marked() -> None:
     }
 
 
-def test_every_type_has_every_well_known_label_or_says_that_it_has_not() -> None:
+def test_every_instance_type_defines_or_excludes_every_well_known_label() -> None:
     keys = (labels.WELL_KNOWN - {labels.NODEPOOL, labels.NODECLASS}) - {
         "karpenter.k8s.aws/placement-group-id",
         "karpenter.k8s.aws/placement-group-partition",
@@ -439,7 +439,7 @@ def test_every_type_has_every_well_known_label_or_says_that_it_has_not() -> None
 @pytest.mark.parametrize(
     "name", ["m5.large", "c7gn.16xlarge", "g5.48xlarge", "t3.micro", "u-6tb1.112xlarge", "a1.medium"]
 )
-def test_every_true_type_leaves_room_for_its_pods(name: str) -> None:
+def test_real_instance_types_have_eni_pods_and_hypervisor_memory_overhead(name: str) -> None:
     type_info = all_types()[name]
     assert count_eni_limited_pods(type_info, 0) > 0
     assert compute_capacity(type_info, ami_family="AL2")["memory"] < type_info.memory_mib * MIB_BYTES
@@ -460,7 +460,7 @@ def test_every_true_type_leaves_room_for_its_pods(name: str) -> None:
         ("p4d.24xlarge", 737),
     ],
 )
-def test_as_many_pods_as_the_interfaces_of_a_true_type_have_addresses(name: str, pods: int) -> None:
+def test_real_instance_types_have_the_expected_eni_limited_pods(name: str, pods: int) -> None:
     assert compute_capacity(all_types()[name], ami_family="AL2")["pods"] == pods
 
 
@@ -468,11 +468,11 @@ def test_as_many_pods_as_the_interfaces_of_a_true_type_have_addresses(name: str,
     ("name", "mbps"),
     [("c5.12xlarge", 12000), ("t3.nano", 32), ("m6i.large", 781), ("p4d.24xlarge", 400000), ("g5.48xlarge", 100000)],
 )
-def test_bandwidth_is_what_all_cards_carry_at_all_times(name: str, mbps: int) -> None:
+def test_network_bandwidth_is_the_sum_of_the_baseline_of_all_network_cards(name: str, mbps: int) -> None:
     assert compute_network_mbps(all_types()[name]) == mbps
 
 
-def test_the_first_graviton_as_it_is_known() -> None:
+def test_a1_medium_has_the_expected_capacity_and_allocatable() -> None:
     market = msgspec.structs.replace(
         MARKET, offerings=(("a1.medium", "us-east-1a"),), on_demand={"a1.medium": 0.02}, spot=()
     )
@@ -488,6 +488,6 @@ def test_the_first_graviton_as_it_is_known() -> None:
     ("architectures", "value"),
     [(("x86_64",), "amd64"), (("arm64",), "arm64"), (("i386", "x86_64"), "amd64"), (("x86_64_mac",), "x86_64_mac")],
 )
-def test_the_architecture_is_kubernetes_word_for_it(architectures: tuple[str, ...], value: str) -> None:
+def test_architecture_is_converted_to_the_kubernetes_name(architectures: tuple[str, ...], value: str) -> None:
     type_info = msgspec.structs.replace(INFOS[0], architectures=architectures)
     assert build_type_requirements(type_info, (), "r", AMI_FAMILIES["AL2023"], None)[labels.ARCH].values == {value}

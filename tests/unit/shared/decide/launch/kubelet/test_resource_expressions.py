@@ -101,7 +101,7 @@ def make_class_with_kubelet(**kubelet: Any) -> EC2NodeClass:
         ("default_enis * (ips_per_eni - 1) + 2", 58),
     ],
 )
-def test_what_an_expression_comes_to(text: str, value: float) -> None:
+def test_kubelet_expression_is_evaluated(text: str, value: float) -> None:
     assert parse_expression(text, EXPRESSION_VARIABLES).evaluate(VARIABLE_VALUES) == value
 
 
@@ -141,19 +141,19 @@ def test_what_an_expression_comes_to(text: str, value: float) -> None:
         ("1" + " + 1" * MAX_EXPRESSION_LENGTH, "longer than"),
     ],
 )
-def test_what_is_no_expression_is_refused(text: str, message: str) -> None:
+def test_invalid_kubelet_expression_is_rejected_with_a_message(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         parse_expression(text, EXPRESSION_VARIABLES)
 
 
 @pytest.mark.parametrize("text", ["1 / 0", "1 % 0", "9223372036854775807 + 1", "int(1.0 / 0.0)", "int('one')"])
-def test_what_cannot_be_computed_is_told(text: str) -> None:
+def test_arithmetic_errors_are_reported(text: str) -> None:
     expression = parse_expression(text, EXPRESSION_VARIABLES)
     with pytest.raises(ValueError, match=r"zero|64 bits|whole number|invalid literal"):
         expression.evaluate(VARIABLE_VALUES)
 
 
-def test_doubles_divide_by_nothing_as_doubles_do() -> None:
+def test_division_of_doubles_by_zero_follows_ieee_754() -> None:
     values = [
         parse_expression(text, EXPRESSION_VARIABLES).evaluate(VARIABLE_VALUES)
         for text in ("1.0 / 0.0", "-1.0 / 0.0", "0.0 / 0.0")
@@ -163,7 +163,7 @@ def test_doubles_divide_by_nothing_as_doubles_do() -> None:
 
 
 @given(dividend=st.integers(-(2**31), 2**31), divisor=st.integers(-(2**31), 2**31).filter(bool))
-def test_quotient_and_rest_make_the_whole(dividend: int, divisor: int) -> None:
+def test_integer_quotient_and_remainder_add_up_to_the_dividend(dividend: int, divisor: int) -> None:
     [quotient, remainder] = [
         parse_expression(f"({dividend}) {sign} ({divisor})", EXPRESSION_VARIABLES).evaluate({}) for sign in ("/", "%")
     ]
@@ -173,14 +173,14 @@ def test_quotient_and_rest_make_the_whole(dividend: int, divisor: int) -> None:
 
 
 @given(text=st.text(alphabet="0123456789.+-*/%()<>=!&|?:,[]'\" abcdefghijklmnopqrstuvwxyz_", max_size=40))
-def test_any_text_is_an_expression_or_is_refused(text: str) -> None:
+def test_any_text_is_evaluated_or_rejected_with_a_value_error(text: str) -> None:
     with suppress(ValueError):
         assert isinstance(
             parse_expression(text, EXPRESSION_VARIABLES).evaluate(VARIABLE_VALUES), int | float | str | list
         )
 
 
-def test_amounts_are_written_in_steps() -> None:
+def test_evaluated_resource_amounts_are_rounded_up_with_units() -> None:
     kubelet_class = make_class_with_kubelet(
         kubeReserved={
             "cpu": "vcpus * 13",
@@ -195,14 +195,14 @@ def test_amounts_are_written_in_steps() -> None:
     assert dict(evaluated.system_reserved) == {"cpu": "100m", "memory": "16Mi"}
 
 
-def test_pods_are_computed_first_and_the_rest_with_what_came_of_it() -> None:
+def test_max_pods_is_evaluated_before_the_other_expressions_that_use_it() -> None:
     kubelet_class = make_class_with_kubelet(maxPods="max_pods / 2", kubeReserved={"memory": "11 * max_pods"})
     evaluated = evaluate_kubelet(kubelet_class, make_instance_type_info("m5.xlarge", 4, 16), 58)
     assert evaluated.max_pods == 29
     assert dict(evaluated.kube_reserved) == {"memory": "320Mi"}
 
 
-def test_what_cannot_be_computed_for_a_type_is_as_if_it_were_not_written() -> None:
+def test_expression_that_fails_for_an_instance_type_is_ignored_for_it() -> None:
     kubelet_class = make_class_with_kubelet(
         maxPods="vcpus - 10", kubeReserved={"cpu": "10 - 100 * vcpus", "memory": "1 / (vcpus - 4)"}
     )
@@ -210,7 +210,7 @@ def test_what_cannot_be_computed_for_a_type_is_as_if_it_were_not_written() -> No
     assert (evaluated.max_pods, evaluated.kube_reserved) == (None, ())
 
 
-def test_types_have_the_room_that_the_expressions_leave() -> None:
+def test_instance_type_capacity_and_overhead_follow_the_expressions() -> None:
     kubelet_class = make_class_with_kubelet(
         maxPods="min(vcpus * 10, 30)", kubeReserved={"memory": "memory_mib / 8", "cpu": "vcpus * 50"}
     )
@@ -237,7 +237,7 @@ def build_stored_catalog(kubelet_class: EC2NodeClass) -> Catalog:
     return read
 
 
-def test_each_machine_is_told_its_own_amounts() -> None:
+def test_launch_template_contains_the_evaluated_amounts_of_its_instance_types() -> None:
     kubelet_class = make_class_with_kubelet(
         maxPods="30", kubeReserved={"cpu": "vcpus * 50", "memory": "500Mi"}, podPidsLimit=9
     )
@@ -282,7 +282,7 @@ def parse_kubelet_config(template: LaunchTemplate) -> dict[str, Any]:
         ({"systemReserved": {"memory": "max_pods - 200"}}, True, "KubeletExpressionEvaluationFailed", "below zero"),
     ],
 )
-def test_an_expression_is_allowed_where_the_gate_is_open_and_it_holds_for_all(
+def test_expression_is_valid_only_with_the_feature_gate_and_for_all_instance_types(
     *, kubelet: dict[str, Any], gate: bool, reason: str, words: str
 ) -> None:
     findings = validate_node_class(
@@ -305,7 +305,7 @@ def with_required_fields(base_class: EC2NodeClass) -> EC2NodeClass:
     )
 
 
-def test_each_expression_that_is_wrong_is_named_once() -> None:
+def test_each_invalid_expression_is_reported_once() -> None:
     wrong = make_class_with_kubelet(maxPods="a", kubeReserved={"cpu": "b"})
     assert [message.partition(":")[0] for message in find_invalid_expressions(wrong)] == [
         "spec.kubelet.kubeReserved.cpu",

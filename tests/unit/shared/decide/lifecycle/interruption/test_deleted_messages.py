@@ -34,14 +34,14 @@ EVENT = PublishEvent(kind="NodeClaim", name="a", reason="SpotInterrupted", messa
         (EVENT, "skipped", OUT_OF_TIME_MESSAGE, ()),
     ],
 )
-def test_a_notice_comes_again_if_its_machine_is_not_on_its_way(
+def test_interruption_message_is_received_again_when_its_actions_failed(
     action: Action, result: Result, message: str, expected_messages: tuple[int, ...]
 ) -> None:
     outcomes = [Outcome(action=action, result=result, message=message)]
     assert find_unsettled_messages(PARSED, outcomes, CLUSTER) == expected_messages
 
 
-def test_the_end_is_noted_on_a_node_that_has_changed_meanwhile() -> None:
+def test_reclaim_time_annotation_is_patched_after_a_taint_conflict() -> None:
     bare = TaintNode(name="node-a", resource_version="8", taints=(), message="")
     wake = FollowUp(function="lifecycle", after=NOW - NOW, message="")
     outcomes = [

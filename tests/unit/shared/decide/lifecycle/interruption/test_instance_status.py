@@ -48,7 +48,7 @@ def list_deadlines(actions: tuple[Action, ...]) -> list[str]:
     return [note[labels.TERMINATION_TIMESTAMP] for note in notes if labels.TERMINATION_TIMESTAMP in note]
 
 
-def test_a_machine_that_failed_a_status_check_for_two_minutes_goes_with_its_time_up() -> None:
+def test_instance_with_a_status_check_failed_for_two_minutes_is_terminated_immediately() -> None:
     actions = decide_for_status(SYSTEM)
     assert list_claim_deletions(actions) == [("a", "system_status")]
     assert list_deadlines(actions) == [format_instant(NOW)]
@@ -70,23 +70,23 @@ def test_a_machine_that_failed_a_status_check_for_two_minutes_goes_with_its_time
     ("since", "goes"),
     [(get_time_before(seconds=119), False), (get_time_before(seconds=120), True), (NOW + timedelta(seconds=9), False)],
 )
-def test_a_check_that_failed_shortly_is_waited_for(since: datetime, goes: bool) -> None:  # noqa: FBT001 - a case
+def test_status_check_that_failed_less_than_two_minutes_ago_is_ignored(since: datetime, goes: bool) -> None:  # noqa: FBT001 - a case
     assert bool(list_claim_deletions(decide_for_status(FailedCheck(kind="instance", since=since)))) is goes
 
 
-def test_the_first_check_that_is_overdue_is_the_reason() -> None:
+def test_first_overdue_status_check_is_the_termination_reason() -> None:
     young = FailedCheck(kind="instance", since=get_time_before(seconds=5))
     assert list_claim_deletions(decide_for_status(OWN, SYSTEM)) == [("a", "instance_status")]
     assert list_claim_deletions(decide_for_status(young, SYSTEM)) == [("a", "system_status")]
 
 
-def test_a_deadline_that_stands_is_not_moved_for_a_status_check() -> None:
+def test_existing_termination_deadline_is_kept_on_a_failed_status_check() -> None:
     actions = decide_for_status(OWN, annotations={labels.TERMINATION_TIMESTAMP: "2026-11-21T13:00:00Z"})
     assert list_claim_deletions(actions) == [("a", "instance_status")]
     assert list_deadlines(actions) == []
 
 
-def test_what_lies_ahead_of_a_machine_is_a_scheduled_change() -> None:
+def test_scheduled_ec2_event_interrupts_the_node_and_records_its_start() -> None:
     actions = decide_for_status(events=(RETIRED,))
     assert list_claim_deletions(actions) == [("a", "scheduled_change")]
     assert list_deadlines(actions) == []
@@ -94,12 +94,12 @@ def test_what_lies_ahead_of_a_machine_is_a_scheduled_change() -> None:
     assert dict(taint.annotations) == {labels.ENDS_AT: "2026-11-28T12:00:00Z"}
 
 
-def test_a_broken_machine_is_not_drained_for_what_lies_ahead_of_it() -> None:
+def test_failed_status_check_takes_precedence_over_a_scheduled_event() -> None:
     assert list_claim_deletions(decide_for_status(OWN, events=(RETIRED,))) == [("a", "instance_status")]
 
 
 @pytest.mark.parametrize("status", [{"failed": (OWN,)}, {"events": (RETIRED,)}])
-def test_a_claim_that_goes_already_is_not_deleted_for_its_status(status: Case) -> None:
+def test_deleting_node_claim_is_not_deleted_again_for_its_instance_status(status: Case) -> None:
     actions = decide_for_status(
         *status.get("failed", ()), events=status.get("events", ()), deleted=get_time_before(seconds=1)
     )
@@ -107,10 +107,10 @@ def test_a_claim_that_goes_already_is_not_deleted_for_its_status(status: Case) -
     assert list_deadlines(actions) == []
 
 
-def test_the_machines_of_others_are_left_alone_whatever_their_status() -> None:
+def test_instance_status_of_foreign_instances_is_ignored() -> None:
     assert list_claim_deletions(decide_for_status(OWN, events=(RETIRED,), instance_id="i-foreign")) == []
 
 
-def test_without_an_answer_about_statuses_nobody_is_broken() -> None:
+def test_missing_instance_statuses_cause_no_deletion() -> None:
     world = make_cluster(node_claims=(make_claim(),), nodes=(make_node(),), instances=(make_instance(),), statuses=None)
     assert list_claim_deletions(decide_lifecycle(world)) == []

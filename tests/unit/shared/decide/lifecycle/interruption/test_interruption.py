@@ -60,7 +60,7 @@ def build_message_body(detail_type: str, detail: Case, source: str = EC2, versio
         ),
     ],
 )
-def test_a_notice_is_read(detail_type: str, detail: Case, source: str, kind: str) -> None:
+def test_interruption_message_is_parsed(detail_type: str, detail: Case, source: str, kind: str) -> None:
     notice = parse_interruption_message(build_message_body(detail_type, {"instance-id": "i-a"} | detail, source))
     assert isinstance(notice, InterruptionMessage)
     assert (notice.kind, notice.instance_ids, notice.at) == (kind, ("i-a",), NOW)
@@ -88,13 +88,13 @@ def test_a_notice_is_read(detail_type: str, detail: Case, source: str, kind: str
         build_message_body("AWS Health Event", HEALTH, "aws.health"),
     ],
 )
-def test_what_is_not_understood_is_a_value(text: str) -> None:
+def test_unsupported_message_is_returned_as_an_unknown_message_with_a_reason(text: str) -> None:
     unknown = parse_interruption_message(text)
     assert isinstance(unknown, UnknownMessage)
     assert unknown.reason
 
 
-def test_a_notice_without_a_time_is_a_notice() -> None:
+def test_interruption_message_without_a_valid_time_is_parsed() -> None:
     text = build_message_body("EC2 Instance Rebalance Recommendation", {"instance-id": "i-a"}).replace("2026", "never")
     assert parse_interruption_message(text) == InterruptionMessage(
         kind="rebalance_recommendation", instance_ids=("i-a",)
@@ -114,7 +114,7 @@ WARNED_END = NOW + timedelta(minutes=2)
 CLUSTER = make_cluster(node_claims=(make_claim(), make_claim("b")), nodes=(make_node(), make_node("b")))
 
 
-def test_a_spot_warning_taints_deletes_and_marks_the_offering_at_once() -> None:
+def test_spot_interruption_taints_the_node_deletes_the_node_claim_and_marks_the_offering() -> None:
     actions = decide_interruptions(ClusterState(CLUSTER), (make_message(),))
     [taint] = filter_actions(TaintNode, actions)
     assert (taint.name, taint.taints, taint.annotations) == ("node-a", (DISRUPTED,), make_end_annotation(WARNED_END))
@@ -146,7 +146,7 @@ def test_a_spot_warning_taints_deletes_and_marks_the_offering_at_once() -> None:
 @pytest.mark.parametrize(
     "kind", ["instance_stopped", "instance_terminated", "scheduled_change", "capacity_reservation_interrupted"]
 )
-def test_other_warnings_delete_and_mark_nothing(kind: str) -> None:
+def test_other_interruptions_delete_the_node_claim_and_mark_no_offering(kind: str) -> None:
     actions = decide_interruptions(ClusterState(CLUSTER), (make_message(kind),))
     assert [deletion.message for deletion in filter_actions(DeleteObject, actions)] == [kind]
     assert not filter_actions(MarkUnavailable, actions)
@@ -165,7 +165,7 @@ def test_other_warnings_delete_and_mark_nothing(kind: str) -> None:
         ([make_message("scheduled_change")], None),
     ],
 )
-def test_when_the_machine_ends_is_written_on_its_node(messages: list[InterruptionMessage], end: Case) -> None:
+def test_reclaim_time_of_the_instance_is_annotated_on_the_node(messages: list[InterruptionMessage], end: Case) -> None:
     (taint,) = filter_actions(TaintNode, decide_interruptions(ClusterState(CLUSTER), messages))
     assert taint.annotations == (make_end_annotation(end) if end else ())
 
@@ -173,7 +173,7 @@ def test_when_the_machine_ends_is_written_on_its_node(messages: list[Interruptio
 RESERVED = {labels.CAPACITY_TYPE: labels.RESERVED}
 
 
-def test_a_reservation_that_is_taken_back_is_not_tried_again_at_once() -> None:
+def test_interrupted_capacity_reservation_is_marked_unavailable() -> None:
     reserved_cluster = replace_fields(CLUSTER, node_claims=(make_claim(extra=RESERVED),))
     (mark,) = filter_actions(
         MarkUnavailable,
@@ -187,7 +187,7 @@ def test_a_reservation_that_is_taken_back_is_not_tried_again_at_once() -> None:
     assert not filter_actions(MarkUnavailable, decide_interruptions(ClusterState(reserved_cluster), (make_message(),)))
 
 
-def test_a_change_that_is_called_off_in_the_same_batch_was_never_announced() -> None:
+def test_scheduled_change_cancelled_in_the_same_batch_is_ignored() -> None:
     change, second_change = (
         make_message("scheduled_change", event="arn:1"),
         make_message("scheduled_change", "b", event="arn:2"),
@@ -211,7 +211,7 @@ def test_a_change_that_is_called_off_in_the_same_batch_was_never_announced() -> 
     ("status", "kind"),
     [("open", "scheduled_change"), ("upcoming", "scheduled_change"), ("closed", "scheduled_change_cancelled")],
 )
-def test_a_change_says_when_it_begins_and_whether_it_is_over(status: str, kind: str) -> None:
+def test_scheduled_change_message_has_its_start_time_and_cancellation(status: str, kind: str) -> None:
     detail = HEALTH | {
         "affectedEntities": [{"entityValue": "i-a"}],
         "eventArn": "arn:1",
@@ -232,7 +232,7 @@ def with_policy(policy: str) -> Case:
     return replace_fields(CLUSTER, node_pools=(pool,))
 
 
-def test_a_pool_may_cordon_a_node_at_risk() -> None:
+def test_rebalance_policy_cordon_taints_the_node_and_marks_the_offering() -> None:
     world = with_policy("cordon")
     actions = decide_interruptions(ClusterState(world), (make_message("rebalance_recommendation"),))
     (taint,) = filter_actions(TaintNode, actions)
@@ -247,7 +247,7 @@ def test_a_pool_may_cordon_a_node_at_risk() -> None:
     assert [deletion.message for deletion in filter_actions(DeleteObject, both_actions)] == ["spot_interrupted"]
 
 
-def test_a_pool_may_drain_a_node_at_risk_and_nobody_hurries() -> None:
+def test_rebalance_policy_drain_drains_the_node_without_a_deadline() -> None:
     actions = decide_interruptions(ClusterState(with_policy("drain")), (make_message("rebalance_recommendation"),))
     assert [deletion.message for deletion in filter_actions(DeleteObject, actions)] == ["rebalance_recommendation"]
     assert [(taint.taints, taint.annotations) for taint in filter_actions(TaintNode, actions)] == [((DISRUPTED,), ())]
@@ -255,7 +255,7 @@ def test_a_pool_may_drain_a_node_at_risk_and_nobody_hurries() -> None:
 
 
 @pytest.mark.parametrize("policy", ["ignore", "Drain", ""])
-def test_a_rebalance_recommendation_is_only_told(policy: str) -> None:
+def test_rebalance_recommendation_only_publishes_events_by_default(policy: str) -> None:
     actions = decide_interruptions(ClusterState(with_policy(policy)), (make_message("rebalance_recommendation"),))
     assert {(type(action), action.reason, action.type) for action in actions if isinstance(action, PublishEvent)} == {
         (PublishEvent, "SpotRebalanceRecommendation", "Normal")
@@ -264,7 +264,7 @@ def test_a_rebalance_recommendation_is_only_told(policy: str) -> None:
 
 
 @pytest.mark.parametrize("node_claims", [(), (make_claim("c"),), (make_claim(launched=False, conditions=()),)])
-def test_foreign_instances_are_left_alone(node_claims: Case) -> None:
+def test_interruption_of_a_foreign_instance_is_ignored(node_claims: Case) -> None:
     assert decide_interruptions(ClusterState(replace_fields(CLUSTER, node_claims=node_claims)), (make_message(),)) == ()
 
 
@@ -278,7 +278,7 @@ def test_foreign_instances_are_left_alone(node_claims: Case) -> None:
         ("rebalance_recommendation", None, None),
     ],
 )
-def test_a_drain_that_has_begun_hears_only_of_an_end_that_is_sooner(kind: str, earlier_end: Case, noted: Case) -> None:
+def test_draining_node_records_only_an_earlier_reclaim_time(kind: str, earlier_end: Case, noted: Case) -> None:
     notes = {labels.ENDS_AT: format_instant(earlier_end)} if earlier_end else {}
     draining_node = make_node(going=True, deleted=NOW, annotations=notes)
     actions = decide_interruptions(
@@ -294,7 +294,7 @@ def test_a_drain_that_has_begun_hears_only_of_an_end_that_is_sooner(kind: str, e
     assert not filter_actions(DeleteObject, actions)
 
 
-def test_a_change_that_is_called_off_too_late_is_told_and_takes_no_deletion_back() -> None:
+def test_late_cancellation_of_a_scheduled_change_is_reported_and_keeps_the_deletion() -> None:
     draining_cluster = make_cluster(node_claims=(make_claim(deleted=NOW),), nodes=(make_node(going=True, deleted=NOW),))
     actions = decide_interruptions(
         ClusterState(draining_cluster), (make_message("scheduled_change_cancelled", event="arn:1"),)
@@ -307,7 +307,7 @@ def test_a_change_that_is_called_off_too_late_is_told_and_takes_no_deletion_back
     assert len(actions) == len(events)
 
 
-def test_a_label_that_is_missing_does_not_stand_for_every_offering() -> None:
+def test_offering_is_not_marked_when_a_node_claim_label_is_missing() -> None:
     bare = make_claim()
     for key in (labels.ZONE, labels.INSTANCE_TYPE):
         remaining_labels = build_pairs({name: value for name, value in LABELS.items() if name != key})
@@ -317,7 +317,7 @@ def test_a_label_that_is_missing_does_not_stand_for_every_offering() -> None:
         assert not filter_actions(MarkUnavailable, actions)
 
 
-def test_a_taint_takes_the_place_of_its_like_and_is_not_set_twice() -> None:
+def test_disruption_taint_replaces_the_taint_of_the_same_key_and_is_not_written_twice() -> None:
     previous_taint = Taint(key=labels.DISRUPTED_TAINT, effect="NoExecute")
     team_taint = Taint(key="team", effect="NoSchedule")
     tainted = decide_interruptions(
@@ -331,7 +331,7 @@ def test_a_taint_takes_the_place_of_its_like_and_is_not_set_twice() -> None:
     )
 
 
-def test_duplicates_and_order_make_no_difference() -> None:
+def test_duplicates_and_order_of_messages_make_no_difference() -> None:
     messages = [
         make_message(),
         make_message("rebalance_recommendation"),

@@ -54,17 +54,17 @@ def list_demoted(actions: tuple[Action, ...]) -> list[tuple[str, str]]:
     return [(patch.kind, patch.name) for patch in patches]
 
 
-def test_a_machine_that_left_its_reservation_is_on_demand() -> None:
+def test_instance_that_left_its_capacity_reservation_is_labeled_on_demand() -> None:
     assert list_demoted(decide_for_capacity_type("on-demand")) == [("NodeClaim", "a"), ("Node", "node-a")]
     assert list_demoted(decide_for_capacity_type("reserved")) == []
 
 
-def test_a_machine_that_was_never_reserved_or_is_going_is_left_alone() -> None:
+def test_on_demand_or_deleting_node_claim_keeps_its_capacity_type_label() -> None:
     assert list_demoted(decide_for_capacity_type("on-demand", extra={labels.CAPACITY_TYPE: labels.ON_DEMAND})) == []
     assert list_demoted(decide_for_capacity_type("on-demand", deleted=NOW)) == []
 
 
-def test_without_an_answer_of_ec2_a_machine_stays_reserved() -> None:
+def test_reserved_node_claim_keeps_its_labels_when_ec2_was_not_queried() -> None:
     world = make_cluster(node_claims=(make_claim(extra=RESERVED),), nodes=(make_node(),), instances=None)
     assert list_demoted(decide_lifecycle(world)) == []
 
@@ -78,7 +78,9 @@ def test_without_an_answer_of_ec2_a_machine_stays_reserved() -> None:
         (None, "capacity-block", False),
     ],
 )
-def test_a_node_goes_before_its_capacity_block_ends(ends: timedelta | None, kind: str, *, goes: bool) -> None:
+def test_node_is_deleted_40_minutes_before_its_capacity_block_ends(
+    ends: timedelta | None, kind: str, *, goes: bool
+) -> None:
     reserved_class = make_class_with_reservation(None if ends is None else NOW + ends, kind)
     world = make_cluster(
         node_claims=(make_claim(extra=RESERVED), make_claim("b")), nodes=(make_node(),), node_classes=(reserved_class,)

@@ -50,7 +50,7 @@ def list_terminated_instances(*instances: Case, **fields: Case) -> list[str]:
         (make_instance(state="shutting-down"), False),
     ],
 )
-def test_an_instance_without_a_claim_is_garbage_once_it_is_old_enough(orphan: Case, is_terminated: bool) -> None:  # noqa: FBT001
+def test_instance_without_a_node_claim_is_terminated_after_one_minute(orphan: Case, is_terminated: bool) -> None:  # noqa: FBT001
     assert list_terminated_instances(orphan) == (["i-a"] if is_terminated else [])
 
 
@@ -63,7 +63,7 @@ def test_an_instance_without_a_claim_is_garbage_once_it_is_old_enough(orphan: Ca
         (make_claim(), (make_launch_group(),), True),
     ],
 )
-def test_an_instance_that_a_claim_may_yet_be_told_of_is_no_garbage(
+def test_instance_that_an_unlaunched_node_claim_may_own_is_not_garbage_collected(
     unlaunched: Case,
     groups: Case,
     is_terminated: bool,  # noqa: FBT001
@@ -73,7 +73,7 @@ def test_an_instance_that_a_claim_may_yet_be_told_of_is_no_garbage(
     ) == (["i-x"] if is_terminated else [])
 
 
-def test_the_node_of_an_orphan_goes_with_it() -> None:
+def test_node_of_an_orphaned_instance_is_deleted_with_it() -> None:
     nodes = (make_node(), make_node("c", deleted=NOW))
     actions = decide_lifecycle(
         make_cluster(
@@ -113,7 +113,7 @@ def list_deletion_reasons(**fields: Case) -> list[str]:
         ),
     ],
 )
-def test_a_registered_claim_is_garbage_if_its_instance_was_seen_to_be_gone_and_its_node_is_not_ready(
+def test_registered_node_claim_is_deleted_when_its_instance_is_gone_and_its_node_is_not_ready(
     fields: Case,
     is_deleted: bool,  # noqa: FBT001
 ) -> None:
@@ -141,11 +141,11 @@ BOOTING = make_claim(conditions=make_true_conditions("Launched"), created=get_ti
         ({"instances": (HEALTHY_INSTANCE, make_instance(state="pending")), "mine": BOOTING}, ""),
     ],
 )
-def test_a_claim_whose_instance_was_seen_to_end_or_to_stand_still_needs_no_notice(fields: Case, reason: str) -> None:
+def test_node_claim_of_a_stopped_or_terminated_instance_is_deleted_without_a_message(fields: Case, reason: str) -> None:
     assert list_deletion_reasons(**fields) == ([reason] if reason else [])
 
 
-def test_an_empty_answer_of_ec2_is_not_believed_while_nodes_are_ready() -> None:
+def test_empty_instance_list_is_ignored_while_nodes_are_ready() -> None:
     actions = decide_lifecycle(
         make_cluster(node_claims=(make_claim(), make_deleted_claim(name="c")), nodes=(make_node(),), instances=())
     )
@@ -159,19 +159,19 @@ def test_an_empty_answer_of_ec2_is_not_believed_while_nodes_are_ready() -> None:
     assert "InstancesNotSeen" not in [event.reason for event in filter_actions(PublishEvent, believed)]
 
 
-def test_a_doubt_without_a_registered_claim_has_nobody_to_tell() -> None:
+def test_empty_instance_list_causes_no_event_without_registered_node_claims() -> None:
     launched_claim = make_claim(conditions=make_true_conditions("Launched"), created=NOW)
     actions = decide_lifecycle(make_cluster(node_claims=(launched_claim,), nodes=(make_node(),), instances=()))
     assert "InstancesNotSeen" not in [event.reason for event in filter_actions(PublishEvent, actions)]
 
 
-def test_a_node_without_a_provider_id_is_known_by_its_name() -> None:
+def test_node_without_a_provider_id_is_matched_by_name() -> None:
     nodes = (make_node(provider_id=""), make_node("b", provider_id=""))
     assert not list_deletion_reasons(nodes=nodes)
     assert list_deletion_reasons(nodes=nodes[1:]) == ["garbage_collected"]
 
 
-def test_instances_that_end_for_one_reason_end_together() -> None:
+def test_instances_with_the_same_termination_reason_share_one_call() -> None:
     node_claims = tuple(
         make_deleted_claim(name=name, conditions=make_true_conditions("Launched"), node_name="") for name in "ba"
     )
@@ -185,17 +185,17 @@ def test_instances_that_end_for_one_reason_end_together() -> None:
 
 
 @pytest.mark.parametrize(("age", "delay"), [(0, 5), (12, 12), (600, 30)])
-def test_work_is_looked_at_less_often_as_it_ages(age: float, delay: float) -> None:
+def test_requeue_delay_grows_with_age_up_to_30_seconds(age: float, delay: float) -> None:
     assert compute_requeue_delay(NOW - get_time_before(seconds=age)).total_seconds() == delay
 
 
-def test_work_that_has_not_moved_for_long_is_left_to_the_tick() -> None:
+def test_work_in_progress_for_over_10_minutes_is_not_requeued() -> None:
     assert requeue_in_progress(get_time_before(minutes=10), NOW, "x")
     assert not requeue_in_progress(get_time_before(minutes=10, seconds=1), NOW, "x")
     assert not requeue_at(NOW, NOW, "x")
 
 
-def test_of_several_follow_ups_the_soonest_is_kept() -> None:
+def test_only_the_earliest_requeue_of_each_function_is_kept() -> None:
     calls: list[Action] = [
         FollowUp(function="provision", after=NOW - get_time_before(seconds=9)),
         FollowUp(function="lifecycle", after=NOW - get_time_before(seconds=9), message="late"),

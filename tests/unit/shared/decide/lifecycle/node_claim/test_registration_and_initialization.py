@@ -47,14 +47,14 @@ def make_unregistered_node(**fields: Case) -> Case:
     return make_node(**merge_fields(fields, fit=False, finalizers=(), taints=(UNREGISTERED,)))
 
 
-def test_a_claim_without_an_instance_waits_for_provisioning() -> None:
+def test_unlaunched_node_claim_requeues_provisioning() -> None:
     actions = decide_lifecycle(make_cluster(node_claims=(make_launched_claim(launched=False, conditions=()),)))
     assert ("provision", timedelta(seconds=5)) in [
         (follow_up.function, follow_up.after) for follow_up in filter_actions(FollowUp, actions)
     ]
 
 
-def test_a_provider_id_is_proof_of_a_launch() -> None:
+def test_node_claim_with_a_provider_id_is_launched() -> None:
     assert (
         get_status_patch(decide_lifecycle(make_cluster(node_claims=(make_launched_claim(conditions=()),))))[
             "conditions"
@@ -63,7 +63,7 @@ def test_a_provider_id_is_proof_of_a_launch() -> None:
     )
 
 
-def test_a_node_is_kept_closed_as_long_as_somebody_says_so_and_looked_at_soon() -> None:
+def test_closed_node_is_not_registered_and_is_requeued_after_3_seconds() -> None:
     snapshot = make_cluster(node_claims=(make_launched_claim(),), nodes=(make_unregistered_node(),))
     actions = decide_lifecycle(snapshot, closed_nodes=frozenset({"node-a"}))
     assert not filter_actions(RegisterNode, actions)
@@ -74,13 +74,13 @@ def test_a_node_is_kept_closed_as_long_as_somebody_says_so_and_looked_at_soon() 
     assert filter_actions(RegisterNode, decide_lifecycle(snapshot, closed_nodes=frozenset({"another"})))
 
 
-def test_a_node_that_is_open_is_not_closed_again() -> None:
+def test_registered_node_is_not_closed_again() -> None:
     registered_node = make_node(fit=False, extra={labels.REGISTERED: "true"})
     snapshot = make_cluster(node_claims=(make_launched_claim(),), nodes=(registered_node,))
     assert decide_lifecycle(snapshot, closed_nodes=frozenset({registered_node.name})) == decide_lifecycle(snapshot)
 
 
-def test_nodes_are_opened_first_and_all_at_once() -> None:
+def test_node_registrations_are_the_first_actions() -> None:
     names = ("a", "b")
     snapshot = make_cluster(
         node_claims=tuple(make_launched_claim(name=name) for name in names),
@@ -91,7 +91,7 @@ def test_nodes_are_opened_first_and_all_at_once() -> None:
     assert not any(kinds[2:])
 
 
-def test_until_its_node_joins_a_claim_says_so_and_is_looked_at_again() -> None:
+def test_node_claim_without_a_node_reports_node_not_found_and_requeues() -> None:
     actions = decide_lifecycle(make_cluster(node_claims=(make_launched_claim(),)))
     conditions = get_status_patch(actions)["conditions"]
     assert (conditions["Registered"]["status"], conditions["Registered"]["reason"]) == ("Unknown", "NodeNotFound")
@@ -101,7 +101,7 @@ def test_until_its_node_joins_a_claim_says_so_and_is_looked_at_again() -> None:
     assert (wake.function, wake.after) == ("lifecycle", timedelta(seconds=30))
 
 
-def test_a_node_that_joins_is_given_what_its_claim_says() -> None:
+def test_registered_node_gets_taints_labels_annotations_and_owner_of_its_node_claim() -> None:
     node_claim = make_launched_claim(
         taints=(TAINT,), startup_taints=(STARTUP,), annotations={"a": "b", labels.POD_DIGEST: "x"}
     )
@@ -123,7 +123,7 @@ def test_a_node_that_joins_is_given_what_its_claim_says() -> None:
 
 
 @pytest.mark.parametrize("place", ["node", "claim"])
-def test_taints_are_not_synced_where_a_label_says_so(place: str) -> None:
+def test_taints_are_not_synced_with_the_do_not_sync_taints_label(place: str) -> None:
     extra = {labels.DO_NOT_SYNC_TAINTS: "true"}
     node_claim = make_launched_claim(taints=(TAINT,), extra=extra if place == "claim" else {})
     [registration] = filter_actions(
@@ -137,7 +137,7 @@ def test_taints_are_not_synced_where_a_label_says_so(place: str) -> None:
     assert registration.taints == ()
 
 
-def test_a_node_that_joins_without_its_taint_is_reported_and_registered() -> None:
+def test_node_without_the_unregistered_taint_is_reported_and_registered() -> None:
     actions = decide_lifecycle(
         make_cluster(node_claims=(make_launched_claim(),), nodes=(make_unregistered_node(taints=()),))
     )
@@ -145,14 +145,14 @@ def test_a_node_that_joins_without_its_taint_is_reported_and_registered() -> Non
     assert filter_actions(RegisterNode, actions)
 
 
-def test_a_registration_that_did_not_happen_is_decided_again() -> None:
+def test_incomplete_registration_is_repeated() -> None:
     registered_claim = make_claim(conditions=make_true_conditions("Launched", "Registered"))
     assert filter_actions(
         RegisterNode, decide_lifecycle(make_cluster(node_claims=(registered_claim,), nodes=(make_unregistered_node(),)))
     )
 
 
-def test_two_nodes_with_one_provider_id_are_no_node() -> None:
+def test_node_claim_with_two_nodes_of_one_provider_id_is_not_registered() -> None:
     twin = make_node("b", provider_id="aws:///us-east-1a/i-a", fit=False)
     actions = decide_lifecycle(
         make_cluster(node_claims=(make_launched_claim(),), nodes=(make_unregistered_node(), twin))
@@ -162,7 +162,7 @@ def test_two_nodes_with_one_provider_id_are_no_node() -> None:
     assert not filter_actions(RegisterNode, actions)
 
 
-def test_a_deleted_newcomer_is_left_alone() -> None:
+def test_deleting_node_is_not_registered() -> None:
     assert not filter_actions(
         RegisterNode,
         decide_lifecycle(
@@ -185,7 +185,9 @@ def test_a_deleted_newcomer_is_left_alone() -> None:
         ({"extra": {labels.REGISTERED: "no"}}, {}, "NodeNotFound"),
     ],
 )
-def test_what_keeps_a_node_from_being_fit_is_said(fields: Case, extra_requests: dict[str, int], reason: str) -> None:
+def test_initialized_condition_states_why_the_node_is_not_initialized(
+    fields: Case, extra_requests: dict[str, int], reason: str
+) -> None:
     node_claim = make_claim(
         conditions=make_true_conditions("Launched", "Registered", since=FRESH), startup_taints=(STARTUP,)
     )
@@ -199,7 +201,7 @@ def test_what_keeps_a_node_from_being_fit_is_said(fields: Case, extra_requests: 
     assert (condition["status"], condition["reason"]) == ("Unknown", reason)
 
 
-def test_a_fit_node_is_labelled_and_its_claim_is_ready() -> None:
+def test_initialized_node_is_labeled_and_its_node_claim_is_ready() -> None:
     node_claim = make_claim(conditions=make_true_conditions("Launched", "Registered", since=FRESH))
     actions = decide_lifecycle(
         make_cluster(node_claims=(node_claim,), nodes=(make_node(extra={labels.INITIALIZED: ""}),))
@@ -213,14 +215,14 @@ def test_a_fit_node_is_labelled_and_its_claim_is_ready() -> None:
     assert not filter_actions(FollowUp, actions)
 
 
-def test_a_label_that_was_not_written_is_written_again_though_the_node_is_not_ready_now() -> None:
+def test_missing_initialized_label_is_written_again_while_the_node_is_not_ready() -> None:
     actions = decide_lifecycle(
         make_cluster(node_claims=(make_claim(),), nodes=(make_node(ready=False, extra={labels.INITIALIZED: ""}),))
     )
     assert ((labels.INITIALIZED, "true"),) in [patch.labels for patch in filter_actions(PatchMetadata, actions)]
 
 
-def test_a_claim_without_our_finalizer_gets_it_before_anything_else() -> None:
+def test_node_claim_without_the_karpenter_finalizer_gets_it_before_registration() -> None:
     actions = decide_lifecycle(
         make_cluster(node_claims=(make_launched_claim(finalizers=("x",)),), nodes=(make_unregistered_node(),))
     )
@@ -229,7 +231,7 @@ def test_a_claim_without_our_finalizer_gets_it_before_anything_else() -> None:
     assert not filter_actions(RegisterNode, actions)
 
 
-def test_claims_of_other_node_classes_are_not_ours() -> None:
+def test_node_claim_of_a_foreign_node_class_is_ignored() -> None:
     foreign_claim = replace_fields(
         make_launched_claim(), node_class=type(make_launched_claim().node_class)(name="x", group="other.io")
     )
@@ -246,7 +248,7 @@ def test_claims_of_other_node_classes_are_not_ours() -> None:
         (make_true_conditions("Launched", "Registered"), True, 99, ""),
     ],
 )
-def test_what_does_not_start_in_time_is_deleted(
+def test_node_claim_is_deleted_after_the_launch_or_registration_timeout(
     conditions: tuple[Condition, ...],
     launched: bool,  # noqa: FBT001
     minutes: float,
@@ -264,7 +266,7 @@ def test_what_does_not_start_in_time_is_deleted(
     ("conditions", "launched", "minutes"),
     [((), False, 4.9), (make_true_conditions("Launched", since=get_time_before(minutes=14.9)), True, 14.9)],
 )
-def test_a_claim_that_is_late_is_looked_at_when_its_time_is_up(
+def test_run_is_requeued_at_the_launch_or_registration_timeout(
     conditions: tuple[Condition, ...],
     launched: bool,  # noqa: FBT001 - a case
     minutes: float,
@@ -278,7 +280,7 @@ def test_a_claim_that_is_late_is_looked_at_when_its_time_is_up(
 
 
 @pytest.mark.parametrize(("expires_in", "is_deleted", "wake"), [(0, True, 5), (600, False, 600), (901, False, None)])
-def test_a_claim_expires_at_the_second(expires_in: int, is_deleted: bool, wake: int | None) -> None:  # noqa: FBT001
+def test_node_claim_is_deleted_at_its_expiration_time(expires_in: int, is_deleted: bool, wake: int | None) -> None:  # noqa: FBT001
     old = make_claim(expire_after=NOW - BIRTH + timedelta(seconds=expires_in))
     actions = decide_lifecycle(make_cluster(node_claims=(old,), nodes=(make_node(),)))
     assert [deletion.message for deletion in filter_actions(DeleteObject, actions)] == (
@@ -289,7 +291,7 @@ def test_a_claim_expires_at_the_second(expires_in: int, is_deleted: bool, wake: 
     )
 
 
-def test_only_missing_tags_are_written_and_noted_once_they_are_seen() -> None:
+def test_only_missing_instance_tags_are_written_and_confirmed_with_an_annotation() -> None:
     node_claim, node = make_claim(), make_node()
     world = make_cluster(node_claims=(node_claim,), nodes=(node,), instances=(make_instance(Name="own"),))
     [tagging] = filter_actions(TagInstance, decide_lifecycle(world, cluster_name="prod"))
@@ -305,7 +307,7 @@ def test_only_missing_tags_are_written_and_noted_once_they_are_seen() -> None:
     )
 
 
-def test_a_node_that_was_deleted_takes_its_claim_along() -> None:
+def test_deleting_node_deletes_its_node_claim() -> None:
     going = make_node(deleted=NOW, taints=(DISRUPTED,))
     actions = decide_lifecycle(make_cluster(node_claims=(make_claim(),), nodes=(going,)))
     assert [deletion.message for deletion in filter_actions(DeleteObject, actions)] == ["node_deleted"]

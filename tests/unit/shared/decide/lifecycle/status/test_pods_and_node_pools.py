@@ -48,13 +48,13 @@ def list_written_digests(world: ClusterSnapshot) -> list[str]:
     return [annotations[labels.POD_DIGEST] for annotations in noted if labels.POD_DIGEST in annotations]
 
 
-def test_unchanged_pods_are_no_event() -> None:
+def test_unchanged_pods_cause_no_pod_event() -> None:
     world = build_quiet_cluster([make_pod()])
     assert list_written_digests(world) == []
     assert "lastPodEventTime" not in get_status_patch(decide_lifecycle(world))
 
 
-def test_a_changed_pod_is_an_event_and_the_time_is_written_before_the_digest() -> None:
+def test_pod_change_writes_last_pod_event_time_before_the_pod_digest() -> None:
     world = replace_fields(build_quiet_cluster([make_pod()]), pods=(make_pod(deleted=NOW),))
     actions = decide_lifecycle(world)
     assert get_status_patch(actions)["lastPodEventTime"] == "2026-11-21T12:00:00Z"
@@ -73,7 +73,7 @@ def test_a_changed_pod_is_an_event_and_the_time_is_written_before_the_digest() -
         ((), None, False),
     ],
 )
-def test_the_first_look_is_an_event_only_if_pods_are_there_and_no_time_is_known(
+def test_first_pod_digest_sets_last_pod_event_time_only_with_pods_and_no_earlier_time(
     pods: Case,
     last_event_at: Case,
     is_event: bool,  # noqa: FBT001
@@ -94,7 +94,7 @@ def test_the_first_look_is_an_event_only_if_pods_are_there_and_no_time_is_known(
         (get_time_before(), timedelta(hours=2), False, None),
     ],
 )
-def test_a_node_is_consolidatable_once_it_was_quiet_for_long_enough(
+def test_node_is_consolidatable_after_consolidate_after_without_pod_events(
     event: Case,
     after: Case,
     is_quiet: bool,  # noqa: FBT001
@@ -114,7 +114,7 @@ def test_a_node_is_consolidatable_once_it_was_quiet_for_long_enough(
 
 
 @pytest.mark.parametrize("pools", [(), (replace_fields(POOL, replicas=3),)])
-def test_nodes_of_no_pool_or_a_static_one_are_not_judged(pools: Case) -> None:
+def test_nodes_of_missing_or_static_node_pools_get_no_consolidatable_condition(pools: Case) -> None:
     world = replace_fields(
         build_quiet_cluster(conditions=make_true_conditions(*STAGES, "Ready", since=NOW)), node_pools=pools
     )
@@ -125,7 +125,7 @@ def get_pool_status(**fields: Case) -> dict[str, Case]:
     return get_status_patch(decide_lifecycle(make_cluster(**fields)), "NodePool")
 
 
-def test_a_pool_says_what_it_uses_and_zero_of_the_rest() -> None:
+def test_node_pool_status_reports_resource_usage_and_conditions() -> None:
     status = get_pool_status(node_claims=(make_claim(),), nodes=(make_node(),))
     assert status["nodes"] == 1
     assert status["resources"] == {
@@ -143,7 +143,7 @@ def test_a_pool_says_what_it_uses_and_zero_of_the_rest() -> None:
     }
 
 
-def test_a_pool_says_nothing_twice() -> None:
+def test_unchanged_node_pool_status_is_not_written_again() -> None:
     ready = make_true_conditions("NodeClassReady", "NodeRegistrationHealthy", "Ready", "ValidationSucceeded")
     usage = parse_resources({"cpu": 4, "memory": "8Gi", "pods": 30, "nodes": 1})
     reported_pool = replace_fields(POOL, conditions=ready, usage=usage)
@@ -182,13 +182,13 @@ def test_a_pool_says_nothing_twice() -> None:
         ),
     ],
 )
-def test_a_pool_is_as_ready_as_its_node_class(node_classes: Case, status: str, reason: str) -> None:
+def test_node_pool_readiness_follows_its_node_class(node_classes: Case, status: str, reason: str) -> None:
     conditions = get_pool_status(node_classes=node_classes)["conditions"]
     assert (conditions["NodeClassReady"]["status"], conditions["NodeClassReady"]["reason"]) == (status, reason)
     assert conditions["Ready"]["status"] == status
 
 
-def test_a_pool_that_is_not_valid_says_why() -> None:
+def test_invalid_node_pool_reports_its_validation_error() -> None:
     bad = Problem(kind="NodePool", name="default", message="spec.weight: 101 is over 100")
     other_problem = Problem(kind="NodePool", name="other", message="no")
     condition = get_pool_status(problems=(other_problem, bad))["conditions"]["ValidationSucceeded"]
@@ -199,7 +199,7 @@ def test_a_pool_that_is_not_valid_says_why() -> None:
     )
 
 
-def test_hashes_are_written_where_they_differ_and_a_new_kind_of_hash_makes_nothing_drift() -> None:
+def test_new_node_pool_hash_version_is_written_without_causing_drift() -> None:
     version = {labels.NODEPOOL_HASH_VERSION: labels.HASH_VERSION}
     drifted = make_claim("b", conditions=make_true_conditions(*STAGES, "Drifted"))
     current = make_claim("c", annotations=version | {labels.NODEPOOL_HASH: "old"})
@@ -213,7 +213,7 @@ def test_hashes_are_written_where_they_differ_and_a_new_kind_of_hash_makes_nothi
     assert noted == {("NodePool", "default"): annotations, ("NodeClaim", "a"): annotations, ("NodeClaim", "b"): version}
 
 
-def test_a_known_hash_is_not_written_again() -> None:
+def test_known_node_pool_hash_is_not_written_again() -> None:
     annotations = {labels.NODEPOOL_HASH_VERSION: labels.HASH_VERSION, labels.NODEPOOL_HASH: "h"}
     signed = replace_fields(
         POOL, meta=replace_fields(POOL.meta, annotations=build_pairs((HEALTH, *annotations.items())))
@@ -239,7 +239,7 @@ def get_hash_annotations(
     }
 
 
-def test_a_class_says_its_hash_and_a_new_kind_of_hash_makes_no_node_drift() -> None:
+def test_new_node_class_hash_version_is_written_without_causing_drift() -> None:
     annotations = CLASS_VERSION | {labels.NODECLASS_HASH: "h"}
     older = {labels.NODECLASS_HASH: "x", labels.NODECLASS_HASH_VERSION: "v6"}
     current = CLASS_VERSION | {labels.NODECLASS_HASH: "differs, and drifts"}
@@ -257,7 +257,7 @@ def test_a_class_says_its_hash_and_a_new_kind_of_hash_makes_no_node_drift() -> N
     }
 
 
-def test_claims_are_carried_over_before_their_class_says_the_new_hash() -> None:
+def test_node_claim_hashes_are_migrated_before_the_node_class_hash() -> None:
     world = make_cluster(node_classes=(HASHED,), node_claims=(make_claim("a"),))
     kinds = [
         patch.kind
@@ -267,7 +267,7 @@ def test_claims_are_carried_over_before_their_class_says_the_new_hash() -> None:
     assert kinds == ["NodeClaim", "EC2NodeClass"]
 
 
-def test_a_classes_hash_that_is_known_is_not_written_again() -> None:
+def test_known_node_class_hash_is_not_written_again() -> None:
     annotations = build_pairs(CLASS_VERSION | {labels.NODECLASS_HASH: "h"})
     signed = replace_fields(HASHED, meta=replace_fields(HASHED.meta, annotations=annotations))
     assert get_hash_annotations(node_class=signed) == {}
@@ -311,7 +311,7 @@ UNREAD = (Problem(kind="NodeClaim", name="unread", message="spec: what is this?"
         (ObjectMeta(name="other", finalizers=CLASS_FINALIZERS, deleted_at=NOW), ("a",), (), "('other/finalizer',)"),
     ],
 )
-def test_a_class_stays_until_its_last_claim_is_gone(
+def test_node_class_keeps_its_finalizer_until_its_last_node_claim_is_deleted(
     meta: ObjectMeta, claims: tuple[str, ...], problems: Case, expected_action: str
 ) -> None:
     actions = list_class_actions(meta, *(make_claim(name) for name in claims), problems=problems)
@@ -319,6 +319,6 @@ def test_a_class_stays_until_its_last_claim_is_gone(
     assert all(expected_action in action for action in actions)
 
 
-def test_statuses_are_json() -> None:
+def test_status_patches_are_valid_json() -> None:
     for patch in filter_actions(PatchStatus, decide_lifecycle(build_quiet_cluster([make_pod()]))):
         assert isinstance(json.loads(patch.status), dict)

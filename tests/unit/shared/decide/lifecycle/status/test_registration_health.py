@@ -121,13 +121,13 @@ FIVE, SIX, SEVEN = get_time_before(minutes=5), get_time_before(minutes=6), get_t
         ),
     ],
 )
-def test_a_pool_is_healthy_unless_two_of_its_last_four_nodes_did_not_join(
+def test_node_pool_is_unhealthy_when_two_of_its_last_four_nodes_failed_to_register(
     node_pool: NodePool, claims: Case, status: str
 ) -> None:
     assert compute_health(node_pool, *claims)[0] == status
 
 
-def test_failures_are_remembered_while_they_are_among_the_last_four_and_counted_once() -> None:
+def test_registration_failures_are_kept_among_the_last_four_results_and_counted_once() -> None:
     node_pool = make_pool_with_health("True", {"x": SEVEN})
     assert set(compute_health(node_pool, make_unregistered_claim("a", 16))[2]) == {"a", "x"}
     assert set(
@@ -149,7 +149,7 @@ def test_failures_are_remembered_while_they_are_among_the_last_four_and_counted_
 @pytest.mark.parametrize(
     ("launched", "status", "reason"), [(True, "False", "RegistrationFailed"), (False, "False", "VpcCpuLimit")]
 )
-def test_why_a_pool_is_not_healthy_is_why_its_last_claim_failed(
+def test_registration_health_reason_is_the_failure_of_the_last_node_claim(
     launched: bool,  # noqa: FBT001
     status: str,
     reason: str,
@@ -167,7 +167,7 @@ def test_why_a_pool_is_not_healthy_is_why_its_last_claim_failed(
     )
 
 
-def test_a_pool_that_never_was_judged_counts_what_is_seen_and_one_of_karpenter_keeps_its_word() -> None:
+def test_registration_health_starts_from_observed_nodes_or_the_condition_set_by_karpenter() -> None:
     bare = replace_fields(POOL, meta=replace_fields(POOL.meta, annotations=(), created_at=get_time_before(hours=9)))
     actions = decide_lifecycle(make_cluster(node_pools=(bare,), node_claims=(make_joined_claim("a", 30),)))
     assert get_status_patch(actions, "NodePool")["conditions"][HEALTHY]["status"] == "True"
@@ -176,7 +176,7 @@ def test_a_pool_that_never_was_judged_counts_what_is_seen_and_one_of_karpenter_k
     assert get_status_patch(actions, "NodePool")["conditions"][HEALTHY]["status"] == "True"
 
 
-def test_claims_of_a_pool_of_the_same_name_do_not_count() -> None:
+def test_node_claims_of_a_replaced_node_pool_with_the_same_name_do_not_count() -> None:
     owner = OwnerReference(api_version="karpenter.sh/v1", kind="NodePool", name="default", uid="another")
     foreign = make_joined_claim("a", 5)
     foreign = replace_fields(foreign, meta=replace_fields(foreign.meta, owners=(owner,)))
@@ -187,7 +187,7 @@ CAPACITY = [("4", None), ("3600m", None), ("3599m", "False")]
 
 
 @pytest.mark.parametrize(("cpu", "status"), CAPACITY)
-def test_a_node_that_has_less_than_was_bought_is_told_so_once(cpu: str, status: str | None) -> None:
+def test_node_with_less_capacity_than_its_instance_type_is_reported_once(cpu: str, status: str | None) -> None:
     room = parse_resources({"cpu": cpu, "memory": "1Gi", "pods": 30})
     world = make_cluster(node_claims=(make_claim(),), nodes=(make_node(capacity=room),), instances=(make_instance(),))
     (machine,) = ClusterState(world).claim_states
@@ -211,7 +211,7 @@ def test_a_node_that_has_less_than_was_bought_is_told_so_once(cpu: str, status: 
         {"launched": False, "conditions": make_true_conditions(*STAGES)},
     ],
 )
-def test_a_node_that_is_not_fit_for_use_yet_is_not_compared(fields: Case) -> None:
+def test_uninitialized_node_is_not_checked_for_consistency(fields: Case) -> None:
     world = make_cluster(
         node_claims=(make_claim(**fields),),
         nodes=(make_node(capacity=parse_resources({})),),
@@ -221,7 +221,7 @@ def test_a_node_that_is_not_fit_for_use_yet_is_not_compared(fields: Case) -> Non
     assert check_consistency(machine, build_lifecycle_context(ClusterState(world))).claim == machine.claim
 
 
-def test_claims_and_nodes_of_an_older_karpenter_get_the_label_of_their_class() -> None:
+def test_missing_node_class_label_of_older_karpenter_objects_is_added() -> None:
     bare = build_pairs({key: value for key, value in LABELS.items() if key != labels.NODECLASS})
     node_claim, registered_node = make_claim(), make_node()
     node_claim = replace_fields(node_claim, meta=replace_fields(node_claim.meta, labels=bare))
@@ -239,7 +239,7 @@ def test_claims_and_nodes_of_an_older_karpenter_get_the_label_of_their_class() -
     assert poor == [("NodeClaim", "a", label), ("Node", "node-a", label)]
 
 
-def test_what_an_existing_karpenter_made_is_taken_over_and_nothing_ends() -> None:
+def test_resources_created_by_karpenter_are_adopted_without_deletions() -> None:
     """No digest, no launch group, no tag or annotation of ours: as Karpenter leaves it when it is scaled to zero."""
     tags = {"karpenter.sh/nodepool": "default", "karpenter.sh/nodeclaim": "a", "Name": "node-a"}
     world = make_cluster(

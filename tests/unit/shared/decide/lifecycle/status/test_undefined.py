@@ -49,7 +49,7 @@ def list_irreversible_actions(node_claim: Case, **fields: Case) -> list[str]:
     ]
 
 
-def test_a_claim_that_was_deleted_with_its_pool_waits_while_pools_cannot_be_seen() -> None:
+def test_deleted_node_claim_is_not_drained_while_the_node_pool_crd_is_not_served() -> None:
     deleted = make_deleted_claim(None)
     assert list_irreversible_actions(deleted) == ["DeleteObject", "TaintNode"]
     assert list_irreversible_actions(deleted, problems=(CLASSES,)) == ["DeleteObject", "TaintNode"]
@@ -70,9 +70,9 @@ def test_a_claim_that_was_deleted_with_its_pool_waits_while_pools_cannot_be_seen
         (make_deleted_claim(None), {"nodes": (make_node(going=True),)}),
         (make_deleted_claim(None), {"instances": (make_instance(state="shutting-down"),)}),
     ],
-    ids=["drain announced", "tainted, as by an interruption", "instance ending"],
+    ids=["drain started", "tainted by an interruption", "instance shutting down"],
 )
-def test_an_end_that_has_begun_goes_on(node_claim: Case, fields: Case) -> None:
+def test_started_termination_continues_while_the_node_pool_crd_is_not_served(node_claim: Case, fields: Case) -> None:
     assert list_irreversible_actions(node_claim, problems=(POOLS,), **fields) != []
 
 
@@ -83,16 +83,18 @@ def test_an_end_that_has_begun_goes_on(node_claim: Case, fields: Case) -> None:
         (make_claim(launched=False, deleted=NOW), ()),
     ],
 )
-def test_a_claim_that_has_not_joined_waits_too(node_claim: Case, instances: Case) -> None:
+def test_unregistered_node_claim_is_not_terminated_while_the_node_pool_crd_is_not_served(
+    node_claim: Case, instances: Case
+) -> None:
     assert list_irreversible_actions(node_claim, nodes=(), pods=(), instances=instances) != []
     assert list_irreversible_actions(node_claim, nodes=(), pods=(), instances=instances, problems=(POOLS,)) == []
 
 
-def test_living_claims_live_on() -> None:
+def test_node_claims_are_kept_while_crds_are_not_served() -> None:
     assert list_irreversible_actions(make_claim(), problems=(POOLS, CLASSES)) == []
 
 
-def test_a_claim_whose_class_cannot_be_seen_is_not_given_up() -> None:
+def test_launch_is_postponed_while_the_node_class_crd_is_not_served() -> None:
     node_claim = launch_cases.make_claim("a")
     [missing] = plan_launches(launch_cases.make_cluster(node_claim, node_classes=())).unlaunchable
     assert (missing.reason, missing.final) == ("NodeClassNotFound", True)
@@ -100,7 +102,7 @@ def test_a_claim_whose_class_cannot_be_seen_is_not_given_up() -> None:
     assert (hidden.reason, hidden.final) == ("NodeClassNotReady", False)
 
 
-def test_a_pool_whose_class_cannot_be_seen_does_not_say_that_there_is_none() -> None:
+def test_node_pool_readiness_is_unknown_while_the_node_class_crd_is_not_served() -> None:
     def get_readiness(*problems: Problem) -> tuple[str, str]:
         actions = decide_lifecycle(make_cluster(node_pools=(POOL,), node_classes=(), problems=problems))
         [status] = [
@@ -113,7 +115,7 @@ def test_a_pool_whose_class_cannot_be_seen_does_not_say_that_there_is_none() -> 
     assert get_readiness(CLASSES) == ("Unknown", "NodeClassReadinessUnknown")
 
 
-def test_the_catalogue_stays_as_it_is_while_no_class_can_be_seen() -> None:
+def test_catalog_is_not_rebuilt_while_the_node_class_crd_is_not_served() -> None:
     before = ClusterSnapshot(taken_at=NOW)
     assert is_catalog_due(before, ClusterSnapshot(taken_at=NOW, node_classes=(make_node_class(),)))
     assert not is_catalog_due(
@@ -121,7 +123,7 @@ def test_the_catalogue_stays_as_it_is_while_no_class_can_be_seen() -> None:
     )
 
 
-def test_a_definition_is_lacked_by_its_whole_name() -> None:
+def test_unserved_crd_is_matched_by_its_full_name() -> None:
     assert make_cluster(problems=(POOLS,)).is_unserved("nodepools.karpenter.sh")
     assert not make_cluster(problems=(POOLS,)).is_unserved("nodeclaims.karpenter.sh")
     pool_problem = Problem(kind="NodePool", name="nodepools.karpenter.sh", message="")

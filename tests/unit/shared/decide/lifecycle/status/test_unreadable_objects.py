@@ -59,7 +59,7 @@ def list_terminated_instances(*problems: Problem, **fields: Case) -> list[str]:
         (make_tagged_instance(labels.LAUNCH_GROUP, "g"), (make_launch_group(claims=("c",)),), True),
     ],
 )
-def test_the_instance_of_a_claim_that_cannot_be_read_is_no_garbage(
+def test_instance_of_an_unreadable_node_claim_is_not_garbage_collected(
     orphan: Case, groups: Case, *, is_terminated: bool
 ) -> None:
     terminated_ids = list_terminated_instances(
@@ -69,13 +69,13 @@ def test_the_instance_of_a_claim_that_cannot_be_read_is_no_garbage(
     assert list_terminated_instances(instances=(orphan, HEALTHY_INSTANCE), launch_groups=groups) == ["i-a"]
 
 
-def test_the_instance_of_a_launch_whose_row_cannot_be_read_is_no_garbage() -> None:
+def test_instance_of_an_unreadable_launch_group_is_not_garbage_collected() -> None:
     orphan = make_tagged_instance(labels.LAUNCH_GROUP, "g")
     assert list_terminated_instances(make_problem("launch-group", "g"), instances=(orphan, HEALTHY_INSTANCE)) == []
     assert list_terminated_instances(make_problem("launch-group", "h"), instances=(orphan, HEALTHY_INSTANCE)) == ["i-a"]
 
 
-def test_an_empty_answer_of_ec2_is_not_believed_while_nodes_cannot_be_read() -> None:
+def test_empty_instance_list_is_ignored_while_nodes_are_unreadable() -> None:
     fields: Case = {"node_claims": (make_claim(),), "nodes": (), "instances": ()}
     assert filter_actions(DeleteObject, decide_lifecycle(make_cluster(**fields))) != []
     assert (
@@ -90,7 +90,9 @@ def test_an_empty_answer_of_ec2_is_not_believed_while_nodes_cannot_be_read() -> 
     ("name", "dns", "waits"),
     [("node-a", "node-a", True), ("i-a", "node-a", True), ("node-z", "node-a", False)],
 )
-def test_a_node_that_joined_but_cannot_be_read_is_not_late(name: str, dns: str, waits: bool) -> None:  # noqa: FBT001
+def test_node_claim_of_an_unreadable_node_does_not_reach_the_registration_timeout(
+    name: str, dns: str, waits: bool
+) -> None:  # noqa: FBT001
     late = make_claim(
         conditions=make_true_conditions("Launched", since=get_time_before(minutes=16)),
         created=get_time_before(minutes=16),
@@ -106,7 +108,7 @@ def test_a_node_that_joined_but_cannot_be_read_is_not_late(name: str, dns: str, 
     assert filter_actions(DeleteObject, blind) == []
 
 
-def test_a_node_that_cannot_be_read_is_not_ended_undrained() -> None:
+def test_instance_of_an_unreadable_node_is_not_terminated_without_a_drain() -> None:
     fields: Case = {"node_claims": (make_deleted_claim(),), "nodes": (), "instances": (make_instance(),)}
     assert filter_actions(TerminateInstances, decide_lifecycle(make_cluster(**fields))) != []
     actions = decide_lifecycle(make_cluster(**fields, problems=(make_problem("Node", "node-a"),)))
@@ -114,7 +116,7 @@ def test_a_node_that_cannot_be_read_is_not_ended_undrained() -> None:
     assert any("cannot be read" in event.message for event in filter_actions(PublishEvent, actions))
 
 
-def test_a_pod_that_cannot_be_read_holds_a_drain_until_the_deadline() -> None:
+def test_unreadable_pod_blocks_the_drain_until_the_deadline() -> None:
     node = make_node(going=True, deleted=get_time_before(seconds=20))
     problem = make_problem("Pod", "shop/cart", node="node-a")
 
@@ -133,7 +135,7 @@ def test_a_pod_that_cannot_be_read_holds_a_drain_until_the_deadline() -> None:
     assert list_terminations(expired, problem) != ()
 
 
-def test_a_node_with_a_pod_that_cannot_be_read_is_no_candidate() -> None:
+def test_node_with_an_unreadable_pod_is_no_candidate() -> None:
     fields: Case = {"node_claims": (make_claim(),), "nodes": (make_node(),)}
     cluster_state = ClusterState(make_cluster(**fields, problems=(make_problem("Pod", "shop/cart", node="node-a"),)))
     [state] = cluster_state.nodes
@@ -147,7 +149,7 @@ def test_a_node_with_a_pod_that_cannot_be_read_is_no_candidate() -> None:
 @pytest.mark.parametrize(
     ("kind", "reason"), [("NodePool", "NodePoolValidationFailed"), ("EC2NodeClass", "ValidationFailed")]
 )
-def test_what_cannot_be_read_is_told_so_once(kind: str, reason: str) -> None:
+def test_unreadable_object_gets_one_event_and_a_false_condition(kind: str, reason: str) -> None:
     conditions = make_true_conditions("NodeClassReady")
     problem = make_problem(kind, "poor", conditions=conditions, generation=4)
     actions = decide_lifecycle(make_cluster(problems=(problem,)))
@@ -165,7 +167,7 @@ def test_what_cannot_be_read_is_told_so_once(kind: str, reason: str) -> None:
     assert patch.kind == kind
 
 
-def test_what_has_neither_uid_nor_name_is_told_nothing() -> None:
+def test_unreadable_object_without_uid_and_name_gets_no_status() -> None:
     nameless = Problem(kind="NodePool", name="without a name", message="nonsense")
     assert [
         patch
@@ -174,7 +176,7 @@ def test_what_has_neither_uid_nor_name_is_told_nothing() -> None:
     ] == []
 
 
-def test_a_node_class_that_could_not_be_asked_about_stays_as_it_was_until_its_spec_changes() -> None:
+def test_node_class_conditions_are_kept_without_aws_answers_until_its_spec_changes() -> None:
     unknown_answers = NodeClassAnswers(subnets=None, security_groups=None, images=None)
 
     def get_statuses(generation: int) -> set[str]:
@@ -194,7 +196,7 @@ def test_a_node_class_that_could_not_be_asked_about_stays_as_it_was_until_its_sp
     assert get_statuses(generation=2) == {"Unknown"}
 
 
-def test_a_pending_pod_that_cannot_be_read_holds_nobody() -> None:
+def test_unreadable_pending_pod_blocks_no_candidate() -> None:
     field = ClusterState(
         make_cluster(node_claims=(make_claim(),), nodes=(make_node(),), problems=(make_problem("Pod", "shop/cart"),))
     )

@@ -15,7 +15,7 @@ def make_outcome(name: str, result: Result = "done", message: str = "", node_nam
     return Outcome(action=action, result=result, message=message)
 
 
-def test_a_pod_that_leaves_is_told_why() -> None:
+def test_evicted_pod_gets_an_event_with_the_disruption_reason() -> None:
     [event] = describe_evictions([make_outcome("cart")], CLUSTER)
     assert (event.kind, event.namespace, event.name, event.uid) == ("Pod", "shop", "cart", "uid-cart")
     assert (event.type, event.reason, event.message, event.at) == (
@@ -26,7 +26,7 @@ def test_a_pod_that_leaves_is_told_why() -> None:
     )
 
 
-def test_a_node_that_waits_says_once_what_the_api_said_of_its_first_pod() -> None:
+def test_node_gets_one_event_with_the_error_of_the_first_rejected_eviction() -> None:
     outcomes = [make_outcome("cart", "skipped", EVICTION_ERROR), make_outcome("web", "skipped", EVICTION_ERROR)]
     [event] = describe_evictions(outcomes, CLUSTER)
     assert (event.kind, event.name, event.uid) == ("Node", NODE.name, NODE.meta.uid)
@@ -41,7 +41,7 @@ def test_a_node_that_waits_says_once_what_the_api_said_of_its_first_pod() -> Non
     ]
 
 
-def test_of_pods_that_went_before_and_of_failures_nothing_is_said() -> None:
+def test_failed_evictions_and_evictions_of_missing_pods_get_no_event() -> None:
     outcomes = [
         make_outcome("a", "skipped", "NotFound: a"),
         make_outcome("b", "skipped", "Conflict: b"),

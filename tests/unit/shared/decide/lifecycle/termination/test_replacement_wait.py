@@ -59,7 +59,7 @@ def list_evicted_pods(cluster: ClusterSnapshot, replacement_claim_by_pod: Case =
     ]
 
 
-def test_a_pod_stays_until_its_new_node_is_fit_for_use() -> None:
+def test_pod_is_evicted_only_after_its_replacement_node_is_ready() -> None:
     world = build_draining_cluster(30, make_pod("cart"), make_pod("other"))
     assert list_evicted_pods(world) == ["other"]
     assert list_evicted_pods(world, {}) == ["cart", "other"]
@@ -67,7 +67,7 @@ def test_a_pod_stays_until_its_new_node_is_fit_for_use() -> None:
 
 @pytest.mark.parametrize(("seconds", "leaves"), [(119, False), (120, True)])
 @pytest.mark.parametrize("end", [None, 3600])
-def test_a_new_node_that_does_not_come_is_waited_for_two_minutes(
+def test_eviction_waits_at_most_two_minutes_for_the_replacement_node(
     seconds: float,
     leaves: bool,  # noqa: FBT001
     end: float | None,
@@ -98,7 +98,7 @@ def test_a_new_node_that_does_not_come_is_waited_for_two_minutes(
     ],
 )
 @pytest.mark.parametrize("deadline_kind", ["end", "grace"])
-def test_before_a_machine_ends_the_pods_of_each_tier_keep_their_grace_periods(
+def test_pods_are_evicted_early_enough_for_the_grace_periods_of_all_priority_tiers(
     pods: Case, needs: float, deadline_kind: str
 ) -> None:
     late = {"end": needs} if deadline_kind == "end" else {"grace": needs + 20}
@@ -108,7 +108,7 @@ def test_before_a_machine_ends_the_pods_of_each_tier_keep_their_grace_periods(
 
 
 @pytest.mark.parametrize(("seconds", "leaves"), [(14, False), (15, True)])
-def test_who_plans_has_a_moment_for_the_pods_of_a_machine_that_is_taken_back(
+def test_eviction_on_an_interrupted_node_waits_15_seconds_for_replacement_planning(
     seconds: float,
     leaves: bool,  # noqa: FBT001
 ) -> None:
@@ -117,15 +117,15 @@ def test_who_plans_has_a_moment_for_the_pods_of_a_machine_that_is_taken_back(
     assert list_evicted_pods(build_draining_cluster(seconds, make_pod("agent", daemon=True), end=100), {}) == ["agent"]
 
 
-def test_on_a_node_that_does_not_run_nobody_waits() -> None:
+def test_pods_on_a_node_that_is_not_ready_do_not_wait_for_a_replacement() -> None:
     assert list_evicted_pods(build_draining_cluster(30, ready=False)) == ["cart"]
 
 
-def test_an_end_that_cannot_be_read_is_none() -> None:
+def test_unreadable_reclaim_time_annotation_is_ignored() -> None:
     assert find_reclaim_time((make_node(annotations={labels.ENDS_AT: "soon"}), make_node("b"))) is None
 
 
-def test_a_drain_that_waits_says_for_what_and_looks_again_soon() -> None:
+def test_drain_waiting_for_a_replacement_node_publishes_events_and_requeues_after_5_seconds() -> None:
     actions = decide_lifecycle(build_draining_cluster(90), replacement_claim_by_pod=REPLACEMENT_CLAIM_BY_POD)
     words = "pod shop/cart waits for replacement node new to be ready"
     assert words in get_status_patch(actions)["conditions"]["Drained"]["message"]

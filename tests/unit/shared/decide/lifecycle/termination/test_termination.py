@@ -86,7 +86,7 @@ def list_released_objects(actions: Case) -> list[tuple[str, str]]:
     return [(patch.kind, patch.name) for patch in filter_actions(PatchMetadata, actions) if patch.finalizers == ()]
 
 
-def test_at_first_the_node_is_tainted_and_deleted_and_room_is_made_and_nobody_leaves() -> None:
+def test_new_drain_taints_and_deletes_the_node_and_requeues_provisioning_before_evictions() -> None:
     disrupted_taint = Taint(key=labels.DISRUPTED_TAINT, effect="NoExecute")
     team_taint = Taint(key="team", effect="NoSchedule")
     actions = decide_lifecycle(
@@ -114,7 +114,7 @@ def test_at_first_the_node_is_tainted_and_deleted_and_room_is_made_and_nobody_le
 @pytest.mark.parametrize(
     ("announced", "tainted", "leave"), [(4.9, True, False), (5, True, True), (5, False, False), (None, True, False)]
 )
-def test_pods_are_asked_five_seconds_after_the_drain_was_announced_on_a_tainted_node(
+def test_pods_are_evicted_five_seconds_after_the_drain_condition_on_a_tainted_node(
     announced: float | None,
     tainted: bool,  # noqa: FBT001
     leave: bool,  # noqa: FBT001
@@ -127,7 +127,7 @@ def test_pods_are_asked_five_seconds_after_the_drain_was_announced_on_a_tainted_
     )
 
 
-def test_pods_leave_in_tiers() -> None:
+def test_pods_are_evicted_in_priority_tiers() -> None:
     top = "system-cluster-critical"
     late = (make_pod("c", priority_class=top), make_pod("d", daemon=True, priority_class=top))
     tiers = [make_pod("a"), make_pod("b", daemon=True), *late]
@@ -142,7 +142,7 @@ def test_pods_leave_in_tiers() -> None:
         make_pod("a", annotations={labels.DO_NOT_DISRUPT: "true"}),
     ],
 )
-def test_a_tier_waits_for_whoever_is_still_there(first: Case) -> None:
+def test_eviction_tier_waits_for_remaining_pods_of_the_earlier_tier(first: Case) -> None:
     actions = decide_lifecycle(build_terminating_cluster(make_deleted_claim(), first, make_pod("b", daemon=True)))
     assert not filter_actions(EvictPod, actions)
     [warning] = [event for event in filter_actions(PublishEvent, actions) if event.reason == "FailedDraining"]
@@ -158,7 +158,7 @@ def test_a_tier_waits_for_whoever_is_still_there(first: Case) -> None:
         make_pod(spec=TOLERANT),
     ],
 )
-def test_pods_that_do_not_have_to_leave_hold_nothing_up(stays: Case) -> None:
+def test_completed_stuck_and_tolerating_pods_do_not_block_the_drain(stays: Case) -> None:
     actions = decide_lifecycle(build_terminating_cluster(make_deleted_claim(), stays))
     assert get_status_patch(actions)["conditions"]["Drained"]["status"] == "True"
     assert filter_actions(TerminateInstances, actions)
@@ -180,7 +180,7 @@ def test_pods_that_do_not_have_to_leave_hold_nothing_up(stays: Case) -> None:
         ),
     ],
 )
-def test_a_pod_that_its_budget_never_lets_go_is_not_asked(
+def test_pod_with_a_pdb_that_never_allows_disruption_is_not_evicted(
     budgets: Case,
     fields: Case,
     is_evicted: bool,  # noqa: FBT001
@@ -190,7 +190,7 @@ def test_a_pod_that_its_budget_never_lets_go_is_not_asked(
     )
 
 
-def test_the_reason_that_pods_are_told_is_the_decision_behind_it() -> None:
+def test_eviction_message_is_the_disruption_reason_of_the_node_claim() -> None:
     disruption_reason = Condition(type="DisruptionReason", status="True", reason="Empty", since=NOW)
     node_claim = make_deleted_claim(
         conditions=(
@@ -211,7 +211,7 @@ def test_the_reason_that_pods_are_told_is_the_decision_behind_it() -> None:
     ] == ["Forceful Termination"]
 
 
-def test_the_end_of_the_grace_period_is_written_down_once() -> None:
+def test_termination_timestamp_annotation_is_written_once() -> None:
     node_claim = make_deleted_claim(termination_grace_period=timedelta(minutes=10))
     actions = decide_lifecycle(build_terminating_cluster(node_claim, make_pod()))
     claim_annotations = [
@@ -236,7 +236,7 @@ def test_the_end_of_the_grace_period_is_written_down_once() -> None:
         (10, {"deleted": NOW + timedelta(seconds=10)}, None),
     ],
 )
-def test_a_pod_is_deleted_when_it_would_not_end_in_time(
+def test_pod_is_deleted_when_its_grace_period_ends_after_the_termination_deadline(
     remaining_seconds: int, fields: Case, grace: int | None
 ) -> None:
     deadline = (NOW + timedelta(seconds=remaining_seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -248,13 +248,13 @@ def test_a_pod_is_deleted_when_it_would_not_end_in_time(
     assert ("Disrupted" in {event.reason for event in filter_actions(PublishEvent, actions)}) is (grace is not None)
 
 
-def test_the_next_deletion_is_known_beforehand() -> None:
+def test_next_forced_deletion_time_is_the_earliest_of_all_pods() -> None:
     pods = (make_pod("a", grace_period=timedelta(minutes=2)), make_pod("b"), make_pod("c", deleted=NOW))
     assert find_next_forced_deletion(pods, NOW) == get_time_before(minutes=2)
     assert find_next_forced_deletion((), NOW) == NOW
 
 
-def test_a_drain_says_what_it_waits_for_in_few_words() -> None:
+def test_drain_message_lists_at_most_three_pods() -> None:
     protected_pods = tuple(make_pod(name, annotations={labels.DO_NOT_DISRUPT: "true"}) for name in "abcd")
     words = plan_drain(protected_pods, None, NOW, build_pdb_limits(())).describe()
     assert words == "draining: 4 pods left: shop/a, shop/b, shop/c and 1 more; pod shop/a must not be disrupted"
@@ -276,7 +276,7 @@ def decide_with_volumes(deadline: str = "", **fields: Case) -> Case:
     )
 
 
-def test_the_instance_waits_for_volumes_that_pods_take_along() -> None:
+def test_instance_termination_waits_for_detachable_volumes() -> None:
     actions = decide_with_volumes()
     condition = get_status_patch(actions)["conditions"]["VolumesDetached"]
     assert (condition["status"], condition["reason"]) == ("Unknown", "AwaitingVolumeDetachment")
@@ -290,7 +290,7 @@ def test_the_instance_waits_for_volumes_that_pods_take_along() -> None:
 @pytest.mark.parametrize(
     ("deadline", "status"), [("2026-11-21T12:00:00Z", "Unknown"), ("2026-11-21T11:59:59Z", "False")]
 )
-def test_volumes_are_not_waited_for_past_the_deadline(deadline: str, status: str) -> None:
+def test_instance_termination_does_not_wait_for_volumes_after_the_deadline(deadline: str, status: str) -> None:
     actions = decide_with_volumes(deadline)
     assert get_status_patch(actions)["conditions"]["VolumesDetached"]["status"] == status
     assert bool(filter_actions(TerminateInstances, actions)) is (status == "False")
@@ -304,7 +304,9 @@ def test_volumes_are_not_waited_for_past_the_deadline(deadline: str, status: str
         (None, False, False),
     ],
 )
-def test_an_instance_is_ended_until_it_is_seen_to_end(instances: Case, is_terminated: bool, is_reported: bool) -> None:  # noqa: FBT001
+def test_instance_termination_is_repeated_until_the_instance_is_shutting_down(
+    instances: Case, is_terminated: bool, is_reported: bool
+) -> None:  # noqa: FBT001
     actions = decide_lifecycle(build_terminating_cluster(make_drained_claim(), instances=instances))
     assert [termination.instance_ids for termination in filter_actions(TerminateInstances, actions)] == (
         [("i-a",)] if is_terminated else []
@@ -313,7 +315,7 @@ def test_an_instance_is_ended_until_it_is_seen_to_end(instances: Case, is_termin
     assert not list_released_objects(actions)
 
 
-def test_a_launch_of_a_minute_is_not_gone_because_it_is_not_listed_yet() -> None:
+def test_recently_launched_instance_missing_from_the_list_is_still_terminated() -> None:
     young = make_drained_claim(
         conditions=make_true_conditions(
             *STAGES, "Drained", "VolumesDetached", "InstanceTerminating", since=get_time_before(seconds=60)
@@ -324,7 +326,7 @@ def test_a_launch_of_a_minute_is_not_gone_because_it_is_not_listed_yet() -> None
     assert not list_released_objects(actions)
 
 
-def test_when_the_instance_is_gone_the_node_is_let_go_and_then_the_claim() -> None:
+def test_finalizers_are_removed_from_the_node_then_the_node_claim_after_instance_termination() -> None:
     ended = make_drained_claim(
         conditions=(
             *make_true_conditions(*STAGES),
@@ -339,7 +341,7 @@ def test_when_the_instance_is_gone_the_node_is_let_go_and_then_the_claim() -> No
     assert get_status_patch(last) == {}
 
 
-def test_a_node_that_nothing_holds_is_deleted_with_the_claim_whose_instance_is_gone() -> None:
+def test_node_without_finalizer_is_deleted_with_the_node_claim_of_a_terminated_instance() -> None:
     ended = make_drained_claim(conditions=make_true_conditions(*STAGES, "InstanceTerminating"))
     actions = decide_lifecycle(build_terminating_cluster(ended, instances=(), nodes=(make_node(finalizers=()),)))
     assert [(deletion.kind, deletion.name) for deletion in filter_actions(DeleteObject, actions)] == [
@@ -348,7 +350,7 @@ def test_a_node_that_nothing_holds_is_deleted_with_the_claim_whose_instance_is_g
     assert list_released_objects(actions) == [("NodeClaim", "a")]
 
 
-def test_a_node_that_is_dead_with_its_instance_is_let_go_without_a_drain() -> None:
+def test_not_ready_node_of_a_terminated_instance_is_removed_without_a_drain() -> None:
     dead = make_node(ready=False, deleted=NOW)
     actions = decide_lifecycle(
         build_terminating_cluster(make_deleted_claim(None), make_pod(), nodes=(dead,), instances=())
@@ -364,7 +366,7 @@ def test_a_node_that_is_dead_with_its_instance_is_let_go_without_a_drain() -> No
     assert not list_released_objects(undeleted)
 
 
-def test_a_node_that_is_ready_is_drained_though_its_instance_is_said_to_be_gone() -> None:
+def test_ready_node_is_drained_although_its_instance_is_missing_from_the_list() -> None:
     other_instances = (make_instance("b"),)
     actions = decide_lifecycle(
         build_terminating_cluster(
@@ -378,7 +380,7 @@ def test_a_node_that_is_ready_is_drained_though_its_instance_is_said_to_be_gone(
     assert not list_released_objects(actions)
 
 
-def test_a_claim_that_never_joined_does_not_drain() -> None:
+def test_unregistered_node_claim_is_terminated_without_a_drain() -> None:
     node_claim = make_deleted_claim(None, conditions=make_true_conditions("Launched"), node_name="")
     stranger = make_node(fit=False, finalizers=())
     actions = decide_lifecycle(build_terminating_cluster(node_claim, make_pod(), nodes=(stranger,)))
@@ -390,19 +392,19 @@ def test_a_claim_that_never_joined_does_not_drain() -> None:
     ]
 
 
-def test_a_joined_claim_whose_node_is_gone_does_not_wait_for_it() -> None:
+def test_registered_node_claim_without_a_node_is_terminated_without_waiting() -> None:
     assert filter_actions(
         TerminateInstances, decide_lifecycle(build_terminating_cluster(make_deleted_claim(None), nodes=()))
     )
 
 
-def test_a_claim_without_our_finalizer_is_somebody_else_s() -> None:
+def test_node_claim_without_the_karpenter_finalizer_is_ignored() -> None:
     assert not filter_actions(
         TerminateInstances, decide_lifecycle(build_terminating_cluster(make_deleted_claim(finalizers=())))
     )
 
 
-def test_nothing_of_a_deleting_claim_is_begun() -> None:
+def test_deleting_node_claim_is_not_registered() -> None:
     actions = decide_lifecycle(
         build_terminating_cluster(
             make_deleted_claim(conditions=make_true_conditions("Launched")),
@@ -412,7 +414,7 @@ def test_nothing_of_a_deleting_claim_is_begun() -> None:
     assert not filter_actions(RegisterNode, actions)
 
 
-def test_of_one_claim_the_status_is_written_once_and_before_its_metadata() -> None:
+def test_node_claim_status_is_patched_once_and_before_its_metadata() -> None:
     node_claim = make_deleted_claim(None, termination_grace_period=timedelta(minutes=10))
     actions = decide_lifecycle(build_terminating_cluster(node_claim, make_pod()))
     [status] = [patch for patch in filter_actions(PatchStatus, actions) if patch.kind == "NodeClaim"]
@@ -475,7 +477,9 @@ TAGGED_INSTANCE = replace_fields(make_instance("x"), tags=((labels.LAUNCH_GROUP,
         ((make_launch_group(make_fleet_result()),), None, FINALIZER_REMOVED),
     ],
 )
-def test_an_unlaunched_claim_goes_once_no_instance_can_be_its_own(groups: Case, instances: Case, expected: str) -> None:
+def test_unlaunched_node_claim_is_removed_when_no_instance_can_belong_to_it(
+    groups: Case, instances: Case, expected: str
+) -> None:
     node_claim = make_deleted_claim(None, conditions=(), launched=False, node_name="")
     heir = make_claim("b", conditions=(), launched=False, created=NOW)
     actions = decide_lifecycle(make_cluster(node_claims=(node_claim, heir), launch_groups=groups, instances=instances))
@@ -495,7 +499,7 @@ def decide_abandoned_node(*pods: Case, **fields: Case) -> Case:
     )
 
 
-def test_a_deleted_node_without_a_claim_is_tainted_drained_and_let_go() -> None:
+def test_deleted_node_without_a_node_claim_is_tainted_drained_and_removed() -> None:
     first = decide_abandoned_node(make_pod(), going=False)
     assert [taint.name for taint in filter_actions(TaintNode, first)] == ["node-a"]
     assert not filter_actions(EvictPod, first)
@@ -505,20 +509,20 @@ def test_a_deleted_node_without_a_claim_is_tainted_drained_and_let_go() -> None:
 
 
 @pytest.mark.parametrize(("ready", "going"), [(False, ["node-a"]), (True, [])])
-def test_a_node_whose_instance_is_gone_is_deleted_though_it_has_no_claim(ready: bool, going: list[str]) -> None:  # noqa: FBT001
+def test_not_ready_node_without_instance_and_node_claim_is_deleted(ready: bool, going: list[str]) -> None:  # noqa: FBT001
     assert [
         deletion.name for deletion in filter_actions(DeleteObject, decide_abandoned_node(deleted=None, ready=ready))
     ] == going
 
 
 @pytest.mark.parametrize("fields", [{"deleted": None}, {"finalizers": ()}, {"provider_id": make_provider_id("b")}])
-def test_other_nodes_are_left_alone(fields: Case) -> None:
+def test_unmanaged_or_undeleted_node_without_node_claim_is_not_patched(fields: Case) -> None:
     assert not [
         patch for patch in filter_actions(PatchMetadata, decide_abandoned_node(**fields)) if patch.name == "node-a"
     ]
 
 
-def test_a_node_of_no_node_class_is_left_alone() -> None:
+def test_deleted_node_without_a_node_class_is_ignored() -> None:
     foreign = make_node(deleted=NOW)
     foreign = replace_fields(foreign, meta=replace_fields(foreign.meta, labels=()))
     assert decide_lifecycle(make_cluster(nodes=(foreign,), node_pools=())) == ()

@@ -35,7 +35,7 @@ def compute_spread(pod: Pod, **fields: Any) -> tuple[SpreadConstraint, ...]:
     return cluster.pods[0].spec.spread
 
 
-def test_a_pod_is_spread_by_the_selectors_of_its_services_together() -> None:
+def test_default_spread_selector_combines_the_selectors_of_all_matching_services() -> None:
     services = (make_service(app="web"), make_service(tier="front"), make_service(app="other"), make_service())
     [constraint] = compute_spread(make_pod("x", labels=LABELS), services=services)
     assert (constraint.topology_key, constraint.max_skew, constraint.selector) == (
@@ -57,7 +57,7 @@ def test_a_pod_is_spread_by_the_selectors_of_its_services_together() -> None:
         ("ReplicationController", "replication_controllers", build_label_selector({"app": "web"})),
     ],
 )
-def test_a_pod_is_spread_by_the_selector_of_its_controller(
+def test_default_spread_selector_is_the_selector_of_the_pod_controller(
     kind: WorkloadKind, field: str, selector: LabelSelector
 ) -> None:
     owner, workload = make_owner_and_workload(kind, selector)
@@ -65,7 +65,7 @@ def test_a_pod_is_spread_by_the_selector_of_its_controller(
     assert constraint.selector == selector
 
 
-def test_service_and_controller_must_both_agree() -> None:
+def test_default_spread_selector_combines_service_and_controller_selectors() -> None:
     owner, workload = make_owner_and_workload("ReplicaSet", build_label_selector({"app": "web"}))
     [constraint] = compute_spread(
         make_pod("x", labels=LABELS, owners=(owner,)), replica_sets=(workload,), services=(make_service(tier="front"),)
@@ -73,7 +73,7 @@ def test_service_and_controller_must_both_agree() -> None:
     assert constraint.selector == build_label_selector(LABELS)
 
 
-def test_nothing_is_asked_where_nothing_can_be_deduced() -> None:
+def test_pod_without_service_or_controller_selector_gets_no_default_spread() -> None:
     owner, empty = make_owner_and_workload("ReplicaSet", None)
     assert compute_spread(make_pod("x", labels=LABELS)) == ()
     assert (
@@ -91,18 +91,18 @@ def test_nothing_is_asked_where_nothing_can_be_deduced() -> None:
     )
 
 
-def test_a_pod_that_says_how_it_is_spread_keeps_its_own() -> None:
+def test_pod_with_its_own_topology_spread_keeps_it() -> None:
     spread = (SpreadConstraint(topology_key="rack", max_skew=3),)
     assert compute_spread(make_pod("x", labels=LABELS, spread=spread), services=(make_service(app="web"),)) == spread
 
 
-def test_without_the_setting_nothing_changes() -> None:
+def test_pods_are_unchanged_without_default_constraints() -> None:
     cluster = make_cluster_snapshot(make_pod("x", labels=LABELS), services=(make_service(app="web"),))
     assert parse_default_constraints(" ") == ()
     assert apply_default_spread(cluster, ()) is cluster
 
 
-def test_pods_of_a_service_are_spread_over_zones() -> None:
+def test_default_spread_distributes_pods_of_a_service_over_zones() -> None:
     def build_cluster() -> ClusterSnapshot:
         pods = tuple(make_pod(f"p{number}", labels=LABELS) for number in range(3))
         return make_cluster_snapshot(*pods, types=(make_instance_type("m", 8),), services=(make_service(app="web"),))
@@ -129,6 +129,6 @@ def test_pods_of_a_service_are_spread_over_zones() -> None:
         CONFIG.replace(ZONAL, f"{ZONAL}, {ZONAL}"),
     ],
 )
-def test_what_cannot_be_a_default_is_refused(text: str) -> None:
+def test_invalid_default_constraint_is_rejected(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         parse_default_constraints(text)

@@ -44,7 +44,7 @@ SOFT = Taint(key="soft", effect="PreferNoSchedule")
         ({"any": "thing"}, "default"),
     ],
 )
-def test_a_node_selector_is_met_or_the_pod_waits(selector: dict[str, str], location: str) -> None:
+def test_pod_is_scheduled_only_when_its_node_selector_can_be_met(selector: dict[str, str], location: str) -> None:
     node_pool = make_node_pool(labels=(("team", "a"),), requirements=make_requirements(("any", "Exists", ())))
     placement = solve(
         make_cluster_snapshot(make_pod("one", node_selector=tuple(sorted(selector.items()))), node_pools=(node_pool,))
@@ -53,13 +53,13 @@ def test_a_node_selector_is_met_or_the_pod_waits(selector: dict[str, str], locat
 
 
 @pytest.mark.parametrize("key", ["a", "b", "c"])
-def test_a_node_is_narrowed_to_what_its_pods_ask(key: str) -> None:
+def test_node_requirements_are_narrowed_to_the_node_selector_of_its_pods(key: str) -> None:
     (new_node,) = solve(make_cluster_snapshot(make_pod("one", node_selector=((ZONE, key),)))).new_nodes
     assert new_node.requirements[ZONE].values == {key}
     assert new_node.cheapest.zone == key
 
 
-def test_pods_that_cannot_be_together_get_two_nodes() -> None:
+def test_pods_with_contradictory_node_selectors_get_two_nodes() -> None:
     assert (
         len(solve(make_cluster_snapshot(*(make_pod(zone, node_selector=((ZONE, zone),)) for zone in "ab"))).new_nodes)
         == 2
@@ -76,12 +76,14 @@ def test_pods_that_cannot_be_together_get_two_nodes() -> None:
         ("DoesNotExist", (), True),
     ],
 )
-def test_a_label_nobody_defines_can_only_be_unwanted(operator: str, values: tuple[str, ...], *, fits: bool) -> None:
+def test_undefined_label_satisfies_only_not_in_and_does_not_exist(
+    operator: str, values: tuple[str, ...], *, fits: bool
+) -> None:
     pod = make_pod("one", required_terms=(make_requirements(("mine", operator, values)),))
     assert bool(solve(make_cluster_snapshot(pod)).new_nodes) is fits
 
 
-def test_a_label_is_not_defined_by_another_pod_that_does_not_want_it() -> None:
+def test_pod_with_not_in_does_not_define_the_label_for_another_pod() -> None:
     unwanted = make_pod("big", "2", required_terms=(make_requirements(("mine", "NotIn", ("b",))),))
     assert (
         locate_pods(solve(make_cluster_snapshot(unwanted, make_pod("one", node_selector=(("mine", "a"),)))))["one"]
@@ -89,13 +91,13 @@ def test_a_label_is_not_defined_by_another_pod_that_does_not_want_it() -> None:
     )
 
 
-def test_terms_are_tried_in_order_until_one_works() -> None:
+def test_required_node_affinity_terms_are_tried_in_order() -> None:
     terms = tuple(make_requirements((ZONE, "In", (zone,))) for zone in "zyb")
     (new_node,) = solve(make_cluster_snapshot(make_pod("one", required_terms=terms))).new_nodes
     assert new_node.requirements[ZONE].values == {"b"}
 
 
-def test_a_term_that_was_dropped_beside_a_preference_is_tried_without_it() -> None:
+def test_earlier_required_term_is_retried_after_preferences_are_relaxed() -> None:
     terms = (make_requirements((ZONE, "In", ("b",))), make_requirements((ZONE, "In", ("z",))))
     never = PreferredTerm(weight=1, requirements=make_requirements((ARCH, "In", ("arm64",))))
     (new_node,) = solve(
@@ -109,7 +111,7 @@ def test_a_term_that_was_dropped_beside_a_preference_is_tried_without_it() -> No
 
 
 @pytest.mark.parametrize(("zones", "expected_zone"), [("a", "a"), ("z", "c"), ("zb", "b")])
-def test_preferences_hold_where_they_can_the_heaviest_first(zones: str, expected_zone: str) -> None:
+def test_preferences_are_met_where_possible_in_order_of_weight(zones: str, expected_zone: str) -> None:
     preferred = tuple(
         PreferredTerm(weight=9 - number, requirements=make_requirements((ZONE, "In", (zone,))))
         for number, zone in enumerate(zones)
@@ -121,7 +123,7 @@ def test_preferences_hold_where_they_can_the_heaviest_first(zones: str, expected
     assert expected_zone in new_node.requirements[ZONE].values
 
 
-def test_a_preference_for_pods_that_are_nowhere_outlives_none_that_could_hold() -> None:
+def test_unsatisfiable_pod_affinity_preference_does_not_relax_satisfiable_ones() -> None:
     near, nowhere = (
         AffinityTerm(topology_key=key, selector=selecting({"app": app}), weight=weight)
         for key, app, weight in ((ZONE, "db", 50), (HOSTNAME, "none", 5))
@@ -132,7 +134,7 @@ def test_a_preference_for_pods_that_are_nowhere_outlives_none_that_could_hold() 
     assert [node.requirements[ZONE].values for node in nodes] == [frozenset("b")] * 2
 
 
-def test_preferences_may_be_ignored() -> None:
+def test_preferences_are_ignored_with_preference_policy_ignore() -> None:
     pod = make_pod(
         "one", preferred_terms=(PreferredTerm(weight=1, requirements=make_requirements((ZONE, "In", ("b",)))),)
     )
@@ -140,7 +142,7 @@ def test_preferences_may_be_ignored() -> None:
     assert ZONE not in new_node.requirements
 
 
-def test_a_pod_that_contradicts_itself_waits() -> None:
+def test_pod_with_contradictory_requirements_is_unschedulable() -> None:
     pod = make_pod("one", node_selector=(("team", "a"),), required_terms=(make_requirements(("team", "In", ("b",))),))
     placement = solve(make_cluster_snapshot(pod, node_pools=(make_node_pool(),)))
     assert locate_pods(placement) == {"one": "RequirementsNotMet"}
@@ -156,35 +158,35 @@ def test_a_pod_that_contradicts_itself_waits() -> None:
         ((Toleration(key="gpu", operator="Exists", effect="NoExecute"),), "TaintNotTolerated"),
     ],
 )
-def test_the_taints_of_a_pool_must_be_tolerated(tolerations: tuple[Toleration, ...], location: str) -> None:
+def test_pod_must_tolerate_the_taints_of_the_node_pool(tolerations: tuple[Toleration, ...], location: str) -> None:
     placement = solve(
         make_cluster_snapshot(make_pod("one", tolerations=tolerations), node_pools=(make_node_pool(taints=(GPU,)),))
     )
     assert locate_pods(placement) == {"one": location}
 
 
-def test_startup_taints_are_no_obstacle() -> None:
+def test_startup_taints_of_a_node_pool_need_no_toleration() -> None:
     assert solve(make_cluster_snapshot(make_pod("one"), node_pools=(make_node_pool(startup_taints=(GPU,)),))).new_nodes
 
 
-def test_a_taint_that_discourages_is_tolerated_last() -> None:
+def test_node_pool_with_a_prefer_no_schedule_taint_is_used_last() -> None:
     pools = (make_node_pool("soft", weight=9, taints=(SOFT,)), make_node_pool("plain"))
     assert locate_pods(solve(make_cluster_snapshot(make_pod("one"), node_pools=pools))) == {"one": "plain"}
     assert locate_pods(solve(make_cluster_snapshot(make_pod("one"), node_pools=pools[:1]))) == {"one": "soft"}
 
 
-def test_a_node_that_discourages_is_used_last() -> None:
+def test_existing_node_with_a_prefer_no_schedule_taint_is_used_last() -> None:
     cluster = make_cluster_snapshot(make_pod("one"), nodes=(make_node("here", taints=(SOFT,)),))
     assert locate_pods(solve(cluster)) == {"one": "default"}
     assert locate_pods(solve(replace(cluster, node_pools=()))) == {"one": "here"}
 
 
-def test_the_heaviest_pool_comes_first_then_the_last_name() -> None:
+def test_node_pools_are_tried_by_weight_then_by_name_in_reverse_order() -> None:
     pools = (make_node_pool("a", weight=1), make_node_pool("b"), make_node_pool("c", weight=1))
     assert locate_pods(solve(make_cluster_snapshot(make_pod("one"), node_pools=pools))) == {"one": "c"}
 
 
-def test_a_lighter_pool_takes_what_the_heavier_cannot() -> None:
+def test_lighter_node_pool_is_used_for_pods_that_do_not_fit_the_heavier_one() -> None:
     pools = (
         make_node_pool("small", weight=9, requirements=make_requirements((INSTANCE_TYPE, "In", ("m.02",)))),
         make_node_pool("any"),
@@ -199,18 +201,18 @@ VARIOUS = make_node_pool(requirements=make_requirements((INSTANCE_TYPE, "Exists"
 
 
 @pytest.mark.parametrize(("cpu", "location"), [("1", "default"), ("3", "default"), ("5", "MinValuesNotMet")])
-def test_min_values_hold_after_every_filter(cpu: str, location: str) -> None:
+def test_min_values_must_hold_after_filtering_by_resource_requests(cpu: str, location: str) -> None:
     assert locate_pods(solve(make_cluster_snapshot(make_pod("one", cpu), node_pools=(VARIOUS,)))) == {"one": location}
 
 
-def test_pods_go_no_further_than_min_values_allow() -> None:
+def test_pods_are_added_to_a_node_only_while_min_values_hold() -> None:
     placement = solve(
         make_cluster_snapshot(*(make_pod(f"p{number}", "1") for number in range(8)), node_pools=(VARIOUS,))
     )
     assert sorted(len(new_node.pods) for new_node in placement.new_nodes) == [4, 4]
 
 
-def test_min_values_are_lowered_where_best_effort_is_enough() -> None:
+def test_min_values_are_relaxed_with_policy_best_effort() -> None:
     placement = solve(
         make_cluster_snapshot(make_pod("one", "5"), node_pools=(VARIOUS,)),
         options=SchedulingOptions(min_values_policy="BestEffort"),
@@ -225,7 +227,7 @@ def test_min_values_are_lowered_where_best_effort_is_enough() -> None:
     assert not unrelaxed_placement.new_nodes[0].min_values_relaxed
 
 
-def test_a_pool_whose_types_are_too_few_is_named() -> None:
+def test_node_pool_with_fewer_instance_types_than_min_values_is_reported() -> None:
     node_pool = replace(
         VARIOUS, requirements=make_requirements((INSTANCE_TYPE, "Exists", ()), minimum={INSTANCE_TYPE: 9})
     )
@@ -238,7 +240,7 @@ def test_a_pool_whose_types_are_too_few_is_named() -> None:
     ).new_nodes
 
 
-def test_min_values_count_values_of_types_that_the_pool_allows() -> None:
+def test_min_values_count_only_values_of_instance_types_that_the_node_pool_allows() -> None:
     node_pool = make_node_pool(requirements=make_requirements((ZONE, "In", ("a", "b", "z")), minimum={ZONE: 3}))
     assert locate_pods(solve(make_cluster_snapshot(make_pod("one"), node_pools=(node_pool,)))) == {
         "one": "MinValuesNotMet"
@@ -247,7 +249,7 @@ def test_min_values_count_values_of_types_that_the_pool_allows() -> None:
     assert solve(make_cluster_snapshot(make_pod("one"), types=types, node_pools=(node_pool,))).new_nodes
 
 
-def test_a_list_cut_below_min_values_drops_the_node() -> None:
+def test_node_is_dropped_when_max_instance_types_is_below_min_values() -> None:
     placement = solve(
         make_cluster_snapshot(make_pod("one"), node_pools=(VARIOUS,)), options=SchedulingOptions(max_instance_types=2)
     )
@@ -256,7 +258,7 @@ def test_a_list_cut_below_min_values_drops_the_node() -> None:
     assert solve(make_cluster_snapshot(make_pod("one"), node_pools=(VARIOUS,)), options=lenient).new_nodes
 
 
-def test_best_effort_does_not_make_room() -> None:
+def test_min_values_policy_best_effort_does_not_relax_resources_or_host_ports() -> None:
     placement = solve(
         make_cluster_snapshot(make_pod("one", "99"), node_pools=(VARIOUS,)),
         options=SchedulingOptions(min_values_policy="BestEffort"),
@@ -272,7 +274,7 @@ def test_best_effort_does_not_make_room() -> None:
     )
 
 
-def test_preferences_are_given_up_in_karpenters_order() -> None:
+def test_preferences_are_relaxed_in_the_order_of_karpenter() -> None:
     zone = make_requirements((ZONE, "In", ("b",)))
     soft = [SpreadConstraint(topology_key=key, max_skew=1, when_unsatisfiable="ScheduleAnyway") for key in "xy"]
     hard = SpreadConstraint(topology_key="z", max_skew=1)

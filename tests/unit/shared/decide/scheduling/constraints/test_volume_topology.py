@@ -49,7 +49,7 @@ def make_volume_pod(name: str = "db", *claims: str, on: str = "") -> Pod:
     return make_pod(name, volume_claims=claims or ("data",), on=on)
 
 
-def test_a_pod_follows_its_volume() -> None:
+def test_pod_is_scheduled_in_the_zone_of_its_volume() -> None:
     placement = solve(
         make_cluster_snapshot(
             make_volume_pod(), volume_claims=(BOUND,), volumes=(make_volume("pv", IN_B),), nodes=(make_node("in-a"),)
@@ -65,7 +65,7 @@ def test_a_pod_follows_its_volume() -> None:
 
 
 @pytest.mark.parametrize(("zones", "expected_zone"), [("b", "b"), ("zc", "c")])
-def test_a_volume_to_be_is_made_where_its_class_allows(zones: str, expected_zone: str) -> None:
+def test_unbound_volume_is_scheduled_in_a_zone_that_its_storage_class_allows(zones: str, expected_zone: str) -> None:
     cluster = make_cluster_snapshot(
         make_volume_pod(),
         volume_claims=(make_volume_claim(storage_class="gp3"),),
@@ -74,7 +74,7 @@ def test_a_volume_to_be_is_made_where_its_class_allows(zones: str, expected_zone
     assert solve(cluster).new_nodes[0].requirements[ZONE].values == {expected_zone}
 
 
-def test_a_volume_where_no_node_can_be_is_named() -> None:
+def test_volume_in_a_zone_without_nodes_is_reported() -> None:
     cluster = make_cluster_snapshot(
         make_volume_pod(), volume_claims=(BOUND,), volumes=(make_volume("pv", make_requirements((ZONE, "In", ("z",)))),)
     )
@@ -82,7 +82,7 @@ def test_a_volume_where_no_node_can_be_is_named() -> None:
     assert "topology.kubernetes.io/zone In [z]" in solve(cluster).unschedulable[0].message
 
 
-def test_volumes_in_different_zones_cannot_be_together() -> None:
+def test_pod_with_volumes_in_different_zones_is_unschedulable() -> None:
     claims = (BOUND, make_volume_claim("more", volume_name="pv2"))
     volumes = (make_volume("pv", IN_B), make_volume("pv2", make_requirements((ZONE, "In", ("c",)))))
     placement = solve(
@@ -103,14 +103,14 @@ def test_volumes_in_different_zones_cannot_be_together() -> None:
     assert placement.new_nodes[0].requirements[ZONE].values == {"b"}
 
 
-def test_a_local_volume_does_not_bind_to_a_host() -> None:
+def test_hostname_affinity_of_a_local_volume_is_ignored() -> None:
     local = make_volume("pv", make_requirements((HOSTNAME, "In", ("gone",))), is_local=True)
     assert locate_pods(solve(make_cluster_snapshot(make_volume_pod(), volume_claims=(BOUND,), volumes=(local,)))) == {
         "db": "default"
     }
 
 
-def test_volumes_hold_for_pods_that_are_expected_on_a_node() -> None:
+def test_volume_zone_holds_for_all_pods_of_a_new_node() -> None:
     cluster = make_cluster_snapshot(
         make_volume_pod(), make_volume_pod("two"), volume_claims=(BOUND,), volumes=(make_volume("pv", IN_B),)
     )
@@ -139,7 +139,7 @@ def test_volumes_hold_for_pods_that_are_expected_on_a_node() -> None:
         ),
     ],
 )
-def test_a_volume_that_cannot_be_used_is_named(
+def test_unusable_volume_is_reported_with_its_reason(
     claims: tuple[VolumeClaim, ...], other_objects: dict[str, Any], words: str
 ) -> None:
     placement = solve(make_cluster_snapshot(make_volume_pod(), volume_claims=claims, **other_objects))
@@ -164,7 +164,7 @@ def _place_with_volume_limit(*, limit: int, driver: str = EBS, shares: bool = Fa
     )
 
 
-def test_a_node_takes_so_many_volumes_of_a_driver() -> None:
+def test_node_accepts_volumes_up_to_the_limit_of_its_csi_driver() -> None:
     assert _place_with_volume_limit(limit=2) == {"db": "here"}
     assert _place_with_volume_limit(limit=1) == {"db": "default"}
     assert _place_with_volume_limit(limit=1, driver="kubernetes.io/aws-ebs") == {"db": "default"}
@@ -172,7 +172,7 @@ def test_a_node_takes_so_many_volumes_of_a_driver() -> None:
     assert _place_with_volume_limit(limit=1, shares=True) == {"db": "here"}
 
 
-def test_volumes_of_pods_placed_just_now_count() -> None:
+def test_volumes_of_pods_placed_in_the_same_run_count_against_the_limit() -> None:
     claims = tuple(make_volume_claim(name, volume_name=name) for name in ("v1", "v2"))
     volumes = (make_volume("v1"), make_volume("v2"), make_volume("v3", driver=""))
     users = (make_volume_pod("one", "v1"), make_volume_pod("two", "v2"))
@@ -183,7 +183,7 @@ def test_volumes_of_pods_placed_just_now_count() -> None:
     assert sorted(locate_pods(solve(cluster)).values()) == ["default", "here"]
 
 
-def test_volumes_of_running_pods_that_are_not_known_do_not_count() -> None:
+def test_unresolved_volumes_of_running_pods_do_not_count_against_the_limit() -> None:
     broken_claims = (make_volume_claim("v1", volume_name="gone"), make_volume_claim("v2", storage_class="gone"))
     runs = make_volume_pod("runs", "v1", "v2", "v3", on="here")
     cluster = make_cluster_snapshot(make_pod("p"), runs, volume_claims=broken_claims, nodes=(make_node("here"),))

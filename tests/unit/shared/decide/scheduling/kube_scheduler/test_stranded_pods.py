@@ -40,18 +40,18 @@ def make_pods(count: int, name: str = "p", cpu: str = "1", memory: str = "1Gi", 
     return [make_pod(f"{name}{number}", cpu, memory, labels={"app": "web"}, **fields) for number in range(count)]
 
 
-def test_small_pods_take_the_places_of_large_ones() -> None:
+def test_simulation_places_small_pods_where_a_large_pod_was_planned() -> None:
     pods = [*make_pods(1, "large", "4"), *make_pods(2, "small", "2")]
     assert list_pending_pods(pods, [make_simulated_node("n1"), make_simulated_node("n2")]) == ["large0"]
 
 
-def test_nodes_that_open_one_by_one_are_filled_one_by_one() -> None:
+def test_simulation_fills_nodes_in_the_order_they_join() -> None:
     pods = [*make_pods(1, "large", "3"), *make_pods(4, "small")]
     assert list_pending_pods(pods, [make_simulated_node("n1"), make_simulated_node("n2")]) == ["large0"]
     assert list_pending_pods(pods, [make_simulated_node("n1")], [make_simulated_node("n2")]) == []
 
 
-def test_the_more_important_comes_first_then_the_older() -> None:
+def test_simulation_schedules_pods_by_priority_then_by_age() -> None:
     first, second = make_pod("first", "3", age=9), make_pod("second", "3", age=1)
     assert list_pending_pods([second, first], [make_simulated_node("n1")]) == ["second"]
     assert list_pending_pods([replace(second, priority=1), first], [make_simulated_node("n1")]) == ["first"]
@@ -60,32 +60,34 @@ def test_the_more_important_comes_first_then_the_older() -> None:
 @pytest.mark.parametrize(
     ("obstacle", "pods", "rooms", "count"),
     [
-        ("room", make_pods(1, cpu="5"), [make_simulated_node("n1")], 1),
-        ("a taint", make_pods(1), [make_simulated_node("n1", taints=(Taint(key="k", effect="NoSchedule"),))], 1),
-        ("a label", make_pods(1, node_selector=((ZONE, "b"),)), [make_simulated_node("n1")], 1),
+        ("resources", make_pods(1, cpu="5"), [make_simulated_node("n1")], 1),
+        ("taint", make_pods(1), [make_simulated_node("n1", taints=(Taint(key="k", effect="NoSchedule"),))], 1),
+        ("label", make_pods(1, node_selector=((ZONE, "b"),)), [make_simulated_node("n1")], 1),
         (
-            "one of several terms",
+            "one of several affinity terms",
             make_pods(1, required_terms=(make_requirements((ZONE, "In", "b")), make_requirements((ZONE, "In", "a")))),
             [make_simulated_node("n1")],
             0,
         ),
-        ("a port", make_pods(2, host_ports=(HostPort(port=80),)), [make_simulated_node("n1")], 1),
-        ("a key that is not there", make_pods(1, node_selector=(("rack", "1"),)), [make_simulated_node("n1")], 1),
+        ("host port", make_pods(2, host_ports=(HostPort(port=80),)), [make_simulated_node("n1")], 1),
+        ("missing label", make_pods(1, node_selector=(("rack", "1"),)), [make_simulated_node("n1")], 1),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_a_pod_is_kept_out_by(obstacle: str, pods: list[Pod], rooms: list[SimulatedNode], count: int) -> None:
+def test_simulated_pod_stays_pending_when_no_node_satisfies_its_constraint(
+    obstacle: str, pods: list[Pod], rooms: list[SimulatedNode], count: int
+) -> None:
     assert obstacle
     assert len(list_pending_pods(pods, rooms)) == count
 
 
-def test_what_runs_on_a_node_takes_room_and_makes_it_less_liked() -> None:
+def test_resource_usage_of_a_simulated_node_lowers_its_capacity_and_score() -> None:
     busy = make_simulated_node("a", used=make_requests("3", "1Gi"))
     assert list_pending_pods(make_pods(2, cpu="2"), [busy]) == ["p0", "p1"]
     assert list_pending_pods([*make_pods(1), make_pod("z", "4", age=-1)], [busy, make_simulated_node("b")]) == ["z"]
 
 
-def test_preferred_labels_and_taints_to_avoid_weigh_more_than_room() -> None:
+def test_preferred_affinity_and_prefer_no_schedule_taints_outweigh_free_resources_in_scores() -> None:
     wish = PreferredTerm(weight=10, requirements=make_requirements((ZONE, "In", "b")))
     last = make_pod("z", "4", age=-1)
     rooms = [make_simulated_node("a"), make_simulated_node("b", zone="b")]
@@ -107,7 +109,7 @@ APART = AffinityTerm(topology_key=HOSTNAME, selector=WEB)
 NEAR = AffinityTerm(topology_key=ZONE, selector=build_label_selector({"app": "db"}))
 
 
-def test_spread_is_held_among_the_zones_that_nodes_are_in() -> None:
+def test_simulated_topology_spread_counts_only_zones_of_existing_nodes() -> None:
     rooms = [make_simulated_node("a", cpu="8"), make_simulated_node("b", cpu="1", zone="b")]
     assert list_pending_pods(make_pods(4, spread=(SPREAD,)), rooms) == ["p3"]
     assert list_pending_pods(make_pods(4, spread=(SPREAD,)), [rooms[0]]) == []
@@ -115,7 +117,7 @@ def test_spread_is_held_among_the_zones_that_nodes_are_in() -> None:
     assert list_pending_pods(make_pods(1, spread=(replace(SPREAD, topology_key="rack"),)), rooms) == ["p0"]
 
 
-def test_who_keeps_apart_needs_a_node_each_and_keeps_others_out() -> None:
+def test_simulated_pod_anti_affinity_is_symmetric() -> None:
     assert list_pending_pods(
         make_pods(3, pod_anti_affinity=(APART,)), [make_simulated_node("a"), make_simulated_node("b")]
     ) == ["p2"]
@@ -124,7 +126,7 @@ def test_who_keeps_apart_needs_a_node_each_and_keeps_others_out() -> None:
     ) == ["other0"]
 
 
-def test_who_wants_to_be_near_waits_for_those_behind_it() -> None:
+def test_simulated_pod_with_pod_affinity_waits_for_a_matching_pod_later_in_the_queue() -> None:
     near = make_pod("near", age=9, pod_affinity=(NEAR,))
     assert list_pending_pods([near, make_pod("db", labels={"app": "db"})], [make_simulated_node("a")]) == []
     assert list_pending_pods([near], [make_simulated_node("a")]) == ["near"]
@@ -132,7 +134,7 @@ def test_who_wants_to_be_near_waits_for_those_behind_it() -> None:
     assert list_pending_pods([itself], [make_simulated_node("a")]) == []
 
 
-def test_soft_rules_are_wishes() -> None:
+def test_soft_constraints_only_affect_scores_in_the_simulation() -> None:
     soft = replace(SPREAD, when_unsatisfiable="ScheduleAnyway")
     rooms = [make_simulated_node("a", cpu="64", memory="640Gi"), make_simulated_node("b", cpu="4", zone="b")]
     assert list_pending_pods(
@@ -143,7 +145,7 @@ def test_soft_rules_are_wishes() -> None:
     assert list_pending_pods(make_pods(3, preferred_pod_anti_affinity=(wish,)), rooms) == []
 
 
-def test_rules_are_minded_as_long_as_there_are_steps() -> None:
+def test_simulation_ignores_topology_constraints_after_max_steps() -> None:
     assert (
         list_pending_pods(
             make_pods(3, pod_anti_affinity=(APART,)), [make_simulated_node("a"), make_simulated_node("b")], steps=0
@@ -152,7 +154,7 @@ def test_rules_are_minded_as_long_as_there_are_steps() -> None:
     )
 
 
-def test_who_asks_for_nothing_counts_for_a_little() -> None:
+def test_pods_without_requests_count_with_default_requests_in_scores() -> None:
     pods_without_requests = [
         replace(pod, spec=replace(pod.spec, requests=parse_resources({"pods": "1"}))) for pod in make_pods(30)
     ]
@@ -178,7 +180,7 @@ def test_who_asks_for_nothing_counts_for_a_little() -> None:
 # A plan
 
 
-def test_it_takes_two_nodes_and_two_kinds_to_go_wrong() -> None:
+def test_plan_with_equal_pods_leaves_no_pods_pending() -> None:
     pods = make_pods(9, cpu="2")
     cluster = make_cluster_snapshot(*pods)
     assert find_pods_left_pending(solve(cluster), cluster, {pod.name: pod for pod in pods}) == ()
@@ -198,7 +200,7 @@ HALF = ((6, "3", "4Gi"), (12, "1", "6Gi"))
 FULL = ((8, "3", "20Gi"), (24, "900m", "1Gi"))
 
 
-def test_where_nobody_tells_kube_scheduler_the_plan_is_kept_that_comes_cheapest_in_the_end() -> None:
+def test_plan_with_the_lowest_cost_including_relaunches_is_chosen_without_nominations() -> None:
     cluster, pods = build_mixed_cluster(*HALF)
     hinted_plan, unhinted_plan = solve(cluster), solve(cluster, options=SchedulingOptions(pod_nominations="Disabled"))
     assert (round(hinted_plan.price_usd_per_hour, 3), len(find_pods_left_pending(hinted_plan, cluster, pods))) == (
@@ -212,7 +214,7 @@ def test_where_nobody_tells_kube_scheduler_the_plan_is_kept_that_comes_cheapest_
     assert (hinted_plan.second_launches, unhinted_plan.second_launches) == (0, 0)
 
 
-def test_what_would_have_to_be_launched_again_is_counted_and_priced() -> None:
+def test_second_launches_of_a_plan_are_counted_and_priced() -> None:
     cluster, pods = build_mixed_cluster(*FULL)
     placement = solve(cluster, options=SchedulingOptions(pod_nominations="Disabled"))
     pending_pods = find_pods_left_pending(placement, cluster, pods)
@@ -224,7 +226,7 @@ def test_what_would_have_to_be_launched_again_is_counted_and_priced() -> None:
 
 
 @pytest.mark.parametrize("sizes", [HALF, FULL, ((20, "3", "11Gi"), (20, "900m", "4Gi"))])
-def test_it_never_comes_dearer_than_the_greedy_plan(sizes: tuple[tuple[int, str, str], ...]) -> None:
+def test_total_cost_never_exceeds_the_total_cost_of_the_greedy_plan(sizes: tuple[tuple[int, str, str], ...]) -> None:
     cluster, pods = build_mixed_cluster(*sizes)
 
     def compute_total_cost(options: SchedulingOptions) -> float:
@@ -237,7 +239,7 @@ def test_it_never_comes_dearer_than_the_greedy_plan(sizes: tuple[tuple[int, str,
     assert compute_total_cost(SchedulingOptions(pod_nominations="Disabled")) <= compute_total_cost(greedy) + 1e-9
 
 
-def test_a_plan_that_cannot_be_played_through_is_not_judged() -> None:
+def test_plan_without_catalog_node_pools_or_pods_is_not_simulated() -> None:
     cluster, pods = build_mixed_cluster(*FULL)
     placement = solve(cluster)
     for blind in (replace(cluster, catalog=None), replace(cluster, node_pools=())):

@@ -37,13 +37,13 @@ from tests.support.snapshot_decisions import solve
 TAINT = Taint(key="mine", effect="NoSchedule")
 
 
-def test_what_stands_is_used_before_anything_is_made() -> None:
+def test_existing_nodes_are_used_before_new_nodes_are_planned() -> None:
     placement = solve(make_cluster_snapshot(make_pod("one", "3"), make_pod("two", "3"), nodes=(make_node("here"),)))
     assert locate_pods(placement) == {"one": "here", "two": "default"}
     assert [(fit.node, fit.pods) for fit in placement.existing] == [("here", ("shop/one",))]
 
 
-def test_running_pods_take_their_room() -> None:
+def test_running_pods_occupy_their_resources_on_an_existing_node() -> None:
     running = make_pod("runs", "3", on="here")
     ended = replace(make_pod("ended", "3", on="here"), phase="Succeeded")
     assert locate_pods(solve(make_cluster_snapshot(make_pod("one", "2"), running, nodes=(make_node("here"),)))) == {
@@ -54,14 +54,14 @@ def test_running_pods_take_their_room() -> None:
     }
 
 
-def test_an_overdrawn_node_takes_nothing() -> None:
+def test_overcommitted_node_accepts_no_pod() -> None:
     running = make_pod("runs", "1", "99Gi", on="here")
     assert locate_pods(
         solve(make_cluster_snapshot(make_pod("one", memory="0"), running, nodes=(make_node("here"),)))
     ) == {"one": "default"}
 
 
-def test_initialized_nodes_come_first_then_names() -> None:
+def test_initialized_nodes_are_tried_first_then_nodes_by_name() -> None:
     young, young_claim = attach_claim(make_node("a"), initialized=False)
     old, old_claim = attach_claim(make_node("c"))
     cluster = make_cluster_snapshot(
@@ -74,14 +74,14 @@ def test_initialized_nodes_come_first_then_names() -> None:
     ("selector", "location"),
     [({ZONE: "a"}, "here"), ({ZONE: "b"}, "default"), ({"mine": "x"}, "here"), ({HOSTNAME: "here"}, "InvalidPod")],
 )
-def test_a_standing_node_is_taken_by_its_labels(selector: dict[str, str], location: str) -> None:
+def test_existing_node_is_matched_by_its_labels(selector: dict[str, str], location: str) -> None:
     pod = make_pod("one", node_selector=tuple(selector.items()))
     assert locate_pods(solve(make_cluster_snapshot(pod, nodes=(make_node("here", labels={"mine": "x"}),)))) == {
         "one": location
     }
 
 
-def test_a_standing_node_without_a_label_does_not_satisfy_even_a_well_known_key() -> None:
+def test_existing_node_without_a_well_known_label_does_not_match_a_selector_for_it() -> None:
     labelled_node = make_node("here")
     bare = replace(labelled_node, meta=replace(labelled_node.meta, labels=()))
     assert locate_pods(
@@ -99,7 +99,7 @@ def test_a_standing_node_without_a_label_does_not_satisfy_even_a_well_known_key(
         ((Taint(key="node.kubernetes.io/not-ready", effect="NoSchedule"),), (), True, "default"),
     ],
 )
-def test_taints_that_go_by_themselves_count_once_a_node_is_initialized(
+def test_ephemeral_and_startup_taints_count_only_after_initialization(
     taints: tuple[Taint, ...], startup: tuple[Taint, ...], *, initialized: bool, location: str
 ) -> None:
     node, claim = attach_claim(make_node("here", taints=taints), initialized=initialized, startup_taints=startup)
@@ -107,13 +107,13 @@ def test_taints_that_go_by_themselves_count_once_a_node_is_initialized(
     assert locate_pods(placement) == {"one": location}
 
 
-def test_a_cordoned_node_takes_nothing() -> None:
+def test_cordoned_node_accepts_no_pod() -> None:
     assert locate_pods(
         solve(make_cluster_snapshot(make_pod("one"), nodes=(make_node("here", unschedulable=True),)))
     ) == {"one": "default"}
 
 
-def test_daemons_that_are_still_to_come_keep_their_room() -> None:
+def test_expected_daemon_set_pods_reserve_their_resources() -> None:
     agent = make_daemon_set("agent", "2")
     running = make_pod("agent-1", "2", on="here", owners=(DAEMON_OWNER,))
     cluster = make_cluster_snapshot(
@@ -124,13 +124,13 @@ def test_daemons_that_are_still_to_come_keep_their_room() -> None:
     assert sorted(locate_pods(solve(cluster)).values()) == ["default", "here"]
 
 
-def test_daemons_that_do_not_belong_there_take_nothing() -> None:
+def test_daemon_set_that_does_not_match_the_node_reserves_no_resources() -> None:
     agent = make_daemon_set("agent", "2", node_selector=((ZONE, "b"),))
     cluster = make_cluster_snapshot(make_pod("one", "4"), nodes=(make_node("here"),), daemon_sets=(agent,))
     assert locate_pods(solve(cluster)) == {"one": "here"}
 
 
-def test_host_ports_of_what_runs_and_of_daemons_are_taken() -> None:
+def test_host_ports_of_running_pods_and_daemon_sets_are_occupied() -> None:
     web = make_pod("web", host_ports=(HostPort(port=80),))
     runs = make_pod("runs", on="here", host_ports=(HostPort(port=80),))
     assert locate_pods(solve(make_cluster_snapshot(web, runs, nodes=(make_node("here"),)))) == {"web": "default"}
@@ -139,14 +139,14 @@ def test_host_ports_of_what_runs_and_of_daemons_are_taken() -> None:
     assert locate_pods(solve(cluster)) == {"web": "default"}
 
 
-def test_pods_of_nodes_that_go_are_placed_again() -> None:
+def test_pods_of_deleting_nodes_are_scheduled_again() -> None:
     node, claim = attach_claim(make_node("old"))
     going = replace(claim, meta=replace(claim.meta, deleted_at=NOW))
     cluster = make_cluster_snapshot(make_pod("moves", on="old"), nodes=(node,), node_claims=(going,))
     assert locate_pods(solve(cluster)) == {"moves": "default"}
 
 
-def test_pods_of_excluded_nodes_are_placed_again_elsewhere() -> None:
+def test_pods_of_excluded_nodes_are_scheduled_on_other_nodes() -> None:
     cluster = make_cluster_snapshot(
         make_pod("moves", on="old"), make_pod("waits"), nodes=(make_node("old"), make_node("other"))
     )
@@ -187,7 +187,7 @@ UNREADY = (Condition(type="Ready", status="False"),)
         ),
     ],
 )
-def test_only_pods_that_may_and_must_move_are_placed_again(
+def test_only_reschedulable_pods_of_an_excluded_node_are_scheduled_again(
     pod: Pod, budgets: tuple[PodDisruptionBudget, ...], *, moves: bool
 ) -> None:
     cluster = make_cluster_snapshot(pod, nodes=(make_node("old"),), budgets=budgets)
@@ -198,7 +198,7 @@ WAITING = tuple(make_pod(f"p{number}", f"{300 + 177 * (number * 7 % 11)}m") for 
 
 
 @pytest.mark.parametrize("is_launched", [False, True])
-def test_nothing_is_launched_twice_for_the_same_pods(*, is_launched: bool) -> None:
+def test_pending_pods_fit_the_node_claims_planned_for_them_in_the_next_run(*, is_launched: bool) -> None:
     cluster = make_cluster_snapshot(*WAITING, daemon_sets=(make_daemon_set("agent"),))
     placement = solve(cluster)
     node_claims = build_node_claims(placement, cluster)
@@ -216,7 +216,7 @@ def test_nothing_is_launched_twice_for_the_same_pods(*, is_launched: bool) -> No
     }
 
 
-def test_a_node_in_use_is_free_for_all_even_if_it_is_nominated() -> None:
+def test_initialized_node_accepts_any_pod_even_when_nominated_for_others() -> None:
     cluster = make_cluster_snapshot(make_pod("small", "1"), make_pod("big", "4"))
     (new,) = solve(make_cluster_snapshot(make_pod("small", "1"))).new_nodes
     (new_claim,) = build_node_claims(solve(make_cluster_snapshot(make_pod("small", "1"))), cluster)
@@ -251,7 +251,7 @@ def _make_claim(**fields: object) -> NodeClaim:
         (make_pod("p", required_terms=(make_requirements(("mine", "Exists", ())),)), "default"),
     ],
 )
-def test_a_claim_without_instance_takes_pods_that_fit_whatever_it_becomes(pod: Pod, location: str) -> None:
+def test_unlaunched_node_claim_accepts_pods_that_fit_every_possible_instance_type(pod: Pod, location: str) -> None:
     pools = (make_node_pool(requirements=build_requirements((parse_requirement("mine", "Exists"),))),)
     assert locate_pods(solve(make_cluster_snapshot(pod, node_claims=(_make_claim(),), node_pools=pools))) == {
         "p": location
@@ -268,7 +268,7 @@ def test_a_claim_without_instance_takes_pods_that_fit_whatever_it_becomes(pod: P
         (make_requirements(("cpus", "In", ("a", "b"))), make_requirements(("cpus", "In", ("a",))), "default"),
     ],
 )
-def test_a_claim_promises_what_its_requirements_imply(
+def test_node_claim_accepts_only_pods_whose_requirements_its_own_imply(
     claim_requirements: object, pod_requirements: object, location: str
 ) -> None:
     pod = make_pod("p", required_terms=(pod_requirements,))
@@ -277,7 +277,7 @@ def test_a_claim_promises_what_its_requirements_imply(
     assert locate_pods(solve(make_cluster_snapshot(pod, node_claims=(coming,), node_pools=pools))) == {"p": location}
 
 
-def test_a_claim_keeps_the_room_of_its_daemons() -> None:
+def test_unlaunched_node_claim_reserves_resources_for_daemon_sets() -> None:
     cluster = make_cluster_snapshot(
         make_pod("p", "2"), node_claims=(_make_claim(),), daemon_sets=(make_daemon_set("agent"),)
     )
@@ -285,7 +285,7 @@ def test_a_claim_keeps_the_room_of_its_daemons() -> None:
     assert locate_pods(solve(replace(cluster, daemon_sets=(make_daemon_set("agent", "9"),)))) == {"p": "default"}
 
 
-def test_a_claim_of_a_pool_that_is_gone_still_has_its_room() -> None:
+def test_node_claim_of_a_deleted_node_pool_still_accepts_pods() -> None:
     assert locate_pods(solve(make_cluster_snapshot(make_pod("p"), node_claims=(_make_claim(),), node_pools=()))) == {
         "p": "coming"
     }
@@ -306,7 +306,9 @@ def test_a_claim_of_a_pool_that_is_gone_still_has_its_room() -> None:
         ({"nodes": 0}, 0),
     ],
 )
-def test_limits_are_held_against_the_largest_a_node_may_become(limits: dict[str, int] | None, count: int) -> None:
+def test_node_pool_limits_count_the_largest_instance_type_a_new_node_may_become(
+    limits: dict[str, int] | None, count: int
+) -> None:
     node_pool = make_node_pool(limits=None if limits is None else Resources(amounts=tuple(sorted(limits.items()))))
     placement = solve(
         make_cluster_snapshot(*(make_pod(f"p{number}", "9") for number in range(4)), node_pools=(node_pool,))
@@ -315,7 +317,7 @@ def test_limits_are_held_against_the_largest_a_node_may_become(limits: dict[str,
     assert {failure.reason for failure in placement.unschedulable} == (set() if count == 4 else {"LimitExceeded"})
 
 
-def test_a_smaller_type_is_taken_where_the_limit_leaves_room_for_it() -> None:
+def test_smaller_instance_type_is_used_within_the_remaining_limit() -> None:
     node_pool = make_node_pool(limits=build_resources({"cpu": 20_000}))
     placement = solve(
         make_cluster_snapshot(
@@ -327,7 +329,7 @@ def test_a_smaller_type_is_taken_where_the_limit_leaves_room_for_it() -> None:
     assert count_pods_per_new_node(placement) == [1, 1]
 
 
-def test_nodes_that_are_there_or_coming_count_against_limits() -> None:
+def test_existing_and_in_flight_nodes_count_against_node_pool_limits() -> None:
     node, claim = attach_claim(make_node("here", "4"))
     full = make_pod("full", "4", on="here")
     node_pool = make_node_pool(limits=build_resources({"cpu": 8_000}))
@@ -342,7 +344,7 @@ def test_nodes_that_are_there_or_coming_count_against_limits() -> None:
     assert locate_pods(solve(replace(cluster, node_claims=(claim, unknown)))) == {"p": "LimitExceeded"}
 
 
-def test_a_pod_of_a_stateful_set_that_is_going_comes_back() -> None:
+def test_terminating_pod_of_a_stateful_set_is_scheduled_again() -> None:
     owner = OwnerReference(api_version="apps/v1", kind="StatefulSet", name="db", uid="db")
     pod = make_pod("db-0", on="old", owners=(owner,))
     pod = replace(pod, meta=replace(pod.meta, deleted_at=NOW))
@@ -351,14 +353,14 @@ def test_a_pod_of_a_stateful_set_that_is_going_comes_back() -> None:
     }
 
 
-def test_a_pod_that_its_claim_does_not_hold_any_more_is_placed_elsewhere() -> None:
+def test_pod_that_outgrew_its_node_claim_is_scheduled_elsewhere() -> None:
     cluster = make_cluster_snapshot(make_pod("one"))
     node_claims = build_node_claims(solve(cluster), cluster)
     grown = make_cluster_snapshot(make_pod("one", "4"), node_claims=node_claims)
     assert locate_pods(solve(grown)) == {"one": "default"}
 
 
-def test_many_nodes_are_tried_in_order() -> None:
+def test_existing_nodes_are_tried_in_name_order() -> None:
     nodes = tuple(make_node(f"n-{number:02d}", "1" if number < 35 else "4") for number in range(70))
     pods = (*(make_pod(f"big-{number}", "2") for number in range(3)), make_pod("small"))
     assert locate_pods(solve(make_cluster_snapshot(*pods, nodes=nodes))) == {
@@ -369,7 +371,7 @@ def test_many_nodes_are_tried_in_order() -> None:
     }
 
 
-def test_a_claim_without_instance_is_a_node_to_limits() -> None:
+def test_unlaunched_node_claim_counts_as_a_node_against_limits() -> None:
     node_pool = make_node_pool(limits=build_resources({"nodes": 2}))
     cluster = make_cluster_snapshot(make_pod("big", "9"), node_claims=(_make_claim(),), node_pools=(node_pool,))
     assert locate_pods(solve(cluster)) == {"big": "default"}
@@ -377,7 +379,7 @@ def test_a_claim_without_instance_is_a_node_to_limits() -> None:
     assert locate_pods(solve(replace(cluster, node_claims=two))) == {"big": "LimitExceeded"}
 
 
-def test_a_daemon_that_grew_gives_no_room_back() -> None:
+def test_daemon_set_pod_larger_than_its_template_frees_no_resources() -> None:
     large = make_pod("agent-1", "2", on="here", owners=(DAEMON_OWNER,))
     cluster = make_cluster_snapshot(
         make_pod("one", "3"), large, nodes=(make_node("here"),), daemon_sets=(make_daemon_set("agent", "1"),)

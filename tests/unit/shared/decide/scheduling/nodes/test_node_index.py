@@ -11,7 +11,7 @@ from shared.decide.scheduling.nodes.node_index import NodeIndex, compute_level
 GI = 1 << 30
 
 
-def test_a_node_that_refused_one_shape_is_too_full_for_it_and_for_all_that_is_larger() -> None:
+def test_node_rejected_for_one_pod_shape_is_too_full_for_larger_shapes() -> None:
     nodes = NodeIndex()
     nodes.refuse_shape(7, 3, (500, GI))
     assert nodes.find_too_full(7, (100, GI // 8)) == 1 << 3
@@ -21,7 +21,7 @@ def test_a_node_that_refused_one_shape_is_too_full_for_it_and_for_all_that_is_la
 
 
 @pytest.mark.parametrize("order", list(permutations(range(3))))
-def test_what_is_known_does_not_depend_on_when_it_was_asked_for(order: tuple[int, ...]) -> None:
+def test_node_index_does_not_depend_on_the_order_of_queries(order: tuple[int, ...]) -> None:
     nodes = NodeIndex()
     requests = [(200, GI // 4), (1000, GI), (8000, 16 * GI)]
     for place in order:
@@ -35,7 +35,7 @@ def test_what_is_known_does_not_depend_on_when_it_was_asked_for(order: tuple[int
     st.lists(st.tuples(st.integers(0, 5), st.integers(1, 10**5), st.integers(1, 10**12)), max_size=12),
     st.lists(st.tuples(st.integers(1, 10**5), st.integers(1, 10**12)), min_size=1, max_size=6),
 )
-def test_nodes_are_too_full_exactly_where_they_were_seen_to_lack_a_level(
+def test_node_is_too_full_exactly_when_a_recorded_resource_level_is_too_low(
     refused: list[tuple[int, int, int]], requests: list[tuple[int, int]]
 ) -> None:
     nodes = NodeIndex()

@@ -23,7 +23,7 @@ from tests.support.snapshot_decisions import solve
 GI = 1 << 30
 
 
-def test_very_many_shapes_and_sizes_are_thrown_together() -> None:
+def test_item_group_count_stays_below_the_maximum_for_many_pod_shapes() -> None:
     cores = (20, 40, 60, 90, 130, 190, 300, 500, 900, 2_000, 7_000)
     shapes = [(cpu, gib * GI // 16, 1) for cpu, gib in product(cores, (1, 3, 10, 30, 100, 300, 900))]
     market = make_problem([(need, 2, 0) for need in shapes])
@@ -35,13 +35,13 @@ def test_very_many_shapes_and_sizes_are_thrown_together() -> None:
     assert solve_packing_problem(market)[0].price > 0
 
 
-def test_a_lump_for_which_no_row_holds_all_is_parted() -> None:
+def test_item_group_is_split_when_no_bin_type_accepts_all_of_its_items() -> None:
     market = make_problem([((500, GI, 1), 3, 0), ((510, GI, 1), 3, 0), ((520, GI, 1), 3, 0), ((530, GI, 1), 3, 0)])
     assert [lump.items for lump in build_item_groups(market.items, [0b0111, 0b1111, 0b1110, 0b0010])] == [[0, 1, 2, 3]]
     assert [lump.items for lump in build_item_groups(market.items, [0b0001, 0b1100, 0b0001, 0])] == [[0], [2, 3]]
 
 
-def test_items_of_which_a_node_holds_only_so_many_keep_their_bound() -> None:
+def test_items_with_a_maximum_per_node_keep_it_in_their_item_group() -> None:
     market = make_problem([((500, GI, 1), 6, 1), ((1500, 4 * GI, 1), 6, 2), ((300, GI // 2, 1), 40, 0)])
     assert {lump.max_per_node for lump in build_item_groups(market.items, market.accepted_items)} > {1, 2}
 
@@ -56,7 +56,7 @@ def build_shared_group_problem(shapes: int, groups: int) -> PackingProblem:
     return market
 
 
-def test_groups_of_many_sizes_have_one_row_each_and_share_those_of_their_sizes() -> None:
+def test_each_host_group_has_one_row_and_shares_the_rows_of_its_pod_sizes() -> None:
     market = build_shared_group_problem(30, 4)
     item_groups = build_item_groups(market.items, market.accepted_items)
     slots = {lump.group_row for lump in item_groups if lump.host_group != NO_HOST_GROUP}
@@ -70,7 +70,7 @@ def test_groups_of_many_sizes_have_one_row_each_and_share_those_of_their_sizes()
     assert grouped.list_row_amounts() == ((grouped.row, 1.0), (grouped.group_row, grouped.pods))
 
 
-def test_a_place_in_a_group_is_worth_what_it_keeps_nodes_small_for() -> None:
+def test_pods_with_a_host_group_limit_have_a_dual_value_of_at_least_that_of_unlimited_pods() -> None:
     market = build_shared_group_problem(30, 4)
     dual_values = DualValueSolver(market).compute_dual_values([item.count for item in market.items])
     by_number = {item.class_number: worth for item, worth in zip(market.items, dual_values.item_values, strict=True)}
@@ -79,7 +79,7 @@ def test_a_place_in_a_group_is_worth_what_it_keeps_nodes_small_for() -> None:
     assert dual_values.lower_bound <= solve_packing_problem(market)[0].price
 
 
-def test_with_less_effort_worths_are_reckoned_less_long(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dual_value_solver_takes_fewer_steps_with_less_effort(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shared.decide.scheduling.optimization.dual_values.MIN_EFFORT_STEPS", 1)
     market = build_shared_group_problem(40, 6)
     counts = [item.count for item in market.items]
@@ -90,7 +90,7 @@ def test_with_less_effort_worths_are_reckoned_less_long(monkeypatch: pytest.Monk
     assert short.steps < long.steps
 
 
-def test_pools_that_taint_keeps_pods_from_and_pools_that_are_full_are_not_advised() -> None:
+def test_optimizer_skips_node_pools_with_incompatible_requirements_or_exhausted_limits() -> None:
     types = (make_instance_type("small", 4, 16, price=0.2), make_instance_type("large", 64, 256, price=9.6))
     arm = make_requirements(("kubernetes.io/arch", "In", ("arm64",)))
     pools = (

@@ -66,7 +66,7 @@ def count_capacity_types(placement: Placement) -> Counter[str]:
     return Counter(new_node.cheapest.capacity_type for new_node in placement.new_nodes)
 
 
-def test_pods_of_which_no_two_are_alike_cost_little_more_than_they_need() -> None:
+def test_plan_for_pods_of_many_shapes_costs_at_most_5_percent_more_than_the_lower_bound() -> None:
     pods = make_varied_pods(400)
     placement = solve(make_cluster_snapshot(*pods, types=MIXED))
     cores = sum(pod.spec.requests["cpu"] for pod in pods) / 1000
@@ -77,12 +77,12 @@ def test_pods_of_which_no_two_are_alike_cost_little_more_than_they_need() -> Non
 
 
 @pytest.mark.parametrize(("gib", "expected_type"), [(20, "small"), (2000, "large")])
-def test_volumes_that_come_with_each_node_make_small_nodes_dear(gib: int, expected_type: str) -> None:
+def test_cost_of_ebs_volumes_per_node_makes_large_nodes_preferable(gib: int, expected_type: str) -> None:
     placement = solve(build_volume_cluster(gib))
     assert {new_node.cheapest.instance_type for new_node in placement.new_nodes} == {expected_type}
 
 
-def test_what_a_node_costs_besides_counts_though_it_is_no_part_of_the_price() -> None:
+def test_additional_cost_per_node_affects_the_plan_but_not_its_price() -> None:
     plain, charged = (
         solve(build_volume_cluster(0)),
         solve(build_volume_cluster(0), options=SchedulingOptions(node_cost_usd_per_hour=0.3)),
@@ -93,7 +93,7 @@ def test_what_a_node_costs_besides_counts_though_it_is_no_part_of_the_price() ->
     assert charged.price_usd_per_hour == pytest.approx(1.8 * len(charged.new_nodes))
 
 
-def test_a_plan_whose_nodes_cost_more_all_told_than_the_greedy_ones_is_not_taken() -> None:
+def test_plan_with_a_higher_total_node_cost_than_the_greedy_plan_is_not_chosen() -> None:
     options = SchedulingOptions(node_cost_usd_per_hour=10.0)
     placement = solve(build_volume_cluster(0), options=options)
     assert len(placement.new_nodes) <= len(
@@ -101,14 +101,14 @@ def test_a_plan_whose_nodes_cost_more_all_told_than_the_greedy_ones_is_not_taken
     )
 
 
-def test_of_plans_that_cost_the_same_the_one_with_fewer_nodes_is_bought() -> None:
+def test_plan_with_fewer_nodes_is_chosen_at_equal_price() -> None:
     types = tuple(make_instance_type(f"m-{cpu:03d}", cpu) for cpu in (4, 8, 16, 32))
     pods = make_equal_pods(320, memory="3Gi")
     placement = solve(make_cluster_snapshot(*pods, types=types))
     assert len(placement.new_nodes) == 10
 
 
-def test_pods_that_must_be_on_demand_do_not_make_spot_nodes_dear() -> None:
+def test_pods_that_require_on_demand_do_not_move_other_pods_to_on_demand_nodes() -> None:
     firm = make_requirements((CAPACITY_TYPE, "In", ("on-demand",)))
     pods = [
         *make_varied_pods(120),
@@ -121,13 +121,13 @@ def test_pods_that_must_be_on_demand_do_not_make_spot_nodes_dear() -> None:
     assert by_kind["on-demand"] == firm_nodes < len(placement.new_nodes)
 
 
-def test_a_node_that_was_bought_as_spot_may_still_become_on_demand() -> None:
+def test_node_planned_as_spot_still_allows_on_demand() -> None:
     placement = solve(make_cluster_snapshot(*make_varied_pods(120), types=MIXED))
     assert set(count_capacity_types(placement)) == {"spot"}
     assert {new_node.requirements[CAPACITY_TYPE].values for new_node in placement.new_nodes} == {frozenset(BOTH)}
 
 
-def test_it_stays_spot_where_pods_are_spread_over_capacity_types() -> None:
+def test_nodes_keep_their_capacity_type_when_pods_spread_over_capacity_types() -> None:
     even = (SpreadConstraint(topology_key=CAPACITY_TYPE, max_skew=1, selector=build_label_selector({"app": "even"})),)
     placement = solve(
         make_cluster_snapshot(*make_varied_pods(120), *make_equal_pods(8, "even", spread=even), types=MIXED)
@@ -137,7 +137,7 @@ def test_it_stays_spot_where_pods_are_spread_over_capacity_types() -> None:
     assert all(len(new_node.requirements[CAPACITY_TYPE].values) == 1 for new_node in plain)
 
 
-def test_pods_that_others_count_do_not_take_the_zones_of_those_that_are_spread() -> None:
+def test_pods_that_only_match_a_spread_selector_do_not_fix_the_zones_of_spread_pods() -> None:
     even = (SpreadConstraint(topology_key=ZONE, max_skew=1, selector=build_label_selector({"tier": "x"})),)
     pods = [
         make_pod(
@@ -151,7 +151,7 @@ def test_pods_that_others_count_do_not_take_the_zones_of_those_that_are_spread()
     assert placement.price_usd_per_hour < 0.9 * placement.greedy_usd_per_hour
 
 
-def test_the_next_pool_is_advised_where_limits_forbid_the_first() -> None:
+def test_optimizer_uses_the_next_node_pool_when_limits_of_the_first_are_reached() -> None:
     pools = (make_node_pool("first", weight=10, limits=build_resources({"cpu": 32_000})), make_node_pool("second"))
     types = (make_instance_type("small", 4, 16, price=0.2), make_instance_type("large", 64, 256, price=9.6))
     placement = solve(make_cluster_snapshot(*make_equal_pods(100), types=types, node_pools=pools))
@@ -160,7 +160,7 @@ def test_the_next_pool_is_advised_where_limits_forbid_the_first() -> None:
     assert placement.price_usd_per_hour == pytest.approx(5.0)
 
 
-def test_what_limits_leave_is_bought_by_advice_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_optimizer_plans_nodes_within_the_remaining_node_pool_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     prices = ((4, 0.3), (16, 0.95), (32, 0.9), (64, 9.6))
     types = tuple(make_instance_type(f"m-{cpu}", cpu, price=price) for cpu, price in prices)
     monkeypatch.setattr(plan_search, "MAX_EFFORT_STEPS", 0)
@@ -174,7 +174,9 @@ def test_what_limits_leave_is_bought_by_advice_too(monkeypatch: pytest.MonkeyPat
     assert Counter(new_node.cheapest.instance_type for new_node in placement.new_nodes) == {"m-32": 2, "m-16": 1}
 
 
-def test_pods_too_large_for_what_limits_leave_are_advised_in_the_next_pool(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pods_too_large_for_the_remaining_limit_are_planned_in_the_next_node_pool(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     types = tuple(
         make_instance_type(f"m-{cpu:02d}", cpu, price=price) for cpu, price in ((4, 0.3), (16, 0.5), (64, 3.0))
     )
@@ -187,7 +189,7 @@ def test_pods_too_large_for_what_limits_leave_are_advised_in_the_next_pool(monke
     assert by_pool == {("first", "m-16"): 1, ("second", "m-16"): 6}
 
 
-def test_pods_whose_first_wish_no_node_can_grant_are_advised_by_the_next() -> None:
+def test_optimizer_uses_the_second_required_term_when_the_first_is_unsatisfiable() -> None:
     terms = (make_requirements((ARCH, "In", ("arm64",))), make_requirements((ARCH, "In", ("amd64",))))
     types = (make_instance_type("small", 4, 16, price=0.2), make_instance_type("large", 64, 256, price=9.6))
     placement = solve(make_cluster_snapshot(*make_equal_pods(60, required_terms=terms), types=types))
@@ -199,7 +201,7 @@ def test_pods_whose_first_wish_no_node_can_grant_are_advised_by_the_next() -> No
     assert len(second_placement.new_nodes) == 11
 
 
-def test_groups_that_few_may_share_a_node_with_are_bought_small_ones() -> None:
+def test_pods_with_host_anti_affinity_are_planned_on_small_nodes() -> None:
     apart = (AffinityTerm(topology_key=HOSTNAME, selector=build_label_selector({"app": "apart"})),)
     pods = [*make_equal_pods(30, "apart", "3", pod_anti_affinity=apart), *make_equal_pods(30, "free", "1")]
     types = (make_instance_type("small", 4, 16, price=0.2), make_instance_type("large", 64, 256, price=3.0))
@@ -208,7 +210,7 @@ def test_groups_that_few_may_share_a_node_with_are_bought_small_ones() -> None:
     assert len(placement.new_nodes) == 30
 
 
-def test_daemons_count_against_each_node_that_is_bought() -> None:
+def test_daemon_set_overhead_counts_for_each_planned_node() -> None:
     types = (make_instance_type("small", 4, 16, price=0.2), make_instance_type("large", 64, 256, price=3.4))
     light = solve(make_cluster_snapshot(*make_equal_pods(120), types=types))
     assert {new_node.cheapest.instance_type for new_node in light.new_nodes} == {"small"}
@@ -218,7 +220,7 @@ def test_daemons_count_against_each_node_that_is_bought() -> None:
     assert {new_node.cheapest.instance_type for new_node in heavy.new_nodes} == {"large"}
 
 
-def test_minimal_variety_is_bought_for_many_odd_pods_too() -> None:
+def test_min_values_of_instance_types_hold_for_many_different_pods() -> None:
     node_pool = make_node_pool(
         requirements=make_requirements((INSTANCE_TYPE, "Exists", ()), minimum={INSTANCE_TYPE: 2})
     )
@@ -227,7 +229,7 @@ def test_minimal_variety_is_bought_for_many_odd_pods_too() -> None:
     assert all(len(new_node.instance_types) >= 2 for new_node in placement.new_nodes)
 
 
-def test_the_same_pods_in_another_order_get_the_same_plan() -> None:
+def test_plan_does_not_depend_on_the_order_of_pods() -> None:
     pods = make_varied_pods(200)
     assert solve(make_cluster_snapshot(*pods, types=MIXED)) == solve(
         make_cluster_snapshot(*reversed(pods), types=MIXED)

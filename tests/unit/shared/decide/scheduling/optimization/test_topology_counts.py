@@ -37,20 +37,24 @@ def solve_small_pods(count: int) -> Placement:
     )
 
 
-def test_nodes_are_bought_for_the_pods_they_take_where_pods_are_small() -> None:
+def test_pod_capacity_determines_the_instance_type_when_pods_are_small() -> None:
     placement = solve_small_pods(1200)
     assert not placement.unschedulable
     assert placement.price_usd_per_hour <= 1.05 * 1200 / 57 * 0.100
 
 
-def test_types_that_take_many_pods_are_looked_at_though_others_cost_less(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_instance_types_with_high_pod_capacity_are_considered_although_others_are_cheaper(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     placement = solve_small_pods(1200)
     monkeypatch.setattr(bin_types, "POD_SLOT_WEIGHTS", ())
     assert placement.price_usd_per_hour < 0.95 * solve_small_pods(1200).price_usd_per_hour
 
 
 @pytest.mark.parametrize(("cpu", "expected"), [("20m", True), ("1", False)])
-def test_usual_pods_are_no_crowd(cpu: str, expected: bool, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: FBT001
+def test_packing_problem_is_pod_limited_only_when_pods_are_small(
+    cpu: str, expected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:  # noqa: FBT001
     pod_limited_flags: list[bool] = []
     monkeypatch.setattr(
         plan_completion,

@@ -42,7 +42,7 @@ def _read_failure_message(*pods: Pod, types: tuple[InstanceType, ...] = SIZES, *
     return solve(replace(make_cluster_snapshot(*pods, types=types), **fields)).unschedulable[0].message
 
 
-def test_each_pool_says_in_order_of_weight_what_it_lacks() -> None:
+def test_failure_message_lists_each_node_pool_by_weight_with_its_reason() -> None:
     gpu = make_node_pool("gpu", weight=9, taints=(Taint(key="nvidia.com/gpu", effect="NoSchedule"),))
     message = _read_failure_message(
         make_pod("one", memory="512Gi", node_selector=((ZONE, "a"),)), node_pools=(make_node_pool(), gpu)
@@ -85,11 +85,11 @@ def test_each_pool_says_in_order_of_weight_what_it_lacks() -> None:
         ),
     ],
 )
-def test_a_message_names_what_is_missing(pod: Pod, words: str) -> None:
+def test_failure_message_names_the_missing_resource_or_label(pod: Pod, words: str) -> None:
     assert words in _read_failure_message(pod, node_pools=(make_node_pool(labels=(("team", "a"),)),))
 
 
-def test_what_is_there_but_sold_out_is_said_so() -> None:
+def test_failure_message_says_when_matching_instance_types_are_unavailable() -> None:
     types = (make_instance_type("m", 4, zones=("a",)), make_instance_type("n", 2, zones=("b",)))
     sold = tuple(replace(offering, available=False) for offering in types[0].offerings)
     message = _read_failure_message(
@@ -126,7 +126,7 @@ def test_what_is_there_but_sold_out_is_said_so() -> None:
         ),
     ],
 )
-def test_a_message_says_what_other_pods_leave_open(constraint: dict[str, Any], words: str) -> None:
+def test_failure_message_names_the_unsatisfied_topology_constraint(constraint: dict[str, Any], words: str) -> None:
     running = make_pod("r", labels={"app": "web"}, on="here")
     [failure] = solve(
         make_cluster_snapshot(
@@ -136,7 +136,7 @@ def test_a_message_says_what_other_pods_leave_open(constraint: dict[str, Any], w
     assert words in failure.message
 
 
-def test_of_hosts_no_list_is_given_and_of_others_a_short_one() -> None:
+def test_topology_message_lists_no_hostnames_and_at_most_three_other_domains() -> None:
     hosts = TopologyConstraint(kind="spread", key=HOSTNAME, namespaces=frozenset(("shop",)), selector=WEB, max_skew=2)
     assert (
         describe_topology_group(TopologyGroup(rule=hosts, counts={"n1": 2}, host_levels=[]))
@@ -158,7 +158,7 @@ def test_of_hosts_no_list_is_given_and_of_others_a_short_one() -> None:
     )
 
 
-def test_a_spread_names_the_domain_that_holds_it_back() -> None:
+def test_topology_spread_message_names_the_domain_with_the_fewest_pods() -> None:
     even = SpreadConstraint(topology_key=ZONE, max_skew=1, selector=WEB)
     pods = [make_pod(f"w{number}", labels={"app": "web"}, spread=(even,)) for number in range(4)]
     far = make_node("far", "0", labels={ZONE: "z"})
@@ -166,7 +166,7 @@ def test_a_spread_names_the_domain_that_holds_it_back() -> None:
     assert "topology spread over topology.kubernetes.io/zone (maxSkew 1 while z has 0)" in failure.message
 
 
-def test_daemons_on_the_pods_port_and_limits_beside_min_values_are_named() -> None:
+def test_failure_message_names_host_port_conflicts_with_daemon_sets_and_limits_with_min_values() -> None:
     ports = (HostPort(port=80, protocol="UDP"),)
     clash = make_cluster_snapshot(
         make_pod("one", host_ports=ports), daemon_sets=(make_daemon_set("d", host_ports=ports),)
@@ -178,14 +178,14 @@ def test_daemons_on_the_pods_port_and_limits_beside_min_values_are_named() -> No
     assert (failure.reason, "increase spec.limits or lower minValues" in failure.message) == ("MinValuesNotMet", True)
 
 
-def test_what_is_left_of_a_limit_is_rounded_down() -> None:
+def test_remaining_limit_is_rounded_down_in_the_failure_message() -> None:
     limits = Resources(amounts=(("memory", 3 * 1024**3 - 1),))
     assert "limit of memory (2.9Gi left)" in _read_failure_message(
         make_pod("one"), node_pools=(make_node_pool(limits=limits),)
     )
 
 
-def test_two_needs_that_only_fail_together_are_both_named() -> None:
+def test_failure_message_names_both_resources_that_fit_only_separately() -> None:
     types = (make_instance_type("wide", 16, 2), make_instance_type("tall", 2, 64))
     assert "8 cpu and 32Gi memory together" in _read_failure_message(make_pod("x", "8", "32Gi"), types=types)
 
@@ -218,7 +218,7 @@ def test_two_needs_that_only_fail_together_are_both_named() -> None:
         (make_node_pool(limits=Resources(amounts=(("nodes", 0),))), "increase spec.limits.nodes"),
     ],
 )
-def test_a_pool_that_takes_no_part_is_named_with_the_remedy(node_pool: NodePool, words: str) -> None:
+def test_unusable_node_pool_is_reported_with_its_reason_and_fix(node_pool: NodePool, words: str) -> None:
     raw = replace(make_node_class("raw"), conditions=(Condition(type="Ready", status="False", message="no subnets"),))
     going = replace(make_node_class("going"), meta=replace(make_node_class("going").meta, deleted_at=NOW))
     message = _read_failure_message(
@@ -228,14 +228,14 @@ def test_a_pool_that_takes_no_part_is_named_with_the_remedy(node_pool: NodePool,
     assert words in message
 
 
-def test_a_missing_node_class_may_be_assumed() -> None:
+def test_missing_node_class_is_accepted_with_readiness_assumed() -> None:
     cluster = make_cluster_snapshot(make_pod("one"), node_classes=())
     assert locate_pods(solve(cluster)) == {"one": "NoNodePool"}
     assert locate_pods(solve(cluster, options=SchedulingOptions(readiness="Assumed"))) == {"one": "default"}
 
 
 @pytest.mark.parametrize(("fields", "words"), [({"node_pools": ()}, "create one"), ({"catalog": None}, "no catalog")])
-def test_without_pools_or_catalogue_only_existing_nodes_are_used(fields: dict[str, Any], words: str) -> None:
+def test_only_existing_nodes_are_used_without_node_pools_or_catalog(fields: dict[str, Any], words: str) -> None:
     cluster = make_cluster_snapshot(make_pod("one", "3"), make_pod("two", "3"), nodes=(make_node("here"),), **fields)
     assert locate_pods(solve(cluster)) == {"one": "here", "two": "NoNodePool"}
     assert words in solve(cluster).unschedulable[0].message
@@ -261,11 +261,11 @@ def test_without_pools_or_catalogue_only_existing_nodes_are_used(fields: dict[st
         (make_pod("x", volume_claims=("gone",)), "VolumeNotUsable"),
     ],
 )
-def test_a_pod_that_is_not_valid_is_not_planned_for(pod: Pod, reason: str) -> None:
+def test_invalid_pod_is_not_scheduled(pod: Pod, reason: str) -> None:
     assert locate_pods(solve(make_cluster_snapshot(pod))) == {"x": reason}
 
 
-def test_one_pods_fault_is_no_others() -> None:
+def test_invalid_pod_does_not_affect_other_pods() -> None:
     assert (
         locate_pods(solve(make_cluster_snapshot(make_pod("bad", has_match_fields=True), make_pod("good"))))["good"]
         == "default"

@@ -30,11 +30,11 @@ from tests.support.catalogues import (
 from tests.support.snapshot_decisions import solve
 
 
-def test_an_empty_cluster_needs_nothing() -> None:
+def test_empty_cluster_needs_no_nodes() -> None:
     assert not locate_pods(solve(make_cluster_snapshot()))
 
 
-def test_a_pod_that_kube_scheduler_has_not_given_up_is_left_alone() -> None:
+def test_pod_that_kube_scheduler_has_not_marked_unschedulable_is_ignored() -> None:
     assert not locate_pods(solve(make_cluster_snapshot(replace(make_pod("young"), conditions=()))))
 
 
@@ -46,13 +46,13 @@ def test_pods_share_one_larger_node() -> None:
     assert (new_node.requests["cpu"], new_node.requests["pods"]) == (6150, 13)
 
 
-def test_a_full_node_is_followed_by_another() -> None:
+def test_next_node_is_opened_when_a_node_is_full() -> None:
     assert count_pods_per_new_node(
         solve(make_cluster_snapshot(*(make_pod(f"p{number}", "3") for number in range(7))))
     ) == [2, 5]
 
 
-def test_types_are_listed_cheapest_first() -> None:
+def test_instance_types_are_sorted_by_price_then_by_name() -> None:
     types = (
         make_instance_type("dear", 4, price=2.0),
         make_instance_type("cheap", 4, price=1.0),
@@ -63,14 +63,14 @@ def test_types_are_listed_cheapest_first() -> None:
     assert solve(make_cluster_snapshot(make_pod("one"), types=types)).price_usd_per_hour == 1.0
 
 
-def test_the_list_of_types_is_cut_at_its_maximum() -> None:
+def test_instance_type_list_is_cut_at_max_instance_types() -> None:
     (new_node,) = solve(
         make_cluster_snapshot(make_pod("one")), options=SchedulingOptions(max_instance_types=2)
     ).new_nodes
     assert new_node.instance_types == ("m.02", "m.04")
 
 
-def test_spot_is_chosen_only_for_its_price() -> None:
+def test_cheaper_spot_is_preferred_while_on_demand_stays_allowed() -> None:
     types = (make_instance_type("both", 4, capacity_types=("spot", "on-demand")),)
     (new_node,) = solve(make_cluster_snapshot(make_pod("one"), types=types)).new_nodes
     assert new_node.cheapest.capacity_type == "spot"
@@ -87,7 +87,7 @@ def test_spot_is_chosen_only_for_its_price() -> None:
         ({"capacity_type": "on-demand", "instance_type": "only"}, "NoNode"),
     ],
 )
-def test_what_ec2_refused_lately_is_not_tried(refused: dict[str, str], expected_zone: str) -> None:
+def test_unavailable_offering_is_not_used(refused: dict[str, str], expected_zone: str) -> None:
     refusal = UnavailableOffering(until=NOW + timedelta(minutes=3), **refused)
     placement = solve(
         make_cluster_snapshot(
@@ -99,37 +99,37 @@ def test_what_ec2_refused_lately_is_not_tried(refused: dict[str, str], expected_
     )
 
 
-def test_a_refusal_that_is_over_counts_no_more() -> None:
+def test_expired_unavailable_offering_is_used_again() -> None:
     refusal = UnavailableOffering(until=NOW, capacity_type="on-demand")
     assert solve(make_cluster_snapshot(make_pod("one"), unavailable=(refusal,))).new_nodes
 
 
-def test_an_offering_that_is_not_available_is_not_bought() -> None:
+def test_offering_marked_unavailable_in_the_catalog_is_not_used() -> None:
     unavailable_offering = Offering(zone="a", capacity_type="on-demand", price_usd_per_hour=0.1, available=False)
     types = (replace(make_instance_type("only", 4), offerings=(unavailable_offering,)),)
     assert locate_pods(solve(make_cluster_snapshot(make_pod("one"), types=types))) == {"one": "RequirementsNotMet"}
 
 
-def test_an_extended_resource_needs_a_type_that_has_it() -> None:
+def test_extended_resource_requires_an_instance_type_that_provides_it() -> None:
     types = (*SIZES, make_instance_type("gpu", 4, extra={"nvidia.com/gpu": "1"}, price=3.0))
     requests = parse_resources({"cpu": "1", "nvidia.com/gpu": "1", "pods": "1"})
     (new_node,) = solve(make_cluster_snapshot(make_pod("one", requests=requests), types=types)).new_nodes
     assert new_node.instance_types == ("gpu",)
 
 
-def test_overhead_is_not_for_pods() -> None:
+def test_overhead_is_subtracted_from_the_capacity_for_pods() -> None:
     types = (make_instance_type("tight", 4, overhead={"cpu": "1"}),)
     assert locate_pods(solve(make_cluster_snapshot(make_pod("one", "3500m"), types=types))) == {
         "one": "NoInstanceTypeFits"
     }
 
 
-def test_a_type_that_is_overdrawn_is_never_used() -> None:
+def test_instance_type_with_overhead_above_its_capacity_is_never_used() -> None:
     types = (make_instance_type("broken", 4, overhead={"memory": "17Gi"}),)
     assert not solve(make_cluster_snapshot(make_pod("one", memory="0"), types=types)).new_nodes
 
 
-def test_the_number_of_pods_is_a_resource() -> None:
+def test_pod_count_is_limited_by_the_pods_resource() -> None:
     types = (make_instance_type("few", 8, pods=3),)
     assert count_pods_per_new_node(
         solve(make_cluster_snapshot(*(make_pod(f"p{number}", "1m") for number in range(7)), types=types))
@@ -149,21 +149,21 @@ def _make_pod_with_uid(name: str, uid: str) -> Pod:
         (_make_pod_with_uid("z", "a"), _make_pod_with_uid("y", "b")),
     ],
 )
-def test_the_queue_is_by_cpu_then_memory_then_age_then_uid(first: Pod, second: Pod) -> None:
+def test_scheduling_queue_is_sorted_by_cpu_then_memory_then_age_then_uid(first: Pod, second: Pod) -> None:
     single_pod_node = replace(
         make_node("here"), allocatable=parse_resources({"cpu": "4", "memory": "8Gi", "pods": "1"})
     )
     assert locate_pods(solve(make_cluster_snapshot(second, first, nodes=(single_pod_node,))))[first.meta.name] == "here"
 
 
-def test_a_host_port_is_taken_once_on_a_node() -> None:
+def test_host_port_is_used_once_per_node() -> None:
     ports = (HostPort(port=80),)
     assert count_pods_per_new_node(
         solve(make_cluster_snapshot(*(make_pod(f"p{number}", host_ports=ports) for number in range(3))))
     ) == [1, 1, 1]
 
 
-def test_a_host_port_is_taken_by_pods_of_any_kind() -> None:
+def test_host_port_conflicts_between_different_pods_need_two_nodes() -> None:
     assert count_pods_per_new_node(
         solve(
             make_cluster_snapshot(*(make_pod(f"p{cpu}", f"{cpu}", host_ports=(HostPort(port=80),)) for cpu in (1, 2)))
@@ -171,13 +171,13 @@ def test_a_host_port_is_taken_by_pods_of_any_kind() -> None:
     ) == [1, 1]
 
 
-def test_different_host_ports_share_a_node() -> None:
+def test_pods_with_different_host_ports_share_a_node() -> None:
     assert count_pods_per_new_node(
         solve(make_cluster_snapshot(*(make_pod(f"p{port}", host_ports=(HostPort(port=port),)) for port in (80, 81))))
     ) == [2]
 
 
-def test_daemons_take_their_host_ports_first() -> None:
+def test_daemon_set_host_ports_are_occupied_on_new_nodes() -> None:
     placement = solve(
         make_cluster_snapshot(
             make_pod("web", host_ports=(HostPort(port=80),)),
@@ -187,7 +187,7 @@ def test_daemons_take_their_host_ports_first() -> None:
     assert locate_pods(placement) == {"web": "NoInstanceTypeFits"}
 
 
-def test_daemons_are_counted_on_the_types_where_they_run() -> None:
+def test_daemon_set_overhead_counts_only_on_instance_types_it_runs_on() -> None:
     large = make_daemon_set("large", "3", required_terms=(make_requirements((INSTANCE_TYPE, "In", ("m.04",))),))
     (new_node,) = solve(make_cluster_snapshot(make_pod("one", "1500m"), daemon_sets=(large,))).new_nodes
     assert new_node.instance_types == ("m.02", "m.08", "m.16")
@@ -206,21 +206,21 @@ def test_daemons_are_counted_on_the_types_where_they_run() -> None:
         ),
     ],
 )
-def test_only_daemons_that_would_run_there_are_counted(fields: dict[str, Any], *, fits: bool) -> None:
+def test_only_daemon_sets_that_match_the_new_node_are_counted(fields: dict[str, Any], *, fits: bool) -> None:
     placement = solve(
         make_cluster_snapshot(make_pod("one", "15"), types=SIZES, daemon_sets=(make_daemon_set("d", "2", **fields),))
     )
     assert bool(placement.new_nodes) is fits
 
 
-def test_a_node_may_be_selected_by_daemons_on_what_it_will_be() -> None:
+def test_daemon_set_that_selects_a_label_set_after_launch_is_counted() -> None:
     daemon_set = make_daemon_set("d", "2", node_selector=(("karpenter.sh/initialized", "true"),))
     assert locate_pods(solve(make_cluster_snapshot(make_pod("one", "15"), daemon_sets=(daemon_set,)))) == {
         "one": "NoInstanceTypeFits"
     }
 
 
-def test_a_reservation_is_used_as_often_as_it_holds() -> None:
+def test_capacity_reservation_is_used_up_to_its_instance_count() -> None:
     reserved = Offering(
         zone="a", capacity_type="reserved", price_usd_per_hour=0.0, reservation_id="cr-1", reservation_capacity=2
     )
@@ -241,7 +241,7 @@ def test_a_reservation_is_used_as_often_as_it_holds() -> None:
     assert [failure.reason for failure in placement.unschedulable] == ["NoOffering"]
 
 
-def test_claims_that_wait_for_their_instance_hold_their_reservation() -> None:
+def test_unlaunched_node_claims_hold_their_capacity_reservation() -> None:
     reserved = Offering(
         zone="a", capacity_type="reserved", price_usd_per_hour=0.0, reservation_id="cr-1", reservation_capacity=1
     )
@@ -259,7 +259,7 @@ def test_claims_that_wait_for_their_instance_hold_their_reservation() -> None:
     assert [new.cheapest.capacity_type for new in later.new_nodes] == ["reserved"]
 
 
-def test_an_empty_reservation_is_not_on_sale() -> None:
+def test_capacity_reservation_without_free_instances_is_not_used() -> None:
     empty = Offering(zone="a", capacity_type="reserved", price_usd_per_hour=0.0, reservation_id="cr-1")
     base_type = make_instance_type("m", 2, labels={CAPACITY_TYPE: ("on-demand", "reserved")})
     pools = (
@@ -272,14 +272,14 @@ def test_an_empty_reservation_is_not_on_sale() -> None:
     }
 
 
-def test_a_type_that_is_silent_about_a_label_may_have_any() -> None:
+def test_instance_type_without_a_label_matches_any_value_of_it() -> None:
     node_pool = make_node_pool(requirements=make_requirements(("rack", "In", ("r1",))))
     types = (make_instance_type("loud", 4, labels={"rack": ("r2",)}), make_instance_type("silent", 4))
     (new_node,) = solve(make_cluster_snapshot(make_pod("one"), types=types, node_pools=(node_pool,))).new_nodes
     assert new_node.instance_types == ("silent",)
 
 
-def test_pools_of_classes_without_types_of_their_own_share_the_common_ones() -> None:
+def test_node_classes_without_own_instance_types_share_the_catalog_instance_types() -> None:
     other_pool = make_node_pool(
         "other",
         weight=1,
@@ -293,7 +293,7 @@ def test_pools_of_classes_without_types_of_their_own_share_the_common_ones() -> 
     assert sorted(locate_pods(solve(cluster)).values()) == ["default", "other"]
 
 
-def test_pods_of_two_classes_of_types_are_packed_for_their_own() -> None:
+def test_pods_are_packed_on_the_instance_types_of_their_node_class() -> None:
     own_types = (make_instance_type("own.8", 8, price=0.01),)
     cluster = make_cluster_snapshot(
         make_pod("one"), node_pools=(make_node_pool("p", node_class=replace(make_node_pool().node_class, name="own")),)
@@ -304,6 +304,6 @@ def test_pods_of_two_classes_of_types_are_packed_for_their_own() -> None:
     assert solve(cluster).new_nodes[0].instance_types == ("own.8",)
 
 
-def test_pods_may_be_given() -> None:
+def test_solve_schedules_only_the_given_pods() -> None:
     idle = replace(make_pod("given"), conditions=())
     assert locate_pods(solve(make_cluster_snapshot(make_pod("waits")), pods=(idle,))) == {"given": "default"}

@@ -46,7 +46,7 @@ def list_reserved_pod_counts(placement: Placement) -> list[int]:
 
 
 @pytest.mark.parametrize("count", [1, 3])
-def test_reserved_nodes_are_filled_before_any_is_bought(count: int) -> None:
+def test_reserved_nodes_are_filled_before_other_nodes_are_planned(count: int) -> None:
     pods = make_varied_pods(120)
     placement = solve(
         make_cluster_snapshot(*pods, types=(*UNRESERVED_TYPES, make_reserved_type("mine", 16, count, 3.0)))
@@ -57,7 +57,7 @@ def test_reserved_nodes_are_filled_before_any_is_bought(count: int) -> None:
     assert placement.price_usd_per_hour <= 1.04 * 0.08 * (cores - 16 * count)
 
 
-def test_reserved_nodes_are_filled_though_what_is_bought_is_larger() -> None:
+def test_reserved_nodes_are_filled_although_other_planned_nodes_are_larger() -> None:
     pods = make_varied_pods(120)
     types = (*UNRESERVED_TYPES, make_instance_type("huge", 64, price=3.2), make_reserved_type("mine", 16, 3, 3.0))
     placement = solve(make_cluster_snapshot(*pods, types=types))
@@ -66,7 +66,7 @@ def test_reserved_nodes_are_filled_though_what_is_bought_is_larger() -> None:
     assert placement.price_usd_per_hour <= 0.055 * (cores - 16 * 3) + 0.08 * 4
 
 
-def test_a_reservation_that_is_used_up_does_not_hide_the_price_of_its_type() -> None:
+def test_exhausted_capacity_reservation_leaves_the_on_demand_price_of_its_instance_type() -> None:
     placement = solve(
         make_cluster_snapshot(*make_varied_pods(200), types=(*UNRESERVED_TYPES, make_reserved_type("mine", 16, 1, 0.8)))
     )
@@ -74,7 +74,7 @@ def test_a_reservation_that_is_used_up_does_not_hide_the_price_of_its_type() -> 
     assert len(list_reserved_pod_counts(placement)) == 1
 
 
-def test_no_reserved_node_stays_empty_where_nobody_fits() -> None:
+def test_no_reserved_node_is_planned_when_no_pod_fits_it() -> None:
     placement = solve(
         make_cluster_snapshot(
             *(make_pod(f"p-{n}", "3") for n in range(8)),
@@ -85,7 +85,7 @@ def test_no_reserved_node_stays_empty_where_nobody_fits() -> None:
     assert not placement.unschedulable
 
 
-def test_reserved_capacity_of_a_lighter_pool_is_not_preferred_to_a_heavier_pool() -> None:
+def test_reserved_capacity_of_a_lighter_node_pool_is_not_preferred_to_a_heavier_node_pool() -> None:
     heavy = make_node_pool("heavy", weight=10, requirements=make_requirements((CAPACITY_TYPE, "In", ("on-demand",))))
     placement = solve(
         make_cluster_snapshot(
@@ -111,7 +111,7 @@ def build_limited_cluster(cores: int) -> ClusterSnapshot:
     )
 
 
-def test_nodes_of_a_pool_with_limits_list_several_types_that_are_all_within_the_limits() -> None:
+def test_nodes_of_a_limited_node_pool_list_several_instance_types_within_the_limits() -> None:
     for cores in (20, 24, 200):
         cluster = build_limited_cluster(cores)
         placement = solve(cluster)

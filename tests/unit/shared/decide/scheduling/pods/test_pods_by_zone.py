@@ -34,19 +34,19 @@ B = ((ZONE, "b"),)
         ({"volume_claims": ("data",), "node_selector": ((ZONE, "a"),)}, "none"),
     ],
 )
-def test_a_pod_counts_in_the_one_zone_that_it_can_be_in(fields: dict[str, Any], zone: str) -> None:
+def test_pod_is_counted_in_the_only_zone_it_can_run_in(fields: dict[str, Any], zone: str) -> None:
     running = make_pod("r", labels=WEB, on="here")
     cluster = make_cluster_snapshot(running, make_pod("x", labels=WEB, **fields), nodes=(make_node("here", "0"),))
     cluster = replace(cluster, volume_claims=(BOUND,), volumes=(make_volume("pv", IN_B),))
     assert solve(cluster).by_zone == ((zone, 1),)
 
 
-def test_zones_are_sorted_and_add_up() -> None:
+def test_pod_counts_by_zone_are_sorted_and_sum_up() -> None:
     pods: list[Pod] = [make_pod(f"p{number}", node_selector=((ZONE, zone),)) for number, zone in enumerate("cac")]
     assert solve(make_cluster_snapshot(*pods, make_pod("x"))).by_zone == (("a", 1), ("c", 2), ("flexible", 1))
 
 
-def test_a_pool_that_nothing_can_be_made_from_is_told_so() -> None:
+def test_node_pool_without_compatible_instance_types_gets_a_warning_event() -> None:
     various = make_requirements((INSTANCE_TYPE, "Exists", ()), minimum={INSTANCE_TYPE: 9})
     nowhere = make_requirements((ZONE, "In", ("q",)))
     pools = (
@@ -70,7 +70,7 @@ def test_a_pool_that_nothing_can_be_made_from_is_told_so() -> None:
     assert ["minValues" in event.message for event in events] == [False, True]
 
 
-def test_a_pool_that_went_away_meanwhile_is_told_nothing() -> None:
+def test_deleted_node_pool_gets_no_event() -> None:
     outdated_placement = Placement(without_types=(PoolWithoutTypes(node_pool="gone", message="nothing"),))
     assert not [
         one

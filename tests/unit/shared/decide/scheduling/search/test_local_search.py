@@ -51,7 +51,7 @@ def disable_plan_improvement(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("apps", APPS)
-def test_pods_that_no_advice_is_given_for_are_not_left_on_dear_nodes(
+def test_local_search_lowers_the_price_of_pods_that_the_optimizer_does_not_cover(
     apps: tuple[tuple[str, int, str, str], ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster = make_cluster_snapshot(*make_app_pods(apps), types=TYPES)
@@ -61,7 +61,7 @@ def test_pods_that_no_advice_is_given_for_are_not_left_on_dear_nodes(
     assert placement.price_usd_per_hour < 0.95 * solve(cluster).price_usd_per_hour
 
 
-def test_who_wants_to_be_together_still_is() -> None:
+def test_local_search_keeps_pods_with_zone_affinity_in_one_zone() -> None:
     placement = solve(make_cluster_snapshot(*make_app_pods(APPS[1]), types=TYPES))
     for app, *_ in APPS[1]:
         nodes = [
@@ -72,7 +72,7 @@ def test_who_wants_to_be_together_still_is() -> None:
         assert len({new_node.requirements[ZONE].values for new_node in nodes}) == 1
 
 
-def test_a_node_keeps_the_capacity_type_that_a_pod_which_came_late_asks_for() -> None:
+def test_node_keeps_the_capacity_type_required_by_a_pod_added_later() -> None:
     spot = make_requirements((CAPACITY_TYPE, "In", ("spot",)))
     plain = [make_pod(f"p-{n:03d}", f"{300 + 7 * n}m", "1Gi") for n in range(60)]
     placement = solve(
@@ -85,14 +85,14 @@ def test_a_node_keeps_the_capacity_type_that_a_pod_which_came_late_asks_for() ->
     assert {new_node.requirements[CAPACITY_TYPE].values for new_node in other_nodes} == {frozenset(BOTH)}
 
 
-def test_what_is_preferred_is_not_given_up_to_save() -> None:
+def test_local_search_does_not_relax_preferences_to_save_cost() -> None:
     apart = (AffinityTerm(selector=build_label_selector({"app": "x"}), topology_key=HOSTNAME, weight=10),)
     pods = [make_pod(f"x-{n}", "500m", "1Gi", labels={"app": "x"}, preferred_pod_anti_affinity=apart) for n in range(4)]
     placement = solve(make_cluster_snapshot(*pods, *make_app_pods(APPS[2][:2]), types=TYPES))
     assert all(sum(name.startswith("shop/x-") for name in new_node.pods) <= 1 for new_node in placement.new_nodes)
 
 
-def test_what_has_room_on_a_standing_node_stays_there() -> None:
+def test_local_search_keeps_pods_that_fit_existing_nodes() -> None:
     cluster = make_cluster_snapshot(
         *make_app_pods(APPS[0]), types=TYPES, nodes=(make_node("old", cpu="4", memory="30Gi"),)
     )
@@ -104,14 +104,14 @@ def test_what_has_room_on_a_standing_node_stays_there() -> None:
     )
 
 
-def test_limits_hold_for_nodes_that_are_bought_instead() -> None:
+def test_node_pool_limits_hold_for_nodes_planned_by_local_search() -> None:
     limit = make_node_pool(limits=build_resources({"cpu": 16_000}))
     placement = solve(make_cluster_snapshot(*make_app_pods(APPS[2]), types=TYPES, node_pools=(limit,)))
     cores = {instance_type.name: instance_type.capacity["cpu"] for instance_type in TYPES}
     assert sum(max(cores[name] for name in new_node.instance_types) for new_node in placement.new_nodes) <= 16_000
 
 
-def test_large_plans_are_left_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_local_search_skips_plans_with_too_many_pods(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = make_cluster_snapshot(*make_app_pods(APPS[0]), types=TYPES)
     monkeypatch.setattr(local_search, "MAX_PODS", 6)
     placement = solve(cluster)
@@ -119,7 +119,7 @@ def test_large_plans_are_left_as_they_are(monkeypatch: pytest.MonkeyPatch) -> No
     assert placement == solve(cluster)
 
 
-def test_no_effort_is_spent_when_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_local_search_stops_at_the_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster, call_counter = make_cluster_snapshot(*make_app_pods(APPS[0]), types=TYPES), iter(range(1_000_000))
     monkeypatch.setattr(local_search, "EFFORT_PER_START", 10**9)
     monkeypatch.setattr(local_search, "MAX_FAILED_TRIALS_PER_NODE", 10**9)
@@ -127,7 +127,7 @@ def test_no_effort_is_spent_when_time_is_up(monkeypatch: pytest.MonkeyPatch) -> 
     assert not placement.unschedulable
 
 
-def test_coins_fall_the_same_way_every_time_and_not_always_on_one_side() -> None:
+def test_coin_flips_are_reproducible_and_balanced() -> None:
     first, second = list(islice(generate_coin_flips(), 64)), list(islice(generate_coin_flips(), 64))
     assert first == second
     assert 20 < sum(first) < 44

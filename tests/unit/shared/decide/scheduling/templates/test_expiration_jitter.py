@@ -22,12 +22,12 @@ def make_pool_metadata(percent: str) -> ObjectMeta:
     return ObjectMeta(name="default", annotations=((EXPIRY_JITTER, percent),))
 
 
-def test_nodes_become_as_old_as_their_pool_says() -> None:
+def test_node_expires_after_the_expire_after_of_its_node_pool() -> None:
     assert {compute_expire_after(make_node_pool(expire_after=EXPIRE_AFTER), name) for name in NAMES} == {EXPIRE_AFTER}
     assert compute_expire_after(make_node_pool(expire_after=None, meta=make_pool_metadata("10")), "a") is None
 
 
-def test_nodes_that_were_born_together_expire_one_after_the_other() -> None:
+def test_expiry_jitter_spreads_the_expiration_of_nodes_created_together() -> None:
     node_pool = make_node_pool(expire_after=EXPIRE_AFTER, meta=make_pool_metadata("10"))
     ages = [age for name in NAMES if (age := compute_expire_after(node_pool, name)) is not None]
     assert len(set(ages)) > 190
@@ -37,7 +37,7 @@ def test_nodes_that_were_born_together_expire_one_after_the_other() -> None:
 
 
 @pytest.mark.parametrize("text", ["much", "51", "-1", "0"])
-def test_what_cannot_be_read_makes_no_node_younger(text: str) -> None:
+def test_invalid_expiry_jitter_is_ignored(text: str) -> None:
     assert (
         compute_expire_after(make_node_pool(expire_after=EXPIRE_AFTER, meta=make_pool_metadata(text)), "a")
         == EXPIRE_AFTER
@@ -45,7 +45,7 @@ def test_what_cannot_be_read_makes_no_node_younger(text: str) -> None:
 
 
 @pytest.mark.parametrize(("expires", "is_deleted"), [(None, False), (timedelta(days=3000), True)])
-def test_without_a_time_a_claim_becomes_as_old_as_it_likes(expires: timedelta | None, *, is_deleted: bool) -> None:
+def test_node_claim_without_expire_after_never_expires(expires: timedelta | None, *, is_deleted: bool) -> None:
     old = make_claim(created=NOW - timedelta(days=3650), expire_after=expires)
     ended = [
         action
@@ -55,7 +55,7 @@ def test_without_a_time_a_claim_becomes_as_old_as_it_likes(expires: timedelta | 
     assert [deletion.message for deletion in ended] == (["expired"] if is_deleted else [])
 
 
-def test_a_claim_says_how_old_it_may_become() -> None:
+def test_node_claim_gets_expire_after_with_jitter() -> None:
     snapshot = make_cluster_snapshot(
         make_pod("x"), node_pools=(make_node_pool(expire_after=EXPIRE_AFTER, meta=make_pool_metadata("50")),)
     )

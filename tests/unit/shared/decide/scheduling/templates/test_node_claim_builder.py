@@ -48,7 +48,7 @@ def build_claim(**fields: object) -> NodeClaim:
     return build_node_claims(solve(cluster), cluster)[0]
 
 
-def test_a_claim_has_what_the_template_says() -> None:
+def test_node_claim_has_the_fields_of_the_node_pool_template() -> None:
     claim = build_claim()
     assert claim.taints == (TAINT,)
     assert claim.startup_taints == FULL.startup_taints
@@ -61,7 +61,7 @@ def test_a_claim_has_what_the_template_says() -> None:
     assert claim.requests["cpu"] == 1000
 
 
-def test_custom_keys_become_labels_with_one_value() -> None:
+def test_custom_requirement_keys_become_labels_with_one_value() -> None:
     assert dict(build_claim().meta.labels) == {
         "team": "a",
         "rack": "r1",
@@ -71,7 +71,7 @@ def test_custom_keys_become_labels_with_one_value() -> None:
     }
 
 
-def test_a_claim_remembers_what_it_was_made_from() -> None:
+def test_node_claim_has_annotations_with_node_pool_and_node_class_hashes() -> None:
     claim = build_claim()
     assert claim.meta.get_annotation("note") == "x"
     assert claim.meta.get_annotation(NODEPOOL_HASH) == compute_node_pool_hash(FULL)
@@ -80,13 +80,13 @@ def test_a_claim_remembers_what_it_was_made_from() -> None:
     assert claim.meta.get_annotation(MIN_VALUES_RELAXED) == "false"
 
 
-def test_a_class_that_is_not_known_leaves_no_hash() -> None:
+def test_unknown_node_class_leaves_no_hash_annotation() -> None:
     cluster = make_cluster_snapshot(POD, node_pools=(FULL,), node_classes=())
     (claim,) = build_node_claims(solve(cluster, options=SchedulingOptions(readiness="Assumed")), cluster)
     assert not claim.meta.get_annotation(NODECLASS_HASH)
 
 
-def test_a_claim_lists_types_and_capacity_types_and_keeps_min_values() -> None:
+def test_node_claim_lists_instance_types_and_capacity_types_with_min_values() -> None:
     node_pool = make_node_pool(
         requirements=make_requirements((INSTANCE_TYPE, "NotIn", ("m.02",)), minimum={INSTANCE_TYPE: 2})
     )
@@ -99,7 +99,7 @@ def test_a_claim_lists_types_and_capacity_types_and_keeps_min_values() -> None:
     assert HOSTNAME not in claim.requirements
 
 
-def test_relaxed_min_values_are_marked() -> None:
+def test_relaxed_min_values_are_marked_with_an_annotation() -> None:
     node_pool = make_node_pool(
         requirements=make_requirements((INSTANCE_TYPE, "Exists", ()), minimum={INSTANCE_TYPE: 9})
     )
@@ -108,13 +108,13 @@ def test_relaxed_min_values_are_marked() -> None:
     assert claim.meta.get_annotation(MIN_VALUES_RELAXED) == "true"
 
 
-def test_the_same_decision_has_the_same_name() -> None:
+def test_node_claim_name_is_deterministic() -> None:
     assert build_claim().name == build_claim().name
     assert build_claim().name.startswith("default-")
     assert len(build_claim().name) == len("default-") + 10
 
 
-def test_a_name_that_is_taken_is_not_used_again() -> None:
+def test_node_claim_name_of_a_deleting_node_claim_is_not_reused() -> None:
     going = NodeClaim(
         meta=ObjectMeta(name=build_claim().name, deleted_at=make_cluster_snapshot().taken_at),
         node_class=NodeClassRef(name="default"),
@@ -139,11 +139,11 @@ def test_a_name_that_is_taken_is_not_used_again() -> None:
         ({"taints": (replace(TAINT, key="b"), TAINT)}, False),
     ],
 )
-def test_the_hash_is_of_the_template_without_its_requirements(fields: dict[str, object], *, is_equal: bool) -> None:
+def test_node_pool_hash_covers_the_template_without_requirements(fields: dict[str, object], *, is_equal: bool) -> None:
     assert (compute_node_pool_hash(replace(FULL, **fields)) == compute_node_pool_hash(FULL)) is is_equal
 
 
-def test_the_hash_does_not_depend_on_the_order_of_lists() -> None:
+def test_node_pool_hash_does_not_depend_on_the_order_of_lists() -> None:
     taints = (TAINT, replace(TAINT, key="other"))
     assert compute_node_pool_hash(make_node_pool(taints=taints)) == compute_node_pool_hash(
         make_node_pool(taints=taints[::-1])

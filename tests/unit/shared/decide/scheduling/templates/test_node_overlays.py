@@ -73,7 +73,7 @@ def find_offering(
         ({}, 0.1),
     ],
 )
-def test_a_price_is_replaced_or_adjusted_and_never_below_zero(spec: dict[str, str], price: float) -> None:
+def test_overlay_price_is_replaced_or_adjusted_and_never_negative(spec: dict[str, str], price: float) -> None:
     offering = find_offering(build_overlay_cluster(make_overlay("o", **spec)), "m.02")
     assert (offering.price_usd_per_hour, offering.is_overlaid) == (price, bool(spec))
 
@@ -91,7 +91,7 @@ def test_a_price_is_replaced_or_adjusted_and_never_below_zero(spec: dict[str, st
         (("karpenter.k8s.aws/instance-cpu", "Gt", ["1"]), set()),
     ],
 )
-def test_an_overlay_speaks_of_what_pool_and_type_define(
+def test_overlay_applies_to_offerings_matching_its_requirements(
     requirement: tuple[str, str, list[str]], touched: set[tuple[str, str]]
 ) -> None:
     cluster = build_overlay_cluster(
@@ -103,14 +103,14 @@ def test_an_overlay_speaks_of_what_pool_and_type_define(
     assert overlaid == touched
 
 
-def test_a_pool_that_an_overlay_does_not_speak_of_sees_the_catalogue_as_it_is() -> None:
+def test_node_pool_without_a_matching_overlay_sees_unchanged_prices() -> None:
     node_pools = (make_node_pool(), make_node_pool("other"))
     cluster = build_overlay_cluster(make_overlay("o", (NODEPOOL, "In", ["other"]), price="9"), node_pools=node_pools)
     assert find_offering(cluster, "m.02", node_class="other").price_usd_per_hour == 9
     assert find_offering(cluster, "m.02", node_class="default").price_usd_per_hour == 0.1
 
 
-def test_the_heaviest_comes_first_and_of_equal_weight_the_last_name() -> None:
+def test_overlay_with_the_highest_weight_applies_then_the_last_name() -> None:
     heavy = make_overlay("a", price="1", weight=7)
     light = make_overlay("z", price="2", capacity={"smarter.dev/fuse": 3})
     assert find_offering(build_overlay_cluster(light, heavy), "m.02").price_usd_per_hour == 1
@@ -120,7 +120,7 @@ def test_the_heaviest_comes_first_and_of_equal_weight_the_last_name() -> None:
     assert verdicts["a"][0] == "Conflict"
 
 
-def test_two_of_equal_weight_that_touch_the_same_price_are_named_both_and_the_later_is_dropped_everywhere() -> None:
+def test_overlays_of_equal_weight_on_the_same_price_conflict_and_the_later_one_is_dropped() -> None:
     narrow_overlay = make_overlay("one", (INSTANCE_TYPE, "In", ["m.02"]), price="1", weight=3)
     wide_overlay = make_overlay("all", price="1", weight=3)
     evaluation = evaluate_overlays(build_overlay_cluster(narrow_overlay, wide_overlay))
@@ -133,7 +133,7 @@ def test_two_of_equal_weight_that_touch_the_same_price_are_named_both_and_the_la
     assert [(bad.kind, bad.name) for bad in cluster.problems] == [("NodeOverlay", "all")]
 
 
-def test_overlays_of_equal_weight_that_do_not_meet_are_no_conflict() -> None:
+def test_overlays_of_equal_weight_on_different_offerings_do_not_conflict() -> None:
     overlays = (
         make_overlay("a", (ZONE, "In", ["a"]), price="1"),
         make_overlay("b", (ZONE, "In", ["b"]), price="2"),
@@ -142,7 +142,7 @@ def test_overlays_of_equal_weight_that_do_not_meet_are_no_conflict() -> None:
     assert {reason for reason, _ in evaluate_overlays(build_overlay_cluster(*overlays)).verdicts.values()} == {""}
 
 
-def test_one_that_was_dropped_is_in_nobodys_way() -> None:
+def test_dropped_overlay_does_not_conflict_with_later_overlays() -> None:
     first = make_overlay("z", (ZONE, "In", ["a"]), price="1")
     dropped = make_overlay("y", (ZONE, "In", ["a", "b"]), price="2")
     last = make_overlay("x", (ZONE, "In", ["b"]), price="3")
@@ -153,7 +153,7 @@ def test_one_that_was_dropped_is_in_nobodys_way() -> None:
     ]
 
 
-def test_a_resource_that_nobody_knew_of_is_there_for_pods() -> None:
+def test_overlay_capacity_adds_an_extended_resource_for_pods() -> None:
     wants = make_pod(
         "x", requests=replace(make_pod("y").spec.requests, amounts=(("cpu", 100), ("pods", 1), ("smarter.dev/fuse", 2)))
     )
@@ -163,7 +163,7 @@ def test_a_resource_that_nobody_knew_of_is_there_for_pods() -> None:
     assert node.instance_types == ("m.04",)
 
 
-def test_huge_pages_are_taken_from_memory() -> None:
+def test_huge_pages_of_an_overlay_are_subtracted_from_memory() -> None:
     huge = make_overlay("o", capacity={"hugepages-2Mi": "7Gi"})
     catalogue = evaluate_overlays(build_overlay_cluster(huge)).catalog
     assert catalogue is not None
@@ -178,7 +178,7 @@ def test_huge_pages_are_taken_from_memory() -> None:
     assert apply_overlays(build_overlay_cluster(oversized)).catalog.by_node_pool[0][1][0].allocatable["memory"] == 0  # type: ignore[union-attr] # it is there
 
 
-def test_of_one_resource_the_heavier_overlay_decides_and_others_are_added() -> None:
+def test_overlay_capacities_are_merged_and_the_heavier_overlay_wins_per_resource() -> None:
     heavy = make_overlay("h", capacity={"a/x": 1}, weight=2)
     light = make_overlay("l", capacity={"a/x": 5, "a/y": 7}, weight=1)
     catalogue = evaluate_overlays(build_overlay_cluster(heavy, light)).catalog
@@ -187,7 +187,7 @@ def test_of_one_resource_the_heavier_overlay_decides_and_others_are_added() -> N
     assert (instance_type.capacity["a/x"], instance_type.capacity["a/y"], instance_type.is_overlaid) == (1, 7, True)
 
 
-def test_the_cheapest_is_the_cheapest_by_the_overlaid_price() -> None:
+def test_cheapest_instance_type_is_chosen_by_overlaid_price() -> None:
     dear = make_overlay("o", (INSTANCE_TYPE, "In", ["m.02"]), price="5")
     [node] = solve(apply_overlays(make_cluster_snapshot(make_pod("x"), types=TYPES, node_overlays=(dear,)))).new_nodes
     assert node.cheapest.instance_type == "m.04"
@@ -209,7 +209,7 @@ def test_the_cheapest_is_the_cheapest_by_the_overlaid_price() -> None:
         ({"requirements": [{"key": "karpenter.sh/registered", "operator": "Exists"}]}, "restricted"),
     ],
 )
-def test_an_overlay_that_is_wrong_is_named_and_changes_nothing(spec: dict[str, Any], words: str) -> None:
+def test_invalid_overlay_is_reported_and_not_applied(spec: dict[str, Any], words: str) -> None:
     bad = make_overlay("bad", **({"price": "5"} if "requirements" in spec or "weight" in spec else {}), **spec)
     evaluation = evaluate_overlays(build_overlay_cluster(bad))
     assert evaluation.verdicts["bad"][0] == "RuntimeValidation"
@@ -217,13 +217,13 @@ def test_an_overlay_that_is_wrong_is_named_and_changes_nothing(spec: dict[str, A
     assert not find_offering(build_overlay_cluster(bad), "m.02").is_overlaid
 
 
-def test_without_overlays_or_a_catalogue_nothing_changes() -> None:
+def test_snapshot_is_unchanged_without_overlays_or_catalog() -> None:
     assert apply_overlays(make_cluster_snapshot()) == make_cluster_snapshot()
     blind = build_overlay_cluster(make_overlay("o", price="1"), make_overlay("bad", price="x"), catalog=None)
     assert (evaluate_overlays(blind).catalog, sorted(evaluate_overlays(blind).verdicts)) == (None, ["bad"])
 
 
-def test_status_says_whether_it_is_used_and_is_written_once() -> None:
+def test_overlay_status_is_written_only_when_it_changes() -> None:
     node_overlay = make_overlay("o", price="1")
     [action] = describe_node_overlays((node_overlay,), {"o": ("Conflict", "with p")}, NOW)
     assert (action.kind, action.name) == ("NodeOverlay", "o")  # type: ignore[union-attr] # a PatchStatus
@@ -242,7 +242,7 @@ def test_status_says_whether_it_is_used_and_is_written_once() -> None:
     assert describe_node_overlays((node_overlay,), {}, NOW) == ()
 
 
-def test_types_of_other_classes_are_overlaid_as_their_class_sees_them() -> None:
+def test_overlay_applies_to_the_instance_types_of_the_node_class() -> None:
     own_types = (make_instance_type("m.02", 2, price=7.0),)
     catalogue = Catalog(region="r", instance_types=SIZES, by_node_class=(("default", own_types),))
     cluster = build_overlay_cluster(

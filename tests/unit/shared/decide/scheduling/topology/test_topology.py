@@ -50,21 +50,21 @@ def count_pods_by_zone(placement: Placement) -> dict[str, int]:
     return dict(pod_counts)
 
 
-def test_pods_spread_over_the_zones_that_pools_can_make() -> None:
+def test_pods_spread_over_the_zones_that_node_pools_can_provide() -> None:
     assert count_pods_by_zone(
         solve(make_cluster_snapshot(*(make_web_pod(n, spread=(make_spread(),)) for n in range(7))))
     ) == {"a": 3, "b": 2, "c": 2}
 
 
 @pytest.mark.parametrize(("skew", "count"), [(1, 6), (2, 3)])
-def test_pods_spread_over_hosts(skew: int, count: int) -> None:
+def test_pods_spread_over_hosts_up_to_max_skew(skew: int, count: int) -> None:
     placement = solve(
         make_cluster_snapshot(*(make_web_pod(n, spread=(make_spread(HOSTNAME, skew),)) for n in range(6)))
     )
     assert count_pods_per_new_node(placement) == [skew] * count
 
 
-def test_running_pods_count_in_a_spread() -> None:
+def test_running_pods_count_in_a_topology_spread() -> None:
     running = [replace(make_web_pod(f"r{n}"), node_name="here", conditions=()) for n in range(2)]
     placement = solve(
         make_cluster_snapshot(
@@ -74,14 +74,14 @@ def test_running_pods_count_in_a_spread() -> None:
     assert count_pods_by_zone(placement) == {"b": 2, "c": 2}
 
 
-def test_pods_on_nodes_that_the_pod_may_not_be_on_do_not_count() -> None:
+def test_pods_on_nodes_that_do_not_match_the_node_selector_do_not_count() -> None:
     running = [replace(make_web_pod(f"r{n}"), node_name="here", conditions=()) for n in range(2)]
     pod = make_web_pod(1, spread=(make_spread(),), node_selector=(("kubernetes.io/arch", "amd64"),))
     far = make_node("here", "0", labels={"kubernetes.io/arch": "arm64"})
     assert count_pods_by_zone(solve(make_cluster_snapshot(*running, pod, nodes=(far,)))) == {"a": 1}
 
 
-def test_pods_count_where_a_label_must_not_be() -> None:
+def test_topology_spread_counts_nodes_with_a_does_not_exist_requirement() -> None:
     unlike = make_requirements(("karpenter.k8s.aws/instance-gpu-name", "DoesNotExist", ()))
     pod_fields = {"required_terms": (unlike,), "spread": (make_spread(HOSTNAME),)}
     assert count_pods_per_new_node(
@@ -89,7 +89,7 @@ def test_pods_count_where_a_label_must_not_be() -> None:
     ) == [1, 1, 1]
 
 
-def test_pods_that_end_do_not_count() -> None:
+def test_completed_and_terminating_pods_do_not_count_in_a_topology_spread() -> None:
     ends = [
         replace(make_web_pod("r0"), node_name="here", phase="Succeeded"),
         replace(make_web_pod("r1"), node_name="here"),
@@ -103,7 +103,7 @@ def test_pods_that_end_do_not_count() -> None:
     assert count_pods_by_zone(placement) == {"a": 1, "b": 1, "c": 1}
 
 
-def test_a_node_that_the_pod_may_not_be_on_is_no_domain() -> None:
+def test_node_that_does_not_match_the_node_selector_is_no_domain() -> None:
     far = make_node("far", "0", labels={ZONE: "z", "kubernetes.io/arch": "arm64"})
     pods = [
         make_web_pod(n, spread=(make_spread(),), node_selector=(("kubernetes.io/arch", "amd64"),)) for n in range(4)
@@ -111,7 +111,7 @@ def test_a_node_that_the_pod_may_not_be_on_is_no_domain() -> None:
     assert count_pods_by_zone(solve(make_cluster_snapshot(*pods, nodes=(far,)))) == {"a": 2, "b": 1, "c": 1}
 
 
-def test_a_taint_that_discourages_leaves_a_node_in_a_spread_that_honors_taints() -> None:
+def test_prefer_no_schedule_taint_does_not_exclude_a_node_from_a_spread_that_honors_taints() -> None:
     running = [replace(make_web_pod(f"r{n}"), node_name="here", conditions=()) for n in range(2)]
     soft = make_node("here", "0", taints=(Taint(key="soft", effect="PreferNoSchedule"),))
     honor = make_spread(node_taints_policy="Honor")
@@ -123,7 +123,7 @@ def test_a_taint_that_discourages_leaves_a_node_in_a_spread_that_honors_taints()
     }
 
 
-def test_pods_of_others_do_not_count_in_a_spread() -> None:
+def test_pods_that_do_not_match_the_selector_do_not_count_in_a_topology_spread() -> None:
     running = [replace(make_pod(f"r{n}"), node_name="here", conditions=()) for n in range(2)]
     placement = solve(
         make_cluster_snapshot(*running, make_web_pod(1, spread=(make_spread(),)), nodes=(make_node("here", "0"),))
@@ -131,7 +131,7 @@ def test_pods_of_others_do_not_count_in_a_spread() -> None:
     assert count_pods_by_zone(placement) == {"a": 1}
 
 
-def test_a_spread_uses_only_zones_that_the_pod_may_be_in() -> None:
+def test_topology_spread_uses_only_zones_that_node_affinity_allows() -> None:
     pod_fields = {
         "spread": (make_spread(),),
         "required_terms": (make_requirements((ZONE, "In", ("a",))), make_requirements((ZONE, "In", ("b",)))),
@@ -146,7 +146,7 @@ def test_a_spread_uses_only_zones_that_the_pod_may_be_in() -> None:
     }
 
 
-def test_a_spread_that_ignores_affinity_counts_zones_that_the_pod_may_not_be_in() -> None:
+def test_topology_spread_that_ignores_node_affinity_counts_excluded_zones() -> None:
     pod_fields = {
         "spread": (make_spread(node_affinity_policy="Ignore"),),
         "required_terms": (make_requirements((ZONE, "In", ("b",))),),
@@ -157,7 +157,7 @@ def test_a_spread_that_ignores_affinity_counts_zones_that_the_pod_may_not_be_in(
     assert "topology spread over topology.kubernetes.io/zone" in placement.unschedulable[0].message
 
 
-def test_a_spread_that_honors_taints_leaves_out_tainted_zones() -> None:
+def test_topology_spread_that_honors_taints_leaves_out_tainted_zones() -> None:
     taint = (Taint(key="mine", effect="NoSchedule"),)
     pools = (
         make_node_pool("a", requirements=make_requirements((ZONE, "In", ("a",)))),
@@ -169,14 +169,14 @@ def test_a_spread_that_honors_taints_leaves_out_tainted_zones() -> None:
     assert count_pods_by_zone(solve(make_cluster_snapshot(*ignores, node_pools=pools))) == {"a": 1}
 
 
-def test_fewer_domains_than_asked_for_hold_the_pods_back() -> None:
+def test_pods_stay_unscheduled_when_domains_are_fewer_than_min_domains() -> None:
     two_zone_pool = make_node_pool(requirements=make_requirements((ZONE, "In", ("a", "b"))))
     pods = [make_web_pod(n, spread=(make_spread(min_domains=3),)) for n in range(5)]
     assert count_pods_by_zone(solve(make_cluster_snapshot(*pods, node_pools=(two_zone_pool,)))) == {"a": 1, "b": 1}
     assert count_pods_by_zone(solve(make_cluster_snapshot(*pods))) == {"a": 2, "b": 2, "c": 1}
 
 
-def test_a_spread_that_may_be_broken_is_given_up() -> None:
+def test_schedule_anyway_spread_is_relaxed() -> None:
     only = make_node_pool(requirements=make_requirements((ZONE, "In", ("a",))))
     soft = make_spread(min_domains=2, when_unsatisfiable="ScheduleAnyway")
     assert (
@@ -202,7 +202,7 @@ def test_a_spread_that_may_be_broken_is_given_up() -> None:
     assert ZONE not in ignored.new_nodes[0].requirements
 
 
-def test_a_revision_spreads_for_itself() -> None:
+def test_match_label_keys_make_each_revision_spread_separately() -> None:
     spread = make_spread(match_label_keys=("rev", "none"))
     old = [replace(make_web_pod(f"r{n}"), node_name="here", conditions=()) for n in range(2)]
     new = make_web_pod(1, spread=(spread,))
@@ -210,7 +210,7 @@ def test_a_revision_spreads_for_itself() -> None:
     assert count_pods_by_zone(solve(make_cluster_snapshot(*old, new, nodes=(make_node("here", "0"),)))) == {"a": 1}
 
 
-def test_an_unknown_topology_key_is_not_satisfied() -> None:
+def test_unknown_topology_key_is_not_satisfied() -> None:
     for pod_fields in (
         {"spread": (make_spread("rack"),)},
         {"pod_affinity": (make_affinity_term("rack"),)},
@@ -221,7 +221,7 @@ def test_an_unknown_topology_key_is_not_satisfied() -> None:
         }
 
 
-def test_a_custom_key_of_the_pool_is_a_topology() -> None:
+def test_custom_label_of_a_node_pool_is_a_topology_key() -> None:
     rack_pool = make_node_pool(requirements=make_requirements(("rack", "In", ("r1", "r2"))))
     placement = solve(
         make_cluster_snapshot(
@@ -231,7 +231,7 @@ def test_a_custom_key_of_the_pool_is_a_topology() -> None:
     assert sorted(min(new_node.requirements["rack"].values) for new_node in placement.new_nodes) == ["r1", "r2"]
 
 
-def test_capacity_types_are_a_topology() -> None:
+def test_capacity_type_is_a_topology_key() -> None:
     types = (make_instance_type("m", 8, capacity_types=("spot", "on-demand")),)
     placement = solve(
         make_cluster_snapshot(*(make_web_pod(n, spread=(make_spread(CAPACITY_TYPE),)) for n in range(4)), types=types)
@@ -239,7 +239,7 @@ def test_capacity_types_are_a_topology() -> None:
     assert sorted(new_node.cheapest.capacity_type for new_node in placement.new_nodes) == ["on-demand", "spot"]
 
 
-def test_two_constraints_on_one_key_agree_on_a_domain() -> None:
+def test_two_spread_constraints_on_one_key_agree_on_a_domain() -> None:
     spreads = (make_spread(), make_spread(selector=build_label_selector({"app": "db"})))
     running = (replace(make_pod("db", labels={"app": "db"}), node_name="here", conditions=()),)
     cluster = make_cluster_snapshot(
@@ -248,13 +248,13 @@ def test_two_constraints_on_one_key_agree_on_a_domain() -> None:
     assert count_pods_by_zone(solve(cluster)) == {"a": 1, "b": 1, "c": 1}
 
 
-def test_pods_apart_get_a_host_each() -> None:
+def test_pods_with_host_anti_affinity_get_a_node_each() -> None:
     assert count_pods_per_new_node(
         solve(make_cluster_snapshot(*(make_web_pod(n, pod_anti_affinity=(make_affinity_term(),)) for n in range(4))))
     ) == [1, 1, 1, 1]
 
 
-def test_pods_apart_stay_off_hosts_that_are_taken() -> None:
+def test_pods_with_host_anti_affinity_avoid_nodes_with_matching_pods() -> None:
     running = replace(make_web_pod("r"), node_name="here", conditions=())
     placement = solve(
         make_cluster_snapshot(
@@ -266,7 +266,7 @@ def test_pods_apart_stay_off_hosts_that_are_taken() -> None:
     assert locate_pods(placement) == {"web-1": "there"}
 
 
-def test_a_running_pod_keeps_others_away() -> None:
+def test_anti_affinity_of_a_running_pod_excludes_matching_pods() -> None:
     guard = replace(make_pod("guard", pod_anti_affinity=(make_affinity_term(),)), node_name="here", conditions=())
     placement = solve(
         make_cluster_snapshot(guard, make_web_pod(1), make_pod("other"), nodes=(make_node("here"), make_node("there")))
@@ -274,21 +274,21 @@ def test_a_running_pod_keeps_others_away() -> None:
     assert locate_pods(placement) == {"web-1": "there", "other": "here"}
 
 
-def test_a_pending_pod_keeps_others_away() -> None:
+def test_anti_affinity_of_a_pending_pod_excludes_matching_pods() -> None:
     placement = solve(
         make_cluster_snapshot(make_pod("guard", "2", pod_anti_affinity=(make_affinity_term(),)), make_web_pod(1))
     )
     assert len(placement.new_nodes) == 2
 
 
-def test_a_node_without_the_label_is_open_to_whom_others_keep_away() -> None:
+def test_node_without_the_topology_label_is_not_restricted_by_anti_affinity() -> None:
     guard = replace(make_pod("guard", pod_anti_affinity=(make_affinity_term("rack"),)), node_name="here", conditions=())
     nodes = (make_node("here", labels={"rack": "r1"}), make_node("plain"))
     assert locate_pods(solve(make_cluster_snapshot(guard, make_web_pod(1), nodes=nodes))) == {"web-1": "plain"}
     assert locate_pods(solve(make_cluster_snapshot(guard, make_web_pod(1), nodes=nodes[:1]))) == {"web-1": "default"}
 
 
-def test_pods_apart_by_zone_take_every_zone_their_node_may_be_in() -> None:
+def test_zonal_anti_affinity_blocks_every_zone_the_new_node_may_be_in() -> None:
     placement = solve(
         make_cluster_snapshot(*(make_web_pod(n, pod_anti_affinity=(make_affinity_term(ZONE),)) for n in range(2)))
     )
@@ -297,14 +297,14 @@ def test_pods_apart_by_zone_take_every_zone_their_node_may_be_in() -> None:
     assert count_pods_by_zone(solve(make_cluster_snapshot(*fixed))) == {"a": 1, "b": 1}
 
 
-def test_pods_together_follow_the_first() -> None:
+def test_pods_with_zonal_affinity_follow_the_first_pod() -> None:
     placement = solve(
         make_cluster_snapshot(*(make_web_pod(n, pod_affinity=(make_affinity_term(ZONE),)) for n in range(40)))
     )
     assert count_pods_by_zone(placement) == {"a": 40}
 
 
-def test_a_set_of_pods_that_began_in_one_zone_does_not_begin_in_another() -> None:
+def test_self_affine_pods_do_not_start_in_a_second_zone() -> None:
     names_and_zones = (("web-1", "a"), ("web-2", "b"))
     pods = [
         make_web_pod(name[-1], pod_affinity=(make_affinity_term(ZONE),), node_selector=((ZONE, zone),))
@@ -317,7 +317,7 @@ def test_a_set_of_pods_that_began_in_one_zone_does_not_begin_in_another() -> Non
     }
 
 
-def test_types_that_a_pool_excludes_are_domains_of_their_labels_and_not_of_zones() -> None:
+def test_excluded_instance_types_are_domains_of_their_labels_but_not_of_zones() -> None:
     family, category = "karpenter.k8s.aws/instance-family", "karpenter.k8s.aws/instance-category"
     types = [
         make_instance_type(name, 4, labels={family: [name], category: [name[0]]}, zones=zones_)
@@ -339,7 +339,7 @@ def test_types_that_a_pool_excludes_are_domains_of_their_labels_and_not_of_zones
     }
 
 
-def test_pods_together_follow_who_runs() -> None:
+def test_pods_with_affinity_follow_running_pods() -> None:
     running = replace(make_web_pod("r"), node_name="here", conditions=())
     nodes = (make_node("here", "0", labels={ZONE: "b"}),)
     assert count_pods_by_zone(
@@ -353,14 +353,14 @@ def test_pods_together_follow_who_runs() -> None:
     assert locate_pods(same_host) == {"web-1": "here"}
 
 
-def test_a_follower_waits_for_whom_it_follows() -> None:
+def test_pod_with_affinity_waits_until_its_target_is_scheduled() -> None:
     follower = make_pod("big", "3", pod_affinity=(make_affinity_term(),))
     placement = solve(make_cluster_snapshot(follower, make_web_pod(1)))
     assert count_pods_per_new_node(placement) == [2]
     assert locate_pods(solve(make_cluster_snapshot(follower))) == {"big": "TopologyNotSatisfied"}
 
 
-def test_a_preferred_neighbour_is_given_up() -> None:
+def test_preferred_pod_affinity_and_anti_affinity_are_relaxed() -> None:
     preferred = make_affinity_term(weight=5)
     assert locate_pods(solve(make_cluster_snapshot(make_pod("p", preferred_pod_affinity=(preferred,))))) == {
         "p": "default"
@@ -383,7 +383,9 @@ def test_a_preferred_neighbour_is_given_up() -> None:
         ({"namespaces": ("bank",), "mismatch_label_keys": ("app",)}, False),
     ],
 )
-def test_a_term_is_about_the_namespaces_it_names(fields: dict[str, object], *, apart: bool) -> None:
+def test_affinity_term_applies_to_its_namespaces_and_namespace_selector(
+    fields: dict[str, object], *, apart: bool
+) -> None:
     other_pod = replace(make_web_pod("r"), node_name="here", conditions=())
     other_pod = replace(other_pod, meta=replace(other_pod.meta, namespace="bank"))
     spaces = (Namespace(name="bank", labels=(("tier", "x"),)), Namespace(name="shop"))
@@ -395,14 +397,14 @@ def test_a_term_is_about_the_namespaces_it_names(fields: dict[str, object], *, a
 
 
 @pytest.mark.parametrize(("revision", "location"), [("1", "default"), ("2", "here")])
-def test_a_term_may_be_about_pods_of_the_same_revision(revision: str, location: str) -> None:
+def test_match_label_keys_of_an_affinity_term_limit_it_to_the_same_revision(revision: str, location: str) -> None:
     running = make_pod("r", labels={"app": "web", "rev": "1"}, on="here")
     apart = (make_affinity_term(match_label_keys=("rev",)),)
     pod = make_pod("x", labels={"app": "web", "rev": revision}, pod_anti_affinity=apart)
     assert locate_pods(solve(make_cluster_snapshot(running, pod, nodes=(make_node("here"),)))) == {"x": location}
 
 
-def test_a_pod_that_is_counted_once_its_nodes_zone_is_known() -> None:
+def test_pod_is_counted_in_a_spread_once_the_zone_of_its_node_is_known() -> None:
     plain = [replace(make_web_pod("plain"), spec=replace(make_pod("x", "2").spec))]
     placement = solve(
         make_cluster_snapshot(
@@ -413,7 +415,7 @@ def test_a_pod_that_is_counted_once_its_nodes_zone_is_known() -> None:
     assert not placement.approximations
 
 
-def test_a_pod_that_cannot_be_counted_is_listed() -> None:
+def test_pod_in_an_undetermined_zone_is_reported_as_an_approximation() -> None:
     full = replace(make_web_pod("full"), spec=replace(make_pod("x", "4").spec))
     placement = solve(make_cluster_snapshot(full, make_web_pod(1, spread=(make_spread(),)), types=SIZES[:2]))
     assert [(approximation.pod, approximation.constraint) for approximation in placement.approximations] == [
@@ -421,7 +423,7 @@ def test_a_pod_that_cannot_be_counted_is_listed() -> None:
     ]
 
 
-def test_what_is_on_its_way_counts() -> None:
+def test_pods_planned_for_in_flight_nodes_count() -> None:
     cluster = make_cluster_snapshot(
         *(make_web_pod(n, spread=(make_spread(),), pod_anti_affinity=(make_affinity_term(),)) for n in range(4))
     )
@@ -431,7 +433,7 @@ def test_what_is_on_its_way_counts() -> None:
     assert not {"a"} & set(count_pods_by_zone(solve(larger_cluster)))
 
 
-def test_nodes_of_our_own_are_domains() -> None:
+def test_zones_of_managed_nodes_are_topology_domains() -> None:
     node, claim = attach_claim(make_node("far", "0", labels={ZONE: "z"}))
     cluster = make_cluster_snapshot(
         *(make_web_pod(n, spread=(make_spread(),)) for n in range(4)), nodes=(node,), node_claims=(claim,)
