@@ -14,7 +14,7 @@ USER_PAGES: Final = (
     *(ROOT / "docs" / name for name in ("index.md", "cost.md", "networking.md", "reaction.md")),
     *sorted((ROOT / "docs" / "guide").glob("*.md")),
 )
-TEST_PATTERN: Final = re.compile(r"tests/\S+\.py|\btest_\w+|::")
+TEST_PATTERN: Final = re.compile(r"tests/\S+\.py|\btest_\w+|\.py::")
 
 
 def list_code_blocks(page: Path, language: str) -> list[str]:
