@@ -95,10 +95,10 @@ ATTACKS: Final[dict[str, Attack]] = {
     "terminate another cluster's instance": build_tagged_attack("instance", "TerminateInstances", OTHER_CLUSTER_TAGS),
     "terminate an instance without tags": build_tagged_attack("instance", "TerminateInstances", ()),
     "terminate a managed node of the cluster": build_tagged_attack("instance", "TerminateInstances", NODE_GROUP_TAGS),
-    "terminate what only says a NodePool": build_tagged_attack(
+    "terminate an instance tagged only with a NodePool": build_tagged_attack(
         "instance", "TerminateInstances", (("karpenter.sh/nodepool", "a"),)
     ),
-    "terminate what is shared with the cluster": build_tagged_attack(
+    "terminate an instance shared with the cluster": build_tagged_attack(
         "instance",
         "TerminateInstances",
         (*list_tags_without("kubernetes.io/cluster/demo"), ("kubernetes.io/cluster/demo", "shared")),
@@ -264,13 +264,13 @@ ALLOWED_REQUESTS: Final = {
     ),
     "launch from a template of ours": (build_tagged_attack("launch-template", "RunInstances", OUR_TAGS), {"provision"}),
     "launch with our tags": (build_creation_attack("instance", "RunInstances", OUR_TAGS), {"provision"}),
-    "tell what nodes cost": (Attack(action="sns:Publish", resource=TOPIC_ARN), {"catalog"}),
-    "tag what is launched": (build_creation_attack("instance", "CreateTags", OUR_TAGS, **CREATED_BY), {"provision"}),
+    "publish node costs": (Attack(action="sns:Publish", resource=TOPIC_ARN), {"catalog"}),
+    "tag a launched instance": (build_creation_attack("instance", "CreateTags", OUR_TAGS, **CREATED_BY), {"provision"}),
     "make a template with our tags": (
         build_creation_attack("launch-template", "CreateLaunchTemplate", OUR_TAGS),
         {"provision"},
     ),
-    "look around at home": (Attack(action="ec2:DescribeInstances"), {"disrupt", "lifecycle"}),
+    "describe its own account": (Attack(action="ec2:DescribeInstances"), {"disrupt", "lifecycle"}),
 }
 """The same requests with the tags that the attacks lack: an attack fails because of its tags, not because it is
 malformed.

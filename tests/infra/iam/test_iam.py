@@ -145,8 +145,11 @@ SINGLE_VALUE, TWO_VALUES = {"k": ["a"]}, {"k": ["a", "b"]}
     ],
 )
 def test_condition_operator_is_evaluated_against_context_values(
-    operator: str, expected_values: Any, context_values: dict[str, list[str]], answer: bool
-) -> None:  # noqa: FBT001
+    operator: str,
+    expected_values: Any,
+    context_values: dict[str, list[str]],
+    answer: bool,  # noqa: FBT001
+) -> None:
     assert is_condition_met({operator: {"K": expected_values}}, build_context(context_values)) is answer
 
 

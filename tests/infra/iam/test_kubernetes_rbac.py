@@ -135,8 +135,10 @@ def test_function_requests_have_their_own_priority_level() -> None:
     ],
 )
 def test_rbac_rule_grants_the_expected_permissions(
-    rules: list[tuple[str, str, str]], permission: RbacPermission, answer: bool
-) -> None:  # noqa: FBT001
+    rules: list[tuple[str, str, str]],
+    permission: RbacPermission,
+    answer: bool,  # noqa: FBT001
+) -> None:
     role_rules = [{"apiGroups": [group], "resources": [resource], "verbs": [verb]} for group, resource, verb in rules]
     role = {"kind": "ClusterRole", "metadata": {"name": "a"}, "rules": role_rules}
     other_role = {"kind": "ClusterRole", "metadata": {"name": "b"}, "rules": [{key: ["*"] for key in role_rules[0]}]}

@@ -120,7 +120,7 @@ DASHBOARD_QUERY_PARTS: Final = {
     "errors": 'level = "ERROR"',
     "age of snapshot": "max(seconds)",
     "budget use": "latest(allowed)",
-    "pauses that people mean": "counts.OperatorDisruptionPauses",
+    "manual pauses": "counts.OperatorDisruptionPauses",
 }
 """Items of the dashboard, and the part of a log query that provides each."""
 

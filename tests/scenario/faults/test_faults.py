@@ -1,6 +1,7 @@
 """The fault table: every call to AWS, failed in every way it can fail, while nodes come and go.
 
-docs/faults.md says what happens and names the tests of this file; `test_every_row_of_the_fault_table_has_a_test` holds the two together.
+docs/faults.md says what happens and names the tests of this file;
+`test_every_row_of_the_fault_table_has_a_test` compares the two.
 Each test ends with the fault over, all pods running, no instance leaked or started twice, and then with nothing left.
 """
 

@@ -1,4 +1,4 @@
-"""Rules for sentences that a person reads: strings of the programs, and the pages of the documentation."""
+"""Rules for sentences that a person reads: strings of the programs, pages of the documentation, and names of tests."""
 
 import ast
 import re
@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from tests.unit.conventions.rules import BANNED_PROSE, PROSE_ADVICE, Breach, find_advice
+from tests.unit.conventions.rules import BANNED_PROSE, PROSE_ADVICE, TEST_NAME_ADVICE, Breach, find_advice
 from tests.unit.conventions.tree import GLOSSARY, PACKAGES, list_python_files
 
 _MARKUP: Final = " \n-*|>#"
 MAX_WORDS_PER_SENTENCE: Final = 40
-PROSE_RULE_IDS: Final = ("banned-prose", "long-sentence")
+PROSE_RULE_IDS: Final = ("banned-prose", "long-sentence", "test-name")
 PAGES: Final = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "docs/**/*.md")
 _UNCHECKED_PAGES: Final = (GLOSSARY, "docs/_build/")
 """The glossary lists the old words; the built site is not a source."""
@@ -19,6 +19,7 @@ _CODE_BLOCK: Final = re.compile(r"^(`{3,}).*?^\1$|<[^>\n]+>|\]\([^)]*\)", re.MUL
 _INLINE_CODE: Final = re.compile(r"`[^`\n]*(?:\n[^`\n]+)?`")
 _BLOCK_END: Final = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*|>#]|\d+\.) ?)|\|")
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?:;])\s+")
+_TEST: Final = re.compile(r"^\s*(?:async )?def (test_\w+)", re.MULTILINE)
 
 
 def find_breaches_of_prose(root: Path) -> list[Breach]:
@@ -26,6 +27,8 @@ def find_breaches_of_prose(root: Path) -> list[Breach]:
     breaches: list[Breach] = []
     for name in list_python_files(root, PACKAGES):
         breaches += find_breaches_in_program(name, (root / name).read_text())
+    for name in list_python_files(root, ["tests"]):
+        breaches += find_breaches_in_test_names(name, (root / name).read_text())
     for path in sorted({path for pattern in PAGES for path in root.glob(pattern)}):
         name = path.relative_to(root).as_posix()
         if not name.startswith(_UNCHECKED_PAGES):
@@ -49,6 +52,22 @@ def find_breaches_in_program(path: str, text: str) -> list[Breach]:
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings
         if " " in node.value.strip()
         for breach in _find_banned(path, node.value, node.lineno)
+    ]
+
+
+def find_breaches_in_test_names(path: str, text: str) -> list[Breach]:
+    """Return the words in names of tests that are not the field's words; a pronoun hides the subject of a test."""
+    return [
+        Breach(
+            rule="test-name",
+            path=path,
+            line=1 + text.count("\n", 0, match.start(1)),
+            name=match[1],
+            message=f"`{word}`: write {TEST_NAME_ADVICE[word]}",
+        )
+        for match in _TEST.finditer(text)
+        for word in match[1].split("_")
+        if word in TEST_NAME_ADVICE
     ]
 
 

@@ -29,6 +29,7 @@ TEXT_ADVICE: Final[Mapping[str, str]] = dict(_WORDS["text"]["instead"])
 PROSE_ADVICE: Final[Mapping[str, str]] = {**TEXT_ADVICE, **dict(_WORDS["prose"]["instead"])}
 """What to write, by the pattern of words that are banned in strings and pages."""
 BANNED_TEXT: Final = re.compile(rf"\b(?:{'|'.join(TEXT_ADVICE)})\b", re.IGNORECASE)
+TEST_NAME_ADVICE: Final[Mapping[str, str]] = {**REPLACED_WORDS, **_WORDS["test_names"]["instead"]}
 BANNED_PROSE: Final = re.compile(rf"\b(?:{'|'.join(PROSE_ADVICE)})\b", re.IGNORECASE)
 _WORD_IN_NAME: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 MAX_MODULES_PER_FOLDER: Final[int] = _WORDS["files"]["max_modules_per_folder"]

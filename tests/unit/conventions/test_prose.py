@@ -8,6 +8,7 @@ from tests.unit.conventions.prose import (
     PROSE_RULE_IDS,
     find_breaches_in_page,
     find_breaches_in_program,
+    find_breaches_in_test_names,
     find_breaches_of_prose,
 )
 from tests.unit.conventions.rules import ROOT, Breach, read_exceptions
@@ -48,6 +49,17 @@ def test_program_strings_are_checked_but_docstrings_names_and_keys_are_not() -> 
     text = '"""A knob."""\nknob = {"knob": f"turn the knob {1}"}\n\n\ndef turn():\n    """A knob."""\n'
     [breach] = find_breaches_in_program("program.py", text)
     assert (breach.name, breach.line, breach.message) == ("knob", 2, "write: setting")
+
+
+def test_banned_word_in_a_test_name_is_reported_with_its_line() -> None:
+    [breach] = find_breaches_in_test_names(
+        "test.py", "\n\ndef test_a_machine_is_deleted() -> None: ...\ndef test_node(): ...\n"
+    )
+    assert (breach.name, breach.line, breach.message) == (
+        "test_a_machine_is_deleted",
+        3,
+        "`machine`: write instance or node",
+    )
 
 
 @pytest.mark.parametrize("end", [". ", ".\n\n", "\n- ", " | ", "; "])

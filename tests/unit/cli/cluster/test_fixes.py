@@ -38,7 +38,7 @@ Out = pytest.CaptureFixture[str]
         ("[Errno 111] Connection refused", KUBECTL_HINT),
     ],
 )
-def test_a_cluster_that_is_not_reached_has_its_remedy(words: str, remedy: str) -> None:
+def test_unreachable_cluster_error_suggests_a_fix(words: str, remedy: str) -> None:
     assert remedy in suggest_connection_fix(Unreachable(f"GET /version: {words}"))
 
 
@@ -72,7 +72,7 @@ def test_a_cluster_that_is_not_reached_has_its_remedy(words: str, remedy: str) -
         (Invalid("ec2:DescribeImages: bad id"), False, ""),
     ],
 )
-def test_an_account_that_does_not_answer_has_its_remedy(fault: Fault, *, embedded: bool, words: str) -> None:
+def test_aws_account_error_suggests_a_fix(fault: Fault, *, embedded: bool, words: str) -> None:
     assert words in suggest_account_fix(fault, embedded=embedded)
     assert ("--embedded" in describe_fault(fault, embedded=embedded)) is embedded
 
@@ -80,14 +80,14 @@ def test_an_account_that_does_not_answer_has_its_remedy(fault: Fault, *, embedde
 @pytest.mark.parametrize(
     ("code", "words"), [(401, "the token has expired"), (429, "is overloaded"), (403, "check with kubectl")]
 )
-def test_a_person_is_not_told_what_a_function_lacks(code: int, words: str) -> None:
+def test_cli_error_hints_address_the_user_instead_of_the_function(code: int, words: str) -> None:
     fault = build_fault("GET /api/v1/nodes", code, b"", {}, suggest_response_fix)
     assert words in str(fault)
     assert "the function" not in str(fault)
     assert suggest_response_fix(403, "nodes is forbidden") == ""
 
 
-def test_only_who_is_nobody_is_told_to_sign_in() -> None:
+def test_sign_in_hint_is_only_for_credential_errors() -> None:
     assert is_credential_error("The SSO session associated with this profile has expired")
     assert not is_credential_error(Forbidden("AccessDenied: you may not"))
 
@@ -95,7 +95,7 @@ def test_only_who_is_nobody_is_told_to_sign_in() -> None:
 @pytest.mark.parametrize(
     ("context", "words"), [("hree", "did you mean 'here'?"), ("elsewhere-entirely", "`kubectl config get-contexts`")]
 )
-def test_a_context_that_is_misspelt_is_guessed(tmp_path: Path, context: str, words: str) -> None:
+def test_misspelled_context_gets_a_suggestion(tmp_path: Path, context: str, words: str) -> None:
     config = write_kubeconfig(tmp_path / "config", "http://127.0.0.1:1", username="anybody")
     with pytest.raises(InputError, match=words.replace("?", "[?]")):
         connect_to_cluster(config, context)
@@ -114,9 +114,7 @@ def with_plugin(path: Path, *command: str) -> str:
         (("sh", "-c", "echo 'no idea' >&2; exit 3"), "no idea: run the command of users[].user.exec yourself"),
     ],
 )
-def test_a_plugin_that_gives_no_token_is_named_with_what_to_do(
-    tmp_path: Path, command: tuple[str, ...], words: str
-) -> None:
+def test_failing_exec_plugin_is_reported_with_a_fix(tmp_path: Path, command: tuple[str, ...], words: str) -> None:
     with pytest.raises(InputError) as raised:
         connect_to_cluster(with_plugin(tmp_path, *command), "")
     assert words in str(raised.value)
@@ -136,7 +134,7 @@ PROFILED = (
 
 @pytest.mark.parametrize("command", PROFILED, ids=lambda one: one[0])
 @pytest.mark.parametrize("output", [(), ("-o", "json")], ids=["table", "json"])
-def test_a_profile_that_is_not_there_is_one_line_and_nothing_else(
+def test_missing_aws_profile_prints_a_one_line_error(
     tmp_path: Path, command: tuple[str, ...], output: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: Out
 ) -> None:
     monkeypatch.setenv("AWS_PROFILE", "nobody")
@@ -149,7 +147,7 @@ def test_a_profile_that_is_not_there_is_one_line_and_nothing_else(
     assert "`aws configure list-profiles` lists the profiles" in captured.err
 
 
-def test_status_shows_a_fleet_though_the_profile_is_not_there(
+def test_status_shows_the_fleet_despite_a_missing_aws_profile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Out
 ) -> None:
     monkeypatch.setenv("AWS_PROFILE", "nobody")

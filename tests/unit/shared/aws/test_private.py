@@ -9,7 +9,8 @@ IN_A_VPC = {"dynamodb", "ec2", "eks", "s3", "sns", "sqs", "ssm"}
 """Services with a VPC endpoint. EventBridge and logs are written to by others than our code; STS is signed for, not
 called."""
 WITHOUT = {"pricing"}
-"""Nothing is lost but fresh list prices: `test_failing_api_call_is_recovered_from[GetProducts-5xx]` lives on without them."""
+"""Without it, only fresh list prices are missing:
+`test_failing_api_call_is_recovered_from[GetProducts-5xx]` runs without them."""
 
 
 def test_private_cluster_calls_only_services_with_a_vpc_endpoint_except_pricing() -> None:

@@ -157,8 +157,10 @@ def test_missing_scenario_file_is_reported_by_name(tmp_path: Path) -> None:
     ],
 )
 def test_expectation_is_a_number_or_a_comparison(
-    expectation: float | str, measured: float, is_met: bool | None
-) -> None:  # noqa: FBT001 - a table's column
+    expectation: float | str,
+    measured: float,
+    is_met: bool | None,  # noqa: FBT001 - a table's column
+) -> None:
     if is_met is None:
         with pytest.raises(ValueError, match="no comparison"):
             meets_expectation(expectation, measured)

@@ -78,8 +78,11 @@ ACTIONS: tuple[Action, ...] = (
     ],
 )
 def test_instance_with_an_existing_nodeclaim_is_not_terminated(
-    orphan: Case, groups: Case, response: Case, is_kept: bool
-) -> None:  # noqa: FBT001
+    orphan: Case,
+    groups: Case,
+    response: Case,
+    is_kept: bool,  # noqa: FBT001
+) -> None:
     snapshot = make_cluster(nodes=(NODE,), instances=(orphan, INSTANCE_WITHOUT_CLAIM_TAG), launch_groups=groups)
     remaining_actions = remove_spared_instances(ACTIONS, snapshot, make_world(Reads(response)))
     assert remaining_actions == ((make_termination("i-y"), ACTIONS[2]) if is_kept else ACTIONS)

@@ -81,8 +81,10 @@ def build_group_using(template: LaunchTemplate, *, age: int, has_result: bool) -
     ],
 )
 def test_launch_template_is_deleted_only_when_old_unused_and_owned_by_the_cluster(
-    template: LaunchTemplate, groups: tuple[LaunchGroup, ...], is_deleted: bool
-) -> None:  # noqa: FBT001
+    template: LaunchTemplate,
+    groups: tuple[LaunchGroup, ...],
+    is_deleted: bool,  # noqa: FBT001
+) -> None:
     assert [action.name for action in plan_template_deletions([template], groups, "c", NOW)] == (
         [template.name] if is_deleted else []
     )

@@ -91,8 +91,10 @@ def test_empty_instance_list_is_ignored_while_nodes_are_unreadable() -> None:
     [("node-a", "node-a", True), ("i-a", "node-a", True), ("node-z", "node-a", False)],
 )
 def test_node_claim_of_an_unreadable_node_does_not_reach_the_registration_timeout(
-    name: str, dns: str, waits: bool
-) -> None:  # noqa: FBT001
+    name: str,
+    dns: str,
+    waits: bool,  # noqa: FBT001
+) -> None:
     late = make_claim(
         conditions=make_true_conditions("Launched", since=get_time_before(minutes=16)),
         created=get_time_before(minutes=16),

@@ -305,8 +305,10 @@ def test_instance_termination_does_not_wait_for_volumes_after_the_deadline(deadl
     ],
 )
 def test_instance_termination_is_repeated_until_the_instance_is_shutting_down(
-    instances: Case, is_terminated: bool, is_reported: bool
-) -> None:  # noqa: FBT001
+    instances: Case,
+    is_terminated: bool,  # noqa: FBT001
+    is_reported: bool,  # noqa: FBT001
+) -> None:
     actions = decide_lifecycle(build_terminating_cluster(make_drained_claim(), instances=instances))
     assert [termination.instance_ids for termination in filter_actions(TerminateInstances, actions)] == (
         [("i-a",)] if is_terminated else []

@@ -53,8 +53,10 @@ def test_instance_types_with_high_pod_capacity_are_considered_although_others_ar
 
 @pytest.mark.parametrize(("cpu", "expected"), [("20m", True), ("1", False)])
 def test_packing_problem_is_pod_limited_only_when_pods_are_small(
-    cpu: str, expected: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:  # noqa: FBT001
+    cpu: str,
+    expected: bool,  # noqa: FBT001
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     pod_limited_flags: list[bool] = []
     monkeypatch.setattr(
         plan_completion,

@@ -16,9 +16,9 @@ ONE_SECOND = timedelta(seconds=1)
 @pytest.mark.parametrize(
     ("registered", "expected_messages"),
     [
-        pytest.param({"first": NOON + 9 * ONE_SECOND}, ["shop/cart: first, then second"], id="on its way"),
-        pytest.param({"first": NOON + 4 * ONE_SECOND}, [], id="the place went to another pod"),
-        pytest.param({}, [], id="there never was a node"),
+        pytest.param({"first": NOON + 9 * ONE_SECOND}, ["shop/cart: first, then second"], id="in flight"),
+        pytest.param({"first": NOON + 4 * ONE_SECOND}, [], id="another pod took the capacity"),
+        pytest.param({}, [], id="node never existed"),
     ],
 )
 def test_pod_planned_twice_while_its_node_is_in_flight_is_reported(
