@@ -21,7 +21,7 @@ from shared.model.core.taints import encode_taint
 from shared.model.core.units import HOURS_PER_MONTH
 from shared.model.decisions.disruption_verdict import BlockedVerdict, KeptVerdict
 
-_STOP_CAUSES: Final = {"steps": "--max-steps", "sweeps": "--steps", "price": "--until", "interrupted": "an interrupt"}
+_STOP_CAUSES: Final = {"steps": "--max-steps", "runs": "--steps", "price": "--until", "interrupted": "an interrupt"}
 
 
 class ConsolidationReport(msgspec.Struct, frozen=True, kw_only=True):

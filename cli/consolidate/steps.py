@@ -17,7 +17,7 @@ from shared.model.decisions.disruption_verdict import BlockedVerdict, KeptVerdic
 from shared.model.decisions.placement import SchedulingOptions
 from shared.state.cluster_state import ClusterState
 
-StopReason: TypeAlias = Literal["steps", "sweeps", "price", "interrupted"]
+StopReason: TypeAlias = Literal["steps", "runs", "price", "interrupted"]
 RunCallback: TypeAlias = Callable[[int, float], None]
 DISRUPTION_REASONS: Final = ("Empty", "Drifted", "Underutilized")
 MAX_DISRUPTION_RUNS: Final = 1000
@@ -140,7 +140,7 @@ class _StepRunner:
                 return
             if report_run is not None:
                 report_run(len(self.steps), self._price)
-        self.stopped = "sweeps"
+        self.stopped = "runs"
 
     def _take(self, proposed_commands: Iterable[ProposedCommand]) -> None:
         taken_commands: list[ProposedCommand] = []

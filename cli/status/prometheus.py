@@ -31,7 +31,7 @@ def render_metrics(cluster_state: ClusterState) -> str:
     node_samples, price_samples = _collect_node_samples(cluster_state, managed_nodes)
     families: tuple[tuple[str, str, Iterable[Sample]], ...] = (
         ("joiner_nodes", "Nodes by NodePool, capacity type and instance type.", node_samples),
-        ("joiner_pods_waiting", "Pending pods.", [((), float(pending_count))]),
+        ("joiner_pods_pending", "Pending pods.", [((), float(pending_count))]),
         ("joiner_usd_per_hour", "Price of the nodes in US dollars per hour.", price_samples),
         ("karpenter_cluster_state_node_count", "Nodes and NodeClaims.", [((), float(len(states)))]),
         (

@@ -30,7 +30,7 @@ def handle_request(request: CloudFormationRequest, world: World, wait: Callable[
 
 def _log_and_build_response(request: CloudFormationRequest, world: World, status: Status, message: str) -> bytes:
     request_fields = {"installer": request.resource_properties.part, "request": request.request_type}
-    world.emit(msgspec.json.encode({**request_fields, "status": status, "told": message}).decode())
+    world.emit(msgspec.json.encode({**request_fields, "status": status, "message": message}).decode())
     return build_response(request, status, message)
 
 

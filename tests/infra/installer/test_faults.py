@@ -94,7 +94,7 @@ def test_persistent_fault_is_reported_within_three_minutes(kube: InMemoryKube, c
         "installer": "installed",
         "request": "Create",
         "status": "FAILED",
-        "told": "cannot get resource",
+        "message": "cannot get resource",
     }
 
 

@@ -62,7 +62,7 @@ class BalancedEvaluator:
             if refusal is not None:
                 return refusal
         message = explain_payback_wait(targets, savings_usd_per_hour, price_usd_per_hour, self._now, self._overlap)
-        return ReplacementRefusal(reason="NotEarned", message=message) if message else None
+        return ReplacementRefusal(reason="PaybackPending", message=message) if message else None
 
     def compute_score(self, pool: str, targets: Iterable[Candidate], saved: float, price: float) -> float:
         """Return the saved share of *pool*'s cost divided by the share of its disruption."""

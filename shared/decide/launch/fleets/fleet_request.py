@@ -34,7 +34,7 @@ class Unlaunchable(msgspec.Struct, frozen=True, kw_only=True):
 
     claim: NodeClaim
     reason: str
-    """`InsufficientCapacity`, `NodeClassNotReady`, `NodeClassNotFound`, `UserDataInvalid`, `CatalogueMissing`,
+    """`InsufficientCapacity`, `NodeClassNotReady`, `NodeClassNotFound`, `UserDataInvalid`, `CatalogMissing`,
     `LimitExceeded`, `LaunchBreakerOpen`.
     """
     message: str
@@ -82,7 +82,7 @@ def draft_fleet_request(
             claim, "NodeClassNotReady", f"EC2NodeClass {node_class.name} is not Ready", final=node_class.is_current()
         )
     if cluster.catalog is None or cluster.facts is None:
-        return build_unlaunchable(claim, "CatalogueMissing", "there is no catalog of instance types yet", final=False)
+        return build_unlaunchable(claim, "CatalogMissing", "there is no catalog of instance types yet", final=False)
     launch_offerings = select_launch_offerings(claim, cluster, counts)
     min_values_shortfall = describe_min_values_shortfall(
         limit_offerings(launch_offerings, claim.requirements), claim.requirements

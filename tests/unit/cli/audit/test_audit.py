@@ -351,6 +351,8 @@ def test_leaked_volume_exits_with_1_and_reports_its_price(
     assert main(arguments) == 1
     output = capsys.readouterr().out
     assert output.startswith("2 leaked resources, $0.0110/h; Joiner's resources: 1 Queue, 1 Volume")
+    [volume_line] = [line for line in output.splitlines() if line.startswith("Volume ")]
+    assert " $0.0110/h " in volume_line
     assert f"    To fix: aws ec2 delete-volume --volume-id {volume}\n" in output
     assert main([*arguments, "-o", "json"]) == 1
     report = json.loads(capsys.readouterr().out)

@@ -165,7 +165,7 @@ def test_pending_pods_do_not_count_toward_the_ideal_cost(tmp_path: Path, capsys:
 
 @pytest.mark.parametrize(
     ("flags", "expected_stop"),
-    [(["--max-steps", "1"], "steps"), (["--steps", "1"], "sweeps"), (["--until", "$/h<1.6"], "price"), ([], None)],
+    [(["--max-steps", "1"], "steps"), (["--steps", "1"], "runs"), (["--until", "$/h<1.6"], "price"), ([], None)],
 )
 def test_stop_reason_is_reported(files: list[str], flags: list[str], expected_stop: str | None, capsys: Out) -> None:
     assert run_consolidate(files, capsys, *flags)["stopped"] == expected_stop

@@ -247,7 +247,7 @@ def test_journal_recorded_by_a_demo_can_be_explained(
     assert run("nodepool", "default", journal_folder, "-o", "json") == 0
     pool = json.loads(capsys.readouterr().out)
     words = {answer["question"]: answer["sentences"] for answer in pool["answers"]}
-    assert words["nodes"] == ["1 node in this period, 1 still running"]
+    assert words["nodes"] == ["1 in this period, 1 still running"]
     assert pool["cost"]["usdPerHour"] > 0
     [created] = [line for line in pool["history"] if line["message"].endswith("created")]
     assert run("nodeclaim", created["message"].split()[1], journal_folder) == 0

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from cli.main import main
+from cli.pause.text import format_pause
 from shared.model.core.labels import DISRUPTION_PAUSED, LAUNCHES_PAUSED
-from shared.model.karpenter.pause import CLUSTER_NAMESPACE, DISRUPTION_REASONS, VOLUNTARY_REASONS, parse_pauses
+from shared.model.karpenter.pause import CLUSTER_NAMESPACE, DISRUPTION_REASONS, VOLUNTARY_REASONS, Pause, parse_pauses
+from shared.state.pauses import ActivePause
 from sim.cluster.api_server.kube_port import InMemoryKube
 from tests.contract.kube_front import create
 from tests.support.cli.cli_objects import POOL
@@ -235,3 +237,16 @@ def test_repeated_update_conflicts_are_reported(
     monkeypatch.setattr(ReadWriteKube, "patch", overtake_and_patch)
     assert main(["pause", "--kubeconfig", config]) == 1
     assert "other clients keep changing it" in capsys.readouterr().err
+
+
+def test_pause_has_durations_in_their_two_largest_units() -> None:
+    now = datetime(2026, 11, 21, 8, tzinfo=UTC)
+    pause = Pause(
+        reasons=("Drifted",),
+        since=now - timedelta(minutes=46),
+        until=now + timedelta(days=2, hours=3, minutes=5),
+        author="anna",
+    )
+    assert format_pause(ActivePause(key=DISRUPTION_PAUSED, pause=pause), now) == (
+        "all NodePools: Drifted disruption for 2d3h more (until 2026-11-23T11:05:00Z), by anna 46m ago"
+    )

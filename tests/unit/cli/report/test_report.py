@@ -526,7 +526,7 @@ def test_help_has_examples_exit_codes_and_the_shape(capsys: Out) -> None:
     with pytest.raises(SystemExit):
         main(["report", "--help"])
     output = capsys.readouterr().out
-    for part in ("examples:", "exit codes:", "-o json and yaml: source"):
+    for part in ("examples:", "exit codes:", "docs/reference/output.md"):
         assert part in output
 
 

@@ -37,7 +37,7 @@ def test_prometheus_output_uses_karpenter_metric_names() -> None:
     metric_lines = render_metrics(ClusterState(snapshot)).splitlines()
     assert [line for line in metric_lines if not line.startswith("#")] == [
         'joiner_nodes{capacity_type="on-demand",instance_type="m.04",nodepool="default"} 1',
-        "joiner_pods_waiting 1",
+        "joiner_pods_pending 1",
         'joiner_usd_per_hour{capacity_type="on-demand",instance_type="m.04",nodepool="default"} 0.25',
         "karpenter_cluster_state_node_count 1",
         'karpenter_nodepools_allowed_disruptions{nodepool="default",reason="Drifted"} inf',

@@ -44,7 +44,7 @@ def test_node_is_replaced_after_its_payback_period_without_pod_events(minutes: f
     assert summarize_commands(decision) == ([("SingleNode", ["a"], ["m.02"])] if goes else [])
     if not goes:
         assert get_verdict(decision, "a")[1:] == (
-            "NotEarned",
+            "PaybackPending",
             (
                 "saves $0.1000/h, which pays for the replacement after 3m without pod changes; the last "
                 "change was 2m54s ago"

@@ -167,8 +167,8 @@ def test_recreated_node_claim_with_the_same_name_is_launched_again() -> None:
         ({"node_classes": ()}, "NodeClassNotFound", True),
         ({"node_classes": (make_node_class(conditions=()),)}, "NodeClassNotReady", False),
         ({"node_classes": (), "problems": (UNREADABLE,)}, "NodeClassNotReady", False),
-        ({"catalog": None}, "CatalogueMissing", False),
-        ({"facts": None}, "CatalogueMissing", False),
+        ({"catalog": None}, "CatalogMissing", False),
+        ({"facts": None}, "CatalogMissing", False),
         ({"node_classes": (make_node_class(ami_family="Bottlerocket", user_data="[["),)}, "UserDataInvalid", False),
         (
             {"unavailable": (UnavailableOffering(capacity_type="", until=get_time_after(9)),)},
