@@ -19,7 +19,8 @@ EXAMPLES: Final = """examples:
   joiner pause --nodepool batch --reason Drifted         pause drift in one NodePool, until `joiner resume`
   joiner pause --launches --context prod                 launch no new nodes; existing nodes still take pods
   joiner pause --all --until 2026-11-22T09:00:00Z        pause all disruption, repair and launches
-  kubectl annotate namespace kube-system joiner.dev/disruption-paused=Empty,Drifted      the same without joiner
+  kubectl annotate namespace kube-system --overwrite joiner.dev/disruption-paused=Empty,Drifted
+                                                         the same without joiner; replaces its earlier pauses
 
 Pauses are stored in the annotations joiner.dev/disruption-paused and joiner.dev/launches-paused of the Namespace
 kube-system or of a NodePool, with the author, the start, the end and the reason. You need the permissions get and patch

@@ -9,7 +9,7 @@ import yaml
 from docs.reference.markdown import format_code, render_page, render_table
 
 CRD_FOLDER: Final = Path(__file__).resolve().parents[2] / "shared" / "crds" / "manifests"
-TABLE_HEADS: Final = ("Field", "Type", "Default", "What it says")
+TABLE_HEADS: Final = ("Field", "Type", "Default", "Description")
 _SKIPPED_PARTS: Final = frozenset(("apiVersion", "kind", "metadata"))
 _BOUND_TEXTS: Final = {
     "minimum": "at least {}",
@@ -42,7 +42,7 @@ def _render_page(spec: Schema) -> str:
     return render_page(
         spec["names"]["kind"],
         introduction,
-        "A field in bold must be there; `[]`: each entry of a list; `{}`: each value of a map; *held*: else refused.",
+        "Fields in bold are required; `[]` is each entry of a list, `{}` each value of a map; rules are validated.",
         *(
             f"## {part}\n\n{_render_fields(schema, part)}"
             for part in schema["properties"]
@@ -93,7 +93,7 @@ def _format_literal(value: object) -> str:
 def _describe_schema(schema: Schema) -> str:
     sentences = [schema.get("description", ""), *_describe_limits(schema)]
     rules = [rule["message"] for rule in _collect_rules(schema)]
-    sentences += [f"*Held*: {'; '.join(rules)}."] if rules else []
+    sentences += [f"*Rule*: {'; '.join(rules)}."] if rules else []
     return " ".join(part for part in sentences if part)
 
 

@@ -15,7 +15,8 @@ from shared.settings_text import describe_allowed, encode_text, get_variable_nam
 
 CDK_JSON: Final = Path(__file__).resolve().parents[2] / "cdk.json"
 INTRODUCTION: Final = """Set them in `cdk.json`, or on the command line, which has precedence:
-`npx cdk deploy -c joiner:cluster=NAME -c joiner:mode=plan`. On the command line, lists are comma-separated. Invalid
+`npx cdk deploy -c joiner:cluster=NAME -c joiner:mode=plan`. On the command line, lists are comma-separated. A
+deployment applies all settings: if the command line omits a setting, the value in `cdk.json` applies. Invalid
 values are rejected before anything is deployed."""
 GATES_INTRODUCTION: Final = """Gates of `joiner:feature-gates`, with Karpenter's names:
 `-c joiner:feature-gates=NodeRepair=true,NodeOverlay=true`."""

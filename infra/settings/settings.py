@@ -97,9 +97,9 @@ class StackOptions(ChosenSettings, frozen=True, kw_only=True, forbid_unknown_fie
     """Retention period of the inputs of decisions in days: how far `joiner replay` looks back. At most
     `joiner:journal-days`. These inputs are most of the bucket's content."""
     on_destroy: Literal["keep", "purge", "abandon"] = "keep"
-    """What happens when the stack is deleted. `keep`: your objects stay, and the deletion fails while nodes of Joiner
-    run, because they would lose their role. `purge`: all NodePools and their nodes are deleted first. `abandon`: the
-    nodes keep running, and are no longer managed."""
+    """What happens when the stack is deleted. `keep`: your objects stay. The stack cannot be deleted while a NodeClaim
+    uses the stack's instance profile or has no instance yet: its node would lose access to the cluster. `purge`: all
+    NodePools and their nodes are deleted first. `abandon`: the nodes keep running, and are no longer managed."""
     windows: bool = False
     """`true`: the stack also creates a node role for Windows, with the access entry that Windows nodes need."""
     network: Literal["public", "private", "isolated"] = "public"

@@ -5,8 +5,9 @@ Two forms::
     aws SERVICE OPERATION --option VALUE …        any operation of any service, options named as its parameters
     aws s3 cp FOLDER s3://BUCKET/PREFIX --recursive
 
-Values are JSON, or the shorthand of the AWS CLI: `a=1,b=2` for a structure, several words for a list. The response is
-printed as JSON. Unknown names and values of the wrong shape are refused.
+Values are JSON, or the shorthand of the AWS CLI: `a=1,b=2` for a structure, several words for a list. The response, or
+what `--query` selects from it, is printed as JSON, or with `--output text` as words. Unknown names and values of the
+wrong shape are refused.
 """
 
 import json
@@ -18,6 +19,7 @@ from typing import Any, Final
 
 import boto3
 import botocore.session
+import jmespath
 from botocore import xform_name
 from botocore.exceptions import UnknownServiceError
 from botocore.model import ListShape, OperationModel, Shape, StructureShape
@@ -142,8 +144,17 @@ def main(words: Sequence[str]) -> int:
         return 0
     answer = getattr(boto3.client(service), operation)(**parameters)
     answer.pop("ResponseMetadata", None)
-    sys.stdout.write(json.dumps(answer, indent=1, default=str) + "\n")
+    sys.stdout.write(render_response(answer, words))
     return 0
+
+
+def render_response(response: dict[str, Any], words: Sequence[str]) -> str:
+    """Render what `--query` among *words* selects from *response*, in the format of `--output`."""
+    options = {name: values[0] for name, values in _split_options(words[2:]) if name in _GLOBAL_OPTIONS}
+    value: Any = jmespath.search(options["--query"], response) if "--query" in options else response
+    if options.get("--output") == "text":
+        return "\t".join(map(str, value if isinstance(value, list) else [value])) + "\n"
+    return json.dumps(value, indent=1, default=str) + "\n"
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.guide.awscli import NoSuchCall, parse_command
+from tests.guide.awscli import NoSuchCall, parse_command, render_response
 from tests.guide.following import Follower, NotAsWritten
 from tests.guide.pages import Block, list_followed_blocks, parse_blocks
 
@@ -108,6 +108,20 @@ def test_aws_command_is_parsed_like_the_aws_cli_or_rejected(line: str, parameter
             parse_command(line.split())
     else:
         assert parse_command(line.split())[2] == parameters
+
+
+@pytest.mark.parametrize(
+    ("options", "output"),
+    [
+        (["--query", "Stacks[0].Outputs[?OutputKey=='Bucket'].OutputValue", "--output", "text"], "b-1\n"),
+        (["--query", "Stacks[].StackName", "--output", "text"], "first\tsecond\n"),
+        (["--query", "Stacks[1].StackName"], '"second"\n'),
+    ],
+)
+def test_aws_response_is_selected_by_query_and_printed_as_text(options: list[str], output: str) -> None:
+    outputs = [{"OutputKey": "Bucket", "OutputValue": "b-1"}, {"OutputKey": "Table", "OutputValue": "t-1"}]
+    response = {"Stacks": [{"StackName": "first", "Outputs": outputs}, {"StackName": "second"}]}
+    assert render_response(response, ["cloudformation", "describe-stacks", *options]) == output
 
 
 def test_interrupted_follower_kills_its_child_processes() -> None:

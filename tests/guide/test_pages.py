@@ -25,9 +25,16 @@ COMMAND_LINES = [(block, words) for block in BLOCKS for words in split_commands(
 KUBECTL_COMMANDS = frozenset(
     ("annotate", "apply", "cordon", "delete", "describe", "drain", "get", "label", "patch", "rollout", "scale", "wait")
 )
-PLAIN_PROGRAMS = frozenset(("export", "git", "sed"))
+PLAIN_PROGRAMS = frozenset(("export", "git", "sed", "xargs"))
 EXTERNAL_WORDS = frozenset(
-    ("AccessDenied", "AdministratorAccess", "CDKToolkit", "ContainerCreating", "FailedScheduling", "JoinerBucketName")
+    (
+        "AccessDenied",
+        "AdministratorAccess",
+        "CDKToolkit",
+        "ContainerCreating",
+        "FailedScheduling",
+        "JoinerBucketName",
+    )
 )
 """Names of other products, and of stack outputs."""
 HISTORICAL_PAGES = (DOCS / "plan.md", *DOCS.glob("adr/*.md"))

@@ -69,7 +69,7 @@ def list_result_ids(group: LaunchGroup) -> list[str]:
 
 
 @pytest.mark.parametrize("site", FIRST_SITES)
-def test_a_launch_that_died_there_is_repeated_without_a_second_fleet(outside: Outside, site: str) -> None:
+def test_launch_is_repeated_after_a_crash_without_a_second_fleet(outside: Outside, site: str) -> None:
     group = outside.build_launch_group(capacity=2)
     kill_at(outside, group, site)
     launched_group = launch_until_confirmed(outside, group)
@@ -160,7 +160,7 @@ def test_a_repetition_that_is_refused_finds_what_was_launched(fault: Fault) -> N
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_ec2_that_says_later_is_asked_the_same_again(outside: Outside, when: str) -> None:
+def test_throttled_create_fleet_is_repeated_with_the_same_token(outside: Outside, when: str) -> None:
     group = outside.build_launch_group()
     with pytest.raises(Throttled):
         launch_group(group, outside.build_world(tap=build_raising_tap("create_fleet", Throttled("later"), when)))
