@@ -26,7 +26,7 @@ def test_every_kind_of_request_is_written_down_with_all_its_parameters_and_funct
     ] == []
 
 
-def test_no_entry_is_left_of_a_request_that_is_not_made_any_more() -> None:
+def test_golden_file_has_no_entry_for_a_removed_request() -> None:
     recorded = {request.kind for request in list_recorded()}
     assert [request.kind for request in load_requests() if request.recorded and request.kind not in recorded] == []
 

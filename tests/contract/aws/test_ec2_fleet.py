@@ -161,7 +161,7 @@ def test_a_repeated_request_launches_nothing(aws: Face, answer: ReplayAnswer) ->
 
 
 @pytest.mark.parametrize("answer", REPLAY_ANSWERS)
-def test_a_request_that_launched_nothing_launches_nothing_when_it_is_repeated(aws: Face, answer: ReplayAnswer) -> None:
+def test_repeated_request_without_instances_launches_no_instance(aws: Face, answer: ReplayAnswer) -> None:
     aws.cloud.fleets.replay_answer = answer
     aws.cloud.pools.set_limit("m5.large", "us-east-1a", "on-demand", 0)
     fleet_request = build_fleet_request(aws, "m5.large")

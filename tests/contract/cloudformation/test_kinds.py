@@ -282,7 +282,7 @@ def test_joiner_stack_is_created_and_deleted_leaving_only_retained_buckets(stage
     assert len(set(list_account_resources(stage.account)) - set(before)) == retained_count
 
 
-def test_a_first_deployment_of_our_stack_that_fails_leaves_nothing_behind(stage: Stage) -> None:
+def test_failed_first_deployment_leaves_no_resources(stage: Stage) -> None:
     def fail_last_creation(request: dict[str, Any]) -> dict[str, Any]:
         is_failing = (request["RequestType"], request["LogicalResourceId"][:16]) == ("Create", "InstallerEmptied")
         return {"Status": "FAILED" if is_failing else "SUCCESS", "PhysicalResourceId": "it", "Data": {"Told": "ok"}}

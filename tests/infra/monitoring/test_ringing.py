@@ -59,7 +59,7 @@ def test_healthy_cluster_raises_no_alarm(reaction: str) -> None:
     assert len(watch.alarms) == 11
 
 
-def test_no_alarm_starts_before_the_first_run_and_a_function_that_stops_is_noticed() -> None:
+def test_alarms_ignore_missing_data_before_the_first_run_and_detect_a_stopped_function() -> None:
     template = synthesize_template(context=ACTIVE_CONTEXT)
     world = EmbeddedWorld(template=template)
     watch = CloudWatch(world, template)

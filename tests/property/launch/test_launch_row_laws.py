@@ -110,7 +110,7 @@ def test_a_small_row_is_stored_as_it_is() -> None:
     assert encode_group(group).encode() == msgspec.json.encode(group)
 
 
-def test_a_row_that_cannot_be_made_small_is_refused_before_it_is_written() -> None:
+def test_incompressible_launch_row_is_rejected_before_it_is_written() -> None:
     templates = tuple(build_launch_group(seed, MAX_USER_DATA_BYTES, 1).templates[0] for seed in range(40))
     group = msgspec.structs.replace(build_launch_group(1, 1, 1), templates=templates)
     with pytest.raises(Invalid, match=r"token: the row has \d+ KiB, and DynamoDB stores at most 400 KiB"):

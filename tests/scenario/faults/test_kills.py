@@ -65,7 +65,7 @@ def test_handler_killed_during_a_node_replacement_leads_to_the_same_final_state(
 
 
 @pytest.mark.parametrize("answer", REPLAY_ANSWERS)
-def test_a_lost_launch_changes_nothing_in_the_end_whatever_its_repetition_returns(
+def test_lost_launch_reaches_the_same_final_state_with_every_replay_answer(
     answer: ReplayAnswer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sim.cloud.ec2.fleet.REPLAY_ANSWERS", (answer,))
@@ -77,7 +77,7 @@ def test_a_lost_launch_changes_nothing_in_the_end_whatever_its_repetition_return
 
 
 @pytest.mark.parametrize("site", REPETITION_SITES)
-def test_a_handler_that_dies_while_it_repeats_a_launch_changes_nothing_in_the_end(
+def test_crash_during_a_repeated_launch_does_not_change_the_final_state(
     site: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sim.cloud.ec2.fleet.REPLAY_ANSWERS", ("empty",))

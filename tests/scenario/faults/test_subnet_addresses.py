@@ -56,7 +56,7 @@ def test_a_nearly_exhausted_zone_is_reported_and_still_used() -> None:
     assert world.launched
 
 
-def test_addresses_that_run_out_after_they_were_read_are_an_error_of_ec2_and_another_zone_is_used() -> None:
+def test_launch_falls_back_to_another_zone_when_subnet_addresses_run_out() -> None:
     world = World(make_node_class(), make_node_pool())
     last_zone = world.cloud.zones[-1]
     for zone in world.cloud.zones[:-1]:

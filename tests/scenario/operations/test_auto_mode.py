@@ -85,7 +85,7 @@ def list_foreign_writes(calls: list[PortCall]) -> list[tuple[str, str]]:
     ]
 
 
-def test_nothing_of_auto_mode_is_touched_while_joiner_works(world: World) -> None:
+def test_auto_mode_objects_are_never_changed(world: World) -> None:
     world.advance_seconds(10)
     calls: list[PortCall] = []
     world.tap = calls.append
@@ -107,7 +107,7 @@ def test_nothing_of_auto_mode_is_touched_while_joiner_works(world: World) -> Non
     assert world.list_errors() == []
 
 
-def test_nothing_of_auto_mode_is_counted(world: World) -> None:
+def test_auto_mode_nodes_are_not_counted(world: World) -> None:
     world.apply([make_deployment(1)])
     world.wait_until_settled(1)
     state = read_world(world)

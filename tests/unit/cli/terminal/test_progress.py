@@ -54,7 +54,7 @@ def test_a_slow_operation_shows_its_activity_and_then_the_reported_text(terminal
     assert output.endswith("\x1b[2K")
 
 
-def test_what_is_printed_meanwhile_stays_on_standard_output(
+def test_output_printed_during_progress_goes_to_stdout(
     terminal: Tty, shown_event: Event, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with show_progress("reading", delay_seconds=0):

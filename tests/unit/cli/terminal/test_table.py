@@ -75,7 +75,7 @@ def test_a_narrow_terminal_omits_columns_in_order_before_a_text_is_cut() -> None
     assert render_table(NODES, NODE_ROWS, PLAIN, 18)[1:] == ["node-1  PodBlocks…", "node-2  -"]
 
 
-def test_the_rows_that_are_not_shown_determine_widths_too() -> None:
+def test_hidden_rows_are_included_in_column_widths() -> None:
     all_lines = render_table(NODES, NODE_ROWS, PLAIN, None)
     assert render_table(NODES, NODE_ROWS, PLAIN, None, shown_rows=slice(1, 2)) == [all_lines[0], all_lines[2]]
     assert render_table(NODES, NODE_ROWS, PLAIN, None, shown_rows=slice(0)) == all_lines[:1]

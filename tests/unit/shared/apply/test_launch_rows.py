@@ -11,7 +11,7 @@ from tests.support.actions_world import Outside
 from tests.unit.shared.apply.launch_taps import build_killing_tap, launch_group, read_stored_group
 
 
-def test_a_group_that_dynamodb_would_refuse_is_refused_before_anything_is_sent() -> None:
+def test_oversized_launch_group_is_rejected_before_any_request() -> None:
     outside = Outside()
     group = outside.build_launch_group()
     names = tuple(f"template-{number}" for number in range(40))
@@ -25,7 +25,7 @@ def test_a_group_that_dynamodb_would_refuse_is_refused_before_anything_is_sent()
     assert outside.list_called_methods("ec2") == []
 
 
-def test_a_group_with_much_user_data_is_repeated_as_it_was_written() -> None:
+def test_launch_group_with_large_user_data_is_repeated_unchanged() -> None:
     outside = Outside()
     group = outside.build_launch_group()
     user_data = shake_256(b"user data").hexdigest(8_000)

@@ -90,7 +90,7 @@ def test_the_sites_of_a_repetition_are_all_there_are() -> None:
 
 @pytest.mark.parametrize("first_site", ["ec2.create_fleet before", "ec2.create_fleet after"])
 @pytest.mark.parametrize("site", REPEATED_SITES)
-def test_a_repetition_that_died_there_is_repeated(outside: Outside, first_site: str, site: str) -> None:
+def test_repeated_launch_is_repeated_again_after_a_crash(outside: Outside, first_site: str, site: str) -> None:
     group = outside.build_launch_group(capacity=2)
     kill_at(outside, group, first_site)
     outside.clock.advance(timedelta(seconds=1))  # DescribeInstances shows nothing yet
@@ -134,7 +134,7 @@ def test_a_part_of_the_instances_is_the_result_only_after_the_lag_of_lists(answe
         ("original", "InsufficientInstanceCapacity"),
     ],
 )
-def test_a_group_of_which_nothing_was_launched_has_no_instances_in_the_end(answer: ReplayAnswer, code: str) -> None:
+def test_launch_group_without_launched_instances_ends_without_instances(answer: ReplayAnswer, code: str) -> None:
     outside = Outside()
     outside.cloud.fleets.replay_answer = answer
     group = outside.build_launch_group()
@@ -150,7 +150,7 @@ def test_a_group_of_which_nothing_was_launched_has_no_instances_in_the_end(answe
 
 
 @pytest.mark.parametrize("fault", [NotFound("template"), InsufficientCapacity("ec2:CreateFleet: no capacity")])
-def test_a_repetition_that_is_refused_finds_what_was_launched(fault: Fault) -> None:
+def test_rejected_repetition_finds_the_launched_instances(fault: Fault) -> None:
     outside = Outside()
     group = outside.build_launch_group()
     kill_at(outside, group, "ec2.create_fleet after")
@@ -168,7 +168,7 @@ def test_throttled_create_fleet_is_repeated_with_the_same_token(outside: Outside
     assert len(outside.list_instances()) == 1
 
 
-def test_a_sender_that_was_overtaken_has_the_result_of_the_other(outside: Outside) -> None:
+def test_sender_that_lost_its_lease_uses_the_stored_result(outside: Outside) -> None:
     group = outside.build_launch_group()
 
     def launch_group_first(call: PortCall) -> None:
@@ -181,7 +181,7 @@ def test_a_sender_that_was_overtaken_has_the_result_of_the_other(outside: Outsid
     assert list_result_ids(launched_group) == [instance.instance_id for instance in outside.list_instances()]
 
 
-def test_a_first_sender_that_wakes_up_after_a_repetition_records_no_result_of_its_own(outside: Outside) -> None:
+def test_suspended_sender_records_no_result_after_a_repeated_launch(outside: Outside) -> None:
     group = outside.build_launch_group()
 
     def repeat_and_die(call: PortCall) -> None:

@@ -61,7 +61,7 @@ def test_the_code_is_that_of_the_service_or_of_botocore(call: str, parameters: M
     assert problem.code == code
 
 
-def test_what_botocore_checks_is_no_rejection_of_aws() -> None:
+def test_botocore_parameter_error_is_not_recorded_as_an_aws_rejection() -> None:
     assert find_rejection("ec2", "DescribeSubnets", {"MaxResults": 4}) is None
     rejection = find_rejection("ec2", "CreateFleet", {"Type": "immediate"})
     assert rejection is not None

@@ -162,7 +162,7 @@ def test_a_dry_run_tells_which_call_aws_would_reject(stage: Stage) -> None:
     ]
 
 
-def test_what_botocore_refuses_to_send_is_rejected_too(stage: Stage) -> None:
+def test_request_that_botocore_refuses_to_send_is_rejected(stage: Stage) -> None:
     with pytest.raises(Invalid) as raised:
         stage.world.ec2.create_tags("i-0123456789abcdef0", (("team", 1),))  # type: ignore[arg-type]
     assert raised.value.code == "ParamValidation"

@@ -111,5 +111,5 @@ def test_an_unknown_reason_is_reported_without_advice() -> None:
     ],
     ids=["registered", "no reason", "requested", "interrupted", "running", "reported"],
 )
-def test_no_report_about_an_end_that_is_not_early_or_was_reported(claim: Case, instance: Case) -> None:
+def test_late_or_already_reported_instance_ends_are_not_reported(claim: Case, instance: Case) -> None:
     assert list_reports(decide(claim, instance)) == []
