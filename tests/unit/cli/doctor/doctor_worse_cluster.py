@@ -154,7 +154,7 @@ WORSE: list[Worse] = [
         "deploy the stack again",
     ),
     (
-        "rights",
+        "permissions",
         make_facts({"missing_permissions": ("get on nodeclaims.karpenter.sh",)}),
         "fail",
         "ClusterRole joiner-functions lacks get on nodeclaims.karpenter.sh",

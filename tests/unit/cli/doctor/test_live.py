@@ -152,9 +152,9 @@ def test_a_cluster_role_without_a_permission_is_a_failure(config: str, kube: InM
     binding = json.loads(json.dumps(read_rbac_manifests()[1]))
     create(kube, "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", binding)
     _, findings, _ = run_doctor(capsys, "--kubeconfig", config, "--no-account")
-    assert findings["rights"][0]["level"] == "fail"
+    assert findings["permissions"][0]["level"] == "fail"
     message = "ClusterRole joiner-functions lacks get on events, get on nodeclaims.karpenter.sh"
-    assert findings["rights"][0]["what"] == message
+    assert findings["permissions"][0]["message"] == message
 
 
 def test_forbidden_kind_is_reported_as_unseen_and_other_checks_run(config: str, capsys: Out) -> None:
