@@ -80,6 +80,11 @@ UNUSED: Final = (
         because="in one statement with the fleet itself; EC2 asks it of no fleet",
     ),
     Unused(
+        function="provision",
+        action="ec2:DescribeInstances",
+        because="called only if the response to a launch was lost; no response is lost in this run",
+    ),
+    Unused(
         function="catalog",
         action="ec2:DescribeCapacityReservations",
         because="an EC2NodeClass may select capacity reservations; this one does not",

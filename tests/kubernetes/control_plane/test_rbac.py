@@ -20,13 +20,14 @@ RARELY_USED_RIGHTS: Final = frozenset(
     {
         ("delete", "pods"),
         ("get", "events"),
+        ("get", "nodeclaims.karpenter.sh"),
         ("patch", "events"),
         ("patch", "pods"),
         ("patch", "nodeoverlays.karpenter.sh"),
         ("patch", "capacitybuffers.autoscaling.x-k8s.io"),
     }
 )
-"""Used only when a grace period is over, an event repeats, pods of several kinds are pending together, or a feature
+"""Used only when a grace period is over, an event repeats, an instance has no NodeClaim in the snapshot, pods of several kinds are pending together, or a feature
 is enabled: not in the recorded play.
 """
 VERBS: Final = {"read": "get"}

@@ -139,7 +139,7 @@ def test_command_line_runs_extra_scripts_for_call_sites_without_a_kill(monkeypat
 
 
 def test_command_line_prints_a_failing_seed_with_its_replay_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    PLANTS["skip the limit"][0](monkeypatch)
+    PLANTS["ignore NodePool limit"][0](monkeypatch)
     crowded = replace(draw_script(1).setup, limit_cpu=8, replicas=(("big", 2), ("web", 6)))
     monkeypatch.setattr(
         "sim.fault_simulation.__main__.draw_script", lambda seed: replace(draw_brief_script(seed), setup=crowded)

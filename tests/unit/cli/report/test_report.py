@@ -275,7 +275,10 @@ def test_live_cluster_determines_current_nodes_and_pending_pods(
                 "apiVersion": "karpenter.sh/v1",
                 "kind": "NodeClaim",
                 "metadata": {"name": "default-2"},
-                "spec": {"nodeClassRef": {"group": "g", "kind": "EC2NodeClass", "name": "d"}, "requirements": []},
+                "spec": {
+                    "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "d"},
+                    "requirements": [],
+                },
             },
         ],
         DEFAULT_START_TIME,

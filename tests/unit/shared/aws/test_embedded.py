@@ -184,7 +184,8 @@ def test_injected_error_is_encoded_in_the_protocol_of_each_service(
         ("describe_instance_types", {"MaxResults": 101}, "InvalidParameterValue"),
         ("describe_instance_type_offerings", {"LocationType": "region"}, "InvalidParameterValue"),
         ("describe_instances", {"InstanceIds": ["i-1"], "MaxResults": 5}, "InvalidParameterCombination"),
-        ("describe_instances", {"InstanceIds": ["i-1"]}, "InvalidInstanceID.NotFound"),
+        ("describe_instances", {"InstanceIds": ["i-0123456789abcdef0"]}, "InvalidInstanceID.NotFound"),
+        ("describe_instances", {"InstanceIds": ["i-1"]}, "InvalidInstanceID.Malformed"),
         ("describe_launch_templates", {}, "InvalidParameterValue"),
         (
             "create_fleet",
