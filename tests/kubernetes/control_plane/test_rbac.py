@@ -27,8 +27,8 @@ RARELY_USED_RIGHTS: Final = frozenset(
         ("patch", "capacitybuffers.autoscaling.x-k8s.io"),
     }
 )
-"""Used only when a grace period is over, an event repeats, an instance has no NodeClaim in the snapshot, pods of several
-kinds are pending together, or a feature is enabled: not in the recorded play.
+"""Used only when a grace period is over, an event repeats, an instance has no NodeClaim in the snapshot, pods of
+several kinds are pending together, or a feature is enabled: not in the recorded play.
 """
 VERBS: Final = {"read": "get"}
 SITE: Final = re.compile(r"^\w+ kube\.(\w+) (/\S+)", re.MULTILINE)
