@@ -1,9 +1,9 @@
-"""`python -m tests.e2e`: plays the story, tells it, and ends with 0 if all of it was so."""
+"""`python -m tests.e2e`: runs all steps of the deployment test, prints them, and ends with 0 if all checks passed."""
 
 import sys
 
 from tests.controlplane.binaries import NoPrograms
-from tests.e2e.story import play
+from tests.e2e.steps import play
 
 if __name__ == "__main__":
     try:

@@ -28,12 +28,12 @@ from sim.playground.kubectl import NODE_CLAIMS_PATH, NODES_PATH, PODS_PATH
 from sim.scenarios.scenario import ManagedNode
 from sim.time.real_clock import RealTimeClock
 from tests.controlplane.plane import ControlPlane
-from tests.e2e.assembly import Assembly
+from tests.e2e.account_queries import Sights
 from tests.e2e.cdk import Cdk, ExpectationFailed
+from tests.e2e.cloud_assembly import Assembly
+from tests.e2e.cpu_meter import Meter
 from tests.e2e.libraries import ROOT, Libraries
-from tests.e2e.meter import Meter
-from tests.e2e.sights import Sights
-from tests.e2e.told import Narrator, Witness
+from tests.e2e.narrator import Narrator, Witness
 
 CLUSTER: Final = "demo"
 STACK: Final = f"joiner-{CLUSTER}"
@@ -153,7 +153,7 @@ class Stage(Sights):
 
         if not self.grounds.drive.run(check_condition, WAIT_TIMEOUT):
             raise ExpectationFailed(f"not within {WAIT_TIMEOUT}: {description}")
-        self.narrator.print_line("so", description, f"after {(_get_now() - started_at).total_seconds():.1f} s")
+        self.narrator.print_line("check", description, f"after {(_get_now() - started_at).total_seconds():.1f} s")
 
     def _check_processes(self) -> None:
         if _get_now() - self._checked_at < ONE_SECOND:

@@ -102,7 +102,7 @@ def play_story(name: str, say: Callable[[str], None]) -> None:
 
     Raises:
         NotAsWritten: a result differs from a page.
-        NotSo: an expected state was not reached.
+        ExpectationFailed: an expected state was not reached.
     """
     with ExitStack() as stack:
         stage = Stage(ensure_libraries(), stack)

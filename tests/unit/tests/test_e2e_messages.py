@@ -6,8 +6,8 @@ import pytest
 
 from sim.cloud.cloud import Cloud
 from sim.time.virtual_clock import Clock
-from tests.e2e.meter import Meter
-from tests.e2e.told import Narrator, Planned, Witness
+from tests.e2e.cpu_meter import Meter
+from tests.e2e.narrator import Narrator, Planned, Witness
 
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
 ONE_SECOND = timedelta(seconds=1)

@@ -1,4 +1,4 @@
-"""Progress output of the end-to-end story: one line for each event."""
+"""Progress output of the end-to-end test: one line for each event."""
 
 import sys
 from datetime import datetime, timedelta
@@ -12,7 +12,7 @@ from shared.report.journal.journal import JOURNAL_PREFIX, JournalEntry, decode_e
 from sim.cloud.cloud import Cloud
 from sim.lambda_processes.sandboxes import SandboxInvocation
 from sim.scenarios.action_messages import ActionFormatter
-from tests.e2e.meter import Meter, Reading
+from tests.e2e.cpu_meter import Meter, Reading
 
 LINE_WIDTH: Final = 150
 _ACTOR_WIDTH: Final = 22
@@ -64,7 +64,7 @@ class Narrator:
         """Print the duration of each act, and *verdict*."""
         self.close()
         total = self._meter.read() - self._began
-        rows = [*self.acts, ("all of it", total)]
+        rows = [*self.acts, ("total", total)]
         self._print("\n" + "\n".join(f"  {title:58} {took}" for title, took in rows))
         self._print(f"\n{verdict}")
 

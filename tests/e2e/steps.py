@@ -1,4 +1,4 @@
-"""The end-to-end story: a stack is deployed, works, is updated while it works, and is destroyed without a trace."""
+"""The end-to-end test: a stack is deployed, works, is updated while it works, and is deleted without leftovers."""
 
 import re
 import sys
@@ -30,7 +30,7 @@ INITIAL_PODS, BURST_PODS, REMAINING_PODS = 5, 17, 6
 
 
 def play() -> int:
-    """Play the story and return an exit code: 0 if every check passed."""
+    """Run all steps and return an exit code: 0 if every check passed."""
     python = ensure_libraries()
     with ExitStack() as stack:
         stage = Stage(python, stack, synthesises=True)
@@ -39,18 +39,18 @@ def play() -> int:
             print_line("stage", f"functions are processes of {python}, by awslambdaric")
             print_line(
                 "stage",
-                f"schedules ring every {SCHEDULE_INTERVAL.seconds} s, "
-                f"machines boot and end {NODE_SPEED_FACTOR} times as fast",
+                f"schedules fire every {SCHEDULE_INTERVAL.seconds} s, "
+                f"instances start and stop {NODE_SPEED_FACTOR} times as fast",
             )
             for title, act in ACTS:
                 stage.narrator.start_act(title)
                 act(stage)
         except (ExpectationFailed, AssertionError) as error:
-            stage.narrator.print_summary(f"NOT SO: {error}")
+            stage.narrator.print_summary(f"FAILED: {error}")
             sys.stdout.write("".join(f"  {line}\n" for line in dict.fromkeys(stage.running.list_problems())))
             sys.stdout.write(f"logs: {stage.keep_logs()}\n")
             return 1
-        stage.narrator.print_summary("All of it was so.")
+        stage.narrator.print_summary("All steps passed.")
     return 0
 
 
@@ -79,7 +79,7 @@ def _deploy(stage: Stage) -> None:
         pass
     _assert_equal(stage.get_stack_status(), "CREATE_COMPLETE", "the stack's status")
     stage.fire_all_schedules()  # as Scheduler does with what is new
-    stage.wait_until(stage.kubectl.has_crds, "our definitions are served")
+    stage.wait_until(stage.kubectl.has_crds, "the CRDs are served")
     for path in INSTALLED_PATHS:
         stage.kubectl.kube.read(path)
     stage.narrator.print_line("you", f"deployed {STACK}; {stage.get_outputs()['Installed'][:90]} …")
@@ -91,22 +91,22 @@ def _scale_up(stage: Stage) -> None:
     _apply_example(stage, "inflate.yaml")
     stage.narrator.print_line("you", f"kubectl apply -f getting-started.yaml -f inflate.yaml: {INITIAL_PODS} pods")
     stage.wait_until(lambda: stage.has_running_pods(INITIAL_PODS), "all pods run")
-    stage.wait_until(stage.is_consistent, "every instance is a node and a claim")
+    stage.wait_until(stage.is_consistent, "every instance has a Node and a NodeClaim")
     _assert_that(bool(stage.list_joiner_nodes()), "a managed node exists")
 
 
 def _interrupt(stage: Stage) -> None:
-    stage.wait_until(lambda: bool(stage.interrupt_busiest_node()), "a node is there to be taken")
+    stage.wait_until(lambda: bool(stage.interrupt_busiest_node()), "a node exists that can be interrupted")
     struck = stage.interrupted_node
-    stage.narrator.print_line("EC2", f"takes {struck.partition('.')[0]} back in two minutes")
+    stage.narrator.print_line("EC2", f"interrupts {struck.partition('.')[0]} in two minutes")
 
     def has_moved() -> bool:
         return struck not in [pod["spec"].get("nodeName") for pod in stage.list_pods()] and stage.has_running_pods(
             BURST_PODS
         )
 
-    stage.wait_until(has_moved, "the pods run elsewhere")
-    stage.wait_until(lambda: struck not in stage.list_joiner_nodes(), "its node is gone")
+    stage.wait_until(has_moved, "the pods run on other nodes")
+    stage.wait_until(lambda: struck not in stage.list_joiner_nodes(), "its node is deleted")
 
 
 def _deploy_next_release(stage: Stage) -> None:
@@ -122,7 +122,7 @@ def _deploy_next_release(stage: Stage) -> None:
         )
     _assert_equal(stage.get_stack_status(), "UPDATE_COMPLETE", "the stack's status")
     stage.wait_until(lambda: stage.has_running_pods(BURST_PODS), "all pods run")
-    stage.wait_until(stage.is_consistent, "every instance is a node and a claim")
+    stage.wait_until(stage.is_consistent, "every instance has a Node and a NodeClaim")
     stage.wait_until(
         lambda: bool({one.version for one in stage.running.invocations} - old_versions), "the new version is called"
     )
@@ -139,41 +139,41 @@ def _consolidate(stage: Stage) -> None:
             and stage.has_running_pods(REMAINING_PODS)
             and stage.is_consistent()
         ),
-        f"nodes of ours are {max_nodes} or fewer, and all pods run",
+        f"Joiner has at most {max_nodes} nodes, and all pods run",
     )
 
 
 def _destroy_stack(stage: Stage) -> None:
     _assert_equal(stage.count_dead_letters(), 0, "dead letters")
-    _assert_equal(stage.running.list_problems(), [], "what was refused, given up or unforeseen")
+    _assert_equal(stage.running.list_problems(), [], "denied, abandoned or unexpected calls")
     working = stage.running.invocations[:]
     bucket = stage.get_outputs()["JoinerBucketName"]
     [stack] = stage.account.get_client("cloudformation").describe_stacks(StackName=STACK)["Stacks"]
     with stage.run_cdk("destroy", *_build_app_arguments(stage), "--force"):
         pass
     stage.witness.read(stage.account.get_client("s3"), bucket)
-    _assert_that(stage.get_stack_status() in ("", "DELETE_COMPLETE"), "the stack is gone")
+    _assert_that(stage.get_stack_status() in ("", "DELETE_COMPLETE"), "the stack is deleted")
     _assert_nothing_is_left(stage, bucket)
     _assert_calls_succeeded(stage, _find_access_end(stage, stack["StackId"]))
-    stage.narrator.print_line("you", f"{len(working)} calls, none failed; the bucket with the journal stays")
+    stage.narrator.print_line("you", f"{len(working)} calls, none failed; the bucket with the journal remains")
 
 
 def _assert_nothing_is_left(stage: Stage, bucket: str) -> None:
     _assert_equal(stage.list_instance_ids(), [], "instances")
-    _assert_equal(stage.list_joiner_nodes(), [], "nodes of ours")
+    _assert_equal(stage.list_joiner_nodes(), [], "nodes of Joiner")
     crd_names = {yaml.safe_load(crd_text)["metadata"]["name"] for crd_text in read_crds()}
-    stage.wait_until(lambda: not crd_names & _list_object_names(stage, CRDS_PATH), "our definitions are gone")
+    stage.wait_until(lambda: not crd_names & _list_object_names(stage, CRDS_PATH), "the CRDs are deleted")
     for path in INSTALLED_PATHS:
         _assert_that(not _is_there(stage, path), f"{path} is gone")
     finalizers = [finalizer for node in stage.list_nodes() for finalizer in node["metadata"].get("finalizers", ())]
     _assert_equal(finalizers, [], "finalizers on nodes")
     leftovers = set(list_account_resources(stage.account)) - stage.initial_resources
-    _assert_equal(leftovers, {f"s3 {bucket}"}, "what is left in the account")
+    _assert_equal(leftovers, {f"s3 {bucket}"}, "remaining resources in the account")
     owned = {"Name": f"tag:kubernetes.io/cluster/{CLUSTER}", "Values": ["owned"]}
     templates = stage.account.get_client("ec2").describe_launch_templates(Filters=[owned])["LaunchTemplates"]
     if templates:
         reason = "lifecycle sweeps unused ones later, and is gone; they cost nothing"
-        stage.narrator.print_line("EC2", f"{len(templates)} launch templates of ours stay", reason)
+        stage.narrator.print_line("EC2", f"{len(templates)} launch templates of Joiner remain", reason)
 
 
 def _find_access_end(stage: Stage, stack: str) -> datetime:
@@ -190,10 +190,10 @@ def _assert_calls_succeeded(stage: Stage, end: datetime) -> None:
     """Assert that every call that ended before *end* succeeded.
 
     Raises:
-        NotSo: a call failed.
+        ExpectationFailed: a call failed.
     """
     problems = [problem for problem in stage.running.list_problems() if LATE_SCHEDULE_ERROR not in problem]
-    _assert_equal(problems, [], "what was refused, given up or unforeseen")
+    _assert_equal(problems, [], "denied, abandoned or unexpected calls")
     calls = [call for call in stage.running.invocations if call.ended_at < end]
     _assert_equal([call.result.payload for call in calls if call.result.status != "success"], [], "calls that failed")
     _assert_equal(
@@ -232,7 +232,7 @@ def _assert_that(claim: bool, description: str) -> None:  # noqa: FBT001 - it re
     """Assert that *claim* holds.
 
     Raises:
-        NotSo: it does not hold.
+        ExpectationFailed: it does not hold.
     """
     if not claim:
         raise ExpectationFailed(description)
@@ -242,18 +242,18 @@ def _assert_equal(actual: object, expected: object, description: str) -> None:
     """Assert that *actual* equals *expected*.
 
     Raises:
-        NotSo: they differ.
+        ExpectationFailed: they differ.
     """
     if actual != expected:
         raise ExpectationFailed(f"{description}: {actual!r}, not {expected!r}")
 
 
 ACTS: Final[tuple[tuple[str, Callable[[Stage], None]], ...]] = (
-    ("an account, a cluster, cdk bootstrap", _begin),
+    ("account, cluster and cdk bootstrap", _begin),
     ("cdk deploy", _deploy),
-    ("pods wait: nodes come", _scale_up),
-    ("cdk deploy of the next version, while pods wait", _deploy_next_release),
-    ("EC2 takes a node back", _interrupt),
-    ("fewer pods: fewer nodes", _consolidate),
+    ("scale-up for pending pods", _scale_up),
+    ("cdk deploy of the next version during a scale-up", _deploy_next_release),
+    ("Spot interruption", _interrupt),
+    ("scale-down and consolidation", _consolidate),
     ("cdk destroy", _destroy_stack),
 )
