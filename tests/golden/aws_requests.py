@@ -204,7 +204,11 @@ def build_reserved_world() -> World:
         ),
     }
     terms: dict[str, list[dict[str, Any]]] = {
-        "block": [{"tags": {"purpose": "block"}, "ownerID": "123456789012"}, {"tags": {"purpose": "block"}}],
+        "block": [
+            {"tags": {"purpose": "block"}, "ownerID": "123456789012"},
+            {"tags": {"purpose": "block"}},
+            {"tags": {"team": "*"}},
+        ],
         "interruptible": [{"tags": {"purpose": "interruptible"}, "instanceMatchCriteria": "targeted"}],
     }
     for name, reservation in reservations.items():
