@@ -21,6 +21,7 @@ from sim.cloud.catalog.synthetic_prices import (
     compute_spot_price_ratio,
 )
 from sim.cloud.cloud import Cloud
+from sim.cloud.ec2.fleet import REPLAY_ANSWERS, ReplayAnswer
 from sim.cloud.ec2.instance_lifecycle import ALIVE_STATES
 from sim.cloud.eventbridge_events import EventBridgeEvent
 from sim.time.virtual_clock import DEFAULT_START_TIME, Clock
@@ -152,18 +153,19 @@ def test_partial_fleet_result_has_an_error_for_every_offering(
     assert len(result.instances) == request.capacity or refused == offerings
 
 
-@given(build=generate_request(), between=steps)
-def test_repeated_fleet_request_returns_the_first_result_whatever_happens_in_between(
-    build: Callable[[Cloud], FleetRequest], between: list[Step]
+@given(build=generate_request(), between=steps, answer=st.sampled_from(REPLAY_ANSWERS))
+def test_repeated_fleet_request_launches_no_second_instance_with_any_replay_answer(
+    build: Callable[[Cloud], FleetRequest], between: list[Step], answer: ReplayAnswer
 ) -> None:
     cloud = make_cloud()
+    cloud.fleets.replay_answer = answer
     request = build(cloud)
     once = try_create_fleet(cloud, request)
     reduce(apply, between, cloud)
-    instance_ids = {machine.instance_id for machine in cloud.instances.list_alive()}
+    instance_ids = {instance.instance_id for instance in cloud.instances.list_alive()}
     repeated_result = try_create_fleet(cloud, request)
-    assert repeated_result == once
-    assert {machine.instance_id for machine in cloud.instances.list_alive()} == instance_ids
+    assert answer != "original" or repeated_result == once
+    assert {instance.instance_id for instance in cloud.instances.list_alive()} == instance_ids
 
 
 @given(history=steps)
