@@ -9,8 +9,6 @@ from datetime import timedelta
 from textwrap import wrap
 from typing import TYPE_CHECKING, TextIO
 
-from shared.model.core.formatting import format_count
-
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -93,19 +91,6 @@ def wrap_text(text: str, width: int | None, indent: str, hang: str = "  ") -> li
         break_on_hyphens=False,
     )
     return lines or [indent]
-
-
-def format_age(passed: timedelta) -> str:
-    """Format *passed* in its largest unit.
-
-    >>> format_age(timedelta(hours=50)), format_age(timedelta(minutes=1)), format_age(timedelta(seconds=-5))
-    ('2 days', '1 minute', 'less than a minute')
-    """
-    seconds_passed = int(passed.total_seconds())
-    for unit, length in (("day", 86400), ("hour", 3600), ("minute", 60)):
-        if seconds_passed >= length:
-            return format_count(seconds_passed // length, unit)
-    return "less than a minute"
 
 
 def format_timeline_row(time: str, source: str, event: str, nodes: str, pods: str, cost: str) -> str:

@@ -12,6 +12,19 @@ from shared.store.table_rows import decode_body
 from sim.fault_tap import Killed, PortCall
 from tests.support.actions_world import Outside
 
+FIRST_LAUNCH_SITES = (
+    "table.read before",
+    "table.write before",
+    "table.write after",
+    "ec2.ensure_launch_template before",
+    "ec2.ensure_launch_template after",
+    "ec2.create_fleet before",
+    "ec2.create_fleet after",
+    "table.write 2 before",
+    "table.write 2 after",
+)
+"""The calls of a launch that no process began before."""
+
 
 def build_site_counter() -> Callable[[PortCall], str]:
     counts: dict[str, int] = {}

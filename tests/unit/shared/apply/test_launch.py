@@ -11,6 +11,7 @@ from shared.store.lease import LEASE_TTL, hold_lease
 from sim.fault_tap import Killed, PortCall
 from tests.support.actions_world import Outside
 from tests.unit.shared.apply.launch_taps import (
+    FIRST_LAUNCH_SITES,
     build_killing_tap,
     build_raising_tap,
     build_site_counter,
@@ -18,23 +19,11 @@ from tests.unit.shared.apply.launch_taps import (
     read_stored_group,
 )
 
-SITES = (
-    "table.read before",
-    "table.write before",
-    "table.write after",
-    "ec2.ensure_launch_template before",
-    "ec2.ensure_launch_template after",
-    "ec2.create_fleet before",
-    "ec2.create_fleet after",
-    "table.write 2 before",
-    "table.write 2 after",
-)
-
 
 def test_list_of_crash_sites_is_complete() -> None:
     outside, met, site = Outside(), [], build_site_counter()
     launch_group(outside.build_launch_group(), outside.build_world(tap=lambda call: met.append(site(call))))
-    assert [place for place in met if place != "table.read after"] == list(SITES)
+    assert [place for place in met if place != "table.read after"] == list(FIRST_LAUNCH_SITES)
 
 
 def test_launch_group_is_stored_before_create_fleet_is_called() -> None:

@@ -13,6 +13,7 @@ from sim.cloud.ec2.fleet import REPLAY_ANSWERS, ReplayAnswer
 from sim.fault_tap import Killed, PortCall, Tap
 from tests.support.actions_world import Outside
 from tests.unit.shared.apply.launch_taps import (
+    FIRST_LAUNCH_SITES,
     build_killing_tap,
     build_raising_tap,
     build_site_counter,
@@ -20,22 +21,11 @@ from tests.unit.shared.apply.launch_taps import (
     read_stored_group,
 )
 
-FIRST_SITES = (
-    "table.read before",
-    "table.write before",
-    "table.write after",
-    "ec2.ensure_launch_template before",
-    "ec2.ensure_launch_template after",
-    "ec2.create_fleet before",
-    "ec2.create_fleet after",
-    "table.write 2 before",
-    "table.write 2 after",
-)
 REPEATED_SITES = (
-    *FIRST_SITES[:7],
+    *FIRST_LAUNCH_SITES[:7],
     "ec2.describe_launch_group before",
     "ec2.describe_launch_group after",
-    *FIRST_SITES[7:],
+    *FIRST_LAUNCH_SITES[7:],
 )
 """The calls of a repetition to which EC2 responds without instances."""
 
@@ -68,7 +58,7 @@ def list_result_ids(group: LaunchGroup) -> list[str]:
     return [instance.instance_id for instance in group.result.instances]
 
 
-@pytest.mark.parametrize("site", FIRST_SITES)
+@pytest.mark.parametrize("site", FIRST_LAUNCH_SITES)
 def test_launch_is_repeated_after_a_crash_without_a_second_fleet(outside: Outside, site: str) -> None:
     group = outside.build_launch_group(capacity=2)
     kill_at(outside, group, site)
