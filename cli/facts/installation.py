@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Iterable
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -122,18 +122,18 @@ def read_installation(clients: "Clients", stack: str, cluster: str, now: datetim
             return msgspec.structs.replace(base, reason=stack_description.reason)
         if stack_description is None:
             return msgspec.structs.replace(base, status=ABSENT)
-        installation = msgspec.structs.replace(
-            base, status=stack_description["StackStatus"], settings=_parse_settings(stack_description, cluster, clients)
-        )
+        installation = msgspec.structs.replace(base, status=stack_description["StackStatus"])
         stack_resources = query_or_unseen(lambda: list_stack_resources(clients, stack))
         if isinstance(stack_resources, ReadFailure):
             return msgspec.structs.replace(installation, reason=stack_resources.reason)
-        function_health = query_or_unseen(
-            lambda: measure_function_health(clients, _find_lambda_names(stack_resources), now)
-        )
+        names = _find_lambda_names(stack_resources)
+        settings = _read_settings(clients, names)
+        function_health = query_or_unseen(lambda: measure_function_health(clients, names, now))
+        failures = [part for part in (settings, function_health) if isinstance(part, ReadFailure)]
         return msgspec.structs.replace(
             installation,
-            reason=function_health.reason if isinstance(function_health, ReadFailure) else "",
+            reason=failures[0].reason if failures else "",
+            settings=None if isinstance(settings, ReadFailure) else settings,
             function_health=() if isinstance(function_health, ReadFailure) else function_health,
             dashboard_url=_build_dashboard_url(stack_resources, clients.region),
         )
@@ -164,17 +164,13 @@ def _compute_function_health(
     return FunctionHealth(function=name, last_success=last, is_late=is_late)
 
 
-def _parse_settings(stack_description: dict[str, Any], cluster: str, clients: "Clients") -> Settings | None:
-    """Return the settings in the stack's outputs that determine the operating mode; None if one is not known."""
-    outputs = {output["OutputKey"]: output["OutputValue"] for output in stack_description.get("Outputs", ())}
-    variables = {"CLUSTER_NAME": cluster, "JOINER_REGION": clients.region}
-    for variable in ("JOINER_MODE", "JOINER_DISRUPTION", "JOINER_DISRUPTION_PAUSED"):
-        if (output_name := variable.title().replace("_", "")) in outputs:
-            variables[variable] = outputs[output_name]
-    try:
-        return Settings.from_environment(variables)
-    except ValueError:
-        return None
+def _read_settings(clients: "Clients", functions: dict[str, str]) -> "Settings | ReadFailure | None":
+    """Return the settings of a scheduled function, from its environment variables; None if it has none."""
+    from cli.facts.cluster import query_or_unseen  # noqa: PLC0415 - botocore takes a fifth of a second
+    from cli.facts.stack import read_function_settings  # noqa: PLC0415
+
+    function_name = next((functions[name] for name in SCHEDULED_FUNCTIONS if name in functions), "")
+    return query_or_unseen(lambda: read_function_settings(clients, function_name)) if function_name else None
 
 
 def _find_lambda_names(stack_resources: Iterable[tuple[str, str, str]]) -> dict[str, str]:

@@ -132,6 +132,15 @@ def _get_function_configuration(clients: Clients, name: str) -> dict[str, Any]:
         return dict(clients.get_retrying_client("lambda").get_function_configuration(FunctionName=name))
 
 
+def read_function_settings(clients: Clients, name: str) -> Settings | None:
+    """Return the settings of the function *name*; None if its environment variables are unreadable.
+
+    Raises:
+        Fault: Lambda cannot be queried.
+    """
+    return _parse_settings(_get_function_configuration(clients, name))
+
+
 def _parse_settings(configuration: dict[str, Any]) -> Settings | None:
     """Return the settings of a function; None if its environment variables are unreadable.
 

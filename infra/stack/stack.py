@@ -1,5 +1,7 @@
 """The stack of one cluster."""
 
+from typing import Final
+
 import aws_cdk as cdk
 from constructs import Construct
 
@@ -10,7 +12,6 @@ from infra.iam.node_role import FunctionEntries, NodeRole
 from infra.monitoring.alarms import Alarms
 from infra.monitoring.dashboard import Dashboard
 from infra.network.network import Network
-from infra.settings.descriptions import read_descriptions
 from infra.settings.settings import StackOptions
 from infra.stack.rollout import Deployments
 from infra.storage import State
@@ -19,7 +20,9 @@ from infra.triggers.queues import Queues
 from infra.triggers.scheduler_log import SchedulerLog
 from infra.triggers.schedules import Schedules
 from shared.settings import ChosenSettings, Settings
-from shared.settings_text import get_variable_names
+
+BUCKET_DESCRIPTION: Final = "S3 bucket with the journal, the catalog and cost reports, for `joiner --journal s3://BUCKET`"
+INSTANCE_PROFILE_DESCRIPTION: Final = "Instance profile of nodes whose EC2NodeClass has spec.role"
 
 
 class JoinerStack(cdk.Stack):
@@ -72,10 +75,12 @@ class JoinerStack(cdk.Stack):
         )
         if options.dashboard:
             Dashboard(self, "Dashboard", options=options, functions=functions, queues=queues, alarms=alarms)
-        variables, descriptions = settings.build_environment(), read_descriptions(Settings)
-        for field, name in get_variable_names(Settings).items():
-            output_name, description = name.title().replace("_", ""), descriptions[field]
-            cdk.CfnOutput(self, output_name, value=variables[name], description=description)
+        outputs = (
+            ("JoinerBucketName", state.bucket.bucket_name, BUCKET_DESCRIPTION),
+            ("JoinerInstanceProfile", node_role.profile.ref, INSTANCE_PROFILE_DESCRIPTION),
+        )
+        for name, value, output_description in outputs:
+            cdk.CfnOutput(self, name, value=value, description=output_description)
 
     def _build_code_files(self, options: StackOptions) -> dict[str, bytes]:
         """Return the files that are packaged with the functions; a price list also gets a stack output."""

@@ -88,15 +88,17 @@ def test_resource_descriptions_start_with_joiner_and_state_the_purpose(
         ] == []
 
 
-def test_every_output_and_parameter_has_a_description(template: Template, private: Template) -> None:
+def test_stack_has_only_the_outputs_that_people_read(template: Template, private: Template) -> None:
+    assert sorted(template["Outputs"]) == ["Installed", "JoinerBucketName", "JoinerInstanceProfile"]
+    assert private["Outputs"].keys() - template["Outputs"].keys() == {"WindowsInstanceProfile"}
+
+
+def test_outputs_and_parameters_have_short_descriptions_and_no_exports(template: Template, private: Template) -> None:
     for stack_template in (template, private):
-        descriptions = [
-            entry.get("Description", "")
-            for part in ("Outputs", "Parameters")
-            for entry in stack_template[part].values()
-        ]
-        assert len(descriptions) > 30
-        assert [description for description in descriptions if len(description.split()) < 4] == []
+        entries = [entry for part in ("Outputs", "Parameters") for entry in stack_template[part].values()]
+        word_counts = [len(entry.get("Description", "").split()) for entry in entries]
+        assert [count for count in word_counts if not 4 <= count <= 20] == []
+        assert [entry for entry in entries if "Export" in entry] == []
 
 
 def test_functions_do_not_share_roles_or_log_groups(template: Template) -> None:

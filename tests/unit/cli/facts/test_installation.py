@@ -32,10 +32,11 @@ LISTED: Final = [
 
 
 def build_account(
-    ago: dict[str, timedelta] | None = None, failing: str = "", stack_outputs: dict[str, str] | None = None
+    ago: dict[str, timedelta] | None = None, failing: str = "", settings: dict[str, str] | None = None
 ) -> ByHeart:
-    """Build an account whose functions succeeded a minute ago, or *ago* earlier, with *stack_outputs* as outputs."""
-    outputs = [{"OutputKey": f"Joiner{key}", "OutputValue": value} for key, value in (stack_outputs or {}).items()]
+    """Build an account whose functions succeeded a minute ago, or *ago* earlier, with these *settings*."""
+    variables = {"CLUSTER_NAME": "prod", "JOINER_REGION": "us-east-1"}
+    variables |= {f"JOINER_{key}": value for key, value in (settings or {}).items()}
     listed = [
         {"ResourceType": kind, "LogicalResourceId": logical, "PhysicalResourceId": physical}
         for kind, logical, physical in LISTED
@@ -53,7 +54,8 @@ def build_account(
         return {"Id": query["Id"], "Timestamps": minutes if is_counted else [], "Values": [1.0] * 60 * is_counted}
 
     return ByHeart(
-        cloudformation__DescribeStacks={"Stacks": [INSTALLED | {"Outputs": outputs}]},
+        cloudformation__DescribeStacks={"Stacks": [INSTALLED]},
+        lambda__GetFunctionConfiguration={"Environment": {"Variables": variables}},
         cloudformation__ListStackResources={"StackResourceSummaries": listed},
         cloudwatch__GetMetricData=count,
     )
@@ -79,26 +81,27 @@ def test_active_installation_is_three_lines_without_concerns() -> None:
         "cloudformation:DescribeStacks",
         "cloudformation:ListStackResources",
         "cloudwatch:GetMetricData",
+        "lambda:GetFunctionConfiguration",
     }
 
 
 @pytest.mark.parametrize(
-    ("stack_outputs", "state", "words"),
+    ("settings", "state", "words"),
     [
-        ({"Disruption": "plan"}, "disruption-planned", "nodes to disrupt, but keeps them (deploy with -c"),
-        ({"Mode": "plan", "Disruption": "plan"}, "planned", "decides and changes nothing (deploy with -c joiner:mode="),
+        ({"DISRUPTION": "plan"}, "disruption-planned", "nodes to disrupt, but keeps them (deploy with -c"),
+        ({"MODE": "plan", "DISRUPTION": "plan"}, "planned", "decides and changes nothing (deploy with -c joiner:mode="),
         (
-            {"DisruptionPaused": "Drifted in batch"},
+            {"DISRUPTION_PAUSED": "Drifted in batch"},
             "paused",
             "joiner:disruption-paused is Drifted in batch: Joiner does not",
         ),
-        ({"DisruptionPaused": "false"}, "active", "Joiner is active"),
+        ({"DISRUPTION_PAUSED": "false"}, "active", "Joiner is active"),
     ],
 )
 def test_planning_or_paused_installation_is_reported_with_a_fix(
-    stack_outputs: dict[str, str], state: str, words: str
+    settings: dict[str, str], state: str, words: str
 ) -> None:
-    installation = read_account_installation(build_account(stack_outputs=stack_outputs))
+    installation = read_account_installation(build_account(settings=settings))
     assert words in render_page(installation)
     document = build_installation_document(installation)
     assert document is not None
@@ -155,6 +158,22 @@ def test_unreadable_installation_is_reported_without_function_health(
     assert json.dumps(build_installation_document(installation))
 
 
+def test_denied_settings_leave_the_mode_unknown_and_the_health_known() -> None:
+    clients = build_account({}, settings={"DISRUPTION": "plan"})
+    clients.answers["lambda:GetFunctionConfiguration"] = DENIED
+    installation = read_account_installation(clients)
+    assert installation.operating_mode is None
+    assert len(installation.function_health) == len(FUNCTIONS)
+    assert "the functions could not be read: Forbidden: lambda:GetFunctionConfiguration" in render_page(installation)
+
+
+def test_an_installation_without_functions_has_no_known_mode() -> None:
+    clients = build_account()
+    clients.answers["cloudformation:ListStackResources"] = {"StackResourceSummaries": []}
+    assert read_account_installation(clients).operating_mode is None
+    assert "lambda:GetFunctionConfiguration" not in clients.call_counts
+
+
 @pytest.mark.parametrize(
     ("region", "host"),
     [("cn-north-1", "console.amazonaws.cn"), ("us-gov-west-1", "console.amazonaws-us-gov.com")],
@@ -169,7 +188,7 @@ def test_dashboard_url_matches_the_aws_partition(region: str, host: str) -> None
 
 @pytest.fixture
 def by_heart(monkeypatch: pytest.MonkeyPatch) -> list[ByHeart]:
-    opened = [build_account(stack_outputs={"Disruption": "plan"})]
+    opened = [build_account(settings={"DISRUPTION": "plan"})]
 
     @contextmanager
     def open_it(region: str, *, embedded: bool) -> Iterator[tuple[ByHeart, datetime]]:
@@ -222,7 +241,7 @@ def test_removable_node_is_kept_in_disruption_plan_mode(fleet: list[str], capsys
 def test_node_kept_by_the_disruption_paused_setting_shows_the_setting(
     fleet: list[str], by_heart: list[ByHeart], setting: str, reason: str | None, capsys: Out
 ) -> None:
-    by_heart[0] = build_account(stack_outputs={"DisruptionPaused": setting})
+    by_heart[0] = build_account(settings={"DISRUPTION_PAUSED": setting})
     assert main(["top", *fleet, *CLUSTER_FLAGS, "-o", "json"]) == 0
     [node] = json.loads(capsys.readouterr().out)["nodes"]
     assert (node["blockedBy"] and node["blockedBy"]["reason"]) == reason
@@ -282,5 +301,5 @@ def test_cluster_name_is_taken_from_the_kubeconfig_arn(by_heart: list[ByHeart]) 
 def test_doctor_and_status_describe_the_mode_identically() -> None:
     plain = Settings(cluster_name="prod", region="us-east-1", disruption="plan")
     assert describe_mode(plain).message in render_page(
-        read_account_installation(build_account(stack_outputs={"Disruption": "plan"}))
+        read_account_installation(build_account(settings={"DISRUPTION": "plan"}))
     )
