@@ -17,10 +17,12 @@ if TYPE_CHECKING:
 
 DESCRIPTION: Final = """Check everything that Joiner needs, before and after its installation: API server, access
 entries, CRDs, RBAC, other autoscalers, subnets, images, volumes, quotas, an EC2 launch (dry run), and the functions,
-schedules, queues, prices and leaked resources of the installation. Each finding names the problem and the fix. doctor
-only reads: it creates and changes nothing."""
+schedules, queues, prices and leaked resources of the installation. With --preflight: check what a first deployment
+needs, with your credentials. Each finding names the problem and the fix. doctor only reads: it creates and changes
+nothing."""
 EXAMPLES: Final = """examples:
   joiner doctor                                  check the cluster of the current context, and its account
+  joiner doctor --preflight --cluster prod       before the first deployment: check what the deployment needs
   joiner doctor --cluster prod --region eu-west-1
   joiner doctor --context prod --no-account      check only the cluster
   joiner doctor -f objects.json                  check objects from a file
@@ -54,6 +56,12 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         help="read objects from files (`kubectl get -o json`) instead of a live cluster",
     )
     parser.add_argument("--no-account", action="store_true", help="skip all checks of the AWS account")
+    parser.add_argument(
+        "--preflight",
+        action="store_true",
+        dest="is_preflight",
+        help="check only what a deployment needs: account, cluster, tags, tools, and your permissions to deploy",
+    )
     add_output_argument(parser)
     parser.add_argument("--wide", action="store_true", help="do not wrap lines")
     parser.add_argument("--all", action="store_true", dest="is_whole", help="list all passed checks")
@@ -64,20 +72,44 @@ def run(args: argparse.Namespace) -> int:
     """Collect facts, check them, print the findings; return the exit code."""
     if args.filename and (args.context is not None or args.kubeconfig is not None):
         args.usage("-f cannot be used with --context or --kubeconfig")
+    if args.is_preflight and args.no_account:
+        args.usage("--preflight cannot be used with --no-account")
     from cli.terminal.errors import InputError  # noqa: PLC0415 - --help needs none of it
 
     messages: list[str] = []
     try:
         facts, skipped_parts = _collect_facts(args, messages)
+        findings = _run_preflight(facts) if args.is_preflight else _run_checks(facts)
     except InputError as error:
         return print_errors("doctor", [*messages, str(error)])
-    from cli.doctor.checks.all_checks import run_checks  # noqa: PLC0415
     from cli.doctor.page import compute_exit_code  # noqa: PLC0415
 
-    findings = list(run_checks(facts))
     sys.stdout.write(_render_output(findings, skipped_parts, facts.now, args))
     sys.stdout.flush()
     return print_errors("doctor", messages) or compute_exit_code(findings)
+
+
+def _run_checks(facts: "DoctorFacts") -> "list[tuple[str, CheckResult]]":
+    from cli.doctor.checks.all_checks import run_checks  # noqa: PLC0415
+
+    return list(run_checks(facts))
+
+
+def _run_preflight(facts: "DoctorFacts") -> "list[tuple[str, CheckResult]]":
+    """Read the remaining facts of a preflight, and check all.
+
+    Raises:
+        InputError: The EKS cluster is unknown.
+    """
+    from cli.aws.session import open_clients  # noqa: PLC0415
+    from cli.doctor.preflight.account import read_preflight_facts  # noqa: PLC0415
+    from cli.doctor.preflight.preflight_checks import run_preflight_checks  # noqa: PLC0415
+    from cli.terminal.errors import InputError  # noqa: PLC0415
+
+    if facts.account is None:
+        raise InputError("the EKS cluster is unknown: add --cluster NAME")
+    with open_clients(facts.account.region, embedded=False) as (clients, _):
+        return list(run_preflight_checks(read_preflight_facts(clients, facts, facts.account)))
 
 
 def _render_output(
@@ -178,7 +210,7 @@ def _read_account(
             clients,
             cluster,
             args.stack or format_stack_name(cluster),
-            () if isinstance(node_classes, ReadFailure) else node_classes,
+            () if args.is_preflight or isinstance(node_classes, ReadFailure) else node_classes,
             now,
             select_quotas(() if isinstance(node_pools, ReadFailure) else node_pools),
         )

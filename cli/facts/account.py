@@ -104,6 +104,7 @@ def _read_control_plane(clients: Clients, cluster: str) -> ControlPlane | None:
         ),
         subnet_ids=tuple(network.get("subnetIds", ())),
         security_group_id=network.get("clusterSecurityGroupId", ""),
+        vpc_id=network.get("vpcId", ""),
         ip_family=description.get("kubernetesNetworkConfig", {}).get("ipFamily", "ipv4"),
     )
 

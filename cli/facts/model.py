@@ -98,6 +98,7 @@ class ControlPlane(msgspec.Struct, frozen=True, kw_only=True):
     """Enabled control plane log types, for example ``scheduler``."""
     subnet_ids: tuple[str, ...]
     security_group_id: str
+    vpc_id: str = ""
     ip_family: str = "ipv4"
     """Of pods and services: ``ipv4`` or ``ipv6``."""
 

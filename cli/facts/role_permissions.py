@@ -28,10 +28,10 @@ def read_role_permissions(
     conditions = {"kms:ViaService": f"ec2.{clients.region}.amazonaws.com", "kms:GrantIsForAWSResource": "true"}
     return RolePermissions(
         default_key=key,
-        denied_key_actions=_list_denied_actions(clients, launch_role, KEY_ACTIONS, key, conditions)
+        denied_key_actions=list_denied_actions(clients, launch_role, KEY_ACTIONS, key, conditions)
         if key and launch_role
         else (),
-        roles_without_ipv6=tuple(arn for arn in role_arns if _list_denied_actions(clients, arn, (IPV6_ACTION,)))
+        roles_without_ipv6=tuple(arn for arn in role_arns if list_denied_actions(clients, arn, (IPV6_ACTION,)))
         if ip_family == "ipv6"
         else (),
     )
@@ -54,13 +54,18 @@ def _find_launch_role(stack: StackFacts | ReadFailure | None) -> str:
     return next((function.role_arn for function in known_functions if function.name == "provision"), "")
 
 
-def _list_denied_actions(
+def list_denied_actions(
     clients: Clients,
     role_arn: str,
     actions: tuple[str, ...],
     resource: str = "*",
     conditions: Mapping[str, str] | None = None,
 ) -> tuple[str, ...]:
+    """Return the *actions* that the policies of *role_arn*, the ARN of a role or user, do not allow, sorted.
+
+    Raises:
+        Fault: the call was denied or not answered.
+    """
     entries = [
         {"ContextKeyName": key, "ContextKeyValues": [value], "ContextKeyType": "string"}
         for key, value in sorted((conditions or {}).items())

@@ -21,7 +21,9 @@ from infra.triggers.scheduler_log import SchedulerLog
 from infra.triggers.schedules import Schedules
 from shared.settings import ChosenSettings, Settings
 
-BUCKET_DESCRIPTION: Final = "S3 bucket with the journal, the catalog and cost reports, for `joiner --journal s3://BUCKET`"
+BUCKET_DESCRIPTION: Final = (
+    "S3 bucket with the journal, the catalog and cost reports, for `joiner --journal s3://BUCKET`"
+)
 INSTANCE_PROFILE_DESCRIPTION: Final = "Instance profile of nodes whose EC2NodeClass has spec.role"
 
 

@@ -140,10 +140,11 @@ def check_subnets(facts: DoctorFacts) -> Iterator[CheckResult]:
         elif not subnets:
             yield check.fail(f"{subject}: spec.subnetSelectorTerms match no subnet", RESOLVE_FIX)
         else:
-            yield from _check_free_addresses(subject, subnets, check)
+            yield from check_free_addresses(subject, subnets, check)
 
 
-def _check_free_addresses(subject: str, subnets: tuple[Subnet, ...], check: CheckReporter) -> Iterator[CheckResult]:
+def check_free_addresses(subject: str, subnets: tuple[Subnet, ...], check: CheckReporter) -> Iterator[CheckResult]:
+    """Check that *subnets* have free addresses and span two zones; *subject* names them."""
     free_by_zone = count_addresses_by_zone(subnets)
     zones = ", ".join(f"{zone} {number:,} free" for zone, number in free_by_zone.items())
     low_addresses = describe_low_addresses(subnets)

@@ -15,7 +15,7 @@ def check_price_source(facts: DoctorFacts) -> Iterator[CheckResult]:
     if facts.account is None:
         return
     region, check = facts.account.region, CheckReporter("prices")
-    partition = _find_partition(region)
+    partition = find_partition_of(region)
     if partition == PARTITION_WITH_PRICES:
         return
     subject = f"{region} is in partition {partition}"
@@ -28,7 +28,8 @@ def check_price_source(facts: DoctorFacts) -> Iterator[CheckResult]:
         yield check.accept(f"{subject}: a price list is deployed")
 
 
-def _find_partition(region: str) -> str:
+def find_partition_of(region: str) -> str:
+    """Return the partition of *region*, for example ``aws-cn``."""
     from botocore.session import Session  # noqa: PLC0415 - botocore takes a fifth of a second
 
     from shared.aws.partitions import find_partition  # noqa: PLC0415 - the same

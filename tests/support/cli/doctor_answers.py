@@ -130,6 +130,15 @@ def build_subnet_response(zone: str) -> dict[str, Any]:
     }
 
 
+def build_zone_response(zone: str, kind: str = "availability-zone", state: str = "available") -> dict[str, Any]:
+    return {"ZoneName": zone, "ZoneType": kind, "State": state}
+
+
+def build_simulation_response(actions: list[str], decision: str) -> dict[str, Any]:
+    """Return the policy simulator's response that each of *actions* has *decision*."""
+    return {"EvaluationResults": [{"EvalActionName": name, "EvalDecision": decision} for name in actions]}
+
+
 def build_responses() -> dict[str, Any]:
     """Return the responses of a healthy account by call; a callable gets the request parameters."""
     summaries = [
@@ -163,6 +172,18 @@ def build_responses() -> dict[str, Any]:
         "ec2:RunInstances": DRY_RUN,
         "ec2:CreateFleet": DRY_RUN,
         "ec2:CreateLaunchTemplate": DRY_RUN,
+    }
+
+
+def build_preflight_responses() -> dict[str, Any]:
+    """Return the responses that only a preflight needs, as overrides of `ByHeart`: an account before a deployment."""
+    return {
+        "cloudformation__DescribeStacks": NOT_THERE,
+        "ssm__GetParameter": {"Parameter": {"Value": "28"}},
+        "iam__GetRole": lambda said: {"Role": {"Arn": f"{ROLE}{said['RoleName']}"}},
+        "iam__SimulatePrincipalPolicy": lambda said: build_simulation_response(said["ActionNames"], "allowed"),
+        "ec2__DescribeAvailabilityZones": {"AvailabilityZones": [build_zone_response("a"), build_zone_response("b")]},
+        "pricing__GetProducts": {"PriceList": ["{}"]},
     }
 
 

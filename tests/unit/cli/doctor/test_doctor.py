@@ -171,6 +171,6 @@ def test_files_combined_with_a_context_are_rejected(capsys: Out) -> None:
 def test_documentation_page_lists_exactly_the_implemented_checks() -> None:
     looked_at = PAGE.read_text().partition("## Checks")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| `([a-z-]+)` \|", looked_at, re.MULTILINE)
-    source = "".join(path.read_text() for path in sorted((PAGE.parents[2] / "cli" / "doctor" / "checks").glob("*.py")))
+    source = "".join(path.read_text() for path in sorted((PAGE.parents[2] / "cli" / "doctor").glob("*/*.py")))
     check_names = re.findall(r"(?:CheckReporter\(|_list_class_checks\(facts, )\"([a-z-]+)\"\)", source)
     assert sorted(rows) == sorted(set(check_names))

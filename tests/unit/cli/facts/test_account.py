@@ -24,6 +24,7 @@ from tests.support.cli.doctor_answers import (
     NOT_THERE,
     ByHeart,
     build_cluster_response,
+    build_preflight_responses,
     build_responses,
 )
 from tests.support.cli.doctor_facts import make_kubernetes_facts, make_node_class
@@ -235,7 +236,8 @@ def test_documentation_page_lists_the_permissions_for_every_call() -> None:
         *("service-quotas:GetAWSDefaultServiceQuota", "eks:ListClusters"),
         *("ec2:GetEbsDefaultKmsKeyId", "iam:SimulatePrincipalPolicy"),
     }
-    api_calls = {RENAMED.get(call, call) for call in build_responses()} | seldom
+    preflight_calls = {name.replace("__", ":") for name in build_preflight_responses()}
+    api_calls = {RENAMED.get(call, call) for call in build_responses().keys() | preflight_calls} | seldom
     spelled = {
         f"{SPELLED.get(service, service)}:{name}" for service, _, name in (call.partition(":") for call in api_calls)
     }
