@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from cli.doctor.preflight.runtime_versions import SUPPORTED_NODE_MAJORS, read_node_version
 from tests.contract.account_left import list_account_resources
 from tests.contract.account_stage import TRUST, Json, Stage
 
@@ -132,6 +133,23 @@ def test_cdk_bootstraps_deploys_updates_rolls_back_and_destroys_a_stack(stage: S
     run("destroy", "--force")
     assert stage.custom_resource_requests[-1]["RequestType"] == "Delete"
     assert list_account_resources(stage.account) == bootstrapped
+
+
+def test_cdk_synth_prints_only_lines_of_the_cdk(tmp_path: Path) -> None:
+    npmrc = tmp_path / "npmrc"
+    npmrc.touch()
+    variables = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "JSII_", "PYTHON"))}
+    variables |= {"CDK_HOME": str(tmp_path), "CDK_DISABLE_VERSION_CHECK": "1", "NPM_CONFIG_USERCONFIG": str(npmrc)}
+    if int(read_node_version().partition(".")[0]) not in SUPPORTED_NODE_MAJORS:
+        variables["JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION"] = "20"
+        variables["JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION"] = "1"
+    command = ["npx", "--no-install", "cdk", "synth", "--quiet", "--output", str(tmp_path / "out")]
+    process = subprocess.run(
+        command, cwd=ROOT, env=variables, capture_output=True, text=True, check=False, timeout=1800
+    )
+    assert process.returncode == 0, process.stderr
+    lines = f"{process.stdout}{process.stderr}".splitlines()
+    assert [line for line in lines if line.strip() and not line.startswith("Bundling asset ")] == []
 
 
 def read_function_code(stage: Stage) -> bytes:
