@@ -113,6 +113,7 @@ def test_unused_files_are_pruned_from_the_layer(tmp_path: Path) -> None:
         "botocore/data/ec2/2016-11-15",
         "botocore/data/chime",
         "bin",
+        "boto3/data",
         "msgspec",
     ):
         (tmp_path / name).mkdir(parents=True)
@@ -120,7 +121,7 @@ def test_unused_files_are_pruned_from_the_layer(tmp_path: Path) -> None:
     bundling.prune_dependencies(tmp_path)
     remaining = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")}
     newest = {"botocore/data/ec2", "botocore/data/ec2/2016-11-15"}
-    assert remaining == {"botocore", "botocore/data", *newest, "botocore/data/endpoints.json", "msgspec"}
+    assert remaining == {"boto3", "botocore", "botocore/data", *newest, "botocore/data/endpoints.json", "msgspec"}
 
 
 def test_every_called_aws_service_model_is_in_the_layer() -> None:
@@ -170,7 +171,7 @@ def test_every_function_import_resolves_to_a_file_in_the_bundle(asset: Path) -> 
         for source in sorted((asset / "own").rglob("*.py"))
         for name in iterate_imports(ast.parse(source.read_text()))
     }
-    assert {"botocore.session", "aws_lambda_powertools.metrics", "msgspec", "urllib3"} <= imported_names
+    assert {"boto3.session", "aws_lambda_powertools.metrics", "msgspec", "urllib3"} <= imported_names
     assert [name for name in sorted(imported_names) if not can_import(name, roots)] == ["cel"]
 
 
