@@ -209,3 +209,26 @@ def test_every_function_starts_with_only_the_bundle(asset: Path, tmp_path: Path)
     ordered = ordered.replace("aws_request_id =", "aws_request_id = log_stream_name =")
     command = [sys.executable, "-I", "-S", "-B", "-c", ordered, "installer", *map(str, folders)]
     subprocess.run(command, check=True, capture_output=True, env=ENVIRONMENT)
+
+
+IMPORT_SCRIPT = """
+import sys
+name, *folders = sys.argv[1:]
+sys.path[:0] = folders
+__import__(f"functions.{name}.handler")
+print(*sys.modules)
+"""
+HEAVY_LIBRARIES = ("aws_xray_sdk", "jinja2", "pydantic", "requests", "rich", "s3transfer.crt", "awscrt", "yaml")
+
+
+@pytest.mark.parametrize("name", [*FUNCTIONS, "installer"])
+def test_a_cold_start_imports_only_what_it_needs(name: str, asset: Path, tmp_path: Path) -> None:
+    shutil.copytree(Path(msgspec.__file__).parent, tmp_path / "msgspec")
+    folders = (str(tmp_path), str(asset / "own"), str(asset / "layer" / "python"))
+    command = [sys.executable, "-I", "-S", "-B", "-c", IMPORT_SCRIPT, name, *folders]
+    loaded = set(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split())
+    assert {"boto3.session", "aws_lambda_powertools.logging.logger"} <= loaded
+    assert [library for library in HEAVY_LIBRARIES if library in loaded] == []
+    # The batch processor belongs to the function that returns partial failures.
+    assert ("aws_lambda_powertools.utilities.batch" in loaded) is (name == "interrupt")
+    assert {service for service in loaded if service.startswith("functions.")} >= {f"functions.{name}.handler"}

@@ -239,6 +239,13 @@ def test_emitted_line_is_written_to_standard_output(clusters: list[str], capsys:
     assert clusters == ["demo"]
 
 
+def test_only_the_first_invocation_of_a_container_is_a_cold_start(clusters: list[str]) -> None:
+    environment = SETTINGS.build_environment()
+    worlds = [production.build_world(environment, name, get_current_time) for name in ("one", "two", "three")]
+    assert [world.is_cold_start for world in worlds] == [True, False, False]
+    assert clusters == ["demo"]
+
+
 def test_tap_observes_calls_to_production_ports(clusters: list[str]) -> None:
     world = production.build_world(SETTINGS.build_environment(), "request-1", get_current_time)
     calls: list[PortCall] = []
