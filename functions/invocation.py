@@ -1,4 +1,4 @@
-"""Triggers of the functions: their name, the clock, and the report of unexpected errors."""
+"""What all invocations share: the clock, the time limit, and the report of unexpected errors."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from functions.events import get_trigger_name
 from shared.errors import Fault
 from shared.ports.world import World
 from shared.report.journal.journal import JournalEntry, record_entry
@@ -46,31 +47,3 @@ def report_unexpected_errors(function: str, event: dict[str, object], world: Wor
         record_entry(entry, world)
         emit_metrics({"CycleFailures": 1.0}, world)
         raise
-
-
-def get_trigger_name(event: dict[str, object]) -> str:
-    """Return the name of the trigger: ``schedule``, ``message`` (SQS), ``log``, or the event's own source.
-
-    >>> get_trigger_name({"source": "schedule"}), get_trigger_name({"Records": []})
-    ('schedule', 'message')
-    """
-    if "Records" in event:
-        return "message"
-    if "awslogs" in event:
-        return "log"
-    return str(event.get("source", "invocation"))
-
-
-def get_message_ids(event: dict[str, object]) -> tuple[str, ...]:
-    """Return the ids of an SQS event's messages, in order."""
-    records = event.get("Records")
-    messages = records if isinstance(records, list) else []
-    return tuple(str(message.get("messageId", "")) for message in messages if isinstance(message, dict))
-
-
-def get_message_bodies(event: dict[str, object]) -> Iterator[str]:
-    """Yield the bodies of an SQS event's messages, in order."""
-    records = event.get("Records")
-    for message in records if isinstance(records, list) else []:
-        if isinstance(message, dict):
-            yield str(message.get("body", ""))

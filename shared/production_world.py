@@ -54,8 +54,8 @@ def build_world(environ: Mapping[str, str], name: str, clock: Callable[[], datet
         Fault: eks:DescribeCluster did not respond.
     """
     container = _build_container(Settings.from_environment(environ), clock)
-    container.start_invocation(clock())
-    return msgspec.structs.replace(container.world, name=name)
+    is_cold_start = container.start_invocation(clock())
+    return msgspec.structs.replace(container.world, name=name, is_cold_start=is_cold_start)
 
 
 class Container:
@@ -67,12 +67,17 @@ class Container:
         self._connection_owners = connection_owners
         self._last_start: datetime | None = None
 
-    def start_invocation(self, now: datetime) -> None:
-        """Close the idle connections if the last invocation started more than `MAX_IDLE_TIME` ago."""
+    def start_invocation(self, now: datetime) -> bool:
+        """Return whether this is the first invocation of the container.
+
+        Close the idle connections if the last invocation started more than `MAX_IDLE_TIME` ago.
+        """
+        is_cold_start = self._last_start is None
         if self._last_start is not None and abs(now - self._last_start) > MAX_IDLE_TIME:
             for owner in self._connection_owners:
                 owner.close_idle_connections()
         self._last_start = now
+        return is_cold_start
 
 
 @lru_cache(maxsize=1)
@@ -104,7 +109,7 @@ def _build_container(settings: Settings, clock: Callable[[], datetime]) -> Conta
         bucket=S3Bucket(clients, settings.bucket_name),
         clock=clock,
         topic=SnsTopic(clients, settings.report_topic) if settings.report_topic else None,
-        emit=_write_line,
+        emit=write_to_stdout,
         memory={},
         calls=clients.get_call_counts,
         read_packaged_file=_read_packaged_file,
@@ -116,5 +121,6 @@ def _read_packaged_file(name: str) -> bytes:
     return (Path(__file__).parent.parent / name).read_bytes()
 
 
-def _write_line(line: str) -> None:
+def write_to_stdout(line: str) -> None:
+    """Write *line* to the log of the function."""
     sys.stdout.write(line + "\n")

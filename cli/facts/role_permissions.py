@@ -71,8 +71,12 @@ def list_denied_actions(
         for key, value in sorted((conditions or {}).items())
     ]
     with translate_errors(f"iam:SimulatePrincipalPolicy {role_arn}"):
-        answer = clients.get_retrying_client("iam").simulate_principal_policy(
-            PolicySourceArn=role_arn, ActionNames=list(actions), ResourceArns=[resource], ContextEntries=entries
+        pages = (
+            clients.get_retrying_client("iam")
+            .get_paginator("simulate_principal_policy")
+            .paginate(
+                PolicySourceArn=role_arn, ActionNames=list(actions), ResourceArns=[resource], ContextEntries=entries
+            )
         )
-    results = answer["EvaluationResults"]
+        results = [item for page in pages for item in page["EvaluationResults"]]
     return tuple(sorted(item["EvalActionName"] for item in results if item["EvalDecision"] != "allowed"))

@@ -239,7 +239,8 @@ def _read_rules(clients: Clients, resources: StackResources) -> Iterator[EventRu
         with translate_errors(f"events:DescribeRule {name}"):
             rule = events.describe_rule(Name=name)
         with translate_errors(f"events:ListTargetsByRule {name}"):
-            targets = events.list_targets_by_rule(Rule=name)["Targets"]
+            pages = events.get_paginator("list_targets_by_rule").paginate(Rule=name)
+            targets = [target for page in pages for target in page["Targets"]]
         yield EventRule(
             name=name,
             arn=rule["Arn"],

@@ -6,7 +6,8 @@ It runs every five minutes and when a node class appears, and records what the a
 import os
 from typing import TYPE_CHECKING
 
-from functions.invocation import get_current_time, get_trigger_name, report_unexpected_errors
+from functions.events import get_trigger_name
+from functions.invocation import get_current_time, report_unexpected_errors
 from shared.cycles import catalog
 from shared.ports.world import World
 from shared.production_world import build_world

@@ -1,18 +1,16 @@
 """Handler of the installer function: runs when the stack is created, updated or deleted."""
 
 import os
-import sys
 import time
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
-
-import msgspec
 
 from functions.invocation import get_current_time, with_time_left
 from shared.errors import Fault, NotFound
 from shared.installer.cloudformation import build_response, parse_cloudformation_request, send_response
 from shared.installer.cloudformation_requests import handle_request
-from shared.production_world import build_world
+from shared.production_world import build_world, write_to_stdout
+from shared.report.log import LineLevel, write_line
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
@@ -46,8 +44,8 @@ def _send_logged_response(url: str, body: bytes) -> None:
         raise
 
 
-def _log(level: str, message: str) -> None:
-    sys.stdout.write(msgspec.json.encode({"level": level, "message": message}).decode() + "\n")
+def _log(level: LineLevel, message: str) -> None:
+    write_line(level, message, {"function": "installer"}, get_current_time(), write_to_stdout)
 
 
 def _sleep(pause: timedelta) -> None:

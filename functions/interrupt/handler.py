@@ -3,14 +3,9 @@
 import os
 from typing import TYPE_CHECKING
 
-from functions.invocation import (
-    get_current_time,
-    get_message_bodies,
-    get_message_ids,
-    get_trigger_name,
-    report_unexpected_errors,
-    with_time_left,
-)
+from functions.events import get_trigger_name, list_messages
+from functions.invocation import get_current_time, report_unexpected_errors, with_time_left
+from functions.message_batch import build_batch_response
 from shared.cycles import interrupt
 from shared.ports.world import World
 from shared.production_world import build_world
@@ -31,8 +26,8 @@ def handle(event: dict[str, object], world: World) -> dict[str, object]:
     If single calls failed, only the messages that are not settled are delivered again. Messages that cannot be parsed
     are logged and not delivered again.
     """
+    messages = list_messages(event)
     with report_unexpected_errors("interrupt", event, world):
-        report = interrupt.run_interrupt(world, get_trigger_name(event), get_message_bodies(event))
-    message_ids = get_message_ids(event)
-    batch_item_failures = [{"itemIdentifier": message_ids[index]} for index in report.unsettled]
-    return {"actions": len(report.outcomes), "batchItemFailures": batch_item_failures}
+        bodies = [str(message.body) for message in messages]
+        report = interrupt.run_interrupt(world, get_trigger_name(event), bodies)
+    return {"actions": len(report.outcomes), **build_batch_response(messages, report.unsettled)}

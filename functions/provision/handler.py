@@ -6,7 +6,8 @@ It runs every minute, and sooner while pods are pending.
 import os
 from typing import TYPE_CHECKING
 
-from functions.invocation import get_current_time, get_trigger_name, report_unexpected_errors, with_time_left
+from functions.events import get_trigger_name
+from functions.invocation import get_current_time, report_unexpected_errors, with_time_left
 from shared.cycles import provision
 from shared.ports.world import World
 from shared.production_world import build_world

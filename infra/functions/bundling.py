@@ -37,14 +37,16 @@ KEPT_SERVICES: Final = ("dynamodb", "ec2", "eks", "pricing", "s3", "sns", "sqs",
 """The services kept, of four hundred in botocore, which take 26 MB."""
 EXCLUDED_LIBRARIES: Final = frozenset(
     (
-        *("annotated-doc", "annotated-types", "argcomplete", "boto3", "certifi", "charset-normalizer"),
+        *("annotated-doc", "annotated-types", "argcomplete", "certifi", "charset-normalizer"),
         *("common-expression-language", "durationpy", "idna", "kubernetes", "markdown-it-py", "mdurl"),
         *("oauthlib", "prompt-toolkit", "pydantic", "pydantic-core", "pygments", "pyyaml", "requests"),
-        *("requests-oauthlib", "rich", "s3transfer", "shellingham", "typer", "typing-inspection", "wcwidth"),
+        *("requests-oauthlib", "rich", "shellingham", "typer", "typing-inspection", "wcwidth"),
         *("websocket-client",),
     )
 )
 """Libraries that only the command line imports, and their dependencies; botocore has its own certificates."""
+UNUSED_FOLDERS: Final = ("bin", "boto3/data", "boto3/examples")
+"""Programs; boto3's resource models, which only `Session.resource` reads, and its examples."""
 WITHOUT_BYTECODE_WARNING: Final = (
     f"joiner: Python {PYTHON_VERSION} was not found and could not be downloaded, so the functions are packaged without "
     f"bytecode: every cold start takes 0.3 s longer. To fix: run `uv python install {PYTHON_VERSION}` and deploy "
@@ -103,8 +105,9 @@ def filter_lock_entries(lock: str) -> str:
 
 
 def prune_dependencies(target: Path) -> None:
-    """Remove programs and unused AWS services from *target*, and of each used service all versions but the newest."""
-    shutil.rmtree(target / "bin", ignore_errors=True)
+    """Remove unused parts of the libraries in *target*, and of each AWS service all versions but the newest."""
+    for name in UNUSED_FOLDERS:
+        shutil.rmtree(target / name, ignore_errors=True)
     for folder in (target / "botocore" / "data").glob("*/"):
         versions = sorted(version_folder for version_folder in folder.glob("*/") if version_folder.is_dir())
         for old_version in versions[:-1] if folder.name in KEPT_SERVICES else ():

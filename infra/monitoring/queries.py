@@ -37,8 +37,8 @@ def _build_fleet_query(fleet: str, *more_columns: str) -> tuple[str, ...]:
     )
     return (
         f'filter fleet = "{fleet}"',
-        ", ".join((f"stats {columns}", *more_columns)) + " by name",
-        "sort UsdPerHour desc, name",
+        ", ".join((f"stats {columns}", *more_columns)) + " by group",
+        "sort UsdPerHour desc, group",
         "limit 50",
     )
 
@@ -117,7 +117,7 @@ LAST_QUERIES: Final = (
         title="Errors and warnings",
         lines=(
             'filter level = "ERROR" or level = "WARNING"',
-            "fields @timestamp, function, error, problems.0, problems.1, failed.0",
+            "fields @timestamp, function, message, error, problems.0, problems.1, failed.0",
             "sort @timestamp desc",
             "limit 50",
         ),

@@ -1,7 +1,5 @@
 """Construction of AWS clients: region, endpoint, timeouts and retries.
 
-The clients are botocore's, the same as boto3's, without boto3's wrapper.
-
 There are two retry modes. Every connection has a short timeout, so that a Lambda function has time left to report it:
 
 * ``patient``: reads, and writes that may be repeated. botocore's adaptive retries, which slow down when AWS
@@ -17,8 +15,8 @@ from collections.abc import Mapping
 from threading import Lock
 from typing import Any, Final, Literal
 
+from boto3.session import Session
 from botocore.config import Config
-from botocore.session import Session
 
 RetryMode = Literal["patient", "once"]
 
@@ -29,7 +27,7 @@ _FLEET_READ_TIMEOUT_SECONDS: Final = 30
 
 
 class Clients:
-    """The botocore clients of one account, each built on first use and cached; safe to share between threads."""
+    """The boto3 clients of one account, each built on first use and cached; safe to share between threads."""
 
     def __init__(self, region: str, *, endpoint_url: str = "") -> None:
         """Build clients for *region*; they call *endpoint_url* instead of AWS if it is given (the embedded cloud)."""
@@ -59,7 +57,7 @@ class Clients:
                 client.close()
 
     def get_session(self) -> Session:
-        """Return the botocore session of all clients, with its credentials and its data about regions."""
+        """Return the boto3 session of all clients, with its credentials and its data about regions."""
         with self._lock:
             return self._ensure_session()
 
@@ -74,7 +72,7 @@ class Clients:
         key = (service, region, retry_mode)
         with self._lock:
             if key not in self._client_by_key:
-                client = self._ensure_session().create_client(
+                client = self._ensure_session().client(
                     service,
                     region_name=region,
                     endpoint_url=self._endpoint_url,
@@ -85,7 +83,7 @@ class Clients:
             return self._client_by_key[key]
 
     def _ensure_session(self) -> Session:
-        self._session = self._session or Session()
+        self._session = self._session or Session(region_name=self.region)
         return self._session
 
     def _count_call(self, event_name: str, **_: object) -> None:

@@ -6,7 +6,7 @@ from itertools import chain
 from typing import Final
 
 import msgspec
-from botocore.session import Session
+from boto3.session import Session
 
 from shared.aws.clients import Clients
 from shared.aws.errors import translate_errors

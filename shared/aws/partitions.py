@@ -4,8 +4,11 @@ A host name that is built by hand is wrong in China, in the isolated partitions 
 each of them has its own DNS suffix.
 """
 
+from functools import lru_cache
+
+from boto3.session import Session
 from botocore.exceptions import UnknownRegionError
-from botocore.session import Session
+from botocore.loaders import Loader
 
 from shared.errors import Invalid
 
@@ -35,8 +38,7 @@ def build_regional_host(session: Session, service: str, region: str) -> str:
         Invalid: no partition has regions with such names.
     """
     partition = find_partition(session, region)
-    suffixes = {item["id"]: item["outputs"]["dnsSuffix"] for item in session.get_data("partitions")["partitions"]}
-    return f"{service}.{region}.{suffixes[partition]}"
+    return f"{service}.{region}.{_load_dns_suffixes()[partition]}"
 
 
 def list_service_regions(session: Session, service: str, region: str) -> tuple[str, ...]:
@@ -46,3 +48,10 @@ def list_service_regions(session: Session, service: str, region: str) -> tuple[s
         Invalid: no partition has regions with such names.
     """
     return tuple(sorted(session.get_available_regions(service, find_partition(session, region))))
+
+
+@lru_cache(maxsize=1)
+def _load_dns_suffixes() -> dict[str, str]:
+    """Return the DNS suffix of each partition, by its id; boto3 has no method for it."""
+    partitions = Loader().load_data("partitions")["partitions"]
+    return {item["id"]: item["outputs"]["dnsSuffix"] for item in partitions}

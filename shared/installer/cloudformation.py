@@ -4,6 +4,7 @@ from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
 import msgspec
+from aws_lambda_powertools.utilities.data_classes import CloudFormationCustomResourceEvent
 from urllib3 import PoolManager, Retry
 
 from shared.errors import Fault, Forbidden, Unreachable
@@ -26,11 +27,11 @@ _RETRY_POLICY: Final = Retry(
 Status = Literal["SUCCESS", "FAILED"]
 
 
-class CloudFormationRequest(msgspec.Struct, frozen=True, kw_only=True, rename="pascal"):
+class CloudFormationRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A custom resource request of CloudFormation; only the fields that are read."""
 
     request_type: Literal["Create", "Update", "Delete"]
-    response_url: str = msgspec.field(name="ResponseURL")
+    response_url: str
     stack_id: str
     request_id: str
     logical_resource_id: str
@@ -53,9 +54,19 @@ def parse_cloudformation_request(event: dict[str, Any]) -> CloudFormationRequest
     """Parse a CloudFormation event.
 
     Raises:
-        msgspec.ValidationError: *event* is not a CloudFormation request.
+        KeyError: *event* lacks a field of a CloudFormation request.
+        msgspec.ValidationError: a field has a value that the stack does not send.
     """
-    return msgspec.convert(event, CloudFormationRequest)
+    request = CloudFormationCustomResourceEvent(event)
+    fields = {
+        "request_type": request.request_type,
+        "response_url": request.response_url,
+        "stack_id": request.stack_id,
+        "request_id": request.request_id,
+        "logical_resource_id": request.logical_resource_id,
+        "resource_properties": request.resource_properties,
+    }
+    return msgspec.convert(fields, CloudFormationRequest)
 
 
 def _shorten_message(message: str) -> str:

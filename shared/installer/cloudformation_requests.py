@@ -4,14 +4,13 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Final
 
-import msgspec
-
 from shared.errors import Fault
 from shared.installer.cloudformation import CloudFormationRequest, Status, build_response
 from shared.installer.installer import Installer, InstallRefused
 from shared.installer.manifests import parse_manifests
 from shared.installer.uninstall import check_profiles_unused, delete_node_resources, resume_launches
 from shared.ports.world import World
+from shared.report.log import log
 
 INSTALL_TIMEOUT: Final = timedelta(minutes=3)
 """How long to retry while the API server denies access or does not respond."""
@@ -29,8 +28,13 @@ def handle_request(request: CloudFormationRequest, world: World, wait: Callable[
 
 
 def _log_and_build_response(request: CloudFormationRequest, world: World, status: Status, message: str) -> bytes:
-    request_fields = {"installer": request.resource_properties.part, "request": request.request_type}
-    world.emit(msgspec.json.encode({**request_fields, "status": status, "message": message}).decode())
+    fields = {
+        "function": "installer",
+        "installer": request.resource_properties.part,
+        "request": request.request_type,
+        "status": status,
+    }
+    log("INFO" if status == "SUCCESS" else "ERROR", message or "no changes", world, fields)
     return build_response(request, status, message)
 
 

@@ -32,6 +32,8 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     """Writes one line of JSON to the log: journal lines and EMF metrics."""
     name: str = ""
     """The invocation's request id: the owner of a lease."""
+    is_cold_start: bool = False
+    """Whether this is the first invocation of its container."""
     memory: MutableMapping[str, object] | None = None
     """Cache of this container across invocations, by key of the writer; None: there is none."""
     time_left: Callable[[], timedelta] | None = None

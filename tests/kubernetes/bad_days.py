@@ -62,7 +62,7 @@ class Watch:
         """Return the log lines of cycles, oldest first."""
         entries = [json.loads(line) for line in self._arena.playground.log_lines[self._from :]]
         return [
-            entry for entry in entries if entry.get("service") == "joiner" and "function" in entry and "at" in entry
+            entry for entry in entries if entry.get("service") == "joiner" and "cycle" in entry and "seconds" in entry
         ]
 
     def list_messages(self, *words: str) -> list[str]:

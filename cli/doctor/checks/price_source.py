@@ -30,7 +30,7 @@ def check_price_source(facts: DoctorFacts) -> Iterator[CheckResult]:
 
 def find_partition_of(region: str) -> str:
     """Return the partition of *region*, for example ``aws-cn``."""
-    from botocore.session import Session  # noqa: PLC0415 - botocore takes a fifth of a second
+    from boto3.session import Session  # noqa: PLC0415 - boto3 takes a fifth of a second
 
     from shared.aws.partitions import find_partition  # noqa: PLC0415 - the same
 

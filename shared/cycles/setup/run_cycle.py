@@ -1,7 +1,7 @@
 """Frame of every cycle: its lease, its journal entry, its metrics and its faults."""
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 import msgspec
@@ -23,9 +23,10 @@ from shared.report.journal.decision_record import (
     should_store_record,
     write_record,
 )
-from shared.report.journal.journal import ActionResult, DecisionNote, JournalEntry, record_entry
+from shared.report.journal.journal import ActionResult, DecisionNote, JournalEntry, build_cycle_id, record_entry
 from shared.report.journal.replay_inputs import redact_action
 from shared.report.journal.snapshot_digest import compute_encoded_digest, encode_snapshot
+from shared.report.log import add_log_fields, log
 from shared.report.metrics.api_calls import count_calls_since, find_call_overrun, get_call_counts
 from shared.report.metrics.cycle_metrics import compute_cluster_metrics, count_action_results, is_fleet_summary_due
 from shared.report.metrics.emf import emit_metrics
@@ -37,8 +38,7 @@ from shared.store.lease import hold_lease
 def emit_fleet_summary(cluster: ClusterSnapshot, world: World) -> None:
     """Write a log line for each group of nodes."""
     for line in build_fleet_summary(ClusterState(cluster), world.settings.cluster_name, world.settings.cost_label):
-        log_fields = {"service": "joiner", "at": cluster.taken_at, **msgspec.to_builtins(line)}
-        world.emit(msgspec.json.encode(log_fields).decode())
+        log("INFO", "fleet summary", world, msgspec.to_builtins(line))
 
 
 PLANNER_LEASE: Final = "planner"
@@ -92,10 +92,21 @@ def run_with_lease(
 def run_and_report(function: Function, world: World, trigger: str, cycle: Callable[[], CycleReport]) -> CycleReport:
     """Run *cycle* and report it, also if it fails.
 
+    All log lines of the cycle have the keys `function`, `trigger` and `cycle`.
+
     Raises:
         Fault: raised by the cycle; nothing was concluded from what could not be read.
     """
-    started_at, calls_before = world.clock(), get_call_counts(world)
+    started_at = world.clock()
+    cycle_id = build_cycle_id(function, started_at, world.name)
+    with add_log_fields(function=function, trigger=trigger, cycle=cycle_id):
+        return _run_and_report(function, world, trigger, started_at, cycle)
+
+
+def _run_and_report(
+    function: Function, world: World, trigger: str, started_at: datetime, cycle: Callable[[], CycleReport]
+) -> CycleReport:
+    calls_before = get_call_counts(world)
     try:
         report = cycle()
     except Fault as fault:

@@ -34,7 +34,7 @@ class FleetSummaryLine(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
 
     fleet: str
     """The grouping: one of the five constants above."""
-    name: str
+    name: str = msgspec.field(name="group")
     """Name of the NodePool, the instance type, …; for all nodes the cluster's name."""
     nodes: int
     usd_per_hour: float

@@ -26,6 +26,7 @@ from shared.report.costs.cost_ledger import (
 from shared.report.costs.daily_report import build_daily_report
 from shared.report.journal import journal
 from shared.report.journal.journal import JournalEntry, decode_entry
+from shared.report.log import log
 from shared.state.cluster_state import ClusterState
 
 COSTS_PREFIX: Final = "costs/"
@@ -99,8 +100,8 @@ def _write_report(ledger: CostLedger, world: World) -> None:
         return
     report = build_daily_report(ledger, world.settings.cluster_name, world.settings.cost_label)
     _write_object(key, report, world.bucket)
-    log_fields = {"service": "joiner", "costs": report.day, "usd": report.usd, "nodeHours": report.node_hours}
-    world.emit(msgspec.json.encode(log_fields).decode())
+    fields = {"costs": report.day, "usd": report.usd, "nodeHours": report.node_hours}
+    log("INFO", "daily cost report written", world, fields)
 
 
 def read_hour_entries(bucket: Bucket, hour: datetime) -> Iterator[JournalEntry]:

@@ -14,7 +14,7 @@ from shared.errors import Fault
 from shared.model.core.metadata import Problem
 from shared.model.decisions.action import Action, FollowUp
 from shared.ports.world import World
-from shared.settings import LOG_LEVELS
+from shared.report.log import LineLevel, log
 
 JOURNAL_PREFIX: Final = "journal/"
 LAUNCHED_VERDICT: Final = "launched"
@@ -73,7 +73,15 @@ class JournalEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 def build_entry_key(entry: JournalEntry, name: str) -> str:
     """Return the bucket key of the entry: by function, day and instant."""
-    return f"{JOURNAL_PREFIX}{entry.function}/{entry.at:%Y/%m/%d/%H%M%S}-{name or 'cycle'}.json"
+    return f"{JOURNAL_PREFIX}{build_cycle_id(entry.function, entry.at, name)}.json"
+
+
+def build_cycle_id(function: str, at: datetime, name: str) -> str:
+    """Return the id of the cycle of *function* that started *at*, in the invocation *name*.
+
+    The log lines of the cycle and the key of its journal entry have it.
+    """
+    return f"{function}/{at:%Y/%m/%d/%H%M%S}-{name or 'cycle'}"
 
 
 def record_entry(entry: JournalEntry, world: World, write_error: str = "") -> None:
@@ -88,16 +96,13 @@ def record_entry(entry: JournalEntry, world: World, write_error: str = "") -> No
             world.bucket.put(build_entry_key(entry, world.name), body)
         except Fault as fault:
             write_error = f"journal entry lost: {type(fault).__name__}: {fault}"
-    level = "ERROR" if entry.error else "WARNING" if entry.problems or write_error else "INFO"
-    min_level = world.settings.log_level
-    if min_level in LOG_LEVELS and LOG_LEVELS.index(level) < LOG_LEVELS.index(min_level):
-        return
-    line: dict[str, object] = {
-        "level": level,
-        "service": "joiner",
+    error = entry.error or write_error
+    level: LineLevel = "ERROR" if entry.error else "WARNING" if entry.problems or write_error else "INFO"
+    fields: dict[str, object] = {
         "function": entry.function,
         "trigger": entry.trigger,
-        "at": entry.at,
+        "cycle": build_cycle_id(entry.function, entry.at, world.name),
+        "seconds": round((world.clock() - entry.at).total_seconds(), 3),
         "counts": entry.counts,
         "calls": entry.calls,
         "actions": dict(
@@ -108,13 +113,14 @@ def record_entry(entry: JournalEntry, world: World, write_error: str = "") -> No
         ],
         "problems": [f"{problem.kind} {problem.name}: {problem.message}" for problem in entry.problems],
         "notes": [
-            f"{note.kind} {note.name}: {note.verdict}: {note.reason}" for note in entry.notes if min_level == "DEBUG"
+            f"{note.kind} {note.name}: {note.verdict}: {note.reason}"
+            for note in entry.notes
+            if world.settings.log_level == "DEBUG"
         ],
-        "error": entry.error or write_error,
+        "error": error,
     }
-    log_fields = {name: value for name, value in line.items() if value}
-    log_fields["seconds"] = round((world.clock() - entry.at).total_seconds(), 3)
-    world.emit(msgspec.json.encode(log_fields).decode())
+    message = "cycle failed" if entry.error else "cycle completed"
+    log(level, message, world, {name: value for name, value in fields.items() if value or name == "seconds"})
 
 
 def decode_entry(body: bytes) -> JournalEntry:

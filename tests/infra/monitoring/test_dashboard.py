@@ -4,6 +4,7 @@ import json
 import re
 from datetime import timedelta
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -58,6 +59,36 @@ def test_every_field_in_a_dashboard_query_exists_in_the_logs(logged: list[dict[s
     assert queried_fields - logged_fields == {"error", "problems.1"}  # these did not occur
 
 
+def test_every_field_of_a_log_line_is_documented_and_the_reverse(logged: list[dict[str, Any]]) -> None:
+    section = Path("docs/guide/metrics.md").read_text().partition("## Fields of log lines")[2].partition("\n## ")[0]
+    documented_fields = re.findall(r"^\| `(\w+)` \|", section, flags=re.MULTILINE)
+    lines = [line for line in logged if "_aws" not in line]
+    assert {name for line in lines for name in line} <= set(documented_fields)
+    on_all_lines = set(re.findall(r"^\| `(\w+)` \| all lines", section, flags=re.MULTILINE)) - {"xray_trace_id"}
+    assert [line for line in lines if not on_all_lines <= line.keys()] == []
+    elsewhere = {
+        "xray_trace_id",
+        "calls",
+        "notes",
+        "error",
+        "costs",
+        "usd",
+        "nodeHours",
+        "installer",
+        "request",
+        "status",
+    }
+    assert set(documented_fields) - {name for line in lines for name in line} <= elsewhere
+
+
+def test_all_lines_of_a_cycle_have_its_id(logged: list[dict[str, Any]]) -> None:
+    cycles = {line["cycle"] for line in logged if line.get("message") == "cycle completed"}
+    summaries = [line for line in logged if line.get("message") == "fleet summary"]
+    assert summaries
+    assert {line["cycle"] for line in summaries} <= cycles
+    assert {line["function"] for line in summaries} == {"disrupt"}
+
+
 def test_failed_cycle_and_multiple_problems_are_logged_in_the_queried_fields() -> None:
     world = EmbeddedWorld(template=synthesize_template(context=ACTIVE_CONTEXT))
     world.tap = partial(_fail_port, "ec2")
@@ -80,7 +111,7 @@ def test_every_dashboard_query_matches_log_lines(query: Any, logged: list[dict[s
 
 
 def test_fleet_is_logged_by_every_cost_dimension(logged: list[dict[str, Any]]) -> None:
-    fleets = {(line["fleet"], line["name"]) for line in logged if "fleet" in line}
+    fleets = {(line["fleet"], line["group"]) for line in logged if "fleet" in line}
     assert fleets >= {
         ("all", "demo"),
         ("capacityType", "spot"),

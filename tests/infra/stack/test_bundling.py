@@ -113,6 +113,7 @@ def test_unused_files_are_pruned_from_the_layer(tmp_path: Path) -> None:
         "botocore/data/ec2/2016-11-15",
         "botocore/data/chime",
         "bin",
+        "boto3/data",
         "msgspec",
     ):
         (tmp_path / name).mkdir(parents=True)
@@ -120,7 +121,7 @@ def test_unused_files_are_pruned_from_the_layer(tmp_path: Path) -> None:
     bundling.prune_dependencies(tmp_path)
     remaining = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")}
     newest = {"botocore/data/ec2", "botocore/data/ec2/2016-11-15"}
-    assert remaining == {"botocore", "botocore/data", *newest, "botocore/data/endpoints.json", "msgspec"}
+    assert remaining == {"boto3", "botocore", "botocore/data", *newest, "botocore/data/endpoints.json", "msgspec"}
 
 
 def test_every_called_aws_service_model_is_in_the_layer() -> None:
@@ -170,7 +171,7 @@ def test_every_function_import_resolves_to_a_file_in_the_bundle(asset: Path) -> 
         for source in sorted((asset / "own").rglob("*.py"))
         for name in iterate_imports(ast.parse(source.read_text()))
     }
-    assert {"botocore.session", "aws_lambda_powertools.metrics", "msgspec", "urllib3"} <= imported_names
+    assert {"boto3.session", "aws_lambda_powertools.metrics", "msgspec", "urllib3"} <= imported_names
     assert [name for name in sorted(imported_names) if not can_import(name, roots)] == ["cel"]
 
 
@@ -208,3 +209,26 @@ def test_every_function_starts_with_only_the_bundle(asset: Path, tmp_path: Path)
     ordered = ordered.replace("aws_request_id =", "aws_request_id = log_stream_name =")
     command = [sys.executable, "-I", "-S", "-B", "-c", ordered, "installer", *map(str, folders)]
     subprocess.run(command, check=True, capture_output=True, env=ENVIRONMENT)
+
+
+IMPORT_SCRIPT = """
+import sys
+name, *folders = sys.argv[1:]
+sys.path[:0] = folders
+__import__(f"functions.{name}.handler")
+print(*sys.modules)
+"""
+HEAVY_LIBRARIES = ("aws_xray_sdk", "jinja2", "pydantic", "requests", "rich", "s3transfer.crt", "awscrt", "yaml")
+
+
+@pytest.mark.parametrize("name", [*FUNCTIONS, "installer"])
+def test_a_cold_start_imports_only_what_it_needs(name: str, asset: Path, tmp_path: Path) -> None:
+    shutil.copytree(Path(msgspec.__file__).parent, tmp_path / "msgspec")
+    folders = (str(tmp_path), str(asset / "own"), str(asset / "layer" / "python"))
+    command = [sys.executable, "-I", "-S", "-B", "-c", IMPORT_SCRIPT, name, *folders]
+    loaded = set(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split())
+    assert {"boto3.session", "aws_lambda_powertools.logging.logger"} <= loaded
+    assert [library for library in HEAVY_LIBRARIES if library in loaded] == []
+    # The batch processor belongs to the function that returns partial failures.
+    assert ("aws_lambda_powertools.utilities.batch" in loaded) is (name == "interrupt")
+    assert {service for service in loaded if service.startswith("functions.")} >= {f"functions.{name}.handler"}

@@ -10,7 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from functions.invocation import get_current_time, get_message_bodies, get_message_ids, get_trigger_name
+from functions.events import get_trigger_name, list_messages
+from functions.invocation import get_current_time
 from shared import production_world as production
 from shared.aws.dynamodb import DynamoTable
 from shared.aws.ec2.client import BotoEc2
@@ -65,10 +66,13 @@ def test_trigger_name_is_derived_from_the_event(event: dict[str, object], trigge
     ],
 )
 def test_message_bodies_are_returned_in_order(records: object, bodies: list[str]) -> None:
-    assert list(get_message_bodies({"Records": records})) == bodies
-    assert list(get_message_bodies({})) == []
-    assert len(get_message_ids({"Records": records})) == len(bodies)
-    assert get_message_ids({"Records": [{"messageId": "1"}, {"body": "?"}]}) == ("1", "")
+    assert [message.body for message in list_messages({"Records": records})] == bodies
+
+
+def test_an_event_without_records_has_no_messages_and_a_missing_id_is_empty() -> None:
+    assert list_messages({}) == []
+    messages = list_messages({"Records": [{"messageId": "1"}, {"body": "?"}]})
+    assert [message.message_id for message in messages] == ["1", ""]
 
 
 def test_current_time_is_in_utc() -> None:
@@ -232,6 +236,13 @@ def test_missing_environment_variable_is_reported_by_name(missing: str, clusters
 def test_emitted_line_is_written_to_standard_output(clusters: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     production.build_world(SETTINGS.build_environment(), "request-1", get_current_time).emit('{"level":"INFO"}')
     assert capsys.readouterr().out == '{"level":"INFO"}\n'
+    assert clusters == ["demo"]
+
+
+def test_only_the_first_invocation_of_a_container_is_a_cold_start(clusters: list[str]) -> None:
+    environment = SETTINGS.build_environment()
+    worlds = [production.build_world(environment, name, get_current_time) for name in ("one", "two", "three")]
+    assert [world.is_cold_start for world in worlds] == [True, False, False]
     assert clusters == ["demo"]
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from botocore.session import Session
+from boto3.session import Session
 from botocore.stub import ANY, Stubber
 
 from shared.aws.clients import Clients

@@ -1,7 +1,7 @@
 """Host names and endpoints of each partition."""
 
 import pytest
-from botocore.session import Session
+from boto3.session import Session
 
 from shared.aws.partitions import build_regional_host, find_partition, list_service_regions
 from shared.errors import Invalid
@@ -31,7 +31,7 @@ def test_a_host_has_the_suffix_of_its_partition(session: Session, region: str, p
 
 @pytest.mark.parametrize("region", ["us-east-1", "us-gov-west-1", "cn-north-1", "us-iso-east-1", "eusc-de-east-1"])
 def test_the_host_is_the_one_that_botocore_connects_to(session: Session, region: str) -> None:
-    client = session.create_client("sts", region, aws_access_key_id="a", aws_secret_access_key="b")  # noqa: S106 - no real key
+    client = session.client("sts", region, aws_access_key_id="a", aws_secret_access_key="b")  # noqa: S106 - no real key
     assert client.meta.endpoint_url == f"https://{build_regional_host(session, 'sts', region)}"
 
 

@@ -4,7 +4,6 @@ import json
 from datetime import timedelta
 from typing import Any
 
-import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -116,26 +115,20 @@ def test_fleet_summary_is_due_every_five_minutes_in_scheduled_disrupt_runs(
 
 def test_fleet_summary_line_has_time_cluster_and_counts() -> None:
     outside = Outside()
-    emit_fleet_summary(make_cluster_snapshot(), outside.build_world())
+    world = outside.build_world()
+    emit_fleet_summary(make_cluster_snapshot(), world)
+    keys = {
+        "level": "INFO",
+        "message": "fleet summary",
+        "timestamp": world.clock().isoformat(timespec="milliseconds"),
+        "service": "joiner",
+        "cluster": "joiner",
+        "function_request_id": "one",
+        "cold_start": False,
+    }
     assert [json.loads(line) for line in outside.lines] == [
-        {
-            "service": "joiner",
-            "at": msgspec.to_builtins(NOW),
-            "fleet": "all",
-            "name": "joiner",
-            "nodes": 0,
-            "usdPerHour": 0.0,
-        },
-        {
-            "service": "joiner",
-            "at": msgspec.to_builtins(NOW),
-            "fleet": "nodePool",
-            "name": "default",
-            "nodes": 0,
-            "usdPerHour": 0.0,
-            "disrupting": 0,
-            "allowed": 0,
-        },
+        keys | {"fleet": "all", "group": "joiner", "nodes": 0, "usdPerHour": 0.0},
+        keys | {"fleet": "nodePool", "group": "default", "nodes": 0, "usdPerHour": 0.0, "disrupting": 0, "allowed": 0},
     ]
 
 

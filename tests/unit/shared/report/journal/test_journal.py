@@ -80,10 +80,15 @@ def test_idle_cycle_writes_only_a_log_line() -> None:
     assert outside.bucket.list_keys("") == ()
     assert line == {
         "level": "INFO",
+        "message": "cycle completed",
+        "timestamp": "2026-11-21T08:00:00.000+00:00",
         "service": "joiner",
+        "cluster": "joiner",
+        "function_request_id": "one",
+        "cold_start": False,
         "function": "provision",
         "trigger": "schedule",
-        "at": "2026-11-21T08:00:00Z",
+        "cycle": KEY.removeprefix("journal/").removesuffix(".json"),
         "counts": {"PendingPods": 2.0},
         "seconds": 0.0,
     }

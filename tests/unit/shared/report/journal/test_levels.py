@@ -7,7 +7,7 @@ import pytest
 
 from shared.model.core.metadata import Problem
 from shared.model.decisions.action import EvictPod
-from shared.production_world import _write_line
+from shared.production_world import write_to_stdout
 from shared.report.journal.journal import ActionResult, DecisionNote, JournalEntry, record_entry
 from shared.report.metrics.emf import emit_metrics
 from shared.settings import LOG_LEVELS
@@ -66,7 +66,7 @@ def test_debug_log_line_contains_the_notes() -> None:
 
 def test_log_line_is_one_json_object(capsys: pytest.CaptureFixture[str]) -> None:
     outside = Outside(log_level="DEBUG", metrics="all")
-    world = msgspec.structs.replace(outside.build_world(), emit=_write_line)
+    world = msgspec.structs.replace(outside.build_world(), emit=write_to_stdout)
     for entry in (PLAIN, WARNED, FAILED):
         record_entry(entry, world)
     emit_metrics({"PendingPods": 2.0}, world)
