@@ -25,7 +25,6 @@ from shared.aws.ssm import BotoParameterStore
 from shared.kubernetes.backoff import Backoff
 from shared.kubernetes.client import KubeClient
 from shared.kubernetes.eks_token import EksToken
-from shared.kubernetes.proxy import find_proxy
 from shared.ports.world import World
 from shared.settings import Settings
 
@@ -92,7 +91,6 @@ def _build_container(settings: Settings, clock: Callable[[], datetime]) -> Conta
     kube = KubeClient(
         endpoint,
         certificate_authority=facts.certificate_authority,
-        proxy=find_proxy(endpoint),
         token=token,
         renew=token.renew,
         backoff=Backoff(clock),

@@ -10,10 +10,9 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
 import msgspec
-from kubernetes.client import ApiClient, Configuration
+from kubernetes.client.configuration import Configuration
 from kubernetes.config import ConfigException
 from kubernetes.config.kube_config import KubeConfigLoader, KubeConfigMerger
-from urllib3 import BaseHTTPResponse, PoolManager, Timeout
 from urllib3.exceptions import HTTPError
 from yaml import YAMLError
 
@@ -22,15 +21,16 @@ from cli.cluster.fixes import SIGN_IN_HINT, is_credential_error, suggest_respons
 from cli.terminal.errors import InputError
 from shared.errors import InvariantViolated, Unreachable
 from shared.kubernetes.errors import build_fault, check_json_document, is_success
-from shared.kubernetes.proxy import build_proxy_headers
+from shared.kubernetes.proxy import complete_proxy_settings
+from shared.kubernetes.raw_api_client import JSON_CONTENT_TYPE, RawApiClient
 from shared.ports.kubernetes import WatchEvents
 from shared.wire.paths import build_list_path
 
-_JSON_TYPE: Final = "application/json"
-_NAME_LIST_TYPE: Final = f"{_JSON_TYPE};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,{_JSON_TYPE}"
+_NAME_LIST_TYPE: Final = f"{JSON_CONTENT_TYPE};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,{JSON_CONTENT_TYPE}"
 _LIST_CONTEXTS_HINT: Final = "`kubectl config get-contexts` lists the contexts"
 _INSTALL_PLUGIN_HINT: Final = "install the command of users[].user.exec (for EKS, the AWS CLI), or correct $PATH"
-_REQUEST_TIMEOUT: Final = Timeout(connect=10, read=60)
+_REQUEST_TIMEOUT_S: Final = (10.0, 60.0)
+"""For connecting, and for each pause while reading."""
 
 
 class ClusterConnection(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,7 +63,7 @@ class ReadOnlyKube:
         self.configuration = configuration
         self.answered_at: datetime | None = None
         """The API server's clock at its last response, to the second."""
-        self._pool: PoolManager = ApiClient(configuration).rest_client.pool_manager
+        self._api = RawApiClient(configuration)
 
     def list(
         self,
@@ -94,10 +94,8 @@ class ReadOnlyKube:
         Raises:
             Fault: there was no response within the time limit.
         """
-        timeout = Timeout(total=seconds)
-        page = msgspec.json.decode(
-            self._call("GET", f"{path}?limit=500", accept=_NAME_LIST_TYPE, timeout=timeout), type=_NameList
-        )
+        document = self._call("GET", f"{path}?limit=500", accept=_NAME_LIST_TYPE, timeout=seconds)
+        page = msgspec.json.decode(document, type=_NameList)
         return tuple(named_object.metadata.name for named_object in page.items)
 
     def _call(
@@ -106,25 +104,23 @@ class ReadOnlyKube:
         path: str,
         body: bytes | None = None,
         *,
-        content_type: str = _JSON_TYPE,
-        accept: str = _JSON_TYPE,
-        timeout: Timeout = _REQUEST_TIMEOUT,
+        content_type: str = JSON_CONTENT_TYPE,
+        accept: str = JSON_CONTENT_TYPE,
+        timeout: tuple[float, float] | float = _REQUEST_TIMEOUT_S,
     ) -> bytes:
         call = f"{method} {path}"
-        headers = {"Accept": accept} | ({} if body is None else {"Content-Type": content_type})
-        for setting in self.configuration.auth_settings().values():
-            headers[setting["key"]] = setting["value"]
         try:
-            response: BaseHTTPResponse = self._pool.request(
-                method, self.configuration.host + path, body=body, headers=headers, timeout=timeout, retries=False
+            response = self._api.request(
+                method, path, timeout=timeout, body=body, content_type=content_type, accept=accept
             )
+            document = response.data
         except (HTTPError, OSError) as error:
             raise Unreachable(f"{call}: {error}") from error
         if not is_success(response.status):
-            raise build_fault(call, response.status, response.data, response.headers, suggest_response_fix)
+            raise build_fault(call, response.status, document, response.headers, suggest_response_fix)
         with suppress(KeyError, TypeError, ValueError):
             self.answered_at = parsedate_to_datetime(response.headers["Date"]).astimezone(UTC)
-        return check_json_document(call, response.data)
+        return check_json_document(call, document)
 
     def watch(self, path: str, *, since: str, field_selector: str = "") -> Callable[[], WatchEvents]:
         """Reject: a plan reads only once."""
@@ -153,7 +149,7 @@ def connect_to_cluster(kubeconfig: str, context: str) -> ClusterConnection:
     """
     source, files = list_kubeconfig_files(kubeconfig)
     context_text = f"{source}: context {context or '(current)'}"
-    configuration = Configuration()
+    configuration = Configuration(retries=False)
     try:
         with _raise_logged_errors(context_text):
             loader = KubeConfigLoader(
@@ -162,8 +158,7 @@ def connect_to_cluster(kubeconfig: str, context: str) -> ClusterConnection:
                 config_base_path=None,
             )
             loader.load_and_set(configuration)
-            if configuration.proxy:
-                configuration.proxy_headers = build_proxy_headers(configuration.proxy)
+            complete_proxy_settings(configuration)
     except ConfigException as error:
         words = str(error).removeprefix("Invalid kube-config file. ")
         suggestion = _suggest_context(context, kubeconfig)

@@ -21,6 +21,14 @@ import jsii
 from aws_cdk import AssetHashType, BundlingOptions, DockerImage, ILocalBundling
 from aws_cdk.aws_lambda import Code
 
+from infra.functions.kubernetes_client_trimming import (
+    EMPTY_PACKAGES,
+    KEPT_MODULES,
+    PYDANTIC_REPLACEMENT,
+    UNUSED_DEPENDENCIES,
+    trim_kubernetes_client,
+)
+
 ROOT: Final = Path(__file__).resolve().parents[2]
 LOCK_FILE: Final = ROOT / "requirements-lambda.lock"
 PYTHON_VERSION: Final = "3.13"
@@ -37,11 +45,9 @@ KEPT_SERVICES: Final = ("dynamodb", "ec2", "eks", "pricing", "s3", "sns", "sqs",
 """The services kept, of four hundred in botocore, which take 26 MB."""
 EXCLUDED_LIBRARIES: Final = frozenset(
     (
-        *("annotated-doc", "annotated-types", "argcomplete", "certifi", "charset-normalizer"),
-        *("common-expression-language", "durationpy", "idna", "kubernetes", "markdown-it-py", "mdurl"),
-        *("oauthlib", "prompt-toolkit", "pydantic", "pydantic-core", "pygments", "pyyaml", "requests"),
-        *("requests-oauthlib", "rich", "shellingham", "typer", "typing-inspection", "wcwidth"),
-        *("websocket-client",),
+        *UNUSED_DEPENDENCIES,
+        *("annotated-doc", "argcomplete", "common-expression-language", "markdown-it-py", "mdurl"),
+        *("prompt-toolkit", "pygments", "rich", "shellingham", "typer", "wcwidth"),
     )
 )
 """Libraries that only the command line imports, and their dependencies; botocore has its own certificates."""
@@ -114,6 +120,7 @@ def prune_dependencies(target: Path) -> None:
             shutil.rmtree(old_version)
         if folder.is_dir() and folder.name not in KEPT_SERVICES:
             shutil.rmtree(folder)
+    trim_kubernetes_client(target)
 
 
 def find_interpreter() -> str:
@@ -147,7 +154,9 @@ def compile_bytecode(target: Path, python: str) -> None:
 def build_dependency_code(python: str) -> Code:
     """Return the content of the layer, identified by the digest of its lock file and of the bundling parameters."""
     bundling_parameters = repr((KEPT_SERVICES, sorted(EXCLUDED_LIBRARIES), PYTHON_VERSION, PLATFORM, bool(python)))
-    return _build_code(UvBundling(python), [LOCK_FILE.read_bytes(), bundling_parameters.encode()])
+    kubernetes_parameters = repr((KEPT_MODULES, EMPTY_PACKAGES, PYDANTIC_REPLACEMENT))
+    parts = [LOCK_FILE.read_bytes(), bundling_parameters.encode(), kubernetes_parameters.encode()]
+    return _build_code(UvBundling(python), parts)
 
 
 def build_source_code(python: str, more_files: Mapping[str, bytes]) -> Code:

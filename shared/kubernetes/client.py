@@ -1,4 +1,4 @@
-"""Kubernetes client with raw HTTP calls: the typed models of the client library take 14 s for 20,000 pods.
+"""Kubernetes client of the functions, over raw requests of the official client library.
 
 Every response is classified here, once. A missing response (a timeout, a refused connection, a truncated document) is
 `Unreachable` and never taken for an empty list. A rejected token is renewed once. If the server throttles, the client
@@ -14,18 +14,17 @@ from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlencode
 
-from urllib3 import BaseHTTPResponse, PoolManager, Timeout
-from urllib3.exceptions import HTTPError, NewConnectionError, ProtocolError
+from urllib3 import BaseHTTPResponse
+from urllib3.exceptions import HTTPError, NewConnectionError
 from urllib3.exceptions import TimeoutError as UrllibTimeoutError
 
 from shared.errors import Expired, Fault, Invalid, Throttled, Unreachable
 from shared.kubernetes.backoff import Backoff
 from shared.kubernetes.errors import build_fault, check_json_document, is_success
-from shared.kubernetes.proxy import build_connection_pool
-from shared.kubernetes.stale_connections import is_stale
+from shared.kubernetes.raw_api_client import JSON_CONTENT_TYPE, RawApiClient, build_configuration
 from shared.kubernetes.watch_stream import CollectionHead, parse_head, read_changes
 from shared.ports.kubernetes import WatchEvents
 from shared.wire.paths import build_list_path, is_object
@@ -36,7 +35,6 @@ _MAX_WATCH_TIMEOUT: Final = timedelta(seconds=30)
 _MAX_CONNECTIONS: Final = 10
 _MAX_CONCURRENT_WATCHES: Final = 16
 """More than the number of kinds that are watched."""
-_JSON_CONTENT_TYPE: Final = "application/json"
 _MERGE_PATCH_CONTENT_TYPE: Final = "application/merge-patch+json"
 
 
@@ -48,7 +46,6 @@ class KubeClient:
         endpoint: str,
         *,
         certificate_authority: str = "",
-        proxy: str = "",
         token: Callable[[], str] | None = None,
         renew: Callable[[], None] | None = None,
         backoff: Backoff | None = None,
@@ -57,23 +54,25 @@ class KubeClient:
     ) -> None:
         """Configure the client for *endpoint* (``https://host``); no connection is opened yet.
 
-        *certificate_authority* is PEM in base64, as EKS returns it (empty: the system's authorities). *proxy* is the
-        URL of an HTTP proxy (empty: none). *token* is called before every request, and again after *renew* if the
-        server rejected the token. *backoff* (None: none) applies to all requests and outlives a call. *timeout* limits
-        connecting and each pause while reading. A watch that is silent for *quiet_timeout* has delivered all its
-        events.
+        *certificate_authority* is PEM in base64, as EKS returns it (empty: the system's authorities). *token* is
+        called before every request, and again after *renew* if the server rejected the token. *backoff* (None: none)
+        applies to all requests and outlives a call. *timeout* limits connecting and each pause while reading. A watch
+        that is silent for *quiet_timeout* has delivered all its events. The environment sets the proxy.
         """
         self._endpoint = endpoint.rstrip("/")
-        ca_pem = b64decode(certificate_authority).decode() if certificate_authority else None
-        self._proxy, self._ca_pem = proxy, ca_pem
-        self._pool = self._build_connection_pool()
-        self._watch_pool_by_path: dict[str, PoolManager] = {}
+        self._configuration = build_configuration(
+            self._endpoint,
+            authority_pem=b64decode(certificate_authority).decode() if certificate_authority else None,
+            token=token,
+            max_connections=_MAX_CONNECTIONS,
+        )
+        self._api = self._build_api_client()
+        self._watch_api_by_path: dict[str, RawApiClient] = {}
         self._watch_executor = ThreadPoolExecutor(_MAX_CONCURRENT_WATCHES, "watch")
         self._quiet_seconds = quiet_timeout.total_seconds()
         self._token, self._renew, self._rejected_token = token, renew, ""
         self._backoff = backoff if backoff is not None else Backoff()
-        self._read_timeout = timeout
-        self._timeout = Timeout(connect=timeout.total_seconds(), read=timeout.total_seconds())
+        self._timeout = timeout
 
     def list(
         self,
@@ -98,9 +97,9 @@ class KubeClient:
         """GET the head of a collection now, and the changes up to it on the same connection, in a thread."""
         if not since.isdecimal():
             raise Invalid(f"GET {path}: {since!r} is not a resourceVersion", "BadRequest")
-        watch_pool = self._watch_pool_by_path.setdefault(path, self._build_connection_pool())
+        api = self._watch_api_by_path.get(path) or self._watch_api_by_path.setdefault(path, self._build_api_client())
         call = f"{path}?limit=1"
-        head = parse_head(call, self._call("GET", call, watch_pool=watch_pool))
+        head = parse_head(call, self._call("GET", call, watch_api=api))
         if head.version < int(since):
             raise Expired(f"GET {path}: {since} is in the future, the server is at {head.version}")
         if head.version == int(since):
@@ -111,8 +110,8 @@ class KubeClient:
             "resourceVersion": since,
             "timeoutSeconds": str(int(_MAX_WATCH_TIMEOUT.total_seconds())),
         } | ({"fieldSelector": field_selector} if field_selector else {})
-        path, headers = f"{path}?{urlencode(query)}", self._build_headers()
-        return self._watch_executor.submit(self._read_changes, watch_pool, path, headers, int(since), head).result
+        watch_path = f"{path}?{urlencode(query)}"
+        return self._watch_executor.submit(self._read_changes, api, watch_path, int(since), head).result
 
     def read(self, path: str) -> bytes:
         """GET one object."""
@@ -134,59 +133,50 @@ class KubeClient:
 
     def close_idle_connections(self) -> None:
         """Close the connections that no request uses; the next request opens a new one."""
-        for pool in (self._pool, *self._watch_pool_by_path.values()):
-            pool.clear()
+        for api in (self._api, *self._watch_api_by_path.values()):
+            api.close_idle_connections()
 
-    def _build_headers(self, content_type: str = "") -> dict[str, str]:
-        headers = {"Accept": _JSON_CONTENT_TYPE} | ({"Content-Type": content_type} if content_type else {})
-        if self._token:
-            headers["Authorization"] = f"Bearer {self._token()}"
-        return headers
-
-    def _build_connection_pool(self) -> PoolManager:
-        return build_connection_pool(self._proxy, self._ca_pem, _MAX_CONNECTIONS)
+    def _build_api_client(self) -> RawApiClient:
+        return RawApiClient(self._configuration)
 
     def _call(
         self,
         method: str,
         path: str,
         body: bytes | None = None,
-        content_type: str = _JSON_CONTENT_TYPE,
+        content_type: str = JSON_CONTENT_TYPE,
         *,
-        watch_pool: PoolManager | None = None,
+        watch_api: RawApiClient | None = None,
     ) -> bytes:
-        call = f"{method} {path}"
+        call, api = f"{method} {path}", watch_api or self._api
         self._backoff.check(call)
-        pool, sent_type = watch_pool or self._pool, content_type if body is not None else ""
-        send = partial(self._request, pool, method, self._endpoint + path, body=body)
+        send = partial(self._send, api, method, path, body=body, content_type=content_type)
         try:
-            return self._send_request(call, send, sent_type)
+            return self._send_request(call, send)
         except Throttled as fault:
             if not self._backoff.wait(fault):
                 raise
-            return self._send_request(call, send, sent_type)
+            return self._send_request(call, send)
 
-    def _request(self, pool: PoolManager, method: str, url: str, **options: Any) -> BaseHTTPResponse:  # noqa: ANN401 - urllib3's
-        """Send a request; a read whose connection was stale is sent once more, on a new connection."""
-        try:
-            return pool.request(method, url, timeout=self._timeout, retries=False, **options)
-        except ProtocolError as error:
-            if method != "GET" or not is_stale(error):
-                raise
-        pool.clear()  # its other idle connections are as old
-        return pool.request(method, url, timeout=self._timeout, retries=False, **options)
+    def _send(
+        self, api: RawApiClient, method: str, path: str, *, body: bytes | None, content_type: str
+    ) -> tuple[BaseHTTPResponse, bytes]:
+        """Send a request and return the response and its body."""
+        seconds = self._timeout.total_seconds()
+        response = api.request(method, path, timeout=(seconds, seconds), body=body, content_type=content_type)
+        return response, response.data
 
-    def _send_request(self, call: str, send: Callable[..., BaseHTTPResponse], content_type: str) -> bytes:
+    def _send_request(self, call: str, send: Callable[[], tuple[BaseHTTPResponse, bytes]]) -> bytes:
         """Send the request, with a renewed token if the old one is rejected, and return the document."""
         with self._translate_errors(call):
-            response = send(headers=self._build_headers(content_type))
+            response, document = send()
             if response.status == HTTPStatus.UNAUTHORIZED and self._renew_token():
-                response = send(headers=self._build_headers(content_type))
+                response, document = send()
         if not is_success(response.status):
             raise self._build_fault(call, response)
         self._rejected_token = ""
         self._backoff.record_success()
-        return check_json_document(call, response.data)
+        return check_json_document(call, document)
 
     def _renew_token(self) -> bool:
         """Return whether a token other than the rejected one is available.
@@ -203,13 +193,11 @@ class KubeClient:
         fault = build_fault(call, response.status, response.data, response.headers)
         return self._backoff.record_throttling(fault) if isinstance(fault, Throttled) else fault
 
-    def _read_changes(
-        self, watch_pool: PoolManager, path: str, headers: dict[str, str], since: int, head: CollectionHead
-    ) -> WatchEvents:
+    def _read_changes(self, api: RawApiClient, path: str, since: int, head: CollectionHead) -> WatchEvents:
         """Read the watch stream at *path*, then close it."""
-        call = f"GET {path}"
+        call, seconds = f"GET {path}", self._timeout.total_seconds()
         with self._translate_errors(call):
-            response = self._request(watch_pool, "GET", self._endpoint + path, headers=headers, preload_content=False)
+            response = api.request("GET", path, timeout=(seconds, seconds))
             try:
                 if not is_success(response.status):
                     raise self._build_fault(call, response)
@@ -235,6 +223,6 @@ class KubeClient:
             yield
         except (HTTPError, ssl.SSLError, OSError) as error:
             if isinstance(error, UrllibTimeoutError) and not isinstance(error, NewConnectionError):
-                self._backoff.record_silence(self._read_timeout)
+                self._backoff.record_silence(self._timeout)
             fix = f"if the error persists, check that {self._endpoint} is available and reachable from the functions"
             raise Unreachable(f"{call}: {error}; {fix}") from error

@@ -72,14 +72,11 @@ class EksToken:
         if credentials is None:
             raise Forbidden(f"no AWS credentials to sign a token for {self._cluster} with")
         keys = credentials.get_frozen_credentials()
-        if (
-            self._cached_token is None
-            or now - self._cached_token[0] >= TOKEN_TTL
-            or self._cached_token[1] != keys.access_key
-        ):
+        cached = self._cached_token  # another thread may renew it meanwhile
+        if cached is None or now - cached[0] >= TOKEN_TTL or cached[1] != keys.access_key:
             token = build_eks_token(keys, cluster=self._cluster, region=self._region, host=self._host, now=now)
-            self._cached_token = (now, keys.access_key, token)
-        return self._cached_token[2]
+            self._cached_token = cached = (now, keys.access_key, token)
+        return cached[2]
 
     def renew(self) -> None:
         """Discard the cached token, because the API server rejected it; the next call signs a new one."""

@@ -13,10 +13,11 @@ from typing import Any, ClassVar, Final
 from urllib.request import Request, urlopen
 
 import msgspec
-from urllib3 import BaseHTTPResponse, HTTPSConnectionPool, PoolManager
+from urllib3 import BaseHTTPResponse, HTTPSConnectionPool
 from urllib3.connection import HTTPSConnection
 
 from shared.kubernetes.client import KubeClient
+from shared.kubernetes.raw_api_client import RawApiClient
 
 _BYTES_RECEIVED: Final = struct.Struct("=128xQ")
 """Layout of tcpi_bytes_received in Linux' struct tcp_info."""
@@ -89,10 +90,10 @@ class _Pool(HTTPSConnectionPool):
 class MeteredClient(KubeClient):
     """The product's client, over sockets that count."""
 
-    def _build_connection_pool(self) -> PoolManager:
-        pool = super()._build_connection_pool()
-        pool.pool_classes_by_scheme = {"https": _Pool}
-        return pool
+    def _build_api_client(self) -> RawApiClient:
+        api = super()._build_api_client()
+        api.pool_manager.pool_classes_by_scheme = {"https": _Pool}
+        return api
 
 
 class Meter:

@@ -20,7 +20,8 @@ class CannedHandler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         sent = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        self.received_requests.append((self.command, self.path, dict(self.headers), sent))
+        headers = {name.title(): value for name, value in self.headers.items()}
+        self.received_requests.append((self.command, self.path, headers, sent))
         if not self.status:
             return
         self.send_response(self.status)

@@ -29,7 +29,7 @@ import msgspec
 
 from shared.errors import Fault
 from shared.kubernetes.client import KubeClient
-from shared.kubernetes.proxy import build_tls_context
+from shared.kubernetes.raw_api_client import build_tls_context
 from tests.controlplane import commands
 from tests.controlplane.binaries import (
     API_SERVER,

@@ -20,6 +20,7 @@ SOURCES: Final = (
     "requirements-lambda.lock",
     "requirements.lock",
     "infra/functions/bundling.py",
+    "infra/functions/kubernetes_client_trimming.py",
     "tests/e2e/libraries.py",
 )
 RUNTIME_PACKAGES: Final = frozenset({"awslambdaric", "simplejson", "snapshot-restore-py"})

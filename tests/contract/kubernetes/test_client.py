@@ -7,6 +7,8 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from kubernetes.client.configuration import Configuration
+from urllib3.exceptions import InsecureRequestWarning
 
 from shared.errors import (
     Conflict,
@@ -20,7 +22,7 @@ from shared.errors import (
     Unreachable,
 )
 from shared.kubernetes.client import KubeClient
-from shared.kubernetes.proxy import build_connection_pool
+from shared.kubernetes.raw_api_client import RawApiClient, build_configuration
 from tests.contract.kube_canned import CannedHandler, set_response
 from tests.contract.kube_front import list_objects, run_server
 from tests.contract.tls import build_server_context, encode_authority
@@ -156,10 +158,19 @@ def test_server_certificate_is_verified_with_the_given_certificate_authority(ser
     assert server.startswith("http:")
 
 
+def test_server_certificate_is_not_verified_if_the_configuration_says_so(certificate: Path, server: str) -> None:
+    assert server.startswith("http:")
+    for endpoint in run_server(CannedHandler, build_server_context(certificate)):
+        client = RawApiClient(Configuration(host=endpoint, verify_ssl=False))
+        with pytest.warns(InsecureRequestWarning):
+            assert client.request("GET", "/api/v1/nodes/a", timeout=10).data == b"{}"
+
+
 @pytest.mark.parametrize("authority", [None, "made up"])
 def test_certificate_authority_without_key_identifiers_is_accepted(authority: str | None) -> None:
     """Those of older EKS clusters have none, and from 3.13 on Python asks for them if it is not told otherwise."""
-    context = build_connection_pool("", authority, 1).connection_pool_kw["ssl_context"]
+    configuration = build_configuration("https://k.eks", authority_pem=authority, token=None, max_connections=1)
+    context = RawApiClient(configuration).pool_manager.connection_pool_kw["ssl_context"]
     assert not context.verify_flags & ssl.VERIFY_X509_STRICT
     assert context.verify_mode is ssl.CERT_REQUIRED
     assert context.check_hostname
@@ -174,6 +185,28 @@ def test_every_request_gets_a_current_token(server: str) -> None:
         "Bearer one",
         "Bearer two",
     ]
+
+
+def test_renewed_token_is_sent_after_the_server_rejected_a_token(server: str) -> None:
+    tokens = ["old"]
+    set_response(401)
+    with pytest.raises(Forbidden):
+        KubeClient(server, token=lambda: tokens[-1], renew=lambda: tokens.append("new")).read("/api/v1/nodes/a")
+    sent_tokens = [headers["Authorization"] for _, _, headers, _ in CannedHandler.received_requests]
+    assert sent_tokens == ["Bearer old", "Bearer new"]
+
+
+def test_redirect_to_another_host_is_not_followed(server: str) -> None:
+    set_response(307, "elsewhere", Location=server.replace("127.0.0.1", "localhost") + "/api/v1/nodes/b")
+    with pytest.raises(Unreachable, match="elsewhere"):
+        KubeClient(server, token=lambda: "secret").read("/api/v1/nodes/a")
+    assert [path for _, path, _, _ in CannedHandler.received_requests] == ["/api/v1/nodes/a"]
+
+
+def test_requests_name_joiner_as_their_user_agent(server: str) -> None:
+    KubeClient(server).read("/api/v1/nodes/a")
+    KubeClient(server).create("/api/v1/nodes", b"{}")
+    assert [headers["User-Agent"] for _, _, headers, _ in CannedHandler.received_requests] == ["joiner"] * 2
 
 
 def test_request_without_a_token_has_no_authorization_header(server: str) -> None:

@@ -14,7 +14,7 @@ import pytest
 from cli.cluster.kubeconfig import connect_to_cluster
 from shared.errors import Unreachable
 from shared.kubernetes.client import KubeClient
-from shared.kubernetes.proxy import find_proxy
+from shared.kubernetes.raw_api_client import RawApiClient, build_configuration
 from shared.ports.kubernetes import Kube
 from tests.contract.kube_canned import CannedHandler
 from tests.contract.kube_front import run_server
@@ -71,7 +71,7 @@ def secure(server: str, certificate: Path) -> Iterator[str]:
 
 def build_functions_client(endpoint: str, certificate: Path, _: Path) -> Kube:
     """Return the client of the functions, as `shared.production_world` builds it."""
-    return KubeClient(endpoint, certificate_authority=encode_authority(certificate), proxy=find_proxy(endpoint))
+    return KubeClient(endpoint, certificate_authority=encode_authority(certificate))
 
 
 def build_kubeconfig_client(endpoint: str, certificate: Path, folder: Path) -> Kube:
@@ -149,6 +149,8 @@ def test_proxy_that_rejects_the_connection_raises_unreachable(
         ({"HTTPS_PROXY": "proxy:3128"}, "https://k.eks", "http://proxy:3128"),
         ({"HTTPS_PROXY": "http://proxy:3128", "NO_PROXY": ".eks"}, "https://k.eks:443", ""),
         ({"HTTPS_PROXY": "http://proxy:3128", "NO_PROXY": "k.eks:443"}, "https://k.eks:443", ""),
+        ({"HTTPS_PROXY": "http://proxy:3128", "NO_PROXY": "10.0.0.0/8"}, "https://10.1.2.3", ""),
+        ({"HTTPS_PROXY": "http://proxy:3128", "NO_PROXY": "10.0.0.0/8"}, "https://11.1.2.3", "http://proxy:3128"),
         ({"HTTP_PROXY": "http://proxy:3128"}, "http://k.eks", "http://proxy:3128"),
     ],
 )
@@ -157,4 +159,6 @@ def test_proxy_is_selected_from_the_environment_variables(
 ) -> None:
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    assert find_proxy(endpoint) == proxy
+    configuration = build_configuration(endpoint, authority_pem=None, token=None, max_connections=1)
+    used_proxy = RawApiClient(configuration).pool_manager.proxy
+    assert (str(used_proxy) if used_proxy else "") == proxy

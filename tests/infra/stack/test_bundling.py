@@ -5,19 +5,45 @@ import re
 import shutil
 import subprocess
 import sys
+import types
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import kubernetes.client
 import msgspec
 import pytest
 
 from infra.functions import bundling
+from infra.functions import kubernetes_client_trimming as trimming
 from tests.benchmarks.bench_cold_start import ENVIRONMENT, FUNCTIONS, PROBE_SCRIPT, measure_cold_start
 from tests.infra.installations import build_event
 
 MAX_BUNDLE_BYTES = 15_000_000
 Run = Callable[..., subprocess.CompletedProcess[str]]
+REQUEST_SCRIPT = """
+import sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
+
+sys.path[:0] = sys.argv[1:]
+from shared.kubernetes.client import KubeClient
+
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"{}" if self.headers["Authorization"] == "Bearer secret" else b"")
+
+    do_POST = do_GET
+
+server = HTTPServer(("127.0.0.1", 0), Handler)
+Thread(target=server.serve_forever, daemon=True).start()
+kube = KubeClient(f"http://127.0.0.1:{server.server_port}", token=lambda: "secret")
+assert kube.read("/api/v1/nodes/a") == kube.create("/api/v1/nodes", b"{}") == b"{}"
+print(*sorted(sys.modules))
+"""
 
 
 def test_layer_dependencies_are_pinned_to_the_tested_versions() -> None:
@@ -119,9 +145,37 @@ def test_unused_files_are_pruned_from_the_layer(tmp_path: Path) -> None:
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "botocore" / "data" / "endpoints.json").touch()
     bundling.prune_dependencies(tmp_path)
-    remaining = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")}
+    remaining = list_paths(tmp_path)
     newest = {"botocore/data/ec2", "botocore/data/ec2/2016-11-15"}
     assert remaining == {"boto3", "botocore", "botocore/data", *newest, "botocore/data/endpoints.json", "msgspec"}
+
+
+def list_paths(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*")}
+
+
+def test_only_modules_of_raw_requests_are_kept_of_the_kubernetes_client(tmp_path: Path) -> None:
+    for name in ("client/rest.py", "client/api/core_v1_api.py", "client/models/v1_pod.py", "aio/__init__.py"):
+        (tmp_path / "kubernetes" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "kubernetes" / name).write_text("import os")
+    (tmp_path / "kubernetes" / "utils").mkdir()
+    (tmp_path / "kubernetes" / "utils" / "retry.py").touch()
+    (tmp_path / "kubernetes" / "__init__.py").write_text("from . import client, dynamic")
+    bundling.prune_dependencies(tmp_path)
+    module_paths = {"client", "client/rest.py", "utils", "utils/__init__.py", "utils/retry.py", "__init__.py"}
+    assert list_paths(tmp_path / "kubernetes") == module_paths
+    assert not (tmp_path / "kubernetes" / "__init__.py").read_text()
+    assert (tmp_path / "kubernetes" / "client" / "rest.py").read_text() == "import os"
+
+
+def test_pydantic_replacement_has_every_name_that_the_kubernetes_client_imports() -> None:
+    package = Path(kubernetes.client.__file__).parents[1]
+    trees = [ast.parse((package / name).read_text()) for name in trimming.KEPT_MODULES]
+    imports = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    names = {alias.name for node in imports if node.module == "pydantic" for alias in node.names}
+    module = types.ModuleType("pydantic", "")
+    exec(trimming.PYDANTIC_REPLACEMENT, vars(module))  # noqa: S102 - the text of a module
+    assert names == {name for name in vars(module) if not name.startswith("_")}
 
 
 def test_every_called_aws_service_model_is_in_the_layer() -> None:
@@ -171,7 +225,8 @@ def test_every_function_import_resolves_to_a_file_in_the_bundle(asset: Path) -> 
         for source in sorted((asset / "own").rglob("*.py"))
         for name in iterate_imports(ast.parse(source.read_text()))
     }
-    assert {"boto3.session", "aws_lambda_powertools.metrics", "msgspec", "urllib3"} <= imported_names
+    libraries = {"boto3.session", "aws_lambda_powertools.metrics", "msgspec", "urllib3"}
+    assert libraries | {"kubernetes.client.api_client"} <= imported_names
     assert [name for name in sorted(imported_names) if not can_import(name, roots)] == ["cel"]
 
 
@@ -195,19 +250,41 @@ def can_import(name: str, roots: list[Path]) -> bool:
     )
 
 
-def test_every_function_starts_with_only_the_bundle(asset: Path, tmp_path: Path) -> None:
-    """Compiled modules are for another platform; the local ones, locked in the same version, replace them here."""
+def list_import_folders(asset: Path, folder: Path) -> list[str]:
+    """Return the folders of the bundle, after *folder* with its compiled modules for this platform.
+
+    The local ones, locked in the same version, replace those for Lambda.
+    """
     compiled = {library.relative_to(asset / "layer" / "python").parts[0] for library in asset.rglob("*.so")}
     assert compiled == {"msgspec"}
-    shutil.copytree(Path(msgspec.__file__).parent, tmp_path / "msgspec")
+    shutil.copytree(Path(msgspec.__file__).parent, folder / "msgspec")
+    return [str(folder), str(asset / "own"), str(asset / "layer" / "python")]
+
+
+@pytest.mark.loopback
+def test_bundled_kubernetes_client_sends_requests_without_importing_models(asset: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-I", "-S", "-B", "-c", REQUEST_SCRIPT, *list_import_folders(asset, tmp_path)]
+    process = subprocess.run(command, check=True, capture_output=True, text=True, env={})
+    kept_names = [
+        name.removesuffix(".py").replace("/", ".").removesuffix(".__init__") for name in trimming.KEPT_MODULES
+    ]
+    imported_names = set(process.stdout.split())
+    assert {name for name in imported_names if name.startswith("kubernetes.")} == {
+        *(f"kubernetes.{name}" for name in kept_names),
+        "kubernetes.utils",
+    }
+    assert not {"annotated_types", "pydantic_core", "requests", "websocket", "yaml"} & imported_names
+
+
+def test_every_function_starts_with_only_the_bundle(asset: Path, tmp_path: Path) -> None:
     function_names = {handler_path.parent.name for handler_path in (asset / "own" / "functions").glob("*/handler.py")}
     assert function_names == {*FUNCTIONS, "installer"}
-    folders = (tmp_path, asset / "own", asset / "layer" / "python")
+    folders = list_import_folders(asset, tmp_path)
     for name in FUNCTIONS:
-        measure_cold_start(sys.executable, name, *folders)
+        measure_cold_start(sys.executable, name, *map(Path, folders))
     ordered = PROBE_SCRIPT.replace('{"source": "schedule"}', repr(build_event("Create", {"Part": "installed"})))
     ordered = ordered.replace("aws_request_id =", "aws_request_id = log_stream_name =")
-    command = [sys.executable, "-I", "-S", "-B", "-c", ordered, "installer", *map(str, folders)]
+    command = [sys.executable, "-I", "-S", "-B", "-c", ordered, "installer", *folders]
     subprocess.run(command, check=True, capture_output=True, env=ENVIRONMENT)
 
 

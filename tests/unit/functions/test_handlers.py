@@ -151,8 +151,6 @@ def clusters(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_production_world_is_built_from_the_settings(clusters: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HTTPS_PROXY", "http://proxy:3128")
-    monkeypatch.setenv("NO_PROXY", "")
     kube: dict[str, Any] = {}
 
     def build_client(endpoint: str, **options: object) -> object:
@@ -164,7 +162,6 @@ def test_production_world_is_built_from_the_settings(clusters: list[str], monkey
     assert clusters == ["demo"]
     assert (world.settings, world.name, world.clock) == (SETTINGS, "request-1", get_current_time)
     assert (kube["endpoint"], kube["certificate_authority"]) == ("https://k.eks", "")
-    assert kube["proxy"] == "http://proxy:3128"
     assert world.read_packaged_file is not None
     assert world.read_packaged_file("functions/__init__.py").startswith(b'"""The Lambda functions.')
     assert kube["token"]().startswith("k8s-aws-v1.")
