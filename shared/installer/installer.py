@@ -9,7 +9,6 @@ import msgspec
 from urllib3 import Retry
 
 from shared.errors import Conflict, Forbidden, NotFound, Throttled, Unreachable
-from shared.installer.foreign_objects import filter_own_nodes, has_own_node_class, list_pool_names
 from shared.installer.manifests import (
     MANIFEST_PATHS,
     Manifest,
@@ -20,6 +19,7 @@ from shared.installer.manifests import (
     is_being_deleted,
     is_managed_by_joiner,
 )
+from shared.installer.own_nodes import filter_own_nodes, list_pool_names
 from shared.installer.plan import (
     CreateManifest,
     DeleteManifest,
@@ -31,6 +31,7 @@ from shared.installer.plan import (
     plan_removal,
 )
 from shared.model.core.labels import NODEPOOL
+from shared.model.karpenter.other_providers import has_own_node_class
 from shared.ports.kubernetes import Kube
 from shared.wire.paths import COLLECTION_PATHS, CRD_KIND
 
