@@ -18,12 +18,12 @@ from cli.planning.unschedulable import MAX_LISTED_PODS
 from cli.terminal.errors import InputError
 from cli.terminal.stderr import print_errors, show_progress
 from shared.model.cluster import ClusterSnapshot
-from shared.model.core.formatting import join_names
+from shared.model.core.formatting import format_count, join_names
 from shared.model.core.metadata import Problem
 from shared.take.kubernetes.optional_resources import OPTIONAL_KINDS
 from shared.take.kubernetes.resource_kinds import RESOURCE_KINDS
 from shared.take.manifests.documents import DocumentSource
-from shared.take.manifests.snapshot_from_manifests import build_snapshot_from_documents
+from shared.take.manifests.snapshot_from_manifests import LeftOutReporter, build_snapshot_from_documents
 
 CATALOG_REFRESH_INTERVAL: Final = timedelta(minutes=5)
 """When the cluster is read repeatedly, the catalog is read again after this time."""
@@ -66,18 +66,21 @@ def read_planning_input(args: argparse.Namespace, now: datetime) -> PlanningInpu
     """
     if args.context is not None or args.kubeconfig is not None:
         return _read_live_input(args, now)
-    read_errors: list[str] = []
+    read_errors, left_out_notes = list[str](), list[str]()
     with show_progress(f"reading {join_names(args.filename, MAX_LISTED_PODS)}"):
         manifests = _read_manifests(args.filename, read_errors.append, {})
         if read_errors and not manifests.objects:
             raise InputError("; ".join(read_errors))
         cluster = build_snapshot_from_documents(
-            manifests.objects, now, assume_unschedulable=args.assume_unschedulable is not False
+            manifests.objects,
+            now,
+            assume_unschedulable=args.assume_unschedulable is not False,
+            report_left_out=_build_left_out_reporter(left_out_notes),
         )
     return PlanningInput(
         cluster=cluster,
         read_errors=tuple(read_errors),
-        notes=manifests.notes,
+        notes=(*manifests.notes, *left_out_notes),
         locations=manifests.locations,
         workload_by_pod=manifests.workload_by_pod,
     )
@@ -195,17 +198,20 @@ def _read_live_input(args: argparse.Namespace, now: datetime) -> PlanningInput:
     cluster, notes = read_live_cluster(connection.kube, now, connection.context, listings)
     if args.assume_unschedulable:
         cluster = mark_pods_unschedulable(cluster)
-    read_errors: list[str] = []
+    read_errors, left_out_notes = list[str](), list[str]()
     manifests = _read_manifests(args.filename, read_errors.append, group_running_labels(cluster))
     default_class = find_default_storage_class(cluster)
     objects = tuple(_set_default_storage_class(item, default_class) for item in manifests.objects)
     applied_cluster = build_snapshot_from_documents(
-        objects, now, assume_unschedulable=args.assume_unschedulable is not False
+        objects,
+        now,
+        assume_unschedulable=args.assume_unschedulable is not False,
+        report_left_out=_build_left_out_reporter(left_out_notes),
     )
     return PlanningInput(
         cluster=merge_clusters(cluster, applied_cluster),
         read_errors=tuple(read_errors),
-        notes=(*notes, *manifests.notes),
+        notes=(*notes, *manifests.notes, *left_out_notes),
         region_hints=(connection.cluster, connection.server),
         locations=manifests.locations,
         workload_by_pod=manifests.workload_by_pod,
@@ -221,6 +227,17 @@ def _read_manifests(
         running_labels,
         are_features_on=_has_enabled_features(),
     )
+
+
+def _build_left_out_reporter(notes: list[str]) -> LeftOutReporter:
+    """Return a function that adds a note about objects of other providers to *notes*."""
+
+    def report_left_out(field: str, names: tuple[str, ...]) -> None:
+        kind = {"node_pools": "NodePool", "node_claims": "NodeClaim"}[field]
+        listed_names = join_names(names, MAX_LISTED_PODS)
+        notes.append(f"left out {format_count(len(names), kind)} of other providers: {listed_names}")
+
+    return report_left_out
 
 
 def _has_enabled_features() -> bool:

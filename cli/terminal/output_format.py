@@ -7,17 +7,15 @@ import msgspec
 API_VERSION: Final = "joiner/v1"
 
 
-def encode_output(value: object, output: str, *, has_api_version: bool = True) -> str:
+def encode_output(value: object, output: str) -> str:
     """Return *value* as indented JSON, or as YAML if *output* is ``yaml``, with Joiner's ``apiVersion``.
 
-    A list has no place for ``apiVersion``: its items carry it. *has_api_version* is false for the planner's documents,
-    whose fields are a contract of their own.
+    A list has no place for ``apiVersion``: its items carry it.
     """
     document = msgspec.to_builtins(value)
-    if has_api_version:
-        document = (
-            [_add_api_version(item) for item in document] if isinstance(document, list) else _add_api_version(document)
-        )
+    document = (
+        [_add_api_version(item) for item in document] if isinstance(document, list) else _add_api_version(document)
+    )
     if output != "yaml":
         return msgspec.json.format(msgspec.json.encode(document), indent=1).decode() + "\n"
     import yaml  # noqa: PLC0415 - JSON needs no YAML library

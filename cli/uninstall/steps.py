@@ -19,12 +19,12 @@ from cli.status.node_rows import NodeRow, build_node_rows
 from cli.terminal.errors import InputError
 from shared.decide.disruption.candidates import find_blocking_pod
 from shared.errors import Fault, NotFound
-from shared.installer.foreign_objects import has_own_node_class
 from shared.installer.installer import KARPENTER_LEASE_NAME, LEASES_PATH
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.formatting import format_count, format_elapsed, join_names
 from shared.model.core.metadata import ObjectMeta
 from shared.model.core.units import parse_instant
+from shared.model.karpenter.other_providers import has_own_node_class
 from shared.model.karpenter.pause import LAUNCH_WORDS, Pause
 from shared.ports.kubernetes import Kube
 from shared.state.cluster_state import ClusterState

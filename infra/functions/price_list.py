@@ -26,12 +26,22 @@ class PriceListAsset(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         return f"{len(self.on_demand)} prices of {self.region}, {self.priced_at:%Y-%m-%d}"
 
 
-def read_price_list(filename: str) -> tuple[PriceListAsset, bytes]:
-    """Return the price list in *filename*, and the bytes of the file.
+def read_price_list(filename: str, region: str) -> tuple[PriceListAsset, bytes]:
+    """Return the price list in *filename*, and the bytes of the file. An empty *region* stands for any region.
 
     Raises:
-        ValueError: the file is missing or invalid; the message names the option.
+        ValueError: the file is missing or invalid, or is for another region; the message names the option.
     """
+    price_list, body = _read_file(filename)
+    if region and price_list.region != region:
+        raise ValueError(
+            f"joiner:price-list: {filename} has the prices of {price_list.region}, but the stack is for {region}; "
+            f"to fix: create it with `joiner catalog prices --region {region} -o FILE`"
+        )
+    return price_list, body
+
+
+def _read_file(filename: str) -> tuple[PriceListAsset, bytes]:
     try:
         body = Path(filename).read_bytes()
         return msgspec.json.decode(body, type=PriceListAsset), body

@@ -18,13 +18,18 @@ CDK_REGION_VARIABLE: Final = "CDK_DEFAULT_REGION"
 """Set by the CDK command to the region of the credentials."""
 
 
+def get_target_region(options: StackOptions) -> str:
+    """Return the region of the stack: joiner:region, or that of the credentials; empty if neither is known."""
+    return options.region or os.environ.get(CDK_REGION_VARIABLE, "")  # noqa: TID251 - the CDK passes the region this way
+
+
 def check_partition(options: StackOptions) -> None:
     """Check that a region outside the partition `aws` has a price list.
 
     Raises:
         ValueError: the region is in no partition, or the price list is missing; the message names the setting.
     """
-    region = options.region or os.environ.get(CDK_REGION_VARIABLE, "")  # noqa: TID251 - the CDK passes the region this way
+    region = get_target_region(options)
     if not region:
         return
     session = Session()

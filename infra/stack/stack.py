@@ -12,6 +12,7 @@ from infra.iam.node_role import FunctionEntries, NodeRole
 from infra.monitoring.alarms import Alarms
 from infra.monitoring.dashboard import Dashboard
 from infra.network.network import Network
+from infra.settings.partition_validation import get_target_region
 from infra.settings.settings import StackOptions
 from infra.stack.rollout import Deployments
 from infra.storage import State
@@ -89,7 +90,7 @@ class JoinerStack(cdk.Stack):
         files = {installer.MANIFESTS_FILENAME: installer.build_manifests()}
         if not options.price_list:
             return files
-        packaged_prices, body = price_list.read_price_list(options.price_list)
+        packaged_prices, body = price_list.read_price_list(options.price_list, get_target_region(options))
         description = "Region, date and size of the price list that is packaged with the functions"
         cdk.CfnOutput(self, "PackagedPrices", value=packaged_prices.format_summary(), description=description)
         return {**files, price_list.PRICE_LIST_FILENAME: body}

@@ -7,6 +7,7 @@ from typing import Final, TypeAlias, assert_never
 import msgspec
 
 from shared.apply.follow_up_messages import send_follow_up
+from shared.apply.instance_calls import tag_instance, terminate_instances
 from shared.apply.kubernetes import node_registration, writes
 from shared.apply.kubernetes.events import publish_event
 from shared.apply.launch import launch_instances
@@ -102,9 +103,9 @@ def _perform_batch(batch: Batch, world: World, fence: FencingToken | None) -> La
         case LaunchInstances():
             return launch_instances(action, world, fence)
         case TerminateInstances():
-            world.ec2.terminate_instances(action.instance_ids)
+            terminate_instances(action, world)
         case TagInstance():
-            world.ec2.create_tags(action.instance_id, action.tags)
+            tag_instance(action, world)
         case DeleteLaunchTemplate():
             world.ec2.delete_launch_template(action.name)
         case MarkUnavailable():

@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 from typing import Final, TypeVar, assert_never
 
 import msgspec
+from urllib3 import Retry
 
 from shared.errors import Conflict, Forbidden, NotFound, Throttled, Unreachable
-from shared.installer.foreign_objects import filter_own_nodes, has_own_node_class, list_pool_names
 from shared.installer.manifests import (
     MANIFEST_PATHS,
     Manifest,
@@ -19,6 +19,7 @@ from shared.installer.manifests import (
     is_being_deleted,
     is_managed_by_joiner,
 )
+from shared.installer.own_nodes import filter_own_nodes, list_pool_names
 from shared.installer.plan import (
     CreateManifest,
     DeleteManifest,
@@ -30,6 +31,7 @@ from shared.installer.plan import (
     plan_removal,
 )
 from shared.model.core.labels import NODEPOOL
+from shared.model.karpenter.other_providers import has_own_node_class
 from shared.ports.kubernetes import Kube
 from shared.wire.paths import COLLECTION_PATHS, CRD_KIND
 
@@ -39,7 +41,8 @@ LEASES_PATH: Final = "/apis/coordination.k8s.io/v1/leases"
 KARPENTER_LEASE_NAME: Final = "karpenter-leader-election"
 LEASE_RENEWAL_TIMEOUT: Final = timedelta(minutes=2)
 """Maximum age of a lease's renewal for its holder to count as running; the holder renews it every few seconds."""
-RETRY_INTERVAL: Final = timedelta(seconds=5)
+RETRY_POLICY: Final = Retry(total=None, backoff_factor=1, backoff_max=30, backoff_jitter=2)
+"""Its delays in seconds double from 2 up to 30, each plus a random part of up to 2, so that retries do not coincide."""
 Result = TypeVar("Result")
 RETRYABLE_FAULTS: Final = (Conflict, Forbidden, NotFound, Throttled, Unreachable)
 """Faults that are retried. Forbidden is one: a new access entry takes effect some seconds after its creation."""
@@ -91,18 +94,20 @@ class Installer(msgspec.Struct, frozen=True, kw_only=True):
             previous_plan = plan
 
     def retry_until_deadline(self, act: Callable[[], Result]) -> Result:
-        """Call *act* until it succeeds, and return its result.
+        """Call *act* until it succeeds, and return its result. The delays grow; the last call is at the deadline.
 
         Raises:
             Fault: it did not succeed until the deadline.
         """
+        delays = iterate_retry_delays()
         while True:
             try:
                 return act()
             except RETRYABLE_FAULTS:
-                if self.clock() + RETRY_INTERVAL > self.deadline:
+                remaining = self.deadline - self.clock()
+                if remaining <= timedelta():
                     raise
-                self.wait(RETRY_INTERVAL)
+                self.wait(min(next(delays), remaining))
 
     def apply_plan(self, plan: InstallPlan) -> InstallPlan:
         """Apply the steps of *plan*, and return it.
@@ -240,6 +245,14 @@ class Installer(msgspec.Struct, frozen=True, kw_only=True):
                     self.kube.list(build_collection_path(manifest), limit=1)
                 except NotFound as fault:
                     raise Unreachable(f"{get_manifest_name(manifest)} is not served yet") from fault
+
+
+def iterate_retry_delays() -> Iterator[timedelta]:
+    """Yield the delays of `RETRY_POLICY`, without an end."""
+    attempts = RETRY_POLICY.increment()  # the first retry of urllib3 has no delay
+    while True:
+        attempts = attempts.increment()
+        yield timedelta(seconds=attempts.get_backoff_time())
 
 
 def is_installed(live: Manifest | None) -> bool:

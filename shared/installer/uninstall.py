@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from shared.errors import NotFound
-from shared.installer.installer import RETRY_INTERVAL, SHARED_DEFINITIONS, Installer, InstallRefused
+from shared.installer.installer import SHARED_DEFINITIONS, Installer, InstallRefused
 from shared.installer.manifests import Manifest, get_manifest_name
 from shared.installer.plan import plan_deletion
 from shared.model.core.formatting import format_count, join_names
@@ -20,6 +20,8 @@ from shared.model.core.labels import INSTANCE_PROFILE, LAUNCHES_PAUSED
 from shared.model.karpenter.pause import CLUSTER_NAMESPACE, LAUNCH_WORDS, Pause, format_pauses, parse_pauses
 from shared.wire.paths import COLLECTION_PATHS
 
+POLL_INTERVAL: Final = timedelta(seconds=5)
+"""How often the deletion of objects is checked."""
 MAX_PLANNING_DURATION: Final = timedelta(seconds=60)
 """Longer than any invocation of a function that reads NodePools."""
 FIX_HINT: Final = "to fix: run `joiner uninstall`, or deploy with joiner:on-destroy=purge (or abandon) first"
@@ -95,14 +97,14 @@ def _delete_until_gone(installer: Installer, kinds: str, *collections: str) -> N
         is_quiet = last_seen_at is None or installer.clock() - last_seen_at >= MAX_PLANNING_DURATION
         if not names and is_quiet:
             return
-        if installer.clock() + RETRY_INTERVAL > installer.deadline:
+        if installer.clock() + POLL_INTERVAL > installer.deadline:
             remaining = (
                 (f"{kinds} are still being deleted: {join_names(names, 5)}")
                 if names
                 else "NodePools were deleted just now"
             )
             raise InstallRefused(f"{remaining}; to fix: delete the stack again")
-        installer.wait(RETRY_INTERVAL)
+        installer.wait(POLL_INTERVAL)
 
 
 def _delete_collections(installer: Installer, collections: tuple[str, ...]) -> bool:

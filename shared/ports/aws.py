@@ -32,7 +32,11 @@ class Ec2(Protocol):
         """
 
     def terminate_instances(self, instance_ids: Iterable[str]) -> None:
-        """Terminate *instance_ids*; instances that do not exist any more cause no error."""
+        """Terminate *instance_ids*; instances that do not exist any more cause no error.
+
+        Raises:
+            Forbidden: the role lacks the permission, or EC2 does not know an instance (yet).
+        """
 
     def describe_instances(self, cluster: str) -> tuple[Instance, ...]:
         """Return every instance with our tags for *cluster*, in all states but `terminated`, sorted by id."""
@@ -58,6 +62,7 @@ class Ec2(Protocol):
 
         Raises:
             NotFound: EC2 does not know the instance.
+            Forbidden: the role lacks the permission, or EC2 does not know the instance (yet).
         """
 
     def ensure_launch_template(self, template: LaunchTemplate) -> None:

@@ -25,7 +25,8 @@ from shared.model.core.metadata import ObjectMeta, is_condition_true
 from shared.model.core.resources import PODS, Resources, build_resources, sum_resources
 from shared.model.core.taints import Taint, is_ephemeral
 from shared.model.core.units import parse_instant
-from shared.model.karpenter.node_claim import NodeClaim, is_of_other_provider
+from shared.model.karpenter.node_claim import NodeClaim
+from shared.model.karpenter.other_providers import is_of_other_provider
 from shared.model.kubernetes.node import Node
 from shared.model.kubernetes.pod import Pod
 

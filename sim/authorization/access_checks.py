@@ -147,7 +147,8 @@ class AccessControl:
             decision = self._decide(function, request)
             self.on_iam_request(function, call, request, decision)
             if decision is not AccessDecision.ALLOWED:
-                self._deny(f"{function} lacks {request.action} on {request.resource}: {dict(request.context)}")
+                if request.is_found:
+                    self._deny(f"{function} lacks {request.action} on {request.resource}: {dict(request.context)}")
                 raise Forbidden(f"UnauthorizedOperation: {function} may not {request.action} {request.resource}")
 
     def _decide(self, function: str, request: IamRequest) -> AccessDecision:

@@ -30,6 +30,12 @@ class OpenAnswers(msgspec.Struct, kw_only=True):
 
     unseen_terminations: bool = False
     """TerminateInstances does not find an instance that Describe does not show yet (the same page)."""
+    denies_unseen_instances: bool = False
+    """IAM checks a call on an instance that EC2 does not show without the instance's tags: UnauthorizedOperation.
+
+    Otherwise the answer is InvalidInstanceID.NotFound. The Service Authorization Reference leaves the order of both
+    checks open: https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonec2.html
+    """
     describe_count: int = 0
     """The number of answers about instances whose visibility is inconsistent."""
 
@@ -61,4 +67,5 @@ def draw_open_answers(seed: int) -> OpenAnswers:
         inconsistent_reads=draw("inconsistent reads"),
         late_templates=draw("late templates"),
         unseen_terminations=draw("unseen terminations"),
+        denies_unseen_instances=draw("denied unseen instances"),
     )

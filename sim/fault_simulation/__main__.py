@@ -17,7 +17,6 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Final, TextIO
 
@@ -30,6 +29,7 @@ from sim.fault_simulation.events.script import Script, decode_script, encode_scr
 from sim.fault_simulation.run import RunResult, run_script
 from sim.fault_simulation.shrink import shrink_script
 from sim.fault_simulation.targeted_kills import TARGETS_PER_RUN, SiteSightings
+from sim.fault_simulation.worker_pool import run_scripts
 
 REGRESSIONS: Final = Path(__file__).with_name("regressions.txt")
 RUNS_PER_PROGRESS_LINE: Final = 25
@@ -100,13 +100,13 @@ def main(arguments: list[str] | None = None, out: TextIO = sys.stdout) -> int:
 def _run_selected(options: argparse.Namespace, totals: RunTotals) -> Iterator[RunResult]:
     """Run the selected scripts; after seeds, also run scripts that kill at call sites where *tally* has no kill."""
     if options.regressions:
-        yield from _run_scripts([script for _, script in load_regressions()], options.jobs)
+        yield from run_scripts([script for _, script in load_regressions()], options.jobs)
     elif options.script is not None:
         yield run_script(decode_script(options.script))
     elif options.replay is not None:
         yield run_script(draw_script(options.replay))
     else:
-        yield from _run_scripts(
+        yield from run_scripts(
             [draw_script(seed) for seed in range(options.first, options.first + options.seeds)], options.jobs
         )
         for targets_per_run in TARGETS_PER_RUN if options.aim else ():
@@ -114,7 +114,7 @@ def _run_selected(options: argparse.Namespace, totals: RunTotals) -> Iterator[Ru
                 totals.sightings.build_targeted_scripts(totals.coverage.find_missed_targets(), targets_per_run)
             )
             totals.targeted_runs += len(targeted_scripts)
-            yield from _run_scripts(targeted_scripts, options.jobs)
+            yield from run_scripts(targeted_scripts, options.jobs)
 
 
 def _report_kills(totals: RunTotals, options: argparse.Namespace) -> Iterator[str]:
@@ -139,15 +139,6 @@ def load_regressions(path: Path = REGRESSIONS) -> Iterator[tuple[str, Script]]:
             reason = line.removeprefix("#").strip()
         elif line:
             yield reason, decode_script(line)
-
-
-def _run_scripts(scripts: list[Script], jobs: int) -> Iterator[RunResult]:
-    """Run *scripts*; the results come in the order of the scripts, regardless of which finishes first."""
-    if jobs <= 1 or len(scripts) <= 1:
-        yield from map(run_script, scripts)
-        return
-    with get_context("spawn").Pool(min(jobs, len(scripts))) as pool:
-        yield from pool.imap(run_script, scripts)
 
 
 def _print_result(result: RunResult, out: TextIO, *, shrink: bool) -> None:

@@ -1,5 +1,6 @@
 """Run a script from its first event to an empty account, and check the invariants throughout."""
 
+import traceback
 from collections import Counter
 from collections.abc import Callable
 from datetime import timedelta
@@ -9,6 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from shared.errors import NotFound
+from sim.authorization.access_checks import AccessDeniedError
 from sim.fault_simulation.checks import eventual_invariants
 from sim.fault_simulation.checks.invariants import InvariantChecker
 from sim.fault_simulation.events.call_sites import KillCoverage, KillTarget
@@ -57,12 +59,17 @@ class Broken(Exception):
 
 
 def run_script(script: Script) -> RunResult:
-    """Run *script* in its own world."""
+    """Run *script* in its own world; a denied call and any other error end the run and are violations."""
     script_run = _ScriptRun(script)
     try:
         script_run.run()
     except Broken:
         script_run.add_to_timeline("judge", "that is enough")
+    except AccessDeniedError as denial:
+        script_run.add_violation(f"denied: {denial}")
+    except Exception as error:  # noqa: BLE001 - of the product or of the simulator: the other seeds still run
+        script_run.add_violation(f"crashed: {type(error).__name__}: {error}")
+        script_run.add_to_timeline("simulator", traceback.format_exc())
     now = script_run.world.clock.get_time()
     return RunResult(
         script=script,
@@ -77,6 +84,21 @@ def run_script(script: Script) -> RunResult:
     )
 
 
+def build_failed_result(script: Script, violation: str) -> RunResult:
+    """Return the result of a run that ended without one."""
+    return RunResult(
+        script=script,
+        violations=(violation,),
+        timeline=(),
+        simulated_seconds=0,
+        event_counts=(),
+        dead_letters=0,
+        invocations=0,
+        reached_targets=(),
+        killed_targets=(),
+    )
+
+
 class _ScriptRun:
     def __init__(self, script: Script) -> None:
         self.script = script
@@ -87,8 +109,8 @@ class _ScriptRun:
         self.world = FaultWorld(script.seed, script.setup.reaction)
         self.started_at = self._last_call_at = self.world.clock.get_time()
         self._calls_at_instant = 0
-        self.invariants = InvariantChecker(self.world, script.setup, self._add_violation)
-        self.world.request_checks.log.on_rejection = lambda rejected: self._add_violation(rejected.describe())
+        self.invariants = InvariantChecker(self.world, script.setup, self.add_violation)
+        self.world.request_checks.log.on_rejection = lambda rejected: self.add_violation(rejected.describe())
         self.world.on_call = self._handle_invocation
         self.world.cloud.events.subscribe(self._handle_cloud_event)
         self.world.cluster.api.subscribe("nodes", self._handle_node)
@@ -128,6 +150,11 @@ class _ScriptRun:
         if actor == "fate":
             self.invariants.last_fault = self.world.clock.get_time()
 
+    def add_violation(self, violation: str) -> None:
+        """Record a violation, also in the timeline."""
+        self.violations.append(violation)
+        self.add_to_timeline("VIOLATION", violation)
+
     def _check_settled(self) -> None:
         self.add_to_timeline("people", "no more faults")
         timeout = eventual_invariants.compute_settle_timeout(self.script)
@@ -152,7 +179,7 @@ class _ScriptRun:
         end = self.world.clock.get_time() + timeout
         while find():
             if self.world.clock.get_time() >= end:
-                self._add_violation(violation.format(", ".join(find())))
+                self.add_violation(violation.format(", ".join(find())))
                 return False
             self._advance(CHECK_INTERVAL)
         return True
@@ -164,10 +191,6 @@ class _ScriptRun:
             self.invariants.check_state()
             if len(self.violations) >= MAX_VIOLATIONS:
                 raise Broken
-
-    def _add_violation(self, violation: str) -> None:
-        self.violations.append(violation)
-        self.add_to_timeline("VIOLATION", violation)
 
     def _handle_invocation(self, invocation: Invocation) -> None:
         self._check_invocation_loop(invocation)
@@ -181,7 +204,7 @@ class _ScriptRun:
         self._calls_at_instant = self._calls_at_instant + 1 if invocation.started_at == self._last_call_at else 0
         self._last_call_at = invocation.started_at
         if self._calls_at_instant > MAX_CALLS_PER_INSTANT:
-            self._add_violation(
+            self.add_violation(
                 f"spinning: {invocation.function} is called by {invocation.trigger}, and again, at the same moment"
             )
             raise Broken

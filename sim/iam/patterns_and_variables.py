@@ -39,6 +39,8 @@ class IamRequest(msgspec.Struct, frozen=True, kw_only=True):
     context: RequestContext = {}
     principal: str = "*"
     """The ARN of the caller, or a service as ``events.amazonaws.com``; only resource policies use it."""
+    is_found: bool = True
+    """Whether EC2 finds the resource; otherwise *context* lacks its tags, and a denial proves nothing."""
 
 
 def build_context(values: Mapping[str, str | Iterable[str]]) -> dict[str, Values]:

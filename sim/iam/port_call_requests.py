@@ -7,6 +7,7 @@ either for an instant fleet.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
@@ -76,10 +77,8 @@ class PortRequestBuilder(msgspec.Struct, frozen=True, kw_only=True):
             return self._build_table_requests(call, options)
         builder_by_call: dict[str, Callable[[Any], tuple[IamRequest, ...]]] = {
             "ec2.create_fleet": self._build_fleet_requests,
-            "ec2.create_tags": lambda argument: (self._build_tag_request(argument, arguments[1]),),
-            "ec2.delete_launch_template": lambda argument: (
-                self._build_template_request("ec2:DeleteLaunchTemplate", argument),
-            ),
+            "ec2.create_tags": lambda argument: self._build_tag_requests(argument, arguments[1]),
+            "ec2.delete_launch_template": self._build_delete_template_requests,
             "ec2.ensure_launch_template": self._build_ensure_template_requests,
             "ec2.dry_run_launch": self._build_probe_requests,
             "ec2.terminate_instances": self._build_terminate_requests,
@@ -129,34 +128,44 @@ class PortRequestBuilder(msgspec.Struct, frozen=True, kw_only=True):
 
     def _build_terminate_requests(self, instance_ids: Iterable[str]) -> tuple[IamRequest, ...]:
         return tuple(
-            self._build_instance_request("ec2:TerminateInstances", instance_id) for instance_id in instance_ids
+            request
+            for instance_id in instance_ids
+            for request in self._build_instance_requests("ec2:TerminateInstances", instance_id)
         )
 
-    def _build_instance_request(
+    def _build_instance_requests(
         self, action: str, instance_id: str, context_keys: Mapping[str, str | Iterable[str]] | None = None
-    ) -> IamRequest:
-        try:
-            tags = self.cloud.instances.describe(instance_id).tags
-        except NotFound:
-            tags = ()
-        return self._build_request(
-            action,
-            self.build_ec2_arn("instance", instance_id),
-            build_resource_tag_keys(tags) | dict(context_keys or {}),
-        )
+    ) -> tuple[IamRequest, ...]:
+        """Return the request for an existing instance, with its tags, and one without tags if EC2 does not show it.
 
-    def _build_tag_request(self, instance_id: str, tags: Tags) -> IamRequest:
-        return self._build_instance_request("ec2:CreateTags", instance_id, build_request_tag_keys(tags))
+        The second one depends on the open answers: without it, the call itself answers NotFound.
+        """
+        arn, call_keys = self.build_ec2_arn("instance", instance_id), dict(context_keys or {})
+        requests = []
+        with suppress(NotFound):
+            tags = tuple(self.cloud.instances.find(instance_id).tags.items())
+            requests.append(self._build_request(action, arn, build_resource_tag_keys(tags) | call_keys))
+        if self.cloud.instances.open_answers.denies_unseen_instances:
+            try:
+                self.cloud.instances.describe(instance_id)
+            except NotFound:
+                unseen_request = self._build_request(action, arn, call_keys)
+                requests.append(msgspec.structs.replace(unseen_request, is_found=False))
+        return tuple(requests)
+
+    def _build_tag_requests(self, instance_id: str, tags: Tags) -> tuple[IamRequest, ...]:
+        return self._build_instance_requests("ec2:CreateTags", instance_id, build_request_tag_keys(tags))
+
+    def _build_delete_template_requests(self, name: str) -> tuple[IamRequest, ...]:
+        """Return the request to delete a launch template; a name without a template has no ARN that IAM can check."""
+        try:
+            return (self._build_template_request("ec2:DeleteLaunchTemplate", name),)
+        except NotFound:
+            return ()
 
     def _build_template_request(self, action: str, name: str) -> IamRequest:
-        template_id = self.cloud.templates.build_template_id(name)
-        try:
-            tags = self.cloud.templates.find(name).tags
-        except NotFound:
-            tags = ()
-        return self._build_request(
-            action, self.build_ec2_arn("launch-template", template_id), build_resource_tag_keys(tags)
-        )
+        arn = self.build_ec2_arn("launch-template", self.cloud.templates.build_template_id(name))
+        return self._build_request(action, arn, build_resource_tag_keys(self.cloud.templates.find(name).tags))
 
     def _build_ensure_template_requests(self, template: LaunchTemplate) -> tuple[IamRequest, ...]:
         return (

@@ -49,6 +49,7 @@ class Stack:
         self.body = build_release_manifests()
         self.lines: list[str] = []
         self.waited = timedelta(0)
+        self.time_limit = timedelta(minutes=15)
         self._wait = clock.advance if wait is None else wait
 
     def ask(self, request: str, part: str = "installed", **properties: object) -> tuple[str, str]:
@@ -74,7 +75,7 @@ class Stack:
 
     def _build_world(self) -> World:
         cloud = Cloud(self.clock)
-        end = self.clock.get_time() + timedelta(minutes=15)
+        end = self.clock.get_time() + self.time_limit
         return World(
             settings=Settings(cluster_name="demo", region="us-east-1"),
             kube=self.kube,

@@ -5,7 +5,6 @@ from typing import Final
 
 import msgspec
 
-from shared.model.core.labels import NODECLASS
 from shared.model.core.metadata import Condition, ObjectMeta, is_condition_true
 from shared.model.core.requirements import ANYTHING, Requirements
 from shared.model.core.resources import NONE, Resources
@@ -14,7 +13,6 @@ from shared.model.core.taints import Taint
 KARPENTER_API_VERSION: Final = "karpenter.sh/v1"
 NODE_CLASS_GROUP: Final = "karpenter.k8s.aws"
 EC2_NODE_CLASS_KIND: Final = "EC2NodeClass"
-_NODE_CLASS_LABEL_SUFFIX: Final = "nodeclass"
 
 
 class NodeClassRef(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -27,15 +25,6 @@ class NodeClassRef(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     def is_supported(self) -> bool:
         """Return whether Joiner supports this kind of node class."""
         return self.group == NODE_CLASS_GROUP and self.kind == EC2_NODE_CLASS_KIND
-
-
-def is_of_other_provider(node_meta: ObjectMeta) -> bool:
-    """Return whether a Node with *node_meta* has the node class label of another provider, as of EKS Auto Mode.
-
-    Karpenter's core gives every Node the label GROUP/KIND of its node class, in lowercase.
-    """
-    has_other_class = any(key.endswith(_NODE_CLASS_LABEL_SUFFIX) for key, _ in node_meta.labels)
-    return has_other_class and not node_meta.get_label(NODECLASS)
 
 
 class NodeClaim(msgspec.Struct, frozen=True, kw_only=True):

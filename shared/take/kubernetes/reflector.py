@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from shared.errors import Fault, Forbidden, NotFound, Throttled
 from shared.model.core.metadata import Problem
+from shared.model.karpenter.other_providers import filter_own_objects
 from shared.ports.kubernetes import Kube, WatchEvents
-from shared.take.kubernetes.foreign_objects import filter_own_objects
 from shared.take.kubernetes.informer_cache import (
     CachedList,
     apply_watch_events,

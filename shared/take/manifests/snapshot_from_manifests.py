@@ -4,7 +4,7 @@ The conversion is the same as for a live cluster. Before it, a manifest gets the
 controllers would set: a namespace, the default StorageClass, the condition of an unschedulable pod, readiness.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from typing import Any, Final
 
@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.labels import INITIALIZED, NODECLASS, NODEPOOL, REGISTERED
 from shared.model.core.metadata import Condition, Problem, build_pairs
-from shared.model.karpenter.node_claim import NodeClaim, NodeClassRef, is_of_other_provider
+from shared.model.karpenter.node_claim import NodeClaim, NodeClassRef
+from shared.model.karpenter.other_providers import SHARED_FIELDS, filter_own_objects, is_of_other_provider
 from shared.model.kubernetes.node import Node
-from shared.take.kubernetes.foreign_objects import filter_own_objects
 from shared.take.kubernetes.optional_resources import OPTIONAL_KINDS
 from shared.take.kubernetes.page_decoding import format_missing_name
 from shared.take.kubernetes.resource_kinds import RESOURCE_KINDS, ResourceKind, get_sort_key
@@ -26,16 +26,28 @@ from shared.take.manifests.documents import DocumentSource, ManifestDocument, it
 _VERSIONED_KINDS: Final = frozenset(
     ("Provisioner", "AWSNodeTemplate", "Machine", "NodePool", "NodeClaim", "EC2NodeClass")
 )
+LeftOutReporter = Callable[[str, tuple[str, ...]], None]
+"""Receives the field of a snapshot, and the names of the objects that it does not contain."""
+
+
+def _ignore_left_out(field: str, names: tuple[str, ...]) -> None:
+    del field, names
 
 
 def build_snapshot_from_documents(
-    objects: Iterable[DocumentSource], now: datetime, *, assume_unschedulable: bool = True
+    objects: Iterable[DocumentSource],
+    now: datetime,
+    *,
+    assume_unschedulable: bool = True,
+    report_left_out: LeftOutReporter = _ignore_left_out,
 ) -> ClusterSnapshot:
     """Build a snapshot from *objects*, which can contain Lists, in any order.
 
     If an object occurs twice, the last one wins. Bytes are one JSON document each; they are read several times as fast
     as decoded objects. Kinds that decisions do not read are skipped. With *assume_unschedulable*, a pod without a node
-    and without a `PodScheduled` condition is treated as a pod that kube-scheduler found unschedulable.
+    and without a `PodScheduled` condition is treated as a pod that kube-scheduler found unschedulable. As in a live
+    cluster, NodePools and NodeClaims of other providers are left out: *report_left_out* gets the field of the snapshot
+    and their names, sorted.
     """
     problems: list[Problem] = []
     document_by_identity = {document.identity: document for document in iterate_documents(objects, problems)}
@@ -63,7 +75,13 @@ def build_snapshot_from_documents(
     }
     parts["nodes"] = tuple(unclaimed_nodes.get(node.name, node) for node in parts["nodes"])
     claims = (*parts["node_claims"], *map(_build_node_claim, unclaimed_nodes.values()))
-    parts["node_claims"] = tuple(sorted(filter_own_objects("node_claims", claims), key=get_sort_key))
+    parts["node_claims"] = tuple(sorted(claims, key=get_sort_key))
+    for field in sorted(SHARED_FIELDS):
+        all_names = {item.name for item in parts[field]}
+        parts[field] = filter_own_objects(field, parts[field])
+        left_out_names = all_names - {item.name for item in parts[field]}
+        if left_out_names:
+            report_left_out(field, tuple(sorted(left_out_names)))
     return ClusterSnapshot(taken_at=now, problems=tuple(sorted(problems)), **parts)
 
 

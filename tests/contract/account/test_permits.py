@@ -9,6 +9,7 @@ from botocore.exceptions import ClientError
 
 from sim.aws_account.function_runtime import Credentials
 from sim.aws_http.protocol import ApiError
+from sim.cloud.open_answers import OpenAnswers
 from tests.contract.account_stage import Json, Stage, get_error_code
 
 pytestmark = pytest.mark.loopback
@@ -300,6 +301,10 @@ def test_terminate_instances_is_allowed_by_resource_tags(stage: Stage) -> None:
     client = get_client_as_role(stage, "ec2", make_allow_statement("ec2:TerminateInstances", Condition=conditions))
     launched = launch_instance(stage)
     assert get_error_code(lambda: client.terminate_instances(InstanceIds=launched)) == ""
+    assert (
+        get_error_code(lambda: client.terminate_instances(InstanceIds=["i-01234567"])) == "InvalidInstanceID.NotFound"
+    )
+    stage.account.cloud.set_open_answers(OpenAnswers(denies_unseen_instances=True))
     assert get_error_code(lambda: client.terminate_instances(InstanceIds=["i-01234567"])) == "UnauthorizedOperation"
 
 
@@ -364,7 +369,8 @@ def test_launch_template_and_tag_calls_are_checked_against_tag_conditions(stage:
         create_template(ec2, tags=[{"Key": "kubernetes.io/cluster/other", "Value": "owned"}])
     create_template(ec2)
     ec2.delete_launch_template(LaunchTemplateName="nodes")
-    assert get_error_code(lambda: ec2.delete_launch_template(LaunchTemplateName="nodes")) == "UnauthorizedOperation"
+    code = "InvalidLaunchTemplateName.NotFoundException"
+    assert get_error_code(lambda: ec2.delete_launch_template(LaunchTemplateName="nodes")) == code
     [instance] = launch_instance(stage)
     ec2.create_tags(Resources=[instance], Tags=OWNED_TAGS)
     assert (

@@ -1,6 +1,7 @@
 """The IAM requests of a call: the cases that the short life does not cover."""
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -11,9 +12,12 @@ from shared.model.ec2.launch_template import LaunchTemplate
 from shared.ports.storage import FencingToken
 from shared.settings import Settings
 from sim.cloud.cloud import Cloud
+from sim.cloud.open_answers import OpenAnswers
 from sim.iam.patterns_and_variables import IamRequest
 from sim.iam.port_call_requests import PortRequestBuilder
 from sim.time.virtual_clock import Clock
+from tests.contract.asking import launch_instance
+from tests.contract.memory_face import build_memory_face
 
 TAGS = (("eks:eks-cluster-name", "demo"),)
 SETTINGS = Settings(
@@ -105,10 +109,24 @@ def test_unknown_api_call_raises_key_error(account: PortRequestBuilder) -> None:
         account.build_requests("ec2.stop_instances", ("i-1",), {})
 
 
-def test_missing_resource_has_no_tags_in_request_context(account: PortRequestBuilder) -> None:
+def test_calls_on_missing_resources_are_answered_before_iam_checks_them(account: PortRequestBuilder) -> None:
     for call, argument in (("ec2.terminate_instances", ["i-1"]), ("ec2.delete_launch_template", "joiner/demo/a")):
-        [request] = account.build_requests(call, (argument,), {})
-        assert get_request_tags(request) == {}
+        assert account.build_requests(call, (argument,), {}) == ()
+
+
+def test_unseen_instance_can_be_checked_without_its_tags(account: PortRequestBuilder) -> None:
+    instance_id = launch_instance(build_memory_face(account.cloud))
+    account.cloud.set_open_answers(OpenAnswers(denies_unseen_instances=True))
+    seen_request, unseen_request, gone_request = account.build_requests(
+        "ec2.terminate_instances", ([instance_id, "i-1"],), {}
+    )
+    assert seen_request.is_found
+    assert get_request_tags(seen_request)
+    for request in (unseen_request, gone_request):
+        assert (request.is_found, get_request_tags(request)) == (False, {})
+    account.cloud.clock.advance(timedelta(minutes=1))
+    [request] = account.build_requests("ec2.create_tags", (instance_id, (("Name", "a"),)), {})
+    assert request.is_found
 
 
 def test_launch_requires_permissions_for_all_created_and_used_resources(account: PortRequestBuilder) -> None:

@@ -201,5 +201,17 @@ def test_invalid_price_list_is_rejected_at_synthesis(body: str | None, tmp_path:
         synthesize_stack(str(tmp_path), {"joiner:price-list": str(path)})
 
 
+@pytest.mark.parametrize(("setting", "variable"), [("eu-central-1", "us-east-1"), ("", "eu-central-1")])
+def test_price_list_of_another_region_is_rejected_at_synthesis(
+    setting: str, variable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CDK_DEFAULT_REGION", variable)
+    path = tmp_path / "prices.json"
+    path.write_text('{"region": "us-east-1", "pricedAt": "2026-11-21T08:00:00Z", "onDemand": {"m5.large": 0.1}}')
+    message = r"has the prices of us-east-1, but the stack is for eu-central-1; .*prices --region eu-central-1 -o FILE"
+    with pytest.raises(ValueError, match=message):
+        synthesize_stack(str(tmp_path), {"joiner:price-list": str(path), "joiner:region": setting})
+
+
 def test_simulator_wiring_is_parsed_from_this_template(wiring: StackWiring) -> None:
     assert StackWiring.parse(synthesize_template()) == wiring

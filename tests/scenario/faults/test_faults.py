@@ -7,8 +7,9 @@ Each test ends with the fault over, all pods running, no instance leaked or star
 
 import re
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 import pytest
@@ -20,6 +21,7 @@ from shared.report.journal.journal import JournalEntry
 from shared.settings import Settings
 from shared.store.catalog import NEWEST_CATALOG_KEY
 from shared.store.launch_groups import read_launch_groups
+from sim.cloud.ec2.instance import SimulatedInstance
 from sim.fault_tap import CallPhase, PortCall, Tap
 from tests.scenario.worlds import CLAIMS, CLASSES, World, make_deployment, make_node_class, make_node_pool
 
@@ -379,6 +381,31 @@ def test_partial_fleet_result_is_followed_by_a_request_for_the_missing_instances
     world.cloud.pools.set_limit("m5.xlarge", world.cloud.zones[2], "on-demand", 5)
     world.wait_until_settled(3, timeout=400)
     assert len(world.launched) == len(world.list_claims()) == 3
+
+
+def test_offering_without_capacity_at_the_start_of_an_instance_is_avoided() -> None:
+    world, reason = add_rack(World(make_node_class(), make_node_pool())), "Server.InsufficientInstanceCapacity"
+    full_zone = world.cloud.zones[0]
+
+    def end_instance(instance: SimulatedInstance) -> None:
+        instance.state_reason = f"{reason}: Insufficient capacity to satisfy instance request"
+        world.cloud.instances.terminate_immediately(instance.instance_id)
+
+    def end_in_full_zone(event: dict[str, Any]) -> None:
+        if event["detail"].get("state") == "pending":
+            instance = world.cloud.instances.find(event["detail"]["instance-id"])
+            if instance.subnet.zone == full_zone:
+                world.clock.call_after(timedelta(seconds=3), lambda: end_instance(instance))
+
+    world.cloud.events.subscribe(end_in_full_zone)
+    world.apply(build_late_objects())
+    world.wait_until_settled(4, timeout=400)
+    assert full_zone not in {instance.zone for instance in world.list_active_instances()}
+    marks = world.list_done_actions(MarkUnavailable)
+    assert {(mark.offering.instance_type, mark.offering.zone) for mark in marks} == {("m5.xlarge", full_zone)}
+    assert any(reason in event for event in world.list_events(reason="InstanceEndedEarly"))
+    # The EC2 event of the first instance has no reason: its replacement can be launched before lifecycle reads it.
+    assert_ends_well(world, launched=3)
 
 
 def test_missing_spot_service_linked_role_falls_back_to_on_demand_and_emits_an_event() -> None:

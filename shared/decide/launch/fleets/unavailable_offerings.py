@@ -1,6 +1,6 @@
 """Offerings to mark unavailable after a CreateFleet error, and for how long."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from shared.decide.launch.fleets.fleet_errors import (
@@ -41,14 +41,23 @@ def plan_unavailable_offerings(
     unavailable_pairs = [(error.instance_type, error.zone)] if error.instance_type else _list_requested_offerings(group)
     capacity_type = group.request.capacity_type
     return tuple(
-        MarkUnavailable(
-            offering=UnavailableOffering(
-                capacity_type=capacity_type, instance_type=name, zone=zone, until=until, group_id=group_id
-            ),
-            message=message,
-        )
+        build_offering_mark(capacity_type, name, zone, now=cluster.taken_at, message=message, group_id=group_id)
         for name, zone in unavailable_pairs
     )
+
+
+def build_offering_mark(
+    capacity_type: str, instance_type: str, zone: str, *, now: datetime, message: str, group_id: str = ""
+) -> MarkUnavailable:
+    """Return the action that makes one offering unavailable: to the placement group *group_id*, or to all launches."""
+    offering = UnavailableOffering(
+        capacity_type=capacity_type,
+        instance_type=instance_type,
+        zone=zone,
+        until=now + UNAVAILABLE_TTL,
+        group_id=group_id,
+    )
+    return MarkUnavailable(offering=offering, message=message)
 
 
 def _close_full_subnet(error: FleetError, group: LaunchGroup, cluster: ClusterSnapshot) -> tuple[MarkUnavailable, ...]:

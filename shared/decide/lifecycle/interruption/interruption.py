@@ -11,9 +11,8 @@ from typing import Final, Literal
 
 from shared.decide.common.events import build_claim_events
 from shared.decide.common.requeue_delays import MIN_REQUEUE_DELAY, keep_earliest_requeues
-from shared.decide.launch.fleets.unavailable_offerings import UNAVAILABLE_TTL
+from shared.decide.launch.fleets.unavailable_offerings import build_offering_mark
 from shared.decide.lifecycle.termination.replacement_wait import find_reclaim_time
-from shared.model.cloud_provider.instance_type import UnavailableOffering
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.labels import (
     AT_RISK,
@@ -251,9 +250,8 @@ def _mark_unavailable(
     instance_type, zone = labels.get_label(INSTANCE_TYPE), labels.get_label(ZONE)
     if not instance_type or not zone or labels.get_label(CAPACITY_TYPE) != capacity_type:
         return ()
-    until = cluster.taken_at + UNAVAILABLE_TTL
-    offering = UnavailableOffering(capacity_type=capacity_type, instance_type=instance_type, zone=zone, until=until)
-    return (MarkUnavailable(offering=offering, message=f"{claim_state.claim.name} was interrupted"),)
+    message = f"{claim_state.claim.name} was interrupted"
+    return (build_offering_mark(capacity_type, instance_type, zone, now=cluster.taken_at, message=message),)
 
 
 def build_annotation_retries(outcomes: Iterable[Outcome]) -> tuple[PatchMetadata, ...]:

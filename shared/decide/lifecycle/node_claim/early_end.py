@@ -10,11 +10,12 @@ import msgspec
 
 from shared.decide.common.events import build_event
 from shared.decide.launch.fleets.circuit_breaker import MAX_EARLY_ENDS, parse_early_ends, select_recent_ends
+from shared.decide.launch.fleets.unavailable_offerings import build_offering_mark
 from shared.decide.lifecycle.reconcile_context import LifecycleContext, StepResult
 from shared.model.core.conditions import with_condition
-from shared.model.core.labels import EARLY_ENDS, NODEPOOL
+from shared.model.core.labels import EARLY_ENDS, NODEPOOL, PLACEMENT_GROUP
 from shared.model.core.metadata import find_condition, is_condition_true
-from shared.model.decisions.action import PatchMetadata
+from shared.model.decisions.action import MarkUnavailable, PatchMetadata
 from shared.model.ec2.instance import Instance
 from shared.model.karpenter.node_claim import NodeClaim
 from shared.model.karpenter.node_pool import NodePool
@@ -24,6 +25,8 @@ MAX_RECORDED_ENDS: Final = 10
 """More early ends within the window change nothing: launches are delayed."""
 INSTANCE_ENDED_EARLY: Final = "InstanceEndedEarly"
 """Reason of the event and of the condition Registered."""
+NO_CAPACITY_CODE: Final = "Server.InsufficientInstanceCapacity"
+"""CreateFleet accepted the launch, but there was no capacity when the instance started."""
 _EXPECTED_CODES: Final = frozenset(
     {"Client.UserInitiatedShutdown", "Server.SpotInstanceShutdown", "Server.SpotInstanceTermination"}
 )
@@ -35,13 +38,16 @@ _FIX_BY_CODE: Final = {
     ),
     "Client.InvalidKMSKey.InvalidState": "enable the KMS key that encrypts its volumes",
     "Client.VolumeLimitExceeded": "raise the account's quota of EBS storage",
-    "Server.InsufficientInstanceCapacity": "allow more instance types or zones in the NodePool",
+    NO_CAPACITY_CODE: "allow more instance types or zones in the NodePool",
 }
 """Source of the codes: Amazon EC2 API Reference, StateReason."""
 
 
 def report_early_end(claim_state: NodeClaimState, context: LifecycleContext) -> StepResult:
-    """Report once why the instance of a NodeClaim ended before its node registered, in a condition and in events."""
+    """Report once why the instance of a NodeClaim ended before its node registered, in a condition and in events.
+
+    If EC2 had no capacity for the instance, its offering is unavailable, as after the same error of CreateFleet.
+    """
     claim = claim_state.claim
     instance = find_early_end(claim, context)
     registered = find_condition(claim.conditions, "Registered")
@@ -63,7 +69,8 @@ def report_early_end(claim_state: NodeClaimState, context: LifecycleContext) -> 
         build_event(kind, meta, INSTANCE_ENDED_EARLY, text, context.now, type_="Warning")
         for kind, meta, text in targets
     )
-    return StepResult(claim=msgspec.structs.replace(claim, conditions=conditions), before=tuple(events))
+    marks = _mark_offering(claim, instance, context)
+    return StepResult(claim=msgspec.structs.replace(claim, conditions=conditions), before=(*marks, *events))
 
 
 def record_early_ends(pool: NodePool, context: LifecycleContext) -> tuple[PatchMetadata, ...]:
@@ -92,6 +99,20 @@ def find_early_end(claim: NodeClaim, context: LifecycleContext) -> Instance | No
     if instance is None or not instance.is_terminating() or not instance.state_reason:
         return None
     return None if _get_code(instance) in _EXPECTED_CODES else instance
+
+
+def _mark_offering(claim: NodeClaim, instance: Instance, context: LifecycleContext) -> tuple[MarkUnavailable, ...]:
+    if _get_code(instance) != NO_CAPACITY_CODE:
+        return ()
+    mark = build_offering_mark(
+        instance.capacity_type,
+        instance.instance_type,
+        instance.zone,
+        now=context.now,
+        message=f"{instance.instance_id}: {instance.state_reason}",
+        group_id=claim.meta.get_label(PLACEMENT_GROUP),
+    )
+    return (mark,)
 
 
 def _get_code(instance: Instance) -> str:

@@ -2,9 +2,6 @@
 
 import json
 
-import pytest
-import yaml
-
 from cli.terminal.output_format import encode_output
 
 
@@ -16,8 +13,3 @@ def test_document_starts_with_the_api_version() -> None:
 def test_each_item_of_a_list_has_the_api_version() -> None:
     output = encode_output([{"name": "a"}, {"name": "b"}], "json")
     assert [item["apiVersion"] for item in json.loads(output)] == ["joiner/v1", "joiner/v1"]
-
-
-@pytest.mark.parametrize("output", ["json", "yaml"])
-def test_documents_with_fixed_fields_have_no_api_version(output: str) -> None:
-    assert yaml.safe_load(encode_output({"nodes": 2}, output, has_api_version=False)) == {"nodes": 2}

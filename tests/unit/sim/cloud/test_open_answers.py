@@ -1,7 +1,9 @@
 """Answers that AWS's documentation leaves open: the seed selects one of them, and the product must live with each."""
 
 from datetime import timedelta
+from pathlib import Path
 
+import msgspec
 import pytest
 
 from shared.errors import NotFound
@@ -16,6 +18,8 @@ from tests.contract.asking import build_fleet_request, launch_instance
 from tests.contract.memory_face import Face, build_memory_face
 
 LAG = timedelta(seconds=10)
+ANSWER_FIELDS = [field.name for field in msgspec.structs.fields(OpenAnswers) if field.type is bool]
+FAULTS_PAGE = Path(__file__).parents[4] / "docs/faults.md"
 
 
 def build_face(answers: OpenAnswers) -> Face:
@@ -62,7 +66,7 @@ def test_an_instance_that_is_not_shown_yet_may_not_be_terminated() -> None:
 
 def test_the_seeds_select_every_answer() -> None:
     answers = [draw_open_answers(seed) for seed in range(20)]
-    for field in ("inconsistent_reads", "late_templates", "unseen_terminations"):
+    for field in ANSWER_FIELDS:
         assert {getattr(answer, field) for answer in answers} == {True, False}
     assert draw_open_answers(7) == draw_open_answers(7)
 
@@ -77,3 +81,11 @@ def test_a_drawn_script_uses_the_answers_of_its_seed_and_a_play_does_not() -> No
     world.set_up(ScriptSetup(has_open_answers=True))
     assert world.cloud.fleets.open_answers == draw_open_answers(5)
     assert draw_open_answers(5) != OpenAnswers(seed=5)
+
+
+def test_the_page_about_faults_lists_every_open_answer() -> None:
+    _, _, section = FAULTS_PAGE.read_text().partition("| Question | Answers | Name |")
+    names = {line.split("|")[3].split("`")[1] for line in section.partition("\n\n")[0].splitlines()[2:]}
+    assert len(ANSWER_FIELDS) >= 4
+    assert names >= {*ANSWER_FIELDS, "replay_answer"}
+    assert hasattr(Cloud(Clock()).fleets, "replay_answer")

@@ -31,7 +31,7 @@ def make_node(name: str, **parts: Any) -> dict[str, Any]:
     return make_document("v1", "Node", name, **parts)
 
 
-def read(*objects: dict[str, Any], **options: bool) -> ClusterSnapshot:
+def read(*objects: dict[str, Any], **options: Any) -> ClusterSnapshot:
     return build_snapshot_from_documents(objects, NOW, **options)
 
 

@@ -6,11 +6,20 @@ from datetime import timedelta
 import pytest
 
 from shared.decide.launch.fleets.circuit_breaker import EARLY_ENDS_WINDOW
+from shared.decide.launch.fleets.unavailable_offerings import UNAVAILABLE_TTL
 from shared.decide.lifecycle.node_claim.early_end import INSTANCE_ENDED_EARLY
+from shared.model.cloud_provider.instance_type import UnavailableOffering
 from shared.model.core.labels import EARLY_ENDS
 from shared.model.core.metadata import Condition
 from shared.model.core.units import format_instant
-from shared.model.decisions.action import Action, DeleteObject, PatchMetadata, PatchStatus, PublishEvent
+from shared.model.decisions.action import (
+    Action,
+    DeleteObject,
+    MarkUnavailable,
+    PatchMetadata,
+    PatchStatus,
+    PublishEvent,
+)
 from shared.model.ec2.types import InstanceState
 from tests.support.lifecycle_cases import (
     NOW,
@@ -94,6 +103,29 @@ def test_an_early_end_is_recorded_once() -> None:
 def test_an_unknown_reason_is_reported_without_advice() -> None:
     reports = list_reports(decide(make_unregistered_claim(), make_ended_instance("Server.InternalError: x")))
     assert [text.partition(": ")[2] for _, text in reports] == ["Server.InternalError: x"] * 2
+
+
+@pytest.mark.parametrize("group_id", ["", "pg-1"])
+def test_an_instance_that_ends_for_lack_of_capacity_makes_its_offering_unavailable(group_id: str) -> None:
+    reason = "Server.InsufficientInstanceCapacity: Insufficient capacity to satisfy instance request"
+    claim, instance = make_unregistered_claim(), make_ended_instance(reason)
+    labels = (*claim.meta.labels, *((("karpenter.k8s.aws/placement-group-id", group_id),) if group_id else ()))
+    claim = replace_fields(claim, meta=replace_fields(claim.meta, labels=labels))
+    [mark] = filter_actions(MarkUnavailable, decide(claim, instance))
+    assert mark.offering == UnavailableOffering(
+        capacity_type=instance.capacity_type,
+        instance_type=instance.instance_type,
+        zone=instance.zone,
+        until=NOW + UNAVAILABLE_TTL,
+        group_id=group_id,
+    )
+    assert mark.message == f"i-a: {reason}"
+    reported_claim = replace_fields(make_unregistered_claim(REPORTED_CONDITION), meta=make_claim(deleted=NOW).meta)
+    assert filter_actions(MarkUnavailable, decide(reported_claim, instance)) == []
+
+
+def test_an_instance_that_ends_for_another_reason_leaves_its_offering_available() -> None:
+    assert filter_actions(MarkUnavailable, decide(make_unregistered_claim(), make_ended_instance())) == []
 
 
 @pytest.mark.parametrize(

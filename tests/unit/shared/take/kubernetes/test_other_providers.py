@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from shared.model.core.metadata import ObjectMeta, Problem
-from shared.model.karpenter.node_claim import is_of_other_provider
-from shared.take.kubernetes.foreign_objects import SHARED_FIELDS
+from shared.model.karpenter.other_providers import SHARED_FIELDS, is_of_other_provider
 from shared.take.kubernetes.reflector import Reflector
 from shared.take.kubernetes.resource_kinds import RESOURCE_KINDS
 from shared.take.manifests.snapshot_from_manifests import build_snapshot_from_documents
@@ -39,6 +38,16 @@ def test_lists_leave_out_objects_of_other_providers() -> None:
     parts = Reflector(InMemoryKube(world.cluster.api), None, world.clock.get_time()).read_lists(kinds, problems)
     assert [pool.name for pool in parts["node_pools"]] == ["ours"]
     assert problems == []
+
+
+def test_files_leave_out_objects_of_other_providers_and_report_their_names() -> None:
+    reports: list[tuple[str, tuple[str, ...]]] = []
+    pools = [make_pool("b", AUTO_MODE), make_node_pool("ours"), make_pool("a", AUTO_MODE)]
+    cluster = build_snapshot_from_documents(
+        [*pools, make_claim("c")], Clock().get_time(), report_left_out=lambda *report: reports.append(report)
+    )
+    assert ([pool.name for pool in cluster.node_pools], cluster.problems) == (["ours"], ())
+    assert reports == [("node_claims", ("c",)), ("node_pools", ("a", "b"))]
 
 
 def test_files_leave_out_claims_and_nodes_of_other_providers() -> None:

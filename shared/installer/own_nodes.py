@@ -1,28 +1,9 @@
-"""Which Karpenter objects are Joiner's: those whose node class is an EC2NodeClass of karpenter.k8s.aws.
-
-EKS Auto Mode and other providers use the same NodePools and NodeClaims, and the same finalizer, for their own nodes.
-"""
+"""Which Nodes are Joiner's: those of an EC2NodeClass, or of one of Joiner's NodePools."""
 
 from collections.abc import Collection, Iterable, Iterator
-from typing import Any
 
 from shared.installer.manifests import Manifest, get_manifest_name
 from shared.model.core.labels import NODECLASS, NODEPOOL
-from shared.model.karpenter.node_claim import EC2_NODE_CLASS_KIND, NODE_CLASS_GROUP
-
-
-def has_own_node_class(manifest: Manifest) -> bool:
-    """Return whether the NodePool or NodeClaim *manifest* refers to an EC2NodeClass of karpenter.k8s.aws.
-
-    >>> has_own_node_class({"spec": {"nodeClassRef": {"group": "eks.amazonaws.com", "kind": "NodeClass"}}})
-    False
-    """
-    spec: Any = manifest.get("spec") or {}
-    template: Any = spec.get("template")
-    if template is not None:
-        spec = template.get("spec") or {}
-    reference = spec.get("nodeClassRef") or {}
-    return (reference.get("group"), reference.get("kind")) == (NODE_CLASS_GROUP, EC2_NODE_CLASS_KIND)
 
 
 def filter_own_nodes(
