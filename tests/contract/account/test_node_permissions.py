@@ -49,8 +49,8 @@ class BootLog:
     def start_node(self, boot: NodeBoot) -> None:
         self.boots.append(boot)
 
-    def stop_node(self, name: str, *, terminated: bool) -> None:
-        del name, terminated
+    def stop_node(self, node_name: str, *, terminated: bool = True) -> None:
+        del node_name, terminated
 
 
 @pytest.fixture
