@@ -230,13 +230,12 @@ class InstanceRegistry:
     # Transitions
 
     def _run(self, instance: SimulatedInstance) -> None:
-        template = instance.launch_spec.template
         if instance.launch_error:
             instance.state_reason = instance.launch_error
             return self.terminate_immediately(instance.instance_id)
         self._set_state(instance, "running")
         for callback in () if instance.is_faulty else self.running_listeners:
-            callback(instance.describe(self._region), template)
+            callback(instance.describe(self._region), instance.launch_spec.template)
         return None
 
     def _begin_halt(self, instance: SimulatedInstance, state: InstanceState) -> None:
