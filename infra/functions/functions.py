@@ -53,6 +53,8 @@ class FunctionSpec(msgspec.Struct, frozen=True, kw_only=True):
     """0: no schedule; only events and follow-ups invoke it."""
     is_followed_up: bool = True
     """Whether a run can request another run of the function; if so, the function has a queue."""
+    follow_ups: tuple[str, ...] = ()
+    """The functions of which a run of this function can request another run."""
     reserved: int | None = None
     """The share of the account's concurrency; None: unreserved."""
     log_level: LogLevel = "INFO"
@@ -65,6 +67,7 @@ FUNCTION_SPECS: Final = (
         memory_mb=MEMORY_MB_PER_VCPU,
         timeout_seconds=55,
         every_minutes=1,
+        follow_ups=("catalog", "disrupt", "lifecycle", "provision"),
     ),
     FunctionSpec(
         name="lifecycle",
@@ -72,6 +75,7 @@ FUNCTION_SPECS: Final = (
         memory_mb=1024,
         timeout_seconds=55,
         every_minutes=1,
+        follow_ups=("disrupt", "lifecycle", "provision"),
     ),
     FunctionSpec(
         name="disrupt",
@@ -79,6 +83,7 @@ FUNCTION_SPECS: Final = (
         memory_mb=MEMORY_MB_PER_VCPU,
         timeout_seconds=55,
         every_minutes=1,
+        follow_ups=("disrupt", "lifecycle", "provision"),
     ),
     FunctionSpec(
         name="interrupt",
@@ -86,6 +91,7 @@ FUNCTION_SPECS: Final = (
         memory_mb=MEMORY_MB_PER_VCPU,
         timeout_seconds=25,
         is_followed_up=False,
+        follow_ups=("lifecycle", "provision"),
     ),
     FunctionSpec(
         name="catalog",
@@ -93,6 +99,7 @@ FUNCTION_SPECS: Final = (
         memory_mb=1024,
         timeout_seconds=240,
         every_minutes=5,
+        follow_ups=("catalog", "provision"),
     ),
 )
 
@@ -101,6 +108,7 @@ WATCH_SPEC: Final = FunctionSpec(
     purpose="detects pending pods within seconds",
     memory_mb=512,
     timeout_seconds=20,
+    follow_ups=("provision", "watch"),
 )
 """Deployed only if `joiner:reaction` is not ``tick``."""
 

@@ -39,9 +39,15 @@ CATALOG_ACTIONS: Final = (
 INSTANCE_ACTIONS: Final = ("ec2:DescribeInstances", "ec2:DescribeInstanceStatus", "ec2:DescribeLaunchTemplates")
 LAUNCH_READ_ACTIONS: Final = ("ec2:DescribeInstances", "ec2:DescribeLaunchTemplates")
 """What `provision` reads of its launches: the instances of a launch group whose response was lost, and templates."""
-TABLE_ACTIONS: Final = tuple(f"dynamodb:{name}" for name in ("ConditionCheckItem", "GetItem", "PutItem", "Query"))
-ROW_DELETING_FUNCTIONS: Final = frozenset({"disrupt"})
-"""The functions that delete table rows; other functions overwrite rows or let them expire."""
+FUNCTIONS_BY_TABLE_ACTION: Final = {
+    "dynamodb:ConditionCheckItem": frozenset({"disrupt", "provision"}),
+    "dynamodb:DeleteItem": frozenset({"disrupt"}),
+    "dynamodb:Query": frozenset({"disrupt", "interrupt", "lifecycle", "provision"}),
+}
+"""The functions that write table rows only while they hold a lease, delete rows, and list rows.
+
+All functions read and write single rows. Other functions than `disrupt` overwrite rows or let them expire.
+"""
 DECIDING_FUNCTIONS: Final = frozenset({"catalog", "disrupt", "interrupt", "lifecycle", "provision"})
 """The functions that store the snapshots of their decisions."""
 CATALOG_READING_FUNCTIONS: Final = frozenset({"provision", "disrupt", "interrupt", "catalog"})
@@ -229,7 +235,8 @@ class FunctionPolicies(Construct):
         own_keys = (catalogs, market, costs) if name == "catalog" else ()
         written_keys = (journal, *own_keys, *((snapshots,) if name in DECIDING_FUNCTIONS else ()))
         read_keys = (*own_keys, journal) if name == "catalog" else (catalogs,)
-        row_actions = (*TABLE_ACTIONS, *(["dynamodb:DeleteItem"] if name in ROW_DELETING_FUNCTIONS else []))
+        own_row_actions = (action for action, names in FUNCTIONS_BY_TABLE_ACTION.items() if name in names)
+        row_actions = ("dynamodb:GetItem", "dynamodb:PutItem", *own_row_actions)
         grants = [
             self._build_find_cluster_grant(),
             Grant(

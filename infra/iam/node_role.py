@@ -19,17 +19,9 @@ NODE_POLICIES: Final = (
     "AmazonEC2ContainerRegistryPullOnly",
     "AmazonSSMManagedInstanceCore",
 )
-
-
-IPV6_CNI_ACTIONS: Final = (
-    "ec2:AssignIpv6Addresses",
-    "ec2:DescribeInstanceTypes",
-    "ec2:DescribeInstances",
-    "ec2:DescribeNetworkInterfaces",
-    "ec2:DescribeTags",
-)
-"""The permissions of the VPC CNI on IPv6 clusters, which `AmazonEKS_CNI_Policy` does not contain (Amazon EKS User
-Guide, "Configure Amazon VPC CNI plugin to use IRSA", policy for IPv6), with `ec2:CreateTags` on network interfaces.
+IPV6_ACTION: Final = "ec2:AssignIpv6Addresses"
+"""The permission of the VPC CNI on IPv6 clusters that `AmazonEKS_CNI_Policy` does not contain (Amazon EKS User Guide,
+"Configure Amazon VPC CNI plugin to use IRSA", policy for IPv6).
 """
 
 
@@ -60,8 +52,8 @@ class NodeRole(Construct):
                 ),
             ],
         )
-        for grant in _build_ipv6_grants() if options.ip_family == "ipv6" else ():
-            grant.add_to_role(self.role)
+        if options.ip_family == "ipv6":
+            _build_ipv6_grant().add_to_role(self.role)
         self.profile = iam.CfnInstanceProfile(self, "Profile", roles=[self.role.role_name])
         entry_type = f"EC2_{platform}"
         self.access_entry = eks.CfnAccessEntry(
@@ -85,22 +77,13 @@ class NodeRole(Construct):
         )
 
 
-def _build_ipv6_grants() -> list[Grant]:
-    interfaces = f"arn:{cdk.Aws.PARTITION}:ec2:*:*:network-interface/*"
-    return [
-        Grant(
-            sid="AssignIpv6",
-            actions=IPV6_CNI_ACTIONS,
-            resources=("*",),
-            wildcard_reason="the VPC CNI needs these permissions, and AWS documents them without a resource",
-        ),
-        Grant(
-            sid="TagInterfaces",
-            actions=("ec2:CreateTags",),
-            resources=(interfaces,),
-            wildcard_reason="the VPC CNI tags the network interfaces that it creates; EC2 generates their ids",
-        ),
-    ]
+def _build_ipv6_grant() -> Grant:
+    return Grant(
+        sid="AssignIpv6",
+        actions=(IPV6_ACTION,),
+        resources=(f"arn:{cdk.Aws.PARTITION}:ec2:*:*:network-interface/*",),
+        wildcard_reason="nodes have network interfaces with ids that EC2 generates",
+    )
 
 
 class FunctionEntries(Construct):

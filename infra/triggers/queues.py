@@ -8,7 +8,6 @@ dead-letter queue, for an operator to inspect.
 from typing import Final
 
 import aws_cdk as cdk
-from aws_cdk import aws_lambda_event_sources as sources
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
@@ -35,6 +34,8 @@ INTERRUPTION_BATCHING_WINDOW: Final = cdk.Duration.seconds(1)
 MAX_INTERRUPTION_CONCURRENCY: Final = 5
 """Concurrent invocations for interruption messages; while all are busy, new messages make the next batches larger."""
 MAX_RECEIVE_COUNT: Final = 5
+READ_ACTIONS: Final = ("sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage")
+"""What Lambda does with a queue on behalf of the function that reads it: as in AWSLambdaSQSQueueExecutionRole."""
 
 
 class Queues(Construct):
@@ -71,26 +72,21 @@ class Queues(Construct):
         return f"https://sqs.{cdk.Aws.REGION}.{cdk.Aws.URL_SUFFIX}/{cdk.Aws.ACCOUNT_ID}/{self._name_prefix}"
 
     def connect_functions(self, functions: Functions) -> None:
-        """Connect each queue to the function that reads it, and let every function send follow-ups to all queues."""
+        """Connect each queue to the function that reads it, and let the functions send their follow-ups."""
         for name, queue in self.follow_ups.items():
-            functions.get_alias(name).add_event_source(
-                sources.SqsEventSource(
-                    queue,
-                    batch_size=FOLLOW_UP_BATCH_SIZE,
-                    report_batch_item_failures=True,
-                    max_concurrency=MAX_FOLLOW_UP_CONCURRENCY,
-                )
+            _connect_reader(
+                functions, name, queue, batch_size=FOLLOW_UP_BATCH_SIZE, max_concurrency=MAX_FOLLOW_UP_CONCURRENCY
             )
             for spec in functions.specs:
-                queue.grant_send_messages(functions[spec.name])
-        functions.get_alias("interrupt").add_event_source(
-            sources.SqsEventSource(
-                self.interruption,
-                batch_size=MAX_INTERRUPTIONS_PER_BATCH,
-                max_batching_window=INTERRUPTION_BATCHING_WINDOW,
-                report_batch_item_failures=True,
-                max_concurrency=MAX_INTERRUPTION_CONCURRENCY,
-            )
+                if name in spec.follow_ups:
+                    queue.grant(functions[spec.name], "sqs:SendMessage")
+        _connect_reader(
+            functions,
+            "interrupt",
+            self.interruption,
+            batch_size=MAX_INTERRUPTIONS_PER_BATCH,
+            max_batching_window=INTERRUPTION_BATCHING_WINDOW,
+            max_concurrency=MAX_INTERRUPTION_CONCURRENCY,
         )
 
     def _build_queue(self, name: str, **options: object) -> sqs.Queue:
@@ -103,3 +99,17 @@ class Queues(Construct):
             enforce_ssl=True,
             **options,
         )
+
+
+def _connect_reader(functions: Functions, name: str, queue: sqs.Queue, **options: object) -> None:
+    """Let *queue* invoke the function *name*, with the permissions of the AWS managed policy for queues.
+
+    `SqsEventSource` of the CDK grants more.
+    """
+    functions.get_alias(name).add_event_source_mapping(
+        f"SqsEventSource:{cdk.Names.node_unique_id(queue.node)}",
+        event_source_arn=queue.queue_arn,
+        report_batch_item_failures=True,
+        **options,
+    )
+    queue.grant(functions[name], *READ_ACTIONS)

@@ -25,15 +25,18 @@ from sim.authorization.template_policies import (
     map_function_groups,
     map_profile_roles,
     parse_function_policies,
+    parse_profile_policies,
     parse_resource_policies,
 )
 from sim.cloud.cloud import Cloud
-from sim.iam.patterns_and_variables import IamRequest
-from sim.iam.policy import AccessDecision, Policy, evaluate_policies
+from sim.iam.patterns_and_variables import IamRequest, Values
+from sim.iam.policy import AccessDecision, Policy, PolicyStatement, evaluate_policies, split_policy
 from sim.iam.port_call_requests import PortRequestBuilder
+from sim.iam.service_requests import build_address_request, build_key_requests
 from sim.lambda_runtime.stack_template.generated_references import ACCOUNT_ID
 
 AWS_PORTS: Final = ("ec2", "parameters", "prices", "eks", "mailbox", "table", "bucket", "topic")
+LAUNCHING_FUNCTION: Final = "provision"
 _MAX_CACHED_DECISIONS: Final = 20_000
 
 
@@ -58,6 +61,8 @@ class StackAccess(msgspec.Struct, frozen=True, kw_only=True):
 
     identity_by_function: dict[str, Identity]
     role_arn_by_profile: dict[str, str]
+    policy_by_profile: dict[str, Policy]
+    """The inline policy of each node role, by instance profile."""
 
     @classmethod
     def parse(cls, template: Template) -> "StackAccess":
@@ -83,6 +88,7 @@ def _parse_access(template_json: str) -> StackAccess:
             for function, policy in parse_function_policies(template).items()
         },
         role_arn_by_profile=map_profile_roles(template),
+        policy_by_profile=parse_profile_policies(template),
     )
 
 
@@ -101,7 +107,39 @@ class AccessControl:
         self.on_iam_request: Callable[[str, str, IamRequest, AccessDecision], None] = _ignore_request
         """Called with function, port call, request and decision for every IAM request."""
         self._cloud = cloud
-        self._decisions: dict[tuple[object, ...], AccessDecision] = {}
+        self._decisions: dict[tuple[str, str, str, tuple[tuple[str, Values], ...]], AccessDecision] = {}
+
+    @property
+    def recent_requests(self) -> tuple[tuple[str, IamRequest], ...]:
+        """The last IAM requests, each once, with the functions that made them."""
+        return tuple(
+            (function, IamRequest(action=action, resource=resource, context=dict(context)))
+            for function, action, resource, context in self._decisions
+        )
+
+    def can_launch_with_key(self, key: str) -> bool:
+        """Return whether `provision` can launch instances with volumes that *key*, an ARN or a key id, encrypts."""
+        requests = build_key_requests(key, self._cloud.region, ACCOUNT_ID)
+        return {self._decide(LAUNCHING_FUNCTION, request) for request in requests} == {AccessDecision.ALLOWED}
+
+    def can_assign_ipv6_addresses(self, profile: str) -> bool:
+        """Return whether nodes with the instance profile *profile* can give pods IPv6 addresses.
+
+        A profile that the stack does not own has the permission.
+        """
+        policy = self.access.policy_by_profile.get(profile)
+        request = build_address_request(self._cloud.region, ACCOUNT_ID)
+        return policy is None or evaluate_policies([policy], request) is AccessDecision.ALLOWED
+
+    def revoke_statement(self, function: str, statement: PolicyStatement) -> None:
+        """Take *statement*, which has one action and one resource (`split_policy`), from the role of *function*."""
+        identity = self.access.identity_by_function[function]
+        policies = tuple(
+            tuple(other for other in split_policy(policy) if other != statement) for policy in identity.policies
+        )
+        identities = self.access.identity_by_function | {function: msgspec.structs.replace(identity, policies=policies)}
+        self.access = msgspec.structs.replace(self.access, identity_by_function=identities)
+        self._decisions.clear()
 
     def revoke_permission(self, permission: RbacPermission) -> None:
         """Take *permission* in the cluster from all functions, as a ClusterRole without it would."""
@@ -152,7 +190,7 @@ class AccessControl:
                 raise Forbidden(f"UnauthorizedOperation: {function} may not {request.action} {request.resource}")
 
     def _decide(self, function: str, request: IamRequest) -> AccessDecision:
-        key = (function, request.action, request.resource, *request.context.items())
+        key = (function, request.action, request.resource, tuple(request.context.items()))
         decision = self._decisions.get(key)
         if decision is None:
             if len(self._decisions) >= _MAX_CACHED_DECISIONS:

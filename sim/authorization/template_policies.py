@@ -79,6 +79,18 @@ def parse_resource_policies(template: Template) -> tuple[Policy, ...]:
     )
 
 
+def parse_profile_policies(template: Template) -> dict[str, Policy]:
+    """Return the inline policy of the role in each instance profile, by the profile's name.
+
+    Managed policies are not read.
+    """
+    resolver = IntrinsicResolver(template)
+    role_keys = {resolver.resolve_ref(key): key for key in get_resources(template, "AWS::IAM::Role")}
+    profiles = get_resources(template, "AWS::IAM::InstanceProfile").items()
+    roles = {resolver.resolve_ref(key): role_keys[profile["Roles"][0]] for key, profile in profiles}
+    return _parse_policies(template, roles)
+
+
 def map_profile_roles(template: Template) -> dict[str, str]:
     """Return the role's ARN of each instance profile, by the profile's name."""
     resolver = IntrinsicResolver(template)

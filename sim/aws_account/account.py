@@ -29,6 +29,7 @@ from sim.aws_account.function_runtime import (
 from sim.aws_account.iam_checks.authorizer import IamAuthorizer
 from sim.aws_account.iam_checks.ec2_requests import Ec2RequestBuilder
 from sim.aws_account.iam_checks.iam_requests import ApiRequestBuilder
+from sim.aws_account.iam_checks.service_permissions import ServicePermissions
 from sim.aws_account.identities import Caller, CredentialStore
 from sim.aws_account.lambda_api.deployed_function import build_deployed_function
 from sim.aws_account.lambda_api.invoke import InvokeHandler
@@ -83,6 +84,11 @@ class Account:
         self.authorizer = IamAuthorizer(
             self.region, self.account_id, ApiRequestBuilder(self.region, self.account_id, ec2_request_builder)
         )
+        self.service_permissions = ServicePermissions(
+            self.authorizer, self.region, self.account_id, self.credential_store.deployer
+        )
+        """What EC2 and the nodes may do with the deployed roles."""
+        cloud.instances.volume_keys.can_use_key = self.service_permissions.can_launch_with_key
         self._sts_api = StsApi(self.account_id, clock, self.credential_store, self.authorizer)
         self.access_entries = AccessEntryApi(self.region, self.account_id, clock, lambda name: name == cloud.facts.name)
         self.authenticator = Authenticator(
@@ -237,6 +243,7 @@ class Account:
             body = msgspec.json.encode(self.authenticator.review_token(msgspec.json.decode(call.body)))
             return ApiReply(status=200, content_type="application/json", body=body)
         caller = self.credential_store.get_caller(call.access_key)
+        self.service_permissions.set_caller(caller)
         self.authorizer.authorize(call, environ, caller, lambda: parse_parameters(call))
         return self._route_call(call, environ, caller)
 

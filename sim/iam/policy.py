@@ -120,6 +120,24 @@ def evaluate_policies(policies: Iterable[Policy], request: IamRequest) -> Access
     return AccessDecision.ALLOWED if effects else AccessDecision.IMPLICIT_DENY
 
 
+def split_policy(policy: Policy) -> Policy:
+    """Return statements with one action and one resource each that decide as *policy* does.
+
+    Statements with NotAction, NotResource or policy variables stay whole.
+    """
+    return tuple(part for statement in policy for part in _split_statement(statement))
+
+
+def _split_statement(statement: PolicyStatement) -> Policy:
+    if statement.has_not_action or statement.has_not_resource or any("${" in text for text in statement.resources):
+        return (statement,)
+    return tuple(
+        msgspec.structs.replace(statement, actions=(action,), resources=(resource,))
+        for action in statement.actions
+        for resource in statement.resources
+    )
+
+
 def find_allowing_statements(policy: Policy, request: IamRequest) -> tuple[PolicyStatement, ...]:
     """Return the statements of *policy* that allow *request*, in their order."""
     return tuple(statement for statement in policy if statement.effect == "Allow" and statement.is_applicable(request))

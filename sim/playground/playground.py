@@ -52,6 +52,7 @@ class Playground(DeployedStack, ExternalCluster):
             node_deletion_delay=node_deletion_delay,
             node_speed=node_speed,
         )
+        self.instance_booter.can_assign_ipv6_addresses = self.access_control.can_assign_ipv6_addresses
         self._functions_kube = functions_kube
         self.start_functions(clock, seed)
 

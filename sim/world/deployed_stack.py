@@ -25,7 +25,6 @@ from sim.lambda_runtime.stack_wiring import StackWiring
 from sim.time.virtual_clock import Clock
 from sim.world.instance_boot import list_active_instances
 from sim.world.memory_ports import MemoryBucket, MemoryTable, MemoryTopic
-from sim.world.role_policies import RolePolicies
 
 
 class DeployedStack(ABC):
@@ -43,8 +42,7 @@ class DeployedStack(ABC):
         self.cloud = Cloud(clock, seed, region=settings.region, cluster=settings.cluster_name)
         self.access_control = AccessControl(deployed_template, self.cloud)
         """Allows the functions what their roles and the installed ClusterRole allow, and fails the run otherwise."""
-        self.role_policies = RolePolicies(deployed_template, settings.region)
-        self.cloud.instances.volume_keys.can_use_key = self.role_policies.can_launch_with_key
+        self.cloud.instances.volume_keys.can_use_key = self.access_control.can_launch_with_key
         self.table, self.bucket = MemoryTable(), JournalingBucket(self._handle_journal_entry)
         self.topic = MemoryTopic()
         """Receives cost notifications, if `joiner:report-topic` names a topic."""

@@ -32,7 +32,7 @@ class EmbeddedWorld(DeployedStack):
         super().__init__(self.clock, seed, template, tap)
         self.cluster = SimulatedCluster(self.clock, seed)
         self.instance_booter = InstanceBooter(self.cloud, self.cluster, seed)
-        self.instance_booter.can_assign_ipv6_addresses = self.role_policies.can_assign_ipv6_addresses
+        self.instance_booter.can_assign_ipv6_addresses = self.access_control.can_assign_ipv6_addresses
         self._cache_by_function: dict[str, dict[str, object]] = {}
         self.start_functions(self.clock, seed)
         self.cluster.scheduler.log = self.runtime.write_log

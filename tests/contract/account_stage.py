@@ -10,12 +10,14 @@ from botocore.exceptions import ClientError
 from urllib3 import PoolManager
 
 from sim.aws_account.account import Account
-from sim.aws_account.function_runtime import InvocationResult
+from sim.aws_account.function_runtime import Credentials, InvocationResult
 from sim.cloud.cloud import Cloud
+from sim.lambda_runtime.stack_template.synthesis import synthesize_template
 from sim.time.real_clock import RealTimeClock
 from sim.time.virtual_clock import Clock
 
 Json = dict[str, Any]
+JOINER_STACK = "joiner-demo"
 Responder = Callable[[Json], Json | None]
 TRUST = {
     "Version": "2012-10-17",
@@ -93,6 +95,39 @@ class Stage:
     def get_physical_id(self, name: str, logical_id: str) -> str:
         detail = self.get_client("cloudformation").describe_stack_resource(StackName=name, LogicalResourceId=logical_id)
         return str(detail["StackResourceDetail"]["PhysicalResourceId"])
+
+    def upload_assets(self, template: Json) -> Json:
+        """Upload objects to the asset locations of *template*, as `cdk deploy` does; return *template*."""
+        s3, bucket = self.get_client("s3"), "cdk-hnb659fds-assets-123456789012-us-east-1"
+        s3.create_bucket(Bucket=bucket)
+        for resource in template["Resources"].values():
+            for code_location in (
+                resource.get("Properties", {}).get("Code", {}),
+                resource.get("Properties", {}).get("Content", {}),
+            ):
+                if "S3Key" in code_location:
+                    s3.put_object(Bucket=bucket, Key=code_location["S3Key"], Body=b"zip")
+        self.get_client("ssm").put_parameter(Name="/cdk-bootstrap/hnb659fds/version", Value="33", Type="String")
+        return template
+
+    def deploy_joiner(self, **settings: str) -> None:
+        """Deploy Joiner's stack with *settings*, whose names have ``_`` instead of ``-``; handlers are never called."""
+        self.respond = lambda request: {"PhysicalResourceId": request["LogicalResourceId"], "Data": {"Told": "ok"}}
+        context = {f"joiner:{name.replace('_', '-')}": value for name, value in settings.items()}
+        template = self.upload_assets(synthesize_template(context=context))
+        sections = {key: value for key, value in template.items() if key not in ("Resources", "Rules")}
+        stack = self.deploy(JOINER_STACK, template["Resources"], **sections)
+        assert stack["StackStatus"] == "CREATE_COMPLETE", self.get_status_reasons(JOINER_STACK)
+
+    def find_function_name(self, function: str) -> str:
+        """Return the name that CloudFormation gave to *function* of Joiner."""
+        functions = self.get_client("lambda").list_functions()["Functions"]
+        return str(next(item["FunctionName"] for item in functions if f".{function}." in item["Handler"]))
+
+    def issue_function_credentials(self, function: str) -> Credentials:
+        """Issue the credentials of the code of *function* of Joiner."""
+        deployed = self.account.get_function(self.find_function_name(function))
+        return self.account.issue_role_credentials(deployed.role_arn, function, function_arn=deployed.arn)
 
     def create_role(self, name: str, *statements: Json) -> str:
         """Create a role whose policy consists of *statements*; return its ARN."""

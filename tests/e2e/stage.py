@@ -83,6 +83,9 @@ class Stage(Sights):
             node_speed=NODE_SPEED_FACTOR,
         )
         self.grounds.drive.lock = self.account.lock
+        self.grounds.instance_booter.can_assign_ipv6_addresses = (
+            self.account.service_permissions.can_assign_ipv6_addresses
+        )
         super().__init__(self.account, self.grounds.kubectl, self.cloud, STACK)
         machine = SandboxHost(
             python=libraries.python,

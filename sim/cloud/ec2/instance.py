@@ -50,6 +50,8 @@ class SimulatedInstance:
         self.state: InstanceState = "pending"
         self.state_reason = ""
         self.tags = dict(launch_spec.tags)
+        self.launch_error = ""
+        """The state reason with which the instance ends instead of running, empty if it runs."""
         self.is_faulty = False
         self.is_reclaimed = False
         self.failing_checks: dict[StatusCheck, datetime] = {}

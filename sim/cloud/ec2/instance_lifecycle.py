@@ -108,6 +108,7 @@ class InstanceRegistry:
         instance_id = seeded_random.build_resource_id("i", self._seed, self._region, self._launch_count)
         instance = SimulatedInstance(instance_id, launch_spec, subnet, pool, self._clock.get_time())
         instance.is_faulty = self._consume_boot_failure(launch_spec.instance_type)
+        instance.launch_error = self.volume_keys.find_launch_error(launch_spec.template)
         self._instances[instance_id] = instance
         self._schedule_transition(instance, BOOT_DELAY_RANGE, "boot", lambda: self._run(instance))
         self._events.publish_state_change(instance_id, "pending")
@@ -229,13 +230,12 @@ class InstanceRegistry:
     # Transitions
 
     def _run(self, instance: SimulatedInstance) -> None:
-        template = instance.launch_spec.template
-        instance.state_reason = self.volume_keys.find_launch_error(template)
-        if instance.state_reason:
+        if instance.launch_error:
+            instance.state_reason = instance.launch_error
             return self.terminate_immediately(instance.instance_id)
         self._set_state(instance, "running")
         for callback in () if instance.is_faulty else self.running_listeners:
-            callback(instance.describe(self._region), template)
+            callback(instance.describe(self._region), instance.launch_spec.template)
         return None
 
     def _begin_halt(self, instance: SimulatedInstance, state: InstanceState) -> None:

@@ -22,7 +22,7 @@ class VolumeKeys:
         or with the key of AWS.
         """
         self.can_use_key: Callable[[str], bool] = lambda _: True
-        """Whether the role that launches may use a customer-managed key, by ARN or key id."""
+        """Whether the caller of the current launch may use a customer-managed key, by ARN or key id."""
 
     def find_launch_error(self, template: LaunchTemplate) -> str:
         """Return the state reason of an instance whose volumes use a key without permission, empty if there is none."""

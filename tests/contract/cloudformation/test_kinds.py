@@ -248,25 +248,9 @@ def test_every_supported_resource_type_has_a_test() -> None:
     assert {row[0] for row in TABLE} | COVERED_ELSEWHERE == RESOURCE_PROVIDERS.keys()
 
 
-def upload_assets(stage: Stage, value: Any) -> Any:
-    """Upload objects to the asset locations of the template *value*, as `cdk deploy` does; return *value*."""
-    s3 = stage.get_client("s3")
-    bucket = "cdk-hnb659fds-assets-123456789012-us-east-1"
-    s3.create_bucket(Bucket=bucket)
-    for resource in value["Resources"].values():
-        for code_location in (
-            resource.get("Properties", {}).get("Code", {}),
-            resource.get("Properties", {}).get("Content", {}),
-        ):
-            if "S3Key" in code_location:
-                s3.put_object(Bucket=bucket, Key=code_location["S3Key"], Body=b"zip")
-    stage.get_client("ssm").put_parameter(Name="/cdk-bootstrap/hnb659fds/version", Value="33", Type="String")
-    return value
-
-
 def test_joiner_stack_is_created_and_deleted_leaving_only_retained_buckets(stage: Stage) -> None:
     stage.respond = lambda request: {"PhysicalResourceId": request["LogicalResourceId"], "Data": {"Told": "ok"}}
-    template = upload_assets(stage, synthesize_template())
+    template = stage.upload_assets(synthesize_template())
     template_sections = {key: value for key, value in template.items() if key not in ("Resources", "Rules")}
     before = list_account_resources(stage.account)
 
@@ -274,7 +258,7 @@ def test_joiner_stack_is_created_and_deleted_leaving_only_retained_buckets(stage
 
     assert len(list_account_resources(stage.account)) > 50
     assert stage.account.access_entries.find_entry(
-        "demo", stage.account.get_function(find_function_name(stage, "provision")).role_arn
+        "demo", stage.account.get_function(stage.find_function_name("provision")).role_arn
     )
     buckets = [resource for resource in template["Resources"].values() if resource["Type"] == "AWS::S3::Bucket"]
     assert stage.remove("joiner-demo")["StackStatus"] == "DELETE_COMPLETE"
@@ -288,14 +272,9 @@ def test_failed_first_deployment_leaves_no_resources(stage: Stage) -> None:
         return {"Status": "FAILED" if is_failing else "SUCCESS", "PhysicalResourceId": "it", "Data": {"Told": "ok"}}
 
     stage.respond = fail_last_creation
-    template = upload_assets(stage, synthesize_template())
+    template = stage.upload_assets(synthesize_template())
     template_sections = {key: value for key, value in template.items() if key not in ("Resources", "Rules")}
     before = list_account_resources(stage.account)
     stack = stage.deploy("joiner-demo", template["Resources"], **template_sections)
     assert stack["StackStatus"] == "ROLLBACK_COMPLETE"
     assert list_account_resources(stage.account) == ["cloudformation joiner-demo", *before]
-
-
-def find_function_name(stage: Stage, name: str) -> str:
-    functions = stage.get_client("lambda").list_functions()["Functions"]
-    return str(next(function["FunctionName"] for function in functions if f".{name}." in function["Handler"]))

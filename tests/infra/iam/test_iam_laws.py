@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from sim.iam.condition_operators import is_condition_met
 from sim.iam.patterns_and_variables import IamRequest, build_context, is_match
-from sim.iam.policy import AccessDecision, Policy, PolicyStatement, evaluate_policies, parse_statement
+from sim.iam.policy import AccessDecision, Policy, PolicyStatement, evaluate_policies, parse_statement, split_policy
 
 WORDS = st.text(alphabet="ab:*", min_size=1, max_size=4)
 LITERALS = st.text(alphabet="ab:", min_size=1, max_size=4)
@@ -127,3 +127,8 @@ def test_literal_text_matches_only_itself_and_star(text: str, other_text: str) -
 def test_wildcards_in_a_variable_value_are_literal(pattern: str, value: str) -> None:
     context = build_context({"v": value})
     assert is_match("${v}", pattern, context) is (pattern == value)
+
+
+@given(POLICIES, REQUESTS)
+def test_split_policies_decide_as_before(policies: list[Policy], request: IamRequest) -> None:
+    assert evaluate_policies(map(split_policy, policies), request) is evaluate_policies(policies, request)

@@ -1,9 +1,12 @@
 """Permissions that depend on the cluster: IPv6 addresses, additional policies of nodes, and keys of volumes."""
 
+import json
 from pathlib import Path
 from typing import Any
 
-from infra.iam.node_role import IPV6_CNI_ACTIONS, NODE_POLICIES
+from moto.iam.aws_managed_policies import aws_managed_policies_data
+
+from infra.iam.node_role import IPV6_ACTION, NODE_POLICIES
 from sim.authorization.template_policies import Template, get_resources, iterate_statements
 from tests.infra.policies import as_list
 from tests.infra.stacks import find_statement, synthesize_stack
@@ -35,10 +38,23 @@ def test_on_an_ipv4_cluster_the_node_role_has_managed_policies_only(template: Te
 
 def test_on_an_ipv6_cluster_the_node_role_can_assign_addresses(tmp_path: Path) -> None:
     template = synthesize_stack(str(tmp_path), {"joiner:ip-family": "ipv6"})
-    assign, tag = list_node_statements(template)
-    assert (sorted(assign["Action"]), assign["Resource"]) == (sorted(IPV6_CNI_ACTIONS), "*")
-    assert tag["Action"] == "ec2:CreateTags"
-    assert str(tag["Resource"]).endswith("network-interface/*")
+    [statement] = list_node_statements(template)
+    assert statement["Action"] == IPV6_ACTION
+    assert str(statement["Resource"]).endswith("network-interface/*")
+
+
+def test_the_managed_policies_of_nodes_have_all_permissions_of_the_vpc_cni_except_ipv6_addresses() -> None:
+    """The actions of the policy for IPv6 in the EKS User Guide, with the resource of each."""
+    statements = [
+        statement
+        for name in NODE_POLICIES
+        for statement in json.loads(aws_managed_policies_data)[name]["Document"]["Statement"]
+    ]
+    allowed = {(action, *as_list(entry["Resource"])) for entry in statements for action in as_list(entry["Action"])}
+    names = ("DescribeInstances", "DescribeTags", "DescribeNetworkInterfaces", "DescribeInstanceTypes")
+    assert allowed >= {(f"ec2:{name}", "*") for name in names}
+    assert ("ec2:CreateTags", "arn:aws:ec2:*:*:network-interface/*") in allowed
+    assert IPV6_ACTION not in {action for action, *_ in allowed}
 
 
 def test_additional_policies_are_attached_to_every_node_role(tmp_path: Path) -> None:

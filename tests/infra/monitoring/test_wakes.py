@@ -1,6 +1,9 @@
 """Triggers of the functions, and the handling of messages that could not be delivered."""
 
+import json
 from datetime import timedelta
+
+from moto.iam.aws_managed_policies import aws_managed_policies_data
 
 from sim.authorization.template_policies import Template, get_resources, iterate_statements
 from sim.lambda_runtime.stack_template.generated_references import IntrinsicResolver
@@ -89,15 +92,35 @@ def test_every_queue_is_encrypted_and_tls_only(template: Template) -> None:
     assert guarded == {IntrinsicResolver(template).get_arn(key) for key in queues}
 
 
-def test_every_function_can_send_to_every_follow_up_queue(template: Template) -> None:
+def test_a_function_can_send_only_its_own_follow_ups(template: Template) -> None:
+    """tests/infra/stack/test_least_privilege.py has a run that sends each of them."""
+    queues_by_function: dict[str, set[str]] = {}
+    for function, statement in iterate_statements(template):
+        if "sqs:SendMessage" in as_list(statement["Action"]):
+            names = {arn.rpartition(":demo-joiner-")[2] for arn in as_list(statement["Resource"])}
+            queues_by_function[function] = queues_by_function.get(function, set()) | names
+    assert queues_by_function == {
+        "catalog": {"catalog", "provision"},
+        "disrupt": {"disrupt", "lifecycle", "provision"},
+        "interrupt": {"lifecycle", "provision"},
+        "lifecycle": {"disrupt", "lifecycle", "provision"},
+        "provision": {"catalog", "disrupt", "lifecycle", "provision"},
+    }
+
+
+def test_lambda_reads_queues_with_the_permissions_of_its_managed_policy(template: Template) -> None:
+    managed_policy = json.loads(aws_managed_policies_data)["AWSLambdaSQSQueueExecutionRole"]["Document"]
+    [statement] = managed_policy["Statement"]
+    managed_actions = {action for action in statement["Action"] if action.startswith("sqs:")}
     for name in FUNCTIONS:
-        sent = [
-            statement
-            for owner, statement in iterate_statements(template)
-            if owner == name and "sqs:SendMessage" in statement["Action"]
-        ]
-        arns = {arn for statement in sent for arn in as_list(statement["Resource"])}
-        assert {arn.rpartition(":")[2] for arn in arns} == {f"demo-joiner-{function}" for function in FOLLOWED_UP}
+        queue_actions = {
+            action
+            for function, statement in iterate_statements(template)
+            if function == name
+            for action in as_list(statement["Action"])
+            if action.startswith("sqs:")
+        }
+        assert queue_actions == managed_actions | {"sqs:SendMessage"}
 
 
 def test_ec2_events_reach_the_interrupt_function(wiring: StackWiring) -> None:

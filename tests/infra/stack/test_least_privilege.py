@@ -1,7 +1,8 @@
-"""The policies allow what the functions do and nothing else: a cluster's short life, request by request.
+"""Each permission of a function's role is needed: without it, a request of a recorded run is denied.
 
-IAM is evaluated before every call of every function, with the written and the existing tags; calls that it does not
-allow are refused, so that a missing permission shows in the world, too.
+Every embedded run enforces the policies of the template, so a denied request ends the run. Instead of a run for each
+permission, the requests of a few runs are evaluated again, each time without one action of one statement on one
+resource; a few permissions are removed from a real run.
 """
 
 from typing import Final
@@ -9,109 +10,137 @@ from typing import Final
 import msgspec
 import pytest
 
-from sim.authorization.template_policies import parse_function_policies
-from sim.iam.patterns_and_variables import is_match
-from sim.iam.policy import AccessDecision, PolicyStatement
-from tests.infra.guarded import Guarded, RecordedRequest
+from sim.authorization.access_checks import AccessDeniedError
+from sim.authorization.template_policies import parse_function_policies, parse_resource_policies
+from sim.iam.patterns_and_variables import IamRequest, is_match
+from sim.iam.policy import AccessDecision, Policy, PolicyStatement, evaluate_policies, split_policy
+from tests.infra.guarded import Guarded
+from tests.infra.iam.recorded_runs import (
+    build_watching_world,
+    record_requests,
+    run_interruption,
+    synthesize_complete_template,
+)
 
 ANY: Final = "*"
+FUNCTIONS: Final = ("catalog", "disrupt", "installer", "interrupt", "lifecycle", "provision", "watch")
 
 
-class Unused(msgspec.Struct, frozen=True, kw_only=True):
-    """A permission that the short life does not use, and why it is granted: all are patterns."""
+class UnusedPermission(msgspec.Struct, frozen=True, kw_only=True):
+    """A permission that no embedded run can use, and why it is granted; all fields but the reason are patterns."""
 
     function: str = ANY
     action: str
     resource: str = ANY
-    because: str
+    reason: str
 
-    def is_excuse_for(self, grant: "Grant") -> bool:
+    def covers(self, function: str, statement: PolicyStatement) -> bool:
+        """Return whether *statement* of *function*, with one action and one resource, is this permission."""
         patterns = (self.function, self.action, self.resource)
-        return all(is_match(pattern, value) for pattern, value in zip(patterns, grant[:3], strict=True))
+        values = (function, statement.actions[0], statement.resources[0])
+        return all(is_match(pattern, value) for pattern, value in zip(patterns, values, strict=True))
 
-
-Grant = tuple[str, str, str, PolicyStatement]
-"""Function, action, resource, and the statement that grants it."""
 
 UNUSED: Final = (
-    Unused(action="logs:*", because="Lambda writes a function's log in its name"),
-    Unused(action="sqs:ReceiveMessage", because="Lambda polls a function's queue in its name"),
-    Unused(action="sqs:DeleteMessage", because="Lambda polls a function's queue in its name"),
-    Unused(action="sqs:ChangeMessageVisibility", because="Lambda polls a function's queue in its name"),
-    Unused(action="sqs:GetQueue*", because="names and counts of our own queues, which a poller and a sender are given"),
-    Unused(action="sqs:SendMessage", because="each function may wake each: which does is the cycle's to say"),
-    Unused(
-        action="s3:ListBucket",
-        because="only where the newest catalogue is not written down; without it S3 forbids what is not there",
+    UnusedPermission(
+        action="logs:CreateLogStream",
+        reason="AWS checks it when Lambda starts a container and creates its log stream; "
+        "embedded runs have no containers",
     ),
-    Unused(
-        function="watch",
-        action="s3:PutObject",
-        because="a cycle that failed leaves an entry; that it woke somebody is in the log",
+    UnusedPermission(
+        action="logs:PutLogEvents",
+        reason="AWS checks it when Lambda writes the log of an invocation; embedded runs keep the log in memory",
     ),
-    Unused(action="eks:DescribeCluster", because="asked where a container begins, before there is a world"),
-    Unused(
-        function="provision",
-        action="ec2:CreateFleet",
-        because="a fleet may be held to what it starts and uses as well; EC2 names all of these for the call",
+    *(
+        UnusedPermission(
+            action=f"sqs:{name}",
+            reason="AWS checks it when Lambda polls the queue of the function with the function's role; "
+            "the queues of embedded runs deliver their messages without requests",
+        )
+        for name in ("DeleteMessage", "GetQueueAttributes", "ReceiveMessage")
     ),
-    Unused(
-        function="provision",
-        action="ec2:RunInstances",
-        resource="arn:aws:ec2:*:capacity-reservation/*",
-        because="an EC2NodeClass may select capacity reservations; this one does not",
+    *(
+        UnusedPermission(
+            function=name,
+            action="eks:DescribeCluster",
+            reason="AWS checks it at the start of a container, which reads the endpoint of the cluster; "
+            "embedded runs have no containers and give the functions their Kubernetes client",
+        )
+        for name in ("disrupt", "installer", "interrupt", "lifecycle", "watch")
     ),
-    Unused(
-        function="provision",
-        action="ec2:RunInstances",
-        resource="arn:aws:ec2:*:placement-group/*",
-        because="an EC2NodeClass may select a placement group; this one does not",
+    *(
+        UnusedPermission(
+            function="provision",
+            action="ec2:CreateFleet",
+            resource=f"arn:aws:ec2:*:{kind}/*",
+            reason="AWS may check it when CreateFleet launches instances: the Service Authorization Reference lists "
+            "the resource for the action; the simulated EC2 checks ec2:RunInstances for the same resource",
+        )
+        for kind in (
+            "capacity-reservation",
+            "image",
+            "instance",
+            "network-interface",
+            "placement-group",
+            "security-group",
+            "snapshot",
+            "spot-instances-request",
+            "subnet",
+            "volume",
+        )
     ),
-    Unused(
-        function="provision",
-        action="ec2:RunInstances",
-        resource="arn:aws:ec2:*:snapshot/*",
-        because="an EC2NodeClass may name a volume's snapshot; this one does not",
-    ),
-    Unused(
+    UnusedPermission(
         function="provision",
         action="ec2:RunInstances",
         resource="arn:aws:ec2:*:fleet/*",
-        because="in one statement with the fleet itself; EC2 asks it of no fleet",
+        reason="AWS never checks it, because RunInstances has no fleet; "
+        "one statement allows both launch actions on all launched resources",
     ),
-    Unused(
-        function="provision",
-        action="ec2:DescribeInstances",
-        because="called only if the response to a launch was lost; no response is lost in this run",
-    ),
-    Unused(
-        function="catalog",
-        action="ec2:DescribeCapacityReservations",
-        because="an EC2NodeClass may select capacity reservations; this one does not",
-    ),
-    Unused(
-        function="catalog",
-        action="ec2:DescribePlacementGroups",
-        because="an EC2NodeClass may select a placement group; this one does not",
-    ),
-    Unused(
-        function="disrupt",
-        action="dynamodb:DeleteItem",
-        because="commands are forgotten a day after their end, later than this life lasts",
-    ),
-    Unused(action="dynamodb:ConditionCheckItem", because="reads no more than GetItem: what a fenced write asks"),
-    Unused(action="dynamodb:Query", because="reads no more than GetItem"),
 )
 
 
 @pytest.fixture(scope="module")
-def grants(life: Guarded) -> list[Grant]:
+def policies() -> dict[str, Policy]:
+    """The policy of each function, with one action and one resource in each statement."""
+    parsed_policies = parse_function_policies(synthesize_complete_template())
+    return {function: split_policy(policy) for function, policy in parsed_policies.items()}
+
+
+@pytest.fixture(scope="module")
+def resource_policies() -> tuple[Policy, ...]:
+    """The policies of queues and of the bucket."""
+    return parse_resource_policies(synthesize_complete_template())
+
+
+@pytest.fixture(scope="module")
+def requests_by_function(
+    policies: dict[str, Policy], resource_policies: tuple[Policy, ...]
+) -> dict[str, list[IamRequest]]:
+    """The recorded requests of each function that its role allows in the stack with all permissions."""
+    return {
+        name: [
+            request
+            for function, request in record_requests()
+            if function == name
+            and evaluate_policies((policies[name], *resource_policies), request) is AccessDecision.ALLOWED
+        ]
+        for name in FUNCTIONS
+    }
+
+
+def find_needless_statements(
+    policy: Policy, resource_policies: tuple[Policy, ...], requests: list[IamRequest]
+) -> list[PolicyStatement]:
+    """Return the statements of *policy* without which all *requests* are still allowed."""
     return [
-        (function, action, resource, statement)
-        for function, policy in parse_function_policies(life.template).items()
+        statement
         for statement in policy
-        for action in statement.actions
-        for resource in statement.resources
+        if all(
+            evaluate_policies((tuple(other for other in policy if other is not statement), *resource_policies), request)
+            is AccessDecision.ALLOWED
+            for request in requests
+            if request.action == statement.actions[0]
+        )
     ]
 
 
@@ -146,24 +175,62 @@ def test_ec2_write_requests_carry_resource_or_request_tags(life: Guarded) -> Non
             assert tags == {"aws:requesttag"}, record
 
 
-def test_every_granted_action_is_used_or_listed_as_unused(life: Guarded, grants: list[Grant]) -> None:
-    idle = [grant for grant in grants if not is_used(grant, life.recorded_requests)]
-    assert [grant[:3] for grant in idle if not any(excuse.is_excuse_for(grant) for excuse in UNUSED)] == []
-
-
-@pytest.mark.parametrize("excuse", UNUSED, ids=lambda one: f"{one.function} {one.action} {one.resource}")
-def test_every_unused_grant_exception_matches_an_unused_grant(
-    excuse: Unused, life: Guarded, grants: list[Grant]
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_without_any_permission_a_recorded_request_is_denied(
+    function: str,
+    policies: dict[str, Policy],
+    resource_policies: tuple[Policy, ...],
+    requests_by_function: dict[str, list[IamRequest]],
 ) -> None:
-    assert [grant for grant in grants if excuse.is_excuse_for(grant) and not is_used(grant, life.recorded_requests)]
+    assert policies.keys() == set(FUNCTIONS)
+    needless = find_needless_statements(policies[function], resource_policies, requests_by_function[function])
+    unexplained = [
+        (statement.sid, statement.actions, statement.resources)
+        for statement in needless
+        if not any(permission.covers(function, statement) for permission in UNUSED)
+    ]
+    assert unexplained == []
 
 
-def is_used(grant: Grant, records: tuple[RecordedRequest, ...]) -> bool:
-    function, action, resource, statement = grant
-    return any(
-        record.function == function
-        and record.request.action == action
-        and is_match(resource, record.request.resource)
-        and statement.is_applicable(record.request)
-        for record in records
-    )
+@pytest.mark.parametrize(
+    "permission", UNUSED, ids=lambda unused: f"{unused.function} {unused.action} {unused.resource}"
+)
+def test_every_exception_is_a_permission_that_no_run_uses(
+    permission: UnusedPermission,
+    policies: dict[str, Policy],
+    resource_policies: tuple[Policy, ...],
+    requests_by_function: dict[str, list[IamRequest]],
+) -> None:
+    covered = [
+        (function, statement)
+        for function, policy in policies.items()
+        for statement in policy
+        if permission.covers(function, statement)
+    ]
+    assert covered
+    for function, statement in covered:
+        needless = find_needless_statements(policies[function], resource_policies, requests_by_function[function])
+        assert statement in needless
+
+
+@pytest.mark.parametrize(
+    ("function", "action"),
+    [
+        ("catalog", "ssm:GetParameter"),
+        ("disrupt", "dynamodb:Query"),
+        ("interrupt", "s3:PutObject"),
+        ("lifecycle", "ec2:CreateTags"),
+        ("provision", "iam:PassRole"),
+        ("watch", "sqs:SendMessage"),
+    ],
+)
+def test_a_run_without_a_permission_ends_with_the_denied_call(
+    function: str, action: str, policies: dict[str, Policy]
+) -> None:
+    world = build_watching_world()
+    for statement in policies[function]:
+        if statement.actions == (action,):
+            world.access_control.revoke_statement(function, statement)
+    with pytest.raises(AccessDeniedError, match=f"{function} lacks {action} on"):
+        run_interruption(world)
+    assert world.access_control.denials
