@@ -109,8 +109,8 @@ def build_steps(environment: EmbeddedEnvironment) -> tuple[Step, ...]:
             _build_check("scale-up", checks.scale_up),
             _build_check("burst-at-update", checks.prepare_burst),
         ),
-        "canary": (
-            _build_check("burst", checks.check_burst),
+        "canary": (_build_check("burst", checks.check_burst),),
+        "orphan": (
             _build_check("consolidation", checks.consolidate),
             _build_check("calls", checks.check_calls),
         ),

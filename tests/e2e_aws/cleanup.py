@@ -26,22 +26,22 @@ class CleanupFailed(Exception):
 def remove_step_entries(environment: Environment) -> list[str]:
     """Remove the entries of a step; return an error for each that could not be removed.
 
-    The deletion of Kubernetes objects is only requested: Joiner terminates the nodes of a NodePool during the next
-    steps. The end of the run waits for it.
+    The removal of Kubernetes objects and instances only begins: nodes and instances end during the next steps. The end
+    of the run waits for them.
     """
     errors = []
     for entry in environment.ledger.list_entries("step"):
-        if entry.kind != "object":
+        if entry.kind not in _STARTERS:
             continue
         try:
-            environment.kubectl.kube.delete(entry.name)
+            _STARTERS[entry.kind](environment, entry)
         except NotFound:
             environment.ledger.discard(entry)
-        except Fault as error:
+        except (ClientError, Fault) as error:
             errors.append(f"{entry.kind} {entry.name}: {error}")
         else:
             environment.ledger.postpone(entry)
-    return errors or remove_entries(environment, "step")
+    return [*errors, *(error for error in remove_entries(environment, "step") if error not in errors)]
 
 
 def remove_entries(environment: Environment, *lifetimes: Lifetime) -> list[str]:
@@ -165,12 +165,17 @@ def list_claim_names(environment: Environment, pool: str) -> list[str]:
 
 def _remove_instances(environment: Environment, entry: LedgerEntry) -> None:
     name = "" if entry.name == environment.run_id else entry.name
-    instance_ids = list_instance_ids(environment, name)
-    if not instance_ids:
-        return
-    environment.get_client("ec2").terminate_instances(InstanceIds=instance_ids)
+    instance_ids = _terminate_instances(environment, name)
     if not environment.wait_until(lambda: not list_instance_ids(environment, name), REMOVAL_TIMEOUT):
         raise CleanupFailed(f"not terminated after {REMOVAL_TIMEOUT}: {', '.join(instance_ids)}")
+
+
+def _terminate_instances(environment: Environment, name: str) -> list[str]:
+    """Terminate the instances called *name*, or all of the run; return their ids."""
+    instance_ids = list_instance_ids(environment, name)
+    if instance_ids:
+        environment.get_client("ec2").terminate_instances(InstanceIds=instance_ids)
+    return instance_ids
 
 
 def _remove_launch_template(environment: Environment, entry: LedgerEntry) -> None:
@@ -243,6 +248,11 @@ def _ignore_missing(call: Callable[[], Any]) -> Any:
         raise
 
 
+_STARTERS: Final[dict[str, Callable[[Environment, LedgerEntry], object]]] = {
+    "instances": lambda environment, entry: _terminate_instances(environment, entry.name),
+    "object": lambda environment, entry: environment.kubectl.kube.delete(entry.name),
+}
+"""Kinds whose removal takes minutes, and how it begins."""
 _REMOVERS: Final[dict[str, Callable[[Environment, LedgerEntry], None]]] = {
     "bucket": _remove_bucket,
     "capacity-reservation": _remove_reservation,

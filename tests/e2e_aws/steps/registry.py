@@ -127,7 +127,7 @@ ALL_STEPS: Final[tuple[Step, ...]] = (
         expectation=f"at most {MAX_TAINT_SECONDS}s; then the node is removed",
         run=interrupt_spot_node,
         costs=(
-            _NODE_COST,
+            build_instance_cost(2, NODE_MINUTES),  # the interrupted node and its replacement
             CostItem(description="a FIS experiment with one action of 2 minutes", usd=2 * FIS_USD_PER_ACTION_MINUTE),
         ),
         requires=_AFTER_DEPLOYMENT,
@@ -137,14 +137,6 @@ ALL_STEPS: Final[tuple[Step, ...]] = (
         question="Which alarms are raised after the first deployment?",
         expectation="none ten minutes after the deployment or later",
         run=check_alarms,
-        requires=_AFTER_DEPLOYMENT,
-    ),
-    Step(
-        id="orphan",
-        question="Does Joiner terminate an instance with its tags that has no NodeClaim?",
-        expectation="terminated within ten minutes",
-        run=collect_orphan,
-        costs=(build_instance_cost(1, NODE_MINUTES, is_small=True),),
         requires=_AFTER_DEPLOYMENT,
     ),
     Step(
@@ -159,6 +151,14 @@ ALL_STEPS: Final[tuple[Step, ...]] = (
         question="Does a new version replace the old one after the canary phase?",
         expectation="UPDATE_COMPLETE, all aliases lead to the new version",
         run=roll_out_next_version,
+        requires=_AFTER_DEPLOYMENT,
+    ),
+    Step(
+        id="orphan",
+        question="Does Joiner terminate an instance with its tags that has no NodeClaim?",
+        expectation="terminated within ten minutes",
+        run=collect_orphan,
+        costs=(build_instance_cost(1, NODE_MINUTES, is_small=True),),
         requires=_AFTER_DEPLOYMENT,
     ),
     Step(
