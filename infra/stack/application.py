@@ -23,12 +23,13 @@ def build_application(
     outdir: str | None = None,
     context: Mapping[str, object] | None = None,
     synthesizer: cdk.IStackSynthesizer | None = None,
+    stack_name: str = "",
 ) -> cdk.App:
     """Build the construct tree and its checks.
 
     Without *bundle*, assets are not bundled, which saves seconds. *context* overrides cdk.json, like ``-c`` on the
     command line; *synthesizer* determines where the template finds its assets (by default, where `cdk bootstrap` put
-    them). `format_stack_name` names the stack of each cluster.
+    them). `format_stack_name` names the stack of each cluster; *stack_name* replaces this name if there is one cluster.
 
     Raises:
         ValueError: an option has a value that cannot be deployed, or is unknown.
@@ -39,6 +40,7 @@ def build_application(
     app = cdk.App(context=flags | unbundled, post_cli_context=context, outdir=outdir)
     check_option_names(app.node.get_all_context(), map(format_context_key, StackOptions.__struct_fields__))
     for options in load_options(app.node.try_get_context).split_by_cluster():
-        JoinerStack(app, format_stack_name(options.cluster), options=options, synthesizer=synthesizer)
+        name = stack_name or format_stack_name(options.cluster)
+        JoinerStack(app, name, options=options, synthesizer=synthesizer)
     cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app), ServerlessChecks(app))
     return app

@@ -48,6 +48,7 @@ from sim.aws_account.resource_types.lambda_functions import parse_function_name
 from sim.aws_account.services.access_entries import AccessEntryApi
 from sim.aws_account.services.cloudwatch import CloudWatch
 from sim.aws_account.services.code_deploy import CodeDeployApi
+from sim.aws_account.services.fault_injection import FaultInjectionApi
 from sim.aws_account.services.sts import HTTP_FORBIDDEN, StsApi
 from sim.aws_account.services.subscriptions import SubscriptionFilterApi
 from sim.aws_http.protocol import ApiCall, ApiDict, ApiReply, Environ, encode_result, parse_parameters
@@ -114,6 +115,7 @@ class Account:
             "codedeploy": dict(CodeDeployApi().handlers),
             "ec2": dict(self._networking_api.handlers),
             "eks": dict(self.access_entries.handlers),
+            "fis": dict(FaultInjectionApi(clock, self._assume_fis_role, self._interrupt_instance).handlers),
             "lambda": dict(self.lambda_api.handlers),
             "logs": dict(SubscriptionFilterApi(self).handlers),
         }
@@ -226,6 +228,13 @@ class Account:
     def _get_profile_role_arn(self, profile: str) -> str:
         instance_profile = self.get_client("iam").get_instance_profile(InstanceProfileName=profile)["InstanceProfile"]
         return str(instance_profile["Roles"][0]["Arn"])
+
+    def _assume_fis_role(self, role_arn: str) -> Credentials:
+        return self.issue_role_credentials(role_arn, "experiment", service="fis.amazonaws.com")
+
+    def _interrupt_instance(self, instance_id: str) -> None:
+        with self.lock:
+            self.cloud.instances.interrupt(instance_id)
 
     def _can_put_object(self, function_arn: str, object_arn: str) -> bool:
         """Return whether the network of a function lets it PUT an object of another account."""

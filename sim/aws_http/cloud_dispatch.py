@@ -9,6 +9,7 @@ from sim.aws_http.describe_calls import CatalogApi
 from sim.aws_http.instance_calls import InstanceApi
 from sim.aws_http.launch_template_calls import LaunchTemplateApi, parse_launch_template, parse_run_instances
 from sim.aws_http.protocol import ApiDict, ApiError
+from sim.aws_http.reservation_calls import ReservationApi
 from sim.aws_http.services import ServicesApi
 from sim.cloud import seeded_random
 from sim.cloud.cloud import Cloud
@@ -32,8 +33,10 @@ _DRY_RUN_CHECKS: Final[Mapping[str, DryRunCheck]] = {
 def build_overlay(cloud: Cloud) -> Overlay:
     """Return the handlers by service and action."""
     instances, templates = InstanceApi(cloud), LaunchTemplateApi(cloud)
-    catalog, services = CatalogApi(cloud), ServicesApi(cloud)
+    catalog, services, reservations = CatalogApi(cloud), ServicesApi(cloud), ReservationApi(cloud)
     handlers: dict[tuple[str, str], Handler] = {
+        ("ec2", "CancelCapacityReservation"): reservations.cancel_capacity_reservation,
+        ("ec2", "CreateCapacityReservation"): reservations.create_capacity_reservation,
         ("ec2", "CreateFleet"): instances.create_fleet,
         ("ec2", "DescribeInstances"): instances.describe_instances,
         ("ec2", "DescribeInstanceStatus"): instances.describe_instance_status,

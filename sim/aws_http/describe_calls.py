@@ -132,7 +132,7 @@ class CatalogApi:
             text = f"The capacity reservation ID '{missing_id}' does not exist."
             raise ApiError("InvalidCapacityReservationId.NotFound", text)
         reservations = [
-            _encode_reservation(reservation, reservation_store.get_tags(reservation.reservation_id))
+            encode_reservation(reservation, reservation_store.get_tags(reservation.reservation_id))
             for reservation in reservation_store.list_active(self._cloud.clock.get_time())
             if not ids or reservation.reservation_id in ids
         ]
@@ -225,7 +225,8 @@ def _encode_image(image: Image) -> ApiDict:
     }
 
 
-def _encode_reservation(reservation: CapacityReservation, tags: Tags) -> ApiDict:
+def encode_reservation(reservation: CapacityReservation, tags: Tags) -> ApiDict:
+    """Return *reservation* as EC2 returns it."""
     return {
         "CapacityReservationId": reservation.reservation_id,
         "InstanceType": reservation.instance_type,

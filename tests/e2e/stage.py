@@ -30,9 +30,8 @@ from sim.time.real_clock import RealTimeClock
 from tests.controlplane.plane import ControlPlane
 from tests.e2e.account_queries import Sights
 from tests.e2e.cdk import Cdk, ExpectationFailed
-from tests.e2e.cloud_assembly import Assembly
 from tests.e2e.cpu_meter import Meter
-from tests.e2e.libraries import ROOT, Libraries
+from tests.e2e.libraries import Libraries
 from tests.e2e.narrator import Narrator, Witness
 
 CLUSTER: Final = "demo"
@@ -49,25 +48,14 @@ SYSTEM_NODE: Final = ManagedNode(labels={"eks.amazonaws.com/nodegroup": "system"
 SHORT_POLL_INTERVAL: Final = timedelta(seconds=0.25)
 WAIT_TIMEOUT: Final = timedelta(minutes=20)
 """Real time to wait for any event; enough even on a slow computer."""
-CDK_CONTEXT_ARGUMENTS: Final = tuple(
-    word
-    for knob in (f"cluster={CLUSTER}", "on-destroy=purge", "disruption=active")
-    for word in ("-c", f"joiner:{knob}")
-)
 
 
 class Stage(Sights):
     """The account, the control plane and the functions, connected."""
 
-    def __init__(self, libraries: Libraries, stack: ExitStack, *, synthesises: bool = False) -> None:
-        """Start everything; *stack* stops it.
-
-        With *synthesises*, `cdk synth` of the application runs in the background.
-        """
+    def __init__(self, libraries: Libraries, stack: ExitStack, *, stack_name: str = STACK) -> None:
+        """Start everything; *stack* stops it. *stack_name* is the name of Joiner's CloudFormation stack."""
         self.folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="joiner-e2e-")))
-        self.assembly = Assembly(self.folder, CDK_CONTEXT_ARGUMENTS, self._build_base_environment(), stack)
-        if synthesises:
-            self.assembly.begin(ROOT)
         clock = RealTimeClock(_get_now)
         self.cloud = Cloud(clock, seed=7, cluster=CLUSTER)
         self.account = stack.enter_context(Account(self.cloud, clock))
@@ -86,7 +74,7 @@ class Stage(Sights):
         self.grounds.instance_booter.can_assign_ipv6_addresses = (
             self.account.service_permissions.can_assign_ipv6_addresses
         )
-        super().__init__(self.account, self.grounds.kubectl, self.cloud, STACK)
+        super().__init__(self.account, self.grounds.kubectl, self.cloud, stack_name)
         machine = SandboxHost(
             python=libraries.python,
             libraries=libraries.folder,
@@ -151,14 +139,19 @@ class Stage(Sights):
             if _get_now() - last_check[0] < interval:
                 return False
             last_check[0] = _get_now()
-            self._check_processes()
+            self.check_processes()
             return condition()
 
         if not self.grounds.drive.run(check_condition, WAIT_TIMEOUT):
             raise ExpectationFailed(f"not within {WAIT_TIMEOUT}: {description}")
         self.narrator.print_line("check", description, f"after {(_get_now() - started_at).total_seconds():.1f} s")
 
-    def _check_processes(self) -> None:
+    def check_processes(self) -> None:
+        """Check, at most once a second, that all programs run, and print the new journal entries.
+
+        Raises:
+            ExpectationFailed: a part of the control plane died.
+        """
         if _get_now() - self._checked_at < ONE_SECOND:
             return
         self._checked_at = _get_now()

@@ -186,7 +186,9 @@ class EventSourceMappingProvider(ResourceProvider):
 
     def create(self, request: ResourceRequest) -> PhysicalResource:
         """Create the event source mapping: Lambda polls the queue."""
-        mapping_id = request.get_client("lambda").create_event_source_mapping(**request.properties)["UUID"]
+        tags = {tag["Key"]: tag["Value"] for tag in request.properties.get("Tags", ())}
+        settings = remove_keys(request.properties, "Tags") | ({"Tags": tags} if tags else {})
+        mapping_id = request.get_client("lambda").create_event_source_mapping(**settings)["UUID"]
         arn = request.build_arn("lambda", f"event-source-mapping:{mapping_id}")
         return build_resource(mapping_id, Id=mapping_id, EventSourceMappingArn=arn)
 

@@ -72,6 +72,11 @@ class Reservations:
         reservation, tags = self._reservations[reservation_id]
         self._reservations[reservation_id] = (msgspec.structs.replace(reservation, available_count=count), tags)
 
+    def cancel(self, reservation_id: str, now: datetime) -> None:
+        """End one reservation."""
+        reservation, tags = self._reservations[reservation_id]
+        self._reservations[reservation_id] = (msgspec.structs.replace(reservation, ends_at=now), tags)
+
     def get_tags(self, reservation_id: str) -> Tags:
         """Return the tags of one reservation."""
         return self._reservations[reservation_id][1]

@@ -294,6 +294,7 @@ def test_event_source_mapping_invokes_the_function_alias(stage: Stage) -> None:
             "FunctionName": {"Fn::Sub": "${Tick}:live"},
             "FunctionResponseTypes": ["ReportBatchItemFailures"],
             "ScalingConfig": {"MaximumConcurrency": 2},
+            "Tags": [{"Key": "team", "Value": "platform"}],
         },
         "DependsOn": "Live",
     }

@@ -41,3 +41,33 @@ def test_a_query_by_id_returns_that_reservation_alone() -> None:
     client = get_clients().get_retrying_client("ec2")
     response = client.describe_capacity_reservations(CapacityReservationIds=ids[1:])
     assert [item["CapacityReservationId"] for item in response["CapacityReservations"]] == ids[1:]
+
+
+@pytest.mark.loopback
+def test_created_reservation_is_described_until_it_is_cancelled() -> None:
+    cloud = Cloud(Clock())
+    get_embedded_aws().reset(cloud)
+    client = get_clients().get_retrying_client("ec2")
+    tags = [{"ResourceType": "capacity-reservation", "Tags": [{"Key": "team", "Value": "platform"}]}]
+    call = {"InstanceType": "m5.large", "InstancePlatform": "Linux/UNIX", "AvailabilityZone": "us-east-1a"}
+    created = client.create_capacity_reservation(
+        **call, InstanceCount=2, InstanceMatchCriteria="targeted", TagSpecifications=tags
+    )["CapacityReservation"]
+    assert (created["AvailableInstanceCount"], created["InstanceMatchCriteria"]) == (2, "targeted")
+    filters = [{"Name": "tag:team", "Values": ["platform"]}]
+    [described] = client.describe_capacity_reservations(Filters=filters)["CapacityReservations"]
+    assert described == created
+    client.cancel_capacity_reservation(CapacityReservationId=created["CapacityReservationId"])
+    assert client.describe_capacity_reservations(Filters=filters)["CapacityReservations"] == []
+
+
+@pytest.mark.loopback
+def test_reservation_of_an_offering_that_does_not_exist_is_rejected() -> None:
+    get_embedded_aws().reset(Cloud(Clock()))
+    client = get_clients().get_retrying_client("ec2")
+    with pytest.raises(ClientError, match="Unsupported"):
+        client.create_capacity_reservation(
+            InstanceType="m5.large", InstancePlatform="Linux/UNIX", AvailabilityZone="us-east-1z", InstanceCount=1
+        )
+    with pytest.raises(ClientError, match=r"InvalidCapacityReservationId\.NotFound"):
+        client.cancel_capacity_reservation(CapacityReservationId=MISSING_ID)

@@ -156,6 +156,12 @@ def test_each_cluster_gets_its_own_stack_in_the_configured_account_and_region(tm
         assert clusters == {name}
 
 
+def test_stack_name_replaces_the_name_that_the_cluster_determines(tmp_path: Path) -> None:
+    context = {"joiner:cluster": "blue"}
+    [stack] = build_application(bundle=False, outdir=str(tmp_path), context=context, stack_name="test").synth().stacks
+    assert stack.stack_name == "test"
+
+
 def test_unknown_setting_fails_synthesis(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="joiner:clustr is not a setting: did you mean joiner:cluster"):
         build_application(bundle=False, outdir=str(tmp_path), context={"joiner:clustr": "prod"})
