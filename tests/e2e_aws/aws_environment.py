@@ -18,7 +18,6 @@ from shared.aws.partitions import build_regional_host
 from shared.errors import Throttled, Unreachable
 from shared.kubernetes.client import KubeClient
 from shared.kubernetes.eks_token import EksToken
-from shared.kubernetes.proxy import find_proxy
 from sim.playground.kubectl import KubectlClient
 from tests.e2e_aws.environment import Version, get_stack_name
 from tests.e2e_aws.ledger import Ledger
@@ -50,7 +49,6 @@ class AwsEnvironment:
             KubeClient(
                 facts["endpoint"],
                 certificate_authority=facts["certificateAuthority"]["data"],
-                proxy=find_proxy(facts["endpoint"]),
                 token=token,
                 renew=token.renew,
             )
