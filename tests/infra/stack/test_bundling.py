@@ -295,7 +295,17 @@ sys.path[:0] = folders
 __import__(f"functions.{name}.handler")
 print(*sys.modules)
 """
-HEAVY_LIBRARIES = ("aws_xray_sdk", "jinja2", "pydantic", "requests", "rich", "s3transfer.crt", "awscrt", "yaml")
+HEAVY_LIBRARIES = (
+    "aws_xray_sdk",
+    "jinja2",
+    "pydantic.main",
+    "pydantic_core",
+    "requests",
+    "rich",
+    "s3transfer.crt",
+    "awscrt",
+    "yaml",
+)
 
 
 @pytest.mark.parametrize("name", [*FUNCTIONS, "installer"])
