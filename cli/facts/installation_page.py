@@ -61,7 +61,7 @@ def _describe_installation(installation: Installation | None, now: datetime) -> 
         return
     if installation.status == ABSENT:
         region_text = f" in {installation.region}" if installation.region else ""
-        fix = f"`npx cdk deploy -c joiner:cluster={installation.cluster}`, or name the stack with --stack"
+        fix = f"`npx cdk deploy -c cluster={installation.cluster}`, or name the stack with --stack"
         yield "yellow", f"Joiner is not installed: no stack {installation.stack}{region_text}. To fix: {fix}"
         return
     mode = installation.operating_mode

@@ -22,12 +22,12 @@ class OperatingMode(msgspec.Struct, frozen=True, kw_only=True):
 def describe_mode(settings: Settings) -> OperatingMode:
     """Return the operating mode that *settings* result in."""
     if settings.mode == "plan":
-        message = "joiner:mode is plan: Joiner decides and changes nothing"
+        message = "the setting mode is plan: Joiner decides and changes nothing"
         return OperatingMode(state="planned", message=message, fix=f"{_DEPLOY_COMMAND}mode=active")
     if settings.disruption == "plan":
-        message = "joiner:disruption is plan: Joiner launches nodes; it reports nodes to disrupt, but keeps them"
+        message = "the setting disruption is plan: Joiner launches nodes; it reports nodes to disrupt, but keeps them"
         return OperatingMode(state="disruption-planned", message=message, fix=f"{_DEPLOY_COMMAND}disruption=active")
     if settings.disruption_paused not in ("", "false"):
-        message = f"joiner:disruption-paused is {settings.disruption_paused}: Joiner does not disrupt nodes"
+        message = f"the setting disruption-paused is {settings.disruption_paused}: Joiner does not disrupt nodes"
         return OperatingMode(state="paused", message=message, fix="to resume, deploy without this setting")
     return OperatingMode(state="active", message="Joiner is active")

@@ -6,7 +6,7 @@ from typing import Final
 
 DESCRIPTION: Final = """End pauses that users set: in the whole cluster or in some NodePools; all pauses, or only the
 selected reasons. Ending the pause of the whole cluster keeps the pauses of single NodePools. A pause in the settings
-of the stack (joiner:disruption-paused) ends with a deployment. A pause that Joiner sets itself ends automatically: see
+of the stack (disruption-paused) ends with a deployment. A pause that Joiner sets itself ends automatically: see
 `joiner doctor` and the events of the NodePools."""
 EXAMPLES: Final = """examples:
   joiner resume                                  end the pause of the whole cluster

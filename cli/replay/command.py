@@ -19,7 +19,7 @@ CYCLE is one of:
   the request ID of the invocation, or the key of the journal entry, as `joiner explain -o json` prints them
   latest (default)
 
-A deployment stores decision records unless the setting joiner:snapshots is off: the input of each decision, and answers
+A deployment stores decision records unless the setting snapshots is off: the input of each decision, and answers
 received while deciding, such as EC2's answers to launches and what an EC2NodeClass resolves to. User data of launch
 templates and the sources of the catalog are not stored and not replayed.
 

@@ -19,7 +19,7 @@ from shared.state.cluster_state import ClusterState
 from shared.state.pauses import ActivePause, list_active_pauses
 from shared.state.state_node import StateNode
 
-PAUSE_SETTING: Final = "joiner:disruption-paused"
+PAUSE_SETTING: Final = "disruption-paused"
 DISRUPTABLE_STATES: Final = ("ready", "drifted")
 """States of a node that can be disrupted voluntarily."""
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 DESCRIPTION: Final = """Remove all nodes of Joiner from a cluster, in this order: pause launches, delete NodePools and
 NodeClaims, drain the nodes (respecting PodDisruptionBudgets and do-not-disrupt), and wait until the instances are
 terminated. uninstall lists everything and asks before it starts; if it is interrupted, run it again to continue.
-EC2NodeClasses, CRDs and the stack stay: `npx cdk destroy` removes them as joiner:on-destroy says. uninstall refuses to
+EC2NodeClasses, CRDs and the stack stay: `npx cdk destroy` removes them as on-destroy says. uninstall refuses to
 run while Karpenter is active, because the NodePools are Karpenter's then."""
 EXAMPLES: Final = """examples:
   joiner uninstall --dry-run                     list what would be removed, and what blocks it
@@ -173,7 +173,7 @@ def _list_next_commands(reached: "ClusterConnection") -> Iterator[str]:
 
     parsed_name = parse_eks_name(reached.cluster)
     cluster = parsed_name.name if parsed_name else "CLUSTER"
-    yield f"npx cdk destroy -c joiner:cluster={cluster}"
+    yield f"npx cdk destroy -c cluster={cluster}"
     yield f"joiner audit --cluster {cluster}"
 
 

@@ -1,6 +1,6 @@
 """Removal of all nodes of Joiner from a cluster: what is removed, in which order, and the wait for completion.
 
-The order is that of the stack's `joiner:on-destroy=purge`: launches pause, NodePools are deleted so that no new nodes
+The order is that of the stack's `on-destroy: purge`: launches pause, NodePools are deleted so that no new nodes
 are created, then NodeClaims; the functions drain the nodes and terminate the instances. Each step deletes only what
 still exists, so an interrupted removal can be started again and continues.
 """

@@ -1,4 +1,4 @@
-"""`python -m docs.reference`: write the reference pages, and the settings with their defaults into cdk.json."""
+"""`python -m docs.reference`: write the reference pages, and the example of a settings file."""
 
 import argparse
 import sys
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from docs.reference import aws_requests, commands, kinds, labels, output, settings
+from infra.settings.files.editing import render_settings_file
 
 FOLDER: Final = Path(__file__).resolve().parent
 
@@ -26,9 +27,7 @@ def render_all_pages() -> dict[Path, str]:
 
 def find_outdated_files() -> dict[Path, str]:
     """Return the expected text of each file that is missing or has a different text, by path."""
-    expected_text_by_path = render_all_pages() | {
-        settings.CDK_JSON: settings.update_cdk_json(settings.CDK_JSON.read_text(encoding="utf-8"))
-    }
+    expected_text_by_path = render_all_pages() | {settings.EXAMPLE_FILE: render_settings_file()}
     return {path: text for path, text in expected_text_by_path.items() if not _has_text(path, text)}
 
 
@@ -39,7 +38,7 @@ def _has_text(path: Path, text: str) -> bool:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write each outdated file and print its path."""
     parser = argparse.ArgumentParser(prog="python -m docs.reference", description="Write the pages of the reference.")
-    parser.add_argument("--pages", action="store_true", help="do not write cdk.json")
+    parser.add_argument("--pages", action="store_true", help="do not write clusters/example.yaml")
     only_pages = parser.parse_args(arguments).pages
     for path, text in sorted(find_outdated_files().items()):
         if path.parent == FOLDER or not only_pages:

@@ -110,7 +110,7 @@ WATCH_SPEC: Final = FunctionSpec(
     timeout_seconds=20,
     follow_ups=("provision", "watch"),
 )
-"""Deployed only if `joiner:reaction` is not ``tick``."""
+"""Deployed only if `reaction` is not ``tick``."""
 
 
 INSTALLER_SPEC: Final = FunctionSpec(

@@ -35,7 +35,7 @@ def read_price_list(filename: str, region: str) -> tuple[PriceListAsset, bytes]:
     price_list, body = _read_file(filename)
     if region and price_list.region != region:
         raise ValueError(
-            f"joiner:price-list: {filename} has the prices of {price_list.region}, but the stack is for {region}; "
+            f"price-list: {filename} has the prices of {price_list.region}, but the stack is for {region}; "
             f"to fix: create it with `joiner catalog prices --region {region} -o FILE`"
         )
     return price_list, body
@@ -47,4 +47,4 @@ def _read_file(filename: str) -> tuple[PriceListAsset, bytes]:
         return msgspec.json.decode(body, type=PriceListAsset), body
     except (OSError, ValueError) as error:
         fix = "to fix: create it with `joiner catalog prices -o FILE`"
-        raise ValueError(f"joiner:price-list: {filename} is not a price list: {error}; {fix}") from None
+        raise ValueError(f"price-list: {filename} is not a price list: {error}; {fix}") from None

@@ -70,7 +70,7 @@ class NodeRole(Construct):
             ),
             *(
                 cdk.Acknowledgment(
-                    id=f"AwsSolutions::AwsSolutions-IAM4[Policy::{arn}]", reason="chosen in joiner:node-role-policies"
+                    id=f"AwsSolutions::AwsSolutions-IAM4[Policy::{arn}]", reason="chosen in node-role-policies"
                 )
                 for arn in options.node_role_policies
             ),

@@ -18,7 +18,7 @@ from infra.settings.settings import StackOptions
 INTERFACE_SERVICES: Final = ("ec2", "eks", "sqs", "ssm")
 """Services with an interface endpoint in each subnet, charged by hour and gigabyte."""
 REPORT_SERVICE: Final = "sns"
-"""An interface endpoint that is needed if `joiner:report-topic` is set."""
+"""An interface endpoint that is needed if `report-topic` is set."""
 GATEWAY_SERVICES: Final = ("dynamodb", "s3")
 """Services with an entry in each route table, free of charge."""
 AWS_BUCKETS: Final = {

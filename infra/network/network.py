@@ -5,7 +5,7 @@ mode        API server            AWS                            prices
 ==========  ====================  =============================  ===============================
 `public`    its public endpoint   its public endpoints           asked for
 `private`   its private endpoint  through the subnets' NAT       asked for
-`isolated`  its private endpoint  through VPC endpoints alone    of the file `joiner:price-list`
+`isolated`  its private endpoint  through VPC endpoints alone    of the file `price-list`
 ==========  ====================  =============================  ===============================
 """
 

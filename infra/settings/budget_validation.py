@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
 
-CONTEXT_KEY: Final = "joiner:disruption-budgets"
+CONTEXT_KEY: Final = "disruption-budgets"
 _DESCRIPTOR_PATTERN: Final = "@(annually|yearly|monthly|weekly|daily|midnight|hourly)"
 
 
@@ -44,4 +44,4 @@ def check_time_zone(name: str) -> None:
     try:
         ZoneInfo(name)
     except (ZoneInfoNotFoundError, OSError, ValueError):
-        raise ValueError(f"joiner:disruption-time-zone is {name!r}: must be a time zone like Europe/Berlin") from None
+        raise ValueError(f"disruption-time-zone is {name!r}: must be a time zone like Europe/Berlin") from None

@@ -1,48 +1,94 @@
-"""Loading of the settings of a deployment: the CDK context is read, then validated."""
+"""Loading of the settings of a cluster: values are decoded, then validated."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
+from typing import Final, get_origin
 
 import msgspec
 
 from infra.settings.scheduler_config import encode_scheduler_config
-from infra.settings.settings import StackOptions, format_context_key
+from infra.settings.settings import SETTING_NAMES, StackOptions, format_setting_name
 from infra.settings.validation import check_options
 from shared.settings_text import decode_texts, encode_text, get_base, get_form
 
+RENAMED_SETTINGS: Final = {"hints": "pod-nominations"}
+"""Names of earlier versions, with today's names."""
 
-def load_options(value_of: Callable[[str], object]) -> StackOptions:
-    """Return the settings of the context; *value_of* returns the value of a key, or None, which gives the default.
+
+def load_options(values: Mapping[str, object], locate: Callable[[str], str] = str) -> StackOptions:
+    """Return the settings with *values* by name; missing settings have their default.
+
+    Values are texts, numbers, booleans, lists or maps. *locate* returns how messages name a setting.
 
     Raises:
-        ValueError: a value cannot be deployed.
+        ValueError: a setting is unknown, or a value cannot be deployed.
     """
+
+    def name_field(field: str) -> str:
+        return locate(format_setting_name(field))
+
+    check_setting_names(values, locate)
     fields = msgspec.structs.fields(StackOptions)
-    context = ((field, value_of(format_context_key(field.name))) for field in fields)
-    texts = {field.name: _encode_context_value(field, value) for field, value in context if value is not None}
-    options = decode_texts(StackOptions, texts, format_context_key)
+    texts = {
+        field.name: _encode_value(field, values[name], locate(name))
+        for field in fields
+        if (name := format_setting_name(field.name)) in values
+    }
+    options = decode_texts(StackOptions, texts, name_field)
     for field in fields:
-        _check_grammar(field, getattr(options, field.name))
+        _check_grammar(field, getattr(options, field.name), name_field(field.name))
     check_options(options)
     return options
 
 
-def _encode_context_value(field: msgspec.structs.FieldInfo, value: object) -> str:
-    """Return the text of a value, which cdk.json can have as a number, a boolean, a list or a map."""
+def check_setting_names(names: Iterable[str], locate: Callable[[str], str] = str) -> None:
+    """Check that *names* are settings.
+
+    Raises:
+        ValueError: the message suggests the setting that was probably meant.
+    """
+    for name in sorted(set(names) - {*SETTING_NAMES}):
+        raise ValueError(f"{locate(name)} is not a setting: {suggest_setting(name)}")
+
+
+def suggest_setting(name: str) -> str:
+    """Return the setting that a user probably meant by *name*, as advice.
+
+    >>> suggest_setting("joiner:mode"), suggest_setting("log_day"), suggest_setting("hints")
+    ('write mode', 'did you mean log-days?', 'did you mean pod-nominations?')
+    """
+    plain_name = name.removeprefix("joiner:")
+    if plain_name != name and plain_name in SETTING_NAMES:
+        return f"write {plain_name}"
+    renamed = RENAMED_SETTINGS.get(plain_name)
+    suggestions = [renamed] if renamed else get_close_matches(plain_name, SETTING_NAMES, 1)
+    return f"did you mean {suggestions[0]}?" if suggestions else "docs/reference/settings.md lists all settings"
+
+
+def _encode_value(field: msgspec.structs.FieldInfo, value: object, name: str) -> str:
+    """Return the text of a value, which can be a number, a boolean, a list or a map."""
     if field.name == "scheduler_config" and value:
         return encode_scheduler_config(value)
     if field.name == "disruption_budgets" and isinstance(value, list):
         return msgspec.json.encode(value).decode()
-    allowed_types = (str, int, float, list, dict) if get_base(field.type) == dict[str, str] else (str, int, float, list)
-    if not isinstance(value, allowed_types):
-        raise ValueError(f"{format_context_key(field.name)} is {value!r}: must be text")  # noqa: TRY004 - the value is what is wrong
+    base = get_base(field.type)
+    has_grammar = get_form(field.type).parse is not None
+    allowed_types: tuple[type, ...] = (str, int, float)
+    if get_origin(base) is tuple or has_grammar:
+        allowed_types += (list, tuple)
+    if get_origin(base) is dict or has_grammar:
+        allowed_types += (dict,)
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
+    if not isinstance(value, allowed_types) or not all(isinstance(item, str | int | float) for item in items):
+        raise ValueError(f"{name} is {value!r}: must be text")
     return encode_text(value)
 
 
-def _check_grammar(field: msgspec.structs.FieldInfo, value: object) -> None:
+def _check_grammar(field: msgspec.structs.FieldInfo, value: object, name: str) -> None:
     parse = get_form(field.type).parse
     if parse is None or not isinstance(value, str):
         return
     try:
         parse(value)
     except ValueError as error:
-        raise ValueError(f"{format_context_key(field.name)}: {error}") from None
+        raise ValueError(f"{name}: {error}") from None

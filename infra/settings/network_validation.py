@@ -7,15 +7,15 @@ from collections.abc import Iterable
 from ipaddress import ip_network
 from typing import Final
 
-from infra.settings.settings import StackOptions, format_context_key
+from infra.settings.settings import StackOptions, format_setting_name
 
 _VPC_FIELDS: Final = (
     *("subnets", "security_groups", "vpc", "cluster_security_group", "route_tables", "prefix_lists", "vpc_cidrs"),
 )
 """Options that have no effect on functions outside a VPC."""
 NO_PRICES_ERROR: Final = (
-    "joiner:network is isolated, which has no endpoint of the pricing service: "
-    "joiner:price-list must name a file; to fix: create it with `joiner catalog prices -o FILE`"
+    "network is isolated, which has no endpoint of the pricing service: "
+    "price-list must name a file; to fix: create it with `joiner catalog prices -o FILE`"
 )
 
 
@@ -28,17 +28,17 @@ def check_network(options: StackOptions) -> None:
     _check_blocks(options.vpc_cidrs)
     if options.network == "public":
         _refuse_options(
-            options, *_VPC_FIELDS, reason="is for functions inside a VPC: set joiner:network to private or isolated"
+            options, *_VPC_FIELDS, reason="is for functions inside a VPC: set network to private or isolated"
         )
         if options.vpc_endpoints:
-            raise ValueError("joiner:vpc-endpoints is true: set joiner:network to private or isolated")
+            raise ValueError("vpc-endpoints is true: set network to private or isolated")
         return
-    _require_options(options, "subnets", reason=f"joiner:network is {options.network}")
+    _require_options(options, "subnets", reason=f"network is {options.network}")
     _check_security_group(options)
     if options.vpc_endpoints:
-        _require_options(options, "vpc", "vpc_cidrs", "route_tables", reason="joiner:vpc-endpoints is true")
+        _require_options(options, "vpc", "vpc_cidrs", "route_tables", reason="vpc-endpoints is true")
     else:
-        _refuse_options(options, "route_tables", reason="has no effect without joiner:vpc-endpoints=true: remove it")
+        _refuse_options(options, "route_tables", reason="has no effect without vpc-endpoints: true: remove it")
     if options.network == "isolated" and not options.price_list:
         raise ValueError(NO_PRICES_ERROR)
 
@@ -46,7 +46,7 @@ def check_network(options: StackOptions) -> None:
 def _check_security_group(options: StackOptions) -> None:
     if options.security_groups:
         reason = (
-            "is for the security group that the stack creates, but joiner:security-groups names "
+            "is for the security group that the stack creates, but security-groups names "
             "existing security groups: remove one of the settings"
         )
         _refuse_options(options, "cluster_security_group", "prefix_lists", reason=reason)
@@ -55,17 +55,17 @@ def _check_security_group(options: StackOptions) -> None:
         options,
         "vpc",
         "cluster_security_group",
-        reason="joiner:security-groups is empty, so the stack creates a security group",
+        reason="security-groups is empty, so the stack creates a security group",
     )
     if not options.prefix_lists:
         return
     if options.network == "private":
-        raise ValueError("joiner:prefix-lists is for joiner:network=isolated: a NAT gateway reaches all addresses")
-    _require_options(options, "vpc_cidrs", reason="joiner:prefix-lists restricts the connections of the functions")
+        raise ValueError("prefix-lists is for network: isolated: a NAT gateway reaches all addresses")
+    _require_options(options, "vpc_cidrs", reason="prefix-lists restricts the connections of the functions")
 
 
 def _require_options(options: StackOptions, *fields: str, reason: str) -> None:
-    missing = [format_context_key(field) for field in fields if not getattr(options, field)]
+    missing = [format_setting_name(field) for field in fields if not getattr(options, field)]
     if missing:
         raise ValueError(f"{reason}: set {' and '.join(missing)} too")
 
@@ -73,7 +73,7 @@ def _require_options(options: StackOptions, *fields: str, reason: str) -> None:
 def _refuse_options(options: StackOptions, *fields: str, reason: str) -> None:
     for field in fields:
         if getattr(options, field):
-            raise ValueError(f"{format_context_key(field)} {reason}")
+            raise ValueError(f"{format_setting_name(field)} {reason}")
 
 
 def _check_blocks(blocks: Iterable[str]) -> None:
@@ -81,6 +81,6 @@ def _check_blocks(blocks: Iterable[str]) -> None:
         try:
             open_to_all = ip_network(block).prefixlen == 0
         except ValueError as error:
-            raise ValueError(f"joiner:vpc-cidrs: {error}: must be a CIDR block like 10.0.0.0/16") from None
+            raise ValueError(f"vpc-cidrs: {error}: must be a CIDR block like 10.0.0.0/16") from None
         if open_to_all:
-            raise ValueError(f"joiner:vpc-cidrs: {block} contains all addresses: use the CIDR blocks of the VPC")
+            raise ValueError(f"vpc-cidrs: {block} contains all addresses: use the CIDR blocks of the VPC")

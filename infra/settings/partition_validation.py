@@ -19,7 +19,7 @@ CDK_REGION_VARIABLE: Final = "CDK_DEFAULT_REGION"
 
 
 def get_target_region(options: StackOptions) -> str:
-    """Return the region of the stack: joiner:region, or that of the credentials; empty if neither is known."""
+    """Return the region of the stack: region, or that of the credentials; empty if neither is known."""
     return options.region or os.environ.get(CDK_REGION_VARIABLE, "")  # noqa: TID251 - the CDK passes the region this way
 
 
@@ -36,13 +36,13 @@ def check_partition(options: StackOptions) -> None:
     try:
         partition = session.get_partition_for_region(region)
     except UnknownRegionError:
-        raise ValueError(f"joiner:region is {region!r}: no partition of AWS has such a region") from None
+        raise ValueError(f"region is {region!r}: no partition of AWS has such a region") from None
     if partition == PARTITION_WITH_PRICES or options.price_list:
         return
     has_endpoint = bool(session.get_available_regions("pricing", partition))
     reason = "was not tested" if has_endpoint else "has no endpoint"
     raise ValueError(
         f"region {region} is in partition {partition}, where the AWS Price List API {reason}, and without prices "
-        "nothing is launched on demand: joiner:price-list must name a file; to fix: create it with "
+        "nothing is launched on demand: price-list must name a file; to fix: create it with "
         f"`joiner catalog prices --region {region} -o FILE`"
     )

@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
-CONTEXT_KEY: Final = "joiner:scheduler-config"
+CONTEXT_KEY: Final = "scheduler-config"
 PositiveCount = Annotated[int, msgspec.Meta(ge=1)]
 SpreadPolicy = Literal["Honor", "Ignore"]
 

@@ -1,7 +1,7 @@
 """The settings of a deployment: those that functions read, and those that only the stack needs.
 
-Each setting is a context value named `joiner:` and the name of its field with hyphens: ``cdk deploy -c
-joiner:cluster=prod -c joiner:log-days=7``. cdk.json lists all settings; the command line overrides it.
+Each setting has the name of its field with hyphens in the settings file of a cluster, clusters/NAME.yaml:
+``log-days: 7``. clusters/example.yaml lists all settings.
 """
 
 from functools import partial
@@ -10,9 +10,9 @@ from typing import Annotated, Final, Literal, TypeAlias
 import msgspec
 
 from infra.settings import per_function
-from infra.settings.context_parsing import parse_stack_tags
+from infra.settings.stack_tags import parse_stack_tags
 from shared.settings import ChosenSettings, Mode, TopicArn
-from shared.settings_text import TextForm, split_list
+from shared.settings_text import TextForm
 
 _ID_PATTERN: Final = r"^({}-[0-9a-f]{{8}}([0-9a-f]{{9}})?)?\Z"
 SecurityGroupId: TypeAlias = Annotated[
@@ -26,13 +26,11 @@ LogRetentionDays: TypeAlias = Literal[
 
 
 class StackOptions(ChosenSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The settings of one deployment, not validated (`infra.settings.load`).
+    """The settings of one cluster, not validated (`infra.settings.load`)."""
 
-    Lists are comma-separated on the command line.
-    """
-
-    cluster: str = "demo"
-    """Name of the EKS cluster. For several clusters, `a,b`: each cluster gets its own stack."""
+    cluster: str = ""
+    """Name of the EKS cluster. If empty, the name of the settings file without `.yaml`. Needed only if clusters in
+    several regions or accounts have the same name."""
     account: Annotated[str, msgspec.Meta(pattern=r"^([0-9]{12})?\Z"), TextForm(allowed="12 digits")] = ""
     """AWS account of the stack; a deployment to another account fails. If empty, the account of the credentials."""
     region: Annotated[
@@ -95,7 +93,7 @@ class StackOptions(ChosenSettings, frozen=True, kw_only=True, forbid_unknown_fie
     """Retention period of the journal in days: how far `joiner explain` looks back."""
     snapshot_days: Days = 7
     """Retention period of the inputs of decisions in days: how far `joiner replay` looks back. At most
-    `joiner:journal-days`. These inputs are most of the bucket's content."""
+    `journal-days`. These inputs are most of the bucket's content."""
     on_destroy: Literal["keep", "purge", "abandon"] = "keep"
     """What happens when the stack is deleted. `keep`: your objects stay. The stack cannot be deleted while a NodeClaim
     uses the stack's instance profile or has no instance yet: its node would lose access to the cluster. `purge`: all
@@ -194,19 +192,19 @@ class StackOptions(ChosenSettings, frozen=True, kw_only=True, forbid_unknown_fie
     """Age of the prices, in hours, at which an alarm is raised. Prices are queried twice a day, so the minimum is 13.
     0: no alarm."""
 
-    def split_by_cluster(self) -> tuple["StackOptions", ...]:
-        """Return the settings of each stack; one stack serves one cluster."""
-        return tuple(msgspec.structs.replace(self, cluster=name) for name in split_list(self.cluster))
-
 
 _TARGET_FIELDS: Final = ("cluster", "account", "region", "tags")
 
 
 def list_options() -> tuple[msgspec.structs.FieldInfo, ...]:
-    """Return the fields of `StackOptions` in the order of the reference and cdk.json: the target of the stack first."""
+    """Return the fields of `StackOptions` in the order of the reference and of files: the target of the stack first."""
     return tuple(sorted(msgspec.structs.fields(StackOptions), key=lambda field: field.name not in _TARGET_FIELDS))
 
 
-def format_context_key(field: str) -> str:
-    """Return the context key of *field*."""
-    return f"joiner:{field.replace('_', '-')}"
+def format_setting_name(field: str) -> str:
+    """Return the name of the setting that *field* declares."""
+    return field.replace("_", "-")
+
+
+SETTING_NAMES: Final = tuple(map(format_setting_name, StackOptions.__struct_fields__))
+"""Names of all settings."""

@@ -7,15 +7,13 @@ from infra.settings.budget_validation import check_budgets, check_time_zone
 from infra.settings.network_validation import check_network
 from infra.settings.partition_validation import check_partition
 from infra.settings.scheduler_config import check_scheduler_config
-from infra.settings.settings import StackOptions, format_context_key
-from shared.settings_text import split_list
+from infra.settings.settings import StackOptions
 
 CLUSTER_NAME_PATTERN: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,59}")
 """EKS allows 100 characters; an SQS queue name has 80, of which Joiner needs 20."""
-CLUSTER_NAME_RULE: Final = "cluster names of at most 60 letters, digits, - and _"
+CLUSTER_NAME_RULE: Final = "a name of at most 60 letters, digits, - and _"
 MIN_PRICE_AGE_ALARM_HOURS: Final = 13
 """Prices are queried twice a day, and their age is published only above this limit (`shared.report.metrics.emf`)."""
-SINGLE_CLUSTER_OPTIONS: Final = ("kube_endpoint", "cluster_security_group")
 
 
 def check_options(options: StackOptions) -> None:
@@ -24,7 +22,7 @@ def check_options(options: StackOptions) -> None:
     Raises:
         ValueError: the message names the option.
     """
-    _check_clusters(options)
+    _check_cluster(options.cluster)
     _check_topics(options)
     _check_price_age(options)
     _check_nodes(options)
@@ -35,36 +33,26 @@ def check_options(options: StackOptions) -> None:
     check_partition(options)
 
 
-def _check_clusters(options: StackOptions) -> None:
-    names = split_list(options.cluster)
-    for name in names or [""]:
-        if not CLUSTER_NAME_PATTERN.fullmatch(name) or names.count(name) > 1:
-            raise ValueError(f"joiner:cluster is {options.cluster!r}: must be {CLUSTER_NAME_RULE}, without duplicates")
-    for field in SINGLE_CLUSTER_OPTIONS if len(names) > 1 else ():
-        if getattr(options, field):
-            raise ValueError(
-                f"{format_context_key(field)} applies to one cluster, but joiner:cluster is {options.cluster!r}"
-            )
+def _check_cluster(name: str) -> None:
+    if not CLUSTER_NAME_PATTERN.fullmatch(name):
+        raise ValueError(f"cluster is {name!r}: must be {CLUSTER_NAME_RULE}")
 
 
 def _check_topics(options: StackOptions) -> None:
     region = options.report_topic.partition(":sns:")[2].partition(":")[0]
     if region and options.region and region != options.region:
         raise ValueError(
-            f"joiner:report-topic is in {region}, but joiner:region is {options.region}: use a topic in "
-            f"{options.region}"
+            f"report-topic is in {region}, but region is {options.region}: use a topic in {options.region}"
         )
 
 
 def _check_nodes(options: StackOptions) -> None:
     if options.windows and options.ip_family == "ipv6":
-        raise ValueError("joiner:windows is true: EKS has no Windows nodes on clusters with joiner:ip-family=ipv6")
+        raise ValueError("windows is true: EKS has no Windows nodes on clusters with ip-family: ipv6")
     for key in options.kms_keys:
         region = key.split(":")[3]
         if options.region and region != options.region:
-            raise ValueError(
-                f"joiner:kms-keys has a key in {region}, but joiner:region is {options.region}: use keys of that region"
-            )
+            raise ValueError(f"kms-keys has a key in {region}, but region is {options.region}: use keys of that region")
 
 
 def _check_price_age(options: StackOptions) -> None:
@@ -72,5 +60,5 @@ def _check_price_age(options: StackOptions) -> None:
     if hours != 0 and hours < MIN_PRICE_AGE_ALARM_HOURS:
         reason = "prices are read every 12 hours, so they are normally up to 12 hours old"
         raise ValueError(
-            f"joiner:price-age-alarm-hours is {hours}: must be {MIN_PRICE_AGE_ALARM_HOURS} or more, or 0: {reason}"
+            f"price-age-alarm-hours is {hours}: must be {MIN_PRICE_AGE_ALARM_HOURS} or more, or 0: {reason}"
         )

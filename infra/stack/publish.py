@@ -16,6 +16,8 @@ from typing import Any, Final
 
 import aws_cdk as cdk
 
+from infra.settings.files.selection import CLUSTERS_FOLDER, load_cluster
+from infra.settings.settings import StackOptions
 from infra.stack.application import build_application
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -37,18 +39,16 @@ def build_synthesizer() -> cdk.DefaultStackSynthesizer:
     )
 
 
-def publish_stack(folder: Path, context: dict[str, object], *, bundle: bool = True) -> tuple[Path, ...]:
+def publish_stack(folder: Path, options: StackOptions, *, bundle: bool = True) -> tuple[Path, ...]:
     """Write the template and its zip files into *folder*, which is recreated; return all paths, sorted.
 
     Raises:
-        ValueError: an option has a value that cannot be deployed, or the template is too large.
+        ValueError: the template is too large.
     """
     with tempfile.TemporaryDirectory() as outdir:
-        app = build_application(bundle=bundle, outdir=outdir, context=context, synthesizer=build_synthesizer())
-        stacks = [child for child in app.node.children if isinstance(child, cdk.Stack)]
-        if len(stacks) > 1:
-            raise ValueError("joiner:cluster names several clusters, but a template is for one cluster: name one")
-        _add_bucket_parameter(stacks[0])
+        app = build_application(bundle=bundle, outdir=outdir, clusters=[options], synthesizer=build_synthesizer())
+        [stack] = [child for child in app.node.children if isinstance(child, cdk.Stack)]
+        _add_bucket_parameter(stack)
         [assembly] = app.synth().stacks
         text = json.dumps(assembly.template, separators=(",", ":"), sort_keys=True)
         if len(text) > MAX_TEMPLATE_BYTES:
@@ -66,22 +66,29 @@ def publish_stack(folder: Path, context: dict[str, object], *, bundle: bool = Tr
 def build_from_command_line(
     program: str,
     description: str,
-    build: Callable[[Path, dict[str, object]], tuple[Path, ...]],
+    build: Callable[[Path, StackOptions], tuple[Path, ...]],
     arguments: Sequence[str] | None,
+    *,
+    default_cluster: str = "",
 ) -> Path | None:
-    """Call *build* with the folder and the context of the command line; list the files that it wrote.
+    """Call *build* with the folder and the cluster of the command line; list the files that it wrote.
 
-    Return the folder, or None if *build* refused the context.
+    Return the folder, or None if the cluster's settings are invalid or *build* refused them.
     """
     parser = argparse.ArgumentParser(prog=program, description=description)
     parser.add_argument(
         "-o", "--output", type=Path, default=ROOT / "dist", help="output folder; existing content is deleted"
     )
-    parser.add_argument("-c", "--context", action="append", default=[], metavar="joiner:SETTING=VALUE")
+    parser.add_argument("--cluster", metavar="NAME", default="", help="name of the EKS cluster: clusters/NAME.yaml")
+    parser.add_argument("--clusters-folder", type=Path, default=CLUSTERS_FOLDER, help="folder of the settings files")
     options = parser.parse_args(arguments)
     folder: Path = options.output
+    cluster = options.cluster or default_cluster
+    if not cluster:
+        sys.stderr.write(f"{program}: no cluster is selected: run `{program} CLUSTER=NAME`\n")
+        return None
     try:
-        paths = build(folder, dict(item.partition("=")[::2] for item in options.context))
+        paths = build(folder, load_cluster(cluster, options.clusters_folder))
     except ValueError as error:
         sys.stderr.write(f"{program}: {error}\n")
         return None

@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from infra.settings.files.selection import EXAMPLE_NAME
+from infra.settings.settings import StackOptions
 from infra.stack.publish import ROOT, build_from_command_line, publish_stack
 
 CHANGELOG: Final = ROOT / "CHANGELOG.md"
@@ -65,14 +67,14 @@ def build_sbom(folder: Path) -> None:
     )
 
 
-def build_release(folder: Path, context: dict[str, object], *, bundle: bool = True) -> tuple[Path, ...]:
+def build_release(folder: Path, options: StackOptions, *, bundle: bool = True) -> tuple[Path, ...]:
     """Write all files of the release into *folder*, which is recreated; return their paths, sorted.
 
     Raises:
         ValueError: the changelog has no entries for the version, or a setting is invalid.
     """
     notes = find_release_notes(CHANGELOG.read_text(encoding="utf-8"), read_version())
-    publish_stack(folder, context, bundle=bundle)
+    publish_stack(folder, options, bundle=bundle)
     build_wheel(folder)
     build_sbom(folder)
     (folder / NOTES_FILENAME).write_text(notes, encoding="utf-8")
@@ -82,7 +84,9 @@ def build_release(folder: Path, context: dict[str, object], *, bundle: bool = Tr
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Build the release; return 2 if the changelog or a setting is invalid."""
-    folder = build_from_command_line("make release", "Write the files of a release.", build_release, arguments)
+    folder = build_from_command_line(
+        "make release", "Write the files of a release.", build_release, arguments, default_cluster=EXAMPLE_NAME
+    )
     return 2 if folder is None else 0
 
 

@@ -24,7 +24,7 @@ POLL_INTERVAL: Final = timedelta(seconds=5)
 """How often the deletion of objects is checked."""
 MAX_PLANNING_DURATION: Final = timedelta(seconds=60)
 """Longer than any invocation of a function that reads NodePools."""
-FIX_HINT: Final = "to fix: run `joiner uninstall`, or deploy with joiner:on-destroy=purge (or abandon) first"
+FIX_HINT: Final = "to fix: run `joiner uninstall`, or deploy with the setting on-destroy: purge (or abandon) first"
 PAUSE_OWNER: Final = "cloudformation"
 LAUNCH_PAUSE_TTL: Final = timedelta(hours=1)
 """Launches are paused for this long while a stack is deleted; if the deletion fails, they resume when it has passed."""

@@ -12,7 +12,11 @@ from typing import Final
 
 import msgspec
 
-from sim.lambda_runtime.stack_template.synthesis import ACTIVE_CONTEXT, UNLIMITED_LAUNCHES_CONTEXT, synthesize_template
+from sim.lambda_runtime.stack_template.synthesis import (
+    ACTIVE_SETTINGS,
+    UNLIMITED_LAUNCHES_SETTINGS,
+    synthesize_template,
+)
 from sim.operating_costs.bill import BillLine, build_bill, sum_usd
 from sim.operating_costs.usage_measurement import measure_usage
 
@@ -38,8 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     bills: list[MonthlyBill] = []
     for nodes in options.nodes:
         for reaction in options.reaction:
-            context = ACTIVE_CONTEXT | UNLIMITED_LAUNCHES_CONTEXT | {"joiner:reaction": reaction}
-            template = synthesize_template(context=context)
+            settings = ACTIVE_SETTINGS | UNLIMITED_LAUNCHES_SETTINGS | {"reaction": reaction}
+            template = synthesize_template(settings=settings)
             stack_usage = measure_usage(template, nodes, timedelta(minutes=options.minutes), _print_progress)
             bill_lines = build_bill(template, stack_usage)
             bills.append(MonthlyBill(nodes=nodes, reaction=reaction, usd=sum_usd(bill_lines), lines=bill_lines))

@@ -11,7 +11,7 @@ from shared.decide.provisioning.capacity_buffers import plan_with_buffers
 from shared.model.cluster import ClusterSnapshot
 from shared.state.cluster_state import ClusterState
 from shared.take.snapshot import PLANNING_REQUEST
-from sim.lambda_runtime.stack_template.synthesis import ACTIVE_CONTEXT, synthesize_template
+from sim.lambda_runtime.stack_template.synthesis import ACTIVE_SETTINGS, synthesize_template
 from sim.lower_bound.integer_program import compute_lower_bound
 from sim.soak.churn import ChurnEvent
 from sim.soak.soak_workloads import DEPLOYMENT_RESOURCE, NAMESPACE
@@ -20,7 +20,7 @@ from sim.world.measurements import is_joiner_node
 
 OFFERED_TYPES: Final = re.compile(r"(c6i|m6i|r6i)\.(large|xlarge|2xlarge)")
 """Instance types that EC2 offers: each size in three families. More types make the simulation slower."""
-CONSOLIDATION_OFF_CONTEXT: Final = {"joiner:disruption-paused": "Underutilized"}
+CONSOLIDATION_OFF_SETTINGS: Final = {"disruption-paused": "Underutilized"}
 """Context values that disable consolidation; emptiness and drift stay enabled."""
 
 
@@ -41,7 +41,7 @@ class SoakWorld(EmbeddedWorld):
         super().__init__(
             seed,
             template=synthesize_template(
-                context=ACTIVE_CONTEXT if consolidates else ACTIVE_CONTEXT | CONSOLIDATION_OFF_CONTEXT
+                settings=ACTIVE_SETTINGS if consolidates else ACTIVE_SETTINGS | CONSOLIDATION_OFF_SETTINGS
             ),
         )
         offered_types = {name: info for name, info in sorted(self.cloud.types.items()) if OFFERED_TYPES.fullmatch(name)}

@@ -20,7 +20,7 @@ from sim.cloud.cloud import Cloud
 from sim.cloud.in_process_aws import CloudEc2, CloudEks, CloudParameters, CloudPricing
 from sim.fault_tap import PortCall, Tap, tap_world
 from sim.lambda_runtime.runtime import LambdaRuntime
-from sim.lambda_runtime.stack_template.synthesis import ACTIVE_CONTEXT, synthesize_template
+from sim.lambda_runtime.stack_template.synthesis import ACTIVE_SETTINGS, synthesize_template
 from sim.lambda_runtime.stack_wiring import StackWiring
 from sim.time.virtual_clock import Clock
 from sim.world.instance_boot import list_active_instances
@@ -36,7 +36,7 @@ class DeployedStack(ABC):
         """Read the stack of *template* (None: the template that the CDK app synthesizes) and create the account."""
         self.on_journal_entry: Callable[[JournalEntry], None] = lambda _: None
         """Called with each journal entry when it is written."""
-        deployed_template = template if template is not None else synthesize_template(context=ACTIVE_CONTEXT)
+        deployed_template = template if template is not None else synthesize_template(settings=ACTIVE_SETTINGS)
         self.wiring = StackWiring.parse(deployed_template)
         settings = Settings.from_environment(dict(self.wiring.functions[0].environment))
         self.cloud = Cloud(clock, seed, region=settings.region, cluster=settings.cluster_name)
@@ -45,7 +45,7 @@ class DeployedStack(ABC):
         self.cloud.instances.volume_keys.can_use_key = self.access_control.can_launch_with_key
         self.table, self.bucket = MemoryTable(), JournalingBucket(self._handle_journal_entry)
         self.topic = MemoryTopic()
-        """Receives cost notifications, if `joiner:report-topic` names a topic."""
+        """Receives cost notifications, if `report-topic` names a topic."""
         self.log_lines: list[str] = []
         """Log lines of the functions, oldest first."""
         self.request_checks = RequestChecks()

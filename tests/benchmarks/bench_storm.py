@@ -18,7 +18,11 @@ from shared.ports.world import World
 from sim.fault_tap import PortCall
 from sim.lambda_runtime.invocation import Event
 from sim.lambda_runtime.runtime import LambdaRuntime
-from sim.lambda_runtime.stack_template.synthesis import ACTIVE_CONTEXT, UNLIMITED_LAUNCHES_CONTEXT, synthesize_template
+from sim.lambda_runtime.stack_template.synthesis import (
+    ACTIVE_SETTINGS,
+    UNLIMITED_LAUNCHES_SETTINGS,
+    synthesize_template,
+)
 from sim.time.virtual_clock import Clock
 from sim.world.embedded_world import EmbeddedWorld
 from sim.world.measurements import is_running
@@ -141,7 +145,7 @@ def run_storm(count: int, seed: int = 0) -> StormResult:
 
 def build_settled_world(count: int, seed: int) -> MeasuredWorld:
     """Return a world with one running pod on each of *count* spot instances."""
-    world = MeasuredWorld(seed, template=synthesize_template(context=ACTIVE_CONTEXT | UNLIMITED_LAUNCHES_CONTEXT))
+    world = MeasuredWorld(seed, template=synthesize_template(settings=ACTIVE_SETTINGS | UNLIMITED_LAUNCHES_SETTINGS))
     type_names = ("m5.large",)
     world.cloud.types = {name: world.cloud.types[name] for name in type_names}
     world.cloud.offerings = tuple((name, zone) for name, zone in world.cloud.offerings if name in type_names)

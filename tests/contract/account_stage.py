@@ -113,8 +113,8 @@ class Stage:
     def deploy_joiner(self, **settings: str) -> None:
         """Deploy Joiner's stack with *settings*, whose names have ``_`` instead of ``-``; handlers are never called."""
         self.respond = lambda request: {"PhysicalResourceId": request["LogicalResourceId"], "Data": {"Told": "ok"}}
-        context = {f"joiner:{name.replace('_', '-')}": value for name, value in settings.items()}
-        template = self.upload_assets(synthesize_template(context=context))
+        settings_by_name = {name.replace("_", "-"): value for name, value in settings.items()}
+        template = self.upload_assets(synthesize_template(settings=settings_by_name))
         sections = {key: value for key, value in template.items() if key not in ("Resources", "Rules")}
         stack = self.deploy(JOINER_STACK, template["Resources"], **sections)
         assert stack["StackStatus"] == "CREATE_COMPLETE", self.get_status_reasons(JOINER_STACK)

@@ -22,7 +22,7 @@ from shared.report.costs.ledger_store import LEDGER_KEY
 from shared.store.commands import ENDED_COMMAND_TTL
 from sim.aws_rules.request_log import RequestKind, RequestLog, RequestUse
 from sim.fault_tap import PortCall
-from sim.lambda_runtime.stack_template.synthesis import ACTIVE_CONTEXT, synthesize_template
+from sim.lambda_runtime.stack_template.synthesis import ACTIVE_SETTINGS, synthesize_template
 from tests.scenario.worlds import World, make_deployment, make_ec2_message, make_node_class, make_node_pool
 
 FILE: Final = Path(__file__).with_name("aws-requests.toml")
@@ -92,14 +92,17 @@ def record_requests() -> RequestLog:
 
 def build_ordinary_world() -> World:
     """Return a cluster after a lost response, an interruption, a drift and a scale-down."""
-    context = {**ACTIVE_CONTEXT, "joiner:metrics": "all"}
+    settings = {**ACTIVE_SETTINGS, "metrics": "all"}
     pool = make_node_pool(
         capacity=("spot", "on-demand"),
         types=("m5.large", "m5.xlarge"),
         disruption={"consolidationPolicy": "WhenEmptyOrUnderutilized"},
     )
     world = World(
-        make_node_class(tags={"team": "shop"}), pool, make_deployment(4), template=synthesize_template(context=context)
+        make_node_class(tags={"team": "shop"}),
+        pool,
+        make_deployment(4),
+        template=synthesize_template(settings=settings),
     )
     lost_calls: list[PortCall] = []
 
@@ -123,8 +126,8 @@ def build_ordinary_world() -> World:
 
 def build_reporting_world() -> World:
     """Return a cluster whose costs of yesterday are reported, and that is watched for pending pods."""
-    context = {**ACTIVE_CONTEXT, "joiner:report-topic": TOPIC, "joiner:reaction": "watch"}
-    world = World(make_node_class(), make_node_pool(), template=synthesize_template(context=context))
+    settings = {**ACTIVE_SETTINGS, "report-topic": TOPIC, "reaction": "watch"}
+    world = World(make_node_class(), make_node_pool(), template=synthesize_template(settings=settings))
     today = world.clock.get_time().replace(hour=0, minute=0, second=0, microsecond=0)
     hour = timedelta(hours=1)
     ledger = CostLedger(since=today - 24 * hour, until=today - hour)

@@ -21,6 +21,8 @@ from tests.guide.pages import ROOT, Block, find_unmet_line
 
 MAX_COMMAND_SECONDS: Final = 25 * 60
 _LEFT_OUT: Final = frozenset((".git", ".cdk", "cdk.out", "dist", "docs", "journal"))
+_WRITABLE: Final = "clusters"
+"""The folder of settings files, in which pages create files."""
 _STAMPS: Final = {".venv": ".ready", "node_modules": ".package-lock.json"}
 """What `make` sets up, by the file that marks it as finished: the shared folders are ready and must not be changed."""
 _SCRIPT: Final = """set -eu -o pipefail
@@ -142,7 +144,9 @@ class Follower:
 def _create_checkout(folder: Path) -> Path:
     """Create a checkout at *folder*: it links to the real files, and new files are written only there."""
     folder.mkdir()
-    _link(ROOT, folder, _LEFT_OUT | _STAMPS.keys())
+    _link(ROOT, folder, _LEFT_OUT | {_WRITABLE} | _STAMPS.keys())
+    folder.joinpath(_WRITABLE).mkdir()
+    folder.joinpath(_WRITABLE, "example.yaml").symlink_to(ROOT / _WRITABLE / "example.yaml")
     for name, stamp in _STAMPS.items():
         if not ROOT.joinpath(name, stamp).exists():
             continue  # not set up: `make` does that if a page requires it

@@ -1,7 +1,9 @@
 """Names in pages exist: commands, options, settings, targets, files, links, tests; and manifests are valid."""
 
 import re
+import shlex
 from collections.abc import Iterator
+from difflib import get_close_matches
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,8 +15,10 @@ from cli.convert.reading.sources import read_objects
 from cli.lint.rules import lint_objects
 from cli.main import build_parser
 from docs.reference.commands import get_subparsers
+from infra.settings.files.command import parse_assignments
+from infra.settings.files.reading import parse_settings
 from infra.settings.load import load_options
-from infra.settings.settings import StackOptions, format_context_key
+from infra.settings.settings import SETTING_NAMES
 from tests.guide.awscli import parse_command
 from tests.guide.pages import DOCS, GUIDE, ROOT, Block, list_followed_blocks, list_pages, parse_blocks, split_commands
 
@@ -88,21 +92,53 @@ def test_joiner_commands_and_options_in_prose_exist() -> None:
                 assert set(re.findall(r"--[a-z-]+", arguments)) <= list_options(name), (path.name, name, arguments)
 
 
-def test_every_setting_in_a_page_exists() -> None:
-    settings = {*map(format_context_key, StackOptions.__struct_fields__)}
+def test_no_page_names_a_setting_with_the_prefix_of_version_0_1_0() -> None:
     for path in PAGES:
-        mentioned_settings = set(re.findall(r"joiner:[a-z]+(?:-[a-z]+)*(?![\w/-])", read_current_names(path)))
-        assert {setting for setting in mentioned_settings - settings if setting != "joiner:functions"} == set(), (
-            path.name
-        )
+        if path.name != "upgrade.md":
+            assert {*re.findall(r"joiner:[a-z]+(?:-[a-z]+)*", path.read_text())} <= {"joiner:functions"}, path.name
 
 
-def test_every_cdk_command_in_a_page_has_valid_settings() -> None:
+def test_every_setting_with_a_value_in_prose_is_valid() -> None:
+    count = 0
+    for path in PAGES:
+        for line in re.findall(r"`([a-z]+(?:-[a-z]+)*: [^`\n]+)`", read_prose(path)):
+            name, _, text = line.partition(": ")
+            if name in SETTING_NAMES and "NAME" not in text and "FILE" not in text:
+                count += 1
+                assert check_setting(line), (path.name, line)
+            elif "-" in name:
+                assert not get_close_matches(name, SETTING_NAMES, 1, 0.85), (path.name, name)
+    assert count > 30
+
+
+def check_setting(line: str) -> bool:
+    """Return whether *line* is a setting with a valid value; it can need other settings."""
+    try:
+        parse_settings(line, "demo")
+    except ValueError as error:
+        return not str(error).startswith("line ")
+    return True
+
+
+def test_every_cdk_command_in_a_page_selects_a_cluster_and_has_no_settings() -> None:
     for block, words in list_calls("npx"):
         assert words[:1] == ("cdk",)
         assert words[1] in ("bootstrap", "deploy", "destroy", "diff"), block.where
         context_values = [after for word, after in pairwise(words) if word == "-c"]
-        load_options(dict(one.split("=", 1) for one in context_values).get)
+        assert [value.partition("=")[0] for value in context_values] == ["cluster"], block.where
+    for path in PAGES:
+        for command in re.findall(r"`npx cdk ([^`]+)`", read_prose(path)):
+            assert re.search(r"-c\s+cluster=", command), (path.name, command)
+
+
+def test_every_make_settings_command_in_a_page_has_valid_settings() -> None:
+    commands = [(block, words) for block, words in list_calls("make") if words[0] == "settings"]
+    assert len(commands) > 10
+    for block, words in commands:
+        variables = dict(word.split("=", 1) for word in words[1:])
+        assert variables.keys() <= {"CLUSTER", "SET", "FROM", "FOLDER"}, block.where
+        assert variables["CLUSTER"], block.where
+        load_options({"cluster": "demo", **parse_assignments(shlex.split(variables.get("SET", "")))})
 
 
 def test_every_kubectl_command_in_a_page_exists() -> None:

@@ -6,7 +6,7 @@ from docs.reference.commands import render_command_pages as command_pages
 from docs.reference.kinds import render_kind_pages as kind_pages
 from docs.reference.settings import render_setting_pages
 from infra.settings.descriptions import read_descriptions
-from infra.settings.settings import StackOptions, format_context_key
+from infra.settings.settings import StackOptions, format_setting_name
 from shared.model.core import labels as names
 
 
@@ -32,7 +32,7 @@ def test_every_command_and_subcommand_has_a_reference_section() -> None:
 def test_every_setting_has_its_description_in_the_reference() -> None:
     descriptions, page = read_descriptions(StackOptions), render_setting_pages()["settings.md"]
     for name in StackOptions.__struct_fields__:
-        assert f"`{format_context_key(name)}`" in page
+        assert f"`{format_setting_name(name)}`" in page
         assert descriptions[name] in page
 
 

@@ -6,7 +6,7 @@ from sim.authorization.template_policies import Template
 from sim.cluster.api_server.api_server import ApiServer
 from sim.cluster.api_server.kube_port import InMemoryKube
 from sim.lambda_runtime.stack_template.generated_references import ACCOUNT_ID
-from sim.lambda_runtime.stack_template.synthesis import ACTIVE_CONTEXT, synthesize_template
+from sim.lambda_runtime.stack_template.synthesis import ACTIVE_SETTINGS, synthesize_template
 from sim.lambda_runtime.stack_wiring import StackWiring
 from sim.time.virtual_clock import Clock
 from tests.infra.guarded import Guarded, run_short_life
@@ -17,8 +17,8 @@ from tests.infra.stacks import PRIVATE, synthesize_stack
 @pytest.fixture(scope="session")
 def life() -> Guarded:
     """A cluster's short life with all functions, and every request that was made in it."""
-    context_options = {"joiner:reaction": "watch", "joiner:report-topic": f"arn:aws:sns:us-east-1:{ACCOUNT_ID}:costs"}
-    return run_short_life(synthesize_template(context={**ACTIVE_CONTEXT, **context_options}))
+    more_settings = {"reaction": "watch", "report-topic": f"arn:aws:sns:us-east-1:{ACCOUNT_ID}:costs"}
+    return run_short_life(synthesize_template(settings={**ACTIVE_SETTINGS, **more_settings}))
 
 
 @pytest.fixture(scope="session")

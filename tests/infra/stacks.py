@@ -1,7 +1,9 @@
 """Two stacks, the default one and one with every setting changed, and queries on them."""
 
+from collections.abc import Mapping
 from typing import Any
 
+from infra.settings.load import load_options
 from infra.stack.application import build_application
 from sim.authorization.template_policies import Template, iterate_statements
 from tests.infra.policies import as_list
@@ -24,25 +26,25 @@ ANNOUNCED = {
     ("aws.ec2", "EC2 Capacity Reservation Instance Interruption Warning"),
 }
 PRIVATE = {
-    "joiner:cluster": "prod",
-    "joiner:network": "private",
-    "joiner:subnets": "subnet-0123456789abcdef0,subnet-0123456789abcdef1",
-    "joiner:security-groups": "sg-0123456789abcdef0",
-    "joiner:node-roles": "KarpenterNodeRole-prod",
-    "joiner:ssm-parameters": "/images/golden",
-    "joiner:windows": "true",
-    "joiner:permissions-boundary": "arn:aws:iam::111122223333:policy/limits",
-    "joiner:alarm-topic": "arn:aws:sns:us-east-1:111122223333:pager",
-    "joiner:report-topic": "arn:aws:sns:us-east-1:111122223333:costs",
-    "joiner:mode": "plan",
-    "joiner:log-days": "7",
-    "joiner:price-age-alarm-hours": "0",
+    "cluster": "prod",
+    "network": "private",
+    "subnets": "subnet-0123456789abcdef0,subnet-0123456789abcdef1",
+    "security-groups": "sg-0123456789abcdef0",
+    "node-roles": "KarpenterNodeRole-prod",
+    "ssm-parameters": "/images/golden",
+    "windows": "true",
+    "permissions-boundary": "arn:aws:iam::111122223333:policy/limits",
+    "alarm-topic": "arn:aws:sns:us-east-1:111122223333:pager",
+    "report-topic": "arn:aws:sns:us-east-1:111122223333:costs",
+    "mode": "plan",
+    "log-days": "7",
+    "price-age-alarm-hours": "0",
 }
 
 
-def synthesize_stack(outdir: str, context: dict[str, object]) -> Template:
+def synthesize_stack(outdir: str, settings: Mapping[str, object]) -> Template:
     assembly = build_application(
-        bundle=False, outdir=outdir, context=context
+        bundle=False, outdir=outdir, clusters=[load_options({"cluster": "demo", **settings})]
     ).synth()  # raises an error if cdk-nag objects
     template: Template = assembly.stacks[0].template
     return template

@@ -3,7 +3,7 @@
 import json
 from typing import Final
 
-LOG_LEVEL_SETTING: Final = "joiner:log-level"
+LOG_LEVEL_SETTING: Final = "log-level"
 _LEVEL_BY_ZAP_LEVEL: Final = {
     "debug": "DEBUG",
     "info": "INFO",

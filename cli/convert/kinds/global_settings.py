@@ -12,10 +12,10 @@ from cli.convert.reading.field_reader import MappingReader
 GLOBAL_CONFIG_MAP: Final = "karpenter-global-settings"
 LOGGING_CONFIG_MAP: Final = "config-logging"
 _SETTING_BY_KEY: Final = {
-    "aws.clusterName": "joiner:cluster",
-    "aws.clusterEndpoint": "joiner:kube-endpoint",
-    "aws.vmMemoryOverheadPercent": "joiner:vm-memory-overhead-percent",
-    "aws.reservedENIs": "joiner:reserved-enis",
+    "aws.clusterName": "cluster",
+    "aws.clusterEndpoint": "kube-endpoint",
+    "aws.vmMemoryOverheadPercent": "vm-memory-overhead-percent",
+    "aws.reservedENIs": "reserved-enis",
 }
 _REASON_BY_OBSOLETE_KEY: Final = {
     "batchMaxDuration": "pods are gathered from one invocation to the next",
@@ -25,7 +25,7 @@ _REASON_BY_OBSOLETE_KEY: Final = {
     ),
     "aws.interruptionQueueName": "the stack creates its own queue and EventBridge rules",
     "aws.enablePodENI": "instance types that support it always offer vpc.amazonaws.com/pod-eni",
-    "aws.isolatedVPC": "set joiner:subnets, joiner:security-groups, and joiner:price-list if no pricing answers",
+    "aws.isolatedVPC": "set subnets, security-groups, and price-list if no pricing answers",
     "aws.clusterCABundle": "Joiner reads it from EKS",
     "aws.nodeNameConvention": "a node is named like its instance: the subnet decides between IP and resource name",
 }

@@ -11,15 +11,15 @@ from cli.convert.reading.remarks import FieldPath, RemarkCollector
 
 CONTROLLER_IMAGE: Final = "karpenter/controller"
 _SETTING_BY_VARIABLE: Final = {
-    "CLUSTER_NAME": "joiner:cluster",
-    "CLUSTER_ENDPOINT": "joiner:kube-endpoint",
-    "VM_MEMORY_OVERHEAD_PERCENT": "joiner:vm-memory-overhead-percent",
-    "RESERVED_ENIS": "joiner:reserved-enis",
-    "PREFERENCE_POLICY": "joiner:preference-policy",
-    "MIN_VALUES_POLICY": "joiner:min-values-policy",
-    "DISABLE_DRY_RUN": "joiner:disable-dry-run",
-    "FEATURE_GATES": "joiner:feature-gates",
-    "AWS_FEATURE_GATES": "joiner:aws-feature-gates",
+    "CLUSTER_NAME": "cluster",
+    "CLUSTER_ENDPOINT": "kube-endpoint",
+    "VM_MEMORY_OVERHEAD_PERCENT": "vm-memory-overhead-percent",
+    "RESERVED_ENIS": "reserved-enis",
+    "PREFERENCE_POLICY": "preference-policy",
+    "MIN_VALUES_POLICY": "min-values-policy",
+    "DISABLE_DRY_RUN": "disable-dry-run",
+    "FEATURE_GATES": "feature-gates",
+    "AWS_FEATURE_GATES": "aws-feature-gates",
     "LOG_LEVEL": LOG_LEVEL_SETTING,
 }
 _REASON_BY_OBSOLETE_VARIABLE: Final = {

@@ -80,7 +80,7 @@ def convert_inline_fields(
         spec.remarks.add_refusal(provider.path, f"is only a reference: write it as providerRef: {{name: {text}}}")
         return None, {}
     stack_settings = _convert_cluster(provider)
-    return convert_inline_provider(provider, name, defaults, stack_settings.get("joiner:cluster", "")), stack_settings
+    return convert_inline_provider(provider, name, defaults, stack_settings.get("cluster", "")), stack_settings
 
 
 def _convert_cluster(provider: MappingReader) -> dict[str, str]:
@@ -89,8 +89,8 @@ def _convert_cluster(provider: MappingReader) -> dict[str, str]:
     if cluster is None:
         return {}
     stack_settings = {
-        "joiner:cluster": cluster.read_text("name"),
-        "joiner:kube-endpoint": cluster.read_text("endpoint"),
+        "cluster": cluster.read_text("name"),
+        "kube-endpoint": cluster.read_text("endpoint"),
     }
     if cluster.has("caBundle"):
         provider.remarks.add_change(cluster.get_path("caBundle"), "no longer needed: Joiner reads it from EKS")

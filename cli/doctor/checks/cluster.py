@@ -218,7 +218,7 @@ def _is_autoscaler(autoscaler: str, deployment: DeploymentFacts) -> bool:
 
 
 def check_scheduler_log(facts: DoctorFacts) -> Iterator[CheckResult]:
-    """Check that the kube-scheduler log is enabled, which `joiner:reaction=logs` needs."""
+    """Check that the kube-scheduler log is enabled, which `reaction: logs` needs."""
     settings = facts.stack.settings if facts.stack is not None else None
     if facts.control_plane is None or settings is None or settings.reaction != "logs":
         return
@@ -226,8 +226,8 @@ def check_scheduler_log(facts: DoctorFacts) -> Iterator[CheckResult]:
     if "scheduler" in facts.control_plane.log_types:
         yield check.accept("the kube-scheduler log is enabled")
     else:
-        message = "enable it (docs/reaction.md), or deploy with joiner:reaction=watch"
-        yield check.fail("joiner:reaction is logs, but the kube-scheduler log is disabled", message)
+        message = "enable it (docs/reaction.md), or deploy with the setting reaction: watch"
+        yield check.fail("the setting reaction is logs, but the kube-scheduler log is disabled", message)
 
 
 def _get_cluster_name(facts: DoctorFacts) -> str:

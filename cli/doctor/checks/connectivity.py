@@ -102,7 +102,7 @@ def _is_in_vpc(facts: DoctorFacts) -> bool:
 
 
 def _build_outside_result(facts: DoctorFacts, check: CheckReporter, reason: str) -> CheckResult:
-    fix = "deploy with joiner:network=private (docs/networking.md)"
+    fix = "deploy with the setting network: private (docs/networking.md)"
     if facts.is_installed is False:
         return check.warn(f"{reason}, but functions outside a VPC have no fixed address", fix)
     if facts.stack is None or isinstance(facts.stack.functions, ReadFailure):

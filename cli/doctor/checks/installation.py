@@ -39,7 +39,7 @@ def check_stack(facts: DoctorFacts) -> Iterator[CheckResult]:
         )
     elif stack is None:
         message = f"Joiner is not installed for {facts.account.cluster}"
-        deploy = f"npx cdk deploy -c joiner:cluster={facts.account.cluster}"
+        deploy = f"npx cdk deploy -c cluster={facts.account.cluster}"
         yield check.defer(message, f"{deploy}; if the stack has another name, add --stack NAME")
     elif stack.status.endswith("_IN_PROGRESS"):
         yield check.warn(f"stack {stack.name} is {stack.status}", "wait until it completes")

@@ -19,7 +19,7 @@ def check_price_source(facts: DoctorFacts) -> Iterator[CheckResult]:
     if partition == PARTITION_WITH_PRICES:
         return
     subject = f"{region} is in partition {partition}"
-    remedy = f"run `joiner catalog prices --region {region} -o FILE` and deploy with joiner:price-list=FILE"
+    remedy = f"run `joiner catalog prices --region {region} -o FILE` and deploy with the setting price-list: FILE"
     if facts.stack is None:
         yield check.defer(f"{subject}: the deployment needs a price list", remedy)
     elif facts.stack.settings is not None and not facts.stack.settings.price_list:

@@ -9,7 +9,7 @@ from shared.model.core.formatting import format_count
 
 AWS_MANAGED_KEY: Final = "alias/aws/sns"
 """AWS's own key, which allows all principals of the account that may publish."""
-_OPTION: Final = "joiner:report-topic"
+_OPTION: Final = "report-topic"
 
 
 def check_report_topic(facts: DoctorFacts) -> Iterator[CheckResult]:

@@ -20,10 +20,10 @@ def check_default_key(facts: DoctorFacts) -> Iterator[CheckResult]:
         yield check.fail(
             f"{key} encrypts new volumes, but the role of provision is denied "
             f"{', '.join(permissions.denied_key_actions)}: EC2 ends instances within seconds",
-            f"deploy with joiner:kms-keys={key}, and let the key policy allow it",
+            f"deploy with the setting kms-keys: {key}, and let the key policy allow it",
         )
     elif key and facts.account.stack is None:
-        yield check.warn(f"{key} encrypts new volumes of this account", f"deploy with joiner:kms-keys={key}")
+        yield check.warn(f"{key} encrypts new volumes of this account", f"deploy with the setting kms-keys: {key}")
     else:
         yield check.accept(
             f"{key} encrypts new volumes, and provision can use it"
@@ -45,7 +45,7 @@ def check_ipv6(facts: DoctorFacts) -> Iterator[CheckResult]:
         yield check.warn(
             f"{role_arn.rpartition('/')[2]} may not assign IPv6 addresses: unless the VPC CNI has a role of its own, "
             "nodes never become Ready",
-            "deploy with joiner:ip-family=ipv6, or add the IPv6 policy of the VPC CNI to the role",
+            "deploy with the setting ip-family: ipv6, or add the IPv6 policy of the VPC CNI to the role",
         )
     if not permissions.roles_without_ipv6:
         yield check.accept("the cluster has IPv6 pods, and the node roles can assign addresses")

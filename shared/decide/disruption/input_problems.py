@@ -106,7 +106,7 @@ def _find_price_problems(cluster_state: ClusterState, states: Iterable[StateNode
         message = (
             f"has no price as {capacity_type or 'no capacity type'} in {zone or 'no zone'}: "
             f"{format_count(len(names), 'node')} ({join_names(sorted(names), 3)}) can be deleted but not replaced; "
-            "to fix: correct the labels, or set joiner:price-list"
+            "to fix: correct the labels, or use the setting price-list"
         )
         yield Problem(kind="InstanceType", name=instance_type or "none", message=message)
 

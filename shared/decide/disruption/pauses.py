@@ -144,7 +144,7 @@ def _is_long_pending(pod: Pod, now: datetime) -> bool:
 
 def _pause_by_setting(setting_pause: Pause) -> Iterator[DisruptionPause]:
     pause_text = setting_pause.describe()
-    setting_text = f"the setting joiner:disruption-paused {SET_BY_PERSON_TEXT}: change it and deploy"
+    setting_text = f"the setting disruption-paused {SET_BY_PERSON_TEXT}: change it and deploy"
     message = f"{pause_text}; {setting_text}" if pause_text else setting_text
     for pool in setting_pause.pools or ("",):
         yield from (
@@ -242,7 +242,7 @@ def _pause_by_drift(
     if not percent or drifted * 100 <= total * percent or _was_resumed(pool, now):
         return
     message = (
-        f"{drifted} of {total} nodes have drifted, more than joiner:drift-pause-percent "
+        f"{drifted} of {total} nodes have drifted, more than the setting drift-pause-percent "
         f"({percent}); to replace them anyway: "
         f"kubectl annotate nodepool {pool.name} --overwrite {DISRUPTION_RESUMED}=$(date -u +%FT%TZ)"
     )

@@ -13,7 +13,7 @@ from shared.model.decisions.disruption_verdict import DisruptedVerdict, KeptVerd
 from shared.state.cluster_state import ClusterState
 
 PLANNED_REASON: Final = "Planned"
-ENABLE_HINT: Final = "joiner:disruption is plan: to enable disruption, deploy with joiner:disruption=active"
+ENABLE_HINT: Final = "the setting disruption is plan: to enable disruption, deploy with the setting disruption: active"
 
 
 def convert_to_planned(verdicts: Iterable[Verdict]) -> tuple[Verdict, ...]:

@@ -114,7 +114,7 @@ def _validate_expressions(
 ) -> Iterator[tuple[str, Iterable[str]]]:
     expression_pairs = list_expressions(node_class)
     if not are_expressions_enabled:
-        fix = "write an amount, or deploy with joiner:aws-feature-gates=NodeClassCEL=true"
+        fix = "write an amount, or deploy with the setting aws-feature-gates: NodeClassCEL=true"
         yield (
             "KubeletExpressionsDisabled",
             tuple(f"spec.kubelet.{path}: {text!r} is an expression: {fix}" for path, text in expression_pairs),

@@ -1,7 +1,7 @@
 """CloudWatch metrics as embedded metric format (EMF) log lines, built with Powertools; no API is called.
 
 A metric costs $0.30 for a month in which it is sent every hour, by name and by set of dimensions, whether it is read or
-not. So metrics that an alarm needs are published when they are not zero, unless `joiner:metrics` asks for all; every
+not. So metrics that an alarm needs are published when they are not zero, unless `metrics` asks for all; every
 count of every cycle is in its log line and in the journal, where Logs Insights and the dashboard read them for free.
 """
 

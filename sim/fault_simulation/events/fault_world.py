@@ -23,7 +23,7 @@ from sim.cluster.api_server.pages import ListOptions
 from sim.fault_simulation.events.script import ScriptSetup
 from sim.fault_simulation.events.script_manifests import INSTANCE_TYPES, RESERVED_TYPE, build_manifests
 from sim.lambda_runtime.invocation import Invocation
-from sim.lambda_runtime.stack_template.synthesis import ACTIVE_CONTEXT, synthesize_template
+from sim.lambda_runtime.stack_template.synthesis import ACTIVE_SETTINGS, synthesize_template
 from sim.world.embedded_world import EmbeddedWorld
 
 FEATURE_GATES: Final = {"FEATURE_GATES": "StaticCapacity=true"}
@@ -173,7 +173,7 @@ class FaultWorld(EmbeddedWorld):
 
 @cache
 def _synthesize_template(reaction: str) -> Mapping[str, Any]:
-    return synthesize_template(context=ACTIVE_CONTEXT | ({"joiner:reaction": reaction} if reaction != "tick" else {}))
+    return synthesize_template(settings=ACTIVE_SETTINGS | ({"reaction": reaction} if reaction != "tick" else {}))
 
 
 class _ObservedKube(InMemoryKube):

@@ -14,13 +14,15 @@ from typing import Any, Final
 
 REPOSITORY_ROOT: Final = Path(__file__).resolve().parents[3]
 TEMPLATE_CACHE: Final = REPOSITORY_ROOT / ".cdk" / "templates"
-ACTIVE_CONTEXT: Final = {"joiner:disruption": "active"}
-"""The CDK context that enables disruption, which is off by default."""
-UNLIMITED_LAUNCHES_CONTEXT: Final = {
-    f"joiner:launch-{limit}": "0"
+CLUSTER: Final = "demo"
+"""The cluster of the embedded world."""
+ACTIVE_SETTINGS: Final = {"disruption": "active"}
+"""The setting that enables disruption, which is off by default."""
+UNLIMITED_LAUNCHES_SETTINGS: Final = {
+    f"launch-{limit}": "0"
     for limit in ("nodes-per-minute", "usd-per-hour", "pool-nodes-per-minute", "pool-usd-per-hour")
 }
-"""The CDK context that turns the launch circuit breaker off, for measurements of large clusters."""
+"""The settings that turn the launch circuit breaker off, for measurements of large clusters."""
 SOURCE_FILES: Final = (
     "app.py",
     "cdk.json",
@@ -34,21 +36,20 @@ class SynthesisError(Exception):
     """The CDK app failed; the message is its output."""
 
 
-def synthesize_template(*, cache: bool = True, context: Mapping[str, str] | None = None) -> dict[str, Any]:
+def synthesize_template(*, cache: bool = True, settings: Mapping[str, str] | None = None) -> dict[str, Any]:
     """Return the stack's template; takes some seconds, or none if *cache* is set and the sources are unchanged.
 
-    *context* overrides cdk.json: ``{"joiner:cluster": "prod"}``.
+    *settings* are those of the cluster `demo`: ``{"mode": "plan"}``.
 
     Raises:
         SynthesisError: the CDK app failed.
     """
-    default_context = json.loads((REPOSITORY_ROOT / "cdk.json").read_text())["context"]
-    overrides = {key: value for key, value in sorted((context or {}).items()) if default_context.get(key) != value}
-    cache_path = TEMPLATE_CACHE / f"{_compute_digest(overrides)}.json"
+    sorted_settings = dict(sorted((settings or {}).items()))
+    cache_path = TEMPLATE_CACHE / f"{_compute_digest(sorted_settings)}.json"
     if cache and cache_path.exists():
         return read_template(cache_path)
     with tempfile.TemporaryDirectory() as folder:
-        template = _run_synthesis(Path(folder), overrides)
+        template = _run_synthesis(Path(folder), sorted_settings)
     if cache:
         _write_cache(cache_path, template)
     return template
@@ -60,8 +61,8 @@ def read_template(path: Path) -> dict[str, Any]:
     return template
 
 
-def _compute_digest(context: Mapping[str, str]) -> str:
-    digest = sha256(json.dumps(context).encode())
+def _compute_digest(settings: Mapping[str, str]) -> str:
+    digest = sha256(json.dumps(settings).encode())
     for path in [
         *sorted((REPOSITORY_ROOT / "infra").rglob("*.py")),
         *(REPOSITORY_ROOT / name for name in SOURCE_FILES),
@@ -71,9 +72,13 @@ def _compute_digest(context: Mapping[str, str]) -> str:
     return digest.hexdigest()
 
 
-def _run_synthesis(folder: Path, context: Mapping[str, str]) -> dict[str, Any]:
+def _run_synthesis(folder: Path, settings: Mapping[str, str]) -> dict[str, Any]:
     # The layer is not built for a simulation; `make test` runs the validation.
-    context_json = json.dumps({**context, "aws:cdk:bundling-stacks": []})
+    settings_folder = folder / "clusters"
+    settings_folder.mkdir()
+    (settings_folder / f"{CLUSTER}.yaml").write_text(json.dumps(settings), encoding="utf-8")  # JSON is YAML
+    context = {"cluster": CLUSTER, "clusters-folder": str(settings_folder), "aws:cdk:bundling-stacks": []}
+    context_json = json.dumps(context)
     variables = (f"CDK_OUTDIR={folder}", f"CDK_CONTEXT_JSON={context_json}", "CDK_VALIDATION=false")
     command = [
         "/usr/bin/env",

@@ -7,12 +7,14 @@ import json
 import sys
 from pathlib import Path
 
+from infra.settings.load import load_options
 from infra.stack import application
 
 
 def synthesize(settings: dict[str, object], stack_name: str, folder: str) -> None:
     """Write the cloud assembly of one stack called *stack_name* to *folder*."""
-    application.build_application(context=settings, outdir=folder, stack_name=stack_name).synth()
+    options = load_options(settings)
+    application.build_application(clusters=[options], outdir=folder, stack_name=stack_name).synth()
 
 
 if __name__ == "__main__":

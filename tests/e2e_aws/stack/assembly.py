@@ -14,7 +14,7 @@ from tests.e2e.cdk import Cdk, ExpectationFailed
 from tests.e2e_aws.environment import RUN_TAG, Version, get_stack_name
 
 CDK_TIMEOUT: Final = timedelta(minutes=90)
-SETTINGS: Final = {"joiner:on-destroy": "purge", "joiner:disruption": "active"}
+SETTINGS: Final = {"on-destroy": "purge", "disruption": "active"}
 ROOT: Final = Path(__file__).resolve().parents[3]
 APPLICATION: Final = Path(__file__).with_name("application.py")
 COPIED: Final = ("functions", "infra", "shared", "app.py", "cdk.json", "requirements-lambda.lock", "pyproject.toml")
@@ -48,7 +48,7 @@ def create_version(version: Version, folder: Path) -> Path:
 
 def build_settings(cluster: str, run_id: str) -> dict[str, object]:
     """Return the settings of the stack, with the tag of the run."""
-    return {**SETTINGS, "joiner:cluster": cluster, "joiner:tags": f"{RUN_TAG}={run_id}"}
+    return {**SETTINGS, "cluster": cluster, "tags": f"{RUN_TAG}={run_id}"}
 
 
 class Deployments:

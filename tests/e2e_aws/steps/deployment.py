@@ -95,7 +95,7 @@ def roll_back_broken_version(environment: Environment) -> Observation:
 
 
 def destroy_stack(environment: Environment) -> Observation:
-    """Delete the stack, whose setting is `joiner:on-destroy=purge`."""
+    """Delete the stack, whose setting is `on-destroy: purge`."""
     output = environment.destroy()
     stack = find_stack(environment)
     status = "DELETE_COMPLETE" if stack is None else stack["StackStatus"]

@@ -14,7 +14,7 @@ from shared.store.lease import LeaseRow
 from sim.authorization.template_policies import Template
 from sim.iam.patterns_and_variables import IamRequest
 from sim.lambda_runtime.stack_template.generated_references import ACCOUNT_ID
-from sim.lambda_runtime.stack_template.synthesis import ACTIVE_CONTEXT, synthesize_template
+from sim.lambda_runtime.stack_template.synthesis import ACTIVE_SETTINGS, synthesize_template
 from sim.world.embedded_world import EmbeddedWorld
 from sim.world.measurements import is_running
 from tests.golden.aws_requests import (
@@ -38,12 +38,12 @@ from tests.scenario.worlds import (
 KEY: Final = f"arn:aws:kms:us-east-1:{ACCOUNT_ID}:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 BOOT_TIMEOUT: Final = timedelta(minutes=10)
 IMAGE_PARAMETER: Final = "/images/golden"
-COMPLETE_CONTEXT: Final = ACTIVE_CONTEXT | {
-    "joiner:feature-gates": "NodeOverlay=true,StaticCapacity=true,CapacityBuffer=true",
-    "joiner:kms-keys": KEY,
-    "joiner:reaction": "watch",
-    "joiner:report-topic": f"arn:aws:sns:us-east-1:{ACCOUNT_ID}:costs",
-    "joiner:ssm-parameters": IMAGE_PARAMETER,
+COMPLETE_SETTINGS: Final = ACTIVE_SETTINGS | {
+    "feature-gates": "NodeOverlay=true,StaticCapacity=true,CapacityBuffer=true",
+    "kms-keys": KEY,
+    "reaction": "watch",
+    "report-topic": f"arn:aws:sns:us-east-1:{ACCOUNT_ID}:costs",
+    "ssm-parameters": IMAGE_PARAMETER,
 }
 """Settings with which the roles of the functions have all permissions, except those for a VPC."""
 
@@ -51,7 +51,7 @@ COMPLETE_CONTEXT: Final = ACTIVE_CONTEXT | {
 @cache
 def synthesize_complete_template() -> Template:
     """Return the stack whose roles have all permissions."""
-    return synthesize_template(context=COMPLETE_CONTEXT)
+    return synthesize_template(settings=COMPLETE_SETTINGS)
 
 
 def build_encrypted_world() -> World:

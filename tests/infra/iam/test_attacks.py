@@ -48,13 +48,13 @@ LAUNCH_ACTIONS: Final = frozenset({"ec2:CreateFleet", "ec2:RunInstances"})
 @pytest.fixture(scope="module")
 def template() -> Template:
     """With all functions that there are."""
-    return synthesize_template(context={"joiner:reaction": "watch", "joiner:report-topic": TOPIC_ARN})
+    return synthesize_template(settings={"reaction": "watch", "report-topic": TOPIC_ARN})
 
 
 @pytest.fixture(scope="module")
 def private() -> Template:
-    inside = {"joiner:network": "private", "joiner:subnets": "subnet-00000001", "joiner:security-groups": "sg-00000001"}
-    return synthesize_template(context=inside)
+    inside = {"network": "private", "subnets": "subnet-00000001", "security-groups": "sg-00000001"}
+    return synthesize_template(settings=inside)
 
 
 @pytest.fixture(scope="module")

@@ -45,7 +45,7 @@ def test_action_is_allowed_only_for_functions_that_need_it(
 
 
 def test_lifecycle_reads_the_catalog_only_for_node_overlays(tmp_path: Path) -> None:
-    template = synthesize_stack(str(tmp_path), {"joiner:feature-gates": "NodeOverlay=true"})
+    template = synthesize_stack(str(tmp_path), {"feature-gates": "NodeOverlay=true"})
     assert list_allowed_functions(template, "s3:GetObject") == FUNCTIONS
     assert list_allowed_functions(template, "s3:ListBucket") == FUNCTIONS
 
@@ -118,12 +118,12 @@ def test_pass_role_is_limited_to_node_roles_and_ec2(template: Template, private:
 def test_only_catalog_function_publishes_to_the_report_topic(template: Template, private: Template) -> None:
     assert list_allowed_functions(template, "sns:Publish") == set()
     assert list_allowed_functions(private, "sns:Publish") == {"catalog"}
-    assert find_statement(private, "catalog", "PublishCostReports")["Resource"] == PRIVATE["joiner:report-topic"]
+    assert find_statement(private, "catalog", "PublishCostReports")["Resource"] == PRIVATE["report-topic"]
     environments = [
         function_properties["Environment"]["Variables"]
         for function_properties in get_resources(private, "AWS::Lambda::Function").values()
     ]
-    assert {environment["JOINER_REPORT_TOPIC"] for environment in environments} == {PRIVATE["joiner:report-topic"]}
+    assert {environment["JOINER_REPORT_TOPIC"] for environment in environments} == {PRIVATE["report-topic"]}
 
 
 def test_private_image_parameters_are_readable_if_configured(template: Template, private: Template) -> None:
@@ -173,4 +173,4 @@ def test_node_role_has_only_the_managed_policies_required_by_eks(template: Templ
 def test_every_role_has_the_configured_permissions_boundary(template: Template, private: Template) -> None:
     assert {role.get("PermissionsBoundary") for role in get_resources(template, "AWS::IAM::Role").values()} == {None}
     boundaries = {role.get("PermissionsBoundary") for role in get_resources(private, "AWS::IAM::Role").values()}
-    assert boundaries == {PRIVATE["joiner:permissions-boundary"]}
+    assert boundaries == {PRIVATE["permissions-boundary"]}

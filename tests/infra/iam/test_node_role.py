@@ -37,7 +37,7 @@ def test_on_an_ipv4_cluster_the_node_role_has_managed_policies_only(template: Te
 
 
 def test_on_an_ipv6_cluster_the_node_role_can_assign_addresses(tmp_path: Path) -> None:
-    template = synthesize_stack(str(tmp_path), {"joiner:ip-family": "ipv6"})
+    template = synthesize_stack(str(tmp_path), {"ip-family": "ipv6"})
     [statement] = list_node_statements(template)
     assert statement["Action"] == IPV6_ACTION
     assert str(statement["Resource"]).endswith("network-interface/*")
@@ -58,7 +58,7 @@ def test_the_managed_policies_of_nodes_have_all_permissions_of_the_vpc_cni_excep
 
 
 def test_additional_policies_are_attached_to_every_node_role(tmp_path: Path) -> None:
-    template = synthesize_stack(str(tmp_path), {"joiner:node-role-policies": LOG_POLICY, "joiner:windows": "true"})
+    template = synthesize_stack(str(tmp_path), {"node-role-policies": LOG_POLICY, "windows": "true"})
     roles = list_node_roles(template)
     assert len(roles) == 2
     assert all(LOG_POLICY in role["ManagedPolicyArns"] for role in roles.values())
@@ -70,7 +70,7 @@ def test_without_keys_no_function_can_use_kms(template: Template) -> None:
 
 
 def test_only_the_function_that_launches_can_use_the_keys_and_only_through_ec2(tmp_path: Path) -> None:
-    template = synthesize_stack(str(tmp_path), {"joiner:kms-keys": f"{KEY},{MULTI_REGION_KEY}"})
+    template = synthesize_stack(str(tmp_path), {"kms-keys": f"{KEY},{MULTI_REGION_KEY}"})
     users = {
         function
         for function, statement in iterate_statements(template)

@@ -6,7 +6,7 @@ from shared.errors import Forbidden, NotFound
 from shared.ports.aws import Ec2
 from sim.authorization.access_checks import AccessControl, AccessDeniedError
 from sim.cloud.open_answers import OpenAnswers
-from sim.lambda_runtime.stack_template.synthesis import ACTIVE_CONTEXT, synthesize_template
+from sim.lambda_runtime.stack_template.synthesis import ACTIVE_SETTINGS, synthesize_template
 from tests.contract.asking import launch_instance
 from tests.contract.memory_face import build_memory_face
 from tests.support.actions_world import Outside
@@ -17,7 +17,7 @@ NAME_TAGS = (("Name", "n1"),)
 
 def restrict(outside: Outside, answers: OpenAnswers) -> tuple[Ec2, AccessControl]:
     outside.cloud.set_open_answers(answers)
-    access_control = AccessControl(synthesize_template(context=ACTIVE_CONTEXT), outside.cloud)
+    access_control = AccessControl(synthesize_template(settings=ACTIVE_SETTINGS), outside.cloud)
     return access_control.restrict_world(outside.build_world(), "lifecycle").ec2, access_control
 
 

@@ -20,7 +20,7 @@ from shared.wire.paths import CRD_KIND
 from sim.cloud.in_process_aws import CloudEc2
 from sim.cluster.api_server.kube_port import InMemoryKube
 from sim.fault_tap import PortCall, Tap, tap_port, tap_world
-from sim.lambda_runtime.stack_template.synthesis import ACTIVE_CONTEXT, synthesize_template
+from sim.lambda_runtime.stack_template.synthesis import ACTIVE_SETTINGS, synthesize_template
 from sim.world.embedded_world import EmbeddedWorld
 from tests.infra.guarded import MANIFESTS
 from tests.infra.installations import CLAIMS, Stack, is_there, parse_release_manifests
@@ -40,7 +40,7 @@ class Account(EmbeddedWorld):
 
     def __init__(self, *, waiting: bool = True) -> None:
         """Install the stack; with *waiting*, pods are pending from now on."""
-        super().__init__(template=synthesize_template(context=ACTIVE_CONTEXT))
+        super().__init__(template=synthesize_template(settings=ACTIVE_SETTINGS))
         self.cloud.types = {name: self.cloud.types[name] for name in INSTANCE_TYPES}
         self.cloud.offerings = tuple(offering for offering in self.cloud.offerings if offering[0] in INSTANCE_TYPES)
         self.kube = InMemoryKube(self.cluster.api)

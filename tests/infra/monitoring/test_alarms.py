@@ -18,7 +18,7 @@ def test_every_alarm_has_a_description_and_notifies_the_configured_topic(templat
     assert {alarm["AlarmDescription"].startswith("Joiner, demo: ") for alarm in alarms} == {True}
     assert not [alarm for alarm in alarms if alarm.keys() & {"AlarmActions", "OKActions"}]
     for alarm in get_resources(private, "AWS::CloudWatch::Alarm").values():
-        assert alarm["AlarmActions"] == [PRIVATE["joiner:alarm-topic"]]
+        assert alarm["AlarmActions"] == [PRIVATE["alarm-topic"]]
 
 
 def test_alarm_recovery_notifies_the_same_topic(private: Template) -> None:
@@ -70,7 +70,7 @@ def test_every_dashboard_widget_has_title_unit_and_series_labels(template: Templ
 
 
 def test_dashboard_can_be_disabled(tmp_path: Path) -> None:
-    template = synthesize_stack(str(tmp_path), {"joiner:dashboard": "false"})
+    template = synthesize_stack(str(tmp_path), {"dashboard": "false"})
     assert not get_resources(template, "AWS::CloudWatch::Dashboard")
 
 

@@ -13,7 +13,7 @@ from infra.monitoring.queries import FIRST_QUERIES, LAST_QUERIES
 from shared.errors import Invalid
 from sim.authorization.template_policies import get_resources
 from sim.fault_tap import PortCall
-from sim.lambda_runtime.stack_template.synthesis import ACTIVE_CONTEXT, synthesize_template
+from sim.lambda_runtime.stack_template.synthesis import ACTIVE_SETTINGS, synthesize_template
 from sim.world.embedded_world import EmbeddedWorld
 from tests.scenario.worlds import make_deployment, make_node_class, make_node_pool
 
@@ -26,7 +26,7 @@ UNDERUTILIZED: Final = {"consolidationPolicy": "WhenEmptyOrUnderutilized"}
 @pytest.fixture(scope="module")
 def logged() -> list[dict[str, Any]]:
     """Return the log lines of fifteen minutes in which every kind of event happened once."""
-    world = EmbeddedWorld(template=synthesize_template(context={**ACTIVE_CONTEXT, "joiner:cost-label": "team"}))
+    world = EmbeddedWorld(template=synthesize_template(settings={**ACTIVE_SETTINGS, "cost-label": "team"}))
     world.apply(
         [make_node_class(), make_node_pool(labels={"team": "search"}, capacity=("spot",), disruption=UNDERUTILIZED)]
     )
@@ -90,7 +90,7 @@ def test_all_lines_of_a_cycle_have_its_id(logged: list[dict[str, Any]]) -> None:
 
 
 def test_failed_cycle_and_multiple_problems_are_logged_in_the_queried_fields() -> None:
-    world = EmbeddedWorld(template=synthesize_template(context=ACTIVE_CONTEXT))
+    world = EmbeddedWorld(template=synthesize_template(settings=ACTIVE_SETTINGS))
     world.tap = partial(_fail_port, "ec2")
     world.run(timedelta(minutes=2))
     world.tap = partial(_fail_port, "kube")

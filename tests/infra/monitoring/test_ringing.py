@@ -13,7 +13,7 @@ from shared.model.karpenter.pause import CLUSTER_NAMESPACE
 from shared.store.catalog import iterate_newest_catalog_keys, write_catalog
 from shared.store.catalog_format import decode_catalog
 from sim.fault_tap import PortCall, Tap
-from sim.lambda_runtime.stack_template.synthesis import ACTIVE_CONTEXT, synthesize_template
+from sim.lambda_runtime.stack_template.synthesis import ACTIVE_SETTINGS, synthesize_template
 from sim.world.embedded_world import EmbeddedWorld
 from tests.infra.cloudwatch import CloudWatch
 from tests.scenario.worlds import make_deployment, make_node_class, make_node_pool
@@ -24,10 +24,10 @@ SILENCE_ALARMS = {"ProvisionNotSucceeding", "LifecycleNotSucceeding", "DisruptNo
 
 
 def play_cluster(
-    minutes: int, *, tap: Tap | None = None, replicas: int = 3, context: dict[str, str] | None = None
+    minutes: int, *, tap: Tap | None = None, replicas: int = 3, settings: dict[str, str] | None = None
 ) -> tuple[EmbeddedWorld, CloudWatch]:
     """Return a world with *replicas* pods after *minutes* in which *tap* sees every call, and its CloudWatch."""
-    template = synthesize_template(context={**ACTIVE_CONTEXT, **(context or {})})
+    template = synthesize_template(settings={**ACTIVE_SETTINGS, **(settings or {})})
     world = EmbeddedWorld(template=template)
     world.apply([make_node_class(), make_node_pool()])
     world.run(10 * ONE_MINUTE)
@@ -54,13 +54,13 @@ def make_failing_tap(port: str, method: str, error: Callable[[], Exception], wor
 @pytest.mark.parametrize("reaction", ["tick", "watch"])
 def test_healthy_cluster_raises_no_alarm(reaction: str) -> None:
     """A function that calls itself continuously leaves no dead letters either."""
-    _, watch = play_cluster(20, context={"joiner:reaction": reaction})
+    _, watch = play_cluster(20, settings={"reaction": reaction})
     assert watch.list_ringing_alarms() == set()
     assert len(watch.alarms) == 11
 
 
 def test_alarms_ignore_missing_data_before_the_first_run_and_detect_a_stopped_function() -> None:
-    template = synthesize_template(context=ACTIVE_CONTEXT)
+    template = synthesize_template(settings=ACTIVE_SETTINGS)
     world = EmbeddedWorld(template=template)
     watch = CloudWatch(world, template)
     assert watch.list_ringing_alarms() == set()
@@ -97,7 +97,7 @@ def test_dead_letter_raises_an_alarm() -> None:
 
 
 def test_tripped_launch_breaker_raises_an_alarm() -> None:
-    _, watch = play_cluster(4, replicas=12, context={"joiner:launch-nodes-per-minute": "1"})
+    _, watch = play_cluster(4, replicas=12, settings={"launch-nodes-per-minute": "1"})
     assert "LaunchBreakerTrips" in watch.list_ringing_alarms()
 
 
@@ -154,7 +154,7 @@ def make_nodes_drift(world: EmbeddedWorld) -> None:
 
 
 def test_automatic_disruption_pause_raises_an_alarm() -> None:
-    world, watch = play_cluster(5, context={"joiner:drift-pause-percent": "10"})
+    world, watch = play_cluster(5, settings={"drift-pause-percent": "10"})
     make_nodes_drift(world)
     world.run(5 * ONE_MINUTE)
     assert watch.list_ringing_alarms() == {"AutomaticDisruptionPauses"}
@@ -163,7 +163,7 @@ def test_automatic_disruption_pause_raises_an_alarm() -> None:
 @pytest.mark.parametrize("source", ["setting", "annotation", "unreadable"])
 def test_manual_disruption_pause_is_recorded_without_an_alarm(source: str) -> None:
     text = "till tomorrow" if source == "unreadable" else "true by anna because Black Friday"
-    world, watch = play_cluster(3, context={"joiner:disruption-paused": "true"} if source == "setting" else None)
+    world, watch = play_cluster(3, settings={"disruption-paused": "true"} if source == "setting" else None)
     if source != "setting":
         world.cluster.api.patch(
             "namespaces", CLUSTER_NAMESPACE, {"metadata": {"annotations": {DISRUPTION_PAUSED: text}}}

@@ -9,18 +9,20 @@ import pytest
 
 from infra.functions.functions import FUNCTION_SPECS, INSTALLER_SPEC, WATCH_SPEC
 from infra.settings import per_function
+from infra.settings.load import load_options
+from infra.settings.settings import StackOptions
 from infra.stack.application import build_application
 from sim.authorization.template_policies import Template, get_resources
 from sim.lambda_runtime.stack_template.synthesis import synthesize_template
 from sim.lambda_runtime.stack_wiring import StackWiring
 
-CHOSEN_CONTEXT: Final = {
-    "joiner:memory-mb": "provision=3008,installer=1024",
-    "joiner:every-minutes": "disrupt=4,catalog=10",
-    "joiner:reserved-concurrency": "provision=3,interrupt=5",
-    "joiner:log-level": "WARNING,provision=DEBUG",
-    "joiner:system-log-level": "INFO",
-    "joiner:tags": "team=platform,cost-centre=42",
+CHOSEN_SETTINGS: Final = {
+    "memory-mb": "provision=3008,installer=1024",
+    "every-minutes": "disrupt=4,catalog=10",
+    "reserved-concurrency": "provision=3,interrupt=5",
+    "log-level": "WARNING,provision=DEBUG",
+    "system-log-level": "INFO",
+    "tags": "team=platform,cost-centre=42",
 }
 UNTAGGED_TYPES: Final = {
     "AWS::CDK::Metadata",
@@ -48,7 +50,7 @@ def usual() -> Template:
 
 @pytest.fixture(scope="module")
 def custom_template() -> Template:
-    return synthesize_template(context=CHOSEN_CONTEXT)
+    return synthesize_template(settings=CHOSEN_SETTINGS)
 
 
 def get_functions(template: Template) -> Mapping[str, dict[str, Any]]:
@@ -133,35 +135,33 @@ def test_configured_tags_are_on_every_taggable_resource(usual: Template, custom_
 
 def test_tags_alone_do_not_publish_a_new_function_version(tmp_path: Path) -> None:
     """CloudFormation would fail: Lambda publishes no second version of what has not changed."""
-    context = {"joiner:cluster": "blue", "joiner:dashboard": "false"}
+    settings = {"cluster": "blue", "dashboard": "false"}
     plain, tagged = (
-        build_application(bundle=False, outdir=str(tmp_path / name), context={**context, **more})
+        build_application(bundle=False, outdir=str(tmp_path / name), clusters=[load_options({**settings, **more})])
         .synth()
         .stacks[0]
         .template
-        for name, more in (("plain", {}), ("tagged", {"joiner:tags": "team=platform"}))
+        for name, more in (("plain", {}), ("tagged", {"tags": "team=platform"}))
     )
     assert get_resources(tagged, "AWS::Lambda::Version") == get_resources(plain, "AWS::Lambda::Version")
 
 
-def test_each_cluster_gets_its_own_stack_in_the_configured_account_and_region(tmp_path: Path) -> None:
-    context = {"joiner:cluster": "blue,green", "joiner:account": "111122223333", "joiner:region": "eu-central-1"}
-    stacks = build_application(bundle=False, outdir=str(tmp_path), context=context).synth().stacks
-    assert [cdk_stack.stack_name for cdk_stack in stacks] == ["joiner-blue", "joiner-green"]
-    assert {(cdk_stack.environment.account, cdk_stack.environment.region) for cdk_stack in stacks} == {
-        ("111122223333", "eu-central-1")
-    }
+def test_each_cluster_gets_its_own_stack_with_the_settings_of_its_own_file(tmp_path: Path) -> None:
+    (tmp_path / "blue.yaml").write_text("account: 111122223333\nregion: eu-central-1\nreaction: watch\n")
+    (tmp_path / "green.yaml").write_text("account: 444455556666\nregion: us-east-1\n")
+    context = {"cluster": "blue,green", "clusters-folder": str(tmp_path)}
+    stacks = build_application(bundle=False, outdir=str(tmp_path / "out"), context=context).synth().stacks
+    assert [(stack.stack_name, stack.environment.account, stack.environment.region) for stack in stacks] == [
+        ("joiner-blue", "111122223333", "eu-central-1"),
+        ("joiner-green", "444455556666", "us-east-1"),
+    ]
+    assert ["watch" in get_functions(stack.template) for stack in stacks] == [True, False]
     for stack, name in zip(stacks, ("blue", "green"), strict=True):
         clusters = {entry["ClusterName"] for entry in get_resources(stack.template, "AWS::EKS::AccessEntry").values()}
         assert clusters == {name}
 
 
 def test_stack_name_replaces_the_name_that_the_cluster_determines(tmp_path: Path) -> None:
-    context = {"joiner:cluster": "blue"}
-    [stack] = build_application(bundle=False, outdir=str(tmp_path), context=context, stack_name="test").synth().stacks
+    clusters = [StackOptions(cluster="blue")]
+    [stack] = build_application(bundle=False, outdir=str(tmp_path), clusters=clusters, stack_name="test").synth().stacks
     assert stack.stack_name == "test"
-
-
-def test_unknown_setting_fails_synthesis(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="joiner:clustr is not a setting: did you mean joiner:cluster"):
-        build_application(bundle=False, outdir=str(tmp_path), context={"joiner:clustr": "prod"})

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import pytest
 
+from infra.settings.settings import StackOptions
 from infra.stack.application import build_application
 from infra.triggers.interruption_events import EVENT_TYPE_BY_RULE
 from sim.authorization.template_policies import Template, get_resources
@@ -26,7 +27,9 @@ class Synthesis:
     def __init__(self, folder: Path) -> None:
         """Synthesize the stack into *folder*."""
         self.folder = folder
-        self.assembly = build_application(bundle=False, outdir=str(folder), context={}).synth()
+        self.assembly = build_application(
+            bundle=False, outdir=str(folder), clusters=[StackOptions(cluster="demo")]
+        ).synth()
         self.template: Template = self.assembly.stacks[0].template
 
     def read(self, name: str) -> Any:

@@ -1,165 +1,141 @@
 """Settings and their validation, without a synthesis."""
 
 import json
-import os
 import re
-import subprocess
-import sys
 from datetime import timedelta
-from itertools import pairwise
 
 import msgspec
 import pytest
 
-from infra.settings.context_parsing import check_option_names
 from infra.settings.load import load_options
 from infra.settings.per_function import parse_log_levels
-from infra.settings.settings import StackOptions, format_context_key, list_options
+from infra.settings.settings import StackOptions
 from infra.settings.validation import MIN_PRICE_AGE_ALARM_HOURS
-from infra.stack.application import CDK_JSON
 from shared.decide.scheduling.constraints.default_topology_spread import parse_default_constraints
 from shared.report.metrics.emf import MAX_PRICE_AGE
 from shared.settings_text import split_list
-from sim.lambda_runtime.stack_template.synthesis import REPOSITORY_ROOT
 
 
 def test_all_settings_have_defaults() -> None:
-    assert load_options(lambda _: None) == StackOptions()
+    assert load_options({"cluster": "demo"}) == StackOptions(cluster="demo")
 
 
-def test_cdk_json_lists_every_setting_with_its_default() -> None:
-    context = json.loads(CDK_JSON.read_text())["context"]
-    listed_there = {key.removeprefix("joiner:"): value for key, value in context.items() if key.startswith("joiner:")}
-    assert list(listed_there) == [format_context_key(field.name).removeprefix("joiner:") for field in list_options()]
-    assert load_options(context.get) == StackOptions()
-
-
-def test_cdk_json_describes_each_setting_on_the_line_before_it() -> None:
-    keys = list(json.loads(CDK_JSON.read_text())["context"].items())
-    for (comment, says), (key, _) in pairwise(keys):
-        if key.startswith("joiner:"):
-            assert comment == f"//{key}"
-            assert len(str(says)) > 10, key
-
-
-def test_string_values_from_the_command_line_are_converted() -> None:
-    stack_options = load_options({"joiner:cluster": "prod", "joiner:log-days": "7"}.get)
+def test_texts_are_converted_to_the_type_of_the_setting() -> None:
+    stack_options = load_options({"cluster": "prod", "log-days": "7"})
     assert (stack_options.cluster, stack_options.log_days) == ("prod", 7)
 
 
 @pytest.mark.parametrize(
     ("wrong", "error_pattern"),
     [
-        ({"cluster": ""}, "joiner:cluster"),
-        ({"cluster": "-a"}, "joiner:cluster"),
-        ({"cluster": "a" * 61}, "joiner:cluster"),
-        ({"cluster": "a/b"}, "joiner:cluster"),
-        ({"mode": "dry"}, "joiner:mode"),
-        ({"reaction": "soon"}, "joiner:reaction is 'soon': must be tick or watch or logs"),
-        ({"pod-nominations": "Maybe"}, "joiner:pod-nominations is 'Maybe': must be Enabled or Disabled"),
-        ({"node-cost-usd-per-hour": "-1"}, "joiner:node-cost-usd-per-hour is '-1': must be USD"),
-        ({"volume-usd-per-gib-month": "cheap"}, "joiner:volume-usd-per-gib-month is 'cheap'"),
-        ({"disruption-paused": "Dirft"}, "joiner:disruption-paused: 'Dirft' is not a reason: did you mean Drifted[?]"),
+        ({"cluster": ""}, "cluster"),
+        ({"cluster": "-a"}, "cluster"),
+        ({"cluster": "a" * 61}, "cluster"),
+        ({"cluster": "a/b"}, "cluster"),
+        ({"mode": "dry"}, "mode"),
+        ({"reaction": "soon"}, "reaction is 'soon': must be tick or watch or logs"),
+        ({"pod-nominations": "Maybe"}, "pod-nominations is 'Maybe': must be Enabled or Disabled"),
+        ({"node-cost-usd-per-hour": "-1"}, "node-cost-usd-per-hour is '-1': must be USD"),
+        ({"volume-usd-per-gib-month": "cheap"}, "volume-usd-per-gib-month is 'cheap'"),
+        ({"disruption-paused": "Dirft"}, "disruption-paused: 'Dirft' is not a reason: did you mean Drifted[?]"),
         (
             {"disruption-paused": "Launches"},
-            ("joiner:disruption-paused: 'Launches' is not a reason: write true, or one or more"),
+            ("disruption-paused: 'Launches' is not a reason: write true, or one or more"),
         ),
-        ({"disruption-paused": "Empty until dawn"}, "joiner:disruption-paused: .*dawn"),
-        ({"disruption-paused": "Empty at night"}, "joiner:disruption-paused: 'Empty at night' is not like REASON"),
-        ({"drift-pause-percent": "101"}, "joiner:drift-pause-percent is '101': must be 0 to 100"),
-        ({"disruption-budgets": "10%"}, "joiner:disruption-budgets: Expected `array`"),
-        ({"disruption-budgets": '{"nodes": "1"}'}, "joiner:disruption-budgets: Expected `array`"),
-        ({"disruption-budgets": '[{"nodes": "101%"}]'}, r"joiner:disruption-budgets: .*nodes"),
+        ({"disruption-paused": "Empty until dawn"}, "disruption-paused: .*dawn"),
+        ({"disruption-paused": "Empty at night"}, "disruption-paused: 'Empty at night' is not like REASON"),
+        ({"drift-pause-percent": "101"}, "drift-pause-percent is '101': must be 0 to 100"),
+        ({"disruption-budgets": "10%"}, "disruption-budgets: Expected `array`"),
+        ({"disruption-budgets": '{"nodes": "1"}'}, "disruption-budgets: Expected `array`"),
+        ({"disruption-budgets": '[{"nodes": "101%"}]'}, r"disruption-budgets: .*nodes"),
         ({"disruption-budgets": '[{"reasons": ["Expired"]}]'}, "Invalid enum value 'Expired'"),
         ({"disruption-budgets": '[{"schedule": "@weakly", "duration": "1h"}]'}, r"schedule"),
         ({"disruption-budgets": '[{"schedule": "@weekly"}]'}, r"disruption-budgets\[0\]: schedule and duration go"),
         (
             {"disruption-time-zone": "Berlin"},
-            "joiner:disruption-time-zone is 'Berlin': must be a time zone like Europe/Berlin",
+            "disruption-time-zone is 'Berlin': must be a time zone like Europe/Berlin",
         ),
-        ({"on-destroy": "delete"}, "joiner:on-destroy is 'delete': must be keep or purge or abandon"),
-        ({"windows": "yes"}, "joiner:windows is 'yes': must be true or false"),
-        ({"permissions-boundary": "mine"}, "joiner:permissions-boundary is 'mine': must be"),
-        ({"log-days": "soon"}, "joiner:log-days is 'soon': must be one of 1, 3, 5"),
-        ({"journal-days": 1.5}, "joiner:journal-days is '1.5': must be 1 or more"),
-        ({"cluster": {"name": "a"}}, "joiner:cluster is {'name': 'a'}: must be text"),
-        ({"log-days": "8"}, "joiner:log-days is '8': must be one of 1, 3, 5, 7, 14, 30"),
-        ({"journal-days": "0"}, "joiner:journal-days is '0': must be 1 or more"),
-        ({"snapshot-days": "0"}, "joiner:snapshot-days is '0': must be 1 or more"),
+        ({"on-destroy": "delete"}, "on-destroy is 'delete': must be keep or purge or abandon"),
+        ({"windows": "yes"}, "windows is 'yes': must be true or false"),
+        ({"permissions-boundary": "mine"}, "permissions-boundary is 'mine': must be"),
+        ({"log-days": "soon"}, "log-days is 'soon': must be one of 1, 3, 5"),
+        ({"journal-days": 1.5}, "journal-days is '1.5': must be 1 or more"),
+        ({"cluster": {"name": "a"}}, "cluster is {'name': 'a'}: must be text"),
+        ({"log-days": "8"}, "log-days is '8': must be one of 1, 3, 5, 7, 14, 30"),
+        ({"journal-days": "0"}, "journal-days is '0': must be 1 or more"),
+        ({"snapshot-days": "0"}, "snapshot-days is '0': must be 1 or more"),
         (
             {"price-age-alarm-hours": "12"},
-            "joiner:price-age-alarm-hours is 12: must be 13 or more, or 0: prices are read",
+            "price-age-alarm-hours is 12: must be 13 or more, or 0: prices are read",
         ),
-        ({"price-age-alarm-hours": "-1"}, "joiner:price-age-alarm-hours is -1"),
-        ({"alarm-topic": "pager"}, "joiner:alarm-topic is 'pager': must be the ARN of a standard SNS topic"),
+        ({"price-age-alarm-hours": "-1"}, "price-age-alarm-hours is -1"),
+        ({"alarm-topic": "pager"}, "alarm-topic is 'pager': must be the ARN of a standard SNS topic"),
         (
             {"report-topic": "arn:aws:sns:us-east-1:111122223333:a.fifo"},
-            "joiner:report-topic is .*must be the ARN of a st",
+            "report-topic is .*must be the ARN of a st",
         ),
         (
             {"region": "eu-central-1", "report-topic": "arn:aws:sns:us-east-1:111122223333:costs"},
-            "joiner:report-topic is in us-east-1, but joiner:region is eu-central-1",
+            "report-topic is in us-east-1, but region is eu-central-1",
         ),
-        ({"cluster": "a,a"}, "joiner:cluster is 'a,a': must be .*, without duplicates"),
-        ({"cluster": "a,-b"}, "joiner:cluster is 'a,-b'"),
-        ({"cluster": "a,b", "kube-endpoint": "https://a"}, "joiner:kube-endpoint applies to one cluster"),
-        ({"account": "12"}, "joiner:account is '12': must be 12 digits"),
-        ({"region": "Frankfurt"}, "joiner:region is 'Frankfurt': must be a region like eu-central-1"),
-        ({"tags": "team"}, "joiner:tags: 'team' is not a tag: use KEY=VALUE"),
-        ({"tags": "=platform"}, "joiner:tags: '=platform'"),
+        ({"cluster": "a,-b"}, "cluster is 'a,-b'"),
+        ({"account": "12"}, "account is '12': must be 12 digits"),
+        ({"region": "Frankfurt"}, "region is 'Frankfurt': must be a region like eu-central-1"),
+        ({"tags": "team"}, "tags: 'team' is not a tag: use KEY=VALUE"),
+        ({"tags": "=platform"}, "tags: '=platform'"),
         (
             {"tags": "kubernetes.io/cluster/demo=owned"},
-            "joiner:tags: 'kubernetes.io/cluster/demo' is reserved: AWS, EKS and",
+            "tags: 'kubernetes.io/cluster/demo' is reserved: AWS, EKS and",
         ),
-        ({"tags": {"karpenter.sh/nodepool": "a"}}, "joiner:tags: 'karpenter.sh/nodepool'"),
-        ({"tags": "aws:name=a"}, "joiner:tags: 'aws:name'"),
-        ({"memory-mb": "provision=128"}, "joiner:memory-mb: provision is '128': must be 256 to 10240"),
+        ({"tags": {"karpenter.sh/nodepool": "a"}}, "tags: 'karpenter.sh/nodepool'"),
+        ({"tags": "aws:name=a"}, "tags: 'aws:name'"),
+        ({"memory-mb": "provision=128"}, "memory-mb: provision is '128': must be 256 to 10240"),
         (
             {"memory-mb": "provison=512"},
-            ("joiner:memory-mb: 'provison' is not a function: use NAME=NUMBER,NAME=NUMBER with provision, lifecycle"),
+            ("memory-mb: 'provison' is not a function: use NAME=NUMBER,NAME=NUMBER with provision, lifecycle"),
         ),
-        ({"memory-mb": "512"}, "joiner:memory-mb: '512' is not a function"),
-        ({"every-minutes": "disrupt=5"}, "joiner:every-minutes: disrupt is '5': must be 1 to 4"),
-        ({"every-minutes": "interrupt=1"}, "joiner:every-minutes: 'interrupt' is not a function"),
-        ({"reserved-concurrency": "provision=0"}, "joiner:reserved-concurrency: provision is '0': must be 3 to 100"),
-        ({"log-level": "TRACE"}, "joiner:log-level: 'TRACE': must be DEBUG or INFO"),
-        ({"log-level": "provision=LOUD"}, "joiner:log-level: 'provision=LOUD'"),
-        ({"log-level": "nobody=DEBUG"}, "joiner:log-level: 'nobody=DEBUG'"),
-        ({"deployment": "linear"}, "joiner:deployment is 'linear': must be canary or all-at-once"),
-        ({"preference-policy": "Obey"}, "joiner:preference-policy is 'Obey': must be Respect or Ignore"),
-        ({"min-values-policy": "Lax"}, "joiner:min-values-policy is 'Lax': must be Strict or BestEffort"),
-        ({"kube-endpoint": "10.0.0.1"}, "joiner:kube-endpoint is '10.0.0.1': must be a URL like https://HOST"),
-        ({"vm-memory-overhead-percent": "7.5"}, "joiner:vm-memory-overhead-percent is '7.5': must be a fraction of 1"),
-        ({"reserved-enis": "one"}, "joiner:reserved-enis is 'one': must be 0 or more"),
-        ({"cost-label": "billing team"}, "joiner:cost-label is 'billing team': must be the key of a label"),
-        ({"node-roles": "NodeRole,Admin*"}, r"joiner:node-roles has 'Admin\*': must be role names without wild"),
-        ({"ip-family": "dual"}, "joiner:ip-family is 'dual': must be ipv4 or ipv6"),
-        ({"ip-family": "ipv6", "windows": "true"}, "joiner:windows is true: EKS has no Windows nodes on clusters with"),
-        ({"node-role-policies": "ReadOnlyAccess"}, "joiner:node-role-policies has 'ReadOnlyAccess': must be ARNs of"),
+        ({"memory-mb": "512"}, "memory-mb: '512' is not a function"),
+        ({"every-minutes": "disrupt=5"}, "every-minutes: disrupt is '5': must be 1 to 4"),
+        ({"every-minutes": "interrupt=1"}, "every-minutes: 'interrupt' is not a function"),
+        ({"reserved-concurrency": "provision=0"}, "reserved-concurrency: provision is '0': must be 3 to 100"),
+        ({"log-level": "TRACE"}, "log-level: 'TRACE': must be DEBUG or INFO"),
+        ({"log-level": "provision=LOUD"}, "log-level: 'provision=LOUD'"),
+        ({"log-level": "nobody=DEBUG"}, "log-level: 'nobody=DEBUG'"),
+        ({"deployment": "linear"}, "deployment is 'linear': must be canary or all-at-once"),
+        ({"preference-policy": "Obey"}, "preference-policy is 'Obey': must be Respect or Ignore"),
+        ({"min-values-policy": "Lax"}, "min-values-policy is 'Lax': must be Strict or BestEffort"),
+        ({"kube-endpoint": "10.0.0.1"}, "kube-endpoint is '10.0.0.1': must be a URL like https://HOST"),
+        ({"vm-memory-overhead-percent": "7.5"}, "vm-memory-overhead-percent is '7.5': must be a fraction of 1"),
+        ({"reserved-enis": "one"}, "reserved-enis is 'one': must be 0 or more"),
+        ({"cost-label": "billing team"}, "cost-label is 'billing team': must be the key of a label"),
+        ({"node-roles": "NodeRole,Admin*"}, r"node-roles has 'Admin\*': must be role names without wild"),
+        ({"ip-family": "dual"}, "ip-family is 'dual': must be ipv4 or ipv6"),
+        ({"ip-family": "ipv6", "windows": "true"}, "windows is true: EKS has no Windows nodes on clusters with"),
+        ({"node-role-policies": "ReadOnlyAccess"}, "node-role-policies has 'ReadOnlyAccess': must be ARNs of"),
         (
             {"node-role-policies": "arn:aws:iam::aws:policy/*"},
-            r"joiner:node-role-policies has 'arn:aws:iam::aws:policy/\*'",
+            r"node-role-policies has 'arn:aws:iam::aws:policy/\*'",
         ),
-        ({"kms-keys": "alias/nodes"}, "joiner:kms-keys has 'alias/nodes': must be ARNs of KMS keys"),
-        ({"kms-keys": "arn:aws:kms:us-east-1:111122223333:key/*"}, r"joiner:kms-keys has '.*key/\*': must be ARNs"),
+        ({"kms-keys": "alias/nodes"}, "kms-keys has 'alias/nodes': must be ARNs of KMS keys"),
+        ({"kms-keys": "arn:aws:kms:us-east-1:111122223333:key/*"}, r"kms-keys has '.*key/\*': must be ARNs"),
         (
             {
                 "region": "eu-central-1",
                 "kms-keys": "arn:aws:kms:us-east-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab",
             },
-            "joiner:kms-keys has a key in us-east-1, but joiner:region is eu-central-1",
+            "kms-keys has a key in us-east-1, but region is eu-central-1",
         ),
-        ({"ssm-parameters": "/images/*"}, r"joiner:ssm-parameters has '/images/\*': must be parameter names"),
-        ({"feature-gates": "NodeOverlay"}, "joiner:feature-gates: .*'NodeOverlay': write Name=true or Name=false"),
-        ({"aws-feature-gates": "NodeClassCEL"}, "joiner:aws-feature-gates: .*write Name=true"),
-        ({"disable-dry-run": "yes"}, "joiner:disable-dry-run"),
-        ({"scheduler-config": "[1]"}, "joiner:scheduler-config is not a map"),
-        ({"scheduler-config": "{"}, "joiner:scheduler-config is neither"),
+        ({"ssm-parameters": "/images/*"}, r"ssm-parameters has '/images/\*': must be parameter names"),
+        ({"feature-gates": "NodeOverlay"}, "feature-gates: .*'NodeOverlay': write Name=true or Name=false"),
+        ({"aws-feature-gates": "NodeClassCEL"}, "aws-feature-gates: .*write Name=true"),
+        ({"disable-dry-run": "yes"}, "disable-dry-run"),
+        ({"scheduler-config": "[1]"}, "scheduler-config is not a map"),
+        ({"scheduler-config": "{"}, "scheduler-config is neither"),
     ],
 )
 def test_invalid_setting_value_is_rejected(wrong: dict[str, object], error_pattern: str) -> None:
     with pytest.raises(ValueError, match=error_pattern):
-        load_options({f"joiner:{name}": value for name, value in wrong.items()}.get)
+        load_options({"cluster": "demo", **wrong})
 
 
 def test_alarm_and_report_topic_may_be_equal_and_minimum_price_age_is_accepted() -> None:
@@ -171,7 +147,7 @@ def test_alarm_and_report_topic_may_be_equal_and_minimum_price_age_is_accepted()
         "price-age-alarm-hours": "13",
         "price-list": "prices.json",
     }
-    assert load_options({f"joiner:{name}": value for name, value in options.items()}.get).report_topic == topic
+    assert load_options({"cluster": "demo", **options}).report_topic == topic
     assert timedelta(hours=MIN_PRICE_AGE_ALARM_HOURS) == MAX_PRICE_AGE
 
 
@@ -183,7 +159,7 @@ def test_scheduler_configuration_is_stored_as_json() -> None:
         {"podTopologySpread": {"defaultConstraints": []}},
     )
     for spelling in spellings:
-        assert load_options({"joiner:scheduler-config": spelling}.get).scheduler_config == expected
+        assert load_options({"cluster": "demo", "scheduler-config": spelling}).scheduler_config == expected
 
 
 SPREAD: dict[str, object] = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}
@@ -209,17 +185,17 @@ def test_invalid_default_topology_spread_constraints_are_rejected_at_synthesis(
 ) -> None:
     config = {"podTopologySpread": {"defaultConstraints": constraints}}
     if not error_pattern:
-        assert parse_default_constraints(load_options({"joiner:scheduler-config": config}.get).scheduler_config)
+        assert parse_default_constraints(load_options({"cluster": "demo", "scheduler-config": config}).scheduler_config)
         return
-    with pytest.raises(ValueError, match=f"joiner:scheduler-config: .*{error_pattern}"):
-        load_options({"joiner:scheduler-config": config}.get)
+    with pytest.raises(ValueError, match=f"scheduler-config: .*{error_pattern}"):
+        load_options({"cluster": "demo", "scheduler-config": config})
     with pytest.raises(ValueError, match=r"\w"):
         parse_default_constraints(json.dumps(config))
 
 
-def test_typed_values_in_cdk_json_are_read_like_command_line_strings() -> None:
+def test_typed_values_are_read_like_texts() -> None:
     options = {"windows": True, "launch-usd-per-hour": 500, "node-roles": ["a", "b"], "node-cost-usd-per-hour": 0.02}
-    stack_options = load_options({f"joiner:{name}": value for name, value in options.items()}.get)
+    stack_options = load_options({"cluster": "demo", **options})
     parsed = (
         stack_options.windows,
         stack_options.launch_usd_per_hour,
@@ -232,7 +208,7 @@ def test_typed_values_in_cdk_json_are_read_like_command_line_strings() -> None:
 def test_disruption_budgets_are_accepted_as_list_or_json_text() -> None:
     expected = '[{"nodes":"5%","schedule":"0 9 * * mon-fri","duration":"8h"}]'
     for spelling in (expected, msgspec.json.decode(expected)):
-        assert load_options({"joiner:disruption-budgets": spelling}.get).disruption_budgets == expected
+        assert load_options({"cluster": "demo", "disruption-budgets": spelling}).disruption_budgets == expected
 
 
 def test_longest_cluster_name_keeps_queue_names_within_80_characters() -> None:
@@ -246,35 +222,43 @@ def test_comma_separated_list_may_be_empty_or_contain_spaces() -> None:
 
 
 def test_launch_breaker_limit_must_be_a_non_negative_number() -> None:
-    with pytest.raises(ValueError, match="joiner:launch-usd-per-hour is '-1': must be a number, 0 for unlimited"):
-        load_options({"joiner:launch-usd-per-hour": "-1"}.get)
-
-
-def test_settings_are_split_by_cluster() -> None:
-    assert [options.cluster for options in StackOptions(cluster="a, b").split_by_cluster()] == ["a", "b"]
-    assert StackOptions(cluster="a").split_by_cluster() == (StackOptions(cluster="a"),)
+    with pytest.raises(ValueError, match="launch-usd-per-hour is '-1': must be a number, 0 for unlimited"):
+        load_options({"cluster": "demo", "launch-usd-per-hour": "-1"})
 
 
 @pytest.mark.parametrize(
-    ("key", "message"),
+    ("name", "message"),
     [
-        ("joiner:clustr", "joiner:clustr is not a setting: did you mean joiner:cluster?"),
-        ("joiner:logs-days", "did you mean joiner:log-days?"),
-        ("joiner:hints", "joiner:hints is not a setting: did you mean joiner:pod-nominations?"),
-        ("joiner:zzz", "joiner:zzz is not a setting: cdk.json lists all settings"),
+        ("clustr", "clustr is not a setting: did you mean cluster?"),
+        ("logs-days", "did you mean log-days?"),
+        ("log_days", "did you mean log-days?"),
+        ("joiner:mode", "joiner:mode is not a setting: write mode"),
+        ("joiner:logs-days", "did you mean log-days?"),
+        ("hints", "hints is not a setting: did you mean pod-nominations?"),
+        ("zzz", "zzz is not a setting: docs/reference/settings.md lists all settings"),
     ],
 )
-def test_unknown_setting_is_rejected_with_a_suggestion(key: str, message: str) -> None:
+def test_unknown_setting_is_rejected_with_a_suggestion(name: str, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
-        check_option_names(
-            ["joiner:cluster", "//joiner:cluster", "@aws-cdk/core:x", key],
-            map(format_context_key, StackOptions.__struct_fields__),
-        )
+        load_options({"cluster": "demo", name: "x"})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("feature-gates", {"NodeRepair": "true"}, "NodeRepair=true"),
+        ("log-level", {"provision": "DEBUG"}, "provision=DEBUG"),
+        ("disruption-paused", ["Drifted", "Empty"], "Drifted,Empty"),
+        ("memory-mb", {"provision": 3008}, "provision=3008"),
+    ],
+)
+def test_lists_and_maps_are_read_like_their_text(name: str, value: object, text: str) -> None:
+    assert load_options({"cluster": "a", name: value}) == load_options({"cluster": "a", name: text})
 
 
 def test_tags_are_accepted_as_map_or_text() -> None:
     for spelling in ("team=platform,cost-centre=4=2", {"team": "platform", "cost-centre": "4=2"}):
-        stack_options = load_options({"joiner:tags": spelling}.get)
+        stack_options = load_options({"cluster": "demo", "tags": spelling})
         assert stack_options.tags == {"team": "platform", "cost-centre": "4=2"}
 
 
@@ -282,18 +266,3 @@ def test_log_level_for_all_functions_can_be_overridden_per_function() -> None:
     levels = parse_log_levels("WARNING, provision=DEBUG")
     assert (levels["provision"], levels["disrupt"], levels["installer"]) == ("DEBUG", "WARNING", "WARNING")
     assert set(parse_log_levels("").values()) == {"INFO"}
-
-
-def test_invalid_setting_prints_a_one_line_error_without_traceback() -> None:
-    environment = {**os.environ, "CDK_CONTEXT_JSON": '{"joiner:clustr": "prod"}'}
-    completed = subprocess.run(
-        [sys.executable, str(REPOSITORY_ROOT / "app.py")],
-        cwd=REPOSITORY_ROOT,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert completed.returncode == 1
-    assert completed.stderr.splitlines()[-1] == "joiner: joiner:clustr is not a setting: did you mean joiner:cluster?"
-    assert "Traceback" not in completed.stderr

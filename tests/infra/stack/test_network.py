@@ -39,14 +39,14 @@ SERVICES_NOT_CALLED: Final = {"logs": "Lambda writes the log in a function's nam
 PRICES: Final = {"region": "us-east-1", "pricedAt": "2026-11-21T08:00:00Z", "onDemand": {"m5.large": 0.096}}
 
 
-def load_context(**context: str) -> StackOptions:
-    return load_options({f"joiner:{name}": value for name, value in context.items()}.get)
+def load_settings(**settings: str) -> StackOptions:
+    return load_options({"cluster": "demo", **settings})
 
 
 def synthesize_with_settings(folder: Path, settings: dict[str, str]) -> Template:
     (folder / "prices.json").write_text(json.dumps(PRICES))
     priced = {"price-list": str(folder / "prices.json")} if settings.get("network") == "isolated" else {}
-    return synthesize_stack(str(folder), {f"joiner:{name}": value for name, value in {**settings, **priced}.items()})
+    return synthesize_stack(str(folder), {**settings, **priced})
 
 
 @pytest.fixture(scope="module")
@@ -259,43 +259,43 @@ def test_cfn_lint_reports_no_findings(mode: str, tmp_path: Path, request: pytest
 @pytest.mark.parametrize(
     ("wrong", "error_pattern"),
     [
-        ({"network": "hidden"}, "joiner:network is 'hidden': must be public or private or isolated"),
-        ({"subnets": "subnet-00000001"}, "joiner:subnets is for functions inside a VPC"),
-        ({"security-groups": "sg-00000001"}, "joiner:security-groups is for functions inside a VPC"),
-        ({"vpc-cidrs": "10.0.0.0/8"}, "joiner:vpc-cidrs is for functions inside a VPC"),
-        ({"vpc-endpoints": "true"}, "joiner:vpc-endpoints is true: set joiner:network to private or isolated"),
-        ({"network": "private"}, "joiner:network is private: set joiner:subnets"),
+        ({"network": "hidden"}, "network is 'hidden': must be public or private or isolated"),
+        ({"subnets": "subnet-00000001"}, "subnets is for functions inside a VPC"),
+        ({"security-groups": "sg-00000001"}, "security-groups is for functions inside a VPC"),
+        ({"vpc-cidrs": "10.0.0.0/8"}, "vpc-cidrs is for functions inside a VPC"),
+        ({"vpc-endpoints": "true"}, "vpc-endpoints is true: set network to private or isolated"),
+        ({"network": "private"}, "network is private: set subnets"),
         (
             {"network": "private", "subnets": "subnet-00000001"},
-            "creates a security group: set joiner:vpc and joiner:cluster-security-group",
+            "creates a security group: set vpc and cluster-security-group",
         ),
         (
             {**PRIVATE_SETTINGS, "security-groups": "sg-00000001"},
-            "joiner:cluster-security-group is for the security group that the stack creates",
+            "cluster-security-group is for the security group that the stack creates",
         ),
         (
             {**PRIVATE_SETTINGS, "vpc-endpoints": "true"},
-            "is true: set joiner:vpc-cidrs and joiner:route-tables",
+            "is true: set vpc-cidrs and route-tables",
         ),
         (
             {**PRIVATE_SETTINGS, "route-tables": "rtb-00000001"},
-            "joiner:route-tables has no effect without joiner:vpc-endpoints=true: remove it",
+            "route-tables has no effect without vpc-endpoints: true: remove it",
         ),
-        ({**PRIVATE_SETTINGS, "prefix-lists": "pl-00000001"}, "joiner:prefix-lists is for joiner:network=isolated"),
+        ({**PRIVATE_SETTINGS, "prefix-lists": "pl-00000001"}, "prefix-lists is for network: isolated"),
         (
             {**PRIVATE_SETTINGS, "network": "isolated", "prefix-lists": "pl-00000001"},
-            "joiner:prefix-lists restricts the connections of the functions: set joiner:vpc-cidrs",
+            "prefix-lists restricts the connections of the functions: set vpc-cidrs",
         ),
         (
             {**PRIVATE_SETTINGS, "network": "isolated"},
-            "no endpoint of the pricing service: joiner:price-list must name",
+            "no endpoint of the pricing service: price-list must name",
         ),
-        ({"subnets": "a"}, "joiner:subnets has 'a': must be subnet-0123456789abcdef0"),
-        ({"vpc": "vpc-00000001,"}, "joiner:vpc is 'vpc-00000001,': must be vpc-0123456789abcdef0"),
-        ({"vpc-cidrs": "10.0.0.1/8"}, "joiner:vpc-cidrs: 10.0.0.1/8 has host bits set"),
-        ({"vpc-cidrs": "::/0"}, "joiner:vpc-cidrs: ::/0 contains all addresses"),
+        ({"subnets": "a"}, "subnets has 'a': must be subnet-0123456789abcdef0"),
+        ({"vpc": "vpc-00000001,"}, "vpc is 'vpc-00000001,': must be vpc-0123456789abcdef0"),
+        ({"vpc-cidrs": "10.0.0.1/8"}, "vpc-cidrs: 10.0.0.1/8 has host bits set"),
+        ({"vpc-cidrs": "::/0"}, "vpc-cidrs: ::/0 contains all addresses"),
     ],
 )
 def test_missing_or_conflicting_network_settings_are_rejected(wrong: dict[str, str], error_pattern: str) -> None:
     with pytest.raises(ValueError, match=error_pattern):
-        load_context(**wrong)
+        load_settings(**wrong)

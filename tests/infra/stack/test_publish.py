@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
+from infra.settings.settings import StackOptions
 from infra.stack import publish
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     stack_folder = tmp_path_factory.mktemp("dist") / "joiner"
-    publish.publish_stack(stack_folder, {"joiner:cluster": "prod"}, bundle=False)
+    publish.publish_stack(stack_folder, StackOptions(cluster="prod"), bundle=False)
     return stack_folder
 
 
@@ -81,8 +82,10 @@ def test_equal_sources_produce_identical_zip_files(tmp_path: Path) -> None:
 
 
 def test_invalid_setting_is_reported_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert publish.main(["-o", str(tmp_path / "dist"), "-c", "joiner:mode=often"]) == 2
-    assert "joiner:mode" in capsys.readouterr().err
+    (tmp_path / "prod.yaml").write_text("mode: often\n")
+    arguments = ["-o", str(tmp_path / "dist"), "--clusters-folder", str(tmp_path), "--cluster", "prod"]
+    assert publish.main(arguments) == 2
+    assert f"{tmp_path}/prod.yaml: line 1: mode is 'often': must be active or plan" in capsys.readouterr().err
     assert not (tmp_path / "dist").exists()
 
 
@@ -91,8 +94,15 @@ def test_published_template_deploys_versions_with_canaries(template: dict[str, A
     assert sum("CodeDeployLambdaAliasUpdate" in alias.get("UpdatePolicy", {}) for alias in aliases) == len(aliases) - 1
 
 
-def test_template_for_several_clusters_is_rejected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert publish.main(["-o", str(tmp_path / "dist"), "-c", "joiner:cluster=a,b"]) == 2
-    assert (
-        "joiner:cluster names several clusters, but a template is for one cluster: name one" in capsys.readouterr().err
-    )
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "make dist: no cluster is selected: run `make dist CLUSTER=NAME`"),
+        (["--cluster", "a,b"], "'a,b' is not the name of a cluster"),
+    ],
+)
+def test_template_is_for_exactly_one_cluster(
+    arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert publish.main(["-o", str(tmp_path / "dist"), *arguments]) == 2
+    assert message in capsys.readouterr().err

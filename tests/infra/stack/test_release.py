@@ -14,6 +14,7 @@ from typing import Final
 import pytest
 
 from cli.commands import COMMANDS
+from infra.settings.settings import StackOptions
 from infra.stack import release
 from infra.stack.publish import ROOT
 
@@ -105,7 +106,7 @@ def test_changelog_has_a_section_for_the_project_version() -> None:
 
 def test_release_contains_all_files_and_checksums(tmp_path: Path) -> None:
     folder = tmp_path / "dist"
-    paths = release.build_release(folder, {"joiner:cluster": "prod"}, bundle=False)
+    paths = release.build_release(folder, StackOptions(cluster="prod"), bundle=False)
     names = {path.name for path in paths}
     expected_names = {"SHA256SUMS", "joiner.cdx.json", "joiner.template.json", "release-notes.md"}
     assert expected_names < names

@@ -142,7 +142,7 @@ def test_all_dependencies_exist_before_traffic_shifts(template: Template) -> Non
 
 
 def test_all_at_once_deployment_has_no_canary() -> None:
-    template = synthesize_template(context={"joiner:deployment": "all-at-once"})
+    template = synthesize_template(settings={"deployment": "all-at-once"})
     groups = get_resources(template, "AWS::CodeDeploy::DeploymentGroup").values()
     assert {group["DeploymentConfigName"] for group in groups} == {"CodeDeployDefault.LambdaAllAtOnce"}
     assert not get_resources(template, "AWS::CodeDeploy::DeploymentConfig")

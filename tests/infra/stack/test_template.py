@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from infra.settings.settings import StackOptions
 from infra.stack.application import build_application
 from shared.settings import Settings
 from shared.stack_name import format_stack_name
@@ -22,7 +23,7 @@ def test_stack_has_five_functions_and_the_installer(wiring: StackWiring) -> None
 
 @pytest.mark.parametrize("reaction", ["watch", "logs"])
 def test_watch_function_exists_only_if_the_reaction_setting_needs_it(reaction: str, tmp_path: Path) -> None:
-    template = synthesize_stack(str(tmp_path), {"joiner:reaction": reaction})
+    template = synthesize_stack(str(tmp_path), {"reaction": reaction})
     read = StackWiring.parse(template)
     assert {function.name for function in read.functions} == ALL | {"watch"}
     assert dict(read.get_function("watch").environment)["JOINER_REACTION"] == reaction
@@ -53,7 +54,7 @@ def test_only_functions_with_follow_up_queues_allow_recursive_loops(template: Te
 
 def test_the_node_role_trusts_ec2_under_the_name_of_the_partition(tmp_path: Path) -> None:
     """The principal is ``ec2.amazonaws.com``, in China ``ec2.amazonaws.com.cn``."""
-    template = synthesize_stack(str(tmp_path), {"joiner:windows": "true"})
+    template = synthesize_stack(str(tmp_path), {"windows": "true"})
     trusts = [
         resource["Properties"]["AssumeRolePolicyDocument"]["Statement"][0]["Principal"]["Service"]
         for key, resource in template["Resources"].items()
@@ -63,8 +64,8 @@ def test_the_node_role_trusts_ec2_under_the_name_of_the_partition(tmp_path: Path
 
 
 def test_a_cluster_name_with_an_underscore_has_a_stack(tmp_path: Path) -> None:
-    context = {"joiner:cluster": "prod_eu,prod-eu"}
-    stacks = build_application(bundle=False, outdir=str(tmp_path), context=context).synth().stacks
+    clusters = [StackOptions(cluster="prod_eu"), StackOptions(cluster="prod-eu")]
+    stacks = build_application(bundle=False, outdir=str(tmp_path), clusters=clusters).synth().stacks
     assert sorted(stack.stack_name for stack in stacks) == ["joiner-prod-eu", format_stack_name("prod_eu")]
 
 
@@ -176,7 +177,7 @@ def test_journal_and_catalog_objects_expire_after_their_retention(template: Temp
 
 @pytest.mark.parametrize(("journal", "snapshot", "days"), [("30", "30", 30), ("3", "7", 3)])
 def test_snapshots_expire_no_later_than_the_journal(journal: str, snapshot: str, days: int, tmp_path: Path) -> None:
-    synthesized = synthesize_stack(str(tmp_path), {"joiner:journal-days": journal, "joiner:snapshot-days": snapshot})
+    synthesized = synthesize_stack(str(tmp_path), {"journal-days": journal, "snapshot-days": snapshot})
     [bucket] = get_resources(synthesized, "AWS::S3::Bucket").values()
     expires = {rule.get("Prefix"): rule.get("ExpirationInDays") for rule in bucket["LifecycleConfiguration"]["Rules"]}
     assert (expires["snapshot/"], expires["journal/"]) == (days, int(journal))
@@ -185,7 +186,7 @@ def test_snapshots_expire_no_later_than_the_journal(journal: str, snapshot: str,
 def test_configured_price_list_is_packaged_with_its_date(tmp_path: Path, template: Template) -> None:
     listed = {"region": "us-gov-west-1", "pricedAt": "2026-11-21T08:00:00Z", "onDemand": {"m5.large": 0.1}}
     (tmp_path / "prices.json").write_text(json.dumps(listed))
-    synthesized = synthesize_stack(str(tmp_path), {"joiner:price-list": str(tmp_path / "prices.json")})
+    synthesized = synthesize_stack(str(tmp_path), {"price-list": str(tmp_path / "prices.json")})
     assert synthesized["Outputs"]["PackagedPrices"]["Value"] == "1 prices of us-gov-west-1, 2026-11-21"
     for kind, file_name in ((template, ""), (synthesized, "prices.json")):
         functions = get_resources(kind, "AWS::Lambda::Function").values()
@@ -197,8 +198,8 @@ def test_invalid_price_list_is_rejected_at_synthesis(body: str | None, tmp_path:
     path = tmp_path / "prices.json"
     if body is not None:
         path.write_text(body)
-    with pytest.raises(ValueError, match=r"joiner:price-list: .*prices.json is not a price list: .*catalog prices"):
-        synthesize_stack(str(tmp_path), {"joiner:price-list": str(path)})
+    with pytest.raises(ValueError, match=r"price-list: .*prices.json is not a price list: .*catalog prices"):
+        synthesize_stack(str(tmp_path), {"price-list": str(path)})
 
 
 @pytest.mark.parametrize(("setting", "variable"), [("eu-central-1", "us-east-1"), ("", "eu-central-1")])
@@ -210,7 +211,7 @@ def test_price_list_of_another_region_is_rejected_at_synthesis(
     path.write_text('{"region": "us-east-1", "pricedAt": "2026-11-21T08:00:00Z", "onDemand": {"m5.large": 0.1}}')
     message = r"has the prices of us-east-1, but the stack is for eu-central-1; .*prices --region eu-central-1 -o FILE"
     with pytest.raises(ValueError, match=message):
-        synthesize_stack(str(tmp_path), {"joiner:price-list": str(path), "joiner:region": setting})
+        synthesize_stack(str(tmp_path), {"price-list": str(path), "region": setting})
 
 
 def test_simulator_wiring_is_parsed_from_this_template(wiring: StackWiring) -> None:

@@ -84,7 +84,7 @@ def test_unreadable_cluster_budget_setting_blocks_all_disruption_until_it_is_fix
     world.scale(0)
     world.advance_seconds(180)
     assert len(world.list_nodes()) == 1
-    words = "Setting joiner: joiner:disruption-budgets[0]: nodes 'many' is neither a number"
+    words = "Setting joiner: disruption-budgets[0]: nodes 'many' is neither a number"
     assert [problem for problem in world.list_problems() if problem.startswith(words)]
     assert world.list_errors() == []
     world.budgets_setting = '[{"nodes": "1"}]'

@@ -459,9 +459,7 @@ def test_open_launch_breaker_delays_launches_emits_an_event_and_closes_automatic
     world.wait_until(lambda: world.launched, timeout=70)
     world.advance_seconds(20)
     assert len(world.launched) == 2
-    assert any(
-        "joiner:launch-pool-nodes-per-minute" in event for event in world.list_events("late", "LaunchBreakerOpen")
-    )
+    assert any("launch-pool-nodes-per-minute" in event for event in world.list_events("late", "LaunchBreakerOpen"))
     assert any(note.verdict == "LaunchBreakerOpen" for entry in world.entries for note in entry.notes)
     assert '"LaunchBreakerTrips": [1.0]' in world.log()
     world.wait_until_settled(5, timeout=300)

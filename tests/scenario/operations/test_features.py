@@ -6,7 +6,7 @@ import pytest
 
 from shared.ports.world import World as Ports
 from sim.fault_tap import Killed, PortCall
-from sim.lambda_runtime.stack_template.synthesis import ACTIVE_CONTEXT, synthesize_template
+from sim.lambda_runtime.stack_template.synthesis import ACTIVE_SETTINGS, synthesize_template
 from tests.scenario.worlds import CLAIMS, Json, World, make_deployment, make_node_class, make_node_pool, make_pod
 
 OVERLAYS = "nodeoverlays.karpenter.sh"
@@ -25,8 +25,8 @@ class Featured(World):
 
     def __init__(self, *manifests: Json) -> None:
         """Deploy the stack with the gates as its setting, so that its permissions match."""
-        gates = {"joiner:feature-gates": self.gates} if self.gates else {}
-        super().__init__(*manifests, template=synthesize_template(context=ACTIVE_CONTEXT | gates))
+        gates = {"feature-gates": self.gates} if self.gates else {}
+        super().__init__(*manifests, template=synthesize_template(settings=ACTIVE_SETTINGS | gates))
 
     def _build_world(self, function: str, environment: dict[str, str]) -> Ports:
         return super()._build_world(function, environment | {"SCHEDULER_CONFIG": self.config})

@@ -2,7 +2,7 @@
 
 from shared.model.decisions.action import CreateNodeClaim
 from shared.ports import world as ports_world
-from sim.lambda_runtime.stack_template.synthesis import ACTIVE_CONTEXT, synthesize_template
+from sim.lambda_runtime.stack_template.synthesis import ACTIVE_SETTINGS, synthesize_template
 from tests.scenario.worlds import World, make_deployment, make_node_class, make_node_pool
 
 
@@ -18,7 +18,7 @@ def test_plan_mode_reports_the_planned_nodeclaim_for_an_unresolved_node_class() 
         make_node_class(),
         make_node_pool(types=("m5.large",)),
         make_deployment(2),
-        template=synthesize_template(context=ACTIVE_CONTEXT),
+        template=synthesize_template(settings=ACTIVE_SETTINGS),
     )
     world.advance_seconds(400)
     last = [entry for entry in world.entries if entry.function == "provision"][-1]

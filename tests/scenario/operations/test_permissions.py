@@ -16,12 +16,12 @@ from shared.kubernetes.errors import GROUP
 from shared.ports.world import World as Outside
 from shared.take.kubernetes import informer_cache
 from sim.authorization.access_checks import AccessDeniedError
-from sim.lambda_runtime.stack_template.synthesis import ACTIVE_CONTEXT, synthesize_template
+from sim.lambda_runtime.stack_template.synthesis import ACTIVE_SETTINGS, synthesize_template
 from tests.scenario.operations.test_features import make_buffer, make_overlay
 from tests.scenario.worlds import CLAIMS, World, make_deployment, make_node_class, make_node_pool, make_pod
 
 GRANTED: Final = find_granted_permissions(read_rbac_manifests(), [GROUP])
-FEATURES: Final = {"joiner:feature-gates": "NodeOverlay=true,StaticCapacity=true,CapacityBuffer=true"}
+FEATURES: Final = {"feature-gates": "NodeOverlay=true,StaticCapacity=true,CapacityBuffer=true"}
 SPREAD: Final = (
     '{"podTopologySpread": {"defaultConstraints": [{"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", '
     '"whenUnsatisfiable": "ScheduleAnyway"}]}}'
@@ -37,7 +37,7 @@ class Featured(World):
         super().__init__(
             make_node_class(),
             make_node_pool(after="10s"),
-            template=synthesize_template(context=ACTIVE_CONTEXT | FEATURES),
+            template=synthesize_template(settings=ACTIVE_SETTINGS | FEATURES),
         )
 
     def _build_world(self, function: str, environment: dict[str, str]) -> Outside:

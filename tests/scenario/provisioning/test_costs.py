@@ -12,7 +12,7 @@ from shared.report.costs.cost_ledger import ONE_HOUR, CostLedger, get_day_start
 from shared.report.costs.daily_report import build_daily_report
 from shared.report.costs.ledger_store import LEDGER_KEY, read_ledger
 from sim.fault_tap import Killed, PortCall
-from sim.lambda_runtime.stack_template.synthesis import ACTIVE_CONTEXT, synthesize_template
+from sim.lambda_runtime.stack_template.synthesis import ACTIVE_SETTINGS, synthesize_template
 from sim.world.embedded_world import EmbeddedWorld
 from tests.scenario.worlds import make_deployment, make_node_class, make_node_pool
 
@@ -24,7 +24,7 @@ class Watched(EmbeddedWorld):
 
     def __init__(self) -> None:
         """Start with a NodePool that has the cost label `team`."""
-        super().__init__(template=synthesize_template(context={**ACTIVE_CONTEXT, "joiner:cost-label": "team"}))
+        super().__init__(template=synthesize_template(settings={**ACTIVE_SETTINGS, "cost-label": "team"}))
         self.began: dict[str, datetime] = {}
         self.ended: dict[str, datetime] = {}
         self.cloud.events.subscribe(self._record_event)
@@ -131,8 +131,8 @@ def store_late_ledger(world: EmbeddedWorld) -> None:
 
 
 def test_daily_cost_report_is_published_once() -> None:
-    topic_context = {"joiner:report-topic": "arn:aws:sns:us-east-1:111122223333:costs"}
-    world = EmbeddedWorld(template=synthesize_template(context={**ACTIVE_CONTEXT, **topic_context}))
+    topic_settings = {"report-topic": "arn:aws:sns:us-east-1:111122223333:costs"}
+    world = EmbeddedWorld(template=synthesize_template(settings={**ACTIVE_SETTINGS, **topic_settings}))
     store_late_ledger(world)
     world.apply([make_node_class(), make_node_pool(), make_deployment(1)])
     world.run(20 * ONE_MINUTE)
@@ -141,7 +141,7 @@ def test_daily_cost_report_is_published_once() -> None:
 
 
 def test_cost_report_is_not_published_without_a_report_topic() -> None:
-    world = EmbeddedWorld(template=synthesize_template(context=ACTIVE_CONTEXT))
+    world = EmbeddedWorld(template=synthesize_template(settings=ACTIVE_SETTINGS))
     store_late_ledger(world)
     world.run(20 * ONE_MINUTE)
     assert "costs/2026-11-20.json" in world.bucket.list_keys("costs/")

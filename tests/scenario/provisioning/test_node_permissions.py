@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from shared.decide.launch.fleets.circuit_breaker import EARLY_ENDS_WINDOW, MAX_EARLY_ENDS
-from sim.lambda_runtime.stack_template.synthesis import ACTIVE_CONTEXT, synthesize_template
+from sim.lambda_runtime.stack_template.synthesis import ACTIVE_SETTINGS, synthesize_template
 from sim.world.embedded_world import EmbeddedWorld
 from tests.scenario.worlds import make_deployment, make_node_class, make_node_pool
 
@@ -17,8 +17,8 @@ OTHER_KEY = "arn:aws:kms:us-east-1:111122223333:key/00000000-12ab-34cd-56ef-1234
 
 def make_world(**settings: str) -> EmbeddedWorld:
     """Return a world whose stack is deployed with *settings*."""
-    context = {f"joiner:{name.replace('_', '-')}": value for name, value in settings.items()}
-    return EmbeddedWorld(template=synthesize_template(context={**ACTIVE_CONTEXT, **context}))
+    settings_by_name = {name.replace("_", "-"): value for name, value in settings.items()}
+    return EmbeddedWorld(template=synthesize_template(settings={**ACTIVE_SETTINGS, **settings_by_name}))
 
 
 def run_workload(world: EmbeddedWorld, minutes: int, **node_class_spec: Any) -> None:
@@ -69,7 +69,7 @@ def test_an_instance_whose_key_is_not_granted_ends_early_and_the_reason_is_repor
         messages = list_early_end_events(world, kind)
         assert messages
         assert "ended before its node registered: Client.InternalError: Client error on launch" in messages[0]
-        assert "joiner:kms-keys" in messages[0]
+        assert "kms-keys" in messages[0]
 
 
 def test_the_default_key_of_the_account_needs_a_grant_too() -> None:

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from shared.errors import Unreachable
 from sim.fault_tap import PortCall
-from sim.lambda_runtime.stack_template.synthesis import ACTIVE_CONTEXT, synthesize_template
+from sim.lambda_runtime.stack_template.synthesis import ACTIVE_SETTINGS, synthesize_template
 from sim.world.embedded_world import EmbeddedWorld
 from tests.scenario.worlds import CLAIMS, make_deployment, make_node_class, make_node_pool
 
@@ -15,7 +15,7 @@ WARM_UP_TIME = timedelta(seconds=65)
 
 
 def build_world(reaction: str) -> EmbeddedWorld:
-    world = EmbeddedWorld(template=synthesize_template(context={**ACTIVE_CONTEXT, "joiner:reaction": reaction}))
+    world = EmbeddedWorld(template=synthesize_template(settings={**ACTIVE_SETTINGS, "reaction": reaction}))
     world.apply([make_node_class(), make_node_pool(), make_deployment(0)])
     world.run(WARM_UP_TIME)
     return world

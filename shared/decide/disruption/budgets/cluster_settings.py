@@ -13,8 +13,8 @@ from shared.model.karpenter.node_pool import DisruptionBudget
 
 EVERYTHING = "*"
 """Used instead of a reason: all reasons."""
-BUDGETS_SETTING: Final = "joiner:disruption-budgets"
-TIME_ZONE_SETTING: Final = "joiner:disruption-time-zone"
+BUDGETS_SETTING: Final = "disruption-budgets"
+TIME_ZONE_SETTING: Final = "disruption-time-zone"
 _SAMPLE_TIME: Final = datetime(2026, 1, 1, tzinfo=UTC)
 
 

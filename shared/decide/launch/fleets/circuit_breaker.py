@@ -117,7 +117,7 @@ class CircuitBreaker:
             )
         limit = getattr(self._limits, limit_name)
         scope = f"NodePool {node_pool}" if limit_name.startswith("pool") else "the cluster"
-        setting = f"joiner:launch-{limit_name.replace('_', '-')}"
+        setting = f"launch-{limit_name.replace('_', '-')}"
         amount = (
             f"{format_count(limit, 'node')} within a minute"
             if "nodes" in limit_name

@@ -33,8 +33,8 @@ _EXPECTED_CODES: Final = frozenset(
 """State reasons of instances that Joiner or a person terminated, or that a Spot interruption message announced."""
 _FIX_BY_CODE: Final = {
     "Client.InternalError": (
-        "if a customer-managed KMS key encrypts its volumes or its image, add the key to joiner:kms-keys, and check "
-        "the key policy"
+        "if a customer-managed KMS key encrypts its volumes or its image, add the key to the setting kms-keys, and "
+        "check the key policy"
     ),
     "Client.InvalidKMSKey.InvalidState": "enable the KMS key that encrypts its volumes",
     "Client.VolumeLimitExceeded": "raise the account's quota of EBS storage",

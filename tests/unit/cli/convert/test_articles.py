@@ -64,7 +64,7 @@ def test_provider_cluster_becomes_subnet_selectors_and_stack_settings(api: str) 
     node_class, pool = (obj.value for obj in result.objects)
     by_tag = [{"tags": {"kubernetes.io/cluster/shop": "*"}}]
     assert node_class["spec"]["subnetSelectorTerms"] == node_class["spec"]["securityGroupSelectorTerms"] == by_tag
-    assert result.stack_settings == {"joiner:cluster": "shop", "joiner:kube-endpoint": "https://shop"}
+    assert result.stack_settings == {"cluster": "shop", "kube-endpoint": "https://shop"}
     assert get_at_path(pool, f"{POOL}.nodeClassRef.name") == "web"
 
 

@@ -514,7 +514,7 @@ def test_global_settings_become_stack_settings() -> None:
         "aws.enablePodENI": "true",
     }
     result = convert(make_settings(**setting_values, **{"featureGates.driftEnabled": "true"}))
-    assert result.stack_settings == {"joiner:cluster": "prod", "joiner:reserved-enis": "1"}
+    assert result.stack_settings == {"cluster": "prod", "reserved-enis": "1"}
     assert (result.objects, {note.level for note in result.notes}) == ((), {"changed"})
 
 
@@ -541,11 +541,11 @@ def test_controller_environment_becomes_stack_settings_and_replicas_get_a_warnin
     )
     result = convert(deployment)
     assert result.stack_settings == {
-        "joiner:cluster": "prod",
-        "joiner:feature-gates": "NodeRepair=true",
-        "joiner:aws-feature-gates": "NodeClassCEL=true",
-        "joiner:disable-dry-run": "true",
-        "joiner:log-level": "DEBUG",
+        "cluster": "prod",
+        "feature-gates": "NodeRepair=true",
+        "aws-feature-gates": "NodeClassCEL=true",
+        "disable-dry-run": "true",
+        "log-level": "DEBUG",
     }
     assert [obj.value for obj in result.objects] == [deployment]
     assert [note.field for note in result.notes if note.level == "warning"] == ["spec.replicas"]
@@ -589,7 +589,7 @@ def test_logging_configuration_without_equivalent_gets_a_warning() -> None:
 def test_controller_log_level_becomes_a_stack_setting(data: dict[str, str], level: str | None) -> None:
     config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "config-logging"}, "data": data}
     messages = " ".join(note.message for note in convert(config).notes)
-    assert (f'"joiner:log-level": "{level}"' in messages) is (level is not None)
+    assert (f'"log-level": "{level}"' in messages) is (level is not None)
 
 
 OLD = """# what we had
@@ -643,7 +643,7 @@ def test_json_output_has_objects_settings_and_notes(
     assert main(["convert", "-f", "-", "-o", "json", "--settings", str(settings_path)]) == 1
     document = json.loads(capsys.readouterr().out)
     assert [manifest["kind"] for manifest in document["objects"]] == ["NodePool"]
-    assert json.loads(settings_path.read_text()) == document["settings"] == {"joiner:cluster": "c"}
+    assert json.loads(settings_path.read_text()) == document["settings"] == {"cluster": "c"}
     assert document["notes"][0]["level"] == "changed"
     assert len(document["unreadable"]) == 1
 

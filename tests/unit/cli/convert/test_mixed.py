@@ -190,7 +190,7 @@ def test_empty_global_settings_are_ignored() -> None:
         "aws.clusterName": "c",
     }
     result = convert(make_settings(**setting_values))
-    assert (result.stack_settings, {note.level for note in result.notes}) == ({"joiner:cluster": "c"}, {"changed"})
+    assert (result.stack_settings, {note.level for note in result.notes}) == ({"cluster": "c"}, {"changed"})
 
 
 def test_disabled_drift_feature_gate_gets_a_warning() -> None:

@@ -193,10 +193,10 @@ def test_events_of_other_components_are_ignored(kube: InMemoryKube) -> None:
         (
             TopicFacts(arn=TOPIC, exists=False),
             "fail",
-            f"joiner:report-topic: topic {TOPIC} does not exist: cost reports are not delivered",
+            f"report-topic: topic {TOPIC} does not exist: cost reports are not delivered",
             "aws sns create-topic --name costs, or ",
         ),
-        (DEAF, "unseen", "the topic of joiner:report-topic: cannot be read: Unreachable: nobody", "run doctor again"),
+        (DEAF, "unseen", "the topic of report-topic: cannot be read: Unreachable: nobody", "run doctor again"),
     ],
 )
 def test_report_topic_subscriptions_are_checked(topic: Any, level: str, words: str, remedy: str) -> None:

@@ -20,6 +20,7 @@ from cli.doctor.preflight.facts import DeploymentPermissions, PreflightFacts
 from cli.doctor.preflight.preflight_checks import run_preflight_checks
 from cli.facts.model import ReadFailure
 from cli.main import main
+from infra.settings.settings import StackOptions
 from infra.stack.application import build_application
 from tests.support.cli.doctor_answers import (
     DENIED,
@@ -69,7 +70,9 @@ def test_a_cluster_that_does_not_exist_is_one_failure() -> None:
 
 
 def test_the_bootstrap_version_is_that_of_the_template(tmp_path: Path) -> None:
-    [stack] = build_application(bundle=False, outdir=str(tmp_path), context={}).synth().stacks
+    [stack] = (
+        build_application(bundle=False, outdir=str(tmp_path), clusters=[StackOptions(cluster="demo")]).synth().stacks
+    )
     assert stack.requires_bootstrap_stack_version == MIN_BOOTSTRAP_VERSION
 
 

@@ -56,12 +56,12 @@ def test_provision_must_be_able_to_use_the_default_key(decision: str, level: str
     [finding] = run_checks(read_key_facts(decision))
     assert finding.level == level
     assert KEY in finding.message
-    assert (f"joiner:kms-keys={KEY}" in finding.fix) == (level == "fail")
+    assert (f"kms-keys: {KEY}" in finding.fix) == (level == "fail")
 
 
 def test_before_an_installation_the_default_key_is_a_warning() -> None:
     [finding] = run_checks(read_key_facts("implicitDeny", cloudformation__DescribeStacks=NOT_THERE))
-    assert (finding.level, finding.fix) == ("warn", f"deploy with joiner:kms-keys={KEY}")
+    assert (finding.level, finding.fix) == ("warn", f"deploy with the setting kms-keys: {KEY}")
 
 
 def test_a_denied_query_is_no_finding_about_the_key() -> None:
@@ -77,7 +77,7 @@ def test_node_roles_of_an_ipv6_cluster_must_be_able_to_assign_addresses(decision
     account = read_facts(eks__DescribeCluster=cluster, iam__SimulatePrincipalPolicy=simulate(decision))
     [_, finding] = run_checks(account)
     assert (finding.check, finding.level) == ("ipv6", level)
-    assert ("joiner:ip-family=ipv6" in finding.fix) == (level == "warn")
+    assert ("ip-family: ipv6" in finding.fix) == (level == "warn")
 
 
 def test_on_an_ipv4_cluster_the_node_roles_are_not_asked() -> None:

@@ -89,11 +89,11 @@ def test_active_installation_is_three_lines_without_concerns() -> None:
     ("settings", "state", "words"),
     [
         ({"DISRUPTION": "plan"}, "disruption-planned", "nodes to disrupt, but keeps them (deploy with -c"),
-        ({"MODE": "plan", "DISRUPTION": "plan"}, "planned", "decides and changes nothing (deploy with -c joiner:mode="),
+        ({"MODE": "plan", "DISRUPTION": "plan"}, "planned", "decides and changes nothing (deploy with -c mode="),
         (
             {"DISRUPTION_PAUSED": "Drifted in batch"},
             "paused",
-            "joiner:disruption-paused is Drifted in batch: Joiner does not",
+            "disruption-paused is Drifted in batch: Joiner does not",
         ),
         ({"DISRUPTION_PAUSED": "false"}, "active", "Joiner is active"),
     ],
@@ -219,7 +219,7 @@ def test_status_and_top_report_the_same_installation_mode(fleet: list[str], caps
     page = capsys.readouterr().out
     assert main(["top", *fleet, *CLUSTER_FLAGS, "--wide"]) == 0
     table = capsys.readouterr().out
-    words = "joiner-prod: joiner:disruption is plan: Joiner launches nodes; it reports nodes to disrupt, but keeps them"
+    words = "joiner-prod: disruption is plan: Joiner launches nodes; it reports nodes to disrupt, but keeps them"
     assert words in page
     assert words in table
     assert "dashboard: " in page
@@ -245,7 +245,7 @@ def test_node_kept_by_the_disruption_paused_setting_shows_the_setting(
     assert main(["top", *fleet, *CLUSTER_FLAGS, "-o", "json"]) == 0
     [node] = json.loads(capsys.readouterr().out)["nodes"]
     assert (node["blockedBy"] and node["blockedBy"]["reason"]) == reason
-    assert reason is None or "setting joiner:disruption-paused" in node["blockedBy"]["message"]
+    assert reason is None or "setting disruption-paused" in node["blockedBy"]["message"]
 
 
 def test_json_output_has_the_installation_or_null(fleet: list[str], by_heart: list[ByHeart], capsys: Out) -> None:

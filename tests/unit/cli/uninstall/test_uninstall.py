@@ -26,7 +26,7 @@ EXPECTED_OUTPUT = """launches are paused
 deleted NodePool default
 left: 1 NodePool, 0 NodeClaims, 0 nodes with 0 pods
 no nodes of Joiner are left in the cluster; next steps:
-  npx cdk destroy -c joiner:cluster=CLUSTER
+  npx cdk destroy -c cluster=CLUSTER
   joiner audit --cluster CLUSTER
 """
 
@@ -94,7 +94,7 @@ def test_uninstall_removes_objects_in_order_and_prints_next_steps(
     assert list_writes() == [("PATCH", namespace), ("DELETE", f"{POOLS}/default"), ("PATCH", namespace)]
     assert main([*arguments, "--yes", "-o", "json"]) == 0
     document = json.loads(capsys.readouterr().out)
-    assert (document["empty"], document["nextCommands"][0]) == (True, "npx cdk destroy -c joiner:cluster=CLUSTER")
+    assert (document["empty"], document["nextCommands"][0]) == (True, "npx cdk destroy -c cluster=CLUSTER")
 
 
 def test_uninstall_is_cancelled_unless_confirmed(

@@ -249,20 +249,20 @@ def test_synthesized_template_is_cached(application: Callable[..., list[list[str
     assert len(commands) == 1
 
 
-def test_template_is_synthesized_again_for_another_context_or_without_cache(
+def test_template_is_synthesized_again_for_other_settings_or_without_cache(
     application: Callable[..., list[list[str]]],
 ) -> None:
     commands = application({"Resources": {}})
     synthesis.synthesize_template()
-    synthesis.synthesize_template(context={"joiner:cluster": "prod"})
+    synthesis.synthesize_template(settings={"mode": "plan"})
+    synthesis.synthesize_template(settings={"mode": "plan"})
     synthesis.synthesize_template(cache=False)
-    assert ["joiner:cluster" in " ".join(command) for command in commands] == [False, True, False]
+    assert len(commands) == 3
 
 
-def test_explicit_default_context_uses_the_cached_template(application: Callable[..., list[list[str]]]) -> None:
-    commands = application({"Resources": {}})
-    assert synthesis.synthesize_template(context={"joiner:reaction": "tick"}) == synthesis.synthesize_template()
-    assert len(commands) == 1
+def test_settings_reach_the_application_in_a_settings_file() -> None:
+    template = synthesis.synthesize_template(settings={"mode": "plan"})
+    assert dict(StackWiring.parse(template).functions[0].environment)["JOINER_MODE"] == "plan"
 
 
 def test_template_is_synthesized_again_after_a_source_change(

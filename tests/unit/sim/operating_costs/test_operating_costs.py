@@ -120,7 +120,7 @@ def test_cloudwatch_cost_includes_logs_metrics_and_alarms(template: dict[str, An
 
 
 def test_sns_cost_is_included_only_with_a_report_topic(template: dict[str, Any]) -> None:
-    report_template = synthesize_template(context={"joiner:report-topic": "arn:aws:sns:us-east-1:111122223333:costs"})
+    report_template = synthesize_template(settings={"report-topic": "arn:aws:sns:us-east-1:111122223333:costs"})
     assert get_bill_line(report_template, "SNS", make_usage()).usd == pytest.approx(31 * (0.5e-6 + 2e-5))
     assert "SNS" not in {bill_line.item for bill_line in build_bill(template, make_usage())}
 

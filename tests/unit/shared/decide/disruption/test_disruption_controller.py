@@ -387,7 +387,7 @@ def test_invalid_cluster_budget_blocks_disruption_and_is_reported() -> None:
         make_fleet(make_node_with_pods("a")), DisruptionSettings(budgets=(DisruptionBudget(nodes="many"),))
     )
     assert decision.commands == ()
-    assert get_verdict(decision, "a")[2].startswith("joiner:disruption-budgets[0]: nodes 'many'")
+    assert get_verdict(decision, "a")[2].startswith("disruption-budgets[0]: nodes 'many'")
 
 
 @pytest.mark.parametrize("paused", [{"Empty"}, {EVERYTHING}, {"default/Empty"}])

@@ -105,7 +105,7 @@ def test_nodes_without_a_price_are_reported_by_instance_type() -> None:
         "has no price as on-demand in nowhere: 1 node (c) can be deleted but not replaced"
     )
     assert "2 nodes (a, b) can be" in problems[1].message
-    assert problems[1].message.endswith("to fix: correct the labels, or set joiner:price-list")
+    assert problems[1].message.endswith("to fix: correct the labels, or use the setting price-list")
 
 
 def test_missing_prices_are_not_reported_without_a_catalog() -> None:

@@ -34,15 +34,15 @@ def test_empty_disruption_settings_are_the_defaults() -> None:
 @pytest.mark.parametrize(
     ("budgets", "zone", "words"),
     [
-        ("10%", "UTC", "joiner:disruption-budgets: Expected `array`"),
-        ('[{"nodes": 5}]', "UTC", "joiner:disruption-budgets: Expected `str`, got `int` - at `$[0].nodes`"),
+        ("10%", "UTC", "disruption-budgets: Expected `array`"),
+        ('[{"nodes": 5}]', "UTC", "disruption-budgets: Expected `str`, got `int` - at `$[0].nodes`"),
         ('[{"node": "5"}]', "UTC", "unknown field `node`"),
-        ('[{"nodes": "5"}, {"nodes": "101%"}]', "UTC", "joiner:disruption-budgets[1]: nodes '101%' is neither"),
+        ('[{"nodes": "5"}, {"nodes": "101%"}]', "UTC", "disruption-budgets[1]: nodes '101%' is neither"),
         ('[{"reasons": ["Expired"]}]', "UTC", "Invalid enum value 'Expired' - at `$[0].reasons[0]`"),
         ('[{"schedule": "0 25 * * *", "duration": "1h"}]', "UTC", "disruption-budgets[0]: hour '25' is not a range"),
-        ('[{"schedule": "@daily"}]', "UTC", "joiner:disruption-budgets[0]: schedule and duration belong together"),
-        ('[{"schedule": "@daily", "duration": "soon"}]', "UTC", "joiner:disruption-budgets[0].duration: not a dur"),
-        ('[{"nodes": "5"}]', "Berlin", "joiner:disruption-time-zone: 'Berlin' is not a time zone"),
+        ('[{"schedule": "@daily"}]', "UTC", "disruption-budgets[0]: schedule and duration belong together"),
+        ('[{"schedule": "@daily", "duration": "soon"}]', "UTC", "disruption-budgets[0].duration: not a dur"),
+        ('[{"nodes": "5"}]', "Berlin", "disruption-time-zone: 'Berlin' is not a time zone"),
     ],
 )
 def test_invalid_disruption_setting_is_reported_and_blocks_disruption(budgets: str, zone: str, words: str) -> None:
@@ -56,7 +56,7 @@ def test_invalid_disruption_setting_is_reported_and_blocks_disruption(budgets: s
 def test_invalid_disruption_setting_is_one_problem_that_states_its_effect() -> None:
     [problem] = parse_disruption_settings("10%", "UTC").list_problems()
     assert problem == Problem(kind="Setting", name="joiner", message=problem.message)
-    assert problem.message.startswith("joiner:disruption-budgets: ")
+    assert problem.message.startswith("disruption-budgets: ")
     assert problem.message.endswith("; voluntary disruption stops until the setting is corrected and deployed")
     assert DisruptionSettings().list_problems() == ()
 

@@ -125,7 +125,7 @@ def test_circuit_breaker_trip_is_reported_once_per_node_pool_and_node_claim() ->
     [event] = report_breaker_trip(trip, make_cluster())
     assert isinstance(event, PublishEvent)
     assert (event.kind, event.name, event.type, event.reason) == ("NodePool", "default", "Warning", BREAKER_OPEN_REASON)
-    assert "raise joiner:launch-pool-nodes-per-minute" in event.message
+    assert "raise launch-pool-nodes-per-minute" in event.message
     actions = [
         action for unlaunchable_claim in plan.unlaunchable for action in report_unlaunchable(unlaunchable_claim, NOW)
     ]

@@ -65,7 +65,7 @@ def test_the_reason_is_in_events_and_in_the_condition_of_the_claim() -> None:
     assert reports.keys() == {"NodeClaim", "NodePool"}
     for text in reports.values():
         assert KEY_ERROR in text
-        assert "joiner:kms-keys" in text
+        assert "kms-keys" in text
     [status] = [patch for patch in filter_actions(PatchStatus, actions) if patch.name == "a"]
     [registered] = [item for item in json.loads(status.status)["conditions"] if item["type"] == "Registered"]
     assert (registered["status"], registered["reason"]) == ("False", INSTANCE_ENDED_EARLY)
