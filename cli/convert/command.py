@@ -6,8 +6,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
-import msgspec
-
 from cli.terminal.output_format import encode_output
 
 if TYPE_CHECKING:
@@ -22,7 +20,7 @@ kubelet configuration of a NodePool moves to its EC2NodeClass."""
 EXAMPLES: Final = """examples:
   joiner convert -f provisioner.yaml -f nodetemplate.yaml > v1.yaml
   joiner convert -f karpenter/ --role KarpenterNodeRole-prod | kubectl apply --dry-run=server -f -
-  kubectl get provisioners,awsnodetemplates -o yaml | joiner convert -f - --settings settings.json
+  kubectl get provisioners,awsnodetemplates -o yaml | joiner convert -f - --settings settings.yaml
   joiner convert -f old.yaml -o json | jq '.notes[] | select(.level == "refused")'
 
 docs/reference/output.md lists the fields of -o json and -o yaml.
@@ -45,7 +43,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         "--role", default="", metavar="NAME", help="IAM role of the nodes, for node classes without an instance profile"
     )
     parser.add_argument(
-        "--settings", metavar="FILE", help="write the stack settings to this file, in the format of cdk.json"
+        "--settings", metavar="FILE", help="write the stack settings to this file, in the format of clusters/NAME.yaml"
     )
     parser.add_argument(
         "-o",
@@ -78,8 +76,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _write_settings(file: str, conversion: "ConversionResult", errors: list[str]) -> None:
+    from cli.convert.reading.yaml_writer import format_yaml  # noqa: PLC0415 - without settings nothing needs it
+
     try:
-        Path(file).write_bytes(msgspec.json.format(msgspec.json.encode(conversion.stack_settings), indent=2) + b"\n")
+        Path(file).write_text(format_yaml(dict(conversion.stack_settings)), encoding="utf-8")
     except OSError as error:
         errors.append(f"{file}: {error.strerror}: choose a writable path")
 

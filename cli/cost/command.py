@@ -25,8 +25,8 @@ EXAMPLES: Final = """examples:
                                                  today, from the nodes of a live cluster
   joiner cost --by label -o json | jq '.parts[] | {name, usd}'
 
---by label requires the setting cost-label, such as `npx cdk deploy -c cluster=CLUSTER -c
-cost-label: billing-team`, or --label KEY for a live cluster.
+--by label requires the setting cost-label, such as `cost-label: billing-team` in clusters/CLUSTER.yaml, or --label KEY
+for a live cluster.
 A disruption command saves from its completion to the end of the day. Idle cost is the share of a node's price for
 allocatable resources that no pod requests; 1 CPU has the same weight as 7.5 GiB of memory.
 

@@ -125,8 +125,8 @@ def _explain_missing_record(cycles: Sequence[Cycle]) -> str:
     if any(cycle.entry.error for cycle in cycles):
         return ": the cycle failed before it decided anything"
     return (
-        ": no decision record was stored. Reasons can be: the cycle decided nothing, the setting snapshots was off, or the "
-        "entry is from a version without decision records"
+        ": no decision record was stored. Reasons can be: the cycle decided nothing, the setting snapshots was off, or "
+        "the entry is from a version without decision records"
     )
 
 

@@ -1,4 +1,4 @@
-"""Conversion of ConfigMaps karpenter-global-settings and config-logging to stack settings for cdk.json."""
+"""Conversion of ConfigMaps karpenter-global-settings and config-logging to stack settings."""
 
 import json
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ _REASON_BY_OBSOLETE_KEY: Final = {
     ),
     "aws.interruptionQueueName": "the stack creates its own queue and EventBridge rules",
     "aws.enablePodENI": "instance types that support it always offer vpc.amazonaws.com/pod-eni",
-    "aws.isolatedVPC": "set subnets, security-groups, and price-list if no pricing answers",
+    "aws.isolatedVPC": "set the settings subnets, security-groups, and price-list if no pricing answers",
     "aws.clusterCABundle": "Joiner reads it from EKS",
     "aws.nodeNameConvention": "a node is named like its instance: the subnet decides between IP and resource name",
 }
@@ -54,11 +54,11 @@ def convert_config_map(root: MappingReader) -> dict[str, str]:
         value = data.read_text(key)
         if key in _SETTING_BY_KEY and value:
             stack_settings[_SETTING_BY_KEY[key]] = value
-            remarks.add_change(path, f'is a stack setting now: "{_SETTING_BY_KEY[key]}": "{value}" in cdk.json')
+            remarks.add_change(path, f"is a stack setting now: {_SETTING_BY_KEY[key]}: {value} in clusters/NAME.yaml")
         elif level := _parse_log_level(key, value):
             stack_settings.setdefault(LOG_LEVEL_SETTING, level)
             remarks.add_change(
-                path, f'is a stack setting now: "{LOG_LEVEL_SETTING}": "{level}" in cdk.json; {_LOGS_NOTE}'
+                path, f"is a stack setting now: {LOG_LEVEL_SETTING}: {level} in clusters/NAME.yaml; {_LOGS_NOTE}"
             )
         elif key == "zap-logger-config" or key.startswith("loglevel."):
             remarks.add_warning(path, f"has no equivalent: {_LOGS_NOTE}")

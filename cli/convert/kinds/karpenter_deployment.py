@@ -65,7 +65,9 @@ def _convert_variable(name: str, value: object, path: FieldPath, remarks: Remark
     text = _CONVERTER_BY_VARIABLE.get(name, str)(str(value))
     if not text:
         return {}
-    remarks.add_change(path, f'{name} is a stack setting now: "{_SETTING_BY_VARIABLE[name]}": "{text}" in cdk.json')
+    remarks.add_change(
+        path, f"{name} is a stack setting now: {_SETTING_BY_VARIABLE[name]}: {text} in clusters/NAME.yaml"
+    )
     return {_SETTING_BY_VARIABLE[name]: text}
 
 

@@ -96,6 +96,6 @@ def _convert_cluster(provider: MappingReader) -> dict[str, str]:
         provider.remarks.add_change(cluster.get_path("caBundle"), "no longer needed: Joiner reads it from EKS")
     cluster.refuse_unread_keys()
     stack_settings = {setting: text for setting, text in stack_settings.items() if text}
-    description = ", ".join(f'"{setting}": "{text}"' for setting, text in stack_settings.items())
-    provider.remarks.add_change(cluster.path, f"moved to the stack settings: {description} in cdk.json")
+    description = ", ".join(f"{setting}: {text}" for setting, text in stack_settings.items())
+    provider.remarks.add_change(cluster.path, f"moved to the stack settings: {description} in clusters/NAME.yaml")
     return stack_settings

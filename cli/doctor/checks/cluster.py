@@ -11,7 +11,7 @@ from shared.model.core.formatting import format_count, join_names
 
 REQUIRED_CRDS: Final = ("ec2nodeclasses.karpenter.k8s.aws", "nodeclaims.karpenter.sh", "nodepools.karpenter.sh")
 """CRDs without which Joiner cannot work."""
-DEPLOY_FIX: Final = "run `npx cdk deploy`"
+DEPLOY_FIX: Final = "run `npx cdk deploy -c cluster=NAME`"
 MAX_LISTED_NAMES: Final = 3
 AUTOSCALER_IDENTIFIERS: Final = {
     "karpenter": ("karpenter/controller", "karpenter"),

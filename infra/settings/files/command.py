@@ -81,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--from", dest="old", type=Path, metavar="FILE", help="a cdk.json with settings, of version 0.1.0"
     )
     parser.add_argument("--folder", type=Path, default=CLUSTERS_FOLDER, help="folder of the settings files")
-    options = parser.parse_args(arguments)
+    options = parser.parse_intermixed_args(arguments)
     try:
         path = get_settings_path(options.cluster, options.folder)
         values = (read_old_settings(options.old) if options.old else {}) | parse_assignments(options.settings)

@@ -47,7 +47,7 @@ def change_settings(text: str, values: Mapping[str, object]) -> str:
         line = f"{name}: {render_value(name, value)}"
         node = read_nodes(text).get(name)
         if node is not None:
-            text = text[: node.start] + line + text[node.end :].removeprefix("\n" * text[: node.end].endswith("\n"))
+            text = text[: node.start] + line + text[node.end :]
             continue
         commented = re.search(rf"^# ?{re.escape(name)}:.*$", text, re.MULTILINE)
         if commented:

@@ -42,7 +42,7 @@ def read_nodes(text: str) -> dict[str, SettingNode]:
         raise ValueError(f"line {line}: is not YAML: {error.problem}") from None
     except yaml.YAMLError as error:
         raise ValueError(f"is not YAML: {error}") from None
-    if root is None:
+    if root is None or root.tag == _NULL_TAG:
         return {}
     if not isinstance(root, yaml.MappingNode):
         raise ValueError("is not a map: write each setting on a line of its own, like `mode: active`")  # noqa: TRY004 - the file is what is wrong
@@ -53,9 +53,9 @@ def read_nodes(text: str) -> dict[str, SettingNode]:
             raise ValueError(f"line {line}: {key} is set twice, first in line {nodes[key].line}: remove one of them")
         is_typed = key in TYPED_SETTINGS and not isinstance(value_node, yaml.ScalarNode)
         value = _construct_value(value_node) if is_typed else _read_value(value_node, f"line {line}: {key}")
-        nodes[key] = SettingNode(
-            value=value, line=line, start=key_node.start_mark.index, end=_find_end(value_node, key_node)
-        )
+        start = key_node.start_mark.index
+        length = len(text[start : _find_end(value_node)].rstrip())
+        nodes[key] = SettingNode(value=value, line=line, start=start, end=start + length)
     return nodes
 
 
@@ -107,11 +107,11 @@ def _construct_value(node: yaml.Node) -> object:
     return value
 
 
-def _find_end(node: yaml.Node, key_node: yaml.Node) -> int:
+def _find_end(node: yaml.Node) -> int:
     """Return the end of a value; for a block, that of its last scalar: the block's own end includes comments below."""
     if isinstance(node, yaml.CollectionNode) and not node.flow_style:
         children: list[yaml.Node] = [
             child for item in node.value for child in (item if isinstance(item, tuple) else (item,))
         ]
-        return max((_find_end(child, key_node) for child in children), default=int(node.end_mark.index))
+        return max((_find_end(child) for child in children), default=int(node.end_mark.index))
     return int(node.end_mark.index)

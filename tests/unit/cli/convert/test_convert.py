@@ -639,11 +639,11 @@ def test_json_output_has_objects_settings_and_notes(
         [make_provisioner(), make_settings(**{"aws.clusterName": "c"}), {"no": "object"}]
     ).encode()
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(input_documents.replace(b"}, {", b"}\n{")[1:-1])))
-    settings_path = tmp_path / "settings.json"
+    settings_path = tmp_path / "settings.yaml"
     assert main(["convert", "-f", "-", "-o", "json", "--settings", str(settings_path)]) == 1
     document = json.loads(capsys.readouterr().out)
     assert [manifest["kind"] for manifest in document["objects"]] == ["NodePool"]
-    assert json.loads(settings_path.read_text()) == document["settings"] == {"cluster": "c"}
+    assert yaml.safe_load(settings_path.read_text()) == document["settings"] == {"cluster": "c"}
     assert document["notes"][0]["level"] == "changed"
     assert len(document["unreadable"]) == 1
 
