@@ -50,6 +50,7 @@ class DeployedStack(ABC):
         """Log lines of the functions, oldest first."""
         self.request_checks = RequestChecks()
         """Checks each request of the functions as AWS does, and records it."""
+        self._started_functions: set[str] = set()
         self.tap: Tap = tap if tap is not None else _ignore_call
 
     def list_active_instances(self) -> tuple[Instance, ...]:
@@ -59,6 +60,7 @@ class DeployedStack(ABC):
     def start_functions(self, clock: Clock, seed: int) -> None:
         """Start to fire schedules and to deliver queue messages."""
         self.runtime = LambdaRuntime(clock, self.wiring, self._build_world, seed)
+        self.runtime.service_calls.ask_permission = self.access_control.is_service_call_allowed
         self.cloud.events.subscribe(self.runtime.put_event)
 
     @abstractmethod
@@ -93,6 +95,10 @@ class DeployedStack(ABC):
             memory=self._get_container_cache(function),
         )
         guarded_world = self.access_control.restrict_world(self.request_checks.wrap_world(world, function), function)
+        if function not in self._started_functions:
+            # As `shared.production_world` does when a container starts.
+            guarded_world.eks.describe_cluster(settings.cluster_name)
+            self._started_functions.add(function)
         return tap_world(guarded_world, self._intercept_call)
 
     def _intercept_call(self, call: PortCall) -> None:
