@@ -24,8 +24,8 @@ from sim.iam.patterns_and_variables import IamRequest, build_context
 LAUNCH_ACTIONS: Final = ("ec2:CreateFleet", "ec2:RunInstances")
 """The actions that a fleet needs on all resources that it creates or uses.
 
-The Service Authorization Reference lists these resources for both actions; which of them EC2 checks for an instant fleet
-is not documented, so the simulated EC2 checks all.
+The Service Authorization Reference lists these resources for both actions; which of them EC2 checks for an instant
+fleet is not documented, so the simulated EC2 checks all.
 """
 ACTION_BY_READ_CALL: Final = {
     "ec2.describe_capacity_reservations": "ec2:DescribeCapacityReservations",

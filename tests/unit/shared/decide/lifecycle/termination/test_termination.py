@@ -317,15 +317,20 @@ def test_instance_termination_is_repeated_until_the_instance_is_shutting_down(
     assert not list_released_objects(actions)
 
 
-def test_recently_launched_instance_missing_from_the_list_is_still_terminated() -> None:
-    young = make_drained_claim(
-        conditions=make_true_conditions(
-            *STAGES, "Drained", "VolumesDetached", "InstanceTerminating", since=get_time_before(seconds=60)
-        )
+def test_recently_launched_instance_missing_from_the_list_is_terminated_with_one_request() -> None:
+    stages = (*STAGES, "Drained", "VolumesDetached")
+    young, requested = (
+        make_drained_claim(conditions=make_true_conditions(*names, since=get_time_before(seconds=60)))
+        for names in (stages, (*stages, "InstanceTerminating"))
     )
     actions = decide_lifecycle(build_terminating_cluster(young, instances=()))
-    assert filter_actions(TerminateInstances, actions)
+    assert len(filter_actions(TerminateInstances, actions)) == 1
     assert not list_released_objects(actions)
+    actions = decide_lifecycle(build_terminating_cluster(requested, instances=()))
+    assert not filter_actions(TerminateInstances, actions)
+    assert not list_released_objects(actions)
+    running = (make_instance(),)
+    assert filter_actions(TerminateInstances, decide_lifecycle(build_terminating_cluster(requested, instances=running)))
 
 
 def test_finalizers_are_removed_from_the_node_then_the_node_claim_after_instance_termination() -> None:
