@@ -165,21 +165,17 @@ def wait_for_volume_detachment(claim_state: NodeClaimState, context: LifecycleCo
 
 
 def terminate_instance(claim_state: NodeClaimState, context: LifecycleContext) -> StepResult:
-    """Terminate the instance, repeatedly while EC2 reports that it runs; then remove the finalizers.
-
-    EC2 lists no terminated instances, and may not list a new one yet: the request is not repeated for an instance that
-    is not listed.
-    """
+    """Terminate the instance, repeatedly while EC2 lists it as running; then remove the finalizers."""
     claim = claim_state.claim
     if context.is_gone(claim.instance_id, claim_state.get_launch_time(context.now)):
         return remove_finalizers(claim_state)
     if context.instances is None:
         return StepResult(claim=claim, waits=True)
     end = TerminateInstances(instance_ids=(claim.instance_id,), message=CLAIM_DELETED_MESSAGE)
-    condition = find_condition(claim.conditions, "InstanceTerminating")
-    is_requested = condition is not None and condition.status == "True"
-    is_listed = claim.instance_id in context.instances
-    before = () if context.is_ending(claim.instance_id) or (is_requested and not is_listed) else (end,)
+    # EC2 lists no terminated instances, and may not list a new instance yet.
+    is_requested = find_condition(claim.conditions, "InstanceTerminating") is not None
+    is_done = is_requested and claim.instance_id not in context.instances
+    before = () if is_done or context.is_ending(claim.instance_id) else (end,)
     return StepResult(
         claim=_set_condition(claim, context.now, "InstanceTerminating", "True"), before=before, waits=True
     )

@@ -165,7 +165,7 @@ def test_conflicting_write_of_free_addresses_is_ignored() -> None:
 def build_large_book(claim_count: int) -> LimitReservations:
     """Return reservations whose claims have names that cannot be compressed well."""
     names = tuple(f"default-{sha256(str(number).encode()).hexdigest()}" for number in range(claim_count))
-    hold = make_limit_reservation("group", claims=names)
+    hold = make_limit_reservation(*names)
     return LimitReservations(pool="default", holds=(hold,))
 
 

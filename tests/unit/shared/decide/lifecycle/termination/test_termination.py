@@ -318,17 +318,16 @@ def test_instance_termination_is_repeated_until_the_instance_is_shutting_down(
 
 
 def test_recently_launched_instance_missing_from_the_list_is_terminated_with_one_request() -> None:
-    stages = (*STAGES, "Drained", "VolumesDetached")
+    stages, listed_instances = (*STAGES, "Drained", "VolumesDetached"), (make_instance("other"),)
     young, requested = (
         make_drained_claim(conditions=make_true_conditions(*names, since=get_time_before(seconds=60)))
         for names in (stages, (*stages, "InstanceTerminating"))
     )
-    actions = decide_lifecycle(build_terminating_cluster(young, instances=()))
-    assert len(filter_actions(TerminateInstances, actions)) == 1
-    assert not list_released_objects(actions)
-    actions = decide_lifecycle(build_terminating_cluster(requested, instances=()))
-    assert not filter_actions(TerminateInstances, actions)
-    assert not list_released_objects(actions)
+    for node_claim, is_requested in ((young, True), (requested, False)):
+        actions = decide_lifecycle(build_terminating_cluster(node_claim, instances=listed_instances))
+        requests = [action for action in filter_actions(TerminateInstances, actions) if "i-a" in action.instance_ids]
+        assert len(requests) == is_requested
+        assert not list_released_objects(actions)
     running = (make_instance(),)
     assert filter_actions(TerminateInstances, decide_lifecycle(build_terminating_cluster(requested, instances=running)))
 
